@@ -1,0 +1,158 @@
+package cluster
+
+import (
+	"strconv"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// The labels that planning itself knows.
+const (
+	LabelHostname = "kubernetes.io/hostname"
+	LabelPool     = "karpenter.sh/nodepool"
+)
+
+// Node is capacity that exists or is on its way: a node, a NodeClaim that has no node yet, or both joined.
+type Node struct {
+	Name     string // of the Node object; "" while there is none
+	Claim    string // name of the NodeClaim; "" for a node that is not ours
+	ClaimUID string
+	Pool     string // name of the NodePool; "" for none
+	// Labels are those of the Node object or, while there is none, those that the claim already decides.
+	Labels map[string]string
+	// Open is what a claim without an instance still leaves open, beyond Labels: keys on which any allowed value may
+	// come. Empty once launched.
+	Open requirement.Set
+	// Taints are those that count for planning: on a node that is not yet initialized, startup taints and the passing
+	// taints of a new node are left out (P-08).
+	Taints      []Taint
+	Allocatable resources.Vector
+	// Pods are bound to the node and not finished, in any order.
+	Pods []*Pod
+	// Used is what Pods request together.
+	Used resources.Vector
+	// Ports are taken by Pods.
+	Ports []HostPort
+
+	Initialized bool
+	// Deleting is set when the node or its claim is being removed: nothing may be placed on it, and its pods are
+	// planned for elsewhere (P-01).
+	Deleting bool
+	// Disrupting is set from the moment that the intent to remove the node stands on the API object.
+	Disrupting bool
+	NotReady   bool
+	// DoNotDisrupt is set while an annotation on the node or the claim forbids voluntary disruption (V-15).
+	DoNotDisrupt bool
+	// ConsolidatableAt is when the node's quiet time (consolidateAfter) ends, in Unix seconds; Never when it does not.
+	ConsolidatableAt int64
+	Created          int64 // Unix seconds
+	InstanceType     string
+	Price            resources.Money // per hour; resources.Unpriced when unknown
+}
+
+// Never is the ConsolidatableAt of a node that may not be consolidated.
+const Never int64 = 1<<63 - 1
+
+// ID returns the name of the Node object or, while there is none, of the claim.
+func (n *Node) ID() string {
+	if n.Name != "" {
+		return n.Name
+	}
+	return n.Claim
+}
+
+// Satisfies reports whether the node, or whatever instance comes for its claim, is sure to satisfy the set. On a key
+// that the node knows nothing of it counts as not having the label.
+func (n *Node) Satisfies(set requirement.Set) bool {
+	for r := range set.All() {
+		value, present := n.Labels[string(r.Key())]
+		switch {
+		case present:
+			if !r.Has(value) {
+				return false
+			}
+		case n.Open.Holds(r.Key()):
+			open := n.Open.Get(r.Key())
+			if !open.And(r).Equal(open) {
+				return false
+			}
+		case !r.AllowsAbsent():
+			return false
+		}
+	}
+	return true
+}
+
+// Admits reports whether the shape's node selection is sure to accept the node; taints and room are not looked at.
+func (n *Node) Admits(s *Shape) bool {
+	if len(s.Alternatives) == 0 {
+		return true
+	}
+	for _, alternative := range s.Alternatives {
+		if n.Satisfies(alternative.Labels) && (alternative.Names.IsAny() || n.Name != "" && alternative.Names.Has(n.Name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Untolerated returns the first taint, in the order of taints, that keeps a pod with these tolerations away. Taints
+// that only ask (PreferNoSchedule) never do.
+func Untolerated(taints []Taint, tolerations []Toleration) (Taint, bool) {
+	for _, taint := range taints {
+		if taint.Effect == PreferNoSchedule {
+			continue
+		}
+		if !tolerated(taint, tolerations) {
+			return taint, true
+		}
+	}
+	return Taint{}, false
+}
+
+func tolerated(taint Taint, tolerations []Toleration) bool {
+	for _, t := range tolerations {
+		if t.tolerates(taint) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t Toleration) tolerates(taint Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect {
+		return false
+	}
+	if t.Key != "" && t.Key != taint.Key {
+		return false
+	}
+	switch t.Operator {
+	case TolerationExists:
+		return true
+	case "", TolerationEqual:
+		return t.Key != "" && t.Value == taint.Value
+	case TolerationLt, TolerationGt:
+		want, err := strconv.ParseInt(t.Value, 10, 64)
+		if err != nil {
+			return false
+		}
+		have, err := strconv.ParseInt(taint.Value, 10, 64)
+		if err != nil {
+			return false
+		}
+		if t.Operator == TolerationLt {
+			return have < want
+		}
+		return have > want
+	}
+	return false
+}
+
+// String prints the taint as kubectl writes it: key=value:effect.
+func (t Taint) String() string {
+	if t.Value == "" {
+		return t.Key + ":" + t.Effect
+	}
+	return t.Key + "=" + t.Value + ":" + t.Effect
+}

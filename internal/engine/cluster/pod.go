@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// Pod is a pod that needs a node or has one. Pods that are finished are not in a snapshot.
+type Pod struct {
+	UID       string
+	Namespace string
+	Name      string
+	Shape     *Shape
+	Priority  int32
+	Created   int64  // Unix seconds; orders pods that are otherwise alike
+	Node      string // name of the node it is bound to, "" while pending
+	// Promised is the node or, while that has no node yet, the claim on which an earlier plan placed this pending pod;
+	// "" when none did. Planning keeps the promise while it still holds, so that a round does not undo another.
+	Promised string
+	// Daemon is set for pods of a DaemonSet: the namespace/name of it.
+	Daemon string
+	// Fixed is set for pods that are never placed anew when their node goes: daemons, static and finished pods.
+	Fixed bool
+	// DoNotDisrupt is set while an annotation forbids voluntary disruption of the pod's node (V-15).
+	DoNotDisrupt bool
+	Terminating  bool
+}
+
+// Ref returns namespace/name.
+func (p *Pod) Ref() string { return p.Namespace + "/" + p.Name }
+
+// Shape is everything about a pod that decides where it can run, and nothing that tells it from its siblings.
+// A Shape made by [Shapes.Intern] is immutable and unique: equal shapes are one pointer.
+type Shape struct {
+	Namespace string
+	Labels    map[string]string
+	Requests  resources.Vector // by the kubelet's rule (P-06), with 1 for pods
+	// Alternatives are the ways to satisfy the node selector and the required node affinity: an OR of terms, each
+	// together with the node selector. Empty: any node will do. A pod that no node can satisfy has one alternative
+	// that contradicts itself.
+	Alternatives []Alternative
+	Tolerations  []Toleration
+	HostPorts    []HostPort
+	Spread       []Spread
+	Affinity     []AffinityTerm // required: all of them
+	AntiAffinity []AffinityTerm // required: none of them
+
+	key string
+}
+
+// Alternative is one way to satisfy a pod's node selection.
+type Alternative struct {
+	Labels requirement.Set
+	// Names restricts the node's name (matchFields on metadata.name); Any when it does not.
+	Names requirement.Requirement
+}
+
+// Toleration is as in the pod's specification. An empty Key with Exists tolerates every taint; an empty Effect every effect.
+type Toleration struct {
+	Key, Operator, Value, Effect string
+}
+
+// Taint is as in the node's specification.
+type Taint struct {
+	Key, Value, Effect string
+}
+
+// The effects of taints, and the operators of tolerations.
+const (
+	NoSchedule       = "NoSchedule"
+	NoExecute        = "NoExecute"
+	PreferNoSchedule = "PreferNoSchedule"
+
+	TolerationExists = "Exists"
+	TolerationEqual  = "Equal"
+	TolerationLt     = "Lt"
+	TolerationGt     = "Gt"
+)
+
+// HostPort is a port of the node that a pod needs for itself. IP "" is every address.
+type HostPort struct {
+	IP       string
+	Protocol string
+	Port     int32
+}
+
+// Conflicts reports whether two pods with these ports cannot share a node.
+func (p HostPort) Conflicts(other HostPort) bool {
+	return p.Port == other.Port && p.Protocol == other.Protocol && (p.IP == other.IP || p.IP == "" || other.IP == "")
+}
+
+// Selector chooses pods by their labels. The zero value chooses none.
+type Selector struct {
+	// Enabled is false for a selector that was not given: it chooses nothing. An enabled one without requirements
+	// chooses everything.
+	Enabled bool
+	Labels  requirement.Set
+}
+
+// Matches reports whether the selector chooses a pod with these labels.
+func (s Selector) Matches(labels map[string]string) bool { return s.Enabled && s.Labels.Matches(labels) }
+
+// Spread is a topology spread constraint with whenUnsatisfiable: DoNotSchedule (P-03). matchLabelKeys are already
+// part of Pods.
+type Spread struct {
+	Key        string // node label
+	Pods       Selector
+	MaxSkew    int32
+	MinDomains int32 // 1 when not given
+	// IgnoreAffinity and HonorTaints are the node inclusion policies where they differ from the default.
+	IgnoreAffinity bool
+	HonorTaints    bool
+}
+
+// AffinityTerm is a required term of pod affinity or anti-affinity (P-04). matchLabelKeys and mismatchLabelKeys are
+// already part of Pods.
+type AffinityTerm struct {
+	Key        string // node label
+	Pods       Selector
+	Namespaces []string // sorted; the pod's own when the term gave neither names nor a selector
+	// NamespaceSelector chooses namespaces by label beside those named.
+	NamespaceSelector Selector
+}

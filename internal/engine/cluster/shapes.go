@@ -1,0 +1,94 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Shapes makes equal shapes one pointer. It counts its users, so that shapes of pods that are gone are forgotten.
+// It is not safe for concurrent use: the store that owns it has the lock.
+type Shapes struct {
+	byKey map[string]*counted
+}
+
+type counted struct {
+	shape *Shape
+	users int
+}
+
+// NewShapes returns an empty table.
+func NewShapes() *Shapes { return &Shapes{byKey: map[string]*counted{}} }
+
+// Intern returns the one shape equal to s, and counts a user of it. The caller must not change s afterwards.
+func (t *Shapes) Intern(s *Shape) *Shape {
+	if s.key == "" {
+		s.key = s.canonical()
+	}
+	known, found := t.byKey[s.key]
+	if !found {
+		known = &counted{shape: s}
+		t.byKey[s.key] = known
+	}
+	known.users++
+	return known.shape
+}
+
+// Release forgets one user of a shape that Intern returned.
+func (t *Shapes) Release(s *Shape) {
+	if s == nil {
+		return
+	}
+	if known, found := t.byKey[s.key]; found {
+		if known.users--; known.users == 0 {
+			delete(t.byKey, s.key)
+		}
+	}
+}
+
+// Len returns the number of distinct shapes in use.
+func (t *Shapes) Len() int { return len(t.byKey) }
+
+// Key returns a text that is equal for equal shapes and orders unequal ones.
+func (s *Shape) Key() string {
+	if s.key == "" {
+		return s.canonical()
+	}
+	return s.key
+}
+
+func (s *Shape) canonical() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s|%v|", s.Namespace, s.Requests)
+	for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
+		fmt.Fprintf(&b, "%s=%s,", name, s.Labels[name])
+	}
+	for _, alternative := range s.Alternatives {
+		fmt.Fprintf(&b, "|or %s @%s", alternative.Labels, alternative.Names)
+	}
+	fmt.Fprintf(&b, "|%q|%v", s.Tolerations, s.HostPorts)
+	for _, spread := range s.Spread {
+		fmt.Fprintf(&b, "|spread %s %s %d %d %t %t", spread.Key, spread.Pods, spread.MaxSkew, spread.MinDomains, spread.IgnoreAffinity, spread.HonorTaints)
+	}
+	for _, term := range s.Affinity {
+		fmt.Fprintf(&b, "|with %s", term)
+	}
+	for _, term := range s.AntiAffinity {
+		fmt.Fprintf(&b, "|apart %s", term)
+	}
+	return b.String()
+}
+
+// String prints the selector canonically.
+func (s Selector) String() string {
+	if !s.Enabled {
+		return "none"
+	}
+	return s.Labels.String()
+}
+
+// String prints the term canonically.
+func (t AffinityTerm) String() string {
+	return fmt.Sprintf("%s (%s) in %v (%s)", t.Key, t.Pods, t.Namespaces, t.NamespaceSelector)
+}

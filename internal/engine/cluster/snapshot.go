@@ -1,0 +1,100 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// Pool is a NodePool as planning sees it.
+type Pool struct {
+	Name   string
+	UID    string
+	Weight int32
+	// Blocked says why the pool launches nothing (not Ready, static, being deleted); "" when it may (V-12).
+	Blocked string
+	// Requirements are those of the template, its labels and the pool's own name together.
+	Requirements requirement.Set
+	Taints       []Taint // of the template, startup taints left out (P-08)
+	// Catalog is what the pool's node class offers; nil when there is none.
+	Catalog   *catalog.Index
+	Limits    limit.Limits
+	Used      limit.Usage
+	MinValues []MinValues // ordered by key
+	// FreeSlots are the numbers of a hard-limited pool's slots that no claim holds, ascending; nil without a hard limit.
+	FreeSlots []int
+}
+
+// MinValues demands that a claim keeps at least Count distinct values of a label to choose from (P-09).
+type MinValues struct {
+	Key   requirement.Key
+	Count int
+}
+
+// Daemon is a DaemonSet: a pod of this shape will run on every node that it fits.
+type Daemon struct {
+	Name  string // namespace/name
+	Shape *Shape
+}
+
+// Snapshot is the picture of a cluster at one version. It is immutable; use [New] to make one.
+type Snapshot struct {
+	Version uint64
+	// Names are the resource names behind every vector of the snapshot.
+	Names resources.Names
+	// Pools in the order in which they are tried: weight, highest first, then name (P-10).
+	Pools []*Pool
+	// Nodes: initialized ones first, then those on their way; each by name.
+	Nodes []*Node
+	// Pending pods need a node: provisionable ones, and those whose node is being removed (P-01). Ordered by
+	// namespace, name and UID.
+	Pending []*Pod
+	// Daemons ordered by name.
+	Daemons []Daemon
+	// Namespaces maps a namespace's name to its labels.
+	Namespaces map[string]map[string]string
+}
+
+// New returns a snapshot of these parts in canonical order. The lists are copied, what they point to is shared.
+func New(parts Snapshot) *Snapshot {
+	s := parts
+	s.Pools = sorted(parts.Pools, func(a, b *Pool) int {
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), strings.Compare(a.Name, b.Name))
+	})
+	s.Nodes = sorted(parts.Nodes, func(a, b *Node) int {
+		return cmp.Or(rank(a)-rank(b), strings.Compare(a.ID(), b.ID()), strings.Compare(a.Claim, b.Claim))
+	})
+	s.Pending = sorted(parts.Pending, func(a, b *Pod) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
+	})
+	s.Daemons = sorted(parts.Daemons, func(a, b Daemon) int { return strings.Compare(a.Name, b.Name) })
+	return &s
+}
+
+func rank(n *Node) int {
+	if n.Initialized {
+		return 0
+	}
+	return 1
+}
+
+func sorted[T any](list []T, compare func(a, b T) int) []T {
+	own := slices.Clone(list)
+	slices.SortFunc(own, compare)
+	return own
+}
+
+// Pool returns the pool of that name, or nil.
+func (s *Snapshot) Pool(name string) *Pool {
+	for _, pool := range s.Pools {
+		if pool.Name == name {
+			return pool
+		}
+	}
+	return nil
+}

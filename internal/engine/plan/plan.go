@@ -1,0 +1,111 @@
+// Package plan is what the engine decides, as data: what to launch, which pods go where, what to remove, and why
+// some pods stay unplaced. The applier carries plans out, the command line prints them, tests compare them.
+//
+// A plan is a value: it holds no pointer into a snapshot's objects but names and UIDs, and [Plan.String] is stable
+// byte for byte (P-20). Reasons are values with fields (P-12), turned into text, events and metrics at the edge.
+//
+// The package imports the standard library only.
+package plan
+
+import (
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// Plan is the outcome of one round of planning.
+type Plan struct {
+	BasedOn uint64 // version of the snapshot
+	Names   resources.Names
+	// Launches in the order in which they were planned.
+	Launches []Launch
+	// Nominations of pods to capacity that exists or is on its way, ordered by node and pod.
+	Nominations []Nominate
+	// Unplaced pods, ordered by pod.
+	Unplaced []Unplaced
+	// Removes, ordered by claim.
+	Removes []Remove
+}
+
+// PodRef names a pod.
+type PodRef struct {
+	Namespace, Name, UID string
+}
+
+// String returns namespace/name.
+func (p PodRef) String() string { return p.Namespace + "/" + p.Name }
+
+// Launch is a NodeClaim to be made (P-24).
+type Launch struct {
+	Pool    string
+	PoolUID string
+	// Slot is the number of the hard-limited pool's slot that the claim takes, or NoSlot.
+	Slot int
+	// Requirements are those of the pool and of the pods together, without the instance types.
+	Requirements requirement.Set
+	// Types are the names of the instance types that fit, cheapest offering first, at most MaxTypes.
+	Types []string
+	// Labels are label values that the plan relies on beyond those a node gets from its requirements: a custom label
+	// which the pool leaves open and the pods, or nobody, chose.
+	Labels map[string]string
+	// Requests are those of the pods and daemons together, in base units.
+	Requests resources.Vector
+	// Reserve is the most capacity that any of Types has, in every component: what counts against limits until the
+	// instance is known.
+	Reserve resources.Vector
+	Pods    []PodRef // ordered by namespace and name
+	// Cheapest is the offering that comes first by price; the provider may have to take another.
+	Cheapest Choice
+	// Zones and CapacityTypes that Requirements and Types leave open, sorted.
+	Zones, CapacityTypes []string
+}
+
+// NoSlot is the Slot of a launch in a pool without a hard limit.
+const NoSlot = -1
+
+// MaxTypes bounds the instance types of one claim: enough for any spot strategy, and what Karpenter keeps.
+const MaxTypes = 600
+
+// Choice is an offering.
+type Choice struct {
+	Type, Zone, CapacityType string
+	Price                    resources.Money // per hour
+}
+
+// Nominate says that a pod is expected to run on capacity that exists or is on its way.
+type Nominate struct {
+	Pod PodRef
+	// Node is the name of the Node, or of the claim while that has no node.
+	Node string
+}
+
+// Remove is a node to be taken away.
+type Remove struct {
+	Claim    string
+	ClaimUID string
+	Node     string // "" when the claim has none
+	Pool     string
+	Reason   DisruptionReason
+	Price    resources.Money // per hour that is saved; resources.Unpriced when unknown
+}
+
+// DisruptionReason is why a node goes, spelled as in budgets, events and metrics.
+type DisruptionReason string
+
+// The reasons of V-07.
+const (
+	Empty         DisruptionReason = "Empty"
+	Underutilized DisruptionReason = "Underutilized"
+	Drifted       DisruptionReason = "Drifted"
+)
+
+// Price returns the price per hour of all launches at their cheapest.
+func (p Plan) Price() resources.Money {
+	var sum resources.Money
+	for _, launch := range p.Launches {
+		sum += launch.Cheapest.Price
+	}
+	return sum
+}
+
+// Empty reports whether there is nothing to do: neither a launch nor a removal.
+func (p Plan) Empty() bool { return len(p.Launches) == 0 && len(p.Removes) == 0 }
