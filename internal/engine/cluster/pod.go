@@ -98,7 +98,9 @@ type Selector struct {
 }
 
 // Matches reports whether the selector chooses a pod with these labels.
-func (s Selector) Matches(labels map[string]string) bool { return s.Enabled && s.Labels.Matches(labels) }
+func (s Selector) Matches(labels map[string]string) bool {
+	return s.Enabled && s.Labels.Matches(labels)
+}
 
 // Spread is a topology spread constraint with whenUnsatisfiable: DoNotSchedule (P-03). matchLabelKeys are already
 // part of Pods.
