@@ -1,0 +1,77 @@
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Condition types of a NodePool. ConditionTypeReady exists on every kind.
+const (
+	// ConditionTypeReady sums up the conditions an object needs before it can be used.
+	ConditionTypeReady = "Ready"
+	// ConditionTypeValidationSucceeded is False when the spec holds something the CRD cannot check.
+	ConditionTypeValidationSucceeded = "ValidationSucceeded"
+	// ConditionTypeNodeClassReady repeats the Ready condition of the referenced node class.
+	ConditionTypeNodeClassReady = "NodeClassReady"
+	// ConditionTypeNodeRegistrationHealthy is False when the pool's last nodes failed to join. It is no
+	// part of Ready.
+	ConditionTypeNodeRegistrationHealthy = "NodeRegistrationHealthy"
+	// ConditionTypeInstanceTypesCompatible is False when no instance type is left after all requirements
+	// are intersected; its message names the keys in conflict (V-11).
+	ConditionTypeInstanceTypesCompatible = "InstanceTypesCompatible"
+)
+
+// Condition types of a NodeClaim.
+const (
+	// ConditionTypeLaunched is True when the cloud has created the instance.
+	ConditionTypeLaunched = "Launched"
+	// ConditionTypeRegistered is True when the node has joined and was matched.
+	ConditionTypeRegistered = "Registered"
+	// ConditionTypeInitialized is True when the node is ready and startup taints are gone.
+	ConditionTypeInitialized = "Initialized"
+	// ConditionTypeDrifted is True when the node no longer matches its pool; its reason names the cause.
+	ConditionTypeDrifted = "Drifted"
+	// ConditionTypeExpired is True when expireAfter has passed.
+	ConditionTypeExpired = "Expired"
+	// ConditionTypeEmpty is True when only pods of daemon sets run on the node.
+	ConditionTypeEmpty = "Empty"
+	// ConditionTypeConsolidatable is True when consolidateAfter has passed since the last pod event.
+	ConditionTypeConsolidatable = "Consolidatable"
+	// ConditionTypeDrained is True when the pods of a terminating node are gone.
+	ConditionTypeDrained = "Drained"
+	// ConditionTypeVolumesDetached is True when the volumes of a terminating node are detached.
+	ConditionTypeVolumesDetached = "VolumesDetached"
+	// ConditionTypeInstanceTerminating is True when the cloud was told to end the instance.
+	ConditionTypeInstanceTerminating = "InstanceTerminating"
+	// ConditionTypeDisruptionReason is True on a node that a disruption has chosen; its reason names the
+	// method.
+	ConditionTypeDisruptionReason = "DisruptionReason"
+	// ConditionTypeConsistentStateFound is False when node and NodeClaim contradict each other.
+	ConditionTypeConsistentStateFound = "ConsistentStateFound"
+)
+
+// Condition is one observation about an object. It is the condition of Kubernetes with fewer
+// required fields: only type, status and lastTransitionTime (V-11).
+type Condition struct {
+	// Type names what is observed, for example Ready.
+	// +required
+	// +kubebuilder:validation:MaxLength=316
+	Type string `json:"type"`
+	// Status says whether the observation holds: True, False or Unknown.
+	// +required
+	// +kubebuilder:validation:Enum=True;False;Unknown
+	Status metav1.ConditionStatus `json:"status"`
+	// ObservedGeneration is the metadata.generation the observation was made for. If it is lower than
+	// the current one, the condition is out of date.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// LastTransitionTime is when the status last changed.
+	// +required
+	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+	// Reason is one word, in CamelCase, for programs to act on.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+	// Message explains the status to people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32768
+	Message string `json:"message,omitempty"`
+}

@@ -1,0 +1,91 @@
+package v1
+
+import "k8s.io/apimachinery/pkg/util/intstr"
+
+// Disruption says when and how fast nodes of a pool may be removed or replaced.
+type Disruption struct {
+	// ConsolidateAfter is how long no pod may have come to or gone from a node before the node is
+	// considered for consolidation: whole numbers with the units s, m and h, for example 30s, or Never.
+	// +optional
+	// +kubebuilder:default="0s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^(([0-9]+[smh])+|Never)$`
+	ConsolidateAfter NillableDuration `json:"consolidateAfter,omitempty"`
+	// ConsolidationPolicy says which nodes are considered for consolidation. WhenEmpty: those that
+	// hold only pods of daemon sets. WhenEmptyOrUnderutilized, also spelled WhenUnderutilized: also
+	// those whose pods fit elsewhere or on a cheaper node. Balanced: like the latter, if the savings
+	// outweigh the disruption.
+	// +optional
+	// +kubebuilder:default=WhenEmptyOrUnderutilized
+	ConsolidationPolicy ConsolidationPolicy `json:"consolidationPolicy,omitempty"`
+	// Budgets bound how many nodes of the pool may be disrupted at the same time. Of several active
+	// budgets the smallest holds. Expiration, a deleted node and the repair of a broken node are not
+	// bound by them.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:default={{nodes: "10%"}}
+	// +kubebuilder:validation:MaxItems=50
+	Budgets []Budget `json:"budgets,omitzero"`
+}
+
+// ConsolidationPolicy says which nodes are considered for consolidation.
+//
+// +kubebuilder:validation:Enum=WhenEmpty;WhenUnderutilized;WhenEmptyOrUnderutilized;Balanced
+type ConsolidationPolicy string
+
+// The consolidation policies. The two that name underutilized nodes behave alike (V-06).
+const (
+	ConsolidationPolicyWhenEmpty                ConsolidationPolicy = "WhenEmpty"
+	ConsolidationPolicyWhenUnderutilized        ConsolidationPolicy = "WhenUnderutilized"
+	ConsolidationPolicyWhenEmptyOrUnderutilized ConsolidationPolicy = "WhenEmptyOrUnderutilized"
+	ConsolidationPolicyBalanced                 ConsolidationPolicy = "Balanced"
+)
+
+// Budget bounds how many nodes of a pool may be disrupted at the same time.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.schedule) == has(self.duration)",message="schedule and duration belong together: give both, or neither for a budget that is always active"
+type Budget struct {
+	// Reasons are the causes of disruption the budget holds for; without reasons it holds for all.
+	// Expired is accepted and restricts nothing, since an expired node is removed whatever the
+	// budgets say.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	Reasons []DisruptionReason `json:"reasons,omitempty"`
+	// Nodes is how many nodes may be disrupted at the same time while the budget is active: a number
+	// such as 5, or a share of the pool's nodes such as 10%, rounded up. 0 forbids disruption.
+	// +optional
+	// +kubebuilder:default="10%"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=10
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : self.matches('^([0-9]{1,9}|[0-9]{1,2}%|100%)$')",messageExpression="'nodes is ' + string(self) + ': it must be a whole number that is not negative, or a percentage from 0% to 100%'"
+	Nodes intstr.IntOrString `json:"nodes,omitempty"`
+	// Schedule is when the budget becomes active, in UTC: five fields as in cron (minute, hour, day of
+	// month, month, day of week), or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually.
+	// Without it, and without duration, the budget is always active.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^\s*(@(annually|yearly|monthly|weekly|daily|midnight|hourly)|[0-9A-Za-z*?,/-]+(\s+[0-9A-Za-z*?,/-]+){4})\s*$`
+	Schedule *string `json:"schedule,omitempty"`
+	// Duration is how long the budget stays active after each time of the schedule: whole numbers with
+	// the units m and h, for example 8h or 1h30m.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+[mh])+(0s)?$`
+	Duration *Duration `json:"duration,omitempty"`
+}
+
+// DisruptionReason is a cause of disruption that a budget can name.
+//
+// +kubebuilder:validation:Enum=Underutilized;Empty;Drifted;Expired;Unhealthy
+type DisruptionReason string
+
+// The reasons a budget can name.
+const (
+	DisruptionReasonUnderutilized DisruptionReason = "Underutilized"
+	DisruptionReasonEmpty         DisruptionReason = "Empty"
+	DisruptionReasonDrifted       DisruptionReason = "Drifted"
+	// DisruptionReasonExpired is accepted but restricts nothing: expiration is forceful (V-07).
+	DisruptionReasonExpired   DisruptionReason = "Expired"
+	DisruptionReasonUnhealthy DisruptionReason = "Unhealthy"
+)

@@ -1,0 +1,76 @@
+package v1
+
+import corev1 "k8s.io/api/core/v1"
+
+// Labels on nodes and NodeClaims.
+const (
+	// NodePoolLabelKey names the NodePool a NodeClaim or node belongs to.
+	NodePoolLabelKey = Group + "/nodepool"
+	// CapacityTypeLabelKey says how the instance is paid for: on-demand, spot or reserved.
+	CapacityTypeLabelKey = Group + "/capacity-type"
+	// NodeRegisteredLabelKey is put on a node once it is matched with its NodeClaim.
+	NodeRegisteredLabelKey = Group + "/registered"
+	// NodeInitializedLabelKey is put on a node once it is ready to take pods.
+	NodeInitializedLabelKey = Group + "/initialized"
+	// NodeDoNotSyncTaintsLabelKey on a node keeps the controller from copying the NodeClaim's taints to it.
+	NodeDoNotSyncTaintsLabelKey = Group + "/do-not-sync-taints"
+	// ExcludeBalancersLabelKey takes a draining node out of external load balancers; its value is
+	// ExcludeBalancersLabelValue.
+	ExcludeBalancersLabelKey = corev1.LabelNodeExcludeBalancers
+)
+
+// Values of CapacityTypeLabelKey.
+const (
+	CapacityTypeOnDemand = "on-demand"
+	CapacityTypeSpot     = "spot"
+	CapacityTypeReserved = "reserved"
+)
+
+// ExcludeBalancersLabelValue is the value of ExcludeBalancersLabelKey on a draining node.
+const ExcludeBalancersLabelValue = "karpenter"
+
+// Annotations.
+const (
+	// DoNotDisruptAnnotationKey with the value "true" on a pod, node or NodeClaim keeps voluntary
+	// disruption away from it.
+	DoNotDisruptAnnotationKey = Group + "/do-not-disrupt"
+	// NodePoolHashAnnotationKey holds the drift hash of the NodePool's template.
+	NodePoolHashAnnotationKey = Group + "/nodepool-hash"
+	// NodePoolHashVersionAnnotationKey says how NodePoolHashAnnotationKey was computed.
+	NodePoolHashVersionAnnotationKey = Group + "/nodepool-hash-version"
+	// NodeClaimTerminationTimestampAnnotationKey holds the time, in RFC 3339, when the termination grace period
+	// of a NodeClaim ends.
+	NodeClaimTerminationTimestampAnnotationKey = Group + "/nodeclaim-termination-timestamp"
+	// NodeClaimMinValuesRelaxedAnnotationKey is "true" on a NodeClaim that was launched with fewer distinct
+	// values than minValues asks for.
+	NodeClaimMinValuesRelaxedAnnotationKey = Group + "/nodeclaim-min-values-relaxed"
+	// RequestedDRADriversAnnotationKey lists the device drivers whose resources the pods asked for.
+	RequestedDRADriversAnnotationKey = Group + "/requested-dra-drivers"
+	// PriceOverlayAppliedAnnotationKey is set on a NodeClaim whose price came from a NodeOverlay.
+	PriceOverlayAppliedAnnotationKey = Group + "/price-overlay-applied"
+	// CapacityOverlayAppliedAnnotationKey is set on a NodeClaim whose capacity came from a NodeOverlay.
+	CapacityOverlayAppliedAnnotationKey = Group + "/capacity-overlay-applied"
+	// ProviderCompatibilityAnnotationKey holds the provider block of an alpha-version object.
+	ProviderCompatibilityAnnotationKey = "compatibility." + Group + "/provider"
+)
+
+// Annotations that v1 dropped. They do nothing; a user who still has one is told what to use
+// instead.
+const (
+	// DroppedDoNotConsolidateAnnotationKey stood on nodes. Use DoNotDisruptAnnotationKey.
+	DroppedDoNotConsolidateAnnotationKey = Group + "/do-not-consolidate"
+	// DroppedDoNotEvictAnnotationKey stood on pods. Use DoNotDisruptAnnotationKey.
+	DroppedDoNotEvictAnnotationKey = Group + "/do-not-evict"
+)
+
+// Taint keys.
+const (
+	// UnregisteredTaintKey, with the effect NoExecute, is put on a node by its bootstrap and taken off
+	// when the node is matched with its NodeClaim.
+	UnregisteredTaintKey = Group + "/unregistered"
+	// DisruptedTaintKey, with the effect NoSchedule, is put on a node that is about to be removed.
+	DisruptedTaintKey = Group + "/disrupted"
+)
+
+// TerminationFinalizer on NodeClaims and nodes holds the deletion until the instance is gone.
+const TerminationFinalizer = Group + "/termination"
