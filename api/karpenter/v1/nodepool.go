@@ -69,7 +69,7 @@ type NodePoolSpec struct {
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=20
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k == 'nodes')",messageExpression="'spec.hardLimits accepts only the key nodes, found ' + self.filter(k, k != 'nodes')[0]"
-	// +kubebuilder:validation:XValidation:rule="!('nodes' in self) || (type(self['nodes']) == int ? self['nodes'] >= 0 : isQuantity(self['nodes']) && quantity(self['nodes']).isInteger() && quantity(self['nodes']).sign() >= 0)",messageExpression="'spec.hardLimits.nodes is ' + string(self['nodes']) + ': it must be a whole number that is not negative'"
+	// +kubebuilder:validation:XValidation:rule="!('nodes' in self) || (type(self['nodes']) == int ? self['nodes'] >= 0 : isQuantity(self['nodes']) && quantity(self['nodes']).isInteger() && quantity(self['nodes']).asInteger() >= 0)",messageExpression="'spec.hardLimits.nodes is ' + string(self['nodes']) + ': it must be a whole number that is not negative'"
 	HardLimits Limits `json:"hardLimits,omitempty"`
 	// Weight decides between pools that could all hold a pod: the pool with the highest weight is
 	// tried first. A pool without weight counts as 0.

@@ -16,7 +16,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="self.operator != 'In' || (has(self.values) && self.values.size() > 0)",messageExpression="'requirement ' + self.key + ': operator In needs at least one value in values'"
 // +kubebuilder:validation:XValidation:rule="!(self.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || (has(self.values) && self.values.size() == 1 && self.values[0].matches('^[0-9]{1,18}$'))",messageExpression="'requirement ' + self.key + ': operator ' + self.operator + ' needs exactly one value, an integer from 0 to 999999999999999999'"
-// +kubebuilder:validation:XValidation:rule="self.operator != 'In' || !has(self.minValues) || !has(self.values) || self.values.size() >= self.minValues",messageExpression="'requirement ' + self.key + ': minValues is ' + string(self.minValues) + ' but values lists only ' + string(self.values.size()) + '; list at least minValues values'"
+// +kubebuilder:validation:XValidation:rule="self.operator != 'In' || !has(self.minValues) || !has(self.values) || self.values.size() >= self.minValues",messageExpression="'requirement ' + self.key + ': operator In lists fewer values than minValues; list more values or lower minValues'"
 type NodeSelectorRequirementWithMinValues struct {
 	// Key is the node label the condition is about. Labels of the domain karpenter.sh are set by the
 	// controller; only karpenter.sh/capacity-type may be used here.

@@ -62,7 +62,7 @@ type NodeOverlaySpec struct {
 	// Capacity adds or replaces extended resources, for example smarter-devices/fuse. The resources
 	// cpu, memory, ephemeral-storage and pods cannot be changed.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="!('cpu' in self || 'memory' in self || 'ephemeral-storage' in self || 'pods' in self)",messageExpression="'spec.capacity cannot change ' + ['cpu', 'memory', 'ephemeral-storage', 'pods'].filter(k, k in self).join(', ') + ': only extended resources are accepted'"
+	// +kubebuilder:validation:XValidation:rule="!('cpu' in self || 'memory' in self || 'ephemeral-storage' in self || 'pods' in self)",messageExpression="'spec.capacity cannot change ' + ('cpu' in self ? 'cpu' : 'memory' in self ? 'memory' : 'pods' in self ? 'pods' : 'ephemeral-storage') + ': only extended resources are accepted'"
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// Weight decides between overlays that change the same thing: the highest weight holds.
 	// +optional
