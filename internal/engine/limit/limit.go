@@ -123,3 +123,13 @@ func SlotName(pool, poolUID string, slot int) string {
 	const uidLength = 8 // enough to tell a pool from its predecessor of the same name
 	return fmt.Sprintf("%s-%.*s-%d", pool, uidLength, poolUID, slot)
 }
+
+// Within reports whether capacity is at most held in every limited component.
+func (l Limits) Within(capacity, held resources.Vector) bool {
+	for i, limited := range l.Limited {
+		if limited && capacity.At(i) > held.At(i) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// Budget is a disruption budget that is active now, for one pool (V-07, D-08).
+type Budget struct {
+	Reasons []plan.DisruptionReason // nil: every reason
+	Max     int                     // nodes that may be disrupting or not ready at a time; percentages are already counted out
+}
+
+// Emptiness plans the removal of nodes that no pod needs: initialized, quiet for as long as the pool asks
+// (consolidateAfter), without a pod that would have to move, and promised to none (D-01 to D-03). now is in Unix
+// seconds. budgets holds the active budgets of every pool by its name; a pool without an entry is not limited. Nodes
+// that are already disrupting or not ready use up their pool's budget. Of more candidates than a budget allows the
+// dearest go first.
+func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan.Plan {
+	result := plan.Plan{BasedOn: s.Version, Names: s.Names}
+	promised := map[string]bool{}
+	for _, pod := range s.Pending {
+		promised[pod.Promised] = true
+	}
+	taken, candidates := map[string]int{}, []*cluster.Node(nil)
+	for _, node := range s.Nodes {
+		if node.Claim == "" || node.Pool == "" {
+			continue
+		}
+		if node.Deleting || node.Disrupting || node.Initialized && node.NotReady {
+			taken[node.Pool]++
+			continue
+		}
+		if s.Pool(node.Pool) != nil && IsEmpty(node, now) && !promised[node.Name] && !promised[node.Claim] {
+			candidates = append(candidates, node)
+		}
+	}
+	slices.SortFunc(candidates, func(a, b *cluster.Node) int {
+		return cmp.Or(cmp.Compare(b.Price, a.Price), cmp.Compare(a.Created, b.Created), strings.Compare(a.Claim, b.Claim))
+	})
+	for _, node := range candidates {
+		if taken[node.Pool] >= Allowed(budgets[node.Pool], plan.Empty) {
+			continue
+		}
+		taken[node.Pool]++
+		result.Removes = append(result.Removes, plan.Remove{
+			Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: node.Pool, Reason: plan.Empty, Price: node.Price,
+		})
+	}
+	slices.SortFunc(result.Removes, func(a, b plan.Remove) int { return strings.Compare(a.Claim, b.Claim) })
+	return result
+}
+
+// IsEmpty reports whether a node may go because nothing runs on it but daemons and finished pods: initialized, quiet
+// since long enough at now (Unix seconds), and without an annotation that forbids it.
+func IsEmpty(node *cluster.Node, now int64) bool {
+	if node.Name == "" || !node.Initialized || node.DoNotDisrupt || node.ConsolidatableAt > now {
+		return false
+	}
+	return !slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return !p.Fixed || p.DoNotDisrupt })
+}
+
+// Allowed returns how many nodes of a pool may be disrupting at once for a reason: the smallest of the active budgets
+// that are about it (V-07). Without any the number is not limited.
+func Allowed(budgets []Budget, reason plan.DisruptionReason) int {
+	allowed := int(^uint(0) >> 1)
+	for _, b := range budgets {
+		if b.Reasons == nil || slices.Contains(b.Reasons, reason) {
+			allowed = min(allowed, b.Max)
+		}
+	}
+	return allowed
+}

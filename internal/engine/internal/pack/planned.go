@@ -1,0 +1,210 @@
+package pack
+
+import (
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+)
+
+// open plans a new node for the pod, in the first pool that can have one (P-10).
+func (s *solver) open(pod *cluster.Pod, info *shape) bool {
+	for i, p := range s.pools {
+		if len(info.ways[i]) == 0 || !p.mayGrow() {
+			continue
+		}
+		b := &bin{pool: p, offers: p.offers, custom: p.custom, slot: plan.NoSlot, ports: slices.Clone(p.ports)}
+		if !s.fitsAlone(b, info, i) {
+			continue
+		}
+		s.addPlanned(b)
+		if s.tryPlanned(len(s.bins)-1, pod, info) == topology.Yes {
+			p.used.Nodes++
+			if len(p.slots) > 0 {
+				b.slot, p.slots = p.slots[0], p.slots[1:]
+			}
+			return true
+		}
+		s.dropPlanned()
+	}
+	return false
+}
+
+// mayGrow reports whether the pool's node limits admit one more (L-10, L-11).
+func (p *pool) mayGrow() bool {
+	if _, ok := p.Limits.CheckNodes(p.used.Nodes); !ok {
+		return false
+	}
+	return p.FreeSlots == nil || len(p.slots) > 0
+}
+
+// fitsAlone is a cheap look before a bin is opened: some way of the shape has room on an empty node.
+func (s *solver) fitsAlone(b *bin, info *shape, pool int) bool {
+	return slices.ContainsFunc(info.ways[pool], func(w way) bool {
+		left := w.offers.Clone()
+		return b.pool.room.Keep(info.Requests, left) < 0
+	}) && b.portsFree(info.HostPorts)
+}
+
+func (s *solver) addPlanned(b *bin) {
+	s.bins = append(s.bins, b)
+	if !s.topology.Constrained() {
+		return
+	}
+	s.topology.AddBin(b.labelValue, func(owner *cluster.Shape, c cluster.Spread) bool {
+		_, bad := cluster.Untolerated(b.pool.Taints, owner.Tolerations)
+		return (c.IgnoreAffinity || len(b.pool.ways(owner)) > 0) && (!c.HonorTaints || !bad)
+	})
+}
+
+// dropPlanned takes back the bin just added, which nothing was placed in.
+func (s *solver) dropPlanned() {
+	s.bins = s.bins[:len(s.bins)-1]
+	if s.topology.Constrained() {
+		s.topology.DropBin()
+	}
+}
+
+// tryPlanned places the pod on a planned node if some offering is left that fits all its pods and this one.
+func (s *solver) tryPlanned(number int, pod *cluster.Pod, info *shape) topology.Verdict {
+	b := s.bins[number]
+	ways := info.ways[b.pool.number]
+	if len(ways) == 0 || !b.portsFree(info.HostPorts) {
+		return topology.Never
+	}
+	want := b.used.Plus(info.Requests)
+	verdict := topology.Never
+	for _, w := range ways {
+		custom, ok := b.merge(w.custom)
+		if !ok {
+			continue
+		}
+		left := append(b.scratch[:0], b.offers...)
+		b.scratch = left
+		w.offers.AndTo(left)
+		if b.pool.room.Keep(want, left) >= 0 || left.Empty() {
+			continue
+		}
+		fixed, answer := s.chooseDomains(number, info, left, &custom)
+		if answer == topology.Now {
+			verdict = topology.Now
+		}
+		if answer != topology.Yes || !b.pool.enough(left) {
+			continue
+		}
+		cheapest := b.pool.cheapestWithin(left, b.held)
+		if cheapest < 0 {
+			continue
+		}
+		s.commit(number, pod, info, commitment{way: w, offers: left, custom: custom, cheapest: cheapest, fixed: fixed})
+		return topology.Yes
+	}
+	return verdict
+}
+
+// merge joins a pod's demands on the pool's custom labels to the bin's; false when nothing would be left.
+func (b *bin) merge(demands requirement.Set) (requirement.Set, bool) {
+	custom := b.custom
+	for r := range demands.All() {
+		merged := custom.Get(r.Key()).And(r)
+		if merged.Empty() {
+			return custom, false
+		}
+		custom = custom.With(merged)
+	}
+	return custom, true
+}
+
+// fix is a decision on an open label of a bin.
+type fix struct {
+	key    int
+	domain int32
+}
+
+// chooseDomains decides every open label of the bin that a constraint of the shape looks at, the least crowded
+// allowed domain first and the cheapest among equals, and narrows left and custom accordingly.
+func (s *solver) chooseDomains(number int, info *shape, left catalog.Bits, custom *requirement.Set) ([]fix, topology.Verdict) {
+	b := s.bins[number]
+	var fixed []fix
+	for _, key := range info.rules.Keys {
+		domain := s.topology.DomainOf(key, number)
+		if domain != topology.Open {
+			if verdict := s.topology.Allowed(info.rules, key, domain); verdict != topology.Yes {
+				return nil, verdict
+			}
+			continue
+		}
+		name := s.topology.KeyNames()[key]
+		planned := bin{pool: b.pool, custom: *custom}
+		value, verdict := s.leastCrowded(info, key, planned.candidates(name, left))
+		if verdict != topology.Yes {
+			return nil, verdict
+		}
+		only := requirement.OneOf(requirement.Key(name), value)
+		if b.pool.Catalog.Known(only.Key()) {
+			b.pool.Catalog.Compatible(only).AndTo(left)
+		} else {
+			*custom = custom.With(only)
+		}
+		fixed = append(fixed, fix{key, s.topology.Domain(key, value)})
+	}
+	return fixed, topology.Yes
+}
+
+func (s *solver) leastCrowded(info *shape, key int, values []string) (string, topology.Verdict) {
+	best, crowd, verdict := "", int32(0), topology.Never
+	for _, value := range values {
+		domain := s.topology.Domain(key, value)
+		switch s.topology.Allowed(info.rules, key, domain) {
+		case topology.Now:
+			if verdict == topology.Never {
+				verdict = topology.Now
+			}
+		case topology.Yes:
+			if c := s.topology.Crowd(info.rules, key, domain); verdict != topology.Yes || c < crowd {
+				best, crowd, verdict = value, c, topology.Yes
+			}
+		}
+	}
+	return best, verdict
+}
+
+// commitment is what placing a pod changes on a planned node.
+type commitment struct {
+	way      way
+	offers   catalog.Bits
+	custom   requirement.Set
+	cheapest int
+	fixed    []fix
+}
+
+func (s *solver) commit(number int, pod *cluster.Pod, info *shape, c commitment) {
+	b := s.bins[number]
+	old := b.offers
+	b.offers = c.offers
+	b.scratch = nil
+	if len(b.pods) > 0 {
+		b.scratch = old // the bin's own; before the first pod it is the pool's
+	}
+	b.custom = c.custom
+	b.labels = b.labels.And(c.way.labels)
+	for _, f := range c.fixed {
+		s.topology.Fix(f.key, number, f.domain)
+		name := requirement.Key(s.topology.KeyNames()[f.key])
+		value, _ := b.labelValue(string(name))
+		b.labels = b.labels.With(requirement.OneOf(name, value))
+	}
+	b.used = b.used.Plus(info.Requests)
+	capacity := b.pool.Catalog.Types[b.pool.Catalog.Offers[c.cheapest].Type].Capacity
+	if b.pool.Limits.HasResources() {
+		b.pool.used.Capacity = b.pool.used.Capacity.Plus(capacity).Minus(b.held)
+		b.held = capacity
+	}
+	s.placed(number, pod, info)
+	if len(b.pods) == 1 && s.topology.Constrained() {
+		s.topology.Occupy(number)
+	}
+}

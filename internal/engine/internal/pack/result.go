@@ -1,0 +1,112 @@
+package pack
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// plan turns the solved bins into data.
+func (s *solver) plan() plan.Plan {
+	result := plan.Plan{BasedOn: s.snapshot.Version, Names: s.snapshot.Names}
+	for _, b := range s.bins {
+		if b.node == nil {
+			result.Launches = append(result.Launches, b.launch())
+			continue
+		}
+		for _, pod := range b.pods {
+			result.Nominations = append(result.Nominations, plan.Nominate{Pod: ref(pod), Node: b.node.ID()})
+		}
+	}
+	slices.SortFunc(result.Nominations, func(a, b plan.Nominate) int {
+		return cmp.Or(strings.Compare(a.Node, b.Node), compareRefs(a.Pod, b.Pod))
+	})
+	explained := map[*cluster.Shape]plan.Unplaced{}
+	for _, pod := range s.failed {
+		reason, known := explained[pod.Shape]
+		if !known {
+			reason = s.explain(pod.Shape)
+			explained[pod.Shape] = reason
+		}
+		reason.Pod = ref(pod)
+		result.Unplaced = append(result.Unplaced, reason)
+	}
+	slices.SortFunc(result.Unplaced, func(a, b plan.Unplaced) int { return compareRefs(a.Pod, b.Pod) })
+	return result
+}
+
+func ref(pod *cluster.Pod) plan.PodRef {
+	return plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+}
+
+func compareRefs(a, b plan.PodRef) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
+}
+
+// launch describes the claim of a planned node: every instance type that fits stays on it (P-24).
+func (b *bin) launch() plan.Launch {
+	offers := b.withinHeld()
+	index := b.pool.Catalog
+	first := index.Offers[offers.First()]
+	l := plan.Launch{
+		Pool: b.pool.Name, PoolUID: b.pool.UID, Slot: b.slot,
+		Requests: b.used.Plus(b.pool.daemons[offers.First()]),
+		Cheapest: plan.Choice{Type: index.Types[first.Type].Name, Zone: first.Zone, CapacityType: first.CapacityType, Price: first.Price},
+		Labels:   map[string]string{},
+	}
+	for _, t := range b.typesKept(offers) {
+		l.Types = append(l.Types, index.Types[t].Name)
+		l.Reserve = l.Reserve.Max(index.Types[t].Capacity)
+	}
+	for r := range b.custom.All() {
+		if value, some := r.Example(); some && !r.AllowsAbsent() {
+			l.Labels[string(r.Key())] = value
+		}
+	}
+	l.Requirements = b.pool.Requirements.And(b.labels).And(b.custom).Without(catalog.LabelInstanceType)
+	l.Zones = index.Values(catalog.LabelZone, offers)
+	l.CapacityTypes = index.Values(catalog.LabelCapacityType, offers)
+	for _, pod := range b.pods {
+		l.Pods = append(l.Pods, ref(pod))
+	}
+	slices.SortFunc(l.Pods, compareRefs)
+	return l
+}
+
+// withinHeld drops the offers that are larger than what the plan counts against the pool's resource limits: whatever
+// the provider launches then stays within them.
+func (b *bin) withinHeld() catalog.Bits {
+	if !b.pool.Limits.HasResources() {
+		return b.offers
+	}
+	kept := catalog.NewBits(len(b.pool.Catalog.Offers))
+	for i := range b.offers.All() {
+		if b.pool.Limits.Within(b.pool.Catalog.Types[b.pool.Catalog.Offers[i].Type].Capacity, b.held) {
+			kept.Add(i)
+		}
+	}
+	return kept
+}
+
+// typesKept returns the types of offers by price, cut to the bound but not below what minValues demands.
+func (b *bin) typesKept(offers catalog.Bits) []int {
+	types := b.pool.Catalog.TypesByPrice(offers)
+	if len(types) <= plan.MaxTypes {
+		return types
+	}
+	for n := plan.MaxTypes; n < len(types); n++ {
+		kept := catalog.NewBits(len(b.pool.Catalog.Offers))
+		for _, t := range types[:n] {
+			b.pool.Catalog.OfType(b.pool.Catalog.Types[t].Name).OrTo(kept)
+		}
+		if b.pool.enough(kept.And(offers)) {
+			return types[:n]
+		}
+	}
+	return types
+}
+

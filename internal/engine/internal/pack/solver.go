@@ -1,0 +1,278 @@
+package pack
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// maxRounds bounds how often a plan is made anew because a node that was opened late moved the minimum of a spread
+// constraint: the second round knows the minimum, the third takes it to be 0, which is always right.
+const maxRounds = 4
+
+// Solve places pods, which are among the snapshot's pending ones, and returns the plan.
+func Solve(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
+	var floors topology.Floors
+	for round := 1; ; round++ {
+		s := newSolver(snapshot, pods, floors)
+		s.run(pods)
+		violated := s.topology.Violated(func(bin int) bool { return len(s.bins[bin].pods) > 0 })
+		if violated == nil || round == maxRounds {
+			return s.plan()
+		}
+		if floors == nil {
+			floors = topology.Floors{}
+		}
+		for i, floor := range violated {
+			floors[i] = floor
+			if round == maxRounds-1 {
+				floors[i] = 0
+			}
+		}
+	}
+}
+
+type solver struct {
+	snapshot *cluster.Snapshot
+	pools    []*pool
+	bins     []*bin
+	topology *topology.Tracker
+	shapes   map[*cluster.Shape]*shape
+	byNode   map[string]int // node and claim name → bin
+	failed   []*cluster.Pod
+}
+
+// shape is a kind of pod with what this round has found out about it.
+type shape struct {
+	*cluster.Shape
+	rules   *topology.Rules
+	ways    [][]way // by pool; nil where the pool's taints or labels refuse it
+	refused []bool  // by bin: final
+	first   int     // no bin before this one need be asked
+}
+
+func newSolver(snapshot *cluster.Snapshot, pods []*cluster.Pod, floors topology.Floors) *solver {
+	s := &solver{snapshot: snapshot, shapes: map[*cluster.Shape]*shape{}, byNode: map[string]int{}}
+	for i, p := range snapshot.Pools {
+		s.pools = append(s.pools, newPool(i, p, snapshot.Daemons))
+	}
+	s.topology = topology.New(s.constrained(pods), snapshot.Namespaces)
+	s.topology.SetFloors(floors)
+	for _, node := range snapshot.Nodes {
+		if !node.Deleting && !node.Disrupting {
+			s.addNode(node)
+		}
+	}
+	return s
+}
+
+// constrained lists the shapes whose constraints matter: of the pods to place, and of running ones with anti-affinity.
+func (s *solver) constrained(pods []*cluster.Pod) []*cluster.Shape {
+	seen := map[*cluster.Shape]bool{}
+	var list []*cluster.Shape
+	add := func(shape *cluster.Shape) {
+		if !seen[shape] {
+			seen[shape] = true
+			list = append(list, shape)
+		}
+	}
+	for _, pod := range pods {
+		if len(pod.Shape.Spread)+len(pod.Shape.Affinity)+len(pod.Shape.AntiAffinity) > 0 {
+			add(pod.Shape)
+		}
+	}
+	for _, node := range s.snapshot.Nodes {
+		for _, pod := range node.Pods {
+			if len(pod.Shape.AntiAffinity) > 0 {
+				add(pod.Shape)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b *cluster.Shape) int { return strings.Compare(a.Key(), b.Key()) })
+	return list
+}
+
+func (s *solver) addNode(node *cluster.Node) {
+	b := &bin{node: node}
+	s.bins = append(s.bins, b)
+	number := len(s.bins) - 1
+	if node.Name != "" {
+		s.byNode[node.Name] = number
+	}
+	if node.Claim != "" {
+		s.byNode[node.Claim] = number
+	}
+	if !s.topology.Constrained() {
+		return
+	}
+	s.topology.AddBin(b.labelValue, func(owner *cluster.Shape, c cluster.Spread) bool {
+		if !c.IgnoreAffinity && !node.Admits(owner) {
+			return false
+		}
+		_, bad := cluster.Untolerated(node.Taints, owner.Tolerations)
+		return !c.HonorTaints || !bad
+	})
+	s.topology.Occupy(number)
+	for _, pod := range node.Pods {
+		s.topology.Place(pod.Shape, number, pod.Terminating)
+	}
+}
+
+func (s *solver) info(c *cluster.Shape) *shape {
+	if known, found := s.shapes[c]; found {
+		return known
+	}
+	info := &shape{Shape: c, rules: s.topology.Rules(c)}
+	for _, p := range s.pools {
+		var ways []way
+		if _, bad := cluster.Untolerated(p.Taints, c.Tolerations); !bad && p.Blocked == "" && p.Catalog != nil {
+			ways = p.ways(c)
+		}
+		info.ways = append(info.ways, ways)
+	}
+	s.shapes[c] = info
+	s.offerDomains(info)
+	return info
+}
+
+// offerDomains makes known where new nodes for the shape could stand, so that spread constraints reach for them.
+func (s *solver) offerDomains(info *shape) {
+	for _, constraint := range info.Spread {
+		if constraint.Key == cluster.LabelHostname {
+			continue
+		}
+		key := slices.Index(s.topology.KeyNames(), constraint.Key)
+		for i, ways := range info.ways {
+			for _, w := range ways {
+				planned := &bin{pool: s.pools[i], offers: w.offers, custom: s.pools[i].custom.And(w.custom)}
+				for _, value := range planned.candidates(constraint.Key, w.offers) {
+					s.topology.Offer(info.Shape, key, value)
+				}
+			}
+		}
+	}
+}
+
+// run places the pods: those that an earlier plan has promised a place first, then by priority and size.
+func (s *solver) run(pods []*cluster.Pod) {
+	order := slices.Clone(pods)
+	slices.SortStableFunc(order, compare)
+	rest := order[:0]
+	for _, pod := range order {
+		if !s.keepPromise(pod) {
+			rest = append(rest, pod)
+		}
+	}
+	for _, pod := range rest {
+		info := s.info(pod.Shape)
+		if !s.placeInBins(pod, info) && !s.open(pod, info) {
+			s.failed = append(s.failed, pod)
+		}
+	}
+}
+
+// compare orders pods for placing: higher priority first; pods spread over hostnames after others, because nodes
+// opened later change the minimum that they are measured by; then larger before smaller, and a fixed order among equals.
+func compare(a, b *cluster.Pod) int {
+	return cmp.Or(
+		cmp.Compare(b.Priority, a.Priority),
+		cmp.Compare(lateness(a.Shape), lateness(b.Shape)),
+		compareSize(b.Shape.Requests, a.Shape.Requests),
+		strings.Compare(a.Shape.Key(), b.Shape.Key()),
+		cmp.Compare(a.Created, b.Created),
+		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID),
+	)
+}
+
+func lateness(s *cluster.Shape) int {
+	for _, constraint := range s.Spread {
+		if constraint.Key == cluster.LabelHostname {
+			return 1
+		}
+	}
+	return 0
+}
+
+func compareSize(a, b resources.Vector) int {
+	for i := range max(len(a), len(b)) {
+		if c := cmp.Compare(a.At(i), b.At(i)); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// keepPromise places a pod where an earlier plan placed it, if it still fits there (P-23).
+func (s *solver) keepPromise(pod *cluster.Pod) bool {
+	if pod.Promised == "" {
+		return false
+	}
+	number, found := s.byNode[pod.Promised]
+	return found && s.tryNode(number, pod, s.info(pod.Shape)) == topology.Yes
+}
+
+// placeInBins places the pod in the first bin that takes it: existing capacity first, then nodes planned so far.
+func (s *solver) placeInBins(pod *cluster.Pod, info *shape) bool {
+	for len(info.refused) < len(s.bins) {
+		info.refused = append(info.refused, false)
+	}
+	for number := info.first; number < len(s.bins); number++ {
+		if info.refused[number] {
+			continue
+		}
+		var verdict topology.Verdict
+		if s.bins[number].node != nil {
+			verdict = s.tryNode(number, pod, info)
+		} else {
+			verdict = s.tryPlanned(number, pod, info)
+		}
+		switch verdict {
+		case topology.Yes:
+			return true
+		case topology.Never:
+			info.refused[number] = true
+			for info.first < len(info.refused) && info.refused[info.first] {
+				info.first++
+			}
+		}
+	}
+	return false
+}
+
+// tryNode places the pod on an existing node if it fits.
+func (s *solver) tryNode(number int, pod *cluster.Pod, info *shape) topology.Verdict {
+	b := s.bins[number]
+	b.settle(s.snapshot.Daemons)
+	if !info.Requests.Fits(b.free) || !b.node.Admits(info.Shape) || !b.portsFree(info.HostPorts) {
+		return topology.Never
+	}
+	if _, bad := cluster.Untolerated(b.node.Taints, info.Tolerations); bad {
+		return topology.Never
+	}
+	for _, key := range info.rules.Keys {
+		domain := s.topology.DomainOf(key, number)
+		if domain == topology.Open {
+			return topology.Never // what comes for a launched claim is not ours to choose any more
+		}
+		if verdict := s.topology.Allowed(info.rules, key, domain); verdict != topology.Yes {
+			return verdict
+		}
+	}
+	b.free = b.free.Minus(info.Requests)
+	s.placed(number, pod, info)
+	return topology.Yes
+}
+
+func (s *solver) placed(number int, pod *cluster.Pod, info *shape) {
+	b := s.bins[number]
+	b.pods = append(b.pods, pod)
+	b.ports = append(b.ports, info.HostPorts...)
+	if s.topology.Constrained() {
+		s.topology.Place(info.Shape, number, false)
+	}
+}

@@ -1,0 +1,298 @@
+package topology
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+)
+
+// counts holds a number for each domain; domains beyond its length have 0.
+type counts []int32
+
+func (c counts) at(domain int32) int32 {
+	if domain < 0 || int(domain) >= len(c) {
+		return 0
+	}
+	return c[domain]
+}
+
+func (c *counts) add(domain int32, n int32) {
+	for int(domain) >= len(*c) {
+		*c = append(*c, 0)
+	}
+	(*c)[domain] += n
+}
+
+// spread is a topology spread constraint as one kind of pod has it.
+type spread struct {
+	owner      *cluster.Shape
+	constraint cluster.Spread
+	key        int
+	selfMatch  int32 // 1 when the constraint counts the pods that have it
+	eligible   []bool
+	counts     counts
+	inSet      []bool // by domain: it takes part in the minimum
+	inUse      []bool // by domain: an eligible bin stands in it
+	used       int32  // number of domains in use
+	levels     []int32
+	lowest     int32
+	floor      int32 // the minimum is taken to be at most this; -1: no such bound (see Tracker.Violated)
+}
+
+// known makes a domain take part in the minimum.
+func (s *spread) known(domain int32) {
+	for int(domain) >= len(s.inSet) {
+		s.inSet, s.inUse = append(s.inSet, false), append(s.inUse, false)
+	}
+	if s.inSet[domain] {
+		return
+	}
+	s.inSet[domain] = true
+	count := s.counts.at(domain)
+	s.level(count, 1)
+	if count < s.lowest || s.levels[s.lowest] == 0 {
+		s.lowest = count
+		s.settle()
+	}
+}
+
+// present notes that an eligible bin stands in a domain.
+func (s *spread) present(domain int32) {
+	s.known(domain)
+	if !s.inUse[domain] {
+		s.inUse[domain] = true
+		s.used++
+	}
+}
+
+func (s *spread) add(domain int32) {
+	before := s.counts.at(domain)
+	s.counts.add(domain, 1)
+	if int(domain) < len(s.inSet) && s.inSet[domain] {
+		s.level(before, -1)
+		s.level(before+1, 1)
+		s.settle()
+	}
+}
+
+// level changes how many domains of the set have a count.
+func (s *spread) level(count, by int32) {
+	for int(count) >= len(s.levels) {
+		s.levels = append(s.levels, 0)
+	}
+	s.levels[count] += by
+}
+
+// settle moves lowest up to the smallest count that a domain has. Counts only grow, so it ends.
+func (s *spread) settle() {
+	for int(s.lowest)+1 < len(s.levels) && s.levels[s.lowest] == 0 {
+		s.lowest++
+	}
+}
+
+// minimum is the global minimum as kube-scheduler has it: 0 while fewer domains exist than minDomains asks for.
+func (s *spread) minimum() int32 {
+	if s.used < s.constraint.MinDomains {
+		return 0
+	}
+	if s.floor >= 0 {
+		return min(s.floor, s.lowest)
+	}
+	return s.lowest
+}
+
+func (s *spread) allows(domain int32) bool {
+	lowest := s.minimum()
+	if int(domain) >= len(s.inSet) || !s.inSet[domain] {
+		lowest = 0 // a domain that comes to exist only now is itself empty
+	}
+	return s.counts.at(domain)+s.selfMatch-lowest <= s.constraint.MaxSkew
+}
+
+// affinity is the required pod affinity of one kind of pod: all its terms together.
+type affinity struct {
+	owner     *cluster.Shape
+	keys      []int // by term
+	counts    []counts
+	total     int
+	selfMatch bool
+}
+
+func (a *affinity) add(t *Tracker, bin int) {
+	a.total++
+	for i, key := range a.keys {
+		if domain := t.bins[key][bin]; domain >= 0 {
+			a.counts[i].add(domain, 1)
+		}
+	}
+}
+
+// allowed follows kube-scheduler: each term needs a pod that matches all terms in its domain; where there is none
+// anywhere, the first pod of a group that matches itself may start one.
+func (a *affinity) allowed(key int, domain int32) Verdict {
+	for i, k := range a.keys {
+		if k != key {
+			continue
+		}
+		if domain == Lacks {
+			return Never
+		}
+		if a.counts[i].at(domain) == 0 && (a.total > 0 || !a.selfMatch) {
+			return Now
+		}
+	}
+	return Yes
+}
+
+// anti is one required term of pod anti-affinity.
+type anti struct {
+	term   cluster.AffinityTerm
+	key    int
+	owners counts // pods that have the term
+	chosen counts // pods that the term is about
+}
+
+func (a *anti) add(domain int32, owner, chosen bool) {
+	if owner {
+		a.owners.add(domain, 1)
+	}
+	if chosen {
+		a.chosen.add(domain, 1)
+	}
+}
+
+// register makes the constraints of a shape known.
+func (t *Tracker) register(shape *cluster.Shape) {
+	for _, constraint := range shape.Spread {
+		identity := spreadIdentity(shape, constraint)
+		if _, found := t.byIdentity[identity]; found {
+			continue
+		}
+		s := &spread{owner: shape, constraint: constraint, key: t.key(constraint.Key), floor: -1}
+		if constraint.Pods.Matches(shape.Labels) {
+			s.selfMatch = 1
+		}
+		t.byIdentity[identity] = s
+		t.spreads = append(t.spreads, s)
+	}
+	if len(shape.Affinity) > 0 {
+		t.registerAffinity(shape)
+	}
+	for _, term := range shape.AntiAffinity {
+		identity := antiIdentity(term)
+		if _, found := t.byIdentity[identity]; !found {
+			a := &anti{term: term, key: t.key(term.Key)}
+			t.byIdentity[identity] = a
+			t.antis = append(t.antis, a)
+		}
+	}
+}
+
+func (t *Tracker) registerAffinity(shape *cluster.Shape) {
+	identity := affinityIdentity(shape)
+	if _, found := t.byIdentity[identity]; found {
+		return
+	}
+	a := &affinity{owner: shape, selfMatch: t.matchesAll(shape.Affinity, shape)}
+	for _, term := range shape.Affinity {
+		a.keys = append(a.keys, t.key(term.Key))
+		a.counts = append(a.counts, nil)
+	}
+	t.byIdentity[identity] = a
+	t.affinities = append(t.affinities, a)
+}
+
+// Identities. Two shapes share a count only when the count is the same for both: for spread that includes which
+// nodes are eligible and how many domains are asked for, and for both whether the owner counts itself.
+func spreadIdentity(shape *cluster.Shape, c cluster.Spread) string {
+	identity := fmt.Sprintf("spread %s %s %s %d %d %t", shape.Namespace, c.Key, c.Pods, c.MaxSkew, c.MinDomains, c.Pods.Matches(shape.Labels))
+	if !c.IgnoreAffinity {
+		for _, alternative := range shape.Alternatives {
+			identity += fmt.Sprintf(" or %s @%s", alternative.Labels, alternative.Names)
+		}
+	}
+	if c.HonorTaints {
+		identity += fmt.Sprintf(" tolerating %q", shape.Tolerations)
+	}
+	return identity
+}
+
+func affinityIdentity(shape *cluster.Shape) string {
+	identity := "affinity"
+	for _, term := range shape.Affinity {
+		identity += " " + term.String()
+	}
+	return fmt.Sprintf("%s in %s %v", identity, shape.Namespace, shape.Labels)
+}
+
+func antiIdentity(term cluster.AffinityTerm) string { return "anti " + term.String() }
+
+// compile finds every constraint that a shape has or is counted by.
+func (t *Tracker) compile(shape *cluster.Shape) *Rules {
+	r := &Rules{}
+	for _, constraint := range shape.Spread {
+		if s, found := t.byIdentity[spreadIdentity(shape, constraint)].(*spread); found {
+			r.spreads = append(r.spreads, s)
+			r.need(s.key)
+		}
+	}
+	for _, s := range t.spreads {
+		if s.owner.Namespace == shape.Namespace && s.constraint.Pods.Matches(shape.Labels) {
+			r.counted = append(r.counted, counter{spread: s})
+			r.need(s.key)
+		}
+	}
+	if len(shape.Affinity) > 0 {
+		if a, found := t.byIdentity[affinityIdentity(shape)].(*affinity); found {
+			r.affinity = append(r.affinity, a)
+			r.need(a.keys...)
+		}
+	}
+	for _, a := range t.affinities {
+		if t.matchesAll(a.owner.Affinity, shape) {
+			r.counted = append(r.counted, counter{affinity: a})
+			r.need(a.keys...)
+		}
+	}
+	t.compileAntis(shape, r)
+	slices.Sort(r.Keys)
+	return r
+}
+
+func (t *Tracker) compileAntis(shape *cluster.Shape, r *Rules) {
+	for _, a := range t.antis {
+		owner := slices.ContainsFunc(shape.AntiAffinity, func(term cluster.AffinityTerm) bool { return antiIdentity(term) == antiIdentity(a.term) })
+		chosen := t.matches(a.term, shape)
+		if owner {
+			r.antis = append(r.antis, a)
+		}
+		if chosen {
+			r.blocking = append(r.blocking, a)
+		}
+		if owner || chosen {
+			r.counted = append(r.counted, counter{anti: a, owner: owner, chosen: chosen})
+			r.need(a.key)
+		}
+	}
+}
+
+func (r *Rules) need(keys ...int) {
+	for _, key := range keys {
+		if !slices.Contains(r.Keys, key) {
+			r.Keys = append(r.Keys, key)
+		}
+	}
+}
+
+func (t *Tracker) matches(term cluster.AffinityTerm, shape *cluster.Shape) bool {
+	_, named := slices.BinarySearch(term.Namespaces, shape.Namespace)
+	if !named && !term.NamespaceSelector.Matches(t.namespaces[shape.Namespace]) {
+		return false
+	}
+	return term.Pods.Matches(shape.Labels)
+}
+
+func (t *Tracker) matchesAll(terms []cluster.AffinityTerm, shape *cluster.Shape) bool {
+	return !slices.ContainsFunc(terms, func(term cluster.AffinityTerm) bool { return !t.matches(term, shape) })
+}

@@ -1,0 +1,263 @@
+// Package topology keeps count of what spread constraints and pod (anti-)affinity look at: for each constraint, how
+// many pods it is about stand in each domain (the nodes that share a label value). Counts change with each placement
+// and are never recomputed.
+//
+// A bin is a node, existing or planned, by the number that the packer gave it. For the hostname every bin is a domain
+// of its own. For other labels an existing node's domain is known; a planned one may still be Open, and is fixed to a
+// domain before a pod is placed that any constraint on that label counts. So every count is exact.
+//
+// What the rules mean is what kube-scheduler's filters do (P-03, P-04). The package imports the standard library only.
+package topology
+
+import (
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+)
+
+// The domain of a bin for a label, where it is not the number of a domain.
+const (
+	Open  int32 = -1 // not decided yet
+	Lacks int32 = -2 // the node will not have the label
+)
+
+// Tracker counts for one round of planning. It is made by New, filled by AddBin and Place, and asked by Allowed.
+type Tracker struct {
+	namespaces map[string]map[string]string
+	keys       []string
+	keyIndex   map[string]int
+	domains    []map[string]int32 // by key: value → domain; unused for the hostname
+	names      [][]string         // by key and domain: value
+	bins       [][]int32          // by key and bin: domain
+	binCount   int
+
+	spreads    []*spread
+	affinities []*affinity
+	antis      []*anti
+	byIdentity map[string]any
+	rules      map[*cluster.Shape]*Rules
+}
+
+// Rules are all constraints that one shape has to do with.
+type Rules struct {
+	// Keys are the labels, by index, whose domain must be known before a pod of the shape is placed.
+	Keys []int
+
+	spreads  []*spread   // its own
+	affinity []*affinity // its own; at most one
+	antis    []*anti     // its own
+	blocking []*anti     // of others, that choose it
+	counted  []counter   // that count it once it is placed
+}
+
+// counter is a constraint that counts a pod placed in a bin. owner tells whether the pod itself has the constraint.
+type counter struct {
+	spread   *spread
+	affinity *affinity
+	anti     *anti
+	owner    bool
+	chosen   bool
+}
+
+// New returns a tracker of the constraints of these shapes: those to be placed, and those that stand on nodes with
+// anti-affinity of their own. More shapes may be asked about later; they are counted but bring no new constraint.
+func New(shapes []*cluster.Shape, namespaces map[string]map[string]string) *Tracker {
+	t := &Tracker{
+		namespaces: namespaces, keyIndex: map[string]int{}, byIdentity: map[string]any{}, rules: map[*cluster.Shape]*Rules{},
+	}
+	for _, shape := range shapes {
+		t.register(shape)
+	}
+	return t
+}
+
+// Constrained reports whether any constraint exists: when not, nothing needs to be counted.
+func (t *Tracker) Constrained() bool { return len(t.keys) > 0 }
+
+// KeyNames returns the labels that constraints are about, by index.
+func (t *Tracker) KeyNames() []string { return t.keys }
+
+func (t *Tracker) key(name string) int {
+	if i, found := t.keyIndex[name]; found {
+		return i
+	}
+	t.keyIndex[name] = len(t.keys)
+	t.keys = append(t.keys, name)
+	t.domains = append(t.domains, map[string]int32{})
+	t.names = append(t.names, nil)
+	t.bins = append(t.bins, nil)
+	return len(t.keys) - 1
+}
+
+// Domain returns the number of the domain with a label value, making it when it is new. It is not for the hostname.
+func (t *Tracker) Domain(key int, value string) int32 {
+	if d, found := t.domains[key][value]; found {
+		return d
+	}
+	d := int32(len(t.names[key]))
+	t.domains[key][value] = d
+	t.names[key] = append(t.names[key], value)
+	return d
+}
+
+// Hostname reports whether the key is the hostname, for which each bin is its own domain.
+func (t *Tracker) Hostname(key int) bool { return t.keys[key] == cluster.LabelHostname }
+
+// DomainOf returns a bin's domain for a key: a number, Open or Lacks.
+func (t *Tracker) DomainOf(key, bin int) int32 { return t.bins[key][bin] }
+
+// AddBin makes the next bin known. value returns the label value of the bin for a key and whether it is decided; an
+// undecided one with the value "" is Open, a decided one with "" is Lacks. eligible says whether the bin counts for a
+// spread constraint that a shape has, by the constraint's node inclusion policies.
+func (t *Tracker) AddBin(value func(key string) (string, bool), eligible func(*cluster.Shape, cluster.Spread) bool) int {
+	bin := t.binCount
+	t.binCount++
+	for key, name := range t.keys {
+		domain := Open
+		if t.Hostname(key) {
+			domain = int32(bin)
+		} else if v, decided := value(name); decided && v == "" {
+			domain = Lacks
+		} else if decided {
+			domain = t.Domain(key, v)
+		}
+		t.bins[key] = append(t.bins[key], domain)
+	}
+	for _, s := range t.spreads {
+		s.eligible = append(s.eligible, eligible(s.owner, s.constraint))
+	}
+	return bin
+}
+
+// Occupy makes a bin count as a node that exists: its domains take part in the minimum of the constraints that it is
+// eligible for. A planned bin is occupied once a pod has been placed in it.
+func (t *Tracker) Occupy(bin int) {
+	for _, s := range t.spreads {
+		if domain := t.bins[s.key][bin]; s.eligible[bin] && domain >= 0 {
+			s.present(domain)
+		}
+	}
+}
+
+// Fix decides the domain of an Open bin.
+func (t *Tracker) Fix(key, bin int, domain int32) {
+	t.bins[key][bin] = domain
+	for _, s := range t.spreads {
+		if s.key == key && s.eligible[bin] {
+			s.present(domain)
+		}
+	}
+}
+
+// Offer tells every spread constraint of a shape that a domain of its key could come to exist, so that its emptiness
+// counts: pods are spread over all zones that can be launched in, not only over those in use.
+func (t *Tracker) Offer(shape *cluster.Shape, key int, value string) {
+	for _, s := range t.Rules(shape).spreads {
+		if s.key == key {
+			s.known(t.Domain(key, value))
+		}
+	}
+}
+
+// Place counts a pod of the shape in a bin. Every key of its Rules must be decided for the bin. terminating pods count
+// for affinity only, as kube-scheduler has it.
+func (t *Tracker) Place(shape *cluster.Shape, bin int, terminating bool) {
+	for _, c := range t.Rules(shape).counted {
+		switch {
+		case c.spread != nil:
+			if domain := t.bins[c.spread.key][bin]; domain >= 0 && c.spread.eligible[bin] && !terminating {
+				c.spread.add(domain)
+			}
+		case c.affinity != nil:
+			c.affinity.add(t, bin)
+		case c.anti != nil:
+			if domain := t.bins[c.anti.key][bin]; domain >= 0 {
+				c.anti.add(domain, c.owner, c.chosen)
+			}
+		}
+	}
+}
+
+// Rules returns the constraints of a shape.
+func (t *Tracker) Rules(shape *cluster.Shape) *Rules {
+	if known, found := t.rules[shape]; found {
+		return known
+	}
+	rules := t.compile(shape)
+	t.rules[shape] = rules
+	return rules
+}
+
+// Verdict is the answer to whether a pod may stand in a domain.
+type Verdict int
+
+// The verdicts. A constraint that refuses Now may admit later, when counts have moved; Never stays so.
+const (
+	Yes Verdict = iota
+	Now
+	Never
+)
+
+// Allowed says whether a pod with these rules may be placed in a domain of a key. domain is a number or Lacks.
+func (t *Tracker) Allowed(rules *Rules, key int, domain int32) Verdict {
+	for _, s := range rules.spreads {
+		if s.key != key {
+			continue
+		}
+		if domain == Lacks {
+			return Never
+		}
+		if !s.allows(domain) {
+			return Now
+		}
+	}
+	for _, a := range rules.antis {
+		if a.key == key && domain >= 0 && a.chosen.at(domain) > 0 {
+			return Never
+		}
+	}
+	for _, a := range rules.blocking {
+		if a.key == key && domain >= 0 && a.owners.at(domain) > 0 {
+			return Never
+		}
+	}
+	for _, a := range rules.affinity {
+		if verdict := a.allowed(key, domain); verdict != Yes {
+			return verdict
+		}
+	}
+	return Yes
+}
+
+// Crowd returns how many pods the shape's own spread constraints count in a domain: the fewest is the best choice.
+func (t *Tracker) Crowd(rules *Rules, key int, domain int32) int32 {
+	var sum int32
+	for _, s := range rules.spreads {
+		if s.key == key {
+			sum += s.counts.at(domain)
+		}
+	}
+	return sum
+}
+
+// Blames returns, in words, the constraints of a shape on a key that refuse a domain.
+func (t *Tracker) Blames(rules *Rules, key int) string {
+	switch {
+	case slices.ContainsFunc(rules.spreads, func(s *spread) bool { return s.key == key }):
+		return "topology spread over " + t.keys[key]
+	case slices.ContainsFunc(rules.affinity, func(a *affinity) bool { return slices.Contains(a.keys, key) }):
+		return "pod affinity over " + t.keys[key]
+	}
+	return "pod anti-affinity over " + t.keys[key]
+}
+
+// DropBin takes back the bin that AddBin made last, which is not occupied.
+func (t *Tracker) DropBin() {
+	t.binCount--
+	for key := range t.keys {
+		t.bins[key] = t.bins[key][:t.binCount]
+	}
+	for _, s := range t.spreads {
+		s.eligible = s.eligible[:t.binCount]
+	}
+}
