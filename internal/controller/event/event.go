@@ -1,0 +1,165 @@
+// Package event is how controllers tell users what happens: a small port, and the value behind it that keeps events
+// few. A reason is said once about an object while its text stays the same for a window of time, and reasons that come
+// in bursts have a rate. It never blocks and never fails: an event is a courtesy, no controller may depend on it.
+//
+// Reasons and their windows are Karpenter's, so that habits and dashboards carry over (U-09).
+package event
+
+import (
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Kind is the type of an event as Kubernetes knows it.
+type Kind string
+
+// The kinds of events.
+const (
+	Normal  Kind = "Normal"
+	Warning Kind = "Warning"
+)
+
+// The reasons of our events.
+const (
+	FailedScheduling               = "FailedScheduling"
+	Nominated                      = "Nominated"
+	NoCompatibleInstanceTypes      = "NoCompatibleInstanceTypes"
+	InsufficientCapacity           = "InsufficientCapacityError"
+	LaunchFailed                   = "LaunchFailed"
+	NodeClassNotReady              = "NodeClassNotReady"
+	Timeout                        = "Timeout"
+	Expired                        = "Expired"
+	InstanceGone                   = "InstanceGone"
+	UnregisteredTaintMissing       = "UnregisteredTaintMissing"
+	DisruptionBlocked              = "DisruptionBlocked"
+	DisruptionTerminating          = "DisruptionTerminating"
+	DisruptionCancelled            = "DisruptionCancelled"
+	Evicted                        = "Evicted"
+	Disrupted                      = "Disrupted"
+	FailedDraining                 = "FailedDraining"
+	AwaitingVolumeDetachment       = "AwaitingVolumeDetachment"
+	TerminationGracePeriodExpiring = "TerminationGracePeriodExpiring"
+	InvalidDoNotDisrupt            = "InvalidDoNotDisruptAnnotation"
+	DroppedAnnotation              = "DroppedAnnotation"
+	LimitReached                   = "LimitReached"
+)
+
+// Recorder is the port that controllers see.
+type Recorder interface {
+	// Event tells about an object, of which namespace, name, UID and Go type must be set.
+	Event(about client.Object, kind Kind, reason, message string)
+}
+
+// Sink is where events go that are not repetitions.
+type Sink func(about client.Object, kind Kind, reason, message string)
+
+// maxMessage is the most bytes that the API server accepts as the text of an event.
+const maxMessage = 1024
+
+// maxRemembered bounds the memory for repetitions; beyond it what is old is forgotten, and the worst that follows
+// is an event said twice.
+const maxRemembered = 20_000
+
+// defaultWindow is how long an equal event is not said again.
+const defaultWindow = 2 * time.Minute
+
+// Deduplicated is a [Recorder] that leaves out repetitions. It is safe for concurrent use; its lock is never held
+// while the sink runs.
+type Deduplicated struct {
+	sink Sink
+	now  func() time.Time
+
+	mu     sync.Mutex
+	said   map[key]time.Time
+	bursts map[string]*burst
+}
+
+type key struct {
+	about, reason, message string
+}
+
+// burst is a bucket of events of one reason: so many at once, then so many per second.
+type burst struct {
+	left float64
+	at   time.Time
+}
+
+// The rate of nominations: one is made for every pod of a large round, and they all say the same.
+const (
+	nominatedBurst     = 10.0
+	nominatedPerSecond = 5.0
+)
+
+// NewDeduplicated returns a recorder in front of sink with the clock now.
+func NewDeduplicated(sink Sink, now func() time.Time) *Deduplicated {
+	return &Deduplicated{sink: sink, now: now, said: map[key]time.Time{}, bursts: map[string]*burst{}}
+}
+
+// Event implements [Recorder].
+func (d *Deduplicated) Event(about client.Object, kind Kind, reason, message string) {
+	if len(message) > maxMessage {
+		message = message[:maxMessage-3] + "..."
+	}
+	if d.admit(about, reason, message) {
+		d.sink(about, kind, reason, message)
+	}
+}
+
+func (d *Deduplicated) admit(about client.Object, reason, message string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.now()
+	k := key{about: string(about.GetUID()) + "/" + about.GetNamespace() + "/" + about.GetName(), reason: reason, message: message}
+	if last, found := d.said[k]; found && now.Sub(last) < window(reason) {
+		return false
+	}
+	if reason == Nominated && !d.take(reason, now) {
+		return false
+	}
+	if len(d.said) >= maxRemembered {
+		d.forget(now)
+	}
+	d.said[k] = now
+	return true
+}
+
+func (d *Deduplicated) take(reason string, now time.Time) bool {
+	b, found := d.bursts[reason]
+	if !found {
+		b = &burst{left: nominatedBurst, at: now}
+		d.bursts[reason] = b
+	}
+	b.left = min(nominatedBurst, b.left+now.Sub(b.at).Seconds()*nominatedPerSecond)
+	b.at = now
+	if b.left < 1 {
+		return false
+	}
+	b.left--
+	return true
+}
+
+// forget drops what is out of its window, and everything when that is not enough.
+func (d *Deduplicated) forget(now time.Time) {
+	for k, last := range d.said {
+		if now.Sub(last) >= window(k.reason) {
+			delete(d.said, k)
+		}
+	}
+	if len(d.said) >= maxRemembered {
+		clear(d.said)
+	}
+}
+
+func window(reason string) time.Duration {
+	switch reason {
+	case FailedScheduling:
+		return 5 * time.Minute
+	case NoCompatibleInstanceTypes:
+		return time.Minute
+	case DroppedAnnotation, InvalidDoNotDisrupt:
+		return 24 * time.Hour // said once: it changes only when the user does something about it
+	}
+	return defaultWindow
+}

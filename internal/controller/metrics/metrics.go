@@ -1,0 +1,109 @@
+// Package metrics holds the metrics of the controllers: one struct for each thing that is counted, built with a
+// registerer, no globals. Names and labels are Karpenter's where the meaning is the same, so that existing dashboards
+// and alerts work (U-10). Labels come from closed sets: pools, zones, capacity types, reasons.
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Set is all metrics of one process.
+type Set struct {
+	Claims Claims
+	Nodes  Nodes
+	Pods   Pods
+	Plans  Plans
+	Pools  Pools
+	Cloud  Cloud
+}
+
+// Claims counts what becomes of NodeClaims.
+type Claims struct {
+	Created    *prometheus.CounterVec // reason, nodepool, min_values_relaxed
+	Terminated *prometheus.CounterVec // nodepool, capacity_type, zone
+	Disrupted  *prometheus.CounterVec // reason, nodepool, capacity_type, consolidation_policy, termination_mode
+}
+
+// Nodes counts what becomes of nodes.
+type Nodes struct {
+	Created    *prometheus.CounterVec // nodepool, zone
+	Terminated *prometheus.CounterVec // nodepool, zone
+	Drained    *prometheus.CounterVec // nodepool
+}
+
+// Pods counts what is done to pods.
+type Pods struct {
+	Evictions *prometheus.CounterVec // code: the HTTP status of the answer
+}
+
+// Plans measures planning.
+type Plans struct {
+	Duration      *prometheus.HistogramVec // controller; seconds
+	Unschedulable *prometheus.GaugeVec     // controller
+}
+
+// Pools shows limits and usage of pools.
+type Pools struct {
+	Limit *prometheus.GaugeVec // resource_type, nodepool; in the resource's own unit, cpu in cores
+	Usage *prometheus.GaugeVec // resource_type, nodepool
+}
+
+// Cloud measures calls to the provider.
+type Cloud struct {
+	Duration *prometheus.HistogramVec // controller, method, provider; seconds
+	Errors   *prometheus.CounterVec   // controller, method, provider, error
+}
+
+// prefix is Karpenter's, on purpose.
+const prefix = "karpenter_"
+
+// New returns the metrics, registered on r. It panics, as the library does, when r already has one of them: that is a
+// mistake in the composition root, found by the first test that runs it.
+func New(r prometheus.Registerer) *Set {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, labels)
+		r.MustRegister(v)
+		return v
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + name, Help: help}, labels)
+		r.MustRegister(v)
+		return v
+	}
+	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
+		v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: durationBuckets()}, labels)
+		r.MustRegister(v)
+		return v
+	}
+	return &Set{
+		Claims: Claims{
+			Created:    counter("nodeclaims_created_total", "NodeClaims created, by reason and NodePool.", "reason", "nodepool", "min_values_relaxed"),
+			Terminated: counter("nodeclaims_terminated_total", "NodeClaims whose instance is gone.", "nodepool", "capacity_type", "zone"),
+			Disrupted: counter("nodeclaims_disrupted_total", "NodeClaims that were chosen to go, by reason.",
+				"reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
+		},
+		Nodes: Nodes{
+			Created:    counter("nodes_created_total", "Nodes that joined and were matched with their NodeClaim.", "nodepool", "zone"),
+			Terminated: counter("nodes_terminated_total", "Nodes that were drained and whose instance is gone.", "nodepool", "zone"),
+			Drained:    counter("nodes_drained_total", "Nodes that were drained.", "nodepool"),
+		},
+		Pods: Pods{
+			Evictions: counter("pods_eviction_requests_total", "Calls of the eviction API, by HTTP status of the answer.", "code"),
+		},
+		Plans: Plans{
+			Duration:      histogram("scheduler_scheduling_duration_seconds", "Duration of one round of planning.", "controller"),
+			Unschedulable: gauge("scheduler_unschedulable_pods_count", "Pods that the last round left unplaced.", "controller"),
+		},
+		Pools: Pools{
+			Limit: gauge("nodepools_limit", "Limits of a NodePool, by resource.", "resource_type", "nodepool"),
+			Usage: gauge("nodepools_usage", "What the nodes of a NodePool have, by resource.", "resource_type", "nodepool"),
+		},
+		Cloud: Cloud{
+			Duration: histogram("cloudprovider_duration_seconds", "Duration of calls to the provider.", "controller", "method", "provider"),
+			Errors:   counter("cloudprovider_errors_total", "Calls to the provider that failed.", "controller", "method", "provider", "error"),
+		},
+	}
+}
+
+// durationBuckets spans a cached answer (1 ms) to a stuck one (1 min).
+func durationBuckets() []float64 {
+	return []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+}
