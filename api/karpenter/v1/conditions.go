@@ -48,7 +48,7 @@ const (
 )
 
 // Condition is one observation about an object. It is the condition of Kubernetes with fewer
-// required fields: only type, status and lastTransitionTime (V-11).
+// required fields: only type, status and lastTransitionTime.
 type Condition struct {
 	// Type names what is observed, for example Ready.
 	// +required

@@ -11,7 +11,7 @@
 //
 // Start with nodepool.go and nodeclaim.go. Names shared with users, such as labels, annotations and
 // condition types, stand in labels.go and conditions.go. The CRDs in api/crd are generated from
-// this package; see api/generate.go.
+// this package by tools/generate.sh.
 //
 // +kubebuilder:object:generate=true
 // +groupName=karpenter.sh

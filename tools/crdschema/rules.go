@@ -1,0 +1,55 @@
+package main
+
+import "slices"
+
+// rule says what a schema that fits must have. Keys in set replace what is there.
+type rule struct {
+	name string
+	// under are the last keys of the path to the schema, for example taints, items, properties, key.
+	under []string
+	// pattern, if not empty, is the pattern the schema must have now; for schemas that are known by
+	// their type and not by their place.
+	pattern string
+	set     map[string]any
+}
+
+func (r rule) fits(path []string, schema map[string]any) bool {
+	if r.pattern != "" && schema["pattern"] != r.pattern && schema["pattern"] != r.set["pattern"] {
+		return false
+	}
+	return len(path) >= len(r.under) && slices.Equal(path[len(path)-len(r.under):], r.under)
+}
+
+func (r rule) apply(schema map[string]any) {
+	for key, value := range r.set {
+		schema[key] = value
+	}
+}
+
+const (
+	// labelName is an optional DNS prefix with a slash, and a name. Lengths are bounded apart.
+	labelName = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+	// labelValue may be empty.
+	labelValue = `^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
+	// generatedQuantity is what controller-gen writes for resource.Quantity. It lets exponents with a
+	// fraction through (1e1.5), which the Go type cannot decode: one such object would keep a
+	// controller from listing all others.
+	generatedQuantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
+	decodableQuantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]{1,2}))?$`
+)
+
+func schemaRules() []rule {
+	taintKey := map[string]any{"minLength": 1, "maxLength": 316, "pattern": labelName}
+	taintValue := map[string]any{"maxLength": 63, "pattern": labelValue}
+	taintEffect := map[string]any{"enum": []any{"NoSchedule", "PreferNoSchedule", "NoExecute"}}
+	return []rule{
+		{name: "taint key", under: []string{"taints", "items", "properties", "key"}, set: taintKey},
+		{name: "taint value", under: []string{"taints", "items", "properties", "value"}, set: taintValue},
+		{name: "taint effect", under: []string{"taints", "items", "properties", "effect"}, set: taintEffect},
+		{name: "startup taint key", under: []string{"startupTaints", "items", "properties", "key"}, set: taintKey},
+		{name: "startup taint value", under: []string{"startupTaints", "items", "properties", "value"}, set: taintValue},
+		{name: "startup taint effect", under: []string{"startupTaints", "items", "properties", "effect"}, set: taintEffect},
+		{name: "label value", under: []string{"labels", "additionalProperties"}, set: taintValue},
+		{name: "quantity", pattern: generatedQuantity, set: map[string]any{"pattern": decodableQuantity}},
+	}
+}
