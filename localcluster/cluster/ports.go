@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+)
+
+// portName names one of the ports that a cluster listens on.
+type portName string
+
+const (
+	etcdClientPort        portName = "etcd"
+	etcdPeerPort          portName = "etcd-peer"
+	apiServerPort         portName = "kube-apiserver"
+	controllerManagerPort portName = "kube-controller-manager"
+	schedulerPort         portName = "kube-scheduler"
+	kwokPort              portName = "kwok"
+)
+
+// ports maps every port's name to its number on 127.0.0.1.
+type ports map[portName]int
+
+// allPorts lists every port of a cluster.
+func allPorts() []portName {
+	return []portName{etcdClientPort, etcdPeerPort, apiServerPort, controllerManagerPort, schedulerPort, kwokPort}
+}
+
+// withFree returns a copy in which the named ports have new numbers that are
+// free now. They may be taken again before a component binds them: the caller
+// starts the component and comes back if it could not bind.
+func (p ports) withFree(names []portName) (ports, error) {
+	next := ports{}
+	for name, number := range p {
+		next[name] = number
+	}
+	for _, name := range names {
+		listener, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("looking for a free port for %s: %w", name, err)
+		}
+		// All stay open until the last is chosen, so that no two are equal.
+		defer listener.Close()
+		next[name] = listener.Addr().(*net.TCPAddr).Port
+	}
+	return next, nil
+}
+
+// url returns the https address of the named port, with the given path.
+func (p ports) url(name portName, path string) string {
+	return fmt.Sprintf("https://127.0.0.1:%d%s", p[name], path)
+}
+
+// loadPorts reads what savePorts wrote. It returns nil if the file does not
+// exist or lacks a port, which an older version may not have had.
+func loadPorts(path string) (ports, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the ports of the last run: %w", err)
+	}
+	var loaded ports
+	if err := json.Unmarshal(data, &loaded); err != nil {
+		return nil, fmt.Errorf("reading the ports of the last run from %s: %w", path, err)
+	}
+	for _, name := range allPorts() {
+		if loaded[name] < 1 || loaded[name] > 65535 {
+			return nil, nil
+		}
+	}
+	return loaded, nil
+}
+
+// savePorts writes the ports for the next run in the same directory.
+func savePorts(path string, p ports) error {
+	data, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding the ports: %w", err)
+	}
+	if err := os.WriteFile(path, append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("writing the ports: %w", err)
+	}
+	return nil
+}

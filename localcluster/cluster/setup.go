@@ -1,0 +1,151 @@
+package cluster
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Entries of a cluster's directory. Stop removes these and no other file, so
+// that a directory which also holds something else is never emptied.
+const (
+	pkiDir          = "pki"
+	kubeconfigDir   = "kubeconfig"
+	etcdDir         = "etcd"
+	logDir          = "logs"
+	kubectlCacheDir = "kubectl-cache"
+	auditLogFile    = "audit.log"
+	auditPolicyFile = "audit-policy.yaml"
+	portsFile       = "ports.json"
+	lockFile        = "lock"
+)
+
+// auditPolicy records who asked for what, once per request, when it is done.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted, Panic]
+rules: [{level: Metadata}]
+`
+
+// setup is what the components' flags are made from. The ports change while a
+// cluster starts and not after.
+type setup struct {
+	options  Options
+	pki      *pki
+	ports    ports
+	previous ports // of the last run in this directory; nil: none
+	userTLS  *tls.Config
+	etcdTLS  *tls.Config
+	lock     *os.File
+}
+
+// newSetup prepares the directory: lock, keys, ports, policy.
+func newSetup(options Options) (*setup, error) {
+	temporary := options.Dir == ""
+	var err error
+	if temporary {
+		if options.Dir, err = os.MkdirTemp("", "joiner-cluster-"); err != nil {
+			return nil, fmt.Errorf("creating a directory for the cluster: %w", err)
+		}
+	}
+	s := &setup{options: options}
+	if err := s.prepare(); err != nil {
+		if temporary {
+			err = errors.Join(err, s.remove())
+		}
+		return nil, errors.Join(err, s.unlock())
+	}
+	return s, nil
+}
+
+func (s *setup) prepare() error {
+	for _, dir := range []string{"", kubeconfigDir, logDir} {
+		if err := os.MkdirAll(filepath.Join(s.options.Dir, dir), 0o700); err != nil {
+			return fmt.Errorf("Options.Dir %q: %w", s.options.Dir, err)
+		}
+	}
+	var err error
+	if s.lock, err = lockDir(filepath.Join(s.options.Dir, lockFile)); err != nil {
+		return fmt.Errorf("Options.Dir: %w", err)
+	}
+	if s.pki, err = loadPKI(filepath.Join(s.options.Dir, pkiDir)); err != nil {
+		return err
+	}
+	if s.userTLS, err = s.pki.probeTLS(s.pki.users); err != nil {
+		return err
+	}
+	if s.etcdTLS, err = s.pki.probeTLS(s.pki.etcd); err != nil {
+		return err
+	}
+	if s.previous, err = loadPorts(filepath.Join(s.options.Dir, portsFile)); err != nil {
+		return err
+	}
+	s.ports = s.previous
+	if s.ports == nil {
+		if s.ports, err = s.ports.withFree(allPorts()); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(s.options.Dir, auditPolicyFile), []byte(auditPolicy), 0o600); err != nil {
+		return fmt.Errorf("writing the audit policy: %w", err)
+	}
+	return nil
+}
+
+// announce writes the kubeconfigs and remembers the ports, once the API server
+// has its own for good.
+func (s *setup) announce() error {
+	previous := ""
+	if s.previous != nil {
+		previous = s.previous.url(apiServerPort, "")
+	}
+	if err := s.writeBuiltinKubeconfigs(previous); err != nil {
+		return err
+	}
+	return s.savePorts()
+}
+
+func (s *setup) savePorts() error {
+	return savePorts(filepath.Join(s.options.Dir, portsFile), s.ports)
+}
+
+func (s *setup) logPath(c Component) string {
+	return filepath.Join(s.options.Dir, logDir, string(c)+".log")
+}
+
+// unlock lets another cluster use the directory.
+func (s *setup) unlock() error {
+	if s.lock == nil {
+		return nil
+	}
+	err := s.lock.Close()
+	s.lock = nil
+	return err
+}
+
+// remove deletes what a cluster writes, and the directory if nothing else is
+// in it.
+func (s *setup) remove() error {
+	var failed []error
+	for _, entry := range []string{
+		pkiDir, kubeconfigDir, etcdDir, logDir, kubectlCacheDir,
+		auditLogFile, auditPolicyFile, portsFile, lockFile,
+	} {
+		failed = append(failed, os.RemoveAll(filepath.Join(s.options.Dir, entry)))
+	}
+	entries, err := os.ReadDir(s.options.Dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		failed = append(failed, err)
+	case len(entries) == 0:
+		failed = append(failed, os.Remove(s.options.Dir))
+	}
+	if err := errors.Join(failed...); err != nil {
+		return fmt.Errorf("removing the cluster's directory: %w", err)
+	}
+	return nil
+}
