@@ -23,9 +23,9 @@ type bin struct {
 
 	// Of a planned one.
 	pool    *pool
-	offers  catalog.Bits    // every offering that still fits
-	custom  requirement.Set // labels that the provider does not decide
-	labels  requirement.Set // demands of the pods, for the claim
+	offers  catalog.Bits     // every offering that still fits
+	custom  requirement.Set  // labels that the provider does not decide
+	labels  requirement.Set  // demands of the pods, for the claim
 	held    resources.Vector // what the plan counts for it against resource limits
 	slot    int
 	scratch catalog.Bits // for the next narrowing

@@ -81,14 +81,18 @@ func (e *explainer) demand(by plan.Demand, demands requirement.Set) bool {
 	for r := range demands.All() {
 		key := r.Key()
 		switch {
+		case r.Empty():
+			e.stop(by, string(key), "the "+string(by)+"'s requirements on "+string(key)+" contradict each other")
+			return false
 		case e.pool.Catalog.Known(key):
 			if !e.narrow(by, string(key), r.String(), e.pool.Catalog.Compatible(r)) {
 				return false
 			}
-		case r.Empty():
-			e.stop(by, string(key), "requirements on "+string(key)+" contradict each other")
-			return false
-		case by == plan.ByPod && key == cluster.LabelHostname && newHostname(r):
+		case by == plan.ByPod && key == cluster.LabelHostname:
+			if !newHostname(r) {
+				e.stop(by, string(key), "pod wants one particular node: "+r.String())
+				return false
+			}
 		case by == plan.ByPod && !e.pool.label(key).Intersects(r):
 			e.stop(by, string(key), "pod wants "+r.String()+", the pool has "+e.pool.label(key).String())
 			return false

@@ -109,4 +109,3 @@ func (b *bin) typesKept(offers catalog.Bits) []int {
 	}
 	return types
 }
-

@@ -1,0 +1,256 @@
+package enginetest
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// Parse reads a cluster. Lines are independent of their order, but for nodes, which name a type above them. An error
+// quotes the line.
+func Parse(input string) (snapshot *cluster.Snapshot, err error) {
+	defer func() {
+		if stop, ok := recover().(scriptError); ok {
+			err = fmt.Errorf("%s", string(stop))
+		}
+	}()
+	p := &parser{space: resources.NewSpace(), shapes: cluster.NewShapes(), nodes: map[string]*cluster.Node{}}
+	p.parts.Namespaces = map[string]map[string]string{"default": {}}
+	p.parts.Version = 1
+	for _, line := range strings.Split(input, "\n") {
+		p.line(line)
+	}
+	return p.finish(), nil
+}
+
+type parser struct {
+	space  *resources.Space
+	shapes *cluster.Shapes
+	types  []catalog.Type
+	pools  []*cluster.Pool
+	nodes  map[string]*cluster.Node
+	pods   []*cluster.Pod
+	parts  cluster.Snapshot
+}
+
+func (p *parser) line(line string) {
+	words := strings.Fields(line)
+	if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+		return
+	}
+	a := newAttributes(line, nil)
+	if len(words) < 2 {
+		a.fail("want a kind and a name")
+	}
+	a = newAttributes(line, words[2:])
+	kinds := map[string]func(string, *attributes){
+		"type": p.instanceType, "pool": p.pool, "node": p.node, "claim": p.claim, "pod": p.pod, "daemon": p.daemon, "namespace": p.namespace,
+	}
+	kind, known := kinds[words[0]]
+	if !known {
+		a.fail("a line starts with type, pool, node, claim, pod, daemon or namespace")
+	}
+	for _, name := range expand(words[1]) {
+		kind(name, a)
+	}
+}
+
+// expand turns web-0..2 into web-0, web-1, web-2.
+func expand(name string) []string {
+	start, end, ranged := strings.Cut(name, "..")
+	if !ranged {
+		return []string{name}
+	}
+	digits := len(start) - len(strings.TrimRight(start, "0123456789"))
+	stem := start[:len(start)-digits]
+	low, _ := strconv.Atoi(start[len(start)-digits:])
+	high, _ := strconv.Atoi(end)
+	var names []string
+	for n := low; n <= high; n++ {
+		names = append(names, stem+strconv.Itoa(n))
+	}
+	return names
+}
+
+func (p *parser) namespace(name string, a *attributes) {
+	p.parts.Namespaces[name] = a.labels(a.get("labels", ""))
+}
+
+func (p *parser) instanceType(name string, a *attributes) {
+	zones, unavailable := list(a.get("zones", "a")), list(a.get("unavailable", ""))
+	labels := a.labels(a.get("labels", ""))
+	labels[longName("arch")], labels[longName("os")] = a.get("arch", "amd64"), a.get("os", "linux")
+	t := catalog.Type{Name: name, Labels: requirement.FromLabels(labels), Overhead: a.amounts(nil)}
+	for _, capacityType := range []string{catalog.OnDemand, catalog.Spot, catalog.Reserved} {
+		short := map[string]string{catalog.OnDemand: "od", catalog.Spot: "spot", catalog.Reserved: "reserved"}[capacityType]
+		price := a.get(short, "")
+		if price == "" {
+			continue
+		}
+		for _, zone := range zones {
+			t.Offerings = append(t.Offerings, catalog.Offering{
+				Zone: zone, CapacityType: capacityType, Price: a.money(price),
+				Available: !slices.Contains(unavailable, zone) && !slices.Contains(unavailable, zone+"/"+short),
+			})
+		}
+	}
+	if a.has("reserved-for-system") {
+		t.Overhead[resources.NameCPU] = a.milli(a.get("reserved-for-system", "0"))
+	}
+	t.Capacity = a.amounts(a.rest())
+	if _, given := t.Capacity[resources.NamePods]; !given {
+		t.Capacity[resources.NamePods] = 110
+	}
+	p.types = append(p.types, t)
+}
+
+func (p *parser) pool(name string, a *attributes) {
+	pool := &cluster.Pool{
+		Name: name, UID: "uid-of-" + name, Weight: int32(a.number("weight", 0)), Blocked: strings.ReplaceAll(a.get("blocked", ""), "_", " "),
+		Limits: limit.Unlimited(), Taints: p.taints(a),
+	}
+	pool.Requirements = a.requirements(a.get("need", "")).And(requirement.FromLabels(a.labels(a.get("labels", "")))).
+		With(requirement.OneOf(requirement.Key(cluster.LabelPool), name))
+	pool.Limits.SoftNodes = a.number("nodes", limit.None)
+	pool.Limits.HardNodes = a.number("hard.nodes", limit.None)
+	for _, demand := range list(a.get("minvalues", "")) {
+		key, count, _ := strings.Cut(demand, ":")
+		pool.MinValues = append(pool.MinValues, cluster.MinValues{Key: requirement.Key(longName(key)), Count: int(a.integer(count))})
+	}
+	for name, amount := range a.amounts(limited(a.pairs)) {
+		pool.Limits = pool.Limits.With(p.space.Index(name), amount)
+	}
+	p.pools = append(p.pools, pool)
+}
+
+func limited(pairs [][2]string) [][2]string {
+	var limits [][2]string
+	for _, pair := range pairs {
+		if resource, found := strings.CutPrefix(pair[0], "limit."); found {
+			limits = append(limits, [2]string{resource, pair[1]})
+		}
+	}
+	return limits
+}
+
+func (p *parser) taints(a *attributes) []cluster.Taint {
+	var taints []cluster.Taint
+	for _, text := range a.all("taint") {
+		key, effect, found := strings.Cut(text, ":")
+		if !found {
+			a.fail("taint=%s: want key[=value]:effect", text)
+		}
+		key, value, _ := strings.Cut(key, "=")
+		taints = append(taints, cluster.Taint{Key: key, Value: value, Effect: effect})
+	}
+	return taints
+}
+
+// node reads an existing node; claim one that is on its way.
+func (p *parser) node(name string, a *attributes) {
+	n := p.anyNode(name, a)
+	n.Name = name
+	if n.Pool != "" {
+		n.Claim = name + "-claim"
+	}
+	n.Labels[cluster.LabelHostname] = name
+	p.nodes[name] = n
+}
+
+func (p *parser) claim(name string, a *attributes) {
+	n := p.anyNode(name, a)
+	n.Claim, n.Initialized = name, false
+	n.Open = a.requirements(a.get("open", ""))
+	for r := range n.Open.All() {
+		delete(n.Labels, string(r.Key()))
+	}
+	p.nodes[name] = n
+}
+
+func (p *parser) anyNode(name string, a *attributes) *cluster.Node {
+	n := &cluster.Node{
+		ClaimUID: "uid-of-" + name, Pool: a.get("pool", ""), Taints: p.taints(a), Labels: a.labels(a.get("labels", "")),
+		Deleting: a.has("deleting"), Disrupting: a.has("disrupting"), NotReady: a.has("not-ready"), DoNotDisrupt: a.has("do-not-disrupt"),
+		ConsolidatableAt: a.number("quiet-at", 0), Price: resources.Unpriced, Initialized: !a.has("new") && !a.has("open"),
+	}
+	if n.Pool != "" {
+		n.Labels[cluster.LabelPool] = n.Pool
+	}
+	if zone := a.get("zone", ""); zone != "" {
+		n.Labels[longName("zone")] = zone
+	}
+	if name := a.get("type", ""); name != "" {
+		i := slices.IndexFunc(p.types, func(t catalog.Type) bool { return t.Name == name })
+		if i < 0 {
+			a.fail("no type %s above", name)
+		}
+		p.fromType(n, p.types[i])
+	} else {
+		n.Allocatable = p.space.Vector(a.amounts(a.rest())).With(resources.Pods, 110)
+	}
+	return n
+}
+
+func (p *parser) fromType(n *cluster.Node, t catalog.Type) {
+	n.InstanceType = t.Name
+	n.Labels[longName("type")] = t.Name
+	for r := range t.Labels.All() {
+		if value, single := r.Single(); single {
+			n.Labels[string(r.Key())] = value
+		}
+	}
+	n.Allocatable = p.space.Vector(t.Capacity).Minus(p.space.Vector(t.Overhead))
+	n.Price = t.Offerings[0].Price
+}
+
+func (p *parser) finish() *cluster.Snapshot {
+	known := map[requirement.Key]bool{}
+	for _, name := range []string{"zone", "type", "capacity", "arch", "os"} {
+		known[requirement.Key(longName(name))] = true
+	}
+	index := catalog.NewIndex(catalog.Catalog{Types: p.types, WellKnown: known}, p.space)
+	for _, node := range p.nodes {
+		for _, pool := range p.pools {
+			if pool.Name == node.Pool {
+				pool.Used = pool.Used.Plus(1, node.Allocatable)
+			}
+		}
+		p.parts.Nodes = append(p.parts.Nodes, node)
+	}
+	for _, pool := range p.pools {
+		pool.Catalog = index
+		if pool.Limits.HardNodes != limit.None {
+			pool.FreeSlots = []int{}
+			for slot := pool.Used.Nodes; slot < pool.Limits.HardNodes; slot++ {
+				pool.FreeSlots = append(pool.FreeSlots, int(slot))
+			}
+		}
+	}
+	p.bind()
+	p.parts.Pools, p.parts.Names = p.pools, p.space.Names()
+	return cluster.New(p.parts)
+}
+
+// bind puts pods on their nodes; those without, and those whose node goes, are pending.
+func (p *parser) bind() {
+	for _, pod := range p.pods {
+		node := p.nodes[pod.Node]
+		if node == nil {
+			p.parts.Pending = append(p.parts.Pending, pod)
+			continue
+		}
+		node.Pods = append(node.Pods, pod)
+		node.Used = node.Used.Plus(pod.Shape.Requests)
+		node.Ports = append(node.Ports, pod.Shape.HostPorts...)
+		if node.Deleting && !pod.Fixed {
+			p.parts.Pending = append(p.parts.Pending, pod)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package enginetest
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+func (p *parser) pod(name string, a *attributes) {
+	namespace := a.get("ns", "default")
+	pod := &cluster.Pod{
+		UID: "uid-of-" + namespace + "-" + name, Namespace: namespace, Name: name, Node: a.get("node", ""), Promised: a.get("promised", ""),
+		Priority: int32(a.number("priority", 0)), Daemon: a.get("daemon", ""), Fixed: a.has("daemon"), DoNotDisrupt: a.has("do-not-disrupt"),
+	}
+	if pod.Node != "" && p.nodes[pod.Node] == nil {
+		a.fail("no node %s above", pod.Node)
+	}
+	pod.Shape = p.shapes.Intern(p.shape(namespace, a))
+	p.pods = append(p.pods, pod)
+}
+
+func (p *parser) daemon(name string, a *attributes) {
+	namespace := a.get("ns", "default")
+	p.parts.Daemons = append(p.parts.Daemons, cluster.Daemon{Name: namespace + "/" + name, Shape: p.shapes.Intern(p.shape(namespace, a))})
+}
+
+// podWords are the attributes of a pod that are not resources.
+var podWords = []string{
+	"ns", "node", "promised", "priority", "daemon", "do-not-disrupt", "labels", "need", "named", "tolerate", "port", "spread", "apart", "together",
+}
+
+func (p *parser) shape(namespace string, a *attributes) *cluster.Shape {
+	s := &cluster.Shape{Namespace: namespace, Labels: a.labels(a.get("labels", ""))}
+	for _, text := range a.all("need") {
+		s.Alternatives = append(s.Alternatives, cluster.Alternative{Labels: a.requirements(text), Names: requirement.Any("metadata.name")})
+	}
+	for _, text := range a.all("named") {
+		s.Alternatives = append(s.Alternatives, cluster.Alternative{Names: requirement.OneOf("metadata.name", strings.Split(text, "|")...)})
+	}
+	for _, text := range a.all("tolerate") {
+		s.Tolerations = append(s.Tolerations, toleration(text))
+	}
+	for _, text := range a.all("port") {
+		s.HostPorts = append(s.HostPorts, cluster.HostPort{Protocol: "TCP", Port: int32(a.integer(text))})
+	}
+	for _, text := range a.all("spread") {
+		s.Spread = append(s.Spread, p.spread(s, text, a))
+	}
+	for _, text := range a.all("apart") {
+		s.AntiAffinity = append(s.AntiAffinity, p.term(s, text, a))
+	}
+	for _, text := range a.all("together") {
+		s.Affinity = append(s.Affinity, p.term(s, text, a))
+	}
+	pairs := slices.DeleteFunc(slices.Clone(a.pairs), func(pair [2]string) bool { return slices.Contains(podWords, pair[0]) })
+	s.Requests = p.space.Vector(a.amounts(pairs)).With(resources.Pods, 1)
+	return s
+}
+
+// toleration reads key[=value][:effect], or * for everything.
+func toleration(text string) cluster.Toleration {
+	if text == "*" {
+		return cluster.Toleration{Operator: cluster.TolerationExists}
+	}
+	key, effect, _ := strings.Cut(text, ":")
+	key, value, valued := strings.Cut(key, "=")
+	t := cluster.Toleration{Key: key, Operator: cluster.TolerationExists, Effect: effect}
+	if valued {
+		t.Operator, t.Value = cluster.TolerationEqual, value
+	}
+	return t
+}
+
+// spread reads label:maxSkew[:minDomains][/selector][/ignore-affinity][/honor-taints]; without a selector the pod's own
+// labels select.
+func (p *parser) spread(s *cluster.Shape, text string, a *attributes) cluster.Spread {
+	parts := strings.Split(text, "/")
+	fields := strings.Split(parts[0], ":")
+	spread := cluster.Spread{Key: longName(fields[0]), MaxSkew: 1, MinDomains: 1, Pods: own(s)}
+	if len(fields) > 1 {
+		spread.MaxSkew = int32(a.integer(fields[1]))
+	}
+	if len(fields) > 2 {
+		spread.MinDomains = int32(a.integer(fields[2]))
+	}
+	for _, option := range parts[1:] {
+		switch option {
+		case "ignore-affinity":
+			spread.IgnoreAffinity = true
+		case "honor-taints":
+			spread.HonorTaints = true
+		default:
+			spread.Pods = cluster.Selector{Enabled: true, Labels: a.requirements(option)}
+		}
+	}
+	return spread
+}
+
+// term reads label[/selector][/ns=namespace][/nslabels=requirement].
+func (p *parser) term(s *cluster.Shape, text string, a *attributes) cluster.AffinityTerm {
+	parts := strings.Split(text, "/")
+	term := cluster.AffinityTerm{Key: longName(parts[0]), Pods: own(s), Namespaces: []string{s.Namespace}}
+	for _, option := range parts[1:] {
+		if namespace, found := strings.CutPrefix(option, "ns="); found {
+			term.Namespaces = []string{namespace}
+		} else if labels, found := strings.CutPrefix(option, "nslabels="); found {
+			term.NamespaceSelector = cluster.Selector{Enabled: true, Labels: a.requirements(labels)}
+			term.Namespaces = nil
+		} else {
+			term.Pods = cluster.Selector{Enabled: true, Labels: a.requirements(option)}
+		}
+	}
+	return term
+}
+
+func own(s *cluster.Shape) cluster.Selector {
+	return cluster.Selector{Enabled: true, Labels: requirement.FromLabels(s.Labels)}
+}

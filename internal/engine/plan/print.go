@@ -1,0 +1,127 @@
+package plan
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// maxTypesPrinted bounds the instance types that a line shows; the rest is counted.
+const maxTypesPrinted = 3
+
+// String prints the plan for people and for scripts: a line for each launch, nomination, removal and refusal, stable
+// byte for byte. Pods that share a line and are numbered one after the other are shortened: web-0..6.
+func (p Plan) String() string {
+	var b strings.Builder
+	for _, l := range p.Launches {
+		fmt.Fprintf(&b, "launch %s\n", l)
+	}
+	for i := 0; i < len(p.Nominations); {
+		j := i
+		var pods []string
+		for ; j < len(p.Nominations) && p.Nominations[j].Node == p.Nominations[i].Node; j++ {
+			pods = append(pods, p.Nominations[j].Pod.short())
+		}
+		fmt.Fprintf(&b, "nominate %s: %s\n", p.Nominations[i].Node, Shorten(pods))
+		i = j
+	}
+	for _, r := range p.Removes {
+		fmt.Fprintf(&b, "remove %s (%s) %s saves %s/h\n", r.Claim, r.Pool, r.Reason, r.Price)
+	}
+	for i := 0; i < len(p.Unplaced); {
+		j, why := i, p.Unplaced[i].String()
+		var pods []string
+		for ; j < len(p.Unplaced) && p.Unplaced[j].String() == why; j++ {
+			pods = append(pods, p.Unplaced[j].Pod.short())
+		}
+		fmt.Fprintf(&b, "unplaced %s: %s\n", Shorten(pods), why)
+		i = j
+	}
+	if b.Len() == 0 {
+		return "nothing to do\n"
+	}
+	return b.String()
+}
+
+func (p PodRef) short() string {
+	if p.Namespace == "default" {
+		return p.Name
+	}
+	return p.String()
+}
+
+// String prints what is launched, for which pods, and the price per hour of the cheapest offering.
+func (l Launch) String() string {
+	name := l.Pool
+	if l.Slot != NoSlot {
+		name += fmt.Sprintf("/slot-%d", l.Slot)
+	}
+	types := strings.Join(l.Types[:min(len(l.Types), maxTypesPrinted)], "|")
+	if more := len(l.Types) - maxTypesPrinted; more > 0 {
+		types += fmt.Sprintf("|+%d", more)
+	}
+	pods := make([]string, len(l.Pods))
+	for i, pod := range l.Pods {
+		pods[i] = pod.short()
+	}
+	return fmt.Sprintf("%s %s zone=%s %s %s/h: %s", name, types, strings.Join(l.Zones, "|"), strings.Join(l.CapacityTypes, "|"),
+		l.Cheapest.Price, Shorten(pods))
+}
+
+var numbered = regexp.MustCompile(`^(.*?)(\d+)$`)
+
+// Shorten joins names with commas, runs of consecutively numbered ones as first..last. The names keep their order, but
+// numbers of one run may come in any order of text (web-10 before web-2).
+func Shorten(names []string) string {
+	type run struct {
+		stem   string
+		number map[int]bool
+		low    int
+		high   int
+	}
+	var parts []string
+	var runs []*run
+	byStem := map[string]*run{}
+	for _, name := range names {
+		match := numbered.FindStringSubmatch(name)
+		number, err := 0, error(nil)
+		if match != nil {
+			number, err = strconv.Atoi(match[2])
+		}
+		if match == nil || err != nil || strconv.Itoa(number) != match[2] {
+			runs = append(runs, &run{stem: name})
+			continue
+		}
+		r := byStem[match[1]]
+		if r == nil {
+			r = &run{stem: match[1], number: map[int]bool{}, low: number, high: number}
+			byStem[match[1]] = r
+			runs = append(runs, r)
+		}
+		r.number[number] = true
+		r.low, r.high = min(r.low, number), max(r.high, number)
+	}
+	for _, r := range runs {
+		if r.number == nil {
+			parts = append(parts, r.stem)
+			continue
+		}
+		for n := r.low; n <= r.high; n++ {
+			if !r.number[n] {
+				continue
+			}
+			last := n
+			for r.number[last+1] {
+				last++
+			}
+			if last == n {
+				parts = append(parts, r.stem+strconv.Itoa(n))
+			} else {
+				parts = append(parts, fmt.Sprintf("%s%d..%d", r.stem, n, last))
+			}
+			n = last
+		}
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,80 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// TestScripts runs every script below testdata. Rewrite them with `go test ./internal/engine -rewrite`; the diff is the
+// review, and is committed only when you can explain it.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, run)
+	})
+}
+
+func run(t *testing.T, d *datadriven.TestData) string {
+	snapshot, err := enginetest.Parse(d.Input)
+	if err != nil {
+		t.Fatalf("%s: %v", d.Pos, err)
+	}
+	switch d.Cmd {
+	case "provision":
+		result := engine.Provision(snapshot)
+		if d.HasArg("claims") {
+			return enginetest.Shorten(result.String() + claims(result))
+		}
+		return enginetest.Shorten(result.String())
+	case "empty":
+		now := int64(0)
+		if d.HasArg("now") {
+			d.ScanArgs(t, "now", &now)
+		}
+		return enginetest.Shorten(engine.Emptiness(snapshot, now, budgets(d)).String())
+	}
+	t.Fatalf("%s: unknown verb %q; want provision or empty", d.Pos, d.Cmd)
+	return ""
+}
+
+// claims prints what each launch puts on its NodeClaim beyond the summary line.
+func claims(p plan.Plan) string {
+	var b strings.Builder
+	for _, l := range p.Launches {
+		fmt.Fprintf(&b, "claim needs %s; requests %s; reserves %s", l.Requirements, p.Names.Format(l.Requests), p.Names.Format(l.Reserve))
+		if len(l.Labels) > 0 {
+			fmt.Fprintf(&b, "; labels %v", l.Labels)
+		}
+		fmt.Fprintln(&b)
+	}
+	return b.String()
+}
+
+// budgets reads budget=(pool:max[:reason]).
+func budgets(d *datadriven.TestData) map[string][]engine.Budget {
+	all := map[string][]engine.Budget{}
+	for _, arg := range d.CmdArgs {
+		if arg.Key != "budget" {
+			continue
+		}
+		for _, value := range arg.Vals {
+			parts := strings.Split(value, ":")
+			var b engine.Budget
+			if _, err := fmt.Sscan(parts[1], &b.Max); err != nil {
+				d.Fatalf(nil, "budget %s: %v", value, err)
+			}
+			if len(parts) > 2 {
+				b.Reasons = []plan.DisruptionReason{plan.DisruptionReason(parts[2])}
+			}
+			all[parts[0]] = append(all[parts[0]], b)
+		}
+	}
+	return all
+}
