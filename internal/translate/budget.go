@@ -1,0 +1,86 @@
+package translate
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// ActiveBudgets returns the disruption budgets of a pool that are in force at now (V-07). nodes is the number of nodes
+// that percentages are of; shares are rounded up. A budget that cannot be understood counts as one of 0 nodes that is
+// always in force, which protects the user, and the error names it. None means that nothing is limited.
+func ActiveBudgets(pool *karpenterv1.NodePool, now time.Time, nodes int) ([]engine.Budget, error) {
+	var active []engine.Budget
+	var errs []error
+	for i, budget := range pool.Spec.Disruption.Budgets {
+		inForce, activeErr := budgetActive(budget, now)
+		most, countErr := budgetNodes(budget.Nodes, nodes)
+		if err := errors.Join(activeErr, countErr); err != nil {
+			errs = append(errs, fmt.Errorf("NodePool %s: spec.disruption.budgets[%d]: %w", pool.Name, i, err))
+			inForce, most = true, 0
+		}
+		if inForce {
+			active = append(active, engine.Budget{Reasons: budgetReasons(budget), Max: most})
+		}
+	}
+	return active, errors.Join(errs...)
+}
+
+func budgetReasons(budget karpenterv1.Budget) []plan.DisruptionReason {
+	var reasons []plan.DisruptionReason // stays nil for none: the budget then holds for every reason
+	for _, reason := range budget.Reasons {
+		reasons = append(reasons, plan.DisruptionReason(reason))
+	}
+	return reasons
+}
+
+// budgetActive reports whether the schedule has hit within the duration before now. The end is not included.
+func budgetActive(budget karpenterv1.Budget, now time.Time) (bool, error) {
+	if budget.Schedule == nil && budget.Duration == nil {
+		return true, nil
+	}
+	if budget.Schedule == nil || budget.Duration == nil {
+		return false, errors.New("schedule and duration come together or not at all")
+	}
+	schedule, err := parseSchedule(*budget.Schedule)
+	if err != nil {
+		return false, err
+	}
+	hit := schedule.Next(now.UTC().Add(-budget.Duration.Duration))
+	return !hit.IsZero() && !hit.After(now), nil // zero: the schedule never hits, such as February 30
+}
+
+// parseSchedule reads five fields or a macro, in UTC. What the parser knows beyond that, time zones and @every, is
+// refused as the API refuses it.
+func parseSchedule(text string) (cron.Schedule, error) {
+	schedule, err := cron.ParseStandard("TZ=UTC " + text)
+	if err == nil && (strings.Contains(text, "TZ=") || strings.HasPrefix(strings.TrimSpace(text), "@every")) {
+		err = errors.New("time zones and @every are not supported")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("schedule is %q: want five cron fields or a macro such as @daily, in UTC: %w", text, err)
+	}
+	return schedule, nil
+}
+
+func budgetNodes(value intstr.IntOrString, nodes int) (int, error) {
+	text := value.String()
+	digits, percent := strings.CutSuffix(text, "%")
+	number, err := strconv.ParseInt(digits, 10, 32)
+	if err != nil || number < 0 || percent && number > 100 {
+		return 0, fmt.Errorf("nodes is %q: want a number of nodes such as 5, or a share such as 10%%", text)
+	}
+	if !percent {
+		return int(number), nil
+	}
+	return (nodes*int(number) + 99) / 100, nil
+}

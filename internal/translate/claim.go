@@ -1,0 +1,125 @@
+package translate
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// NodeClaimFor returns the NodeClaim object of a planned launch from pool (P-24), ready to be created under the given
+// name. names are those of the plan.
+func NodeClaimFor(pool *karpenterv1.NodePool, launch plan.Launch, names resources.Names, name string) *karpenterv1.NodeClaim {
+	template := pool.Spec.Template.Spec.DeepCopy()
+	minValues := minValuesOf(pool)
+	requirements, relaxed := claimRequirements(launch, minValues)
+	claim := &karpenterv1.NodeClaim{
+		TypeMeta: metav1.TypeMeta{APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodeClaim"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        name,
+			Labels:      claimLabels(pool, launch),
+			Annotations: claimAnnotations(pool, relaxed),
+			Finalizers:  []string{karpenterv1.TerminationFinalizer},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodePool", Name: pool.Name, UID: pool.UID,
+				BlockOwnerDeletion: new(true),
+			}},
+		},
+		Spec: karpenterv1.NodeClaimSpec{
+			Taints:                 template.Taints,
+			StartupTaints:          template.StartupTaints,
+			Requirements:           requirements,
+			Resources:              karpenterv1.ResourceRequirements{Requests: ResourceList(names, launch.Requests)},
+			NodeClassRef:           template.NodeClassRef,
+			TerminationGracePeriod: template.TerminationGracePeriod,
+			ExpireAfter:            template.ExpireAfter,
+		},
+	}
+	return claim
+}
+
+func minValuesOf(pool *karpenterv1.NodePool) map[requirement.Key]int {
+	_, list, _ := Requirements(pool.Spec.Template.Spec.Requirements)
+	counts := make(map[requirement.Key]int, len(list))
+	for _, demand := range list {
+		counts[demand.Key] = demand.Count
+	}
+	return counts
+}
+
+// claimRequirements writes those of the launch with the instance types in the order of their price, and the minimum
+// counts of the pool. Where a list has become shorter than its count, the API would refuse the claim: the count is cut
+// to the list, and relaxed is true (P-09). The host name is left out, no claim can ask for it.
+func claimRequirements(launch plan.Launch, minValues map[requirement.Key]int) (list []karpenterv1.NodeSelectorRequirementWithMinValues, relaxed bool) {
+	set := launch.Requirements.Without(catalog.LabelInstanceType).Without(cluster.LabelHostname)
+	for r := range set.All() {
+		terms := requirementToAPI(r)
+		if count, demanded := minValues[r.Key()]; demanded {
+			if len(terms) == 0 {
+				terms = requirementToAPI(requirement.Present(r.Key()))
+			}
+			relaxed = demand(&terms[0], count) || relaxed
+		}
+		list = append(list, terms...)
+	}
+	types := karpenterv1.NodeSelectorRequirementWithMinValues{
+		Key: string(catalog.LabelInstanceType), Operator: corev1.NodeSelectorOpIn, Values: slices.Clone(launch.Types),
+	}
+	if count, demanded := minValues[catalog.LabelInstanceType]; demanded {
+		relaxed = demand(&types, count) || relaxed
+	}
+	return append(list, types), relaxed
+}
+
+func demand(term *karpenterv1.NodeSelectorRequirementWithMinValues, count int) (relaxed bool) {
+	if term.Operator == corev1.NodeSelectorOpIn && len(term.Values) < count {
+		count, relaxed = len(term.Values), true
+	}
+	term.MinValues = &count
+	return relaxed
+}
+
+// claimLabels puts together what the node's labels will be, as far as the plan decides them. What the plan chose wins
+// over the template, which it was made from.
+func claimLabels(pool *karpenterv1.NodePool, launch plan.Launch) map[string]string {
+	labels := map[string]string{}
+	for label, value := range pool.Spec.Template.ObjectMeta.Labels {
+		labels[label] = value
+	}
+	for r := range launch.Requirements.All() {
+		if value, single := r.Single(); single && r.Key() != cluster.LabelHostname {
+			labels[string(r.Key())] = value
+		}
+	}
+	if len(launch.Types) == 1 {
+		labels[string(catalog.LabelInstanceType)] = launch.Types[0]
+	}
+	for label, value := range launch.Labels {
+		labels[label] = value
+	}
+	if class := pool.Spec.Template.Spec.NodeClassRef; class != nil {
+		labels[NodeClassLabel(class)] = class.Name
+	}
+	labels[karpenterv1.NodePoolLabelKey] = pool.Name
+	return labels
+}
+
+func claimAnnotations(pool *karpenterv1.NodePool, relaxed bool) map[string]string {
+	annotations := map[string]string{}
+	for name, value := range pool.Spec.Template.ObjectMeta.Annotations {
+		annotations[name] = value
+	}
+	annotations[karpenterv1.NodePoolHashAnnotationKey] = Hash(pool)
+	annotations[karpenterv1.NodePoolHashVersionAnnotationKey] = HashVersion
+	if relaxed {
+		annotations[karpenterv1.NodeClaimMinValuesRelaxedAnnotationKey] = "true"
+	}
+	return annotations
+}

@@ -1,0 +1,247 @@
+package translate
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// NodeSource is what a node is made from: a Node object, a NodeClaim, or both of one machine. At least one is set.
+type NodeSource struct {
+	Node  *corev1.Node           // nil while there is none
+	Claim *karpenterv1.NodeClaim // nil for a node that is not ours
+	// ConsolidateAfter is that of the claim's pool: the zero value, Never, also when there is no pool.
+	ConsolidateAfter karpenterv1.NillableDuration
+	// Catalog is what the claim's node class offers, for the price; nil when unknown.
+	Catalog *catalog.Index
+	// Prospect is what the claim may get; nil when unknown. It is used until the claim is launched.
+	Prospect *Prospect
+}
+
+// Node converts a machine. Its pods are left to the caller.
+func Node(space *resources.Space, from NodeSource) *cluster.Node {
+	n := &cluster.Node{Labels: map[string]string{}, ConsolidatableAt: cluster.Never, Price: resources.Unpriced}
+	if from.Claim != nil {
+		n.Claim, n.ClaimUID = from.Claim.Name, string(from.Claim.UID)
+		n.Created = unix(from.Claim.CreationTimestamp)
+		if !Launched(from.Claim) && from.Prospect != nil {
+			addLabels(n.Labels, from.Prospect.Labels)
+		}
+		addLabels(n.Labels, from.Claim.Labels)
+	}
+	if from.Node != nil {
+		n.Name = from.Node.Name
+		n.NotReady = !ready(from.Node)
+		addLabels(n.Labels, from.Node.Labels)
+		if from.Claim == nil {
+			n.Created = unix(from.Node.CreationTimestamp)
+		}
+	}
+	n.Pool = n.Labels[cluster.LabelPool]
+	n.Initialized = initialized(from, n)
+	n.Deleting, n.Disrupting, n.DoNotDisrupt = leaving(from)
+	n.Taints = taintsFor(from, n.Initialized)
+	n.Allocatable = allocatable(space, from, n.Initialized)
+	n.InstanceType = n.Labels[string(catalog.LabelInstanceType)]
+	if from.Claim == nil {
+		return n
+	}
+	n.ConsolidatableAt = ConsolidatableAt(from.Claim, from.ConsolidateAfter)
+	if Launched(from.Claim) {
+		n.Price = Price(from.Catalog, n.InstanceType, n.Labels[string(catalog.LabelZone)], n.Labels[string(catalog.LabelCapacityType)])
+		return n
+	}
+	n.Open = open(from, n.Labels)
+	return n
+}
+
+// open returns what the claim and the offerings leave undecided beside labels.
+func open(from NodeSource, labels map[string]string) requirement.Set {
+	set, _, _ := Requirements(from.Claim.Spec.Requirements)
+	if from.Prospect != nil {
+		set = set.And(from.Prospect.Open)
+		for r := range from.Prospect.Open.All() {
+			if r.IsAny() { // stays unsure, whatever the claim asks: the offering may come without the label
+				set = set.Without(r.Key()).With(r)
+			}
+		}
+	}
+	for _, key := range set.EmptyKeys() { // a claim that contradicts itself: nothing may be placed on that it has the label
+		set = set.Without(key).With(requirement.Any(key))
+	}
+	for label := range labels {
+		set = set.Without(requirement.Key(label))
+	}
+	return set
+}
+
+// Launched reports whether the claim's instance is known.
+func Launched(claim *karpenterv1.NodeClaim) bool { return len(claim.Status.Capacity) > 0 }
+
+// ConsolidatableAt returns the Unix second in which the quiet time of a claim's node ends: consolidateAfter from the
+// last coming or going of a pod, or from the node's initialization when that is later. cluster.Never when the node is
+// not initialized or after is Never.
+func ConsolidatableAt(claim *karpenterv1.NodeClaim, after karpenterv1.NillableDuration) int64 {
+	done, found := condition(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized)
+	if !found || done.Status != metav1.ConditionTrue || after.Duration == nil {
+		return cluster.Never
+	}
+	from := done.LastTransitionTime.Time
+	if last := claim.Status.LastPodEventTime; last.After(from) {
+		from = last.Time
+	}
+	return from.Add(*after.Duration).Unix()
+}
+
+func initialized(from NodeSource, n *cluster.Node) bool {
+	if from.Node == nil {
+		return false
+	}
+	if from.Claim != nil && isTrue(from.Claim, karpenterv1.ConditionTypeInitialized) {
+		return true
+	}
+	if from.Node.Labels[karpenterv1.NodeInitializedLabelKey] == "true" {
+		return true
+	}
+	return from.Claim == nil && n.Pool == "" // not ours: whoever runs it has initialized it
+}
+
+func leaving(from NodeSource) (deleting, disrupting, protected bool) {
+	if from.Claim != nil {
+		deleting = from.Claim.DeletionTimestamp != nil
+		disrupting = isTrue(from.Claim, karpenterv1.ConditionTypeDisruptionReason)
+		protected = from.Claim.Annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true"
+	}
+	if from.Node != nil {
+		deleting = deleting || from.Node.DeletionTimestamp != nil
+		protected = protected || from.Node.Annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true"
+		for _, t := range from.Node.Spec.Taints {
+			disrupting = disrupting || t.Key == karpenterv1.DisruptedTaintKey
+		}
+	}
+	return deleting, disrupting, protected
+}
+
+// taintsFor returns the taints that count for planning (P-08). Until our own node is initialized its startup taints and
+// the taints of a new node are expected to pass; until it is registered it is expected to get those of its claim.
+func taintsFor(from NodeSource, initialized bool) []cluster.Taint {
+	var all []cluster.Taint
+	ours := from.Claim != nil
+	if ours && (from.Node == nil || !isTrue(from.Claim, karpenterv1.ConditionTypeRegistered)) {
+		all = Taints(from.Claim.Spec.Taints)
+	}
+	if from.Node != nil {
+		all = append(all, Taints(from.Node.Spec.Taints)...)
+		if from.Node.Spec.Unschedulable {
+			all = append(all, cluster.Taint{Key: corev1.TaintNodeUnschedulable, Effect: cluster.NoSchedule})
+		}
+	}
+	var startup []cluster.Taint
+	if ours {
+		startup = Taints(from.Claim.Spec.StartupTaints)
+	}
+	var kept []cluster.Taint
+	for _, t := range all {
+		passing := ours && !initialized && (slices.Contains(startup, t) || passes(t))
+		if !passing && !slices.Contains(kept, t) {
+			kept = append(kept, t)
+		}
+	}
+	return kept
+}
+
+// passes reports whether Kubernetes or we take the taint off a new node before it counts as initialized.
+func passes(t cluster.Taint) bool {
+	switch t.Key {
+	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable,
+		"node.cloudprovider.kubernetes.io/uninitialized", karpenterv1.UnregisteredTaintKey:
+		return true
+	}
+	return false
+}
+
+// allocatable prefers what the kubelet says. Until the node is initialized the kubelet may not know of all resources
+// yet, so the claim fills in what it says nothing or 0 of.
+func allocatable(space *resources.Space, from NodeSource, initialized bool) resources.Vector {
+	var said resources.Vector
+	if from.Node != nil {
+		said = vector(space, from.Node.Status.Allocatable)
+	}
+	if initialized || from.Claim == nil {
+		return said
+	}
+	var promised resources.Vector
+	switch {
+	case len(from.Claim.Status.Allocatable) > 0:
+		promised = vector(space, from.Claim.Status.Allocatable)
+	case from.Prospect != nil:
+		promised = from.Prospect.Allocatable
+	default:
+		promised = vector(space, from.Claim.Spec.Resources.Requests)
+	}
+	result := slices.Clone(promised)
+	for component, amount := range said {
+		if amount > 0 {
+			result = result.With(component, amount)
+		}
+	}
+	return result
+}
+
+func ready(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func isTrue(claim *karpenterv1.NodeClaim, conditionType string) bool {
+	c, found := condition(claim.Status.Conditions, conditionType)
+	return found && c.Status == metav1.ConditionTrue
+}
+
+func condition(list []karpenterv1.Condition, conditionType string) (karpenterv1.Condition, bool) {
+	for _, c := range list {
+		if c.Type == conditionType {
+			return c, true
+		}
+	}
+	return karpenterv1.Condition{}, false
+}
+
+func unix(t metav1.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}
+
+// ClaimCapacity returns what a claim counts against its pool's limits (L-13): what the instance has, and before that
+// the most that it may get.
+func ClaimCapacity(space *resources.Space, claim *karpenterv1.NodeClaim, prospect *Prospect) resources.Vector {
+	switch {
+	case Launched(claim):
+		return vector(space, claim.Status.Capacity)
+	case prospect != nil:
+		return prospect.Capacity
+	}
+	return vector(space, claim.Spec.Resources.Requests)
+}
+
+// ClaimError returns what of a claim's requirements cannot be understood, or nil.
+func ClaimError(claim *karpenterv1.NodeClaim) error {
+	if _, _, err := Requirements(claim.Spec.Requirements); err != nil {
+		return fmt.Errorf("NodeClaim %s: %w", claim.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package translate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// Provisionable reports whether a pod waits for a node that we may make (P-01): the scheduler found no room for it and
+// does not count on preemption, and it is neither gated, terminating, finished, nor bound to its node by nature.
+func Provisionable(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName == "" && pod.Status.NominatedNodeName == "" && pod.DeletionTimestamp == nil &&
+		len(pod.Spec.SchedulingGates) == 0 && !Finished(pod) && !ownedByNode(pod) && daemonOf(pod) == "" && unschedulable(pod)
+}
+
+// Reschedulable reports whether a bound pod will need another node when its own is removed (P-01). A terminating pod
+// does not, because its controller has made the successor already; only a StatefulSet waits with that. Neither does one
+// that must not be disrupted: the drain waits for it, and a node made now would stand empty.
+func Reschedulable(pod *corev1.Pod, now time.Time) bool {
+	if pod.Spec.NodeName == "" || Finished(pod) || ownedByNode(pod) || daemonOf(pod) != "" {
+		return false
+	}
+	if pod.DeletionTimestamp != nil {
+		return ownedBy(pod, "StatefulSet", "apps") != ""
+	}
+	until, _ := ProtectedUntil(pod)
+	return until <= now.Unix()
+}
+
+// Finished reports whether the pod has ended and holds nothing of its node any more.
+func Finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func unschedulable(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled {
+			return c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+		}
+	}
+	return false
+}
+
+// ownedByNode recognises static pods, which the kubelet runs whatever the scheduler thinks.
+func ownedByNode(pod *corev1.Pod) bool {
+	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	return mirror || ownedBy(pod, "Node", "") != ""
+}
+
+func daemonOf(pod *corev1.Pod) string {
+	if name := ownedBy(pod, "DaemonSet", "apps"); name != "" {
+		return pod.Namespace + "/" + name
+	}
+	return ""
+}
+
+func ownedBy(pod *corev1.Pod, kind, group string) string {
+	for _, owner := range pod.OwnerReferences {
+		ownerGroup, _, found := strings.Cut(owner.APIVersion, "/")
+		if !found {
+			ownerGroup = ""
+		}
+		if owner.Kind == kind && ownerGroup == group {
+			return owner.Name
+		}
+	}
+	return ""
+}
+
+// ProtectedUntil returns the Unix second until which karpenter.sh/do-not-disrupt keeps voluntary disruption away from
+// the pod's node (V-15): 0 when it does not, cluster.Never when there is no end. A duration counts from the pod's
+// start, so that there is no end in sight before it. Any other value protects nothing and is an error.
+func ProtectedUntil(pod *corev1.Pod) (int64, error) {
+	value, given := pod.Annotations[karpenterv1.DoNotDisruptAnnotationKey]
+	switch {
+	case !given, value == "false":
+		return 0, nil
+	case value == "true":
+		return cluster.Never, nil
+	}
+	length, err := time.ParseDuration(value)
+	if err != nil || length <= 0 {
+		return 0, fmt.Errorf("annotation %s is %q: want \"true\" or a duration above 0 such as \"30m\"",
+			karpenterv1.DoNotDisruptAnnotationKey, value)
+	}
+	if pod.Status.StartTime == nil {
+		return cluster.Never, nil
+	}
+	return pod.Status.StartTime.Add(length).Unix(), nil
+}
+
+// Pod converts a pod that is not finished. Its Shape is not interned yet, and Promised is left to the caller. On an
+// error that touches scheduling the shape is one that no node satisfies.
+func Pod(space *resources.Space, pod *corev1.Pod, now time.Time) (*cluster.Pod, error) {
+	shape, shapeErr := podShape(space, pod)
+	until, protectErr := ProtectedUntil(pod)
+	result := &cluster.Pod{
+		UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, Shape: shape,
+		Created: pod.CreationTimestamp.Unix(), Node: pod.Spec.NodeName, Daemon: daemonOf(pod),
+		DoNotDisrupt: until > now.Unix(), Terminating: pod.DeletionTimestamp != nil,
+	}
+	if pod.CreationTimestamp.IsZero() {
+		result.Created = 0
+	}
+	if pod.Spec.Priority != nil {
+		result.Priority = *pod.Spec.Priority
+	}
+	result.Fixed = result.Daemon != "" || ownedByNode(pod) || Finished(pod)
+	err := errors.Join(shapeErr, protectErr)
+	if err != nil {
+		err = fmt.Errorf("pod %s: %w", result.Ref(), err)
+	}
+	return result, err
+}
+
+func podShape(space *resources.Space, pod *corev1.Pod) (*cluster.Shape, error) {
+	choices, choiceErr := alternatives(&pod.Spec)
+	spread, spreadErr := spreads(pod)
+	with, apart, affinityErr := affinities(pod)
+	shape := &cluster.Shape{
+		Namespace: pod.Namespace, Labels: maps.Clone(pod.Labels), Requests: podRequests(space, pod),
+		Alternatives: choices, Tolerations: tolerations(pod.Spec.Tolerations), HostPorts: hostPorts(&pod.Spec),
+		Spread: spread, Affinity: with, AntiAffinity: apart,
+	}
+	if spreadErr != nil || affinityErr != nil {
+		shape.Alternatives = []cluster.Alternative{impossible()}
+	}
+	return shape, errors.Join(choiceErr, spreadErr, affinityErr)
+}
+
+// alternatives returns the ways to satisfy node selector and required node affinity. A term that cannot be understood
+// is left out, as long as another one remains.
+func alternatives(spec *corev1.PodSpec) ([]cluster.Alternative, error) {
+	var fixed []requirement.Requirement
+	for label, value := range spec.NodeSelector {
+		fixed = append(fixed, requirement.OneOf(Key(label), value))
+	}
+	base := requirement.NewSet(fixed...)
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil ||
+		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		if base.Len() == 0 {
+			return nil, nil
+		}
+		return []cluster.Alternative{{Labels: base, Names: requirement.Any(metav1.ObjectNameField)}}, nil
+	}
+	var list []cluster.Alternative
+	var errs []error
+	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		alternative, err := nodeTerm(term)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("node affinity: %w", err))
+			continue
+		}
+		alternative.Labels = alternative.Labels.And(base)
+		list = append(list, alternative)
+	}
+	if len(list) == 0 {
+		list = []cluster.Alternative{impossible()}
+	}
+	return list, errors.Join(errs...)
+}

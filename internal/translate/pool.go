@@ -1,0 +1,110 @@
+package translate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// Pool converts a NodePool. Catalog, Used and FreeSlots are left to the caller. A pool that cannot be understood is
+// Blocked.
+func Pool(space *resources.Space, pool *karpenterv1.NodePool) (*cluster.Pool, error) {
+	set, minValues, err := PoolRequirements(pool)
+	limits, limitErr := limits(space, pool)
+	result := &cluster.Pool{
+		Name: pool.Name, UID: string(pool.UID), Requirements: set, MinValues: minValues,
+		Taints: Taints(pool.Spec.Template.Spec.Taints), Limits: limits,
+	}
+	if pool.Spec.Weight != nil {
+		result.Weight = *pool.Spec.Weight
+	}
+	err = errors.Join(err, limitErr)
+	result.Blocked = blocked(pool, err)
+	if err != nil {
+		err = fmt.Errorf("NodePool %s: %w", pool.Name, err)
+	}
+	return result, err
+}
+
+// blocked says in words why the pool launches nothing for pods, "" when it may (V-12).
+func blocked(pool *karpenterv1.NodePool, invalid error) string {
+	switch ready, found := condition(pool.Status.Conditions, karpenterv1.ConditionTypeReady); {
+	case pool.DeletionTimestamp != nil:
+		return "it is being deleted"
+	case pool.Spec.Replicas != nil:
+		return "it is static: spec.replicas decides on its nodes, not pods"
+	case invalid != nil:
+		return invalid.Error()
+	case !found:
+		return "it is not Ready: not checked yet"
+	case ready.Status != metav1.ConditionTrue:
+		return "it is not Ready: " + because(ready)
+	}
+	return ""
+}
+
+func because(c karpenterv1.Condition) string {
+	switch {
+	case c.Reason == "" && c.Message == "":
+		return "no reason given"
+	case c.Message == "":
+		return c.Reason
+	case c.Reason == "":
+		return c.Message
+	}
+	return c.Reason + ": " + c.Message
+}
+
+// PoolRequirements returns what holds for every node of the pool: the requirements of the template, its labels, the
+// pool's name and the node class (see NodeClassLabel). Keys that nothing satisfies are in EmptyKeys; they are no error.
+func PoolRequirements(pool *karpenterv1.NodePool) (requirement.Set, []cluster.MinValues, error) {
+	set, minValues, err := Requirements(pool.Spec.Template.Spec.Requirements)
+	fixed := []requirement.Requirement{requirement.OneOf(cluster.LabelPool, pool.Name)}
+	for label, value := range pool.Spec.Template.ObjectMeta.Labels {
+		fixed = append(fixed, requirement.OneOf(Key(label), value))
+	}
+	if class := pool.Spec.Template.Spec.NodeClassRef; class != nil {
+		fixed = append(fixed, requirement.OneOf(requirement.Key(NodeClassLabel(class)), class.Name))
+	} else {
+		err = errors.Join(err, errors.New("spec.template.spec.nodeClassRef is missing: give group, kind and name of the node class"))
+	}
+	return set.And(requirement.NewSet(fixed...)), minValues, err
+}
+
+// NodeClassLabel returns the label by which claims and nodes carry the name of their node class: its group, a slash
+// and its kind in lower case.
+func NodeClassLabel(class *karpenterv1.NodeClassReference) string {
+	return class.Group + "/" + strings.ToLower(class.Kind)
+}
+
+// limits converts both lists (L-01, L-02). Fractions are rounded down: what is above by any fraction is above.
+func limits(space *resources.Space, pool *karpenterv1.NodePool) (limit.Limits, error) {
+	result := limit.Unlimited()
+	for _, name := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {
+		amount := amountDown(name, pool.Spec.Limits[name])
+		if name == resources.NameNodes {
+			result.SoftNodes = amount
+			continue
+		}
+		result = result.With(space.Index(string(name)), amount)
+	}
+	var err error
+	for _, name := range slices.Sorted(maps.Keys(pool.Spec.HardLimits)) {
+		if name != resources.NameNodes {
+			err = errors.Join(err, fmt.Errorf("spec.hardLimits has the key %q: only %s is allowed", name, resources.NameNodes))
+			continue
+		}
+		result.HardNodes = amountDown(name, pool.Spec.HardLimits[name])
+	}
+	return result, err
+}

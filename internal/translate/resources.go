@@ -1,0 +1,78 @@
+package translate
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// maxAmount bounds every single amount, in base units: 72 PB, or 72 trillion cores. Absurd quantities become this one,
+// so that sums over a hundred of them still do not overflow.
+const maxAmount int64 = 1 << 56
+
+// Amounts converts quantities to base units (milli-cores for cpu, else units), rounded up. Negative quantities count
+// as 0, absurd ones as 2^56.
+func Amounts(list corev1.ResourceList) resources.Amounts {
+	amounts := make(resources.Amounts, len(list))
+	for name, quantity := range list {
+		amounts[string(name)] = amount(name, quantity)
+	}
+	return amounts
+}
+
+func amount(name corev1.ResourceName, quantity resource.Quantity) int64 {
+	most := maxAmount
+	if name == corev1.ResourceCPU {
+		most /= 1000
+	}
+	switch {
+	case quantity.Sign() <= 0:
+		return 0
+	case quantity.CmpInt64(most) >= 0:
+		return maxAmount
+	case name == corev1.ResourceCPU:
+		return quantity.MilliValue()
+	}
+	return quantity.Value()
+}
+
+// amountDown is amount rounded down, for limits: what is above them by any fraction is above them.
+func amountDown(name corev1.ResourceName, quantity resource.Quantity) int64 {
+	up := amount(name, quantity)
+	if rounded := Quantity(string(name), up); up > 0 && rounded.Cmp(quantity) > 0 {
+		return up - 1
+	}
+	return up
+}
+
+// Quantity converts an amount in base units back.
+func Quantity(name string, amount int64) resource.Quantity {
+	switch {
+	case name == resources.NameCPU:
+		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
+	case name == resources.NameMemory, name == resources.NameEphemeralStorage, strings.HasPrefix(name, corev1.ResourceHugePagesPrefix):
+		return *resource.NewQuantity(amount, resource.BinarySI)
+	}
+	return *resource.NewQuantity(amount, resource.DecimalSI)
+}
+
+// ResourceList converts the components of v that are not 0 back; names are those of the space that v was made in.
+func ResourceList(names resources.Names, v resources.Vector) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for i, amount := range v {
+		if amount != 0 && i < len(names) {
+			list[corev1.ResourceName(names[i])] = Quantity(names[i], amount)
+		}
+	}
+	return list
+}
+
+func vector(space *resources.Space, list corev1.ResourceList) resources.Vector {
+	if len(list) == 0 {
+		return nil
+	}
+	return space.Vector(Amounts(list))
+}
