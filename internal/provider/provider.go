@@ -1,0 +1,76 @@
+// Package provider is the port to whatever makes machines: a cloud, or a simulation of one (P-50).
+//
+// A provider knows machines and nothing else: it never decides which claims exist, never retries on its own, never
+// waits. It must be safe for concurrent use. Every failure that a caller can act on is one of the errors in errors.go;
+// anything else means "unknown, ask again": the machine may or may not exist, and calling again with the same claim or
+// provider ID is always right.
+//
+// Every implementation passes the suite in providertest. Start with [Provider].
+package provider
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// Provider makes and ends machines for NodeClaims.
+type Provider interface {
+	// Name is the provider's short name for logs and metrics, such as "kwok".
+	Name() string
+	// NodeClass is the kind of node class that the provider serves.
+	NodeClass() schema.GroupKind
+	// Catalog returns what the node class of that name offers now, offerings that are not available included. The
+	// value is immutable: neither side changes it afterwards. Errors: [ErrNodeClassNotFound], [*NodeClassNotReadyError].
+	Catalog(ctx context.Context, className string) (catalog.Catalog, error)
+	// Launch makes the machine that the claim asks for, from the cheapest available offering that is compatible with
+	// it. It is idempotent by the claim's UID: a further call for the same claim returns the same instance (P-32).
+	// Errors: [ErrNodeClassNotFound], [*NodeClassNotReadyError], [*InsufficientCapacityError], [*LaunchError].
+	Launch(ctx context.Context, claim *karpenterv1.NodeClaim) (Instance, error)
+	// Terminate ends a machine. nil means accepted and still going on: call again. [ErrNotFound] means proved gone.
+	Terminate(ctx context.Context, providerID string) error
+	// Get returns one machine, or [ErrNotFound] when it is proved gone or never was.
+	Get(ctx context.Context, providerID string) (Instance, error)
+	// List returns every machine that Get would return, and only those of this cluster, ordered by provider ID.
+	List(ctx context.Context) ([]Instance, error)
+	// Drifted returns why the claim's machine no longer matches its node class, in one CamelCase word, or "".
+	Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (reason string, err error)
+	// RepairPolicies are the node conditions upon which a machine should be replaced.
+	RepairPolicies() []RepairPolicy
+}
+
+// Instance is a machine.
+type Instance struct {
+	ProviderID string // as in the node's spec.providerID
+	ImageID    string // "" when the provider has no images
+	ClaimName  string
+	ClaimUID   string // "" when unknown: an instance that another program launched
+	// Type, Zone and CapacityType are the offering that was taken.
+	Type, Zone, CapacityType string
+	// Labels are all labels that the machine's node has or will have, Type, Zone and CapacityType among them.
+	Labels map[string]string
+	// Capacity is what the machine has; Allocatable is what pods can use of it.
+	Capacity, Allocatable corev1.ResourceList
+	Price                 resources.Money // per hour; resources.Unpriced when unknown
+	Launched              time.Time
+	// Terminating is true once Terminate was accepted and until the machine is gone.
+	Terminating bool
+}
+
+// RepairPolicy says when a node counts as broken for good.
+type RepairPolicy struct {
+	// ConditionType and ConditionStatus are the condition of the node that means trouble.
+	ConditionType   corev1.NodeConditionType
+	ConditionStatus corev1.ConditionStatus
+	// Toleration is how long the condition may last before the node is replaced.
+	Toleration time.Duration
+	// TerminationGracePeriod bounds the drain of the broken node: nil leaves it to the claim, 0 means no drain, since
+	// nothing on the node would answer.
+	TerminationGracePeriod *time.Duration
+}
