@@ -1,0 +1,175 @@
+package kwok
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+)
+
+// The reasons that Launch gives in a *provider.LaunchError.
+const (
+	ReasonInvalidClaim       = "InvalidNodeClaim"
+	ReasonNodeNameTaken      = "NodeNameTaken"
+	ReasonInstanceTerminated = "InstanceTerminated"
+)
+
+// Launch creates the node of the claim's machine, or with a nodeRegistrationDelay the boot record from which
+// [Provider.Boot] creates it later. Both are named after the claim and carry its UID, which makes Launch idempotent.
+func (p *Provider) Launch(ctx context.Context, claim *karpenterv1.NodeClaim) (provider.Instance, error) {
+	instance, err := p.launch(ctx, claim)
+	if err != nil {
+		return provider.Instance{}, fmt.Errorf("launching NodeClaim %s: %w", claim.Name, err)
+	}
+	return instance, nil
+}
+
+func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim) (provider.Instance, error) {
+	if err := ctx.Err(); err != nil {
+		return provider.Instance{}, err
+	}
+	if claim.UID == "" || claim.Name == "" {
+		return provider.Instance{}, &provider.LaunchError{ConditionReason: ReasonInvalidClaim, Message: "a claim without name or UID is not one that the API server stored"}
+	}
+	if node, err := p.launched(ctx, claim); node != nil || err != nil {
+		return instanceOrError(node, err)
+	}
+	class, err := p.classOf(ctx, claim)
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	node, err := p.prepare(ctx, claim)
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	err = p.start(ctx, class, node)
+	if apierrors.IsAlreadyExists(err) { // another call was faster, for this claim or for an earlier one of its name
+		node, err = p.launched(ctx, claim)
+		if node == nil && err == nil {
+			err = fmt.Errorf("the name %s was taken a moment ago and is free again; trying again will help", claim.Name)
+		}
+	}
+	return instanceOrError(node, err)
+}
+
+func instanceOrError(node *corev1.Node, err error) (provider.Instance, error) {
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	return instanceOf(node), nil
+}
+
+// launched returns the node or boot record's node that an earlier call made for this claim, or nil.
+func (p *Provider) launched(ctx context.Context, claim *karpenterv1.NodeClaim) (*corev1.Node, error) {
+	record, err := p.cluster.BootRecord(ctx, claim.Name) // before the node, for the reason given at find
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("getting boot record %s: %w", claim.Name, err)
+	}
+	node := record.Node
+	joined, err := p.cluster.Node(ctx, claim.Name)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("getting node %s: %w", claim.Name, err)
+	}
+	if err == nil {
+		node = joined
+	}
+	if node == nil {
+		return nil, nil
+	}
+	if owner := node.Annotations[ClaimUIDAnnotationKey]; owner != string(claim.UID) {
+		return nil, &provider.LaunchError{ConditionReason: ReasonNodeNameTaken, Message: fmt.Sprintf(
+			"node %s exists and belongs to another claim (UID %q, this one is %q); the name is free once that node is gone", node.Name, owner, claim.UID)}
+	}
+	if !isMachine(node) {
+		return nil, &provider.LaunchError{ConditionReason: ReasonInstanceTerminated, Message: fmt.Sprintf("the machine %s was launched and has been terminated since", node.Name)}
+	}
+	return node, nil
+}
+
+func (p *Provider) classOf(ctx context.Context, claim *karpenterv1.NodeClaim) (*kwokv1alpha1.KWOKNodeClass, error) {
+	ref := claim.Spec.NodeClassRef
+	if ref == nil || ref.Group != p.NodeClass().Group || ref.Kind != p.NodeClass().Kind {
+		return nil, fmt.Errorf("%w: spec.nodeClassRef is %+v; want group %s, kind %s", provider.ErrNodeClassNotFound, ref, p.NodeClass().Group, p.NodeClass().Kind)
+	}
+	return p.nodeClass(ctx, ref.Name)
+}
+
+// prepare chooses the offering and returns the node to be.
+func (p *Provider) prepare(ctx context.Context, claim *karpenterv1.NodeClaim) (*corev1.Node, error) {
+	d, err := demandOf(claim)
+	if err != nil {
+		return nil, &provider.LaunchError{ConditionReason: ReasonInvalidClaim, Message: err.Error()}
+	}
+	c, err := p.offered(ctx)
+	if err != nil {
+		return nil, err
+	}
+	taken, err := choose(c, d)
+	if err != nil {
+		return nil, err
+	}
+	return newNode(claim, d, taken, p.now()), nil
+}
+
+// start makes the machine: at once, or durably planned when the node class asks for a delay.
+func (p *Provider) start(ctx context.Context, class *kwokv1alpha1.KWOKNodeClass, node *corev1.Node) error {
+	delay := time.Duration(0)
+	if class.Spec.NodeRegistrationDelay != nil {
+		delay = class.Spec.NodeRegistrationDelay.Duration
+	}
+	if delay <= 0 {
+		if err := p.cluster.CreateNode(ctx, node); err != nil {
+			return fmt.Errorf("creating node %s: %w", node.Name, err)
+		}
+		return nil
+	}
+	if err := p.cluster.CreateBootRecord(ctx, BootRecord{Due: p.now().Add(delay), Node: node}); err != nil {
+		return fmt.Errorf("creating boot record %s: %w", node.Name, err)
+	}
+	return nil
+}
+
+// Terminate ends a machine. A simulated one is gone at once, so the answer is always ErrNotFound, or an error that
+// asks for another call. Its Node may live on while finalizers hold it; it is marked, so that it no longer counts.
+func (p *Provider) Terminate(ctx context.Context, providerID string) error {
+	if _, err := p.find(ctx, providerID); err != nil {
+		return err
+	}
+	name := providerID[len(providerIDPrefix):]
+	// The record goes first: were the node deleted first and the record left by a crash, the machine would boot again.
+	if err := p.cluster.DeleteBootRecord(ctx, name); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting boot record %s: %w", name, err)
+	}
+	node, err := p.cluster.Node(ctx, name)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("getting node %s: %w", name, err)
+	}
+	if err == nil && isMachine(node) {
+		if err := p.end(ctx, node); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %s is terminated", provider.ErrNotFound, providerID)
+}
+
+// end deletes the node of a machine, after marking it when its Node will outlive it.
+func (p *Provider) end(ctx context.Context, node *corev1.Node) error {
+	if len(node.Finalizers) > 0 || node.DeletionTimestamp != nil {
+		if err := p.cluster.AnnotateNode(ctx, node.Name, node.UID, TerminatedAnnotationKey, p.now().UTC().Format(time.RFC3339)); err != nil {
+			return fmt.Errorf("marking node %s as terminated: %w", node.Name, err)
+		}
+	}
+	if node.DeletionTimestamp != nil {
+		return nil
+	}
+	if err := p.cluster.DeleteNode(ctx, node.Name, node.UID); err != nil {
+		return fmt.Errorf("deleting node %s: %w", node.Name, err)
+	}
+	return nil
+}

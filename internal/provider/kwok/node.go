@@ -1,0 +1,180 @@
+package kwok
+
+import (
+	"fmt"
+	"hash/fnv"
+	"io"
+	"maps"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+)
+
+const (
+	providerIDPrefix = "kwok://"
+
+	labelHostname requirement.Key = corev1.LabelHostname
+
+	maxLabelValue = 63
+)
+
+// demandOf reads what a claim asks for.
+func demandOf(claim *karpenterv1.NodeClaim) (demand, error) {
+	d := demand{hostname: hostname(claim.Name), tie: string(claim.UID), requests: resources.Amounts{}}
+	for i, r := range claim.Spec.Requirements {
+		parsed, err := requirement.New(requirement.Key(r.Key), requirement.Operator(r.Operator), r.Values...)
+		if err != nil {
+			return demand{}, fmt.Errorf("spec.requirements[%d]: %w", i, err)
+		}
+		d.requirements = d.requirements.With(parsed)
+	}
+	for name, quantity := range claim.Spec.Resources.Requests {
+		d.requests[string(name)] = amountOf(name, quantity)
+	}
+	return d, nil
+}
+
+// amountOf returns a quantity in base units. Amounts beyond any machine become the largest number, where Quantity
+// itself would return 0.
+func amountOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
+	const beyondAnyMachine = 1e15
+	switch {
+	case quantity.AsApproximateFloat64() > beyondAnyMachine:
+		return math.MaxInt64
+	case name == corev1.ResourceCPU:
+		return quantity.MilliValue()
+	}
+	return quantity.Value()
+}
+
+// hostname returns the value of the hostname label: the claim's name, shortened when it is too long for a label.
+func hostname(claimName string) string {
+	if len(claimName) <= maxLabelValue {
+		return claimName
+	}
+	hash := fnv.New32a()
+	_, _ = io.WriteString(hash, claimName) // a hash never fails to write
+	ending := fmt.Sprintf("-%08x", hash.Sum32())
+	return strings.TrimRight(claimName[:maxLabelValue-len(ending)], "-.") + ending
+}
+
+// newNode returns the node of a claim's machine. It carries the unregistered taint only: the claim's own taints and
+// startup taints are put on it when it is registered, like on the node of any other provider.
+func newNode(claim *karpenterv1.NodeClaim, d demand, taken choice, now time.Time) *corev1.Node {
+	annotations := map[string]string{}
+	maps.Copy(annotations, claim.Annotations)
+	annotations[NodeLabelKey] = NodeLabelValue
+	annotations[ClaimUIDAnnotationKey] = string(claim.UID)
+	annotations[LaunchedAnnotationKey] = now.UTC().Format(time.RFC3339Nano)
+	capacity, allocatable := resourcesOf(d, taken.kind)
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: claim.Name, Labels: nodeLabels(claim, taken), Annotations: annotations},
+		Spec: corev1.NodeSpec{
+			ProviderID: providerIDPrefix + claim.Name,
+			Taints:     []corev1.Taint{{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}},
+		},
+		Status: corev1.NodeStatus{Phase: corev1.NodePending, Capacity: capacity, Allocatable: allocatable},
+	}
+}
+
+// nodeLabels gives every label that claim or catalogue asks for a value: the claim's own where it is allowed, else
+// the first that is.
+func nodeLabels(claim *karpenterv1.NodeClaim, taken choice) map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, claim.Labels)
+	for r := range taken.labels.All() {
+		key := string(r.Key())
+		if own, present := labels[key]; present && r.Has(own) {
+			continue
+		}
+		delete(labels, key)
+		if value, found := r.Example(); found && !r.AllowsAbsent() {
+			labels[key] = value
+		}
+	}
+	labels[PriceLabelKey] = fmt.Sprintf("%f", taken.offering.Price.Dollars())
+	labels[PartitionLabelKey] = PartitionLabelValue
+	labels[NodeLabelKey] = NodeLabelValue
+	return labels
+}
+
+// resourcesOf returns capacity and allocatable of a type, with what the demand asks of resources it does not have.
+func resourcesOf(d demand, t catalog.Type) (capacity, allocatable corev1.ResourceList) {
+	capacity, allocatable = corev1.ResourceList{}, corev1.ResourceList{}
+	for name, amount := range t.Capacity {
+		capacity[corev1.ResourceName(name)] = quantityOf(name, amount)
+		allocatable[corev1.ResourceName(name)] = quantityOf(name, amount-t.Overhead[name])
+	}
+	for name, amount := range d.requests {
+		if _, own := t.Capacity[name]; !own {
+			capacity[corev1.ResourceName(name)] = quantityOf(name, amount)
+			allocatable[corev1.ResourceName(name)] = quantityOf(name, amount)
+		}
+	}
+	return capacity, allocatable
+}
+
+func quantityOf(name string, amount int64) resource.Quantity {
+	switch name {
+	case resources.NameCPU:
+		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
+	case resources.NameMemory, resources.NameEphemeralStorage:
+		return *resource.NewQuantity(amount, resource.BinarySI)
+	}
+	return *resource.NewQuantity(amount, resource.DecimalSI)
+}
+
+// instanceOf reads a machine from its node. It also understands nodes that Karpenter's own KWOK provider made: they
+// have names of their own and no UID.
+func instanceOf(node *corev1.Node) provider.Instance {
+	instance := provider.Instance{
+		ProviderID:   node.Spec.ProviderID,
+		ClaimName:    node.Name,
+		ClaimUID:     node.Annotations[ClaimUIDAnnotationKey],
+		Type:         node.Labels[string(catalog.LabelInstanceType)],
+		Zone:         node.Labels[string(catalog.LabelZone)],
+		CapacityType: node.Labels[string(catalog.LabelCapacityType)],
+		Labels:       maps.Clone(node.Labels),
+		Capacity:     node.Status.Capacity.DeepCopy(),
+		Allocatable:  node.Status.Allocatable.DeepCopy(),
+		Price:        priceOf(node),
+		Launched:     node.CreationTimestamp.Time,
+	}
+	if host := node.Labels[corev1.LabelHostname]; instance.ClaimUID == "" && host != "" {
+		instance.ClaimName = host
+	}
+	if launched, err := time.Parse(time.RFC3339Nano, node.Annotations[LaunchedAnnotationKey]); err == nil {
+		instance.Launched = launched
+	}
+	return instance
+}
+
+func priceOf(node *corev1.Node) resources.Money {
+	dollars, err := strconv.ParseFloat(node.Labels[PriceLabelKey], 64)
+	if err != nil {
+		return resources.Unpriced
+	}
+	price, err := resources.FromDollars(dollars)
+	if err != nil {
+		return resources.Unpriced
+	}
+	return price
+}
+
+// isMachine reports whether the node is a simulated machine that runs: one that was terminated is gone, even while
+// finalizers still hold its Node.
+func isMachine(node *corev1.Node) bool {
+	_, terminated := node.Annotations[TerminatedAnnotationKey]
+	return strings.HasPrefix(node.Spec.ProviderID, providerIDPrefix) && !terminated
+}

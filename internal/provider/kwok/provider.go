@@ -1,0 +1,190 @@
+package kwok
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+)
+
+// UnhealthyCondition is a node condition for trials of node repair: set it to True on a node by hand.
+const UnhealthyCondition corev1.NodeConditionType = "KWOKUnhealthy"
+
+// Config is what a Provider is made of.
+type Config struct {
+	Cluster   Cluster
+	Inventory Inventory
+	// Now is the clock; it decides when a booting machine is due.
+	Now func() time.Time
+}
+
+// Provider launches simulated machines. It holds nothing that changes and is safe for concurrent use.
+type Provider struct {
+	cluster   Cluster
+	inventory Inventory
+	now       func() time.Time
+}
+
+var _ provider.Provider = (*Provider)(nil)
+
+// New returns a provider. The error names what the configuration lacks.
+func New(c Config) (*Provider, error) {
+	switch {
+	case c.Cluster == nil:
+		return nil, errors.New("kwok provider: no cluster")
+	case c.Now == nil:
+		return nil, errors.New("kwok provider: no clock")
+	case len(c.Inventory.catalog.Types) == 0:
+		return nil, errors.New("kwok provider: the inventory has no instance types; want at least one")
+	}
+	return &Provider{cluster: c.Cluster, inventory: c.Inventory, now: c.Now}, nil
+}
+
+// Name returns "kwok".
+func (p *Provider) Name() string { return "kwok" }
+
+// NodeClass returns KWOKNodeClass in karpenter.kwok.sh.
+func (p *Provider) NodeClass() schema.GroupKind {
+	return schema.GroupKind{Group: kwokv1alpha1.Group, Kind: "KWOKNodeClass"}
+}
+
+// Catalog returns the inventory; every node class offers the same. Reservations that are used up are unavailable.
+func (p *Provider) Catalog(ctx context.Context, className string) (catalog.Catalog, error) {
+	if _, err := p.nodeClass(ctx, className); err != nil {
+		return catalog.Catalog{}, err
+	}
+	return p.offered(ctx)
+}
+
+// offered returns the catalogue as it is now. Only reservations need to know what runs.
+func (p *Provider) offered(ctx context.Context) (catalog.Catalog, error) {
+	if len(p.inventory.reservations) == 0 {
+		return p.inventory.Catalog(), nil
+	}
+	instances, err := p.List(ctx)
+	if err != nil {
+		return catalog.Catalog{}, err
+	}
+	return p.inventory.left(instances), nil
+}
+
+// nodeClass returns a node class that may be used.
+func (p *Provider) nodeClass(ctx context.Context, name string) (*kwokv1alpha1.KWOKNodeClass, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	class, err := p.cluster.NodeClass(ctx, name)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%w: KWOKNodeClass %s", provider.ErrNodeClassNotFound, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting KWOKNodeClass %s: %w", name, err)
+	}
+	if class.DeletionTimestamp != nil {
+		return nil, &provider.NodeClassNotReadyError{Class: name, Reason: "it is being deleted"}
+	}
+	for _, c := range class.Status.Conditions {
+		if c.Type == karpenterv1.ConditionTypeReady && c.Status == metav1.ConditionFalse {
+			return nil, &provider.NodeClassNotReadyError{Class: name, Reason: strings.TrimSpace(c.Reason + " " + c.Message)}
+		}
+	}
+	return class, nil
+}
+
+// Get returns a machine, booting or joined.
+func (p *Provider) Get(ctx context.Context, providerID string) (provider.Instance, error) {
+	node, err := p.find(ctx, providerID)
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	return instanceOf(node), nil
+}
+
+// find returns the node of a machine, or its boot record's. The record is read first: a booting machine's node is
+// created before its record is deleted, so one of the two reads sees it.
+func (p *Provider) find(ctx context.Context, providerID string) (*corev1.Node, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	name, own := strings.CutPrefix(providerID, providerIDPrefix)
+	if !own || name == "" {
+		return nil, fmt.Errorf("%w: %q is no provider ID of the form kwok://<node name>", provider.ErrNotFound, providerID)
+	}
+	record, recordErr := p.cluster.BootRecord(ctx, name)
+	if recordErr != nil && !apierrors.IsNotFound(recordErr) {
+		return nil, fmt.Errorf("getting boot record %s: %w", name, recordErr)
+	}
+	node, err := p.cluster.Node(ctx, name)
+	switch {
+	case err == nil && isMachine(node) && node.Spec.ProviderID == providerID:
+		return node, nil
+	case err != nil && !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("getting node %s: %w", name, err)
+	case recordErr == nil:
+		return record.Node, nil
+	}
+	return nil, fmt.Errorf("%w: %s", provider.ErrNotFound, providerID)
+}
+
+// List returns all machines, booting or joined, ordered by provider ID.
+func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	records, err := p.cluster.BootRecords(ctx) // before the nodes, for the reason given at find
+	if err != nil {
+		return nil, fmt.Errorf("listing boot records: %w", err)
+	}
+	nodes, err := p.cluster.Nodes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	var instances []provider.Instance
+	joined := map[string]bool{}
+	for _, node := range nodes {
+		if isMachine(node) {
+			joined[node.Spec.ProviderID] = true
+			instances = append(instances, instanceOf(node))
+		}
+	}
+	for _, record := range records {
+		if !joined[record.Node.Spec.ProviderID] {
+			instances = append(instances, instanceOf(record.Node))
+		}
+	}
+	slices.SortFunc(instances, func(a, b provider.Instance) int { return cmp.Compare(a.ProviderID, b.ProviderID) })
+	return instances, nil
+}
+
+// Drifted returns "": a simulated machine always is what its node class says.
+func (p *Provider) Drifted(ctx context.Context, _ *karpenterv1.NodeClaim) (string, error) {
+	return "", ctx.Err()
+}
+
+// RepairPolicies are those of Karpenter's KWOK provider but for the one that asks for a reboot, which no machine here
+// can do.
+func (p *Provider) RepairPolicies() []provider.RepairPolicy {
+	const (
+		kubelet = 10 * time.Minute
+		trial   = 30 * time.Second
+	)
+	none, drain := time.Duration(0), 45*time.Second
+	return []provider.RepairPolicy{
+		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionFalse, Toleration: kubelet, TerminationGracePeriod: &none},
+		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionUnknown, Toleration: kubelet, TerminationGracePeriod: &none},
+		{ConditionType: UnhealthyCondition, ConditionStatus: corev1.ConditionTrue, Toleration: trial, TerminationGracePeriod: &drain},
+	}
+}
