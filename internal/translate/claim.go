@@ -16,7 +16,7 @@ import (
 
 // NodeClaimFor returns the NodeClaim object of a planned launch from pool (P-24), ready to be created under the given
 // name. names are those of the plan.
-func NodeClaimFor(pool *karpenterv1.NodePool, launch plan.Launch, names resources.Names, name string) *karpenterv1.NodeClaim {
+func NodeClaimFor(pool *karpenterv1.NodePool, names resources.Names, launch plan.Launch, name string) *karpenterv1.NodeClaim {
 	template := pool.Spec.Template.Spec.DeepCopy()
 	minValues := minValuesOf(pool)
 	requirements, relaxed := claimRequirements(launch, minValues)
@@ -68,6 +68,9 @@ func claimRequirements(launch plan.Launch, minValues map[requirement.Key]int) (l
 			relaxed = demand(&terms[0], count) || relaxed
 		}
 		list = append(list, terms...)
+	}
+	if len(launch.Types) == 0 {
+		return list, relaxed // a list without values is none that the API accepts
 	}
 	types := karpenterv1.NodeSelectorRequirementWithMinValues{
 		Key: string(catalog.LabelInstanceType), Operator: corev1.NodeSelectorOpIn, Values: slices.Clone(launch.Types),

@@ -117,6 +117,9 @@ func initialized(from NodeSource, n *cluster.Node) bool {
 func leaving(from NodeSource) (deleting, disrupting, protected bool) {
 	if from.Claim != nil {
 		deleting = from.Claim.DeletionTimestamp != nil
+		if from.Node == nil && isTrue(from.Claim, karpenterv1.ConditionTypeRegistered) {
+			deleting = true // its node had joined and is gone: no pod can run there any more
+		}
 		disrupting = isTrue(from.Claim, karpenterv1.ConditionTypeDisruptionReason)
 		protected = from.Claim.Annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true"
 	}

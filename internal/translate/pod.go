@@ -24,17 +24,12 @@ func Provisionable(pod *corev1.Pod) bool {
 }
 
 // Reschedulable reports whether a bound pod will need another node when its own is removed (P-01). A terminating pod
-// does not, because its controller has made the successor already; only a StatefulSet waits with that. Neither does one
-// that must not be disrupted: the drain waits for it, and a node made now would stand empty.
-func Reschedulable(pod *corev1.Pod, now time.Time) bool {
+// does not, because its controller has made the successor already; only a StatefulSet waits with that.
+func Reschedulable(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName == "" || Finished(pod) || ownedByNode(pod) || daemonOf(pod) != "" {
 		return false
 	}
-	if pod.DeletionTimestamp != nil {
-		return ownedBy(pod, "StatefulSet", "apps") != ""
-	}
-	until, _ := ProtectedUntil(pod)
-	return until <= now.Unix()
+	return pod.DeletionTimestamp == nil || ownedBy(pod, "StatefulSet", "apps") != ""
 }
 
 // Finished reports whether the pod has ended and holds nothing of its node any more.
@@ -106,11 +101,8 @@ func Pod(space *resources.Space, pod *corev1.Pod, now time.Time) (*cluster.Pod, 
 	until, protectErr := ProtectedUntil(pod)
 	result := &cluster.Pod{
 		UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, Shape: shape,
-		Created: pod.CreationTimestamp.Unix(), Node: pod.Spec.NodeName, Daemon: daemonOf(pod),
+		Created: unix(pod.CreationTimestamp), Node: pod.Spec.NodeName, Daemon: daemonOf(pod),
 		DoNotDisrupt: until > now.Unix(), Terminating: pod.DeletionTimestamp != nil,
-	}
-	if pod.CreationTimestamp.IsZero() {
-		result.Created = 0
 	}
 	if pod.Spec.Priority != nil {
 		result.Priority = *pod.Spec.Priority

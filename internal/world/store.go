@@ -1,16 +1,19 @@
 package world
 
 import (
+	"cmp"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
-	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
-	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
@@ -35,9 +38,44 @@ type ClassRef struct {
 // Store is the picture of the cluster as the watches have told it so far. It is safe for concurrent use; see the
 // package's documentation for who owns what. Use [New].
 type Store struct {
-	config Config
+	config    Config
+	published atomic.Pointer[published]
+	version   atomic.Uint64 // written under mu
 
-	mu sync.Mutex
+	mu     sync.Mutex // guards everything below
+	space  *resources.Space
+	shapes *cluster.Shapes
+	graves graveyard
+
+	pods    map[podKey]*podEntry
+	nodes   map[string]*nodeEntry
+	claims  map[string]*claimEntry
+	pools   map[string]*poolEntry
+	daemons map[string]*daemonEntry // by namespace/name
+	offers  map[ClassRef]*offer
+	links   links
+	loads   map[string]*load       // by name of the node
+	usage   map[string]limit.Usage // by name of the pool
+
+	namespaces  map[string]*sighting
+	nominations nominations
+	promised    map[string]struct{} // claims that no watch has shown yet
+	protected   map[podKey]struct{} // pods whose do-not-disrupt ends
+	wake        time.Time           // when the picture next changes by time alone; zero for never
+
+	// What goes into the next snapshot.
+	machines        *ordered[cluster.Node]
+	pending         *ordered[cluster.Pod]
+	poolValues      *ordered[cluster.Pool]
+	stalePools      map[string]struct{}
+	daemonValues    []cluster.Daemon
+	namespaceLabels map[string]map[string]string
+}
+
+// published is a snapshot and how long it holds if nothing is told to the Store.
+type published struct {
+	snapshot *cluster.Snapshot
+	until    time.Time // zero for ever
 }
 
 // New returns an empty Store.
@@ -48,40 +86,115 @@ func New(config Config) *Store {
 	if config.PromiseTTL <= 0 {
 		config.PromiseTTL = DefaultPromiseTTL
 	}
-	return &Store{config: config}
+	return &Store{
+		config: config, space: resources.NewSpace(), shapes: cluster.NewShapes(),
+		pods: map[podKey]*podEntry{}, nodes: map[string]*nodeEntry{}, claims: map[string]*claimEntry{},
+		pools: map[string]*poolEntry{}, daemons: map[string]*daemonEntry{}, offers: map[ClassRef]*offer{},
+		links: links{nodesByProvider: index{}, claimsByProvider: index{}, claimsByNode: index{}},
+		loads: map[string]*load{}, usage: map[string]limit.Usage{},
+		namespaces: map[string]*sighting{}, nominations: newNominations(),
+		promised: map[string]struct{}{}, protected: map[podKey]struct{}{},
+		machines: newOrdered(compareNodes), pending: newOrdered(comparePods), poolValues: newOrdered(comparePools),
+		stalePools: map[string]struct{}{}, namespaceLabels: map[string]map[string]string{},
+	}
 }
 
 // Apply takes in the state of an object that a watch has shown: a Pod, Node, NodeClaim, NodePool, DaemonSet or
 // Namespace; other kinds are ignored. State that is older than what is known, and objects whose deletion was seen,
 // are ignored. The error is for reporting only: it says what of the object cannot be understood, and the Store
 // then holds the object in a form that keeps planning safe (a pod that fits no node, a pool that launches nothing).
-func (s *Store) Apply(obj client.Object) error { return nil }
+func (s *Store) Apply(obj client.Object) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch obj := obj.(type) {
+	case *corev1.Pod:
+		return s.applyPod(obj)
+	case *corev1.Node:
+		s.applyNode(obj)
+	case *karpenterv1.NodeClaim:
+		return s.applyClaim(obj)
+	case *karpenterv1.NodePool:
+		return s.applyPool(obj)
+	case *appsv1.DaemonSet:
+		return s.applyDaemon(obj)
+	case *corev1.Namespace:
+		s.applyNamespace(obj)
+	}
+	return nil
+}
 
 // Remove takes in that an object is gone. It is final for the object's UID; one that was never seen may be removed.
-func (s *Store) Remove(obj client.Object) {}
-
-// SetCatalog tells what a node class offers now. A catalogue without types takes away what was known: pools of the
-// class are then blocked. An equal catalogue costs a comparison, the same one nothing; each distinct one is compiled
-// once, whatever the number of classes and pools that use it. An invalid catalogue is an error and counts as none.
-func (s *Store) SetCatalog(class ClassRef, c catalog.Catalog) error { return nil }
+func (s *Store) Remove(obj client.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch obj := obj.(type) {
+	case *corev1.Pod:
+		s.removePod(obj)
+	case *corev1.Node:
+		s.removeNode(obj)
+	case *karpenterv1.NodeClaim:
+		s.removeClaim(obj)
+	case *karpenterv1.NodePool:
+		s.removePool(obj)
+	case *appsv1.DaemonSet:
+		s.removeDaemon(obj)
+	case *corev1.Namespace:
+		s.removeNamespace(obj)
+	}
+}
 
 // Snapshot returns the picture as of now. It is cheap when nothing has changed, and else costs what has changed plus
-// a copy of the list of nodes.
-func (s *Store) Snapshot() *cluster.Snapshot { return nil }
+// a copy of each list that a change is in.
+func (s *Store) Snapshot() *cluster.Snapshot {
+	now := s.config.Now()
+	if p := s.published.Load(); p.holds(s.version.Load(), now) {
+		return p.snapshot
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire(now)
+	version := s.version.Load()
+	if p := s.published.Load(); p != nil && p.snapshot.Version == version { // only the time of the next change is new
+		s.published.Store(&published{snapshot: p.snapshot, until: s.wake})
+		return p.snapshot
+	}
+	s.rebuildPools()
+	// The lists are kept in the order that cluster.New would bring them into, which would cost a sort of each.
+	fresh := &cluster.Snapshot{
+		Version: version, Names: s.space.Names(),
+		Pools: s.poolValues.list(), Nodes: s.machines.list(), Pending: s.pending.list(),
+		Daemons: s.daemonValues, Namespaces: s.namespaceLabels,
+	}
+	s.published.Store(&published{snapshot: fresh, until: s.wake})
+	return fresh
+}
 
-// Promise tells that claim, as the API server returned it, was just created for pods. Until a watch shows it, it
-// counts like one that was seen; if none does within the TTL, or its deletion is seen, it is forgotten. reserve is
-// what counts against the pool's limits until the instance is known (plan.Launch.Reserve). The pods are nominated to
-// the claim as by Nominate.
-func (s *Store) Promise(claim *karpenterv1.NodeClaim, reserve resources.Vector, pods []plan.PodRef) {}
-
-// Nominate tells that pods are expected to run on a node, or on a claim while that has no node. It is forgotten when
-// the pod is bound or gone, when the node or claim is gone, and after the TTL.
-func (s *Store) Nominate(pods []plan.PodRef, node string) {}
+func (p *published) holds(version uint64, now time.Time) bool {
+	return p != nil && p.snapshot.Version == version && (p.until.IsZero() || now.Before(p.until))
+}
 
 // Usage returns what the NodeClaims of a pool hold, promises included, for the applier's check just before it writes
 // (L-13). The vector is in the components of the snapshot's Names.
-func (s *Store) Usage(pool string) limit.Usage { return limit.Usage{} }
+func (s *Store) Usage(pool string) limit.Usage {
+	now := s.config.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire(now)
+	return s.usage[pool]
+}
 
 // Version returns the version of the picture; see the package's documentation.
-func (s *Store) Version() uint64 { return 0 }
+func (s *Store) Version() uint64 { return s.version.Load() }
+
+// changed counts a change that a snapshot can show. The caller holds the lock.
+func (s *Store) changed() { s.version.Add(1) }
+
+func compareNodes(a, b *cluster.Node) int {
+	if a.Initialized != b.Initialized {
+		if a.Initialized {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(strings.Compare(a.ID(), b.ID()), strings.Compare(a.Claim, b.Claim))
+}

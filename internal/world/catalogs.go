@@ -1,0 +1,132 @@
+package world
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// offer is a catalogue that at least one node class has.
+type offer struct {
+	catalog   catalog.Catalog
+	index     *catalog.Index
+	prospects map[string]*translate.Prospect // by the requirements of claims; nil for those that nothing satisfies
+}
+
+// maxProspects bounds the prospects kept with a catalogue. Claims of one round share a few sets of requirements.
+const maxProspects = 1024
+
+func (o *offer) prospect(claim *karpenterv1.NodeClaim) *translate.Prospect {
+	set, _, _ := translate.Requirements(claim.Spec.Requirements)
+	key := set.String()
+	known, found := o.prospects[key]
+	if found {
+		return known
+	}
+	if len(o.prospects) >= maxProspects {
+		clear(o.prospects)
+	}
+	fresh, _ := translate.NewProspect(o.index, set)
+	o.prospects[key] = fresh
+	return fresh
+}
+
+func classOf(ref *karpenterv1.NodeClassReference) ClassRef {
+	if ref == nil {
+		return ClassRef{}
+	}
+	return ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}
+}
+
+func (s *Store) offerOf(ref *karpenterv1.NodeClassReference) *offer { return s.offers[classOf(ref)] }
+
+// SetCatalog tells what a node class offers now. A catalogue without types takes away what was known: pools of the
+// class are then blocked. An equal catalogue costs a comparison, the same one nothing; each distinct one is compiled
+// once, whatever the number of classes and pools that use it. An invalid catalogue is an error and counts as none.
+func (s *Store) SetCatalog(class ClassRef, c catalog.Catalog) error {
+	err := c.Validate()
+	if err != nil {
+		err = fmt.Errorf("catalogue of node class %s/%s: %w", class.Kind, class.Name, err)
+		c = catalog.Catalog{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.offers[class]
+	var fresh *offer
+	if len(c.Types) > 0 {
+		fresh = s.compiled(old, c)
+	}
+	if fresh == old {
+		return err
+	}
+	if s.offers[class] = fresh; fresh == nil {
+		delete(s.offers, class)
+	}
+	for name, e := range s.pools {
+		if classOf(e.object.Spec.Template.Spec.NodeClassRef) == class {
+			s.poolChanged(name)
+		}
+	}
+	s.catalogChanged(class)
+	return err
+}
+
+// compiled returns the offer of an equal catalogue if there is one, looking first at the class's own.
+func (s *Store) compiled(own *offer, c catalog.Catalog) *offer {
+	if own != nil && equalCatalogs(own.catalog, c) {
+		return own
+	}
+	for _, o := range s.offers {
+		if o != own && equalCatalogs(o.catalog, c) {
+			return o
+		}
+	}
+	return &offer{catalog: c, index: catalog.NewIndex(c, s.space), prospects: map[string]*translate.Prospect{}}
+}
+
+func equalCatalogs(a, b catalog.Catalog) bool {
+	if len(a.Types) != len(b.Types) || !maps.Equal(a.WellKnown, b.WellKnown) {
+		return false
+	}
+	return &a.Types[0] == &b.Types[0] || reflect.DeepEqual(a.Types, b.Types) // catalogues are never changed
+}
+
+// catalogChanged carries a new catalogue to the machines of the class: to all that wait for their instance, and of the
+// others to those whose price is another now.
+func (s *Store) catalogChanged(class ClassRef) {
+	t := newTouched()
+	for _, e := range s.claims {
+		if classOf(e.object.Spec.NodeClassRef) != class {
+			continue
+		}
+		if value := s.machineOf(e); value != nil && translate.Launched(e.object) {
+			labels := value.Labels
+			price := translate.Price(s.indexOf(class), value.InstanceType, labels[string(catalog.LabelZone)], labels[string(catalog.LabelCapacityType)])
+			if price == value.Price {
+				continue
+			}
+		}
+		s.touchClaim(e.object, t)
+	}
+	s.refresh(t)
+}
+
+func (s *Store) indexOf(class ClassRef) *catalog.Index {
+	if o := s.offers[class]; o != nil {
+		return o.index
+	}
+	return nil
+}
+
+// machineOf returns the value that stands for the claim, its own or that of its node.
+func (s *Store) machineOf(e *claimEntry) *cluster.Node {
+	if name := s.nodeOf(e.object); name != "" {
+		return s.nodes[name].value
+	}
+	return e.value
+}

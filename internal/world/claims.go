@@ -1,0 +1,165 @@
+package world
+
+import (
+	"reflect"
+	"time"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// claimEntry is what is known of a NodeClaim: from a watch, or only from the applier that has just made it.
+type claimEntry struct {
+	sighting
+	object *karpenterv1.NodeClaim
+	value  *cluster.Node // on its way; nil once the claim is joined with a node, which then stands for both
+	// promisedUntil is when a claim that no watch has shown is given up; zero once it was seen.
+	promisedUntil time.Time
+	reserve       resources.Vector // what the applier said it may take, until it is launched; nil when unknown
+	counted       *share           // what of its pool's usage is due to it
+}
+
+func (e *claimEntry) seen() *sighting {
+	if e == nil {
+		return nil
+	}
+	return &e.sighting
+}
+
+// share is a claim's part in the usage of its pool.
+type share struct {
+	pool     string
+	capacity resources.Vector
+}
+
+func (s *Store) applyClaim(claim *karpenterv1.NodeClaim) error {
+	fresh, e := sight(claim), s.claims[claim.Name]
+	if e != nil && e.sameObject(fresh) && !s.graves.holds(fresh.uid) {
+		e.promisedUntil = time.Time{}
+		delete(s.promised, claim.Name)
+	}
+	if !s.putClaim(claim, fresh) {
+		return nil
+	}
+	return translate.ClaimError(claim)
+}
+
+// putClaim takes in a state of a claim and reports whether it counts.
+func (s *Store) putClaim(claim *karpenterv1.NodeClaim, fresh sighting) bool {
+	e := s.claims[claim.Name]
+	accepted, replaced := s.accept(e.seen(), fresh)
+	if !accepted {
+		return false
+	}
+	if replaced && e.uid != "" { // not the promise of this very claim, made without its UID
+		e.reserve, e.promisedUntil = nil, time.Time{}
+		delete(s.promised, claim.Name)
+	}
+	member := e == nil
+	t := newTouched()
+	if member {
+		e = &claimEntry{}
+		s.claims[claim.Name] = e
+	} else {
+		s.unlinkClaim(e.object, t)
+	}
+	e.sighting, e.object = fresh, claim
+	s.linkClaim(claim, t)
+	s.refresh(t)
+	if member {
+		s.slotsChanged(claim.Name)
+	}
+	return true
+}
+
+func (s *Store) removeClaim(claim *karpenterv1.NodeClaim) {
+	e := s.claims[claim.Name]
+	if s.ends(e.seen(), sight(claim)) {
+		s.forgetClaim(e)
+	}
+}
+
+func (s *Store) forgetClaim(e *claimEntry) {
+	name := e.object.Name
+	t := newTouched()
+	s.unlinkClaim(e.object, t)
+	delete(s.claims, name)
+	delete(s.promised, name)
+	s.setClaim(e, nil)
+	s.count(e, nil)
+	s.refresh(t)
+	s.slotsChanged(name)
+	s.nominationsChanged(name)
+}
+
+// sourceOf returns what a machine of the claim is made from, its Node aside.
+func (s *Store) sourceOf(e *claimEntry) translate.NodeSource {
+	from := translate.NodeSource{Claim: e.object}
+	if pool := s.pools[e.object.Labels[karpenterv1.NodePoolLabelKey]]; pool != nil {
+		from.ConsolidateAfter = pool.object.Spec.Disruption.ConsolidateAfter
+	}
+	if offer := s.offerOf(e.object.Spec.NodeClassRef); offer != nil {
+		from.Catalog = offer.index
+		if !translate.Launched(e.object) {
+			from.Prospect = offer.prospect(e.object)
+		}
+	}
+	return from
+}
+
+func (s *Store) refreshClaim(e *claimEntry) {
+	from := s.sourceOf(e)
+	s.recount(e, from.Prospect)
+	joined := s.nodeOf(e.object) != ""
+	var value *cluster.Node
+	if !joined {
+		value = translate.Node(s.space, from)
+	}
+	if !reflect.DeepEqual(e.value, value) {
+		s.setClaim(e, value)
+	}
+}
+
+func (s *Store) setClaim(e *claimEntry, value *cluster.Node) {
+	s.machines.replace(e.value, value)
+	e.value = value
+	s.changed()
+}
+
+// recount brings the usage of the claim's pool up to date (L-13).
+func (s *Store) recount(e *claimEntry, prospect *translate.Prospect) {
+	pool := e.object.Labels[karpenterv1.NodePoolLabelKey]
+	if pool == "" {
+		s.count(e, nil)
+		return
+	}
+	capacity := e.reserve
+	if e.reserve == nil || translate.Launched(e.object) {
+		capacity = translate.ClaimCapacity(s.space, e.object, prospect)
+	}
+	s.count(e, &share{pool: pool, capacity: capacity})
+}
+
+// count replaces the claim's share of a pool's usage; nil for none.
+func (s *Store) count(e *claimEntry, fresh *share) {
+	old := e.counted
+	if old != nil && fresh != nil && old.pool == fresh.pool && old.capacity.Equal(fresh.capacity) {
+		return
+	}
+	if old != nil {
+		used := s.usage[old.pool]
+		used = limit.Usage{Nodes: used.Nodes - 1, Capacity: used.Capacity.Minus(old.capacity)}
+		if s.usage[old.pool] = used; used.Nodes == 0 {
+			delete(s.usage, old.pool)
+		}
+		s.poolChanged(old.pool)
+	}
+	if fresh != nil {
+		s.usage[fresh.pool] = s.usage[fresh.pool].Plus(1, fresh.capacity)
+		s.poolChanged(fresh.pool)
+	}
+	e.counted = fresh
+}

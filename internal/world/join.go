@@ -1,0 +1,240 @@
+package world
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// nodeEntry is what is known of a Node object.
+type nodeEntry struct {
+	sighting
+	object *corev1.Node
+	value  *cluster.Node // joined with its claim, if it has one
+}
+
+func (e *nodeEntry) seen() *sighting {
+	if e == nil {
+		return nil
+	}
+	return &e.sighting
+}
+
+// links finds the other half of a machine: which nodes and claims name a provider ID, and which claims name a node. All
+// hold names, sorted, so that the outcome does not depend on the order of events even where two objects name the same.
+type links struct {
+	nodesByProvider, claimsByProvider, claimsByNode index
+}
+
+type index map[string][]string
+
+func (x index) add(key, name string) {
+	if key == "" {
+		return
+	}
+	if at, found := slices.BinarySearch(x[key], name); !found {
+		x[key] = slices.Insert(slices.Clone(x[key]), at, name)
+	}
+}
+
+func (x index) remove(key, name string) {
+	rest := slices.DeleteFunc(slices.Clone(x[key]), func(other string) bool { return other == name })
+	if x[key] = rest; len(rest) == 0 {
+		delete(x, key)
+	}
+}
+
+// touched collects the nodes and claims whose join a change may affect.
+type touched struct {
+	nodes, claims map[string]struct{}
+}
+
+func newTouched() touched {
+	return touched{nodes: map[string]struct{}{}, claims: map[string]struct{}{}}
+}
+
+func (s *Store) linkNode(node *corev1.Node, t touched) {
+	s.links.nodesByProvider.add(node.Spec.ProviderID, node.Name)
+	s.touchNode(node, t)
+}
+
+func (s *Store) unlinkNode(node *corev1.Node, t touched) {
+	s.touchNode(node, t)
+	s.links.nodesByProvider.remove(node.Spec.ProviderID, node.Name)
+}
+
+func (s *Store) touchNode(node *corev1.Node, t touched) {
+	t.nodes[node.Name] = struct{}{}
+	for _, name := range s.links.nodesByProvider[node.Spec.ProviderID] {
+		t.nodes[name] = struct{}{}
+	}
+	for _, name := range s.links.claimsByProvider[node.Spec.ProviderID] {
+		t.claims[name] = struct{}{}
+	}
+	for _, name := range s.links.claimsByNode[node.Name] {
+		t.claims[name] = struct{}{}
+	}
+}
+
+func (s *Store) linkClaim(claim *karpenterv1.NodeClaim, t touched) {
+	s.links.claimsByProvider.add(claim.Status.ProviderID, claim.Name)
+	s.links.claimsByNode.add(claim.Status.NodeName, claim.Name)
+	s.touchClaim(claim, t)
+}
+
+func (s *Store) unlinkClaim(claim *karpenterv1.NodeClaim, t touched) {
+	s.touchClaim(claim, t)
+	s.links.claimsByProvider.remove(claim.Status.ProviderID, claim.Name)
+	s.links.claimsByNode.remove(claim.Status.NodeName, claim.Name)
+}
+
+func (s *Store) touchClaim(claim *karpenterv1.NodeClaim, t touched) {
+	t.claims[claim.Name] = struct{}{}
+	for _, name := range s.links.nodesByProvider[claim.Status.ProviderID] {
+		s.touchNode(s.nodes[name].object, t)
+	}
+	if e := s.nodes[claim.Status.NodeName]; e != nil {
+		s.touchNode(e.object, t)
+	}
+	for _, name := range s.links.claimsByProvider[claim.Status.ProviderID] {
+		t.claims[name] = struct{}{}
+	}
+	for _, name := range s.links.claimsByNode[claim.Status.NodeName] {
+		t.claims[name] = struct{}{}
+	}
+}
+
+// claimOf returns the claim that is joined with the node: each must be the other's first choice. nil for none.
+func (s *Store) claimOf(node *corev1.Node) *claimEntry {
+	e := s.claimChosenBy(node)
+	if e != nil && s.nodeChosenBy(e.object) == node.Name {
+		return e
+	}
+	return nil
+}
+
+// nodeOf returns the name of the node that is joined with the claim; "" for none.
+func (s *Store) nodeOf(claim *karpenterv1.NodeClaim) string {
+	name := s.nodeChosenBy(claim)
+	if name == "" {
+		return ""
+	}
+	if e := s.claimChosenBy(s.nodes[name].object); e == nil || e.object.Name != claim.Name {
+		return ""
+	}
+	return name
+}
+
+func (s *Store) claimChosenBy(node *corev1.Node) *claimEntry {
+	if names := s.links.claimsByProvider[node.Spec.ProviderID]; len(names) > 0 {
+		return s.claims[names[0]]
+	}
+	for _, name := range s.links.claimsByNode[node.Name] {
+		if e := s.claims[name]; compatible(node, e.object) {
+			return e
+		}
+	}
+	return nil
+}
+
+func (s *Store) nodeChosenBy(claim *karpenterv1.NodeClaim) string {
+	if names := s.links.nodesByProvider[claim.Status.ProviderID]; len(names) > 0 {
+		return names[0]
+	}
+	if e := s.nodes[claim.Status.NodeName]; e != nil && compatible(e.object, claim) {
+		return claim.Status.NodeName
+	}
+	return ""
+}
+
+// compatible reports whether the two may be one machine by their provider IDs, as far as both have one.
+func compatible(node *corev1.Node, claim *karpenterv1.NodeClaim) bool {
+	return node.Spec.ProviderID == "" || claim.Status.ProviderID == "" || node.Spec.ProviderID == claim.Status.ProviderID
+}
+
+func (s *Store) applyNode(node *corev1.Node) {
+	fresh, e := sight(node), s.nodes[node.Name]
+	if accepted, _ := s.accept(e.seen(), fresh); !accepted {
+		return
+	}
+	t := newTouched()
+	if e == nil {
+		e = &nodeEntry{}
+		s.nodes[node.Name] = e
+	} else {
+		s.unlinkNode(e.object, t)
+	}
+	e.sighting, e.object = fresh, node
+	s.linkNode(node, t)
+	s.refresh(t)
+}
+
+func (s *Store) removeNode(node *corev1.Node) {
+	e := s.nodes[node.Name]
+	if !s.ends(e.seen(), sight(node)) {
+		return
+	}
+	t := newTouched()
+	s.unlinkNode(e.object, t)
+	delete(s.nodes, node.Name)
+	delete(t.nodes, node.Name)
+	s.setNode(e, nil)
+	s.nominationsChanged(node.Name)
+	s.refresh(t)
+}
+
+// refresh rebuilds the values of the nodes and claims that a change has touched.
+func (s *Store) refresh(t touched) {
+	for _, name := range slices.Sorted(maps.Keys(t.nodes)) {
+		if e := s.nodes[name]; e != nil {
+			s.refreshNode(e)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.claims)) {
+		if e := s.claims[name]; e != nil {
+			s.refreshClaim(e)
+		}
+	}
+}
+
+func (s *Store) refreshNode(e *nodeEntry) {
+	from := translate.NodeSource{Node: e.object}
+	if claim := s.claimOf(e.object); claim != nil {
+		from = s.sourceOf(claim)
+		from.Node = e.object
+	}
+	value := translate.Node(s.space, from)
+	l := s.loadOf(value.Name)
+	value.Pods, value.Used, value.Ports = l.pods, l.used, l.ports
+	if e.value == nil || !reflect.DeepEqual(e.value, value) {
+		s.setNode(e, value)
+	}
+}
+
+// setNode gives the entry a new value, nil for none, and carries a change of its claim to the pods that are nominated
+// to that, and a change of Deleting to the node's pods.
+func (s *Store) setNode(e *nodeEntry, value *cluster.Node) {
+	old := e.value
+	s.machines.replace(old, value)
+	e.value = value
+	s.changed()
+	if old != nil && old.Claim != "" && (value == nil || value.Claim != old.Claim) {
+		s.nominationsChanged(old.Claim)
+	}
+	if value != nil && value.Claim != "" && (old == nil || old.Claim != value.Claim) {
+		s.nominationsChanged(value.Claim)
+	}
+	was := old != nil && old.Deleting
+	if is := value != nil && value.Deleting; is == was {
+		return
+	}
+	for _, pod := range s.loadOf(e.object.Name).pods {
+		s.listPending(s.pods[podKey{pod.Namespace, pod.Name}])
+	}
+}

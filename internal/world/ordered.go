@@ -1,0 +1,65 @@
+package world
+
+import (
+	"maps"
+	"slices"
+)
+
+// ordered is a sorted list of pointers, changed a little between two readings. Reading it costs the changes and one
+// copy of the list, and nothing when there are none. compare must tell any two members apart.
+type ordered[T any] struct {
+	compare     func(a, b *T) int
+	sorted      []*T // never changed in place: snapshots share it
+	added, gone map[*T]struct{}
+}
+
+func newOrdered[T any](compare func(a, b *T) int) *ordered[T] {
+	return &ordered[T]{compare: compare, added: map[*T]struct{}{}, gone: map[*T]struct{}{}}
+}
+
+// replace takes old out of the list and puts fresh in; either may be nil. What is in the list must not change.
+func (o *ordered[T]) replace(old, fresh *T) {
+	if old != nil {
+		if _, unread := o.added[old]; unread {
+			delete(o.added, old)
+		} else {
+			o.gone[old] = struct{}{}
+		}
+	}
+	if fresh != nil {
+		o.added[fresh] = struct{}{}
+	}
+}
+
+// list returns the members in order. The result is never changed afterwards, and must not be by the caller.
+func (o *ordered[T]) list() []*T {
+	if len(o.added) == 0 && len(o.gone) == 0 {
+		return o.sorted
+	}
+	var cuts []int
+	for member := range o.gone {
+		at, _ := slices.BinarySearchFunc(o.sorted, member, o.compare)
+		cuts = append(cuts, at)
+	}
+	slices.Sort(cuts)
+	merged := make([]*T, 0, len(o.sorted)+len(o.added)-len(o.gone))
+	done := 0
+	upTo := func(end int) {
+		for len(cuts) > 0 && cuts[0] < end {
+			merged = append(merged, o.sorted[done:cuts[0]]...)
+			done, cuts = cuts[0]+1, cuts[1:]
+		}
+		merged = append(merged, o.sorted[done:end]...)
+		done = end
+	}
+	for _, member := range slices.SortedFunc(maps.Keys(o.added), o.compare) {
+		at, _ := slices.BinarySearchFunc(o.sorted[done:], member, o.compare)
+		upTo(done + at)
+		merged = append(merged, member)
+	}
+	upTo(len(o.sorted))
+	o.sorted = merged
+	clear(o.added)
+	clear(o.gone)
+	return o.sorted
+}

@@ -1,0 +1,200 @@
+package world
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+type podKey struct{ namespace, name string }
+
+// podEntry is what is known of a pod.
+type podEntry struct {
+	sighting
+	value   *cluster.Pod // nil once the pod has finished
+	waiting bool         // it needs a node
+	movable bool         // it needs another node when its own goes
+	// protected is the Unix second in which the pod's do-not-disrupt ends: 0 for none, cluster.Never for no end.
+	protected int64
+	pending   *cluster.Pod // the value that stands in Store.pending; nil for none
+}
+
+func (e *podEntry) seen() *sighting {
+	if e == nil {
+		return nil
+	}
+	return &e.sighting
+}
+
+func (s *Store) applyPod(pod *corev1.Pod) error {
+	key, fresh := podKey{pod.Namespace, pod.Name}, sight(pod)
+	e := s.pods[key]
+	accepted, replaced := s.accept(e.seen(), fresh)
+	if !accepted {
+		return nil
+	}
+	if replaced {
+		s.forgetPod(key, e)
+	}
+	if e == nil || replaced {
+		e = &podEntry{}
+		s.pods[key] = e
+	}
+	e.sighting = fresh
+	delete(s.protected, key)
+	if translate.Finished(pod) {
+		e.waiting, e.movable, e.protected = false, false, 0
+		s.nominations.drop(fresh.uid)
+		s.setPod(e, nil)
+		return nil
+	}
+	now := s.config.Now()
+	value, err := translate.Pod(s.space, pod, now)
+	value.Shape = s.shapes.Intern(value.Shape)
+	e.waiting, e.movable = translate.Provisionable(pod), translate.Reschedulable(pod)
+	e.protected, _ = translate.ProtectedUntil(pod) // an error of it is part of err
+	if value.DoNotDisrupt && e.protected != cluster.Never {
+		s.protected[key] = struct{}{}
+		s.wakeAt(time.Unix(e.protected, 0))
+	}
+	value.Promised = s.promisedFor(value)
+	s.setPod(e, value)
+	return err
+}
+
+func (s *Store) removePod(pod *corev1.Pod) {
+	key := podKey{pod.Namespace, pod.Name}
+	e := s.pods[key]
+	if s.ends(e.seen(), sight(pod)) {
+		s.forgetPod(key, e)
+	}
+}
+
+func (s *Store) forgetPod(key podKey, e *podEntry) {
+	e.waiting, e.movable = false, false
+	s.setPod(e, nil)
+	s.nominations.drop(e.uid)
+	delete(s.protected, key)
+	delete(s.pods, key)
+}
+
+// setPod gives the entry a new value, nil for none, and carries it to the pod's node and to the pending pods. The
+// value's shape is interned, and the entry's use of it goes over to setPod.
+func (s *Store) setPod(e *podEntry, value *cluster.Pod) {
+	old := e.value
+	if old != nil {
+		defer s.shapes.Release(old.Shape)
+	}
+	if old != nil && value != nil && *old == *value {
+		value = old // the same, to the last field: keep sharing it
+	} else if old != nil || value != nil {
+		e.value = value
+		s.moveLoad(old, value)
+		s.changed()
+	}
+	s.listPending(e)
+}
+
+// derivePod sets a changed copy of the pod's value.
+func (s *Store) derivePod(e *podEntry, change func(*cluster.Pod)) {
+	value := *e.value
+	change(&value)
+	value.Shape = s.shapes.Intern(value.Shape)
+	s.setPod(e, &value)
+}
+
+// listPending puts the pod among the pending ones or takes it out: those that wait, and those whose node is being
+// removed. Of the latter, one that must not be disrupted stays where it is as long as it likes, and the drain waits for
+// it: a node made for it now would stand empty.
+func (s *Store) listPending(e *podEntry) {
+	var want *cluster.Pod
+	if v := e.value; v != nil && (e.waiting || e.movable && s.nodeDeleting(v.Node) && (v.Terminating || !v.DoNotDisrupt)) {
+		want = v
+	}
+	if want != e.pending {
+		s.pending.replace(e.pending, want)
+		e.pending = want
+		s.changed()
+	}
+}
+
+func (s *Store) nodeDeleting(name string) bool {
+	node := s.nodes[name]
+	return node != nil && node.value != nil && node.value.Deleting
+}
+
+// load is what runs on a node of some name, whether the node has been seen or not. It is immutable.
+type load struct {
+	pods  []*cluster.Pod // by namespace, name and UID
+	used  resources.Vector
+	ports []cluster.HostPort
+}
+
+func (l *load) with(gone, fresh *cluster.Pod) *load {
+	next := &load{pods: make([]*cluster.Pod, 0, len(l.pods)+1)}
+	for _, pod := range l.pods {
+		if pod != gone {
+			next.pods = append(next.pods, pod)
+		}
+	}
+	if fresh != nil {
+		at, _ := slices.BinarySearchFunc(next.pods, fresh, comparePods)
+		next.pods = slices.Insert(next.pods, at, fresh)
+	}
+	for _, pod := range next.pods {
+		next.used = pod.Shape.Requests.AddTo(next.used)
+		next.ports = append(next.ports, pod.Shape.HostPorts...)
+	}
+	return next
+}
+
+// moveLoad takes the old value off its node and puts the fresh one on its own; either may be nil.
+func (s *Store) moveLoad(old, fresh *cluster.Pod) {
+	if old != nil && old.Node != "" && fresh != nil && fresh.Node == old.Node {
+		s.setLoad(old.Node, s.loadOf(old.Node).with(old, fresh))
+		return
+	}
+	if old != nil && old.Node != "" {
+		s.setLoad(old.Node, s.loadOf(old.Node).with(old, nil))
+	}
+	if fresh != nil && fresh.Node != "" {
+		s.setLoad(fresh.Node, s.loadOf(fresh.Node).with(nil, fresh))
+	}
+}
+
+func (s *Store) loadOf(node string) *load {
+	if l := s.loads[node]; l != nil {
+		return l
+	}
+	return &load{}
+}
+
+func (s *Store) setLoad(name string, l *load) {
+	if len(l.pods) == 0 {
+		delete(s.loads, name)
+	} else {
+		s.loads[name] = l
+	}
+	if e := s.nodes[name]; e != nil && e.value != nil {
+		value := *e.value
+		value.Pods, value.Used, value.Ports = l.pods, l.used, l.ports
+		s.machines.replace(e.value, &value)
+		e.value = &value
+	}
+}
+
+func comparePods(a, b *cluster.Pod) int {
+	if order := strings.Compare(a.Namespace, b.Namespace); order != 0 {
+		return order
+	}
+	if order := strings.Compare(a.Name, b.Name); order != 0 {
+		return order
+	}
+	return strings.Compare(a.UID, b.UID)
+}

@@ -1,0 +1,146 @@
+package world
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// maxFreeSlots bounds how many free slots of a hard-limited pool are listed: more than one round of planning launches,
+// whatever the limit says.
+const maxFreeSlots = 4096
+
+// poolEntry is what is known of a NodePool.
+type poolEntry struct {
+	sighting
+	object *karpenterv1.NodePool
+	base   *cluster.Pool // the object translated, without what comes from elsewhere
+	value  *cluster.Pool // what snapshots show; out of date while the pool is in Store.stalePools
+	slots  []string      // names of the first slots, as many as were ever looked at
+}
+
+func (e *poolEntry) seen() *sighting {
+	if e == nil {
+		return nil
+	}
+	return &e.sighting
+}
+
+func (s *Store) applyPool(pool *karpenterv1.NodePool) error {
+	fresh, e := sight(pool), s.pools[pool.Name]
+	accepted, replaced := s.accept(e.seen(), fresh)
+	if !accepted {
+		return nil
+	}
+	if e == nil {
+		e = &poolEntry{}
+		s.pools[pool.Name] = e
+	}
+	if replaced {
+		e.slots = nil // their names hold the UID
+	}
+	base, err := translate.Pool(s.space, pool)
+	old, oldObject := e.base, e.object
+	e.sighting, e.object, e.base = fresh, pool, base
+	if old == nil || !reflect.DeepEqual(old, base) || !sameClass(oldObject, pool) {
+		s.poolChanged(pool.Name)
+	}
+	if old == nil || !reflect.DeepEqual(oldObject.Spec.Disruption.ConsolidateAfter, pool.Spec.Disruption.ConsolidateAfter) {
+		s.refreshPoolNodes(pool.Name)
+	}
+	return err
+}
+
+func sameClass(a, b *karpenterv1.NodePool) bool {
+	return classOf(a.Spec.Template.Spec.NodeClassRef) == classOf(b.Spec.Template.Spec.NodeClassRef)
+}
+
+func (s *Store) removePool(pool *karpenterv1.NodePool) {
+	e := s.pools[pool.Name]
+	if !s.ends(e.seen(), sight(pool)) {
+		return
+	}
+	s.poolValues.replace(e.value, nil)
+	delete(s.pools, pool.Name)
+	s.changed()
+	s.refreshPoolNodes(pool.Name)
+}
+
+// refreshPoolNodes rebuilds the machines of a pool after a change that reaches them.
+func (s *Store) refreshPoolNodes(pool string) {
+	t := newTouched()
+	for _, e := range s.claims {
+		if e.object.Labels[karpenterv1.NodePoolLabelKey] == pool {
+			s.touchClaim(e.object, t)
+		}
+	}
+	s.refresh(t)
+}
+
+// poolChanged notes that the pool's value must be rebuilt; that is done once, before the next snapshot.
+func (s *Store) poolChanged(name string) {
+	s.stalePools[name] = struct{}{}
+	s.changed()
+}
+
+// slotsChanged notes that a claim of that name has come or gone, which may be a slot of any pool.
+func (s *Store) slotsChanged(claim string) {
+	for name, e := range s.pools {
+		if e.base.Limits.HardNodes != limit.None && strings.HasPrefix(claim, name+"-") {
+			s.poolChanged(name)
+		}
+	}
+}
+
+func (s *Store) rebuildPools() {
+	for name := range s.stalePools {
+		e := s.pools[name]
+		if e == nil {
+			continue
+		}
+		value := *e.base
+		value.Used = s.usage[name]
+		value.FreeSlots = s.freeSlots(e)
+		class := e.object.Spec.Template.Spec.NodeClassRef
+		if offer := s.offerOf(class); offer != nil {
+			value.Catalog = offer.index
+		} else if value.Blocked == "" {
+			value.Blocked = "it has no node class"
+			if class != nil {
+				value.Blocked = fmt.Sprintf("node class %s/%s has no catalogue", class.Kind, class.Name)
+			}
+		}
+		s.poolValues.replace(e.value, &value)
+		e.value = &value
+	}
+	clear(s.stalePools)
+}
+
+// freeSlots lists the slots that no claim of any pool holds; nil without a hard limit.
+func (s *Store) freeSlots(e *poolEntry) []int {
+	if e.base.Limits.HardNodes == limit.None {
+		return nil
+	}
+	free := []int{}
+	for slot := 0; int64(slot) < e.base.Limits.HardNodes && len(free) < maxFreeSlots; slot++ {
+		if slot == len(e.slots) {
+			e.slots = append(e.slots, limit.SlotName(e.base.Name, e.base.UID, slot))
+		}
+		if s.claims[e.slots[slot]] == nil {
+			free = append(free, slot)
+		}
+	}
+	return free
+}
+
+func comparePools(a, b *cluster.Pool) int {
+	if a.Weight != b.Weight {
+		return int(b.Weight) - int(a.Weight)
+	}
+	return strings.Compare(a.Name, b.Name)
+}
