@@ -40,10 +40,25 @@ type apiCase struct {
 func TestTheAPIServerHoldsEveryRuleOfTheCRDs(t *testing.T) {
 	t.Parallel()
 	env := shared(t)
+	for name, file := range apiFiles(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, tc := range file.Cases {
+				// One after the other: the cases of a file share the name of their object.
+				t.Run(tc.Name, func(t *testing.T) { runAPICase(t, env, file.Base, tc) })
+			}
+		})
+	}
+}
+
+// apiFiles reads testdata/api. The keys are the names of the files without their ending.
+func apiFiles(t *testing.T) map[string]apiFile {
+	t.Helper()
 	paths, err := filepath.Glob("testdata/api/*.yaml")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("files of cases: %v, error %v", paths, err)
 	}
+	files := map[string]apiFile{}
 	for _, path := range paths {
 		content, err := os.ReadFile(path)
 		if err != nil {
@@ -53,14 +68,9 @@ func TestTheAPIServerHoldsEveryRuleOfTheCRDs(t *testing.T) {
 		if err := yaml.UnmarshalStrict(content, &file); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
-			t.Parallel()
-			for _, tc := range file.Cases {
-				// One after the other: the cases of a file share the name of their object.
-				t.Run(tc.Name, func(t *testing.T) { runAPICase(t, env, file.Base, tc) })
-			}
-		})
+		files[strings.TrimSuffix(filepath.Base(path), ".yaml")] = file
 	}
+	return files
 }
 
 func runAPICase(t *testing.T, env *environment, base map[string]any, tc apiCase) {
