@@ -1,0 +1,124 @@
+// Package apply carries plans out. The [Applier] is the only creator and the only voluntary remover of NodeClaims:
+// provisioning, disruption and static pools share it, so the checks below hold for all of them.
+//
+// It trusts a plan no further than it must. Each launch is checked once more against the limits with what this process
+// itself has just created (L-13), and gets a name that is a function of what it is for, so that the API server's own
+// uniqueness of names turns a repeated or a competing create into AlreadyExists: slots for pools with a hard limit
+// (L-14), a hash over pool and pods for all others (P-32). Removal goes in two steps, intent first (D-10): see
+// remove.go.
+//
+// Every method does a bounded number of calls, waits for nothing and can be called again at any point.
+//
+// Start with [Applier.Apply].
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// Store is the part of the world that the Applier needs.
+type Store interface {
+	Snapshot() *cluster.Snapshot
+	Usage(pool string) limit.Usage
+	Promise(claim *karpenterv1.NodeClaim, reserve resources.Vector, pods []plan.PodRef)
+	Nominate(pods []plan.PodRef, node string)
+}
+
+// Config is what an Applier works with. All fields are required but Created and Log.
+type Config struct {
+	Client client.Client // reads from a cache, writes to the API server
+	Live   client.Reader // reads from the API server; used only after a name was found taken
+	Store  Store
+	Now    func() time.Time
+	// Created is called for each NodeClaim that was created, for metrics.
+	Created func(pool string)
+	Log     logr.Logger
+}
+
+// Applier carries out plans. It holds no state that changes.
+type Applier struct {
+	config Config
+}
+
+// New returns an Applier.
+func New(config Config) *Applier {
+	if config.Created == nil {
+		config.Created = func(string) {}
+	}
+	return &Applier{config: config}
+}
+
+// Outcome is what became of a plan.
+type Outcome struct {
+	// Launched has one entry for each launch of the plan for which a NodeClaim exists now.
+	Launched []Launched
+	// Refused has one entry for each launch for which there is none. The pods are still pending: plan again.
+	Refused []Refused
+	// Marked are the names of claims that now carry the intent to be removed.
+	Marked []string
+}
+
+// Launched is a NodeClaim that stands for a launch of the plan.
+type Launched struct {
+	Claim string
+	Pool  string
+	Pods  []plan.PodRef
+}
+
+// Refused is a launch that was not carried out, and why.
+type Refused struct {
+	Pool string
+	Why  string
+	Pods []plan.PodRef
+}
+
+// Apply carries p out as far as it still holds. "Not any more" is an answer and stands in the outcome; the error joins
+// what went wrong on the way to the API server, after everything else was still tried.
+func (a *Applier) Apply(ctx context.Context, p plan.Plan) (Outcome, error) {
+	var out Outcome
+	var failures []error
+	for _, launch := range p.Launches {
+		claim, refusal, err := a.launch(ctx, p, launch)
+		switch {
+		case err != nil:
+			failures = append(failures, fmt.Errorf("creating a NodeClaim of pool %s: %w", launch.Pool, err))
+		case refusal != "":
+			out.Refused = append(out.Refused, Refused{Pool: launch.Pool, Why: refusal, Pods: launch.Pods})
+		default:
+			out.Launched = append(out.Launched, Launched{Claim: claim, Pool: launch.Pool, Pods: launch.Pods})
+		}
+	}
+	for node, pods := range nominations(p) {
+		a.config.Store.Nominate(pods, node)
+	}
+	for _, remove := range p.Removes {
+		marked, err := a.Mark(ctx, remove)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("marking NodeClaim %s for removal: %w", remove.Claim, err))
+		} else if marked {
+			out.Marked = append(out.Marked, remove.Claim)
+		}
+	}
+	return out, errors.Join(failures...)
+}
+
+// nominations groups a plan's nominations by node. Order does not matter: each pod is nominated once.
+func nominations(p plan.Plan) map[string][]plan.PodRef {
+	byNode := map[string][]plan.PodRef{}
+	for _, nomination := range p.Nominations {
+		byNode[nomination.Node] = append(byNode[nomination.Node], nomination.Pod)
+	}
+	return byNode
+}

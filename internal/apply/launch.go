@@ -1,0 +1,171 @@
+package apply
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// maxAttempts bounds the names that are tried for one launch. A name is passed over when an earlier claim for the
+// same pods still has it, which happens a few times at most.
+const maxAttempts = 10
+
+// launch makes the NodeClaim of one launch. refusal says why not, when the plan no longer holds.
+func (a *Applier) launch(ctx context.Context, p plan.Plan, launch plan.Launch) (name, refusal string, err error) {
+	var pool karpenterv1.NodePool
+	if err := a.config.Client.Get(ctx, client.ObjectKey{Name: launch.Pool}, &pool); err != nil {
+		if apierrors.IsNotFound(err) {
+			return "", "the NodePool is gone", nil
+		}
+		return "", "", err
+	}
+	if string(pool.UID) != launch.PoolUID || pool.DeletionTimestamp != nil {
+		return "", "the NodePool was deleted", nil
+	}
+	snapshot := a.config.Store.Snapshot()
+	if refusal := a.overLimit(snapshot, p, launch); refusal != "" {
+		return "", refusal, nil
+	}
+	claim, refusal, err := a.create(ctx, snapshot, p, launch, &pool)
+	if err != nil || refusal != "" {
+		return "", refusal, err
+	}
+	a.config.Store.Promise(claim, launch.Reserve, launch.Pods)
+	a.config.Log.Info("created NodeClaim", "claim", claim.Name, "pool", launch.Pool, "pods", len(launch.Pods),
+		"types", len(launch.Types), "cheapest", launch.Cheapest.Type, "zone", launch.Cheapest.Zone,
+		"capacityType", launch.Cheapest.CapacityType, "pricePerHour", launch.Cheapest.Price.String())
+	return claim.Name, "", nil
+}
+
+// overLimit repeats the engine's check with everything that was created since the snapshot of the plan (L-13).
+func (a *Applier) overLimit(snapshot *cluster.Snapshot, p plan.Plan, launch plan.Launch) string {
+	pool := snapshot.Pool(launch.Pool)
+	if pool == nil {
+		return "the NodePool is not known any more"
+	}
+	if exceeded, ok := pool.Limits.Check(a.config.Store.Usage(launch.Pool), launch.Reserve); !ok {
+		return exceeded.Text(p.Names)
+	}
+	return ""
+}
+
+// create tries the names of the launch until one is free or turns out to be this very launch, created before.
+func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan, launch plan.Launch,
+	pool *karpenterv1.NodePool,
+) (*karpenterv1.NodeClaim, string, error) {
+	for attempt := range maxAttempts {
+		name := claimName(launch, attempt)
+		if known := claimNode(snapshot, name); known != nil {
+			if launch.Slot != plan.NoSlot {
+				return nil, fmt.Sprintf("slot %d is taken by NodeClaim %s", launch.Slot, name), nil
+			}
+			if snapshot.Version != p.BasedOn && !known.Deleting {
+				return nil, fmt.Sprintf("NodeClaim %s for the same pods appeared meanwhile", name), nil
+			}
+			continue // the plan knew of it and asks for another one
+		}
+		claim := translate.NodeClaimFor(pool, p.Names, launch, name)
+		err := a.createOnce(ctx, claim)
+		if err == nil {
+			a.config.Created(launch.Pool)
+			return claim, "", nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return nil, "", err
+		}
+		existing, err := a.existing(ctx, claim)
+		if err != nil {
+			return nil, "", err
+		}
+		if existing != nil {
+			return existing, "", nil
+		}
+		if launch.Slot != plan.NoSlot {
+			return nil, fmt.Sprintf("slot %d is taken by NodeClaim %s", launch.Slot, name), nil
+		}
+	}
+	return nil, "", fmt.Errorf("%d names for the same pods are in use; the last is %s", maxAttempts, claimName(launch, maxAttempts-1))
+}
+
+// createOnce creates the claim, and once more under the same name when the answer to the first call may have been lost.
+// On success claim is what the API server returned.
+func (a *Applier) createOnce(ctx context.Context, claim *karpenterv1.NodeClaim) error {
+	const tries = 2 // one lost answer is common, two in a row are an outage: the next round asks again
+	var err error
+	for range tries {
+		fresh := claim.DeepCopy()
+		if err = a.config.Client.Create(ctx, fresh); err == nil {
+			*claim = *fresh
+			return nil
+		}
+		if !mayHaveLanded(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// mayHaveLanded reports whether a failed create leaves open if the object now exists: every failure but a refusal that
+// the API server itself has stated.
+func mayHaveLanded(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return true
+	}
+	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsInternalError(err) ||
+		apierrors.IsUnexpectedServerError(err) || apierrors.IsServiceUnavailable(err)
+}
+
+// existing returns the claim that has the name of ours, when it stands for the same launch: an earlier create whose
+// answer was lost, or the same plan of another replica. It returns nil when the name is in use for something else.
+func (a *Applier) existing(ctx context.Context, ours *karpenterv1.NodeClaim) (*karpenterv1.NodeClaim, error) {
+	var found karpenterv1.NodeClaim
+	if err := a.config.Live.Get(ctx, client.ObjectKeyFromObject(ours), &found); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	sameOwner := equality.Semantic.DeepEqual(found.OwnerReferences, ours.OwnerReferences)
+	sameDemand := equality.Semantic.DeepEqual(found.Spec.Requirements, ours.Spec.Requirements) &&
+		equality.Semantic.DeepEqual(found.Spec.Resources, ours.Spec.Resources)
+	if found.DeletionTimestamp != nil || !sameOwner || !sameDemand {
+		return nil, nil
+	}
+	return &found, nil
+}
+
+func claimNode(snapshot *cluster.Snapshot, name string) *cluster.Node {
+	for _, node := range snapshot.Nodes {
+		if node.Claim == name {
+			return node
+		}
+	}
+	return nil
+}
+
+// claimName names the claim of a launch: the slot's name in a hard-limited pool (L-14), otherwise the pool's name and
+// a hash of what the claim is for, so that the same plan made twice creates it once (P-32).
+func claimName(launch plan.Launch, attempt int) string {
+	if launch.Slot != plan.NoSlot {
+		return limit.SlotName(launch.Pool, launch.PoolUID, launch.Slot)
+	}
+	uids := make([]string, len(launch.Pods))
+	for i, pod := range launch.Pods {
+		uids[i] = pod.UID
+	}
+	slices.Sort(uids)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%s", launch.PoolUID, attempt, strings.Join(uids, "\n")))
+	return launch.Pool + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
+}

@@ -1,0 +1,121 @@
+package apply
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// Removal is a protocol of two steps with the API objects as its only memory (D-10):
+//
+//  1. Mark: the claim gets the condition DisruptionReason, then the node gets the taint karpenter.sh/disrupted. From
+//     now on no pod is placed there.
+//  2. In a later step, once the watches show both, the removal is judged again: it still holds, and Delete deletes the
+//     claim; or it does not, and Undo takes the taint and then the condition away.
+//
+// The condition comes first and goes last, so whatever stands between two calls is found again by it. Each call can
+// be repeated; each is left out when the object already is as it should be.
+
+// Mark writes the intent to remove a node onto its claim and then onto the node. It reports false when claim or node
+// are not any more what the plan saw.
+func (a *Applier) Mark(ctx context.Context, remove plan.Remove) (bool, error) {
+	claim, err := a.claimOf(ctx, remove)
+	if claim == nil || err != nil {
+		return false, err
+	}
+	before := claim.DeepCopy()
+	value := condition.True(karpenterv1.ConditionTypeDisruptionReason, string(remove.Reason), "chosen to be removed: "+string(remove.Reason))
+	if condition.Set(&claim.Status.Conditions, claim.Generation, value, a.config.Now()) {
+		if err := a.config.Client.Status().Patch(ctx, claim, optimistic(before)); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		a.config.Log.Info("marked for removal", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool,
+			"reason", remove.Reason, "pricePerHour", remove.Price.String())
+	}
+	if remove.Node == "" {
+		return true, nil
+	}
+	if err := a.taint(ctx, remove.Node, true); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return true, nil
+}
+
+// Delete deletes a marked claim: the drain and the rest follow from that. It reports false when it was gone already.
+func (a *Applier) Delete(ctx context.Context, remove plan.Remove) (bool, error) {
+	claim, err := a.claimOf(ctx, remove)
+	if claim == nil || err != nil {
+		return false, err
+	}
+	if err := a.config.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
+		if apierrors.IsConflict(err) { // another claim has the name by now
+			return false, nil
+		}
+		return false, client.IgnoreNotFound(err)
+	}
+	return true, nil
+}
+
+// Undo takes the intent off again: the taint from the node, then the condition from the claim.
+func (a *Applier) Undo(ctx context.Context, remove plan.Remove) error {
+	if remove.Node != "" {
+		if err := client.IgnoreNotFound(a.taint(ctx, remove.Node, false)); err != nil {
+			return err
+		}
+	}
+	claim, err := a.claimOf(ctx, remove)
+	if claim == nil || err != nil {
+		return err
+	}
+	before := claim.DeepCopy()
+	if !condition.Clear(&claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason) {
+		return nil
+	}
+	return client.IgnoreNotFound(a.config.Client.Status().Patch(ctx, claim, optimistic(before)))
+}
+
+// claimOf returns the claim of a removal, nil when it is gone, being deleted or another one of the same name.
+func (a *Applier) claimOf(ctx context.Context, remove plan.Remove) (*karpenterv1.NodeClaim, error) {
+	var claim karpenterv1.NodeClaim
+	if err := a.config.Client.Get(ctx, client.ObjectKey{Name: remove.Claim}, &claim); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if claim.DeletionTimestamp != nil || remove.ClaimUID != "" && string(claim.UID) != remove.ClaimUID {
+		return nil, nil
+	}
+	return &claim, nil
+}
+
+// taint puts the disrupted taint on a node, or takes it off. A node that is being deleted keeps it.
+func (a *Applier) taint(ctx context.Context, name string, want bool) error {
+	var node corev1.Node
+	if err := a.config.Client.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+		return err
+	}
+	has := slices.ContainsFunc(node.Spec.Taints, isDisrupted)
+	if has == want || node.DeletionTimestamp != nil {
+		return nil
+	}
+	before := node.DeepCopy()
+	if want {
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: karpenterv1.DisruptedTaintKey, Effect: corev1.TaintEffectNoSchedule})
+	} else {
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isDisrupted)
+	}
+	return a.config.Client.Patch(ctx, &node, optimistic(before))
+}
+
+func isDisrupted(taint corev1.Taint) bool { return taint.Key == karpenterv1.DisruptedTaintKey }
+
+// optimistic makes a merge patch that fails when the object has changed: lists are replaced as a whole, so a patch
+// made from a stale object would undo what others wrote.
+func optimistic(before client.Object) client.Patch {
+	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+}

@@ -1,0 +1,209 @@
+// Package claim takes NodeClaims through their life (P-30 to P-34): launch, registration, initialization, the watch over
+// pods that come and go, expiration, and the end. Each is a step in a file of its own:
+//
+//	launch.go          the provider makes the instance
+//	registration.go    the Node joins and is matched
+//	initialization.go  the Node is ready for pods
+//	liveness.go        none of these takes for ever
+//	podevents.go       when a pod last came or went, and whether the node may be consolidated
+//	expiration.go      the claim has lived long enough
+//	finalization.go    Node, instance and claim go, in this order
+//	garbage.go         instances without claim, claims without instance
+//
+// A step reads the objects as they are, does what is missing, and can be repeated at any point: what was done is seen
+// on the objects, not remembered. Changes to the claim's status are collected and written in one patch at the end.
+//
+// Start with [Controller.Reconcile].
+package claim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/world"
+)
+
+// IndexNodeProviderID is the index field of the cache by which a claim finds its node.
+const IndexNodeProviderID = "spec.providerID"
+
+// Catalogs is told what node classes offer after a launch has found something unavailable.
+type Catalogs interface {
+	SetCatalog(class world.ClassRef, c catalog.Catalog) error
+}
+
+// Timeouts bound how long a claim may take; 0 means for ever.
+type Timeouts struct {
+	Launch         time.Duration // from the claim's creation
+	Registration   time.Duration // from the launch
+	Initialization time.Duration // from the registration
+}
+
+// Config is what the controllers of this package work with; all fields are required.
+type Config struct {
+	Client    client.Client // reads from a cache with the index fields of this package
+	Live      client.Reader // reads from the API server
+	Providers []provider.Provider
+	Catalogs  Catalogs
+	PodEvents *PodEvents
+	Timeouts  Timeouts
+	Events    event.Recorder
+	Metrics   *metrics.Set
+	Now       func() time.Time
+	Log       logr.Logger
+}
+
+// Controller takes NodeClaims through their life.
+type Controller struct {
+	config Config
+}
+
+// New returns the controller.
+func New(config Config) *Controller { return &Controller{config: config} }
+
+// work is one claim in one step.
+type work struct {
+	claim *karpenterv1.NodeClaim
+	cloud provider.Provider
+	node  *corev1.Node // nil while there is none
+	again time.Duration
+}
+
+// askAgain makes the next step come after d at the latest; 0 and less ask for nothing.
+func (w *work) askAgain(d time.Duration) {
+	if d > 0 && (w.again == 0 || d < w.again) {
+		w.again = d
+	}
+}
+
+// is reports whether a condition of the claim is true.
+func (w *work) is(kind string) bool { return condition.IsTrue(w.claim.Status.Conditions, kind) }
+
+// Reconcile does the next step for the NodeClaim of that name.
+func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var claim karpenterv1.NodeClaim
+	if err := c.config.Client.Get(ctx, request.NamespacedName, &claim); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	cloud := providerFor(c.config.Providers, claim.Spec.NodeClassRef)
+	if cloud == nil {
+		return reconcile.Result{}, nil // of another program's node class
+	}
+	w := &work{claim: &claim, cloud: cloud}
+	if claim.DeletionTimestamp != nil {
+		return c.finalize(ctx, w)
+	}
+	before := claim.DeepCopy()
+	if controllerutil.AddFinalizer(&claim, karpenterv1.TerminationFinalizer) { // made by hand (P-33)
+		if err := c.config.Client.Patch(ctx, &claim, optimistic(before)); err != nil {
+			return reconcile.Result{}, client.IgnoreNotFound(err)
+		}
+	}
+	launched, err := c.launch(ctx, w)
+	if err != nil || !launched {
+		return reconcile.Result{RequeueAfter: w.again}, err
+	}
+	before.ObjectMeta = *claim.ObjectMeta.DeepCopy() // launch has written the metadata; the status is still to come
+	if err := c.advance(ctx, w); err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := c.saveStatus(ctx, before, w.claim); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return reconcile.Result{}, c.abandon(ctx, w)
+		}
+		return reconcile.Result{}, err
+	}
+	_, err = c.checkAge(ctx, w)
+	return reconcile.Result{RequeueAfter: w.again}, err
+}
+
+// advance takes a launched claim as far as it gets now.
+func (c *Controller) advance(ctx context.Context, w *work) error {
+	var err error
+	if w.node, err = c.nodeOf(ctx, w.claim); err != nil {
+		return err
+	}
+	if err := c.register(ctx, w); err != nil {
+		return err
+	}
+	if err := c.initialize(ctx, w); err != nil {
+		return err
+	}
+	c.sumUp(w)
+	return c.watchPods(ctx, w)
+}
+
+// sumUp sets Ready, which is all of the three stages.
+func (c *Controller) sumUp(w *work) {
+	value := condition.True(karpenterv1.ConditionTypeReady, "Ready", "")
+	for _, kind := range []string{karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeRegistered, karpenterv1.ConditionTypeInitialized} {
+		if !w.is(kind) {
+			value = condition.Unknown(karpenterv1.ConditionTypeReady, "Not"+kind, "")
+			break
+		}
+	}
+	c.set(w, value)
+}
+
+func (c *Controller) set(w *work, value condition.Value) {
+	condition.Set(&w.claim.Status.Conditions, w.claim.Generation, value, c.config.Now())
+}
+
+// saveStatus writes the status in one patch, if it changed.
+func (c *Controller) saveStatus(ctx context.Context, before, claim *karpenterv1.NodeClaim) error {
+	if equality.Semantic.DeepEqual(before.Status, claim.Status) {
+		return nil
+	}
+	if err := c.config.Client.Status().Patch(ctx, claim, optimistic(before)); err != nil {
+		return fmt.Errorf("writing the status of NodeClaim %s: %w", claim.Name, err)
+	}
+	return nil
+}
+
+// nodeOf returns the node of a launched claim, nil while there is none.
+func (c *Controller) nodeOf(ctx context.Context, claim *karpenterv1.NodeClaim) (*corev1.Node, error) {
+	if claim.Status.ProviderID == "" {
+		return nil, nil
+	}
+	var nodes corev1.NodeList
+	if err := c.config.Client.List(ctx, &nodes, client.MatchingFields{IndexNodeProviderID: claim.Status.ProviderID}); err != nil {
+		return nil, fmt.Errorf("looking for the node of NodeClaim %s: %w", claim.Name, err)
+	}
+	if len(nodes.Items) == 0 {
+		return nil, nil
+	}
+	return &nodes.Items[0], nil
+}
+
+// providerFor returns the provider that serves a node class, nil when there is none.
+func providerFor(providers []provider.Provider, class *karpenterv1.NodeClassReference) provider.Provider {
+	if class == nil {
+		return nil
+	}
+	for _, p := range providers {
+		if p.NodeClass() == (schema.GroupKind{Group: class.Group, Kind: class.Kind}) {
+			return p
+		}
+	}
+	return nil
+}
+
+// optimistic makes a merge patch that fails when the object has changed meanwhile: lists such as conditions, taints and
+// finalizers are replaced as a whole, so a patch made from an old object would undo what others wrote.
+func optimistic(before client.Object) client.Patch {
+	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+}

@@ -1,0 +1,106 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/finalizer"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+)
+
+// terminateAgainAfter is when the provider is asked again whether an instance is gone.
+const terminateAgainAfter = 2 * time.Second
+
+// finalize takes a deleted claim to its end: its node first, which drains; then the instance, until it is proved gone;
+// then the finalizer (P-40).
+func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, error) {
+	if !controllerutil.ContainsFinalizer(w.claim, karpenterv1.TerminationFinalizer) {
+		return reconcile.Result{}, nil
+	}
+	if err := c.setDeadline(ctx, w.claim); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	node, err := c.nodeOf(ctx, w.claim)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if node != nil {
+		return reconcile.Result{}, c.deleteNode(ctx, node) // its going calls this claim again
+	}
+	gone, err := c.endInstances(ctx, w)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if !gone {
+		before := w.claim.DeepCopy()
+		c.set(w, condition.True(karpenterv1.ConditionTypeInstanceTerminating, "InstanceTerminating", ""))
+		err := c.saveStatus(ctx, before, w.claim)
+		return reconcile.Result{RequeueAfter: terminateAgainAfter}, client.IgnoreNotFound(err)
+	}
+	if err := c.config.Client.Patch(ctx, w.claim, finalizer.Remove(w.claim, karpenterv1.TerminationFinalizer)); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	labels := w.claim.Labels
+	c.config.Metrics.Claims.Terminated.WithLabelValues(labels[karpenterv1.NodePoolLabelKey], labels[karpenterv1.CapacityTypeLabelKey], labels[corev1.LabelTopologyZone]).Inc()
+	c.config.Log.Info("ended NodeClaim", "claim", w.claim.Name, "pool", labels[karpenterv1.NodePoolLabelKey])
+	return reconcile.Result{}, nil
+}
+
+// setDeadline writes down when the drain has to be over: the grace period counts from the first deletion, whatever
+// happens to the pool meanwhile (P-41).
+func (c *Controller) setDeadline(ctx context.Context, claim *karpenterv1.NodeClaim) error {
+	grace := claim.Spec.TerminationGracePeriod
+	if grace == nil || claim.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey] != "" {
+		return nil
+	}
+	before := claim.DeepCopy()
+	due := claim.DeletionTimestamp.Add(grace.Duration).UTC().Format(time.RFC3339)
+	claim.Annotations = with(claim.Annotations, map[string]string{karpenterv1.NodeClaimTerminationTimestampAnnotationKey: due})
+	return c.config.Client.Patch(ctx, claim, client.MergeFrom(before))
+}
+
+func (c *Controller) deleteNode(ctx context.Context, node *corev1.Node) error {
+	if node.DeletionTimestamp != nil {
+		return nil
+	}
+	if err := c.config.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting node %s: %w", node.Name, err)
+	}
+	return nil
+}
+
+// endInstances ends the claim's instance and reports whether it is proved gone. A claim that was deleted during its
+// launch may have one that it does not know of: it is found by the claim's UID.
+func (c *Controller) endInstances(ctx context.Context, w *work) (bool, error) {
+	ids := []string{w.claim.Status.ProviderID}
+	if w.claim.Status.ProviderID == "" {
+		ids = nil
+		instances, err := w.cloud.List(ctx)
+		if err != nil {
+			return false, fmt.Errorf("looking for the instance of NodeClaim %s: %w", w.claim.Name, err)
+		}
+		for _, instance := range instances {
+			if instance.ClaimUID == string(w.claim.UID) {
+				ids = append(ids, instance.ProviderID)
+			}
+		}
+	}
+	gone := true
+	for _, id := range ids {
+		err := w.cloud.Terminate(ctx, id)
+		if err != nil && !errors.Is(err, provider.ErrNotFound) {
+			return false, fmt.Errorf("ending instance %s of NodeClaim %s: %w", id, w.claim.Name, err)
+		}
+		gone = gone && err != nil
+	}
+	return gone, nil
+}

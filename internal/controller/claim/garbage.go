@@ -1,0 +1,136 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+)
+
+const (
+	// collectEvery is how often instances and claims are compared.
+	collectEvery = 2 * time.Minute
+	// grace is how young an instance or a launch may be and not be judged: lists of clouds lag behind.
+	grace = 30 * time.Second
+)
+
+// Collector is the singleton that compares instances and claims, both ways (P-32).
+type Collector struct {
+	config Config
+}
+
+// NewCollector returns the collector.
+func NewCollector(config Config) *Collector { return &Collector{config: config} }
+
+// Reconcile compares once. The request means nothing.
+func (g *Collector) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	var claims karpenterv1.NodeClaimList
+	if err := g.config.Client.List(ctx, &claims); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing NodeClaims: %w", err)
+	}
+	var failures []error
+	for _, cloud := range g.config.Providers {
+		instances, err := cloud.List(ctx)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("listing instances of %s: %w", cloud.Name(), err))
+			continue
+		}
+		failures = append(failures, g.collectInstances(ctx, cloud, instances, claims.Items), g.collectClaims(ctx, cloud, instances, claims.Items))
+	}
+	return reconcile.Result{RequeueAfter: collectEvery}, errors.Join(failures...)
+}
+
+// collectInstances ends instances that no claim knows.
+func (g *Collector) collectInstances(ctx context.Context, cloud provider.Provider, instances []provider.Instance, claims []karpenterv1.NodeClaim) error {
+	known := map[string]bool{}
+	for _, claim := range claims {
+		known[string(claim.UID)] = true
+		known[claim.Status.ProviderID] = true
+	}
+	var failures []error
+	for _, instance := range instances {
+		if instance.Terminating || known[instance.ProviderID] || instance.ClaimUID != "" && known[instance.ClaimUID] ||
+			g.config.Now().Sub(instance.Launched) < grace {
+			continue
+		}
+		if err := g.endOrphan(ctx, cloud, instance); err != nil {
+			failures = append(failures, fmt.Errorf("ending instance %s without a NodeClaim: %w", instance.ProviderID, err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// endOrphan ends one instance, after the API server itself has confirmed that its claim is gone. If it has a node, that
+// is deleted first, so that its pods are drained.
+func (g *Collector) endOrphan(ctx context.Context, cloud provider.Provider, instance provider.Instance) error {
+	if instance.ClaimName != "" {
+		var claim karpenterv1.NodeClaim
+		err := g.config.Live.Get(ctx, types.NamespacedName{Name: instance.ClaimName}, &claim)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		if err == nil && (instance.ClaimUID == "" || instance.ClaimUID == string(claim.UID)) {
+			return nil
+		}
+	}
+	var nodes corev1.NodeList
+	if err := g.config.Client.List(ctx, &nodes, client.MatchingFields{IndexNodeProviderID: instance.ProviderID}); err != nil {
+		return err
+	}
+	for i := range nodes.Items {
+		if node := &nodes.Items[i]; len(node.Finalizers) > 0 {
+			if node.DeletionTimestamp != nil {
+				return nil // is draining
+			}
+			return client.IgnoreNotFound(g.config.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID}))
+		}
+	}
+	g.config.Log.Info("ending an instance without a NodeClaim", "providerID", instance.ProviderID, "claim", instance.ClaimName)
+	if err := cloud.Terminate(ctx, instance.ProviderID); err != nil && !errors.Is(err, provider.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// collectClaims deletes claims whose instance has vanished.
+func (g *Collector) collectClaims(ctx context.Context, cloud provider.Provider, instances []provider.Instance, claims []karpenterv1.NodeClaim) error {
+	alive := map[string]bool{}
+	for _, instance := range instances {
+		alive[instance.ProviderID] = true
+	}
+	var failures []error
+	for i := range claims {
+		claim := &claims[i]
+		since, _ := condition.Since(claim.Status.Conditions, karpenterv1.ConditionTypeLaunched)
+		if providerFor([]provider.Provider{cloud}, claim.Spec.NodeClassRef) == nil || claim.DeletionTimestamp != nil ||
+			!condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeLaunched) || alive[claim.Status.ProviderID] ||
+			g.config.Now().Sub(since) < grace {
+			continue
+		}
+		_, err := cloud.Get(ctx, claim.Status.ProviderID) // the list may lag; this answer is proof
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, provider.ErrNotFound) {
+			failures = append(failures, fmt.Errorf("looking for the instance of NodeClaim %s: %w", claim.Name, err))
+			continue
+		}
+		g.config.Events.Event(claim, event.Warning, event.InstanceGone, "Instance "+claim.Status.ProviderID+" is gone; the NodeClaim is removed")
+		g.config.Log.Info("deleting NodeClaim, its instance is gone", "claim", claim.Name, "providerID", claim.Status.ProviderID)
+		if err := g.config.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); client.IgnoreNotFound(err) != nil {
+			failures = append(failures, err)
+		}
+	}
+	return errors.Join(failures...)
+}

@@ -1,0 +1,80 @@
+package claim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+)
+
+// initialize marks the node as fit for pods, once it is ready, its startup taints and the passing taints of a new node
+// are gone, and it offers every resource that the claim asks for (P-30).
+func (c *Controller) initialize(ctx context.Context, w *work) error {
+	if w.is(karpenterv1.ConditionTypeInitialized) || !w.is(karpenterv1.ConditionTypeRegistered) {
+		return nil
+	}
+	if w.node == nil || w.node.DeletionTimestamp != nil {
+		return nil // the node went; finalization or garbage collection will find out
+	}
+	if reason := lacking(w.node, w.claim); reason != "" {
+		c.set(w, condition.Unknown(karpenterv1.ConditionTypeInitialized, "NodeNotInitialized", reason))
+		return nil
+	}
+	if w.node.Labels[karpenterv1.NodeInitializedLabelKey] != "true" {
+		before := w.node.DeepCopy()
+		w.node.Labels = with(w.node.Labels, map[string]string{karpenterv1.NodeInitializedLabelKey: "true"})
+		if err := c.config.Client.Patch(ctx, w.node, optimistic(before)); err != nil {
+			return fmt.Errorf("marking node %s as initialized: %w", w.node.Name, err)
+		}
+	}
+	c.set(w, condition.True(karpenterv1.ConditionTypeInitialized, "Initialized", ""))
+	c.config.Log.Info("initialized", "claim", w.claim.Name, "node", w.node.Name, "pool", w.claim.Labels[karpenterv1.NodePoolLabelKey])
+	return nil
+}
+
+// lacking says what keeps the node from being initialized, "" when nothing does.
+func lacking(node *corev1.Node, claim *karpenterv1.NodeClaim) string {
+	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	if !ready {
+		return "node " + node.Name + " is not ready"
+	}
+	for _, taint := range claim.Spec.StartupTaints {
+		if hasTaint(node.Spec.Taints, taint) {
+			return "startup taint " + taint.ToString() + " is still on the node"
+		}
+	}
+	for _, taint := range passingTaints() {
+		if hasTaint(node.Spec.Taints, taint) {
+			return "taint " + taint.ToString() + " is still on the node"
+		}
+	}
+	var missing []string
+	for name, quantity := range claim.Spec.Resources.Requests {
+		if offered := node.Status.Allocatable[name]; !quantity.IsZero() && offered.IsZero() {
+			missing = append(missing, string(name))
+		}
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return fmt.Sprintf("the node does not offer %v yet", missing)
+	}
+	return ""
+}
+
+// passingTaints are taints that a new node has for a while, whoever put them there.
+func passingTaints() []corev1.Taint {
+	return []corev1.Taint{
+		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute},
+		{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodeNetworkUnavailable, Effect: corev1.TaintEffectNoSchedule},
+		{Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true", Effect: corev1.TaintEffectNoSchedule},
+		{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute},
+	}
+}

@@ -1,0 +1,140 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/world"
+)
+
+// launchAgainAfter is when a launch that failed for a cause of its own is tried again; the launch timeout ends it.
+const launchAgainAfter = 10 * time.Second
+
+// launch asks the provider for the instance, once, and reports whether there is one. What it learns about the instance
+// goes onto the claim: labels at once, the rest with the status. Launching is idempotent by the claim's UID, so when
+// the answer or a later patch is lost the next step asks again and gets the same instance (P-32).
+func (c *Controller) launch(ctx context.Context, w *work) (bool, error) {
+	if w.is(karpenterv1.ConditionTypeLaunched) {
+		return true, nil
+	}
+	instance, err := w.cloud.Launch(ctx, w.claim)
+	if err != nil {
+		return false, c.launchFailed(ctx, w, err)
+	}
+	before := w.claim.DeepCopy()
+	if mergeMissing(&w.claim.Labels, instance.Labels) {
+		if err := c.config.Client.Patch(ctx, w.claim, client.MergeFrom(before)); err != nil {
+			if client.IgnoreNotFound(err) == nil {
+				w.claim.Status.ProviderID = instance.ProviderID
+				return false, c.abandon(ctx, w)
+			}
+			return false, fmt.Errorf("labelling NodeClaim %s: %w", w.claim.Name, err)
+		}
+	}
+	w.claim.Status.ProviderID, w.claim.Status.ImageID = instance.ProviderID, instance.ImageID
+	w.claim.Status.Capacity, w.claim.Status.Allocatable = instance.Capacity, instance.Allocatable
+	c.set(w, condition.True(karpenterv1.ConditionTypeLaunched, "Launched", ""))
+	c.config.Log.Info("launched", "claim", w.claim.Name, "pool", w.claim.Labels[karpenterv1.NodePoolLabelKey], "type", instance.Type,
+		"zone", instance.Zone, "capacityType", instance.CapacityType, "pricePerHour", instance.Price.String(), "providerID", instance.ProviderID)
+	return true, nil
+}
+
+// launchFailed gives the claim up when no further try can help, so that its pods are planned again at once (P-30,
+// P-31), and otherwise says what is wrong and asks to be called again.
+func (c *Controller) launchFailed(ctx context.Context, w *work, failure error) error {
+	var capacity *provider.InsufficientCapacityError
+	var notReady *provider.NodeClassNotReadyError
+	var refused *provider.LaunchError
+	switch {
+	case errors.As(failure, &capacity):
+		c.refreshCatalog(ctx, w)
+		return c.giveUp(ctx, w, karpenterv1.ConditionTypeLaunched, "InsufficientCapacity", event.InsufficientCapacity, capacity.Error())
+	case errors.As(failure, &notReady), errors.Is(failure, provider.ErrNodeClassNotFound):
+		c.refreshCatalog(ctx, w)
+		return c.giveUp(ctx, w, karpenterv1.ConditionTypeLaunched, "NodeClassNotReady", event.NodeClassNotReady, failure.Error())
+	}
+	if gone, err := c.checkAge(ctx, w); err != nil || gone {
+		return err
+	}
+	if !errors.As(failure, &refused) {
+		return fmt.Errorf("launching the instance of NodeClaim %s: %w", w.claim.Name, failure)
+	}
+	before := w.claim.DeepCopy()
+	c.set(w, condition.False(karpenterv1.ConditionTypeLaunched, refused.ConditionReason, refused.Message))
+	c.config.Events.Event(w.claim, event.Warning, event.LaunchFailed, refused.Message)
+	w.askAgain(launchAgainAfter)
+	return client.IgnoreNotFound(c.saveStatus(ctx, before, w.claim))
+}
+
+// refreshCatalog makes planning see what the launch found out, before the claim goes and its pods are planned again. A
+// failure does no harm but a plan that fails once more: the pool's controller refreshes too.
+func (c *Controller) refreshCatalog(ctx context.Context, w *work) {
+	ref := w.claim.Spec.NodeClassRef
+	offered, err := w.cloud.Catalog(ctx, ref.Name)
+	if err == nil || errors.Is(err, provider.ErrNodeClassNotFound) {
+		err = c.config.Catalogs.SetCatalog(world.ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}, offered)
+	}
+	if err != nil {
+		c.config.Log.V(1).Info("could not refresh the catalogue", "class", ref.Name, "reason", err.Error())
+	}
+}
+
+// giveUp says on the claim why it has failed, and deletes it.
+func (c *Controller) giveUp(ctx context.Context, w *work, kind, reason, eventReason, message string) error {
+	before := w.claim.DeepCopy()
+	c.set(w, condition.False(kind, reason, message))
+	c.set(w, condition.False(karpenterv1.ConditionTypeReady, reason, message))
+	c.config.Events.Event(w.claim, event.Warning, eventReason, "NodeClaim is given up: "+message)
+	if err := c.saveStatus(ctx, before, w.claim); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return c.remove(ctx, w, reason, message)
+}
+
+// remove deletes the claim; finalization does the rest.
+func (c *Controller) remove(ctx context.Context, w *work, reason, message string) error {
+	if err := c.config.Client.Delete(ctx, w.claim, client.Preconditions{UID: &w.claim.UID}); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	pool, capacityType := w.claim.Labels[karpenterv1.NodePoolLabelKey], w.claim.Labels[karpenterv1.CapacityTypeLabelKey]
+	c.config.Metrics.Claims.Disrupted.WithLabelValues(reason, pool, capacityType, "", "forceful").Inc()
+	c.config.Log.Info("deleted NodeClaim", "claim", w.claim.Name, "pool", pool, "reason", reason, "message", message)
+	return nil
+}
+
+// abandon ends the instance of a claim that has vanished while it was being launched: somebody took its finalizer off.
+func (c *Controller) abandon(ctx context.Context, w *work) error {
+	if w.claim.Status.ProviderID == "" {
+		return nil
+	}
+	if err := w.cloud.Terminate(ctx, w.claim.Status.ProviderID); err != nil && !errors.Is(err, provider.ErrNotFound) {
+		return fmt.Errorf("ending the instance of vanished NodeClaim %s: %w", w.claim.Name, err)
+	}
+	c.config.Log.Info("ended the instance of a NodeClaim that vanished", "claim", w.claim.Name, "providerID", w.claim.Status.ProviderID)
+	return nil
+}
+
+// mergeMissing adds to labels what it does not have yet, and reports whether that changed it. What the claim says
+// itself stays.
+func mergeMissing(labels *map[string]string, more map[string]string) bool {
+	changed := false
+	for key, value := range more {
+		if _, has := (*labels)[key]; has {
+			continue
+		}
+		if *labels == nil {
+			*labels = map[string]string{}
+		}
+		(*labels)[key] = value
+		changed = true
+	}
+	return changed
+}

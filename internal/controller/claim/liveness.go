@@ -1,0 +1,50 @@
+package claim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+)
+
+// stage is a part of a claim's way to a usable node that must not take for ever (P-30).
+type stage struct {
+	condition string    // is true when the stage is over
+	start     time.Time // zero while the stage has not begun
+	timeout   time.Duration
+	remedy    string // where to look
+}
+
+// overdue gives the claim up when the stage it is in has taken too long, and reports whether it did. Otherwise the next
+// step is asked for in time.
+func (c *Controller) overdue(ctx context.Context, w *work) (bool, error) {
+	launched, _ := condition.Since(w.claim.Status.Conditions, karpenterv1.ConditionTypeLaunched)
+	registered, _ := condition.Since(w.claim.Status.Conditions, karpenterv1.ConditionTypeRegistered)
+	stages := []stage{
+		{karpenterv1.ConditionTypeLaunched, w.claim.CreationTimestamp.Time, c.config.Timeouts.Launch, "look at the events of the NodeClaim for what the provider answered"},
+		{karpenterv1.ConditionTypeRegistered, launched, c.config.Timeouts.Registration, "look at the instance's console: its kubelet has not joined the cluster"},
+		{karpenterv1.ConditionTypeInitialized, registered, c.config.Timeouts.Initialization, "look at the node: it is not ready, keeps a startup taint or lacks a resource"},
+	}
+	for _, s := range stages {
+		if w.is(s.condition) {
+			continue
+		}
+		if s.timeout <= 0 || s.start.IsZero() {
+			return false, nil
+		}
+		if left := s.start.Add(s.timeout).Sub(c.config.Now()); left > 0 {
+			w.askAgain(left)
+			return false, nil
+		}
+		message := fmt.Sprintf("not %s after %s; %s", s.condition, s.timeout, s.remedy)
+		if s.condition == karpenterv1.ConditionTypeRegistered {
+			c.reportHealth(ctx, w, condition.False(karpenterv1.ConditionTypeNodeRegistrationHealthy, "RegistrationTimeout",
+				"NodeClaim "+w.claim.Name+": "+message))
+		}
+		return true, c.giveUp(ctx, w, s.condition, s.condition+"Timeout", event.Timeout, message)
+	}
+	return false, nil
+}

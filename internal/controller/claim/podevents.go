@@ -1,0 +1,146 @@
+package claim
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// dedupe is the least time between two stamps of lastPodEventTime on one claim: pods come and go in bursts.
+const dedupe = 10 * time.Second
+
+// PodEvents remembers when a pod last came to a node or left it, as the watches tell. A pod that is deleted at once is
+// never seen again, so this cannot be read off the objects. What is lost with the process is at most what was not yet
+// written to the claim. It is safe for concurrent use and calls nothing while locked.
+type PodEvents struct {
+	mu   sync.Mutex
+	pods map[types.UID]podState
+	last map[string]time.Time // by node
+}
+
+// podState is what of a pod makes an event when it changes.
+type podState struct {
+	node   string
+	ending bool // terminating or finished
+}
+
+// NewPodEvents returns an empty memory.
+func NewPodEvents() *PodEvents {
+	return &PodEvents{pods: map[types.UID]podState{}, last: map[string]time.Time{}}
+}
+
+// Apply takes in the state of a pod at now, and reports whether that is an event for its node. A pod that is new here
+// came when it was bound, which may be long ago: the process has just started.
+func (p *PodEvents) Apply(pod *corev1.Pod, now time.Time) bool {
+	if pod.Spec.NodeName == "" || slices.ContainsFunc(pod.OwnerReferences, ownedByDaemonSet) {
+		return false
+	}
+	state := podState{node: pod.Spec.NodeName, ending: pod.DeletionTimestamp != nil || translate.Finished(pod)}
+	at := now
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known, seen := p.pods[pod.UID]
+	if seen && known == state {
+		return false
+	}
+	if !seen {
+		at = boundAt(pod, now)
+	}
+	p.pods[pod.UID] = state
+	if !at.After(p.last[state.node]) {
+		return false
+	}
+	p.last[state.node] = at
+	return true
+}
+
+// Remove takes in that a pod is gone at now, and reports whether that is an event for its node.
+func (p *PodEvents) Remove(pod *corev1.Pod, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known, seen := p.pods[pod.UID]
+	delete(p.pods, pod.UID)
+	if !seen || known.ending {
+		return false
+	}
+	p.last[known.node] = now
+	return true
+}
+
+// RemoveNode forgets a node that is gone.
+func (p *PodEvents) RemoveNode(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.last, name)
+}
+
+// Last returns when a pod last came to the node or left it; zero when that is not known.
+func (p *PodEvents) Last(node string) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last[node]
+}
+
+func boundAt(pod *corev1.Pod, now time.Time) time.Time {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && c.LastTransitionTime.Time.Before(now) {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return now
+}
+
+func ownedByDaemonSet(owner metav1.OwnerReference) bool { return owner.Kind == "DaemonSet" }
+
+// watchPods stamps the time of the last pod event, and keeps the condition Consolidatable (D-03).
+func (c *Controller) watchPods(ctx context.Context, w *work) error {
+	if !w.is(karpenterv1.ConditionTypeInitialized) {
+		return nil
+	}
+	c.stamp(w)
+	pool := &karpenterv1.NodePool{}
+	name := w.claim.Labels[karpenterv1.NodePoolLabelKey]
+	if name == "" {
+		return nil
+	}
+	if err := c.config.Client.Get(ctx, types.NamespacedName{Name: name}, pool); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	at := translate.ConsolidatableAt(w.claim, pool.Spec.Disruption.ConsolidateAfter)
+	if at == cluster.Never {
+		condition.Clear(&w.claim.Status.Conditions, karpenterv1.ConditionTypeConsolidatable)
+		return nil
+	}
+	if left := time.Unix(at, 0).Sub(c.config.Now()); left > 0 {
+		condition.Clear(&w.claim.Status.Conditions, karpenterv1.ConditionTypeConsolidatable)
+		w.askAgain(left)
+		return nil
+	}
+	c.set(w, condition.True(karpenterv1.ConditionTypeConsolidatable, "Consolidatable", ""))
+	return nil
+}
+
+// stamp writes the time of the last pod event, at most every so often; an event that comes too soon after the last
+// stamp is written later, never lost.
+func (c *Controller) stamp(w *work) {
+	last, stamped := c.config.PodEvents.Last(w.claim.Status.NodeName).Truncate(time.Second), w.claim.Status.LastPodEventTime.Time
+	if !last.After(stamped) {
+		return
+	}
+	if wait := stamped.Add(dedupe).Sub(c.config.Now()); wait > 0 {
+		w.askAgain(wait)
+		return
+	}
+	w.claim.Status.LastPodEventTime = metav1.NewTime(last)
+}

@@ -1,0 +1,114 @@
+package claim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+)
+
+// register matches the claim with its node, once that has joined: the node gets the claim's labels, annotations and
+// taints, our finalizer and the claim as its owner, and loses the taint karpenter.sh/unregistered, all in one patch. If
+// the node is ready already, that patch marks it initialized too.
+func (c *Controller) register(ctx context.Context, w *work) error {
+	if w.is(karpenterv1.ConditionTypeRegistered) {
+		return nil
+	}
+	if w.node == nil {
+		c.set(w, condition.Unknown(karpenterv1.ConditionTypeRegistered, "NodeNotFound", "the node has not joined the cluster yet"))
+		return nil
+	}
+	if w.node.DeletionTimestamp != nil {
+		c.set(w, condition.Unknown(karpenterv1.ConditionTypeRegistered, "NodeTerminating", "the node is being deleted"))
+		return nil
+	}
+	before := w.node.DeepCopy()
+	if !hasTaint(w.node.Spec.Taints, corev1.Taint{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}) &&
+		w.node.Labels[karpenterv1.NodeRegisteredLabelKey] == "" {
+		c.config.Events.Event(w.claim, event.Warning, event.UnregisteredTaintMissing, "Node "+w.node.Name+
+			" joined without the taint karpenter.sh/unregistered:NoExecute: pods could be placed on it too early; add the taint in its bootstrap")
+	}
+	adopt(w.node, w.claim)
+	if lacking(w.node, w.claim) == "" {
+		w.node.Labels[karpenterv1.NodeInitializedLabelKey] = "true"
+	}
+	if err := c.config.Client.Patch(ctx, w.node, optimistic(before)); err != nil {
+		return fmt.Errorf("registering node %s: %w", w.node.Name, err)
+	}
+	w.claim.Status.NodeName = w.node.Name
+	c.set(w, condition.True(karpenterv1.ConditionTypeRegistered, "Registered", ""))
+	pool := w.claim.Labels[karpenterv1.NodePoolLabelKey]
+	c.config.Metrics.Nodes.Created.WithLabelValues(pool, w.node.Labels[corev1.LabelTopologyZone]).Inc()
+	c.config.Log.Info("registered", "claim", w.claim.Name, "node", w.node.Name, "pool", pool)
+	c.reportHealth(ctx, w, condition.True(karpenterv1.ConditionTypeNodeRegistrationHealthy, "NodeRegistrationHealthy", ""))
+	return nil
+}
+
+// adopt makes the node one of ours. What is on the node beyond the claim stays.
+func adopt(node *corev1.Node, claim *karpenterv1.NodeClaim) {
+	node.Labels = with(node.Labels, claim.Labels)
+	node.Labels[karpenterv1.NodeRegisteredLabelKey] = "true"
+	node.Annotations = with(node.Annotations, claim.Annotations)
+	controllerutil.AddFinalizer(node, karpenterv1.TerminationFinalizer)
+	if !slices.ContainsFunc(node.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == claim.UID }) {
+		block := true
+		node.OwnerReferences = append(node.OwnerReferences, metav1.OwnerReference{
+			APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodeClaim", Name: claim.Name, UID: claim.UID, BlockOwnerDeletion: &block,
+		})
+	}
+	if node.Labels[karpenterv1.NodeDoNotSyncTaintsLabelKey] != "true" {
+		for _, taint := range slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints) {
+			if !hasTaint(node.Spec.Taints, taint) {
+				node.Spec.Taints = append(node.Spec.Taints, taint)
+			}
+		}
+	}
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenterv1.UnregisteredTaintKey })
+}
+
+// with returns a map that has the entries of both, those of more where both have one.
+func with(entries, more map[string]string) map[string]string {
+	all := make(map[string]string, len(entries)+len(more)+1)
+	for key, value := range entries {
+		all[key] = value
+	}
+	for key, value := range more {
+		all[key] = value
+	}
+	return all
+}
+
+// hasTaint reports whether a taint of the same key and effect is in the list.
+func hasTaint(taints []corev1.Taint, taint corev1.Taint) bool {
+	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
+}
+
+// reportHealth tells the pool whether its nodes join. It is information only, so a failure is not worth a retry: the
+// next claim of the pool reports again.
+func (c *Controller) reportHealth(ctx context.Context, w *work, value condition.Value) {
+	name := w.claim.Labels[karpenterv1.NodePoolLabelKey]
+	if name == "" {
+		return
+	}
+	var pool karpenterv1.NodePool
+	if err := c.config.Client.Get(ctx, types.NamespacedName{Name: name}, &pool); err != nil {
+		return
+	}
+	if known, found := condition.Get(pool.Status.Conditions, value.Type); found && known.Status == value.Status {
+		return
+	}
+	before := pool.DeepCopy()
+	condition.Set(&pool.Status.Conditions, pool.Generation, value, c.config.Now())
+	if err := c.config.Client.Status().Patch(ctx, &pool, optimistic(before)); client.IgnoreNotFound(err) != nil {
+		c.config.Log.V(1).Info("could not report the health of registration", "pool", name, "reason", err.Error())
+	}
+}

@@ -1,0 +1,58 @@
+package disruption
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// reportBlocked tells about empty nodes that stay, and why (D-02): protected by an annotation, or by a budget.
+func (c *Controller) reportBlocked(r round, p plan.Plan) {
+	for _, node := range r.snapshot.Nodes {
+		if why := protection(node); why != "" && !node.Deleting && !node.Disrupting {
+			c.config.Events.Event(claimRef(removeOf(node)), event.Normal, event.DisruptionBlocked, why)
+		}
+	}
+	chosen := map[string]bool{}
+	for _, remove := range p.Removes {
+		chosen[remove.Claim] = true
+	}
+	held := map[string]int{}
+	for _, remove := range engine.Emptiness(r.snapshot, r.now.Unix(), nil).Removes {
+		if !chosen[remove.Claim] {
+			held[remove.Pool]++
+		}
+	}
+	for name, count := range held {
+		if r.pools[name] == nil {
+			continue
+		}
+		allowed := engine.Allowed(r.budgets[name], plan.Empty)
+		c.config.Events.Event(r.pools[name], event.Normal, event.DisruptionBlocked,
+			fmt.Sprintf("%d empty nodes stay for now: the budget allows %d nodes at a time for the reason %s", count, allowed, plan.Empty))
+	}
+}
+
+// protection says which annotation keeps a node that is empty otherwise, "" when none does.
+func protection(node *cluster.Node) string {
+	if node.Claim == "" || node.Name == "" || !node.Initialized || slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return !p.Fixed }) {
+		return ""
+	}
+	if node.DoNotDisrupt {
+		return "The empty node stays: karpenter.sh/do-not-disrupt is set on the node or its NodeClaim"
+	}
+	for _, pod := range node.Pods {
+		if pod.DoNotDisrupt {
+			return "The empty node stays: karpenter.sh/do-not-disrupt is set on pod " + pod.Ref()
+		}
+	}
+	return ""
+}
+
+func removeOf(node *cluster.Node) plan.Remove {
+	return plan.Remove{Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: node.Pool}
+}

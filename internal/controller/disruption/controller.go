@@ -1,0 +1,142 @@
+// Package disruption removes nodes that are not needed (D-01 to D-10). So far it knows one method, emptiness: the engine
+// says which nodes no pod needs, within the budgets of their pools; the applier writes the intent onto claim and node;
+// and in a later step, once the watches show the intent, the removal is judged again on the newest picture and carried
+// out or undone. All memory is on the API objects, so a restart goes on where the last process stopped.
+//
+// proceed.go goes on with what is under way, blocked.go says what holds a removal up. Start with
+// [Controller.Reconcile].
+package disruption
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/apply"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+const (
+	// pollEvery is when to look again although nothing was heard: budgets open by the clock.
+	pollEvery = time.Minute
+	// proceedAfter is when to look at intents that were just written.
+	proceedAfter = time.Second
+	// notReadyAfter is how soon to ask again while the picture of the cluster is not complete yet.
+	notReadyAfter = time.Second
+)
+
+// Picture is where snapshots come from.
+type Picture interface {
+	Snapshot() *cluster.Snapshot
+}
+
+// Applier writes intents, carries them out and takes them back.
+type Applier interface {
+	Apply(ctx context.Context, p plan.Plan) (apply.Outcome, error)
+	Mark(ctx context.Context, remove plan.Remove) (bool, error)
+	Delete(ctx context.Context, remove plan.Remove) (bool, error)
+	Undo(ctx context.Context, remove plan.Remove) error
+}
+
+// Config is what the controller works with; all fields are required.
+type Config struct {
+	Client  client.Client // reads from a cache
+	Live    client.Reader // reads from the API server; used only before an intent without a reason is taken back
+	Picture Picture
+	Applier Applier
+	Events  event.Recorder
+	Metrics metrics.Claims
+	Ready   func() bool // the picture holds everything that exists
+	Now     func() time.Time
+	Log     logr.Logger
+}
+
+// Controller is the singleton that removes nodes.
+type Controller struct {
+	config Config
+}
+
+// New returns the controller.
+func New(config Config) *Controller { return &Controller{config: config} }
+
+// round is what one step works on.
+type round struct {
+	snapshot *cluster.Snapshot
+	now      time.Time
+	pools    map[string]*karpenterv1.NodePool
+	budgets  map[string][]engine.Budget
+}
+
+// Reconcile goes on with removals under way and begins new ones. The request means nothing: there is one for everything.
+func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if !c.config.Ready() {
+		return reconcile.Result{RequeueAfter: notReadyAfter}, nil
+	}
+	r, err := c.gather(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	underway, failure := c.proceed(ctx, r)
+	p := engine.Emptiness(r.snapshot, r.now.Unix(), r.budgets)
+	c.reportBlocked(r, p)
+	outcome, err := c.config.Applier.Apply(ctx, p)
+	if err := errors.Join(failure, err); err != nil {
+		return reconcile.Result{}, err
+	}
+	if underway || len(outcome.Marked) > 0 {
+		return reconcile.Result{RequeueAfter: proceedAfter}, nil
+	}
+	return reconcile.Result{RequeueAfter: untilNext(r)}, nil
+}
+
+// gather takes the picture, and the budgets of this moment.
+func (c *Controller) gather(ctx context.Context) (round, error) {
+	r := round{
+		snapshot: c.config.Picture.Snapshot(), now: c.config.Now(),
+		pools: map[string]*karpenterv1.NodePool{}, budgets: map[string][]engine.Budget{},
+	}
+	var pools karpenterv1.NodePoolList
+	if err := c.config.Client.List(ctx, &pools); err != nil {
+		return r, fmt.Errorf("listing NodePools: %w", err)
+	}
+	nodes := map[string]int{}
+	for _, node := range r.snapshot.Nodes {
+		if node.Claim != "" && node.Initialized {
+			nodes[node.Pool]++
+		}
+	}
+	for i := range pools.Items {
+		pool := &pools.Items[i]
+		budgets, err := translate.ActiveBudgets(pool, r.now, nodes[pool.Name])
+		if err != nil { // counts as a budget of 0: whoever wrote it wanted to be protected
+			c.config.Events.Event(pool, event.Warning, event.DisruptionBlocked, "A disruption budget cannot be read, nothing is disrupted: "+err.Error())
+		}
+		r.pools[pool.Name], r.budgets[pool.Name] = pool, budgets
+	}
+	return r, nil
+}
+
+// untilNext returns when the next node's quiet time ends, and a while when none does soon.
+func untilNext(r round) time.Duration {
+	next := pollEvery
+	for _, node := range r.snapshot.Nodes {
+		if node.ConsolidatableAt == cluster.Never {
+			continue
+		}
+		if left := time.Unix(node.ConsolidatableAt, 0).Sub(r.now); left > 0 && left < next {
+			next = left
+		}
+	}
+	return next
+}

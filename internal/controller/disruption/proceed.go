@@ -1,0 +1,140 @@
+package disruption
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// proceed looks at each node that carries an intent: it is deleted when everything still holds, and otherwise the
+// intent is taken back. It reports whether any intent is left.
+func (c *Controller) proceed(ctx context.Context, r round) (bool, error) {
+	used := map[string]int{} // by pool: nodes that use up a budget, whatever becomes of the intents
+	for _, node := range r.snapshot.Nodes {
+		if node.Claim != "" && (node.Deleting || !node.Disrupting && node.Initialized && node.NotReady) {
+			used[node.Pool]++
+		}
+	}
+	underway := false
+	var failures []error
+	for _, node := range r.snapshot.Nodes {
+		if !node.Disrupting || node.Deleting || node.Claim == "" {
+			continue
+		}
+		underway = true
+		remove := plan.Remove{Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: node.Pool, Price: node.Price}
+		if err := c.settle(ctx, r, node, remove, used); err != nil {
+			failures = append(failures, fmt.Errorf("removing node %s: %w", node.ID(), err))
+		}
+	}
+	return underway, errors.Join(failures...)
+}
+
+// settle decides about one intent.
+func (c *Controller) settle(ctx context.Context, r round, node *cluster.Node, remove plan.Remove, used map[string]int) error {
+	reason, err := c.reasonOf(ctx, remove)
+	if err != nil {
+		return err
+	}
+	remove.Reason = plan.DisruptionReason(reason)
+	why := objection(r, node, remove.Reason, used)
+	if why != "" {
+		if err := c.config.Applier.Undo(ctx, remove); err != nil {
+			return err
+		}
+		c.config.Events.Event(claimRef(remove), event.Normal, event.DisruptionCancelled, "The node stays: "+why)
+		c.config.Log.Info("cancelled a removal", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool, "reason", why)
+		return nil
+	}
+	used[node.Pool]++
+	tainted, err := c.tainted(ctx, node.Name)
+	if err != nil {
+		return err
+	}
+	if !tainted { // the last process ended between the two parts of the intent, or the watch has not shown the second yet
+		_, err := c.config.Applier.Mark(ctx, remove)
+		return err
+	}
+	deleted, err := c.config.Applier.Delete(ctx, remove)
+	if err != nil || !deleted {
+		return err
+	}
+	c.config.Metrics.Disrupted.WithLabelValues(reason, remove.Pool, node.Labels[karpenterv1.CapacityTypeLabelKey], policyOf(r, remove.Pool), "graceful").Inc()
+	c.config.Events.Event(claimRef(remove), event.Normal, event.DisruptionTerminating, "The node is removed: "+reason)
+	c.config.Log.Info("removing", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool, "reason", reason, "savesPerHour", remove.Price.String())
+	return nil
+}
+
+// reasonOf reads the reason of an intent from the claim; "" when the claim has none. An intent without a reason is an
+// old taint, or one of which the cache has not seen the first part yet, so the API server itself is asked.
+func (c *Controller) reasonOf(ctx context.Context, remove plan.Remove) (string, error) {
+	for _, reader := range []client.Reader{c.config.Client, c.config.Live} {
+		var claim karpenterv1.NodeClaim
+		if err := reader.Get(ctx, types.NamespacedName{Name: remove.Claim}, &claim); err != nil {
+			return "", client.IgnoreNotFound(err)
+		}
+		if found, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason); found.Status == metav1.ConditionTrue {
+			return found.Reason, nil
+		}
+	}
+	return "", nil
+}
+
+// objection says why an intent does not hold any more, "" when it does (D-09).
+func objection(r round, node *cluster.Node, reason plan.DisruptionReason, used map[string]int) string {
+	promised := func(pod *cluster.Pod) bool {
+		return pod.Promised != "" && (pod.Promised == node.Name || pod.Promised == node.Claim)
+	}
+	switch {
+	case reason == "":
+		return "there is no reason for its removal; whoever wanted it has given up"
+	case reason != plan.Empty:
+		return fmt.Sprintf("the reason %s is none that this controller acts on", reason)
+	case r.snapshot.Pool(node.Pool) == nil:
+		return "its NodePool is gone"
+	case !engine.IsEmpty(node, r.now.Unix()):
+		return "it is not empty any more, or protected"
+	case slices.ContainsFunc(r.snapshot.Pending, promised):
+		return "a pending pod was promised a place on it"
+	case used[node.Pool] >= engine.Allowed(r.budgets[node.Pool], reason):
+		return "the disruption budget of its NodePool does not allow it any more"
+	}
+	return ""
+}
+
+// tainted reports whether the watches show the taint on the node; a claim without a node needs none.
+func (c *Controller) tainted(ctx context.Context, name string) (bool, error) {
+	if name == "" {
+		return true, nil
+	}
+	var node corev1.Node
+	if err := c.config.Client.Get(ctx, types.NamespacedName{Name: name}, &node); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenterv1.DisruptedTaintKey }), nil
+}
+
+// claimRef makes as much of a claim as an event needs.
+func claimRef(remove plan.Remove) *karpenterv1.NodeClaim {
+	return &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: remove.Claim, UID: types.UID(remove.ClaimUID)}}
+}
+
+func policyOf(r round, pool string) string {
+	if found := r.pools[pool]; found != nil {
+		return string(found.Spec.Disruption.ConsolidationPolicy)
+	}
+	return ""
+}

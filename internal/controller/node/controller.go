@@ -1,0 +1,240 @@
+// Package node ends nodes (P-40 to P-42). A Node of ours that is being deleted is tainted, drained by the eviction API
+// tier by tier, waits for its volumes, and goes when the provider has proved that its instance is gone. What holds it up
+// stands on its NodeClaim and in an event on the node.
+//
+// drain.go decides which pods go when, and is pure; evict.go asks the API server; blocked.go says who is in the way.
+// Start with [Controller.Reconcile]: one step, from the objects as they are, that can be repeated at any point.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/controller/finalizer"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+)
+
+// Index fields of the cache. The API server knows the first one itself.
+const (
+	IndexPodNode         = "spec.nodeName"
+	IndexClaimProviderID = "status.providerID"
+)
+
+// How soon to look again while something is awaited that may not be heard of.
+const (
+	drainAgainAfter     = 2 * time.Second // an eviction that a PDB refused is asked for again
+	detachAgainAfter    = 2 * time.Second
+	terminateAgainAfter = 2 * time.Second
+)
+
+// Cloud is the part of a provider that ends machines.
+type Cloud interface {
+	Terminate(ctx context.Context, providerID string) error
+	Get(ctx context.Context, providerID string) (provider.Instance, error)
+}
+
+// Config is what the controller works with; all fields are required.
+type Config struct {
+	Client  client.Client // reads from a cache with the index fields above
+	Cloud   Cloud
+	Events  event.Recorder
+	Metrics *metrics.Set
+	Now     func() time.Time
+	Log     logr.Logger
+}
+
+// Controller ends nodes.
+type Controller struct {
+	config Config
+}
+
+// New returns the controller.
+func New(config Config) *Controller { return &Controller{config: config} }
+
+// Reconcile does the next step of ending the node of that name.
+func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var node corev1.Node
+	if err := c.config.Client.Get(ctx, request.NamespacedName, &node); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if node.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(&node, karpenterv1.TerminationFinalizer) {
+		return reconcile.Result{}, nil
+	}
+	claim, err := c.claimOf(ctx, &node)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if claim != nil && claim.DeletionTimestamp == nil {
+		if err := c.config.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); client.IgnoreNotFound(err) != nil {
+			return reconcile.Result{}, fmt.Errorf("deleting NodeClaim %s of deleted node %s: %w", claim.Name, node.Name, err)
+		}
+		c.config.Log.Info("deleted NodeClaim, its node was deleted", "claim", claim.Name, "node", node.Name)
+	}
+	gone, err := c.instanceGone(ctx, &node)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if gone {
+		return reconcile.Result{}, c.finish(ctx, &node, "instance was gone")
+	}
+	if err := c.cordon(ctx, &node); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	return c.end(ctx, &node, claim)
+}
+
+// claimOf returns the NodeClaim of the node, nil when there is none.
+func (c *Controller) claimOf(ctx context.Context, node *corev1.Node) (*karpenterv1.NodeClaim, error) {
+	if node.Spec.ProviderID == "" {
+		return nil, nil
+	}
+	var claims karpenterv1.NodeClaimList
+	if err := c.config.Client.List(ctx, &claims, client.MatchingFields{IndexClaimProviderID: node.Spec.ProviderID}); err != nil {
+		return nil, fmt.Errorf("looking for the NodeClaim of node %s: %w", node.Name, err)
+	}
+	if len(claims.Items) == 0 {
+		return nil, nil
+	}
+	return &claims.Items[0], nil
+}
+
+// instanceGone reports whether a node that is not ready has lost its instance: no pod there can be drained any more.
+func (c *Controller) instanceGone(ctx context.Context, node *corev1.Node) (bool, error) {
+	if isReady(node) || node.Spec.ProviderID == "" {
+		return false, nil
+	}
+	_, err := c.config.Cloud.Get(ctx, node.Spec.ProviderID)
+	if errors.Is(err, provider.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking for the instance of node %s: %w", node.Name, err)
+	}
+	return false, nil
+}
+
+// cordon keeps new pods and load balancers away from the node.
+func (c *Controller) cordon(ctx context.Context, node *corev1.Node) error {
+	before := node.DeepCopy()
+	changed := false
+	if !hasTaint(node, karpenterv1.DisruptedTaintKey, corev1.TaintEffectNoSchedule) {
+		node.Spec.Taints = append(node.Spec.Taints, disruptedTaint())
+		changed = true
+	}
+	if node.Labels[karpenterv1.ExcludeBalancersLabelKey] != karpenterv1.ExcludeBalancersLabelValue {
+		if node.Labels == nil {
+			node.Labels = map[string]string{}
+		}
+		node.Labels[karpenterv1.ExcludeBalancersLabelKey] = karpenterv1.ExcludeBalancersLabelValue
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	return c.config.Client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// end drains the node, waits for its volumes and ends its instance, as far as that goes in one step.
+func (c *Controller) end(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim) (reconcile.Result, error) {
+	now := c.config.Now()
+	due, limited := deadline(node, claim)
+	var pods corev1.PodList
+	if err := c.config.Client.List(ctx, &pods, client.MatchingFields{IndexPodNode: node.Name}); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing the pods of node %s: %w", node.Name, err)
+	}
+	drain := planDrain(pods.Items, now, due, limited)
+	if limited && len(drain.left) > 0 {
+		c.config.Events.Event(node, event.Warning, event.TerminationGracePeriodExpiring, "All pods will be deleted by "+due.UTC().Format(time.RFC3339))
+	}
+	if len(drain.left) > 0 && (!limited || now.Before(due)) {
+		return c.drain(ctx, node, claim, drain)
+	}
+	attached, err := c.attachedVolumes(ctx, node, pods.Items)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	drained := condition.True(karpenterv1.ConditionTypeDrained, "Drained", "")
+	if len(drain.left) > 0 {
+		drained = condition.False(karpenterv1.ConditionTypeDrained, "TerminationGracePeriodElapsed", fmt.Sprintf("%d pods were left at the end of the termination grace period", len(drain.left)))
+	}
+	if len(attached) > 0 && (!limited || now.Before(due)) {
+		text := fmt.Sprintf("%d volumes are still attached: %s", len(attached), listSome(attached))
+		c.config.Events.Event(node, event.Normal, event.AwaitingVolumeDetachment, text)
+		err := c.setConditions(ctx, claim, drained, condition.False(karpenterv1.ConditionTypeVolumesDetached, "AwaitingVolumeDetachment", text))
+		return reconcile.Result{RequeueAfter: detachAgainAfter}, err
+	}
+	return c.terminate(ctx, node, claim, drained)
+}
+
+// drain asks for the evictions that are due and says what is in the way.
+func (c *Controller) drain(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim, drain drainPlan) (reconcile.Result, error) {
+	obstacles, err := c.carryOut(ctx, drain)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("draining node %s: %w", node.Name, err)
+	}
+	value := condition.False(karpenterv1.ConditionTypeDrained, "Draining", fmt.Sprintf("%d pods have to leave", len(drain.left)))
+	if len(obstacles) > 0 {
+		text := listSome(obstacles)
+		c.config.Events.Event(node, event.Warning, event.FailedDraining, "Cannot drain: "+text)
+		value = condition.False(karpenterv1.ConditionTypeDrained, "Blocked", text)
+	}
+	return reconcile.Result{RequeueAfter: drain.againAfter(c.config.Now(), drainAgainAfter)}, c.setConditions(ctx, claim, value)
+}
+
+// terminate ends the instance and, when that is proved, lets the node go.
+func (c *Controller) terminate(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim, drained condition.Value) (reconcile.Result, error) {
+	if node.Spec.ProviderID != "" {
+		err := c.config.Cloud.Terminate(ctx, node.Spec.ProviderID)
+		if err == nil {
+			err = c.setConditions(ctx, claim, drained,
+				condition.True(karpenterv1.ConditionTypeVolumesDetached, "VolumesDetached", ""),
+				condition.True(karpenterv1.ConditionTypeInstanceTerminating, "InstanceTerminating", ""))
+			return reconcile.Result{RequeueAfter: terminateAgainAfter}, err
+		}
+		if !errors.Is(err, provider.ErrNotFound) {
+			return reconcile.Result{}, fmt.Errorf("ending the instance of node %s: %w", node.Name, err)
+		}
+	}
+	return reconcile.Result{}, c.finish(ctx, node, "drained")
+}
+
+// finish lets the node go.
+func (c *Controller) finish(ctx context.Context, node *corev1.Node, why string) error {
+	if err := c.config.Client.Patch(ctx, node, finalizer.Remove(node, karpenterv1.TerminationFinalizer)); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	pool := node.Labels[karpenterv1.NodePoolLabelKey]
+	c.config.Metrics.Nodes.Terminated.WithLabelValues(pool, node.Labels[corev1.LabelTopologyZone]).Inc()
+	if why == "drained" {
+		c.config.Metrics.Nodes.Drained.WithLabelValues(pool).Inc()
+	}
+	c.config.Log.Info("ended node", "node", node.Name, "pool", pool, "reason", why)
+	return nil
+}
+
+// setConditions writes what changed of the claim's conditions in one patch; nothing when there is no claim.
+func (c *Controller) setConditions(ctx context.Context, claim *karpenterv1.NodeClaim, values ...condition.Value) error {
+	if claim == nil {
+		return nil
+	}
+	before, changed := claim.DeepCopy(), false
+	for _, value := range values {
+		changed = condition.Set(&claim.Status.Conditions, claim.Generation, value, c.config.Now()) || changed
+	}
+	if !changed {
+		return nil
+	}
+	return client.IgnoreNotFound(c.config.Client.Status().Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
+}

@@ -1,0 +1,66 @@
+// Package notice tells users about annotations that do not do what they hope: those that v1 dropped (V-15), and a
+// do-not-disrupt whose value means nothing. It changes nothing and stores nothing; an event that was said is not
+// repeated while the process lives.
+package notice
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// Pods looks at the annotations of one pod at a time.
+type Pods struct {
+	Client client.Client
+	Events event.Recorder
+}
+
+// Reconcile looks at the pod of that name.
+func (p *Pods) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var pod corev1.Pod
+	if err := p.Client.Get(ctx, request.NamespacedName, &pod); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if _, found := pod.Annotations[karpenterv1.DroppedDoNotEvictAnnotationKey]; found {
+		p.Events.Event(&pod, event.Warning, event.DroppedAnnotation,
+			"The annotation "+karpenterv1.DroppedDoNotEvictAnnotationKey+" does nothing any more: use "+karpenterv1.DoNotDisruptAnnotationKey+`: "true"`)
+	}
+	if _, err := translate.ProtectedUntil(&pod); err != nil {
+		p.Events.Event(&pod, event.Warning, event.InvalidDoNotDisrupt, err.Error())
+	}
+	return reconcile.Result{}, nil
+}
+
+// Concerns reports whether there may be anything to say about an object's annotations: a filter for watches.
+func Concerns(object client.Object) bool {
+	annotations := object.GetAnnotations()
+	_, evict := annotations[karpenterv1.DroppedDoNotEvictAnnotationKey]
+	_, consolidate := annotations[karpenterv1.DroppedDoNotConsolidateAnnotationKey]
+	value, disrupt := annotations[karpenterv1.DoNotDisruptAnnotationKey]
+	return evict || consolidate || disrupt && value != "true"
+}
+
+// Nodes looks at the annotations of one node at a time.
+type Nodes struct {
+	Client client.Client
+	Events event.Recorder
+}
+
+// Reconcile looks at the node of that name.
+func (n *Nodes) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var node corev1.Node
+	if err := n.Client.Get(ctx, request.NamespacedName, &node); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if _, found := node.Annotations[karpenterv1.DroppedDoNotConsolidateAnnotationKey]; found {
+		n.Events.Event(&node, event.Warning, event.DroppedAnnotation,
+			"The annotation "+karpenterv1.DroppedDoNotConsolidateAnnotationKey+" does nothing any more: use "+karpenterv1.DoNotDisruptAnnotationKey+`: "true"`)
+	}
+	return reconcile.Result{}, nil
+}

@@ -1,0 +1,115 @@
+package pool
+
+import (
+	"fmt"
+	"strings"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// anyType says whether an instance type is left after all requirements of the pool, and which keys are in conflict
+// when none is (V-11). It looks at all offerings, available or not: having run out is no fault of the pool.
+func anyType(pool *karpenterv1.NodePool, offered catalog.Catalog) condition.Value {
+	const kind = karpenterv1.ConditionTypeInstanceTypesCompatible
+	set, _, err := translate.PoolRequirements(pool)
+	if err != nil {
+		return condition.Unknown(kind, "RequirementsInvalid", err.Error())
+	}
+	rules := decidedByProvider(set, offered)
+	types := 0
+	for _, t := range offered.Types {
+		if offers(t, rules) {
+			types++
+		}
+	}
+	if types > 0 {
+		return condition.True(kind, "InstanceTypesCompatible", "")
+	}
+	return condition.False(kind, "NoCompatibleInstanceTypes",
+		fmt.Sprintf("none of %d instance types is left after the requirements; in conflict: %s", len(offered.Types), conflict(offered, rules)))
+}
+
+// decidedByProvider returns the requirements about labels that the provider decides. All others are about labels that
+// the pool itself puts on its nodes.
+func decidedByProvider(set requirement.Set, offered catalog.Catalog) []requirement.Requirement {
+	known := map[requirement.Key]bool{catalog.LabelInstanceType: true, catalog.LabelZone: true, catalog.LabelCapacityType: true}
+	for key := range offered.WellKnown {
+		known[key] = true
+	}
+	for _, t := range offered.Types {
+		for r := range t.Labels.All() {
+			known[r.Key()] = true
+		}
+		for _, o := range t.Offerings {
+			for r := range o.Labels.All() {
+				known[r.Key()] = true
+			}
+		}
+	}
+	var rules []requirement.Requirement
+	for r := range set.All() {
+		if known[r.Key()] {
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
+// offers reports whether one offering of the type satisfies all rules.
+func offers(t catalog.Type, rules []requirement.Requirement) bool {
+	for _, o := range t.Offerings {
+		labels := t.Labels.And(o.Labels).And(requirement.NewSet(requirement.OneOf(catalog.LabelInstanceType, t.Name),
+			requirement.OneOf(catalog.LabelZone, o.Zone), requirement.OneOf(catalog.LabelCapacityType, o.CapacityType)))
+		if satisfies(labels, rules) {
+			return true
+		}
+	}
+	return false
+}
+
+func satisfies(labels requirement.Set, rules []requirement.Requirement) bool {
+	for _, r := range rules {
+		has := requirement.Absent(r.Key())
+		if labels.Holds(r.Key()) {
+			has = labels.Get(r.Key())
+		}
+		if !has.Intersects(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// conflict names a smallest set of rules that no instance type satisfies together: each rule without which some type
+// would be left stays, each that makes no difference goes.
+func conflict(offered catalog.Catalog, rules []requirement.Requirement) string {
+	left := func(rules []requirement.Requirement) bool {
+		for _, t := range offered.Types {
+			if offers(t, rules) {
+				return true
+			}
+		}
+		return false
+	}
+	needed := rules
+	for i := 0; i < len(needed); {
+		without := append(append([]requirement.Requirement(nil), needed[:i]...), needed[i+1:]...)
+		if len(without) > 0 && !left(without) {
+			needed = without
+			continue
+		}
+		i++
+	}
+	texts := make([]string, len(needed))
+	for i, r := range needed {
+		texts[i] = r.String()
+	}
+	if len(texts) == 0 {
+		return "the node class offers nothing"
+	}
+	return strings.Join(texts, " with ")
+}

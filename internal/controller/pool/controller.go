@@ -1,0 +1,245 @@
+// Package pool keeps what a NodePool says about itself true: the drift hash, the counts, the conditions (V-11 to V-13),
+// and lets planning know what the pool's node class offers.
+//
+// validation.go judges the specification, compatible.go looks whether any instance type is left; both are pure. Start
+// with [Controller.Reconcile].
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+	"github.com/joiner-autoscaler/joiner/internal/world"
+)
+
+// IndexClaimPool is the index field of the cache by which a pool finds its claims.
+const IndexClaimPool = "metadata.labels." + karpenterv1.NodePoolLabelKey
+
+// refreshEvery is how often a catalogue is read again: prices move, and offerings that had run out come back.
+const refreshEvery = 30 * time.Second
+
+// Catalogs is told what node classes offer.
+type Catalogs interface {
+	SetCatalog(class world.ClassRef, c catalog.Catalog) error
+}
+
+// Config is what the controller works with; all fields are required.
+type Config struct {
+	Client    client.Client // reads from a cache with the index field above
+	Providers []provider.Provider
+	Catalogs  Catalogs
+	Events    event.Recorder
+	Metrics   metrics.Pools
+	Now       func() time.Time
+	Log       logr.Logger
+}
+
+// Controller keeps NodePools' status.
+type Controller struct {
+	config Config
+}
+
+// New returns the controller.
+func New(config Config) *Controller { return &Controller{config: config} }
+
+// Reconcile brings the NodePool of that name up to date: at most one patch of its metadata and one of its status.
+func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var pool karpenterv1.NodePool
+	if err := c.config.Client.Get(ctx, request.NamespacedName, &pool); err != nil {
+		c.forget(request.Name)
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	var claims karpenterv1.NodeClaimList
+	if err := c.config.Client.List(ctx, &claims, client.MatchingFields{IndexClaimPool: pool.Name}); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing the NodeClaims of pool %s: %w", pool.Name, err)
+	}
+	if err := c.hash(ctx, &pool, claims.Items); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	before := pool.DeepCopy()
+	retry := c.judge(ctx, &pool)
+	count(&pool, claims.Items)
+	c.measure(&pool)
+	if !equality.Semantic.DeepEqual(before.Status, pool.Status) {
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		if err := c.config.Client.Status().Patch(ctx, &pool, patch); err != nil {
+			return reconcile.Result{}, client.IgnoreNotFound(err)
+		}
+	}
+	return reconcile.Result{RequeueAfter: refreshEvery}, retry
+}
+
+// hash writes the drift hash onto the pool, and onto its claims when they have one of an older version: otherwise an
+// upgrade would drift them all (P-34).
+func (c *Controller) hash(ctx context.Context, pool *karpenterv1.NodePool, claims []karpenterv1.NodeClaim) error {
+	want := map[string]string{
+		karpenterv1.NodePoolHashAnnotationKey:        translate.Hash(pool),
+		karpenterv1.NodePoolHashVersionAnnotationKey: translate.HashVersion,
+	}
+	migrate := pool.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey] != translate.HashVersion
+	for i := range claims {
+		claim := &claims[i]
+		if !migrate || claim.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey] == translate.HashVersion {
+			continue
+		}
+		before := claim.DeepCopy()
+		own := map[string]string{karpenterv1.NodePoolHashVersionAnnotationKey: translate.HashVersion}
+		if !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDrifted) { // what has drifted stays so
+			own = want
+		}
+		annotate(claim, own)
+		if err := c.config.Client.Patch(ctx, claim, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("writing the hash of NodeClaim %s: %w", claim.Name, err)
+		}
+	}
+	before := pool.DeepCopy()
+	if !annotate(pool, want) {
+		return nil
+	}
+	return c.config.Client.Patch(ctx, pool, client.MergeFrom(before))
+}
+
+// annotate sets annotations and reports whether that changed anything.
+func annotate(object client.Object, want map[string]string) bool {
+	annotations, changed := object.GetAnnotations(), false
+	for key, value := range want {
+		if annotations[key] == value {
+			continue
+		}
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[key], changed = value, true
+	}
+	object.SetAnnotations(annotations)
+	return changed
+}
+
+// judge sets the conditions. The error is a failure of the provider that is worth a retry; it stands in a condition too.
+func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) error {
+	offered, class, failure := c.class(ctx, pool)
+	valid := validate(pool, offered)
+	compatible := condition.Unknown(karpenterv1.ConditionTypeInstanceTypesCompatible, "NodeClassNotReady", "it is not known what the node class offers")
+	if class.Status == "True" && valid.Status == "True" {
+		compatible = anyType(pool, offered)
+		if compatible.Status == "False" {
+			c.config.Events.Event(pool, event.Warning, event.NoCompatibleInstanceTypes, compatible.Message)
+		}
+	}
+	values := []condition.Value{valid, class, compatible, ready(valid, class, compatible)}
+	if _, found := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeNodeRegistrationHealthy); !found {
+		values = append(values, condition.Unknown(karpenterv1.ConditionTypeNodeRegistrationHealthy, "AwaitingReconciliation", "no node of the pool has joined yet"))
+	}
+	for _, value := range values {
+		condition.Set(&pool.Status.Conditions, pool.Generation, value, c.config.Now())
+	}
+	return failure
+}
+
+// ready sums the conditions up: the pool may launch nodes (V-12).
+func ready(values ...condition.Value) condition.Value {
+	var reasons, messages []string
+	for _, value := range values {
+		if value.Status == "False" || value.Status == "Unknown" && value.Type != karpenterv1.ConditionTypeInstanceTypesCompatible {
+			reasons = append(reasons, value.Type)
+			messages = append(messages, value.Type+": "+value.Message)
+		}
+	}
+	if len(reasons) == 0 {
+		return condition.True(karpenterv1.ConditionTypeReady, "Ready", "")
+	}
+	return condition.False(karpenterv1.ConditionTypeReady, reasons[0]+"Failed", strings.Join(messages, "; "))
+}
+
+// class asks the provider what the pool's node class offers, tells planning, and says how that went.
+func (c *Controller) class(ctx context.Context, pool *karpenterv1.NodePool) (catalog.Catalog, condition.Value, error) {
+	const kind = karpenterv1.ConditionTypeNodeClassReady
+	ref := pool.Spec.Template.Spec.NodeClassRef
+	if ref == nil {
+		return catalog.Catalog{}, condition.False(kind, "NodeClassNotFound", "spec.template.spec.nodeClassRef is missing"), nil
+	}
+	i := slices.IndexFunc(c.config.Providers, func(p provider.Provider) bool {
+		return p.NodeClass() == schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
+	})
+	if i < 0 {
+		return catalog.Catalog{}, condition.False(kind, "UnknownNodeClassKind", c.unserved(ref)), nil
+	}
+	offered, err := c.config.Providers[i].Catalog(ctx, ref.Name)
+	var notReady *provider.NodeClassNotReadyError
+	switch {
+	case errors.Is(err, provider.ErrNodeClassNotFound):
+		err = c.config.Catalogs.SetCatalog(world.ClassRef(*ref), catalog.Catalog{})
+		return catalog.Catalog{}, condition.False(kind, "NodeClassNotFound", fmt.Sprintf("%s %s does not exist", ref.Kind, ref.Name)), err
+	case errors.As(err, &notReady):
+		return catalog.Catalog{}, condition.False(kind, "NodeClassNotReady", notReady.Error()), nil
+	case err != nil:
+		return catalog.Catalog{}, condition.Unknown(kind, "CatalogUnavailable", err.Error()), fmt.Errorf("reading what %s %s offers: %w", ref.Kind, ref.Name, err)
+	}
+	if err := c.config.Catalogs.SetCatalog(world.ClassRef(*ref), offered); err != nil {
+		return catalog.Catalog{}, condition.False(kind, "CatalogInvalid", err.Error()), nil
+	}
+	return offered, condition.True(kind, "NodeClassReady", ""), nil
+}
+
+func (c *Controller) unserved(ref *karpenterv1.NodeClassReference) string {
+	served := make([]string, len(c.config.Providers))
+	for i, p := range c.config.Providers {
+		served[i] = p.NodeClass().Kind + " of " + p.NodeClass().Group
+	}
+	return fmt.Sprintf("no provider of this controller serves %s of %s; it serves %s", ref.Kind, ref.Group, strings.Join(served, ", "))
+}
+
+// count sums up what the pool's claims have, and their number (V-13).
+func count(pool *karpenterv1.NodePool, claims []karpenterv1.NodeClaim) {
+	sum := corev1.ResourceList{}
+	for _, claim := range claims {
+		for name, quantity := range claim.Status.Capacity {
+			total := sum[name]
+			total.Add(quantity)
+			sum[name] = total
+		}
+	}
+	number := int64(len(claims))
+	sum[resources.NameNodes] = *resource.NewQuantity(number, resource.DecimalSI)
+	pool.Status.Resources, pool.Status.Nodes = sum, &number
+}
+
+// measure shows limits and usage. Limits that were taken away leave no trace.
+func (c *Controller) measure(pool *karpenterv1.NodePool) {
+	c.forget(pool.Name)
+	for name, quantity := range pool.Spec.Limits {
+		c.config.Metrics.Limit.WithLabelValues(string(name), pool.Name).Set(quantity.AsApproximateFloat64())
+	}
+	for name, quantity := range pool.Spec.HardLimits {
+		c.config.Metrics.Limit.WithLabelValues(string(name), pool.Name).Set(quantity.AsApproximateFloat64())
+	}
+	for name, quantity := range pool.Status.Resources {
+		c.config.Metrics.Usage.WithLabelValues(string(name), pool.Name).Set(quantity.AsApproximateFloat64())
+	}
+}
+
+func (c *Controller) forget(pool string) {
+	labels := map[string]string{"nodepool": pool}
+	c.config.Metrics.Limit.DeletePartialMatch(labels)
+	c.config.Metrics.Usage.DeletePartialMatch(labels)
+}

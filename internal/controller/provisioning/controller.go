@@ -1,0 +1,141 @@
+// Package provisioning turns pending pods into NodeClaims: it waits for a batch of pods to be complete, takes the
+// picture of the cluster, has the engine plan, and hands the plan to the applier (P-20 to P-25). Everything that
+// decides is in the engine, everything that writes NodeClaims is in the applier.
+//
+// It never waits for a claim that is not launched yet: such a claim counts as capacity with what it promised (P-23).
+package provisioning
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/joiner-autoscaler/joiner/internal/apply"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// retryAfter is when pods that stayed pending are looked at again although nothing was heard: promises run out without
+// an event.
+const retryAfter = 10 * time.Second
+
+// refusedAfter is how soon to plan again when the applier found a plan out of date: time for a watch to catch up.
+const refusedAfter = time.Second
+
+// notReadyAfter is how soon to ask again while the picture of the cluster is not complete yet.
+const notReadyAfter = 100 * time.Millisecond
+
+// Picture is where snapshots come from.
+type Picture interface {
+	Snapshot() *cluster.Snapshot
+}
+
+// Applier carries plans out.
+type Applier interface {
+	Apply(ctx context.Context, p plan.Plan) (apply.Outcome, error)
+}
+
+// Config is what the controller works with; all fields are required.
+type Config struct {
+	Picture Picture
+	Applier Applier
+	Window  *Window
+	Events  event.Recorder
+	Metrics metrics.Plans
+	// Ready reports whether the picture holds everything that exists. Planning on half of it would launch nodes that
+	// are there already.
+	Ready func() bool
+	Now   func() time.Time
+	Log   logr.Logger
+}
+
+// Controller is the singleton that plans for pending pods.
+type Controller struct {
+	config Config
+}
+
+// New returns the controller.
+func New(config Config) *Controller { return &Controller{config: config} }
+
+// Reconcile plans when it is time to. The request means nothing: there is one for everything.
+func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if !c.config.Ready() {
+		return reconcile.Result{RequeueAfter: notReadyAfter}, nil
+	}
+	if wait := c.config.Window.Wait(c.config.Now()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	snapshot := c.config.Picture.Snapshot()
+	if !c.config.Window.Close(snapshot.Version) || !anyUnplanned(snapshot) {
+		return again(snapshot), nil
+	}
+	start := c.config.Now()
+	p := engine.Provision(snapshot)
+	c.config.Metrics.Duration.WithLabelValues("provisioner").Observe(c.config.Now().Sub(start).Seconds())
+	c.config.Metrics.Unschedulable.WithLabelValues("provisioner").Set(float64(len(p.Unplaced)))
+	outcome, err := c.config.Applier.Apply(ctx, p)
+	c.report(p, outcome)
+	if err != nil {
+		c.config.Window.Urge()
+		return reconcile.Result{}, fmt.Errorf("applying the plan for %d pending pods: %w", len(snapshot.Pending), err)
+	}
+	if len(outcome.Refused) > 0 { // the world has moved on: plan on the new picture
+		c.config.Window.Urge()
+		return reconcile.Result{RequeueAfter: refusedAfter}, nil
+	}
+	return again(snapshot), nil
+}
+
+// anyUnplanned reports whether a pending pod has no promise yet. Promises are kept by the store, which takes them back
+// when the node or claim goes or does not appear in time.
+func anyUnplanned(snapshot *cluster.Snapshot) bool {
+	for _, pod := range snapshot.Pending {
+		if pod.Promised == "" {
+			return true
+		}
+	}
+	return false
+}
+
+func again(snapshot *cluster.Snapshot) reconcile.Result {
+	if len(snapshot.Pending) == 0 {
+		return reconcile.Result{}
+	}
+	return reconcile.Result{RequeueAfter: retryAfter}
+}
+
+// report tells users and operators what was decided, once.
+func (c *Controller) report(p plan.Plan, outcome apply.Outcome) {
+	for _, launched := range outcome.Launched {
+		for _, pod := range launched.Pods {
+			c.config.Events.Event(podOf(pod), event.Normal, event.Nominated, "Pod should run on a node of NodeClaim "+launched.Claim)
+		}
+	}
+	for _, nomination := range p.Nominations {
+		c.config.Events.Event(podOf(nomination.Pod), event.Normal, event.Nominated, "Pod should run on "+nomination.Node)
+	}
+	for _, unplaced := range p.Unplaced {
+		c.config.Events.Event(podOf(unplaced.Pod), event.Warning, event.FailedScheduling, "No node can be launched for the pod: "+unplaced.String())
+	}
+	for _, refused := range outcome.Refused {
+		c.config.Log.Info("did not launch", "pool", refused.Pool, "reason", refused.Why, "pods", len(refused.Pods))
+	}
+	if len(p.Launches) > 0 {
+		c.config.Log.Info("planned for pending pods", "launches", len(p.Launches), "nominated", len(p.Nominations),
+			"unplaced", len(p.Unplaced), "pricePerHour", p.Price().String(), "snapshot", p.BasedOn)
+	}
+}
+
+// podOf makes of a reference as much of a pod as an event needs.
+func podOf(ref plan.PodRef) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name, UID: types.UID(ref.UID)}}
+}

@@ -1,0 +1,85 @@
+package provisioning
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// Window says when to plan for pods that are new (P-25): when no further one has come for the idle time, or when the
+// first has waited for the longest time. It is told of pods by whoever hears the watches, and is all that the
+// controller remembers; losing it costs one idle time. It is safe for concurrent use and calls nothing while locked.
+type Window struct {
+	idle, longest time.Duration
+
+	mu          sync.Mutex
+	known       map[types.UID]bool // pods that need a node and have opened or extended a window
+	first, last time.Time          // of the pods of the open window; first is zero while none is open
+	urgent      bool
+	planned     uint64 // version of the snapshot that was planned last
+}
+
+// NewWindow returns a window that closes after idle without a new pod, and in any case after longest.
+func NewWindow(idle, longest time.Duration) *Window {
+	return &Window{idle: idle, longest: longest, known: map[types.UID]bool{}}
+}
+
+// Apply takes in the state of a pod at now.
+func (w *Window) Apply(pod *corev1.Pod, now time.Time) {
+	needsNode := translate.Provisionable(pod)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !needsNode {
+		delete(w.known, pod.UID)
+		return
+	}
+	if w.known[pod.UID] {
+		return // the scheduler's next try with the same pod is no news
+	}
+	w.known[pod.UID] = true
+	if w.first.IsZero() {
+		w.first = now
+	}
+	w.last = now
+}
+
+// Remove takes in that a pod is gone.
+func (w *Window) Remove(pod *corev1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.known, pod.UID)
+}
+
+// Urge makes the next look plan without waiting: capacity that was promised to pods will not come (P-31).
+func (w *Window) Urge() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.urgent = true
+}
+
+// Wait returns how long the open window still has to stay open; 0 when it is time to plan, or none is open.
+func (w *Window) Wait(now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.first.IsZero() || w.urgent {
+		return 0
+	}
+	due := w.last.Add(w.idle)
+	if latest := w.first.Add(w.longest); latest.Before(due) {
+		due = latest
+	}
+	return max(0, due.Sub(now))
+}
+
+// Close begins a new window and reports whether there is anything new to plan in the picture of that version.
+func (w *Window) Close(version uint64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fresh := w.urgent || !w.first.IsZero() || w.planned != version
+	w.first, w.last, w.urgent, w.planned = time.Time{}, time.Time{}, false, version
+	return fresh
+}
