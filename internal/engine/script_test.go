@@ -16,9 +16,11 @@ import (
 // review, and is committed only when you can explain it.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		datadriven.RunTest(t, path, run)
-	})
+	for _, dir := range []string{"provision", "topology", "limits", "disrupt"} {
+		datadriven.Walk(t, "testdata/"+dir, func(t *testing.T, path string) {
+			datadriven.RunTest(t, path, run)
+		})
+	}
 }
 
 func run(t *testing.T, d *datadriven.TestData) string {

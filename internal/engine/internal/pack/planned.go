@@ -124,12 +124,12 @@ type fix struct {
 	domain int32
 }
 
-// chooseDomains decides every open label of the bin that a constraint of the shape looks at, the least crowded
+// chooseDomains decides every open label of the bin that matters with this pod on it (see Tracker.Decide), the least crowded
 // allowed domain first and the cheapest among equals, and narrows left and custom accordingly.
 func (s *solver) chooseDomains(number int, info *shape, left catalog.Bits, custom *requirement.Set) ([]fix, topology.Verdict) {
 	b := s.bins[number]
 	var fixed []fix
-	for _, key := range info.rules.Keys {
+	for _, key := range s.topology.Decide(info.rules) {
 		domain := s.topology.DomainOf(key, number)
 		if domain != topology.Open {
 			if verdict := s.topology.Allowed(info.rules, key, domain); verdict != topology.Yes {

@@ -21,7 +21,7 @@ func Solve(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 	for round := 1; ; round++ {
 		s := newSolver(snapshot, pods, floors)
 		s.run(pods)
-		violated := s.topology.Violated(func(bin int) bool { return len(s.bins[bin].pods) > 0 })
+		violated := s.topology.Violated()
 		if violated == nil || round == maxRounds {
 			return s.plan()
 		}
@@ -119,7 +119,11 @@ func (s *solver) addNode(node *cluster.Node) {
 	})
 	s.topology.Occupy(number)
 	for _, pod := range node.Pods {
-		s.topology.Place(pod.Shape, number, pod.Terminating)
+		standing := topology.Running
+		if pod.Terminating {
+			standing = topology.Ending
+		}
+		s.topology.Place(pod.Shape, number, standing)
 	}
 }
 
@@ -168,16 +172,32 @@ func (s *solver) run(pods []*cluster.Pod) {
 			rest = append(rest, pod)
 		}
 	}
-	for _, pod := range rest {
-		info := s.info(pod.Shape)
-		if !s.placeInBins(pod, info) && !s.open(pod, info) {
-			s.failed = append(s.failed, pod)
+	for progress := true; progress; {
+		waiting := rest
+		rest, progress = nil, false
+		for _, pod := range waiting {
+			info := s.info(pod.Shape)
+			if s.placeInBins(pod, info) || s.open(pod, info) {
+				progress = true
+			} else {
+				rest = append(rest, pod)
+			}
 		}
+		progress = progress && slices.ContainsFunc(rest, s.mayComeLater)
 	}
+	s.failed = rest
 }
 
-// compare orders pods for placing: higher priority first; pods spread over hostnames after others, because nodes
-// opened later change the minimum that they are measured by; then larger before smaller, and a fixed order among equals.
+// mayComeLater reports whether a pod that found no place may find one after others were placed: the companion that it
+// must be near, or whose coming evens out a spread. It ends, because each further pass needs a pod placed in the last.
+func (s *solver) mayComeLater(pod *cluster.Pod) bool {
+	return len(pod.Shape.Affinity)+len(pod.Shape.Spread) > 0
+}
+
+// compare orders pods for placing. Higher priority comes first, as with kube-scheduler. Then pods without
+// constraints on others, those that follow others (affinity), and those spread, which count all of these; last those
+// spread over hostnames, because every node that is opened changes the minimum that they are measured by. Then larger
+// before smaller, and a fixed order among equals.
 func compare(a, b *cluster.Pod) int {
 	return cmp.Or(
 		cmp.Compare(b.Priority, a.Priority),
@@ -190,10 +210,13 @@ func compare(a, b *cluster.Pod) int {
 }
 
 func lateness(s *cluster.Shape) int {
-	for _, constraint := range s.Spread {
-		if constraint.Key == cluster.LabelHostname {
-			return 1
-		}
+	switch {
+	case slices.ContainsFunc(s.Spread, func(c cluster.Spread) bool { return c.Key == cluster.LabelHostname }):
+		return 3
+	case len(s.Spread) > 0:
+		return 2
+	case len(s.Affinity) > 0:
+		return 1
 	}
 	return 0
 }
@@ -273,6 +296,6 @@ func (s *solver) placed(number int, pod *cluster.Pod, info *shape) {
 	b.pods = append(b.pods, pod)
 	b.ports = append(b.ports, info.HostPorts...)
 	if s.topology.Constrained() {
-		s.topology.Place(info.Shape, number, false)
+		s.topology.Place(info.Shape, number, topology.Placed)
 	}
 }

@@ -1,5 +1,7 @@
 package topology
 
+import "slices"
+
 // Floors is a lower estimate of the minimum of spread constraints, by the constraint's position in the tracker; two
 // trackers of the same shapes number them alike.
 type Floors map[int]int32
@@ -11,30 +13,30 @@ func (t *Tracker) SetFloors(floors Floors) {
 	}
 }
 
-// Violated returns a floor for each spread constraint that the finished plan breaks, nil when it breaks none. A
-// placement was right when it was made, but a bin opened later may be an empty domain that lowers the minimum; a
-// second round with the minimum known beforehand comes out right. changed tells which bins got pods in this round:
-// what stood there before is not ours to judge.
-func (t *Tracker) Violated(changed func(bin int) bool) Floors {
+// Violated returns a floor for each spread constraint that the finished plan breaks because a bin was opened later, nil
+// when it breaks none. A placement was right when it was made, but a later bin may be an empty domain that lowers the
+// minimum; a second round with the minimum known beforehand comes out right. Only constraints over hostnames, and those
+// that count nodes which their pods cannot use, need the second look: for others all domains are known from the start.
+// Domains in which this round placed no pod with the constraint are not its to judge.
+func (t *Tracker) Violated() Floors {
 	var floors Floors
 	for i, s := range t.spreads {
+		if !t.Hostname(s.key) && !s.constraint.IgnoreAffinity {
+			continue
+		}
 		lowest := s.lowest
 		if s.used < s.constraint.MinDomains {
 			lowest = 0
 		}
-		for bin, eligible := range s.eligible {
-			domain := t.bins[s.key][bin]
-			if !eligible || domain < 0 || !changed(bin) || s.counts.at(domain)-lowest <= s.constraint.MaxSkew {
-				continue
-			}
-			if floors == nil {
-				floors = Floors{}
-			}
-			floors[i] = lowest
-			if s.floor >= 0 && s.floor <= lowest {
-				floors[i] = 0 // a floor that did not help: take the strictest
-			}
-			break
+		if !slices.ContainsFunc(s.landed, func(domain int32) bool { return s.counts.at(domain)-lowest > s.constraint.MaxSkew }) {
+			continue
+		}
+		if floors == nil {
+			floors = Floors{}
+		}
+		floors[i] = lowest
+		if s.floor >= 0 && s.floor <= lowest {
+			floors[i] = 0 // a floor that did not help: take the strictest
 		}
 	}
 	return floors

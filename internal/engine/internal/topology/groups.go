@@ -37,7 +37,8 @@ type spread struct {
 	used       int32  // number of domains in use
 	levels     []int32
 	lowest     int32
-	floor      int32 // the minimum is taken to be at most this; -1: no such bound (see Tracker.Violated)
+	landed     []int32 // domains in which this round has placed pods that have the constraint
+	floor      int32   // the minimum is taken to be at most this; -1: no such bound (see Tracker.Violated)
 }
 
 // known makes a domain take part in the minimum.

@@ -159,13 +159,29 @@ func (t *Tracker) Offer(shape *cluster.Shape, key int, value string) {
 	}
 }
 
-// Place counts a pod of the shape in a bin. Every key of its Rules must be decided for the bin. terminating pods count
-// for affinity only, as kube-scheduler has it.
-func (t *Tracker) Place(shape *cluster.Shape, bin int, terminating bool) {
-	for _, c := range t.Rules(shape).counted {
+// Standing is how a pod comes to be counted in a bin.
+type Standing int
+
+// A pod runs already, runs but is about to end (it counts for affinity only, as kube-scheduler has it), or is placed by
+// this round.
+const (
+	Running Standing = iota
+	Ending
+	Placed
+)
+
+// Place counts a pod of the shape in a bin. Every key of its Rules must be decided for the bin.
+func (t *Tracker) Place(shape *cluster.Shape, bin int, standing Standing) {
+	rules := t.Rules(shape)
+	if standing == Placed {
+		for _, s := range rules.spreads {
+			s.landed = append(s.landed, t.bins[s.key][bin])
+		}
+	}
+	for _, c := range rules.counted {
 		switch {
 		case c.spread != nil:
-			if domain := t.bins[c.spread.key][bin]; domain >= 0 && c.spread.eligible[bin] && !terminating {
+			if domain := t.bins[c.spread.key][bin]; domain >= 0 && c.spread.eligible[bin] && standing != Ending {
 				c.spread.add(domain)
 			}
 		case c.affinity != nil:
@@ -176,6 +192,19 @@ func (t *Tracker) Place(shape *cluster.Shape, bin int, terminating bool) {
 			}
 		}
 	}
+}
+
+// Decide returns the keys whose domain must be known for a bin that takes a pod with these rules: those that the rules
+// look at, and those over which some spread constraint counts nodes that its own pods cannot use (nodeAffinityPolicy
+// Ignore), where every node changes the minimum.
+func (t *Tracker) Decide(rules *Rules) []int {
+	keys := rules.Keys
+	for _, s := range t.spreads {
+		if s.constraint.IgnoreAffinity && !slices.Contains(keys, s.key) {
+			keys = append(slices.Clip(keys), s.key)
+		}
+	}
+	return keys
 }
 
 // Rules returns the constraints of a shape.

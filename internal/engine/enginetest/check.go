@@ -1,0 +1,303 @@
+package enginetest
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// Check returns every rule that the plan breaks, in words: nil for a valid plan. It is deliberately naive. It builds the
+// nodes that the plan leads to, all of them empty but for what runs already, and then binds the pods where they were
+// planned, one at a time, each when the rules as kube-scheduler states them admit it at that moment. A plan is valid
+// when every pod gets bound. It shares no code with the packer. choice picks which of its types each launch becomes.
+func Check(before *cluster.Snapshot, p plan.Plan, choice int) []string {
+	after := Applied(before, p, choice)
+	c := checker{after: after, placed: map[string]bool{}, bound: map[*cluster.Node][]*cluster.Pod{}}
+	c.accounts(before, p)
+	lost := c.broken
+	c.bindAll()
+	c.broken = append(lost, c.broken...)
+	for _, pool := range after.Pools {
+		if pool.Used.Nodes > before.Pool(pool.Name).Used.Nodes {
+			c.limits(pool)
+		}
+	}
+	return c.broken
+}
+
+type checker struct {
+	after  *cluster.Snapshot
+	placed map[string]bool // by UID
+	bound  map[*cluster.Node][]*cluster.Pod
+	broken []string
+}
+
+// placement is a pod and where it was planned.
+type placement struct {
+	pod  *cluster.Pod
+	node *cluster.Node
+}
+
+// orders bounds how many orders of binding are tried: with affinity and spread both in play the order decides, and a plan
+// is right when some order works, as the scheduler's retries may find it.
+const orders = 30
+
+// bindAll binds the placed pods in an order that the rules admit; without one it notes what refused the rest.
+func (c *checker) bindAll() {
+	running, waiting := map[*cluster.Node][]*cluster.Pod{}, []placement(nil)
+	for _, node := range c.after.Nodes {
+		if node.Deleting || node.Disrupting {
+			continue // its pods are bound where they go
+		}
+		for _, pod := range node.Pods {
+			if c.placed[pod.UID] {
+				waiting = append(waiting, placement{pod, node})
+			} else {
+				running[node] = append(running[node], pod)
+			}
+		}
+	}
+	slices.SortStableFunc(waiting, func(a, b placement) int {
+		return cmp.Or(cmp.Compare(b.pod.Priority, a.pod.Priority), followers(a.pod)-followers(b.pod))
+	})
+	source := rand.New(rand.NewPCG(1, 1))
+	for range orders {
+		c.bound = map[*cluster.Node][]*cluster.Pod{}
+		for node, pods := range running {
+			c.bound[node] = slices.Clone(pods)
+		}
+		stuck := c.bindInOrder(waiting)
+		if stuck == nil {
+			c.broken = nil
+			return
+		}
+		c.broken = nil
+		for _, p := range stuck {
+			c.broken = append(c.broken, c.refusals(p)...)
+		}
+		source.Shuffle(len(waiting), func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
+	}
+}
+
+// bindInOrder binds the first pod that may be bound, again and again, and returns what is stuck in the end.
+func (c *checker) bindInOrder(order []placement) []placement {
+	waiting := slices.Clone(order)
+	for len(waiting) > 0 {
+		i := slices.IndexFunc(waiting, func(p placement) bool { return c.refusals(p) == nil })
+		if i < 0 {
+			return waiting
+		}
+		p := waiting[i]
+		c.bound[p.node] = append(c.bound[p.node], p.pod)
+		waiting = slices.Delete(waiting, i, i+1)
+	}
+	return nil
+}
+
+// followers orders pods by how much their constraints look at others: none, affinity, spread, spread over hostnames.
+func followers(pod *cluster.Pod) int {
+	order := min(len(pod.Shape.Affinity), 1)
+	for _, s := range pod.Shape.Spread {
+		order = max(order, 2)
+		if s.Key == cluster.LabelHostname {
+			return 3
+		}
+	}
+	return order
+}
+
+// refusals returns why the pod may not be bound now, nil when it may.
+func (c *checker) refusals(p placement) []string {
+	try := checker{after: c.after, bound: c.bound}
+	try.pod(p.node, p.pod)
+	return try.broken
+}
+
+func (c *checker) fail(format string, args ...any) {
+	c.broken = append(c.broken, fmt.Sprintf(format, args...))
+}
+
+// accounts: every pending pod is nominated, launched for or unplaced, exactly once.
+func (c *checker) accounts(before *cluster.Snapshot, p plan.Plan) {
+	count := map[string]int{}
+	for _, n := range p.Nominations {
+		count[n.Pod.UID]++
+		c.placed[n.Pod.UID] = true
+	}
+	for _, l := range p.Launches {
+		for _, pod := range l.Pods {
+			count[pod.UID]++
+			c.placed[pod.UID] = true
+		}
+	}
+	for _, u := range p.Unplaced {
+		count[u.Pod.UID]++
+		if u.String() == "" {
+			c.fail("%s is unplaced without a reason", u.Pod)
+		}
+	}
+	for _, pod := range before.Pending {
+		if count[pod.UID] != 1 {
+			c.fail("%s appears %d times in the plan", pod.Ref(), count[pod.UID])
+		}
+	}
+}
+
+func (c *checker) pod(node *cluster.Node, pod *cluster.Pod) {
+	if !selects(pod.Shape, node) {
+		c.fail("%s: node selection refuses %s %v", pod.Ref(), node.ID(), node.Labels)
+	}
+	if taint, bad := cluster.Untolerated(node.Taints, pod.Shape.Tolerations); bad {
+		c.fail("%s: does not tolerate %s of %s", pod.Ref(), taint, node.ID())
+	}
+	sum := pod.Shape.Requests
+	for _, other := range c.bound[node] {
+		sum = sum.Plus(other.Shape.Requests)
+		for _, a := range pod.Shape.HostPorts {
+			for _, b := range other.Shape.HostPorts {
+				if a.Port == b.Port && a.Protocol == b.Protocol {
+					c.fail("%s: port %d is taken on %s by %s", pod.Ref(), a.Port, node.ID(), other.Ref())
+				}
+			}
+		}
+	}
+	if short := sum.Short(node.Allocatable); short >= 0 {
+		c.fail("%s: %s is short: %d requested, %d allocatable", node.ID(), c.after.Names[short], sum[short], node.Allocatable.At(short))
+	}
+	c.apart(node, pod)
+	c.together(node, pod)
+	for _, s := range pod.Shape.Spread {
+		c.spread(node, pod, s)
+	}
+}
+
+func selects(s *cluster.Shape, node *cluster.Node) bool {
+	for _, alternative := range s.Alternatives {
+		if alternative.Names.Has(node.Name) && alternative.Labels.Matches(node.Labels) {
+			return true
+		}
+		if node.Name == "" && node.Admits(s) {
+			return true
+		}
+	}
+	return len(s.Alternatives) == 0
+}
+
+func (c *checker) limits(pool *cluster.Pool) {
+	l := pool.Limits
+	if l.HardNodes >= 0 && pool.Used.Nodes > l.HardNodes {
+		c.fail("pool %s: %d nodes at a hard limit of %d", pool.Name, pool.Used.Nodes, l.HardNodes)
+	}
+	if l.HardNodes < 0 && l.SoftNodes >= 0 && pool.Used.Nodes > l.SoftNodes {
+		c.fail("pool %s: %d nodes at a soft limit of %d", pool.Name, pool.Used.Nodes, l.SoftNodes)
+	}
+	for i, limited := range l.Limited {
+		if limited && pool.Used.Capacity.At(i) > l.Resources[i] {
+			c.fail("pool %s: %s is %d at a limit of %d", pool.Name, c.after.Names[i], pool.Used.Capacity.At(i), l.Resources[i])
+		}
+	}
+}
+
+// matches reports whether a term is about the pod.
+func (c *checker) matches(term cluster.AffinityTerm, pod *cluster.Pod) bool {
+	in := term.NamespaceSelector.Matches(c.after.Namespaces[pod.Namespace])
+	for _, namespace := range term.Namespaces {
+		in = in || namespace == pod.Namespace
+	}
+	return in && term.Pods.Matches(pod.Shape.Labels)
+}
+
+// others calls f for every bound pod.
+func (c *checker) others(f func(*cluster.Node, *cluster.Pod)) {
+	for _, node := range c.after.Nodes {
+		for _, other := range c.bound[node] {
+			f(node, other)
+		}
+	}
+}
+
+func sameDomain(key string, a, b *cluster.Node) bool {
+	x, inA := a.Labels[key]
+	y, inB := b.Labels[key]
+	return inA && inB && x == y
+}
+
+func (c *checker) apart(node *cluster.Node, pod *cluster.Pod) {
+	c.others(func(at *cluster.Node, other *cluster.Pod) {
+		for _, term := range pod.Shape.AntiAffinity {
+			if sameDomain(term.Key, node, at) && c.matches(term, other) {
+				c.fail("%s: its anti-affinity over %s forbids %s", pod.Ref(), term.Key, other.Ref())
+			}
+		}
+		for _, term := range other.Shape.AntiAffinity {
+			if sameDomain(term.Key, node, at) && c.matches(term, pod) {
+				c.fail("%s: the anti-affinity of %s over %s forbids it", pod.Ref(), other.Ref(), term.Key)
+			}
+		}
+	})
+}
+
+func (c *checker) together(node *cluster.Node, pod *cluster.Pod) {
+	if len(pod.Shape.Affinity) == 0 {
+		return
+	}
+	all := func(other *cluster.Pod) bool {
+		for _, term := range pod.Shape.Affinity {
+			if !c.matches(term, other) {
+				return false
+			}
+		}
+		return true
+	}
+	found, anywhere := make([]bool, len(pod.Shape.Affinity)), false
+	c.others(func(at *cluster.Node, other *cluster.Pod) {
+		if !all(other) {
+			return
+		}
+		anywhere = true
+		for i, term := range pod.Shape.Affinity {
+			found[i] = found[i] || sameDomain(term.Key, node, at)
+		}
+	})
+	for i, term := range pod.Shape.Affinity {
+		if _, has := node.Labels[term.Key]; !has || !found[i] && (anywhere || !all(pod)) {
+			c.fail("%s: its affinity over %s finds nobody near %s", pod.Ref(), term.Key, node.ID())
+		}
+	}
+}
+
+// spread: with the pod, its domain is at most maxSkew ahead of the emptiest domain that exists.
+func (c *checker) spread(node *cluster.Node, pod *cluster.Pod, s cluster.Spread) {
+	counts := map[string]int32{}
+	for _, at := range c.after.Nodes {
+		value, has := at.Labels[s.Key]
+		_, bad := cluster.Untolerated(at.Taints, pod.Shape.Tolerations)
+		if !has || at.Deleting || at.Disrupting || !s.IgnoreAffinity && !selects(pod.Shape, at) || s.HonorTaints && bad {
+			continue
+		}
+		counts[value] += 0
+		for _, other := range c.bound[at] {
+			if other.Namespace == pod.Namespace && s.Pods.Matches(other.Shape.Labels) && !other.Terminating {
+				counts[value]++
+			}
+		}
+	}
+	lowest := int32(0)
+	if int32(len(counts)) >= s.MinDomains {
+		lowest = 1 << 30
+		for _, n := range counts {
+			lowest = min(lowest, n)
+		}
+	}
+	self := int32(0)
+	if s.Pods.Matches(pod.Shape.Labels) {
+		self = 1
+	}
+	if value, has := node.Labels[s.Key]; !has || counts[value]+self-lowest > s.MaxSkew {
+		c.fail("%s: spread over %s: %d in %q, %d in the emptiest, maxSkew %d", pod.Ref(), s.Key, counts[value], value, lowest, s.MaxSkew)
+	}
+}

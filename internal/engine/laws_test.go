@@ -1,0 +1,101 @@
+package engine_test
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+func parse(t *rapid.T, script string) *cluster.Snapshot {
+	t.Helper()
+	snapshot, err := enginetest.Parse(script)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, script)
+	}
+	return snapshot
+}
+
+// P-21 as far as a naive reading of the rules goes (the oracle with kube-scheduler's own code stands elsewhere): no
+// plan breaks a constraint, whichever of its instance types each claim becomes.
+func TestPlansAreValid(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		script := enginetest.Script(t)
+		snapshot := parse(t, script)
+		result := engine.Provision(snapshot)
+		for choice := range 3 {
+			if broken := enginetest.Check(snapshot, result, choice); broken != nil {
+				t.Fatalf("%s\n----\n%s\nbroken:\n%s", script, result, strings.Join(broken, "\n"))
+			}
+		}
+	})
+}
+
+// P-20: the order of the input does not matter, nor does how many processors there are.
+func TestPlansDoNotDependOnOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		script := enginetest.Script(t)
+		want := engine.Provision(parse(t, script)).String()
+		shuffled := parse(t, script)
+		source := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		source.Shuffle(len(shuffled.Pending), func(i, j int) {
+			shuffled.Pending[i], shuffled.Pending[j] = shuffled.Pending[j], shuffled.Pending[i]
+		})
+		source.Shuffle(len(shuffled.Nodes), func(i, j int) {
+			shuffled.Nodes[i], shuffled.Nodes[j] = shuffled.Nodes[j], shuffled.Nodes[i]
+		})
+		source.Shuffle(len(shuffled.Pools), func(i, j int) {
+			shuffled.Pools[i], shuffled.Pools[j] = shuffled.Pools[j], shuffled.Pools[i]
+		})
+		before := runtime.GOMAXPROCS(1 + source.IntN(4))
+		got := engine.Provision(cluster.New(*shuffled)).String()
+		runtime.GOMAXPROCS(before)
+		if got != want {
+			t.Fatalf("%s\n----\n%s\nin another order:\n%s", script, want, got)
+		}
+	})
+}
+
+// Planning changes nothing it was given.
+func TestPlanningLeavesTheSnapshotAlone(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		snapshot := parse(t, enginetest.Script(t))
+		first, second := engine.Provision(snapshot).String(), engine.Provision(snapshot).String()
+		if first != second {
+			t.Fatalf("first\n%s\nthen\n%s", first, second)
+		}
+	})
+}
+
+// Once a plan is carried out there is nothing left to launch: the pods that stayed unplaced stay so. Spread pods are
+// excepted: while a node is only planned and could still become one that a constraint does not count, it is counted,
+// which may leave such a pod waiting for the round in which the node is known.
+func TestPlanningAfterApplyingLaunchesNothing(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		script := enginetest.Script(t)
+		snapshot := parse(t, script)
+		first := engine.Provision(snapshot)
+		second := engine.Provision(enginetest.Applied(snapshot, first, 0))
+		pods := map[string]*cluster.Pod{}
+		for _, pod := range snapshot.Pending {
+			pods[pod.UID] = pod
+		}
+		settled := func(ref plan.PodRef) bool {
+			return len(pods[ref.UID].Shape.Spread) == 0
+		}
+		if slices.ContainsFunc(second.Launches, func(l plan.Launch) bool { return slices.ContainsFunc(l.Pods, settled) }) {
+			t.Fatalf("%s\n----\n%s\nand then\n%s", script, first, second)
+		}
+	})
+}
