@@ -37,30 +37,28 @@ type choice struct {
 // and spot before on-demand. The error is an *InsufficientCapacityError.
 func choose(c catalog.Catalog, d demand) (choice, error) {
 	var best *choice
-	var tried []provider.Offering
 	for _, t := range c.Types {
 		if !d.requirements.Get(catalog.LabelInstanceType).Has(t.Name) || d.short(c, t) != "" {
 			continue
 		}
 		for _, o := range t.Offerings {
-			offered := labelsOf(t, o, d.hostname)
-			switch {
-			case len(d.conflicts(c, offered)) > 0:
-			case !o.Available:
-				tried = append(tried, identify(t, o))
-			case best == nil || d.compare(t, o, best.kind, best.offering) < 0:
+			if !o.Available || !d.sold(o) || best != nil && d.compare(t, o, best.kind, best.offering) >= 0 {
+				continue // comparing labels comes last: it costs most
+			}
+			if offered := labelsOf(t, o, d.hostname); len(d.conflicts(c, offered)) == 0 {
 				best = &choice{kind: t, offering: o, labels: offered.And(d.requirements)}
 			}
 		}
 	}
-	if best != nil {
-		return *best, nil
+	if best == nil {
+		return choice{}, d.failure(c)
 	}
-	failure := &provider.InsufficientCapacityError{Asked: d.String(), Tried: tried}
-	if len(tried) == 0 {
-		failure.Conflict = d.explain(c)
-	}
-	return choice{}, failure
+	return *best, nil
+}
+
+// sold reports whether an offering's zone and capacity type are asked for.
+func (d demand) sold(o catalog.Offering) bool {
+	return d.requirements.Get(catalog.LabelZone).Has(o.Zone) && d.requirements.Get(catalog.LabelCapacityType).Has(o.CapacityType)
 }
 
 func identify(t catalog.Type, o catalog.Offering) provider.Offering {
@@ -128,29 +126,44 @@ func foreign(c catalog.Catalog, resource string) bool {
 	return !slices.ContainsFunc(c.Types, func(t catalog.Type) bool { return t.Capacity[resource] > 0 })
 }
 
-// explain names what keeps the offering that comes closest from matching.
-func (d demand) explain(c catalog.Catalog) string {
-	closest, fewest := "the catalogue is empty", -1
+// failure says why nothing could be chosen: which offerings match but are unavailable, or when there are none, what
+// keeps the one that comes closest from matching.
+func (d demand) failure(c catalog.Catalog) error {
+	failure := &provider.InsufficientCapacityError{Asked: d.String(), Conflict: "the catalogue is empty"}
+	fewest := -1
 	for _, t := range c.Types {
 		for _, o := range t.Offerings {
-			offered := labelsOf(t, o, d.hostname)
-			var problems []string
-			for _, key := range d.conflicts(c, offered) {
-				has := "!" + string(key)
-				if offered.Holds(key) {
-					has = offered.Get(key).String()
-				}
-				problems = append(problems, fmt.Sprintf("has %s, asked is %s", has, d.requirements.Get(key)))
-			}
-			if resource := d.short(c, t); resource != "" {
-				problems = append(problems, fmt.Sprintf("has too little %s", resource))
+			problems := d.problems(c, t, o)
+			if len(problems) == 0 {
+				failure.Tried = append(failure.Tried, identify(t, o))
 			}
 			if fewest < 0 || len(problems) < fewest {
-				closest, fewest = fmt.Sprintf("closest is %s: %s", identify(t, o), strings.Join(problems, "; ")), len(problems)
+				fewest = len(problems)
+				failure.Conflict = fmt.Sprintf("closest is %s: %s", identify(t, o), strings.Join(problems, "; "))
 			}
 		}
 	}
-	return closest
+	if len(failure.Tried) > 0 {
+		failure.Conflict = ""
+	}
+	return failure
+}
+
+// problems says in words what keeps an offering from matching.
+func (d demand) problems(c catalog.Catalog, t catalog.Type, o catalog.Offering) []string {
+	var problems []string
+	offered := labelsOf(t, o, d.hostname)
+	for _, key := range d.conflicts(c, offered) {
+		has := "!" + string(key)
+		if offered.Holds(key) {
+			has = offered.Get(key).String()
+		}
+		problems = append(problems, fmt.Sprintf("has %s, asked is %s", has, d.requirements.Get(key)))
+	}
+	if resource := d.short(c, t); resource != "" {
+		problems = append(problems, "has too little "+resource)
+	}
+	return problems
 }
 
 // String prints the demand for messages.

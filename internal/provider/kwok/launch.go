@@ -158,18 +158,17 @@ func (p *Provider) Terminate(ctx context.Context, providerID string) error {
 	return fmt.Errorf("%w: %s is terminated", provider.ErrNotFound, providerID)
 }
 
-// end deletes the node of a machine, after marking it when its Node will outlive it.
+// end deletes the node of a machine, and marks it in case finalizers keep it. In this order: a crash between the two
+// leaves a machine that still counts, so that Terminate is called again.
 func (p *Provider) end(ctx context.Context, node *corev1.Node) error {
-	if len(node.Finalizers) > 0 || node.DeletionTimestamp != nil {
-		if err := p.cluster.AnnotateNode(ctx, node.Name, node.UID, TerminatedAnnotationKey, p.now().UTC().Format(time.RFC3339)); err != nil {
-			return fmt.Errorf("marking node %s as terminated: %w", node.Name, err)
+	if node.DeletionTimestamp == nil {
+		if err := p.cluster.DeleteNode(ctx, node.Name, node.UID); err != nil {
+			return fmt.Errorf("deleting node %s: %w", node.Name, err)
 		}
 	}
-	if node.DeletionTimestamp != nil {
-		return nil
-	}
-	if err := p.cluster.DeleteNode(ctx, node.Name, node.UID); err != nil {
-		return fmt.Errorf("deleting node %s: %w", node.Name, err)
+	now := p.now().UTC().Format(time.RFC3339)
+	if err := p.cluster.AnnotateNode(ctx, node.Name, node.UID, TerminatedAnnotationKey, now); err != nil {
+		return fmt.Errorf("marking node %s as terminated: %w", node.Name, err)
 	}
 	return nil
 }
