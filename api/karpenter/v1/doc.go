@@ -9,6 +9,10 @@
 // (the CRD has it), no helpers. Whatever the CRD accepts, these types can decode: one odd object
 // must never keep a controller from listing the others.
 //
+// A program that changes the metadata or status of a NodeClaim sends a patch, not an update: encoding
+// may spell a quantity anew (8192Mi as 8Gi), which the API server takes for a change of the immutable
+// spec.
+//
 // Start with nodepool.go and nodeclaim.go. Names shared with users, such as labels, annotations and
 // condition types, stand in labels.go and conditions.go. The CRDs in api/crd are generated from
 // this package by tools/generate.sh.
