@@ -111,7 +111,7 @@ func (s *Store) catalogChanged(class ClassRef) {
 				continue
 			}
 		}
-		s.touchClaim(e.object, t)
+		s.touchClaim(e.object.Name, t)
 	}
 	s.refresh(t)
 }

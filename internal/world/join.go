@@ -50,7 +50,9 @@ func (x index) remove(key, name string) {
 	}
 }
 
-// touched collects the nodes and claims whose join a change may affect.
+// touched collects the nodes and claims whose join a change may affect: all that are linked with what has changed, in
+// any number of steps, because one half that finds another partner leaves its former one alone. That is one node and
+// one claim but where objects contradict each other.
 type touched struct {
 	nodes, claims map[string]struct{}
 }
@@ -60,53 +62,60 @@ func newTouched() touched {
 }
 
 func (s *Store) linkNode(node *corev1.Node, t touched) {
+	delete(t.nodes, node.Name) // look again, by the new links
 	s.links.nodesByProvider.add(node.Spec.ProviderID, node.Name)
-	s.touchNode(node, t)
+	s.touchNode(node.Name, t)
 }
 
 func (s *Store) unlinkNode(node *corev1.Node, t touched) {
-	s.touchNode(node, t)
+	s.touchNode(node.Name, t)
 	s.links.nodesByProvider.remove(node.Spec.ProviderID, node.Name)
 }
 
-func (s *Store) touchNode(node *corev1.Node, t touched) {
-	t.nodes[node.Name] = struct{}{}
-	for _, name := range s.links.nodesByProvider[node.Spec.ProviderID] {
-		t.nodes[name] = struct{}{}
-	}
-	for _, name := range s.links.claimsByProvider[node.Spec.ProviderID] {
-		t.claims[name] = struct{}{}
-	}
-	for _, name := range s.links.claimsByNode[node.Name] {
-		t.claims[name] = struct{}{}
-	}
-}
-
 func (s *Store) linkClaim(claim *karpenterv1.NodeClaim, t touched) {
+	delete(t.claims, claim.Name) // look again, by the new links
 	s.links.claimsByProvider.add(claim.Status.ProviderID, claim.Name)
 	s.links.claimsByNode.add(claim.Status.NodeName, claim.Name)
-	s.touchClaim(claim, t)
+	s.touchClaim(claim.Name, t)
 }
 
 func (s *Store) unlinkClaim(claim *karpenterv1.NodeClaim, t touched) {
-	s.touchClaim(claim, t)
+	s.touchClaim(claim.Name, t)
 	s.links.claimsByProvider.remove(claim.Status.ProviderID, claim.Name)
 	s.links.claimsByNode.remove(claim.Status.NodeName, claim.Name)
 }
 
-func (s *Store) touchClaim(claim *karpenterv1.NodeClaim, t touched) {
-	t.claims[claim.Name] = struct{}{}
-	for _, name := range s.links.nodesByProvider[claim.Status.ProviderID] {
-		s.touchNode(s.nodes[name].object, t)
+func (s *Store) touchNode(name string, t touched) {
+	e := s.nodes[name]
+	if _, done := t.nodes[name]; done || e == nil {
+		return
 	}
-	if e := s.nodes[claim.Status.NodeName]; e != nil {
-		s.touchNode(e.object, t)
+	t.nodes[name] = struct{}{}
+	s.touchProvider(e.object.Spec.ProviderID, t)
+	for _, claim := range s.links.claimsByNode[name] {
+		s.touchClaim(claim, t)
 	}
-	for _, name := range s.links.claimsByProvider[claim.Status.ProviderID] {
-		t.claims[name] = struct{}{}
+}
+
+func (s *Store) touchClaim(name string, t touched) {
+	e := s.claims[name]
+	if _, done := t.claims[name]; done || e == nil {
+		return
 	}
-	for _, name := range s.links.claimsByNode[claim.Status.NodeName] {
-		t.claims[name] = struct{}{}
+	t.claims[name] = struct{}{}
+	s.touchProvider(e.object.Status.ProviderID, t)
+	s.touchNode(e.object.Status.NodeName, t)
+	for _, claim := range s.links.claimsByNode[e.object.Status.NodeName] {
+		s.touchClaim(claim, t)
+	}
+}
+
+func (s *Store) touchProvider(id string, t touched) {
+	for _, node := range s.links.nodesByProvider[id] {
+		s.touchNode(node, t)
+	}
+	for _, claim := range s.links.claimsByProvider[id] {
+		s.touchClaim(claim, t)
 	}
 }
 

@@ -76,7 +76,7 @@ func (s *Store) refreshPoolNodes(pool string) {
 	t := newTouched()
 	for _, e := range s.claims {
 		if e.object.Labels[karpenterv1.NodePoolLabelKey] == pool {
-			s.touchClaim(e.object, t)
+			s.touchClaim(e.object.Name, t)
 		}
 	}
 	s.refresh(t)

@@ -1,0 +1,201 @@
+package world
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+)
+
+// event is what a watch says of an object: its state, or that it is gone.
+type event struct {
+	object client.Object
+	gone   bool
+}
+
+func (e event) tell(s *Store) {
+	if e.gone {
+		s.Remove(e.object)
+		return
+	}
+	_ = s.Apply(e.object)
+}
+
+// history is the life of a small cluster: every event in the order in which it happened, and what is left at the end.
+type history struct {
+	events  []event
+	alive   map[string]client.Object
+	version int
+	born    int
+}
+
+// drawHistory lets objects under a few names come, change, go and come again with new UIDs. Provider IDs and node names
+// repeat, so that nodes and claims join, part and compete.
+func drawHistory(t *rapid.T) *history {
+	h := &history{alive: map[string]client.Object{}}
+	for range rapid.IntRange(1, 40).Draw(t, "steps") {
+		h.version++
+		kind := rapid.SampledFrom([]string{"pod", "pod", "pod", "node", "node", "claim", "claim", "pool", "daemon", "namespace"}).Draw(t, "kind")
+		name := kind + rapid.SampledFrom([]string{"-0", "-1", "-2"}).Draw(t, "name")
+		old := h.alive[name]
+		if old != nil && rapid.IntRange(0, 3).Draw(t, "end") == 0 {
+			final := old.DeepCopyObject().(client.Object)
+			final.SetResourceVersion(strconv.Itoa(h.version))
+			h.events = append(h.events, event{object: final, gone: true})
+			delete(h.alive, name)
+			continue
+		}
+		uid := ""
+		if old != nil {
+			uid = string(old.GetUID())
+		} else {
+			h.born++
+			uid = fmt.Sprintf("uid-%d", h.born)
+		}
+		object := drawObject(t, kind, name, uid, h.version)
+		h.events = append(h.events, event{object: object})
+		h.alive[name] = object
+	}
+	return h
+}
+
+func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
+	pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
+	deleted := func(object client.Object) client.Object {
+		if rapid.IntRange(0, 4).Draw(t, "terminating") == 0 {
+			object.SetDeletionTimestamp(&metav1.Time{Time: newClock().now})
+		}
+		return object
+	}
+	switch kind {
+	case "pod":
+		pod := testPod(name, uid, version, pick("on", "", "node-0", "node-1", "node-2"))
+		pod.Spec.Containers[0].Resources.Requests = quantities("cpu", pick("cpu", "1", "2"))
+		pod.Status.Phase = corev1.PodPhase(pick("phase", "Pending", "Running", "Running", "Succeeded"))
+		if pick("owner", "ReplicaSet", "ReplicaSet", "StatefulSet", "DaemonSet") != "ReplicaSet" {
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: pick("kind of owner", "StatefulSet", "DaemonSet"), Name: "o"}}
+		}
+		if pick("protected", "", "", "true") != "" {
+			pod.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"}
+		}
+		return deleted(pod)
+	case "node":
+		node := testNode(name, uid, version, pick("provider of node", "", "p0", "p1", "p2"))
+		node.Labels["extra"] = pick("extra", "a", "b")
+		return deleted(node)
+	case "claim":
+		conditions := [][]string{nil, {"Launched"}, {"Launched", "Registered", "Initialized"}}[rapid.IntRange(0, 2).Draw(t, "conditions")]
+		claim := testClaim(name, uid, version, pick("pool of claim", "pool-0", "pool-1", ""), pick("provider of claim", "", "p0", "p1", "p2"), conditions...)
+		claim.Status.NodeName = pick("node of claim", "", "node-0", "node-1", "node-2")
+		return deleted(claim)
+	case "pool":
+		pool := testPool(name, version)
+		pool.UID = (&corev1.Pod{ObjectMeta: meta("", "", uid, 0)}).UID
+		pool.Spec.Weight = new(int32(rapid.IntRange(1, 2).Draw(t, "weight")))
+		if pick("hard", "no", "yes") == "yes" {
+			pool.Spec.HardLimits = karpenterv1.Limits(quantities("nodes", "3"))
+		}
+		if pick("quiet", "30s", "Never") == "Never" {
+			pool.Spec.Disruption.ConsolidateAfter = karpenterv1.NillableDuration{}
+		}
+		return deleted(pool)
+	case "daemon":
+		set := testDaemon(name, version)
+		set.UID = (&corev1.Pod{ObjectMeta: meta("", "", uid, 0)}).UID
+		set.Spec.Template.Spec.Containers[0].Resources.Requests = quantities("cpu", pick("daemon cpu", "1", "2"))
+		return set
+	}
+	namespace := &corev1.Namespace{ObjectMeta: meta("", name, uid, version)}
+	namespace.Labels = map[string]string{"team": pick("team", "a", "b")}
+	return namespace
+}
+
+func told(c *clock, events []event) *Store {
+	s := c.store()
+	_ = s.SetCatalog(testClass(), testCatalog(10))
+	for _, e := range events {
+		e.tell(s)
+	}
+	return s
+}
+
+// The same events in any order, any of them several times, give the same picture; and it is the picture that a store
+// shows to which only what is left was told. Snapshots are taken on the way, so that what they cache is tested too.
+func TestOrderAndRepetitionOfEventsDoNotMatter(t *testing.T) { // P-20
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c, h := newClock(), drawHistory(t)
+		scratch := told(c, nil)
+		for _, name := range slices.Sorted(maps.Keys(h.alive)) {
+			_ = scratch.Apply(h.alive[name])
+		}
+		want := picture(scratch.Snapshot())
+
+		inOrder := told(c, nil)
+		for _, e := range h.events {
+			e.tell(inOrder)
+			checkCanonical(t, inOrder.Snapshot())
+		}
+		if got := picture(inOrder.Snapshot()); got != want {
+			t.Fatalf("step by step\n%s\nfrom scratch\n%s", got, want)
+		}
+		repeated := slices.Concat(h.events, rapid.SliceOfN(rapid.SampledFrom(h.events), 0, 10).Draw(t, "again"))
+		shuffled := told(c, nil)
+		for i, e := range rapid.Permutation(repeated).Draw(t, "order") {
+			e.tell(shuffled)
+			if i%5 == 0 {
+				checkCanonical(t, shuffled.Snapshot())
+			}
+		}
+		if got := picture(shuffled.Snapshot()); got != want {
+			t.Fatalf("in another order\n%s\nfrom scratch\n%s", got, want)
+		}
+		for _, pool := range []string{"pool-0", "pool-1"} {
+			if a, b := shuffled.Usage(pool), scratch.Usage(pool); a.Nodes != b.Nodes || !a.Capacity.Equal(b.Capacity) {
+				t.Fatalf("usage of %s is %v, from scratch %v", pool, a, b)
+			}
+		}
+		if a, b := shuffled.shapes.Len(), scratch.shapes.Len(); a != b {
+			t.Fatalf("%d shapes are in use, from scratch %d", a, b)
+		}
+	})
+}
+
+// checkCanonical compares the snapshot with one whose lists cluster.New has sorted.
+func checkCanonical(t *rapid.T, s *cluster.Snapshot) {
+	if got, want := picture(s), picture(cluster.New(*s)); got != want {
+		t.Fatalf("the lists are not in order:\n%s\nwant\n%s", got, want)
+	}
+}
+
+// When nothing is left, nothing is kept but the graves.
+func TestNothingIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		h := drawHistory(t)
+		s := told(newClock(), h.events)
+		for _, name := range slices.Sorted(maps.Keys(h.alive)) {
+			s.Remove(h.alive[name])
+		}
+		if got := picture(s.Snapshot()); got != "" {
+			t.Fatalf("the picture of nothing is\n%s", got)
+		}
+		counts := []int{len(s.pods), len(s.nodes), len(s.claims), len(s.pools), len(s.daemons), len(s.loads), len(s.usage), len(s.namespaces),
+			len(s.links.claimsByNode), len(s.links.claimsByProvider), len(s.links.nodesByProvider), len(s.promised), len(s.protected),
+			len(s.nominations.byPod), len(s.nominations.byTarget), s.shapes.Len(), len(s.machines.gone), len(s.machines.added)}
+		for i, count := range counts {
+			if count != 0 {
+				t.Fatalf("map %d still holds %d entries", i, count)
+			}
+		}
+	})
+}
