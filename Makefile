@@ -1,0 +1,87 @@
+# Joiner. `make help` lists what there is. Needs Go, git and make; everything else is built from Go modules.
+
+GO ?= go
+BIN := bin
+# Reproducible: no paths, no version control state; no C, so that any machine with Go can build.
+BUILD := CGO_ENABLED=0 $(GO) build -trimpath
+TEST_FLAGS ?=
+E2E_FLAGS ?= -timeout 30m
+RACE_PACKAGES := ./internal/engine/... ./internal/world/... ./internal/translate/...
+
+GENERATED = $$(find api -name 'zz_generated*' -o -name '*.yaml' | sort)
+
+include localcluster/localcluster.mk
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## This list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+
+.PHONY: demo
+demo: programs ## The main job on a real local control plane, from nothing; the exit code is honest
+	$(BIN)/demo --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner
+
+.PHONY: up
+up: programs ## The same cluster in the foreground for your own kubectl; the state stays until make clean
+	$(BIN)/demo --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner --up --dir .run/up
+
+.PHONY: test
+test: unit e2e ## All tests: unit, scripts, laws, contract suites, and end to end on a real control plane
+
+.PHONY: unit
+unit: ## Tests that need no control plane
+	$(GO) test $(TEST_FLAGS) ./...
+
+.PHONY: e2e
+e2e: $(CONTROLPLANE) $(BIN)/joiner ## End-to-end tests on a real control plane
+	cd localcluster && CGO_ENABLED=0 JOINER_CONTROLPLANE='$(abspath $(CONTROLPLANE))' JOINER_BINARY='$(abspath $(BIN)/joiner)' \
+		$(GO) test -trimpath -count=1 $(E2E_FLAGS) ./...
+
+.PHONY: check
+check: generated vet lint race ## Generated files are current, vet, lint, import rules, race-free tests of the core
+	$(GO) test ./internal/tidy/...
+
+.PHONY: generate
+generate: ## Deep copies and CRDs from the API types
+	tools/generate.sh
+
+.PHONY: generated
+generated:
+	@before="$$(cat $(GENERATED) | cksum)"; tools/generate.sh; if [ "$$before" != "$$(cat $(GENERATED) | cksum)" ]; then \
+		echo "Generated files were not current; they are now. Commit them:"; git status --porcelain -- api; exit 1; fi
+
+.PHONY: vet
+vet: localcluster-vet ## go vet in every module
+	$(GO) vet ./...
+	cd tools && $(GO) vet ./...
+
+.PHONY: lint
+lint: ## staticcheck and formatting
+	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; if [ -n "$$unformatted" ]; then echo "not formatted: $$unformatted"; exit 1; fi
+	$(GO) tool -modfile=tools/go.mod staticcheck ./...
+
+.PHONY: race
+race: ## Tests of the core under the race detector (needs a C compiler)
+	$(GO) test -race $(RACE_PACKAGES)
+
+.PHONY: rewrite
+rewrite: ## Rewrite the engine's scripts; the diff is the review
+	$(GO) test ./internal/engine -run TestScripts -rewrite
+
+.PHONY: clean
+clean: ## Built programs and the state of make up
+	rm -rf $(BIN) .run
+
+.PHONY: programs
+programs: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/demo
+
+# Go decides itself what is out of date.
+.PHONY: $(BIN)/joiner $(BIN)/demo
+$(BIN)/joiner:
+	@echo "Building $@ ..."
+	@$(BUILD) -o $@ ./cmd/joiner
+
+$(BIN)/demo:
+	@echo "Building $@ ..."
+	@cd localcluster && $(BUILD) -o ../$@ ./cmd/demo

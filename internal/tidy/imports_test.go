@@ -1,0 +1,175 @@
+package tidy
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/joiner-autoscaler/joiner/"
+
+// golistPackage is what we read of `go list -json`.
+type golistPackage struct {
+	ImportPath string
+	Standard   bool
+	Imports    []string
+	Deps       []string
+	GoFiles    []string
+	Dir        string
+}
+
+// packages lists the root module's packages and all that they are made of, by import path.
+func packages(t *testing.T) map[string]golistPackage {
+	t.Helper()
+	command := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps,GoFiles,Dir", "./...")
+	command.Dir = "../.."
+	out, err := command.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			t.Fatalf("go list: %v\n%s", err, exit.Stderr)
+		}
+		t.Fatal(err)
+	}
+	all := map[string]golistPackage{}
+	decoder := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var p golistPackage
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all[p.ImportPath] = p
+	}
+}
+
+// layer is a part of the tree and what of ours it may import, beside itself.
+type layer struct {
+	name   string // path below the module; everything under it belongs to it
+	may    []string
+	reason string
+}
+
+// layers is the direction of imports, from architecture 4.3. The first that matches a package decides.
+var layers = []layer{
+	{"api", nil, "public types without behaviour: outsiders import them and nothing else comes along"},
+	{"deploy", nil, "manifests"},
+	{"internal/engine", nil, "the engine knows nothing but itself"},
+	{"internal/condition", []string{"api"}, "reads and writes status conditions"},
+	{"internal/translate", []string{"api", "internal/engine"}, "the only package that knows API objects and engine values"},
+	{"internal/world", []string{"api", "internal/translate", "internal/engine"}, "events in, snapshots out"},
+	{"internal/apply", []string{"api", "internal/world", "internal/translate", "internal/engine", "internal/condition"}, "the only creator and remover of NodeClaims"},
+	{"internal/provider", []string{"api", "internal/translate", "internal/engine/catalog", "internal/engine/requirement", "internal/engine/resources"}, "a cloud, and what it offers"},
+	{"internal/controller", []string{"api", "internal/world", "internal/apply", "internal/provider", "internal/translate", "internal/engine", "internal/condition"}, "gather, decide, act"},
+	{"internal/app", []string{"api", "internal"}, "puts everything together"},
+	{"internal/tidy", nil, "looks at files, not at packages"},
+	{"cmd", []string{"internal/app", "internal/cli"}, "flags to configuration"},
+}
+
+// TestImportsFollowTheLayers holds every package of ours to its layer, and controllers apart from one another.
+func TestImportsFollowTheLayers(t *testing.T) {
+	t.Parallel()
+	used := map[string]bool{}
+	for path, p := range packages(t) {
+		name, ours := strings.CutPrefix(path, module)
+		if !ours {
+			continue
+		}
+		i := slices.IndexFunc(layers, func(l layer) bool { return within(name, l.name) })
+		if i < 0 {
+			t.Errorf("%s belongs to no layer; add it to the list with a reason", name)
+			continue
+		}
+		l := layers[i]
+		used[l.name] = true
+		for _, imported := range p.Imports {
+			target, ours := strings.CutPrefix(imported, module)
+			if !ours || within(target, l.name) {
+				continue
+			}
+			if !slices.ContainsFunc(l.may, func(allowed string) bool { return within(target, allowed) }) {
+				t.Errorf("%s imports %s; %s (%s) may import of ours: %v", name, target, l.name, l.reason, l.may)
+			}
+			if target == "internal/app" && !within(name, "cmd") && !within(name, "internal/sim") {
+				t.Errorf("%s imports %s: only cmd and sim may", name, target)
+			}
+		}
+	}
+	for _, l := range layers {
+		if !used[l.name] && l.name != "internal/tidy" {
+			t.Errorf("the rule for %s applies to nothing: take it away", l.name)
+		}
+	}
+}
+
+func within(name, folder string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }
+
+// sharedControllers are packages under internal/controller that the controllers have in common.
+var sharedControllers = []string{"event", "finalizer", "metrics"}
+
+func TestControllersDoNotKnowEachOther(t *testing.T) {
+	t.Parallel()
+	const root = "internal/controller/"
+	for path, p := range packages(t) {
+		name, ours := strings.CutPrefix(path, module+root)
+		if !ours {
+			continue
+		}
+		own, _, _ := strings.Cut(name, "/")
+		for _, imported := range p.Imports {
+			if target, controller := strings.CutPrefix(imported, module+root); controller {
+				other, _, _ := strings.Cut(target, "/")
+				if other != own && !slices.Contains(sharedControllers, other) {
+					t.Errorf("controller %s imports controller %s; they speak through API objects", own, other)
+				}
+			}
+		}
+	}
+}
+
+// closures are limits on everything that a part of the tree is made of, direct or not.
+var closures = []struct {
+	part      string
+	forbidden string // prefix of an import path; "" forbids all but the standard library
+	except    []string
+	reason    string
+}{
+	{"internal/engine", "", []string{"internal/engine/enginetest"}, "tests in milliseconds, and no API change can reach the algorithms"},
+	{"api", "k8s.io/client-go", nil, "types for outsiders bring no client"},
+	{"internal/translate", "sigs.k8s.io/controller-runtime", nil, "pure: no client"},
+	{"internal/provider", "k8s.io/client-go", nil, "a provider reaches the cluster through its own narrow port"},
+	{"internal/provider", "sigs.k8s.io/controller-runtime", nil, "as above"},
+}
+
+func TestClosures(t *testing.T) {
+	t.Parallel()
+	all := packages(t)
+	for _, rule := range closures {
+		applied := false
+		for path, p := range all {
+			name, ours := strings.CutPrefix(path, module)
+			if !ours || !within(name, rule.part) || slices.ContainsFunc(rule.except, func(e string) bool { return within(name, e) }) {
+				continue
+			}
+			applied = true
+			for _, dep := range p.Deps {
+				target, ours := strings.CutPrefix(dep, module)
+				allowed := all[dep].Standard || ours && within(target, rule.part)
+				if rule.forbidden != "" {
+					allowed = !strings.HasPrefix(dep, rule.forbidden)
+				}
+				if !allowed {
+					t.Errorf("%s is made of %s, among others: forbidden, because: %s", name, dep, rule.reason)
+				}
+			}
+		}
+		if !applied {
+			t.Errorf("the closure rule for %s applies to nothing: take it away", rule.part)
+		}
+	}
+}

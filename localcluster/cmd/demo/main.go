@@ -1,0 +1,87 @@
+// Command demo tells Joiner's main job as a story on a real local control plane: pods pend, nodes are launched, the
+// scheduler binds the pods, and when the work is gone the nodes go too. Every step is checked; the exit code is 0 only
+// if each of them held. With --up the cluster stays, for the user's own kubectl, until Ctrl-C.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joiner-autoscaler/joiner/localcluster/rig"
+)
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if err := command().ExecuteContext(ctx); err != nil {
+		if ctx.Err() != nil {
+			fmt.Fprintln(os.Stderr, "\nInterrupted; everything that was started has been stopped.")
+		} else {
+			fmt.Fprintln(os.Stderr, "\nFAILED:", err)
+		}
+		os.Exit(1) //nolint:gocritic // nothing is left to defer
+	}
+}
+
+func command() *cobra.Command {
+	var options rig.Options
+	var up bool
+	c := &cobra.Command{
+		Use: "demo", Short: "Joiner on a real local control plane, from nothing", Args: cobra.NoArgs,
+		SilenceUsage: true, SilenceErrors: true,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if up {
+				return stay(c.Context(), options)
+			}
+			return tell(c.Context(), options)
+		},
+	}
+	c.Flags().StringVar(&options.ControlPlane, "controlplane", "bin/controlplane", "path of the controlplane binary")
+	c.Flags().StringVar(&options.Joiner, "joiner", "bin/joiner", "path of the joiner binary")
+	c.Flags().StringVar(&options.Dir, "dir", "", "keep the cluster's state in this directory (default: a temporary one)")
+	c.Flags().BoolVar(&up, "up", false, "leave the cluster running until Ctrl-C instead of telling the story")
+	return c
+}
+
+// stay runs the cluster in the foreground.
+func stay(ctx context.Context, options rig.Options) (err error) {
+	options.Log = os.Stdout
+	r, err := rig.Start(ctx, options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Stop()) }()
+	if err := r.Apply(ctx, manifest("pool")); err != nil {
+		return err
+	}
+	fmt.Printf(`
+The cluster runs, with Joiner, a NodePool and a KWOKNodeClass. In another terminal:
+
+  export KUBECONFIG=%s
+  kubectl create deployment web --image=example.invalid/web --replicas=20
+  kubectl set resources deployment web --requests=cpu=1
+  kubectl get nodepools,nodeclaims,nodes,pods -o wide
+  kubectl get events -A --watch
+  kubectl scale deployment web --replicas=0
+
+Without a kubectl of your own: bin/controlplane kubectl ...
+Joiner's log: %s
+
+Ctrl-C stops it; the state stays in %s until make clean.
+`, r.Cluster.AdminKubeconfig(), r.JoinerLog(), r.Cluster.Dir())
+	select {
+	case <-ctx.Done():
+		fmt.Println("\nStopping ...")
+		return nil
+	case err := <-r.Cluster.Failed():
+		return err
+	case <-r.JoinerEnded():
+		return fmt.Errorf("joiner has ended; its log is %s", r.JoinerLog())
+	}
+}

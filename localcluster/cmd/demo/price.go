@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+// priceLabel is where KWOK nodes say what they cost, in dollars per hour: the label that eks-node-viewer reads.
+const priceLabel = "eks-node-viewer/instance-price"
+
+// price sums what the nodes cost per hour.
+func (s *story) price(ctx context.Context) (float64, error) {
+	nodes, err := s.nodes(ctx)
+	if err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for name, node := range nodes {
+		price, err := strconv.ParseFloat(node.Labels[priceLabel], 64)
+		if err != nil {
+			return 0, fmt.Errorf("node %s: label %s is %q, want a price", name, priceLabel, node.Labels[priceLabel])
+		}
+		sum += price
+	}
+	return sum, nil
+}
+
+func conditionTrue(conditions []karpenterv1.Condition, name string) bool {
+	for _, c := range conditions {
+		if string(c.Type) == name {
+			return string(c.Status) == "True"
+		}
+	}
+	return false
+}

@@ -1,0 +1,274 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/localcluster/rig"
+)
+
+// How long each step may take. All but the scale-down, which waits for the pool's consolidateAfter, take seconds.
+const (
+	placing  = 90 * time.Second
+	refusing = 30 * time.Second
+	leaving  = 2 * time.Minute
+)
+
+//go:embed manifests/*.yaml
+var manifests embed.FS
+
+func manifest(name string) string {
+	content, err := manifests.ReadFile("manifests/" + name + ".yaml")
+	if err != nil {
+		panic(err) // embedded: cannot be missing in a binary that was built
+	}
+	return string(content)
+}
+
+// story is a demo in progress.
+type story struct {
+	*rig.Rig
+	began time.Time
+	step  int
+}
+
+// tell runs the story from an empty machine to an empty cluster.
+func tell(ctx context.Context, options rig.Options) (err error) {
+	began := time.Now()
+	fmt.Println("Starting a real control plane, KWOK's machines and Joiner ...")
+	options.Log = os.Stdout
+	r, err := rig.Start(ctx, options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Stop()) }()
+	s := &story{Rig: r, began: began}
+	s.done("etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok and joiner are ready")
+	for _, step := range []func(context.Context) error{s.pool, s.scaleUp, s.explain, s.scaleDown} {
+		if err := step(ctx); err != nil {
+			_ = s.show(context.WithoutCancel(ctx), "get", "nodepools,nodeclaims,nodes,pods", "-o", "wide")
+			return err
+		}
+	}
+	fmt.Printf("\nEverything held. %s in all. Next: make up, and docs/quickstart.md\n", time.Since(began).Round(time.Second))
+	return nil
+}
+
+func (s *story) done(format string, args ...any) {
+	s.step++
+	fmt.Printf("\n%2d. [%5.1fs] %s\n", s.step, time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// show prints what kubectl prints, as the user would see it.
+func (s *story) show(ctx context.Context, args ...string) error {
+	output, err := s.Kubectl(ctx, "", args...)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\n    $ kubectl %s\n    %s\n", strings.Join(args, " "), strings.ReplaceAll(strings.TrimRight(output, "\n"), "\n", "\n    "))
+	return nil
+}
+
+// pool applies a NodePool and its class and waits until it is ready.
+func (s *story) pool(ctx context.Context) error {
+	if err := s.Apply(ctx, manifest("pool")); err != nil {
+		return err
+	}
+	err := s.Eventually(ctx, refusing, "the NodePool to be Ready", func(ctx context.Context) (bool, string, error) {
+		var pool karpenterv1.NodePool
+		if err := s.Client.Get(ctx, client.ObjectKey{Name: "default"}, &pool); err != nil {
+			return false, "", err
+		}
+		return conditionTrue(pool.Status.Conditions, "Ready"), fmt.Sprintf("%+v", pool.Status.Conditions), nil
+	})
+	if err != nil {
+		return err
+	}
+	s.done("A NodePool and a KWOKNodeClass, as a Karpenter user writes them, are accepted and Ready")
+	return s.show(ctx, "get", "nodepools", "-o", "wide")
+}
+
+// scaleUp creates Deployments and waits until every pod runs on a node that Joiner launched.
+func (s *story) scaleUp(ctx context.Context) error {
+	if err := s.Apply(ctx, manifest("workload")); err != nil {
+		return err
+	}
+	const pods = 20
+	err := s.Eventually(ctx, refusing, "20 pods to pend", func(ctx context.Context) (bool, string, error) {
+		list, err := s.pods(ctx)
+		return err == nil && len(list) == pods, fmt.Sprintf("%d pods", len(list)), err
+	})
+	if err != nil {
+		return err
+	}
+	s.done("20 pods of three Deployments pend: the cluster has no node")
+	start := time.Now()
+	err = s.Eventually(ctx, placing, "20 pods to run", func(ctx context.Context) (bool, string, error) {
+		list, err := s.pods(ctx)
+		running := 0
+		for _, pod := range list {
+			if pod.Status.Phase == corev1.PodRunning {
+				running++
+			}
+		}
+		return running == pods, fmt.Sprintf("%d of %d run", running, pods), err
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.checkClaims(ctx); err != nil {
+		return err
+	}
+	s.done("All 20 run, %.1f s later: NodeClaims launched, nodes registered and initialized, pods bound by kube-scheduler", time.Since(start).Seconds())
+	if err := s.show(ctx, "get", "nodeclaims", "-o", "wide"); err != nil {
+		return err
+	}
+	if err := s.checkPlacement(ctx); err != nil {
+		return err
+	}
+	price, err := s.price(ctx)
+	if err != nil {
+		return err
+	}
+	s.done("Checked: web is spread evenly over its zones, no two cache pods share a node, workers are on on-demand. Price: $%.3f/h", price)
+	return s.show(ctx, "get", "nodepools", "-o", "wide")
+}
+
+// checkClaims demands that every claim is launched, registered and initialized, and that its node is there.
+func (s *story) checkClaims(ctx context.Context) error {
+	return s.Eventually(ctx, refusing, "all NodeClaims to be Launched, Registered, Initialized and Ready", func(ctx context.Context) (bool, string, error) {
+		var claims karpenterv1.NodeClaimList
+		if err := s.Client.List(ctx, &claims); err != nil {
+			return false, "", err
+		}
+		for _, claim := range claims.Items {
+			for _, condition := range []string{"Launched", "Registered", "Initialized", "Ready"} {
+				if !conditionTrue(claim.Status.Conditions, condition) {
+					return false, fmt.Sprintf("%s is not %s", claim.Name, condition), nil
+				}
+			}
+		}
+		return len(claims.Items) > 0, "no NodeClaim", nil
+	})
+}
+
+// checkPlacement looks at where the pods really are.
+func (s *story) checkPlacement(ctx context.Context) error {
+	list, err := s.pods(ctx)
+	if err != nil {
+		return err
+	}
+	nodes, err := s.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	zones, caches := map[string]int{}, map[string]int{}
+	for _, pod := range list {
+		node := nodes[pod.Spec.NodeName]
+		switch pod.Labels["app"] {
+		case "web":
+			zones[node.Labels[corev1.LabelTopologyZone]]++
+		case "cache":
+			caches[node.Name]++
+		case "worker":
+			if got := node.Labels[karpenterv1.CapacityTypeLabelKey]; got != "on-demand" {
+				return fmt.Errorf("%s stands on %s, whose capacity type is %q; it asked for on-demand", pod.Name, node.Name, got)
+			}
+		}
+	}
+	low, high := 1<<30, 0
+	for _, n := range zones {
+		low, high = min(low, n), max(high, n)
+	}
+	if high-low > 1 {
+		return fmt.Errorf("web is spread %v over zones; maxSkew is 1", zones)
+	}
+	for name, n := range caches {
+		if n > 1 {
+			return fmt.Errorf("%d cache pods share %s; their anti-affinity forbids it", n, name)
+		}
+	}
+	return nil
+}
+
+// explain creates a pod that cannot be placed and waits for the event that says why.
+func (s *story) explain(ctx context.Context) error {
+	if err := s.Apply(ctx, manifest("impossible")); err != nil {
+		return err
+	}
+	var message string
+	err := s.Eventually(ctx, refusing, "an event that says why the pod cannot be placed", func(ctx context.Context) (bool, string, error) {
+		var events corev1.EventList
+		if err := s.Client.List(ctx, &events, client.InNamespace("default")); err != nil {
+			return false, "", err
+		}
+		i := slices.IndexFunc(events.Items, func(e corev1.Event) bool {
+			return e.InvolvedObject.Name == "impossible" && strings.Contains(e.Message, "pool default")
+		})
+		if i >= 0 {
+			message = events.Items[i].Message
+		}
+		return i >= 0, "no such event", nil
+	})
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(message, "cpu=1000") {
+		return fmt.Errorf("the event does not name what is in the way, cpu=1000: %s", message)
+	}
+	s.done("A pod that asks for 1000 cpus waits, and says why:\n\n    %s", message)
+	_, err = s.Kubectl(ctx, "", "delete", "pod", "impossible", "--wait=true")
+	return err
+}
+
+// scaleDown removes the work and waits until nothing is left.
+func (s *story) scaleDown(ctx context.Context) error {
+	before, err := s.price(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := s.Kubectl(ctx, "", "scale", "deployment", "--all", "--replicas=0"); err != nil {
+		return err
+	}
+	s.done("Scaled to zero. Once a node has been quiet for the pool's consolidateAfter (5s) it is tainted, drained and gone")
+	start := time.Now()
+	err = s.Eventually(ctx, leaving, "all nodes to go", func(ctx context.Context) (bool, string, error) {
+		var claims karpenterv1.NodeClaimList
+		if err := s.Client.List(ctx, &claims); err != nil {
+			return false, "", err
+		}
+		nodes, err := s.nodes(ctx)
+		return len(claims.Items)+len(nodes) == 0, fmt.Sprintf("%d NodeClaims, %d nodes", len(claims.Items), len(nodes)), err
+	})
+	if err != nil {
+		return err
+	}
+	s.done("No NodeClaim, no node and no finalizer is left, %.1f s later. Price: $%.3f/h before, $0 now", time.Since(start).Seconds(), before)
+	return s.show(ctx, "get", "nodepools", "-o", "wide")
+}
+
+func (s *story) pods(ctx context.Context) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	err := s.Client.List(ctx, &list, client.InNamespace("default"))
+	return list.Items, err
+}
+
+func (s *story) nodes(ctx context.Context) (map[string]corev1.Node, error) {
+	var list corev1.NodeList
+	err := s.Client.List(ctx, &list)
+	byName := map[string]corev1.Node{}
+	for _, node := range list.Items {
+		byName[node.Name] = node
+	}
+	return byName, err
+}

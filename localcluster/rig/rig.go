@@ -1,0 +1,192 @@
+// Package rig is a local cluster with Joiner in it: a real control plane with KWOK's simulated machines, our CRDs and
+// roles installed, and the joiner binary running as a process of its own, with the identity and the rights that it has
+// in production. The demo, `make up` and the end-to-end tests are stories told on a rig.
+//
+// Joiner is a child process so that it can be killed as a crash would kill it ([Rig.KillJoiner]). Nothing survives the
+// rig: see package cluster.
+package rig
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-autoscaler/joiner/api/crd"
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/deploy"
+	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
+)
+
+const (
+	// JoinerEnv is the environment variable in which tests expect the path of the built joiner binary.
+	JoinerEnv = "JOINER_BINARY"
+	// User is the name by which Joiner is known to the API server.
+	User = "joiner"
+	// poll is how often a condition is looked at.
+	poll = 200 * time.Millisecond
+)
+
+// Options say how to start a rig. Both binaries must be set.
+type Options struct {
+	ControlPlane string // path of the controlplane binary
+	Joiner       string // path of the joiner binary
+	// Dir keeps the state; empty: a temporary directory that goes with the rig.
+	Dir string
+	// Log receives a line per step.
+	Log io.Writer
+	// Audit counts API requests; see [Rig.Requests].
+	Audit bool
+	// Args are further flags for joiner.
+	Args []string
+	// WithoutJoiner leaves joiner to be started by StartJoiner.
+	WithoutJoiner bool
+}
+
+// FromEnv returns options with the binaries that the environment names. The error says how to get them.
+func FromEnv() (Options, error) {
+	controlPlane, err := cluster.BinaryFromEnv()
+	if err != nil {
+		return Options{}, err
+	}
+	joiner := os.Getenv(JoinerEnv)
+	if joiner == "" {
+		return Options{}, fmt.Errorf("%s is not set: run `make bin/joiner` and set it to the absolute path of that file", JoinerEnv)
+	}
+	if _, err := os.Stat(joiner); err != nil {
+		return Options{}, fmt.Errorf("%s: %w", JoinerEnv, err)
+	}
+	return Options{ControlPlane: controlPlane, Joiner: joiner}, nil
+}
+
+// Rig is a running cluster with Joiner.
+type Rig struct {
+	Cluster *cluster.Cluster
+	// Client is the admin's. It reads the API server, not a cache.
+	Client  client.Client
+	options Options
+	joiner  *process
+	user    string // path of joiner's kubeconfig
+}
+
+// Start starts a cluster, installs CRDs and roles, and starts Joiner. The caller must call Stop. On an error nothing is
+// left behind.
+func Start(ctx context.Context, options Options) (*Rig, error) {
+	running, err := cluster.Start(ctx, cluster.Options{
+		Binary: options.ControlPlane, Dir: options.Dir, Keep: options.Dir != "", Log: options.Log, Audit: options.Audit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := &Rig{Cluster: running, options: options}
+	if err := r.install(ctx); err != nil {
+		return nil, errors.Join(err, r.Stop())
+	}
+	if !options.WithoutJoiner {
+		if err := r.StartJoiner(ctx); err != nil {
+			return nil, errors.Join(err, r.Stop())
+		}
+	}
+	return r, nil
+}
+
+func (r *Rig) install(ctx context.Context) error {
+	manifests, err := crd.Manifests()
+	if err != nil {
+		return err
+	}
+	var all bytes.Buffer
+	for _, list := range []map[string][]byte{manifests, deploy.Manifests()} {
+		for _, name := range slices.Sorted(maps.Keys(list)) {
+			fmt.Fprintf(&all, "---\n%s\n", bytes.TrimPrefix(list[name], []byte("---\n")))
+		}
+	}
+	if err := r.Apply(ctx, all.String()); err != nil {
+		return fmt.Errorf("installing CRDs and roles: %w", err)
+	}
+	if _, err := r.Kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"); err != nil {
+		return err
+	}
+	if r.user, err = r.Cluster.Kubeconfig(User); err != nil {
+		return err
+	}
+	config, err := r.Cluster.RESTConfig("admin")
+	if err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpenterv1.AddToScheme, kwokv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	r.Client, err = client.New(config, client.Options{Scheme: scheme})
+	return err
+}
+
+// Stop ends Joiner, in its own good time, and then the cluster.
+func (r *Rig) Stop() error {
+	return errors.Join(r.StopJoiner(), r.Cluster.Stop())
+}
+
+// Apply applies manifests as `kubectl apply --server-side -f -` does.
+func (r *Rig) Apply(ctx context.Context, manifests string) error {
+	_, err := r.Kubectl(ctx, manifests, "apply", "--server-side", "--force-conflicts", "-f", "-")
+	return err
+}
+
+// Kubectl runs the real kubectl as the admin and returns what it printed. An error holds the output.
+func (r *Rig) Kubectl(ctx context.Context, input string, args ...string) (string, error) {
+	command := r.Cluster.Kubectl(ctx, args...)
+	command.Stdin = strings.NewReader(input)
+	output, err := command.CombinedOutput()
+	if err != nil {
+		return string(output), fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, output)
+	}
+	return string(output), nil
+}
+
+// Eventually waits until look reports done. look also describes what it saw, for the error when time runs out.
+func (r *Rig) Eventually(ctx context.Context, within time.Duration, what string, look func(context.Context) (done bool, saw string, err error)) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	saw := "nothing yet"
+	for {
+		done, now, err := look(ctx)
+		switch {
+		case err == nil && done:
+			return nil
+		case err != nil && ctx.Err() == nil:
+			saw = err.Error()
+		case err == nil:
+			saw = now
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waited %s for %s: %s", within, what, saw)
+		case err := <-r.Cluster.Failed():
+			return fmt.Errorf("while waiting for %s: %w", what, err)
+		case <-time.After(poll):
+		}
+	}
+}
+
+// Requests counts the API requests that Joiner has made so far, by verb and resource; Options.Audit must be set.
+func (r *Rig) Requests() (cluster.Requests, error) {
+	return cluster.CountRequests(r.Cluster.AuditLog(), func(e cluster.Event) bool { return e.User == User })
+}
+
+// JoinerLog returns the path of Joiner's log.
+func (r *Rig) JoinerLog() string { return filepath.Join(r.Cluster.Dir(), "joiner.log") }
