@@ -5,23 +5,29 @@
 #
 # Variables that may be set before the include:
 #   BIN                         directory of built programs (bin)
-#   CONTROLPLANE_EXTRA_SOURCES  files outside localcluster/ that are linked in
+#   CONTROLPLANE_EXTRA_SOURCES  further files that are linked in
 
 LOCALCLUSTER := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 BIN ?= bin
 CONTROLPLANE ?= $(BIN)/controlplane
 GO ?= go
 
-# Package cluster runs the binary and is not part of it; tests are not either.
+# What only runs the binary is not part of it: package cluster, the tests.
 CONTROLPLANE_SOURCES := $(LOCALCLUSTER)/go.mod $(LOCALCLUSTER)/go.sum \
 	$(LOCALCLUSTER)/build-controlplane.sh \
-	$(shell find $(LOCALCLUSTER) -name '*.go' ! -name '*_test.go' ! -path '$(LOCALCLUSTER)/cluster/*') \
+	$(filter-out %_test.go,$(wildcard $(LOCALCLUSTER)/cmd/controlplane/*.go)) \
 	$(CONTROLPLANE_EXTRA_SOURCES)
 
 $(CONTROLPLANE): $(CONTROLPLANE_SOURCES)
 	@mkdir -p $(@D)
 	@GO='$(GO)' $(LOCALCLUSTER)/build-controlplane.sh $@
 
-.PHONY: localcluster-test
+# The same settings as for the binary, so that vet and tests find its packages
+# in the build cache. With others, all of Kubernetes would be compiled again.
+.PHONY: localcluster-vet localcluster-test
+localcluster-vet: ## Vet the module of the local control plane
+	cd $(LOCALCLUSTER) && CGO_ENABLED=0 $(GO) vet -trimpath ./...
+
 localcluster-test: $(CONTROLPLANE) ## Start real control planes and test them
-	cd $(LOCALCLUSTER) && JOINER_CONTROLPLANE='$(abspath $(CONTROLPLANE))' $(GO) test -count=1 ./...
+	cd $(LOCALCLUSTER) && CGO_ENABLED=0 JOINER_CONTROLPLANE='$(abspath $(CONTROLPLANE))' \
+		$(GO) test -trimpath -count=1 ./...

@@ -32,12 +32,15 @@ const (
 
 // pki is the set of keys and certificates of one cluster, in one directory.
 // etcd has an authority of its own: otherwise every user of the API server
-// could also talk to etcd, around authorization.
+// could also talk to etcd, around authorization. So has the front proxy, which
+// would be believed whatever user it names; no certificate of it is issued, but
+// without the authority the components log errors all the time.
 type pki struct {
-	dir    string
-	users  *authority // signs the API server's and the users' certificates
-	etcd   *authority
-	saPath string // the service account signing key
+	dir        string
+	users      *authority // signs the API server's and the users' certificates
+	etcd       *authority
+	frontProxy *authority
+	saPath     string // the service account signing key
 }
 
 // authority signs certificates.
@@ -73,6 +76,9 @@ func loadPKI(dir string) (*pki, error) {
 		return nil, err
 	}
 	if p.etcd, err = loadAuthority(dir, "etcd-ca"); err != nil {
+		return nil, err
+	}
+	if p.frontProxy, err = loadAuthority(dir, "front-proxy-ca"); err != nil {
 		return nil, err
 	}
 	if _, err := loadKey(p.saPath); err != nil {

@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	// logTailLines and logTailBytes bound what an error quotes of a log.
-	logTailLines = 15
-	logTailBytes = 16 << 10
+	// These bound what an error quotes of a log.
+	logTailLines   = 15
+	logTailColumns = 300
+	logTailBytes   = 16 << 10
 	// killWait bounds the wait for a process after SIGKILL; only one that
 	// hangs in the kernel takes longer than a moment.
 	killWait = 10 * time.Second
@@ -172,6 +173,11 @@ func (p *process) logTail() string {
 	lines := strings.Split(strings.TrimRight(string(p.ownLog()), "\n"), "\n")
 	if len(lines) > logTailLines {
 		lines = lines[len(lines)-logTailLines:]
+	}
+	for i, line := range lines {
+		if len(line) > logTailColumns {
+			lines[i] = line[:logTailColumns] + " ..."
+		}
 	}
 	return fmt.Sprintf("last lines of %s:\n  %s", p.logPath, strings.Join(lines, "\n  "))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/kwok/pkg/client/clientset/versioned"
 	"sigs.k8s.io/kwok/pkg/config"
 	"sigs.k8s.io/kwok/pkg/kwok/controllers"
+	"sigs.k8s.io/kwok/pkg/log"
 	"sigs.k8s.io/kwok/pkg/utils/client"
 )
 
@@ -60,7 +62,10 @@ func newKWOKCommand() *cobra.Command {
 			if err := o.validate(); err != nil {
 				return err
 			}
-			return runKWOK(genericapiserver.SetupSignalContext(), o)
+			ctx := genericapiserver.SetupSignalContext()
+			// At the default level KWOK writes several lines per pod.
+			ctx = log.NewContext(ctx, log.NewLogger(os.Stderr, log.LevelWarn))
+			return runKWOK(ctx, o)
 		},
 	}
 	fs := cmd.Flags()
