@@ -2,6 +2,7 @@ package kwok_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -167,6 +168,30 @@ func TestMalformedFilesAreRefusedByName(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%.80s...: error %v, want one with %q", test.file, err, test.want)
 		}
+	}
+}
+
+// TestTheFileInTheDocumentationIsAccepted keeps docs/catalogues.md true.
+func TestTheFileInTheDocumentationIsAccepted(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/catalogues.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(page), "```json\n")
+	file, _, closed := strings.Cut(rest, "```")
+	if !found || !closed {
+		t.Fatal("the page has no example of a file")
+	}
+	inventory, err := kwok.ParseInventory([]byte(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kind := findType(t, inventory.Catalog(), "m5.large"); len(kind.Offerings) != 2 {
+		t.Errorf("%d offerings, want one in each of two zones", len(kind.Offerings))
+	}
+	if want := fmt.Sprintf("%d real EC2 instance types", len(mustEC2(t).Types)); !strings.Contains(string(page), want) {
+		t.Errorf("the page does not say %q", want)
 	}
 }
 

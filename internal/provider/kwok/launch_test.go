@@ -156,6 +156,16 @@ func TestResourcesOfAnOverlayAreGranted(t *testing.T) {
 	}
 }
 
+// TestAliasesOfLabelsAreUnderstood: a claim made by hand may use the names of old.
+func TestAliasesOfLabelsAreUnderstood(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, mustGeneric(t), 0)
+	instance := mustLaunch(t, w, newClaim("web", map[string]string{"beta.kubernetes.io/arch": "arm64"}))
+	if instance.Labels[corev1.LabelArchStable] != "arm64" {
+		t.Errorf("architecture %s, want arm64", instance.Labels[corev1.LabelArchStable])
+	}
+}
+
 func TestLongClaimNamesGiveValidHostnames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, mustGeneric(t), 0)

@@ -5,13 +5,11 @@ import (
 	"hash/fnv"
 	"io"
 	"maps"
-	"math"
 	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -19,6 +17,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 const (
@@ -31,31 +30,16 @@ const (
 
 // demandOf reads what a claim asks for.
 func demandOf(claim *karpenterv1.NodeClaim) (demand, error) {
-	d := demand{hostname: hostname(claim.Name), tie: string(claim.UID), requests: resources.Amounts{}}
-	for i, r := range claim.Spec.Requirements {
-		parsed, err := requirement.New(requirement.Key(r.Key), requirement.Operator(r.Operator), r.Values...)
-		if err != nil {
-			return demand{}, fmt.Errorf("spec.requirements[%d]: %w", i, err)
-		}
-		d.requirements = d.requirements.With(parsed)
+	requirements, _, err := translate.Requirements(claim.Spec.Requirements)
+	if err != nil {
+		return demand{}, fmt.Errorf("spec.requirements: %w", err)
 	}
-	for name, quantity := range claim.Spec.Resources.Requests {
-		d.requests[string(name)] = amountOf(name, quantity)
-	}
-	return d, nil
-}
-
-// amountOf returns a quantity in base units. Amounts beyond any machine become the largest number, where Quantity
-// itself would return 0.
-func amountOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
-	const beyondAnyMachine = 1e15
-	switch {
-	case quantity.AsApproximateFloat64() > beyondAnyMachine:
-		return math.MaxInt64
-	case name == corev1.ResourceCPU:
-		return quantity.MilliValue()
-	}
-	return quantity.Value()
+	return demand{
+		requirements: requirements,
+		requests:     translate.Amounts(claim.Spec.Resources.Requests),
+		hostname:     hostname(claim.Name),
+		tie:          string(claim.UID),
+	}, nil
 }
 
 // hostname returns the value of the hostname label: the claim's name, shortened when it is too long for a label.
@@ -113,26 +97,16 @@ func nodeLabels(claim *karpenterv1.NodeClaim, taken choice) map[string]string {
 func resourcesOf(d demand, t catalog.Type) (capacity, allocatable corev1.ResourceList) {
 	capacity, allocatable = corev1.ResourceList{}, corev1.ResourceList{}
 	for name, amount := range t.Capacity {
-		capacity[corev1.ResourceName(name)] = quantityOf(name, amount)
-		allocatable[corev1.ResourceName(name)] = quantityOf(name, amount-t.Overhead[name])
+		capacity[corev1.ResourceName(name)] = translate.Quantity(name, amount)
+		allocatable[corev1.ResourceName(name)] = translate.Quantity(name, amount-t.Overhead[name])
 	}
 	for name, amount := range d.requests {
 		if _, own := t.Capacity[name]; !own {
-			capacity[corev1.ResourceName(name)] = quantityOf(name, amount)
-			allocatable[corev1.ResourceName(name)] = quantityOf(name, amount)
+			capacity[corev1.ResourceName(name)] = translate.Quantity(name, amount)
+			allocatable[corev1.ResourceName(name)] = translate.Quantity(name, amount)
 		}
 	}
 	return capacity, allocatable
-}
-
-func quantityOf(name string, amount int64) resource.Quantity {
-	switch name {
-	case resources.NameCPU:
-		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
-	case resources.NameMemory, resources.NameEphemeralStorage:
-		return *resource.NewQuantity(amount, resource.BinarySI)
-	}
-	return *resource.NewQuantity(amount, resource.DecimalSI)
 }
 
 // instanceOf reads a machine from its node. It also understands nodes that Karpenter's own KWOK provider made: they
