@@ -37,7 +37,8 @@ type Provider interface {
 	Terminate(ctx context.Context, providerID string) error
 	// Get returns one machine, or [ErrNotFound] when it is proved gone or never was.
 	Get(ctx context.Context, providerID string) (Instance, error)
-	// List returns every machine that Get would return, and only those of this cluster, ordered by provider ID.
+	// List returns every machine that Get would return, and only those of this cluster, ordered by provider ID. It may lag
+	// behind by a few seconds: that a machine is missing from it proves nothing until Get says so too.
 	List(ctx context.Context) ([]Instance, error)
 	// Drifted returns why the claim's machine no longer matches its node class, in one CamelCase word, or "".
 	Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (reason string, err error)

@@ -13,8 +13,8 @@ import (
 )
 
 // Cluster is what the provider needs of a Kubernetes API server. Errors are those of k8s.io/apimachinery/pkg/api/errors:
-// IsNotFound, IsAlreadyExists and IsConflict must tell them apart. Reads of single objects must not come from a cache.
-// Returned objects belong to the caller.
+// IsNotFound, IsAlreadyExists and IsConflict must tell them apart. Node and BootRecord must not answer from a cache; lists
+// and the node class may. Returned objects belong to the caller.
 type Cluster interface {
 	// NodeClass returns a KWOKNodeClass.
 	NodeClass(ctx context.Context, name string) (*kwokv1alpha1.KWOKNodeClass, error)
