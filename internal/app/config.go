@@ -1,0 +1,100 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
+)
+
+// Config is everything that a user can set. Fields are named like their flags.
+type Config struct {
+	REST *rest.Config
+
+	MetricsPort, HealthProbePort int // 0 serves nothing
+	EnableProfiling              bool
+	KubeClientQPS                float32
+	KubeClientBurst              int
+
+	DisableLeaderElection   bool
+	LeaderElectionName      string
+	LeaderElectionNamespace string // "" is SystemNamespace
+	SystemNamespace         string // where boot records of simulated machines are kept
+
+	BatchIdleDuration, BatchMaxDuration time.Duration
+	LaunchTimeout, RegistrationTimeout  time.Duration
+	InitializationTimeout               time.Duration // 0 waits for ever
+
+	// InstanceTypes is the setting of kwok.LoadInventory.
+	InstanceTypes string
+}
+
+// DefaultConfig returns the values that hold when nothing is set: Karpenter's where it has the setting.
+func DefaultConfig() Config {
+	return Config{
+		MetricsPort: 8080, HealthProbePort: 8081, KubeClientQPS: 200, KubeClientBurst: 300,
+		LeaderElectionName: "karpenter-leader-election", SystemNamespace: "kube-system",
+		BatchIdleDuration: time.Second, BatchMaxDuration: 10 * time.Second,
+		LaunchTimeout: 5 * time.Minute, RegistrationTimeout: 15 * time.Minute, InitializationTimeout: time.Hour,
+	}
+}
+
+// Validate returns an error for each field that cannot work, with the flag's name, the value and what is allowed.
+func (c Config) Validate() error {
+	var faults []error
+	port := func(flag string, value int) {
+		if value < 0 || value > 65535 {
+			faults = append(faults, fmt.Errorf("--%s is %d: want a port from 1 to 65535, or 0 to serve nothing", flag, value))
+		}
+	}
+	positive := func(flag string, value time.Duration) {
+		if value <= 0 {
+			faults = append(faults, fmt.Errorf("--%s is %s: want a duration above 0, for example 10s", flag, value))
+		}
+	}
+	port("metrics-port", c.MetricsPort)
+	port("health-probe-port", c.HealthProbePort)
+	if c.MetricsPort != 0 && c.MetricsPort == c.HealthProbePort {
+		faults = append(faults, fmt.Errorf("--metrics-port and --health-probe-port are both %d: give each its own", c.MetricsPort))
+	}
+	if c.KubeClientQPS <= 0 {
+		faults = append(faults, fmt.Errorf("--kube-client-qps is %v: want requests per second above 0", c.KubeClientQPS))
+	}
+	if c.KubeClientBurst <= 0 {
+		faults = append(faults, fmt.Errorf("--kube-client-burst is %d: want a number above 0", c.KubeClientBurst))
+	}
+	positive("batch-idle-duration", c.BatchIdleDuration)
+	positive("batch-max-duration", c.BatchMaxDuration)
+	if c.BatchIdleDuration > c.BatchMaxDuration {
+		faults = append(faults, fmt.Errorf("--batch-idle-duration is %s and --batch-max-duration %s: the first must not be the longer", c.BatchIdleDuration, c.BatchMaxDuration))
+	}
+	positive("launch-timeout", c.LaunchTimeout)
+	positive("registration-timeout", c.RegistrationTimeout)
+	if c.InitializationTimeout < 0 {
+		faults = append(faults, fmt.Errorf("--initialization-timeout is %s: want a duration, or 0 to wait for ever", c.InitializationTimeout))
+	}
+	if c.LeaderElectionName == "" && !c.DisableLeaderElection {
+		faults = append(faults, errors.New("--leader-election-name is empty: want the name of the lease, or set --disable-leader-election"))
+	}
+	if c.SystemNamespace == "" {
+		faults = append(faults, errors.New("--system-namespace is empty: want the namespace that this program may keep its own objects in"))
+	}
+	return errors.Join(faults...)
+}
+
+func (c Config) settings() Settings {
+	return Settings{
+		BatchIdle: c.BatchIdleDuration, BatchMax: c.BatchMaxDuration,
+		Timeouts: claim.Timeouts{Launch: c.LaunchTimeout, Registration: c.RegistrationTimeout, Initialization: c.InitializationTimeout},
+	}
+}
+
+func (c Config) leaseNamespace() string {
+	if c.LeaderElectionNamespace != "" {
+		return c.LeaderElectionNamespace
+	}
+	return c.SystemNamespace
+}

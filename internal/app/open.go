@@ -1,0 +1,86 @@
+package app
+
+import (
+	"context"
+	"net"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// ports are the listeners that were opened before anything else, so that a taken port is said at once.
+type ports struct {
+	metrics, health net.Listener // nil when not served
+	handedOver      bool
+}
+
+func openPorts(config Config) (*ports, error) {
+	p := &ports{}
+	var err error
+	if config.MetricsPort != 0 {
+		if p.metrics, err = listen("metrics-port", config.MetricsPort); err != nil {
+			return nil, err
+		}
+	}
+	if config.HealthProbePort != 0 {
+		if p.health, err = listen("health-probe-port", config.HealthProbePort); err != nil {
+			p.close()
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// add gives the listeners to the manager, which closes them.
+func (p *ports) add(mgr manager.Manager, metrics, health http.Handler) error {
+	p.handedOver = true
+	if p.metrics != nil {
+		if err := mgr.Add(server{listener: p.metrics, handler: metrics}); err != nil {
+			return err
+		}
+	}
+	if p.health != nil {
+		return mgr.Add(server{listener: p.health, handler: health})
+	}
+	return nil
+}
+
+func (p *ports) close() {
+	if p.handedOver {
+		return
+	}
+	for _, listener := range []net.Listener{p.metrics, p.health} {
+		if listener != nil {
+			_ = listener.Close() // the process ends anyway
+		}
+	}
+}
+
+// handlerOf turns a watch into what the library calls.
+func handlerOf(watch Watch) handler.EventHandler {
+	put := func(ctx context.Context, q queue, old, fresh client.Object) {
+		for _, request := range watch.Requests(ctx, old, fresh) {
+			if watch.After > 0 {
+				q.AddAfter(request, watch.After)
+			} else {
+				q.Add(request)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e ctrlevent.CreateEvent, q queue) { put(ctx, q, nil, e.Object) },
+		UpdateFunc: func(ctx context.Context, e ctrlevent.UpdateEvent, q queue) { put(ctx, q, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(ctx context.Context, e ctrlevent.DeleteEvent, q queue) { put(ctx, q, e.Object, nil) },
+	}
+}
+
+var _ handler.EventHandler = handler.TypedFuncs[client.Object, reconcile.Request]{}
+
+// quiet is the logger for libraries: they tell every start and stop at the level at which we tell decisions, so what
+// they say is only heard when debugging, but for errors.
+func quiet(log logr.Logger) logr.Logger { return log.V(1) }

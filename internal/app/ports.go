@@ -1,0 +1,168 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
+	"github.com/joiner-autoscaler/joiner/internal/world"
+)
+
+// conflictAfter is how soon a step is repeated that met a newer object than its cache had: the watch is on its way.
+const conflictAfter = 100 * time.Millisecond
+
+// calm makes the everyday collisions of optimistic writes a reason to look again, not an error in the log.
+type calm struct {
+	reconcile.Reconciler
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (c calm) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	result, err := c.Reconciler.Reconcile(ctx, request)
+	if err != nil && (apierrors.IsConflict(err) || apierrors.IsInvalid(err) && ctx.Err() == nil && isStalePatch(err)) {
+		return reconcile.Result{RequeueAfter: conflictAfter}, nil
+	}
+	return result, err
+}
+
+// isStalePatch reports whether the API server refused a JSON patch because its test did not hold (see package finalizer).
+func isStalePatch(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Details != nil && len(status.Status().Details.Causes) == 0
+}
+
+// measured is a provider whose calls are timed and counted.
+type measured struct {
+	provider.Provider
+	metrics metrics.Cloud
+	now     func() time.Time
+}
+
+func (m measured) observe(method string, start time.Time, err error) {
+	m.metrics.Duration.WithLabelValues("", method, m.Name()).Observe(m.now().Sub(start).Seconds())
+	if err != nil {
+		m.metrics.Errors.WithLabelValues("", method, m.Name(), kindOf(err)).Inc()
+	}
+}
+
+// kindOf names an error from a closed set, for a label.
+func kindOf(err error) string {
+	var capacity *provider.InsufficientCapacityError
+	var notReady *provider.NodeClassNotReadyError
+	var launch *provider.LaunchError
+	switch {
+	case errors.Is(err, provider.ErrNotFound):
+		return "NodeClaimNotFoundError"
+	case errors.As(err, &capacity):
+		return "InsufficientCapacityError"
+	case errors.As(err, &notReady), errors.Is(err, provider.ErrNodeClassNotFound):
+		return "NodeClassNotReadyError"
+	case errors.As(err, &launch):
+		return "CreateError"
+	}
+	return ""
+}
+
+// Catalog implements provider.Provider.
+func (m measured) Catalog(ctx context.Context, class string) (catalog.Catalog, error) {
+	start := m.now()
+	c, err := m.Provider.Catalog(ctx, class)
+	m.observe("GetInstanceTypes", start, err)
+	return c, err
+}
+
+// Launch implements provider.Provider.
+func (m measured) Launch(ctx context.Context, claim *karpenterv1.NodeClaim) (provider.Instance, error) {
+	start := m.now()
+	instance, err := m.Provider.Launch(ctx, claim)
+	m.observe("Create", start, err)
+	return instance, err
+}
+
+// Terminate implements provider.Provider.
+func (m measured) Terminate(ctx context.Context, id string) error {
+	start := m.now()
+	err := m.Provider.Terminate(ctx, id)
+	m.observe("Delete", start, err)
+	return err
+}
+
+// Get implements provider.Provider.
+func (m measured) Get(ctx context.Context, id string) (provider.Instance, error) {
+	start := m.now()
+	instance, err := m.Provider.Get(ctx, id)
+	m.observe("Get", start, err)
+	return instance, err
+}
+
+// List implements provider.Provider.
+func (m measured) List(ctx context.Context) ([]provider.Instance, error) {
+	start := m.now()
+	instances, err := m.Provider.List(ctx)
+	m.observe("List", start, err)
+	return instances, err
+}
+
+// nodeCloud ends machines of any provider: a node does not say whose it is, but each provider knows its own IDs.
+type nodeCloud struct {
+	clouds []provider.Provider
+}
+
+// Terminate implements node.Cloud.
+func (n nodeCloud) Terminate(ctx context.Context, id string) error {
+	for _, cloud := range n.clouds {
+		if err := cloud.Terminate(ctx, id); !errors.Is(err, provider.ErrNotFound) {
+			return err
+		}
+	}
+	return provider.ErrNotFound
+}
+
+// Get implements node.Cloud.
+func (n nodeCloud) Get(ctx context.Context, id string) (provider.Instance, error) {
+	for _, cloud := range n.clouds {
+		if instance, err := cloud.Get(ctx, id); !errors.Is(err, provider.ErrNotFound) {
+			return instance, err
+		}
+	}
+	return provider.Instance{}, provider.ErrNotFound
+}
+
+// wakingCatalogs tells the store what a class offers, and planning when that is news.
+type wakingCatalogs struct {
+	store *world.Store
+	wake  func(controller string, request reconcile.Request, after time.Duration)
+}
+
+// SetCatalog implements the ports of the claim and pool controllers.
+func (w wakingCatalogs) SetCatalog(class world.ClassRef, c catalog.Catalog) error {
+	before := w.store.Version()
+	err := w.store.SetCatalog(class, c)
+	if w.store.Version() != before {
+		w.wake(Provisioning, singleton(), 0)
+	}
+	return err
+}
+
+// booter is the step function that lets simulated machines join whose time has come.
+type booter struct {
+	kwok *kwok.Provider
+	now  func() time.Time
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (b booter) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	next, err := b.kwok.Boot(ctx, b.now())
+	if err != nil || next.IsZero() {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: max(time.Millisecond, next.Sub(b.now()))}, nil
+}
