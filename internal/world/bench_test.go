@@ -1,0 +1,68 @@
+package world
+
+import (
+	"fmt"
+	"testing"
+)
+
+// filled returns a store of a cluster with 20 pods on each node.
+func filled(nodes int) *Store {
+	s := newClock().store()
+	_ = s.SetCatalog(testClass(), testCatalog(10))
+	_ = s.Apply(testPool("default", 1))
+	version := 1
+	for i := range nodes {
+		name := fmt.Sprintf("node-%05d", i)
+		version += 2
+		_ = s.Apply(testNode(name, "n"+name, version, "p"+name))
+		_ = s.Apply(testClaim("c"+name, "c"+name, version+1, "default", "p"+name, "Launched", "Registered", "Initialized"))
+		for j := range 20 {
+			version++
+			pod := fmt.Sprintf("pod-%05d-%02d", i, j)
+			_ = s.Apply(testPod(pod, pod, version, name))
+		}
+	}
+	s.Snapshot()
+	return s
+}
+
+// What B-04 starts with: a warm store takes in one event and gives a picture.
+func BenchmarkSnapshotAfterOnePodEvent(b *testing.B) {
+	for _, nodes := range []int{500, 5000, 20000} {
+		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
+			s := filled(nodes)
+			for i := 0; b.Loop(); i++ {
+				node := fmt.Sprintf("node-%05d", i%nodes)
+				pod := testPod("extra", fmt.Sprintf("u%d", i), 1_000_000+2*i, node) // takes the place of the one before
+				_ = s.Apply(pod)
+				s.Snapshot()
+			}
+		})
+	}
+}
+
+func BenchmarkSnapshotAfterOnePendingPod(b *testing.B) {
+	for _, nodes := range []int{500, 5000, 20000} {
+		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
+			s := filled(nodes)
+			for i := 0; b.Loop(); i++ {
+				_ = s.Apply(testPod("extra", fmt.Sprintf("u%d", i), 1_000_000+2*i, ""))
+				s.Snapshot()
+			}
+		})
+	}
+}
+
+func BenchmarkSnapshotUnchanged(b *testing.B) {
+	s := filled(5000)
+	for b.Loop() {
+		s.Snapshot()
+	}
+}
+
+// The first listing of a cluster of 5,000 nodes and 100,000 pods.
+func BenchmarkFill(b *testing.B) {
+	for b.Loop() {
+		filled(5000)
+	}
+}
