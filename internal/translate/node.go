@@ -47,7 +47,7 @@ func Node(space *resources.Space, from NodeSource) *cluster.Node {
 	}
 	n.Pool = n.Labels[cluster.LabelPool]
 	n.Initialized = initialized(from, n)
-	n.Deleting, n.Disrupting, n.DoNotDisrupt = leaving(from)
+	markLeaving(n, from)
 	n.Taints = taintsFor(from, n.Initialized)
 	n.Allocatable = allocatable(space, from, n.Initialized)
 	n.InstanceType = n.Labels[string(catalog.LabelInstanceType)]
@@ -68,11 +68,6 @@ func open(from NodeSource, labels map[string]string) requirement.Set {
 	set, _, _ := Requirements(from.Claim.Spec.Requirements)
 	if from.Prospect != nil {
 		set = set.And(from.Prospect.Open)
-		for r := range from.Prospect.Open.All() {
-			if r.IsAny() { // stays unsure, whatever the claim asks: the offering may come without the label
-				set = set.Without(r.Key()).With(r)
-			}
-		}
 	}
 	for _, key := range set.EmptyKeys() { // a claim that contradicts itself: nothing may be placed on that it has the label
 		set = set.Without(key).With(requirement.Any(key))
@@ -114,23 +109,22 @@ func initialized(from NodeSource, n *cluster.Node) bool {
 	return from.Claim == nil && n.Pool == "" // not ours: whoever runs it has initialized it
 }
 
-func leaving(from NodeSource) (deleting, disrupting, protected bool) {
-	if from.Claim != nil {
-		deleting = from.Claim.DeletionTimestamp != nil
-		if from.Node == nil && isTrue(from.Claim, karpenterv1.ConditionTypeRegistered) {
-			deleting = true // its node had joined and is gone: no pod can run there any more
-		}
-		disrupting = isTrue(from.Claim, karpenterv1.ConditionTypeDisruptionReason)
-		protected = from.Claim.Annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true"
+// markLeaving sets what says that the machine goes, is about to go, or must not.
+func markLeaving(n *cluster.Node, from NodeSource) {
+	if claim := from.Claim; claim != nil {
+		// A claim that was registered and has no node any more: no pod can run there.
+		lost := from.Node == nil && isTrue(claim, karpenterv1.ConditionTypeRegistered)
+		n.Deleting = claim.DeletionTimestamp != nil || lost
+		n.Disrupting = isTrue(claim, karpenterv1.ConditionTypeDisruptionReason)
+		n.DoNotDisrupt = claim.Annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true"
 	}
-	if from.Node != nil {
-		deleting = deleting || from.Node.DeletionTimestamp != nil
-		protected = protected || from.Node.Annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true"
-		for _, t := range from.Node.Spec.Taints {
-			disrupting = disrupting || t.Key == karpenterv1.DisruptedTaintKey
+	if node := from.Node; node != nil {
+		n.Deleting = n.Deleting || node.DeletionTimestamp != nil
+		n.DoNotDisrupt = n.DoNotDisrupt || node.Annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true"
+		for _, t := range node.Spec.Taints {
+			n.Disrupting = n.Disrupting || t.Key == karpenterv1.DisruptedTaintKey
 		}
 	}
-	return deleting, disrupting, protected
 }
 
 // taintsFor returns the taints that count for planning (P-08). Until our own node is initialized its startup taints and

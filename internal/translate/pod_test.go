@@ -112,6 +112,11 @@ func TestRequestsByTheKubeletsRule(t *testing.T) { // P-06
 			r := requests("cpu", "2")
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Resources: &r, AllocatedResources: r.Requests}}
 		}, "cpu=2 pods=1"},
+		"so does one of the whole pod": {func(p *corev1.Pod) {
+			p.Spec.NodeName = "n1"
+			less, more := requests("cpu", "1"), requests("cpu", "3")
+			p.Spec.Resources, p.Status.Resources, p.Status.AllocatedResources = &less, &more, more.Requests
+		}, "cpu=3 pods=1"},
 	} {
 		pod, space := waitingPod(), resources.NewSpace()
 		row.change(pod)

@@ -170,10 +170,17 @@ func TestOrderAndRepetitionOfEventsDoNotMatter(t *testing.T) { // P-20
 	})
 }
 
-// checkCanonical compares the snapshot with one whose lists cluster.New has sorted.
+// checkCanonical compares the snapshot with one whose lists cluster.New has sorted, and looks for claims counted twice.
 func checkCanonical(t *rapid.T, s *cluster.Snapshot) {
 	if got, want := picture(s), picture(cluster.New(*s)); got != want {
 		t.Fatalf("the lists are not in order:\n%s\nwant\n%s", got, want)
+	}
+	claims := map[string]bool{}
+	for _, n := range s.Nodes {
+		if n.Claim != "" && claims[n.Claim] {
+			t.Fatalf("claim %s stands for two machines:\n%s", n.Claim, picture(s))
+		}
+		claims[n.Claim] = true
 	}
 }
 

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -225,9 +226,11 @@ func TestProtectionOfAPodEndsByItself(t *testing.T) { // V-15
 	if !before.Nodes[0].Pods[0].DoNotDisrupt {
 		t.Error("the snapshot from before has changed")
 	}
-	again := pod.DeepCopy()
-	again.ResourceVersion, again.Annotations["karpenter.sh/do-not-disrupt"] = "5", "true"
-	_ = s.Apply(again)
+	for i, value := range []string{"30m", "true"} {
+		pod = pod.DeepCopy()
+		pod.ResourceVersion, pod.Annotations["karpenter.sh/do-not-disrupt"] = fmt.Sprint(5+i), value
+		_ = s.Apply(pod)
+	}
 	c.now = c.now.Add(1000 * time.Hour)
 	if !s.Snapshot().Nodes[0].Pods[0].DoNotDisrupt {
 		t.Error("a protection without end has ended")

@@ -88,6 +88,10 @@ func TestSuccessorOfTheSameNameIsAnotherObject(t *testing.T) {
 	if len(snapshot.Pending) != 1 || snapshot.Pending[0].UID != "new" || len(s.loads) != 0 {
 		t.Errorf("picture\n%s", picture(snapshot))
 	}
+	s.Remove(testPod("web-0", "third", 9, "")) // a later one that was never seen: "new" must have gone before it
+	if got := picture(s.Snapshot()); got != "" {
+		t.Errorf("after a later pod of the name has gone:\n%s", got)
+	}
 }
 
 func TestGravesAreForgotten(t *testing.T) {
@@ -131,6 +135,17 @@ func TestPoolShowsCatalogueUsageAndSlots(t *testing.T) { // V-12, L-13, L-14, V-
 	s.Remove(testClaim("by-hand", "cu2", 4, "default", ""))
 	if p = s.Snapshot().Pools[0]; p.Used.Nodes != 0 {
 		t.Errorf("usage after the claim has gone %+v", p.Used)
+	}
+	s.Remove(testClaim(limit.SlotName("default", "uid-of-default", 1), "cu1", 5, "other", ""))
+	if p = s.Snapshot().Pools[0]; !slices.Equal(p.FreeSlots, []int{0, 1, 2}) {
+		t.Errorf("after the slot was given up: %v", p.FreeSlots)
+	}
+	pool = pool.DeepCopy()
+	pool.UID, pool.ResourceVersion = "uid-of-its-successor", "6"
+	_ = s.Apply(testClaim(limit.SlotName("default", string(pool.UID), 0), "cu3", 7, "default", ""))
+	_ = s.Apply(pool)
+	if p = s.Snapshot().Pools[0]; !slices.Equal(p.FreeSlots, []int{1, 2}) {
+		t.Errorf("slots of a pool made anew: %v", p.FreeSlots)
 	}
 	pool = pool.DeepCopy()
 	pool.ResourceVersion, pool.Spec.HardLimits = "9", karpenterv1.Limits(quantities("nodes", "1000000000"))
