@@ -23,8 +23,11 @@ const (
 	bootRecordKey = "record.json"
 )
 
-// kwokCluster is the API server as the kwok provider sees it. Lists and the node class, of which a late picture does no
-// harm, come from caches.
+// kwokCluster is the API server as the kwok provider sees it. Where a late picture does no harm it comes from a cache:
+// lists, node classes, and nodes that the cache has. That a node is not there is only believed of the API server itself.
+//
+// Boot records come from the cache too, although one that was made a moment ago may be missing there: names are unique,
+// so a second launch meets the first, and a machine whose record was overlooked when its claim went is collected.
 type kwokCluster struct {
 	client    client.Client
 	live      client.Reader
@@ -47,6 +50,9 @@ func (k kwokCluster) CreateNode(ctx context.Context, node *corev1.Node) error {
 
 func (k kwokCluster) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	var node corev1.Node
+	if err := k.client.Get(ctx, types.NamespacedName{Name: name}, &node); err == nil {
+		return &node, nil
+	}
 	return &node, k.live.Get(ctx, types.NamespacedName{Name: name}, &node)
 }
 
@@ -88,7 +94,7 @@ func (k kwokCluster) CreateBootRecord(ctx context.Context, record kwok.BootRecor
 
 func (k kwokCluster) BootRecord(ctx context.Context, name string) (kwok.BootRecord, error) {
 	var stored corev1.ConfigMap
-	if err := k.live.Get(ctx, types.NamespacedName{Namespace: k.namespace, Name: bootRecordPrefix + name}, &stored); err != nil {
+	if err := k.client.Get(ctx, types.NamespacedName{Namespace: k.namespace, Name: bootRecordPrefix + name}, &stored); err != nil {
 		return kwok.BootRecord{}, err
 	}
 	return readBootRecord(stored)
@@ -110,7 +116,11 @@ func (k kwokCluster) BootRecords(ctx context.Context) ([]kwok.BootRecord, error)
 }
 
 func (k kwokCluster) DeleteBootRecord(ctx context.Context, name string) error {
-	return k.client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: bootRecordPrefix + name}})
+	var stored corev1.ConfigMap
+	if err := k.client.Get(ctx, types.NamespacedName{Namespace: k.namespace, Name: bootRecordPrefix + name}, &stored); err != nil {
+		return err // most machines have none
+	}
+	return k.client.Delete(ctx, &stored)
 }
 
 func readBootRecord(stored corev1.ConfigMap) (kwok.BootRecord, error) {

@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -80,7 +79,3 @@ func handlerOf(watch Watch) handler.EventHandler {
 }
 
 var _ handler.EventHandler = handler.TypedFuncs[client.Object, reconcile.Request]{}
-
-// quiet is the logger for libraries: they tell every start and stop at the level at which we tell decisions, so what
-// they say is only heard when debugging, but for errors.
-func quiet(log logr.Logger) logr.Logger { return log.V(1) }

@@ -60,7 +60,7 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 	if err := checkCluster(ctx, config.REST); err != nil {
 		return err
 	}
-	mgr, err := newManager(config, log)
+	mgr, err := newManager(ctx, config, log)
 	if err != nil {
 		return fmt.Errorf("setting up the connection to %s: %w", config.REST.Host, err)
 	}
@@ -109,7 +109,7 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, inventory
 		return nil, fmt.Errorf("starting the watches: %w", err)
 	}
 	for _, c := range parts.Controllers {
-		if err := add(mgr, c, bells, log); err != nil {
+		if err := add(ctx, mgr, c, bells, log); err != nil {
 			return nil, fmt.Errorf("adding controller %s: %w", c.Name, err)
 		}
 	}
@@ -127,7 +127,7 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, errors.Join(failures...)
 }
 
-func newManager(config Config, log logr.Logger) (manager.Manager, error) {
+func newManager(ctx context.Context, config Config, log logr.Logger) (manager.Manager, error) {
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func newManager(config Config, log logr.Logger) (manager.Manager, error) {
 	stop := stopWithin
 	return manager.New(limited, manager.Options{
 		Scheme: scheme,
-		Logger: quiet(log),
+		Logger: quiet(ctx, log),
 		Cache: cache.Options{
 			DefaultTransform:            cache.TransformStripManagedFields(),
 			ReaderFailOnMissingInformer: true,
@@ -202,11 +202,11 @@ func deleted(o any) client.Object {
 }
 
 // add gives one controller its queue and its watches.
-func add(mgr manager.Manager, c Controller, bells *bells, log logr.Logger) error {
+func add(ctx context.Context, mgr manager.Manager, c Controller, bells *bells, log logr.Logger) error {
 	built, err := controller.New(c.Name, mgr, controller.Options{
 		Reconciler: c.Reconciler, MaxConcurrentReconciles: c.Workers, SkipNameValidation: new(true),
 		RateLimiter:    workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost),
-		LogConstructor: func(*reconcile.Request) logr.Logger { return quiet(log).WithName(c.Name) },
+		LogConstructor: func(*reconcile.Request) logr.Logger { return quiet(ctx, log).WithName(c.Name) },
 	})
 	if err != nil {
 		return err

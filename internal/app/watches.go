@@ -32,6 +32,9 @@ type Watch struct {
 // countAfter gathers changes of claims before their pool is counted anew.
 const countAfter = time.Second
 
+// claimAfterNode lets the claim's own patch, which follows that of its node, be seen before the claim is looked at.
+const claimAfterNode = 50 * time.Millisecond
+
 // indexClaimNode is the index field of the cache by which a node's name leads to its claim.
 const indexClaimNode = "status.nodeName"
 
@@ -103,8 +106,13 @@ func claimByNode(reader client.Reader) func(string) (string, bool) {
 
 func claimWatches(reader client.Reader) []Watch {
 	return []Watch{
-		{Object: &karpenterv1.NodeClaim{}, Requests: itself},
-		{Object: &corev1.Node{}, Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
+		{Object: &karpenterv1.NodeClaim{}, Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
+			if fresh == nil || old != nil && sameForItself(old.(*karpenterv1.NodeClaim), fresh.(*karpenterv1.NodeClaim)) {
+				return nil
+			}
+			return itself(ctx, old, fresh)
+		}},
+		{Object: &corev1.Node{}, After: claimAfterNode, Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
 			if old != nil && fresh != nil && sameForClaim(old.(*corev1.Node), fresh.(*corev1.Node)) {
 				return nil
 			}
@@ -122,10 +130,17 @@ func claimWatches(reader client.Reader) []Watch {
 	}
 }
 
+// sameForItself reports whether only labels and annotations of a claim have changed: they are written by its own steps,
+// which are not over then.
+func sameForItself(a, b *karpenterv1.NodeClaim) bool {
+	return a.Generation == b.Generation && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
+		slices.Equal(a.Finalizers, b.Finalizers) && equality.Semantic.DeepEqual(a.Status, b.Status)
+}
+
 // sameForClaim reports whether nothing has changed that a claim looks at: heartbeats are most of what nodes say.
 func sameForClaim(a, b *corev1.Node) bool {
 	return a.Spec.ProviderID == b.Spec.ProviderID && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
-		equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints) && equality.Semantic.DeepEqual(a.Labels, b.Labels) &&
+		equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints) &&
 		equality.Semantic.DeepEqual(a.Status.Allocatable, b.Status.Allocatable) && ready(a) == ready(b)
 }
 

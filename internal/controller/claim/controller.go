@@ -81,6 +81,7 @@ type work struct {
 	cloud provider.Provider
 	node  *corev1.Node // nil while there is none
 	again time.Duration
+	saved []func() // what to tell once the status is written, and so will not be told again by a repeated step
 }
 
 // askAgain makes the next step come after d at the latest; 0 and less ask for nothing.
@@ -126,6 +127,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{}, c.abandon(ctx, w)
 		}
 		return reconcile.Result{}, err
+	}
+	for _, tell := range w.saved {
+		tell()
 	}
 	_, err = c.checkAge(ctx, w)
 	return reconcile.Result{RequeueAfter: w.again}, err

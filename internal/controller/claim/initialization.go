@@ -32,7 +32,9 @@ func (c *Controller) initialize(ctx context.Context, w *work) error {
 		}
 	}
 	c.set(w, condition.True(karpenterv1.ConditionTypeInitialized, "Initialized", ""))
-	c.config.Log.Info("initialized", "claim", w.claim.Name, "node", w.node.Name, "pool", w.claim.Labels[karpenterv1.NodePoolLabelKey])
+	w.saved = append(w.saved, func() {
+		c.config.Log.Info("initialized", "claim", w.claim.Name, "node", w.node.Name, "pool", w.claim.Labels[karpenterv1.NodePoolLabelKey])
+	})
 	return nil
 }
 

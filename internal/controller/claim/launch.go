@@ -42,8 +42,10 @@ func (c *Controller) launch(ctx context.Context, w *work) (bool, error) {
 	w.claim.Status.ProviderID, w.claim.Status.ImageID = instance.ProviderID, instance.ImageID
 	w.claim.Status.Capacity, w.claim.Status.Allocatable = instance.Capacity, instance.Allocatable
 	c.set(w, condition.True(karpenterv1.ConditionTypeLaunched, "Launched", ""))
-	c.config.Log.Info("launched", "claim", w.claim.Name, "pool", w.claim.Labels[karpenterv1.NodePoolLabelKey], "type", instance.Type,
-		"zone", instance.Zone, "capacityType", instance.CapacityType, "pricePerHour", instance.Price.String(), "providerID", instance.ProviderID)
+	w.saved = append(w.saved, func() {
+		c.config.Log.Info("launched", "claim", w.claim.Name, "pool", w.claim.Labels[karpenterv1.NodePoolLabelKey], "type", instance.Type,
+			"zone", instance.Zone, "capacityType", instance.CapacityType, "pricePerHour", instance.Price.String(), "providerID", instance.ProviderID)
+	})
 	return true, nil
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +17,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 )
+
+// settleTime is how long a node that is not ready yet is left to its kubelet, which writes to it all the while: our patch
+// would collide with it, and often the node is ready in a moment and one patch does for both steps.
+const settleTime = time.Second
 
 // register matches the claim with its node, once that has joined: the node gets the claim's labels, annotations and
 // taints, our finalizer and the claim as its owner, and loses the taint karpenter.sh/unregistered, all in one patch. If
@@ -32,24 +38,34 @@ func (c *Controller) register(ctx context.Context, w *work) error {
 		return nil
 	}
 	before := w.node.DeepCopy()
-	if !hasTaint(w.node.Spec.Taints, corev1.Taint{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}) &&
-		w.node.Labels[karpenterv1.NodeRegisteredLabelKey] == "" {
+	adopt(w.node, w.claim)
+	missing := lacking(w.node, w.claim)
+	if age := c.config.Now().Sub(w.node.CreationTimestamp.Time); age < settleTime && missing != "" {
+		w.askAgain(settleTime - age)
+		c.set(w, condition.Unknown(karpenterv1.ConditionTypeRegistered, "NodeNotFound", "the node has not joined the cluster yet"))
+		return nil
+	}
+	if !hasTaint(before.Spec.Taints, corev1.Taint{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}) &&
+		before.Labels[karpenterv1.NodeRegisteredLabelKey] == "" {
 		c.config.Events.Event(w.claim, event.Warning, event.UnregisteredTaintMissing, "Node "+w.node.Name+
 			" joined without the taint karpenter.sh/unregistered:NoExecute: pods could be placed on it too early; add the taint in its bootstrap")
 	}
-	adopt(w.node, w.claim)
-	if lacking(w.node, w.claim) == "" {
+	if missing == "" {
 		w.node.Labels[karpenterv1.NodeInitializedLabelKey] = "true"
 	}
-	if err := c.config.Client.Patch(ctx, w.node, optimistic(before)); err != nil {
-		return fmt.Errorf("registering node %s: %w", w.node.Name, err)
+	if !equality.Semantic.DeepEqual(before, w.node) { // else an earlier step has done it and its claim was not written
+		if err := c.config.Client.Patch(ctx, w.node, optimistic(before)); err != nil {
+			return fmt.Errorf("registering node %s: %w", w.node.Name, err)
+		}
 	}
 	w.claim.Status.NodeName = w.node.Name
 	c.set(w, condition.True(karpenterv1.ConditionTypeRegistered, "Registered", ""))
-	pool := w.claim.Labels[karpenterv1.NodePoolLabelKey]
-	c.config.Metrics.Nodes.Created.WithLabelValues(pool, w.node.Labels[corev1.LabelTopologyZone]).Inc()
-	c.config.Log.Info("registered", "claim", w.claim.Name, "node", w.node.Name, "pool", pool)
-	c.reportHealth(ctx, w, condition.True(karpenterv1.ConditionTypeNodeRegistrationHealthy, "NodeRegistrationHealthy", ""))
+	w.saved = append(w.saved, func() {
+		pool := w.claim.Labels[karpenterv1.NodePoolLabelKey]
+		c.config.Metrics.Nodes.Created.WithLabelValues(pool, w.node.Labels[corev1.LabelTopologyZone]).Inc()
+		c.config.Log.Info("registered", "claim", w.claim.Name, "node", w.node.Name, "pool", pool)
+		c.reportHealth(ctx, w, condition.True(karpenterv1.ConditionTypeNodeRegistrationHealthy, "NodeRegistrationHealthy", ""))
+	})
 	return nil
 }
 
