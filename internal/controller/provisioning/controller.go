@@ -2,7 +2,9 @@
 // picture of the cluster, has the engine plan, and hands the plan to the applier (P-20 to P-25). Everything that
 // decides is in the engine, everything that writes NodeClaims is in the applier.
 //
-// It never waits for a claim that is not launched yet: such a claim counts as capacity with what it promised (P-23).
+// It never waits for a claim that is not launched yet: such a claim counts as capacity with what it promised (P-23). A pod
+// that was promised a place is planned for again as long as it pends: the scheduler decides who gets which place, and
+// when it has given one pod's to another, the first must not wait for its promise to run out.
 package provisioning
 
 import (
@@ -75,7 +77,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	snapshot := c.config.Picture.Snapshot()
-	if !c.config.Window.Close(snapshot.Version) || !anyUnplanned(snapshot) {
+	if !c.config.Window.Close(snapshot.Version) || len(snapshot.Pending) == 0 {
 		return again(snapshot), nil
 	}
 	start := c.config.Now()
@@ -83,7 +85,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	c.config.Metrics.Duration.WithLabelValues("provisioner").Observe(c.config.Now().Sub(start).Seconds())
 	c.config.Metrics.Unschedulable.WithLabelValues("provisioner").Set(float64(len(p.Unplaced)))
 	outcome, err := c.config.Applier.Apply(ctx, p)
-	c.report(p, outcome)
+	c.report(snapshot, p, outcome)
 	if err != nil {
 		c.config.Window.Urge()
 		return reconcile.Result{}, fmt.Errorf("applying the plan for %d pending pods: %w", len(snapshot.Pending), err)
@@ -95,17 +97,6 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return again(snapshot), nil
 }
 
-// anyUnplanned reports whether a pending pod has no promise yet. Promises are kept by the store, which takes them back
-// when the node or claim goes or does not appear in time.
-func anyUnplanned(snapshot *cluster.Snapshot) bool {
-	for _, pod := range snapshot.Pending {
-		if pod.Promised == "" {
-			return true
-		}
-	}
-	return false
-}
-
 func again(snapshot *cluster.Snapshot) reconcile.Result {
 	if len(snapshot.Pending) == 0 {
 		return reconcile.Result{}
@@ -113,14 +104,21 @@ func again(snapshot *cluster.Snapshot) reconcile.Result {
 	return reconcile.Result{RequeueAfter: retryAfter}
 }
 
-// report tells users and operators what was decided, once.
-func (c *Controller) report(p plan.Plan, outcome apply.Outcome) {
+// report tells users and operators what was decided, once: a nomination that only repeats an earlier one is no news.
+func (c *Controller) report(snapshot *cluster.Snapshot, p plan.Plan, outcome apply.Outcome) {
+	promised := map[string]string{}
+	for _, pod := range snapshot.Pending {
+		promised[pod.UID] = pod.Promised
+	}
 	for _, launched := range outcome.Launched {
 		for _, pod := range launched.Pods {
 			c.config.Events.Event(podOf(pod), event.Normal, event.Nominated, "Pod should run on a node of NodeClaim "+launched.Claim)
 		}
 	}
 	for _, nomination := range p.Nominations {
+		if promised[nomination.Pod.UID] != "" {
+			continue
+		}
 		c.config.Events.Event(podOf(nomination.Pod), event.Normal, event.Nominated, "Pod should run on "+nomination.Node)
 	}
 	for _, unplaced := range p.Unplaced {
