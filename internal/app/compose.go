@@ -66,6 +66,8 @@ type Deps struct {
 	Ready func() bool
 	// Wake calls a controller with a request, after a delay; equal requests that wait may be merged into the earliest.
 	Wake func(controller string, request reconcile.Request, after time.Duration)
+	// Each calls do with 0 to n-1, possibly at the same time, and returns when all calls have. Nil: one after the other.
+	Each func(n int, do func(i int))
 	Now  func() time.Time
 	Log  logr.Logger
 }
@@ -99,6 +101,7 @@ func Compose(settings Settings, deps Deps) Parts {
 	catalogs := wakingCatalogs{store: deps.Store, wake: deps.Wake}
 	applier := apply.New(apply.Config{
 		Client: deps.Client, Live: deps.Live, Store: deps.Store, Now: deps.Now, Log: deps.Log.WithName("applier"),
+		Each:    deps.Each,
 		Created: func(pool string) { set.Claims.Created.WithLabelValues("provisioned", pool, "false").Inc() },
 	})
 	claims := claim.Config{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -103,7 +104,7 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, inventory
 	parts := Compose(config.settings(), Deps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: world.New(world.Config{}), Kwok: provider,
 		Events: event.NewDeduplicated(sink, time.Now), Registerer: p.registry, Ready: p.synced.all, Wake: bells.ring,
-		Now: time.Now, Log: log,
+		Each: inParallel, Now: time.Now, Log: log,
 	})
 	if err := connect(ctx, mgr, parts.Feed, p.synced); err != nil {
 		return nil, fmt.Errorf("starting the watches: %w", err)
@@ -114,6 +115,23 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, inventory
 		}
 	}
 	return p, nil
+}
+
+// createsAtOnce bounds how many NodeClaims of one plan are created at the same time.
+const createsAtOnce = 10
+
+// inParallel calls do with 0 to n-1, a bounded number at the same time, and returns when all calls have.
+func inParallel(n int, do func(i int)) {
+	var next atomic.Int64
+	var running sync.WaitGroup
+	for range min(n, createsAtOnce) {
+		running.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				do(int(i))
+			}
+		})
+	}
+	running.Wait()
 }
 
 func newScheme() (*runtime.Scheme, error) {

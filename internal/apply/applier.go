@@ -36,12 +36,15 @@ type Store interface {
 	Nominate(pods []plan.PodRef, node string)
 }
 
-// Config is what an Applier works with. All fields are required but Created and Log.
+// Config is what an Applier works with. All fields are required but Each, Created and Log.
 type Config struct {
 	Client client.Client // reads from a cache, writes to the API server
 	Live   client.Reader // reads from the API server; used only after a name was found taken
 	Store  Store
 	Now    func() time.Time
+	// Each calls do with 0 to n-1 and returns when all calls have; they may run at the same time. Nil: one after the
+	// other.
+	Each func(n int, do func(i int))
 	// Created is called for each NodeClaim that was created, for metrics.
 	Created func(pool string)
 	Log     logr.Logger
@@ -56,6 +59,13 @@ type Applier struct {
 func New(config Config) *Applier {
 	if config.Created == nil {
 		config.Created = func(string) {}
+	}
+	if config.Each == nil {
+		config.Each = func(n int, do func(i int)) {
+			for i := range n {
+				do(i)
+			}
+		}
 	}
 	return &Applier{config: config}
 }
@@ -87,19 +97,8 @@ type Refused struct {
 // Apply carries p out as far as it still holds. "Not any more" is an answer and stands in the outcome; the error joins
 // what went wrong on the way to the API server, after everything else was still tried.
 func (a *Applier) Apply(ctx context.Context, p plan.Plan) (Outcome, error) {
-	var out Outcome
-	var failures []error
-	for _, launch := range p.Launches {
-		claim, refusal, err := a.launch(ctx, p, launch)
-		switch {
-		case err != nil:
-			failures = append(failures, fmt.Errorf("creating a NodeClaim of pool %s: %w", launch.Pool, err))
-		case refusal != "":
-			out.Refused = append(out.Refused, Refused{Pool: launch.Pool, Why: refusal, Pods: launch.Pods})
-		default:
-			out.Launched = append(out.Launched, Launched{Claim: claim, Pool: launch.Pool, Pods: launch.Pods})
-		}
-	}
+	out, err := a.launchAll(ctx, p)
+	failures := []error{err}
 	for node, pods := range nominations(p) {
 		a.config.Store.Nominate(pods, node)
 	}

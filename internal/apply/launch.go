@@ -24,43 +24,76 @@ import (
 // same pods still has it, which happens a few times at most.
 const maxAttempts = 10
 
-// launch makes the NodeClaim of one launch. refusal says why not, when the plan no longer holds.
-func (a *Applier) launch(ctx context.Context, p plan.Plan, launch plan.Launch) (name, refusal string, err error) {
-	var pool karpenterv1.NodePool
-	if err := a.config.Client.Get(ctx, client.ObjectKey{Name: launch.Pool}, &pool); err != nil {
-		if apierrors.IsNotFound(err) {
-			return "", "the NodePool is gone", nil
-		}
-		return "", "", err
-	}
-	if string(pool.UID) != launch.PoolUID || pool.DeletionTimestamp != nil {
-		return "", "the NodePool was deleted", nil
-	}
-	snapshot := a.config.Store.Snapshot()
-	if refusal := a.overLimit(snapshot, p, launch); refusal != "" {
-		return "", refusal, nil
-	}
-	claim, refusal, err := a.create(ctx, snapshot, p, launch, &pool)
-	if err != nil || refusal != "" {
-		return "", refusal, err
-	}
-	a.config.Store.Promise(claim, launch.Reserve, launch.Pods)
-	a.config.Log.Info("created NodeClaim", "claim", claim.Name, "pool", launch.Pool, "pods", len(launch.Pods),
-		"types", len(launch.Types), "cheapest", launch.Cheapest.Type, "zone", launch.Cheapest.Zone,
-		"capacityType", launch.Cheapest.CapacityType, "pricePerHour", launch.Cheapest.Price.String())
-	return claim.Name, "", nil
+// attempt is one launch on its way to a NodeClaim.
+type attempt struct {
+	launch  plan.Launch
+	pool    *karpenterv1.NodePool
+	claim   *karpenterv1.NodeClaim // nil until there is one
+	refusal string                 // why there will be none, when the plan no longer holds
+	err     error
 }
 
-// overLimit repeats the engine's check with everything that was created since the snapshot of the plan (L-13).
-func (a *Applier) overLimit(snapshot *cluster.Snapshot, p plan.Plan, launch plan.Launch) string {
+// launchAll makes the NodeClaims of a plan in three passes: check each against the limits, with those before it counted;
+// create, for which order does not matter; promise what was created.
+func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
+	snapshot := a.config.Store.Snapshot()
+	attempts := make([]attempt, len(p.Launches))
+	used := map[string]limit.Usage{}
+	for i, launch := range p.Launches {
+		attempts[i] = a.check(ctx, snapshot, p, launch, used)
+	}
+	a.config.Each(len(attempts), func(i int) {
+		if t := &attempts[i]; t.refusal == "" && t.err == nil {
+			t.claim, t.refusal, t.err = a.create(ctx, snapshot, p, t.launch, t.pool)
+		}
+	})
+	var out Outcome
+	var failures []error
+	for _, t := range attempts {
+		switch {
+		case t.err != nil:
+			failures = append(failures, fmt.Errorf("creating a NodeClaim of pool %s: %w", t.launch.Pool, t.err))
+		case t.refusal != "":
+			out.Refused = append(out.Refused, Refused{Pool: t.launch.Pool, Why: t.refusal, Pods: t.launch.Pods})
+		default:
+			a.promise(t)
+			out.Launched = append(out.Launched, Launched{Claim: t.claim.Name, Pool: t.launch.Pool, Pods: t.launch.Pods})
+		}
+	}
+	return out, errors.Join(failures...)
+}
+
+func (a *Applier) promise(t attempt) {
+	a.config.Store.Promise(t.claim, t.launch.Reserve, t.launch.Pods)
+	a.config.Log.Info("created NodeClaim", "claim", t.claim.Name, "pool", t.launch.Pool, "pods", len(t.launch.Pods),
+		"types", len(t.launch.Types), "cheapest", t.launch.Cheapest.Type, "zone", t.launch.Cheapest.Zone,
+		"capacityType", t.launch.Cheapest.CapacityType, "pricePerHour", t.launch.Cheapest.Price.String())
+}
+
+// check looks whether the launch still holds: its pool is the one that the plan saw, and the limits leave room for it
+// with everything that was created since the snapshot (L-13). used counts what the launches before it will take.
+func (a *Applier) check(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan, launch plan.Launch, used map[string]limit.Usage) attempt {
+	t := attempt{launch: launch, pool: &karpenterv1.NodePool{}}
+	if err := a.config.Client.Get(ctx, client.ObjectKey{Name: launch.Pool}, t.pool); err != nil {
+		if t.err = client.IgnoreNotFound(err); t.err == nil {
+			t.refusal = "the NodePool is gone"
+		}
+		return t
+	}
 	pool := snapshot.Pool(launch.Pool)
-	if pool == nil {
-		return "the NodePool is not known any more"
+	if pool == nil || string(t.pool.UID) != launch.PoolUID || t.pool.DeletionTimestamp != nil {
+		t.refusal = "the NodePool was deleted"
+		return t
 	}
-	if exceeded, ok := pool.Limits.Check(a.config.Store.Usage(launch.Pool), launch.Reserve); !ok {
-		return exceeded.Text(p.Names)
+	if _, counted := used[launch.Pool]; !counted {
+		used[launch.Pool] = a.config.Store.Usage(launch.Pool)
 	}
-	return ""
+	if exceeded, ok := pool.Limits.Check(used[launch.Pool], launch.Reserve); !ok {
+		t.refusal = exceeded.Text(p.Names)
+		return t
+	}
+	used[launch.Pool] = used[launch.Pool].Plus(1, launch.Reserve)
+	return t
 }
 
 // create tries the names of the launch until one is free or turns out to be this very launch, created before.

@@ -122,6 +122,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := c.advance(ctx, w); err != nil {
 		return reconcile.Result{}, err
 	}
+	if vanished, err := c.vanished(ctx, w); vanished || err != nil {
+		return reconcile.Result{}, err
+	}
 	if err := c.saveStatus(ctx, before, w.claim); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return reconcile.Result{}, c.abandon(ctx, w)

@@ -126,11 +126,31 @@ func (g *Collector) collectClaims(ctx context.Context, cloud provider.Provider, 
 			failures = append(failures, fmt.Errorf("looking for the instance of NodeClaim %s: %w", claim.Name, err))
 			continue
 		}
-		g.config.Events.Event(claim, event.Warning, event.InstanceGone, "Instance "+claim.Status.ProviderID+" is gone; the NodeClaim is removed")
-		g.config.Log.Info("deleting NodeClaim, its instance is gone", "claim", claim.Name, "providerID", claim.Status.ProviderID)
-		if err := g.config.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); client.IgnoreNotFound(err) != nil {
+		if err := (&Controller{config: g.config}).removeVanished(ctx, &work{claim: claim, cloud: cloud}); err != nil {
 			failures = append(failures, err)
 		}
 	}
 	return errors.Join(failures...)
+}
+
+// vanished deletes a claim whose node had joined and is gone, once the provider has proved that its instance is gone
+// too: its pods need not wait for the next comparison.
+func (c *Controller) vanished(ctx context.Context, w *work) (bool, error) {
+	if w.node != nil || !w.is(karpenterv1.ConditionTypeRegistered) {
+		return false, nil
+	}
+	_, err := w.cloud.Get(ctx, w.claim.Status.ProviderID)
+	if err == nil {
+		return false, nil // the instance may come back with its node; the comparison goes on looking
+	}
+	if !errors.Is(err, provider.ErrNotFound) {
+		return false, fmt.Errorf("looking for the instance of NodeClaim %s: %w", w.claim.Name, err)
+	}
+	return true, c.removeVanished(ctx, w)
+}
+
+func (c *Controller) removeVanished(ctx context.Context, w *work) error {
+	message := "instance " + w.claim.Status.ProviderID + " is gone"
+	c.config.Events.Event(w.claim, event.Warning, event.InstanceGone, "NodeClaim is removed: "+message)
+	return c.remove(ctx, w, "InstanceGone", message)
 }

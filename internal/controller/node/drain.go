@@ -90,7 +90,7 @@ func (p *drainPlan) deadline(pod *corev1.Pod, now, due time.Time) bool {
 		}
 		return false
 	}
-	seconds := max(1, int64(due.Sub(now)/time.Second))
+	seconds := max(1, int64(due.Sub(now).Round(time.Second)/time.Second))
 	if pod.DeletionTimestamp != nil && !pod.DeletionTimestamp.After(now.Add(time.Duration(seconds+1)*time.Second)) {
 		return true // is on its way, in time
 	}
