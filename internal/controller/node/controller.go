@@ -34,7 +34,8 @@ const (
 
 // How soon to look again while something is awaited that may not be heard of.
 const (
-	drainAgainAfter     = 2 * time.Second // an eviction that a PDB refused is asked for again
+	claimAgainAfter     = 100 * time.Millisecond // the claim was just deleted and gets its deadline
+	drainAgainAfter     = 2 * time.Second        // an eviction that a PDB refused is asked for again
 	detachAgainAfter    = 2 * time.Second
 	terminateAgainAfter = 2 * time.Second
 )
@@ -81,6 +82,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{}, fmt.Errorf("deleting NodeClaim %s of deleted node %s: %w", claim.Name, node.Name, err)
 		}
 		c.config.Log.Info("deleted NodeClaim, its node was deleted", "claim", claim.Name, "node", node.Name)
+		return reconcile.Result{RequeueAfter: claimAgainAfter}, nil
 	}
 	gone, err := c.instanceGone(ctx, &node)
 	if err != nil {
