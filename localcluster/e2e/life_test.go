@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+// P-40, P-42: a deleted claim's node is tainted and drained by the eviction API. A budget that allows no disruption holds
+// it, and the claim says which pod and which budget; when the budget allows it, the pod moves and the node goes.
+func TestDrainRespectsDisruptionBudgets(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.apply(kwokPool("default", amd64Linux, quick))
+	r.apply(deployment("web", 1, "{cpu: '1'}", "") + `
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web, namespace: default}
+spec: {maxUnavailable: 0, selector: {matchLabels: {app: web}}}
+`)
+	r.allRunning(1, soon)
+	node := r.nodeOf("web")
+	claim := node.Name
+	r.run("delete", "nodeclaim", claim, "--wait=false")
+	r.eventually(soon, "the claim to say that the budget holds the drain", func(ctx context.Context) (bool, string, error) {
+		var c karpenterv1.NodeClaim
+		if err := r.Client.Get(ctx, client.ObjectKey{Name: claim}, &c); err != nil {
+			return false, "", err
+		}
+		status, reason, message := conditionOf(c.Status.Conditions, karpenterv1.ConditionTypeDrained)
+		saw := status + " " + reason + " " + message
+		return status != "True" && strings.Contains(message, "web"), saw, nil
+	})
+	held, err := r.nodes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(fmt.Sprint(held[node.Name].Spec.Taints), karpenterv1.DisruptedTaintKey) {
+		t.Errorf("taints %v: want %s while draining", held[node.Name].Spec.Taints, karpenterv1.DisruptedTaintKey)
+	}
+	if pods, err := r.pods(t.Context(), client.MatchingLabels{"app": "web"}); err != nil || len(pods) != 1 || pods[0].Spec.NodeName != node.Name {
+		t.Fatalf("the protected pod has moved: %v %v", pods, err)
+	}
+	r.run("patch", "pdb", "web", "--type=merge", "-p", `{"spec":{"maxUnavailable":1}}`)
+	r.eventually(later, "the old node to be gone and the pod to run elsewhere", func(ctx context.Context) (bool, string, error) {
+		var old karpenterv1.NodeClaim
+		if err := r.Client.Get(ctx, client.ObjectKey{Name: claim}, &old); !apierrors.IsNotFound(err) {
+			return false, "the claim is there", err
+		}
+		pods, err := r.pods(ctx, client.MatchingLabels{"app": "web"})
+		return len(pods) == 1 && pods[0].Status.Phase == corev1.PodRunning && pods[0].Spec.NodeName != node.Name, fmt.Sprintf("%d pods", len(pods)), err
+	})
+	r.oneNodePerClaim()
+}
+
+// P-33: a NodeClaim that somebody made by hand, without a pool, is launched, registered, initialized, and goes when deleted.
+func TestHandMadeClaim(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.apply(`
+apiVersion: karpenter.kwok.sh/v1alpha1
+kind: KWOKNodeClass
+metadata: {name: default}
+---
+apiVersion: karpenter.sh/v1
+kind: NodeClaim
+metadata: {name: by-hand}
+spec:
+  nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+  requirements:
+  - {key: topology.kubernetes.io/zone, operator: In, values: [test-zone-c]}
+  resources: {requests: {cpu: "3"}}
+`)
+	r.eventually(soon, "the claim to be Ready", func(ctx context.Context) (bool, string, error) {
+		var c karpenterv1.NodeClaim
+		err := r.Client.Get(ctx, client.ObjectKey{Name: "by-hand"}, &c)
+		status, _, _ := conditionOf(c.Status.Conditions, karpenterv1.ConditionTypeReady)
+		return status == "True", fmt.Sprint(c.Status.Conditions), err
+	})
+	nodes, err := r.nodes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if zone := nodes["by-hand"].Labels[corev1.LabelTopologyZone]; zone != "test-zone-c" {
+		t.Errorf("the node stands in %q, want test-zone-c", zone)
+	}
+	allocatable := nodes["by-hand"].Status.Allocatable
+	if cpu := allocatable.Cpu().Value(); cpu < 3 {
+		t.Errorf("the node has %d cpu, want at least 3", cpu)
+	}
+	r.run("delete", "nodeclaim", "by-hand", "--timeout=60s")
+	r.nothingLeft(soon)
+}
+
+// P-32, P-40: whatever a user deletes by hand, nothing leaks and the pods get another node: the Node, then the NodePool
+// with all its claims.
+func TestDeletedByHand(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.apply(kwokPool("default", amd64Linux, ""))
+	r.apply(deployment("web", 1, "{cpu: '1'}", ""))
+	r.allRunning(1, soon)
+	first := r.nodeOf("web").Name
+	r.run("delete", "node", first, "--wait=false")
+	r.eventually(later, "the pod to run on another node", func(ctx context.Context) (bool, string, error) {
+		pods, err := r.pods(ctx)
+		return len(pods) == 1 && pods[0].Status.Phase == corev1.PodRunning && pods[0].Spec.NodeName != first, fmt.Sprint(len(pods)), err
+	})
+	r.eventually(soon, "one claim", func(ctx context.Context) (bool, string, error) {
+		claims, err := r.claims(ctx)
+		return len(claims) == 1, fmt.Sprintf("%d claims", len(claims)), err
+	})
+	r.oneNodePerClaim()
+	r.run("delete", "nodepool", "default", "--wait=false")
+	r.nothingLeft(later)
+	time.Sleep(3 * time.Second) // The pod pends again; without a pool nothing may come for it.
+	r.nothingLeft(soon)
+}
+
+// P-30, P-51: a machine that takes its time to boot is waited for, and counts as capacity meanwhile: no second one comes.
+func TestSlowBoot(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.apply(strings.Replace(kwokPool("default", amd64Linux, ""), "metadata: {name: default}\n---", "metadata: {name: default}\nspec: {nodeRegistrationDelay: 8s}\n---", 1))
+	r.apply(deployment("web", 3, "{cpu: '1'}", ""))
+	start := time.Now()
+	r.allRunning(3, soon)
+	if took := time.Since(start); took < 8*time.Second {
+		t.Errorf("running after %s: the delay of 8s did not count", took)
+	}
+	claims, err := r.claims(t.Context())
+	if err != nil || len(claims) != 1 {
+		t.Errorf("%d claims for three small pods, want 1 (%v)", len(claims), err)
+	}
+}
