@@ -66,7 +66,7 @@ func TestExampleGeneralPurpose(t *testing.T) {
 	r.apply(deployment("web", 1, "{cpu: '1'}", ""))
 	r.allRunning(1, soon)
 	node := r.nodeOf("web")
-	for label, want := range map[string]string{
+	for label, want := range map[string]string{ // as every Karpenter node has them
 		"karpenter.sh/capacity-type": "on-demand", "karpenter.sh/nodepool": "general-purpose", "kubernetes.io/arch": "amd64",
 		"karpenter.sh/registered": "true", "karpenter.sh/initialized": "true", "karpenter.kwok.sh/kwoknodeclass": "default",
 	} {
@@ -134,7 +134,7 @@ startupTaints:
 - {key: example.com/another-taint, effect: NoSchedule}`, "weight: 100"))
 	r.apply(kwokPool("plain", general(`"on-demand"`), ""))
 	r.apply(deployment("plain", 1, "{cpu: '1'}", ""))
-	r.apply(deployment("special", 1, "{cpu: '1'}", "tolerations:\n- {key: example.com/special-taint, operator: Exists}"))
+	r.apply(deployment("special", 1, "{cpu: '1'}", "tolerations:\n- {key: example.com/special-taint, operator: Exists}\nnodeSelector: {karpenter.sh/nodepool: special}"))
 	// The node of the special pool waits for its startup taint to go, as with an agent that sets the node up.
 	r.eventually(soon, "a registered node with both taints", func(ctx context.Context) (bool, string, error) {
 		nodes, err := r.nodes(ctx)

@@ -108,15 +108,16 @@ func (c *Controller) watchPods(ctx context.Context, w *work) error {
 	if !w.is(karpenterv1.ConditionTypeInitialized) {
 		return nil
 	}
-	c.stamp(w)
 	pool := &karpenterv1.NodePool{}
 	name := w.claim.Labels[karpenterv1.NodePoolLabelKey]
 	if name == "" {
+		c.stamp(w, dedupe)
 		return nil
 	}
 	if err := c.config.Client.Get(ctx, types.NamespacedName{Name: name}, pool); err != nil {
 		return client.IgnoreNotFound(err)
 	}
+	c.stamp(w, stampEvery(pool.Spec.Disruption.ConsolidateAfter))
 	at := translate.ConsolidatableAt(w.claim, pool.Spec.Disruption.ConsolidateAfter)
 	if at == cluster.Never {
 		condition.Clear(&w.claim.Status.Conditions, karpenterv1.ConditionTypeConsolidatable)
@@ -131,14 +132,23 @@ func (c *Controller) watchPods(ctx context.Context, w *work) error {
 	return nil
 }
 
+// stampEvery returns the least time between two stamps in a pool. A quiet time shorter than dedupe must not run out while
+// an event waits to be written.
+func stampEvery(consolidateAfter karpenterv1.NillableDuration) time.Duration {
+	if quiet := consolidateAfter.Duration; quiet != nil && *quiet > 0 && *quiet <= dedupe {
+		return 0
+	}
+	return dedupe
+}
+
 // stamp writes the time of the last pod event, at most every so often; an event that comes too soon after the last
 // stamp is written later, never lost.
-func (c *Controller) stamp(w *work) {
+func (c *Controller) stamp(w *work, every time.Duration) {
 	last, stamped := c.config.PodEvents.Last(w.claim.Status.NodeName).Truncate(time.Second), w.claim.Status.LastPodEventTime.Time
 	if !last.After(stamped) {
 		return
 	}
-	if wait := stamped.Add(dedupe).Sub(c.config.Now()); wait > 0 {
+	if wait := stamped.Add(every).Sub(c.config.Now()); wait > 0 {
 		w.askAgain(wait)
 		return
 	}

@@ -162,7 +162,7 @@ func ec2Type(of ec2Family, size ec2Size) (catalog.Type, error) {
 	name := of.name + "." + size.name
 	memory := int64(size.memory * (1 << 30))
 	capacity := resources.Amounts{
-		resources.NameCPU: size.cores * 1000, resources.NameMemory: memory - memory*ec2HypervisorPermille/1000,
+		resources.NameCPU: size.cores * 1000, resources.NameMemory: (memory - memory*ec2HypervisorPermille/1000) >> 20 << 20, // whole Mi, which print well
 		resources.NameEphemeralStorage: genericStorage, resources.NamePods: size.pods,
 	}
 	if size.gpus > 0 {

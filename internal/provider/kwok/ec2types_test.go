@@ -97,9 +97,9 @@ func TestEC2PricesAreThoseOfTheSource(t *testing.T) {
 	c := mustEC2(t)
 	for _, want := range ec2Figures() {
 		kind := findType(t, c, want.name)
-		memory := want.mebibytes << 20
-		if kind.Capacity["cpu"] != want.cores*1000 || kind.Capacity["memory"] != memory-memory*75/1000 || kind.Capacity["pods"] != want.podsAllowed {
-			t.Errorf("%s: capacity %v, want %d cores, %d MiB less 7.5 %%, %d pods", want.name, kind.Capacity, want.cores, want.mebibytes, want.podsAllowed)
+		memory := (want.mebibytes*1000 - want.mebibytes*75) / 1000 << 20
+		if kind.Capacity["cpu"] != want.cores*1000 || kind.Capacity["memory"] != memory || kind.Capacity["pods"] != want.podsAllowed {
+			t.Errorf("%s: capacity %v, want %d cores, %d MiB less 7.5 %% in whole MiB, %d pods", want.name, kind.Capacity, want.cores, want.mebibytes, want.podsAllowed)
 		}
 		for _, o := range kind.Offerings {
 			if relative := o.Price.Dollars()/want.dollars - 1; o.CapacityType == catalog.OnDemand && (relative > tolerance || relative < -tolerance) {

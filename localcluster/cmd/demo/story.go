@@ -253,7 +253,16 @@ func (s *story) scaleDown(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.done("No NodeClaim, no node and no finalizer is left, %.1f s later. Price: $%.3f/h before, $0 now", time.Since(start).Seconds(), before)
+	took := time.Since(start)
+	err = s.Eventually(ctx, refusing, "the NodePool to count no node", func(ctx context.Context) (bool, string, error) {
+		var pool karpenterv1.NodePool
+		err := s.Client.Get(ctx, client.ObjectKey{Name: "default"}, &pool)
+		return err == nil && (pool.Status.Nodes == nil || *pool.Status.Nodes == 0), fmt.Sprint(pool.Status.Resources), err
+	})
+	if err != nil {
+		return err
+	}
+	s.done("No NodeClaim, no node and no finalizer is left, %.1f s later. Price: $%.3f/h before, $0 now", took.Seconds(), before)
 	return s.show(ctx, "get", "nodepools", "-o", "wide")
 }
 
