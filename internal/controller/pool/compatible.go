@@ -19,6 +19,10 @@ func anyType(pool *karpenterv1.NodePool, offered catalog.Catalog) condition.Valu
 	if err != nil {
 		return condition.Unknown(kind, "RequirementsInvalid", err.Error())
 	}
+	if keys := set.EmptyKeys(); len(keys) > 0 {
+		return condition.False(kind, "NoCompatibleInstanceTypes",
+			fmt.Sprintf("no instance type can satisfy the requirements: those on %s contradict each other", joined(keys)))
+	}
 	rules := decidedByProvider(set, offered)
 	types := 0
 	for _, t := range offered.Types {
@@ -31,6 +35,14 @@ func anyType(pool *karpenterv1.NodePool, offered catalog.Catalog) condition.Valu
 	}
 	return condition.False(kind, "NoCompatibleInstanceTypes",
 		fmt.Sprintf("none of %d instance types is left after the requirements; in conflict: %s", len(offered.Types), conflict(offered, rules)))
+}
+
+func joined(keys []requirement.Key) string {
+	texts := make([]string, len(keys))
+	for i, key := range keys {
+		texts[i] = string(key)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // decidedByProvider returns the requirements about labels that the provider decides. All others are about labels that

@@ -140,7 +140,7 @@ func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) erro
 	offered, class, failure := c.class(ctx, pool)
 	valid := validate(pool, offered)
 	compatible := condition.Unknown(karpenterv1.ConditionTypeInstanceTypesCompatible, "NodeClassNotReady", "it is not known what the node class offers")
-	if class.Status == "True" && valid.Status == "True" {
+	if class.Status == "True" {
 		compatible = anyType(pool, offered)
 		if compatible.Status == "False" {
 			c.config.Events.Event(pool, event.Warning, event.NoCompatibleInstanceTypes, compatible.Message)
