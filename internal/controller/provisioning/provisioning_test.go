@@ -1,0 +1,186 @@
+package provisioning_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/joiner-autoscaler/joiner/internal/apply"
+	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/controller/provisioning"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+func pendingPod(name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)},
+		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},
+		}},
+	}
+}
+
+// P-25: a lone pod waits for the idle time and no longer; a stream of pods for the longest time at most.
+func TestTheWindowClosesWhenNoPodComesOrAtTheLatest(t *testing.T) {
+	t.Parallel()
+	start := controllertest.Start()
+	w := provisioning.NewWindow(time.Second, 3*time.Second)
+	if w.Wait(start) != 0 {
+		t.Fatal("without a pod nothing is waited for")
+	}
+	w.Apply(pendingPod("a"), start)
+	if got := w.Wait(start.Add(400 * time.Millisecond)); got != 600*time.Millisecond {
+		t.Fatalf("waits %s more, want 600ms", got)
+	}
+	w.Apply(pendingPod("a"), start.Add(900*time.Millisecond)) // the scheduler's next try
+	if got := w.Wait(start.Add(time.Second)); got != 0 {
+		t.Fatalf("waits %s more: the same pod again is no news", got)
+	}
+	for i, name := range []string{"b", "c", "d", "e"} {
+		w.Apply(pendingPod(name), start.Add(time.Duration(i+1)*700*time.Millisecond))
+	}
+	if got := w.Wait(start.Add(2900 * time.Millisecond)); got != 100*time.Millisecond {
+		t.Fatalf("waits %s more, want 100ms until the longest time", got)
+	}
+	if !w.Close(1) || w.Close(1) || !w.Close(2) {
+		t.Fatal("there is something new after new pods or with a new version only")
+	}
+}
+
+// P-31: pods whose claim has failed do not wait for a batch.
+func TestUrgencyEndsTheWait(t *testing.T) {
+	t.Parallel()
+	w := provisioning.NewWindow(time.Second, 3*time.Second)
+	w.Apply(pendingPod("a"), controllertest.Start())
+	w.Urge()
+	if got := w.Wait(controllertest.Start()); got != 0 {
+		t.Fatalf("waits %s, want nothing", got)
+	}
+}
+
+func TestAPodThatComesBackIsNews(t *testing.T) {
+	t.Parallel()
+	w := provisioning.NewWindow(time.Second, 3*time.Second)
+	w.Apply(pendingPod("a"), controllertest.Start())
+	w.Close(1)
+	bound := pendingPod("a")
+	bound.Spec.NodeName = "n"
+	w.Apply(bound, controllertest.Start())
+	w.Apply(pendingPod("a"), controllertest.Start())
+	if w.Wait(controllertest.Start()) == 0 {
+		t.Fatal("a pod that was bound in between opens a window again")
+	}
+}
+
+// picture shows one pod that no pool can take.
+type picture struct{ snapshot *cluster.Snapshot }
+
+func (p picture) Snapshot() *cluster.Snapshot { return p.snapshot }
+
+type applier struct {
+	plans   []plan.Plan
+	outcome apply.Outcome
+	err     error
+}
+
+func (a *applier) Apply(_ context.Context, p plan.Plan) (apply.Outcome, error) {
+	a.plans = append(a.plans, p)
+	return a.outcome, a.err
+}
+
+type rig struct {
+	clock   *controllertest.Clock
+	window  *provisioning.Window
+	applier *applier
+	tape    *controllertest.Tape
+	ready   bool
+	step    *provisioning.Controller
+}
+
+func newRig(pods ...*cluster.Pod) *rig {
+	r := &rig{clock: controllertest.NewClock(), window: provisioning.NewWindow(time.Second, 3*time.Second), applier: &applier{}, tape: &controllertest.Tape{}, ready: true}
+	r.step = provisioning.New(provisioning.Config{
+		Picture: picture{cluster.New(cluster.Snapshot{Version: 1, Names: resources.NewSpace().Names(), Pending: pods})}, Applier: r.applier,
+		Window: r.window, Events: r.tape, Metrics: metrics.New(prometheus.NewRegistry()).Plans, Ready: func() bool { return r.ready },
+		Now: r.clock.Now, Log: logr.Discard(),
+	})
+	return r
+}
+
+func somePod() *cluster.Pod {
+	return &cluster.Pod{UID: "a", Namespace: "default", Name: "a", Shape: &cluster.Shape{Namespace: "default", Requests: resources.Vector{100}}}
+}
+
+// P-12: a pod that cannot be placed gets an event with the reason; the round is asked for again later.
+func TestAPodWithoutAPlaceIsTold(t *testing.T) {
+	t.Parallel()
+	r := newRig(somePod())
+	result, err := r.step.Reconcile(t.Context(), reconcile.Request{})
+	if err != nil || len(r.applier.plans) != 1 || result.RequeueAfter == 0 {
+		t.Fatalf("plans %d, result %+v, error %v", len(r.applier.plans), result, err)
+	}
+	if said := r.tape.Said(); len(said) != 1 || !strings.Contains(said[0], "a FailedScheduling") || !strings.Contains(said[0], "there is no NodePool") {
+		t.Fatalf("said %q", said)
+	}
+	if _, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil || len(r.applier.plans) != 1 {
+		t.Fatalf("planned %d times, error %v: an unchanged picture need not be planned again", len(r.applier.plans), err)
+	}
+}
+
+func TestNothingIsPlannedBeforeThePictureIsComplete(t *testing.T) {
+	t.Parallel()
+	r := newRig(somePod())
+	r.ready = false
+	result, err := r.step.Reconcile(t.Context(), reconcile.Request{})
+	if err != nil || len(r.applier.plans) != 0 || result.RequeueAfter == 0 {
+		t.Fatalf("plans %d, result %+v, error %v: want it to wait", len(r.applier.plans), result, err)
+	}
+}
+
+func TestAnOpenWindowIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	r := newRig(somePod())
+	r.window.Apply(pendingPod("a"), r.clock.Now())
+	result, err := r.step.Reconcile(t.Context(), reconcile.Request{})
+	if err != nil || len(r.applier.plans) != 0 || result.RequeueAfter != time.Second {
+		t.Fatalf("plans %d, result %+v, error %v: want it to come back in 1s", len(r.applier.plans), result, err)
+	}
+}
+
+// A launch that the applier refused, or failed to make, is planned again although the picture has not changed.
+func TestWhatWasNotCarriedOutIsPlannedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(somePod())
+	r.applier.outcome = apply.Outcome{Refused: []apply.Refused{{Pool: "default", Why: "nodes 3 of 3"}}}
+	if result, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter != time.Second {
+		t.Fatalf("result %+v, error %v", result, err)
+	}
+	r.applier.outcome, r.applier.err = apply.Outcome{}, errors.New("refused")
+	if _, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err == nil {
+		t.Fatal("the error must be returned")
+	}
+	r.applier.err = nil
+	if _, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil || len(r.applier.plans) != 3 {
+		t.Fatalf("planned %d times, want 3", len(r.applier.plans))
+	}
+}
+
+func TestWithoutPendingPodsNothingIsPlanned(t *testing.T) {
+	t.Parallel()
+	r := newRig()
+	if result, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter != 0 || len(r.applier.plans) != 0 {
+		t.Fatalf("result %+v, error %v, plans %d", result, err, len(r.applier.plans))
+	}
+}
