@@ -111,7 +111,7 @@ var impure = map[string]string{
 	"net": "no I/O", "net/http": "no I/O", "os/exec": "no I/O",
 }
 
-// TestPurePackagesArePure is rule 4 of architecture 4.3.
+// TestPurePackagesArePure is rule 3 of AGENTS.md and rule 4 of architecture 4.3.
 func TestPurePackagesArePure(t *testing.T) {
 	t.Parallel()
 	for _, folder := range pure {
@@ -171,8 +171,6 @@ func TestNoHiddenState(t *testing.T) {
 				if !strings.HasSuffix(name, "_test.go") && !slices.ContainsFunc(goroutines, func(p string) bool { return strings.HasPrefix(name, p) }) {
 					t.Errorf("%s: a goroutine: only %v may start one", fset.Position(n.Pos()), goroutines)
 				}
-			case *ast.AssignStmt:
-				return true
 			}
 			return true
 		})
@@ -180,36 +178,65 @@ func TestNoHiddenState(t *testing.T) {
 	})
 }
 
-// assignedGlobals finds package variables of a file that a function of the same file writes.
+// assignedGlobals finds package variables of a file that a function of the same file writes. It goes by names: one that
+// the function declares itself is not the package's.
 func assignedGlobals(t *testing.T, name string, fset *token.FileSet, file *ast.File) {
 	t.Helper()
-	globals := map[*ast.Object]bool{}
+	globals := map[string]bool{}
 	for _, declaration := range file.Decls {
-		general, ok := declaration.(*ast.GenDecl)
-		if !ok || general.Tok != token.VAR {
-			continue
-		}
-		for _, spec := range general.Specs {
-			for _, id := range spec.(*ast.ValueSpec).Names {
-				if id.Obj != nil {
-					globals[id.Obj] = true
+		if general, ok := declaration.(*ast.GenDecl); ok && general.Tok == token.VAR {
+			for _, spec := range general.Specs {
+				for _, id := range spec.(*ast.ValueSpec).Names {
+					globals[id.Name] = true
 				}
 			}
 		}
 	}
-	ast.Inspect(file, func(n ast.Node) bool {
-		assign, ok := n.(*ast.AssignStmt)
-		if !ok {
-			return true
+	for _, declaration := range file.Decls {
+		function, ok := declaration.(*ast.FuncDecl)
+		if !ok || function.Body == nil {
+			continue
 		}
-		for _, left := range assign.Lhs {
-			if index, ok := left.(*ast.IndexExpr); ok {
-				left = index.X
+		own := declared(function)
+		ast.Inspect(function.Body, func(n ast.Node) bool {
+			assign, ok := n.(*ast.AssignStmt)
+			if !ok {
+				return true
 			}
-			if id, ok := left.(*ast.Ident); ok && id.Obj != nil && globals[id.Obj] {
-				t.Errorf("%s: %s: package variable %s is written", fset.Position(n.Pos()), name, id.Name)
+			for _, left := range assign.Lhs {
+				if index, ok := left.(*ast.IndexExpr); ok {
+					left = index.X
+				}
+				if id, ok := left.(*ast.Ident); ok && id.Name != "_" && globals[id.Name] && !own[id.Name] {
+					t.Errorf("%s: %s: package variable %s is written", fset.Position(n.Pos()), name, id.Name)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// declared lists the names that a function declares anywhere: receiver, parameters, results, variables.
+func declared(function *ast.FuncDecl) map[string]bool {
+	names := map[string]bool{}
+	ast.Inspect(function, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Field:
+			for _, id := range n.Names {
+				names[id.Name] = true
+			}
+		case *ast.ValueSpec:
+			for _, id := range n.Names {
+				names[id.Name] = true
+			}
+		case *ast.AssignStmt:
+			for _, left := range n.Lhs {
+				if id, ok := left.(*ast.Ident); ok && n.Tok == token.DEFINE {
+					names[id.Name] = true
+				}
 			}
 		}
 		return true
 	})
+	return names
 }
