@@ -188,6 +188,9 @@ func TestTheFeedWakesWhomItConcerns(t *testing.T) {
 	if got := take(); !slices.Contains(got, Provisioning) || !slices.Contains(got, Disruption) {
 		t.Errorf("a claim that failed wakes %v", got)
 	}
+	if result := s.run(Provisioning, ""); result.RequeueAfter <= time.Second {
+		t.Errorf("planning waits %s for a batch although a claim has failed", result.RequeueAfter)
+	}
 	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c1"}, Status: karpenterv1.NodeClaimStatus{NodeName: "n1"}}
 	if err := s.server.Create(t.Context(), claim); err != nil {
 		t.Fatal(err)

@@ -172,6 +172,19 @@ func TestATakenSlotIsRefused(t *testing.T) {
 	}
 }
 
+// L-14: also when it is a claim of the same pool that another replica has made for other pods.
+func TestASlotTakenForAnotherDemandIsRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, limit.Limits{HardNodes: 1, SoftNodes: limit.None}, interceptor.Funcs{})
+	r.apply(t, planOf(launch(0, "a")))
+	r.store.used = limit.Usage{} // of the other replica, which has not seen it
+	bigger := launch(0, "b")
+	bigger.Requests = resources.Vector{4000}
+	if out := r.apply(t, planOf(bigger)); len(out.Launched) != 0 || len(out.Refused) != 1 || len(r.claims(t)) != 1 {
+		t.Fatalf("outcome %+v, claims %v: want the launch refused", out, r.claims(t))
+	}
+}
+
 // L-13: launches of one plan count against the limit that the next one is checked with.
 func TestLaunchesOfOnePlanShareTheLimit(t *testing.T) {
 	t.Parallel()
