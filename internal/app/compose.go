@@ -97,7 +97,9 @@ func Compose(settings Settings, deps Deps) Parts {
 	set := metrics.New(deps.Registerer)
 	window := provisioning.NewWindow(settings.BatchIdle, settings.BatchMax)
 	podEvents := claim.NewPodEvents()
-	clouds := []provider.Provider{measured{Provider: deps.Kwok, metrics: set.Cloud, now: deps.Now}}
+	clouds := func(controller string) []provider.Provider {
+		return []provider.Provider{measured{Provider: deps.Kwok, controller: controller, metrics: set.Cloud, now: deps.Now}}
+	}
 	catalogs := wakingCatalogs{store: deps.Store, wake: deps.Wake}
 	applier := apply.New(apply.Config{
 		Client: deps.Client, Live: deps.Live, Store: deps.Store, Now: deps.Now, Log: deps.Log.WithName("applier"),
@@ -105,7 +107,7 @@ func Compose(settings Settings, deps Deps) Parts {
 		Created: func(pool string) { set.Claims.Created.WithLabelValues("provisioned", pool, "false").Inc() },
 	})
 	claims := claim.Config{
-		Client: deps.Client, Live: deps.Live, Providers: clouds, Catalogs: catalogs, PodEvents: podEvents, Timeouts: settings.Timeouts,
+		Client: deps.Client, Live: deps.Live, Providers: clouds(Claims), Catalogs: catalogs, PodEvents: podEvents, Timeouts: settings.Timeouts,
 		Events: deps.Events, Metrics: set, Now: deps.Now, Log: deps.Log.WithName(Claims),
 	}
 	controllers := []Controller{
@@ -120,10 +122,10 @@ func Compose(settings Settings, deps Deps) Parts {
 		{Name: Claims, Workers: 50, Reconciler: claim.New(claims), Watches: claimWatches(deps.Client)},
 		{Name: Garbage, Workers: 1, Start: true, Reconciler: claim.NewCollector(claims)},
 		{Name: Nodes, Workers: 20, Reconciler: node.New(node.Config{
-			Client: deps.Client, Cloud: nodeCloud{clouds}, Events: deps.Events, Metrics: set, Now: deps.Now, Log: deps.Log.WithName(Nodes),
+			Client: deps.Client, Cloud: nodeCloud{clouds(Nodes)}, Events: deps.Events, Metrics: set, Now: deps.Now, Log: deps.Log.WithName(Nodes),
 		}), Watches: nodeWatches(deps.Client)},
 		{Name: Pools, Workers: 5, Reconciler: pool.New(pool.Config{
-			Client: deps.Client, Providers: clouds, Catalogs: catalogs, Events: deps.Events, Metrics: set.Pools, Now: deps.Now, Log: deps.Log.WithName(Pools),
+			Client: deps.Client, Providers: clouds(Pools), Catalogs: catalogs, Events: deps.Events, Metrics: set.Pools, Now: deps.Now, Log: deps.Log.WithName(Pools),
 		}), Watches: poolWatches(deps.Client)},
 		{Name: PodNotices, Workers: 1, Reconciler: &notice.Pods{Client: deps.Client, Events: deps.Events}, Watches: podNoticeWatches()},
 		{Name: NodeNotices, Workers: 1, Reconciler: &notice.Nodes{Client: deps.Client, Events: deps.Events}, Watches: nodeNoticeWatches()},

@@ -42,14 +42,15 @@ func isStalePatch(err error) bool {
 // measured is a provider whose calls are timed and counted.
 type measured struct {
 	provider.Provider
-	metrics metrics.Cloud
-	now     func() time.Time
+	controller string // who calls
+	metrics    metrics.Cloud
+	now        func() time.Time
 }
 
 func (m measured) observe(method string, start time.Time, err error) {
-	m.metrics.Duration.WithLabelValues("", method, m.Name()).Observe(m.now().Sub(start).Seconds())
+	m.metrics.Duration.WithLabelValues(m.controller, method, m.Name()).Observe(m.now().Sub(start).Seconds())
 	if err != nil {
-		m.metrics.Errors.WithLabelValues("", method, m.Name(), kindOf(err)).Inc()
+		m.metrics.Errors.WithLabelValues(m.controller, method, m.Name(), kindOf(err)).Inc()
 	}
 }
 

@@ -102,15 +102,27 @@ func (a *Applier) Apply(ctx context.Context, p plan.Plan) (Outcome, error) {
 	for node, pods := range nominations(p) {
 		a.config.Store.Nominate(pods, node)
 	}
-	for _, remove := range p.Removes {
-		marked, err := a.Mark(ctx, remove)
-		if err != nil {
-			failures = append(failures, fmt.Errorf("marking NodeClaim %s for removal: %w", remove.Claim, err))
-		} else if marked {
-			out.Marked = append(out.Marked, remove.Claim)
+	marked, err := a.markAll(ctx, p.Removes)
+	out.Marked = marked
+	return out, errors.Join(append(failures, err)...)
+}
+
+// markAll writes the intents of a plan; their order does not matter.
+func (a *Applier) markAll(ctx context.Context, removes []plan.Remove) ([]string, error) {
+	done, failures := make([]bool, len(removes)), make([]error, len(removes))
+	a.config.Each(len(removes), func(i int) {
+		var err error
+		if done[i], err = a.Mark(ctx, removes[i]); err != nil {
+			failures[i] = fmt.Errorf("marking NodeClaim %s for removal: %w", removes[i].Claim, err)
+		}
+	})
+	var marked []string
+	for i, remove := range removes {
+		if done[i] {
+			marked = append(marked, remove.Claim)
 		}
 	}
-	return out, errors.Join(failures...)
+	return marked, errors.Join(failures...)
 }
 
 // nominations groups a plan's nominations by node. Order does not matter: each pod is nominated once.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -107,7 +108,7 @@ func (c *Controller) remove(ctx context.Context, w *work, reason, message string
 		return client.IgnoreNotFound(err)
 	}
 	pool, capacityType := w.claim.Labels[karpenterv1.NodePoolLabelKey], w.claim.Labels[karpenterv1.CapacityTypeLabelKey]
-	c.config.Metrics.Claims.Disrupted.WithLabelValues(reason, pool, capacityType, "", "forceful").Inc()
+	c.config.Metrics.Claims.Disrupted.WithLabelValues(strings.ToLower(reason), pool, capacityType, "", "forceful").Inc()
 	c.config.Log.Info("deleted NodeClaim", "claim", w.claim.Name, "pool", pool, "reason", reason, "message", message)
 	return nil
 }

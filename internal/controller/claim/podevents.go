@@ -74,6 +74,9 @@ func (p *PodEvents) Remove(pod *corev1.Pod, now time.Time) bool {
 	if !seen || known.ending {
 		return false
 	}
+	if _, stands := p.last[known.node]; !stands {
+		return false
+	}
 	p.last[known.node] = now
 	return true
 }

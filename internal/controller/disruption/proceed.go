@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,7 +73,7 @@ func (c *Controller) settle(ctx context.Context, r round, node *cluster.Node, re
 	if err != nil || !deleted {
 		return err
 	}
-	c.config.Metrics.Disrupted.WithLabelValues(reason, remove.Pool, node.Labels[karpenterv1.CapacityTypeLabelKey], policyOf(r, remove.Pool), "graceful").Inc()
+	c.config.Metrics.Disrupted.WithLabelValues(strings.ToLower(reason), remove.Pool, node.Labels[karpenterv1.CapacityTypeLabelKey], policyOf(r, remove.Pool), "graceful").Inc()
 	c.config.Events.Event(claimRef(remove), event.Normal, event.DisruptionTerminating, "The node is removed: "+reason)
 	c.config.Log.Info("removing", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool, "reason", reason, "savesPerHour", remove.Price.String())
 	return nil
