@@ -140,10 +140,10 @@ func TestAnUnknownFailureOfTheLaunchIsAnError(t *testing.T) {
 // P-30: each stage has its timeout, its reason and an event.
 func TestEachStageTimesOut(t *testing.T) {
 	t.Parallel()
-	for reason, after := range map[string]time.Duration{"RegisteredTimeout": 15 * time.Minute, "InitializedTimeout": time.Hour} {
+	for reason, after := range map[string]time.Duration{"RegistrationTimeout": 15 * time.Minute, "InitializationTimeout": time.Hour} {
 		r := newRig(t, newClaim())
 		r.reconcile(t)
-		if reason == "InitializedTimeout" {
+		if reason == "InitializationTimeout" {
 			if err := r.server.Create(t.Context(), joined()); err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 
 // stage is a part of a claim's way to a usable node that must not take for ever (P-30).
 type stage struct {
+	name      string
 	condition string    // is true when the stage is over
 	start     time.Time // zero while the stage has not begun
 	timeout   time.Duration
@@ -24,9 +25,9 @@ func (c *Controller) overdue(ctx context.Context, w *work) (bool, error) {
 	launched, _ := condition.Since(w.claim.Status.Conditions, karpenterv1.ConditionTypeLaunched)
 	registered, _ := condition.Since(w.claim.Status.Conditions, karpenterv1.ConditionTypeRegistered)
 	stages := []stage{
-		{karpenterv1.ConditionTypeLaunched, w.claim.CreationTimestamp.Time, c.config.Timeouts.Launch, "look at the events of the NodeClaim for what the provider answered"},
-		{karpenterv1.ConditionTypeRegistered, launched, c.config.Timeouts.Registration, "look at the instance's console: its kubelet has not joined the cluster"},
-		{karpenterv1.ConditionTypeInitialized, registered, c.config.Timeouts.Initialization, "look at the node: it is not ready, keeps a startup taint or lacks a resource"},
+		{"Launch", karpenterv1.ConditionTypeLaunched, w.claim.CreationTimestamp.Time, c.config.Timeouts.Launch, "look at the events of the NodeClaim for what the provider answered"},
+		{"Registration", karpenterv1.ConditionTypeRegistered, launched, c.config.Timeouts.Registration, "look at the instance's console: its kubelet has not joined the cluster"},
+		{"Initialization", karpenterv1.ConditionTypeInitialized, registered, c.config.Timeouts.Initialization, "look at the node: it is not ready, keeps a startup taint or lacks a resource"},
 	}
 	for _, s := range stages {
 		if w.is(s.condition) {
@@ -44,7 +45,7 @@ func (c *Controller) overdue(ctx context.Context, w *work) (bool, error) {
 			c.reportHealth(ctx, w, condition.False(karpenterv1.ConditionTypeNodeRegistrationHealthy, "RegistrationTimeout",
 				"NodeClaim "+w.claim.Name+": "+message))
 		}
-		return true, c.giveUp(ctx, w, s.condition, s.condition+"Timeout", event.Timeout, message)
+		return true, c.giveUp(ctx, w, s.condition, s.name+"Timeout", event.Timeout, message)
 	}
 	return false, nil
 }
