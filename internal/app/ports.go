@@ -33,7 +33,7 @@ func (c calm) Reconcile(ctx context.Context, request reconcile.Request) (reconci
 	return result, err
 }
 
-// isStalePatch reports whether the API server refused a JSON patch because its test did not hold (see package finalizer).
+// isStalePatch reports whether the API server refused a JSON patch because its test did not hold (see package patch).
 func isStalePatch(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Details != nil && len(status.Status().Details.Causes) == 0

@@ -110,7 +110,7 @@ func TestImportsFollowTheLayers(t *testing.T) {
 func within(name, folder string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }
 
 // sharedControllers are packages under internal/controller that the controllers have in common.
-var sharedControllers = []string{"event", "finalizer", "metrics"}
+var sharedControllers = []string{"event", "metrics", "patch"}
 
 func TestControllersDoNotKnowEachOther(t *testing.T) {
 	t.Parallel()

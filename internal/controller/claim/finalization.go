@@ -13,7 +13,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
-	"github.com/joiner-autoscaler/joiner/internal/controller/finalizer"
+	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
@@ -46,7 +46,7 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 		err := c.saveStatus(ctx, before, w.claim)
 		return reconcile.Result{RequeueAfter: terminateAgainAfter}, client.IgnoreNotFound(err)
 	}
-	if err := c.config.Client.Patch(ctx, w.claim, finalizer.Remove(w.claim, karpenterv1.TerminationFinalizer)); err != nil {
+	if err := c.config.Client.Patch(ctx, w.claim, patch.RemoveFinalizer(w.claim, karpenterv1.TerminationFinalizer)); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	labels := w.claim.Labels

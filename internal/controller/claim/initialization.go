@@ -9,6 +9,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
 )
 
 // initialize marks the node as fit for pods, once it is ready, its startup taints and the passing taints of a new node
@@ -27,7 +28,7 @@ func (c *Controller) initialize(ctx context.Context, w *work) error {
 	if w.node.Labels[karpenterv1.NodeInitializedLabelKey] != "true" {
 		before := w.node.DeepCopy()
 		w.node.Labels = with(w.node.Labels, map[string]string{karpenterv1.NodeInitializedLabelKey: "true"})
-		if err := c.config.Client.Patch(ctx, w.node, optimistic(before)); err != nil {
+		if err := c.config.Client.Patch(ctx, w.node, patch.Node(before, w.node)); err != nil {
 			return fmt.Errorf("marking node %s as initialized: %w", w.node.Name, err)
 		}
 	}

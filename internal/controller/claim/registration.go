@@ -16,6 +16,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
 )
 
 // settleTime is how long a node that is not ready yet is left to its kubelet, which writes to it all the while: our patch
@@ -54,7 +55,7 @@ func (c *Controller) register(ctx context.Context, w *work) error {
 		w.node.Labels[karpenterv1.NodeInitializedLabelKey] = "true"
 	}
 	if !equality.Semantic.DeepEqual(before, w.node) { // else an earlier step has done it and its claim was not written
-		if err := c.config.Client.Patch(ctx, w.node, optimistic(before)); err != nil {
+		if err := c.config.Client.Patch(ctx, w.node, patch.Node(before, w.node)); err != nil {
 			return fmt.Errorf("registering node %s: %w", w.node.Name, err)
 		}
 	}

@@ -21,8 +21,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
-	"github.com/joiner-autoscaler/joiner/internal/controller/finalizer"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
@@ -145,7 +145,7 @@ func (c *Controller) cordon(ctx context.Context, node *corev1.Node) error {
 	if !changed {
 		return nil
 	}
-	return c.config.Client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return c.config.Client.Patch(ctx, node, patch.Node(before, node))
 }
 
 // end drains the node, waits for its volumes and ends its instance, as far as that goes in one step.
@@ -214,7 +214,7 @@ func (c *Controller) terminate(ctx context.Context, node *corev1.Node, claim *ka
 
 // finish lets the node go.
 func (c *Controller) finish(ctx context.Context, node *corev1.Node, why string) error {
-	if err := c.config.Client.Patch(ctx, node, finalizer.Remove(node, karpenterv1.TerminationFinalizer)); err != nil {
+	if err := c.config.Client.Patch(ctx, node, patch.RemoveFinalizer(node, karpenterv1.TerminationFinalizer)); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	pool := node.Labels[karpenterv1.NodePoolLabelKey]

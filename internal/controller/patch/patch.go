@@ -1,0 +1,86 @@
+// Package patch makes the patches of objects that others write to all the while: kubelets, node controllers, users. A
+// merge patch would replace whole lists and so undo what others added, unless it is tied to the resource version; and
+// then it collides with every heartbeat. These are JSON patches that test just the lists they change: refused as invalid
+// when others have changed those, passing when anything else has changed.
+package patch
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// operation is one step of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// RemoveFinalizer takes a finalizer off the object, which must have it.
+func RemoveFinalizer(object client.Object, name string) client.Patch {
+	before := object.GetFinalizers()
+	after := slices.DeleteFunc(slices.Clone(before), func(f string) bool { return f == name })
+	return patchOf(object.GetUID(), list("/metadata/finalizers", before, after))
+}
+
+// Node writes what differs between two states of a node in its labels, annotations, finalizers, owners and taints.
+// Labels and annotations that after lacks stay.
+func Node(before, after *corev1.Node) client.Patch {
+	return patchOf(before.UID, slices.Concat(
+		list("/metadata/finalizers", before.Finalizers, after.Finalizers),
+		list("/metadata/ownerReferences", before.OwnerReferences, after.OwnerReferences),
+		list("/spec/taints", before.Spec.Taints, after.Spec.Taints),
+		entries("/metadata/labels", before.Labels, after.Labels),
+		entries("/metadata/annotations", before.Annotations, after.Annotations),
+	))
+}
+
+// list replaces a list, provided it is still the one before.
+func list[T any](path string, before, after []T) []operation {
+	switch {
+	case len(before) == 0 && len(after) == 0, reflect.DeepEqual(before, after):
+		return nil
+	case len(before) == 0:
+		return []operation{{"test", path, nil}, {"add", path, after}}
+	case len(after) == 0:
+		return []operation{{"test", path, before}, {"remove", path, nil}}
+	}
+	return []operation{{"test", path, before}, {"replace", path, after}}
+}
+
+// entries sets the entries of a map that are new or different.
+func entries(path string, before, after map[string]string) []operation {
+	if len(before) == 0 {
+		if len(after) == 0 {
+			return nil
+		}
+		return []operation{{"test", path, nil}, {"add", path, after}}
+	}
+	var operations []operation
+	for _, key := range slices.Sorted(maps.Keys(after)) {
+		if value, found := before[key]; !found || value != after[key] {
+			escaped := strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+			operations = append(operations, operation{"add", path + "/" + escaped, after[key]})
+		}
+	}
+	return operations
+}
+
+// patchOf makes the patch, for the object of that UID only: another may have taken its name.
+func patchOf(uid types.UID, operations []operation) client.Patch {
+	if uid != "" {
+		operations = append([]operation{{"test", "/metadata/uid", uid}}, operations...)
+	}
+	data, err := json.Marshal(operations)
+	if err != nil { // strings and API types always marshal
+		data = []byte("[]")
+	}
+	return client.RawPatch(types.JSONPatchType, data)
+}
