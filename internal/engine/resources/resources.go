@@ -117,6 +117,18 @@ func (v Vector) Minus(other Vector) Vector {
 	return own
 }
 
+// Times returns n times v; v itself when n is 1.
+func (v Vector) Times(n int) Vector {
+	if n == 1 {
+		return v
+	}
+	own := slices.Clone(v)
+	for i := range own {
+		own[i] *= int64(n)
+	}
+	return own
+}
+
 // AddTo adds v to sum, in place where its capacity allows, and returns it.
 func (v Vector) AddTo(sum Vector) Vector {
 	for len(sum) < len(v) {

@@ -8,6 +8,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
 // open plans a new node for the pod, in the first pool that can have one (P-10).
@@ -21,11 +22,8 @@ func (s *solver) open(pod *cluster.Pod, info *shape) bool {
 			continue
 		}
 		s.addPlanned(b)
-		if s.tryPlanned(len(s.bins)-1, pod, info) == topology.Yes {
-			p.used.Nodes++
-			if len(p.slots) > 0 {
-				b.slot, p.slots = p.slots[0], p.slots[1:]
-			}
+		if s.tryPlanned(len(s.bins)-1, []*cluster.Pod{pod}, info) == topology.Yes {
+			s.opened(b)
 			return true
 		}
 		s.dropPlanned()
@@ -68,17 +66,26 @@ func (s *solver) dropPlanned() {
 	}
 }
 
-// tryPlanned places the pod on a planned node if some offering is left that fits all its pods and this one.
-func (s *solver) tryPlanned(number int, pod *cluster.Pod, info *shape) topology.Verdict {
+// opened counts a planned node that has got its first pods.
+func (s *solver) opened(b *bin) {
+	b.pool.used.Nodes++
+	if len(b.pool.slots) > 0 {
+		b.slot, b.pool.slots = b.pool.slots[0], b.pool.slots[1:]
+	}
+}
+
+// tryPlanned places pods of one shape, all or none, on a planned node if some offering is left that fits all its pods and
+// these. Only pods of a plain shape may come more than one at a time.
+func (s *solver) tryPlanned(number int, pods []*cluster.Pod, info *shape) topology.Verdict {
 	b := s.bins[number]
 	ways := info.ways[b.pool.number]
 	if len(ways) == 0 || !b.portsFree(info.HostPorts) {
 		return topology.Never
 	}
-	want := b.used.Plus(info.Requests)
+	want := b.used.Plus(info.Requests.Times(len(pods)))
 	verdict := topology.Never
 	for _, w := range ways {
-		custom, ok := b.merge(w.custom)
+		custom, ok := mergeCustom(b.custom, w.custom)
 		if !ok {
 			continue
 		}
@@ -99,23 +106,10 @@ func (s *solver) tryPlanned(number int, pod *cluster.Pod, info *shape) topology.
 		if cheapest < 0 {
 			continue
 		}
-		s.commit(number, pod, info, commitment{way: w, offers: left, custom: custom, cheapest: cheapest, fixed: fixed})
+		s.commit(number, pods, info, commitment{way: w, used: want, offers: left, custom: custom, cheapest: cheapest, fixed: fixed})
 		return topology.Yes
 	}
 	return verdict
-}
-
-// merge joins a pod's demands on the pool's custom labels to the bin's; false when nothing would be left.
-func (b *bin) merge(demands requirement.Set) (requirement.Set, bool) {
-	custom := b.custom
-	for r := range demands.All() {
-		merged := custom.Get(r.Key()).And(r)
-		if merged.Empty() {
-			return custom, false
-		}
-		custom = custom.With(merged)
-	}
-	return custom, true
 }
 
 // fix is a decision on an open label of a bin.
@@ -175,13 +169,14 @@ func (s *solver) leastCrowded(info *shape, key int, values []string) (string, to
 // commitment is what placing a pod changes on a planned node.
 type commitment struct {
 	way      way
+	used     resources.Vector
 	offers   catalog.Bits
 	custom   requirement.Set
 	cheapest int
 	fixed    []fix
 }
 
-func (s *solver) commit(number int, pod *cluster.Pod, info *shape, c commitment) {
+func (s *solver) commit(number int, pods []*cluster.Pod, info *shape, c commitment) {
 	b := s.bins[number]
 	old := b.offers
 	b.offers = c.offers
@@ -197,14 +192,15 @@ func (s *solver) commit(number int, pod *cluster.Pod, info *shape, c commitment)
 		value, _ := b.labelValue(string(name))
 		b.labels = b.labels.With(requirement.OneOf(name, value))
 	}
-	b.used = b.used.Plus(info.Requests)
+	b.used = c.used
 	capacity := b.pool.Catalog.Types[b.pool.Catalog.Offers[c.cheapest].Type].Capacity
 	if b.pool.Limits.HasResources() {
 		b.pool.used.Capacity = b.pool.used.Capacity.Plus(capacity).Minus(b.held)
 		b.held = capacity
 	}
-	s.placed(number, pod, info)
-	if len(b.pods) == 1 && s.topology.Constrained() {
+	first := len(b.pods) == 0
+	s.placed(number, pods, info)
+	if first && s.topology.Constrained() {
 		s.topology.Occupy(number)
 	}
 }

@@ -19,6 +19,7 @@ type pool struct {
 	custom requirement.Set
 	// room is what each offer leaves to pods: allocatable less the daemons that will run there. size is its capacity.
 	room, size *fit.Thresholds
+	rooms      []resources.Vector // by offer: what room is made of
 	daemons    []resources.Vector // by offer: what daemons request there
 	ports      []cluster.HostPort // of daemons
 	used       limit.Usage        // with what this round has planned
@@ -44,9 +45,10 @@ func newPool(number int, p *cluster.Pool, daemons []cluster.Daemon) *pool {
 		clear(own.offers)
 	}
 	own.reserveDaemons(daemons)
-	own.room = fit.New(len(p.Catalog.Offers), func(i int) resources.Vector {
-		return p.Catalog.Types[p.Catalog.Offers[i].Type].Allocatable.Minus(own.daemons[i])
-	})
+	for i, o := range p.Catalog.Offers {
+		own.rooms = append(own.rooms, p.Catalog.Types[o.Type].Allocatable.Minus(own.daemons[i]))
+	}
+	own.room = fit.New(len(p.Catalog.Offers), own.roomOf)
 	own.size = fit.New(len(p.Catalog.Offers), func(i int) resources.Vector { return p.Catalog.Types[p.Catalog.Offers[i].Type].Capacity })
 	return own
 }

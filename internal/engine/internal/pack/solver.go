@@ -162,30 +162,57 @@ func (s *solver) offerDomains(info *shape) {
 	}
 }
 
-// run places the pods: those that an earlier plan has promised a place first, then by priority and size.
+// run places the pods: those that an earlier plan has promised a place first, then by priority. Within a priority pods
+// that are tied to others come one by one, and plain ones by the lot; last come those spread over hostnames, which are
+// measured by every node that was opened.
 func (s *solver) run(pods []*cluster.Pod) {
 	order := slices.Clone(pods)
 	slices.SortStableFunc(order, compare)
-	rest := order[:0]
-	for _, pod := range order {
-		if !s.keepPromise(pod) {
-			rest = append(rest, pod)
+	order = slices.DeleteFunc(order, s.keepPromise)
+	for len(order) > 0 {
+		n := 1
+		for n < len(order) && order[n].Priority == order[0].Priority {
+			n++
+		}
+		s.failed = append(s.failed, s.runClass(order[:n])...)
+		order = order[n:]
+	}
+	s.failed = s.placeEach(s.failed)
+}
+
+// runClass places pods of one priority and returns those that found no place.
+func (s *solver) runClass(pods []*cluster.Pod) []*cluster.Pod {
+	var tied, plain, late []*cluster.Pod
+	for _, pod := range pods {
+		switch {
+		case s.info(pod.Shape).plain():
+			plain = append(plain, pod)
+		case lateness(pod.Shape) == lastOfAll:
+			late = append(late, pod)
+		default:
+			tied = append(tied, pod)
 		}
 	}
-	for progress := true; progress; {
-		waiting := rest
-		rest, progress = nil, false
+	rest := s.placeEach(tied)
+	rest = append(rest, s.packLots(plain)...)
+	return append(s.placeEach(rest), s.placeEach(late)...)
+}
+
+// placeEach places pods one by one, in passes, and returns those that found no place.
+func (s *solver) placeEach(pods []*cluster.Pod) []*cluster.Pod {
+	waiting := pods
+	for {
+		var rest []*cluster.Pod
 		for _, pod := range waiting {
-			info := s.info(pod.Shape)
-			if s.placeInBins(pod, info) || s.open(pod, info) {
-				progress = true
-			} else {
+			if info := s.info(pod.Shape); !s.placeInBins(pod, info) && !s.open(pod, info) {
 				rest = append(rest, pod)
 			}
 		}
-		progress = progress && slices.ContainsFunc(rest, s.mayComeLater)
+		if len(rest) == len(waiting) || !slices.ContainsFunc(rest, s.mayComeLater) {
+			return rest
+		}
+		waiting = rest
 	}
-	s.failed = rest
 }
 
 // mayComeLater reports whether a pod that found no place may find one after others were placed: the companion that it
@@ -209,10 +236,13 @@ func compare(a, b *cluster.Pod) int {
 	)
 }
 
+// lastOfAll is the lateness of pods that are measured by every node.
+const lastOfAll = 3
+
 func lateness(s *cluster.Shape) int {
 	switch {
 	case slices.ContainsFunc(s.Spread, func(c cluster.Spread) bool { return c.Key == cluster.LabelHostname }):
-		return 3
+		return lastOfAll
 	case len(s.Spread) > 0:
 		return 2
 	case len(s.Affinity) > 0:
@@ -236,7 +266,7 @@ func (s *solver) keepPromise(pod *cluster.Pod) bool {
 		return false
 	}
 	number, found := s.byNode[pod.Promised]
-	return found && s.tryNode(number, pod, s.info(pod.Shape)) == topology.Yes
+	return found && s.tryNode(number, []*cluster.Pod{pod}, s.info(pod.Shape)) == topology.Yes
 }
 
 // placeInBins places the pod in the first bin that takes it: existing capacity first, then nodes planned so far.
@@ -248,13 +278,7 @@ func (s *solver) placeInBins(pod *cluster.Pod, info *shape) bool {
 		if info.refused[number] {
 			continue
 		}
-		var verdict topology.Verdict
-		if s.bins[number].node != nil {
-			verdict = s.tryNode(number, pod, info)
-		} else {
-			verdict = s.tryPlanned(number, pod, info)
-		}
-		switch verdict {
+		switch s.try(number, []*cluster.Pod{pod}, info) {
 		case topology.Yes:
 			return true
 		case topology.Never:
@@ -267,11 +291,20 @@ func (s *solver) placeInBins(pod *cluster.Pod, info *shape) bool {
 	return false
 }
 
-// tryNode places the pod on an existing node if it fits.
-func (s *solver) tryNode(number int, pod *cluster.Pod, info *shape) topology.Verdict {
+// try places pods of one shape in a bin, all or none. Only pods of a plain shape may come more than one at a time.
+func (s *solver) try(number int, pods []*cluster.Pod, info *shape) topology.Verdict {
+	if s.bins[number].node != nil {
+		return s.tryNode(number, pods, info)
+	}
+	return s.tryPlanned(number, pods, info)
+}
+
+// tryNode places the pods on an existing node if they fit.
+func (s *solver) tryNode(number int, pods []*cluster.Pod, info *shape) topology.Verdict {
 	b := s.bins[number]
 	b.settle(s.snapshot.Daemons)
-	if !info.Requests.Fits(b.free) || !b.node.Admits(info.Shape) || !b.portsFree(info.HostPorts) {
+	want := info.Requests.Times(len(pods))
+	if !want.Fits(b.free) || !b.node.Admits(info.Shape) || !b.portsFree(info.HostPorts) {
 		return topology.Never
 	}
 	if _, bad := cluster.Untolerated(b.node.Taints, info.Tolerations); bad {
@@ -286,16 +319,18 @@ func (s *solver) tryNode(number int, pod *cluster.Pod, info *shape) topology.Ver
 			return verdict
 		}
 	}
-	b.free = b.free.Minus(info.Requests)
-	s.placed(number, pod, info)
+	b.free = b.free.Minus(want)
+	s.placed(number, pods, info)
 	return topology.Yes
 }
 
-func (s *solver) placed(number int, pod *cluster.Pod, info *shape) {
+func (s *solver) placed(number int, pods []*cluster.Pod, info *shape) {
 	b := s.bins[number]
-	b.pods = append(b.pods, pod)
+	b.pods = append(b.pods, pods...)
 	b.ports = append(b.ports, info.HostPorts...)
-	if s.topology.Constrained() {
-		s.topology.Place(info.Shape, number, topology.Placed)
+	if s.topology.Constrained() && len(info.rules.Keys) > 0 {
+		for range pods {
+			s.topology.Place(info.Shape, number, topology.Placed)
+		}
 	}
 }
