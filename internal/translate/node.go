@@ -96,12 +96,11 @@ func ConsolidatableAt(claim *karpenterv1.NodeClaim, after karpenterv1.NillableDu
 	return from.Add(*after.Duration).Unix()
 }
 
+// initialized goes by the node's label, never by the claim's condition: the two come by different watches, and a claim
+// that is ahead would make the taints of a node that is still shown as it was before look like ones to stay.
 func initialized(from NodeSource, n *cluster.Node) bool {
 	if from.Node == nil {
 		return false
-	}
-	if from.Claim != nil && isTrue(from.Claim, karpenterv1.ConditionTypeInitialized) {
-		return true
 	}
 	if from.Node.Labels[karpenterv1.NodeInitializedLabelKey] == "true" {
 		return true
@@ -132,7 +131,7 @@ func markLeaving(n *cluster.Node, from NodeSource) {
 func taintsFor(from NodeSource, initialized bool) []cluster.Taint {
 	var all []cluster.Taint
 	ours := from.Claim != nil
-	if ours && (from.Node == nil || !isTrue(from.Claim, karpenterv1.ConditionTypeRegistered)) {
+	if ours && (from.Node == nil || from.Node.Labels[karpenterv1.NodeRegisteredLabelKey] != "true") {
 		all = Taints(from.Claim.Spec.Taints)
 	}
 	if from.Node != nil {

@@ -133,6 +133,14 @@ func TestTaintsOfANewNode(t *testing.T) { // P-08
 		return list
 	}
 	fresh := taints("node.kubernetes.io/not-ready", "karpenter.sh/unregistered", "node.cloudprovider.kubernetes.io/uninitialized", "boot", "stays")
+	labelled := func(node *corev1.Node, keys ...string) *corev1.Node {
+		node.Labels = map[string]string{}
+		for _, key := range keys {
+			node.Labels[key] = "true"
+		}
+		return node
+	}
+	const registered, initialized = karpenterv1.NodeRegisteredLabelKey, karpenterv1.NodeInitializedLabelKey
 	for name, row := range map[string]struct {
 		claim *karpenterv1.NodeClaim
 		node  *corev1.Node
@@ -140,8 +148,9 @@ func TestTaintsOfANewNode(t *testing.T) { // P-08
 	}{
 		"claim alone":     {claimOf(), nil, "[pool:NoSchedule]"},
 		"unregistered":    {claimOf("Launched"), &corev1.Node{Spec: corev1.NodeSpec{Taints: fresh}}, "[pool:NoSchedule stays:NoSchedule]"},
-		"registered":      {claimOf("Registered"), &corev1.Node{Spec: corev1.NodeSpec{Taints: fresh}}, "[stays:NoSchedule]"},
-		"initialized":     {claimOf("Registered", "Initialized"), &corev1.Node{Spec: corev1.NodeSpec{Taints: taints("node.kubernetes.io/not-ready", "boot")}}, "[node.kubernetes.io/not-ready:NoSchedule boot:NoSchedule]"},
+		"claim is ahead":  {claimOf("Registered", "Initialized"), &corev1.Node{Spec: corev1.NodeSpec{Taints: fresh}}, "[pool:NoSchedule stays:NoSchedule]"},
+		"registered":      {claimOf("Registered"), labelled(&corev1.Node{Spec: corev1.NodeSpec{Taints: fresh}}, registered), "[stays:NoSchedule]"},
+		"initialized":     {claimOf("Registered", "Initialized"), labelled(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints("node.kubernetes.io/not-ready", "boot")}}, registered, initialized), "[node.kubernetes.io/not-ready:NoSchedule boot:NoSchedule]"},
 		"somebody else's": {nil, &corev1.Node{Spec: corev1.NodeSpec{Taints: taints("node.kubernetes.io/not-ready")}}, "[node.kubernetes.io/not-ready:NoSchedule]"},
 		"cordoned":        {nil, &corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true, Taints: taints("node.kubernetes.io/unschedulable")}}, "[node.kubernetes.io/unschedulable:NoSchedule]"},
 	} {

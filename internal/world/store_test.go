@@ -63,6 +63,12 @@ func TestNodeAndClaimAreOneMachine(t *testing.T) { // P-23
 		t.Errorf("nodes %s", got)
 	}
 	_ = s.Apply(testClaim("c1", "cu1", 4, "default", "p1", "Launched", "Registered", "Initialized"))
+	if s.Snapshot().Nodes[0].Initialized {
+		t.Error("the claim is ahead of the node's watch: its taints of a new node must go on counting as passing")
+	}
+	joined := testNode("n1", "nu1", 5, "p1")
+	joined.Labels[karpenterv1.NodeInitializedLabelKey] = "true"
+	_ = s.Apply(joined)
 	if n := s.Snapshot().Nodes[0]; !n.Initialized || n.Pool != "default" || n.ConsolidatableAt != 5030 {
 		t.Errorf("initialized: %+v", n)
 	}
