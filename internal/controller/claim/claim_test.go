@@ -333,6 +333,10 @@ func TestPodEventsAreStampedAndStartTheQuietTime(t *testing.T) {
 		t.Fatalf("stamp %v, want when the pod went", got)
 	}
 	r.clock.Advance(24 * time.Second)
+	if result := r.reconcile(t); r.is(t, karpenterv1.ConditionTypeConsolidatable) == "True" || result.RequeueAfter != 2*time.Second {
+		t.Fatalf("again after %s: want the decision to come first", result.RequeueAfter)
+	}
+	r.clock.Advance(2 * time.Second)
 	if r.reconcile(t); r.is(t, karpenterv1.ConditionTypeConsolidatable) != "True" {
 		t.Fatal("30 s after the last event the node may be consolidated")
 	}

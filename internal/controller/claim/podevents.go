@@ -20,6 +20,10 @@ import (
 // dedupe is the least time between two stamps of lastPodEventTime on one claim: pods come and go in bursts.
 const dedupe = 10 * time.Second
 
+// afterDecision is how long after a node's quiet time the condition is set: by then the singleton that removes nodes has
+// looked at it, and a node that goes needs no condition that would only collide with the intent.
+const afterDecision = 2 * time.Second
+
 // PodEvents remembers when a pod last came to a node or left it, as the watches tell. A pod that is deleted at once is
 // never seen again, so this cannot be read off the objects. What is lost with the process is at most what was not yet
 // written to the claim. It is safe for concurrent use and calls nothing while locked.
@@ -108,8 +112,8 @@ func ownedByDaemonSet(owner metav1.OwnerReference) bool { return owner.Kind == "
 
 // watchPods stamps the time of the last pod event, and keeps the condition Consolidatable (D-03).
 func (c *Controller) watchPods(ctx context.Context, w *work) error {
-	if !w.is(karpenterv1.ConditionTypeInitialized) {
-		return nil
+	if !w.is(karpenterv1.ConditionTypeInitialized) || w.is(karpenterv1.ConditionTypeDisruptionReason) {
+		return nil // too early, or decided
 	}
 	pool := &karpenterv1.NodePool{}
 	name := w.claim.Labels[karpenterv1.NodePoolLabelKey]
@@ -126,7 +130,7 @@ func (c *Controller) watchPods(ctx context.Context, w *work) error {
 		condition.Clear(&w.claim.Status.Conditions, karpenterv1.ConditionTypeConsolidatable)
 		return nil
 	}
-	if left := time.Unix(at, 0).Sub(c.config.Now()); left > 0 {
+	if left := time.Unix(at, 0).Add(afterDecision).Sub(c.config.Now()); left > 0 {
 		condition.Clear(&w.claim.Status.Conditions, karpenterv1.ConditionTypeConsolidatable)
 		w.askAgain(left)
 		return nil
