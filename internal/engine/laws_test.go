@@ -79,7 +79,7 @@ func TestPlanningLeavesTheSnapshotAlone(t *testing.T) {
 
 // Once a plan is carried out there is nothing left to launch: the pods that stayed unplaced stay so. Spread pods are
 // excepted: while a node is only planned and could still become one that a constraint does not count, it is counted,
-// which may leave such a pod waiting for the round in which the node is known.
+// which may leave such a pod waiting for the round in which the node is known; and so are pods that follow others.
 func TestPlanningAfterApplyingLaunchesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -92,7 +92,7 @@ func TestPlanningAfterApplyingLaunchesNothing(t *testing.T) {
 			pods[pod.UID] = pod
 		}
 		settled := func(ref plan.PodRef) bool {
-			return len(pods[ref.UID].Shape.Spread) == 0
+			return len(pods[ref.UID].Shape.Spread)+len(pods[ref.UID].Shape.Affinity) == 0
 		}
 		if slices.ContainsFunc(second.Launches, func(l plan.Launch) bool { return slices.ContainsFunc(l.Pods, settled) }) {
 			t.Fatalf("%s\n----\n%s\nand then\n%s", script, first, second)

@@ -12,14 +12,13 @@ import (
 
 // Check returns every rule that the plan breaks, in words: nil for a valid plan. It is deliberately naive. It builds the
 // nodes that the plan leads to, all of them empty but for what runs already, and then binds the pods where they were
-// planned, one at a time, each when the rules as kube-scheduler states them admit it at that moment. A plan is valid
-// when every pod gets bound. It shares no code with the packer. choice picks which of its types each launch becomes.
+// planned, one at a time (see bindAll), each judged by the rules as kube-scheduler states them at that moment. It shares no code with the packer. choice picks which of its types each launch becomes.
 func Check(before *cluster.Snapshot, p plan.Plan, choice int) []string {
 	after := Applied(before, p, choice)
 	c := checker{after: after, placed: map[string]bool{}, bound: map[*cluster.Node][]*cluster.Pod{}}
 	c.accounts(before, p)
 	lost := c.broken
-	c.bindAll()
+	c.bindAll(p.Order)
 	c.broken = append(lost, c.broken...)
 	for _, pool := range after.Pools {
 		if pool.Used.Nodes > before.Pool(pool.Name).Used.Nodes {
@@ -42,12 +41,12 @@ type placement struct {
 	node *cluster.Node
 }
 
-// orders bounds how many orders of binding are tried: with affinity and spread both in play the order decides, and a plan
-// is right when some order works, as the scheduler's retries may find it.
-const orders = 30
+// orders bounds how many orders of binding are tried beside the plan's own.
+const orders = 20
 
-// bindAll binds the placed pods in an order that the rules admit; without one it notes what refused the rest.
-func (c *checker) bindAll() {
+// bindAll binds the placed pods: at each step the first, in the plan's order, that the rules admit. When that gets stuck
+// other orders are tried, as the scheduler's retries would. It notes what refuses a pod in every order.
+func (c *checker) bindAll(order []string) {
 	running, waiting := map[*cluster.Node][]*cluster.Pod{}, []placement(nil)
 	for _, node := range c.after.Nodes {
 		if node.Deleting || node.Disrupting {
@@ -61,9 +60,11 @@ func (c *checker) bindAll() {
 			}
 		}
 	}
-	slices.SortStableFunc(waiting, func(a, b placement) int {
-		return cmp.Or(cmp.Compare(b.pod.Priority, a.pod.Priority), followers(a.pod)-followers(b.pod))
-	})
+	rank := map[string]int{}
+	for i, uid := range order {
+		rank[uid] = i
+	}
+	slices.SortStableFunc(waiting, func(a, b placement) int { return cmp.Compare(rank[a.pod.UID], rank[b.pod.UID]) })
 	source := rand.New(rand.NewPCG(1, 1))
 	for range orders {
 		c.bound = map[*cluster.Node][]*cluster.Pod{}
@@ -75,12 +76,25 @@ func (c *checker) bindAll() {
 			c.broken = nil
 			return
 		}
-		c.broken = nil
-		for _, p := range stuck {
-			c.broken = append(c.broken, c.refusals(p)...)
+		if c.broken == nil { // what the plan's own order leads to explains best
+			for _, p := range stuck {
+				c.broken = append(c.broken, c.refusals(p)...)
+			}
 		}
-		source.Shuffle(len(waiting), func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
+		shuffleByShape(source, waiting)
 	}
+}
+
+// shuffleByShape puts the pods into another order, those of one shape together: constraints tie kinds of pods to each
+// other, so it is the order of the kinds that matters.
+func shuffleByShape(source *rand.Rand, waiting []placement) {
+	rank := map[*cluster.Shape]int{}
+	for _, p := range waiting {
+		if _, known := rank[p.pod.Shape]; !known {
+			rank[p.pod.Shape] = source.IntN(1 << 30)
+		}
+	}
+	slices.SortStableFunc(waiting, func(a, b placement) int { return cmp.Compare(rank[a.pod.Shape], rank[b.pod.Shape]) })
 }
 
 // bindInOrder binds the first pod that may be bound, again and again, and returns what is stuck in the end.
@@ -96,18 +110,6 @@ func (c *checker) bindInOrder(order []placement) []placement {
 		waiting = slices.Delete(waiting, i, i+1)
 	}
 	return nil
-}
-
-// followers orders pods by how much their constraints look at others: none, affinity, spread, spread over hostnames.
-func followers(pod *cluster.Pod) int {
-	order := min(len(pod.Shape.Affinity), 1)
-	for _, s := range pod.Shape.Spread {
-		order = max(order, 2)
-		if s.Key == cluster.LabelHostname {
-			return 3
-		}
-	}
-	return order
 }
 
 // refusals returns why the pod may not be bound now, nil when it may.

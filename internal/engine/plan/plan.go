@@ -24,6 +24,9 @@ type Plan struct {
 	Unplaced []Unplaced
 	// Removes, ordered by claim.
 	Removes []Remove
+	// Order holds the UIDs of all placed pods, nominated or launched for, in the order in which they were placed. Proofs
+	// follow it; nothing else needs it.
+	Order []string
 }
 
 // PodRef names a pod.

@@ -159,7 +159,9 @@ func (e *explainer) topology(s *solver) {
 	info := s.info(e.shape)
 	var blamed []string
 	for _, key := range info.rules.Keys {
-		blamed = append(blamed, s.topology.Blames(info.rules, key))
+		if constraint := s.topology.Blames(info.rules, key); constraint != "" {
+			blamed = append(blamed, constraint)
+		}
 	}
 	switch {
 	case !e.pool.enough(e.left):

@@ -118,22 +118,28 @@ type fix struct {
 	domain int32
 }
 
-// chooseDomains decides every open label of the bin that matters with this pod on it (see Tracker.Decide), the least crowded
+// chooseDomains decides every open label of the bin that matters with this pod on it (see Tracker.MustDecide), the least crowded
 // allowed domain first and the cheapest among equals, and narrows left and custom accordingly.
 func (s *solver) chooseDomains(number int, info *shape, left catalog.Bits, custom *requirement.Set) ([]fix, topology.Verdict) {
 	b := s.bins[number]
 	var fixed []fix
-	for _, key := range s.topology.Decide(info.rules) {
-		domain := s.topology.DomainOf(key, number)
+	for key, name := range s.topology.KeyNames() {
+		ruled, domain := slices.Contains(info.rules.Keys, key), s.topology.DomainOf(key, number)
 		if domain != topology.Open {
-			if verdict := s.topology.Allowed(info.rules, key, domain); verdict != topology.Yes {
+			if verdict := s.topology.Allowed(info.rules, key, domain); ruled && verdict != topology.Yes {
 				return nil, verdict
 			}
 			continue
 		}
-		name := s.topology.KeyNames()[key]
+		if !ruled && len(b.pods) > 0 {
+			continue // looked at when the bin was opened
+		}
 		planned := bin{pool: b.pool, custom: *custom}
-		value, verdict := s.leastCrowded(info, key, planned.candidates(name, left))
+		values := planned.candidates(name, left)
+		if !ruled && !s.topology.MustDecide(key, number, values) {
+			continue
+		}
+		value, verdict := s.leastCrowded(info, key, values)
 		if verdict != topology.Yes {
 			return nil, verdict
 		}

@@ -12,7 +12,7 @@ import (
 
 // plan turns the solved bins into data.
 func (s *solver) plan() plan.Plan {
-	result := plan.Plan{BasedOn: s.snapshot.Version, Names: s.snapshot.Names}
+	result := plan.Plan{BasedOn: s.snapshot.Version, Names: s.snapshot.Names, Order: s.order}
 	for _, b := range s.bins {
 		if b.node == nil {
 			result.Launches = append(result.Launches, b.launch())

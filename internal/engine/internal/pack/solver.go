@@ -45,6 +45,7 @@ type solver struct {
 	shapes   map[*cluster.Shape]*shape
 	byNode   map[string]int // node and claim name → bin
 	failed   []*cluster.Pod
+	order    []string // UIDs of placed pods, as they were placed
 }
 
 // shape is a kind of pod with what this round has found out about it.
@@ -327,6 +328,9 @@ func (s *solver) tryNode(number int, pods []*cluster.Pod, info *shape) topology.
 func (s *solver) placed(number int, pods []*cluster.Pod, info *shape) {
 	b := s.bins[number]
 	b.pods = append(b.pods, pods...)
+	for _, pod := range pods {
+		s.order = append(s.order, pod.UID)
+	}
 	b.ports = append(b.ports, info.HostPorts...)
 	if s.topology.Constrained() && len(info.rules.Keys) > 0 {
 		for range pods {

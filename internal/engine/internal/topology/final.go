@@ -15,13 +15,12 @@ func (t *Tracker) SetFloors(floors Floors) {
 
 // Violated returns a floor for each spread constraint that the finished plan breaks because a bin was opened later, nil
 // when it breaks none. A placement was right when it was made, but a later bin may be an empty domain that lowers the
-// minimum; a second round with the minimum known beforehand comes out right. Only constraints over hostnames, and those
-// that count nodes which their pods cannot use, need the second look: for others all domains are known from the start.
-// Domains in which this round placed no pod with the constraint are not its to judge.
+// minimum; a second round with the minimum known beforehand comes out right. Constraints whose domains were all known
+// from the start need no second look. Domains in which this round placed no pod with the constraint are not its to judge.
 func (t *Tracker) Violated() Floors {
 	var floors Floors
 	for i, s := range t.spreads {
-		if !t.Hostname(s.key) && !s.constraint.IgnoreAffinity {
+		if !s.late {
 			continue
 		}
 		lowest := s.lowest

@@ -38,6 +38,7 @@ type spread struct {
 	levels     []int32
 	lowest     int32
 	landed     []int32 // domains in which this round has placed pods that have the constraint
+	late       bool    // a domain came to take part after pods had landed
 	floor      int32   // the minimum is taken to be at most this; -1: no such bound (see Tracker.Violated)
 }
 
@@ -50,6 +51,7 @@ func (s *spread) known(domain int32) {
 		return
 	}
 	s.inSet[domain] = true
+	s.late = s.late || len(s.landed) > 0
 	count := s.counts.at(domain)
 	s.level(count, 1)
 	if count < s.lowest || s.levels[s.lowest] == 0 {

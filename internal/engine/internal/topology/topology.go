@@ -194,17 +194,21 @@ func (t *Tracker) Place(shape *cluster.Shape, bin int, standing Standing) {
 	}
 }
 
-// Decide returns the keys whose domain must be known for a bin that takes a pod with these rules: those that the rules
-// look at, and those over which some spread constraint counts nodes that its own pods cannot use (nodeAffinityPolicy
-// Ignore), where every node changes the minimum.
-func (t *Tracker) Decide(rules *Rules) []int {
-	keys := rules.Keys
+// MustDecide reports whether a bin that could still come to stand in any of these domains has to be decided when it is
+// opened: some spread constraint counts it, and does not know them all. Such a node may be one that the constraint's own
+// pods cannot use (a taint, or nodeAffinityPolicy Ignore), and lowers its minimum all the same.
+func (t *Tracker) MustDecide(key, bin int, values []string) bool {
 	for _, s := range t.spreads {
-		if s.constraint.IgnoreAffinity && !slices.Contains(keys, s.key) {
-			keys = append(slices.Clip(keys), s.key)
+		if s.key != key || !s.eligible[bin] {
+			continue
+		}
+		for _, value := range values {
+			if d := t.Domain(key, value); int(d) >= len(s.inSet) || !s.inSet[d] {
+				return true
+			}
 		}
 	}
-	return keys
+	return false
 }
 
 // Rules returns the constraints of a shape.
@@ -269,15 +273,21 @@ func (t *Tracker) Crowd(rules *Rules, key int, domain int32) int32 {
 	return sum
 }
 
-// Blames returns, in words, the constraints of a shape on a key that refuse a domain.
+// Blames says in words which constraint of a shape, or of others against it, may refuse domains of a key; "" for a key
+// on which the shape is only counted.
 func (t *Tracker) Blames(rules *Rules, key int) string {
+	is := func(a *anti) bool { return a.key == key }
 	switch {
 	case slices.ContainsFunc(rules.spreads, func(s *spread) bool { return s.key == key }):
 		return "topology spread over " + t.keys[key]
 	case slices.ContainsFunc(rules.affinity, func(a *affinity) bool { return slices.Contains(a.keys, key) }):
 		return "pod affinity over " + t.keys[key]
+	case slices.ContainsFunc(rules.antis, is):
+		return "pod anti-affinity over " + t.keys[key]
+	case slices.ContainsFunc(rules.blocking, is):
+		return "the anti-affinity of other pods over " + t.keys[key]
 	}
-	return "pod anti-affinity over " + t.keys[key]
+	return ""
 }
 
 // DropBin takes back the bin that AddBin made last, which is not occupied.
