@@ -32,8 +32,8 @@ type Watch struct {
 // countAfter gathers changes of claims before their pool is counted anew.
 const countAfter = time.Second
 
-// claimAfterNode lets the claim's own patch, which follows that of its node, be seen before the claim is looked at.
-const claimAfterNode = 50 * time.Millisecond
+// ownPatches lets the last patch of a step be seen before the event of its first one calls for the next step.
+const ownPatches = 50 * time.Millisecond
 
 // indexClaimNode is the index field of the cache by which a node's name leads to its claim.
 const indexClaimNode = "status.nodeName"
@@ -112,7 +112,7 @@ func claimWatches(reader client.Reader) []Watch {
 			}
 			return itself(ctx, old, fresh)
 		}},
-		{Object: &corev1.Node{}, After: claimAfterNode, Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
+		{Object: &corev1.Node{}, After: ownPatches, Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
 			if old != nil && fresh != nil && sameForClaim(old.(*corev1.Node), fresh.(*corev1.Node)) {
 				return nil
 			}
@@ -152,7 +152,7 @@ func ready(n *corev1.Node) bool {
 
 func nodeWatches(reader client.Reader) []Watch {
 	return []Watch{
-		{Object: &corev1.Node{}, Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
+		{Object: &corev1.Node{}, After: ownPatches, Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
 			if fresh == nil || fresh.GetDeletionTimestamp() == nil {
 				return nil
 			}
