@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"encoding/binary"
 	"iter"
 	"math/bits"
 )
@@ -85,4 +86,13 @@ func (b Bits) All() iter.Seq[int] {
 			}
 		}
 	}
+}
+
+// Key returns a text that is equal for equal sets of one Index.
+func (b Bits) Key() string {
+	key := make([]byte, 0, 8*len(b))
+	for _, word := range b {
+		key = binary.LittleEndian.AppendUint64(key, word)
+	}
+	return string(key)
 }

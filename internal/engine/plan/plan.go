@@ -37,7 +37,7 @@ type PodRef struct {
 // String returns namespace/name.
 func (p PodRef) String() string { return p.Namespace + "/" + p.Name }
 
-// Launch is a NodeClaim to be made (P-24).
+// Launch is a NodeClaim to be made (P-24). Launches may share the lists that they hold: nobody changes them.
 type Launch struct {
 	Pool    string
 	PoolUID string

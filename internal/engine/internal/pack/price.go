@@ -120,15 +120,37 @@ func (s *solver) packPool(p *pool, lots []*lot) {
 			l.value += float64(float64(amount) * worth[r])
 		}
 	}
-	for _, node := range s.choose(p, candidates, lots, worth) {
+	few := s.choose(p, candidates, lots, worth, fewNodes)
+	cheap := s.choose(p, candidates, lots, worth, fewDollars)
+	if total(cheap) < total(few)*(1-worthMoreNodes) {
+		few = cheap
+	}
+	for _, node := range few {
 		if !s.launchPattern(p, lots, node) {
 			return
 		}
 	}
 }
 
+// How far the ratios of two candidates may be apart and still count as equal: then the larger node wins. A wide margin
+// makes fewer nodes, a narrow one takes the best price at every step; which is cheaper in the end is only known then.
+const (
+	fewNodes   = 0.05
+	fewDollars = 0.001
+	// worthMoreNodes is the part of the price that has to be saved to take the plan with more nodes.
+	worthMoreNodes = 0.005
+)
+
+func total(nodes []pattern) float64 {
+	sum := 0.0
+	for _, node := range nodes {
+		sum += node.price
+	}
+	return sum
+}
+
 // choose finds nodes for the lots, the one that is worth most for its price first.
-func (s *solver) choose(p *pool, candidates []candidate, lots []*lot, worth []float64) []pattern {
+func (s *solver) choose(p *pool, candidates []candidate, lots []*lot, worth []float64, margin float64) []pattern {
 	for _, l := range lots {
 		l.left = len(l.pods)
 	}
@@ -137,7 +159,7 @@ func (s *solver) choose(p *pool, candidates []candidate, lots []*lot, worth []fl
 	}
 	var nodes []pattern
 	for {
-		best, found := s.best(p, candidates, lots, worth)
+		best, found := s.best(p, candidates, lots, worth, margin)
 		if !found {
 			return s.mergeTail(nodes, candidates, lots)
 		}
@@ -163,11 +185,11 @@ func (found pattern) take(lots []*lot) int {
 
 // best returns the pattern that is worth most for its price. Ratios only fall as lots run out, so the candidate whose
 // old ratio is highest is looked at anew until one keeps the first place.
-func (s *solver) best(p *pool, candidates []candidate, lots []*lot, worth []float64) (pattern, bool) {
+func (s *solver) best(p *pool, candidates []candidate, lots []*lot, worth []float64, margin float64) (pattern, bool) {
 	for {
 		first := 0
 		for i := range candidates {
-			if better(&candidates[i], &candidates[first]) {
+			if better(&candidates[i], &candidates[first], margin) {
 				first = i
 			}
 		}
@@ -182,7 +204,7 @@ func (s *solver) best(p *pool, candidates []candidate, lots []*lot, worth []floa
 		}
 		leads := true
 		for i := range candidates {
-			leads = leads && (i == first || !better(&candidates[i], &candidates[first]))
+			leads = leads && (i == first || !better(&candidates[i], &candidates[first], margin))
 		}
 		if leads && found.ratio > 0 {
 			return found, true
@@ -190,11 +212,8 @@ func (s *solver) best(p *pool, candidates []candidate, lots []*lot, worth []floa
 	}
 }
 
-// sameRatio is how far ratios may be apart and still count as equal: then the larger node wins, which means fewer.
-const sameRatio = 0.05
-
-func better(a, b *candidate) bool {
-	if a.ratio > b.ratio*(1+sameRatio) || b.ratio > a.ratio*(1+sameRatio) {
+func better(a, b *candidate, margin float64) bool {
+	if a.ratio > b.ratio*(1+margin) || b.ratio > a.ratio*(1+margin) {
 		return a.ratio > b.ratio
 	}
 	return a.price > b.price

@@ -8,6 +8,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
 // plan turns the solved bins into data.
@@ -15,7 +16,7 @@ func (s *solver) plan() plan.Plan {
 	result := plan.Plan{BasedOn: s.snapshot.Version, Names: s.snapshot.Names, Order: s.order}
 	for _, b := range s.bins {
 		if b.node == nil {
-			result.Launches = append(result.Launches, b.launch())
+			result.Launches = append(result.Launches, s.launch(b))
 			continue
 		}
 		for _, pod := range b.pods {
@@ -48,19 +49,17 @@ func compareRefs(a, b plan.PodRef) int {
 }
 
 // launch describes the claim of a planned node: every instance type that fits stays on it (P-24).
-func (b *bin) launch() plan.Launch {
+func (s *solver) launch(b *bin) plan.Launch {
 	offers := b.withinHeld()
 	index := b.pool.Catalog
 	first := index.Offers[offers.First()]
+	choices := s.choicesOf(b, offers)
 	l := plan.Launch{
 		Pool: b.pool.Name, PoolUID: b.pool.UID, Slot: b.slot,
 		Requests: b.used.Plus(b.pool.daemons[offers.First()]),
 		Cheapest: plan.Choice{Type: index.Types[first.Type].Name, Zone: first.Zone, CapacityType: first.CapacityType, Price: first.Price},
 		Labels:   map[string]string{},
-	}
-	for _, t := range b.typesKept(offers) {
-		l.Types = append(l.Types, index.Types[t].Name)
-		l.Reserve = l.Reserve.Max(index.Types[t].Capacity)
+		Types:    choices.types, Reserve: choices.reserve, Zones: choices.zones, CapacityTypes: choices.capacityTypes,
 	}
 	for r := range b.custom.All() {
 		if value, some := r.Example(); some && !r.AllowsAbsent() {
@@ -68,13 +67,33 @@ func (b *bin) launch() plan.Launch {
 		}
 	}
 	l.Requirements = b.pool.Requirements.And(b.labels).And(b.custom).Without(catalog.LabelInstanceType)
-	l.Zones = index.Values(catalog.LabelZone, offers)
-	l.CapacityTypes = index.Values(catalog.LabelCapacityType, offers)
 	for _, pod := range b.pods {
 		l.Pods = append(l.Pods, ref(pod))
 	}
 	slices.SortFunc(l.Pods, compareRefs)
 	return l
+}
+
+// choices are what a set of offers leaves open. Launches with the same offers share them.
+type choices struct {
+	types                []string
+	reserve              resources.Vector
+	zones, capacityTypes []string
+}
+
+func (s *solver) choicesOf(b *bin, offers catalog.Bits) *choices {
+	key := b.pool.Name + "/" + offers.Key()
+	if known, found := s.choices[key]; found {
+		return known
+	}
+	index := b.pool.Catalog
+	c := &choices{zones: index.Values(catalog.LabelZone, offers), capacityTypes: index.Values(catalog.LabelCapacityType, offers)}
+	for _, t := range b.typesKept(offers) {
+		c.types = append(c.types, index.Types[t].Name)
+		c.reserve = c.reserve.Max(index.Types[t].Capacity)
+	}
+	s.choices[key] = c
+	return c
 }
 
 // withinHeld drops the offers that are larger than what the plan counts against the pool's resource limits: whatever

@@ -46,6 +46,7 @@ type solver struct {
 	byNode   map[string]int // node and claim name → bin
 	failed   []*cluster.Pod
 	order    []string // UIDs of placed pods, as they were placed
+	choices  map[string]*choices
 }
 
 // shape is a kind of pod with what this round has found out about it.
@@ -58,7 +59,7 @@ type shape struct {
 }
 
 func newSolver(snapshot *cluster.Snapshot, pods []*cluster.Pod, floors topology.Floors) *solver {
-	s := &solver{snapshot: snapshot, shapes: map[*cluster.Shape]*shape{}, byNode: map[string]int{}}
+	s := &solver{snapshot: snapshot, shapes: map[*cluster.Shape]*shape{}, byNode: map[string]int{}, choices: map[string]*choices{}}
 	for i, p := range snapshot.Pools {
 		s.pools = append(s.pools, newPool(i, p, snapshot.Daemons))
 	}
