@@ -1,0 +1,175 @@
+package bound
+
+import "math"
+
+// column is a way to cover demand: so much of every row for a price.
+type column struct {
+	amounts []float64
+	price   float64
+}
+
+// pricing looks for columns under dual prices y of the rows, all at least 0: the column with the least price less value,
+// and the largest factor by which y may be multiplied so that no column at all is worth more than its price.
+type pricing func(y []float64) (best column, factor float64)
+
+// maxIterations bounds column generation; the bound is valid after any number of iterations.
+const maxIterations = 5000
+
+// tolerance is what counts as nothing, relative to prices.
+const tolerance = 1e-9
+
+// Columns returns a lower bound on the least price of columns that together cover demand in every row: the linear
+// program is solved by a revised simplex with the columns generated as they are needed. After each iteration the dual
+// prices, scaled by pricing's factor until they are feasible, give a bound (Farley 1990); the best one is returned, so
+// that neither rounding nor stopping early makes it wrong. more is asked before each iteration whether there is time.
+func Columns(demand []float64, highest float64, price pricing, more func() bool) float64 {
+	s := newSimplex(demand, highest)
+	bound := 0.0
+	for range maxIterations {
+		y := s.duals()
+		row, negative := s.surplusToEnter(y)
+		for i := range y {
+			y[i] = max(0, y[i])
+		}
+		best, factor := price(y)
+		if value := dot(y, demand) * factor; !math.IsInf(value, 0) && !math.IsNaN(value) {
+			bound = max(bound, value)
+		}
+		entering, reduced := best, best.price-dot(y, best.amounts)
+		if negative < reduced {
+			entering, reduced = s.surplus(row), negative
+		}
+		if reduced > -tolerance*max(1, bound) || !s.enter(entering) || !more() {
+			break
+		}
+	}
+	return bound
+}
+
+// simplex keeps a basis for: least price of columns x ≥ 0 with Σ column · x - surplus = demand.
+type simplex struct {
+	inverse [][]float64 // of the basis
+	basis   []column
+	x       []float64
+}
+
+// newSimplex starts with one column of a prohibitive price for every row.
+func newSimplex(demand []float64, highest float64) *simplex {
+	s := &simplex{}
+	for i := range demand {
+		unit := make([]float64, len(demand))
+		unit[i] = 1
+		s.basis = append(s.basis, column{amounts: unit, price: highest})
+		s.inverse = append(s.inverse, append([]float64(nil), unit...))
+		s.x = append(s.x, demand[i])
+	}
+	return s
+}
+
+func (s *simplex) duals() []float64 {
+	y := make([]float64, len(s.basis))
+	for i, c := range s.basis {
+		for j := range y {
+			y[j] += c.price * s.inverse[i][j]
+		}
+	}
+	return y
+}
+
+// surplusToEnter returns the row whose surplus would lower the price most, and by how much: its dual, when negative.
+func (s *simplex) surplusToEnter(y []float64) (row int, reduced float64) {
+	for i, dual := range y {
+		if dual < reduced {
+			row, reduced = i, dual
+		}
+	}
+	return row, reduced
+}
+
+func (s *simplex) surplus(row int) column {
+	amounts := make([]float64, len(s.basis))
+	amounts[row] = -1
+	return column{amounts: amounts}
+}
+
+// enter brings a column into the basis; false when that would not end or not change anything.
+func (s *simplex) enter(c column) bool {
+	direction := make([]float64, len(s.basis))
+	for i := range direction {
+		direction[i] = dot(s.inverse[i], c.amounts)
+	}
+	leaving, step := -1, math.Inf(1)
+	for i, d := range direction {
+		if d > tolerance && (s.x[i]/d < step || s.x[i]/d == step && s.basis[i].price > s.basis[leaving].price) {
+			leaving, step = i, s.x[i]/d
+		}
+	}
+	if leaving < 0 {
+		return false
+	}
+	pivot := direction[leaving]
+	for j := range s.inverse[leaving] {
+		s.inverse[leaving][j] /= pivot
+	}
+	for i := range s.inverse {
+		if i == leaving || direction[i] == 0 {
+			continue
+		}
+		for j := range s.inverse[i] {
+			s.inverse[i][j] -= direction[i] * s.inverse[leaving][j]
+		}
+		s.x[i] = max(0, s.x[i]-step*direction[i])
+	}
+	s.x[leaving] = step
+	s.basis[leaving] = c
+	return true
+}
+
+func dot(a, b []float64) float64 {
+	sum := 0.0
+	for i := range a {
+		sum += a[i] * b[i]
+	}
+	return sum
+}
+
+// Fluid returns the bound in dollars per hour of pods that could be split: the cheapest nodes that together have the
+// demand of every row. It is at least [Problem.Simple].
+func (p Problem) Fluid() float64 {
+	demand := make([]float64, p.rows)
+	for i := range demand {
+		demand[i] = 1 // rows are scaled
+	}
+	price := func(y []float64) (column, float64) {
+		var best column
+		factor, least := math.Inf(1), math.Inf(1)
+		for _, b := range p.Bins {
+			value := dot(y, b.Room)
+			if b.Price-value < least {
+				best, least = column{amounts: b.Room, price: b.Price}, b.Price-value
+			}
+			if value > 0 {
+				factor = min(factor, b.Price/value)
+			}
+		}
+		return best, factor
+	}
+	return max(p.Simple(), Columns(demand, p.prohibitive(), price, func() bool { return true }))
+}
+
+// prohibitive is a price for a whole row's demand above any that can be needed.
+func (p Problem) prohibitive() float64 {
+	highest := 1.0
+	for row := range p.rows {
+		cheapest := math.Inf(1)
+		for _, b := range p.Bins {
+			if b.Room[row] > 0 {
+				cheapest = min(cheapest, b.Price/b.Room[row])
+			}
+		}
+		if !math.IsInf(cheapest, 0) {
+			highest = max(highest, cheapest)
+		}
+	}
+	return 100 * highest
+}

@@ -1,0 +1,164 @@
+// Package bound computes prices that no plan for a set of pods can be below: the yardstick beside the peer.
+//
+// All bounds are valid whatever happens in floating point, because each is scaled until it is one (see [Columns]).
+// Constraints between pods are ignored but for one: pods that refuse to share a node with each other need a node each.
+package bound
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// Item is a kind of pod: what one asks for in every row, and how many there are.
+type Item struct {
+	Amounts []float64
+	Count   float64
+}
+
+// Bin is a kind of node: what it has in every row, and its price per hour at the cheapest offering.
+type Bin struct {
+	Room  []float64
+	Price float64
+}
+
+// Problem is pods to place on new nodes. A row is a resource, or a group of pods that refuse to share a node, of which
+// every node has room for one. Rows are scaled so that the demand of all pods together is 1.
+type Problem struct {
+	Items []Item
+	Bins  []Bin
+	rows  int
+}
+
+// New returns the problem of pods on the available offerings of a catalogue.
+func New(pods []*corev1.Pod, c catalog.Catalog) Problem {
+	kinds, counts := map[string]resources.Amounts{}, map[string]float64{}
+	rows := map[string]float64{} // name of the row → demand
+	for _, pod := range pods {
+		amounts := requests(pod)
+		key := fmt.Sprint(amounts) // maps print in the order of their keys
+		kinds[key] = amounts
+		counts[key]++
+		for name, amount := range amounts {
+			rows[name] += float64(amount)
+		}
+	}
+	names := slices.Sorted(maps.Keys(rows))
+	p := Problem{rows: len(names)}
+	for _, key := range slices.Sorted(maps.Keys(kinds)) {
+		item := Item{Count: counts[key]}
+		for _, name := range names {
+			item.Amounts = append(item.Amounts, float64(kinds[key][name])/rows[name])
+		}
+		p.Items = append(p.Items, item)
+	}
+	for _, t := range c.Types {
+		if bin, some := binOf(t, names, rows); some {
+			p.Bins = append(p.Bins, bin)
+		}
+	}
+	p.Bins = undominated(p.Bins)
+	return p
+}
+
+// requests sums what the pod's containers ask for, with 1 for pods and 1 for each group that it must be alone in.
+func requests(pod *corev1.Pod) resources.Amounts {
+	amounts := resources.Amounts{resources.NamePods: 1}
+	for _, c := range pod.Spec.Containers {
+		for name, quantity := range c.Resources.Requests {
+			if name == corev1.ResourceCPU {
+				amounts[string(name)] += quantity.MilliValue()
+			} else {
+				amounts[string(name)] += quantity.Value()
+			}
+		}
+	}
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
+		return amounts
+	}
+	for _, term := range pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+		if term.TopologyKey == corev1.LabelHostname && aboutItself(pod, term) {
+			amounts[alone+fmt.Sprint(term.LabelSelector.MatchLabels)] = 1
+		}
+	}
+	return amounts
+}
+
+// alone begins the name of a row that is a group of pods which refuse each other.
+const alone = "alone:"
+
+// aboutItself reports whether the term surely forbids two pods like this one to share a node.
+func aboutItself(pod *corev1.Pod, term corev1.PodAffinityTerm) bool {
+	s := term.LabelSelector
+	if s == nil || len(s.MatchLabels) == 0 || len(s.MatchExpressions)+len(term.Namespaces)+len(term.MatchLabelKeys)+len(term.MismatchLabelKeys) > 0 || term.NamespaceSelector != nil {
+		return false
+	}
+	for key, value := range s.MatchLabels {
+		if pod.Labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+func binOf(t catalog.Type, names []string, demand map[string]float64) (Bin, bool) {
+	allocatable := scenario.Allocatable(t)
+	bin, some := Bin{}, false
+	for _, o := range t.Offerings {
+		if o.Available && (!some || o.Price.Dollars() < bin.Price) {
+			bin.Price, some = o.Price.Dollars(), true
+		}
+	}
+	for _, name := range names {
+		room := float64(allocatable[name])
+		if len(name) > len(alone) && name[:len(alone)] == alone {
+			room = 1
+		}
+		bin.Room = append(bin.Room, room/demand[name])
+	}
+	return bin, some
+}
+
+// undominated leaves out bins for which another has no less room at no higher price.
+func undominated(bins []Bin) []Bin {
+	var kept []Bin
+	for i, b := range bins {
+		beaten := slices.ContainsFunc(bins[:i], func(other Bin) bool { return other.covers(b) }) ||
+			slices.ContainsFunc(bins[i+1:], func(other Bin) bool { return other.covers(b) && !b.covers(other) })
+		if !beaten {
+			kept = append(kept, b)
+		}
+	}
+	return kept
+}
+
+func (b Bin) covers(other Bin) bool {
+	for i := range b.Room {
+		if b.Room[i] < other.Room[i] {
+			return false
+		}
+	}
+	return b.Price <= other.Price
+}
+
+// Simple returns the simple bound in dollars per hour: for each row the whole demand at the cheapest price per unit, the
+// largest counts.
+func (p Problem) Simple() float64 {
+	highest := 0.0
+	for row := range p.rows {
+		most := 0.0 // share of the demand for a dollar
+		for _, b := range p.Bins {
+			most = max(most, b.Room[row]/b.Price)
+		}
+		if most > 0 {
+			highest = max(highest, 1/most)
+		}
+	}
+	return highest
+}

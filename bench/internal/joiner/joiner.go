@@ -1,0 +1,121 @@
+// Package joiner drives Joiner as the provisioning controller does: a store that has taken in the cluster, a snapshot
+// of it, and engine.Provision.
+package joiner
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/bench/internal/outcome"
+	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/world"
+)
+
+// Planner is Joiner with one scenario's cluster in memory. Use [New].
+type Planner struct {
+	store    *world.Store
+	snapshot *cluster.Snapshot
+	plan     plan.Plan
+}
+
+// New returns a planner that has taken in the scenario's pool, catalogue and nodes. Its pending pods are not in yet.
+func New(s scenario.Scenario) (*Planner, error) {
+	p := &Planner{store: world.New(world.Config{})}
+	class := world.ClassRef{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
+	if err := p.store.SetCatalog(class, s.Catalog); err != nil {
+		return nil, err
+	}
+	reference := &karpenterv1.NodeClassReference{Group: class.Group, Kind: class.Kind, Name: class.Name}
+	if err := p.store.Apply(pool(reference)); err != nil {
+		return nil, fmt.Errorf("taking in the pool: %w", err)
+	}
+	for _, n := range s.Nodes {
+		if err := p.addNode(s, n, reference); err != nil {
+			return nil, fmt.Errorf("taking in node %s: %w", n.Name, err)
+		}
+	}
+	return p, nil
+}
+
+func pool(class *karpenterv1.NodeClassReference) *karpenterv1.NodePool {
+	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: scenario.Pool, UID: "uid-of-pool", ResourceVersion: "1"}}
+	pool.Spec.Template.Spec.NodeClassRef = class
+	pool.Status.Conditions = []karpenterv1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}
+	return pool
+}
+
+func (p *Planner) addNode(s scenario.Scenario, n scenario.Node, class *karpenterv1.NodeClassReference) error {
+	node, err := n.Object(s.Catalog)
+	if err != nil {
+		return err
+	}
+	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+		Name: n.Name, UID: types.UID("uid-of-claim-" + n.Name), ResourceVersion: "1", Labels: node.Labels,
+	}}
+	claim.Spec.NodeClassRef = class
+	claim.Status = karpenterv1.NodeClaimStatus{ProviderID: n.ProviderID(), NodeName: n.Name, Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable}
+	for _, condition := range []string{"Launched", "Registered", "Initialized"} {
+		claim.Status.Conditions = append(claim.Status.Conditions, karpenterv1.Condition{
+			Type: condition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Unix(1, 0)),
+		})
+	}
+	if err := p.store.Apply(node); err != nil {
+		return err
+	}
+	if err := p.store.Apply(claim); err != nil {
+		return err
+	}
+	for _, pod := range n.Pods {
+		if err := p.store.Apply(pod); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Add takes in a pending pod, as from a watch event.
+func (p *Planner) Add(pod *corev1.Pod) error { return p.store.Apply(pod) }
+
+// Remove takes in that a pod has gone.
+func (p *Planner) Remove(pod *corev1.Pod) { p.store.Remove(pod) }
+
+// Warm makes the first snapshot, which any running Joiner has behind it.
+func (p *Planner) Warm() { p.store.Snapshot() }
+
+// Plan plans for all pending pods.
+func (p *Planner) Plan() error {
+	p.snapshot = p.store.Snapshot()
+	p.plan = engine.Provision(p.snapshot)
+	return nil
+}
+
+// Note says what else is worth knowing of the last Plan: nothing on this side.
+func (p *Planner) Note() string { return "" }
+
+// Outcome returns what the last Plan came to.
+func (p *Planner) Outcome() (outcome.Outcome, error) {
+	result := outcome.Outcome{Existing: map[string][]string{}}
+	for _, l := range p.plan.Launches {
+		launch := outcome.Launch{Type: l.Cheapest.Type, Zone: l.Cheapest.Zone, CapacityType: l.Cheapest.CapacityType, Price: l.Cheapest.Price}
+		for _, pod := range l.Pods {
+			launch.Pods = append(launch.Pods, pod.String())
+		}
+		launch.Sort()
+		result.Launches = append(result.Launches, launch)
+	}
+	for _, n := range p.plan.Nominations {
+		result.Existing[n.Node] = append(result.Existing[n.Node], n.Pod.String())
+	}
+	for _, u := range p.plan.Unplaced {
+		result.Unplaced = append(result.Unplaced, u.Pod.String())
+	}
+	return result, nil
+}

@@ -1,0 +1,74 @@
+// Package measure takes what a piece of work costs this process: time, CPU, allocations and the highest memory.
+package measure
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Cost is what a piece of work took.
+type Cost struct {
+	WallSeconds float64 `json:"wall_seconds"`
+	// CPUSeconds is that of all threads, the garbage collector's included.
+	CPUSeconds     float64 `json:"cpu_seconds"`
+	AllocatedBytes uint64  `json:"allocated_bytes"`
+	// PeakRSSBytes is the largest resident set while the work went on, with all that was in memory before.
+	PeakRSSBytes uint64 `json:"peak_rss_bytes"`
+}
+
+// Of runs work and returns its cost. The heap is collected and given back before, so that the peak is that of the work
+// and of what it works on. Where the kernel cannot reset the peak, it is that of the process so far.
+func Of(work func() error) (Cost, error) {
+	debug.FreeOSMemory()
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // resets VmHWM; see proc_pid_clear_refs(5)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	cpu, err := cpuTime()
+	if err != nil {
+		return Cost{}, err
+	}
+	start := time.Now()
+	if err := work(); err != nil {
+		return Cost{}, err
+	}
+	cost := Cost{WallSeconds: time.Since(start).Seconds()}
+	cpuAfter, err := cpuTime()
+	if err != nil {
+		return Cost{}, err
+	}
+	runtime.ReadMemStats(&after)
+	cost.CPUSeconds = (cpuAfter - cpu).Seconds()
+	cost.AllocatedBytes = after.TotalAlloc - before.TotalAlloc
+	cost.PeakRSSBytes, err = peakRSS()
+	return cost, err
+}
+
+func cpuTime() (time.Duration, error) {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0, fmt.Errorf("reading CPU time: %w", err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
+}
+
+// peakRSS reads VmHWM.
+func peakRSS() (uint64, error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, fmt.Errorf("reading the peak of memory: %w", err)
+	}
+	for line := range bytes.Lines(status) {
+		if rest, found := bytes.CutPrefix(line, []byte("VmHWM:")); found {
+			fields := bytes.Fields(rest)
+			kibibytes, err := strconv.ParseUint(string(fields[0]), 10, 64)
+			return kibibytes << 10, err
+		}
+	}
+	return 0, fmt.Errorf("reading the peak of memory: no VmHWM in /proc/self/status")
+}

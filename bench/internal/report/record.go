@@ -1,0 +1,42 @@
+// Package report keeps results: as records in a file for programs, as tables for people.
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/joiner-autoscaler/joiner/bench/internal/measure"
+)
+
+// Record is one line of results.json: a scenario planned by a side (docs/spec/performance.md).
+type Record struct {
+	Scenario string `json:"scenario"`
+	Side     string `json:"side"`
+	measure.Cost
+	PodsPlaced   int     `json:"pods_placed"`
+	PodsUnplaced int     `json:"pods_unplaced"`
+	Nodes        int     `json:"nodes"` // launched
+	PricePerHour float64 `json:"price_per_hour"`
+	LowerBound   float64 `json:"lower_bound"` // dollars per hour that any plan for the placed pods costs at least
+	// Violations is nil while nobody has checked the plan.
+	Violations *int `json:"violations"`
+}
+
+// The sides.
+const (
+	Joiner    = "joiner"
+	Karpenter = "karpenter"
+)
+
+// Write puts the records into a file, in place of what was in it.
+func Write(file string, records []Record) error {
+	data, err := json.MarshalIndent(records, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, append(data, '\n'), 0o644); err != nil {
+		return fmt.Errorf("writing results: %w", err)
+	}
+	return nil
+}

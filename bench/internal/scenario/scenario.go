@@ -1,0 +1,70 @@
+// Package scenario describes what is planned, for both sides alike: pods as Kubernetes objects, instance types as a
+// catalogue, nodes with the pods that they run, one node pool. A scenario is a function of its name and a seed.
+//
+// Nothing here knows either side's state or algorithm. Start at [Make].
+package scenario
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+)
+
+// Scenario is an input of the benchmark.
+type Scenario struct {
+	Name string
+	// Catalog is what the pool's node class offers.
+	Catalog catalog.Catalog
+	// Nodes exist when planning begins, initialized and ready.
+	Nodes []Node
+	// Pending pods are to be planned together, or one at a time when OneByOne is set.
+	Pending  []*corev1.Pod
+	OneByOne bool
+}
+
+// Pool is the name of a scenario's only node pool, which neither limits nor requires anything.
+const Pool = "default"
+
+// Node is a node of the pool and the pods bound to it.
+type Node struct {
+	Name, Type, Zone, CapacityType string
+	Pods                           []*corev1.Pod
+}
+
+// family is a kind of scenario: its size and the seed make one.
+type family struct {
+	prefix string
+	make   func(source, int) (Scenario, error)
+}
+
+func families() []family {
+	return []family{
+		{"diverse-", diverse}, {"preferences-", preferences}, {"plain-", plain}, {"one-more-pod-", oneMorePod},
+	}
+}
+
+// Make returns the scenario of that name: diverse-N, preferences-N, plain-N and one-more-pod-N as in
+// docs/spec/performance.md B-01 to B-04, where N is a number of pods (100k is 100000), for one-more-pod of nodes.
+func Make(name string, seed uint64) (Scenario, error) {
+	for _, f := range families() {
+		rest, found := strings.CutPrefix(name, f.prefix)
+		if !found {
+			continue
+		}
+		size, err := strconv.Atoi(strings.Replace(rest, "k", "000", 1))
+		if err != nil || size < 1 || size > maxSize {
+			return Scenario{}, fmt.Errorf("scenario %q: size %q; want a number from 1 to %d", name, rest, maxSize)
+		}
+		s, err := f.make(newSource(seed, name), size)
+		s.Name = name
+		return s, err
+	}
+	return Scenario{}, fmt.Errorf("scenario %q; want diverse-N, preferences-N, plain-N or one-more-pod-N", name)
+}
+
+// maxSize keeps a typing error from filling the machine's memory.
+const maxSize = 1_000_000

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime/pprof"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joiner-autoscaler/joiner/bench/internal/joiner"
+	"github.com/joiner-autoscaler/joiner/bench/internal/karpenter"
+	"github.com/joiner-autoscaler/joiner/bench/internal/measure"
+	"github.com/joiner-autoscaler/joiner/bench/internal/outcome"
+	"github.com/joiner-autoscaler/joiner/bench/internal/report"
+	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
+)
+
+// planner is a side with a cluster in memory.
+type planner interface {
+	// Add and Remove take in a pending pod's coming and going.
+	Add(*corev1.Pod) error
+	Remove(*corev1.Pod)
+	// Warm brings the side into the state of one that has run for a while. It is not measured.
+	Warm()
+	// Plan plans for all pending pods.
+	Plan() error
+	// Outcome returns the last plan, Note what else is worth saying of it.
+	Outcome() (outcome.Outcome, error)
+	Note() string
+}
+
+// run is one measurement in a process of its own.
+type run struct {
+	Scenario string
+	Side     string
+	Seed     uint64
+	Peer     karpenter.Config
+	Passes   int // how often the same is planned; the median pass counts
+	Profile  string
+}
+
+// answer is what the process says about it.
+type answer struct {
+	Record report.Record
+	Note   string
+}
+
+// warmUp is planned before anything is measured, so that the program's own pages are in memory.
+const warmUp = "diverse-100"
+
+func (r run) start(s scenario.Scenario) (planner, error) {
+	switch r.Side {
+	case report.Joiner:
+		return joiner.New(s)
+	case report.Karpenter:
+		return karpenter.New(s, r.Peer)
+	}
+	return nil, fmt.Errorf("side %q; want %s or %s", r.Side, report.Joiner, report.Karpenter)
+}
+
+// do measures and returns the answer.
+func (r run) do() (answer, error) {
+	warm, err := scenario.Make(warmUp, r.Seed+1)
+	if err != nil {
+		return answer{}, err
+	}
+	p, err := r.start(warm)
+	if err != nil {
+		return answer{}, err
+	}
+	if _, err := batch(p, warm.Pending); err != nil {
+		return answer{}, fmt.Errorf("warming up: %w", err)
+	}
+	s, err := scenario.Make(r.Scenario, r.Seed)
+	if err != nil {
+		return answer{}, err
+	}
+	if p, err = r.start(s); err != nil {
+		return answer{}, err
+	}
+	pending, oneByOne := s.Pending, s.OneByOne
+	s, warm = scenario.Scenario{}, scenario.Scenario{} // what a side does not keep does not count as its memory
+	stop, err := r.profile()
+	if err != nil {
+		return answer{}, err
+	}
+	defer stop()
+	var cost measure.Cost
+	if oneByOne {
+		cost, err = r.inTurn(p, pending)
+	} else {
+		cost, err = r.together(p, pending)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	return r.answer(p, cost)
+}
+
+func (r run) profile() (stop func(), err error) {
+	if r.Profile == "" {
+		return func() {}, nil
+	}
+	file, err := os.Create(r.Profile)
+	if err != nil {
+		return nil, err
+	}
+	return pprof.StopCPUProfile, pprof.StartCPUProfile(file)
+}
+
+// batch takes in all pods, unmeasured, and plans for them together, measured.
+func batch(p planner, pods []*corev1.Pod) (measure.Cost, error) {
+	for _, pod := range pods {
+		if err := p.Add(pod); err != nil {
+			return measure.Cost{}, err
+		}
+	}
+	return measure.Of(p.Plan)
+}
+
+func (r run) together(p planner, pods []*corev1.Pod) (measure.Cost, error) {
+	first, err := batch(p, pods)
+	costs := []measure.Cost{first}
+	for len(costs) < r.Passes && err == nil {
+		var cost measure.Cost
+		cost, err = measure.Of(p.Plan)
+		costs = append(costs, cost)
+	}
+	return median(costs), err
+}
+
+// settling is how many of the pods that come in turn are planned before the counting begins.
+const settling = 3
+
+// inTurn takes in one pod after the other, plans for it alone, both measured, and takes it out again.
+func (r run) inTurn(p planner, pods []*corev1.Pod) (measure.Cost, error) {
+	p.Warm()
+	var costs []measure.Cost
+	for i, pod := range pods[:min(len(pods), settling+r.Passes)] {
+		cost, err := measure.Of(func() error {
+			if err := p.Add(pod); err != nil {
+				return err
+			}
+			return p.Plan()
+		})
+		if err != nil {
+			return cost, err
+		}
+		if i >= settling {
+			costs = append(costs, cost)
+		}
+		if i+1 < min(len(pods), settling+r.Passes) {
+			p.Remove(pod)
+		}
+	}
+	return median(costs), nil
+}
+
+func median(costs []measure.Cost) measure.Cost {
+	slices.SortFunc(costs, func(a, b measure.Cost) int { return cmp.Compare(a.WallSeconds, b.WallSeconds) })
+	return costs[len(costs)/2]
+}
+
+func (r run) answer(p planner, cost measure.Cost) (answer, error) {
+	result, err := p.Outcome()
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{
+		Note: p.Note(),
+		Record: report.Record{
+			Scenario: r.Scenario, Side: r.Side, Cost: cost, PodsPlaced: result.Placed(), PodsUnplaced: len(result.Unplaced),
+			Nodes: len(result.Launches), PricePerHour: result.Price().Dollars(),
+		},
+	}, nil
+}
+
+// child runs one measurement and prints the answer.
+func child(text string) error {
+	var r run
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return fmt.Errorf("reading what to measure: %w", err)
+	}
+	a, err := r.do()
+	if err != nil {
+		return fmt.Errorf("%s, %s: %w", r.Scenario, r.Side, err)
+	}
+	return json.NewEncoder(os.Stdout).Encode(a)
+}
