@@ -1,0 +1,129 @@
+package oracle
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// state is the picture of the cluster that the plugins look at. The scheduler's own snapshot would have to be made anew
+// for each binding; this one takes in a bound pod at the cost of that pod. Like the scheduler's it is made of
+// framework.NodeInfo, which does all the counting.
+type state struct {
+	base []*framework.NodeInfo // nodes with what runs already
+	// now is base with the pods bound so far in this attempt, by the same positions.
+	now      []*framework.NodeInfo
+	position map[string]int
+}
+
+// placement is a pod and where it was planned.
+type placement struct {
+	pod  *corev1.Pod // without spec.nodeName
+	info *framework.PodInfo
+	node int // position in state.now
+}
+
+func (p placement) name() types.NamespacedName {
+	return types.NamespacedName{Namespace: p.pod.Namespace, Name: p.pod.Name}
+}
+
+func newState() *state { return &state{position: map[string]int{}} }
+
+func (s *state) clear() {
+	s.base, s.now = nil, nil
+	clear(s.position)
+}
+
+func (s *state) addNode(node *corev1.Node) error {
+	if _, twice := s.position[node.Name]; twice {
+		return fmt.Errorf("two nodes have the name %q", node.Name)
+	}
+	info := framework.NewNodeInfo()
+	info.SetNode(node)
+	s.position[node.Name] = len(s.base)
+	s.base = append(s.base, info)
+	return nil
+}
+
+// addRunning puts a pod on its node, if it has one that exists and has not finished.
+func (s *state) addRunning(pod *corev1.Pod) error {
+	at, exists := s.position[pod.Spec.NodeName]
+	if !exists || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return nil
+	}
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	s.base[at].AddPodInfo(info)
+	return nil
+}
+
+func (s *state) placement(pod *corev1.Pod, node string) (placement, error) {
+	at, exists := s.position[node]
+	if !exists {
+		return placement{}, fmt.Errorf("pod %s/%s is planned for node %q, which does not exist or goes", pod.Namespace, pod.Name, node)
+	}
+	if pod.Spec.NodeName != "" { // its successor will be unbound
+		pod = pod.DeepCopy()
+		pod.Spec.NodeName, pod.DeletionTimestamp = "", nil
+	}
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return placement{}, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return placement{pod: pod, info: info, node: at}, nil
+}
+
+// restart goes back to what runs already.
+func (s *state) restart() {
+	s.now = s.now[:0]
+	for _, info := range s.base {
+		s.now = append(s.now, info.SnapshotConcrete())
+	}
+}
+
+func (s *state) bind(p placement) { s.now[p.node].AddPodInfo(p.info) }
+
+// The methods below make state a fwk.SharedLister.
+
+func (s *state) NodeInfos() fwk.NodeInfoLister { return s }
+
+func (s *state) StorageInfos() fwk.StorageInfoLister { return s }
+
+func (s *state) PodGroupStates() fwk.PodGroupStateLister { return nil }
+
+func (s *state) List() ([]fwk.NodeInfo, error) {
+	return s.those(func(*framework.NodeInfo) bool { return true }), nil
+}
+
+func (s *state) HavePodsWithAffinityList() ([]fwk.NodeInfo, error) {
+	return s.those(func(n *framework.NodeInfo) bool { return len(n.PodsWithAffinity) > 0 }), nil
+}
+
+func (s *state) HavePodsWithRequiredAntiAffinityList() ([]fwk.NodeInfo, error) {
+	return s.those(func(n *framework.NodeInfo) bool { return len(n.PodsWithRequiredAntiAffinity) > 0 }), nil
+}
+
+func (s *state) those(wanted func(*framework.NodeInfo) bool) []fwk.NodeInfo {
+	list := make([]fwk.NodeInfo, 0, len(s.now))
+	for _, info := range s.now {
+		if wanted(info) {
+			list = append(list, info)
+		}
+	}
+	return list
+}
+
+func (s *state) Get(name string) (fwk.NodeInfo, error) {
+	at, exists := s.position[name]
+	if !exists {
+		return nil, fmt.Errorf("no node %q", name)
+	}
+	return s.now[at], nil
+}
+
+func (s *state) IsPVCUsedByPods(string) bool { return false }
