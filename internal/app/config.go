@@ -25,6 +25,7 @@ type Config struct {
 	SystemNamespace         string // where boot records of simulated machines are kept
 
 	BatchIdleDuration, BatchMaxDuration time.Duration
+	PreferencePolicy                    string // Respect or Ignore
 	LaunchTimeout, RegistrationTimeout  time.Duration
 	InitializationTimeout               time.Duration // 0 waits for ever
 
@@ -32,12 +33,18 @@ type Config struct {
 	InstanceTypes string
 }
 
+// What may be done with preferences of pods (P-05): they shape the nodes that are launched for them, or play no part.
+const (
+	PreferencesRespected = "Respect"
+	PreferencesIgnored   = "Ignore"
+)
+
 // DefaultConfig returns the values that hold when nothing is set: Karpenter's where it has the setting.
 func DefaultConfig() Config {
 	return Config{
 		MetricsPort: 8080, HealthProbePort: 8081, KubeClientQPS: 200, KubeClientBurst: 300,
 		LeaderElectionName: "karpenter-leader-election", SystemNamespace: "kube-system",
-		BatchIdleDuration: time.Second, BatchMaxDuration: 10 * time.Second,
+		BatchIdleDuration: time.Second, BatchMaxDuration: 10 * time.Second, PreferencePolicy: PreferencesRespected,
 		LaunchTimeout: 5 * time.Minute, RegistrationTimeout: 15 * time.Minute, InitializationTimeout: time.Hour,
 	}
 }
@@ -70,6 +77,9 @@ func (c Config) Validate() error {
 	positive("batch-max-duration", c.BatchMaxDuration)
 	if c.BatchIdleDuration > c.BatchMaxDuration {
 		faults = append(faults, fmt.Errorf("--batch-idle-duration is %s and --batch-max-duration %s: the first must not be the longer", c.BatchIdleDuration, c.BatchMaxDuration))
+	}
+	if c.PreferencePolicy != PreferencesRespected && c.PreferencePolicy != PreferencesIgnored {
+		faults = append(faults, fmt.Errorf("--preference-policy is %q: want %s or %s", c.PreferencePolicy, PreferencesRespected, PreferencesIgnored))
 	}
 	positive("launch-timeout", c.LaunchTimeout)
 	positive("registration-timeout", c.RegistrationTimeout)

@@ -102,7 +102,7 @@ func taint(t corev1.Taint) cluster.Taint {
 	return cluster.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)}
 }
 
-// spreads converts the constraints that block (P-03); those that only ask (ScheduleAnyway) are left out.
+// spreads converts the constraints that block (P-03); for those that only ask (ScheduleAnyway) see preferences.
 func spreads(pod *corev1.Pod) ([]cluster.Spread, error) {
 	var list []cluster.Spread
 	var errs []error
@@ -115,19 +115,27 @@ func spreads(pod *corev1.Pod) ([]cluster.Spread, error) {
 				c.TopologyKey, c.WhenUnsatisfiable))
 			continue
 		}
-		chosen, err := selector(c.LabelSelector, ownValues(pod.Labels, c.MatchLabelKeys, false)...)
+		converted, err := spread(pod, c)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("topology spread on %q: %w", c.TopologyKey, err))
+			errs = append(errs, err)
 		}
-		spread := cluster.Spread{Key: string(Key(c.TopologyKey)), Pods: chosen, MaxSkew: c.MaxSkew, MinDomains: 1}
-		if c.MinDomains != nil {
-			spread.MinDomains = *c.MinDomains
-		}
-		spread.IgnoreAffinity = c.NodeAffinityPolicy != nil && *c.NodeAffinityPolicy == corev1.NodeInclusionPolicyIgnore
-		spread.HonorTaints = c.NodeTaintsPolicy != nil && *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
-		list = append(list, spread)
+		list = append(list, converted)
 	}
 	return list, errors.Join(errs...)
+}
+
+func spread(pod *corev1.Pod, c corev1.TopologySpreadConstraint) (cluster.Spread, error) {
+	chosen, err := selector(c.LabelSelector, ownValues(pod.Labels, c.MatchLabelKeys, false)...)
+	if err != nil {
+		err = fmt.Errorf("topology spread on %q: %w", c.TopologyKey, err)
+	}
+	converted := cluster.Spread{Key: string(Key(c.TopologyKey)), Pods: chosen, MaxSkew: c.MaxSkew, MinDomains: 1}
+	if c.MinDomains != nil {
+		converted.MinDomains = *c.MinDomains
+	}
+	converted.IgnoreAffinity = c.NodeAffinityPolicy != nil && *c.NodeAffinityPolicy == corev1.NodeInclusionPolicyIgnore
+	converted.HonorTaints = c.NodeTaintsPolicy != nil && *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
+	return converted, err
 }
 
 // affinities converts the required terms of pod affinity and anti-affinity (P-04); preferred ones are left out.

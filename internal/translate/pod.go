@@ -119,10 +119,11 @@ func podShape(space *resources.Space, pod *corev1.Pod) (*cluster.Shape, error) {
 	choices, choiceErr := alternatives(&pod.Spec)
 	spread, spreadErr := spreads(pod)
 	with, apart, affinityErr := affinities(pod)
+	soft, wishes := preferences(pod)
 	shape := &cluster.Shape{
 		Namespace: pod.Namespace, Labels: maps.Clone(pod.Labels), Requests: podRequests(space, pod),
 		Alternatives: choices, Tolerations: tolerations(pod.Spec.Tolerations), HostPorts: hostPorts(&pod.Spec),
-		Spread: spread, Affinity: with, AntiAffinity: apart,
+		Spread: spread, Affinity: with, AntiAffinity: apart, Wishes: wishes, SoftSpread: soft,
 	}
 	if spreadErr != nil || affinityErr != nil {
 		shape.Alternatives = []cluster.Alternative{impossible()}

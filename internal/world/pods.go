@@ -56,6 +56,9 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 	}
 	now := s.config.Now()
 	value, err := translate.Pod(s.space, pod, now)
+	if s.config.IgnorePreferences {
+		value.Shape = value.Shape.WithoutWishes()
+	}
 	value.Shape = s.shapes.Intern(value.Shape)
 	e.waiting, e.movable = translate.Provisionable(pod), translate.Reschedulable(pod)
 	e.protected, _ = translate.ProtectedUntil(pod) // an error of it is part of err

@@ -24,6 +24,8 @@ type Config struct {
 	// PromiseTTL is how long a claim that was created but never seen, and a pod's nomination, are believed. Zero
 	// means DefaultPromiseTTL.
 	PromiseTTL time.Duration
+	// IgnorePreferences leaves out of the picture what pods only prefer (P-05).
+	IgnorePreferences bool
 }
 
 // DefaultPromiseTTL outlives any healthy watch delay, and is short enough that a promise nobody kept does not hold up

@@ -44,8 +44,20 @@ type Shape struct {
 	Spread       []Spread
 	Affinity     []AffinityTerm // required: all of them
 	AntiAffinity []AffinityTerm // required: none of them
+	// Wishes and SoftSpread are what the pod prefers (P-05). They shape nodes that are launched anyway, and never keep a
+	// pod from a place.
+	Wishes     []Wish
+	SoftSpread []Spread // whenUnsatisfiable: ScheduleAnyway
 
 	key string
+}
+
+// Wish is a preferred term of node affinity, or of pod affinity or anti-affinity when Term has a key.
+type Wish struct {
+	Weight int32           // 1 to 100
+	Labels requirement.Set // of the node
+	Term   AffinityTerm
+	Apart  bool // the term is one of anti-affinity
 }
 
 // Alternative is one way to satisfy a pod's node selection.

@@ -77,7 +77,23 @@ func (s *Shape) canonical() string {
 	for _, term := range s.AntiAffinity {
 		fmt.Fprintf(&b, "|apart %s", term)
 	}
+	for _, wish := range s.Wishes {
+		fmt.Fprintf(&b, "|wish %d %t %s %s", wish.Weight, wish.Apart, wish.Labels, wish.Term)
+	}
+	for _, spread := range s.SoftSpread {
+		fmt.Fprintf(&b, "|soft %s %s %d", spread.Key, spread.Pods, spread.MaxSkew)
+	}
 	return b.String()
+}
+
+// WithoutWishes returns the shape without what it only prefers.
+func (s *Shape) WithoutWishes() *Shape {
+	if len(s.Wishes)+len(s.SoftSpread) == 0 {
+		return s
+	}
+	own := *s
+	own.Wishes, own.SoftSpread, own.key = nil, nil, ""
+	return &own
 }
 
 // String prints the selector canonically.

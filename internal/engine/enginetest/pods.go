@@ -29,7 +29,7 @@ func (p *parser) daemon(name string, a *attributes) {
 
 // podWords are the attributes of a pod that are not resources.
 var podWords = []string{
-	"ns", "node", "promised", "priority", "daemon", "do-not-disrupt", "labels", "need", "named", "tolerate", "port", "spread", "apart", "together",
+	"ns", "node", "promised", "priority", "daemon", "do-not-disrupt", "labels", "need", "named", "tolerate", "port", "spread", "apart", "together", "wish", "wish-spread", "wish-apart", "wish-together",
 }
 
 func (p *parser) shape(namespace string, a *attributes) *cluster.Shape {
@@ -54,6 +54,17 @@ func (p *parser) shape(namespace string, a *attributes) *cluster.Shape {
 	}
 	for _, text := range a.all("together") {
 		s.Affinity = append(s.Affinity, p.term(s, text, a))
+	}
+	for _, text := range a.all("wish") {
+		s.Wishes = append(s.Wishes, a.wish(text, func(rest string) cluster.Wish { return cluster.Wish{Labels: a.requirements(rest)} }))
+	}
+	for _, text := range a.all("wish-spread") {
+		s.SoftSpread = append(s.SoftSpread, p.spread(s, text, a))
+	}
+	for _, apart := range []bool{false, true} {
+		for _, text := range a.all(map[bool]string{false: "wish-together", true: "wish-apart"}[apart]) {
+			s.Wishes = append(s.Wishes, a.wish(text, func(rest string) cluster.Wish { return cluster.Wish{Term: p.term(s, rest, a), Apart: apart} }))
+		}
 	}
 	pairs := slices.DeleteFunc(slices.Clone(a.pairs), func(pair [2]string) bool { return slices.Contains(podWords, pair[0]) })
 	s.Requests = p.space.Vector(a.amounts(pairs)).With(resources.Pods, 1)
@@ -114,6 +125,17 @@ func (p *parser) term(s *cluster.Shape, text string, a *attributes) cluster.Affi
 		}
 	}
 	return term
+}
+
+// wish reads weight:what.
+func (a *attributes) wish(text string, read func(string) cluster.Wish) cluster.Wish {
+	weight, rest, found := strings.Cut(text, ":")
+	if !found {
+		a.fail("%s: want weight:what", text)
+	}
+	w := read(rest)
+	w.Weight = int32(a.integer(weight))
+	return w
 }
 
 func own(s *cluster.Shape) cluster.Selector {

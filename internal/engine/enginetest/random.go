@@ -81,11 +81,12 @@ func (g *generator) workload(i int) {
 	if i == 0 || g.pick("", "shared") != "" {
 		labels, needs = "app=w0", needs[:1]
 	}
-	g.add("pod w%d-0..%s cpu=%s mem=%s labels=%s %s %s %s %s %s", i, g.pick("0", "2", "5"),
+	wishes := g.pick("", "", "wish=50:zone=b", "wish=10:capacity=on-demand wish=5:team=red", "wish-spread=zone:1", "wish-apart=9:zone", "wish-together=9:zone/app=w0")
+	g.add("pod w%d-0..%s cpu=%s mem=%s labels=%s %s %s %s %s %s %s", i, g.pick("0", "2", "5"),
 		g.pick("100m", "700m", "1500m", "3", "9"), g.pick("100Mi", "3Gi", "10Gi"), labels,
 		g.pick(needs...),
 		g.pick("", "tolerate=x", "tolerate=*"),
 		g.pick("", "", "spread=zone:1", "spread=host:1", "spread=zone:2 spread=host:1", "spread=capacity:1", "spread=rack:1", "spread=host:1:3", "spread=zone:1/honor-taints", "spread=zone:1/ignore-affinity"),
 		g.pick("", "", "apart=host", "apart=zone", "together=zone", "together=host", "together=zone/app=w0", "apart=host/app=w1"),
-		g.pick("", "port=80", "gpu=1", "ns=other"))
+		g.pick("", "port=80", "gpu=1", "ns=other"), wishes)
 }

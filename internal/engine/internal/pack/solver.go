@@ -23,6 +23,7 @@ func Solve(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 		s.run(pods)
 		violated := s.topology.Violated()
 		if violated == nil || round == maxRounds {
+			s.grantWishes()
 			return s.plan()
 		}
 		if floors == nil {

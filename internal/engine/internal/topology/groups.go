@@ -266,7 +266,7 @@ func (t *Tracker) compile(shape *cluster.Shape) *Rules {
 func (t *Tracker) compileAntis(shape *cluster.Shape, r *Rules) {
 	for _, a := range t.antis {
 		owner := slices.ContainsFunc(shape.AntiAffinity, func(term cluster.AffinityTerm) bool { return antiIdentity(term) == antiIdentity(a.term) })
-		chosen := t.matches(a.term, shape)
+		chosen := t.Matches(a.term, shape)
 		if owner {
 			r.antis = append(r.antis, a)
 		}
@@ -288,7 +288,8 @@ func (r *Rules) need(keys ...int) {
 	}
 }
 
-func (t *Tracker) matches(term cluster.AffinityTerm, shape *cluster.Shape) bool {
+// Matches reports whether a term is about pods of a shape, by their labels and namespace.
+func (t *Tracker) Matches(term cluster.AffinityTerm, shape *cluster.Shape) bool {
 	_, named := slices.BinarySearch(term.Namespaces, shape.Namespace)
 	if !named && !term.NamespaceSelector.Matches(t.namespaces[shape.Namespace]) {
 		return false
@@ -297,5 +298,5 @@ func (t *Tracker) matches(term cluster.AffinityTerm, shape *cluster.Shape) bool 
 }
 
 func (t *Tracker) matchesAll(terms []cluster.AffinityTerm, shape *cluster.Shape) bool {
-	return !slices.ContainsFunc(terms, func(term cluster.AffinityTerm) bool { return !t.matches(term, shape) })
+	return !slices.ContainsFunc(terms, func(term cluster.AffinityTerm) bool { return !t.Matches(term, shape) })
 }

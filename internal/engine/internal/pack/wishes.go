@@ -1,0 +1,184 @@
+package pack
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+)
+
+// This file grants wishes (P-05). They are weighed once, when every pod has its place: a planned node whose pods would
+// rather have it in another zone, of another capacity type or family, is narrowed to that when it costs nothing, or when
+// at least half of its pods wish it. So a wish can change what a node is, and never whether there is one.
+
+// wish is what some pods of a node want of it.
+type wish struct {
+	labels requirement.Set
+	weight int64 // summed over the pods
+	pods   int
+}
+
+// grantWishes goes through the planned nodes in the order in which they were planned.
+func (s *solver) grantWishes() {
+	c := s.newCrowds()
+	for _, b := range s.bins {
+		if b.node == nil {
+			for _, w := range s.wishesOf(b, c) {
+				b.grant(w)
+			}
+		}
+		if len(c.counts) > 0 {
+			c.add(b)
+		}
+	}
+}
+
+// wishesOf sums up what the pods of a planned node wish, the heaviest first.
+func (s *solver) wishesOf(b *bin, c *crowds) []wish {
+	pods := map[*cluster.Shape]int{}
+	for _, pod := range b.pods {
+		if len(pod.Shape.Wishes)+len(pod.Shape.SoftSpread) > 0 {
+			pods[pod.Shape]++
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	sums := map[string]*wish{}
+	add := func(labels requirement.Set, weight int32, n int) {
+		key := labels.String()
+		if sums[key] == nil {
+			sums[key] = &wish{labels: labels}
+		}
+		sums[key].weight += int64(weight) * int64(n)
+		sums[key].pods += n
+	}
+	for shape, n := range pods {
+		for _, w := range shape.Wishes {
+			if w.Term.Key == "" {
+				add(w.Labels, w.Weight, n)
+			} else if value, found := c.choose(b, w.Term.Key, c.near(w.Term), !w.Apart); found {
+				add(requirement.NewSet(requirement.OneOf(requirement.Key(w.Term.Key), value)), w.Weight, n)
+			}
+		}
+		for _, spread := range shape.SoftSpread {
+			if value, found := c.choose(b, spread.Key, c.near(spreadTerm(shape, spread)), false); found {
+				const weight = 100 // as much as a wish can weigh
+				add(requirement.NewSet(requirement.OneOf(requirement.Key(spread.Key), value)), weight, n)
+			}
+		}
+	}
+	list := make([]wish, 0, len(sums))
+	for _, w := range sums {
+		list = append(list, *w)
+	}
+	slices.SortFunc(list, func(a, b wish) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), strings.Compare(a.labels.String(), b.labels.String()))
+	})
+	return list
+}
+
+// grant narrows the node to the wish, if it can be had: free of charge, or because at least half of the pods wish it.
+func (b *bin) grant(w wish) {
+	left := b.offers.Clone()
+	var carried []requirement.Requirement
+	for r := range w.labels.All() {
+		if !b.pool.Catalog.Known(r.Key()) {
+			if value, known := b.labelValue(string(r.Key())); !known || value == "" && !r.AllowsAbsent() || value != "" && !r.Has(value) {
+				return // a label that the pool has decided otherwise, or leaves open to its pods' demands
+			}
+			continue
+		}
+		b.pool.Catalog.Compatible(r).AndTo(left)
+		carried = append(carried, r)
+	}
+	if left.Empty() || !b.pool.enough(left) {
+		return
+	}
+	narrowed := *b
+	narrowed.offers = left
+	kept := narrowed.withinHeld()
+	if kept.Empty() {
+		return
+	}
+	free := b.pool.Catalog.Offers[kept.First()].Price <= b.pool.Catalog.Offers[b.withinHeld().First()].Price
+	if free || 2*w.pods >= len(b.pods) {
+		b.offers = left
+		b.labels = b.labels.And(requirement.NewSet(carried...))
+	}
+}
+
+// crowds counts, for terms that wishes look at, the pods that each value of the term's label has near it.
+type crowds struct {
+	solver *solver
+	counts map[string]*crowd
+}
+
+type crowd struct {
+	term   cluster.AffinityTerm
+	counts map[string]int // by label value
+}
+
+func (s *solver) newCrowds() *crowds { return &crowds{solver: s, counts: map[string]*crowd{}} }
+
+// near returns the crowd of a term, counted over what stands already when it is asked for the first time.
+func (c *crowds) near(term cluster.AffinityTerm) *crowd {
+	key := term.String()
+	if known, found := c.counts[key]; found {
+		return known
+	}
+	own := &crowd{term: term, counts: map[string]int{}}
+	c.counts[key] = own
+	for _, b := range c.solver.bins {
+		if b.node != nil {
+			own.add(c.solver, b, b.node.Pods)
+			own.add(c.solver, b, b.pods)
+		}
+	}
+	return own
+}
+
+// add counts the pods of a planned node that is now what it will be.
+func (c *crowds) add(b *bin) {
+	if b.node != nil {
+		return // counted from the start
+	}
+	for _, own := range c.counts {
+		own.add(c.solver, b, b.pods)
+	}
+}
+
+func (own *crowd) add(s *solver, b *bin, pods []*cluster.Pod) {
+	value, decided := b.labelValue(own.term.Key)
+	if !decided || value == "" {
+		return
+	}
+	for _, pod := range pods {
+		if s.topology.Matches(own.term, pod.Shape) {
+			own.counts[value]++
+		}
+	}
+}
+
+// choose returns the value of an open label of a planned node that has most (or fewest) of a crowd; false when the label
+// is decided, or no value has any and most is asked for. Equals are decided by price.
+func (c *crowds) choose(b *bin, key string, near *crowd, most bool) (string, bool) {
+	if key == cluster.LabelHostname || !b.pool.Catalog.Known(requirement.Key(key)) {
+		return "", false
+	}
+	best, bestCount := "", 0
+	for i, value := range b.candidates(key, b.offers) {
+		count := near.counts[value]
+		if i == 0 || most && count > bestCount || !most && count < bestCount {
+			best, bestCount = value, count
+		}
+	}
+	return best, best != "" && (!most || bestCount > 0)
+}
+
+// spreadTerm is a spread constraint's way to choose pods, as a term.
+func spreadTerm(shape *cluster.Shape, spread cluster.Spread) cluster.AffinityTerm {
+	return cluster.AffinityTerm{Key: spread.Key, Pods: spread.Pods, Namespaces: []string{shape.Namespace}}
+}
