@@ -26,6 +26,7 @@ type Config struct {
 
 	BatchIdleDuration, BatchMaxDuration time.Duration
 	PreferencePolicy                    string // Respect or Ignore
+	MinValuesPolicy                     string // Strict or BestEffort
 	LaunchTimeout, RegistrationTimeout  time.Duration
 	InitializationTimeout               time.Duration // 0 waits for ever
 
@@ -39,12 +40,18 @@ const (
 	PreferencesIgnored   = "Ignore"
 )
 
+// What happens when fewer values are left than a pool's minValues demands (P-09): nothing is launched, or with what there is.
+const (
+	MinValuesStrict     = "Strict"
+	MinValuesBestEffort = "BestEffort"
+)
+
 // DefaultConfig returns the values that hold when nothing is set: Karpenter's where it has the setting.
 func DefaultConfig() Config {
 	return Config{
 		MetricsPort: 8080, HealthProbePort: 8081, KubeClientQPS: 200, KubeClientBurst: 300,
 		LeaderElectionName: "karpenter-leader-election", SystemNamespace: "kube-system",
-		BatchIdleDuration: time.Second, BatchMaxDuration: 10 * time.Second, PreferencePolicy: PreferencesRespected,
+		BatchIdleDuration: time.Second, BatchMaxDuration: 10 * time.Second, PreferencePolicy: PreferencesRespected, MinValuesPolicy: MinValuesStrict,
 		LaunchTimeout: 5 * time.Minute, RegistrationTimeout: 15 * time.Minute, InitializationTimeout: time.Hour,
 	}
 }
@@ -80,6 +87,9 @@ func (c Config) Validate() error {
 	}
 	if c.PreferencePolicy != PreferencesRespected && c.PreferencePolicy != PreferencesIgnored {
 		faults = append(faults, fmt.Errorf("--preference-policy is %q: want %s or %s", c.PreferencePolicy, PreferencesRespected, PreferencesIgnored))
+	}
+	if c.MinValuesPolicy != MinValuesStrict && c.MinValuesPolicy != MinValuesBestEffort {
+		faults = append(faults, fmt.Errorf("--min-values-policy is %q: want %s or %s", c.MinValuesPolicy, MinValuesStrict, MinValuesBestEffort))
 	}
 	positive("launch-timeout", c.LaunchTimeout)
 	positive("registration-timeout", c.RegistrationTimeout)

@@ -102,7 +102,9 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, inventory
 		recorder.Eventf(about, nil, string(kind), reason, reason, "%s", message)
 	}
 	parts := Compose(config.settings(), Deps{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: world.New(world.Config{IgnorePreferences: config.PreferencePolicy == PreferencesIgnored}), Kwok: provider,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: world.New(world.Config{
+			IgnorePreferences: config.PreferencePolicy == PreferencesIgnored, RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort,
+		}), Kwok: provider,
 		Events: event.NewDeduplicated(sink, time.Now), Registerer: p.registry, Ready: p.synced.all, Wake: bells.ring,
 		Each: inParallel, Now: time.Now, Log: log,
 	})

@@ -51,6 +51,9 @@ func claims(p plan.Plan) string {
 	var b strings.Builder
 	for _, l := range p.Launches {
 		fmt.Fprintf(&b, "claim needs %s; requests %s; reserves %s", l.Requirements, p.Names.Format(l.Requests), p.Names.Format(l.Reserve))
+		if len(l.Relaxed) > 0 {
+			fmt.Fprintf(&b, "; relaxed to %v", l.Relaxed)
+		}
 		if len(l.Labels) > 0 {
 			fmt.Fprintf(&b, "; labels %v", l.Labels)
 		}

@@ -19,13 +19,16 @@ import (
 func NodeClaimFor(pool *karpenterv1.NodePool, names resources.Names, launch plan.Launch, name string) *karpenterv1.NodeClaim {
 	template := pool.Spec.Template.Spec.DeepCopy()
 	minValues := minValuesOf(pool)
+	for key, left := range launch.Relaxed {
+		minValues[key] = min(minValues[key], left)
+	}
 	requirements, relaxed := claimRequirements(launch, minValues)
 	claim := &karpenterv1.NodeClaim{
 		TypeMeta: metav1.TypeMeta{APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodeClaim"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        name,
 			Labels:      claimLabels(pool, launch),
-			Annotations: claimAnnotations(pool, relaxed),
+			Annotations: claimAnnotations(pool, relaxed || len(launch.Relaxed) > 0),
 			Finalizers:  []string{karpenterv1.TerminationFinalizer},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodePool", Name: pool.Name, UID: pool.UID,

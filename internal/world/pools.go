@@ -45,6 +45,7 @@ func (s *Store) applyPool(pool *karpenterv1.NodePool) error {
 		e.slots = nil // their names hold the UID
 	}
 	base, err := translate.Pool(s.space, pool)
+	base.RelaxMinValues = s.config.RelaxMinValues
 	old, oldObject := e.base, e.object
 	e.sighting, e.object, e.base = fresh, pool, base
 	if old == nil || !reflect.DeepEqual(old, base) || !sameClass(oldObject, pool) {

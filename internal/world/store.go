@@ -24,6 +24,8 @@ type Config struct {
 	// PromiseTTL is how long a claim that was created but never seen, and a pod's nomination, are believed. Zero
 	// means DefaultPromiseTTL.
 	PromiseTTL time.Duration
+	// RelaxMinValues lets pools launch with fewer values than their minValues demand (P-09).
+	RelaxMinValues bool
 	// IgnorePreferences leaves out of the picture what pods only prefer (P-05).
 	IgnorePreferences bool
 }

@@ -26,6 +26,8 @@ type Pool struct {
 	Limits    limit.Limits
 	Used      limit.Usage
 	MinValues []MinValues // ordered by key
+	// RelaxMinValues launches with fewer values than MinValues demands rather than not at all (P-09, BestEffort).
+	RelaxMinValues bool
 	// FreeSlots are the numbers of a hard-limited pool's slots that no claim holds, ascending; nil without a hard limit.
 	FreeSlots []int
 }

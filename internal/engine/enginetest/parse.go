@@ -118,6 +118,7 @@ func (p *parser) pool(name string, a *attributes) {
 	}
 	pool.Requirements = a.requirements(a.get("need", "")).And(requirement.FromLabels(a.labels(a.get("labels", "")))).
 		With(requirement.OneOf(requirement.Key(cluster.LabelPool), name))
+	pool.RelaxMinValues = a.has("relax")
 	pool.Limits.SoftNodes = a.number("nodes", limit.None)
 	pool.Limits.HardNodes = a.number("hard.nodes", limit.None)
 	for _, demand := range list(a.get("minvalues", "")) {

@@ -47,6 +47,9 @@ type Launch struct {
 	Requirements requirement.Set
 	// Types are the names of the instance types that fit, cheapest offering first, at most MaxTypes.
 	Types []string
+	// Relaxed holds, for each label of which fewer values are left than the pool's minValues demands, how many there are;
+	// nil when none is (P-09).
+	Relaxed map[requirement.Key]int
 	// Labels are label values that the plan relies on beyond those a node gets from its requirements: a custom label
 	// which the pool leaves open and the pods, or nobody, chose.
 	Labels map[string]string

@@ -149,12 +149,25 @@ func (p *pool) cheapestWithin(offers catalog.Bits, held resources.Vector) int {
 	return -1
 }
 
-// enough reports whether offers still give every label the number of values that the pool demands (P-09, Strict).
+// enough reports whether offers still give every label the number of values that the pool demands, if it
+// insists (P-09).
 func (p *pool) enough(offers catalog.Bits) bool {
+	return p.RelaxMinValues || p.lacking(offers) == nil
+}
+
+// lacking returns the labels of which offers have fewer values than the pool demands, with their numbers; nil when none.
+func (p *pool) lacking(offers catalog.Bits) map[requirement.Key]int {
+	var few map[requirement.Key]int
 	for _, demand := range p.MinValues {
-		if p.Catalog.Known(demand.Key) && len(p.Catalog.Values(demand.Key, offers)) < demand.Count {
-			return false
+		if !p.Catalog.Known(demand.Key) {
+			continue
+		}
+		if n := len(p.Catalog.Values(demand.Key, offers)); n < demand.Count {
+			if few == nil {
+				few = map[requirement.Key]int{}
+			}
+			few[demand.Key] = n
 		}
 	}
-	return true
+	return few
 }

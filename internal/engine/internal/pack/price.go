@@ -34,7 +34,7 @@ func (s *solver) packLots(pods []*cluster.Pod) []*cluster.Pod {
 		l.pods = s.fillBins(l)
 	}
 	for _, p := range s.pools {
-		if p.Blocked == "" && p.Catalog != nil && len(p.MinValues) == 0 {
+		if p.Blocked == "" && p.Catalog != nil && (len(p.MinValues) == 0 || p.RelaxMinValues) {
 			s.packPool(p, lots)
 		}
 	}

@@ -59,6 +59,7 @@ func (s *solver) launch(b *bin) plan.Launch {
 		Requests: b.used.Plus(b.pool.daemons[offers.First()]),
 		Cheapest: plan.Choice{Type: index.Types[first.Type].Name, Zone: first.Zone, CapacityType: first.CapacityType, Price: first.Price},
 		Labels:   map[string]string{},
+		Relaxed:  b.pool.lacking(offers),
 		Types:    choices.types, Reserve: choices.reserve, Zones: choices.zones, CapacityTypes: choices.capacityTypes,
 	}
 	for r := range b.custom.All() {
