@@ -3,13 +3,92 @@
 package main
 
 import (
+	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-autoscaler/joiner/bench/internal/karpenter"
+	"github.com/joiner-autoscaler/joiner/bench/internal/report"
 )
 
 func main() {
-	if err := child(os.Args[1]); err != nil {
+	if err := bench(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+func bench(args []string) error {
+	var s suite
+	var quick bool
+	var scenarios, sides, measure string
+	flags := flag.NewFlagSet("bench", flag.ExitOnError)
+	flags.BoolVar(&quick, "quick", false, "sizes up to 5,000 and fewer repetitions")
+	flags.StringVar(&scenarios, "scenarios", "", "names, joined by commas, instead of all")
+	flags.StringVar(&sides, "sides", report.Joiner+","+report.Karpenter, "which sides to run")
+	flags.IntVar(&s.repeats, "repeats", 0, "processes for each of Joiner's scenarios; 0: 3 when quick, else 5")
+	flags.IntVar(&s.peerRepeats, "peer-repeats", 0, "the same for Karpenter; 0: 1 when quick, else 3")
+	flags.StringVar(&s.out, "out", "results.json", "file for the results")
+	flags.Uint64Var(&s.run.Seed, "seed", 1, "of the scenarios")
+	flags.IntVar(&s.run.Passes, "passes", 0, "measured passes in each process; 0: 1, or 21 for one-more-pod")
+	flags.StringVar(&s.run.Profile, "profile", "", "file for a CPU profile of the last process")
+	flags.IntVar(&s.run.Peer.Workers, "peer-workers", karpenter.Workers, "candidates that Karpenter looks at in parallel")
+	flags.DurationVar(&s.run.Peer.Limit, "peer-limit", time.Hour, "after which a pass of Karpenter is cut off")
+	flags.BoolVar(&s.run.Peer.IgnorePreferences, "peer-ignore-preferences", false, "run Karpenter with PREFERENCE_POLICY=Ignore")
+	flags.StringVar(&measure, "measure", "", "internal: what to measure in this process, as JSON")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if measure != "" {
+		return child(measure)
+	}
+	s.choose(quick)
+	if scenarios != "" {
+		s.scenarios = strings.Split(scenarios, ",")
+	}
+	s.sides = strings.Split(sides, ",")
+	return s.do()
+}
+
+// suite is what one call of the benchmark runs.
+type suite struct {
+	scenarios, sides     []string
+	repeats, peerRepeats int
+	out                  string
+	run                  run
+}
+
+func (s *suite) choose(quick bool) {
+	s.scenarios = []string{
+		"diverse-100", "diverse-1000", "diverse-5000", "preferences-4000", "plain-5000", "one-more-pod-500", "one-more-pod-5000",
+	}
+	repeats, peerRepeats := 3, 1
+	if !quick {
+		repeats, peerRepeats = 5, 3
+		s.scenarios = append(s.scenarios, "diverse-20000", "plain-100k", "one-more-pod-20000")
+		slices.Sort(s.scenarios)
+	}
+	if s.repeats == 0 {
+		s.repeats = repeats
+	}
+	if s.peerRepeats == 0 {
+		s.peerRepeats = peerRepeats
+	}
+}
+
+// child runs one measurement and prints the answer.
+func child(text string) error {
+	var r run
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return fmt.Errorf("reading what to measure: %w", err)
+	}
+	a, err := r.do()
+	if err != nil {
+		return fmt.Errorf("%s, %s: %w", r.Scenario, r.Side, err)
+	}
+	return json.NewEncoder(os.Stdout).Encode(a)
 }

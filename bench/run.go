@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"os"
 	"runtime/pprof"
@@ -13,6 +12,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/joiner"
 	"github.com/joiner-autoscaler/joiner/bench/internal/karpenter"
 	"github.com/joiner-autoscaler/joiner/bench/internal/measure"
+	"github.com/joiner-autoscaler/joiner/bench/internal/oracle"
 	"github.com/joiner-autoscaler/joiner/bench/internal/outcome"
 	"github.com/joiner-autoscaler/joiner/bench/internal/report"
 	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
@@ -38,15 +38,18 @@ type run struct {
 	Side     string
 	Seed     uint64
 	Peer     karpenter.Config
-	Passes   int // how often the same is planned; the median pass counts
+	Passes   int // how often the same is planned; the median pass counts; 0: as the scenario has it
 	Profile  string
 }
 
 // answer is what the process says about it.
 type answer struct {
-	Record report.Record
-	Note   string
+	Record     report.Record
+	Note       string
+	Violations []string // the first of them, in words
 }
+
+const maxViolations = 5
 
 // warmUp is planned before anything is measured, so that the program's own pages are in memory.
 const warmUp = "diverse-100"
@@ -82,6 +85,12 @@ func (r run) do() (answer, error) {
 		return answer{}, err
 	}
 	pending, oneByOne := s.Pending, s.OneByOne
+	if r.Passes == 0 {
+		r.Passes = 1
+		if oneByOne {
+			r.Passes = defaultPasses
+		}
+	}
 	s, warm = scenario.Scenario{}, scenario.Scenario{} // what a side does not keep does not count as its memory
 	stop, err := r.profile()
 	if err != nil {
@@ -118,6 +127,7 @@ func batch(p planner, pods []*corev1.Pod) (measure.Cost, error) {
 			return measure.Cost{}, err
 		}
 	}
+	measure.Settle()
 	return measure.Of(p.Plan)
 }
 
@@ -132,12 +142,16 @@ func (r run) together(p planner, pods []*corev1.Pod) (measure.Cost, error) {
 	return median(costs), err
 }
 
+// defaultPasses is how many pods that come in turn are counted.
+const defaultPasses = 21
+
 // settling is how many of the pods that come in turn are planned before the counting begins.
 const settling = 3
 
 // inTurn takes in one pod after the other, plans for it alone, both measured, and takes it out again.
 func (r run) inTurn(p planner, pods []*corev1.Pod) (measure.Cost, error) {
 	p.Warm()
+	measure.Settle()
 	var costs []measure.Cost
 	for i, pod := range pods[:min(len(pods), settling+r.Passes)] {
 		cost, err := measure.Of(func() error {
@@ -169,24 +183,34 @@ func (r run) answer(p planner, cost measure.Cost) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{
-		Note: p.Note(),
-		Record: report.Record{
-			Scenario: r.Scenario, Side: r.Side, Cost: cost, PodsPlaced: result.Placed(), PodsUnplaced: len(result.Unplaced),
-			Nodes: len(result.Launches), PricePerHour: result.Price().Dollars(),
-		},
-	}, nil
+	a := answer{Note: p.Note(), Record: report.Record{
+		Scenario: r.Scenario, Side: r.Side, Cost: cost, PodsPlaced: result.Placed(), PodsUnplaced: len(result.Unplaced),
+		Nodes: len(result.Launches), PricePerHour: result.Price().Dollars(),
+	}}
+	violations, checked, err := r.check(p, result)
+	if err != nil {
+		return a, err
+	}
+	if checked {
+		count := len(violations)
+		a.Record.Violations = &count
+		a.Violations = violations[:min(count, maxViolations)]
+	}
+	return a, nil
 }
 
-// child runs one measurement and prints the answer.
-func child(text string) error {
-	var r run
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return fmt.Errorf("reading what to measure: %w", err)
+// check has the plan judged: by the oracle when one is connected, else, on Joiner's side, by the naive checker.
+func (r run) check(p planner, result outcome.Outcome) (violations []string, checked bool, err error) {
+	if judge := oracle.Connected(); judge != nil {
+		s, err := scenario.Make(r.Scenario, r.Seed)
+		if err != nil {
+			return nil, false, err
+		}
+		violations, err = judge(s, result)
+		return violations, err == nil, err
 	}
-	a, err := r.do()
-	if err != nil {
-		return fmt.Errorf("%s, %s: %w", r.Scenario, r.Side, err)
+	if own, ok := p.(*joiner.Planner); ok {
+		violations, checked = oracle.Naive(own.Planned())
 	}
-	return json.NewEncoder(os.Stdout).Encode(a)
+	return violations, checked, nil
 }

@@ -36,7 +36,7 @@ func Columns(demand []float64, highest float64, price pricing, more func() bool)
 			bound = max(bound, value)
 		}
 		entering, reduced := best, best.price-dot(y, best.amounts)
-		if negative < reduced {
+		if negative < 0 { // with a dual below 0 the reduced prices are not those of y
 			entering, reduced = s.surplus(row), negative
 		}
 		if reduced > -tolerance*max(1, bound) || !s.enter(entering) || !more() {

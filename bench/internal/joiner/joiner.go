@@ -97,6 +97,9 @@ func (p *Planner) Plan() error {
 	return nil
 }
 
+// Planned returns the last plan and the snapshot that it was made from.
+func (p *Planner) Planned() (*cluster.Snapshot, plan.Plan) { return p.snapshot, p.plan }
+
 // Note says what else is worth knowing of the last Plan: nothing on this side.
 func (p *Planner) Note() string { return "" }
 

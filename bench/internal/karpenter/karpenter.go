@@ -41,6 +41,9 @@ type Config struct {
 	IgnorePreferences bool
 }
 
+// Workers is the number of workers of Karpenter's own benchmark.
+const Workers = 5
+
 // Planner is Karpenter with one scenario's cluster in memory. Use [New].
 type Planner struct {
 	config   Config

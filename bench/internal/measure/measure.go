@@ -18,15 +18,20 @@ type Cost struct {
 	// CPUSeconds is that of all threads, the garbage collector's included.
 	CPUSeconds     float64 `json:"cpu_seconds"`
 	AllocatedBytes uint64  `json:"allocated_bytes"`
-	// PeakRSSBytes is the largest resident set while the work went on, with all that was in memory before.
+	// PeakRSSBytes is the largest resident set since Settle, with all that was in memory then.
 	PeakRSSBytes uint64 `json:"peak_rss_bytes"`
 }
 
-// Of runs work and returns its cost. The heap is collected and given back before, so that the peak is that of the work
-// and of what it works on. Where the kernel cannot reset the peak, it is that of the process so far.
-func Of(work func() error) (Cost, error) {
+// Settle prepares for measuring: the heap is collected and given back, and the peak of memory begins anew, so that it
+// is that of the work to come and of what it works on. Where the kernel cannot reset the peak, it is that of the process
+// so far.
+func Settle() {
 	debug.FreeOSMemory()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // resets VmHWM; see proc_pid_clear_refs(5)
+}
+
+// Of runs work and returns its cost. The peak of memory is that since Settle.
+func Of(work func() error) (Cost, error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	cpu, err := cpuTime()

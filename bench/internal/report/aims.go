@@ -1,0 +1,46 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Aims prints each aim of docs/spec/performance.md that the lines can tell about, what was measured, and whether it is met.
+func Aims(w io.Writer, lines []Line) {
+	for _, l := range lines {
+		if l.Side != Joiner {
+			continue
+		}
+		peer, found := find(lines, l.Scenario, Karpenter)
+		faster := peer.WallSeconds / l.WallSeconds
+		switch {
+		case found && strings.HasPrefix(l.Scenario, "diverse-"):
+			aim(w, "B-01", l.Scenario, faster >= 100, "%.0f times the peer's pods/s; aim 100", faster)
+		case found && strings.HasPrefix(l.Scenario, "preferences-"):
+			aim(w, "B-02", l.Scenario, faster >= 300, "%.0f times the peer's pods/s; aim 300", faster)
+		case l.Scenario == "plain-100k":
+			aim(w, "B-03", l.Scenario, l.CPUSeconds < 3, "%.2f s of CPU; aim below 3", l.CPUSeconds)
+			aim(w, "B-03", l.Scenario, l.PeakRSSBytes < 3<<29, "%s at the peak; aim below 1.5 GiB", bytes(l.PeakRSSBytes))
+		case strings.HasPrefix(l.Scenario, "one-more-pod-"):
+			aim(w, "B-04", l.Scenario, l.WallSeconds < 0.005, "%s; aim below 5 ms", seconds(l.WallSeconds))
+		}
+		if found && peer.PodsPlaced <= l.PodsPlaced {
+			aim(w, "price", l.Scenario, l.PricePerHour <= peer.PricePerHour, "%.3f $/h; the peer %.3f", l.PricePerHour, peer.PricePerHour)
+		}
+		if strings.HasPrefix(l.Scenario, "plain-") && l.LowerBound > 0 {
+			aim(w, "price", l.Scenario, l.PricePerHour <= 1.03*l.LowerBound, "%.4f of the lower bound; aim 1.03", l.PricePerHour/l.LowerBound)
+		}
+		if l.Violations != nil {
+			aim(w, "P-21", l.Scenario, *l.Violations == 0, "%d violations; aim 0", *l.Violations)
+		}
+	}
+}
+
+func aim(w io.Writer, id, scenario string, met bool, format string, args ...any) {
+	verdict := "met"
+	if !met {
+		verdict = "NOT MET"
+	}
+	fmt.Fprintf(w, "%-7s  %-6s %s: %s\n", verdict, id, scenario, fmt.Sprintf(format, args...))
+}

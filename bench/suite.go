@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/bench/internal/bound"
+	"github.com/joiner-autoscaler/joiner/bench/internal/report"
+	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
+)
+
+// do runs every scenario on every side, prints the tables and writes the results. A violation in a plan of Joiner's is an
+// error.
+func (s *suite) do() error {
+	fmt.Print(machine())
+	var lines []report.Line
+	for _, name := range s.scenarios {
+		own, err := s.compare(name)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, own...)
+	}
+	fmt.Println()
+	if err := report.Table(os.Stdout, lines); err != nil {
+		return err
+	}
+	fmt.Println()
+	report.Exponents(os.Stdout, lines)
+	fmt.Println()
+	report.Aims(os.Stdout, lines)
+	var records []report.Record
+	broken := 0
+	for _, l := range lines {
+		records = append(records, l.Record)
+		if l.Violations != nil && l.Side == report.Joiner {
+			broken += *l.Violations
+		}
+	}
+	if err := report.Write(s.out, records); err != nil {
+		return err
+	}
+	if broken > 0 {
+		return fmt.Errorf("%d violations in plans of Joiner's", broken)
+	}
+	return nil
+}
+
+// compare measures a scenario on every side.
+func (s *suite) compare(name string) ([]report.Line, error) {
+	input, err := scenario.Make(name, s.run.Seed)
+	if err != nil {
+		return nil, err
+	}
+	lower, kind := bound.Of(input)
+	input = scenario.Scenario{}
+	var lines []report.Line
+	for _, side := range s.sides {
+		a, err := s.measure(name, side)
+		if err != nil {
+			return nil, err
+		}
+		a.Record.LowerBound = lower
+		fmt.Fprintf(os.Stderr, "%s, %s: %.4f s, %d placed, %d nodes, %.3f $/h (at least %.3f, %s bound) %s\n", name, side,
+			a.Record.WallSeconds, a.Record.PodsPlaced, a.Record.Nodes, a.Record.PricePerHour, lower, kind, a.Note)
+		for _, violation := range a.Violations {
+			fmt.Fprintf(os.Stderr, "%s, %s: VIOLATION: %s\n", name, side, violation)
+		}
+		lines = append(lines, report.Line{Record: a.Record, Note: a.Note})
+	}
+	return lines, nil
+}
+
+// measure runs a side's processes and returns the answer of the median one by time.
+func (s *suite) measure(name, side string) (answer, error) {
+	r := s.run
+	r.Scenario, r.Side = name, side
+	repeats := s.repeats
+	if side == report.Karpenter {
+		repeats = s.peerRepeats
+	}
+	var answers []answer
+	for range repeats {
+		a, err := r.inProcess()
+		if err != nil {
+			return answer{}, err
+		}
+		answers = append(answers, a)
+	}
+	slices.SortFunc(answers, func(a, b answer) int { return cmp.Compare(a.Record.WallSeconds, b.Record.WallSeconds) })
+	return answers[(len(answers)-1)/2], nil
+}
+
+// inProcess measures in a process of its own: the peak of memory and the warmth of caches are then those of one run.
+func (r run) inProcess() (answer, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return answer{}, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return answer{}, err
+	}
+	command := exec.Command(program, "-measure", string(text))
+	command.Stderr = os.Stderr
+	out, err := command.Output()
+	if err != nil {
+		return answer{}, fmt.Errorf("measuring %s, %s: %w", r.Scenario, r.Side, err)
+	}
+	var a answer
+	if err := json.Unmarshal(bytes.TrimSpace(out), &a); err != nil {
+		return a, fmt.Errorf("measuring %s, %s: reading %q: %w", r.Scenario, r.Side, strings.TrimSpace(string(out)), err)
+	}
+	return a, nil
+}
