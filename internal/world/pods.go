@@ -23,6 +23,7 @@ type podEntry struct {
 	// protected is the Unix second in which the pod's do-not-disrupt ends: 0 for none, cluster.Never for no end.
 	protected int64
 	pending   *cluster.Pod // the value that stands in Store.pending; nil for none
+	repelling *cluster.Pod // the value that stands in Store.repelling; nil for none
 }
 
 func (e *podEntry) seen() *sighting {
@@ -102,6 +103,19 @@ func (s *Store) setPod(e *podEntry, value *cluster.Pod) {
 		s.changed()
 	}
 	s.listPending(e)
+	s.listRepelling(e)
+}
+
+// listRepelling puts a running pod with required anti-affinity among those that repel others, or takes it out.
+func (s *Store) listRepelling(e *podEntry) {
+	want := e.value
+	if want != nil && (want.Node == "" || len(want.Shape.AntiAffinity) == 0) {
+		want = nil
+	}
+	if want != e.repelling {
+		s.repelling.replace(e.repelling, want)
+		e.repelling = want
+	}
 }
 
 // derivePod sets a changed copy of the pod's value.

@@ -70,6 +70,7 @@ type Store struct {
 	// What goes into the next snapshot.
 	machines        *ordered[cluster.Node]
 	pending         *ordered[cluster.Pod]
+	repelling       *ordered[cluster.Pod]
 	poolValues      *ordered[cluster.Pool]
 	stalePools      map[string]struct{}
 	daemonValues    []cluster.Daemon
@@ -98,7 +99,7 @@ func New(config Config) *Store {
 		loads: map[string]*load{}, usage: map[string]limit.Usage{},
 		namespaces: map[string]*sighting{}, nominations: newNominations(),
 		promised: map[string]struct{}{}, protected: map[podKey]struct{}{},
-		machines: newOrdered(compareNodes), pending: newOrdered(comparePods), poolValues: newOrdered(comparePools),
+		machines: newOrdered(compareNodes), pending: newOrdered(comparePods), repelling: newOrdered(comparePods), poolValues: newOrdered(comparePools),
 		stalePools: map[string]struct{}{}, namespaceLabels: map[string]map[string]string{},
 	}
 }
@@ -166,7 +167,7 @@ func (s *Store) Snapshot() *cluster.Snapshot {
 	// The lists are kept in the order that cluster.New would bring them into, which would cost a sort of each.
 	fresh := &cluster.Snapshot{
 		Version: version, Names: s.space.Names(),
-		Pools: s.poolValues.list(), Nodes: s.machines.list(), Pending: s.pending.list(),
+		Pools: s.poolValues.list(), Nodes: s.machines.list(), Pending: s.pending.list(), Repelling: s.repelling.list(),
 		Daemons: s.daemonValues, Namespaces: s.namespaceLabels,
 	}
 	s.published.Store(&published{snapshot: fresh, until: s.wake})

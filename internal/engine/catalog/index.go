@@ -34,6 +34,8 @@ type Index struct {
 	Offers []Offer
 	// Available are the offers that can be had at present.
 	Available Bits
+	// Room are the thresholds of what each offer leaves to pods and daemons.
+	Room *Thresholds
 
 	wellKnown map[requirement.Key]bool
 	byKey     map[requirement.Key][]class
@@ -81,6 +83,7 @@ func NewIndex(c Catalog, space *resources.Space) *Index {
 	for key := range x.wellKnown {
 		x.byKey[key] = x.classes(key)
 	}
+	x.Room = NewThresholds(len(x.Offers), func(i int) resources.Vector { return x.Types[x.Offers[i].Type].Allocatable })
 	return x
 }
 

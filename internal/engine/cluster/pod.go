@@ -35,10 +35,13 @@ type Shape struct {
 	Namespace string
 	Labels    map[string]string
 	Requests  resources.Vector // by the kubelet's rule (P-06), with 1 for pods
-	// Alternatives are the ways to satisfy the node selector and the required node affinity: an OR of terms, each
-	// together with the node selector. Empty: any node will do. A pod that no node can satisfy has one alternative
-	// that contradicts itself.
+	// Alternatives are the ways to satisfy the node selector, the required node affinity and the places where the pod's
+	// volumes can be used: an OR of terms, each with all the others. Empty: any node will do. A pod that no node can
+	// satisfy has one alternative that contradicts itself.
 	Alternatives []Alternative
+	// Blocked says what must come first before any node can be right, such as a volume that does not exist yet; "" when
+	// nothing must. Alternatives then contradict themselves.
+	Blocked      string
 	Tolerations  []Toleration
 	HostPorts    []HostPort
 	Spread       []Spread

@@ -67,6 +67,9 @@ func (s *Shape) canonical() string {
 	for _, alternative := range s.Alternatives {
 		fmt.Fprintf(&b, "|or %s @%s", alternative.Labels, alternative.Names)
 	}
+	if s.Blocked != "" {
+		fmt.Fprintf(&b, "|blocked %q", s.Blocked)
+	}
 	fmt.Fprintf(&b, "|%q|%v", s.Tolerations, s.HostPorts)
 	for _, spread := range s.Spread {
 		fmt.Fprintf(&b, "|spread %s %s %d %d %t %t", spread.Key, spread.Pods, spread.MaxSkew, spread.MinDomains, spread.IgnoreAffinity, spread.HonorTaints)

@@ -56,6 +56,9 @@ type Snapshot struct {
 	// Pending pods need a node: provisionable ones, and those whose node is being removed (P-01). Ordered by
 	// namespace, name and UID.
 	Pending []*Pod
+	// Repelling are the running pods with required anti-affinity, whose wishes bind pods to come (P-04), in the order of
+	// Pending.
+	Repelling []*Pod
 	// Daemons ordered by name.
 	Daemons []Daemon
 	// Namespaces maps a namespace's name to its labels.
@@ -71,11 +74,13 @@ func New(parts Snapshot) *Snapshot {
 	s.Nodes = sorted(parts.Nodes, func(a, b *Node) int {
 		return cmp.Or(rank(a)-rank(b), strings.Compare(a.ID(), b.ID()), strings.Compare(a.Claim, b.Claim))
 	})
-	s.Pending = sorted(parts.Pending, func(a, b *Pod) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
-	})
+	s.Pending, s.Repelling = sorted(parts.Pending, byName), sorted(parts.Repelling, byName)
 	s.Daemons = sorted(parts.Daemons, func(a, b Daemon) int { return strings.Compare(a.Name, b.Name) })
 	return &s
+}
+
+func byName(a, b *Pod) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
 }
 
 func rank(n *Node) int {

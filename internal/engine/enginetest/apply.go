@@ -39,6 +39,14 @@ func Applied(s *cluster.Snapshot, p plan.Plan, choice int) *cluster.Snapshot {
 	for _, u := range p.Unplaced {
 		next.Pending = append(next.Pending, pods[u.Pod.UID])
 	}
+	next.Repelling = nil
+	for _, node := range next.Nodes {
+		for _, pod := range node.Pods {
+			if len(pod.Shape.AntiAffinity) > 0 {
+				next.Repelling = append(next.Repelling, pod)
+			}
+		}
+	}
 	next.Pools = grown(s.Pools, next.Nodes, used)
 	return cluster.New(next)
 }

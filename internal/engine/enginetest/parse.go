@@ -248,6 +248,9 @@ func (p *parser) bind() {
 			continue
 		}
 		node.Pods = append(node.Pods, pod)
+		if len(pod.Shape.AntiAffinity) > 0 {
+			p.parts.Repelling = append(p.parts.Repelling, pod)
+		}
 		node.Used = node.Used.Plus(pod.Shape.Requests)
 		node.Ports = append(node.Ports, pod.Shape.HostPorts...)
 		if node.Deleting && !pod.Fixed {

@@ -16,8 +16,8 @@ import (
 // pool's node class in a fixed order, until one leaves nothing.
 func (s *solver) explain(c *cluster.Shape) plan.Unplaced {
 	var u plan.Unplaced
-	for _, b := range s.bins {
-		if b.node != nil {
+	for _, node := range s.snapshot.Nodes {
+		if !node.Deleting && !node.Disrupting {
 			u.Nodes++
 		}
 	}
@@ -39,6 +39,10 @@ type explainer struct {
 
 func (e *explainer) run(s *solver) {
 	p := e.pool
+	if e.shape.Blocked != "" {
+		e.stop(plan.ByPod, "", e.shape.Blocked)
+		return
+	}
 	if p.Blocked != "" || p.Catalog == nil {
 		e.stop(plan.ByPool, "", cmp.Or(p.Blocked, "its node class offers nothing"))
 		return
@@ -129,7 +133,7 @@ func (e *explainer) resources() bool {
 		if amount <= 0 {
 			continue
 		}
-		allowed := e.pool.room.AtLeast(component, amount)
+		allowed := e.pool.atLeast(component, amount)
 		if allowed == nil {
 			allowed = catalog.NewBits(len(e.pool.Catalog.Offers))
 		}

@@ -43,7 +43,7 @@ func (p *pool) mayGrow() bool {
 func (s *solver) fitsAlone(b *bin, info *shape, pool int) bool {
 	return slices.ContainsFunc(info.ways[pool], func(w way) bool {
 		left := w.offers.Clone()
-		return b.pool.room.Keep(info.Requests, left) < 0
+		return b.pool.keepFitting(info.Requests, left)
 	}) && b.portsFree(info.HostPorts)
 }
 
@@ -92,7 +92,7 @@ func (s *solver) tryPlanned(number int, pods []*cluster.Pod, info *shape) topolo
 		left := append(b.scratch[:0], b.offers...)
 		b.scratch = left
 		w.offers.AndTo(left)
-		if b.pool.room.Keep(want, left) >= 0 || left.Empty() {
+		if !b.pool.keepFitting(want, left) {
 			continue
 		}
 		fixed, answer := s.chooseDomains(number, info, left, &custom)

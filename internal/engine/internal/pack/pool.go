@@ -3,7 +3,6 @@ package pack
 import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
-	"github.com/joiner-autoscaler/joiner/internal/engine/internal/fit"
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
@@ -17,13 +16,15 @@ type pool struct {
 	offers catalog.Bits
 	// custom are the pool's requirements on labels that the provider does not decide.
 	custom requirement.Set
-	// room is what each offer leaves to pods: allocatable less the daemons that will run there. size is its capacity.
-	room, size *fit.Thresholds
-	rooms      []resources.Vector // by offer: what room is made of
-	daemons    []resources.Vector // by offer: what daemons request there
-	ports      []cluster.HostPort // of daemons
-	used       limit.Usage        // with what this round has planned
-	slots      []int              // still free in this round
+	// overhead is what daemons request on every node. some, by offer, is what further daemons request on some offers only;
+	// nil when there are none.
+	overhead resources.Vector
+	some     []resources.Vector
+	room     *catalog.Thresholds // of what overhead has to be added to
+	rooms    []resources.Vector  // by offer: see roomOf
+	ports    []cluster.HostPort  // of daemons
+	used     limit.Usage         // with what this round has planned
+	slots    []int               // still free in this round
 }
 
 func newPool(number int, p *cluster.Pool, daemons []cluster.Daemon) *pool {
@@ -44,18 +45,14 @@ func newPool(number int, p *cluster.Pool, daemons []cluster.Daemon) *pool {
 	if len(own.custom.EmptyKeys()) > 0 {
 		clear(own.offers)
 	}
+	own.rooms = make([]resources.Vector, len(p.Catalog.Offers))
 	own.reserveDaemons(daemons)
-	for i, o := range p.Catalog.Offers {
-		own.rooms = append(own.rooms, p.Catalog.Types[o.Type].Allocatable.Minus(own.daemons[i]))
-	}
-	own.room = fit.New(len(p.Catalog.Offers), own.roomOf)
-	own.size = fit.New(len(p.Catalog.Offers), func(i int) resources.Vector { return p.Catalog.Types[p.Catalog.Offers[i].Type].Capacity })
 	return own
 }
 
-// reserveDaemons sums, for each offer, what the daemons that will run on such a node request (P-06).
+// reserveDaemons sums what the daemons that will run on new nodes request (P-06).
 func (p *pool) reserveDaemons(daemons []cluster.Daemon) {
-	p.daemons = make([]resources.Vector, len(p.Catalog.Offers))
+	p.room = p.Catalog.Room
 	for _, daemon := range daemons {
 		if _, bad := cluster.Untolerated(p.Taints, daemon.Shape.Tolerations); bad {
 			continue
@@ -64,13 +61,64 @@ func (p *pool) reserveDaemons(daemons []cluster.Daemon) {
 		for _, way := range p.ways(daemon.Shape) {
 			way.offers.OrTo(on)
 		}
-		for i := range on.All() {
-			p.daemons[i] = p.daemons[i].Plus(daemon.Shape.Requests)
+		switch {
+		case on.Empty():
+			continue
+		case on.Count() == p.offers.Count():
+			p.overhead = p.overhead.Plus(daemon.Shape.Requests)
+		default:
+			if p.some == nil {
+				p.some = make([]resources.Vector, len(p.Catalog.Offers))
+			}
+			for i := range on.All() {
+				p.some[i] = p.some[i].Plus(daemon.Shape.Requests)
+			}
 		}
-		if !on.Empty() {
-			p.ports = append(p.ports, daemon.Shape.HostPorts...)
-		}
+		p.ports = append(p.ports, daemon.Shape.HostPorts...)
 	}
+	if p.some != nil {
+		p.room = catalog.NewThresholds(len(p.Catalog.Offers), func(i int) resources.Vector {
+			return p.Catalog.Types[p.Catalog.Offers[i].Type].Allocatable.Minus(p.some[i])
+		})
+	}
+}
+
+// daemonsOn returns what daemons request on a node of an offer.
+func (p *pool) daemonsOn(offer int) resources.Vector {
+	if p.some == nil {
+		return p.overhead
+	}
+	return p.overhead.Plus(p.some[offer])
+}
+
+// roomOf returns what an offer leaves to pods. It is computed once.
+func (p *pool) roomOf(offer int) resources.Vector {
+	if p.rooms[offer] == nil {
+		p.rooms[offer] = p.Catalog.Types[p.Catalog.Offers[offer].Type].Allocatable.Minus(p.daemonsOn(offer))
+	}
+	return p.rooms[offer]
+}
+
+// keepFitting removes from offers, in place, those without room for want beside the daemons. It reports whether any is
+// left.
+func (p *pool) keepFitting(want resources.Vector, offers catalog.Bits) bool {
+	for component, amount := range want {
+		if amount <= 0 {
+			continue
+		}
+		with := p.atLeast(component, amount)
+		if with == nil {
+			clear(offers)
+			return false
+		}
+		with.AndTo(offers)
+	}
+	return !offers.Empty()
+}
+
+// atLeast returns the offers that leave at least amount of a component to pods; nil when none does.
+func (p *pool) atLeast(component int, amount int64) catalog.Bits {
+	return p.room.AtLeast(component, amount+p.overhead.At(component))
 }
 
 // way is one alternative of a shape's node selection as it applies to new nodes of a pool.

@@ -277,9 +277,6 @@ func (info *shape) wayFor(p *pool, offer int) *way {
 	return nil
 }
 
-// roomOf returns what an offer leaves to pods.
-func (p *pool) roomOf(offer int) resources.Vector { return p.rooms[offer] }
-
 // chunk is the part of what would fit that is placed at a time: small enough to mix lots, large enough to be quick.
 const chunk = 4
 

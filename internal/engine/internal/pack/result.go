@@ -56,7 +56,7 @@ func (s *solver) launch(b *bin) plan.Launch {
 	choices := s.choicesOf(b, offers)
 	l := plan.Launch{
 		Pool: b.pool.Name, PoolUID: b.pool.UID, Slot: b.slot,
-		Requests: b.used.Plus(b.pool.daemons[offers.First()]),
+		Requests: b.used.Plus(b.pool.daemonsOn(offers.First())),
 		Cheapest: plan.Choice{Type: index.Types[first.Type].Name, Zone: first.Zone, CapacityType: first.CapacityType, Price: first.Price},
 		Labels:   map[string]string{},
 		Relaxed:  b.pool.lacking(offers),

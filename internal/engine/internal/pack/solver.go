@@ -66,8 +66,9 @@ func newSolver(snapshot *cluster.Snapshot, pods []*cluster.Pod, floors topology.
 	}
 	s.topology = topology.New(s.constrained(pods), snapshot.Namespaces)
 	s.topology.SetFloors(floors)
+	least := leastOf(pods)
 	for _, node := range snapshot.Nodes {
-		if !node.Deleting && !node.Disrupting {
+		if !node.Deleting && !node.Disrupting && (s.topology.Constrained() || hasRoom(node, least)) {
 			s.addNode(node)
 		}
 	}
@@ -89,15 +90,35 @@ func (s *solver) constrained(pods []*cluster.Pod) []*cluster.Shape {
 			add(pod.Shape)
 		}
 	}
-	for _, node := range s.snapshot.Nodes {
-		for _, pod := range node.Pods {
-			if len(pod.Shape.AntiAffinity) > 0 {
-				add(pod.Shape)
-			}
-		}
+	for _, pod := range s.snapshot.Repelling {
+		add(pod.Shape)
 	}
 	slices.SortFunc(list, func(a, b *cluster.Shape) int { return strings.Compare(a.Key(), b.Key()) })
 	return list
+}
+
+// leastOf returns what every pod requests at least, in every component.
+func leastOf(pods []*cluster.Pod) resources.Vector {
+	if len(pods) == 0 {
+		return nil
+	}
+	least := slices.Clone(pods[0].Shape.Requests)
+	for _, pod := range pods {
+		for r := range least {
+			least[r] = min(least[r], pod.Shape.Requests.At(r))
+		}
+	}
+	return least
+}
+
+// hasRoom reports whether the smallest of pods could fit: most nodes of a large cluster are full, and not worth a bin.
+func hasRoom(node *cluster.Node, least resources.Vector) bool {
+	for r, amount := range least {
+		if amount > 0 && node.Allocatable.At(r)-node.Used.At(r) < amount {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *solver) addNode(node *cluster.Node) {

@@ -131,9 +131,13 @@ func (c *crowds) near(term cluster.AffinityTerm) *crowd {
 	}
 	own := &crowd{term: term, counts: map[string]int{}}
 	c.counts[key] = own
+	for _, node := range c.solver.snapshot.Nodes {
+		if !node.Deleting && !node.Disrupting {
+			own.add(c.solver, &bin{node: node}, node.Pods)
+		}
+	}
 	for _, b := range c.solver.bins {
 		if b.node != nil {
-			own.add(c.solver, b, b.node.Pods)
 			own.add(c.solver, b, b.pods)
 		}
 	}
