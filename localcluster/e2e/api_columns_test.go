@@ -102,23 +102,21 @@ func createColumnObjects(t *testing.T, env *environment) {
 	}
 }
 
-// hideAge replaces the ages in kubectl's table by the word AGE, which is as wide as its column, and
-// takes the spaces off the ends of lines.
+// hideAge replaces the ages in kubectl's table by the word AGE, in a column just as wide as that, and takes the spaces off
+// the ends of lines: how wide kubectl makes the column depends on how long the machine took.
 func hideAge(table string) string {
 	lines := strings.Split(strings.TrimRight(table, "\n"), "\n")
 	column := strings.Index(lines[0], "AGE")
-	age := regexp.MustCompile(`^[0-9]+[smhd]([0-9]+[smh])? *`)
+	if column < 0 {
+		return table
+	}
+	width := len(regexp.MustCompile(`^AGE *`).FindString(lines[0][column:]))
 	for i, line := range lines {
-		if i > 0 && column >= 0 && len(line) > column {
-			rest := line[column:]
-			width := len(age.FindString(rest))
-			after := rest[width:]
-			line = line[:column] + "AGE"
-			if after != "" {
-				line += strings.Repeat(" ", max(width-len("AGE"), 0)) + after
-			}
+		after := ""
+		if len(line) > column+width {
+			after = "   " + line[column+width:]
 		}
-		lines[i] = strings.TrimRight(line, " ")
+		lines[i] = strings.TrimRight(line[:min(column, len(line))]+"AGE"+after, " ")
 	}
 	return strings.Join(lines, "\n")
 }
