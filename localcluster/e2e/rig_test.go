@@ -56,6 +56,9 @@ func newRig(t *testing.T, change func(*rig.Options)) *testRig {
 		if err := r.Stop(); err != nil {
 			t.Errorf("stopping the rig: %v", err)
 		}
+		if _, err := os.Stat(r.Cluster.Dir()); !os.IsNotExist(err) {
+			t.Errorf("the cluster's directory %s is left behind (%v)", r.Cluster.Dir(), err)
+		}
 	})
 	return &testRig{Rig: r, t: t}
 }

@@ -188,5 +188,5 @@ func (r *Rig) Requests() (cluster.Requests, error) {
 	return cluster.CountRequests(r.Cluster.AuditLog(), func(e cluster.Event) bool { return e.User == User })
 }
 
-// JoinerLog returns the path of Joiner's log.
-func (r *Rig) JoinerLog() string { return filepath.Join(r.Cluster.Dir(), "joiner.log") }
+// JoinerLog returns the path of Joiner's log, beside those of the control plane, which go with the cluster.
+func (r *Rig) JoinerLog() string { return filepath.Join(r.Cluster.Dir(), "logs", "joiner.log") }
