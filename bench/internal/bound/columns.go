@@ -1,6 +1,9 @@
 package bound
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // column is a way to cover demand: so much of every row for a price.
 type column struct {
@@ -15,15 +18,19 @@ type pricing func(y []float64) (best column, factor float64)
 // maxIterations bounds column generation; the bound is valid after any number of iterations.
 const maxIterations = 5000
 
+// closeEnough ends column generation when the bound is this share of the price that it has found.
+const closeEnough = 0.9995
+
 // tolerance is what counts as nothing, relative to prices.
 const tolerance = 1e-9
 
 // Columns returns a lower bound on the least price of columns that together cover demand in every row: the linear
-// program is solved by a revised simplex with the columns generated as they are needed. After each iteration the dual
-// prices, scaled by pricing's factor until they are feasible, give a bound (Farley 1990); the best one is returned, so
-// that neither rounding nor stopping early makes it wrong. more is asked before each iteration whether there is time.
-func Columns(demand []float64, highest float64, price pricing, more func() bool) float64 {
-	s := newSimplex(demand, highest)
+// program is solved by a revised simplex with the columns generated as they are needed, from start, which has a column
+// for each row that covers nothing else. After each iteration the dual prices, scaled by pricing's factor until they are
+// feasible, give a bound (Farley 1990); the best one is returned, so that neither rounding nor stopping early makes it
+// wrong. more is asked before each iteration whether there is time.
+func Columns(demand []float64, start []column, price pricing, more func() bool) float64 {
+	s := newSimplex(demand, start)
 	bound := 0.0
 	for range maxIterations {
 		y := s.duals()
@@ -36,10 +43,10 @@ func Columns(demand []float64, highest float64, price pricing, more func() bool)
 			bound = max(bound, value)
 		}
 		entering, reduced := best, best.price-dot(y, best.amounts)
-		if negative < 0 { // with a dual below 0 the reduced prices are not those of y
+		if negative < -tolerance { // with a dual below 0 the reduced prices are not those of y
 			entering, reduced = s.surplus(row), negative
 		}
-		if reduced > -tolerance*max(1, bound) || !s.enter(entering) || !more() {
+		if reduced > -tolerance*max(1, bound) || bound > closeEnough*s.objective() || !s.enter(entering) || !more() {
 			break
 		}
 	}
@@ -53,17 +60,24 @@ type simplex struct {
 	x       []float64
 }
 
-// newSimplex starts with one column of a prohibitive price for every row.
-func newSimplex(demand []float64, highest float64) *simplex {
-	s := &simplex{}
-	for i := range demand {
-		unit := make([]float64, len(demand))
-		unit[i] = 1
-		s.basis = append(s.basis, column{amounts: unit, price: highest})
-		s.inverse = append(s.inverse, append([]float64(nil), unit...))
-		s.x = append(s.x, demand[i])
+func newSimplex(demand []float64, start []column) *simplex {
+	s := &simplex{basis: slices.Clone(start)}
+	for i, c := range start {
+		row := make([]float64, len(demand))
+		row[i] = 1 / c.amounts[i]
+		s.inverse = append(s.inverse, row)
+		s.x = append(s.x, demand[i]/c.amounts[i])
 	}
 	return s
+}
+
+// objective is the price of the basis.
+func (s *simplex) objective() float64 {
+	sum := 0.0
+	for i, c := range s.basis {
+		sum += c.price * s.x[i]
+	}
+	return sum
 }
 
 func (s *simplex) duals() []float64 {
@@ -154,22 +168,21 @@ func (p Problem) Fluid() float64 {
 		}
 		return best, factor
 	}
-	return max(p.Simple(), Columns(demand, p.prohibitive(), price, func() bool { return true }))
+	start := make([]column, p.rows)
+	for row := range start {
+		start[row] = p.onlyRow(row)
+	}
+	return max(p.Simple(), Columns(demand, start, price, func() bool { return true }))
 }
 
-// prohibitive is a price for a whole row's demand above any that can be needed.
-func (p Problem) prohibitive() float64 {
-	highest := 1.0
-	for row := range p.rows {
-		cheapest := math.Inf(1)
-		for _, b := range p.Bins {
-			if b.Room[row] > 0 {
-				cheapest = min(cheapest, b.Price/b.Room[row])
-			}
-		}
-		if !math.IsInf(cheapest, 0) {
-			highest = max(highest, cheapest)
+// onlyRow returns the bin with the most of a row for its price, as if it had nothing else.
+func (p Problem) onlyRow(row int) column {
+	best := column{price: 1, amounts: make([]float64, p.rows)}
+	best.amounts[row] = 1e-9 // where no bin has any
+	for _, b := range p.Bins {
+		if b.Room[row]/b.Price > best.amounts[row]/best.price {
+			best.price, best.amounts[row] = b.Price, b.Room[row]
 		}
 	}
-	return 100 * highest
+	return best
 }

@@ -3,6 +3,7 @@ package bound
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
 )
@@ -13,12 +14,23 @@ func Of(s scenario.Scenario) (dollars float64, kind string) {
 		return New(s.Pending[:1], s.Catalog).Single(), "single node"
 	}
 	p := New(s.Pending, s.Catalog)
-	simple, fluid := p.Simple(), p.Fluid()
-	if fluid > simple {
-		return fluid, "fluid"
+	dollars, kind = p.Simple(), "simple"
+	if fluid := p.Fluid(); fluid > dollars {
+		dollars, kind = fluid, "fluid"
 	}
-	return simple, "simple"
+	if len(p.Items) <= maxItems {
+		if configuration := p.Configuration(configurationLimit); configuration > dollars {
+			dollars, kind = configuration, "configuration"
+		}
+	}
+	return dollars, kind
 }
+
+// The configuration program is tried for so many kinds of pods, and for so long.
+const (
+	maxItems           = 350
+	configurationLimit = 20 * time.Second
+)
 
 // Single returns the price of the cheapest bin that holds one of every item.
 func (p Problem) Single() float64 {
