@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -11,36 +12,112 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread"
 )
 
-// shuffles is how many orders by chance are tried when the sensible ones fail. With affinity and spread both in play the
-// order decides; what thirty orders do not find is worth a look.
-const shuffles = 30
+// maxTries bounds how many orders are tried for a plan, and shuffles how many of them are where a search begins that
+// has nothing but chance to go by. With affinity and spread both in play the order decides; what all of these do not
+// find is worth a look.
+const (
+	maxTries = 300
+	shuffles = 4
+)
 
 // shuffleSeed makes every check give the same answer each time.
 const shuffleSeed = 1
 
+// search looks for an order in which all pods can be bound.
+type search struct {
+	oracle *Oracle
+	tries  int
+	fewest []Violation // of the best order so far; nil before the first
+}
+
 // bindAll binds the pods in the first order that admits them all, or returns what is left over in the best one.
 func (o *Oracle) bindAll(ctx context.Context, waiting []placement) ([]Violation, error) {
-	var fewest []Violation
+	s := search{oracle: o}
 	source := rand.New(rand.NewPCG(shuffleSeed, shuffleSeed))
 	slices.SortStableFunc(waiting, byName)
-	for attempt := range shuffles + len(orders()) {
-		if attempt < len(orders()) {
-			slices.SortStableFunc(waiting, orders()[attempt])
+	sensible := orders()
+	for attempt := range len(sensible) + shuffles {
+		order := slices.Clone(waiting)
+		if attempt < len(sensible) {
+			slices.SortStableFunc(order, sensible[attempt])
 		} else {
-			source.Shuffle(len(waiting), func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
+			source.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		}
-		o.state.restart()
-		stuck, err := o.bindInOrder(ctx, waiting)
-		if err != nil || stuck == nil {
+		if found, err := s.climb(ctx, order); found || err != nil {
 			return nil, err
 		}
-		if fewest == nil || len(stuck) < len(fewest) {
-			fewest = stuck
+		if hopeless := slices.DeleteFunc(slices.Clone(s.fewest), orderMatters); len(hopeless) > 0 {
+			return hopeless, nil
 		}
 	}
-	return fewest, nil
+	return s.fewest, nil
+}
+
+// orderMatters reports whether a refusal may be due to what is bound already or not yet. Only spread and affinity can
+// gain by pods bound before; all other refusals only grow more with each pod that is bound.
+func orderMatters(v Violation) bool {
+	return v.Reason == podtopologyspread.ErrReasonConstraintsNotMatch || v.Reason == interpodaffinity.ErrReasonAffinityRulesNotMatch
+}
+
+// climb begins with an order and goes on to a neighbour that leaves fewer pods over, as long as there is one. It reports
+// whether it has found an order that leaves none.
+func (s *search) climb(ctx context.Context, order []placement) (bool, error) {
+	left, err := s.try(ctx, order)
+	for len(left) > 0 && err == nil && !slices.ContainsFunc(s.fewest, func(v Violation) bool { return !orderMatters(v) }) {
+		better := false
+		for neighbour := range neighbours(order, left) {
+			if s.tries >= maxTries {
+				return false, nil
+			}
+			rest, tryErr := s.try(ctx, neighbour)
+			if err = tryErr; err != nil || len(rest) < len(left) {
+				order, left, better = neighbour, rest, true
+				break
+			}
+		}
+		if !better {
+			return false, nil
+		}
+	}
+	return err == nil && len(left) == 0, err
+}
+
+// neighbours yields orders that may do better: with the pods that were left over first, with one of the others last, and
+// with both.
+func neighbours(order, left []placement) iter.Seq[[]placement] {
+	return func(yield func([]placement) bool) {
+		rest := slices.DeleteFunc(slices.Clone(order), func(p placement) bool {
+			return slices.ContainsFunc(left, func(l placement) bool { return l.pod == p.pod })
+		})
+		if !yield(slices.Concat(left, rest)) {
+			return
+		}
+		for i := range order {
+			if !yield(slices.Concat(order[:i], order[i+1:], order[i:i+1])) {
+				return
+			}
+		}
+		for i := range rest {
+			if !yield(slices.Concat(left, rest[:i], rest[i+1:], rest[i:i+1])) {
+				return
+			}
+		}
+	}
+}
+
+// try binds the pods in an order and returns those left over.
+func (s *search) try(ctx context.Context, order []placement) ([]placement, error) {
+	s.tries++
+	s.oracle.state.restart()
+	left, refused, err := s.oracle.bindInOrder(ctx, order)
+	if s.fewest == nil || len(refused) < len(s.fewest) {
+		s.fewest = refused
+	}
+	return left, err
 }
 
 func byName(a, b placement) int {
@@ -83,32 +160,24 @@ func followers(pod *corev1.Pod) int {
 	return order
 }
 
-// bindInOrder goes through the pods again and again and binds each that the filters admit, until none is left, for which
-// it returns nil, or a pass binds nothing.
-func (o *Oracle) bindInOrder(ctx context.Context, order []placement) ([]Violation, error) {
-	waiting := slices.Clone(order)
-	for {
-		var left []placement
-		var refused []Violation
-		for _, p := range waiting {
-			violation, err := o.refusal(ctx, p)
-			if err != nil {
-				return nil, err
-			}
-			if violation == nil {
-				o.state.bind(p)
-				continue
-			}
-			left, refused = append(left, p), append(refused, *violation)
+// bindInOrder binds the first pod that the filters admit, again and again, until none is left or none is admitted. It
+// returns those left, nil when there are none, and why each is refused.
+func (o *Oracle) bindInOrder(ctx context.Context, order []placement) (left []placement, refused []Violation, err error) {
+	left = slices.Clone(order)
+	for i := 0; i < len(left); {
+		violation, err := o.refusal(ctx, left[i])
+		if err != nil {
+			return nil, nil, err
 		}
-		if len(left) == 0 {
-			return nil, nil
+		if violation != nil {
+			refused = append(refused, *violation)
+			i++
+			continue
 		}
-		if len(left) == len(waiting) {
-			return refused, nil
-		}
-		waiting = left
+		o.state.bind(left[i])
+		left, refused, i = slices.Delete(left, i, i+1), nil, 0
 	}
+	return left, refused, nil
 }
 
 // refusal asks the plugins about one binding at this moment; nil means that they admit it.

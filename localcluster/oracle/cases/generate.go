@@ -31,7 +31,7 @@ func Generate(seed uint64) *Case {
 	g.pools()
 	g.machines()
 	g.daemons()
-	for i := range 1 + g.IntN(5) {
+	for i := range 1 + g.IntN(6) {
 		g.workload(i)
 	}
 	return g.result
@@ -160,7 +160,7 @@ func (g *generator) workload(i int) {
 		if _, err := admit(context.Background(), template); err != nil {
 			continue
 		}
-		for n := range one(g, 1, 1, 2, 3, 4, 6) {
+		for n := range one(g, 1, 1, 2, 3, 4, 6, 9) {
 			pod := template.DeepCopy()
 			pod.ObjectMeta = g.meta(template.Namespace, fmt.Sprintf("w%d-%d", i, n))
 			pod.Labels = template.Labels

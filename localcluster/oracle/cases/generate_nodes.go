@@ -16,13 +16,18 @@ import (
 
 func (g *generator) types() {
 	zones := one(g, []string{"a"}, []string{"a", "b"}, []string{"a", "b", "c"}, []string{"a", "b", "c"})
-	for i, size := range some(g, int64(2), 4, 8, 16) {
+	sizes := some(g, int64(2), 4, 8, 8, 16)
+	for i, size := range sizes {
+		name := fmt.Sprint("t", size)
+		if i > 0 && sizes[i-1] == size {
+			name = fmt.Sprint("u", size)
+		}
 		for _, arch := range one(g, []string{"amd64"}, []string{"amd64"}, []string{"amd64", "arm64"}, []string{"arm64"}) {
 			labels := map[string]string{corev1.LabelArchStable: arch, corev1.LabelOSStable: "linux"}
 			if g.likely(60) {
 				labels[labelGeneration] = fmt.Sprint(one(g, 5, 6, 7))
 			}
-			t := catalog.Type{Name: fmt.Sprintf("t%d-%s", size, arch), Labels: requirement.FromLabels(labels)}
+			t := catalog.Type{Name: name + "-" + arch, Labels: requirement.FromLabels(labels)}
 			t.Capacity = resources.Amounts{
 				resources.NameCPU: size * 1000, resources.NameMemory: size * one(g, int64(2), 4) << 30,
 				resources.NamePods: one(g, int64(110), 110, 110, 4), resources.NameEphemeralStorage: 20 << 30,
@@ -42,16 +47,19 @@ func (g *generator) types() {
 
 func (g *generator) offerings(zones []string, size int64) []catalog.Offering {
 	var list []catalog.Offering
-	for _, kind := range some(g, catalog.OnDemand, catalog.OnDemand, catalog.Spot) {
+	for _, kind := range some(g, catalog.OnDemand, catalog.OnDemand, catalog.Spot, catalog.Reserved) {
 		if len(list) > 0 && list[len(list)-1].CapacityType == kind {
 			continue
 		}
 		price := resources.Money(size * int64(one(g, 45, 50)) * 1000)
-		if kind == catalog.Spot {
+		switch kind {
+		case catalog.Spot:
 			price /= 3
+		case catalog.Reserved:
+			price = 0
 		}
 		for _, zone := range some(g, zones...) {
-			list = append(list, catalog.Offering{Zone: zone, CapacityType: kind, Price: price, Available: !g.likely(8)})
+			list = append(list, catalog.Offering{Zone: zone, CapacityType: kind, Price: price, Available: !g.likely(5)})
 		}
 	}
 	return list
@@ -71,13 +79,13 @@ func (g *generator) pools() {
 			pool.Spec.Weight = new(int32(10 * i))
 		}
 		spec := &pool.Spec.Template.Spec
-		for range one(g, 0, 0, 1, 1, 2) {
+		for range one(g, 0, 0, 0, 1, 1, 2) {
 			spec.Requirements = append(spec.Requirements, g.poolNeed())
 		}
 		if g.likely(20) {
 			pool.Spec.Template.ObjectMeta.Labels = map[string]string{"tier": one(g, "gold", "silver")}
 		}
-		if g.uses("taints") && g.likely(60) {
+		if g.uses("taints") && g.likely(40) {
 			spec.Taints = append(spec.Taints, g.taint())
 		}
 		if g.likely(15) {
@@ -98,7 +106,7 @@ func classRef() *karpenterv1.NodeClassReference {
 }
 
 func (g *generator) poolNeed() karpenterv1.NodeSelectorRequirementWithMinValues {
-	return one(g,
+	entry := one(g,
 		need(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, some(g, "a", "b", "c")...),
 		need(corev1.LabelTopologyZone, corev1.NodeSelectorOpNotIn, "c"),
 		need("karpenter.sh/capacity-type", corev1.NodeSelectorOpIn, one(g, "on-demand", "spot")),
@@ -111,6 +119,13 @@ func (g *generator) poolNeed() karpenterv1.NodeSelectorRequirementWithMinValues 
 		need(labelGeneration, karpenterv1.NodeSelectorOpLte, "6"),
 		need(labelGeneration, corev1.NodeSelectorOpDoesNotExist),
 	)
+	if entry.Key == labelGeneration && !g.uses("generation") {
+		entry = need(corev1.LabelOSStable, corev1.NodeSelectorOpIn, "linux")
+	}
+	if entry.Key == corev1.LabelTopologyZone && entry.Operator == corev1.NodeSelectorOpNotIn && g.likely(30) {
+		entry.MinValues = new(2)
+	}
+	return entry
 }
 
 func (g *generator) taint() corev1.Taint {

@@ -30,7 +30,7 @@ func (g *generator) template(i int) *corev1.Pod {
 }
 
 func (g *generator) resources(spec *corev1.PodSpec) {
-	main := container("main", list("cpu", one(g, "100m", "500m", "700m", "1500m", "3", "7"), "memory", one(g, "100Mi", "1Gi", "3Gi", "10Gi")))
+	main := container("main", list("cpu", one(g, "100m", "300m", "500m", "700m", "1500m", "3"), "memory", one(g, "100Mi", "500Mi", "1Gi", "3Gi")))
 	if g.uses("ports") && g.likely(60) {
 		for range one(g, 1, 1, 2) {
 			number := one(g, int32(8080), 8080, 9090)
@@ -40,6 +40,9 @@ func (g *generator) resources(spec *corev1.PodSpec) {
 			})
 		}
 		spec.HostNetwork = g.likely(15)
+	}
+	if g.likely(8) {
+		main.Resources.Requests = list("cpu", one(g, "1", "7"), "memory", one(g, "10Gi", "20Gi"))
 	}
 	if g.uses("extended") && g.likely(50) {
 		name, amount := one(g, resourceGPU, "hugepages-2Mi", "ephemeral-storage"), "1"
@@ -81,8 +84,9 @@ func (g *generator) initContainers(spec *corev1.PodSpec) {
 
 func (g *generator) selection(spec *corev1.PodSpec) {
 	if g.uses("node selector") && g.likely(40) {
-		spec.NodeSelector = one(g,
-			map[string]string{corev1.LabelTopologyZone: one(g, "a", "b")}, map[string]string{corev1.LabelArchStable: one(g, "amd64", "arm64")},
+		zone := map[string]string{corev1.LabelTopologyZone: one(g, "a", "b")}
+		spec.NodeSelector = one(g, zone, zone, zone,
+			map[string]string{corev1.LabelArchStable: one(g, "amd64", "arm64")},
 			map[string]string{labelTeam: "red"}, map[string]string{"tier": "gold"}, map[string]string{"karpenter.sh/nodepool": "p0"},
 			map[string]string{corev1.LabelHostname: "n0"},
 		)
@@ -114,6 +118,9 @@ func (g *generator) nodeExpression() corev1.NodeSelectorRequirement {
 	expression := func(key string, op corev1.NodeSelectorOperator, values ...string) corev1.NodeSelectorRequirement {
 		return corev1.NodeSelectorRequirement{Key: key, Operator: op, Values: values}
 	}
+	if g.likely(30) {
+		return expression(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, some(g, "a", "b", "c")...)
+	}
 	return one(g,
 		expression(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, some(g, "a", "b", "c")...),
 		expression(corev1.LabelTopologyZone, corev1.NodeSelectorOpNotIn, one(g, "a", "b")),
@@ -140,7 +147,7 @@ func (g *generator) tolerations(spec *corev1.PodSpec) {
 	if !g.uses("taints") {
 		return
 	}
-	for range one(g, 0, 1, 1, 2) {
+	for range one(g, 0, 1, 2, 3) {
 		spec.Tolerations = append(spec.Tolerations, one(g,
 			corev1.Toleration{Operator: corev1.TolerationOpExists},
 			corev1.Toleration{Key: "dedicated", Operator: corev1.TolerationOpExists},
