@@ -15,7 +15,7 @@ func plain(s source, n int) (Scenario, error) {
 	var cumulated []float64
 	sum := 0.0
 	for range kinds {
-		weight := s.ExpFloat64() * s.ExpFloat64() // skewed as workloads are
+		weight := leastWeight + s.ExpFloat64()*s.ExpFloat64() // skewed as workloads are
 		sum += weight
 		cumulated = append(cumulated, sum)
 	}
@@ -32,6 +32,9 @@ func plain(s source, n int) (Scenario, error) {
 	types, err := aws()
 	return Scenario{Catalog: types, Pending: pods}, err
 }
+
+// leastWeight keeps a shape from being without pods.
+const leastWeight = 0.1
 
 // workload draws distinct kinds of pods: 50m to 8 cores, and 0.25 to 10 GiB for each core.
 func workload(s source) []podSpec {

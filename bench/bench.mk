@@ -1,0 +1,24 @@
+# Included by the Makefile at the root of the repository.
+#
+#   make bench           every scenario, both sides: hours, nearly all of them the peer's
+#   make bench QUICK=1   sizes up to 5,000, fewer repetitions
+#   make bench BENCH_FLAGS='-scenarios plain-100k -sides joiner'
+#
+# The peer asks for a newer Go than Joiner does; the go command fetches it (GOTOOLCHAIN=auto).
+
+BENCH := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
+BIN ?= bin
+GO ?= go
+BENCH_FLAGS ?=
+BENCH_GO := cd $(BENCH) && GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO)
+
+.PHONY: bench bench-test bench-vet
+bench: ## Planning against Karpenter's on the same inputs; bench/results.json. QUICK=1 for small sizes
+	@$(BENCH_GO) build -trimpath -o $(abspath $(BIN))/bench .
+	@$(BIN)/bench $(if $(QUICK),-quick) -out $(BENCH)/results.json $(BENCH_FLAGS)
+
+bench-test: ## Tests of the benchmark itself
+	$(BENCH_GO) test -trimpath ./...
+
+bench-vet: ## Vet the module of the benchmark
+	$(BENCH_GO) vet -trimpath ./...

@@ -1,0 +1,68 @@
+package report
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The keys are those of docs/spec/performance.md, and what was not checked is null.
+func TestResultsHaveTheKeysOfTheSpec(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "results.json")
+	none := 0
+	if err := Write(file, []Record{{Scenario: "a", Side: Joiner}, {Scenario: "a", Side: Karpenter, Violations: &none}}); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var records []map[string]any
+	if err := json.Unmarshal(data, &records); err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for key := range records[0] {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	want := "allocated_bytes cpu_seconds lower_bound nodes peak_rss_bytes pods_placed pods_unplaced price_per_hour scenario side violations wall_seconds"
+	if got := strings.Join(keys, " "); got != want {
+		t.Errorf("keys %s; want %s", got, want)
+	}
+	if records[0]["violations"] != nil || records[1]["violations"] != 0.0 {
+		t.Errorf("violations %v and %v; want null and 0", records[0]["violations"], records[1]["violations"])
+	}
+}
+
+func TestFitFindsTheExponent(t *testing.T) {
+	t.Parallel()
+	var points [][2]float64
+	for _, n := range []float64{100, 1000, 5000} {
+		points = append(points, [2]float64{n, 3 * math.Pow(n, 1.5)})
+	}
+	if got, some := Fit(points); !some || math.Abs(got-1.5) > 1e-9 {
+		t.Errorf("exponent %v; want 1.5", got)
+	}
+	if _, some := Fit(points[:1]); some {
+		t.Error("one point has an exponent")
+	}
+}
+
+func TestAimsSayWhatIsNotMet(t *testing.T) {
+	t.Parallel()
+	slow := Line{Record: Record{Scenario: "diverse-100", Side: Joiner, PodsPlaced: 100, PricePerHour: 2}}
+	slow.WallSeconds = 1
+	peer := Line{Record: Record{Scenario: "diverse-100", Side: Karpenter, PodsPlaced: 100, PricePerHour: 1}}
+	peer.WallSeconds = 50
+	var b strings.Builder
+	Aims(&b, []Line{slow, peer})
+	if strings.Count(b.String(), "NOT MET") != 2 {
+		t.Errorf("aims:\n%s", b.String())
+	}
+}
