@@ -42,7 +42,7 @@ func workload(s source) []podSpec {
 	perCore := []float64{0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 10}
 	seen := map[[2]int64]bool{}
 	var kinds []podSpec
-	for len(kinds) < min(shapes, len(cpus)*len(perCore)) {
+	for len(kinds) < shapes {
 		cpu := pick(s, cpus)
 		memory := max(32, int64(float64(cpu)/1000*pick(s, perCore)*1024))
 		// Distinct amounts of memory make distinct kinds; a few Mi more tell two of the same draw apart.
