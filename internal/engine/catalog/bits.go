@@ -43,6 +43,15 @@ func (b Bits) And(other Bits) Bits {
 	return own
 }
 
+// Minus returns b without the members of other.
+func (b Bits) Minus(other Bits) Bits {
+	own := b.Clone()
+	for i := range own {
+		own[i] &^= other[i]
+	}
+	return own
+}
+
 // Empty reports whether the set has no member.
 func (b Bits) Empty() bool { return b.First() < 0 }
 

@@ -159,6 +159,16 @@ func (x *Index) Values(key requirement.Key, offers Bits) []string {
 	return slices.Compact(values)
 }
 
+// Lacking reports whether some of the given offers do not have the label key, which must be Known.
+func (x *Index) Lacking(key requirement.Key, offers Bits) bool {
+	for _, c := range x.byKey[key] {
+		if c.values.AllowsAbsent() && c.offers.Intersects(offers) {
+			return true
+		}
+	}
+	return false
+}
+
 // CountTypes returns the number of distinct types among offers.
 func (x *Index) CountTypes(offers Bits) int {
 	seen, n := make([]bool, len(x.Types)), 0

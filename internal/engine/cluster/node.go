@@ -77,6 +77,12 @@ func (n *Node) Satisfies(set requirement.Set) bool {
 			if !open.And(r).Equal(open) {
 				return false
 			}
+		case r.Key() == LabelHostname && n.Name == "":
+			// Nobody knows the name of a node to come. Most likely it is the claim's, so that one must not be excluded; and
+			// nothing can ask for it.
+			if _, finite := r.Values(); finite || !r.Has(n.Claim) {
+				return false
+			}
 		case !r.AllowsAbsent():
 			return false
 		}
@@ -85,12 +91,32 @@ func (n *Node) Satisfies(set requirement.Set) bool {
 }
 
 // Admits reports whether the shape's node selection is sure to accept the node; taints and room are not looked at.
-func (n *Node) Admits(s *Shape) bool {
+func (n *Node) Admits(s *Shape) bool { return n.accepts(s, n.Satisfies) }
+
+// MightAdmit is Admits for whoever must be prepared: what comes for the node's claim may turn out to be accepted.
+func (n *Node) MightAdmit(s *Shape) bool {
+	return n.accepts(s, func(set requirement.Set) bool {
+		for r := range set.All() {
+			if _, present := n.Labels[string(r.Key())]; !present && n.Open.Holds(r.Key()) {
+				if !n.Open.Get(r.Key()).Intersects(r) {
+					return false
+				}
+				continue
+			}
+			if !n.Satisfies(requirement.NewSet(r)) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (n *Node) accepts(s *Shape, satisfies func(requirement.Set) bool) bool {
 	if len(s.Alternatives) == 0 {
 		return true
 	}
 	for _, alternative := range s.Alternatives {
-		if n.Satisfies(alternative.Labels) && (alternative.Names.IsAny() || n.Name != "" && alternative.Names.Has(n.Name)) {
+		if satisfies(alternative.Labels) && (alternative.Names.IsAny() || n.Name != "" && alternative.Names.Has(n.Name)) {
 			return true
 		}
 	}

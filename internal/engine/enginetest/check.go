@@ -278,6 +278,10 @@ func (c *checker) spread(node *cluster.Node, pod *cluster.Pod, s cluster.Spread)
 	for _, at := range c.after.Nodes {
 		value, has := at.Labels[s.Key]
 		_, bad := cluster.Untolerated(at.Taints, pod.Shape.Tolerations)
+		for _, other := range pod.Shape.Spread {
+			_, all := at.Labels[other.Key]
+			has = has && all
+		}
 		if !has || at.Deleting || at.Disrupting || !s.IgnoreAffinity && !selects(pod.Shape, at) || s.HonorTaints && bad {
 			continue
 		}

@@ -18,8 +18,9 @@ type bin struct {
 	pods  []*cluster.Pod // placed in this round
 
 	// Of an existing node.
-	free    resources.Vector // what is left for pods, daemons still to come taken off; set by settle
-	settled bool
+	free     resources.Vector // what is left for pods, daemons still to come taken off; set by settle
+	awaiting []*cluster.Shape // daemons still to come
+	settled  bool
 
 	// Of a planned one.
 	pool    *pool
@@ -42,11 +43,12 @@ func (b *bin) settle(daemons []cluster.Daemon) {
 	b.ports = slices.Clone(b.node.Ports)
 	for _, daemon := range daemons {
 		_, bad := cluster.Untolerated(b.node.Taints, daemon.Shape.Tolerations)
-		if bad || !b.node.Admits(daemon.Shape) || b.runs(daemon.Name) {
+		if bad || !b.node.MightAdmit(daemon.Shape) || b.runs(daemon.Name) {
 			continue
 		}
 		b.free = b.free.Minus(daemon.Shape.Requests)
 		b.ports = append(b.ports, daemon.Shape.HostPorts...)
+		b.awaiting = append(b.awaiting, daemon.Shape)
 	}
 }
 
@@ -73,7 +75,7 @@ func (b *bin) labelValue(key string) (string, bool) {
 		value, present := b.node.Labels[key]
 		return value, present || !b.node.Open.Holds(k)
 	case b.pool.Catalog.Known(k):
-		return decided(b.pool.Catalog.Values(k, b.offers))
+		return decided(b.pool.Catalog.Values(k, b.offers), b.pool.Catalog.Lacking(k, b.offers))
 	}
 	allowed := b.custom.Get(k)
 	if !b.custom.Holds(k) {
@@ -85,11 +87,12 @@ func (b *bin) labelValue(key string) (string, bool) {
 	return "", allowed.AllowsAbsent() // a label that may be left out is left out
 }
 
-func decided(values []string) (string, bool) {
-	switch len(values) {
-	case 0:
+// decided says what values and the lack of a value leave of a label.
+func decided(values []string, lacking bool) (string, bool) {
+	switch {
+	case len(values) == 0:
 		return "", true
-	case 1:
+	case len(values) == 1 && !lacking:
 		return values[0], true
 	}
 	return "", false

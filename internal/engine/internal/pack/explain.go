@@ -170,6 +170,8 @@ func (e *explainer) topology(s *solver) {
 	switch {
 	case !e.pool.enough(e.left):
 		e.stop(plan.ByPool, "minValues", "fewer values than minValues demands")
+	case len(info.ways[e.pool.number]) == 0:
+		e.stop(plan.ByTopology, "", "anti-affinity to a daemon that runs on every node")
 	case len(blamed) > 0:
 		e.stop(plan.ByTopology, "", strings.Join(blamed, ", ")+" leaves no domain")
 	default:

@@ -18,13 +18,14 @@ type pool struct {
 	custom requirement.Set
 	// overhead is what daemons request on every node. some, by offer, is what further daemons request on some offers only;
 	// nil when there are none.
-	overhead resources.Vector
-	some     []resources.Vector
-	room     *catalog.Thresholds // of what overhead has to be added to
-	rooms    []resources.Vector  // by offer: see roomOf
-	ports    []cluster.HostPort  // of daemons
-	used     limit.Usage         // with what this round has planned
-	slots    []int               // still free in this round
+	overhead  resources.Vector
+	some      []resources.Vector
+	room      *catalog.Thresholds // of what overhead has to be added to
+	rooms     []resources.Vector  // by offer: see roomOf
+	ports     []cluster.HostPort  // of daemons
+	residents []resident
+	used      limit.Usage // with what this round has planned
+	slots     []int       // still free in this round
 }
 
 func newPool(number int, p *cluster.Pool, daemons []cluster.Daemon) *pool {
@@ -75,12 +76,19 @@ func (p *pool) reserveDaemons(daemons []cluster.Daemon) {
 			}
 		}
 		p.ports = append(p.ports, daemon.Shape.HostPorts...)
+		p.residents = append(p.residents, resident{shape: daemon.Shape, on: on})
 	}
 	if p.some != nil {
 		p.room = catalog.NewThresholds(len(p.Catalog.Offers), func(i int) resources.Vector {
 			return p.Catalog.Types[p.Catalog.Offers[i].Type].Allocatable.Minus(p.some[i])
 		})
 	}
+}
+
+// resident is a daemon that will run on every new node of some offers.
+type resident struct {
+	shape *cluster.Shape
+	on    catalog.Bits
 }
 
 // daemonsOn returns what daemons request on a node of an offer.

@@ -8,6 +8,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
@@ -50,7 +51,7 @@ func compareRefs(a, b plan.PodRef) int {
 
 // launch describes the claim of a planned node: every instance type that fits stays on it (P-24).
 func (s *solver) launch(b *bin) plan.Launch {
-	offers := b.withinHeld()
+	offers, only := b.sayable(b.withinHeld())
 	index := b.pool.Catalog
 	first := index.Offers[offers.First()]
 	choices := s.choicesOf(b, offers)
@@ -67,12 +68,62 @@ func (s *solver) launch(b *bin) plan.Launch {
 			l.Labels[string(r.Key())] = value
 		}
 	}
-	l.Requirements = b.pool.Requirements.And(b.labels).And(b.custom).Without(catalog.LabelInstanceType)
+	l.Requirements = b.pool.Requirements.And(b.labels).And(b.custom).And(only).Without(catalog.LabelInstanceType)
 	for _, pod := range b.pods {
 		l.Pods = append(l.Pods, ref(pod))
 	}
 	slices.SortFunc(l.Pods, compareRefs)
 	return l
+}
+
+// sayable narrows offers to a set that a claim can express, which is a product: types, zones and capacity types. Offers of
+// one type differ in more than that only where a daemon runs on some of them. It returns the set and what the claim has
+// to demand beyond the demands of pool and pods.
+func (b *bin) sayable(offers catalog.Bits) (catalog.Bits, requirement.Set) {
+	only := requirement.NewSet()
+	if b.pool.some == nil {
+		return offers, only
+	}
+	offers = offers.Clone()
+	index := b.pool.Catalog
+	first := index.Offers[offers.First()]
+	for _, narrow := range []func() requirement.Requirement{
+		func() requirement.Requirement { return requirement.Any(catalog.LabelZone) },
+		func() requirement.Requirement {
+			return requirement.OneOf(catalog.LabelZone, index.Values(catalog.LabelZone, offers)...)
+		},
+		func() requirement.Requirement {
+			return requirement.OneOf(catalog.LabelCapacityType, index.Values(catalog.LabelCapacityType, offers)...)
+		},
+		func() requirement.Requirement { return requirement.OneOf(catalog.LabelZone, first.Zone) },
+		func() requirement.Requirement {
+			return requirement.OneOf(catalog.LabelCapacityType, first.CapacityType)
+		},
+	} {
+		r := narrow()
+		only = only.With(r)
+		index.Compatible(r).AndTo(offers)
+		if b.said(offers, only).Minus(offers).Empty() {
+			return offers, only
+		}
+	}
+	return offers.And(index.OfType(index.Types[first.Type].Name)), only
+}
+
+// said returns the offers that a claim with the types of offers and these demands could be launched with.
+func (b *bin) said(offers catalog.Bits, only requirement.Set) catalog.Bits {
+	index := b.pool.Catalog
+	all := catalog.NewBits(len(index.Offers))
+	for _, t := range index.TypesByPrice(offers) {
+		index.OfType(index.Types[t].Name).OrTo(all)
+	}
+	b.pool.offers.AndTo(all)
+	for r := range b.labels.And(only).All() {
+		if index.Known(r.Key()) {
+			index.Compatible(r).AndTo(all)
+		}
+	}
+	return all
 }
 
 // choices are what a set of offers leaves open. Launches with the same offers share them.

@@ -159,13 +159,32 @@ func (s *solver) info(c *cluster.Shape) *shape {
 	for _, p := range s.pools {
 		var ways []way
 		if _, bad := cluster.Untolerated(p.Taints, c.Tolerations); !bad && p.Blocked == "" && p.Catalog != nil {
-			ways = p.ways(c)
+			ways = s.besideDaemons(p, c, p.ways(c))
 		}
 		info.ways = append(info.ways, ways)
 	}
 	s.shapes[c] = info
 	s.offerDomains(info)
 	return info
+}
+
+// besideDaemons takes the offers out of ways on whose nodes a daemon will run that must not stand beside the shape, by
+// anti-affinity on either side: whatever label the term is about, a node shares it with itself.
+func (s *solver) besideDaemons(p *pool, c *cluster.Shape, ways []way) []way {
+	for _, r := range p.residents {
+		if !s.topology.Repel(c, r.shape) {
+			continue
+		}
+		var left []way
+		for _, w := range ways {
+			w.offers = w.offers.Minus(r.on)
+			if !w.offers.Empty() {
+				left = append(left, w)
+			}
+		}
+		ways = left
+	}
+	return ways
 }
 
 // offerDomains makes known where new nodes for the shape could stand, so that spread constraints reach for them.
@@ -332,6 +351,9 @@ func (s *solver) tryNode(number int, pods []*cluster.Pod, info *shape) topology.
 		return topology.Never
 	}
 	if _, bad := cluster.Untolerated(b.node.Taints, info.Tolerations); bad {
+		return topology.Never
+	}
+	if slices.ContainsFunc(b.awaiting, func(daemon *cluster.Shape) bool { return s.topology.Repel(info.Shape, daemon) }) {
 		return topology.Never
 	}
 	for _, key := range info.rules.Keys {

@@ -210,6 +210,9 @@ func (t *Tracker) registerAffinity(shape *cluster.Shape) {
 // nodes are eligible and how many domains are asked for, and for both whether the owner counts itself.
 func spreadIdentity(shape *cluster.Shape, c cluster.Spread) string {
 	identity := fmt.Sprintf("spread %s %s %s %d %d %t", shape.Namespace, c.Key, c.Pods, c.MaxSkew, c.MinDomains, c.Pods.Matches(shape.Labels))
+	for _, other := range shape.Spread {
+		identity += " with " + other.Key
+	}
 	if !c.IgnoreAffinity {
 		for _, alternative := range shape.Alternatives {
 			identity += fmt.Sprintf(" or %s @%s", alternative.Labels, alternative.Names)
@@ -299,4 +302,12 @@ func (t *Tracker) Matches(term cluster.AffinityTerm, shape *cluster.Shape) bool 
 
 func (t *Tracker) matchesAll(terms []cluster.AffinityTerm, shape *cluster.Shape) bool {
 	return !slices.ContainsFunc(terms, func(term cluster.AffinityTerm) bool { return !t.Matches(term, shape) })
+}
+
+// Repel reports whether pods of two shapes must not stand on one node, by a required anti-affinity of either.
+func (t *Tracker) Repel(a, b *cluster.Shape) bool {
+	repels := func(owner, other *cluster.Shape) bool {
+		return slices.ContainsFunc(owner.AntiAffinity, func(term cluster.AffinityTerm) bool { return t.Matches(term, other) })
+	}
+	return repels(a, b) || repels(b, a)
 }

@@ -124,9 +124,15 @@ func (t *Tracker) AddBin(value func(key string) (string, bool), eligible func(*c
 		t.bins[key] = append(t.bins[key], domain)
 	}
 	for _, s := range t.spreads {
-		s.eligible = append(s.eligible, eligible(s.owner, s.constraint))
+		s.eligible = append(s.eligible, t.hasAll(bin, s.owner) && eligible(s.owner, s.constraint))
 	}
 	return bin
+}
+
+// hasAll reports whether the bin has, or may get, the label of every spread constraint of a shape: kube-scheduler leaves
+// out of all of them a node that lacks the label of one.
+func (t *Tracker) hasAll(bin int, owner *cluster.Shape) bool {
+	return !slices.ContainsFunc(owner.Spread, func(c cluster.Spread) bool { return t.bins[t.keyIndex[c.Key]][bin] == Lacks })
 }
 
 // Occupy makes a bin count as a node that exists: its domains take part in the minimum of the constraints that it is
