@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity"
@@ -35,11 +36,14 @@ type search struct {
 }
 
 // bindAll binds the pods in the first order that admits them all, or returns what is left over in the best one.
-func (o *Oracle) bindAll(ctx context.Context, waiting []placement) ([]Violation, error) {
+func (o *Oracle) bindAll(ctx context.Context, waiting []placement, stated []types.NamespacedName) ([]Violation, error) {
 	s := search{oracle: o}
 	source := rand.New(rand.NewPCG(shuffleSeed, shuffleSeed))
 	slices.SortStableFunc(waiting, byName)
 	sensible := orders()
+	if len(stated) > 0 {
+		sensible = slices.Insert(sensible, 0, asStated(stated))
+	}
 	for attempt := range len(sensible) + shuffles {
 		order := slices.Clone(waiting)
 		if attempt < len(sensible) {
@@ -133,6 +137,15 @@ func orders() []func(a, b placement) int {
 		},
 		func(a, b placement) int { return followers(a.pod) - followers(b.pod) },
 	}
+}
+
+// asStated is the order that the plan states; pods that it does not mention come first, as daemons do.
+func asStated(stated []types.NamespacedName) func(a, b placement) int {
+	position := map[types.NamespacedName]int{}
+	for i, name := range stated {
+		position[name] = i + 1
+	}
+	return func(a, b placement) int { return position[a.name()] - position[b.name()] }
 }
 
 func priority(pod *corev1.Pod) int32 {

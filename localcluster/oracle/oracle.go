@@ -30,6 +30,8 @@ type Plan struct {
 	// Placed is the node, by name, of every pod of the cluster that the plan places: waiting ones, and ones of nodes
 	// that go.
 	Placed map[types.NamespacedName]string
+	// Order, when given, is the first order of binding that is tried: some or all of the pods in Placed.
+	Order []types.NamespacedName
 }
 
 // Violation is a planned pod that kube-scheduler would not bind where it was planned, whatever the order.
@@ -75,7 +77,7 @@ func (o *Oracle) Check(ctx context.Context, before Cluster, p Plan) ([]Violation
 	if err != nil {
 		return nil, err
 	}
-	return o.bindAll(ctx, waiting)
+	return o.bindAll(ctx, waiting, p.Order)
 }
 
 func (o *Oracle) setNamespaces(list []*corev1.Namespace) error {

@@ -194,6 +194,13 @@ func (c *Case) carryOut(p plan.Plan, choice uint64) (oracle.Plan, []oracle.Viola
 	for _, n := range p.Nominations {
 		result.Placed[types.NamespacedName{Namespace: n.Pod.Namespace, Name: n.Pod.Name}] = n.Node
 	}
+	names := map[string]types.NamespacedName{}
+	for _, pod := range c.Pods {
+		names[string(pod.UID)] = nameOf(pod)
+	}
+	for _, uid := range p.Order {
+		result.Order = append(result.Order, names[uid])
+	}
 	source := rand.New(rand.NewPCG(choice, 0))
 	for i, launch := range p.Launches {
 		name := fmt.Sprintf("%s-new-%d", launch.Pool, i)
