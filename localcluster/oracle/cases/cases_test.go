@@ -57,7 +57,7 @@ func seeds(t *testing.T) []uint64 {
 	}
 	fresh := uint64(time.Now().UnixNano()) | 1<<63 // far from the fixed ones
 	t.Logf("fresh seeds from %d on", fresh)
-	var list []uint64
+	list := kept()
 	for i := range uint64(fixedSeeds) {
 		list = append(list, i)
 	}
@@ -65,6 +65,12 @@ func seeds(t *testing.T) []uint64 {
 		list = append(list, fresh+i)
 	}
 	return list
+}
+
+// kept are seeds that once failed and lie beyond the fixed ones. A seed is worth no more than the generator that it was
+// found with: after a change of that, replace them.
+func kept() []uint64 {
+	return []uint64{4208, 4638, 6168, 22926, 28991, 11018598615201200165, 11018598615201200848}
 }
 
 // P-21: over generated clusters with all that the engine claims to understand, every pod can be bound where it was

@@ -22,6 +22,9 @@ func (w *script) shape(s *cluster.Shape) string {
 		words = append(words, w.alternative(a))
 	}
 	for _, t := range s.Tolerations {
+		if strings.HasPrefix(t.Key, "node.kubernetes.io/") { // every daemon has these, and no node of a script the taints
+			continue
+		}
 		words = append(words, w.toleration(t))
 	}
 	for _, port := range s.HostPorts {
