@@ -11,12 +11,13 @@ RACE_PACKAGES := ./internal/engine/... ./internal/world/... ./internal/translate
 GENERATED = $$(find api -name 'zz_generated*' -o -name '*.yaml' | sort)
 
 include localcluster/localcluster.mk
+include bench/bench.mk
 
 .DEFAULT_GOAL := help
 
 .PHONY: help
 help: ## This list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile bench/bench.mk
 
 .PHONY: demo
 demo: programs ## The main job on a real local control plane, from nothing; the exit code is honest

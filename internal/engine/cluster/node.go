@@ -78,9 +78,7 @@ func (n *Node) Satisfies(set requirement.Set) bool {
 				return false
 			}
 		case r.Key() == LabelHostname && n.Name == "":
-			// Nobody knows the name of a node to come. Most likely it is the claim's, so that one must not be excluded; and
-			// nothing can ask for it.
-			if _, finite := r.Values(); finite || !r.Has(n.Claim) {
+			if !n.named(r) {
 				return false
 			}
 		case !r.AllowsAbsent():
@@ -116,11 +114,21 @@ func (n *Node) accepts(s *Shape, satisfies func(requirement.Set) bool) bool {
 		return true
 	}
 	for _, alternative := range s.Alternatives {
-		if satisfies(alternative.Labels) && (alternative.Names.IsAny() || n.Name != "" && alternative.Names.Has(n.Name)) {
+		if satisfies(alternative.Labels) && n.named(alternative.Names) {
 			return true
 		}
 	}
 	return false
+}
+
+// named reports whether the node's name satisfies names. That of a node to come is not known: nothing can ask for it, and
+// most likely it is the claim's, so that one must not be excluded.
+func (n *Node) named(names requirement.Requirement) bool {
+	if n.Name != "" {
+		return names.Has(n.Name)
+	}
+	_, finite := names.Values()
+	return !finite && names.Has(n.Claim)
 }
 
 // Untolerated returns the first taint, in the order of taints, that keeps a pod with these tolerations away. Taints

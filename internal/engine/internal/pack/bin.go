@@ -84,7 +84,7 @@ func (b *bin) labelValue(key string) (string, bool) {
 	if value, single := allowed.Single(); single {
 		return value, true
 	}
-	return "", allowed.AllowsAbsent() // a label that may be left out is left out
+	return "", !allowed.AllowsPresent()
 }
 
 // decided says what values and the lack of a value leave of a label.

@@ -114,7 +114,7 @@ func (e *explainer) selection() bool {
 	var furthest explainer
 	for i, alternative := range e.shape.Alternatives {
 		attempt := explainer{pool: e.pool, shape: e.shape, names: e.names, left: start.Clone(), steps: slices.Clone(steps)}
-		if !alternative.Names.IsAny() {
+		if !newHostname(alternative.Names) {
 			attempt.stop(plan.ByPod, "metadata.name", "pod wants a node by name: "+alternative.Names.String())
 		} else if attempt.demand(plan.ByPod, alternative.Labels) {
 			e.left, e.steps = attempt.left, attempt.steps

@@ -52,9 +52,22 @@ func (s *solver) addPlanned(b *bin) {
 	if !s.topology.Constrained() {
 		return
 	}
-	s.topology.AddBin(b.labelValue, func(owner *cluster.Shape, c cluster.Spread) bool {
+	s.topology.AddBin(b.labelValue, s.counts(b))
+}
+
+// counts returns the answer to whether a spread constraint counts the planned node, as what it may become by now.
+func (s *solver) counts(b *bin) func(*cluster.Shape, cluster.Spread) bool {
+	return func(owner *cluster.Shape, c cluster.Spread) bool {
 		_, bad := cluster.Untolerated(b.pool.Taints, owner.Tolerations)
-		return (c.IgnoreAffinity || len(b.pool.ways(owner)) > 0) && (!c.HonorTaints || !bad)
+		return (c.IgnoreAffinity || b.mayAdmit(s.selection(owner, b.pool))) && (!c.HonorTaints || !bad)
+	}
+}
+
+// mayAdmit reports whether some way is open to what the planned node may become.
+func (b *bin) mayAdmit(ways []way) bool {
+	return slices.ContainsFunc(ways, func(w way) bool {
+		_, ok := mergeCustom(b.custom, w.custom)
+		return ok && w.offers.Intersects(b.offers)
 	})
 }
 
@@ -134,6 +147,12 @@ func (s *solver) chooseDomains(number int, info *shape, left catalog.Bits, custo
 		if !ruled && len(b.pods) > 0 {
 			continue // looked at when the bin was opened
 		}
+		without := requirement.Absent(requirement.Key(name))
+		if ruled && b.mayLeaveOut(without, *custom) && s.topology.Allowed(info.rules, key, topology.Lacks) == topology.Yes {
+			*custom = custom.With(without)
+			fixed = append(fixed, fix{key, topology.Lacks})
+			continue
+		}
 		planned := bin{pool: b.pool, custom: *custom}
 		values := planned.candidates(name, left)
 		if !ruled && !s.topology.MustDecide(key, number, values) {
@@ -152,6 +171,11 @@ func (s *solver) chooseDomains(number int, info *shape, left catalog.Bits, custo
 		fixed = append(fixed, fix{key, s.topology.Domain(key, value)})
 	}
 	return fixed, topology.Yes
+}
+
+// mayLeaveOut reports whether a label that the provider does not decide may be left out of the node.
+func (b *bin) mayLeaveOut(absent requirement.Requirement, custom requirement.Set) bool {
+	return !b.pool.Catalog.Known(absent.Key()) && custom.Get(absent.Key()).AllowsAbsent()
 }
 
 func (s *solver) leastCrowded(info *shape, key int, values []string) (string, topology.Verdict) {
@@ -192,9 +216,17 @@ func (s *solver) commit(number int, pods []*cluster.Pod, info *shape, c commitme
 	}
 	b.custom = c.custom
 	b.labels = b.labels.And(c.way.labels)
+	first := len(b.pods) == 0
+	if s.topology.Constrained() && first {
+		s.topology.Reconsider(number, s.counts(b))
+	}
 	for _, f := range c.fixed {
 		s.topology.Fix(f.key, number, f.domain)
 		name := requirement.Key(s.topology.KeyNames()[f.key])
+		if f.domain == topology.Lacks {
+			b.labels = b.labels.With(requirement.Absent(name))
+			continue
+		}
 		value, _ := b.labelValue(string(name))
 		b.labels = b.labels.With(requirement.OneOf(name, value))
 	}
@@ -204,7 +236,6 @@ func (s *solver) commit(number int, pods []*cluster.Pod, info *shape, c commitme
 		b.pool.used.Capacity = b.pool.used.Capacity.Plus(capacity).Minus(b.held)
 		b.held = capacity
 	}
-	first := len(b.pods) == 0
 	s.placed(number, pods, info)
 	if first && s.topology.Constrained() {
 		s.topology.Occupy(number)

@@ -151,8 +151,8 @@ func (p *pool) ways(s *cluster.Shape) []way {
 }
 
 func (p *pool) way(alternative cluster.Alternative) (way, bool) {
-	if !alternative.Names.IsAny() {
-		return way{}, false // the name of a node to come is not known
+	if !newHostname(alternative.Names) {
+		return way{}, false
 	}
 	w := way{offers: p.offers.Clone()}
 	var custom, carried []requirement.Requirement
@@ -175,7 +175,7 @@ func (p *pool) way(alternative cluster.Alternative) (way, bool) {
 	return w, !w.offers.Empty()
 }
 
-// newHostname reports whether a hostname that no one knows yet satisfies r.
+// newHostname reports whether a name that no one knows yet satisfies r.
 func newHostname(r requirement.Requirement) bool {
 	_, finite := r.Values()
 	return !finite && r.AllowsPresent()

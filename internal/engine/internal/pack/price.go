@@ -1,12 +1,12 @@
 package pack
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
-	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
@@ -17,10 +17,12 @@ import (
 
 // lot is pods of one shape that may stand anywhere their node selection allows.
 type lot struct {
-	info  *shape
-	pods  []*cluster.Pod // not placed yet
-	left  int            // how many of pods no pattern has taken yet
-	value float64        // what a pod of the lot is worth, in micro-dollars: its requests at the worth of the resources
+	info *shape
+	pods []*cluster.Pod // not placed yet
+	left int            // how many of pods no pattern has taken yet
+	// placeable is false once no candidate takes a pod of the lot any more.
+	placeable bool
+	value     float64 // what a pod of the lot is worth, in micro-dollars: its requests at the worth of the resources
 }
 
 // plain reports whether a shape can be packed by the lot: nothing counts it, it counts nothing, and it takes no port.
@@ -115,21 +117,77 @@ func (s *solver) packPool(p *pool, lots []*lot) {
 	}
 	worth := worthOf(candidates, lots)
 	for _, l := range lots {
-		l.value = 0
+		l.value, l.placeable = 0, true
 		for r, amount := range l.info.Requests {
 			l.value += float64(float64(amount) * worth[r])
 		}
 	}
 	few := s.choose(p, candidates, lots, worth, fewNodes)
-	cheap := s.choose(p, candidates, lots, worth, fewDollars)
-	if total(cheap) < total(few)*(1-worthMoreNodes) {
-		few = cheap
+	for _, other := range [][]pattern{s.choose(p, candidates, lots, worth, fewDollars), s.chooseLargest(p, candidates, lots, worth)} {
+		if total(other) < total(few)*(1-worthMoreNodes) {
+			few = other
+		}
 	}
 	for _, node := range few {
 		if !s.launchPattern(p, lots, node) {
 			return
 		}
 	}
+}
+
+// chooseLargest finds nodes for the largest pods first, each with the mix of others that makes it worth most: small pods
+// fill up what large ones leave, instead of being gone when the large ones come.
+func (s *solver) chooseLargest(p *pool, candidates []candidate, lots []*lot, worth []float64) []pattern {
+	for _, l := range lots {
+		l.left = len(l.pods)
+	}
+	for i := range candidates {
+		candidates[i].ratio = candidates[i].most(worth)
+	}
+	byRatio := make([]*candidate, len(candidates))
+	for i := range candidates {
+		byRatio[i] = &candidates[i]
+	}
+	slices.SortStableFunc(byRatio, func(a, b *candidate) int { return cmp.Compare(b.ratio, a.ratio) })
+	var nodes []pattern
+	for {
+		seed := -1
+		for n, l := range lots {
+			if l.left > 0 && l.placeable && (seed < 0 || l.value > lots[seed].value) {
+				seed = n
+			}
+		}
+		if seed < 0 {
+			return s.mergeTail(nodes, candidates, lots)
+		}
+		var best pattern
+		for _, c := range byRatio {
+			if c.ratio <= best.ratio {
+				break // not even a full node of it would be worth more
+			}
+			if c.takes[seed] {
+				if found := s.fill(p, c, lots, worth, seed); found.ratio > best.ratio {
+					best = found
+				}
+			}
+		}
+		if best.ratio <= 0 {
+			lots[seed].placeable = false
+			continue
+		}
+		for range best.take(lots) {
+			nodes = append(nodes, best)
+		}
+	}
+}
+
+// most returns what a node of the candidate, filled to the brim, is worth for its price.
+func (c *candidate) most(worth []float64) float64 {
+	sum := 0.0
+	for r, room := range c.room {
+		sum += float64(float64(max(room, 0)) * worth[r])
+	}
+	return sum / c.price
 }
 
 // How far the ratios of two candidates may be apart and still count as equal: then the larger node wins. A wide margin
@@ -155,7 +213,7 @@ func (s *solver) choose(p *pool, candidates []candidate, lots []*lot, worth []fl
 		l.left = len(l.pods)
 	}
 	for i := range candidates {
-		candidates[i].ratio = s.fill(p, &candidates[i], lots, worth).ratio
+		candidates[i].ratio = s.fill(p, &candidates[i], lots, worth, noSeed).ratio
 	}
 	var nodes []pattern
 	for {
@@ -197,7 +255,7 @@ func (s *solver) best(p *pool, candidates []candidate, lots []*lot, worth []floa
 			return pattern{}, false
 		}
 		before := candidates[first].ratio
-		found := s.fill(p, &candidates[first], lots, worth)
+		found := s.fill(p, &candidates[first], lots, worth, noSeed)
 		candidates[first].ratio = found.ratio
 		if found.ratio >= before {
 			return found, true
@@ -275,98 +333,6 @@ func (info *shape) wayFor(p *pool, offer int) *way {
 		}
 	}
 	return nil
-}
-
-// chunk is the part of what would fit that is placed at a time: small enough to mix lots, large enough to be quick.
-const chunk = 4
-
-// fill mixes lots on a node of the candidate: again and again the lot whose requests lie best in what is left, so that
-// all resources run out together. The ratio of the result is 0 when nothing fits.
-func (s *solver) fill(p *pool, c *candidate, lots []*lot, worth []float64) pattern {
-	result := pattern{counts: make([]int, len(lots)), used: make(resources.Vector, len(c.room)), price: c.price}
-	left := slices.Clone(c.room)
-	weights := make([]float64, len(c.room))
-	for r, room := range c.room {
-		if room > 0 {
-			weights[r] = worth[r] / float64(room)
-		}
-	}
-	custom := p.custom
-	sum := 0.0
-	for {
-		best, bestScore, bestFit := -1, 0.0, 0
-		for n, l := range lots {
-			if !c.takes[n] || l.left <= result.counts[n] {
-				continue
-			}
-			fits := count(left, l.info.Requests)
-			if fits == 0 {
-				continue
-			}
-			if score := l.value * likeness(l.info.Requests, left, weights); best < 0 || score > bestScore {
-				best, bestScore, bestFit = n, score, fits
-			}
-		}
-		if best < 0 {
-			break
-		}
-		l := lots[best]
-		merged, ok := mergeCustom(custom, l.info.wayFor(p, c.offer).custom)
-		if !ok {
-			c = c.without(best)
-			continue
-		}
-		custom = merged
-		n := max(1, min(bestFit, l.left-result.counts[best])/chunk)
-		result.counts[best] += n
-		for r, amount := range l.info.Requests {
-			left[r] -= amount * int64(n)
-			result.used[r] += amount * int64(n)
-		}
-		sum += float64(l.value * float64(n))
-	}
-	result.ratio = sum / c.price
-	return result
-}
-
-// without returns the candidate closed to one lot.
-func (c *candidate) without(lot int) *candidate {
-	own := *c
-	own.takes = slices.Clone(c.takes)
-	own.takes[lot] = false
-	return &own
-}
-
-// count returns how many times requests fit in left.
-func count(left, requests resources.Vector) int {
-	n := int64(1) << 30
-	for r, amount := range requests {
-		if amount > 0 {
-			n = min(n, left.At(r)/amount)
-		}
-	}
-	return int(max(n, 0))
-}
-
-// likeness is the dot product of requests and what is left, each resource weighted by its worth per size of the node:
-// high for large pods that use what there is most of.
-func likeness(requests, left resources.Vector, weights []float64) float64 {
-	sum := 0.0
-	for r, amount := range requests {
-		if r < len(weights) {
-			sum += float64(float64(amount)*weights[r]) * float64(left[r])
-		}
-	}
-	return sum
-}
-
-// mergeCustom joins a pod's demands on the pool's custom labels to those of a node; false when nothing would be left.
-func mergeCustom(custom, demands requirement.Set) (requirement.Set, bool) {
-	if demands.Len() == 0 {
-		return custom, true
-	}
-	merged := custom.And(demands)
-	return merged, len(merged.EmptyKeys()) == 0
 }
 
 // tail is how many of the last nodes are looked at for merging: the first ones are full, because patterns were repeated

@@ -22,6 +22,9 @@ func Solve(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 		s := newSolver(snapshot, pods, floors)
 		s.run(pods)
 		violated := s.topology.Violated()
+		if violated == nil {
+			violated = s.unreachable(floors)
+		}
 		if violated == nil || round == maxRounds {
 			s.grantWishes()
 			return s.plan()
@@ -44,8 +47,10 @@ type solver struct {
 	bins     []*bin
 	topology *topology.Tracker
 	shapes   map[*cluster.Shape]*shape
-	byNode   map[string]int // node and claim name → bin
+	tied     []*cluster.Shape // with constraints on others
+	byNode   map[string]int   // node and claim name → bin
 	failed   []*cluster.Pod
+	selected map[selection][]way
 	order    []string // UIDs of placed pods, as they were placed
 	choices  map[string]*choices
 }
@@ -55,16 +60,18 @@ type shape struct {
 	*cluster.Shape
 	rules   *topology.Rules
 	ways    [][]way // by pool; nil where the pool's taints or labels refuse it
+	afar    bool    // its anti-affinity, or a daemon's, reaches beyond the node: see besideDaemons
 	refused []bool  // by bin: final
 	first   int     // no bin before this one need be asked
 }
 
 func newSolver(snapshot *cluster.Snapshot, pods []*cluster.Pod, floors topology.Floors) *solver {
-	s := &solver{snapshot: snapshot, shapes: map[*cluster.Shape]*shape{}, byNode: map[string]int{}, choices: map[string]*choices{}}
+	s := &solver{snapshot: snapshot, shapes: map[*cluster.Shape]*shape{}, byNode: map[string]int{}, choices: map[string]*choices{}, selected: map[selection][]way{}}
 	for i, p := range snapshot.Pools {
 		s.pools = append(s.pools, newPool(i, p, snapshot.Daemons))
 	}
-	s.topology = topology.New(s.constrained(pods), snapshot.Namespaces)
+	s.tied = s.constrained(pods)
+	s.topology = topology.New(s.tied, snapshot.Namespaces)
 	s.topology.SetFloors(floors)
 	least := leastOf(pods)
 	for _, node := range snapshot.Nodes {
@@ -134,20 +141,31 @@ func (s *solver) addNode(node *cluster.Node) {
 	if !s.topology.Constrained() {
 		return
 	}
-	s.topology.AddBin(b.labelValue, func(owner *cluster.Shape, c cluster.Spread) bool {
-		if !c.IgnoreAffinity && !node.Admits(owner) {
-			return false
-		}
-		_, bad := cluster.Untolerated(node.Taints, owner.Tolerations)
-		return !c.HonorTaints || !bad
-	})
+	s.topology.AddBin(b.labelValue, s.countsAny(b))
 	s.topology.Occupy(number)
 	for _, pod := range node.Pods {
-		standing := topology.Running
-		if pod.Terminating {
-			standing = topology.Ending
+		s.topology.Place(pod.Shape, number, standingOf(pod))
+	}
+}
+
+func standingOf(pod *cluster.Pod) topology.Standing {
+	if pod.Terminating {
+		return topology.Ending
+	}
+	return topology.Running
+}
+
+// countsAny returns the answer to whether a spread constraint counts a bin, by its node inclusion policies.
+func (s *solver) countsAny(b *bin) func(*cluster.Shape, cluster.Spread) bool {
+	if b.node == nil {
+		return s.counts(b)
+	}
+	return func(owner *cluster.Shape, c cluster.Spread) bool {
+		if !c.IgnoreAffinity && !b.node.MightAdmit(owner) {
+			return false
 		}
-		s.topology.Place(pod.Shape, number, standing)
+		_, bad := cluster.Untolerated(b.node.Taints, owner.Tolerations)
+		return !c.HonorTaints || !bad
 	}
 }
 
@@ -155,10 +173,10 @@ func (s *solver) info(c *cluster.Shape) *shape {
 	if known, found := s.shapes[c]; found {
 		return known
 	}
-	info := &shape{Shape: c, rules: s.topology.Rules(c)}
+	info := &shape{Shape: c, rules: s.topology.Rules(c), afar: s.repelledAfar(c)}
 	for _, p := range s.pools {
 		var ways []way
-		if _, bad := cluster.Untolerated(p.Taints, c.Tolerations); !bad && p.Blocked == "" && p.Catalog != nil {
+		if _, bad := cluster.Untolerated(p.Taints, c.Tolerations); !bad && p.Blocked == "" && p.Catalog != nil && !info.afar {
 			ways = s.besideDaemons(p, c, p.ways(c))
 		}
 		info.ways = append(info.ways, ways)
@@ -166,6 +184,29 @@ func (s *solver) info(c *cluster.Shape) *shape {
 	s.shapes[c] = info
 	s.offerDomains(info)
 	return info
+}
+
+// selection is a question to solver.selection.
+type selection struct {
+	shape *cluster.Shape
+	pool  *pool
+}
+
+// selection returns the ways in which new nodes of a pool satisfy the shape's node selection. It is computed once.
+func (s *solver) selection(c *cluster.Shape, p *pool) []way {
+	key := selection{c, p}
+	if known, found := s.selected[key]; found {
+		return known
+	}
+	ways := p.ways(c)
+	s.selected[key] = ways
+	return ways
+}
+
+// repelledAfar reports whether an anti-affinity over more than the node stands between the shape and some daemon. Where
+// daemons will run in the end is not followed that far: such a pod waits, and says so.
+func (s *solver) repelledAfar(c *cluster.Shape) bool {
+	return slices.ContainsFunc(s.snapshot.Daemons, func(d cluster.Daemon) bool { return s.topology.RepelAfar(c, d.Shape) })
 }
 
 // besideDaemons takes the offers out of ways on whose nodes a daemon will run that must not stand beside the shape, by
@@ -347,7 +388,7 @@ func (s *solver) tryNode(number int, pods []*cluster.Pod, info *shape) topology.
 	b := s.bins[number]
 	b.settle(s.snapshot.Daemons)
 	want := info.Requests.Times(len(pods))
-	if !want.Fits(b.free) || !b.node.Admits(info.Shape) || !b.portsFree(info.HostPorts) {
+	if info.afar || !want.Fits(b.free) || !b.node.Admits(info.Shape) || !b.portsFree(info.HostPorts) {
 		return topology.Never
 	}
 	if _, bad := cluster.Untolerated(b.node.Taints, info.Tolerations); bad {

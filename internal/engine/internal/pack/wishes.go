@@ -103,7 +103,11 @@ func (b *bin) grant(w wish) {
 	if kept.Empty() {
 		return
 	}
-	free := b.pool.Catalog.Offers[kept.First()].Price <= b.pool.Catalog.Offers[b.withinHeld().First()].Price
+	was, is := b.pool.Catalog.Offers[b.withinHeld().First()], b.pool.Catalog.Offers[kept.First()]
+	if b.pool.Limits.HasResources() && was.Type != is.Type {
+		return // what the plan counts against the limits is the type
+	}
+	free := is.Price <= was.Price
 	if free || 2*w.pods >= len(b.pods) {
 		b.offers = left
 		b.labels = b.labels.And(requirement.NewSet(carried...))

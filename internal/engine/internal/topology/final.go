@@ -1,6 +1,10 @@
 package topology
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+)
 
 // Floors is a lower estimate of the minimum of spread constraints, by the constraint's position in the tracker; two
 // trackers of the same shapes number them alike.
@@ -36,6 +40,23 @@ func (t *Tracker) Violated() Floors {
 		floors[i] = lowest
 		if s.floor >= 0 && s.floor <= lowest {
 			floors[i] = 0 // a floor that did not help: take the strictest
+		}
+	}
+	return floors
+}
+
+// Late reports whether any spread constraint met a new domain after its pods had landed, so that the order of placing may
+// not be one of binding.
+func (t *Tracker) Late() bool {
+	return slices.ContainsFunc(t.spreads, func(s *spread) bool { return s.late })
+}
+
+// Strictest returns floors of 0 for the spread constraints of these shapes.
+func (t *Tracker) Strictest(shapes []*cluster.Shape) Floors {
+	floors := Floors{}
+	for _, shape := range shapes {
+		for _, own := range t.Rules(shape).spreads {
+			floors[slices.Index(t.spreads, own)] = 0
 		}
 	}
 	return floors

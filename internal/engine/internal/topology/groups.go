@@ -306,8 +306,17 @@ func (t *Tracker) matchesAll(terms []cluster.AffinityTerm, shape *cluster.Shape)
 
 // Repel reports whether pods of two shapes must not stand on one node, by a required anti-affinity of either.
 func (t *Tracker) Repel(a, b *cluster.Shape) bool {
-	repels := func(owner, other *cluster.Shape) bool {
-		return slices.ContainsFunc(owner.AntiAffinity, func(term cluster.AffinityTerm) bool { return t.Matches(term, other) })
+	return t.repels(a, b, func(string) bool { return true })
+}
+
+// RepelAfar is Repel for terms over labels that several nodes share.
+func (t *Tracker) RepelAfar(a, b *cluster.Shape) bool {
+	return t.repels(a, b, func(key string) bool { return key != cluster.LabelHostname })
+}
+
+func (t *Tracker) repels(a, b *cluster.Shape, over func(key string) bool) bool {
+	one := func(owner, other *cluster.Shape) bool {
+		return slices.ContainsFunc(owner.AntiAffinity, func(term cluster.AffinityTerm) bool { return over(term.Key) && t.Matches(term, other) })
 	}
-	return repels(a, b) || repels(b, a)
+	return one(a, b) || one(b, a)
 }

@@ -129,6 +129,14 @@ func (t *Tracker) AddBin(value func(key string) (string, bool), eligible func(*c
 	return bin
 }
 
+// Reconsider asks again which spread constraints count a bin, after it was narrowed: what a planned node may become decides
+// whether it counts. Nothing may have been placed in it since.
+func (t *Tracker) Reconsider(bin int, eligible func(*cluster.Shape, cluster.Spread) bool) {
+	for _, s := range t.spreads {
+		s.eligible[bin] = s.eligible[bin] && t.hasAll(bin, s.owner) && eligible(s.owner, s.constraint)
+	}
+}
+
 // hasAll reports whether the bin has, or may get, the label of every spread constraint of a shape: kube-scheduler leaves
 // out of all of them a node that lacks the label of one.
 func (t *Tracker) hasAll(bin int, owner *cluster.Shape) bool {
@@ -149,7 +157,7 @@ func (t *Tracker) Occupy(bin int) {
 func (t *Tracker) Fix(key, bin int, domain int32) {
 	t.bins[key][bin] = domain
 	for _, s := range t.spreads {
-		if s.key == key && s.eligible[bin] {
+		if s.key == key && s.eligible[bin] && domain >= 0 {
 			s.present(domain)
 		}
 	}
@@ -266,6 +274,15 @@ func (t *Tracker) Allowed(rules *Rules, key int, domain int32) Verdict {
 		}
 	}
 	return Yes
+}
+
+// AllowedIn reports whether a pod of the shape may be placed in a bin whose domains are decided.
+func (t *Tracker) AllowedIn(shape *cluster.Shape, bin int) bool {
+	rules := t.Rules(shape)
+	return !slices.ContainsFunc(rules.Keys, func(key int) bool {
+		domain := t.DomainOf(key, bin)
+		return domain != Open && t.Allowed(rules, key, domain) != Yes
+	})
 }
 
 // Crowd returns how many pods the shape's own spread constraints count in a domain: the fewest is the best choice.
