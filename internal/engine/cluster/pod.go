@@ -53,6 +53,7 @@ type Shape struct {
 	SoftSpread []Spread // whenUnsatisfiable: ScheduleAnyway
 
 	key string
+	own *Shape // of a shape that volumes have narrowed: the selection before that
 }
 
 // Wish is a preferred term of node affinity, or of pod affinity or anti-affinity when Term has a key.

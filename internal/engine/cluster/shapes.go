@@ -67,6 +67,12 @@ func (s *Shape) canonical() string {
 	for _, alternative := range s.Alternatives {
 		fmt.Fprintf(&b, "|or %s @%s", alternative.Labels, alternative.Names)
 	}
+	if s.own != nil {
+		b.WriteString("|own")
+		for _, alternative := range s.own.Alternatives {
+			fmt.Fprintf(&b, "|own %s @%s", alternative.Labels, alternative.Names)
+		}
+	}
 	if s.Blocked != "" {
 		fmt.Fprintf(&b, "|blocked %q", s.Blocked)
 	}
@@ -87,6 +93,25 @@ func (s *Shape) canonical() string {
 		fmt.Fprintf(&b, "|soft %s %s %d", spread.Key, spread.Pods, spread.MaxSkew)
 	}
 	return b.String()
+}
+
+// Narrow sets the alternatives that are left when the pod's volumes are considered too (P-07). It is for shapes that are
+// not interned yet.
+func (s *Shape) Narrow(alternatives []Alternative) {
+	s.own = s.Selecting()
+	if s.own == s {
+		s.own = &Shape{Alternatives: s.Alternatives}
+	}
+	s.Alternatives = alternatives
+}
+
+// Selecting returns a shape with the pod's own node selection, volumes aside: spread constraints count the nodes that it
+// accepts, wherever the volumes are.
+func (s *Shape) Selecting() *Shape {
+	if s.own != nil {
+		return s.own
+	}
+	return s
 }
 
 // WithoutWishes returns the shape without what it only prefers.

@@ -282,7 +282,7 @@ func (c *checker) spread(node *cluster.Node, pod *cluster.Pod, s cluster.Spread)
 			_, all := at.Labels[other.Key]
 			has = has && all
 		}
-		if !has || at.Deleting || at.Disrupting || !s.IgnoreAffinity && !selects(pod.Shape, at) || s.HonorTaints && bad {
+		if !has || at.Deleting || at.Disrupting || !s.IgnoreAffinity && !selects(pod.Shape.Selecting(), at) || s.HonorTaints && bad {
 			continue
 		}
 		counts[value] += 0

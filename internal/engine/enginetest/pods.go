@@ -29,7 +29,7 @@ func (p *parser) daemon(name string, a *attributes) {
 
 // podWords are the attributes of a pod that are not resources.
 var podWords = []string{
-	"ns", "node", "promised", "priority", "daemon", "do-not-disrupt", "labels", "need", "named", "tolerate", "port", "spread", "apart", "together", "wish", "wish-spread", "wish-apart", "wish-together",
+	"ns", "node", "promised", "priority", "daemon", "do-not-disrupt", "labels", "need", "named", "volume", "blocked", "tolerate", "port", "spread", "apart", "together", "wish", "wish-spread", "wish-apart", "wish-together",
 }
 
 func (p *parser) shape(namespace string, a *attributes) *cluster.Shape {
@@ -39,6 +39,12 @@ func (p *parser) shape(namespace string, a *attributes) *cluster.Shape {
 	}
 	for _, text := range a.all("named") {
 		s.Alternatives = append(s.Alternatives, cluster.Alternative{Names: requirement.OneOf("metadata.name", strings.Split(text, "|")...)})
+	}
+	for _, text := range a.all("volume") {
+		s.Narrow(inPlace(s.Alternatives, a.requirements(text)))
+	}
+	if s.Blocked = strings.ReplaceAll(a.get("blocked", ""), "_", " "); s.Blocked != "" {
+		s.Narrow([]cluster.Alternative{{Labels: requirement.NewSet(requirement.Nothing(cluster.LabelHostname))}})
 	}
 	for _, text := range a.all("tolerate") {
 		s.Tolerations = append(s.Tolerations, toleration(text))
@@ -69,6 +75,18 @@ func (p *parser) shape(namespace string, a *attributes) *cluster.Shape {
 	pairs := slices.DeleteFunc(slices.Clone(a.pairs), func(pair [2]string) bool { return slices.Contains(podWords, pair[0]) })
 	s.Requests = p.space.Vector(a.amounts(pairs)).With(resources.Pods, 1)
 	return s
+}
+
+// inPlace adds to each alternative the demands of a volume's place.
+func inPlace(list []cluster.Alternative, place requirement.Set) []cluster.Alternative {
+	if len(list) == 0 {
+		return []cluster.Alternative{{Labels: place, Names: requirement.Any("metadata.name")}}
+	}
+	own := slices.Clone(list)
+	for i := range own {
+		own[i].Labels = own[i].Labels.And(place)
+	}
+	return own
 }
 
 // toleration reads key[=value][:effect], or * for everything.

@@ -88,5 +88,5 @@ func (g *generator) workload(i int) {
 		g.pick("", "tolerate=x", "tolerate=*"),
 		g.pick("", "", "spread=zone:1", "spread=host:1", "spread=zone:2 spread=host:1", "spread=capacity:1", "spread=rack:1", "spread=host:1:3", "spread=zone:1/honor-taints", "spread=zone:1/ignore-affinity"),
 		g.pick("", "", "apart=host", "apart=zone", "together=zone", "together=host", "together=zone/app=w0", "apart=host/app=w1"),
-		g.pick("", "port=80", "gpu=1", "ns=other"), wishes)
+		g.pick("", "port=80", "gpu=1", "ns=other", "volume=zone=a"), wishes)
 }

@@ -59,7 +59,7 @@ func (s *solver) addPlanned(b *bin) {
 func (s *solver) counts(b *bin) func(*cluster.Shape, cluster.Spread) bool {
 	return func(owner *cluster.Shape, c cluster.Spread) bool {
 		_, bad := cluster.Untolerated(b.pool.Taints, owner.Tolerations)
-		return (c.IgnoreAffinity || b.mayAdmit(s.selection(owner, b.pool))) && (!c.HonorTaints || !bad)
+		return (c.IgnoreAffinity || b.mayAdmit(s.selection(owner.Selecting(), b.pool))) && (!c.HonorTaints || !bad)
 	}
 }
 

@@ -161,7 +161,7 @@ func (s *solver) countsAny(b *bin) func(*cluster.Shape, cluster.Spread) bool {
 		return s.counts(b)
 	}
 	return func(owner *cluster.Shape, c cluster.Spread) bool {
-		if !c.IgnoreAffinity && !b.node.MightAdmit(owner) {
+		if !c.IgnoreAffinity && !b.node.MightAdmit(owner.Selecting()) {
 			return false
 		}
 		_, bad := cluster.Untolerated(b.node.Taints, owner.Tolerations)

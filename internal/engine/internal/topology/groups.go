@@ -214,7 +214,7 @@ func spreadIdentity(shape *cluster.Shape, c cluster.Spread) string {
 		identity += " with " + other.Key
 	}
 	if !c.IgnoreAffinity {
-		for _, alternative := range shape.Alternatives {
+		for _, alternative := range shape.Selecting().Alternatives {
 			identity += fmt.Sprintf(" or %s @%s", alternative.Labels, alternative.Names)
 		}
 	}
