@@ -2,6 +2,7 @@ package translate
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,13 +40,25 @@ func NodeClaimFor(pool *karpenterv1.NodePool, names resources.Names, launch plan
 			Taints:                 template.Taints,
 			StartupTaints:          template.StartupTaints,
 			Requirements:           requirements,
-			Resources:              karpenterv1.ResourceRequirements{Requests: ResourceList(names, launch.Requests)},
+			Resources:              karpenterv1.ResourceRequirements{Requests: claimRequests(names, launch.Requests)},
 			NodeClassRef:           template.NodeClassRef,
 			TerminationGracePeriod: template.TerminationGracePeriod,
 			ExpireAfter:            template.ExpireAfter,
 		},
 	}
 	return claim
+}
+
+// claimRequests leaves out volumes: attaching them is between the scheduler and the drivers, and a node that waited to
+// show room for them would never be initialized.
+func claimRequests(names resources.Names, requests resources.Vector) corev1.ResourceList {
+	list := ResourceList(names, requests)
+	for name := range list {
+		if strings.HasPrefix(string(name), attachPrefix) {
+			delete(list, name)
+		}
+	}
+	return list
 }
 
 func minValuesOf(pool *karpenterv1.NodePool) map[requirement.Key]int {

@@ -6,7 +6,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
-// Key returns the name in use now for a label that may be written by an alias (features 1.10).
+// Key returns the name in use now for a label that may be written by an alias (features 1.10). CSI drivers have names
+// of their own for the zone, which no provider knows to put on a node to come.
 func Key(label string) requirement.Key {
 	switch label {
 	case "beta.kubernetes.io/arch":
@@ -15,7 +16,8 @@ func Key(label string) requirement.Key {
 		return corev1.LabelOSStable
 	case corev1.LabelInstanceType:
 		return corev1.LabelInstanceTypeStable
-	case corev1.LabelFailureDomainBetaZone:
+	case corev1.LabelFailureDomainBetaZone,
+		"topology.ebs.csi.aws.com/zone", "topology.gke.io/zone", "topology.disk.csi.azure.com/zone", "topology.cinder.csi.openstack.org/zone":
 		return corev1.LabelTopologyZone
 	case corev1.LabelFailureDomainBetaRegion:
 		return corev1.LabelTopologyRegion

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -24,6 +25,10 @@ type NodeSource struct {
 	Catalog *catalog.Index
 	// Prospect is what the claim may get; nil when unknown. It is used until the claim is launched.
 	Prospect *Prospect
+	// CSI says how many volumes the node takes; nil while unknown.
+	CSI *storagev1.CSINode
+	// Limited are the CSI drivers of which some node takes a limited number of volumes (Storage.Limited).
+	Limited []string
 }
 
 // Node converts a machine. Its pods are left to the caller.
@@ -49,7 +54,7 @@ func Node(space *resources.Space, from NodeSource) *cluster.Node {
 	n.Initialized = initialized(from, n)
 	markLeaving(n, from)
 	n.Taints = taintsFor(from, n.Initialized)
-	n.Allocatable = allocatable(space, from, n.Initialized)
+	n.Allocatable = withAttachments(space, allocatable(space, from, n.Initialized), from)
 	n.InstanceType = n.Labels[string(catalog.LabelInstanceType)]
 	if from.Claim == nil {
 		return n

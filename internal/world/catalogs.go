@@ -67,6 +67,9 @@ func (s *Store) SetCatalog(class ClassRef, c catalog.Catalog) error {
 	if s.offers[class] = fresh; fresh == nil {
 		delete(s.offers, class)
 	}
+	if s.limit(limitedBy(old), limitedBy(fresh)) {
+		s.limitsChanged()
+	}
 	for name, e := range s.pools {
 		if classOf(e.object.Spec.Template.Spec.NodeClassRef) == class {
 			s.poolChanged(name)
@@ -86,7 +89,7 @@ func (s *Store) compiled(own *offer, c catalog.Catalog) *offer {
 			return o
 		}
 	}
-	return &offer{catalog: c, index: catalog.NewIndex(c, s.space), prospects: map[string]*translate.Prospect{}}
+	return s.compile(c)
 }
 
 func equalCatalogs(a, b catalog.Catalog) bool {

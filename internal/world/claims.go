@@ -97,7 +97,7 @@ func (s *Store) forgetClaim(e *claimEntry) {
 
 // sourceOf returns what a machine of the claim is made from, its Node aside.
 func (s *Store) sourceOf(e *claimEntry) translate.NodeSource {
-	from := translate.NodeSource{Claim: e.object}
+	from := translate.NodeSource{Claim: e.object, Limited: s.volumes.known.Limited}
 	if pool := s.pools[e.object.Labels[karpenterv1.NodePoolLabelKey]]; pool != nil {
 		from.ConsolidateAfter = pool.object.Spec.Disruption.ConsolidateAfter
 	}

@@ -218,6 +218,7 @@ func (s *Store) refreshNode(e *nodeEntry) {
 		from = s.sourceOf(claim)
 		from.Node = e.object
 	}
+	from.CSI, from.Limited = s.volumes.nodes[e.object.Name], s.volumes.known.Limited
 	value := translate.Node(s.space, from)
 	l := s.loadOf(value.Name)
 	value.Pods, value.Used, value.Ports = l.pods, l.used, l.ports

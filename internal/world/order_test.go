@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,7 +45,7 @@ func drawHistory(t *rapid.T) *history {
 	h := &history{alive: map[string]client.Object{}}
 	for range rapid.IntRange(1, 40).Draw(t, "steps") {
 		h.version++
-		kind := rapid.SampledFrom([]string{"pod", "pod", "pod", "node", "node", "claim", "claim", "pool", "daemon", "namespace"}).Draw(t, "kind")
+		kind := rapid.SampledFrom([]string{"pod", "pod", "pod", "node", "node", "claim", "claim", "pool", "daemon", "namespace", "volumeclaim", "volumeclaim", "volume", "class", "csinode"}).Draw(t, "kind")
 		name := kind + rapid.SampledFrom([]string{"-0", "-1", "-2"}).Draw(t, "name")
 		old := h.alive[name]
 		if old != nil && rapid.IntRange(0, 3).Draw(t, "end") == 0 {
@@ -87,6 +88,9 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 		if pick("protected", "", "", "true") != "" {
 			pod.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"}
 		}
+		for range rapid.IntRange(0, 2).Draw(t, "volumes") {
+			pod.Spec.Volumes = append(pod.Spec.Volumes, testMount(pick("mounts", "volumeclaim-0", "volumeclaim-1", "volumeclaim-2")))
+		}
 		return deleted(pod)
 	case "node":
 		node := testNode(name, uid, version, pick("provider of node", "", "p0", "p1", "p2"))
@@ -113,6 +117,14 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 		set.UID = (&corev1.Pod{ObjectMeta: meta("", "", uid, 0)}).UID
 		set.Spec.Template.Spec.Containers[0].Resources.Requests = quantities("cpu", pick("daemon cpu", "1", "2"))
 		return set
+	case "volumeclaim":
+		return testVolumeClaim(name, uid, version, pick("volume of claim", "", "volume-0", "volume-1"), pick("class of claim", "class-0", "class-1"))
+	case "volume":
+		return testVolume(name, uid, version, pick("zone of volume", "a", "b"), pick("driver", "ebs", "nfs"))
+	case "class":
+		return testClassOfVolumes(name, uid, version, pick("zone of class", "a", "b"), pick("provisioner", "ebs", "nfs"))
+	case "csinode":
+		return testCSINode(strings.Replace(name, "csinode", "node", 1), uid, version, pick("limited", "ebs", "nfs", ""), rapid.Int32Range(0, 2).Draw(t, "limit"))
 	}
 	namespace := &corev1.Namespace{ObjectMeta: meta("", name, uid, version)}
 	namespace.Labels = map[string]string{"team": pick("team", "a", "b")}
@@ -198,7 +210,9 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		}
 		counts := []int{len(s.pods), len(s.nodes), len(s.claims), len(s.pools), len(s.daemons), len(s.loads), len(s.usage), len(s.namespaces),
 			len(s.links.claimsByNode), len(s.links.claimsByProvider), len(s.links.nodesByProvider), len(s.promised), len(s.protected),
-			len(s.nominations.byPod), len(s.nominations.byTarget), s.shapes.Len(), len(s.machines.gone), len(s.machines.added)}
+			len(s.nominations.byPod), len(s.nominations.byTarget), s.shapes.Len(), len(s.machines.gone), len(s.machines.added),
+			len(s.volumes.known.Claims), len(s.volumes.known.Volumes), len(s.volumes.known.Classes), len(s.volumes.known.Limited), len(s.volumes.seen),
+			len(s.volumes.podsByClaim), len(s.volumes.claimsByVolume), len(s.volumes.claimsByClass), len(s.volumes.nodes), len(s.volumes.limiting)}
 		for i, count := range counts {
 			if count != 0 {
 				t.Fatalf("map %d still holds %d entries", i, count)

@@ -17,6 +17,7 @@ type podKey struct{ namespace, name string }
 // podEntry is what is known of a pod.
 type podEntry struct {
 	sighting
+	object  *corev1.Pod  // kept for a pod with volumes, which is translated again when those change; else nil
 	value   *cluster.Pod // nil once the pod has finished
 	waiting bool         // it needs a node
 	movable bool         // it needs another node when its own goes
@@ -52,14 +53,12 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 	if translate.Finished(pod) {
 		e.waiting, e.movable, e.protected = false, false, 0
 		s.nominations.drop(fresh.uid)
+		s.linkPod(e, nil)
 		s.setPod(e, nil)
 		return nil
 	}
-	now := s.config.Now()
-	value, err := translate.Pod(s.space, pod, now)
-	if s.config.IgnorePreferences {
-		value.Shape = value.Shape.WithoutWishes()
-	}
+	s.linkPod(e, pod)
+	value, err := s.translatePod(pod)
 	value.Shape = s.shapes.Intern(value.Shape)
 	e.waiting, e.movable = translate.Provisionable(pod), translate.Reschedulable(pod)
 	e.protected, _ = translate.ProtectedUntil(pod) // an error of it is part of err
@@ -82,6 +81,7 @@ func (s *Store) removePod(pod *corev1.Pod) {
 
 func (s *Store) forgetPod(key podKey, e *podEntry) {
 	e.waiting, e.movable = false, false
+	s.linkPod(e, nil)
 	s.setPod(e, nil)
 	s.nominations.drop(e.uid)
 	delete(s.protected, key)

@@ -125,13 +125,18 @@ func picture(s *cluster.Snapshot) string {
 	pod := func(p *cluster.Pod) string {
 		own := *p
 		own.Shape = nil
-		return fmt.Sprintf("%+v asks %s, fits %v, tolerates %v, labels %v", own, amounts(p.Shape.Requests), p.Shape.Alternatives,
+		return fmt.Sprintf("%+v asks %s, fits %v %s, tolerates %v, labels %v", own, amounts(p.Shape.Requests), p.Shape.Alternatives, p.Shape.Blocked,
 			p.Shape.Tolerations, p.Shape.Labels)
 	}
 	for _, p := range s.Pools {
 		own := *p
 		own.Used.Capacity, own.Catalog = nil, nil
 		fmt.Fprintf(&b, "pool %+v uses %s, catalogue %t\n", own, amounts(p.Used.Capacity), p.Catalog != nil)
+		if p.Catalog != nil {
+			for _, t := range p.Catalog.Types {
+				fmt.Fprintf(&b, "  type %s has %s\n", t.Name, amounts(t.Allocatable))
+			}
+		}
 	}
 	for _, n := range s.Nodes {
 		own := *n

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -58,6 +59,7 @@ type Store struct {
 	daemons map[string]*daemonEntry // by namespace/name
 	offers  map[ClassRef]*offer
 	links   links
+	volumes volumes
 	loads   map[string]*load       // by name of the node
 	usage   map[string]limit.Usage // by name of the pool
 
@@ -95,8 +97,8 @@ func New(config Config) *Store {
 		config: config, space: resources.NewSpace(), shapes: cluster.NewShapes(),
 		pods: map[podKey]*podEntry{}, nodes: map[string]*nodeEntry{}, claims: map[string]*claimEntry{},
 		pools: map[string]*poolEntry{}, daemons: map[string]*daemonEntry{}, offers: map[ClassRef]*offer{},
-		links: links{nodesByProvider: index{}, claimsByProvider: index{}, claimsByNode: index{}},
-		loads: map[string]*load{}, usage: map[string]limit.Usage{},
+		links:   links{nodesByProvider: index{}, claimsByProvider: index{}, claimsByNode: index{}},
+		volumes: newVolumes(), loads: map[string]*load{}, usage: map[string]limit.Usage{},
 		namespaces: map[string]*sighting{}, nominations: newNominations(),
 		promised: map[string]struct{}{}, protected: map[podKey]struct{}{},
 		machines: newOrdered(compareNodes), pending: newOrdered(comparePods), repelling: newOrdered(comparePods), poolValues: newOrdered(comparePools),
@@ -104,8 +106,8 @@ func New(config Config) *Store {
 	}
 }
 
-// Apply takes in the state of an object that a watch has shown: a Pod, Node, NodeClaim, NodePool, DaemonSet or
-// Namespace; other kinds are ignored. State that is older than what is known, and objects whose deletion was seen,
+// Apply takes in the state of an object that a watch has shown: a Pod, Node, NodeClaim, NodePool, DaemonSet,
+// Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass or CSINode; other kinds are ignored. State that is older than what is known, and objects whose deletion was seen,
 // are ignored. The error is for reporting only: it says what of the object cannot be understood, and the Store
 // then holds the object in a form that keeps planning safe (a pod that fits no node, a pool that launches nothing).
 func (s *Store) Apply(obj client.Object) error {
@@ -124,6 +126,22 @@ func (s *Store) Apply(obj client.Object) error {
 		return s.applyDaemon(obj)
 	case *corev1.Namespace:
 		s.applyNamespace(obj)
+	case *corev1.PersistentVolumeClaim:
+		if s.stored(kindVolumeClaim, obj) {
+			s.putVolumeClaim(objectKey(obj), obj)
+		}
+	case *corev1.PersistentVolume:
+		if s.stored(kindVolume, obj) {
+			s.putVolume(obj.Name, obj)
+		}
+	case *storagev1.StorageClass:
+		if s.stored(kindClass, obj) {
+			s.putClass(obj.Name, obj)
+		}
+	case *storagev1.CSINode:
+		if s.stored(kindCSINode, obj) {
+			s.putCSINode(obj.Name, obj)
+		}
 	}
 	return nil
 }
@@ -145,6 +163,22 @@ func (s *Store) Remove(obj client.Object) {
 		s.removeDaemon(obj)
 	case *corev1.Namespace:
 		s.removeNamespace(obj)
+	case *corev1.PersistentVolumeClaim:
+		if s.discarded(kindVolumeClaim, obj) {
+			s.putVolumeClaim(objectKey(obj), nil)
+		}
+	case *corev1.PersistentVolume:
+		if s.discarded(kindVolume, obj) {
+			s.putVolume(obj.Name, nil)
+		}
+	case *storagev1.StorageClass:
+		if s.discarded(kindClass, obj) {
+			s.putClass(obj.Name, nil)
+		}
+	case *storagev1.CSINode:
+		if s.discarded(kindCSINode, obj) {
+			s.putCSINode(obj.Name, nil)
+		}
 	}
 }
 

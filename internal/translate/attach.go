@@ -1,0 +1,106 @@
+package translate
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// attachPrefix begins the names of the resources by which volumes are counted. A provider that knows how many volumes of
+// a driver its machines take states that among their capacity.
+const attachPrefix = "attachable-volumes-csi-"
+
+// UnlimitedVolumes is the room for volumes of a driver on a node that nobody has stated a limit of: in a vector, a
+// missing component means none. It is more than any node will ever attach, and sums over all nodes do not overflow.
+const UnlimitedVolumes int64 = 1 << 30
+
+// AttachResource returns the name of the resource that counts the volumes of a CSI driver on a node (P-07).
+func AttachResource(driver string) string { return attachPrefix + driver }
+
+// AttachLimited returns the CSI drivers, sorted, of which amounts states a limit.
+func AttachLimited(amounts resources.Amounts) []string {
+	var drivers []string
+	for name := range amounts {
+		if driver, found := strings.CutPrefix(name, attachPrefix); found {
+			drivers = append(drivers, driver)
+		}
+	}
+	slices.Sort(drivers)
+	return drivers
+}
+
+// AttachLimits returns how many volumes a node takes, by CSI driver; drivers without a limit are left out. node may be
+// nil.
+func AttachLimits(node *storagev1.CSINode) map[string]int64 {
+	limits := map[string]int64{}
+	if node == nil {
+		return limits
+	}
+	for _, driver := range node.Spec.Drivers {
+		if driver.Allocatable != nil && driver.Allocatable.Count != nil {
+			limits[driver.Name] = max(0, int64(*driver.Allocatable.Count))
+		}
+	}
+	return limits
+}
+
+// withAttachments adds to what a machine has room for volumes of each driver that is limited anywhere: what its CSINode
+// says; else what the provider has stated, as long as the kubelet has not spoken; else no limit.
+func withAttachments(space *resources.Space, v resources.Vector, from NodeSource) resources.Vector {
+	limits := AttachLimits(from.CSI)
+	for _, driver := range from.Limited {
+		component := space.Index(AttachResource(driver))
+		if limit, stated := limits[driver]; stated {
+			v = v.With(component, limit)
+		} else if v.At(component) == 0 {
+			v = v.With(component, UnlimitedVolumes)
+		}
+	}
+	return v
+}
+
+// driverOf returns the CSI driver that attaches a volume, "" when it is not known.
+func driverOf(volume *corev1.PersistentVolume) string {
+	from := volume.Spec.PersistentVolumeSource
+	switch {
+	case from.CSI != nil:
+		return from.CSI.Driver
+	case from.AWSElasticBlockStore != nil:
+		return csiName("kubernetes.io/aws-ebs")
+	case from.GCEPersistentDisk != nil:
+		return csiName("kubernetes.io/gce-pd")
+	case from.AzureDisk != nil:
+		return csiName("kubernetes.io/azure-disk")
+	case from.Cinder != nil:
+		return csiName("kubernetes.io/cinder")
+	case from.VsphereVolume != nil:
+		return csiName("kubernetes.io/vsphere-volume")
+	case from.PortworxVolume != nil:
+		return csiName("kubernetes.io/portworx-volume")
+	}
+	return ""
+}
+
+// csiName returns the CSI driver that has taken over from a provisioner that was once part of Kubernetes; any other
+// provisioner is its own driver.
+func csiName(provisioner string) string {
+	switch provisioner {
+	case "kubernetes.io/aws-ebs":
+		return "ebs.csi.aws.com"
+	case "kubernetes.io/gce-pd":
+		return "pd.csi.storage.gke.io"
+	case "kubernetes.io/azure-disk":
+		return "disk.csi.azure.com"
+	case "kubernetes.io/cinder":
+		return "cinder.csi.openstack.org"
+	case "kubernetes.io/vsphere-volume":
+		return "csi.vsphere.vmware.com"
+	case "kubernetes.io/portworx-volume":
+		return "pxd.portworx.com"
+	}
+	return provisioner
+}

@@ -1,0 +1,297 @@
+package translate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// maxAlternatives bounds the ways to satisfy a pod's own selection and all its volumes together, which multiply. A pod
+// whose ways are more keeps the first of them: each is right by itself, so a place may be missed and none is wrong.
+const maxAlternatives = 64
+
+// Annotations by which the volume binder and the scheduler tell each other how far a claim is.
+const (
+	annotationBindCompleted = "pv.kubernetes.io/bind-completed"
+	annotationSelectedNode  = "volume.kubernetes.io/selected-node"
+)
+
+// noProvisioner is the provisioner of classes whose volumes somebody makes beforehand.
+const noProvisioner = "kubernetes.io/no-provisioner"
+
+// Storage is what is known of volumes. It is only read here.
+type Storage struct {
+	Claims  map[string]*corev1.PersistentVolumeClaim // by namespace/name
+	Volumes map[string]*corev1.PersistentVolume      // by name
+	Classes map[string]*storagev1.StorageClass       // by name
+	// Limited are the CSI drivers of which some node, existing or on offer, takes a limited number of volumes.
+	Limited []string
+}
+
+// VolumeClaims returns the namespace/name of the PersistentVolumeClaims that a pod uses, sorted, each once: those it names
+// and those that are made for its generic ephemeral volumes.
+func VolumeClaims(pod *corev1.Pod) []string {
+	return slices.Sorted(maps.Keys(volumeClaims(pod)))
+}
+
+// volumeClaims tells of each claim whether it is made for the pod alone.
+func volumeClaims(pod *corev1.Pod) map[string]bool {
+	names := map[string]bool{}
+	for _, volume := range pod.Spec.Volumes {
+		switch {
+		case volume.PersistentVolumeClaim != nil:
+			key := pod.Namespace + "/" + volume.PersistentVolumeClaim.ClaimName
+			names[key] = names[key]
+		case volume.Ephemeral != nil:
+			names[pod.Namespace+"/"+pod.Name+"-"+volume.Name] = true
+		}
+	}
+	return names
+}
+
+// VolumeClass returns the name of a claim's StorageClass, "" for none.
+func VolumeClass(claim *corev1.PersistentVolumeClaim) string {
+	if name, given := claim.Annotations[corev1.BetaStorageClassAnnotation]; given {
+		return name
+	}
+	if claim.Spec.StorageClassName != nil {
+		return *claim.Spec.StorageClassName
+	}
+	return ""
+}
+
+// VolumeBound reports whether the claim has its volume for good.
+func VolumeBound(claim *corev1.PersistentVolumeClaim) bool {
+	_, completed := claim.Annotations[annotationBindCompleted]
+	return completed && claim.Spec.VolumeName != ""
+}
+
+// volumeNeed is what one claim of a pod asks of the pod's node.
+type volumeNeed struct {
+	places  []cluster.Alternative // where the volume can be used: an OR; nil for anywhere
+	driver  string                // CSI driver that attaches it; "" when unknown
+	blocked string                // why no node can be right; "" when one may be
+}
+
+// AddVolumes makes a pod's shape, which is not interned yet, ask for what its volumes need (P-07): a node where all of
+// them can be used, and of which a driver with limits can attach them. from is the pod that to was made from. On what
+// keeps the pod from being planned, such as a claim that does not exist, the shape says so (Shape.Blocked), which is no
+// error. The error, for reporting, is about what cannot be understood or is too much; the shape then fits fewer nodes.
+//
+// A volume that several pods of a node share counts once for each of them: the node may seem full, never free.
+func AddVolumes(space *resources.Space, to *cluster.Pod, from *corev1.Pod, storage Storage) error {
+	own := volumeClaims(from)
+	if len(own) == 0 {
+		return nil
+	}
+	shape := to.Shape
+	attached := map[string]int64{}
+	ways, narrowed := shape.Alternatives, false
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(own)) {
+		need, err := storage.need(from, key, own[key])
+		if err != nil {
+			errs = append(errs, fmt.Errorf("PersistentVolumeClaim %s: %w", key, err))
+		}
+		if need.blocked != "" {
+			block(shape, need.blocked)
+			return wrap(to, errs)
+		}
+		if slices.Contains(storage.Limited, need.driver) {
+			attached[need.driver]++
+		}
+		both, cut := narrow(ways, need.places)
+		if cut {
+			errs = append(errs, fmt.Errorf("PersistentVolumeClaim %s: more than %d ways to choose a node, the others are left out", key, maxAlternatives))
+		}
+		if len(both) == 0 && len(need.places) > 0 && (len(ways) == 0 || !contradictory(ways)) {
+			block(shape, fmt.Sprintf("PersistentVolumeClaim %s can be used on %s only, where the pod cannot run", key, places(need.places)))
+			return wrap(to, errs)
+		}
+		if len(both) > 0 {
+			ways, narrowed = both, narrowed || len(need.places) > 0
+		}
+	}
+	if narrowed {
+		shape.Narrow(ways)
+	}
+	for _, driver := range slices.Sorted(maps.Keys(attached)) {
+		shape.Requests = shape.Requests.With(space.Index(AttachResource(driver)), attached[driver])
+	}
+	return wrap(to, errs)
+}
+
+func wrap(pod *cluster.Pod, errs []error) error {
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("pod %s: %w", pod.Ref(), err)
+	}
+	return nil
+}
+
+func block(shape *cluster.Shape, why string) {
+	shape.Blocked = why
+	shape.Narrow([]cluster.Alternative{impossible()})
+}
+
+// need finds out about one claim, as kube-scheduler's plugins VolumeBinding and VolumeZone do.
+func (s Storage) need(pod *corev1.Pod, key string, ephemeral bool) (volumeNeed, error) {
+	claim := s.Claims[key]
+	blocked := func(format string, args ...any) (volumeNeed, error) {
+		return volumeNeed{blocked: "PersistentVolumeClaim " + key + " " + fmt.Sprintf(format, args...)}, nil
+	}
+	switch {
+	case claim == nil:
+		return blocked("does not exist")
+	case claim.DeletionTimestamp != nil:
+		return blocked("is being deleted")
+	case claim.Status.Phase == corev1.ClaimLost:
+		return blocked("has lost its PersistentVolume %s", claim.Spec.VolumeName)
+	case ephemeral && !metav1.IsControlledBy(claim, pod):
+		return blocked("was not made for this pod")
+	}
+	if VolumeBound(claim) {
+		volume := s.Volumes[claim.Spec.VolumeName]
+		if volume == nil {
+			return blocked("is bound to PersistentVolume %s, which does not exist", claim.Spec.VolumeName)
+		}
+		places, err := placesOf(volume)
+		return volumeNeed{places: places, driver: driverOf(volume)}, err
+	}
+	name := VolumeClass(claim)
+	class := s.Classes[name]
+	switch {
+	case claim.Spec.VolumeName != "":
+		return blocked("is not bound to PersistentVolume %s yet", claim.Spec.VolumeName)
+	case name == "":
+		return blocked("is not bound and has no StorageClass")
+	case class == nil:
+		return blocked("is not bound, and its StorageClass %s does not exist", name)
+	case class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
+		return blocked("is not bound yet, which its StorageClass %s wants before pods are scheduled", name)
+	case class.Provisioner == "" || class.Provisioner == noProvisioner:
+		return blocked("is not bound, and its StorageClass %s makes no volumes", name)
+	}
+	need := volumeNeed{places: allowed(class), driver: csiName(class.Provisioner)}
+	if node := claim.Annotations[annotationSelectedNode]; node != "" {
+		// The volume is being made for this node; should that fail, the annotation goes.
+		need.places, _ = narrow(need.places, []cluster.Alternative{{Names: requirement.OneOf(metav1.ObjectNameField, node)}})
+		if len(need.places) == 0 {
+			need.places = []cluster.Alternative{impossible()}
+		}
+	}
+	return need, nil
+}
+
+// placesOf returns where a volume can be used: its node affinity, and its labels of zone and region. The scheduler takes
+// no notice of such labels on nodes that have none of them; asking for them there too only misses such a node.
+func placesOf(volume *corev1.PersistentVolume) ([]cluster.Alternative, error) {
+	var labels []requirement.Requirement
+	for label, value := range volume.Labels {
+		switch key := Key(label); key {
+		case corev1.LabelTopologyZone, corev1.LabelTopologyRegion:
+			labels = append(labels, requirement.OneOf(key, strings.Split(value, "__")...))
+		}
+	}
+	base := cluster.Alternative{Labels: requirement.NewSet(labels...), Names: requirement.Any(metav1.ObjectNameField)}
+	if volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
+		if len(labels) == 0 {
+			return nil, nil
+		}
+		return []cluster.Alternative{base}, nil
+	}
+	list := []cluster.Alternative{}
+	var errs []error
+	for _, term := range volume.Spec.NodeAffinity.Required.NodeSelectorTerms {
+		place, err := nodeTerm(term)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("PersistentVolume %s: node affinity: %w", volume.Name, err))
+			continue
+		}
+		place.Labels = place.Labels.And(base.Labels)
+		list = append(list, place)
+	}
+	if len(list) == 0 {
+		list = append(list, impossible())
+	}
+	return list, errors.Join(errs...)
+}
+
+// allowed returns where a class makes volumes; nil for anywhere.
+func allowed(class *storagev1.StorageClass) []cluster.Alternative {
+	var list []cluster.Alternative
+	for _, term := range class.AllowedTopologies {
+		var demands []requirement.Requirement
+		for _, expression := range term.MatchLabelExpressions {
+			demands = append(demands, requirement.OneOf(Key(expression.Key), expression.Values...))
+		}
+		if len(demands) == 0 { // matches no node, as Kubernetes has it
+			list = append(list, impossible())
+			continue
+		}
+		list = append(list, cluster.Alternative{Labels: requirement.NewSet(demands...), Names: requirement.Any(metav1.ObjectNameField)})
+	}
+	return list
+}
+
+// narrow returns the ways to be in one of each list, leaving out those that contradict themselves and those that were
+// there before. An empty list is no demand. cut is true when there were more than maxAlternatives.
+func narrow(ways, places []cluster.Alternative) (result []cluster.Alternative, cut bool) {
+	if len(places) == 0 {
+		return ways, false
+	}
+	if len(ways) == 0 {
+		ways = []cluster.Alternative{{Names: requirement.Any(metav1.ObjectNameField)}}
+	}
+	seen := map[string]bool{}
+	for _, way := range ways {
+		for _, place := range places {
+			both := cluster.Alternative{Labels: way.Labels.And(place.Labels), Names: way.Names.And(place.Names)}
+			key := both.Labels.String() + "@" + both.Names.String()
+			if seen[key] || contradicts(both) {
+				continue
+			}
+			if len(result) == maxAlternatives {
+				return result, true
+			}
+			seen[key] = true
+			result = append(result, both)
+		}
+	}
+	return result, false
+}
+
+func contradicts(way cluster.Alternative) bool {
+	return way.Names.Empty() || len(way.Labels.EmptyKeys()) > 0
+}
+
+func contradictory(ways []cluster.Alternative) bool { return !slices.ContainsFunc(ways, possible) }
+
+func possible(way cluster.Alternative) bool { return !contradicts(way) }
+
+// places prints where a volume can be used, for messages.
+func places(list []cluster.Alternative) string {
+	var parts []string
+	for _, place := range list {
+		switch {
+		case contradicts(place):
+		case place.Names.IsAny():
+			parts = append(parts, place.Labels.String())
+		default:
+			parts = append(parts, "node "+place.Names.String())
+		}
+	}
+	if len(parts) == 0 {
+		return "no node"
+	}
+	return strings.Join(parts, " or ")
+}
