@@ -51,7 +51,9 @@ func volumeClaims(pod *corev1.Pod) map[string]bool {
 		switch {
 		case volume.PersistentVolumeClaim != nil:
 			key := pod.Namespace + "/" + volume.PersistentVolumeClaim.ClaimName
-			names[key] = names[key]
+			if _, known := names[key]; !known {
+				names[key] = false
+			}
 		case volume.Ephemeral != nil:
 			names[pod.Namespace+"/"+pod.Name+"-"+volume.Name] = true
 		}
