@@ -20,12 +20,15 @@ import (
 )
 
 const (
-	fixedSeeds = 4000
+	fixedSeeds = 5000
 	freshSeeds = 1000
 	// minimised bounds how many failing cases are made small and printed: each takes some thousand runs.
 	minimised = 3
 	// seedVariable names a single seed to run instead.
 	seedVariable = "JOINER_ORACLE_SEED"
+	// freshVariable asks for fresh seeds as well. They are apart as long as docs/known-gaps.md says that a few in ten
+	// thousand cases fail: a failure must mean that something got worse.
+	freshVariable = "JOINER_ORACLE_FRESH"
 )
 
 func newJudge(t *testing.T) *cases.Judge {
@@ -44,8 +47,8 @@ type found struct {
 	placed, launched, unplaced int
 }
 
-// seeds lists those of the test: the fixed ones and as many fresh ones, which differ with each run, or the one that the
-// environment names.
+// seeds lists those of the test: the fixed ones and, when the environment asks for them, fresh ones, which differ with each
+// run; or the one that the environment names.
 func seeds(t *testing.T) []uint64 {
 	t.Helper()
 	if text := os.Getenv(seedVariable); text != "" {
@@ -55,12 +58,15 @@ func seeds(t *testing.T) []uint64 {
 		}
 		return []uint64{seed}
 	}
-	fresh := uint64(time.Now().UnixNano()) | 1<<63 // far from the fixed ones
-	t.Logf("fresh seeds from %d on", fresh)
 	list := kept()
 	for i := range uint64(fixedSeeds) {
 		list = append(list, i)
 	}
+	if os.Getenv(freshVariable) == "" {
+		return list
+	}
+	fresh := uint64(time.Now().UnixNano()) | 1<<63 // far from the fixed ones
+	t.Logf("fresh seeds from %d on", fresh)
 	for i := range uint64(freshSeeds) {
 		list = append(list, fresh+i)
 	}
