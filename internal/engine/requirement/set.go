@@ -97,17 +97,6 @@ func (s Set) Without(key Key) Set {
 	return Set{byKey: slices.DeleteFunc(slices.Clone(s.byKey), func(r Requirement) bool { return r.key == key })}
 }
 
-// Conflicts returns the keys, sorted, whose requirement in s and other have no value in common.
-func (s Set) Conflicts(other Set) []Key {
-	var keys []Key
-	for _, r := range other.byKey {
-		if !s.Get(r.key).Intersects(r) {
-			keys = append(keys, r.key)
-		}
-	}
-	return keys
-}
-
 // Intersects reports whether some node satisfies both sets: the same as len(s.And(other).EmptyKeys()) == 0 when
 // neither set is itself a contradiction.
 func (s Set) Intersects(other Set) bool {
