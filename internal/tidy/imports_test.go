@@ -67,8 +67,9 @@ var layers = []layer{
 	{"internal/provider", []string{"api", "internal/translate", "internal/engine/catalog", "internal/engine/requirement", "internal/engine/resources"}, "a cloud, and what it offers"},
 	{"internal/controller", []string{"api", "internal/world", "internal/apply", "internal/provider", "internal/translate", "internal/engine", "internal/condition"}, "gather, decide, act"},
 	{"internal/app", []string{"api", "internal"}, "puts everything together"},
+	{"internal/sim", []string{"api", "internal"}, "runs everything, in a world of its own"},
 	{"internal/tidy", nil, "looks at files, not at packages"},
-	{"cmd", []string{"internal/app", "internal/cli"}, "flags to configuration"},
+	{"cmd", []string{"internal/app", "internal/cli", "internal/sim"}, "flags to configuration"},
 }
 
 // TestImportsFollowTheLayers holds every package of ours to its layer, and controllers apart from one another.

@@ -1,0 +1,176 @@
+package apiserver
+
+import (
+	"reflect"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
+)
+
+// kind is what the server needs to know of a kind, typed once, so that no call needs JSON or reflection to copy.
+type kind struct {
+	gvk        schema.GroupVersionKind
+	resource   schema.GroupResource
+	namespaced bool
+	rules      rules
+
+	empty func() client.Object
+	into  func(target, source client.Object)                 // deep copy
+	fill  func(list client.ObjectList, from []client.Object) // deep copies
+	// keep sets the part of target back to what old has: its status, or all but its status.
+	keepStatus, keepAllButStatus func(target, old client.Object)
+	// same compares all but metadata and status.
+	same func(a, b client.Object) bool
+}
+
+// rules are how kinds differ.
+type rules struct {
+	// custom is a kind of a CustomResourceDefinition with the status subresource: its status is dropped on create.
+	custom bool
+	// generations counts changes of the specification; some built-in kinds do not.
+	generations bool
+}
+
+// pointer is a pointer to a struct that is an API object.
+type pointer[T any] interface {
+	*T
+	client.Object
+	DeepCopyInto(*T)
+}
+
+// parts gives access to an object's fields that are of a type of its own.
+type parts[T any] struct {
+	rest func(*T) any           // pointer to what counts for the generation
+	swap func(target, other *T) // sets the status of target to that of other
+}
+
+func define[T any, P pointer[T]](gvk schema.GroupVersionKind, resource string, namespaced bool, r rules, p parts[T], items func(client.ObjectList) *[]T) kind {
+	typed := func(o client.Object) *T { return (*T)(o.(P)) }
+	return kind{
+		gvk: gvk, resource: schema.GroupResource{Group: gvk.Group, Resource: resource}, namespaced: namespaced, rules: r,
+		empty: func() client.Object { return P(new(T)) },
+		into:  func(target, source client.Object) { P(typed(source)).DeepCopyInto(typed(target)) },
+		fill: func(list client.ObjectList, from []client.Object) {
+			all := make([]T, len(from))
+			for i, source := range from {
+				P(typed(source)).DeepCopyInto(&all[i])
+			}
+			*items(list) = all
+		},
+		keepStatus: func(target, old client.Object) {
+			if p.swap != nil {
+				p.swap(typed(target), typed(old)) // shared: what is stored never changes
+			}
+		},
+		keepAllButStatus: func(target, old client.Object) {
+			kept := *typed(old)
+			if p.swap != nil {
+				p.swap(&kept, typed(target))
+			}
+			*typed(target) = kept
+		},
+		same: func(a, b client.Object) bool {
+			return p.rest == nil || equality.Semantic.DeepEqual(p.rest(typed(a)), p.rest(typed(b)))
+		},
+	}
+}
+
+// kinds are those that the controllers and their surroundings use.
+func kinds() []kind {
+	builtIn, counted, custom := rules{}, rules{generations: true}, rules{custom: true, generations: true}
+	core := func(name string) schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind(name) }
+	return []kind{
+		define(core("Pod"), "pods", true, counted,
+			parts[corev1.Pod]{rest: func(p *corev1.Pod) any { return &p.Spec }, swap: func(a, b *corev1.Pod) { a.Status = b.Status }},
+			func(l client.ObjectList) *[]corev1.Pod { return &l.(*corev1.PodList).Items }),
+		define(core("Node"), "nodes", false, builtIn,
+			parts[corev1.Node]{swap: func(a, b *corev1.Node) { a.Status = b.Status }},
+			func(l client.ObjectList) *[]corev1.Node { return &l.(*corev1.NodeList).Items }),
+		define(core("Namespace"), "namespaces", false, builtIn, parts[corev1.Namespace]{},
+			func(l client.ObjectList) *[]corev1.Namespace { return &l.(*corev1.NamespaceList).Items }),
+		define(core("ConfigMap"), "configmaps", true, builtIn, parts[corev1.ConfigMap]{},
+			func(l client.ObjectList) *[]corev1.ConfigMap { return &l.(*corev1.ConfigMapList).Items }),
+		define(core("PersistentVolume"), "persistentvolumes", false, builtIn, parts[corev1.PersistentVolume]{},
+			func(l client.ObjectList) *[]corev1.PersistentVolume { return &l.(*corev1.PersistentVolumeList).Items }),
+		define(core("PersistentVolumeClaim"), "persistentvolumeclaims", true, builtIn, parts[corev1.PersistentVolumeClaim]{},
+			func(l client.ObjectList) *[]corev1.PersistentVolumeClaim {
+				return &l.(*corev1.PersistentVolumeClaimList).Items
+			}),
+		define(storagev1.SchemeGroupVersion.WithKind("StorageClass"), "storageclasses", false, builtIn, parts[storagev1.StorageClass]{},
+			func(l client.ObjectList) *[]storagev1.StorageClass { return &l.(*storagev1.StorageClassList).Items }),
+		define(storagev1.SchemeGroupVersion.WithKind("CSINode"), "csinodes", false, builtIn, parts[storagev1.CSINode]{},
+			func(l client.ObjectList) *[]storagev1.CSINode { return &l.(*storagev1.CSINodeList).Items }),
+		define(storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), "volumeattachments", false, builtIn, parts[storagev1.VolumeAttachment]{},
+			func(l client.ObjectList) *[]storagev1.VolumeAttachment {
+				return &l.(*storagev1.VolumeAttachmentList).Items
+			}),
+		define(appsv1.SchemeGroupVersion.WithKind("DaemonSet"), "daemonsets", true, counted,
+			parts[appsv1.DaemonSet]{rest: func(d *appsv1.DaemonSet) any { return &d.Spec }, swap: func(a, b *appsv1.DaemonSet) { a.Status = b.Status }},
+			func(l client.ObjectList) *[]appsv1.DaemonSet { return &l.(*appsv1.DaemonSetList).Items }),
+		define(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), "poddisruptionbudgets", true, counted,
+			parts[policyv1.PodDisruptionBudget]{rest: func(b *policyv1.PodDisruptionBudget) any { return &b.Spec }, swap: func(a, b *policyv1.PodDisruptionBudget) { a.Status = b.Status }},
+			func(l client.ObjectList) *[]policyv1.PodDisruptionBudget {
+				return &l.(*policyv1.PodDisruptionBudgetList).Items
+			}),
+		define(karpenterv1.GroupVersion().WithKind("NodePool"), "nodepools", false, custom,
+			parts[karpenterv1.NodePool]{rest: func(p *karpenterv1.NodePool) any { return &p.Spec }, swap: func(a, b *karpenterv1.NodePool) { a.Status = b.Status }},
+			func(l client.ObjectList) *[]karpenterv1.NodePool { return &l.(*karpenterv1.NodePoolList).Items }),
+		define(karpenterv1.GroupVersion().WithKind("NodeClaim"), "nodeclaims", false, custom,
+			parts[karpenterv1.NodeClaim]{rest: func(c *karpenterv1.NodeClaim) any { return &c.Spec }, swap: func(a, b *karpenterv1.NodeClaim) { a.Status = b.Status }},
+			func(l client.ObjectList) *[]karpenterv1.NodeClaim { return &l.(*karpenterv1.NodeClaimList).Items }),
+		define(kwokv1alpha1.GroupVersion().WithKind("KWOKNodeClass"), "kwoknodeclasses", false, custom,
+			parts[kwokv1alpha1.KWOKNodeClass]{rest: func(c *kwokv1alpha1.KWOKNodeClass) any { return &c.Spec }, swap: func(a, b *kwokv1alpha1.KWOKNodeClass) { a.Status = b.Status }},
+			func(l client.ObjectList) *[]kwokv1alpha1.KWOKNodeClass {
+				return &l.(*kwokv1alpha1.KWOKNodeClassList).Items
+			}),
+	}
+}
+
+// Scheme returns a scheme with every kind that the server serves.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, karpenterv1.AddToScheme, kwokv1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
+}
+
+// catalogue finds kinds by the Go types of objects and lists.
+type catalogue struct {
+	byObject map[reflect.Type]*kind
+	byName   map[string]*kind
+}
+
+func newCatalogue() catalogue {
+	c := catalogue{byObject: map[reflect.Type]*kind{}, byName: map[string]*kind{}}
+	for _, k := range kinds() {
+		c.byObject[reflect.TypeOf(k.empty())] = &k
+		c.byName[k.gvk.Kind] = &k
+	}
+	return c
+}
+
+// of returns the kind of an object, nil when it is not served.
+func (c catalogue) of(object runtime.Object) *kind { return c.byObject[reflect.TypeOf(object)] }
+
+// ofList returns the kind of a list's items, nil when it is not served.
+func (c catalogue) ofList(list runtime.Object) *kind {
+	name := reflect.TypeOf(list).Elem().Name()
+	if len(name) <= len("List") {
+		return nil
+	}
+	return c.byName[name[:len(name)-len("List")]]
+}

@@ -1,0 +1,288 @@
+// Package cloud is the simulated cloud: machines that take time to start and to end, markets that run out, lists that
+// lag behind, machines that never join or vanish. It keeps the contract of package provider (its tests run the suite in
+// internal/provider/providertest); what offering a claim gets is decided by the kwok provider, which keeps it too.
+//
+// It is one object for the whole simulation; what disturbs the way there is the simulation's part. Start with [New].
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
+)
+
+// rememberOut is how long the cloud's catalogue shows a market as unavailable after a launch has found it so.
+const rememberOut = 3 * time.Minute
+
+// Config is what a Cloud works with; all fields but Fate and Launched are required.
+type Config struct {
+	Offers *Offers
+	Now    func() time.Time
+	// Class returns a node class; an error of apierrors.IsNotFound when there is none.
+	Class func(name string) (*kwokv1alpha1.KWOKNodeClass, error)
+	// Fate decides about a machine when it is launched; nil means at once, always.
+	Fate func() Fate
+	// Launched is called with each new machine.
+	Launched func(*Machine)
+}
+
+// Fate is how a machine will behave.
+type Fate struct {
+	Boot      time.Duration // until its node joins
+	NeverJoin bool
+	End       time.Duration // from the first Terminate until it is gone
+	ListLag   time.Duration // how late List shows that it is there, and that it is gone
+}
+
+// Machine is an instance in the cloud.
+type Machine struct {
+	provider.Instance
+	Fate
+	Node   *corev1.Node // as it joins
+	GoneAt time.Time    // zero while nobody has ended it
+}
+
+// Cloud is the cloud. It is not safe for concurrent use.
+type Cloud struct {
+	config   Config
+	machines []*Machine // all that ever were, by number
+	byClaim  map[string]*Machine
+	out      Market // what has run out
+	known    [4]time.Time
+}
+
+// New returns a cloud without machines.
+func New(config Config) *Cloud {
+	if config.Fate == nil {
+		config.Fate = func() Fate { return Fate{} }
+	}
+	if config.Launched == nil {
+		config.Launched = func(*Machine) {}
+	}
+	return &Cloud{config: config, byClaim: map[string]*Machine{}}
+}
+
+// RunOut sets the markets that have no capacity.
+func (c *Cloud) RunOut(markets Market) { c.out = markets }
+
+// Out returns the markets that have no capacity.
+func (c *Cloud) Out() Market { return c.out }
+
+// Exists reports whether a machine is still there: running or ending.
+func (c *Cloud) Exists(m *Machine) bool { return m.GoneAt.IsZero() || c.config.Now().Before(m.GoneAt) }
+
+// Machines returns the machines that are there, by number; they must not be changed.
+func (c *Cloud) Machines() []*Machine {
+	var there []*Machine
+	for _, m := range c.machines {
+		if c.Exists(m) {
+			there = append(there, m)
+		}
+	}
+	return there
+}
+
+// Vanish ends a machine without anybody having asked: an interruption.
+func (c *Cloud) Vanish(m *Machine) {
+	if m.GoneAt.IsZero() {
+		m.GoneAt = c.config.Now()
+	}
+}
+
+// choose returns the provider that chooses offerings, without the markets that are out.
+func (c *Cloud) choose(out Market, taken *scratch) (*kwok.Provider, error) {
+	return kwok.New(kwok.Config{Cluster: taken, Inventory: c.config.Offers.without[out], Now: c.config.Now})
+}
+
+// Catalog is provider.Provider's Catalog.
+func (c *Cloud) Catalog(ctx context.Context, class string) (catalog.Catalog, error) {
+	known := Market(0)
+	for i, until := range c.known {
+		if c.config.Now().Before(until) {
+			known |= 1 << i
+		}
+	}
+	chooser, err := c.choose(known, &scratch{cloud: c})
+	if err != nil {
+		return catalog.Catalog{}, err
+	}
+	return chooser.Catalog(ctx, class)
+}
+
+// Launch is provider.Provider's Launch.
+func (c *Cloud) Launch(ctx context.Context, claim *karpenterv1.NodeClaim) (provider.Instance, error) {
+	if m := c.byClaim[string(claim.UID)]; m != nil && ctx.Err() == nil {
+		if !m.GoneAt.IsZero() {
+			return provider.Instance{}, &provider.LaunchError{ConditionReason: kwok.ReasonInstanceTerminated, Message: "machine " + m.ProviderID + " of this claim was ended"}
+		}
+		return answer(m), nil
+	}
+	taken := &scratch{cloud: c}
+	chooser, err := c.choose(c.out, taken)
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	instance, err := chooser.Launch(ctx, claim)
+	if err != nil {
+		for i := range c.known {
+			if c.out&(1<<i) != 0 {
+				c.known[i] = c.config.Now().Add(rememberOut)
+			}
+		}
+		return provider.Instance{}, err
+	}
+	m := &Machine{Instance: instance, Fate: c.config.Fate(), Node: taken.node}
+	id := len(c.machines) + 1
+	m.ProviderID = fmt.Sprintf("sim:///%s/i-%04d", instance.Zone, id)
+	m.Node.Name = fmt.Sprintf("node-%04d", id)
+	m.Node.Spec.ProviderID = m.ProviderID
+	m.Node.Annotations = nil
+	m.Node.Labels[corev1.LabelHostname] = m.Node.Name
+	m.Instance.Labels[corev1.LabelHostname] = m.Node.Name
+	c.machines = append(c.machines, m)
+	c.byClaim[string(claim.UID)] = m
+	c.config.Launched(m)
+	return answer(m), nil
+}
+
+// answer returns a machine as the caller may keep it.
+func answer(m *Machine) provider.Instance {
+	instance := m.Instance
+	instance.Labels = make(map[string]string, len(m.Instance.Labels))
+	for key, value := range m.Instance.Labels {
+		instance.Labels[key] = value
+	}
+	instance.Capacity, instance.Allocatable = instance.Capacity.DeepCopy(), instance.Allocatable.DeepCopy()
+	instance.Terminating = !m.GoneAt.IsZero()
+	return instance
+}
+
+func (c *Cloud) find(id string) *Machine {
+	for _, m := range c.machines {
+		if m.ProviderID == id && c.Exists(m) {
+			return m
+		}
+	}
+	return nil
+}
+
+// Terminate is provider.Provider's Terminate.
+func (c *Cloud) Terminate(ctx context.Context, id string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m := c.find(id)
+	if m == nil {
+		return fmt.Errorf("%w: %s", provider.ErrNotFound, id)
+	}
+	if m.GoneAt.IsZero() {
+		m.GoneAt = c.config.Now().Add(m.End)
+	}
+	if !c.Exists(m) {
+		return fmt.Errorf("%w: %s", provider.ErrNotFound, id)
+	}
+	return nil
+}
+
+// Get is provider.Provider's Get.
+func (c *Cloud) Get(ctx context.Context, id string) (provider.Instance, error) {
+	if err := ctx.Err(); err != nil {
+		return provider.Instance{}, err
+	}
+	if m := c.find(id); m != nil {
+		return answer(m), nil
+	}
+	return provider.Instance{}, fmt.Errorf("%w: %s", provider.ErrNotFound, id)
+}
+
+// List is provider.Provider's List, as late as each machine's fate says.
+func (c *Cloud) List(ctx context.Context) ([]provider.Instance, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	now := c.config.Now()
+	var list []provider.Instance
+	for _, m := range c.machines {
+		seen := !now.Before(m.Instance.Launched.Add(m.ListLag))
+		gone := !m.GoneAt.IsZero() && !now.Before(m.GoneAt.Add(m.ListLag))
+		if seen && !gone {
+			list = append(list, answer(m))
+		}
+	}
+	slices.SortFunc(list, func(a, b provider.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
+	return list, nil
+}
+
+// scratch is the cluster on which the kwok provider makes the node of one launch.
+type scratch struct {
+	cloud *Cloud
+	node  *corev1.Node
+}
+
+func notFound(name string) error {
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, name)
+}
+
+// NodeClass implements kwok.Cluster.
+func (s *scratch) NodeClass(_ context.Context, name string) (*kwokv1alpha1.KWOKNodeClass, error) {
+	class, err := s.cloud.config.Class(name)
+	if err != nil {
+		return nil, err
+	}
+	class = class.DeepCopy()
+	class.Spec.NodeRegistrationDelay = nil // fate decides
+	return class, nil
+}
+
+// CreateNode implements kwok.Cluster.
+func (s *scratch) CreateNode(_ context.Context, node *corev1.Node) error {
+	s.node = node.DeepCopy()
+	return nil
+}
+
+// Node implements kwok.Cluster.
+func (s *scratch) Node(_ context.Context, name string) (*corev1.Node, error) {
+	return nil, notFound(name)
+}
+
+// Nodes implements kwok.Cluster.
+func (s *scratch) Nodes(context.Context) ([]*corev1.Node, error) { return nil, nil }
+
+// AnnotateNode implements kwok.Cluster.
+func (s *scratch) AnnotateNode(_ context.Context, name string, _ types.UID, _, _ string) error {
+	return notFound(name)
+}
+
+// DeleteNode implements kwok.Cluster.
+func (s *scratch) DeleteNode(_ context.Context, name string, _ types.UID) error {
+	return notFound(name)
+}
+
+// CreateBootRecord implements kwok.Cluster.
+func (s *scratch) CreateBootRecord(_ context.Context, record kwok.BootRecord) error {
+	return notFound(record.Node.Name)
+}
+
+// BootRecord implements kwok.Cluster.
+func (s *scratch) BootRecord(_ context.Context, name string) (kwok.BootRecord, error) {
+	return kwok.BootRecord{}, notFound(name)
+}
+
+// BootRecords implements kwok.Cluster.
+func (s *scratch) BootRecords(context.Context) ([]kwok.BootRecord, error) { return nil, nil }
+
+// DeleteBootRecord implements kwok.Cluster.
+func (s *scratch) DeleteBootRecord(_ context.Context, name string) error { return notFound(name) }

@@ -1,0 +1,78 @@
+package cloud
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
+)
+
+// Market is a set of markets, a market being a zone with a capacity type. Capacity runs out by market.
+type Market uint8
+
+// AllMarkets are the four markets.
+const AllMarkets Market = 1<<4 - 1
+
+// marketNames are the markets in the order of their bits.
+func marketNames() [4][2]string {
+	return [4][2]string{{"zone-a", catalog.Spot}, {"zone-a", catalog.OnDemand}, {"zone-b", catalog.Spot}, {"zone-b", catalog.OnDemand}}
+}
+
+// String names the markets of a set.
+func (m Market) String() string {
+	var parts []string
+	for i, name := range marketNames() {
+		if m&(1<<i) != 0 {
+			parts = append(parts, name[0]+"/"+name[1])
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// Offers are what the cloud sells, for every set of markets that may have run out. The value never changes, so that
+// one serves every simulation of a process.
+type Offers struct {
+	without [AllMarkets + 1]kwok.Inventory
+}
+
+// NewOffers returns five small types in four markets.
+func NewOffers() (*Offers, error) {
+	var offers Offers
+	for out := range offers.without {
+		inventory, err := kwok.ParseInventory([]byte(describe(Market(out))))
+		if err != nil {
+			return nil, fmt.Errorf("reading the simulated cloud's types: %w", err)
+		}
+		offers.without[out] = inventory
+	}
+	return &offers, nil
+}
+
+// describe writes the types as an instance types file, in which the markets that are out are unavailable.
+func describe(out Market) string {
+	var types []string
+	for _, kind := range []struct {
+		name                 string
+		cpus, memory, pods   int
+		spotPrice, fullPrice float64
+	}{
+		{"c.2", 2, 4, 8, 0.027, 0.085}, {"m.2", 2, 8, 8, 0.031, 0.096}, {"m.4", 4, 16, 16, 0.061, 0.192},
+		{"c.8", 8, 16, 30, 0.105, 0.340}, {"m.8", 8, 32, 30, 0.122, 0.384},
+	} {
+		var offerings []string
+		for i, market := range marketNames() {
+			price := kind.fullPrice
+			if market[1] == catalog.Spot {
+				price = kind.spotPrice
+			}
+			offerings = append(offerings, fmt.Sprintf(`{"Price": %g, "Available": %t, "Requirements": [
+				{"key": "karpenter.sh/capacity-type", "operator": "In", "values": [%q]},
+				{"key": "topology.kubernetes.io/zone", "operator": "In", "values": [%q]}]}`, price, out&(1<<i) == 0, market[1], market[0]))
+		}
+		types = append(types, fmt.Sprintf(`{"name": %q, "architecture": "amd64", "operatingSystems": ["linux"],
+			"resources": {"cpu": "%d", "memory": "%dGi", "pods": "%d", "ephemeral-storage": "20Gi"}, "offerings": [%s]}`,
+			kind.name, kind.cpus, kind.memory, kind.pods, strings.Join(offerings, ",")))
+	}
+	return "[" + strings.Join(types, ",") + "]"
+}
