@@ -30,7 +30,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/pool"
 	"github.com/joiner-autoscaler/joiner/internal/controller/provisioning"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
-	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
@@ -58,8 +57,9 @@ type Deps struct {
 	Client client.Client // reads from caches with the index fields of indexes.go, writes to the API server
 	Live   client.Reader // reads from the API server
 	Store  *world.Store
-	Kwok   *kwok.Provider
-	Events event.Recorder
+	// Providers are the clouds. One that also is a [Booter] gets a controller that boots its machines.
+	Providers []provider.Provider
+	Events    event.Recorder
 	// Registerer takes the metrics; each Compose needs its own.
 	Registerer prometheus.Registerer
 	// Ready reports whether the store has seen everything that exists.
@@ -98,7 +98,11 @@ func Compose(settings Settings, deps Deps) Parts {
 	window := provisioning.NewWindow(settings.BatchIdle, settings.BatchMax)
 	podEvents := claim.NewPodEvents()
 	clouds := func(controller string) []provider.Provider {
-		return []provider.Provider{measured{Provider: deps.Kwok, controller: controller, metrics: set.Cloud, now: deps.Now}}
+		list := make([]provider.Provider, len(deps.Providers))
+		for i, cloud := range deps.Providers {
+			list[i] = measured{Provider: cloud, controller: controller, metrics: set.Cloud, now: deps.Now}
+		}
+		return list
 	}
 	catalogs := wakingCatalogs{store: deps.Store, wake: deps.Wake}
 	applier := apply.New(apply.Config{
@@ -129,7 +133,11 @@ func Compose(settings Settings, deps Deps) Parts {
 		}), Watches: poolWatches(deps.Client)},
 		{Name: PodNotices, Workers: 1, Reconciler: &notice.Pods{Client: deps.Client, Events: deps.Events}, Watches: podNoticeWatches()},
 		{Name: NodeNotices, Workers: 1, Reconciler: &notice.Nodes{Client: deps.Client, Events: deps.Events}, Watches: nodeNoticeWatches()},
-		{Name: Boot, Workers: 1, Start: true, Reconciler: booter{kwok: deps.Kwok, now: deps.Now}, Watches: bootWatches()},
+	}
+	for _, cloud := range deps.Providers {
+		if machines, boots := cloud.(Booter); boots {
+			controllers = append(controllers, Controller{Name: Boot, Workers: 1, Start: true, Reconciler: booter{machines, deps.Now}, Watches: bootWatches()})
+		}
 	}
 	for i := range controllers {
 		controllers[i].Reconciler = calm{controllers[i].Reconciler}

@@ -105,7 +105,8 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-func (c Config) settings() Settings {
+// Settings returns what of the configuration the controllers need.
+func (c Config) Settings() Settings {
 	return Settings{
 		BatchIdle: c.BatchIdleDuration, BatchMax: c.BatchMaxDuration,
 		Timeouts: claim.Timeouts{Launch: c.LaunchTimeout, Registration: c.RegistrationTimeout, Initialization: c.InitializationTimeout},

@@ -12,7 +12,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
-	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
@@ -153,15 +152,21 @@ func (w wakingCatalogs) SetCatalog(class world.ClassRef, c catalog.Catalog) erro
 	return err
 }
 
+// Booter is a provider whose machines do not boot by themselves. Boot lets those join whose time has come at now, and
+// returns when the next one's does; zero for none.
+type Booter interface {
+	Boot(ctx context.Context, now time.Time) (next time.Time, err error)
+}
+
 // booter is the step function that lets simulated machines join whose time has come.
 type booter struct {
-	kwok *kwok.Provider
-	now  func() time.Time
+	machines Booter
+	now      func() time.Time
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (b booter) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	next, err := b.kwok.Boot(ctx, b.now())
+	next, err := b.machines.Boot(ctx, b.now())
 	if err != nil || next.IsZero() {
 		return reconcile.Result{}, err
 	}

@@ -33,6 +33,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
@@ -89,7 +90,7 @@ type process struct {
 
 // assemble wires ports, feed and controllers to a manager.
 func assemble(ctx context.Context, config Config, mgr manager.Manager, inventory kwok.Inventory, log logr.Logger) (*process, error) {
-	provider, err := kwok.New(kwok.Config{
+	machines, err := kwok.New(kwok.Config{
 		Cluster: NewKwokCluster(mgr.GetClient(), mgr.GetAPIReader(), config.SystemNamespace), Inventory: inventory, Now: time.Now,
 	})
 	if err != nil {
@@ -101,10 +102,10 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, inventory
 	sink := func(about client.Object, kind event.Kind, reason, message string) {
 		recorder.Eventf(about, nil, string(kind), reason, reason, "%s", message)
 	}
-	parts := Compose(config.settings(), Deps{
+	parts := Compose(config.Settings(), Deps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: world.New(world.Config{
 			IgnorePreferences: config.PreferencePolicy == PreferencesIgnored, RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort,
-		}), Kwok: provider,
+		}), Providers: []provider.Provider{machines},
 		Events: event.NewDeduplicated(sink, time.Now), Registerer: p.registry, Ready: p.synced.all, Wake: bells.ring,
 		Each: inParallel, Now: time.Now, Log: log,
 	})
