@@ -1,8 +1,6 @@
 package engine_test
 
 import (
-	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -36,31 +34,6 @@ func TestPlansAreValid(t *testing.T) {
 			if broken := enginetest.Check(snapshot, result, choice); broken != nil {
 				t.Fatalf("%s\n----\n%s\nbroken:\n%s", script, result, strings.Join(broken, "\n"))
 			}
-		}
-	})
-}
-
-// P-20: the order of the input does not matter, nor does how many processors there are.
-func TestPlansDoNotDependOnOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		script := enginetest.Script(t)
-		want := engine.Provision(parse(t, script)).String()
-		shuffled := parse(t, script)
-		source := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		source.Shuffle(len(shuffled.Pending), func(i, j int) {
-			shuffled.Pending[i], shuffled.Pending[j] = shuffled.Pending[j], shuffled.Pending[i]
-		})
-		source.Shuffle(len(shuffled.Nodes), func(i, j int) {
-			shuffled.Nodes[i], shuffled.Nodes[j] = shuffled.Nodes[j], shuffled.Nodes[i]
-		})
-		source.Shuffle(len(shuffled.Pools), func(i, j int) {
-			shuffled.Pools[i], shuffled.Pools[j] = shuffled.Pools[j], shuffled.Pools[i]
-		})
-		before := runtime.GOMAXPROCS(1 + source.IntN(4))
-		got := engine.Provision(cluster.New(*shuffled)).String()
-		runtime.GOMAXPROCS(before)
-		if got != want {
-			t.Fatalf("%s\n----\n%s\nin another order:\n%s", script, want, got)
 		}
 	})
 }

@@ -90,3 +90,32 @@ func (g *generator) workload(i int) {
 		g.pick("", "", "apart=host", "apart=zone", "together=zone", "together=host", "together=zone/app=w0", "apart=host/app=w1"),
 		g.pick("", "port=80", "gpu=1", "ns=other", "volume=zone=a"), wishes)
 }
+
+// PlainScript draws a random cluster whose plan is decided by price: many instance types with odd sizes, pools with
+// minimum counts and limits, and lots of plain pods beside tied ones. It is larger than those of [Script].
+func PlainScript(t *rapid.T) string {
+	g := generator{T: t}
+	for i := range rapid.IntRange(3, 24).Draw(t, "types") {
+		cpu, memory := rapid.IntRange(1, 64).Draw(t, fmt.Sprint("cpu", i)), rapid.IntRange(1, 256).Draw(t, fmt.Sprint("memory", i))
+		price := float64(cpu)*0.02 + float64(memory)*0.003
+		g.add("type t%d cpu=%d mem=%dGi zones=%s od=%.4f spot=%.4f %s", i, cpu, memory, g.pick("a", "a,b", "c,b,a"), price, price/3,
+			g.pick("", "arch=arm64", "gpu=2", "labels=family=x", "unavailable=a/spot"))
+	}
+	for i := range rapid.IntRange(1, 3).Draw(t, "pools") {
+		g.add("pool p%d weight=%s %s %s %s %s", i, g.pick("0", "7"), g.pick("", "need=zone=a|b", "need=team", "need=family=x|y"),
+			g.pick("", "nodes=3", "hard.nodes=4", "limit.cpu=40", "limit.memory=300Gi"),
+			g.pick("", "minvalues=type:2", "minvalues=type:3,zone:2", "minvalues=capacity:2"), g.pick("", "relax"))
+	}
+	for i := range rapid.IntRange(0, 6).Draw(t, "nodes") {
+		g.add("node n%d type=t0 zone=%s pool=p0 %s", i, g.pick("a", "b"), g.pick("", "deleting", "labels=team=red"))
+		g.add("pod run%d cpu=100m node=n%d labels=app=%s %s", i, i, g.pick("w0", "w1"), g.pick("", "apart=host"))
+	}
+	for i := range rapid.IntRange(1, 12).Draw(t, "workloads") {
+		g.add("pod w%d-0..%d cpu=%dm mem=%dMi labels=app=w%d %s %s %s", i, rapid.IntRange(0, 20).Draw(t, fmt.Sprint("pods", i)),
+			rapid.IntRange(50, 6000).Draw(t, fmt.Sprint("request", i)), rapid.IntRange(64, 20000).Draw(t, fmt.Sprint("bytes", i)), i,
+			g.pick("", "", "need=zone=a", "need=arch=arm64", "need=team=red", "need=capacity=on-demand", "volume=zone=b", "need=family=x need=zone=b"),
+			g.pick("", "", "", "spread=zone:1", "apart=host", "wish=50:zone=b wish=10:capacity=on-demand", "wish-spread=zone:1", "wish-apart=9:zone", "wish-together=9:zone/app=w0"),
+			g.pick("", "", "gpu=1", "priority=10"))
+	}
+	return strings.Join(g.lines, "\n")
+}
