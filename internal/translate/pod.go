@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,10 +126,51 @@ func podShape(space *resources.Space, pod *corev1.Pod) (*cluster.Shape, error) {
 		Alternatives: choices, Tolerations: tolerations(pod.Spec.Tolerations), HostPorts: hostPorts(&pod.Spec),
 		Spread: spread, Affinity: with, AntiAffinity: apart, Wishes: wishes, SoftSpread: soft,
 	}
-	if spreadErr != nil || affinityErr != nil {
-		shape.Alternatives = []cluster.Alternative{impossible()}
+	fatal := errors.Join(badRequests(&pod.Spec), spreadErr, affinityErr)
+	if contradictory(choices) && len(choices) > 0 {
+		fatal = errors.Join(choiceErr, fatal)
 	}
-	return shape, errors.Join(choiceErr, spreadErr, affinityErr)
+	if fatal != nil {
+		shape.Alternatives = []cluster.Alternative{impossible()}
+		shape.Blocked = "its specification cannot be understood: " + strings.ReplaceAll(fatal.Error(), "\n", "; ")
+	}
+	return shape, errors.Join(badRequests(&pod.Spec), choiceErr, spreadErr, affinityErr, badTolerations(&pod.Spec))
+}
+
+// badRequests names the requests that the API server would have refused: negative amounts.
+func badRequests(spec *corev1.PodSpec) error {
+	var errs []error
+	check := func(field string, list corev1.ResourceList) {
+		for _, name := range slices.Sorted(maps.Keys(list)) {
+			if quantity := list[name]; quantity.Sign() < 0 {
+				errs = append(errs, fmt.Errorf("%s.%s is %s: it must not be negative", field, name, quantity.String()))
+			}
+		}
+	}
+	for _, c := range spec.InitContainers {
+		check("spec.initContainers["+c.Name+"].resources.requests", c.Resources.Requests)
+	}
+	for _, c := range spec.Containers {
+		check("spec.containers["+c.Name+"].resources.requests", c.Resources.Requests)
+	}
+	if spec.Resources != nil {
+		check("spec.resources.requests", spec.Resources.Requests)
+	}
+	check("spec.overhead", spec.Overhead)
+	return errors.Join(errs...)
+}
+
+// badTolerations names tolerations whose operator is none: they tolerate nothing.
+func badTolerations(spec *corev1.PodSpec) error {
+	var errs []error
+	for i, t := range spec.Tolerations {
+		switch t.Operator {
+		case "", corev1.TolerationOpEqual, corev1.TolerationOpExists, corev1.TolerationOpLt, corev1.TolerationOpGt:
+		default:
+			errs = append(errs, fmt.Errorf("spec.tolerations[%d].operator is %q: want Equal, Exists, Lt or Gt", i, t.Operator))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // alternatives returns the ways to satisfy node selector and required node affinity. A term that cannot be understood

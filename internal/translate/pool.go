@@ -87,24 +87,41 @@ func NodeClassLabel(class *karpenterv1.NodeClassReference) string {
 	return class.Group + "/" + strings.ToLower(class.Kind)
 }
 
-// limits converts both lists (L-01, L-02). Fractions are rounded down: what is above by any fraction is above.
+// LimitsError names what of the pool's limits cannot be understood, or returns nil.
+func LimitsError(pool *karpenterv1.NodePool) error {
+	_, err := limits(resources.NewSpace(), pool)
+	return err
+}
+
+// limits converts both lists (L-01, L-02). Fractions are rounded down: what is above by any fraction is above. A negative
+// limit is an error and counts as none, which the error keeps from having an effect: the pool launches nothing, and
+// nothing is removed for it.
 func limits(space *resources.Space, pool *karpenterv1.NodePool) (limit.Limits, error) {
 	result := limit.Unlimited()
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {
-		amount := amountDown(name, pool.Spec.Limits[name])
-		if name == resources.NameNodes {
+		quantity := pool.Spec.Limits[name]
+		amount := amountDown(name, quantity)
+		switch {
+		case quantity.Sign() < 0:
+			errs = append(errs, fmt.Errorf("spec.limits.%s is %s: it must not be negative", name, quantity.String()))
+		case name == resources.NameNodes:
 			result.SoftNodes = amount
-			continue
+		default:
+			result = result.With(space.Index(string(name)), amount)
 		}
-		result = result.With(space.Index(string(name)), amount)
 	}
-	var err error
 	for _, name := range slices.Sorted(maps.Keys(pool.Spec.HardLimits)) {
-		if name != resources.NameNodes {
-			err = errors.Join(err, fmt.Errorf("spec.hardLimits has the key %q: only %s is allowed", name, resources.NameNodes))
-			continue
+		quantity := pool.Spec.HardLimits[name]
+		whole := amountDown(name, quantity)
+		switch {
+		case name != resources.NameNodes:
+			errs = append(errs, fmt.Errorf("spec.hardLimits has the key %q: only %s is allowed", name, resources.NameNodes))
+		case quantity.Sign() < 0 || quantity.CmpInt64(whole) != 0 && whole < maxAmount:
+			errs = append(errs, fmt.Errorf("spec.hardLimits.%s is %s: it must be a whole number that is not negative", name, quantity.String()))
+		default:
+			result.HardNodes = whole
 		}
-		result.HardNodes = amountDown(name, pool.Spec.HardLimits[name])
 	}
-	return result, err
+	return result, errors.Join(errs...)
 }

@@ -20,7 +20,7 @@ import (
 func validate(pool *karpenterv1.NodePool, offered catalog.Catalog) condition.Value {
 	template := pool.Spec.Template
 	set, _, err := translate.PoolRequirements(pool)
-	faults := []error{err, contradictions(set)}
+	faults := []error{err, contradictions(set), translate.LimitsError(pool)}
 	for _, r := range template.Spec.Requirements {
 		faults = append(faults, restricted("spec.template.spec.requirements: key", r.Key, offered))
 	}

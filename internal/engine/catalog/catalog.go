@@ -91,16 +91,22 @@ func (t Type) validate() error {
 			return fmt.Errorf("overhead %s is %d; want 0 to the capacity, %d", name, amount, t.Capacity[name])
 		}
 	}
-	for _, o := range t.Offerings {
-		if o.Zone == "" {
-			return fmt.Errorf("offering without a zone")
+	for i, o := range t.Offerings {
+		if err := o.validate(); err != nil {
+			return fmt.Errorf("offering %d: %w", i, err)
 		}
-		if o.CapacityType != OnDemand && o.CapacityType != Spot && o.CapacityType != Reserved {
-			return fmt.Errorf("offering in %s: capacity type %q; want on-demand, spot or reserved", o.Zone, o.CapacityType)
-		}
-		if o.Price < 0 {
-			return fmt.Errorf("offering %s/%s: price %s; want 0 or more", o.Zone, o.CapacityType, o.Price)
-		}
+	}
+	return nil
+}
+
+func (o Offering) validate() error {
+	switch {
+	case o.Zone == "":
+		return fmt.Errorf("the zone is empty; want a name")
+	case o.CapacityType != OnDemand && o.CapacityType != Spot && o.CapacityType != Reserved:
+		return fmt.Errorf("zone %s: the capacity type is %q; want on-demand, spot or reserved", o.Zone, o.CapacityType)
+	case o.Price < 0 || o.Price > resources.MaxPrice:
+		return fmt.Errorf("%s in %s: the price is %s; want 0 to %s dollars per hour", o.CapacityType, o.Zone, o.Price, resources.MaxPrice)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (p *Pod) Ref() string { return p.Namespace + "/" + p.Name }
 type Shape struct {
 	Namespace string
 	Labels    map[string]string
-	Requests  resources.Vector // by the kubelet's rule (P-06), with 1 for pods
+	Requests  resources.Vector // by the kubelet's rule (P-06), with 1 for pods; none below 0
 	// Alternatives are the ways to satisfy the node selector, the required node affinity and the places where the pod's
 	// volumes can be used: an OR of terms, each with all the others. Empty: any node will do. A pod that no node can
 	// satisfy has one alternative that contradicts itself.

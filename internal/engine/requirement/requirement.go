@@ -43,9 +43,12 @@ type Requirement struct {
 }
 
 // New returns the requirement that an operator and its values state. values is in any order and may repeat.
-// An error names the key, the operator and what it allows: In and NotIn take any values (In at least one),
+// An error names the key, which must not be empty, the operator and what it allows: In and NotIn take any values (In at least one),
 // Exists and DoesNotExist none, the others exactly one integer.
 func New(key Key, op Operator, values ...string) (Requirement, error) {
+	if key == "" {
+		return Requirement{}, fmt.Errorf("requirement %q: the key is empty; want the name of a label", key)
+	}
 	switch op {
 	case In:
 		if len(values) == 0 {

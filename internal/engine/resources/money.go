@@ -11,13 +11,16 @@ type Money int64
 // Dollar is one US dollar.
 const Dollar Money = 1_000_000
 
+// MaxPrice is the highest price per hour that makes sense: a million dollars.
+const MaxPrice = 1_000_000 * Dollar
+
 // Unpriced is the price of what has no known price. It orders after every real price.
 const Unpriced Money = math.MaxInt64
 
 // FromDollars rounds a price in dollars to micro-dollars. NaN, negative and absurd prices (over a million dollars
 // an hour) are an error, so that they can never poison a sum.
 func FromDollars(dollars float64) (Money, error) {
-	if math.IsNaN(dollars) || dollars < 0 || dollars > 1e6 {
+	if math.IsNaN(dollars) || dollars < 0 || dollars > MaxPrice.Dollars() {
 		return 0, fmt.Errorf("price %v: want dollars per hour from 0 to 1000000", dollars)
 	}
 	return Money(math.Round(dollars * float64(Dollar))), nil

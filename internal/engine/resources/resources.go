@@ -12,6 +12,7 @@ package resources
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 )
@@ -112,19 +113,19 @@ func (v Vector) Minus(other Vector) Vector {
 	own := make(Vector, max(len(v), len(other)))
 	copy(own, v)
 	for i, amount := range other {
-		own[i] -= amount
+		own[i] = Sum(own[i], -max(amount, -math.MaxInt64))
 	}
 	return own
 }
 
-// Times returns n times v; v itself when n is 1.
+// Times returns n times v, n being 0 or more; v itself when n is 1.
 func (v Vector) Times(n int) Vector {
 	if n == 1 {
 		return v
 	}
 	own := slices.Clone(v)
 	for i := range own {
-		own[i] *= int64(n)
+		own[i] = product(own[i], int64(n))
 	}
 	return own
 }
@@ -135,9 +136,36 @@ func (v Vector) AddTo(sum Vector) Vector {
 		sum = append(sum, 0)
 	}
 	for i, amount := range v {
-		sum[i] += amount
+		sum[i] = Sum(sum[i], amount)
 	}
 	return sum
+}
+
+// Sum returns a + b, or the largest or smallest number where the sum is beyond it: what is absurdly large must not come
+// out as small.
+func Sum(a, b int64) int64 {
+	sum := a + b
+	if (sum^a)&(sum^b) >= 0 {
+		return sum
+	}
+	if a < 0 {
+		return math.MinInt64
+	}
+	return math.MaxInt64
+}
+
+// product is Sum for multiplication by n, which is 0 or more.
+func product(a, n int64) int64 {
+	if n == 0 || a == 0 {
+		return 0
+	}
+	if p := a * n; p/n == a {
+		return p
+	}
+	if a < 0 {
+		return math.MinInt64
+	}
+	return math.MaxInt64
 }
 
 // Max returns the larger of each component.

@@ -43,7 +43,7 @@ func (e *explainer) run(s *solver) {
 		e.stop(plan.ByPod, "", e.shape.Blocked)
 		return
 	}
-	if p.Blocked != "" || p.Catalog == nil {
+	if p.Blocked != "" || p.Catalog == nil || len(p.Catalog.Offers) == 0 {
 		e.stop(plan.ByPool, "", cmp.Or(p.Blocked, "its node class offers nothing"))
 		return
 	}

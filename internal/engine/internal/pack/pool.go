@@ -126,7 +126,7 @@ func (p *pool) keepFitting(want resources.Vector, offers catalog.Bits) bool {
 
 // atLeast returns the offers that leave at least amount of a component to pods; nil when none does.
 func (p *pool) atLeast(component int, amount int64) catalog.Bits {
-	return p.room.AtLeast(component, amount+p.overhead.At(component))
+	return p.room.AtLeast(component, resources.Sum(amount, p.overhead.At(component)))
 }
 
 // way is one alternative of a shape's node selection as it applies to new nodes of a pool.

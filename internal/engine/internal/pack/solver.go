@@ -121,7 +121,7 @@ func leastOf(pods []*cluster.Pod) resources.Vector {
 // hasRoom reports whether the smallest of pods could fit: most nodes of a large cluster are full, and not worth a bin.
 func hasRoom(node *cluster.Node, least resources.Vector) bool {
 	for r, amount := range least {
-		if amount > 0 && node.Allocatable.At(r)-node.Used.At(r) < amount {
+		if amount > 0 && resources.Sum(node.Allocatable.At(r), -node.Used.At(r)) < amount {
 			return false
 		}
 	}
