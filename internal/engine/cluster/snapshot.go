@@ -63,6 +63,8 @@ type Snapshot struct {
 	Daemons []Daemon
 	// Namespaces maps a namespace's name to its labels.
 	Namespaces map[string]map[string]string
+
+	change Change
 }
 
 // New returns a snapshot of these parts in canonical order. The lists are copied, what they point to is shared.
@@ -71,12 +73,15 @@ func New(parts Snapshot) *Snapshot {
 	s.Pools = sorted(parts.Pools, func(a, b *Pool) int {
 		return cmp.Or(cmp.Compare(b.Weight, a.Weight), strings.Compare(a.Name, b.Name))
 	})
-	s.Nodes = sorted(parts.Nodes, func(a, b *Node) int {
-		return cmp.Or(rank(a)-rank(b), strings.Compare(a.ID(), b.ID()), strings.Compare(a.Claim, b.Claim))
-	})
+	s.Nodes = sorted(parts.Nodes, compareNodes)
+	s.change = Change{}
 	s.Pending, s.Repelling = sorted(parts.Pending, byName), sorted(parts.Repelling, byName)
 	s.Daemons = sorted(parts.Daemons, func(a, b Daemon) int { return strings.Compare(a.Name, b.Name) })
 	return &s
+}
+
+func compareNodes(a, b *Node) int {
+	return cmp.Or(rank(a)-rank(b), strings.Compare(a.ID(), b.ID()), strings.Compare(a.Claim, b.Claim))
 }
 
 func byName(a, b *Pod) int {

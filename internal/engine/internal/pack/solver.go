@@ -73,32 +73,49 @@ func newSolver(snapshot *cluster.Snapshot, pods []*cluster.Pod, floors topology.
 	s.tied = s.constrained(pods)
 	s.topology = topology.New(s.tied, snapshot.Namespaces)
 	s.topology.SetFloors(floors)
-	least := leastOf(pods)
-	for _, node := range snapshot.Nodes {
-		if !node.Deleting && !node.Disrupting && (s.topology.Constrained() || hasRoom(node, least)) {
-			s.addNode(node)
-		}
-	}
+	s.addNodes(pods)
 	return s
 }
 
-// constrained lists the shapes whose constraints matter: of the pods to place, and of running ones with anti-affinity.
+// addNodes makes a bin of each node that may matter: of all when constraints count them, else of those with room.
+func (s *solver) addNodes(pods []*cluster.Pod) {
+	least := leastOf(pods)
+	promised := slices.ContainsFunc(pods, func(p *cluster.Pod) bool { return p.Promised != "" })
+	slab := make([]bin, 0, len(s.snapshot.Nodes))
+	for _, node := range s.snapshot.Nodes {
+		if node.Deleting || node.Disrupting || !s.topology.Constrained() && !hasRoom(node, least) {
+			continue
+		}
+		slab = append(slab, bin{node: node})
+		s.addNode(&slab[len(slab)-1], promised)
+	}
+}
+
+// constrained lists the shapes whose constraints matter: of the pods to place, and of running ones whose anti-affinity is
+// about any of these.
 func (s *solver) constrained(pods []*cluster.Pod) []*cluster.Shape {
-	seen := map[*cluster.Shape]bool{}
-	var list []*cluster.Shape
-	add := func(shape *cluster.Shape) {
-		if !seen[shape] {
-			seen[shape] = true
-			list = append(list, shape)
-		}
-	}
+	placing, list := map[*cluster.Shape]bool{}, []*cluster.Shape(nil)
 	for _, pod := range pods {
+		if placing[pod.Shape] {
+			continue
+		}
+		placing[pod.Shape] = true
 		if len(pod.Shape.Spread)+len(pod.Shape.Affinity)+len(pod.Shape.AntiAffinity) > 0 {
-			add(pod.Shape)
+			list = append(list, pod.Shape)
 		}
 	}
+	seen := map[*cluster.Shape]bool{}
 	for _, pod := range s.snapshot.Repelling {
-		add(pod.Shape)
+		if seen[pod.Shape] || placing[pod.Shape] {
+			continue
+		}
+		seen[pod.Shape] = true
+		for shape := range placing {
+			if topology.Repels(pod.Shape, shape, s.snapshot.Namespaces) {
+				list = append(list, pod.Shape)
+				break
+			}
+		}
 	}
 	slices.SortFunc(list, func(a, b *cluster.Shape) int { return strings.Compare(a.Key(), b.Key()) })
 	return list
@@ -128,14 +145,13 @@ func hasRoom(node *cluster.Node, least resources.Vector) bool {
 	return true
 }
 
-func (s *solver) addNode(node *cluster.Node) {
-	b := &bin{node: node}
+func (s *solver) addNode(b *bin, promised bool) {
 	s.bins = append(s.bins, b)
-	number := len(s.bins) - 1
-	if node.Name != "" {
+	number, node := len(s.bins)-1, b.node
+	if promised && node.Name != "" {
 		s.byNode[node.Name] = number
 	}
-	if node.Claim != "" {
+	if promised && node.Claim != "" {
 		s.byNode[node.Claim] = number
 	}
 	if !s.topology.Constrained() {

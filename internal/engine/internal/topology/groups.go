@@ -293,11 +293,20 @@ func (r *Rules) need(keys ...int) {
 
 // Matches reports whether a term is about pods of a shape, by their labels and namespace.
 func (t *Tracker) Matches(term cluster.AffinityTerm, shape *cluster.Shape) bool {
-	_, named := slices.BinarySearch(term.Namespaces, shape.Namespace)
-	if !named && !term.NamespaceSelector.Matches(t.namespaces[shape.Namespace]) {
+	return about(term, shape, t.namespaces)
+}
+
+func about(term cluster.AffinityTerm, shape *cluster.Shape, namespaces map[string]map[string]string) bool {
+	if !term.Pods.Matches(shape.Labels) {
 		return false
 	}
-	return term.Pods.Matches(shape.Labels)
+	_, named := slices.BinarySearch(term.Namespaces, shape.Namespace)
+	return named || term.NamespaceSelector.Matches(namespaces[shape.Namespace])
+}
+
+// Repels reports whether some required anti-affinity of owner is about pods of the other shape.
+func Repels(owner, other *cluster.Shape, namespaces map[string]map[string]string) bool {
+	return slices.ContainsFunc(owner.AntiAffinity, func(term cluster.AffinityTerm) bool { return about(term, other, namespaces) })
 }
 
 func (t *Tracker) matchesAll(terms []cluster.AffinityTerm, shape *cluster.Shape) bool {

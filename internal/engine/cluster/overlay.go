@@ -1,0 +1,164 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// This file makes what-ifs: a snapshot with a few nodes or pods more or less. What has not changed is shared. A what-if
+// costs what is changed, and one copy of each list of pointers that a change is in; [Snapshot.Change] tells what it is,
+// so that whoever has worked on the original need not look at the rest again.
+
+// Change is how a what-if differs from the snapshot that it was made of.
+type Change struct {
+	// Of is the snapshot that the what-if was made of; nil for a snapshot that is no what-if.
+	Of *Snapshot
+	// Gone are nodes of Of that are left out, Added nodes that Of does not have.
+	Gone, Added []*Node
+}
+
+// Change returns how the snapshot differs from the one that it was made of by [Snapshot.With] and [Snapshot.Without].
+func (s *Snapshot) Change() Change { return s.change }
+
+// Without returns the cluster as it will be when these nodes, which must be nodes of s, are gone: pods on them that need
+// another place are pending. Daemons, static pods, and pods that are ending already do not. A node that is going anyway
+// has its pods among the pending ones already.
+//
+// Limits are counted as for a replacement: a node that goes makes room under soft limits (L-31), but not under a hard one,
+// because what replaces it is launched before it is gone (L-30).
+func (s *Snapshot) Without(nodes ...*Node) *Snapshot {
+	own := s.derived()
+	var moving, repelling []*Pod
+	for _, node := range nodes {
+		if added := slices.Index(own.change.Added, node); added >= 0 {
+			own.change.Added = slices.Delete(slices.Clone(own.change.Added), added, added+1)
+		} else {
+			own.change.Gone = append(slices.Clip(own.change.Gone), node)
+		}
+		for _, pod := range node.Pods {
+			if !node.Deleting && !pod.Fixed && !pod.Terminating {
+				moving = append(moving, pod)
+			}
+			if len(pod.Shape.AntiAffinity) > 0 {
+				repelling = append(repelling, pod)
+			}
+		}
+	}
+	own.Nodes = leaveOut(s.Nodes, nodes, compareNodes)
+	own.Pending = insert(s.Pending, moving, byName)
+	own.Repelling = leaveOut(s.Repelling, repelling, byName)
+	own.Pools = used(s.Pools, nodes, -1)
+	return own
+}
+
+// With returns the cluster with more nodes, whose pods run on them, and more pending pods.
+func (s *Snapshot) With(nodes []*Node, pending ...*Pod) *Snapshot {
+	own := s.derived()
+	own.change.Added = append(slices.Clip(own.change.Added), nodes...)
+	var repelling []*Pod
+	for _, node := range nodes {
+		for _, pod := range node.Pods {
+			if len(pod.Shape.AntiAffinity) > 0 {
+				repelling = append(repelling, pod)
+			}
+		}
+	}
+	own.Nodes = insert(s.Nodes, nodes, compareNodes)
+	own.Pending = insert(s.Pending, pending, byName)
+	own.Repelling = insert(s.Repelling, repelling, byName)
+	own.Pools = used(s.Pools, nodes, 1)
+	return own
+}
+
+func (s *Snapshot) derived() *Snapshot {
+	own := *s
+	if own.change.Of == nil {
+		own.change.Of = s
+	}
+	return &own
+}
+
+// leaveOut returns list, which is sorted, without some of its members.
+func leaveOut[T any](list, members []*T, compare func(a, b *T) int) []*T {
+	if len(members) == 0 {
+		return list
+	}
+	positions := make([]int, 0, len(members))
+	for _, member := range members {
+		if at, found := slices.BinarySearchFunc(list, member, compare); found {
+			positions = append(positions, at)
+		}
+	}
+	slices.Sort(positions)
+	kept, from := make([]*T, 0, len(list)-len(positions)), 0
+	for _, at := range slices.Compact(positions) {
+		kept, from = append(kept, list[from:at]...), at+1
+	}
+	return append(kept, list[from:]...)
+}
+
+// insert returns list, which is sorted, with more members.
+func insert[T any](list, members []*T, compare func(a, b *T) int) []*T {
+	if len(members) == 0 {
+		return list
+	}
+	fresh := sorted(members, compare)
+	merged, from := make([]*T, 0, len(list)+len(fresh)), 0
+	for _, member := range fresh {
+		at, _ := slices.BinarySearchFunc(list[from:], member, compare)
+		merged, from = append(append(merged, list[from:from+at]...), member), from+at
+	}
+	return append(merged, list[from:]...)
+}
+
+// used returns the pools with what nodes hold added to their usage, or taken off it.
+func used(pools []*Pool, nodes []*Node, sign int64) []*Pool {
+	result := pools
+	for _, node := range nodes {
+		i := slices.IndexFunc(pools, func(p *Pool) bool { return p.Name == node.Pool })
+		if i < 0 || node.Claim == "" {
+			continue
+		}
+		if result[i] == pools[i] {
+			result = slices.Clone(result)
+			own := *pools[i]
+			own.Used.Capacity = slices.Clone(own.Used.Capacity)
+			result[i] = &own
+		}
+		result[i].count(node, sign)
+	}
+	return result
+}
+
+func (p *Pool) count(node *Node, sign int64) {
+	if sign > 0 || p.Limits.HardNodes == limit.None {
+		p.Used.Nodes += sign
+	}
+	for component, amount := range p.capacityOf(node) {
+		if component < len(p.Used.Capacity) || sign > 0 {
+			p.Used.Capacity = p.Used.Capacity.With(component, max(0, resources.Sum(p.Used.Capacity.At(component), sign*amount)))
+		}
+	}
+}
+
+// capacityOf returns what a node counts against resource limits, as far as the pool's catalogue knows its type.
+func (p *Pool) capacityOf(node *Node) resources.Vector {
+	if p.Catalog == nil {
+		return nil
+	}
+	types := p.Catalog.Types
+	for low, high := 0, len(types); low < high; {
+		switch middle := (low + high) / 2; cmp.Compare(types[middle].Name, node.InstanceType) {
+		case 0:
+			return types[middle].Capacity
+		case -1:
+			low = middle + 1
+		default:
+			high = middle
+		}
+	}
+	return nil
+}
