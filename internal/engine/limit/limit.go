@@ -104,7 +104,7 @@ func (l Limits) CheckNodes(used int64) (Exceeded, bool) {
 
 func (l Limits) checkResources(used Usage, capacity resources.Vector) (Exceeded, bool) {
 	for i, limited := range l.Limited {
-		if limited && resources.Sum(used.Capacity.At(i), capacity.At(i)) > l.Resources[i] {
+		if limited && used.Capacity.At(i)+capacity.At(i) > l.Resources[i] {
 			return Exceeded{Component: i, Limit: l.Resources[i], Used: used.Capacity.At(i), Request: capacity.At(i)}, false
 		}
 	}
