@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// Bits is a set of offerings of one Index, by their position in Index.Offers; the lowest bit is the cheapest. All
+// Bits is a set of offerings of one Index, by their position in Index.Offers; the lowest bit comes first in its order. All
 // sets of an Index have the same length, which is the only length its operations accept.
 type Bits []uint64
 
@@ -15,6 +15,9 @@ func NewBits(n int) Bits { return make(Bits, (n+63)/64) }
 
 // Add puts i into the set, in place.
 func (b Bits) Add(i int) { b[i/64] |= 1 << (i % 64) }
+
+// Remove takes i out of the set, in place.
+func (b Bits) Remove(i int) { b[i/64] &^= 1 << (i % 64) }
 
 // Has reports whether i is in the set.
 func (b Bits) Has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
@@ -65,7 +68,7 @@ func (b Bits) Intersects(other Bits) bool {
 	return false
 }
 
-// First returns the lowest member, the cheapest offering, or -1.
+// First returns the lowest member, the first offering in the Index's order, or -1.
 func (b Bits) First() int {
 	for i, word := range b {
 		if word != 0 {

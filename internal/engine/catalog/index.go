@@ -16,6 +16,7 @@ type Offer struct {
 	CapacityType string
 	Price        resources.Money
 	Available    bool
+	Reservation  int             // see Offering
 	Labels       requirement.Set // of type and offering together, with instance type, zone and capacity type
 }
 
@@ -30,7 +31,8 @@ type IndexedType struct {
 type Index struct {
 	// Types is ordered by name.
 	Types []IndexedType
-	// Offers holds every offering, ordered by price, then type, zone and capacity type.
+	// Offers holds every offering: reserved ones first, because they are paid for whether they run or not (P-11), then by
+	// price, type, zone and capacity type.
 	Offers []Offer
 	// Available are the offers that can be had at present.
 	Available Bits
@@ -64,7 +66,7 @@ func NewIndex(c Catalog, space *resources.Space) *Index {
 		}
 	}
 	slices.SortFunc(x.Offers, func(a, b Offer) int {
-		return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Type, b.Type), strings.Compare(a.Zone, b.Zone),
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Price, b.Price), cmp.Compare(a.Type, b.Type), strings.Compare(a.Zone, b.Zone),
 			strings.Compare(a.CapacityType, b.CapacityType))
 	})
 	x.Available = NewBits(len(x.Offers))
@@ -87,13 +89,20 @@ func NewIndex(c Catalog, space *resources.Space) *Index {
 	return x
 }
 
+func rank(o Offer) int {
+	if o.CapacityType == Reserved {
+		return 0
+	}
+	return 1
+}
+
 func offer(position int, t Type, o Offering) Offer {
 	labels := t.Labels.And(o.Labels).And(requirement.NewSet(
 		requirement.OneOf(LabelInstanceType, t.Name),
 		requirement.OneOf(LabelZone, o.Zone),
 		requirement.OneOf(LabelCapacityType, o.CapacityType),
 	))
-	return Offer{Type: position, Zone: o.Zone, CapacityType: o.CapacityType, Price: o.Price, Available: o.Available, Labels: labels}
+	return Offer{Type: position, Zone: o.Zone, CapacityType: o.CapacityType, Price: o.Price, Available: o.Available, Reservation: o.Reservation, Labels: labels}
 }
 
 // classes groups the offers by their values for key; an offer that does not have the label is in the class Absent.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
 // Check returns every rule that the plan breaks, in words: nil for a valid plan. It is deliberately naive. It builds the
@@ -20,6 +21,7 @@ func Check(before *cluster.Snapshot, p plan.Plan, choice int) []string {
 	lost := c.broken
 	c.bindAll(p.Order)
 	c.broken = append(lost, c.broken...)
+	c.reservations(before)
 	for _, pool := range after.Pools {
 		if pool.Used.Nodes > before.Pool(pool.Name).Used.Nodes {
 			c.limits(pool)
@@ -202,6 +204,28 @@ func (c *checker) limits(pool *cluster.Pool) {
 			c.fail("pool %s: %s is %d at a limit of %d", pool.Name, c.after.Names[i], pool.Used.Capacity.At(i), l.Resources[i])
 		}
 	}
+}
+
+// reservations: no more nodes than an offering covers, unless there were too many before (P-11).
+func (c *checker) reservations(before *cluster.Snapshot) {
+	for _, pool := range c.after.Pools {
+		for _, o := range pool.Catalog.Offers {
+			was, is := standIn(before, o.Labels), standIn(c.after, o.Labels)
+			if o.Reservation > 0 && is > was && is > o.Reservation {
+				c.fail("%d nodes in a reservation of %d: %s", is, o.Reservation, o.Labels)
+			}
+		}
+	}
+}
+
+func standIn(s *cluster.Snapshot, labels requirement.Set) int {
+	n := 0
+	for _, node := range s.Nodes {
+		if labels.Matches(node.Labels) {
+			n++
+		}
+	}
+	return n
 }
 
 // matches reports whether a term is about the pod.

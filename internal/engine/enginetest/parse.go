@@ -97,10 +97,12 @@ func (p *parser) instanceType(name string, a *attributes) {
 		for _, zone := range zones {
 			t.Offerings = append(t.Offerings, catalog.Offering{
 				Zone: zone, CapacityType: capacityType, Price: a.money(price),
-				Available: !slices.Contains(unavailable, zone) && !slices.Contains(unavailable, zone+"/"+short),
+				Available:   !slices.Contains(unavailable, zone) && !slices.Contains(unavailable, zone+"/"+short),
+				Reservation: map[bool]int{true: int(a.number("reservation", 0))}[capacityType == catalog.Reserved],
 			})
 		}
 	}
+	a.has("reservation") // also where nothing is reserved
 	if a.has("reserved-for-system") {
 		t.Overhead[resources.NameCPU] = a.milli(a.get("reserved-for-system", "0"))
 	}

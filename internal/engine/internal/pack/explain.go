@@ -55,7 +55,7 @@ func (e *explainer) run(s *solver) {
 	if !e.demand(plan.ByPool, p.Requirements) || !e.narrow(plan.ByCapacity, "", "availability", p.Catalog.Available) {
 		return
 	}
-	if !e.selection() || !e.resources() {
+	if !e.selection() || !e.narrow(plan.ByCapacity, string(catalog.LabelCapacityType), "left in reservations", p.inStock()) || !e.resources() {
 		return
 	}
 	e.limits()

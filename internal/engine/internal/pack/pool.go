@@ -26,9 +26,12 @@ type pool struct {
 	residents []resident
 	used      limit.Usage // with what this round has planned
 	slots     []int       // still free in this round
+	// reserved are those of offers that are counted; nil when none is. reservations is shared by the pools.
+	reserved     catalog.Bits
+	reservations reservations
 }
 
-func newPool(number int, p *cluster.Pool, daemons []cluster.Daemon) *pool {
+func newPool(number int, p *cluster.Pool, daemons []cluster.Daemon, left reservations) *pool {
 	own := &pool{Pool: p, number: number, used: p.Used, slots: p.FreeSlots}
 	if p.Catalog == nil {
 		return own
@@ -46,6 +49,7 @@ func newPool(number int, p *cluster.Pool, daemons []cluster.Daemon) *pool {
 	if len(own.custom.EmptyKeys()) > 0 {
 		clear(own.offers)
 	}
+	own.openReservations(left)
 	own.rooms = make([]resources.Vector, len(p.Catalog.Offers))
 	own.reserveDaemons(daemons)
 	return own
@@ -190,7 +194,7 @@ func (p *pool) label(key requirement.Key) requirement.Requirement {
 	return requirement.Absent(key)
 }
 
-// cheapestWithin returns the first of offers, by price, whose capacity the pool's resource limits still admit when
+// cheapestWithin returns the first of offers, in the order of the catalogue, whose capacity the pool's resource limits still admit when
 // held is already counted, or -1.
 func (p *pool) cheapestWithin(offers catalog.Bits, held resources.Vector) int {
 	if !p.Limits.HasResources() {

@@ -81,12 +81,18 @@ func (s *solver) launch(b *bin) plan.Launch {
 // to demand beyond the demands of pool and pods.
 func (b *bin) sayable(offers catalog.Bits) (catalog.Bits, requirement.Set) {
 	only := requirement.NewSet()
-	if b.pool.some == nil {
+	if b.pool.some == nil && b.pool.reserved == nil {
 		return offers, only
+	}
+	if b.pool.isReserved(offers.First()) {
+		return offers, b.sayReserved(offers.First())
 	}
 	offers = offers.Clone()
 	index := b.pool.Catalog
 	first := index.Offers[offers.First()]
+	if only = b.sayUnreserved(offers); b.pool.some == nil || b.said(offers, only).Minus(offers).Empty() {
+		return offers, only
+	}
 	for _, narrow := range []func() requirement.Requirement{
 		func() requirement.Requirement { return requirement.Any(catalog.LabelZone) },
 		func() requirement.Requirement {

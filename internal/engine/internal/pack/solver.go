@@ -67,8 +67,9 @@ type shape struct {
 
 func newSolver(snapshot *cluster.Snapshot, pods []*cluster.Pod, floors topology.Floors) *solver {
 	s := &solver{snapshot: snapshot, shapes: map[*cluster.Shape]*shape{}, byNode: map[string]int{}, choices: map[string]*choices{}, selected: map[selection][]way{}}
+	left := newReservations(snapshot)
 	for i, p := range snapshot.Pools {
-		s.pools = append(s.pools, newPool(i, p, snapshot.Daemons))
+		s.pools = append(s.pools, newPool(i, p, snapshot.Daemons, left))
 	}
 	s.tied = s.constrained(pods)
 	s.topology = topology.New(s.tied, snapshot.Namespaces)

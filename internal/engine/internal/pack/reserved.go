@@ -1,0 +1,239 @@
+package pack
+
+import (
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// This file counts reservations down (P-11). A reservation is paid for whether its machines run or not, so a new node
+// goes into one whenever it can, whatever else is on offer; and it covers only so many machines, so a node that is
+// planned in one is narrowed to it and takes one away. All other planned nodes leave reservations alone. So the plan
+// never asks for more machines than a reservation has left, and claims on their way say by their labels what they hold.
+
+// reservations is what is left of every reservation, by the labels of its offering: pools of several node classes may
+// sell the same one.
+type reservations map[string]int
+
+// newReservations counts what the nodes of the snapshot leave. A claim on its way that may still come to stand in one of
+// several reservations counts in each.
+func newReservations(snapshot *cluster.Snapshot) reservations {
+	var offers []catalog.Offer
+	left := reservations{}
+	seen := map[*catalog.Index]bool{}
+	for _, p := range snapshot.Pools {
+		if p.Catalog == nil || seen[p.Catalog] {
+			continue
+		}
+		seen[p.Catalog] = true
+		for _, o := range p.Catalog.Offers {
+			if _, known := left[o.Labels.String()]; o.Reservation > 0 && !known {
+				left[o.Labels.String()] = o.Reservation
+				offers = append(offers, o)
+			}
+		}
+	}
+	if len(offers) == 0 {
+		return nil
+	}
+	for _, node := range snapshot.Nodes {
+		for _, o := range offers {
+			if mayHold(node, o) {
+				left[o.Labels.String()]--
+			}
+		}
+	}
+	return left
+}
+
+// mayHold reports whether the node stands, or may come to stand, in a reservation. Labels that it should have and does not
+// are no proof that it is elsewhere, but for those that every node of ours has.
+func mayHold(node *cluster.Node, o catalog.Offer) bool {
+	for _, key := range []requirement.Key{catalog.LabelCapacityType, catalog.LabelInstanceType, catalog.LabelZone} {
+		if _, present := node.Labels[string(key)]; !present && !node.Open.Holds(key) {
+			return false
+		}
+	}
+	for r := range o.Labels.All() {
+		if value, present := node.Labels[string(r.Key())]; present {
+			if !r.Has(value) {
+				return false
+			}
+		} else if node.Open.Holds(r.Key()) && !node.Open.Get(r.Key()).Intersects(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// openReservations finds the pool's reservations, those that are not available at present among them, and drops from its
+// offers those of which nothing is left.
+func (p *pool) openReservations(left reservations) {
+	if len(left) == 0 {
+		return
+	}
+	p.reservations = left
+	reserved := catalog.NewBits(len(p.Catalog.Offers))
+	for i, o := range p.Catalog.Offers {
+		if o.Reservation > 0 {
+			reserved.Add(i)
+		}
+	}
+	for r := range p.Requirements.All() {
+		if p.Catalog.Known(r.Key()) {
+			p.Catalog.Compatible(r).AndTo(reserved)
+		}
+	}
+	if !reserved.Empty() {
+		p.reserved = reserved
+		p.dropUsedUp(p.offers)
+	}
+}
+
+// isReserved reports whether an offer is a reservation that is counted.
+func (p *pool) isReserved(offer int) bool { return p.reserved != nil && p.reserved.Has(offer) }
+
+// reservedLeft returns how many machines can still be planned in a reservation.
+func (p *pool) reservedLeft(offer int) int {
+	return p.reservations[p.Catalog.Offers[offer].Labels.String()]
+}
+
+// unreserved returns the pool's offers that are not counted.
+func (p *pool) unreserved() catalog.Bits {
+	if p.reserved == nil {
+		return p.offers
+	}
+	return p.offers.Minus(p.reserved)
+}
+
+// dropUsedUp takes out of offers, in place, the reservations of which nothing is left.
+func (p *pool) dropUsedUp(offers catalog.Bits) {
+	if p.reserved == nil {
+		return
+	}
+	for i := range p.reserved.All() {
+		if offers.Has(i) && p.reservedLeft(i) <= 0 {
+			offers.Remove(i)
+		}
+	}
+}
+
+// inStock returns all offers but the reservations of which nothing is left.
+func (p *pool) inStock() catalog.Bits {
+	offers := p.Catalog.All()
+	for i, o := range p.Catalog.Offers {
+		if o.Reservation > 0 && p.reservedLeft(i) <= 0 {
+			offers.Remove(i)
+		}
+	}
+	return offers
+}
+
+// settle narrows left, in place, to what a planned node may be launched with, and returns the offer that comes first, or -1.
+// A node that gets its first pods is narrowed to a reservation or kept out of all; minValues may want more offers than
+// the one (P-09).
+func (p *pool) settle(b *bin, left catalog.Bits) int {
+	if p.reserved != nil && len(b.pods) == 0 {
+		others := left.Minus(p.reserved)
+		for i := range left.And(p.reserved).All() {
+			only := catalog.NewBits(len(p.Catalog.Offers))
+			only.Add(i)
+			enough := p.lacking(only) == nil || p.RelaxMinValues && others.Empty()
+			if enough && p.cheapestWithin(only, b.held) >= 0 {
+				copy(left, only)
+				return i
+			}
+		}
+		copy(left, others)
+	}
+	if left.Empty() || !p.enough(left) {
+		return -1
+	}
+	return p.cheapestWithin(left, b.held)
+}
+
+// take notes that a planned node stands in a reservation.
+func (p *pool) take(offer int) {
+	if p.isReserved(offer) {
+		p.reservations[p.Catalog.Offers[offer].Labels.String()]--
+	}
+}
+
+// packReserved plans nodes in the pool's reservations for the lots, the cheapest first, until nothing is left of one or
+// no pod can use it. The larger pods go first, the smaller ones fill up what they leave.
+func (s *solver) packReserved(p *pool, lots []*lot) {
+	if p.reserved == nil {
+		return
+	}
+	for i := range p.offers.And(p.reserved).All() {
+		for p.reservedLeft(i) > 0 && p.mayGrow() && s.launchReserved(p, lots, i) {
+		}
+	}
+}
+
+// launchReserved plans one node in a reservation. It reports false when no lot has a pod for it.
+func (s *solver) launchReserved(p *pool, lots []*lot, offer int) bool {
+	only := catalog.NewBits(len(p.Catalog.Offers))
+	only.Add(offer)
+	b := &bin{pool: p, offers: only, custom: p.custom, slot: plan.NoSlot, ports: slices.Clone(p.ports)}
+	s.addPlanned(b)
+	number := len(s.bins) - 1
+	for _, l := range lots {
+		n := min(len(l.pods), howMany(p.roomOf(offer).Minus(b.used), l.info.Requests))
+		if n > 0 && s.tryPlanned(number, l.pods[:n], l.info) == topology.Yes {
+			l.pods = l.pods[n:]
+		}
+	}
+	if len(b.pods) == 0 {
+		s.dropPlanned()
+		return false
+	}
+	s.opened(b)
+	return true
+}
+
+// howMany returns how often requests fit into left.
+func howMany(left, requests resources.Vector) int {
+	n := int64(1 << 30) // more than any node takes
+	for component, amount := range requests {
+		if amount > 0 {
+			n = min(n, left.At(component)/amount)
+		}
+	}
+	return int(max(n, 0))
+}
+
+// sayUnreserved returns what the claim of a node demands that is in no reservation; nothing when its types have
+// none in the pool.
+func (b *bin) sayUnreserved(offers catalog.Bits) requirement.Set {
+	only, index := requirement.NewSet(), b.pool.Catalog
+	for _, t := range index.TypesByPrice(offers) {
+		if b.pool.reserved != nil && index.OfType(index.Types[t].Name).Intersects(b.pool.reserved) {
+			return only.With(requirement.OneOf(catalog.LabelCapacityType, index.Values(catalog.LabelCapacityType, offers)...))
+		}
+	}
+	return only
+}
+
+// sayReserved returns what the claim of a node in a reservation demands so that it gets no other one: where it is, how
+// it is paid for, and what else tells it from its neighbours.
+func (b *bin) sayReserved(offer int) requirement.Set {
+	index := b.pool.Catalog
+	o := index.Offers[offer]
+	only := requirement.NewSet(requirement.OneOf(catalog.LabelZone, o.Zone), requirement.OneOf(catalog.LabelCapacityType, o.CapacityType))
+	left := index.OfType(index.Types[o.Type].Name).Clone()
+	for r := range only.All() {
+		index.Compatible(r).AndTo(left)
+	}
+	for r := range o.Labels.All() {
+		if same := index.Compatible(r).And(left); same.Count() < left.Count() {
+			only, left = only.With(r), same
+		}
+	}
+	return only
+}
