@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 )
 
@@ -39,6 +40,7 @@ func checkCluster(ctx context.Context, config *rest.Config) error {
 	for _, want := range []struct{ groupVersion, resource, group string }{
 		{karpenterv1.GroupVersion().String(), "nodepools", karpenterv1.Group},
 		{karpenterv1.GroupVersion().String(), "nodeclaims", karpenterv1.Group},
+		{karpenterv1alpha1.GroupVersion().String(), "nodeoverlays", karpenterv1alpha1.Group},
 		{kwokv1alpha1.GroupVersion().String(), "kwoknodeclasses", kwokv1alpha1.Group},
 	} {
 		served, err := client.ServerResourcesForGroupVersion(want.groupVersion)

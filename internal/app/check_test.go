@@ -46,7 +46,7 @@ func apiServer(t *testing.T, status int, served map[string][]string) *rest.Confi
 func TestAClusterWithOurKindsIsFine(t *testing.T) {
 	t.Parallel()
 	config := apiServer(t, http.StatusOK, map[string][]string{
-		"karpenter.sh/v1": {"nodepools", "nodeclaims"}, "karpenter.kwok.sh/v1alpha1": {"kwoknodeclasses"},
+		"karpenter.sh/v1": {"nodepools", "nodeclaims"}, "karpenter.sh/v1alpha1": {"nodeoverlays"}, "karpenter.kwok.sh/v1alpha1": {"kwoknodeclasses"},
 	})
 	if err := checkCluster(t.Context(), config); err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestAClusterWithOurKindsIsFine(t *testing.T) {
 func TestMissingKindsAreNamed(t *testing.T) {
 	t.Parallel()
 	err := checkCluster(t.Context(), apiServer(t, http.StatusOK, map[string][]string{"karpenter.sh/v1": {"nodepools"}}))
-	want(t, err, "nodeclaims.karpenter.sh, kwoknodeclasses.karpenter.kwok.sh", "kubectl apply -f api/crd")
+	want(t, err, "nodeclaims.karpenter.sh, nodeoverlays.karpenter.sh, kwoknodeclasses.karpenter.kwok.sh", "kubectl apply -f api/crd")
 	if strings.Contains(err.Error(), "nodepools") {
 		t.Errorf("error %q names a kind that is there", err)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/node"
 	"github.com/joiner-autoscaler/joiner/internal/controller/notice"
+	"github.com/joiner-autoscaler/joiner/internal/controller/overlay"
 	"github.com/joiner-autoscaler/joiner/internal/controller/pool"
 	"github.com/joiner-autoscaler/joiner/internal/controller/provisioning"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
@@ -41,6 +42,7 @@ const (
 	Garbage      = "nodeclaim.garbage"
 	Nodes        = "node.termination"
 	Pools        = "nodepool"
+	Overlays     = "nodeoverlay"
 	PodNotices   = "notice.pod"
 	NodeNotices  = "notice.node"
 	Boot         = "kwok.boot"
@@ -131,6 +133,7 @@ func Compose(settings Settings, deps Deps) Parts {
 		{Name: Pools, Workers: 5, Reconciler: pool.New(pool.Config{
 			Client: deps.Client, Providers: clouds(Pools), Catalogs: catalogs, Events: deps.Events, Metrics: set.Pools, Now: deps.Now, Log: deps.Log.WithName(Pools),
 		}), Watches: poolWatches(deps.Client)},
+		{Name: Overlays, Workers: 1, Reconciler: overlay.New(overlay.Config{Client: deps.Client, Verdicts: deps.Store, Now: deps.Now}), Watches: overlayWatches(deps.Client)},
 		{Name: PodNotices, Workers: 1, Reconciler: &notice.Pods{Client: deps.Client, Events: deps.Events}, Watches: podNoticeWatches()},
 		{Name: NodeNotices, Workers: 1, Reconciler: &notice.Nodes{Client: deps.Client, Events: deps.Events}, Watches: nodeNoticeWatches()},
 	}

@@ -52,13 +52,14 @@ func newStage(t *testing.T, objects ...client.Object) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	machines, err := kwok.New(kwok.Config{Cluster: NewKwokCluster(s.server, s.server, "kube-system"), Inventory: inventory, Now: s.clock.Now})
+	store := world.New(world.Config{Now: s.clock.Now})
+	machines, err := kwok.New(kwok.Config{Cluster: NewKwokCluster(s.server, s.server, "kube-system"), Inventory: inventory, Now: s.clock.Now, Correct: store.Corrected})
 	if err != nil {
 		t.Fatal(err)
 	}
 	config := DefaultConfig()
 	s.parts = Compose(config.Settings(), Deps{
-		Client: s.server, Live: s.server, Store: world.New(world.Config{Now: s.clock.Now}), Providers: []provider.Provider{machines}, Events: &controllertest.Tape{},
+		Client: s.server, Live: s.server, Store: store, Providers: []provider.Provider{machines}, Events: &controllertest.Tape{},
 		Registerer: prometheus.NewRegistry(), Ready: func() bool { return true }, Now: s.clock.Now, Log: logr.Discard(),
 		Wake: func(controller string, request reconcile.Request, _ time.Duration) {
 			s.woken = append(s.woken, strings.TrimSpace(controller+" "+request.Name))

@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
@@ -90,8 +91,12 @@ type process struct {
 
 // assemble wires ports, feed and controllers to a manager.
 func assemble(ctx context.Context, config Config, mgr manager.Manager, inventory kwok.Inventory, log logr.Logger) (*process, error) {
+	store := world.New(world.Config{
+		IgnorePreferences: config.PreferencePolicy == PreferencesIgnored, RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort,
+	})
 	machines, err := kwok.New(kwok.Config{
 		Cluster: NewKwokCluster(mgr.GetClient(), mgr.GetAPIReader(), config.SystemNamespace), Inventory: inventory, Now: time.Now,
+		Correct: store.Corrected,
 	})
 	if err != nil {
 		return nil, err
@@ -103,9 +108,7 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, inventory
 		recorder.Eventf(about, nil, string(kind), reason, reason, "%s", message)
 	}
 	parts := Compose(config.Settings(), Deps{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: world.New(world.Config{
-			IgnorePreferences: config.PreferencePolicy == PreferencesIgnored, RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort,
-		}), Providers: []provider.Provider{machines},
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: store, Providers: []provider.Provider{machines},
 		Events: event.NewDeduplicated(sink, time.Now), Registerer: p.registry, Ready: p.synced.all, Wake: bells.ring,
 		Each: inParallel, Now: time.Now, Log: log,
 	})
@@ -141,7 +144,7 @@ func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	var failures []error
 	for _, register := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, karpenterv1.AddToScheme, kwokv1alpha1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, kwokv1alpha1.AddToScheme,
 	} {
 		failures = append(failures, register(scheme))
 	}

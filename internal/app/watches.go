@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
 	"github.com/joiner-autoscaler/joiner/internal/controller/node"
@@ -201,6 +202,28 @@ func poolWatches(reader client.Reader) []Watch {
 			}
 			return requests(names...)
 		}},
+	}
+}
+
+// overlayWatches wake all overlays: each may be in conflict with any other.
+func overlayWatches(reader client.Reader) []Watch {
+	all := func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
+		if old != nil && fresh != nil && old.GetGeneration() == fresh.GetGeneration() {
+			return nil
+		}
+		var overlays karpenterv1alpha1.NodeOverlayList
+		if reader.List(ctx, &overlays) != nil {
+			return nil // as in claimNames
+		}
+		names := make([]string, len(overlays.Items))
+		for i := range overlays.Items {
+			names[i] = overlays.Items[i].Name
+		}
+		return requests(names...)
+	}
+	return []Watch{
+		{Object: &karpenterv1alpha1.NodeOverlay{}, After: ownPatches, Requests: all},
+		{Object: &karpenterv1.NodePool{}, After: countAfter, Requests: all},
 	}
 }
 

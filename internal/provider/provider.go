@@ -30,7 +30,7 @@ type Provider interface {
 	// value is immutable: neither side changes it afterwards. Errors: [ErrNodeClassNotFound], [*NodeClassNotReadyError].
 	Catalog(ctx context.Context, className string) (catalog.Catalog, error)
 	// Launch makes the machine that the claim asks for, from the cheapest available offering that is compatible with
-	// it. It is idempotent by the claim's UID: a further call for the same claim returns the same instance (P-32).
+	// it, reserved ones before all others (P-11). It is idempotent by the claim's UID: a further call for the same claim returns the same instance (P-32).
 	// Errors: [ErrNodeClassNotFound], [*NodeClassNotReadyError], [*InsufficientCapacityError], [*LaunchError].
 	Launch(ctx context.Context, claim *karpenterv1.NodeClaim) (Instance, error)
 	// Terminate ends a machine. nil means accepted and still going on: call again. [ErrNotFound] means proved gone.

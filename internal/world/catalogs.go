@@ -16,6 +16,8 @@ type offer struct {
 	catalog   catalog.Catalog
 	index     *catalog.Index
 	prospects map[string]*translate.Prospect // by the requirements of claims; nil for those that nothing satisfies
+	// corrected are the offers that NodeOverlays make of this one, by the names of the overlays.
+	corrected map[string]*offer
 }
 
 // maxProspects bounds the prospects kept with a catalogue. Claims of one round share a few sets of requirements.
@@ -43,8 +45,6 @@ func classOf(ref *karpenterv1.NodeClassReference) ClassRef {
 	return ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}
 }
 
-func (s *Store) offerOf(ref *karpenterv1.NodeClassReference) *offer { return s.offers[classOf(ref)] }
-
 // SetCatalog tells what a node class offers now. A catalogue without types takes away what was known: pools of the
 // class are then blocked. An equal catalogue costs a comparison, the same one nothing; each distinct one is compiled
 // once, whatever the number of classes and pools that use it. An invalid catalogue is an error and counts as none.
@@ -70,6 +70,7 @@ func (s *Store) SetCatalog(class ClassRef, c catalog.Catalog) error {
 	if s.limit(limitedBy(old), limitedBy(fresh)) {
 		s.limitsChanged()
 	}
+	s.judgeOverlays()
 	for name, e := range s.pools {
 		if classOf(e.object.Spec.Template.Spec.NodeClassRef) == class {
 			s.poolChanged(name)
@@ -109,7 +110,7 @@ func (s *Store) catalogChanged(class ClassRef) {
 		}
 		if value := s.machineOf(e); value != nil && translate.Launched(e.object) {
 			labels := value.Labels
-			price := translate.Price(s.indexOf(class), value.InstanceType, labels[string(catalog.LabelZone)], labels[string(catalog.LabelCapacityType)])
+			price := translate.Price(s.indexFor(e), value.InstanceType, labels[string(catalog.LabelZone)], labels[string(catalog.LabelCapacityType)])
 			if price == value.Price {
 				continue
 			}
@@ -119,8 +120,9 @@ func (s *Store) catalogChanged(class ClassRef) {
 	s.refresh(t)
 }
 
-func (s *Store) indexOf(class ClassRef) *catalog.Index {
-	if o := s.offers[class]; o != nil {
+// indexFor returns what the claim's node class offers to its pool, nil for nothing.
+func (s *Store) indexFor(e *claimEntry) *catalog.Index {
+	if o := s.offerFor(e.object.Spec.NodeClassRef, e.object.Labels[karpenterv1.NodePoolLabelKey]); o != nil {
 		return o.index
 	}
 	return nil

@@ -98,10 +98,11 @@ func (s *Store) forgetClaim(e *claimEntry) {
 // sourceOf returns what a machine of the claim is made from, its Node aside.
 func (s *Store) sourceOf(e *claimEntry) translate.NodeSource {
 	from := translate.NodeSource{Claim: e.object, Limited: s.volumes.known.Limited}
-	if pool := s.pools[e.object.Labels[karpenterv1.NodePoolLabelKey]]; pool != nil {
+	name := e.object.Labels[karpenterv1.NodePoolLabelKey]
+	if pool := s.pools[name]; pool != nil {
 		from.ConsolidateAfter = pool.object.Spec.Disruption.ConsolidateAfter
 	}
-	if offer := s.offerOf(e.object.Spec.NodeClassRef); offer != nil {
+	if offer := s.offerFor(e.object.Spec.NodeClassRef, name); offer != nil {
 		from.Catalog = offer.index
 		if !translate.Launched(e.object) {
 			from.Prospect = offer.prospect(e.object)

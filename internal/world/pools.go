@@ -48,10 +48,12 @@ func (s *Store) applyPool(pool *karpenterv1.NodePool) error {
 	base.RelaxMinValues = s.config.RelaxMinValues
 	old, oldObject := e.base, e.object
 	e.sighting, e.object, e.base = fresh, pool, base
-	if old == nil || !reflect.DeepEqual(old, base) || !sameClass(oldObject, pool) {
+	changed := old == nil || !reflect.DeepEqual(old, base) || !sameClass(oldObject, pool)
+	if changed {
 		s.poolChanged(pool.Name)
+		s.judgeOverlays()
 	}
-	if old == nil || !reflect.DeepEqual(oldObject.Spec.Disruption.ConsolidateAfter, pool.Spec.Disruption.ConsolidateAfter) {
+	if changed && len(s.overlays.inEffect) > 0 || old == nil || !reflect.DeepEqual(oldObject.Spec.Disruption.ConsolidateAfter, pool.Spec.Disruption.ConsolidateAfter) {
 		s.refreshPoolNodes(pool.Name)
 	}
 	return err
@@ -69,6 +71,7 @@ func (s *Store) removePool(pool *karpenterv1.NodePool) {
 	s.poolValues.replace(e.value, nil)
 	delete(s.pools, pool.Name)
 	s.changed()
+	s.judgeOverlays()
 	s.refreshPoolNodes(pool.Name)
 }
 
@@ -108,7 +111,7 @@ func (s *Store) rebuildPools() {
 		value.Used = s.usage[name]
 		value.FreeSlots = s.freeSlots(e)
 		class := e.object.Spec.Template.Spec.NodeClassRef
-		if offer := s.offerOf(class); offer != nil {
+		if offer := s.offerFor(class, name); offer != nil {
 			value.Catalog = offer.index
 		} else if value.Blocked == "" {
 			value.Blocked = "it has no node class"

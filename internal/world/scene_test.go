@@ -136,6 +136,9 @@ func picture(s *cluster.Snapshot) string {
 			for _, t := range p.Catalog.Types {
 				fmt.Fprintf(&b, "  type %s has %s\n", t.Name, amounts(t.Allocatable))
 			}
+			for _, o := range p.Catalog.Offers {
+				fmt.Fprintf(&b, "  offer of %s costs %s\n", p.Catalog.Types[o.Type].Name, o.Price)
+			}
 		}
 	}
 	for _, n := range s.Nodes {

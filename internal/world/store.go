@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
@@ -52,16 +53,17 @@ type Store struct {
 	shapes *cluster.Shapes
 	graves graveyard
 
-	pods    map[podKey]*podEntry
-	nodes   map[string]*nodeEntry
-	claims  map[string]*claimEntry
-	pools   map[string]*poolEntry
-	daemons map[string]*daemonEntry // by namespace/name
-	offers  map[ClassRef]*offer
-	links   links
-	volumes volumes
-	loads   map[string]*load       // by name of the node
-	usage   map[string]limit.Usage // by name of the pool
+	pods     map[podKey]*podEntry
+	nodes    map[string]*nodeEntry
+	claims   map[string]*claimEntry
+	pools    map[string]*poolEntry
+	daemons  map[string]*daemonEntry // by namespace/name
+	offers   map[ClassRef]*offer
+	links    links
+	volumes  volumes
+	overlays overlays
+	loads    map[string]*load       // by name of the node
+	usage    map[string]limit.Usage // by name of the pool
 
 	namespaces  map[string]*sighting
 	nominations nominations
@@ -98,7 +100,7 @@ func New(config Config) *Store {
 		pods: map[podKey]*podEntry{}, nodes: map[string]*nodeEntry{}, claims: map[string]*claimEntry{},
 		pools: map[string]*poolEntry{}, daemons: map[string]*daemonEntry{}, offers: map[ClassRef]*offer{},
 		links:   links{nodesByProvider: index{}, claimsByProvider: index{}, claimsByNode: index{}},
-		volumes: newVolumes(), loads: map[string]*load{}, usage: map[string]limit.Usage{},
+		volumes: newVolumes(), overlays: overlays{known: map[string]*overlayEntry{}}, loads: map[string]*load{}, usage: map[string]limit.Usage{},
 		namespaces: map[string]*sighting{}, nominations: newNominations(),
 		promised: map[string]struct{}{}, protected: map[podKey]struct{}{},
 		machines: newOrdered(compareNodes), pending: newOrdered(comparePods), repelling: newOrdered(comparePods), poolValues: newOrdered(comparePools),
@@ -106,7 +108,7 @@ func New(config Config) *Store {
 	}
 }
 
-// Apply takes in the state of an object that a watch has shown: a Pod, Node, NodeClaim, NodePool, DaemonSet,
+// Apply takes in the state of an object that a watch has shown: a Pod, Node, NodeClaim, NodePool, NodeOverlay, DaemonSet,
 // Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass or CSINode; other kinds are ignored. State that is older than what is known, and objects whose deletion was seen,
 // are ignored. The error is for reporting only: it says what of the object cannot be understood, and the Store
 // then holds the object in a form that keeps planning safe (a pod that fits no node, a pool that launches nothing).
@@ -122,6 +124,8 @@ func (s *Store) Apply(obj client.Object) error {
 		return s.applyClaim(obj)
 	case *karpenterv1.NodePool:
 		return s.applyPool(obj)
+	case *karpenterv1alpha1.NodeOverlay:
+		return s.applyOverlay(obj)
 	case *appsv1.DaemonSet:
 		return s.applyDaemon(obj)
 	case *corev1.Namespace:
@@ -159,6 +163,8 @@ func (s *Store) Remove(obj client.Object) {
 		s.removeClaim(obj)
 	case *karpenterv1.NodePool:
 		s.removePool(obj)
+	case *karpenterv1alpha1.NodeOverlay:
+		s.removeOverlay(obj)
 	case *appsv1.DaemonSet:
 		s.removeDaemon(obj)
 	case *corev1.Namespace:

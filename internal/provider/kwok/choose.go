@@ -33,8 +33,8 @@ type choice struct {
 	labels requirement.Set
 }
 
-// choose returns the cheapest available offering that is compatible with d; at one price reserved goes before spot
-// and spot before on-demand. The error is an *InsufficientCapacityError.
+// choose returns the cheapest available offering that is compatible with d, reserved ones first; at one price spot goes
+// before on-demand. The error is an *InsufficientCapacityError.
 func choose(c catalog.Catalog, d demand) (choice, error) {
 	var best *choice
 	for _, t := range c.Types {
@@ -77,11 +77,20 @@ func labelsOf(t catalog.Type, o catalog.Offering, hostname string) requirement.S
 // compare orders offerings by how much they are to be preferred, the best first.
 func (d demand) compare(t catalog.Type, o catalog.Offering, otherType catalog.Type, other catalog.Offering) int {
 	return cmp.Or(
+		cmp.Compare(paid(o), paid(other)),
 		cmp.Compare(o.Price, other.Price),
 		cmp.Compare(rank(o.CapacityType), rank(other.CapacityType)),
 		strings.Compare(t.Name, otherType.Name),
 		cmp.Compare(d.lot(o), d.lot(other)),
 	)
+}
+
+// paid is 0 for what is paid for whether it runs or not, which therefore comes first (P-11).
+func paid(o catalog.Offering) int {
+	if o.CapacityType == catalog.Reserved {
+		return 0
+	}
+	return 1
 }
 
 func rank(capacityType string) int {

@@ -68,6 +68,9 @@ func newInventory(types []catalog.Type, reservations []reservation) (Inventory, 
 			}
 		}
 	}
+	for _, r := range reservations {
+		types[r.kind].Offerings[r.offering].Reservation = r.capacity
+	}
 	if err := c.Validate(); err != nil {
 		return Inventory{}, err
 	}

@@ -110,7 +110,7 @@ func (p *Provider) prepare(ctx context.Context, claim *karpenterv1.NodeClaim) (*
 	if err != nil {
 		return nil, err
 	}
-	taken, err := choose(c, d)
+	taken, err := choose(p.correct(claim, c), d)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package kwok_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
+	"github.com/joiner-autoscaler/joiner/internal/provider/kwok/kwoktest"
 )
 
 // newClaim returns a claim with a requirement In for each label.
@@ -126,6 +128,54 @@ func TestAReservationIsUsedUp(t *testing.T) {
 		t.Errorf("after ending one: catalogue %v, error %v; want the reservation available", c, err)
 	}
 	mustLaunch(t, w, full)
+}
+
+// TestLaunchesGoByWhatUsersSay is P-11: what a NodeOverlay says of a type decides which one is launched, and what it has.
+func TestLaunchesGoByWhatUsersSay(t *testing.T) {
+	t.Parallel()
+	cluster := kwoktest.New(time.Now)
+	cluster.SetNodeClass("default", 0, "")
+	p, err := kwok.New(kwok.Config{Cluster: cluster, Inventory: mustGeneric(t), Now: time.Now, Correct: func(claim *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog {
+		c.Types = slices.Clone(c.Types)
+		for i := range c.Types {
+			if c.Types[i].Name == "m-8x-amd64-linux" && claim.Name == "web" {
+				c.Types[i].Capacity = resources.Amounts{resources.NameCPU: 8000, resources.NameMemory: 64 << 30, "example.com/fuse": 5}
+				c.Types[i].Offerings = []catalog.Offering{{Zone: "test-zone-a", CapacityType: catalog.Spot, Available: true}}
+			}
+		}
+		return c
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim := newClaim("web", nil)
+	claim.Spec.Resources.Requests = corev1.ResourceList{"example.com/fuse": resource.MustParse("2")}
+	instance, err := p.Launch(t.Context(), claim)
+	fuses := instance.Capacity["example.com/fuse"]
+	if err != nil || instance.Type != "m-8x-amd64-linux" || fuses.Value() != 5 {
+		t.Errorf("instance %+v, error %v; want the type that is free of charge, with its 5 fuses", instance, err)
+	}
+}
+
+// TestAReservationIsPaidForAnyway is P-11: it is taken before what is cheaper, and the catalogue says how large it is.
+func TestAReservationIsPaidForAnyway(t *testing.T) {
+	t.Parallel()
+	inventory, err := kwok.ParseInventory([]byte(`[{"name": "a", "architecture": "amd64", "operatingSystems": ["linux"],
+	 "resources": {"cpu": "2", "memory": "8Gi"}, "offerings": [
+	  {"Price": 0.1, "Requirements": [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]},
+	   {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["z"]}]},
+	  {"Price": 0.3, "ReservationCapacity": 2, "Requirements": [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["reserved"]},
+	   {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["z"]}]}]}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, inventory, time.Minute)
+	if got := mustLaunch(t, w, newClaim("web", nil)).CapacityType; got != "reserved" {
+		t.Errorf("capacity type %s; want reserved", got)
+	}
+	if c, err := w.Catalog(t.Context(), "default"); err != nil || c.Types[0].Offerings[1].Reservation != 2 {
+		t.Errorf("catalogue %+v, error %v; want a reservation of 2, of which one runs", c, err)
+	}
 }
 
 func TestSoldOutOfferingsAreNotTaken(t *testing.T) {

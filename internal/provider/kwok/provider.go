@@ -29,6 +29,9 @@ type Config struct {
 	Inventory Inventory
 	// Now is the clock; it decides when a booting machine is due.
 	Now func() time.Time
+	// Correct returns the catalogue as it holds for a claim, where users have said better (NodeOverlay): what planning
+	// found cheapest must be cheapest here too. Nil: as it is.
+	Correct func(claim *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog
 }
 
 // Provider launches simulated machines. It holds nothing that changes and is safe for concurrent use.
@@ -36,6 +39,7 @@ type Provider struct {
 	cluster   Cluster
 	inventory Inventory
 	now       func() time.Time
+	correct   func(claim *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -50,7 +54,10 @@ func New(c Config) (*Provider, error) {
 	case len(c.Inventory.catalog.Types) == 0:
 		return nil, errors.New("kwok provider: the inventory has no instance types; want at least one")
 	}
-	return &Provider{cluster: c.Cluster, inventory: c.Inventory, now: c.Now}, nil
+	if c.Correct == nil {
+		c.Correct = func(_ *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog { return c }
+	}
+	return &Provider{cluster: c.Cluster, inventory: c.Inventory, now: c.Now, correct: c.Correct}, nil
 }
 
 // Name returns "kwok".

@@ -1,0 +1,62 @@
+package overlay_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
+	"github.com/joiner-autoscaler/joiner/internal/controller/overlay"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// verdict is the store: it knows one overlay of one generation.
+type verdict struct {
+	translate.Verdict
+	generation int64
+}
+
+func (v verdict) OverlayVerdict(string) (translate.Verdict, int64, bool) {
+	return v.Verdict, v.generation, v.generation > 0
+}
+
+// P-11: an overlay says whether it is in effect, and if not, why.
+func TestAnOverlaySaysWhetherItIsInEffect(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		verdict verdict
+		status  metav1.ConditionStatus // "" for no condition yet
+		reason  string
+		message string
+	}{
+		"in effect":             {verdict{translate.Verdict{}, 3}, "True", "Ready", ""},
+		"about nothing":         {verdict{translate.Verdict{Message: "chooses nothing"}, 3}, "True", "Ready", "chooses nothing"},
+		"in conflict":           {verdict{translate.Verdict{Reason: "Conflict", Message: "with another"}, 3}, "False", "Conflict", "the overlay has no effect: with another"},
+		"not seen by the store": {verdict{}, "", "", ""},
+		"seen as it was before": {verdict{translate.Verdict{Reason: "Conflict"}, 2}, "", "", ""},
+	} {
+		object := &karpenterv1alpha1.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: "o", Generation: 3}}
+		server := controllertest.NewServer(t, object).Build()
+		request := reconcile.Request{NamespacedName: types.NamespacedName{Name: "o"}}
+		controller := overlay.New(overlay.Config{Client: server, Verdicts: row.verdict, Now: controllertest.NewClock().Now})
+		for range 2 { // the second time there is nothing to do
+			result, err := controller.Reconcile(t.Context(), request)
+			if err != nil || result.RequeueAfter == 0 {
+				t.Fatalf("%s: result %+v, error %v; want to be called again", name, result, err)
+			}
+		}
+		var got karpenterv1alpha1.NodeOverlay
+		if err := server.Get(t.Context(), request.NamespacedName, &got); err != nil {
+			t.Fatal(err)
+		}
+		ready, _ := condition.Get(got.Status.Conditions, "Ready")
+		valid, _ := condition.Get(got.Status.Conditions, "ValidationSucceeded")
+		if ready.Status != row.status || valid.Status != row.status || ready.Reason != row.reason || ready.Message != row.message {
+			t.Errorf("%s: Ready %+v, ValidationSucceeded %+v; want both %q, reason %q, message %q", name, ready, valid, row.status, row.reason, row.message)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package translate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+)
+
+// View is a catalogue as a pool sees it: what overlays are judged on.
+type View struct {
+	Catalog catalog.Catalog
+	Pool    requirement.Set // what the pool requires, its name among it
+}
+
+// Why an overlay has no effect; the empty reason is that of one that has.
+const (
+	OverlayInvalid  = "RuntimeValidation"
+	OverlayConflict = "Conflict"
+)
+
+// Verdict is what is to be said about an overlay.
+type Verdict struct {
+	Reason  string // OverlayInvalid, OverlayConflict, or "" for one in effect
+	Message string // for people
+}
+
+// JudgeOverlays returns which overlays are in effect on these views, in the order in which they hold, and a verdict on
+// each by name. An overlay has no effect at all when one of the same weight, before it by name, changes the same price or
+// the same resource of the same offering anywhere (of overlays that contradict each other none would be right for sure,
+// but the first at least always is the same one), or when it would change the capacity of some offerings of a type and
+// leave others.
+func JudgeOverlays(overlays []Overlay, views []View) ([]Overlay, map[string]Verdict) {
+	var accepted []Overlay
+	verdicts := map[string]Verdict{}
+	for _, o := range slices.SortedFunc(slices.Values(overlays), byWeight) {
+		verdict := o.judge(accepted, views)
+		verdicts[o.Name] = verdict
+		if verdict.Reason == "" {
+			accepted = append(accepted, o)
+		}
+	}
+	return accepted, verdicts
+}
+
+func (o Overlay) judge(accepted []Overlay, views []View) Verdict {
+	found := false
+	for _, view := range views {
+		if !o.Concerns(view.Catalog, view.Pool) {
+			continue
+		}
+		var rivals []Overlay
+		for _, other := range accepted {
+			if other.Weight == o.Weight && other.Concerns(view.Catalog, view.Pool) {
+				rivals = append(rivals, other)
+			}
+		}
+		for _, t := range view.Catalog.Types {
+			chosen, n := o.chooses(view.Catalog, t)
+			if n == 0 {
+				continue
+			}
+			found = true
+			if n < len(t.Offerings) && len(o.Capacity) > 0 {
+				return Verdict{OverlayInvalid, fmt.Sprintf("spec.requirements choose %d of the %d offerings of instance type %s: spec.capacity changes whole instance types, leave out zone, capacity type and what else tells offerings of a type apart", n, len(t.Offerings), t.Name)}
+			}
+			for _, rival := range rivals {
+				if what := o.clash(rival, view.Catalog, t, chosen); what != "" {
+					return Verdict{OverlayConflict, fmt.Sprintf("NodeOverlay %s, of the same weight %d, changes %s of instance type %s too: give one of the two another spec.weight, or requirements that keep them apart", rival.Name, o.Weight, what, t.Name)}
+				}
+			}
+		}
+	}
+	if !found && len(views) > 0 {
+		return Verdict{Message: "spec.requirements choose no instance type that any pool's node class offers at present"}
+	}
+	return Verdict{}
+}
+
+// clash names what both overlays change of a type; "" for nothing. chosen are the offerings that o chooses.
+func (o Overlay) clash(rival Overlay, c catalog.Catalog, t catalog.Type, chosen []bool) string {
+	both, n := rival.chooses(c, t)
+	if n == 0 {
+		return ""
+	}
+	for i := range both {
+		if both[i] && chosen[i] && o.Price != nil && rival.Price != nil {
+			return "the price"
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Capacity)) {
+		if _, set := rival.Capacity[name]; set {
+			return name
+		}
+	}
+	return ""
+}
