@@ -102,6 +102,17 @@ func (l Limits) CheckNodes(used int64) (Exceeded, bool) {
 	return Exceeded{}, true
 }
 
+// NodesLeft returns how many more nodes the node limits admit, or [None] when they admit any number.
+func (l Limits) NodesLeft(used int64) int {
+	switch {
+	case l.HardNodes != None:
+		return int(max(0, l.HardNodes-used))
+	case l.SoftNodes != None:
+		return int(max(0, l.SoftNodes-used))
+	}
+	return int(None)
+}
+
 func (l Limits) checkResources(used Usage, capacity resources.Vector) (Exceeded, bool) {
 	for i, limited := range l.Limited {
 		if limited && used.Capacity.At(i)+capacity.At(i) > l.Resources[i] {

@@ -39,6 +39,15 @@ func (p *pool) mayGrow() bool {
 	return p.FreeSlots == nil || len(p.slots) > 0
 }
 
+// admitted is how many more nodes the pool's node limits admit, below 0 when any number.
+func (p *pool) admitted() int {
+	left := p.Limits.NodesLeft(p.used.Nodes)
+	if p.FreeSlots != nil && (left < 0 || len(p.slots) < left) {
+		left = len(p.slots)
+	}
+	return left
+}
+
 // fitsAlone is a cheap look before a bin is opened: some way of the shape has room on an empty node.
 func (s *solver) fitsAlone(b *bin, info *shape, pool int) bool {
 	return slices.ContainsFunc(info.ways[pool], func(w way) bool {

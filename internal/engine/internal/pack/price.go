@@ -1,28 +1,28 @@
 package pack
 
 import (
-	"cmp"
+	"encoding/binary"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/mix"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file packs by price (P-22) what no constraint ties to anything: lots of equal pods that only need room. For each
-// offering that could be launched it fills a node with a mix of lots, compares what the mix is worth with what the
-// offering costs, launches the best pattern as often as the lots last, and goes on with what is left. What a pod is
-// worth are the prices of its resources, as the cheapest mix of offerings would sell them (see worth.go).
+// This file packs by price (P-22) what no constraint ties to anything: lots of equal pods that only need room. Package mix
+// finds the cheapest mixes of them on the offerings that could be launched.
 
-// lot is pods of one shape that may stand anywhere their node selection allows.
+// lot is pods that ask for the same and may stand in the same places; they may differ in what does not matter here.
 type lot struct {
-	info *shape
+	info *shape         // of the first
 	pods []*cluster.Pod // not placed yet
-	left int            // how many of pods no pattern has taken yet
-	// placeable is false once no candidate takes a pod of the lot any more.
-	placeable bool
-	value     float64 // what a pod of the lot is worth, in micro-dollars: its requests at the worth of the resources
+	// custom are the demands on labels that the provider does not decide, as text: lots that differ in it may
+	// contradict each other on one node.
+	custom string
 }
 
 // plain reports whether a shape can be packed by the lot: nothing counts it, it counts nothing, and it takes no port.
@@ -48,17 +48,46 @@ func (s *solver) packLots(pods []*cluster.Pod) []*cluster.Pod {
 	return rest
 }
 
-// lots groups pods, which are in the order of compare, by shape.
+// lots groups pods, which are in the order of compare, by what they ask for.
 func (s *solver) lots(pods []*cluster.Pod) []*lot {
 	var list []*lot
+	byShape, byKey := map[*cluster.Shape]*lot{}, map[string]*lot{}
 	for _, pod := range pods {
-		if n := len(list); n == 0 || list[n-1].info.Shape != pod.Shape {
-			list = append(list, &lot{info: s.info(pod.Shape)})
+		l := byShape[pod.Shape]
+		if l == nil {
+			info := s.info(pod.Shape)
+			key, custom := info.demand()
+			if l = byKey[key]; l == nil {
+				l = &lot{info: info, custom: custom}
+				byKey[key] = l
+				list = append(list, l)
+			}
+			byShape[pod.Shape] = l
 		}
-		last := list[len(list)-1]
-		last.pods = append(last.pods, pod)
+		l.pods = append(l.pods, pod)
 	}
 	return list
+}
+
+// demand returns what the shape asks for and where it may stand as one text, and what of it concerns custom labels.
+func (info *shape) demand() (key, custom string) {
+	var text, labels []byte
+	for _, amount := range info.Requests {
+		text = binary.AppendVarint(text, amount)
+	}
+	for number, ways := range info.ways {
+		for _, w := range ways {
+			text = append(text, '/')
+			for _, word := range w.offers {
+				text = binary.BigEndian.AppendUint64(text, word)
+			}
+			if w.custom.Len() > 0 {
+				labels = fmt.Appendf(labels, "%d %s;", number, w.custom)
+			}
+		}
+		text = append(text, '|')
+	}
+	return string(text) + string(labels), string(labels)
 }
 
 // fillBins places pods of the lot on existing nodes, and on planned ones as far as the offering that they would be
@@ -71,7 +100,7 @@ func (s *solver) fillBins(l *lot) []*cluster.Pod {
 			if b.node == nil && !b.hasSlack(l.info) {
 				break
 			}
-			if s.try(number, left[:1], l.info) != topology.Yes {
+			if s.try(number, left[:1], s.info(left[0].Shape)) != topology.Yes {
 				break
 			}
 			left = left[1:]
@@ -95,186 +124,73 @@ func (b *bin) hasSlack(info *shape) bool {
 type candidate struct {
 	offer int
 	room  resources.Vector
-	price float64
-	takes []bool  // by lot: node selection allows it there
-	ratio float64 // worth for its price of the best pattern found so far; falls as lots run out
-}
-
-// pattern is a mix of lots on one node.
-type pattern struct {
-	counts []int // by lot
-	used   resources.Vector
-	price  float64 // of the candidate that it was made for
-	ratio  float64
+	price int64  // micro-dollars per hour
+	takes []bool // by lot: node selection allows it there
 }
 
 // packPool launches nodes of one pool for the lots, until none of them gets anything from it any more or a limit of the
-// pool is reached.
+// pool is reached. Lots with different demands on custom labels come one kind after the other, those without any last:
+// they may use what room the nodes of the others have.
 func (s *solver) packPool(p *pool, lots []*lot) {
-	candidates := s.candidates(p, lots)
-	if len(candidates) == 0 {
-		return
-	}
-	worth := worthOf(candidates, lots)
+	var kinds []string
 	for _, l := range lots {
-		l.value, l.placeable = 0, true
-		for r, amount := range l.info.Requests {
-			l.value += float64(float64(amount) * worth[r])
+		if len(l.pods) > 0 && !slices.Contains(kinds, l.custom) {
+			kinds = append(kinds, l.custom)
 		}
 	}
-	few := s.choose(p, candidates, lots, worth, fewNodes)
-	for _, other := range [][]pattern{s.choose(p, candidates, lots, worth, fewDollars), s.chooseLargest(p, candidates, lots, worth)} {
-		if total(other) < total(few)*(1-worthMoreNodes) {
-			few = other
-		}
-	}
-	for _, node := range few {
-		if !s.launchPattern(p, lots, node) {
-			return
-		}
-	}
-}
-
-// chooseLargest finds nodes for the largest pods first, each with the mix of others that makes it worth most: small pods
-// fill up what large ones leave, instead of being gone when the large ones come.
-func (s *solver) chooseLargest(p *pool, candidates []candidate, lots []*lot, worth []float64) []pattern {
-	for _, l := range lots {
-		l.left = len(l.pods)
-	}
-	for i := range candidates {
-		candidates[i].ratio = candidates[i].most(worth)
-	}
-	byRatio := make([]*candidate, len(candidates))
-	for i := range candidates {
-		byRatio[i] = &candidates[i]
-	}
-	slices.SortStableFunc(byRatio, func(a, b *candidate) int { return cmp.Compare(b.ratio, a.ratio) })
-	var nodes []pattern
-	for {
-		seed := -1
-		for n, l := range lots {
-			if l.left > 0 && l.placeable && (seed < 0 || l.value > lots[seed].value) {
-				seed = n
+	slices.SortFunc(kinds, func(a, b string) int { return strings.Compare(b, a) })
+	for i, kind := range kinds {
+		var group []*lot
+		for _, l := range lots {
+			if i > 0 && l.custom == kind {
+				l.pods = s.fillBins(l)
+			}
+			if l.custom == kind && len(l.pods) > 0 {
+				group = append(group, l)
 			}
 		}
-		if seed < 0 {
-			return s.mergeTail(nodes, candidates, lots)
-		}
-		var best pattern
-		for _, c := range byRatio {
-			if c.ratio <= best.ratio {
-				break // not even a full node of it would be worth more
-			}
-			if c.takes[seed] {
-				if found := s.fill(p, c, lots, worth, seed); found.ratio > best.ratio {
-					best = found
+		for _, found := range s.mixes(p, group) {
+			for range found.Times {
+				if !s.launchPattern(p, group, found) {
+					return
 				}
 			}
 		}
-		if best.ratio <= 0 {
-			lots[seed].placeable = false
-			continue
-		}
-		for range best.take(lots) {
-			nodes = append(nodes, best)
-		}
 	}
 }
 
-// most returns what a node of the candidate, filled to the brim, is worth for its price.
-func (c *candidate) most(worth []float64) float64 {
-	sum := 0.0
-	for r, room := range c.room {
-		sum += float64(float64(max(room, 0)) * worth[r])
+// mixes finds nodes of the pool for the lots: the cheapest ones, or when those are more than the pool may have, as few as
+// it can.
+func (s *solver) mixes(p *pool, lots []*lot) []mix.Pattern {
+	candidates := s.candidates(p, lots)
+	items := make([]mix.Item, len(lots))
+	for i, l := range lots {
+		items[i] = mix.Item{Amounts: l.info.Requests, Count: len(l.pods)}
 	}
-	return sum / c.price
+	bins, dearest := make([]mix.Bin, len(candidates)), int64(1)
+	for i, c := range candidates {
+		bins[i] = mix.Bin{Room: c.room, Price: c.price, Takes: c.takes}
+		dearest = max(dearest, c.price)
+	}
+	cheapest := mix.Solve(items, bins)
+	if nodes, admitted := nodesOf(cheapest), p.admitted(); admitted < 0 || nodes <= admitted {
+		return cheapest
+	}
+	for i := range bins {
+		bins[i].Price += dearest * fewNodes
+	}
+	return mix.Solve(items, bins)
 }
 
-// How far the ratios of two candidates may be apart and still count as equal: then the larger node wins. A wide margin
-// makes fewer nodes, a narrow one takes the best price at every step; which is cheaper in the end is only known then.
-const (
-	fewNodes   = 0.05
-	fewDollars = 0.001
-	// worthMoreNodes is the part of the price that has to be saved to take the plan with more nodes.
-	worthMoreNodes = 0.005
-)
+// fewNodes is how many times the dearest node a further node counts when nodes are short.
+const fewNodes = 100
 
-func total(nodes []pattern) float64 {
-	sum := 0.0
-	for _, node := range nodes {
-		sum += node.price
+func nodesOf(patterns []mix.Pattern) int {
+	sum := 0
+	for _, found := range patterns {
+		sum += found.Times
 	}
 	return sum
-}
-
-// choose finds nodes for the lots, the one that is worth most for its price first.
-func (s *solver) choose(p *pool, candidates []candidate, lots []*lot, worth []float64, margin float64) []pattern {
-	for _, l := range lots {
-		l.left = len(l.pods)
-	}
-	for i := range candidates {
-		candidates[i].ratio = s.fill(p, &candidates[i], lots, worth, noSeed).ratio
-	}
-	var nodes []pattern
-	for {
-		best, found := s.best(p, candidates, lots, worth, margin)
-		if !found {
-			return s.mergeTail(nodes, candidates, lots)
-		}
-		for range best.take(lots) {
-			nodes = append(nodes, best)
-		}
-	}
-}
-
-// take removes the pattern from the lots as often as they last, and returns how often that is.
-func (found pattern) take(lots []*lot) int {
-	times := 1 << 30
-	for n, count := range found.counts {
-		if count > 0 {
-			times = min(times, lots[n].left/count)
-		}
-	}
-	for n, count := range found.counts {
-		lots[n].left -= count * times
-	}
-	return times
-}
-
-// best returns the pattern that is worth most for its price. Ratios only fall as lots run out, so the candidate whose
-// old ratio is highest is looked at anew until one keeps the first place.
-func (s *solver) best(p *pool, candidates []candidate, lots []*lot, worth []float64, margin float64) (pattern, bool) {
-	for {
-		first := 0
-		for i := range candidates {
-			if better(&candidates[i], &candidates[first], margin) {
-				first = i
-			}
-		}
-		if candidates[first].ratio <= 0 {
-			return pattern{}, false
-		}
-		before := candidates[first].ratio
-		found := s.fill(p, &candidates[first], lots, worth, noSeed)
-		candidates[first].ratio = found.ratio
-		if found.ratio >= before {
-			return found, true
-		}
-		leads := true
-		for i := range candidates {
-			leads = leads && (i == first || !better(&candidates[i], &candidates[first], margin))
-		}
-		if leads && found.ratio > 0 {
-			return found, true
-		}
-	}
-}
-
-func better(a, b *candidate, margin float64) bool {
-	if a.ratio > b.ratio*(1+margin) || b.ratio > a.ratio*(1+margin) {
-		return a.ratio > b.ratio
-	}
-	return a.price > b.price
 }
 
 // candidates lists the offerings of the pool that some lot could run on, without those that another one makes useless:
@@ -302,7 +218,7 @@ func (s *solver) candidates(p *pool, lots []*lot) []candidate {
 			continue // the same at no higher price comes first
 		}
 		seen[string(key)] = true
-		c := candidate{offer: i, room: p.roomOf(i), price: max(float64(p.Catalog.Offers[i].Price), 1), takes: takes}
+		c := candidate{offer: i, room: p.roomOf(i), price: max(int64(p.Catalog.Offers[i].Price), 1), takes: takes}
 		if !slices.ContainsFunc(list, func(other candidate) bool { return other.covers(&c) }) {
 			list = append(list, c)
 		}
@@ -335,70 +251,25 @@ func (info *shape) wayFor(p *pool, offer int) *way {
 	return nil
 }
 
-// tail is how many of the last nodes are looked at for merging: the first ones are full, because patterns were repeated
-// as often as the lots lasted.
-const tail = 64
-
-// mergeTail replaces pairs of the last nodes by one that costs no more: what was left in the end was packed in small
-// pieces, each the best for itself.
-func (s *solver) mergeTail(nodes []pattern, candidates []candidate, lots []*lot) []pattern {
-	start := max(0, len(nodes)-tail)
-	last := slices.Clone(nodes[start:])
-	for i := 0; i < len(last); i++ {
-		for j := i + 1; j < len(last); j++ {
-			if merged, ok := merge(last[i], last[j], candidates, lots); ok {
-				last[i] = merged
-				last = slices.Delete(last, j, j+1)
-				i, j = -1, len(last) // begin again: the merged node may take more
-			}
-		}
-	}
-	return append(nodes[:start:start], last...)
-}
-
-// merge returns both patterns on the cheapest candidate that holds them, if that costs no more than both.
-func merge(a, b pattern, candidates []candidate, lots []*lot) (pattern, bool) {
-	merged := pattern{counts: slices.Clone(a.counts), used: a.used.Plus(b.used), price: a.price + b.price}
-	for n, count := range b.counts {
-		merged.counts[n] += count
-	}
-	found := false
-	for i := range candidates {
-		if c := &candidates[i]; c.price <= merged.price && merged.used.Fits(c.room) && c.takesAll(merged.counts, lots) {
-			merged.price, found = c.price, true
-		}
-	}
-	return merged, found
-}
-
-// takesAll reports whether the candidate is open to all lots of a pattern, of which none may have a say in custom labels.
-func (c *candidate) takesAll(counts []int, lots []*lot) bool {
-	for n, count := range counts {
-		if count > 0 && (!c.takes[n] || lots[n].info.custom()) {
-			return false
-		}
-	}
-	return true
-}
-
-// custom reports whether the shape asks for labels that the provider does not decide, in any pool.
-func (info *shape) custom() bool {
-	return slices.ContainsFunc(info.ways, func(ways []way) bool {
-		return slices.ContainsFunc(ways, func(w way) bool { return w.custom.Len() > 0 })
-	})
-}
-
 // launchPattern plans a node for the pattern. It reports false when a limit of the pool stopped it.
-func (s *solver) launchPattern(p *pool, lots []*lot, found pattern) bool {
+func (s *solver) launchPattern(p *pool, lots []*lot, found mix.Pattern) bool {
 	if !p.mayGrow() {
 		return false
 	}
 	b := &bin{pool: p, offers: p.offers, custom: p.custom, slot: plan.NoSlot, ports: slices.Clone(p.ports)}
 	s.addPlanned(b)
 	number := len(s.bins) - 1
-	for n, count := range found.counts {
-		if l := lots[n]; count > 0 && s.tryPlanned(number, l.pods[:count], l.info) == topology.Yes {
-			l.pods = l.pods[count:]
+	for n, count := range found.Counts {
+		l := lots[n]
+		for count > 0 {
+			same := 1
+			for same < count && l.pods[same].Shape == l.pods[0].Shape {
+				same++
+			}
+			if s.tryPlanned(number, l.pods[:same], s.info(l.pods[0].Shape)) != topology.Yes {
+				break
+			}
+			l.pods, count = l.pods[same:], count-same
 		}
 	}
 	if len(b.pods) == 0 {

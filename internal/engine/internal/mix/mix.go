@@ -1,0 +1,313 @@
+// Package mix finds cheap nodes for many pods that only need room (P-22): which mixes of pods, on which kinds of nodes,
+// how often.
+//
+// Two ways are combined, and the cheapest result counts. A pass packs one node after the other, always the mix of pods
+// that is worth most for the price of a node; what a pod is worth is at first what it costs where only its kind is
+// packed, and after each pass more for pods that came onto nodes not worth their price (sequential value correction). The
+// mixes that the passes have found are then the variables (patterns) of a linear program, which knows that a pod fits whole
+// or not at all; its prices say what a pod is worth, and a knapsack for each kind of node looks for further mixes that are
+// worth more than the node costs (column generation, Gilmore and Gomory 1961). What the solution uses in whole numbers is
+// taken, and one more pass packs what is left.
+//
+// The result is a function of the arguments alone. Floats decide only which of several valid mixes is taken; amounts are
+// whole numbers throughout, and products are rounded before they are added, so that every processor computes the same.
+// Work is bounded by counted steps.
+//
+//	mix.go       the problem, and the way to its solution
+//	rest.go      a pass: packing one node after the other
+//	knapsack.go  the most valuable whole pods on one node
+//	parts.go     the same with parts of pods, which bounds it
+//	master.go    the linear program over patterns
+package mix
+
+import (
+	"math"
+	"slices"
+)
+
+// Item is a kind of pod.
+type Item struct {
+	Amounts []int64 // what one asks for, by resource, in base units; at least one is above 0
+	Count   int     // how many there are
+}
+
+// Bin is a kind of node. There are as many as wanted.
+type Bin struct {
+	Room  []int64 // what pods can use, by resource, as long as the Amounts of the items
+	Price int64   // per hour, in micro-dollars, above 0
+	Takes []bool  // by item: whether its pods may stand there
+}
+
+// Pattern is a mix of pods on a node.
+type Pattern struct {
+	Bin    int   // index of the bin
+	Counts []int // by item
+	Times  int   // how many such nodes
+}
+
+// Solve returns nodes for the items' pods, all of those that fit into some bin. Every pattern respects its bin's room and
+// what it takes, and together they hold each pod once. The order of the patterns is the order in which they were found:
+// those of the linear program first.
+func Solve(items []Item, bins []Bin) []Pattern {
+	p := newProblem(items, bins)
+	if p == nil {
+		return nil
+	}
+	best, least := []Pattern(nil), math.Inf(1)
+	keep := func(found []Pattern) {
+		if price := p.price(found); price < least {
+			best, least = found, price
+		}
+	}
+	all := slices.Clone(p.left)
+	m := p.start()
+	worth := m.worth()
+	for range p.passes() {
+		copy(p.left, all)
+		found := p.rest(worth)
+		keep(found)
+		m.learn(found, p.prices)
+		p.adjust(worth, found)
+	}
+	copy(p.left, all)
+	if len(m.rows) <= maxRows {
+		p.relax(m)
+		found := p.whole(m)
+		keep(append(found, p.rest(m.worth())...))
+	}
+	return best
+}
+
+const (
+	// maxPasses is how often all pods are packed before the linear program: more make it better, each by less.
+	maxPasses = 6
+	// manyItems are packed in fewer passes, so that the work stays about the same.
+	manyItems = 400
+	// maxRows is the most items for the linear program, whose cost grows with the cube of their number.
+	maxRows = 400
+)
+
+func (p *problem) passes() int {
+	kinds := 0
+	for _, left := range p.left {
+		kinds += min(left, 1)
+	}
+	return min(maxPasses, 1+(maxPasses-1)*manyItems/max(kinds, 1))
+}
+
+// price is what the nodes cost.
+func (p *problem) price(nodes []Pattern) float64 {
+	sum := 0.0
+	for _, node := range nodes {
+		sum += float64(p.prices[node.Bin] * float64(node.Times))
+	}
+	return sum
+}
+
+// adjust makes pods worth more that came onto nodes worth less than their price, and the other way around, so that the
+// next pass gives them a better place (sequential value correction, Mukhacheva and others).
+func (p *problem) adjust(worth []float64, nodes []Pattern) {
+	sum, pods := make([]float64, len(worth)), make([]float64, len(worth))
+	for _, node := range nodes {
+		value := 0.0
+		for item, n := range node.Counts {
+			value += float64(worth[item] * float64(n))
+		}
+		for item, n := range node.Counts {
+			times := float64(n * node.Times)
+			sum[item] += float64(p.prices[node.Bin] / value * times)
+			pods[item] += times
+		}
+	}
+	for item := range worth {
+		if pods[item] > 0 {
+			worth[item] *= math.Sqrt(sum[item] / pods[item])
+		}
+	}
+}
+
+// problem is the arguments of Solve in the form that its parts work on.
+type problem struct {
+	amounts [][]float64 // by item and resource, scaled by powers of two so that they are exact and near 1
+	left    []int       // by item: pods without a place
+	rooms   [][]float64 // by bin and resource
+	prices  []float64   // by bin, with what favourFew adds
+	open    [][]int     // by bin: the items that it takes and has room for, ascending
+	takes   [][]bool    // by bin and item: whether it is among them
+	fillers []*filler   // by bin
+}
+
+// newProblem returns nil when no pod fits anywhere. Items that fit nowhere get no pods.
+func newProblem(items []Item, bins []Bin) *problem {
+	scale := scales(items, bins)
+	p := &problem{}
+	for _, item := range items {
+		p.amounts = append(p.amounts, scaled(item.Amounts, scale))
+		p.left = append(p.left, item.Count)
+	}
+	homeless := make([]bool, len(items))
+	for i := range homeless {
+		homeless[i] = true
+	}
+	for _, bin := range bins {
+		room := scaled(bin.Room, scale)
+		var open []int
+		takes := make([]bool, len(items))
+		for i := range items {
+			if items[i].Count > 0 && (bin.Takes == nil || bin.Takes[i]) && fits(p.amounts[i], room) {
+				open, takes[i] = append(open, i), true
+				homeless[i] = false
+			}
+		}
+		p.rooms = append(p.rooms, room)
+		p.prices = append(p.prices, float64(max(bin.Price, 1)))
+		p.open, p.takes = append(p.open, open), append(p.takes, takes)
+		p.fillers = append(p.fillers, newFiller(room))
+	}
+	p.favourFew()
+	any := false
+	for i := range p.left {
+		if homeless[i] {
+			p.left[i] = 0
+		}
+		any = any || p.left[i] > 0
+	}
+	if !any {
+		return nil
+	}
+	return p
+}
+
+// perNode is what a node counts beside its price, as a share of the price of the cheapest one: of mixes that cost the same
+// the one with fewer nodes wins.
+const perNode = 0.005
+
+func (p *problem) favourFew() {
+	if len(p.prices) == 0 {
+		return
+	}
+	extra := slices.Min(p.prices) * perNode
+	for bin := range p.prices {
+		p.prices[bin] += extra
+	}
+}
+
+// scales returns a power of two for each resource that brings the largest room near 1.
+func scales(items []Item, bins []Bin) []float64 {
+	var most []float64
+	for _, bin := range bins {
+		for r, room := range bin.Room {
+			if len(most) <= r {
+				most = append(most, 1)
+			}
+			most[r] = max(most[r], float64(room))
+		}
+	}
+	for _, item := range items {
+		for len(most) < len(item.Amounts) {
+			most = append(most, 1)
+		}
+	}
+	for r := range most {
+		_, exponent := math.Frexp(most[r])
+		most[r] = math.Ldexp(1, -exponent)
+	}
+	return most
+}
+
+func scaled(amounts []int64, scale []float64) []float64 {
+	own := make([]float64, len(scale))
+	for r, amount := range amounts {
+		own[r] = float64(float64(amount) * scale[r])
+	}
+	return own
+}
+
+func fits(amounts, room []float64) bool {
+	for r, amount := range amounts {
+		if amount > max(room[r], 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// capacity returns how many of amounts fit into room, at most limit.
+func capacity(amounts, room []float64, limit int) int {
+	n := float64(limit)
+	for r, amount := range amounts {
+		if amount > 0 {
+			n = min(n, math.Floor(room[r]/amount))
+		}
+	}
+	count := max(int(n), 0)
+	for count > 0 && !holds(amounts, room, count) { // the division may have been rounded up
+		count--
+	}
+	return count
+}
+
+func holds(amounts, room []float64, count int) bool {
+	for r, amount := range amounts {
+		if float64(amount*float64(count)) > room[r] && amount > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func dot(a, b []float64) float64 {
+	sum := 0.0
+	for i := range a {
+		sum += float64(a[i] * b[i])
+	}
+	return sum
+}
+
+// whole takes what the solution uses in whole numbers, as far as the pods last.
+func (p *problem) whole(m *master) []Pattern {
+	var patterns []Pattern
+	for _, used := range m.solution() {
+		c := m.columns[used.column]
+		times := int(used.times + 1e-6)
+		for j, item := range c.items {
+			times = min(times, p.left[item]/int(c.counts[j]))
+		}
+		if times == 0 {
+			continue
+		}
+		counts := make([]int, len(p.left))
+		for j, item := range c.items {
+			counts[item] = int(c.counts[j])
+			p.left[item] -= times * int(c.counts[j])
+		}
+		patterns = append(patterns, Pattern{Bin: c.bin, Counts: counts, Times: times})
+	}
+	return patterns
+}
+
+// used is a column and how often a solution uses it.
+type used struct {
+	column int
+	times  float64
+}
+
+// solution lists the columns of the basis, those used most first.
+func (m *master) solution() []used {
+	var list []used
+	for row, column := range m.basis {
+		if column >= 0 && m.x[row] > 0 {
+			list = append(list, used{column, m.x[row]})
+		}
+	}
+	slices.SortFunc(list, func(a, b used) int {
+		switch {
+		case a.times > b.times:
+			return -1
+		case a.times < b.times:
+			return 1
+		}
+		return a.column - b.column
+	})
+	return list
+}

@@ -1,0 +1,186 @@
+package mix
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// problems draws items and bins of two or three resources, some bins closed to some items.
+func problems(t *rapid.T, kinds, most int) ([]Item, []Bin) {
+	resources := rapid.IntRange(1, 3).Draw(t, "resources")
+	var items []Item
+	for range rapid.IntRange(1, kinds).Draw(t, "items") {
+		item := Item{Count: rapid.IntRange(0, most).Draw(t, "count")}
+		for r := range resources {
+			least := int64(0)
+			if r == 0 {
+				least = 1
+			}
+			item.Amounts = append(item.Amounts, rapid.Int64Range(least, 40).Draw(t, "amount"))
+		}
+		items = append(items, item)
+	}
+	var bins []Bin
+	for range rapid.IntRange(0, 5).Draw(t, "bins") {
+		bin := Bin{Price: rapid.Int64Range(1, 100).Draw(t, "price")}
+		for range resources {
+			bin.Room = append(bin.Room, rapid.Int64Range(-5, 100).Draw(t, "room"))
+		}
+		if rapid.Bool().Draw(t, "choosy") {
+			for range items {
+				bin.Takes = append(bin.Takes, rapid.Bool().Draw(t, "takes"))
+			}
+		}
+		bins = append(bins, bin)
+	}
+	return items, bins
+}
+
+// P-22: whatever is asked, patterns are valid, and each pod that fits somewhere is in one.
+func TestEveryPodOnceAndNoNodeTooFull(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		items, bins := problems(t, 6, 30)
+		left := make([]int, len(items))
+		for i, item := range items {
+			left[i] = item.Count
+			if !slices.ContainsFunc(bins, func(b Bin) bool { return holdsAll(b, items, one(len(items), i)) }) {
+				left[i] = 0
+			}
+		}
+		for _, found := range Solve(items, bins) {
+			if found.Times < 1 || !holdsAll(bins[found.Bin], items, found.Counts) {
+				t.Fatalf("pattern %+v does not fit into %+v", found, bins[found.Bin])
+			}
+			for i, n := range found.Counts {
+				left[i] -= n * found.Times
+			}
+		}
+		for i, n := range left {
+			if n != 0 {
+				t.Fatalf("item %d: %d pods too few, or too many when below 0", i, n)
+			}
+		}
+	})
+}
+
+func one(n, at int) []int {
+	counts := make([]int, n)
+	counts[at] = 1
+	return counts
+}
+
+func holdsAll(bin Bin, items []Item, counts []int) bool {
+	total := make([]int64, len(bin.Room))
+	for i, n := range counts {
+		if n > 0 && bin.Takes != nil && !bin.Takes[i] {
+			return false
+		}
+		for r, amount := range items[i].Amounts {
+			total[r] += amount * int64(n)
+		}
+	}
+	for r := range total {
+		if total[r] > max(bin.Room[r], 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// P-22: for few pods the least price is known by trying everything. On average the result is within half a percent of it, and never
+// more than a third above.
+func TestCloseToTheLeastPrice(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(7, 7))
+	sum, cases := 0.0, 0
+	for range 300 {
+		items, bins := small(r)
+		least := exhaustive(items, bins)
+		if math.IsInf(least, 0) || least == 0 {
+			continue
+		}
+		price := 0.0
+		for _, found := range Solve(items, bins) {
+			price += float64(bins[found.Bin].Price) * float64(found.Times)
+		}
+		if price > least*4/3 {
+			t.Errorf("price %v, least %v, for %+v on %+v", price, least, items, bins)
+		}
+		sum, cases = sum+price/least, cases+1
+	}
+	if mean := sum / float64(cases); cases < 200 || mean > 1.005 {
+		t.Errorf("%d cases, on average %.4f of the least price", cases, mean)
+	}
+}
+
+// small draws a problem with at most seven pods.
+func small(r *rand.Rand) ([]Item, []Bin) {
+	var items []Item
+	for range 3 {
+		items = append(items, Item{Amounts: []int64{1 + r.Int64N(8), 1 + r.Int64N(8)}, Count: r.IntN(4)})
+	}
+	var bins []Bin
+	for size := int64(4); size <= 16; size *= 2 {
+		for range 2 {
+			bins = append(bins, Bin{Room: []int64{size, size/2 + r.Int64N(2*size)}, Price: size*8 + r.Int64N(5*size)})
+		}
+	}
+	return items, bins
+}
+
+// exhaustive returns the least price by dynamic programming over all multisets of pods.
+func exhaustive(items []Item, bins []Bin) float64 {
+	known := map[[3]int]float64{{}: 0}
+	var least func(left [3]int) float64
+	least = func(left [3]int) float64 {
+		if price, found := known[left]; found {
+			return price
+		}
+		best := math.Inf(1)
+		for a := range left[0] + 1 {
+			for b := range left[1] + 1 {
+				for c := range left[2] + 1 {
+					if a+b+c == 0 {
+						continue
+					}
+					for _, bin := range bins {
+						if holdsAll(bin, items, []int{a, b, c}) {
+							best = min(best, float64(bin.Price)+least([3]int{left[0] - a, left[1] - b, left[2] - c}))
+						}
+					}
+				}
+			}
+		}
+		known[left] = best
+		return best
+	}
+	return least([3]int{items[0].Count, items[1].Count, items[2].Count})
+}
+
+// P-20: the same problem gives the same nodes.
+func TestSameProblemSameNodes(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		items, bins := problems(t, 12, 50)
+		if a, b := Solve(items, bins), Solve(items, bins); !reflect.DeepEqual(a, b) {
+			t.Fatalf("first %+v, then %+v", a, b)
+		}
+	})
+}
+
+// P-22: of mixes that cost the same the one with fewer nodes is taken.
+func TestFewerNodesAtTheSamePrice(t *testing.T) {
+	t.Parallel()
+	items := []Item{{Amounts: []int64{1}, Count: 8}}
+	bins := []Bin{{Room: []int64{2}, Price: 20}, {Room: []int64{8}, Price: 80}}
+	found := Solve(items, bins)
+	if len(found) != 1 || found[0].Bin != 1 || found[0].Times != 1 {
+		t.Errorf("%+v: want one large node", found)
+	}
+}

@@ -1,0 +1,138 @@
+package mix
+
+// filler looks for the best pattern of one bin. It keeps what it found for the last worths as the start for the next.
+type filler struct {
+	room []float64
+	// The basis of the program over pods in parts, by resource: an item, or -1 for room that stays free.
+	basis   []int
+	inverse [][]float64
+	x       []float64
+	price   []float64 // of each resource, at which no item is worth more than its amounts
+
+	// Of the search over whole pods.
+	list    []candidate
+	chosen  []count
+	best    []count
+	highest float64
+	steps   int
+	rooms   [][]float64 // by depth
+}
+
+// count is pods of an item.
+type count struct{ item, n int }
+
+func newFiller(room []float64) *filler {
+	f := &filler{room: room, price: make([]float64, len(room))}
+	f.reset()
+	return f
+}
+
+func (f *filler) reset() {
+	f.basis, f.inverse, f.x = f.basis[:0], f.inverse[:0], append(f.x[:0], f.room...)
+	for r := range f.room {
+		row := make([]float64, len(f.room))
+		row[r] = 1
+		f.basis = append(f.basis, -1)
+		f.inverse = append(f.inverse, row)
+	}
+}
+
+// partPivots bounds the program over pods in parts; its prices are made valid whenever it stops.
+const partPivots = 40
+
+// relax returns what pods in parts would at most be worth on the node: no pattern is worth more. It sets the prices of the
+// resources at which that is so.
+func (f *filler) relax(p *problem, worth []float64, items []int) float64 {
+	for range partPivots {
+		f.dual(worth)
+		entering, amounts := f.entering(p, worth, items)
+		if amounts == nil || !f.pivot(entering, amounts) {
+			break
+		}
+	}
+	scale := 1.0
+	for r := range f.price {
+		f.price[r] = max(0, f.price[r])
+	}
+	for _, item := range items {
+		if v := worth[item]; v > 0 {
+			scale = max(scale, v/max(dot(f.price, p.amounts[item]), v*1e-6))
+		}
+	}
+	sum := 0.0
+	for r := range f.price {
+		f.price[r] *= scale
+		sum += float64(f.price[r] * max(f.room[r], 0))
+	}
+	return sum
+}
+
+func (f *filler) dual(worth []float64) {
+	clear(f.price)
+	for i, item := range f.basis {
+		if item < 0 {
+			continue
+		}
+		for r := range f.price {
+			f.price[r] += float64(worth[item] * f.inverse[i][r])
+		}
+	}
+}
+
+// entering returns what would raise the value most for its worth, an item or (-1) the slack of a resource that costs less
+// than nothing, with its column; nil when nothing would.
+func (f *filler) entering(p *problem, worth []float64, items []int) (item int, amounts []float64) {
+	highest := 0.0
+	for _, price := range f.price {
+		highest = max(highest, price)
+	}
+	for r, price := range f.price {
+		if price < -1e-9*highest {
+			amounts = make([]float64, len(f.price))
+			amounts[r] = 1
+			return -1, amounts
+		}
+	}
+	gain := 1e-7
+	for _, i := range items {
+		if worth[i] <= 0 {
+			continue
+		}
+		if g := 1 - dot(f.price, p.amounts[i])/worth[i]; g > gain {
+			item, amounts, gain = i, p.amounts[i], g
+		}
+	}
+	return item, amounts
+}
+
+func (f *filler) pivot(entering int, amounts []float64) bool {
+	direction := make([]float64, len(f.basis))
+	leaving, step := -1, 0.0
+	for i := range f.basis {
+		direction[i] = dot(f.inverse[i], amounts)
+		if direction[i] <= 1e-12 {
+			continue
+		}
+		if ratio := f.x[i] / direction[i]; leaving < 0 || ratio < step {
+			leaving, step = i, ratio
+		}
+	}
+	if leaving < 0 {
+		return false
+	}
+	own := f.inverse[leaving]
+	for j := range own {
+		own[j] /= direction[leaving]
+	}
+	for i := range f.basis {
+		if i == leaving {
+			continue
+		}
+		for j := range own {
+			f.inverse[i][j] -= float64(direction[i] * own[j])
+		}
+		f.x[i] = max(0, f.x[i]-float64(step*direction[i]))
+	}
+	f.x[leaving], f.basis[leaving] = step, entering
+	return true
+}
