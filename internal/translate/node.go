@@ -73,6 +73,8 @@ func open(from NodeSource, labels map[string]string) requirement.Set {
 	set, _, _ := Requirements(from.Claim.Spec.Requirements)
 	if from.Prospect != nil {
 		set = set.And(from.Prospect.Open)
+	} else {
+		set = set.And(anyPlace())
 	}
 	for _, key := range set.EmptyKeys() { // a claim that contradicts itself: nothing may be placed on that it has the label
 		set = set.Without(key).With(requirement.Any(key))
@@ -81,6 +83,12 @@ func open(from NodeSource, labels map[string]string) requirement.Set {
 		set = set.Without(requirement.Key(label))
 	}
 	return set
+}
+
+// anyPlace says that a node will have the labels that every instance has, and nothing of their values.
+func anyPlace() requirement.Set {
+	return requirement.NewSet(requirement.Any(catalog.LabelZone), requirement.Any(catalog.LabelCapacityType), requirement.Any(catalog.LabelInstanceType),
+		requirement.Any(corev1.LabelArchStable), requirement.Any(corev1.LabelOSStable))
 }
 
 // Launched reports whether the claim's instance is known.

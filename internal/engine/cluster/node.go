@@ -89,46 +89,60 @@ func (n *Node) Satisfies(set requirement.Set) bool {
 }
 
 // Admits reports whether the shape's node selection is sure to accept the node; taints and room are not looked at.
-func (n *Node) Admits(s *Shape) bool { return n.accepts(s, n.Satisfies) }
+func (n *Node) Admits(s *Shape) bool { return accepts(s, n.Satisfies, n.named) }
 
 // MightAdmit is Admits for whoever must be prepared: what comes for the node's claim may turn out to be accepted.
-func (n *Node) MightAdmit(s *Shape) bool {
-	return n.accepts(s, func(set requirement.Set) bool {
-		for r := range set.All() {
-			if _, present := n.Labels[string(r.Key())]; !present && n.Open.Holds(r.Key()) {
-				if !n.Open.Get(r.Key()).Intersects(r) {
-					return false
-				}
-				continue
-			}
-			if !n.Satisfies(requirement.NewSet(r)) {
+func (n *Node) MightAdmit(s *Shape) bool { return accepts(s, n.mightSatisfy, n.mightBeNamed) }
+
+func (n *Node) mightSatisfy(set requirement.Set) bool {
+	for r := range set.All() {
+		_, present := n.Labels[string(r.Key())]
+		switch {
+		case !present && n.Open.Holds(r.Key()):
+			if !n.Open.Get(r.Key()).Intersects(r) {
 				return false
 			}
+		case !present && r.Key() == LabelHostname:
+			if !n.mightBeNamed(r) {
+				return false
+			}
+		case !n.Satisfies(requirement.NewSet(r)):
+			return false
 		}
-		return true
-	})
+	}
+	return true
 }
 
-func (n *Node) accepts(s *Shape, satisfies func(requirement.Set) bool) bool {
+func accepts(s *Shape, satisfies func(requirement.Set) bool, named func(requirement.Requirement) bool) bool {
 	if len(s.Alternatives) == 0 {
 		return true
 	}
 	for _, alternative := range s.Alternatives {
-		if satisfies(alternative.Labels) && n.named(alternative.Names) {
+		if satisfies(alternative.Labels) && named(alternative.Names) {
 			return true
 		}
 	}
 	return false
 }
 
-// named reports whether the node's name satisfies names. That of a node to come is not known: nothing can ask for it, and
-// most likely it is the claim's, so that one must not be excluded.
+// named reports whether the node's name is sure to satisfy names. That of a node to come is not known: nothing can ask for
+// it, and most likely it is the claim's, so that one must not be excluded.
 func (n *Node) named(names requirement.Requirement) bool {
 	if n.Name != "" {
 		return names.Has(n.Name)
 	}
 	_, finite := names.Values()
 	return !finite && names.Has(n.Claim)
+}
+
+// mightBeNamed reports whether the node may turn out to have a name that satisfies names: its claim's, or one that nobody
+// knows yet.
+func (n *Node) mightBeNamed(names requirement.Requirement) bool {
+	if n.Name != "" {
+		return names.Has(n.Name)
+	}
+	_, finite := names.Values()
+	return !finite && names.AllowsPresent() || names.Has(n.Claim)
 }
 
 // Untolerated returns the first taint, in the order of taints, that keeps a pod with these tolerations away. Taints

@@ -64,22 +64,6 @@ func (s *solver) addPlanned(b *bin) {
 	s.topology.AddBin(b.labelValue, s.counts(b))
 }
 
-// counts returns the answer to whether a spread constraint counts the planned node, as what it may become by now.
-func (s *solver) counts(b *bin) func(*cluster.Shape, cluster.Spread) bool {
-	return func(owner *cluster.Shape, c cluster.Spread) bool {
-		_, bad := cluster.Untolerated(b.pool.Taints, owner.Tolerations)
-		return (c.IgnoreAffinity || b.mayAdmit(s.selection(owner.Selecting(), b.pool))) && (!c.HonorTaints || !bad)
-	}
-}
-
-// mayAdmit reports whether some way is open to what the planned node may become.
-func (b *bin) mayAdmit(ways []way) bool {
-	return slices.ContainsFunc(ways, func(w way) bool {
-		_, ok := mergeCustom(b.custom, w.custom)
-		return ok && w.offers.Intersects(b.offers)
-	})
-}
-
 // dropPlanned takes back the bin just added, which nothing was placed in.
 func (s *solver) dropPlanned() {
 	s.bins = s.bins[:len(s.bins)-1]
@@ -124,11 +108,12 @@ func (s *solver) tryPlanned(number int, pods []*cluster.Pod, info *shape) topolo
 		if answer != topology.Yes || !b.pool.enough(left) {
 			continue
 		}
+		custom, said := s.decideCounting(number, info, left, custom)
 		cheapest := b.pool.cheapestWithin(left, b.held)
 		if cheapest < 0 {
 			continue
 		}
-		s.commit(number, pods, info, commitment{way: w, used: want, offers: left, custom: custom, cheapest: cheapest, fixed: fixed})
+		s.commit(number, pods, info, commitment{labels: w.labels.And(said), used: want, offers: left, custom: custom, cheapest: cheapest, fixed: fixed})
 		return topology.Yes
 	}
 	return verdict
@@ -207,7 +192,7 @@ func (s *solver) leastCrowded(info *shape, key int, values []string) (string, to
 
 // commitment is what placing a pod changes on a planned node.
 type commitment struct {
-	way      way
+	labels   requirement.Set // demands that the claim has to carry
 	used     resources.Vector
 	offers   catalog.Bits
 	custom   requirement.Set
@@ -224,7 +209,7 @@ func (s *solver) commit(number int, pods []*cluster.Pod, info *shape, c commitme
 		b.scratch = old // the bin's own; before the first pod it is the pool's
 	}
 	b.custom = c.custom
-	b.labels = b.labels.And(c.way.labels)
+	b.labels = b.labels.And(c.labels)
 	first := len(b.pods) == 0
 	if s.topology.Constrained() && first {
 		s.topology.Reconsider(number, s.counts(b))
@@ -238,6 +223,9 @@ func (s *solver) commit(number int, pods []*cluster.Pod, info *shape, c commitme
 		}
 		value, _ := b.labelValue(string(name))
 		b.labels = b.labels.With(requirement.OneOf(name, value))
+	}
+	if s.topology.Constrained() {
+		s.topology.Settle(info.rules, number, s.counts(b))
 	}
 	b.used = c.used
 	capacity := b.pool.Catalog.Types[b.pool.Catalog.Offers[c.cheapest].Type].Capacity

@@ -43,13 +43,7 @@ func (s *solver) rehearse() []*cluster.Shape {
 	t := topology.New(s.tied, s.snapshot.Namespaces)
 	where := map[string]place{}
 	for number, b := range s.bins {
-		t.AddBin(b.labelValue, s.countsAny(b))
-		t.Occupy(number)
-		if b.node != nil {
-			for _, pod := range b.node.Pods {
-				t.Place(pod.Shape, number, standingOf(pod))
-			}
-		}
+		s.stand(t, b)
 		for _, pod := range b.pods {
 			where[pod.UID] = place{pod.Shape, number}
 		}

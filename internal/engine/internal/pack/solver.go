@@ -8,6 +8,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
@@ -158,10 +159,19 @@ func (s *solver) addNode(b *bin, promised bool) {
 	if !s.topology.Constrained() {
 		return
 	}
-	s.topology.AddBin(b.labelValue, s.countsAny(b))
-	s.topology.Occupy(number)
-	for _, pod := range node.Pods {
-		s.topology.Place(pod.Shape, number, standingOf(pod))
+	s.stand(s.topology, b)
+}
+
+// stand adds a bin to a tracker, as something that is there with what runs on it.
+func (s *solver) stand(t *topology.Tracker, b *bin) {
+	number := t.AddBin(b.labelValue, s.countsAny(b))
+	t.Occupy(number)
+	if b.node == nil {
+		return
+	}
+	t.MayStand(number, func(key string) ([]string, bool) { return b.node.Open.Get(requirement.Key(key)).Values() })
+	for _, pod := range b.node.Pods {
+		t.Place(pod.Shape, number, standingOf(pod))
 	}
 }
 
@@ -170,20 +180,6 @@ func standingOf(pod *cluster.Pod) topology.Standing {
 		return topology.Ending
 	}
 	return topology.Running
-}
-
-// countsAny returns the answer to whether a spread constraint counts a bin, by its node inclusion policies.
-func (s *solver) countsAny(b *bin) func(*cluster.Shape, cluster.Spread) bool {
-	if b.node == nil {
-		return s.counts(b)
-	}
-	return func(owner *cluster.Shape, c cluster.Spread) bool {
-		if !c.IgnoreAffinity && !b.node.MightAdmit(owner.Selecting()) {
-			return false
-		}
-		_, bad := cluster.Untolerated(b.node.Taints, owner.Tolerations)
-		return !c.HonorTaints || !bad
-	}
 }
 
 func (s *solver) info(c *cluster.Shape) *shape {

@@ -31,7 +31,7 @@ func (t *Tracker) Violated() Floors {
 		if s.used < s.constraint.MinDomains {
 			lowest = 0
 		}
-		if !slices.ContainsFunc(s.landed, func(domain int32) bool { return s.counts.at(domain)-lowest > s.constraint.MaxSkew }) {
+		if !slices.ContainsFunc(s.landed, func(domain int32) bool { return s.most(domain)-lowest > s.constraint.MaxSkew }) {
 			continue
 		}
 		if floors == nil {

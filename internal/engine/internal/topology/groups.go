@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
@@ -29,12 +30,13 @@ type spread struct {
 	owner      *cluster.Shape
 	constraint cluster.Spread
 	key        int
-	selfMatch  int32 // 1 when the constraint counts the pods that have it
-	eligible   []bool
-	counts     counts
-	inSet      []bool // by domain: it takes part in the minimum
-	inUse      []bool // by domain: an eligible bin stands in it
-	used       int32  // number of domains in use
+	selfMatch  int32      // 1 when the constraint counts the pods that have it
+	counting   []Counting // by bin
+	counts     counts     // pods in bins that count Surely
+	unsure     counts     // pods in bins that count Maybe
+	inSet      []bool     // by domain: it takes part in the minimum
+	inUse      []bool     // by domain: a bin that counts Surely stands in it
+	used       int32      // number of domains in use
 	levels     []int32
 	lowest     int32
 	landed     []int32 // domains in which this round has placed pods that have the constraint
@@ -60,16 +62,30 @@ func (s *spread) known(domain int32) {
 	}
 }
 
-// present notes that an eligible bin stands in a domain.
-func (s *spread) present(domain int32) {
+// present notes that a bin stands in a domain. One that counts Maybe can be the empty domain that the minimum is taken
+// from, but is none of those that minDomains asks for.
+func (s *spread) present(domain int32, as Counting) {
+	if as == Not || domain < 0 {
+		return
+	}
 	s.known(domain)
-	if !s.inUse[domain] {
+	if as == Surely && !s.inUse[domain] {
 		s.inUse[domain] = true
 		s.used++
 	}
 }
 
-func (s *spread) add(domain int32) {
+// most is how many pods a domain has if all those count of which it is open.
+func (s *spread) most(domain int32) int32 { return s.counts.at(domain) + s.unsure.at(domain) }
+
+func (s *spread) add(domain int32, as Counting) {
+	switch {
+	case as == Not || domain < 0:
+		return
+	case as == Maybe:
+		s.unsure.add(domain, 1)
+		return
+	}
 	before := s.counts.at(domain)
 	s.counts.add(domain, 1)
 	if int(domain) < len(s.inSet) && s.inSet[domain] {
@@ -105,12 +121,33 @@ func (s *spread) minimum() int32 {
 	return s.lowest
 }
 
+// allows reports whether a pod with the constraint may be placed in a domain, whether the unsure pods there count or not.
+// They raise the domain as well as the minimum, so far as it is the domain's own count; they weigh most when all count.
 func (s *spread) allows(domain int32) bool {
-	lowest := s.minimum()
-	if int(domain) >= len(s.inSet) || !s.inSet[domain] {
+	lowest, most := s.minimum(), s.most(domain)
+	switch {
+	case int(domain) >= len(s.inSet) || !s.inSet[domain]:
 		lowest = 0 // a domain that comes to exist only now is itself empty
+	case most > s.lowest && lowest == s.lowest && s.counts.at(domain) == lowest && s.levels[lowest] == 1:
+		lowest = min(most, s.above(lowest))
+		if s.floor >= 0 {
+			lowest = min(lowest, s.floor)
+		}
+		if s.used < s.constraint.MinDomains {
+			lowest = 0
+		}
 	}
-	return s.counts.at(domain)+s.selfMatch-lowest <= s.constraint.MaxSkew
+	return most+s.selfMatch-lowest <= s.constraint.MaxSkew
+}
+
+// above returns the smallest count above another that a domain has.
+func (s *spread) above(count int32) int32 {
+	for next := count + 1; int(next) < len(s.levels); next++ {
+		if s.levels[next] > 0 {
+			return next
+		}
+	}
+	return math.MaxInt32
 }
 
 // affinity is the required pod affinity of one kind of pod: all its terms together.

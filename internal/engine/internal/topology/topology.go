@@ -4,12 +4,15 @@
 //
 // A bin is a node, existing or planned, by the number that the packer gave it. For the hostname every bin is a domain
 // of its own. For other labels an existing node's domain is known; a planned one may still be Open, and is fixed to a
-// domain before a pod is placed that any constraint on that label counts. So every count is exact.
+// domain before a pod is placed that any constraint on that label counts. So every count is exact, but for bins of which
+// it stays open whether a spread constraint counts them at all (see Counting): their pods are held against a domain, and
+// never counted in its favour.
 //
 // What the rules mean is what kube-scheduler's filters do (P-03, P-04). The package imports the standard library only.
 package topology
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
@@ -37,6 +40,17 @@ type Tracker struct {
 	byIdentity map[string]any
 	rules      map[*cluster.Shape]*Rules
 }
+
+// Counting is whether a spread constraint counts the pods of a bin, by its node inclusion policies.
+type Counting int8
+
+// A planned node counts Maybe when only some of what it may become could be used by the pods that have the constraint.
+// The order is that of certainty: the least of several answers is the answer to all of them together.
+const (
+	Not Counting = iota
+	Maybe
+	Surely
+)
 
 // Rules are all constraints that one shape has to do with.
 type Rules struct {
@@ -107,9 +121,9 @@ func (t *Tracker) Hostname(key int) bool { return t.keys[key] == cluster.LabelHo
 func (t *Tracker) DomainOf(key, bin int) int32 { return t.bins[key][bin] }
 
 // AddBin makes the next bin known. value returns the label value of the bin for a key and whether it is decided; an
-// undecided one with the value "" is Open, a decided one with "" is Lacks. eligible says whether the bin counts for a
-// spread constraint that a shape has, by the constraint's node inclusion policies.
-func (t *Tracker) AddBin(value func(key string) (string, bool), eligible func(*cluster.Shape, cluster.Spread) bool) int {
+// undecided one with the value "" is Open, a decided one with "" is Lacks. counting says whether the bin counts for a
+// spread constraint that a shape has.
+func (t *Tracker) AddBin(value func(key string) (string, bool), counting func(*cluster.Shape, cluster.Spread) Counting) int {
 	bin := t.binCount
 	t.binCount++
 	for key, name := range t.keys {
@@ -124,16 +138,60 @@ func (t *Tracker) AddBin(value func(key string) (string, bool), eligible func(*c
 		t.bins[key] = append(t.bins[key], domain)
 	}
 	for _, s := range t.spreads {
-		s.eligible = append(s.eligible, t.hasAll(bin, s.owner) && eligible(s.owner, s.constraint))
+		as := Not
+		if t.hasAll(bin, s.owner) {
+			as = counting(s.owner, s.constraint)
+		}
+		s.counting = append(s.counting, as)
 	}
 	return bin
 }
 
 // Reconsider asks again which spread constraints count a bin, after it was narrowed: what a planned node may become decides
 // whether it counts. Nothing may have been placed in it since.
-func (t *Tracker) Reconsider(bin int, eligible func(*cluster.Shape, cluster.Spread) bool) {
+func (t *Tracker) Reconsider(bin int, counting func(*cluster.Shape, cluster.Spread) Counting) {
 	for _, s := range t.spreads {
-		s.eligible[bin] = s.eligible[bin] && t.hasAll(bin, s.owner) && eligible(s.owner, s.constraint)
+		t.reconsider(s, bin, counting)
+	}
+}
+
+func (t *Tracker) reconsider(s *spread, bin int, counting func(*cluster.Shape, cluster.Spread) Counting) {
+	switch {
+	case !t.hasAll(bin, s.owner):
+		s.counting[bin] = Not
+	case s.counting[bin] == Maybe:
+		s.counting[bin] = counting(s.owner, s.constraint)
+	}
+}
+
+// Unsure yields the spread constraints, each with a shape that has it, that would count a pod with these rules in the bin
+// if they counted the bin, which they do Maybe.
+func (t *Tracker) Unsure(rules *Rules, bin int) iter.Seq2[*cluster.Shape, cluster.Spread] {
+	return func(yield func(*cluster.Shape, cluster.Spread) bool) {
+		for _, c := range rules.counted {
+			if c.spread != nil && c.spread.counting[bin] == Maybe && !yield(c.spread.owner, c.spread.constraint) {
+				return
+			}
+		}
+	}
+}
+
+// Settle asks again, for an occupied bin, those spread constraints that were not sure and that a pod with these rules has
+// to do with. What was placed before stays counted as it was.
+func (t *Tracker) Settle(rules *Rules, bin int, counting func(*cluster.Shape, cluster.Spread) Counting) {
+	again := func(s *spread) {
+		if s.counting[bin] == Maybe {
+			t.reconsider(s, bin, counting)
+			s.present(t.bins[s.key][bin], s.counting[bin])
+		}
+	}
+	for _, s := range rules.spreads {
+		again(s)
+	}
+	for _, c := range rules.counted {
+		if c.spread != nil {
+			again(c.spread)
+		}
 	}
 }
 
@@ -143,22 +201,41 @@ func (t *Tracker) hasAll(bin int, owner *cluster.Shape) bool {
 	return !slices.ContainsFunc(owner.Spread, func(c cluster.Spread) bool { return t.bins[t.keyIndex[c.Key]][bin] == Lacks })
 }
 
-// Occupy makes a bin count as a node that exists: its domains take part in the minimum of the constraints that it is
-// eligible for. A planned bin is occupied once a pod has been placed in it.
+// Occupy makes a bin count as a node that exists: its domains take part in the minimum of the constraints that count
+// it. A planned bin is occupied once a pod has been placed in it.
 func (t *Tracker) Occupy(bin int) {
 	for _, s := range t.spreads {
-		if domain := t.bins[s.key][bin]; s.eligible[bin] && domain >= 0 {
-			s.present(domain)
+		s.present(t.bins[s.key][bin], s.counting[bin])
+	}
+}
+
+// MayStand makes known where the node of a claim may come to stand, for labels that are Open: any of these may be a domain
+// with nothing in it. values returns the values of a label and whether there are no others; where there may be, the minimum
+// is 0 until more is known.
+func (t *Tracker) MayStand(bin int, values func(key string) (values []string, all bool)) {
+	for _, s := range t.spreads {
+		if t.bins[s.key][bin] != Open || s.counting[bin] == Not {
+			continue
+		}
+		list, all := values(t.keys[s.key])
+		if !all {
+			list = []string{nowhere}
+		}
+		for _, value := range list {
+			s.known(t.Domain(s.key, value))
 		}
 	}
 }
+
+// nowhere is no label's value: a domain that stays empty.
+const nowhere = ""
 
 // Fix decides the domain of an Open bin.
 func (t *Tracker) Fix(key, bin int, domain int32) {
 	t.bins[key][bin] = domain
 	for _, s := range t.spreads {
-		if s.key == key && s.eligible[bin] && domain >= 0 {
-			s.present(domain)
+		if s.key == key {
+			s.present(domain, s.counting[bin])
 		}
 	}
 }
@@ -195,8 +272,8 @@ func (t *Tracker) Place(shape *cluster.Shape, bin int, standing Standing) {
 	for _, c := range rules.counted {
 		switch {
 		case c.spread != nil:
-			if domain := t.bins[c.spread.key][bin]; domain >= 0 && c.spread.eligible[bin] && standing != Ending {
-				c.spread.add(domain)
+			if standing != Ending {
+				c.spread.add(t.bins[c.spread.key][bin], c.spread.counting[bin])
 			}
 		case c.affinity != nil:
 			c.affinity.add(t, bin)
@@ -213,7 +290,7 @@ func (t *Tracker) Place(shape *cluster.Shape, bin int, standing Standing) {
 // pods cannot use (a taint, or nodeAffinityPolicy Ignore), and lowers its minimum all the same.
 func (t *Tracker) MustDecide(key, bin int, values []string) bool {
 	for _, s := range t.spreads {
-		if s.key != key || !s.eligible[bin] {
+		if s.key != key || s.counting[bin] == Not {
 			continue
 		}
 		for _, value := range values {
@@ -290,7 +367,7 @@ func (t *Tracker) Crowd(rules *Rules, key int, domain int32) int32 {
 	var sum int32
 	for _, s := range rules.spreads {
 		if s.key == key {
-			sum += s.counts.at(domain)
+			sum += s.most(domain)
 		}
 	}
 	return sum
@@ -320,6 +397,6 @@ func (t *Tracker) DropBin() {
 		t.bins[key] = t.bins[key][:t.binCount]
 	}
 	for _, s := range t.spreads {
-		s.eligible = s.eligible[:t.binCount]
+		s.counting = s.counting[:t.binCount]
 	}
 }

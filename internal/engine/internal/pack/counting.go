@@ -1,0 +1,207 @@
+package pack
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+)
+
+// This file answers which nodes a spread constraint counts (P-03). kube-scheduler leaves out the nodes that the pod with
+// the constraint could not use, pods and all. Of a planned node that may depend on what it becomes: one that comes as spot
+// or as on-demand counts Maybe for pods that refuse spot. Before a pod is placed there that the constraint is about, the
+// node is narrowed to one side or the other, so that what the plan counts is what the scheduler will count.
+
+// countsAny returns the answer to whether a spread constraint counts a bin, by its node inclusion policies.
+func (s *solver) countsAny(b *bin) func(*cluster.Shape, cluster.Spread) topology.Counting {
+	if b.node == nil {
+		return s.counts(b)
+	}
+	return func(owner *cluster.Shape, c cluster.Spread) topology.Counting {
+		_, bad := cluster.Untolerated(b.node.Taints, owner.Tolerations)
+		switch {
+		case c.HonorTaints && bad, !c.IgnoreAffinity && !b.node.MightAdmit(owner.Selecting()):
+			return topology.Not
+		case !c.IgnoreAffinity && !b.node.Admits(owner.Selecting()), slices.ContainsFunc(owner.Spread, b.nodeMayLack):
+			return topology.Maybe
+		}
+		return topology.Surely
+	}
+}
+
+// nodeMayLack reports whether it is open if the node of a claim will have the label of a spread constraint.
+func (b *bin) nodeMayLack(c cluster.Spread) bool {
+	_, present := b.node.Labels[c.Key]
+	return !present && c.Key != cluster.LabelHostname && b.node.Open.Get(requirement.Key(c.Key)).AllowsAbsent()
+}
+
+// counts is countsAny for a planned node, as what it may become by now.
+func (s *solver) counts(b *bin) func(*cluster.Shape, cluster.Spread) topology.Counting {
+	has := b.labelCounting()
+	return func(owner *cluster.Shape, c cluster.Spread) topology.Counting {
+		if _, bad := cluster.Untolerated(b.pool.Taints, owner.Tolerations); bad && c.HonorTaints {
+			return topology.Not
+		}
+		answer := topology.Surely
+		if !c.IgnoreAffinity {
+			answer = b.admits(s.selection(owner.Selecting(), b.pool))
+		}
+		for _, each := range owner.Spread {
+			answer = min(answer, has(each.Key))
+		}
+		return answer
+	}
+}
+
+// labelCounting returns the answer to whether the planned node will have a label. It is found out once for each label.
+func (b *bin) labelCounting() func(key string) topology.Counting {
+	known := map[string]topology.Counting{cluster.LabelHostname: topology.Surely}
+	return func(key string) topology.Counting {
+		answer, found := known[key]
+		if found {
+			return answer
+		}
+		value, decided := b.labelValue(key)
+		switch {
+		case decided && value == "":
+			answer = topology.Not
+		case decided || !b.mayLack(requirement.Key(key)):
+			answer = topology.Surely
+		default:
+			answer = topology.Maybe
+		}
+		known[key] = answer
+		return answer
+	}
+}
+
+// mayLack reports whether the planned node may turn out not to have a label.
+func (b *bin) mayLack(key requirement.Key) bool {
+	if b.pool.Catalog.Known(key) {
+		return b.pool.Catalog.Lacking(key, b.offers)
+	}
+	return b.custom.Get(key).AllowsAbsent()
+}
+
+// admits says whether all, some or none of what the planned node may become is covered by the ways.
+func (b *bin) admits(ways []way) topology.Counting {
+	answer := topology.Not
+	var rest catalog.Bits // offers that no way is sure to cover
+	for _, w := range ways {
+		custom, ok := mergeCustom(b.custom, w.custom)
+		if !ok || !w.offers.Intersects(b.offers) {
+			continue
+		}
+		answer = topology.Maybe
+		if !custom.Equal(b.custom) {
+			continue
+		}
+		if rest == nil {
+			rest = b.offers
+		}
+		if rest = rest.Minus(w.offers); rest.Empty() {
+			return topology.Surely
+		}
+	}
+	return answer
+}
+
+// side is one way to decide whether a spread constraint counts a planned node.
+type side struct {
+	offers   catalog.Bits
+	custom   requirement.Set
+	labels   requirement.Set // what the claim has to demand
+	cheapest int
+}
+
+// decideCounting narrows what a planned node may become until every spread constraint that a pod of the shape is counted
+// by is sure whether it counts the node. It takes the side that leaves the cheapest offering, so that deciding costs
+// nothing. left is narrowed in place; the demands that the claim has to carry for it are returned with the new custom
+// labels. Where minValues or limits leave no side, the node stays undecided: see topology.Counting.
+func (s *solver) decideCounting(number int, info *shape, left catalog.Bits, custom requirement.Set) (requirement.Set, requirement.Set) {
+	var labels requirement.Set
+	for owner, c := range s.topology.Unsure(info.rules, number) {
+		planned := &bin{pool: s.bins[number].pool, held: s.bins[number].held, offers: left, custom: custom}
+		if s.counts(planned)(owner, c) != topology.Maybe {
+			continue
+		}
+		for _, side := range s.sides(planned, owner, c) {
+			narrowed := &bin{pool: planned.pool, offers: side.offers, custom: side.custom}
+			if planned.pool.enough(side.offers) && s.counts(narrowed)(owner, c) != topology.Maybe {
+				copy(left, side.offers)
+				custom, labels = side.custom, labels.And(side.labels)
+				break
+			}
+		}
+	}
+	return custom, labels
+}
+
+// sides lists ways to decide about a node, the cheapest first: to be one that the owner of the constraint can use, by any
+// of its ways, or to be none.
+func (s *solver) sides(b *bin, owner *cluster.Shape, c cluster.Spread) []side {
+	ways := []way{{offers: b.offers}}
+	if !c.IgnoreAffinity {
+		ways = s.selection(owner.Selecting(), b.pool)
+	}
+	var list []side
+	add := func(from side, demands ...requirement.Requirement) {
+		from.offers = from.offers.Clone()
+		for _, r := range demands {
+			if b.pool.Catalog.Known(r.Key()) {
+				b.pool.Catalog.Compatible(r).AndTo(from.offers)
+				from.labels = from.labels.With(r)
+			} else {
+				from.custom = from.custom.With(r)
+			}
+		}
+		from.cheapest = b.pool.cheapestWithin(from.offers, b.held)
+		if from.cheapest >= 0 && len(from.custom.EmptyKeys()) == 0 {
+			list = append(list, from)
+		}
+	}
+	var open, against []requirement.Requirement
+	for _, each := range owner.Spread {
+		if key := requirement.Key(each.Key); each.Key != cluster.LabelHostname && b.mayLack(key) {
+			open = append(open, requirement.Present(key))
+			add(side{offers: b.offers, custom: b.custom}, requirement.Absent(key))
+		}
+	}
+	rest := b.offers
+	for _, w := range ways {
+		if custom, ok := mergeCustom(b.custom, w.custom); ok {
+			add(side{offers: w.offers.And(b.offers), custom: custom, labels: w.labels}, open...)
+			rest = rest.Minus(w.offers)
+		}
+	}
+	if first := b.pool.cheapestWithin(rest, b.held); first >= 0 {
+		for _, w := range ways {
+			against = append(against, b.refusing(first, w)...)
+		}
+		add(side{offers: b.offers, custom: b.custom}, against...)
+	}
+	slices.SortStableFunc(list, func(a, b side) int { return cmp.Compare(a.cheapest, b.cheapest) })
+	return list
+}
+
+// refusing returns the demand that keeps an offer, which is none of the way's, and with it the planned node out of the
+// way: other values of a label than those that the way asks for. It is empty when the way is closed to the node anyhow.
+func (b *bin) refusing(offer int, w way) []requirement.Requirement {
+	if _, ok := mergeCustom(b.custom, w.custom); !ok {
+		return nil
+	}
+	for r := range w.labels.All() {
+		if !b.pool.Catalog.Known(r.Key()) || b.pool.Catalog.Compatible(r).Has(offer) {
+			continue
+		}
+		if b.pool.Catalog.Offers[offer].Labels.Get(r.Key()).AllowsAbsent() {
+			return []requirement.Requirement{requirement.Absent(r.Key())}
+		}
+		values := slices.DeleteFunc(b.pool.Catalog.Values(r.Key(), b.offers), r.Has)
+		return []requirement.Requirement{requirement.OneOf(r.Key(), values...)}
+	}
+	return nil
+}
