@@ -42,7 +42,7 @@ func (o *Oracle) bindAll(ctx context.Context, waiting []placement, stated []type
 	slices.SortStableFunc(waiting, byName)
 	sensible := orders()
 	if len(stated) > 0 {
-		sensible = slices.Insert(sensible, 0, asStated(stated))
+		sensible = slices.Insert(sensible, 0, asStated(stated, 0), asStated(stated, len(stated)+1))
 	}
 	for attempt := range len(sensible) + shuffles {
 		order := slices.Clone(waiting)
@@ -139,13 +139,20 @@ func orders() []func(a, b placement) int {
 	}
 }
 
-// asStated is the order that the plan states; pods that it does not mention come first, as daemons do.
-func asStated(stated []types.NamespacedName) func(a, b placement) int {
+// asStated is the order that the plan states; pods that it does not mention, which are daemons mostly, come where others
+// says: before all or after all.
+func asStated(stated []types.NamespacedName, others int) func(a, b placement) int {
 	position := map[types.NamespacedName]int{}
 	for i, name := range stated {
 		position[name] = i + 1
 	}
-	return func(a, b placement) int { return position[a.name()] - position[b.name()] }
+	at := func(p placement) int {
+		if known, found := position[p.name()]; found {
+			return known
+		}
+		return others
+	}
+	return func(a, b placement) int { return at(a) - at(b) }
 }
 
 func priority(pod *corev1.Pod) int32 {

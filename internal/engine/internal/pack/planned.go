@@ -200,6 +200,24 @@ type commitment struct {
 	fixed    []fix
 }
 
+// followLabels tells the tracker where the node stands, or may come to stand, by labels of the pool's own whose values nobody
+// lists: each pod may ask for another one.
+func (s *solver) followLabels(number int) {
+	b := s.bins[number]
+	for key, name := range s.topology.KeyNames() {
+		if s.topology.DomainOf(key, number) != topology.Open || b.pool.Catalog.Known(requirement.Key(name)) {
+			continue
+		}
+		if value, decided := b.labelValue(name); decided && value != "" {
+			s.topology.Fix(key, number, s.topology.Domain(key, value))
+		} else if decided {
+			s.topology.Fix(key, number, topology.Lacks)
+		} else {
+			s.topology.MayStand(number, key, b.candidates(name, b.offers), true)
+		}
+	}
+}
+
 func (s *solver) commit(number int, pods []*cluster.Pod, info *shape, c commitment) {
 	b := s.bins[number]
 	old := b.offers
@@ -225,6 +243,7 @@ func (s *solver) commit(number int, pods []*cluster.Pod, info *shape, c commitme
 		b.labels = b.labels.With(requirement.OneOf(name, value))
 	}
 	if s.topology.Constrained() {
+		s.followLabels(number)
 		s.topology.Settle(info.rules, number, s.counts(b))
 	}
 	b.used = c.used

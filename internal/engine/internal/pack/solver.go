@@ -169,7 +169,12 @@ func (s *solver) stand(t *topology.Tracker, b *bin) {
 	if b.node == nil {
 		return
 	}
-	t.MayStand(number, func(key string) ([]string, bool) { return b.node.Open.Get(requirement.Key(key)).Values() })
+	for key, name := range t.KeyNames() {
+		if t.DomainOf(key, number) == topology.Open {
+			values, all := b.node.Open.Get(requirement.Key(name)).Values()
+			t.MayStand(number, key, values, all)
+		}
+	}
 	for _, pod := range b.node.Pods {
 		t.Place(pod.Shape, number, standingOf(pod))
 	}

@@ -209,20 +209,17 @@ func (t *Tracker) Occupy(bin int) {
 	}
 }
 
-// MayStand makes known where the node of a claim may come to stand, for labels that are Open: any of these may be a domain
-// with nothing in it. values returns the values of a label and whether there are no others; where there may be, the minimum
-// is 0 until more is known.
-func (t *Tracker) MayStand(bin int, values func(key string) (values []string, all bool)) {
+// MayStand makes known where a bin may come to stand that is Open for a key: any of these values may be a domain with
+// nothing in it. all says whether there are no others; where there may be, the minimum is 0 until more is known.
+func (t *Tracker) MayStand(bin, key int, values []string, all bool) {
+	if !all {
+		values = []string{nowhere}
+	}
 	for _, s := range t.spreads {
-		if t.bins[s.key][bin] != Open || s.counting[bin] == Not {
-			continue
-		}
-		list, all := values(t.keys[s.key])
-		if !all {
-			list = []string{nowhere}
-		}
-		for _, value := range list {
-			s.known(t.Domain(s.key, value))
+		if s.key == key && s.counting[bin] != Not {
+			for _, value := range values {
+				s.known(t.Domain(key, value))
+			}
 		}
 	}
 }
