@@ -42,7 +42,13 @@ func run(t *testing.T, d *datadriven.TestData) string {
 		}
 		return enginetest.Shorten(engine.Emptiness(snapshot, now, budgets(d)).String())
 	}
-	t.Fatalf("%s: unknown verb %q; want provision or empty", d.Pos, d.Cmd)
+	if d.Cmd == "trim" {
+		return enginetest.Shorten(engine.Trim(snapshot).String())
+	}
+	if d.Cmd == "replicas" {
+		return enginetest.Shorten(engine.Replicas(snapshot).String())
+	}
+	t.Fatalf("%s: unknown verb %q; want provision, empty, trim or replicas", d.Pos, d.Cmd)
 	return ""
 }
 

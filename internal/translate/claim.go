@@ -29,7 +29,7 @@ func NodeClaimFor(pool *karpenterv1.NodePool, names resources.Names, launch plan
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        name,
 			Labels:      claimLabels(pool, launch),
-			Annotations: claimAnnotations(pool, relaxed || len(launch.Relaxed) > 0),
+			Annotations: claimAnnotations(pool, launch, relaxed || len(launch.Relaxed) > 0),
 			Finalizers:  []string{karpenterv1.TerminationFinalizer},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodePool", Name: pool.Name, UID: pool.UID,
@@ -130,7 +130,7 @@ func claimLabels(pool *karpenterv1.NodePool, launch plan.Launch) map[string]stri
 	return labels
 }
 
-func claimAnnotations(pool *karpenterv1.NodePool, relaxed bool) map[string]string {
+func claimAnnotations(pool *karpenterv1.NodePool, launch plan.Launch, relaxed bool) map[string]string {
 	annotations := map[string]string{}
 	for name, value := range pool.Spec.Template.ObjectMeta.Annotations {
 		annotations[name] = value
@@ -139,6 +139,9 @@ func claimAnnotations(pool *karpenterv1.NodePool, relaxed bool) map[string]strin
 	annotations[karpenterv1.NodePoolHashVersionAnnotationKey] = HashVersion
 	if relaxed {
 		annotations[karpenterv1.NodeClaimMinValuesRelaxedAnnotationKey] = "true"
+	}
+	if len(launch.Replaces) > 0 {
+		annotations[karpenterv1.ReplacesAnnotationKey] = strings.Join(launch.Replaces, ",")
 	}
 	return annotations
 }

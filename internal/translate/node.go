@@ -3,6 +3,7 @@ package translate
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -37,6 +38,9 @@ func Node(space *resources.Space, from NodeSource) *cluster.Node {
 	if from.Claim != nil {
 		n.Claim, n.ClaimUID = from.Claim.Name, string(from.Claim.UID)
 		n.Created = unix(from.Claim.CreationTimestamp)
+		n.Launched, n.Registered = Launched(from.Claim), isTrue(from.Claim, karpenterv1.ConditionTypeRegistered)
+		n.Foreign, n.Drifted = !ownedByPool(from.Claim), isTrue(from.Claim, karpenterv1.ConditionTypeDrifted)
+		n.Replaces = Replaces(from.Claim)
 		if !Launched(from.Claim) && from.Prospect != nil {
 			addLabels(n.Labels, from.Prospect.Labels)
 		}
@@ -89,6 +93,20 @@ func open(from NodeSource, labels map[string]string) requirement.Set {
 func anyPlace() requirement.Set {
 	return requirement.NewSet(requirement.Any(catalog.LabelZone), requirement.Any(catalog.LabelCapacityType), requirement.Any(catalog.LabelInstanceType),
 		requirement.Any(corev1.LabelArchStable), requirement.Any(corev1.LabelOSStable))
+}
+
+// ownedByPool reports whether the claim was made from a NodePool.
+func ownedByPool(claim *karpenterv1.NodeClaim) bool {
+	return slices.ContainsFunc(claim.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.Kind == "NodePool" })
+}
+
+// Replaces returns the names of the claims that this one was made to replace (D-10, L-31); nil when it replaces none.
+func Replaces(claim *karpenterv1.NodeClaim) []string {
+	text := claim.Annotations[karpenterv1.ReplacesAnnotationKey]
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
 }
 
 // Launched reports whether the claim's instance is known.

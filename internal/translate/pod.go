@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -108,12 +109,22 @@ func Pod(space *resources.Space, pod *corev1.Pod, now time.Time) (*cluster.Pod, 
 	if pod.Spec.Priority != nil {
 		result.Priority = *pod.Spec.Priority
 	}
+	result.DeletionCost = deletionCost(pod)
 	result.Fixed = result.Daemon != "" || ownedByNode(pod) || Finished(pod)
 	err := errors.Join(shapeErr, protectErr)
 	if err != nil {
 		err = fmt.Errorf("pod %s: %w", result.Ref(), err)
 	}
 	return result, err
+}
+
+// deletionCost reads controller.kubernetes.io/pod-deletion-cost; what is no number counts as none, as for Kubernetes.
+func deletionCost(pod *corev1.Pod) int32 {
+	cost, err := strconv.ParseInt(pod.Annotations[corev1.PodDeletionCost], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(cost)
 }
 
 func podShape(space *resources.Space, pod *corev1.Pod) (*cluster.Shape, error) {

@@ -28,6 +28,9 @@ func Pool(space *resources.Space, pool *karpenterv1.NodePool) (*cluster.Pool, er
 	if pool.Spec.Weight != nil {
 		result.Weight = *pool.Spec.Weight
 	}
+	if pool.Spec.Replicas != nil {
+		result.Static, result.Replicas = true, *pool.Spec.Replicas
+	}
 	err = errors.Join(err, limitErr)
 	result.Blocked = blocked(pool, err)
 	if err != nil {
@@ -41,8 +44,6 @@ func blocked(pool *karpenterv1.NodePool, invalid error) string {
 	switch ready, found := condition(pool.Status.Conditions, karpenterv1.ConditionTypeReady); {
 	case pool.DeletionTimestamp != nil:
 		return "it is being deleted"
-	case pool.Spec.Replicas != nil:
-		return "it is static: spec.replicas decides on its nodes, not pods"
 	case invalid != nil:
 		return invalid.Error()
 	case !found:
@@ -85,6 +86,17 @@ func PoolRequirements(pool *karpenterv1.NodePool) (requirement.Set, []cluster.Mi
 // and its kind in lower case.
 func NodeClassLabel(class *karpenterv1.NodeClassReference) string {
 	return class.Group + "/" + strings.ToLower(class.Kind)
+}
+
+// Slots returns how many slots the pool's claims are made in, limit.None when they need none (L-14). The error says what of
+// its limits cannot be understood: such a pool launches nothing.
+func Slots(pool *karpenterv1.NodePool) (int64, error) {
+	parsed, err := limits(resources.NewSpace(), pool)
+	replicas := limit.None
+	if pool.Spec.Replicas != nil {
+		replicas = *pool.Spec.Replicas
+	}
+	return parsed.Slots(replicas), err
 }
 
 // LimitsError names what of the pool's limits cannot be understood, or returns nil.

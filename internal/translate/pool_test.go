@@ -63,7 +63,6 @@ func TestWhyAPoolLaunchesNothing(t *testing.T) { // V-12
 		},
 		"it is not Ready: no reason given": func(p *karpenterv1.NodePool) { p.Status.Conditions[0].Status = metav1.ConditionUnknown },
 		"it is being deleted":              func(p *karpenterv1.NodePool) { p.DeletionTimestamp, p.Spec.Replicas = &gone, new(int64(1)) },
-		"it is static":                     func(p *karpenterv1.NodePool) { p.Spec.Replicas = new(int64(0)) },
 		`requirement "x": operator "Like"`: func(p *karpenterv1.NodePool) {
 			p.Spec.Template.Spec.Requirements = []entry{{Key: "x", Operator: "Like"}}
 		},

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// maxFreeSlots bounds how many free slots of a hard-limited pool are listed: more than one round of planning launches,
+// maxFreeSlots bounds how many free slots of a pool are listed: more than one round of planning launches,
 // whatever the limit says.
 const maxFreeSlots = 4096
 
@@ -95,7 +95,7 @@ func (s *Store) poolChanged(name string) {
 // slotsChanged notes that a claim of that name has come or gone, which may be a slot of any pool.
 func (s *Store) slotsChanged(claim string) {
 	for name, e := range s.pools {
-		if e.base.Limits.HardNodes != limit.None && strings.HasPrefix(claim, name+"-") {
+		if e.base.Slots() != limit.None && strings.HasPrefix(claim, name+"-") {
 			s.poolChanged(name)
 		}
 	}
@@ -125,21 +125,18 @@ func (s *Store) rebuildPools() {
 	clear(s.stalePools)
 }
 
-// freeSlots lists the slots that no claim of any pool holds; nil without a hard limit.
+// freeSlots lists the slots in which a claim may be made; nil when the pool has none.
 func (s *Store) freeSlots(e *poolEntry) []int {
-	if e.base.Limits.HardNodes == limit.None {
+	n := e.base.Slots()
+	if n == limit.None {
 		return nil
 	}
-	free := []int{}
-	for slot := 0; int64(slot) < e.base.Limits.HardNodes && len(free) < maxFreeSlots; slot++ {
+	return limit.Usable(n, s.usage[e.base.Name].Nodes, func(slot int) bool {
 		if slot == len(e.slots) {
 			e.slots = append(e.slots, limit.SlotName(e.base.Name, e.base.UID, slot))
 		}
-		if s.claims[e.slots[slot]] == nil {
-			free = append(free, slot)
-		}
-	}
-	return free
+		return s.claims[e.slots[slot]] != nil
+	}, maxFreeSlots)
 }
 
 func comparePools(a, b *cluster.Pool) int {

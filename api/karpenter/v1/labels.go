@@ -44,6 +44,9 @@ const (
 	// NodeClaimMinValuesRelaxedAnnotationKey is "true" on a NodeClaim that was launched with fewer distinct
 	// values than minValues asks for.
 	NodeClaimMinValuesRelaxedAnnotationKey = Group + "/nodeclaim-min-values-relaxed"
+	// ReplacesAnnotationKey on a NodeClaim that was made to replace others holds their names, joined by commas. It
+	// is ours: Karpenter keeps this in memory.
+	ReplacesAnnotationKey = Group + "/replaces"
 	// RequestedDRADriversAnnotationKey lists the device drivers whose resources the pods asked for.
 	RequestedDRADriversAnnotationKey = Group + "/requested-dra-drivers"
 	// PriceOverlayAppliedAnnotationKey is set on a NodeClaim whose price came from a NodeOverlay.

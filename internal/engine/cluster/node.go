@@ -36,6 +36,14 @@ type Node struct {
 	Ports []HostPort
 
 	Initialized bool
+	// Launched and Registered are the stages of the claim before that.
+	Launched, Registered bool
+	// Foreign is set for a claim that was not made from its pool but by hand (L-15).
+	Foreign bool
+	// Drifted is set while the claim's condition says that it no longer is what its pool would make.
+	Drifted bool
+	// Replaces are the names of the claims that this one is to replace (D-10).
+	Replaces []string
 	// Deleting is set when the node or its claim is being removed: nothing may be placed on it, and its pods are
 	// planned for elsewhere (P-01).
 	Deleting bool

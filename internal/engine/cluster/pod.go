@@ -12,8 +12,10 @@ type Pod struct {
 	Name      string
 	Shape     *Shape
 	Priority  int32
-	Created   int64  // Unix seconds; orders pods that are otherwise alike
-	Node      string // name of the node it is bound to, "" while pending
+	// DeletionCost is the pod's own word on what its eviction costs (controller.kubernetes.io/pod-deletion-cost).
+	DeletionCost int32
+	Created      int64  // Unix seconds; orders pods that are otherwise alike
+	Node         string // name of the node it is bound to, "" while pending
 	// Promised is the node or, while that has no node yet, the claim on which an earlier plan placed this pending pod;
 	// "" when none did. Planning keeps the promise while it still holds, so that a round does not undo another.
 	Promised string

@@ -16,7 +16,7 @@ type Pool struct {
 	Name   string
 	UID    string
 	Weight int32
-	// Blocked says why the pool launches nothing (not Ready, static, being deleted); "" when it may (V-12).
+	// Blocked says why the pool launches nothing (not Ready, being deleted); "" when it may (V-12).
 	Blocked string
 	// Requirements are those of the template, its labels and the pool's own name together.
 	Requirements requirement.Set
@@ -28,9 +28,24 @@ type Pool struct {
 	MinValues []MinValues // ordered by key
 	// RelaxMinValues launches with fewer values than MinValues demands rather than not at all (P-09, BestEffort).
 	RelaxMinValues bool
-	// FreeSlots are the numbers of a hard-limited pool's slots that no claim holds, ascending; nil without a hard limit.
+	// FreeSlots are the numbers of the slots in which a claim may be made, ascending (limit.Usable); nil when the pool has
+	// no slots.
 	FreeSlots []int
+	// Static is set for a pool that keeps Replicas nodes, whatever pods there are (D-12).
+	Static   bool
+	Replicas int64
 }
+
+// Kept returns the Replicas of a static pool, limit.None for another.
+func (p *Pool) Kept() int64 {
+	if p.Static {
+		return p.Replicas
+	}
+	return limit.None
+}
+
+// Slots returns how many slots the pool's claims are made in, limit.None when they need none.
+func (p *Pool) Slots() int64 { return p.Limits.Slots(p.Kept()) }
 
 // MinValues demands that a claim keeps at least Count distinct values of a label to choose from (P-09).
 type MinValues struct {

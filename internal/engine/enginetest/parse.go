@@ -121,6 +121,7 @@ func (p *parser) pool(name string, a *attributes) {
 	pool.Requirements = a.requirements(a.get("need", "")).And(requirement.FromLabels(a.labels(a.get("labels", "")))).
 		With(requirement.OneOf(requirement.Key(cluster.LabelPool), name))
 	pool.RelaxMinValues = a.has("relax")
+	pool.Static, pool.Replicas = a.has("replicas"), a.number("replicas", 0)
 	pool.Limits.SoftNodes = a.number("nodes", limit.None)
 	pool.Limits.HardNodes = a.number("hard.nodes", limit.None)
 	for _, demand := range list(a.get("minvalues", "")) {
@@ -169,7 +170,7 @@ func (p *parser) node(name string, a *attributes) {
 
 func (p *parser) claim(name string, a *attributes) {
 	n := p.anyNode(name, a)
-	n.Claim, n.Initialized = name, false
+	n.Claim, n.Initialized, n.Registered, n.Launched = name, false, false, !a.has("open") && !a.has("unlaunched")
 	n.Open = a.requirements(a.get("open", ""))
 	for r := range n.Open.All() {
 		delete(n.Labels, string(r.Key()))
@@ -181,7 +182,8 @@ func (p *parser) anyNode(name string, a *attributes) *cluster.Node {
 	n := &cluster.Node{
 		ClaimUID: "uid-of-" + name, Pool: a.get("pool", ""), Taints: p.taints(a), Labels: a.labels(a.get("labels", "")),
 		Deleting: a.has("deleting"), Disrupting: a.has("disrupting"), NotReady: a.has("not-ready"), DoNotDisrupt: a.has("do-not-disrupt"),
-		ConsolidatableAt: a.number("quiet-at", 0), Price: resources.Unpriced, Initialized: !a.has("new") && !a.has("open"),
+		Launched: true, Registered: true, Foreign: a.has("foreign"), Drifted: a.has("drifted"), Replaces: list(a.get("replaces", "")),
+		Created: a.number("created", 0), ConsolidatableAt: a.number("quiet-at", 0), Price: resources.Unpriced, Initialized: !a.has("new") && !a.has("open"),
 	}
 	if n.Pool != "" {
 		n.Labels[cluster.LabelPool] = n.Pool
@@ -229,11 +231,8 @@ func (p *parser) finish() *cluster.Snapshot {
 	}
 	for _, pool := range p.pools {
 		pool.Catalog = index
-		if pool.Limits.HardNodes != limit.None {
-			pool.FreeSlots = []int{}
-			for slot := pool.Used.Nodes; slot < pool.Limits.HardNodes; slot++ {
-				pool.FreeSlots = append(pool.FreeSlots, int(slot))
-			}
+		if n := pool.Slots(); n != limit.None {
+			pool.FreeSlots = limit.Usable(n, pool.Used.Nodes, func(slot int) bool { return int64(slot) < pool.Used.Nodes }, int(n))
 		}
 	}
 	p.bind()

@@ -18,6 +18,7 @@ func (p *parser) pod(name string, a *attributes) {
 	if pod.Node != "" && p.nodes[pod.Node] == nil {
 		a.fail("no node %s above", pod.Node)
 	}
+	pod.DeletionCost = int32(a.number("deletion-cost", 0))
 	pod.Shape = p.shapes.Intern(p.shape(namespace, a))
 	p.pods = append(p.pods, pod)
 }
@@ -29,7 +30,7 @@ func (p *parser) daemon(name string, a *attributes) {
 
 // podWords are the attributes of a pod that are not resources.
 var podWords = []string{
-	"ns", "node", "promised", "priority", "daemon", "do-not-disrupt", "labels", "need", "named", "volume", "blocked", "tolerate", "port", "spread", "apart", "together", "wish", "wish-spread", "wish-apart", "wish-together",
+	"ns", "node", "promised", "priority", "daemon", "do-not-disrupt", "deletion-cost", "labels", "need", "named", "volume", "blocked", "tolerate", "port", "spread", "apart", "together", "wish", "wish-spread", "wish-apart", "wish-together",
 }
 
 func (p *parser) shape(namespace string, a *attributes) *cluster.Shape {

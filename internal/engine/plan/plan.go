@@ -58,7 +58,10 @@ type Launch struct {
 	// Reserve is the most capacity that any of Types has, in every component: what counts against limits until the
 	// instance is known.
 	Reserve resources.Vector
-	Pods    []PodRef // ordered by namespace and name
+	Pods    []PodRef // ordered by namespace and name; none for a node of a static pool
+	// Replaces are the names of the claims that this one is to replace, sorted; nil when it replaces none. They go on the
+	// claim, so that nobody takes what comes for an excess (L-31).
+	Replaces []string
 	// Cheapest is the offering that comes first by price; the provider may have to take another.
 	Cheapest Choice
 	// Zones and CapacityTypes that Requirements and Types leave open, sorted.
@@ -92,6 +95,8 @@ type Remove struct {
 	Pool     string
 	Reason   DisruptionReason
 	Price    resources.Money // per hour that is saved; resources.Unpriced when unknown
+	// Why says in words what the reason leaves open, such as count and limit; "" when there is nothing to add.
+	Why string
 }
 
 // DisruptionReason is why a node goes, spelled as in budgets, events and metrics.
@@ -102,6 +107,13 @@ const (
 	Empty         DisruptionReason = "Empty"
 	Underutilized DisruptionReason = "Underutilized"
 	Drifted       DisruptionReason = "Drifted"
+)
+
+// The reasons of removals that no budget limits: a node is above a limit of its pool (L-40), or above the replicas of a
+// static pool (D-12).
+const (
+	NodeLimitExceeded DisruptionReason = "NodeLimitExceeded"
+	ReplicasExceeded  DisruptionReason = "ReplicasExceeded"
 )
 
 // Price returns the price per hour of all launches at their cheapest.

@@ -27,7 +27,11 @@ func (p Plan) String() string {
 		i = j
 	}
 	for _, r := range p.Removes {
-		fmt.Fprintf(&b, "remove %s (%s) %s saves %s/h\n", r.Claim, r.Pool, r.Reason, r.Price)
+		why := ""
+		if r.Why != "" {
+			why = ": " + r.Why
+		}
+		fmt.Fprintf(&b, "remove %s (%s) %s saves %s/h%s\n", r.Claim, r.Pool, r.Reason, r.Price, why)
 	}
 	for i := 0; i < len(p.Unplaced); {
 		j, why := i, p.Unplaced[i].String()
@@ -64,6 +68,9 @@ func (l Launch) String() string {
 	pods := make([]string, len(l.Pods))
 	for i, pod := range l.Pods {
 		pods[i] = pod.short()
+	}
+	if len(pods) == 0 {
+		pods = []string{"a replica"}
 	}
 	return fmt.Sprintf("%s %s zone=%s %s %s/h: %s", name, types, strings.Join(l.Zones, "|"), strings.Join(l.CapacityTypes, "|"),
 		l.Cheapest.Price, Shorten(pods))

@@ -1,0 +1,34 @@
+package pack
+
+import (
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// Replicas plans a node for each free slot of the static pools.
+func Replicas(snapshot *cluster.Snapshot) plan.Plan {
+	s := &solver{snapshot: snapshot, choices: map[string]*choices{}}
+	result := plan.Plan{BasedOn: snapshot.Version, Names: snapshot.Names}
+	for i, p := range snapshot.Pools {
+		if !p.Static || p.Blocked != "" || p.Catalog == nil || len(p.FreeSlots) == 0 {
+			continue
+		}
+		own := newPool(i, p, snapshot.Daemons)
+		offers := own.offers.Clone()
+		for i := range own.offers.All() {
+			if slices.ContainsFunc(own.roomOf(i), func(left int64) bool { return left < 0 }) {
+				offers[i/64] &^= 1 << (i % 64) // not even its daemons fit
+			}
+		}
+		if offers.Empty() || !own.enough(offers) {
+			continue // the pool's conditions say what is wrong with it
+		}
+		for _, slot := range p.FreeSlots {
+			b := &bin{pool: own, offers: offers, custom: own.custom, slot: slot}
+			result.Launches = append(result.Launches, s.launch(b))
+		}
+	}
+	return result
+}

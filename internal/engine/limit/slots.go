@@ -1,0 +1,85 @@
+package limit
+
+// This file is the arithmetic of slots (L-14; the argument is in docs/limits.md). A pool with slots makes claims only
+// under the names of its slots, 0 to n-1, and every name exists once: so it never makes more than n. While other claims of
+// the pool exist too (made before it had slots, by hand, or under a slot that a lower limit took away), as many slots are
+// out of use: the highest free ones. What is left is the lowest n - count free slots, whatever kind the counted claims
+// are.
+
+// Slots returns how many slots a pool has: its hard limit or, of a static pool, as many as the nodes that it runs (see
+// [Limits.Target]). None when its claims need no slots. replicas is None for a pool that is not static.
+func (l Limits) Slots(replicas int64) int64 {
+	if replicas == None {
+		return l.HardNodes
+	}
+	target, _ := l.Target(replicas)
+	return target
+}
+
+// Target returns how many nodes a static pool runs: its replicas, or less where a limit is lower; the limit in the way is
+// the second result, when there is one (L-17).
+func (l Limits) Target(replicas int64) (int64, *Exceeded) {
+	most, hard := l.Nodes()
+	if most == None || replicas <= most {
+		return replicas, nil
+	}
+	return most, &Exceeded{Component: Nodes, Limit: most, Used: replicas, Hard: hard}
+}
+
+// Nodes returns the node limit that counts, and whether it is the hard one, which wins (L-03); None when there is none.
+func (l Limits) Nodes() (most int64, hard bool) {
+	if l.HardNodes != None {
+		return l.HardNodes, true
+	}
+	return l.SoftNodes, false
+}
+
+// Usable returns the slots, ascending, in which a claim may be made: of the n slots the lowest free ones, as many as n is
+// above count, the number of all claims of the pool, in slots or not. taken says which slots hold a claim. At most most
+// slots are listed.
+func Usable(n, count int64, taken func(slot int) bool, most int) []int {
+	usable := []int{}
+	for slot := 0; int64(slot) < n && int64(len(usable)) < n-count && len(usable) < most; slot++ {
+		if !taken(slot) {
+			usable = append(usable, slot)
+		}
+	}
+	return usable
+}
+
+// Disruptions is how many nodes of a pool may be replaced now for a reason: the smaller of what its budgets leave and of
+// what the hard limit leaves for the nodes that come first (L-30). It bounds launches, not removals (L-32, L-33): a
+// command that replaces three nodes by one uses one, and one that launches nothing none.
+type Disruptions struct {
+	Allowed int
+	// ByLimit is set when it is the hard limit, and not a budget, that leaves less than was wanted.
+	ByLimit bool
+}
+
+// Replacements returns the disruptions of a pool of count nodes (every NodeClaim that exists, L-13) whose budgets leave
+// budget. Soft limits do not bound replacements (L-31).
+func (l Limits) Replacements(budget int, count int64) Disruptions {
+	if l.HardNodes == None {
+		return Disruptions{Allowed: max(0, budget)}
+	}
+	left := max(0, l.HardNodes-count)
+	if left < int64(budget) {
+		return Disruptions{Allowed: int(left), ByLimit: true}
+	}
+	return Disruptions{Allowed: max(0, budget)}
+}
+
+// Excess returns how many nodes of a pool have to go and are not going yet (L-40, L-42): those above the limit, hard or
+// soft, less the leaving ones. Nodes that are being replaced count as leaving from the moment that this is written
+// anywhere, so what replaces them is no excess (L-31). A static pool has as many as it runs (D-12). replicas is None for
+// another one. A negative result says how many leaving nodes could stay.
+func (l Limits) Excess(replicas, count, leaving int64) int64 {
+	most, _ := l.Nodes()
+	if replicas != None {
+		most, _ = l.Target(replicas)
+	}
+	if most == None {
+		return -leaving
+	}
+	return max(0, count-most) - leaving
+}

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// Trim plans the removal of nodes above the node limits of their pools, hard or soft, and above the replicas of static
+// pools (L-40 to L-42, D-12). No budget limits it. What is leaving already, for whatever reason, counts as gone: only the
+// excess is chosen, never one more. Pools whose specification cannot be understood are left alone.
+func Trim(s *cluster.Snapshot) plan.Plan {
+	result := plan.Plan{BasedOn: s.Version, Names: s.Names}
+	for _, pool := range s.Pools {
+		staying, leaving := Leaving(s, pool.Name)
+		count := int64(len(staying) + len(leaving))
+		if excess := pool.Limits.Excess(pool.Kept(), count, int64(len(leaving))); excess > 0 {
+			slices.SortFunc(staying, CompareTrim)
+			reason, why := Excessive(pool, count)
+			for _, node := range staying[:excess] {
+				result.Removes = append(result.Removes, plan.Remove{
+					Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: pool.Name, Reason: reason, Price: node.Price, Why: why,
+				})
+			}
+		}
+	}
+	slices.SortFunc(result.Removes, func(a, b plan.Remove) int { return strings.Compare(a.Claim, b.Claim) })
+	return result
+}
+
+// Leaving divides the nodes of a pool, every one that has a claim (L-13), into those that stay as far as is known, and
+// those that go: being removed, marked to be, or named by a claim that is to replace them.
+func Leaving(s *cluster.Snapshot, pool string) (staying, leaving []*cluster.Node) {
+	replaced := map[string]bool{}
+	for _, node := range s.Nodes {
+		if node.Pool == pool && !node.Deleting {
+			for _, claim := range node.Replaces {
+				replaced[claim] = true
+			}
+		}
+	}
+	for _, node := range s.Nodes {
+		switch {
+		case node.Pool != pool || node.Claim == "":
+		case node.Deleting || node.Disrupting || replaced[node.Claim]:
+			leaving = append(leaving, node)
+		default:
+			staying = append(staying, node)
+		}
+	}
+	return staying, leaving
+}
+
+// Excessive says which bound of the pool count is above: the reason of the removals and, in words, count and bound.
+func Excessive(pool *cluster.Pool, count int64) (plan.DisruptionReason, string) {
+	most, hard := pool.Limits.Nodes()
+	if pool.Static && (most == limit.None || pool.Replicas < most) {
+		return plan.ReplicasExceeded, fmt.Sprintf("%d nodes, %d replicas", count, pool.Replicas)
+	}
+	kind := "soft"
+	if hard {
+		kind = "hard"
+	}
+	return plan.NodeLimitExceeded, fmt.Sprintf("%d nodes, limit %d (%s limit)", count, most, kind)
+}
+
+// CompareTrim is the order in which nodes are chosen to go (L-41). What must not be disrupted comes last of all. Else
+// claims made by hand are first (L-15), then those not launched, not registered, not initialized yet, then empty nodes,
+// then nodes by what their removal costs: pods by number, priority and deletion cost; drifted and older ones before
+// others. The name of the claim decides among equals.
+func CompareTrim(a, b *cluster.Node) int {
+	costA, podsA := DisruptionCost(a)
+	costB, podsB := DisruptionCost(b)
+	return cmp.Or(
+		cmp.Compare(number(protected(a)), number(protected(b))),
+		cmp.Compare(number(b.Foreign), number(a.Foreign)),
+		cmp.Compare(stage(a), stage(b)),
+		cmp.Compare(min(podsA, 1), min(podsB, 1)),
+		cmp.Compare(costA, costB), cmp.Compare(podsA, podsB),
+		cmp.Compare(number(b.Drifted), number(a.Drifted)),
+		cmp.Compare(a.Created, b.Created), strings.Compare(a.Claim, b.Claim),
+	)
+}
+
+// protected reports whether the node, its claim or a pod on it asks not to be disrupted.
+func protected(node *cluster.Node) bool {
+	return node.DoNotDisrupt || slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return p.DoNotDisrupt })
+}
+
+// stage orders claims by how far they have come.
+func stage(node *cluster.Node) int {
+	return number(node.Launched) + number(node.Registered) + number(node.Initialized)
+}
+
+func number(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
