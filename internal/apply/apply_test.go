@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -55,6 +56,15 @@ func pool() *karpenterv1.NodePool {
 	}
 }
 
+// limited is the pool with the hard limit that the store says it has.
+func limited(limits limit.Limits) *karpenterv1.NodePool {
+	p := pool()
+	if limits.HardNodes != limit.None {
+		p.Spec.HardLimits = karpenterv1.Limits{"nodes": *resource.NewQuantity(limits.HardNodes, resource.DecimalSI)}
+	}
+	return p
+}
+
 func names() resources.Names { return resources.NewSpace().Names() }
 
 func launch(slot int, pods ...string) plan.Launch {
@@ -80,7 +90,7 @@ func newRig(t *testing.T, limits limit.Limits, hooks interceptor.Funcs, objects 
 	snapshot := cluster.New(cluster.Snapshot{Version: 7, Names: names(), Pools: []*cluster.Pool{{Name: "default", UID: "pool-uid-1", Limits: limits}}})
 	r := &rig{
 		store:  &store{snapshot: snapshot, nominate: map[string]string{}},
-		server: controllertest.NewServer(t, append(objects, pool())...).WithInterceptorFuncs(hooks).Build(),
+		server: controllertest.NewServer(t, append(objects, limited(limits))...).WithInterceptorFuncs(hooks).Build(),
 	}
 	r.applier = apply.New(apply.Config{Client: r.server, Live: r.server, Store: r.store, Now: controllertest.Start, Log: logr.Discard()})
 	return r
@@ -135,7 +145,7 @@ func TestDifferentPodsGetDifferentClaims(t *testing.T) {
 func TestALostAnswerIsSuccess(t *testing.T) {
 	t.Parallel()
 	calls := 0
-	r := newRig(t, limit.Unlimited(), interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+	r := newRig(t, limit.Limits{HardNodes: 1, SoftNodes: limit.None}, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 		calls++
 		err := c.Create(ctx, o, opts...)
 		if calls == 1 {

@@ -27,7 +27,7 @@ const maxAttempts = 10
 // attempt is one launch on its way to a NodeClaim.
 type attempt struct {
 	launch  plan.Launch
-	pool    *karpenterv1.NodePool
+	view    *view
 	claim   *karpenterv1.NodeClaim // nil until there is one
 	refusal string                 // why there will be none, when the plan no longer holds
 	err     error
@@ -38,13 +38,16 @@ type attempt struct {
 func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 	snapshot := a.config.Store.Snapshot()
 	attempts := make([]attempt, len(p.Launches))
-	used := map[string]limit.Usage{}
+	used, views := map[string]limit.Usage{}, map[string]*view{}
 	for i, launch := range p.Launches {
-		attempts[i] = a.check(ctx, snapshot, p, launch, used)
+		if views[launch.Pool] == nil {
+			views[launch.Pool] = a.look(ctx, snapshot, launch)
+		}
+		attempts[i] = a.check(snapshot, p, launch, views[launch.Pool], used)
 	}
 	a.config.Each(len(attempts), func(i int) {
 		if t := &attempts[i]; t.refusal == "" && t.err == nil {
-			t.claim, t.refusal, t.err = a.create(ctx, snapshot, p, t.launch, t.pool)
+			t.claim, t.refusal, t.err = a.createInTime(ctx, snapshot, p, t)
 		}
 	})
 	var out Outcome
@@ -70,21 +73,18 @@ func (a *Applier) promise(t attempt) {
 		"capacityType", t.launch.Cheapest.CapacityType, "pricePerHour", t.launch.Cheapest.Price.String())
 }
 
-// check looks whether the launch still holds: its pool is the one that the plan saw, and the limits leave room for it
-// with everything that was created since the snapshot (L-13). used counts what the launches before it will take.
-func (a *Applier) check(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan, launch plan.Launch, used map[string]limit.Usage) attempt {
-	t := attempt{launch: launch, pool: &karpenterv1.NodePool{}}
-	if err := a.config.Client.Get(ctx, client.ObjectKey{Name: launch.Pool}, t.pool); err != nil {
-		if t.err = client.IgnoreNotFound(err); t.err == nil {
-			t.refusal = "the NodePool is gone"
-		}
+// check looks whether the launch still holds: its pool is the one that the plan saw, its slot is one that may be used, and
+// the limits leave room for it with everything that was created since the snapshot (L-13). used counts what the launches
+// before it will take.
+func (a *Applier) check(snapshot *cluster.Snapshot, p plan.Plan, launch plan.Launch, v *view, used map[string]limit.Usage) attempt {
+	t := attempt{launch: launch, view: v, err: v.err}
+	if t.err != nil {
+		return t
+	}
+	if t.refusal = v.objection(launch); t.refusal != "" {
 		return t
 	}
 	pool := snapshot.Pool(launch.Pool)
-	if pool == nil || string(t.pool.UID) != launch.PoolUID || t.pool.DeletionTimestamp != nil {
-		t.refusal = "the NodePool was deleted"
-		return t
-	}
 	if _, counted := used[launch.Pool]; !counted {
 		used[launch.Pool] = a.config.Store.Usage(launch.Pool)
 	}
@@ -94,6 +94,20 @@ func (a *Applier) check(ctx context.Context, snapshot *cluster.Snapshot, p plan.
 	}
 	used[launch.Pool] = used[launch.Pool].Plus(1, launch.Reserve)
 	return t
+}
+
+// createInTime creates the claim. One in a slot is created only while the view that allowed it is young.
+func (a *Applier) createInTime(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan, t *attempt) (*karpenterv1.NodeClaim, string, error) {
+	if t.launch.Slot != plan.NoSlot {
+		left := viewFor - a.config.Now().Sub(t.view.at)
+		if left <= 0 {
+			return nil, "the pool was looked at too long ago", nil
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, left)
+		defer cancel()
+	}
+	return a.create(ctx, snapshot, p, t.launch, t.view.pool)
 }
 
 // create tries the names of the launch until one is free or turns out to be this very launch, created before.

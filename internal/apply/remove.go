@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -31,8 +33,14 @@ func (a *Applier) Mark(ctx context.Context, remove plan.Remove) (bool, error) {
 		return false, err
 	}
 	before := claim.DeepCopy()
-	value := condition.True(karpenterv1.ConditionTypeDisruptionReason, string(remove.Reason), "chosen to be removed: "+string(remove.Reason))
-	if condition.Set(&claim.Status.Conditions, claim.Generation, value, a.config.Now()) {
+	text := "chosen to be removed: " + string(remove.Reason)
+	if remove.Why != "" {
+		text += ": " + remove.Why
+	}
+	value := condition.True(karpenterv1.ConditionTypeDisruptionReason, string(remove.Reason), text)
+	known, _ := condition.Get(claim.Status.Conditions, value.Type)
+	chosen := known.Status == value.Status && known.Reason == value.Reason
+	if !chosen && condition.Set(&claim.Status.Conditions, claim.Generation, value, a.config.Now()) {
 		if err := a.config.Client.Status().Patch(ctx, claim, optimistic(before)); err != nil {
 			return false, client.IgnoreNotFound(err)
 		}
@@ -56,6 +64,19 @@ func (a *Applier) Delete(ctx context.Context, remove plan.Remove) (bool, error) 
 	}
 	if err := a.config.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
 		if apierrors.IsConflict(err) { // another claim has the name by now
+			return false, nil
+		}
+		return false, client.IgnoreNotFound(err)
+	}
+	return true, nil
+}
+
+// DeleteUnchanged is Delete for a claim exactly as the caller has read it: not when anything was written to it since.
+func (a *Applier) DeleteUnchanged(ctx context.Context, remove plan.Remove, resourceVersion string) (bool, error) {
+	uid := types.UID(remove.ClaimUID)
+	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: remove.Claim}}
+	if err := a.config.Client.Delete(ctx, claim, client.Preconditions{UID: &uid, ResourceVersion: &resourceVersion}); err != nil {
+		if apierrors.IsConflict(err) {
 			return false, nil
 		}
 		return false, client.IgnoreNotFound(err)

@@ -1,9 +1,10 @@
-// Package disruption removes nodes that are not needed (D-01 to D-10). So far it knows one method, emptiness: the engine
-// says which nodes no pod needs, within the budgets of their pools; the applier writes the intent onto claim and node;
+// Package disruption removes nodes that are not needed (D-01 to D-10). So far it knows two methods: emptiness, for which the
+// engine says which nodes no pod needs, within the budgets of their pools; and trimming, of nodes above a limit or above
+// the replicas of a static pool. The applier writes the intent onto claim and node;
 // and in a later step, once the watches show the intent, the removal is judged again on the newest picture and carried
 // out or undone. All memory is on the API objects, so a restart goes on where the last process stopped.
 //
-// proceed.go goes on with what is under way, blocked.go says what holds a removal up. Start with
+// proceed.go goes on with what is under way, trim.go does so for what is too many, blocked.go says what holds a removal up. Start with
 // [Controller.Reconcile].
 package disruption
 
@@ -46,6 +47,7 @@ type Applier interface {
 	Apply(ctx context.Context, p plan.Plan) (apply.Outcome, error)
 	Mark(ctx context.Context, remove plan.Remove) (bool, error)
 	Delete(ctx context.Context, remove plan.Remove) (bool, error)
+	DeleteUnchanged(ctx context.Context, remove plan.Remove, resourceVersion string) (bool, error)
 	Undo(ctx context.Context, remove plan.Remove) error
 }
 
@@ -76,6 +78,8 @@ type round struct {
 	now      time.Time
 	pools    map[string]*karpenterv1.NodePool
 	budgets  map[string][]engine.Budget
+	// trimmings are filled as pools are looked at.
+	trimmings map[string]*trimming
 }
 
 // Reconcile goes on with removals under way and begins new ones. The request means nothing: there is one for everything.
@@ -88,6 +92,10 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	underway, failure := c.proceed(ctx, r)
+	trimming, err := c.trim(ctx, r)
+	if trimming || err != nil { // the picture has changed: what else may go is decided on the next one
+		return reconcile.Result{RequeueAfter: proceedAfter}, errors.Join(failure, err)
+	}
 	p := engine.Emptiness(r.snapshot, r.now.Unix(), r.budgets)
 	c.reportBlocked(r, p)
 	outcome, err := c.config.Applier.Apply(ctx, p)
@@ -104,7 +112,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 func (c *Controller) gather(ctx context.Context) (round, error) {
 	r := round{
 		snapshot: c.config.Picture.Snapshot(), now: c.config.Now(),
-		pools: map[string]*karpenterv1.NodePool{}, budgets: map[string][]engine.Budget{},
+		pools: map[string]*karpenterv1.NodePool{}, budgets: map[string][]engine.Budget{}, trimmings: map[string]*trimming{},
 	}
 	var pools karpenterv1.NodePoolList
 	if err := c.config.Client.List(ctx, &pools); err != nil {

@@ -51,14 +51,12 @@ func (c *Controller) settle(ctx context.Context, r round, node *cluster.Node, re
 		return err
 	}
 	remove.Reason = plan.DisruptionReason(reason)
-	why := objection(r, node, remove.Reason, used)
-	if why != "" {
-		if err := c.config.Applier.Undo(ctx, remove); err != nil {
-			return err
-		}
-		c.config.Events.Event(claimRef(remove), event.Normal, event.DisruptionCancelled, "The node stays: "+why)
-		c.config.Log.Info("cancelled a removal", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool, "reason", why)
-		return nil
+	if trimmed(remove.Reason) {
+		used[node.Pool]++
+		return c.settleTrim(ctx, r, node, remove)
+	}
+	if why := objection(r, node, remove.Reason, used); why != "" {
+		return c.undo(ctx, remove, why)
 	}
 	used[node.Pool]++
 	tainted, err := c.tainted(ctx, node.Name)
@@ -73,10 +71,26 @@ func (c *Controller) settle(ctx context.Context, r round, node *cluster.Node, re
 	if err != nil || !deleted {
 		return err
 	}
+	c.reportRemoval(r, node, remove)
+	return nil
+}
+
+// undo takes an intent back, and says why.
+func (c *Controller) undo(ctx context.Context, remove plan.Remove, why string) error {
+	if err := c.config.Applier.Undo(ctx, remove); err != nil {
+		return err
+	}
+	c.config.Events.Event(claimRef(remove), event.Normal, event.DisruptionCancelled, "The node stays: "+why)
+	c.config.Log.Info("cancelled a removal", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool, "reason", why)
+	return nil
+}
+
+// reportRemoval tells about a claim that was just deleted.
+func (c *Controller) reportRemoval(r round, node *cluster.Node, remove plan.Remove) {
+	reason := string(remove.Reason)
 	c.config.Metrics.Disrupted.WithLabelValues(strings.ToLower(reason), remove.Pool, node.Labels[karpenterv1.CapacityTypeLabelKey], policyOf(r, remove.Pool), "graceful").Inc()
 	c.config.Events.Event(claimRef(remove), event.Normal, event.DisruptionTerminating, "The node is removed: "+reason)
 	c.config.Log.Info("removing", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool, "reason", reason, "savesPerHour", remove.Price.String())
-	return nil
 }
 
 // reasonOf reads the reason of an intent from the claim; "" when the claim has none. An intent without a reason is an

@@ -1,0 +1,217 @@
+package disruption_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/apply"
+	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
+	"github.com/joiner-autoscaler/joiner/internal/controller/disruption"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/world"
+)
+
+// limitedFleet is a pool with a hard limit and nodes that are never removed for being empty. Their claims have the
+// finalizer, so that what is deleted stays to be seen.
+func limitedFleet(limit string, names ...string) []client.Object {
+	objects := fleet("0", names...)
+	pool := objects[0].(*karpenterv1.NodePool)
+	pool.Spec.HardLimits = karpenterv1.Limits{"nodes": resource.MustParse(limit)}
+	pool.Spec.Disruption.ConsolidateAfter.Duration = nil
+	for _, o := range objects {
+		if claim, ok := o.(*karpenterv1.NodeClaim); ok {
+			claim.Finalizers = []string{karpenterv1.TerminationFinalizer}
+		}
+	}
+	return objects
+}
+
+// state counts the claims that are marked, and those that are being deleted.
+func (r *rig) state(t *testing.T) (marked, deleting []string) {
+	t.Helper()
+	var list karpenterv1.NodeClaimList
+	if err := r.server.List(t.Context(), &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range list.Items {
+		switch {
+		case c.DeletionTimestamp != nil:
+			deleting = append(deleting, c.Name)
+		case slices.ContainsFunc(c.Status.Conditions, func(c karpenterv1.Condition) bool { return c.Type == karpenterv1.ConditionTypeDisruptionReason }):
+			marked = append(marked, c.Name)
+		}
+	}
+	return marked, deleting
+}
+
+func (r *rig) setLimit(t *testing.T, limit string) {
+	t.Helper()
+	var pool karpenterv1.NodePool
+	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "default"}, &pool); err != nil {
+		t.Fatal(err)
+	}
+	pool.Spec.HardLimits = karpenterv1.Limits{"nodes": resource.MustParse(limit)}
+	if err := r.server.Update(t.Context(), &pool); err != nil {
+		t.Fatal(err)
+	}
+	r.sync(t)
+}
+
+// L-40, L-44: above the limit nodes go at once, whatever the budgets say, and pool and claims are told why.
+func TestNodesAboveTheLimitGo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, limitedFleet("3", "a", "b", "c", "d", "e")...)
+	r.reconcile(t)
+	if marked, deleting := r.state(t); len(marked) != 2 || len(deleting) != 0 || !r.tainted(t, marked[0]) {
+		t.Fatalf("marked %v, deleting %v: want two marked and tainted", marked, deleting)
+	}
+	r.restart() // L-42: the intents are all that is left
+	r.sync(t)
+	for range 3 {
+		r.reconcile(t)
+		r.sync(t)
+	}
+	if marked, deleting := r.state(t); len(marked) != 0 || len(deleting) != 2 {
+		t.Fatalf("marked %v, deleting %v: want two deleted and not one more", marked, deleting)
+	}
+	said := strings.Join(r.tape.Said(), "\n")
+	for _, want := range []string{
+		"default NodeLimitExceeded: 5 nodes, limit 3 (hard limit): removing 2",
+		"a NodeLimitExceeded: The node is removed, its NodePool has too many: 5 nodes, limit 3 (hard limit)",
+		"b NodeLimitExceeded: ",
+		"a DisruptionTerminating: The node is removed: NodeLimitExceeded",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("said:\n%s\nwant %s", said, want)
+		}
+	}
+}
+
+// L-42: the limit is raised while nodes go: what is deleted goes on, what is only chosen stays, and nothing else is chosen.
+func TestARaisedLimitTakesChoicesBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, limitedFleet("1", "a", "b", "c")...)
+	r.reconcile(t)
+	r.setLimit(t, "2")
+	for range 3 {
+		r.reconcile(t)
+		r.sync(t)
+	}
+	if marked, deleting := r.state(t); len(marked) != 0 || len(deleting) != 1 {
+		t.Fatalf("marked %v, deleting %v: want one taken back and one deleted", marked, deleting)
+	}
+	r.setLimit(t, "3")
+	for range 3 {
+		r.reconcile(t)
+		r.sync(t)
+	}
+	if marked, deleting := r.state(t); len(marked) != 0 || len(deleting) != 1 {
+		t.Fatalf("marked %v, deleting %v: want no change", marked, deleting)
+	}
+}
+
+// pausing is an API server that is listed and, before the answer is used, something else happens; so it does before writes
+// of the one who has it (see second).
+type pausing struct {
+	client.Reader
+	meanwhile func()
+}
+
+func (p *pausing) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	err := p.Reader.List(ctx, list, options...)
+	p.meanwhile()
+	return err
+}
+
+// second is another process over the same API server, which both believe to lead.
+func second(t *testing.T, r *rig, live *pausing) *rig {
+	t.Helper()
+	writes := interceptor.NewClient(r.server, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			live.meanwhile()
+			return c.Delete(ctx, o, options...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			live.meanwhile()
+			return c.SubResource(sub).Patch(ctx, o, patch, options...)
+		},
+	})
+	other := &rig{server: r.server, clock: r.clock, tape: &controllertest.Tape{}}
+	other.store = world.New(world.Config{Now: r.clock.Now})
+	other.step = disruption.New(disruption.Config{
+		Client: r.server, Live: live, Picture: other.store, Events: other.tape, Metrics: metrics.New(prometheus.NewRegistry()).Claims,
+		Applier: apply.New(apply.Config{Client: writes, Live: r.server, Store: other.store, Now: r.clock.Now, Log: logr.Discard()}),
+		Ready:   func() bool { return true }, Now: r.clock.Now, Log: logr.Discard(),
+	})
+	other.sync(t)
+	return other
+}
+
+// L-42: two controllers with old pictures, whose steps run into each other, delete the excess and not one more.
+func TestTwoControllersDeleteTheExcessOnly(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(60) {
+		source := rand.New(rand.NewPCG(seed, 0))
+		a := newRig(t, limitedFleet("5", "a", "b", "c", "d", "e")...)
+		var b *rig
+		depth := 0
+		live := &pausing{Reader: a.server, meanwhile: func() {
+			if depth > 0 || source.IntN(2) == 0 {
+				return
+			}
+			depth++
+			defer func() { depth-- }()
+			for range source.IntN(3) {
+				_, _ = a.step.Reconcile(t.Context(), reconcile.Request{}) // a conflict is tried again
+				if source.IntN(2) == 0 {
+					a.sync(t)
+				}
+			}
+		}}
+		b = second(t, a, live)
+		for i, name := range []string{"a", "b", "c", "d", "e"} { // the two see different loads, and so choose different nodes
+			if i < 3 {
+				pod := podOn(name)
+				pod.Name, pod.UID = name, types.UID(name)
+				if err := a.store.Apply(pod); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		limit := 2
+		a.setLimit(t, fmt.Sprint(limit))
+		b.sync(t)
+		for range 30 {
+			r := []*rig{a, b}[source.IntN(2)]
+			_, _ = r.step.Reconcile(t.Context(), reconcile.Request{})
+			if source.IntN(2) == 0 {
+				[]*rig{a, b}[source.IntN(2)].sync(t)
+			}
+			if _, deleting := a.state(t); len(deleting) > 3 {
+				t.Fatalf("seed %d: %v are deleted, 3 of 5 are too many", seed, deleting)
+			}
+		}
+		for range 10 {
+			for _, r := range []*rig{a, b} {
+				r.sync(t)
+				_, _ = r.step.Reconcile(t.Context(), reconcile.Request{})
+			}
+		}
+		if marked, deleting := a.state(t); len(deleting) != 3 || len(marked) != 0 {
+			t.Fatalf("seed %d: %v are deleted, %v marked; want 3 and none in the end", seed, deleting, marked)
+		}
+	}
+}
