@@ -122,7 +122,7 @@ func Compose(settings Settings, deps Deps) Parts {
 			Ready: deps.Ready, Now: deps.Now, Log: deps.Log.WithName(Provisioning),
 		})},
 		{Name: Disruption, Workers: 1, Start: true, Reconciler: disruption.New(disruption.Config{
-			Client: deps.Client, Live: deps.Live, Picture: deps.Store, Applier: applier, Events: deps.Events, Metrics: set.Claims,
+			Client: deps.Client, Live: deps.Live, Picture: deps.Store, Applier: applier, Events: deps.Events, Metrics: set.Claims, Pools: set.Pools,
 			Ready: deps.Ready, Now: deps.Now, Log: deps.Log.WithName(Disruption),
 		})},
 		{Name: Claims, Workers: 50, Reconciler: claim.New(claims), Watches: claimWatches(deps.Client)},

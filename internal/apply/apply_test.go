@@ -332,3 +332,72 @@ func TestDeleteDeletesOnce(t *testing.T) {
 		}
 	}
 }
+
+// claimOfPool is a claim of the pool under any name.
+func claimOfPool(name string) *karpenterv1.NodeClaim {
+	return &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}}}
+}
+
+// L-14, L-15: claims that are in no slot, from before the limit or made by hand, count; two writers that know nothing of
+// them, nor of each other, do not get past the limit.
+func TestClaimsInNoSlotCount(t *testing.T) {
+	t.Parallel()
+	limits := limit.Limits{HardNodes: 3, SoftNodes: limit.None}
+	r := newRig(t, limits, interceptor.Funcs{}, claimOfPool("old"), claimOfPool(limit.SlotName("default", "pool-uid-1", 7)))
+	for _, pods := range [][]string{{"a", "b", "c"}, {"d", "e", "f"}} {
+		r.store.used = limit.Usage{} // of a process that has seen no claim
+		var launches []plan.Launch
+		for slot, pod := range pods {
+			l := launch(slot, pod)
+			l.Requests = resources.Vector{int64(1000 + int(pod[0]))} // another demand than the other writer's
+			launches = append(launches, l)
+		}
+		r.apply(t, planOf(launches...))
+		if n := len(r.claims(t)); n != 3 {
+			t.Fatalf("%d claims at a limit of 3: %v", n, r.claims(t))
+		}
+	}
+}
+
+// L-14: what the plan believed about the limit does not matter, what the API server says does.
+func TestTheLimitIsReadLive(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		live, believed int64
+		slot           int
+		want           string
+	}{
+		"got one":      {live: 1, believed: limit.None, slot: plan.NoSlot, want: "has got a hard limit meanwhile"},
+		"lost it":      {live: limit.None, believed: 1, slot: 0, want: "hard limit was taken away meanwhile"},
+		"lowered":      {live: 2, believed: 5, slot: 4, want: "slot 4 is out of use: 0 NodeClaims exist, the NodePool may have 2"},
+		"lowered to 0": {live: 0, believed: 5, slot: 0, want: "slot 0 is out of use"},
+	} {
+		r := newRig(t, limit.Limits{HardNodes: c.live, SoftNodes: limit.None}, interceptor.Funcs{})
+		r.store.snapshot.Pools[0].Limits.HardNodes = c.believed
+		out := r.apply(t, planOf(launch(c.slot, "a")))
+		if len(out.Refused) != 1 || !strings.Contains(out.Refused[0].Why, c.want) || len(r.claims(t)) != 0 {
+			t.Errorf("%s: outcome %+v; want it refused: %s", name, out, c.want)
+		}
+	}
+}
+
+// D-12: two controllers that both believe they lead make the replicas of a static pool once.
+func TestReplicasAreMadeOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, limit.Unlimited(), interceptor.Funcs{})
+	var p karpenterv1.NodePool
+	if err := r.server.Get(t.Context(), client.ObjectKey{Name: "default"}, &p); err != nil {
+		t.Fatal(err)
+	}
+	p.Spec.Replicas = new(int64(3))
+	if err := r.server.Update(t.Context(), &p); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		r.store.used = limit.Usage{}
+		out := r.apply(t, planOf(launch(0), launch(1), launch(2)))
+		if len(out.Launched) != 3 || len(r.claims(t)) != 3 {
+			t.Fatalf("outcome %+v, claims %v: want the same three", out, r.claims(t))
+		}
+	}
+}

@@ -16,6 +16,9 @@ const (
 	// ConditionTypeInstanceTypesCompatible is False when no instance type is left after all requirements
 	// are intersected; its message names the keys in conflict (V-11).
 	ConditionTypeInstanceTypesCompatible = "InstanceTypesCompatible"
+	// ConditionTypeReplicasWithinLimits is False on a static pool that runs fewer nodes than spec.replicas
+	// asks for, because a limit is lower; its message names both (L-17). It is no part of Ready.
+	ConditionTypeReplicasWithinLimits = "ReplicasWithinLimits"
 )
 
 // Condition types of a NodeClaim.

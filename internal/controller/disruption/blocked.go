@@ -3,7 +3,9 @@ package disruption
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
@@ -35,6 +37,15 @@ func (c *Controller) reportBlocked(r round, p plan.Plan) {
 		c.config.Events.Event(r.pools[name], event.Normal, event.DisruptionBlocked,
 			fmt.Sprintf("%d empty nodes stay for now: the budget allows %d nodes at a time for the reason %s", count, allowed, plan.Empty))
 	}
+}
+
+// ReportHardLimit tells that a pool's hard node limit, and not a budget, keeps nodes from being replaced for a reason
+// (L-34). It is for methods that launch before they remove: they ask limit.Limits.Replacements how many they may, and call
+// this when the answer says ByLimit. The recorder leaves out repetitions.
+func (c *Controller) ReportHardLimit(pool *karpenterv1.NodePool, reason plan.DisruptionReason) {
+	c.config.Pools.BlockedByLimit.WithLabelValues(strings.ToLower(string(reason)), pool.Name).Inc()
+	c.config.Events.Event(pool, event.Normal, event.DisruptionBlocked,
+		fmt.Sprintf("No allowed disruptions for disruption reason %s due to node hard limit", reason))
 }
 
 // protection says which annotation keeps a node that is empty otherwise, "" when none does.

@@ -59,6 +59,7 @@ type Config struct {
 	Applier Applier
 	Events  event.Recorder
 	Metrics metrics.Claims
+	Pools   metrics.Pools
 	Ready   func() bool // the picture holds everything that exists
 	Now     func() time.Time
 	Log     logr.Logger

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 	"github.com/joiner-autoscaler/joiner/internal/controller/disruption"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
@@ -213,5 +215,19 @@ func TestTwoControllersDeleteTheExcessOnly(t *testing.T) {
 		if marked, deleting := a.state(t); len(deleting) != 3 || len(marked) != 0 {
 			t.Fatalf("seed %d: %v are deleted, %v marked; want 3 and none in the end", seed, deleting, marked)
 		}
+	}
+}
+
+// L-34: the event has its own words, and a metric counts the same.
+func TestTheHardLimitIsTold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	pool := newPool("100%")
+	r.step.ReportHardLimit(pool, plan.Underutilized)
+	if want := "default DisruptionBlocked: No allowed disruptions for disruption reason Underutilized due to node hard limit"; !slices.Contains(r.tape.Said(), want) {
+		t.Errorf("said %q; want %q", r.tape.Said(), want)
+	}
+	if n := testutil.ToFloat64(r.metrics.BlockedByLimit.WithLabelValues("underutilized", "default")); n != 1 {
+		t.Errorf("counted %v, want 1", n)
 	}
 }

@@ -44,6 +44,8 @@ type Plans struct {
 type Pools struct {
 	Limit *prometheus.GaugeVec // resource_type, nodepool; in the resource's own unit, cpu in cores
 	Usage *prometheus.GaugeVec // resource_type, nodepool
+	// BlockedByLimit counts how often the hard node limit kept nodes from being replaced (L-34).
+	BlockedByLimit *prometheus.CounterVec // reason, nodepool
 }
 
 // Cloud measures calls to the provider.
@@ -95,6 +97,8 @@ func New(r prometheus.Registerer) *Set {
 		Pools: Pools{
 			Limit: gauge("nodepools_limit", "Limits of a NodePool, by resource.", "resource_type", "nodepool"),
 			Usage: gauge("nodepools_usage", "What the nodes of a NodePool have, by resource.", "resource_type", "nodepool"),
+			BlockedByLimit: counter("nodepools_disruptions_blocked_by_node_limit_total",
+				"Times that the hard node limit of a NodePool kept nodes from being replaced.", "reason", "nodepool"),
 		},
 		Cloud: Cloud{
 			Duration: histogram("cloudprovider_duration_seconds", "Duration of calls to the provider.", "controller", "method", "provider"),

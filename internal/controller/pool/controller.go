@@ -150,6 +150,9 @@ func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) erro
 	if _, found := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeNodeRegistrationHealthy); !found {
 		values = append(values, condition.Unknown(karpenterv1.ConditionTypeNodeRegistrationHealthy, "AwaitingReconciliation", "no node of the pool has joined yet"))
 	}
+	if pool.Spec.Replicas != nil {
+		values = append(values, within(pool))
+	}
 	for _, value := range values {
 		condition.Set(&pool.Status.Conditions, pool.Generation, value, c.config.Now())
 	}

@@ -258,3 +258,33 @@ func TestNoInstanceTypeIsAlsoAnEvent(t *testing.T) {
 		t.Errorf("said %q, want NoCompatibleInstanceTypes", said)
 	}
 }
+
+// L-17: a static pool whose limit is below its replicas says so, with both numbers; without limits in the way it does not.
+func TestReplicasAboveALimitAreACondition(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		soft, hard, message string
+		status              metav1.ConditionStatus
+	}{
+		{soft: "10", status: metav1.ConditionFalse, message: "replicas 12, limit 10 (soft limit): the pool runs 10 nodes"},
+		{soft: "4", hard: "10", status: metav1.ConditionFalse, message: "replicas 12, limit 10 (hard limit): the pool runs 10 nodes"},
+		{soft: "12", status: metav1.ConditionTrue},
+		{status: metav1.ConditionTrue},
+	} {
+		object := newPool()
+		object.Spec.Replicas = new(int64(12))
+		if c.soft != "" {
+			object.Spec.Limits = karpenterv1.Limits{"nodes": resource.MustParse(c.soft)}
+		}
+		if c.hard != "" {
+			object.Spec.HardLimits = karpenterv1.Limits{"nodes": resource.MustParse(c.hard)}
+		}
+		p := newRig(t, object).reconcile(t)
+		check(t, p, karpenterv1.ConditionTypeReplicasWithinLimits, c.status, c.message)
+		check(t, p, karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
+	}
+	p := newRig(t, newPool()).reconcile(t)
+	if _, found := condition.Get(p.Status.Conditions, karpenterv1.ConditionTypeReplicasWithinLimits); found {
+		t.Error("a pool without replicas has the condition")
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
@@ -40,6 +41,25 @@ func validate(pool *karpenterv1.NodePool, offered catalog.Catalog) condition.Val
 	}
 	slices.Sort(texts)
 	return condition.False(karpenterv1.ConditionTypeValidationSucceeded, "NodePoolValidationFailed", strings.Join(slices.Compact(texts), "; "))
+}
+
+// within says whether the limits of a static pool let it have its replicas (L-17).
+func within(pool *karpenterv1.NodePool) condition.Value {
+	const kind = karpenterv1.ConditionTypeReplicasWithinLimits
+	value, err := translate.Pool(resources.NewSpace(), pool)
+	if err != nil {
+		return condition.Unknown(kind, "LimitsInvalid", "the limits cannot be understood")
+	}
+	target, exceeded := value.Limits.Target(value.Replicas)
+	if exceeded == nil {
+		return condition.True(kind, "WithinLimits", "")
+	}
+	which := "soft"
+	if exceeded.Hard {
+		which = "hard"
+	}
+	return condition.False(kind, "NodeLimitExceeded",
+		fmt.Sprintf("replicas %d, limit %d (%s limit): the pool runs %d nodes", value.Replicas, exceeded.Limit, which, target))
 }
 
 // contradictions names the keys for which the pool's own requirements and labels allow no value.

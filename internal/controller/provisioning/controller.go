@@ -1,4 +1,4 @@
-// Package provisioning turns pending pods into NodeClaims: it waits for a batch of pods to be complete, takes the
+// Package provisioning turns pending pods into NodeClaims, and keeps the nodes of static pools: it waits for a batch of pods to be complete, takes the
 // picture of the cluster, has the engine plan, and hands the plan to the applier (P-20 to P-25). Everything that
 // decides is in the engine, everything that writes NodeClaims is in the applier.
 //
@@ -9,6 +9,7 @@ package provisioning
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -77,24 +78,45 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	snapshot := c.config.Picture.Snapshot()
-	if !c.config.Window.Close(snapshot.Version) || len(snapshot.Pending) == 0 {
+	if !c.config.Window.Close(snapshot.Version) {
 		return again(snapshot), nil
 	}
-	start := c.config.Now()
-	p := engine.Provision(snapshot)
-	c.config.Metrics.Duration.WithLabelValues("provisioner").Observe(c.config.Now().Sub(start).Seconds())
-	c.config.Metrics.Unschedulable.WithLabelValues("provisioner").Set(float64(len(p.Unplaced)))
+	result := again(snapshot)
+	var failures []error
+	if p := engine.Replicas(snapshot); len(p.Launches) > 0 {
+		outcome, err := c.carryOut(ctx, snapshot, p)
+		if len(outcome.Launched) > 0 || len(outcome.Refused) > 0 {
+			result = reconcile.Result{RequeueAfter: refusedAfter}
+		}
+		if failures = append(failures, err); len(outcome.Launched) > 0 {
+			c.config.Window.Urge() // pods are planned for on the picture that has the new nodes
+			return result, err
+		}
+	}
+	if len(snapshot.Pending) > 0 {
+		start := c.config.Now()
+		p := engine.Provision(snapshot)
+		c.config.Metrics.Duration.WithLabelValues("provisioner").Observe(c.config.Now().Sub(start).Seconds())
+		c.config.Metrics.Unschedulable.WithLabelValues("provisioner").Set(float64(len(p.Unplaced)))
+		outcome, err := c.carryOut(ctx, snapshot, p)
+		if failures = append(failures, err); len(outcome.Refused) > 0 {
+			result = reconcile.Result{RequeueAfter: refusedAfter}
+		}
+	}
+	return result, errors.Join(failures...)
+}
+
+// carryOut applies a plan and tells about it. What went wrong or was out of date makes the next look plan again.
+func (c *Controller) carryOut(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan) (apply.Outcome, error) {
 	outcome, err := c.config.Applier.Apply(ctx, p)
 	c.report(snapshot, p, outcome)
+	if err != nil || len(outcome.Refused) > 0 {
+		c.config.Window.Urge()
+	}
 	if err != nil {
-		c.config.Window.Urge()
-		return reconcile.Result{}, fmt.Errorf("applying the plan for %d pending pods: %w", len(snapshot.Pending), err)
+		err = fmt.Errorf("applying a plan of %d launches for %d pending pods: %w", len(p.Launches), len(snapshot.Pending), err)
 	}
-	if len(outcome.Refused) > 0 { // the world has moved on: plan on the new picture
-		c.config.Window.Urge()
-		return reconcile.Result{RequeueAfter: refusedAfter}, nil
-	}
-	return again(snapshot), nil
+	return outcome, err
 }
 
 func again(snapshot *cluster.Snapshot) reconcile.Result {
@@ -128,7 +150,7 @@ func (c *Controller) report(snapshot *cluster.Snapshot, p plan.Plan, outcome app
 		c.config.Log.Info("did not launch", "pool", refused.Pool, "reason", refused.Why, "pods", len(refused.Pods))
 	}
 	if len(p.Launches) > 0 {
-		c.config.Log.Info("planned for pending pods", "launches", len(p.Launches), "nominated", len(p.Nominations),
+		c.config.Log.Info("planned", "launches", len(p.Launches), "nominated", len(p.Nominations),
 			"unplaced", len(p.Unplaced), "pricePerHour", p.Price().String(), "snapshot", p.BasedOn)
 	}
 }

@@ -18,7 +18,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/provisioning"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
@@ -87,7 +89,7 @@ func TestAPodThatComesBackIsNews(t *testing.T) {
 // picture shows one pod that no pool can take.
 type picture struct{ snapshot *cluster.Snapshot }
 
-func (p picture) Snapshot() *cluster.Snapshot { return p.snapshot }
+func (p *picture) Snapshot() *cluster.Snapshot { return p.snapshot }
 
 type applier struct {
 	plans   []plan.Plan
@@ -101,6 +103,7 @@ func (a *applier) Apply(_ context.Context, p plan.Plan) (apply.Outcome, error) {
 }
 
 type rig struct {
+	picture *picture
 	clock   *controllertest.Clock
 	window  *provisioning.Window
 	applier *applier
@@ -110,9 +113,9 @@ type rig struct {
 }
 
 func newRig(pods ...*cluster.Pod) *rig {
-	r := &rig{clock: controllertest.NewClock(), window: provisioning.NewWindow(time.Second, 3*time.Second), applier: &applier{}, tape: &controllertest.Tape{}, ready: true}
+	r := &rig{picture: &picture{cluster.New(cluster.Snapshot{Version: 1, Names: resources.NewSpace().Names(), Pending: pods})}, clock: controllertest.NewClock(), window: provisioning.NewWindow(time.Second, 3*time.Second), applier: &applier{}, tape: &controllertest.Tape{}, ready: true}
 	r.step = provisioning.New(provisioning.Config{
-		Picture: picture{cluster.New(cluster.Snapshot{Version: 1, Names: resources.NewSpace().Names(), Pending: pods})}, Applier: r.applier,
+		Picture: r.picture, Applier: r.applier,
 		Window: r.window, Events: r.tape, Metrics: metrics.New(prometheus.NewRegistry()).Plans, Ready: func() bool { return r.ready },
 		Now: r.clock.Now, Log: logr.Discard(),
 	})
@@ -182,5 +185,31 @@ func TestWithoutPendingPodsNothingIsPlanned(t *testing.T) {
 	r := newRig()
 	if result, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter != 0 || len(r.applier.plans) != 0 {
 		t.Fatalf("result %+v, error %v, plans %d", result, err, len(r.applier.plans))
+	}
+}
+
+// D-12: static pools get their nodes without a pod; pods are planned for on the picture that has them, and are not held up
+// when the nodes cannot be made.
+func TestStaticPoolsComeFirstAndHoldUpNobody(t *testing.T) {
+	t.Parallel()
+	index := catalog.NewIndex(catalog.Catalog{Types: []catalog.Type{{
+		Name: "t", Capacity: resources.Amounts{"cpu": 4000, "pods": 10}, Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.Spot, Available: true}},
+	}}}, resources.NewSpace())
+	r := newRig(somePod())
+	r.picture.snapshot = cluster.New(cluster.Snapshot{
+		Version: 1, Names: r.picture.snapshot.Names, Pending: r.picture.snapshot.Pending,
+		Pools: []*cluster.Pool{{Name: "static", Static: true, Replicas: 2, Limits: limit.Unlimited(), Catalog: index, FreeSlots: []int{0, 1}}},
+	})
+	r.applier.outcome = apply.Outcome{Launched: []apply.Launched{{Claim: "c", Pool: "static"}}}
+	result, err := r.step.Reconcile(t.Context(), reconcile.Request{})
+	if err != nil || len(r.applier.plans) != 1 || len(r.applier.plans[0].Launches) != 2 || result.RequeueAfter != time.Second {
+		t.Fatalf("plans %+v, result %+v, error %v: want two nodes and nothing else yet", r.applier.plans, result, err)
+	}
+	for _, trouble := range []*applier{{outcome: apply.Outcome{Refused: []apply.Refused{{Pool: "static"}}}}, {err: errors.New("refused")}} {
+		r.applier.plans, r.applier.outcome, r.applier.err = nil, trouble.outcome, trouble.err
+		_, err := r.step.Reconcile(t.Context(), reconcile.Request{})
+		if len(r.applier.plans) != 2 || len(r.applier.plans[1].Unplaced) != 1 || (err != nil) != (trouble.err != nil) {
+			t.Fatalf("plans %+v, error %v: want the pod planned for too", r.applier.plans, err)
+		}
 	}
 }
