@@ -26,12 +26,12 @@ import (
 
 // rig is the real store and the real applier over an API server in memory; sync is the watch.
 type rig struct {
-	server  client.WithWatch
-	store   *world.Store
-	clock   *controllertest.Clock
-	tape    *controllertest.Tape
-	step    *disruption.Controller
-	metrics metrics.Pools
+	server   client.WithWatch
+	store    *world.Store
+	clock    *controllertest.Clock
+	tape     *controllertest.Tape
+	step     *disruption.Controller
+	registry *prometheus.Registry
 }
 
 func newRig(t *testing.T, objects ...client.Object) *rig {
@@ -47,8 +47,8 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 func (r *rig) restart() {
 	r.store = world.New(world.Config{Now: r.clock.Now})
 	applier := apply.New(apply.Config{Client: r.server, Live: r.server, Store: r.store, Now: r.clock.Now, Log: logr.Discard()})
-	set := metrics.New(prometheus.NewRegistry())
-	r.metrics = set.Pools
+	r.registry = prometheus.NewRegistry()
+	set := metrics.New(r.registry)
 	r.step = disruption.New(disruption.Config{
 		Client: r.server, Live: r.server, Picture: r.store, Applier: applier, Events: r.tape, Metrics: set.Claims, Pools: set.Pools,
 		Ready: func() bool { return true }, Now: r.clock.Now, Log: logr.Discard(),
