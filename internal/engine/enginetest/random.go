@@ -40,7 +40,8 @@ func (g *generator) pick(words ...string) string {
 func (g *generator) types() {
 	zones := g.pick("a,b,c", "a", "a,b")
 	g.add("type small cpu=2 mem=4Gi zones=%s od=0.050 spot=0.020 %s", zones, g.pick("", "unavailable=a", "unavailable=b/spot"))
-	g.add("type medium cpu=4 mem=8Gi zones=%s od=0.095 spot=0.040 %s", zones, g.pick("", "pods=3"))
+	g.add("type medium cpu=4 mem=8Gi zones=%s od=0.095 spot=0.040 %s %s", zones, g.pick("", "pods=3"),
+		g.pick("", "", "reserved=0.030 reservation=1", "reserved=0 reservation=2"))
 	g.add("type large cpu=8 mem=32Gi zones=a,b od=0.210 %s", g.pick("", "gpu=1", "arch=arm64"))
 	if g.pick("", "daemon") != "" {
 		g.add("daemon logs cpu=%s tolerate=* %s", g.pick("100m", "500m"), g.pick("", "need=zone=a", "need=arch=arm64"))
@@ -50,7 +51,7 @@ func (g *generator) types() {
 func (g *generator) pools() {
 	for i := range rapid.IntRange(1, 3).Draw(g.T, "pools") {
 		g.add("pool p%d weight=%s %s %s %s %s", i, g.pick("0", "10"),
-			g.pick("", "need=zone=a|b", "need=team", "need=rack=r1|r2", "need=capacity=on-demand", "need=type!=small"),
+			g.pick("", "need=zone=a|b", "need=team", "need=rack=r1|r2", "need=capacity=on-demand", "need=capacity=reserved", "need=type!=small"),
 			g.pick("", "taint=x:NoSchedule", "taint=y:PreferNoSchedule"),
 			g.pick("", "nodes=2", "hard.nodes=2", "limit.cpu=8", "limit.memory=16Gi"),
 			g.pick("", "blocked=not_ready", ""))
@@ -60,7 +61,7 @@ func (g *generator) pools() {
 func (g *generator) nodes() {
 	for i := range rapid.IntRange(0, 4).Draw(g.T, "nodes") {
 		name := fmt.Sprint("n", i)
-		g.add("node %s type=%s zone=%s %s %s", name, g.pick("small", "medium"), g.pick("a", "b"), g.pick("", "pool=p0"),
+		g.add("node %s type=%s zone=%s %s %s", name, g.pick("small", "medium"), g.pick("a", "b"), g.pick("", "pool=p0", "pool=p0 labels=capacity=reserved"),
 			g.pick("", "deleting", "new", "taint=x:NoSchedule"))
 		g.nodeNames = append(g.nodeNames, name)
 	}

@@ -98,6 +98,9 @@ func (s *solver) tryPlanned(number int, pods []*cluster.Pod, info *shape) topolo
 		left := append(b.scratch[:0], b.offers...)
 		b.scratch = left
 		w.offers.AndTo(left)
+		if len(b.pods) == 0 {
+			b.pool.dropUsedUp(left)
+		}
 		if !b.pool.keepFitting(want, left) {
 			continue
 		}
@@ -105,11 +108,11 @@ func (s *solver) tryPlanned(number int, pods []*cluster.Pod, info *shape) topolo
 		if answer == topology.Now {
 			verdict = topology.Now
 		}
-		if answer != topology.Yes || !b.pool.enough(left) {
+		if answer != topology.Yes {
 			continue
 		}
 		custom, said := s.decideCounting(number, info, left, custom)
-		cheapest := b.pool.cheapestWithin(left, b.held)
+		cheapest := b.pool.settle(b, left)
 		if cheapest < 0 {
 			continue
 		}
@@ -229,6 +232,9 @@ func (s *solver) commit(number int, pods []*cluster.Pod, info *shape, c commitme
 	b.custom = c.custom
 	b.labels = b.labels.And(c.labels)
 	first := len(b.pods) == 0
+	if first {
+		b.pool.take(c.cheapest)
+	}
 	if s.topology.Constrained() && first {
 		s.topology.Reconsider(number, s.counts(b))
 	}

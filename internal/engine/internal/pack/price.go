@@ -37,6 +37,7 @@ func (s *solver) packLots(pods []*cluster.Pod) []*cluster.Pod {
 	}
 	for _, p := range s.pools {
 		if p.Blocked == "" && p.Catalog != nil && (len(p.MinValues) == 0 || p.RelaxMinValues) {
+			s.packReserved(p, lots)
 			s.packPool(p, lots)
 		}
 	}
@@ -198,7 +199,7 @@ func nodesOf(patterns []mix.Pattern) int {
 func (s *solver) candidates(p *pool, lots []*lot) []candidate {
 	var list []candidate
 	seen := map[string]bool{}
-	for i := range p.offers.All() { // by price
+	for i := range p.unreserved().All() { // by price
 		takes, any, key := make([]bool, len(lots)), false, make([]byte, 0, len(lots)+32)
 		for n, l := range lots {
 			takes[n] = len(l.pods) > 0 && l.info.wayFor(p, i) != nil && l.info.Requests.Fits(p.roomOf(i))
