@@ -167,6 +167,17 @@ func Untolerated(taints []Taint, tolerations []Toleration) (Taint, bool) {
 	return Taint{}, false
 }
 
+// Unwelcome returns how many taints that only ask (PreferNoSchedule) these tolerations do not answer.
+func Unwelcome(taints []Taint, tolerations []Toleration) int {
+	n := 0
+	for _, taint := range taints {
+		if taint.Effect == PreferNoSchedule && !tolerated(taint, tolerations) {
+			n++
+		}
+	}
+	return n
+}
+
 func tolerated(taint Taint, tolerations []Toleration) bool {
 	for _, t := range tolerations {
 		if t.tolerates(taint) {

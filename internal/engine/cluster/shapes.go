@@ -114,13 +114,11 @@ func (s *Shape) Selecting() *Shape {
 	return s
 }
 
-// WithoutWishes returns the shape without what it only prefers.
+// WithoutWishes returns the shape without what it only prefers; taints that only ask are as nothing to it.
 func (s *Shape) WithoutWishes() *Shape {
-	if len(s.Wishes)+len(s.SoftSpread) == 0 {
-		return s
-	}
 	own := *s
 	own.Wishes, own.SoftSpread, own.key = nil, nil, ""
+	own.Tolerations = append(slices.Clone(s.Tolerations), Toleration{Operator: TolerationExists, Effect: PreferNoSchedule})
 	return &own
 }
 

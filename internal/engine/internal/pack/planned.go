@@ -13,22 +13,29 @@ import (
 
 // open plans a new node for the pod, in the first pool that can have one (P-10).
 func (s *solver) open(pod *cluster.Pod, info *shape) bool {
-	for i, p := range s.pools {
-		if len(info.ways[i]) == 0 || !p.mayGrow() {
-			continue
+	for _, later := range info.sweeps() {
+		for i, p := range s.pools {
+			if len(info.ways[i]) > 0 && p.mayGrow() && info.isLater(p) == later && s.openIn(p, pod, info) {
+				return true
+			}
 		}
-		b := &bin{pool: p, offers: p.offers, custom: p.custom, slot: plan.NoSlot, ports: slices.Clone(p.ports)}
-		if !s.fitsAlone(b, info, i) {
-			continue
-		}
-		s.addPlanned(b)
-		if s.tryPlanned(len(s.bins)-1, []*cluster.Pod{pod}, info) == topology.Yes {
-			s.opened(b)
-			return true
-		}
-		s.dropPlanned()
 	}
 	return false
+}
+
+// openIn plans a new node of a pool for the pod, if one can be had.
+func (s *solver) openIn(p *pool, pod *cluster.Pod, info *shape) bool {
+	b := &bin{pool: p, offers: p.offers, custom: p.custom, slot: plan.NoSlot, ports: slices.Clone(p.ports)}
+	if !s.fitsAlone(b, info, p.number) {
+		return false
+	}
+	s.addPlanned(b)
+	if s.tryPlanned(len(s.bins)-1, []*cluster.Pod{pod}, info) != topology.Yes {
+		s.dropPlanned()
+		return false
+	}
+	s.opened(b)
+	return true
 }
 
 // mayGrow reports whether the pool's node limits admit one more (L-10, L-11).

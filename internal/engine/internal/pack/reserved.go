@@ -184,8 +184,11 @@ func (s *solver) launchReserved(p *pool, lots []*lot, offer int) bool {
 	s.addPlanned(b)
 	number := len(s.bins) - 1
 	for _, l := range lots {
-		n := min(len(l.pods), howMany(p.roomOf(offer).Minus(b.used), l.info.Requests))
-		if n > 0 && s.tryPlanned(number, l.pods[:n], l.info) == topology.Yes {
+		for len(l.pods) > 0 {
+			n := min(alike(l.pods), howMany(p.roomOf(offer).Minus(b.used), l.info.Requests))
+			if n == 0 || s.tryPlanned(number, l.pods[:n], s.info(l.pods[0].Shape)) != topology.Yes {
+				break
+			}
 			l.pods = l.pods[n:]
 		}
 	}
@@ -195,6 +198,15 @@ func (s *solver) launchReserved(p *pool, lots []*lot, offer int) bool {
 	}
 	s.opened(b)
 	return true
+}
+
+// alike returns how many pods at the front of the list, which is not empty, have one shape.
+func alike(pods []*cluster.Pod) int {
+	n := slices.IndexFunc(pods, func(p *cluster.Pod) bool { return p.Shape != pods[0].Shape })
+	if n < 0 {
+		return len(pods)
+	}
+	return n
 }
 
 // howMany returns how often requests fit into left.

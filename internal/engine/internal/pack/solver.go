@@ -54,20 +54,23 @@ type solver struct {
 	selected map[selection][]way
 	order    []string // UIDs of placed pods, as they were placed
 	choices  map[string]*choices
+	asking   bool // some taint is PreferNoSchedule
 }
 
 // shape is a kind of pod with what this round has found out about it.
 type shape struct {
 	*cluster.Shape
 	rules   *topology.Rules
-	ways    [][]way // by pool; nil where the pool's taints or labels refuse it
-	afar    bool    // its anti-affinity, or a daemon's, reaches beyond the node: see besideDaemons
-	refused []bool  // by bin: final
-	first   int     // no bin before this one need be asked
+	ways    [][]way  // by pool; nil where the pool's taints or labels refuse it
+	afar    bool     // its anti-affinity, or a daemon's, reaches beyond the node: see besideDaemons
+	refused []bool   // by bin: final
+	first   int      // no bin before this one need be asked
+	later   []bool   // by pool: a new node of it only when no other pool gives one; nil for none (see likings.go)
+	likes   []liking // by existing bin; computed when it is first needed
 }
 
 func newSolver(snapshot *cluster.Snapshot, pods []*cluster.Pod, floors topology.Floors) *solver {
-	s := &solver{snapshot: snapshot, shapes: map[*cluster.Shape]*shape{}, byNode: map[string]int{}, choices: map[string]*choices{}, selected: map[selection][]way{}}
+	s := &solver{snapshot: snapshot, shapes: map[*cluster.Shape]*shape{}, byNode: map[string]int{}, choices: map[string]*choices{}, selected: map[selection][]way{}, asking: asks(snapshot)}
 	left := newReservations(snapshot)
 	for i, p := range snapshot.Pools {
 		s.pools = append(s.pools, newPool(i, p, snapshot.Daemons, left))
@@ -200,6 +203,7 @@ func (s *solver) info(c *cluster.Shape) *shape {
 		info.ways = append(info.ways, ways)
 	}
 	s.shapes[c] = info
+	info.later = s.dislikes(info)
 	s.offerDomains(info)
 	return info
 }
@@ -296,7 +300,7 @@ func (s *solver) runClass(pods []*cluster.Pod) []*cluster.Pod {
 		}
 	}
 	rest := s.placeEach(tied)
-	rest = append(rest, s.packLots(plain)...)
+	rest = append(rest, s.packLiked(plain)...)
 	return append(s.placeEach(rest), s.placeEach(late)...)
 }
 
@@ -376,17 +380,19 @@ func (s *solver) placeInBins(pod *cluster.Pod, info *shape) bool {
 	for len(info.refused) < len(s.bins) {
 		info.refused = append(info.refused, false)
 	}
-	for number := info.first; number < len(s.bins); number++ {
-		if info.refused[number] {
-			continue
-		}
-		switch s.try(number, []*cluster.Pod{pod}, info) {
-		case topology.Yes:
-			return true
-		case topology.Never:
-			info.refused[number] = true
-			for info.first < len(info.refused) && info.refused[info.first] {
-				info.first++
+	for _, later := range info.sweeps() {
+		for number := info.first; number < len(s.bins); number++ {
+			if info.refused[number] || info.isLater(s.bins[number].pool) != later {
+				continue
+			}
+			switch s.try(number, []*cluster.Pod{pod}, info) {
+			case topology.Yes:
+				return true
+			case topology.Never:
+				info.refused[number] = true
+				for info.first < len(info.refused) && info.refused[info.first] {
+					info.first++
+				}
 			}
 		}
 	}
@@ -404,15 +410,8 @@ func (s *solver) try(number int, pods []*cluster.Pod, info *shape) topology.Verd
 // tryNode places the pods on an existing node if they fit.
 func (s *solver) tryNode(number int, pods []*cluster.Pod, info *shape) topology.Verdict {
 	b := s.bins[number]
-	b.settle(s.snapshot.Daemons)
 	want := info.Requests.Times(len(pods))
-	if info.afar || !want.Fits(b.free) || !b.node.Admits(info.Shape) || !b.portsFree(info.HostPorts) {
-		return topology.Never
-	}
-	if _, bad := cluster.Untolerated(b.node.Taints, info.Tolerations); bad {
-		return topology.Never
-	}
-	if slices.ContainsFunc(b.awaiting, func(daemon *cluster.Shape) bool { return s.topology.Repel(info.Shape, daemon) }) {
+	if !s.nodeTakes(b, info, want) {
 		return topology.Never
 	}
 	for _, key := range info.rules.Keys {
@@ -427,6 +426,17 @@ func (s *solver) tryNode(number int, pods []*cluster.Pod, info *shape) topology.
 	b.free = b.free.Minus(want)
 	s.placed(number, pods, info)
 	return topology.Yes
+}
+
+// nodeTakes reports whether an existing node takes pods of the shape that request want together, as far as no constraint
+// on others is concerned.
+func (s *solver) nodeTakes(b *bin, info *shape, want resources.Vector) bool {
+	b.settle(s.snapshot.Daemons)
+	if info.afar || !want.Fits(b.free) || !b.node.Admits(info.Shape) || !b.portsFree(info.HostPorts) {
+		return false
+	}
+	_, bad := cluster.Untolerated(b.node.Taints, info.Tolerations)
+	return !bad && !slices.ContainsFunc(b.awaiting, func(daemon *cluster.Shape) bool { return s.topology.Repel(info.Shape, daemon) })
 }
 
 func (s *solver) placed(number int, pods []*cluster.Pod, info *shape) {

@@ -22,6 +22,7 @@ type wish struct {
 
 // grantWishes goes through the planned nodes in the order in which they were planned.
 func (s *solver) grantWishes() {
+	s.moveToLiked()
 	c := s.newCrowds()
 	for _, b := range s.bins {
 		if b.node == nil {

@@ -1,0 +1,221 @@
+package pack
+
+import (
+	"cmp"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+)
+
+// This file chooses among places that cost the same by what pods prefer (P-05, P-08). A pool that a pod would rather not
+// have (its PreferNoSchedule taint is not tolerated, or another pool of the same weight has the custom labels that the
+// pod wishes) gives it a new node only when no other pool does; but a node that such a pool gets anyway is used before
+// another one is launched. And when every pod has its place, pods on existing nodes move to those that they like better
+// and that have room: nothing is launched for it, and nothing stays away.
+
+// liking is how much a shape likes a place: fewer unwelcome taints, then heavier wishes, as kube-scheduler weighs them.
+type liking struct {
+	unwelcome int
+	weight    int64
+}
+
+// compare orders likings, the greater one last.
+func (a liking) compare(b liking) int {
+	return cmp.Or(cmp.Compare(b.unwelcome, a.unwelcome), cmp.Compare(a.weight, b.weight))
+}
+
+// dislikes returns, by pool, whether it comes after others for the shape; nil when none does.
+func (s *solver) dislikes(info *shape) []bool {
+	if !info.hasLabelWishes() && !s.asking {
+		return nil
+	}
+	var later []bool
+	likes := make([]liking, len(s.pools))
+	for i, p := range s.pools {
+		likes[i] = p.likedBy(info.Shape)
+	}
+	for i, p := range s.pools {
+		for j, other := range s.pools {
+			better := len(info.ways[j]) > 0 && likes[j].compare(likes[i]) > 0
+			if better && (likes[j].unwelcome < likes[i].unwelcome || other.Weight == p.Weight) {
+				if later == nil {
+					later = make([]bool, len(s.pools))
+				}
+				later[i] = true
+			}
+		}
+	}
+	return later
+}
+
+func (info *shape) hasLabelWishes() bool {
+	for _, w := range info.Wishes {
+		if w.Term.Key == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// likedBy weighs what is the same on every node of the pool: its taints, and labels that the provider does not decide.
+func (p *pool) likedBy(c *cluster.Shape) liking {
+	like := liking{unwelcome: cluster.Unwelcome(p.Taints, c.Tolerations)}
+	if p.Catalog == nil {
+		return like
+	}
+	for _, w := range c.Wishes {
+		has := w.Term.Key == ""
+		own := false
+		for r := range w.Labels.All() {
+			if p.Catalog.Known(r.Key()) {
+				continue
+			}
+			label := p.label(r.Key())
+			own, has = true, has && label.And(r).Equal(label)
+		}
+		if own && has {
+			like.weight += int64(w.Weight)
+		}
+	}
+	return like
+}
+
+// sweeps are the values of isLater in the order in which pools are asked.
+func (info *shape) sweeps() []bool {
+	if info.later == nil {
+		return []bool{false}
+	}
+	return []bool{false, true}
+}
+
+// isLater reports whether the pool comes after others; p is nil for an existing node, which is always asked first.
+func (info *shape) isLater(p *pool) bool {
+	return p != nil && info.later != nil && info.later[p.number]
+}
+
+// packLiked is packLots for pods of which some come to a pool only when no other takes them. These are packed after the
+// others: into the room that there is, then on new nodes of the pools that they like, then of all.
+func (s *solver) packLiked(pods []*cluster.Pod) []*cluster.Pod {
+	var easy, picky []*cluster.Pod
+	for _, pod := range pods {
+		if s.info(pod.Shape).later == nil {
+			easy = append(easy, pod)
+		} else {
+			picky = append(picky, pod)
+		}
+	}
+	rest := s.packLots(easy)
+	if len(picky) == 0 {
+		return rest
+	}
+	s.onlyLiked(picky, func() { picky = s.fillAll(picky) })
+	picky = s.fillAll(picky)
+	s.onlyLiked(picky, func() { picky = s.packLots(picky) })
+	return append(rest, s.packLots(picky)...)
+}
+
+// fillAll places plain pods in the room that there is, and returns those that are left.
+func (s *solver) fillAll(pods []*cluster.Pod) []*cluster.Pod {
+	var rest []*cluster.Pod
+	for _, l := range s.lots(pods) {
+		rest = append(rest, s.fillBins(l)...)
+	}
+	return rest
+}
+
+// onlyLiked calls do while the shapes of the pods have no ways in the pools that come later for them.
+func (s *solver) onlyLiked(pods []*cluster.Pod, do func()) {
+	all := map[*shape][][]way{}
+	for _, pod := range pods {
+		info := s.info(pod.Shape)
+		if all[info] != nil {
+			continue
+		}
+		all[info] = info.ways
+		liked := make([][]way, len(info.ways))
+		for i, ways := range info.ways {
+			if !info.later[i] {
+				liked[i] = ways
+			}
+		}
+		info.ways = liked
+	}
+	do()
+	for info, ways := range all {
+		info.ways = ways
+	}
+}
+
+// moveToLiked moves pods that no constraint ties to others from the existing node where they were placed to the one that
+// they like best of those that have room. Promises are kept.
+func (s *solver) moveToLiked() {
+	for number, b := range s.bins {
+		if b.node == nil {
+			return
+		}
+		var stay []*cluster.Pod
+		for _, pod := range b.pods {
+			if better := s.likedMore(number, pod); better != nil {
+				better.free = better.free.Minus(pod.Shape.Requests)
+				better.pods = append(better.pods, pod)
+				b.free = b.free.Plus(pod.Shape.Requests)
+			} else {
+				stay = append(stay, pod)
+			}
+		}
+		b.pods = stay
+	}
+}
+
+// likedMore returns the existing node that a pod likes best and that has room for it; nil when that is where it is.
+func (s *solver) likedMore(number int, pod *cluster.Pod) *bin {
+	info := s.info(pod.Shape)
+	if pod.Promised != "" || !info.plain() || !info.hasLabelWishes() && !s.asking {
+		return nil
+	}
+	likes := s.likesOf(info)
+	best, bestLike := (*bin)(nil), likes[number]
+	for n, like := range likes {
+		if like.compare(bestLike) > 0 && s.nodeTakes(s.bins[n], info, info.Requests) {
+			best, bestLike = s.bins[n], like
+		}
+	}
+	return best
+}
+
+// likesOf weighs every existing node for a shape. It is computed once.
+func (s *solver) likesOf(info *shape) []liking {
+	if info.likes == nil {
+		for _, b := range s.bins {
+			if b.node != nil {
+				info.likes = append(info.likes, b.likedBy(info.Shape))
+			}
+		}
+	}
+	return info.likes
+}
+
+// likedBy weighs an existing node.
+func (b *bin) likedBy(c *cluster.Shape) liking {
+	like := liking{unwelcome: cluster.Unwelcome(b.node.Taints, c.Tolerations)}
+	for _, w := range c.Wishes {
+		if w.Term.Key == "" && b.node.Satisfies(w.Labels) {
+			like.weight += int64(w.Weight)
+		}
+	}
+	return like
+}
+
+// asks reports whether any pool or node has a taint that only asks: otherwise nobody need look at taints again.
+func asks(snapshot *cluster.Snapshot) bool {
+	for _, p := range snapshot.Pools {
+		if cluster.Unwelcome(p.Taints, nil) > 0 {
+			return true
+		}
+	}
+	for _, node := range snapshot.Nodes {
+		if cluster.Unwelcome(node.Taints, nil) > 0 {
+			return true
+		}
+	}
+	return false
+}
