@@ -76,6 +76,7 @@ func flagGroups(o *options) []group {
 
 	planning.StringVar(&o.PreferencePolicy, "preference-policy", o.PreferencePolicy, "what preferences of pods do to the nodes launched for them: Respect or Ignore")
 	planning.StringVar(&o.MinValuesPolicy, "min-values-policy", o.MinValuesPolicy, "when fewer values are left than minValues demands, launch nothing or what there is: Strict or BestEffort")
+	planning.StringVar(&o.DefaultSpreadConstraints, "default-spread-constraints", o.DefaultSpreadConstraints, "the cluster's default topology spread constraints, as kube-scheduler has them: None, System or its list defaultConstraints in JSON")
 	planning.DurationVar(&o.BatchIdleDuration, "batch-idle-duration", o.BatchIdleDuration, "plan when no further pod has come for this long")
 	planning.DurationVar(&o.BatchMaxDuration, "batch-max-duration", o.BatchMaxDuration, "plan when the first pod has waited for this long")
 	planning.StringVar(&o.InstanceTypes, "instance-types-file-path", o.InstanceTypes, "instance types of simulated nodes: a file in Karpenter's format, aws for EC2 types and prices, empty for the built-in ones")

@@ -3,11 +3,13 @@ package app
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // Config is everything that a user can set. Fields are named like their flags.
@@ -27,8 +29,10 @@ type Config struct {
 	BatchIdleDuration, BatchMaxDuration time.Duration
 	PreferencePolicy                    string // Respect or Ignore
 	MinValuesPolicy                     string // Strict or BestEffort
-	LaunchTimeout, RegistrationTimeout  time.Duration
-	InitializationTimeout               time.Duration // 0 waits for ever
+	// DefaultSpreadConstraints is the setting of translate.ParseDefaultSpread.
+	DefaultSpreadConstraints           string
+	LaunchTimeout, RegistrationTimeout time.Duration
+	InitializationTimeout              time.Duration // 0 waits for ever
 
 	// InstanceTypes is the setting of kwok.LoadInventory.
 	InstanceTypes string
@@ -51,7 +55,7 @@ func DefaultConfig() Config {
 	return Config{
 		MetricsPort: 8080, HealthProbePort: 8081, KubeClientQPS: 200, KubeClientBurst: 300,
 		LeaderElectionName: "karpenter-leader-election", SystemNamespace: "kube-system",
-		BatchIdleDuration: time.Second, BatchMaxDuration: 10 * time.Second, PreferencePolicy: PreferencesRespected, MinValuesPolicy: MinValuesStrict,
+		BatchIdleDuration: time.Second, BatchMaxDuration: 10 * time.Second, PreferencePolicy: PreferencesRespected, DefaultSpreadConstraints: translate.DefaultSpreadNone, MinValuesPolicy: MinValuesStrict,
 		LaunchTimeout: 5 * time.Minute, RegistrationTimeout: 15 * time.Minute, InitializationTimeout: time.Hour,
 	}
 }
@@ -90,6 +94,9 @@ func (c Config) Validate() error {
 	}
 	if c.MinValuesPolicy != MinValuesStrict && c.MinValuesPolicy != MinValuesBestEffort {
 		faults = append(faults, fmt.Errorf("--min-values-policy is %q: want %s or %s", c.MinValuesPolicy, MinValuesStrict, MinValuesBestEffort))
+	}
+	if _, err := translate.ParseDefaultSpread(c.DefaultSpreadConstraints); err != nil {
+		faults = append(faults, fmt.Errorf("--default-spread-constraints: %s", strings.ReplaceAll(err.Error(), "\n", "; ")))
 	}
 	positive("launch-timeout", c.LaunchTimeout)
 	positive("registration-timeout", c.RegistrationTimeout)

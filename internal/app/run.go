@@ -36,6 +36,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
@@ -91,8 +92,12 @@ type process struct {
 
 // assemble wires ports, feed and controllers to a manager.
 func assemble(ctx context.Context, config Config, mgr manager.Manager, inventory kwok.Inventory, log logr.Logger) (*process, error) {
+	spread, err := translate.ParseDefaultSpread(config.DefaultSpreadConstraints)
+	if err != nil {
+		return nil, err
+	}
 	store := world.New(world.Config{
-		IgnorePreferences: config.PreferencePolicy == PreferencesIgnored, RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort,
+		IgnorePreferences: config.PreferencePolicy == PreferencesIgnored, RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort, DefaultSpread: spread,
 	})
 	machines, err := kwok.New(kwok.Config{
 		Cluster: NewKwokCluster(mgr.GetClient(), mgr.GetAPIReader(), config.SystemNamespace), Inventory: inventory, Now: time.Now,

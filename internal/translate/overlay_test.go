@@ -92,15 +92,15 @@ func TestAnOverlayChangesPrices(t *testing.T) {
 		change   func(*karpenterv1alpha1.NodeOverlaySpec)
 		spot, od resources.Money
 	}{
-		"a price":                    {priced("0.25"), 250_000, 100_000},
-		"a percentage more":          {adjusted("+10%"), 44_000, 100_000},
-		"a percentage less":          {adjusted("-12.5%"), 35_000, 100_000},
-		"an amount more":             {adjusted("+0.002"), 42_000, 100_000},
-		"an amount less":             {adjusted("-.01"), 30_000, 100_000},
-		"never below nothing":        {adjusted("-3"), 0, 100_000},
-		"all of it":                  {adjusted("-100%"), 0, 100_000},
-		"nothing but the resources":  {having("example.com/new", "1"), 40_000, 100_000},
-		"never above a million":      {adjusted("+1000000%"), 400_040_000, 100_000},
+		"a price":                   {priced("0.25"), 250_000, 100_000},
+		"a percentage more":         {adjusted("+10%"), 44_000, 100_000},
+		"a percentage less":         {adjusted("-12.5%"), 35_000, 100_000},
+		"an amount more":            {adjusted("+0.002"), 42_000, 100_000},
+		"an amount less":            {adjusted("-.01"), 30_000, 100_000},
+		"never below nothing":       {adjusted("-3"), 0, 100_000},
+		"all of it":                 {adjusted("-100%"), 0, 100_000},
+		"nothing but the resources": {having("example.com/new", "1"), 40_000, 100_000},
+		"never above a million":     {adjusted("+1000000%"), 400_040_000, 100_000},
 	} {
 		got := translate.Correct(twoTypes(), compiled(t, overlay("o", row.change, spot)))
 		if s, od := priceIn(got, "m5.large", "a", "spot"), priceIn(got, "m5.large", "a", "on-demand"); s != row.spot || od != row.od {

@@ -7,7 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
@@ -46,7 +48,7 @@ func drawHistory(t *rapid.T) *history {
 	h := &history{alive: map[string]client.Object{}}
 	for range rapid.IntRange(1, 40).Draw(t, "steps") {
 		h.version++
-		kind := rapid.SampledFrom([]string{"pod", "pod", "pod", "node", "node", "claim", "claim", "pool", "pool", "overlay", "overlay", "daemon", "namespace", "volumeclaim", "volumeclaim", "volume", "class", "csinode"}).Draw(t, "kind")
+		kind := rapid.SampledFrom([]string{"pod", "pod", "pod", "node", "node", "claim", "claim", "pool", "pool", "overlay", "overlay", "daemon", "namespace", "volumeclaim", "volumeclaim", "volume", "service", "replicaset", "class", "csinode"}).Draw(t, "kind")
 		name := kind + rapid.SampledFrom([]string{"-0", "-1", "-2"}).Draw(t, "name")
 		old := h.alive[name]
 		if old != nil && rapid.IntRange(0, 3).Draw(t, "end") == 0 {
@@ -85,6 +87,8 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 		pod.Status.Phase = corev1.PodPhase(pick("phase", "Pending", "Running", "Running", "Succeeded"))
 		if pick("owner", "ReplicaSet", "ReplicaSet", "StatefulSet", "DaemonSet") != "ReplicaSet" {
 			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: pick("kind of owner", "StatefulSet", "DaemonSet"), Name: "o"}}
+		} else {
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: pick("replica set", "replicaset-0", "replicaset-1"), Controller: new(true)}}
 		}
 		if pick("protected", "", "", "true") != "" {
 			pod.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"}
@@ -122,6 +126,12 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 		return set
 	case "volumeclaim":
 		return testVolumeClaim(name, uid, version, pick("volume of claim", "", "volume-0", "volume-1"), pick("class of claim", "class-0", "class-1"))
+	case "service":
+		return &corev1.Service{ObjectMeta: meta("shop", name, uid, version), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": pick("served", "web", "other")}}}
+	case "replicaset":
+		return &appsv1.ReplicaSet{ObjectMeta: meta("shop", name, uid, version), Spec: appsv1.ReplicaSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web", "hash": pick("hash", "a", "b")}},
+		}}
 	case "volume":
 		return testVolume(name, uid, version, pick("zone of volume", "a", "b"), pick("driver", "ebs", "nfs"))
 	case "class":
@@ -135,7 +145,7 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 }
 
 func told(c *clock, events []event) *Store {
-	s := c.store()
+	s := New(Config{Now: c.Now, PromiseTTL: time.Minute, DefaultSpread: []corev1.TopologySpreadConstraint{{TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule}}})
 	_ = s.SetCatalog(testClass(), testCatalog(10))
 	for _, e := range events {
 		e.tell(s)
@@ -227,7 +237,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			len(s.nominations.byPod), len(s.nominations.byTarget), s.shapes.Len(), len(s.machines.gone), len(s.machines.added),
 			len(s.volumes.known.Claims), len(s.volumes.known.Volumes), len(s.volumes.known.Classes), len(s.volumes.known.Limited), len(s.volumes.seen),
 			len(s.volumes.podsByClaim), len(s.volumes.claimsByVolume), len(s.volumes.claimsByClass), len(s.volumes.nodes), len(s.volumes.limiting),
-			len(s.overlays.known), len(s.overlays.inEffect), len(s.overlays.verdicts)}
+			len(s.overlays.known), len(s.overlays.inEffect), len(s.overlays.verdicts),
+			len(s.workloads.seen), len(s.workloads.podsByOwner), len(s.workloads.known.Services), len(s.workloads.known.Owners)}
 		for i, count := range counts {
 			if count != 0 {
 				t.Fatalf("map %d still holds %d entries", i, count)

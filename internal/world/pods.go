@@ -17,7 +17,7 @@ type podKey struct{ namespace, name string }
 // podEntry is what is known of a pod.
 type podEntry struct {
 	sighting
-	object  *corev1.Pod  // kept for a pod with volumes, which is translated again when those change; else nil
+	object  *corev1.Pod  // kept for a pod that is translated again when other objects change (see linkPod); else nil
 	value   *cluster.Pod // nil once the pod has finished
 	waiting bool         // it needs a node
 	movable bool         // it needs another node when its own goes

@@ -126,7 +126,7 @@ func picture(s *cluster.Snapshot) string {
 		own := *p
 		own.Shape = nil
 		return fmt.Sprintf("%+v asks %s, fits %v %s, tolerates %v, labels %v", own, amounts(p.Shape.Requests), p.Shape.Alternatives, p.Shape.Blocked,
-			p.Shape.Tolerations, p.Shape.Labels)
+			p.Shape.Tolerations, p.Shape.Labels) + fmt.Sprintf(", spread %v", p.Shape.Spread)
 	}
 	for _, p := range s.Pools {
 		own := *p

@@ -30,6 +30,8 @@ type Config struct {
 	RelaxMinValues bool
 	// IgnorePreferences leaves out of the picture what pods only prefer (P-05).
 	IgnorePreferences bool
+	// DefaultSpread are the cluster's default spread constraints, for pods that have none (P-03).
+	DefaultSpread []corev1.TopologySpreadConstraint
 }
 
 // DefaultPromiseTTL outlives any healthy watch delay, and is short enough that a promise nobody kept does not hold up
@@ -53,17 +55,18 @@ type Store struct {
 	shapes *cluster.Shapes
 	graves graveyard
 
-	pods     map[podKey]*podEntry
-	nodes    map[string]*nodeEntry
-	claims   map[string]*claimEntry
-	pools    map[string]*poolEntry
-	daemons  map[string]*daemonEntry // by namespace/name
-	offers   map[ClassRef]*offer
-	links    links
-	volumes  volumes
-	overlays overlays
-	loads    map[string]*load       // by name of the node
-	usage    map[string]limit.Usage // by name of the pool
+	pods      map[podKey]*podEntry
+	nodes     map[string]*nodeEntry
+	claims    map[string]*claimEntry
+	pools     map[string]*poolEntry
+	daemons   map[string]*daemonEntry // by namespace/name
+	offers    map[ClassRef]*offer
+	links     links
+	volumes   volumes
+	overlays  overlays
+	workloads workloads
+	loads     map[string]*load       // by name of the node
+	usage     map[string]limit.Usage // by name of the pool
 
 	namespaces  map[string]*sighting
 	nominations nominations
@@ -100,7 +103,7 @@ func New(config Config) *Store {
 		pods: map[podKey]*podEntry{}, nodes: map[string]*nodeEntry{}, claims: map[string]*claimEntry{},
 		pools: map[string]*poolEntry{}, daemons: map[string]*daemonEntry{}, offers: map[ClassRef]*offer{},
 		links:   links{nodesByProvider: index{}, claimsByProvider: index{}, claimsByNode: index{}},
-		volumes: newVolumes(), overlays: overlays{known: map[string]*overlayEntry{}}, loads: map[string]*load{}, usage: map[string]limit.Usage{},
+		volumes: newVolumes(), overlays: overlays{known: map[string]*overlayEntry{}}, workloads: newWorkloads(), loads: map[string]*load{}, usage: map[string]limit.Usage{},
 		namespaces: map[string]*sighting{}, nominations: newNominations(),
 		promised: map[string]struct{}{}, protected: map[podKey]struct{}{},
 		machines: newOrdered(compareNodes), pending: newOrdered(comparePods), repelling: newOrdered(comparePods), poolValues: newOrdered(comparePools),
@@ -109,12 +112,15 @@ func New(config Config) *Store {
 }
 
 // Apply takes in the state of an object that a watch has shown: a Pod, Node, NodeClaim, NodePool, NodeOverlay, DaemonSet,
-// Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass or CSINode; other kinds are ignored. State that is older than what is known, and objects whose deletion was seen,
+// Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass or CSINode, and those of [Store.Workloads]; other kinds are ignored. State that is older than what is known, and objects whose deletion was seen,
 // are ignored. The error is for reporting only: it says what of the object cannot be understood, and the Store
 // then holds the object in a form that keeps planning safe (a pod that fits no node, a pool that launches nothing).
 func (s *Store) Apply(obj client.Object) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.tellWorkload(obj, false) {
+		return nil
+	}
 	switch obj := obj.(type) {
 	case *corev1.Pod:
 		return s.applyPod(obj)
@@ -154,6 +160,9 @@ func (s *Store) Apply(obj client.Object) error {
 func (s *Store) Remove(obj client.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.tellWorkload(obj, true) {
+		return
+	}
 	switch obj := obj.(type) {
 	case *corev1.Pod:
 		s.removePod(obj)

@@ -204,9 +204,12 @@ func limitedBy(o *offer) []string {
 	return slices.Sorted(maps.Keys(drivers))
 }
 
-// linkPod keeps the object of a pod with volumes, to be looked at again when those change; nil when the pod is gone.
+// linkPod keeps the object of a pod with volumes, or of one that default constraints may spread, to be looked at again
+// when those change; nil when the pod is gone.
 func (s *Store) linkPod(e *podEntry, pod *corev1.Pod) {
-	if old := e.object; old != nil {
+	old := e.object
+	defer func() { s.linkWorkload(e, old, pod) }()
+	if old != nil {
 		for _, key := range translate.VolumeClaims(old) {
 			s.volumes.podsByClaim.remove(key, old.Name)
 		}
@@ -243,6 +246,7 @@ func (s *Store) revisePod(e *podEntry) {
 func (s *Store) translatePod(pod *corev1.Pod) (*cluster.Pod, error) {
 	value, err := translate.Pod(s.space, pod, s.config.Now())
 	err = errors.Join(err, translate.AddVolumes(s.space, value, pod, s.volumes.known))
+	translate.AddDefaultSpread(value.Shape, pod, s.config.DefaultSpread, s.workloads.known)
 	if s.config.IgnorePreferences {
 		value.Shape = value.Shape.WithoutWishes()
 	}

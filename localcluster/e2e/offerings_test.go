@@ -138,3 +138,26 @@ func TestPreferencesCanBeIgnored(t *testing.T) {
 		})
 	}
 }
+
+// P-03: with the scheduler's default constraints told, pods that belong to one ReplicaSet are planned over three zones,
+// although one node would do.
+func TestDefaultSpreadConstraintsAreFollowed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *rig.Options) {
+		o.Args = append(o.Args, `--default-spread-constraints=[{"maxSkew":1,"topologyKey":"topology.kubernetes.io/zone","whenUnsatisfiable":"DoNotSchedule"}]`)
+	})
+	r.apply(kwokPool("default", amd64Linux, "disruption: {consolidateAfter: Never}"))
+	r.apply(deployment("web", 3, "{cpu: 100m}", ""))
+	r.allRunning(3, soon)
+	claims, err := r.claims(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	zones := map[string]bool{}
+	for _, claim := range claims {
+		zones[claim.Labels[corev1.LabelTopologyZone]] = true
+	}
+	if len(zones) != 3 {
+		t.Errorf("nodes in %d zones; want 3", len(zones))
+	}
+}
