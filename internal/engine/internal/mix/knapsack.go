@@ -57,11 +57,17 @@ func (f *filler) roomAt(depth int, room []float64) []float64 {
 	return f.rooms[depth]
 }
 
+// closeEnough is the share of what pods in parts would be worth that ends a search: large nodes come close at once.
+const closeEnough = 0.99
+
 func (f *filler) search(p *problem, from int, room []float64, value float64) {
 	f.steps--
 	if value > f.highest*(1+1e-9) {
 		f.highest = value
 		f.best = append(f.best[:0], f.chosen...)
+		if value >= f.most*closeEnough {
+			f.steps = 0
+		}
 	}
 	worth := dot(f.price, room)
 	for at := from; at < len(f.list); at++ {

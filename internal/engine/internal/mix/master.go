@@ -242,12 +242,16 @@ func (m *master) direct(entering int) float64 {
 	return c.price - m.value(c)
 }
 
-// worth returns what a pod of each item is worth, at least 0.
+// leastWorth is the part of what a pod costs alone that it is worth at least: what is worth nothing would not be packed.
+const leastWorth = 0.01
+
+// worth returns what a pod of each item is worth, above 0 where there are pods.
 func (m *master) worth() []float64 {
 	worth := make([]float64, len(m.row))
 	for item, row := range m.row {
 		if row >= 0 {
-			worth[item] = max(0, m.y[row])
+			alone := &m.columns[row]
+			worth[item] = max(m.y[row], leastWorth*alone.price/alone.counts[0])
 		}
 	}
 	return worth

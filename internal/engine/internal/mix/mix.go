@@ -59,17 +59,20 @@ func Solve(items []Item, bins []Bin) []Pattern {
 			best, least = found, price
 		}
 	}
-	all := slices.Clone(p.left)
+	p.all = slices.Clone(p.left)
 	m := p.start()
-	worth := m.worth()
+	worth, bound := m.worth(), p.bound()
 	for range p.passes() {
-		copy(p.left, all)
+		copy(p.left, p.all)
 		found := p.rest(worth)
 		keep(found)
+		if least <= bound*(1+goodEnough) {
+			return best
+		}
 		m.learn(found, p.prices)
 		p.adjust(worth, found)
 	}
-	copy(p.left, all)
+	copy(p.left, p.all)
 	if len(m.rows) <= maxRows {
 		p.relax(m)
 		found := p.whole(m)
@@ -79,6 +82,8 @@ func Solve(items []Item, bins []Bin) []Pattern {
 }
 
 const (
+	// goodEnough is how far above the least possible a result may be for the search to end.
+	goodEnough = 0.015
 	// maxPasses is how often all pods are packed before the linear program: more make it better, each by less.
 	maxPasses = 6
 	// manyItems are packed in fewer passes, so that the work stays about the same.
@@ -86,6 +91,24 @@ const (
 	// maxRows is the most items for the linear program, whose cost grows with the cube of their number.
 	maxRows = 400
 )
+
+// bound returns a price that no plan for the pods is below: of each resource all that they ask for, where it is cheapest.
+func (p *problem) bound() float64 {
+	highest := 0.0
+	for r := range p.rooms[0] {
+		demand, most := 0.0, 0.0 // most of it for the price
+		for item, amounts := range p.amounts {
+			demand += float64(amounts[r] * float64(p.left[item]))
+		}
+		for bin, room := range p.rooms {
+			most = max(most, room[r]/p.prices[bin])
+		}
+		if most > 0 {
+			highest = max(highest, demand/most)
+		}
+	}
+	return highest
+}
 
 func (p *problem) passes() int {
 	kinds := 0
@@ -130,11 +153,13 @@ func (p *problem) adjust(worth []float64, nodes []Pattern) {
 type problem struct {
 	amounts [][]float64 // by item and resource, scaled by powers of two so that they are exact and near 1
 	left    []int       // by item: pods without a place
+	all     []int       // by item: left at the beginning
 	rooms   [][]float64 // by bin and resource
 	prices  []float64   // by bin, with what favourFew adds
 	open    [][]int     // by bin: the items that it takes and has room for, ascending
 	takes   [][]bool    // by bin and item: whether it is among them
 	fillers []*filler   // by bin
+	items   []int       // for most
 }
 
 // newProblem returns nil when no pod fits anywhere. Items that fit nowhere get no pods.

@@ -10,6 +10,7 @@ type filler struct {
 	price   []float64 // of each resource, at which no item is worth more than its amounts
 
 	// Of the search over whole pods.
+	most    float64 // what pods in parts would be worth
 	list    []candidate
 	chosen  []count
 	best    []count
@@ -64,6 +65,7 @@ func (f *filler) relax(p *problem, worth []float64, items []int) float64 {
 		f.price[r] *= scale
 		sum += float64(f.price[r] * max(f.room[r], 0))
 	}
+	f.most = sum
 	return sum
 }
 

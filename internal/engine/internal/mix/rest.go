@@ -6,49 +6,52 @@ import (
 )
 
 // rest packs the pods that are left one node after the other: again and again the pattern that is worth most for its
-// price. As pods run out patterns are worth less, never more, so that what a bin was worth before bounds what it is now.
+// price. As pods run out patterns are worth less, never more, so that what a bin was worth before, or would be if pods
+// could be split, bounds what it is now: only the bin with the highest bound is looked at closely.
 func (p *problem) rest(worth []float64) []Pattern {
-	ratios := make([]float64, len(p.rooms))
+	bounds, exact := make([]float64, len(p.rooms)), make([]int, len(p.rooms)) // exact: after how many patterns
 	for bin := range p.rooms {
-		ratios[bin] = p.ratio(bin, worth)
+		bounds[bin], exact[bin] = p.most(bin, worth), -1
 	}
 	var patterns []Pattern
 	for {
-		bin := highest(ratios)
-		if ratios[bin] <= 0 {
-			break
+		bin := highest(bounds)
+		if bounds[bin] <= 0 {
+			return p.merge(patterns)
 		}
-		before := ratios[bin]
-		ratios[bin] = p.ratio(bin, worth)
-		if ratios[bin] < before && bin != highest(ratios) {
+		if exact[bin] == len(patterns) {
+			patterns = append(patterns, p.take(bin))
 			continue
 		}
-		if ratios[bin] <= 0 {
-			continue
+		if exact[bin] >= 0 { // a bound of long ago
+			bounds[bin] = min(bounds[bin], p.most(bin, worth))
+			if bin != highest(bounds) {
+				continue
+			}
 		}
-		patterns = append(patterns, p.take(bin))
+		bounds[bin] = p.fillers[bin].fill(p, bin, worth, restSteps) / p.prices[bin]
+		exact[bin] = len(patterns)
 	}
-	return p.merge(patterns)
 }
 
-// restSteps bounds the search for a pattern of the rest, of which there are few.
+// restSteps bounds the search for a pattern.
 const restSteps = 1000
 
-// ratio returns what the best pattern of a bin is worth for its price, and leaves it in the bin's filler.
-func (p *problem) ratio(bin int, worth []float64) float64 {
-	f := p.fillers[bin]
+// most returns what pods in parts on the bin would be worth for its price, and prepares its filler for a search.
+func (p *problem) most(bin int, worth []float64) float64 {
 	if len(p.open[bin]) == 0 {
 		return 0
 	}
-	var items []int
+	items := p.items[:0]
 	for _, item := range p.open[bin] {
 		if p.left[item] > 0 {
 			items = append(items, item)
 		}
 	}
+	p.items = items
+	f := p.fillers[bin]
 	f.reset()
-	f.relax(p, worth, items)
-	return f.fill(p, bin, worth, restSteps) / p.prices[bin]
+	return f.relax(p, worth, items) / p.prices[bin]
 }
 
 func highest(ratios []float64) int {
