@@ -95,6 +95,15 @@ func (c *Cache) Peek(like client.Object, key client.ObjectKey) client.Object {
 	return v.objects[key]
 }
 
+// All calls visit with each cached object of a kind, in the order of their keys; they must not be changed.
+func (c *Cache) All(like client.Object, visit func(client.Object)) {
+	if v := c.kinds[c.server.kinds.of(like)]; v != nil {
+		for _, key := range v.keys {
+			visit(v.objects[key])
+		}
+	}
+}
+
 func (c *Cache) put(k *kind, v *view, key client.ObjectKey, old, object client.Object) {
 	if old != nil {
 		c.unindex(k, v, key, old)

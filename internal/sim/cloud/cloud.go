@@ -27,7 +27,7 @@ import (
 // rememberOut is how long the cloud's catalogue shows a market as unavailable after a launch has found it so.
 const rememberOut = 3 * time.Minute
 
-// Config is what a Cloud works with; all fields but Fate and Launched are required.
+// Config is what a Cloud works with; all fields but Fate, Launched and Ended are required.
 type Config struct {
 	Offers *Offers
 	Now    func() time.Time
@@ -35,8 +35,8 @@ type Config struct {
 	Class func(name string) (*kwokv1alpha1.KWOKNodeClass, error)
 	// Fate decides about a machine when it is launched; nil means at once, always.
 	Fate func() Fate
-	// Launched is called with each new machine.
-	Launched func(*Machine)
+	// Launched is called with each new machine, Ended with one whose end has begun: it is gone at GoneAt.
+	Launched, Ended func(*Machine)
 }
 
 // Fate is how a machine will behave.
@@ -72,6 +72,9 @@ func New(config Config) *Cloud {
 	if config.Launched == nil {
 		config.Launched = func(*Machine) {}
 	}
+	if config.Ended == nil {
+		config.Ended = func(*Machine) {}
+	}
 	return &Cloud{config: config, byClaim: map[string]*Machine{}}
 }
 
@@ -99,6 +102,7 @@ func (c *Cloud) Machines() []*Machine {
 func (c *Cloud) Vanish(m *Machine) {
 	if m.GoneAt.IsZero() {
 		m.GoneAt = c.config.Now()
+		c.config.Ended(m)
 	}
 }
 
@@ -190,6 +194,7 @@ func (c *Cloud) Terminate(ctx context.Context, id string) error {
 	}
 	if m.GoneAt.IsZero() {
 		m.GoneAt = c.config.Now().Add(m.End)
+		c.config.Ended(m)
 	}
 	if !c.Exists(m) {
 		return fmt.Errorf("%w: %s", provider.ErrNotFound, id)

@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
+)
+
+// room is a node with what is left on it.
+type room struct {
+	node     *corev1.Node
+	cpu, mem int64 // millicores, bytes
+	pods     int64
+	lonely   map[string]bool // workloads whose pods want no second one here
+}
+
+// rooms returns the nodes, by name, with what their pods and those that are being bound leave over.
+func (c *cluster) rooms() []*room {
+	var list []*room
+	byName := map[string]*room{}
+	c.world.server.All(&corev1.Node{}, func(o client.Object) {
+		node := o.(*corev1.Node)
+		a := node.Status.Allocatable
+		r := &room{node: node, cpu: a.Cpu().MilliValue(), mem: a.Memory().Value(), pods: a.Pods().Value(), lonely: map[string]bool{}}
+		list, byName[node.Name] = append(list, r), r
+	})
+	c.world.server.All(&corev1.Pod{}, func(o client.Object) {
+		pod := o.(*corev1.Pod)
+		name := pod.Spec.NodeName
+		if name == "" {
+			name = c.assumed[pod.UID]
+		}
+		if r := byName[name]; r != nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			r.take(pod)
+		}
+	})
+	return list
+}
+
+func asks(pod *corev1.Pod) (cpu, mem int64) {
+	requests := pod.Spec.Containers[0].Resources.Requests
+	return requests.Cpu().MilliValue(), requests.Memory().Value()
+}
+
+func (r *room) take(pod *corev1.Pod) {
+	cpu, mem := asks(pod)
+	r.cpu, r.mem, r.pods = r.cpu-cpu, r.mem-mem, r.pods-1
+	if pod.Spec.Affinity != nil {
+		r.lonely[pod.Labels[appLabel]] = true
+	}
+}
+
+// fits is the scheduler's filter, for what the simulated pods ask for.
+func (r *room) fits(pod *corev1.Pod) bool {
+	cpu, mem := asks(pod)
+	if r.node.Spec.Unschedulable || r.cpu < cpu || r.mem < mem || r.pods < 1 || r.lonely[pod.Labels[appLabel]] {
+		return false
+	}
+	for _, taint := range r.node.Spec.Taints {
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule {
+			return false // no simulated pod tolerates anything
+		}
+	}
+	return true
+}
+
+// schedule decides for all pods that wait, and binds them a moment later: by then a node may have been tainted.
+func (c *cluster) schedule() {
+	rooms := c.rooms()
+	c.world.server.All(&corev1.Pod{}, func(o client.Object) {
+		pod := o.(*corev1.Pod)
+		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || c.assumed[pod.UID] != "" {
+			return
+		}
+		d := newDice(c.world.script.Seed, "bind", pod.Name, c.world.now.String())
+		var fitting []*room
+		for _, r := range rooms {
+			if r.fits(pod) {
+				fitting = append(fitting, r)
+			}
+		}
+		if len(fitting) == 0 {
+			c.unschedulable(pod)
+			return
+		}
+		chosen := fitting[d.n(len(fitting))]
+		chosen.take(pod)
+		c.assumed[pod.UID] = chosen.node.Name
+		name, uid, node := pod.Name, pod.UID, chosen.node.Name
+		c.world.after(d.between(time.Millisecond, 200*time.Millisecond), func() { c.bind(name, uid, node) })
+	})
+}
+
+func (c *cluster) unschedulable(pod *corev1.Pod) {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return
+		}
+	}
+	change(c.world, &corev1.Pod{}, client.ObjectKeyFromObject(pod), apiserver.Status, func(p *corev1.Pod) {
+		podCondition(p, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, c.world.clock())
+	})
+}
+
+func (c *cluster) bind(name string, uid types.UID, node string) {
+	delete(c.assumed, uid)
+	pod := c.podOf(name, uid)
+	if pod == nil || pod.DeletionTimestamp != nil {
+		return
+	}
+	if c.world.server.Peek(&corev1.Node{}, client.ObjectKey{Name: node}) == nil {
+		c.soon("bind", 50*time.Millisecond, 800*time.Millisecond, c.schedule)
+		return
+	}
+	key := client.ObjectKeyFromObject(pod)
+	change(c.world, &corev1.Pod{}, key, apiserver.Main, func(p *corev1.Pod) { p.Spec.NodeName = node })
+	change(c.world, &corev1.Pod{}, key, apiserver.Status, func(p *corev1.Pod) {
+		podCondition(p, corev1.PodScheduled, corev1.ConditionTrue, "", c.world.clock())
+	})
+	if c.world.verbose() && !strings.HasPrefix(node, foreignPrefix) {
+		c.world.tell("pod %s is bound to %s", name, node)
+	}
+}

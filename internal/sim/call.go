@@ -1,0 +1,237 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
+)
+
+// process is one reconcile under way.
+type process struct {
+	line    *line
+	request reconcile.Request
+	begun   int            // how many changes of limits its replica had seen
+	since   time.Duration  // when the step began
+	sizes   map[string]int // initialized nodes by pool, as the replica knew them
+	next    func() (*call, bool)
+	stop    func()
+	yield   func(*call) bool
+	dead    bool
+	result  reconcile.Result
+	err     error
+}
+
+// call is a call to the API server or the cloud that a process waits for.
+type call struct {
+	verb, subject string
+	cloud, write  bool
+	do            func() error
+	err           error
+}
+
+// died unwinds a reconcile whose process has crashed.
+type died struct{}
+
+// Fault is what may become of a call.
+type Fault string
+
+// The faults of calls.
+const (
+	NoFault     Fault = ""
+	Refused     Fault = "refused"      // does not land, and the caller is told so
+	Lost        Fault = "lost"         // lands, but the caller sees a time-out
+	Conflicting Fault = "conflict"     // is refused as if somebody had been faster
+	Slow        Fault = "slow"         // lands late
+	CrashBefore Fault = "crash-before" // the process dies, the call does not land
+	CrashAfter  Fault = "crash-after"  // the call lands, the process dies
+)
+
+// begin starts a reconcile.
+func (w *World) begin(l *line, request reconcile.Request) {
+	p := &process{line: l, request: request, begun: len(l.replica.limits)}
+	p.next, p.stop = iter.Pull(func(yield func(*call) bool) {
+		defer func() {
+			if r := recover(); r != nil {
+				if _, ok := r.(died); !ok {
+					panic(fmt.Sprintf("controller %s, request %s: %v", l.Name, request, r))
+				}
+			}
+		}()
+		p.yield = yield
+		p.result, p.err = l.Reconciler.Reconcile(context.Background(), request)
+	})
+	l.replica.running[p] = len(l.replica.running)
+	w.steps++
+	w.beforeStep(p)
+	w.step(p)
+}
+
+// step lets a process run to its next call, or to its end.
+func (w *World) step(p *process) {
+	if p.dead {
+		return
+	}
+	w.running = p
+	c, more := p.next()
+	w.running = nil
+	if more {
+		w.send(p, c)
+		return
+	}
+	delete(p.line.replica.running, p)
+	if p.err != nil && w.verbose() {
+		w.tell("%s %s %s: %v", p.line.replica, p.line.Name, p.request.Name, p.err)
+	}
+	p.line.done(p.request, p.result, p.err)
+}
+
+// wait stops the running process at a call until the answer arrives.
+func (w *World) wait(c *call) error {
+	p := w.running
+	if p == nil {
+		return errors.New("simulation: a call outside of any reconcile")
+	}
+	if p.dead || !p.yield(c) {
+		p.dead = true
+		panic(died{})
+	}
+	w.running = p
+	return c.err
+}
+
+// toServer is the transport of a replica's client.
+func (w *World) toServer(_ context.Context, c apiserver.Call) error {
+	subject := fmt.Sprintf("%T", c.Object)
+	for i := len(subject) - 1; i >= 0; i-- {
+		if subject[i] == '.' {
+			subject = subject[i+1:]
+			break
+		}
+	}
+	subject += " " + c.Key.Name
+	if c.Part == apiserver.Status {
+		subject += " status"
+	}
+	return w.wait(&call{verb: c.Verb, subject: subject, write: c.Write, do: c.Do})
+}
+
+// toCloud is the transport of a replica's provider.
+func (w *World) toCloud(_ context.Context, verb, subject string, do func() error) error {
+	return w.wait(&call{verb: verb, subject: subject, cloud: true, write: verb == "launch" || verb == "terminate", do: do})
+}
+
+// send decides about a call and lets it travel.
+func (w *World) send(p *process, c *call) {
+	occasion := p.line.replica.String() + " " + p.line.Name + " " + c.verb + " " + c.subject
+	w.occasions[occasion]++
+	occasion += " #" + strconv.Itoa(w.occasions[occasion])
+	d := newDice(w.script.Seed, "call", occasion)
+	way, back := d.between(time.Millisecond, 15*time.Millisecond), d.between(time.Millisecond, 15*time.Millisecond)
+	if c.cloud {
+		way, back = 10*way, 10*back
+	}
+	fault := w.faultOf(occasion, c, &d)
+	if fault == Slow {
+		way += d.between(time.Second, 40*time.Second)
+	}
+	answer := func() { w.answer(p) }
+	w.after(way, func() {
+		r := p.line.replica
+		if p.dead && d.chance(0.5) { // the process died while the call was on its way
+			return
+		}
+		w.actor, w.landing = p, c.verb
+		switch fault {
+		case Refused:
+			c.err = refusal(c, &d)
+		case Conflicting:
+			c.err = apierrors.NewConflict(schema.GroupResource{}, c.subject, errors.New("simulation: somebody was faster"))
+		case CrashBefore:
+		default:
+			c.err = c.do()
+		}
+		w.actor = nil
+		w.note(r.String(), p.line.Name, c.verb, c.subject, string(fault), c.err)
+		switch {
+		case p.dead:
+			return
+		case fault == CrashBefore || fault == CrashAfter:
+			w.crash(r)
+			return
+		case fault == Lost:
+			c.err = timeout(c, &d)
+		}
+		w.after(back, answer)
+	})
+}
+
+// answer brings an answer to its process, once that is not paused.
+func (w *World) answer(p *process) {
+	if !p.dead && !p.line.replica.held(func() { w.answer(p) }) {
+		w.step(p)
+	}
+}
+
+// faultOf decides what becomes of a call: what the script says, or else the weather.
+func (w *World) faultOf(occasion string, c *call, d *dice) Fault {
+	if fault, stated := w.script.Faults[occasion]; stated {
+		return fault
+	}
+	if w.healed || w.script.Calm {
+		return NoFault
+	}
+	mix, fault := w.script.Mix, NoFault
+	refuse, lose := mix.Refuse, mix.Lose
+	if c.cloud {
+		refuse, lose = mix.CloudRefuse, mix.CloudLose
+	}
+	roll := float64(d.next()>>11) / (1 << 53)
+	for _, each := range []struct {
+		fault Fault
+		rate  float64
+		apt   bool
+	}{
+		{Refused, refuse, true}, {Lost, lose, true}, {Slow, mix.Slow, true}, {Conflicting, mix.Conflict, !c.cloud && (c.verb == "patch" || c.verb == "update")},
+		{CrashBefore, mix.Crash, c.write}, {CrashAfter, mix.Crash, c.write},
+	} {
+		if roll < each.rate && each.apt {
+			fault = each.fault
+			break
+		}
+		roll -= each.rate
+		if roll < 0 {
+			break
+		}
+	}
+	if fault != NoFault {
+		w.faults = append(w.faults, CallFault{occasion, fault})
+	}
+	return fault
+}
+
+// refusal is an error of a call that had no effect.
+func refusal(c *call, d *dice) error {
+	if c.cloud {
+		return errors.New("RequestLimitExceeded: simulation")
+	}
+	return of[error](d, apierrors.NewTooManyRequests("simulation: too busy", 1), apierrors.NewServiceUnavailable("simulation"),
+		errors.New("simulation: connection refused"))
+}
+
+// timeout is an error of a call that may have had an effect.
+func timeout(c *call, d *dice) error {
+	if c.cloud {
+		return errors.New("simulation: the cloud did not answer in time")
+	}
+	return of[error](d, apierrors.NewTimeoutError("simulation", 1), apierrors.NewInternalError(errors.New("simulation: etcd leader changed")),
+		errors.New("simulation: EOF"))
+}

@@ -1,0 +1,121 @@
+package sim
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/app"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+)
+
+// A replica is judged by what it could know: checks of graceful disruption count what its caches had shown when the step
+// began, and what it had done itself.
+
+// known is what a replica has learnt, and when.
+type known struct {
+	bound    map[types.UID]time.Duration // pods on nodes
+	deleting map[types.UID]time.Duration // claims
+}
+
+// learnMore notes what the replica comes to know about pods and claims.
+func (k *known) learnMore(e client.Object, now time.Duration) {
+	switch object := e.(type) {
+	case *corev1.Pod:
+		if _, seen := k.bound[object.UID]; !seen && object.Spec.NodeName != "" {
+			k.bound[object.UID] = now
+		}
+	case *karpenterv1.NodeClaim:
+		if _, seen := k.deleting[object.UID]; !seen && object.DeletionTimestamp != nil {
+			k.deleting[object.UID] = now
+		}
+	}
+}
+
+// poolSizes counts the initialized nodes of each pool in a replica's caches, as its budgets do. Claims and nodes come by
+// different watches: the larger number counts.
+func (r *replica) poolSizes() map[string]int {
+	claims, nodes := map[string]int{}, map[string]int{}
+	r.cache.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
+		claim := o.(*karpenterv1.NodeClaim)
+		if condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized) {
+			claims[claim.Labels[karpenterv1.NodePoolLabelKey]]++
+		}
+	})
+	r.cache.All(&corev1.Node{}, func(o client.Object) {
+		if o.GetLabels()[karpenterv1.NodeInitializedLabelKey] == "true" {
+			nodes[o.GetLabels()[karpenterv1.NodePoolLabelKey]]++
+		}
+	})
+	for pool, n := range claims {
+		nodes[pool] = max(nodes[pool], n)
+	}
+	return nodes
+}
+
+// checkBudget is D-05: graceful disruption keeps to the budgets of the pool.
+func (w *World) checkBudget(claim *karpenterv1.NodeClaim) {
+	p := w.actor
+	r := p.line.replica
+	w.checks.graceful[claim.UID] = r.number
+	name := claim.Labels[karpenterv1.NodePoolLabelKey]
+	pool, _ := w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: name}).(*karpenterv1.NodePool)
+	if pool == nil {
+		return
+	}
+	allowed := int(^uint(0) >> 1)
+	for _, budget := range pool.Spec.Disruption.Budgets {
+		allowed = min(allowed, budgetOf(budget.Nodes.String(), p.sizes[name]))
+	}
+	under := 0
+	w.server.All(claim, func(o client.Object) {
+		by, graceful := w.checks.graceful[o.GetUID()]
+		if !graceful || o.GetLabels()[karpenterv1.NodePoolLabelKey] != name {
+			return
+		}
+		if at, seen := r.known.deleting[o.GetUID()]; by == r.number || seen && at <= p.since {
+			under++
+		}
+	})
+	if under > allowed {
+		w.fail(checkBudget, "%d nodes of NodePool %s are disrupted with %s, its budget allows %d of %d", under, name, claim.Name, allowed, p.sizes[name])
+	}
+}
+
+// budgetOf returns how many of n nodes a budget allows; a share is rounded up.
+func budgetOf(text string, n int) int {
+	if share, is := strings.CutSuffix(text, "%"); is {
+		percent, _ := strconv.Atoi(share)
+		return (n*percent + 99) / 100
+	}
+	number, _ := strconv.Atoi(text)
+	return number
+}
+
+// checkEmpty is D-03: a node that is removed because it is empty holds no pod that the replica knew of.
+func (w *World) checkEmpty(claim *karpenterv1.NodeClaim) {
+	p := w.actor
+	w.server.All(&corev1.Pod{}, func(o client.Object) {
+		pod := o.(*corev1.Pod)
+		at, seen := p.line.replica.known.bound[pod.UID]
+		if pod.Spec.NodeName != claim.Status.NodeName || pod.DeletionTimestamp != nil || claim.Status.NodeName == "" {
+			return
+		}
+		if seen && at < p.since {
+			w.fail(checkEmpty, "claim %s is removed as empty although pod %s runs on its node %s", claim.Name, pod.Name, pod.Spec.NodeName)
+		}
+	})
+}
+
+// beforeStep notes what checks need to know about a step that begins.
+func (w *World) beforeStep(p *process) {
+	p.since = w.now
+	if p.line.Name == app.Disruption {
+		p.sizes = p.line.replica.poolSizes()
+	}
+}

@@ -1,0 +1,23 @@
+// Package sim runs the shipped controllers, unmodified, in a world of its own: a simulated API server, cloud, kubelet,
+// scheduler, garbage collector and users, on a virtual clock, with faults between them.
+//
+// Each reconcile is a coroutine that stops at every call to the API server and the cloud. The world decides how long
+// the call takes, whether it lands, whether the answer arrives, and whether the process dies there. Everything that
+// happens is a function of a [Script]: what is done to the world and when, and the seed from which the rest is drawn.
+// [Generate] makes a script of a seed, [Parse] reads one from a file: seeds search, files remember.
+//
+//	world.go     the clock, the events, the run
+//	script.go    scripts: parsing, printing
+//	generate.go  scripts from seeds
+//	dice.go      chance: drawn from the seed and from what it is drawn for, so that leaving one fault out changes no other
+//	replica.go   a process: cache, store, controllers, queues; it starts, stalls and dies
+//	call.go      a call on its way, and what becomes of it
+//	queue.go     work queues like those of controller-runtime
+//	cluster.go   kubelets, scheduler, workloads, garbage collection
+//	users.go     what the lines of a script do
+//	checks.go    what must hold at every instant (docs/invariants.md)
+//	liveness.go  what must hold once all faults are healed
+//	reduce.go    the shortest script that still fails
+//
+// Start with [Run].
+package sim

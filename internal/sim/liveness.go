@@ -1,0 +1,165 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+const (
+	// quietFor is how long no claim and no machine may come or go before the system counts as quiet.
+	quietFor = time.Hour
+	// quietWithin bounds when that has to be, counted from the healing: a machine that never joins takes a quarter of an
+	// hour to be given up, and what replaces it may have been launched before the faults were healed.
+	quietWithin = 3 * time.Hour
+)
+
+// quiet reports whether the run can end: nothing has changed for an hour, or never will.
+func (w *World) quiet() bool {
+	if !w.healed {
+		return false
+	}
+	since := max(w.checks.changed, w.script.Heal)
+	return w.now >= since+quietFor || w.now > w.script.Heal+quietWithin
+}
+
+// checkLiveness looks at the end of a run, which the healed system had all the time it needs to reach.
+func (w *World) checkLiveness() {
+	if w.now < max(w.checks.changed, w.script.Heal)+quietFor {
+		w.fail(checkQuiet, "claims and machines still come and go %s after all faults were healed", w.now-w.script.Heal)
+		return
+	}
+	for _, check := range []func() string{w.unplaced, w.strays, w.claimsAlone, w.nodesAlone, w.idle} {
+		if problem := check(); problem != "" {
+			w.fail(checkConverges, "%s", problem)
+			return
+		}
+	}
+}
+
+// unplaced finds a pod that waits although a pool has room for it: every pod of a workload fits on a machine.
+func (w *World) unplaced() string {
+	problem := ""
+	w.server.All(&corev1.Pod{}, func(o client.Object) {
+		pod := o.(*corev1.Pod)
+		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || problem != "" {
+			return
+		}
+		w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
+			pool := o.(*karpenterv1.NodePool)
+			limit := hardLimit(pool)
+			if soft, limited := pool.Spec.Limits["nodes"]; limited && len(pool.Spec.HardLimits) == 0 {
+				limit = min(limit, soft.Value())
+			}
+			if count := w.count(pool.Name); count < limit {
+				problem = fmt.Sprintf("pod %s waits although NodePool %s has %d nodes of %d", pod.Name, pool.Name, count, limit)
+			}
+		})
+	})
+	return problem
+}
+
+func (w *World) count(pool string) int64 {
+	n := int64(0)
+	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
+		if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool {
+			n++
+		}
+	})
+	return n
+}
+
+// strays finds a machine whose claim is gone.
+func (w *World) strays() string {
+	uids := map[string]bool{}
+	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) { uids[string(o.GetUID())] = true })
+	for _, m := range w.cloud.Machines() {
+		if !uids[m.ClaimUID] {
+			return fmt.Sprintf("machine %s runs although its claim %s is gone", m.ProviderID, m.ClaimName)
+		}
+	}
+	return ""
+}
+
+// claimsAlone finds a claim without a machine, one that has not become a node, and one whose end is stuck.
+func (w *World) claimsAlone() string {
+	problem := ""
+	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
+		claim := o.(*karpenterv1.NodeClaim)
+		m := w.checks.machines[string(claim.UID)]
+		switch {
+		case problem != "" || strings.HasPrefix(claim.Name, foreignPrefix):
+		case m == nil || !w.cloud.Exists(m):
+			problem = fmt.Sprintf("claim %s has no machine", claim.Name)
+		case claim.DeletionTimestamp != nil && !w.drainHeld(claim):
+			problem = fmt.Sprintf("claim %s is being deleted since %s and nothing holds it", claim.Name, claim.DeletionTimestamp.Time.Format(time.TimeOnly))
+		case claim.DeletionTimestamp == nil && claim.Status.NodeName == "":
+			problem = fmt.Sprintf("claim %s has not become a node", claim.Name)
+		}
+	})
+	return problem
+}
+
+// drainHeld reports whether a pod rightly holds the drain of a claim's node for ever.
+func (w *World) drainHeld(claim *karpenterv1.NodeClaim) bool {
+	held := false
+	if claim.Spec.TerminationGracePeriod != nil {
+		return false
+	}
+	w.server.All(&corev1.Pod{}, func(o client.Object) {
+		pod := o.(*corev1.Pod)
+		if pod.Spec.NodeName != claim.Status.NodeName || pod.DeletionTimestamp != nil {
+			return
+		}
+		blocked := func(b *policyv1.PodDisruptionBudget) bool { return b.Status.DisruptionsAllowed <= 0 }
+		for _, budget := range w.server.BudgetsOf(pod) {
+			held = held || blocked(budget)
+		}
+		held = held || pod.Annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true"
+	})
+	return held
+}
+
+// nodesAlone finds a node of ours whose machine is gone.
+func (w *World) nodesAlone() string {
+	problem := ""
+	w.server.All(&corev1.Node{}, func(o client.Object) {
+		node := o.(*corev1.Node)
+		if problem == "" && !w.alive(node.Name) {
+			problem = fmt.Sprintf("node %s is there although its machine is gone", node.Name)
+		}
+		for _, taint := range node.Spec.Taints {
+			if taint.Key == karpenterv1.DisruptedTaintKey && problem == "" && node.DeletionTimestamp == nil {
+				problem = fmt.Sprintf("node %s is tainted for removal and stays", node.Name)
+			}
+		}
+	})
+	return problem
+}
+
+// idle finds a node without pods that emptiness ought to have removed (D-03).
+func (w *World) idle() string {
+	used := map[string]bool{}
+	w.server.All(&corev1.Pod{}, func(o client.Object) { used[o.(*corev1.Pod).Spec.NodeName] = true })
+	problem := ""
+	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
+		claim := o.(*karpenterv1.NodeClaim)
+		pool, _ := w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: claim.Labels[karpenterv1.NodePoolLabelKey]}).(*karpenterv1.NodePool)
+		if pool == nil || claim.DeletionTimestamp != nil || claim.Status.NodeName == "" || used[claim.Status.NodeName] || problem != "" {
+			return
+		}
+		for _, budget := range pool.Spec.Disruption.Budgets {
+			if budgetOf(budget.Nodes.String(), int(w.count(pool.Name))) == 0 {
+				return
+			}
+		}
+		problem = fmt.Sprintf("node %s of claim %s has been empty for an hour and stays", claim.Status.NodeName, claim.Name)
+	})
+	return problem
+}

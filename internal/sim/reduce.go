@@ -1,0 +1,85 @@
+package sim
+
+import "slices"
+
+// maxReductions bounds the runs that a reduction may take.
+const maxReductions = 600
+
+// Reduce returns a short script that still violates the same check: first the drawn faults of calls are stated one by
+// one instead of drawn, then lines are left out as long as it fails.
+func Reduce(ground *Ground, script Script, result Result) Script {
+	r := reducer{ground: ground, check: result.Check, left: maxReductions}
+	stated := script
+	stated.Calm = true
+	stated.Faults = map[string]Fault{}
+	for _, fault := range result.Faults {
+		stated.Faults[fault.Occasion] = fault.Fault
+	}
+	if r.fails(stated) {
+		script = stated
+		script.Faults = r.fewerFaults(script)
+	}
+	script.Actions = fewer(script.Actions, func(actions []Action) bool {
+		shorter := script
+		shorter.Actions = actions
+		return r.fails(shorter)
+	})
+	script.Faults = r.fewerFaults(script)
+	return script
+}
+
+type reducer struct {
+	ground *Ground
+	check  string
+	left   int
+}
+
+func (r *reducer) fails(script Script) bool {
+	if r.left <= 0 {
+		return false
+	}
+	r.left--
+	return Run(r.ground, script, nil).Check == r.check
+}
+
+func (r *reducer) fewerFaults(script Script) map[string]Fault {
+	var list []CallFault
+	for occasion, fault := range script.Faults {
+		list = append(list, CallFault{occasion, fault})
+	}
+	slices.SortFunc(list, func(a, b CallFault) int {
+		if a.Occasion < b.Occasion {
+			return -1
+		}
+		return 1
+	})
+	toMap := func(list []CallFault) map[string]Fault {
+		faults := map[string]Fault{}
+		for _, each := range list {
+			faults[each.Occasion] = each.Fault
+		}
+		return faults
+	}
+	return toMap(fewer(list, func(kept []CallFault) bool {
+		shorter := script
+		shorter.Faults = toMap(kept)
+		return r.fails(shorter)
+	}))
+}
+
+// fewer leaves out as many elements as it can, in ever smaller pieces, such that the rest still fails.
+func fewer[T any](all []T, fails func([]T) bool) []T {
+	for size := max(1, len(all)/2); ; size = max(1, size/2) {
+		for i := 0; i < len(all); {
+			shorter := slices.Concat(all[:i], all[min(len(all), i+size):])
+			if fails(shorter) {
+				all = shorter
+			} else {
+				i += size
+			}
+		}
+		if size == 1 {
+			return all
+		}
+	}
+}

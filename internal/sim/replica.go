@@ -1,0 +1,268 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/app"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
+	"github.com/joiner-autoscaler/joiner/internal/world"
+)
+
+// replica is a process of the controller. It believes that it leads.
+type replica struct {
+	world    *World
+	number   int
+	cache    *apiserver.Cache
+	feed     *app.Feed
+	lines    map[string]*line
+	order    []*line
+	watches  map[string][]watching // by kind
+	fed      map[string]bool       // kinds that the feed wants
+	unread   int                   // kinds that have not been listed yet
+	started  bool
+	dead     bool
+	paused   time.Duration            // until then it does nothing
+	skew     time.Duration            // of its clock
+	stalled  map[string]time.Duration // by kind: the watch delivers nothing before
+	running  map[*process]int
+	limits   []seenLimit // in the order in which they were seen
+	known    known
+	skewMost time.Duration // the most that its clock was ever off
+}
+
+// watching is a watch of a controller.
+type watching struct {
+	app.Watch
+	line *line
+}
+
+// seenLimit is a hard limit that a replica has learnt of.
+type seenLimit struct {
+	pool  string
+	limit int64
+}
+
+// String is how traces name it.
+func (r *replica) String() string { return fmt.Sprintf("r%d", r.number) }
+
+func kindOf(object client.Object) string { return reflect.TypeOf(object).Elem().Name() }
+
+// launchReplica starts a process. Its caches fill first; then its controllers start.
+func (w *World) launchReplica() *replica {
+	w.born++
+	r := &replica{
+		world: w, number: w.born, lines: map[string]*line{}, watches: map[string][]watching{}, fed: map[string]bool{},
+		stalled: map[string]time.Duration{}, running: map[*process]int{},
+		known: known{bound: map[types.UID]time.Duration{}, deleting: map[types.UID]time.Duration{}},
+	}
+	var indexes []apiserver.Index
+	for _, index := range app.Indexes() {
+		indexes = append(indexes, apiserver.Index(index))
+	}
+	r.cache = w.server.NewCache(indexes)
+	cached := w.server.NewClient(w.scheme, w.toServer, r.cache)
+	now := func() time.Time { return w.clock().Add(r.skew) }
+	d := newDice(w.script.Seed, "each", r.String())
+	parts := app.Compose(app.DefaultConfig().Settings(), app.Deps{
+		Client: cached, Live: w.server.NewClient(w.scheme, w.toServer, nil), Store: world.New(world.Config{Now: now}),
+		Providers:  []provider.Provider{w.cloud.NewProvider(w.toCloud)},
+		Events:     event.NewDeduplicated(func(client.Object, event.Kind, string, string) {}, now),
+		Registerer: prometheus.NewRegistry(), Ready: func() bool { return r.unread == 0 }, Now: now, Log: logr.Discard(),
+		Wake: func(controller string, request reconcile.Request, after time.Duration) {
+			if l := r.lines[controller]; l != nil && r.started {
+				l.add(request, after)
+			}
+		},
+		Each: func(n int, do func(int)) { // any order must do
+			if n > 0 {
+				for i, first := 0, d.n(n); i < n; i++ {
+					do((first + i) % n)
+				}
+			}
+		},
+	})
+	r.feed = parts.Feed
+	for _, c := range parts.Controllers {
+		l := newLine(r, c)
+		r.lines[c.Name], r.order = l, append(r.order, l)
+		for _, watch := range c.Watches {
+			kind := kindOf(watch.Object)
+			r.watches[kind] = append(r.watches[kind], watching{watch, l})
+		}
+	}
+	w.replicas = append(w.replicas, r)
+	r.readAll()
+	return r
+}
+
+// readAll lists every kind, each at a time of its own, and starts the controllers when all are there.
+func (r *replica) readAll() {
+	kinds := []string{}
+	for _, object := range r.feed.Kinds() {
+		r.fed[kindOf(object)] = true
+		kinds = append(kinds, kindOf(object))
+	}
+	for _, object := range []client.Object{&kwokv1alpha1.KWOKNodeClass{}, &policyv1.PodDisruptionBudget{}, &storagev1.VolumeAttachment{}, &corev1.ConfigMap{}} {
+		kinds = append(kinds, kindOf(object))
+	}
+	r.unread = len(kinds)
+	for _, kind := range kinds {
+		d := newDice(r.world.script.Seed, "list", r.String(), kind)
+		r.world.after(d.between(10*time.Millisecond, 500*time.Millisecond), func() { r.read(kind) })
+	}
+}
+
+func (r *replica) read(kind string) {
+	if r.dead || r.held(func() { r.read(kind) }) {
+		return
+	}
+	for _, object := range r.cache.Begin(kind) {
+		r.learn(nil, object)
+		if r.fed[kind] {
+			r.feed.Apply(object)
+		}
+	}
+	if r.unread--; r.unread > 0 {
+		return
+	}
+	r.started = true
+	r.world.tellIf("%s starts to work", r)
+	for _, l := range r.order {
+		if l.Start {
+			l.add(reconcile.Request{}, 0)
+		}
+		for _, watch := range l.Watches {
+			r.world.server.All(watch.Object, func(object client.Object) {
+				if seen := r.cache.Peek(object, client.ObjectKeyFromObject(object)); seen != nil {
+					r.wake(watching{watch, l}, nil, seen)
+				}
+			})
+		}
+	}
+}
+
+func (r *replica) wake(watch watching, old, fresh client.Object) {
+	for _, request := range watch.Requests(context.Background(), old, fresh) {
+		watch.line.add(request, watch.After)
+	}
+}
+
+// learn notes what the replica comes to know.
+func (r *replica) learn(old, fresh client.Object) {
+	r.known.learnMore(fresh, r.world.now)
+	pool, ok := fresh.(*karpenterv1.NodePool)
+	if !ok {
+		return
+	}
+	if before, known := old.(*karpenterv1.NodePool); known && hardLimit(before) == hardLimit(pool) && before.UID == pool.UID {
+		return
+	}
+	r.limits = append(r.limits, seenLimit{string(pool.UID), hardLimit(pool)})
+}
+
+// held reports whether the replica is paused; then again is called when it goes on.
+func (r *replica) held(again func()) bool {
+	if r.paused <= r.world.now {
+		return false
+	}
+	r.world.at(r.paused, again)
+	return true
+}
+
+// deliver brings an event to the replica, as late as its watch of the kind is.
+func (r *replica) deliver(e apiserver.Event) {
+	kind := e.Kind()
+	d := newDice(r.world.script.Seed, "watch", r.String(), kind, e.Object.GetNamespace(), e.Object.GetName(), e.Object.GetResourceVersion())
+	lag := d.between(time.Millisecond, 30*time.Millisecond)
+	if !r.world.healed && !r.world.script.Calm && d.chance(r.world.script.Mix.Stall) {
+		lag = d.between(time.Second, r.world.script.Mix.StallMost)
+	}
+	due := max(r.stalled[kind], r.world.now+lag)
+	r.stalled[kind] = due
+	r.world.at(due, func() { r.receive(e) })
+}
+
+func (r *replica) receive(e apiserver.Event) {
+	if r.dead || r.held(func() { r.receive(e) }) {
+		return
+	}
+	old, fresh := r.cache.Apply(e)
+	if !fresh {
+		return
+	}
+	r.learn(old, e.Object)
+	kind := e.Kind()
+	if r.fed[kind] {
+		if e.Type == apiserver.Deleted {
+			r.feed.Remove(e.Object)
+		} else {
+			r.feed.Apply(e.Object)
+		}
+	}
+	if !r.started {
+		return
+	}
+	for _, watch := range r.watches[kind] {
+		switch {
+		case e.Type == apiserver.Deleted:
+			r.wake(watch, e.Object, nil)
+		case old == nil:
+			r.wake(watch, nil, e.Object)
+		default:
+			r.wake(watch, old, e.Object)
+		}
+	}
+}
+
+// crash ends a replica: its handle is dead before any stack unwinds. Another one starts.
+func (w *World) crash(r *replica) {
+	w.end(r)
+	d := newDice(w.script.Seed, "restart", r.String())
+	if len(w.replicas) == 0 {
+		w.after(d.between(500*time.Millisecond, 20*time.Second), func() {
+			if len(w.replicas) == 0 {
+				w.launchReplica()
+			}
+		})
+	}
+}
+
+// end kills a replica.
+func (w *World) end(r *replica) {
+	if r.dead {
+		return
+	}
+	w.tellIf("%s dies", r)
+	r.dead = true
+	for i, each := range w.replicas {
+		if each == r {
+			w.replicas = append(w.replicas[:i:i], w.replicas[i+1:]...)
+			break
+		}
+	}
+	ended := make([]*process, 0, len(r.running))
+	for p := range r.running {
+		p.dead = true
+		ended = append(ended, p)
+	}
+	for _, p := range ended { // the order does not matter: nothing they do can be seen any more
+		p.stop()
+	}
+	w.deaths++
+}

@@ -1,0 +1,338 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
+	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
+)
+
+const (
+	className     = "default"
+	holdFinalizer = "example.com/hold"
+	handLabel     = "example.com/by-hand"
+	// foreignPrefix begins the names of objects that are none of ours.
+	foreignPrefix = "foreign-"
+)
+
+// verbs are what a line of a script can do.
+func verbs() map[string]func(*World, arguments) error {
+	return map[string]func(*World, arguments) error{
+		"pool": (*World).makePool, "limit": (*World).setLimit, "workload": (*World).makeWorkload, "scale": (*World).scaleWorkload,
+		"claim": (*World).claimByHand, "delete-claim": (*World).deleteClaim, "delete-node": (*World).deleteNode, "hold": (*World).hold,
+		"vanish": (*World).vanish, "run-out": (*World).runOut, "crash": (*World).crashOne, "pause": (*World).pauseOne,
+		"second": (*World).secondLeader, "jump": (*World).jumpClock,
+	}
+}
+
+// arguments are the words of a line after its verb: some stand alone, some are key=value.
+type arguments []string
+
+func (a arguments) value(key string) (string, bool) {
+	for _, word := range a {
+		if value, is := strings.CutPrefix(word, key+"="); is {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+func (a arguments) first() string {
+	if len(a) == 0 {
+		return ""
+	}
+	return a[0]
+}
+
+// number is a value as a number; none is the value when the key is missing or says none.
+func (a arguments) number(key string, none int64) int64 {
+	text, found := a.value(key)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if !found || err != nil {
+		return none
+	}
+	return n
+}
+
+func (a arguments) span(key string, none time.Duration) time.Duration {
+	text, _ := a.value(key)
+	if d, err := time.ParseDuration(text); err == nil {
+		return d
+	}
+	return none
+}
+
+// act carries an action out.
+func (w *World) act(action Action) {
+	w.trace = hashText(w.trace, action.String())
+	w.tellIf(">> %s", action)
+	if err := verbs()[action.Verb](w, action.Args); err != nil {
+		w.fail("simulation", "%s: %v", action, err)
+	}
+}
+
+// prepare makes what is there before anything happens.
+func (w *World) prepare() {
+	w.cluster.must(w.server.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metaNamespace}}))
+	w.cluster.must(w.server.Create(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: className}}))
+	w.cluster.must(w.server.Create(&karpenterv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: foreignPrefix + "claim"},
+		Spec:       karpenterv1.NodeClaimSpec{NodeClassRef: &karpenterv1.NodeClassReference{Group: "example.com", Kind: "OtherNodeClass", Name: "x"}},
+	}))
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: foreignPrefix + "node", Labels: map[string]string{corev1.LabelHostname: foreignPrefix + "node"}},
+		Spec:       corev1.NodeSpec{ProviderID: "other:///machine"},
+		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourcePods: resource.MustParse("3"),
+		}},
+	}
+	node.Status.Capacity = node.Status.Allocatable
+	setCondition(&node.Status.Conditions, corev1.NodeReady, corev1.ConditionTrue, w.clock())
+	w.cluster.must(w.server.Create(node))
+}
+
+func (w *World) makePool(a arguments) error {
+	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: a.first()}}
+	template := &pool.Spec.Template.Spec
+	template.NodeClassRef = &karpenterv1.NodeClassReference{Group: kwokv1alpha1.Group, Kind: "KWOKNodeClass", Name: className}
+	template.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{{Key: corev1.LabelOSStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"linux"}}}
+	if grace := a.span("grace", -1); grace >= 0 {
+		template.TerminationGracePeriod = &karpenterv1.Duration{Duration: grace}
+	}
+	if expire := a.span("expire", 0); expire > 0 {
+		template.ExpireAfter = karpenterv1.NillableDuration{Duration: &expire}
+	}
+	pool.Spec.Disruption.ConsolidationPolicy = karpenterv1.ConsolidationPolicyWhenEmpty
+	if policy, stated := a.value("policy"); stated {
+		pool.Spec.Disruption.ConsolidationPolicy = karpenterv1.ConsolidationPolicy(policy)
+	}
+	after := a.span("after", 0)
+	pool.Spec.Disruption.ConsolidateAfter = karpenterv1.NillableDuration{Duration: &after}
+	if budget, stated := a.value("budget"); stated {
+		pool.Spec.Disruption.Budgets = []karpenterv1.Budget{{Nodes: intstr.Parse(budget)}}
+	}
+	if weight := a.number("weight", 0); weight > 0 {
+		pool.Spec.Weight = new(int32(weight))
+	}
+	setLimits(pool, a)
+	return w.server.Create(pool)
+}
+
+func setLimits(pool *karpenterv1.NodePool, a arguments) {
+	set := func(list *karpenterv1.Limits, key string) {
+		if _, stated := a.value(key); !stated {
+			return
+		}
+		*list = nil
+		if n := a.number(key, math.MaxInt64); n != math.MaxInt64 {
+			*list = karpenterv1.Limits{"nodes": *resource.NewQuantity(n, resource.DecimalSI)}
+		}
+	}
+	set(&pool.Spec.Limits, "soft")
+	set(&pool.Spec.HardLimits, "hard")
+}
+
+func (w *World) setLimit(a arguments) error {
+	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}, apiserver.Main, func(p *karpenterv1.NodePool) { setLimits(p, a) })
+	return nil
+}
+
+func (w *World) makeWorkload(a arguments) error {
+	l := &workload{name: a.first(), replicas: int(a.number("replicas", 1)), alone: slices.Contains(a, "alone"), protect: slices.Contains(a, "protect"), grace: a.span("grace", 10*time.Second)}
+	for key, amount := range map[string]*resource.Quantity{"cpu": &l.cpu, "mem": &l.mem} {
+		text, _ := a.value(key)
+		parsed, err := resource.ParseQuantity(text)
+		if err != nil {
+			return fmt.Errorf("%s is %q: want a quantity", key, text)
+		}
+		*amount = parsed
+	}
+	w.cluster.workloads[l.name] = l
+	w.cluster.names = append(w.cluster.names, l.name)
+	if available := a.number("pdb", -1); available >= 0 {
+		if err := w.server.Create(l.guard(int(available))); err != nil {
+			return err
+		}
+	}
+	w.cluster.scale(l.name)
+	return nil
+}
+
+func (w *World) scaleWorkload(a arguments) error {
+	l := w.cluster.workloads[a.first()]
+	if l == nil || len(a) < 2 {
+		return nil // not made yet, or taken out of the script
+	}
+	n, err := strconv.Atoi(a[1])
+	if err != nil {
+		return err
+	}
+	l.replicas = n
+	w.cluster.scale(l.name)
+	return nil
+}
+
+func (w *World) claimByHand(a arguments) error {
+	pool, _ := a.value("pool")
+	if w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: pool}) == nil {
+		return nil
+	}
+	return w.server.Create(&karpenterv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: a.first(), Labels: map[string]string{karpenterv1.NodePoolLabelKey: pool, handLabel: "true"}},
+		Spec: karpenterv1.NodeClaimSpec{
+			NodeClassRef: &karpenterv1.NodeClassReference{Group: kwokv1alpha1.Group, Kind: "KWOKNodeClass", Name: className},
+			Requirements: []karpenterv1.NodeSelectorRequirementWithMinValues{{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"m.4"}}},
+		},
+	})
+}
+
+// pick returns one of the objects of a kind that are ours, nil when there is none. The number counts round and round.
+func (w *World) pick(like client.Object, number string) client.Object {
+	var all []client.Object
+	w.server.All(like, func(o client.Object) {
+		if !strings.HasPrefix(o.GetName(), foreignPrefix) {
+			all = append(all, o)
+		}
+	})
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 0 || len(all) == 0 {
+		return nil
+	}
+	return all[n%len(all)]
+}
+
+func (w *World) deleteClaim(a arguments) error {
+	return w.deleteOne(w.pick(&karpenterv1.NodeClaim{}, a.first()))
+}
+
+func (w *World) deleteNode(a arguments) error { return w.deleteOne(w.pick(&corev1.Node{}, a.first())) }
+
+func (w *World) deleteOne(object client.Object) error {
+	if object == nil {
+		return nil
+	}
+	return w.server.Delete(object, client.ObjectKeyFromObject(object), apiserver.DeleteOptions{})
+}
+
+// hold puts a finalizer of a user on a claim or a node.
+func (w *World) hold(a arguments) error {
+	if len(a) < 2 {
+		return nil
+	}
+	var like client.Object = &karpenterv1.NodeClaim{}
+	if a[0] == "node" {
+		like = &corev1.Node{}
+	}
+	found := w.pick(like, a[1])
+	if found == nil || found.GetDeletionTimestamp() != nil || slices.Contains(found.GetFinalizers(), holdFinalizer) {
+		return nil
+	}
+	fresh := found.DeepCopyObject().(client.Object)
+	fresh.SetFinalizers(append(fresh.GetFinalizers(), holdFinalizer))
+	return w.server.Update(fresh, apiserver.Main)
+}
+
+// letGo takes users' finalizers off again.
+func (w *World) letGo() {
+	for _, like := range []client.Object{&karpenterv1.NodeClaim{}, &corev1.Node{}} {
+		w.server.All(like, func(o client.Object) {
+			if slices.Contains(o.GetFinalizers(), holdFinalizer) {
+				fresh := o.DeepCopyObject().(client.Object)
+				fresh.SetFinalizers(slices.DeleteFunc(fresh.GetFinalizers(), func(f string) bool { return f == holdFinalizer }))
+				w.cluster.must(w.server.Update(fresh, apiserver.Main))
+			}
+		})
+	}
+}
+
+func (w *World) vanish(a arguments) error {
+	machines := w.cloud.Machines()
+	n, err := strconv.Atoi(a.first())
+	if err != nil || len(machines) == 0 {
+		return nil
+	}
+	w.cloud.Vanish(machines[n%len(machines)])
+	return nil
+}
+
+func (w *World) runOut(a arguments) error {
+	n, err := strconv.ParseUint(a.first(), 10, 8)
+	if err != nil || n > uint64(cloud.AllMarkets) {
+		return fmt.Errorf("want a number from 0 to %d", cloud.AllMarkets)
+	}
+	w.cloud.RunOut(cloud.Market(n))
+	return nil
+}
+
+func (w *World) crashOne(arguments) error {
+	if len(w.replicas) > 0 {
+		w.crash(w.replicas[0])
+	}
+	return nil
+}
+
+func (w *World) pauseOne(a arguments) error {
+	d, err := time.ParseDuration(a.first())
+	if err == nil && len(w.replicas) > 0 {
+		r := w.replicas[0]
+		r.paused = max(r.paused, w.now+d)
+	}
+	return err
+}
+
+// secondLeader starts a replica although one leads already; after a while the first one ends.
+func (w *World) secondLeader(a arguments) error {
+	d, err := time.ParseDuration(a.first())
+	if err != nil || len(w.replicas) > 1 {
+		return err
+	}
+	w.launchReplica()
+	w.after(d, func() {
+		if len(w.replicas) > 1 {
+			w.end(w.replicas[0])
+		}
+	})
+	return nil
+}
+
+func (w *World) jumpClock(a arguments) error {
+	d, err := time.ParseDuration(a.first())
+	if len(w.replicas) > 0 {
+		r := w.replicas[len(w.replicas)-1]
+		r.skew += d
+		r.skewMost = max(r.skewMost, r.skew, -r.skew)
+	}
+	return err
+}
+
+// heal ends all faults: from now on nothing goes wrong any more.
+func (w *World) heal() {
+	w.tellIf(">> all faults are healed")
+	w.healed = true
+	w.cloud.RunOut(0)
+	w.letGo()
+	for len(w.replicas) > 1 {
+		w.end(w.replicas[0])
+	}
+	for _, r := range w.replicas {
+		r.paused, r.skew = min(r.paused, w.now), 0
+	}
+	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
+		change(w, &karpenterv1.NodePool{}, client.ObjectKeyFromObject(o), apiserver.Main, func(p *karpenterv1.NodePool) {
+			p.Spec.Template.Spec.ExpireAfter = karpenterv1.NillableDuration{}
+		})
+	})
+}

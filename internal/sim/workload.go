@@ -1,0 +1,99 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
+)
+
+const (
+	appLabel      = "app"
+	metaNamespace = "default"
+)
+
+// workload is a ReplicaSet and what its pods are like.
+type workload struct {
+	name     string
+	replicas int
+	cpu, mem resource.Quantity
+	alone    bool // no two on one node
+	protect  bool // karpenter.sh/do-not-disrupt
+	grace    time.Duration
+}
+
+// scale makes the number of pods right.
+func (c *cluster) scale(name string) {
+	l := c.workloads[name]
+	var active []*corev1.Pod
+	c.world.server.All(&corev1.Pod{}, func(o client.Object) {
+		pod := o.(*corev1.Pod)
+		if pod.Labels[appLabel] == name && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			active = append(active, pod)
+		}
+	})
+	for len(active) < l.replicas {
+		c.pods++
+		pod := l.pod(fmt.Sprintf("%s-%03d", name, c.pods))
+		c.must(c.world.server.Create(pod))
+		active = append(active, pod)
+	}
+	waiting := func(p *corev1.Pod) int {
+		if p.Spec.NodeName == "" {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(active, func(a, b *corev1.Pod) int { // waiting ones go first, then the newest
+		return cmp.Or(waiting(a)-waiting(b), cmp.Compare(b.Name, a.Name))
+	})
+	for _, pod := range active[:max(0, len(active)-l.replicas)] {
+		c.must(c.world.server.Delete(pod, client.ObjectKeyFromObject(pod), apiserver.DeleteOptions{}))
+	}
+}
+
+func (l *workload) pod(name string) *corev1.Pod {
+	yes := true
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: metaNamespace, Name: name, Labels: map[string]string{appLabel: l.name},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: l.name, UID: types.UID("rs-" + l.name), Controller: &yes}},
+		},
+		Spec: corev1.PodSpec{
+			TerminationGracePeriodSeconds: new(int64(l.grace / time.Second)),
+			Containers: []corev1.Container{{Name: "c", Image: "none", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: l.cpu, corev1.ResourceMemory: l.mem,
+			}}}},
+		},
+	}
+	if l.protect {
+		pod.Annotations = map[string]string{karpenterv1.DoNotDisruptAnnotationKey: "true"}
+	}
+	if l.alone {
+		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{appLabel: l.name}}, TopologyKey: corev1.LabelHostname,
+		}}}}
+	}
+	return pod
+}
+
+// guard makes the workload's PodDisruptionBudget.
+func (l *workload) guard(available int) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metaNamespace, Name: l.name},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: new(intstr.FromInt32(int32(available))), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{appLabel: l.name}},
+		},
+	}
+}

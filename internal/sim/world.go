@@ -1,0 +1,226 @@
+package sim
+
+import (
+	"container/heap"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
+	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
+)
+
+// Ground is what every simulation of a process shares; it never changes.
+type Ground struct {
+	offers *cloud.Offers
+	scheme *runtime.Scheme
+}
+
+// NewGround makes it.
+func NewGround() (*Ground, error) {
+	offers, err := cloud.NewOffers()
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := apiserver.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	return &Ground{offers: offers, scheme: scheme}, nil
+}
+
+// Result is what came of a run.
+type Result struct {
+	// Violation says what did not hold, "" when everything did.
+	Violation string
+	// Check is the name of the check that failed, as in docs/invariants.md.
+	Check string
+	// At is when, in virtual time.
+	At time.Duration
+	// Trace is a hash over everything that happened.
+	Trace uint64
+	// Faults are the faults of calls that were drawn.
+	Faults []CallFault
+	// Steps, Deaths and Launches count reconciles, crashed processes and machines.
+	Steps, Deaths, Launches int
+}
+
+// occurrence is something that will happen.
+type occurrence struct {
+	at  time.Duration
+	seq uint64
+	do  func()
+}
+
+// agenda is a heap by time, then by order of planning.
+type agenda []occurrence
+
+// Len implements heap.Interface.
+func (a agenda) Len() int { return len(a) }
+
+// Less implements heap.Interface.
+func (a agenda) Less(i, j int) bool {
+	return a[i].at < a[j].at || a[i].at == a[j].at && a[i].seq < a[j].seq
+}
+
+// Swap implements heap.Interface.
+func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
+
+// Push implements heap.Interface.
+func (a *agenda) Push(x any) { *a = append(*a, x.(occurrence)) }
+
+// Pop implements heap.Interface.
+func (a *agenda) Pop() any {
+	old := *a
+	last := old[len(old)-1]
+	old[len(old)-1] = occurrence{}
+	*a = old[:len(old)-1]
+	return last
+}
+
+// World is one simulation.
+type World struct {
+	script Script
+	ground *Ground
+	scheme *runtime.Scheme
+	server *apiserver.Server
+	cloud  *cloud.Cloud
+	out    io.Writer
+
+	now    time.Duration
+	seq    uint64
+	agenda agenda
+	trace  uint64
+
+	replicas []*replica
+	born     int
+	running  *process // the reconcile whose code runs at this moment
+	actor    *process // the reconcile whose call lands at this moment
+	landing  string   // the verb of that call
+	healed   bool
+
+	occasions map[string]int
+	faults    []CallFault
+
+	cluster cluster
+	checks  checks
+
+	steps, deaths int
+	result        *Result // set at the first violation
+}
+
+// start is when the virtual clock begins.
+func start() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+
+// Run runs a script to its end, or to the first violation. out gets the story; nil tells none.
+func Run(ground *Ground, script Script, out io.Writer) Result {
+	w := &World{script: script, ground: ground, scheme: ground.scheme, out: out, trace: fnvOffset, occasions: map[string]int{}}
+	w.cluster, w.checks = newCluster(w), newChecks(w)
+	d := newDice(script.Seed, "server")
+	w.server = apiserver.New(apiserver.Config{Now: w.clock, Rand: rand.New(&d)})
+	w.server.Observe(w.observe)
+	w.cloud = cloud.New(cloud.Config{
+		Offers: ground.offers, Now: w.clock, Fate: w.fate, Launched: w.launched, Ended: w.ended,
+		Class: func(name string) (*kwokv1alpha1.KWOKNodeClass, error) {
+			var class kwokv1alpha1.KWOKNodeClass
+			found := w.server.Peek(&class, client.ObjectKey{Name: name})
+			if found == nil {
+				return nil, notFound("KWOKNodeClass", name)
+			}
+			return found.(*kwokv1alpha1.KWOKNodeClass), nil
+		},
+	})
+	w.prepare()
+	for _, action := range script.Actions {
+		w.at(action.At, func() { w.act(action) })
+	}
+	w.at(script.Heal, w.heal)
+	w.launchReplica()
+	for w.result == nil && len(w.agenda) > 0 {
+		next := heap.Pop(&w.agenda).(occurrence)
+		w.now = next.at
+		if w.quiet() {
+			break
+		}
+		next.do()
+	}
+	if w.result == nil {
+		w.checkLiveness()
+	}
+	for len(w.replicas) > 0 {
+		w.end(w.replicas[0])
+	}
+	if w.result == nil {
+		w.result = &Result{At: w.now}
+	}
+	w.result.Trace, w.result.Faults, w.result.Steps, w.result.Deaths, w.result.Launches = w.trace, w.faults, w.steps, w.deaths, w.checks.launches
+	return *w.result
+}
+
+func (w *World) clock() time.Time { return start().Add(w.now) }
+
+// at plans something; what lies in the past happens now.
+func (w *World) at(when time.Duration, do func()) {
+	w.seq++
+	heap.Push(&w.agenda, occurrence{max(when, w.now), w.seq, do})
+}
+
+func (w *World) after(d time.Duration, do func()) { w.at(w.now+d, do) }
+
+func (w *World) verbose() bool { return w.out != nil }
+
+// tell adds a line to the story.
+func (w *World) tell(format string, args ...any) {
+	if w.out != nil {
+		_, _ = fmt.Fprintf(w.out, "%10.3f  %s\n", w.now.Seconds(), fmt.Sprintf(format, args...)) // a story that cannot be told changes nothing
+	}
+}
+
+// tellIf is tell for what costs too much to format when nobody listens.
+func (w *World) tellIf(format string, args ...any) {
+	if w.verbose() {
+		w.tell(format, args...)
+	}
+}
+
+// note adds a landed call to the trace.
+func (w *World) note(who, controller, verb, subject, fault string, err error) {
+	outcome := ""
+	if err != nil {
+		outcome = err.Error()
+	}
+	w.trace = hashText(w.trace, w.now.String(), who, controller, verb, subject, fault, outcome)
+	if !w.verbose() {
+		return
+	}
+	if fault != "" {
+		fault = " [" + fault + "]"
+	}
+	if outcome != "" {
+		outcome = ": " + outcome
+	}
+	w.tell("%s %s: %s %s%s%s", who, controller, verb, subject, fault, outcome)
+}
+
+// observe hears of each change on the server as it happens.
+func (w *World) observe(e apiserver.Event) {
+	w.trace = hashText(w.trace, string(e.Type), e.Kind(), e.Object.GetName(), e.Object.GetResourceVersion())
+	for _, r := range w.replicas {
+		r.deliver(e)
+	}
+	w.check(e)
+	w.cluster.heard(e)
+}
+
+// fail ends the run: a check did not hold.
+func (w *World) fail(check, format string, args ...any) {
+	if w.result == nil {
+		w.result = &Result{Check: check, Violation: fmt.Sprintf(format, args...), At: w.now}
+		w.tell("VIOLATION of %s: %s", check, w.result.Violation)
+	}
+}
