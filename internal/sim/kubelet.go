@@ -83,7 +83,11 @@ func (w *World) ended(m *cloud.Machine) {
 	w.tellIf("machine %s ends", m.ProviderID)
 	w.checks.changed = w.now
 	gone := m.GoneAt.Sub(start())
-	w.at(gone+deadAfter, func() { w.setReady(m.Node.Name, corev1.ConditionUnknown, corev1.TaintNodeUnreachable, true) })
+	w.at(gone+deadAfter, func() {
+		w.setReady(m.Node.Name, corev1.ConditionUnknown, corev1.TaintNodeUnreachable, true)
+		// The node controller of the cloud deletes nodes whose machine is gone.
+		w.cluster.must(w.server.Delete(&corev1.Node{}, client.ObjectKey{Name: m.Node.Name}, apiserver.DeleteOptions{}))
+	})
 	w.at(gone+deadAfter+evictAfter, func() {
 		w.server.All(&corev1.Pod{}, func(o client.Object) {
 			if pod := o.(*corev1.Pod); pod.Spec.NodeName == m.Node.Name && pod.DeletionTimestamp == nil {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -97,33 +96,13 @@ func (w *World) claimsAlone() string {
 		case problem != "" || strings.HasPrefix(claim.Name, foreignPrefix):
 		case m == nil || !w.cloud.Exists(m):
 			problem = fmt.Sprintf("claim %s has no machine", claim.Name)
-		case claim.DeletionTimestamp != nil && !w.drainHeld(claim):
+		case claim.DeletionTimestamp != nil:
 			problem = fmt.Sprintf("claim %s is being deleted since %s and nothing holds it", claim.Name, claim.DeletionTimestamp.Time.Format(time.TimeOnly))
 		case claim.DeletionTimestamp == nil && claim.Status.NodeName == "":
 			problem = fmt.Sprintf("claim %s has not become a node", claim.Name)
 		}
 	})
 	return problem
-}
-
-// drainHeld reports whether a pod rightly holds the drain of a claim's node for ever.
-func (w *World) drainHeld(claim *karpenterv1.NodeClaim) bool {
-	held := false
-	if claim.Spec.TerminationGracePeriod != nil {
-		return false
-	}
-	w.server.All(&corev1.Pod{}, func(o client.Object) {
-		pod := o.(*corev1.Pod)
-		if pod.Spec.NodeName != claim.Status.NodeName || pod.DeletionTimestamp != nil {
-			return
-		}
-		blocked := func(b *policyv1.PodDisruptionBudget) bool { return b.Status.DisruptionsAllowed <= 0 }
-		for _, budget := range w.server.BudgetsOf(pod) {
-			held = held || blocked(budget)
-		}
-		held = held || pod.Annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true"
-	})
-	return held
 }
 
 // nodesAlone finds a node of ours whose machine is gone.

@@ -38,6 +38,7 @@ type replica struct {
 	started  bool
 	dead     bool
 	paused   time.Duration            // until then it does nothing
+	inbox    []func()                 // what it does then
 	skew     time.Duration            // of its clock
 	stalled  map[string]time.Duration // by kind: the watch delivers nothing before
 	running  map[*process]int
@@ -176,13 +177,28 @@ func (r *replica) learn(old, fresh client.Object) {
 	r.limits = append(r.limits, seenLimit{string(pool.UID), hardLimit(pool)})
 }
 
-// held reports whether the replica is paused; then again is called when it goes on.
+// held reports whether the replica is paused; then again is called when it goes on, after all that was held before.
 func (r *replica) held(again func()) bool {
 	if r.paused <= r.world.now {
 		return false
 	}
-	r.world.at(r.paused, again)
+	if len(r.inbox) == 0 {
+		r.world.at(r.paused, r.resume)
+	}
+	r.inbox = append(r.inbox, again)
 	return true
+}
+
+func (r *replica) resume() {
+	if r.paused > r.world.now { // it was paused again meanwhile
+		r.world.at(r.paused, r.resume)
+		return
+	}
+	inbox := r.inbox
+	r.inbox = nil
+	for _, again := range inbox {
+		again()
+	}
 }
 
 // deliver brings an event to the replica, as late as its watch of the kind is.

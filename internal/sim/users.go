@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -245,8 +246,17 @@ func (w *World) hold(a arguments) error {
 	return w.server.Update(fresh, apiserver.Main)
 }
 
-// letGo takes users' finalizers off again.
+// letGo takes users' finalizers off again, and what else of theirs could hold a drain for ever.
 func (w *World) letGo() {
+	w.server.All(&policyv1.PodDisruptionBudget{}, func(o client.Object) { w.cluster.must(w.deleteOne(o)) })
+	for _, l := range w.cluster.workloads {
+		l.protect = false
+	}
+	w.server.All(&corev1.Pod{}, func(o client.Object) {
+		change(w, &corev1.Pod{}, client.ObjectKeyFromObject(o), apiserver.Main, func(p *corev1.Pod) {
+			delete(p.Annotations, karpenterv1.DoNotDisruptAnnotationKey)
+		})
+	})
 	for _, like := range []client.Object{&karpenterv1.NodeClaim{}, &corev1.Node{}} {
 		w.server.All(like, func(o client.Object) {
 			if slices.Contains(o.GetFinalizers(), holdFinalizer) {
@@ -328,7 +338,7 @@ func (w *World) heal() {
 		w.end(w.replicas[0])
 	}
 	for _, r := range w.replicas {
-		r.paused, r.skew = min(r.paused, w.now), 0
+		r.skew = 0
 	}
 	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
 		change(w, &karpenterv1.NodePool{}, client.ObjectKeyFromObject(o), apiserver.Main, func(p *karpenterv1.NodePool) {
