@@ -36,9 +36,12 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 	if node != nil {
 		return reconcile.Result{}, c.deleteNode(ctx, node) // its going calls this claim again
 	}
-	gone, err := c.endInstances(ctx, w)
+	known, gone, err := c.endInstances(ctx, w)
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if left := c.untilListed(w); !known && left > 0 {
+		return reconcile.Result{RequeueAfter: left}, nil
 	}
 	if !gone {
 		before := w.claim.DeepCopy()
@@ -78,15 +81,27 @@ func (c *Controller) deleteNode(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// endInstances ends the claim's instance and reports whether it is proved gone. A claim that was deleted during its
-// launch may have one that it does not know of: it is found by the claim's UID.
-func (c *Controller) endInstances(ctx context.Context, w *work) (bool, error) {
+// untilListed returns how long the provider's list may still lack an instance of a claim that does not know of one: the
+// answer of its launch may have been lost, or not been seen yet. An instance is ruled out when the provider has said so
+// for this very claim, since launching is idempotent.
+func (c *Controller) untilListed(w *work) time.Duration {
+	launched, found := condition.Get(w.claim.Status.Conditions, karpenterv1.ConditionTypeLaunched)
+	refused := found && launched.Status == "False" && (launched.Reason == reasonNoCapacity || launched.Reason == reasonClassNotReady)
+	if refused || w.is(karpenterv1.ConditionTypeInstanceTerminating) { // the latter: it was listed, and is gone since
+		return 0
+	}
+	return w.claim.DeletionTimestamp.Add(grace).Sub(c.config.Now())
+}
+
+// endInstances ends the claim's instance; it reports whether one is known, and whether it is proved gone. A claim that was
+// deleted during its launch may have one that it does not know of: it is found by the claim's UID.
+func (c *Controller) endInstances(ctx context.Context, w *work) (known, gone bool, err error) {
 	ids := []string{w.claim.Status.ProviderID}
 	if w.claim.Status.ProviderID == "" {
 		ids = nil
 		instances, err := w.cloud.List(ctx)
 		if err != nil {
-			return false, fmt.Errorf("looking for the instance of NodeClaim %s: %w", w.claim.Name, err)
+			return false, false, fmt.Errorf("looking for the instance of NodeClaim %s: %w", w.claim.Name, err)
 		}
 		for _, instance := range instances {
 			if instance.ClaimUID == string(w.claim.UID) {
@@ -94,13 +109,13 @@ func (c *Controller) endInstances(ctx context.Context, w *work) (bool, error) {
 			}
 		}
 	}
-	gone := true
+	gone = true
 	for _, id := range ids {
 		err := w.cloud.Terminate(ctx, id)
 		if err != nil && !errors.Is(err, provider.ErrNotFound) {
-			return false, fmt.Errorf("ending instance %s of NodeClaim %s: %w", id, w.claim.Name, err)
+			return true, false, fmt.Errorf("ending instance %s of NodeClaim %s: %w", id, w.claim.Name, err)
 		}
 		gone = gone && err != nil
 	}
-	return gone, nil
+	return len(ids) > 0, gone, nil
 }

@@ -19,6 +19,12 @@ import (
 // launchAgainAfter is when a launch that failed for a cause of its own is tried again; the launch timeout ends it.
 const launchAgainAfter = 10 * time.Second
 
+// The reasons of a launch that was given up because the provider has refused it: there is no instance then.
+const (
+	reasonNoCapacity    = "InsufficientCapacity"
+	reasonClassNotReady = "NodeClassNotReady"
+)
+
 // launch asks the provider for the instance, once, and reports whether there is one. What it learns about the instance
 // goes onto the claim: labels at once, the rest with the status. Launching is idempotent by the claim's UID, so when
 // the answer or a later patch is lost the next step asks again and gets the same instance (P-32).
@@ -59,10 +65,10 @@ func (c *Controller) launchFailed(ctx context.Context, w *work, failure error) e
 	switch {
 	case errors.As(failure, &capacity):
 		c.refreshCatalog(ctx, w)
-		return c.giveUp(ctx, w, karpenterv1.ConditionTypeLaunched, "InsufficientCapacity", event.InsufficientCapacity, capacity.Error())
+		return c.giveUp(ctx, w, karpenterv1.ConditionTypeLaunched, reasonNoCapacity, event.InsufficientCapacity, capacity.Error())
 	case errors.As(failure, &notReady), errors.Is(failure, provider.ErrNodeClassNotFound):
 		c.refreshCatalog(ctx, w)
-		return c.giveUp(ctx, w, karpenterv1.ConditionTypeLaunched, "NodeClassNotReady", event.NodeClassNotReady, failure.Error())
+		return c.giveUp(ctx, w, karpenterv1.ConditionTypeLaunched, reasonClassNotReady, event.NodeClassNotReady, failure.Error())
 	}
 	if gone, err := c.checkAge(ctx, w); err != nil || gone {
 		return err
