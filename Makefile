@@ -66,6 +66,20 @@ lint: ## staticcheck and formatting
 race: ## Tests of the core under the race detector (needs a C compiler)
 	$(GO) test -race $(RACE_PACKAGES)
 
+# One seed tells its story; without SEED, N of them from FROM.
+SEED ?=
+FROM ?= 0
+N ?= 1000
+.PHONY: sim
+sim: ## The controllers in simulated worlds with faults: N= seeds, FROM= the first, or SEED= alone with its story
+	@$(BUILD) -o $(BIN)/joiner-sim ./cmd/joiner-sim
+	$(BIN)/joiner-sim $(if $(SEED),-seed $(SEED) -v,-from $(FROM) -n $(N))
+
+.PHONY: sim-mutants
+sim-mutants: ## Planted bugs, each of which the simulation has to catch
+	@$(BUILD) -o $(BIN)/joiner-sim ./cmd/joiner-sim
+	$(BIN)/joiner-sim -mutants internal/sim/testdata/mutants.txt
+
 .PHONY: rewrite
 rewrite: ## Rewrite the engine's scripts; the diff is the review
 	$(GO) test ./internal/engine -run TestScripts -rewrite

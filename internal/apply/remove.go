@@ -62,8 +62,9 @@ func (a *Applier) Delete(ctx context.Context, remove plan.Remove) (bool, error) 
 	if claim == nil || err != nil {
 		return false, err
 	}
-	if err := a.config.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
-		if apierrors.IsConflict(err) { // another claim has the name by now
+	// As the cache has it: another replica may have taken the intent back meanwhile.
+	if err := a.config.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion}); err != nil {
+		if apierrors.IsConflict(err) {
 			return false, nil
 		}
 		return false, client.IgnoreNotFound(err)

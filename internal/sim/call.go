@@ -19,7 +19,6 @@ import (
 type process struct {
 	line    *line
 	request reconcile.Request
-	begun   int            // how many changes of limits its replica had seen
 	since   time.Duration  // when the step began
 	sizes   map[string]int // initialized nodes by pool, as the replica knew them
 	next    func() (*call, bool)
@@ -57,7 +56,7 @@ const (
 
 // begin starts a reconcile.
 func (w *World) begin(l *line, request reconcile.Request) {
-	p := &process{line: l, request: request, begun: len(l.replica.limits)}
+	p := &process{line: l, request: request}
 	p.next, p.stop = iter.Pull(func(yield func(*call) bool) {
 		defer func() {
 			if r := recover(); r != nil {

@@ -24,6 +24,8 @@ const (
 	checkEviction   = "eviction"
 	checkDeadline   = "deadline"
 	checkBudget     = "budget"
+	checkIntent     = "intent"
+	checkTrim       = "trim"
 	checkFinalizer  = "finalizer"
 	checkForeign    = "foreign"
 	checkEmpty      = "removed-empty"
@@ -35,13 +37,15 @@ const (
 type checks struct {
 	world    *World
 	launches int
-	machines map[string]*cloud.Machine // by claim UID
-	changed  time.Duration             // when a claim or machine last came or went
-	graceful map[types.UID]int         // claims that the disruption controller deleted, with the replica's number
+	machines map[string]*cloud.Machine   // by claim UID
+	changed  time.Duration               // when a claim or machine last came or went
+	graceful map[types.UID]int           // claims that the disruption controller deleted, with the replica's number
+	foreign  map[types.UID]time.Duration // when claims were deleted for another cause than a limit
+	limits   map[string][]limitSpan      // by the pool's UID, and by "hard " and that
 }
 
 func newChecks(w *World) checks {
-	return checks{world: w, machines: map[string]*cloud.Machine{}, graceful: map[types.UID]int{}}
+	return checks{world: w, machines: map[string]*cloud.Machine{}, graceful: map[types.UID]int{}, foreign: map[types.UID]time.Duration{}, limits: map[string][]limitSpan{}}
 }
 
 // hardLimit returns a pool's hard limit on nodes.
@@ -73,6 +77,10 @@ func (w *World) check(e apiserver.Event) {
 				w.checkRemoval(object)
 			}
 		}
+	case *karpenterv1.NodePool:
+		if e.Type != apiserver.Deleted {
+			w.checks.notice(object, w.now)
+		}
 	case *corev1.Pod:
 		old, _ := e.Old.(*corev1.Pod)
 		if w.actor != nil && old != nil && old.DeletionTimestamp == nil && object.DeletionTimestamp != nil {
@@ -81,43 +89,88 @@ func (w *World) check(e apiserver.Event) {
 	}
 }
 
-// checkHardLimit is L-14: a replica never makes a claim that brings the pool's own claims above the hard limit, as
-// high as it was at any time since the replica's step began to look: a limit that was lowered is known to nobody before
-// the watch has shown it.
+// limitSpan is a limit on the nodes of a pool and since when it holds.
+type limitSpan struct {
+	since time.Duration
+	limit int64
+}
+
+// nodeLimit returns the limit on a pool's nodes: the hard one wins (L-03).
+func nodeLimit(pool *karpenterv1.NodePool) int64 {
+	if len(pool.Spec.HardLimits) > 0 {
+		return hardLimit(pool)
+	}
+	if quantity, limited := pool.Spec.Limits["nodes"]; limited {
+		return quantity.Value()
+	}
+	return math.MaxInt64
+}
+
+// notice remembers limits as they change.
+func (c *checks) notice(pool *karpenterv1.NodePool, now time.Duration) {
+	for kind, limit := range map[string]int64{"hard ": hardLimit(pool), "": nodeLimit(pool)} {
+		key := kind + string(pool.UID)
+		if spans := c.limits[key]; len(spans) == 0 || spans[len(spans)-1].limit != limit {
+			c.limits[key] = append(spans, limitSpan{now, limit})
+		}
+	}
+}
+
+// since returns the lowest and the highest limit that held at any time since then.
+func (c *checks) since(key string, then time.Duration) (least, most int64) {
+	least, most = math.MaxInt64, -1
+	spans := c.limits[key]
+	for i := len(spans) - 1; i >= 0; i-- {
+		least, most = min(least, spans[i].limit), max(most, spans[i].limit)
+		if spans[i].since <= then {
+			break
+		}
+	}
+	return least, most
+}
+
+// poolOf returns the pool of a claim, nil when it is gone.
+func (w *World) poolOf(claim *karpenterv1.NodeClaim) *karpenterv1.NodePool {
+	pool, _ := w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: claim.Labels[karpenterv1.NodePoolLabelKey]}).(*karpenterv1.NodePool)
+	return pool
+}
+
+// checkHardLimit is L-14: no claim of its own brings a pool above its hard limit, as high as that was at any time since the
+// step began that makes the claim: a create on its way cannot know that the limit is being lowered.
 func (w *World) checkHardLimit(created *karpenterv1.NodeClaim) {
-	name := created.Labels[karpenterv1.NodePoolLabelKey]
-	if w.actor == nil || name == "" {
+	pool := w.poolOf(created)
+	if w.actor == nil || pool == nil {
 		return
 	}
-	found := w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: name})
-	if found == nil {
-		return
-	}
-	pool := found.(*karpenterv1.NodePool)
-	limit := max(hardLimit(pool), w.actor.line.replica.mostSince(w.actor.begun, string(pool.UID)))
+	_, limit := w.checks.since("hard "+string(pool.UID), w.actor.since)
 	own := int64(0)
 	w.server.All(created, func(o client.Object) {
-		if o.GetLabels()[karpenterv1.NodePoolLabelKey] == name && o.GetLabels()[handLabel] == "" {
+		if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool.Name && o.GetLabels()[handLabel] == "" {
 			own++
 		}
 	})
 	if own > limit {
-		w.fail(checkHardLimit, "NodePool %s has %d NodeClaims of its own with %s, its hard limit is %d", name, own, created.Name, limit)
+		w.fail(checkHardLimit, "NodePool %s has %d NodeClaims of its own with %s, its hard limit is %d", pool.Name, own, created.Name, limit)
 	}
 }
 
-// mostSince returns the highest hard limit of a pool that the replica knew since it had seen so many changes.
-func (r *replica) mostSince(begun int, pool string) int64 {
-	most := int64(-1)
-	for i := len(r.limits) - 1; i >= 0; i-- {
-		if seen := r.limits[i]; seen.pool == pool {
-			most = max(most, seen.limit)
-			if i < begun {
-				break
-			}
-		}
+// checkTrim is L-42: of nodes above a limit as many go as there are too many, not one more. What others have begun to
+// remove since the step began counts as if it stayed.
+func (w *World) checkTrim(claim *karpenterv1.NodeClaim) {
+	pool := w.poolOf(claim)
+	if pool == nil {
+		return
 	}
-	return most
+	least, _ := w.checks.since(string(pool.UID), w.actor.since)
+	stay := int64(0)
+	w.server.All(claim, func(o client.Object) {
+		if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool.Name && (o.GetDeletionTimestamp() == nil || w.checks.foreign[o.GetUID()] >= w.actor.since) {
+			stay++
+		}
+	})
+	if stay < least {
+		w.fail(checkTrim, "claim %s is trimmed: NodePool %s keeps %d nodes, its limit is %d", claim.Name, pool.Name, stay, least)
+	}
 }
 
 // checkLaunch is P-32: a claim never has two machines.
@@ -180,15 +233,19 @@ func (w *World) deadlineOf(pod *corev1.Pod) (time.Time, bool) {
 // checkRemoval looks at a claim whose deletion begins.
 func (w *World) checkRemoval(claim *karpenterv1.NodeClaim) {
 	if w.actor == nil || w.actor.line.Name != app.Disruption {
+		w.checks.foreign[claim.UID] = w.now
 		return
 	}
 	reason, found := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
-	if !found || reason.Status != "True" {
-		w.fail(checkBudget, "claim %s is removed without a stated intent", claim.Name)
+	switch {
+	case !found || reason.Status != "True":
+		w.fail(checkIntent, "claim %s is removed without a stated intent", claim.Name)
+	case plan.DisruptionReason(reason.Reason) == plan.NodeLimitExceeded:
+		w.checkTrim(claim)
 		return
-	}
-	w.checkBudget(claim)
-	if plan.DisruptionReason(reason.Reason) == plan.Empty {
+	case plan.DisruptionReason(reason.Reason) == plan.Empty:
 		w.checkEmpty(claim)
 	}
+	w.checks.foreign[claim.UID] = w.now
+	w.checkBudget(claim)
 }

@@ -23,8 +23,8 @@ type known struct {
 	deleting map[types.UID]time.Duration // claims
 }
 
-// learnMore notes what the replica comes to know about pods and claims.
-func (k *known) learnMore(e client.Object, now time.Duration) {
+// learn notes what the replica comes to know about pods and claims.
+func (k *known) learn(e client.Object, now time.Duration) {
 	switch object := e.(type) {
 	case *corev1.Pod:
 		if _, seen := k.bound[object.UID]; !seen && object.Spec.NodeName != "" {

@@ -34,7 +34,7 @@ func (w *World) checkLiveness() {
 		w.fail(checkQuiet, "claims and machines still come and go %s after all faults were healed", w.now-w.script.Heal)
 		return
 	}
-	for _, check := range []func() string{w.unplaced, w.strays, w.claimsAlone, w.nodesAlone, w.idle} {
+	for _, check := range []func() string{w.tooMany, w.unplaced, w.strays, w.claimsAlone, w.nodesAlone, w.idle} {
 		if problem := check(); problem != "" {
 			w.fail(checkConverges, "%s", problem)
 			return
@@ -52,14 +52,22 @@ func (w *World) unplaced() string {
 		}
 		w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
 			pool := o.(*karpenterv1.NodePool)
-			limit := hardLimit(pool)
-			if soft, limited := pool.Spec.Limits["nodes"]; limited && len(pool.Spec.HardLimits) == 0 {
-				limit = min(limit, soft.Value())
-			}
-			if count := w.count(pool.Name); count < limit {
+			if count, limit := w.count(pool.Name), nodeLimit(pool); count < limit {
 				problem = fmt.Sprintf("pod %s waits although NodePool %s has %d nodes of %d", pod.Name, pool.Name, count, limit)
 			}
 		})
+	})
+	return problem
+}
+
+// tooMany finds a pool above its limit (L-40).
+func (w *World) tooMany() string {
+	problem := ""
+	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
+		pool := o.(*karpenterv1.NodePool)
+		if count, limit := w.count(pool.Name), nodeLimit(pool); count > limit {
+			problem = fmt.Sprintf("NodePool %s has %d nodes, its limit is %d", pool.Name, count, limit)
+		}
 	})
 	return problem
 }

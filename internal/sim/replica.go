@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/app"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
@@ -42,7 +41,6 @@ type replica struct {
 	skew     time.Duration            // of its clock
 	stalled  map[string]time.Duration // by kind: the watch delivers nothing before
 	running  map[*process]int
-	limits   []seenLimit // in the order in which they were seen
 	known    known
 	skewMost time.Duration // the most that its clock was ever off
 }
@@ -51,12 +49,6 @@ type replica struct {
 type watching struct {
 	app.Watch
 	line *line
-}
-
-// seenLimit is a hard limit that a replica has learnt of.
-type seenLimit struct {
-	pool  string
-	limit int64
 }
 
 // String is how traces name it.
@@ -134,7 +126,7 @@ func (r *replica) read(kind string) {
 		return
 	}
 	for _, object := range r.cache.Begin(kind) {
-		r.learn(nil, object)
+		r.known.learn(object, r.world.now)
 		if r.fed[kind] {
 			r.feed.Apply(object)
 		}
@@ -162,19 +154,6 @@ func (r *replica) wake(watch watching, old, fresh client.Object) {
 	for _, request := range watch.Requests(context.Background(), old, fresh) {
 		watch.line.add(request, watch.After)
 	}
-}
-
-// learn notes what the replica comes to know.
-func (r *replica) learn(old, fresh client.Object) {
-	r.known.learnMore(fresh, r.world.now)
-	pool, ok := fresh.(*karpenterv1.NodePool)
-	if !ok {
-		return
-	}
-	if before, known := old.(*karpenterv1.NodePool); known && hardLimit(before) == hardLimit(pool) && before.UID == pool.UID {
-		return
-	}
-	r.limits = append(r.limits, seenLimit{string(pool.UID), hardLimit(pool)})
 }
 
 // held reports whether the replica is paused; then again is called when it goes on, after all that was held before.
@@ -222,7 +201,7 @@ func (r *replica) receive(e apiserver.Event) {
 	if !fresh {
 		return
 	}
-	r.learn(old, e.Object)
+	r.known.learn(e.Object, r.world.now)
 	kind := e.Kind()
 	if r.fed[kind] {
 		if e.Type == apiserver.Deleted {

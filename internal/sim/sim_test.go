@@ -1,8 +1,11 @@
 package sim_test
 
 import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/joiner-autoscaler/joiner/internal/sim"
 )
@@ -16,15 +19,82 @@ func ground(t *testing.T) *sim.Ground {
 	return g
 }
 
-func TestTrial(t *testing.T) {
+// runSeeds runs n seeds, as subtests in a few groups so that all cores are used.
+func runSeeds(t *testing.T, from uint64, n int) {
+	t.Helper()
+	const groups = 4
 	g := ground(t)
-	begun := time.Now()
-	for seed := range uint64(20) {
-		r := sim.Run(g, sim.Generate(seed), nil)
-		if r.Violation != "" {
-			t.Errorf("seed %d at %s: %s: %s", seed, r.At, r.Check, r.Violation)
-		}
-		t.Logf("%d: %d steps %d deaths %d launches %s", seed, r.Steps, r.Deaths, r.Launches, r.At)
+	for group := range groups {
+		t.Run(fmt.Sprint(group), func(t *testing.T) {
+			t.Parallel()
+			for i := group; i < n; i += groups {
+				seed := from + uint64(i)
+				if r := sim.Run(g, sim.Generate(seed), nil); r.Violation != "" {
+					t.Errorf("seed %d at %s: %s: %s\nreplay: make sim SEED=%d", seed, r.At, r.Check, r.Violation, seed)
+				}
+			}
+		})
 	}
-	t.Log(time.Since(begun) / 20)
+}
+
+// the fixed set.
+func TestFixedSeeds(t *testing.T) {
+	t.Parallel()
+	runSeeds(t, 0, 100)
+}
+
+// a set that nobody has seen before; its seeds are printed.
+func TestFreshSeeds(t *testing.T) {
+	t.Parallel()
+	from := rand.Uint64N(1 << 40)
+	t.Logf("seeds from %d", from)
+	runSeeds(t, from, 100)
+}
+
+// a run is a function of its seed, and telling its story changes nothing.
+func TestTheSameSeedGivesTheSameTrace(t *testing.T) {
+	t.Parallel()
+	g := ground(t)
+	traces := map[uint64]bool{}
+	for seed := range uint64(12) {
+		first, second := sim.Run(g, sim.Generate(seed), nil), sim.Run(g, sim.Generate(seed), io.Discard)
+		if first.Trace != second.Trace || first.Steps != second.Steps {
+			t.Errorf("seed %d: traces %x and %x, steps %d and %d", seed, first.Trace, second.Trace, first.Steps, second.Steps)
+		}
+		traces[first.Trace] = true
+	}
+	if len(traces) < 12 {
+		t.Errorf("12 seeds give %d traces", len(traces))
+	}
+}
+
+// What a script prints is what Parse reads: a seed can become a file.
+func TestAScriptIsItsText(t *testing.T) {
+	t.Parallel()
+	g := ground(t)
+	for seed := range uint64(5) {
+		script := sim.Generate(seed)
+		script.Prose = []string{"A story."}
+		read, err := sim.Parse(script.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read.String() != script.String() {
+			t.Errorf("seed %d: read back\n%s\nwritten\n%s", seed, read, script)
+		}
+		if a, b := sim.Run(g, script, nil), sim.Run(g, read, nil); a.Trace != b.Trace {
+			t.Errorf("seed %d: the script read back runs otherwise", seed)
+		}
+	}
+}
+
+func TestBadScriptsAreRefused(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"seed x": "line 1", "at 5s fly": "want one of", "\nmix luck 1": "line 2", "at soon crash": "line 1", "fault x": "OCCASION", "dance": "want seed",
+	} {
+		if _, err := sim.Parse(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want one with %q", text, err, want)
+		}
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 )
 
@@ -127,6 +128,11 @@ func kinds() []kind {
 		define(karpenterv1.GroupVersion().WithKind("NodeClaim"), "nodeclaims", false, custom,
 			parts[karpenterv1.NodeClaim]{rest: func(c *karpenterv1.NodeClaim) any { return &c.Spec }, swap: func(a, b *karpenterv1.NodeClaim) { a.Status = b.Status }},
 			func(l client.ObjectList) *[]karpenterv1.NodeClaim { return &l.(*karpenterv1.NodeClaimList).Items }),
+		define(karpenterv1alpha1.GroupVersion().WithKind("NodeOverlay"), "nodeoverlays", false, custom,
+			parts[karpenterv1alpha1.NodeOverlay]{rest: func(o *karpenterv1alpha1.NodeOverlay) any { return &o.Spec }, swap: func(a, b *karpenterv1alpha1.NodeOverlay) { a.Status = b.Status }},
+			func(l client.ObjectList) *[]karpenterv1alpha1.NodeOverlay {
+				return &l.(*karpenterv1alpha1.NodeOverlayList).Items
+			}),
 		define(kwokv1alpha1.GroupVersion().WithKind("KWOKNodeClass"), "kwoknodeclasses", false, custom,
 			parts[kwokv1alpha1.KWOKNodeClass]{rest: func(c *kwokv1alpha1.KWOKNodeClass) any { return &c.Spec }, swap: func(a, b *kwokv1alpha1.KWOKNodeClass) { a.Status = b.Status }},
 			func(l client.ObjectList) *[]kwokv1alpha1.KWOKNodeClass {
@@ -139,7 +145,7 @@ func kinds() []kind {
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, karpenterv1.AddToScheme, kwokv1alpha1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, kwokv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err
