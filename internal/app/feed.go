@@ -43,7 +43,7 @@ type Feed struct {
 // Kinds returns one empty object of each kind that the feed wants to hear of.
 func (f *Feed) Kinds() []client.Object {
 	return append(f.store.Workloads(),
-		&corev1.Namespace{}, &storagev1.StorageClass{}, &corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{}, &storagev1.CSINode{},
+		&corev1.Namespace{}, &storagev1.StorageClass{}, &corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{}, &storagev1.CSINode{}, &storagev1.VolumeAttachment{},
 		&appsv1.DaemonSet{}, &karpenterv1alpha1.NodeOverlay{}, &karpenterv1.NodePool{}, &karpenterv1.NodeClaim{}, &corev1.Node{}, &corev1.Pod{},
 	)
 }

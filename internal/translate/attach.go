@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,6 +47,30 @@ func AttachLimits(node *storagev1.CSINode) map[string]int64 {
 		}
 	}
 	return limits
+}
+
+// AttachedVolume is a volume that a node has attached: the driver that did so, and what tells the volume from others.
+type AttachedVolume struct {
+	Driver, Volume string
+}
+
+// AttachedBy returns the volumes that a pod makes its node attach, each once: the volume where the claim is bound, and
+// the claim while it is not.
+func (s Storage) AttachedBy(pod *corev1.Pod) []AttachedVolume {
+	var list []AttachedVolume
+	own := volumeClaims(pod)
+	for _, key := range slices.Sorted(maps.Keys(own)) {
+		need, _ := s.need(pod, key, own[key]) // an error of it was reported with the pod
+		if need.blocked != "" || need.driver == "" {
+			continue
+		}
+		attached := AttachedVolume{Driver: need.driver, Volume: key}
+		if claim := s.Claims[key]; VolumeBound(claim) {
+			attached.Volume = claim.Spec.VolumeName
+		}
+		list = append(list, attached)
+	}
+	return list
 }
 
 // withAttachments adds to what a machine has room for volumes of each driver that is limited anywhere: what its CSINode

@@ -36,6 +36,8 @@ type Storage struct {
 	Classes map[string]*storagev1.StorageClass       // by name
 	// Limited are the CSI drivers of which some node, existing or on offer, takes a limited number of volumes.
 	Limited []string
+	// Most is how many volumes of a CSI driver any node has been able to attach, where no provider states it for new ones.
+	Most map[string]int64
 }
 
 // VolumeClaims returns the namespace/name of the PersistentVolumeClaims that a pod uses, sorted, each once: those it names
@@ -90,14 +92,15 @@ type volumeNeed struct {
 // keeps the pod from being planned, such as a claim that does not exist, the shape says so (Shape.Blocked), which is no
 // error. The error, for reporting, is about what cannot be understood or is too much; the shape then fits fewer nodes.
 //
-// A volume that several pods of a node share counts once for each of them: the node may seem full, never free.
+// A volume that several pods of a node share counts once for each of them that is still to come: the node may seem full,
+// never free.
 func AddVolumes(space *resources.Space, to *cluster.Pod, from *corev1.Pod, storage Storage) error {
 	own := volumeClaims(from)
 	if len(own) == 0 {
 		return nil
 	}
 	shape := to.Shape
-	attached := map[string]int64{}
+	attached := map[string]int64{} // by driver
 	ways, narrowed := shape.Alternatives, false
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(own)) {
@@ -109,9 +112,7 @@ func AddVolumes(space *resources.Space, to *cluster.Pod, from *corev1.Pod, stora
 			block(shape, need.blocked)
 			return wrap(to, errs)
 		}
-		if slices.Contains(storage.Limited, need.driver) {
-			attached[need.driver]++
-		}
+		attached[need.driver]++
 		both, cut := narrow(ways, need.places)
 		if cut {
 			errs = append(errs, fmt.Errorf("PersistentVolumeClaim %s: more than %d ways to choose a node, the others are left out", key, maxAlternatives))
@@ -128,9 +129,27 @@ func AddVolumes(space *resources.Space, to *cluster.Pod, from *corev1.Pod, stora
 		shape.Narrow(ways)
 	}
 	for _, driver := range slices.Sorted(maps.Keys(attached)) {
+		if most, known := storage.Most[driver]; known && attached[driver] > most && driver != "" {
+			block(shape, fmt.Sprintf("it has %d volumes of CSI driver %s, and no node has been able to attach more than %d: use fewer volumes, or start a node that attaches more", attached[driver], driver, most))
+			return wrap(to, errs)
+		}
+		if !slices.Contains(storage.Limited, driver) {
+			continue
+		}
 		shape.Requests = shape.Requests.With(space.Index(AttachResource(driver)), attached[driver])
 	}
 	return wrap(to, errs)
+}
+
+// Exclusive reports whether only one pod at a time may use a claim (ReadWriteOncePod).
+func Exclusive(claim *corev1.PersistentVolumeClaim) bool {
+	return claim != nil && slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod)
+}
+
+// AddRival makes a shape, which is not interned yet, say that another pod has a claim which only one pod at a time may
+// use.
+func AddRival(shape *cluster.Shape, claim, rival string) {
+	block(shape, fmt.Sprintf("PersistentVolumeClaim %s is ReadWriteOncePod, and pod %s uses it", claim, rival))
 }
 
 func wrap(pod *cluster.Pod, errs []error) error {

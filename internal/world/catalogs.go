@@ -16,6 +16,7 @@ type offer struct {
 	catalog   catalog.Catalog
 	index     *catalog.Index
 	prospects map[string]*translate.Prospect // by the requirements of claims; nil for those that nothing satisfies
+	limited   []string                       // CSI drivers of which types state limits, sorted
 	// corrected are the offers that NodeOverlays make of this one, by the names of the overlays.
 	corrected map[string]*offer
 }
@@ -67,9 +68,10 @@ func (s *Store) SetCatalog(class ClassRef, c catalog.Catalog) error {
 	if s.offers[class] = fresh; fresh == nil {
 		delete(s.offers, class)
 	}
-	if s.limit(limitedBy(old), limitedBy(fresh)) {
+	if s.limit(old.limits(), fresh.limits()) {
 		s.limitsChanged()
 	}
+	s.setAttaching()
 	s.judgeOverlays()
 	for name, e := range s.pools {
 		if classOf(e.object.Spec.Template.Spec.NodeClassRef) == class {
@@ -78,6 +80,13 @@ func (s *Store) SetCatalog(class ClassRef, c catalog.Catalog) error {
 	}
 	s.catalogChanged(class)
 	return err
+}
+
+func (o *offer) limits() []string {
+	if o == nil {
+		return nil
+	}
+	return o.limited
 }
 
 // compiled returns the offer of an equal catalogue if there is one, looking first at the class's own.

@@ -48,7 +48,7 @@ func drawHistory(t *rapid.T) *history {
 	h := &history{alive: map[string]client.Object{}}
 	for range rapid.IntRange(1, 40).Draw(t, "steps") {
 		h.version++
-		kind := rapid.SampledFrom([]string{"pod", "pod", "pod", "node", "node", "claim", "claim", "pool", "pool", "overlay", "overlay", "daemon", "namespace", "volumeclaim", "volumeclaim", "volume", "service", "replicaset", "class", "csinode"}).Draw(t, "kind")
+		kind := rapid.SampledFrom([]string{"pod", "pod", "pod", "node", "node", "claim", "claim", "pool", "pool", "overlay", "overlay", "daemon", "namespace", "volumeclaim", "volumeclaim", "volume", "service", "replicaset", "class", "csinode", "attachment"}).Draw(t, "kind")
 		name := kind + rapid.SampledFrom([]string{"-0", "-1", "-2"}).Draw(t, "name")
 		old := h.alive[name]
 		if old != nil && rapid.IntRange(0, 3).Draw(t, "end") == 0 {
@@ -125,7 +125,9 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 		set.Spec.Template.Spec.Containers[0].Resources.Requests = quantities("cpu", pick("daemon cpu", "1", "2"))
 		return set
 	case "volumeclaim":
-		return testVolumeClaim(name, uid, version, pick("volume of claim", "", "volume-0", "volume-1"), pick("class of claim", "class-0", "class-1"))
+		claim := testVolumeClaim(name, uid, version, pick("volume of claim", "", "volume-0", "volume-1"), pick("class of claim", "class-0", "class-1"))
+		claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.PersistentVolumeAccessMode(pick("mode", "ReadWriteOnce", "ReadWriteOncePod"))}
+		return claim
 	case "service":
 		return &corev1.Service{ObjectMeta: meta("shop", name, uid, version), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": pick("served", "web", "other")}}}
 	case "replicaset":
@@ -136,6 +138,8 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 		return testVolume(name, uid, version, pick("zone of volume", "a", "b"), pick("driver", "ebs", "nfs"))
 	case "class":
 		return testClassOfVolumes(name, uid, version, pick("zone of class", "a", "b"), pick("provisioner", "ebs", "nfs"))
+	case "attachment":
+		return testAttachment(name, uid, version, pick("attached to", "node-0", "node-1"), pick("attached volume", "volume-0", "volume-1"), pick("attacher", "ebs", "nfs"))
 	case "csinode":
 		return testCSINode(strings.Replace(name, "csinode", "node", 1), uid, version, pick("limited", "ebs", "nfs", ""), rapid.Int32Range(0, 2).Draw(t, "limit"))
 	}
@@ -145,7 +149,7 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 }
 
 func told(c *clock, events []event) *Store {
-	s := New(Config{Now: c.Now, PromiseTTL: time.Minute, DefaultSpread: []corev1.TopologySpreadConstraint{{TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule}}})
+	s := New(Config{Now: c.Now, PromiseTTL: time.Minute, VolumeMemory: -1, DefaultSpread: []corev1.TopologySpreadConstraint{{TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule}}})
 	_ = s.SetCatalog(testClass(), testCatalog(10))
 	for _, e := range events {
 		e.tell(s)
@@ -236,7 +240,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			len(s.links.claimsByNode), len(s.links.claimsByProvider), len(s.links.nodesByProvider), len(s.promised), len(s.protected),
 			len(s.nominations.byPod), len(s.nominations.byTarget), s.shapes.Len(), len(s.machines.gone), len(s.machines.added),
 			len(s.volumes.known.Claims), len(s.volumes.known.Volumes), len(s.volumes.known.Classes), len(s.volumes.known.Limited), len(s.volumes.seen),
-			len(s.volumes.podsByClaim), len(s.volumes.claimsByVolume), len(s.volumes.claimsByClass), len(s.volumes.nodes), len(s.volumes.limiting),
+			len(s.volumes.podsByClaim), len(s.volumes.claimsByVolume), len(s.volumes.claimsByClass), len(s.volumes.nodes), len(s.volumes.limiting), len(s.volumes.attachments), len(s.volumes.attachmentsByNode),
+			len(s.volumes.known.Most), len(s.volumes.attaching.present), len(s.volumes.attaching.remembered),
 			len(s.overlays.known), len(s.overlays.inEffect), len(s.overlays.verdicts),
 			len(s.workloads.seen), len(s.workloads.podsByOwner), len(s.workloads.known.Services), len(s.workloads.known.Owners)}
 		for i, count := range counts {

@@ -55,6 +55,7 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 		s.nominations.drop(fresh.uid)
 		s.linkPod(e, nil)
 		s.setPod(e, nil)
+		s.reviseRivals(pod)
 		return nil
 	}
 	s.linkPod(e, pod)
@@ -68,6 +69,7 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 	}
 	value.Promised = s.promisedFor(value)
 	s.setPod(e, value)
+	s.reviseRivals(pod)
 	return err
 }
 
@@ -81,8 +83,12 @@ func (s *Store) removePod(pod *corev1.Pod) {
 
 func (s *Store) forgetPod(key podKey, e *podEntry) {
 	e.waiting, e.movable = false, false
+	object := e.object
 	s.linkPod(e, nil)
 	s.setPod(e, nil)
+	if object != nil {
+		s.reviseRivals(object)
+	}
 	s.nominations.drop(e.uid)
 	delete(s.protected, key)
 	delete(s.pods, key)
@@ -200,7 +206,7 @@ func (s *Store) setLoad(name string, l *load) {
 	}
 	if e := s.nodes[name]; e != nil && e.value != nil {
 		value := *e.value
-		value.Pods, value.Used, value.Ports = l.pods, l.used, l.ports
+		value.Pods, value.Used, value.Ports = l.pods, s.usedOn(name, l), l.ports
 		s.machines.replace(e.value, &value)
 		e.value = &value
 	}

@@ -175,6 +175,7 @@ func (s *Store) expire(now time.Time) {
 			s.renominate(e)
 		}
 	}
+	s.forgetAttaching(now)
 	for key := range s.protected {
 		e := s.pods[key]
 		if end := time.Unix(e.protected, 0); now.Before(end) {

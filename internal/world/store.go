@@ -30,6 +30,9 @@ type Config struct {
 	RelaxMinValues bool
 	// IgnorePreferences leaves out of the picture what pods only prefer (P-05).
 	IgnorePreferences bool
+	// VolumeMemory is how long it is remembered how many volumes a node that is gone could attach. Zero means
+	// DefaultVolumeMemory, below zero nothing is remembered.
+	VolumeMemory time.Duration
 	// DefaultSpread are the cluster's default spread constraints, for pods that have none (P-03).
 	DefaultSpread []corev1.TopologySpreadConstraint
 }
@@ -98,6 +101,9 @@ func New(config Config) *Store {
 	if config.PromiseTTL <= 0 {
 		config.PromiseTTL = DefaultPromiseTTL
 	}
+	if config.VolumeMemory == 0 {
+		config.VolumeMemory = DefaultVolumeMemory
+	}
 	return &Store{
 		config: config, space: resources.NewSpace(), shapes: cluster.NewShapes(),
 		pods: map[podKey]*podEntry{}, nodes: map[string]*nodeEntry{}, claims: map[string]*claimEntry{},
@@ -112,7 +118,7 @@ func New(config Config) *Store {
 }
 
 // Apply takes in the state of an object that a watch has shown: a Pod, Node, NodeClaim, NodePool, NodeOverlay, DaemonSet,
-// Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass or CSINode, and those of [Store.Workloads]; other kinds are ignored. State that is older than what is known, and objects whose deletion was seen,
+// Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment or CSINode, and those of [Store.Workloads]; other kinds are ignored. State that is older than what is known, and objects whose deletion was seen,
 // are ignored. The error is for reporting only: it says what of the object cannot be understood, and the Store
 // then holds the object in a form that keeps planning safe (a pod that fits no node, a pool that launches nothing).
 func (s *Store) Apply(obj client.Object) error {
@@ -148,6 +154,8 @@ func (s *Store) Apply(obj client.Object) error {
 		if s.stored(kindClass, obj) {
 			s.putClass(obj.Name, obj)
 		}
+	case *storagev1.VolumeAttachment:
+		s.applyAttachment(obj, false)
 	case *storagev1.CSINode:
 		if s.stored(kindCSINode, obj) {
 			s.putCSINode(obj.Name, obj)
@@ -190,6 +198,8 @@ func (s *Store) Remove(obj client.Object) {
 		if s.discarded(kindClass, obj) {
 			s.putClass(obj.Name, nil)
 		}
+	case *storagev1.VolumeAttachment:
+		s.applyAttachment(obj, true)
 	case *storagev1.CSINode:
 		if s.discarded(kindCSINode, obj) {
 			s.putCSINode(obj.Name, nil)

@@ -26,7 +26,11 @@ type volumes struct {
 
 	nodes map[string]*storagev1.CSINode // by name
 	// limiting counts the nodes and node classes that state a limit of a CSI driver.
-	limiting map[string]int
+	limiting  map[string]int
+	attaching attaching
+
+	attachments       map[string]attachment // by name of the VolumeAttachment
+	attachmentsByNode index
 }
 
 func newVolumes() volumes {
@@ -35,7 +39,8 @@ func newVolumes() volumes {
 			Claims: map[string]*corev1.PersistentVolumeClaim{}, Volumes: map[string]*corev1.PersistentVolume{}, Classes: map[string]*storagev1.StorageClass{},
 		},
 		seen: map[string]*sighting{}, podsByClaim: index{}, claimsByVolume: index{}, claimsByClass: index{},
-		nodes: map[string]*storagev1.CSINode{}, limiting: map[string]int{},
+		nodes: map[string]*storagev1.CSINode{}, limiting: map[string]int{}, attaching: attaching{remembered: map[string]rememberedMost{}},
+		attachments: map[string]attachment{}, attachmentsByNode: index{},
 	}
 }
 
@@ -67,6 +72,7 @@ const (
 	kindVolume      = "PersistentVolume"
 	kindClass       = "StorageClass"
 	kindCSINode     = "CSINode"
+	kindAttachment  = "VolumeAttachment"
 )
 
 // putVolumeClaim takes in a claim's state, nil when it is gone.
@@ -114,6 +120,7 @@ func (s *Store) putCSINode(name string, node *storagev1.CSINode) {
 	} else {
 		s.volumes.nodes[name] = node
 	}
+	s.reviseAttaching()
 	if s.limit(old, fresh) {
 		s.limitsChanged()
 		return
@@ -187,16 +194,13 @@ func (s *Store) compile(c catalog.Catalog) *offer {
 	if len(s.volumes.known.Limited) > 0 {
 		x.Room = catalog.NewThresholds(len(x.Offers), func(i int) resources.Vector { return x.Types[x.Offers[i].Type].Allocatable })
 	}
-	return &offer{catalog: c, index: x, prospects: map[string]*translate.Prospect{}}
+	return &offer{catalog: c, index: x, prospects: map[string]*translate.Prospect{}, limited: limitedBy(c)}
 }
 
 // limitedBy returns the CSI drivers of which the types of a catalogue state limits, sorted.
-func limitedBy(o *offer) []string {
-	if o == nil {
-		return nil
-	}
+func limitedBy(c catalog.Catalog) []string {
 	drivers := map[string]bool{}
-	for _, t := range o.catalog.Types {
+	for _, t := range c.Types {
 		for _, driver := range translate.AttachLimited(t.Capacity) {
 			drivers[driver] = true
 		}
@@ -240,12 +244,48 @@ func (s *Store) reviseClaims(keys []string) {
 func (s *Store) revisePod(e *podEntry) {
 	fresh, _ := s.translatePod(e.object) // the error was reported when the pod came
 	s.derivePod(e, func(pod *cluster.Pod) { pod.Shape = fresh.Shape })
+	s.reviseUsed(e.value.Node) // which volumes it has may be another matter now, although they are as many
+}
+
+// addRivals looks whether a pod wants a claim that another one has, of which only one pod at a time may have it: of pods
+// that wait for it the first by name is planned for.
+func (s *Store) addRivals(value *cluster.Pod, pod *corev1.Pod) {
+	for _, key := range translate.VolumeClaims(pod) {
+		if !translate.Exclusive(s.volumes.known.Claims[key]) {
+			continue
+		}
+		holder := pod.Name
+		for _, name := range s.volumes.podsByClaim[key] { // by name
+			e := s.pods[podKey{pod.Namespace, name}]
+			if e == nil || e.object == nil {
+				continue
+			}
+			if e.object.Spec.NodeName != "" {
+				holder = name
+				break
+			}
+			holder = min(holder, name)
+		}
+		if holder != pod.Name && pod.Spec.NodeName == "" && value.Shape.Blocked == "" {
+			translate.AddRival(value.Shape, key, pod.Namespace+"/"+holder)
+		}
+	}
+}
+
+// reviseRivals looks again at the pods that want a claim of the pod which only one of them may have.
+func (s *Store) reviseRivals(pod *corev1.Pod) {
+	for _, key := range translate.VolumeClaims(pod) {
+		if translate.Exclusive(s.volumes.known.Claims[key]) {
+			s.reviseClaims([]string{key})
+		}
+	}
 }
 
 // translatePod converts a pod as far as it can be without its promise. The shape is not interned yet.
 func (s *Store) translatePod(pod *corev1.Pod) (*cluster.Pod, error) {
 	value, err := translate.Pod(s.space, pod, s.config.Now())
 	err = errors.Join(err, translate.AddVolumes(s.space, value, pod, s.volumes.known))
+	s.addRivals(value, pod)
 	translate.AddDefaultSpread(value.Shape, pod, s.config.DefaultSpread, s.workloads.known)
 	if s.config.IgnorePreferences {
 		value.Shape = value.Shape.WithoutWishes()

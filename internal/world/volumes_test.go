@@ -149,3 +149,125 @@ func TestLimitsOfVolumesHoldOnceAnyNodeStatesThem(t *testing.T) { // P-07
 		t.Errorf("limits %v are left of a catalogue that is gone", s.volumes.limiting)
 	}
 }
+
+// P-07: a pod with more volumes than any node attaches is not planned for, also when the node that was launched for it in
+// vain is gone; after a while it may be tried again.
+func TestTooManyVolumesForAnyNode(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	s := c.store()
+	_ = s.SetCatalog(testClass(), testCatalog(10))
+	pod := testPod("db", "u1", 1, "")
+	pod.Spec.Volumes = []corev1.Volume{testMount("a"), testMount("b"), testMount("c")}
+	_ = s.Apply(pod)
+	for i, name := range []string{"a", "b", "c"} {
+		_ = s.Apply(testVolumeClaim(name, "c"+name, 10+i, "pv-"+name, ""))
+		_ = s.Apply(testVolume("pv-"+name, "v"+name, 20+i, "z", "ebs"))
+	}
+	sees := func(when string, blocked bool) {
+		t.Helper()
+		if got := s.Snapshot().Pending[0].Shape.Blocked; strings.Contains(got, "3 volumes of CSI driver ebs, and no node has been able to attach more than 2") != blocked {
+			t.Errorf("%s: blocked by %q; want so: %t", when, got, blocked)
+		}
+	}
+	sees("when nobody knows better", false)
+	_ = s.Apply(testCSINode("n1", "i1", 30, "ebs", 2))
+	sees("with a node that takes two", true)
+	_ = s.Apply(testCSINode("n2", "i2", 31, "ebs", 3))
+	sees("with another that takes three", false)
+	_ = s.Apply(testCSINode("n3", "i3", 32, "", 0))
+	s.Remove(testCSINode("n2", "i2", 33, "ebs", 3))
+	sees("as long as it is remembered that one took three", false)
+	c.now = c.now.Add(DefaultVolumeMemory)
+	sees("when that is forgotten", true)
+	s.Remove(testCSINode("n1", "i1", 34, "ebs", 2))
+	sees("when the node that was launched in vain is gone", true)
+	stated := testCatalog(10)
+	stated.Types[1].Capacity = resources.Amounts{"cpu": 8000, translate.AttachResource("ebs"): 9}
+	_ = s.SetCatalog(testClass(), stated)
+	sees("when the provider says what its machines take", false)
+	_ = s.SetCatalog(testClass(), testCatalog(10))
+	sees("when it does not any more", true)
+	c.now = c.now.Add(DefaultVolumeMemory)
+	sees("when all is forgotten", false)
+}
+
+func testAttachment(name, uid string, version int, node, volume, driver string) *storagev1.VolumeAttachment {
+	a := &storagev1.VolumeAttachment{ObjectMeta: meta("", name, uid, version)}
+	a.Spec.NodeName, a.Spec.Attacher, a.Spec.Source.PersistentVolumeName = node, driver, &volume
+	return a
+}
+
+// P-07: a volume counts once on a node, however many of its pods use it, and as long as it is attached.
+func TestAttachedVolumesCountOnce(t *testing.T) {
+	t.Parallel()
+	s := newClock().store()
+	_ = s.Apply(testNode("n1", "nu1", 1, "p1"))
+	_ = s.Apply(testCSINode("n1", "i1", 2, "ebs", 5))
+	for i, name := range []string{"pv-a", "pv-b"} {
+		_ = s.Apply(testVolume(name, "v"+name, 10+i, "z", "ebs"))
+		_ = s.Apply(testVolumeClaim(strings.TrimPrefix(name, "pv-"), "c"+name, 20+i, name, ""))
+	}
+	sees := func(when string, want int64) {
+		t.Helper()
+		x := s.Snapshot()
+		for i, name := range x.Names {
+			if name == translate.AttachResource("ebs") && x.Nodes[0].Used.At(i) != want {
+				t.Errorf("%s: %d volumes; want %d", when, x.Nodes[0].Used.At(i), want)
+			}
+		}
+	}
+	pod := func(name string, version int, claims ...string) *corev1.Pod {
+		p := testPod(name, "u"+name, version, "n1")
+		for _, claim := range claims {
+			p.Spec.Volumes = append(p.Spec.Volumes, testMount(claim))
+		}
+		return p
+	}
+	_ = s.Apply(pod("one", 30, "a"))
+	_ = s.Apply(pod("two", 31, "a", "b"))
+	sees("two pods that share a volume", 2)
+	_ = s.Apply(testAttachment("att-a", "at1", 32, "n1", "pv-a", "ebs"))
+	_ = s.Apply(testAttachment("att-x", "at2", 33, "n1", "pv-x", "ebs"))
+	sees("with one attached that no pod uses", 3)
+	s.Remove(pod("one", 34))
+	s.Remove(pod("two", 35))
+	sees("when the pods are gone", 2)
+	s.Remove(testAttachment("att-a", "at1", 36, "n1", "pv-a", "ebs"))
+	s.Remove(testAttachment("att-x", "at2", 37, "n1", "pv-x", "ebs"))
+	sees("when all is detached", 0)
+}
+
+// P-07: of pods that want a ReadWriteOncePod claim one is planned for, and none while another one has it.
+func TestExclusiveClaimsAreForOnePod(t *testing.T) {
+	t.Parallel()
+	s := newClock().store()
+	claim := testVolumeClaim("data", "c1", 1, "pv", "")
+	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+	_ = s.Apply(claim)
+	_ = s.Apply(testVolume("pv", "v1", 2, "z", "ebs"))
+	pod := func(name string, version int, node string) *corev1.Pod {
+		p := testPod(name, "u"+name, version, node)
+		p.Spec.Volumes = []corev1.Volume{testMount("data")}
+		return p
+	}
+	sees := func(when string, want ...string) {
+		t.Helper()
+		var got []string
+		for _, p := range s.Snapshot().Pending {
+			got = append(got, p.Name+": "+p.Shape.Blocked)
+		}
+		if strings.Join(got, "; ") != strings.Join(want, "; ") {
+			t.Errorf("%s: %q; want %q", when, got, want)
+		}
+	}
+	const rival = "PersistentVolumeClaim shop/data is ReadWriteOncePod, and pod shop/"
+	_ = s.Apply(pod("b", 3, ""))
+	sees("alone", "b: ")
+	_ = s.Apply(pod("a", 4, ""))
+	sees("both wait", "a: ", "b: "+rival+"a uses it")
+	_ = s.Apply(pod("b", 5, "n1"))
+	sees("the other one runs", "a: "+rival+"b uses it")
+	s.Remove(pod("b", 6, "n1"))
+	sees("it is gone", "a: ")
+}

@@ -118,3 +118,53 @@ spec: {attachRequired: false}
 	}
 	r.oneNodePerClaim()
 }
+
+// P-07: a pod with more volumes of a driver than any node has been able to attach is told so, and no node is launched for
+// it in vain. Of two pods that want a ReadWriteOncePod claim one is planned for.
+func TestPodsThatNoNodeCouldServeGetNone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.apply(kwokPool("default", amd64Linux, ""))
+	r.apply(deployment("web", 1, "{cpu: 1500m}", ""))
+	r.allRunning(1, soon)
+	r.apply("apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: disk.example.invalid}\nspec: {attachRequired: false}\n")
+	r.apply(oneVolume(r.nodeOf("web").Name))
+	for _, name := range []string{"a", "b"} {
+		r.apply(boundVolume(name, fmt.Sprintf("csi: {driver: disk.example.invalid, volumeHandle: %s}", name)))
+	}
+	r.apply(deployment("db", 1, "{cpu: 10m}", "volumes: [{name: a, persistentVolumeClaim: {claimName: a}}, {name: b, persistentVolumeClaim: {claimName: b}}]"))
+	r.said("2 volumes of CSI driver disk.example.invalid, and no node has been able to attach more than 1")
+	r.apply(strings.ReplaceAll(boundVolume("one", "hostPath: {path: /one}"), "ReadWriteOnce]", "ReadWriteOncePod]"))
+	r.apply(deployment("pair", 2, "{cpu: '3'}", mounting("one")))
+	r.said("PersistentVolumeClaim default/one is ReadWriteOncePod, and pod default/pair-")
+	r.eventually(soon, "one of the pair to run", func(ctx context.Context) (bool, string, error) {
+		pods, err := r.pods(ctx, client.MatchingLabels{"app": "pair"})
+		running := 0
+		for _, pod := range pods {
+			if pod.Status.Phase == corev1.PodRunning {
+				running++
+			}
+		}
+		return running == 1, fmt.Sprintf("%d run", running), err
+	})
+	if claims, err := r.claims(t.Context()); err != nil || len(claims) != 2 {
+		t.Errorf("%d NodeClaims, error %v; want one for web and one for the pair", len(claims), err)
+	}
+}
+
+// said waits for an event of ours with these words.
+func (r *testRig) said(words string) {
+	r.t.Helper()
+	r.eventually(soon, "an event: "+words, func(ctx context.Context) (bool, string, error) {
+		var events corev1.EventList
+		err := r.Client.List(ctx, &events, client.InNamespace("default"))
+		var messages []string
+		for _, e := range events.Items {
+			messages = append(messages, e.Message)
+			if e.ReportingController == "karpenter" && strings.Contains(e.Message, words) {
+				return true, "", nil
+			}
+		}
+		return false, strings.Join(messages, "\n"), err
+	})
+}

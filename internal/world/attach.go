@@ -1,0 +1,167 @@
+package world
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// DefaultVolumeMemory outlives the node that was launched for a pod whose volumes it then could not attach: without it the
+// next one would be launched as soon as that is gone.
+const DefaultVolumeMemory = time.Hour
+
+// applyAttachment takes in that a volume is, or is to be, attached to a node; gone, that it is not any more. It counts
+// there, whether a pod uses it or not: kube-scheduler counts it too.
+func (s *Store) applyAttachment(object *storagev1.VolumeAttachment, gone bool) {
+	known := s.volumes.attachments[object.Name]
+	if gone && !s.discarded(kindAttachment, object) || !gone && !s.stored(kindAttachment, object) {
+		return
+	}
+	delete(s.volumes.attachments, object.Name)
+	s.volumes.attachmentsByNode.remove(known.node, object.Name)
+	fresh := attachment{}
+	if source := object.Spec.Source.PersistentVolumeName; !gone && source != nil {
+		fresh = attachment{node: object.Spec.NodeName, volume: translate.AttachedVolume{Driver: object.Spec.Attacher, Volume: *source}}
+		s.volumes.attachments[object.Name] = fresh
+		s.volumes.attachmentsByNode.add(fresh.node, object.Name)
+	}
+	for _, node := range []string{known.node, fresh.node} {
+		s.reviseUsed(node)
+	}
+}
+
+// attachment is what a VolumeAttachment says.
+type attachment struct {
+	node   string
+	volume translate.AttachedVolume
+}
+
+// usedOn returns what the pods of a node use of it. Volumes of limited drivers count once, however many pods use them,
+// and also when none does any more, as long as they are attached.
+func (s *Store) usedOn(node string, l *load) resources.Vector {
+	if len(s.volumes.known.Limited) == 0 {
+		return l.used
+	}
+	volumes := map[translate.AttachedVolume]bool{}
+	for _, pod := range l.pods {
+		if e := s.pods[podKey{pod.Namespace, pod.Name}]; e != nil && e.object != nil {
+			for _, v := range s.volumes.known.AttachedBy(e.object) {
+				volumes[v] = true
+			}
+		}
+	}
+	for _, name := range s.volumes.attachmentsByNode[node] {
+		volumes[s.volumes.attachments[name].volume] = true
+	}
+	counts := map[string]int64{}
+	for v := range volumes {
+		counts[v.Driver]++
+	}
+	used := slices.Clone(l.used)
+	for _, driver := range s.volumes.known.Limited {
+		if component := s.space.Index(translate.AttachResource(driver)); used.At(component) != counts[driver] {
+			used = used.With(component, counts[driver])
+		}
+	}
+	return used
+}
+
+// reviseUsed brings a node up to date after a change of what is attached to it.
+func (s *Store) reviseUsed(node string) {
+	e := s.nodes[node]
+	if e == nil || e.value == nil {
+		return
+	}
+	used := s.usedOn(node, s.loadOf(node))
+	if used.Equal(e.value.Used) {
+		return
+	}
+	value := *e.value
+	value.Used = used
+	s.machines.replace(e.value, &value)
+	e.value = &value
+	s.changed()
+}
+
+// attaching is how many volumes of each CSI driver any node has taken, where only nodes say so (P-07).
+type attaching struct {
+	present    map[string]int64 // by driver, over the nodes that there are; translate.UnlimitedVolumes where one states no limit
+	remembered map[string]rememberedMost
+}
+
+// rememberedMost is what a node stated that is gone.
+type rememberedMost struct {
+	count int64
+	until time.Time
+}
+
+// reviseAttaching takes in a change of what nodes say.
+func (s *Store) reviseAttaching() {
+	a := &s.volumes.attaching
+	present := map[string]int64{}
+	for _, node := range s.volumes.nodes {
+		limits := translate.AttachLimits(node)
+		for _, driver := range node.Spec.Drivers {
+			limit, stated := limits[driver.Name]
+			if !stated {
+				limit = translate.UnlimitedVolumes
+			}
+			present[driver.Name] = max(present[driver.Name], limit)
+		}
+	}
+	if s.config.VolumeMemory > 0 {
+		until := s.config.Now().Add(s.config.VolumeMemory)
+		for driver, count := range a.present {
+			if now, known := present[driver]; !known || now < count {
+				a.remembered[driver] = rememberedMost{count: count, until: until}
+				s.wakeAt(until)
+				s.changed() // a snapshot that is out says for how long it holds
+			}
+		}
+	}
+	a.present = present
+	s.setAttaching()
+}
+
+// setAttaching brings the picture up to date, and the pods with volumes when it changes. What a provider states of its
+// machines needs no guess.
+func (s *Store) setAttaching() {
+	most := maps.Clone(s.volumes.attaching.present)
+	for driver, r := range s.volumes.attaching.remembered {
+		if most == nil {
+			most = map[string]int64{}
+		}
+		most[driver] = max(most[driver], r.count)
+	}
+	for _, o := range s.offers {
+		for _, driver := range o.limited {
+			delete(most, driver)
+		}
+	}
+	if maps.Equal(most, s.volumes.known.Most) {
+		return
+	}
+	s.volumes.known.Most = most
+	for _, e := range s.pods {
+		if e.object != nil {
+			s.revisePod(e)
+		}
+	}
+}
+
+// forgetAttaching ends memories.
+func (s *Store) forgetAttaching(now time.Time) {
+	for driver, r := range s.volumes.attaching.remembered {
+		if now.Before(r.until) {
+			s.wakeAt(r.until)
+			continue
+		}
+		delete(s.volumes.attaching.remembered, driver)
+		s.setAttaching()
+	}
+}
