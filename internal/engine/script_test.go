@@ -42,13 +42,23 @@ func run(t *testing.T, d *datadriven.TestData) string {
 		}
 		return enginetest.Shorten(engine.Emptiness(snapshot, now, budgets(d)).String())
 	}
+	if d.Cmd == "consolidate" || d.Cmd == "drift" {
+		terms := engine.Terms{Budgets: budgets(d), SpotToSpot: d.HasArg("spot-to-spot")}
+		if d.HasArg("now") {
+			d.ScanArgs(t, "now", &terms.Now)
+		}
+		if d.Cmd == "drift" {
+			return enginetest.Shorten(engine.Drift(snapshot, terms).String())
+		}
+		return enginetest.Shorten(engine.Consolidate(snapshot, terms).String())
+	}
 	if d.Cmd == "trim" {
 		return enginetest.Shorten(engine.Trim(snapshot).String())
 	}
 	if d.Cmd == "replicas" {
 		return enginetest.Shorten(engine.Replicas(snapshot).String())
 	}
-	t.Fatalf("%s: unknown verb %q; want provision, empty, trim or replicas", d.Pos, d.Cmd)
+	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, trim or replicas", d.Pos, d.Cmd)
 	return ""
 }
 

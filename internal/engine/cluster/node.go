@@ -52,6 +52,8 @@ type Node struct {
 	NotReady   bool
 	// DoNotDisrupt is set while an annotation on the node or the claim forbids voluntary disruption (V-15).
 	DoNotDisrupt bool
+	// Held says which pod, PDB or the like forbids that the node is disrupted now; "" when nothing does (D-02).
+	Held string
 	// ConsolidatableAt is when the node's quiet time (consolidateAfter) ends, in Unix seconds; Never when it does not.
 	ConsolidatableAt int64
 	Created          int64 // Unix seconds

@@ -73,6 +73,82 @@ func (s *Snapshot) With(nodes []*Node, pending ...*Pod) *Snapshot {
 	return own
 }
 
+// Bind returns the cluster once these pods, pending ones of s, run on these nodes of s. No other pod is pending any more.
+func (s *Snapshot) Bind(placed map[*Node][]*Pod) *Snapshot {
+	own := s.derived()
+	own.Pending = nil
+	if len(placed) == 0 {
+		return own
+	}
+	own.Nodes = slices.Clone(s.Nodes)
+	var repelling []*Pod
+	for i, node := range own.Nodes {
+		pods := placed[node]
+		if len(pods) == 0 {
+			continue
+		}
+		fuller := *node
+		fuller.Pods, fuller.Used, fuller.Ports = slices.Clone(node.Pods), slices.Clone(node.Used), slices.Clone(node.Ports)
+		for _, pod := range pods {
+			bound := *pod
+			bound.Node, bound.Promised = node.Name, ""
+			fuller.Pods = append(fuller.Pods, &bound)
+			fuller.Used = fuller.Used.Plus(pod.Shape.Requests)
+			fuller.Ports = append(fuller.Ports, pod.Shape.HostPorts...)
+			if len(pod.Shape.AntiAffinity) > 0 {
+				repelling = append(repelling, &bound)
+			}
+		}
+		own.Nodes[i] = &fuller
+		own.change.Gone = append(slices.Clip(own.change.Gone), node)
+		own.change.Added = append(slices.Clip(own.change.Added), &fuller)
+	}
+	own.Repelling = insert(s.Repelling, repelling, byName)
+	return own
+}
+
+// Settled returns the cluster without the nodes that nothing can be moved to yet, because they are not initialized or not
+// ready, and without pending pods.
+func (s *Snapshot) Settled() *Snapshot {
+	own := s.derived()
+	own.Pending = nil
+	unsettled := func(n *Node) bool { return !n.Initialized || n.NotReady }
+	if slices.ContainsFunc(s.Nodes, unsettled) {
+		own.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), unsettled)
+	}
+	return own
+}
+
+// Launched returns the cluster with more nodes counted in its pools: by pool, the slots that they take, below 0 for a node
+// without one.
+func (s *Snapshot) Launched(slots map[string][]int) *Snapshot {
+	own := s.derived()
+	own.Pools = slices.Clone(s.Pools)
+	for i, pool := range own.Pools {
+		taken := slots[pool.Name]
+		if len(taken) == 0 {
+			continue
+		}
+		fuller := *pool
+		fuller.Used.Nodes += int64(len(taken))
+		fuller.FreeSlots = slices.DeleteFunc(slices.Clone(pool.FreeSlots), func(slot int) bool { return slices.Contains(taken, slot) })
+		if pool.FreeSlots == nil {
+			fuller.FreeSlots = nil
+		}
+		own.Pools[i] = &fuller
+	}
+	return own
+}
+
+// Node returns the node of s with the place of another one in the order of nodes: the same one, as it is in s; nil when s
+// has none.
+func (s *Snapshot) Node(like *Node) *Node {
+	if at, found := slices.BinarySearchFunc(s.Nodes, like, compareNodes); found {
+		return s.Nodes[at]
+	}
+	return nil
+}
+
 func (s *Snapshot) derived() *Snapshot {
 	own := *s
 	if own.change.Of == nil {

@@ -34,7 +34,19 @@ type Pool struct {
 	// Static is set for a pool that keeps Replicas nodes, whatever pods there are (D-12).
 	Static   bool
 	Replicas int64
+	// Consolidates says which nodes may go to save money (D-03).
+	Consolidates Consolidation
 }
+
+// Consolidation is a pool's consolidationPolicy (D-03).
+type Consolidation int
+
+// The policies: WhenUnderutilized is also known as WhenEmptyOrUnderutilized.
+const (
+	WhenUnderutilized Consolidation = iota
+	WhenEmpty
+	Balanced
+)
 
 // Kept returns the Replicas of a static pool, limit.None for another.
 func (p *Pool) Kept() int64 {

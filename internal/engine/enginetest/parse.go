@@ -122,6 +122,12 @@ func (p *parser) pool(name string, a *attributes) {
 		With(requirement.OneOf(requirement.Key(cluster.LabelPool), name))
 	pool.RelaxMinValues = a.has("relax")
 	pool.Static, pool.Replicas = a.has("replicas"), a.number("replicas", 0)
+	policy := a.get("consolidate", "underutilized")
+	known := map[string]cluster.Consolidation{"underutilized": cluster.WhenUnderutilized, "empty": cluster.WhenEmpty, "balanced": cluster.Balanced}
+	if _, found := known[policy]; !found {
+		a.fail("consolidate=%s: want underutilized, empty or balanced", policy)
+	}
+	pool.Consolidates = known[policy]
 	pool.Limits.SoftNodes = a.number("nodes", limit.None)
 	pool.Limits.HardNodes = a.number("hard.nodes", limit.None)
 	for _, demand := range list(a.get("minvalues", "")) {
@@ -182,7 +188,7 @@ func (p *parser) anyNode(name string, a *attributes) *cluster.Node {
 	n := &cluster.Node{
 		ClaimUID: "uid-of-" + name, Pool: a.get("pool", ""), Taints: p.taints(a), Labels: a.labels(a.get("labels", "")),
 		Deleting: a.has("deleting"), Disrupting: a.has("disrupting"), NotReady: a.has("not-ready"), DoNotDisrupt: a.has("do-not-disrupt"),
-		Launched: true, Registered: true, Foreign: a.has("foreign"), Drifted: a.has("drifted"), Replaces: list(a.get("replaces", "")),
+		Launched: true, Registered: true, Held: strings.ReplaceAll(a.get("held", ""), "_", " "), Foreign: a.has("foreign"), Drifted: a.has("drifted"), Replaces: list(a.get("replaces", "")),
 		Created: a.number("created", 0), ConsolidatableAt: a.number("quiet-at", 0), Price: resources.Unpriced, Initialized: !a.has("new") && !a.has("open"),
 	}
 	if n.Pool != "" {
@@ -196,14 +202,14 @@ func (p *parser) anyNode(name string, a *attributes) *cluster.Node {
 		if i < 0 {
 			a.fail("no type %s above", name)
 		}
-		p.fromType(n, p.types[i])
+		p.fromType(n, p.types[i], a.get("capacity", ""))
 	} else {
 		n.Allocatable = p.space.Vector(a.amounts(a.rest())).With(resources.Pods, 110)
 	}
 	return n
 }
 
-func (p *parser) fromType(n *cluster.Node, t catalog.Type) {
+func (p *parser) fromType(n *cluster.Node, t catalog.Type, capacity string) {
 	n.InstanceType = t.Name
 	n.Labels[longName("type")] = t.Name
 	for r := range t.Labels.All() {
@@ -213,6 +219,12 @@ func (p *parser) fromType(n *cluster.Node, t catalog.Type) {
 	}
 	n.Allocatable = p.space.Vector(t.Capacity).Minus(p.space.Vector(t.Overhead))
 	n.Price = t.Offerings[0].Price
+	for _, o := range t.Offerings {
+		if o.CapacityType == capacity {
+			n.Price = o.Price
+			n.Labels[longName("capacity")] = capacity
+		}
+	}
 }
 
 func (p *parser) finish() *cluster.Snapshot {

@@ -8,6 +8,9 @@
 package plan
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
@@ -123,6 +126,19 @@ func (p Plan) Price() resources.Money {
 		sum += launch.Cheapest.Price
 	}
 	return sum
+}
+
+// NominationsOf returns the nominations to one node; they stand together.
+func (p Plan) NominationsOf(node string) []Nominate {
+	first, found := slices.BinarySearchFunc(p.Nominations, node, func(n Nominate, node string) int { return strings.Compare(n.Node, node) })
+	if !found {
+		return nil
+	}
+	last := first
+	for last < len(p.Nominations) && p.Nominations[last].Node == node {
+		last++
+	}
+	return p.Nominations[first:last]
 }
 
 // Empty reports whether there is nothing to do: neither a launch nor a removal.

@@ -69,7 +69,10 @@ func (l Launch) String() string {
 	for i, pod := range l.Pods {
 		pods[i] = pod.short()
 	}
-	if len(pods) == 0 {
+	switch {
+	case len(l.Replaces) > 0:
+		pods = []string{"for " + strings.Join(l.Replaces, ",")}
+	case len(pods) == 0:
 		pods = []string{"a replica"}
 	}
 	return fmt.Sprintf("%s %s zone=%s %s %s/h: %s", name, types, strings.Join(l.Zones, "|"), strings.Join(l.CapacityTypes, "|"),

@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// Terms are what voluntary disruption is bound by at a moment.
+type Terms struct {
+	Now int64 // Unix seconds
+	// Budgets holds the active budgets of every pool by its name; a pool without an entry is not limited.
+	Budgets map[string][]Budget
+	// MinSaving is the least price per hour that a command which launches something has to save; 0 means any.
+	MinSaving resources.Money
+	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes (D-05).
+	SpotToSpot bool
+}
+
+// disruption is one round of choosing nodes to go: the cluster as it will be with what was chosen so far, and what the
+// budgets have left.
+type disruption struct {
+	terms  Terms
+	future *cluster.Snapshot
+	taken  map[string]int // by pool: nodes that use up its budget
+	chosen plan.Plan
+}
+
+// begin takes the pending pods into account: what they get is not free any more. Nodes on which nothing may be placed yet
+// are no place for pods that have to move.
+func begin(s *cluster.Snapshot, terms Terms) *disruption {
+	d := &disruption{terms: terms, taken: taken(s), chosen: plan.Plan{BasedOn: s.Version, Names: s.Names}}
+	d.future = s
+	if len(s.Pending) > 0 {
+		pods := map[string]*cluster.Pod{}
+		for _, pod := range s.Pending {
+			pods[pod.UID] = pod
+		}
+		byName := map[string]*cluster.Node{}
+		for _, node := range s.Nodes {
+			byName[node.ID()] = node
+		}
+		placed := map[*cluster.Node][]*cluster.Pod{}
+		for _, n := range Provision(s).Nominations {
+			node := byName[n.Node]
+			placed[node] = append(placed[node], pods[n.Pod.UID])
+		}
+		d.future = s.Bind(placed)
+	}
+	d.future = d.future.Settled()
+	return d
+}
+
+// taken counts, by pool, the nodes that use up its budget: disrupting, or not ready (D-08).
+func taken(s *cluster.Snapshot) map[string]int {
+	count := map[string]int{}
+	for _, node := range s.Nodes {
+		if node.Claim != "" && node.Pool != "" && (node.Deleting || node.Disrupting || node.Initialized && node.NotReady) {
+			count[node.Pool]++
+		}
+	}
+	return count
+}
+
+// left returns how many more nodes of the pool may be disrupted for the reason.
+func (d *disruption) left(pool string, reason plan.DisruptionReason) int {
+	return max(0, Allowed(d.terms.Budgets[pool], reason)-d.taken[pool])
+}
+
+// Disruptable reports whether a node may be chosen to go at all, for whatever reason (D-02): one of a pool that exists, with
+// its Node object, initialized, not going already, and nothing on it forbids it. Nodes that pending pods were promised
+// stay.
+func Disruptable(s *cluster.Snapshot, node *cluster.Node) bool {
+	if node.Claim == "" || node.Name == "" || !node.Initialized || node.Deleting || node.Disrupting || node.NotReady {
+		return false
+	}
+	return s.Pool(node.Pool) != nil && !protected(node) && node.Held == ""
+}
+
+// candidates lists the nodes that may go because they are not used well enough (D-03), the most wasteful first: what part
+// of a node's price its pods do not use, and of equals what costs least to disrupt.
+func (d *disruption) candidates(s *cluster.Snapshot) []*cluster.Node {
+	promised := map[string]bool{}
+	for _, pod := range s.Pending {
+		promised[pod.Promised] = true
+	}
+	var list []*cluster.Node
+	for _, node := range d.future.Nodes {
+		pool := d.future.Pool(node.Pool)
+		if pool == nil || pool.Static || pool.Consolidates == cluster.WhenEmpty || node.Price == resources.Unpriced {
+			continue
+		}
+		if Disruptable(d.future, node) && node.ConsolidatableAt <= d.terms.Now && !promised[node.Name] && !promised[node.Claim] {
+			list = append(list, node)
+		}
+	}
+	type rank struct {
+		waste, cost int64
+	}
+	ranks := make(map[*cluster.Node]rank, len(list))
+	for _, node := range list {
+		cost, _ := DisruptionCost(node)
+		ranks[node] = rank{waste(node), cost}
+	}
+	slices.SortFunc(list, func(a, b *cluster.Node) int {
+		return cmp.Or(cmp.Compare(ranks[b].waste, ranks[a].waste), cmp.Compare(ranks[a].cost, ranks[b].cost),
+			cmp.Compare(a.Created, b.Created), strings.Compare(a.Claim, b.Claim))
+	})
+	return list
+}
+
+// waste is the part of a node's price, in micro-dollars per hour, that its pods leave unused, by the resource of which
+// they use the largest share.
+func waste(node *cluster.Node) int64 {
+	const whole = 1000
+	used := int64(0)
+	for _, component := range []int{resources.CPU, resources.Memory} {
+		if all := node.Allocatable.At(component); all > 0 {
+			used = max(used, min(whole, int64(float64(node.Used.At(component))/float64(all)*whole)))
+		}
+	}
+	return int64(node.Price) / whole * (whole - used)
+}
+
+// remove chooses a node. It stays in the picture of the future as one that is going.
+func (d *disruption) remove(node *cluster.Node, reason plan.DisruptionReason, why string) {
+	d.taken[node.Pool]++
+	d.chosen.Removes = append(d.chosen.Removes, plan.Remove{
+		Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: node.Pool, Reason: reason, Price: node.Price, Why: why,
+	})
+}
+
+// done returns what was chosen.
+func (d *disruption) done() plan.Plan {
+	slices.SortFunc(d.chosen.Removes, func(a, b plan.Remove) int { return strings.Compare(a.Claim, b.Claim) })
+	return d.chosen
+}
+
+// names returns the claims of nodes, sorted.
+func names(nodes []*cluster.Node) []string {
+	var list []string
+	for _, node := range nodes {
+		list = append(list, node.Claim)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func capacityType(node *cluster.Node) string { return node.Labels[string(catalog.LabelCapacityType)] }

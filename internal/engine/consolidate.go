@@ -1,0 +1,274 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// Consolidate plans to make the cluster cheaper within the budgets (D-04, D-05): nodes whose pods fit on others go; then
+// any number of nodes is replaced by any cheaper set of new ones. Of what pods there are, all keep a place. What is chosen
+// in one round stands together: no two nodes count on the same room.
+//
+// Launches carry the claims that they replace; a node with such launches may go once they are initialized. The work of a
+// round is bounded, and the next one goes on with what is left: nothing is thrown away for lack of time.
+func Consolidate(s *cluster.Snapshot, terms Terms) plan.Plan {
+	d := begin(s, terms)
+	rest := d.deleteAll(d.candidates(s))
+	d.replaceGroups(rest)
+	return d.done()
+}
+
+// Moves reports whether everything on the nodes that would have to move fits on other nodes of the cluster, without a launch.
+// It is asked again before a node goes (D-09).
+func Moves(s *cluster.Snapshot, nodes ...*cluster.Node) bool {
+	d := begin(s, Terms{})
+	without := d.future.Without(nodes...)
+	_, fits := pack.Fit(without, without.Pending)
+	return fits
+}
+
+// maxTries bounds how many nodes are looked at in vain in one round.
+const maxTries = 500
+
+// deleteAll chooses the nodes whose pods fit on others, and returns the candidates that it did not choose.
+func (d *disruption) deleteAll(candidates []*cluster.Node) []*cluster.Node {
+	var rest []*cluster.Node
+	vain := 0
+	for _, node := range candidates {
+		node = d.now(node)
+		if d.left(node.Pool, plan.Underutilized) == 0 {
+			continue
+		}
+		if vain == maxTries {
+			rest = append(rest, node)
+			continue
+		}
+		without := d.future.Without(node)
+		placed, fits := pack.Fit(without, without.Pending)
+		if !fits || !d.worthIt([]*cluster.Node{node}, node.Price) {
+			rest = append(rest, node)
+			vain++
+			continue
+		}
+		_, pods := DisruptionCost(node)
+		d.future = without.Bind(placed)
+		d.remove(node, plan.Underutilized, fmt.Sprintf("%s fit elsewhere", podsText(pods)))
+	}
+	return rest
+}
+
+// now returns the node as it is in the future: with the pods that come onto it.
+func (d *disruption) now(node *cluster.Node) *cluster.Node {
+	if current := d.future.Node(node); current != nil {
+		return current
+	}
+	return node
+}
+
+func podsText(n int) string {
+	if n == 1 {
+		return "its pod"
+	}
+	return fmt.Sprintf("its %d pods", n)
+}
+
+// replaceGroups replaces candidates, the most wasteful ones together at first, then smaller groups, by cheaper new nodes.
+func (d *disruption) replaceGroups(candidates []*cluster.Node) {
+	tries := 0
+	for size := len(candidates); size > 0; size /= 2 {
+		for from := 0; from < len(candidates) && tries < maxTries; {
+			group := d.within(candidates[from:min(from+size, len(candidates))])
+			if len(group) > 0 && d.mightSave(group) {
+				tries++
+				if d.replace(group) {
+					candidates = leaveOut(candidates, group)
+					continue
+				}
+			}
+			from += size
+		}
+	}
+}
+
+// within returns the first nodes of a group that the budgets still allow, as they are in the future.
+func (d *disruption) within(group []*cluster.Node) []*cluster.Node {
+	count := map[string]int{}
+	var list []*cluster.Node
+	for _, node := range group {
+		if count[node.Pool] < d.left(node.Pool, plan.Underutilized) {
+			count[node.Pool]++
+			list = append(list, d.now(node))
+		}
+	}
+	return list
+}
+
+// mightSave is a cheap look before a node is planned anew: its pods' resources, bought where each is cheapest, must cost
+// less than the node does. Groups are always planned.
+func (d *disruption) mightSave(group []*cluster.Node) bool {
+	if len(group) > 1 {
+		return true
+	}
+	var needs resources.Vector
+	for _, pod := range group[0].Pods {
+		if !pod.Fixed {
+			needs = needs.Plus(pod.Shape.Requests)
+		}
+	}
+	for _, pool := range d.future.Pools {
+		if pool.Blocked == "" && pool.Catalog != nil && pool.Catalog.Floor(needs) < group[0].Price {
+			return true
+		}
+	}
+	return false
+}
+
+// replace chooses the group if what its pods need can be launched for less; false when not.
+func (d *disruption) replace(group []*cluster.Node) bool {
+	without := d.future.Without(group...)
+	p := pack.Solve(without, without.Pending)
+	if len(p.Unplaced) > 0 {
+		return false
+	}
+	before := resources.Money(0)
+	for _, node := range group {
+		before += node.Price
+	}
+	after := p.Price()
+	if before-after < max(d.terms.MinSaving, 1) || !d.worthIt(group, before-after) {
+		return false
+	}
+	for i := range p.Launches {
+		if !d.onlyCheaper(&p.Launches[i], group, before, after) {
+			return false
+		}
+	}
+	d.adopt(without, group, p, plan.Underutilized, fmt.Sprintf("%s/h instead of %s/h", after, before))
+	return true
+}
+
+// adopt chooses a group with the launches that replace it.
+func (d *disruption) adopt(without *cluster.Snapshot, group []*cluster.Node, p plan.Plan, reason plan.DisruptionReason, why string) {
+	pods := map[string]*cluster.Pod{}
+	for _, pod := range without.Pending {
+		pods[pod.UID] = pod
+	}
+	placed := map[*cluster.Node][]*cluster.Pod{}
+	for _, node := range without.Nodes {
+		for _, n := range p.NominationsOf(node.ID()) {
+			placed[node] = append(placed[node], pods[n.Pod.UID])
+		}
+	}
+	d.future = without.Bind(placed).Launched(slotsOf(p.Launches))
+	for i := range p.Launches {
+		p.Launches[i].Replaces = names(group)
+		p.Launches[i].Pods = nil // they run elsewhere still: nobody is promised anything
+		d.chosen.Launches = append(d.chosen.Launches, p.Launches[i])
+	}
+	for _, node := range group {
+		d.remove(node, reason, why)
+	}
+}
+
+// slotsOf lists, by pool, the slots that launches take; plan.NoSlot for one without.
+func slotsOf(launches []plan.Launch) map[string][]int {
+	taken := map[string][]int{}
+	for _, l := range launches {
+		taken[l.Pool] = append(taken[l.Pool], l.Slot)
+	}
+	return taken
+}
+
+// enoughTypes is how many cheaper types a spot node must have to move to, so that it does not chase the market (D-05).
+const enoughTypes = 15
+
+// onlyCheaper narrows a launch to instance types that keep the whole command cheaper, whichever of them the provider
+// takes. false when the rules for spot and reserved capacity do not allow it (D-05).
+func (d *disruption) onlyCheaper(l *plan.Launch, group []*cluster.Node, before, after resources.Money) bool {
+	if l.Cheapest.CapacityType == catalog.Reserved {
+		return true
+	}
+	pool := d.future.Pool(l.Pool)
+	spot := l.Cheapest.CapacityType == catalog.Spot
+	if spot {
+		l.Requirements = l.Requirements.With(requirement.OneOf(catalog.LabelCapacityType, catalog.Spot))
+		l.CapacityTypes = []string{catalog.Spot}
+	}
+	// What the command may cost more than planned is shared by price.
+	most := resources.Money(float64(l.Cheapest.Price) * float64(before-1) / float64(max(after, 1)))
+	allowed := pool.Catalog.Available.Clone()
+	for r := range l.Requirements.All() {
+		if pool.Catalog.Known(r.Key()) {
+			pool.Catalog.Compatible(r).AndTo(allowed)
+		}
+	}
+	var kept []string
+	for _, name := range l.Types {
+		offers := pool.Catalog.OfType(name).And(allowed)
+		if first := offers.First(); first >= 0 && pool.Catalog.Offers[first].Price <= most {
+			kept = append(kept, name)
+		}
+	}
+	l.Types = kept
+	if spot && allSpot(group) && (!d.terms.SpotToSpot || len(group) == 1 && len(kept) < enoughTypes) {
+		return false
+	}
+	return len(kept) > 0
+}
+
+func allSpot(group []*cluster.Node) bool {
+	for _, node := range group {
+		if capacityType(node) != catalog.Spot {
+			return false
+		}
+	}
+	return true
+}
+
+// worthIt is the rule of Balanced pools (D-03): the saving's share of what the pools cost must be at least half of the share
+// of all their pods, by the cost of disrupting them, that has to move. In other pools every saving is worth it.
+func (d *disruption) worthIt(group []*cluster.Node, saving resources.Money) bool {
+	pools, balanced := map[string]bool{}, false
+	cost := int64(0)
+	for _, node := range group {
+		pools[node.Pool] = true
+		balanced = balanced || d.future.Pool(node.Pool).Consolidates == cluster.Balanced
+		own, _ := DisruptionCost(node)
+		cost += max(0, own)
+	}
+	if !balanced {
+		return true
+	}
+	price, all := 0.0, 0.0
+	for _, node := range d.future.Nodes {
+		if pools[node.Pool] && node.Price != resources.Unpriced {
+			own, _ := DisruptionCost(node)
+			price, all = price+float64(node.Price), all+float64(max(0, own))
+		}
+	}
+	if price == 0 || all == 0 {
+		return true
+	}
+	const threshold = 0.5
+	return float64(saving)/price >= threshold*float64(cost)/all
+}
+
+func leaveOut(list, members []*cluster.Node) []*cluster.Node {
+	gone := map[string]bool{}
+	for _, member := range members {
+		gone[member.Claim] = true
+	}
+	var kept []*cluster.Node
+	for _, node := range list {
+		if !gone[node.Claim] {
+			kept = append(kept, node)
+		}
+	}
+	return kept
+}
