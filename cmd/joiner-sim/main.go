@@ -5,6 +5,7 @@
 //	joiner-sim -seed 42 -v             tell the story of one
 //	joiner-sim -seed 42 -reduce        print the shortest script that still fails
 //	joiner-sim -file bug.txt -v        run a script
+//	joiner-sim -mutants list.txt       plant bugs, and see each one caught
 //
 // It exits with 1 when something does not hold.
 package main
@@ -34,6 +35,7 @@ type options struct {
 	file             string
 	verbose, reduce  bool
 	all              bool
+	mutants, only    string
 }
 
 func main() {
@@ -54,6 +56,8 @@ func parse(args []string) (options, error) {
 	flags.BoolVar(&o.verbose, "v", false, "tell the story")
 	flags.BoolVar(&o.reduce, "reduce", false, "print the shortest script that still fails")
 	flags.BoolVar(&o.all, "all", false, "go on after the first failure and count what fails")
+	flags.StringVar(&o.mutants, "mutants", "", "build with each planted bug of this list, and search; run from the top of the tree")
+	flags.StringVar(&o.only, "only", "", "with -mutants: those whose name contains this")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -68,6 +72,9 @@ func run(args []string, out io.Writer) error {
 	o, err := parse(args)
 	if err != nil {
 		return err
+	}
+	if o.mutants != "" {
+		return runMutants(o, out)
 	}
 	ground, err := sim.NewGround()
 	if err != nil {

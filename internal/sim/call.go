@@ -33,6 +33,7 @@ type process struct {
 type call struct {
 	verb, subject string
 	cloud, write  bool
+	bounded       bool // the caller waits for a few seconds only
 	do            func() error
 	err           error
 }
@@ -108,7 +109,7 @@ func (w *World) wait(c *call) error {
 }
 
 // toServer is the transport of a replica's client.
-func (w *World) toServer(_ context.Context, c apiserver.Call) error {
+func (w *World) toServer(ctx context.Context, c apiserver.Call) error {
 	subject := fmt.Sprintf("%T", c.Object)
 	for i := len(subject) - 1; i >= 0; i-- {
 		if subject[i] == '.' {
@@ -120,7 +121,8 @@ func (w *World) toServer(_ context.Context, c apiserver.Call) error {
 	if c.Part == apiserver.Status {
 		subject += " status"
 	}
-	return w.wait(&call{verb: c.Verb, subject: subject, write: c.Write, do: c.Do})
+	_, bounded := ctx.Deadline()
+	return w.wait(&call{verb: c.Verb, subject: subject, write: c.Write, do: c.Do, bounded: bounded})
 }
 
 // toCloud is the transport of a replica's provider.
@@ -140,7 +142,11 @@ func (w *World) send(p *process, c *call) {
 	}
 	fault := w.faultOf(occasion, c, &d)
 	if fault == Slow {
-		way += d.between(time.Second, 40*time.Second)
+		most := 40 * time.Second
+		if c.bounded {
+			most = 6 * time.Second
+		}
+		way += d.between(time.Second, most)
 	}
 	answer := func() { w.answer(p) }
 	w.after(way, func() {

@@ -26,6 +26,8 @@ const (
 	checkBudget     = "budget"
 	checkIntent     = "intent"
 	checkTrim       = "trim"
+	checkMachine    = "machine-of-a-claim"
+	checkDrain      = "drain"
 	checkFinalizer  = "finalizer"
 	checkForeign    = "foreign"
 	checkEmpty      = "removed-empty"
@@ -181,6 +183,30 @@ func (w *World) checkLaunch(m *cloud.Machine) {
 		w.fail(checkOneMachine, "claim %s (UID %s) gets machine %s and has had %s", m.ClaimName, m.ClaimUID, m.ProviderID, other.ProviderID)
 	}
 	w.checks.machines[m.ClaimUID] = m
+}
+
+// checkEnd is P-32 and P-40: nobody ends the machine of a claim that lives, and none whose pods have not left before the
+// deadline of the drain.
+func (w *World) checkEnd(m *cloud.Machine) {
+	w.checks.changed = w.now
+	if w.actor == nil {
+		return
+	}
+	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
+		if string(o.GetUID()) == m.ClaimUID && o.GetDeletionTimestamp() == nil {
+			w.fail(checkMachine, "machine %s is ended although its claim %s lives", m.ProviderID, o.GetName())
+		}
+	})
+	w.server.All(&corev1.Pod{}, func(o client.Object) {
+		pod := o.(*corev1.Pod)
+		at, seen := w.actor.line.replica.known.bound[pod.UID]
+		if pod.Spec.NodeName != m.Node.Name || pod.DeletionTimestamp != nil || !seen || at >= w.actor.since || pod.Status.Phase != corev1.PodRunning {
+			return
+		}
+		if due, limited := w.deadlineOf(pod); !limited || w.clock().Before(due.Add(-w.actor.line.replica.skewMost-2*time.Second)) {
+			w.fail(checkDrain, "machine %s is ended although pod %s runs on it", m.ProviderID, pod.Name)
+		}
+	})
 }
 
 // checkFinalizer is P-40: a claim goes when its machine is gone, not before.

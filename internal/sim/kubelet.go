@@ -81,7 +81,7 @@ const evictAfter = 5 * time.Minute
 // ended lets the cluster notice that a machine goes.
 func (w *World) ended(m *cloud.Machine) {
 	w.tellIf("machine %s ends", m.ProviderID)
-	w.checks.changed = w.now
+	w.checkEnd(m)
 	gone := m.GoneAt.Sub(start())
 	w.at(gone+deadAfter, func() {
 		w.setReady(m.Node.Name, corev1.ConditionUnknown, corev1.TaintNodeUnreachable, true)

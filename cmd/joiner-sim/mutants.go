@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// mutant is a planted bug: a piece of a file and what stands there instead.
+type mutant struct {
+	name, file string
+	old, fresh []string
+	by         []string // checks
+}
+
+// readMutants reads a list of planted bugs; its form is that of internal/sim/testdata/mutants.txt.
+func readMutants(text string) ([]mutant, error) {
+	var list []mutant
+	for number, line := range strings.Split(text, "\n") {
+		if name, is := strings.CutPrefix(line, "== "); is {
+			list = append(list, mutant{name: name})
+			continue
+		}
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		key, value, _ := strings.Cut(line, " ")
+		if len(list) == 0 {
+			return nil, fmt.Errorf("line %d: %q stands before the first ==", number+1, line)
+		}
+		m := &list[len(list)-1]
+		switch key {
+		case "file":
+			m.file = value
+		case "-":
+			m.old = append(m.old, value)
+		case "+":
+			m.fresh = append(m.fresh, value)
+		case "by":
+			m.by = strings.Fields(value)
+		default:
+			return nil, fmt.Errorf("line %d: %q: want ==, file, -, + or by", number+1, line)
+		}
+	}
+	return list, nil
+}
+
+// plant returns the file with the bug in it.
+func (m mutant) plant() (string, error) {
+	text, err := os.ReadFile(m.file)
+	if err != nil {
+		return "", err
+	}
+	old := strings.Join(m.old, "\n")
+	if n := strings.Count(string(text), old); n != 1 {
+		return "", fmt.Errorf("%s holds %q %d times: want it once, so that the bug can be planted", m.file, old, n)
+	}
+	return strings.Replace(string(text), old, strings.Join(m.fresh, "\n"), 1), nil
+}
+
+// runMutants builds this program with each planted bug and lets it search. Every one must be caught by a check that is
+// named for it.
+func runMutants(o options, out io.Writer) error {
+	text, err := os.ReadFile(o.mutants)
+	if err != nil {
+		return err
+	}
+	list, err := readMutants(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.mutants, err)
+	}
+	dir, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // what is left is in the folder for temporary files
+	var failures []error
+	for i, m := range list {
+		if o.only != "" && !strings.Contains(m.name, o.only) {
+			continue
+		}
+		begun := time.Now()
+		caught, err := m.hunt(o, filepath.Join(dir, fmt.Sprint(i)))
+		if err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", m.name, err))
+			caught = err.Error()
+		}
+		fmt.Fprintf(out, "%-80s %s (%s)\n", m.name, caught, time.Since(begun).Round(time.Second))
+	}
+	return errors.Join(failures...)
+}
+
+// hunt builds one mutant and runs seeds until one fails; it returns what caught it.
+func (m mutant) hunt(o options, dir string) (string, error) {
+	planted, err := m.plant()
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	file, overlay, binary := filepath.Join(dir, filepath.Base(m.file)), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "sim")
+	path, err := filepath.Abs(m.file)
+	if err != nil {
+		return "", err
+	}
+	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{path: file}})
+	if err := errors.Join(err, os.WriteFile(file, []byte(planted), 0o644), os.WriteFile(overlay, replace, 0o644)); err != nil {
+		return "", err
+	}
+	build := exec.Command("go", "build", "-trimpath", "-overlay", overlay, "-o", binary, "./cmd/joiner-sim")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building: %w\n%s", err, output)
+	}
+	defer os.Remove(binary) //nolint:errcheck // goes with the folder
+	output, err := exec.Command(binary, "-from", fmt.Sprint(o.from), "-n", fmt.Sprint(o.n), "-workers", fmt.Sprint(o.workers)).CombinedOutput()
+	if err == nil {
+		return "", fmt.Errorf("not caught in %d seeds", o.n)
+	}
+	return m.judge(string(output))
+}
+
+// judge reads what the search has printed.
+func (m mutant) judge(output string) (string, error) {
+	_, found, is := strings.Cut(output, "joiner-sim: seed ")
+	if !is {
+		return "", fmt.Errorf("the search ended otherwise: %s", output)
+	}
+	seed, rest, _ := strings.Cut(found, ":")
+	check, _, _ := strings.Cut(strings.TrimPrefix(rest, ` violation of "`), `"`)
+	if !slices.Contains(m.by, check) {
+		return "", fmt.Errorf("caught at seed %s by %q, want one of %v", seed, check, m.by)
+	}
+	return fmt.Sprintf("caught at seed %s by %s", seed, check), nil
+}
