@@ -244,7 +244,7 @@ func (w *World) deadlineOf(pod *corev1.Pod) (time.Time, bool) {
 	due, limited := time.Time{}, false
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
-		if claim.Status.NodeName != pod.Spec.NodeName {
+		if m := w.checks.machines[string(claim.UID)]; m == nil || m.Node.Name != pod.Spec.NodeName {
 			return
 		}
 		if at, err := time.Parse(time.RFC3339, claim.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey]); err == nil {

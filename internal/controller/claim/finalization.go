@@ -85,9 +85,7 @@ func (c *Controller) deleteNode(ctx context.Context, node *corev1.Node) error {
 // answer of its launch may have been lost, or not been seen yet. An instance is ruled out when the provider has said so
 // for this very claim, since launching is idempotent.
 func (c *Controller) untilListed(w *work) time.Duration {
-	launched, found := condition.Get(w.claim.Status.Conditions, karpenterv1.ConditionTypeLaunched)
-	refused := found && launched.Status == "False" && (launched.Reason == reasonNoCapacity || launched.Reason == reasonClassNotReady)
-	if refused || w.is(karpenterv1.ConditionTypeInstanceTerminating) { // the latter: it was listed, and is gone since
+	if _, given := givenUp(w.claim); given || w.is(karpenterv1.ConditionTypeInstanceTerminating) { // the latter: it was listed, and is gone since
 		return 0
 	}
 	return w.claim.DeletionTimestamp.Add(grace).Sub(c.config.Now())

@@ -32,6 +32,9 @@ func (c *Controller) launch(ctx context.Context, w *work) (bool, error) {
 	if w.is(karpenterv1.ConditionTypeLaunched) {
 		return true, nil
 	}
+	if why, given := givenUp(w.claim); given { // the last process ended before the deletion: a launch now might succeed
+		return false, c.remove(ctx, w, why.Reason, why.Message)
+	}
 	instance, err := w.cloud.Launch(ctx, w.claim)
 	if err != nil {
 		return false, c.launchFailed(ctx, w, err)
@@ -81,6 +84,12 @@ func (c *Controller) launchFailed(ctx context.Context, w *work, failure error) e
 	c.config.Events.Event(w.claim, event.Warning, event.LaunchFailed, refused.Message)
 	w.askAgain(launchAgainAfter)
 	return client.IgnoreNotFound(c.saveStatus(ctx, before, w.claim))
+}
+
+// givenUp reports whether the claim is over because the provider has refused to launch it, and why.
+func givenUp(claim *karpenterv1.NodeClaim) (karpenterv1.Condition, bool) {
+	launched, found := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeLaunched)
+	return launched, found && launched.Status == "False" && (launched.Reason == reasonNoCapacity || launched.Reason == reasonClassNotReady)
 }
 
 // refreshCatalog makes planning see what the launch found out, before the claim goes and its pods are planned again. A
