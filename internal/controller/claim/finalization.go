@@ -29,6 +29,9 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 	if err := c.setDeadline(ctx, w.claim); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	if left, err := c.findInstance(ctx, w); err != nil || left > 0 {
+		return reconcile.Result{RequeueAfter: left}, client.IgnoreNotFound(err)
+	}
 	node, err := c.nodeOf(ctx, w.claim)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -36,12 +39,9 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 	if node != nil {
 		return reconcile.Result{}, c.deleteNode(ctx, node) // its going calls this claim again
 	}
-	known, gone, err := c.endInstances(ctx, w)
+	gone, err := c.endInstance(ctx, w)
 	if err != nil {
 		return reconcile.Result{}, err
-	}
-	if left := c.untilListed(w); !known && left > 0 {
-		return reconcile.Result{RequeueAfter: left}, nil
 	}
 	if !gone {
 		before := w.claim.DeepCopy()
@@ -81,39 +81,35 @@ func (c *Controller) deleteNode(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// untilListed returns how long the provider's list may still lack an instance of a claim that does not know of one: the
-// answer of its launch may have been lost, or not been seen yet. An instance is ruled out when the provider has said so
-// for this very claim, since launching is idempotent.
-func (c *Controller) untilListed(w *work) time.Duration {
-	if _, given := givenUp(w.claim); given || w.is(karpenterv1.ConditionTypeInstanceTerminating) { // the latter: it was listed, and is gone since
-		return 0
+// findInstance looks for the instance of a claim that does not know of one, because it was deleted during its launch or the
+// answer was lost, by the claim's UID, and writes it down: the instance may have joined and run pods by now. It returns how
+// long the provider's list may still lack the instance. There is none when the provider has refused the launch.
+func (c *Controller) findInstance(ctx context.Context, w *work) (time.Duration, error) {
+	if _, refused := givenUp(w.claim); refused || w.claim.Status.ProviderID != "" {
+		return 0, nil
 	}
-	return w.claim.DeletionTimestamp.Add(grace).Sub(c.config.Now())
+	instances, err := w.cloud.List(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("looking for the instance of NodeClaim %s: %w", w.claim.Name, err)
+	}
+	for _, instance := range instances {
+		if instance.ClaimUID == string(w.claim.UID) {
+			before := w.claim.DeepCopy()
+			w.claim.Status.ProviderID = instance.ProviderID
+			return 0, c.saveStatus(ctx, before, w.claim)
+		}
+	}
+	return max(0, w.claim.DeletionTimestamp.Add(grace).Sub(c.config.Now())), nil
 }
 
-// endInstances ends the claim's instance; it reports whether one is known, and whether it is proved gone. A claim that was
-// deleted during its launch may have one that it does not know of: it is found by the claim's UID.
-func (c *Controller) endInstances(ctx context.Context, w *work) (known, gone bool, err error) {
-	ids := []string{w.claim.Status.ProviderID}
+// endInstance ends the claim's instance and reports whether it is proved gone.
+func (c *Controller) endInstance(ctx context.Context, w *work) (bool, error) {
 	if w.claim.Status.ProviderID == "" {
-		ids = nil
-		instances, err := w.cloud.List(ctx)
-		if err != nil {
-			return false, false, fmt.Errorf("looking for the instance of NodeClaim %s: %w", w.claim.Name, err)
-		}
-		for _, instance := range instances {
-			if instance.ClaimUID == string(w.claim.UID) {
-				ids = append(ids, instance.ProviderID)
-			}
-		}
+		return true, nil
 	}
-	gone = true
-	for _, id := range ids {
-		err := w.cloud.Terminate(ctx, id)
-		if err != nil && !errors.Is(err, provider.ErrNotFound) {
-			return true, false, fmt.Errorf("ending instance %s of NodeClaim %s: %w", id, w.claim.Name, err)
-		}
-		gone = gone && err != nil
+	err := w.cloud.Terminate(ctx, w.claim.Status.ProviderID)
+	if err != nil && !errors.Is(err, provider.ErrNotFound) {
+		return false, fmt.Errorf("ending instance %s of NodeClaim %s: %w", w.claim.Status.ProviderID, w.claim.Name, err)
 	}
-	return len(ids) > 0, gone, nil
+	return err != nil, nil
 }

@@ -79,7 +79,11 @@ func (c *Controller) settleTrim(ctx context.Context, r round, node *cluster.Node
 	if claim == nil || claim.DeletionTimestamp != nil {
 		return nil // the watch will show it
 	}
-	if why := t.stays[node.Claim]; why != "" {
+	why := t.stays[node.Claim]
+	if intent, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason); intent.Status != "True" {
+		why = "the intent was taken back, which the watch has not shown yet"
+	}
+	if why != "" {
 		return c.undo(ctx, remove, why)
 	}
 	if t.wait {
