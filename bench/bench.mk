@@ -12,10 +12,13 @@ GO ?= go
 BENCH_FLAGS ?=
 BENCH_GO := cd $(BENCH) && GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO)
 
-.PHONY: bench bench-test bench-vet
-bench: ## Planning against Karpenter's on the same inputs; bench/results.json. QUICK=1 for small sizes
+.PHONY: bench oraclecheck bench-test bench-vet
+bench: oraclecheck ## Planning against Karpenter's on the same inputs; bench/results.json. QUICK=1 for small sizes
 	@$(BENCH_GO) build -trimpath -o $(abspath $(BIN))/bench .
 	@$(BIN)/bench $(if $(QUICK),-quick) -out $(BENCH)/results.json $(BENCH_FLAGS)
+
+oraclecheck: ## The program that checks plans by kube-scheduler's plugins
+	@cd $(BENCH)/../localcluster && CGO_ENABLED=0 $(GO) build -trimpath -o $(abspath $(BIN))/oraclecheck ./cmd/oraclecheck
 
 bench-test: ## Tests of the benchmark itself
 	$(BENCH_GO) test -trimpath ./...

@@ -7,10 +7,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/joiner-autoscaler/joiner/bench/internal/karpenter"
+	"github.com/joiner-autoscaler/joiner/bench/internal/oracle"
 	"github.com/joiner-autoscaler/joiner/bench/internal/report"
 )
 
@@ -36,14 +38,18 @@ func bench(args []string) error {
 	flags.IntVar(&s.run.Passes, "passes", 0, "measured passes in each process; 0: 1, or 21 for one-more-pod")
 	flags.StringVar(&s.run.Profile, "profile", "", "file for a CPU profile of the last process")
 	flags.IntVar(&s.run.Peer.Workers, "peer-workers", karpenter.Workers, "candidates that Karpenter looks at in parallel")
-	flags.DurationVar(&s.run.Peer.Limit, "peer-limit", time.Hour, "after which a pass of Karpenter is cut off")
+	flags.DurationVar(&s.run.Peer.Limit, "peer-limit", 20*time.Minute, "after which a pass of Karpenter is cut off")
 	flags.BoolVar(&s.run.Peer.IgnorePreferences, "peer-ignore-preferences", false, "run Karpenter with PREFERENCE_POLICY=Ignore")
+	flags.StringVar(&s.run.Oracle, "oracle", "", "program that checks every plan, none for none; default: oraclecheck beside this program")
 	flags.StringVar(&measure, "measure", "", "internal: what to measure in this process, as JSON")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if measure != "" {
 		return child(measure)
+	}
+	if err := s.findOracle(); err != nil {
+		return err
 	}
 	s.choose(quick)
 	if scenarios != "" {
@@ -76,6 +82,22 @@ func (s *suite) choose(quick bool) {
 	if s.peerRepeats == 0 {
 		s.peerRepeats = peerRepeats
 	}
+}
+
+// findOracle settles which program checks the plans. That there is none has to be asked for.
+func (s *suite) findOracle() error {
+	switch s.run.Oracle {
+	case "none":
+		s.run.Oracle = ""
+		return nil
+	case "":
+		own, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		s.run.Oracle = filepath.Join(filepath.Dir(own), "oraclecheck")
+	}
+	return oracle.Find(s.run.Oracle)
 }
 
 // child runs one measurement and prints the answer.

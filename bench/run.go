@@ -40,6 +40,7 @@ type run struct {
 	Peer     karpenter.Config
 	Passes   int // how often the same is planned; the median pass counts; 0: as the scenario has it
 	Profile  string
+	Oracle   string // program that checks plans; "": none
 }
 
 // answer is what the process says about it.
@@ -185,9 +186,9 @@ func (r run) answer(p planner, cost measure.Cost) (answer, error) {
 	}
 	a := answer{Note: p.Note(), Record: report.Record{
 		Scenario: r.Scenario, Side: r.Side, Cost: cost, PodsPlaced: result.Placed(), PodsUnplaced: len(result.Unplaced),
-		Nodes: len(result.Launches), PricePerHour: result.Price().Dollars(),
+		Nodes: len(result.Launches), PricePerHour: result.Price().Dollars(), CutOff: result.CutOff,
 	}}
-	violations, checked, err := r.check(p, result)
+	violations, checked, err := r.check(result)
 	if err != nil {
 		return a, err
 	}
@@ -199,18 +200,15 @@ func (r run) answer(p planner, cost measure.Cost) (answer, error) {
 	return a, nil
 }
 
-// check has the plan judged: by the oracle when one is connected, else, on Joiner's side, by the naive checker.
-func (r run) check(p planner, result outcome.Outcome) (violations []string, checked bool, err error) {
-	if judge := oracle.Connected(); judge != nil {
-		s, err := scenario.Make(r.Scenario, r.Seed)
-		if err != nil {
-			return nil, false, err
-		}
-		violations, err = judge(s, result)
-		return violations, err == nil, err
+// check has the plan judged by the oracle, if there is one.
+func (r run) check(result outcome.Outcome) (violations []string, checked bool, err error) {
+	if r.Oracle == "" {
+		return nil, false, nil
 	}
-	if own, ok := p.(*joiner.Planner); ok {
-		violations, checked = oracle.Naive(own.Planned())
+	s, err := scenario.Make(r.Scenario, r.Seed)
+	if err != nil {
+		return nil, false, err
 	}
-	return violations, checked, nil
+	violations, err = oracle.Check(r.Oracle, s, result)
+	return violations, err == nil, err
 }

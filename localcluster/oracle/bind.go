@@ -37,6 +37,9 @@ type search struct {
 
 // bindAll binds the pods in the first order that admits them all, or returns what is left over in the best one.
 func (o *Oracle) bindAll(ctx context.Context, waiting []placement, stated []types.NamespacedName) ([]Violation, error) {
+	if len(waiting) > maxSearched {
+		return o.bindInPasses(ctx, waiting, stated)
+	}
 	s := search{oracle: o}
 	source := rand.New(rand.NewPCG(shuffleSeed, shuffleSeed))
 	slices.SortStableFunc(waiting, byName)

@@ -15,7 +15,11 @@ import (
 type state struct {
 	base []*framework.NodeInfo // nodes with what runs already
 	// now is base with the pods bound so far in this attempt, by the same positions.
-	now      []*framework.NodeInfo
+	now []*framework.NodeInfo
+	// all, affinity and anti are nodes of now as the plugins list them: all, and those with pods that have affinity terms
+	// or required anti-affinity.
+	all, affinity, anti []fwk.NodeInfo
+
 	position map[string]int
 }
 
@@ -80,13 +84,31 @@ func (s *state) placement(pod *corev1.Pod, node string) (placement, error) {
 
 // restart goes back to what runs already.
 func (s *state) restart() {
-	s.now = s.now[:0]
+	s.now, s.all, s.affinity, s.anti = s.now[:0], s.all[:0], s.affinity[:0], s.anti[:0]
 	for _, info := range s.base {
-		s.now = append(s.now, info.SnapshotConcrete())
+		own := info.SnapshotConcrete()
+		s.now, s.all = append(s.now, own), append(s.all, own)
+		if len(own.PodsWithAffinity) > 0 {
+			s.affinity = append(s.affinity, own)
+		}
+		if len(own.PodsWithRequiredAntiAffinity) > 0 {
+			s.anti = append(s.anti, own)
+		}
 	}
 }
 
-func (s *state) bind(p placement) { s.now[p.node].AddPodInfo(p.info) }
+// bind puts a pod on its node, and keeps the lists that the plugins ask for with every pod.
+func (s *state) bind(p placement) {
+	node := s.now[p.node]
+	affinity, anti := len(node.PodsWithAffinity), len(node.PodsWithRequiredAntiAffinity)
+	node.AddPodInfo(p.info)
+	if affinity == 0 && len(node.PodsWithAffinity) > 0 {
+		s.affinity = append(s.affinity, node)
+	}
+	if anti == 0 && len(node.PodsWithRequiredAntiAffinity) > 0 {
+		s.anti = append(s.anti, node)
+	}
+}
 
 // The methods below make state a fwk.SharedLister.
 
@@ -96,27 +118,11 @@ func (s *state) StorageInfos() fwk.StorageInfoLister { return s }
 
 func (s *state) PodGroupStates() fwk.PodGroupStateLister { return nil }
 
-func (s *state) List() ([]fwk.NodeInfo, error) {
-	return s.those(func(*framework.NodeInfo) bool { return true }), nil
-}
+func (s *state) List() ([]fwk.NodeInfo, error) { return s.all, nil }
 
-func (s *state) HavePodsWithAffinityList() ([]fwk.NodeInfo, error) {
-	return s.those(func(n *framework.NodeInfo) bool { return len(n.PodsWithAffinity) > 0 }), nil
-}
+func (s *state) HavePodsWithAffinityList() ([]fwk.NodeInfo, error) { return s.affinity, nil }
 
-func (s *state) HavePodsWithRequiredAntiAffinityList() ([]fwk.NodeInfo, error) {
-	return s.those(func(n *framework.NodeInfo) bool { return len(n.PodsWithRequiredAntiAffinity) > 0 }), nil
-}
-
-func (s *state) those(wanted func(*framework.NodeInfo) bool) []fwk.NodeInfo {
-	list := make([]fwk.NodeInfo, 0, len(s.now))
-	for _, info := range s.now {
-		if wanted(info) {
-			list = append(list, info)
-		}
-	}
-	return list
-}
+func (s *state) HavePodsWithRequiredAntiAffinityList() ([]fwk.NodeInfo, error) { return s.anti, nil }
 
 func (s *state) Get(name string) (fwk.NodeInfo, error) {
 	at, exists := s.position[name]

@@ -97,9 +97,6 @@ func (p *Planner) Plan() error {
 	return nil
 }
 
-// Planned returns the last plan and the snapshot that it was made from.
-func (p *Planner) Planned() (*cluster.Snapshot, plan.Plan) { return p.snapshot, p.plan }
-
 // Note says what else is worth knowing of the last Plan: nothing on this side.
 func (p *Planner) Note() string { return "" }
 
@@ -120,5 +117,21 @@ func (p *Planner) Outcome() (outcome.Outcome, error) {
 	for _, u := range p.plan.Unplaced {
 		result.Unplaced = append(result.Unplaced, u.Pod.String())
 	}
+	result.Order = p.order()
 	return result, nil
+}
+
+// order returns the names of the pods as the plan placed them, which it keeps by their UIDs.
+func (p *Planner) order() []string {
+	names := map[string]string{}
+	for _, pod := range p.snapshot.Pending {
+		names[pod.UID] = pod.Namespace + "/" + pod.Name
+	}
+	order := make([]string, 0, len(p.plan.Order))
+	for _, uid := range p.plan.Order {
+		if name, found := names[uid]; found {
+			order = append(order, name)
+		}
+	}
+	return order
 }

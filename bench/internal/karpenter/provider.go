@@ -1,11 +1,15 @@
 package karpenter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/awslabs/operatorpkg/status"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
@@ -89,7 +93,28 @@ func (p *Planner) Outcome() (outcome.Outcome, error) {
 		}
 	}
 	slices.Sort(result.Unplaced)
+	result.Order, result.CutOff = queued(p.pending), p.cut
 	return result, nil
+}
+
+// queued returns the names of pods in the order in which the peer takes them up: the largest by CPU first, then by memory.
+func queued(pods []*corev1.Pod) []string {
+	amount := func(pod *corev1.Pod, name corev1.ResourceName) int64 {
+		return pod.Spec.Containers[0].Resources.Requests.Name(name, resource.DecimalSI).MilliValue()
+	}
+	order := slices.Clone(pods)
+	slices.SortStableFunc(order, func(a, b *corev1.Pod) int {
+		return cmp.Or(
+			cmp.Compare(amount(b, corev1.ResourceCPU), amount(a, corev1.ResourceCPU)),
+			cmp.Compare(amount(b, corev1.ResourceMemory), amount(a, corev1.ResourceMemory)),
+			strings.Compare(string(a.UID), string(b.UID)),
+		)
+	})
+	names := make([]string, len(order))
+	for i, pod := range order {
+		names[i] = client.ObjectKeyFromObject(pod).String()
+	}
+	return names
 }
 
 // cheapest returns the cheapest available offering that a claim allows.

@@ -1,32 +1,134 @@
-// Package oracle checks plans. The judge is to be kube-scheduler's own filter plugins (P-21); until one is connected,
-// only Joiner's plans are checked, by the engine's naive reading of the rules, and only where that ends in time.
+// Package oracle has plans checked by kube-scheduler's own filter plugins (P-21), either side's alike. The plugins are linked
+// into a program of the module localcluster, oraclecheck, which is asked as a process: so this module need not take in the
+// scheduler.
 package oracle
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/joiner-autoscaler/joiner/bench/internal/outcome"
 	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
-	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
-	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
-	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// Oracle binds every pod of a plan where it was planned, in some order that kube-scheduler would admit, and returns in
-// words what stands in the way of the rest: nothing for a valid plan. It serves both sides alike.
-//
-// This is the hook for the oracle: an implementation goes into [Connected].
-type Oracle func(scenario.Scenario, outcome.Outcome) (violations []string, err error)
+// question and answer are those of oraclecheck, see localcluster/cmd/oraclecheck/main.go.
+type question struct {
+	Namespaces []*corev1.Namespace `json:"namespaces"`
+	Nodes      []*corev1.Node      `json:"nodes"`
+	Pods       []*corev1.Pod       `json:"pods"`
+	Launched   []*corev1.Node      `json:"launched"`
+	Placed     map[string]string   `json:"placed"`
+	Order      []string            `json:"order"`
+}
 
-// Connected returns the oracle, nil while there is none.
-func Connected() Oracle { return nil }
+type answer struct {
+	Checked    int      `json:"checked"`
+	Violations []string `json:"violations"`
+}
 
-// maxNaive bounds the pods and nodes of a plan that Naive checks: it compares every pod with every other, again and
-// again.
-const maxNaive = 100
-
-// Naive checks a plan of Joiner's with the checker of the engine's own tests; false when the plan is too large.
-func Naive(before *cluster.Snapshot, p plan.Plan) (violations []string, checked bool) {
-	if len(before.Pending) > maxNaive || len(before.Nodes) > maxNaive {
-		return nil, false
+// Check binds every pod of a plan where it was planned, in some order that kube-scheduler would admit, and returns in words
+// what stands in the way of the rest: nothing for a valid plan. program is the file of oraclecheck. Each launch becomes the
+// node that costs least of those that its claim allows.
+func Check(program string, s scenario.Scenario, o outcome.Outcome) ([]string, error) {
+	q, err := ask(s, o)
+	if err != nil {
+		return nil, err
 	}
-	return enginetest.Check(before, p, 0), true
+	text, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	command := exec.Command(program)
+	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(text), &out, os.Stderr
+	if err := command.Run(); err != nil {
+		return nil, fmt.Errorf("asking %s: %w", program, err)
+	}
+	var a answer
+	if err := json.Unmarshal(out.Bytes(), &a); err != nil {
+		return nil, fmt.Errorf("reading what %s says: %w", program, err)
+	}
+	if a.Checked != o.Placed() {
+		return nil, fmt.Errorf("%s checked %d pods of %d", program, a.Checked, o.Placed())
+	}
+	return a.Violations, nil
+}
+
+func ask(s scenario.Scenario, o outcome.Outcome) (question, error) {
+	q := question{
+		Namespaces: []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}}},
+		Placed:     map[string]string{}, Order: o.Order,
+	}
+	for i, l := range o.Launches {
+		node, err := scenario.Node{Name: fmt.Sprintf("planned-%06d", i), Type: l.Type, Zone: l.Zone, CapacityType: l.CapacityType}.Object(s.Catalog)
+		if err != nil {
+			return q, err
+		}
+		q.Launched = append(q.Launched, node)
+		if err := place(q.Placed, node.Name, l.Pods); err != nil {
+			return q, err
+		}
+	}
+	for node, pods := range o.Existing {
+		if err := place(q.Placed, node, pods); err != nil {
+			return q, err
+		}
+	}
+	for _, pod := range s.Pending {
+		if _, placed := q.Placed[pod.Namespace+"/"+pod.Name]; placed {
+			q.Pods = append(q.Pods, pod)
+		}
+	}
+	return q, addNodes(&q, s, o)
+}
+
+func place(placed map[string]string, node string, pods []string) error {
+	for _, pod := range pods {
+		if other, twice := placed[pod]; twice {
+			return fmt.Errorf("the plan places pod %s twice: on %s and on %s", pod, other, node)
+		}
+		placed[pod] = node
+	}
+	return nil
+}
+
+// addNodes adds the nodes that exist, with their pods. Where no pod is tied to another one, a node that gets none has no
+// part in any answer and is left out.
+func addNodes(q *question, s scenario.Scenario, o outcome.Outcome) error {
+	all := slices.ContainsFunc(q.Pods, tied)
+	for _, n := range s.Nodes {
+		all = all || slices.ContainsFunc(n.Pods, tied)
+	}
+	for _, n := range s.Nodes {
+		if !all && len(o.Existing[n.Name]) == 0 {
+			continue
+		}
+		node, err := n.Object(s.Catalog)
+		if err != nil {
+			return err
+		}
+		q.Nodes, q.Pods = append(q.Nodes, node), append(q.Pods, n.Pods...)
+	}
+	return nil
+}
+
+// tied reports whether a pod has constraints on other pods.
+func tied(pod *corev1.Pod) bool {
+	a := pod.Spec.Affinity
+	return len(pod.Spec.TopologySpreadConstraints) > 0 || a != nil && (a.PodAffinity != nil || a.PodAntiAffinity != nil)
+}
+
+// Find returns an error that says how to build the program when it is not there.
+func Find(program string) error {
+	if _, err := os.Stat(program); err != nil {
+		return fmt.Errorf("plans cannot be checked: %w; build the program with make oraclecheck, or give -oracle=none", err)
+	}
+	return nil
 }

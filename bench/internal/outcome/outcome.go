@@ -13,6 +13,10 @@ type Outcome struct {
 	// Existing maps a node to the pods nominated to it.
 	Existing map[string][]string
 	Unplaced []string
+	// Order is the one in which the side placed the pods, as far as it can be told.
+	Order []string
+	// CutOff says that the side was stopped before it had looked at every pod.
+	CutOff bool
 }
 
 // Launch is a new node at its cheapest: a claim allows more than one offering, and this is the one that costs least of

@@ -25,7 +25,7 @@ func Aims(w io.Writer, lines []Line) {
 		case strings.HasPrefix(l.Scenario, "one-more-pod-"):
 			aim(w, "B-04", l.Scenario, l.WallSeconds < 0.005, "%s; aim below 5 ms", seconds(l.WallSeconds))
 		}
-		if found && peer.PodsPlaced <= l.PodsPlaced {
+		if found && !peer.CutOff && peer.PodsPlaced <= l.PodsPlaced {
 			aim(w, "price", l.Scenario, l.PricePerHour <= peer.PricePerHour, "%.3f $/h; the peer %.3f", l.PricePerHour, peer.PricePerHour)
 		}
 		if strings.HasPrefix(l.Scenario, "plain-") && l.LowerBound > 0 {

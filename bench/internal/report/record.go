@@ -21,6 +21,8 @@ type Record struct {
 	LowerBound   float64 `json:"lower_bound"` // dollars per hour that any plan for the placed pods costs at least
 	// Violations is nil while nobody has checked the plan.
 	Violations *int `json:"violations"`
+	// CutOff says that the side did not end in its time: it would have taken longer, and its other pods are unplaced.
+	CutOff bool `json:"cut_off,omitempty"`
 }
 
 // The sides.

@@ -66,3 +66,27 @@ func TestAimsSayWhatIsNotMet(t *testing.T) {
 		t.Errorf("aims:\n%s", b.String())
 	}
 }
+
+// A side that was cut off says so in its row, in the ratios and in the file, and has no price to be compared with.
+func TestCutOffIsNoFigure(t *testing.T) {
+	t.Parallel()
+	own := Line{Record: Record{Scenario: "plain-100k", Side: Joiner, PodsPlaced: 100, PricePerHour: 2}}
+	own.WallSeconds, own.CPUSeconds = 2, 2
+	peer := Line{Record: Record{Scenario: "plain-100k", Side: Karpenter, PodsPlaced: 10, PodsUnplaced: 90, PricePerHour: 1, CutOff: true}}
+	peer.WallSeconds, peer.CPUSeconds = 1200, 1200
+	var table, aims strings.Builder
+	if err := Table(&table, []Line{own, peer}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"> 1200.00 s", "> 600.0x"} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("no %q in:\n%s", want, table.String())
+		}
+	}
+	if Aims(&aims, []Line{own, peer}); strings.Contains(aims.String(), "the peer") {
+		t.Errorf("a price is compared with that of a part:\n%s", aims.String())
+	}
+	if text, err := json.Marshal(peer.Record); err != nil || !strings.Contains(string(text), `"cut_off":true`) {
+		t.Errorf("record %s, %v", text, err)
+	}
+}

@@ -23,10 +23,10 @@ func Table(w io.Writer, lines []Line) error {
 		pods := max(1, l.PodsPlaced+l.PodsUnplaced)
 		wall, cpu := "", ""
 		if peer, found := find(lines, l.Scenario, Karpenter); found && l.Side == Joiner {
-			wall, cpu = ratio(peer.WallSeconds, l.WallSeconds), ratio(peer.CPUSeconds, l.CPUSeconds)
+			wall, cpu = more(peer)+ratio(peer.WallSeconds, l.WallSeconds), more(peer)+ratio(peer.CPUSeconds, l.CPUSeconds)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%.0f\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.3f\t%s\t%s\t%s\t%s\t\n",
-			l.Scenario, l.Side, seconds(l.WallSeconds), float64(l.PodsPlaced)/l.WallSeconds, seconds(l.CPUSeconds),
+			l.Scenario, l.Side, more(l.Record)+seconds(l.WallSeconds), float64(l.PodsPlaced)/l.WallSeconds, more(l.Record)+seconds(l.CPUSeconds),
 			bytes(l.AllocatedBytes), bytes(l.AllocatedBytes/uint64(pods)), bytes(l.PeakRSSBytes), l.PodsPlaced, l.PodsUnplaced, l.Nodes,
 			l.PricePerHour, over(l.Record), violations(l.Record), wall, cpu)
 	}
@@ -48,6 +48,14 @@ func find(lines []Line, scenario, side string) (Record, bool) {
 		}
 	}
 	return Record{}, false
+}
+
+// more marks figures of a side that was cut off: whole, they would be larger.
+func more(r Record) string {
+	if r.CutOff {
+		return "> "
+	}
+	return ""
 }
 
 func ratio(peer, own float64) string {
@@ -98,7 +106,7 @@ func Exponents(w io.Writer, lines []Line) {
 	for _, l := range lines {
 		at := strings.LastIndex(l.Scenario, "-")
 		size, err := strconv.ParseFloat(strings.Replace(l.Scenario[at+1:], "k", "000", 1), 64)
-		if err != nil {
+		if err != nil || l.CutOff {
 			continue
 		}
 		k := key{l.Scenario[:at], l.Side}
