@@ -26,15 +26,24 @@ type Terms struct {
 // budgets have left.
 type disruption struct {
 	terms  Terms
+	base   *cluster.Snapshot // before anything was chosen
 	future *cluster.Snapshot
 	taken  map[string]int // by pool: nodes that use up its budget
-	chosen plan.Plan
+	chosen []command
+}
+
+// command is nodes that go together, and what replaces them.
+type command struct {
+	nodes    []*cluster.Node
+	launches []plan.Launch
+	reason   plan.DisruptionReason
+	why      string
 }
 
 // begin takes the pending pods into account: what they get is not free any more. Nodes on which nothing may be placed yet
 // are no place for pods that have to move.
 func begin(s *cluster.Snapshot, terms Terms) *disruption {
-	d := &disruption{terms: terms, taken: taken(s), chosen: plan.Plan{BasedOn: s.Version, Names: s.Names}}
+	d := &disruption{terms: terms, taken: taken(s)}
 	d.future = s
 	if len(s.Pending) > 0 {
 		pods := map[string]*cluster.Pod{}
@@ -53,6 +62,7 @@ func begin(s *cluster.Snapshot, terms Terms) *disruption {
 		d.future = s.Bind(placed)
 	}
 	d.future = d.future.Settled()
+	d.base = d.future
 	return d
 }
 
@@ -127,18 +137,46 @@ func waste(node *cluster.Node) int64 {
 	return int64(node.Price) / whole * (whole - used)
 }
 
-// remove chooses a node. It stays in the picture of the future as one that is going.
-func (d *disruption) remove(node *cluster.Node, reason plan.DisruptionReason, why string) {
-	d.taken[node.Pool]++
-	d.chosen.Removes = append(d.chosen.Removes, plan.Remove{
-		Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: node.Pool, Reason: reason, Price: node.Price, Why: why,
-	})
+// choose adds a command.
+func (d *disruption) choose(c command) {
+	for _, node := range c.nodes {
+		d.taken[node.Pool]++
+	}
+	d.chosen = append(d.chosen, c)
 }
 
-// done returns what was chosen.
-func (d *disruption) done() plan.Plan {
-	slices.SortFunc(d.chosen.Removes, func(a, b plan.Remove) int { return strings.Compare(a.Claim, b.Claim) })
-	return d.chosen
+// dropUntilTogether gives up the last commands until all that are left can stand together: every pod that has to move fits,
+// in whatever order the pods come back, on what stays and what is launched.
+func (d *disruption) dropUntilTogether() {
+	for n := len(d.chosen); ; n = min(n-1, n*7/8) {
+		d.chosen = d.chosen[:n]
+		var gone []*cluster.Node
+		var launches []plan.Launch
+		for _, c := range d.chosen {
+			for _, node := range c.nodes {
+				gone = append(gone, d.base.Node(node))
+			}
+			launches = append(launches, c.launches...)
+		}
+		if n == 0 || holds(d.base.Without(gone...), launches) {
+			return
+		}
+	}
+}
+
+// done returns what was chosen as a plan based on s.
+func (d *disruption) done(s *cluster.Snapshot) plan.Plan {
+	result := plan.Plan{BasedOn: s.Version, Names: s.Names}
+	for _, c := range d.chosen {
+		result.Launches = append(result.Launches, c.launches...)
+		for _, node := range c.nodes {
+			result.Removes = append(result.Removes, plan.Remove{
+				Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: node.Pool, Reason: c.reason, Price: node.Price, Why: c.why,
+			})
+		}
+	}
+	slices.SortFunc(result.Removes, func(a, b plan.Remove) int { return strings.Compare(a.Claim, b.Claim) })
+	return result
 }
 
 // names returns the claims of nodes, sorted.

@@ -21,16 +21,28 @@ func Consolidate(s *cluster.Snapshot, terms Terms) plan.Plan {
 	d := begin(s, terms)
 	rest := d.deleteAll(d.candidates(s))
 	d.replaceGroups(rest)
-	return d.done()
+	d.dropUntilTogether()
+	return d.done(s)
 }
 
-// Moves reports whether everything on the nodes that would have to move fits on other nodes of the cluster, without a launch.
-// It is asked again before a node goes (D-09).
-func Moves(s *cluster.Snapshot, nodes ...*cluster.Node) bool {
+// Holds reports whether a node that was chosen before may still go (D-09): everything on it and on the others that go with it
+// has a place elsewhere. Where that takes a launch, because something else has come in the meantime, it must cost less than
+// the nodes do, or the reason be another than their price.
+func Holds(s *cluster.Snapshot, reason plan.DisruptionReason, nodes ...*cluster.Node) bool {
 	d := begin(s, Terms{})
 	without := d.future.Without(nodes...)
-	_, fits := pack.Fit(without, without.Pending)
-	return fits
+	if _, fits := pack.Fit(without, without.Pending); fits {
+		return true
+	}
+	p := pack.Solve(without, without.Pending)
+	if reason == plan.Underutilized {
+		price := resources.Money(0)
+		for _, node := range nodes {
+			price += node.Price
+		}
+		return len(p.Unplaced) == 0 && p.Price() < price
+	}
+	return len(p.Unplaced) == 0
 }
 
 // maxTries bounds how many nodes are looked at in vain in one round.
@@ -38,29 +50,49 @@ const maxTries = 500
 
 // deleteAll chooses the nodes whose pods fit on others, and returns the candidates that it did not choose.
 func (d *disruption) deleteAll(candidates []*cluster.Node) []*cluster.Node {
-	var rest []*cluster.Node
-	vain := 0
-	for _, node := range candidates {
-		node = d.now(node)
-		if d.left(node.Pool, plan.Underutilized) == 0 {
+	base, rest, chosen, vain := d.future, []*cluster.Node(nil), []*cluster.Node(nil), 0
+	count := map[string]int{}
+	for _, candidate := range candidates {
+		node := d.now(candidate)
+		if count[node.Pool] == d.left(node.Pool, plan.Underutilized) {
 			continue
 		}
 		if vain == maxTries {
-			rest = append(rest, node)
+			rest = append(rest, candidate)
 			continue
 		}
 		without := d.future.Without(node)
 		placed, fits := pack.Fit(without, without.Pending)
 		if !fits || !d.worthIt([]*cluster.Node{node}, node.Price) {
-			rest = append(rest, node)
+			rest = append(rest, candidate)
 			vain++
 			continue
 		}
-		_, pods := DisruptionCost(node)
 		d.future = without.Bind(placed)
-		d.remove(node, plan.Underutilized, fmt.Sprintf("%s fit elsewhere", podsText(pods)))
+		count[node.Pool]++
+		chosen = append(chosen, candidate)
 	}
-	return rest
+	d.future = base
+	return append(rest, d.deleteTogether(chosen)...)
+}
+
+// deleteTogether chooses as many of the nodes, from the first on, as have places for all their pods when these are placed
+// together, and not in the order in which the nodes were found: that is how they will come back. It returns the others.
+func (d *disruption) deleteTogether(nodes []*cluster.Node) []*cluster.Node {
+	for n := len(nodes); n > 0; n = min(n-1, n*7/8) {
+		without := d.future.Without(nodes[:n]...)
+		placed, fits := pack.Fit(without, without.Pending)
+		if !fits {
+			continue
+		}
+		d.future = without.Bind(placed)
+		for _, node := range nodes[:n] {
+			_, pods := DisruptionCost(node)
+			d.choose(command{nodes: []*cluster.Node{node}, reason: plan.Underutilized, why: podsText(pods) + " elsewhere"})
+		}
+		return nodes[n:]
+	}
+	return nodes
 }
 
 // now returns the node as it is in the future: with the pods that come onto it.
@@ -73,9 +105,9 @@ func (d *disruption) now(node *cluster.Node) *cluster.Node {
 
 func podsText(n int) string {
 	if n == 1 {
-		return "its pod"
+		return "its pod fits"
 	}
-	return fmt.Sprintf("its %d pods", n)
+	return fmt.Sprintf("its %d pods fit", n)
 }
 
 // replaceGroups replaces candidates, the most wasteful ones together at first, then smaller groups, by cheaper new nodes.
@@ -144,6 +176,9 @@ func (d *disruption) replace(group []*cluster.Node) bool {
 	if before-after < max(d.terms.MinSaving, 1) || !d.worthIt(group, before-after) {
 		return false
 	}
+	if !holds(without, p.Launches) {
+		return false
+	}
 	for i := range p.Launches {
 		if !d.onlyCheaper(&p.Launches[i], group, before, after) {
 			return false
@@ -169,11 +204,8 @@ func (d *disruption) adopt(without *cluster.Snapshot, group []*cluster.Node, p p
 	for i := range p.Launches {
 		p.Launches[i].Replaces = names(group)
 		p.Launches[i].Pods = nil // they run elsewhere still: nobody is promised anything
-		d.chosen.Launches = append(d.chosen.Launches, p.Launches[i])
 	}
-	for _, node := range group {
-		d.remove(node, reason, why)
-	}
+	d.choose(command{nodes: group, launches: p.Launches, reason: reason, why: why})
 }
 
 // slotsOf lists, by pool, the slots that launches take; plan.NoSlot for one without.

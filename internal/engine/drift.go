@@ -36,7 +36,7 @@ func Drift(s *cluster.Snapshot, terms Terms) plan.Plan {
 		}
 	}
 	d.roll(group)
-	return d.done()
+	return d.done(s)
 }
 
 // roll replaces a group of drifted nodes together, or else in halves, down to single nodes.

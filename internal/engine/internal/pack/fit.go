@@ -5,11 +5,13 @@ import (
 )
 
 // Fit places pods, which are among the snapshot's pending ones, on the snapshot's nodes and launches nothing. It returns
-// which pods each node gets, or false when some pod finds no place.
+// which pods each node gets, or false when some pod finds no place. Pools count for where nodes could be, as always: pods are
+// not moved out of a zone that is theirs to spread over.
 func Fit(snapshot *cluster.Snapshot, pods []*cluster.Pod) (map[*cluster.Node][]*cluster.Pod, bool) {
-	closed := *snapshot
-	closed.Pools = nil
-	s := newSolver(&closed, pods, nil)
+	s := newSolver(snapshot, pods, nil)
+	for _, p := range s.pools {
+		p.closed = true
+	}
 	s.run(pods)
 	if len(s.failed) > 0 || s.topology.Violated() != nil {
 		return nil, false

@@ -40,6 +40,9 @@ func (s *solver) openIn(p *pool, pod *cluster.Pod, info *shape) bool {
 
 // mayGrow reports whether the pool's node limits admit one more (L-10, L-11).
 func (p *pool) mayGrow() bool {
+	if p.closed {
+		return false
+	}
 	if _, ok := p.Limits.CheckNodes(p.used.Nodes); !ok {
 		return false
 	}

@@ -26,6 +26,7 @@ type pool struct {
 	residents []resident
 	used      limit.Usage // with what this round has planned
 	slots     []int       // still free in this round
+	closed    bool        // nothing is launched in this round
 	// reserved are those of offers that are counted; nil when none is. reservations is shared by the pools.
 	reserved     catalog.Bits
 	reservations reservations

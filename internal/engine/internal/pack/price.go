@@ -36,7 +36,7 @@ func (s *solver) packLots(pods []*cluster.Pod) []*cluster.Pod {
 		l.pods = s.fillBins(l)
 	}
 	for _, p := range s.pools {
-		if p.Blocked == "" && p.Catalog != nil && (len(p.MinValues) == 0 || p.RelaxMinValues) {
+		if p.Blocked == "" && !p.closed && p.Catalog != nil && (len(p.MinValues) == 0 || p.RelaxMinValues) {
 			s.packReserved(p, lots)
 			s.packPool(p, lots)
 		}

@@ -1,0 +1,147 @@
+package engine_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// shrunk draws a cluster whose workload has fallen: what a plan for it launched is there, and some of the pods are gone.
+func shrunk(t *rapid.T, script string) *cluster.Snapshot {
+	t.Helper()
+	before := parse(t, script)
+	running := enginetest.Applied(before, engine.Provision(before), rapid.IntRange(0, 2).Draw(t, "choice"))
+	parts := *running
+	parts.Pending, parts.Repelling, parts.Nodes = nil, nil, nil
+	for _, node := range running.Nodes {
+		if node.Deleting {
+			continue
+		}
+		own := *renamed(node, "old-")
+		own.Pods, own.Ports, own.Used = nil, nil, nil
+		own.Drifted = rapid.Bool().Draw(t, "drifted")
+		for _, pod := range node.Pods {
+			if !pod.Fixed && rapid.Bool().Draw(t, "gone") {
+				continue
+			}
+			own.Pods, own.Used, own.Ports = append(own.Pods, pod), own.Used.Plus(pod.Shape.Requests), append(own.Ports, pod.Shape.HostPorts...)
+			if len(pod.Shape.AntiAffinity) > 0 {
+				parts.Repelling = append(parts.Repelling, pod)
+			}
+		}
+		parts.Nodes = append(parts.Nodes, &own)
+	}
+	return cluster.New(parts)
+}
+
+// renamed returns the node under another name, so that later launches find theirs free.
+func renamed(node *cluster.Node, prefix string) *cluster.Node {
+	own := *node
+	own.Labels = maps.Clone(node.Labels)
+	if own.Name != "" {
+		own.Name = prefix + own.Name
+		own.Labels[cluster.LabelHostname] = own.Name
+	}
+	if own.Claim != "" {
+		own.Claim = prefix + own.Claim
+	}
+	return &own
+}
+
+// carriedOut returns the cluster after a disruption plan: what it launches is there, the removed nodes are gone, and their
+// pods run elsewhere. It fails when they find no place, or when strict a further launch is needed for them.
+func carriedOut(t *rapid.T, s *cluster.Snapshot, p plan.Plan, round int, strict bool) *cluster.Snapshot {
+	t.Helper()
+	grown := enginetest.Applied(s, plan.Plan{Launches: p.Launches}, 0)
+	parts := *grown
+	parts.Nodes = slices.Clone(grown.Nodes)
+	var gone []*cluster.Node
+	for i, node := range parts.Nodes {
+		switch {
+		case slices.ContainsFunc(p.Removes, func(r plan.Remove) bool { return r.Claim == node.Claim }):
+			gone = append(gone, node)
+		case !slices.ContainsFunc(s.Nodes, func(old *cluster.Node) bool { return old.ID() == node.ID() }):
+			parts.Nodes[i] = renamed(node, fmt.Sprintf("round%d-", round))
+		}
+	}
+	without := cluster.New(parts).Without(gone...)
+	moved := engine.Provision(without)
+	if len(moved.Unplaced) > 0 || strict && len(moved.Launches) > 0 {
+		t.Fatalf("after\n%s\npods that had to move need more:\n%s", p, moved)
+	}
+	return enginetest.Applied(without, moved, 0)
+}
+
+func price(s *cluster.Snapshot) resources.Money {
+	sum := resources.Money(0)
+	for _, node := range s.Nodes {
+		if node.Claim != "" && node.Price != resources.Unpriced {
+			sum += node.Price
+		}
+	}
+	return sum
+}
+
+// D-04, D-08, D-15. Consolidation makes the cluster cheaper in every round that does something, takes no pool over its budget,
+// leaves every pod a place, and comes to an end.
+func TestConsolidationIsCheaperSafeAndEnds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		script := enginetest.PlainScript(t)
+		s := shrunk(t, script)
+		most := rapid.IntRange(1, 4).Draw(t, "budget")
+		terms := engine.Terms{Budgets: map[string][]engine.Budget{}, SpotToSpot: rapid.Bool().Draw(t, "spot")}
+		for _, pool := range s.Pools {
+			terms.Budgets[pool.Name] = []engine.Budget{{Max: most}}
+		}
+		for round := 0; ; round++ {
+			p := engine.Consolidate(s, terms)
+			if p.Empty() {
+				return
+			}
+			count := map[string]int{}
+			for _, r := range p.Removes {
+				if count[r.Pool]++; count[r.Pool] > most {
+					t.Fatalf("%s\n----\n%s\nbudget %d", script, p, most)
+				}
+			}
+			next := carriedOut(t, s, p, round, true)
+			if price(next) >= price(s) {
+				t.Fatalf("%s\n----\n%s\n%s/h before, %s/h after", script, p, price(s), price(next))
+			}
+			if s = next; round > 200 {
+				t.Fatalf("no end in sight after %d rounds:\n%s", round, p)
+			}
+		}
+	})
+}
+
+// D-06, D-08. Drifted nodes go within the budget, and their pods all have a place.
+func TestDriftIsSafe(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := shrunk(t, enginetest.PlainScript(t))
+		most := rapid.IntRange(0, 4).Draw(t, "budget")
+		terms := engine.Terms{Budgets: map[string][]engine.Budget{}}
+		for _, pool := range s.Pools {
+			terms.Budgets[pool.Name] = []engine.Budget{{Max: most}}
+		}
+		p := engine.Drift(s, terms)
+		count := map[string]int{}
+		for _, r := range p.Removes {
+			if count[r.Pool]++; count[r.Pool] > most {
+				t.Fatalf("%s\nbudget %d", p, most)
+			}
+		}
+		carriedOut(t, s, p, 0, false)
+	})
+}

@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+)
+
+// holds reports whether the pending pods of s fit on its nodes together with what the launches bring, each in its cheapest
+// offering. Pods that have to move do not come back in the order in which a plan placed them, so a plan that only works in
+// its own order is not worth carrying out.
+func holds(s *cluster.Snapshot, launches []plan.Launch) bool {
+	var nodes []*cluster.Node
+	for i, l := range launches {
+		nodes = append(nodes, virtual(s.Pool(l.Pool), l, i))
+	}
+	pending := s.Pending
+	_, fits := pack.Fit(s.With(nodes), pending)
+	return fits
+}
+
+// virtual returns the node that a launch brings in its cheapest offering.
+func virtual(pool *cluster.Pool, l plan.Launch, number int) *cluster.Node {
+	name := fmt.Sprintf("launch-%d", number)
+	node := &cluster.Node{
+		Name: name, Pool: pool.Name, Taints: pool.Taints, InstanceType: l.Cheapest.Type, Price: l.Cheapest.Price,
+		Initialized: true, Launched: true, Registered: true,
+		Labels: map[string]string{cluster.LabelHostname: name, cluster.LabelPool: pool.Name},
+	}
+	label := func(set requirement.Set) {
+		for r := range set.All() {
+			if value, single := r.Single(); single {
+				node.Labels[string(r.Key())] = value
+			}
+		}
+	}
+	label(l.Requirements)
+	for i := range pool.Catalog.OfType(l.Cheapest.Type).All() {
+		if o := pool.Catalog.Offers[i]; o.Zone == l.Cheapest.Zone && o.CapacityType == l.Cheapest.CapacityType {
+			node.Allocatable = pool.Catalog.Types[o.Type].Allocatable
+			label(o.Labels)
+		}
+	}
+	node.Labels[string(catalog.LabelInstanceType)] = l.Cheapest.Type
+	for key, value := range l.Labels {
+		node.Labels[key] = value
+	}
+	return node
+}
