@@ -1,0 +1,270 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/joiner-autoscaler/joiner/localcluster/rig"
+)
+
+// roundsEnv is how many rounds of scale-up and scale-down the test of the invariant makes.
+const roundsEnv = "JOINER_LIMIT_ROUNDS"
+
+func rounds(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv(roundsEnv)
+	if text == "" {
+		return 10
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s is %q: want a number of rounds from 1", roundsEnv, text)
+	}
+	return n
+}
+
+// claimWatch counts a pool's NodeClaims by every event that the API server sends, so that no moment is missed.
+type claimWatch struct {
+	mu           sync.Mutex
+	names        map[string]bool
+	most, events int
+	changed      chan struct{} // closed at the next change
+}
+
+// watchClaims counts from now until the test ends.
+func (r *testRig) watchClaims(pool string) *claimWatch {
+	r.t.Helper()
+	config, err := r.Cluster.RESTConfig("admin")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	all, err := dynamic.NewForConfig(config)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	claims := all.Resource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"})
+	options := metav1.ListOptions{LabelSelector: "karpenter.sh/nodepool=" + pool}
+	list, err := claims.List(r.t.Context(), options)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	w := &claimWatch{names: map[string]bool{}, changed: make(chan struct{})}
+	for _, item := range list.Items {
+		w.names[item.GetName()] = true
+	}
+	w.most = len(w.names)
+	options.ResourceVersion = list.GetResourceVersion()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.follow(ctx, claims, options) }()
+	r.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			r.t.Errorf("the watch has a hole: %v", err)
+		}
+	})
+	return w
+}
+
+// follow watches, and goes on from the last event whenever the server ends the stream.
+func (w *claimWatch) follow(ctx context.Context, claims dynamic.ResourceInterface, options metav1.ListOptions) error {
+	options.AllowWatchBookmarks = true
+	for ctx.Err() == nil {
+		stream, err := claims.Watch(ctx, options)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		for event := range stream.ResultChan() {
+			if event.Type == watch.Error && ctx.Err() != nil {
+				return nil // it is our own end
+			}
+			if event.Type == watch.Error {
+				return fmt.Errorf("%v", event.Object)
+			}
+			object, err := meta.Accessor(event.Object)
+			if err != nil {
+				return err
+			}
+			options.ResourceVersion = object.GetResourceVersion()
+			w.take(event.Type, object.GetName())
+		}
+	}
+	return nil
+}
+
+func (w *claimWatch) take(kind watch.EventType, name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch kind {
+	case watch.Added:
+		w.names[name] = true
+	case watch.Deleted:
+		delete(w.names, name)
+	default:
+		return
+	}
+	w.events++
+	w.most = max(w.most, len(w.names))
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+func (w *claimWatch) max() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.most
+}
+
+// until waits until the number of claims satisfies is, and reports whether it did in time.
+func (w *claimWatch) until(ctx context.Context, within time.Duration, is func(n int) bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for {
+		w.mu.Lock()
+		n, changed := len(w.names), w.changed
+		w.mu.Unlock()
+		if is(n) {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-changed:
+		}
+	}
+}
+
+// slow is a way to the API server on which every request waits a while, some for long, and watches come late: whoever goes
+// by it has an old picture and acts on it late.
+type slow struct{ next http.RoundTripper }
+
+func (s slow) RoundTrip(request *http.Request) (*http.Response, error) {
+	delay := rand.N(300 * time.Millisecond)
+	if rand.N(10) == 0 {
+		delay = rand.N(3 * time.Second)
+	}
+	select {
+	case <-request.Context().Done():
+		return nil, request.Context().Err()
+	case <-time.After(delay):
+	}
+	response, err := s.next.RoundTrip(request)
+	if err == nil && request.URL.Query().Get("watch") != "" {
+		response.Body = &late{response.Body}
+	}
+	return response, err
+}
+
+type late struct{ io.ReadCloser }
+
+func (l *late) Read(p []byte) (int, error) {
+	n, err := l.ReadCloser.Read(p)
+	time.Sleep(rand.N(500 * time.Millisecond))
+	return n, err
+}
+
+// secondJoiner starts another joiner, with leader election off, that reaches the API server by the slow way only.
+func (r *testRig) secondJoiner(binary string, args ...string) {
+	r.t.Helper()
+	config, err := r.Cluster.RESTConfig(rig.User)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	target, err := url.Parse(config.Host)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.Transport, proxy.FlushInterval = slow{transport}, -1
+	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
+	server := httptest.NewServer(proxy)
+	r.t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	kubeconfig := filepath.Join(r.t.TempDir(), "slow.kubeconfig")
+	content := fmt.Sprintf(`{apiVersion: v1, kind: Config, clusters: [{name: slow, cluster: {server: "%s"}}], users: [{name: joiner, user: {}}], contexts: [{name: slow, context: {cluster: slow, user: joiner}}], current-context: slow}`, server.URL)
+	if err := os.WriteFile(kubeconfig, []byte(content), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	log, err := os.Create(filepath.Join(r.t.TempDir(), "slow.log"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	command := exec.Command(binary, append([]string{"--kubeconfig", kubeconfig, "--disable-leader-election", "--metrics-port=0", "--health-probe-port=0"}, args...)...)
+	command.Stdout, command.Stderr = log, log
+	if err := r.Cluster.StartChild(command); err != nil {
+		r.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	r.t.Cleanup(func() {
+		select {
+		case err := <-ended:
+			content, _ := os.ReadFile(log.Name())
+			r.t.Errorf("the second joiner has ended by itself: %v\n%s", err, content[max(0, len(content)-4000):])
+		default:
+			_ = command.Process.Kill()
+			<-ended
+		}
+	})
+}
+
+// L-14: two controllers that both believe they lead, one of them with an old picture, scale a hard-limited pool up and down.
+// The count, by every event of a watch, is never above the limit, and reaches it in every round.
+func TestTwoControllersKeepTheHardLimit(t *testing.T) {
+	const limit, pods, patience = 5, 9, 30 * time.Second
+	quickly := []string{"--batch-idle-duration=100ms", "--batch-max-duration=1s"}
+	var binary string
+	r := newRig(t, func(o *rig.Options) { binary, o.Args = o.Joiner, quickly })
+	r.apply(kwokPool("default", amd64Linux, quick+fmt.Sprintf("\nhardLimits: {nodes: %d}", limit)))
+	r.apply(deployment("web", 0, "{cpu: '1'}", "topologySpreadConstraints:\n- {topologyKey: kubernetes.io/hostname, maxSkew: 1, minDomains: 9, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}"))
+	r.secondJoiner(binary, quickly...)
+	watch := r.watchClaims("default")
+	reached, start := 0, time.Now()
+	for round := range rounds(t) {
+		r.run("scale", "deployment", "web", fmt.Sprintf("--replicas=%d", pods))
+		if watch.until(t.Context(), patience, func(n int) bool { return n >= limit }) {
+			reached++
+		}
+		left := rand.N(limit)
+		time.Sleep(rand.N(time.Second)) // so that the next change comes at any stage of this one
+		r.run("scale", "deployment", "web", "--replicas=0")
+		watch.until(t.Context(), patience, func(n int) bool { return n <= left })
+		if most := watch.max(); most > limit {
+			t.Fatalf("round %d: %d NodeClaims at a limit of %d", round, most, limit)
+		}
+	}
+	r.nothingLeft(later)
+	if reached < rounds(t) {
+		t.Errorf("the limit was reached in %d of %d rounds", reached, rounds(t))
+	}
+	t.Logf("%d rounds in %s, %d claims came or went, at most %d at a time at a limit of %d", rounds(t), time.Since(start).Round(time.Second), watch.events, watch.max(), limit)
+}
