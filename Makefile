@@ -5,7 +5,9 @@ BIN := bin
 # Reproducible: no paths, no version control state; no C, so that any machine with Go can build.
 BUILD := CGO_ENABLED=0 $(GO) build -trimpath
 TEST_FLAGS ?=
-E2E_FLAGS ?= -timeout 30m
+E2E_FLAGS ?= -timeout 60m
+# Rounds of scale-up and scale-down in which two controllers must keep a hard limit (L-14).
+LIMIT_ROUNDS ?= 200
 RACE_PACKAGES := ./internal/engine/... ./internal/world/... ./internal/translate/...
 
 GENERATED = $$(find api -name 'zz_generated*' -o -name '*.yaml' | sort)
@@ -28,6 +30,7 @@ up: programs ## The same cluster in the foreground for your own kubectl; the sta
 	$(BIN)/demo --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner --up --dir .run/up
 
 .PHONY: test
+test: LIMIT_ROUNDS = 10
 test: unit e2e ## All tests: unit, scripts, laws, contract suites, and end to end on a real control plane
 
 .PHONY: unit
@@ -35,8 +38,8 @@ unit: ## Tests that need no control plane
 	$(GO) test $(TEST_FLAGS) ./...
 
 .PHONY: e2e
-e2e: $(CONTROLPLANE) $(BIN)/joiner ## End-to-end tests on a real control plane
-	cd localcluster && CGO_ENABLED=0 JOINER_CONTROLPLANE='$(abspath $(CONTROLPLANE))' JOINER_BINARY='$(abspath $(BIN)/joiner)' \
+e2e: $(CONTROLPLANE) $(BIN)/joiner ## End-to-end tests on a real control plane, with LIMIT_ROUNDS=200 rounds of the longest
+	cd localcluster && CGO_ENABLED=0 JOINER_CONTROLPLANE='$(abspath $(CONTROLPLANE))' JOINER_BINARY='$(abspath $(BIN)/joiner)' JOINER_LIMIT_ROUNDS='$(LIMIT_ROUNDS)' \
 		$(GO) test -trimpath -count=1 $(E2E_FLAGS) ./...
 
 .PHONY: check
