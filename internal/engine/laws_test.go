@@ -72,3 +72,45 @@ func TestPlanningAfterApplyingLaunchesNothing(t *testing.T) {
 		}
 	})
 }
+
+// L-42: exactly the excess is chosen, from what is not leaving, and once that is marked nothing more.
+func TestTrimChoosesTheExcess(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		script := enginetest.Script(t)
+		snapshot := parse(t, script)
+		p := engine.Trim(snapshot)
+		chosen := map[string]bool{}
+		for _, remove := range p.Removes {
+			chosen[remove.Claim] = true
+		}
+		marked := *snapshot
+		marked.Nodes = nil
+		excess := map[string]int64{}
+		for _, pool := range snapshot.Pools {
+			staying, leaving := engine.Leaving(snapshot, pool.Name)
+			most, _ := pool.Limits.Nodes()
+			if most >= 0 {
+				excess[pool.Name] = min(int64(len(staying)), max(0, int64(len(staying)+len(leaving))-most-int64(len(leaving))))
+			}
+		}
+		for _, node := range snapshot.Nodes {
+			own := *node
+			if chosen[node.Claim] {
+				if excess[node.Pool]--; node.Deleting || node.Disrupting {
+					t.Fatalf("%s\n----\n%s\n%s is leaving already", script, p, node.Claim)
+				}
+				own.Disrupting = true
+			}
+			marked.Nodes = append(marked.Nodes, &own)
+		}
+		for pool, left := range excess {
+			if left != 0 {
+				t.Fatalf("%s\n----\n%s\npool %s: %d too few (or too many) are chosen", script, p, pool, left)
+			}
+		}
+		if again := engine.Trim(cluster.New(marked)); len(again.Removes) != 0 || len(chosen) != len(p.Removes) {
+			t.Fatalf("%s\n----\n%s\nand again\n%s", script, p, again)
+		}
+	})
+}

@@ -17,6 +17,9 @@ import (
 func Trim(s *cluster.Snapshot) plan.Plan {
 	result := plan.Plan{BasedOn: s.Version, Names: s.Names}
 	for _, pool := range s.Pools {
+		if pool.Invalid {
+			continue
+		}
 		staying, leaving := Leaving(s, pool.Name)
 		count := int64(len(staying) + len(leaving))
 		if excess := pool.Limits.Excess(pool.Kept(), count, int64(len(leaving))); excess > 0 {

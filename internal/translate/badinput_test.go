@@ -126,7 +126,7 @@ func TestBadLimitsAreNamed(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(got.Blocked, c.want) {
 			t.Errorf("%s: error %v, blocked %q; want both to say %s", name, err, got.Blocked, c.want)
 		}
-		if got.Limits.SoftNodes != limit.None || got.Limits.HardNodes != limit.None {
+		if !got.Invalid || got.Limits.SoftNodes != limit.None || got.Limits.HardNodes != limit.None {
 			t.Errorf("%s: limits %+v", name, got.Limits)
 		}
 	}

@@ -32,7 +32,7 @@ func Pool(space *resources.Space, pool *karpenterv1.NodePool) (*cluster.Pool, er
 		result.Static, result.Replicas = true, *pool.Spec.Replicas
 	}
 	err = errors.Join(err, limitErr)
-	result.Blocked = blocked(pool, err)
+	result.Blocked, result.Invalid = blocked(pool, err), err != nil
 	if err != nil {
 		err = fmt.Errorf("NodePool %s: %w", pool.Name, err)
 	}

@@ -34,6 +34,9 @@ type Pool struct {
 	// Static is set for a pool that keeps Replicas nodes, whatever pods there are (D-12).
 	Static   bool
 	Replicas int64
+	// Invalid is set when something of the specification cannot be understood; Blocked then says what. Nothing is removed
+	// for such a pool's limits: they may be what is not understood.
+	Invalid bool
 	// Consolidates says which nodes may go to save money (D-03).
 	Consolidates Consolidation
 }
