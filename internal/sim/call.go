@@ -188,7 +188,7 @@ func (w *World) answer(p *process) {
 
 // faultOf decides what becomes of a call: what the script says, or else the weather.
 func (w *World) faultOf(occasion string, c *call, d *dice) Fault {
-	if fault, stated := w.script.Faults[occasion]; stated {
+	if fault, stated := w.script.stated(occasion); stated && !w.healed {
 		return fault
 	}
 	if w.healed || w.script.Calm {

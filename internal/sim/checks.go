@@ -33,6 +33,7 @@ const (
 	checkEmpty      = "removed-empty"
 	checkConverges  = "converges"
 	checkQuiet      = "quiet"
+	checkStory      = "story"
 )
 
 // checks are what the checkers remember.

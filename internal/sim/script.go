@@ -46,7 +46,9 @@ type Script struct {
 	Calm    bool // no faults but those in Faults
 	Actions []Action
 	Faults  map[string]Fault // by occasion
-	Heal    time.Duration    // from then on nothing goes wrong
+	// Patterns are faults of all calls whose occasion a pattern describes, in which * stands for any text. The first counts.
+	Patterns []CallFault
+	Heal     time.Duration // from then on nothing goes wrong
 }
 
 // fields gives the parts of a mix their names in scripts.
@@ -86,6 +88,9 @@ func (s Script) String() string {
 	}
 	for _, occasion := range slices.Sorted(maps.Keys(s.Faults)) {
 		fmt.Fprintf(&b, "fault %s = %s\n", occasion, s.Faults[occasion])
+	}
+	for _, each := range s.Patterns {
+		fmt.Fprintf(&b, "fault %s = %s\n", each.Occasion, each.Fault)
 	}
 	fmt.Fprintf(&b, "heal %s\n", s.Heal)
 	return b.String()
@@ -136,7 +141,11 @@ func (s *Script) parse(line string) error {
 		if !found {
 			return fmt.Errorf("want fault OCCASION = FAULT")
 		}
-		s.Faults[occasion] = Fault(fault)
+		if strings.Contains(occasion, "*") {
+			s.Patterns = append(s.Patterns, CallFault{occasion, Fault(fault)})
+		} else {
+			s.Faults[occasion] = Fault(fault)
+		}
 	case words[0] == "at" && len(words) >= 3:
 		action := Action{Verb: words[2], Args: words[3:]}
 		if action.At, err = time.ParseDuration(words[1]); err == nil && verbs()[action.Verb] == nil {
@@ -147,4 +156,32 @@ func (s *Script) parse(line string) error {
 		err = fmt.Errorf("want seed, mix, calm, at, fault or heal")
 	}
 	return err
+}
+
+// stated returns the fault that the script states for an occasion.
+func (s *Script) stated(occasion string) (Fault, bool) {
+	if fault, found := s.Faults[occasion]; found {
+		return fault, true
+	}
+	for _, each := range s.Patterns {
+		if matches(each.Occasion, occasion) {
+			return each.Fault, true
+		}
+	}
+	return NoFault, false
+}
+
+// matches reports whether a text is as a pattern says; * stands for any text, also none.
+func matches(pattern, text string) bool {
+	head, rest, wild := strings.Cut(pattern, "*")
+	tail, begins := strings.CutPrefix(text, head)
+	if !begins || !wild {
+		return begins && tail == ""
+	}
+	for i := range len(tail) + 1 {
+		if matches(rest, tail[i:]) {
+			return true
+		}
+	}
+	return false
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -96,5 +98,34 @@ func TestBadScriptsAreRefused(t *testing.T) {
 		if _, err := sim.Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want one with %q", text, err, want)
 		}
+	}
+}
+
+// X-04: what was found once is kept as a story, and what must happen in it is said there.
+func TestStories(t *testing.T) {
+	t.Parallel()
+	g := ground(t)
+	files, err := filepath.Glob("testdata/scenarios/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("stories %v, error %v", files, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			script, err := sim.Parse(string(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(script.Prose) == 0 {
+				t.Error("the story does not begin with what it is about")
+			}
+			if r := sim.Run(g, script, nil); r.Violation != "" {
+				t.Errorf("at %s: %s: %s", r.At, r.Check, r.Violation)
+			}
+		})
 	}
 }

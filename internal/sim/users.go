@@ -35,7 +35,7 @@ func verbs() map[string]func(*World, arguments) error {
 		"pool": (*World).makePool, "limit": (*World).setLimit, "workload": (*World).makeWorkload, "scale": (*World).scaleWorkload,
 		"claim": (*World).claimByHand, "delete-claim": (*World).deleteClaim, "delete-node": (*World).deleteNode, "hold": (*World).hold,
 		"vanish": (*World).vanish, "run-out": (*World).runOut, "crash": (*World).crashOne, "pause": (*World).pauseOne,
-		"second": (*World).secondLeader, "jump": (*World).jumpClock,
+		"second": (*World).secondLeader, "jump": (*World).jumpClock, "see": (*World).see,
 	}
 }
 
@@ -326,6 +326,35 @@ func (w *World) jumpClock(a arguments) error {
 		r.skewMost = max(r.skewMost, r.skew, -r.skew)
 	}
 	return err
+}
+
+// see makes a story fail when something is not as it says: claims=POOL:N, machines=N, waiting=N (pods without a node).
+func (w *World) see(a arguments) error {
+	waiting := 0
+	w.server.All(&corev1.Pod{}, func(o client.Object) {
+		if o.(*corev1.Pod).Spec.NodeName == "" {
+			waiting++
+		}
+	})
+	for _, word := range a {
+		key, want, _ := strings.Cut(word, "=")
+		var got string
+		switch key {
+		case "claims":
+			pool, _, _ := strings.Cut(want, ":")
+			got = fmt.Sprintf("%s:%d", pool, w.count(pool))
+		case "machines":
+			got = fmt.Sprint(len(w.cloud.Machines()))
+		case "waiting":
+			got = fmt.Sprint(waiting)
+		default:
+			return fmt.Errorf("%s: want claims=POOL:N, machines=N or waiting=N", word)
+		}
+		if got != want {
+			w.fail(checkStory, "%s=%s is to be seen, found %s", key, want, got)
+		}
+	}
+	return nil
 }
 
 // heal ends all faults: from now on nothing goes wrong any more.

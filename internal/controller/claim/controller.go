@@ -19,6 +19,7 @@ package claim
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -70,10 +71,13 @@ type Config struct {
 // Controller takes NodeClaims through their life.
 type Controller struct {
 	config Config
+	began  func() time.Time // when this process made its first step
 }
 
 // New returns the controller.
-func New(config Config) *Controller { return &Controller{config: config} }
+func New(config Config) *Controller {
+	return &Controller{config: config, began: sync.OnceValue(config.Now)}
+}
 
 // work is one claim in one step.
 type work struct {
@@ -96,6 +100,7 @@ func (w *work) is(kind string) bool { return condition.IsTrue(w.claim.Status.Con
 
 // Reconcile does the next step for the NodeClaim of that name.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	c.began()
 	var claim karpenterv1.NodeClaim
 	if err := c.config.Client.Get(ctx, request.NamespacedName, &claim); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)

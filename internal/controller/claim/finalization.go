@@ -99,7 +99,21 @@ func (c *Controller) findInstance(ctx context.Context, w *work) (time.Duration, 
 			return 0, c.saveStatus(ctx, before, w.claim)
 		}
 	}
-	return max(0, w.claim.DeletionTimestamp.Add(grace).Sub(c.config.Now())), nil
+	since := w.claim.DeletionTimestamp.Time
+	if began := c.began(); began.After(since) { // the process before this one may have launched until it ended
+		since = began
+	}
+	if left := since.Add(grace).Sub(c.config.Now()); left > 0 {
+		return left, nil
+	}
+	var fresh karpenterv1.NodeClaim // a launch of ours that took long may have been written a moment ago
+	if err := c.config.Live.Get(ctx, client.ObjectKeyFromObject(w.claim), &fresh); err != nil {
+		return 0, fmt.Errorf("reading NodeClaim %s: %w", w.claim.Name, err)
+	}
+	if fresh.UID == w.claim.UID {
+		w.claim.Status.ProviderID = fresh.Status.ProviderID
+	}
+	return 0, nil
 }
 
 // endInstance ends the claim's instance and reports whether it is proved gone.
