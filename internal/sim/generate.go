@@ -99,7 +99,7 @@ func (g *generator) workloads() {
 func (g *generator) event() {
 	d := g.dice
 	at := d.between(2*time.Second, g.script.Heal-time.Second)
-	switch d.n(20) {
+	switch d.n(23) {
 	case 0, 1, 2, 3, 4:
 		g.add(at, "scale", of(d, g.apps...), fmt.Sprint(d.n(8)))
 	case 5, 6, 7:
@@ -126,8 +126,24 @@ func (g *generator) event() {
 		g.add(at, "pause", d.between(5*time.Second, 2*time.Minute).String())
 	case 18:
 		g.add(at, "second", d.between(5*time.Second, 3*time.Minute).String())
-	case 19:
+	case 19, 20, 21:
+		g.clash(at)
+	case 22:
 		g.add(at, "jump", of(d, "-20s", "-2s", "3s", "15s", "40s"))
+	}
+}
+
+// clash adds the hour of truth for limits: two leaders while users change limits, and pods and claims come and go.
+func (g *generator) clash(at time.Duration) {
+	d := g.dice
+	soon := func() time.Duration { return at + d.between(0, 20*time.Second) }
+	g.add(at, "second", d.between(20*time.Second, 2*time.Minute).String())
+	g.add(soon(), "limit", of(d, g.names...), "hard="+of(d, "1", "2", "3", "4"))
+	for range 2 + d.n(3) {
+		g.add(soon(), "scale", of(d, g.apps...), fmt.Sprint(d.n(8)))
+	}
+	if d.chance(0.5) {
+		g.add(soon(), "delete-claim", fmt.Sprint(d.n(9)))
 	}
 }
 

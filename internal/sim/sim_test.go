@@ -42,7 +42,7 @@ func runSeeds(t *testing.T, from uint64, n int) {
 // the fixed set.
 func TestFixedSeeds(t *testing.T) {
 	t.Parallel()
-	runSeeds(t, 0, 100)
+	runSeeds(t, 0, 60)
 }
 
 // a set that nobody has seen before; its seeds are printed.
@@ -50,7 +50,7 @@ func TestFreshSeeds(t *testing.T) {
 	t.Parallel()
 	from := rand.Uint64N(1 << 40)
 	t.Logf("seeds from %d", from)
-	runSeeds(t, from, 100)
+	runSeeds(t, from, 60)
 }
 
 // a run is a function of its seed, and telling its story changes nothing.
