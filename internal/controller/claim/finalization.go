@@ -68,7 +68,7 @@ func (c *Controller) setDeadline(ctx context.Context, claim *karpenterv1.NodeCla
 	before := claim.DeepCopy()
 	due := claim.DeletionTimestamp.Add(grace.Duration).UTC().Format(time.RFC3339)
 	claim.Annotations = with(claim.Annotations, map[string]string{karpenterv1.NodeClaimTerminationTimestampAnnotationKey: due})
-	return c.config.Client.Patch(ctx, claim, client.MergeFrom(before))
+	return c.config.Client.Patch(ctx, claim, optimistic(before)) // another claim may have the name by now: slots are used again
 }
 
 func (c *Controller) deleteNode(ctx context.Context, node *corev1.Node) error {

@@ -41,7 +41,8 @@ func (c *Controller) launch(ctx context.Context, w *work) (bool, error) {
 	}
 	before := w.claim.DeepCopy()
 	if mergeMissing(&w.claim.Labels, instance.Labels) {
-		if err := c.config.Client.Patch(ctx, w.claim, client.MergeFrom(before)); err != nil {
+		// Optimistic, since another claim may have the name by now: slots are used again.
+		if err := c.config.Client.Patch(ctx, w.claim, optimistic(before)); err != nil {
 			if client.IgnoreNotFound(err) == nil {
 				w.claim.Status.ProviderID = instance.ProviderID
 				return false, c.abandon(ctx, w)
