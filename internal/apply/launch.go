@@ -27,6 +27,7 @@ const maxAttempts = 10
 // attempt is one launch on its way to a NodeClaim.
 type attempt struct {
 	launch  plan.Launch
+	ordinal int // among the plan's launches for the same pods, or to replace the same claims
 	view    *view
 	claim   *karpenterv1.NodeClaim // nil until there is one
 	refusal string                 // why there will be none, when the plan no longer holds
@@ -39,11 +40,14 @@ func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 	snapshot := a.config.Store.Snapshot()
 	attempts := make([]attempt, len(p.Launches))
 	used, views := map[string]limit.Usage{}, map[string]*view{}
+	same := map[string]int{}
 	for i, launch := range p.Launches {
 		if views[launch.Pool] == nil {
 			views[launch.Pool] = a.look(ctx, snapshot, launch)
 		}
 		attempts[i] = a.check(snapshot, p, launch, views[launch.Pool], used)
+		attempts[i].ordinal = same[purpose(launch)]
+		same[purpose(launch)]++
 	}
 	a.config.Each(len(attempts), func(i int) {
 		if t := &attempts[i]; t.refusal == "" && t.err == nil {
@@ -88,7 +92,8 @@ func (a *Applier) check(snapshot *cluster.Snapshot, p plan.Plan, launch plan.Lau
 	if _, counted := used[launch.Pool]; !counted {
 		used[launch.Pool] = a.config.Store.Usage(launch.Pool)
 	}
-	if exceeded, ok := pool.Limits.Check(used[launch.Pool], launch.Reserve); !ok {
+	// What replaces other nodes may go above soft limits until these are gone (L-31); the hard one is a matter of slots.
+	if exceeded, ok := pool.Limits.Check(used[launch.Pool], launch.Reserve); !ok && (len(launch.Replaces) == 0 || exceeded.Hard) {
 		t.refusal = exceeded.Text(p.Names)
 		return t
 	}
@@ -107,15 +112,14 @@ func (a *Applier) createInTime(ctx context.Context, snapshot *cluster.Snapshot, 
 		ctx, cancel = context.WithTimeout(ctx, left)
 		defer cancel()
 	}
-	return a.create(ctx, snapshot, p, t.launch, t.view.pool)
+	return a.create(ctx, snapshot, p, t)
 }
 
 // create tries the names of the launch until one is free or turns out to be this very launch, created before.
-func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan, launch plan.Launch,
-	pool *karpenterv1.NodePool,
-) (*karpenterv1.NodeClaim, string, error) {
+func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan, t *attempt) (*karpenterv1.NodeClaim, string, error) {
+	launch := t.launch
 	for attempt := range maxAttempts {
-		name := claimName(launch, attempt)
+		name := claimName(launch, t.ordinal, attempt)
 		if known := claimNode(snapshot, name); known != nil {
 			if launch.Slot != plan.NoSlot {
 				return nil, fmt.Sprintf("slot %d is taken by NodeClaim %s", launch.Slot, name), nil
@@ -125,7 +129,7 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 			}
 			continue // the plan knew of it and asks for another one
 		}
-		claim := translate.NodeClaimFor(pool, p.Names, launch, name)
+		claim := translate.NodeClaimFor(t.view.pool, p.Names, launch, name)
 		err := a.createOnce(ctx, claim)
 		if err == nil {
 			a.config.Created(launch.Pool)
@@ -145,7 +149,7 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 			return nil, fmt.Sprintf("slot %d is taken by NodeClaim %s", launch.Slot, name), nil
 		}
 	}
-	return nil, "", fmt.Errorf("%d names for the same pods are in use; the last is %s", maxAttempts, claimName(launch, maxAttempts-1))
+	return nil, "", fmt.Errorf("%d names for the same pods are in use; the last is %s", maxAttempts, claimName(launch, t.ordinal, maxAttempts-1))
 }
 
 // createOnce creates the claim, and once more under the same name when the answer to the first call may have been lost.
@@ -202,17 +206,30 @@ func claimNode(snapshot *cluster.Snapshot, name string) *cluster.Node {
 	return nil
 }
 
-// claimName names the claim of a launch: the slot's name in a hard-limited pool (L-14), otherwise the pool's name and
-// a hash of what the claim is for, so that the same plan made twice creates it once (P-32).
-func claimName(launch plan.Launch, attempt int) string {
+// claimName names the claim of a launch: the slot's name in a pool with slots (L-14), otherwise the pool's name and a hash
+// of what the claim is for, so that the same plan made twice creates it once (P-32).
+func claimName(launch plan.Launch, ordinal, attempt int) string {
 	if launch.Slot != plan.NoSlot {
 		return limit.SlotName(launch.Pool, launch.PoolUID, launch.Slot)
 	}
+	text := fmt.Sprintf("%s\n%d\n%s", launch.PoolUID, attempt, purpose(launch))
+	if ordinal > 0 {
+		text += fmt.Sprintf("\n%d", ordinal)
+	}
+	sum := sha256.Sum256([]byte(text))
+	return launch.Pool + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
+}
+
+// purpose says what a launch is for: its pods, or the claims that it is to replace.
+func purpose(launch plan.Launch) string {
 	uids := make([]string, len(launch.Pods))
 	for i, pod := range launch.Pods {
 		uids[i] = pod.UID
 	}
 	slices.Sort(uids)
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%s", launch.PoolUID, attempt, strings.Join(uids, "\n")))
-	return launch.Pool + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
+	text := strings.Join(uids, "\n")
+	if len(launch.Replaces) > 0 {
+		text += "\nreplaces " + strings.Join(launch.Replaces, ",")
+	}
+	return text
 }

@@ -82,7 +82,7 @@ func (v *view) objection(launch plan.Launch) string {
 		return ""
 	case v.slots == limit.None:
 		return "the NodePool's hard limit was taken away meanwhile"
-	case !v.usable[launch.Slot] && !v.names[claimName(launch, 0)]:
+	case !v.usable[launch.Slot] && !v.names[claimName(launch, 0, 0)]:
 		return fmt.Sprintf("slot %d is out of use: %d NodeClaims exist, the NodePool may have %d", launch.Slot, v.count, v.slots)
 	}
 	return ""
