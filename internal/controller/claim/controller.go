@@ -26,6 +26,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -72,11 +73,38 @@ type Config struct {
 type Controller struct {
 	config Config
 	began  func() time.Time // when this process made its first step
+	// attempts supplements what is on the objects: losing it with the process costs a wait, see findInstance.
+	attempts *attempts
 }
 
 // New returns the controller.
 func New(config Config) *Controller {
-	return &Controller{config: config, began: sync.OnceValue(config.Now)}
+	return &Controller{config: config, began: sync.OnceValue(config.Now), attempts: &attempts{at: map[types.UID]time.Time{}}}
+}
+
+// attempts remembers when this process last asked for the instance of a claim that has not ended: the answer may not have
+// been written down, and lists of clouds lag behind. It is safe for concurrent use.
+type attempts struct {
+	mu sync.Mutex
+	at map[types.UID]time.Time
+}
+
+func (a *attempts) note(claim types.UID, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.at[claim] = now
+}
+
+func (a *attempts) last(claim types.UID) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.at[claim]
+}
+
+func (a *attempts) forget(claim types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.at, claim)
 }
 
 // work is one claim in one step.

@@ -52,6 +52,7 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 	if err := c.config.Client.Patch(ctx, w.claim, patch.RemoveFinalizer(w.claim, karpenterv1.TerminationFinalizer)); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	c.attempts.forget(w.claim.UID)
 	labels := w.claim.Labels
 	c.config.Metrics.Claims.Terminated.WithLabelValues(labels[karpenterv1.NodePoolLabelKey], labels[karpenterv1.CapacityTypeLabelKey], labels[corev1.LabelTopologyZone]).Inc()
 	c.config.Log.Info("ended NodeClaim", "claim", w.claim.Name, "pool", labels[karpenterv1.NodePoolLabelKey])
@@ -68,7 +69,7 @@ func (c *Controller) setDeadline(ctx context.Context, claim *karpenterv1.NodeCla
 	before := claim.DeepCopy()
 	due := claim.DeletionTimestamp.Add(grace.Duration).UTC().Format(time.RFC3339)
 	claim.Annotations = with(claim.Annotations, map[string]string{karpenterv1.NodeClaimTerminationTimestampAnnotationKey: due})
-	return c.config.Client.Patch(ctx, claim, optimistic(before)) // another claim may have the name by now: slots are used again
+	return c.config.Client.Patch(ctx, claim, patch.Meta(before, claim)) // another claim may have the name by now: slots are used again
 }
 
 func (c *Controller) deleteNode(ctx context.Context, node *corev1.Node) error {
@@ -100,8 +101,10 @@ func (c *Controller) findInstance(ctx context.Context, w *work) (time.Duration, 
 		}
 	}
 	since := w.claim.DeletionTimestamp.Time
-	if began := c.began(); began.After(since) { // the process before this one may have launched until it ended
-		since = began
+	for _, later := range []time.Time{c.began(), c.attempts.last(w.claim.UID)} { // another process may have launched until this one began
+		if later.After(since) {
+			since = later
+		}
 	}
 	if left := since.Add(grace).Sub(c.config.Now()); left > 0 {
 		return left, nil

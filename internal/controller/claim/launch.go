@@ -12,6 +12,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
@@ -36,13 +37,14 @@ func (c *Controller) launch(ctx context.Context, w *work) (bool, error) {
 		return false, c.remove(ctx, w, why.Reason, why.Message)
 	}
 	instance, err := w.cloud.Launch(ctx, w.claim)
+	c.attempts.note(w.claim.UID, c.config.Now())
 	if err != nil {
 		return false, c.launchFailed(ctx, w, err)
 	}
 	before := w.claim.DeepCopy()
 	if mergeMissing(&w.claim.Labels, instance.Labels) {
-		// Optimistic, since another claim may have the name by now: slots are used again.
-		if err := c.config.Client.Patch(ctx, w.claim, optimistic(before)); err != nil {
+		// For this very claim: another one may have the name by now, since slots are used again.
+		if err := c.config.Client.Patch(ctx, w.claim, patch.Meta(before, w.claim)); err != nil {
 			if client.IgnoreNotFound(err) == nil {
 				w.claim.Status.ProviderID = instance.ProviderID
 				return false, c.abandon(ctx, w)

@@ -42,6 +42,15 @@ func Node(before, after *corev1.Node) client.Patch {
 	))
 }
 
+// Meta writes what differs between two states of an object in its labels and annotations, onto that very object. What
+// after lacks stays.
+func Meta(before, after client.Object) client.Patch {
+	return patchOf(before.GetUID(), slices.Concat(
+		entries("/metadata/labels", before.GetLabels(), after.GetLabels()),
+		entries("/metadata/annotations", before.GetAnnotations(), after.GetAnnotations()),
+	))
+}
+
 // list replaces a list, provided it is still the one before.
 func list[T any](path string, before, after []T) []operation {
 	switch {
