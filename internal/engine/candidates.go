@@ -30,6 +30,7 @@ type disruption struct {
 	future *cluster.Snapshot
 	taken  map[string]int // by pool: nodes that use up its budget
 	chosen []command
+	floors map[string]catalog.Floor // by pool
 }
 
 // command is nodes that go together, and what replaces them.
@@ -43,7 +44,7 @@ type command struct {
 // begin takes the pending pods into account: what they get is not free any more. Nodes on which nothing may be placed yet
 // are no place for pods that have to move.
 func begin(s *cluster.Snapshot, terms Terms) *disruption {
-	d := &disruption{terms: terms, taken: taken(s)}
+	d := &disruption{terms: terms, taken: taken(s), floors: map[string]catalog.Floor{}}
 	d.future = s
 	if len(s.Pending) > 0 {
 		pods := map[string]*cluster.Pod{}
@@ -145,9 +146,9 @@ func (d *disruption) choose(c command) {
 	d.chosen = append(d.chosen, c)
 }
 
-// dropUntilTogether gives up the last commands until all that are left can stand together: every pod that has to move fits,
-// in whatever order the pods come back, on what stays and what is launched.
-func (d *disruption) dropUntilTogether() {
+// dropUntilTogether gives up the last commands until all that are left can stand together, by the given check on the
+// cluster without their nodes and with what they launch.
+func (d *disruption) dropUntilTogether(stand func(*cluster.Snapshot, []plan.Launch) bool) {
 	for n := len(d.chosen); ; n = min(n-1, n*7/8) {
 		d.chosen = d.chosen[:n]
 		var gone []*cluster.Node
@@ -158,7 +159,7 @@ func (d *disruption) dropUntilTogether() {
 			}
 			launches = append(launches, c.launches...)
 		}
-		if n == 0 || holds(d.base.Without(gone...), launches) {
+		if n == 0 || stand(d.base.Without(gone...), launches) {
 			return
 		}
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
@@ -21,7 +22,7 @@ func Consolidate(s *cluster.Snapshot, terms Terms) plan.Plan {
 	d := begin(s, terms)
 	rest := d.deleteAll(d.candidates(s))
 	d.replaceGroups(rest)
-	d.dropUntilTogether()
+	d.dropUntilTogether(holds)
 	return d.done(s)
 }
 
@@ -46,7 +47,7 @@ func Holds(s *cluster.Snapshot, reason plan.DisruptionReason, nodes ...*cluster.
 }
 
 // maxTries bounds how many nodes are looked at in vain in one round.
-const maxTries = 500
+const maxTries = 300
 
 // deleteAll chooses the nodes whose pods fit on others, and returns the candidates that it did not choose.
 func (d *disruption) deleteAll(candidates []*cluster.Node) []*cluster.Node {
@@ -112,16 +113,19 @@ func podsText(n int) string {
 
 // replaceGroups replaces candidates, the most wasteful ones together at first, then smaller groups, by cheaper new nodes.
 func (d *disruption) replaceGroups(candidates []*cluster.Node) {
+	candidates = slices.DeleteFunc(candidates, func(n *cluster.Node) bool { return !d.mightSave(n) })
 	tries := 0
-	for size := len(candidates); size > 0; size /= 2 {
+	for size := len(d.within(candidates)); size > 0; size /= 2 {
 		for from := 0; from < len(candidates) && tries < maxTries; {
 			group := d.within(candidates[from:min(from+size, len(candidates))])
-			if len(group) > 0 && d.mightSave(group) {
-				tries++
-				if d.replace(group) {
-					candidates = leaveOut(candidates, group)
-					continue
-				}
+			if len(group) == 0 {
+				from += size
+				continue
+			}
+			tries++
+			if d.replace(group) {
+				candidates = leaveOut(candidates, group)
+				continue
 			}
 			from += size
 		}
@@ -142,23 +146,37 @@ func (d *disruption) within(group []*cluster.Node) []*cluster.Node {
 }
 
 // mightSave is a cheap look before a node is planned anew: its pods' resources, bought where each is cheapest, must cost
-// less than the node does. Groups are always planned.
-func (d *disruption) mightSave(group []*cluster.Node) bool {
-	if len(group) > 1 {
-		return true
-	}
+// less than the node does.
+func (d *disruption) mightSave(node *cluster.Node) bool {
+	node = d.now(node)
 	var needs resources.Vector
-	for _, pod := range group[0].Pods {
+	for _, pod := range node.Pods {
 		if !pod.Fixed {
 			needs = needs.Plus(pod.Shape.Requests)
 		}
 	}
 	for _, pool := range d.future.Pools {
-		if pool.Blocked == "" && pool.Catalog != nil && pool.Catalog.Floor(needs) < group[0].Price {
+		if pool.Blocked == "" && pool.Catalog != nil && d.floor(pool).Of(needs) < node.Price {
 			return true
 		}
 	}
 	return false
+}
+
+// floor returns the lowest prices of resources in a pool. They are found once.
+func (d *disruption) floor(pool *cluster.Pool) catalog.Floor {
+	known, found := d.floors[pool.Name]
+	if !found {
+		offers := pool.Catalog.Available.Clone()
+		for r := range pool.Requirements.All() {
+			if pool.Catalog.Known(r.Key()) {
+				pool.Catalog.Compatible(r).AndTo(offers)
+			}
+		}
+		known = pool.Catalog.Floor(offers)
+		d.floors[pool.Name] = known
+	}
+	return known
 }
 
 // replace chooses the group if what its pods need can be launched for less; false when not.

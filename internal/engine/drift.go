@@ -36,6 +36,7 @@ func Drift(s *cluster.Snapshot, terms Terms) plan.Plan {
 		}
 	}
 	d.roll(group)
+	d.dropUntilTogether(settles)
 	return d.done(s)
 }
 

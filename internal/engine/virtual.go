@@ -14,20 +14,33 @@ import (
 // offering. Pods that have to move do not come back in the order in which a plan placed them, so a plan that only works in
 // its own order is not worth carrying out.
 func holds(s *cluster.Snapshot, launches []plan.Launch) bool {
+	with := launched(s, launches)
+	_, fits := pack.Fit(with, with.Pending)
+	return fits
+}
+
+// settles is holds where a further launch does no harm.
+func settles(s *cluster.Snapshot, launches []plan.Launch) bool {
+	with := launched(s, launches)
+	if _, fits := pack.Fit(with, with.Pending); fits {
+		return true
+	}
+	return len(pack.Solve(with, with.Pending).Unplaced) == 0
+}
+
+func launched(s *cluster.Snapshot, launches []plan.Launch) *cluster.Snapshot {
 	var nodes []*cluster.Node
 	for i, l := range launches {
 		nodes = append(nodes, virtual(s.Pool(l.Pool), l, i))
 	}
-	pending := s.Pending
-	_, fits := pack.Fit(s.With(nodes), pending)
-	return fits
+	return s.With(nodes)
 }
 
 // virtual returns the node that a launch brings in its cheapest offering.
 func virtual(pool *cluster.Pool, l plan.Launch, number int) *cluster.Node {
-	name := fmt.Sprintf("launch-%d", number)
+	name := fmt.Sprintf("~launch-%04d", number) // the last to be asked, as the names of new nodes are not known
 	node := &cluster.Node{
-		Name: name, Pool: pool.Name, Taints: pool.Taints, InstanceType: l.Cheapest.Type, Price: l.Cheapest.Price,
+		Name: name, Claim: name, Pool: pool.Name, Taints: pool.Taints, InstanceType: l.Cheapest.Type, Price: l.Cheapest.Price,
 		Initialized: true, Launched: true, Registered: true,
 		Labels: map[string]string{cluster.LabelHostname: name, cluster.LabelPool: pool.Name},
 	}

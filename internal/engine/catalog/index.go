@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 
@@ -40,7 +39,6 @@ type Index struct {
 	// Room are the thresholds of what each offer leaves to pods and daemons.
 	Room *Thresholds
 
-	cheapest  []float64 // by component: the lowest price of a unit among the available offers
 	wellKnown map[requirement.Key]bool
 	byKey     map[requirement.Key][]class
 	byType    map[string]Bits
@@ -87,7 +85,6 @@ func NewIndex(c Catalog, space *resources.Space) *Index {
 	for key := range x.wellKnown {
 		x.byKey[key] = x.classes(key)
 	}
-	x.floor()
 	x.Room = NewThresholds(len(x.Offers), func(i int) resources.Vector { return x.Types[x.Offers[i].Type].Allocatable })
 	return x
 }
@@ -203,36 +200,4 @@ func (x *Index) TypesByPrice(offers Bits) []int {
 		}
 	}
 	return types
-}
-
-// Floor returns a price that no nodes with these resources are below: of each resource all of it where a unit is cheapest,
-// and of these the highest.
-func (x *Index) Floor(needs resources.Vector) resources.Money {
-	highest := 0.0
-	for component, amount := range needs {
-		if component < len(x.cheapest) {
-			highest = max(highest, float64(amount)*x.cheapest[component])
-		}
-	}
-	return resources.Money(highest)
-}
-
-// floor sets the lowest price of a unit of each component.
-func (x *Index) floor() {
-	for i := range x.Available.All() {
-		o := x.Offers[i]
-		for component, amount := range x.Types[o.Type].Allocatable {
-			for len(x.cheapest) <= component {
-				x.cheapest = append(x.cheapest, math.Inf(1))
-			}
-			if amount > 0 {
-				x.cheapest[component] = min(x.cheapest[component], float64(o.Price)/float64(amount))
-			}
-		}
-	}
-	for component, price := range x.cheapest {
-		if math.IsInf(price, 1) {
-			x.cheapest[component] = 0
-		}
-	}
 }
