@@ -121,6 +121,16 @@ func (m mutant) hunt(o options, dir string) (string, error) {
 		return "", fmt.Errorf("building: %w\n%s", err, output)
 	}
 	defer os.Remove(binary) //nolint:errcheck // goes with the folder
+	stories, err := filepath.Glob(filepath.Join(filepath.Dir(o.mutants), "scenarios", "*.txt"))
+	if err != nil {
+		return "", err
+	}
+	for _, story := range stories { // what was found once is found again at once
+		output, err := exec.Command(binary, "-file", story).CombinedOutput()
+		if check := violated(string(output)); err != nil && slices.Contains(m.by, check) {
+			return fmt.Sprintf("caught by story %s, check %s", filepath.Base(story), check), nil
+		}
+	}
 	output, err := exec.Command(binary, "-from", fmt.Sprint(o.from), "-n", fmt.Sprint(o.n), "-workers", fmt.Sprint(o.workers)).CombinedOutput()
 	if err == nil {
 		return "", fmt.Errorf("not caught in %d seeds", o.n)
@@ -135,9 +145,16 @@ func (m mutant) judge(output string) (string, error) {
 		return "", fmt.Errorf("the search ended otherwise: %s", output)
 	}
 	seed, rest, _ := strings.Cut(found, ":")
-	check, _, _ := strings.Cut(strings.TrimPrefix(rest, ` violation of "`), `"`)
+	check := violated(rest)
 	if !slices.Contains(m.by, check) {
 		return "", fmt.Errorf("caught at seed %s by %q, want one of %v", seed, check, m.by)
 	}
 	return fmt.Sprintf("caught at seed %s by %s", seed, check), nil
+}
+
+// violated returns the name of the check in a report, "" when there is none.
+func violated(output string) string {
+	_, rest, _ := strings.Cut(output, `violation of "`)
+	check, _, _ := strings.Cut(rest, `"`)
+	return check
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -35,7 +36,7 @@ func verbs() map[string]func(*World, arguments) error {
 		"pool": (*World).makePool, "limit": (*World).setLimit, "workload": (*World).makeWorkload, "scale": (*World).scaleWorkload,
 		"claim": (*World).claimByHand, "delete-claim": (*World).deleteClaim, "delete-node": (*World).deleteNode, "hold": (*World).hold,
 		"vanish": (*World).vanish, "run-out": (*World).runOut, "crash": (*World).crashOne, "pause": (*World).pauseOne,
-		"second": (*World).secondLeader, "jump": (*World).jumpClock, "see": (*World).see,
+		"second": (*World).secondLeader, "jump": (*World).jumpClock, "see": (*World).see, "stall": (*World).stall,
 	}
 }
 
@@ -324,6 +325,19 @@ func (w *World) jumpClock(a arguments) error {
 		r := w.replicas[len(w.replicas)-1]
 		r.skew += d
 		r.skewMost = max(r.skewMost, r.skew, -r.skew)
+	}
+	return err
+}
+
+// stall makes the youngest replica's watch of a kind show nothing for a while.
+func (w *World) stall(a arguments) error {
+	if len(a) != 2 {
+		return errors.New("want stall KIND TIME")
+	}
+	d, err := time.ParseDuration(a[1])
+	if len(w.replicas) > 0 {
+		r := w.replicas[len(w.replicas)-1]
+		r.stalled[a[0]] = max(r.stalled[a[0]], w.now+d)
 	}
 	return err
 }
