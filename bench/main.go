@@ -69,7 +69,7 @@ type suite struct {
 
 func (s *suite) choose(quick bool) {
 	s.scenarios = []string{
-		"diverse-100", "diverse-1000", "diverse-5000", "preferences-4000", "plain-5000", "one-more-pod-500", "one-more-pod-5000",
+		"diverse-100", "diverse-1000", "diverse-5000", "preferences-4000", "plain-5000", "one-more-pod-500", "one-more-pod-5000", "limit-20",
 	}
 	repeats, peerRepeats := 3, 1
 	if !quick {

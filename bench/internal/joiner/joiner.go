@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -34,7 +35,7 @@ func New(s scenario.Scenario) (*Planner, error) {
 		return nil, err
 	}
 	reference := &karpenterv1.NodeClassReference{Group: class.Group, Kind: class.Kind, Name: class.Name}
-	if err := p.store.Apply(pool(reference)); err != nil {
+	if err := p.store.Apply(pool(reference, s.NodeLimit)); err != nil {
 		return nil, fmt.Errorf("taking in the pool: %w", err)
 	}
 	for _, n := range s.Nodes {
@@ -45,9 +46,12 @@ func New(s scenario.Scenario) (*Planner, error) {
 	return p, nil
 }
 
-func pool(class *karpenterv1.NodeClassReference) *karpenterv1.NodePool {
+func pool(class *karpenterv1.NodeClassReference, nodes int64) *karpenterv1.NodePool {
 	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: scenario.Pool, UID: "uid-of-pool", ResourceVersion: "1"}}
 	pool.Spec.Template.Spec.NodeClassRef = class
+	if nodes > 0 {
+		pool.Spec.Limits = karpenterv1.Limits{"nodes": *resource.NewQuantity(nodes, resource.DecimalSI)}
+	}
 	pool.Status.Conditions = []karpenterv1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}
 	return pool
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -74,7 +75,7 @@ func New(s scenario.Scenario, config Config) (*Planner, error) {
 	byNode := func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }
 	p.client = fakeclient.NewClientBuilder().WithIndex(&corev1.Pod{}, "spec.nodeName", byNode).Build()
 	p.types = map[string][]*cloudprovider.InstanceType{scenario.Pool: instanceTypes(s.Catalog)}
-	p.pools = []*v1.NodePool{pool()}
+	p.pools = []*v1.NodePool{pool(s.NodeLimit)}
 	p.cluster = state.NewCluster(p.clock, p.client, &provider{types: p.types[scenario.Pool]})
 	for _, n := range s.Nodes {
 		if err := p.addNode(s, n); err != nil {
@@ -84,9 +85,12 @@ func New(s scenario.Scenario, config Config) (*Planner, error) {
 	return p, nil
 }
 
-func pool() *v1.NodePool {
+func pool(nodes int64) *v1.NodePool {
 	pool := &v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: scenario.Pool, UID: "uid-of-pool"}}
 	pool.Spec.Template.Spec.NodeClassRef = &v1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
+	if nodes > 0 {
+		pool.Spec.Limits = v1.Limits{"nodes": *resource.NewQuantity(nodes, resource.DecimalSI)}
+	}
 	pool.StatusConditions().SetTrue(v1.ConditionTypeValidationSucceeded)
 	pool.StatusConditions().SetTrue(v1.ConditionTypeNodeClassReady)
 	return pool

@@ -22,6 +22,8 @@ func Aims(w io.Writer, lines []Line) {
 		case l.Scenario == "plain-100k":
 			aim(w, "B-03", l.Scenario, l.CPUSeconds < 3, "%.2f s of CPU; aim below 3", l.CPUSeconds)
 			aim(w, "B-03", l.Scenario, l.PeakRSSBytes < 3<<29, "%s at the peak; aim below 1.5 GiB", bytes(l.PeakRSSBytes))
+		case found && strings.HasPrefix(l.Scenario, "limit-"):
+			aim(w, "L-11", l.Scenario, l.Nodes <= 3, "%d NodeClaims at a limit of 3; the peer %d", l.Nodes, peer.Nodes)
 		case strings.HasPrefix(l.Scenario, "one-more-pod-"):
 			aim(w, "B-04", l.Scenario, l.WallSeconds < 0.005, "%s; aim below 5 ms", seconds(l.WallSeconds))
 		}

@@ -24,9 +24,11 @@ type Scenario struct {
 	// Pending pods are to be planned together, or one at a time when OneByOne is set.
 	Pending  []*corev1.Pod
 	OneByOne bool
+	// NodeLimit is the pool's spec.limits.nodes; 0: it has none.
+	NodeLimit int64
 }
 
-// Pool is the name of a scenario's only node pool, which neither limits nor requires anything.
+// Pool is the name of a scenario's only node pool. It requires nothing, and limits at most the number of nodes.
 const Pool = "default"
 
 // Node is a node of the pool and the pods bound to it.
@@ -44,11 +46,13 @@ type family struct {
 func families() []family {
 	return []family{
 		{"diverse-", diverse}, {"preferences-", preferences}, {"plain-", plain}, {"one-more-pod-", oneMorePod},
+		{"limit-", limited},
 	}
 }
 
 // Make returns the scenario of that name: diverse-N, preferences-N, plain-N and one-more-pod-N as in
-// docs/spec/performance.md B-01 to B-04, where N is a number of pods (100k is 100000), for one-more-pod of nodes.
+// docs/spec/performance.md B-01 to B-04, where N is a number of pods (100k is 100000), for one-more-pod of nodes; limit-N
+// for L-11 of docs/spec/node-limits.md.
 func Make(name string, seed uint64) (Scenario, error) {
 	for _, f := range families() {
 		rest, found := strings.CutPrefix(name, f.prefix)
