@@ -5,11 +5,14 @@ package oracle
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,10 +36,13 @@ type answer struct {
 	Violations []string `json:"violations"`
 }
 
+// ErrTooLong is the error of a plan that was not judged within the limit.
+var ErrTooLong = errors.New("the plan was not judged in time")
+
 // Check binds every pod of a plan where it was planned, in some order that kube-scheduler would admit, and returns in words
 // what stands in the way of the rest: nothing for a valid plan. program is the file of oraclecheck. Each launch becomes the
-// node that costs least of those that its claim allows.
-func Check(program string, s scenario.Scenario, o outcome.Outcome) ([]string, error) {
+// node that costs least of those that its claim allows. After limit it gives up with [ErrTooLong].
+func Check(program string, s scenario.Scenario, o outcome.Outcome, limit time.Duration) ([]string, error) {
 	q, err := ask(s, o)
 	if err != nil {
 		return nil, err
@@ -46,9 +52,13 @@ func Check(program string, s scenario.Scenario, o outcome.Outcome) ([]string, er
 		return nil, err
 	}
 	var out bytes.Buffer
-	command := exec.Command(program)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	command := exec.CommandContext(ctx, program)
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(text), &out, os.Stderr
-	if err := command.Run(); err != nil {
+	if err := command.Run(); ctx.Err() != nil {
+		return nil, ErrTooLong
+	} else if err != nil {
 		return nil, fmt.Errorf("asking %s: %w", program, err)
 	}
 	var a answer
