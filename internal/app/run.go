@@ -193,7 +193,7 @@ func connect(ctx context.Context, mgr manager.Manager, feed *Feed, synced *syncs
 		}
 	}
 	for _, kind := range []client.Object{
-		&kwokv1alpha1.KWOKNodeClass{}, &policyv1.PodDisruptionBudget{}, &storagev1.VolumeAttachment{}, &corev1.ConfigMap{},
+		&kwokv1alpha1.KWOKNodeClass{}, &storagev1.VolumeAttachment{}, &corev1.ConfigMap{},
 	} {
 		if _, err := mgr.GetCache().GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
 			return err

@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -97,14 +98,38 @@ type Refused struct {
 // Apply carries p out as far as it still holds. "Not any more" is an answer and stands in the outcome; the error joins
 // what went wrong on the way to the API server, after everything else was still tried.
 func (a *Applier) Apply(ctx context.Context, p plan.Plan) (Outcome, error) {
+	marked, markErr := a.markAll(ctx, p.Removes) // first: the intent stands before its effects (D-10)
+	p, refused := withoutUnmarked(p, marked)
 	out, err := a.launchAll(ctx, p)
-	failures := []error{err}
 	for node, pods := range nominations(p) {
 		a.config.Store.Nominate(pods, node)
 	}
-	marked, err := a.markAll(ctx, p.Removes)
-	out.Marked = marked
-	return out, errors.Join(append(failures, err)...)
+	out.Marked, out.Refused = marked, append(out.Refused, refused...)
+	return out, errors.Join(err, markErr)
+}
+
+// withoutUnmarked leaves out launches that replace claims which the plan removes and which could not be marked.
+func withoutUnmarked(p plan.Plan, marked []string) (plan.Plan, []Refused) {
+	var missed []string
+	for _, remove := range p.Removes {
+		if !slices.Contains(marked, remove.Claim) {
+			missed = append(missed, remove.Claim)
+		}
+	}
+	if len(missed) == 0 {
+		return p, nil
+	}
+	var kept []plan.Launch
+	var refused []Refused
+	for _, launch := range p.Launches {
+		if i := slices.IndexFunc(launch.Replaces, func(claim string) bool { return slices.Contains(missed, claim) }); i >= 0 {
+			refused = append(refused, Refused{Pool: launch.Pool, Why: fmt.Sprintf("NodeClaim %s, which it was to replace, is not marked", launch.Replaces[i]), Pods: launch.Pods})
+			continue
+		}
+		kept = append(kept, launch)
+	}
+	p.Launches = kept
+	return p, refused
 }
 
 // markAll writes the intents of a plan; their order does not matter.

@@ -124,7 +124,9 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 			if launch.Slot != plan.NoSlot {
 				return nil, fmt.Sprintf("slot %d is taken by NodeClaim %s", launch.Slot, name), nil
 			}
-			if snapshot.Version != p.BasedOn && !known.Deleting {
+			// One that replaced the same claims before, and was let go since, stands for something else by now.
+			retired := len(launch.Replaces) > 0 && !slices.Equal(known.Replaces, launch.Replaces)
+			if snapshot.Version != p.BasedOn && !known.Deleting && !retired {
 				return nil, fmt.Sprintf("NodeClaim %s for the same pods appeared meanwhile", name), nil
 			}
 			continue // the plan knew of it and asks for another one

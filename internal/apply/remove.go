@@ -103,6 +103,21 @@ func (a *Applier) Undo(ctx context.Context, remove plan.Remove) error {
 	return client.IgnoreNotFound(a.config.Client.Status().Patch(ctx, claim, optimistic(before)))
 }
 
+// Release takes off a claim what it was made to replace: it is a claim like any other from now on.
+func (a *Applier) Release(ctx context.Context, remove plan.Remove) error {
+	claim, err := a.claimOf(ctx, remove)
+	if claim == nil || err != nil {
+		return err
+	}
+	before := claim.DeepCopy()
+	delete(claim.Annotations, karpenterv1.ReplacesAnnotationKey)
+	delete(claim.Annotations, karpenterv1.ReplacementsAnnotationKey)
+	if len(claim.Annotations) == len(before.Annotations) {
+		return nil
+	}
+	return client.IgnoreNotFound(a.config.Client.Patch(ctx, claim, optimistic(before)))
+}
+
 // claimOf returns the claim of a removal, nil when it is gone, being deleted or another one of the same name.
 func (a *Applier) claimOf(ctx context.Context, remove plan.Remove) (*karpenterv1.NodeClaim, error) {
 	var claim karpenterv1.NodeClaim

@@ -26,6 +26,7 @@ type Terms struct {
 // budgets have left.
 type disruption struct {
 	terms  Terms
+	origin *cluster.Snapshot // as it is, with nodes on which nothing may be placed
 	base   *cluster.Snapshot // before anything was chosen
 	future *cluster.Snapshot
 	taken  map[string]int // by pool: nodes that use up its budget
@@ -44,7 +45,7 @@ type command struct {
 // begin takes the pending pods into account: what they get is not free any more. Nodes on which nothing may be placed yet
 // are no place for pods that have to move.
 func begin(s *cluster.Snapshot, terms Terms) *disruption {
-	d := &disruption{terms: terms, taken: taken(s), floors: map[string]catalog.Floor{}}
+	d := &disruption{terms: terms, origin: s, taken: taken(s), floors: map[string]catalog.Floor{}}
 	d.future = s
 	if len(s.Pending) > 0 {
 		pods := map[string]*cluster.Pod{}
@@ -90,7 +91,29 @@ func Disruptable(s *cluster.Snapshot, node *cluster.Node) bool {
 	if node.Claim == "" || node.Name == "" || !node.Initialized || node.Deleting || node.Disrupting || node.NotReady {
 		return false
 	}
-	return s.Pool(node.Pool) != nil && !protected(node) && node.Held == ""
+	return s.Pool(node.Pool) != nil && Forbidden(node) == "" && !Replacing(s, node)
+}
+
+// Forbidden says what forbids that the node is disrupted (D-02): its own word or its claim's, a pod's, or what holds it; ""
+// when nothing does.
+func Forbidden(node *cluster.Node) string {
+	if node.DoNotDisrupt {
+		return "karpenter.sh/do-not-disrupt is set on the node or its NodeClaim"
+	}
+	for _, pod := range node.Pods {
+		if pod.DoNotDisrupt {
+			return "karpenter.sh/do-not-disrupt is set on pod " + pod.Ref()
+		}
+	}
+	return node.Held
+}
+
+// Replacing reports whether a claim that the node was made to replace is still there: what runs on that is to come here, so
+// the node is needed however empty it is (D-10).
+func Replacing(s *cluster.Snapshot, node *cluster.Node) bool {
+	return len(node.Replaces) > 0 && slices.ContainsFunc(s.Nodes, func(other *cluster.Node) bool {
+		return other.Claim != "" && slices.Contains(node.Replaces, other.Claim)
+	})
 }
 
 // candidates lists the nodes that may go because they are not used well enough (D-03), the most wasteful first: what part
@@ -106,7 +129,7 @@ func (d *disruption) candidates(s *cluster.Snapshot) []*cluster.Node {
 		if pool == nil || pool.Static || pool.Consolidates == cluster.WhenEmpty || node.Price == resources.Unpriced {
 			continue
 		}
-		if Disruptable(d.future, node) && node.ConsolidatableAt <= d.terms.Now && !promised[node.Name] && !promised[node.Claim] {
+		if Disruptable(d.origin, node) && node.ConsolidatableAt <= d.terms.Now && !promised[node.Name] && !promised[node.Claim] {
 			list = append(list, node)
 		}
 	}

@@ -46,6 +46,14 @@ func Holds(s *cluster.Snapshot, reason plan.DisruptionReason, nodes ...*cluster.
 	return len(p.Unplaced) == 0
 }
 
+// Room reports whether all that has to move from the nodes, when they go together, has a place on nodes that are there
+// already: nothing would have to be launched.
+func Room(s *cluster.Snapshot, nodes ...*cluster.Node) bool {
+	without := begin(s, Terms{}).future.Without(nodes...)
+	_, fits := pack.Fit(without, without.Pending)
+	return fits
+}
+
 // maxTries bounds how many nodes are looked at in vain in one round.
 const maxTries = 300
 
@@ -220,7 +228,7 @@ func (d *disruption) adopt(without *cluster.Snapshot, group []*cluster.Node, p p
 	}
 	d.future = without.Bind(placed).Launched(slotsOf(p.Launches))
 	for i := range p.Launches {
-		p.Launches[i].Replaces = names(group)
+		p.Launches[i].Replaces, p.Launches[i].Together = names(group), len(p.Launches)
 		p.Launches[i].Pods = nil // they run elsewhere still: nobody is promised anything
 	}
 	d.choose(command{nodes: group, launches: p.Launches, reason: reason, why: why})

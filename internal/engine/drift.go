@@ -18,7 +18,7 @@ func Drift(s *cluster.Snapshot, terms Terms) plan.Plan {
 	d := begin(s, terms)
 	var list []*cluster.Node
 	for _, node := range d.future.Nodes {
-		if pool := d.future.Pool(node.Pool); pool != nil && !pool.Static && node.Drifted && Disruptable(d.future, node) {
+		if pool := d.future.Pool(node.Pool); pool != nil && !pool.Static && node.Drifted && Disruptable(d.origin, node) {
 			list = append(list, node)
 		}
 	}

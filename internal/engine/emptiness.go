@@ -19,7 +19,7 @@ type Budget struct {
 // (consolidateAfter), without a pod that would have to move, and promised to none (D-01 to D-03). now is in Unix
 // seconds. budgets holds the active budgets of every pool by its name; a pool without an entry is not limited. Nodes
 // that are already disrupting or not ready use up their pool's budget. Of more candidates than a budget allows the
-// dearest go first. Nodes of static pools stay, empty or not (D-12).
+// dearest go first. Nodes of static pools stay, empty or not (D-12), and so do nodes whose pods are still to come from what they replace.
 func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan.Plan {
 	result := plan.Plan{BasedOn: s.Version, Names: s.Names}
 	promised := map[string]bool{}
@@ -35,7 +35,7 @@ func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan
 			taken[node.Pool]++
 			continue
 		}
-		if pool := s.Pool(node.Pool); pool != nil && !pool.Static && IsEmpty(node, now) && !promised[node.Name] && !promised[node.Claim] {
+		if pool := s.Pool(node.Pool); pool != nil && !pool.Static && IsEmpty(node, now) && !Replacing(s, node) && !promised[node.Name] && !promised[node.Claim] {
 			candidates = append(candidates, node)
 		}
 	}

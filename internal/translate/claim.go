@@ -2,6 +2,7 @@ package translate
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -142,6 +143,7 @@ func claimAnnotations(pool *karpenterv1.NodePool, launch plan.Launch, relaxed bo
 	}
 	if len(launch.Replaces) > 0 {
 		annotations[karpenterv1.ReplacesAnnotationKey] = strings.Join(launch.Replaces, ",")
+		annotations[karpenterv1.ReplacementsAnnotationKey] = strconv.Itoa(max(1, launch.Together))
 	}
 	return annotations
 }

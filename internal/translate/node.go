@@ -3,6 +3,7 @@ package translate
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +42,7 @@ func Node(space *resources.Space, from NodeSource) *cluster.Node {
 		n.Launched, n.Registered = Launched(from.Claim), isTrue(from.Claim, karpenterv1.ConditionTypeRegistered)
 		n.Foreign, n.Drifted = !ownedByPool(from.Claim), isTrue(from.Claim, karpenterv1.ConditionTypeDrifted)
 		n.Replaces = Replaces(from.Claim)
+		n.Together = together(from.Claim)
 		if !Launched(from.Claim) && from.Prospect != nil {
 			addLabels(n.Labels, from.Prospect.Labels)
 		}
@@ -107,6 +109,18 @@ func Replaces(claim *karpenterv1.NodeClaim) []string {
 		return nil
 	}
 	return strings.Split(text, ",")
+}
+
+// together returns how many claims replace the same ones as this one; one that does not say so is alone.
+func together(claim *karpenterv1.NodeClaim) int {
+	if Replaces(claim) == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(claim.Annotations[karpenterv1.ReplacementsAnnotationKey])
+	if err != nil {
+		return 1
+	}
+	return max(1, n)
 }
 
 // Launched reports whether the claim's instance is known.

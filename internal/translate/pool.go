@@ -28,6 +28,12 @@ func Pool(space *resources.Space, pool *karpenterv1.NodePool) (*cluster.Pool, er
 	if pool.Spec.Weight != nil {
 		result.Weight = *pool.Spec.Weight
 	}
+	switch pool.Spec.Disruption.ConsolidationPolicy {
+	case karpenterv1.ConsolidationPolicyWhenEmpty:
+		result.Consolidates = cluster.WhenEmpty
+	case karpenterv1.ConsolidationPolicyBalanced:
+		result.Consolidates = cluster.Balanced
+	}
 	if pool.Spec.Replicas != nil {
 		result.Static, result.Replicas = true, *pool.Spec.Replicas
 	}

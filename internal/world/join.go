@@ -221,7 +221,7 @@ func (s *Store) refreshNode(e *nodeEntry) {
 	from.CSI, from.Limited = s.volumes.nodes[e.object.Name], s.volumes.known.Limited
 	value := translate.Node(s.space, from)
 	l := s.loadOf(value.Name)
-	value.Pods, value.Used, value.Ports = l.pods, s.usedOn(value.Name, l), l.ports
+	value.Pods, value.Used, value.Ports, value.Held = l.pods, s.usedOn(value.Name, l), l.ports, s.heldBy(l.pods)
 	if e.value == nil || !reflect.DeepEqual(e.value, value) {
 		s.setNode(e, value)
 	}

@@ -206,7 +206,7 @@ func (s *Store) setLoad(name string, l *load) {
 	}
 	if e := s.nodes[name]; e != nil && e.value != nil {
 		value := *e.value
-		value.Pods, value.Used, value.Ports = l.pods, s.usedOn(name, l), l.ports
+		value.Pods, value.Used, value.Ports, value.Held = l.pods, s.usedOn(name, l), l.ports, s.heldBy(l.pods)
 		s.machines.replace(e.value, &value)
 		e.value = &value
 	}

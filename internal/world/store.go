@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,6 +69,7 @@ type Store struct {
 	volumes   volumes
 	overlays  overlays
 	workloads workloads
+	pdbs      pdbs
 	loads     map[string]*load       // by name of the node
 	usage     map[string]limit.Usage // by name of the pool
 
@@ -109,7 +111,7 @@ func New(config Config) *Store {
 		pods: map[podKey]*podEntry{}, nodes: map[string]*nodeEntry{}, claims: map[string]*claimEntry{},
 		pools: map[string]*poolEntry{}, daemons: map[string]*daemonEntry{}, offers: map[ClassRef]*offer{},
 		links:   links{nodesByProvider: index{}, claimsByProvider: index{}, claimsByNode: index{}},
-		volumes: newVolumes(), overlays: overlays{known: map[string]*overlayEntry{}}, workloads: newWorkloads(), loads: map[string]*load{}, usage: map[string]limit.Usage{},
+		volumes: newVolumes(), overlays: overlays{known: map[string]*overlayEntry{}}, workloads: newWorkloads(), pdbs: newPDBs(), loads: map[string]*load{}, usage: map[string]limit.Usage{},
 		namespaces: map[string]*sighting{}, nominations: newNominations(),
 		promised: map[string]struct{}{}, protected: map[podKey]struct{}{},
 		machines: newOrdered(compareNodes), pending: newOrdered(comparePods), repelling: newOrdered(comparePods), poolValues: newOrdered(comparePools),
@@ -118,7 +120,7 @@ func New(config Config) *Store {
 }
 
 // Apply takes in the state of an object that a watch has shown: a Pod, Node, NodeClaim, NodePool, NodeOverlay, DaemonSet,
-// Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment or CSINode, and those of [Store.Workloads]; other kinds are ignored. State that is older than what is known, and objects whose deletion was seen,
+// Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment, CSINode or PodDisruptionBudget, and those of [Store.Workloads]; other kinds are ignored. State that is older than what is known, and objects whose deletion was seen,
 // are ignored. The error is for reporting only: it says what of the object cannot be understood, and the Store
 // then holds the object in a form that keeps planning safe (a pod that fits no node, a pool that launches nothing).
 func (s *Store) Apply(obj client.Object) error {
@@ -159,6 +161,10 @@ func (s *Store) Apply(obj client.Object) error {
 	case *storagev1.CSINode:
 		if s.stored(kindCSINode, obj) {
 			s.putCSINode(obj.Name, obj)
+		}
+	case *policyv1.PodDisruptionBudget:
+		if s.stored(kindPDB, obj) {
+			s.putPDB(obj, false)
 		}
 	}
 	return nil
@@ -203,6 +209,10 @@ func (s *Store) Remove(obj client.Object) {
 	case *storagev1.CSINode:
 		if s.discarded(kindCSINode, obj) {
 			s.putCSINode(obj.Name, nil)
+		}
+	case *policyv1.PodDisruptionBudget:
+		if s.discarded(kindPDB, obj) {
+			s.putPDB(obj, true)
 		}
 	}
 }

@@ -73,6 +73,7 @@ const (
 	kindClass       = "StorageClass"
 	kindCSINode     = "CSINode"
 	kindAttachment  = "VolumeAttachment"
+	kindPDB         = "PodDisruptionBudget"
 )
 
 // putVolumeClaim takes in a claim's state, nil when it is gone.

@@ -47,6 +47,8 @@ const (
 	// ReplacesAnnotationKey on a NodeClaim that was made to replace others holds their names, joined by commas. It
 	// is ours: Karpenter keeps this in memory.
 	ReplacesAnnotationKey = Group + "/replaces"
+	// ReplacementsAnnotationKey on such a NodeClaim holds how many replace the same ones.
+	ReplacementsAnnotationKey = Group + "/replacements"
 	// RequestedDRADriversAnnotationKey lists the device drivers whose resources the pods asked for.
 	RequestedDRADriversAnnotationKey = Group + "/requested-dra-drivers"
 	// PriceOverlayAppliedAnnotationKey is set on a NodeClaim whose price came from a NodeOverlay.

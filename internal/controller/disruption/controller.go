@@ -1,10 +1,13 @@
-// Package disruption removes nodes that are not needed (D-01 to D-10). So far it knows two methods: emptiness, for which the
-// engine says which nodes no pod needs, within the budgets of their pools; and trimming, of nodes above a limit or above
-// the replicas of a static pool. The applier writes the intent onto claim and node;
+// Package disruption removes nodes that are not needed, or not as they are (D-01 to D-10). Its methods, of which one acts at a
+// time: trimming, of nodes above a limit or above the replicas of a static pool; emptiness, of nodes that no pod needs; drift,
+// of nodes that are not any more what their pool would make; and consolidation, of nodes that cost more than necessary. All
+// but the first keep to the budgets of the pools. The engine chooses; the applier writes the intent onto claim and node;
 // and in a later step, once the watches show the intent, the removal is judged again on the newest picture and carried
 // out or undone. All memory is on the API objects, so a restart goes on where the last process stopped.
 //
-// proceed.go goes on with what is under way, trim.go does so for what is too many, blocked.go says what holds a removal up. Start with
+// proceed.go goes on with what is under way, command.go does so for nodes with pods on them, trim.go for what is too many;
+// move.go begins commands, replacement.go looks after what was launched for them, blocked.go says what holds a removal up.
+// Start with
 // [Controller.Reconcile].
 package disruption
 
@@ -49,6 +52,7 @@ type Applier interface {
 	Delete(ctx context.Context, remove plan.Remove) (bool, error)
 	DeleteUnchanged(ctx context.Context, remove plan.Remove, resourceVersion string) (bool, error)
 	Undo(ctx context.Context, remove plan.Remove) error
+	Release(ctx context.Context, remove plan.Remove) error
 }
 
 // Config is what the controller works with; all fields are required.
@@ -68,10 +72,11 @@ type Config struct {
 // Controller is the singleton that removes nodes.
 type Controller struct {
 	config Config
+	memory *memory
 }
 
 // New returns the controller.
-func New(config Config) *Controller { return &Controller{config: config} }
+func New(config Config) *Controller { return &Controller{config: config, memory: newMemory()} }
 
 // round is what one step works on.
 type round struct {
@@ -92,7 +97,9 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	underway, failure := c.proceed(ctx, r)
+	underway, moving, failure := c.proceed(ctx, r)
+	released, err := c.release(ctx, r)
+	failure = errors.Join(failure, err)
 	trimming, err := c.trim(ctx, r)
 	if trimming || err != nil { // the picture has changed: what else may go is decided on the next one
 		return reconcile.Result{RequeueAfter: proceedAfter}, errors.Join(failure, err)
@@ -103,10 +110,17 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err := errors.Join(failure, err); err != nil {
 		return reconcile.Result{}, err
 	}
-	if underway || len(outcome.Marked) > 0 {
+	begun, rest := false, pollEvery
+	// One method acts at a time, and no two commands of nodes with pods are under way: each has to know what the others leave.
+	if !moving && !released && len(outcome.Marked) == 0 {
+		if begun, rest, err = c.move(ctx, r); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if underway || released || begun || len(outcome.Marked) > 0 {
 		return reconcile.Result{RequeueAfter: proceedAfter}, nil
 	}
-	return reconcile.Result{RequeueAfter: untilNext(r)}, nil
+	return reconcile.Result{RequeueAfter: min(rest, untilNext(r))}, nil
 }
 
 // gather takes the picture, and the budgets of this moment.

@@ -21,42 +21,50 @@ import (
 )
 
 // proceed looks at each node that carries an intent: it is deleted when everything still holds, and otherwise the
-// intent is taken back. It reports whether any intent is left.
-func (c *Controller) proceed(ctx context.Context, r round) (bool, error) {
+// intent is taken back. It reports whether any intent is left, and whether any is of nodes with pods.
+func (c *Controller) proceed(ctx context.Context, r round) (underway, moving bool, err error) {
 	used := map[string]int{} // by pool: nodes that use up a budget, whatever becomes of the intents
 	for _, node := range r.snapshot.Nodes {
 		if node.Claim != "" && (node.Deleting || !node.Disrupting && node.Initialized && node.NotReady) {
 			used[node.Pool]++
 		}
 	}
-	underway := false
 	var failures []error
+	var intents []intent
 	for _, node := range r.snapshot.Nodes {
 		if !node.Disrupting || node.Deleting || node.Claim == "" {
 			continue
 		}
 		underway = true
 		remove := plan.Remove{Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: node.Pool, Price: node.Price}
-		if err := c.settle(ctx, r, node, remove, used); err != nil {
+		reason, err := c.reasonOf(ctx, remove)
+		remove.Reason = plan.DisruptionReason(reason)
+		if err == nil && moves(remove.Reason) {
+			intents = append(intents, intent{node, remove})
+			continue
+		}
+		if err == nil {
+			err = c.settle(ctx, r, node, remove, used)
+		}
+		if err != nil {
 			failures = append(failures, fmt.Errorf("removing node %s: %w", node.ID(), err))
 		}
 	}
-	return underway, errors.Join(failures...)
+	failures = append(failures, c.settleCommands(ctx, r, intents, used))
+	return underway, len(intents) > 0, errors.Join(failures...)
 }
 
 // settle decides about one intent.
 func (c *Controller) settle(ctx context.Context, r round, node *cluster.Node, remove plan.Remove, used map[string]int) error {
-	reason, err := c.reasonOf(ctx, remove)
-	if err != nil {
-		return err
-	}
-	remove.Reason = plan.DisruptionReason(reason)
 	if trimmed(remove.Reason) {
 		used[node.Pool]++
 		return c.settleTrim(ctx, r, node, remove)
 	}
 	if why := objection(r, node, remove.Reason, used); why != "" {
 		return c.undo(ctx, remove, why)
+	}
+	if remove.Reason == plan.ReplacementAbandoned && used[node.Pool] >= engine.Allowed(r.budgets[node.Pool], remove.Reason) {
+		return nil // nothing runs on it, so it can wait for the budget
 	}
 	used[node.Pool]++
 	tainted, err := c.tainted(ctx, node.Name)
@@ -110,19 +118,20 @@ func (c *Controller) reasonOf(ctx context.Context, remove plan.Remove) (string, 
 
 // objection says why an intent does not hold any more, "" when it does (D-09).
 func objection(r round, node *cluster.Node, reason plan.DisruptionReason, used map[string]int) string {
-	promised := func(pod *cluster.Pod) bool {
-		return pod.Promised != "" && (pod.Promised == node.Name || pod.Promised == node.Claim)
-	}
 	switch {
 	case reason == "":
 		return "there is no reason for its removal; whoever wanted it has given up"
+	case reason == plan.ReplacementAbandoned:
+		return objectionToAbandon(r, node)
 	case reason != plan.Empty:
 		return fmt.Sprintf("the reason %s is none that this controller acts on", reason)
 	case r.snapshot.Pool(node.Pool) == nil:
 		return "its NodePool is gone"
 	case !engine.IsEmpty(node, r.now.Unix()):
 		return "it is not empty any more, or protected"
-	case slices.ContainsFunc(r.snapshot.Pending, promised):
+	case engine.Replacing(r.snapshot, node):
+		return "what it replaces is still there, and its pods are to come here"
+	case slices.ContainsFunc(r.snapshot.Pending, promisedTo(node)):
 		return "a pending pod was promised a place on it"
 	case used[node.Pool] >= engine.Allowed(r.budgets[node.Pool], reason):
 		return "the disruption budget of its NodePool does not allow it any more"

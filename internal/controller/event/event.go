@@ -34,6 +34,7 @@ const (
 	InstanceGone                   = "InstanceGone"
 	UnregisteredTaintMissing       = "UnregisteredTaintMissing"
 	DisruptionBlocked              = "DisruptionBlocked"
+	DisruptionLaunching            = "DisruptionLaunching"
 	DisruptionTerminating          = "DisruptionTerminating"
 	DisruptionCancelled            = "DisruptionCancelled"
 	Evicted                        = "Evicted"

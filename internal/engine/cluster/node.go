@@ -44,6 +44,8 @@ type Node struct {
 	Drifted bool
 	// Replaces are the names of the claims that this one is to replace (D-10).
 	Replaces []string
+	// Together is how many claims were made to replace those, this one counted; 0 for a claim that replaces none.
+	Together int
 	// Deleting is set when the node or its claim is being removed: nothing may be placed on it, and its pods are
 	// planned for elsewhere (P-01).
 	Deleting bool

@@ -65,6 +65,9 @@ type Launch struct {
 	// Replaces are the names of the claims that this one is to replace, sorted; nil when it replaces none. They go on the
 	// claim, so that nobody takes what comes for an excess (L-31).
 	Replaces []string
+	// Together is how many launches replace these claims, this one counted. It goes on the claim as well: the claims are
+	// kept until all that replace them are there (D-10).
+	Together int
 	// Cheapest is the offering that comes first by price; the provider may have to take another.
 	Cheapest Choice
 	// Zones and CapacityTypes that Requirements and Types leave open, sorted.
@@ -118,6 +121,9 @@ const (
 	NodeLimitExceeded DisruptionReason = "NodeLimitExceeded"
 	ReplicasExceeded  DisruptionReason = "ReplicasExceeded"
 )
+
+// ReplacementAbandoned is why a node goes that was launched to replace others which then stayed (D-10).
+const ReplacementAbandoned DisruptionReason = "ReplacementAbandoned"
 
 // Price returns the price per hour of all launches at their cheapest.
 func (p Plan) Price() resources.Money {

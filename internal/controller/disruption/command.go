@@ -1,0 +1,215 @@
+package disruption
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// This file goes on with nodes that are to go although pods run on them (D-09, D-10): drifted ones, and those that are not
+// used well enough. Such nodes are marked first, and what replaces them is launched after that; the new claims name the old
+// ones, and say how many they are. That is all there is to know, so that any process can go on: a node is deleted once all
+// that replaces it is there and its pods still have a place; else everything is taken back.
+
+// moves reports whether a reason is one of this file.
+func moves(reason plan.DisruptionReason) bool {
+	return reason == plan.Drifted || reason == plan.Underutilized
+}
+
+// intent is a node that is marked.
+type intent struct {
+	node   *cluster.Node
+	remove plan.Remove
+}
+
+// command is marked nodes that go together or not at all, and what replaces them.
+type command struct {
+	intents      []intent
+	replacements []*cluster.Node
+}
+
+func (c *command) nodes() []*cluster.Node {
+	var list []*cluster.Node
+	for _, i := range c.intents {
+		list = append(list, i.node)
+	}
+	return list
+}
+
+// commandsOf puts together what is replaced together.
+func commandsOf(s *cluster.Snapshot, intents []intent) []*command {
+	of := map[string]*command{} // by claim
+	var list []*command
+	for _, i := range intents {
+		c := &command{intents: []intent{i}}
+		of[i.node.Claim] = c
+		list = append(list, c)
+	}
+	for _, node := range s.Nodes {
+		if node.Deleting || node.Disrupting {
+			continue // it will not be there: as good as none
+		}
+		var whole *command
+		for _, name := range node.Replaces {
+			part := of[name]
+			switch {
+			case part == nil || part == whole:
+			case whole == nil:
+				whole = part
+				whole.replacements = append(whole.replacements, node)
+			default:
+				whole.intents = append(whole.intents, part.intents...)
+				whole.replacements = append(whole.replacements, part.replacements...)
+				list = slices.DeleteFunc(list, func(c *command) bool { return c == part })
+				for _, i := range part.intents {
+					of[i.node.Claim] = whole
+				}
+			}
+		}
+	}
+	return list
+}
+
+// settleCommands decides about the nodes that are marked for reasons of this file.
+func (c *Controller) settleCommands(ctx context.Context, r round, intents []intent, used map[string]int) error {
+	var leaving []*cluster.Node
+	var failures []error
+	for _, cmd := range commandsOf(r.snapshot, intents) {
+		gone, err := c.settleCommand(ctx, r, cmd, used, leaving)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("disrupting node %s: %w", cmd.intents[0].node.ID(), err))
+		}
+		leaving = append(leaving, gone...)
+	}
+	return errors.Join(failures...)
+}
+
+// settleCommand decides about one command. leaving are nodes that this step has deleted already: their pods need places,
+// too. It returns those that it deletes.
+func (c *Controller) settleCommand(ctx context.Context, r round, cmd *command, used map[string]int, leaving []*cluster.Node) ([]*cluster.Node, error) {
+	why := objectionToCommand(r, cmd, used)
+	if why == "" && !cmd.waits() {
+		why = c.misfit(r, cmd)
+	}
+	if why != "" {
+		return nil, c.undoCommand(ctx, r, cmd, why)
+	}
+	for _, i := range cmd.intents {
+		used[i.node.Pool]++
+	}
+	if tainted, err := c.taintAll(ctx, cmd); !tainted || err != nil {
+		return nil, err
+	}
+	if cmd.waits() || len(leaving) > 0 && !fits(r, cmd, append(slices.Clone(leaving), cmd.nodes()...)) {
+		return nil, nil // it may go later
+	}
+	var failures []error
+	var gone []*cluster.Node
+	for _, i := range cmd.intents {
+		deleted, err := c.config.Applier.Delete(ctx, i.remove)
+		if failures = append(failures, err); !deleted || err != nil {
+			continue
+		}
+		gone = append(gone, i.node)
+		c.memory.settled(i.node.Pool)
+		c.reportRemoval(r, i.node, i.remove)
+	}
+	return gone, errors.Join(failures...)
+}
+
+// objectionToCommand says why a command does not hold any more, whatever room there is; "" when it does.
+func objectionToCommand(r round, cmd *command, used map[string]int) string {
+	count := map[string]int{}
+	for _, i := range cmd.intents {
+		if why := objectionToMove(r, i.node, i.remove.Reason); why != "" {
+			return "node " + i.node.ID() + ": " + why
+		}
+		count[i.node.Pool]++
+		if used[i.node.Pool]+count[i.node.Pool] > engine.Allowed(r.budgets[i.node.Pool], i.remove.Reason) {
+			return "the disruption budget of its NodePool does not allow it any more"
+		}
+	}
+	for _, replacement := range cmd.replacements {
+		if len(cmd.replacements) < replacement.Together {
+			return fmt.Sprintf("%d of %d replacements failed", replacement.Together-len(cmd.replacements), replacement.Together)
+		}
+	}
+	return ""
+}
+
+// objectionToMove says why one node stays, "" when nothing speaks against its going.
+func objectionToMove(r round, node *cluster.Node, reason plan.DisruptionReason) string {
+	pool := r.snapshot.Pool(node.Pool)
+	switch {
+	case pool == nil || r.pools[node.Pool] == nil:
+		return "its NodePool is gone"
+	case engine.Forbidden(node) != "":
+		return engine.Forbidden(node)
+	case reason == plan.Drifted && !node.Drifted:
+		return "it is not drifted any more"
+	case reason == plan.Underutilized && (pool.Consolidates == cluster.WhenEmpty || pool.Static):
+		return "its NodePool does not consolidate nodes in use any more"
+	case slices.ContainsFunc(r.snapshot.Pending, promisedTo(node)):
+		return "a pending pod was promised a place on it"
+	}
+	return ""
+}
+
+// waits reports whether something that replaces the nodes is still on its way.
+func (c *command) waits() bool {
+	return slices.ContainsFunc(c.replacements, func(n *cluster.Node) bool { return !n.Initialized || n.NotReady })
+}
+
+// misfit says why the nodes' pods have no place any more, "" when they have one.
+func (c *Controller) misfit(r round, cmd *command) string {
+	switch {
+	case fits(r, cmd, cmd.nodes()):
+		return ""
+	case len(cmd.replacements) == 0:
+		return "its pods have no place elsewhere, and nothing was launched that replaces it"
+	}
+	return "its pods have no place elsewhere any more"
+}
+
+// fits reports whether what is on nodes has a place. What was not replaced at all must find it on nodes that are there: a
+// process may have ended before it launched anything.
+func fits(r round, cmd *command, nodes []*cluster.Node) bool {
+	if len(cmd.replacements) == 0 {
+		return engine.Room(r.snapshot, nodes...)
+	}
+	return engine.Holds(r.snapshot, cmd.intents[0].remove.Reason, nodes...)
+}
+
+// taintAll completes the marks of a command, and reports whether they were complete already.
+func (c *Controller) taintAll(ctx context.Context, cmd *command) (bool, error) {
+	complete := true
+	for _, i := range cmd.intents {
+		tainted, err := c.tainted(ctx, i.node.Name)
+		if err != nil {
+			return false, err
+		}
+		if tainted {
+			continue
+		}
+		complete = false
+		if _, err := c.config.Applier.Mark(ctx, i.remove); err != nil {
+			return false, err
+		}
+	}
+	return complete, nil
+}
+
+// undoCommand takes all intents of a command back; what was launched for it is let go in a later step, see replacement.go.
+func (c *Controller) undoCommand(ctx context.Context, r round, cmd *command, why string) error {
+	var failures []error
+	for _, i := range cmd.intents {
+		c.memory.failed(i.node.Pool, r.now)
+		failures = append(failures, c.undo(ctx, i.remove, why))
+	}
+	return errors.Join(failures...)
+}

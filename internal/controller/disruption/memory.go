@@ -1,0 +1,81 @@
+package disruption
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// firstPause is how long a pool is left alone after a command of it failed; it doubles each time, up to lastPause.
+	firstPause = time.Minute
+	lastPause  = 16 * time.Minute
+	// fruitlessPause is the least time between two searches for something cheaper when the last one has found nothing.
+	fruitlessPause = 10 * time.Second
+)
+
+// memory is what supplements the API objects: that commands of a pool failed, and that there was nothing to do. Losing it
+// with the process costs a try. It is safe for concurrent use.
+type memory struct {
+	mu     sync.Mutex
+	pauses map[string]pause // by pool
+	looked struct {
+		version uint64
+		at      time.Time
+	}
+}
+
+type pause struct {
+	length time.Duration
+	until  time.Time
+}
+
+func newMemory() *memory { return &memory{pauses: map[string]pause{}} }
+
+// failed notes that a command of the pool was taken back.
+func (m *memory) failed(pool string, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.pauses[pool]
+	if now.Before(p.until) {
+		return // another node of the same command
+	}
+	p.length = min(lastPause, max(firstPause, 2*p.length))
+	p.until = now.Add(p.length)
+	m.pauses[pool] = p
+}
+
+// settled notes that a command of the pool was carried out.
+func (m *memory) settled(pool string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.pauses, pool)
+}
+
+// paused reports whether the pool is to be left alone.
+func (m *memory) paused(pool string, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return now.Before(m.pauses[pool].until)
+}
+
+// fruitless notes that a search on a picture of this version found nothing.
+func (m *memory) fruitless(version uint64, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.looked.version, m.looked.at = version, now
+}
+
+// rest returns how long the next search has to wait on a picture of this version; 0 when it may be done now. On the same
+// picture only time brings anything new.
+func (m *memory) rest(version uint64, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.looked.at.IsZero() {
+		return 0
+	}
+	wait := fruitlessPause
+	if m.looked.version == version {
+		wait = pollEvery
+	}
+	return max(0, m.looked.at.Add(wait).Sub(now))
+}

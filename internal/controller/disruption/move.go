@@ -1,0 +1,161 @@
+package disruption
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-autoscaler/joiner/internal/apply"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// This file chooses nodes to go although pods run on them: drifted ones first, and when there are none, those whose going
+// makes the cluster cheaper (D-04, D-06). command.go carries it out.
+
+// move plans the next commands, and begins them. It does nothing while others are under way: their pods are still to move,
+// and no plan could tell where to. rest is when to look again.
+func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.Duration, err error) {
+	terms := c.terms(r)
+	p := engine.Drift(r.snapshot, terms)
+	c.reportDriftBlocked(r, terms, p)
+	if len(p.Removes) == 0 {
+		if rest := c.memory.rest(r.snapshot.Version, r.now); rest > 0 {
+			return false, rest, nil
+		}
+		p = engine.Consolidate(r.snapshot, terms)
+		c.reportLimited(r, terms, p)
+		if len(p.Removes) == 0 {
+			c.memory.fruitless(r.snapshot.Version, r.now)
+			return false, pollEvery, nil
+		}
+	}
+	outcome, err := c.config.Applier.Apply(ctx, p)
+	c.reportCommands(p, outcome)
+	return len(outcome.Marked) > 0, proceedAfter, err
+}
+
+// terms are the budgets of this moment; pools whose last command failed have none to spare for a while.
+func (c *Controller) terms(r round) engine.Terms {
+	terms := engine.Terms{Now: r.now.Unix(), Budgets: map[string][]engine.Budget{}}
+	for name, budgets := range r.budgets {
+		if c.memory.paused(name, r.now) {
+			budgets = append(slices.Clone(budgets), engine.Budget{Max: 0})
+		}
+		terms.Budgets[name] = budgets
+	}
+	return terms
+}
+
+// reportCommands tells about what was begun: each node, what replaces it, and the price before and after (D-01).
+func (c *Controller) reportCommands(p plan.Plan, outcome apply.Outcome) {
+	type sums struct {
+		before, after resources.Money
+		claims        []string
+		launches      []string
+	}
+	var order []string
+	groups := map[string]*sums{}
+	for _, remove := range p.Removes {
+		if !slices.Contains(outcome.Marked, remove.Claim) {
+			continue
+		}
+		key := remove.Claim
+		for _, l := range p.Launches {
+			if slices.Contains(l.Replaces, remove.Claim) {
+				key = strings.Join(l.Replaces, ",")
+			}
+		}
+		if groups[key] == nil {
+			groups[key], order = &sums{}, append(order, key)
+		}
+		g := groups[key]
+		g.claims = append(g.claims, remove.Claim)
+		if remove.Price != resources.Unpriced {
+			g.before += remove.Price
+		}
+	}
+	for _, l := range p.Launches {
+		if g := groups[strings.Join(l.Replaces, ",")]; g != nil {
+			g.after += l.Cheapest.Price
+			g.launches = append(g.launches, l.Pool+"/"+l.Cheapest.Type)
+		}
+	}
+	for _, key := range order {
+		g := groups[key]
+		for _, remove := range p.Removes {
+			if !slices.Contains(g.claims, remove.Claim) {
+				continue
+			}
+			text := fmt.Sprintf("The node is to go: %s: %s/h before, %s/h after", remove.Reason, g.before, g.after)
+			if len(g.launches) > 0 {
+				text += ", once " + strings.Join(g.launches, ", ") + " is there"
+			}
+			c.config.Events.Event(claimRef(remove), event.Normal, event.DisruptionLaunching, text)
+			c.config.Log.Info("disrupting", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool, "reason", remove.Reason,
+				"together", len(g.claims), "launches", len(g.launches), "pricePerHourBefore", g.before.String(), "pricePerHourAfter", g.after.String())
+		}
+	}
+}
+
+// full reports whether a hard limit leaves a pool no room for a replacement although its budgets allow one (L-30).
+func full(r round, terms engine.Terms, pool *cluster.Pool, reason plan.DisruptionReason) bool {
+	used := 0
+	for _, node := range r.snapshot.Nodes {
+		if node.Pool == pool.Name && node.Claim != "" && (node.Deleting || node.Disrupting || node.Initialized && node.NotReady) {
+			used++
+		}
+	}
+	budget := min(engine.Allowed(terms.Budgets[pool.Name], reason), len(r.snapshot.Nodes)) - used
+	answer := pool.Limits.Replacements(budget, pool.Used.Nodes)
+	return answer.ByLimit && answer.Allowed == 0
+}
+
+// reportDriftBlocked tells of pools whose drifted nodes stay because of their hard limit (L-34).
+func (c *Controller) reportDriftBlocked(r round, terms engine.Terms, p plan.Plan) {
+	for _, pool := range r.snapshot.Pools {
+		if r.pools[pool.Name] == nil || pool.Static || !full(r, terms, pool, plan.Drifted) {
+			continue
+		}
+		if slices.ContainsFunc(r.snapshot.Nodes, func(n *cluster.Node) bool {
+			return n.Pool == pool.Name && n.Drifted && engine.Disruptable(r.snapshot, n) && !removes(p, n)
+		}) {
+			c.ReportHardLimit(r.pools[pool.Name], plan.Drifted)
+		}
+	}
+}
+
+// reportLimited tells of pools in which something would be replaced by something cheaper, were it not for their hard limit
+// (L-34): the plan is made once more as if they had none.
+func (c *Controller) reportLimited(r round, terms engine.Terms, p plan.Plan) {
+	var blocked []string
+	parts := *r.snapshot
+	parts.Pools = slices.Clone(parts.Pools)
+	for i, pool := range parts.Pools {
+		if r.pools[pool.Name] != nil && full(r, terms, pool, plan.Underutilized) {
+			blocked = append(blocked, pool.Name)
+			free := *pool
+			free.Limits.HardNodes, free.FreeSlots = limit.None, nil
+			parts.Pools[i] = &free
+		}
+	}
+	if len(blocked) == 0 || len(p.Removes) > 0 {
+		return
+	}
+	free := engine.Consolidate(cluster.New(parts), terms)
+	for _, name := range blocked {
+		if slices.ContainsFunc(free.Removes, func(remove plan.Remove) bool { return remove.Pool == name }) {
+			c.ReportHardLimit(r.pools[name], plan.Underutilized)
+		}
+	}
+}
+
+func removes(p plan.Plan, node *cluster.Node) bool {
+	return slices.ContainsFunc(p.Removes, func(remove plan.Remove) bool { return remove.Claim == node.Claim })
+}
