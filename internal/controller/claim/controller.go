@@ -1,11 +1,12 @@
 // Package claim takes NodeClaims through their life (P-30 to P-34): launch, registration, initialization, the watch over
-// pods that come and go, expiration, and the end. Each is a step in a file of its own:
+// pods that come and go, drift, expiration, and the end. Each is a step in a file of its own:
 //
 //	launch.go          the provider makes the instance
 //	registration.go    the Node joins and is matched
 //	initialization.go  the Node is ready for pods
 //	liveness.go        none of these takes for ever
 //	podevents.go       when a pod last came or went, and whether the node may be consolidated
+//	drift.go           whether the claim is still what its pool would make
 //	expiration.go      the claim has lived long enough
 //	finalization.go    Node, instance and claim go, in this order
 //	garbage.go         instances without claim, claims without instance
@@ -184,6 +185,7 @@ func (c *Controller) advance(ctx context.Context, w *work) error {
 		return err
 	}
 	c.sumUp(w)
+	c.watchDrift(ctx, w)
 	return c.watchPods(ctx, w)
 }
 

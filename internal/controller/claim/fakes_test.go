@@ -33,6 +33,7 @@ type cloud struct {
 	failure  error // of Launch
 	machines map[string]provider.Instance
 	launches int
+	drifted  string
 	slow     bool // Terminate needs a second call
 }
 
@@ -58,6 +59,10 @@ func (c *cloud) Launch(_ context.Context, claim *karpenterv1.NodeClaim) (provide
 	}
 	c.machines[id] = machine
 	return machine, nil
+}
+
+func (c *cloud) Drifted(context.Context, *karpenterv1.NodeClaim) (string, error) {
+	return c.drifted, nil
 }
 
 func (c *cloud) Get(_ context.Context, id string) (provider.Instance, error) {

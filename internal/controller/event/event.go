@@ -30,6 +30,7 @@ const (
 	LaunchFailed                   = "LaunchFailed"
 	NodeClassNotReady              = "NodeClassNotReady"
 	Timeout                        = "Timeout"
+	Drifted                        = "Drifted"
 	Expired                        = "Expired"
 	InstanceGone                   = "InstanceGone"
 	UnregisteredTaintMissing       = "UnregisteredTaintMissing"

@@ -1,0 +1,102 @@
+package claim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// driftEvery is how often a provider is asked about a machine of which nothing else is heard.
+const driftEvery = 5 * time.Minute
+
+// The causes of drift that are not the provider's, as Karpenter names them.
+const (
+	driftedPool         = "NodePoolDrifted"
+	driftedRequirements = "RequirementsDrifted"
+)
+
+// watchDrift keeps the condition Drifted (D-06): the claim is not any more what its pool and its node class would make.
+func (c *Controller) watchDrift(ctx context.Context, w *work) {
+	name := w.claim.Labels[karpenterv1.NodePoolLabelKey]
+	if name == "" || !w.is(karpenterv1.ConditionTypeLaunched) {
+		return
+	}
+	reason, text, err := c.driftOf(ctx, c.config.Client, w, name)
+	if err == nil && reason != "" && !w.is(karpenterv1.ConditionTypeDrifted) {
+		// The claim may have been made from a later state of the pool than the cache has.
+		reason, text, err = c.driftOf(ctx, c.config.Live, w, name)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		c.config.Log.Info("could not tell whether a claim has drifted", "claim", w.claim.Name, "reason", err.Error())
+		w.askAgain(driftEvery)
+		return // what else there is to do for the claim must not wait for this
+	}
+	if err != nil {
+		return // the pool is gone
+	}
+	w.askAgain(driftEvery)
+	switch reason {
+	case "":
+		condition.Clear(&w.claim.Status.Conditions, karpenterv1.ConditionTypeDrifted)
+	default:
+		if known, _ := condition.Get(w.claim.Status.Conditions, karpenterv1.ConditionTypeDrifted); known.Reason != reason {
+			w.saved = append(w.saved, func() {
+				c.config.Events.Event(w.claim, event.Normal, event.Drifted, reason+": "+text)
+				c.config.Log.Info("drifted", "claim", w.claim.Name, "pool", name, "reason", reason, "why", text)
+			})
+		}
+		c.set(w, condition.True(karpenterv1.ConditionTypeDrifted, reason, text))
+	}
+}
+
+// driftOf returns why a claim has drifted, as a reason and in words; "" when it has not. The pool is read by reader.
+func (c *Controller) driftOf(ctx context.Context, reader client.Reader, w *work, name string) (reason, text string, err error) {
+	var pool karpenterv1.NodePool
+	if err := reader.Get(ctx, types.NamespacedName{Name: name}, &pool); err != nil {
+		return "", "", err
+	}
+	// A hash of another version says nothing; the pool's controller replaces it.
+	hash, version := w.claim.Annotations[karpenterv1.NodePoolHashAnnotationKey], w.claim.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey]
+	if hash != "" && version == translate.HashVersion && hash != translate.Hash(&pool) {
+		return driftedPool, "the template of NodePool " + name + " has changed", nil
+	}
+	if text := outside(w, &pool); text != "" {
+		return driftedRequirements, text, nil
+	}
+	reason, err = w.cloud.Drifted(ctx, w.claim)
+	if err != nil {
+		return "", "", fmt.Errorf("asking %s: %w", w.cloud.Name(), err)
+	}
+	return reason, "the provider says so", nil
+}
+
+// outside says which label of the claim's machine its pool does not allow any more, "" when it allows all. A label that
+// the machine does not have is looked at once its node is there: the node may bring it.
+func outside(w *work, pool *karpenterv1.NodePool) string {
+	set, _, err := translate.Requirements(pool.Spec.Template.Spec.Requirements) // labels and node class are in the hash
+	if err != nil {
+		return "" // what the pool wants cannot be understood: nothing is replaced for that
+	}
+	for r := range set.All() {
+		key := string(r.Key())
+		value, found := w.claim.Labels[key]
+		if !found && w.node != nil {
+			value, found = w.node.Labels[key]
+		}
+		switch {
+		case found && !r.Has(value):
+			return fmt.Sprintf("%s=%s: NodePool %s asks for %s", key, value, pool.Name, r)
+		case !found && w.is(karpenterv1.ConditionTypeInitialized) && w.node != nil && !r.AllowsAbsent():
+			return fmt.Sprintf("the label %s is missing: NodePool %s asks for %s", key, pool.Name, r)
+		}
+	}
+	return ""
+}
