@@ -68,6 +68,9 @@ func (g *generator) pools() {
 			args = append(args, "expire="+of(d, "3m", "10m"))
 		}
 		args = append(args, fmt.Sprintf("weight=%d", 1+d.n(3)))
+		// From dice of its own: what other seeds have shown stays as it was.
+		own := newDice(g.script.Seed, "policy", name)
+		args = append(args, "policy="+of(&own, "WhenEmpty", "WhenEmptyOrUnderutilized"))
 		g.names = append(g.names, name)
 		g.add(0, "pool", args...)
 	}

@@ -15,7 +15,7 @@ import (
 // reportBlocked tells about empty nodes that stay, and why (D-02): protected by an annotation, or by a budget.
 func (c *Controller) reportBlocked(r round, p plan.Plan) {
 	for _, node := range r.snapshot.Nodes {
-		if why := protection(node); why != "" && !node.Deleting && !node.Disrupting {
+		if why := c.blocked(r, node); why != "" && !node.Deleting && !node.Disrupting {
 			c.config.Events.Event(claimRef(removeOf(node)), event.Normal, event.DisruptionBlocked, why)
 		}
 	}
@@ -46,6 +46,20 @@ func (c *Controller) ReportHardLimit(pool *karpenterv1.NodePool, reason plan.Dis
 	c.config.Pools.BlockedByLimit.WithLabelValues(strings.ToLower(string(reason)), pool.Name).Inc()
 	c.config.Events.Event(pool, event.Normal, event.DisruptionBlocked,
 		fmt.Sprintf("No allowed disruptions for disruption reason %s due to node hard limit", reason))
+}
+
+// blocked says what keeps a node that would be looked at otherwise, "" when nothing does or nobody wants it to go.
+func (c *Controller) blocked(r round, node *cluster.Node) string {
+	if why := protection(node); why != "" {
+		return why
+	}
+	pool := r.snapshot.Pool(node.Pool)
+	wanted := pool != nil && !pool.Static && (node.Drifted || pool.Consolidates != cluster.WhenEmpty && node.ConsolidatableAt <= r.now.Unix())
+	why := engine.Forbidden(node)
+	if why == "" || !wanted || node.Claim == "" || node.Name == "" || !node.Initialized {
+		return ""
+	}
+	return "The node stays: " + why
 }
 
 // protection says which annotation keeps a node that is empty otherwise, "" when none does.
