@@ -1,0 +1,150 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+// quiet lets nodes go a few seconds after their last pod came or went.
+const quiet = `disruption:
+  consolidateAfter: 5s
+  budgets: [{nodes: "100%"}]`
+
+// D-04, D-15: half of the pods go, and the rest is moved together: the price falls, all pods run, and then nothing changes
+// any more.
+func TestConsolidationMakesTheClusterCheaper(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.apply(kwokPool("default", amd64Linux, quiet))
+	r.apply(deployment("web", 4, "{cpu: '1'}", oneEach("web")))
+	r.allRunning(4, soon)
+	r.apply(deployment("filler", 12, "{cpu: 800m}", ""))
+	r.allRunning(16, soon)
+	before := r.price()
+	r.run("scale", "deployment", "web", "--replicas=1")
+	r.run("scale", "deployment", "filler", "--replicas=3")
+	r.eventually(later, "a lower price, all pods running", func(ctx context.Context) (bool, string, error) {
+		pods, err := r.pods(ctx)
+		running := 0
+		for _, pod := range pods {
+			if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+				running++
+			}
+		}
+		claims, claimsErr := r.claims(ctx)
+		if err != nil || claimsErr != nil {
+			return false, "", fmt.Errorf("%w %w", err, claimsErr)
+		}
+		for _, c := range claims {
+			if status, _, _ := conditionOf(c.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason); status == "True" || c.DeletionTimestamp != nil {
+				return false, c.Name + " is going", nil
+			}
+		}
+		return running == 4 && len(pods) == 4 && r.price() < before/2, fmt.Sprintf("%d of %d pods run, %.3f/h of %.3f/h", running, len(pods), r.price(), before), nil
+	})
+	r.told("NodeClaim", "", "DisruptionLaunching", "Underutilized")
+	// It may still find something cheaper; then it is quiet.
+	r.eventually(later, "30 s without a change of the nodes", func(ctx context.Context) (bool, string, error) {
+		first := fmt.Sprint(r.names())
+		time.Sleep(30 * time.Second)
+		second := fmt.Sprint(r.names())
+		return first == second, first + " became " + second, nil
+	})
+	r.allRunning(4, soon)
+	r.oneNodePerClaim()
+}
+
+// D-06, D-08, D-10: another template, and every node is replaced, one at a time, each replacement before the removal, while
+// a Deployment never has fewer pods than its PodDisruptionBudget asks for.
+func TestDriftRollsThePool(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.apply(kwokPool("default", amd64Linux, "disruption:\n  consolidateAfter: 1h\n  budgets: [{nodes: \"1\"}]"))
+	r.apply(deployment("web", 3, "{cpu: '1'}", oneEach("web")) + `
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web, namespace: default}
+spec: {minAvailable: 2, selector: {matchLabels: {app: web}}}
+`)
+	r.allRunning(3, soon)
+	r.count(3)
+	r.run("patch", "nodepool", "default", "--type=merge", "-p", `{"spec":{"template":{"metadata":{"labels":{"generation":"two"}}}}}`)
+	deadline := time.Now().Add(2 * later)
+	for {
+		claims, err := r.claims(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		going, old, ready := 0, 0, 0
+		for _, c := range claims {
+			reason, _, _ := conditionOf(c.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
+			status, _, _ := conditionOf(c.Status.Conditions, karpenterv1.ConditionTypeInitialized)
+			if c.DeletionTimestamp != nil || reason == "True" {
+				going++
+			}
+			if c.DeletionTimestamp == nil && status == "True" {
+				ready++
+			}
+			if c.Labels["generation"] != "two" {
+				old++
+			}
+		}
+		if going > 1 || len(claims) > 4 || ready < 3 {
+			t.Fatalf("%d nodes are going, the budget is 1; %d ready ones stay, want 3; %d claims, want 4 at most", going, ready, len(claims))
+		}
+		pods, err := r.pods(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		up := 0
+		for _, pod := range pods {
+			if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+				up++
+			}
+		}
+		if up < 2 {
+			t.Fatalf("%d pods run, the PodDisruptionBudget asks for 2", up)
+		}
+		if old == 0 && len(claims) == 3 && up == 3 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d nodes of %d are of the old template after %s", old, len(claims), 2*later)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	r.told("NodeClaim", "", "Drifted", "NodePoolDrifted")
+	r.told("NodeClaim", "", "DisruptionTerminating", "Drifted")
+	r.oneNodePerClaim()
+}
+
+// D-03: a pool with WhenEmpty gives up empty nodes and keeps those in use, however little that is.
+func TestWhenEmptyKeepsNodesInUse(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.apply(kwokPool("default", amd64Linux, quick+"\n  consolidationPolicy: WhenEmpty"))
+	r.apply(deployment("web", 3, "{cpu: '1'}", oneEach("web")))
+	r.allRunning(3, soon)
+	r.apply(deployment("filler", 9, "{cpu: 100m}", ""))
+	r.allRunning(12, soon)
+	before := r.names()
+	r.run("scale", "deployment", "filler", "--replicas=1")
+	r.allRunning(4, soon)
+	time.Sleep(30 * time.Second)
+	after := r.names()
+	if fmt.Sprint(before) != fmt.Sprint(after) && len(after) < 3 {
+		t.Errorf("nodes %v became %v: nodes in use must stay", before, after)
+	}
+	r.run("delete", "deployment", "web")
+	r.eventually(later, "fewer nodes", func(ctx context.Context) (bool, string, error) {
+		claims, err := r.claims(ctx)
+		return len(claims) == 1, fmt.Sprintf("%d claims", len(claims)), err
+	})
+}
