@@ -33,11 +33,15 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 		return reconcile.Result{RequeueAfter: left}, client.IgnoreNotFound(err)
 	}
 	node, err := c.nodeOf(ctx, w.claim)
+	if err == nil && node == nil {
+		node, err = c.lateNode(ctx, w.claim)
+		w.askAgain(terminateAgainAfter)
+	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if node != nil {
-		return reconcile.Result{}, c.deleteNode(ctx, node) // its going calls this claim again
+		return reconcile.Result{RequeueAfter: w.again}, c.deleteNode(ctx, node) // its going calls this claim again, if the watch shows it
 	}
 	gone, err := c.endInstance(ctx, w)
 	if err != nil {
@@ -70,6 +74,33 @@ func (c *Controller) setDeadline(ctx context.Context, claim *karpenterv1.NodeCla
 	due := claim.DeletionTimestamp.Add(grace.Duration).UTC().Format(time.RFC3339)
 	claim.Annotations = with(claim.Annotations, map[string]string{karpenterv1.NodeClaimTerminationTimestampAnnotationKey: due})
 	return c.config.Client.Patch(ctx, claim, patch.Meta(before, claim)) // another claim may have the name by now: slots are used again
+}
+
+// lateNode looks for the node of a claim that the cache does not show: the watch may be late, and an instance that is ended
+// now would take pods with it that nobody drained. Only the API server knows; nil when it has none. A node that is not
+// registered yet has no pods.
+func (c *Controller) lateNode(ctx context.Context, claim *karpenterv1.NodeClaim) (*corev1.Node, error) {
+	var nodes corev1.NodeList
+	switch pool := claim.Labels[karpenterv1.NodePoolLabelKey]; {
+	case claim.Status.ProviderID == "":
+	case claim.Status.NodeName != "":
+		var node corev1.Node
+		if err := c.config.Live.Get(ctx, client.ObjectKey{Name: claim.Status.NodeName}, &node); err != nil {
+			return nil, client.IgnoreNotFound(err)
+		}
+		nodes.Items = append(nodes.Items, node)
+	case pool != "": // registered perhaps, by a process that ended before it wrote that down
+		registered := client.MatchingLabels{karpenterv1.NodeRegisteredLabelKey: "true", karpenterv1.NodePoolLabelKey: pool}
+		if err := c.config.Live.List(ctx, &nodes, registered); err != nil {
+			return nil, fmt.Errorf("looking for the node of NodeClaim %s: %w", claim.Name, err)
+		}
+	}
+	for i := range nodes.Items {
+		if nodes.Items[i].Spec.ProviderID == claim.Status.ProviderID {
+			return &nodes.Items[i], nil
+		}
+	}
+	return nil, nil
 }
 
 func (c *Controller) deleteNode(ctx context.Context, node *corev1.Node) error {
