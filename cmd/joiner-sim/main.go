@@ -18,6 +18,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/pprof"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +37,7 @@ type options struct {
 	verbose, reduce  bool
 	all              bool
 	mutants, only    string
+	profile          string
 }
 
 func main() {
@@ -58,6 +60,7 @@ func parse(args []string) (options, error) {
 	flags.BoolVar(&o.all, "all", false, "go on after the first failure and count what fails")
 	flags.StringVar(&o.mutants, "mutants", "", "build with each planted bug of this list, and search; run from the top of the tree")
 	flags.StringVar(&o.only, "only", "", "with -mutants: those whose name contains this")
+	flags.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile to this file")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -81,6 +84,21 @@ func run(args []string, out io.Writer) error {
 		return err
 	}
 	debug.SetGCPercent(collectRarely)
+	if o.profile != "" {
+		file, err := os.Create(o.profile)
+		if err != nil {
+			return err
+		}
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return errors.Join(err, file.Close())
+		}
+		defer func() {
+			pprof.StopCPUProfile()
+			if err := file.Close(); err != nil {
+				fmt.Fprintln(os.Stderr, "joiner-sim:", err)
+			}
+		}()
+	}
 	if o.single {
 		return runOne(ground, o, out)
 	}

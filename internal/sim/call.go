@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strconv"
 	"time"
 
@@ -21,9 +20,7 @@ type process struct {
 	request reconcile.Request
 	since   time.Duration  // when the step began
 	sizes   map[string]int // initialized nodes by pool, as the replica knew them
-	next    func() (*call, bool)
-	stop    func()
-	yield   func(*call) bool
+	strand  *strand
 	dead    bool
 	result  reconcile.Result
 	err     error
@@ -57,18 +54,8 @@ const (
 
 // begin starts a reconcile.
 func (w *World) begin(l *line, request reconcile.Request) {
-	p := &process{line: l, request: request}
-	p.next, p.stop = iter.Pull(func(yield func(*call) bool) {
-		defer func() {
-			if r := recover(); r != nil {
-				if _, ok := r.(died); !ok {
-					panic(fmt.Sprintf("controller %s, request %s: %v", l.Name, request, r))
-				}
-			}
-		}()
-		p.yield = yield
-		p.result, p.err = l.Reconciler.Reconcile(context.Background(), request)
-	})
+	p := &process{line: l, request: request, strand: w.idleStrand()}
+	p.strand.process = p
 	l.replica.running[p] = len(l.replica.running)
 	w.steps++
 	w.beforeStep(p)
@@ -81,12 +68,13 @@ func (w *World) step(p *process) {
 		return
 	}
 	w.running = p
-	c, more := p.next()
+	c, _ := p.strand.next()
 	w.running = nil
-	if more {
+	if c != nil {
 		w.send(p, c)
 		return
 	}
+	w.strands = append(w.strands, p.strand)
 	delete(p.line.replica.running, p)
 	if p.err != nil && w.verbose() {
 		w.tell("%s %s %s: %v", p.line.replica, p.line.Name, p.request.Name, p.err)
@@ -100,7 +88,7 @@ func (w *World) wait(c *call) error {
 	if p == nil {
 		return errors.New("simulation: a call outside of any reconcile")
 	}
-	if p.dead || !p.yield(c) {
+	if p.dead || !p.strand.yield(c) {
 		p.dead = true
 		panic(died{})
 	}

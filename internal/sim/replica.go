@@ -257,7 +257,7 @@ func (w *World) end(r *replica) {
 		ended = append(ended, p)
 	}
 	for _, p := range ended { // the order does not matter: nothing they do can be seen any more
-		p.stop()
+		p.strand.stop()
 	}
 	w.deaths++
 }

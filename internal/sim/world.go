@@ -99,9 +99,10 @@ type World struct {
 
 	replicas []*replica
 	born     int
-	running  *process // the reconcile whose code runs at this moment
-	actor    *process // the reconcile whose call lands at this moment
-	landing  string   // the verb of that call
+	strands  []*strand // that wait for a reconcile
+	running  *process  // the reconcile whose code runs at this moment
+	actor    *process  // the reconcile whose call lands at this moment
+	landing  string    // the verb of that call
 	healed   bool
 
 	occasions map[string]int
@@ -155,6 +156,7 @@ func Run(ground *Ground, script Script, out io.Writer) Result {
 	for len(w.replicas) > 0 {
 		w.end(w.replicas[0])
 	}
+	w.stopStrands()
 	if w.result == nil {
 		w.result = &Result{At: w.now}
 	}

@@ -36,6 +36,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/world"
@@ -210,7 +211,7 @@ func (c *Controller) saveStatus(ctx context.Context, before, claim *karpenterv1.
 	if equality.Semantic.DeepEqual(before.Status, claim.Status) {
 		return nil
 	}
-	if err := c.config.Client.Status().Patch(ctx, claim, optimistic(before)); err != nil {
+	if err := c.config.Client.Status().Patch(ctx, claim, patch.Status(before, &before.Status, &claim.Status)); err != nil {
 		return fmt.Errorf("writing the status of NodeClaim %s: %w", claim.Name, err)
 	}
 	return nil

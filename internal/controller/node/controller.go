@@ -238,5 +238,5 @@ func (c *Controller) setConditions(ctx context.Context, claim *karpenterv1.NodeC
 	if !changed {
 		return nil
 	}
-	return client.IgnoreNotFound(c.config.Client.Status().Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
+	return client.IgnoreNotFound(c.config.Client.Status().Patch(ctx, claim, patch.Status(before, &before.Status, &claim.Status)))
 }

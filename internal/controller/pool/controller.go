@@ -25,6 +25,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
@@ -81,8 +82,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	count(&pool, claims.Items)
 	c.measure(&pool)
 	if !equality.Semantic.DeepEqual(before.Status, pool.Status) {
-		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		if err := c.config.Client.Status().Patch(ctx, &pool, patch); err != nil {
+		if err := c.config.Client.Status().Patch(ctx, &pool, patch.Status(before, &before.Status, &pool.Status)); err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
 	}
