@@ -143,7 +143,7 @@ func Compose(settings Settings, deps Deps) Parts {
 		}
 	}
 	for i := range controllers {
-		controllers[i].Reconciler = calm{controllers[i].Reconciler}
+		controllers[i].Reconciler = newCalm(controllers[i].Reconciler)
 	}
 	feed := &Feed{
 		store: deps.Store, window: window, podEvents: podEvents, idle: settings.BatchIdle, wake: deps.Wake,

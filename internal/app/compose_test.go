@@ -223,13 +223,41 @@ func TestConflictsAreTriedAgainQuietly(t *testing.T) {
 		}}}, false},
 		"other": {errors.New("boom"), false},
 	} {
-		step := calm{reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+		step := newCalm(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
 			return reconcile.Result{}, test.err
-		})}
+		}))
 		result, err := step.Reconcile(t.Context(), reconcile.Request{})
 		if (err == nil) != test.quiet || test.quiet && result.RequeueAfter == 0 {
 			t.Errorf("%s: result %+v, error %v", name, result, err)
 		}
+	}
+}
+
+// A watch that is late for a minute must not make a step collide ten times a second (P-40: a drain writes conditions).
+func TestCollisionsInARowAreRepeatedMoreAndMoreRarely(t *testing.T) {
+	t.Parallel()
+	outcome := apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n", errors.New("changed"))
+	var err error = outcome
+	step := newCalm(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, err }))
+	wait := func() time.Duration {
+		result, failure := step.Reconcile(t.Context(), reconcile.Request{})
+		if failure != nil {
+			t.Fatal(failure)
+		}
+		return result.RequeueAfter
+	}
+	var waits []time.Duration
+	for range 8 {
+		waits = append(waits, wait())
+	}
+	if waits[0] != conflictAfter || waits[1] != 2*conflictAfter || waits[7] != conflictMost {
+		t.Errorf("waits %v", waits)
+	}
+	err = nil
+	wait()
+	err = outcome
+	if again := wait(); again != conflictAfter {
+		t.Errorf("after a step that went well the first collision waits %s, want %s", again, conflictAfter)
 	}
 }
 

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,21 +16,37 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// conflictAfter is how soon a step is repeated that met a newer object than its cache had: the watch is on its way.
-const conflictAfter = 100 * time.Millisecond
+// A step that met a newer object than its cache had is repeated soon: the watch is on its way. While it meets that again
+// and again the watch is late, and the step is repeated ever more rarely; the event that comes at last wakes it anyway.
+const (
+	conflictAfter = 100 * time.Millisecond
+	conflictMost  = 3 * time.Second
+)
 
 // calm makes the everyday collisions of optimistic writes a reason to look again, not an error in the log.
 type calm struct {
 	reconcile.Reconciler
+	mu        sync.Mutex
+	collision map[reconcile.Request]time.Duration // how long the last collision in a row has made the request wait
+}
+
+func newCalm(r reconcile.Reconciler) *calm {
+	return &calm{Reconciler: r, collision: map[reconcile.Request]time.Duration{}}
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (c calm) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (c *calm) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	result, err := c.Reconciler.Reconcile(ctx, request)
-	if err != nil && (apierrors.IsConflict(err) || apierrors.IsInvalid(err) && ctx.Err() == nil && isStalePatch(err)) {
-		return reconcile.Result{RequeueAfter: conflictAfter}, nil
+	collided := err != nil && (apierrors.IsConflict(err) || apierrors.IsInvalid(err) && ctx.Err() == nil && isStalePatch(err))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !collided {
+		delete(c.collision, request)
+		return result, err
 	}
-	return result, err
+	wait := min(max(conflictAfter, 2*c.collision[request]), conflictMost)
+	c.collision[request] = wait
+	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
 // isStalePatch reports whether the API server refused a JSON patch because its test did not hold (see package patch).
