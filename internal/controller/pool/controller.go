@@ -9,14 +9,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -81,7 +82,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	retry := c.judge(ctx, &pool)
 	count(&pool, claims.Items)
 	c.measure(&pool)
-	if !equality.Semantic.DeepEqual(before.Status, pool.Status) {
+	if !sameStatus(&before.Status, &pool.Status) {
 		if err := c.config.Client.Status().Patch(ctx, &pool, patch.Status(before, &before.Status, &pool.Status)); err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
@@ -225,6 +226,20 @@ func count(pool *karpenterv1.NodePool, claims []karpenterv1.NodeClaim) {
 	number := int64(len(claims))
 	sum[resources.NameNodes] = *resource.NewQuantity(number, resource.DecimalSI)
 	pool.Status.Resources, pool.Status.Nodes = sum, &number
+}
+
+// sameStatus compares two states of a status, field by field: this happens for every pool twice a minute.
+func sameStatus(a, b *karpenterv1.NodePoolStatus) bool {
+	return slices.EqualFunc(a.Conditions, b.Conditions, sameCondition) &&
+		maps.EqualFunc(a.Resources, b.Resources, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 }) &&
+		(a.Nodes == b.Nodes || a.Nodes != nil && b.Nodes != nil && *a.Nodes == *b.Nodes) &&
+		a.NodeClassObservedGeneration == b.NodeClassObservedGeneration
+}
+
+func sameCondition(a, b karpenterv1.Condition) bool {
+	sameTime := a.LastTransitionTime.Equal(&b.LastTransitionTime)
+	a.LastTransitionTime, b.LastTransitionTime = metav1.Time{}, metav1.Time{}
+	return sameTime && a == b
 }
 
 // measure shows limits and usage. Limits that were taken away leave no trace.
