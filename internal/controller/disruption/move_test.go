@@ -186,7 +186,7 @@ func TestAnUnderusedNodeGoes(t *testing.T) {
 func TestAReplacementComesBeforeTheRemoval(t *testing.T) {
 	t.Parallel()
 	for _, restarts := range []bool{false, true} {
-		r := clusterOf(t, "1", map[string]string{"a": "large"}, "1500m")
+		r := clusterOf(t, "100%", map[string]string{"a": "large"}, "1500m")
 		again := func() {
 			if restarts {
 				r.reborn(t)

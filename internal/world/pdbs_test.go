@@ -1,0 +1,42 @@
+package world
+
+import (
+	"testing"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func testPDB(name string, version int, allowed int32, app string) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: meta("shop", name, "uid-of-"+name, version),
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}},
+		Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed},
+	}
+}
+
+// D-02: what holds a node is named, whichever of pod and budget comes first, and ends with its cause.
+func TestPodDisruptionBudgetsHoldNodes(t *testing.T) {
+	t.Parallel()
+	s := newClock().store()
+	held := func() string { return s.Snapshot().Nodes[0].Held }
+	apply := func(want string, change func()) {
+		t.Helper()
+		change()
+		if got := held(); got != want {
+			t.Errorf("held %q, want %q", got, want)
+		}
+	}
+	s.applyNode(testNode("n1", "n1", 1, "x"))
+	closed := "pod shop/a is under PodDisruptionBudget web, which allows no disruption now"
+	apply("", func() { s.putPDB(testPDB("web", 2, 0, "web"), false) })
+	apply(closed, func() { _ = s.Apply(testPod("a", "a", 3, "n1")) })
+	apply("", func() { _ = s.Apply(testPDB("web", 4, 1, "web")) })
+	apply(closed, func() { _ = s.Apply(testPDB("web", 5, 0, "web")) })
+	apply("", func() { _ = s.Apply(testPDB("web", 6, 0, "other")) })
+	apply("", func() { _ = s.Apply(testPDB("web", 7, 1, "web")) })
+	apply("pod shop/a is under more than one PodDisruptionBudget: too and web", func() { _ = s.Apply(testPDB("too", 8, 1, "web")) })
+	apply("", func() { s.Remove(testPDB("too", 9, 1, "web")) })
+	apply(closed, func() { _ = s.Apply(testPDB("web", 10, 0, "web")) })
+	apply("", func() { s.Remove(testPod("a", "a", 11, "n1")) })
+}
