@@ -39,6 +39,8 @@ func bench(args []string) error {
 	flags.StringVar(&s.run.Profile, "profile", "", "file for a CPU profile of the last process")
 	flags.IntVar(&s.run.Peer.Workers, "peer-workers", karpenter.Workers, "candidates that Karpenter looks at in parallel")
 	flags.DurationVar(&s.run.Peer.Limit, "peer-limit", 20*time.Minute, "after which a pass of Karpenter is cut off")
+	flags.DurationVar(&s.run.Peer.DisruptLimit, "peer-disrupt-limit", 5*time.Minute, "of planning, after which the rounds of Karpenter are cut off")
+	flags.BoolVar(&s.run.Trace, "trace", false, "print each round of a disruption")
 	flags.BoolVar(&s.run.Peer.IgnorePreferences, "peer-ignore-preferences", false, "run Karpenter with PREFERENCE_POLICY=Ignore")
 	flags.StringVar(&s.run.Oracle, "oracle", "", "program that checks every plan, none for none; default: oraclecheck beside this program")
 	flags.StringVar(&measure, "measure", "", "internal: what to measure in this process, as JSON")
@@ -69,12 +71,13 @@ type suite struct {
 
 func (s *suite) choose(quick bool) {
 	s.scenarios = []string{
-		"diverse-100", "diverse-1000", "diverse-5000", "preferences-4000", "plain-5000", "one-more-pod-500", "one-more-pod-5000", "limit-20",
+		"diverse-100", "diverse-1000", "diverse-5000", "preferences-4000", "plain-5000", "one-more-pod-500", "one-more-pod-5000",
+		"limit-20", "consolidate-200", "drift-200",
 	}
 	repeats, peerRepeats := 3, 1
 	if !quick {
 		repeats, peerRepeats = 5, 3
-		s.scenarios = append(s.scenarios, "one-more-pod-20000", "diverse-20000", "plain-100k") // the longest last
+		s.scenarios = append(s.scenarios, "one-more-pod-20000", "drift-2000", "consolidate-2000", "diverse-20000", "plain-100k") // the longest last
 	}
 	if s.repeats == 0 {
 		s.repeats = repeats

@@ -43,6 +43,7 @@ type run struct {
 	Passes   int // how often the same is planned; the median pass counts; 0: as the scenario has it
 	Profile  string
 	Oracle   string // program that checks plans; "": none
+	Trace    bool   // print each round of a disruption
 }
 
 // answer is what the process says about it.
@@ -83,6 +84,9 @@ func (r run) do() (answer, error) {
 	s, err := scenario.Make(r.Scenario, r.Seed)
 	if err != nil {
 		return answer{}, err
+	}
+	if s.Disrupt != "" {
+		return r.disrupt(s)
 	}
 	if p, err = r.start(s); err != nil {
 		return answer{}, err

@@ -13,7 +13,13 @@ func Of(s scenario.Scenario) (dollars float64, kind string) {
 	if s.OneByOne { // none of the nodes has room, so that the pod needs the cheapest new one
 		return New(s.Pending[:1], s.Catalog).Single(), "single node"
 	}
-	p := New(s.Pending, s.Catalog)
+	pods := slices.Clone(s.Pending)
+	if s.Disrupt != "" { // all pods may move
+		for _, n := range s.Nodes {
+			pods = append(pods, n.Pods...)
+		}
+	}
+	p := New(pods, s.Offered())
 	dollars, kind = p.Simple(), "simple"
 	if fluid := p.Fluid(); fluid > dollars {
 		dollars, kind = fluid, "fluid"

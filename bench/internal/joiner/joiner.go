@@ -15,6 +15,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/outcome"
 	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/world"
@@ -25,6 +26,7 @@ type Planner struct {
 	store    *world.Store
 	snapshot *cluster.Snapshot
 	plan     plan.Plan
+	class    *karpenterv1.NodeClassReference
 }
 
 // New returns a planner that has taken in the scenario's pool, catalogue and nodes. Its pending pods are not in yet.
@@ -35,38 +37,51 @@ func New(s scenario.Scenario) (*Planner, error) {
 		return nil, err
 	}
 	reference := &karpenterv1.NodeClassReference{Group: class.Group, Kind: class.Kind, Name: class.Name}
-	if err := p.store.Apply(pool(reference, s.NodeLimit)); err != nil {
+	p.class = reference
+	if err := p.store.Apply(pool(s, reference)); err != nil {
 		return nil, fmt.Errorf("taking in the pool: %w", err)
 	}
 	for _, n := range s.Nodes {
-		if err := p.addNode(s, n, reference); err != nil {
+		if err := p.addNode(s, n); err != nil {
 			return nil, fmt.Errorf("taking in node %s: %w", n.Name, err)
 		}
 	}
 	return p, nil
 }
 
-func pool(class *karpenterv1.NodeClassReference, nodes int64) *karpenterv1.NodePool {
+func pool(s scenario.Scenario, class *karpenterv1.NodeClassReference) *karpenterv1.NodePool {
 	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: scenario.Pool, UID: "uid-of-pool", ResourceVersion: "1"}}
 	pool.Spec.Template.Spec.NodeClassRef = class
-	if nodes > 0 {
-		pool.Spec.Limits = karpenterv1.Limits{"nodes": *resource.NewQuantity(nodes, resource.DecimalSI)}
+	if s.OnDemandOnly {
+		pool.Spec.Template.Spec.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{{
+			Key: string(catalog.LabelCapacityType), Operator: corev1.NodeSelectorOpIn, Values: []string{catalog.OnDemand},
+		}}
+	}
+	if s.Disrupt != "" {
+		pool.Spec.Disruption = karpenterv1.Disruption{
+			ConsolidateAfter: karpenterv1.NillableDuration{Duration: new(time.Duration)}, ConsolidationPolicy: karpenterv1.ConsolidationPolicyWhenEmptyOrUnderutilized,
+		}
+	}
+	if s.NodeLimit > 0 {
+		pool.Spec.Limits = karpenterv1.Limits{"nodes": *resource.NewQuantity(s.NodeLimit, resource.DecimalSI)}
 	}
 	pool.Status.Conditions = []karpenterv1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}
 	return pool
 }
 
-func (p *Planner) addNode(s scenario.Scenario, n scenario.Node, class *karpenterv1.NodeClassReference) error {
+func (p *Planner) addNode(s scenario.Scenario, n scenario.Node) error {
 	node, err := n.Object(s.Catalog)
 	if err != nil {
 		return err
 	}
-	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
-		Name: n.Name, UID: types.UID("uid-of-claim-" + n.Name), ResourceVersion: "1", Labels: node.Labels,
-	}}
-	claim.Spec.NodeClassRef = class
+	claim := &karpenterv1.NodeClaim{ObjectMeta: claimMeta(n, node)}
+	claim.Spec.NodeClassRef = p.class
 	claim.Status = karpenterv1.NodeClaimStatus{ProviderID: n.ProviderID(), NodeName: n.Name, Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable}
-	for _, condition := range []string{"Launched", "Registered", "Initialized"} {
+	conditions := []string{"Launched", "Registered", "Initialized", "Consolidatable"}
+	if s.Disrupt == scenario.Drift {
+		conditions = append(conditions, "Drifted")
+	}
+	for _, condition := range conditions {
 		claim.Status.Conditions = append(claim.Status.Conditions, karpenterv1.Condition{
 			Type: condition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Unix(1, 0)),
 		})
@@ -83,6 +98,10 @@ func (p *Planner) addNode(s scenario.Scenario, n scenario.Node, class *karpenter
 		}
 	}
 	return nil
+}
+
+func claimMeta(n scenario.Node, node *corev1.Node) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: n.Name, UID: types.UID("uid-of-claim-" + n.Name), ResourceVersion: "1", Labels: node.Labels}
 }
 
 // Add takes in a pending pod, as from a watch event.

@@ -38,6 +38,8 @@ type Config struct {
 	Workers int
 	// Limit ends a pass; what was placed until then counts. Karpenter itself allows one minute.
 	Limit time.Duration
+	// DisruptLimit ends rounds of disruption: what was done until then counts.
+	DisruptLimit time.Duration
 	// IgnorePreferences is its PREFERENCE_POLICY=Ignore.
 	IgnorePreferences bool
 }
@@ -51,6 +53,8 @@ type Planner struct {
 	config   Config
 	ctx      context.Context
 	client   client.Client
+	objects  *reader // what client knows
+	cloud    *provider
 	clock    clock.Clock
 	cluster  *state.Cluster
 	recorder events.Recorder
@@ -73,10 +77,15 @@ func New(s scenario.Scenario, config Config) (*Planner, error) {
 		FeatureGates: options.FeatureGates{ReservedCapacity: true},
 	})
 	byNode := func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }
+	p.pools = []*v1.NodePool{pool(s)}
 	p.client = fakeclient.NewClientBuilder().WithIndex(&corev1.Pod{}, "spec.nodeName", byNode).Build()
+	if s.Disrupt != "" { // as the scheduling benchmark of Karpenter's has it, planning for pending pods knows no objects
+		p.objects = newReader(p.client, p.pools)
+		p.client = p.objects
+	}
 	p.types = map[string][]*cloudprovider.InstanceType{scenario.Pool: instanceTypes(s.Catalog)}
-	p.pools = []*v1.NodePool{pool(s.NodeLimit)}
-	p.cluster = state.NewCluster(p.clock, p.client, &provider{types: p.types[scenario.Pool]})
+	p.cloud = &provider{types: p.types[scenario.Pool]}
+	p.cluster = state.NewCluster(p.clock, p.client, p.cloud)
 	for _, n := range s.Nodes {
 		if err := p.addNode(s, n); err != nil {
 			return nil, fmt.Errorf("taking in node %s: %w", n.Name, err)
@@ -85,11 +94,22 @@ func New(s scenario.Scenario, config Config) (*Planner, error) {
 	return p, nil
 }
 
-func pool(nodes int64) *v1.NodePool {
+func pool(s scenario.Scenario) *v1.NodePool {
 	pool := &v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: scenario.Pool, UID: "uid-of-pool"}}
 	pool.Spec.Template.Spec.NodeClassRef = &v1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
-	if nodes > 0 {
-		pool.Spec.Limits = v1.Limits{"nodes": *resource.NewQuantity(nodes, resource.DecimalSI)}
+	if s.OnDemandOnly {
+		pool.Spec.Template.Spec.Requirements = []v1.NodeSelectorRequirementWithMinValues{{
+			Key: v1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{v1.CapacityTypeOnDemand},
+		}}
+	}
+	if s.Disrupt != "" {
+		pool.Spec.Disruption = v1.Disruption{
+			ConsolidateAfter: v1.NillableDuration{Duration: new(time.Duration)}, ConsolidationPolicy: v1.ConsolidationPolicyWhenEmptyOrUnderutilized,
+			Budgets: []v1.Budget{{Nodes: fmt.Sprintf("%d%%", scenario.BudgetPercent)}},
+		}
+	}
+	if s.NodeLimit > 0 {
+		pool.Spec.Limits = v1.Limits{"nodes": *resource.NewQuantity(s.NodeLimit, resource.DecimalSI)}
 	}
 	pool.StatusConditions().SetTrue(v1.ConditionTypeValidationSucceeded)
 	pool.StatusConditions().SetTrue(v1.ConditionTypeNodeClassReady)
@@ -108,14 +128,20 @@ func (p *Planner) addNode(s scenario.Scenario, n scenario.Node) error {
 			ProviderID: n.ProviderID(), NodeName: n.Name, Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable,
 		},
 	}
-	for _, condition := range []string{v1.ConditionTypeLaunched, v1.ConditionTypeRegistered, v1.ConditionTypeInitialized} {
+	for _, condition := range conditions(s) {
 		claim.StatusConditions().SetTrue(condition)
+	}
+	if p.objects != nil {
+		p.objects.nodes[node.Name] = node
 	}
 	p.cluster.UpdateNodeClaim(claim)
 	if err := p.cluster.UpdateNode(p.ctx, node); err != nil {
 		return err
 	}
 	for _, pod := range n.Pods {
+		if p.objects != nil {
+			p.objects.put(pod)
+		}
 		if err := p.cluster.UpdatePod(p.ctx, pod); err != nil {
 			return err
 		}

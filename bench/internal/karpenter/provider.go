@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kwokv1alpha1 "sigs.k8s.io/karpenter/kwok/apis/v1alpha1"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
@@ -59,8 +60,10 @@ func (p *provider) RepairPolicies() []cloudprovider.RepairPolicy { return nil }
 // Name names the provider.
 func (p *provider) Name() string { return "bench" }
 
-// GetSupportedNodeClasses returns none.
-func (p *provider) GetSupportedNodeClasses() []status.Object { return nil }
+// GetSupportedNodeClasses returns the kind that the pool refers to.
+func (p *provider) GetSupportedNodeClasses() []status.Object {
+	return []status.Object{&kwokv1alpha1.KWOKNodeClass{}}
+}
 
 // Outcome returns what the last Plan came to.
 func (p *Planner) Outcome() (outcome.Outcome, error) {

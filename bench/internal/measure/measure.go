@@ -77,3 +77,11 @@ func peakRSS() (uint64, error) {
 	}
 	return 0, fmt.Errorf("reading the peak of memory: no VmHWM in /proc/self/status")
 }
+
+// Plus returns the cost of two pieces of work.
+func (c Cost) Plus(other Cost) Cost {
+	return Cost{
+		WallSeconds: c.WallSeconds + other.WallSeconds, CPUSeconds: c.CPUSeconds + other.CPUSeconds,
+		AllocatedBytes: c.AllocatedBytes + other.AllocatedBytes, PeakRSSBytes: max(c.PeakRSSBytes, other.PeakRSSBytes),
+	}
+}

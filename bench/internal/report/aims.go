@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
 )
 
 // Aims prints each aim of docs/spec/performance.md that the lines can tell about, what was measured, and whether it is met.
@@ -26,6 +28,13 @@ func Aims(w io.Writer, lines []Line) {
 			aim(w, "L-11", l.Scenario, l.Nodes <= 3, "%d NodeClaims at a limit of 3; the peer %d", l.Nodes, peer.Nodes)
 		case strings.HasPrefix(l.Scenario, "one-more-pod-"):
 			aim(w, "B-04", l.Scenario, l.WallSeconds < 0.005, "%s; aim below 5 ms", seconds(l.WallSeconds))
+		}
+		if strings.HasPrefix(l.Scenario, "consolidate-") && found {
+			aim(w, "B-05", l.Scenario, faster >= 50, "%s%.0f times less planning; aim 50", more(peer), faster)
+		}
+		if strings.HasPrefix(l.Scenario, "drift-") {
+			whole := scenario.Budget(sizeOf(l.Scenario))
+			aim(w, "B-06", l.Scenario, l.FirstRound == whole, "%d of %d nodes in the first round", l.FirstRound, whole)
 		}
 		if found && !peer.CutOff && peer.PodsPlaced <= l.PodsPlaced {
 			aim(w, "price", l.Scenario, l.PricePerHour <= peer.PricePerHour, "%.3f $/h; the peer %.3f", l.PricePerHour, peer.PricePerHour)

@@ -16,13 +16,16 @@ type Record struct {
 	measure.Cost
 	PodsPlaced   int     `json:"pods_placed"`
 	PodsUnplaced int     `json:"pods_unplaced"`
-	Nodes        int     `json:"nodes"` // launched
+	Nodes        int     `json:"nodes"` // launched; after disruptions those that are left
 	PricePerHour float64 `json:"price_per_hour"`
 	LowerBound   float64 `json:"lower_bound"` // dollars per hour that any plan for the placed pods costs at least
 	// Violations is nil while nobody has checked the plan.
 	Violations *int `json:"violations"`
 	// CutOff says that the side did not end in its time: it would have taken longer, and its other pods are unplaced.
 	CutOff bool `json:"cut_off,omitempty"`
+	// Rounds and FirstRound are of disruptions only: how many rounds did something, and nodes that went in the first.
+	Rounds     int `json:"rounds,omitempty"`
+	FirstRound int `json:"first_round,omitempty"`
 }
 
 // The sides.

@@ -104,22 +104,30 @@ func Exponents(w io.Writer, lines []Line) {
 	var order []key
 	points := map[key][][2]float64{} // size, CPU seconds
 	for _, l := range lines {
-		at := strings.LastIndex(l.Scenario, "-")
-		size, err := strconv.ParseFloat(strings.Replace(l.Scenario[at+1:], "k", "000", 1), 64)
-		if err != nil || l.CutOff {
+		size := sizeOf(l.Scenario)
+		if size == 0 || l.CutOff {
 			continue
 		}
-		k := key{l.Scenario[:at], l.Side}
+		k := key{l.Scenario[:strings.LastIndex(l.Scenario, "-")], l.Side}
 		if points[k] == nil {
 			order = append(order, k)
 		}
-		points[k] = append(points[k], [2]float64{size, l.CPUSeconds})
+		points[k] = append(points[k], [2]float64{float64(size), l.CPUSeconds})
 	}
 	for _, k := range order {
 		if exponent, some := Fit(points[k]); some {
 			fmt.Fprintf(w, "%s, %s: CPU grows with N^%.2f over %d sizes\n", k.kind, k.side, exponent, len(points[k]))
 		}
 	}
+}
+
+// sizeOf returns the size in a scenario's name; 0 when there is none.
+func sizeOf(name string) int {
+	size, err := strconv.Atoi(strings.Replace(name[strings.LastIndex(name, "-")+1:], "k", "000", 1))
+	if err != nil {
+		return 0
+	}
+	return size
 }
 
 // Fit returns b of y = a·x^b by least squares over logarithms; false with fewer than two points, or one not above 0.

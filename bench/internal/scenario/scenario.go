@@ -6,6 +6,7 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,9 +27,13 @@ type Scenario struct {
 	OneByOne bool
 	// NodeLimit is the pool's spec.limits.nodes; 0: it has none.
 	NodeLimit int64
+	// Disrupt is what is planned instead of places for pending pods: Consolidate or Drift; "" for neither.
+	Disrupt string
+	// OnDemandOnly is the pool's only requirement.
+	OnDemandOnly bool
 }
 
-// Pool is the name of a scenario's only node pool. It requires nothing, and limits at most the number of nodes.
+// Pool is the name of a scenario's only node pool, which limits at most the number of nodes.
 const Pool = "default"
 
 // Node is a node of the pool and the pods bound to it.
@@ -47,12 +52,13 @@ func families() []family {
 	return []family{
 		{"diverse-", diverse}, {"preferences-", preferences}, {"plain-", plain}, {"one-more-pod-", oneMorePod},
 		{"limit-", limited},
+		{"consolidate-", consolidate}, {"drift-", drift},
 	}
 }
 
-// Make returns the scenario of that name: diverse-N, preferences-N, plain-N and one-more-pod-N as in
-// docs/spec/performance.md B-01 to B-04, where N is a number of pods (100k is 100000), for one-more-pod of nodes; limit-N
-// for L-11 of docs/spec/node-limits.md.
+// Make returns the scenario of that name: diverse-N, preferences-N, plain-N, one-more-pod-N, consolidate-N and drift-N as
+// in docs/spec/performance.md B-01 to B-06, where N is a number of pods (100k is 100000), for the last three of nodes;
+// limit-N for L-11 of docs/spec/node-limits.md.
 func Make(name string, seed uint64) (Scenario, error) {
 	for _, f := range families() {
 		rest, found := strings.CutPrefix(name, f.prefix)
@@ -67,7 +73,22 @@ func Make(name string, seed uint64) (Scenario, error) {
 		s.Name = name
 		return s, err
 	}
-	return Scenario{}, fmt.Errorf("scenario %q; want diverse-N, preferences-N, plain-N or one-more-pod-N", name)
+	return Scenario{}, fmt.Errorf("scenario %q; want diverse-N, preferences-N, plain-N, one-more-pod-N, consolidate-N, drift-N or limit-N", name)
+}
+
+// Offered returns the part of the catalogue that the pool allows.
+func (s Scenario) Offered() catalog.Catalog {
+	if !s.OnDemandOnly {
+		return s.Catalog
+	}
+	c := s.Catalog
+	c.Types = slices.Clone(c.Types)
+	for i := range c.Types {
+		c.Types[i].Offerings = slices.DeleteFunc(slices.Clone(c.Types[i].Offerings), func(o catalog.Offering) bool {
+			return o.CapacityType != catalog.OnDemand
+		})
+	}
+	return c
 }
 
 // maxSize keeps a typing error from filling the machine's memory.

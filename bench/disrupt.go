@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/joiner-autoscaler/joiner/bench/internal/joiner"
+	"github.com/joiner-autoscaler/joiner/bench/internal/karpenter"
+	"github.com/joiner-autoscaler/joiner/bench/internal/oracle"
+	"github.com/joiner-autoscaler/joiner/bench/internal/outcome"
+	"github.com/joiner-autoscaler/joiner/bench/internal/report"
+	"github.com/joiner-autoscaler/joiner/bench/internal/rounds"
+	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
+)
+
+// disrupt measures the rounds in which a cluster's nodes go (B-05, B-06).
+func (r run) disrupt(s scenario.Scenario) (answer, error) {
+	work := rounds.Run{Scenario: s}
+	var err error
+	if r.Side == report.Joiner {
+		work.Side, err = joiner.NewDisrupter(s)
+	} else {
+		work.Side, err = karpenter.NewDisrupter(s, r.Peer)
+		work.Limit = r.Peer.DisruptLimit
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	checked := r.Oracle != ""
+	if checked {
+		work.Check = func(s scenario.Scenario, o outcome.Outcome) ([]string, error) { return oracle.Check(r.Oracle, s, o) }
+	}
+	if r.Trace {
+		work.Trace = func(line string) { fmt.Fprintf(os.Stderr, "%s, %s: %s\n", r.Scenario, r.Side, line) }
+	}
+	stop, err := r.profile()
+	if err != nil {
+		return answer{}, err
+	}
+	result, err := work.Do()
+	stop()
+	if err != nil {
+		return answer{}, err
+	}
+	a := answer{Record: report.Record{
+		Scenario: r.Scenario, Side: r.Side, Cost: result.Cost, PodsPlaced: result.Placed, PodsUnplaced: result.Unplaced,
+		Nodes: result.Nodes, PricePerHour: result.After.Dollars(), CutOff: result.CutOff,
+		Rounds: result.Rounds, FirstRound: result.FirstRemoved,
+	}}
+	a.Note = fmt.Sprintf("%d rounds (the first: %d nodes), %d nodes went, %d came, pods moved %d times; %d nodes of %.3f $/h before",
+		result.Rounds, result.FirstRemoved, result.Removed, result.Launched, result.Moved, len(s.Nodes), result.Before.Dollars())
+	if result.CutOff {
+		a.Note += fmt.Sprintf("; cut off after %s of planning", work.Limit)
+	}
+	if checked {
+		count := len(result.Violations)
+		a.Record.Violations, a.Violations = &count, result.Violations[:min(count, maxViolations)]
+	}
+	return a, nil
+}
