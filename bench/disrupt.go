@@ -15,13 +15,12 @@ import (
 
 // disrupt measures the rounds in which a cluster's nodes go (B-05, B-06).
 func (r run) disrupt(s scenario.Scenario) (answer, error) {
-	work := rounds.Run{Scenario: s}
+	work := rounds.Run{Scenario: s, Limit: r.DisruptLimit}
 	var err error
 	if r.Side == report.Joiner {
 		work.Side, err = joiner.NewDisrupter(s)
 	} else {
 		work.Side, err = karpenter.NewDisrupter(s, r.Peer)
-		work.Limit = r.Peer.DisruptLimit
 	}
 	if err != nil {
 		return answer{}, err

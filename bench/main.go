@@ -39,7 +39,7 @@ func bench(args []string) error {
 	flags.StringVar(&s.run.Profile, "profile", "", "file for a CPU profile of the last process")
 	flags.IntVar(&s.run.Peer.Workers, "peer-workers", karpenter.Workers, "candidates that Karpenter looks at in parallel")
 	flags.DurationVar(&s.run.Peer.Limit, "peer-limit", 20*time.Minute, "after which a pass of Karpenter is cut off")
-	flags.DurationVar(&s.run.Peer.DisruptLimit, "peer-disrupt-limit", 5*time.Minute, "of planning, after which the rounds of Karpenter are cut off")
+	flags.DurationVar(&s.run.DisruptLimit, "disrupt-limit", 5*time.Minute, "of planning, after which rounds of disruption are cut off, on either side")
 	flags.BoolVar(&s.run.Trace, "trace", false, "print each round of a disruption")
 	flags.BoolVar(&s.run.Peer.IgnorePreferences, "peer-ignore-preferences", false, "run Karpenter with PREFERENCE_POLICY=Ignore")
 	flags.StringVar(&s.run.Oracle, "oracle", "", "program that checks every plan, none for none; default: oraclecheck beside this program")

@@ -43,7 +43,9 @@ type run struct {
 	Passes   int // how often the same is planned; the median pass counts; 0: as the scenario has it
 	Profile  string
 	Oracle   string // program that checks plans; "": none
-	Trace    bool   // print each round of a disruption
+	// DisruptLimit ends the rounds of a disruption, on either side: what was done until then counts. Trace prints each round.
+	DisruptLimit time.Duration
+	Trace        bool
 }
 
 // answer is what the process says about it.

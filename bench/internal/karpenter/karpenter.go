@@ -38,8 +38,6 @@ type Config struct {
 	Workers int
 	// Limit ends a pass; what was placed until then counts. Karpenter itself allows one minute.
 	Limit time.Duration
-	// DisruptLimit ends rounds of disruption: what was done until then counts.
-	DisruptLimit time.Duration
 	// IgnorePreferences is its PREFERENCE_POLICY=Ignore.
 	IgnorePreferences bool
 }

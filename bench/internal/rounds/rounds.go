@@ -150,6 +150,9 @@ func (r *Run) carryOut(step Step, result *Result) error {
 	if err != nil {
 		return err
 	}
+	if placed.Placed()+len(placed.Unplaced) != len(r.pending) {
+		return fmt.Errorf("%d pods were to be placed; %d were, and %d not", len(r.pending), placed.Placed(), len(placed.Unplaced))
+	}
 	if r.Check != nil {
 		violations, err := r.Check(scenario.Scenario{Catalog: r.Scenario.Catalog, Nodes: r.nodes, Pending: r.pending}, placed)
 		if err != nil {

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
@@ -52,21 +52,21 @@ func drift(s source, nodes int) (Scenario, error) {
 // full returns on-demand nodes of several types in three zones, filled with the pods of B-03: of these a tenth each is
 // spread over zones and kept apart by hostname.
 func full(s source, nodes int) (Scenario, error) {
-	types, err := aws()
+	catalogue, err := aws()
 	if err != nil {
 		return Scenario{}, err
 	}
-	scenario := Scenario{Catalog: types, OnDemandOnly: true}
+	scenario := Scenario{Catalog: catalogue, OnDemandOnly: true}
 	kinds := workload(s)
 	zones := []string{"us-east-1a", "us-east-1b", "us-east-1c"}
 	version := 0
 	for i := range nodes {
 		node := Node{Name: numbered("node", i), Type: pick(s, fullTypes()), Zone: pick(s, zones), CapacityType: catalog.OnDemand}
-		at := slices.IndexFunc(types.Types, func(t catalog.Type) bool { return t.Name == node.Type })
+		at := slices.IndexFunc(catalogue.Types, func(t catalog.Type) bool { return t.Name == node.Type })
 		if at < 0 {
 			return scenario, fmt.Errorf("node %s: instance type %q is not in the catalogue", node.Name, node.Type)
 		}
-		for _, p := range fill(s, kinds, Allocatable(types.Types[at])) {
+		for _, p := range fill(s, kinds, Allocatable(catalogue.Types[at])) {
 			version++
 			p.name, p.node, p.resourceRev = numbered("pod", version), node.Name, version
 			node.Pods = append(node.Pods, p.pod())
@@ -121,15 +121,16 @@ func keptApart(p podSpec, app int) podSpec {
 	return p
 }
 
-// Bound returns the pod as it is bound to a node, or pending when the name is "". version is its resource version, which
-// must grow.
+// Bound returns the pod as it is bound to a node; or, when the name is "", the pending one that is made in its place, with a
+// UID of its own. version is its resource version, which must grow.
 func Bound(pod *corev1.Pod, node string, version int) *corev1.Pod {
 	bound := pod.DeepCopy()
 	bound.Spec.NodeName, bound.ResourceVersion = node, fmt.Sprint(version)
 	bound.Status = corev1.PodStatus{Phase: corev1.PodRunning}
 	if node == "" {
+		bound.UID = types.UID(fmt.Sprintf("uid-%s-%d", pod.Name, version))
 		bound.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
-			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.Time{},
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 		}}}
 	}
 	return bound

@@ -10,7 +10,7 @@ import (
 
 func TestScenariosAreAFunctionOfNameAndSeed(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"diverse-100", "preferences-50", "plain-1k", "one-more-pod-10"} {
+	for _, name := range []string{"diverse-100", "preferences-50", "plain-1k", "one-more-pod-10", "consolidate-20", "drift-20"} {
 		first, err := Make(name, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -70,6 +70,52 @@ func TestPlainHas300Shapes(t *testing.T) { // B-03
 	}
 	if len(shapes) != 300 || offerings != 6 {
 		t.Errorf("%d shapes, %d offerings of a type; want 300 and 6", len(shapes), offerings)
+	}
+}
+
+// The nodes are full, and no two pods that keep apart are on one; when the workload has fallen about a tenth is left.
+func TestFallenClusters(t *testing.T) { // B-05, B-06
+	t.Parallel()
+	before, err := Make("drift-100", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, spread, apart := 0, 0, 0
+	for _, n := range before.Nodes {
+		seen := map[string]bool{}
+		for _, pod := range n.Pods {
+			all++
+			if len(pod.Spec.TopologySpreadConstraints) > 0 {
+				spread++
+			}
+			if pod.Spec.Affinity == nil {
+				continue
+			}
+			if apart++; seen[pod.Labels["app"]] {
+				t.Errorf("two pods of %s on %s", pod.Labels["app"], n.Name)
+			}
+			seen[pod.Labels["app"]] = true
+		}
+		if _, err := n.Price(before.Offered()); err != nil {
+			t.Error(err)
+		}
+	}
+	if all < 10*len(before.Nodes) || spread < all/20 || apart < all/20 {
+		t.Errorf("%d pods on %d nodes, %d spread, %d apart", all, len(before.Nodes), spread, apart)
+	}
+	after, err := Make("consolidate-100", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := 0
+	for _, n := range after.Nodes {
+		left += len(n.Pods)
+	}
+	if left < all/15 || left > all/7 {
+		t.Errorf("%d pods are left of about %d", left, all)
+	}
+	if Budget(1) != 1 || Budget(20) != 2 || Budget(21) != 3 {
+		t.Error("budgets are not rounded up")
 	}
 }
 
