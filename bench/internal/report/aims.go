@@ -29,14 +29,16 @@ func Aims(w io.Writer, lines []Line) {
 		case strings.HasPrefix(l.Scenario, "one-more-pod-"):
 			aim(w, "B-04", l.Scenario, l.WallSeconds < 0.005, "%s; aim below 5 ms", seconds(l.WallSeconds))
 		}
-		if strings.HasPrefix(l.Scenario, "consolidate-") && found {
+		if strings.HasPrefix(l.Scenario, "consolidate-") && l.CutOff {
+			aim(w, "B-05", l.Scenario, false, "cut off after %s of planning", seconds(l.WallSeconds))
+		} else if strings.HasPrefix(l.Scenario, "consolidate-") && found {
 			aim(w, "B-05", l.Scenario, faster >= 50, "%s%.0f times less planning; aim 50", more(peer), faster)
 		}
 		if strings.HasPrefix(l.Scenario, "drift-") {
 			whole := scenario.Budget(sizeOf(l.Scenario))
 			aim(w, "B-06", l.Scenario, l.FirstRound == whole, "%d of %d nodes in the first round", l.FirstRound, whole)
 		}
-		if found && !peer.CutOff && peer.PodsPlaced <= l.PodsPlaced {
+		if found && !peer.CutOff && !l.CutOff && peer.PodsPlaced <= l.PodsPlaced {
 			aim(w, "price", l.Scenario, l.PricePerHour <= peer.PricePerHour, "%.3f $/h; the peer %.3f", l.PricePerHour, peer.PricePerHour)
 		}
 		if strings.HasPrefix(l.Scenario, "plain-") && l.LowerBound > 0 {

@@ -67,6 +67,22 @@ func TestAimsSayWhatIsNotMet(t *testing.T) {
 	}
 }
 
+// Consolidation that was cut off on our side has not met its aim, however long the peer took, and has no price to compare;
+// drift has, when the first round took the whole budget (B-05, B-06).
+func TestAimsOfDisruption(t *testing.T) {
+	t.Parallel()
+	own := Line{Record: Record{Scenario: "consolidate-2000", Side: Joiner, PricePerHour: 1, CutOff: true}}
+	peer := Line{Record: Record{Scenario: "consolidate-2000", Side: Karpenter, PricePerHour: 2}}
+	own.WallSeconds, peer.WallSeconds = 1, 1000
+	drifted := Line{Record: Record{Scenario: "drift-2000", Side: Joiner, FirstRound: 200}}
+	var b strings.Builder
+	Aims(&b, []Line{own, peer, drifted})
+	text := b.String()
+	if strings.Count(text, "NOT MET") != 1 || !strings.Contains(text, "cut off") || strings.Contains(text, "the peer") || !strings.Contains(text, "200 of 200") {
+		t.Errorf("aims:\n%s", text)
+	}
+}
+
 // A side that was cut off says so in its row, in the ratios and in the file, and has no price to be compared with.
 func TestCutOffIsNoFigure(t *testing.T) {
 	t.Parallel()

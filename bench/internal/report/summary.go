@@ -22,7 +22,7 @@ func Table(w io.Writer, lines []Line) error {
 	for _, l := range lines {
 		pods := max(1, l.PodsPlaced+l.PodsUnplaced)
 		wall, cpu := "", ""
-		if peer, found := find(lines, l.Scenario, Karpenter); found && l.Side == Joiner {
+		if peer, found := find(lines, l.Scenario, Karpenter); found && l.Side == Joiner && !l.CutOff {
 			wall, cpu = more(peer)+ratio(peer.WallSeconds, l.WallSeconds), more(peer)+ratio(peer.CPUSeconds, l.CPUSeconds)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%.0f\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.3f\t%s\t%s\t%s\t%s\t\n",
