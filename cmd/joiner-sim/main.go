@@ -26,8 +26,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim"
 )
 
-// collectRarely trades memory for time: a world is small and short-lived.
-const collectRarely = 800
+// collectAt is how many bytes the process may use before garbage is collected: a world is small and short-lived.
+const collectAt = 768 << 20
 
 type options struct {
 	from, n, workers uint64
@@ -83,7 +83,8 @@ func run(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	debug.SetGCPercent(collectRarely)
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(collectAt)
 	if o.profile != "" {
 		file, err := os.Create(o.profile)
 		if err != nil {

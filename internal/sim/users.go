@@ -37,6 +37,7 @@ func verbs() map[string]func(*World, arguments) error {
 		"claim": (*World).claimByHand, "delete-claim": (*World).deleteClaim, "delete-node": (*World).deleteNode, "hold": (*World).hold,
 		"vanish": (*World).vanish, "run-out": (*World).runOut, "crash": (*World).crashOne, "pause": (*World).pauseOne,
 		"second": (*World).secondLeader, "jump": (*World).jumpClock, "see": (*World).see, "stall": (*World).stall,
+		"strip-claim": (*World).stripClaim,
 	}
 }
 
@@ -221,6 +222,20 @@ func (w *World) deleteClaim(a arguments) error {
 }
 
 func (w *World) deleteNode(a arguments) error { return w.deleteOne(w.pick(&corev1.Node{}, a.first())) }
+
+// stripClaim is a user who cannot wait: the claim is deleted, and its finalizers are taken off.
+func (w *World) stripClaim(a arguments) error {
+	found := w.pick(&karpenterv1.NodeClaim{}, a.first())
+	if found == nil {
+		return nil
+	}
+	fresh := found.DeepCopyObject().(client.Object)
+	fresh.SetFinalizers(nil)
+	if err := w.server.Update(fresh, apiserver.Main); err != nil {
+		return err
+	}
+	return w.deleteOne(w.server.Peek(fresh, client.ObjectKeyFromObject(fresh)))
+}
 
 func (w *World) deleteOne(object client.Object) error {
 	if object == nil {
