@@ -73,7 +73,7 @@ func Solve(items []Item, bins []Bin) []Pattern {
 		p.adjust(worth, found)
 	}
 	copy(p.left, p.all)
-	if len(m.rows) <= maxRows {
+	if len(m.rows) <= maxRows && p.pods() > fewPods {
 		p.relax(m)
 		found := p.whole(m)
 		keep(append(found, p.rest(m.worth())...))
@@ -86,6 +86,9 @@ const (
 	goodEnough = 0.015
 	// maxPasses is how often all pods are packed before the linear program: more make it better, each by less.
 	maxPasses = 6
+	// fewPods are packed in fewPasses and without the linear program: there is little to mix, and consolidation asks often.
+	fewPods   = 60
+	fewPasses = 3
 	// manyItems are packed in fewer passes, so that the work stays about the same.
 	manyItems = 400
 	// maxRows is the most items for the linear program, whose cost grows with the cube of their number.
@@ -110,10 +113,22 @@ func (p *problem) bound() float64 {
 	return highest
 }
 
+// pods counts the pods without a place.
+func (p *problem) pods() int {
+	sum := 0
+	for _, left := range p.left {
+		sum += left
+	}
+	return sum
+}
+
 func (p *problem) passes() int {
 	kinds := 0
 	for _, left := range p.left {
 		kinds += min(left, 1)
+	}
+	if p.pods() <= fewPods {
+		return fewPasses
 	}
 	return min(maxPasses, 1+(maxPasses-1)*manyItems/max(kinds, 1))
 }
