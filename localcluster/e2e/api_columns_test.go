@@ -111,9 +111,10 @@ func hideAge(table string) string {
 		return table
 	}
 	width := len(regexp.MustCompile(`^AGE *`).FindString(lines[0][column:]))
+	last := width == len(lines[0])-column // then an age may be wider than the word
 	for i, line := range lines {
 		after := ""
-		if len(line) > column+width {
+		if !last && len(line) > column+width {
 			after = "   " + line[column+width:]
 		}
 		lines[i] = strings.TrimRight(line[:min(column, len(line))]+"AGE"+after, " ")
