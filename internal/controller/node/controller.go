@@ -151,7 +151,7 @@ func (c *Controller) cordon(ctx context.Context, node *corev1.Node) error {
 // end drains the node, waits for its volumes and ends its instance, as far as that goes in one step.
 func (c *Controller) end(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim) (reconcile.Result, error) {
 	now := c.config.Now()
-	due, limited := deadline(node, claim)
+	due, limited := deadline(claim)
 	var pods corev1.PodList
 	if err := c.config.Client.List(ctx, &pods, client.MatchingFields{IndexPodNode: node.Name}); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing the pods of node %s: %w", node.Name, err)

@@ -165,21 +165,18 @@ func heldUntil(pod *corev1.Pod, now time.Time) (string, bool) {
 	return " until " + time.Unix(until, 0).UTC().Format(time.RFC3339), true
 }
 
-// deadline returns when the node has to be gone, and whether there is such a time: the claim's terminationGracePeriod
-// from its first deletion (P-41).
-func deadline(node *corev1.Node, claim *karpenterv1.NodeClaim) (time.Time, bool) {
+// deadline returns when the node has to be gone, and whether there is such a time: the claim's terminationGracePeriod from
+// the claim's deletion (P-41), as its controller writes it down. A node that was deleted first waits until its claim is, too:
+// its pods get the whole time.
+func deadline(claim *karpenterv1.NodeClaim) (time.Time, bool) {
 	if claim == nil {
 		return time.Time{}, false
 	}
 	if due, err := time.Parse(time.RFC3339, claim.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey]); err == nil {
 		return due, true
 	}
-	if claim.Spec.TerminationGracePeriod == nil {
+	if claim.Spec.TerminationGracePeriod == nil || claim.DeletionTimestamp == nil {
 		return time.Time{}, false
 	}
-	start := node.DeletionTimestamp.Time
-	if claim.DeletionTimestamp != nil && claim.DeletionTimestamp.Time.Before(start) {
-		start = claim.DeletionTimestamp.Time
-	}
-	return start.Add(claim.Spec.TerminationGracePeriod.Duration), true
+	return claim.DeletionTimestamp.Add(claim.Spec.TerminationGracePeriod.Duration), true
 }

@@ -135,22 +135,24 @@ func TestATerminatingPodThatIsTooSlowForTheDeadlineIsHurried(t *testing.T) {
 	}
 }
 
-func TestTheDeadlineCountsFromTheFirstDeletion(t *testing.T) {
+// P-41. A node that a user deleted has no deadline before its claim is deleted, too: the claim's own counts.
+func TestTheDeadlineCountsFromTheClaimsDeletion(t *testing.T) {
 	t.Parallel()
-	deleted := metav1.NewTime(at(100))
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted}}
 	claim := &karpenterv1.NodeClaim{}
-	if _, limited := deadline(node, claim); limited {
+	if _, limited := deadline(claim); limited {
 		t.Fatal("without a grace period there is no deadline")
 	}
 	claim.Spec.TerminationGracePeriod = &karpenterv1.Duration{Duration: time.Minute}
+	if _, limited := deadline(claim); limited {
+		t.Fatal("the claim is not deleted: there is no deadline yet")
+	}
 	earlier := metav1.NewTime(at(90))
 	claim.DeletionTimestamp = &earlier
-	if due, limited := deadline(node, claim); !limited || !due.Equal(at(150)) {
+	if due, limited := deadline(claim); !limited || !due.Equal(at(150)) {
 		t.Fatalf("deadline %v, want a minute from the claim's deletion", due)
 	}
 	claim.Annotations = map[string]string{karpenterv1.NodeClaimTerminationTimestampAnnotationKey: at(120).Format(time.RFC3339)}
-	if due, _ := deadline(node, claim); !due.Equal(at(120)) {
+	if due, _ := deadline(claim); !due.Equal(at(120)) {
 		t.Fatalf("deadline %v, want that of the annotation", due)
 	}
 }
