@@ -48,24 +48,31 @@ func begin(s *cluster.Snapshot, terms Terms) *disruption {
 	d := &disruption{terms: terms, origin: s, taken: taken(s), floors: map[string]catalog.Floor{}}
 	d.future = s
 	if len(s.Pending) > 0 {
-		pods := map[string]*cluster.Pod{}
-		for _, pod := range s.Pending {
-			pods[pod.UID] = pod
-		}
-		byName := map[string]*cluster.Node{}
-		for _, node := range s.Nodes {
-			byName[node.ID()] = node
-		}
-		placed := map[*cluster.Node][]*cluster.Pod{}
-		for _, n := range Provision(s).Nominations {
-			node := byName[n.Node]
-			placed[node] = append(placed[node], pods[n.Pod.UID])
-		}
-		d.future = s.Bind(placed)
+		d.future = s.Bind(placements(s, Provision(s)))
 	}
 	d.future = d.future.Settled()
 	d.base = d.future
 	return d
+}
+
+// placements returns which pending pods of s each of its nodes gets by the plan.
+func placements(s *cluster.Snapshot, p plan.Plan) map[*cluster.Node][]*cluster.Pod {
+	pods := make(map[string]*cluster.Pod, len(s.Pending))
+	for _, pod := range s.Pending {
+		pods[pod.UID] = pod
+	}
+	placed := map[*cluster.Node][]*cluster.Pod{}
+	for _, node := range s.Nodes {
+		for _, n := range p.NominationsOf(node.ID()) {
+			placed[node] = append(placed[node], pods[n.Pod.UID])
+		}
+	}
+	return placed
+}
+
+// removal describes that the node is to go.
+func removal(node *cluster.Node, reason plan.DisruptionReason, why string) plan.Remove {
+	return plan.Remove{Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: node.Pool, Reason: reason, Price: node.Price, Why: why}
 }
 
 // taken counts, by pool, the nodes that use up its budget: disrupting, or not ready (D-08).
@@ -194,9 +201,7 @@ func (d *disruption) done(s *cluster.Snapshot) plan.Plan {
 	for _, c := range d.chosen {
 		result.Launches = append(result.Launches, c.launches...)
 		for _, node := range c.nodes {
-			result.Removes = append(result.Removes, plan.Remove{
-				Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: node.Pool, Reason: c.reason, Price: node.Price, Why: c.why,
-			})
+			result.Removes = append(result.Removes, removal(node, c.reason, c.why))
 		}
 	}
 	slices.SortFunc(result.Removes, func(a, b plan.Remove) int { return strings.Compare(a.Claim, b.Claim) })

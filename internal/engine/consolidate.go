@@ -132,7 +132,9 @@ func (d *disruption) replaceGroups(candidates []*cluster.Node) {
 			}
 			tries++
 			if d.replace(group) {
-				candidates = leaveOut(candidates, group)
+				candidates = slices.DeleteFunc(candidates, func(n *cluster.Node) bool {
+					return slices.ContainsFunc(group, func(gone *cluster.Node) bool { return gone.Claim == n.Claim })
+				})
 				continue
 			}
 			from += size
@@ -216,17 +218,7 @@ func (d *disruption) replace(group []*cluster.Node) bool {
 
 // adopt chooses a group with the launches that replace it.
 func (d *disruption) adopt(without *cluster.Snapshot, group []*cluster.Node, p plan.Plan, reason plan.DisruptionReason, why string) {
-	pods := map[string]*cluster.Pod{}
-	for _, pod := range without.Pending {
-		pods[pod.UID] = pod
-	}
-	placed := map[*cluster.Node][]*cluster.Pod{}
-	for _, node := range without.Nodes {
-		for _, n := range p.NominationsOf(node.ID()) {
-			placed[node] = append(placed[node], pods[n.Pod.UID])
-		}
-	}
-	d.future = without.Bind(placed).Launched(slotsOf(p.Launches))
+	d.future = without.Bind(placements(without, p)).Launched(slotsOf(p.Launches))
 	for i := range p.Launches {
 		p.Launches[i].Replaces, p.Launches[i].Together = names(group), len(p.Launches)
 		p.Launches[i].Pods = nil // they run elsewhere still: nobody is promised anything
@@ -315,18 +307,4 @@ func (d *disruption) worthIt(group []*cluster.Node, saving resources.Money) bool
 	}
 	const threshold = 0.5
 	return float64(saving)/price >= threshold*float64(cost)/all
-}
-
-func leaveOut(list, members []*cluster.Node) []*cluster.Node {
-	gone := map[string]bool{}
-	for _, member := range members {
-		gone[member.Claim] = true
-	}
-	var kept []*cluster.Node
-	for _, node := range list {
-		if !gone[node.Claim] {
-			kept = append(kept, node)
-		}
-	}
-	return kept
 }

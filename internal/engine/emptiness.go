@@ -47,9 +47,7 @@ func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan
 			continue
 		}
 		taken[node.Pool]++
-		result.Removes = append(result.Removes, plan.Remove{
-			Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: node.Pool, Reason: plan.Empty, Price: node.Price,
-		})
+		result.Removes = append(result.Removes, removal(node, plan.Empty, ""))
 	}
 	slices.SortFunc(result.Removes, func(a, b plan.Remove) int { return strings.Compare(a.Claim, b.Claim) })
 	return result
