@@ -26,9 +26,7 @@ func Trim(s *cluster.Snapshot) plan.Plan {
 			slices.SortFunc(staying, CompareTrim)
 			reason, why := Excessive(pool, count)
 			for _, node := range staying[:excess] {
-				result.Removes = append(result.Removes, plan.Remove{
-					Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: pool.Name, Reason: reason, Price: node.Price, Why: why,
-				})
+				result.Removes = append(result.Removes, removal(node, reason, why))
 			}
 		}
 	}
