@@ -40,15 +40,15 @@ const (
 type checks struct {
 	world    *World
 	launches int
-	machines map[string]*cloud.Machine   // by claim UID
-	changed  time.Duration               // when a claim or machine last came or went
-	graceful map[types.UID]int           // claims that the disruption controller deleted, with the replica's number
-	foreign  map[types.UID]time.Duration // when claims were deleted for another cause than a limit
-	limits   map[string][]limitSpan      // by the pool's UID, and by "hard " and that
+	machines map[string]*cloud.Machine  // by claim UID
+	changed  time.Duration              // when a claim or machine last came or went
+	graceful map[types.UID]int          // claims that the disruption controller deleted, with the replica's number
+	foreign  map[string][]time.Duration // by the pool's name: when claims were deleted for another cause than a limit
+	limits   map[string][]limitSpan     // by the pool's UID, and by "hard " and that
 }
 
 func newChecks(w *World) checks {
-	return checks{world: w, machines: map[string]*cloud.Machine{}, graceful: map[types.UID]int{}, foreign: map[types.UID]time.Duration{}, limits: map[string][]limitSpan{}}
+	return checks{world: w, machines: map[string]*cloud.Machine{}, graceful: map[types.UID]int{}, foreign: map[string][]time.Duration{}, limits: map[string][]limitSpan{}}
 }
 
 // hardLimit returns a pool's hard limit on nodes.
@@ -158,7 +158,8 @@ func (w *World) checkHardLimit(created *karpenterv1.NodeClaim) {
 }
 
 // checkTrim is L-42: of nodes above a limit as many go as there are too many, not one more. What others have begun to
-// remove since the step began counts as if it stayed.
+// remove since the step began counts as if it stayed, also when it is gone by now: the API server has nothing that would
+// make one delete depend on another, see docs/limits.md.
 func (w *World) checkTrim(claim *karpenterv1.NodeClaim) {
 	pool := w.poolOf(claim)
 	if pool == nil {
@@ -167,13 +168,24 @@ func (w *World) checkTrim(claim *karpenterv1.NodeClaim) {
 	least, _ := w.checks.since(string(pool.UID), w.actor.since)
 	stay := int64(0)
 	w.server.All(claim, func(o client.Object) {
-		if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool.Name && (o.GetDeletionTimestamp() == nil || w.checks.foreign[o.GetUID()] >= w.actor.since) {
+		if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool.Name && o.GetDeletionTimestamp() == nil {
 			stay++
 		}
 	})
+	for _, at := range w.checks.foreign[pool.Name] {
+		if at >= w.actor.since {
+			stay++
+		}
+	}
 	if stay < least {
 		w.fail(checkTrim, "claim %s is trimmed: NodePool %s keeps %d nodes, its limit is %d", claim.Name, pool.Name, stay, least)
 	}
+}
+
+// leavesByOthers notes that a claim begins to go, and not for a limit.
+func (w *World) leavesByOthers(claim *karpenterv1.NodeClaim) {
+	pool := claim.Labels[karpenterv1.NodePoolLabelKey]
+	w.checks.foreign[pool] = append(w.checks.foreign[pool], w.now)
 }
 
 // checkLaunch is P-32: a claim never has two machines.
@@ -262,7 +274,7 @@ func (w *World) deadlineOf(pod *corev1.Pod) (time.Time, bool) {
 // checkRemoval looks at a claim whose deletion begins.
 func (w *World) checkRemoval(claim *karpenterv1.NodeClaim) {
 	if w.actor == nil || w.actor.line.Name != app.Disruption {
-		w.checks.foreign[claim.UID] = w.now
+		w.leavesByOthers(claim)
 		return
 	}
 	reason, found := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
@@ -275,6 +287,6 @@ func (w *World) checkRemoval(claim *karpenterv1.NodeClaim) {
 	case plan.DisruptionReason(reason.Reason) == plan.Empty:
 		w.checkEmpty(claim)
 	}
-	w.checks.foreign[claim.UID] = w.now
+	w.leavesByOthers(claim)
 	w.checkBudget(claim)
 }

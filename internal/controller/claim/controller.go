@@ -81,14 +81,23 @@ type Controller struct {
 
 // New returns the controller.
 func New(config Config) *Controller {
-	return &Controller{config: config, began: sync.OnceValue(config.Now), attempts: &attempts{at: map[types.UID]time.Time{}}}
+	return &Controller{config: config, began: sync.OnceValue(config.Now), attempts: newAttempts()}
 }
 
-// attempts remembers when this process last asked for the instance of a claim that has not ended: the answer may not have
-// been written down, and lists of clouds lag behind. It is safe for concurrent use.
+// attempts remembers, for claims that have not ended, when this process last asked for their instance: the answer may not
+// have reached the API server yet. It remembers refusals too: a cached claim may not carry the refusal yet, and a launch
+// from that picture might succeed after the claim was given up. It is safe for concurrent use.
 type attempts struct {
-	mu sync.Mutex
-	at map[types.UID]time.Time
+	mu      sync.Mutex
+	at      map[types.UID]time.Time
+	refused map[types.UID]refusal
+}
+
+// refusal is why the provider makes no instance for a claim: a reason of the condition Launched, and words.
+type refusal struct{ reason, event, message string }
+
+func newAttempts() *attempts {
+	return &attempts{at: map[types.UID]time.Time{}, refused: map[types.UID]refusal{}}
 }
 
 func (a *attempts) note(claim types.UID, now time.Time) {
@@ -103,10 +112,24 @@ func (a *attempts) last(claim types.UID) time.Time {
 	return a.at[claim]
 }
 
+func (a *attempts) refuse(claim types.UID, why refusal) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refused[claim] = why
+}
+
+func (a *attempts) refusal(claim types.UID) (refusal, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	why, found := a.refused[claim]
+	return why, found
+}
+
 func (a *attempts) forget(claim types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.at, claim)
+	delete(a.refused, claim)
 }
 
 // work is one claim in one step.

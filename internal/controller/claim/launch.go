@@ -36,6 +36,9 @@ func (c *Controller) launch(ctx context.Context, w *work) (bool, error) {
 	if why, given := givenUp(w.claim); given { // the last process ended before the deletion: a launch now might succeed
 		return false, c.remove(ctx, w, why.Reason, why.Message)
 	}
+	if why, refused := c.attempts.refusal(w.claim.UID); refused { // the watch has not shown it yet
+		return false, c.giveUpLaunch(ctx, w, why)
+	}
 	instance, err := w.cloud.Launch(ctx, w.claim)
 	c.attempts.note(w.claim.UID, c.config.Now())
 	if err != nil {
@@ -71,10 +74,10 @@ func (c *Controller) launchFailed(ctx context.Context, w *work, failure error) e
 	switch {
 	case errors.As(failure, &capacity):
 		c.refreshCatalog(ctx, w)
-		return c.giveUp(ctx, w, karpenterv1.ConditionTypeLaunched, reasonNoCapacity, event.InsufficientCapacity, capacity.Error())
+		return c.giveUpLaunch(ctx, w, refusal{reasonNoCapacity, event.InsufficientCapacity, capacity.Error()})
 	case errors.As(failure, &notReady), errors.Is(failure, provider.ErrNodeClassNotFound):
 		c.refreshCatalog(ctx, w)
-		return c.giveUp(ctx, w, karpenterv1.ConditionTypeLaunched, reasonClassNotReady, event.NodeClassNotReady, failure.Error())
+		return c.giveUpLaunch(ctx, w, refusal{reasonClassNotReady, event.NodeClassNotReady, failure.Error()})
 	}
 	if gone, err := c.checkAge(ctx, w); err != nil || gone {
 		return err
@@ -106,6 +109,12 @@ func (c *Controller) refreshCatalog(ctx context.Context, w *work) {
 	if err != nil {
 		c.config.Log.V(1).Info("could not refresh the catalogue", "class", ref.Name, "reason", err.Error())
 	}
+}
+
+// giveUpLaunch gives a claim up whose launch the provider has refused: no instance is asked for again, so there is none.
+func (c *Controller) giveUpLaunch(ctx context.Context, w *work, why refusal) error {
+	c.attempts.refuse(w.claim.UID, why)
+	return c.giveUp(ctx, w, karpenterv1.ConditionTypeLaunched, why.reason, why.event, why.message)
 }
 
 // giveUp says on the claim why it has failed, and deletes it.

@@ -1,0 +1,49 @@
+package claim_test
+
+import (
+	"context"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+)
+
+// P-32: a claim that the provider has refused is given up. A cache that does not show this yet must not make the next
+// step launch it, for capacity may have come back: the claim would go and leave the instance. Found by simulation.
+func TestRefusedClaimIsNotLaunchedFromAnOldCache(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newClaim())
+	before := r.claim(t)
+	var stale *karpenterv1.NodeClaim
+	r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+			if claim, is := into.(*karpenterv1.NodeClaim); is && stale != nil {
+				stale.DeepCopyInto(claim)
+				return nil
+			}
+			return c.Get(ctx, key, into, opts...)
+		},
+	})
+	r.step = claim.New(r.config)
+	r.cloud.failure = &provider.InsufficientCapacityError{}
+	r.reconcile(t)
+	if r.claim(t).DeletionTimestamp == nil {
+		t.Fatal("the refused claim is not given up")
+	}
+	stale, r.cloud.failure = before, nil
+	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(before)}
+	if _, err := r.step.Reconcile(t.Context(), request); err != nil && !apierrors.IsConflict(err) { // the picture is old
+		t.Fatal(err)
+	}
+	stale = nil
+	r.reconcile(t)
+	if r.claim(t) != nil || r.cloud.launches != 1 || len(r.cloud.machines) != 0 {
+		t.Fatalf("claim %v, %d launches, machines %v; want no claim, one launch, no machine", r.claim(t), r.cloud.launches, r.cloud.machines)
+	}
+}
