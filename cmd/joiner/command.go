@@ -80,6 +80,7 @@ func flagGroups(o *options) []group {
 	planning.DurationVar(&o.BatchIdleDuration, "batch-idle-duration", o.BatchIdleDuration, "plan when no further pod has come for this long")
 	planning.DurationVar(&o.BatchMaxDuration, "batch-max-duration", o.BatchMaxDuration, "plan when the first pod has waited for this long")
 	planning.StringVar(&o.InstanceTypes, "instance-types-file-path", o.InstanceTypes, "instance types of simulated nodes: a file in Karpenter's format, aws for EC2 types and prices, empty for the built-in ones")
+	planning.StringVar(&o.KwokFaults, "kwok-faults-file-path", o.KwokFaults, "what goes wrong with simulated nodes on purpose: a file as in docs/kwok.md, empty for nothing")
 
 	life.DurationVar(&o.LaunchTimeout, "launch-timeout", o.LaunchTimeout, "a NodeClaim without an instance is given up after this long")
 	life.DurationVar(&o.RegistrationTimeout, "registration-timeout", o.RegistrationTimeout, "an instance whose node has not joined is given up after this long")

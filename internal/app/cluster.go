@@ -44,6 +44,18 @@ func (k kwokCluster) NodeClass(ctx context.Context, name string) (*kwokv1alpha1.
 	return &class, k.client.Get(ctx, types.NamespacedName{Name: name}, &class)
 }
 
+func (k kwokCluster) NodeClasses(ctx context.Context) ([]*kwokv1alpha1.KWOKNodeClass, error) {
+	var list kwokv1alpha1.KWOKNodeClassList
+	if err := k.client.List(ctx, &list); err != nil {
+		return nil, err
+	}
+	classes := make([]*kwokv1alpha1.KWOKNodeClass, len(list.Items))
+	for i := range list.Items {
+		classes[i] = &list.Items[i]
+	}
+	return classes, nil
+}
+
 func (k kwokCluster) CreateNode(ctx context.Context, node *corev1.Node) error {
 	return k.client.Create(ctx, node.DeepCopy())
 }

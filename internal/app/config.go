@@ -36,6 +36,8 @@ type Config struct {
 
 	// InstanceTypes is the setting of kwok.LoadInventory.
 	InstanceTypes string
+	// KwokFaults is the file of kwok.LoadFaults; "" for none.
+	KwokFaults string
 }
 
 // What may be done with preferences of pods (P-05): they shape the nodes that are launched for them, or play no part.

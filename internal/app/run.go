@@ -52,9 +52,13 @@ const stopWithin = 10 * time.Second
 // Run runs the controller on a real cluster until ctx ends; then it hands over and returns nil. Errors before anything
 // was started are for people, one line each.
 func Run(ctx context.Context, config Config, log logr.Logger) error {
-	inventory, err := kwok.LoadInventory(config.InstanceTypes, os.ReadFile)
-	if err != nil {
+	machines := kwok.Config{Now: time.Now}
+	var err error
+	if machines.Inventory, err = kwok.LoadInventory(config.InstanceTypes, os.ReadFile); err != nil {
 		return fmt.Errorf("--instance-types-file-path: %w", err)
+	}
+	if machines.Faults, err = kwok.LoadFaults(config.KwokFaults, os.ReadFile); err != nil {
+		return fmt.Errorf("--kwok-faults-file-path: %w", err)
 	}
 	servers, err := openPorts(config)
 	if err != nil {
@@ -68,7 +72,7 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 	if err != nil {
 		return fmt.Errorf("setting up the connection to %s: %w", config.REST.Host, err)
 	}
-	p, err := assemble(ctx, config, mgr, inventory, log)
+	p, err := assemble(ctx, config, mgr, machines, log)
 	if err != nil {
 		return err
 	}
@@ -90,8 +94,8 @@ type process struct {
 	synced   *syncs
 }
 
-// assemble wires ports, feed and controllers to a manager.
-func assemble(ctx context.Context, config Config, mgr manager.Manager, inventory kwok.Inventory, log logr.Logger) (*process, error) {
+// assemble wires ports, feed and controllers to a manager. simulated is what is known of the kwok provider already.
+func assemble(ctx context.Context, config Config, mgr manager.Manager, simulated kwok.Config, log logr.Logger) (*process, error) {
 	spread, err := translate.ParseDefaultSpread(config.DefaultSpreadConstraints)
 	if err != nil {
 		return nil, err
@@ -99,10 +103,9 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, inventory
 	store := world.New(world.Config{
 		IgnorePreferences: config.PreferencePolicy == PreferencesIgnored, RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort, DefaultSpread: spread,
 	})
-	machines, err := kwok.New(kwok.Config{
-		Cluster: NewKwokCluster(mgr.GetClient(), mgr.GetAPIReader(), config.SystemNamespace), Inventory: inventory, Now: time.Now,
-		Correct: store.Corrected,
-	})
+	simulated.Cluster = NewKwokCluster(mgr.GetClient(), mgr.GetAPIReader(), config.SystemNamespace)
+	simulated.Correct = store.Corrected
+	machines, err := kwok.New(simulated)
 	if err != nil {
 		return nil, err
 	}

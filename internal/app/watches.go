@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -128,7 +129,27 @@ func claimWatches(reader client.Reader) []Watch {
 			}
 			return requests(claimNames(ctx, reader, pool.IndexClaimPool, fresh.GetName())...)
 		}},
+		{Object: &kwokv1alpha1.KWOKNodeClass{}, Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
+			if old == nil || fresh == nil || maps.Equal(old.GetAnnotations(), fresh.GetAnnotations()) {
+				return nil
+			}
+			return requests(claimsOfClass(ctx, reader, fresh.GetName())...) // its faults may say that they drift
+		}},
 	}
+}
+
+func claimsOfClass(ctx context.Context, reader client.Reader, class string) []string {
+	var claims karpenterv1.NodeClaimList
+	if reader.List(ctx, &claims) != nil {
+		return nil // as in claimNames
+	}
+	var names []string
+	for _, c := range claims.Items {
+		if ref := c.Spec.NodeClassRef; ref != nil && ref.Name == class && ref.Group == kwokv1alpha1.Group {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }
 
 // sameForItself reports whether only labels and annotations of a claim have changed: they are written by its own steps,

@@ -12,6 +12,9 @@ var ErrNotFound = errors.New("instance not found")
 // ErrNodeClassNotFound means that the node class a pool or claim names does not exist.
 var ErrNodeClassNotFound = errors.New("node class not found")
 
+// ErrThrottled means that the cloud takes no more calls at this moment: ask again later.
+var ErrThrottled = errors.New("throttled by the provider")
+
 // maxOfferingsInMessage bounds the text of an [InsufficientCapacityError]; the value holds them all.
 const maxOfferingsInMessage = 5
 

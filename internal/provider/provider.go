@@ -44,6 +44,14 @@ type Provider interface {
 	Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (reason string, err error)
 	// RepairPolicies are the node conditions upon which a machine should be replaced.
 	RepairPolicies() []RepairPolicy
+	// Notices returns what the cloud has said about machines and nobody has acknowledged yet, ordered by ID (P-43). A
+	// notice is repeated until it is acknowledged or its machine is gone, and may be repeated after that.
+	Notices(ctx context.Context) (Notices, error)
+	// Acknowledge says that all was done about a notice. One that is unknown is no error.
+	Acknowledge(ctx context.Context, notice Notice) error
+	// MarkUnavailable takes an offering out of the catalogue and of launches for a while, as if a launch had been refused
+	// (P-31): machines of it were taken away. One that is unknown changes nothing.
+	MarkUnavailable(offering Offering)
 }
 
 // Instance is a machine.

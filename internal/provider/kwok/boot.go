@@ -28,6 +28,7 @@ func (p *Provider) Boot(ctx context.Context, now time.Time) (next time.Time, err
 	if err != nil {
 		return time.Time{}, fmt.Errorf("listing boot records: %w", err)
 	}
+	records = slices.DeleteFunc(records, func(r BootRecord) bool { return r.Never })
 	slices.SortFunc(records, func(a, b BootRecord) int {
 		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Node.Name, b.Node.Name))
 	})

@@ -14,10 +14,12 @@ import (
 
 // Cluster is what the provider needs of a Kubernetes API server. Errors are those of k8s.io/apimachinery/pkg/api/errors:
 // IsNotFound, IsAlreadyExists and IsConflict must tell them apart. Node and BootRecord must not answer from a cache; lists
-// and the node class may. Returned objects belong to the caller.
+// and node classes may. Returned objects belong to the caller.
 type Cluster interface {
 	// NodeClass returns a KWOKNodeClass.
 	NodeClass(ctx context.Context, name string) (*kwokv1alpha1.KWOKNodeClass, error)
+	// NodeClasses returns all of them.
+	NodeClasses(ctx context.Context) ([]*kwokv1alpha1.KWOKNodeClass, error)
 
 	// CreateNode creates a node with its status: unlike most kinds, nodes keep their status on creation.
 	CreateNode(ctx context.Context, node *corev1.Node) error
@@ -40,6 +42,8 @@ type Cluster interface {
 type BootRecord struct {
 	// Due is when the node joins.
 	Due time.Time `json:"due"`
+	// Never is true when it will not, whatever Due says.
+	Never bool `json:"never,omitempty"`
 	// Node is what will be created then, complete; never nil.
 	Node *corev1.Node `json:"node"`
 }

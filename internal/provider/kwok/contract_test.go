@@ -2,6 +2,7 @@ package kwok_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,18 @@ func newWorld(t *testing.T, inventory kwok.Inventory, delay time.Duration) *worl
 func (w *world) ClassName() string         { return "default" }
 func (w *world) NotReadyClassName() string { return "broken" }
 func (w *world) Machines() int             { return w.cluster.Machines() }
+
+// Interrupt annotates the machine's node, as a user does.
+func (w *world) Interrupt(t *testing.T, providerID string) {
+	t.Helper()
+	node, err := w.cluster.Node(t.Context(), strings.TrimPrefix(providerID, "kwok://"))
+	if err == nil {
+		err = w.cluster.AnnotateNode(t.Context(), node.Name, node.UID, kwok.InterruptedAnnotationKey, "now")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // Settle lets an hour pass and boots what is due.
 func (w *world) Settle(t *testing.T) {

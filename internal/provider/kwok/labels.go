@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
-// Labels and annotations of a simulated node beyond those of its instance type.
+// Labels and annotations of a simulated node beyond those of its instance type, and annotations that users set.
 const (
 	// NodeLabelKey, as a label and as an annotation, with the value NodeLabelValue makes KWOK look after the node.
 	NodeLabelKey   = "kwok.x-k8s.io/node"
@@ -22,10 +22,17 @@ const (
 
 	// ClaimUIDAnnotationKey is the UID of the NodeClaim that the machine was launched for.
 	ClaimUIDAnnotationKey = kwokv1alpha1.Group + "/nodeclaim-uid"
+	// ClassAnnotationKey is the name of the KWOKNodeClass that it was launched by.
+	ClassAnnotationKey = kwokv1alpha1.Group + "/launched-by"
 	// LaunchedAnnotationKey is when it was launched, in RFC 3339 with fractions.
 	LaunchedAnnotationKey = kwokv1alpha1.Group + "/launched"
 	// TerminatedAnnotationKey is when the machine was ended, on a Node that finalizers still hold.
 	TerminatedAnnotationKey = kwokv1alpha1.Group + "/terminated"
+	// InterruptedAnnotationKey on a Node, set by hand, is the cloud's notice that it takes the machine away (P-43). The
+	// value is when the machine will be gone, in RFC 3339; any other means that this is not known.
+	InterruptedAnnotationKey = kwokv1alpha1.Group + "/interrupted"
+	// FaultsAnnotationKey on a KWOKNodeClass holds its faults; see [ParseFaults].
+	FaultsAnnotationKey = kwokv1alpha1.Group + "/faults"
 )
 
 const (

@@ -10,6 +10,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
@@ -34,6 +35,9 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim) (pr
 	if err := ctx.Err(); err != nil {
 		return provider.Instance{}, err
 	}
+	if err := p.throttled(ctx, callLaunch, claim.Name); err != nil {
+		return provider.Instance{}, err
+	}
 	if claim.UID == "" || claim.Name == "" {
 		return provider.Instance{}, &provider.LaunchError{ConditionReason: ReasonInvalidClaim, Message: "a claim without name or UID is not one that the API server stored"}
 	}
@@ -44,11 +48,15 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim) (pr
 	if err != nil {
 		return provider.Instance{}, err
 	}
-	node, err := p.prepare(ctx, claim)
+	faults, err := p.faultsOf(class)
 	if err != nil {
 		return provider.Instance{}, err
 	}
-	err = p.start(ctx, class, node)
+	node, err := p.prepare(ctx, claim, faults)
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	err = p.start(ctx, class, faults, node)
 	if apierrors.IsAlreadyExists(err) { // another call was faster, for this claim or for an earlier one of its name
 		node, err = p.launched(ctx, claim)
 		if node == nil && err == nil {
@@ -101,35 +109,60 @@ func (p *Provider) classOf(ctx context.Context, claim *karpenterv1.NodeClaim) (*
 }
 
 // prepare chooses the offering and returns the node to be.
-func (p *Provider) prepare(ctx context.Context, claim *karpenterv1.NodeClaim) (*corev1.Node, error) {
+func (p *Provider) prepare(ctx context.Context, claim *karpenterv1.NodeClaim, faults Faults) (*corev1.Node, error) {
 	d, err := demandOf(claim)
 	if err != nil {
 		return nil, &provider.LaunchError{ConditionReason: ReasonInvalidClaim, Message: err.Error()}
 	}
-	c, err := p.offered(ctx)
+	c, err := p.offered(ctx, faults)
 	if err != nil {
 		return nil, err
 	}
-	taken, err := choose(p.correct(claim, c), d)
+	now := p.now()
+	taken, err := p.take(p.correct(claim, c), d, faults, now)
 	if err != nil {
 		return nil, err
 	}
-	return newNode(claim, d, taken, p.now()), nil
+	return newNode(claim, d, taken, now), nil
 }
 
-// start makes the machine: at once, or durably planned when the node class asks for a delay.
-func (p *Provider) start(ctx context.Context, class *kwokv1alpha1.KWOKNodeClass, node *corev1.Node) error {
-	delay := time.Duration(0)
-	if class.Spec.NodeRegistrationDelay != nil {
-		delay = class.Spec.NodeRegistrationDelay.Duration
+// maxTries bounds how many offerings one launch tries, as clouds bound the options of a request.
+const maxTries = 60
+
+// take chooses the cheapest offering that has capacity, as a cloud does that is given a list: one that refuses is noted as
+// short, and the next one is tried (P-31). The error names all of them.
+func (p *Provider) take(c catalog.Catalog, d demand, faults Faults, now time.Time) (choice, error) {
+	var refused []provider.Offering
+	for range maxTries {
+		taken, err := choose(p.shortages.Without(c, now), d)
+		if err != nil {
+			return choice{}, err
+		}
+		o := identify(taken.kind, taken.offering)
+		if !faults.refuses(o, d.tie, now) {
+			p.shortages.Clear(o)
+			return taken, nil
+		}
+		p.shortages.Note(o, now)
+		refused = append(refused, o)
 	}
-	if delay <= 0 {
+	return choice{}, &provider.InsufficientCapacityError{Asked: d.String(), Tried: refused}
+}
+
+// start makes the machine: at once, or durably planned when the node class or a fault asks for a delay.
+func (p *Provider) start(ctx context.Context, class *kwokv1alpha1.KWOKNodeClass, faults Faults, node *corev1.Node) error {
+	machine := instanceOf(node)
+	delay, never := faults.boot(offeringOf(machine), machine.ClaimUID, p.now())
+	if class.Spec.NodeRegistrationDelay != nil {
+		delay += class.Spec.NodeRegistrationDelay.Duration
+	}
+	if delay <= 0 && !never {
 		if err := p.cluster.CreateNode(ctx, node); err != nil {
 			return fmt.Errorf("creating node %s: %w", node.Name, err)
 		}
 		return nil
 	}
-	if err := p.cluster.CreateBootRecord(ctx, BootRecord{Due: p.now().Add(delay), Node: node}); err != nil {
+	if err := p.cluster.CreateBootRecord(ctx, BootRecord{Due: p.now().Add(delay), Never: never, Node: node}); err != nil {
 		return fmt.Errorf("creating boot record %s: %w", node.Name, err)
 	}
 	return nil
@@ -138,6 +171,9 @@ func (p *Provider) start(ctx context.Context, class *kwokv1alpha1.KWOKNodeClass,
 // Terminate ends a machine. A simulated one is gone at once, so the answer is always ErrNotFound, or an error that
 // asks for another call. Its Node may live on while finalizers hold it; it is marked, so that it no longer counts.
 func (p *Provider) Terminate(ctx context.Context, providerID string) error {
+	if err := p.throttled(ctx, callTerminate, providerID); err != nil {
+		return err
+	}
 	if _, err := p.find(ctx, providerID); err != nil {
 		return err
 	}

@@ -60,6 +60,7 @@ func newNode(claim *karpenterv1.NodeClaim, d demand, taken choice, now time.Time
 	maps.Copy(annotations, claim.Annotations)
 	annotations[NodeLabelKey] = NodeLabelValue
 	annotations[ClaimUIDAnnotationKey] = string(claim.UID)
+	annotations[ClassAnnotationKey] = claim.Spec.NodeClassRef.Name
 	annotations[LaunchedAnnotationKey] = now.UTC().Format(time.RFC3339Nano)
 	capacity, allocatable := resourcesOf(d, taken.kind)
 	return &corev1.Node{

@@ -32,14 +32,18 @@ type Config struct {
 	// Correct returns the catalogue as it holds for a claim, where users have said better (NodeOverlay): what planning
 	// found cheapest must be cheapest here too. Nil: as it is.
 	Correct func(claim *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog
+	// Faults are those of all node classes, beside what each says of itself.
+	Faults Faults
 }
 
-// Provider launches simulated machines. It holds nothing that changes and is safe for concurrent use.
+// Provider launches simulated machines. All that it remembers is what could not be had; it is safe for concurrent use.
 type Provider struct {
 	cluster   Cluster
 	inventory Inventory
 	now       func() time.Time
 	correct   func(claim *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog
+	faults    Faults
+	shortages provider.Shortages
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -57,7 +61,10 @@ func New(c Config) (*Provider, error) {
 	if c.Correct == nil {
 		c.Correct = func(_ *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog { return c }
 	}
-	return &Provider{cluster: c.Cluster, inventory: c.Inventory, now: c.Now, correct: c.Correct}, nil
+	if err := c.Faults.check(c.Inventory.catalog); err != nil {
+		return nil, fmt.Errorf("faults: %w", err)
+	}
+	return &Provider{cluster: c.Cluster, inventory: c.Inventory, now: c.Now, correct: c.Correct, faults: c.Faults}, nil
 }
 
 // Name returns "kwok".
@@ -68,24 +75,34 @@ func (p *Provider) NodeClass() schema.GroupKind {
 	return schema.GroupKind{Group: kwokv1alpha1.Group, Kind: "KWOKNodeClass"}
 }
 
-// Catalog returns the inventory; every node class offers the same. Reservations that are used up are unavailable.
+// Catalog returns the inventory; every node class offers the same, but for what its faults change. Reservations that are
+// used up, and what could not be had a short while ago, are unavailable.
 func (p *Provider) Catalog(ctx context.Context, className string) (catalog.Catalog, error) {
-	if _, err := p.nodeClass(ctx, className); err != nil {
+	if err := p.throttled(ctx, callCatalog, className); err != nil {
 		return catalog.Catalog{}, err
 	}
-	return p.offered(ctx)
-}
-
-// offered returns the catalogue as it is now. Only reservations need to know what runs.
-func (p *Provider) offered(ctx context.Context) (catalog.Catalog, error) {
-	if len(p.inventory.reservations) == 0 {
-		return p.inventory.Catalog(), nil
-	}
-	instances, err := p.List(ctx)
+	class, err := p.nodeClass(ctx, className)
 	if err != nil {
 		return catalog.Catalog{}, err
 	}
-	return p.inventory.left(instances), nil
+	faults, err := p.faultsOf(class)
+	if err != nil {
+		return catalog.Catalog{}, err
+	}
+	return p.offered(ctx, faults)
+}
+
+// offered returns the catalogue as it is now. Only reservations need to know what runs.
+func (p *Provider) offered(ctx context.Context, faults Faults) (catalog.Catalog, error) {
+	var instances []provider.Instance
+	if len(p.inventory.reservations) > 0 {
+		var err error
+		if instances, err = p.list(ctx); err != nil {
+			return catalog.Catalog{}, err
+		}
+	}
+	now := p.now()
+	return p.shortages.Without(faults.priced(p.inventory.left(instances), now), now), nil
 }
 
 // nodeClass returns a node class that may be used.
@@ -113,6 +130,9 @@ func (p *Provider) nodeClass(ctx context.Context, name string) (*kwokv1alpha1.KW
 
 // Get returns a machine, booting or joined.
 func (p *Provider) Get(ctx context.Context, providerID string) (provider.Instance, error) {
+	if err := p.throttled(ctx, callGet, providerID); err != nil {
+		return provider.Instance{}, err
+	}
 	node, err := p.find(ctx, providerID)
 	if err != nil {
 		return provider.Instance{}, err
@@ -148,9 +168,13 @@ func (p *Provider) find(ctx context.Context, providerID string) (*corev1.Node, e
 
 // List returns all machines, booting or joined, ordered by provider ID.
 func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
-	if err := ctx.Err(); err != nil {
+	if err := p.throttled(ctx, callList, ""); err != nil {
 		return nil, err
 	}
+	return p.list(ctx)
+}
+
+func (p *Provider) list(ctx context.Context) ([]provider.Instance, error) {
 	records, err := p.cluster.BootRecords(ctx) // before the nodes, for the reason given at find
 	if err != nil {
 		return nil, fmt.Errorf("listing boot records: %w", err)
@@ -174,11 +198,6 @@ func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
 	}
 	slices.SortFunc(instances, func(a, b provider.Instance) int { return cmp.Compare(a.ProviderID, b.ProviderID) })
 	return instances, nil
-}
-
-// Drifted returns "": a simulated machine always is what its node class says.
-func (p *Provider) Drifted(ctx context.Context, _ *karpenterv1.NodeClaim) (string, error) {
-	return "", ctx.Err()
 }
 
 // RepairPolicies are those of Karpenter's KWOK provider but for the one that asks for a reboot, which no machine here

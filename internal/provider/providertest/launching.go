@@ -212,6 +212,9 @@ func cancelledContext(t *testing.T, f fixture) {
 	if _, err := f.List(ctx); err == nil {
 		t.Error("List with a cancelled context returns no error")
 	}
+	if _, err := f.Notices(ctx); err == nil {
+		t.Error("Notices with a cancelled context returns no error")
+	}
 	if _, err := f.Catalog(ctx, f.ClassName()); err == nil || errors.Is(err, provider.ErrNodeClassNotFound) {
 		t.Errorf("Catalog with a cancelled context returns %v, want an error other than not found", err)
 	}

@@ -29,6 +29,8 @@ type Harness interface {
 	NotReadyClassName() string
 	// Settle lets everything happen that a provider has under way: machines boot, machines end.
 	Settle(t *testing.T)
+	// Interrupt makes the cloud say of a machine that has joined that it will be taken away.
+	Interrupt(t *testing.T, providerID string)
 	// Machines counts the machines that exist, at their source and not through the provider.
 	Machines() int
 }
@@ -59,6 +61,8 @@ func Run(t *testing.T, fresh func(t *testing.T) (provider.Provider, Harness)) {
 		{"unknown machines are not found", unknownMachines},
 		{"a fresh instance has not drifted", freshIsNotDrifted},
 		{"a cancelled context launches nothing", cancelledContext},
+		{"what is marked unavailable is not offered for a while", markedUnavailable},
+		{"an interruption is noticed until its machine is gone", interrupted},
 		{"repair policies are complete", repairPolicies},
 		{"name and node class are stated", identity},
 	} {

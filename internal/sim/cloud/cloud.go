@@ -51,8 +51,9 @@ type Fate struct {
 type Machine struct {
 	provider.Instance
 	Fate
-	Node   *corev1.Node // as it joins
-	GoneAt time.Time    // zero while nobody has ended it
+	Node   *corev1.Node     // as it joins
+	GoneAt time.Time        // zero while nobody has ended it
+	Notice *provider.Notice // of its interruption; nil when there is none, or once it is acknowledged
 }
 
 // Cloud is the cloud. It is not safe for concurrent use.
@@ -62,6 +63,7 @@ type Cloud struct {
 	byClaim  map[string]*Machine
 	out      Market // what has run out
 	known    [4]time.Time
+	marked   [4]time.Time // until when a market counts as unavailable since machines of it were taken away
 }
 
 // New returns a cloud without machines.
@@ -106,6 +108,13 @@ func (c *Cloud) Vanish(m *Machine) {
 	}
 }
 
+// Interrupt says that a machine will be taken away at gone; who does it then is the caller's business.
+func (c *Cloud) Interrupt(m *Machine, gone time.Time) {
+	if m.GoneAt.IsZero() {
+		m.Notice = &provider.Notice{ID: m.ProviderID, Kind: provider.SpotInterrupted, ProviderID: m.ProviderID, Gone: gone}
+	}
+}
+
 // choose returns the provider that chooses offerings, without the markets that are out.
 func (c *Cloud) choose(out Market, taken *scratch) (*kwok.Provider, error) {
 	return kwok.New(kwok.Config{Cluster: taken, Inventory: c.config.Offers.without[out], Now: c.config.Now})
@@ -113,17 +122,22 @@ func (c *Cloud) choose(out Market, taken *scratch) (*kwok.Provider, error) {
 
 // Catalog is provider.Provider's Catalog.
 func (c *Cloud) Catalog(ctx context.Context, class string) (catalog.Catalog, error) {
-	known := Market(0)
-	for i, until := range c.known {
-		if c.config.Now().Before(until) {
-			known |= 1 << i
-		}
-	}
-	chooser, err := c.choose(known, &scratch{cloud: c})
+	chooser, err := c.choose(c.during(c.known)|c.during(c.marked), &scratch{cloud: c})
 	if err != nil {
 		return catalog.Catalog{}, err
 	}
 	return chooser.Catalog(ctx, class)
+}
+
+// during returns the markets whose time is not over.
+func (c *Cloud) during(until [4]time.Time) Market {
+	markets := Market(0)
+	for i, each := range until {
+		if c.config.Now().Before(each) {
+			markets |= 1 << i
+		}
+	}
+	return markets
 }
 
 // Launch is provider.Provider's Launch.
@@ -135,7 +149,7 @@ func (c *Cloud) Launch(ctx context.Context, claim *karpenterv1.NodeClaim) (provi
 		return answer(m), nil
 	}
 	taken := &scratch{cloud: c}
-	chooser, err := c.choose(c.out, taken)
+	chooser, err := c.choose(c.out|c.during(c.marked), taken)
 	if err != nil {
 		return provider.Instance{}, err
 	}
@@ -231,6 +245,41 @@ func (c *Cloud) List(ctx context.Context) ([]provider.Instance, error) {
 	return list, nil
 }
 
+// Notices is provider.Provider's Notices.
+func (c *Cloud) Notices(ctx context.Context) (provider.Notices, error) {
+	if err := ctx.Err(); err != nil {
+		return provider.Notices{}, err
+	}
+	var notices provider.Notices
+	for _, m := range c.machines {
+		if m.Notice != nil && c.Exists(m) {
+			notices.List = append(notices.List, *m.Notice)
+		}
+	}
+	slices.SortFunc(notices.List, func(a, b provider.Notice) int { return strings.Compare(a.ID, b.ID) })
+	return notices, nil
+}
+
+// Acknowledge is provider.Provider's Acknowledge.
+func (c *Cloud) Acknowledge(ctx context.Context, notice provider.Notice) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if m := c.find(notice.ProviderID); m != nil && m.Notice != nil && m.Notice.ID == notice.ID {
+		m.Notice = nil
+	}
+	return nil
+}
+
+// MarkUnavailable is provider.Provider's MarkUnavailable; the whole market of the offering is marked.
+func (c *Cloud) MarkUnavailable(o provider.Offering) {
+	for i, name := range marketNames() {
+		if name == [2]string{o.Zone, o.CapacityType} {
+			c.marked[i] = c.config.Now().Add(rememberOut)
+		}
+	}
+}
+
 // scratch is the cluster on which the kwok provider makes the node of one launch.
 type scratch struct {
 	cloud *Cloud
@@ -250,6 +299,11 @@ func (s *scratch) NodeClass(_ context.Context, name string) (*kwokv1alpha1.KWOKN
 	class = class.DeepCopy()
 	class.Spec.NodeRegistrationDelay = nil // fate decides
 	return class, nil
+}
+
+// NodeClasses implements kwok.Cluster.
+func (s *scratch) NodeClasses(context.Context) ([]*kwokv1alpha1.KWOKNodeClass, error) {
+	return nil, nil
 }
 
 // CreateNode implements kwok.Cluster.

@@ -27,6 +27,16 @@ func (g *ground) NotReadyClassName() string { return "broken" }
 func (g *ground) Machines() int             { return len(g.cloud.Machines()) }
 func (g *ground) Settle(*testing.T)         { g.clock = g.clock.Add(time.Hour) }
 
+// Interrupt gives the usual two minutes.
+func (g *ground) Interrupt(t *testing.T, providerID string) {
+	t.Helper()
+	for _, m := range g.cloud.Machines() {
+		if m.ProviderID == providerID {
+			g.cloud.Interrupt(m, g.clock.Add(2*time.Minute))
+		}
+	}
+}
+
 func class(name string) (*kwokv1alpha1.KWOKNodeClass, error) {
 	found := &kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	switch name {

@@ -94,3 +94,21 @@ func (p *Provider) RepairPolicies() []provider.RepairPolicy {
 		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionUnknown, Toleration: kubelet},
 	}
 }
+
+// Notices implements provider.Provider.
+func (p *Provider) Notices(ctx context.Context) (provider.Notices, error) {
+	var notices provider.Notices
+	err := p.send(ctx, "notices", "", func() (err error) { notices, err = p.cloud.Notices(ctx); return err })
+	if err != nil {
+		return provider.Notices{}, err
+	}
+	return notices, nil
+}
+
+// Acknowledge implements provider.Provider.
+func (p *Provider) Acknowledge(ctx context.Context, notice provider.Notice) error {
+	return p.send(ctx, "acknowledge", notice.ID, func() error { return p.cloud.Acknowledge(ctx, notice) })
+}
+
+// MarkUnavailable implements provider.Provider.
+func (p *Provider) MarkUnavailable(o provider.Offering) { p.cloud.MarkUnavailable(o) }

@@ -126,6 +126,27 @@ func (c *Cluster) NodeClass(ctx context.Context, name string) (*kwokv1alpha1.KWO
 	return class, err
 }
 
+// NodeClasses returns all node classes, by name.
+func (c *Cluster) NodeClasses(ctx context.Context) ([]*kwokv1alpha1.KWOKNodeClass, error) {
+	var classes []*kwokv1alpha1.KWOKNodeClass
+	err := c.do(ctx, "list node classes", func() error {
+		for _, name := range slices.Sorted(maps.Keys(c.classes)) {
+			classes = append(classes, c.classes[name].DeepCopy())
+		}
+		return nil
+	})
+	return classes, err
+}
+
+// SetFaults annotates a node class with its faults.
+func (c *Cluster) SetFaults(class, faults string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if stored, found := c.classes[class]; found {
+		stored.Annotations = map[string]string{kwok.FaultsAnnotationKey: faults}
+	}
+}
+
 // CreateNode creates a node, with its status.
 func (c *Cluster) CreateNode(ctx context.Context, node *corev1.Node) error {
 	return c.do(ctx, "create node", func() error {
