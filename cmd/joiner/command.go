@@ -61,7 +61,7 @@ func newCommand(lookup func(string) (string, bool), logs io.Writer) *cobra.Comma
 
 func flagGroups(o *options) []group {
 	general, cluster := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
-	planning, life, serving := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	planning, disruption, life, serving := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 
 	general.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error; SIGUSR1 switches to debug while running, and back")
 	general.Int64Var(&o.memoryLimit, "memory-limit", -1, "memory of the container in bytes; the Go runtime keeps to 90 % of it; -1 for no limit")
@@ -82,6 +82,9 @@ func flagGroups(o *options) []group {
 	planning.StringVar(&o.InstanceTypes, "instance-types-file-path", o.InstanceTypes, "instance types of simulated nodes: a file in Karpenter's format, aws for EC2 types and prices, empty for the built-in ones")
 	planning.StringVar(&o.KwokFaults, "kwok-faults-file-path", o.KwokFaults, "what goes wrong with simulated nodes on purpose: a file as in docs/kwok.md, empty for nothing")
 
+	disruption.StringVar(&o.FeatureGates, "feature-gates", o.FeatureGates, "Karpenter's list of NAME=true; SpotToSpotConsolidation and NodeRepair switch something, both are off by default")
+	disruption.Float64Var(&o.ConsolidationMinSaving, "consolidation-min-saving", o.ConsolidationMinSaving, "what replacing nodes by cheaper ones has to save, in dollars per hour")
+
 	life.DurationVar(&o.LaunchTimeout, "launch-timeout", o.LaunchTimeout, "a NodeClaim without an instance is given up after this long")
 	life.DurationVar(&o.RegistrationTimeout, "registration-timeout", o.RegistrationTimeout, "an instance whose node has not joined is given up after this long")
 	life.DurationVar(&o.InitializationTimeout, "initialization-timeout", o.InitializationTimeout, "a node that does not get ready for pods is given up after this long; 0 waits for ever")
@@ -89,7 +92,7 @@ func flagGroups(o *options) []group {
 	serving.IntVar(&o.MetricsPort, "metrics-port", o.MetricsPort, "port of /metrics; 0 for none")
 	serving.IntVar(&o.HealthProbePort, "health-probe-port", o.HealthProbePort, "port of /healthz and /readyz; 0 for none")
 	serving.BoolVar(&o.EnableProfiling, "enable-profiling", o.EnableProfiling, "serve /debug/pprof on the metrics port")
-	return []group{{"General", general}, {"Cluster", cluster}, {"Planning", planning}, {"Life of a node", life}, {"Serving", serving}}
+	return []group{{"General", general}, {"Cluster", cluster}, {"Planning", planning}, {"Disruption", disruption}, {"Life of a node", life}, {"Serving", serving}}
 }
 
 func printHelp(out io.Writer, short string, groups []group) {

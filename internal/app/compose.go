@@ -30,6 +30,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/overlay"
 	"github.com/joiner-autoscaler/joiner/internal/controller/pool"
 	"github.com/joiner-autoscaler/joiner/internal/controller/provisioning"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
@@ -52,6 +53,9 @@ const (
 type Settings struct {
 	BatchIdle, BatchMax time.Duration
 	Timeouts            claim.Timeouts
+	SystemNamespace     string // where the pause switch is
+	SpotToSpot          bool
+	MinSaving           resources.Money // per hour
 }
 
 // Deps are the ports to everything outside.
@@ -122,7 +126,8 @@ func Compose(settings Settings, deps Deps) Parts {
 			Ready: deps.Ready, Now: deps.Now, Log: deps.Log.WithName(Provisioning),
 		})},
 		{Name: Disruption, Workers: 1, Start: true, Reconciler: disruption.New(disruption.Config{
-			Client: deps.Client, Live: deps.Live, Picture: deps.Store, Applier: applier, Events: deps.Events, Metrics: set.Claims, Pools: set.Pools,
+			Client: deps.Client, Live: deps.Live, Picture: deps.Store, Applier: applier, Events: deps.Events, Metrics: set,
+			Namespace: settings.SystemNamespace, SpotToSpot: settings.SpotToSpot, MinSaving: settings.MinSaving,
 			Ready: deps.Ready, Now: deps.Now, Log: deps.Log.WithName(Disruption),
 		})},
 		{Name: Claims, Workers: 50, Reconciler: claim.New(claims), Watches: claimWatches(deps.Client)},

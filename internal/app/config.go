@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
@@ -33,6 +34,10 @@ type Config struct {
 	DefaultSpreadConstraints           string
 	LaunchTimeout, RegistrationTimeout time.Duration
 	InitializationTimeout              time.Duration // 0 waits for ever
+
+	FeatureGates string // of ParseGates
+	// ConsolidationMinSaving is what a replacement has to save, in dollars per hour; 0 is any saving.
+	ConsolidationMinSaving float64
 
 	// InstanceTypes is the setting of kwok.LoadInventory.
 	InstanceTypes string
@@ -105,6 +110,12 @@ func (c Config) Validate() error {
 	if c.InitializationTimeout < 0 {
 		faults = append(faults, fmt.Errorf("--initialization-timeout is %s: want a duration, or 0 to wait for ever", c.InitializationTimeout))
 	}
+	if _, err := ParseGates(c.FeatureGates); err != nil {
+		faults = append(faults, err)
+	}
+	if _, err := resources.FromDollars(c.ConsolidationMinSaving); err != nil {
+		faults = append(faults, fmt.Errorf("--consolidation-min-saving: %w", err))
+	}
 	if c.LeaderElectionName == "" && !c.DisableLeaderElection {
 		faults = append(faults, errors.New("--leader-election-name is empty: want the name of the lease, or set --disable-leader-election"))
 	}
@@ -114,11 +125,16 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Settings returns what of the configuration the controllers need.
+// Settings returns what of the configuration, which is valid, the controllers need.
 func (c Config) Settings() Settings {
+	gates, _ := ParseGates(c.FeatureGates)
+	saving, _ := resources.FromDollars(c.ConsolidationMinSaving)
 	return Settings{
 		BatchIdle: c.BatchIdleDuration, BatchMax: c.BatchMaxDuration,
-		Timeouts: claim.Timeouts{Launch: c.LaunchTimeout, Registration: c.RegistrationTimeout, Initialization: c.InitializationTimeout},
+		Timeouts:        claim.Timeouts{Launch: c.LaunchTimeout, Registration: c.RegistrationTimeout, Initialization: c.InitializationTimeout},
+		SystemNamespace: c.SystemNamespace,
+		SpotToSpot:      gates.SpotToSpotConsolidation,
+		MinSaving:       saving,
 	}
 }
 

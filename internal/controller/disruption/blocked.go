@@ -43,7 +43,7 @@ func (c *Controller) reportBlocked(r round, p plan.Plan) {
 // (L-34). It is for methods that launch before they remove: they ask limit.Limits.Replacements how many they may, and call
 // this when the answer says ByLimit. The recorder leaves out repetitions.
 func (c *Controller) ReportHardLimit(pool *karpenterv1.NodePool, reason plan.DisruptionReason) {
-	c.config.Pools.BlockedByLimit.WithLabelValues(strings.ToLower(string(reason)), pool.Name).Inc()
+	c.config.Metrics.Pools.BlockedByLimit.WithLabelValues(strings.ToLower(string(reason)), pool.Name).Inc()
 	c.config.Events.Event(pool, event.Normal, event.DisruptionBlocked,
 		fmt.Sprintf("No allowed disruptions for disruption reason %s due to node hard limit", reason))
 }

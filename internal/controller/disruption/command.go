@@ -1,6 +1,7 @@
 package disruption
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +93,7 @@ func (c *Controller) settleCommands(ctx context.Context, r round, intents []inte
 // settleCommand decides about one command. leaving are nodes that this step has deleted already: their pods need places,
 // too. It returns those that it deletes.
 func (c *Controller) settleCommand(ctx context.Context, r round, cmd *command, used map[string]int, leaving []*cluster.Node) ([]*cluster.Node, error) {
-	why := objectionToCommand(r, cmd, used)
+	why := cmp.Or(r.paused, objectionToCommand(r, cmd, used))
 	if why == "" && !cmd.waits() {
 		why = c.misfit(r, cmd)
 	}
@@ -208,7 +209,9 @@ func (c *Controller) taintAll(ctx context.Context, cmd *command) (bool, error) {
 func (c *Controller) undoCommand(ctx context.Context, r round, cmd *command, why string) error {
 	var failures []error
 	for _, i := range cmd.intents {
-		c.memory.failed(i.node.Pool, r.now)
+		if r.paused == "" {
+			c.memory.failed(i.node.Pool, r.now)
+		}
 		failures = append(failures, c.undo(ctx, i.remove, why))
 	}
 	return errors.Join(failures...)

@@ -28,6 +28,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
@@ -58,15 +59,19 @@ type Applier interface {
 // Config is what the controller works with; all fields are required.
 type Config struct {
 	Client  client.Client // reads from a cache
-	Live    client.Reader // reads from the API server; used only before an intent without a reason is taken back
+	Live    client.Reader // reads from the API server: where the truth must not be late
 	Picture Picture
 	Applier Applier
-	Events  event.Recorder
-	Metrics metrics.Claims
-	Pools   metrics.Pools
-	Ready   func() bool // the picture holds everything that exists
-	Now     func() time.Time
-	Log     logr.Logger
+	// Namespace is where the pause switch is.
+	Namespace string
+	// MinSaving is what a replacement has to save per hour, SpotToSpot whether it may be spot for spot (D-04, D-05).
+	MinSaving  resources.Money
+	SpotToSpot bool
+	Events     event.Recorder
+	Metrics    *metrics.Set
+	Ready      func() bool // the picture holds everything that exists
+	Now        func() time.Time
+	Log        logr.Logger
 }
 
 // Controller is the singleton that removes nodes.
@@ -86,6 +91,8 @@ type round struct {
 	budgets  map[string][]engine.Budget
 	// trimmings are filled as pools are looked at.
 	trimmings map[string]*trimming
+	// paused says why nothing is disrupted that budgets bound; "" when it may be (D-14).
+	paused string
 }
 
 // Reconcile goes on with removals under way and begins new ones. The request means nothing: there is one for everything.
@@ -98,11 +105,17 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	underway, moving, failure := c.proceed(ctx, r)
-	released, err := c.release(ctx, r)
-	failure = errors.Join(failure, err)
+	released := false
+	if r.paused == "" {
+		released, err = c.release(ctx, r)
+		failure = errors.Join(failure, err)
+	}
 	trimming, err := c.trim(ctx, r)
 	if trimming || err != nil { // the picture has changed: what else may go is decided on the next one
 		return reconcile.Result{RequeueAfter: proceedAfter}, errors.Join(failure, err)
+	}
+	if r.paused != "" {
+		return reconcile.Result{RequeueAfter: pollEvery}, failure
 	}
 	p := engine.Emptiness(r.snapshot, r.now.Unix(), r.budgets)
 	c.reportBlocked(r, p)
@@ -147,7 +160,10 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 		}
 		r.pools[pool.Name], r.budgets[pool.Name] = pool, budgets
 	}
-	return r, nil
+	var err error
+	r.paused, err = c.paused(ctx)
+	c.pause(&r)
+	return r, err
 }
 
 // untilNext returns when the next node's quiet time ends, and a while when none does soon.

@@ -50,7 +50,7 @@ func (r *rig) restart() {
 	r.registry = prometheus.NewRegistry()
 	set := metrics.New(r.registry)
 	r.step = disruption.New(disruption.Config{
-		Client: r.server, Live: r.server, Picture: r.store, Applier: applier, Events: r.tape, Metrics: set.Claims, Pools: set.Pools,
+		Client: r.server, Live: r.server, Picture: r.store, Applier: applier, Events: r.tape, Metrics: set, Namespace: "kube-system",
 		Ready: func() bool { return true }, Now: r.clock.Now, Log: logr.Discard(),
 	})
 }

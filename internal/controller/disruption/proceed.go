@@ -1,6 +1,7 @@
 package disruption
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ func (c *Controller) settle(ctx context.Context, r round, node *cluster.Node, re
 		used[node.Pool]++
 		return c.settleTrim(ctx, r, node, remove)
 	}
-	if why := objection(r, node, remove.Reason, used); why != "" {
+	if why := cmp.Or(r.paused, objection(r, node, remove.Reason, used)); why != "" {
 		return c.undo(ctx, remove, why)
 	}
 	if remove.Reason == plan.ReplacementAbandoned && used[node.Pool] >= engine.Allowed(r.budgets[node.Pool], remove.Reason) {
@@ -96,7 +97,7 @@ func (c *Controller) undo(ctx context.Context, remove plan.Remove, why string) e
 // reportRemoval tells about a claim that was just deleted.
 func (c *Controller) reportRemoval(r round, node *cluster.Node, remove plan.Remove) {
 	reason := string(remove.Reason)
-	c.config.Metrics.Disrupted.WithLabelValues(strings.ToLower(reason), remove.Pool, node.Labels[karpenterv1.CapacityTypeLabelKey], policyOf(r, remove.Pool), "graceful").Inc()
+	c.config.Metrics.Claims.Disrupted.WithLabelValues(strings.ToLower(reason), remove.Pool, node.Labels[karpenterv1.CapacityTypeLabelKey], policyOf(r, remove.Pool), "graceful").Inc()
 	c.config.Events.Event(claimRef(remove), event.Normal, event.DisruptionTerminating, "The node is removed: "+reason)
 	c.config.Log.Info("removing", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool, "reason", reason, "savesPerHour", remove.Price.String())
 }

@@ -38,6 +38,7 @@ const (
 	DisruptionLaunching            = "DisruptionLaunching"
 	DisruptionTerminating          = "DisruptionTerminating"
 	DisruptionCancelled            = "DisruptionCancelled"
+	DisruptionPaused               = "DisruptionPaused"
 	Evicted                        = "Evicted"
 	Disrupted                      = "Disrupted"
 	FailedDraining                 = "FailedDraining"
@@ -158,6 +159,8 @@ func window(reason string) time.Duration {
 	switch reason {
 	case FailedScheduling:
 		return 5 * time.Minute
+	case DisruptionPaused:
+		return time.Hour
 	case NoCompatibleInstanceTypes:
 		return time.Minute
 	case DroppedAnnotation, InvalidDoNotDisrupt:

@@ -7,12 +7,13 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // Set is all metrics of one process.
 type Set struct {
-	Claims Claims
-	Nodes  Nodes
-	Pods   Pods
-	Plans  Plans
-	Pools  Pools
-	Cloud  Cloud
+	Claims     Claims
+	Disruption Disruption
+	Nodes      Nodes
+	Pods       Pods
+	Plans      Plans
+	Pools      Pools
+	Cloud      Cloud
 }
 
 // Claims counts what becomes of NodeClaims.
@@ -20,6 +21,12 @@ type Claims struct {
 	Created    *prometheus.CounterVec // reason, nodepool, min_values_relaxed
 	Terminated *prometheus.CounterVec // nodepool, capacity_type, zone
 	Disrupted  *prometheus.CounterVec // reason, nodepool, capacity_type, consolidation_policy, termination_mode
+}
+
+// Disruption shows what bounds voluntary disruption.
+type Disruption struct {
+	// Paused is 1 while the pause switch is on, otherwise 0 (D-14).
+	Paused prometheus.Gauge
 }
 
 // Nodes counts what becomes of nodes.
@@ -70,6 +77,11 @@ func New(r prometheus.Registerer) *Set {
 		r.MustRegister(v)
 		return v
 	}
+	value := func(name, help string) prometheus.Gauge {
+		v := prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + name, Help: help})
+		r.MustRegister(v)
+		return v
+	}
 	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
 		v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: durationBuckets()}, labels)
 		r.MustRegister(v)
@@ -81,6 +93,9 @@ func New(r prometheus.Registerer) *Set {
 			Terminated: counter("nodeclaims_terminated_total", "NodeClaims whose instance is gone.", "nodepool", "capacity_type", "zone"),
 			Disrupted: counter("nodeclaims_disrupted_total", "NodeClaims that were chosen to go, by reason.",
 				"reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
+		},
+		Disruption: Disruption{
+			Paused: value("voluntary_disruption_paused", "1 while voluntary disruption is paused in the whole cluster, otherwise 0."),
 		},
 		Nodes: Nodes{
 			Created:    counter("nodes_created_total", "Nodes that joined and were matched with their NodeClaim.", "nodepool", "zone"),

@@ -1,0 +1,65 @@
+package disruption
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+)
+
+// This file is the pause switch (D-14): one ConfigMap stops everything that budgets bound, in the whole cluster, as if each
+// NodePool had a budget of 0 nodes for every reason. What is marked and not deleted yet is taken back; what is being drained
+// goes on, because a deletion cannot be taken back. What budgets do not bound goes on too.
+
+// SwitchName is the name of the ConfigMap, in the system namespace.
+const SwitchName = "joiner-disruption"
+
+// The keys of the ConfigMap: whether disruption is paused, true or false, and why, which is repeated in events.
+const (
+	SwitchPaused = "paused"
+	SwitchReason = "reason"
+)
+
+// paused says why voluntary disruption is paused, "" when it is not. It asks the API server itself, each round: once the
+// switch is written, no later round begins anything. A value that is neither true nor false counts as true, because
+// whoever wrote it wanted something held up.
+func (c *Controller) paused(ctx context.Context) (string, error) {
+	var object corev1.ConfigMap
+	key := types.NamespacedName{Namespace: c.config.Namespace, Name: SwitchName}
+	if err := c.config.Live.Get(ctx, key, &object); err != nil {
+		if client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("reading the switch that pauses disruption, ConfigMap %s: %w", key, err)
+		}
+		return "", nil
+	}
+	why := "voluntary disruption is paused by ConfigMap " + key.String()
+	switch value := object.Data[SwitchPaused]; value {
+	case "", "false":
+		return "", nil
+	case "true":
+	default:
+		c.config.Events.Event(&object, event.Warning, event.DisruptionPaused, fmt.Sprintf("%s is %q: want true or false; it counts as true", SwitchPaused, value))
+	}
+	if reason := object.Data[SwitchReason]; reason != "" {
+		why += ": " + reason
+	}
+	return why, nil
+}
+
+// pause makes the budgets of a paused round, and tells about it.
+func (c *Controller) pause(r *round) {
+	if r.paused == "" {
+		c.config.Metrics.Disruption.Paused.Set(0)
+		return
+	}
+	c.config.Metrics.Disruption.Paused.Set(1)
+	for name, pool := range r.pools {
+		r.budgets[name] = []engine.Budget{{Max: 0}}
+		c.config.Events.Event(pool, event.Normal, event.DisruptionPaused, r.paused)
+	}
+}

@@ -1,0 +1,87 @@
+package disruption_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-autoscaler/joiner/internal/controller/disruption"
+)
+
+func pauseSwitch(value string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: disruption.SwitchName},
+		Data:       map[string]string{disruption.SwitchPaused: value, disruption.SwitchReason: "release week"},
+	}
+}
+
+func (r *rig) pausedGauge(t *testing.T, want float64) {
+	t.Helper()
+	families, err := r.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "karpenter_voluntary_disruption_paused" {
+			if got := family.GetMetric()[0].GetGauge().GetValue(); got != want {
+				t.Errorf("the metric is %v, want %v", got, want)
+			}
+			return
+		}
+	}
+	t.Error("there is no metric")
+}
+
+// D-14: while the switch is on nothing is chosen, whatever the budgets say; event and metric tell it; off, and it goes on.
+func TestThePauseSwitchStopsEverything(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, append(fleet("100%", "a", "b"), pauseSwitch("true"))...)
+	r.reconcile(t)
+	if _, marked := r.claims(t); marked != 0 {
+		t.Fatalf("%d nodes are marked while disruption is paused", marked)
+	}
+	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, "default DisruptionPaused: voluntary disruption is paused by ConfigMap kube-system/joiner-disruption: release week") {
+		t.Fatalf("said %s", said)
+	}
+	r.pausedGauge(t, 1)
+	if err := r.server.Delete(t.Context(), pauseSwitch("")); err != nil {
+		t.Fatal(err)
+	}
+	r.reconcile(t)
+	if _, marked := r.claims(t); marked != 2 {
+		t.Fatalf("%d nodes are marked after the pause, want both", marked)
+	}
+	r.pausedGauge(t, 0)
+}
+
+// D-14, D-10: what is marked and not deleted yet when the switch comes on is taken back.
+func TestAPauseTakesIntentsBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, fleet("100%", "a")...)
+	r.reconcile(t)
+	if err := r.server.Create(t.Context(), pauseSwitch("true")); err != nil {
+		t.Fatal(err)
+	}
+	r.sync(t)
+	r.reconcile(t)
+	if all, marked := r.claims(t); all != 1 || marked != 0 || r.tainted(t, "a") {
+		t.Fatalf("%d claims, %d marked, tainted %t: want the node as it was", all, marked, r.tainted(t, "a"))
+	}
+}
+
+// D-14: a value that cannot be read holds up too, and says so; false and nothing do not.
+func TestWhatThePauseSwitchMaySay(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]int{"true": 0, "yes": 0, "false": 1, "": 1} {
+		r := newRig(t, append(fleet("100%", "a"), pauseSwitch(value))...)
+		r.reconcile(t)
+		if _, marked := r.claims(t); marked != want {
+			t.Errorf("paused: %q: %d nodes are marked, want %d", value, marked, want)
+		}
+		if said := strings.Join(r.tape.Said(), "\n"); strings.Contains(said, "want true or false") != (value == "yes") {
+			t.Errorf("paused: %q: said %s", value, said)
+		}
+	}
+}
