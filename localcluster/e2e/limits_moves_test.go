@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+// sized is what a pool asks for: amd64 machines with so many CPUs.
+func sized(cpus string) string {
+	return amd64Linux + "\n- {key: karpenter.kwok.sh/instance-cpu, operator: In, values: ['" + cpus + "']}"
+}
+
+// L-10, L-13: a node that is going counts until it is gone: at a limit of one its pod's next node is not launched while a
+// PodDisruptionBudget holds up the drain, and comes at once when nothing does any more.
+func TestATerminatingNodeCounts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.apply(kwokPool("default", amd64Linux, "disruption: {consolidateAfter: Never}\nhardLimits: {nodes: 1}"))
+	r.apply(deployment("web", 1, "{cpu: '1'}", oneEach("web")) + `
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web, namespace: default}
+spec: {maxUnavailable: 0, selector: {matchLabels: {app: web}}}
+`)
+	r.allRunning(1, soon)
+	watch := r.watchClaims("default")
+	first := r.names()
+	r.run("delete", "nodeclaim", first[0], "--wait=false")
+	r.run("scale", "deployment", "web", "--replicas=2") // a pod that no node has room for
+	r.told("Pod", "", "FailedScheduling", "nodes 1 of 1 (hard limit)")
+	for range 10 {
+		claims, err := r.claims(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(claims) != 1 || claims[0].DeletionTimestamp == nil {
+			t.Fatalf("%d claims, want the one that is being deleted", len(claims))
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	r.run("delete", "poddisruptionbudget", "web")
+	r.eventually(later, "another claim instead of the first", func(ctx context.Context) (bool, string, error) {
+		claims, err := r.claims(ctx)
+		return len(claims) == 1 && claims[0].DeletionTimestamp == nil, fmt.Sprintf("%d claims", len(claims)), err
+	})
+	if most := watch.max(); most != 1 {
+		t.Errorf("there were %d claims at a time; want 1", most)
+	}
+}
+
+// L-32: at the hard limit a node whose pods fit elsewhere is removed all the same: nothing has to be launched for them.
+func TestANodeWhosePodsFitElsewhereGoesAtTheHardLimit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.apply(kwokPool("default", sized("4"), "disruption: {consolidateAfter: 1s, budgets: [{nodes: '100%'}]}\nhardLimits: {nodes: 2}"))
+	r.apply(deployment("web", 2, "{cpu: '1'}", oneEach("web")))
+	r.allRunning(2, soon)
+	r.apply(deployment("filler", 2, "{cpu: '1'}", `topologySpreadConstraints:
+- {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {app: filler}}}`))
+	r.allRunning(4, soon)
+	before, watch := r.names(), r.watchClaims("default")
+	r.run("scale", "deployment", "web", "--replicas=1")
+	r.eventually(later, "one of the two nodes alone", func(ctx context.Context) (bool, string, error) {
+		now := r.names()
+		return len(now) == 1 && slices.Contains(before, now[0]), fmt.Sprintf("%v of %v", now, before), nil
+	})
+	r.allRunning(3, soon)
+	if most := watch.max(); most != 2 {
+		t.Errorf("there were %d claims at a time; want 2", most)
+	}
+	if output := r.run("get", "events", "--field-selector=reason=DisruptionBlocked", "-o", "name"); strings.TrimSpace(output) != "" {
+		t.Errorf("%q: nothing was to be blocked", output)
+	}
+}
+
+// L-30, L-33: what a command launches is what it needs room for: three drifted nodes become one with one slot free.
+func TestThreeNodesBecomeOneInOneFreeSlot(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.apply(kwokPool("default", sized("2"), "disruption: {consolidateAfter: 1h, budgets: [{nodes: '100%'}]}\nhardLimits: {nodes: 4}"))
+	r.apply(deployment("web", 3, "{cpu: 1500m}", ""))
+	r.allRunning(3, soon)
+	r.count(3)
+	before, watch := r.names(), r.watchClaims("default")
+	r.apply(kwokPool("default", sized("8"), "disruption: {consolidateAfter: 1h, budgets: [{nodes: '100%'}]}\nhardLimits: {nodes: 4}"))
+	var replaces []string
+	r.eventually(later, "one node of the new size", func(ctx context.Context) (bool, string, error) {
+		claims, err := r.claims(ctx)
+		for _, c := range claims {
+			if names := c.Annotations[karpenterv1.ReplacesAnnotationKey]; names != "" {
+				replaces = strings.Split(names, ",")
+			}
+		}
+		return len(claims) == 1 && !slices.Contains(before, claims[0].Name), fmt.Sprintf("%d claims", len(claims)), err
+	})
+	r.allRunning(3, soon)
+	if slices.Sort(replaces); !slices.Equal(replaces, before) {
+		t.Errorf("one claim replaces %v, want %v", replaces, before)
+	}
+	if most := watch.max(); most != 4 {
+		t.Errorf("there were %d claims at a time; want 4", most)
+	}
+}
