@@ -18,6 +18,7 @@ import (
 // Ground is what every simulation of a process shares; it never changes.
 type Ground struct {
 	offers *cloud.Offers
+	kinds  *apiserver.Kinds
 	scheme *runtime.Scheme
 }
 
@@ -31,7 +32,7 @@ func NewGround() (*Ground, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Ground{offers: offers, scheme: scheme}, nil
+	return &Ground{offers: offers, kinds: apiserver.NewKinds(), scheme: scheme}, nil
 }
 
 // Result is what came of a run.
@@ -123,7 +124,7 @@ func Run(ground *Ground, script Script, out io.Writer) Result {
 	w := &World{script: script, ground: ground, scheme: ground.scheme, out: out, trace: fnvOffset, occasions: map[string]int{}}
 	w.cluster, w.checks = newCluster(w), newChecks(w)
 	d := newDice(script.Seed, "server")
-	w.server = apiserver.New(apiserver.Config{Now: w.clock, Rand: rand.New(&d)})
+	w.server = apiserver.New(apiserver.Config{Kinds: ground.kinds, Now: w.clock, Rand: rand.New(&d)})
 	w.server.Observe(w.observe)
 	w.cloud = cloud.New(cloud.Config{
 		Offers: ground.offers, Now: w.clock, Fate: w.fate, Launched: w.launched, Ended: w.ended,

@@ -175,6 +175,6 @@ func (c *Cache) List(_ context.Context, into client.ObjectList, options ...clien
 			found = append(found, v.objects[key])
 		}
 	}
-	fill(k, into, found, asked.LabelSelector)
+	fill(k, into, found, &asked)
 	return nil
 }

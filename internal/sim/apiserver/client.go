@@ -111,14 +111,17 @@ func (l live) List(ctx context.Context, into client.ObjectList, options ...clien
 	if err != nil {
 		return err
 	}
-	fill(k, into, found, asked.LabelSelector)
+	fill(k, into, found, &asked)
 	into.SetResourceVersion(formatVersion(version))
 	return nil
 }
 
-func fill(k *kind, into client.ObjectList, found []client.Object, selector labels.Selector) {
+// fill makes a list of those found that the labels select: of deep copies, unless the caller promises to only read.
+func fill(k *kind, into client.ObjectList, found []client.Object, asked *client.ListOptions) {
+	deep := asked.UnsafeDisableDeepCopy == nil || !*asked.UnsafeDisableDeepCopy
+	selector := asked.LabelSelector
 	if selector == nil || selector.Empty() {
-		k.fill(into, found)
+		k.fill(into, found, deep)
 		return
 	}
 	var selected []client.Object
@@ -127,20 +130,19 @@ func fill(k *kind, into client.ObjectList, found []client.Object, selector label
 			selected = append(selected, object)
 		}
 	}
-	k.fill(into, selected)
+	k.fill(into, selected, deep)
 }
 
-// write sends a call that works on a copy, and gives the copy to the caller when the answer arrives.
-func (c *apiClient) write(ctx context.Context, verb string, object client.Object, part Part, do func(copied client.Object) (client.Object, error)) error {
+// write sends a call and gives a copy of what it returns to the caller when the answer arrives.
+func (c *apiClient) write(ctx context.Context, verb string, object client.Object, part Part, do func() (client.Object, error)) error {
 	k, err := c.server.kindOf(object)
 	if err != nil {
 		return err
 	}
-	copied := object.DeepCopyObject().(client.Object)
 	var result client.Object
 	err = c.send(ctx, Call{Verb: verb, Object: object, Key: client.ObjectKeyFromObject(object), Part: part, Write: true, Do: func() error {
 		var err error
-		result, err = do(copied)
+		result, err = do()
 		return err
 	}})
 	if err == nil && result != nil {
@@ -151,7 +153,8 @@ func (c *apiClient) write(ctx context.Context, verb string, object client.Object
 
 // Create implements client.Writer.
 func (c *apiClient) Create(ctx context.Context, object client.Object, _ ...client.CreateOption) error {
-	return c.write(ctx, "create", object, Main, func(copied client.Object) (client.Object, error) {
+	copied := object.DeepCopyObject().(client.Object)
+	return c.write(ctx, "create", object, Main, func() (client.Object, error) {
 		return copied, c.server.Create(copied)
 	})
 }
@@ -162,8 +165,9 @@ func (c *apiClient) Update(ctx context.Context, object client.Object, _ ...clien
 }
 
 func (c *apiClient) update(ctx context.Context, object client.Object, part Part) error {
-	return c.write(ctx, "update", object, part, func(copied client.Object) (client.Object, error) {
-		return copied, c.server.Update(copied, part)
+	copied := object.DeepCopyObject().(client.Object)
+	return c.write(ctx, "update", object, part, func() (client.Object, error) {
+		return c.server.update(copied, part)
 	})
 }
 
@@ -178,7 +182,7 @@ func (c *apiClient) patch(ctx context.Context, object client.Object, patch clien
 		return err
 	}
 	key := client.ObjectKeyFromObject(object)
-	return c.write(ctx, "patch", object, part, func(client.Object) (client.Object, error) {
+	return c.write(ctx, "patch", object, part, func() (client.Object, error) {
 		return c.server.Patch(object, key, patch.Type(), data, part)
 	})
 }
@@ -192,7 +196,7 @@ func (c *apiClient) Delete(ctx context.Context, object client.Object, options ..
 		wanted.UID, wanted.ResourceVersion = (*string)(p.UID), p.ResourceVersion
 	}
 	key := client.ObjectKeyFromObject(object)
-	return c.write(ctx, "delete", object, Main, func(client.Object) (client.Object, error) {
+	return c.write(ctx, "delete", object, Main, func() (client.Object, error) {
 		return nil, c.server.Delete(object, key, wanted)
 	})
 }
@@ -270,7 +274,7 @@ func (s subresource) Create(ctx context.Context, object, body client.Object, _ .
 	if eviction.DeleteOptions != nil {
 		copied.DeleteOptions = eviction.DeleteOptions.DeepCopy()
 	}
-	return s.client.write(ctx, "evict", object, Main, func(client.Object) (client.Object, error) {
+	return s.client.write(ctx, "evict", object, Main, func() (client.Object, error) {
 		return nil, s.client.server.Evict(key, copied)
 	})
 }

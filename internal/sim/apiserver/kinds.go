@@ -24,9 +24,10 @@ type kind struct {
 	namespaced bool
 	rules      rules
 
-	empty func() client.Object
-	into  func(target, source client.Object)                 // deep copy
-	fill  func(list client.ObjectList, from []client.Object) // deep copies
+	empty   func() client.Object
+	shallow func(client.Object) client.Object                             // a copy that shares all that the object points to
+	into    func(target, source client.Object)                            // deep copy
+	fill    func(list client.ObjectList, from []client.Object, deep bool) // copies
 	// keep sets the part of target back to what old has: its status, or all but its status.
 	keepStatus, keepAllButStatus func(target, old client.Object)
 	// same compares all but metadata and status.
@@ -59,11 +60,19 @@ func define[T any, P pointer[T]](gvk schema.GroupVersionKind, resource string, n
 	return kind{
 		gvk: gvk, resource: schema.GroupResource{Group: gvk.Group, Resource: resource}, namespaced: namespaced, rules: r,
 		empty: func() client.Object { return P(new(T)) },
-		into:  func(target, source client.Object) { P(typed(source)).DeepCopyInto(typed(target)) },
-		fill: func(list client.ObjectList, from []client.Object) {
+		shallow: func(o client.Object) client.Object {
+			copied := *typed(o)
+			return P(&copied)
+		},
+		into: func(target, source client.Object) { P(typed(source)).DeepCopyInto(typed(target)) },
+		fill: func(list client.ObjectList, from []client.Object, deep bool) {
 			all := make([]T, len(from))
 			for i, source := range from {
-				P(typed(source)).DeepCopyInto(&all[i])
+				if deep {
+					P(typed(source)).DeepCopyInto(&all[i])
+				} else {
+					all[i] = *typed(source)
+				}
 			}
 			*items(list) = all
 		},
@@ -154,26 +163,30 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// catalogue finds kinds by the Go types of objects and lists.
-type catalogue struct {
+// Kinds are what servers serve, and how the types of those look in JSON. They never change, so all servers share them. Use
+// [NewKinds].
+type Kinds struct {
 	byObject map[reflect.Type]*kind
 	byName   map[string]*kind
+	layouts  layouts
 }
 
-func newCatalogue() catalogue {
-	c := catalogue{byObject: map[reflect.Type]*kind{}, byName: map[string]*kind{}}
+// NewKinds makes them.
+func NewKinds() *Kinds {
+	c := &Kinds{byObject: map[reflect.Type]*kind{}, byName: map[string]*kind{}, layouts: layouts{}}
 	for _, k := range kinds() {
-		c.byObject[reflect.TypeOf(k.empty())] = &k
-		c.byName[k.gvk.Kind] = &k
+		t := reflect.TypeOf(k.empty())
+		c.byObject[t], c.byName[k.gvk.Kind] = &k, &k
+		c.layouts.learn(t)
 	}
 	return c
 }
 
 // of returns the kind of an object, nil when it is not served.
-func (c catalogue) of(object runtime.Object) *kind { return c.byObject[reflect.TypeOf(object)] }
+func (c *Kinds) of(object runtime.Object) *kind { return c.byObject[reflect.TypeOf(object)] }
 
 // ofList returns the kind of a list's items, nil when it is not served.
-func (c catalogue) ofList(list runtime.Object) *kind {
+func (c *Kinds) ofList(list runtime.Object) *kind {
 	name := reflect.TypeOf(list).Elem().Name()
 	if len(name) <= len("List") {
 		return nil

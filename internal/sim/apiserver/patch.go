@@ -25,14 +25,17 @@ func (s *Server) Patch(like client.Object, key client.ObjectKey, format types.Pa
 	if old == nil {
 		return nil, apierrors.NewNotFound(k.resource, key.Name)
 	}
-	fresh := old.DeepCopyObject().(client.Object)
+	if !json.Valid(data) {
+		return nil, apierrors.NewBadRequest("the patch is not JSON")
+	}
+	fresh := k.shallow(old)
 	switch format {
 	case types.MergePatchType:
-		if err := s.fields.merge(reflect.ValueOf(fresh).Elem(), data); err != nil {
+		if err := s.kinds.layouts.merge(reflect.ValueOf(fresh).Elem(), data); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
 	case types.JSONPatchType:
-		if err := s.fields.patch(reflect.ValueOf(fresh).Elem(), data); err != nil {
+		if err := s.kinds.layouts.patch(reflect.ValueOf(fresh).Elem(), data); err != nil {
 			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 		}
 	default:
@@ -48,103 +51,79 @@ func (s *Server) Patch(like client.Object, key client.ObjectKey, format types.Pa
 	return s.write(k, old, fresh, part)
 }
 
-// fields finds struct fields by their names in JSON.
-type fields map[reflect.Type]map[string][]int
-
-func (f fields) of(t reflect.Type) map[string][]int {
-	if known := f[t]; known != nil {
-		return known
-	}
-	all := map[string][]int{}
-	for i := range t.NumField() {
-		each := t.Field(i)
-		name, _, _ := strings.Cut(each.Tag.Get("json"), ",")
-		if name == "" && each.Anonymous {
-			for inner, index := range f.of(each.Type) {
-				all[inner] = append([]int{i}, index...)
-			}
-		} else if name != "" && name != "-" {
-			all[name] = []int{i}
-		}
-	}
-	f[t] = all
-	return all
-}
-
-// opaque reports whether values of the type read themselves from JSON, as times and quantities do.
-func opaque(t reflect.Type) bool {
-	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
-}
-
-func isNull(raw []byte) bool { return string(raw) == "null" }
-
 // merge carries a JSON merge patch (RFC 7386) out on a typed value. Fields that the type does not have are left out, as
-// the API server prunes them.
-func (f fields) merge(target reflect.Value, raw []byte) error {
+// the API server prunes them. What the value points to may be shared with others: it is copied before it is changed. raw
+// is valid JSON.
+func (l layouts) merge(target reflect.Value, raw []byte) error {
 	t := target.Type()
 	switch {
 	case isNull(raw):
 		target.SetZero()
 		return nil
-	case t.Kind() == reflect.Struct && !opaque(t):
-		var entries map[string]json.RawMessage
-		if err := json.Unmarshal(raw, &entries); err != nil {
-			return err
-		}
-		known := f.of(t)
-		for name, entry := range entries {
-			if index, found := known[name]; found {
-				if err := f.merge(target.FieldByIndex(index), entry); err != nil {
-					return fmt.Errorf("%s: %w", name, err)
-				}
+	case t.Kind() == reflect.Struct && !l.opaque(t):
+		known := l[t].fields
+		return members(raw, func(name string, value []byte) error {
+			index, found := known[name]
+			if !found {
+				return nil
 			}
-		}
-		return nil
-	case t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct && !opaque(t.Elem()) && !opaque(t):
-		if target.IsNil() {
-			target.Set(reflect.New(t.Elem()))
-		}
-		return f.merge(target.Elem(), raw)
-	case t.Kind() == reflect.Map && !opaque(t):
-		return f.mergeMap(target, raw)
+			if err := l.merge(target.FieldByIndex(index), value); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		})
+	case t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct && !l.opaque(t.Elem()):
+		own(target)
+		return l.merge(target.Elem(), raw)
+	case t.Kind() == reflect.Map && !l.opaque(t):
+		return l.mergeMap(target, raw)
 	}
 	return set(target, raw)
 }
 
-func (f fields) mergeMap(target reflect.Value, raw []byte) error {
-	var entries map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &entries); err != nil {
-		return err
+func isNull(raw []byte) bool { return string(raw) == "null" }
+
+// own makes a pointer or a map one that nothing else shares; nil becomes an empty value.
+func own(target reflect.Value) {
+	if target.Kind() == reflect.Map {
+		fresh := reflect.MakeMapWithSize(target.Type(), target.Len()+1)
+		for each := target.MapRange(); each.Next(); {
+			fresh.SetMapIndex(each.Key(), each.Value())
+		}
+		target.Set(fresh)
+		return
 	}
-	if target.IsNil() {
-		target.Set(reflect.MakeMap(target.Type()))
+	fresh := reflect.New(target.Type().Elem())
+	if !target.IsNil() {
+		fresh.Elem().Set(target.Elem())
 	}
-	for name, entry := range entries {
+	target.Set(fresh)
+}
+
+func (l layouts) mergeMap(target reflect.Value, raw []byte) error {
+	own(target)
+	return members(raw, func(name string, entry []byte) error {
 		key := reflect.ValueOf(name).Convert(target.Type().Key())
 		if isNull(entry) {
 			target.SetMapIndex(key, reflect.Value{})
-			continue
+			return nil
 		}
 		value := reflect.New(target.Type().Elem()).Elem()
 		if old := target.MapIndex(key); old.IsValid() {
 			value.Set(old)
 		}
-		if err := f.merge(value, entry); err != nil {
+		if err := l.merge(value, entry); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		target.SetMapIndex(key, value)
-	}
-	return nil
+		return nil
+	})
 }
 
-// set replaces a value by what JSON says.
+// set replaces a value by what JSON says. When that fails the value is of no use any more.
 func set(target reflect.Value, raw []byte) error {
-	value := reflect.New(target.Type())
-	if err := json.Unmarshal(raw, value.Interface()); err != nil {
-		return err
-	}
-	target.Set(value.Elem())
-	return nil
+	target.SetZero()
+	return json.Unmarshal(raw, target.Addr().Interface())
 }
 
 // step is an operation of a JSON patch (RFC 6902).
@@ -156,26 +135,26 @@ type step struct {
 
 // patch carries a JSON patch out on a typed value: test, add, replace and remove of fields and of entries of maps. The
 // elements of lists cannot be addressed; nothing here does.
-func (f fields) patch(target reflect.Value, data []byte) error {
+func (l layouts) patch(target reflect.Value, data []byte) error {
 	var steps []step
 	if err := json.Unmarshal(data, &steps); err != nil {
 		return err
 	}
 	for _, each := range steps {
-		if err := f.do(target, each); err != nil {
+		if err := l.do(target, each); err != nil {
 			return fmt.Errorf("%s %s: %w", each.Op, each.Path, err)
 		}
 	}
 	return nil
 }
 
-func (f fields) do(target reflect.Value, s step) error {
+func (l layouts) do(target reflect.Value, s step) error {
 	segments := strings.Split(strings.TrimPrefix(s.Path, "/"), "/")
 	for i := range segments {
 		segments[i] = strings.ReplaceAll(strings.ReplaceAll(segments[i], "~1", "/"), "~0", "~")
 	}
 	for _, name := range segments[:len(segments)-1] {
-		next, err := f.child(target, name)
+		next, err := l.child(target, name)
 		if err != nil {
 			return err
 		}
@@ -185,7 +164,7 @@ func (f fields) do(target reflect.Value, s step) error {
 	if target.Kind() == reflect.Map {
 		return inMap(target, last, s)
 	}
-	child, err := f.child(target, last)
+	child, err := l.child(target, last)
 	if err != nil {
 		return err
 	}
@@ -211,15 +190,16 @@ func (f fields) do(target reflect.Value, s step) error {
 	return fmt.Errorf("unknown operation")
 }
 
-// child returns the field of a struct.
-func (f fields) child(target reflect.Value, name string) (reflect.Value, error) {
+// child returns the field of a struct, or of one that only the target points to afterwards.
+func (l layouts) child(target reflect.Value, name string) (reflect.Value, error) {
 	if target.Kind() == reflect.Pointer && !target.IsNil() {
+		own(target)
 		target = target.Elem()
 	}
 	if target.Kind() != reflect.Struct {
 		return reflect.Value{}, fmt.Errorf("doc is missing path")
 	}
-	index, found := f.of(target.Type())[name]
+	index, found := l[target.Type()].fields[name]
 	if !found {
 		return reflect.Value{}, fmt.Errorf("doc is missing path: %s", name)
 	}
@@ -244,12 +224,13 @@ func inMap(target reflect.Value, name string, s step) error {
 			return fmt.Errorf("missing key: %s", name)
 		}
 	}
+	if target.IsNil() { // there is no such object yet to add an entry to
+		return fmt.Errorf("doc is missing path")
+	}
+	own(target)
 	if s.Op == "remove" {
 		target.SetMapIndex(key, reflect.Value{})
 		return nil
-	}
-	if target.IsNil() { // there is no such object yet to add an entry to
-		return fmt.Errorf("doc is missing path")
 	}
 	value := reflect.New(target.Type().Elem()).Elem()
 	if err := set(value, s.Value); err != nil {

@@ -31,17 +31,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Config is what a Server works with; both are required.
+// Config is what a Server works with; all fields are required.
 type Config struct {
-	Now  func() time.Time
-	Rand *rand.Rand
+	Kinds *Kinds
+	Now   func() time.Time
+	Rand  *rand.Rand
 }
 
 // Server is the API server. It is not safe for concurrent use: the simulation makes one call at a time.
 type Server struct {
 	config   Config
-	kinds    catalogue
-	fields   fields
+	kinds    *Kinds
 	version  uint64
 	uids     uint64
 	stores   map[*kind]*store
@@ -58,7 +58,7 @@ type store struct {
 
 // New returns an empty server.
 func New(config Config) *Server {
-	s := &Server{config: config, kinds: newCatalogue(), fields: fields{}, stores: map[*kind]*store{}}
+	s := &Server{config: config, kinds: config.Kinds, stores: map[*kind]*store{}}
 	for _, k := range s.kinds.byName {
 		s.stores[k] = &store{objects: map[client.ObjectKey]client.Object{}}
 	}
@@ -130,7 +130,7 @@ func (s *Server) All(like client.Object, visit func(client.Object)) {
 	}
 }
 
-// Create stores the object and changes it to what was stored.
+// Create stores the object, which belongs to the server from now on.
 func (s *Server) Create(object client.Object) error {
 	k, err := s.kindOf(object)
 	if err != nil {
@@ -149,24 +149,22 @@ func (s *Server) Create(object client.Object) error {
 	if s.stores[k].objects[key] != nil {
 		return apierrors.NewAlreadyExists(k.resource, key.Name)
 	}
-	stored := object.DeepCopyObject().(client.Object)
 	if k.rules.custom {
-		k.keepStatus(stored, k.empty())
+		k.keepStatus(object, k.empty())
 	}
-	if pod, ok := stored.(*corev1.Pod); ok && pod.Status.Phase == "" {
+	if pod, ok := object.(*corev1.Pod); ok && pod.Status.Phase == "" {
 		pod.Status.Phase = corev1.PodPending
 	}
 	s.uids++
-	stored.SetUID(types.UID(fmt.Sprintf("%08x-%04x-4000-8000-%012x", s.config.Rand.Uint32(), s.uids&0xffff, s.uids)))
-	stored.SetCreationTimestamp(s.now())
-	stored.SetDeletionTimestamp(nil)
-	stored.SetDeletionGracePeriodSeconds(nil)
-	stored.SetGeneration(0)
+	object.SetUID(types.UID(fmt.Sprintf("%08x-%04x-4000-8000-%012x", s.config.Rand.Uint32(), s.uids&0xffff, s.uids)))
+	object.SetCreationTimestamp(s.now())
+	object.SetDeletionTimestamp(nil)
+	object.SetDeletionGracePeriodSeconds(nil)
+	object.SetGeneration(0)
 	if k.rules.generations {
-		stored.SetGeneration(1)
+		object.SetGeneration(1)
 	}
-	s.commit(k, Added, nil, stored)
-	k.into(object, stored)
+	s.commit(k, Added, nil, object)
 	return nil
 }
 
@@ -205,26 +203,27 @@ const (
 	Status
 )
 
-// Update replaces a part of the object and changes object to what is stored then.
+// Update replaces a part of the object, which belongs to the server from now on.
 func (s *Server) Update(object client.Object, part Part) error {
+	_, err := s.update(object, part)
+	return err
+}
+
+// update is Update that returns what is stored then.
+func (s *Server) update(object client.Object, part Part) (client.Object, error) {
 	k, err := s.kindOf(object)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	old := s.stores[k].objects[client.ObjectKeyFromObject(object)]
 	if old == nil {
-		return apierrors.NewNotFound(k.resource, object.GetName())
+		return nil, apierrors.NewNotFound(k.resource, object.GetName())
 	}
 	if object.GetResourceVersion() == "" && k.rules.custom {
-		return apierrors.NewInvalid(k.gvk.GroupKind(), object.GetName(), field.ErrorList{
+		return nil, apierrors.NewInvalid(k.gvk.GroupKind(), object.GetName(), field.ErrorList{
 			field.Invalid(field.NewPath("metadata", "resourceVersion"), "", "must be specified for an update")})
 	}
-	stored, err := s.write(k, old, object.DeepCopyObject().(client.Object), part)
-	if err != nil {
-		return err
-	}
-	k.into(object, stored)
-	return nil
+	return s.write(k, old, object, part)
 }
 
 // write stores the new state of an object that exists, and returns what is stored then. fresh belongs to the server.
@@ -313,7 +312,7 @@ func (s *Server) Delete(like client.Object, key client.ObjectKey, options Delete
 	if options.ResourceVersion != nil && *options.ResourceVersion != old.GetResourceVersion() {
 		return apierrors.NewConflict(k.resource, key.Name, fmt.Errorf("precondition failed: resourceVersion %v is not %v", *options.ResourceVersion, old.GetResourceVersion()))
 	}
-	fresh := old.DeepCopyObject().(client.Object)
+	fresh := k.shallow(old)
 	grace := graceOf(fresh, options.GraceSeconds)
 	if since := old.GetDeletionTimestamp(); since != nil {
 		if left := old.GetDeletionGracePeriodSeconds(); left != nil && grace < *left { // only ever sooner

@@ -1,0 +1,121 @@
+package apiserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// layout is how a type looks in JSON.
+type layout struct {
+	opaque bool             // its values read themselves, as times and quantities do
+	fields map[string][]int // of a struct: the index of each field by its name
+}
+
+// layouts knows every type that is part of an object.
+type layouts map[reflect.Type]layout
+
+// opaque reports whether values of a type read themselves from JSON.
+func (l layouts) opaque(t reflect.Type) bool { return l[t].opaque }
+
+// learn takes in a type and all that it is made of.
+func (l layouts) learn(t reflect.Type) {
+	if _, known := l[t]; known {
+		return
+	}
+	own := layout{opaque: reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())}
+	l[t] = own
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		l.learn(t.Elem())
+	case reflect.Struct:
+		own.fields = map[string][]int{}
+		for i := range t.NumField() {
+			each := t.Field(i)
+			if !each.IsExported() {
+				continue
+			}
+			l.learn(each.Type)
+			name, _, _ := strings.Cut(each.Tag.Get("json"), ",")
+			if name == "" && each.Anonymous {
+				for inner, index := range l[each.Type].fields {
+					own.fields[inner] = append([]int{i}, index...)
+				}
+			} else if name != "" && name != "-" {
+				own.fields[name] = []int{i}
+			}
+		}
+		l[t] = own
+	}
+}
+
+// members calls visit with each name and value of an object. raw is valid JSON; the error is for what is no object, or
+// visit's.
+func members(raw []byte, visit func(name string, value []byte) error) error {
+	rest := bytes.TrimSpace(raw)
+	if len(rest) == 0 || rest[0] != '{' {
+		return fmt.Errorf("%s is no object", raw)
+	}
+	for rest = skipSpace(rest[1:]); rest[0] != '}'; rest = skipSpace(rest) {
+		if rest[0] == ',' {
+			rest = skipSpace(rest[1:])
+		}
+		n := valueLength(rest)
+		name, err := text(rest[:n])
+		if err != nil {
+			return err
+		}
+		rest = skipSpace(skipSpace(rest[n:])[1:]) // the colon
+		n = valueLength(rest)
+		if err := visit(name, rest[:n]); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
+func skipSpace(raw []byte) []byte { return bytes.TrimLeft(raw, " \t\r\n") }
+
+// text returns the string that a JSON string stands for.
+func text(raw []byte) (string, error) {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : len(raw)-1]), nil
+	}
+	var s string
+	err := json.Unmarshal(raw, &s)
+	return s, err
+}
+
+// valueLength returns how many bytes the value has with which valid JSON begins.
+func valueLength(raw []byte) int {
+	depth, quoted := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted:
+			if c == '\\' {
+				i++
+			} else if c == '"' {
+				if quoted = false; depth == 0 {
+					return i + 1
+				}
+			}
+		case c == '"':
+			quoted = true
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			if depth--; depth < 0 {
+				return i // a number or the like ends with what it stands in
+			}
+			if depth == 0 {
+				return i + 1
+			}
+		case depth == 0 && (c == ',' || c == ' ' || c == '\t' || c == '\r' || c == '\n'):
+			return i
+		}
+	}
+	return len(raw)
+}
