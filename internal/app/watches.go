@@ -18,6 +18,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
 	"github.com/joiner-autoscaler/joiner/internal/controller/node"
 	"github.com/joiner-autoscaler/joiner/internal/controller/notice"
+	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
 	"github.com/joiner-autoscaler/joiner/internal/controller/pool"
 )
 
@@ -86,12 +87,12 @@ func requests(names ...string) []reconcile.Request {
 
 func claimNames(ctx context.Context, reader client.Reader, field, value string) []string {
 	var claims karpenterv1.NodeClaimList
-	if value == "" || reader.List(ctx, &claims, client.MatchingFields{field: value}) != nil {
+	if value == "" || reader.List(ctx, &claims, client.MatchingFields{field: value}, client.UnsafeDisableDeepCopy) != nil {
 		return nil // a cache fails only while it is not started, and then everything is listed again
 	}
 	names := make([]string, len(claims.Items))
-	for i, c := range claims.Items {
-		names[i] = c.Name
+	for i := range claims.Items {
+		names[i] = claims.Items[i].Name
 	}
 	return names
 }
@@ -156,7 +157,7 @@ func claimsOfClass(ctx context.Context, reader client.Reader, class string) []st
 // which are not over then.
 func sameForItself(a, b *karpenterv1.NodeClaim) bool {
 	return a.Generation == b.Generation && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
-		slices.Equal(a.Finalizers, b.Finalizers) && equality.Semantic.DeepEqual(a.Status, b.Status)
+		slices.Equal(a.Finalizers, b.Finalizers) && patch.SameStatus(&a.Status, &b.Status)
 }
 
 // sameForClaim reports whether nothing has changed that a claim looks at: heartbeats are most of what nodes say.
@@ -190,7 +191,7 @@ func nodeWatches(reader client.Reader) []Watch {
 				return nil
 			}
 			var n corev1.Node
-			if err := reader.Get(ctx, types.NamespacedName{Name: pod.Spec.NodeName}, &n); err != nil || n.DeletionTimestamp == nil {
+			if err := reader.Get(ctx, types.NamespacedName{Name: pod.Spec.NodeName}, &n, client.UnsafeDisableDeepCopy); err != nil || n.DeletionTimestamp == nil {
 				return nil
 			}
 			return requests(n.Name)

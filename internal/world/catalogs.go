@@ -47,17 +47,20 @@ func classOf(ref *karpenterv1.NodeClassReference) ClassRef {
 }
 
 // SetCatalog tells what a node class offers now. A catalogue without types takes away what was known: pools of the
-// class are then blocked. An equal catalogue costs a comparison, the same one nothing; each distinct one is compiled
+// class are then blocked. An equal catalogue costs a comparison, the same one hardly anything; each distinct one is compiled
 // once, whatever the number of classes and pools that use it. An invalid catalogue is an error and counts as none.
 func (s *Store) SetCatalog(class ClassRef, c catalog.Catalog) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.offers[class]
+	if old != nil && sameCatalog(old.catalog, c) {
+		return nil // it was valid then
+	}
 	err := c.Validate()
 	if err != nil {
 		err = fmt.Errorf("catalogue of node class %s/%s: %w", class.Kind, class.Name, err)
 		c = catalog.Catalog{}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	old := s.offers[class]
 	var fresh *offer
 	if len(c.Types) > 0 {
 		fresh = s.compiled(old, c)
@@ -102,11 +105,13 @@ func (s *Store) compiled(own *offer, c catalog.Catalog) *offer {
 	return s.compile(c)
 }
 
+// sameCatalog reports whether both are the very same value, which is never changed. a is not empty.
+func sameCatalog(a, b catalog.Catalog) bool {
+	return len(a.Types) == len(b.Types) && &a.Types[0] == &b.Types[0] && maps.Equal(a.WellKnown, b.WellKnown)
+}
+
 func equalCatalogs(a, b catalog.Catalog) bool {
-	if len(a.Types) != len(b.Types) || !maps.Equal(a.WellKnown, b.WellKnown) {
-		return false
-	}
-	return &a.Types[0] == &b.Types[0] || reflect.DeepEqual(a.Types, b.Types) // catalogues are never changed
+	return sameCatalog(a, b) || len(a.Types) == len(b.Types) && maps.Equal(a.WellKnown, b.WellKnown) && reflect.DeepEqual(a.Types, b.Types)
 }
 
 // catalogChanged carries a new catalogue to the machines of the class: to all that wait for their instance, and of the

@@ -25,7 +25,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -166,9 +165,11 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if claim.DeletionTimestamp != nil {
 		return c.finalize(ctx, w)
 	}
-	before := claim.DeepCopy()
-	if controllerutil.AddFinalizer(&claim, karpenterv1.TerminationFinalizer) { // made by hand (P-33)
-		if err := c.config.Client.Patch(ctx, &claim, optimistic(before)); err != nil {
+	before := &karpenterv1.NodeClaim{Status: *claim.Status.DeepCopy()} // what the patch of the status is made from
+	if !controllerutil.ContainsFinalizer(&claim, karpenterv1.TerminationFinalizer) { // made by hand (P-33)
+		bare := claim.DeepCopy()
+		controllerutil.AddFinalizer(&claim, karpenterv1.TerminationFinalizer)
+		if err := c.config.Client.Patch(ctx, &claim, optimistic(bare)); err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
 	}
@@ -176,7 +177,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || !launched {
 		return reconcile.Result{RequeueAfter: w.again}, err
 	}
-	before.ObjectMeta = *claim.ObjectMeta.DeepCopy() // launch has written the metadata; the status is still to come
+	before.ResourceVersion = claim.ResourceVersion // launch has written the metadata; the status is still to come
 	if err := c.advance(ctx, w); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -231,7 +232,7 @@ func (c *Controller) set(w *work, value condition.Value) {
 
 // saveStatus writes the status in one patch, if it changed.
 func (c *Controller) saveStatus(ctx context.Context, before, claim *karpenterv1.NodeClaim) error {
-	if equality.Semantic.DeepEqual(before.Status, claim.Status) {
+	if patch.SameStatus(&before.Status, &claim.Status) {
 		return nil
 	}
 	if err := c.config.Client.Status().Patch(ctx, claim, patch.Status(before, &before.Status, &claim.Status)); err != nil {

@@ -60,7 +60,7 @@ func (c *Controller) watchDrift(ctx context.Context, w *work) {
 // driftOf returns why a claim has drifted, as a reason and in words; "" when it has not. The pool is read by reader.
 func (c *Controller) driftOf(ctx context.Context, reader client.Reader, w *work, name string) (reason, text string, err error) {
 	var pool karpenterv1.NodePool
-	if err := reader.Get(ctx, types.NamespacedName{Name: name}, &pool); err != nil {
+	if err := reader.Get(ctx, types.NamespacedName{Name: name}, &pool, client.UnsafeDisableDeepCopy); err != nil {
 		return "", "", err
 	}
 	// A hash of another version says nothing; the pool's controller replaces it.

@@ -121,7 +121,7 @@ func (c *Controller) watchPods(ctx context.Context, w *work) error {
 		c.stamp(w, dedupe)
 		return nil
 	}
-	if err := c.config.Client.Get(ctx, types.NamespacedName{Name: name}, pool); err != nil {
+	if err := c.config.Client.Get(ctx, types.NamespacedName{Name: name}, pool, client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	c.stamp(w, stampEvery(pool.Spec.Disruption.ConsolidateAfter))

@@ -49,8 +49,8 @@ type Plans struct {
 
 // Pools shows limits and usage of pools.
 type Pools struct {
-	Limit *prometheus.GaugeVec // resource_type, nodepool; in the resource's own unit, cpu in cores
-	Usage *prometheus.GaugeVec // resource_type, nodepool
+	Limit *Amounts
+	Usage *Amounts
 	// BlockedByLimit counts how often the hard node limit kept nodes from being replaced (L-34).
 	BlockedByLimit *prometheus.CounterVec // reason, nodepool
 }
@@ -110,8 +110,8 @@ func New(r prometheus.Registerer) *Set {
 			Unschedulable: gauge("scheduler_unschedulable_pods_count", "Pods that the last round left unplaced.", "controller"),
 		},
 		Pools: Pools{
-			Limit: gauge("nodepools_limit", "Limits of a NodePool, by resource.", "resource_type", "nodepool"),
-			Usage: gauge("nodepools_usage", "What the nodes of a NodePool have, by resource.", "resource_type", "nodepool"),
+			Limit: newAmounts(gauge("nodepools_limit", "Limits of a NodePool, by resource.", "resource_type", "nodepool")),
+			Usage: newAmounts(gauge("nodepools_usage", "What the nodes of a NodePool have, by resource.", "resource_type", "nodepool")),
 			BlockedByLimit: counter("nodepools_disruptions_blocked_by_node_limit_total",
 				"Times that the hard node limit of a NodePool kept nodes from being replaced.", "reason", "nodepool"),
 		},

@@ -41,3 +41,24 @@ func TestNamesAndLabelsAreThoseThatDashboardsKnow(t *testing.T) {
 		}
 	}
 }
+
+// U-10: a limit that was taken away, and a pool that is gone, leave no series.
+func TestAmountsThatAreGoneAreNotShown(t *testing.T) {
+	t.Parallel()
+	limit := metrics.New(prometheus.NewRegistry()).Pools.Limit
+	series := func() int {
+		all := make(chan prometheus.Metric, 10)
+		limit.Collect(all)
+		return len(all)
+	}
+	limit.Show("a", map[string]float64{"cpu": 1, "memory": 2})
+	limit.Show("b", map[string]float64{"cpu": 3})
+	limit.Show("a", map[string]float64{"cpu": 4})
+	if n := series(); n != 2 {
+		t.Errorf("%d series, want 2: the cpu of a and of b", n)
+	}
+	limit.Show("a", nil)
+	if n := series(); n != 1 {
+		t.Errorf("%d series after pool a is gone, want 1", n)
+	}
+}

@@ -6,13 +6,13 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
@@ -57,7 +57,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	for _, value := range conditions(verdict) {
 		condition.Set(&overlay.Status.Conditions, overlay.Generation, value, c.config.Now())
 	}
-	if !equality.Semantic.DeepEqual(before.Status, overlay.Status) {
+	if !patch.SameStatus(&before.Status, &overlay.Status) {
 		if err := c.config.Client.Status().Patch(ctx, &overlay, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}

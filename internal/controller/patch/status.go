@@ -3,12 +3,19 @@ package patch
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
 // Status writes what differs between two states of an object's status, provided that the object is still the one before:
@@ -18,7 +25,7 @@ func Status[S any](object client.Object, before, after *S) client.Patch {
 	changed := map[string]any{}
 	was, is := reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem()
 	for i := range is.NumField() {
-		if equality.Semantic.DeepEqual(was.Field(i).Interface(), is.Field(i).Interface()) {
+		if sameField(was.Field(i), is.Field(i)) {
 			continue
 		}
 		name, _, _ := strings.Cut(is.Type().Field(i).Tag.Get("json"), ",")
@@ -32,6 +39,41 @@ func Status[S any](object client.Object, before, after *S) client.Patch {
 		data = []byte("{}")
 	}
 	return client.RawPatch(types.MergePatchType, data)
+}
+
+// SameStatus reports whether two states of a status say the same. It knows the types that ours are made of, because
+// it is asked at every step of every object and mostly nothing has changed.
+func SameStatus[S any](a, b *S) bool {
+	was, is := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
+	for i := range is.NumField() {
+		if !sameField(was.Field(i), is.Field(i)) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameField(was, is reflect.Value) bool {
+	switch a := was.Addr().Interface().(type) {
+	case *string:
+		return *a == is.String()
+	case **int64:
+		b := *is.Addr().Interface().(**int64)
+		return *a == b || *a != nil && b != nil && **a == *b
+	case *metav1.Time:
+		return a.Equal(is.Addr().Interface().(*metav1.Time))
+	case *corev1.ResourceList:
+		return maps.EqualFunc(*a, *is.Addr().Interface().(*corev1.ResourceList), func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
+	case *[]karpenterv1.Condition:
+		return slices.EqualFunc(*a, *is.Addr().Interface().(*[]karpenterv1.Condition), sameCondition)
+	}
+	return equality.Semantic.DeepEqual(was.Interface(), is.Interface())
+}
+
+func sameCondition(a, b karpenterv1.Condition) bool {
+	sameTime := a.LastTransitionTime.Equal(&b.LastTransitionTime)
+	a.LastTransitionTime, b.LastTransitionTime = metav1.Time{}, metav1.Time{}
+	return sameTime && a == b
 }
 
 // difference is what a merge patch says about one field: null removes it, and the entries that a map has lost.

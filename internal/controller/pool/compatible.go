@@ -2,35 +2,28 @@ package pool
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
-	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// anyType says whether an instance type is left after all requirements of the pool, and which keys are in conflict
+// anyType says whether an instance type is left after all requirements in set, and which keys are in conflict
 // when none is (V-11). It looks at all offerings, available or not: having run out is no fault of the pool.
-func anyType(pool *karpenterv1.NodePool, offered catalog.Catalog) condition.Value {
+func anyType(set requirement.Set, invalid error, offered catalog.Catalog) condition.Value {
 	const kind = karpenterv1.ConditionTypeInstanceTypesCompatible
-	set, _, err := translate.PoolRequirements(pool)
-	if err != nil {
-		return condition.Unknown(kind, "RequirementsInvalid", err.Error())
+	if invalid != nil {
+		return condition.Unknown(kind, "RequirementsInvalid", invalid.Error())
 	}
 	if keys := set.EmptyKeys(); len(keys) > 0 {
 		return condition.False(kind, "NoCompatibleInstanceTypes",
 			fmt.Sprintf("no instance type can satisfy the requirements: those on %s contradict each other", joined(keys)))
 	}
 	rules := decidedByProvider(set, offered)
-	types := 0
-	for _, t := range offered.Types {
-		if offers(t, rules) {
-			types++
-		}
-	}
-	if types > 0 {
+	if left(offered, rules) {
 		return condition.True(kind, "InstanceTypesCompatible", "")
 	}
 	return condition.False(kind, "NoCompatibleInstanceTypes",
@@ -48,27 +41,29 @@ func joined(keys []requirement.Key) string {
 // decidedByProvider returns the requirements about labels that the provider decides. All others are about labels that
 // the pool itself puts on its nodes.
 func decidedByProvider(set requirement.Set, offered catalog.Catalog) []requirement.Requirement {
-	known := map[requirement.Key]bool{catalog.LabelInstanceType: true, catalog.LabelZone: true, catalog.LabelCapacityType: true}
-	for key := range offered.WellKnown {
-		known[key] = true
-	}
-	for _, t := range offered.Types {
-		for r := range t.Labels.All() {
-			known[r.Key()] = true
-		}
-		for _, o := range t.Offerings {
-			for r := range o.Labels.All() {
-				known[r.Key()] = true
-			}
-		}
-	}
 	var rules []requirement.Requirement
 	for r := range set.All() {
-		if known[r.Key()] {
+		if decides(offered, r.Key()) {
 			rules = append(rules, r)
 		}
 	}
 	return rules
+}
+
+// decides reports whether the provider decides a label.
+func decides(offered catalog.Catalog, key requirement.Key) bool {
+	switch key {
+	case catalog.LabelInstanceType, catalog.LabelZone, catalog.LabelCapacityType:
+		return true
+	}
+	return offered.WellKnown[key] || slices.ContainsFunc(offered.Types, func(t catalog.Type) bool {
+		return t.Labels.Holds(key) || slices.ContainsFunc(t.Offerings, func(o catalog.Offering) bool { return o.Labels.Holds(key) })
+	})
+}
+
+// left reports whether an instance type satisfies all rules.
+func left(offered catalog.Catalog, rules []requirement.Requirement) bool {
+	return slices.ContainsFunc(offered.Types, func(t catalog.Type) bool { return offers(t, rules) })
 }
 
 // offers reports whether one offering of the type satisfies all rules.
@@ -99,18 +94,10 @@ func satisfies(labels requirement.Set, rules []requirement.Requirement) bool {
 // conflict names a smallest set of rules that no instance type satisfies together: each rule without which some type
 // would be left stays, each that makes no difference goes.
 func conflict(offered catalog.Catalog, rules []requirement.Requirement) string {
-	left := func(rules []requirement.Requirement) bool {
-		for _, t := range offered.Types {
-			if offers(t, rules) {
-				return true
-			}
-		}
-		return false
-	}
 	needed := rules
 	for i := 0; i < len(needed); {
 		without := append(append([]requirement.Requirement(nil), needed[:i]...), needed[i+1:]...)
-		if len(without) > 0 && !left(without) {
+		if len(without) > 0 && !left(offered, without) {
 			needed = without
 			continue
 		}

@@ -17,7 +17,6 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -72,18 +71,18 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	var claims karpenterv1.NodeClaimList
-	if err := c.config.Client.List(ctx, &claims, client.MatchingFields{IndexClaimPool: pool.Name}); err != nil {
+	if err := c.config.Client.List(ctx, &claims, client.MatchingFields{IndexClaimPool: pool.Name}, client.UnsafeDisableDeepCopy); err != nil { // read only
 		return reconcile.Result{}, fmt.Errorf("listing the NodeClaims of pool %s: %w", pool.Name, err)
 	}
 	if err := c.hash(ctx, &pool, claims.Items); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	before := pool.DeepCopy()
+	before := pool.Status.DeepCopy()
 	retry := c.judge(ctx, &pool)
 	count(&pool, claims.Items)
 	c.measure(&pool)
-	if !sameStatus(&before.Status, &pool.Status) {
-		if err := c.config.Client.Status().Patch(ctx, &pool, patch.Status(before, &before.Status, &pool.Status)); err != nil {
+	if !patch.SameStatus(before, &pool.Status) {
+		if err := c.config.Client.Status().Patch(ctx, &pool, patch.Status(&pool, before, &pool.Status)); err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
 	}
@@ -99,11 +98,11 @@ func (c *Controller) hash(ctx context.Context, pool *karpenterv1.NodePool, claim
 	}
 	migrate := pool.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey] != translate.HashVersion
 	for i := range claims {
-		claim := &claims[i]
-		if !migrate || claim.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey] == translate.HashVersion {
+		before := &claims[i]
+		if !migrate || before.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey] == translate.HashVersion {
 			continue
 		}
-		before := claim.DeepCopy()
+		claim := before.DeepCopy()
 		own := map[string]string{karpenterv1.NodePoolHashVersionAnnotationKey: translate.HashVersion}
 		if !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDrifted) { // what has drifted stays so
 			own = want
@@ -113,36 +112,41 @@ func (c *Controller) hash(ctx context.Context, pool *karpenterv1.NodePool, claim
 			return fmt.Errorf("writing the hash of NodeClaim %s: %w", claim.Name, err)
 		}
 	}
-	before := pool.DeepCopy()
-	if !annotate(pool, want) {
+	if has(pool, want) {
 		return nil
 	}
+	before := pool.DeepCopy()
+	annotate(pool, want)
 	return c.config.Client.Patch(ctx, pool, client.MergeFrom(before))
 }
 
-// annotate sets annotations and reports whether that changed anything.
-func annotate(object client.Object, want map[string]string) bool {
-	annotations, changed := object.GetAnnotations(), false
+// has reports whether the object has all these annotations.
+func has(object client.Object, want map[string]string) bool {
 	for key, value := range want {
-		if annotations[key] == value {
-			continue
+		if object.GetAnnotations()[key] != value {
+			return false
 		}
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[key], changed = value, true
 	}
+	return true
+}
+
+func annotate(object client.Object, want map[string]string) {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	maps.Copy(annotations, want)
 	object.SetAnnotations(annotations)
-	return changed
 }
 
 // judge sets the conditions. The error is a failure of the provider that is worth a retry; it stands in a condition too.
 func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) error {
 	offered, class, failure := c.class(ctx, pool)
-	valid := validate(pool, offered)
+	set, _, invalid := translate.PoolRequirements(pool)
+	valid := validate(pool, set, invalid, offered)
 	compatible := condition.Unknown(karpenterv1.ConditionTypeInstanceTypesCompatible, "NodeClassNotReady", "it is not known what the node class offers")
 	if class.Status == "True" {
-		compatible = anyType(pool, offered)
+		compatible = anyType(set, invalid, offered)
 		if compatible.Status == "False" {
 			c.config.Events.Event(pool, event.Warning, event.NoCompatibleInstanceTypes, compatible.Message)
 		}
@@ -228,36 +232,22 @@ func count(pool *karpenterv1.NodePool, claims []karpenterv1.NodeClaim) {
 	pool.Status.Resources, pool.Status.Nodes = sum, &number
 }
 
-// sameStatus compares two states of a status, field by field: this happens for every pool twice a minute.
-func sameStatus(a, b *karpenterv1.NodePoolStatus) bool {
-	return slices.EqualFunc(a.Conditions, b.Conditions, sameCondition) &&
-		maps.EqualFunc(a.Resources, b.Resources, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 }) &&
-		(a.Nodes == b.Nodes || a.Nodes != nil && b.Nodes != nil && *a.Nodes == *b.Nodes) &&
-		a.NodeClassObservedGeneration == b.NodeClassObservedGeneration
-}
-
-func sameCondition(a, b karpenterv1.Condition) bool {
-	sameTime := a.LastTransitionTime.Equal(&b.LastTransitionTime)
-	a.LastTransitionTime, b.LastTransitionTime = metav1.Time{}, metav1.Time{}
-	return sameTime && a == b
-}
-
 // measure shows limits and usage. Limits that were taken away leave no trace.
 func (c *Controller) measure(pool *karpenterv1.NodePool) {
-	c.forget(pool.Name)
-	for name, quantity := range pool.Spec.Limits {
-		c.config.Metrics.Limit.WithLabelValues(string(name), pool.Name).Set(quantity.AsApproximateFloat64())
+	amounts := func(lists ...corev1.ResourceList) map[string]float64 {
+		all := map[string]float64{}
+		for _, list := range lists {
+			for name, quantity := range list {
+				all[string(name)] = quantity.AsApproximateFloat64()
+			}
+		}
+		return all
 	}
-	for name, quantity := range pool.Spec.HardLimits {
-		c.config.Metrics.Limit.WithLabelValues(string(name), pool.Name).Set(quantity.AsApproximateFloat64())
-	}
-	for name, quantity := range pool.Status.Resources {
-		c.config.Metrics.Usage.WithLabelValues(string(name), pool.Name).Set(quantity.AsApproximateFloat64())
-	}
+	c.config.Metrics.Limit.Show(pool.Name, amounts(corev1.ResourceList(pool.Spec.Limits), corev1.ResourceList(pool.Spec.HardLimits)))
+	c.config.Metrics.Usage.Show(pool.Name, amounts(pool.Status.Resources))
 }
 
 func (c *Controller) forget(pool string) {
-	labels := map[string]string{"nodepool": pool}
-	c.config.Metrics.Limit.DeletePartialMatch(labels)
-	c.config.Metrics.Usage.DeletePartialMatch(labels)
+	c.config.Metrics.Limit.Show(pool, nil)
+	c.config.Metrics.Usage.Show(pool, nil)
 }

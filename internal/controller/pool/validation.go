@@ -17,11 +17,11 @@ import (
 )
 
 // validate says what is wrong with a pool's specification. The CRD refuses nearly all of it at the door; what got past
-// an older CRD, and what only shows when everything is taken together, ends up here.
-func validate(pool *karpenterv1.NodePool, offered catalog.Catalog) condition.Value {
+// an older CRD, and what only shows when everything is taken together, ends up here. set is
+// what the pool asks for, and invalid says what of that cannot be understood.
+func validate(pool *karpenterv1.NodePool, set requirement.Set, invalid error, offered catalog.Catalog) condition.Value {
 	template := pool.Spec.Template
-	set, _, err := translate.PoolRequirements(pool)
-	faults := []error{err, contradictions(set), translate.LimitsError(pool)}
+	faults := []error{invalid, contradictions(set), translate.LimitsError(pool)}
 	for _, r := range template.Spec.Requirements {
 		faults = append(faults, restricted("spec.template.spec.requirements: key", r.Key, offered))
 	}
