@@ -165,7 +165,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if claim.DeletionTimestamp != nil {
 		return c.finalize(ctx, w)
 	}
-	before := &karpenterv1.NodeClaim{Status: *claim.Status.DeepCopy()} // what the patch of the status is made from
+	before := &karpenterv1.NodeClaim{Status: *claim.Status.DeepCopy()}               // what the patch of the status is made from
 	if !controllerutil.ContainsFinalizer(&claim, karpenterv1.TerminationFinalizer) { // made by hand (P-33)
 		bare := claim.DeepCopy()
 		controllerutil.AddFinalizer(&claim, karpenterv1.TerminationFinalizer)
