@@ -53,3 +53,41 @@ func TestAStatusPatchHoldsWhatDiffers(t *testing.T) {
 		t.Errorf("status %v, want %v", got.Status, want)
 	}
 }
+
+// V-11: statuses are the same when they say the same, however it is written down.
+func TestSameStatusLooksAtWhatIsSaid(t *testing.T) {
+	t.Parallel()
+	full := func() *karpenterv1.NodeClaimStatus {
+		return &karpenterv1.NodeClaimStatus{
+			NodeName: "n", ProviderID: "p", ImageID: "i", Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+			Conditions: []karpenterv1.Condition{{Type: "Ready", Status: "True", LastTransitionTime: metav1.Unix(5, 0)}}, LastPodEventTime: metav1.Unix(7, 0),
+		}
+	}
+	same := full()
+	same.Capacity[corev1.ResourceCPU] = resource.MustParse("1000m")
+	same.Allocatable = corev1.ResourceList{}
+	same.LastPodEventTime = metav1.NewTime(same.LastPodEventTime.UTC())
+	if !patch.SameStatus(full(), same) {
+		t.Error("1 CPU is 1000m, and no list is an empty one")
+	}
+	for name, change := range map[string]func(*karpenterv1.NodeClaimStatus){
+		"nodeName":         func(s *karpenterv1.NodeClaimStatus) { s.NodeName = "m" },
+		"amount":           func(s *karpenterv1.NodeClaimStatus) { s.Capacity[corev1.ResourceCPU] = resource.MustParse("2") },
+		"resource":         func(s *karpenterv1.NodeClaimStatus) { s.Capacity[corev1.ResourcePods] = resource.MustParse("2") },
+		"message":          func(s *karpenterv1.NodeClaimStatus) { s.Conditions[0].Message = "x" },
+		"transition":       func(s *karpenterv1.NodeClaimStatus) { s.Conditions[0].LastTransitionTime = metav1.Unix(6, 0) },
+		"conditions":       func(s *karpenterv1.NodeClaimStatus) { s.Conditions = nil },
+		"lastPodEventTime": func(s *karpenterv1.NodeClaimStatus) { s.LastPodEventTime = metav1.Unix(8, 0) },
+	} {
+		other := full()
+		if change(other); patch.SameStatus(full(), other) {
+			t.Errorf("%s: a change is not seen", name)
+		}
+	}
+	two, deux, three := int64(2), int64(2), int64(3)
+	if !patch.SameStatus(&karpenterv1.NodePoolStatus{Nodes: &two}, &karpenterv1.NodePoolStatus{Nodes: &deux}) ||
+		patch.SameStatus(&karpenterv1.NodePoolStatus{Nodes: &two}, &karpenterv1.NodePoolStatus{Nodes: &three}) ||
+		patch.SameStatus(&karpenterv1.NodePoolStatus{Nodes: &two}, &karpenterv1.NodePoolStatus{}) {
+		t.Error("numbers are compared by what they are")
+	}
+}
