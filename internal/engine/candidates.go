@@ -123,20 +123,28 @@ func Replacing(s *cluster.Snapshot, node *cluster.Node) bool {
 	})
 }
 
-// candidates lists the nodes that may go because they are not used well enough (D-03), the most wasteful first: what part
-// of a node's price its pods do not use, and of equals what costs least to disrupt.
-func (d *disruption) candidates(s *cluster.Snapshot) []*cluster.Node {
+// wasteful returns the rule by which a node may go because it is not used well enough (D-03). Further pods that come onto a
+// node can only forbid that it goes.
+func wasteful(s *cluster.Snapshot, terms Terms) func(*cluster.Node) bool {
 	promised := map[string]bool{}
 	for _, pod := range s.Pending {
 		promised[pod.Promised] = true
 	}
+	return func(node *cluster.Node) bool {
+		pool := s.Pool(node.Pool)
+		if pool == nil || pool.Static || pool.Consolidates == cluster.WhenEmpty || node.Price == resources.Unpriced {
+			return false
+		}
+		return node.ConsolidatableAt <= terms.Now && Disruptable(s, node) && !promised[node.Name] && !promised[node.Claim]
+	}
+}
+
+// candidates lists the nodes that may go, the most wasteful first: what part of a node's price its pods do not use, and of
+// equals what costs least to disrupt.
+func (d *disruption) candidates(mayGo func(*cluster.Node) bool) []*cluster.Node {
 	var list []*cluster.Node
 	for _, node := range d.future.Nodes {
-		pool := d.future.Pool(node.Pool)
-		if pool == nil || pool.Static || pool.Consolidates == cluster.WhenEmpty || node.Price == resources.Unpriced {
-			continue
-		}
-		if Disruptable(d.origin, node) && node.ConsolidatableAt <= d.terms.Now && !promised[node.Name] && !promised[node.Claim] {
+		if mayGo(node) {
 			list = append(list, node)
 		}
 	}

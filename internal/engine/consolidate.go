@@ -19,8 +19,12 @@ import (
 // Launches carry the claims that they replace; a node with such launches may go once they are initialized. The work of a
 // round is bounded, and the next one goes on with what is left: nothing is thrown away for lack of time.
 func Consolidate(s *cluster.Snapshot, terms Terms) plan.Plan {
+	mayGo := wasteful(s, terms)
+	if !slices.ContainsFunc(s.Nodes, mayGo) { // then pods that wait need not be planned to know that nothing goes
+		return plan.Plan{BasedOn: s.Version, Names: s.Names}
+	}
 	d := begin(s, terms)
-	rest := d.deleteAll(d.candidates(s))
+	rest := d.deleteAll(d.candidates(mayGo))
 	d.replaceGroups(rest)
 	d.dropUntilTogether(holds)
 	return d.done(s)

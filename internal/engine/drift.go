@@ -15,10 +15,17 @@ import (
 // would find no place, because a limit or the market leaves none, stays and holds up no other. Static pools are not looked
 // at.
 func Drift(s *cluster.Snapshot, terms Terms) plan.Plan {
+	mayGo := func(node *cluster.Node) bool {
+		pool := s.Pool(node.Pool)
+		return node.Drifted && pool != nil && !pool.Static && Disruptable(s, node)
+	}
+	if !slices.ContainsFunc(s.Nodes, mayGo) { // so it is nearly always; pods that wait need not be planned to know it
+		return plan.Plan{BasedOn: s.Version, Names: s.Names}
+	}
 	d := begin(s, terms)
 	var list []*cluster.Node
 	for _, node := range d.future.Nodes {
-		if pool := d.future.Pool(node.Pool); pool != nil && !pool.Static && node.Drifted && Disruptable(d.origin, node) {
+		if mayGo(node) { // with the pods that come onto it
 			list = append(list, node)
 		}
 	}

@@ -8,6 +8,8 @@ type filler struct {
 	inverse [][]float64
 	x       []float64
 	price   []float64 // of each resource, at which no item is worth more than its amounts
+	// Room for what pivot and entering compute.
+	direction, slack []float64
 
 	// Of the search over whole pods.
 	most    float64 // what pods in parts would be worth
@@ -23,18 +25,21 @@ type filler struct {
 type count struct{ item, n int }
 
 func newFiller(room []float64) *filler {
-	f := &filler{room: room, price: make([]float64, len(room))}
-	f.reset()
+	n := len(room)
+	numbers := make([]float64, (n+4)*n)
+	row := func(i int) []float64 { return numbers[i*n : (i+1)*n : (i+1)*n] }
+	f := &filler{room: room, basis: make([]int, n), inverse: make([][]float64, n), x: row(n), price: row(n + 1), direction: row(n + 2), slack: row(n + 3)}
+	for r := range f.inverse {
+		f.inverse[r] = row(r)
+	}
 	return f
 }
 
 func (f *filler) reset() {
-	f.basis, f.inverse, f.x = f.basis[:0], f.inverse[:0], append(f.x[:0], f.room...)
-	for r := range f.room {
-		row := make([]float64, len(f.room))
-		row[r] = 1
-		f.basis = append(f.basis, -1)
-		f.inverse = append(f.inverse, row)
+	copy(f.x, f.room)
+	for r, row := range f.inverse {
+		clear(row)
+		row[r], f.basis[r] = 1, -1
 	}
 }
 
@@ -90,9 +95,9 @@ func (f *filler) entering(p *problem, worth []float64, items []int) (item int, a
 	}
 	for r, price := range f.price {
 		if price < -1e-9*highest {
-			amounts = make([]float64, len(f.price))
-			amounts[r] = 1
-			return -1, amounts
+			clear(f.slack)
+			f.slack[r] = 1
+			return -1, f.slack
 		}
 	}
 	gain := 1e-7
@@ -108,7 +113,7 @@ func (f *filler) entering(p *problem, worth []float64, items []int) (item int, a
 }
 
 func (f *filler) pivot(entering int, amounts []float64) bool {
-	direction := make([]float64, len(f.basis))
+	direction := f.direction
 	leaving, step := -1, 0.0
 	for i := range f.basis {
 		direction[i] = dot(f.inverse[i], amounts)
