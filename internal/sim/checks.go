@@ -44,6 +44,7 @@ type checks struct {
 	changed  time.Duration              // when a claim or machine last came or went
 	graceful map[types.UID]int          // claims that the disruption controller deleted, with the replica's number
 	foreign  map[string][]time.Duration // by the pool's name: when claims were deleted for another cause than a limit
+	ended    []*karpenterv1.NodeClaim   // claims that are gone, as they were last
 	limits   map[string][]limitSpan     // by the pool's UID, and by "hard " and that
 }
 
@@ -75,6 +76,7 @@ func (w *World) check(e apiserver.Event) {
 		case apiserver.Deleted:
 			w.checks.changed = w.now
 			w.checkFinalizer(object)
+			w.checks.ended = append(w.checks.ended, object)
 		case apiserver.Modified:
 			if e.Old.GetDeletionTimestamp() == nil && object.DeletionTimestamp != nil {
 				w.checkRemoval(object)
@@ -254,11 +256,9 @@ func (w *World) checkEviction(pod *corev1.Pod) {
 	}
 }
 
-// deadlineOf returns the deadline of the drain of a pod's node.
-func (w *World) deadlineOf(pod *corev1.Pod) (time.Time, bool) {
-	due, limited := time.Time{}, false
-	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
-		claim := o.(*karpenterv1.NodeClaim)
+// deadlineOf returns the deadline of the drain of a pod's node, also when claim and node are gone by now.
+func (w *World) deadlineOf(pod *corev1.Pod) (due time.Time, limited bool) {
+	look := func(claim *karpenterv1.NodeClaim) {
 		if m := w.checks.machines[string(claim.UID)]; m == nil || m.Node.Name != pod.Spec.NodeName {
 			return
 		}
@@ -267,7 +267,11 @@ func (w *World) deadlineOf(pod *corev1.Pod) (time.Time, bool) {
 		} else if claim.Spec.TerminationGracePeriod != nil && claim.DeletionTimestamp != nil {
 			due, limited = claim.DeletionTimestamp.Add(claim.Spec.TerminationGracePeriod.Duration), true
 		}
-	})
+	}
+	for _, claim := range w.checks.ended {
+		look(claim)
+	}
+	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) { look(o.(*karpenterv1.NodeClaim)) })
 	return due, limited
 }
 
