@@ -8,6 +8,8 @@ TEST_FLAGS ?=
 E2E_FLAGS ?= -timeout 60m
 # Rounds of scale-up and scale-down in which two controllers must keep a hard limit (L-14).
 LIMIT_ROUNDS ?= 200
+FLEET_NODES ?= 500
+FLEET_KILLS ?= 50
 RACE_PACKAGES := ./internal/engine/... ./internal/world/... ./internal/translate/...
 
 GENERATED = $$(find api -name 'zz_generated*' -o -name '*.yaml' | sort)
@@ -31,6 +33,8 @@ up: programs ## The same cluster in the foreground for your own kubectl; the sta
 
 .PHONY: test
 test: LIMIT_ROUNDS = 10
+test: FLEET_NODES = 20
+test: FLEET_KILLS = 8
 test: unit e2e ## All tests: unit, scripts, laws, contract suites, and end to end on a real control plane
 
 .PHONY: unit
@@ -38,8 +42,9 @@ unit: ## Tests that need no control plane
 	$(GO) test $(TEST_FLAGS) ./...
 
 .PHONY: e2e
-e2e: $(CONTROLPLANE) $(BIN)/joiner ## End-to-end tests on a real control plane, with LIMIT_ROUNDS=200 rounds of the longest
+e2e: $(CONTROLPLANE) $(BIN)/joiner ## End-to-end tests on a real control plane, with LIMIT_ROUNDS=200, FLEET_NODES=500 and FLEET_KILLS=50 for the longest
 	cd localcluster && CGO_ENABLED=0 JOINER_CONTROLPLANE='$(abspath $(CONTROLPLANE))' JOINER_BINARY='$(abspath $(BIN)/joiner)' JOINER_LIMIT_ROUNDS='$(LIMIT_ROUNDS)' \
+		JOINER_FLEET_NODES='$(FLEET_NODES)' JOINER_FLEET_KILLS='$(FLEET_KILLS)' \
 		$(GO) test -trimpath -count=1 $(E2E_FLAGS) ./...
 
 .PHONY: check

@@ -17,11 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
@@ -54,65 +51,9 @@ type claimWatch struct {
 // watchClaims counts from now until the test ends.
 func (r *testRig) watchClaims(pool string) *claimWatch {
 	r.t.Helper()
-	config, err := r.Cluster.RESTConfig("admin")
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	all, err := dynamic.NewForConfig(config)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	claims := all.Resource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"})
-	options := metav1.ListOptions{LabelSelector: "karpenter.sh/nodepool=" + pool}
-	list, err := claims.List(r.t.Context(), options)
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	w := &claimWatch{names: map[string]bool{}, changed: make(chan struct{})}
-	for _, item := range list.Items {
-		w.names[item.GetName()] = true
-	}
-	w.most = len(w.names)
-	options.ResourceVersion = list.GetResourceVersion()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- w.follow(ctx, claims, options) }()
-	r.t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			r.t.Errorf("the watch has a hole: %v", err)
-		}
-	})
+	r.follow(claimResource, "karpenter.sh/nodepool="+pool, func(kind watch.EventType, claim *unstructured.Unstructured) { w.take(kind, claim.GetName()) })
 	return w
-}
-
-// follow watches, and goes on from the last event whenever the server ends the stream.
-func (w *claimWatch) follow(ctx context.Context, claims dynamic.ResourceInterface, options metav1.ListOptions) error {
-	options.AllowWatchBookmarks = true
-	for ctx.Err() == nil {
-		stream, err := claims.Watch(ctx, options)
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-		for event := range stream.ResultChan() {
-			if event.Type == watch.Error && ctx.Err() != nil {
-				return nil // it is our own end
-			}
-			if event.Type == watch.Error {
-				return fmt.Errorf("%v", event.Object)
-			}
-			object, err := meta.Accessor(event.Object)
-			if err != nil {
-				return err
-			}
-			options.ResourceVersion = object.GetResourceVersion()
-			w.take(event.Type, object.GetName())
-		}
-	}
-	return nil
 }
 
 func (w *claimWatch) take(kind watch.EventType, name string) {

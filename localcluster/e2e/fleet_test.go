@@ -1,0 +1,305 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+// The size of the fleet and how often joiner is killed; `make e2e` sets the sizes that the specification asks for.
+const (
+	fleetNodesEnv = "JOINER_FLEET_NODES"
+	fleetKillsEnv = "JOINER_FLEET_KILLS"
+)
+
+func fromEnv(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s is %q: want a number from 1", name, text)
+	}
+	return n
+}
+
+const (
+	guarded, guardedLeast = 20, 18 // pods of the Deployment under a PodDisruptionBudget, and its minimum
+	fleetBudget           = 10     // percent of the pool
+	fleetPatience         = 30 * time.Minute
+	largeFleet            = 100 // nodes
+)
+
+// onDemand keeps the market out of it: spot nodes are not replaced by cheaper spot nodes (D-05).
+const onDemand = "\n- {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}"
+
+// fleet is what is watched of the cluster while it changes.
+type fleet struct {
+	*testRig
+	mu       sync.Mutex
+	claims   map[string]claimState
+	changed  time.Time       // when a claim came, went or was chosen last
+	running  map[string]bool // guarded pods that run
+	least    int             // fewest guarded pods since all ran
+	launched int
+	rolling  bool // budgets are checked
+	curve    []string
+}
+
+type claimState struct{ going, old bool }
+
+func newFleet(t *testing.T) *fleet {
+	f := &fleet{testRig: newRig(t, nil), claims: map[string]claimState{}, running: map[string]bool{}, changed: time.Now()}
+	f.follow(claimResource, "", f.takeClaim)
+	f.follow(podResource, "app=guarded", f.takePod)
+	return f
+}
+
+func (f *fleet) takeClaim(kind watch.EventType, object *unstructured.Unstructured) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before, known := f.claims[object.GetName()]
+	if kind == watch.Deleted {
+		delete(f.claims, object.GetName())
+		f.changed = time.Now()
+		return
+	}
+	var claim karpenterv1.NodeClaim
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &claim); err != nil {
+		f.t.Errorf("reading NodeClaim %s: %v", object.GetName(), err)
+	}
+	reason, _, _ := conditionOf(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
+	now := claimState{going: claim.DeletionTimestamp != nil || reason == "True", old: claim.Labels["generation"] != "two"}
+	f.claims[object.GetName()] = now
+	if !known {
+		f.launched++
+	}
+	if !known || now.going != before.going {
+		f.changed = time.Now()
+	}
+	going := 0
+	for _, c := range f.claims {
+		if c.going {
+			going++
+		}
+	}
+	if most := (len(f.claims)*fleetBudget + 99) / 100; f.rolling && now.going && !before.going && going > most {
+		f.t.Errorf("%d of %d nodes are going; the budget of %d %% allows %d", going, len(f.claims), fleetBudget, most)
+	}
+}
+
+func (f *fleet) takePod(kind watch.EventType, object *unstructured.Unstructured) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var pod corev1.Pod
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &pod); err != nil {
+		f.t.Errorf("reading pod %s: %v", object.GetName(), err)
+	}
+	ready := false
+	for _, c := range pod.Status.Conditions {
+		ready = ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	}
+	delete(f.running, pod.Name)
+	if kind != watch.Deleted && ready && pod.DeletionTimestamp == nil {
+		f.running[pod.Name] = true
+	}
+	if f.rolling {
+		f.least = min(f.least, len(f.running))
+	}
+}
+
+// sample notes the number of nodes and their price every few seconds, until stop is called.
+func (f *fleet) sample(start time.Time) (stop func()) {
+	ctx, cancel := context.WithCancel(f.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			nodes, err := f.nodes(ctx)
+			if err == nil {
+				f.curve = append(f.curve, fmt.Sprintf("%4.0f s %4d nodes %8.3f $/h", time.Since(start).Seconds(), len(nodes), priceOf(nodes)))
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(5 * time.Second):
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+func priceOf(nodes map[string]corev1.Node) float64 {
+	sum := 0.0
+	for _, node := range nodes {
+		if price, err := strconv.ParseFloat(node.Labels["eks-node-viewer/instance-price"], 64); err == nil {
+			sum += price
+		}
+	}
+	return sum
+}
+
+// killer kills joiner at random moments and starts it again, until all kills are done or stop is called.
+func (f *fleet) killer(kills int) (stop func() int) {
+	ctx, cancel := context.WithCancel(f.t.Context())
+	done, killed := make(chan struct{}), 0
+	go func() {
+		defer close(done)
+		for ; killed < kills; killed++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Second + rand.N(5*time.Second)):
+			}
+			if err := f.KillJoiner(); err != nil {
+				f.t.Errorf("kill %d: %v", killed, err)
+				return
+			}
+			if err := f.StartJoiner(f.t.Context()); err != nil {
+				f.t.Errorf("after kill %d: %v", killed, err)
+				return
+			}
+		}
+	}()
+	return func() int { cancel(); <-done; return killed }
+}
+
+// still is for how long nothing has to happen.
+func still(n int) time.Duration {
+	if n < largeFleet {
+		return 15 * time.Second
+	}
+	return time.Minute
+}
+
+// quiet waits until no claim has come, gone or been chosen for a while, and is reports that the end is reached; it returns
+// how long that took from start, without the wait.
+func (f *fleet) quiet(start time.Time, still time.Duration, what string, is func() bool) time.Duration {
+	f.t.Helper()
+	var took time.Duration
+	if err := f.Eventually(f.t.Context(), fleetPatience, what, func(context.Context) (bool, string, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		took = f.changed.Sub(start)
+		going, old := 0, 0
+		for _, c := range f.claims {
+			if c.going {
+				going++
+			}
+			if c.old {
+				old++
+			}
+		}
+		return going == 0 && is() && time.Since(f.changed) > still, fmt.Sprintf("%d claims, %d going, %d of the old template", len(f.claims), going, old), nil
+	}); err != nil {
+		f.t.Fatal(err)
+	}
+	return took
+}
+
+// whole demands that nothing is left over: every pod runs, claims and nodes correspond, no node is marked.
+func (f *fleet) whole(pods int) {
+	f.t.Helper()
+	f.allRunning(pods, later)
+	f.oneNodePerClaim()
+	nodes, err := f.nodes(f.t.Context())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for name, node := range nodes {
+		for _, taint := range node.Spec.Taints {
+			f.t.Errorf("node %s has the taint %s", name, taint.ToString())
+		}
+	}
+}
+
+// live takes a fleet of n nodes through its life, and returns what it costs in the end, in dollars per hour.
+func (f *fleet) live(n, kills int) float64 {
+	f.apply(kwokPool("default", amd64Linux+onDemand, fmt.Sprintf("disruption: {consolidateAfter: 5s, budgets: [{nodes: '%d%%'}]}", fleetBudget)))
+	f.apply(deployment("apart", n, "{cpu: 900m, memory: 1Gi}", oneEach("apart")))
+	f.apply(deployment("filler", 4*n, "{cpu: 500m, memory: 800Mi}", ""))
+	f.apply(deployment("guarded", guarded, "{cpu: 300m, memory: 512Mi}", "") + fmt.Sprintf(`
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: guarded, namespace: default}
+spec: {minAvailable: %d, selector: {matchLabels: {app: guarded}}}
+`, guardedLeast))
+	start := time.Now()
+	f.allRunning(5*n+guarded, fleetPatience)
+	f.mu.Lock()
+	f.t.Logf("%d pods on %d nodes after %.0f s, launched %d", 5*n+guarded, len(f.claims), time.Since(start).Seconds(), f.launched)
+	f.launched, f.rolling, f.least = 0, true, len(f.running)
+	f.mu.Unlock()
+
+	start = time.Now()
+	stopSample, stopKiller := f.sample(start), f.killer((kills+1)/2)
+	few := n / 10
+	f.run("scale", "deployment", "apart", fmt.Sprintf("--replicas=%d", few))
+	f.run("scale", "deployment", "filler", fmt.Sprintf("--replicas=%d", 4*few))
+	took := f.quiet(start, still(n), "the fleet to be quiet after the cut", func() bool { return len(f.claims) <= n/2 })
+	killed := stopKiller()
+	stopSample()
+	f.whole(5*few + guarded)
+	f.mu.Lock()
+	f.t.Logf("cut to 10 %%: quiet %.0f s after it; %d nodes launched on the way; killed %d times; at least %d of %d guarded pods ran\n%s",
+		took.Seconds(), f.launched, killed, f.least, guarded, strings.Join(f.curve, "\n"))
+	f.launched, f.curve = 0, nil
+	f.mu.Unlock()
+
+	start = time.Now()
+	stopSample, stopKiller = f.sample(start), f.killer(kills-killed)
+	f.run("patch", "nodepool", "default", "--type=merge", "-p", `{"spec":{"template":{"metadata":{"labels":{"generation":"two"}}}}}`)
+	took = f.quiet(start, still(n), "every node to be of the new template", func() bool {
+		for _, c := range f.claims {
+			if c.old {
+				return false
+			}
+		}
+		return true
+	})
+	killed += stopKiller()
+	stopSample()
+	f.whole(5*few + guarded)
+	price := f.price()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.t.Logf("drift roll: quiet %.0f s after the change; %d nodes, %d launched on the way, $%.3f/h; killed %d times in all; at least %d of %d guarded pods ran\n%s",
+		took.Seconds(), len(f.claims), f.launched, price, killed, f.least, guarded, strings.Join(f.curve, "\n"))
+	if f.least < guardedLeast {
+		f.t.Errorf("%d guarded pods ran; the PodDisruptionBudget asks for %d", f.least, guardedLeast)
+	}
+	if kills > 0 && killed < kills {
+		f.t.Errorf("killed %d times of %d", killed, kills)
+	}
+	return price
+}
+
+// D-01, D-04, D-08, D-10, D-15, X-06: a fleet whose workload is cut to a tenth, and then a roll of all that is left, within a
+// budget of ten percent; and the same again with joiner killed at random moments: the end is the same, and nothing is left over.
+func TestFleet(t *testing.T) {
+	nodes, kills := fromEnv(t, fleetNodesEnv, 20), fromEnv(t, fleetKillsEnv, 8)
+	var calm, killed float64
+	if nodes < largeFleet {
+		t.Parallel()
+	}
+	t.Run("Calm", func(t *testing.T) { calm = newFleet(t).live(nodes, 0) })
+	t.Run("Killed", func(t *testing.T) { killed = newFleet(t).live(nodes, kills) })
+	if killed > 1.1*calm {
+		t.Errorf("the fleet costs $%.3f/h after the kills, $%.3f/h without", killed, calm)
+	}
+}
