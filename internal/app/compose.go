@@ -24,6 +24,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
 	"github.com/joiner-autoscaler/joiner/internal/controller/disruption"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/controller/interruption"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/node"
 	"github.com/joiner-autoscaler/joiner/internal/controller/notice"
@@ -46,6 +47,7 @@ const (
 	Overlays     = "nodeoverlay"
 	PodNotices   = "notice.pod"
 	NodeNotices  = "notice.node"
+	Interruption = "interruption"
 	Boot         = "kwok.boot"
 )
 
@@ -139,6 +141,10 @@ func Compose(settings Settings, deps Deps) Parts {
 			Client: deps.Client, Providers: clouds(Pools), Catalogs: catalogs, Events: deps.Events, Metrics: set.Pools, Now: deps.Now, Log: deps.Log.WithName(Pools),
 		}), Watches: poolWatches(deps.Client)},
 		{Name: Overlays, Workers: 1, Reconciler: overlay.New(overlay.Config{Client: deps.Client, Verdicts: deps.Store, Now: deps.Now}), Watches: overlayWatches(deps.Client)},
+		{Name: Interruption, Workers: 1, Start: true, Reconciler: interruption.New(interruption.Config{
+			Client: deps.Client, Providers: clouds(Interruption), Catalogs: catalogs, Events: deps.Events, Claims: set.Claims, Metrics: set.Interruptions,
+			Now: deps.Now, Log: deps.Log.WithName(Interruption),
+		}), Watches: interruptionWatches()},
 		{Name: PodNotices, Workers: 1, Reconciler: &notice.Pods{Client: deps.Client, Events: deps.Events}, Watches: podNoticeWatches()},
 		{Name: NodeNotices, Workers: 1, Reconciler: &notice.Nodes{Client: deps.Client, Events: deps.Events}, Watches: nodeNoticeWatches()},
 	}

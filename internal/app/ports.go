@@ -78,6 +78,8 @@ func kindOf(err error) string {
 	switch {
 	case errors.Is(err, provider.ErrNotFound):
 		return "NodeClaimNotFoundError"
+	case errors.Is(err, provider.ErrThrottled):
+		return "ThrottledError"
 	case errors.As(err, &capacity):
 		return "InsufficientCapacityError"
 	case errors.As(err, &notReady), errors.Is(err, provider.ErrNodeClassNotFound):
@@ -126,6 +128,14 @@ func (m measured) List(ctx context.Context) ([]provider.Instance, error) {
 	instances, err := m.Provider.List(ctx)
 	m.observe("List", start, err)
 	return instances, err
+}
+
+// Notices implements provider.Provider.
+func (m measured) Notices(ctx context.Context) (provider.Notices, error) {
+	start := m.now()
+	notices, err := m.Provider.Notices(ctx)
+	m.observe("Notices", start, err)
+	return notices, err
 }
 
 // nodeCloud ends machines of any provider: a node does not say whose it is, but each provider knows its own IDs.

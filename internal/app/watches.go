@@ -20,6 +20,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/notice"
 	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
 	"github.com/joiner-autoscaler/joiner/internal/controller/pool"
+	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 )
 
 // Watch says which changes of objects of one kind wake a controller.
@@ -265,6 +266,29 @@ func nodeNoticeWatches() []Watch {
 		}
 		return itself(ctx, old, fresh)
 	}}}
+}
+
+// interruptionWatches wake the singleton when a user gives a simulated machine notice, or faults that may bring some.
+func interruptionWatches() []Watch {
+	return []Watch{
+		{Object: &corev1.Node{}, Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
+			if fresh == nil || !noticed(fresh) || old != nil && noticed(old) {
+				return nil
+			}
+			return []reconcile.Request{singleton()}
+		}},
+		{Object: &kwokv1alpha1.KWOKNodeClass{}, Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
+			if old == nil || fresh == nil || maps.Equal(old.GetAnnotations(), fresh.GetAnnotations()) {
+				return nil
+			}
+			return []reconcile.Request{singleton()}
+		}},
+	}
+}
+
+func noticed(node client.Object) bool {
+	_, found := node.GetAnnotations()[kwok.InterruptedAnnotationKey]
+	return found
 }
 
 func bootWatches() []Watch {

@@ -111,7 +111,7 @@ func TestImportsFollowTheLayers(t *testing.T) {
 func within(name, folder string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }
 
 // sharedControllers are packages under internal/controller that the controllers have in common.
-var sharedControllers = []string{"event", "metrics", "patch"}
+var sharedControllers = []string{"event", "metrics", "patch", "removal"}
 
 func TestControllersDoNotKnowEachOther(t *testing.T) {
 	t.Parallel()

@@ -47,6 +47,8 @@ const (
 	InvalidDoNotDisrupt            = "InvalidDoNotDisruptAnnotation"
 	DroppedAnnotation              = "DroppedAnnotation"
 	LimitReached                   = "LimitReached"
+	TerminatingOnInterruption      = "TerminatingOnInterruption"
+	NodeRepairBlocked              = "NodeRepairBlocked"
 )
 
 // Recorder is the port that controllers see.
@@ -163,6 +165,8 @@ func window(reason string) time.Duration {
 		return time.Hour
 	case NoCompatibleInstanceTypes:
 		return time.Minute
+	case NodeRepairBlocked:
+		return 15 * time.Minute
 	case DroppedAnnotation, InvalidDoNotDisrupt:
 		return 24 * time.Hour // said once: it changes only when the user does something about it
 	}

@@ -7,13 +7,14 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // Set is all metrics of one process.
 type Set struct {
-	Claims     Claims
-	Disruption Disruption
-	Nodes      Nodes
-	Pods       Pods
-	Plans      Plans
-	Pools      Pools
-	Cloud      Cloud
+	Claims        Claims
+	Disruption    Disruption
+	Interruptions Interruptions
+	Nodes         Nodes
+	Pods          Pods
+	Plans         Plans
+	Pools         Pools
+	Cloud         Cloud
 }
 
 // Claims counts what becomes of NodeClaims.
@@ -21,6 +22,7 @@ type Claims struct {
 	Created    *prometheus.CounterVec // reason, nodepool, min_values_relaxed
 	Terminated *prometheus.CounterVec // nodepool, capacity_type, zone
 	Disrupted  *prometheus.CounterVec // reason, nodepool, capacity_type, consolidation_policy, termination_mode
+	Unhealthy  *prometheus.CounterVec // condition, nodepool, capacity_type, image_id
 }
 
 // Disruption shows what bounds voluntary disruption.
@@ -55,6 +57,12 @@ type Pools struct {
 	BlockedByLimit *prometheus.CounterVec // reason, nodepool
 }
 
+// Interruptions counts what clouds say about the future of machines, and what was done about it.
+type Interruptions struct {
+	Received *prometheus.CounterVec // message_type
+	Deleted  prometheus.Counter
+}
+
 // Cloud measures calls to the provider.
 type Cloud struct {
 	Duration *prometheus.HistogramVec // controller, method, provider; seconds
@@ -87,12 +95,20 @@ func New(r prometheus.Registerer) *Set {
 		r.MustRegister(v)
 		return v
 	}
+	deleted := prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "interruption_deleted_messages_total", Help: "Notices of clouds about which all was done."})
+	r.MustRegister(deleted)
 	return &Set{
+		Interruptions: Interruptions{
+			Received: counter("interruption_received_messages_total", "Notices of clouds about machines of this cluster.", "message_type"),
+			Deleted:  deleted,
+		},
 		Claims: Claims{
 			Created:    counter("nodeclaims_created_total", "NodeClaims created, by reason and NodePool.", "reason", "nodepool", "min_values_relaxed"),
 			Terminated: counter("nodeclaims_terminated_total", "NodeClaims whose instance is gone.", "nodepool", "capacity_type", "zone"),
 			Disrupted: counter("nodeclaims_disrupted_total", "NodeClaims that were chosen to go, by reason.",
 				"reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
+			Unhealthy: counter("nodeclaims_unhealthy_disrupted_total", "NodeClaims that were removed since their node was unhealthy.",
+				"condition", "nodepool", "capacity_type", "image_id"),
 		},
 		Disruption: Disruption{
 			Paused: value("voluntary_disruption_paused", "1 while voluntary disruption is paused in the whole cluster, otherwise 0."),

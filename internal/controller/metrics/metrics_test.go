@@ -15,16 +15,19 @@ func TestNamesAndLabelsAreThoseThatDashboardsKnow(t *testing.T) {
 	t.Parallel()
 	set := metrics.New(prometheus.NewRegistry())
 	want := map[prometheus.Collector]string{
-		set.Claims.Created:    `"karpenter_nodeclaims_created_total" {reason,nodepool,min_values_relaxed}`,
-		set.Claims.Terminated: `"karpenter_nodeclaims_terminated_total" {nodepool,capacity_type,zone}`,
-		set.Claims.Disrupted:  `"karpenter_nodeclaims_disrupted_total" {reason,nodepool,capacity_type,consolidation_policy,termination_mode}`,
-		set.Nodes.Created:     `"karpenter_nodes_created_total" {nodepool,zone}`,
-		set.Nodes.Terminated:  `"karpenter_nodes_terminated_total" {nodepool,zone}`,
-		set.Pods.Evictions:    `"karpenter_pods_eviction_requests_total" {code}`,
-		set.Plans.Duration:    `"karpenter_scheduler_scheduling_duration_seconds" {controller}`,
-		set.Pools.Limit:       `"karpenter_nodepools_limit" {resource_type,nodepool}`,
-		set.Pools.Usage:       `"karpenter_nodepools_usage" {resource_type,nodepool}`,
-		set.Cloud.Duration:    `"karpenter_cloudprovider_duration_seconds" {controller,method,provider}`,
+		set.Claims.Created:         `"karpenter_nodeclaims_created_total" {reason,nodepool,min_values_relaxed}`,
+		set.Claims.Terminated:      `"karpenter_nodeclaims_terminated_total" {nodepool,capacity_type,zone}`,
+		set.Claims.Disrupted:       `"karpenter_nodeclaims_disrupted_total" {reason,nodepool,capacity_type,consolidation_policy,termination_mode}`,
+		set.Claims.Unhealthy:       `"karpenter_nodeclaims_unhealthy_disrupted_total" {condition,nodepool,capacity_type,image_id}`,
+		set.Interruptions.Received: `"karpenter_interruption_received_messages_total" {message_type}`,
+		set.Interruptions.Deleted:  `"karpenter_interruption_deleted_messages_total" {}`,
+		set.Nodes.Created:          `"karpenter_nodes_created_total" {nodepool,zone}`,
+		set.Nodes.Terminated:       `"karpenter_nodes_terminated_total" {nodepool,zone}`,
+		set.Pods.Evictions:         `"karpenter_pods_eviction_requests_total" {code}`,
+		set.Plans.Duration:         `"karpenter_scheduler_scheduling_duration_seconds" {controller}`,
+		set.Pools.Limit:            `"karpenter_nodepools_limit" {resource_type,nodepool}`,
+		set.Pools.Usage:            `"karpenter_nodepools_usage" {resource_type,nodepool}`,
+		set.Cloud.Duration:         `"karpenter_cloudprovider_duration_seconds" {controller,method,provider}`,
 	}
 	for collector, text := range want {
 		name, labels, _ := strings.Cut(text, " ")

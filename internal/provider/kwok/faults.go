@@ -157,12 +157,27 @@ func (r fault) holds(o provider.Offering, claimUID string, now time.Time) bool {
 	return open && r.machines.matches(o) && r.hits(claimUID)
 }
 
-// refuses reports whether there is no capacity of the offering for a claim.
-func (f Faults) refuses(o provider.Offering, claimUID string, now time.Time) bool {
-	return slices.ContainsFunc(f.shortages, func(r fault) bool {
-		_, open := r.window.opened(now)
-		return open && r.machines.matches(o) && r.hits(claimUID, o.String())
-	})
+// left returns the catalogue in which what has no capacity for a claim is unavailable, and what that is; c itself when it
+// is nothing.
+func (f Faults) left(c catalog.Catalog, claimUID string, now time.Time) (catalog.Catalog, []choice) {
+	rules := slices.DeleteFunc(slices.Clone(f.shortages), func(r fault) bool { _, open := r.window.opened(now); return !open })
+	if len(rules) == 0 {
+		return c, nil
+	}
+	var refused []choice
+	c.Types = slices.Clone(c.Types)
+	for i := range c.Types {
+		t := &c.Types[i]
+		t.Offerings = slices.Clone(t.Offerings)
+		for j, o := range t.Offerings {
+			id := identify(*t, o)
+			if o.Available && slices.ContainsFunc(rules, func(r fault) bool { return r.machines.matches(id) && r.hits(claimUID, id.String()) }) {
+				refused = append(refused, choice{kind: *t, offering: o})
+				t.Offerings[j].Available = false
+			}
+		}
+	}
+	return c, refused
 }
 
 // boot returns how much longer a machine takes to join, and whether it never does.

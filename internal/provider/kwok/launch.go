@@ -114,39 +114,33 @@ func (p *Provider) prepare(ctx context.Context, claim *karpenterv1.NodeClaim, fa
 	if err != nil {
 		return nil, &provider.LaunchError{ConditionReason: ReasonInvalidClaim, Message: err.Error()}
 	}
-	c, err := p.offered(ctx, faults)
+	class := claim.Spec.NodeClassRef.Name
+	c, err := p.offered(ctx, class, faults)
 	if err != nil {
 		return nil, err
 	}
-	now := p.now()
-	taken, err := p.take(p.correct(claim, c), d, faults, now)
+	taken, err := p.take(p.correct(claim, c), d, faults, p.shortages.of(class))
 	if err != nil {
 		return nil, err
 	}
-	return newNode(claim, d, taken, now), nil
+	return newNode(claim, d, taken, p.now()), nil
 }
 
-// maxTries bounds how many offerings one launch tries, as clouds bound the options of a request.
-const maxTries = 60
-
-// take chooses the cheapest offering that has capacity, as a cloud does that is given a list: one that refuses is noted as
-// short, and the next one is tried (P-31). The error names all of them.
-func (p *Provider) take(c catalog.Catalog, d demand, faults Faults, now time.Time) (choice, error) {
-	var refused []provider.Offering
-	for range maxTries {
-		taken, err := choose(p.shortages.Without(c, now), d)
-		if err != nil {
-			return choice{}, err
+// take chooses the cheapest offering that has capacity, as a cloud does that is given a list. What refuses on the way there
+// is noted as short (P-31). c has what is known to be short as unavailable already.
+func (p *Provider) take(c catalog.Catalog, d demand, faults Faults, known *provider.Shortages) (choice, error) {
+	now := p.now()
+	left, refused := faults.left(c, d.tie, now)
+	taken, err := choose(left, d)
+	for _, r := range refused {
+		if len(d.problems(c, r.kind, r.offering)) == 0 && (err != nil || d.compare(r.kind, r.offering, taken.kind, taken.offering) < 0) {
+			known.Note(identify(r.kind, r.offering), now)
 		}
-		o := identify(taken.kind, taken.offering)
-		if !faults.refuses(o, d.tie, now) {
-			p.shortages.Clear(o)
-			return taken, nil
-		}
-		p.shortages.Note(o, now)
-		refused = append(refused, o)
 	}
-	return choice{}, &provider.InsufficientCapacityError{Asked: d.String(), Tried: refused}
+	if err == nil {
+		known.Clear(identify(taken.kind, taken.offering))
+	}
+	return taken, err
 }
 
 // start makes the machine: at once, or durably planned when the node class or a fault asks for a delay.

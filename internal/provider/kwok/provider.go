@@ -36,14 +36,16 @@ type Config struct {
 	Faults Faults
 }
 
-// Provider launches simulated machines. All that it remembers is what could not be had; it is safe for concurrent use.
+// Provider launches simulated machines. All that it remembers is what could not be had and which
+// notices were acknowledged; it is safe for concurrent use.
 type Provider struct {
 	cluster   Cluster
 	inventory Inventory
 	now       func() time.Time
 	correct   func(claim *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog
 	faults    Faults
-	shortages provider.Shortages
+	shortages shortages
+	handled   handled
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -89,11 +91,11 @@ func (p *Provider) Catalog(ctx context.Context, className string) (catalog.Catal
 	if err != nil {
 		return catalog.Catalog{}, err
 	}
-	return p.offered(ctx, faults)
+	return p.offered(ctx, className, faults)
 }
 
-// offered returns the catalogue as it is now. Only reservations need to know what runs.
-func (p *Provider) offered(ctx context.Context, faults Faults) (catalog.Catalog, error) {
+// offered returns the catalogue of a node class as it is now. Only reservations need to know what runs.
+func (p *Provider) offered(ctx context.Context, className string, faults Faults) (catalog.Catalog, error) {
 	var instances []provider.Instance
 	if len(p.inventory.reservations) > 0 {
 		var err error
@@ -102,7 +104,7 @@ func (p *Provider) offered(ctx context.Context, faults Faults) (catalog.Catalog,
 		}
 	}
 	now := p.now()
-	return p.shortages.Without(faults.priced(p.inventory.left(instances), now), now), nil
+	return p.shortages.without(className, faults.priced(p.inventory.left(instances), now), now), nil
 }
 
 // nodeClass returns a node class that may be used.

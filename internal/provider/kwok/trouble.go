@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -78,7 +80,7 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (s
 }
 
 // Notices returns the interruptions that faults have brought, or somebody by hand with [InterruptedAnnotationKey], of
-// machines that have joined. Each stands until its machine is gone.
+// machines that have joined. Each stands until it is acknowledged or its machine is gone.
 func (p *Provider) Notices(ctx context.Context) (provider.Notices, error) {
 	if err := ctx.Err(); err != nil {
 		return provider.Notices{}, err
@@ -114,12 +116,78 @@ func (p *Provider) Notices(ctx context.Context) (provider.Notices, error) {
 			notices.List = append(notices.List, notice)
 		}
 	}
+	notices.List = p.handled.without(notices.List)
 	slices.SortFunc(notices.List, func(a, b provider.Notice) int { return strings.Compare(a.ID, b.ID) })
 	return notices, nil
 }
 
-// Acknowledge does nothing: a notice stands until its machine is gone.
-func (p *Provider) Acknowledge(ctx context.Context, _ provider.Notice) error { return ctx.Err() }
+// Acknowledge ends a notice. A new process will hear of it again, until the machine is gone.
+func (p *Provider) Acknowledge(ctx context.Context, notice provider.Notice) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p.handled.add(notice.ID)
+	return nil
+}
 
-// MarkUnavailable takes an offering out of the catalogue for a while.
-func (p *Provider) MarkUnavailable(offering provider.Offering) { p.shortages.Note(offering, p.now()) }
+// handled remembers the notices that were acknowledged, as long as their machines are there. The zero value is ready for
+// use; it is safe for concurrent use.
+type handled struct {
+	mu  sync.Mutex
+	ids map[string]bool
+}
+
+func (h *handled) add(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ids == nil {
+		h.ids = map[string]bool{}
+	}
+	h.ids[id] = true
+}
+
+// without leaves out the notices that were acknowledged, and forgets those that are not among them any more.
+func (h *handled) without(notices []provider.Notice) []provider.Notice {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	standing := map[string]bool{}
+	for _, notice := range notices {
+		standing[notice.ID] = h.ids[notice.ID]
+	}
+	maps.DeleteFunc(h.ids, func(id string, _ bool) bool { return !standing[id] })
+	return slices.DeleteFunc(notices, func(n provider.Notice) bool { return h.ids[n.ID] })
+}
+
+// MarkUnavailable takes an offering out of the catalogues of all node classes for a while.
+func (p *Provider) MarkUnavailable(offering provider.Offering) {
+	p.shortages.everywhere.Note(offering, p.now())
+}
+
+// shortages are what could not be had: each node class has faults of its own, and so shortages of its own. The zero value
+// is ready for use; it is safe for concurrent use.
+type shortages struct {
+	everywhere provider.Shortages
+
+	mu      sync.Mutex
+	byClass map[string]*provider.Shortages // bounded by the classes that were ever used
+}
+
+// of returns the shortages of a node class.
+func (s *shortages) of(class string) *provider.Shortages {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own, found := s.byClass[class]
+	if !found {
+		if s.byClass == nil {
+			s.byClass = map[string]*provider.Shortages{}
+		}
+		own = &provider.Shortages{}
+		s.byClass[class] = own
+	}
+	return own
+}
+
+// without returns the catalogue of a node class in which what it lacks at now is unavailable.
+func (s *shortages) without(class string, c catalog.Catalog, now time.Time) catalog.Catalog {
+	return s.everywhere.Without(s.of(class).Without(c, now), now)
+}

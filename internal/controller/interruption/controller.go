@@ -1,0 +1,209 @@
+// Package interruption acts upon what clouds say about the future of machines (P-43): the NodeClaim of a machine that will
+// be taken away is deleted at once, so that its node is tainted and drained and its pods are planned elsewhere, and what
+// the cloud lacks is not asked for again for a while. Budgets do not hold it up: the machine goes anyway.
+//
+// It is a singleton that asks each provider for its notices. Nothing is remembered: a notice is acknowledged after all was
+// done about it, and doing so twice does no harm.
+package interruption
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/controller/removal"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/world"
+)
+
+// indexClaimProviderID is the index field of the cache by which a machine leads to its claim.
+const indexClaimProviderID = "status.providerID"
+
+// unknownAgainAfter is when a notice of a machine without a claim is looked at again: the answer to its launch may not
+// have been written down yet.
+const unknownAgainAfter = 5 * time.Second
+
+// Catalogs is told what node classes offer once something has become unavailable.
+type Catalogs interface {
+	SetCatalog(class world.ClassRef, c catalog.Catalog) error
+}
+
+// Config is what the controller works with; all fields are required.
+type Config struct {
+	Client    client.Client // reads from a cache with the index field above
+	Providers []provider.Provider
+	Catalogs  Catalogs
+	Events    event.Recorder
+	Claims    metrics.Claims
+	Metrics   metrics.Interruptions
+	Now       func() time.Time
+	Log       logr.Logger
+}
+
+// Controller is the singleton that acts upon notices.
+type Controller struct {
+	config Config
+}
+
+// New returns the controller.
+func New(config Config) *Controller { return &Controller{config: config} }
+
+// Reconcile acts upon all notices that wait. The request means nothing.
+func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	var again time.Duration
+	soon := func(d time.Duration) {
+		if d > 0 && (again == 0 || d < again) {
+			again = d
+		}
+	}
+	var failures []error
+	for _, cloud := range c.config.Providers {
+		notices, err := cloud.Notices(ctx)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("asking %s for notices: %w", cloud.Name(), err))
+			continue
+		}
+		soon(notices.Again)
+		for _, notice := range notices.List {
+			known, err := c.handle(ctx, cloud, notice)
+			if err != nil {
+				failures = append(failures, fmt.Errorf("notice %s of %s about %s: %w", notice.Kind, cloud.Name(), notice.ProviderID, err))
+			}
+			if !known {
+				soon(unknownAgainAfter)
+			}
+		}
+	}
+	return reconcile.Result{RequeueAfter: again}, errors.Join(failures...)
+}
+
+// handle acts upon one notice, and reports whether its machine has a claim.
+func (c *Controller) handle(ctx context.Context, cloud provider.Provider, notice provider.Notice) (known bool, err error) {
+	claim, err := c.claimOf(ctx, cloud, notice.ProviderID)
+	if err != nil || claim == nil {
+		return err != nil, err
+	}
+	if fresh := claim.DeletionTimestamp == nil; fresh {
+		c.tell(claim, notice)
+		if notice.Kind.Scarce() {
+			c.markUnavailable(ctx, cloud, claim)
+		}
+	}
+	if notice.Kind.Ends() {
+		if err := c.remove(ctx, claim, notice); err != nil {
+			return true, err
+		}
+	}
+	if err := cloud.Acknowledge(ctx, notice); err != nil {
+		return true, fmt.Errorf("acknowledging: %w", err)
+	}
+	c.config.Metrics.Deleted.Inc()
+	return true, nil
+}
+
+// claimOf returns the claim of a machine, nil when none is known.
+func (c *Controller) claimOf(ctx context.Context, cloud provider.Provider, providerID string) (*karpenterv1.NodeClaim, error) {
+	var claims karpenterv1.NodeClaimList
+	if err := c.config.Client.List(ctx, &claims, client.MatchingFields{indexClaimProviderID: providerID}); err != nil {
+		return nil, fmt.Errorf("looking for its NodeClaim: %w", err)
+	}
+	for i := range claims.Items {
+		if ref := claims.Items[i].Spec.NodeClassRef; ref != nil && cloud.NodeClass() == (schema.GroupKind{Group: ref.Group, Kind: ref.Kind}) {
+			return &claims.Items[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// tell says on the claim and its node what the cloud has said.
+func (c *Controller) tell(claim *karpenterv1.NodeClaim, notice provider.Notice) {
+	text, kind := sentence(notice.Kind), event.Warning
+	if !notice.Kind.Ends() {
+		kind = event.Normal
+	}
+	if !notice.Gone.IsZero() {
+		text += "; the machine will be gone at " + notice.Gone.UTC().Format(time.RFC3339)
+	}
+	c.config.Events.Event(claim, kind, string(notice.Kind), text)
+	if claim.Status.NodeName != "" {
+		c.config.Events.Event(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: claim.Status.NodeName}}, kind, string(notice.Kind), text)
+	}
+	c.config.Metrics.Received.WithLabelValues(messageType(notice.Kind)).Inc()
+}
+
+// markUnavailable keeps the replacement from asking for what the cloud has just taken away.
+func (c *Controller) markUnavailable(ctx context.Context, cloud provider.Provider, claim *karpenterv1.NodeClaim) {
+	cloud.MarkUnavailable(provider.Offering{
+		Type: claim.Labels[string(catalog.LabelInstanceType)], Zone: claim.Labels[string(catalog.LabelZone)],
+		CapacityType: claim.Labels[karpenterv1.CapacityTypeLabelKey],
+	})
+	class := claim.Spec.NodeClassRef.Name
+	offered, err := cloud.Catalog(ctx, class)
+	if err == nil {
+		err = c.config.Catalogs.SetCatalog(world.ClassRef(*claim.Spec.NodeClassRef), offered)
+	}
+	if err != nil { // the pool's controller reads it again soon
+		c.config.Log.V(1).Info("could not refresh the catalogue", "class", class, "reason", err.Error())
+	}
+}
+
+// remove deletes the claim, and makes its drain end before the machine does: pods that a PodDisruptionBudget holds would
+// be lost with it otherwise, without a grace period.
+func (c *Controller) remove(ctx context.Context, claim *karpenterv1.NodeClaim, notice provider.Notice) error {
+	if claim.DeletionTimestamp == nil {
+		if err := removal.Delete(ctx, c.config.Client, claim); err != nil {
+			return err
+		}
+		pool := claim.Labels[karpenterv1.NodePoolLabelKey]
+		c.config.Claims.Disrupted.WithLabelValues(messageType(notice.Kind), pool, claim.Labels[karpenterv1.CapacityTypeLabelKey], "", "forceful").Inc()
+		c.config.Events.Event(claim, event.Warning, event.TerminatingOnInterruption, "The node is drained: "+sentence(notice.Kind))
+		c.config.Log.Info("interrupted", "claim", claim.Name, "node", claim.Status.NodeName, "pool", pool, "reason", string(notice.Kind), "goneAt", notice.Gone)
+	}
+	return removal.Bound(ctx, c.config.Client, claim, notice.Gone, c.config.Now())
+}
+
+// sentence says what a notice means.
+func sentence(kind provider.NoticeKind) string {
+	switch kind {
+	case provider.SpotInterrupted:
+		return "the cloud takes the spot machine back"
+	case provider.CapacityReservationInterrupted:
+		return "the cloud takes the machine's capacity reservation back"
+	case provider.RebalanceRecommended:
+		return "the cloud says that the spot machine may be taken back soon"
+	case provider.InstanceStopping:
+		return "the machine is being stopped"
+	case provider.InstanceTerminating:
+		return "the machine is being terminated"
+	}
+	return "the cloud says that the machine is unhealthy"
+}
+
+// messageType names a notice in metrics, as dashboards know it.
+func messageType(kind provider.NoticeKind) string {
+	switch kind {
+	case provider.SpotInterrupted:
+		return "spot_interrupted"
+	case provider.CapacityReservationInterrupted:
+		return "capacity_reservation_interrupted"
+	case provider.RebalanceRecommended:
+		return "rebalance_recommendation"
+	case provider.InstanceStopping:
+		return "instance_stopped"
+	case provider.InstanceTerminating:
+		return "instance_terminated"
+	}
+	return "instance_unhealthy"
+}
