@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,6 +21,21 @@ type Terms struct {
 	MinSaving resources.Money
 	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes (D-05).
 	SpotToSpot bool
+}
+
+// Holding returns the terms with nothing to spare for a reason in these pools.
+func (t Terms) Holding(pools map[string]bool, reason plan.DisruptionReason) Terms {
+	all := maps.Clone(t.Budgets)
+	if all == nil {
+		all = map[string][]Budget{}
+	}
+	for pool, held := range pools {
+		if held {
+			all[pool] = append(slices.Clone(all[pool]), Budget{Reasons: []plan.DisruptionReason{reason}})
+		}
+	}
+	t.Budgets = all
+	return t
 }
 
 // disruption is one round of choosing nodes to go: the cluster as it will be with what was chosen so far, and what the
@@ -42,10 +58,27 @@ type command struct {
 	why      string
 }
 
-// begin takes the pending pods into account: what they get is not free any more. Nodes on which nothing may be placed yet
-// are no place for pods that have to move.
+// begin is where new commands start from: the commands that are under way are taken for carried out, so that what they
+// count on is not counted on twice.
 func begin(s *cluster.Snapshot, terms Terms) *disruption {
-	d := &disruption{terms: terms, origin: s, taken: taken(s), floors: map[string]catalog.Floor{}}
+	return beginFrom(s, s.Without(underway(s)...), terms)
+}
+
+// underway lists the nodes that are marked to go and not deleted yet.
+func underway(s *cluster.Snapshot) []*cluster.Node {
+	var list []*cluster.Node
+	for _, node := range s.Nodes {
+		if node.Claim != "" && node.Disrupting && !node.Deleting {
+			list = append(list, node)
+		}
+	}
+	return list
+}
+
+// beginFrom takes the pending pods of s, which is origin or a what-if of it, into account: what they get is not free any
+// more. Nodes on which nothing may be placed yet are no place for pods that have to move.
+func beginFrom(origin, s *cluster.Snapshot, terms Terms) *disruption {
+	d := &disruption{terms: terms, origin: origin, taken: taken(origin), floors: map[string]catalog.Floor{}}
 	d.future = s
 	if len(s.Pending) > 0 {
 		d.future = s.Bind(placements(s, Provision(s)))

@@ -34,7 +34,7 @@ func Consolidate(s *cluster.Snapshot, terms Terms) plan.Plan {
 // has a place elsewhere. Where that takes a launch, because something else has come in the meantime, it must cost less than
 // the nodes do, or the reason be another than their price.
 func Holds(s *cluster.Snapshot, reason plan.DisruptionReason, nodes ...*cluster.Node) bool {
-	d := begin(s, Terms{})
+	d := beginFrom(s, s, Terms{})
 	without := d.future.Without(nodes...)
 	if _, fits := pack.Fit(without, without.Pending); fits {
 		return true
@@ -53,7 +53,7 @@ func Holds(s *cluster.Snapshot, reason plan.DisruptionReason, nodes ...*cluster.
 // Room reports whether all that has to move from the nodes, when they go together, has a place on nodes that are there
 // already: nothing would have to be launched.
 func Room(s *cluster.Snapshot, nodes ...*cluster.Node) bool {
-	without := begin(s, Terms{}).future.Without(nodes...)
+	without := beginFrom(s, s, Terms{}).future.Without(nodes...)
 	_, fits := pack.Fit(without, without.Pending)
 	return fits
 }

@@ -47,22 +47,38 @@ func Drift(s *cluster.Snapshot, terms Terms) plan.Plan {
 	return d.done(s)
 }
 
-// roll replaces a group of drifted nodes together, or else in halves, down to single nodes.
+// maxRolls bounds the commands of one round. Fewer nodes are replaced each for itself, so that none waits for what replaces
+// another, nor is given up with it.
+const maxRolls = 50
+
+// roll replaces nodes, which are nodes of the future, whatever it costs. None of them is a place for the pods of another,
+// and no command is about nodes of two pools.
 func (d *disruption) roll(group []*cluster.Node) {
-	if len(group) == 0 {
-		return
+	d.future = d.future.Without(group...).Settled()
+	together := (len(group) + maxRolls - 1) / maxRolls
+	for _, pool := range d.future.Pools {
+		own := slices.DeleteFunc(slices.Clone(group), func(n *cluster.Node) bool { return n.Pool != pool.Name })
+		for len(own) > 0 {
+			n := min(together, len(own))
+			d.rollTogether(own[:n])
+			own = own[n:]
+		}
 	}
-	current := make([]*cluster.Node, len(group))
-	for i, node := range group {
-		current[i] = d.now(node)
+}
+
+// rollTogether replaces nodes that the future is without already, in one command, or else in halves, down to single nodes.
+func (d *disruption) rollTogether(group []*cluster.Node) {
+	var pods []*cluster.Pod
+	for _, node := range group {
+		pods = append(pods, node.Moving()...)
 	}
-	without := d.future.Without(current...)
+	without := d.future.With(nil, pods...)
 	if p := pack.Solve(without, without.Pending); len(p.Unplaced) == 0 {
-		d.adopt(without, current, p, plan.Drifted, "")
+		d.adopt(without, group, p, plan.Drifted, "")
 		return
 	}
 	if half := len(group) / 2; half > 0 {
-		d.roll(group[:half])
-		d.roll(group[half:])
+		d.rollTogether(group[:half])
+		d.rollTogether(group[half:])
 	}
 }

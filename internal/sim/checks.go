@@ -31,6 +31,7 @@ const (
 	checkFinalizer  = "finalizer"
 	checkForeign    = "foreign"
 	checkEmpty      = "removed-empty"
+	checkReplaced   = "replaced-first"
 	checkConverges  = "converges"
 	checkQuiet      = "quiet"
 	checkStory      = "story"
@@ -290,6 +291,8 @@ func (w *World) checkRemoval(claim *karpenterv1.NodeClaim) {
 		return
 	case plan.DisruptionReason(reason.Reason) == plan.Empty:
 		w.checkEmpty(claim)
+	case plan.DisruptionReason(reason.Reason) == plan.Drifted, plan.DisruptionReason(reason.Reason) == plan.Underutilized:
+		w.checkReplaced(claim)
 	}
 	w.leavesByOthers(claim)
 	w.checkBudget(claim)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/app"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // A replica is judged by what it could know: checks of graceful disruption count what its caches had shown when the step
@@ -110,6 +112,22 @@ func (w *World) checkEmpty(claim *karpenterv1.NodeClaim) {
 			w.fail(checkEmpty, "claim %s is removed as empty although pod %s runs on its node %s", claim.Name, pod.Name, pod.Spec.NodeName)
 		}
 	})
+}
+
+// checkReplaced is X-02: a node goes when all that was launched to replace it is initialized, not before.
+func (w *World) checkReplaced(claim *karpenterv1.NodeClaim) {
+	w.server.All(claim, func(o client.Object) {
+		other := o.(*karpenterv1.NodeClaim)
+		if slices.Contains(translate.Replaces(other), claim.Name) && other.DeletionTimestamp == nil && !w.initialized(other) {
+			w.fail(checkReplaced, "claim %s is removed although claim %s, which replaces it, is not initialized", claim.Name, other.Name)
+		}
+	})
+}
+
+// initialized reports whether the claim's node says that it is, or did: the claim says it a moment later.
+func (w *World) initialized(claim *karpenterv1.NodeClaim) bool {
+	node := w.server.Peek(&corev1.Node{}, client.ObjectKey{Name: claim.Status.NodeName})
+	return node != nil && node.GetLabels()[karpenterv1.NodeInitializedLabelKey] == "true" || condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized)
 }
 
 // beforeStep notes what checks need to know about a step that begins.

@@ -71,6 +71,9 @@ func (g *generator) pools() {
 		// From dice of its own: what other seeds have shown stays as it was.
 		own := newDice(g.script.Seed, "policy", name)
 		args = append(args, "policy="+of(&own, "WhenEmpty", "WhenEmptyOrUnderutilized"))
+		for range own.n(3) {
+			g.add(own.between(20*time.Second, g.script.Heal-time.Second), "drift", name)
+		}
 		g.names = append(g.names, name)
 		g.add(0, "pool", args...)
 	}

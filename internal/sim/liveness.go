@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
 const (
@@ -34,7 +35,7 @@ func (w *World) checkLiveness() {
 		w.fail(checkQuiet, "claims and machines still come and go %s after all faults were healed", w.now-w.script.Heal)
 		return
 	}
-	for _, check := range []func() string{w.tooMany, w.unplaced, w.strays, w.claimsAlone, w.nodesAlone, w.idle} {
+	for _, check := range []func() string{w.tooMany, w.unplaced, w.strays, w.claimsAlone, w.nodesAlone, w.idle, w.drifted} {
 		if problem := check(); problem != "" {
 			w.fail(checkConverges, "%s", problem)
 			return
@@ -126,6 +127,20 @@ func (w *World) nodesAlone() string {
 				problem = fmt.Sprintf("node %s is tainted for removal and stays", node.Name)
 			}
 		}
+	})
+	return problem
+}
+
+// drifted finds a node of an older template that could have been replaced (D-06).
+func (w *World) drifted() string {
+	problem := ""
+	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
+		claim := o.(*karpenterv1.NodeClaim)
+		pool := w.poolOf(claim)
+		if pool == nil || !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDrifted) || w.count(pool.Name) >= hardLimit(pool) || problem != "" {
+			return
+		}
+		problem = fmt.Sprintf("claim %s has been drifted for an hour and stays, with %d nodes in NodePool %s", claim.Name, w.count(pool.Name), pool.Name)
 	})
 	return problem
 }

@@ -26,6 +26,7 @@ const (
 	className     = "default"
 	holdFinalizer = "example.com/hold"
 	handLabel     = "example.com/by-hand"
+	templateLabel = "example.com/template"
 	// foreignPrefix begins the names of objects that are none of ours.
 	foreignPrefix = "foreign-"
 )
@@ -37,7 +38,7 @@ func verbs() map[string]func(*World, arguments) error {
 		"claim": (*World).claimByHand, "delete-claim": (*World).deleteClaim, "delete-node": (*World).deleteNode, "hold": (*World).hold,
 		"vanish": (*World).vanish, "run-out": (*World).runOut, "crash": (*World).crashOne, "pause": (*World).pauseOne,
 		"second": (*World).secondLeader, "jump": (*World).jumpClock, "see": (*World).see, "stall": (*World).stall,
-		"strip-claim": (*World).stripClaim,
+		"strip-claim": (*World).stripClaim, "drift": (*World).driftPool,
 	}
 }
 
@@ -150,6 +151,16 @@ func setLimits(pool *karpenterv1.NodePool, a arguments) {
 
 func (w *World) setLimit(a arguments) error {
 	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}, apiserver.Main, func(p *karpenterv1.NodePool) { setLimits(p, a) })
+	return nil
+}
+
+// driftPool changes a pool's template, so that all its nodes drift.
+func (w *World) driftPool(a arguments) error {
+	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}, apiserver.Main, func(p *karpenterv1.NodePool) {
+		labels := &p.Spec.Template.ObjectMeta.Labels
+		n, _ := strconv.Atoi((*labels)[templateLabel]) // 0 at first
+		*labels = map[string]string{templateLabel: strconv.Itoa(n + 1)}
+	})
 	return nil
 }
 

@@ -89,6 +89,8 @@ type round struct {
 	now      time.Time
 	pools    map[string]*karpenterv1.NodePool
 	budgets  map[string][]engine.Budget
+	// moving are the pools of which nodes with pods on them are marked to go.
+	moving map[string]bool
 	// trimmings are filled as pools are looked at.
 	trimmings map[string]*trimming
 	// paused says why nothing is disrupted that budgets bound; "" when it may be (D-14).
@@ -104,7 +106,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	underway, moving, failure := c.proceed(ctx, r)
+	underway, failure := c.proceed(ctx, r)
 	released := false
 	if r.paused == "" {
 		released, err = c.release(ctx, r)
@@ -124,8 +126,8 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	begun, rest := false, pollEvery
-	// One method acts at a time, and no two commands of nodes with pods are under way: each has to know what the others leave.
-	if !moving && !released && len(outcome.Marked) == 0 {
+	// One method acts at a time: each has to see what the others have written.
+	if !released && len(outcome.Marked) == 0 {
 		if begun, rest, err = c.move(ctx, r); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -140,7 +142,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 func (c *Controller) gather(ctx context.Context) (round, error) {
 	r := round{
 		snapshot: c.config.Picture.Snapshot(), now: c.config.Now(),
-		pools: map[string]*karpenterv1.NodePool{}, budgets: map[string][]engine.Budget{}, trimmings: map[string]*trimming{},
+		pools: map[string]*karpenterv1.NodePool{}, budgets: map[string][]engine.Budget{}, trimmings: map[string]*trimming{}, moving: map[string]bool{},
 	}
 	var pools karpenterv1.NodePoolList
 	if err := c.config.Client.List(ctx, &pools); err != nil {

@@ -19,8 +19,9 @@ import (
 // This file chooses nodes to go although pods run on them: drifted ones first, and when there are none, those whose going
 // makes the cluster cheaper (D-04, D-06). command.go carries it out.
 
-// move plans the next commands, and begins them. It does nothing while others are under way: their pods are still to move,
-// and no plan could tell where to. rest is when to look again.
+// move plans the next commands, and begins them. What is under way is taken for carried out, so a slow replacement holds up
+// nobody else: drift goes on as far as the budgets allow. A pool that is being consolidated is left alone until that is over,
+// because what comes for it would make a better place for its pods than yet another node. rest is when to look again.
 func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.Duration, err error) {
 	terms := c.terms(r)
 	p := engine.Drift(r.snapshot, terms)
@@ -29,6 +30,7 @@ func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.D
 		if rest := c.memory.rest(r.snapshot.Version, r.now); rest > 0 {
 			return false, rest, nil
 		}
+		terms = terms.Holding(r.moving, plan.Underutilized)
 		p = engine.Consolidate(r.snapshot, terms)
 		c.reportLimited(r, terms, p)
 		if len(p.Removes) == 0 {

@@ -224,19 +224,18 @@ func TestAReplacementComesBeforeTheRemoval(t *testing.T) {
 // D-10: a replacement fails: the marks are taken off, what else was launched goes, and the pool is left alone for a while.
 func TestAFailedReplacementUndoesItsCommand(t *testing.T) {
 	t.Parallel()
-	r := clusterOf(t, "100%", map[string]string{"a": "small", "b": "small"}, "1500m")
-	r.drift(t, "a", "b")
-	r.turn(t)
-	replacements := r.replacements(t)
-	if marked, _ := r.state(t); len(marked) != 2 || len(replacements) == 0 {
-		t.Fatalf("marked %v, replacements %v", marked, replacements)
+	r := clusterOf(t, "100%", map[string]string{"a": "large"}, "1500m")
+	if err := r.server.Create(t.Context(), podAsking("second", "a", "1500m")); err != nil {
+		t.Fatal(err)
 	}
-	if len(replacements) < 2 { // planned by price: one large node would do as well
-		t.Fatalf("replacements %v, the test wants two", replacements)
+	r.turn(t) // the large node becomes two small ones
+	replacements := r.replacements(t)
+	if marked, _ := r.state(t); len(marked) != 1 || len(replacements) != 2 {
+		t.Fatalf("marked %v, replacements %v, the test wants one replaced by two", marked, replacements)
 	}
 	r.lose(t, replacements[0])
 	r.turn(t)
-	if marked, deleting := r.state(t); len(marked) != 0 || len(deleting) != 0 || r.tainted(t, "a") || r.tainted(t, "b") {
+	if marked, deleting := r.state(t); len(marked) != 0 || len(deleting) != 0 || r.tainted(t, "a") {
 		t.Fatalf("marked %v, deleting %v: want all taken back", marked, deleting)
 	}
 	for range 3 {
@@ -252,8 +251,47 @@ func TestAFailedReplacementUndoesItsCommand(t *testing.T) {
 	}
 	r.clock.Advance(2 * time.Minute)
 	r.turn(t)
-	if marked, _ := r.state(t); len(marked) != 2 {
+	if marked, _ := r.state(t); len(marked) != 1 {
 		t.Fatalf("marked %v: want another try after the pause", marked)
+	}
+}
+
+// D-06: each drifted node waits for its own replacement only, and what fails for one is not the other's concern.
+func TestASlowReplacementHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	r := clusterOf(t, "1", map[string]string{"a": "small"}, "1500m")
+	slow := newPool("1")
+	slow.Name, slow.UID = "slow", "slow"
+	slow.Status.Conditions = []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionTrue}}
+	n, claim := sized("s", "small")
+	n.Labels[karpenterv1.NodePoolLabelKey], claim.Labels[karpenterv1.NodePoolLabelKey] = "slow", "slow"
+	pod := podAsking("on-s", "s", "1500m")
+	pod.Spec.NodeSelector = map[string]string{karpenterv1.NodePoolLabelKey: "slow"}
+	for _, object := range []client.Object{slow, n, claim, pod} {
+		if err := r.server.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.sync(t)
+	r.drift(t, "s")
+	r.turn(t)
+	if marked, _ := r.state(t); !slices.Equal(marked, []string{"s"}) {
+		t.Fatalf("marked %v, want the node of the slow pool", marked)
+	}
+	r.drift(t, "a")
+	r.turn(t)
+	if marked, _ := r.state(t); !slices.Equal(marked, []string{"a", "s"}) {
+		t.Fatalf("marked %v, want that of the other pool as well", marked)
+	}
+	for _, name := range r.replacements(t) {
+		if strings.HasPrefix(name, "default-") {
+			r.join(t, name, "small")
+		}
+	}
+	r.turn(t)
+	r.turn(t)
+	if marked, deleting := r.state(t); !slices.Equal(marked, []string{"s"}) || !slices.Equal(deleting, []string{"a"}) {
+		t.Fatalf("marked %v, deleting %v: want a gone and s to wait for its own replacement", marked, deleting)
 	}
 }
 

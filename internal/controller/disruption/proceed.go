@@ -22,8 +22,8 @@ import (
 )
 
 // proceed looks at each node that carries an intent: it is deleted when everything still holds, and otherwise the
-// intent is taken back. It reports whether any intent is left, and whether any is of nodes with pods.
-func (c *Controller) proceed(ctx context.Context, r round) (underway, moving bool, err error) {
+// intent is taken back. It reports whether there was any intent, and notes the pools of those with pods on them.
+func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err error) {
 	used := map[string]int{} // by pool: nodes that use up a budget, whatever becomes of the intents
 	for _, node := range r.snapshot.Nodes {
 		if node.Claim != "" && (node.Deleting || !node.Disrupting && node.Initialized && node.NotReady) {
@@ -42,6 +42,7 @@ func (c *Controller) proceed(ctx context.Context, r round) (underway, moving boo
 		remove.Reason = plan.DisruptionReason(reason)
 		if err == nil && moves(remove.Reason) {
 			intents = append(intents, intent{node, remove})
+			r.moving[node.Pool] = true
 			continue
 		}
 		if err == nil {
@@ -52,7 +53,7 @@ func (c *Controller) proceed(ctx context.Context, r round) (underway, moving boo
 		}
 	}
 	failures = append(failures, c.settleCommands(ctx, r, intents, used))
-	return underway, len(intents) > 0, errors.Join(failures...)
+	return underway, errors.Join(failures...)
 }
 
 // settle decides about one intent.

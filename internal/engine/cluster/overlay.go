@@ -38,10 +38,8 @@ func (s *Snapshot) Without(nodes ...*Node) *Snapshot {
 		} else {
 			own.change.Gone = append(slices.Clip(own.change.Gone), node)
 		}
+		moving = append(moving, node.Moving()...)
 		for _, pod := range node.Pods {
-			if !node.Deleting && !pod.Fixed && !pod.Terminating {
-				moving = append(moving, pod)
-			}
 			if len(pod.Shape.AntiAffinity) > 0 {
 				repelling = append(repelling, pod)
 			}
@@ -52,6 +50,17 @@ func (s *Snapshot) Without(nodes ...*Node) *Snapshot {
 	own.Repelling = leaveOut(s.Repelling, repelling, byName)
 	own.Pools = used(s.Pools, nodes, -1)
 	return own
+}
+
+// Moving lists the pods of the node that need another place when it goes.
+func (n *Node) Moving() []*Pod {
+	var list []*Pod
+	for _, pod := range n.Pods {
+		if !n.Deleting && !pod.Fixed && !pod.Terminating {
+			list = append(list, pod)
+		}
+	}
+	return list
 }
 
 // With returns the cluster with more nodes, whose pods run on them, and more pending pods.
