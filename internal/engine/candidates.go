@@ -47,6 +47,7 @@ type disruption struct {
 	future *cluster.Snapshot
 	taken  map[string]int // by pool: nodes that use up its budget
 	chosen []command
+	hungry []*cluster.Pod           // pending ones that no pool may launch a node for
 	floors map[string]catalog.Floor // by pool
 }
 
@@ -81,11 +82,33 @@ func beginFrom(origin, s *cluster.Snapshot, terms Terms) *disruption {
 	d := &disruption{terms: terms, origin: origin, taken: taken(origin), floors: map[string]catalog.Floor{}}
 	d.future = s
 	if len(s.Pending) > 0 {
-		d.future = s.Bind(placements(s, Provision(s)))
+		p := Provision(s)
+		d.future = s.Bind(placements(s, p))
+		d.hungry = hungry(s, p)
 	}
 	d.future = d.future.Settled()
 	d.base = d.future
 	return d
+}
+
+// hungry lists the pods that a plan for s leaves unplaced, one of each shape.
+func hungry(s *cluster.Snapshot, p plan.Plan) []*cluster.Pod {
+	if len(p.Unplaced) == 0 {
+		return nil
+	}
+	unplaced := make(map[string]bool, len(p.Unplaced))
+	for _, u := range p.Unplaced {
+		unplaced[u.Pod.UID] = true
+	}
+	var list []*cluster.Pod
+	seen := map[*cluster.Shape]bool{}
+	for _, pod := range s.Pending {
+		if unplaced[pod.UID] && !seen[pod.Shape] {
+			seen[pod.Shape] = true
+			list = append(list, pod)
+		}
+	}
+	return list
 }
 
 // placements returns which pending pods of s each of its nodes gets by the plan.

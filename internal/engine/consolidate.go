@@ -208,7 +208,7 @@ func (d *disruption) replace(group []*cluster.Node) bool {
 	if before-after < max(d.terms.MinSaving, 1) || !d.worthIt(group, before-after) {
 		return false
 	}
-	if !holds(without, p.Launches) {
+	if !holds(without, p.Launches) || d.feeds(p.Launches) {
 		return false
 	}
 	for i := range p.Launches {

@@ -15,9 +15,10 @@ import (
 // would find no place, because a limit or the market leaves none, stays and holds up no other. Static pools are not looked
 // at.
 func Drift(s *cluster.Snapshot, terms Terms) plan.Plan {
+	used := taken(s)
 	mayGo := func(node *cluster.Node) bool {
 		pool := s.Pool(node.Pool)
-		return node.Drifted && pool != nil && !pool.Static && Disruptable(s, node)
+		return node.Drifted && pool != nil && !pool.Static && used[node.Pool] < Allowed(terms.Budgets[node.Pool], plan.Drifted) && Disruptable(s, node)
 	}
 	if !slices.ContainsFunc(s.Nodes, mayGo) { // so it is nearly always; pods that wait need not be planned to know it
 		return plan.Plan{BasedOn: s.Version, Names: s.Names}
@@ -54,7 +55,7 @@ const maxRolls = 50
 // roll replaces nodes, which are nodes of the future, whatever it costs. None of them is a place for the pods of another,
 // and no command is about nodes of two pools.
 func (d *disruption) roll(group []*cluster.Node) {
-	d.future = d.future.Without(group...).Settled()
+	d.future, group = d.future.Shut(group...)
 	together := (len(group) + maxRolls - 1) / maxRolls
 	for _, pool := range d.future.Pools {
 		own := slices.DeleteFunc(slices.Clone(group), func(n *cluster.Node) bool { return n.Pool != pool.Name })
@@ -66,13 +67,9 @@ func (d *disruption) roll(group []*cluster.Node) {
 	}
 }
 
-// rollTogether replaces nodes that the future is without already, in one command, or else in halves, down to single nodes.
+// rollTogether replaces nodes in one command, or else in halves, down to single nodes.
 func (d *disruption) rollTogether(group []*cluster.Node) {
-	var pods []*cluster.Pod
-	for _, node := range group {
-		pods = append(pods, node.Moving()...)
-	}
-	without := d.future.With(nil, pods...)
+	without := d.future.Without(group...)
 	if p := pack.Solve(without, without.Pending); len(p.Unplaced) == 0 {
 		d.adopt(without, group, p, plan.Drifted, "")
 		return

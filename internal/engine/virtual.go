@@ -19,6 +19,21 @@ func holds(s *cluster.Snapshot, launches []plan.Launch) bool {
 	return fits
 }
 
+// feeds reports whether a pod that a limit keeps waiting would fit on what the launches bring. It would be there before the
+// pods that the launches are for, and nothing would have been saved.
+func (d *disruption) feeds(launches []plan.Launch) bool {
+	if len(d.hungry) == 0 {
+		return false
+	}
+	with := launched(d.future, launches)
+	for _, pod := range d.hungry {
+		if _, fits := pack.Fit(with.With(nil, pod), []*cluster.Pod{pod}); fits {
+			return true
+		}
+	}
+	return false
+}
+
 // settles is holds where a further launch does no harm.
 func settles(s *cluster.Snapshot, launches []plan.Launch) bool {
 	with := launched(s, launches)

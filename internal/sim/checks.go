@@ -41,16 +41,17 @@ const (
 type checks struct {
 	world    *World
 	launches int
-	machines map[string]*cloud.Machine  // by claim UID
-	changed  time.Duration              // when a claim or machine last came or went
-	graceful map[types.UID]int          // claims that the disruption controller deleted, with the replica's number
-	foreign  map[string][]time.Duration // by the pool's name: when claims were deleted for another cause than a limit
-	ended    []*karpenterv1.NodeClaim   // claims that are gone, as they were last
-	limits   map[string][]limitSpan     // by the pool's UID, and by "hard " and that
+	machines map[string]*cloud.Machine   // by claim UID
+	changed  time.Duration               // when a claim or machine last came or went
+	graceful map[types.UID]int           // claims that the disruption controller deleted, with the replica's number
+	spared   map[types.UID]time.Duration // when the intent to remove claims was taken back
+	foreign  map[string][]time.Duration  // by the pool's name: when claims were deleted for another cause than a limit
+	limits   map[string][]limitSpan      // by the pool's UID, and by "hard " and that
+	ended    []*karpenterv1.NodeClaim    // claims that are gone, as they were last
 }
 
 func newChecks(w *World) checks {
-	return checks{world: w, machines: map[string]*cloud.Machine{}, graceful: map[types.UID]int{}, foreign: map[string][]time.Duration{}, limits: map[string][]limitSpan{}}
+	return checks{world: w, machines: map[string]*cloud.Machine{}, graceful: map[types.UID]int{}, spared: map[types.UID]time.Duration{}, foreign: map[string][]time.Duration{}, limits: map[string][]limitSpan{}}
 }
 
 // hardLimit returns a pool's hard limit on nodes.
@@ -79,6 +80,9 @@ func (w *World) check(e apiserver.Event) {
 			w.checkFinalizer(object)
 			w.checks.ended = append(w.checks.ended, object)
 		case apiserver.Modified:
+			if old := e.Old.(*karpenterv1.NodeClaim); chosen(old) && !chosen(object) {
+				w.checks.spared[object.UID] = w.now
+			}
 			if e.Old.GetDeletionTimestamp() == nil && object.DeletionTimestamp != nil {
 				w.checkRemoval(object)
 			}

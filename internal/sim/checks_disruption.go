@@ -22,6 +22,7 @@ import (
 // known is what a replica has learnt, and when.
 type known struct {
 	bound    map[types.UID]time.Duration // pods on nodes
+	claims   map[types.UID]time.Duration
 	deleting map[types.UID]time.Duration // claims
 }
 
@@ -33,6 +34,9 @@ func (k *known) learn(e client.Object, now time.Duration) {
 			k.bound[object.UID] = now
 		}
 	case *karpenterv1.NodeClaim:
+		if _, seen := k.claims[object.UID]; !seen {
+			k.claims[object.UID] = now
+		}
 		if _, seen := k.deleting[object.UID]; !seen && object.DeletionTimestamp != nil {
 			k.deleting[object.UID] = now
 		}
@@ -114,19 +118,33 @@ func (w *World) checkEmpty(claim *karpenterv1.NodeClaim) {
 	})
 }
 
-// checkReplaced is X-02: a node goes when all that was launched to replace it is initialized, not before.
+// chosen reports whether the intent to remove a claim stands on it.
+func chosen(claim *karpenterv1.NodeClaim) bool {
+	return condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
+}
+
+// checkReplaced is X-02: a node goes when all that is known to replace it is initialized, not before.
 func (w *World) checkReplaced(claim *karpenterv1.NodeClaim) {
 	w.server.All(claim, func(o client.Object) {
 		other := o.(*karpenterv1.NodeClaim)
-		if slices.Contains(translate.Replaces(other), claim.Name) && other.DeletionTimestamp == nil && !w.initialized(other) {
+		at, known := w.actor.line.replica.known.claims[other.UID]
+		spared, was := w.checks.spared[other.UID]
+		if chosen(other) || was && spared >= w.actor.since { // one that goes itself replaces nothing
+			return
+		}
+		if known && at < w.actor.since && slices.Contains(translate.Replaces(other), claim.Name) && other.DeletionTimestamp == nil && !w.initialized(other) {
 			w.fail(checkReplaced, "claim %s is removed although claim %s, which replaces it, is not initialized", claim.Name, other.Name)
 		}
 	})
 }
 
-// initialized reports whether the claim's node says that it is, or did: the claim says it a moment later.
+// initialized reports whether the claim's node says so: the claim itself says it a moment later.
 func (w *World) initialized(claim *karpenterv1.NodeClaim) bool {
-	node := w.server.Peek(&corev1.Node{}, client.ObjectKey{Name: claim.Status.NodeName})
+	m := w.checks.machines[string(claim.UID)]
+	if m == nil {
+		return false
+	}
+	node := w.server.Peek(&corev1.Node{}, client.ObjectKey{Name: m.Node.Name})
 	return node != nil && node.GetLabels()[karpenterv1.NodeInitializedLabelKey] == "true" || condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized)
 }
 

@@ -62,7 +62,7 @@ func (w *World) launchReplica() *replica {
 	r := &replica{
 		world: w, number: w.born, lines: map[string]*line{}, watches: map[string][]watching{}, fed: map[string]bool{},
 		stalled: map[string]time.Duration{}, running: map[*process]int{},
-		known: known{bound: map[types.UID]time.Duration{}, deleting: map[types.UID]time.Duration{}},
+		known: known{bound: map[types.UID]time.Duration{}, claims: map[types.UID]time.Duration{}, deleting: map[types.UID]time.Duration{}},
 	}
 	var indexes []apiserver.Index
 	for _, index := range app.Indexes() {

@@ -166,15 +166,27 @@ func (c *command) waits() bool {
 	return slices.ContainsFunc(c.replacements, func(n *cluster.Node) bool { return !n.Initialized || n.NotReady })
 }
 
-// misfit says why the nodes' pods have no place any more, "" when they have one.
+// misfit says why the nodes' pods have no place any more, "" when they have one. At a limit, pods that it keeps waiting may
+// have taken the place that was launched. Then the pool is above its limit and one node has to go all the same (L-40): it
+// is the one that was to be replaced, or the roll would begin anew for ever (L-31).
 func (c *Controller) misfit(r round, cmd *command) string {
 	switch {
 	case fits(r, cmd, cmd.nodes()):
+		return ""
+	case cmd.intents[0].remove.Reason != plan.Underutilized && cmd.aboveLimits(r):
 		return ""
 	case len(cmd.replacements) == 0:
 		return "its pods have no place elsewhere, and nothing was launched that replaces it"
 	}
 	return "its pods have no place elsewhere any more"
+}
+
+// aboveLimits reports whether what replaces the nodes has brought a pool above its limits.
+func (c *command) aboveLimits(r round) bool {
+	return slices.ContainsFunc(c.replacements, func(n *cluster.Node) bool {
+		pool := r.snapshot.Pool(n.Pool)
+		return pool != nil && pool.Limits.Above(pool.Used)
+	})
 }
 
 // fits reports whether what is on nodes has a place. What was not replaced at all must find it on nodes that are there: a

@@ -38,8 +38,10 @@ func (s *Snapshot) Without(nodes ...*Node) *Snapshot {
 		} else {
 			own.change.Gone = append(slices.Clip(own.change.Gone), node)
 		}
-		moving = append(moving, node.Moving()...)
 		for _, pod := range node.Pods {
+			if !node.Deleting && !pod.Fixed && !pod.Terminating {
+				moving = append(moving, pod)
+			}
 			if len(pod.Shape.AntiAffinity) > 0 {
 				repelling = append(repelling, pod)
 			}
@@ -50,17 +52,6 @@ func (s *Snapshot) Without(nodes ...*Node) *Snapshot {
 	own.Repelling = leaveOut(s.Repelling, repelling, byName)
 	own.Pools = used(s.Pools, nodes, -1)
 	return own
-}
-
-// Moving lists the pods of the node that need another place when it goes.
-func (n *Node) Moving() []*Pod {
-	var list []*Pod
-	for _, pod := range n.Pods {
-		if !n.Deleting && !pod.Fixed && !pod.Terminating {
-			list = append(list, pod)
-		}
-	}
-	return list
 }
 
 // With returns the cluster with more nodes, whose pods run on them, and more pending pods.
@@ -114,6 +105,24 @@ func (s *Snapshot) Bind(placed map[*Node][]*Pod) *Snapshot {
 	}
 	own.Repelling = insert(s.Repelling, repelling, byName)
 	return own
+}
+
+// Shut returns the cluster with these nodes, which must be nodes of s, closed: nothing is placed on them any more. The second
+// result are the nodes as they are in it.
+func (s *Snapshot) Shut(nodes ...*Node) (*Snapshot, []*Node) {
+	own := s.derived()
+	own.Nodes = slices.Clone(s.Nodes)
+	var closed []*Node
+	for _, node := range nodes {
+		shut := *node
+		shut.Disrupting = true
+		at, _ := slices.BinarySearchFunc(own.Nodes, node, compareNodes)
+		own.Nodes[at] = &shut
+		own.change.Gone = append(slices.Clip(own.change.Gone), node)
+		own.change.Added = append(slices.Clip(own.change.Added), &shut)
+		closed = append(closed, &shut)
+	}
+	return own, closed
 }
 
 // Settled returns the cluster without the nodes that nothing can be moved to yet, because they are not initialized or not

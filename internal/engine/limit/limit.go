@@ -102,6 +102,15 @@ func (l Limits) CheckNodes(used int64) (Exceeded, bool) {
 	return Exceeded{}, true
 }
 
+// Above reports whether more is used than the limits allow, as it may be while a node is replaced (L-31).
+func (l Limits) Above(used Usage) bool {
+	if most, _ := l.Nodes(); most != None && used.Nodes > most {
+		return true
+	}
+	_, within := l.checkResources(used, nil)
+	return !within
+}
+
 // NodesLeft returns how many more nodes the node limits admit, or [None] when they admit any number.
 func (l Limits) NodesLeft(used int64) int {
 	switch {
