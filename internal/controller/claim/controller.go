@@ -135,7 +135,7 @@ func (a *attempts) forget(claim types.UID) {
 type work struct {
 	claim *karpenterv1.NodeClaim
 	cloud provider.Provider
-	node  *corev1.Node // nil while there is none
+	node  *corev1.Node // nil while there is none; the cache's own at first, which is copied before it is changed
 	again time.Duration
 	saved []func() // what to tell once the status is written, and so will not be told again by a repeated step
 }
@@ -241,13 +241,13 @@ func (c *Controller) saveStatus(ctx context.Context, before, claim *karpenterv1.
 	return nil
 }
 
-// nodeOf returns the node of a launched claim, nil while there is none.
+// nodeOf returns the node of a launched claim, nil while there is none. It is the cache's own and must not be changed.
 func (c *Controller) nodeOf(ctx context.Context, claim *karpenterv1.NodeClaim) (*corev1.Node, error) {
 	if claim.Status.ProviderID == "" {
 		return nil, nil
 	}
 	var nodes corev1.NodeList
-	if err := c.config.Client.List(ctx, &nodes, client.MatchingFields{IndexNodeProviderID: claim.Status.ProviderID}); err != nil {
+	if err := c.config.Client.List(ctx, &nodes, client.MatchingFields{IndexNodeProviderID: claim.Status.ProviderID}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("looking for the node of NodeClaim %s: %w", claim.Name, err)
 	}
 	if len(nodes.Items) == 0 {

@@ -36,7 +36,7 @@ func NewCollector(config Config) *Collector { return &Collector{config: config} 
 // Reconcile compares once. The request means nothing.
 func (g *Collector) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	var claims karpenterv1.NodeClaimList
-	if err := g.config.Client.List(ctx, &claims); err != nil {
+	if err := g.config.Client.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing NodeClaims: %w", err)
 	}
 	var failures []error
@@ -54,9 +54,9 @@ func (g *Collector) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 // collectInstances ends instances that no claim knows.
 func (g *Collector) collectInstances(ctx context.Context, cloud provider.Provider, instances []provider.Instance, claims []karpenterv1.NodeClaim) error {
 	known := map[string]bool{}
-	for _, claim := range claims {
-		known[string(claim.UID)] = true
-		known[claim.Status.ProviderID] = true
+	for i := range claims {
+		known[string(claims[i].UID)] = true
+		known[claims[i].Status.ProviderID] = true
 	}
 	var failures []error
 	for _, instance := range instances {
@@ -126,7 +126,7 @@ func (g *Collector) collectClaims(ctx context.Context, cloud provider.Provider, 
 			failures = append(failures, fmt.Errorf("looking for the instance of NodeClaim %s: %w", claim.Name, err))
 			continue
 		}
-		if err := (&Controller{config: g.config}).removeVanished(ctx, &work{claim: claim, cloud: cloud}); err != nil {
+		if err := (&Controller{config: g.config}).removeVanished(ctx, &work{claim: claim.DeepCopy(), cloud: cloud}); err != nil {
 			failures = append(failures, err)
 		}
 	}

@@ -26,7 +26,8 @@ func (c *Controller) initialize(ctx context.Context, w *work) error {
 		return nil
 	}
 	if w.node.Labels[karpenterv1.NodeInitializedLabelKey] != "true" {
-		before := w.node.DeepCopy()
+		before := w.node
+		w.node = before.DeepCopy()
 		w.node.Labels = with(w.node.Labels, map[string]string{karpenterv1.NodeInitializedLabelKey: "true"})
 		if err := c.config.Client.Patch(ctx, w.node, patch.Node(before, w.node)); err != nil {
 			return fmt.Errorf("marking node %s as initialized: %w", w.node.Name, err)

@@ -38,7 +38,8 @@ func (c *Controller) register(ctx context.Context, w *work) error {
 		c.set(w, condition.Unknown(karpenterv1.ConditionTypeRegistered, "NodeTerminating", "the node is being deleted"))
 		return nil
 	}
-	before := w.node.DeepCopy()
+	before := w.node
+	w.node = before.DeepCopy()
 	adopt(w.node, w.claim)
 	missing := lacking(w.node, w.claim)
 	if age := c.config.Now().Sub(w.node.CreationTimestamp.Time); age < settleTime && missing != "" {

@@ -145,7 +145,7 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 		pools: map[string]*karpenterv1.NodePool{}, budgets: map[string][]engine.Budget{}, trimmings: map[string]*trimming{}, moving: map[string]bool{},
 	}
 	var pools karpenterv1.NodePoolList
-	if err := c.config.Client.List(ctx, &pools); err != nil {
+	if err := c.config.Client.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
 		return r, fmt.Errorf("listing NodePools: %w", err)
 	}
 	nodes := map[string]int{}

@@ -129,22 +129,19 @@ func (c *Controller) instanceGone(ctx context.Context, node *corev1.Node) (bool,
 
 // cordon keeps new pods and load balancers away from the node.
 func (c *Controller) cordon(ctx context.Context, node *corev1.Node) error {
-	before := node.DeepCopy()
-	changed := false
-	if !hasTaint(node, karpenterv1.DisruptedTaintKey, corev1.TaintEffectNoSchedule) {
-		node.Spec.Taints = append(node.Spec.Taints, disruptedTaint())
-		changed = true
-	}
-	if node.Labels[karpenterv1.ExcludeBalancersLabelKey] != karpenterv1.ExcludeBalancersLabelValue {
-		if node.Labels == nil {
-			node.Labels = map[string]string{}
-		}
-		node.Labels[karpenterv1.ExcludeBalancersLabelKey] = karpenterv1.ExcludeBalancersLabelValue
-		changed = true
-	}
-	if !changed {
+	tainted := hasTaint(node, karpenterv1.DisruptedTaintKey, corev1.TaintEffectNoSchedule)
+	excluded := node.Labels[karpenterv1.ExcludeBalancersLabelKey] == karpenterv1.ExcludeBalancersLabelValue
+	if tainted && excluded {
 		return nil
 	}
+	before := node.DeepCopy()
+	if !tainted {
+		node.Spec.Taints = append(node.Spec.Taints, disruptedTaint())
+	}
+	if node.Labels == nil {
+		node.Labels = map[string]string{}
+	}
+	node.Labels[karpenterv1.ExcludeBalancersLabelKey] = karpenterv1.ExcludeBalancersLabelValue
 	return c.config.Client.Patch(ctx, node, patch.Node(before, node))
 }
 
@@ -231,12 +228,12 @@ func (c *Controller) setConditions(ctx context.Context, claim *karpenterv1.NodeC
 	if claim == nil {
 		return nil
 	}
-	before, changed := claim.DeepCopy(), false
+	before, changed := claim.Status.DeepCopy(), false
 	for _, value := range values {
 		changed = condition.Set(&claim.Status.Conditions, claim.Generation, value, c.config.Now()) || changed
 	}
 	if !changed {
 		return nil
 	}
-	return client.IgnoreNotFound(c.config.Client.Status().Patch(ctx, claim, patch.Status(before, &before.Status, &claim.Status)))
+	return client.IgnoreNotFound(c.config.Client.Status().Patch(ctx, claim, patch.Status(claim, before, &claim.Status)))
 }

@@ -69,26 +69,27 @@ func left(offered catalog.Catalog, rules []requirement.Requirement) bool {
 // offers reports whether one offering of the type satisfies all rules.
 func offers(t catalog.Type, rules []requirement.Requirement) bool {
 	for _, o := range t.Offerings {
-		labels := t.Labels.And(o.Labels).And(requirement.NewSet(requirement.OneOf(catalog.LabelInstanceType, t.Name),
-			requirement.OneOf(catalog.LabelZone, o.Zone), requirement.OneOf(catalog.LabelCapacityType, o.CapacityType)))
-		if satisfies(labels, rules) {
+		if !slices.ContainsFunc(rules, func(r requirement.Requirement) bool { return !label(t, o, r.Key()).Intersects(r) }) {
 			return true
 		}
 	}
 	return false
 }
 
-func satisfies(labels requirement.Set, rules []requirement.Requirement) bool {
-	for _, r := range rules {
-		has := requirement.Absent(r.Key())
-		if labels.Holds(r.Key()) {
-			has = labels.Get(r.Key())
-		}
-		if !has.Intersects(r) {
-			return false
-		}
+// label returns what a label of a node of the offering may be.
+func label(t catalog.Type, o catalog.Offering, key requirement.Key) requirement.Requirement {
+	switch key {
+	case catalog.LabelInstanceType:
+		return requirement.OneOf(key, t.Name)
+	case catalog.LabelZone:
+		return requirement.OneOf(key, o.Zone)
+	case catalog.LabelCapacityType:
+		return requirement.OneOf(key, o.CapacityType)
 	}
-	return true
+	if !t.Labels.Holds(key) && !o.Labels.Holds(key) {
+		return requirement.Absent(key)
+	}
+	return t.Labels.Get(key).And(o.Labels.Get(key))
 }
 
 // conflict names a smallest set of rules that no instance type satisfies together: each rule without which some type

@@ -135,7 +135,7 @@ func (c *Cache) unindex(k *kind, v *view, key client.ObjectKey, old client.Objec
 }
 
 // Get implements client.Reader.
-func (c *Cache) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (c *Cache) Get(_ context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	k, err := c.server.kindOf(into)
 	if err != nil {
 		return err
@@ -148,7 +148,9 @@ func (c *Cache) Get(_ context.Context, key client.ObjectKey, into client.Object,
 	if object == nil {
 		return apierrors.NewNotFound(k.resource, key.Name)
 	}
-	k.into(into, object)
+	var asked client.GetOptions
+	asked.ApplyOptions(options)
+	k.into(into, object, asked.UnsafeDisableDeepCopy == nil || !*asked.UnsafeDisableDeepCopy)
 	return nil
 }
 

@@ -83,7 +83,7 @@ func (l live) Get(ctx context.Context, key client.ObjectKey, into client.Object,
 		return nil
 	}})
 	if err == nil {
-		k.into(into, found)
+		k.into(into, found, true)
 	}
 	return err
 }
@@ -146,7 +146,7 @@ func (c *apiClient) write(ctx context.Context, verb string, object client.Object
 		return err
 	}})
 	if err == nil && result != nil {
-		k.into(object, result)
+		k.into(object, result, true)
 	}
 	return err
 }

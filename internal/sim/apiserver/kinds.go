@@ -26,12 +26,12 @@ type kind struct {
 
 	empty   func() client.Object
 	shallow func(client.Object) client.Object                             // a copy that shares all that the object points to
-	into    func(target, source client.Object)                            // deep copy
+	into    func(target, source client.Object, deep bool)                 // a copy
 	fill    func(list client.ObjectList, from []client.Object, deep bool) // copies
 	// keep sets the part of target back to what old has: its status, or all but its status.
 	keepStatus, keepAllButStatus func(target, old client.Object)
-	// same compares all but metadata and status.
-	same func(a, b client.Object) bool
+	// sameRest compares all but metadata and status, sameStatus the status.
+	sameRest, sameStatus func(a, b client.Object) bool
 }
 
 // rules are how kinds differ.
@@ -51,8 +51,19 @@ type pointer[T any] interface {
 
 // parts gives access to an object's fields that are of a type of its own.
 type parts[T any] struct {
-	rest func(*T) any           // pointer to what counts for the generation
-	swap func(target, other *T) // sets the status of target to that of other
+	rest   func(*T) any           // pointer to the specification; nil for a kind that is not divided
+	status func(*T) any           // pointer to the status
+	swap   func(target, other *T) // sets the status of target to that of other
+}
+
+// divided makes the parts of a kind with specification and status.
+func divided[T, Spec, Status any](of func(*T) (*Spec, *Status)) parts[T] {
+	status := func(o *T) *Status { _, status := of(o); return status }
+	return parts[T]{
+		rest:   func(o *T) any { spec, _ := of(o); return spec },
+		status: func(o *T) any { return status(o) },
+		swap:   func(target, other *T) { *status(target) = *status(other) },
+	}
 }
 
 func define[T any, P pointer[T]](gvk schema.GroupVersionKind, resource string, namespaced bool, r rules, p parts[T], items func(client.ObjectList) *[]T) kind {
@@ -64,7 +75,13 @@ func define[T any, P pointer[T]](gvk schema.GroupVersionKind, resource string, n
 			copied := *typed(o)
 			return P(&copied)
 		},
-		into: func(target, source client.Object) { P(typed(source)).DeepCopyInto(typed(target)) },
+		into: func(target, source client.Object, deep bool) {
+			if deep {
+				P(typed(source)).DeepCopyInto(typed(target))
+			} else {
+				*typed(target) = *typed(source)
+			}
+		},
 		fill: func(list client.ObjectList, from []client.Object, deep bool) {
 			all := make([]T, len(from))
 			for i, source := range from {
@@ -88,8 +105,14 @@ func define[T any, P pointer[T]](gvk schema.GroupVersionKind, resource string, n
 			}
 			*typed(target) = kept
 		},
-		same: func(a, b client.Object) bool {
-			return p.rest == nil || equality.Semantic.DeepEqual(p.rest(typed(a)), p.rest(typed(b)))
+		sameRest: func(a, b client.Object) bool {
+			if p.rest == nil {
+				return equality.Semantic.DeepEqual(a, b)
+			}
+			return equality.Semantic.DeepEqual(p.rest(typed(a)), p.rest(typed(b)))
+		},
+		sameStatus: func(a, b client.Object) bool {
+			return p.status == nil || equality.Semantic.DeepEqual(p.status(typed(a)), p.status(typed(b)))
 		},
 	}
 }
@@ -100,10 +123,10 @@ func kinds() []kind {
 	core := func(name string) schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind(name) }
 	return []kind{
 		define(core("Pod"), "pods", true, counted,
-			parts[corev1.Pod]{rest: func(p *corev1.Pod) any { return &p.Spec }, swap: func(a, b *corev1.Pod) { a.Status = b.Status }},
+			divided(func(p *corev1.Pod) (*corev1.PodSpec, *corev1.PodStatus) { return &p.Spec, &p.Status }),
 			func(l client.ObjectList) *[]corev1.Pod { return &l.(*corev1.PodList).Items }),
 		define(core("Node"), "nodes", false, builtIn,
-			parts[corev1.Node]{swap: func(a, b *corev1.Node) { a.Status = b.Status }},
+			divided(func(n *corev1.Node) (*corev1.NodeSpec, *corev1.NodeStatus) { return &n.Spec, &n.Status }),
 			func(l client.ObjectList) *[]corev1.Node { return &l.(*corev1.NodeList).Items }),
 		define(core("Namespace"), "namespaces", false, builtIn, parts[corev1.Namespace]{},
 			func(l client.ObjectList) *[]corev1.Namespace { return &l.(*corev1.NamespaceList).Items }),
@@ -124,26 +147,36 @@ func kinds() []kind {
 				return &l.(*storagev1.VolumeAttachmentList).Items
 			}),
 		define(appsv1.SchemeGroupVersion.WithKind("DaemonSet"), "daemonsets", true, counted,
-			parts[appsv1.DaemonSet]{rest: func(d *appsv1.DaemonSet) any { return &d.Spec }, swap: func(a, b *appsv1.DaemonSet) { a.Status = b.Status }},
+			divided(func(d *appsv1.DaemonSet) (*appsv1.DaemonSetSpec, *appsv1.DaemonSetStatus) { return &d.Spec, &d.Status }),
 			func(l client.ObjectList) *[]appsv1.DaemonSet { return &l.(*appsv1.DaemonSetList).Items }),
 		define(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), "poddisruptionbudgets", true, counted,
-			parts[policyv1.PodDisruptionBudget]{rest: func(b *policyv1.PodDisruptionBudget) any { return &b.Spec }, swap: func(a, b *policyv1.PodDisruptionBudget) { a.Status = b.Status }},
+			divided(func(b *policyv1.PodDisruptionBudget) (*policyv1.PodDisruptionBudgetSpec, *policyv1.PodDisruptionBudgetStatus) {
+				return &b.Spec, &b.Status
+			}),
 			func(l client.ObjectList) *[]policyv1.PodDisruptionBudget {
 				return &l.(*policyv1.PodDisruptionBudgetList).Items
 			}),
 		define(karpenterv1.GroupVersion().WithKind("NodePool"), "nodepools", false, custom,
-			parts[karpenterv1.NodePool]{rest: func(p *karpenterv1.NodePool) any { return &p.Spec }, swap: func(a, b *karpenterv1.NodePool) { a.Status = b.Status }},
+			divided(func(p *karpenterv1.NodePool) (*karpenterv1.NodePoolSpec, *karpenterv1.NodePoolStatus) {
+				return &p.Spec, &p.Status
+			}),
 			func(l client.ObjectList) *[]karpenterv1.NodePool { return &l.(*karpenterv1.NodePoolList).Items }),
 		define(karpenterv1.GroupVersion().WithKind("NodeClaim"), "nodeclaims", false, custom,
-			parts[karpenterv1.NodeClaim]{rest: func(c *karpenterv1.NodeClaim) any { return &c.Spec }, swap: func(a, b *karpenterv1.NodeClaim) { a.Status = b.Status }},
+			divided(func(c *karpenterv1.NodeClaim) (*karpenterv1.NodeClaimSpec, *karpenterv1.NodeClaimStatus) {
+				return &c.Spec, &c.Status
+			}),
 			func(l client.ObjectList) *[]karpenterv1.NodeClaim { return &l.(*karpenterv1.NodeClaimList).Items }),
 		define(karpenterv1alpha1.GroupVersion().WithKind("NodeOverlay"), "nodeoverlays", false, custom,
-			parts[karpenterv1alpha1.NodeOverlay]{rest: func(o *karpenterv1alpha1.NodeOverlay) any { return &o.Spec }, swap: func(a, b *karpenterv1alpha1.NodeOverlay) { a.Status = b.Status }},
+			divided(func(o *karpenterv1alpha1.NodeOverlay) (*karpenterv1alpha1.NodeOverlaySpec, *karpenterv1alpha1.NodeOverlayStatus) {
+				return &o.Spec, &o.Status
+			}),
 			func(l client.ObjectList) *[]karpenterv1alpha1.NodeOverlay {
 				return &l.(*karpenterv1alpha1.NodeOverlayList).Items
 			}),
 		define(kwokv1alpha1.GroupVersion().WithKind("KWOKNodeClass"), "kwoknodeclasses", false, custom,
-			parts[kwokv1alpha1.KWOKNodeClass]{rest: func(c *kwokv1alpha1.KWOKNodeClass) any { return &c.Spec }, swap: func(a, b *kwokv1alpha1.KWOKNodeClass) { a.Status = b.Status }},
+			divided(func(c *kwokv1alpha1.KWOKNodeClass) (*kwokv1alpha1.KWOKNodeClassSpec, *kwokv1alpha1.KWOKNodeClassStatus) {
+				return &c.Spec, &c.Status
+			}),
 			func(l client.ObjectList) *[]kwokv1alpha1.KWOKNodeClass {
 				return &l.(*kwokv1alpha1.KWOKNodeClassList).Items
 			}),

@@ -17,6 +17,7 @@ package apiserver
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -243,14 +244,15 @@ func (s *Server) write(k *kind, old, fresh client.Object, part Part) (client.Obj
 	if err := s.checkFinalizers(k, old, fresh); err != nil {
 		return nil, err
 	}
-	if k.rules.generations && !k.same(old, fresh) {
+	same := part == Status && k.sameStatus(old, fresh) || part == Main && k.sameRest(old, fresh)
+	if part == Main && !same && k.rules.generations {
 		fresh.SetGeneration(old.GetGeneration() + 1)
 	}
 	if fresh.GetDeletionTimestamp() != nil && len(fresh.GetFinalizers()) == 0 && graceOver(fresh) {
 		s.commit(k, Deleted, old, fresh)
 		return fresh, nil
 	}
-	if equality.Semantic.DeepEqual(old, fresh) {
+	if same && (part == Status || sameMeta(old, fresh)) {
 		return old, nil
 	}
 	s.commit(k, Modified, old, fresh)
@@ -269,6 +271,15 @@ func keepMeta(fresh, old client.Object) {
 	} else {
 		fresh.SetDeletionGracePeriodSeconds(nil)
 	}
+}
+
+// sameMeta compares the metadata, but for what no writer may change.
+func sameMeta(a, b client.Object) bool {
+	grace, other := a.GetDeletionGracePeriodSeconds(), b.GetDeletionGracePeriodSeconds()
+	return maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations()) &&
+		slices.Equal(a.GetFinalizers(), b.GetFinalizers()) && a.GetGenerateName() == b.GetGenerateName() && a.GetGeneration() == b.GetGeneration() &&
+		a.GetDeletionTimestamp().Equal(b.GetDeletionTimestamp()) && (grace == other || grace != nil && other != nil && *grace == *other) &&
+		equality.Semantic.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences()) && equality.Semantic.DeepEqual(a.GetManagedFields(), b.GetManagedFields())
 }
 
 // graceOver reports whether nothing but finalizers keeps an object that is being deleted.
@@ -330,7 +341,7 @@ func (s *Server) Delete(like client.Object, key client.ObjectKey, options Delete
 	switch {
 	case len(fresh.GetFinalizers()) == 0 && grace == 0:
 		s.commit(k, Deleted, old, fresh)
-	case !equality.Semantic.DeepEqual(old, fresh):
+	case !sameMeta(old, fresh):
 		s.commit(k, Modified, old, fresh)
 	}
 	return nil
