@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -98,14 +97,7 @@ func (w *World) wait(c *call) error {
 
 // toServer is the transport of a replica's client.
 func (w *World) toServer(ctx context.Context, c apiserver.Call) error {
-	subject := fmt.Sprintf("%T", c.Object)
-	for i := len(subject) - 1; i >= 0; i-- {
-		if subject[i] == '.' {
-			subject = subject[i+1:]
-			break
-		}
-	}
-	subject += " " + c.Key.Name
+	subject := kindOf(c.Object) + " " + c.Key.Name
 	if c.Part == apiserver.Status {
 		subject += " status"
 	}

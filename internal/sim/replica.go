@@ -2,8 +2,8 @@ package sim
 
 import (
 	"context"
-	"fmt"
 	"reflect"
+	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -27,6 +27,7 @@ import (
 type replica struct {
 	world    *World
 	number   int
+	name     string
 	cache    *apiserver.Cache
 	feed     *app.Feed
 	lines    map[string]*line
@@ -52,7 +53,7 @@ type watching struct {
 }
 
 // String is how traces name it.
-func (r *replica) String() string { return fmt.Sprintf("r%d", r.number) }
+func (r *replica) String() string { return r.name }
 
 func kindOf(object client.Object) string { return reflect.TypeOf(object).Elem().Name() }
 
@@ -60,7 +61,7 @@ func kindOf(object client.Object) string { return reflect.TypeOf(object).Elem().
 func (w *World) launchReplica() *replica {
 	w.born++
 	r := &replica{
-		world: w, number: w.born, lines: map[string]*line{}, watches: map[string][]watching{}, fed: map[string]bool{},
+		world: w, number: w.born, name: "r" + strconv.Itoa(w.born), lines: map[string]*line{}, watches: map[string][]watching{}, fed: map[string]bool{},
 		stalled: map[string]time.Duration{}, running: map[*process]int{},
 		known: known{bound: map[types.UID]time.Duration{}, claims: map[types.UID]time.Duration{}, deleting: map[types.UID]time.Duration{}},
 	}

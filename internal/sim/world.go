@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"container/heap"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -58,30 +57,46 @@ type occurrence struct {
 	do  func()
 }
 
-// agenda is a heap by time, then by order of planning.
+// agenda is a heap by time, then by order of planning. (The library's takes every entry through an interface.)
 type agenda []occurrence
 
-// Len implements heap.Interface.
-func (a agenda) Len() int { return len(a) }
-
-// Less implements heap.Interface.
-func (a agenda) Less(i, j int) bool {
+func (a agenda) less(i, j int) bool {
 	return a[i].at < a[j].at || a[i].at == a[j].at && a[i].seq < a[j].seq
 }
 
-// Swap implements heap.Interface.
-func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
+func (a *agenda) push(o occurrence) {
+	*a = append(*a, o)
+	list := *a
+	for i := len(list) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !list.less(i, parent) {
+			return
+		}
+		list[i], list[parent] = list[parent], list[i]
+		i = parent
+	}
+}
 
-// Push implements heap.Interface.
-func (a *agenda) Push(x any) { *a = append(*a, x.(occurrence)) }
-
-// Pop implements heap.Interface.
-func (a *agenda) Pop() any {
-	old := *a
-	last := old[len(old)-1]
-	old[len(old)-1] = occurrence{}
-	*a = old[:len(old)-1]
-	return last
+// pop takes the first one out.
+func (a *agenda) pop() occurrence {
+	list := *a
+	first, last := list[0], len(list)-1
+	list[0], list[last] = list[last], occurrence{}
+	list = list[:last]
+	*a = list
+	for i := 0; ; {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
+			if list.less(child, least) {
+				least = child
+			}
+		}
+		if least == i {
+			return first
+		}
+		list[i], list[least] = list[least], list[i]
+		i = least
+	}
 }
 
 // World is one simulation.
@@ -144,7 +159,7 @@ func Run(ground *Ground, script Script, out io.Writer) Result {
 	w.at(script.Heal, w.heal)
 	w.launchReplica()
 	for w.result == nil && len(w.agenda) > 0 {
-		next := heap.Pop(&w.agenda).(occurrence)
+		next := w.agenda.pop()
 		w.now = next.at
 		if w.quiet() {
 			break
@@ -170,7 +185,7 @@ func (w *World) clock() time.Time { return start().Add(w.now) }
 // at plans something; what lies in the past happens now.
 func (w *World) at(when time.Duration, do func()) {
 	w.seq++
-	heap.Push(&w.agenda, occurrence{max(when, w.now), w.seq, do})
+	w.agenda.push(occurrence{max(when, w.now), w.seq, do})
 }
 
 func (w *World) after(d time.Duration, do func()) { w.at(w.now+d, do) }

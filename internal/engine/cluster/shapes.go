@@ -132,5 +132,5 @@ func (s Selector) String() string {
 
 // String prints the term canonically.
 func (t AffinityTerm) String() string {
-	return fmt.Sprintf("%s (%s) in %v (%s)", t.Key, t.Pods, t.Namespaces, t.NamespaceSelector)
+	return t.Key + " (" + t.Pods.String() + ") in [" + strings.Join(t.Namespaces, " ") + "] (" + t.NamespaceSelector.String() + ")"
 }

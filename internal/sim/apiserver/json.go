@@ -77,6 +77,21 @@ func members(raw []byte, visit func(name string, value []byte) error) error {
 	return nil
 }
 
+// elements calls visit with each value of a list, which is valid JSON.
+func elements(raw []byte, visit func(value []byte) error) error {
+	for rest := skipSpace(raw[1:]); rest[0] != ']'; rest = skipSpace(rest) {
+		if rest[0] == ',' {
+			rest = skipSpace(rest[1:])
+		}
+		n := valueLength(rest)
+		if err := visit(rest[:n]); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
 func skipSpace(raw []byte) []byte { return bytes.TrimLeft(raw, " \t\r\n") }
 
 // text returns the string that a JSON string stands for.

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -78,7 +79,7 @@ func (l layouts) merge(target reflect.Value, raw []byte) error {
 	case t.Kind() == reflect.Map && !l.opaque(t):
 		return l.mergeMap(target, raw)
 	}
-	return set(target, raw)
+	return l.set(target, raw)
 }
 
 func isNull(raw []byte) bool { return string(raw) == "null" }
@@ -120,9 +121,23 @@ func (l layouts) mergeMap(target reflect.Value, raw []byte) error {
 	})
 }
 
-// set replaces a value by what JSON says. When that fails the value is of no use any more.
-func set(target reflect.Value, raw []byte) error {
+// set replaces a value by what JSON says, which is valid. When that fails the value is of no use any more. Lists of objects
+// and texts, which are most of what is written, need not pass the library's search for the type's fields.
+func (l layouts) set(target reflect.Value, raw []byte) error {
 	target.SetZero()
+	t := target.Type()
+	switch {
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct && bytes.HasPrefix(raw, []byte("[")):
+		return elements(raw, func(each []byte) error {
+			target.Grow(1)
+			target.SetLen(target.Len() + 1)
+			return l.merge(target.Index(target.Len()-1), each)
+		})
+	case t.Kind() == reflect.String && bytes.HasPrefix(raw, []byte(`"`)) && !l.opaque(t):
+		s, err := text(raw)
+		target.SetString(s)
+		return err
+	}
 	return json.Unmarshal(raw, target.Addr().Interface())
 }
 
@@ -162,7 +177,7 @@ func (l layouts) do(target reflect.Value, s step) error {
 	}
 	last := segments[len(segments)-1]
 	if target.Kind() == reflect.Map {
-		return inMap(target, last, s)
+		return l.inMap(target, last, s)
 	}
 	child, err := l.child(target, last)
 	if err != nil {
@@ -171,12 +186,12 @@ func (l layouts) do(target reflect.Value, s step) error {
 	switch s.Op {
 	case "test":
 		want := reflect.New(child.Type()).Elem()
-		if err := set(want, s.Value); err != nil || !equality.Semantic.DeepEqual(want.Interface(), child.Interface()) {
+		if err := l.set(want, s.Value); err != nil || !equality.Semantic.DeepEqual(want.Interface(), child.Interface()) {
 			return fmt.Errorf("testing value %s failed", s.Value)
 		}
 		return nil
 	case "add":
-		return set(child, s.Value)
+		return l.set(child, s.Value)
 	case "replace", "remove":
 		if child.IsZero() {
 			return fmt.Errorf("missing key: %s", last)
@@ -185,7 +200,7 @@ func (l layouts) do(target reflect.Value, s step) error {
 			child.SetZero()
 			return nil
 		}
-		return set(child, s.Value)
+		return l.set(child, s.Value)
 	}
 	return fmt.Errorf("unknown operation")
 }
@@ -206,7 +221,7 @@ func (l layouts) child(target reflect.Value, name string) (reflect.Value, error)
 	return target.FieldByIndex(index), nil
 }
 
-func inMap(target reflect.Value, name string, s step) error {
+func (l layouts) inMap(target reflect.Value, name string, s step) error {
 	key := reflect.ValueOf(name).Convert(target.Type().Key())
 	old := target.MapIndex(key)
 	switch s.Op {
@@ -215,7 +230,7 @@ func inMap(target reflect.Value, name string, s step) error {
 		if isNull(s.Value) && !old.IsValid() {
 			return nil
 		}
-		if err := set(want, s.Value); err != nil || !old.IsValid() || !equality.Semantic.DeepEqual(want.Interface(), old.Interface()) {
+		if err := l.set(want, s.Value); err != nil || !old.IsValid() || !equality.Semantic.DeepEqual(want.Interface(), old.Interface()) {
 			return fmt.Errorf("testing value %s failed", s.Value)
 		}
 		return nil
@@ -233,7 +248,7 @@ func inMap(target reflect.Value, name string, s step) error {
 		return nil
 	}
 	value := reflect.New(target.Type().Elem()).Elem()
-	if err := set(value, s.Value); err != nil {
+	if err := l.set(value, s.Value); err != nil {
 		return err
 	}
 	target.SetMapIndex(key, value)

@@ -198,18 +198,22 @@ func nodesOf(patterns []mix.Pattern) int {
 // no dearer, no smaller, and open to the same lots.
 func (s *solver) candidates(p *pool, lots []*lot) []candidate {
 	var list []candidate
-	seen := map[string]bool{}
+	seen, takes, key := map[string]bool{}, make([]bool, len(lots)), make([]byte, 0, len(lots)+32)
 	for i := range p.unreserved().All() { // by price
-		takes, any, key := make([]bool, len(lots)), false, make([]byte, 0, len(lots)+32)
+		room, any := p.roomOf(i), false
+		key = key[:0]
 		for n, l := range lots {
-			takes[n] = len(l.pods) > 0 && l.info.wayFor(p, i) != nil && l.info.Requests.Fits(p.roomOf(i))
-			any = any || takes[n]
-			key = append(key, map[bool]byte{true: '1', false: '0'}[takes[n]])
+			takes[n] = len(l.pods) > 0 && l.info.wayFor(p, i) != nil && l.info.Requests.Fits(room)
+			bit := byte('0')
+			if takes[n] {
+				any, bit = true, '1'
+			}
+			key = append(key, bit)
 		}
 		if !any {
 			continue
 		}
-		for _, amount := range p.roomOf(i) {
+		for _, amount := range room {
 			key = append(key, ' ')
 			for ; amount > 0; amount /= 64 {
 				key = append(key, byte('0'+amount%64))
@@ -219,8 +223,9 @@ func (s *solver) candidates(p *pool, lots []*lot) []candidate {
 			continue // the same at no higher price comes first
 		}
 		seen[string(key)] = true
-		c := candidate{offer: i, room: p.roomOf(i), price: max(int64(p.Catalog.Offers[i].Price), 1), takes: takes}
+		c := candidate{offer: i, room: room, price: max(int64(p.Catalog.Offers[i].Price), 1), takes: takes}
 		if !slices.ContainsFunc(list, func(other candidate) bool { return other.covers(&c) }) {
+			c.takes = slices.Clone(takes)
 			list = append(list, c)
 		}
 	}

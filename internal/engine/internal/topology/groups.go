@@ -187,10 +187,11 @@ func (a *affinity) allowed(key int, domain int32) Verdict {
 
 // anti is one required term of pod anti-affinity.
 type anti struct {
-	term   cluster.AffinityTerm
-	key    int
-	owners counts // pods that have the term
-	chosen counts // pods that the term is about
+	term     cluster.AffinityTerm
+	identity string
+	key      int
+	owners   counts // pods that have the term
+	chosen   counts // pods that the term is about
 }
 
 func (a *anti) add(domain int32, owner, chosen bool) {
@@ -222,7 +223,7 @@ func (t *Tracker) register(shape *cluster.Shape) {
 	for _, term := range shape.AntiAffinity {
 		identity := antiIdentity(term)
 		if _, found := t.byIdentity[identity]; !found {
-			a := &anti{term: term, key: t.key(term.Key)}
+			a := &anti{term: term, identity: identity, key: t.key(term.Key)}
 			t.byIdentity[identity] = a
 			t.antis = append(t.antis, a)
 		}
@@ -304,8 +305,15 @@ func (t *Tracker) compile(shape *cluster.Shape) *Rules {
 }
 
 func (t *Tracker) compileAntis(shape *cluster.Shape, r *Rules) {
+	if len(t.antis) == 0 {
+		return
+	}
+	own := make([]string, len(shape.AntiAffinity))
+	for i, term := range shape.AntiAffinity {
+		own[i] = antiIdentity(term)
+	}
 	for _, a := range t.antis {
-		owner := slices.ContainsFunc(shape.AntiAffinity, func(term cluster.AffinityTerm) bool { return antiIdentity(term) == antiIdentity(a.term) })
+		owner := slices.Contains(own, a.identity)
 		chosen := t.Matches(a.term, shape)
 		if owner {
 			r.antis = append(r.antis, a)
