@@ -12,7 +12,7 @@ GO ?= go
 BENCH_FLAGS ?=
 BENCH_GO := cd $(BENCH) && GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO)
 
-.PHONY: bench oraclecheck bench-test bench-vet
+.PHONY: bench oraclecheck bench-test bench-vet takeover $(BIN)/karpenter
 bench: oraclecheck ## Planning against Karpenter's on the same inputs; bench/results.json. QUICK=1 for small sizes
 	@$(BENCH_GO) build -trimpath -o $(abspath $(BIN))/bench .
 	@$(BIN)/bench $(if $(QUICK),-quick) -out $(BENCH)/results.json $(BENCH_FLAGS)
@@ -20,8 +20,17 @@ bench: oraclecheck ## Planning against Karpenter's on the same inputs; bench/res
 oraclecheck: ## The program that checks plans by kube-scheduler's plugins
 	@cd $(BENCH)/../localcluster && CGO_ENABLED=0 $(GO) build -trimpath -o $(abspath $(BIN))/oraclecheck ./cmd/oraclecheck
 
-bench-test: ## Tests of the benchmark itself
-	$(BENCH_GO) test -trimpath ./...
+$(BIN)/karpenter: ## Karpenter's own controller for KWOK nodes
+	@echo "Building $@ ..."
+	@$(BENCH_GO) build -trimpath -o $(abspath $@) sigs.k8s.io/karpenter/kwok
+
+BENCH_ENV = JOINER_CONTROLPLANE='$(abspath $(CONTROLPLANE))' JOINER_BINARY='$(abspath $(BIN)/joiner)' JOINER_PEER='$(abspath $(BIN)/karpenter)'
+
+takeover: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/karpenter ## Joiner takes a running cluster over from Karpenter and hands it back; equal drift hashes (P-34)
+	cd $(BENCH) && $(BENCH_ENV) GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO) test -trimpath -count=1 -v ./takeover ./internal/karpenter
+
+bench-test: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/karpenter ## Tests of the benchmark itself, and of the takeover
+	cd $(BENCH) && $(BENCH_ENV) GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO) test -trimpath ./...
 
 bench-vet: ## Vet the module of the benchmark
 	$(BENCH_GO) vet -trimpath ./...

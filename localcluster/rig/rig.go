@@ -14,7 +14,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +52,8 @@ type Options struct {
 	Args []string
 	// WithoutJoiner leaves joiner to be started by StartJoiner.
 	WithoutJoiner bool
+	// WithoutManifests leaves our CRDs and roles to be installed by Install.
+	WithoutManifests bool
 }
 
 // FromEnv returns options with the binaries that the environment names. The error says how to get them.
@@ -75,10 +76,9 @@ func FromEnv() (Options, error) {
 type Rig struct {
 	Cluster *cluster.Cluster
 	// Client is the admin's. It reads the API server, not a cache.
-	Client  client.Client
+	Client  client.WithWatch
 	options Options
-	joiner  *process
-	user    string // path of joiner's kubeconfig
+	joiner  *Controller // nil: does not run
 }
 
 // Start starts a cluster, installs CRDs and roles, and starts Joiner. The caller must call Stop. On an error nothing is
@@ -91,8 +91,13 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 		return nil, err
 	}
 	r := &Rig{Cluster: running, options: options}
-	if err := r.install(ctx); err != nil {
+	if err := r.connect(); err != nil {
 		return nil, errors.Join(err, r.Stop())
+	}
+	if !options.WithoutManifests {
+		if err := r.Install(ctx); err != nil {
+			return nil, errors.Join(err, r.Stop())
+		}
 	}
 	if !options.WithoutJoiner {
 		if err := r.StartJoiner(ctx); err != nil {
@@ -102,7 +107,8 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 	return r, nil
 }
 
-func (r *Rig) install(ctx context.Context) error {
+// Install installs our CRDs and roles, over those that are there.
+func (r *Rig) Install(ctx context.Context) error {
 	manifests, err := crd.Manifests()
 	if err != nil {
 		return err
@@ -116,12 +122,12 @@ func (r *Rig) install(ctx context.Context) error {
 	if err := r.Apply(ctx, all.String()); err != nil {
 		return fmt.Errorf("installing CRDs and roles: %w", err)
 	}
-	if _, err := r.Kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"); err != nil {
-		return err
-	}
-	if r.user, err = r.Cluster.Kubeconfig(User); err != nil {
-		return err
-	}
+	_, err = r.Kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+	return err
+}
+
+// connect makes the admin's client.
+func (r *Rig) connect() error {
 	config, err := r.Cluster.RESTConfig("admin")
 	if err != nil {
 		return err
@@ -132,7 +138,7 @@ func (r *Rig) install(ctx context.Context) error {
 			return err
 		}
 	}
-	r.Client, err = client.New(config, client.Options{Scheme: scheme})
+	r.Client, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
 	return err
 }
 
@@ -187,6 +193,3 @@ func (r *Rig) Eventually(ctx context.Context, within time.Duration, what string,
 func (r *Rig) Requests() (cluster.Requests, error) {
 	return cluster.CountRequests(r.Cluster.AuditLog(), func(e cluster.Event) bool { return e.User == User })
 }
-
-// JoinerLog returns the path of Joiner's log, beside those of the control plane, which go with the cluster.
-func (r *Rig) JoinerLog() string { return filepath.Join(r.Cluster.Dir(), "logs", "joiner.log") }

@@ -1,0 +1,178 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	readyTimeout = time.Minute      // for a controller to be ready; it takes a second or two
+	stopTimeout  = 30 * time.Second // for a controller to end when asked to
+	logTail      = 20               // lines of the log in an error
+	attempts     = 3                // a port that was free may be taken by the time the controller binds it
+)
+
+// Program is a controller that can run in a rig. It answers /readyz at its health port.
+type Program struct {
+	Name   string   // of its user and its log, for people
+	Groups []string // of its user; without any it may do what RBAC grants to its name
+	Path   string   // of the binary
+	// Command returns the arguments, and environment variables (NAME=value) beside those of this process.
+	Command func(Place) (args, env []string)
+}
+
+// Place is where a controller runs.
+type Place struct {
+	Kubeconfig              string // path
+	MetricsPort, HealthPort int
+}
+
+// Controller is a running controller.
+type Controller struct {
+	Place
+	name, log string
+	command   *exec.Cmd
+	done      chan struct{} // closed when it has ended
+	err       error         // of its end; read after done
+}
+
+// Run starts a controller and waits until it is ready. The caller has to end it by Stop or Kill; at the latest it ends
+// with the cluster.
+func (r *Rig) Run(ctx context.Context, program Program) (*Controller, error) {
+	kubeconfig, err := r.Cluster.Kubeconfig(program.Name, program.Groups...)
+	if err != nil {
+		return nil, err
+	}
+	for range attempts {
+		var c *Controller
+		if c, err = r.runOnce(ctx, program, kubeconfig); err == nil || !strings.Contains(err.Error(), "address already in use") {
+			return c, err
+		}
+	}
+	return nil, err
+}
+
+func (r *Rig) runOnce(ctx context.Context, program Program, kubeconfig string) (*Controller, error) {
+	ports, err := freePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	c := &Controller{
+		Place: Place{Kubeconfig: kubeconfig, MetricsPort: ports[0], HealthPort: ports[1]},
+		name:  program.Name, log: r.logOf(program.Name), done: make(chan struct{}),
+	}
+	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the log of %s: %w", c.name, err)
+	}
+	defer log.Close() //nolint:errcheck // the child has its own handle
+	args, env := program.Command(c.Place)
+	c.command = exec.Command(program.Path, args...)
+	c.command.Env = append(os.Environ(), env...)
+	c.command.Stdout, c.command.Stderr = log, log
+	if err := r.Cluster.StartChild(c.command); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", c.name, err)
+	}
+	go func() {
+		c.err = c.command.Wait()
+		close(c.done)
+	}()
+	if err := c.waitReady(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s does not become ready: %w\n%s", c.name, err, c.logEnd()), c.Kill())
+	}
+	return c, nil
+}
+
+func (c *Controller) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/readyz", c.HealthPort), nil)
+		if err != nil {
+			return err
+		}
+		if response, err := http.DefaultClient.Do(request); err == nil {
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-c.done:
+			return fmt.Errorf("it has ended: %v", c.err)
+		case <-time.After(poll):
+		}
+	}
+}
+
+// PID returns its process number.
+func (c *Controller) PID() int { return c.command.Process.Pid }
+
+// Ended is closed when it has ended, asked or not.
+func (c *Controller) Ended() <-chan struct{} { return c.done }
+
+// Log returns the path of its log, which goes with the cluster.
+func (c *Controller) Log() string { return c.log }
+
+// Kill ends it as a crash would: kill -9.
+func (c *Controller) Kill() error {
+	if err := c.command.Process.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("killing %s: %w", c.name, err)
+	}
+	<-c.done
+	return nil
+}
+
+// Stop asks it to end, and waits for that. One that does not end in time is killed; that, and an end that is not in
+// order, is an error.
+func (c *Controller) Stop() error {
+	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stopping %s: %w", c.name, err)
+	}
+	select {
+	case <-c.done:
+		if c.err != nil {
+			return fmt.Errorf("%s ended with %w\n%s", c.name, c.err, c.logEnd())
+		}
+		return nil
+	case <-time.After(stopTimeout):
+		return errors.Join(fmt.Errorf("%s did not end within %s of being asked to\n%s", c.name, stopTimeout, c.logEnd()), c.Kill())
+	}
+}
+
+func (c *Controller) logEnd() string {
+	content, err := os.ReadFile(c.log)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	return strings.Join(lines[max(0, len(lines)-logTail):], "\n")
+}
+
+// logOf returns where a controller's log is, beside those of the control plane.
+func (r *Rig) logOf(name string) string { return filepath.Join(r.Cluster.Dir(), "logs", name+".log") }
+
+// freePorts returns ports that were free a moment ago.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for range n {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("looking for a free port: %w", err)
+		}
+		defer listener.Close() //nolint:errcheck // held until all are chosen
+		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
