@@ -2,12 +2,10 @@
 package measure
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -27,7 +25,7 @@ type Cost struct {
 // so far.
 func Settle() {
 	debug.FreeOSMemory()
-	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // resets VmHWM; see proc_pid_clear_refs(5)
+	_ = ForgetPeakOf(os.Getpid())
 }
 
 // Of runs work and returns its cost. The peak of memory is that since Settle.
@@ -50,7 +48,7 @@ func Of(work func() error) (Cost, error) {
 	runtime.ReadMemStats(&after)
 	cost.CPUSeconds = (cpuAfter - cpu).Seconds()
 	cost.AllocatedBytes = after.TotalAlloc - before.TotalAlloc
-	cost.PeakRSSBytes, err = peakRSS()
+	cost.PeakRSSBytes, err = PeakRSSOf(os.Getpid())
 	return cost, err
 }
 
@@ -60,22 +58,6 @@ func cpuTime() (time.Duration, error) {
 		return 0, fmt.Errorf("reading CPU time: %w", err)
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
-}
-
-// peakRSS reads VmHWM.
-func peakRSS() (uint64, error) {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0, fmt.Errorf("reading the peak of memory: %w", err)
-	}
-	for line := range bytes.Lines(status) {
-		if rest, found := bytes.CutPrefix(line, []byte("VmHWM:")); found {
-			fields := bytes.Fields(rest)
-			kibibytes, err := strconv.ParseUint(string(fields[0]), 10, 64)
-			return kibibytes << 10, err
-		}
-	}
-	return 0, fmt.Errorf("reading the peak of memory: no VmHWM in /proc/self/status")
 }
 
 // Plus returns the cost of two pieces of work.

@@ -15,6 +15,12 @@ func Aims(w io.Writer, lines []Line) {
 			continue
 		}
 		peer, found := find(lines, l.Scenario, Karpenter)
+		if l.System != nil {
+			if found {
+				systemAims(w, l.Record, peer)
+			}
+			continue
+		}
 		faster := peer.WallSeconds / l.WallSeconds
 		switch {
 		case found && strings.HasPrefix(l.Scenario, "diverse-"):

@@ -26,6 +26,19 @@ type Record struct {
 	// Rounds and FirstRound are of disruptions only: how many rounds did something, and nodes that went in the first.
 	Rounds     int `json:"rounds,omitempty"`
 	FirstRound int `json:"first_round,omitempty"`
+	// System is of whole controllers only.
+	*System
+}
+
+// System is what else is known of a phase in which a whole controller ran (B-10 to B-13).
+type System struct {
+	NodesLaunched int `json:"nodes_launched"`
+	NodesRemoved  int `json:"nodes_removed"`
+	// Requests are the controller's, by verb and resource, watches aside.
+	Requests map[string]int `json:"requests"`
+	// RoundSeconds and RoundPrices are the time of each round and the price at its end, by time; the record is the median's.
+	RoundSeconds []float64 `json:"round_seconds"`
+	RoundPrices  []float64 `json:"round_prices"`
 }
 
 // The sides.

@@ -91,7 +91,7 @@ func TestCutOffIsNoFigure(t *testing.T) {
 	peer := Line{Record: Record{Scenario: "plain-100k", Side: Karpenter, PodsPlaced: 10, PodsUnplaced: 90, PricePerHour: 1, CutOff: true}}
 	peer.WallSeconds, peer.CPUSeconds = 1200, 1200
 	var table, aims strings.Builder
-	if err := Table(&table, []Line{own, peer}); err != nil {
+	if err := Tables(&table, []Line{own, peer}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"> 1200.00 s", "> 600.0x"} {

@@ -15,8 +15,29 @@ type Line struct {
 	Note string
 }
 
-// Table prints the lines, and for each of Joiner's how many times less it took than the peer.
-func Table(w io.Writer, lines []Line) error {
+// Tables prints the lines, those of whole controllers apart.
+func Tables(w io.Writer, lines []Line) error {
+	var planned, whole []Line
+	for _, l := range lines {
+		if l.System == nil {
+			planned = append(planned, l)
+		} else {
+			whole = append(whole, l)
+		}
+	}
+	if len(planned) > 0 {
+		if err := table(w, planned); err != nil {
+			return err
+		}
+	}
+	if len(whole) > 0 {
+		return systemTable(w, whole)
+	}
+	return nil
+}
+
+// table prints lines of planning, and for each of Joiner's how many times less it took than the peer.
+func table(w io.Writer, lines []Line) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "scenario\tside\twall\tpods/s\tCPU\tallocated\tper pod\tpeak RSS\tplaced\tunplaced\tnodes\t$/h\tover bound\tviolations\twall ratio\tCPU ratio\t")
 	for _, l := range lines {
@@ -105,7 +126,7 @@ func Exponents(w io.Writer, lines []Line) {
 	points := map[key][][2]float64{} // size, CPU seconds
 	for _, l := range lines {
 		size := sizeOf(l.Scenario)
-		if size == 0 || l.CutOff {
+		if size == 0 || l.CutOff || l.System != nil {
 			continue
 		}
 		k := key{l.Scenario[:strings.LastIndex(l.Scenario, "-")], l.Side}

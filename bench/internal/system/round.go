@@ -1,0 +1,174 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/joiner-autoscaler/joiner/bench/internal/measure"
+	"github.com/joiner-autoscaler/joiner/localcluster/rig"
+)
+
+const (
+	look = 20 * time.Millisecond // how often what was seen is looked at
+	// settle is for how long nothing may happen before the workload shrinks; quiet, how long until the shrunk cluster counts
+	// as done. The longest pause that either side makes on purpose is the peer's: 15 s until it acts on what it has planned,
+	// and up to 10 s until it plans again.
+	settle = 5 * time.Second
+	quiet  = 60 * time.Second
+	// These bound a phase.
+	applyLimit  = 10 * time.Minute
+	shrinkLimit = 20 * time.Minute
+	tidyLimit   = 5 * time.Minute
+)
+
+// The phases.
+const (
+	Apply  = "apply"  // B-10
+	Shrink = "shrink" // B-11
+)
+
+// Phase is what was seen in one phase of a round.
+type Phase struct {
+	Name, Side string
+	// Cost is the controller's, the time from the first request until the last change. AllocatedBytes is not known.
+	measure.Cost
+	Bound, Unbound          int     // pods, at the end
+	Launched, Removed, Left int     // nodes
+	Price                   float64 // of the nodes at the end, in dollars per hour
+	Requests                Requests
+	CutOff                  bool // it was not done in its time
+	from, to                time.Time
+}
+
+// String is a line for people.
+func (p Phase) String() string {
+	return fmt.Sprintf("%.1f s, %.1f s of CPU, %d MiB; %d pods bound, %d nodes came, %d went, %d are left for %.3f $/h; %d requests", p.WallSeconds,
+		p.CPUSeconds, p.PeakRSSBytes>>20, p.Bound, p.Launched, p.Removed, p.Left, p.Price, p.Requests.Total())
+}
+
+// round runs one controller from an empty cluster to an empty cluster.
+func round(ctx context.Context, r *rig.Rig, program rig.Program, pods int) (phases []Phase, err error) {
+	seen, err := see(ctx, r.Client)
+	if err != nil {
+		return nil, err
+	}
+	defer seen.stop()
+	controller, err := r.Run(ctx, program)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, controller.Kill()) }()
+	w := watcher{Rig: r, fleet: seen, pid: controller.PID()}
+	if err := w.prepare(ctx); err != nil {
+		return nil, err
+	}
+	apply, err := w.phase(ctx, step{Apply, applyLimit, workload(pods), func(s sight) time.Time { return s.lastBound }, func(s sight) bool {
+		return s.bound == pods && s.ready == s.claims && s.nodes == s.claims && time.Since(s.changed) > settle
+	}})
+	if err != nil {
+		return nil, err
+	}
+	smaller := nodePool("100%") + workload(pods/10)
+	shrink, err := w.phase(ctx, step{Shrink, shrinkLimit, smaller, func(s sight) time.Time { return s.changed }, func(s sight) bool {
+		return s.bound == pods/10 && s.unbound == 0 && s.ready == s.claims && s.nodes == s.claims && time.Since(s.changed) > quiet
+	}})
+	if err != nil {
+		return nil, err
+	}
+	phases = []Phase{apply, shrink}
+	if err := countRequests(r.Cluster.AuditLog(), program.Name, phases); err != nil {
+		return nil, err
+	}
+	return phases, w.tidy(ctx)
+}
+
+// watcher watches one controller at work.
+type watcher struct {
+	*rig.Rig
+	*fleet
+	pid int
+}
+
+// prepare makes the pool and waits until the controller has accepted it.
+func (w watcher) prepare(ctx context.Context) error {
+	if err := w.Apply(ctx, nodePool("0")); err != nil {
+		return err
+	}
+	_, err := w.Kubectl(ctx, "", "wait", "--for=condition=Ready", "--timeout=60s", "nodepool/default")
+	return err
+}
+
+// step is what a phase does.
+type step struct {
+	name      string
+	limit     time.Duration
+	manifests string
+	end       func(sight) time.Time // when the phase was over, as far as can be seen
+	done      func(sight) bool      // nothing more will happen
+}
+
+// phase applies manifests and waits until done says so. Time and CPU are those until the end, requests those until done.
+func (w watcher) phase(ctx context.Context, do step) (Phase, error) {
+	before, err := w.look()
+	if err != nil {
+		return Phase{}, err
+	}
+	if err := measure.ForgetPeakOf(w.pid); err != nil {
+		return Phase{}, err
+	}
+	cpu, err := measure.CPUSecondsOf(w.pid)
+	if err != nil {
+		return Phase{}, err
+	}
+	p := Phase{Name: do.name, from: time.Now()}
+	if err := w.Apply(ctx, do.manifests); err != nil {
+		return p, err
+	}
+	last, end := before, do.end(before)
+	for {
+		if last, err = w.look(); err != nil {
+			return p, err
+		}
+		if at := do.end(last); at.After(end) {
+			spent, err := measure.CPUSecondsOf(w.pid)
+			if err != nil {
+				return p, err
+			}
+			end, p.WallSeconds, p.CPUSeconds = at, at.Sub(p.from).Seconds(), spent-cpu
+		}
+		if p.CutOff = time.Since(p.from) > do.limit; p.CutOff || do.done(last) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return p, ctx.Err()
+		case err := <-w.Cluster.Failed():
+			return p, err
+		case <-time.After(look):
+		}
+	}
+	p.to = time.Now()
+	p.Bound, p.Unbound, p.Left, p.Price = last.bound, last.unbound, last.nodes, last.price
+	p.Launched, p.Removed = last.launched-before.launched, last.removed-before.removed
+	p.PeakRSSBytes, err = measure.PeakRSSOf(w.pid)
+	return p, err
+}
+
+// tidy leaves an empty cluster.
+func (w watcher) tidy(ctx context.Context) error {
+	for _, args := range [][]string{
+		{"delete", "deployments", "--all", "--namespace=default", "--wait=false"},
+		{"delete", "nodepools", "--all", "--wait=false"},
+		{"delete", "nodeclaims", "--all", "--wait=false"},
+	} {
+		if _, err := w.Kubectl(ctx, "", args...); err != nil {
+			return err
+		}
+	}
+	return w.Eventually(ctx, tidyLimit, "an empty cluster", func(context.Context) (bool, string, error) {
+		now, err := w.look()
+		return now.bound+now.unbound+now.claims+now.nodes == 0, now.String(), err
+	})
+}

@@ -1,0 +1,76 @@
+package system
+
+import (
+	"fmt"
+	"strings"
+)
+
+// workload returns Deployments of so many pods in all, a multiple of 500 (or of 50, to shrink to): four fifths of mixed
+// sizes, and a fifth in five groups whose pods keep apart from each other by hostname.
+func workload(pods int) string {
+	var b strings.Builder
+	for _, d := range []struct {
+		name    string
+		percent int
+		cpu     string
+		memory  string
+		apart   bool
+	}{
+		{"tiny", 20, "250m", "256Mi", false},
+		{"small", 20, "500m", "1Gi", false},
+		{"medium", 20, "1", "2Gi", false},
+		{"large", 12, "2", "8Gi", false},
+		{"memory", 8, "500m", "6Gi", false},
+		{"apart-0", 4, "250m", "512Mi", true},
+		{"apart-1", 4, "250m", "512Mi", true},
+		{"apart-2", 4, "500m", "1Gi", true},
+		{"apart-3", 4, "500m", "1Gi", true},
+		{"apart-4", 4, "1", "2Gi", true},
+	} {
+		fmt.Fprintf(&b, deployment, d.name, pods*d.percent/100, d.cpu, d.memory)
+		if d.apart {
+			fmt.Fprintf(&b, antiAffinity, d.name)
+		}
+	}
+	return b.String()
+}
+
+const deployment = `
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s, namespace: default}
+spec:
+  replicas: %[2]d
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{name: main, image: example.invalid/main, resources: {requests: {cpu: '%[3]s', memory: %[4]s}}}]`
+
+const antiAffinity = `
+      affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: %s}}}]}}`
+
+// nodePool returns the pool that both sides get: on-demand capacity, so that no side's rules for spot matter. Nodes are not
+// disrupted before the workload shrinks: budget is 0 until then, and 100 %% afterwards.
+func nodePool(budget string) string { return fmt.Sprintf(pool, budget) }
+
+const pool = `
+apiVersion: karpenter.kwok.sh/v1alpha1
+kind: KWOKNodeClass
+metadata: {name: default}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec:
+  disruption: {consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 0s, budgets: [{nodes: "%s"}]}
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements:
+      - {key: kubernetes.io/arch, operator: In, values: [amd64]}
+      - {key: kubernetes.io/os, operator: In, values: [linux]}
+      - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+`

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/bench/internal/peer"
+	"github.com/joiner-autoscaler/joiner/bench/internal/report"
+	"github.com/joiner-autoscaler/joiner/bench/internal/system"
+	"github.com/joiner-autoscaler/joiner/localcluster/rig"
+)
+
+// systemPrefix begins the names of scenarios in which whole controllers run (B-10 to B-13): system-500 has 500 pods.
+const systemPrefix = "system-"
+
+// programs are what the whole system is made of: paths.
+type programs struct{ controlPlane, joiner, karpenter string }
+
+// findPrograms settles which programs the whole system is made of: those beside this one, unless flags say otherwise.
+func (s *suite) findPrograms() error {
+	own, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	for name, path := range map[string]*string{"controlplane": &s.programs.controlPlane, "joiner": &s.programs.joiner, "karpenter": &s.programs.karpenter} {
+		if *path == "" {
+			*path = filepath.Join(filepath.Dir(own), name)
+		}
+		if *path, err = filepath.Abs(*path); err != nil {
+			return err
+		}
+		if _, err := os.Stat(*path); err != nil {
+			return fmt.Errorf("program %s: %w: run make bench, which builds it, or leave out the scenarios %s...", name, err, systemPrefix)
+		}
+	}
+	return nil
+}
+
+// whole measures both sides as whole controllers. Of a phase's rounds the median one by time counts.
+func (s *suite) whole(name string) ([]report.Line, error) {
+	pods, err := strconv.Atoi(strings.TrimPrefix(name, systemPrefix))
+	if err != nil || pods <= 0 || pods%500 != 0 {
+		return nil, fmt.Errorf("scenario %q; want %s and a multiple of 500", name, systemPrefix)
+	}
+	if err := s.findPrograms(); err != nil {
+		return nil, err
+	}
+	config := system.Config{ControlPlane: s.programs.controlPlane, Rounds: s.rounds, Log: os.Stderr}
+	for _, side := range s.sides {
+		program := rig.JoinerProgram(s.programs.joiner)
+		if side == report.Karpenter {
+			program = peer.Program(s.programs.karpenter)
+		}
+		config.Sides = append(config.Sides, system.Side{Name: side, Program: program})
+	}
+	phases, err := config.Run(context.Background(), pods)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	var lines []report.Line
+	for _, phase := range []string{system.Apply, system.Shrink} {
+		for _, side := range s.sides {
+			lines = append(lines, summary(phase, side, pods, phases))
+		}
+	}
+	return lines, nil
+}
+
+// summary is the median round of one phase of a side.
+func summary(name, side string, pods int, phases []system.Phase) report.Line {
+	var own []system.Phase
+	for _, p := range phases {
+		if p.Name == name && p.Side == side {
+			own = append(own, p)
+		}
+	}
+	slices.SortStableFunc(own, func(a, b system.Phase) int { return cmp.Compare(a.WallSeconds, b.WallSeconds) })
+	median := own[(len(own)-1)/2]
+	line := report.Line{Record: report.Record{
+		Scenario: fmt.Sprintf("%s-%d", name, pods), Side: side, Cost: median.Cost, PodsPlaced: median.Bound, PodsUnplaced: median.Unbound,
+		Nodes: median.Left, PricePerHour: median.Price, CutOff: median.CutOff,
+		System: &report.System{NodesLaunched: median.Launched, NodesRemoved: median.Removed, Requests: median.Requests},
+	}}
+	for _, p := range own {
+		line.System.RoundSeconds = append(line.System.RoundSeconds, p.WallSeconds)
+		line.System.RoundPrices = append(line.System.RoundPrices, p.Price)
+	}
+	return line
+}
