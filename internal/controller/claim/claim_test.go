@@ -89,6 +89,11 @@ func TestWhatIsMissingForInitializationIsNamed(t *testing.T) {
 		n := r.node(t)
 		spoil(n)
 		r.put(t, n)
+		writes, named := r.writes, want == "is not ready" // which is what it lacked first
+		if result := r.reconcile(t); r.writes != writes || result.RequeueAfter > 5*time.Second && !named {
+			t.Errorf("%d writes, again after %s: want none for what a young node lacks, and a look once it should be ready", r.writes-writes, result.RequeueAfter)
+		}
+		r.clock.Advance(5 * time.Second)
 		r.reconcile(t)
 		i := slices.IndexFunc(r.claim(t).Status.Conditions, func(c karpenterv1.Condition) bool { return c.Type == karpenterv1.ConditionTypeInitialized })
 		if got := r.claim(t).Status.Conditions[i]; got.Status == "True" || !strings.Contains(got.Message, want) {
@@ -339,5 +344,17 @@ func TestPodEventsAreStampedAndStartTheQuietTime(t *testing.T) {
 	r.clock.Advance(2 * time.Second)
 	if r.reconcile(t); r.is(t, karpenterv1.ConditionTypeConsolidatable) != "True" {
 		t.Fatal("30 s after the last event the node may be consolidated")
+	}
+	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "default"}, pool); err != nil {
+		t.Fatal(err)
+	}
+	pool.Spec.Disruption.ConsolidateAfter.Duration = new(time.Duration(0))
+	if err := r.server.Update(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.Advance(time.Minute)
+	r.events.Apply(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "q"}, Spec: corev1.PodSpec{NodeName: "n1"}}, r.clock.Now())
+	if r.reconcile(t); r.is(t, karpenterv1.ConditionTypeConsolidatable) != "True" {
+		t.Fatal("without a quiet time a pod that comes must not switch the condition off and on")
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
@@ -22,7 +24,7 @@ func (c *Controller) initialize(ctx context.Context, w *work) error {
 		return nil // the node went; finalization or garbage collection will find out
 	}
 	if reason := lacking(w.node, w.claim); reason != "" {
-		c.set(w, condition.Unknown(karpenterv1.ConditionTypeInitialized, "NodeNotInitialized", reason))
+		c.lack(w, reason)
 		return nil
 	}
 	if w.node.Labels[karpenterv1.NodeInitializedLabelKey] != "true" {
@@ -38,6 +40,23 @@ func (c *Controller) initialize(ctx context.Context, w *work) error {
 		c.config.Log.Info("initialized", "claim", w.claim.Name, "node", w.node.Name, "pool", w.claim.Labels[karpenterv1.NodePoolLabelKey])
 	})
 	return nil
+}
+
+// patience is for how long after its registration a node is expected to lack now this and now that: what it lacked first
+// stays in the condition, and one that is then still not ready says what it lacks.
+const patience = 5 * time.Second
+
+// lack writes down why the node is not initialized, and at first not every passing reason.
+func (c *Controller) lack(w *work, reason string) {
+	known, found := condition.Get(w.claim.Status.Conditions, karpenterv1.ConditionTypeInitialized)
+	if found && known.Status == metav1.ConditionUnknown && known.Message != reason {
+		since, _ := condition.Since(w.claim.Status.Conditions, karpenterv1.ConditionTypeRegistered)
+		if left := since.Add(patience).Sub(c.config.Now()); left > 0 {
+			w.askAgain(left)
+			return
+		}
+	}
+	c.set(w, condition.Unknown(karpenterv1.ConditionTypeInitialized, "NodeNotInitialized", reason))
 }
 
 // lacking says what keeps the node from being initialized, "" when nothing does.

@@ -130,12 +130,15 @@ func (c *Controller) watchPods(ctx context.Context, w *work) error {
 		condition.Clear(&w.claim.Status.Conditions, karpenterv1.ConditionTypeConsolidatable)
 		return nil
 	}
-	if left := time.Unix(at, 0).Add(afterDecision).Sub(c.config.Now()); left > 0 {
+	begins, now := time.Unix(at, 0), c.config.Now()
+	if now.Before(begins) {
 		condition.Clear(&w.claim.Status.Conditions, karpenterv1.ConditionTypeConsolidatable)
-		w.askAgain(left)
-		return nil
 	}
-	c.set(w, condition.True(karpenterv1.ConditionTypeConsolidatable, "Consolidatable", ""))
+	if left := begins.Add(afterDecision).Sub(now); left <= 0 {
+		c.set(w, condition.True(karpenterv1.ConditionTypeConsolidatable, "Consolidatable", ""))
+	} else if !w.is(karpenterv1.ConditionTypeConsolidatable) {
+		w.askAgain(left)
+	} // else it was true before this event too: without a quiet time, bursts of pods would only switch it off and on
 	return nil
 }
 

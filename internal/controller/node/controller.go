@@ -40,6 +40,9 @@ const (
 	terminateAgainAfter = 2 * time.Second
 )
 
+// draining is the reason of the condition Drained while nothing is in the way.
+const draining = "Draining"
+
 // Cloud is the part of a provider that ends machines.
 type Cloud interface {
 	Terminate(ctx context.Context, providerID string) error
@@ -183,7 +186,12 @@ func (c *Controller) drain(ctx context.Context, node *corev1.Node, claim *karpen
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("draining node %s: %w", node.Name, err)
 	}
-	value := condition.False(karpenterv1.ConditionTypeDrained, "Draining", fmt.Sprintf("%d pods have to leave", len(drain.left)))
+	value := condition.False(karpenterv1.ConditionTypeDrained, draining, fmt.Sprintf("the drain began with %d pods", len(drain.left)))
+	if claim != nil { // a write for every pod that goes would tell nobody more than its own going does
+		if known, _ := condition.Get(claim.Status.Conditions, value.Type); known.Reason == draining {
+			value.Message = known.Message
+		}
+	}
 	if len(obstacles) > 0 {
 		text := listSome(obstacles)
 		c.config.Events.Event(node, event.Warning, event.FailedDraining, "Cannot drain: "+text)

@@ -145,6 +145,21 @@ func TestANodeIsDrainedEndedAndLetGo(t *testing.T) {
 	}
 }
 
+// B-12: a drain that goes on is not written down pod by pod.
+func TestADrainThatGoesOnIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	n, claim := dying()
+	slow := pod("slow")
+	slow.Finalizers = []string{"example.com/slow"} // it stays for a while once it is evicted
+	r := newRig(t, n, claim, pod("a"), slow)
+	r.reconcile(t)
+	first := r.condition(t, karpenterv1.ConditionTypeDrained)
+	r.reconcile(t)
+	if now := r.condition(t, karpenterv1.ConditionTypeDrained); now != first || first.Reason != "Draining" {
+		t.Errorf("condition Drained was %+v and is %+v, want it as it was while pods go", first, now)
+	}
+}
+
 // P-42: the claim says which pod and which PDB, and that waiting will not help.
 func TestABlockedDrainNamesPodAndBudget(t *testing.T) {
 	t.Parallel()
