@@ -3,6 +3,8 @@
 #   make bench           every scenario, both sides: hours, nearly all of them the peer's
 #   make bench QUICK=1   sizes up to 5,000, fewer repetitions
 #   make bench BENCH_FLAGS='-scenarios plain-100k -sides joiner'
+#   make bench BENCH_FLAGS='-scenarios system-500 -rounds 1'
+#   make takeover        a cluster goes from Karpenter to Joiner and back
 #
 # The peer asks for a newer Go than Joiner does; the go command fetches it (GOTOOLCHAIN=auto).
 
@@ -13,7 +15,7 @@ BENCH_FLAGS ?=
 BENCH_GO := cd $(BENCH) && GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO)
 
 .PHONY: bench oraclecheck bench-test bench-vet takeover $(BIN)/karpenter
-bench: oraclecheck ## Planning against Karpenter's on the same inputs; bench/results.json. QUICK=1 for small sizes
+bench: oraclecheck $(CONTROLPLANE) $(BIN)/joiner $(BIN)/karpenter ## Joiner against Karpenter on the same inputs; bench/results.json. QUICK=1 for small sizes
 	@$(BENCH_GO) build -trimpath -o $(abspath $(BIN))/bench .
 	@$(BIN)/bench $(if $(QUICK),-quick) -out $(BENCH)/results.json $(BENCH_FLAGS)
 
