@@ -31,6 +31,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/overlay"
 	"github.com/joiner-autoscaler/joiner/internal/controller/pool"
 	"github.com/joiner-autoscaler/joiner/internal/controller/provisioning"
+	"github.com/joiner-autoscaler/joiner/internal/controller/repair"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/world"
@@ -48,6 +49,7 @@ const (
 	PodNotices   = "notice.pod"
 	NodeNotices  = "notice.node"
 	Interruption = "interruption"
+	Repair       = "node.repair"
 	Boot         = "kwok.boot"
 )
 
@@ -58,6 +60,7 @@ type Settings struct {
 	SystemNamespace     string // where the pause switch is
 	SpotToSpot          bool
 	MinSaving           resources.Money // per hour
+	NodeRepair          bool            // replaces unhealthy nodes (D-13)
 }
 
 // Deps are the ports to everything outside.
@@ -122,16 +125,17 @@ func Compose(settings Settings, deps Deps) Parts {
 		Client: deps.Client, Live: deps.Live, Providers: clouds(Claims), Catalogs: catalogs, PodEvents: podEvents, Timeouts: settings.Timeouts,
 		Events: deps.Events, Metrics: set, Now: deps.Now, Log: deps.Log.WithName(Claims),
 	}
+	disrupting := disruption.New(disruption.Config{
+		Client: deps.Client, Live: deps.Live, Picture: deps.Store, Applier: applier, Events: deps.Events, Metrics: set,
+		Namespace: settings.SystemNamespace, SpotToSpot: settings.SpotToSpot, MinSaving: settings.MinSaving,
+		Ready: deps.Ready, Now: deps.Now, Log: deps.Log.WithName(Disruption),
+	})
 	controllers := []Controller{
 		{Name: Provisioning, Workers: 1, Start: true, Reconciler: provisioning.New(provisioning.Config{
 			Picture: deps.Store, Applier: applier, Window: window, Events: deps.Events, Metrics: set.Plans,
 			Ready: deps.Ready, Now: deps.Now, Log: deps.Log.WithName(Provisioning),
 		})},
-		{Name: Disruption, Workers: 1, Start: true, Reconciler: disruption.New(disruption.Config{
-			Client: deps.Client, Live: deps.Live, Picture: deps.Store, Applier: applier, Events: deps.Events, Metrics: set,
-			Namespace: settings.SystemNamespace, SpotToSpot: settings.SpotToSpot, MinSaving: settings.MinSaving,
-			Ready: deps.Ready, Now: deps.Now, Log: deps.Log.WithName(Disruption),
-		})},
+		{Name: Disruption, Workers: 1, Start: true, Reconciler: disrupting},
 		{Name: Claims, Workers: 50, Reconciler: claim.New(claims), Watches: claimWatches(deps.Client)},
 		{Name: Garbage, Workers: 1, Start: true, Reconciler: claim.NewCollector(claims)},
 		{Name: Nodes, Workers: 20, Reconciler: node.New(node.Config{
@@ -147,6 +151,12 @@ func Compose(settings Settings, deps Deps) Parts {
 		}), Watches: interruptionWatches()},
 		{Name: PodNotices, Workers: 1, Reconciler: &notice.Pods{Client: deps.Client, Events: deps.Events}, Watches: podNoticeWatches()},
 		{Name: NodeNotices, Workers: 1, Reconciler: &notice.Nodes{Client: deps.Client, Events: deps.Events}, Watches: nodeNoticeWatches()},
+	}
+	if settings.NodeRepair {
+		controllers = append(controllers, Controller{Name: Repair, Workers: 1, Start: true, Reconciler: repair.New(repair.Config{
+			Client: deps.Client, Live: deps.Live, Providers: deps.Providers, Paused: disrupting.Paused, Events: deps.Events, Metrics: set.Claims,
+			Ready: deps.Ready, Now: deps.Now, Log: deps.Log.WithName(Repair),
+		}), Watches: repairWatches()})
 	}
 	for _, cloud := range deps.Providers {
 		if machines, boots := cloud.(Booter); boots {

@@ -135,6 +135,7 @@ func (c Config) Settings() Settings {
 		SystemNamespace: c.SystemNamespace,
 		SpotToSpot:      gates.SpotToSpotConsolidation,
 		MinSaving:       saving,
+		NodeRepair:      gates.NodeRepair,
 	}
 }
 

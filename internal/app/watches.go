@@ -291,6 +291,22 @@ func noticed(node client.Object) bool {
 	return found
 }
 
+// repairWatches wake the singleton when a condition of a node comes or goes; heartbeats change nothing.
+func repairWatches() []Watch {
+	return []Watch{{Object: &corev1.Node{}, Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
+		if fresh == nil || old != nil && sameConditions(old.(*corev1.Node), fresh.(*corev1.Node)) {
+			return nil
+		}
+		return []reconcile.Request{singleton()}
+	}}}
+}
+
+func sameConditions(a, b *corev1.Node) bool {
+	return slices.EqualFunc(a.Status.Conditions, b.Status.Conditions, func(x, y corev1.NodeCondition) bool {
+		return x.Type == y.Type && x.Status == y.Status && x.LastTransitionTime.Equal(&y.LastTransitionTime)
+	})
+}
+
 func bootWatches() []Watch {
 	return []Watch{{Object: &corev1.ConfigMap{}, Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
 		if old != nil || fresh == nil || fresh.GetLabels()[bootRecordLabel] == "" {

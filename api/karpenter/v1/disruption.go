@@ -19,8 +19,8 @@ type Disruption struct {
 	// +kubebuilder:default=WhenEmptyOrUnderutilized
 	ConsolidationPolicy ConsolidationPolicy `json:"consolidationPolicy,omitempty"`
 	// Budgets bound how many nodes of the pool may be disrupted at the same time. Of several active
-	// budgets the smallest holds. Expiration, a deleted node and the repair of a broken node are not
-	// bound by them.
+	// budgets the smallest holds. Expiration, a deleted node and a machine that its cloud takes away are
+	// not bound by them.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:default={{nodes: "10%"}}

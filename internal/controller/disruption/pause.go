@@ -25,6 +25,9 @@ const (
 	SwitchReason = "reason"
 )
 
+// Paused says why voluntary disruption is paused, "" when it is not. It is for other controllers that keep to the switch.
+func (c *Controller) Paused(ctx context.Context) (string, error) { return c.paused(ctx) }
+
 // paused says why voluntary disruption is paused, "" when it is not. It asks the API server itself, each round: once the
 // switch is written, no later round begins anything. A value that is neither true nor false counts as true, because
 // whoever wrote it wanted something held up.

@@ -1,0 +1,138 @@
+package repair
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+)
+
+func now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+
+func policies() []provider.RepairPolicy {
+	return []provider.RepairPolicy{
+		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionFalse, Toleration: 10 * time.Minute},
+		{ConditionType: "Broken", ConditionStatus: corev1.ConditionTrue, Toleration: time.Minute},
+	}
+}
+
+// machine is a healthy node of ours in a pool and a zone.
+func machine(name, pool, zone string) member {
+	return member{
+		node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: zone}}},
+		claim: &karpenterv1.NodeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status:     karpenterv1.NodeClaimStatus{Conditions: []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeInitialized, Status: metav1.ConditionTrue}}},
+		},
+		pool: pool,
+	}
+}
+
+// broken makes it unhealthy since so long.
+func (m member) broken(since time.Duration) member {
+	m.node.Status.Conditions = append(m.node.Status.Conditions, corev1.NodeCondition{Type: "Broken", Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now().Add(-since))})
+	m.sick = sicknessOf(m.node, policies())
+	return m
+}
+
+func (m member) deleted() member {
+	m.claim.DeletionTimestamp = &metav1.Time{Time: now()}
+	return m
+}
+
+// healthy are n nodes of a pool, in two zones.
+func healthy(n int, pool string) (list []member) {
+	for i := range n {
+		list = append(list, machine(fmt.Sprintf("%s-ok-%d", pool, i), pool, []string{"a", "b"}[i%2]))
+	}
+	return list
+}
+
+func names(list []member) string {
+	var parts []string
+	for _, m := range list {
+		parts = append(parts, m.node.Name)
+	}
+	return strings.Join(parts, " ")
+}
+
+// D-13.
+func TestWhatIsRepaired(t *testing.T) {
+	t.Parallel()
+	one := func() member { return machine("x", "p", "a").broken(5 * time.Minute) }
+	protect := func(m member, onNode bool) member {
+		annotations := map[string]string{karpenterv1.DoNotDisruptAnnotationKey: "true"}
+		if onNode {
+			m.node.Annotations = annotations
+		} else {
+			m.claim.Annotations = annotations
+		}
+		return m
+	}
+	for name, test := range map[string]struct {
+		members []member
+		budgets []engine.Budget // of p
+		paused  string
+		remove  string
+		bound   string
+		blocked string // of the first
+		next    time.Duration
+	}{
+		"a node that stays broken":                     {members: append(healthy(9, "p"), one()), remove: "x"},
+		"one that may still recover":                   {members: append(healthy(9, "p"), machine("x", "p", "a").broken(20*time.Second)), next: 40 * time.Second},
+		"the longest broken first, as budgets allow":   {members: append(healthy(9, "p"), one(), machine("y", "p", "b").broken(time.Hour)), budgets: []engine.Budget{{Max: 1}}, remove: "y", blocked: "budgets of NodePool p allow no further node for the reason Unhealthy"},
+		"a budget for its reason":                      {members: append(healthy(9, "p"), one()), budgets: []engine.Budget{{Max: 0, Reasons: []plan.DisruptionReason{Unhealthy}}}, blocked: "budgets"},
+		"a budget for other reasons":                   {members: append(healthy(9, "p"), one()), budgets: []engine.Budget{{Max: 0, Reasons: []plan.DisruptionReason{plan.Drifted}}}, remove: "x"},
+		"a node on its way out uses the budget up":     {members: append(healthy(9, "p"), one(), machine("y", "p", "b").deleted()), budgets: []engine.Budget{{Max: 1}}, blocked: "budgets"},
+		"the pause switch":                             {members: append(healthy(9, "p"), one()), paused: "paused by Jo", blocked: "paused by Jo"},
+		"20 % of the pool":                             {members: append(healthy(8, "p"), one(), machine("y", "p", "b").broken(time.Hour)), remove: "y x"},
+		"more than 20 % of the pool":                   {members: append(healthy(7, "p"), one(), machine("y", "p", "b").broken(time.Hour), machine("z", "p", "b").broken(time.Second)), blocked: "3 of 10 nodes of NodePool p are unhealthy, which is more than 20%", next: 59 * time.Second},
+		"another pool's troubles are its own":          {members: append(healthy(4, "p"), one(), machine("y", "q", "b").broken(time.Second), machine("z", "q", "b").broken(time.Second)), remove: "x", next: 59 * time.Second},
+		"without a pool the whole cluster counts":      {members: append(healthy(5, "p"), machine("x", "", "a").broken(time.Hour), machine("y", "q", "b").broken(time.Second), machine("z", "q", "b").broken(time.Second)), blocked: "3 of 8 nodes of the cluster are unhealthy", next: 59 * time.Second},
+		"without a pool no budget holds":               {members: append(healthy(5, "p"), machine("x", "", "a").broken(time.Hour)), paused: "paused by Jo", remove: "x"},
+		"a zone of which nothing healthy stays":        {members: append(healthy(9, "p"), machine("x", "p", "c").broken(time.Hour), machine("y", "q", "c").broken(time.Second)), blocked: "no node of zone c is healthy and stays", next: 59 * time.Second},
+		"a zone in which only leaving nodes are well":  {members: append(healthy(9, "p"), machine("x", "p", "c").broken(time.Hour), machine("y", "q", "c").deleted()), blocked: "zone c"},
+		"the only node of its zone":                    {members: append(healthy(9, "p"), machine("x", "p", "c").broken(time.Hour)), remove: "x"},
+		"a protected node":                             {members: append(healthy(9, "p"), protect(one(), true)), blocked: "do-not-disrupt"},
+		"a protected claim":                            {members: append(healthy(9, "p"), protect(one(), false)), blocked: "do-not-disrupt"},
+		"one that is drained already: the drain ends":  {members: append(healthy(9, "p"), one().deleted()), bound: "x"},
+		"a protected one that is drained is not hurt":  {members: append(healthy(9, "p"), protect(one(), true).deleted())},
+		"one that never was ready is not repaired":     {members: append(healthy(9, "p"), func() member { m := one(); m.claim.Status.Conditions = nil; return m }())},
+		"another program's node is not ours to repair": {members: append(healthy(9, "p"), func() member { m := one(); m.claim = nil; return m }())},
+	} {
+		budgets := map[string][]engine.Budget{"p": test.budgets}
+		v := decide(situation{now: now(), members: test.members, budgets: budgets, paused: test.paused})
+		if got := names(v.remove); got != test.remove {
+			t.Errorf("%s: removes %q, want %q", name, got, test.remove)
+		}
+		if got := names(v.bound); got != test.bound {
+			t.Errorf("%s: bounds the drain of %q, want %q", name, got, test.bound)
+		}
+		if (len(v.blocked) > 0) != (test.blocked != "") || len(v.blocked) > 0 && !strings.Contains(v.blocked[0].why, test.blocked) {
+			t.Errorf("%s: blocked %+v, want %q", name, v.blocked, test.blocked)
+		}
+		if test.next > 0 && !v.next.Equal(now().Add(test.next)) || test.next == 0 && !v.next.IsZero() {
+			t.Errorf("%s: looks again at %v, want after %s", name, v.next, test.next)
+		}
+	}
+}
+
+func TestOfSeveralConditionsTheFirstThatIsDueCounts(t *testing.T) {
+	t.Parallel()
+	m := machine("x", "p", "a").broken(30 * time.Second)
+	m.node.Status.Conditions = append(m.node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now().Add(-9 * time.Minute))})
+	if sick := sicknessOf(m.node, policies()); sick == nil || sick.String() != "Broken=True" {
+		t.Errorf("sick with %v, want the condition that is due in 30 s, not in a minute", sick)
+	}
+	if got := snakeCase("Ready") + " " + snakeCase("MemoryPressure") + " " + snakeCase("KWOKUnhealthy"); got != "ready memory_pressure kwok_unhealthy" {
+		t.Errorf("names in metrics: %s", got)
+	}
+}
