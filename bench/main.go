@@ -43,7 +43,7 @@ func bench(args []string) error {
 	flags.BoolVar(&s.run.Trace, "trace", false, "print each round of a disruption")
 	flags.BoolVar(&s.run.Peer.IgnorePreferences, "peer-ignore-preferences", false, "run Karpenter with PREFERENCE_POLICY=Ignore")
 	flags.StringVar(&s.run.Oracle, "oracle", "", "program that checks every plan, none for none; default: oraclecheck beside this program")
-	flags.IntVar(&s.rounds, "rounds", 0, "of each side in scenarios system-...; 0: 1 when quick, else 3")
+	flags.IntVar(&s.rounds, "rounds", 3, "of each side in scenarios system-N, which are not a part of -quick")
 	flags.StringVar(&s.programs.controlPlane, "controlplane", "", "program of the local control plane; default: controlplane beside this program")
 	flags.StringVar(&s.programs.joiner, "joiner", "", "the same for joiner")
 	flags.StringVar(&s.programs.karpenter, "karpenter", "", "the same for karpenter, its controller for KWOK nodes")
@@ -78,21 +78,18 @@ type suite struct {
 func (s *suite) choose(quick bool) {
 	s.scenarios = []string{
 		"diverse-100", "diverse-1000", "diverse-5000", "preferences-4000", "plain-5000", "one-more-pod-500", "one-more-pod-5000",
-		"limit-20", "consolidate-200", "drift-200", "system-500",
+		"limit-20", "consolidate-200", "drift-200",
 	}
-	repeats, peerRepeats, rounds := 3, 1, 1
+	repeats, peerRepeats := 3, 1
 	if !quick {
-		repeats, peerRepeats, rounds = 5, 3, 3
-		s.scenarios = append(s.scenarios, "system-2000", "one-more-pod-20000", "drift-2000", "consolidate-2000", "diverse-20000", "plain-100k") // the longest last
+		repeats, peerRepeats = 5, 3
+		s.scenarios = append(s.scenarios, "system-500", "system-2000", "one-more-pod-20000", "drift-2000", "consolidate-2000", "diverse-20000", "plain-100k") // the longest last
 	}
 	if s.repeats == 0 {
 		s.repeats = repeats
 	}
 	if s.peerRepeats == 0 {
 		s.peerRepeats = peerRepeats
-	}
-	if s.rounds == 0 {
-		s.rounds = rounds
 	}
 }
 

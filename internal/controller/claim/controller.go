@@ -137,6 +137,7 @@ type work struct {
 	cloud provider.Provider
 	node  *corev1.Node // nil while there is none; the cache's own at first, which is copied before it is changed
 	again time.Duration
+	fresh bool     // initialized in this very step
 	saved []func() // what to tell once the status is written, and so will not be told again by a repeated step
 }
 

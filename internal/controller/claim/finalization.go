@@ -33,9 +33,15 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 		return reconcile.Result{RequeueAfter: left}, client.IgnoreNotFound(err)
 	}
 	node, err := c.nodeOf(ctx, w.claim)
-	if err == nil && node == nil {
-		node, err = c.lateNode(ctx, w.claim)
-		w.askAgain(terminateAgainAfter)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	gone := false
+	if node == nil {
+		if gone, err = c.instanceGone(ctx, w); err == nil && !gone {
+			node, err = c.lateNode(ctx, w.claim)
+			w.askAgain(terminateAgainAfter)
+		}
 	}
 	if err != nil {
 		return reconcile.Result{}, err
@@ -43,7 +49,9 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 	if node != nil {
 		return reconcile.Result{RequeueAfter: w.again}, c.deleteNode(ctx, node) // its going calls this claim again, if the watch shows it
 	}
-	gone, err := c.endInstance(ctx, w)
+	if !gone {
+		gone, err = c.endInstance(ctx, w)
+	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -148,6 +156,18 @@ func (c *Controller) findInstance(ctx context.Context, w *work) (time.Duration, 
 		w.claim.Status.ProviderID = fresh.Status.ProviderID
 	}
 	return 0, nil
+}
+
+// instanceGone reports whether the claim's instance is proved gone, as it is in the usual order: its node has ended it.
+func (c *Controller) instanceGone(ctx context.Context, w *work) (bool, error) {
+	if w.claim.Status.ProviderID == "" {
+		return true, nil
+	}
+	_, err := w.cloud.Get(ctx, w.claim.Status.ProviderID)
+	if err != nil && !errors.Is(err, provider.ErrNotFound) {
+		return false, fmt.Errorf("looking for the instance of NodeClaim %s: %w", w.claim.Name, err)
+	}
+	return err != nil, nil
 }
 
 // endInstance ends the claim's instance and reports whether it is proved gone.

@@ -36,6 +36,7 @@ func (c *Controller) initialize(ctx context.Context, w *work) error {
 		}
 	}
 	c.set(w, condition.True(karpenterv1.ConditionTypeInitialized, "Initialized", ""))
+	w.fresh = true
 	w.saved = append(w.saved, func() {
 		c.config.Log.Info("initialized", "claim", w.claim.Name, "node", w.node.Name, "pool", w.claim.Labels[karpenterv1.NodePoolLabelKey])
 	})

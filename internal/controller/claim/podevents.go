@@ -134,7 +134,7 @@ func (c *Controller) watchPods(ctx context.Context, w *work) error {
 	if now.Before(begins) {
 		condition.Clear(&w.claim.Status.Conditions, karpenterv1.ConditionTypeConsolidatable)
 	}
-	if left := begins.Add(afterDecision).Sub(now); left <= 0 {
+	if left := begins.Add(afterDecision).Sub(now); left <= 0 || w.fresh && !now.Before(begins) { // one write for both conditions
 		c.set(w, condition.True(karpenterv1.ConditionTypeConsolidatable, "Consolidatable", ""))
 	} else if !w.is(karpenterv1.ConditionTypeConsolidatable) {
 		w.askAgain(left)

@@ -41,23 +41,20 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim) (pr
 	if claim.UID == "" || claim.Name == "" {
 		return provider.Instance{}, &provider.LaunchError{ConditionReason: ReasonInvalidClaim, Message: "a claim without name or UID is not one that the API server stored"}
 	}
-	if node, err := p.launched(ctx, claim); node != nil || err != nil {
-		return instanceOrError(node, err)
+	record, err := p.design(ctx, claim)
+	if err != nil || record.later() {
+		// Nothing tells below that an earlier call has made the machine already: a call that fails would lose it, and a
+		// machine that has joined left no record whose name is taken. Without a delay the node's name is.
+		if node, err := p.launched(ctx, claim); node != nil || err != nil {
+			return instanceOrError(node, err)
+		}
 	}
-	class, err := p.classOf(ctx, claim)
 	if err != nil {
 		return provider.Instance{}, err
 	}
-	faults, err := p.faultsOf(class)
-	if err != nil {
-		return provider.Instance{}, err
-	}
-	node, err := p.prepare(ctx, claim, faults)
-	if err != nil {
-		return provider.Instance{}, err
-	}
-	err = p.start(ctx, class, faults, node)
-	if apierrors.IsAlreadyExists(err) { // another call was faster, for this claim or for an earlier one of its name
+	node := record.Node
+	err = p.start(ctx, record)
+	if apierrors.IsAlreadyExists(err) { // an earlier call was for this claim, or for another one of its name
 		node, err = p.launched(ctx, claim)
 		if node == nil && err == nil {
 			err = fmt.Errorf("the name %s was taken a moment ago and is free again; trying again will help", claim.Name)
@@ -65,6 +62,35 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim) (pr
 	}
 	return instanceOrError(node, err)
 }
+
+// design decides which machine the claim gets, and when its node joins.
+func (p *Provider) design(ctx context.Context, claim *karpenterv1.NodeClaim) (BootRecord, error) {
+	class, err := p.classOf(ctx, claim)
+	if err != nil {
+		return BootRecord{}, err
+	}
+	faults, err := p.faultsOf(class)
+	if err != nil {
+		return BootRecord{}, err
+	}
+	node, err := p.prepare(ctx, claim, faults)
+	if err != nil {
+		return BootRecord{}, err
+	}
+	machine := instanceOf(node)
+	delay, never := faults.boot(offeringOf(machine), machine.ClaimUID, p.now())
+	if class.Spec.NodeRegistrationDelay != nil {
+		delay += class.Spec.NodeRegistrationDelay.Duration
+	}
+	record := BootRecord{Never: never, Node: node}
+	if delay > 0 || never {
+		record.Due = p.now().Add(delay)
+	}
+	return record, nil
+}
+
+// later reports whether the machine's node does not join at once.
+func (r BootRecord) later() bool { return r.Never || !r.Due.IsZero() }
 
 func instanceOrError(node *corev1.Node, err error) (provider.Instance, error) {
 	if err != nil {
@@ -144,20 +170,15 @@ func (p *Provider) take(c catalog.Catalog, d demand, faults Faults, known *provi
 }
 
 // start makes the machine: at once, or durably planned when the node class or a fault asks for a delay.
-func (p *Provider) start(ctx context.Context, class *kwokv1alpha1.KWOKNodeClass, faults Faults, node *corev1.Node) error {
-	machine := instanceOf(node)
-	delay, never := faults.boot(offeringOf(machine), machine.ClaimUID, p.now())
-	if class.Spec.NodeRegistrationDelay != nil {
-		delay += class.Spec.NodeRegistrationDelay.Duration
-	}
-	if delay <= 0 && !never {
-		if err := p.cluster.CreateNode(ctx, node); err != nil {
-			return fmt.Errorf("creating node %s: %w", node.Name, err)
+func (p *Provider) start(ctx context.Context, record BootRecord) error {
+	if record.later() {
+		if err := p.cluster.CreateBootRecord(ctx, record); err != nil {
+			return fmt.Errorf("creating boot record %s: %w", record.Node.Name, err)
 		}
 		return nil
 	}
-	if err := p.cluster.CreateBootRecord(ctx, BootRecord{Due: p.now().Add(delay), Never: never, Node: node}); err != nil {
-		return fmt.Errorf("creating boot record %s: %w", node.Name, err)
+	if err := p.cluster.CreateNode(ctx, record.Node); err != nil {
+		return fmt.Errorf("creating node %s: %w", record.Node.Name, err)
 	}
 	return nil
 }
