@@ -5,7 +5,7 @@ BIN := bin
 # Reproducible: no paths, no version control state; no C, so that any machine with Go can build.
 BUILD := CGO_ENABLED=0 $(GO) build -trimpath
 TEST_FLAGS ?=
-E2E_FLAGS ?= -timeout 60m
+E2E_FLAGS ?= -timeout 180m
 # Rounds of scale-up and scale-down in which two controllers must keep a hard limit (L-14).
 LIMIT_ROUNDS ?= 200
 FLEET_NODES ?= 500

@@ -20,6 +20,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
+// DriftInstanceTypeNotFound is Karpenter's reason for a machine whose instance type is in no catalogue any more (D-06).
+const DriftInstanceTypeNotFound = "InstanceTypeNotFound"
+
 // Provider makes and ends machines for NodeClaims.
 type Provider interface {
 	// Name is the provider's short name for logs and metrics, such as "kwok".
@@ -40,7 +43,8 @@ type Provider interface {
 	// List returns every machine that Get would return, and only those of this cluster, ordered by provider ID. It may lag
 	// behind by a few seconds: that a machine is missing from it proves nothing until Get says so too.
 	List(ctx context.Context) ([]Instance, error)
-	// Drifted returns why the claim's machine no longer matches its node class, in one CamelCase word, or "".
+	// Drifted returns why the claim's machine no longer matches its node class, in one CamelCase word, or "". That its
+	// instance type is not offered any more is [DriftInstanceTypeNotFound].
 	Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (reason string, err error)
 	// RepairPolicies are the node conditions upon which a machine should be replaced.
 	RepairPolicies() []RepairPolicy

@@ -166,6 +166,8 @@ func (s *setup) controllerManagerArgs() []string {
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file="+s.pki.saPath,
 		"--root-ca-file="+s.pki.users.path,
+		// The fake kubelets of a large fleet on a small machine renew their leases late; no node is lost for that.
+		"--node-monitor-grace-period=10m",
 		// These need a cloud provider.
 		"--controllers=*,-cloud-node-lifecycle-controller,-node-route-controller,-service-lb-controller",
 	)

@@ -110,12 +110,8 @@ func (f *fleet) takePod(kind watch.EventType, object *unstructured.Unstructured)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &pod); err != nil {
 		f.t.Errorf("reading pod %s: %v", object.GetName(), err)
 	}
-	ready := false
-	for _, c := range pod.Status.Conditions {
-		ready = ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	}
 	delete(f.running, pod.Name)
-	if kind != watch.Deleted && ready && pod.DeletionTimestamp == nil {
+	if kind != watch.Deleted && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
 		f.running[pod.Name] = true
 	}
 	if f.rolling {
@@ -231,7 +227,7 @@ func (f *fleet) whole(pods int) {
 func (f *fleet) live(n, kills int) float64 {
 	f.apply(kwokPool("default", amd64Linux+onDemand, fmt.Sprintf("disruption: {consolidateAfter: 5s, budgets: [{nodes: '%d%%'}]}", fleetBudget)))
 	f.apply(deployment("apart", n, "{cpu: 900m, memory: 1Gi}", oneEach("apart")))
-	f.apply(deployment("filler", 4*n, "{cpu: 500m, memory: 800Mi}", ""))
+	f.apply(deployment("filler", 4*n, "{cpu: 500m, memory: 2Gi}", ""))
 	f.apply(deployment("guarded", guarded, "{cpu: 300m, memory: 512Mi}", "") + fmt.Sprintf(`
 ---
 apiVersion: policy/v1

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
@@ -74,6 +76,9 @@ func (c *Controller) driftOf(ctx context.Context, reader client.Reader, w *work,
 	reason, err = w.cloud.Drifted(ctx, w.claim)
 	if err != nil {
 		return "", "", fmt.Errorf("asking %s: %w", w.cloud.Name(), err)
+	}
+	if reason == provider.DriftInstanceTypeNotFound {
+		return reason, "the instance type " + w.claim.Labels[corev1.LabelInstanceTypeStable] + " is not offered any more", nil
 	}
 	return reason, "the provider says so", nil
 }

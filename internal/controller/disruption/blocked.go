@@ -54,6 +54,9 @@ func (c *Controller) blocked(r round, node *cluster.Node) string {
 		return why
 	}
 	pool := r.snapshot.Pool(node.Pool)
+	if pool == nil && node.Pool != "" && node.Claim != "" && node.Initialized {
+		return "The node stays: its NodePool " + node.Pool + " is gone; delete the NodeClaim to remove it"
+	}
 	wanted := pool != nil && !pool.Static && (node.Drifted || pool.Consolidates != cluster.WhenEmpty && node.ConsolidatableAt <= r.now.Unix())
 	why := engine.Forbidden(node)
 	if why == "" || !wanted || node.Claim == "" || node.Name == "" || !node.Initialized {

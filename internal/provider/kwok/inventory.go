@@ -27,6 +27,11 @@ type Inventory struct {
 	reservations []reservation
 }
 
+// has reports whether there is an instance type of that name, sold at the moment or not.
+func (i Inventory) has(name string) bool {
+	return slices.ContainsFunc(i.catalog.Types, func(t catalog.Type) bool { return t.Name == name })
+}
+
 // reservation bounds the machines of one offering of capacity type reserved.
 type reservation struct {
 	kind, offering int // positions in the catalogue

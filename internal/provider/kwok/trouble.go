@@ -73,6 +73,9 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (s
 	if err != nil {
 		return "", nil // the class is not ready, and says why
 	}
+	if kind := claim.Labels[string(catalog.LabelInstanceType)]; kind != "" && !p.inventory.has(kind) {
+		return provider.DriftInstanceTypeNotFound, nil
+	}
 	return faults.drifted(provider.Instance{
 		ClaimUID: string(claim.UID), Type: claim.Labels[string(catalog.LabelInstanceType)], Zone: claim.Labels[string(catalog.LabelZone)],
 		CapacityType: claim.Labels[karpenterv1.CapacityTypeLabelKey], Launched: claim.CreationTimestamp.Time,

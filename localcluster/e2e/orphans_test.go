@@ -1,0 +1,115 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/joiner-autoscaler/joiner/localcluster/rig"
+)
+
+// V-07: a schedule that has the form of one and names no moment gets past the API server. The pool says so in an event, and
+// nothing of it is disrupted: the budget may have been meant to forbid it.
+func TestAScheduleThatNamesNoMoment(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.apply(kwokPool("default", amd64Linux, "disruption: {consolidateAfter: 0s, budgets: [{nodes: '100%'}, {nodes: 0, schedule: '99 99 * * *', duration: 1h}]}"))
+	r.apply(deployment("web", 1, "{cpu: '1'}", ""))
+	r.allRunning(1, soon)
+	r.told("NodePool", "default", "DisruptionBlocked", `spec.disruption.budgets[1]: schedule is "99 99 * * *": want five cron fields`)
+	r.run("scale", "deployment", "web", "--replicas=0")
+	time.Sleep(10 * time.Second)
+	r.count(1)
+}
+
+// P-33, D-02: claims whose pool is deleted go with it, drained. Those that the user has kept (--cascade=orphan) stay as they
+// are, and say why nothing disrupts them; deleted by hand they end like any other.
+func TestThePoolIsDeleted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	pool := kwokPool("default", amd64Linux, quick)
+	r.apply(pool)
+	r.apply(deployment("web", 2, "{cpu: '1'}", oneEach("web")))
+	r.allRunning(2, soon)
+	r.run("delete", "nodepool", "default")
+	r.nothingLeft(later)
+
+	r.apply(pool)
+	r.allRunning(2, later)
+	r.run("delete", "nodepool", "default", "--cascade=orphan")
+	r.run("scale", "deployment", "web", "--replicas=1")
+	r.told("NodeClaim", "", "DisruptionBlocked", "The node stays: its NodePool default is gone; delete the NodeClaim to remove it")
+	r.count(2)
+	r.oneNodePerClaim()
+	r.run("scale", "deployment", "web", "--replicas=0")
+	r.run("delete", "nodeclaims", "--all", "--wait=false")
+	r.nothingLeft(later)
+}
+
+// P-40, V-11: the node class is deleted while nodes of it run. They stay, their pool says what is missing and launches
+// nothing, and they can be removed.
+func TestTheNodeClassIsDeleted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.apply(kwokPool("default", amd64Linux, quick))
+	r.apply(deployment("web", 2, "{cpu: '1'}", oneEach("web")))
+	r.allRunning(2, soon)
+	r.run("delete", "kwoknodeclass", "default", "--wait=false")
+	r.poolCondition("default", "NodeClassReady", "False", "default")
+	r.run("scale", "deployment", "web", "--replicas=3")
+	r.told("Pod", "", "FailedScheduling", "KWOKNodeClass default does not exist")
+	r.count(2)
+	r.run("scale", "deployment", "web", "--replicas=0")
+	r.run("delete", "nodeclaims", "--all", "--wait=false")
+	r.nothingLeft(later)
+}
+
+// D-06: an instance type vanishes from the catalogue while a node of it runs. The node has drifted, and is replaced.
+func TestAnInstanceTypeVanishes(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "types.json")
+	write := func(names ...string) {
+		var types []any
+		for _, name := range names {
+			types = append(types, map[string]any{
+				"name": name, "architecture": "amd64", "operatingSystems": []string{"linux"},
+				"resources": map[string]string{"cpu": "4", "memory": "16Gi", "pods": "50", "ephemeral-storage": "20Gi"},
+				"offerings": []any{map[string]any{"Price": 0.2, "Available": true, "Requirements": []any{
+					map[string]any{"key": "karpenter.sh/capacity-type", "operator": "In", "values": []string{"on-demand"}},
+					map[string]any{"key": "topology.kubernetes.io/zone", "operator": "In", "values": []string{"zone-a"}},
+				}}},
+			})
+		}
+		content, err := json.Marshal(types)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("old.type")
+	r := newRig(t, func(o *rig.Options) { o.Args = []string{"--instance-types-file-path=" + file} })
+	r.apply(kwokPool("default", amd64Linux, quick))
+	r.apply(deployment("web", 1, "{cpu: '1'}", ""))
+	r.allRunning(1, soon)
+	before := r.names()
+	if err := r.StopJoiner(); err != nil {
+		t.Fatal(err)
+	}
+	write("new.type")
+	if err := r.StartJoiner(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.eventually(later, "a node of the new type", func(ctx context.Context) (bool, string, error) {
+		claims, err := r.claims(ctx)
+		return len(claims) == 1 && !slices.Contains(before, claims[0].Name), fmt.Sprintf("%d claims", len(claims)), err
+	})
+	r.told("NodeClaim", before[0], "Drifted", "InstanceTypeNotFound: the instance type old.type is not offered any more")
+	r.allRunning(1, soon)
+}
