@@ -191,7 +191,7 @@ func (a *Applier) existing(ctx context.Context, ours *karpenterv1.NodeClaim) (*k
 		return nil, client.IgnoreNotFound(err)
 	}
 	sameOwner := equality.Semantic.DeepEqual(found.OwnerReferences, ours.OwnerReferences)
-	sameDemand := equality.Semantic.DeepEqual(found.Spec.Requirements, ours.Spec.Requirements) &&
+	sameDemand := slices.Equal(translate.Replaces(&found), translate.Replaces(ours)) && equality.Semantic.DeepEqual(found.Spec.Requirements, ours.Spec.Requirements) &&
 		equality.Semantic.DeepEqual(found.Spec.Resources, ours.Spec.Resources)
 	if found.DeletionTimestamp != nil || !sameOwner || !sameDemand {
 		return nil, nil

@@ -29,6 +29,7 @@ type view struct {
 	slots   int64 // limit.None when claims need none
 	count   int64 // claims of the pool that exist; known for pools with slots
 	usable  map[int]bool
+	surge   map[int]bool    // usable for what replaces others
 	names   map[string]bool // of the pool's claims
 	at      time.Time
 }
@@ -67,12 +68,20 @@ func (a *Applier) look(ctx context.Context, snapshot *cluster.Snapshot, launch p
 	for _, slot := range limit.Usable(slots, v.count, taken, maxLaunches) {
 		v.usable[slot] = true
 	}
+	v.surge = map[int]bool{}
+	for _, slot := range limit.Usable(translate.SurgeSlots(v.pool, v.count), v.count, taken, maxLaunches) {
+		v.surge[slot] = true
+	}
 	return v
 }
 
 // objection says why the launch may not be made in its slot, or without one; "" when it may. A slot that is taken is for
 // the create to find out about: it may be this very launch.
 func (v *view) objection(launch plan.Launch) string {
+	usable := v.usable
+	if len(launch.Replaces) > 0 {
+		usable = v.surge
+	}
 	switch {
 	case v.refusal != "":
 		return v.refusal
@@ -82,7 +91,7 @@ func (v *view) objection(launch plan.Launch) string {
 		return ""
 	case v.slots == limit.None:
 		return "the NodePool's hard limit was taken away meanwhile"
-	case !v.usable[launch.Slot] && !v.names[claimName(launch, 0, 0)]:
+	case !usable[launch.Slot] && !v.names[claimName(launch, 0, 0)]:
 		return fmt.Sprintf("slot %d is out of use: %d NodeClaims exist, the NodePool may have %d", launch.Slot, v.count, v.slots)
 	}
 	return ""

@@ -12,13 +12,13 @@ import (
 
 // Drift plans to replace drifted nodes, as many at once as the budgets and hard limits allow (D-06, L-30): empty ones first,
 // then the oldest. What their pods need beyond the rest of the cluster is launched, at whatever price. A node whose pods
-// would find no place, because a limit or the market leaves none, stays and holds up no other. Static pools are not looked
-// at.
+// would find no place, because a limit or the market leaves none, stays and holds up no other. Nodes of static pools are
+// replaced one for one, see static.go.
 func Drift(s *cluster.Snapshot, terms Terms) plan.Plan {
 	used := taken(s)
 	mayGo := func(node *cluster.Node) bool {
 		pool := s.Pool(node.Pool)
-		return node.Drifted && pool != nil && !pool.Static && used[node.Pool] < Allowed(terms.Budgets[node.Pool], plan.Drifted) && Disruptable(s, node)
+		return node.Drifted && pool != nil && used[node.Pool] < Allowed(terms.Budgets[node.Pool], plan.Drifted) && Disruptable(s, node)
 	}
 	if !slices.ContainsFunc(s.Nodes, mayGo) { // so it is nearly always; pods that wait need not be planned to know it
 		return plan.Plan{BasedOn: s.Version, Names: s.Names}
@@ -36,15 +36,24 @@ func Drift(s *cluster.Snapshot, terms Terms) plan.Plan {
 		return cmp.Or(cmp.Compare(min(podsA, 1), min(podsB, 1)), cmp.Compare(a.Created, b.Created), strings.Compare(a.Claim, b.Claim))
 	})
 	var group []*cluster.Node
+	static := map[string][]*cluster.Node{}
 	wanted := map[string]int{}
 	for _, node := range list {
-		if wanted[node.Pool] < d.left(node.Pool, plan.Drifted) {
-			wanted[node.Pool]++
+		switch {
+		case wanted[node.Pool] >= d.left(node.Pool, plan.Drifted):
+			continue
+		case s.Pool(node.Pool).Static:
+			static[node.Pool] = append(static[node.Pool], node)
+		default:
 			group = append(group, node)
 		}
+		wanted[node.Pool]++
 	}
 	d.roll(group)
 	d.dropUntilTogether(settles)
+	for _, pool := range s.Pools {
+		d.rollStatic(pool, static[pool.Name])
+	}
 	return d.done(s)
 }
 

@@ -105,15 +105,19 @@ type limitSpan struct {
 	limit int64
 }
 
-// nodeLimit returns the limit on a pool's nodes: the hard one wins (L-03).
+// nodeLimit returns the limit on a pool's nodes: the hard one wins (L-03). A static pool has as many as its replicas say at
+// most.
 func nodeLimit(pool *karpenterv1.NodePool) int64 {
+	limit := int64(math.MaxInt64)
 	if len(pool.Spec.HardLimits) > 0 {
-		return hardLimit(pool)
+		limit = hardLimit(pool)
+	} else if quantity, limited := pool.Spec.Limits["nodes"]; limited {
+		limit = quantity.Value()
 	}
-	if quantity, limited := pool.Spec.Limits["nodes"]; limited {
-		return quantity.Value()
+	if pool.Spec.Replicas != nil {
+		limit = min(limit, *pool.Spec.Replicas)
 	}
-	return math.MaxInt64
+	return limit
 }
 
 // notice remembers limits as they change.
@@ -290,7 +294,7 @@ func (w *World) checkRemoval(claim *karpenterv1.NodeClaim) {
 	switch {
 	case !found || reason.Status != "True":
 		w.fail(checkIntent, "claim %s is removed without a stated intent", claim.Name)
-	case plan.DisruptionReason(reason.Reason) == plan.NodeLimitExceeded:
+	case plan.DisruptionReason(reason.Reason) == plan.NodeLimitExceeded, plan.DisruptionReason(reason.Reason) == plan.ReplicasExceeded:
 		w.checkTrim(claim)
 		return
 	case plan.DisruptionReason(reason.Reason) == plan.Empty:

@@ -129,13 +129,21 @@ func (w *World) checkReplaced(claim *karpenterv1.NodeClaim) {
 		other := o.(*karpenterv1.NodeClaim)
 		at, known := w.actor.line.replica.known.claims[other.UID]
 		spared, was := w.checks.spared[other.UID]
-		if chosen(other) || was && spared >= w.actor.since { // one that goes itself replaces nothing
+		if chosen(other) || was && spared >= w.actor.since || w.seemsLost(other) { // one that goes itself replaces nothing
 			return
 		}
 		if known && at < w.actor.since && slices.Contains(translate.Replaces(other), claim.Name) && other.DeletionTimestamp == nil && !w.initialized(other) {
 			w.fail(checkReplaced, "claim %s is removed although claim %s, which replaces it, is not initialized", claim.Name, other.Name)
 		}
 	})
+}
+
+// seemsLost reports whether the replica must take the claim's node for gone: it was registered, and the replica's caches do
+// not show it.
+func (w *World) seemsLost(claim *karpenterv1.NodeClaim) bool {
+	m := w.checks.machines[string(claim.UID)]
+	return m != nil && condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeRegistered) &&
+		w.actor.line.replica.cache.Peek(&corev1.Node{}, client.ObjectKey{Name: m.Node.Name}) == nil
 }
 
 // initialized reports whether the claim's node says so: the claim itself says it a moment later.

@@ -13,6 +13,7 @@ func Generate(seed uint64) Script {
 	s := Script{Seed: seed, Faults: map[string]Fault{}, Mix: drawMix(&d), Heal: d.between(4*time.Minute, 12*time.Minute)}
 	g := &generator{dice: &d, script: &s}
 	g.pools()
+	g.static()
 	g.workloads()
 	for range 4 + d.n(14) {
 		g.event()
@@ -76,6 +77,30 @@ func (g *generator) pools() {
 		}
 		g.names = append(g.names, name)
 		g.add(0, "pool", args...)
+	}
+}
+
+// static adds a static pool to some scripts. It takes part in nothing that is drawn for the others.
+func (g *generator) static() {
+	d := newDice(g.script.Seed, "static")
+	if !d.chance(0.3) {
+		return
+	}
+	const name = "s"
+	args := []string{name, fmt.Sprintf("replicas=%d", d.n(4)), "budget=" + of(&d, "1", "2", "50%")}
+	if d.chance(0.5) {
+		args = append(args, fmt.Sprintf("hard=%d", 1+d.n(5)))
+	}
+	g.add(0, "pool", args...)
+	at := func() time.Duration { return d.between(20*time.Second, g.script.Heal-time.Second) }
+	for range d.n(3) {
+		g.add(at(), "drift", name)
+	}
+	for range d.n(3) {
+		g.add(at(), "replicas", name, fmt.Sprint(d.n(5)))
+	}
+	if d.chance(0.3) {
+		g.add(at(), "limit", name, "hard="+of(&d, "1", "2", "4", "none"))
 	}
 }
 

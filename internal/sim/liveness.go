@@ -53,7 +53,7 @@ func (w *World) unplaced() string {
 		}
 		w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
 			pool := o.(*karpenterv1.NodePool)
-			if count, limit := w.count(pool.Name), nodeLimit(pool); count < limit {
+			if count, limit := w.count(pool.Name), nodeLimit(pool); count < limit && pool.Spec.Replicas == nil {
 				problem = fmt.Sprintf("pod %s waits although NodePool %s has %d nodes of %d", pod.Name, pool.Name, count, limit)
 			}
 		})
@@ -61,12 +61,12 @@ func (w *World) unplaced() string {
 	return problem
 }
 
-// tooMany finds a pool above its limit (L-40).
+// tooMany finds a pool above its limit (L-40), and a static one that has not as many nodes as it is to have (D-12).
 func (w *World) tooMany() string {
 	problem := ""
 	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
 		pool := o.(*karpenterv1.NodePool)
-		if count, limit := w.count(pool.Name), nodeLimit(pool); count > limit {
+		if count, limit := w.count(pool.Name), nodeLimit(pool); count > limit || pool.Spec.Replicas != nil && count < limit {
 			problem = fmt.Sprintf("NodePool %s has %d nodes, its limit is %d", pool.Name, count, limit)
 		}
 	})
@@ -137,7 +137,7 @@ func (w *World) drifted() string {
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
 		pool := w.poolOf(claim)
-		if pool == nil || !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDrifted) || w.count(pool.Name) >= hardLimit(pool) || problem != "" {
+		if pool == nil || !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDrifted) || pool.Spec.Replicas == nil && w.count(pool.Name) >= hardLimit(pool) || problem != "" {
 			return
 		}
 		problem = fmt.Sprintf("claim %s has been drifted for an hour and stays, with %d nodes in NodePool %s", claim.Name, w.count(pool.Name), pool.Name)
@@ -153,7 +153,7 @@ func (w *World) idle() string {
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
 		pool, _ := w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: claim.Labels[karpenterv1.NodePoolLabelKey]}).(*karpenterv1.NodePool)
-		if pool == nil || claim.DeletionTimestamp != nil || claim.Status.NodeName == "" || used[claim.Status.NodeName] || problem != "" {
+		if pool == nil || pool.Spec.Replicas != nil || claim.DeletionTimestamp != nil || claim.Status.NodeName == "" || used[claim.Status.NodeName] || problem != "" {
 			return
 		}
 		for _, budget := range pool.Spec.Disruption.Budgets {

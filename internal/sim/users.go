@@ -38,7 +38,7 @@ func verbs() map[string]func(*World, arguments) error {
 		"claim": (*World).claimByHand, "delete-claim": (*World).deleteClaim, "delete-node": (*World).deleteNode, "hold": (*World).hold,
 		"vanish": (*World).vanish, "run-out": (*World).runOut, "crash": (*World).crashOne, "pause": (*World).pauseOne,
 		"second": (*World).secondLeader, "jump": (*World).jumpClock, "see": (*World).see, "stall": (*World).stall,
-		"strip-claim": (*World).stripClaim, "drift": (*World).driftPool,
+		"strip-claim": (*World).stripClaim, "drift": (*World).driftPool, "replicas": (*World).setReplicas,
 	}
 }
 
@@ -128,6 +128,9 @@ func (w *World) makePool(a arguments) error {
 	if budget, stated := a.value("budget"); stated {
 		pool.Spec.Disruption.Budgets = []karpenterv1.Budget{{Nodes: intstr.Parse(budget)}}
 	}
+	if replicas := a.number("replicas", -1); replicas >= 0 {
+		pool.Spec.Replicas = &replicas
+	}
 	if weight := a.number("weight", 0); weight > 0 {
 		pool.Spec.Weight = new(int32(weight))
 	}
@@ -151,6 +154,19 @@ func setLimits(pool *karpenterv1.NodePool, a arguments) {
 
 func (w *World) setLimit(a arguments) error {
 	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}, apiserver.Main, func(p *karpenterv1.NodePool) { setLimits(p, a) })
+	return nil
+}
+
+// setReplicas changes how many nodes a static pool is to have.
+func (w *World) setReplicas(a arguments) error {
+	if len(a) < 2 {
+		return nil
+	}
+	n, err := strconv.ParseInt(a[1], 10, 64)
+	if err != nil {
+		return err
+	}
+	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: a[0]}, apiserver.Main, func(p *karpenterv1.NodePool) { p.Spec.Replicas = &n })
 	return nil
 }
 

@@ -105,6 +105,18 @@ func Slots(pool *karpenterv1.NodePool) (int64, error) {
 	return parsed.Slots(replicas), err
 }
 
+// SurgeSlots returns how many slots there are for claims that replace others, see limit.Limits.SurgeSlots.
+func SurgeSlots(pool *karpenterv1.NodePool, count int64) int64 {
+	parsed, err := limits(resources.NewSpace(), pool)
+	if err != nil {
+		return 0
+	}
+	if pool.Spec.Replicas == nil {
+		return parsed.SurgeSlots(limit.None, count)
+	}
+	return parsed.SurgeSlots(*pool.Spec.Replicas, count)
+}
+
 // LimitsError names what of the pool's limits cannot be understood, or returns nil.
 func LimitsError(pool *karpenterv1.NodePool) error {
 	_, err := limits(resources.NewSpace(), pool)

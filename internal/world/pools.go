@@ -109,7 +109,10 @@ func (s *Store) rebuildPools() {
 		}
 		value := *e.base
 		value.Used = s.usage[name]
-		value.FreeSlots = s.freeSlots(e)
+		value.FreeSlots = s.freeSlots(e, e.base.Slots())
+		if value.Static {
+			value.SurgeSlots = s.freeSlots(e, value.Limits.SurgeSlots(value.Replicas, value.Used.Nodes))
+		}
 		class := e.object.Spec.Template.Spec.NodeClassRef
 		if offer := s.offerFor(class, name); offer != nil {
 			value.Catalog = offer.index
@@ -125,9 +128,8 @@ func (s *Store) rebuildPools() {
 	clear(s.stalePools)
 }
 
-// freeSlots lists the slots in which a claim may be made; nil when the pool has none.
-func (s *Store) freeSlots(e *poolEntry) []int {
-	n := e.base.Slots()
+// freeSlots lists those of n slots in which a claim may be made; nil when the pool has none.
+func (s *Store) freeSlots(e *poolEntry, n int64) []int {
 	if n == limit.None {
 		return nil
 	}

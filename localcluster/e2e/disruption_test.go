@@ -1,20 +1,19 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
-)
 
-// quickly removes nodes as soon as nothing runs on them.
-const quickly = `disruption:
-  consolidateAfter: 0s
-  budgets: [{nodes: "100%"}]`
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
 
 // D-14: one ConfigMap stops voluntary disruption in the whole cluster; without it work goes on.
 func TestOneSwitchPausesDisruption(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.apply(kwokPool("default", amd64Linux, quickly))
+	r.apply(kwokPool("default", amd64Linux, quick))
 	r.apply(deployment("web", 2, "{cpu: '1'}", oneEach("web")))
 	r.allRunning(2, soon)
 	r.run("-n", "kube-system", "create", "configmap", "joiner-disruption", "--from-literal=paused=true", "--from-literal=reason=release week")
@@ -26,4 +25,47 @@ func TestOneSwitchPausesDisruption(t *testing.T) {
 	}
 	r.run("-n", "kube-system", "delete", "configmap", "joiner-disruption")
 	r.nothingLeft(later)
+}
+
+// D-12, L-14, L-17: a static pool with as many replicas as its hard limit allows rolls all the same: a node goes, then its
+// successor comes. There are never three, and never fewer than one.
+func TestAStaticPoolAtItsHardLimitRolls(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.apply(kwokPool("fixed", amd64Linux, "replicas: 2\nhardLimits: {nodes: 2}\ndisruption:\n  budgets: [{nodes: \"1\"}]"))
+	r.eventually(soon, "two initialized nodes", func(ctx context.Context) (bool, string, error) {
+		ready, total, _, err := r.initialized(ctx)
+		return ready == 2 && total == 2, fmt.Sprintf("%d of %d", ready, total), err
+	})
+	r.run("patch", "nodepool", "fixed", "--type=merge", "-p", `{"spec":{"template":{"metadata":{"labels":{"generation":"two"}}}}}`)
+	for deadline := time.Now().Add(later); ; time.Sleep(200 * time.Millisecond) {
+		ready, total, rolled, err := r.initialized(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ready < 1 || total > 2 {
+			t.Fatalf("%d initialized nodes of %d, want 1 of 2 at least", ready, total)
+		}
+		if rolled == 2 && ready == 2 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d nodes are of the new template", rolled, total)
+		}
+	}
+	r.told("NodeClaim", "", "DisruptionTerminating", "Drifted")
+}
+
+// initialized counts the NodeClaims that are initialized and stay, all of them, and those of the second template.
+func (r *testRig) initialized(ctx context.Context) (ready, total, rolled int, err error) {
+	claims, err := r.claims(ctx)
+	for _, c := range claims {
+		if status, _, _ := conditionOf(c.Status.Conditions, karpenterv1.ConditionTypeInitialized); status == "True" && c.DeletionTimestamp == nil {
+			ready++
+			if c.Labels["generation"] == "two" {
+				rolled++
+			}
+		}
+	}
+	return ready, len(claims), rolled, err
 }

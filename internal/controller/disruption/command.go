@@ -106,7 +106,8 @@ func (c *Controller) settleCommand(ctx context.Context, r round, cmd *command, u
 	if tainted, err := c.taintAll(ctx, cmd); !tainted || err != nil {
 		return nil, err
 	}
-	if cmd.waits() || len(leaving) > 0 && !fits(r, cmd, append(slices.Clone(leaving), cmd.nodes()...)) {
+	together := append(slices.Clone(leaving), cmd.nodes()...)
+	if cmd.waits() || len(leaving) > 0 && !r.snapshot.Pool(cmd.intents[0].node.Pool).Static && !fits(r, cmd, together) {
 		return nil, nil // it may go later
 	}
 	var failures []error
@@ -170,7 +171,10 @@ func (c *command) waits() bool {
 // have taken the place that was launched. Then the pool is above its limit and one node has to go all the same (L-40): it
 // is the one that was to be replaced, or the roll would begin anew for ever (L-31).
 func (c *Controller) misfit(r round, cmd *command) string {
+	pool := r.snapshot.Pool(cmd.intents[0].node.Pool)
 	switch {
+	case pool.Static:
+		return misfitStatic(r, pool, cmd)
 	case fits(r, cmd, cmd.nodes()):
 		return ""
 	case cmd.intents[0].remove.Reason != plan.Underutilized && cmd.aboveLimits(r):
@@ -179,6 +183,19 @@ func (c *Controller) misfit(r round, cmd *command) string {
 		return "its pods have no place elsewhere, and nothing was launched that replaces it"
 	}
 	return "its pods have no place elsewhere any more"
+}
+
+// misfitStatic is misfit for a static pool, which replaces nodes one for one, whatever pods there are.
+func misfitStatic(r round, pool *cluster.Pool, cmd *command) string {
+	switch {
+	case len(cmd.replacements) > 0:
+		return ""
+	case !engine.TerminatesFirst(pool):
+		return "nothing was launched that replaces it"
+	case engine.Lacking(r.snapshot, pool) > engine.Allowed(r.budgets[pool.Name], cmd.intents[0].remove.Reason):
+		return "its NodePool lacks other nodes, and the disruption budget allows no more"
+	}
+	return ""
 }
 
 // aboveLimits reports whether what replaces the nodes has brought a pool above its limits.

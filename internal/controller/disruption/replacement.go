@@ -29,8 +29,7 @@ func (c *Controller) release(ctx context.Context, r round) (bool, error) {
 	wrote := false
 	var failures []error
 	for _, node := range r.snapshot.Nodes {
-		pool := r.snapshot.Pool(node.Pool)
-		if len(node.Replaces) == 0 || node.Deleting || node.Disrupting || pool != nil && pool.Static ||
+		if len(node.Replaces) == 0 || node.Deleting || node.Disrupting ||
 			slices.ContainsFunc(node.Replaces, func(claim string) bool { return leaving[claim] }) {
 			continue
 		}

@@ -31,6 +31,8 @@ type Pool struct {
 	// FreeSlots are the numbers of the slots in which a claim may be made, ascending (limit.Usable); nil when the pool has
 	// no slots.
 	FreeSlots []int
+	// SurgeSlots are, of a static pool, those in which a claim may be made that replaces another one.
+	SurgeSlots []int
 	// Static is set for a pool that keeps Replicas nodes, whatever pods there are (D-12).
 	Static   bool
 	Replicas int64

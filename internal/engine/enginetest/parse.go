@@ -245,7 +245,12 @@ func (p *parser) finish() *cluster.Snapshot {
 	for _, pool := range p.pools {
 		pool.Catalog = index
 		if n := pool.Slots(); n != limit.None {
-			pool.FreeSlots = limit.Usable(n, pool.Used.Nodes, func(slot int) bool { return int64(slot) < pool.Used.Nodes }, int(n))
+			taken := func(slot int) bool { return int64(slot) < pool.Used.Nodes }
+			pool.FreeSlots = limit.Usable(n, pool.Used.Nodes, taken, int(n))
+			if pool.Static {
+				surge := pool.Limits.SurgeSlots(pool.Replicas, pool.Used.Nodes)
+				pool.SurgeSlots = limit.Usable(surge, pool.Used.Nodes, taken, int(surge))
+			}
 		}
 	}
 	p.bind()

@@ -16,6 +16,15 @@ func (l Limits) Slots(replicas int64) int64 {
 	return target
 }
 
+// SurgeSlots is Slots for claims that replace others, of a pool with count claims: a static pool may be above its replicas
+// while nodes are replaced, up to its hard limit, or to twice as many when it has none.
+func (l Limits) SurgeSlots(replicas, count int64) int64 {
+	if replicas == None || l.HardNodes != None {
+		return l.HardNodes
+	}
+	return l.Slots(replicas) + count
+}
+
 // Target returns how many nodes a static pool runs: its replicas, or less where a limit is lower; the limit in the way is
 // the second result, when there is one (L-17).
 func (l Limits) Target(replicas int64) (int64, *Exceeded) {

@@ -9,29 +9,45 @@ import (
 
 // Replicas plans a node for each free slot of the static pools.
 func Replicas(snapshot *cluster.Snapshot) plan.Plan {
-	s := &solver{snapshot: snapshot, choices: map[string]*choices{}}
 	result := plan.Plan{BasedOn: snapshot.Version, Names: snapshot.Names}
 	left := newReservations(snapshot)
 	for i, p := range snapshot.Pools {
-		if !p.Static || p.Blocked != "" || p.Catalog == nil || len(p.FreeSlots) == 0 {
-			continue
-		}
-		own := newPool(i, p, snapshot.Daemons, left)
-		offers := own.offers.Clone()
-		for i := range own.offers.All() {
-			if slices.ContainsFunc(own.roomOf(i), func(left int64) bool { return left < 0 }) {
-				offers.Remove(i) // not even its daemons fit
-			}
-		}
-		for _, slot := range p.FreeSlots {
-			b := &bin{pool: own, offers: offers.Clone(), custom: own.custom, slot: slot}
-			first := own.settle(b, b.offers)
-			if first < 0 {
-				break // the pool's conditions say what is wrong with it
-			}
-			own.take(first)
-			result.Launches = append(result.Launches, s.launch(b))
+		if p.Static {
+			result.Launches = append(result.Launches, fill(snapshot, i, p.FreeSlots, left)...)
 		}
 	}
 	return result
+}
+
+// Surge plans nodes of a static pool that are to replace others of it, at most as many as are asked for.
+func Surge(snapshot *cluster.Snapshot, pool *cluster.Pool, most int) []plan.Launch {
+	at := slices.Index(snapshot.Pools, pool)
+	return fill(snapshot, at, pool.SurgeSlots[:min(most, len(pool.SurgeSlots))], newReservations(snapshot))
+}
+
+// fill plans a node for each of these slots of a pool, for no pod: the cheapest that the pool admits.
+func fill(snapshot *cluster.Snapshot, number int, slots []int, left reservations) []plan.Launch {
+	p := snapshot.Pools[number]
+	if p.Blocked != "" || p.Catalog == nil || len(slots) == 0 {
+		return nil
+	}
+	s := &solver{snapshot: snapshot, choices: map[string]*choices{}}
+	own := newPool(number, p, snapshot.Daemons, left)
+	offers := own.offers.Clone()
+	for i := range own.offers.All() {
+		if slices.ContainsFunc(own.roomOf(i), func(left int64) bool { return left < 0 }) {
+			offers.Remove(i) // not even its daemons fit
+		}
+	}
+	var launches []plan.Launch
+	for _, slot := range slots {
+		b := &bin{pool: own, offers: offers.Clone(), custom: own.custom, slot: slot}
+		first := own.settle(b, b.offers)
+		if first < 0 {
+			break // the pool's conditions say what is wrong with it
+		}
+		own.take(first)
+		launches = append(launches, s.launch(b))
+	}
+	return launches
 }

@@ -1,0 +1,90 @@
+package disruption_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+// staticFleet is a static pool with two small nodes, a pod on the first, and a hard limit when there is one.
+func staticFleet(t *testing.T, hard string) *rig {
+	t.Helper()
+	pool := newPool("1")
+	pool.Spec.Replicas = new(int64(2))
+	if hard != "" {
+		pool.Spec.HardLimits = karpenterv1.Limits{"nodes": resource.MustParse(hard)}
+	}
+	pool.Status.Conditions = []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionTrue}}
+	objects := []client.Object{pool, podAsking("web", "a", "1500m")}
+	for _, name := range []string{"a", "b"} {
+		n, claim := sized(name, "small")
+		claim.Finalizers = []string{karpenterv1.TerminationFinalizer}
+		objects = append(objects, n, claim)
+	}
+	r := newRig(t, objects...)
+	r.offer(t)
+	return r
+}
+
+// D-12: a drifted node of a static pool is replaced one for one, and goes when its replacement is there.
+func TestAStaticPoolRollsOneForOne(t *testing.T) {
+	t.Parallel()
+	r := staticFleet(t, "")
+	r.drift(t, "a")
+	r.turn(t)
+	replacements := r.replacements(t)
+	if marked, deleting := r.state(t); !slices.Equal(marked, []string{"a"}) || len(replacements) != 1 || len(deleting) != 0 {
+		t.Fatalf("marked %v, replacements %v, deleting %v: want a replacement first", marked, replacements, deleting)
+	}
+	r.turn(t)
+	if marked, _ := r.state(t); !slices.Equal(marked, []string{"a"}) {
+		t.Fatalf("marked %v: want it to wait for its replacement", marked)
+	}
+	r.join(t, replacements[0], "small")
+	r.turn(t)
+	r.turn(t)
+	if marked, deleting := r.state(t); len(marked) != 0 || !slices.Equal(deleting, []string{"a"}) {
+		t.Fatalf("marked %v, deleting %v: want only a gone, nothing trimmed", marked, deleting)
+	}
+}
+
+// D-12: with replicas at the hard limit a node goes first; and while it is going no other does.
+func TestAStaticPoolAtItsHardLimitTerminatesFirst(t *testing.T) {
+	t.Parallel()
+	r := staticFleet(t, "2")
+	r.drift(t, "a", "b")
+	r.turn(t)
+	r.turn(t)
+	r.turn(t)
+	if marked, deleting := r.state(t); len(marked) != 0 || !slices.Equal(deleting, []string{"b"}) || len(r.list(t)) != 2 {
+		t.Fatalf("marked %v, deleting %v: want the empty node gone, and the other one waiting", marked, deleting)
+	}
+	r.lose(t, "b")
+	r.turn(t)
+	r.turn(t)
+	if marked, deleting := r.state(t); len(marked)+len(deleting) != 0 {
+		t.Fatalf("marked %v, deleting %v: want it to wait for the successor", marked, deleting)
+	}
+	if said := strings.Join(r.tape.Said(), "\n"); strings.Contains(said, "DisruptionCancelled") {
+		t.Errorf("said %s", said)
+	}
+}
+
+// D-12, D-10: a replacement that failed leaves the static pool as it was.
+func TestAStaticPoolKeepsANodeWhoseReplacementFailed(t *testing.T) {
+	t.Parallel()
+	r := staticFleet(t, "")
+	r.drift(t, "a")
+	r.turn(t)
+	r.lose(t, r.replacements(t)[0])
+	r.turn(t)
+	if marked, deleting := r.state(t); len(marked)+len(deleting) != 0 || len(r.list(t)) != 2 {
+		t.Fatalf("marked %v, deleting %v, %d claims: want the node to stay", marked, deleting, len(r.list(t)))
+	}
+}
