@@ -165,7 +165,7 @@ func sameForItself(a, b *karpenterv1.NodeClaim) bool {
 func sameForClaim(a, b *corev1.Node) bool {
 	return a.Spec.ProviderID == b.Spec.ProviderID && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
 		equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints) &&
-		equality.Semantic.DeepEqual(a.Status.Allocatable, b.Status.Allocatable) && ready(a) == ready(b)
+		patch.SameAmounts(a.Status.Allocatable, b.Status.Allocatable) && ready(a) == ready(b)
 }
 
 func ready(n *corev1.Node) bool {
@@ -200,10 +200,28 @@ func nodeWatches(reader client.Reader) []Watch {
 	}
 }
 
+// sameForPool reports whether a claim counts as before: the conditions of claims change all the while.
+func sameForPool(a, b *karpenterv1.NodeClaim) bool {
+	return a.Labels[karpenterv1.NodePoolLabelKey] == b.Labels[karpenterv1.NodePoolLabelKey] && patch.SameAmounts(a.Status.Capacity, b.Status.Capacity)
+}
+
+func sameBesideStatus(a, b client.Object) bool {
+	return a.GetGeneration() == b.GetGeneration() && (a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil) &&
+		maps.Equal(a.GetAnnotations(), b.GetAnnotations())
+}
+
 func poolWatches(reader client.Reader) []Watch {
 	return []Watch{
-		{Object: &karpenterv1.NodePool{}, Requests: itself},
+		{Object: &karpenterv1.NodePool{}, Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
+			if old != nil && fresh != nil && sameBesideStatus(old, fresh) { // the status is its own, but for what nobody waits for
+				return nil
+			}
+			return itself(ctx, old, fresh)
+		}},
 		{Object: &karpenterv1.NodeClaim{}, After: countAfter, Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
+			if old != nil && fresh != nil && sameForPool(old.(*karpenterv1.NodeClaim), fresh.(*karpenterv1.NodeClaim)) {
+				return nil
+			}
 			if fresh == nil {
 				fresh = old
 			}

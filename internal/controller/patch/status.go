@@ -63,11 +63,16 @@ func sameField(was, is reflect.Value) bool {
 	case *metav1.Time:
 		return a.Equal(is.Addr().Interface().(*metav1.Time))
 	case *corev1.ResourceList:
-		return maps.EqualFunc(*a, *is.Addr().Interface().(*corev1.ResourceList), func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
+		return SameAmounts(*a, *is.Addr().Interface().(*corev1.ResourceList))
 	case *[]karpenterv1.Condition:
 		return slices.EqualFunc(*a, *is.Addr().Interface().(*[]karpenterv1.Condition), sameCondition)
 	}
 	return equality.Semantic.DeepEqual(was.Interface(), is.Interface())
+}
+
+// SameAmounts reports whether two lists hold the same resources with equal amounts.
+func SameAmounts(a, b corev1.ResourceList) bool {
+	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
 func sameCondition(a, b karpenterv1.Condition) bool {
