@@ -100,7 +100,18 @@ func (c *Controller) reportRemoval(r round, node *cluster.Node, remove plan.Remo
 	reason := string(remove.Reason)
 	c.config.Metrics.Claims.Disrupted.WithLabelValues(strings.ToLower(reason), remove.Pool, node.Labels[karpenterv1.CapacityTypeLabelKey], policyOf(r, remove.Pool), "graceful").Inc()
 	c.config.Events.Event(claimRef(remove), event.Normal, event.DisruptionTerminating, "The node is removed: "+reason)
-	c.config.Log.Info("removing", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool, "reason", reason, "savesPerHour", remove.Price.String())
+	c.config.Log.Info("removing", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool, "reason", reason, "savesPerHour", remove.Price.String(), "moves", moved(node))
+}
+
+// moved lists the pods that have to leave with a node, as namespace/name (D-01).
+func moved(node *cluster.Node) []string {
+	list := []string{} // not nil: the log then says [] and not null
+	for _, pod := range node.Pods {
+		if !pod.Fixed {
+			list = append(list, pod.Ref())
+		}
+	}
+	return list
 }
 
 // reasonOf reads the reason of an intent from the claim; "" when the claim has none. An intent without a reason is an
