@@ -18,6 +18,7 @@ func Generate(seed uint64) Script {
 	for range 4 + d.n(14) {
 		g.event()
 	}
+	g.interruptions()
 	sortActions(s.Actions)
 	return s
 }
@@ -161,6 +162,17 @@ func (g *generator) event() {
 		g.clash(at)
 	case 22:
 		g.add(at, "jump", of(d, "-20s", "-2s", "3s", "15s", "40s"))
+	}
+}
+
+// interruptions adds notices of the cloud, from dice of their own: what other seeds have shown stays as it was.
+func (g *generator) interruptions() {
+	d := newDice(g.script.Seed, "interruptions")
+	if d.chance(0.7) {
+		return
+	}
+	for range 1 + d.n(3) {
+		g.add(d.between(20*time.Second, g.script.Heal-time.Second), "interrupt", fmt.Sprint(d.n(9)), "notice="+of(&d, "5s", "30s", "2m"))
 	}
 }
 

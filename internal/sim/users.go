@@ -15,9 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/app"
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
 )
@@ -36,7 +38,7 @@ func verbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{
 		"pool": (*World).makePool, "limit": (*World).setLimit, "workload": (*World).makeWorkload, "scale": (*World).scaleWorkload,
 		"claim": (*World).claimByHand, "delete-claim": (*World).deleteClaim, "delete-node": (*World).deleteNode, "hold": (*World).hold,
-		"vanish": (*World).vanish, "run-out": (*World).runOut, "crash": (*World).crashOne, "pause": (*World).pauseOne,
+		"vanish": (*World).vanish, "interrupt": (*World).interrupt, "run-out": (*World).runOut, "crash": (*World).crashOne, "pause": (*World).pauseOne,
 		"second": (*World).secondLeader, "jump": (*World).jumpClock, "see": (*World).see, "stall": (*World).stall,
 		"strip-claim": (*World).stripClaim, "drift": (*World).driftPool, "replicas": (*World).setReplicas,
 	}
@@ -318,6 +320,22 @@ func (w *World) vanish(a arguments) error {
 		return nil
 	}
 	w.cloud.Vanish(machines[n%len(machines)])
+	return nil
+}
+
+// interrupt gives a machine notice, and takes it away when the time is over.
+func (w *World) interrupt(a arguments) error {
+	machines := w.cloud.Machines()
+	n, err := strconv.Atoi(a.first())
+	if err != nil || len(machines) == 0 {
+		return nil
+	}
+	m, notice := machines[n%len(machines)], a.span("notice", 2*time.Minute)
+	w.cloud.Interrupt(m, w.clock().Add(notice))
+	for _, r := range w.replicas {
+		r.lines[app.Interruption].add(reconcile.Request{}, 0)
+	}
+	w.after(notice, func() { w.cloud.Vanish(m) })
 	return nil
 }
 
