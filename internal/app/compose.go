@@ -142,7 +142,7 @@ func Compose(settings Settings, deps Deps) Parts {
 			Client: deps.Client, Cloud: nodeCloud{clouds(Nodes)}, Events: deps.Events, Metrics: set, Now: deps.Now, Log: deps.Log.WithName(Nodes),
 		}), Watches: nodeWatches(deps.Client)},
 		{Name: Pools, Workers: 5, Reconciler: pool.New(pool.Config{
-			Client: deps.Client, Providers: clouds(Pools), Catalogs: catalogs, Events: deps.Events, Metrics: set.Pools, Now: deps.Now, Log: deps.Log.WithName(Pools),
+			Client: deps.Client, Providers: clouds(Pools), Catalogs: catalogs, Picture: deps.Store, Paused: disrupting.LastPaused, Events: deps.Events, Metrics: set.Pools, Now: deps.Now, Log: deps.Log.WithName(Pools),
 		}), Watches: poolWatches(deps.Client)},
 		{Name: Overlays, Workers: 1, Reconciler: overlay.New(overlay.Config{Client: deps.Client, Verdicts: deps.Store, Now: deps.Now}), Watches: overlayWatches(deps.Client)},
 		{Name: Interruption, Workers: 1, Start: true, Reconciler: interruption.New(interruption.Config{

@@ -79,7 +79,7 @@ func underway(s *cluster.Snapshot) []*cluster.Node {
 // beginFrom takes the pending pods of s, which is origin or a what-if of it, into account: what they get is not free any
 // more. Nodes on which nothing may be placed yet are no place for pods that have to move.
 func beginFrom(origin, s *cluster.Snapshot, terms Terms) *disruption {
-	d := &disruption{terms: terms, origin: origin, taken: taken(origin), floors: map[string]catalog.Floor{}}
+	d := &disruption{terms: terms, origin: origin, taken: Taken(origin), floors: map[string]catalog.Floor{}}
 	d.future = s
 	if len(s.Pending) > 0 {
 		p := Provision(s)
@@ -131,8 +131,8 @@ func removal(node *cluster.Node, reason plan.DisruptionReason, why string) plan.
 	return plan.Remove{Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: node.Pool, Reason: reason, Price: node.Price, Why: why}
 }
 
-// taken counts, by pool, the nodes that use up its budget: disrupting, or not ready (D-08).
-func taken(s *cluster.Snapshot) map[string]int {
+// Taken counts, by pool, the nodes that use up its budget: disrupting, or not ready (D-08).
+func Taken(s *cluster.Snapshot) map[string]int {
 	count := map[string]int{}
 	for _, node := range s.Nodes {
 		if node.Claim != "" && node.Pool != "" && (node.Deleting || node.Disrupting || node.Initialized && node.NotReady) {

@@ -15,7 +15,7 @@ import (
 // would find no place, because a limit or the market leaves none, stays and holds up no other. Nodes of static pools are
 // replaced one for one, see static.go.
 func Drift(s *cluster.Snapshot, terms Terms) plan.Plan {
-	used := taken(s)
+	used := Taken(s)
 	mayGo := func(node *cluster.Node) bool {
 		pool := s.Pool(node.Pool)
 		return node.Drifted && pool != nil && used[node.Pool] < Allowed(terms.Budgets[node.Pool], plan.Drifted) && Disruptable(s, node)

@@ -22,17 +22,25 @@ func ActiveBudgets(pool *karpenterv1.NodePool, now time.Time, nodes int) ([]engi
 	var active []engine.Budget
 	var errs []error
 	for i, budget := range pool.Spec.Disruption.Budgets {
-		inForce, activeErr := budgetActive(budget, now)
-		most, countErr := budgetNodes(budget.Nodes, nodes)
-		if err := errors.Join(activeErr, countErr); err != nil {
+		most, inForce, err := budgetInForce(budget, now, nodes)
+		if err != nil {
 			errs = append(errs, fmt.Errorf("NodePool %s: spec.disruption.budgets[%d]: %w", pool.Name, i, err))
-			inForce, most = true, 0
 		}
 		if inForce {
 			active = append(active, engine.Budget{Reasons: budgetReasons(budget), Max: most})
 		}
 	}
 	return active, errors.Join(errs...)
+}
+
+// budgetInForce returns what one budget allows and whether it is in force; 0 and true with an error.
+func budgetInForce(budget karpenterv1.Budget, now time.Time, nodes int) (most int, inForce bool, err error) {
+	inForce, activeErr := budgetActive(budget, now)
+	most, countErr := budgetNodes(budget.Nodes, nodes)
+	if err := errors.Join(activeErr, countErr); err != nil {
+		return 0, true, err
+	}
+	return most, inForce, nil
 }
 
 func budgetReasons(budget karpenterv1.Budget) []plan.DisruptionReason {

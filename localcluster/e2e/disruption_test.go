@@ -16,15 +16,27 @@ func TestOneSwitchPausesDisruption(t *testing.T) {
 	r.apply(kwokPool("default", amd64Linux, quick))
 	r.apply(deployment("web", 2, "{cpu: '1'}", oneEach("web")))
 	r.allRunning(2, soon)
+	r.status("allowed[?(@.reason=='Empty')].nodes", "2") // D-08
 	r.run("-n", "kube-system", "create", "configmap", "joiner-disruption", "--from-literal=paused=true", "--from-literal=reason=release week")
 	r.run("delete", "deployment", "web")
 	r.told("NodePool", "default", "DisruptionPaused", "voluntary disruption is paused by ConfigMap kube-system/joiner-disruption: release week")
+	r.status("paused", "voluntary disruption is paused by ConfigMap kube-system/joiner-disruption: release week")
+	r.status("allowed[?(@.reason=='Empty')].nodes", "0")
 	time.Sleep(20 * time.Second)
 	if claims, err := r.claims(t.Context()); err != nil || len(claims) != 2 {
 		t.Fatalf("%d NodeClaims are left while disruption is paused, want 2 (%v)", len(claims), err)
 	}
 	r.run("-n", "kube-system", "delete", "configmap", "joiner-disruption")
 	r.nothingLeft(later)
+}
+
+// status waits until a field of status.disruption of the NodePool says what it should.
+func (r *testRig) status(field, want string) {
+	r.t.Helper()
+	r.eventually(soon, "status.disruption."+field+" to be "+want, func(context.Context) (bool, string, error) {
+		got := r.run("get", "nodepool", "default", "-o", "jsonpath={.status.disruption."+field+"}")
+		return got == want, got, nil
+	})
 }
 
 // D-12, L-14, L-17: a static pool with as many replicas as its hard limit allows rolls all the same: a node goes, then its

@@ -1,6 +1,9 @@
 package v1
 
-import "k8s.io/apimachinery/pkg/util/intstr"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
 
 // Disruption says when and how fast nodes of a pool may be removed or replaced.
 type Disruption struct {
@@ -89,3 +92,32 @@ const (
 	DisruptionReasonExpired   DisruptionReason = "Expired"
 	DisruptionReasonUnhealthy DisruptionReason = "Unhealthy"
 )
+
+// DisruptionStatus says what the budgets of a pool allow now.
+type DisruptionStatus struct {
+	// Allowed says for each reason how many more nodes may be disrupted now.
+	// +optional
+	// +listType=map
+	// +listMapKey=reason
+	Allowed []AllowedDisruptions `json:"allowed,omitempty"`
+	// NextChange is when a budget next begins or ends to be active by its schedule.
+	// +optional
+	NextChange *metav1.Time `json:"nextChange,omitempty"`
+	// Paused says why nothing is disrupted at all, while voluntary disruption is paused for the whole cluster.
+	// +optional
+	Paused string `json:"paused,omitempty"`
+}
+
+// AllowedDisruptions is how many more nodes of a pool may be disrupted for a reason.
+type AllowedDisruptions struct {
+	// Reason is the cause of disruption.
+	// +required
+	Reason DisruptionReason `json:"reason"`
+	// Nodes is how many more nodes may be disrupted: what the budget allows, less the nodes that are being
+	// disrupted or not ready. It is absent when no budget is active for the reason.
+	// +optional
+	Nodes *int64 `json:"nodes,omitempty"`
+	// Budget is the active budget that decides, such as spec.disruption.budgets[0].
+	// +optional
+	Budget string `json:"budget,omitempty"`
+}

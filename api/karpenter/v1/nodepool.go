@@ -103,6 +103,9 @@ type NodePoolStatus struct {
 	// +optional
 	// +kubebuilder:default=0
 	Nodes *int64 `json:"nodes,omitempty"`
+	// Disruption says what the budgets of the pool allow now.
+	// +optional
+	Disruption *DisruptionStatus `json:"disruption,omitempty"`
 	// NodeClassObservedGeneration is the generation of the node class when the health of node
 	// registration was last judged.
 	// +optional

@@ -16,9 +16,10 @@ const (
 // memory is what supplements the API objects: that commands of a pool failed, and that there was nothing to do. Losing it
 // with the process costs a try. It is safe for concurrent use.
 type memory struct {
-	mu     sync.Mutex
-	pauses map[string]pause // by pool
-	looked struct {
+	mu        sync.Mutex
+	pauses    map[string]pause // by pool
+	pausedWhy string           // what the switch said last
+	looked    struct {
 		version uint64
 		at      time.Time
 	}
@@ -30,6 +31,20 @@ type pause struct {
 }
 
 func newMemory() *memory { return &memory{pauses: map[string]pause{}} }
+
+// foundPaused notes what the switch said.
+func (m *memory) foundPaused(why string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pausedWhy = why
+}
+
+// pausedBy returns what the switch said last.
+func (m *memory) pausedBy() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pausedWhy
+}
 
 // failed notes that a command of the pool was taken back.
 func (m *memory) failed(pool string, now time.Time) {

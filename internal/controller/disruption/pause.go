@@ -28,6 +28,9 @@ const (
 // Paused says why voluntary disruption is paused, "" when it is not. It is for other controllers that keep to the switch.
 func (c *Controller) Paused(ctx context.Context) (string, error) { return c.paused(ctx) }
 
+// LastPaused is Paused as the last round has found it.
+func (c *Controller) LastPaused() string { return c.memory.pausedBy() }
+
 // paused says why voluntary disruption is paused, "" when it is not. It asks the API server itself, each round: once the
 // switch is written, no later round begins anything. A value that is neither true nor false counts as true, because
 // whoever wrote it wanted something held up.
@@ -56,6 +59,7 @@ func (c *Controller) paused(ctx context.Context) (string, error) {
 
 // pause makes the budgets of a paused round, and tells about it.
 func (c *Controller) pause(r *round) {
+	c.memory.foundPaused(r.paused)
 	if r.paused == "" {
 		c.config.Metrics.Disruption.Paused.Set(0)
 		return

@@ -53,6 +53,9 @@ type Plans struct {
 type Pools struct {
 	Limit *Amounts
 	Usage *Amounts
+	// Allowed is how many more nodes the budgets allow to disrupt, by pool and reason; nothing is shown where nothing limits
+	// them (D-08).
+	Allowed *Amounts
 	// BlockedByLimit counts how often the hard node limit kept nodes from being replaced (L-34).
 	BlockedByLimit *prometheus.CounterVec // reason, nodepool
 }
@@ -126,8 +129,9 @@ func New(r prometheus.Registerer) *Set {
 			Unschedulable: gauge("scheduler_unschedulable_pods_count", "Pods that the last round left unplaced.", "controller"),
 		},
 		Pools: Pools{
-			Limit: newAmounts(gauge("nodepools_limit", "Limits of a NodePool, by resource.", "resource_type", "nodepool")),
-			Usage: newAmounts(gauge("nodepools_usage", "What the nodes of a NodePool have, by resource.", "resource_type", "nodepool")),
+			Limit:   newAmounts(gauge("nodepools_limit", "Limits of a NodePool, by resource.", "resource_type", "nodepool")),
+			Usage:   newAmounts(gauge("nodepools_usage", "What the nodes of a NodePool have, by resource.", "resource_type", "nodepool")),
+			Allowed: newAmounts(gauge("nodepools_allowed_disruptions", "Nodes of a NodePool that its budgets allow to be disrupted now, by reason.", "reason", "nodepool")),
 			BlockedByLimit: counter("nodepools_disruptions_blocked_by_node_limit_total",
 				"Times that the hard node limit of a NodePool kept nodes from being replaced.", "reason", "nodepool"),
 		},

@@ -25,6 +25,7 @@ func TestNamesAndLabelsAreThoseThatDashboardsKnow(t *testing.T) {
 		set.Nodes.Terminated:       `"karpenter_nodes_terminated_total" {nodepool,zone}`,
 		set.Pods.Evictions:         `"karpenter_pods_eviction_requests_total" {code}`,
 		set.Plans.Duration:         `"karpenter_scheduler_scheduling_duration_seconds" {controller}`,
+		set.Pools.Allowed:          `"karpenter_nodepools_allowed_disruptions" {nodepool,reason}`,
 		set.Pools.Limit:            `"karpenter_nodepools_limit" {resource_type,nodepool}`,
 		set.Pools.Usage:            `"karpenter_nodepools_usage" {resource_type,nodepool}`,
 		set.Cloud.Duration:         `"karpenter_cloudprovider_duration_seconds" {controller,method,provider}`,

@@ -81,10 +81,33 @@ func sameCondition(a, b karpenterv1.Condition) bool {
 	return sameTime && a == b
 }
 
+// fields is an object within a status as a merge patch says it: with null for each field that it has lost.
+func fields(was, is any) map[string]any {
+	lost, result := map[string]any{}, map[string]any{}
+	for from, to := range map[any]*map[string]any{was: &lost, is: &result} {
+		data, err := json.Marshal(from)
+		if err == nil {
+			err = json.Unmarshal(data, to)
+		}
+		if err != nil { // API types always marshal
+			return result
+		}
+	}
+	for name := range lost {
+		if _, kept := result[name]; !kept {
+			result[name] = nil
+		}
+	}
+	return result
+}
+
 // difference is what a merge patch says about one field: null removes it, and the entries that a map has lost.
 func difference(was, is reflect.Value) any {
 	if is.IsZero() || (is.Kind() == reflect.Slice || is.Kind() == reflect.Map) && is.Len() == 0 {
 		return nil
+	}
+	if is.Kind() == reflect.Pointer && is.Type().Elem().Kind() == reflect.Struct && !was.IsNil() {
+		return fields(was.Interface(), is.Interface())
 	}
 	if is.Kind() != reflect.Map {
 		return is.Interface()

@@ -27,6 +27,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
@@ -44,15 +45,23 @@ type Catalogs interface {
 	SetCatalog(class world.ClassRef, c catalog.Catalog) error
 }
 
+// Picture is where snapshots come from.
+type Picture interface {
+	Snapshot() *cluster.Snapshot
+}
+
 // Config is what the controller works with; all fields are required.
 type Config struct {
 	Client    client.Client // reads from a cache with the index field above
 	Providers []provider.Provider
 	Catalogs  Catalogs
-	Events    event.Recorder
-	Metrics   metrics.Pools
-	Now       func() time.Time
-	Log       logr.Logger
+	Picture   Picture
+	// Paused says why voluntary disruption is paused, "" when it is not, as far as is known (D-14).
+	Paused  func() string
+	Events  event.Recorder
+	Metrics metrics.Pools
+	Now     func() time.Time
+	Log     logr.Logger
 }
 
 // Controller keeps NodePools' status.
@@ -80,13 +89,14 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	before := pool.Status.DeepCopy()
 	retry := c.judge(ctx, &pool)
 	count(&pool, claims.Items)
+	again := c.allow(&pool)
 	c.measure(&pool)
 	if !patch.SameStatus(before, &pool.Status) {
 		if err := c.config.Client.Status().Patch(ctx, &pool, patch.Status(&pool, before, &pool.Status)); err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
 	}
-	return reconcile.Result{RequeueAfter: refreshEvery}, retry
+	return reconcile.Result{RequeueAfter: again}, retry
 }
 
 // hash writes the drift hash onto the pool, and onto its claims when they have one of an older version: otherwise an
@@ -250,4 +260,5 @@ func (c *Controller) measure(pool *karpenterv1.NodePool) {
 func (c *Controller) forget(pool string) {
 	c.config.Metrics.Limit.Show(pool, nil)
 	c.config.Metrics.Usage.Show(pool, nil)
+	c.config.Metrics.Allowed.Show(pool, nil)
 }

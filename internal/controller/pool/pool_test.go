@@ -67,6 +67,7 @@ type rig struct {
 	tape     *controllertest.Tape
 	step     *pool.Controller
 	writes   int
+	paused   string
 }
 
 func newRig(t *testing.T, objects ...client.Object) *rig {
@@ -83,7 +84,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		},
 	}).Build()
 	r.step = pool.New(pool.Config{
-		Client: r.server, Providers: []provider.Provider{r.cloud}, Catalogs: r.catalogs, Events: r.tape,
+		Client: r.server, Providers: []provider.Provider{r.cloud}, Catalogs: r.catalogs, Picture: world.New(world.Config{}), Paused: func() string { return r.paused }, Events: r.tape,
 		Metrics: metrics.New(prometheus.NewRegistry()).Pools, Now: controllertest.Start, Log: logr.Discard(),
 	})
 	return r

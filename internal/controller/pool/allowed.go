@@ -1,0 +1,40 @@
+package pool
+
+import (
+	"strings"
+	"time"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// allow says in the pool's status, and in metrics, what its budgets allow now (D-08), and returns when to look again: no later
+// than a budget begins or ends by its schedule.
+func (c *Controller) allow(pool *karpenterv1.NodePool) time.Duration {
+	s := c.config.Picture.Snapshot()
+	nodes := 0
+	for _, node := range s.Nodes {
+		if node.Pool == pool.Name && node.Claim != "" && node.Initialized {
+			nodes++
+		}
+	}
+	status := translate.AllowedDisruptions(pool, c.config.Now(), nodes, engine.Taken(s)[pool.Name])
+	status.Paused = c.config.Paused()
+	shown := map[string]float64{}
+	for i := range status.Allowed {
+		allowed := &status.Allowed[i]
+		if status.Paused != "" {
+			allowed.Nodes, allowed.Budget = new(int64), ""
+		}
+		if allowed.Nodes != nil {
+			shown[strings.ToLower(string(allowed.Reason))] = float64(*allowed.Nodes)
+		}
+	}
+	c.config.Metrics.Allowed.Show(pool.Name, shown)
+	pool.Status.Disruption = status
+	if status.NextChange == nil {
+		return refreshEvery
+	}
+	return max(time.Second, min(refreshEvery, status.NextChange.Sub(c.config.Now())))
+}

@@ -1,0 +1,76 @@
+package translate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+// AllowedDisruptions says what a pool's budgets allow at now for each reason that they bound, which of them decides, and when
+// that next changes by the clock (D-08). nodes and taken are the pool's initialized nodes and those of its nodes that use up
+// its budgets. A budget that cannot be understood allows nothing, as in [ActiveBudgets].
+func AllowedDisruptions(pool *karpenterv1.NodePool, now time.Time, nodes, taken int) *karpenterv1.DisruptionStatus {
+	result := &karpenterv1.DisruptionStatus{}
+	for _, reason := range BoundReasons() {
+		allowed := karpenterv1.AllowedDisruptions{Reason: reason}
+		for i, budget := range pool.Spec.Disruption.Budgets {
+			most, inForce, _ := budgetInForce(budget, now, nodes) // the error is told by whoever acts on budgets
+			if !inForce || !holdsFor(budget, reason) {
+				continue
+			}
+			if left := int64(max(0, most-taken)); allowed.Nodes == nil || left < *allowed.Nodes {
+				allowed.Nodes, allowed.Budget = &left, fmt.Sprintf("spec.disruption.budgets[%d]: %s", i, budget.Nodes.String())
+			}
+		}
+		result.Allowed = append(result.Allowed, allowed)
+	}
+	if next := nextChange(pool, now); !next.IsZero() {
+		result.NextChange = new(metav1.NewTime(next))
+	}
+	return result
+}
+
+// BoundReasons lists the reasons that every pool's budgets bound, sorted.
+func BoundReasons() []karpenterv1.DisruptionReason {
+	return []karpenterv1.DisruptionReason{karpenterv1.DisruptionReasonDrifted, karpenterv1.DisruptionReasonEmpty, karpenterv1.DisruptionReasonUnderutilized}
+}
+
+func holdsFor(budget karpenterv1.Budget, reason karpenterv1.DisruptionReason) bool {
+	return budget.Reasons == nil || slices.Contains(budget.Reasons, reason)
+}
+
+// maxHits bounds how many times of a schedule are followed that come before the window of the one before has ended.
+const maxHits = 100
+
+// nextChange returns when a budget of the pool next begins or ends to be active; zero for never.
+func nextChange(pool *karpenterv1.NodePool, now time.Time) time.Time {
+	var first time.Time
+	for _, budget := range pool.Spec.Disruption.Budgets {
+		if budget.Schedule == nil || budget.Duration == nil {
+			continue
+		}
+		schedule, err := parseSchedule(*budget.Schedule)
+		if err != nil {
+			continue
+		}
+		change := schedule.Next(now.UTC().Add(-budget.Duration.Duration))
+		if !change.IsZero() && !change.After(now) { // it is active: until the end of the last window that goes on from here
+			for range maxHits {
+				next := schedule.Next(change)
+				if next.IsZero() || next.After(change.Add(budget.Duration.Duration)) {
+					break
+				}
+				change = next
+			}
+			change = change.Add(budget.Duration.Duration)
+		}
+		if !change.IsZero() && (first.IsZero() || change.Before(first)) {
+			first = change
+		}
+	}
+	return first
+}
