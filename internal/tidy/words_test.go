@@ -81,3 +81,28 @@ func TestPagesNameWhatExists(t *testing.T) {
 		t.Errorf("only %d names found on the pages: does the test still read them?", found)
 	}
 }
+
+// TestSpecPagesNameTestsThatExist: a test that was renamed or taken away would leave a claim without its proof.
+func TestSpecPagesNameTestsThatExist(t *testing.T) {
+	t.Parallel()
+	declared := map[string]bool{}
+	for _, name := range tracked(t, "_test.go") {
+		for _, match := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllStringSubmatch(read(t, name), -1) {
+			declared[match[1]] = true
+		}
+	}
+	found := 0
+	for _, page := range tracked(t, ".md") {
+		if !strings.HasPrefix(page, "docs/spec/") {
+			continue
+		}
+		for _, match := range regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(read(t, page), -1) {
+			if found++; !declared[match[1]] {
+				t.Errorf("%s names %s, which does not exist", page, match[1])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no test is named on any page: does this test still read them?")
+	}
+}

@@ -128,6 +128,31 @@ func TestMachinesThatNeverJoinAreGivenUp(t *testing.T) {
 	r.oneNodePerClaim()
 }
 
+// P-30: a launch that the cloud puts off for ever, and a node that never gets fit for pods, are given up by the timeouts of
+// their stages, which are settings.
+func TestAStageThatTakesTooLongIsGivenUp(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *rig.Options) {
+		o.Args = append(o.Args, "--launch-timeout=15s", "--initialization-timeout=15s")
+	})
+	startup := "startupTaints: [{key: example.com/agent, effect: NoSchedule}]\n" + amd64Linux
+	r.apply(faultyPool("throttled", "throttling: [{calls: [launch], until: 2199-01-01T00:00:00Z}]", quick))
+	r.apply(deployment("web", 1, "{cpu: '1'}", ""))
+	r.eventually(later, "the end of the launch's patience", func(ctx context.Context) (bool, string, error) {
+		given, err := r.event(ctx, "Timeout", "throttled-")
+		return given != nil && strings.Contains(given.Note, "not Launched after 15s"), "no event", err
+	})
+	r.apply(kwokPool("unfit", startup, "weight: 10\n"+quick))
+	r.run("annotate", "kwoknodeclass", "throttled", "karpenter.kwok.sh/faults-")
+	r.run("delete", "nodepool", "throttled")
+	r.eventually(later, "the end of the initialization's patience", func(ctx context.Context) (bool, string, error) {
+		given, err := r.event(ctx, "Timeout", "unfit-")
+		return given != nil && strings.Contains(given.Note, "not Initialized after 15s"), "no event", err
+	})
+	r.run("delete", "deployment", "web")
+	r.nothingLeft(later)
+}
+
 // P-43, P-41: a notice drains the node at once, and replacements are planned at once. Pods that nothing holds move by
 // eviction; one that a budget holds is deleted before the machine is gone, with its own grace period. The offering is not
 // asked for again at once.

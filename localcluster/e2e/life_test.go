@@ -15,7 +15,7 @@ import (
 )
 
 // P-40, P-42: a deleted claim's node is tainted and drained by the eviction API. A budget that allows no disruption holds
-// it, and the claim says which pod and which budget; when the budget allows it, the pod moves and the node goes.
+// it, and the claim says which pod and which budget, and that waiting will not help; when the budget allows it, the pod moves and the node goes.
 func TestDrainRespectsDisruptionBudgets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -38,7 +38,8 @@ spec: {maxUnavailable: 0, selector: {matchLabels: {app: web}}}
 		}
 		status, reason, message := conditionOf(c.Status.Conditions, karpenterv1.ConditionTypeDrained)
 		saw := status + " " + reason + " " + message
-		return status != "True" && strings.Contains(message, "web"), saw, nil
+		named := strings.Contains(message, "pod default/web-") && strings.Contains(message, "PodDisruptionBudget web ")
+		return status != "True" && named && strings.Contains(message, "it can never allow one"), saw, nil
 	})
 	held, err := r.nodes(t.Context())
 	if err != nil {
@@ -62,7 +63,8 @@ spec: {maxUnavailable: 0, selector: {matchLabels: {app: web}}}
 	r.oneNodePerClaim()
 }
 
-// P-33: a NodeClaim that somebody made by hand, without a pool, is launched, registered, initialized, and goes when deleted.
+// P-33: a NodeClaim that somebody made by hand, without a pool, is launched, registered, initialized, and goes when deleted
+// or when it expires.
 func TestHandMadeClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -79,6 +81,14 @@ spec:
   requirements:
   - {key: topology.kubernetes.io/zone, operator: In, values: [test-zone-c]}
   resources: {requests: {cpu: "3"}}
+---
+apiVersion: karpenter.sh/v1
+kind: NodeClaim
+metadata: {name: by-hand-for-a-while}
+spec:
+  nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+  requirements: []
+  expireAfter: 20s
 `)
 	r.eventually(soon, "the claim to be Ready", func(ctx context.Context) (bool, string, error) {
 		var c karpenterv1.NodeClaim
@@ -99,6 +109,9 @@ spec:
 	}
 	r.run("delete", "nodeclaim", "by-hand", "--timeout=60s")
 	r.nothingLeft(soon)
+	if expired, err := r.event(t.Context(), "Expired", "by-hand-for-a-while"); err != nil || expired == nil {
+		t.Errorf("no event says that the other claim has expired (%v)", err)
+	}
 }
 
 // P-32, P-40: whatever a user deletes by hand, nothing leaks and the pods get another node: the Node, then the NodePool
