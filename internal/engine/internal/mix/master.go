@@ -131,7 +131,7 @@ func (p *problem) generate(m *master) bool {
 	worth := m.worth()
 	found := false
 	for bin := range p.rooms {
-		f := p.fillers[bin]
+		f := &p.fillers[bin]
 		most := f.relax(p, worth, p.open[bin])
 		if most <= p.prices[bin]*(1+enough) {
 			continue // not even pods in parts would be worth it

@@ -173,7 +173,7 @@ type problem struct {
 	prices  []float64   // by bin, with what favourFew adds
 	open    [][]int     // by bin: the items that it takes and has room for, ascending
 	takes   [][]bool    // by bin and item: whether it is among them
-	fillers []*filler   // by bin
+	fillers []filler    // by bin
 	items   []int       // for most
 }
 
@@ -189,10 +189,11 @@ func newProblem(items []Item, bins []Bin) *problem {
 	for i := range homeless {
 		homeless[i] = true
 	}
+	p.rooms, p.prices = make([][]float64, 0, len(bins)), make([]float64, 0, len(bins))
+	p.open, p.takes = make([][]int, 0, len(bins)), make([][]bool, 0, len(bins))
 	for _, bin := range bins {
 		room := scaled(bin.Room, scale)
-		var open []int
-		takes := make([]bool, len(items))
+		open, takes := make([]int, 0, len(items)), make([]bool, len(items))
 		for i := range items {
 			if items[i].Count > 0 && (bin.Takes == nil || bin.Takes[i]) && fits(p.amounts[i], room) {
 				open, takes[i] = append(open, i), true
@@ -202,8 +203,8 @@ func newProblem(items []Item, bins []Bin) *problem {
 		p.rooms = append(p.rooms, room)
 		p.prices = append(p.prices, float64(max(bin.Price, 1)))
 		p.open, p.takes = append(p.open, open), append(p.takes, takes)
-		p.fillers = append(p.fillers, newFiller(room))
 	}
+	p.fillers = newFillers(p.rooms)
 	p.favourFew()
 	any := false
 	for i := range p.left {

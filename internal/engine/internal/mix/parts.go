@@ -24,15 +24,29 @@ type filler struct {
 // count is pods of an item.
 type count struct{ item, n int }
 
-func newFiller(room []float64) *filler {
-	n := len(room)
-	numbers := make([]float64, (n+4)*n)
-	row := func(i int) []float64 { return numbers[i*n : (i+1)*n : (i+1)*n] }
-	f := &filler{room: room, basis: make([]int, n), inverse: make([][]float64, n), x: row(n), price: row(n + 1), direction: row(n + 2), slack: row(n + 3)}
-	for r := range f.inverse {
-		f.inverse[r] = row(r)
+// newFillers returns a filler for each room. Their numbers stand in one piece of memory: there are many fillers, and most are
+// asked once or twice.
+func newFillers(rooms [][]float64) []filler {
+	if len(rooms) == 0 {
+		return nil
 	}
-	return f
+	n := len(rooms[0])
+	fillers, numbers := make([]filler, len(rooms)), make([]float64, len(rooms)*(n+4)*n)
+	bases, inverses := make([]int, len(rooms)*n), make([][]float64, len(rooms)*n)
+	row := func() []float64 {
+		first := numbers[:n:n]
+		numbers = numbers[n:]
+		return first
+	}
+	for i, room := range rooms {
+		f := &fillers[i]
+		f.room, f.x, f.price, f.direction, f.slack = room, row(), row(), row(), row()
+		f.basis, f.inverse = bases[i*n:(i+1)*n], inverses[i*n:(i+1)*n]
+		for r := range f.inverse {
+			f.inverse[r] = row()
+		}
+	}
+	return fillers
 }
 
 func (f *filler) reset() {

@@ -49,7 +49,7 @@ func (p *problem) most(bin int, worth []float64) float64 {
 		}
 	}
 	p.items = items
-	f := p.fillers[bin]
+	f := &p.fillers[bin]
 	f.reset()
 	return f.relax(p, worth, items) / p.prices[bin]
 }
