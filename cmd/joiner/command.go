@@ -84,6 +84,7 @@ func flagGroups(o *options) []group {
 
 	disruption.StringVar(&o.FeatureGates, "feature-gates", o.FeatureGates, "Karpenter's list of NAME=true; SpotToSpotConsolidation and NodeRepair switch something, both are off by default")
 	disruption.Float64Var(&o.ConsolidationMinSaving, "consolidation-min-saving", o.ConsolidationMinSaving, "what replacing nodes by cheaper ones has to save, in dollars per hour")
+	disruption.IntVar(&o.ConsolidationMinSavingPercent, "consolidation-min-saving-percent", o.ConsolidationMinSavingPercent, "what replacing nodes by cheaper ones has to save, in percent of what they cost")
 
 	life.DurationVar(&o.LaunchTimeout, "launch-timeout", o.LaunchTimeout, "a NodeClaim without an instance is given up after this long")
 	life.DurationVar(&o.RegistrationTimeout, "registration-timeout", o.RegistrationTimeout, "an instance whose node has not joined is given up after this long")

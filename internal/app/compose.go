@@ -61,6 +61,7 @@ type Settings struct {
 	SpotToSpot          bool
 	MinSaving           resources.Money // per hour
 	NodeRepair          bool            // replaces unhealthy nodes (D-13)
+	MinSavingPercent    int             // of what is replaced
 }
 
 // Deps are the ports to everything outside.
@@ -127,7 +128,7 @@ func Compose(settings Settings, deps Deps) Parts {
 	}
 	disrupting := disruption.New(disruption.Config{
 		Client: deps.Client, Live: deps.Live, Picture: deps.Store, Applier: applier, Events: deps.Events, Metrics: set,
-		Namespace: settings.SystemNamespace, SpotToSpot: settings.SpotToSpot, MinSaving: settings.MinSaving,
+		Namespace: settings.SystemNamespace, SpotToSpot: settings.SpotToSpot, MinSaving: settings.MinSaving, MinSavingPercent: settings.MinSavingPercent,
 		Ready: deps.Ready, Now: deps.Now, Log: deps.Log.WithName(Disruption),
 	})
 	controllers := []Controller{

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
@@ -38,6 +39,8 @@ type Config struct {
 	FeatureGates string // of ParseGates
 	// ConsolidationMinSaving is what a replacement has to save, in dollars per hour; 0 is any saving.
 	ConsolidationMinSaving float64
+	// ConsolidationMinSavingPercent is the same as a part of what is replaced, from 0 to 99; the greater one of both counts.
+	ConsolidationMinSavingPercent int
 
 	// InstanceTypes is the setting of kwok.LoadInventory.
 	InstanceTypes string
@@ -63,7 +66,8 @@ func DefaultConfig() Config {
 		MetricsPort: 8080, HealthProbePort: 8081, KubeClientQPS: 200, KubeClientBurst: 300,
 		LeaderElectionName: "karpenter-leader-election", SystemNamespace: "kube-system",
 		BatchIdleDuration: time.Second, BatchMaxDuration: 10 * time.Second, PreferencePolicy: PreferencesRespected, DefaultSpreadConstraints: translate.DefaultSpreadNone, MinValuesPolicy: MinValuesStrict,
-		LaunchTimeout: 5 * time.Minute, RegistrationTimeout: 15 * time.Minute, InitializationTimeout: time.Hour,
+		ConsolidationMinSavingPercent: engine.DefaultMinSavingPercent,
+		LaunchTimeout:                 5 * time.Minute, RegistrationTimeout: 15 * time.Minute, InitializationTimeout: time.Hour,
 	}
 }
 
@@ -116,6 +120,9 @@ func (c Config) Validate() error {
 	if _, err := resources.FromDollars(c.ConsolidationMinSaving); err != nil {
 		faults = append(faults, fmt.Errorf("--consolidation-min-saving: %w", err))
 	}
+	if percent := c.ConsolidationMinSavingPercent; percent < 0 || percent > 99 {
+		faults = append(faults, fmt.Errorf("--consolidation-min-saving-percent is %d: want 0 to 99", percent))
+	}
 	if c.LeaderElectionName == "" && !c.DisableLeaderElection {
 		faults = append(faults, errors.New("--leader-election-name is empty: want the name of the lease, or set --disable-leader-election"))
 	}
@@ -134,8 +141,8 @@ func (c Config) Settings() Settings {
 		Timeouts:        claim.Timeouts{Launch: c.LaunchTimeout, Registration: c.RegistrationTimeout, Initialization: c.InitializationTimeout},
 		SystemNamespace: c.SystemNamespace,
 		SpotToSpot:      gates.SpotToSpotConsolidation,
-		MinSaving:       saving,
-		NodeRepair:      gates.NodeRepair,
+		MinSaving:       saving, MinSavingPercent: c.ConsolidationMinSavingPercent,
+		NodeRepair: gates.NodeRepair,
 	}
 }
 

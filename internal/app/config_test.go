@@ -29,6 +29,7 @@ func TestDisruptionSettingsThatCannotWork(t *testing.T) {
 		`--feature-gates has "SpotToSpot=true": want NAME=true or NAME=false with one of the names CapacityBuffer`: func(c *Config) { c.FeatureGates = "SpotToSpot=true" },
 		`--feature-gates has "NodeRepair=maybe": want true or false`:                                               func(c *Config) { c.FeatureGates = "NodeRepair=maybe" },
 		"--consolidation-min-saving: price -0.1: want dollars per hour":                                            func(c *Config) { c.ConsolidationMinSaving = -0.1 },
+		"--consolidation-min-saving-percent is 100: want 0 to 99":                                                  func(c *Config) { c.ConsolidationMinSavingPercent = 100 },
 		"--consolidation-min-saving: price NaN":                                                                    func(c *Config) { c.ConsolidationMinSaving = math.NaN() },
 	} {
 		config := DefaultConfig()
@@ -45,5 +46,8 @@ func TestTheMinimumSavingIsInDollarsPerHour(t *testing.T) { // D-04
 	config.ConsolidationMinSaving = 0.05
 	if got := config.Settings().MinSaving.String(); !strings.HasPrefix(got, "0.05") {
 		t.Errorf("a minimum saving of 0.05 became %s", got)
+	}
+	if got := config.Settings().MinSavingPercent; got != 5 {
+		t.Errorf("the minimum saving is %d %% unless something else is asked for; want 5, as docs/disruption.md says", got)
 	}
 }

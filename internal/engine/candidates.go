@@ -19,6 +19,9 @@ type Terms struct {
 	Budgets map[string][]Budget
 	// MinSaving is the least price per hour that a command which launches something has to save; 0 means any.
 	MinSaving resources.Money
+	// MinSavingPercent is the least part of the price of the nodes which it replaces that such a command has to save, in
+	// percent; 0 means any. See DefaultMinSavingPercent.
+	MinSavingPercent int
 	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes (D-05).
 	SpotToSpot bool
 }
@@ -41,14 +44,14 @@ func (t Terms) Holding(pools map[string]bool, reason plan.DisruptionReason) Term
 // disruption is one round of choosing nodes to go: the cluster as it will be with what was chosen so far, and what the
 // budgets have left.
 type disruption struct {
-	terms  Terms
-	origin *cluster.Snapshot // as it is, with nodes on which nothing may be placed
-	base   *cluster.Snapshot // before anything was chosen
-	future *cluster.Snapshot
-	taken  map[string]int // by pool: nodes that use up its budget
-	chosen []command
-	hungry []*cluster.Pod           // pending ones that no pool may launch a node for
-	floors map[string]catalog.Floor // by pool
+	terms   Terms
+	origin  *cluster.Snapshot // as it is, with nodes on which nothing may be placed
+	base    *cluster.Snapshot // before anything was chosen
+	future  *cluster.Snapshot
+	taken   map[string]int // by pool: nodes that use up its budget
+	chosen  []command
+	hungry  []*cluster.Pod // pending ones that no pool may launch a node for
+	markets map[marketKey]market
 }
 
 // command is nodes that go together, and what replaces them.
@@ -79,7 +82,7 @@ func underway(s *cluster.Snapshot) []*cluster.Node {
 // beginFrom takes the pending pods of s, which is origin or a what-if of it, into account: what they get is not free any
 // more. Nodes on which nothing may be placed yet are no place for pods that have to move.
 func beginFrom(origin, s *cluster.Snapshot, terms Terms) *disruption {
-	d := &disruption{terms: terms, origin: origin, taken: Taken(origin), floors: map[string]catalog.Floor{}}
+	d := &disruption{terms: terms, origin: origin, taken: Taken(origin), markets: map[marketKey]market{}}
 	d.future = s
 	if len(s.Pending) > 0 {
 		p := Provision(s)
@@ -204,19 +207,23 @@ func (d *disruption) candidates(mayGo func(*cluster.Node) bool) []*cluster.Node 
 			list = append(list, node)
 		}
 	}
+	return byWaste(list)
+}
+
+// byWaste sorts nodes, the most wasteful first.
+func byWaste(nodes []*cluster.Node) []*cluster.Node {
 	type rank struct {
 		waste, cost int64
 	}
-	ranks := make(map[*cluster.Node]rank, len(list))
-	for _, node := range list {
+	ranks := make(map[*cluster.Node]rank, len(nodes))
+	for _, node := range nodes {
 		cost, _ := DisruptionCost(node)
 		ranks[node] = rank{waste(node), cost}
 	}
-	slices.SortFunc(list, func(a, b *cluster.Node) int {
+	return slices.SortedFunc(slices.Values(nodes), func(a, b *cluster.Node) int {
 		return cmp.Or(cmp.Compare(ranks[b].waste, ranks[a].waste), cmp.Compare(ranks[a].cost, ranks[b].cost),
 			cmp.Compare(a.Created, b.Created), strings.Compare(a.Claim, b.Claim))
 	})
-	return list
 }
 
 // waste is the part of a node's price, in micro-dollars per hour, that its pods leave unused, by the resource of which

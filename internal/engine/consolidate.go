@@ -2,13 +2,12 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
-	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
-	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
@@ -25,8 +24,7 @@ func Consolidate(s *cluster.Snapshot, terms Terms) plan.Plan {
 	}
 	d := begin(s, terms)
 	rest := d.deleteAll(d.candidates(mayGo))
-	d.replaceGroups(rest)
-	d.dropUntilTogether(holds)
+	d.replaceAll(rest)
 	return d.done(s)
 }
 
@@ -41,11 +39,7 @@ func Holds(s *cluster.Snapshot, reason plan.DisruptionReason, nodes ...*cluster.
 	}
 	p := pack.Solve(without, without.Pending)
 	if reason == plan.Underutilized {
-		price := resources.Money(0)
-		for _, node := range nodes {
-			price += node.Price
-		}
-		return len(p.Unplaced) == 0 && p.Price() < price
+		return len(p.Unplaced) == 0 && p.Price() < priceOf(nodes)
 	}
 	return len(p.Unplaced) == 0
 }
@@ -58,35 +52,78 @@ func Room(s *cluster.Snapshot, nodes ...*cluster.Node) bool {
 	return fits
 }
 
-// maxTries bounds how many nodes are looked at in vain in one round.
-const maxTries = 300
+// maxVain bounds how many nodes are looked at one by one in vain in a round; the others wait for the next one.
+const maxVain = 300
 
-// deleteAll chooses the nodes whose pods fit on others, and returns the candidates that it did not choose.
+// deleteAll chooses the nodes whose pods fit on others, and returns the candidates that it did not choose. It asks about all
+// at once first, about half as many as long as the answer is no, and about twice as many after a yes.
 func (d *disruption) deleteAll(candidates []*cluster.Node) []*cluster.Node {
 	base, rest, chosen, vain := d.future, []*cluster.Node(nil), []*cluster.Node(nil), 0
 	count := map[string]int{}
-	for _, candidate := range candidates {
-		node := d.now(candidate)
-		if count[node.Pool] == d.left(node.Pool, plan.Underutilized) {
-			continue
+	for size := len(candidates); len(candidates) > 0 && vain < maxVain; {
+		group, after := d.nextToGo(candidates, count, size, &rest)
+		if len(group) == 0 {
+			candidates = nil
+			break
 		}
-		if vain == maxTries {
-			rest = append(rest, candidate)
-			continue
+		current := make([]*cluster.Node, len(group))
+		for i, node := range group {
+			current[i] = d.now(node)
 		}
-		without := d.future.Without(node)
+		without := d.future.Without(current...)
 		placed, fits := pack.Fit(without, without.Pending)
-		if !fits || !d.worthIt([]*cluster.Node{node}, node.Price) {
-			rest = append(rest, candidate)
-			vain++
-			continue
+		switch {
+		case fits && d.worthIt(current, priceOf(current)):
+			d.future = without.Bind(placed)
+			for _, node := range group {
+				count[node.Pool]++
+			}
+			chosen, candidates, size = append(chosen, group...), after, 2*len(group)
+		case len(group) > 1:
+			candidates, size = append(group, after...), len(group)/2
+		default:
+			rest, candidates, vain = append(rest, group...), after, vain+1
 		}
-		d.future = without.Bind(placed)
-		count[node.Pool]++
-		chosen = append(chosen, candidate)
 	}
 	d.future = base
+	rest = append(rest, candidates...)
 	return append(rest, d.deleteTogether(chosen)...)
+}
+
+// nextToGo takes the first candidates, at most size, that the budgets still allow beside count and that might fit elsewhere;
+// those that can not are added to rest. It returns the candidates after them as well.
+func (d *disruption) nextToGo(candidates []*cluster.Node, count map[string]int, size int, rest *[]*cluster.Node) (group, after []*cluster.Node) {
+	count = maps.Clone(count)
+	for i, node := range candidates {
+		switch {
+		case len(group) == size:
+			return group, candidates[i:]
+		case count[node.Pool] == d.left(node.Pool, plan.Underutilized):
+		case !mightFit(d.future, d.now(node)):
+			*rest = append(*rest, node)
+		default:
+			count[node.Pool]++
+			group = append(group, node)
+		}
+	}
+	return group, nil
+}
+
+// mightFit is a cheap look before a node's pods are placed elsewhere: those that request most of a component each fit into what some
+// other node has left.
+func mightFit(s *cluster.Snapshot, node *cluster.Node) bool {
+	for _, component := range []int{resources.CPU, resources.Memory} {
+		var largest resources.Vector
+		for _, pod := range node.Pods {
+			if !pod.Fixed && !pod.Terminating && pod.Shape.Requests.At(component) > largest.At(component) {
+				largest = pod.Shape.Requests
+			}
+		}
+		if !slices.ContainsFunc(s.Nodes, func(other *cluster.Node) bool { return other != node && other.HasRoom(largest) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // deleteTogether chooses as many of the nodes, from the first on, as have places for all their pods when these are placed
@@ -121,194 +158,4 @@ func podsText(n int) string {
 		return "its pod fits"
 	}
 	return fmt.Sprintf("its %d pods fit", n)
-}
-
-// replaceGroups replaces candidates, the most wasteful ones together at first, then smaller groups, by cheaper new nodes.
-func (d *disruption) replaceGroups(candidates []*cluster.Node) {
-	candidates = slices.DeleteFunc(candidates, func(n *cluster.Node) bool { return !d.mightSave(n) })
-	tries := 0
-	for size := len(d.within(candidates)); size > 0; size /= 2 {
-		for from := 0; from < len(candidates) && tries < maxTries; {
-			group := d.within(candidates[from:min(from+size, len(candidates))])
-			if len(group) == 0 {
-				from += size
-				continue
-			}
-			tries++
-			if d.replace(group) {
-				candidates = slices.DeleteFunc(candidates, func(n *cluster.Node) bool {
-					return slices.ContainsFunc(group, func(gone *cluster.Node) bool { return gone.Claim == n.Claim })
-				})
-				continue
-			}
-			from += size
-		}
-	}
-}
-
-// within returns the first nodes of a group that the budgets still allow, as they are in the future.
-func (d *disruption) within(group []*cluster.Node) []*cluster.Node {
-	count := map[string]int{}
-	var list []*cluster.Node
-	for _, node := range group {
-		if count[node.Pool] < d.left(node.Pool, plan.Underutilized) {
-			count[node.Pool]++
-			list = append(list, d.now(node))
-		}
-	}
-	return list
-}
-
-// mightSave is a cheap look before a node is planned anew: its pods' resources, bought where each is cheapest, must cost
-// less than the node does.
-func (d *disruption) mightSave(node *cluster.Node) bool {
-	node = d.now(node)
-	var needs resources.Vector
-	for _, pod := range node.Pods {
-		if !pod.Fixed {
-			needs = needs.Plus(pod.Shape.Requests)
-		}
-	}
-	for _, pool := range d.future.Pools {
-		if pool.Blocked == "" && pool.Catalog != nil && d.floor(pool).Of(needs) < node.Price {
-			return true
-		}
-	}
-	return false
-}
-
-// floor returns the lowest prices of resources in a pool. They are found once.
-func (d *disruption) floor(pool *cluster.Pool) catalog.Floor {
-	known, found := d.floors[pool.Name]
-	if !found {
-		offers := pool.Catalog.Available.Clone()
-		for r := range pool.Requirements.All() {
-			if pool.Catalog.Known(r.Key()) {
-				pool.Catalog.Compatible(r).AndTo(offers)
-			}
-		}
-		known = pool.Catalog.Floor(offers)
-		d.floors[pool.Name] = known
-	}
-	return known
-}
-
-// replace chooses the group if what its pods need can be launched for less; false when not.
-func (d *disruption) replace(group []*cluster.Node) bool {
-	without := d.future.Without(group...)
-	p := pack.Solve(without, without.Pending)
-	if len(p.Unplaced) > 0 {
-		return false
-	}
-	before := resources.Money(0)
-	for _, node := range group {
-		before += node.Price
-	}
-	after := p.Price()
-	if before-after < max(d.terms.MinSaving, 1) || !d.worthIt(group, before-after) {
-		return false
-	}
-	if !holds(without, p.Launches) || d.feeds(p.Launches) {
-		return false
-	}
-	for i := range p.Launches {
-		if !d.onlyCheaper(&p.Launches[i], group, before, after) {
-			return false
-		}
-	}
-	d.adopt(without, group, p, plan.Underutilized, fmt.Sprintf("%s/h instead of %s/h", after, before))
-	return true
-}
-
-// adopt chooses a group with the launches that replace it.
-func (d *disruption) adopt(without *cluster.Snapshot, group []*cluster.Node, p plan.Plan, reason plan.DisruptionReason, why string) {
-	d.future = without.Bind(placements(without, p)).Launched(slotsOf(p.Launches))
-	for i := range p.Launches {
-		p.Launches[i].Replaces, p.Launches[i].Together = names(group), len(p.Launches)
-		p.Launches[i].Pods = nil // they run elsewhere still: nobody is promised anything
-	}
-	d.choose(command{nodes: group, launches: p.Launches, reason: reason, why: why})
-}
-
-// slotsOf lists, by pool, the slots that launches take; plan.NoSlot for one without.
-func slotsOf(launches []plan.Launch) map[string][]int {
-	taken := map[string][]int{}
-	for _, l := range launches {
-		taken[l.Pool] = append(taken[l.Pool], l.Slot)
-	}
-	return taken
-}
-
-// enoughTypes is how many cheaper types a spot node must have to move to, so that it does not chase the market (D-05).
-const enoughTypes = 15
-
-// onlyCheaper narrows a launch to instance types that keep the whole command cheaper, whichever of them the provider
-// takes. false when the rules for spot and reserved capacity do not allow it (D-05).
-func (d *disruption) onlyCheaper(l *plan.Launch, group []*cluster.Node, before, after resources.Money) bool {
-	if l.Cheapest.CapacityType == catalog.Reserved {
-		return true
-	}
-	pool := d.future.Pool(l.Pool)
-	spot := l.Cheapest.CapacityType == catalog.Spot
-	if spot {
-		l.Requirements = l.Requirements.With(requirement.OneOf(catalog.LabelCapacityType, catalog.Spot))
-		l.CapacityTypes = []string{catalog.Spot}
-	}
-	// What the command may cost more than planned is shared by price.
-	most := resources.Money(float64(l.Cheapest.Price) * float64(before-1) / float64(max(after, 1)))
-	allowed := pool.Catalog.Available.Clone()
-	for r := range l.Requirements.All() {
-		if pool.Catalog.Known(r.Key()) {
-			pool.Catalog.Compatible(r).AndTo(allowed)
-		}
-	}
-	var kept []string
-	for _, name := range l.Types {
-		offers := pool.Catalog.OfType(name).And(allowed)
-		if first := offers.First(); first >= 0 && pool.Catalog.Offers[first].Price <= most {
-			kept = append(kept, name)
-		}
-	}
-	l.Types = kept
-	if spot && allSpot(group) && (!d.terms.SpotToSpot || len(group) == 1 && len(kept) < enoughTypes) {
-		return false
-	}
-	return len(kept) > 0
-}
-
-func allSpot(group []*cluster.Node) bool {
-	for _, node := range group {
-		if capacityType(node) != catalog.Spot {
-			return false
-		}
-	}
-	return true
-}
-
-// worthIt is the rule of Balanced pools (D-03): the saving's share of what the pools cost must be at least half of the share
-// of all their pods, by the cost of disrupting them, that has to move. In other pools every saving is worth it.
-func (d *disruption) worthIt(group []*cluster.Node, saving resources.Money) bool {
-	pools, balanced := map[string]bool{}, false
-	cost := int64(0)
-	for _, node := range group {
-		pools[node.Pool] = true
-		balanced = balanced || d.future.Pool(node.Pool).Consolidates == cluster.Balanced
-		own, _ := DisruptionCost(node)
-		cost += max(0, own)
-	}
-	if !balanced {
-		return true
-	}
-	price, all := 0.0, 0.0
-	for _, node := range d.future.Nodes {
-		if pools[node.Pool] && node.Price != resources.Unpriced {
-			own, _ := DisruptionCost(node)
-			price, all = price+float64(node.Price), all+float64(max(0, own))
-		}
-	}
-	if price == 0 || all == 0 {
-		return true
-	}
-	const threshold = 0.5
-	return float64(saving)/price >= threshold*float64(cost)/all
 }

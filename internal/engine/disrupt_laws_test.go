@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -57,10 +58,16 @@ func renamed(node *cluster.Node, prefix string) *cluster.Node {
 	return &own
 }
 
+// failer is a test, with drawn values or without.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
 // carriedOut returns the cluster after a disruption plan: what it launches is there, the removed nodes are gone, and their
 // pods run elsewhere. It fails when they find no place, or when strict a further launch is needed for them. New nodes
 // get names after all others, in the order of the launches: first-fit depends on names.
-func carriedOut(t *rapid.T, s *cluster.Snapshot, p plan.Plan, round int, strict bool) *cluster.Snapshot {
+func carriedOut(t failer, s *cluster.Snapshot, p plan.Plan, round int, strict bool) *cluster.Snapshot {
 	t.Helper()
 	grown := enginetest.Applied(s, plan.Plan{Launches: p.Launches}, 0)
 	parts := *grown
@@ -93,15 +100,15 @@ func price(s *cluster.Snapshot) resources.Money {
 	return sum
 }
 
-// D-04, D-08, D-15. Consolidation takes no pool over its budget, leaves every pod a place, comes to an end, and in the end the
-// cluster is cheaper.
+// D-04, D-08, D-15. Consolidation takes no pool over its budget, leaves every pod a place, saves as much with what it launches as
+// it has to, comes to an end, and in the end the cluster is cheaper.
 func TestConsolidationIsCheaperSafeAndEnds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		script := enginetest.PlainScript(t)
 		s := shrunk(t, script)
 		most := rapid.IntRange(1, 4).Draw(t, "budget")
-		terms := engine.Terms{Budgets: map[string][]engine.Budget{}, SpotToSpot: rapid.Bool().Draw(t, "spot")}
+		terms := engine.Terms{Budgets: map[string][]engine.Budget{}, SpotToSpot: rapid.Bool().Draw(t, "spot"), MinSavingPercent: rapid.SampledFrom([]int{0, 5, 30}).Draw(t, "percent")}
 		for _, pool := range s.Pools {
 			terms.Budgets[pool.Name] = []engine.Budget{{Max: most}}
 		}
@@ -120,11 +127,33 @@ func TestConsolidationIsCheaperSafeAndEnds(t *testing.T) {
 					t.Fatalf("%s\n----\n%s\nbudget %d", script, p, most)
 				}
 			}
+			checkSavings(t, script, p, terms)
 			if s = carriedOut(t, s, p, round, true); round > 200 {
 				t.Fatalf("no end in sight after %d rounds:\n%s", round, p)
 			}
 		}
 	})
+}
+
+// checkSavings fails when a command with launches saves less than the terms ask for.
+func checkSavings(t *rapid.T, script string, p plan.Plan, terms engine.Terms) {
+	t.Helper()
+	before, after := map[string]resources.Money{}, map[string]resources.Money{}
+	for _, l := range p.Launches {
+		key := strings.Join(l.Replaces, ",")
+		after[key] += l.Cheapest.Price
+		before[key] = 0
+		for _, r := range p.Removes {
+			if slices.Contains(l.Replaces, r.Claim) {
+				before[key] += r.Price
+			}
+		}
+	}
+	for key := range after {
+		if saved := before[key] - after[key]; saved <= 0 || saved < before[key]*resources.Money(terms.MinSavingPercent)/100 {
+			t.Fatalf("%s\n----\n%s\nthe replacement of %s saves %s/h of %s/h; want %d %%", script, p, key, saved, before[key], terms.MinSavingPercent)
+		}
+	}
 }
 
 // D-06, D-08. Drifted nodes go within the budget, and their pods all have a place.

@@ -80,11 +80,21 @@ func (d *disruption) roll(group []*cluster.Node) {
 func (d *disruption) rollTogether(group []*cluster.Node) {
 	without := d.future.Without(group...)
 	if p := pack.Solve(without, without.Pending); len(p.Unplaced) == 0 {
-		d.adopt(without, group, p, plan.Drifted, "")
+		d.adopt(without, group, p)
 		return
 	}
 	if half := len(group) / 2; half > 0 {
 		d.rollTogether(group[:half])
 		d.rollTogether(group[half:])
 	}
+}
+
+// adopt chooses a group with the launches that replace it.
+func (d *disruption) adopt(without *cluster.Snapshot, group []*cluster.Node, p plan.Plan) {
+	d.future = without.Bind(placements(without, p)).Launched(slotsOf(p.Launches))
+	for i := range p.Launches {
+		p.Launches[i].Replaces, p.Launches[i].Together = names(group), len(p.Launches)
+		p.Launches[i].Pods = nil // they run elsewhere still: nobody is promised anything
+	}
+	d.choose(command{nodes: group, launches: p.Launches, reason: plan.Drifted})
 }

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
 // TestScripts runs every script below testdata. Rewrite them with `go test ./internal/engine -rewrite`; the diff is the
@@ -43,10 +45,7 @@ func run(t *testing.T, d *datadriven.TestData) string {
 		return enginetest.Shorten(engine.Emptiness(snapshot, now, budgets(d)).String())
 	}
 	if d.Cmd == "consolidate" || d.Cmd == "drift" {
-		terms := engine.Terms{Budgets: budgets(d), SpotToSpot: d.HasArg("spot-to-spot")}
-		if d.HasArg("now") {
-			d.ScanArgs(t, "now", &terms.Now)
-		}
+		terms := terms(t, d)
 		if d.Cmd == "drift" {
 			return enginetest.Shorten(engine.Drift(snapshot, terms).String())
 		}
@@ -60,6 +59,29 @@ func run(t *testing.T, d *datadriven.TestData) string {
 	}
 	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, trim or replicas", d.Pos, d.Cmd)
 	return ""
+}
+
+// terms reads now, budget, spot-to-spot, min-percent and, in dollars per hour, min-saving.
+func terms(t *testing.T, d *datadriven.TestData) engine.Terms {
+	t.Helper()
+	terms := engine.Terms{Budgets: budgets(d), SpotToSpot: d.HasArg("spot-to-spot")}
+	for name, number := range map[string]any{"now": &terms.Now, "min-percent": &terms.MinSavingPercent} {
+		if d.HasArg(name) {
+			d.ScanArgs(t, name, number)
+		}
+	}
+	if d.HasArg("min-saving") {
+		var text string
+		d.ScanArgs(t, "min-saving", &text)
+		dollars, err := strconv.ParseFloat(text, 64)
+		if err == nil {
+			terms.MinSaving, err = resources.FromDollars(dollars)
+		}
+		if err != nil {
+			d.Fatalf(t, "min-saving %s: %v", text, err)
+		}
+	}
+	return terms
 }
 
 // claims prints what each launch puts on its NodeClaim beyond the summary line.

@@ -10,22 +10,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
-// holds reports whether the pending pods of s fit on its nodes together with what the launches bring, each in its cheapest
-// offering. Pods that have to move do not come back in the order in which a plan placed them, so a plan that only works in
-// its own order is not worth carrying out.
-func holds(s *cluster.Snapshot, launches []plan.Launch) bool {
-	with := launched(s, launches)
-	_, fits := pack.Fit(with, with.Pending)
-	return fits
-}
-
 // feeds reports whether a pod that a limit keeps waiting would fit on what the launches bring. It would be there before the
 // pods that the launches are for, and nothing would have been saved.
 func (d *disruption) feeds(launches []plan.Launch) bool {
 	if len(d.hungry) == 0 {
 		return false
 	}
-	with := launched(d.future, launches)
+	with := d.future.With(virtuals(d.future, launches, newLast))
 	for _, pod := range d.hungry {
 		if _, fits := pack.Fit(with.With(nil, pod), []*cluster.Pod{pod}); fits {
 			return true
@@ -34,26 +25,39 @@ func (d *disruption) feeds(launches []plan.Launch) bool {
 	return false
 }
 
-// settles is holds where a further launch does no harm.
+// settles reports whether the pending pods of s fit on its nodes together with what the launches bring, each in its cheapest
+// offering, or else with a further launch, which does no harm here. Pods that have to move do not come back in the order in
+// which a plan placed them, so a plan that only works in its own order is not worth carrying out.
 func settles(s *cluster.Snapshot, launches []plan.Launch) bool {
-	with := launched(s, launches)
+	with := s.With(virtuals(s, launches, newLast))
 	if _, fits := pack.Fit(with, with.Pending); fits {
 		return true
 	}
 	return len(pack.Solve(with, with.Pending).Unplaced) == 0
 }
 
-func launched(s *cluster.Snapshot, launches []plan.Launch) *cluster.Snapshot {
+// naming begins the names of nodes that launches bring. What they will be called is not known, and pods are placed on the
+// first node that takes them.
+type naming string
+
+const (
+	newFirst naming = "!launch-"
+	newLast  naming = "~launch-"
+)
+
+func (n naming) of(number int) string { return fmt.Sprintf("%s%04d", n, number) }
+
+// virtuals returns the nodes that launches bring.
+func virtuals(s *cluster.Snapshot, launches []plan.Launch, names naming) []*cluster.Node {
 	var nodes []*cluster.Node
 	for i, l := range launches {
-		nodes = append(nodes, virtual(s.Pool(l.Pool), l, i))
+		nodes = append(nodes, virtual(s.Pool(l.Pool), l, names.of(i)))
 	}
-	return s.With(nodes)
+	return nodes
 }
 
 // virtual returns the node that a launch brings in its cheapest offering.
-func virtual(pool *cluster.Pool, l plan.Launch, number int) *cluster.Node {
-	name := fmt.Sprintf("~launch-%04d", number) // the last to be asked, as the names of new nodes are not known
+func virtual(pool *cluster.Pool, l plan.Launch, name string) *cluster.Node {
 	node := &cluster.Node{
 		Name: name, Claim: name, Pool: pool.Name, Taints: pool.Taints, InstanceType: l.Cheapest.Type, Price: l.Cheapest.Price,
 		Initialized: true, Launched: true, Registered: true,

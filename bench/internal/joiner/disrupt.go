@@ -37,7 +37,7 @@ func NewDisrupter(s scenario.Scenario) (*Disrupter, error) {
 func (d *Disrupter) Round(time.Duration) (rounds.Step, error) {
 	s := d.store.Snapshot()
 	budgets := map[string][]engine.Budget{scenario.Pool: {{Max: scenario.Budget(d.nodes)}}}
-	terms := engine.Terms{Now: time.Now().Unix(), Budgets: budgets}
+	terms := engine.Terms{Now: time.Now().Unix(), Budgets: budgets, MinSavingPercent: engine.DefaultMinSavingPercent}
 	var p plan.Plan
 	if d.scenario.Disrupt == scenario.Drift {
 		p = engine.Drift(s, terms)

@@ -64,14 +64,16 @@ type Config struct {
 	Applier Applier
 	// Namespace is where the pause switch is.
 	Namespace string
-	// MinSaving is what a replacement has to save per hour, SpotToSpot whether it may be spot for spot (D-04, D-05).
-	MinSaving  resources.Money
-	SpotToSpot bool
-	Events     event.Recorder
-	Metrics    *metrics.Set
-	Ready      func() bool // the picture holds everything that exists
-	Now        func() time.Time
-	Log        logr.Logger
+	// MinSaving is what a replacement has to save per hour, MinSavingPercent the same as a part of what is replaced, SpotToSpot
+	// whether it may be spot for spot (D-04, D-05).
+	MinSaving        resources.Money
+	MinSavingPercent int
+	SpotToSpot       bool
+	Events           event.Recorder
+	Metrics          *metrics.Set
+	Ready            func() bool // the picture holds everything that exists
+	Now              func() time.Time
+	Log              logr.Logger
 }
 
 // Controller is the singleton that removes nodes.

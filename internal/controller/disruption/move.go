@@ -45,7 +45,10 @@ func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.D
 
 // terms are the budgets of this moment; pools whose last command failed have none to spare for a while.
 func (c *Controller) terms(r round) engine.Terms {
-	terms := engine.Terms{Now: r.now.Unix(), Budgets: map[string][]engine.Budget{}, MinSaving: c.config.MinSaving, SpotToSpot: c.config.SpotToSpot}
+	terms := engine.Terms{
+		Now: r.now.Unix(), Budgets: map[string][]engine.Budget{},
+		MinSaving: c.config.MinSaving, MinSavingPercent: c.config.MinSavingPercent, SpotToSpot: c.config.SpotToSpot,
+	}
 	for name, budgets := range r.budgets {
 		if c.memory.paused(name, r.now) {
 			budgets = append(slices.Clone(budgets), engine.Budget{Max: 0})

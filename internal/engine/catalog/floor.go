@@ -1,44 +1,160 @@
 package catalog
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Floor is the lowest price of a unit of each component, in micro-dollars per hour, among some offers; 0 where none has any.
-type Floor []float64
+// Floor tells how little pods can cost among some offers. A pod pays at least its share of the nodes that are large enough for
+// it, whatever else stands beside it there. What a share is depends on which resource is scarce, so a pod has a least cost by
+// each of several measures: one resource alone, or CPU and memory at prices for which no offer sells both. Costs by
+// the same measure add up, and nodes for some pods cost no less than the highest of the sums.
+type Floor struct {
+	sizes    []size
+	measures [][]float64 // by measure and component: what a unit weighs
+}
 
-// Floor returns the lowest prices among offers.
+// size is a room that can be had, and the lowest price for it.
+type size struct {
+	room  resources.Vector
+	price float64   // micro-dollars per hour
+	rates []float64 // by measure: the price of a unit of weight; infinite where the room weighs nothing
+}
+
+// Least is what pods cost at least, by measure, in micro-dollars per hour. Values of one Floor can be added.
+type Least []float64
+
+// Floor returns the floor of offers.
 func (x *Index) Floor(offers Bits) Floor {
+	cheapest := map[int]int{} // by type: position in sizes
 	var f Floor
 	for i := range offers.All() {
 		o := x.Offers[i]
-		for component, amount := range x.Types[o.Type].Allocatable {
-			for len(f) <= component {
-				f = append(f, math.Inf(1))
-			}
-			if amount > 0 {
-				f[component] = min(f[component], float64(o.Price)/float64(amount))
-			}
+		at, known := cheapest[o.Type]
+		if !known {
+			at = len(f.sizes)
+			cheapest[o.Type] = at
+			f.sizes = append(f.sizes, size{room: x.Types[o.Type].Allocatable, price: math.Inf(1)})
 		}
+		f.sizes[at].price = min(f.sizes[at].price, float64(o.Price))
 	}
-	for component, price := range f {
-		if math.IsInf(price, 1) {
-			f[component] = 0
+	components := 0
+	for _, s := range f.sizes {
+		components = max(components, len(s.room))
+	}
+	for component := range components {
+		alone := make([]float64, components)
+		alone[component] = 1
+		f.measures = append(f.measures, alone)
+	}
+	for _, both := range f.tangents() {
+		weights := make([]float64, components)
+		weights[resources.CPU], weights[resources.Memory] = both.cpu, both.memory
+		f.measures = append(f.measures, weights)
+	}
+	for i := range f.sizes {
+		s := &f.sizes[i]
+		for _, weights := range f.measures {
+			s.rates = append(s.rates, s.price/weigh(weights, s.room))
 		}
 	}
 	return f
 }
 
-// Of returns a price that no nodes with these resources are below: of each resource all of it where a unit is cheapest, and
-// of these the highest.
-func (f Floor) Of(needs resources.Vector) resources.Money {
-	highest := 0.0
-	for component, amount := range needs {
-		if component < len(f) {
-			highest = max(highest, float64(amount)*f[component])
+// pair is an amount of CPU and one of memory, or a price of each.
+type pair struct{ cpu, memory float64 }
+
+// tangents returns the lines through neighbours on the upper right hull of what sizes give for their price: prices of CPU
+// and memory at which two sizes are worth just what they cost and none is worth more. These are the corners of what a linear
+// program for two resources can answer, but for the prices of one alone.
+func (f Floor) tangents() []pair {
+	var points []pair
+	for _, s := range f.sizes {
+		if s.price > 0 {
+			points = append(points, pair{float64(s.room.At(resources.CPU)) / s.price, float64(s.room.At(resources.Memory)) / s.price})
 		}
 	}
-	return resources.Money(highest)
+	slices.SortFunc(points, func(a, b pair) int { return cmp.Or(cmp.Compare(b.cpu, a.cpu), cmp.Compare(b.memory, a.memory)) })
+	var hull []pair // from the most CPU for the price to the most memory
+	for _, p := range points {
+		if len(hull) > 0 && p.memory <= hull[len(hull)-1].memory {
+			continue
+		}
+		for len(hull) > 1 && !turnsLeft(hull[len(hull)-2], hull[len(hull)-1], p) {
+			hull = hull[:len(hull)-1]
+		}
+		hull = append(hull, p)
+	}
+	var lines []pair
+	for i := 1; i < len(hull); i++ {
+		a, b := hull[i-1], hull[i]
+		if whole := float64(a.cpu*b.memory) - float64(b.cpu*a.memory); whole > 0 {
+			lines = append(lines, pair{(b.memory - a.memory) / whole, (a.cpu - b.cpu) / whole})
+		}
+	}
+	return lines
 }
+
+// turnsLeft reports whether the way from a over b to c bends to the left: then b is a corner of the hull.
+func turnsLeft(a, b, c pair) bool {
+	return float64((b.cpu-a.cpu)*(c.memory-b.memory))-float64((b.memory-a.memory)*(c.cpu-b.cpu)) > 0
+}
+
+// Of returns what a pod with these requests costs at least. Where it fits nowhere that is 0: nothing is launched for it.
+func (f Floor) Of(requests resources.Vector) Least {
+	least := make(Least, len(f.measures))
+	for i := range least {
+		least[i] = math.Inf(1)
+	}
+	for _, s := range f.sizes {
+		if requests.Fits(s.room) {
+			for i, rate := range s.rates {
+				least[i] = min(least[i], rate)
+			}
+		}
+	}
+	for i, rate := range least {
+		if weight := weigh(f.measures[i], requests); weight > 0 && !math.IsInf(rate, 1) {
+			least[i] = float64(rate * weight)
+		} else {
+			least[i] = 0
+		}
+	}
+	return least
+}
+
+func weigh(weights []float64, amounts resources.Vector) float64 {
+	sum := 0.0
+	for component, weight := range weights {
+		if weight > 0 {
+			sum += float64(weight * float64(max(amounts.At(component), 0)))
+		}
+	}
+	return sum
+}
+
+// Plus adds other to the least cost, in place where it has room, and returns it. nil is the cost of nothing.
+func (l Least) Plus(other Least) Least {
+	for len(l) < len(other) {
+		l = append(l, 0)
+	}
+	for i, cost := range other {
+		l[i] += cost
+	}
+	return l
+}
+
+// Price returns a price that no nodes for the pods are below.
+func (l Least) Price() resources.Money {
+	highest := 0.0
+	for _, cost := range l {
+		highest = max(highest, cost)
+	}
+	return resources.Money(highest * (1 - rounding))
+}
+
+// rounding is more than what the rounding of floats can add to a floor, as a share of it.
+const rounding = 1e-9

@@ -74,6 +74,16 @@ func (n *Node) ID() string {
 	return n.Claim
 }
 
+// HasRoom reports whether the node has want left, if daemons that are still to come take nothing.
+func (n *Node) HasRoom(want resources.Vector) bool {
+	for component, amount := range want {
+		if amount > 0 && resources.Sum(n.Allocatable.At(component), -n.Used.At(component)) < amount {
+			return false
+		}
+	}
+	return true
+}
+
 // Satisfies reports whether the node, or whatever instance comes for its claim, is sure to satisfy the set. On a key
 // that the node knows nothing of it counts as not having the label.
 func (n *Node) Satisfies(set requirement.Set) bool {

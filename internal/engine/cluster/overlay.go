@@ -140,20 +140,27 @@ func (s *Snapshot) Settled() *Snapshot {
 // Launched returns the cluster with more nodes counted in its pools: by pool, the slots that they take, below 0 for a node
 // without one.
 func (s *Snapshot) Launched(slots map[string][]int) *Snapshot {
+	own := s.TakeSlots(slots)
+	for i, pool := range own.Pools {
+		if taken := slots[pool.Name]; len(taken) > 0 {
+			fuller := *pool
+			fuller.Used.Nodes += int64(len(taken))
+			own.Pools[i] = &fuller
+		}
+	}
+	return own
+}
+
+// TakeSlots returns the cluster with fewer free slots in its pools.
+func (s *Snapshot) TakeSlots(slots map[string][]int) *Snapshot {
 	own := s.derived()
 	own.Pools = slices.Clone(s.Pools)
 	for i, pool := range own.Pools {
-		taken := slots[pool.Name]
-		if len(taken) == 0 {
-			continue
+		if taken := slots[pool.Name]; len(taken) > 0 && pool.FreeSlots != nil {
+			fuller := *pool
+			fuller.FreeSlots = slices.DeleteFunc(slices.Clone(pool.FreeSlots), func(slot int) bool { return slices.Contains(taken, slot) })
+			own.Pools[i] = &fuller
 		}
-		fuller := *pool
-		fuller.Used.Nodes += int64(len(taken))
-		fuller.FreeSlots = slices.DeleteFunc(slices.Clone(pool.FreeSlots), func(slot int) bool { return slices.Contains(taken, slot) })
-		if pool.FreeSlots == nil {
-			fuller.FreeSlots = nil
-		}
-		own.Pools[i] = &fuller
 	}
 	return own
 }

@@ -53,6 +53,21 @@ func Solve(items []Item, bins []Bin) []Pattern {
 	if p == nil {
 		return nil
 	}
+	return p.solve(p.pods() <= fewPods)
+}
+
+// Sketch is [Solve] with a bounded effort, for questions that are asked often: the nodes are a little dearer.
+func Sketch(items []Item, bins []Bin) []Pattern {
+	p := newProblem(items, bins)
+	if p == nil {
+		return nil
+	}
+	p.steps = sketchSteps
+	return p.solve(true)
+}
+
+// solve does without the linear program when it has to be quick.
+func (p *problem) solve(quick bool) []Pattern {
 	best, least := []Pattern(nil), math.Inf(1)
 	keep := func(found []Pattern) {
 		if price := p.price(found); price < least {
@@ -62,7 +77,7 @@ func Solve(items []Item, bins []Bin) []Pattern {
 	p.all = slices.Clone(p.left)
 	m := p.start()
 	worth, bound := m.worth(), p.bound()
-	for range p.passes() {
+	for range p.passes(quick) {
 		copy(p.left, p.all)
 		found := p.rest(worth)
 		keep(found)
@@ -73,7 +88,7 @@ func Solve(items []Item, bins []Bin) []Pattern {
 		p.adjust(worth, found)
 	}
 	copy(p.left, p.all)
-	if len(m.rows) <= maxRows && p.pods() > fewPods {
+	if len(m.rows) <= maxRows && !quick {
 		p.relax(m)
 		found := p.whole(m)
 		keep(append(found, p.rest(m.worth())...))
@@ -86,7 +101,7 @@ const (
 	goodEnough = 0.015
 	// maxPasses is how often all pods are packed before the linear program: more make it better, each by less.
 	maxPasses = 6
-	// fewPods are packed in fewPasses and without the linear program: there is little to mix, and consolidation asks often.
+	// fewPods are packed quickly always, since there is little to mix: in fewPasses and without the linear program.
 	fewPods   = 60
 	fewPasses = 3
 	// manyItems are packed in fewer passes, so that the work stays about the same.
@@ -122,12 +137,12 @@ func (p *problem) pods() int {
 	return sum
 }
 
-func (p *problem) passes() int {
+func (p *problem) passes(quick bool) int {
 	kinds := 0
 	for _, left := range p.left {
 		kinds += min(left, 1)
 	}
-	if p.pods() <= fewPods {
+	if quick {
 		return fewPasses
 	}
 	return min(maxPasses, 1+(maxPasses-1)*manyItems/max(kinds, 1))
@@ -175,12 +190,13 @@ type problem struct {
 	takes   [][]bool    // by bin and item: whether it is among them
 	fillers []filler    // by bin
 	items   []int       // for most
+	steps   int         // bounds the search for a pattern in a pass
 }
 
 // newProblem returns nil when no pod fits anywhere. Items that fit nowhere get no pods.
 func newProblem(items []Item, bins []Bin) *problem {
 	scale := scales(items, bins)
-	p := &problem{}
+	p := &problem{steps: restSteps}
 	for _, item := range items {
 		p.amounts = append(p.amounts, scaled(item.Amounts, scale))
 		p.left = append(p.left, item.Count)

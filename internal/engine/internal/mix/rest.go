@@ -29,13 +29,16 @@ func (p *problem) rest(worth []float64) []Pattern {
 				continue
 			}
 		}
-		bounds[bin] = p.fillers[bin].fill(p, bin, worth, restSteps) / p.prices[bin]
+		bounds[bin] = p.fillers[bin].fill(p, bin, worth, p.steps) / p.prices[bin]
 		exact[bin] = len(patterns)
 	}
 }
 
-// restSteps bounds the search for a pattern.
-const restSteps = 1000
+// restSteps bounds the search for a pattern, sketchSteps that for a sketch.
+const (
+	restSteps   = 1000
+	sketchSteps = 50
+)
 
 // most returns what pods in parts on the bin would be worth for its price, and prepares its filler for a search.
 func (p *problem) most(bin int, worth []float64) float64 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/mix"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
@@ -173,14 +174,14 @@ func (s *solver) mixes(p *pool, lots []*lot) []mix.Pattern {
 		bins[i] = mix.Bin{Room: c.room, Price: c.price, Takes: c.takes}
 		dearest = max(dearest, c.price)
 	}
-	cheapest := mix.Solve(items, bins)
+	cheapest := s.packing(items, bins)
 	if nodes, admitted := nodesOf(cheapest), p.admitted(); admitted < 0 || nodes <= admitted {
 		return cheapest
 	}
 	for i := range bins {
 		bins[i].Price += dearest * fewNodes
 	}
-	return mix.Solve(items, bins)
+	return s.packing(items, bins)
 }
 
 // fewNodes is how many times the dearest node a further node counts when nodes are short.
@@ -199,19 +200,17 @@ func nodesOf(patterns []mix.Pattern) int {
 func (s *solver) candidates(p *pool, lots []*lot) []candidate {
 	var list []candidate
 	seen, takes, key := map[string]bool{}, make([]bool, len(lots)), make([]byte, 0, len(lots)+32)
-	for i := range p.unreserved().All() { // by price
-		room, any := p.roomOf(i), false
+	open, any := p.openTo(lots)
+	p.unreserved().AndTo(any)
+	for i := range any.All() { // by price
+		room := p.roomOf(i)
 		key = key[:0]
-		for n, l := range lots {
-			takes[n] = len(l.pods) > 0 && l.info.wayFor(p, i) != nil && l.info.Requests.Fits(room)
+		for n, offers := range open {
 			bit := byte('0')
-			if takes[n] {
-				any, bit = true, '1'
+			if takes[n] = offers.Has(i); takes[n] {
+				bit = '1'
 			}
 			key = append(key, bit)
-		}
-		if !any {
-			continue
 		}
 		for _, amount := range room {
 			key = append(key, ' ')
@@ -232,6 +231,23 @@ func (s *solver) candidates(p *pool, lots []*lot) []candidate {
 	return list
 }
 
+// openTo returns, by lot, the offers on which its pods could run, and those on which the pods of any could.
+func (p *pool) openTo(lots []*lot) (byLot []catalog.Bits, any catalog.Bits) {
+	any = catalog.NewBits(len(p.Catalog.Offers))
+	for _, l := range lots {
+		offers := catalog.NewBits(len(p.Catalog.Offers))
+		if len(l.pods) > 0 {
+			for _, w := range l.info.ways[p.number] {
+				w.offers.OrTo(offers)
+			}
+			p.keepFitting(l.info.Requests, offers)
+			offers.OrTo(any)
+		}
+		byLot = append(byLot, offers)
+	}
+	return byLot, any
+}
+
 // covers reports whether other, which is no cheaper than c, is of no use beside c.
 func (c *candidate) covers(other *candidate) bool {
 	for n, takes := range other.takes {
@@ -245,16 +261,6 @@ func (c *candidate) covers(other *candidate) bool {
 		}
 	}
 	return true
-}
-
-// wayFor returns the first way of the shape that allows an offer, nil when none does.
-func (info *shape) wayFor(p *pool, offer int) *way {
-	for i := range info.ways[p.number] {
-		if w := &info.ways[p.number][i]; w.offers.Has(offer) {
-			return w
-		}
-	}
-	return nil
 }
 
 // launchPattern plans a node for the pattern. It reports false when a limit of the pool stopped it.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/mix"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
@@ -18,9 +19,19 @@ const maxRounds = 4
 
 // Solve places pods, which are among the snapshot's pending ones, and returns the plan.
 func Solve(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
+	return solve(snapshot, pods, mix.Solve)
+}
+
+// Sketch is [Solve] with less effort spent on the price of the nodes, for questions that are asked often.
+func Sketch(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
+	return solve(snapshot, pods, mix.Sketch)
+}
+
+func solve(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing packing) plan.Plan {
 	var floors topology.Floors
 	for round := 1; ; round++ {
 		s := newSolver(snapshot, pods, floors)
+		s.packing = packing
 		s.run(pods)
 		violated := s.topology.Violated()
 		if violated == nil {
@@ -55,7 +66,11 @@ type solver struct {
 	order    []string // UIDs of placed pods, as they were placed
 	choices  map[string]*choices
 	asking   bool // some taint is PreferNoSchedule
+	packing  packing
 }
+
+// packing finds cheap nodes for lots of pods: mix.Solve or mix.Sketch.
+type packing func([]mix.Item, []mix.Bin) []mix.Pattern
 
 // shape is a kind of pod with what this round has found out about it.
 type shape struct {
@@ -82,13 +97,14 @@ func newSolver(snapshot *cluster.Snapshot, pods []*cluster.Pod, floors topology.
 	return s
 }
 
-// addNodes makes a bin of each node that may matter: of all when constraints count them, else of those with room.
+// addNodes makes a bin of each node that may matter: of all when constraints count them, else of those with room for the
+// smallest of the pods. Most nodes of a large cluster are full, and not worth a bin.
 func (s *solver) addNodes(pods []*cluster.Pod) {
 	least := leastOf(pods)
 	promised := slices.ContainsFunc(pods, func(p *cluster.Pod) bool { return p.Promised != "" })
 	slab := make([]bin, 0, len(s.snapshot.Nodes))
 	for _, node := range s.snapshot.Nodes {
-		if node.Deleting || node.Disrupting || !s.topology.Constrained() && !hasRoom(node, least) {
+		if node.Deleting || node.Disrupting || !s.topology.Constrained() && !node.HasRoom(least) {
 			continue
 		}
 		slab = append(slab, bin{node: node})
@@ -138,16 +154,6 @@ func leastOf(pods []*cluster.Pod) resources.Vector {
 		}
 	}
 	return least
-}
-
-// hasRoom reports whether the smallest of pods could fit: most nodes of a large cluster are full, and not worth a bin.
-func hasRoom(node *cluster.Node, least resources.Vector) bool {
-	for r, amount := range least {
-		if amount > 0 && resources.Sum(node.Allocatable.At(r), -node.Used.At(r)) < amount {
-			return false
-		}
-	}
-	return true
 }
 
 func (s *solver) addNode(b *bin, promised bool) {

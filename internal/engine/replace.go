@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// This file replaces nodes by cheaper ones, any number by any number (D-04). A plan for a group of nodes is dear, so little is
+// planned in vain: nodes come in the order of what they could save at most, as many at once as the budgets allow, and no
+// group is planned for that is unlikely to save enough, by a lower bound of what its pods cost.
+
+// replaceAll replaces candidates pool by pool, so that each has its share of the work.
+func (d *disruption) replaceAll(candidates []*cluster.Node) {
+	for _, pool := range d.base.Pools {
+		var own []*cluster.Node
+		for _, node := range candidates {
+			if node.Pool == pool.Name {
+				own = append(own, node)
+			}
+		}
+		d.replaceIn(d.promising(own))
+	}
+}
+
+// promising returns the nodes, as they are in the future, that might be replaced for enough less than they cost: those first that
+// could save most, and of equals those that cost least to disrupt.
+func (d *disruption) promising(nodes []*cluster.Node) []*cluster.Node {
+	type rank struct {
+		saving resources.Money
+		cost   int64
+	}
+	ranks := map[*cluster.Node]rank{}
+	var list []*cluster.Node
+	for _, node := range nodes {
+		node = d.now(node)
+		if saving := node.Price - d.floorOf(node); saving >= max(1, d.share(node.Price)) {
+			cost, _ := DisruptionCost(node)
+			ranks[node] = rank{saving, cost}
+			list = append(list, node)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *cluster.Node) int {
+		return cmp.Or(cmp.Compare(ranks[b].saving, ranks[a].saving), cmp.Compare(ranks[a].cost, ranks[b].cost))
+	})
+	return list
+}
+
+const (
+	// vainPods is how many pods are planned for in vain in one pool and round, and vainGroups how many times the first group
+	// that was, whichever is more: where nothing is left to be gained that is all that is done.
+	vainPods   = 300
+	vainGroups = 2
+)
+
+// replaceIn replaces nodes of one pool, the most promising ones together at first, then smaller groups.
+func (d *disruption) replaceIn(nodes []*cluster.Node) {
+	first := d.within(nodes)
+	left := max(vainPods, vainGroups*podsOf(first))
+	for size := len(first); size > 0; size /= 2 {
+		for from := 0; from < len(nodes) && left > 0; {
+			group := d.within(nodes[from:min(from+size, len(nodes))])
+			if len(group) == 0 {
+				return
+			}
+			if before := priceOf(group); d.floorOf(group...) > before-d.minSaving(before) {
+				from += size
+				continue
+			}
+			if d.replace(group) { // what of it is kept is worth keeping
+				nodes = slices.DeleteFunc(nodes, func(n *cluster.Node) bool { return slices.Contains(group, n) })
+				continue
+			}
+			left -= podsOf(group)
+			from += size
+		}
+	}
+}
+
+// within returns the first nodes of a group that the budgets still allow, as they are in the future.
+func (d *disruption) within(group []*cluster.Node) []*cluster.Node {
+	count := map[string]int{}
+	var list []*cluster.Node
+	for _, node := range group {
+		if count[node.Pool] < d.left(node.Pool, plan.Underutilized) {
+			count[node.Pool]++
+			list = append(list, d.now(node))
+		}
+	}
+	return list
+}
+
+// replace chooses the group if what its pods need can be launched for less; false when not.
+func (d *disruption) replace(group []*cluster.Node) bool {
+	price := priceOf(group)
+	launches, found := d.replacement(group, price-d.minSaving(price))
+	if !found {
+		return false
+	}
+	group, launches = d.keepSame(group, launches)
+	before, after := priceOf(group), plan.Plan{Launches: launches}.Price()
+	if !d.worthIt(group, before-after) || d.feeds(launches) {
+		return false
+	}
+	for i := range launches {
+		if !d.onlyCheaper(&launches[i], group, before, after) {
+			return false
+		}
+		launches[i].Replaces, launches[i].Together = names(group), len(launches)
+		launches[i].Pods = nil // they run elsewhere still: nobody is promised anything
+	}
+	d.future = d.future.Without(group...)
+	d.choose(command{nodes: group, launches: launches, reason: plan.Underutilized, why: fmt.Sprintf("%s/h instead of %s/h", after, before)})
+	return true
+}
+
+// slotsOf lists, by pool, the slots that launches take; plan.NoSlot for one without.
+func slotsOf(launches []plan.Launch) map[string][]int {
+	taken := map[string][]int{}
+	for _, l := range launches {
+		taken[l.Pool] = append(taken[l.Pool], l.Slot)
+	}
+	return taken
+}
+
+// enoughTypes is how many cheaper types a spot node must have to move to, so that it does not chase the market (D-05).
+const enoughTypes = 15
+
+// onlyCheaper narrows a launch to instance types that keep the whole command cheaper, whichever of them the provider
+// takes. false when the rules for spot and reserved capacity do not allow it (D-05).
+func (d *disruption) onlyCheaper(l *plan.Launch, group []*cluster.Node, before, after resources.Money) bool {
+	if l.Cheapest.CapacityType == catalog.Reserved {
+		return true
+	}
+	pool := d.future.Pool(l.Pool)
+	spot := l.Cheapest.CapacityType == catalog.Spot
+	if spot {
+		l.Requirements = l.Requirements.With(requirement.OneOf(catalog.LabelCapacityType, catalog.Spot))
+		l.CapacityTypes = []string{catalog.Spot}
+	}
+	// What the command may cost more than planned is shared by price.
+	most := resources.Money(float64(l.Cheapest.Price) * float64(before-d.minSaving(before)) / float64(max(after, 1)))
+	allowed := pool.Catalog.Available.Clone()
+	for r := range l.Requirements.All() {
+		if pool.Catalog.Known(r.Key()) {
+			pool.Catalog.Compatible(r).AndTo(allowed)
+		}
+	}
+	var kept []string
+	for _, name := range l.Types {
+		offers := pool.Catalog.OfType(name).And(allowed)
+		if first := offers.First(); first >= 0 && pool.Catalog.Offers[first].Price <= most {
+			kept = append(kept, name)
+		}
+	}
+	l.Types = kept
+	if spot && allSpot(group) && (!d.terms.SpotToSpot || len(group) == 1 && len(kept) < enoughTypes) {
+		return false
+	}
+	return len(kept) > 0
+}
+
+func allSpot(group []*cluster.Node) bool {
+	for _, node := range group {
+		if capacityType(node) != catalog.Spot {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// DefaultMinSavingPercent is the least part of the price of nodes, in percent, that their replacement should save (see
+// Terms.MinSavingPercent, and docs/adr/0010-minimum-saving.md for the reason).
+const DefaultMinSavingPercent = 5
+
+// minSaving is what the replacement of nodes which cost before has to save, at least 1.
+func (d *disruption) minSaving(before resources.Money) resources.Money {
+	return max(1, d.terms.MinSaving, d.share(before))
+}
+
+// share is the part of a price that the replacement of what costs it has to save.
+func (d *disruption) share(price resources.Money) resources.Money {
+	return price * resources.Money(d.terms.MinSavingPercent) / 100
+}
+
+// priceOf sums what nodes cost per hour.
+func priceOf(nodes []*cluster.Node) resources.Money {
+	sum := resources.Money(0)
+	for _, node := range nodes {
+		sum += node.Price
+	}
+	return sum
+}
+
+// podsOf counts the pods that would have to move.
+func podsOf(nodes []*cluster.Node) int {
+	sum := 0
+	for _, node := range nodes {
+		_, pods := DisruptionCost(node)
+		sum += pods
+	}
+	return sum
+}
+
+// floorOf returns a price that no nodes are below which could be launched for the pods of these nodes that have to move, as far
+// as they do not fit on others. Spot nodes that must not be replaced by spot are measured by everything else (D-05).
+func (d *disruption) floorOf(nodes ...*cluster.Node) resources.Money {
+	least, spotless := resources.Unpriced, allSpot(nodes) && !d.terms.SpotToSpot
+	for _, pool := range d.base.Pools {
+		if pool.Blocked != "" || pool.Catalog == nil || pool.Static {
+			continue
+		}
+		m := d.market(pool, spotless)
+		var sum catalog.Least
+		for _, node := range nodes {
+			for _, pod := range node.Pods {
+				if !pod.Fixed && !pod.Terminating {
+					sum = sum.Plus(m.least(pod.Shape))
+				}
+			}
+		}
+		least = min(least, sum.Price())
+	}
+	return least
+}
+
+// market is offers of a pool, all or all but spot, and what pods cost there at least. Each shape is looked at once.
+type market struct {
+	floor  catalog.Floor
+	shapes map[*cluster.Shape]catalog.Least
+}
+
+func (m market) least(shape *cluster.Shape) catalog.Least {
+	known, found := m.shapes[shape]
+	if !found {
+		known = m.floor.Of(shape.Requests)
+		m.shapes[shape] = known
+	}
+	return known
+}
+
+// marketKey names a market.
+type marketKey struct {
+	pool     string
+	spotless bool
+}
+
+func (d *disruption) market(pool *cluster.Pool, spotless bool) market {
+	key := marketKey{pool.Name, spotless}
+	known, found := d.markets[key]
+	if !found {
+		offers := pool.Catalog.Available.Clone()
+		for r := range pool.Requirements.All() {
+			if pool.Catalog.Known(r.Key()) {
+				pool.Catalog.Compatible(r).AndTo(offers)
+			}
+		}
+		if spotless {
+			pool.Catalog.Compatible(requirement.OneOf(catalog.LabelCapacityType, catalog.OnDemand, catalog.Reserved)).AndTo(offers)
+		}
+		known = market{pool.Catalog.Floor(offers), map[*cluster.Shape]catalog.Least{}}
+		d.markets[key] = known
+	}
+	return known
+}
+
+// worthIt is the rule of Balanced pools (D-03): the saving's share of what the pools cost must be at least half of the share
+// of all their pods, by the cost of disrupting them, that has to move. In other pools every saving is worth it.
+func (d *disruption) worthIt(group []*cluster.Node, saving resources.Money) bool {
+	pools, balanced := map[string]bool{}, false
+	cost := int64(0)
+	for _, node := range group {
+		pools[node.Pool] = true
+		balanced = balanced || d.future.Pool(node.Pool).Consolidates == cluster.Balanced
+		own, _ := DisruptionCost(node)
+		cost += max(0, own)
+	}
+	if !balanced {
+		return true
+	}
+	price, all := 0.0, 0.0
+	for _, node := range d.future.Nodes {
+		if pools[node.Pool] && node.Price != resources.Unpriced {
+			own, _ := DisruptionCost(node)
+			price, all = price+float64(node.Price), all+float64(max(0, own))
+		}
+	}
+	if price == 0 || all == 0 {
+		return true
+	}
+	const threshold = 0.5
+	return float64(saving)/price >= threshold*float64(cost)/all
+}

@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// This file tries out what is launched for a group of nodes. Pods that move come back one by one and not as a plan packed them,
+// so a plan that is as cheap as possible is seldom one that holds.
+
+// maxMends bounds how often launches are added to a plan until its pods find their places by themselves. Each time far fewer
+// pods are left than the time before.
+const maxMends = 6
+
+// replacement plans launches with which the pods of a group find places, beside all that was chosen before, whose pods are on
+// their way as well. All pods are placed once more, with the nodes of the plan there, and what then finds no place gets
+// further launches, until nothing is left. false when that costs more than most, or some pod finds no place.
+func (d *disruption) replacement(group []*cluster.Node, most resources.Money) ([]plan.Launch, bool) {
+	s := d.with(group, nil, newLast)
+	p := pack.Sketch(s, s.Pending)
+	var launches []plan.Launch
+	for range maxMends {
+		launches = append(launches, p.Launches...)
+		if (plan.Plan{Launches: launches}).Price() > most || len(p.Unplaced) > 0 {
+			return nil, false
+		}
+		if s, p = d.tryOut(group, launches); len(p.Launches)+len(p.Unplaced) == 0 {
+			return d.spare(group, launches, s.Bind(placements(s, p))), true
+		}
+	}
+	return nil, false
+}
+
+// tryOut places what has to move when the group goes too and these launches come, first with the new nodes asked before all
+// others and then after them. It returns the plan of the first try that needs more, or that of the second, and the cluster for
+// which it is.
+func (d *disruption) tryOut(group []*cluster.Node, launches []plan.Launch) (s *cluster.Snapshot, p plan.Plan) {
+	for _, names := range []naming{newFirst, newLast} {
+		s = d.with(group, launches, names)
+		if p = pack.Sketch(s, s.Pending); len(p.Launches)+len(p.Unplaced) > 0 {
+			break
+		}
+	}
+	return s, p
+}
+
+// enough reports whether these launches are enough for the group to go.
+func (d *disruption) enough(group []*cluster.Node, launches []plan.Launch) bool {
+	_, p := d.tryOut(group, launches)
+	return len(p.Launches)+len(p.Unplaced) == 0
+}
+
+// with returns the cluster as it was at the beginning, but without the nodes that were chosen and without the group, and with all
+// that is launched for either.
+func (d *disruption) with(group []*cluster.Node, launches []plan.Launch, names naming) *cluster.Snapshot {
+	var gone []*cluster.Node
+	for _, c := range d.chosen {
+		gone = append(gone, c.nodes...)
+	}
+	gone = append(gone, group...)
+	for i, node := range gone {
+		gone[i] = d.base.Node(node)
+	}
+	all := append(d.launched(), launches...)
+	return d.base.Without(gone...).With(virtuals(d.base, all, names)).TakeSlots(slotsOf(all))
+}
+
+// launched lists what was chosen to be launched.
+func (d *disruption) launched() []plan.Launch {
+	var list []plan.Launch
+	for _, c := range d.chosen {
+		list = append(list, c.launches...)
+	}
+	return list
+}
+
+// maxSpares bounds how many launched nodes are looked at in vain for whether they are needed.
+const maxSpares = 8
+
+// spare returns the launches of a group without those whose pods fit elsewhere once all have their places: else the next round
+// would remove them again (D-15). s is the cluster with everything in its place, the new nodes last.
+func (d *disruption) spare(group []*cluster.Node, launches []plan.Launch, s *cluster.Snapshot) []plan.Launch {
+	before, numbers := len(d.launched()), map[string]int{}
+	for i := range launches {
+		numbers[newLast.of(before+i)] = i
+	}
+	var nodes []*cluster.Node
+	for _, node := range s.Nodes {
+		if _, launched := numbers[node.Name]; launched {
+			nodes = append(nodes, node)
+		}
+	}
+	spared, vain := make([]bool, len(launches)), 0
+	for _, candidate := range byWaste(nodes) {
+		node := s.Node(candidate)
+		if vain == maxSpares || !mightFit(s, node) {
+			continue
+		}
+		without := s.Without(node)
+		placed, fits := pack.Fit(without, without.Pending)
+		if !fits {
+			vain++
+			continue
+		}
+		s, spared[numbers[node.Name]] = without.Bind(placed), true
+	}
+	var kept []plan.Launch
+	for i, l := range launches {
+		if !spared[i] {
+			kept = append(kept, l)
+		}
+	}
+	if len(kept) < len(launches) && d.enough(group, kept) {
+		return kept
+	}
+	return launches
+}
+
+// keepSame leaves out of a group what would be launched again just as it is, if the rest can be replaced without: that saves as
+// much, and moves fewer pods.
+func (d *disruption) keepSame(group []*cluster.Node, launches []plan.Launch) ([]*cluster.Node, []plan.Launch) {
+	going, coming := slices.Clone(group), []plan.Launch(nil)
+	for _, l := range launches {
+		if at := slices.IndexFunc(going, func(n *cluster.Node) bool { return isSame(n, l) }); at >= 0 {
+			going = slices.Delete(going, at, at+1)
+		} else {
+			coming = append(coming, l)
+		}
+	}
+	if len(going) == len(group) || len(going) == 0 || !d.enough(going, coming) {
+		return group, launches
+	}
+	return going, coming
+}
+
+// isSame reports whether a node is what a launch brings.
+func isSame(n *cluster.Node, l plan.Launch) bool {
+	return n.Pool == l.Pool && n.InstanceType == l.Cheapest.Type && capacityType(n) == l.Cheapest.CapacityType &&
+		n.Labels[string(catalog.LabelZone)] == l.Cheapest.Zone
+}
