@@ -57,7 +57,7 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 	if machines.Inventory, err = kwok.LoadInventory(config.InstanceTypes, os.ReadFile); err != nil {
 		return fmt.Errorf("--instance-types-file-path: %w", err)
 	}
-	if machines.Faults, err = kwok.LoadFaults(config.KwokFaults, os.ReadFile); err != nil {
+	if machines.Faults, err = kwok.LoadFaults(config.KwokFaults, machines.Inventory, os.ReadFile); err != nil {
 		return fmt.Errorf("--kwok-faults-file-path: %w", err)
 	}
 	servers, err := openPorts(config)

@@ -14,7 +14,7 @@
 //	call.go      a call on its way, and what becomes of it
 //	queue.go     work queues like those of controller-runtime
 //	cluster.go   kubelets, scheduler, workloads, garbage collection
-//	users.go     what the lines of a script do
+//	users.go     what the lines of a script do; machines.go those about machines
 //	checks.go    what must hold at every instant (docs/invariants.md)
 //	liveness.go  what must hold once all faults are healed
 //	reduce.go    the shortest script that still fails

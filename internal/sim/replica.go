@@ -73,7 +73,9 @@ func (w *World) launchReplica() *replica {
 	cached := w.server.NewClient(w.scheme, w.toServer, r.cache)
 	now := func() time.Time { return w.clock().Add(r.skew) }
 	d := newDice(w.script.Seed, "each", r.String())
-	parts := app.Compose(app.DefaultConfig().Settings(), app.Deps{
+	settings := app.DefaultConfig().Settings()
+	settings.NodeRepair = true
+	parts := app.Compose(settings, app.Deps{
 		Client: cached, Live: w.server.NewClient(w.scheme, w.toServer, nil), Store: world.New(world.Config{Now: now}),
 		Providers:  []provider.Provider{w.cloud.NewProvider(w.toCloud)},
 		Events:     event.NewDeduplicated(func(client.Object, event.Kind, string, string) {}, now),

@@ -15,13 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
-	"github.com/joiner-autoscaler/joiner/internal/app"
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
-	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
 )
 
 const (
@@ -38,7 +35,7 @@ func verbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{
 		"pool": (*World).makePool, "limit": (*World).setLimit, "workload": (*World).makeWorkload, "scale": (*World).scaleWorkload,
 		"claim": (*World).claimByHand, "delete-claim": (*World).deleteClaim, "delete-node": (*World).deleteNode, "hold": (*World).hold,
-		"vanish": (*World).vanish, "interrupt": (*World).interrupt, "run-out": (*World).runOut, "crash": (*World).crashOne, "pause": (*World).pauseOne,
+		"vanish": (*World).vanish, "interrupt": (*World).interrupt, "sicken": (*World).sicken, "run-out": (*World).runOut, "crash": (*World).crashOne, "pause": (*World).pauseOne,
 		"second": (*World).secondLeader, "jump": (*World).jumpClock, "see": (*World).see, "stall": (*World).stall,
 		"strip-claim": (*World).stripClaim, "drift": (*World).driftPool, "replicas": (*World).setReplicas,
 	}
@@ -313,41 +310,6 @@ func (w *World) letGo() {
 	}
 }
 
-func (w *World) vanish(a arguments) error {
-	machines := w.cloud.Machines()
-	n, err := strconv.Atoi(a.first())
-	if err != nil || len(machines) == 0 {
-		return nil
-	}
-	w.cloud.Vanish(machines[n%len(machines)])
-	return nil
-}
-
-// interrupt gives a machine notice, and takes it away when the time is over.
-func (w *World) interrupt(a arguments) error {
-	machines := w.cloud.Machines()
-	n, err := strconv.Atoi(a.first())
-	if err != nil || len(machines) == 0 {
-		return nil
-	}
-	m, notice := machines[n%len(machines)], a.span("notice", 2*time.Minute)
-	w.cloud.Interrupt(m, w.clock().Add(notice))
-	for _, r := range w.replicas {
-		r.lines[app.Interruption].add(reconcile.Request{}, 0)
-	}
-	w.after(notice, func() { w.cloud.Vanish(m) })
-	return nil
-}
-
-func (w *World) runOut(a arguments) error {
-	n, err := strconv.ParseUint(a.first(), 10, 8)
-	if err != nil || n > uint64(cloud.AllMarkets) {
-		return fmt.Errorf("want a number from 0 to %d", cloud.AllMarkets)
-	}
-	w.cloud.RunOut(cloud.Market(n))
-	return nil
-}
-
 func (w *World) crashOne(arguments) error {
 	if len(w.replicas) > 0 {
 		w.crash(w.replicas[0])
@@ -402,7 +364,8 @@ func (w *World) stall(a arguments) error {
 	return err
 }
 
-// see makes a story fail when something is not as it says: claims=POOL:N, machines=N, waiting=N (pods without a node).
+// see makes a story fail when something is not as it says: claims=POOL:N, machines=N, waiting=N (pods without a node),
+// silent=N (nodes whose kubelet does not answer).
 func (w *World) see(a arguments) error {
 	waiting := 0
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
@@ -421,8 +384,10 @@ func (w *World) see(a arguments) error {
 			got = fmt.Sprint(len(w.cloud.Machines()))
 		case "waiting":
 			got = fmt.Sprint(waiting)
+		case "silent":
+			got = fmt.Sprint(w.silent())
 		default:
-			return fmt.Errorf("%s: want claims=POOL:N, machines=N or waiting=N", word)
+			return fmt.Errorf("%s: want claims=POOL:N, machines=N, waiting=N or silent=N", word)
 		}
 		if got != want {
 			w.fail(checkStory, "%s=%s is to be seen, found %s", key, want, got)

@@ -71,6 +71,8 @@ func TestBadObjects(t *testing.T) {
 	r.apply(kwokPool("contradicting", amd64Linux+"\n- {key: kubernetes.io/arch, operator: In, values: [arm64]}", ""))
 	r.apply(kwokPool("nowhere", "requirements:\n- {key: topology.kubernetes.io/zone, operator: In, values: [mars-1a]}", ""))
 	r.apply(kwokPool("twice", "requirements: []\ntaints:\n- {key: a, effect: NoSchedule}\n- {key: a, value: b, effect: NoSchedule}", ""))
+	r.apply(faultyPool("unlucky", "slowBoot: [{delay: soon}]", ""))
+	r.poolCondition("unlucky", "NodeClassReady", "False", "karpenter.kwok.sh/faults", `slowBoot[0].delay: got "soon"; want a duration`)
 	r.poolCondition("good", "Ready", "True")
 	r.poolCondition("classless", "NodeClassReady", "False", "no-such-class")
 	r.poolCondition("classless", "Ready", "False")
@@ -153,6 +155,7 @@ func TestBadStarts(t *testing.T) {
 		{"a kubeconfig that points nowhere", []string{"--kubeconfig", nowhere}, []string{"https://127.0.0.1:1", "cannot be reached"}},
 		{"no catalogue file", []string{"--kubeconfig", alive, "--instance-types-file-path", filepath.Join(dir, "none.json")}, []string{"none.json"}},
 		{"a malformed catalogue file", []string{"--kubeconfig", alive, "--instance-types-file-path", write("types.json", `[{"name": "m1", "architecture": "amd64", "operatingSystems": ["linux"], "resources": {"cpu": "2", "memory": "4Gi"}, "offerings": [{"Price": -1}]}]`)}, []string{"types.json", "m1", "Price", "-1"}},
+		{"a malformed faults file", []string{"--kubeconfig", alive, "--kwok-faults-file-path", write("faults.yaml", "slowBoot: [{delay: soon}]")}, []string{"--kwok-faults-file-path", "faults.yaml", `slowBoot[0].delay: got "soon"; want a duration`}},
 		{"a port in use", []string{"--kubeconfig", alive, "--metrics-port", port, "--health-probe-port", "0"}, []string{"--metrics-port", port}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -72,6 +72,12 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	v := decide(s)
+	if len(v.remove) > 0 {
+		if s.paused, err = c.config.Paused(ctx); err != nil {
+			return reconcile.Result{}, err
+		}
+		v = decide(s)
+	}
 	var failures []error
 	for _, m := range v.remove {
 		failures = append(failures, c.repair(ctx, m))
@@ -92,7 +98,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: again}, errors.Join(failures...)
 }
 
-// gather takes the picture.
+// gather takes the picture, but for the pause switch: that is read only where something would be done.
 func (c *Controller) gather(ctx context.Context) (situation, error) {
 	s := situation{now: c.config.Now(), budgets: map[string][]engine.Budget{}}
 	var nodes corev1.NodeList
@@ -129,9 +135,7 @@ func (c *Controller) gather(ctx context.Context) (situation, error) {
 		}
 		s.budgets[pool.Name] = budgets
 	}
-	var err error
-	s.paused, err = c.config.Paused(ctx)
-	return s, err
+	return s, nil
 }
 
 // policies are those of the claim's provider; of a node without a claim all that there are: it is only counted.

@@ -36,8 +36,8 @@ func ruleFields() []string { return []string{"probability", "from", "until", "ev
 // offeringFields are those by which a rule says of which offerings it is.
 func offeringFields() []string { return []string{"types", "zones", "capacityTypes"} }
 
-// LoadFaults reads a file of faults, with read; "" is no file and no faults.
-func LoadFaults(file string, read func(path string) ([]byte, error)) (Faults, error) {
+// LoadFaults reads a file of faults of machines of an inventory, with read; "" is no file and no faults.
+func LoadFaults(file string, inventory Inventory, read func(path string) ([]byte, error)) (Faults, error) {
 	if file == "" {
 		return Faults{}, nil
 	}
@@ -46,6 +46,9 @@ func LoadFaults(file string, read func(path string) ([]byte, error)) (Faults, er
 		return Faults{}, fmt.Errorf("reading the faults file: %w", err)
 	}
 	faults, err := ParseFaults(data)
+	if err == nil {
+		err = faults.check(inventory.catalog)
+	}
 	if err != nil {
 		return Faults{}, fmt.Errorf("faults file %s: %w", file, err)
 	}

@@ -66,13 +66,13 @@ func TestNoFaultsAreNone(t *testing.T) {
 
 func TestTheFaultsFileIsNamedInItsErrors(t *testing.T) {
 	t.Parallel()
-	for content, want := range map[string]string{"seed: x": "faults file f.yaml: faults.seed", "": ""} {
-		_, err := kwok.LoadFaults("f.yaml", func(string) ([]byte, error) { return []byte(content), nil })
+	for content, want := range map[string]string{"seed: x": "faults file f.yaml: faults.seed", "neverJoin: [{zones: [mars]}]": "faults file f.yaml: neverJoin[0]: types [], zones [\"mars\"]", "": ""} {
+		_, err := kwok.LoadFaults("f.yaml", mustGeneric(t), func(string) ([]byte, error) { return []byte(content), nil })
 		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", content, err, want)
 		}
 	}
-	if _, err := kwok.LoadFaults("f.yaml", func(string) ([]byte, error) { return nil, errors.New("no such file") }); err == nil {
+	if _, err := kwok.LoadFaults("f.yaml", mustGeneric(t), func(string) ([]byte, error) { return nil, errors.New("no such file") }); err == nil {
 		t.Error("a file that cannot be read is no error")
 	}
 	rules, err := kwok.ParseFaults([]byte("neverJoin: [{zones: [mars]}]"))

@@ -1,0 +1,85 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/joiner-autoscaler/joiner/internal/app"
+	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
+)
+
+// This file is what lines of a script do to machines and markets.
+
+func (w *World) vanish(a arguments) error {
+	machines := w.cloud.Machines()
+	n, err := strconv.Atoi(a.first())
+	if err != nil || len(machines) == 0 {
+		return nil
+	}
+	w.cloud.Vanish(machines[n%len(machines)])
+	return nil
+}
+
+// interrupt gives a machine notice, and takes it away when the time is over.
+func (w *World) interrupt(a arguments) error {
+	machines := w.cloud.Machines()
+	n, err := strconv.Atoi(a.first())
+	if err != nil || len(machines) == 0 {
+		return nil
+	}
+	m, notice := machines[n%len(machines)], a.span("notice", 2*time.Minute)
+	w.cloud.Interrupt(m, w.clock().Add(notice))
+	for _, r := range w.replicas {
+		r.lines[app.Interruption].add(reconcile.Request{}, 0)
+	}
+	w.after(notice, func() { w.cloud.Vanish(m) })
+	return nil
+}
+
+// sicken makes the kubelet of a machine's node go silent for a while; pods go on running.
+func (w *World) sicken(a arguments) error {
+	machines := w.cloud.Machines()
+	if len(a) != 2 {
+		return errors.New("want sicken K TIME")
+	}
+	n, err := strconv.Atoi(a[0])
+	d, timeErr := time.ParseDuration(a[1])
+	if err = errors.Join(err, timeErr); err != nil || len(machines) == 0 {
+		return err
+	}
+	m := machines[n%len(machines)]
+	w.setReady(m.Node.Name, corev1.ConditionUnknown, corev1.TaintNodeUnreachable, true)
+	w.after(d, func() {
+		if m.GoneAt.IsZero() {
+			w.setReady(m.Node.Name, corev1.ConditionTrue, corev1.TaintNodeUnreachable, false)
+		}
+	})
+	return nil
+}
+
+func (w *World) runOut(a arguments) error {
+	n, err := strconv.ParseUint(a.first(), 10, 8)
+	if err != nil || n > uint64(cloud.AllMarkets) {
+		return fmt.Errorf("want a number from 0 to %d", cloud.AllMarkets)
+	}
+	w.cloud.RunOut(cloud.Market(n))
+	return nil
+}
+
+func (w *World) silent() int {
+	n := 0
+	w.server.All(&corev1.Node{}, func(o client.Object) {
+		for _, c := range o.(*corev1.Node).Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown {
+				n++
+			}
+		}
+	})
+	return n
+}
