@@ -106,3 +106,37 @@ func TestCutOffIsNoFigure(t *testing.T) {
 		t.Errorf("record %s, %v", text, err)
 	}
 }
+
+// B-10 to B-13: whole controllers have a table and aims of their own.
+func TestWholeControllersAreComparedPerNode(t *testing.T) {
+	t.Parallel()
+	phase := func(scenario, side string, seconds, price float64, launched, removed, requests int) Line {
+		l := Line{Record: Record{Scenario: scenario, Side: side, PricePerHour: price, System: &System{
+			NodesLaunched: launched, NodesRemoved: removed, Requests: map[string]int{"patch nodes": requests}, RoundSeconds: []float64{seconds},
+		}}}
+		l.WallSeconds, l.CPUSeconds, l.PeakRSSBytes = seconds, seconds/10, 1<<20
+		return l
+	}
+	lines := []Line{
+		phase("apply-500", Joiner, 10, 1, 20, 0, 200), phase("apply-500", Karpenter, 20, 1, 10, 0, 200),
+		phase("shrink-500", Joiner, 30, 2, 0, 10, 80), phase("shrink-500", Karpenter, 100, 1, 0, 10, 100),
+	}
+	var out strings.Builder
+	if err := Tables(&out, lines); err != nil {
+		t.Fatal(err)
+	}
+	Aims(&out, lines)
+	for _, want := range []string{
+		"met      B-10   apply-500: time 0.50 of the peer's",
+		"met      B-12   apply-500: 10.0 requests per node against 20.0 (at least 5), 0.50 of the peer's",
+		"NOT MET  B-11   shrink-500: time 0.30 of the peer's; aim 0.2",
+		"NOT MET  B-11   shrink-500: final price 2.00 of the peer's; aim 1",
+		"NOT MET  B-12   shrink-500: 8.0 requests per node against 10.0",
+		"met      B-13   apply-500: CPU 0.50 of the peer's",
+		"NOT MET  B-13   apply-500: peak RSS 1.00 of the peer's",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no line %q in\n%s", want, &out)
+		}
+	}
+}
