@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
@@ -16,7 +17,7 @@ type pdbs struct {
 	byNamespace map[string][]*pdb // each list by name
 	// holds caches what holds pods of a shape: their namespace and labels are all that a budget looks at. It is emptied
 	// when budgets change, or shapes pile up.
-	holds map[*cluster.Shape]string
+	holds map[*cluster.Shape]hold
 }
 
 // pdb is as much of a PodDisruptionBudget as counts here.
@@ -24,13 +25,21 @@ type pdb struct {
 	name     string
 	selector cluster.Selector
 	closed   bool // it allows no disruption now
+	// lets is set when it does not protect pods that run and are not ready: its policy says so, or enough others are healthy.
+	lets bool
+}
+
+// hold is what keeps pods of a shape where they are, "" for nothing, and whether those that are not ready may go all the same.
+type hold struct {
+	why  string
+	lets bool
 }
 
 // maxHolds bounds the cache: shapes of pods that are gone stay in it until then.
 const maxHolds = 50_000
 
 func newPDBs() pdbs {
-	return pdbs{byNamespace: map[string][]*pdb{}, holds: map[*cluster.Shape]string{}}
+	return pdbs{byNamespace: map[string][]*pdb{}, holds: map[*cluster.Shape]hold{}}
 }
 
 // putPDB takes in a budget's state, or that it is gone. Only what may hold other pods than before makes nodes be looked at.
@@ -41,7 +50,7 @@ func (s *Store) putPDB(object *policyv1.PodDisruptionBudget, gone bool) {
 	if !gone {
 		// Until its controller has looked at this very budget, its status says nothing: the eviction API refuses too.
 		unseen := object.Status.ObservedGeneration < object.Generation
-		fresh = &pdb{name: object.Name, selector: translate.Selector(object.Spec.Selector), closed: unseen || object.Status.DisruptionsAllowed <= 0}
+		fresh = &pdb{name: object.Name, selector: translate.Selector(object.Spec.Selector), closed: unseen || object.Status.DisruptionsAllowed <= 0, lets: letsUnready(object)}
 	}
 	switch {
 	case fresh == nil && !found:
@@ -50,7 +59,7 @@ func (s *Store) putPDB(object *policyv1.PodDisruptionBudget, gone bool) {
 		list = slices.Delete(list, at, at+1)
 	case !found:
 		list = slices.Insert(list, at, fresh)
-	case list[at].closed == fresh.closed && sameSelector(list[at].selector, fresh.selector):
+	case list[at].closed == fresh.closed && list[at].lets == fresh.lets && sameSelector(list[at].selector, fresh.selector):
 		return
 	default:
 		list[at] = fresh
@@ -63,6 +72,15 @@ func (s *Store) putPDB(object *policyv1.PodDisruptionBudget, gone bool) {
 	s.reviseHeld()
 }
 
+// letsUnready reports whether the eviction API lets pods go that run and are not ready, whatever the budget allows: always, or
+// by default while as many are healthy as the budget wants.
+func letsUnready(object *policyv1.PodDisruptionBudget) bool {
+	if policy := object.Spec.UnhealthyPodEvictionPolicy; policy != nil && *policy == policyv1.AlwaysAllow {
+		return true
+	}
+	return object.Status.DesiredHealthy > 0 && object.Status.CurrentHealthy >= object.Status.DesiredHealthy
+}
+
 func sameSelector(a, b cluster.Selector) bool {
 	return a.Enabled == b.Enabled && a.Labels.Equal(b.Labels)
 }
@@ -70,19 +88,23 @@ func sameSelector(a, b cluster.Selector) bool {
 // reviseHeld brings up to date what holds each node.
 func (s *Store) reviseHeld() {
 	for _, e := range s.nodes {
-		if e.value == nil {
-			continue
-		}
-		held := s.heldBy(e.value.Pods)
-		if held == e.value.Held {
-			continue
-		}
-		value := *e.value
-		value.Held = held
-		s.machines.replace(e.value, &value)
-		e.value = &value
-		s.changed()
+		s.reviseHeldOf(e)
 	}
+}
+
+func (s *Store) reviseHeldOf(e *nodeEntry) {
+	if e == nil || e.value == nil {
+		return
+	}
+	held := s.heldBy(e.value.Pods)
+	if held == e.value.Held {
+		return
+	}
+	value := *e.value
+	value.Held = held
+	s.machines.replace(e.value, &value)
+	e.value = &value
+	s.changed()
 }
 
 // heldBy says which pod must not be evicted from a node now, and by which budget; "" when all may.
@@ -94,21 +116,23 @@ func (s *Store) heldBy(pods []*cluster.Pod) string {
 		if pod.Fixed || pod.Terminating {
 			continue
 		}
-		if why := s.held(pod.Shape); why != "" {
-			return fmt.Sprintf("pod %s is %s", pod.Ref(), why)
+		h := s.held(pod.Shape)
+		if h.why == "" || h.lets && s.unready(pod) {
+			continue
 		}
+		return fmt.Sprintf("pod %s is %s", pod.Ref(), h.why)
 	}
 	return ""
 }
 
 // held says which budget keeps pods of a shape where they are. Pods under more than one are never evicted: the API refuses.
-func (s *Store) held(shape *cluster.Shape) string {
+func (s *Store) held(shape *cluster.Shape) hold {
 	list := s.pdbs.byNamespace[shape.Namespace]
 	if len(list) == 0 {
-		return ""
+		return hold{}
 	}
-	if why, known := s.pdbs.holds[shape]; known {
-		return why
+	if h, known := s.pdbs.holds[shape]; known {
+		return h
 	}
 	var over []*pdb
 	for _, b := range list {
@@ -116,16 +140,29 @@ func (s *Store) held(shape *cluster.Shape) string {
 			over = append(over, b)
 		}
 	}
-	why := ""
+	var h hold
 	switch {
 	case len(over) > 1:
-		why = fmt.Sprintf("under more than one PodDisruptionBudget: %s and %s", over[0].name, over[1].name)
+		h.why = fmt.Sprintf("under more than one PodDisruptionBudget: %s and %s", over[0].name, over[1].name)
 	case len(over) == 1 && over[0].closed:
-		why = fmt.Sprintf("under PodDisruptionBudget %s, which allows no disruption now", over[0].name)
+		h.why, h.lets = fmt.Sprintf("under PodDisruptionBudget %s, which allows no disruption now", over[0].name), over[0].lets
 	}
 	if len(s.pdbs.holds) >= maxHolds {
 		clear(s.pdbs.holds)
 	}
-	s.pdbs.holds[shape] = why
-	return why
+	s.pdbs.holds[shape] = h
+	return h
+}
+
+// unready reports whether a pod runs and is not ready.
+func (s *Store) unready(pod *cluster.Pod) bool {
+	e := s.pods[podKey{pod.Shape.Namespace, pod.Name}]
+	return e != nil && e.unready
+}
+
+// runsUnready reports whether the object says so.
+func runsUnready(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodRunning && !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }

@@ -3,6 +3,7 @@ package world
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -39,4 +40,40 @@ func TestPodDisruptionBudgetsHoldNodes(t *testing.T) {
 	apply("", func() { s.Remove(testPDB("too", 9, 1, "web")) })
 	apply(closed, func() { _ = s.Apply(testPDB("web", 10, 0, "web")) })
 	apply("", func() { s.Remove(testPod("a", "a", 11, "n1")) })
+}
+
+// D-02: a pod that runs and is not ready may be evicted past its budget where the eviction API lets it: with AlwaysAllow, or
+// while as many are healthy as the budget wants.
+func TestUnreadyPodsAreHeldAsTheEvictionAPIHoldsThem(t *testing.T) {
+	t.Parallel()
+	always := policyv1.AlwaysAllow
+	for name, row := range map[string]struct {
+		change func(*policyv1.PodDisruptionBudget)
+		ready  bool
+		held   bool
+	}{
+		"by default":                   {func(*policyv1.PodDisruptionBudget) {}, false, true},
+		"always allowed":               {func(b *policyv1.PodDisruptionBudget) { b.Spec.UnhealthyPodEvictionPolicy = &always }, false, false},
+		"always allowed, but ready":    {func(b *policyv1.PodDisruptionBudget) { b.Spec.UnhealthyPodEvictionPolicy = &always }, true, true},
+		"as many healthy as are asked": {func(b *policyv1.PodDisruptionBudget) { b.Status.CurrentHealthy, b.Status.DesiredHealthy = 2, 2 }, false, false},
+		"too few are healthy":          {func(b *policyv1.PodDisruptionBudget) { b.Status.CurrentHealthy, b.Status.DesiredHealthy = 1, 2 }, false, true},
+	} {
+		s := newClock().store()
+		s.applyNode(testNode("n1", "n1", 1, "x"))
+		pdb := testPDB("web", 2, 0, "web")
+		row.change(pdb)
+		_ = s.Apply(pdb)
+		pod := testPod("a", "a", 3, "n1")
+		pod.Status.Phase = corev1.PodRunning
+		_ = s.Apply(pod) // not ready yet
+		if row.ready {
+			pod = testPod("a", "a", 4, "n1")
+			pod.Status.Phase = corev1.PodRunning
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			_ = s.Apply(pod)
+		}
+		if held := s.Snapshot().Nodes[0].Held; (held != "") != row.held {
+			t.Errorf("%s: held %q, want %t", name, held, row.held)
+		}
+	}
 }

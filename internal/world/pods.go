@@ -21,6 +21,7 @@ type podEntry struct {
 	value   *cluster.Pod // nil once the pod has finished
 	waiting bool         // it needs a node
 	movable bool         // it needs another node when its own goes
+	unready bool         // it runs and is not ready
 	// protected is the Unix second in which the pod's do-not-disrupt ends: 0 for none, cluster.Never for no end.
 	protected int64
 	pending   *cluster.Pod // the value that stands in Store.pending; nil for none
@@ -68,7 +69,12 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 		s.wakeAt(time.Unix(e.protected, 0))
 	}
 	value.Promised = s.promisedFor(value)
+	was := e.unready
+	e.unready = runsUnready(pod)
 	s.setPod(e, value)
+	if e.unready != was && len(s.pdbs.byNamespace[pod.Namespace]) > 0 {
+		s.reviseHeldOf(s.nodes[pod.Spec.NodeName])
+	}
 	s.reviseRivals(pod)
 	return err
 }
