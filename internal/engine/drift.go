@@ -15,10 +15,20 @@ import (
 // would find no place, because a limit or the market leaves none, stays and holds up no other. Nodes of static pools are
 // replaced one for one, see static.go.
 func Drift(s *cluster.Snapshot, terms Terms) plan.Plan {
+	return renew(s, terms, plan.Drifted, func(node *cluster.Node, _ *cluster.Pool) bool { return node.Drifted })
+}
+
+// Expire plans to replace expired nodes of pools that ask for it (D-07), in the way of [Drift].
+func Expire(s *cluster.Snapshot, terms Terms) plan.Plan {
+	return renew(s, terms, plan.Expired, func(node *cluster.Node, pool *cluster.Pool) bool { return node.Expired && pool.ExpiresGracefully })
+}
+
+// renew replaces the nodes that are due for a reason that asks for no price.
+func renew(s *cluster.Snapshot, terms Terms, reason plan.DisruptionReason, due func(*cluster.Node, *cluster.Pool) bool) plan.Plan {
 	used := Taken(s)
 	mayGo := func(node *cluster.Node) bool {
 		pool := s.Pool(node.Pool)
-		return node.Drifted && pool != nil && used[node.Pool] < Allowed(terms.Budgets[node.Pool], plan.Drifted) && Disruptable(s, node)
+		return pool != nil && due(node, pool) && used[node.Pool] < Allowed(terms.Budgets[node.Pool], reason) && Disruptable(s, node)
 	}
 	if !slices.ContainsFunc(s.Nodes, mayGo) { // so it is nearly always; pods that wait need not be planned to know it
 		return plan.Plan{BasedOn: s.Version, Names: s.Names}
@@ -40,7 +50,7 @@ func Drift(s *cluster.Snapshot, terms Terms) plan.Plan {
 	wanted := map[string]int{}
 	for _, node := range list {
 		switch {
-		case wanted[node.Pool] >= d.left(node.Pool, plan.Drifted):
+		case wanted[node.Pool] >= d.left(node.Pool, reason):
 			continue
 		case s.Pool(node.Pool).Static:
 			static[node.Pool] = append(static[node.Pool], node)
@@ -49,10 +59,10 @@ func Drift(s *cluster.Snapshot, terms Terms) plan.Plan {
 		}
 		wanted[node.Pool]++
 	}
-	d.roll(group)
+	d.roll(group, reason)
 	d.dropUntilTogether(settles)
 	for _, pool := range s.Pools {
-		d.rollStatic(pool, static[pool.Name])
+		d.rollStatic(pool, static[pool.Name], reason)
 	}
 	return d.done(s)
 }
@@ -63,38 +73,38 @@ const maxRolls = 50
 
 // roll replaces nodes, which are nodes of the future, whatever it costs. None of them is a place for the pods of another,
 // and no command is about nodes of two pools.
-func (d *disruption) roll(group []*cluster.Node) {
+func (d *disruption) roll(group []*cluster.Node, reason plan.DisruptionReason) {
 	d.future, group = d.future.Shut(group...)
 	together := (len(group) + maxRolls - 1) / maxRolls
 	for _, pool := range d.future.Pools {
 		own := slices.DeleteFunc(slices.Clone(group), func(n *cluster.Node) bool { return n.Pool != pool.Name })
 		for len(own) > 0 {
 			n := min(together, len(own))
-			d.rollTogether(own[:n])
+			d.rollTogether(own[:n], reason)
 			own = own[n:]
 		}
 	}
 }
 
 // rollTogether replaces nodes in one command, or else in halves, down to single nodes.
-func (d *disruption) rollTogether(group []*cluster.Node) {
+func (d *disruption) rollTogether(group []*cluster.Node, reason plan.DisruptionReason) {
 	without := d.future.Without(group...)
 	if p := pack.Solve(without, without.Pending); len(p.Unplaced) == 0 {
-		d.adopt(without, group, p)
+		d.adopt(without, group, p, reason)
 		return
 	}
 	if half := len(group) / 2; half > 0 {
-		d.rollTogether(group[:half])
-		d.rollTogether(group[half:])
+		d.rollTogether(group[:half], reason)
+		d.rollTogether(group[half:], reason)
 	}
 }
 
 // adopt chooses a group with the launches that replace it.
-func (d *disruption) adopt(without *cluster.Snapshot, group []*cluster.Node, p plan.Plan) {
+func (d *disruption) adopt(without *cluster.Snapshot, group []*cluster.Node, p plan.Plan, reason plan.DisruptionReason) {
 	d.future = without.Bind(placements(without, p)).Launched(slotsOf(p.Launches))
 	for i := range p.Launches {
 		p.Launches[i].Replaces, p.Launches[i].Together = names(group), len(p.Launches)
 		p.Launches[i].Pods = nil // they run elsewhere still: nobody is promised anything
 	}
-	d.choose(command{nodes: group, launches: p.Launches, reason: plan.Drifted})
+	d.choose(command{nodes: group, launches: p.Launches, reason: reason})
 }

@@ -44,8 +44,11 @@ func run(t *testing.T, d *datadriven.TestData) string {
 		}
 		return enginetest.Shorten(engine.Emptiness(snapshot, now, budgets(d)).String())
 	}
-	if d.Cmd == "consolidate" || d.Cmd == "drift" {
+	if d.Cmd == "consolidate" || d.Cmd == "drift" || d.Cmd == "expire" {
 		terms := terms(t, d)
+		if d.Cmd == "expire" {
+			return enginetest.Shorten(engine.Expire(snapshot, terms).String())
+		}
 		if d.Cmd == "drift" {
 			return enginetest.Shorten(engine.Drift(snapshot, terms).String())
 		}
@@ -57,7 +60,7 @@ func run(t *testing.T, d *datadriven.TestData) string {
 	if d.Cmd == "replicas" {
 		return enginetest.Shorten(engine.Replicas(snapshot).String())
 	}
-	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, trim or replicas", d.Pos, d.Cmd)
+	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, expire, trim or replicas", d.Pos, d.Cmd)
 	return ""
 }
 

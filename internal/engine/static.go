@@ -12,22 +12,22 @@ import (
 // there first; but when the replicas are as many as the hard limit allows there is no room for that, and a node goes first.
 
 // rollStatic replaces nodes of a static pool, oldest first, as far as its slots and budgets go.
-func (d *disruption) rollStatic(pool *cluster.Pool, nodes []*cluster.Node) {
+func (d *disruption) rollStatic(pool *cluster.Pool, nodes []*cluster.Node, reason plan.DisruptionReason) {
 	if len(nodes) == 0 || pool.Blocked != "" {
 		return
 	}
 	if TerminatesFirst(pool) {
 		// A node that is still to come counts as disrupted, or nodes would go faster than others take their place.
-		spare := Allowed(d.terms.Budgets[pool.Name], plan.Drifted) - Lacking(d.origin, pool)
+		spare := Allowed(d.terms.Budgets[pool.Name], reason) - Lacking(d.origin, pool)
 		for _, node := range nodes[:max(0, min(spare, len(nodes)))] {
-			d.choose(command{nodes: []*cluster.Node{node}, reason: plan.Drifted, why: "replicas are at the hard limit, so it goes before its replacement comes"})
+			d.choose(command{nodes: []*cluster.Node{node}, reason: reason, why: "replicas are at the hard limit, so it goes before its replacement comes"})
 		}
 		return
 	}
 	for i, l := range pack.Surge(d.origin, pool, len(nodes)) {
 		group := nodes[i : i+1]
 		l.Replaces, l.Together = names(group), 1
-		d.choose(command{nodes: group, launches: []plan.Launch{l}, reason: plan.Drifted})
+		d.choose(command{nodes: group, launches: []plan.Launch{l}, reason: reason})
 	}
 }
 

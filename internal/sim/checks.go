@@ -299,7 +299,8 @@ func (w *World) checkRemoval(claim *karpenterv1.NodeClaim) {
 		return
 	case plan.DisruptionReason(reason.Reason) == plan.Empty:
 		w.checkEmpty(claim)
-	case plan.DisruptionReason(reason.Reason) == plan.Drifted, plan.DisruptionReason(reason.Reason) == plan.Underutilized:
+	case plan.DisruptionReason(reason.Reason) == plan.Drifted, plan.DisruptionReason(reason.Reason) == plan.Expired,
+		plan.DisruptionReason(reason.Reason) == plan.Underutilized:
 		w.checkReplaced(claim)
 	}
 	w.leavesByOthers(claim)

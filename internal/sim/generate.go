@@ -73,6 +73,9 @@ func (g *generator) pools() {
 		// From dice of its own: what other seeds have shown stays as it was.
 		own := newDice(g.script.Seed, "policy", name)
 		args = append(args, "policy="+of(&own, "WhenEmpty", "WhenEmptyOrUnderutilized"))
+		if own.chance(0.5) {
+			args = append(args, "graceful")
+		}
 		for range own.n(3) {
 			g.add(own.between(20*time.Second, g.script.Heal-time.Second), "drift", name)
 		}

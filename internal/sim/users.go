@@ -127,6 +127,9 @@ func (w *World) makePool(a arguments) error {
 	if budget, stated := a.value("budget"); stated {
 		pool.Spec.Disruption.Budgets = []karpenterv1.Budget{{Nodes: intstr.Parse(budget)}}
 	}
+	if slices.Contains(a, "graceful") {
+		pool.Annotations = map[string]string{karpenterv1.GracefulExpirationAnnotationKey: "true"}
+	}
 	if replicas := a.number("replicas", -1); replicas >= 0 {
 		pool.Spec.Replicas = &replicas
 	}

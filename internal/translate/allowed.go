@@ -15,7 +15,7 @@ import (
 // its budgets. A budget that cannot be understood allows nothing, as in [ActiveBudgets].
 func AllowedDisruptions(pool *karpenterv1.NodePool, now time.Time, nodes, taken int) *karpenterv1.DisruptionStatus {
 	result := &karpenterv1.DisruptionStatus{}
-	for _, reason := range BoundReasons() {
+	for _, reason := range boundReasons(pool) {
 		allowed := karpenterv1.AllowedDisruptions{Reason: reason}
 		for i, budget := range pool.Spec.Disruption.Budgets {
 			most, inForce, _ := budgetInForce(budget, now, nodes) // the error is told by whoever acts on budgets
@@ -34,9 +34,18 @@ func AllowedDisruptions(pool *karpenterv1.NodePool, now time.Time, nodes, taken 
 	return result
 }
 
-// BoundReasons lists the reasons that every pool's budgets bound, sorted.
-func BoundReasons() []karpenterv1.DisruptionReason {
-	return []karpenterv1.DisruptionReason{karpenterv1.DisruptionReasonDrifted, karpenterv1.DisruptionReasonEmpty, karpenterv1.DisruptionReasonUnderutilized}
+// boundReasons lists the reasons that the pool's budgets bound, sorted.
+func boundReasons(pool *karpenterv1.NodePool) []karpenterv1.DisruptionReason {
+	reasons := []karpenterv1.DisruptionReason{karpenterv1.DisruptionReasonDrifted, karpenterv1.DisruptionReasonEmpty, karpenterv1.DisruptionReasonUnderutilized}
+	if ExpiresGracefully(pool) {
+		reasons = slices.Insert(reasons, 2, karpenterv1.DisruptionReasonExpired)
+	}
+	return reasons
+}
+
+// ExpiresGracefully reports whether the pool asks for its expired nodes to be replaced within its budgets (D-07).
+func ExpiresGracefully(pool *karpenterv1.NodePool) bool {
+	return pool.Annotations[karpenterv1.GracefulExpirationAnnotationKey] == "true"
 }
 
 func holdsFor(budget karpenterv1.Budget, reason karpenterv1.DisruptionReason) bool {

@@ -41,6 +41,7 @@ func Node(space *resources.Space, from NodeSource) *cluster.Node {
 		n.Created = unix(from.Claim.CreationTimestamp)
 		n.Launched, n.Registered = Launched(from.Claim), isTrue(from.Claim, karpenterv1.ConditionTypeRegistered)
 		n.Foreign, n.Drifted = !ownedByPool(from.Claim), isTrue(from.Claim, karpenterv1.ConditionTypeDrifted)
+		n.Expired = isTrue(from.Claim, karpenterv1.ConditionTypeExpired)
 		n.Replaces = Replaces(from.Claim)
 		n.Together = together(from.Claim)
 		if !Launched(from.Claim) && from.Prospect != nil {

@@ -24,6 +24,7 @@ func Pool(space *resources.Space, pool *karpenterv1.NodePool) (*cluster.Pool, er
 	result := &cluster.Pool{
 		Name: pool.Name, UID: string(pool.UID), Requirements: set, MinValues: minValues,
 		Taints: Taints(pool.Spec.Template.Spec.Taints), Limits: limits,
+		ExpiresGracefully: ExpiresGracefully(pool),
 	}
 	if pool.Spec.Weight != nil {
 		result.Weight = *pool.Spec.Weight

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,4 +81,31 @@ func (r *testRig) initialized(ctx context.Context) (ready, total, rolled int, er
 		}
 	}
 	return ready, len(claims), rolled, err
+}
+
+// D-07: a pool that asks for it has its expired nodes replaced: the new one is there before the old one goes, one at a time.
+func TestExpirationWithinTheBudgets(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.apply(kwokPool("default", amd64Linux+"\nexpireAfter: 40s", "disruption:\n  consolidateAfter: 1h\n  budgets: [{nodes: \"1\", reasons: [Expired]}]"))
+	r.run("annotate", "nodepool", "default", "karpenter.sh/graceful-expiration=true")
+	r.apply(deployment("web", 2, "{cpu: '1'}", oneEach("web")))
+	r.allRunning(2, soon)
+	old := r.names()
+	for deadline := time.Now().Add(later); ; time.Sleep(200 * time.Millisecond) {
+		ready, total, _, err := r.initialized(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ready < 2 || total > 4 {
+			t.Fatalf("%d initialized nodes that stay, of %d; want two at least", ready, total)
+		}
+		if !slices.ContainsFunc(r.names(), func(name string) bool { return slices.Contains(old, name) }) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("nodes %v are still there of %v", r.names(), old)
+		}
+	}
+	r.told("NodeClaim", old[0], "Expired", "replaced as soon as the disruption budgets allow: expireAfter 40s has passed")
 }

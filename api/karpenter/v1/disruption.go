@@ -49,8 +49,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.schedule) == has(self.duration)",message="schedule and duration belong together: give both, or neither for a budget that is always active"
 type Budget struct {
 	// Reasons are the causes of disruption the budget holds for; without reasons it holds for all.
-	// Expired is accepted and restricts nothing, since an expired node is removed whatever the
-	// budgets say.
+	// Expired restricts nothing, since an expired node is removed whatever the budgets say, unless the
+	// NodePool has the annotation karpenter.sh/graceful-expiration.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
@@ -88,7 +88,7 @@ const (
 	DisruptionReasonUnderutilized DisruptionReason = "Underutilized"
 	DisruptionReasonEmpty         DisruptionReason = "Empty"
 	DisruptionReasonDrifted       DisruptionReason = "Drifted"
-	// DisruptionReasonExpired is accepted but restricts nothing: expiration is forceful (V-07).
+	// DisruptionReasonExpired restricts nothing by default: expiration is forceful (V-07, D-07).
 	DisruptionReasonExpired   DisruptionReason = "Expired"
 	DisruptionReasonUnhealthy DisruptionReason = "Unhealthy"
 )

@@ -34,6 +34,9 @@ const (
 	// DoNotDisruptAnnotationKey with the value "true" on a pod, node or NodeClaim keeps voluntary
 	// disruption away from it.
 	DoNotDisruptAnnotationKey = Group + "/do-not-disrupt"
+	// GracefulExpirationAnnotationKey with the value "true" on a NodePool lets its expired nodes be replaced within the
+	// budgets, each after its replacement is there, instead of being removed at once. It is ours.
+	GracefulExpirationAnnotationKey = Group + "/graceful-expiration"
 	// NodePoolHashAnnotationKey holds the drift hash of the NodePool's template.
 	NodePoolHashAnnotationKey = Group + "/nodepool-hash"
 	// NodePoolHashVersionAnnotationKey says how NodePoolHashAnnotationKey was computed.

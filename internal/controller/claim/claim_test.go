@@ -186,6 +186,41 @@ func TestAClaimExpires(t *testing.T) {
 	}
 }
 
+// D-07: a pool may ask for its expired nodes to be replaced within its budgets: then the claim is only marked, until the pool
+// changes its mind.
+func TestAClaimExpiresGracefullyWhenItsPoolAsks(t *testing.T) {
+	t.Parallel()
+	c := newClaim()
+	lifetime := time.Hour
+	c.Spec.ExpireAfter = karpenterv1.NillableDuration{Duration: &lifetime}
+	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{
+		Name: c.Labels[karpenterv1.NodePoolLabelKey], Annotations: map[string]string{karpenterv1.GracefulExpirationAnnotationKey: "true"},
+	}}
+	r := newRig(t, c, joined())
+	if err := r.server.Create(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	r.reconcile(t)
+	r.makeReady(t)
+	r.reconcile(t)
+	r.clock.Advance(time.Hour)
+	for range 2 {
+		if r.reconcile(t); r.claim(t).DeletionTimestamp != nil || r.is(t, karpenterv1.ConditionTypeExpired) != "True" {
+			t.Fatal("the claim must stay, with the condition Expired")
+		}
+	}
+	if err := r.server.Get(t.Context(), types.NamespacedName{Name: pool.Name}, pool); err != nil {
+		t.Fatal(err)
+	}
+	pool.Annotations = nil
+	if err := r.server.Update(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	if r.reconcile(t); r.claim(t).DeletionTimestamp == nil {
+		t.Fatal("the claim must be deleted once its pool does not ask any more")
+	}
+}
+
 // P-33: a claim made by hand, without finalizer and pool, is launched like any other.
 func TestAClaimMadeByHandGetsOurFinalizerBeforeItsInstance(t *testing.T) {
 	t.Parallel()

@@ -3,10 +3,14 @@ package claim
 import (
 	"context"
 	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // checkAge deletes a claim that has taken too long or lived long enough, and reports whether it did. Otherwise the next
@@ -19,8 +23,13 @@ func (c *Controller) checkAge(ctx context.Context, w *work) (bool, error) {
 	return c.expired(ctx, w)
 }
 
+// gracefulAgain is how soon to look again at an expired claim whose pool has it replaced within its budgets: the pool may
+// change its mind.
+const gracefulAgain = time.Minute
+
 // expired deletes a claim when expireAfter has passed since its creation. It is forceful: neither budgets nor
-// do-not-disrupt hold it up, only the drain does (D-07).
+// do-not-disrupt hold it up, only the drain does (D-07). When its pool asks for expiration within the budgets, the claim is
+// only marked as expired, and the controller of disruption does the rest.
 func (c *Controller) expired(ctx context.Context, w *work) (bool, error) {
 	lifetime := w.claim.Spec.ExpireAfter.Duration
 	if lifetime == nil {
@@ -30,12 +39,42 @@ func (c *Controller) expired(ctx context.Context, w *work) (bool, error) {
 		w.askAgain(left)
 		return false, nil
 	}
+	graceful, err := c.expiresGracefully(ctx, w.claim)
+	if err != nil {
+		return false, err
+	}
+	if graceful && condition.IsTrue(w.claim.Status.Conditions, karpenterv1.ConditionTypeExpired) {
+		w.askAgain(gracefulAgain)
+		return false, nil
+	}
 	before := w.claim.DeepCopy()
 	message := fmt.Sprintf("expireAfter %s has passed", w.claim.Spec.ExpireAfter)
 	c.set(w, condition.True(karpenterv1.ConditionTypeExpired, "Expired", message))
-	c.config.Events.Event(w.claim, event.Normal, event.Expired, "NodeClaim is removed: "+message)
+	text := "NodeClaim is removed: " + message
+	if graceful {
+		text = "NodeClaim is replaced as soon as the disruption budgets allow: " + message
+	}
+	c.config.Events.Event(w.claim, event.Normal, event.Expired, text)
 	if err := c.saveStatus(ctx, before, w.claim); err != nil {
 		return false, err
 	}
+	if graceful {
+		w.askAgain(gracefulAgain)
+		return false, nil
+	}
 	return true, c.remove(ctx, w, "Expired", message)
+}
+
+// expiresGracefully reports whether the claim's pool wants it replaced within its budgets. A claim that never became a node
+// is nothing to be careful with.
+func (c *Controller) expiresGracefully(ctx context.Context, claim *karpenterv1.NodeClaim) (bool, error) {
+	name := claim.Labels[karpenterv1.NodePoolLabelKey]
+	if name == "" || !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized) {
+		return false, nil
+	}
+	var pool karpenterv1.NodePool
+	if err := c.config.Client.Get(ctx, client.ObjectKey{Name: name}, &pool); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return translate.ExpiresGracefully(&pool), nil
 }

@@ -57,7 +57,7 @@ func (c *Controller) blocked(r round, node *cluster.Node) string {
 	if pool == nil && node.Pool != "" && node.Claim != "" && node.Initialized {
 		return "The node stays: its NodePool " + node.Pool + " is gone; delete the NodeClaim to remove it"
 	}
-	wanted := pool != nil && !pool.Static && (node.Drifted || pool.Consolidates != cluster.WhenEmpty && node.ConsolidatableAt <= r.now.Unix())
+	wanted := pool != nil && !pool.Static && (node.Drifted || node.Expired && pool.ExpiresGracefully || pool.Consolidates != cluster.WhenEmpty && node.ConsolidatableAt <= r.now.Unix())
 	why := engine.Forbidden(node)
 	if why == "" || !wanted || node.Claim == "" || node.Name == "" || !node.Initialized {
 		return ""

@@ -12,14 +12,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// This file goes on with nodes that are to go although pods run on them (D-09, D-10): drifted ones, and those that are not
+// This file goes on with nodes that are to go although pods run on them (D-09, D-10): drifted and expired ones, and those that are not
 // used well enough. Such nodes are marked first, and what replaces them is launched after that; the new claims name the old
 // ones, and say how many they are. That is all there is to know, so that any process can go on: a node is deleted once all
 // that replaces it is there and its pods still have a place; else everything is taken back.
 
 // moves reports whether a reason is one of this file.
 func moves(reason plan.DisruptionReason) bool {
-	return reason == plan.Drifted || reason == plan.Underutilized
+	return reason == plan.Drifted || reason == plan.Expired || reason == plan.Underutilized
 }
 
 // intent is a node that is marked.
@@ -154,6 +154,8 @@ func objectionToMove(r round, node *cluster.Node, reason plan.DisruptionReason) 
 		return engine.Forbidden(node)
 	case reason == plan.Drifted && !node.Drifted:
 		return "it is not drifted any more"
+	case reason == plan.Expired && !(node.Expired && pool.ExpiresGracefully):
+		return "it is not to be replaced for its age any more"
 	case reason == plan.Underutilized && (pool.Consolidates == cluster.WhenEmpty || pool.Static):
 		return "its NodePool does not consolidate nodes in use any more"
 	case slices.ContainsFunc(r.snapshot.Pending, promisedTo(node)):

@@ -16,7 +16,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file chooses nodes to go although pods run on them: drifted ones first, and when there are none, those whose going
+// This file chooses nodes to go although pods run on them: expired ones
+// first, then drifted ones, and when there are none, those whose going
 // makes the cluster cheaper (D-04, D-06). command.go carries it out.
 
 // move plans the next commands, and begins them. What is under way is taken for carried out, so a slow replacement holds up
@@ -24,8 +25,12 @@ import (
 // because what comes for it would make a better place for its pods than yet another node. rest is when to look again.
 func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.Duration, err error) {
 	terms := c.terms(r)
-	p := engine.Drift(r.snapshot, terms)
-	c.reportDriftBlocked(r, terms, p)
+	p := engine.Expire(r.snapshot, terms)
+	c.reportDueBlocked(r, terms, p, plan.Expired)
+	if len(p.Removes) == 0 {
+		p = engine.Drift(r.snapshot, terms)
+		c.reportDueBlocked(r, terms, p, plan.Drifted)
+	}
 	if len(p.Removes) == 0 {
 		if rest := c.memory.rest(r.snapshot.Version, r.now); rest > 0 {
 			return false, rest, nil
@@ -122,16 +127,17 @@ func full(r round, terms engine.Terms, pool *cluster.Pool, reason plan.Disruptio
 	return answer.ByLimit && answer.Allowed == 0
 }
 
-// reportDriftBlocked tells of pools whose drifted nodes stay because of their hard limit (L-34).
-func (c *Controller) reportDriftBlocked(r round, terms engine.Terms, p plan.Plan) {
+// reportDueBlocked tells of pools whose drifted or expired nodes stay because of their hard limit (L-34).
+func (c *Controller) reportDueBlocked(r round, terms engine.Terms, p plan.Plan, reason plan.DisruptionReason) {
 	for _, pool := range r.snapshot.Pools {
-		if r.pools[pool.Name] == nil || pool.Static || !full(r, terms, pool, plan.Drifted) {
+		if r.pools[pool.Name] == nil || pool.Static || !full(r, terms, pool, reason) {
 			continue
 		}
 		if slices.ContainsFunc(r.snapshot.Nodes, func(n *cluster.Node) bool {
-			return n.Pool == pool.Name && n.Drifted && engine.Disruptable(r.snapshot, n) && !removes(p, n)
+			due := reason == plan.Drifted && n.Drifted || reason == plan.Expired && n.Expired && pool.ExpiresGracefully
+			return n.Pool == pool.Name && due && engine.Disruptable(r.snapshot, n) && !removes(p, n)
 		}) {
-			c.ReportHardLimit(r.pools[pool.Name], plan.Drifted)
+			c.ReportHardLimit(r.pools[pool.Name], reason)
 		}
 	}
 }

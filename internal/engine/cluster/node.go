@@ -42,6 +42,8 @@ type Node struct {
 	Foreign bool
 	// Drifted is set while the claim's condition says that it no longer is what its pool would make.
 	Drifted bool
+	// Expired is set while the claim's condition says that it is older than its pool allows.
+	Expired bool
 	// Replaces are the names of the claims that this one is to replace (D-10).
 	Replaces []string
 	// Together is how many claims were made to replace those, this one counted; 0 for a claim that replaces none.

@@ -39,6 +39,8 @@ type Pool struct {
 	// Invalid is set when something of the specification cannot be understood; Blocked then says what. Nothing is removed
 	// for such a pool's limits: they may be what is not understood.
 	Invalid bool
+	// ExpiresGracefully lets expired nodes be replaced within the budgets (D-07); otherwise they are removed at once, elsewhere.
+	ExpiresGracefully bool
 	// Consolidates says which nodes may go to save money (D-03).
 	Consolidates Consolidation
 }

@@ -113,6 +113,8 @@ const (
 	Empty         DisruptionReason = "Empty"
 	Underutilized DisruptionReason = "Underutilized"
 	Drifted       DisruptionReason = "Drifted"
+	// Expired nodes are removed at once, unless their pool asks for them to be replaced within its budgets (D-07).
+	Expired DisruptionReason = "Expired"
 )
 
 // The reasons of removals that no budget limits: a node is above a limit of its pool (L-40), or above the replicas of a
