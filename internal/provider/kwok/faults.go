@@ -211,7 +211,11 @@ func (f Faults) interrupted(m provider.Instance, now time.Time) (provider.Notice
 		if opened.After(begun) {
 			begun = opened
 		}
-		return provider.Notice{ID: m.ProviderID, Kind: r.kind, ProviderID: m.ProviderID, Gone: begun.Add(r.notice)}, true
+		notice := provider.Notice{ID: m.ProviderID, Kind: r.kind, ProviderID: m.ProviderID}
+		if r.kind.Ends() {
+			notice.Gone = begun.Add(r.notice)
+		}
+		return notice, true
 	}
 	return provider.Notice{}, false
 }

@@ -3,11 +3,14 @@ package kwok_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
@@ -139,7 +142,7 @@ func TestDriftInterruptionThrottlingAndPrices(t *testing.T) {
 	t.Parallel()
 	w := newFaultyWorld(t, `
 drift: [{after: 10m, reason: ImageDrift}]
-interruption: [{after: 20m, notice: 3m}]
+interruption: [{after: 20m, notice: 50m}]
 throttling: [{calls: [get], from: 2026-07-01T12:30:00Z}]
 prices:
 - {capacityTypes: [spot], every: 1h, steps: [{at: 40m, factor: 3}, {at: 50m, factor: 0.5}]}
@@ -168,8 +171,8 @@ prices:
 		if err != nil || len(notices.List) != step.notices || notices.Again <= 0 {
 			t.Errorf("minute %d: notices %+v, error %v; want %d, and to be asked again", step.minute, notices, err, step.notices)
 		}
-		if len(notices.List) == 1 && !notices.List[0].Gone.Equal(now.Add(time.Duration(23-step.minute)*time.Minute)) {
-			t.Errorf("minute %d: the machine is gone at %v, want minute 23", step.minute, notices.List[0].Gone)
+		if len(notices.List) == 1 && !notices.List[0].Gone.Equal(now.Add(time.Duration(70-step.minute)*time.Minute)) {
+			t.Errorf("minute %d: the machine is gone at %v, want minute 70", step.minute, notices.List[0].Gone)
 		}
 		if _, err := w.Get(t.Context(), claim.Status.ProviderID); errors.Is(err, provider.ErrThrottled) != step.throttled || (err != nil) != step.throttled {
 			t.Errorf("minute %d: Get: %v, want throttled %t", step.minute, err, step.throttled)
@@ -185,6 +188,65 @@ prices:
 				t.Errorf("minute %d: %s costs %v, want %v", step.minute, o.CapacityType, got, want)
 			}
 		}
+	}
+}
+
+// P-43: once the notice has run out the machine is taken away, whatever was done about it; others stay.
+func TestAnInterruptedMachineIsTakenAway(t *testing.T) {
+	t.Parallel()
+	w := newFaultyWorld(t, "interruption: [{after: 10m, notice: 2m, types: ['c-1x-*']}, {kind: SpotRebalanceRecommendation, types: ['m-*']}]")
+	taken := mustLaunch(t, w, newClaim("taken", nil))
+	advised := newClaim("advised", nil)
+	advised.Spec.Requirements = append(advised.Spec.Requirements, karpenterv1.NodeSelectorRequirementWithMinValues{Key: "karpenter.kwok.sh/instance-family", Operator: "In", Values: []string{"m"}})
+	kept := mustLaunch(t, w, advised)
+	start := w.clock
+	for _, step := range []struct {
+		after   time.Duration
+		notices int
+		left    int
+		again   time.Duration
+	}{{9 * time.Minute, 1, 2, 5 * time.Second}, {11*time.Minute + 58*time.Second, 2, 2, 2 * time.Second}, {12 * time.Minute, 1, 1, 5 * time.Second}} {
+		w.clock = start.Add(step.after)
+		notices, err := w.Notices(t.Context())
+		if err != nil || len(notices.List) != step.notices || notices.Again != step.again || w.Machines() != step.left {
+			t.Errorf("after %s: notices %+v, %d machines, error %v; want %d notices, %d machines, to be asked again after %s", step.after, notices, w.Machines(), err, step.notices, step.left, step.again)
+		}
+	}
+	if _, err := w.Get(t.Context(), taken.ProviderID); !errors.Is(err, provider.ErrNotFound) {
+		t.Errorf("Get of the machine that was taken away: %v", err)
+	}
+	if _, err := w.Get(t.Context(), kept.ProviderID); err != nil {
+		t.Errorf("Get of the machine of which there was a recommendation only: %v", err)
+	}
+}
+
+// The examples of the page are accepted as they stand there.
+func TestTheExamplesOfThePageAreAccepted(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/kwok.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		for document := range strings.SplitSeq(block[1], "---\n") {
+			var object metav1.PartialObjectMetadata
+			if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+				t.Errorf("%v in\n%s", err, document)
+			}
+			text, stated := object.Annotations[kwok.FaultsAnnotationKey]
+			if !stated {
+				continue
+			}
+			found++
+			w := newFaultyWorld(t, text)
+			if _, err := w.Catalog(t.Context(), "default"); err != nil {
+				t.Errorf("%s: %v", object.Name, err)
+			}
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d examples found, want 2", found)
 	}
 }
 

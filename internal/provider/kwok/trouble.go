@@ -10,6 +10,9 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
@@ -83,7 +86,8 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (s
 }
 
 // Notices returns the interruptions that faults have brought, or somebody by hand with [InterruptedAnnotationKey], of
-// machines that have joined. Each stands until it is acknowledged or its machine is gone.
+// machines that have joined. Each stands until it is acknowledged or its machine is gone. Time passes here when somebody
+// asks: a machine whose notice has run out is taken away.
 func (p *Provider) Notices(ctx context.Context) (provider.Notices, error) {
 	if err := ctx.Err(); err != nil {
 		return provider.Notices{}, err
@@ -108,20 +112,36 @@ func (p *Provider) Notices(ctx context.Context) (provider.Notices, error) {
 	if err != nil {
 		return provider.Notices{}, fmt.Errorf("listing nodes: %w", err)
 	}
+	now := p.now()
 	for _, node := range nodes {
-		if !isMachine(node) {
+		notice, noticed := noticeOf(node, rules[node.Annotations[ClassAnnotationKey]], now)
+		if !noticed {
 			continue
 		}
-		if value, found := node.Annotations[InterruptedAnnotationKey]; found {
-			gone, _ := time.Parse(time.RFC3339, value) // zero, not known, for any other value
-			notices.List = append(notices.List, provider.Notice{ID: node.Spec.ProviderID, Kind: provider.SpotInterrupted, ProviderID: node.Spec.ProviderID, Gone: gone})
-		} else if notice, found := rules[node.Annotations[ClassAnnotationKey]].interrupted(instanceOf(node), p.now()); found {
+		if left := notice.Gone.Sub(now); notice.Gone.IsZero() || left > 0 {
 			notices.List = append(notices.List, notice)
+			if left > 0 && (notices.Again == 0 || left < notices.Again) {
+				notices.Again = left
+			}
+		} else if err := p.end(ctx, node); err != nil && !apierrors.IsNotFound(err) {
+			return provider.Notices{}, fmt.Errorf("taking %s away: %w", notice.ProviderID, err)
 		}
 	}
 	notices.List = p.handled.without(notices.List)
 	slices.SortFunc(notices.List, func(a, b provider.Notice) int { return strings.Compare(a.ID, b.ID) })
 	return notices, nil
+}
+
+// noticeOf returns what the cloud has said about a machine, if anything.
+func noticeOf(node *corev1.Node, faults Faults, now time.Time) (provider.Notice, bool) {
+	if !isMachine(node) {
+		return provider.Notice{}, false
+	}
+	if value, found := node.Annotations[InterruptedAnnotationKey]; found {
+		gone, _ := time.Parse(time.RFC3339, value) // zero, not known, for any other value
+		return provider.Notice{ID: node.Spec.ProviderID, Kind: provider.SpotInterrupted, ProviderID: node.Spec.ProviderID, Gone: gone}, true
+	}
+	return faults.interrupted(instanceOf(node), now)
 }
 
 // Acknowledge ends a notice. A new process will hear of it again, until the machine is gone.
