@@ -37,6 +37,9 @@ const (
 	// GracefulExpirationAnnotationKey with the value "true" on a NodePool lets its expired nodes be replaced within the
 	// budgets, each after its replacement is there, instead of being removed at once. It is ours.
 	GracefulExpirationAnnotationKey = Group + "/graceful-expiration"
+	// DisruptionBackoffAnnotationKey on a NodePool says, after a disruption of it had to be taken back, until when and for
+	// how long the pool is left alone: a time in RFC 3339 and a duration. It is ours.
+	DisruptionBackoffAnnotationKey = Group + "/disruption-backoff"
 	// NodePoolHashAnnotationKey holds the drift hash of the NodePool's template.
 	NodePoolHashAnnotationKey = Group + "/nodepool-hash"
 	// NodePoolHashVersionAnnotationKey says how NodePoolHashAnnotationKey was computed.

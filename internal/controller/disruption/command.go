@@ -118,7 +118,7 @@ func (c *Controller) settleCommand(ctx context.Context, r round, cmd *command, u
 			continue
 		}
 		gone = append(gone, i.node)
-		c.memory.settled(i.node.Pool)
+		failures = append(failures, c.succeeded(ctx, r, i.node.Pool))
 		c.reportRemoval(r, i.node, i.remove)
 	}
 	return gone, errors.Join(failures...)
@@ -241,7 +241,7 @@ func (c *Controller) undoCommand(ctx context.Context, r round, cmd *command, why
 	var failures []error
 	for _, i := range cmd.intents {
 		if r.paused == "" {
-			c.memory.failed(i.node.Pool, r.now)
+			failures = append(failures, c.backOff(ctx, r, i.node.Pool))
 		}
 		failures = append(failures, c.undo(ctx, i.remove, why))
 	}

@@ -163,6 +163,7 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 			c.config.Events.Event(pool, event.Warning, event.DisruptionBlocked, "A disruption budget cannot be read, nothing is disrupted: "+err.Error())
 		}
 		r.pools[pool.Name], r.budgets[pool.Name] = pool, budgets
+		c.recall(pool)
 	}
 	var err error
 	r.paused, err = c.paused(ctx)

@@ -13,8 +13,8 @@ const (
 	fruitlessPause = 10 * time.Second
 )
 
-// memory is what supplements the API objects: that commands of a pool failed, and that there was nothing to do. Losing it
-// with the process costs a try. It is safe for concurrent use.
+// memory is what supplements the API objects: that commands of a pool failed, which stands on the NodePool too (backoff.go),
+// and that there was nothing to do. It is safe for concurrent use.
 type memory struct {
 	mu        sync.Mutex
 	pauses    map[string]pause // by pool
@@ -46,17 +46,28 @@ func (m *memory) pausedBy() string {
 	return m.pausedWhy
 }
 
-// failed notes that a command of the pool was taken back.
-func (m *memory) failed(pool string, now time.Time) {
+// failed notes that a command of the pool was taken back, and returns the pause that follows; false when the pool pauses
+// already: it is another node of the same command.
+func (m *memory) failed(pool string, now time.Time) (pause, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.pauses[pool]
 	if now.Before(p.until) {
-		return // another node of the same command
+		return p, false
 	}
 	p.length = min(lastPause, max(firstPause, 2*p.length))
 	p.until = now.Add(p.length)
 	m.pauses[pool] = p
+	return p, true
+}
+
+// recall takes in a pause that an earlier process has noted, unless a later one is known.
+func (m *memory) recall(pool string, p pause) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p.until.After(m.pauses[pool].until) {
+		m.pauses[pool] = p
+	}
 }
 
 // settled notes that a command of the pool was carried out.

@@ -246,6 +246,8 @@ func TestAFailedReplacementUndoesItsCommand(t *testing.T) {
 	}
 	r.lose(t, replacements[1])
 	r.turn(t)
+	r.reborn(t) // a new process keeps to the pause as well
+	r.turn(t)
 	if marked, _ := r.state(t); len(marked) != 0 {
 		t.Fatalf("marked %v: want a pause", marked)
 	}

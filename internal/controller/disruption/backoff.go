@@ -1,0 +1,66 @@
+package disruption
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+// This file keeps on a NodePool that it is left alone for a while after a command of it had to be taken back (D-06): a new
+// process, which would otherwise try at once, finds it there. The annotation stays until a command succeeds, so that the next
+// pause is longer.
+
+// recall reads what an earlier process has noted. What cannot be read counts as nothing: it costs a try.
+func (c *Controller) recall(pool *karpenterv1.NodePool) {
+	text, noted := pool.Annotations[karpenterv1.DisruptionBackoffAnnotationKey]
+	if !noted {
+		return
+	}
+	untilText, lengthText, _ := strings.Cut(text, " ")
+	until, err := time.Parse(time.RFC3339, untilText)
+	length, lengthErr := time.ParseDuration(lengthText)
+	if err == nil && lengthErr == nil {
+		c.memory.recall(pool.Name, pause{length: min(lastPause, max(0, length)), until: until})
+	}
+}
+
+// backOff notes that a command of the pool was taken back.
+func (c *Controller) backOff(ctx context.Context, r round, name string) error {
+	p, begins := c.memory.failed(name, r.now)
+	if !begins {
+		return nil
+	}
+	return c.note(ctx, r, name, p.until.UTC().Format(time.RFC3339)+" "+p.length.String())
+}
+
+// succeeded notes that a command of the pool was carried out.
+func (c *Controller) succeeded(ctx context.Context, r round, name string) error {
+	c.memory.settled(name)
+	return c.note(ctx, r, name, "")
+}
+
+// note writes the annotation; "" takes it off.
+func (c *Controller) note(ctx context.Context, r round, name, text string) error {
+	pool := r.pools[name]
+	if pool == nil || pool.Annotations[karpenterv1.DisruptionBackoffAnnotationKey] == text {
+		return nil
+	}
+	own := pool.DeepCopy()
+	if text == "" {
+		delete(own.Annotations, karpenterv1.DisruptionBackoffAnnotationKey)
+	} else {
+		if own.Annotations == nil {
+			own.Annotations = map[string]string{}
+		}
+		own.Annotations[karpenterv1.DisruptionBackoffAnnotationKey] = text
+	}
+	if err := c.config.Client.Patch(ctx, own, client.MergeFrom(pool)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("noting on NodePool %s that it is left alone for a while: %w", name, err)
+	}
+	return nil
+}
