@@ -30,7 +30,8 @@ func (d *disruption) replaceAll(candidates []*cluster.Node) {
 }
 
 // promising returns the nodes, as they are in the future, that might be replaced for enough less than they cost: those first that
-// could save most, and of equals those that cost least to disrupt.
+// could save most, and of equals those that cost least to disrupt. Nodes on which a pod is ending wait: a workload that shrinks
+// takes many pods one after the other, and what is launched for the rest of them is not needed a moment later.
 func (d *disruption) promising(nodes []*cluster.Node) []*cluster.Node {
 	type rank struct {
 		saving resources.Money
@@ -40,6 +41,9 @@ func (d *disruption) promising(nodes []*cluster.Node) []*cluster.Node {
 	var list []*cluster.Node
 	for _, node := range nodes {
 		node = d.now(node)
+		if slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return p.Terminating && !p.Fixed }) {
+			continue
+		}
 		if saving := node.Price - d.floorOf(node); saving >= max(1, d.share(node.Price)) {
 			cost, _ := DisruptionCost(node)
 			ranks[node] = rank{saving, cost}
