@@ -33,7 +33,7 @@ type Watch struct {
 	After time.Duration
 }
 
-// countAfter gathers changes of claims before their pool is counted anew.
+// countAfter gathers changes before what is made of many objects is counted anew: the claims of a pool, unhealthy nodes.
 const countAfter = time.Second
 
 // ownPatches lets the last patch of a step be seen before the event of its first one calls for the next step.
@@ -311,7 +311,7 @@ func noticed(node client.Object) bool {
 
 // repairWatches wake the singleton when a condition of a node comes or goes; heartbeats change nothing.
 func repairWatches() []Watch {
-	return []Watch{{Object: &corev1.Node{}, Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
+	return []Watch{{Object: &corev1.Node{}, After: countAfter, Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
 		if fresh == nil || old != nil && sameConditions(old.(*corev1.Node), fresh.(*corev1.Node)) {
 			return nil
 		}
