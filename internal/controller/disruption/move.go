@@ -40,6 +40,7 @@ func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.D
 		c.reportLimited(r, terms, p)
 		if len(p.Removes) == 0 {
 			c.memory.fruitless(r.snapshot.Version, r.now)
+			c.reportUnconsolidatable(r, terms)
 			return false, pollEvery, nil
 		}
 	}

@@ -39,6 +39,7 @@ const (
 	DisruptionTerminating          = "DisruptionTerminating"
 	DisruptionCancelled            = "DisruptionCancelled"
 	DisruptionPaused               = "DisruptionPaused"
+	Unconsolidatable               = "Unconsolidatable"
 	Evicted                        = "Evicted"
 	Disrupted                      = "Disrupted"
 	FailedDraining                 = "FailedDraining"
@@ -161,7 +162,7 @@ func window(reason string) time.Duration {
 	switch reason {
 	case FailedScheduling:
 		return 5 * time.Minute
-	case DisruptionPaused:
+	case DisruptionPaused, Unconsolidatable:
 		return time.Hour
 	case NoCompatibleInstanceTypes:
 		return time.Minute

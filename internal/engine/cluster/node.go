@@ -65,6 +65,12 @@ type Node struct {
 	Price            resources.Money // per hour; resources.Unpriced when unknown
 }
 
+// Consolidatable reports whether the node, of this pool, is one that may go at now (Unix seconds) to save money, as far as the
+// pool and the node's quiet time go (D-03).
+func (n *Node) Consolidatable(pool *Pool, now int64) bool {
+	return pool != nil && !pool.Static && pool.Consolidates != WhenEmpty && n.ConsolidatableAt <= now
+}
+
 // Never is the ConsolidatableAt of a node that may not be consolidated.
 const Never int64 = 1<<63 - 1
 
