@@ -61,9 +61,8 @@ func (d *disruption) deleteAll(candidates []*cluster.Node) []*cluster.Node {
 	base, rest, chosen, vain := d.future, []*cluster.Node(nil), []*cluster.Node(nil), 0
 	count := map[string]int{}
 	for size := len(candidates); len(candidates) > 0 && vain < maxVain; {
-		group, after := d.nextToGo(candidates, count, size, &rest)
-		if len(group) == 0 {
-			candidates = nil
+		group, others := d.nextToGo(candidates, count, size, &rest)
+		if candidates = others; len(group) == 0 {
 			break
 		}
 		current := make([]*cluster.Node, len(group))
@@ -78,11 +77,11 @@ func (d *disruption) deleteAll(candidates []*cluster.Node) []*cluster.Node {
 			for _, node := range group {
 				count[node.Pool]++
 			}
-			chosen, candidates, size = append(chosen, group...), after, 2*len(group)
+			chosen, size = append(chosen, group...), 2*len(group)
 		case len(group) > 1:
-			candidates, size = append(group, after...), len(group)/2
+			candidates, size = append(group, others...), len(group)/2
 		default:
-			rest, candidates, vain = append(rest, group...), after, vain+1
+			rest, vain = append(rest, group...), vain+1
 		}
 	}
 	d.future = base
@@ -90,23 +89,26 @@ func (d *disruption) deleteAll(candidates []*cluster.Node) []*cluster.Node {
 	return append(rest, d.deleteTogether(chosen)...)
 }
 
-// nextToGo takes the first candidates, at most size, that the budgets still allow beside count and that might fit elsewhere;
-// those that can not are added to rest. It returns the candidates after them as well.
-func (d *disruption) nextToGo(candidates []*cluster.Node, count map[string]int, size int, rest *[]*cluster.Node) (group, after []*cluster.Node) {
-	count = maps.Clone(count)
+// nextToGo takes the first candidates, at most size, that the budgets allow beside count and that might fit elsewhere; those
+// that can not are added to rest. It returns the other candidates as well, without those for which the budgets have nothing left.
+func (d *disruption) nextToGo(candidates []*cluster.Node, count map[string]int, size int, rest *[]*cluster.Node) (group, others []*cluster.Node) {
+	wanted := maps.Clone(count)
 	for i, node := range candidates {
+		left := d.left(node.Pool, plan.Underutilized)
 		switch {
 		case len(group) == size:
-			return group, candidates[i:]
-		case count[node.Pool] == d.left(node.Pool, plan.Underutilized):
+			return group, append(others, candidates[i:]...)
+		case count[node.Pool] == left:
+		case wanted[node.Pool] == left:
+			others = append(others, node)
 		case !mightFit(d.future, d.now(node)):
 			*rest = append(*rest, node)
 		default:
-			count[node.Pool]++
+			wanted[node.Pool]++
 			group = append(group, node)
 		}
 	}
-	return group, nil
+	return group, others
 }
 
 // mightFit is a cheap look before a node's pods are placed elsewhere: those that request most of a component each fit into what some

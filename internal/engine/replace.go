@@ -29,6 +29,10 @@ func (d *disruption) replaceAll(candidates []*cluster.Node) {
 	}
 }
 
+// atBest is how many times the least saving a node has to be above the lower bound of what its pods cost. The bound is seldom
+// reached, so that groups of nodes which are closer to it are planned in vain, or to be replaced again.
+const atBest = 4
+
 // promising returns the nodes, as they are in the future, that might be replaced for enough less than they cost: those first that
 // could save most, and of equals those that cost least to disrupt. Nodes on which a pod is ending wait: a workload that shrinks
 // takes many pods one after the other, and what is launched for the rest of them is not needed a moment later.
@@ -44,7 +48,7 @@ func (d *disruption) promising(nodes []*cluster.Node) []*cluster.Node {
 		if slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return p.Terminating && !p.Fixed }) {
 			continue
 		}
-		if saving := node.Price - d.floorOf(node); saving >= max(1, d.share(node.Price)) {
+		if saving := node.Price - d.floorOf(node); saving >= max(1, atBest*d.share(node.Price)) {
 			cost, _ := DisruptionCost(node)
 			ranks[node] = rank{saving, cost}
 			list = append(list, node)

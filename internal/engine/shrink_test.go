@@ -61,8 +61,8 @@ func TestAFallenClusterShrinksInFewRounds(t *testing.T) {
 	if round > 30 {
 		t.Errorf("%d rounds; 200 nodes in tenths are 22 rounds down to 20", round)
 	}
-	if again*20 > launched {
-		t.Errorf("%d of %d launched nodes were removed in the next round; want one in twenty at most", again, launched)
+	if again*10 > launched {
+		t.Errorf("%d of %d launched nodes were removed in the next round; want one in ten at most", again, launched)
 	}
 	if need := price(s).Dollars() / leastPrice(t, fallen(t, 200)); need > 1.25 {
 		t.Errorf("what is left costs %.2f times the least", need)
