@@ -30,7 +30,8 @@ func (d *disruption) replaceAll(candidates []*cluster.Node) {
 }
 
 // atBest is how many times the least saving a node has to be above the lower bound of what its pods cost. The bound is seldom
-// reached, so that groups of nodes which are closer to it are planned in vain, or to be replaced again.
+// reached, so that groups of nodes which are closer to it are planned in vain, or to be replaced again. More than half of its
+// price is asked of no node, unless the least saving is more.
 const atBest = 4
 
 // promising returns the nodes, as they are in the future, that might be replaced for enough less than they cost: those first that
@@ -48,7 +49,8 @@ func (d *disruption) promising(nodes []*cluster.Node) []*cluster.Node {
 		if slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return p.Terminating && !p.Fixed }) {
 			continue
 		}
-		if saving := node.Price - d.floorOf(node); saving >= max(1, atBest*d.share(node.Price)) {
+		least := d.share(node.Price)
+		if saving := node.Price - d.floorOf(node); saving >= max(1, least, min(atBest*least, node.Price/2)) {
 			cost, _ := DisruptionCost(node)
 			ranks[node] = rank{saving, cost}
 			list = append(list, node)
