@@ -322,10 +322,18 @@ func TestAClaimOfTheSameNameButAnotherUIDIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestDeleteDeletesOnce(t *testing.T) {
+// D-10: only what is marked is deleted, once. An intent that another replica has taken back does not count any more (found by
+// simulation).
+func TestDeleteDeletesWhatIsMarkedOnce(t *testing.T) {
 	t.Parallel()
 	claim, node, remove := markable()
 	r := newRig(t, limit.Unlimited(), interceptor.Funcs{}, claim, node)
+	if deleted, err := r.applier.Delete(t.Context(), remove); err != nil || deleted {
+		t.Fatalf("not marked: deleted %t, error %v; want it left alone", deleted, err)
+	}
+	if marked, err := r.applier.Mark(t.Context(), remove); err != nil || !marked {
+		t.Fatalf("marked %t, error %v", marked, err)
+	}
 	for i, want := range []bool{true, false} {
 		if deleted, err := r.applier.Delete(t.Context(), remove); err != nil || deleted != want {
 			t.Fatalf("call %d: deleted %t, error %v; want %t", i, deleted, err, want)

@@ -56,13 +56,17 @@ func (a *Applier) Mark(ctx context.Context, remove plan.Remove) (bool, error) {
 	return true, nil
 }
 
-// Delete deletes a marked claim: the drain and the rest follow from that. It reports false when it was gone already.
+// Delete deletes a marked claim: the drain and the rest follow from that. It reports false when it was gone already, or is not
+// marked any more.
 func (a *Applier) Delete(ctx context.Context, remove plan.Remove) (bool, error) {
 	claim, err := a.claimOf(ctx, remove)
 	if claim == nil || err != nil {
 		return false, err
 	}
-	// As the cache has it: another replica may have taken the intent back meanwhile.
+	// Another replica may have taken the intent back: the cache shows it by now, or the claim is not as the cache has it.
+	if intent, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason); intent.Status != metav1.ConditionTrue {
+		return false, nil
+	}
 	if err := a.config.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion}); err != nil {
 		if apierrors.IsConflict(err) {
 			return false, nil
