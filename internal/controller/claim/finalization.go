@@ -78,10 +78,9 @@ func (c *Controller) setDeadline(ctx context.Context, claim *karpenterv1.NodeCla
 	if grace == nil || claim.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey] != "" {
 		return nil
 	}
-	before := claim.DeepCopy()
+	// An earlier deadline may stand there that the cache does not show: of an interruption, say. It must not be put off.
 	due := claim.DeletionTimestamp.Add(grace.Duration).UTC().Format(time.RFC3339)
-	claim.Annotations = with(claim.Annotations, map[string]string{karpenterv1.NodeClaimTerminationTimestampAnnotationKey: due})
-	return c.config.Client.Patch(ctx, claim, patch.Meta(before, claim)) // another claim may have the name by now: slots are used again
+	return c.config.Client.Patch(ctx, claim, patch.NewAnnotation(claim, karpenterv1.NodeClaimTerminationTimestampAnnotationKey, due))
 }
 
 // lateNode looks for the node of a claim that the cache does not show: the watch may be late, and an instance that is ended

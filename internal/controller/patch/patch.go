@@ -51,6 +51,16 @@ func Meta(before, after client.Object) client.Patch {
 	))
 }
 
+// NewAnnotation adds an annotation to that very object, provided that it has none of the key yet: somebody else may have
+// decided meanwhile.
+func NewAnnotation(object client.Object, key, value string) client.Patch {
+	operations := entries("/metadata/annotations", object.GetAnnotations(), map[string]string{key: value})
+	if len(object.GetAnnotations()) > 0 && len(operations) > 0 { // else the test is for no annotations at all
+		operations = slices.Insert(operations, 0, operation{"test", operations[0].Path, nil})
+	}
+	return patchOf(object.GetUID(), operations)
+}
+
 // list replaces a list, provided it is still the one before.
 func list[T any](path string, before, after []T) []operation {
 	switch {

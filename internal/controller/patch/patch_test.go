@@ -105,3 +105,23 @@ func TestOnlyChangesOfTheSameListAreRefused(t *testing.T) {
 		t.Fatal("the list is another one now: the patch must be refused")
 	}
 }
+
+// P-41, P-43: a deadline that somebody wrote meanwhile is not put off.
+func TestANewAnnotationReplacesNone(t *testing.T) {
+	t.Parallel()
+	for _, others := range []map[string]string{nil, {"other": "x"}} {
+		stands, seen := node(), node()
+		stands.Annotations, seen.Annotations = others, others
+		server := controllertest.NewServer(t, stands).Build()
+		late := seen.DeepCopy()
+		if err := server.Patch(t.Context(), seen, patch.NewAnnotation(seen, "ours/due", "soon")); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Patch(t.Context(), late.DeepCopy(), patch.NewAnnotation(late, "ours/due", "later")); err == nil {
+			t.Fatal("the patch must be refused")
+		}
+		if seen.Annotations["ours/due"] != "soon" || seen.Annotations["other"] != others["other"] {
+			t.Errorf("annotations %v", seen.Annotations)
+		}
+	}
+}

@@ -186,6 +186,8 @@ func jsonPatch(b bench) {
 	b.must("a patch", send(`[{"op":"test","path":"/metadata/labels","value":null},{"op":"add","path":"/metadata/labels","value":{"x/y":"1"}},
 		{"op":"test","path":"/metadata/finalizers","value":["example.com/a","example.com/b"]},{"op":"replace","path":"/metadata/finalizers","value":["example.com/b"]}]`))
 	b.must("a patch of an entry", send(`[{"op":"add","path":"/metadata/labels/z~1w","value":"2"}]`))
+	b.want("a test for no entry where one is", send(`[{"op":"test","path":"/metadata/labels/z~1w","value":null}]`), stale)
+	b.must("a test for no entry where none is", send(`[{"op":"test","path":"/metadata/labels/u~1v","value":null}]`))
 	if pool.Labels["x/y"] != "1" || pool.Labels["z/w"] != "2" || !slices.Equal(pool.Finalizers, []string{"example.com/b"}) {
 		b.t.Errorf("labels %v, finalizers %v", pool.Labels, pool.Finalizers)
 	}
