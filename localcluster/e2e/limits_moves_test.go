@@ -3,12 +3,14 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
 // sized is what a pool asks for: amd64 machines with so many CPUs.
@@ -80,18 +82,24 @@ func TestANodeWhosePodsFitElsewhereGoesAtTheHardLimit(t *testing.T) {
 	}
 }
 
-// L-30, L-33: what a command launches is what it needs room for: three drifted nodes become one with one slot free.
+// L-30, L-33: what a command launches is what it needs room for: three nodes become one, which is cheaper, with one slot free.
 func TestThreeNodesBecomeOneInOneFreeSlot(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
-	r.apply(kwokPool("default", sized("2"), "disruption: {consolidateAfter: 1h, budgets: [{nodes: '100%'}]}\nhardLimits: {nodes: 4}"))
+	file := filepath.Join(t.TempDir(), "types.json")
+	writeTypes(t, file, instanceType{"small", 2, 0.10}, instanceType{"large", 8, 0.15})
+	r := newRig(t, func(o *rig.Options) { o.Args = []string{"--instance-types-file-path=" + file} })
+	pool := func(types string) {
+		r.apply(kwokPool("default", amd64Linux+"\n- {key: node.kubernetes.io/instance-type, operator: In, values: ["+types+"]}",
+			"disruption: {consolidateAfter: 1s, budgets: [{nodes: '100%'}]}\nhardLimits: {nodes: 4}"))
+	}
+	pool("small")
 	r.apply(deployment("web", 3, "{cpu: 1500m}", ""))
 	r.allRunning(3, soon)
 	r.count(3)
 	before, watch := r.names(), r.watchClaims("default")
-	r.apply(kwokPool("default", sized("8"), "disruption: {consolidateAfter: 1h, budgets: [{nodes: '100%'}]}\nhardLimits: {nodes: 4}"))
+	pool("small, large")
 	var replaces []string
-	r.eventually(later, "one node of the new size", func(ctx context.Context) (bool, string, error) {
+	r.eventually(later, "one large node", func(ctx context.Context) (bool, string, error) {
 		claims, err := r.claims(ctx)
 		for _, c := range claims {
 			if names := c.Annotations[karpenterv1.ReplacesAnnotationKey]; names != "" {

@@ -73,27 +73,7 @@ func TestTheNodeClassIsDeleted(t *testing.T) {
 func TestAnInstanceTypeVanishes(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "types.json")
-	write := func(names ...string) {
-		var types []any
-		for _, name := range names {
-			types = append(types, map[string]any{
-				"name": name, "architecture": "amd64", "operatingSystems": []string{"linux"},
-				"resources": map[string]string{"cpu": "4", "memory": "16Gi", "pods": "50", "ephemeral-storage": "20Gi"},
-				"offerings": []any{map[string]any{"Price": 0.2, "Available": true, "Requirements": []any{
-					map[string]any{"key": "karpenter.sh/capacity-type", "operator": "In", "values": []string{"on-demand"}},
-					map[string]any{"key": "topology.kubernetes.io/zone", "operator": "In", "values": []string{"zone-a"}},
-				}}},
-			})
-		}
-		content, err := json.Marshal(types)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("old.type")
+	writeTypes(t, file, instanceType{"old.type", 4, 0.2})
 	r := newRig(t, func(o *rig.Options) { o.Args = []string{"--instance-types-file-path=" + file} })
 	r.apply(kwokPool("default", amd64Linux, quick))
 	r.apply(deployment("web", 1, "{cpu: '1'}", ""))
@@ -102,7 +82,7 @@ func TestAnInstanceTypeVanishes(t *testing.T) {
 	if err := r.StopJoiner(); err != nil {
 		t.Fatal(err)
 	}
-	write("new.type")
+	writeTypes(t, file, instanceType{"new.type", 4, 0.2})
 	if err := r.StartJoiner(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -112,4 +92,34 @@ func TestAnInstanceTypeVanishes(t *testing.T) {
 	})
 	r.told("NodeClaim", before[0], "Drifted", "InstanceTypeNotFound: the instance type old.type is not offered any more")
 	r.allRunning(1, soon)
+}
+
+// instanceType is a type of a catalogue that a test writes: sold on demand in one zone, with 4 GiB for each core.
+type instanceType struct {
+	name  string
+	cores int
+	price float64 // dollars per hour
+}
+
+// writeTypes writes a catalogue of the KWOK provider.
+func writeTypes(t *testing.T, file string, types ...instanceType) {
+	t.Helper()
+	var list []any
+	for _, kind := range types {
+		list = append(list, map[string]any{
+			"name": kind.name, "architecture": "amd64", "operatingSystems": []string{"linux"},
+			"resources": map[string]string{"cpu": fmt.Sprint(kind.cores), "memory": fmt.Sprintf("%dGi", 4*kind.cores), "pods": "50", "ephemeral-storage": "20Gi"},
+			"offerings": []any{map[string]any{"Price": kind.price, "Available": true, "Requirements": []any{
+				map[string]any{"key": "karpenter.sh/capacity-type", "operator": "In", "values": []string{"on-demand"}},
+				map[string]any{"key": "topology.kubernetes.io/zone", "operator": "In", "values": []string{"zone-a"}},
+			}}},
+		})
+	}
+	content, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
