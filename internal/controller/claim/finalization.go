@@ -80,7 +80,7 @@ func (c *Controller) setDeadline(ctx context.Context, claim *karpenterv1.NodeCla
 	}
 	// An earlier deadline may stand there that the cache does not show: of an interruption, say. It must not be put off.
 	due := claim.DeletionTimestamp.Add(grace.Duration).UTC().Format(time.RFC3339)
-	return c.config.Client.Patch(ctx, claim, patch.NewAnnotation(claim, karpenterv1.NodeClaimTerminationTimestampAnnotationKey, due))
+	return c.config.Client.Patch(ctx, claim, patch.Annotation(claim, karpenterv1.NodeClaimTerminationTimestampAnnotationKey, due))
 }
 
 // lateNode looks for the node of a claim that the cache does not show: the watch may be late, and an instance that is ended

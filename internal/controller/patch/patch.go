@@ -51,12 +51,17 @@ func Meta(before, after client.Object) client.Patch {
 	))
 }
 
-// NewAnnotation adds an annotation to that very object, provided that it has none of the key yet: somebody else may have
-// decided meanwhile.
-func NewAnnotation(object client.Object, key, value string) client.Patch {
-	operations := entries("/metadata/annotations", object.GetAnnotations(), map[string]string{key: value})
-	if len(object.GetAnnotations()) > 0 && len(operations) > 0 { // else the test is for no annotations at all
-		operations = slices.Insert(operations, 0, operation{"test", operations[0].Path, nil})
+// Annotation sets an annotation of that very object, provided that it still has the value that object has, or is still
+// missing: somebody else may have decided meanwhile.
+func Annotation(object client.Object, key, value string) client.Patch {
+	before := object.GetAnnotations()
+	operations := entries("/metadata/annotations", before, map[string]string{key: value})
+	if len(before) > 0 && len(operations) > 0 { // else the test is for no annotations at all
+		var known any
+		if text, found := before[key]; found {
+			known = text
+		}
+		operations = slices.Insert(operations, 0, operation{"test", operations[0].Path, known})
 	}
 	return patchOf(object.GetUID(), operations)
 }

@@ -106,21 +106,21 @@ func TestOnlyChangesOfTheSameListAreRefused(t *testing.T) {
 	}
 }
 
-// P-41, P-43: a deadline that somebody wrote meanwhile is not put off.
-func TestANewAnnotationReplacesNone(t *testing.T) {
+// P-41, P-43: an annotation that somebody wrote meanwhile stays, whether there was none before, others, or another value.
+func TestAnAnnotationIsSetOnlyOverWhatWasSeen(t *testing.T) {
 	t.Parallel()
-	for _, others := range []map[string]string{nil, {"other": "x"}} {
+	for _, before := range []map[string]string{nil, {"other": "x"}, {"other": "x", "ours/due": "tomorrow"}} {
 		stands, seen := node(), node()
-		stands.Annotations, seen.Annotations = others, others
+		stands.Annotations, seen.Annotations = before, before
 		server := controllertest.NewServer(t, stands).Build()
 		late := seen.DeepCopy()
-		if err := server.Patch(t.Context(), seen, patch.NewAnnotation(seen, "ours/due", "soon")); err != nil {
+		if err := server.Patch(t.Context(), seen, patch.Annotation(seen, "ours/due", "soon")); err != nil {
 			t.Fatal(err)
 		}
-		if err := server.Patch(t.Context(), late.DeepCopy(), patch.NewAnnotation(late, "ours/due", "later")); err == nil {
-			t.Fatal("the patch must be refused")
+		if err := server.Patch(t.Context(), late.DeepCopy(), patch.Annotation(late, "ours/due", "later")); err == nil {
+			t.Fatalf("annotations %v: the patch must be refused", before)
 		}
-		if seen.Annotations["ours/due"] != "soon" || seen.Annotations["other"] != others["other"] {
+		if seen.Annotations["ours/due"] != "soon" || seen.Annotations["other"] != before["other"] {
 			t.Errorf("annotations %v", seen.Annotations)
 		}
 	}

@@ -5,7 +5,6 @@ package removal
 import (
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,13 +34,9 @@ func Bound(ctx context.Context, c client.Client, claim *karpenterv1.NodeClaim, l
 	if due, limited := deadline(claim, now); limited && !latest.Before(due) {
 		return nil
 	}
-	before := claim.DeepCopy()
-	claim.Annotations = maps.Clone(claim.Annotations)
-	if claim.Annotations == nil {
-		claim.Annotations = map[string]string{}
-	}
-	claim.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey] = latest.UTC().Format(time.RFC3339)
-	if err := c.Patch(ctx, claim, patch.Meta(before, claim)); client.IgnoreNotFound(err) != nil {
+	// An earlier deadline may stand there that the cache does not show; it must not be put off.
+	bound := patch.Annotation(claim, karpenterv1.NodeClaimTerminationTimestampAnnotationKey, latest.UTC().Format(time.RFC3339))
+	if err := c.Patch(ctx, claim, bound); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("bounding the drain of NodeClaim %s: %w", claim.Name, err)
 	}
 	return nil
