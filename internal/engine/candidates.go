@@ -134,6 +134,17 @@ func removal(node *cluster.Node, reason plan.DisruptionReason, why string) plan.
 	return plan.Remove{Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: node.Pool, Reason: reason, Price: node.Price, Why: why}
 }
 
+// Sizes counts, by pool, the nodes of which shares in budgets are meant: the initialized ones (V-07).
+func Sizes(s *cluster.Snapshot) map[string]int {
+	count := map[string]int{}
+	for _, node := range s.Nodes {
+		if node.Claim != "" && node.Initialized {
+			count[node.Pool]++
+		}
+	}
+	return count
+}
+
 // Taken counts, by pool, the nodes that use up its budget: disrupting, or not ready (D-08).
 func Taken(s *cluster.Snapshot) map[string]int {
 	count := map[string]int{}

@@ -66,13 +66,7 @@ func TestDriftRollsThePool(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.apply(kwokPool("default", amd64Linux, "disruption:\n  consolidateAfter: 1h\n  budgets: [{nodes: \"1\"}]"))
-	r.apply(deployment("web", 3, "{cpu: '1'}", oneEach("web")) + `
----
-apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: {name: web, namespace: default}
-spec: {minAvailable: 2, selector: {matchLabels: {app: web}}}
-`)
+	r.apply(deployment("web", 3, "{cpu: '1'}", oneEach("web")) + guard("web", "minAvailable: 2"))
 	r.allRunning(3, soon)
 	r.count(3)
 	r.run("patch", "nodepool", "default", "--type=merge", "-p", `{"spec":{"template":{"metadata":{"labels":{"generation":"two"}}}}}`)

@@ -160,13 +160,7 @@ func TestAnInterruptedNodeIsDrainedAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.apply(kwokPool("default", amd64Linux, quick))
-	r.apply(deployment("held", 1, "{cpu: '1'}", "") + deployment("free", 1, "{cpu: '1'}", "") + `
----
-apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: {name: held, namespace: default}
-spec: {maxUnavailable: 0, selector: {matchLabels: {app: held}}}
-`)
+	r.apply(deployment("held", 1, "{cpu: '1'}", "") + deployment("free", 1, "{cpu: '1'}", "") + guard("held", "maxUnavailable: 0"))
 	r.allRunning(2, later)
 	node := r.nodeOf("held")
 	var claim karpenterv1.NodeClaim

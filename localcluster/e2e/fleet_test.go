@@ -228,13 +228,7 @@ func (f *fleet) live(n, kills int) float64 {
 	f.apply(kwokPool("default", amd64Linux+onDemand, fmt.Sprintf("disruption: {consolidateAfter: 5s, budgets: [{nodes: '%d%%'}]}", fleetBudget)))
 	f.apply(deployment("apart", n, "{cpu: 900m, memory: 1Gi}", oneEach("apart")))
 	f.apply(deployment("filler", 4*n, "{cpu: 500m, memory: 2Gi}", ""))
-	f.apply(deployment("guarded", guarded, "{cpu: 300m, memory: 512Mi}", "") + fmt.Sprintf(`
----
-apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: {name: guarded, namespace: default}
-spec: {minAvailable: %d, selector: {matchLabels: {app: guarded}}}
-`, guardedLeast))
+	f.apply(deployment("guarded", guarded, "{cpu: 300m, memory: 512Mi}", "") + guard("guarded", fmt.Sprintf("minAvailable: %d", guardedLeast)))
 	start := time.Now()
 	f.allRunning(5*n+guarded, fleetPatience)
 	f.mu.Lock()

@@ -20,13 +20,7 @@ func TestDrainRespectsDisruptionBudgets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.apply(kwokPool("default", amd64Linux, quick))
-	r.apply(deployment("web", 1, "{cpu: '1'}", "") + `
----
-apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: {name: web, namespace: default}
-spec: {maxUnavailable: 0, selector: {matchLabels: {app: web}}}
-`)
+	r.apply(deployment("web", 1, "{cpu: '1'}", "") + guard("web", "maxUnavailable: 0"))
 	r.allRunning(1, soon)
 	node := r.nodeOf("web")
 	claim := node.Name

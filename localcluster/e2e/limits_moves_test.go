@@ -24,13 +24,7 @@ func TestATerminatingNodeCounts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.apply(kwokPool("default", amd64Linux, "disruption: {consolidateAfter: Never}\nhardLimits: {nodes: 1}"))
-	r.apply(deployment("web", 1, "{cpu: '1'}", oneEach("web")) + `
----
-apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: {name: web, namespace: default}
-spec: {maxUnavailable: 0, selector: {matchLabels: {app: web}}}
-`)
+	r.apply(deployment("web", 1, "{cpu: '1'}", oneEach("web")) + guard("web", "maxUnavailable: 0"))
 	r.allRunning(1, soon)
 	watch := r.watchClaims("default")
 	first := r.names()

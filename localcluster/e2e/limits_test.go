@@ -190,13 +190,7 @@ func TestALimitOfZero(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.apply(kwokPool("default", amd64Linux, quick+"\nlimits: {nodes: 5}\nhardLimits: {nodes: 2}"))
-	r.apply(deployment("web", 2, "{cpu: '1'}", oneEach("web")) + `
----
-apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: {name: web, namespace: default}
-spec: {maxUnavailable: 0, selector: {matchLabels: {app: web}}}
-`)
+	r.apply(deployment("web", 2, "{cpu: '1'}", oneEach("web")) + guard("web", "maxUnavailable: 0"))
 	r.count(2)
 	r.allRunning(2, soon)
 	r.limit("default", "5", "0")

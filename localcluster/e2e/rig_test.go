@@ -237,6 +237,11 @@ spec:
 `, name, replicas, requests, indent(podSpec, 6))
 }
 
+// guard is a PodDisruptionBudget for the pods of a deployment; rule is one line such as maxUnavailable: 0.
+func guard(app, rule string) string {
+	return fmt.Sprintf("\n---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: %[1]s, namespace: default}\nspec: {%[2]s, selector: {matchLabels: {app: %[1]s}}}\n", app, rule)
+}
+
 func conditionOf(conditions []karpenterv1.Condition, name string) (status, reason, message string) {
 	for _, c := range conditions {
 		if string(c.Type) == name {

@@ -7,8 +7,7 @@
 //
 // proceed.go goes on with what is under way, command.go does so for nodes with pods on them, trim.go for what is too many;
 // move.go begins commands, replacement.go looks after what was launched for them, blocked.go says what holds a removal up.
-// Start with
-// [Controller.Reconcile].
+// Start with [Controller.Reconcile].
 package disruption
 
 import (
@@ -150,15 +149,10 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 	if err := c.config.Client.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
 		return r, fmt.Errorf("listing NodePools: %w", err)
 	}
-	nodes := map[string]int{}
-	for _, node := range r.snapshot.Nodes {
-		if node.Claim != "" && node.Initialized {
-			nodes[node.Pool]++
-		}
-	}
+	sizes := engine.Sizes(r.snapshot)
 	for i := range pools.Items {
 		pool := &pools.Items[i]
-		budgets, err := translate.ActiveBudgets(pool, r.now, nodes[pool.Name])
+		budgets, err := translate.ActiveBudgets(pool, r.now, sizes[pool.Name])
 		if err != nil { // counts as a budget of 0: whoever wrote it wanted to be protected
 			c.config.Events.Event(pool, event.Warning, event.DisruptionBlocked, "A disruption budget cannot be read, nothing is disrupted: "+err.Error())
 		}
@@ -166,7 +160,7 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 		c.recall(pool)
 	}
 	var err error
-	r.paused, err = c.paused(ctx)
+	r.paused, err = c.Paused(ctx)
 	c.pause(&r)
 	return r, err
 }

@@ -16,9 +16,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file chooses nodes to go although pods run on them: expired ones
-// first, then drifted ones, and when there are none, those whose going
-// makes the cluster cheaper (D-04, D-06). command.go carries it out.
+// This file chooses nodes to go although pods run on them: expired ones first, then drifted ones, and when there are none,
+// those whose going makes the cluster cheaper (D-04, D-06). command.go carries it out.
 
 // move plans the next commands, and begins them. What is under way is taken for carried out, so a slow replacement holds up
 // nobody else: drift goes on as far as the budgets allow. A pool that is being consolidated is left alone until that is over,
@@ -117,13 +116,10 @@ func (c *Controller) reportCommands(p plan.Plan, outcome apply.Outcome) {
 
 // full reports whether a hard limit leaves a pool no room for a replacement although its budgets allow one (L-30).
 func full(r round, terms engine.Terms, pool *cluster.Pool, reason plan.DisruptionReason) bool {
-	used := 0
-	for _, node := range r.snapshot.Nodes {
-		if node.Pool == pool.Name && node.Claim != "" && (node.Deleting || node.Disrupting || node.Initialized && node.NotReady) {
-			used++
-		}
+	if pool.Limits.HardNodes == limit.None { // so it is mostly, and there are many pools
+		return false
 	}
-	budget := min(engine.Allowed(terms.Budgets[pool.Name], reason), len(r.snapshot.Nodes)) - used
+	budget := min(engine.Allowed(terms.Budgets[pool.Name], reason), len(r.snapshot.Nodes)) - engine.Taken(r.snapshot)[pool.Name]
 	answer := pool.Limits.Replacements(budget, pool.Used.Nodes)
 	return answer.ByLimit && answer.Allowed == 0
 }

@@ -25,16 +25,13 @@ const (
 	SwitchReason = "reason"
 )
 
-// Paused says why voluntary disruption is paused, "" when it is not. It is for other controllers that keep to the switch.
-func (c *Controller) Paused(ctx context.Context) (string, error) { return c.paused(ctx) }
-
 // LastPaused is Paused as the last round has found it.
 func (c *Controller) LastPaused() string { return c.memory.pausedBy() }
 
-// paused says why voluntary disruption is paused, "" when it is not. It asks the API server itself, each round: once the
-// switch is written, no later round begins anything. A value that is neither true nor false counts as true, because
-// whoever wrote it wanted something held up.
-func (c *Controller) paused(ctx context.Context) (string, error) {
+// Paused says why voluntary disruption is paused, "" when it is not, also to other controllers that keep to the switch. It
+// asks the API server itself, each round: once the switch is written, no later round begins anything. A value that is
+// neither true nor false counts as true, because whoever wrote it wanted something held up.
+func (c *Controller) Paused(ctx context.Context) (string, error) {
 	var object corev1.ConfigMap
 	key := types.NamespacedName{Namespace: c.config.Namespace, Name: SwitchName}
 	if err := c.config.Live.Get(ctx, key, &object); err != nil {

@@ -13,13 +13,7 @@ import (
 // than a budget begins or ends by its schedule.
 func (c *Controller) allow(pool *karpenterv1.NodePool) time.Duration {
 	s := c.config.Picture.Snapshot()
-	nodes := 0
-	for _, node := range s.Nodes {
-		if node.Pool == pool.Name && node.Claim != "" && node.Initialized {
-			nodes++
-		}
-	}
-	status := translate.AllowedDisruptions(pool, c.config.Now(), nodes, engine.Taken(s)[pool.Name])
+	status := translate.AllowedDisruptions(pool, c.config.Now(), engine.Sizes(s)[pool.Name], engine.Taken(s)[pool.Name])
 	status.Paused = c.config.Paused()
 	shown := map[string]float64{}
 	for i := range status.Allowed {

@@ -104,10 +104,12 @@ func (c *Controller) gather(ctx context.Context) (situation, error) {
 	var nodes corev1.NodeList
 	var claims karpenterv1.NodeClaimList
 	var pools karpenterv1.NodePoolList
-	for _, list := range []client.ObjectList{&nodes, &claims, &pools} {
-		if err := c.config.Client.List(ctx, list); err != nil {
-			return s, fmt.Errorf("listing nodes, NodeClaims and NodePools: %w", err)
-		}
+	if err := errors.Join(
+		c.config.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy),
+		c.config.Client.List(ctx, &claims), // copies: patches write what they are answered into them
+		c.config.Client.List(ctx, &pools, client.UnsafeDisableDeepCopy),
+	); err != nil {
+		return s, fmt.Errorf("listing nodes, NodeClaims and NodePools: %w", err)
 	}
 	byMachine := map[string]*karpenterv1.NodeClaim{}
 	for i := range claims.Items {
