@@ -6,8 +6,14 @@ cd "$(dirname "$0")/.."
 
 types="paths=./api/..."
 go tool -modfile=tools/go.mod controller-gen object "$types"
-go tool -modfile=tools/go.mod controller-gen crd "$types" output:crd:dir=./api/crd
+for group in karpenter karpenterkwok karpenteraws; do
+	go tool -modfile=tools/go.mod controller-gen crd "paths=./api/$group/..." output:crd:dir=./api/crd
+done
+# What a hosted cluster has, and what its users must not see (R1, R8).
+go tool -modfile=tools/go.mod controller-gen crd "paths=./api/hypershift/..." output:crd:dir=./api/crd/guest
+mkdir -p api/crd/management
+mv api/crd/guest/*_autonodepolicies.yaml api/crd/management/
 
 # CRDs are called <group>_<plural>.yaml; a group has a dot, the policies written by hand have none.
-set -- "$PWD"/api/crd/*.*_*.yaml
+set -- "$PWD"/api/crd/*.*_*.yaml "$PWD"/api/crd/*/*.yaml
 go run -C tools ./crdschema "$@"

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
-
-	"github.com/joiner-autoscaler/joiner/api/crd"
 )
 
 // recognisable is how much of a rule's text a case has to repeat to count as a case for that rule.
@@ -24,7 +22,7 @@ func TestEveryRuleOfTheCRDsHasACaseThatItRefuses(t *testing.T) {
 			refusals[kind] = append(refusals[kind], tc.Refused)
 		}
 	}
-	manifests, err := crd.Manifests()
+	manifests, err := allManifests()
 	if err != nil {
 		t.Fatal(err)
 	}

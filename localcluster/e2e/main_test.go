@@ -100,7 +100,7 @@ func newEnvironment(ctx context.Context, running *cluster.Cluster) (*environment
 	}
 	config.QPS = -1 // Tests send as fast as they can.
 	env := &environment{cluster: running, config: config}
-	manifests, err := crd.Manifests()
+	manifests, err := allManifests()
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +116,19 @@ func newEnvironment(ctx context.Context, running *cluster.Cluster) (*environment
 		return nil, err
 	}
 	return env, nil
+}
+
+// allManifests are the manifests of every kind of cluster, so that the rules of all kinds can be tested in one.
+func allManifests() (map[string][]byte, error) {
+	all := map[string][]byte{}
+	for _, read := range []func() (map[string][]byte, error){crd.Manifests, crd.Management, crd.Guest} {
+		manifests, err := read()
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all, manifests)
+	}
+	return all, nil
 }
 
 // kubectl runs the real kubectl as the admin and returns what it printed on both outputs. input is its

@@ -42,6 +42,8 @@ func schemaRules() []rule {
 	taintKey := map[string]any{"minLength": 1, "maxLength": 316, "pattern": labelName}
 	taintValue := map[string]any{"maxLength": 63, "pattern": labelValue}
 	taintEffect := map[string]any{"enum": []any{"NoSchedule", "PreferNoSchedule", "NoExecute"}}
+	// What CEL reads needs a bound, or the API server takes the rule for too costly.
+	short := map[string]any{"maxLength": 32}
 	return []rule{
 		{name: "taint key", under: []string{"taints", "items", "properties", "key"}, set: taintKey},
 		{name: "taint value", under: []string{"taints", "items", "properties", "value"}, set: taintValue},
@@ -50,6 +52,12 @@ func schemaRules() []rule {
 		{name: "startup taint value", under: []string{"startupTaints", "items", "properties", "value"}, set: taintValue},
 		{name: "startup taint effect", under: []string{"startupTaints", "items", "properties", "effect"}, set: taintEffect},
 		{name: "label value", under: []string{"labels", "additionalProperties"}, set: taintValue},
+		{name: "values of a policy", under: []string{"nodePoolDefaults", "properties", "requirements", "items", "properties", "values"}, set: map[string]any{"maxItems": 1000}},
+		{name: "system reserve", under: []string{"systemReserved", "additionalProperties"}, set: short},
+		{name: "kube reserve", under: []string{"kubeReserved", "additionalProperties"}, set: short},
+		{name: "hard threshold", under: []string{"evictionHard", "additionalProperties"}, set: short},
+		{name: "soft threshold", under: []string{"evictionSoft", "additionalProperties"}, set: short},
+		{name: "grace period", under: []string{"evictionSoftGracePeriod", "additionalProperties"}, set: short},
 		{name: "quantity", pattern: generatedQuantity, set: map[string]any{"pattern": decodableQuantity}},
 	}
 }

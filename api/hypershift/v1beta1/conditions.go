@@ -1,0 +1,64 @@
+package v1beta1
+
+// Condition types of AutoNodePolicy, OpenshiftNodePool and OpenshiftEC2NodeClass (G6, G9, G16).
+const (
+	// ConditionTypeReady of a policy is True when it is applied to all NodePools and node classes, and of the
+	// two other kinds when what was made from them may be used.
+	ConditionTypeReady = "Ready"
+	// ConditionTypePolicyApplied of an OpenshiftNodePool or OpenshiftEC2NodeClass is True when the state of the
+	// policy in status.observedPolicy stands in what was made from it, or when there is no policy to apply.
+	ConditionTypePolicyApplied = "PolicyApplied"
+	// ConditionTypeRequirementsCompatible of an OpenshiftNodePool is False when the policy's and the user's
+	// requirements together leave no instance type.
+	ConditionTypeRequirementsCompatible = "RequirementsCompatible"
+	// ConditionTypeRootVolumeOverridden of an OpenshiftEC2NodeClass is True when it has settings for the root
+	// volume, which have no effect.
+	ConditionTypeRootVolumeOverridden = "RootVolumeOverridden"
+)
+
+// Reasons of ConditionTypeRequirementsCompatible.
+const (
+	// ReasonCompatible: something is left.
+	ReasonCompatible = "Compatible"
+	// ReasonNoCompatibleInstanceTypes: no value is left for a key; the message names it (G9).
+	ReasonNoCompatibleInstanceTypes = "NoCompatibleInstanceTypes"
+	// ReasonMinValuesUnsatisfiable: fewer values are left for a key than minValues asks for (G11).
+	ReasonMinValuesUnsatisfiable = "MinValuesUnsatisfiable"
+)
+
+// Reasons of ConditionTypePolicyApplied, and of the Ready that follows from it.
+const (
+	// ReasonApplied: the policy stands in what was made from the object.
+	ReasonApplied = "Applied"
+	// ReasonNoPolicy: there is no policy, and what was made has the user's settings and those built in.
+	ReasonNoPolicy = "NoPolicy"
+	// ReasonTooManyRequirements: the policy's and the user's requirements together are more than a NodePool may
+	// have (G12).
+	ReasonTooManyRequirements = "TooManyRequirements"
+	// ReasonInvalidRequirements: the API server of the hosted cluster refuses the NodePool (G13).
+	ReasonInvalidRequirements = "InvalidRequirements"
+	// ReasonConflictingRequirements: the policy contradicts itself (R44).
+	ReasonConflictingRequirements = "ConflictingRequirements"
+	// ReasonInvalidRootVolume: the policy's root volume cannot be had from EC2 (G8).
+	ReasonInvalidRootVolume = "InvalidRootVolume"
+	// ReasonPolicyUnreadable: the policy may not be read, and so none is applied (G15).
+	ReasonPolicyUnreadable = "PolicyUnreadable"
+	// ReasonReconcileFailed: writing failed for another reason; the message says which.
+	ReasonReconcileFailed = "ReconcileFailed"
+)
+
+// Further reasons of the Ready of an AutoNodePolicy (G16).
+const (
+	// ReasonNoTargets: there is nothing yet that the policy could apply to. Ready is True.
+	ReasonNoTargets = "NoTargets"
+	// ReasonProgressing: not all objects have seen this generation of the policy. Ready is Unknown.
+	ReasonProgressing = "Progressing"
+)
+
+// Reasons of ConditionTypeRootVolumeOverridden.
+const (
+	// ReasonRootVolumeFromProvider: the object has a mapping for the root volume, and the provider's is used.
+	ReasonRootVolumeFromProvider = "RootVolumeFromProvider"
+	// ReasonNoRootVolumeMapping: the object says nothing about the root volume.
+	ReasonNoRootVolumeMapping = "NoRootVolumeMapping"
+)
