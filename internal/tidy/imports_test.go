@@ -66,6 +66,7 @@ var layers = []layer{
 	{"internal/apply", []string{"api", "internal/world", "internal/translate", "internal/engine", "internal/condition"}, "the only creator and remover of NodeClaims"},
 	{"internal/provider", []string{"api", "internal/translate", "internal/engine/catalog", "internal/engine/requirement", "internal/engine/resources"}, "a cloud, and what it offers"},
 	{"internal/controller", []string{"api", "internal/world", "internal/apply", "internal/provider", "internal/translate", "internal/engine", "internal/condition"}, "gather, decide, act"},
+	{"internal/autonode/merge", []string{"api", "internal/translate", "internal/engine/requirement", "internal/condition"}, "pure: what a policy and a wrapper come to"},
 	{"internal/app", []string{"api", "internal"}, "puts everything together"},
 	{"internal/sim", []string{"api", "internal"}, "runs everything, in a world of its own"},
 	{"internal/tidy", nil, "looks at files, not at packages"},
@@ -143,6 +144,7 @@ var closures = []struct {
 	{"internal/engine", "", []string{"internal/engine/enginetest"}, "tests in milliseconds, and no API change can reach the algorithms"},
 	{"api", "k8s.io/client-go", nil, "types for outsiders bring no client"},
 	{"internal/translate", "sigs.k8s.io/controller-runtime", nil, "pure: no client"},
+	{"internal/autonode/merge", "sigs.k8s.io/controller-runtime", nil, "pure: no client"},
 	{"internal/provider", "k8s.io/client-go", nil, "a provider reaches the cluster through its own narrow port"},
 	{"internal/provider", "sigs.k8s.io/controller-runtime", nil, "as above"},
 }

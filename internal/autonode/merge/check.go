@@ -1,0 +1,176 @@
+package merge
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// Reasons of a [Problem] beside those that the API package names: hypershiftv1beta1.ReasonInvalidRequirements,
+// ReasonConflictingRequirements, ReasonMinValuesUnsatisfiable, ReasonTooManyRequirements and ReasonInvalidRootVolume.
+const (
+	// ReasonInvalidNodeClassRef: the wrapper refers to a kind of node class that may not be used (G20).
+	ReasonInvalidNodeClassRef = "InvalidNodeClassRef"
+	// ReasonInvalidBlockDevice: a disk of the wrapper cannot be written to an EC2NodeClass.
+	ReasonInvalidBlockDevice = "InvalidBlockDevice"
+)
+
+const (
+	// MaxRequirements is how many entries a NodePool may have (K4). It bounds a policy too.
+	MaxRequirements = 100
+	// MaxValues is how many values one entry of a policy may have: far more than there are instance types in a region, and
+	// few enough for a NodePool to stay below what etcd stores (G12).
+	MaxValues = 1000
+	// maxMinValues is Karpenter's limit (K4).
+	maxMinValues = 50
+	// maxDigits is how many digits the value of Gt, Lt, Gte and Lte may have.
+	maxDigits = 18
+)
+
+// Problem is something that keeps an object from being written.
+type Problem struct {
+	// Reason is one of the constants above, or one of the API package.
+	Reason string
+	// Field is the path of what is wrong.
+	Field string
+	// Message says what is wrong with it: the value and what is allowed.
+	Message string
+}
+
+// String is the problem for people, in one line.
+func (p Problem) String() string { return p.Field + ": " + p.Message }
+
+// Check returns what is wrong with a policy by itself, in the order of its fields (R44, G8, G12, G13). None means that it
+// may be applied. It repeats what the CRD says: a policy can be older than the CRD's rules, and one that this version
+// does not understand must not be applied in part (G14). Fields that this version does not know are no problem (R47).
+func Check(policy *hypershiftv1beta1.AutoNodePolicy) []Problem {
+	list := checkRequirements("spec.nodePoolDefaults.requirements", policy.Spec.NodePoolDefaults.Requirements)
+	if volume := policy.Spec.EC2NodeClassDefaults.RootVolume; volume != nil {
+		list = append(list, checkRootVolume("spec.ec2NodeClassDefaults.rootVolume", volume)...)
+	}
+	return list
+}
+
+func checkRequirements(field string, entries []Requirement) []Problem {
+	var list []Problem
+	if len(entries) > MaxRequirements {
+		list = append(list, Problem{hypershiftv1beta1.ReasonTooManyRequirements, field, fmt.Sprintf("has %d entries; a NodePool takes at most %d", len(entries), MaxRequirements)})
+	}
+	for i, entry := range entries {
+		list = append(list, checkEntry(fmt.Sprintf("%s[%d]", field, i), entry)...)
+	}
+	if len(list) > 0 {
+		return list // what cannot be understood cannot be folded
+	}
+	folded, _, err := translate.Requirements(entries)
+	if err != nil {
+		return []Problem{{hypershiftv1beta1.ReasonInvalidRequirements, field, err.Error()}}
+	}
+	for _, key := range folded.EmptyKeys() {
+		list = append(list, Problem{hypershiftv1beta1.ReasonConflictingRequirements, entriesFor(field, entries, string(key)),
+			fmt.Sprintf("contradict each other: no value of %s satisfies them all; leave at least one", key)})
+	}
+	for _, s := range shortages(entries, folded) {
+		list = append(list, Problem{hypershiftv1beta1.ReasonMinValuesUnsatisfiable, entriesFor(field, entries, string(s.Key)), s.String()})
+	}
+	return list
+}
+
+// entriesFor names the entries for a label: "requirements[0], [3]".
+func entriesFor(field string, entries []Requirement, key string) string {
+	var indexes []string
+	for i, entry := range entries {
+		if string(translate.Key(entry.Key)) == key {
+			indexes = append(indexes, fmt.Sprintf("[%d]", i))
+		}
+	}
+	return field + strings.Join(indexes, ", ")
+}
+
+func checkEntry(field string, entry Requirement) []Problem {
+	var list []Problem
+	add := func(part, format string, values ...any) {
+		list = append(list, Problem{hypershiftv1beta1.ReasonInvalidRequirements, field + part, fmt.Sprintf(format, values...)})
+	}
+	if complaint := checkKey(entry.Key); complaint != "" {
+		add(".key", "is %q: %s", entry.Key, complaint)
+	}
+	if complaint := checkValues(entry); complaint != "" {
+		add(".values", "%s", complaint)
+	}
+	for i, value := range entry.Values {
+		if i == MaxValues {
+			add(".values", "has %d values; at most %d are allowed", len(entry.Values), MaxValues)
+			break
+		}
+		if complaints := validation.IsValidLabelValue(value); len(complaints) > 0 {
+			add(fmt.Sprintf(".values[%d]", i), "is %q, which is no label value: %s", value, complaints[0])
+		}
+	}
+	if entry.MinValues != nil && (*entry.MinValues < 1 || *entry.MinValues > maxMinValues) {
+		add(".minValues", "is %d: it must be from 1 to %d", *entry.MinValues, maxMinValues)
+	}
+	return list
+}
+
+// restricted are the labels whose values the autoscaler decides, each with the reason that a user is told (K4). Those of a
+// provider are left to the CRD of the NodePools that are written: it knows the provider's labels, of this version and
+// later ones (G13).
+func restricted(key string) string {
+	domain, _, prefixed := strings.Cut(key, "/")
+	switch {
+	case key == karpenterv1.NodePoolLabelKey:
+		return "the autoscaler sets it to the name of the pool"
+	case key == corev1.LabelHostname:
+		return "the name of a node is not known before it exists"
+	case key == karpenterv1.CapacityTypeLabelKey:
+		return ""
+	case prefixed && strings.HasSuffix(domain, karpenterv1.Group):
+		return "of the domain " + karpenterv1.Group + " only " + karpenterv1.CapacityTypeLabelKey + " may be required"
+	}
+	return ""
+}
+
+// checkKey says what is wrong with the key of an entry, "" when nothing is.
+func checkKey(key string) string {
+	if complaints := validation.IsQualifiedName(key); len(complaints) > 0 {
+		return "it is no name of a label: " + complaints[0]
+	}
+	if reason := restricted(key); reason != "" {
+		return "it is restricted: " + reason
+	}
+	return ""
+}
+
+// checkValues says what is wrong with the operator of an entry and the number of its values. It is stricter than the
+// API where that ignores something silently: values of Exists, and a NotIn that excludes nothing (K4, G13).
+func checkValues(entry Requirement) string {
+	count := len(entry.Values)
+	switch entry.Operator {
+	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
+		if count == 0 {
+			return fmt.Sprintf("is empty: operator %s needs at least one value", entry.Operator)
+		}
+	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
+		if count > 0 {
+			return fmt.Sprintf("has %d values: operator %s takes none, and would ignore them", count, entry.Operator)
+		}
+	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt, karpenterv1.NodeSelectorOpGte, karpenterv1.NodeSelectorOpLte:
+		if count != 1 || !wholeNumber(entry.Values[0]) {
+			return fmt.Sprintf("is %q: operator %s needs exactly one value, a whole number of at most %d digits", entry.Values, entry.Operator, maxDigits)
+		}
+	}
+	return ""
+}
+
+func wholeNumber(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 64)
+	return err == nil && len(text) <= maxDigits
+}
