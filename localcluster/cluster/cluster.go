@@ -29,7 +29,8 @@ type Cluster struct {
 }
 
 // Start starts a control plane and returns when it can be used: every
-// component is ready and pods can be created in the namespace default. ctx
+// component is ready and, with a controller manager, pods can be created in the
+// namespace default. ctx
 // bounds the start only. On an error nothing is left behind but, with
 // Options.Keep or a named directory, the directory.
 //

@@ -85,6 +85,15 @@ func bothNodesUsed(t *testing.T, c *cluster.Cluster) {
 
 // What cannot become ready is named, with the end of its log, and what had
 // started before it is ended.
+func TestOnlyTheComponentsThatAreAskedForStart(t *testing.T) {
+	t.Parallel()
+	c := start(t, cluster.Options{Components: []cluster.Component{cluster.APIServer, cluster.Etcd}})
+	pids := c.PIDs()
+	if len(pids) != 2 || pids[cluster.Etcd] == 0 || pids[cluster.APIServer] == 0 {
+		t.Errorf("running are %v, want etcd and kube-apiserver", pids)
+	}
+}
+
 func TestAFailedStartShowsTheLogOfTheComponent(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "cluster")

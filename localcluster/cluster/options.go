@@ -39,6 +39,9 @@ type Options struct {
 	Log io.Writer
 	// Audit makes the API server write a line per request; see AuditLog.
 	Audit bool
+	// Components are those to start, for tests that need less than a whole
+	// cluster; etcd and kube-apiserver must be among them. Empty: all.
+	Components []Component
 	// ReadyTimeout bounds the wait for each component. Zero: DefaultReadyTimeout.
 	ReadyTimeout time.Duration
 	// ExtraArgs are appended to a component's flags. Where upstream takes the
@@ -76,6 +79,9 @@ func (o Options) complete() (Options, error) {
 			return o, fmt.Errorf("Options.ExtraArgs names the component %q: allowed are %v", component, startOrder())
 		}
 	}
+	if err := o.completeComponents(); err != nil {
+		return o, err
+	}
 	if o.ReadyTimeout == 0 {
 		o.ReadyTimeout = DefaultReadyTimeout
 	}
@@ -93,6 +99,30 @@ func (o Options) complete() (Options, error) {
 		return o, fmt.Errorf("Options.Dir %q: %w", o.Dir, err)
 	}
 	return o, nil
+}
+
+// completeComponents checks Components and fills in their default.
+func (o *Options) completeComponents() error {
+	if len(o.Components) == 0 {
+		o.Components = startOrder()
+		return nil
+	}
+	for _, component := range o.Components {
+		if !slices.Contains(startOrder(), component) {
+			return fmt.Errorf("Options.Components names %q: allowed are %v", component, startOrder())
+		}
+	}
+	for _, needed := range []Component{Etcd, APIServer} {
+		if !slices.Contains(o.Components, needed) {
+			return fmt.Errorf("Options.Components is %v: %s must be among them", o.Components, needed)
+		}
+	}
+	return nil
+}
+
+// clients returns the components to start that only talk to the API server.
+func (o Options) clients() []Component {
+	return slices.DeleteFunc(startOrder()[2:], func(c Component) bool { return !slices.Contains(o.Components, c) })
 }
 
 // checkBinary refuses a path that cannot be executed.

@@ -54,7 +54,7 @@ func (c *Cluster) waitReady(ctx context.Context, p *process) error {
 // same time. Their ports are chosen anew one after another, because they share
 // the table of ports.
 func (c *Cluster) startClients(ctx context.Context) error {
-	pending := startOrder()[2:]
+	pending := c.setup.options.clients()
 	for attempt := 1; ; attempt++ {
 		failed := c.startTogether(ctx, pending)
 		var retry []Component
@@ -103,7 +103,11 @@ func (c *Cluster) startTogether(ctx context.Context, components []Component) map
 
 // waitUsable waits for the service account that every pod in the namespace
 // default needs; the controller manager makes it a moment after its start.
+// Without a controller manager nothing makes it.
 func (c *Cluster) waitUsable(ctx context.Context) error {
+	if c.process(ControllerManager) == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.setup.options.ReadyTimeout)
 	defer cancel()
 	config, err := c.RESTConfig(adminIdentity)

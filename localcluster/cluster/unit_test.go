@@ -22,6 +22,8 @@ func TestOptionsNameTheFieldThatIsWrong(t *testing.T) {
 		"make bin/controlplane":                    {Binary: filepath.Join(t.TempDir(), "missing")},
 		"not an executable file":                   {Binary: t.TempDir()},
 		"Options.ReadyTimeout is -1s":              {Binary: program, ReadyTimeout: -time.Second},
+		`Options.Components names "kubelet"`:       {Binary: program, Components: []Component{Etcd, APIServer, "kubelet"}},
+		"kube-apiserver must be among them":        {Binary: program, Components: []Component{Etcd}},
 		`Options.ExtraArgs names the component "k`: {Binary: program, ExtraArgs: map[Component][]string{"kubelet": nil}},
 	} {
 		if _, err := options.complete(); err == nil || !strings.Contains(err.Error(), want) {

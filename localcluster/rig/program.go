@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 )
 
 const (
@@ -23,7 +25,8 @@ const (
 
 // Program is a controller that can run in a rig. It answers /readyz at its health port.
 type Program struct {
-	Name   string   // of its user and its log, for people
+	Name   string   // of its log and its kubeconfig
+	User   string   // by which the API server knows it; empty: Name
 	Groups []string // of its user; without any it may do what RBAC grants to its name
 	Path   string   // of the binary
 	// Command returns the arguments, and environment variables (NAME=value) beside those of this process.
@@ -48,7 +51,7 @@ type Controller struct {
 // Run starts a controller and waits until it is ready. The caller has to end it by Stop or Kill; at the latest it ends
 // with the cluster.
 func (r *Rig) Run(ctx context.Context, program Program) (*Controller, error) {
-	kubeconfig, err := r.Cluster.Kubeconfig(program.Name, program.Groups...)
+	kubeconfig, err := r.Cluster.KubeconfigFor(cluster.Identity{Name: program.Name, User: program.User, Groups: program.Groups})
 	if err != nil {
 		return nil, err
 	}
