@@ -124,12 +124,13 @@ type OpenshiftNodeClaimTemplateSpec struct {
 	Requirements []karpenterv1.NodeSelectorRequirementWithMinValues `json:"requirements,omitzero"`
 	// NodeClassRef points to the object that holds the cloud provider's settings for the nodes of this pool: an
 	// EC2NodeClass, or the OpenshiftEC2NodeClass it is made from. Without it, it is the EC2NodeClass named
-	// default. Its group and kind cannot be changed.
+	// default. Its group and kind cannot be changed. A KWOKNodeClass is for clusters of simulated nodes; elsewhere
+	// the pool says that it may not be used.
 	// +optional
 	// +kubebuilder:default={group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
 	// +kubebuilder:validation:XValidation:rule="self.group == oldSelf.group",messageExpression="'nodeClassRef.group cannot be changed from ' + oldSelf.group + ' to ' + self.group + ': create another OpenshiftNodePool'"
 	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind",messageExpression="'nodeClassRef.kind cannot be changed from ' + oldSelf.kind + ' to ' + self.kind + ': create another OpenshiftNodePool'"
-	// +kubebuilder:validation:XValidation:rule="(self.group == 'karpenter.k8s.aws' && self.kind == 'EC2NodeClass') || (self.group == 'karpenter.hypershift.openshift.io' && self.kind == 'OpenshiftEC2NodeClass')",messageExpression="'nodeClassRef has group ' + self.group + ' and kind ' + self.kind + ': it must be karpenter.k8s.aws and EC2NodeClass, or karpenter.hypershift.openshift.io and OpenshiftEC2NodeClass'"
+	// +kubebuilder:validation:XValidation:rule="(self.group == 'karpenter.k8s.aws' && self.kind == 'EC2NodeClass') || (self.group == 'karpenter.hypershift.openshift.io' && self.kind == 'OpenshiftEC2NodeClass') || (self.group == 'karpenter.kwok.sh' && self.kind == 'KWOKNodeClass')",messageExpression="'nodeClassRef has group ' + self.group + ' and kind ' + self.kind + ': it must be karpenter.k8s.aws and EC2NodeClass, karpenter.hypershift.openshift.io and OpenshiftEC2NodeClass, or for simulated nodes karpenter.kwok.sh and KWOKNodeClass'"
 	NodeClassRef *karpenterv1.NodeClassReference `json:"nodeClassRef,omitempty"`
 	// TerminationGracePeriod is how long a node of the pool may drain before its remaining pods are deleted,
 	// whatever protects them: whole numbers with the units s, m, h and d, for example 1h30m. Without it, draining
