@@ -2,6 +2,7 @@ package merge
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
@@ -102,23 +104,43 @@ func checkEntry(field string, entry Requirement) []Problem {
 	if complaint := checkKey(entry.Key); complaint != "" {
 		add(".key", "is %q: %s", entry.Key, complaint)
 	}
-	if complaint := checkValues(entry); complaint != "" {
-		add(".values", "%s", complaint)
+	if !slices.Contains(operators(), entry.Operator) {
+		add(".operator", "is %q: it must be one of %s", entry.Operator, strings.Join(names(operators()), ", "))
 	}
-	for i, value := range entry.Values {
-		if i == MaxValues {
-			add(".values", "has %d values; at most %d are allowed", len(entry.Values), MaxValues)
-			break
-		}
-		if complaints := validation.IsValidLabelValue(value); len(complaints) > 0 {
-			add(fmt.Sprintf(".values[%d]", i), "is %q, which is no label value: %s", value, complaints[0])
-		}
+	if complaint := checkCount(entry); complaint != "" {
+		add(".values", "%s", complaint)
+	} else if i := slices.IndexFunc(entry.Values, badValue); i >= 0 {
+		add(fmt.Sprintf(".values[%d]", i), "is %q, which is no value of a label: %s", entry.Values[i], labelValue)
 	}
 	if entry.MinValues != nil && (*entry.MinValues < 1 || *entry.MinValues > maxMinValues) {
 		add(".minValues", "is %d: it must be from 1 to %d", *entry.MinValues, maxMinValues)
 	}
 	return list
 }
+
+// operators are those that a requirement may have (R4, G26).
+func operators() []corev1.NodeSelectorOperator {
+	return []corev1.NodeSelectorOperator{
+		corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist,
+		corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt, karpenterv1.NodeSelectorOpGte, karpenterv1.NodeSelectorOpLte,
+	}
+}
+
+const (
+	labelName = "use letters, digits, \"-\", \"_\" and \".\", beginning and ending with a letter or digit, at most 63, " +
+		"with an optional lower-case domain name and a slash before it"
+	labelValue = "use letters, digits, \"-\", \"_\" and \".\", beginning and ending with a letter or digit, at most 63"
+)
+
+func names[T ~string](list []T) []string {
+	texts := make([]string, len(list))
+	for i, item := range list {
+		texts[i] = string(item)
+	}
+	return texts
+}
+
+func badValue(value string) bool { return len(validation.IsValidLabelValue(value)) > 0 }
 
 // restricted are the labels whose values the autoscaler decides, each with the reason that a user is told (K4). Those of a
 // provider are left to the CRD of the NodePools that are written: it knows the provider's labels, of this version and
@@ -128,6 +150,8 @@ func restricted(key string) string {
 	switch {
 	case key == karpenterv1.NodePoolLabelKey:
 		return "the autoscaler sets it to the name of the pool"
+	case key == awsv1.NodeClassLabelKey:
+		return "the autoscaler sets it to the name of the node class"
 	case key == corev1.LabelHostname:
 		return "the name of a node is not known before it exists"
 	case key == karpenterv1.CapacityTypeLabelKey:
@@ -140,8 +164,8 @@ func restricted(key string) string {
 
 // checkKey says what is wrong with the key of an entry, "" when nothing is.
 func checkKey(key string) string {
-	if complaints := validation.IsQualifiedName(key); len(complaints) > 0 {
-		return "it is no name of a label: " + complaints[0]
+	if len(validation.IsQualifiedName(key)) > 0 {
+		return "it is no name of a label: " + labelName
 	}
 	if reason := restricted(key); reason != "" {
 		return "it is restricted: " + reason
@@ -149,10 +173,13 @@ func checkKey(key string) string {
 	return ""
 }
 
-// checkValues says what is wrong with the operator of an entry and the number of its values. It is stricter than the
-// API where that ignores something silently: values of Exists, and a NotIn that excludes nothing (K4, G13).
-func checkValues(entry Requirement) string {
+// checkCount says what is wrong with the number of an entry's values, for its operator. It is stricter than the API where
+// that ignores something silently: values of Exists, and a NotIn that excludes nothing (K4, G13).
+func checkCount(entry Requirement) string {
 	count := len(entry.Values)
+	if count > MaxValues {
+		return fmt.Sprintf("has %d values: at most %d are allowed", count, MaxValues)
+	}
 	switch entry.Operator {
 	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
 		if count == 0 {

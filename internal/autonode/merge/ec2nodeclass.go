@@ -82,7 +82,7 @@ func (r EC2NodeClassResult) RootVolume() condition.Value {
 		return condition.False(kind, hypershiftv1beta1.ReasonNoRootVolumeMapping, "")
 	}
 	return condition.True(kind, hypershiftv1beta1.ReasonRootVolumeFromProvider,
-		strings.Join(r.Overridden, ", ")+" has no effect: the root volume is the provider's")
+		"without effect: "+strings.Join(r.Overridden, ", ")+": the root volume is the provider's")
 }
 
 // EC2NodeClass merges a policy, nil for none, with an OpenshiftEC2NodeClass (R28 to R33). defaults is the root volume where
@@ -91,10 +91,9 @@ func (r EC2NodeClassResult) RootVolume() condition.Value {
 // where it is silent. Neither argument is changed or referred to by the result. A policy that fails [Check] gives a
 // Problem.
 func EC2NodeClass(policy *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1.OpenshiftEC2NodeClass, defaults RootVolume, infra Infra) EC2NodeClassResult {
-	var result EC2NodeClassResult
+	result := EC2NodeClassResult{Problems: invalid(policy)}
 	root := defaults
 	if policy != nil {
-		result.Problems = Check(policy)
 		root = defaults.With(policy.Spec.EC2NodeClassDefaults.RootVolume)
 	}
 	if len(result.Problems) == 0 {

@@ -50,11 +50,14 @@ type Conflict struct {
 
 // String tells a user what to change, with at most 10 values of each side.
 func (c Conflict) String() string {
-	left := describe(c.Left)
+	left := "nothing is left"
 	if !c.Left.Empty() {
-		left += ", which no instance type has,"
+		left = fmt.Sprintf("only %s is left, and every instance type has the label", describe(c.Left))
 	}
-	return fmt.Sprintf("%s: the policy allows %s, this pool %s: %s is left", c.Key, describe(c.Policy), describe(c.User), left)
+	if c.Policy.IsAny() {
+		return fmt.Sprintf("%s: the entries and labels of this pool contradict each other: %s", c.Key, left)
+	}
+	return fmt.Sprintf("%s: the policy allows %s, this pool %s: %s", c.Key, describe(c.Policy), describe(c.User), left)
 }
 
 // Shortage is a label of which a NodePool wants more different values than are left (G11).

@@ -54,9 +54,9 @@ func (r NodePoolResult) Compatible() condition.Value {
 	case len(r.Problems) > 0:
 		return condition.Unknown(kind, r.Problems[0].Reason, "not merged: "+join(r.Problems))
 	case len(r.Conflicts) > 0:
-		return condition.False(kind, hypershiftv1beta1.ReasonNoCompatibleInstanceTypes, "no node can be launched: "+join(r.Conflicts))
+		return condition.False(kind, hypershiftv1beta1.ReasonNoCompatibleInstanceTypes, join(r.Conflicts))
 	case len(r.MinValues) > 0:
-		return condition.False(kind, hypershiftv1beta1.ReasonMinValuesUnsatisfiable, "no node can be launched: "+join(r.MinValues))
+		return condition.False(kind, hypershiftv1beta1.ReasonMinValuesUnsatisfiable, join(r.MinValues))
 	}
 	return condition.True(kind, hypershiftv1beta1.ReasonCompatible, "")
 }
@@ -81,22 +81,24 @@ func join[T fmt.Stringer](list []T) string {
 // those of the wrapper, each as it is and in its order (R10). All other fields are copied (R9). Neither argument is
 // changed or referred to by the result. A policy that fails [Check] gives a Problem (G14).
 func NodePool(policy *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1beta1.OpenshiftNodePool, settings NodePoolSettings) NodePoolResult {
-	var result NodePoolResult
-	if policy != nil {
-		result.Problems = Check(policy)
-	} else {
-		policy = &hypershiftv1beta1.AutoNodePolicy{}
-	}
+	result := NodePoolResult{Problems: invalid(policy)}
 	if len(result.Problems) > 0 {
 		return result
 	}
+	if policy == nil {
+		policy = &hypershiftv1beta1.AutoNodePolicy{}
+	}
 	provided, own := policy.Spec.NodePoolDefaults.Requirements, wrapper.Spec.Template.Spec.Requirements
-	class, classProblem := nodeClassRef(wrapper.Spec.Template.Spec.NodeClassRef, settings.NodeClasses)
+	class, problem := nodeClassRef(wrapper.Spec.Template.Spec.NodeClassRef, settings.NodeClasses)
+	if problem != nil {
+		result.Problems = []Problem{*problem}
+		return result
+	}
 	pool := build(wrapper, class)
 	policySet, _, _ := translate.Requirements(provided) // Check has seen that there is no error
-	userSet, userProblem := userPart(pool, own)
-	result.Problems = slices.Concat(classProblem, userProblem)
-	if len(result.Problems) > 0 {
+	userSet, problem := userPart(pool, own)
+	if problem != nil {
+		result.Problems = []Problem{*problem}
 		return result
 	}
 	result.Folded = policySet.And(userSet)
@@ -112,7 +114,7 @@ func NodePool(policy *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1bet
 	}
 	merged, problem := concatenate(provided, own, closing)
 	if problem != nil {
-		result.Problems = append(result.Problems, *problem)
+		result.Problems = []Problem{*problem}
 		return result
 	}
 	pool.Spec.Template.Spec.Requirements = merged
@@ -120,15 +122,36 @@ func NodePool(policy *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1bet
 	return result
 }
 
+// invalid returns a Problem when there is a policy and it fails [Check]. What is wrong with it in detail is for those who
+// can read policies: the result goes to wrappers, which the users of the guest read (R8).
+func invalid(policy *hypershiftv1beta1.AutoNodePolicy) []Problem {
+	if policy == nil {
+		return nil
+	}
+	problems := Check(policy)
+	if len(problems) == 0 {
+		return nil
+	}
+	return []Problem{{problems[0].Reason, "policy of the provider", "is not valid, and so not applied; what was applied before stays"}}
+}
+
+// NotApplied returns the condition PolicyApplied of a wrapper for which there are problems.
+func NotApplied(problems []Problem) condition.Value {
+	if len(problems) == 0 {
+		return condition.False(hypershiftv1beta1.ConditionTypePolicyApplied, hypershiftv1beta1.ReasonReconcileFailed, "")
+	}
+	return condition.False(hypershiftv1beta1.ConditionTypePolicyApplied, problems[0].Reason, join(problems))
+}
+
 // userPart folds what the wrapper alone says: its entries, and the labels, name and node class of pool, which has no
 // requirements yet.
-func userPart(pool *karpenterv1.NodePool, own []Requirement) (requirement.Set, []Problem) {
+func userPart(pool *karpenterv1.NodePool, own []Requirement) (requirement.Set, *Problem) {
 	pool.Spec.Template.Spec.Requirements = asRead(own)
 	set, _, err := translate.PoolRequirements(pool)
 	pool.Spec.Template.Spec.Requirements = nil
 	if err != nil {
 		message := "cannot be understood: " + strings.ReplaceAll(err.Error(), "\n", "; ")
-		return set, []Problem{{hypershiftv1beta1.ReasonInvalidRequirements, "spec.template.spec.requirements", message}}
+		return set, &Problem{hypershiftv1beta1.ReasonInvalidRequirements, "spec.template.spec.requirements", message}
 	}
 	return set, nil
 }
@@ -147,9 +170,12 @@ func concatenate(provided, own, closing []Requirement) ([]Requirement, *Problem)
 	if len(merged) <= MaxRequirements {
 		return merged, nil
 	}
-	return nil, &Problem{hypershiftv1beta1.ReasonTooManyRequirements, "spec.template.spec.requirements", fmt.Sprintf(
-		"has %d different entries, and the policy %d: together with %d more for a contradiction they are more than the %d that a NodePool takes",
-		len(own), len(provided), len(closing), MaxRequirements)}
+	message := fmt.Sprintf("has %d different entries, and the policy %d", len(own), len(provided))
+	if len(closing) > 0 {
+		message += ", and one more is needed since they contradict each other"
+	}
+	message += fmt.Sprintf(": a NodePool takes at most %d", MaxRequirements)
+	return nil, &Problem{hypershiftv1beta1.ReasonTooManyRequirements, "spec.template.spec.requirements", message}
 }
 
 func withoutDuplicates(provided, own []Requirement) []Requirement {
@@ -169,7 +195,7 @@ func withoutDuplicates(provided, own []Requirement) []Requirement {
 
 // nodeClassRef returns what the NodePool refers to: the EC2NodeClass that is made from the OpenshiftEC2NodeClass of the same
 // name, the EC2NodeClass named default when the wrapper says nothing, and otherwise what it says (G20).
-func nodeClassRef(ref *karpenterv1.NodeClassReference, further []schema.GroupKind) (*karpenterv1.NodeClassReference, []Problem) {
+func nodeClassRef(ref *karpenterv1.NodeClassReference, further []schema.GroupKind) (*karpenterv1.NodeClassReference, *Problem) {
 	if ref == nil {
 		return &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.EC2NodeClassKind, Name: hypershiftv1beta1.PolicyName}, nil
 	}
@@ -181,8 +207,8 @@ func nodeClassRef(ref *karpenterv1.NodeClassReference, further []schema.GroupKin
 		for i, kind := range allowed {
 			names[i] = kind.Kind + " of " + kind.Group
 		}
-		return nil, []Problem{{ReasonInvalidNodeClassRef, "spec.template.spec.nodeClassRef",
-			fmt.Sprintf("has kind %q and group %q: it must be %s", ref.Kind, ref.Group, strings.Join(names, ", or "))}}
+		return nil, &Problem{ReasonInvalidNodeClassRef, "spec.template.spec.nodeClassRef",
+			fmt.Sprintf("has kind %q and group %q: it must be %s", ref.Kind, ref.Group, strings.Join(names, ", or "))}
 	}
 	if own == wrapper {
 		return &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.EC2NodeClassKind, Name: ref.Name}, nil

@@ -103,9 +103,9 @@ func Ready(policy *hypershiftv1beta1.AutoNodePolicy, targets []Target) condition
 	counts := fmt.Sprintf("applied to %d of %d OpenshiftNodePools and node classes", len(byState[applied]), len(alive))
 	switch {
 	case len(byState[failed]) > 0:
-		return condition.False(kind, byState[failed][0].reason(), counts+"; failed for "+names(byState[failed], true))
+		return condition.False(kind, byState[failed][0].reason(), counts+"; failed for "+listed(byState[failed], true))
 	case len(byState[waiting]) > 0:
-		return condition.Unknown(kind, hypershiftv1beta1.ReasonProgressing, counts+"; not yet to "+names(byState[waiting], false))
+		return condition.Unknown(kind, hypershiftv1beta1.ReasonProgressing, counts+"; not yet to "+listed(byState[waiting], false))
 	}
 	return condition.True(kind, hypershiftv1beta1.ReasonApplied, counts+conflicting(alive)+". "+consequences)
 }
@@ -117,8 +117,8 @@ const consequences = "Tightening the requirements replaces the nodes that no lon
 // shownNames bounds the names in a message (G16).
 const shownNames = 10
 
-// names lists wrappers, with reasons when they are wanted.
-func names(targets []Target, reasons bool) string {
+// listed names wrappers, with reasons when they are wanted.
+func listed(targets []Target, reasons bool) string {
 	shown := make([]string, 0, shownNames+1)
 	for i, t := range targets {
 		if i == shownNames {
