@@ -42,8 +42,8 @@ unit: ## Tests that need no control plane
 	$(GO) test $(TEST_FLAGS) ./...
 
 .PHONY: e2e
-e2e: $(CONTROLPLANE) $(BIN)/joiner ## End-to-end tests on a real control plane, with LIMIT_ROUNDS=200, FLEET_NODES=500 and FLEET_KILLS=50 for the longest
-	cd localcluster && CGO_ENABLED=0 JOINER_CONTROLPLANE='$(abspath $(CONTROLPLANE))' JOINER_BINARY='$(abspath $(BIN)/joiner)' JOINER_LIMIT_ROUNDS='$(LIMIT_ROUNDS)' \
+e2e: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joiner-operator ## End-to-end tests on a real control plane, with LIMIT_ROUNDS=200, FLEET_NODES=500 and FLEET_KILLS=50 for the longest
+	cd localcluster && CGO_ENABLED=0 JOINER_CONTROLPLANE='$(abspath $(CONTROLPLANE))' JOINER_BINARY='$(abspath $(BIN)/joiner)' JOINER_OPERATOR_BINARY='$(abspath $(BIN)/joiner-operator)' JOINER_LIMIT_ROUNDS='$(LIMIT_ROUNDS)' \
 		JOINER_FLEET_NODES='$(FLEET_NODES)' JOINER_FLEET_KILLS='$(FLEET_KILLS)' \
 		$(GO) test -trimpath -count=1 $(E2E_FLAGS) ./...
 
@@ -97,13 +97,17 @@ clean: ## Built programs and the state of make up
 	rm -rf $(BIN) .run
 
 .PHONY: programs
-programs: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/demo
+programs: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/demo
 
 # Go decides itself what is out of date.
-.PHONY: $(BIN)/joiner $(BIN)/demo
+.PHONY: $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/demo
 $(BIN)/joiner:
 	@echo "Building $@ ..."
 	@$(BUILD) -o $@ ./cmd/joiner
+
+$(BIN)/joiner-operator:
+	@echo "Building $@ ..."
+	@$(BUILD) -o $@ ./cmd/joiner-operator
 
 $(BIN)/demo:
 	@echo "Building $@ ..."

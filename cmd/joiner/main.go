@@ -7,13 +7,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
+
+	"github.com/joiner-autoscaler/joiner/cmd/internal/commandline"
 )
 
 func main() {
@@ -23,26 +22,7 @@ func main() {
 	os.Exit(code)
 }
 
-// usageError is a mistake in flags, environment or the files they name.
-type usageError struct{ error }
-
 // run is main with everything it touches as an argument, and returns the exit code.
 func run(ctx context.Context, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) int {
-	command := newCommand(lookup, stdout)
-	command.SetArgs(args)
-	command.SetOut(stdout)
-	command.SetErr(stderr)
-	err := command.ExecuteContext(ctx)
-	if err == nil {
-		return 0
-	}
-	for line := range strings.SplitSeq(err.Error(), "\n") {
-		fmt.Fprintln(stderr, "joiner:", line)
-	}
-	var usage usageError
-	if errors.As(err, &usage) {
-		fmt.Fprintln(stderr, "joiner: see joiner --help")
-		return 2
-	}
-	return 1
+	return commandline.Run(ctx, newProgram(stdout), args, lookup, stdout, stderr)
 }

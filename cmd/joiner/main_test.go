@@ -6,9 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/joiner-autoscaler/joiner/cmd/internal/commandline"
 )
 
 func call(t *testing.T, environment map[string]string, args ...string) (code int, stdout, stderr string) {
@@ -61,24 +62,9 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, "Planning:\n") {
 		t.Fatalf("exit %d, %q", code, stdout)
 	}
-	newCommand(func(string) (string, bool) { return "", false }, nil).Flags().VisitAll(func(flag *pflag.Flag) {
+	commandline.New(newProgram(nil), func(string) (string, bool) { return "", false }).Flags().VisitAll(func(flag *pflag.Flag) {
 		if !strings.Contains(stdout, "--"+flag.Name) {
 			t.Errorf("the help does not name --%s", flag.Name)
 		}
 	})
-}
-
-func TestTheEnvironmentSetsWhatFlagsDoNot(t *testing.T) {
-	t.Parallel()
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	idle := flags.Duration("batch-idle-duration", time.Second, "")
-	port := flags.Int("metrics-port", 8080, "")
-	if err := flags.Parse([]string{"--metrics-port", "1"}); err != nil {
-		t.Fatal(err)
-	}
-	environment := map[string]string{"BATCH_IDLE_DURATION": "3s", "METRICS_PORT": "2"}
-	lookup := func(name string) (string, bool) { value, found := environment[name]; return value, found }
-	if err := fromEnvironment(flags, lookup); err != nil || *idle != 3*time.Second || *port != 1 {
-		t.Fatalf("idle %s, port %d, error %v: want 3s from the environment and 1 from the flag", *idle, *port, err)
-	}
 }

@@ -67,6 +67,7 @@ var layers = []layer{
 	{"internal/provider", []string{"api", "internal/translate", "internal/engine/catalog", "internal/engine/requirement", "internal/engine/resources"}, "a cloud, and what it offers"},
 	{"internal/controller", []string{"api", "internal/world", "internal/apply", "internal/provider", "internal/translate", "internal/engine", "internal/condition"}, "gather, decide, act"},
 	{"internal/autonode/merge", []string{"api", "internal/translate", "internal/engine/requirement", "internal/condition"}, "pure: what a policy and a wrapper come to"},
+	{"internal/autonode/operator", []string{"api", "internal/autonode/merge", "internal/condition", "internal/controller/event", "internal/controller/patch"}, "when what package merge says may be written; two clusters, two client types"},
 	{"internal/app", []string{"api", "internal"}, "puts everything together"},
 	{"internal/sim", []string{"api", "internal"}, "runs everything, in a world of its own"},
 	{"internal/tidy", nil, "looks at files, not at packages"},

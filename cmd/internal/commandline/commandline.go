@@ -1,0 +1,181 @@
+// Package commandline is what our programs have in common before they do anything: flags in groups, each of which an
+// environment variable can set too, one line for each mistake, and a log whose level can be changed while they run. It
+// knows no program.
+package commandline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// Group is a part of the help.
+type Group struct {
+	Title string
+	Flags *pflag.FlagSet
+}
+
+// NewGroup returns a group without flags.
+func NewGroup(title string) Group {
+	return Group{Title: title, Flags: pflag.NewFlagSet("", pflag.ContinueOnError)}
+}
+
+// Program is a command without arguments: its flags, and what it does once they are set.
+type Program struct {
+	Name, Short string
+	// Example is a flag that the help shows together with its environment variable.
+	Example string
+	Groups  []Group
+	Start   func(ctx context.Context) error
+}
+
+// UsageError is a mistake in flags, environment or the files they name.
+type UsageError struct{ error }
+
+// Usage makes an error a mistake of the user's; nil stays nil.
+func Usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return UsageError{err}
+}
+
+// Run parses args and the environment, runs the program, and returns the exit code: 0 when it was asked to stop, 2 after
+// a mistake of the user's and 1 on any other failure, each with one line on stderr for each thing that is wrong.
+func Run(ctx context.Context, p Program, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) int {
+	command := New(p, lookup)
+	command.SetArgs(args)
+	command.SetOut(stdout)
+	command.SetErr(stderr)
+	err := command.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		fmt.Fprintf(stderr, "%s: %s\n", p.Name, line)
+	}
+	var usage UsageError
+	if errors.As(err, &usage) {
+		fmt.Fprintf(stderr, "%s: see %s --help\n", p.Name, p.Name)
+		return 2
+	}
+	return 1
+}
+
+// New returns the command of a program; lookup reads the environment.
+func New(p Program, lookup func(string) (string, bool)) *cobra.Command {
+	command := &cobra.Command{
+		Use: p.Name, Short: p.Short, Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := FromEnvironment(command.Flags(), lookup); err != nil {
+				return UsageError{err}
+			}
+			return p.Start(command.Context())
+		},
+	}
+	command.CompletionOptions.DisableDefaultCmd = true
+	for _, g := range p.Groups {
+		command.Flags().AddFlagSet(g.Flags)
+	}
+	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return UsageError{err} })
+	command.SetHelpFunc(func(command *cobra.Command, _ []string) { printHelp(command.OutOrStdout(), p) })
+	return command
+}
+
+func printHelp(out io.Writer, p Program) {
+	fmt.Fprintf(out, "%s\n\nUsage:\n  %s [flags]\n\nEvery flag can be set by an environment variable: --%s is %s.\n", p.Short, p.Name, p.Example, variable(p.Example))
+	for _, g := range p.Groups {
+		fmt.Fprintf(out, "\n%s:\n%s", g.Title, g.Flags.FlagUsages())
+	}
+}
+
+// variable is the environment variable of a flag.
+func variable(flag string) string { return strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) }
+
+// FromEnvironment sets the flags that were not given from variables of their name in capitals. KUBECONFIG is left to
+// the Kubernetes libraries, which know lists of paths.
+func FromEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
+	var faults []error
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if flag.Changed || flag.Name == "kubeconfig" || flag.Name == "help" {
+			return
+		}
+		name := variable(flag.Name)
+		if value, found := lookup(name); found && value != "" {
+			if err := flag.Value.Set(value); err != nil {
+				faults = append(faults, fmt.Errorf("%s=%q: %w", name, value, err))
+			}
+		}
+	})
+	return errors.Join(faults...)
+}
+
+// LoadREST reads the kubeconfig at path; with an empty path that of the environment, then what a pod finds in itself.
+// The flag is the one to name in errors.
+func LoadREST(flag, path string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = path
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("no usable kubeconfig: give --%s or set KUBECONFIG (%s)", flag, strings.Join(strings.Fields(err.Error()), " "))
+	}
+	return config, nil
+}
+
+// Levels is the usage text of --log-level.
+const Levels = "debug, info, warn or error; SIGUSR1 switches to debug while running, and back"
+
+// ParseLevel reads the value of --log-level.
+func ParseLevel(text string) (slog.Level, error) {
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+	level, found := levels[text]
+	if !found {
+		names := []string{"debug", "info", "warn", "error"}
+		return 0, fmt.Errorf("--log-level is %q: want one of %s", text, strings.Join(names, ", "))
+	}
+	return level, nil
+}
+
+// NewLogger returns a logger of JSON lines, which the Kubernetes libraries use too, two levels lower. Its level changes at
+// each SIGUSR1 until stop is called.
+func NewLogger(logs io.Writer, level slog.Level) (log logr.Logger, stop func()) {
+	var current slog.LevelVar
+	current.Set(level)
+	log = logr.FromSlogHandler(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: &current}))
+	ctrllog.SetLogger(log.V(1))
+	klog.SetLogger(log.V(1))
+	return log, switchLevel(&current, level)
+}
+
+// switchLevel changes between debug and the level of the flag at each SIGUSR1, until the returned function is called.
+func switchLevel(current *slog.LevelVar, usual slog.Level) func() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR1)
+	go func() {
+		for range signals {
+			if current.Level() == slog.LevelDebug {
+				current.Set(usual)
+			} else {
+				current.Set(slog.LevelDebug)
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(signals)
+	}
+}

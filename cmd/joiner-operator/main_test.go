@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/joiner-autoscaler/joiner/cmd/internal/commandline"
+)
+
+func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = run(t.Context(), args, func(string) (string, bool) { return "", false }, &out, &err)
+	return code, out.String(), err.String()
+}
+
+func kubeconfig(t *testing.T, server string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	content := "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c}}]\nclusters: [{name: c, cluster: {server: '" + server + "'}}]\n"
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// U-13, G3 to G5, G15, G24, G25: a wrong flag is one line that names it, and exit code 2.
+func TestMistakesAreNamed(t *testing.T) {
+	t.Parallel()
+	valid := []string{"--guest-kubeconfig", kubeconfig(t, "http://127.0.0.1:1"), "--management-kubeconfig", kubeconfig(t, "http://127.0.0.1:2"), "--namespace", "hcp-a",
+		"--infra-id", "i", "--instance-profile", "p", "--userdata-secrets"}
+	for want, args := range map[string][]string{
+		"--nonsense":                            {"--nonsense"},
+		"--guest-kubeconfig is missing":         {"--guest-kubeconfig", ""},
+		"--namespace is missing":                {"--namespace", ""},
+		`--namespace is "A b"`:                  {"--namespace", "A b"},
+		"--instance-profile is missing":         {"--instance-profile", ""},
+		"--userdata-file is missing":            {"--userdata-secrets=false"},
+		"are both set":                          {"--userdata-file", "u"},
+		"--ami-ids is missing":                  {"--userdata-secrets=false", "--userdata-file", "u"},
+		"--ami-ids is ami-1":                    {"--ami-ids", "ami-1"},
+		"--infra-id is missing":                 {"--infra-id", ""},
+		`--platform is "Azure"`:                 {"--platform", "Azure"},
+		`--default-root-volume-size is "big"`:   {"--default-root-volume-size", "big"},
+		`--on-policy-unreadable is "Panic"`:     {"--on-policy-unreadable", "Panic"},
+		`--feature-gates has "AutoNode=true"`:   {"--feature-gates", "AutoNode=true"},
+		`--metrics-bind-address is "8080"`:      {"--metrics-bind-address", "8080"},
+		"give each its own":                     {"--metrics-bind-address", ":1", "--health-probe-bind-address", ":1"},
+		"strict needs the operand's user name":  {"--strict-admission"},
+		"--guest-user-name is empty":            {"--guest-user-name", ""},
+		`"system:admin", which people have too`: {"--guest-user-name", "system:admin"},
+		`--log-level is "loud"`:                 {"--log-level", "loud"},
+		"no usable kubeconfig":                  {"--guest-kubeconfig", filepath.Join(t.TempDir(), "none")},
+		"both lead to http://127.0.0.1:2":       {"--guest-kubeconfig", valid[3]},
+		`nodeClaims is "Never"`:                 {"--protect-nodeclaims", "Never"},
+		`unknown command "argument"`:            {"argument"},
+	} {
+		code, _, stderr := call(t, append(append([]string(nil), valid...), args...)...)
+		if code != 2 && !strings.HasPrefix(want, "unknown command") || !strings.Contains(stderr, want) || strings.Contains(stderr, "goroutine") {
+			t.Errorf("%v: exit %d, %q; want 2 and a line that says %q", args, code, stderr, want)
+		}
+	}
+}
+
+func TestAGuestThatIsNotThereIsAFailureOfOneLine(t *testing.T) {
+	t.Parallel()
+	code, _, stderr := call(t, "--guest-kubeconfig", kubeconfig(t, "http://127.0.0.1:1"), "--management-kubeconfig", kubeconfig(t, "http://127.0.0.1:2"),
+		"--namespace", "hcp-a", "--platform", "KWOK", "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
+	if code != 1 || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "the guest cluster: the API server at http://127.0.0.1:1 cannot be reached") {
+		t.Errorf("exit %d, %q", code, stderr)
+	}
+}
+
+// U-13: every flag is in the help, under a heading.
+func TestHelpNamesEveryFlag(t *testing.T) {
+	t.Parallel()
+	code, stdout, _ := call(t, "--help")
+	if code != 0 || !strings.Contains(stdout, "Protection:\n") {
+		t.Fatalf("exit %d, %q", code, stdout)
+	}
+	commandline.New(newProgram(nil), func(string) (string, bool) { return "", false }).Flags().VisitAll(func(flag *pflag.Flag) {
+		if !strings.Contains(stdout, "--"+flag.Name) {
+			t.Errorf("the help does not name --%s", flag.Name)
+		}
+	})
+}

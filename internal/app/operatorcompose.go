@@ -1,0 +1,177 @@
+package app
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+)
+
+// Names of the operator's controllers that are there once; those of wrappers have the name of their kind.
+const (
+	PolicyStatus = "autonodepolicy"
+	Protection   = "protection"
+	Teardown     = "teardown"
+)
+
+const (
+	// wrapperWorkers is how many wrappers of a kind are worked on at the same time.
+	wrapperWorkers = 10
+	// policyAfter gathers what wrappers report before the policy's status is written.
+	policyAfter = time.Second
+)
+
+// operatorDeps are what the operator's controllers are made of.
+type operatorDeps struct {
+	kinds       []operator.Kind // pools first
+	guest       operator.GuestClient
+	live        client.Reader
+	management  operator.ManagementClient
+	board       *operator.Board
+	protections []merge.Protection
+	events      event.Recorder
+	metrics     operator.Metrics
+	bells       *bells
+	teardown    bool
+	done        func() // after a teardown
+	log         logr.Logger
+}
+
+// kinds are the wrappers of the platforms: pools first, which every platform has (G25).
+func (c OperatorConfig) kinds(management operator.ManagementClient) ([]operator.Kind, error) {
+	var pools merge.NodePoolSettings
+	if slices.Contains(c.Platforms, PlatformKWOK) {
+		pools.NodeClasses = []schema.GroupKind{{Group: kwokv1alpha1.Group, Kind: "KWOKNodeClass"}}
+	}
+	kinds := []operator.Kind{operator.NodePools(pools)}
+	if !slices.Contains(c.Platforms, PlatformAWS) {
+		return kinds, nil
+	}
+	volume, err := c.rootVolume()
+	if err != nil {
+		return nil, err
+	}
+	bootstrap := operator.BootstrapFromFile(c.UserDataFile, c.AMIs, os.ReadFile)
+	if c.UserDataSecrets {
+		bootstrap = operator.BootstrapFromSecrets(management)
+	}
+	return append(kinds, operator.EC2NodeClasses(operator.AWSConfig{
+		Infra:      merge.Infra{InfraID: c.InfraID, InstanceProfile: c.InstanceProfile, ResourceTags: c.resourceTags()},
+		RootVolume: volume, Bootstrap: bootstrap,
+	})), nil
+}
+
+// resourceTags are the hosted cluster's tags, in the order of their names.
+func (c OperatorConfig) resourceTags() []merge.ResourceTag {
+	var tags []merge.ResourceTag
+	for _, group := range []struct {
+		tags        map[string]string
+		overridable bool
+	}{{c.ResourceTags, false}, {c.OverridableTags, true}} {
+		for key, value := range group.tags {
+			tags = append(tags, merge.ResourceTag{Key: key, Value: value, Overridable: group.overridable})
+		}
+	}
+	slices.SortFunc(tags, func(a, b merge.ResourceTag) int { return strings.Compare(a.Key, b.Key) })
+	return tags
+}
+
+// controllers are the step functions with what wakes them.
+func (d operatorDeps) controllers() []Controller {
+	status := Controller{Name: PolicyStatus, Workers: 1, Start: true, Reconciler: operator.NewPolicyController(operator.PolicyConfig{
+		Management: d.management, Guest: d.guest, Kinds: d.kinds, Board: d.board, Metrics: d.metrics, Now: time.Now, Log: d.log.WithName(PolicyStatus),
+	})}
+	var controllers []Controller
+	for _, kind := range d.kinds {
+		controllers = append(controllers, Controller{
+			Name: kind.Wrapper, Workers: wrapperWorkers,
+			Reconciler: operator.New(operator.Config{
+				Kind: kind, Guest: d.guest, Live: d.live, Board: d.board, Events: d.events, Metrics: d.metrics, Now: time.Now, Log: d.log.WithName(kind.Wrapper),
+			}),
+			// Once the last write of a step is seen, the event of its first one brings nothing new.
+			Watches: []Watch{
+				{Object: kind.NewWrapper(), After: ownPatches, Requests: itself},
+				{Object: kind.NewProduct(), After: ownPatches, Requests: itself},
+			},
+		})
+		status.Watches = append(status.Watches,
+			Watch{Object: kind.NewWrapper(), After: policyAfter, Requests: always},
+			Watch{Object: kind.NewProduct(), After: policyAfter, Requests: bornOrGone})
+	}
+	protection := Controller{Name: Protection, Workers: 1, Start: true, Reconciler: operator.NewProtectionController(operator.ProtectionConfig{
+		Guest: d.guest, Wanted: d.protections, Board: d.board, Wake: func(ctx context.Context) { d.policyChanged(ctx, true) },
+		Events: d.events, Metrics: d.metrics, Log: d.log.WithName(Protection),
+	}), Watches: []Watch{
+		{Object: &admissionv1.ValidatingAdmissionPolicy{}, Requests: d.ownProtection},
+		{Object: &admissionv1.ValidatingAdmissionPolicyBinding{}, Requests: d.ownProtection},
+	}}
+	controllers = append([]Controller{protection, status}, controllers...)
+	if d.teardown {
+		controllers = append(controllers, Controller{Name: Teardown, Workers: 1, Start: true, Reconciler: operator.NewTeardown(operator.TeardownConfig{
+			Guest: d.guest, Kinds: d.kinds, Protections: d.protections, Board: d.board, Done: d.done, Log: d.log.WithName(Teardown),
+		})})
+	}
+	for i := range controllers {
+		controllers[i].Reconciler = newCalm(controllers[i].Reconciler)
+	}
+	return controllers
+}
+
+// policyChanged wakes who has to look again after the policy was read: the policy's status always, the wrappers when what
+// is asked of them is different.
+func (d operatorDeps) policyChanged(ctx context.Context, forWrappers bool) {
+	d.bells.ring(PolicyStatus, singleton(), policyAfter)
+	if !forWrappers {
+		return
+	}
+	for _, kind := range d.kinds {
+		list := kind.NewWrapperList()
+		if d.guest.List(ctx, list, client.UnsafeDisableDeepCopy) != nil {
+			continue // a cache fails only while it is not started, and then everything is listed again
+		}
+		_ = meta.EachListItem(list, func(item runtime.Object) error { // the function returns none
+			for _, request := range requests(item.(client.Object).GetName()) {
+				d.bells.ring(kind.Wrapper, request, 0)
+			}
+			return nil
+		})
+	}
+}
+
+// ownProtection wakes the controller of the admission policies for its own ones.
+func (d operatorDeps) ownProtection(_ context.Context, old, fresh client.Object) []reconcile.Request {
+	if fresh == nil {
+		fresh = old
+	}
+	for _, wanted := range d.protections {
+		if name := fresh.GetName(); name == wanted.Policy.Name || name == wanted.Binding.Name {
+			return []reconcile.Request{singleton()}
+		}
+	}
+	return nil
+}
+
+func always(context.Context, client.Object, client.Object) []reconcile.Request {
+	return []reconcile.Request{singleton()}
+}
+
+func bornOrGone(_ context.Context, old, fresh client.Object) []reconcile.Request {
+	if old != nil && fresh != nil {
+		return nil
+	}
+	return []reconcile.Request{singleton()}
+}

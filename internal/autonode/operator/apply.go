@@ -1,0 +1,193 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+)
+
+const (
+	// refusedAgainAfter is when a product that the API server refused is tried again: its rules may have changed.
+	refusedAgainAfter = time.Minute
+	// behindAgainAfter is when a step is repeated whose cache was behind the API server.
+	behindAgainAfter = 100 * time.Millisecond
+)
+
+// apply makes the product as policy and wrapper want it, and says on the wrapper how that went. Where the policy is not
+// known, or is wrong by itself, what was written last stays (G14, G15).
+func (c *Controller) apply(ctx context.Context, s scene) (reconcile.Result, error) {
+	if err := c.addFinalizer(ctx, s.wrapper); err != nil {
+		return reconcile.Result{}, err
+	}
+	out := outcome{product: s.product}
+	var result reconcile.Result
+	if s.reading.Known() {
+		made, err := c.config.Kind.Make(ctx, s.reading.Policy, s.wrapper)
+		if err != nil {
+			return reconcile.Result{}, fmt.Errorf("making %s %s: %w", c.config.Kind.Product, s.name, err)
+		}
+		out.made = &made
+		result.RequeueAfter = made.RetryAfter
+		if made.Product != nil {
+			if err := c.write(ctx, s, &out); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
+		c.warn(s, out)
+	}
+	if out.refused != nil && out.refused.again > 0 {
+		result.RequeueAfter = out.refused.again
+	}
+	if err := c.report(ctx, s, out); err != nil {
+		return reconcile.Result{}, err
+	}
+	return result, nil
+}
+
+// refusal is an answer of the API server to a product.
+type refusal struct {
+	reason, message string
+	again           time.Duration // 0 waits for an event
+}
+
+// write creates or updates the product where it differs. An error is one that passes; what the API server refuses for good
+// is part of the outcome.
+func (c *Controller) write(ctx context.Context, s scene, out *outcome) error {
+	wanted := out.made.Product
+	kind := c.config.Kind.Product
+	if s.product == nil {
+		c.config.Metrics.Writes.WithLabelValues(kind, "create").Inc()
+		err := c.config.Guest.Create(ctx, wanted)
+		if out.refused = refused(kind, err); err != nil && out.refused == nil {
+			return fmt.Errorf("creating %s %s: %w", kind, s.name, err)
+		}
+		if err == nil {
+			out.product = wanted
+			c.repaired(s, "deleted")
+		}
+		return nil
+	}
+	if s.product.GetDeletionTimestamp() != nil {
+		out.refused = &refusal{reason: ReasonDeleting, message: fmt.Sprintf("the %s is being deleted and will be created again", kind)}
+		return nil
+	}
+	fresh := s.product.DeepCopyObject().(client.Object)
+	spec := c.config.Kind.Overwrite(fresh, wanted) && !c.written.same(s.product, wanted)
+	if metadata := overwriteMetadata(fresh, wanted); !spec && !metadata {
+		return nil
+	}
+	c.config.Metrics.Writes.WithLabelValues(kind, "update").Inc()
+	err := c.config.Guest.Update(ctx, fresh)
+	if out.refused = refused(kind, err); err != nil {
+		if out.refused == nil {
+			return fmt.Errorf("updating %s %s: %w", kind, s.name, err)
+		}
+		return nil
+	}
+	out.product = fresh
+	c.written.remember(s.product, fresh, wanted)
+	if fresh.GetGeneration() != s.product.GetGeneration() {
+		c.repaired(s, "changed")
+	}
+	return nil
+}
+
+// overwriteMetadata gives product the owner, the labels and the annotations of wanted, and reports whether that changed
+// anything. Those of others stay: Karpenter keeps its hash there.
+func overwriteMetadata(product, wanted client.Object) (changed bool) {
+	labels, annotations := union(product.GetLabels(), wanted.GetLabels()), union(product.GetAnnotations(), wanted.GetAnnotations())
+	owners := ownedBy(product.GetOwnerReferences(), wanted.GetOwnerReferences())
+	changed = !maps.Equal(labels, product.GetLabels()) || !maps.Equal(annotations, product.GetAnnotations()) ||
+		!equality.Semantic.DeepEqual(owners, product.GetOwnerReferences())
+	product.SetLabels(labels)
+	product.SetAnnotations(annotations)
+	product.SetOwnerReferences(owners)
+	return changed
+}
+
+// refused tells an answer that stays the same for as long as the product does (422, 403, 400) from one that passes.
+func refused(kind string, err error) *refusal {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return &refusal{reason: ReasonRefusedInvalid, message: fmt.Sprintf("the API server does not accept the %s: %s", kind, err), again: refusedAgainAfter}
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		return &refusal{reason: ReasonRefused, message: fmt.Sprintf("the %s cannot be written: %s", kind, err), again: refusedAgainAfter}
+	}
+	return nil
+}
+
+// repaired reports what somebody else did to the product, when the wrapper had been applied as it is (R23, G4).
+func (c *Controller) repaired(s scene, what string) {
+	if !applied(*c.config.Kind.State(s.wrapper).Conditions, s.wrapper.GetGeneration()) || !samePolicy(*c.config.Kind.State(s.wrapper).ObservedPolicy, s.reading.Policy) {
+		return
+	}
+	kind := c.config.Kind.Product
+	c.config.Metrics.Repairs.WithLabelValues(kind).Inc()
+	c.config.Events.Event(s.wrapper, event.Warning, ReasonRestored, fmt.Sprintf("%s %s had been %s by somebody else and was restored", kind, s.name, what))
+	c.config.Log.Info("restored what somebody else had "+what, "kind", kind, "name", s.name)
+}
+
+// warn tells users of wrapper and product what they have to know about the merge (G9).
+func (c *Controller) warn(s scene, out outcome) {
+	if out.made.Warning == "" {
+		return
+	}
+	c.config.Events.Event(s.wrapper, event.Warning, out.made.WarningReason, out.made.Warning)
+	if out.product != nil {
+		c.config.Events.Event(out.product, event.Warning, out.made.WarningReason, out.made.Warning)
+	}
+}
+
+func (c *Controller) addFinalizer(ctx context.Context, wrapper client.Object) error {
+	before := wrapper.DeepCopyObject().(client.Object)
+	if !controllerutil.AddFinalizer(wrapper, c.config.Kind.Finalizer) {
+		return nil
+	}
+	if err := c.config.Guest.Patch(ctx, wrapper, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("adding the finalizer to %s %s: %w", c.config.Kind.Wrapper, wrapper.GetName(), err)
+	}
+	return nil
+}
+
+func (c *Controller) dropFinalizer(ctx context.Context, wrapper client.Object) error {
+	before := wrapper.DeepCopyObject().(client.Object)
+	if !controllerutil.RemoveFinalizer(wrapper, c.config.Kind.Finalizer) {
+		return nil
+	}
+	err := c.config.Guest.Patch(ctx, wrapper, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("taking the finalizer off %s %s: %w", c.config.Kind.Wrapper, wrapper.GetName(), err)
+	}
+	return nil
+}
+
+// report writes the wrapper's status where it differs.
+func (c *Controller) report(ctx context.Context, s scene, out outcome) error {
+	before := s.wrapper.DeepCopyObject().(client.Object)
+	state := c.config.Kind.State(s.wrapper)
+	var mirrored []karpenterv1.Condition
+	if out.product != nil {
+		mirrored = c.config.Kind.Mirror(s.wrapper, out.product)
+	}
+	describe(state, s, out, mirrored, c.config.Now())
+	change := c.config.Kind.PatchStatus(before, s.wrapper)
+	if change == nil {
+		return nil
+	}
+	if err := c.config.Guest.Status().Patch(ctx, s.wrapper, change); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of %s %s: %w", c.config.Kind.Wrapper, s.name, err)
+	}
+	return nil
+}

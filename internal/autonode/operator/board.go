@@ -1,0 +1,45 @@
+package operator
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Board is where the last reading of the policy hangs for the controllers, and whether the guest is protected yet. It is
+// safe for concurrent use.
+type Board struct {
+	mu        sync.Mutex
+	reading   Reading
+	protected atomic.Bool
+	released  atomic.Bool
+}
+
+// NewBoard returns a board before the first answer.
+func NewBoard() *Board { return &Board{reading: Reading{State: StateStarting}} }
+
+// Reading returns what is known of the policy.
+func (b *Board) Reading() Reading {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.reading
+}
+
+// Set hangs up a reading and returns the one before.
+func (b *Board) Set(reading Reading) (before Reading) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before, b.reading = b.reading, reading
+	return before
+}
+
+// Protected reports whether the admission policies have been there once since the start: nothing is written before (G22).
+func (b *Board) Protected() bool { return b.protected.Load() }
+
+// Protect says that they are there, and reports whether that is news.
+func (b *Board) Protect() bool { return !b.protected.Swap(true) }
+
+// Release says that the admission policies are no longer to be kept: a teardown takes them away.
+func (b *Board) Release() { b.released.Store(true) }
+
+// Released reports whether the admission policies are no longer to be kept.
+func (b *Board) Released() bool { return b.released.Load() }

@@ -1,0 +1,145 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+)
+
+// Config is what the controller of a kind of wrapper works with; all fields are required.
+type Config struct {
+	Kind    Kind
+	Guest   GuestClient   // reads from a cache that watches wrappers and products
+	Live    client.Reader // reads from the guest's API server
+	Board   *Board
+	Events  event.Recorder
+	Metrics Metrics
+	Now     func() time.Time
+	Log     logr.Logger
+}
+
+// Controller makes the product of each wrapper of one kind and keeps it as it is to be: gather, decide, act, one name a
+// step. It remembers only what it wrote last, to tell its own writes from those of others.
+type Controller struct {
+	config  Config
+	written *written
+}
+
+// New returns the controller.
+func New(config Config) *Controller {
+	return &Controller{config: config, written: newWritten()}
+}
+
+// scene is all that a step looks at.
+type scene struct {
+	name             string
+	wrapper, product client.Object // nil when they do not exist
+	reading          Reading
+}
+
+// Reconcile brings the product of that name in line with its wrapper and the policy.
+func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	s, err := c.gather(ctx, request.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	switch {
+	case s.wrapper == nil:
+		return reconcile.Result{}, c.orphan(ctx, s)
+	case s.wrapper.GetDeletionTimestamp() != nil:
+		return reconcile.Result{}, c.retire(ctx, s)
+	case !c.config.Board.Protected(): // G22: it wakes everybody
+		return reconcile.Result{}, nil
+	}
+	return c.apply(ctx, s)
+}
+
+func (c *Controller) gather(ctx context.Context, name string) (scene, error) {
+	s := scene{name: name, reading: c.config.Board.Reading()}
+	kind := c.config.Kind
+	for _, read := range []struct {
+		name   string
+		object client.Object
+		into   *client.Object
+	}{{kind.Wrapper, kind.NewWrapper(), &s.wrapper}, {kind.Product, kind.NewProduct(), &s.product}} {
+		err := c.config.Guest.Get(ctx, client.ObjectKey{Name: name}, read.object)
+		switch {
+		case err == nil:
+			*read.into = read.object
+		case !apierrors.IsNotFound(err):
+			return s, fmt.Errorf("reading %s %s: %w", read.name, name, err)
+		}
+	}
+	if s.product != nil {
+		s.product = c.written.newest(s.product)
+	}
+	return s, nil
+}
+
+// orphan deletes a product whose wrapper is gone, when it is the operator's (R25); what others made is left alone (G18).
+func (c *Controller) orphan(ctx context.Context, s scene) error {
+	c.written.forget(s.name)
+	kind := c.config.Kind
+	if s.product == nil || s.product.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	if !managed(s.product, kind.Wrapper) {
+		c.config.Events.Event(s.product, event.Warning, ReasonUnmanaged, fmt.Sprintf(
+			"no %s of this name exists, so the provider's policy does not hold for this %s; create one to bring it under the policy, its nodes stay", kind.Wrapper, kind.Product))
+		return nil
+	}
+	// That a wrapper is gone is only believed of the API server itself: its nodes go with the product.
+	err := c.config.Live.Get(ctx, client.ObjectKey{Name: s.name}, kind.NewWrapper())
+	if !apierrors.IsNotFound(err) {
+		if err == nil {
+			err = errors.New("the cache is behind the API server")
+		}
+		return fmt.Errorf("looking whether %s %s is gone: %w", kind.Wrapper, s.name, err)
+	}
+	c.config.Log.Info("deleting what lost its wrapper", "kind", kind.Product, "name", s.name)
+	return c.delete(ctx, s.product)
+}
+
+// retire deletes the product of a wrapper that is being deleted, and lets the wrapper go when it is gone (R24).
+func (c *Controller) retire(ctx context.Context, s scene) error {
+	if s.product != nil && managed(s.product, c.config.Kind.Wrapper) {
+		if s.product.GetDeletionTimestamp() != nil {
+			return nil // its deletion wakes this controller
+		}
+		return c.delete(ctx, s.product)
+	}
+	c.written.forget(s.name)
+	return c.dropFinalizer(ctx, s.wrapper)
+}
+
+func (c *Controller) delete(ctx context.Context, product client.Object) error {
+	uid := product.GetUID()
+	c.config.Metrics.Writes.WithLabelValues(c.config.Kind.Product, "delete").Inc()
+	err := c.config.Guest.Delete(ctx, product, client.Preconditions{UID: &uid})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s %s: %w", c.config.Kind.Product, product.GetName(), err)
+	}
+	return nil
+}
+
+// managed reports whether a product is the operator's own: by its label or by its owner.
+func managed(product client.Object, wrapperKind string) bool {
+	if product.GetLabels()[merge.ManagedByLabel] == merge.ManagedByValue {
+		return true
+	}
+	return slices.ContainsFunc(product.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
+		return owner.Kind == wrapperKind && groupOf(owner.APIVersion) == hypershiftv1beta1.Group
+	})
+}

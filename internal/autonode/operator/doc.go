@@ -1,0 +1,17 @@
+// Package operator enforces the AutoNodePolicy of one hosted cluster (docs/spec/autonode-policy.md). It works on two
+// clusters, with a client type for each: [ManagementClient] reads the policy and writes its status, [GuestClient] reads
+// what users write (wrappers: OpenshiftNodePool, OpenshiftEC2NodeClass) and writes what is made from it (products: NodePool,
+// EC2NodeClass). What a policy and a wrapper come to is decided by package merge; here is when that may be written.
+//
+//	reading.go      what is known of the policy, and when that is nothing: the states of G15
+//	board.go        where that hangs for the controllers
+//	controller.go   a wrapper and its product: gather, then one of orphan, retire, apply
+//	apply.go        writing a product and the status of its wrapper
+//	status.go       the conditions of a wrapper; pure
+//	nodepool.go     NodePools, nodeclass.go EC2NodeClasses: what differs between the kinds
+//	policy.go       the policy's condition Ready, by a single writer
+//	protection.go   the admission policies that keep others from writing products
+//	teardown.go     taking everything away
+//
+// The controllers are step functions. Package app gives them their watches, and reads the policy for them.
+package operator

@@ -1,0 +1,60 @@
+package operator
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Metrics are what the operator counts. Every label is from a closed set.
+type Metrics struct {
+	ReadState *prometheus.GaugeVec   // state: 1 for the present one, 0 for the others
+	Reads     *prometheus.CounterVec // result: read, denied, failed
+	Writes    *prometheus.CounterVec // kind, verb
+	Repairs   *prometheus.CounterVec // kind
+	Wrappers  *prometheus.GaugeVec   // kind, applied: True, False, Unknown
+	Unmanaged *prometheus.GaugeVec   // kind
+}
+
+// NewMetrics registers the metrics.
+func NewMetrics(registerer prometheus.Registerer) Metrics {
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		vec := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "autonode", Name: name, Help: help}, labels)
+		registerer.MustRegister(vec)
+		return vec
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		vec := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "autonode", Name: name, Help: help}, labels)
+		registerer.MustRegister(vec)
+		return vec
+	}
+	m := Metrics{
+		ReadState: gauge("policy_read_state", "1 for the state in which the AutoNodePolicy is known, 0 for the others. Permissive means that no policy is enforced because none can be read.", "state"),
+		Reads:     counter("policy_reads_total", "Attempts to read the AutoNodePolicy from the management cluster.", "result"),
+		Writes:    counter("writes_total", "Writes of objects in the guest cluster.", "kind", "verb"),
+		Repairs:   counter("repairs_total", "Objects that somebody else had changed or deleted and that were restored.", "kind"),
+		Wrappers:  gauge("wrappers", "Wrappers by whether the policy is applied to them.", "kind", "applied"),
+		Unmanaged: gauge("unmanaged_objects", "Karpenter objects that belong to no wrapper and were not made by the operator. They are left alone, and the policy does not hold for them.", "kind"),
+	}
+	m.ShowState(StateStarting)
+	return m
+}
+
+// ShowState shows the state in which the policy is known.
+func (m Metrics) ShowState(state ReadState) {
+	for _, known := range ReadStates() {
+		value := 0.0
+		if known == state {
+			value = 1
+		}
+		m.ReadState.WithLabelValues(string(known)).Set(value)
+	}
+}
+
+// CountRead counts an attempt to read the policy.
+func (m Metrics) CountRead(answer Answer) {
+	result := "read"
+	switch {
+	case answer.Err != nil && denied(answer.Err):
+		result = "denied"
+	case answer.Err != nil:
+		result = "failed"
+	}
+	m.Reads.WithLabelValues(result).Inc()
+}

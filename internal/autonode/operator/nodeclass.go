@@ -1,0 +1,117 @@
+package operator
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	karpenterawsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
+)
+
+// EC2ClassFinalizer is on every OpenshiftEC2NodeClass whose EC2NodeClass may exist. It is HyperShift's own name, so that a
+// cluster can be handed over either way.
+const EC2ClassFinalizer = "hypershift.openshift.io/ec2-nodeclass-finalizer"
+
+const (
+	// missingAgainAfter is when what a node class waits for is looked for again.
+	missingAgainAfter = time.Second
+	// bootstrapAgainAfter is when what nodes start with is read again: it changes with each release.
+	bootstrapAgainAfter = time.Minute
+)
+
+// AWSConfig is what the node classes of AWS need beside policy and wrapper.
+type AWSConfig struct {
+	// Infra is what is known of the hosted cluster, but for Bootstrap.
+	Infra merge.Infra
+	// RootVolume holds where the policy says nothing (G7).
+	RootVolume merge.RootVolume
+	// Bootstrap returns what nodes of a node class start with, nil when it is not there yet.
+	Bootstrap func(ctx context.Context, class string) (*merge.Bootstrap, error)
+}
+
+// EC2NodeClasses are the wrappers of EC2NodeClasses (R28 to R33).
+func EC2NodeClasses(config AWSConfig) Kind {
+	return Kind{
+		Wrapper: hypershiftv1.OpenshiftEC2NodeClassKind, Product: karpenterawsv1.EC2NodeClassKind, Finalizer: EC2ClassFinalizer,
+		NewWrapper: func() client.Object { return &hypershiftv1.OpenshiftEC2NodeClass{} }, NewWrapperList: func() client.ObjectList { return &hypershiftv1.OpenshiftEC2NodeClassList{} },
+		NewProduct: func() client.Object { return &karpenterawsv1.EC2NodeClass{} }, NewProductList: func() client.ObjectList { return &karpenterawsv1.EC2NodeClassList{} },
+		Make: func(ctx context.Context, policy *hypershiftv1beta1.AutoNodePolicy, wrapper client.Object) (Made, error) {
+			infra := config.Infra
+			var err error
+			if infra.Bootstrap, err = config.Bootstrap(ctx, wrapper.GetName()); err != nil {
+				return Made{}, err
+			}
+			return madeClass(merge.EC2NodeClass(policy, wrapper.(*hypershiftv1.OpenshiftEC2NodeClass), config.RootVolume, infra)), nil
+		},
+		Overwrite: func(product, wanted client.Object) bool {
+			is, want := product.(*karpenterawsv1.EC2NodeClass), wanted.(*karpenterawsv1.EC2NodeClass)
+			if equality.Semantic.DeepEqual(is.Spec, want.Spec) {
+				return false
+			}
+			want.Spec.DeepCopyInto(&is.Spec)
+			return true
+		},
+		State: func(wrapper client.Object) State {
+			status := &wrapper.(*hypershiftv1.OpenshiftEC2NodeClass).Status
+			return State{Conditions: &status.Conditions, ObservedPolicy: &status.ObservedPolicy}
+		},
+		Mirror: mirrorClass,
+		PatchStatus: func(before, after client.Object) client.Patch {
+			was, is := before.(*hypershiftv1.OpenshiftEC2NodeClass), after.(*hypershiftv1.OpenshiftEC2NodeClass)
+			if patch.SameStatus(&was.Status, &is.Status) {
+				return nil
+			}
+			return patch.Status(is, &was.Status, &is.Status)
+		},
+		Target: func(wrapper client.Object) merge.Target {
+			return merge.EC2NodeClassTarget(wrapper.(*hypershiftv1.OpenshiftEC2NodeClass))
+		},
+	}
+}
+
+// madeClass puts a merge of a node class into the form that all wrappers have.
+func madeClass(result merge.EC2NodeClassResult) Made {
+	made := Made{Problems: result.Problems, Conditions: []condition.Value{result.RootVolume()}, RetryAfter: bootstrapAgainAfter}
+	if result.Wait != nil {
+		made.Missing, made.RetryAfter = result.Wait.Message, missingAgainAfter
+	}
+	if result.EC2NodeClass != nil {
+		made.Product = result.EC2NodeClass
+	}
+	if len(result.IgnoredTags) > 0 {
+		made.WarningReason, made.Warning = ReasonIgnoredTags, "spec.tags: the hosted cluster or the autoscaler has its own value for "+strings.Join(result.IgnoredTags, ", ")
+	}
+	return made
+}
+
+// mirrorClass copies what the EC2NodeClass has found, in the words of the wrapper's API.
+func mirrorClass(wrapper, product client.Object) []karpenterv1.Condition {
+	status, said := &wrapper.(*hypershiftv1.OpenshiftEC2NodeClass).Status, product.(*karpenterawsv1.EC2NodeClass).Status.DeepCopy()
+	status.Subnets, status.SecurityGroups, status.CapacityReservations = nil, nil, nil
+	for _, subnet := range said.Subnets {
+		status.Subnets = append(status.Subnets, hypershiftv1.Subnet{ID: subnet.ID, Zone: subnet.Zone, ZoneID: subnet.ZoneID})
+	}
+	for _, group := range said.SecurityGroups {
+		status.SecurityGroups = append(status.SecurityGroups, hypershiftv1.SecurityGroup{ID: group.ID, Name: group.Name})
+	}
+	for _, reservation := range said.CapacityReservations {
+		criteria := hypershiftv1.InstanceMatchCriteriaOpen
+		if reservation.InstanceMatchCriteria == "targeted" {
+			criteria = hypershiftv1.InstanceMatchCriteriaTargeted
+		}
+		status.CapacityReservations = append(status.CapacityReservations, hypershiftv1.CapacityReservation{
+			ID: reservation.ID, AvailabilityZone: reservation.AvailabilityZone, EndTime: reservation.EndTime, InstanceMatchCriteria: criteria,
+			InstanceType: reservation.InstanceType, OwnerID: reservation.OwnerID,
+		})
+	}
+	return said.Conditions
+}

@@ -1,0 +1,74 @@
+package operator
+
+import (
+	"maps"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
+)
+
+const (
+	policyKind  = "ValidatingAdmissionPolicy"
+	bindingKind = "ValidatingAdmissionPolicyBinding"
+)
+
+// kindOf is the kind of a part of an admission policy, for people and metrics: answers of the API server do not carry it.
+func kindOf(object client.Object) string {
+	if _, binding := object.(*admissionv1.ValidatingAdmissionPolicyBinding); binding {
+		return bindingKind
+	}
+	return policyKind
+}
+
+// emptyLike returns an empty object of the same kind.
+func emptyLike(object client.Object) client.Object {
+	if kindOf(object) == bindingKind {
+		return &admissionv1.ValidatingAdmissionPolicyBinding{}
+	}
+	return &admissionv1.ValidatingAdmissionPolicy{}
+}
+
+// union returns a map with the entries of both; those of over win.
+func union(under, over map[string]string) map[string]string {
+	if len(under)+len(over) == 0 {
+		return nil
+	}
+	all := maps.Clone(under)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, over)
+	return all
+}
+
+// ownedBy returns the owners with the wanted ones among them. There is one controller: who adopts, replaces another.
+func ownedBy(owners, wanted []metav1.OwnerReference) []metav1.OwnerReference {
+	var all []metav1.OwnerReference
+	for _, owner := range owners {
+		ours := groupOf(owner.APIVersion) == hypershiftv1beta1.Group
+		if !ours && (owner.Controller == nil || !*owner.Controller) {
+			all = append(all, owner)
+		}
+	}
+	return append(all, wanted...)
+}
+
+func groupOf(apiVersion string) string {
+	group, _, _ := strings.Cut(apiVersion, "/")
+	return group
+}
+
+// maxText bounds what of an error goes into a condition.
+const maxText = 2000
+
+// cut shortens a text for a condition.
+func cut(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText-3], "") + "..."
+}

@@ -1,0 +1,118 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+)
+
+// ProtectionConfig is what the controller of the admission policies works with.
+type ProtectionConfig struct {
+	Guest   GuestClient
+	Wanted  []merge.Protection
+	Board   *Board
+	Wake    func(context.Context) // all other controllers, once the guest is protected
+	Events  event.Recorder
+	Metrics Metrics
+	Log     logr.Logger
+}
+
+// ProtectionController keeps the admission policies of the guest and their bindings as they are to be (R34 to R38). It is
+// one step for all of them, at the start and whenever one changes.
+type ProtectionController struct {
+	config ProtectionConfig
+}
+
+// NewProtectionController returns the controller.
+func NewProtectionController(config ProtectionConfig) *ProtectionController {
+	return &ProtectionController{config: config}
+}
+
+// Reconcile writes what is missing or different. The first time that all is as wanted, the others may begin (G22).
+func (c *ProtectionController) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if c.config.Board.Released() {
+		return reconcile.Result{}, nil
+	}
+	repaired := c.config.Board.Protected() // before that, what is missing was never there
+	for _, wanted := range c.config.Wanted {
+		for _, object := range []client.Object{wanted.Policy.DeepCopy(), wanted.Binding.DeepCopy()} {
+			changed, err := c.ensure(ctx, object)
+			if err != nil {
+				return reconcile.Result{}, err
+			}
+			if changed && repaired {
+				c.report(object)
+			}
+		}
+	}
+	if c.config.Board.Protect() {
+		c.config.Log.Info("the admission policies are in place", "policies", len(c.config.Wanted))
+		c.config.Wake(ctx)
+	}
+	return reconcile.Result{}, nil
+}
+
+// ensure makes the object in the cluster like the wanted one, but for metadata that others may add.
+func (c *ProtectionController) ensure(ctx context.Context, wanted client.Object) (changed bool, err error) {
+	kind := kindOf(wanted)
+	found := emptyLike(wanted)
+	err = c.config.Guest.Get(ctx, client.ObjectKeyFromObject(wanted), found)
+	switch {
+	case apierrors.IsNotFound(err):
+		c.config.Metrics.Writes.WithLabelValues(kind, "create").Inc()
+		if err := c.config.Guest.Create(ctx, wanted); err != nil {
+			return false, fmt.Errorf("creating %s %s: %w", kind, wanted.GetName(), err)
+		}
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("reading %s %s: %w", kind, wanted.GetName(), err)
+	case found.GetDeletionTimestamp() != nil:
+		return false, nil // a finalizer holds it; it is in force until it goes, and then it is created again
+	case sameProtection(wanted, found):
+		return false, nil
+	}
+	adopt(wanted, found)
+	c.config.Metrics.Writes.WithLabelValues(kind, "update").Inc()
+	if err := c.config.Guest.Update(ctx, wanted); err != nil {
+		return false, fmt.Errorf("restoring %s %s: %w", kind, wanted.GetName(), err)
+	}
+	return true, nil
+}
+
+// report says that somebody had changed or deleted what protects the cluster (G4).
+func (c *ProtectionController) report(object client.Object) {
+	kind := kindOf(object)
+	c.config.Metrics.Repairs.WithLabelValues(kind).Inc()
+	c.config.Events.Event(object, event.Warning, ReasonRestored, fmt.Sprintf("%s %s had been changed or deleted and was restored", kind, object.GetName()))
+	c.config.Log.Info("restored what protects the guest cluster", "kind", kind, "name", object.GetName())
+}
+
+// sameProtection compares the specs. What the API server fills in is part of the wanted ones.
+func sameProtection(a, b client.Object) bool {
+	switch a := a.(type) {
+	case *admissionv1.ValidatingAdmissionPolicy:
+		return equality.Semantic.DeepEqual(a.Spec, b.(*admissionv1.ValidatingAdmissionPolicy).Spec)
+	case *admissionv1.ValidatingAdmissionPolicyBinding:
+		return equality.Semantic.DeepEqual(a.Spec, b.(*admissionv1.ValidatingAdmissionPolicyBinding).Spec)
+	}
+	return false
+}
+
+// adopt lets the wanted object replace the found one: same version, and the labels and annotations of others stay.
+func adopt(wanted, found client.Object) {
+	wanted.SetResourceVersion(found.GetResourceVersion())
+	wanted.SetUID(found.GetUID())
+	wanted.SetLabels(union(found.GetLabels(), wanted.GetLabels()))
+	wanted.SetAnnotations(union(found.GetAnnotations(), wanted.GetAnnotations()))
+	wanted.SetFinalizers(found.GetFinalizers())
+	wanted.SetOwnerReferences(found.GetOwnerReferences())
+}

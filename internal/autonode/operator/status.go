@@ -1,0 +1,167 @@
+package operator
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+)
+
+// Reasons of conditions and events beside those of the API.
+const (
+	// ReasonDeleting: what was made is being deleted by somebody, and is made again when it is gone.
+	ReasonDeleting = "Deleting"
+	// ReasonRefused: the API server does not let the operator write.
+	ReasonRefused = hypershiftv1beta1.ReasonReconcileFailed
+	// ReasonRefusedInvalid: the API server does not accept what was made (G13).
+	ReasonRefusedInvalid = hypershiftv1beta1.ReasonInvalidRequirements
+	// ReasonPolicyUnknown: whether there is a policy cannot be found out at the moment (G15).
+	ReasonPolicyUnknown = "PolicyUnknown"
+	// ReasonWaiting: something else has to come into being first.
+	ReasonWaiting = "Waiting"
+	// ReasonNotReported: what was made has no condition Ready yet.
+	ReasonNotReported = "NotReported"
+	// ReasonRestored is an event: somebody else had changed or deleted what the operator keeps.
+	ReasonRestored = "Restored"
+	// ReasonIgnoredTags is an event: tags of a node class that have no effect.
+	ReasonIgnoredTags = "IgnoredTags"
+	// ReasonUnmanaged is an event: an object without a wrapper that the operator did not make.
+	ReasonUnmanaged = "Unmanaged"
+)
+
+// outcome is how a step went for the product.
+type outcome struct {
+	made    *Made         // nil when the policy is not known
+	refused *refusal      // nil when the product is as it is to be
+	product client.Object // as it is after the step; nil when there is none
+}
+
+// describe sets the conditions and the observed policy of a wrapper. It is pure but for what state points to.
+func describe(state State, s scene, out outcome, mirrored []karpenterv1.Condition, now time.Time) {
+	generation := s.wrapper.GetGeneration()
+	if out.product != nil {
+		takeOver(state.Conditions, mirrored, s.wrapper, out.product)
+	}
+	if out.made == nil { // nothing new is known; what the conditions say of the last generation stays
+		if _, said := condition.Get(*state.Conditions, hypershiftv1beta1.ConditionTypePolicyApplied); said && out.product != nil {
+			return
+		}
+	}
+	verdict := verdictOf(s.reading, out)
+	if out.made != nil {
+		for _, value := range out.made.Conditions {
+			condition.Set(state.Conditions, generation, value, now)
+		}
+		*state.ObservedPolicy = observed(s.reading.Policy)
+	}
+	condition.Set(state.Conditions, generation, verdict, now)
+	setReady(state.Conditions, generation, verdict, out, mirrored, now)
+}
+
+// verdictOf is the condition PolicyApplied.
+func verdictOf(reading Reading, out outcome) condition.Value {
+	const kind = hypershiftv1beta1.ConditionTypePolicyApplied
+	switch {
+	case out.made == nil: // what the management cluster says is not for users of the guest
+		return condition.Unknown(kind, ReasonPolicyUnknown, "the provider's policy cannot be read at the moment; what was applied last stays")
+	case len(out.made.Problems) > 0:
+		texts := make([]string, len(out.made.Problems))
+		for i, problem := range out.made.Problems {
+			texts[i] = problem.String()
+		}
+		return condition.False(kind, out.made.Problems[0].Reason, cut(strings.Join(texts, "; ")))
+	case out.made.Missing != "":
+		return condition.Unknown(kind, ReasonWaiting, out.made.Missing)
+	case out.refused != nil && out.refused.reason == ReasonDeleting:
+		return condition.Unknown(kind, out.refused.reason, out.refused.message)
+	case out.refused != nil:
+		return condition.False(kind, out.refused.reason, cut(out.refused.message))
+	case reading.State == StatePermissive:
+		return condition.False(kind, hypershiftv1beta1.ReasonPolicyUnreadable, "the provider's policy may not be read, so none is applied")
+	case reading.Policy == nil:
+		return condition.True(kind, hypershiftv1beta1.ReasonNoPolicy, "")
+	}
+	return condition.True(kind, hypershiftv1beta1.ReasonApplied, "")
+}
+
+// setReady sets Ready: what keeps the product from being written or from launching nodes comes first, then what the product
+// says itself.
+func setReady(conditions *[]karpenterv1.Condition, generation int64, verdict condition.Value, out outcome, mirrored []karpenterv1.Condition, now time.Time) {
+	const kind = hypershiftv1beta1.ConditionTypeReady
+	if verdict.Status != metav1.ConditionTrue && verdict.Reason != hypershiftv1beta1.ReasonPolicyUnreadable {
+		value := verdict
+		value.Type = kind
+		condition.Set(conditions, generation, value, now)
+		return
+	}
+	for _, value := range out.made.Conditions {
+		if value.Status == metav1.ConditionFalse && value.Type == hypershiftv1beta1.ConditionTypeRequirementsCompatible {
+			condition.Set(conditions, generation, condition.False(kind, value.Reason, value.Message), now)
+			return
+		}
+	}
+	if !slices.ContainsFunc(mirrored, func(m karpenterv1.Condition) bool { return m.Type == kind }) {
+		condition.Set(conditions, generation, condition.Unknown(kind, ReasonNotReported, "Karpenter has not said yet whether what was made from this object can be used"), now)
+	}
+}
+
+// ownConditions are those that the operator sets itself.
+var ownConditions = []string{
+	hypershiftv1beta1.ConditionTypePolicyApplied, hypershiftv1beta1.ConditionTypeRequirementsCompatible, hypershiftv1beta1.ConditionTypeRootVolumeOverridden,
+}
+
+// takeOver replaces the conditions that are not the operator's own by the product's (R26). A condition that is current for
+// the product is current for the wrapper, whose generations count on their own.
+func takeOver(conditions *[]karpenterv1.Condition, mirrored []karpenterv1.Condition, wrapper, product client.Object) {
+	var list []karpenterv1.Condition
+	for _, known := range *conditions {
+		if slices.Contains(ownConditions, known.Type) || known.Type == hypershiftv1beta1.ConditionTypeReady && !hasType(mirrored, known.Type) {
+			list = append(list, known)
+		}
+	}
+	for _, said := range mirrored {
+		if slices.Contains(ownConditions, said.Type) {
+			continue
+		}
+		switch said.ObservedGeneration {
+		case 0:
+		case product.GetGeneration():
+			said.ObservedGeneration = wrapper.GetGeneration()
+		default:
+			said.ObservedGeneration = max(0, wrapper.GetGeneration()-1)
+		}
+		list = append(list, said)
+	}
+	*conditions = list
+}
+
+func hasType(conditions []karpenterv1.Condition, kind string) bool {
+	_, found := condition.Get(conditions, kind)
+	return found
+}
+
+// observed names a state of the policy, nil for none.
+func observed(policy *hypershiftv1beta1.AutoNodePolicy) *hypershiftv1.ObservedPolicy {
+	if policy == nil {
+		return nil
+	}
+	return &hypershiftv1.ObservedPolicy{UID: policy.UID, Generation: policy.Generation}
+}
+
+func samePolicy(seen *hypershiftv1.ObservedPolicy, policy *hypershiftv1beta1.AutoNodePolicy) bool {
+	now := observed(policy)
+	return (seen == nil) == (now == nil) && (now == nil || *seen == *now)
+}
+
+// applied reports whether the wrapper says that this generation of it is in the product.
+func applied(conditions []karpenterv1.Condition, generation int64) bool {
+	said, found := condition.Get(conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
+	return found && said.Status == metav1.ConditionTrue && said.ObservedGeneration == generation
+}
