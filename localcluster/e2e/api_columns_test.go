@@ -51,6 +51,18 @@ api-columns-class   True    AGE`},
 		{"KWOKNodeClass by the other", []string{"kwokncs", "api-columns-class", "-o", "wide"}, `
 NAME                READY   AGE
 api-columns-class   True    AGE`},
+		{"EC2NodeClass wide, by one short name", []string{"ec2nc", "api-columns-class", "-o", "wide"}, `
+NAME                READY   AGE   ROLE
+api-columns-class   True    AGE   nodes`},
+		{"AutoNodePolicy", []string{"autonodepolicies", "api-columns-policy"}, `
+NAME                 READY   REASON                    AGE
+api-columns-policy   False   ConflictingRequirements   AGE`},
+		{"OpenshiftNodePool wide, by one short name", []string{"onp", "api-columns-pool", "-o", "wide"}, `
+NAME               NODECLASS   NODES   READY   AGE   COMPATIBLE   POLICY   WEIGHT   CPU   MEMORY
+api-columns-pool   default     4       False   AGE   False        True     10       16    64Gi`},
+		{"OpenshiftEC2NodeClass wide, by one short name", []string{"oec2ncs", "api-columns-class", "-o", "wide"}, `
+NAME                READY   AGE   POLICY
+api-columns-class   True    AGE   True`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -63,7 +75,8 @@ api-columns-class   True    AGE`},
 	t.Run("all kinds are in the category karpenter", func(t *testing.T) {
 		t.Parallel()
 		got := env.mustKubectl(t, "", "api-resources", "--categories=karpenter", "--no-headers", "-o", "name")
-		for _, want := range []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh", "kwoknodeclasses.karpenter.kwok.sh"} {
+		for _, want := range []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh", "kwoknodeclasses.karpenter.kwok.sh", "ec2nodeclasses.karpenter.k8s.aws",
+			"autonodepolicies.karpenter.hypershift.openshift.io", "openshiftnodepools.karpenter.hypershift.openshift.io", "openshiftec2nodeclasses.karpenter.hypershift.openshift.io"} {
 			if !strings.Contains(got, want+"\n") {
 				t.Errorf("%s is missing in\n%s", want, got)
 			}
@@ -85,7 +98,7 @@ func createColumnObjects(t *testing.T, env *environment) {
 		if err := yaml.Unmarshal(document, &object.Object); err != nil {
 			t.Fatal(err)
 		}
-		resource := client.Resource(resourceOf(t, object))
+		resource := resourceClient(t, client, object)
 		created, err := resource.Create(t.Context(), object, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 		if err != nil {
 			t.Fatal(err)

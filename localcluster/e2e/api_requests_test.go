@@ -113,8 +113,11 @@ func TestTheAPIServerWarnsThatABudgetForExpiredRestrictsNothing(t *testing.T) {
 		t.Errorf("warnings without the reason Expired: %q", texts)
 	}
 	manifest := poolManifest("api-warning", `  disruption: {budgets: [{nodes: 1, reasons: [Expired]}]}`)
-	if output := env.mustKubectl(t, manifest, "apply", "--dry-run=server", "-f", "-"); !strings.Contains(output, "Warning: ") || !strings.Contains(output, want) {
-		t.Errorf("kubectl printed no warning with %q:\n%s", want, output)
+	wrapper := strings.NewReplacer("karpenter.sh/v1", "karpenter.hypershift.openshift.io/v1beta1", "NodePool", "OpenshiftNodePool").Replace(manifest)
+	for _, manifest := range []string{manifest, wrapper} {
+		if output := env.mustKubectl(t, manifest, "apply", "--dry-run=server", "-f", "-"); !strings.Contains(output, "Warning: ") || !strings.Contains(output, want) {
+			t.Errorf("kubectl printed no warning with %q:\n%s", want, output)
+		}
 	}
 }
 

@@ -21,12 +21,14 @@ import (
 
 // apiFile is one file of testdata/api; its README.md says what the fields mean.
 type apiFile struct {
-	Base  map[string]any `json:"base"`
-	Cases []apiCase      `json:"cases"`
+	Base  map[string]any            `json:"base"`
+	Also  map[string]map[string]any `json:"also,omitempty"`
+	Cases []apiCase                 `json:"cases"`
 }
 
 type apiCase struct {
 	Name    string          `json:"name"`
+	Only    string          `json:"only,omitempty"`
 	Patch   map[string]any  `json:"patch,omitempty"`
 	Then    *map[string]any `json:"then,omitempty"`
 	Refused string          `json:"refused,omitempty"`
@@ -51,7 +53,8 @@ func TestTheAPIServerHoldsEveryRuleOfTheCRDs(t *testing.T) {
 	}
 }
 
-// apiFiles reads testdata/api. The keys are the names of the files without their ending.
+// apiFiles reads testdata/api. The keys are the names of the files without their ending; the cases of a file
+// that are also for another kind stand under both names together.
 func apiFiles(t *testing.T) map[string]apiFile {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/api/*.yaml")
@@ -68,15 +71,26 @@ func apiFiles(t *testing.T) map[string]apiFile {
 		if err := yaml.UnmarshalStrict(content, &file); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		files[strings.TrimSuffix(filepath.Base(path), ".yaml")] = file
+		name := strings.TrimSuffix(filepath.Base(path), ".yaml")
+		files[name] = file.forKind(file.Base)
+		for other, patch := range file.Also {
+			files[name+" for "+other] = file.forKind(mergePatch(file.Base, patch))
+		}
 	}
 	return files
+}
+
+// forKind is the file with another base and the cases that are for the kind of that.
+func (f apiFile) forKind(base map[string]any) apiFile {
+	return apiFile{Base: base, Cases: slices.DeleteFunc(slices.Clone(f.Cases), func(tc apiCase) bool {
+		return tc.Only != "" && tc.Only != base["kind"]
+	})}
 }
 
 func runAPICase(t *testing.T, env *environment, base map[string]any, tc apiCase) {
 	client, received := env.dynamicClient(t)
 	object := &unstructured.Unstructured{Object: mergePatch(base, tc.Patch)}
-	resource := client.Resource(resourceOf(t, object))
+	resource := resourceClient(t, client, object)
 	validation := metav1.FieldValidationWarn
 	if tc.Strict {
 		validation = metav1.FieldValidationStrict
@@ -102,6 +116,16 @@ func runAPICase(t *testing.T, env *environment, base map[string]any, tc apiCase)
 	checkReads(t, tc.Reads, stored.Object, "")
 	checkWarns(t, tc.Warns, received.take())
 	checkDecodes(t, stored)
+}
+
+// resourceClient is the client for objects of the kind, version and namespace of this one.
+func resourceClient(t *testing.T, client dynamic.Interface, object *unstructured.Unstructured) dynamic.ResourceInterface {
+	t.Helper()
+	resource := client.Resource(resourceOf(t, object))
+	if namespace := object.GetNamespace(); namespace != "" {
+		return resource.Namespace(namespace)
+	}
+	return resource
 }
 
 // checkRefused wants the text in the message, and this many causes.
@@ -203,7 +227,10 @@ func withoutQuantities(spec any) any {
 	}
 	kept := map[string]any{}
 	for key, value := range fields {
-		if !slices.Contains([]string{"limits", "hardLimits", "resources", "capacity"}, key) {
+		if _, nested := value.(map[string]any); nested {
+			value = withoutQuantities(value)
+		}
+		if !slices.Contains([]string{"limits", "hardLimits", "resources", "capacity", "volumeSize"}, key) {
 			kept[key] = value
 		}
 	}

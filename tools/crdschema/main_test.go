@@ -36,6 +36,27 @@ func TestFinishWritesWhatMarkersCannotSay(t *testing.T) {
 	}
 }
 
+func TestFinishTakesAwayWhatHasNoPlace(t *testing.T) {
+	t.Parallel()
+	const volume = `---
+ebs:
+  properties:
+    volumeSize:
+      anyOf:
+      - type: integer
+      - type: string
+      pattern: ` + generatedQuantity + `
+      x-kubernetes-int-or-string: true
+`
+	finished, _, err := finish([]byte(volume), schemaRules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "---\nebs:\n  properties:\n    volumeSize:\n      maxLength: 32\n      type: string\n"; string(finished) != want {
+		t.Errorf("finished:\n%s\nwant:\n%s", finished, want)
+	}
+}
+
 func TestFinishTwiceChangesNothingMore(t *testing.T) {
 	t.Parallel()
 	once, _, err := finish([]byte(manifest), schemaRules())

@@ -2,7 +2,7 @@ package main
 
 import "slices"
 
-// rule says what a schema that fits must have. Keys in set replace what is there.
+// rule says what a schema that fits must have. Keys in set replace what is there; a nil takes the key away.
 type rule struct {
 	name string
 	// under are the last keys of the path to the schema, for example taints, items, properties, key.
@@ -22,6 +22,10 @@ func (r rule) fits(path []string, schema map[string]any) bool {
 
 func (r rule) apply(schema map[string]any) {
 	for key, value := range r.set {
+		if value == nil {
+			delete(schema, key)
+			continue
+		}
 		schema[key] = value
 	}
 }
@@ -58,6 +62,8 @@ func schemaRules() []rule {
 		{name: "hard threshold", under: []string{"evictionHard", "additionalProperties"}, set: short},
 		{name: "soft threshold", under: []string{"evictionSoft", "additionalProperties"}, set: short},
 		{name: "grace period", under: []string{"evictionSoftGracePeriod", "additionalProperties"}, set: short},
+		// EC2NodeClass has a size as text only; its own rule says which.
+		{name: "volume size", under: []string{"ebs", "properties", "volumeSize"}, set: map[string]any{"type": "string", "maxLength": 32, "anyOf": nil, "pattern": nil, "x-kubernetes-int-or-string": nil}},
 		{name: "quantity", pattern: generatedQuantity, set: map[string]any{"pattern": decodableQuantity}},
 	}
 }

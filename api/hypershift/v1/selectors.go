@@ -45,7 +45,7 @@ type SecurityGroupSelectorTerm struct {
 
 // CapacityReservationSelectorTerm chooses capacity reservations.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.tags) || has(self.id) || has(self.ownerID) || has(self.instanceMatchCriteria)",message="a term of spec.capacityReservationSelectorTerms chooses nothing: give tags, id, ownerID or instanceMatchCriteria"
+// +kubebuilder:validation:XValidation:rule="has(self.tags) || has(self.id) || has(self.instanceMatchCriteria)",message="a term of spec.capacityReservationSelectorTerms chooses nothing: give tags, id or instanceMatchCriteria"
 // +kubebuilder:validation:XValidation:rule="!has(self.id) || !(has(self.tags) || has(self.ownerID) || has(self.instanceMatchCriteria))",messageExpression="'a term of spec.capacityReservationSelectorTerms has the id ' + self.id + ' and other fields: an id stands alone in its term'"
 type CapacityReservationSelectorTerm struct {
 	// Tags are tags that reservations must have; * as a value stands for any.

@@ -70,32 +70,33 @@ type NodePoolDefaults struct {
 // EC2NodeClassDefaults are settings of every EC2NodeClass.
 type EC2NodeClassDefaults struct {
 	// RootVolume is the root volume of every node. It replaces whatever a user sets for the root device.
-	// Without it the root volume is the one the operator has built in. Changing it replaces every node.
+	// Without it the root volume is the one that the operator has built in: 75Gi, gp3, encrypted. Changing it
+	// replaces every node.
 	// +optional
 	RootVolume *RootVolume `json:"rootVolume,omitempty"`
 }
 
-// RootVolume is the root volume of every node. Each field that is unset has the value that the operator has
-// built in: 75Gi, gp3, encrypted.
+// RootVolume is the root volume of every node. Each of size, type and encryption that is unset is the one the
+// operator has built in (G8).
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.throughput) || !has(self.volumeType) || self.volumeType.lowerAscii() == 'gp3'",messageExpression="'rootVolume.throughput cannot be set with volumeType ' + self.volumeType + ': only gp3 has it'"
 // +kubebuilder:validation:XValidation:rule="!has(self.iops) || !has(self.volumeType) || self.volumeType.lowerAscii() in ['gp3', 'io1', 'io2']",messageExpression="'rootVolume.iops cannot be set with volumeType ' + self.volumeType + ': only gp3, io1 and io2 have it'"
 // +kubebuilder:validation:XValidation:rule="!has(self.volumeType) || !(self.volumeType.lowerAscii() in ['io1', 'io2']) || has(self.iops)",messageExpression="'rootVolume.volumeType ' + self.volumeType + ' needs rootVolume.iops: give the operations per second'"
 type RootVolume struct {
 	// VolumeSize is the size of the volume: a quantity that is a whole number of Gi, up to 59000Gi or 58Ti, or
-	// of G, up to 64000G, for example 75Gi.
+	// of G, up to 64000G. Without it the size is the operator's own, 75Gi if it was not told another.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).isInteger() && [quantity(string(self)).asInteger()].exists(b, b > 0 && ((b % 1073741824 == 0 && b <= 63350767616000) || (b % 1099511627776 == 0 && b <= 63771674411008) || (b % 1000000000 == 0 && b <= 64000000000000)))",messageExpression="'rootVolume.volumeSize is ' + string(self) + ': it must be a whole number of Gi from 1Gi to 59000Gi (or 58Ti), or of G from 1G to 64000G, for example 75Gi'"
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && [quantity(string(self)).asApproximateFloat()].exists(f, f > 0.0 && f <= 64000000000000.0 && double(int(f)) == f && ((int(f) % 1073741824 == 0 && f <= 63350767616000.0) || (int(f) % 1099511627776 == 0 && f <= 63771674411008.0) || int(f) % 1000000000 == 0))",messageExpression="'rootVolume.volumeSize is ' + string(self) + ': it must be a whole number of Gi from 1Gi to 59000Gi (or 58Ti), or of G from 1G to 64000G, for example 75Gi'"
 	VolumeSize *resource.Quantity `json:"volumeSize,omitempty"`
 	// VolumeType is the type of the volume: standard, io1, io2, gp2, sc1, st1 or gp3, in any case. EC2 does
-	// not start from the types sc1 and st1.
+	// not start from the types sc1 and st1. Without it the type is gp3.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:XValidation:rule="self.lowerAscii() in ['standard', 'io1', 'io2', 'gp2', 'sc1', 'st1', 'gp3']",messageExpression="'rootVolume.volumeType is ' + self + ': it must be standard, io1, io2, gp2, sc1, st1 or gp3'"
 	VolumeType *string `json:"volumeType,omitempty"`
-	// Encrypted says whether the volume is encrypted.
+	// Encrypted says whether the volume is encrypted. Without it the volume is encrypted.
 	// +optional
 	Encrypted *bool `json:"encrypted,omitempty"`
 	// IOPS is the number of operations per second, for the types gp3, io1 and io2; the latter two need it.

@@ -35,7 +35,8 @@ type OpenshiftNodePool struct {
 	Spec OpenshiftNodePoolSpec `json:"spec"`
 	// Status says what was observed about the pool and the NodePool made from it.
 	// +optional
-	Status OpenshiftNodePoolStatus `json:"status,omitzero"`
+	// +kubebuilder:default={}
+	Status OpenshiftNodePoolStatus `json:"status,omitempty"`
 }
 
 // OpenshiftNodePoolList is a list of OpenshiftNodePools.
@@ -164,5 +165,6 @@ type OpenshiftNodePoolStatus struct {
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 	// Nodes is the number of nodes of the pool.
 	// +optional
+	// +kubebuilder:default=0
 	Nodes *int64 `json:"nodes,omitempty"`
 }

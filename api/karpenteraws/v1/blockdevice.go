@@ -57,8 +57,7 @@ type BlockDevice struct {
 	VolumeInitializationRate *int32 `json:"volumeInitializationRate,omitempty"`
 	// VolumeSize is the size of the volume: a whole number with the unit Gi, G, Ti or T, for example 75Gi.
 	// +optional
-	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^((?:[1-9][0-9]{0,3}|[1-4][0-9]{4}|5[0-8][0-9]{3}|59000)Gi|(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-3][0-9]{3}|64000)G|(?:[1-9]|[1-4][0-9]|5[0-8])Ti|(?:[1-9]|[1-5][0-9]|6[0-4])T)$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^((?:[1-9][0-9]{0,3}|[1-4][0-9]{4}|5[0-8][0-9]{3}|59000)Gi|(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-3][0-9]{3}|64000)G|(?:[1-9]|[1-4][0-9]|5[0-8])Ti|(?:[1-9]|[1-5][0-9]|6[0-4])T)$')",messageExpression="'ebs.volumeSize is ' + self + ': it must be a whole number with the unit Gi, G, Ti or T, from 1Gi to 59000Gi or 58Ti, or from 1G to 64000G or 64T'"
 	VolumeSize *resource.Quantity `json:"volumeSize,omitempty"`
 	// VolumeType is the type of the volume, for example gp3.
 	// +optional

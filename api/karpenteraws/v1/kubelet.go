@@ -76,7 +76,7 @@ type ReservedResources map[string]string
 //
 // +kubebuilder:validation:MaxProperties=6
 // +kubebuilder:validation:XValidation:rule="self.all(k, k in ['memory.available', 'nodefs.available', 'nodefs.inodesFree', 'imagefs.available', 'imagefs.inodesFree', 'pid.available'])",messageExpression="'kubelet eviction names the signal ' + self.filter(k, !(k in ['memory.available', 'nodefs.available', 'nodefs.inodesFree', 'imagefs.available', 'imagefs.inodesFree', 'pid.available']))[0] + ': the signals are memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available'"
-// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].matches('^([0-9]|[1-9][0-9])([.][0-9]+)?%$|^100%$') || isQuantity(self[k]))",messageExpression="'kubelet eviction threshold of ' + self.filter(k, !(self[k].matches('^([0-9]|[1-9][0-9])([.][0-9]+)?%$|^100%$') || isQuantity(self[k])))[0] + ' must be a percentage from 0% to 100% or a quantity such as 100Mi'"
+// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].matches('^([0-9]{1,2}([.][0-9]+)?|100([.]0+)?)%$') || isQuantity(self[k]))",messageExpression="'kubelet eviction threshold of ' + self.filter(k, !(self[k].matches('^([0-9]{1,2}([.][0-9]+)?|100([.]0+)?)%$') || isQuantity(self[k])))[0] + ' must be a percentage from 0% to 100% or a quantity such as 100Mi'"
 type EvictionThresholds map[string]string
 
 // EvictionGracePeriods are durations by eviction signal, such as 1m30s.
