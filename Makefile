@@ -89,8 +89,17 @@ sim-mutants: ## Planted bugs, each of which the simulation has to catch
 	$(BIN)/joiner-sim -mutants internal/sim/testdata/mutants.txt
 
 .PHONY: rewrite
-rewrite: ## Rewrite the engine's scripts; the diff is the review
-	$(GO) test ./internal/engine -run TestScripts -rewrite
+rewrite: ## Rewrite the scripts of the engine and of the policy merge; the diff is the review
+	$(GO) test ./internal/engine ./internal/autonode/merge -run TestScripts -rewrite
+
+# How long each fuzz target runs.
+T ?= 10s
+.PHONY: fuzz
+fuzz: ## Every fuzz target in turn, each for T=10s; an input that fails is kept below testdata/fuzz
+	@git grep --untracked -oE '^func Fuzz[A-Za-z0-9_]+' -- '*_test.go' | sed 's/:func / /' | while read -r file name; do \
+		echo "$$name in $${file%/*}"; \
+		(cd "$${file%/*}" && CGO_ENABLED=0 $(GO) test -trimpath -run '^$$' -fuzz "^$$name$$" -fuzztime $(T) .) || exit 1; \
+	done
 
 .PHONY: clean
 clean: ## Built programs and the state of make up

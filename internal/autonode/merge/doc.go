@@ -14,5 +14,5 @@
 // here: package translate does that for pools of every kind, so that what is merged and what is planned with cannot
 // differ (K1).
 //
-// Start with nodepool.go. The scripts below testdata are the manual.
+// Start with nodepool.go. The scripts below testdata/scripts are the manual.
 package merge

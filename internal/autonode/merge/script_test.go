@@ -20,11 +20,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// TestScripts runs every script below testdata; docs/scripts.md has their language. Rewrite them with
+// TestScripts runs every script below testdata/scripts; docs/scripts.md has their language. Rewrite them with
 // `go test ./internal/autonode/merge -run TestScripts -rewrite`; the diff is the review.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, run)
 	})
 }
