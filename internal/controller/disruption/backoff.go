@@ -29,9 +29,9 @@ func (c *Controller) recall(pool *karpenterv1.NodePool) {
 	}
 }
 
-// backOff notes that a command of the pool was taken back.
-func (c *Controller) backOff(ctx context.Context, r round, name string) error {
-	p, begins := c.memory.failed(name, r.now)
+// backOff notes that a command of the pool was taken back, for first or longer.
+func (c *Controller) backOff(ctx context.Context, r round, name string, first time.Duration) error {
+	p, begins := c.memory.failed(name, first, r.now)
 	if !begins {
 		return nil
 	}

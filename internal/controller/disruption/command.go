@@ -136,12 +136,18 @@ func objectionToCommand(r round, cmd *command, used map[string]int) string {
 			return "the disruption budget of its NodePool does not allow it any more"
 		}
 	}
-	for _, replacement := range cmd.replacements {
-		if len(cmd.replacements) < replacement.Together {
-			return fmt.Sprintf("%d of %d replacements failed", replacement.Together-len(cmd.replacements), replacement.Together)
-		}
+	if lost, of := cmd.lost(); lost > 0 {
+		return fmt.Sprintf("%d of %d replacements failed", lost, of)
 	}
 	return ""
+}
+
+// lost returns how many of the replacements that were launched together are gone, and how many they were.
+func (c *command) lost() (lost, of int) {
+	for _, replacement := range c.replacements {
+		of = max(of, replacement.Together)
+	}
+	return max(0, of-len(c.replacements)), of
 }
 
 // objectionToMove says why one node stays, "" when nothing speaks against its going.
@@ -239,9 +245,13 @@ func (c *Controller) taintAll(ctx context.Context, cmd *command) (bool, error) {
 // undoCommand takes all intents of a command back; what was launched for it is let go in a later step, see replacement.go.
 func (c *Controller) undoCommand(ctx context.Context, r round, cmd *command, why string) error {
 	var failures []error
+	first := passingPause
+	if lost, _ := cmd.lost(); lost > 0 {
+		first = failurePause
+	}
 	for _, i := range cmd.intents {
 		if r.paused == "" {
-			failures = append(failures, c.backOff(ctx, r, i.node.Pool))
+			failures = append(failures, c.backOff(ctx, r, i.node.Pool, first))
 		}
 		failures = append(failures, c.undo(ctx, i.remove, why))
 	}

@@ -6,9 +6,11 @@ import (
 )
 
 const (
-	// firstPause is how long a pool is left alone after a command of it failed; it doubles each time, up to lastPause.
-	firstPause = time.Minute
-	lastPause  = 16 * time.Minute
+	// passingPause is how long a pool is left alone after a command of it was taken back, since the cluster had changed, and
+	// failurePause the same when a replacement failed; it doubles each time, up to lastPause.
+	passingPause = 10 * time.Second
+	failurePause = time.Minute
+	lastPause    = 16 * time.Minute
 	// fruitlessPause is the least time between two searches for something cheaper when the last one has found nothing.
 	fruitlessPause = 10 * time.Second
 )
@@ -46,16 +48,16 @@ func (m *memory) pausedBy() string {
 	return m.pausedWhy
 }
 
-// failed notes that a command of the pool was taken back, and returns the pause that follows; false when the pool pauses
-// already: it is another node of the same command.
-func (m *memory) failed(pool string, now time.Time) (pause, bool) {
+// failed notes that a command of the pool was taken back, and returns the pause that follows, which is no shorter than first;
+// false when the pool pauses already: it is another node of the same command.
+func (m *memory) failed(pool string, first time.Duration, now time.Time) (pause, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.pauses[pool]
 	if now.Before(p.until) {
 		return p, false
 	}
-	p.length = min(lastPause, max(firstPause, 2*p.length))
+	p.length = min(lastPause, max(first, 2*p.length))
 	p.until = now.Add(p.length)
 	m.pauses[pool] = p
 	return p, true
