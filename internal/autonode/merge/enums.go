@@ -6,7 +6,7 @@ import (
 )
 
 // HyperShift's wrappers write enumerations in PascalCase where Karpenter has booleans and lower-case words. An empty value
-// of a wrapper is one that is not set, and is not set in the EC2NodeClass either.
+// of a wrapper is one that is not set.
 
 // optional returns nil for the empty text.
 func optional(text string) *string {
@@ -36,25 +36,27 @@ func detailedMonitoring(value hypershiftv1.Monitoring) *bool {
 	return flag(value, hypershiftv1.MonitoringDetailed)
 }
 
-// metadataOptions translates options that are set; those that are not are filled in by the schema of EC2NodeClass.
+// metadataOptions translates the options, and writes those that are not set as the schema of EC2NodeClass would fill them in,
+// so that what is wanted can be compared with what is stored.
 func metadataOptions(own *hypershiftv1.MetadataOptions) *awsv1.MetadataOptions {
 	if own == nil {
-		return nil
+		own = &hypershiftv1.MetadataOptions{}
 	}
-	return &awsv1.MetadataOptions{
-		HTTPEndpoint:            word(own.Access, hypershiftv1.MetadataAccessHTTPEndpoint, "enabled", "disabled"),
+	options := &awsv1.MetadataOptions{
+		HTTPEndpoint:            word(own.Access, hypershiftv1.MetadataAccessNone, "disabled", "enabled"),
 		HTTPProtocolIPv6:        word(own.HTTPIPProtocol, hypershiftv1.MetadataIPProtocolIPv6, "enabled", "disabled"),
-		HTTPTokens:              word(own.HTTPTokens, hypershiftv1.MetadataTokensRequired, "required", "optional"),
+		HTTPTokens:              word(own.HTTPTokens, hypershiftv1.MetadataTokensOptional, "optional", "required"),
 		HTTPPutResponseHopLimit: own.HTTPPutResponseHopLimit,
 	}
+	if options.HTTPPutResponseHopLimit == nil {
+		options.HTTPPutResponseHopLimit = new(int64(1))
+	}
+	return options
 }
 
-// word translates an enumeration of two values into one of two words.
+// word translates an enumeration of two values into one of two words; the second is also that of a value that is not set.
 func word[T ~string](value, first T, ifFirst, otherwise string) *string {
-	switch value {
-	case "":
-		return nil
-	case first:
+	if value == first {
 		return new(ifFirst)
 	}
 	return new(otherwise)

@@ -135,14 +135,6 @@ func invalid(policy *hypershiftv1beta1.AutoNodePolicy) []Problem {
 	return []Problem{{problems[0].Reason, "policy of the provider", "is not valid, and so not applied; what was applied before stays"}}
 }
 
-// NotApplied returns the condition PolicyApplied of a wrapper for which there are problems.
-func NotApplied(problems []Problem) condition.Value {
-	if len(problems) == 0 {
-		return condition.False(hypershiftv1beta1.ConditionTypePolicyApplied, hypershiftv1beta1.ReasonReconcileFailed, "")
-	}
-	return condition.False(hypershiftv1beta1.ConditionTypePolicyApplied, problems[0].Reason, join(problems))
-}
-
 // userPart folds what the wrapper alone says: its entries, and the labels, name and node class of pool, which has no
 // requirements yet.
 func userPart(pool *karpenterv1.NodePool, own []Requirement) (requirement.Set, *Problem) {
