@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// refusedAgainAfter is when a product that the API server refused is tried again: its rules may have changed.
-	refusedAgainAfter = time.Minute
+	// refusedAgainAfter is when a product that the API server refused, or changed, is tried again: its rules may have
+	// changed. Nothing tells of that, and until then a stricter policy is not in force.
+	refusedAgainAfter = 20 * time.Second
 	// behindAgainAfter is when a step is repeated whose cache was behind the API server.
 	behindAgainAfter = 100 * time.Millisecond
 )
@@ -42,6 +43,7 @@ func (c *Controller) apply(ctx context.Context, s scene) (reconcile.Result, erro
 			if err := c.write(ctx, s, &out); err != nil {
 				return reconcile.Result{}, err
 			}
+			c.verify(&out)
 		}
 		c.warn(s, out)
 	}
@@ -67,12 +69,14 @@ func (c *Controller) write(ctx context.Context, s scene, out *outcome) error {
 	kind := c.config.Kind.Product
 	if s.product == nil {
 		c.config.Metrics.Writes.WithLabelValues(kind, "create").Inc()
-		err := c.config.Guest.Create(ctx, wanted)
+		answer := wanted.DeepCopyObject().(client.Object)
+		err := c.config.Guest.Create(ctx, answer)
 		if out.refused = refused(kind, err); err != nil && out.refused == nil {
 			return fmt.Errorf("creating %s %s: %w", kind, s.name, err)
 		}
 		if err == nil {
-			out.product = wanted
+			out.product = answer
+			c.written.remember(nil, answer, wanted)
 			c.repaired(s, "deleted")
 		}
 		return nil
@@ -82,7 +86,7 @@ func (c *Controller) write(ctx context.Context, s scene, out *outcome) error {
 		return nil
 	}
 	fresh := s.product.DeepCopyObject().(client.Object)
-	spec := c.config.Kind.Overwrite(fresh, wanted) && !c.written.same(s.product, wanted)
+	spec := c.config.Kind.Overwrite(fresh, wanted) && !(c.written.same(s.product, wanted) && c.config.Kind.Enforced(s.product, wanted))
 	if metadata := overwriteMetadata(fresh, wanted); !spec && !metadata {
 		return nil
 	}
@@ -100,6 +104,17 @@ func (c *Controller) write(ctx context.Context, s scene, out *outcome) error {
 		c.repaired(s, "changed")
 	}
 	return nil
+}
+
+// verify looks whether the product holds what the policy decides, after a write that was accepted. Admission in the guest
+// belongs to its admin, and may change what the operator writes: that is no success. Writing the same again changes nothing
+// and so wakes nobody; it is tried again after a while.
+func (c *Controller) verify(out *outcome) {
+	if out.refused != nil || out.product == nil || c.config.Kind.Enforced(out.product, out.made.Product) {
+		return
+	}
+	out.refused = &refusal{reason: ReasonRefused, again: refusedAgainAfter, message: fmt.Sprintf(
+		"the guest's API server stores the %s with other settings than were written: look for a mutating admission policy or webhook, or a changed definition", c.config.Kind.Product)}
 }
 
 // overwriteMetadata gives product the owner, the labels and the annotations of wanted, and reports whether that changed

@@ -15,6 +15,7 @@ import (
 
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 )
 
@@ -90,12 +91,15 @@ func (c *Controller) gather(ctx context.Context, name string) (scene, error) {
 
 // orphan deletes a product whose wrapper is gone, when it is the operator's (R25); what others made is left alone (G18).
 func (c *Controller) orphan(ctx context.Context, s scene) error {
-	c.written.forget(s.name)
 	kind := c.config.Kind
-	if s.product == nil || s.product.GetDeletionTimestamp() != nil {
+	if s.product == nil {
+		c.written.forget(s.name)
 		return nil
 	}
-	if !managed(s.product, kind.Wrapper) {
+	if s.product.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	if !c.own(s.product) {
 		c.config.Events.Event(s.product, event.Warning, ReasonUnmanaged, fmt.Sprintf(
 			"no %s of this name exists, so the provider's policy does not hold for this %s; create one to bring it under the policy, its nodes stay", kind.Wrapper, kind.Product))
 		return nil
@@ -114,7 +118,7 @@ func (c *Controller) orphan(ctx context.Context, s scene) error {
 
 // retire deletes the product of a wrapper that is being deleted, and lets the wrapper go when it is gone (R24).
 func (c *Controller) retire(ctx context.Context, s scene) error {
-	if s.product != nil && managed(s.product, c.config.Kind.Wrapper) {
+	if s.product != nil && (c.own(s.product) || c.adopted(s.wrapper)) {
 		if s.product.GetDeletionTimestamp() != nil {
 			return nil // its deletion wakes this controller
 		}
@@ -132,6 +136,18 @@ func (c *Controller) delete(ctx context.Context, product client.Object) error {
 		return fmt.Errorf("deleting %s %s: %w", c.config.Kind.Product, product.GetName(), err)
 	}
 	return nil
+}
+
+// own reports whether a product is the operator's: it carries the signs of that, or was written by this process.
+func (c *Controller) own(product client.Object) bool {
+	return managed(product, c.config.Kind.Wrapper) || c.written.wrote(product)
+}
+
+// adopted reports whether the product of that name has been the wrapper's before: whoever takes label and owner off a
+// product and then deletes the wrapper does not set it free.
+func (c *Controller) adopted(wrapper client.Object) bool {
+	said, found := condition.Get(*c.config.Kind.State(wrapper).Conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
+	return found && said.Status == metav1.ConditionTrue
 }
 
 // managed reports whether a product is the operator's own: by its label or by its owner.

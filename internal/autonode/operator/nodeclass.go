@@ -60,6 +60,10 @@ func EC2NodeClasses(config AWSConfig) Kind {
 			want.Spec.DeepCopyInto(&is.Spec)
 			return true
 		},
+		Enforced: func(product, wanted client.Object) bool {
+			is, want := product.(*karpenterawsv1.EC2NodeClass).Spec, wanted.(*karpenterawsv1.EC2NodeClass).Spec
+			return equality.Semantic.DeepEqual(is.BlockDeviceMappings, want.BlockDeviceMappings)
+		},
 		State: func(wrapper client.Object) State {
 			status := &wrapper.(*hypershiftv1.OpenshiftEC2NodeClass).Status
 			return State{Conditions: &status.Conditions, ObservedPolicy: &status.ObservedPolicy}

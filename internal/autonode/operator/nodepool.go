@@ -35,6 +35,10 @@ func NodePools(settings merge.NodePoolSettings) Kind {
 			want.Spec.DeepCopyInto(&is.Spec)
 			return true
 		},
+		Enforced: func(product, wanted client.Object) bool {
+			is, want := product.(*karpenterv1.NodePool).Spec.Template.Spec, wanted.(*karpenterv1.NodePool).Spec.Template.Spec
+			return equality.Semantic.DeepEqual(is.Requirements, want.Requirements) && equality.Semantic.DeepEqual(is.NodeClassRef, want.NodeClassRef)
+		},
 		State: func(wrapper client.Object) State {
 			status := &wrapper.(*hypershiftv1beta1.OpenshiftNodePool).Status
 			return State{Conditions: &status.Conditions, ObservedPolicy: &status.ObservedPolicy}

@@ -7,27 +7,40 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// written remembers the last write of each product, for two questions that the cache cannot answer: is what it shows older
-// than the operator's own write; and is a difference only what the API server fills in, so that writing again would change
-// nothing. It is safe for concurrent use. What it forgets costs a request at most.
+// written remembers the last write of each product, for three questions that the cache cannot answer: is what it shows older
+// than the operator's own write; is a difference only what the API server fills in, so that writing again would change
+// nothing; and is it the operator's own, though somebody took the signs of that off. It is safe for concurrent use. What it forgets costs a request at most.
 type written struct {
 	mu   sync.Mutex
 	last map[string]record
 }
 
 type record struct {
-	before string        // resource version that was written over
+	before string        // resource version that was written over; empty: it was created
 	after  client.Object // the answer
 	wanted string        // what was asked for
 }
 
 func newWritten() *written { return &written{last: map[string]record{}} }
 
+// remember takes the answer to a write; before is nil for a create.
 func (w *written) remember(before, after, wanted client.Object) {
-	text := spelled(wanted)
+	last := record{after: after.DeepCopyObject().(client.Object), wanted: spelled(wanted)}
+	if before != nil {
+		last.before = before.GetResourceVersion()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.last[after.GetName()] = record{before: before.GetResourceVersion(), after: after, wanted: text}
+	w.last[after.GetName()] = last
+}
+
+// wrote reports whether the product is one that the operator has written since its start, whatever became of its labels and
+// owners, which everybody may change.
+func (w *written) wrote(product client.Object) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last, found := w.last[product.GetName()]
+	return found && last.after.GetUID() == product.GetUID() && product.GetUID() != ""
 }
 
 func (w *written) forget(name string) {
