@@ -6,10 +6,14 @@ BIN := bin
 BUILD := CGO_ENABLED=0 $(GO) build -trimpath
 TEST_FLAGS ?=
 E2E_FLAGS ?= -timeout 180m
+E2E_ENV = CGO_ENABLED=0 JOINER_CONTROLPLANE='$(abspath $(CONTROLPLANE))' JOINER_BINARY='$(abspath $(BIN)/joiner)' \
+	JOINER_OPERATOR_BINARY='$(abspath $(BIN)/joiner-operator)'
 # Rounds of scale-up and scale-down in which two controllers must keep a hard limit (L-14).
 LIMIT_ROUNDS ?= 200
 FLEET_NODES ?= 500
 FLEET_KILLS ?= 50
+# OpenshiftNodePools that a change of the policy must reach (B-15).
+POLICY_POOLS ?= 500
 RACE_PACKAGES := ./internal/engine/... ./internal/world/... ./internal/translate/...
 
 GENERATED = $$(find api -name 'zz_generated*' -o -name '*.yaml' | sort)
@@ -35,6 +39,7 @@ up: programs ## The same cluster in the foreground for your own kubectl; the sta
 test: LIMIT_ROUNDS = 10
 test: FLEET_NODES = 20
 test: FLEET_KILLS = 8
+test: POLICY_POOLS = 20
 test: unit e2e ## All tests: unit, scripts, laws, contract suites, and end to end on a real control plane
 
 .PHONY: unit
@@ -42,10 +47,13 @@ unit: ## Tests that need no control plane
 	$(GO) test $(TEST_FLAGS) ./...
 
 .PHONY: e2e
-e2e: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joiner-operator ## End-to-end tests on a real control plane, with LIMIT_ROUNDS=200, FLEET_NODES=500 and FLEET_KILLS=50 for the longest
-	cd localcluster && CGO_ENABLED=0 JOINER_CONTROLPLANE='$(abspath $(CONTROLPLANE))' JOINER_BINARY='$(abspath $(BIN)/joiner)' JOINER_OPERATOR_BINARY='$(abspath $(BIN)/joiner-operator)' JOINER_LIMIT_ROUNDS='$(LIMIT_ROUNDS)' \
-		JOINER_FLEET_NODES='$(FLEET_NODES)' JOINER_FLEET_KILLS='$(FLEET_KILLS)' \
-		$(GO) test -trimpath -count=1 $(E2E_FLAGS) ./...
+e2e: programs ## End-to-end tests on a real control plane, with LIMIT_ROUNDS=200, FLEET_NODES=500, FLEET_KILLS=50 and POLICY_POOLS=500 for the longest
+	cd localcluster && $(E2E_ENV) JOINER_LIMIT_ROUNDS='$(LIMIT_ROUNDS)' JOINER_FLEET_NODES='$(FLEET_NODES)' JOINER_FLEET_KILLS='$(FLEET_KILLS)' \
+		JOINER_POLICY_POOLS='$(POLICY_POOLS)' $(GO) test -trimpath -count=1 $(E2E_FLAGS) ./...
+
+.PHONY: bench-policy
+bench-policy: programs ## B-15: one change of the policy for POLICY_POOLS=500 pools, the time and the requests it takes
+	cd localcluster && $(E2E_ENV) JOINER_POLICY_POOLS='$(POLICY_POOLS)' $(GO) test -trimpath -count=1 -timeout 30m -v -run TestB15 ./e2e/autonode
 
 .PHONY: check
 check: generated vet lint race ## Generated files are current, vet, lint, import rules, race-free tests of the core
@@ -110,13 +118,9 @@ programs: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/demo
 
 # Go decides itself what is out of date.
 .PHONY: $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/demo
-$(BIN)/joiner:
+$(BIN)/joiner $(BIN)/joiner-operator:
 	@echo "Building $@ ..."
-	@$(BUILD) -o $@ ./cmd/joiner
-
-$(BIN)/joiner-operator:
-	@echo "Building $@ ..."
-	@$(BUILD) -o $@ ./cmd/joiner-operator
+	@$(BUILD) -o $@ ./cmd/$(@F)
 
 $(BIN)/demo:
 	@echo "Building $@ ..."

@@ -1,0 +1,93 @@
+package autonode
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/localcluster/rig"
+)
+
+// infraID is the cluster's name on AWS.
+const infraID = "cluster-x7k2p"
+
+// run makes sure that the operator runs with these flags beyond those that every one has.
+func (w *world) run(flags ...string) {
+	w.t.Helper()
+	if w.operator != nil {
+		select {
+		case <-w.operator.Ended():
+			w.t.Errorf("the operator ended without being asked to")
+			w.operator = nil
+		default:
+			if strings.Join(w.flags, " ") == strings.Join(flags, " ") {
+				return
+			}
+			w.halt()
+		}
+	}
+	var err error
+	w.flags = flags
+	if w.operator, err = w.guest.Run(w.ctx, w.program(flags)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// halt stops the operator in good order.
+func (w *world) halt() {
+	w.t.Helper()
+	running := w.operator
+	w.operator = nil
+	if running == nil {
+		return
+	}
+	if err := running.Stop(); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// restart is a new process of the operator with the same flags.
+func (w *world) restart() {
+	w.t.Helper()
+	flags := w.flags
+	w.halt()
+	w.run(flags...)
+}
+
+// program is joiner-operator between the two clusters.
+func (f *fixture) program(flags []string) rig.Program {
+	return rig.Program{
+		Name: "operator", User: operatorUser, Groups: operatorGroups(), Path: f.binary,
+		Command: func(at rig.Place) ([]string, []string) {
+			return append([]string{
+				"--guest-kubeconfig", at.Kubeconfig, "--management-kubeconfig", f.kubeconfig, "--namespace", f.namespace,
+				"--guest-user-name", operatorUser,
+				"--infra-id", infraID, "--instance-profile", infraID + "-worker", "--userdata-file", f.userData, "--ami-ids", "ami-0a",
+				"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", at.MetricsPort),
+				"--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", at.HealthPort),
+			}, flags...), nil
+		},
+	}
+}
+
+// metric returns the lines of the operator's metrics that begin with a name.
+func (w *world) metric(name string) []string {
+	w.t.Helper()
+	response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", w.operator.MetricsPort))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // read to its end
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(string(body)) {
+		if strings.HasPrefix(line, name) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines
+}
