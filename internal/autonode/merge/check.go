@@ -140,7 +140,20 @@ func names[T ~string](list []T) []string {
 	return texts
 }
 
-func badValue(value string) bool { return len(validation.IsValidLabelValue(value)) > 0 }
+// badValue reports whether a text cannot be the value of a label. It says the same as the regular expression of the API, and
+// matters for time: a policy may list a thousand instance types, and is checked for every pool.
+func badValue(value string) bool {
+	if value == "" {
+		return false
+	}
+	inner := func(r rune) bool { return !alphanumeric(r) && r != '-' && r != '_' && r != '.' }
+	return len(value) > validation.LabelValueMaxLength || strings.ContainsFunc(value, inner) ||
+		!alphanumeric(rune(value[0])) || !alphanumeric(rune(value[len(value)-1]))
+}
+
+func alphanumeric(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+}
 
 // restricted are the labels whose values the autoscaler decides, each with the reason that a user is told (K4). Those of a
 // provider are left to the CRD of the NodePools that are written: it knows the provider's labels, of this version and

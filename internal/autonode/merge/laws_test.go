@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"pgregory.net/rapid"
 
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
@@ -231,6 +232,19 @@ func TestReadyIsTheSameInAnyOrder(t *testing.T) {
 		}
 		if a, b := merge.Ready(policy, targets), merge.Ready(policy, rapid.Permutation(targets).Draw(t, "order")); a != b {
 			t.Fatalf("%v and %v", a, b)
+		}
+	})
+}
+
+// K4: what Check takes for the value of a label is what the API takes for one.
+func TestValuesAreCheckedAsTheAPIDoes(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		value := rapid.OneOf(rapid.String(), rapid.StringMatching(`[-a-zA-Z0-9_.]{0,65}`), rapid.StringMatching(`[a-z]{62,64}`)).Draw(t, "value")
+		policy := &hypershiftv1beta1.AutoNodePolicy{}
+		policy.Spec.NodePoolDefaults.Requirements = []merge.Requirement{{Key: team, Operator: "In", Values: []string{value}}}
+		if got, want := len(merge.Check(policy)) == 0, len(validation.IsValidLabelValue(value)) == 0; got != want {
+			t.Fatalf("%q is accepted: %t, want %t", value, got, want)
 		}
 	})
 }
