@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
@@ -25,6 +26,7 @@ import (
 const (
 	PolicyStatus = "autonodepolicy"
 	Protection   = "protection"
+	DefaultClass = "defaultnodeclass"
 	Teardown     = "teardown"
 )
 
@@ -46,6 +48,7 @@ type operatorDeps struct {
 	events      event.Recorder
 	metrics     operator.Metrics
 	bells       *bells
+	infraID     string // of AWS; "" when its node classes are not served
 	teardown    bool
 	done        func() // after a teardown
 	log         logr.Logger
@@ -113,8 +116,8 @@ func (d operatorDeps) controllers() []Controller {
 			Watch{Object: kind.NewProduct(), After: policyAfter, Requests: bornOrGone})
 	}
 	protection := Controller{Name: Protection, Workers: 1, Start: true, Reconciler: operator.NewProtectionController(operator.ProtectionConfig{
-		Guest: d.guest, Wanted: d.protections, Board: d.board, Wake: func(ctx context.Context) { d.policyChanged(ctx, true) },
-		Events: d.events, Metrics: d.metrics, Log: d.log.WithName(Protection),
+		Guest: d.guest, Wanted: d.protections, Board: d.board, Wake: d.guestProtected,
+		Events: d.events, Metrics: d.metrics, Now: time.Now, Log: d.log.WithName(Protection),
 	}), Watches: []Watch{
 		{Object: &admissionv1.ValidatingAdmissionPolicy{}, Requests: d.ownProtection},
 		{Object: &admissionv1.ValidatingAdmissionPolicyBinding{}, Requests: d.ownProtection},
@@ -125,10 +128,21 @@ func (d operatorDeps) controllers() []Controller {
 			Guest: d.guest, Kinds: d.kinds, Protections: d.protections, Board: d.board, Done: d.done, Log: d.log.WithName(Teardown),
 		})})
 	}
+	if d.infraID != "" && !d.teardown {
+		controllers = append(controllers, Controller{Name: DefaultClass, Workers: 1, Start: true, Reconciler: operator.NewDefaultClassController(operator.DefaultClassConfig{
+			Guest: d.guest, InfraID: d.infraID, Board: d.board, Metrics: d.metrics,
+		}), Watches: []Watch{{Object: &hypershiftv1.OpenshiftEC2NodeClass{}, Requests: defaultClassOnly}}})
+	}
 	for i := range controllers {
 		controllers[i].Reconciler = newCalm(controllers[i].Reconciler)
 	}
 	return controllers
+}
+
+// guestProtected wakes everybody: until then nobody writes (G22).
+func (d operatorDeps) guestProtected(ctx context.Context) {
+	d.bells.ring(DefaultClass, singleton(), 0)
+	d.policyChanged(ctx, true)
 }
 
 // policyChanged wakes who has to look again after the policy was read: the policy's status always, the wrappers when what
@@ -171,6 +185,16 @@ func always(context.Context, client.Object, client.Object) []reconcile.Request {
 
 func bornOrGone(_ context.Context, old, fresh client.Object) []reconcile.Request {
 	if old != nil && fresh != nil {
+		return nil
+	}
+	return []reconcile.Request{singleton()}
+}
+
+func defaultClassOnly(_ context.Context, old, fresh client.Object) []reconcile.Request {
+	if fresh == nil {
+		fresh = old
+	}
+	if fresh.GetName() != operator.DefaultClassName {
 		return nil
 	}
 	return []reconcile.Request{singleton()}

@@ -146,6 +146,14 @@ func (c OperatorConfig) validateAWS() error {
 	return errors.Join(faults...)
 }
 
+// awsInfraID is the infrastructure ID on AWS, "" without that platform.
+func (c OperatorConfig) awsInfraID() string {
+	if !slices.Contains(c.Platforms, PlatformAWS) {
+		return ""
+	}
+	return c.InfraID
+}
+
 // rootVolume is the root volume where the policy says nothing (G7).
 func (c OperatorConfig) rootVolume() (merge.RootVolume, error) {
 	size, err := resource.ParseQuantity(c.DefaultRootVolumeSize)

@@ -127,7 +127,7 @@ func assembleOperator(ctx context.Context, config OperatorConfig, mgr manager.Ma
 		return nil, err
 	}
 	deps := operatorDeps{
-		kinds: kinds, teardown: config.Teardown, guest: operator.GuestClient{Client: mgr.GetClient()}, live: mgr.GetAPIReader(), management: management,
+		kinds: kinds, infraID: config.awsInfraID(), teardown: config.Teardown, guest: operator.GuestClient{Client: mgr.GetClient()}, live: mgr.GetAPIReader(), management: management,
 		board: p.board, protections: protections, events: event.NewDeduplicated(sink, time.Now), metrics: set, bells: bells, done: done, log: log,
 	}
 	controllers := deps.controllers()

@@ -59,6 +59,7 @@ type layer struct {
 var layers = []layer{
 	{"api", nil, "public types without behaviour: outsiders import them and nothing else comes along"},
 	{"deploy", nil, "manifests"},
+	{"charts", []string{"api/crd"}, "Helm charts, as files"},
 	{"internal/engine", nil, "the engine knows nothing but itself"},
 	{"internal/condition", []string{"api"}, "reads and writes status conditions"},
 	{"internal/translate", []string{"api", "internal/engine"}, "the only package that knows API objects and engine values"},

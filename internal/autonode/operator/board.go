@@ -3,6 +3,7 @@ package operator
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Board is where the last reading of the policy hangs for the controllers, and whether the guest is protected yet. It is
@@ -10,6 +11,7 @@ import (
 type Board struct {
 	mu        sync.Mutex
 	reading   Reading
+	written   time.Time // when an admission policy was written last
 	protected atomic.Bool
 	released  atomic.Bool
 }
@@ -37,6 +39,20 @@ func (b *Board) Protected() bool { return b.protected.Load() }
 
 // Protect says that they are there, and reports whether that is news.
 func (b *Board) Protect() bool { return !b.protected.Swap(true) }
+
+// wroteProtection says when an admission policy was written.
+func (b *Board) wroteProtection(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.written = now
+}
+
+// protectionWritten returns when an admission policy was written last, the zero time for not since the start.
+func (b *Board) protectionWritten() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.written
+}
 
 // Release says that the admission policies are no longer to be kept: a teardown takes them away.
 func (b *Board) Release() { b.released.Store(true) }

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -15,6 +16,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 )
 
+// inForceAfter is how long API servers may take to put an admission policy into force that was just written. They look
+// once a second, each for itself.
+const inForceAfter = 2 * time.Second
+
 // ProtectionConfig is what the controller of the admission policies works with.
 type ProtectionConfig struct {
 	Guest   GuestClient
@@ -23,6 +28,7 @@ type ProtectionConfig struct {
 	Wake    func(context.Context) // all other controllers, once the guest is protected
 	Events  event.Recorder
 	Metrics Metrics
+	Now     func() time.Time
 	Log     logr.Logger
 }
 
@@ -49,10 +55,16 @@ func (c *ProtectionController) Reconcile(ctx context.Context, _ reconcile.Reques
 			if err != nil {
 				return reconcile.Result{}, err
 			}
+			if changed {
+				c.config.Board.wroteProtection(c.config.Now())
+			}
 			if changed && repaired {
 				c.report(object)
 			}
 		}
+	}
+	if wait := c.config.Board.protectionWritten().Add(inForceAfter).Sub(c.config.Now()); wait > 0 && !repaired {
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if c.config.Board.Protect() {
 		c.config.Log.Info("the admission policies are in place", "policies", len(c.config.Wanted))

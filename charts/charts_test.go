@@ -1,0 +1,256 @@
+package charts_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"text/template"
+
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-autoscaler/joiner/api/crd"
+	"github.com/joiner-autoscaler/joiner/charts"
+)
+
+// render executes the templates of a chart with its values, changed by set, as Helm would, with those of its functions
+// that the charts use. It returns the documents by kind and name.
+func render(t *testing.T, chart string, set map[string]any) map[string][]byte {
+	t.Helper()
+	values := map[string]any{}
+	if err := yaml.Unmarshal(file(t, chart+"/values.yaml"), &values); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range set {
+		where := values
+		parts := strings.Split(name, ".")
+		for _, part := range parts[:len(parts)-1] {
+			where = where[part].(map[string]any)
+		}
+		where[parts[len(parts)-1]] = value
+	}
+	data := map[string]any{"Values": values, "Release": map[string]any{"Namespace": "hcp-a"}, "Files": chartFiles{t, chart}}
+	documents := map[string][]byte{}
+	templates, err := fs.Glob(charts.Files(), chart+"/templates/*.yaml")
+	if err != nil || len(templates) == 0 {
+		t.Fatalf("no templates in %s: %v", chart, err)
+	}
+	for _, name := range templates {
+		parsed, err := template.New(path.Base(name)).Funcs(functions()).Option("missingkey=error").Parse(string(file(t, name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := parsed.Execute(&out, data); err != nil {
+			t.Fatal(err)
+		}
+		for document := range strings.SplitSeq(out.String(), "\n---") {
+			var head struct {
+				Kind     string
+				Metadata struct{ Name string }
+			}
+			if err := yaml.Unmarshal([]byte(document), &head); err != nil {
+				t.Fatalf("%s: %v\n%s", name, err, document)
+			}
+			if head.Kind != "" {
+				documents[head.Kind+"/"+head.Metadata.Name] = []byte(document)
+			}
+		}
+	}
+	return documents
+}
+
+type chartFiles struct {
+	t     *testing.T
+	chart string
+}
+
+// Get is .Files.Get of Helm.
+func (f chartFiles) Get(name string) string { return string(file(f.t, f.chart+"/"+name)) }
+
+func file(t *testing.T, name string) []byte {
+	t.Helper()
+	content, err := fs.ReadFile(charts.Files(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func functions() template.FuncMap {
+	return template.FuncMap{
+		"indent": func(n int, text string) string {
+			pad := strings.Repeat(" ", n)
+			return pad + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n"+pad)
+		},
+		"quote": func(v any) string { return fmt.Sprintf("%q", fmt.Sprint(v)) },
+		"join": func(separator string, list []any) string {
+			texts := make([]string, len(list))
+			for i := range list {
+				texts[i] = fmt.Sprint(list[i])
+			}
+			return strings.Join(texts, separator)
+		},
+		"has": func(v any, list []any) bool { return slices.Contains(list, v) },
+		"required": func(message string, v any) (any, error) {
+			if v == nil || v == "" {
+				return nil, fmt.Errorf("%s", message)
+			}
+			return v, nil
+		},
+	}
+}
+
+func given() map[string]any {
+	return map[string]any{"image": "joiner-operator:1", "aws.infraID": "infra", "aws.instanceProfile": "nodes", "userData.secret": "user-data", "userData.amiIDs": []any{"ami-1"}}
+}
+
+// R41: the Role has the verbs of the source and nothing else; user data adds a rule only when it is asked for.
+func TestTheRoleIsExactlyTheOneOfTheSource(t *testing.T) {
+	t.Parallel()
+	const group = "karpenter.hypershift.openshift.io"
+	want := []rbacv1.PolicyRule{
+		{APIGroups: []string{group}, Resources: []string{"autonodepolicies"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{group}, Resources: []string{"autonodepolicies/status"}, Verbs: []string{"update", "patch"}},
+	}
+	role := func(documents map[string][]byte) (role rbacv1.Role) {
+		if err := yaml.UnmarshalStrict(documents["Role/joiner-operator"], &role); err != nil {
+			t.Fatal(err)
+		}
+		return role
+	}
+	if got := role(render(t, charts.Operator, given())); !reflect.DeepEqual(got.Rules, want) || got.Namespace != "hcp-a" {
+		t.Errorf("the Role in namespace %s has %v", got.Namespace, got.Rules)
+	}
+	rules, err := charts.ManagementRules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var same []rbacv1.PolicyRule
+	if err := yaml.UnmarshalStrict(rules, &same); err != nil || !reflect.DeepEqual(same, want) {
+		t.Errorf("ManagementRules are %v, error %v", same, err)
+	}
+	secrets := given()
+	secrets["userData.fromSecrets"] = true
+	want = append(want, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}})
+	if got := role(render(t, charts.Operator, secrets)); !reflect.DeepEqual(got.Rules, want) {
+		t.Errorf("with Secrets the Role has %v", got.Rules)
+	}
+	if documents := render(t, charts.Operator, given()); len(documents) != 4 {
+		t.Errorf("the chart makes %v, want no ClusterRole and no CRD unless asked for", slices.Sorted(maps.Keys(documents)))
+	}
+}
+
+// The hosted cluster's ClusterRole says no more than that of the guest's rules, and grants nothing on Secrets, RBAC or pods.
+func TestTheGuestsRightsAreNarrow(t *testing.T) {
+	t.Parallel()
+	var role rbacv1.ClusterRole
+	if err := yaml.UnmarshalStrict(render(t, charts.Guest, nil)["ClusterRole/joiner-operator"], &role); err != nil {
+		t.Fatal(err)
+	}
+	groups := []string{"karpenter.hypershift.openshift.io", "karpenter.sh", "karpenter.k8s.aws", "admissionregistration.k8s.io", "events.k8s.io"}
+	for _, rule := range role.Rules {
+		for _, part := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs) {
+			if part == "*" {
+				t.Errorf("the rule %v has a wildcard", rule)
+			}
+		}
+		for _, group := range rule.APIGroups {
+			if !slices.Contains(groups, group) {
+				t.Errorf("the rule %v is about another group than %v", rule, groups)
+			}
+		}
+	}
+}
+
+func TestTheChartsHoldTheGeneratedDefinitions(t *testing.T) {
+	t.Parallel()
+	for chart, generated := range map[string]func() (map[string][]byte, error){charts.Operator: crd.Management, charts.Guest: crd.Guest} {
+		want, err := generated()
+		if err != nil || len(want) == 0 {
+			t.Fatalf("no definitions: %v", err)
+		}
+		documents := render(t, chart, union(map[string]any{"crds.install": true}, chart))
+		for name, content := range want {
+			if !bytes.Equal(file(t, chart+"/files/"+name), content) {
+				t.Errorf("%s has another %s than api/crd: copy it (make generate does)", chart, name)
+			}
+			resource, group, _ := strings.Cut(strings.TrimSuffix(name, ".yaml"), "_")
+			if documents["CustomResourceDefinition/"+group+"."+resource] == nil {
+				t.Errorf("%s does not install %s; it makes %v", chart, name, slices.Sorted(maps.Keys(documents)))
+			}
+		}
+	}
+}
+
+func union(set map[string]any, chart string) map[string]any {
+	if chart == charts.Operator {
+		maps.Copy(set, given())
+	}
+	return set
+}
+
+func TestTheDeploymentPassesTheValuesOn(t *testing.T) {
+	t.Parallel()
+	set := given()
+	set["platforms"], set["aws.resourceTags"] = []any{"AWS", "KWOK"}, map[string]any{"owner": "sre"}
+	var deployment appsv1.Deployment
+	if err := yaml.UnmarshalStrict(render(t, charts.Operator, set)["Deployment/joiner-operator"], &deployment); err != nil {
+		t.Fatal(err)
+	}
+	args := deployment.Spec.Template.Spec.Containers[0].Args
+	for _, want := range []string{
+		"--namespace=hcp-a", "--guest-kubeconfig=/etc/guest/kubeconfig", "--guest-user-name=system:hosted-cluster-config", "--platform=AWS,KWOK",
+		"--infra-id=infra", "--instance-profile=nodes", "--resource-tags=owner=sre", "--userdata-file=/etc/userdata/value", "--ami-ids=ami-1", "--default-root-volume-size=75Gi",
+	} {
+		if !slices.Contains(args, want) {
+			t.Errorf("the arguments %q lack %s", args, want)
+		}
+	}
+}
+
+// Every value has a line in the schema, and the other way round, so that a misspelt one is refused by Helm.
+func TestTheSchemasKnowTheValues(t *testing.T) {
+	t.Parallel()
+	for _, chart := range []string{charts.Operator, charts.Guest} {
+		var values, schema map[string]any
+		if err := yaml.Unmarshal(file(t, chart+"/values.yaml"), &values); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(file(t, chart+"/values.schema.json"), &schema); err != nil {
+			t.Fatal(err)
+		}
+		compare(t, chart, values, schema)
+	}
+}
+
+func compare(t *testing.T, where string, values, schema map[string]any) {
+	t.Helper()
+	properties, _ := schema["properties"].(map[string]any)
+	if properties == nil {
+		return // free keys
+	}
+	for name := range properties {
+		if _, found := values[name]; !found && name != "global" {
+			t.Errorf("%s: the schema has %s, the values have not", where, name)
+		}
+	}
+	for name, value := range values {
+		inner, found := properties[name].(map[string]any)
+		if !found {
+			t.Errorf("%s: the values have %s, the schema has not", where, name)
+			continue
+		}
+		if object, is := value.(map[string]any); is {
+			compare(t, where+"."+name, object, inner)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
+)
+
+// DefaultClassName is the node class that pools use which name none (G20).
+const DefaultClassName = "default"
+
+// DefaultClassConfig is what the controller of the default node class works with; all fields are required.
+type DefaultClassConfig struct {
+	Guest   GuestClient
+	InfraID string
+	Board   *Board
+	Metrics Metrics
+}
+
+// DefaultClassController keeps an OpenshiftEC2NodeClass named default, so that a pool needs no node class of its own. As
+// in HyperShift its spec is the provider's: what users change there is put back.
+type DefaultClassController struct {
+	config DefaultClassConfig
+}
+
+// NewDefaultClassController returns the controller.
+func NewDefaultClassController(config DefaultClassConfig) *DefaultClassController {
+	return &DefaultClassController{config: config}
+}
+
+// Reconcile creates the class, or puts its spec back. It waits for the guest to be protected, like every write (G22).
+func (c *DefaultClassController) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if !c.config.Board.Protected() {
+		return reconcile.Result{}, nil
+	}
+	wanted := defaultClass(c.config.InfraID)
+	var found hypershiftv1.OpenshiftEC2NodeClass
+	err := c.config.Guest.Get(ctx, client.ObjectKeyFromObject(wanted), &found)
+	switch {
+	case apierrors.IsNotFound(err):
+		c.config.Metrics.Writes.WithLabelValues(hypershiftv1.OpenshiftEC2NodeClassKind, "create").Inc()
+		if err := c.config.Guest.Create(ctx, wanted); err != nil && !apierrors.IsAlreadyExists(err) {
+			return reconcile.Result{}, fmt.Errorf("creating the default OpenshiftEC2NodeClass: %w", err)
+		}
+		return reconcile.Result{}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("reading the default OpenshiftEC2NodeClass: %w", err)
+	case found.DeletionTimestamp != nil || equality.Semantic.DeepEqual(found.Spec, wanted.Spec):
+		return reconcile.Result{}, nil
+	}
+	found.Spec = wanted.Spec
+	c.config.Metrics.Writes.WithLabelValues(hypershiftv1.OpenshiftEC2NodeClassKind, "update").Inc()
+	if err := c.config.Guest.Update(ctx, &found); err != nil {
+		return reconcile.Result{}, fmt.Errorf("restoring the default OpenshiftEC2NodeClass: %w", err)
+	}
+	return reconcile.Result{}, nil
+}
+
+// defaultClass says what a class that says nothing would mean; an empty spec is not accepted.
+func defaultClass(infraID string) *hypershiftv1.OpenshiftEC2NodeClass {
+	return &hypershiftv1.OpenshiftEC2NodeClass{
+		ObjectMeta: metav1.ObjectMeta{Name: DefaultClassName, Labels: map[string]string{merge.ManagedByLabel: merge.ManagedByValue}},
+		Spec: hypershiftv1.OpenshiftEC2NodeClassSpec{
+			SubnetSelectorTerms: []hypershiftv1.SubnetSelectorTerm{{Tags: map[string]string{
+				"kubernetes.io/role/internal-elb": "1", "kubernetes.io/cluster/" + infraID: "*",
+			}}},
+			SecurityGroupSelectorTerms: []hypershiftv1.SecurityGroupSelectorTerm{{Tags: map[string]string{"karpenter.sh/discovery": infraID}}},
+		},
+	}
+}
