@@ -13,6 +13,8 @@ done
 go tool -modfile=tools/go.mod controller-gen crd "paths=./api/hypershift/..." output:crd:dir=./api/crd/guest
 mkdir -p api/crd/management
 mv api/crd/guest/*_autonodepolicies.yaml api/crd/management/
+# What OpenShift has already, for clusters that are not OpenShift.
+go tool -modfile=tools/go.mod controller-gen crd "paths=./api/openshiftconfig/..." output:crd:dir=./api/crd/openshift
 
 # CRDs are called <group>_<plural>.yaml; a group has a dot, the policies written by hand have none.
 set -- "$PWD"/api/crd/*.*_*.yaml "$PWD"/api/crd/*/*.yaml

@@ -4,7 +4,8 @@
 //
 // Those of the policy for hosted clusters (docs/spec/autonode-policy.md) stand apart, since no cluster
 // needs all: a management cluster has AutoNodePolicy, and a hosted cluster the kinds that its users
-// write, but not the policy (R1, R8).
+// write, but not the policy (R1, R8). Scheduler stands apart too: OpenShift has it already, and only the
+// protection of control plane nodes (docs/spec/node-scheduling-policy.md) reads it.
 package crd
 
 import (
@@ -14,7 +15,7 @@ import (
 	"strings"
 )
 
-//go:embed *.yaml guest/*.yaml management/*.yaml
+//go:embed *.yaml guest/*.yaml management/*.yaml openshift/*.yaml
 var files embed.FS
 
 // Manifests returns the YAML documents that a cluster in which Joiner provisions nodes needs, by file
@@ -30,6 +31,11 @@ func Management() (map[string][]byte, error) { return manifests("management") }
 // Guest returns what a hosted cluster needs beside Manifests: OpenshiftNodePool and
 // OpenshiftEC2NodeClass. Form and error are those of Manifests.
 func Guest() (map[string][]byte, error) { return manifests("guest") }
+
+// OpenShift returns what a cluster that is not OpenShift needs for the protection of control plane nodes:
+// Scheduler. It must not be applied to an OpenShift cluster, whose own definition it would replace. Form and
+// error are those of Manifests.
+func OpenShift() (map[string][]byte, error) { return manifests("openshift") }
 
 func manifests(folder string) (map[string][]byte, error) {
 	entries, err := files.ReadDir(folder)

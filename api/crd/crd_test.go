@@ -30,6 +30,7 @@ func TestEachClusterGetsItsManifestsAsSingleDocuments(t *testing.T) {
 			"karpenter.hypershift.openshift.io_openshiftec2nodeclasses.yaml",
 			"karpenter.hypershift.openshift.io_openshiftnodepools.yaml",
 		}},
+		{"not OpenShift", OpenShift, []string{"config.openshift.io_schedulers.yaml"}},
 	} {
 		t.Run(cluster.name, func(t *testing.T) {
 			t.Parallel()

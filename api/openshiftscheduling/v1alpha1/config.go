@@ -1,0 +1,68 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
+)
+
+const (
+	// Group is the API group of the configuration.
+	Group = "scheduling.openshift.io"
+	// Version is the version of the configuration.
+	Version = "v1alpha1"
+	// VersionAlias is how the design spells the version in its sample. It is accepted too (H2).
+	VersionAlias = "alphav1"
+	// Kind is the kind of the configuration.
+	Kind = "NodeSchedulingPolicyConfig"
+)
+
+// NodeSchedulingPolicyConfig configures the protection of groups of nodes.
+type NodeSchedulingPolicyConfig struct {
+	metav1.TypeMeta `json:",inline"`
+	// Groups are the protected groups of nodes. Names differ.
+	Groups []SchedulingPolicyGroup `json:"groups"`
+	// Authorization says who is authorized beside those on the lists. Unset is Lists.
+	// +optional
+	Authorization Authorization `json:"authorization,omitempty"`
+	// EmergencyOverride lets administrators place single pods of any namespace, with a reason, by an annotation on the
+	// pod. Unset is Disable.
+	// +optional
+	EmergencyOverride EmergencyOverride `json:"emergencyOverride,omitempty"`
+}
+
+// SchedulingPolicyGroup is a protected group of nodes.
+type SchedulingPolicyGroup struct {
+	// Name is the group's name. Administrators extend the group ControlPlane through Scheduler; any other name is a
+	// group that only this file decides about.
+	Name configv1.GroupName `json:"name"`
+	// LabelSelector chooses the nodes. It cannot be empty, which would be every node.
+	LabelSelector metav1.LabelSelector `json:"labelSelector"`
+	// Mode says what happens to pods that may not use the nodes of the group, unless Scheduler says it: Enable,
+	// Inform or Disable. Unset is Disable.
+	// +optional
+	Mode configv1.GroupMode `json:"mode,omitempty"`
+	// AuthorizedUsers may use the nodes of the group. For the spelling see SchedulingGroup in openshiftconfig/v1.
+	AuthorizedUsers []string `json:"authorizedUsers"`
+}
+
+// Authorization says who decides beside the lists.
+type Authorization string
+
+const (
+	// Lists leaves it at the lists.
+	Lists Authorization = "Lists"
+	// ListsAndRBAC also asks the cluster's authorizer: for the verb assign, whether a user may place pods on the
+	// nodes of a group, and for the verb occupy, whether the pods of a namespace may be placed there.
+	ListsAndRBAC Authorization = "ListsAndRBAC"
+)
+
+// EmergencyOverride says whether the annotation scheduling.openshift.io/emergency-override means something.
+type EmergencyOverride string
+
+const (
+	// OverrideDisable ignores the annotation.
+	OverrideDisable EmergencyOverride = "Disable"
+	// OverrideEnable honours it.
+	OverrideEnable EmergencyOverride = "Enable"
+)
