@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
@@ -55,15 +56,22 @@ func (w *world) restart() {
 	w.run(flags...)
 }
 
+// bootstrap are the flags by which nodes know what to start with, unless a test takes it from Secrets.
+func (f *fixture) bootstrap() []string {
+	return []string{"--userdata-file", f.userData, "--ami-ids", "ami-0a"}
+}
+
 // program is joiner-operator between the two clusters.
 func (f *fixture) program(flags []string) rig.Program {
+	if !slices.Contains(flags, "--userdata-secrets") {
+		flags = append(f.bootstrap(), flags...)
+	}
 	return rig.Program{
 		Name: "operator", User: operatorUser, Groups: operatorGroups(), Path: f.binary,
 		Command: func(at rig.Place) ([]string, []string) {
 			return append([]string{
 				"--guest-kubeconfig", at.Kubeconfig, "--management-kubeconfig", f.kubeconfig, "--namespace", f.namespace,
-				"--guest-user-name", operatorUser,
-				"--infra-id", infraID, "--instance-profile", infraID + "-worker", "--userdata-file", f.userData, "--ami-ids", "ami-0a",
+				"--guest-user-name", operatorUser, "--infra-id", infraID, "--instance-profile", infraID + "-worker",
 				"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", at.MetricsPort),
 				"--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", at.HealthPort),
 			}, flags...), nil

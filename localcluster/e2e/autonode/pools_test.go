@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -172,4 +173,25 @@ func TestR22_InterleavedUpdatesConverge(t *testing.T) {
 	w.merged("r22", policy, user)
 	w.stays("the NodePool", func() any { return requirementsOf(w.get(nodePoolKind, "r22")) })
 	w.policySays("True", "")
+}
+
+// G21: what cannot be changed in a NodePool cannot be changed in its wrapper, so that no update gets stuck in between.
+func TestG21_WhatANodePoolCannotChangeIsRefusedOnTheWrapper(t *testing.T) {
+	w := begin(t)
+	dynamic, static := "{template: {spec: {requirements: []}}}", "{replicas: 1, template: {spec: {requirements: []}}}"
+	w.pool("g21", parse(dynamic))
+	w.pool("g21-static", parse(static))
+	for name, spec := range map[string]string{
+		"g21": static, "g21-static": dynamic,
+	} {
+		if err := w.try(w.cadmin, newObject(poolWrapper, "", name, parse(spec))); !apierrors.IsInvalid(err) {
+			t.Errorf("%s: replicas that come or go are answered with %v", name, err)
+		}
+	}
+	other := "{template: {spec: {requirements: [], nodeClassRef: {group: karpenter.hypershift.openshift.io, kind: OpenshiftEC2NodeClass, name: default}}}}"
+	if err := w.try(w.cadmin, newObject(poolWrapper, "", "g21", parse(other))); !apierrors.IsInvalid(err) {
+		t.Errorf("another kind of node class is answered with %v", err)
+	}
+	w.merged("g21")
+	w.merged("g21-static")
 }
