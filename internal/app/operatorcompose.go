@@ -131,7 +131,7 @@ func (d operatorDeps) controllers() []Controller {
 	if d.infraID != "" && !d.teardown {
 		controllers = append(controllers, Controller{Name: DefaultClass, Workers: 1, Start: true, Reconciler: operator.NewDefaultClassController(operator.DefaultClassConfig{
 			Guest: d.guest, InfraID: d.infraID, Board: d.board, Metrics: d.metrics,
-		}), Watches: []Watch{{Object: &hypershiftv1.OpenshiftEC2NodeClass{}, Requests: defaultClassOnly}}})
+		}), Watches: []Watch{{Object: &hypershiftv1.OpenshiftEC2NodeClass{}, Requests: defaultClassGone}}})
 	}
 	for i := range controllers {
 		controllers[i].Reconciler = newCalm(controllers[i].Reconciler)
@@ -190,11 +190,8 @@ func bornOrGone(_ context.Context, old, fresh client.Object) []reconcile.Request
 	return []reconcile.Request{singleton()}
 }
 
-func defaultClassOnly(_ context.Context, old, fresh client.Object) []reconcile.Request {
-	if fresh == nil {
-		fresh = old
-	}
-	if fresh.GetName() != operator.DefaultClassName {
+func defaultClassGone(_ context.Context, old, fresh client.Object) []reconcile.Request {
+	if fresh != nil || old.GetName() != operator.DefaultClassName {
 		return nil
 	}
 	return []reconcile.Request{singleton()}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,8 +24,8 @@ type DefaultClassConfig struct {
 	Metrics Metrics
 }
 
-// DefaultClassController keeps an OpenshiftEC2NodeClass named default, so that a pool needs no node class of its own. As
-// in HyperShift its spec is the provider's: what users change there is put back.
+// DefaultClassController makes an OpenshiftEC2NodeClass named default when there is none, so that a pool needs no node class
+// of its own. One that is there is left as it is: in a cluster of HyperShift's another controller may write it.
 type DefaultClassController struct {
 	config DefaultClassConfig
 }
@@ -36,30 +35,19 @@ func NewDefaultClassController(config DefaultClassConfig) *DefaultClassControlle
 	return &DefaultClassController{config: config}
 }
 
-// Reconcile creates the class, or puts its spec back. It waits for the guest to be protected, like every write (G22).
+// Reconcile creates the class when it is missing. It waits for the guest to be protected, like every write (G22).
 func (c *DefaultClassController) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	if !c.config.Board.Protected() {
 		return reconcile.Result{}, nil
 	}
 	wanted := defaultClass(c.config.InfraID)
-	var found hypershiftv1.OpenshiftEC2NodeClass
-	err := c.config.Guest.Get(ctx, client.ObjectKeyFromObject(wanted), &found)
-	switch {
-	case apierrors.IsNotFound(err):
-		c.config.Metrics.Writes.WithLabelValues(hypershiftv1.OpenshiftEC2NodeClassKind, "create").Inc()
-		if err := c.config.Guest.Create(ctx, wanted); err != nil && !apierrors.IsAlreadyExists(err) {
-			return reconcile.Result{}, fmt.Errorf("creating the default OpenshiftEC2NodeClass: %w", err)
-		}
-		return reconcile.Result{}, nil
-	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("reading the default OpenshiftEC2NodeClass: %w", err)
-	case found.DeletionTimestamp != nil || equality.Semantic.DeepEqual(found.Spec, wanted.Spec):
-		return reconcile.Result{}, nil
+	err := c.config.Guest.Get(ctx, client.ObjectKeyFromObject(wanted), &hypershiftv1.OpenshiftEC2NodeClass{})
+	if !apierrors.IsNotFound(err) {
+		return reconcile.Result{}, err
 	}
-	found.Spec = wanted.Spec
-	c.config.Metrics.Writes.WithLabelValues(hypershiftv1.OpenshiftEC2NodeClassKind, "update").Inc()
-	if err := c.config.Guest.Update(ctx, &found); err != nil {
-		return reconcile.Result{}, fmt.Errorf("restoring the default OpenshiftEC2NodeClass: %w", err)
+	c.config.Metrics.Writes.WithLabelValues(hypershiftv1.OpenshiftEC2NodeClassKind, "create").Inc()
+	if err := c.config.Guest.Create(ctx, wanted); err != nil && !apierrors.IsAlreadyExists(err) {
+		return reconcile.Result{}, fmt.Errorf("creating the default OpenshiftEC2NodeClass: %w", err)
 	}
 	return reconcile.Result{}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/joiner-autoscaler/joiner/api/crd"
+	"github.com/joiner-autoscaler/joiner/charts"
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
@@ -24,7 +25,11 @@ func (f *fixture) install(ctx context.Context) error {
 	for _, namespace := range []string{f.namespace, otherHCP} {
 		mgmt += fmt.Sprintf("---\napiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n", namespace)
 	}
-	for manifests, r := range map[string]*rig.Rig{guest + guestRights: f.guest, mgmt + strings.ReplaceAll(managementRights, "NAMESPACE", f.namespace): f.mgmt} {
+	mgmtRights, guestRights, err := f.rights()
+	if err != nil {
+		return err
+	}
+	for manifests, r := range map[string]*rig.Rig{guest + guestRights: f.guest, mgmt + mgmtRights: f.mgmt} {
 		if err := r.Apply(ctx, manifests); err != nil {
 			return err
 		}
@@ -58,6 +63,20 @@ func joined(sets ...func() (map[string][]byte, error)) (string, error) {
 	return text, nil
 }
 
+// rights grants the operator what the charts grant it, and nothing else: the whole suite passes with that (R41).
+func (f *fixture) rights() (management, guest string, err error) {
+	role, err := charts.ManagementRules()
+	if err != nil {
+		return "", "", err
+	}
+	clusterRole, err := charts.GuestRules()
+	if err != nil {
+		return "", "", err
+	}
+	return strings.NewReplacer("NAMESPACE", f.namespace, "RULES", string(role)).Replace(managementRights),
+		strings.Replace(guestRights, "RULES", string(clusterRole), 1), nil
+}
+
 const managementRights = `---
 apiVersion: v1
 kind: ServiceAccount
@@ -67,8 +86,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {name: joiner-operator, namespace: NAMESPACE}
 rules:
-- {apiGroups: [karpenter.hypershift.openshift.io], resources: [autonodepolicies], verbs: [get, list, watch]}
-- {apiGroups: [karpenter.hypershift.openshift.io], resources: [autonodepolicies/status], verbs: [update, patch]}
+RULES
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
@@ -82,12 +100,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: joiner-operator}
 rules:
-- {apiGroups: [karpenter.sh], resources: [nodepools], verbs: [get, list, watch, create, update, patch, delete]}
-- {apiGroups: [karpenter.k8s.aws], resources: [ec2nodeclasses], verbs: [get, list, watch, create, update, patch, delete]}
-- {apiGroups: [karpenter.hypershift.openshift.io], resources: [openshiftnodepools, openshiftec2nodeclasses], verbs: [get, list, watch, create, update, patch, delete]}
-- {apiGroups: [karpenter.hypershift.openshift.io], resources: [openshiftnodepools/status, openshiftec2nodeclasses/status], verbs: [update, patch]}
-- {apiGroups: [admissionregistration.k8s.io], resources: [validatingadmissionpolicies, validatingadmissionpolicybindings], verbs: [get, list, watch, create, update, patch, delete]}
-- {apiGroups: [events.k8s.io], resources: [events], verbs: [create, patch]}
+RULES
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
