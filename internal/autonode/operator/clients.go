@@ -70,10 +70,8 @@ func (m ManagementClient) Policy(ctx context.Context) (policy *hypershiftv1beta1
 	if err := m.client.List(ctx, &list, m.onlyPolicy()...); err != nil {
 		return nil, "", fmt.Errorf("reading AutoNodePolicy %s/%s: %w", m.namespace, PolicyName, err)
 	}
-	for i := range list.Items {
-		if list.Items[i].Name == PolicyName {
-			policy = &list.Items[i]
-		}
+	if len(list.Items) > 0 { // the name is unique
+		policy = &list.Items[0]
 	}
 	return policy, list.ResourceVersion, nil
 }

@@ -201,6 +201,12 @@ func TestATeardownDeletesWrappersFirst(t *testing.T) {
 	teardown := operator.NewTeardown(operator.TeardownConfig{
 		Guest: operator.GuestClient{Client: s.guest}, Kinds: s.kinds, Protections: protections(t), Board: s.board, Done: func() { done = nil }, Log: logr.Discard(),
 	})
+	s.step(teardown, "")
+	var held hypershiftv1.OpenshiftEC2NodeClass
+	s.must(s.guest.Get(t.Context(), types.NamespacedName{Name: "big"}, &held))
+	if s.wrapper("web").DeletionTimestamp == nil || held.DeletionTimestamp != nil || s.board.Released() {
+		t.Error("want the pool to go first, and the rest to wait")
+	}
 	for range 10 {
 		s.step(teardown, "")
 		s.step(s.pools, "web")
