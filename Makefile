@@ -16,7 +16,7 @@ FLEET_KILLS ?= 50
 POLICY_POOLS ?= 500
 RACE_PACKAGES := ./internal/engine/... ./internal/world/... ./internal/translate/...
 
-GENERATED = $$(find api -name 'zz_generated*' -o -name '*.yaml' | sort)
+GENERATED = $$(find api charts/*/files -name 'zz_generated*' -o -name '*.yaml' | sort)
 
 include localcluster/localcluster.mk
 include bench/bench.mk
@@ -66,7 +66,7 @@ generate: ## Deep copies and CRDs from the API types
 .PHONY: generated
 generated:
 	@before="$$(cat $(GENERATED) | cksum)"; tools/generate.sh; if [ "$$before" != "$$(cat $(GENERATED) | cksum)" ]; then \
-		echo "Generated files were not current; they are now. Commit them:"; git status --porcelain -- api; exit 1; fi
+		echo "Generated files were not current; they are now. Commit them:"; git status --porcelain -- api charts; exit 1; fi
 
 .PHONY: vet
 vet: localcluster-vet ## go vet in every module

@@ -19,3 +19,7 @@ go tool -modfile=tools/go.mod controller-gen crd "paths=./api/openshiftconfig/..
 # CRDs are called <group>_<plural>.yaml; a group has a dot, the policies written by hand have none.
 set -- "$PWD"/api/crd/*.*_*.yaml "$PWD"/api/crd/*/*.yaml
 go run -C tools ./crdschema "$@"
+
+# Helm reads nothing outside of a chart.
+cp api/crd/management/*.yaml charts/joiner-operator/files/
+cp api/crd/guest/*.yaml charts/joiner-operator-guest/files/
