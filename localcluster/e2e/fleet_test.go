@@ -1,10 +1,14 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,6 +63,7 @@ type fleet struct {
 	launched int
 	rolling  bool // budgets are checked
 	curve    []string
+	told     int // bytes of joiner's log that decisions has read
 }
 
 type claimState struct{ going, old bool }
@@ -223,6 +228,35 @@ func (f *fleet) whole(pods int) {
 	}
 }
 
+// decisions counts what joiner decided since the count before, as its log tells it: removals by reason, and those that it took
+// back.
+func (f *fleet) decisions() string {
+	f.t.Helper()
+	log, err := os.ReadFile(f.JoinerLog())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for line := range bytes.Lines(log[f.told:]) {
+		var decision struct{ Msg, Reason string }
+		if json.Unmarshal(line, &decision) != nil {
+			continue // a panic, or the end of a line that a kill cut off
+		}
+		switch decision.Msg {
+		case "removing":
+			counts[decision.Reason]++
+		case "cancelled a removal":
+			counts["taken back"]++
+		}
+	}
+	f.told = len(log)
+	var list []string
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		list = append(list, fmt.Sprintf("%s %d", what, counts[what]))
+	}
+	return strings.Join(list, ", ")
+}
+
 // live takes a fleet of n nodes through its life, and returns what it costs in the end, in dollars per hour.
 func (f *fleet) live(n, kills int) float64 {
 	f.apply(kwokPool("default", amd64Linux+onDemand, fmt.Sprintf("disruption: {consolidateAfter: 5s, budgets: [{nodes: '%d%%'}]}", fleetBudget)))
@@ -246,8 +280,8 @@ func (f *fleet) live(n, kills int) float64 {
 	stopSample()
 	f.whole(5*few + guarded)
 	f.mu.Lock()
-	f.t.Logf("cut to 10 %%: quiet %.0f s after it; %d nodes launched on the way; killed %d times; at least %d of %d guarded pods ran\n%s",
-		took.Seconds(), f.launched, killed, f.least, guarded, strings.Join(f.curve, "\n"))
+	f.t.Logf("cut to 10 %%: quiet %.0f s after it; %d nodes launched on the way; killed %d times; at least %d of %d guarded pods ran; decided: %s\n%s",
+		took.Seconds(), f.launched, killed, f.least, guarded, f.decisions(), strings.Join(f.curve, "\n"))
 	f.launched, f.curve = 0, nil
 	f.mu.Unlock()
 
@@ -268,8 +302,8 @@ func (f *fleet) live(n, kills int) float64 {
 	price := f.price()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.t.Logf("drift roll: quiet %.0f s after the change; %d nodes, %d launched on the way, $%.3f/h; killed %d times in all; at least %d of %d guarded pods ran\n%s",
-		took.Seconds(), len(f.claims), f.launched, price, killed, f.least, guarded, strings.Join(f.curve, "\n"))
+	f.t.Logf("drift roll: quiet %.0f s after the change; %d nodes, %d launched on the way, $%.3f/h; killed %d times in all; at least %d of %d guarded pods ran; decided: %s\n%s",
+		took.Seconds(), len(f.claims), f.launched, price, killed, f.least, guarded, f.decisions(), strings.Join(f.curve, "\n"))
 	if f.least < guardedLeast {
 		f.t.Errorf("%d guarded pods ran; the PodDisruptionBudget asks for %d", f.least, guardedLeast)
 	}
