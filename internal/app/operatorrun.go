@@ -121,6 +121,9 @@ func assembleOperator(ctx context.Context, config OperatorConfig, mgr manager.Ma
 	recorder := mgr.GetEventRecorder("joiner-operator")
 	sink := func(about client.Object, kind event.Kind, reason, message string) {
 		recorder.Eventf(about, nil, string(kind), reason, reason, "%s", message)
+		if kind == event.Warning { // for those who run the operator and do not see the guest; repetitions are left out
+			log.Info(message, "reason", reason, "name", about.GetName())
+		}
 	}
 	kinds, err := config.kinds(management)
 	if err != nil {

@@ -68,20 +68,32 @@ func (f *policyFeed) round(ctx context.Context) time.Duration {
 		return policyRetryAfter
 	}
 	defer events.Stop()
-	for event := range events.ResultChan() {
-		policy, isPolicy := event.Object.(*hypershiftv1beta1.AutoNodePolicy)
-		switch {
-		case event.Type == watch.Bookmark:
-		case !isPolicy: // an error: the next round finds out what is wrong
+	for {
+		select {
+		case <-watching.Done():
 			return policyPause
-		case policy.Name != operator.PolicyName || policy.Namespace != f.client.Namespace():
-		case event.Type == watch.Deleted:
-			f.take(ctx, operator.Answer{})
-		default:
-			f.take(ctx, operator.Answer{Policy: policy})
+		case event, open := <-events.ResultChan():
+			if !open || !f.follow(ctx, event) {
+				return policyPause
+			}
 		}
 	}
-	return policyPause
+}
+
+// follow takes what a watch tells, and reports whether there is more to expect of it.
+func (f *policyFeed) follow(ctx context.Context, event watch.Event) bool {
+	policy, isPolicy := event.Object.(*hypershiftv1beta1.AutoNodePolicy)
+	switch {
+	case event.Type == watch.Bookmark:
+	case !isPolicy: // an error: the next round finds out what is wrong
+		return false
+	case policy.Name != operator.PolicyName || policy.Namespace != f.client.Namespace():
+	case event.Type == watch.Deleted:
+		f.take(ctx, operator.Answer{})
+	default:
+		f.take(ctx, operator.Answer{Policy: policy})
+	}
+	return true
 }
 
 // take hangs up what an answer changes and wakes whom that concerns.

@@ -151,7 +151,6 @@ func (c *Controller) repaired(s scene, what string) {
 	kind := c.config.Kind.Product
 	c.config.Metrics.Repairs.WithLabelValues(kind).Inc()
 	c.config.Events.Event(s.wrapper, event.Warning, ReasonRestored, fmt.Sprintf("%s %s had been %s by somebody else and was restored", kind, s.name, what))
-	c.config.Log.Info("restored what somebody else had "+what, "kind", kind, "name", s.name)
 }
 
 // warn tells users of wrapper and product what they have to know about the merge (G9).

@@ -105,7 +105,6 @@ func (c *ProtectionController) report(object client.Object) {
 	kind := kindOf(object)
 	c.config.Metrics.Repairs.WithLabelValues(kind).Inc()
 	c.config.Events.Event(object, event.Warning, ReasonRestored, fmt.Sprintf("%s %s had been changed or deleted and was restored", kind, object.GetName()))
-	c.config.Log.Info("restored what protects the guest cluster", "kind", kind, "name", object.GetName())
 }
 
 // sameProtection compares the specs. What the API server fills in is part of the wanted ones.
