@@ -97,8 +97,8 @@ sim-mutants: ## Planted bugs, each of which the simulation has to catch
 	$(BIN)/joiner-sim -mutants internal/sim/testdata/mutants.txt
 
 .PHONY: rewrite
-rewrite: ## Rewrite the scripts of the engine and of the policy merge; the diff is the review
-	$(GO) test ./internal/engine ./internal/autonode/merge -run TestScripts -rewrite
+rewrite: ## Rewrite the scripts of the engine, the policy merge and the admission policy; the diff is the review
+	$(GO) test ./internal/engine ./internal/autonode/merge ./internal/admission/nodescheduling -run 'TestScripts|TestPage' -rewrite
 
 # How long each fuzz target runs.
 T ?= 10s

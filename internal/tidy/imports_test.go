@@ -69,6 +69,7 @@ var layers = []layer{
 	{"internal/controller", []string{"api", "internal/world", "internal/apply", "internal/provider", "internal/translate", "internal/engine", "internal/condition"}, "gather, decide, act"},
 	{"internal/autonode/merge", []string{"api", "internal/translate", "internal/engine/requirement", "internal/condition"}, "pure: what a policy and a wrapper come to"},
 	{"internal/autonode/operator", []string{"api", "internal/autonode/merge", "internal/condition", "internal/controller/event", "internal/controller/patch"}, "when what package merge says may be written; two clusters, two client types"},
+	{"internal/admission", []string{"api"}, "pure: whether a request may place a pod on protected nodes"},
 	{"internal/app", []string{"api", "internal"}, "puts everything together"},
 	{"internal/sim", []string{"api", "internal"}, "runs everything, in a world of its own"},
 	{"internal/tidy", nil, "looks at files, not at packages"},
@@ -147,6 +148,8 @@ var closures = []struct {
 	{"api", "k8s.io/client-go", nil, "types for outsiders bring no client"},
 	{"internal/translate", "sigs.k8s.io/controller-runtime", nil, "pure: no client"},
 	{"internal/autonode/merge", "sigs.k8s.io/controller-runtime", nil, "pure: no client"},
+	{"internal/admission", "sigs.k8s.io/controller-runtime", nil, "pure: no client"},
+	{"internal/admission", "k8s.io/client-go", nil, "pure, and a part of kube-apiserver: it asks through narrow ports"},
 	{"internal/provider", "k8s.io/client-go", nil, "a provider reaches the cluster through its own narrow port"},
 	{"internal/provider", "sigs.k8s.io/controller-runtime", nil, "as above"},
 }

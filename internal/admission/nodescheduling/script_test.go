@@ -1,0 +1,25 @@
+package nodescheduling_test
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling/schedulingtest"
+)
+
+// TestScripts runs every script below testdata/scripts. Rewrite them with `make rewrite`; the diff is the review, and is
+// committed only when you can explain it.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
+		world := schedulingtest.NewWorld()
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			out, err := world.Run(d.Cmd, d.HasArg("text"), d.Input, schedulingtest.Function)
+			if err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			return out
+		})
+	})
+}

@@ -1,0 +1,146 @@
+package nodescheduling
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// conditionTaints say how a node is, not what it is for: every pod tolerates some of them (N24).
+const conditionTaints = "node.kubernetes.io/"
+
+// target is one way in which a request aims at a group.
+type target struct {
+	reason      Reason
+	node        string
+	tolerations []corev1.Toleration // for Toleration: those that let the pod in
+	why         string              // for OverrideMisused
+	err         error               // for NodeUnreadable
+}
+
+// targets finds how a request aims at a group: nothing, one way, or for a pod that tolerates and selects two. live allows
+// a node that the cache does not know to be asked for.
+func (e *evaluation) targets(g *group, live bool) []target {
+	if e.placement.node != "" {
+		return e.assignment(g, live)
+	}
+	if !e.placement.selects && !e.placement.tolerates {
+		return nil
+	}
+	required := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *e.placement.spec})
+	var inside *corev1.Node
+	var tolerated target
+	for node := range e.cluster.Nodes.All() {
+		if !g.selector.Matches(labels.Set(node.Labels)) || !fits(required, node) {
+			continue
+		}
+		if inside == nil || node.Name < inside.Name { // the same words whatever the order of the nodes
+			inside = node
+		}
+		if used := tolerates(e.placement.spec.Tolerations, node.Spec.Taints); len(used) > 0 && (tolerated.node == "" || node.Name < tolerated.node) {
+			tolerated = target{reason: Toleration, node: node.Name, tolerations: used}
+		}
+	}
+	var found []target
+	if tolerated.node != "" {
+		found = append(found, tolerated)
+	}
+	if inside != nil && e.placement.selects && !e.fitsOutside(g, required) {
+		found = append(found, target{reason: Selector, node: inside.Name})
+	}
+	return found
+}
+
+// fitsOutside says whether the pod may also go to a node that is not of the group. It is asked only when one of the
+// group fits, and stops at the first: most selectors never get here.
+func (e *evaluation) fitsOutside(g *group, required nodeaffinity.RequiredNodeAffinity) bool {
+	for node := range e.cluster.Nodes.All() {
+		if !g.selector.Matches(labels.Set(node.Labels)) && fits(required, node) {
+			return true
+		}
+	}
+	return false
+}
+
+// fits: an affinity that cannot be read fits no node, as for the scheduler.
+func fits(required nodeaffinity.RequiredNodeAffinity, node *corev1.Node) bool {
+	matches, err := required.Match(node)
+	return err == nil && matches
+}
+
+// counts says whether a toleration is about more than a node's condition.
+func counts(t corev1.Toleration) bool {
+	return t.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(t.Key, conditionTaints)
+}
+
+// tolerates returns the tolerations that let a pod onto a node in spite of its taints, nil if a taint keeps it off or
+// the node has none that would.
+func tolerates(tolerations []corev1.Toleration, taints []corev1.Taint) []corev1.Toleration {
+	var used []corev1.Toleration
+	for i := range taints {
+		taint := &taints[i]
+		if taint.Effect != corev1.TaintEffectNoSchedule && taint.Effect != corev1.TaintEffectNoExecute || strings.HasPrefix(taint.Key, conditionTaints) {
+			continue
+		}
+		tolerated := false
+		for j := range tolerations {
+			// Comparison operators count: where they are not enabled, the API server lets no pod have them.
+			if !tolerations[j].ToleratesTaint(logr.Discard(), taint, true) {
+				continue
+			}
+			tolerated = true
+			if !slices.ContainsFunc(used, func(u corev1.Toleration) bool { return u.MatchToleration(&tolerations[j]) }) {
+				used = append(used, tolerations[j])
+			}
+		}
+		if !tolerated {
+			return nil
+		}
+	}
+	return used
+}
+
+// assigned is the node that a request names, once it was looked up.
+type assigned struct {
+	node  *corev1.Node
+	asked bool // the API server was asked
+	err   error
+}
+
+// assignment says how a request that names a node aims at a group.
+func (e *evaluation) assignment(g *group, live bool) []target {
+	e.lookUp(live)
+	t := target{reason: NodeName, node: e.placement.node}
+	if e.subject == binding {
+		t.reason = Binding
+	}
+	switch {
+	case e.assigned.node != nil:
+		if !g.selector.Matches(labels.Set(e.assigned.node.Labels)) {
+			return nil
+		}
+	case !live:
+		return nil
+	case e.assigned.err != nil:
+		t.reason, t.err = NodeUnreadable, e.assigned.err
+	default:
+		t.reason = UnknownNode
+	}
+	return []target{t}
+}
+
+// lookUp finds the node in the cache, and if it is not there and live allows it, asks the API server, once for all groups.
+func (e *evaluation) lookUp(live bool) {
+	if e.assigned.node == nil {
+		e.assigned.node, _ = e.cluster.Nodes.Get(e.placement.node)
+	}
+	if e.assigned.node != nil || !live || e.assigned.asked || e.cluster.LiveNode == nil {
+		return
+	}
+	e.assigned.asked = true
+	e.assigned.node, e.assigned.err = e.cluster.LiveNode(e.placement.node)
+}
