@@ -28,8 +28,8 @@ help: ## This list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile bench/bench.mk
 
 .PHONY: demo
-demo: programs ## The main job on a real local control plane, from nothing; the exit code is honest
-	$(BIN)/demo --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner
+demo: programs ## The main job, then a provider's policy, on real local control planes, from nothing; the exit code is honest
+	$(BIN)/demo --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner --operator $(BIN)/joiner-operator
 
 .PHONY: up
 up: programs ## The same cluster in the foreground for your own kubectl; the state stays until make clean

@@ -1,6 +1,7 @@
 // Package rig is a local cluster with Joiner in it: a real control plane with KWOK's simulated machines, our CRDs and
 // roles installed, and the joiner binary running as a process of its own, with the identity and the rights that it has
-// in production. The demo, `make up` and the end-to-end tests are stories told on a rig.
+// in production. Where the cluster is a hosted one, another rig is its management cluster, and joiner-operator runs between
+// the two. The demo, `make up` and the end-to-end tests are stories told on a rig.
 //
 // Joiner is a child process so that it can be killed as a crash would kill it ([Rig.KillJoiner]). Nothing survives the
 // rig: see package cluster.
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/joiner-autoscaler/joiner/api/crd"
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/deploy"
@@ -50,6 +52,8 @@ type Options struct {
 	Audit bool
 	// Args are further flags for joiner.
 	Args []string
+	// Components are those of the control plane; empty: all.
+	Components []cluster.Component
 	// WithoutJoiner leaves joiner to be started by StartJoiner.
 	WithoutJoiner bool
 	// WithoutManifests leaves our CRDs and roles to be installed by Install.
@@ -86,6 +90,7 @@ type Rig struct {
 func Start(ctx context.Context, options Options) (*Rig, error) {
 	running, err := cluster.Start(ctx, cluster.Options{
 		Binary: options.ControlPlane, Dir: options.Dir, Keep: options.Dir != "", Log: options.Log, Audit: options.Audit,
+		Components: options.Components,
 	})
 	if err != nil {
 		return nil, err
@@ -109,21 +114,35 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 
 // Install installs our CRDs and roles, over those that are there.
 func (r *Rig) Install(ctx context.Context) error {
-	manifests, err := crd.Manifests()
+	manifests, err := joined(crd.Manifests, func() (map[string][]byte, error) { return deploy.Manifests(), nil })
 	if err != nil {
 		return err
 	}
-	var all bytes.Buffer
-	for _, list := range []map[string][]byte{manifests, deploy.Manifests()} {
-		for _, name := range slices.Sorted(maps.Keys(list)) {
-			fmt.Fprintf(&all, "---\n%s\n", bytes.TrimPrefix(list[name], []byte("---\n")))
-		}
-	}
-	if err := r.Apply(ctx, all.String()); err != nil {
+	return r.install(ctx, manifests)
+}
+
+// install applies manifests with CRDs, and waits until the API server serves the kinds.
+func (r *Rig) install(ctx context.Context, manifests string) error {
+	if err := r.Apply(ctx, manifests); err != nil {
 		return fmt.Errorf("installing CRDs and roles: %w", err)
 	}
-	_, err = r.Kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+	_, err := r.Kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
 	return err
+}
+
+// joined returns the documents of all sets as one text.
+func joined(sets ...func() (map[string][]byte, error)) (string, error) {
+	var all strings.Builder
+	for _, set := range sets {
+		documents, err := set()
+		if err != nil {
+			return "", err
+		}
+		for _, name := range slices.Sorted(maps.Keys(documents)) {
+			fmt.Fprintf(&all, "---\n%s\n", bytes.TrimPrefix(documents[name], []byte("---\n")))
+		}
+	}
+	return all.String(), nil
 }
 
 // connect makes the admin's client.
@@ -133,7 +152,9 @@ func (r *Rig) connect() error {
 		return err
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpenterv1.AddToScheme, kwokv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, karpenterv1.AddToScheme, kwokv1alpha1.AddToScheme, hypershiftv1beta1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 // Command demo tells Joiner's main job as a story on a real local control plane: pods pend, nodes are launched, the
-// scheduler binds the pods, and when the work is gone the nodes go too. Every step is checked; the exit code is 0 only
-// if each of them held. With --up the cluster stays, for the user's own kubectl, until Ctrl-C.
+// scheduler binds the pods, and when the work is gone the nodes go too. Then the cluster becomes a hosted one, and a
+// provider's policy says which nodes its users may have. Every step is checked; the exit code is 0 only if each of them
+// held. With --up the cluster stays, for the user's own kubectl, until Ctrl-C.
 package main
 
 import (
@@ -30,21 +31,25 @@ func main() {
 }
 
 func command() *cobra.Command {
-	var options rig.Options
+	var with settings
 	var up bool
 	c := &cobra.Command{
 		Use: "demo", Short: "Joiner on a real local control plane, from nothing", Args: cobra.NoArgs,
 		SilenceUsage: true, SilenceErrors: true,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if up {
-				return stay(c.Context(), options)
+				return stay(c.Context(), with.Options)
 			}
-			return tell(c.Context(), options)
+			if with.Dir != "" {
+				return fmt.Errorf("--dir is %q: it goes with --up; the story begins with empty clusters, in temporary directories", with.Dir)
+			}
+			return tell(c.Context(), with)
 		},
 	}
-	c.Flags().StringVar(&options.ControlPlane, "controlplane", "bin/controlplane", "path of the controlplane binary")
-	c.Flags().StringVar(&options.Joiner, "joiner", "bin/joiner", "path of the joiner binary")
-	c.Flags().StringVar(&options.Dir, "dir", "", "keep the cluster's state in this directory (default: a temporary one)")
+	c.Flags().StringVar(&with.ControlPlane, "controlplane", "bin/controlplane", "path of the controlplane binary")
+	c.Flags().StringVar(&with.Joiner, "joiner", "bin/joiner", "path of the joiner binary")
+	c.Flags().StringVar(&with.operator, "operator", "bin/joiner-operator", "path of the joiner-operator binary, for the story")
+	c.Flags().StringVar(&with.Dir, "dir", "", "with --up: keep the cluster's state in this directory (default: a temporary one)")
 	c.Flags().BoolVar(&up, "up", false, "leave the cluster running until Ctrl-C instead of telling the story")
 	return c
 }

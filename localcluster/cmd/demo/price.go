@@ -11,14 +11,17 @@ import (
 // priceLabel is where KWOK nodes say what they cost, in dollars per hour: the label that eks-node-viewer reads.
 const priceLabel = "eks-node-viewer/instance-price"
 
-// price sums what the nodes cost per hour.
-func (s *story) price(ctx context.Context) (float64, error) {
+// price sums what the nodes of a NodePool cost per hour.
+func (s *story) price(ctx context.Context, pool string) (float64, error) {
 	nodes, err := s.nodes(ctx)
 	if err != nil {
 		return 0, err
 	}
 	sum := 0.0
 	for name, node := range nodes {
+		if node.Labels[karpenterv1.NodePoolLabelKey] != pool {
+			continue
+		}
 		price, err := strconv.ParseFloat(node.Labels[priceLabel], 64)
 		if err != nil {
 			return 0, fmt.Errorf("node %s: label %s is %q, want a price", name, priceLabel, node.Labels[priceLabel])

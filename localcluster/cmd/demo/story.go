@@ -5,7 +5,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -37,31 +36,47 @@ func manifest(name string) string {
 
 // story is a demo in progress.
 type story struct {
-	*rig.Rig
-	began time.Time
-	step  int
+	*rig.Rig   // the cluster with Joiner; from its second chapter on, a hosted one
+	management *rig.Rig
+	binary     string          // of joiner-operator
+	kubeconfig string          // of joiner-operator, for the management cluster
+	operator   *rig.Controller // nil: not started yet
+	began      time.Time
+	step       int
 }
 
-// tell runs the story from an empty machine to an empty cluster.
-func tell(ctx context.Context, options rig.Options) (err error) {
-	began := time.Now()
-	fmt.Println("Starting a real control plane, KWOK's machines and Joiner ...")
-	options.Log = os.Stdout
-	r, err := rig.Start(ctx, options)
+// tell runs the story from an empty machine on. Its second chapter is the provider's policy (docs/spec/autonode-policy.md).
+func tell(ctx context.Context, with settings) (err error) {
+	fmt.Println("Starting two real control planes, KWOK's machines and Joiner ...")
+	s, err := begin(ctx, with)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.Stop()) }()
-	s := &story{Rig: r, began: began}
-	s.done("etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok and joiner are ready")
-	for _, step := range []func(context.Context) error{s.pool, s.scaleUp, s.explain, s.scaleDown} {
+	defer func() { err = errors.Join(err, s.end()) }()
+	s.done("etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok and joiner are ready; so is a second etcd with its kube-apiserver, for later")
+	for _, step := range []func(context.Context) error{
+		s.pool, s.scaleUp, s.explain, s.scaleDown,
+		s.host, s.policy, s.tenant, s.editPool, s.nothing, s.deleteBinding, s.lifted,
+	} {
 		if err := step(ctx); err != nil {
-			_ = s.show(context.WithoutCancel(ctx), "get", "nodepools,nodeclaims,nodes,pods", "-o", "wide")
+			s.showAll(ctx)
 			return err
 		}
 	}
-	fmt.Printf("\nEverything held. %s in all. Next: make up, and docs/quickstart.md\n", time.Since(began).Round(time.Second))
+	fmt.Printf("\nEverything held. %s in all. Next: make up, and docs/quickstart.md\n", time.Since(s.began).Round(time.Second))
 	return nil
+}
+
+// showAll prints what a reader of a failure wants to see first. Who has pressed Ctrl-C wants nothing but the end.
+func (s *story) showAll(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	_ = s.show(ctx, "get", "nodepools,nodeclaims,nodes,pods", "-o", "wide")
+	if s.operator != nil {
+		_ = show(ctx, s.Rig, "tenant$", "get", "openshiftnodepools", "-o", "wide")
+		_ = show(ctx, s.management, "provider$", "get", "autonodepolicies", "-A", "-o", "yaml")
+	}
 }
 
 func (s *story) done(format string, args ...any) {
@@ -71,12 +86,28 @@ func (s *story) done(format string, args ...any) {
 
 // show prints what kubectl prints, as the user would see it.
 func (s *story) show(ctx context.Context, args ...string) error {
-	output, err := s.Kubectl(ctx, "", args...)
+	return show(ctx, s.Rig, "$", args...)
+}
+
+// show prints what kubectl prints in a cluster, at somebody's prompt.
+func show(ctx context.Context, in *rig.Rig, prompt string, args ...string) error {
+	output, err := in.Kubectl(ctx, "", args...)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\n    $ kubectl %s\n    %s\n", strings.Join(args, " "), strings.ReplaceAll(strings.TrimRight(output, "\n"), "\n", "\n    "))
+	printed(prompt, args, output)
 	return nil
+}
+
+// printed shows a kubectl command and its output. Arguments that a shell would take apart are quoted.
+func printed(prompt string, args []string, output string) {
+	typed := slices.Clone(args)
+	for i, arg := range typed {
+		if strings.ContainsAny(arg, "[]{}()\"* ") {
+			typed[i] = "'" + arg + "'"
+		}
+	}
+	fmt.Printf("\n    %s kubectl %s\n    %s\n", prompt, strings.Join(typed, " "), strings.ReplaceAll(strings.TrimRight(output, "\n"), "\n", "\n    "))
 }
 
 // pool applies a NodePool and its class and waits until it is ready.
@@ -136,7 +167,7 @@ func (s *story) scaleUp(ctx context.Context) error {
 	if err := s.checkPlacement(ctx); err != nil {
 		return err
 	}
-	price, err := s.price(ctx)
+	price, err := s.price(ctx, "default")
 	if err != nil {
 		return err
 	}
@@ -206,20 +237,7 @@ func (s *story) explain(ctx context.Context) error {
 	if err := s.Apply(ctx, manifest("impossible")); err != nil {
 		return err
 	}
-	var message string
-	err := s.Eventually(ctx, refusing, "an event that says why the pod cannot be placed", func(ctx context.Context) (bool, string, error) {
-		var events corev1.EventList
-		if err := s.Client.List(ctx, &events, client.InNamespace("default")); err != nil {
-			return false, "", err
-		}
-		i := slices.IndexFunc(events.Items, func(e corev1.Event) bool {
-			return e.InvolvedObject.Name == "impossible" && strings.Contains(e.Message, "pool default")
-		})
-		if i >= 0 {
-			message = events.Items[i].Message
-		}
-		return i >= 0, "no such event", nil
-	})
+	message, err := s.event(ctx, "impossible", "pool default")
 	if err != nil {
 		return err
 	}
@@ -231,9 +249,27 @@ func (s *story) explain(ctx context.Context) error {
 	return err
 }
 
+// event waits for an event about a pod that says why no node can be launched for it.
+func (s *story) event(ctx context.Context, pod, part string) (message string, err error) {
+	err = s.Eventually(ctx, refusing, "an event that says why pod "+pod+" cannot be placed", func(ctx context.Context) (bool, string, error) {
+		var events corev1.EventList
+		if err := s.Client.List(ctx, &events, client.InNamespace("default")); err != nil {
+			return false, "", err
+		}
+		i := slices.IndexFunc(events.Items, func(e corev1.Event) bool {
+			return e.InvolvedObject.Kind == "Pod" && e.InvolvedObject.Name == pod && strings.Contains(e.Message, part)
+		})
+		if i >= 0 {
+			message = events.Items[i].Message
+		}
+		return i >= 0, "no such event", nil
+	})
+	return message, err
+}
+
 // scaleDown removes the work and waits until nothing is left.
 func (s *story) scaleDown(ctx context.Context) error {
-	before, err := s.price(ctx)
+	before, err := s.price(ctx, "default")
 	if err != nil {
 		return err
 	}

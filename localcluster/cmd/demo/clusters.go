@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/joiner-autoscaler/joiner/localcluster/rig"
+)
+
+// settings are what the command line says.
+type settings struct {
+	rig.Options
+	operator string // path of the joiner-operator binary
+}
+
+// begin starts the cluster with Joiner and, at the same time, the management cluster. On an error nothing is left behind.
+func begin(ctx context.Context, with settings) (*story, error) {
+	if _, err := exec.LookPath(with.operator); err != nil { // else it would be noticed in the middle of the story
+		return nil, fmt.Errorf("--operator: %w: run make bin/joiner-operator", err)
+	}
+	s := &story{began: time.Now(), binary: with.operator}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var failed [2]error
+	var both sync.WaitGroup
+	both.Go(func() {
+		options := with.Options
+		options.Log = os.Stdout
+		if s.Rig, failed[0] = rig.Start(ctx, options); failed[0] != nil {
+			cancel()
+		}
+	})
+	both.Go(func() {
+		options := with.Options
+		options.Log = prefixed{os.Stdout, "management: "}
+		if s.management, failed[1] = rig.StartManagement(ctx, options); failed[1] == nil {
+			s.kubeconfig, failed[1] = s.management.InstallHostedControlPlane(ctx, namespace)
+		}
+		if failed[1] != nil {
+			cancel()
+		}
+	})
+	both.Wait()
+	if err := errors.Join(failed[:]...); err != nil {
+		return nil, errors.Join(err, s.end())
+	}
+	return s, nil
+}
+
+// end stops what begin and the story have started.
+func (s *story) end() error {
+	var failed [3]error
+	if s.operator != nil {
+		failed[0] = s.operator.Stop()
+	}
+	var both sync.WaitGroup
+	for i, r := range []*rig.Rig{s.Rig, s.management} {
+		if r != nil {
+			both.Go(func() { failed[1+i] = r.Stop() })
+		}
+	}
+	both.Wait()
+	return errors.Join(failed[:]...)
+}
+
+// prefixed tells the lines of one cluster from those of the other. Each write is whole lines.
+type prefixed struct {
+	to     io.Writer
+	prefix string
+}
+
+func (p prefixed) Write(line []byte) (int, error) {
+	_, err := fmt.Fprintf(p.to, "%s%s", p.prefix, line)
+	return len(line), err
+}
