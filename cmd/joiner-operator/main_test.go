@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -88,4 +89,23 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 			t.Errorf("the help does not name --%s", flag.Name)
 		}
 	})
+}
+
+// The user's page names flags that exist.
+func TestThePageNamesFlagsThatExist(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/autonode-policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := commandline.New(newProgram(nil), func(string) (string, bool) { return "", false }).Flags()
+	found := 0
+	for _, match := range regexp.MustCompile("`--([a-z-]+)").FindAllStringSubmatch(string(page), -1) {
+		if found++; flags.Lookup(match[1]) == nil {
+			t.Errorf("the page names --%s, which does not exist", match[1])
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d flags are found on the page: does the test still read them?", found)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -53,8 +54,12 @@ func TestTheFeedFollowsThePolicy(t *testing.T) {
 	if !<-changes || feed.board.Reading().Policy == nil {
 		t.Fatal("the policy was not read")
 	}
-	if err := server.Create(ctx, autoNodePolicy("other")); err != nil {
-		t.Fatal(err)
+	elsewhere := autoNodePolicy("default")
+	elsewhere.Namespace = "hcp-b"
+	for _, stranger := range []*hypershiftv1beta1.AutoNodePolicy{autoNodePolicy("other"), elsewhere} {
+		if before := feed.board.Reading().Policy; !feed.follow(ctx, watch.Event{Type: watch.Added, Object: stranger}) || feed.board.Reading().Policy != before {
+			t.Errorf("the policy %s/%s is taken for the one that counts", stranger.Namespace, stranger.Name)
+		}
 	}
 	var changed hypershiftv1beta1.AutoNodePolicy
 	for times := int64(2); feed.board.Reading().Policy.Generation == 1; times++ { // the watch may begin after the first change

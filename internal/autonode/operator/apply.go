@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -20,6 +21,8 @@ const (
 	// refusedAgainAfter is when a product that the API server refused, or changed, is tried again: its rules may have
 	// changed. Nothing tells of that, and until then a stricter policy is not in force.
 	refusedAgainAfter = 20 * time.Second
+	// unreadAgainAfter is when what nodes start with is read again after a failure.
+	unreadAgainAfter = 10 * time.Second
 	// behindAgainAfter is when a step is repeated whose cache was behind the API server.
 	behindAgainAfter = 100 * time.Millisecond
 )
@@ -34,13 +37,16 @@ func (c *Controller) apply(ctx context.Context, s scene) (reconcile.Result, erro
 	var result reconcile.Result
 	if s.reading.Known() {
 		made, err := c.config.Kind.Make(ctx, s.reading.Policy, s.wrapper)
-		if err != nil {
-			return reconcile.Result{}, fmt.Errorf("making %s %s: %w", c.config.Kind.Product, s.name, err)
+		if err != nil { // of the management cluster: the cause is for its log, not for users
+			c.config.Log.Error(err, "what the object is made from cannot be read", "kind", c.config.Kind.Product, "name", s.name)
+			made = Made{Missing: "what nodes start with cannot be read at the moment", RetryAfter: unreadAgainAfter}
 		}
 		out.made = &made
 		result.RequeueAfter = made.RetryAfter
 		if made.Product != nil {
-			if err := c.write(ctx, s, &out); err != nil {
+			if err := c.write(ctx, s, &out); errors.Is(err, errBehind) {
+				return reconcile.Result{RequeueAfter: behindAgainAfter}, nil
+			} else if err != nil {
 				return reconcile.Result{}, err
 			}
 			c.verify(&out)
@@ -55,6 +61,9 @@ func (c *Controller) apply(ctx context.Context, s scene) (reconcile.Result, erro
 	}
 	return result, nil
 }
+
+// errBehind is when the API server has a newer state than the cache.
+var errBehind = errors.New("the cache is behind the API server")
 
 // refusal is an answer of the API server to a product.
 type refusal struct {
@@ -71,6 +80,9 @@ func (c *Controller) write(ctx context.Context, s scene, out *outcome) error {
 		c.config.Metrics.Writes.WithLabelValues(kind, "create").Inc()
 		answer := wanted.DeepCopyObject().(client.Object)
 		err := c.config.Guest.Create(ctx, answer)
+		if apierrors.IsAlreadyExists(err) {
+			return errBehind
+		}
 		if out.refused = refused(kind, err); err != nil && out.refused == nil {
 			return fmt.Errorf("creating %s %s: %w", kind, s.name, err)
 		}

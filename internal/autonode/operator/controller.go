@@ -58,7 +58,11 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	switch {
 	case s.wrapper == nil:
-		return reconcile.Result{}, c.orphan(ctx, s)
+		err := c.orphan(ctx, s)
+		if errors.Is(err, errBehind) {
+			return reconcile.Result{RequeueAfter: behindAgainAfter}, nil
+		}
+		return reconcile.Result{}, err
 	case s.wrapper.GetDeletionTimestamp() != nil:
 		return reconcile.Result{}, c.retire(ctx, s)
 	case !c.config.Board.Protected(): // G22: it wakes everybody
@@ -108,7 +112,7 @@ func (c *Controller) orphan(ctx context.Context, s scene) error {
 	err := c.config.Live.Get(ctx, client.ObjectKey{Name: s.name}, kind.NewWrapper())
 	if !apierrors.IsNotFound(err) {
 		if err == nil {
-			err = errors.New("the cache is behind the API server")
+			err = errBehind
 		}
 		return fmt.Errorf("looking whether %s %s is gone: %w", kind.Wrapper, s.name, err)
 	}

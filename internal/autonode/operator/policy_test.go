@@ -118,7 +118,15 @@ func TestANodeClassWaitsForWhatNodesStartWith(t *testing.T) {
 	if err := s.guest.Get(t.Context(), types.NamespacedName{Name: "big"}, &made); err == nil {
 		t.Fatal("it was written without user data")
 	}
-	s.bootstrap = bootstrap
+	s.unread = errForbidden
+	result := s.step(s.classes, "big")
+	var waiting hypershiftv1.OpenshiftEC2NodeClass
+	s.must(s.guest.Get(t.Context(), types.NamespacedName{Name: "big"}, &waiting))
+	said, _ := condition.Get(waiting.Status.Conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
+	if said.Reason != operator.ReasonWaiting || strings.Contains(said.Message, "forbidden") || result.RequeueAfter == 0 {
+		t.Errorf("it says %v and looks again after %s, want it to wait without telling what the management cluster said", said, result.RequeueAfter)
+	}
+	s.bootstrap, s.unread = bootstrap, nil
 	s.step(s.classes, "big")
 	s.must(s.guest.Get(t.Context(), types.NamespacedName{Name: "big"}, &made))
 	if root := made.Spec.BlockDeviceMappings; len(root) != 1 || root[0].EBS.VolumeSize.String() != "75Gi" || *root[0].EBS.IOPS != 4000 || *made.Spec.UserData != "boot" {

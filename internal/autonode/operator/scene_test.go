@@ -40,6 +40,7 @@ type scene struct {
 	pools, classes    *operator.Controller
 	policy            *operator.PolicyController
 	bootstrap         *merge.Bootstrap // what nodes start with; nil for not there yet
+	unread            error            // of reading that
 }
 
 // newScene returns clusters of which the guest is protected already.
@@ -71,7 +72,7 @@ func newUnprotectedScene(t *testing.T, guest []client.Object, management ...clie
 		WithIndex(&hypershiftv1beta1.AutoNodePolicy{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build()
 	s.kinds = []operator.Kind{operator.NodePools(merge.NodePoolSettings{}), operator.EC2NodeClasses(operator.AWSConfig{
 		Infra: merge.Infra{InfraID: "infra", InstanceProfile: "nodes"}, RootVolume: merge.DefaultRootVolume(),
-		Bootstrap: func(context.Context, string) (*merge.Bootstrap, error) { return s.bootstrap, nil },
+		Bootstrap: func(context.Context, string) (*merge.Bootstrap, error) { return s.bootstrap, s.unread },
 	})}
 	s.pools, s.classes = s.controller(s.kinds[0]), s.controller(s.kinds[1])
 	s.policy = operator.NewPolicyController(operator.PolicyConfig{
