@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 )
@@ -165,8 +166,11 @@ func (c *Controller) repaired(s scene, what string) {
 	c.config.Events.Event(s.wrapper, event.Warning, ReasonRestored, fmt.Sprintf("%s %s had been %s by somebody else and was restored", kind, s.name, what))
 }
 
-// warn tells users of wrapper and product what they have to know about the merge (G9).
+// warn tells users of wrapper and product what they have to know about policy and merge (G9).
 func (c *Controller) warn(s scene, out outcome) {
+	if s.reading.State == StatePermissive { // G15
+		c.config.Events.Event(s.wrapper, event.Warning, hypershiftv1beta1.ReasonPolicyUnreadable, "the provider's policy may not be read, so none is applied")
+	}
 	if out.made.Warning == "" {
 		return
 	}

@@ -127,6 +127,9 @@ func TestWithoutTheRightToReadThereIsNoPolicyAfterAWhile(t *testing.T) {
 	s.merged("web", in("team", "a"))
 	s.says("web", hypershiftv1beta1.ConditionTypePolicyApplied, metav1.ConditionFalse, hypershiftv1beta1.ReasonPolicyUnreadable)
 	s.says("web", hypershiftv1beta1.ConditionTypeReady, metav1.ConditionUnknown, operator.ReasonNotReported)
+	if said := s.tape.Said(); len(said) != 1 || !strings.Contains(said[0], hypershiftv1beta1.ReasonPolicyUnreadable) {
+		t.Errorf("said %q, want an event", said)
+	}
 	s.read()
 	s.step(s.pools, "web")
 	s.merged("web", in(instanceType, "a"), in("team", "a"))
