@@ -20,23 +20,28 @@ func (p *Policy) Evaluate(request *Request, cluster Cluster) Verdict {
 	if subject == nothing || p.self != "" && request.Namespace == p.self {
 		return Verdict{Allowed: true}
 	}
-	e := evaluation{policy: p, request: request, cluster: cluster, subject: subject}
 	if request.lacksObject(subject) {
-		return e.verdict(e.everyGroup(Malformed))
+		return p.malformed(request, cluster, subject)
 	}
 	if subject == createdPod && request.isOwnMirror() {
 		return Verdict{Allowed: true}
 	}
-	misused := p.override && e.carriesOverride()
-	e.placement = request.placement(subject)
-	if !misused && !e.placement.aims() {
+	overrides, placement := p.override && request.carriesOverride(subject), request.placement(subject)
+	if !overrides && !placement.aims() {
 		return Verdict{Allowed: true}
 	}
+	return p.evaluate(request, cluster, subject, placement, overrides)
+}
+
+// evaluate is Evaluate for a request that aims somewhere, or brings the annotation of the override. It stands apart so
+// that requests that do neither need no memory.
+func (p *Policy) evaluate(request *Request, cluster Cluster, subject subject, placement placement, overrides bool) Verdict {
+	e := evaluation{policy: p, request: request, cluster: cluster, subject: subject, placement: placement}
 	var findings []Finding
 	for i := range p.groups {
 		g := &p.groups[i]
 		finding, found := Finding{}, false
-		if misused {
+		if overrides {
 			finding, found = e.misuse(g)
 		}
 		if !found {
@@ -45,6 +50,17 @@ func (p *Policy) Evaluate(request *Request, cluster Cluster) Verdict {
 		if found {
 			findings = append(findings, finding)
 		}
+	}
+	return e.verdict(findings)
+}
+
+// malformed makes the same finding for all groups: there is nothing to tell them apart by.
+func (p *Policy) malformed(request *Request, cluster Cluster, subject subject) Verdict {
+	e := evaluation{policy: p, request: request, cluster: cluster, subject: subject}
+	var findings []Finding
+	for i := range p.groups {
+		g := &p.groups[i]
+		findings = append(findings, e.refused(g, Finding{Group: g.name, Mode: g.mode}, []target{{reason: Malformed}}, nil))
 	}
 	return e.verdict(findings)
 }
@@ -219,7 +235,7 @@ func (e *evaluation) judge(g *group) (Finding, bool) {
 	case g.mode == configv1.Inform && !e.cluster.Nodes.Synced() || g.mode == configv1.Enable && !e.cluster.Nodes.Ready(): // Inform makes nobody wait
 		return e.refused(g, f, []target{{reason: NodesNotReady}}, nil), true
 	}
-	targets := e.targets(g, !authorized && !e.workload())
+	targets := e.targets(g, authorized)
 	if len(targets) == 0 {
 		return Finding{}, false
 	}
@@ -280,16 +296,6 @@ func (e *evaluation) refused(g *group, f Finding, targets []target, asking error
 	}
 	f.Text = e.text(g, f, targets, asking)
 	return f
-}
-
-// everyGroup makes the same finding for all groups: there was nothing to tell them apart by.
-func (e *evaluation) everyGroup(reason Reason) []Finding {
-	var findings []Finding
-	for i := range e.policy.groups {
-		g := &e.policy.groups[i]
-		findings = append(findings, e.refused(g, Finding{Group: g.name, Mode: g.mode}, []target{{reason: reason}}, nil))
-	}
-	return findings
 }
 
 // verdict puts the findings together.

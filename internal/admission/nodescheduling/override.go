@@ -21,9 +21,8 @@ type override struct {
 
 // carriesOverride says whether a request brings the annotation onto a pod. A pod that has it is trusted when it is bound,
 // so nothing may bring it there but a create by somebody who may.
-func (e *evaluation) carriesOverride() bool {
-	r := e.request
-	switch e.subject {
+func (r *Request) carriesOverride(s subject) bool {
+	switch s {
 	case createdPod:
 		_, carries := r.Pod.Annotations[OverrideAnnotation]
 		return carries

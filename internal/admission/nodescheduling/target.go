@@ -22,11 +22,11 @@ type target struct {
 	err         error               // for NodeUnreadable
 }
 
-// targets finds how a request aims at a group: nothing, one way, or for a pod that tolerates and selects two. live allows
-// a node that the cache does not know to be asked for.
-func (e *evaluation) targets(g *group, live bool) []target {
+// targets finds how a request aims at a group: nothing, one way, or for a pod that tolerates and selects two. For one that
+// is authorized one way is enough, and the API server is not asked for a node that the cache does not know.
+func (e *evaluation) targets(g *group, authorized bool) []target {
 	if e.placement.node != "" {
-		return e.assignment(g, live)
+		return e.assignment(g, !authorized && !e.workload())
 	}
 	if !e.placement.selects && !e.placement.tolerates {
 		return nil
@@ -48,6 +48,9 @@ func (e *evaluation) targets(g *group, live bool) []target {
 	var found []target
 	if tolerated.node != "" {
 		found = append(found, tolerated)
+	}
+	if authorized && len(found) > 0 {
+		return found
 	}
 	if inside != nil && e.placement.selects && !e.fitsOutside(g, required) {
 		found = append(found, target{reason: Selector, node: inside.Name})

@@ -1,0 +1,202 @@
+package nodescheduling_test
+
+import (
+	"iter"
+	"reflect"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling/schedulingtest"
+)
+
+const fixture = `
+group ControlPlane select=node-role.kubernetes.io/control-plane= mode=Enable users=system:kube-scheduler,ops/default,system:admin
+node cp1 labels=node-role.kubernetes.io/control-plane taints=node-role.kubernetes.io/master:NoSchedule
+node w1
+`
+
+// verdict answers a request in the cluster of the fixture with the changes of more.
+func verdict(t testing.TB, more, line string) nodescheduling.Verdict {
+	t.Helper()
+	w := schedulingtest.NewWorld()
+	if _, err := w.Run("cluster", false, fixture+more, nil); err != nil {
+		t.Fatal(err)
+	}
+	asked, err := schedulingtest.ParseRequest(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := w.Evaluate(asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// N67: Inform and the override write an event, about the controller that owns the pod or else the namespace, and none in
+// a dry run. A denial writes none: controllers write their own.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		more, line string
+		reason     nodescheduling.EventReason
+		regarding  string
+	}{
+		{"", "alice create pod app/web node=cp1", "", ""},
+		{"scheduler cluster mode=Inform", "alice create pod app/web node=cp1", nodescheduling.EventInform, "Namespace app"},
+		{"scheduler cluster mode=Inform", "alice create pod app/web node=cp1 owner=ReplicaSet/web", nodescheduling.EventInform, "ReplicaSet web"},
+		{"scheduler cluster mode=Inform", "alice bind app/web to=cp1", nodescheduling.EventInform, "Namespace app"},
+		{"scheduler cluster mode=Inform", "alice create pod app/web node=cp1 dry-run", "", ""},
+		{"override Enable", "system:admin create pod app/web node=cp1 override=why", nodescheduling.EventOverride, "Namespace app"},
+		{"override Enable", "system:admin create pod app/web node=cp1 override=why dry-run", "", ""},
+		{"", "alice create deployment app/web node=cp1", "", ""},
+		{"", "system:admin create pod ops/web node=cp1", "", ""},
+	} {
+		v := verdict(t, c.more, c.line)
+		if c.reason == "" {
+			if len(v.Events) > 0 {
+				t.Errorf("%s: %+v, want no event", c.line, v.Events)
+			}
+			continue
+		}
+		if len(v.Events) != 1 || v.Events[0].Reason != c.reason || v.Events[0].Note == "" ||
+			v.Events[0].Regarding.Kind+" "+v.Events[0].Regarding.Name != c.regarding {
+			t.Errorf("%s: %+v, want %s about %s", c.line, v.Events, c.reason, c.regarding)
+		}
+	}
+}
+
+// N66, N36: what is counted, with the dry run apart.
+func TestSamples(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]nodescheduling.Sample{
+		"alice create pod app/web node=cp1 dry-run":           {Group: "ControlPlane", Mode: "Enable", Decision: "deny", Resource: "pods", Reason: "NodeName", DryRun: true},
+		"system:kube-scheduler bind ops/web to=cp1":           {Group: "ControlPlane", Mode: "Enable", Decision: "authorized", Resource: "pods/binding", Reason: "Binding"},
+		"system:kube-scheduler bind-legacy app/web to=cp9":    {Group: "ControlPlane", Mode: "Enable", Decision: "deny", Resource: "bindings", Reason: "UnknownNode"},
+		"alice create daemonset app/agent tolerate=*":         {Group: "ControlPlane", Mode: "Enable", Decision: "warn", Resource: "daemonsets", Reason: "Toleration"},
+		"alice create pod app/web select=kubernetes.io/os=no": {},
+	} {
+		v := verdict(t, "", line)
+		if want == (nodescheduling.Sample{}) {
+			if len(v.Samples) > 0 {
+				t.Errorf("%s: %+v, want none", line, v.Samples)
+			}
+		} else if len(v.Samples) != 1 || v.Samples[0] != want {
+			t.Errorf("%s: %+v, want %+v", line, v.Samples, want)
+		}
+	}
+}
+
+// H19: the entries that authorized can be counted.
+func TestTheEntriesThatAuthorizeAreNamed(t *testing.T) {
+	t.Parallel()
+	v := verdict(t, "scheduler cluster users=group:admins", "carol[admins] create pod ops/web node=cp1")
+	if len(v.Findings) != 1 || v.Findings[0].ActorEntry != "group:admins" || v.Findings[0].NamespaceEntry != "ops/default" {
+		t.Errorf("findings %+v, want group:admins and ops/default", v.Findings)
+	}
+}
+
+// Whatever a door gets wrong is denied: a verdict that nobody asked for, a request that has lost its object.
+func TestWhatCannotBeJudgedIsDenied(t *testing.T) {
+	t.Parallel()
+	if (nodescheduling.Verdict{}).Allowed {
+		t.Error("the zero verdict allows")
+	}
+	policy, _, err := nodescheduling.New(sources(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []nodescheduling.Request{
+		{Operation: nodescheduling.Create, Resource: "pods"},
+		{Operation: nodescheduling.Update, Resource: "pods", Pod: &corev1.Pod{}},
+		{Operation: nodescheduling.Update, Resource: "pods", OldPod: &corev1.Pod{}},
+		{Operation: nodescheduling.Create, Resource: "pods", Subresource: "binding"},
+		{Operation: nodescheduling.Create, Resource: "bindings", Pod: &corev1.Pod{}},
+	} {
+		v := policy.Evaluate(&r, nodescheduling.Cluster{})
+		if v.Allowed || len(v.Findings) != 1 || v.Findings[0].Reason != nodescheduling.Malformed || !strings.Contains(v.Message, "no object") {
+			t.Errorf("%+v: %+v, want a denial for Malformed", r, v)
+		}
+	}
+	workload := nodescheduling.Request{Operation: nodescheduling.Create, Group: "apps", Resource: "deployments"}
+	if v := policy.Evaluate(&workload, nodescheduling.Cluster{}); !v.Allowed {
+		t.Errorf("a workload is denied: %+v", v)
+	}
+}
+
+func sources(t testing.TB) nodescheduling.Sources {
+	t.Helper()
+	w := schedulingtest.NewWorld()
+	if _, err := w.Run("cluster", false, fixture, nil); err != nil {
+		t.Fatal(err)
+	}
+	return w.Sources
+}
+
+// N4, N5, N41: no policy, and one that is disabled, ask nothing of the cluster.
+func TestNoPolicyAsksNothing(t *testing.T) {
+	t.Parallel()
+	disabled := sources(t)
+	disabled.Scheduler = &configv1.Scheduler{}
+	disabled.Scheduler.Name = configv1.SchedulerName
+	disabled.Scheduler.Spec.SchedulingGroups = []configv1.SchedulingGroup{{Name: configv1.ControlPlane, Mode: configv1.Disable}}
+	off, _, err := nodescheduling.New(disabled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	none, _, err := nodescheduling.New(nodescheduling.Sources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, policy := range []*nodescheduling.Policy{off, none} {
+		r := nodescheduling.Request{Operation: nodescheduling.Create, Resource: "pods", Pod: &corev1.Pod{Spec: corev1.PodSpec{NodeName: "cp1"}}}
+		if v := policy.Evaluate(&r, nodescheduling.Cluster{}); !reflect.DeepEqual(v, nodescheduling.Verdict{Allowed: true}) {
+			t.Errorf("verdict %+v, want to pass in silence", v)
+		}
+	}
+}
+
+// untouched are nodes that nobody may look at.
+type untouched struct{ t *testing.T }
+
+func (u untouched) Ready() bool                     { u.t.Error("asked whether the nodes are ready"); return true }
+func (u untouched) Synced() bool                    { u.t.Error("asked whether the nodes are synced"); return true }
+func (u untouched) Get(string) (*corev1.Node, bool) { u.t.Error("asked for a node"); return nil, false }
+func (u untouched) All() iter.Seq[*corev1.Node] {
+	u.t.Error("asked for all nodes")
+	return func(func(*corev1.Node) bool) {}
+}
+
+// N60, N68: an ordinary pod needs no node, so it waits for no cache, and costs no memory.
+func TestAnOrdinaryPodNeedsNoNodes(t *testing.T) {
+	t.Parallel()
+	policy, _, err := nodescheduling.New(sources(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"alice create pod app/web",
+		"alice create pod app/web tolerate=node.kubernetes.io/not-ready:NoExecute tolerate=node.kubernetes.io/unreachable:NoExecute prefer=zone=a",
+		"alice update pod app/web -> label=a=b",
+		"alice update pod app/web node=cp1 -> tolerate=*",
+		"alice update pod/status app/web node=cp1",
+		"system:node:cp1 create pod app/web node=cp1 mirror",
+		"alice delete pod app/web node=cp1",
+	} {
+		asked, err := schedulingtest.ParseRequest(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := asked.Request
+		if err := request.SetObjects(asked.Object, asked.Old); err != nil {
+			t.Fatal(err)
+		}
+		if v := policy.Evaluate(&request, nodescheduling.Cluster{Nodes: untouched{t}}); !v.Allowed {
+			t.Errorf("%s: %+v", line, v)
+		}
+	}
+}
