@@ -42,6 +42,8 @@ type Request struct {
 	Pod, OldPod *corev1.Pod
 	// Binding is the object of a binding, on either path (F1).
 	Binding *corev1.Binding
+	// Fault says why an object could not be read, where a door has one that it cannot hand over.
+	Fault string
 	// Workload and OldWorkload are objects whose controllers make pods (H15).
 	Workload, OldWorkload *Workload
 }

@@ -17,8 +17,11 @@ func (e *evaluation) text(g *group, f Finding, targets []target, asking error) s
 	fmt.Fprintf(&b, "NodeSchedulingPolicy [%s/%s]: ", g.name, f.Reason)
 	switch f.Reason {
 	case Malformed:
-		fmt.Fprintf(&b, "the request for %s has no object to judge. ", e.request.resource())
-		b.WriteString("This is a fault of whoever sent it to the policy.")
+		fmt.Fprintf(&b, "the request for %s has no object to judge", e.request.resource())
+		if e.request.Fault != "" {
+			fmt.Fprintf(&b, " (%q)", shorten(e.request.Fault))
+		}
+		b.WriteString(". This is a fault of whoever sent it to the policy.")
 		return b.String()
 	case NodesNotReady:
 		fmt.Fprintf(&b, "not yet ready: the nodes of the cluster are not known yet, so whether %s aims at the nodes of group %q cannot be said. Try again in a moment.", e.request.pod(), g.name)

@@ -1,0 +1,161 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+)
+
+const (
+	// MaxReviewBytes is the largest review that is read. An API server stores objects of at most 1.5 MiB and accepts
+	// requests of 3 MiB; an update carries two objects.
+	MaxReviewBytes = 8 << 20
+	// DefaultTimeout is how long a verdict may take. It is less than the API server waits (docs/control-plane-protection.md),
+	// so that a user reads why, and not that a webhook did not answer.
+	DefaultTimeout = 2 * time.Second
+)
+
+// NodeSchedulingConfig is what the door of the node scheduling policy needs.
+type NodeSchedulingConfig struct {
+	// Policy returns what is in force; nil lets everything pass.
+	Policy func() *nodescheduling.Policy
+	// Cluster returns the ports for one request; they keep the deadline of the context.
+	Cluster func(context.Context) nodescheduling.Cluster
+	// Observe is told every verdict, for metrics and events. It may be nil. It must not wait.
+	Observe func(nodescheduling.Request, nodescheduling.Verdict)
+	// Timeout bounds a verdict; 0 is DefaultTimeout.
+	Timeout time.Duration
+}
+
+// NodeScheduling is an http.Handler for AdmissionReviews of version v1. The verdict is that of every other door.
+type NodeScheduling struct {
+	config NodeSchedulingConfig
+}
+
+// NewNodeScheduling makes the door. An error names what is missing from its configuration.
+func NewNodeScheduling(config NodeSchedulingConfig) (*NodeScheduling, error) {
+	switch {
+	case config.Policy == nil:
+		return nil, errors.New("node scheduling webhook: Policy is missing")
+	case config.Cluster == nil:
+		return nil, errors.New("node scheduling webhook: Cluster is missing")
+	case config.Timeout < 0:
+		return nil, fmt.Errorf("node scheduling webhook: Timeout is %s: it must not be negative", config.Timeout)
+	case config.Timeout == 0:
+		config.Timeout = DefaultTimeout
+	}
+	return &NodeScheduling{config: config}, nil
+}
+
+// ServeHTTP answers a review with status 200, whatever the verdict, and what is no review with a status of 400 to 499 and
+// one line of text.
+func (h *NodeScheduling) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	review, status, err := readReview(w, r)
+	if err != nil {
+		http.Error(w, err.Error(), status)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), h.config.Timeout)
+	defer cancel()
+	request := toRequest(review.Request)
+	verdict := h.config.Policy().Evaluate(&request, h.config.Cluster(ctx))
+	if h.config.Observe != nil {
+		h.config.Observe(request, verdict)
+	}
+	answer, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: toResponse(review.Request, verdict)})
+	if err != nil {
+		http.Error(w, fmt.Sprintf("writing the review: %v", err), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(answer) // a client that is gone is not our concern
+}
+
+// readReview reads a review within MaxReviewBytes. An error comes with the status that tells it.
+func readReview(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionReview, int, error) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return nil, http.StatusMethodNotAllowed, fmt.Errorf("method is %q: it must be POST", r.Method)
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("Content-Type is %q: it must be application/json", r.Header.Get("Content-Type"))
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxReviewBytes))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the review has more than %d bytes", MaxReviewBytes)
+	} else if err != nil {
+		return nil, http.StatusBadRequest, fmt.Errorf("reading the review: %w", err)
+	}
+	review, err := decodeReview(body)
+	if err != nil {
+		return nil, http.StatusBadRequest, err
+	}
+	return review, http.StatusOK, nil
+}
+
+func decodeReview(body []byte) (*admissionv1.AdmissionReview, error) {
+	review := &admissionv1.AdmissionReview{}
+	if err := utiljson.Unmarshal(body, review); err != nil {
+		return nil, fmt.Errorf("reading the review: %w", err)
+	}
+	switch want := admissionv1.SchemeGroupVersion.String(); {
+	case review.APIVersion != want || review.Kind != "AdmissionReview":
+		return nil, fmt.Errorf("the review is %q of %q: it must be AdmissionReview of %s", review.Kind, review.APIVersion, want)
+	case review.Request == nil:
+		return nil, errors.New("the review has no request")
+	case review.Request.UID == "":
+		return nil, errors.New("request.uid is missing")
+	}
+	return review, nil
+}
+
+// toRequest reads a request of the API server. An object that cannot be read is left out and stated: the verdict on it is
+// the policy's.
+func toRequest(from *admissionv1.AdmissionRequest) nodescheduling.Request {
+	request := nodescheduling.Request{
+		Operation: nodescheduling.Operation(from.Operation),
+		Group:     from.Resource.Group, Resource: from.Resource.Resource, Subresource: from.SubResource,
+		Namespace: from.Namespace, Name: from.Name,
+		User:   nodescheduling.User{Name: from.UserInfo.Username, Groups: from.UserInfo.Groups},
+		DryRun: from.DryRun != nil && *from.DryRun,
+	}
+	if nodescheduling.NewObject(request.Group, request.Resource, request.Subresource) == nil {
+		return request
+	}
+	read := func(raw runtime.RawExtension) (runtime.Object, error) {
+		object := nodescheduling.NewObject(request.Group, request.Resource, request.Subresource)
+		if len(raw.Raw) == 0 || string(raw.Raw) == "null" {
+			return nil, nil
+		}
+		return object, utiljson.Unmarshal(raw.Raw, object)
+	}
+	object, err := read(from.Object)
+	old, oldErr := read(from.OldObject)
+	if err = errors.Join(err, oldErr); err == nil {
+		err = request.SetObjects(object, old)
+	}
+	if err != nil {
+		request.Fault = err.Error()
+	}
+	return request
+}
+
+func toResponse(request *admissionv1.AdmissionRequest, verdict nodescheduling.Verdict) *admissionv1.AdmissionResponse {
+	response := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: verdict.Allowed, Warnings: verdict.Warnings, AuditAnnotations: verdict.Audit()}
+	if !verdict.Allowed {
+		response.Result = &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: verdict.Message}
+	}
+	return response
+}

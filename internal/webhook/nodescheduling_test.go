@@ -1,0 +1,213 @@
+package webhook_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling/schedulingtest"
+	"github.com/joiner-autoscaler/joiner/internal/webhook"
+)
+
+// TestScripts runs the scripts of the evaluator through this door: the words must be the same (the preamble of
+// docs/spec/node-scheduling-policy.md).
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	datadriven.Walk(t, "../admission/nodescheduling/testdata/scripts", func(t *testing.T, path string) {
+		world, function := schedulingtest.NewWorld(), schedulingtest.NewWorld()
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			want, err := function.Run(d.Cmd, d.HasArg("text"), d.Input, schedulingtest.Function)
+			if err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			got, err := world.Run(d.Cmd, d.HasArg("text"), d.Input, door)
+			if err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			if got != want {
+				t.Errorf("%s: the webhook says\n%s\nand the evaluator\n%s", d.Pos, got, want)
+			}
+			return want
+		})
+	})
+}
+
+// door asks the webhook, as an API server does.
+func door(w *schedulingtest.World, asked schedulingtest.Asked) (schedulingtest.Answer, error) {
+	body, err := json.Marshal(review(asked))
+	if err != nil {
+		return schedulingtest.Answer{}, err
+	}
+	recorder := post(handler(w), body)
+	var answer admissionv1.AdmissionReview
+	if err := json.Unmarshal(recorder.Body.Bytes(), &answer); err != nil || recorder.Code != http.StatusOK {
+		return schedulingtest.Answer{}, fmt.Errorf("status %d, %q: %w", recorder.Code, recorder.Body, err)
+	}
+	response := answer.Response
+	if response.UID != "42" || answer.Kind != "AdmissionReview" || answer.APIVersion != "admission.k8s.io/v1" {
+		return schedulingtest.Answer{}, fmt.Errorf("the answer does not fit the review: %s", recorder.Body)
+	}
+	given := schedulingtest.Answer{Allowed: response.Allowed, Warnings: response.Warnings, Audit: response.AuditAnnotations}
+	if !response.Allowed {
+		if response.Result.Code != http.StatusForbidden || response.Result.Reason != metav1.StatusReasonForbidden {
+			return given, fmt.Errorf("denied with %d %s", response.Result.Code, response.Result.Reason)
+		}
+		given.Message = response.Result.Message
+	}
+	return given, nil
+}
+
+func review(asked schedulingtest.Asked) admissionv1.AdmissionReview {
+	request := &admissionv1.AdmissionRequest{
+		UID: "42", Operation: admissionv1.Operation(asked.Operation),
+		Resource:    metav1.GroupVersionResource{Group: asked.Group, Version: "v1", Resource: asked.Resource},
+		SubResource: asked.Subresource, Namespace: asked.Namespace, Name: asked.Name, DryRun: &asked.DryRun,
+		UserInfo: authenticationv1.UserInfo{Username: asked.User.Name, Groups: asked.User.Groups},
+		Object:   runtime.RawExtension{Object: asked.Object},
+	}
+	if asked.Old != nil {
+		request.OldObject = runtime.RawExtension{Object: asked.Old}
+	}
+	return admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: request}
+}
+
+func handler(w *schedulingtest.World) http.Handler {
+	policy, _, err := nodescheduling.New(w.Sources)
+	if err != nil {
+		panic(err) // the script printed it
+	}
+	h, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{
+		Policy:  func() *nodescheduling.Policy { return policy },
+		Cluster: func(context.Context) nodescheduling.Cluster { return w.Cluster() },
+	})
+	if err != nil {
+		panic(err)
+	}
+	return h
+}
+
+func post(h http.Handler, body []byte) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
+	request.Header.Set("Content-Type", "application/json; charset=utf-8")
+	recorder := httptest.NewRecorder()
+	h.ServeHTTP(recorder, request)
+	return recorder
+}
+
+// world is a small cluster with a policy in force.
+func world(t testing.TB, more string) *schedulingtest.World {
+	t.Helper()
+	w := schedulingtest.NewWorld()
+	if _, err := w.Run("cluster", false, `
+		group ControlPlane select=cp mode=Enable users=system:kube-scheduler
+		node cp1 labels=cp taints=master:NoSchedule
+		node w1
+		`+more, nil); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// What is no review is refused with a sentence, and nothing is asked of the policy.
+func TestWhatIsNoReviewIsRefused(t *testing.T) {
+	t.Parallel()
+	h := handler(world(t, ""))
+	for _, c := range []struct {
+		name, method, kind, body string
+		status                   int
+		says                     string
+	}{
+		{"method", http.MethodGet, "application/json", "", http.StatusMethodNotAllowed, `method is "GET": it must be POST`},
+		{"type", http.MethodPost, "text/plain", "{}", http.StatusUnsupportedMediaType, `Content-Type is "text/plain"`},
+		{"no type", http.MethodPost, "", "{}", http.StatusUnsupportedMediaType, `Content-Type is ""`},
+		{"no JSON", http.MethodPost, "application/json", "{", http.StatusBadRequest, "reading the review"},
+		{"other kind", http.MethodPost, "application/json", `{"kind": "Pod", "apiVersion": "v1"}`, http.StatusBadRequest, "must be AdmissionReview of admission.k8s.io/v1"},
+		{"no request", http.MethodPost, "application/json", `{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}`, http.StatusBadRequest, "has no request"},
+		{"no uid", http.MethodPost, "application/json", `{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {}}`, http.StatusBadRequest, "request.uid is missing"},
+		{"too large", http.MethodPost, "application/json", strings.Repeat(" ", webhook.MaxReviewBytes+1), http.StatusRequestEntityTooLarge, "more than 8388608 bytes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			request := httptest.NewRequest(c.method, "/", strings.NewReader(c.body))
+			request.Header.Set("Content-Type", c.kind)
+			recorder := httptest.NewRecorder()
+			h.ServeHTTP(recorder, request)
+			if recorder.Code != c.status || !strings.Contains(recorder.Body.String(), c.says) {
+				t.Errorf("status %d, %q; want %d, %q", recorder.Code, recorder.Body, c.status, c.says)
+			}
+		})
+	}
+}
+
+// An object that cannot be read is denied with the reason where the policy is enforced, and passes with a warning where it
+// is not: Inform denies nothing (N40).
+func TestAnObjectThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	const body = `{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {"uid": "42", "operation": "CREATE",
+		"resource": {"version": "v1", "resource": "pods"}, "object": {"spec": {"nodeName": 3}}}}`
+	for more, allowed := range map[string]bool{"": false, "scheduler cluster mode=Inform": true} {
+		recorder := post(handler(world(t, more)), []byte(body))
+		var answer admissionv1.AdmissionReview
+		if err := json.Unmarshal(recorder.Body.Bytes(), &answer); err != nil {
+			t.Fatal(err)
+		}
+		said := fmt.Sprint(answer.Response.Result, answer.Response.Warnings)
+		if answer.Response.Allowed != allowed || !strings.Contains(said, "nodeName") || !strings.Contains(said, "/Malformed]") {
+			t.Errorf("%q: allowed %t, said %s", more, answer.Response.Allowed, said)
+		}
+	}
+}
+
+// The ports get a deadline, and who watches is told.
+func TestDeadlineAndObserver(t *testing.T) {
+	t.Parallel()
+	w := world(t, "")
+	policy, _, err := nodescheduling.New(w.Sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left time.Duration
+	var seen []nodescheduling.Verdict
+	h, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{
+		Policy: func() *nodescheduling.Policy { return policy },
+		Cluster: func(ctx context.Context) nodescheduling.Cluster {
+			deadline, _ := ctx.Deadline()
+			left = time.Until(deadline)
+			return w.Cluster()
+		},
+		Observe: func(_ nodescheduling.Request, v nodescheduling.Verdict) { seen = append(seen, v) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := schedulingtest.ParseRequest("alice bind app/web to=cp1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(review(asked))
+	if err != nil {
+		t.Fatal(err)
+	}
+	post(h, body)
+	if left <= 0 || left > webhook.DefaultTimeout || len(seen) != 1 || seen[0].Allowed {
+		t.Errorf("%s left, seen %+v", left, seen)
+	}
+	for _, config := range []webhook.NodeSchedulingConfig{{}, {Policy: func() *nodescheduling.Policy { return nil }}, {Timeout: -1}} {
+		if _, err := webhook.NewNodeScheduling(config); err == nil {
+			t.Errorf("%+v is accepted", config)
+		}
+	}
+}
