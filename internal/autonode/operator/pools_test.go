@@ -145,7 +145,22 @@ func TestAPoolWithNothingLeftSaysSo(t *testing.T) {
 	s.says("web", hypershiftv1beta1.ConditionTypeRequirementsCompatible, metav1.ConditionFalse, hypershiftv1beta1.ReasonNoCompatibleInstanceTypes)
 	s.says("web", hypershiftv1beta1.ConditionTypeReady, metav1.ConditionFalse, hypershiftv1beta1.ReasonNoCompatibleInstanceTypes)
 	s.says("web", hypershiftv1beta1.ConditionTypePolicyApplied, metav1.ConditionTrue, hypershiftv1beta1.ReasonApplied)
-	if said := s.tape.Said(); len(said) != 2 || !strings.Contains(said[0], "NoCompatibleInstanceTypes") {
+	// Not even while the policy cannot be read does Karpenter's own word hide that.
+	pool := s.nodePool("web")
+	pool.Status.Conditions = []karpenterv1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", LastTransitionTime: metav1.NewTime(s.clock.Now())}}
+	s.must(s.guest.Status().Update(t.Context(), pool))
+	said := s.tape.Said()
+	for _, answer := range []operator.Answer{{Policy: s.board.Reading().Policy}, {Err: errBusy}} {
+		s.board.Set(s.board.Reading().Next(answer, s.clock.Now(), false))
+		s.step(s.pools, "web")
+		s.says("web", hypershiftv1beta1.ConditionTypeReady, metav1.ConditionFalse, hypershiftv1beta1.ReasonNoCompatibleInstanceTypes)
+		clear(s.guestWrites)
+		s.clock.Advance(time.Minute)
+		if s.step(s.pools, "web"); len(s.guestWrites) > 0 {
+			t.Errorf("the writes are %v, want none while nothing changes", s.guestWrites)
+		}
+	}
+	if len(said) != 2 || !strings.Contains(said[0], "NoCompatibleInstanceTypes") {
 		t.Errorf("said %q, want an event on wrapper and NodePool", said)
 	}
 }
@@ -224,6 +239,11 @@ func TestTheWrapperShowsTheNodePoolsStatus(t *testing.T) {
 	s.step(s.pools, "web")
 	s.says("web", "Ready", metav1.ConditionTrue, "Ready")
 	s.says("web", "NodeClassReady", metav1.ConditionTrue, "Ready")
+	clear(s.guestWrites)
+	s.clock.Advance(time.Minute)
+	if s.step(s.pools, "web"); len(s.guestWrites) > 0 {
+		t.Errorf("the writes are %v, want none while nothing changes", s.guestWrites)
+	}
 	if got := s.wrapper("web").Status; got.Nodes == nil || *got.Nodes != 3 || len(got.Conditions) != 4 {
 		t.Errorf("the status is %v", got)
 	}

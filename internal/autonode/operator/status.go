@@ -47,22 +47,20 @@ type outcome struct {
 func describe(state State, s scene, out outcome, mirrored []karpenterv1.Condition, now time.Time) {
 	generation := s.wrapper.GetGeneration()
 	if out.product != nil {
-		takeOver(state.Conditions, mirrored, s.wrapper, out.product)
+		mirrored = current(mirrored, s.wrapper, out.product)
+		takeOver(state.Conditions, mirrored)
 	}
-	if out.made == nil { // nothing new is known; what the conditions say of the last generation stays
-		if _, said := condition.Get(*state.Conditions, hypershiftv1beta1.ConditionTypePolicyApplied); said && out.product != nil {
-			return
+	// While nothing new is known, what the conditions say of the last generation stays.
+	if out.made != nil || out.product == nil || !hasType(*state.Conditions, hypershiftv1beta1.ConditionTypePolicyApplied) {
+		if out.made != nil {
+			for _, value := range out.made.Conditions {
+				condition.Set(state.Conditions, generation, value, now)
+			}
+			*state.ObservedPolicy = observed(s.reading.Policy)
 		}
+		condition.Set(state.Conditions, generation, verdictOf(s.reading, out), now)
 	}
-	verdict := verdictOf(s.reading, out)
-	if out.made != nil {
-		for _, value := range out.made.Conditions {
-			condition.Set(state.Conditions, generation, value, now)
-		}
-		*state.ObservedPolicy = observed(s.reading.Policy)
-	}
-	condition.Set(state.Conditions, generation, verdict, now)
-	setReady(state.Conditions, generation, verdict, out, mirrored, now)
+	setReady(state.Conditions, mirrored, now)
 }
 
 // verdictOf is the condition PolicyApplied.
@@ -91,55 +89,56 @@ func verdictOf(reading Reading, out outcome) condition.Value {
 	return condition.True(kind, hypershiftv1beta1.ReasonApplied, "")
 }
 
-// setReady sets Ready: what keeps the product from being written or from launching nodes comes first, then what the product
-// says itself.
-func setReady(conditions *[]karpenterv1.Condition, generation int64, verdict condition.Value, out outcome, mirrored []karpenterv1.Condition, now time.Time) {
+// setReady sets Ready from the other conditions: what keeps the product from being written or from launching nodes comes
+// first, then what the product says itself.
+func setReady(conditions *[]karpenterv1.Condition, mirrored []karpenterv1.Condition, now time.Time) {
 	const kind = hypershiftv1beta1.ConditionTypeReady
-	if verdict.Status != metav1.ConditionTrue && verdict.Reason != hypershiftv1beta1.ReasonPolicyUnreadable {
-		value := verdict
-		value.Type = kind
-		condition.Set(conditions, generation, value, now)
+	applied, _ := condition.Get(*conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
+	compatible, _ := condition.Get(*conditions, hypershiftv1beta1.ConditionTypeRequirementsCompatible)
+	ready := condition.Value{Type: kind}
+	switch {
+	case applied.Status != metav1.ConditionTrue && applied.Reason != hypershiftv1beta1.ReasonPolicyUnreadable:
+		ready.Status, ready.Reason, ready.Message = applied.Status, applied.Reason, applied.Message
+	case compatible.Status == metav1.ConditionFalse:
+		ready.Status, ready.Reason, ready.Message = compatible.Status, compatible.Reason, compatible.Message
+	case hasType(mirrored, kind):
+		said, _ := condition.Get(mirrored, kind)
+		condition.Clear(conditions, kind)
+		*conditions = append(*conditions, said)
 		return
+	default:
+		ready = condition.Unknown(kind, ReasonNotReported, "Karpenter has not said yet whether what was made from this object can be used")
 	}
-	for _, value := range out.made.Conditions {
-		if value.Status == metav1.ConditionFalse && value.Type == hypershiftv1beta1.ConditionTypeRequirementsCompatible {
-			condition.Set(conditions, generation, condition.False(kind, value.Reason, value.Message), now)
-			return
-		}
-	}
-	if !slices.ContainsFunc(mirrored, func(m karpenterv1.Condition) bool { return m.Type == kind }) {
-		condition.Set(conditions, generation, condition.Unknown(kind, ReasonNotReported, "Karpenter has not said yet whether what was made from this object can be used"), now)
-	}
+	condition.Set(conditions, applied.ObservedGeneration, ready, now)
 }
 
 // ownConditions are those that the operator sets itself.
 var ownConditions = []string{
 	hypershiftv1beta1.ConditionTypePolicyApplied, hypershiftv1beta1.ConditionTypeRequirementsCompatible, hypershiftv1beta1.ConditionTypeRootVolumeOverridden,
+	hypershiftv1beta1.ConditionTypeReady, // the product's own counts in it
 }
 
-// takeOver replaces the conditions that are not the operator's own by the product's (R26). A condition that is current for
-// the product is current for the wrapper, whose generations count on their own.
-func takeOver(conditions *[]karpenterv1.Condition, mirrored []karpenterv1.Condition, wrapper, product client.Object) {
-	var list []karpenterv1.Condition
-	for _, known := range *conditions {
-		if slices.Contains(ownConditions, known.Type) || known.Type == hypershiftv1beta1.ConditionTypeReady && !hasType(mirrored, known.Type) {
-			list = append(list, known)
-		}
-	}
-	for _, said := range mirrored {
-		if slices.Contains(ownConditions, said.Type) {
-			continue
-		}
-		switch said.ObservedGeneration {
+// takeOver replaces the conditions that are not the operator's own by the product's (R26).
+func takeOver(conditions *[]karpenterv1.Condition, mirrored []karpenterv1.Condition) {
+	own := func(c karpenterv1.Condition) bool { return slices.Contains(ownConditions, c.Type) }
+	list := slices.DeleteFunc(slices.Clone(*conditions), func(c karpenterv1.Condition) bool { return !own(c) })
+	*conditions = append(list, slices.DeleteFunc(slices.Clone(mirrored), own)...)
+}
+
+// current gives conditions of the product the wrapper's generation: what is current for the one is current for the other,
+// but the generations of both count on their own.
+func current(said []karpenterv1.Condition, wrapper, product client.Object) []karpenterv1.Condition {
+	list := slices.Clone(said)
+	for i := range list {
+		switch list[i].ObservedGeneration {
 		case 0:
 		case product.GetGeneration():
-			said.ObservedGeneration = wrapper.GetGeneration()
+			list[i].ObservedGeneration = wrapper.GetGeneration()
 		default:
-			said.ObservedGeneration = max(0, wrapper.GetGeneration()-1)
+			list[i].ObservedGeneration = max(0, wrapper.GetGeneration()-1)
 		}
-		list = append(list, said)
 	}
-	*conditions = list
+	return list
 }
 
 func hasType(conditions []karpenterv1.Condition, kind string) bool {
