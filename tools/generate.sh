@@ -6,8 +6,17 @@ cd "$(dirname "$0")/.."
 
 types="paths=./api/..."
 go tool -modfile=tools/go.mod controller-gen object "$types"
-for group in karpenter karpenterkwok karpenteraws; do
-	go tool -modfile=tools/go.mod controller-gen crd "paths=./api/$group/..." output:crd:dir=./api/crd
+for package in karpenter/v1 karpenter/v1alpha1 karpenterkwok/v1alpha1 karpenteraws/v1; do
+	go tool -modfile=tools/go.mod controller-gen crd "paths=./api/$package" output:crd:dir=./api/crd
+done
+# The same with v1beta1 beside v1 (V-20). They name a webhook without saying where it is, so that the API server refuses
+# them as they are: without conversion it would take one version for the other. crd.Converting says where.
+for group in karpenter karpenteraws; do
+	go tool -modfile=tools/go.mod controller-gen crd "paths={./api/$group/v1,./api/$group/v1beta1}" output:crd:dir=./api/crd/conversion
+done
+for manifest in api/crd/conversion/*.yaml; do
+	sed 's/^spec:$/spec:\n  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1]}}/' "$manifest" >"$manifest.new"
+	mv "$manifest.new" "$manifest"
 done
 # What a hosted cluster has, and what its users must not see (R1, R8).
 go tool -modfile=tools/go.mod controller-gen crd "paths=./api/hypershift/..." output:crd:dir=./api/crd/guest

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-//go:embed *.yaml guest/*.yaml management/*.yaml openshift/*.yaml
+//go:embed *.yaml conversion/*.yaml guest/*.yaml management/*.yaml openshift/*.yaml
 var files embed.FS
 
 // Manifests returns the YAML documents that a cluster in which Joiner provisions nodes needs, by file

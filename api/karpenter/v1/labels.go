@@ -65,6 +65,30 @@ const (
 	ProviderCompatibilityAnnotationKey = "compatibility." + Group + "/provider"
 )
 
+// Annotations that keep what another version of an object cannot hold (V-21). internal/convert says how they are read.
+const (
+	// KubeletCompatibilityAnnotationKey holds the kubelet block of a NodePool or NodeClaim that was written in v1beta1, as
+	// JSON. The nodes of the object still obey it (V-23).
+	KubeletCompatibilityAnnotationKey = "compatibility." + Group + "/v1beta1-kubelet-conversion"
+	// NodeClassReferenceAnnotationKey holds the nodeClassRef of such an object, as JSON: v1 has no place for its version.
+	NodeClassReferenceAnnotationKey = "compatibility." + Group + "/v1beta1-nodeclass-reference"
+	// MisspelledKubeletCompatibilityAnnotationKey is read like KubeletCompatibilityAnnotationKey, and never written.
+	MisspelledKubeletCompatibilityAnnotationKey = "compatability." + Group + "/v1beta1-kubelet-conversion"
+	// MisspelledNodeClassReferenceAnnotationKey is read like NodeClassReferenceAnnotationKey, and never written.
+	MisspelledNodeClassReferenceAnnotationKey = "compatability." + Group + "/v1beta1-nodeclass-reference"
+	// V1beta1FieldsAnnotationKey on an object of v1 holds whatever else only v1beta1 can say, as JSON. It is ours.
+	V1beta1FieldsAnnotationKey = "compatibility." + Group + "/v1beta1-fields"
+	// V1FieldsAnnotationKey on an object of v1beta1 holds what only v1 can say, as JSON. It is ours.
+	V1FieldsAnnotationKey = "compatibility." + Group + "/v1-fields"
+	// UnconvertedAnnotationKey on an object that stands for one that could not be converted holds that one, as JSON (V-24).
+	// It is ours.
+	UnconvertedAnnotationKey = "compatibility." + Group + "/unconverted"
+	// ConversionProblemAnnotationKey on such an object says which field is wrong, its value, and what is allowed. It is ours.
+	ConversionProblemAnnotationKey = "compatibility." + Group + "/conversion-problem"
+	// StoredVersionMigratedAnnotationKey with the value "true" says that Karpenter has rewritten the object as v1.
+	StoredVersionMigratedAnnotationKey = Group + "/stored-version-migrated"
+)
+
 // Annotations that v1 dropped. They do nothing; a user who still has one is told what to use
 // instead.
 const (
