@@ -67,6 +67,7 @@ var layers = []layer{
 	{"internal/apply", []string{"api", "internal/world", "internal/translate", "internal/engine", "internal/condition"}, "the only creator and remover of NodeClaims"},
 	{"internal/provider", []string{"api", "internal/translate", "internal/engine/catalog", "internal/engine/requirement", "internal/engine/resources"}, "a cloud, and what it offers"},
 	{"internal/controller", []string{"api", "internal/world", "internal/apply", "internal/provider", "internal/translate", "internal/engine", "internal/condition"}, "gather, decide, act"},
+	{"internal/convert", []string{"api"}, "pure: one version of an object to another"},
 	{"internal/autonode/merge", []string{"api", "internal/translate", "internal/engine/requirement", "internal/condition"}, "pure: what a policy and a wrapper come to"},
 	{"internal/autonode/operator", []string{"api", "internal/autonode/merge", "internal/condition", "internal/controller/event", "internal/controller/patch"}, "when what package merge says may be written; two clusters, two client types"},
 	{"internal/admission", []string{"api"}, "pure: whether a request may place a pod on protected nodes"},
@@ -151,6 +152,7 @@ var closures = []struct {
 	{"internal/autonode/merge", "sigs.k8s.io/controller-runtime", nil, "pure: no client"},
 	{"internal/admission", "sigs.k8s.io/controller-runtime", nil, "pure: no client"},
 	{"internal/admission", "k8s.io/client-go", nil, "pure, and a part of kube-apiserver: it asks through narrow ports"},
+	{"internal/convert", "k8s.io/client-go", nil, "pure: no client"},
 	{"internal/provider", "k8s.io/client-go", nil, "a provider reaches the cluster through its own narrow port"},
 	{"internal/provider", "sigs.k8s.io/controller-runtime", nil, "as above"},
 }

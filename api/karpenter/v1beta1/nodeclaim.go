@@ -76,8 +76,8 @@ type NodeClaimSpec struct {
 
 // NodeClassReference points to the object that holds the cloud provider's settings.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.apiVersion) && self.apiVersion != ” || !has(self.kind) || self.kind in [”, 'EC2NodeClass', 'KWOKNodeClass', 'AKSNodeClass']",messageExpression="'nodeClassRef.apiVersion is missing and the group of the kind ' + self.kind + ' is not known: give apiVersion, for example karpenter.k8s.aws/v1beta1'"
-// +kubebuilder:validation:XValidation:rule="has(self.kind) && self.kind != ” || !has(self.apiVersion) || self.apiVersion == ” || self.apiVersion.split('/')[0] in ['karpenter.k8s.aws', 'karpenter.kwok.sh', 'karpenter.azure.com']",messageExpression="'nodeClassRef.kind is missing and the kind of the group in ' + self.apiVersion + ' is not known: give kind, for example EC2NodeClass'"
+// +kubebuilder:validation:XValidation:rule="has(self.apiVersion) && size(self.apiVersion) > 0 || !has(self.kind) || size(self.kind) == 0 || self.kind in ['EC2NodeClass', 'KWOKNodeClass', 'AKSNodeClass']",messageExpression="'nodeClassRef.apiVersion is missing and the group of the kind ' + self.kind + ' is not known: give apiVersion, for example karpenter.k8s.aws/v1beta1'"
+// +kubebuilder:validation:XValidation:rule="has(self.kind) && size(self.kind) > 0 || !has(self.apiVersion) || size(self.apiVersion) == 0 || self.apiVersion.split('/')[0] in ['karpenter.k8s.aws', 'karpenter.kwok.sh', 'karpenter.azure.com']",messageExpression="'nodeClassRef.kind is missing and the kind of the group in ' + self.apiVersion + ' is not known: give kind, for example EC2NodeClass'"
 type NodeClassReference struct {
 	// Kind is the kind of the node class. Without it, the kind that the group of apiVersion has, or
 	// EC2NodeClass.

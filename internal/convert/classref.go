@@ -1,0 +1,131 @@
+package convert
+
+import (
+	"encoding/json"
+	"strings"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+// class is a kind of node class: v1beta1 names its version, v1 only its group.
+type class struct{ group, version, kind string }
+
+// defaultClass is what a reference of v1beta1 without kind and apiVersion meant.
+func defaultClass() class { return class{"karpenter.k8s.aws", "v1beta1", "EC2NodeClass"} }
+
+// classes are the node classes whose group, version and kind are known, so that a reference may leave them out.
+func classes() []class {
+	return []class{defaultClass(), {"karpenter.kwok.sh", "v1alpha1", "KWOKNodeClass"}, {"karpenter.azure.com", "v1alpha2", "AKSNodeClass"}}
+}
+
+// otherVersion stands in references to kinds whose version is not known. Nothing ever looked at it.
+const otherVersion = "v1"
+
+// refUp returns a reference of v1beta1 in the form of v1.
+func refUp(field string, ref object) (object, *Problem) {
+	version, kind := text(ref, "apiVersion"), text(ref, "kind")
+	group, _, _ := strings.Cut(version, "/")
+	if version != "" && !strings.Contains(version, "/") {
+		return nil, &Problem{field + ".apiVersion", encode(version), "it must be a group and a version, for example karpenter.k8s.aws/v1beta1"}
+	}
+	for _, c := range classes() {
+		switch {
+		case group == "" && kind == c.kind, group == "" && kind == "":
+			group, kind = c.group, c.kind
+		case group == c.group && kind == "":
+			kind = c.kind
+		}
+	}
+	if group == "" {
+		return nil, &Problem{field + ".apiVersion", encode(version), "it is missing, and the group of the kind " + encode(kind) +
+			" is not known: give a group and a version, for example karpenter.k8s.aws/v1beta1"}
+	}
+	if kind == "" {
+		return nil, &Problem{field + ".kind", encode(kind), "it is missing, and the kind of the group " + encode(group) +
+			" is not known: give a kind, for example EC2NodeClass"}
+	}
+	return object{"group": group, "kind": kind, "name": ref["name"]}, nil
+}
+
+// refDown returns a reference of v1 in the form of v1beta1: what the annotation says, if it says the same as the
+// reference, otherwise the version that the kind is served in.
+func refDown(ref object, kept string) object {
+	if original, err := Decode([]byte(kept)); err == nil && onlyStrings(original) {
+		if same, problem := refUp("", original); problem == nil && equal(same["group"], ref["group"]) &&
+			equal(same["kind"], ref["kind"]) && equal(same["name"], ref["name"]) {
+			return original
+		}
+	}
+	version := otherVersion
+	for _, c := range classes() {
+		if c.group == text(ref, "group") && c.kind == text(ref, "kind") {
+			version = c.version
+		}
+	}
+	down := object{"name": ref["name"], "kind": ref["kind"]}
+	if group := text(ref, "group"); group != "" {
+		down["apiVersion"] = group + "/" + version
+	}
+	return down
+}
+
+// specUp converts the parts that the spec of a NodeClaim and the template of a NodePool have in common. spec stands at
+// field; what v1 has no place for goes to annotations.
+func specUp(field string, spec, annotations object) *Problem {
+	if kubelet, isObject := spec["kubelet"].(object); isObject {
+		annotations[karpenterv1.KubeletCompatibilityAnnotationKey] = encode(kubelet)
+		delete(spec, "kubelet")
+	}
+	ref, isObject := spec["nodeClassRef"].(object)
+	if !isObject || !onlyStrings(ref) {
+		return nil // the schema says what is wrong
+	}
+	up, problem := refUp(field+".nodeClassRef", ref)
+	if problem != nil {
+		return problem
+	}
+	annotations[karpenterv1.NodeClassReferenceAnnotationKey] = encode(ref)
+	spec["nodeClassRef"] = up
+	return nil
+}
+
+// specDown is the way back; kept are the annotations as they were.
+func specDown(spec, kept object) {
+	for _, key := range []string{karpenterv1.MisspelledKubeletCompatibilityAnnotationKey, karpenterv1.KubeletCompatibilityAnnotationKey} {
+		if kubelet, err := Decode([]byte(text(kept, key))); err == nil {
+			spec["kubelet"] = kubelet
+		}
+	}
+	ref, isObject := spec["nodeClassRef"].(object)
+	if !isObject {
+		return
+	}
+	reference := text(kept, karpenterv1.NodeClassReferenceAnnotationKey)
+	if reference == "" {
+		reference = text(kept, karpenterv1.MisspelledNodeClassReferenceAnnotationKey)
+	}
+	spec["nodeClassRef"] = refDown(ref, reference)
+}
+
+func onlyStrings(o object) bool {
+	for _, value := range o {
+		if _, isString := value.(string); !isString {
+			return false
+		}
+	}
+	return true
+}
+
+// Kubelet returns the kubelet block that a v1 object keeps from v1beta1, as JSON, "" if it keeps none: of the correctly
+// spelled annotation, or else of the other one. Its nodes obey it (V-23). ok is false if the annotation cannot be read.
+func Kubelet(annotations map[string]string) (block json.RawMessage, ok bool) {
+	for _, key := range []string{karpenterv1.KubeletCompatibilityAnnotationKey, karpenterv1.MisspelledKubeletCompatibilityAnnotationKey} {
+		if kept, found := annotations[key]; found {
+			if _, err := Decode([]byte(kept)); err != nil {
+				return nil, false
+			}
+			return json.RawMessage(kept), true
+		}
+	}
+	return nil, true
+}

@@ -1,0 +1,340 @@
+package convert
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/api/crd"
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	karpenterv1beta1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1beta1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	awsv1beta1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1beta1"
+)
+
+// The versions that are converted into each other.
+const (
+	V1      = karpenterv1.Version
+	V1beta1 = karpenterv1beta1.Version
+)
+
+// maxAnnotations is how many bytes the annotations of an object may have: the API server's own limit. Objects beyond it
+// could be read but never written again.
+const maxAnnotations = 256 << 10
+
+// Config is what conversion has to know beside the object.
+type Config struct {
+	// Expiry returns the spec.template.spec.expireAfter of a NodePool of v1, as text; false if the pool is not known. It
+	// must not convert a NodeClaim. Without it no pool is known, and NodeClaims of v1beta1 never expire.
+	Expiry func(pool string) (expireAfter string, found bool)
+}
+
+// Converter converts objects. It does not change and may be used by many at once.
+type Converter struct {
+	config Config
+	kinds  map[string]*kind
+}
+
+// kind is how one kind is converted.
+type kind struct {
+	group   string
+	schemas map[string]*schema // by version
+	kubelet *schema            // of the block of v1beta1, nil if the kind has none
+	// up and down convert in place what both versions can say. up puts what v1 has no place for into annotations, and down
+	// takes it from those that were kept.
+	up   func(o, annotations object) *Problem
+	down func(o, kept object)
+	// ours are the annotations that belong to conversion.
+	ours []string
+	// coupled are fields whose value means something only together with another.
+	coupled map[string]string
+	// decode returns why a client could not read an object of a version.
+	decode map[string]func([]byte) error
+	// rest makes an object that stands for another one do nothing.
+	rest func(o object, version, problem string)
+}
+
+// New returns a converter. The error is one of reading the embedded CRDs, which a build that passes its tests does not
+// give.
+func New(config Config) (*Converter, error) {
+	if config.Expiry == nil {
+		config.Expiry = func(string) (string, bool) { return "", false }
+	}
+	c := &Converter{config: config, kinds: kinds()}
+	manifests, err := crd.Unconverted()
+	if err != nil {
+		return nil, err
+	}
+	for name, k := range c.kinds {
+		file := k.group + "_" + strings.ToLower(name) + "s.yaml"
+		if name == "EC2NodeClass" {
+			file = k.group + "_ec2nodeclasses.yaml"
+		}
+		if k.schemas, err = readSchemas(manifests[file]); err != nil {
+			return nil, fmt.Errorf("reading the schema of %s: %w", name, err)
+		}
+		if k.schemas[V1] == nil || k.schemas[V1beta1] == nil {
+			return nil, fmt.Errorf("the manifest %s does not have both versions", file)
+		}
+		k.kubelet = k.schemas[V1beta1].find("kubelet")
+	}
+	return c, nil
+}
+
+func kinds() map[string]*kind {
+	ours := []string{
+		karpenterv1.V1beta1FieldsAnnotationKey, karpenterv1.V1FieldsAnnotationKey,
+		karpenterv1.UnconvertedAnnotationKey, karpenterv1.ConversionProblemAnnotationKey,
+	}
+	reference := append(ours[:len(ours):len(ours)],
+		karpenterv1.KubeletCompatibilityAnnotationKey, karpenterv1.NodeClassReferenceAnnotationKey,
+		karpenterv1.MisspelledKubeletCompatibilityAnnotationKey, karpenterv1.MisspelledNodeClassReferenceAnnotationKey)
+	return map[string]*kind{
+		"NodePool": {
+			group: karpenterv1.Group, up: nodePoolUp, down: nodePoolDown, ours: reference, rest: restNodePool,
+			coupled: map[string]string{"/spec/disruption/consolidateAfter": "/spec/disruption/consolidationPolicy"},
+			decode:  map[string]func([]byte) error{V1: decodes[karpenterv1.NodePool], V1beta1: decodes[karpenterv1beta1.NodePool]},
+		},
+		"NodeClaim": {
+			group: karpenterv1.Group, up: nodeClaimUp, down: nodeClaimDown, ours: reference, rest: restNodeClaim,
+			decode: map[string]func([]byte) error{V1: decodes[karpenterv1.NodeClaim], V1beta1: decodes[karpenterv1beta1.NodeClaim]},
+		},
+		"EC2NodeClass": {
+			group: awsv1.Group, up: ec2NodeClassUp, down: ec2NodeClassDown, rest: restEC2NodeClass,
+			ours:   append(ours[:len(ours):len(ours)], awsv1.UbuntuCompatibilityAnnotationKey),
+			decode: map[string]func([]byte) error{V1: decodes[awsv1.EC2NodeClass], V1beta1: decodes[awsv1beta1.EC2NodeClass]},
+		},
+	}
+}
+
+func decodes[T any](data []byte) error { return json.Unmarshal(data, new(T)) }
+
+// Result is a converted object.
+type Result struct {
+	// Object is the object in the version that was asked for.
+	Object map[string]any
+	// Problems, if there are any, say why Object only stands for the one that was given (V-24).
+	Problems []Problem
+}
+
+// Convert returns an object, as Decode gives it, in the given version, V1 or V1beta1. The object itself is not changed. An
+// error is a request that makes no sense: another kind or version, or metadata that no API server hands out.
+func (c *Converter) Convert(o map[string]any, version string) (Result, error) {
+	k, from, err := c.identify(o, version)
+	if err != nil {
+		return Result{}, err
+	}
+	if from == version {
+		return Result{Object: cloneObject(o)}, nil
+	}
+	if original := c.unhold(k, o, version); original != nil {
+		return Result{Object: original}, nil
+	}
+	var converted object
+	var problem *Problem
+	if version == V1 {
+		converted, problem = c.toV1(k, o)
+	} else {
+		converted = k.toV1beta1(o)
+	}
+	problems := k.problems(o, converted, from, version)
+	if problem != nil && len(problems) < maxProblems {
+		problems = append(problems, *problem)
+	}
+	if len(problems) > 0 {
+		return Result{Object: k.hold(o, version, problems), Problems: problems}, nil
+	}
+	return Result{Object: converted}, nil
+}
+
+// identify returns the kind of an object and its version, once both make sense.
+func (c *Converter) identify(o object, version string) (*kind, string, error) {
+	name := text(o, "kind")
+	k, known := c.kinds[name]
+	if !known {
+		return nil, "", fmt.Errorf("kind is %q: NodePool, NodeClaim and EC2NodeClass can be converted", name)
+	}
+	group, from, _ := strings.Cut(text(o, "apiVersion"), "/")
+	if group != k.group || k.schemas[from] == nil || k.schemas[version] == nil {
+		return nil, "", fmt.Errorf("apiVersion is %q and %q is wanted: %s is converted between %s/v1 and %s/v1beta1", text(o, "apiVersion"), version, name, k.group, k.group)
+	}
+	metadata, isObject := o["metadata"].(object)
+	if !isObject {
+		return nil, "", errors.New("metadata is missing: an object must have it")
+	}
+	if annotations, isObject := metadata["annotations"].(object); metadata["annotations"] != nil && (!isObject || !onlyStrings(annotations)) {
+		return nil, "", errors.New("metadata.annotations must hold strings only")
+	}
+	return k, from, nil
+}
+
+// toV1 converts v1beta1 to v1: the plain conversion, what the object keeps from v1, and a note of what only v1beta1 says.
+func (c *Converter) toV1(k *kind, o object) (object, *Problem) {
+	converted, problem := k.plainUp(o)
+	kept, ok := readNote(text(annotationsOf(o), karpenterv1.V1FieldsAnnotationKey))
+	if ok {
+		kept.apply(converted)
+	}
+	rest := diff(k.plainDown(converted), ordinary(o, karpenterv1.V1FieldsAnnotationKey), k.coupled)
+	if text(o, "kind") == "NodeClaim" && !kept.knows(expireAfterPath) {
+		rest.filled = fillExpiry(converted, c.config.Expiry)
+	}
+	annotate(converted, karpenterv1.V1beta1FieldsAnnotationKey, rest)
+	return converted, problem
+}
+
+// toV1beta1 is the way back.
+func (k *kind) toV1beta1(o object) object {
+	own := ordinary(o, karpenterv1.V1beta1FieldsAnnotationKey)
+	kept, ok := readNote(text(annotationsOf(o), karpenterv1.V1beta1FieldsAnnotationKey))
+	filled := ok && kept.filled != "" && at(own, "spec")["expireAfter"] == kept.filled
+	if filled {
+		delete(at(own, "spec"), "expireAfter") // it was never the claim's own
+	}
+	converted := k.plainDown(own)
+	if ok {
+		kept.apply(converted)
+	}
+	back, _ := k.plainUp(converted)
+	rest := diff(back, own, k.coupled)
+	if text(o, "kind") == "NodeClaim" && !filled && !rest.knows(expireAfterPath) {
+		rest.entries = append(rest.entries, entry{path: expireAfterPath}) // none, and none is to be filled in
+	}
+	annotate(converted, karpenterv1.V1FieldsAnnotationKey, rest)
+	return converted
+}
+
+// plainUp converts what both versions can say, without notes.
+func (k *kind) plainUp(o object) (object, *Problem) {
+	up, annotations, _ := k.begin(o, V1)
+	problem := k.up(up, annotations)
+	k.finish(up, annotations, V1)
+	return up, problem
+}
+
+// plainDown is the way back.
+func (k *kind) plainDown(o object) object {
+	down, annotations, kept := k.begin(o, V1beta1)
+	k.down(down, kept)
+	k.finish(down, annotations, V1beta1)
+	return down
+}
+
+// begin copies an object into another version, and its annotations in two parts: the ordinary ones, and those of
+// conversion.
+func (k *kind) begin(o object, version string) (copied, annotations, kept object) {
+	copied = cloneObject(o)
+	copied["apiVersion"] = k.group + "/" + version
+	annotations, kept = object{}, object{}
+	for key, value := range annotationsOf(o) {
+		annotations[key] = value
+	}
+	for _, key := range k.ours {
+		value, found := annotations[key]
+		if !found {
+			continue
+		}
+		delete(annotations, key)
+		if k.readable(key, value) {
+			kept[key] = value
+		}
+	}
+	return copied, annotations, kept
+}
+
+// readable says whether an annotation can be read. A kubelet block must be one of v1beta1; any other is kept as a note and
+// not obeyed (package migrate tells).
+func (k *kind) readable(key string, value any) bool {
+	if key != karpenterv1.KubeletCompatibilityAnnotationKey && key != karpenterv1.MisspelledKubeletCompatibilityAnnotationKey {
+		return true
+	}
+	content, _ := value.(string)
+	block, err := Decode([]byte(content))
+	return err == nil && len(k.kubelet.check("kubelet", block, nil)) == 0
+}
+
+// finish puts the annotations in place and takes away the fields that the version does not have.
+func (k *kind) finish(o, annotations object, version string) {
+	setAnnotations(o, annotations)
+	for key, value := range o {
+		switch part := k.schemas[version].Properties[key]; {
+		case key == "apiVersion", key == "kind", key == "metadata":
+		case part == nil:
+			delete(o, key)
+		default:
+			part.prune(value)
+		}
+	}
+}
+
+// problems says why a client could not read the converted object, in the words of the object it was made from.
+func (k *kind) problems(o, converted object, from, version string) []Problem {
+	size := 0
+	for key, value := range annotationsOf(converted) {
+		content, _ := value.(string)
+		size += len(key) + len(content)
+	}
+	if size > maxAnnotations {
+		return []Problem{{"metadata.annotations", fmt.Sprintf("%d bytes long together with what version %s cannot hold", size, version),
+			fmt.Sprintf("at most %d bytes are allowed: shorten the annotations, or the kubelet block", maxAnnotations)}}
+	}
+	found := k.check(o, from)
+	if len(found) == 0 {
+		found = k.check(converted, version)
+	}
+	if len(found) > 0 {
+		return found
+	}
+	if err := k.decode[version]([]byte(encode(converted))); err != nil {
+		return []Problem{{Field: "the object", Allowed: err.Error()}}
+	}
+	return nil
+}
+
+func (k *kind) check(o object, version string) []Problem {
+	var found []Problem
+	for _, part := range []string{"spec", "status"} {
+		if value := o[part]; value != nil {
+			found = k.schemas[version].Properties[part].check(part, value, found)
+		}
+	}
+	return found
+}
+
+func annotationsOf(o object) object { return at(o, "metadata", "annotations") }
+
+// setAnnotations replaces the annotations; none at all leave no trace.
+func setAnnotations(o, annotations object) {
+	metadata, _ := o["metadata"].(object)
+	if len(annotations) == 0 {
+		delete(metadata, "annotations")
+		return
+	}
+	metadata["annotations"] = annotations
+}
+
+// annotate puts a note on an object, if it says anything.
+func annotate(o object, key string, n note) {
+	if n.empty() {
+		return
+	}
+	if annotationsOf(o) == nil {
+		setAnnotations(o, object{key: n.String()})
+		return
+	}
+	annotationsOf(o)[key] = n.String()
+}
+
+// ordinary returns an object without the note under a key, if that can be read. One that cannot is kept like any other
+// annotation.
+func ordinary(o object, key string) object {
+	own := cloneObject(o)
+	setAnnotations(own, cloneObject(annotationsOf(o)))
+	if _, ok := readNote(text(annotationsOf(o), key)); ok {
+		annotations := annotationsOf(own)
+		delete(annotations, key)
+		setAnnotations(own, annotations)
+	}
+	return own
+}

@@ -1,0 +1,101 @@
+package convert
+
+import (
+	"encoding/json"
+	"testing"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+// plain is an object without the annotations that belong to conversion: a note of ours that does not fit its object is
+// taken away.
+func plain(o object) object {
+	copied := cloneObject(o)
+	annotations := annotationsOf(copied)
+	delete(annotations, karpenterv1.V1beta1FieldsAnnotationKey)
+	delete(annotations, karpenterv1.V1FieldsAnnotationKey)
+	delete(annotations, karpenterv1.UnconvertedAnnotationKey)
+	delete(annotations, karpenterv1.ConversionProblemAnnotationKey)
+	setAnnotations(copied, annotations)
+	return copied
+}
+
+// FuzzRoundTrip: whatever JSON an object holds, and whatever its annotations claim, nothing panics, what comes out can be
+// read in the version that was asked for, and converted back it is the same (V-21, V-24).
+func FuzzRoundTrip(f *testing.F) {
+	for _, spec := range []string{
+		"{}", "[]", "null", `{"template":{"spec":{}}}`, `{"disruption":null,"template":{"spec":{"nodeClassRef":{"name":"x"},"kubelet":{"maxPods":3}}}}`,
+		`{"disruption":{"consolidationPolicy":"WhenEmptyOrUnderutilized","consolidateAfter":"30s","budgets":[{"nodes":1},{"nodes":"10%","reasons":["Empty"]}]},"template":{"spec":{"expireAfter":"1h"}}}`,
+		`{"nodeClassRef":{"group":"a","kind":"b","name":"c"},"expireAfter":"5h","resources":{"requests":{"cpu":"1e9"}}}`,
+		`{"amiFamily":"Ubuntu","metadataOptions":{}}`, `{"amiSelectorTerms":[{"alias":"al2@latest"},{"ssmParameter":"x"}],"kubelet":{"a":1}}`,
+	} {
+		f.Add([]byte(spec), []byte("{}"), "", "")
+	}
+	f.Add([]byte(`{"template":{"spec":{}}}`), []byte(`{"conditions":[{"type":"Ready"}]}`), karpenterv1.V1FieldsAnnotationKey, `{"fields":[{"path":"/spec/template","is":1}],"filled":"x"}`)
+	f.Add([]byte(`{}`), []byte(`7`), karpenterv1.UnconvertedAnnotationKey, `{"apiVersion":"karpenter.sh/v1beta1","spec":7,"annotations":{"a":"b"}}`)
+	f.Add([]byte(`{}`), []byte(`{}`), karpenterv1.V1beta1FieldsAnnotationKey, `{"fields":[{"path":"/spec/0/x","was":[],"is":{}}],"filled":"720h"}`)
+	f.Add([]byte(`{"template":{"spec":{}}}`), []byte(`{}`), karpenterv1.KubeletCompatibilityAnnotationKey, `{"maxPods":10}`)
+	c := converter(f)
+	f.Fuzz(func(t *testing.T, spec, status []byte, key, value string) {
+		if !json.Valid(spec) || !json.Valid(status) {
+			return
+		}
+		metadata := object{"name": "x", "annotations": object{key: value}}
+		for name, k := range c.kinds {
+			for from, to := range map[string]string{V1: V1beta1, V1beta1: V1} {
+				o := decodeText(t, `{"spec":`+string(spec)+`,"status":`+string(status)+`}`)
+				o["apiVersion"], o["kind"], o["metadata"] = k.group+"/"+from, name, clone(metadata)
+				o = decodeText(t, encode(o)) // strings as JSON can hold them
+				roundTrip(t, c, k, o, from, to)
+			}
+		}
+	})
+}
+
+func roundTrip(t *testing.T, c *Converter, k *kind, o object, from, to string) {
+	t.Helper()
+	there, err := c.Convert(o, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.decode[to]([]byte(encode(there.Object))); err != nil {
+		if unheld := text(annotationsOf(o), karpenterv1.UnconvertedAnnotationKey); unheld != "" && len(there.Problems) == 0 {
+			return // it stood for this one
+		}
+		t.Fatalf("%s\nbecomes %s\nwhich cannot be read: %v", encode(o), encode(there.Object), err)
+	}
+	back, err := c.Convert(there.Object, from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !equal(plain(back.Object), plain(o)) {
+		t.Fatalf("\n    got %s\n   want %s\nbetween %s", encode(back.Object), encode(o), encode(there.Object))
+	}
+}
+
+// FuzzReview: whatever is sent to the door, nothing panics, and an answer has as many objects as were asked for, or a
+// reason (V-24).
+func FuzzReview(f *testing.F) {
+	f.Add([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"karpenter.sh/v1","objects":[` + brokenPool + `]}}`))
+	f.Add([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"objects":[{"apiVersion":"karpenter.sh/v1","kind":"NodeClaim","metadata":null}]}}`))
+	f.Add([]byte(`[]`))
+	c := converter(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		answer, held, err := c.Review(data)
+		if err != nil {
+			return
+		}
+		var asked, got review
+		if json.Unmarshal(data, &asked) != nil || json.Unmarshal(answer, &got) != nil {
+			t.Fatalf("%s\nis answered with %s", data, answer)
+		}
+		switch {
+		case got.Response.UID != asked.Request.UID:
+			t.Fatalf("uid %q, asked with %q", got.Response.UID, asked.Request.UID)
+		case got.Response.Result.Status == "Success" && len(got.Response.ConvertedObjects) != len(asked.Request.Objects):
+			t.Fatalf("%d objects for %d", len(got.Response.ConvertedObjects), len(asked.Request.Objects))
+		case got.Response.Result.Status != "Success" && (got.Response.Result.Message == "" || len(held) > 0):
+			t.Fatalf("a failure without a reason: %s", answer)
+		}
+	})
+}

@@ -1,0 +1,103 @@
+package convert
+
+import "encoding/json"
+
+// Names of consolidation policies. v1beta1 has the first two.
+const (
+	whenEmpty                = "WhenEmpty"
+	whenUnderutilized        = "WhenUnderutilized"
+	whenEmptyOrUnderutilized = "WhenEmptyOrUnderutilized"
+)
+
+const (
+	// defaultExpireAfter and defaultConsolidateAfter are those of the CRDs. They are written out, since an API server sets
+	// defaults before it converts and not after.
+	defaultExpireAfter      = "720h"
+	defaultConsolidateAfter = "0s"
+	never                   = "Never"
+)
+
+// nodePoolUp: expireAfter moves into the template, the policy gets its new name, budgets and template keep their place;
+// resources of the template do nothing and have none (V-22).
+func nodePoolUp(o, annotations object) *Problem {
+	spec := at(o, "spec")
+	template := at(spec, "template", "spec")
+	disruption, isObject := child(spec, "disruption")
+	if template == nil || !isObject {
+		return nil // the schema says what is wrong
+	}
+	setDefault(disruption, "expireAfter", defaultExpireAfter)
+	template["expireAfter"] = disruption["expireAfter"]
+	delete(disruption, "expireAfter")
+	delete(template, "resources")
+
+	setDefault(disruption, "consolidationPolicy", whenUnderutilized)
+	if disruption["consolidationPolicy"] == whenUnderutilized {
+		disruption["consolidationPolicy"] = whenEmptyOrUnderutilized
+		setDefault(disruption, "consolidateAfter", defaultConsolidateAfter)
+	}
+	setDefault(disruption, "consolidateAfter", never) // an empty node without a time was left alone
+	defaultBudgets(disruption)
+	timedConditions(o)
+	if status, isObject := child(o, "status"); isObject {
+		setDefault(status, "nodes", json.Number("0"))
+	}
+	return specUp("spec.template.spec", template, annotations)
+}
+
+// nodePoolDown is the way back. v1beta1 knows no consolidateAfter with WhenUnderutilized but Never.
+func nodePoolDown(o, kept object) {
+	spec := at(o, "spec")
+	template := at(spec, "template", "spec")
+	disruption, isObject := child(spec, "disruption")
+	if template == nil || !isObject {
+		return
+	}
+	setDefault(template, "expireAfter", defaultExpireAfter)
+	disruption["expireAfter"] = template["expireAfter"]
+	delete(template, "expireAfter")
+
+	setDefault(disruption, "consolidationPolicy", whenEmptyOrUnderutilized)
+	setDefault(disruption, "consolidateAfter", defaultConsolidateAfter)
+	if disruption["consolidationPolicy"] != whenEmpty {
+		disruption["consolidationPolicy"] = whenUnderutilized
+		if disruption["consolidateAfter"] != never {
+			delete(disruption, "consolidateAfter")
+		}
+	}
+	defaultBudgets(disruption)
+	budgets, _ := disruption["budgets"].([]any)
+	for _, item := range budgets {
+		if budget, isObject := item.(object); isObject {
+			if number, isNumber := budget["nodes"].(json.Number); isNumber {
+				budget["nodes"] = number.String()
+			}
+		}
+	}
+	specDown(template, kept)
+}
+
+// defaultBudgets writes out the budgets that both versions have by default.
+func defaultBudgets(disruption object) {
+	setDefault(disruption, "budgets", []any{object{"nodes": "10%"}})
+	budgets, _ := disruption["budgets"].([]any)
+	for _, item := range budgets {
+		if budget, isObject := item.(object); isObject {
+			setDefault(budget, "nodes", "10%")
+		}
+	}
+}
+
+// timedConditions gives conditions of v1beta1 the time that v1 demands of them: that of the object.
+func timedConditions(o object) {
+	conditions, _ := at(o, "status")["conditions"].([]any)
+	for _, item := range conditions {
+		if condition, isObject := item.(object); isObject {
+			created := text(at(o, "metadata"), "creationTimestamp")
+			if created == "" {
+				created = "1970-01-01T00:00:00Z"
+			}
+			setDefault(condition, "lastTransitionTime", created)
+		}
+	}
+}

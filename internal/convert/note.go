@@ -1,0 +1,208 @@
+package convert
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// note is what one version of an object keeps for the other.
+type note struct {
+	entries []entry
+	// filled is the expireAfter that a NodeClaim of v1 got because its pool has it, "" if it has its own.
+	filled string
+}
+
+// entry says: where the way back gives was, it should be is.
+type entry struct {
+	path    string // RFC 6901; its last part is an index if an item of a list is meant
+	was, is maybe
+	// when is what another field gives, without which was means something else.
+	when     maybe
+	whenPath string
+}
+
+// maybe is a value, or none.
+type maybe struct {
+	present bool
+	value   any
+}
+
+func (m maybe) equal(other maybe) bool {
+	return m.present == other.present && (!m.present || equal(m.value, other.value))
+}
+
+func get(o object, key string) maybe {
+	value, present := o[key]
+	return maybe{present, value}
+}
+
+func (n note) empty() bool { return len(n.entries) == 0 && n.filled == "" }
+
+// knows says whether the note is about a field.
+func (n note) knows(path string) bool {
+	return slices.ContainsFunc(n.entries, func(e entry) bool { return e.path == path })
+}
+
+func (n note) String() string {
+	fields := make([]any, 0, len(n.entries))
+	for _, e := range n.entries {
+		field := object{"path": e.path}
+		for key, m := range map[string]maybe{"was": e.was, "is": e.is, "when": e.when} {
+			if m.present {
+				field[key] = m.value
+			}
+		}
+		if e.whenPath != "" {
+			field["whenPath"] = e.whenPath
+		}
+		fields = append(fields, field)
+	}
+	content := object{}
+	if len(fields) > 0 {
+		content["fields"] = fields
+	}
+	if n.filled != "" {
+		content["filled"] = n.filled
+	}
+	return encode(content)
+}
+
+// readNote reads what String wrote; ok is false for anything else.
+func readNote(from string) (n note, ok bool) {
+	content, err := Decode([]byte(from))
+	if err != nil {
+		return note{}, false
+	}
+	if value, present := content["filled"]; present {
+		if n.filled, ok = value.(string); !ok {
+			return note{}, false
+		}
+	}
+	fields, ok := content["fields"].([]any)
+	if _, present := content["fields"]; present && !ok {
+		return note{}, false
+	}
+	for _, value := range fields {
+		field, isObject := value.(object)
+		path := text(field, "path")
+		if !isObject || !strings.HasPrefix(path, "/") {
+			return note{}, false
+		}
+		n.entries = append(n.entries, entry{
+			path: path, was: get(field, "was"), is: get(field, "is"), when: get(field, "when"), whenPath: text(field, "whenPath"),
+		})
+	}
+	return n, true
+}
+
+// diff notes what apply has to do to make want of got. coupled names, by path, the field without which another means
+// something else.
+func diff(got, want object, coupled map[string]string) note {
+	d := differ{got: got, coupled: coupled}
+	d.objects(nil, got, want)
+	return note{entries: d.entries}
+}
+
+type differ struct {
+	got     object
+	coupled map[string]string
+	entries []entry
+}
+
+func (d *differ) objects(path []string, got, want object) {
+	for _, key := range keys(got, want) {
+		d.values(append(path[:len(path):len(path)], key), get(got, key), get(want, key))
+	}
+}
+
+func (d *differ) values(path []string, got, want maybe) {
+	if got.equal(want) {
+		return
+	}
+	if got.present && want.present {
+		if x, y, both := twoOf[object](got, want); both {
+			d.objects(path, x, y)
+			return
+		}
+		if x, y, both := twoOf[[]any](got, want); both && len(x) == len(y) {
+			for i := range x {
+				if !equal(x[i], y[i]) {
+					d.note(append(path[:len(path):len(path)], strconv.Itoa(i)), maybe{true, x[i]}, maybe{true, y[i]})
+				}
+			}
+			return
+		}
+	}
+	d.note(path, got, want)
+}
+
+func (d *differ) note(path []string, got, want maybe) {
+	e := entry{path: pointer(path), was: got, is: want}
+	if other, found := d.coupled[e.path]; found {
+		where := unpointer(other)
+		e.whenPath, e.when = other, get(at(d.got, where[:len(where)-1]...), where[len(where)-1])
+	}
+	d.entries = append(d.entries, e)
+}
+
+func twoOf[T any](a, b maybe) (x, y T, both bool) {
+	x, isX := a.value.(T)
+	y, isY := b.value.(T)
+	return x, y, isX && isY
+}
+
+// apply does in o what the note says, where o still is what it was when the note was taken.
+func (n note) apply(o object) {
+	placed := map[string][]int{} // by list, the items that were put in already
+	type change struct {
+		into object
+		key  string
+		is   maybe
+	}
+	var changes []change // made at the end, so that a condition sees what the way back gave
+	for _, e := range n.entries {
+		path := unpointer(e.path)
+		last := path[len(path)-1]
+		if e.whenPath != "" {
+			where := unpointer(e.whenPath)
+			if !get(at(o, where[:len(where)-1]...), where[len(where)-1]).equal(e.when) {
+				continue
+			}
+		}
+		if parent := at(o, path[:len(path)-1]...); parent != nil {
+			if get(parent, last).equal(e.was) {
+				changes = append(changes, change{parent, last, e.is})
+			}
+			continue
+		}
+		if len(path) > 1 && e.was.present && e.is.present {
+			list, _ := at(o, path[:len(path)-2]...)[path[len(path)-2]].([]any)
+			within := pointer(path[:len(path)-1])
+			if i := find(list, last, e.was.value, placed[within]); i >= 0 {
+				list[i] = clone(e.is.value)
+				placed[within] = append(placed[within], i)
+			}
+		}
+	}
+	for _, c := range changes {
+		if c.is.present {
+			c.into[c.key] = clone(c.is.value)
+		} else {
+			delete(c.into, c.key)
+		}
+	}
+}
+
+// find returns the index of an item that equals want and is not taken: the one at hint if it is one, -1 if none is.
+func find(list []any, hint string, want any, taken []int) int {
+	if i, err := strconv.Atoi(hint); err == nil && i >= 0 && i < len(list) && !slices.Contains(taken, i) && equal(list[i], want) {
+		return i
+	}
+	for i := range list {
+		if !slices.Contains(taken, i) && equal(list[i], want) {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,259 @@
+package convert
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// schema is the part of a CRD's schema that tells which fields a version has and what they hold.
+type schema struct {
+	Type                 string             `json:"type"`
+	Format               string             `json:"format"`
+	Pattern              string             `json:"pattern"`
+	Description          string             `json:"description"`
+	Properties           map[string]*schema `json:"properties"`
+	AdditionalProperties *schema            `json:"additionalProperties"`
+	Items                *schema            `json:"items"`
+	IntOrString          bool               `json:"x-kubernetes-int-or-string"`
+	PreserveUnknown      bool               `json:"x-kubernetes-preserve-unknown-fields"`
+
+	pattern *regexp.Regexp
+}
+
+// readSchemas returns the schemas of a CRD by version.
+func readSchemas(manifest []byte) (map[string]*schema, error) {
+	var crd struct {
+		Spec struct {
+			Versions []struct {
+				Name   string `json:"name"`
+				Schema struct {
+					OpenAPI *schema `json:"openAPIV3Schema"`
+				} `json:"schema"`
+			} `json:"versions"`
+		} `json:"spec"`
+	}
+	if err := yaml.Unmarshal(manifest, &crd); err != nil {
+		return nil, err
+	}
+	found := map[string]*schema{}
+	for _, version := range crd.Spec.Versions {
+		if err := version.Schema.OpenAPI.compile(); err != nil {
+			return nil, fmt.Errorf("version %s: %w", version.Name, err)
+		}
+		found[version.Name] = version.Schema.OpenAPI
+	}
+	return found, nil
+}
+
+func (s *schema) compile() (err error) {
+	if s == nil {
+		return nil
+	}
+	if s.Pattern != "" {
+		if s.pattern, err = regexp.Compile(s.Pattern); err != nil {
+			return err
+		}
+	}
+	for _, child := range s.Properties {
+		if err := child.compile(); err != nil {
+			return err
+		}
+	}
+	if err := s.AdditionalProperties.compile(); err != nil {
+		return err
+	}
+	return s.Items.compile()
+}
+
+// of returns the schema of a field; nil if the field does not exist.
+func (s *schema) of(key string) *schema {
+	if child, found := s.Properties[key]; found {
+		return child
+	}
+	if s.AdditionalProperties != nil {
+		return s.AdditionalProperties
+	}
+	if s.PreserveUnknown || s.Type == "object" && s.Properties == nil {
+		return &schema{PreserveUnknown: true}
+	}
+	return nil
+}
+
+// find returns the schema of the field of a name, wherever it stands; nil if there is none.
+func (s *schema) find(name string) *schema {
+	if s == nil {
+		return nil
+	}
+	if found := s.Properties[name]; found != nil {
+		return found
+	}
+	for _, child := range s.Properties {
+		if found := child.find(name); found != nil {
+			return found
+		}
+	}
+	return s.Items.find(name)
+}
+
+// prune takes away the fields that the version does not have, as the API server does.
+func (s *schema) prune(value any) {
+	switch value := value.(type) {
+	case object:
+		for key, item := range value {
+			if child := s.of(key); child != nil {
+				child.prune(item)
+			} else {
+				delete(value, key)
+			}
+		}
+	case []any:
+		if s.Items != nil {
+			for _, item := range value {
+				s.Items.prune(item)
+			}
+		}
+	}
+}
+
+// check returns what is wrong with a value, at most maxProblems, in order. It looks at what a client needs for decoding
+// it: types, numbers in range, and the texts of amounts, durations and times.
+func (s *schema) check(path string, value any, found []Problem) []Problem {
+	if len(found) >= maxProblems || value == nil || s.PreserveUnknown && s.Type == "" {
+		return found
+	}
+	if want := s.wrong(value); want != "" {
+		return append(found, Problem{Field: path, Value: shorten(encode(value), 120), Allowed: want})
+	}
+	switch value := value.(type) {
+	case object:
+		for _, key := range keys(value, nil) {
+			if child := s.of(key); child != nil {
+				found = child.check(path+"."+key, value[key], found)
+			}
+		}
+	case []any:
+		for i, item := range value {
+			if s.Items != nil {
+				found = s.Items.check(path+"["+strconv.Itoa(i)+"]", item, found)
+			}
+		}
+	}
+	return found
+}
+
+// repair takes away what check finds fault with. It returns false if the value itself is at fault.
+func (s *schema) repair(value any) bool {
+	if value == nil || s.PreserveUnknown && s.Type == "" {
+		return true
+	}
+	if s.wrong(value) != "" {
+		return false
+	}
+	switch value := value.(type) {
+	case object:
+		for key, item := range value {
+			if child := s.of(key); child != nil && !child.repair(item) {
+				delete(value, key)
+			}
+		}
+	case []any:
+		for _, item := range value {
+			if s.Items != nil && !s.Items.repair(item) {
+				return false // an item less would change what the others mean
+			}
+		}
+	}
+	return true
+}
+
+// wrong says what a value must be, "" if it is that. What is inside of it is not looked at.
+func (s *schema) wrong(value any) string {
+	if s.IntOrString {
+		if number, isNumber := value.(json.Number); isNumber {
+			return s.say(whole(number, 64), "a whole number")
+		}
+		content, isString := value.(string)
+		return s.say(isString && s.matches(content), s.wanted("a whole number or a string"))
+	}
+	switch s.Type {
+	case "object":
+		_, isObject := value.(object)
+		return s.say(isObject, "an object")
+	case "array":
+		_, isList := value.([]any)
+		return s.say(isList, "a list")
+	case "boolean":
+		_, isBool := value.(bool)
+		return s.say(isBool, "true or false")
+	case "integer":
+		bits := 64
+		if s.Format == "int32" {
+			bits = 32
+		}
+		number, isNumber := value.(json.Number)
+		return s.say(isNumber && whole(number, bits), fmt.Sprintf("a whole number of at most %d bits", bits))
+	case "number":
+		_, isNumber := value.(json.Number)
+		return s.say(isNumber, "a number")
+	case "string":
+		content, isString := value.(string)
+		if s.Format == "date-time" {
+			_, err := time.Parse(time.RFC3339, content)
+			return s.say(isString && err == nil, "a time such as 2026-01-02T03:04:05Z")
+		}
+		return s.say(isString && s.matches(content), s.wanted("a string"))
+	}
+	return ""
+}
+
+// matches says whether a text can be decoded. Of the patterns only those of amounts and durations decide that; they are the
+// ones that begin with an optional sign or with digits. Amounts with exponents of three digits take for ever to decode.
+func (s *schema) matches(content string) bool {
+	if hasHugeExponent(content) {
+		return false
+	}
+	decides := strings.HasPrefix(s.Pattern, `^(\+|-)?(([0-9]+`) || strings.Contains(s.Pattern, `[0-9]+[smh`) || strings.Contains(s.Pattern, `[0-9]+[mh]`)
+	return !decides || s.pattern.MatchString(content)
+}
+
+func hasHugeExponent(content string) bool {
+	i := strings.IndexAny(content, "eE")
+	if i < 0 || strings.Trim(content[:i], "+-.0123456789") != "" {
+		return false
+	}
+	digits := strings.TrimLeft(content[i+1:], "+-")
+	return len(digits) > 2 && strings.Trim(digits, "0123456789.") == ""
+}
+
+func (s *schema) say(right bool, want string) string {
+	if right {
+		return ""
+	}
+	return "it must be " + want
+}
+
+// wanted describes a field in the words of its documentation.
+func (s *schema) wanted(kind string) string {
+	if s.Description == "" {
+		return kind
+	}
+	return kind + ". " + shorten(strings.Join(strings.Fields(s.Description), " "), 300)
+}
+
+func whole(number json.Number, bits int) bool {
+	_, err := strconv.ParseInt(string(number), 10, bits)
+	return err == nil
+}
+
+func shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
