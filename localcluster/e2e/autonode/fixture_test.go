@@ -7,12 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
@@ -26,13 +21,9 @@ const (
 	hcp      = "hcp-a"
 	otherHCP = "hcp-b"
 	// account is the operator's service account there, and operatorUser its name in the guest, from a certificate.
-	account      = "joiner-operator"
-	operatorUser = "system:hosted-cluster-config"
-	tokenSeconds = 24 * 60 * 60
+	account      = rig.OperatorAccount
+	operatorUser = rig.OperatorUser
 )
-
-// operatorGroups are the groups of the certificate that HyperShift issues to operatorUser.
-func operatorGroups() []string { return []string{"kubernetes", "system:serviceaccounts:openshift"} }
 
 // fixture is a hosted cluster: the two control planes, who uses them, and the operator between them.
 type fixture struct {
@@ -63,10 +54,13 @@ func fixtureFromEnv() (*fixture, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	f := &fixture{binary: binary, namespace: hcp}
-	if f.mgmt, err = startBare(ctx, controlPlane); err != nil {
+	options := rig.Options{ControlPlane: controlPlane, Audit: true}
+	if f.mgmt, err = rig.StartManagement(ctx, options); err != nil {
 		return nil, err
 	}
-	if f.guest, err = startBare(ctx, controlPlane); err != nil {
+	options.Components = []cluster.Component{cluster.Etcd, cluster.APIServer}
+	options.WithoutJoiner, options.WithoutManifests = true, true
+	if f.guest, err = rig.Start(ctx, options); err != nil {
 		return nil, errors.Join(err, f.stop())
 	}
 	if err := f.prepare(ctx); err != nil {
@@ -78,27 +72,12 @@ func fixtureFromEnv() (*fixture, error) {
 
 // prepare installs what both control planes need, and makes the users.
 func (f *fixture) prepare(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{f.identities, f.install, f.token} {
+	for _, step := range []func(context.Context) error{f.identities, f.install, f.bootstrapData} {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// startBare starts a control plane without controllers, with an audit log and its admin's client.
-func startBare(ctx context.Context, binary string) (*rig.Rig, error) {
-	running, err := cluster.Start(ctx, cluster.Options{
-		Binary: binary, Audit: true, Components: []cluster.Component{cluster.Etcd, cluster.APIServer},
-	})
-	if err != nil {
-		return nil, err
-	}
-	r := &rig.Rig{Cluster: running}
-	if r.Client, err = clientOf(running, "admin"); err != nil {
-		return nil, errors.Join(err, running.Stop())
-	}
-	return r, nil
 }
 
 func (f *fixture) stop() error {
@@ -149,24 +128,10 @@ func clientOf(c *cluster.Cluster, identity string) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{})
 }
 
-// token writes the operator's kubeconfig for the management cluster: the server of the cluster and the token of the
-// service account, no certificate. Beside it lies the user data.
-func (f *fixture) token(ctx context.Context) error {
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr(int64(tokenSeconds))}}
-	who := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: account}}
-	if err := f.sre.SubResource("token").Create(ctx, who, request); err != nil {
-		return fmt.Errorf("asking for the operator's token: %w", err)
-	}
-	config, err := clientcmd.LoadFromFile(f.mgmt.Cluster.AdminKubeconfig())
-	if err != nil {
-		return err
-	}
-	for name := range config.AuthInfos {
-		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: request.Status.Token}
-	}
-	f.kubeconfig = filepath.Join(f.mgmt.Cluster.Dir(), "kubeconfig", f.namespace+"-token.kubeconfig")
-	f.userData = filepath.Join(f.mgmt.Cluster.Dir(), "kubeconfig", f.namespace+"-user-data")
-	return errors.Join(clientcmd.WriteToFile(*config, f.kubeconfig), os.WriteFile(f.userData, []byte("{}"), 0o600))
+// bootstrapData writes what nodes start with, beside the operator's kubeconfig.
+func (f *fixture) bootstrapData(context.Context) error {
+	f.userData = filepath.Join(filepath.Dir(f.kubeconfig), f.namespace+"-user-data")
+	return os.WriteFile(f.userData, []byte("{}"), 0o600)
 }
 
 func ptr[T any](value T) *T { return &value }

@@ -66,17 +66,7 @@ func (f *fixture) program(flags []string) rig.Program {
 	if !slices.Contains(flags, "--userdata-secrets") {
 		flags = append(f.bootstrap(), flags...)
 	}
-	return rig.Program{
-		Name: "operator", User: operatorUser, Groups: operatorGroups(), Path: f.binary,
-		Command: func(at rig.Place) ([]string, []string) {
-			return append([]string{
-				"--guest-kubeconfig", at.Kubeconfig, "--management-kubeconfig", f.kubeconfig, "--namespace", f.namespace,
-				"--guest-user-name", operatorUser, "--infra-id", infraID, "--instance-profile", infraID + "-worker",
-				"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", at.MetricsPort),
-				"--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", at.HealthPort),
-			}, flags...), nil
-		},
-	}
+	return rig.OperatorProgram(f.binary, f.kubeconfig, f.namespace, append([]string{"--infra-id", infraID, "--instance-profile", infraID + "-worker"}, flags...)...)
 }
 
 // metric returns the lines of the operator's metrics that begin with a name.
