@@ -1,6 +1,7 @@
 package nodescheduling_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
@@ -8,10 +9,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling/schedulingtest"
 )
 
-// TestScripts runs every script below testdata/scripts. Rewrite them with `make rewrite`; the diff is the review, and is
-// committed only when you can explain it.
+// TestScripts runs every script below testdata/scripts, and holds the page for users to the last of them. Rewrite them with
+// `make rewrite`; the diff is the review, and is committed only when you can explain it.
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	said := map[string]string{}
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		world := schedulingtest.NewWorld()
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -19,7 +21,11 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				d.Fatalf(t, "%v", err)
 			}
+			if strings.HasSuffix(path, mistakes) && d.Cmd == "ask" {
+				texts(out, said)
+			}
 			return out
 		})
 	})
+	showPage(t, said)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
@@ -49,13 +50,22 @@ func (e *evaluation) targets(g *group, authorized bool) []target {
 	if tolerated.node != "" {
 		found = append(found, tolerated)
 	}
-	if authorized && len(found) > 0 {
+	if len(found) > 0 && (authorized || e.request.ofDaemonSet()) {
 		return found
 	}
 	if inside != nil && e.placement.selects && !e.fitsOutside(g, required) {
 		found = append(found, target{reason: Selector, node: inside.Name})
 	}
 	return found
+}
+
+// ofDaemonSet holds for a pod whose controller chose its node itself (F11): its user can do nothing about that.
+func (r *Request) ofDaemonSet() bool {
+	if r.Pod == nil {
+		return false
+	}
+	owner := metav1.GetControllerOfNoCopy(r.Pod)
+	return owner != nil && owner.Kind == "DaemonSet"
 }
 
 // fitsOutside says whether the pod may also go to a node that is not of the group. It is asked only when one of the

@@ -160,6 +160,18 @@ func TestNoPolicyAsksNothing(t *testing.T) {
 	}
 }
 
+// N69: a Scheduler from before there were groups says nothing, and is no mistake.
+func TestASchedulerWithoutGroupsIsValid(t *testing.T) {
+	t.Parallel()
+	old := sources(t)
+	old.Scheduler = &configv1.Scheduler{Spec: configv1.SchedulerSpec{MastersSchedulable: true}}
+	old.Scheduler.Name = configv1.SchedulerName
+	policy, ignored, err := nodescheduling.New(old)
+	if err != nil || len(ignored) > 0 || len(policy.Effective()) != 1 || policy.Effective()[0].Mode != configv1.Enable {
+		t.Errorf("effective %+v, ignored %+v, error %v", policy.Effective(), ignored, err)
+	}
+}
+
 // untouched are nodes that nobody may look at.
 type untouched struct{ t *testing.T }
 
@@ -181,6 +193,7 @@ func TestAnOrdinaryPodNeedsNoNodes(t *testing.T) {
 	for _, line := range []string{
 		"alice create pod app/web",
 		"alice create pod app/web tolerate=node.kubernetes.io/not-ready:NoExecute tolerate=node.kubernetes.io/unreachable:NoExecute prefer=zone=a",
+		"alice create pod app/web tolerate=node-role.kubernetes.io/master:PreferNoSchedule",
 		"alice update pod app/web -> label=a=b",
 		"alice update pod app/web node=cp1 -> tolerate=*",
 		"alice update pod/status app/web node=cp1",
