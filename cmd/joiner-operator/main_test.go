@@ -55,6 +55,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"strict needs the operand's user name":  {"--strict-admission"},
 		"--guest-user-name is empty":            {"--guest-user-name", ""},
 		`"system:admin", which people have too`: {"--guest-user-name", "system:admin"},
+		`both have "a"`:                         {"--resource-tags", "a=1", "--overridable-resource-tags", "a=2"},
 		`--log-level is "loud"`:                 {"--log-level", "loud"},
 		"no usable kubeconfig":                  {"--guest-kubeconfig", filepath.Join(t.TempDir(), "none")},
 		"both lead to http://127.0.0.1:2":       {"--guest-kubeconfig", valid[3]},

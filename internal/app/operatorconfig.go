@@ -128,6 +128,11 @@ func (c OperatorConfig) validateAWS() error {
 	if c.InstanceProfile == "" {
 		fault("--instance-profile is missing: want the name of the instance profile of the cluster's nodes on AWS")
 	}
+	for key := range c.ResourceTags {
+		if _, both := c.OverridableTags[key]; both {
+			fault("--resource-tags and --overridable-resource-tags both have %q: want it in one of them", key)
+		}
+	}
 	switch {
 	case c.UserDataSecrets && c.UserDataFile != "":
 		fault("--userdata-secrets and --userdata-file are both set: want one of them")

@@ -188,6 +188,7 @@ func (c *Controller) addFinalizer(ctx context.Context, wrapper client.Object) er
 	if err := c.config.Guest.Patch(ctx, wrapper, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("adding the finalizer to %s %s: %w", c.config.Kind.Wrapper, wrapper.GetName(), err)
 	}
+	c.answers.remember(before.GetResourceVersion(), wrapper)
 	return nil
 }
 
@@ -216,8 +217,11 @@ func (c *Controller) report(ctx context.Context, s scene, out outcome) error {
 	if change == nil {
 		return nil
 	}
-	if err := c.config.Guest.Status().Patch(ctx, s.wrapper, change); client.IgnoreNotFound(err) != nil {
+	if err := c.config.Guest.Status().Patch(ctx, s.wrapper, change); apierrors.IsNotFound(err) {
+		return nil // it went meanwhile
+	} else if err != nil {
 		return fmt.Errorf("writing the status of %s %s: %w", c.config.Kind.Wrapper, s.name, err)
 	}
+	c.answers.remember(before.GetResourceVersion(), s.wrapper)
 	return nil
 }

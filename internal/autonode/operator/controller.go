@@ -35,12 +35,13 @@ type Config struct {
 // step. It remembers only what it wrote last, to tell its own writes from those of others.
 type Controller struct {
 	config  Config
-	written *written
+	written *written // products
+	answers *answers // wrappers
 }
 
 // New returns the controller.
 func New(config Config) *Controller {
-	return &Controller{config: config, written: newWritten()}
+	return &Controller{config: config, written: newWritten(), answers: newAnswers()}
 }
 
 // scene is all that a step looks at.
@@ -86,6 +87,11 @@ func (c *Controller) gather(ctx context.Context, name string) (scene, error) {
 		case !apierrors.IsNotFound(err):
 			return s, fmt.Errorf("reading %s %s: %w", read.name, name, err)
 		}
+	}
+	if s.wrapper != nil {
+		s.wrapper = c.answers.newest(s.wrapper)
+	} else {
+		c.answers.forget(name)
 	}
 	if s.product != nil {
 		s.product = c.written.newest(s.product)

@@ -1,0 +1,54 @@
+package operator
+
+import (
+	"slices"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// maxSuperseded bounds how many of its own writes in a row the operator remembers for one object. A step makes two.
+const maxSuperseded = 4
+
+// answers remembers what the API server answered to the operator's last writes of each wrapper: until the watch has caught
+// up, a step that starts from the cache would write the same again, and be refused. It is safe for concurrent use. What it
+// forgets costs a request at most.
+type answers struct {
+	mu   sync.Mutex
+	last map[string]answer
+}
+
+type answer struct {
+	over   []string // resource versions that were written over, one after the other
+	object client.Object
+}
+
+func newAnswers() *answers { return &answers{last: map[string]answer{}} }
+
+// remember takes the answer to a write over a resource version.
+func (a *answers) remember(over string, object client.Object) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	next := answer{over: []string{over}, object: object.DeepCopyObject().(client.Object)}
+	if last, found := a.last[object.GetName()]; found && last.object.GetResourceVersion() == over {
+		next.over = append(slices.Clone(last.over[max(0, len(last.over)+1-maxSuperseded):]), over)
+	}
+	a.last[object.GetName()] = next
+}
+
+// newest returns the answer to the last write, when the cache still shows what was written over, and else what it shows.
+func (a *answers) newest(cached client.Object) client.Object {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last, found := a.last[cached.GetName()]
+	if found && last.object.GetUID() == cached.GetUID() && slices.Contains(last.over, cached.GetResourceVersion()) {
+		return last.object.DeepCopyObject().(client.Object)
+	}
+	return cached
+}
+
+func (a *answers) forget(name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.last, name)
+}
