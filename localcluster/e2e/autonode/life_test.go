@@ -40,12 +40,13 @@ func TestR23_ANodePoolThatStrayedIsRepaired(t *testing.T) {
 	w.pool("r23", wants(in(instanceType, "b")))
 	w.merged("r23", in(instanceType, "a", "b"), in(instanceType, "b"))
 	pool := w.get(nodePoolKind, "r23")
-	w.mustPatch(w.exempt, pool, object{"spec": object{"weight": int64(9), "template": object{"spec": object{"requirements": list(in(instanceType, "z"))}}}})
-	w.merged("r23", in(instanceType, "a", "b"), in(instanceType, "b"))
+	w.mustPatch(w.exempt, pool, object{"spec": object{"weight": int64(9)}})
 	w.eventually("the weight to go", func() (bool, string) {
 		weight := field(w.get(nodePoolKind, "r23"), "spec", "weight")
 		return weight == nil, show(weight)
 	})
+	w.mustPatch(w.exempt, pool, object{"spec": wants(in(instanceType, "z"))})
+	w.merged("r23", in(instanceType, "a", "b"), in(instanceType, "b"))
 	w.remove(w.exempt, pool)
 	w.eventually("a new NodePool", func() (bool, string) {
 		now := w.get(nodePoolKind, "r23")
