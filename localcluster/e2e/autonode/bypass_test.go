@@ -273,3 +273,20 @@ func TestX11_APolicyInTheGuestHasNoEffect(t *testing.T) {
 	})
 	w.stays("the NodePool", func() any { return requirementsOf(w.get(nodePoolKind, "x11")) })
 }
+
+// G18: a NodePool that somebody made under the operator's name, where no wrapper has that name, is not deleted. It is
+// counted, and told of.
+func TestX11_AForeignNodePoolIsCounted(t *testing.T) {
+	w, _ := guarded(t)
+	foreign := handMade("x11-foreign")
+	if err := w.as(operatorUser, "system:masters").Create(w.ctx, foreign); err != nil {
+		t.Fatalf("the attack itself fails: %v", err)
+	}
+	t.Cleanup(func() { w.remove(w.exempt, foreign) })
+	w.eventually("the metric to count it", func() (bool, string) {
+		lines := strings.Join(w.metric(`autonode_unmanaged_objects{kind="NodePool"}`), "\n")
+		return strings.HasSuffix(lines, " 1"), lines
+	})
+	w.told("NodePool", "x11-foreign", "Unmanaged")
+	w.stays("the NodePool", func() any { return w.get(nodePoolKind, "x11-foreign") != nil })
+}
