@@ -71,7 +71,7 @@ var layers = []layer{
 	{"internal/autonode/merge", []string{"api", "internal/translate", "internal/engine/requirement", "internal/condition"}, "pure: what a policy and a wrapper come to"},
 	{"internal/autonode/operator", []string{"api", "internal/autonode/merge", "internal/condition", "internal/controller/event", "internal/controller/patch"}, "when what package merge says may be written; two clusters, two client types"},
 	{"internal/admission", []string{"api"}, "pure: whether a request may place a pod on protected nodes"},
-	{"internal/webhook", []string{"api", "internal/admission"}, "HTTP to requests, verdicts to HTTP: decides nothing"},
+	{"internal/webhook", []string{"api", "internal/admission", "internal/convert"}, "HTTP to requests, verdicts to HTTP: decides nothing"},
 	{"internal/app", []string{"api", "internal"}, "puts everything together"},
 	{"internal/sim", []string{"api", "internal"}, "runs everything, in a world of its own"},
 	{"internal/tidy", nil, "looks at files, not at packages"},

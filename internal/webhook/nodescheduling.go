@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 	"time"
 
@@ -85,18 +83,9 @@ func (h *NodeScheduling) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // readReview reads a review within MaxReviewBytes. An error comes with the status that tells it.
 func readReview(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionReview, int, error) {
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		return nil, http.StatusMethodNotAllowed, fmt.Errorf("method is %q: it must be POST", r.Method)
-	}
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("Content-Type is %q: it must be application/json", r.Header.Get("Content-Type"))
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxReviewBytes))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the review has more than %d bytes", MaxReviewBytes)
-	} else if err != nil {
-		return nil, http.StatusBadRequest, fmt.Errorf("reading the review: %w", err)
+	body, status, err := readBody(w, r, MaxReviewBytes)
+	if err != nil {
+		return nil, status, err
 	}
 	review, err := decodeReview(body)
 	if err != nil {
