@@ -97,8 +97,8 @@ sim-mutants: ## Planted bugs, each of which the simulation has to catch
 	$(BIN)/joiner-sim -mutants internal/sim/testdata/mutants.txt
 
 .PHONY: rewrite
-rewrite: ## Rewrite the scripts of the engine, the policy merge and the admission policy; the diff is the review
-	$(GO) test ./internal/engine ./internal/autonode/merge ./internal/admission/nodescheduling -run TestScripts -rewrite
+rewrite: ## Rewrite the scripts of the engine, the policy merge, the admission policy and the conversion; the diff is the review
+	$(GO) test ./internal/engine ./internal/autonode/merge ./internal/admission/nodescheduling ./internal/convert ./internal/migrate -run TestScripts -rewrite
 
 # How long each fuzz target runs. Inputs that are merely new are not made smaller for long: by default that takes the whole time.
 T ?= 10s
@@ -117,10 +117,14 @@ clean: ## Built programs and the state of make up
 programs: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/demo
 
 # Go decides itself what is out of date.
-.PHONY: $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/demo
+.PHONY: $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/joinerctl $(BIN)/demo
 $(BIN)/joiner $(BIN)/joiner-operator:
 	@echo "Building $@ ..."
 	@$(BUILD) -o $@ ./cmd/$(@F)
+
+$(BIN)/joinerctl:
+	@echo "Building $@ ..."
+	@$(BUILD) -o $@ ./cmd/joinerctl
 
 $(BIN)/demo:
 	@echo "Building $@ ..."

@@ -266,6 +266,9 @@ func (k *kind) finish(o, annotations object, version string) {
 			part.prune(value)
 		}
 	}
+	if status, isObject := o["status"].(object); isObject && len(status) == 0 && version == V1beta1 {
+		delete(o, "status") // v1 has a status from the start
+	}
 }
 
 // problems says why a client could not read the converted object, in the words of the object it was made from.

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,9 +100,21 @@ func readNote(from string) (n note, ok bool) {
 // diff notes what apply has to do to make want of got. coupled names, by path, the field without which another means
 // something else.
 func diff(got, want object, coupled map[string]string) note {
+	got, want = annotated(got), annotated(want)
 	d := differ{got: got, coupled: coupled}
 	d.objects(nil, got, want)
 	return note{entries: d.entries}
+}
+
+// annotated returns an object that has annotations, if only none: each is noted for itself, so that one more does not matter.
+func annotated(o object) object {
+	metadata, isObject := o["metadata"].(object)
+	if !isObject || metadata["annotations"] != nil {
+		return o
+	}
+	o, metadata = maps.Clone(o), maps.Clone(metadata)
+	o["metadata"], metadata["annotations"] = metadata, object{}
+	return o
 }
 
 type differ struct {
@@ -154,6 +167,10 @@ func twoOf[T any](a, b maybe) (x, y T, both bool) {
 
 // apply does in o what the note says, where o still is what it was when the note was taken.
 func (n note) apply(o object) {
+	if metadata := at(o, "metadata"); metadata != nil {
+		setDefault(metadata, "annotations", object{})
+		defer func() { setAnnotations(o, annotationsOf(o)) }()
+	}
 	placed := map[string][]int{} // by list, the items that were put in already
 	type change struct {
 		into object

@@ -243,7 +243,7 @@ func (s *schema) wanted(kind string) string {
 	if s.Description == "" {
 		return kind
 	}
-	return kind + ". " + shorten(strings.Join(strings.Fields(s.Description), " "), 300)
+	return kind + ". " + strings.TrimSuffix(shorten(strings.Join(strings.Fields(s.Description), " "), 300), ".")
 }
 
 func whole(number json.Number, bits int) bool {

@@ -72,6 +72,8 @@ var layers = []layer{
 	{"internal/autonode/operator", []string{"api", "internal/autonode/merge", "internal/condition", "internal/controller/event", "internal/controller/patch"}, "when what package merge says may be written; two clusters, two client types"},
 	{"internal/admission", []string{"api"}, "pure: whether a request may place a pod on protected nodes"},
 	{"internal/webhook", []string{"api", "internal/admission", "internal/convert"}, "HTTP to requests, verdicts to HTTP: decides nothing"},
+	{"internal/migrate", []string{"api", "internal/convert"}, "pure: what of v1beta1 is left"},
+	{"internal/cli", []string{"api", "internal/convert", "internal/migrate"}, "commands: files and clusters to pure packages, findings to text"},
 	{"internal/app", []string{"api", "internal"}, "puts everything together"},
 	{"internal/sim", []string{"api", "internal"}, "runs everything, in a world of its own"},
 	{"internal/tidy", nil, "looks at files, not at packages"},
@@ -153,6 +155,7 @@ var closures = []struct {
 	{"internal/admission", "sigs.k8s.io/controller-runtime", nil, "pure: no client"},
 	{"internal/admission", "k8s.io/client-go", nil, "pure, and a part of kube-apiserver: it asks through narrow ports"},
 	{"internal/convert", "k8s.io/client-go", nil, "pure: no client"},
+	{"internal/migrate", "k8s.io/client-go", nil, "pure: no client"},
 	{"internal/provider", "k8s.io/client-go", nil, "a provider reaches the cluster through its own narrow port"},
 	{"internal/provider", "sigs.k8s.io/controller-runtime", nil, "as above"},
 }

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/convert"
+	"github.com/joiner-autoscaler/joiner/internal/migrate"
+)
+
+// page is how many objects are read at once.
+const page = 500
+
+// converted are the resources that have two versions, and the names of their CRDs.
+func converted() []schema.GroupVersionResource {
+	return []schema.GroupVersionResource{
+		karpenterv1.GroupVersion().WithResource("nodepools"),
+		karpenterv1.GroupVersion().WithResource("nodeclaims"),
+		awsv1.GroupVersion().WithResource("ec2nodeclasses"),
+	}
+}
+
+func definitions() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+}
+
+// readCluster reads what migrate.Check looks at: CRDs and objects of ours, and the nodes and pods that may carry dropped
+// annotations. A resource that the cluster does not have is left out.
+func readCluster(ctx context.Context, client dynamic.Interface) ([]migrate.Object, error) {
+	var objects []migrate.Object
+	for _, resource := range converted() {
+		definition, err := client.Resource(definitions()).Get(ctx, resource.GroupResource().String(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the CRD %s: %w", resource.GroupResource(), err)
+		}
+		objects = append(objects, fromCluster(definition))
+	}
+	if len(objects) == 0 {
+		return nil, fmt.Errorf("the cluster has none of the CRDs nodepools.%s, nodeclaims.%s, ec2nodeclasses.%s: there is nothing to check", karpenterv1.Group, karpenterv1.Group, awsv1.Group)
+	}
+	rest := []schema.GroupVersionResource{{Version: "v1", Resource: "nodes"}, {Version: "v1", Resource: "pods"}}
+	for _, resource := range append(converted(), rest...) {
+		err := eachObject(ctx, client, resource, func(o *unstructured.Unstructured) error {
+			objects = append(objects, fromCluster(o))
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return objects, nil
+}
+
+// fromCluster gives an object the form that files have.
+func fromCluster(o *unstructured.Unstructured) migrate.Object {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return migrate.Object{Content: o.Object}
+	}
+	content, err := convert.Decode(data)
+	if err != nil {
+		return migrate.Object{Content: o.Object}
+	}
+	return migrate.Object{Content: content}
+}
+
+// eachObject visits the objects of a resource, page by page; none if the cluster does not have the resource.
+func eachObject(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, visit func(*unstructured.Unstructured) error) error {
+	options := metav1.ListOptions{Limit: page}
+	for {
+		list, err := client.Resource(resource).List(ctx, options)
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("listing %s: %w", resource.GroupResource(), err)
+		}
+		for i := range list.Items {
+			if err := visit(&list.Items[i]); err != nil {
+				return err
+			}
+		}
+		if options.Continue = list.GetContinue(); options.Continue == "" {
+			return nil
+		}
+	}
+}

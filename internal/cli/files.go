@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-autoscaler/joiner/internal/convert"
+	"github.com/joiner-autoscaler/joiner/internal/migrate"
+)
+
+// maxFile is the most bytes of a file that are read.
+const maxFile = 64 << 20
+
+// readFiles reads the objects of files and folders. Every document that is no object is an error that names it.
+func readFiles(in io.Reader, names []string) ([]migrate.Object, error) {
+	var objects []migrate.Object
+	var faults []error
+	for _, name := range names {
+		paths, err := expand(name)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		for _, path := range paths {
+			found, err := readFile(in, path)
+			objects = append(objects, found...)
+			faults = append(faults, err)
+		}
+	}
+	faults = slices.DeleteFunc(faults, func(err error) bool { return err == nil })
+	return objects, errors.Join(faults[:min(len(faults), maxErrors)]...)
+}
+
+// expand returns the manifests in a folder and below, in order; a file is itself.
+func expand(name string) ([]string, error) {
+	if name == "-" {
+		return []string{name}, nil
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, fmt.Errorf("-f %s: %w", name, err)
+	}
+	if !info.IsDir() {
+		return []string{name}, nil
+	}
+	var paths []string
+	err = filepath.WalkDir(name, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("-f %s: %w", name, err)
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("-f %s: the folder has no .yaml, .yml or .json file", name)
+	}
+	return paths, nil
+}
+
+func readFile(in io.Reader, path string) ([]migrate.Object, error) {
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		in = file
+	}
+	return readDocuments(path, io.LimitReader(in, maxFile))
+}
+
+// readDocuments reads the documents of a stream. Those that are empty, or hold comments only, are left out.
+func readDocuments(name string, in io.Reader) ([]migrate.Object, error) {
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(in))
+	var objects []migrate.Object
+	for number := 1; ; number++ {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		where := fmt.Sprintf("%s, document %d", name, number)
+		if err != nil {
+			return objects, fmt.Errorf("%s: %w", where, err)
+		}
+		data, err := yaml.YAMLToJSON(document)
+		if err != nil {
+			return objects, fmt.Errorf("%s: %s", where, strings.Join(strings.Fields(err.Error()), " "))
+		}
+		if string(data) == "null" {
+			continue
+		}
+		content, err := convert.Decode(data)
+		if err != nil {
+			return objects, fmt.Errorf("%s: it is not an object", where)
+		}
+		objects = append(objects, flatten(where, content)...)
+	}
+}
+
+// flatten returns the items of a List, or the object itself.
+func flatten(where string, content map[string]any) []migrate.Object {
+	items, isList := content["items"].([]any)
+	kind, _ := content["kind"].(string)
+	if !isList || !strings.HasSuffix(kind, "List") {
+		return []migrate.Object{{Where: where, Content: content}}
+	}
+	var objects []migrate.Object
+	for _, item := range items {
+		if o, isObject := item.(map[string]any); isObject {
+			objects = append(objects, migrate.Object{Where: where, Content: o})
+		}
+	}
+	return objects
+}

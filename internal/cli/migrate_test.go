@@ -1,0 +1,233 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-autoscaler/joiner/internal/cli"
+)
+
+var (
+	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	nodePools   = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
+)
+
+const definition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: nodepools.karpenter.sh}
+spec: {group: karpenter.sh, names: {kind: NodePool}, versions: [{name: v1, storage: true}, {name: v1beta1}]}
+status: {storedVersions: [v1beta1, v1]}
+`
+
+const (
+	pool  = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\n"
+	held  = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: broken, annotations: {compatibility.karpenter.sh/conversion-problem: spec.weight is wrong}}\n"
+	clean = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: new}\nspec: {}\n"
+	old   = "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: old}\nspec: {template: {spec: {requirements: [], nodeClassRef: {name: a}}}}\n"
+)
+
+func cluster(t *testing.T, manifests ...string) *fake.FakeDynamicClient {
+	t.Helper()
+	var objects []runtime.Object
+	for _, manifest := range manifests {
+		data, err := yaml.YAMLToJSON([]byte(manifest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := &unstructured.Unstructured{}
+		if err := o.UnmarshalJSON(data); err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, o)
+	}
+	return fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		definitions: "CustomResourceDefinitionList", nodePools: "NodePoolList",
+		{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}:          "NodeClaimList",
+		{Group: "karpenter.k8s.aws", Version: "v1", Resource: "ec2nodeclasses"}: "EC2NodeClassList",
+		{Version: "v1", Resource: "nodes"}:                                      "NodeList",
+		{Version: "v1", Resource: "pods"}:                                       "PodList",
+	}, objects...)
+}
+
+func run(t *testing.T, client dynamic.Interface, in string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, failures bytes.Buffer
+	connect := func(string) (dynamic.Interface, error) {
+		if client == nil {
+			return nil, errors.New("no usable kubeconfig")
+		}
+		return client, nil
+	}
+	code = cli.Run(t.Context(), cli.Config{Client: connect, In: strings.NewReader(in), Out: &out, Err: &failures}, args)
+	return code, out.String(), failures.String()
+}
+
+func file(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// V-25: the exit code tells a pipeline whether something is left.
+func TestCheckOfFiles(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Dir(file(t, "a.yaml", clean+"---\n# a comment\n---\n"+old))
+	for want, row := range map[string]struct {
+		in   string
+		args []string
+		code int
+	}{
+		"nothing of v1beta1 is left; checked 1 NodePool":     {clean, []string{"-f", "-"}, cli.CodeFine},
+		"document 3: OldManifest":                            {"", []string{"-f", folder}, cli.CodeFindings},
+		`"code": "OldManifest"`:                              {old, []string{"-f", "-", "-o", "json"}, cli.CodeFindings},
+		"NodePool old in -, document 1":                      {`{"kind":"List","items":[` + asJSON(t, old) + `]}`, []string{"-f", "-"}, cli.CodeFindings},
+		"joinerctl: --output is \"xml\": it must be text or": {clean, []string{"-f", "-", "-o", "xml"}, cli.CodeFailed},
+		"joinerctl: -f nowhere: ":                            {"", []string{"-f", "nowhere"}, cli.CodeFailed},
+		"joinerctl: -, document 2: it is not an object":      {clean + "---\n- 7\n", []string{"-f", "-"}, cli.CodeFailed},
+		"joinerctl: -, document 1: yaml":                     {"a: [", []string{"-f", "-"}, cli.CodeFailed},
+		"no .yaml, .yml or .json file":                       {"", []string{"-f", t.TempDir()}, cli.CodeFailed},
+		"joinerctl: no usable kubeconfig":                    {"", nil, cli.CodeFailed},
+		"unknown flag: --nonsense":                           {"", []string{"--nonsense"}, cli.CodeFailed},
+	} {
+		code, stdout, stderr := run(t, nil, row.in, append([]string{"migrate", "check"}, row.args...)...)
+		if code != row.code || !strings.Contains(stdout+stderr, want) || (code == cli.CodeFailed) != (stderr != "") {
+			t.Errorf("%v: exit %d, %q, %q; want %d and %q", row.args, code, stdout, stderr, row.code, want)
+		}
+	}
+}
+
+func asJSON(t *testing.T, manifest string) string {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// V-25: over a cluster; nothing is written.
+func TestCheckOfACluster(t *testing.T) {
+	t.Parallel()
+	client := cluster(t, definition, pool, held)
+	code, stdout, stderr := run(t, client, "", "migrate", "check", "-o", "json")
+	var report struct {
+		Findings []struct{ Code, Name string }
+		Checked  map[string]int
+	}
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != cli.CodeFindings {
+		t.Fatalf("exit %d, %s, %s, error %v", code, stdout, stderr, err)
+	}
+	if len(report.Findings) != 2 || report.Findings[0].Code != "StoredVersion" || report.Findings[1].Name != "broken" || report.Checked["NodePool"] != 2 {
+		t.Errorf("report %+v", report)
+	}
+	for _, action := range client.Actions() {
+		if !slices.Contains([]string{"get", "list"}, action.GetVerb()) {
+			t.Errorf("the check does %s", action.GetVerb())
+		}
+	}
+	if code, _, stderr := run(t, cluster(t), "", "migrate", "check"); code != cli.CodeFailed || !strings.Contains(stderr, "none of the CRDs") {
+		t.Errorf("a cluster without CRDs: exit %d, %s", code, stderr)
+	}
+}
+
+// V-25: each object is written as it is, and then v1beta1 is forgotten; a conflict is tried again, and what is gone
+// meanwhile needs nothing.
+func TestStorageIsMigrated(t *testing.T) {
+	t.Parallel()
+	client := cluster(t, definition, pool, clean)
+	conflicts := 0
+	client.PrependReactor("update", "nodepools", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		name := action.(clienttesting.UpdateAction).GetObject().(*unstructured.Unstructured).GetName()
+		switch {
+		case name == "new":
+			return true, nil, apierrors.NewNotFound(nodePools.GroupResource(), name)
+		case conflicts == 0:
+			conflicts++
+			return true, nil, apierrors.NewConflict(nodePools.GroupResource(), name, errors.New("changed"))
+		}
+		return false, nil, nil
+	})
+	code, stdout, stderr := run(t, client, "", "migrate", "storage")
+	if code != cli.CodeFine || !strings.Contains(stdout, "nodepools.karpenter.sh: 2 rewritten; all is stored in v1") || !strings.Contains(stdout, "nodeclaims.karpenter.sh: the cluster does not have it") {
+		t.Fatalf("exit %d, %s, %s", code, stdout, stderr)
+	}
+	if got := stored(t, client); !slices.Equal(got, []string{"v1"}) || conflicts != 1 {
+		t.Errorf("stored versions %v, %d conflicts", got, conflicts)
+	}
+	if code, stdout, _ := run(t, client, "", "migrate", "storage"); code != cli.CodeFine || !strings.Contains(stdout, "nodepools.karpenter.sh: all is stored in v1") {
+		t.Errorf("again: exit %d, %s", code, stdout)
+	}
+}
+
+// V-24, V-25: what cannot be converted is not written, and v1beta1 not forgotten.
+func TestStorageOfABrokenObjectIsLeft(t *testing.T) {
+	t.Parallel()
+	client := cluster(t, definition, pool, held)
+	code, stdout, _ := run(t, client, "", "migrate", "storage")
+	if code != cli.CodeFindings || !strings.Contains(stdout, "broken is left: spec.weight is wrong") || !strings.Contains(stdout, "1 rewritten, 1 left") {
+		t.Fatalf("exit %d, %s", code, stdout)
+	}
+	if got := stored(t, client); len(got) != 2 {
+		t.Errorf("stored versions %v", got)
+	}
+	dry := cluster(t, definition, pool)
+	code, stdout, _ = run(t, dry, "", "migrate", "storage", "--dry-run")
+	if code != cli.CodeFine || !strings.Contains(stdout, "1 would be rewritten") || len(stored(t, dry)) != 2 {
+		t.Errorf("dry run: exit %d, %s", code, stdout)
+	}
+	for _, action := range dry.Actions() {
+		if action.GetVerb() == "update" {
+			t.Error("a dry run writes")
+		}
+	}
+	early := cluster(t, strings.Replace(definition, "name: v1, storage: true", "name: v1beta1, storage: true", 1))
+	if code, _, stderr := run(t, early, "", "migrate", "storage"); code != cli.CodeFailed || !strings.Contains(stderr, "apply the CRD that stores v1 first") {
+		t.Errorf("a CRD that stores v1beta1: exit %d, %s", code, stderr)
+	}
+}
+
+func stored(t *testing.T, client dynamic.Interface) []string {
+	t.Helper()
+	crd, err := client.Resource(definitions).Get(t.Context(), "nodepools.karpenter.sh", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions, _, err := unstructured.NestedStringSlice(crd.Object, "status", "storedVersions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return versions
+}
+
+// U-13: the help names every command, and a wrong one is one line.
+func TestHelpAndWrongCommands(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{"migrate": nil, "storage": {"migrate"}, "Exit code:": {"migrate", "check", "--help"}} {
+		if code, stdout, _ := run(t, nil, "", args...); code != cli.CodeFine || !strings.Contains(stdout, want) {
+			t.Errorf("%v: exit %d, %s", args, code, stdout)
+		}
+	}
+	if code, _, stderr := run(t, nil, "", "migrat"); code != cli.CodeFailed || !strings.Contains(stderr, "unknown command") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
