@@ -214,6 +214,17 @@ type evaluation struct {
 
 	assigned assigned
 	override override
+	waited   bool // for the nodes, in vain
+}
+
+// ready says whether the nodes are known. It waits for them at most once, and not at all for Inform, which makes nobody
+// wait.
+func (e *evaluation) ready(g *group) bool {
+	if g.mode == configv1.Inform || e.waited {
+		return e.cluster.Nodes.Synced()
+	}
+	e.waited = !e.cluster.Nodes.Ready()
+	return !e.waited
 }
 
 // judge says whether the request concerns a group, and what comes of it.
@@ -232,7 +243,7 @@ func (e *evaluation) judge(g *group) (Finding, bool) {
 		if authorized && e.workload() || !e.cluster.Nodes.Synced() {
 			return Finding{}, false
 		}
-	case g.mode == configv1.Inform && !e.cluster.Nodes.Synced() || g.mode == configv1.Enable && !e.cluster.Nodes.Ready(): // Inform makes nobody wait
+	case !e.ready(g):
 		return e.refused(g, f, []target{{reason: NodesNotReady}}, nil), true
 	}
 	targets := e.targets(g, authorized)
