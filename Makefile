@@ -117,8 +117,8 @@ clean: ## Built programs and the state of make up
 programs: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/demo
 
 # Go decides itself what is out of date.
-.PHONY: $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/joinerctl $(BIN)/demo
-$(BIN)/joiner $(BIN)/joiner-operator:
+.PHONY: $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/joiner-webhook $(BIN)/joinerctl $(BIN)/demo
+$(BIN)/joiner $(BIN)/joiner-operator $(BIN)/joiner-webhook:
 	@echo "Building $@ ..."
 	@$(BUILD) -o $@ ./cmd/$(@F)
 

@@ -1,0 +1,82 @@
+// Command joiner-webhook protects groups of nodes, such as those of the control plane, from pods that may not be there: a
+// validating webhook for the node scheduling policy. Settings are flags, or environment variables of the same name in
+// capitals.
+//
+// It exits with 0 when it was asked to stop, with 2 when a flag is wrong and with 1 on any other failure, each time with one line for each thing that is wrong. docs/control-plane-protection.md is the user's page.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/joiner-autoscaler/joiner/cmd/internal/commandline"
+	"github.com/joiner-autoscaler/joiner/internal/app"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is main with everything it touches as an argument, and returns the exit code.
+func run(ctx context.Context, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) int {
+	return commandline.Run(ctx, newProgram(stdout), args, lookup, stdout, stderr)
+}
+
+// options are the flags that are not part of app.WebhookConfig.
+type options struct {
+	app.WebhookConfig
+	kubeconfig, logLevel string
+}
+
+func newProgram(logs io.Writer) commandline.Program {
+	o := &options{WebhookConfig: app.DefaultWebhookConfig()}
+	return commandline.Program{
+		Name: "joiner-webhook", Short: "joiner-webhook protects control plane nodes from pods that may not be there.",
+		Example: "policy-file", Groups: flagGroups(o),
+		Start: func(ctx context.Context) error { return start(ctx, o, logs) },
+	}
+}
+
+func flagGroups(o *options) []commandline.Group {
+	groups := []commandline.Group{commandline.NewGroup("Policy"), commandline.NewGroup("Cluster"), commandline.NewGroup("Serving")}
+	policy, cluster, serving := groups[0].Flags, groups[1].Flags, groups[2].Flags
+
+	policy.StringVar(&o.PolicyFile, "policy-file", o.PolicyFile, "path of the NodeSchedulingPolicyConfig: the protected groups of nodes, and who may use them")
+	policy.StringVar(&o.Namespace, "namespace", o.Namespace, "the webhook's own namespace, whose pods are not judged; without it every namespace is")
+
+	cluster.StringVar(&o.kubeconfig, "kubeconfig", "", "path of a kubeconfig; without it $KUBECONFIG, then the service account of the pod")
+	cluster.Float32Var(&o.KubeClientQPS, "kube-client-qps", o.KubeClientQPS, "requests per second to the API server")
+	cluster.IntVar(&o.KubeClientBurst, "kube-client-burst", o.KubeClientBurst, "requests at once to the API server")
+
+	serving.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "address of the webhook; its path is "+app.WebhookPath)
+	serving.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile, "path of the certificate that the API server is to see; it is read anew when it changes")
+	serving.StringVar(&o.TLSKeyFile, "tls-key-file", o.TLSKeyFile, "path of its key")
+	serving.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile, "path of the authority that certificates of clients must be of; without it everyone may ask")
+	serving.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "address of /metrics; 0 for none")
+	serving.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, "address of /healthz and /readyz; 0 for none")
+	serving.StringVar(&o.logLevel, "log-level", "info", commandline.Levels)
+	return groups
+}
+
+// start checks what was asked for, and runs.
+func start(ctx context.Context, o *options, logs io.Writer) error {
+	level, err := commandline.ParseLevel(o.logLevel)
+	if err != nil {
+		return commandline.Usage(err)
+	}
+	if err := o.Validate(); err != nil {
+		return commandline.Usage(err)
+	}
+	if o.Cluster, err = commandline.LoadREST("kubeconfig", o.kubeconfig); err != nil {
+		return commandline.Usage(err)
+	}
+	log, stop := commandline.NewLogger(logs, level)
+	defer stop()
+	return app.RunWebhook(ctx, o.WebhookConfig, log)
+}

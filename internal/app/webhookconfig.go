@@ -1,0 +1,81 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+
+	"github.com/joiner-autoscaler/joiner/api/openshiftscheduling/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+)
+
+// WebhookConfig is everything that a user of joiner-webhook can set. Fields are named like their flags.
+type WebhookConfig struct {
+	Cluster *rest.Config
+
+	PolicyFile string // a NodeSchedulingPolicyConfig
+	Namespace  string // the webhook's own, which is not judged; "" when it runs outside the cluster
+
+	BindAddress             string
+	TLSCertFile, TLSKeyFile string
+	ClientCAFile            string // "" lets everyone ask
+
+	KubeClientQPS   float32
+	KubeClientBurst int
+
+	MetricsBindAddress, HealthProbeBindAddress string // "0" serves nothing
+}
+
+// DefaultWebhookConfig returns the values that hold when nothing is set.
+func DefaultWebhookConfig() WebhookConfig {
+	return WebhookConfig{
+		BindAddress: ":8443", KubeClientQPS: 50, KubeClientBurst: 100,
+		MetricsBindAddress: ":8080", HealthProbeBindAddress: ":8081",
+	}
+}
+
+// Validate returns an error for each field that cannot work, with the flag's name, the value and what is allowed.
+func (c WebhookConfig) Validate() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	for _, file := range []struct{ flag, path, want string }{
+		{"policy-file", c.PolicyFile, "a NodeSchedulingPolicyConfig"},
+		{"tls-cert-file", c.TLSCertFile, "the certificate that the API server is to see, in PEM"},
+		{"tls-key-file", c.TLSKeyFile, "its key, in PEM"},
+	} {
+		if file.path == "" {
+			fault("--%s is missing: want the path of %s", file.flag, file.want)
+		}
+	}
+	if problems := validation.IsDNS1123Label(c.Namespace); c.Namespace != "" && len(problems) > 0 {
+		fault("--namespace is %q: want the name of a namespace (%s)", c.Namespace, strings.Join(problems, "; "))
+	}
+	if c.KubeClientQPS <= 0 {
+		fault("--kube-client-qps is %v: want requests per second above 0", c.KubeClientQPS)
+	}
+	if c.KubeClientBurst <= 0 {
+		fault("--kube-client-burst is %d: want a number above 0", c.KubeClientBurst)
+	}
+	if err := validAddress(c.BindAddress); err != nil || c.BindAddress == "0" {
+		fault("--bind-address is %q: want host:port or :port", c.BindAddress)
+	}
+	faults = append(faults, OperatorConfig{MetricsBindAddress: c.MetricsBindAddress, HealthProbeBindAddress: c.HealthProbeBindAddress}.validateAddresses())
+	return errors.Join(faults...)
+}
+
+// readPolicy reads the file that --policy-file names.
+func (c WebhookConfig) readPolicy() (*v1alpha1.NodeSchedulingPolicyConfig, error) {
+	content, err := os.ReadFile(c.PolicyFile)
+	if err != nil {
+		return nil, fmt.Errorf("--policy-file: %w", err)
+	}
+	config, err := nodescheduling.Decode(content)
+	if err != nil {
+		return nil, fmt.Errorf("--policy-file %s: %w", c.PolicyFile, err)
+	}
+	return config, nil
+}

@@ -1,0 +1,203 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+	"github.com/joiner-autoscaler/joiner/internal/webhook"
+)
+
+// WebhookPath is where joiner-webhook answers reviews of the node scheduling policy.
+const WebhookPath = "/node-scheduling"
+
+const (
+	// eventsPerSecond and eventsAtOnce bound the events of mode Inform (N67): an API server that is told of every pod of
+	// a large rollout would have other worries.
+	eventsPerSecond = 1
+	eventsAtOnce    = 25
+)
+
+// RunWebhook serves the node scheduling policy as a validating webhook until ctx ends, and returns nil then. Errors before
+// anything was started are for people, one line each.
+func RunWebhook(ctx context.Context, config WebhookConfig, log logr.Logger) error {
+	policy, err := config.readPolicy()
+	if err != nil {
+		return err
+	}
+	watcher, err := certwatcher.New(config.TLSCertFile, config.TLSKeyFile)
+	if err != nil {
+		return fmt.Errorf("--tls-cert-file and --tls-key-file: %s", oneLine(err))
+	}
+	secured, err := config.tls(watcher)
+	if err != nil {
+		return err
+	}
+	listener, err := listenAt("bind-address", config.BindAddress)
+	if err != nil {
+		return err
+	}
+	defer listener.Close() // the manager closes it too
+	servers, err := openAddresses(OperatorConfig{MetricsBindAddress: config.MetricsBindAddress, HealthProbeBindAddress: config.HealthProbeBindAddress})
+	if err != nil {
+		return err
+	}
+	defer servers.close()
+	if err := checkWebhookCluster(ctx, config); err != nil {
+		return err
+	}
+	mgr, err := newWebhookManager(ctx, config, log)
+	if err != nil {
+		return fmt.Errorf("setting up the connection to %s: %w", config.Cluster.Host, err)
+	}
+	p, err := assembleWebhook(mgr, nodescheduling.Sources{Config: policy, SelfNamespace: config.Namespace}, log)
+	if err != nil {
+		return err
+	}
+	if err := servers.add(mgr, metricsHandler(prometheus.Gatherers{p.registry, ctrlmetrics.Registry}, false), healthHandler(p.ready)); err != nil {
+		return err
+	}
+	if err := errors.Join(mgr.Add(watcher), mgr.Add(server{listener: tls.NewListener(listener, secured), handler: p.handler})); err != nil {
+		return err
+	}
+	log.Info("started", "cluster", config.Cluster.Host, "address", listener.Addr().String(), "path", WebhookPath)
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running: %w", err)
+	}
+	log.Info("stopped")
+	return nil
+}
+
+// tls shows the certificate of the files, as they are now, and with --client-ca-file lets only clients ask that have one
+// of that authority.
+func (c WebhookConfig) tls(watcher *certwatcher.CertWatcher) (*tls.Config, error) {
+	secured := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: watcher.GetCertificate, NextProtos: []string{"http/1.1"}}
+	if c.ClientCAFile == "" {
+		return secured, nil
+	}
+	content, err := os.ReadFile(c.ClientCAFile)
+	if err != nil {
+		return nil, fmt.Errorf("--client-ca-file: %w", err)
+	}
+	secured.ClientCAs = x509.NewCertPool()
+	if !secured.ClientCAs.AppendCertsFromPEM(content) {
+		return nil, fmt.Errorf("--client-ca-file %s has no certificate in PEM", c.ClientCAFile)
+	}
+	secured.ClientAuth = tls.RequireAndVerifyClientCert
+	return secured, nil
+}
+
+func checkWebhookCluster(ctx context.Context, config WebhookConfig) error {
+	ctx, cancel := context.WithTimeout(ctx, reachWithin)
+	defer cancel()
+	bounded := rest.CopyConfig(config.Cluster)
+	bounded.Timeout = reachWithin
+	client, err := discovery.NewDiscoveryClientForConfig(bounded)
+	if err != nil {
+		return fmt.Errorf("--kubeconfig for %s cannot be used: %w", config.Cluster.Host, err)
+	}
+	return reach(ctx, client, config.Cluster.Host)
+}
+
+func newWebhookManager(ctx context.Context, config WebhookConfig, log logr.Logger) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), configv1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	limited := rest.CopyConfig(config.Cluster)
+	limited.QPS, limited.Burst, limited.UserAgent = config.KubeClientQPS, config.KubeClientBurst, "joiner-webhook"
+	stop := stopWithin
+	return manager.New(limited, manager.Options{
+		Scheme: scheme, Logger: quiet(ctx, log),
+		Metrics:                 metricsserver.Options{BindAddress: "0"}, // serve.go does
+		HealthProbeBindAddress:  "0",
+		GracefulShutdownTimeout: &stop,
+	})
+}
+
+// webhookProcess is what of a running webhook is needed after it was assembled.
+type webhookProcess struct {
+	registry *prometheus.Registry
+	handler  http.Handler
+	ready    func() bool
+}
+
+func assembleWebhook(mgr manager.Manager, sources nodescheduling.Sources, log logr.Logger) (*webhookProcess, error) {
+	clients, err := kubernetes.NewForConfig(mgr.GetConfig())
+	if err != nil {
+		return nil, err
+	}
+	registry := prometheus.NewRegistry()
+	metrics := webhook.NewNodeSchedulingMetrics(registry)
+	source := &policySource{sources: sources, read: schedulerFrom(mgr.GetAPIReader()), metrics: metrics, now: time.Now, log: log}
+	if err := source.use(nil); err != nil { // until Scheduler is read the configuration alone holds
+		return nil, err
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithTransform(slimNode))
+	nodes := factory.Core().V1().Nodes().Informer()
+	run := manager.RunnableFunc(func(ctx context.Context) error {
+		factory.StartWithContext(ctx)
+		<-ctx.Done()
+		factory.Shutdown()
+		return nil
+	})
+	door, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{
+		Policy: source.policy, Cluster: clusterPorts(clients, nodes), Observe: observer(mgr.GetEventRecorder("joiner-webhook"), metrics, log),
+	})
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle(WebhookPath, door)
+	p := &webhookProcess{registry: registry, handler: mux, ready: func() bool { return source.ready() && nodes.HasSynced() }}
+	return p, errors.Join(mgr.Add(source), mgr.Add(run))
+}
+
+// observer counts verdicts, logs those that refuse or override, and writes events at a limited rate.
+func observer(recorder events.EventRecorder, metrics webhook.NodeSchedulingMetrics, log logr.Logger) func(nodescheduling.Request, nodescheduling.Verdict) {
+	limit := flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, eventsAtOnce)
+	return func(request nodescheduling.Request, verdict nodescheduling.Verdict) {
+		metrics.Count(verdict.Samples)
+		for _, f := range verdict.Findings {
+			log.V(verbosity(f.Decision)).Info("judged", "decision", f.Decision, "group", f.Group, "reason", f.Reason, "node", f.Node,
+				"user", request.User.Name, "namespace", request.Namespace, "name", request.Name, "override", f.Override)
+		}
+		for _, event := range verdict.Events {
+			if !limit.TryAccept() {
+				metrics.EventsCut.Inc()
+				continue
+			}
+			recorder.Eventf(&event.Regarding, nil, corev1.EventTypeWarning, string(event.Reason), string(event.Reason), "%s", event.Note)
+		}
+	}
+}
+
+// verbosity: that somebody may is no news.
+func verbosity(decision nodescheduling.Decision) int {
+	if decision == nodescheduling.Authorized {
+		return 1
+	}
+	return 0
+}

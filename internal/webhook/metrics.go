@@ -1,0 +1,63 @@
+package webhook
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+)
+
+// NodeSchedulingMetrics is what the door of the node scheduling policy counts (N66). Every label is from a closed set or a
+// name of the configuration.
+type NodeSchedulingMetrics struct {
+	Decisions *prometheus.CounterVec // group, mode, decision, resource, reason, dry_run
+	Policy    *prometheus.GaugeVec   // group, mode: 1 for the mode in force, 0 for the others
+	Ignored   prometheus.Gauge
+	Read      prometheus.Gauge // Unix time, seconds
+	EventsCut prometheus.Counter
+}
+
+// NewNodeSchedulingMetrics registers the metrics.
+func NewNodeSchedulingMetrics(registerer prometheus.Registerer) NodeSchedulingMetrics {
+	const namespace = "node_scheduling_policy"
+	m := NodeSchedulingMetrics{
+		Decisions: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "decisions_total",
+			Help: "Requests that concern a protected group of nodes, by what came of them. Requests that concern none are not counted."},
+			[]string{"group", "mode", "decision", "resource", "reason", "dry_run"}),
+		Policy: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "group_mode",
+			Help: "1 for the mode in which a group of nodes is protected, 0 for the others."}, []string{"group", "mode"}),
+		Ignored: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "scheduler_ignored_fields",
+			Help: "Parts of the object Scheduler that have no effect because they are wrong. The log says which."}),
+		Read: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "scheduler_read_timestamp_seconds",
+			Help: "When the object Scheduler was last read, as Unix time."}),
+		EventsCut: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "events_dropped_total",
+			Help: "Events that were not written because there were too many."}),
+	}
+	registerer.MustRegister(m.Decisions, m.Policy, m.Ignored, m.Read, m.EventsCut)
+	return m
+}
+
+// Count counts what came of a request.
+func (m NodeSchedulingMetrics) Count(samples []nodescheduling.Sample) {
+	for _, s := range samples {
+		m.Decisions.WithLabelValues(s.Group, s.Mode, s.Decision, s.Resource, s.Reason, strconv.FormatBool(s.DryRun)).Inc()
+	}
+}
+
+// Show shows the policy in force, how much of Scheduler was ignored, and when that was read.
+func (m NodeSchedulingMetrics) Show(groups []nodescheduling.Effective, ignored int, read time.Time) {
+	for _, group := range groups {
+		for _, mode := range []configv1.GroupMode{configv1.Enable, configv1.Inform, configv1.Disable} {
+			value := 0.0
+			if mode == group.Mode {
+				value = 1
+			}
+			m.Policy.WithLabelValues(group.Group, string(mode)).Set(value)
+		}
+	}
+	m.Ignored.Set(float64(ignored))
+	m.Read.Set(float64(read.UnixMilli()) / 1000)
+}

@@ -1,0 +1,48 @@
+package webhook_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+	"github.com/joiner-autoscaler/joiner/internal/webhook"
+)
+
+// N66: alerts ask for these names and labels; docs/control-plane-protection.md lists them.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	m := webhook.NewNodeSchedulingMetrics(registry)
+	m.Count([]nodescheduling.Sample{{Group: "ControlPlane", Mode: "Enable", Decision: "deny", Resource: "pods", Reason: "NodeName", DryRun: true}})
+	m.Show([]nodescheduling.Effective{{Group: "ControlPlane", Mode: "Inform"}}, 1, time.UnixMilli(1500))
+	m.Show([]nodescheduling.Effective{{Group: "ControlPlane", Mode: "Enable"}}, 2, time.UnixMilli(2500))
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			labels := []string{}
+			for _, label := range metric.GetLabel() {
+				labels = append(labels, label.GetName()+"="+label.GetValue())
+			}
+			fmt.Fprintf(&got, "%s{%s} %v\n", family.GetName(), strings.Join(labels, ","), metric.GetCounter().GetValue()+metric.GetGauge().GetValue())
+		}
+	}
+	const want = `node_scheduling_policy_decisions_total{decision=deny,dry_run=true,group=ControlPlane,mode=Enable,reason=NodeName,resource=pods} 1
+node_scheduling_policy_events_dropped_total{} 0
+node_scheduling_policy_group_mode{group=ControlPlane,mode=Disable} 0
+node_scheduling_policy_group_mode{group=ControlPlane,mode=Enable} 1
+node_scheduling_policy_group_mode{group=ControlPlane,mode=Inform} 0
+node_scheduling_policy_scheduler_ignored_fields{} 2
+node_scheduling_policy_scheduler_read_timestamp_seconds{} 2.5
+`
+	if got.String() != want {
+		t.Errorf("metrics\n%swant\n%s", got.String(), want)
+	}
+}
