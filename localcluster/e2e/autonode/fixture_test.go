@@ -133,5 +133,3 @@ func (f *fixture) bootstrapData(context.Context) error {
 	f.userData = filepath.Join(filepath.Dir(f.kubeconfig), f.namespace+"-user-data")
 	return os.WriteFile(f.userData, []byte("{}"), 0o600)
 }
-
-func ptr[T any](value T) *T { return &value }
