@@ -136,6 +136,11 @@ func claimAnnotations(pool *karpenterv1.NodePool, launch plan.Launch, relaxed bo
 	for name, value := range pool.Spec.Template.ObjectMeta.Annotations {
 		annotations[name] = value
 	}
+	for _, key := range []string{karpenterv1.KubeletCompatibilityAnnotationKey, karpenterv1.MisspelledKubeletCompatibilityAnnotationKey} {
+		if block, found := pool.Annotations[key]; found {
+			annotations[key] = block // for the provider that launches the claim (V-23)
+		}
+	}
 	annotations[karpenterv1.NodePoolHashAnnotationKey] = Hash(pool)
 	annotations[karpenterv1.NodePoolHashVersionAnnotationKey] = HashVersion
 	if relaxed {

@@ -103,3 +103,16 @@ func TestMinimumCountIsCutToTheList(t *testing.T) {
 		t.Errorf("minValues %d, annotations %v", *types.MinValues, claim.Annotations)
 	}
 }
+
+// V-23: the kubelet block that a pool keeps from v1beta1 goes with its claims, so that who launches them can obey it. No
+// other annotation of the pool does, and its drift hash does not change.
+func TestAClaimCarriesTheKubeletBlockOfItsPool(t *testing.T) {
+	t.Parallel()
+	pool := kwokPool()
+	before := Hash(pool)
+	pool.Annotations = map[string]string{karpenterv1.KubeletCompatibilityAnnotationKey: `{"maxPods":20}`, "example.com/other": "x"}
+	annotations := NodeClaimFor(pool, resources.NewSpace().Names(), plannedLaunch(t, pool), "default-x").Annotations
+	if annotations[karpenterv1.KubeletCompatibilityAnnotationKey] != `{"maxPods":20}` || len(annotations) != 3 || Hash(pool) != before {
+		t.Errorf("annotations %v", annotations)
+	}
+}

@@ -85,8 +85,6 @@ const (
 	UnconvertedAnnotationKey = "compatibility." + Group + "/unconverted"
 	// ConversionProblemAnnotationKey on such an object says which field is wrong, its value, and what is allowed. It is ours.
 	ConversionProblemAnnotationKey = "compatibility." + Group + "/conversion-problem"
-	// StoredVersionMigratedAnnotationKey with the value "true" says that Karpenter has rewritten the object as v1.
-	StoredVersionMigratedAnnotationKey = Group + "/stored-version-migrated"
 )
 
 // Annotations that v1 dropped. They do nothing; a user who still has one is told what to use
