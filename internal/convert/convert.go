@@ -39,6 +39,7 @@ type Converter struct {
 // kind is how one kind is converted.
 type kind struct {
 	group   string
+	plural  string
 	schemas map[string]*schema // by version
 	kubelet *schema            // of the block of v1beta1, nil if the kind has none
 	// up and down convert in place what both versions can say. up puts what v1 has no place for into annotations, and down
@@ -67,15 +68,11 @@ func New(config Config) (*Converter, error) {
 		return nil, err
 	}
 	for name, k := range c.kinds {
-		file := k.group + "_" + strings.ToLower(name) + "s.yaml"
-		if name == "EC2NodeClass" {
-			file = k.group + "_ec2nodeclasses.yaml"
-		}
-		if k.schemas, err = readSchemas(manifests[file]); err != nil {
+		if k.schemas, err = readSchemas(manifests[k.group+"_"+k.plural+".yaml"]); err != nil {
 			return nil, fmt.Errorf("reading the schema of %s: %w", name, err)
 		}
 		if k.schemas[V1] == nil || k.schemas[V1beta1] == nil {
-			return nil, fmt.Errorf("the manifest %s does not have both versions", file)
+			return nil, fmt.Errorf("the manifest of %s does not have both versions", name)
 		}
 		k.kubelet = k.schemas[V1beta1].find("kubelet")
 	}
@@ -92,16 +89,16 @@ func kinds() map[string]*kind {
 		karpenterv1.MisspelledKubeletCompatibilityAnnotationKey, karpenterv1.MisspelledNodeClassReferenceAnnotationKey)
 	return map[string]*kind{
 		"NodePool": {
-			group: karpenterv1.Group, up: nodePoolUp, down: nodePoolDown, ours: reference, rest: restNodePool,
+			group: karpenterv1.Group, plural: "nodepools", up: nodePoolUp, down: nodePoolDown, ours: reference, rest: restNodePool,
 			coupled: map[string]string{"/spec/disruption/consolidateAfter": "/spec/disruption/consolidationPolicy"},
 			decode:  map[string]func([]byte) error{V1: decodes[karpenterv1.NodePool], V1beta1: decodes[karpenterv1beta1.NodePool]},
 		},
 		"NodeClaim": {
-			group: karpenterv1.Group, up: nodeClaimUp, down: nodeClaimDown, ours: reference, rest: restNodeClaim,
+			group: karpenterv1.Group, plural: "nodeclaims", up: nodeClaimUp, down: nodeClaimDown, ours: reference, rest: restNodeClaim,
 			decode: map[string]func([]byte) error{V1: decodes[karpenterv1.NodeClaim], V1beta1: decodes[karpenterv1beta1.NodeClaim]},
 		},
 		"EC2NodeClass": {
-			group: awsv1.Group, up: ec2NodeClassUp, down: ec2NodeClassDown, rest: restEC2NodeClass,
+			group: awsv1.Group, plural: "ec2nodeclasses", up: ec2NodeClassUp, down: ec2NodeClassDown, rest: restEC2NodeClass,
 			ours:   append(ours[:len(ours):len(ours)], awsv1.UbuntuCompatibilityAnnotationKey),
 			decode: map[string]func([]byte) error{V1: decodes[awsv1.EC2NodeClass], V1beta1: decodes[awsv1beta1.EC2NodeClass]},
 		},

@@ -65,6 +65,9 @@ func (c *Controller) driftOf(ctx context.Context, reader client.Reader, w *work,
 	if err := reader.Get(ctx, types.NamespacedName{Name: name}, &pool, client.UnsafeDisableDeepCopy); err != nil {
 		return "", "", err
 	}
+	if pool.Annotations[karpenterv1.ConversionProblemAnnotationKey] != "" {
+		return "", "", nil // it only stands for the pool, whose template cannot be read (V-24)
+	}
 	// A hash of another version says nothing; the pool's controller replaces it.
 	hash, version := w.claim.Annotations[karpenterv1.NodePoolHashAnnotationKey], w.claim.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey]
 	if hash != "" && version == translate.HashVersion && hash != translate.Hash(&pool) {

@@ -115,3 +115,18 @@ func TestTheProviderSaysThatAMachineHasDrifted(t *testing.T) {
 		t.Fatalf("drifted %q", got)
 	}
 }
+
+// V-24: a pool that only stands for one that cannot be converted drifts nothing, whatever its template seems to be.
+func TestAPoolThatCouldNotBeConvertedDriftsNothing(t *testing.T) {
+	t.Parallel()
+	r, _ := driftRig(t)
+	r.edit(t, func(p *karpenterv1.NodePool) {
+		p.Annotations = map[string]string{karpenterv1.ConversionProblemAnnotationKey: "spec.template.spec.taints[0].key is 1: it must be a string"}
+		p.Spec.Template.ObjectMeta.Labels = map[string]string{"generation": "2"}
+	})
+	r.reconcile(t)
+	r.reconcile(t)
+	if got := r.drifted(t); got != "" {
+		t.Errorf("drifted %q, want no drift", got)
+	}
+}
