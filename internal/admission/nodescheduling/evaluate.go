@@ -231,7 +231,8 @@ func (e *evaluation) ready(g *group) bool {
 func (e *evaluation) judge(g *group) (Finding, bool) {
 	f := Finding{Group: g.name, Mode: g.mode, ActorEntry: g.actor(e.request.User), NamespaceEntry: g.namespaces[e.request.Namespace]}
 	f.ActorAuthorized, f.NamespaceAuthorized = f.ActorEntry != "", f.NamespaceEntry != ""
-	if e.workload() || e.override.reason != "" { // its pods will come from a controller (H6); or misuse asked already
+	// The pods of a workload will come from a controller (H6), and who may create a pod with the override was asked already.
+	if e.workload() || e.subject == createdPod && e.override.reason != "" {
 		f.ActorAuthorized = true
 	}
 	authorized := f.ActorAuthorized && f.NamespaceAuthorized
