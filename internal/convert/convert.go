@@ -133,7 +133,7 @@ func (c *Converter) Convert(o map[string]any, version string) (Result, error) {
 	if version == V1 {
 		converted, problem = c.toV1(k, o)
 	} else {
-		converted = k.toV1beta1(o)
+		converted, problem = k.toV1beta1(o)
 	}
 	problems := k.problems(o, converted, from, version)
 	if problem != nil && len(problems) < maxProblems {
@@ -181,8 +181,8 @@ func (c *Converter) toV1(k *kind, o object) (object, *Problem) {
 	return converted, problem
 }
 
-// toV1beta1 is the way back.
-func (k *kind) toV1beta1(o object) object {
+// toV1beta1 is the way back. An object that could not go it again is a problem here too.
+func (k *kind) toV1beta1(o object) (object, *Problem) {
 	own := ordinary(o, karpenterv1.V1beta1FieldsAnnotationKey)
 	kept, ok := readNote(text(annotationsOf(o), karpenterv1.V1beta1FieldsAnnotationKey))
 	filled := ok && kept.filled != "" && at(own, "spec")["expireAfter"] == kept.filled
@@ -193,13 +193,13 @@ func (k *kind) toV1beta1(o object) object {
 	if ok {
 		kept.apply(converted)
 	}
-	back, _ := k.plainUp(converted)
+	back, problem := k.plainUp(converted)
 	rest := diff(back, own, k.coupled)
 	if text(o, "kind") == "NodeClaim" && !filled && !rest.knows(expireAfterPath) {
 		rest.entries = append(rest.entries, entry{path: expireAfterPath}) // none, and none is to be filled in
 	}
 	annotate(converted, karpenterv1.V1FieldsAnnotationKey, rest)
-	return converted
+	return converted, problem
 }
 
 // plainUp converts what both versions can say, without notes.

@@ -27,7 +27,7 @@ func FuzzRoundTrip(f *testing.F) {
 		"{}", "[]", "null", `{"template":{"spec":{}}}`, `{"disruption":null,"template":{"spec":{"nodeClassRef":{"name":"x"},"kubelet":{"maxPods":3}}}}`,
 		`{"disruption":{"consolidationPolicy":"WhenEmptyOrUnderutilized","consolidateAfter":"30s","budgets":[{"nodes":1},{"nodes":"10%","reasons":["Empty"]}]},"template":{"spec":{"expireAfter":"1h"}}}`,
 		`{"nodeClassRef":{"group":"a","kind":"b","name":"c"},"expireAfter":"5h","resources":{"requests":{"cpu":"1e9"}}}`,
-		`{"amiFamily":"Ubuntu","metadataOptions":{}}`, `{"amiSelectorTerms":[{"alias":"al2@latest"},{"ssmParameter":"x"}],"kubelet":{"a":1}}`,
+		`{"amiFamily":"Ubuntu","metadataOptions":{}}`, `{"amiFamily":"Plan9"}`, `{"amiSelectorTerms":[{"alias":"al2@latest"},{"ssmParameter":"x"}],"kubelet":{"a":1}}`,
 	} {
 		f.Add([]byte(spec), []byte("{}"), "", "")
 	}
