@@ -45,14 +45,20 @@ func (c *Controller) releaseOne(ctx context.Context, r round, node *cluster.Node
 	remove := plan.Remove{Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: node.Pool, Price: node.Price, Reason: plan.ReplacementAbandoned}
 	stays := 0
 	for _, name := range node.Replaces {
-		// The picture may not show an intent yet that was written just before the replacement was launched.
 		var claim karpenterv1.NodeClaim
-		err := c.config.Live.Get(ctx, types.NamespacedName{Name: name}, &claim)
+		key := types.NamespacedName{Name: name}
+		// What replaces a claim is younger than it: where the cache shows the one and not the other, the other is gone. An intent
+		// that was written just before the replacement was launched it may not show yet.
+		err := c.config.Client.Get(ctx, key, &claim)
+		if err == nil && !leaves(&claim) {
+			claim = karpenterv1.NodeClaim{}
+			err = c.config.Live.Get(ctx, key, &claim)
+		}
 		switch {
 		case client.IgnoreNotFound(err) != nil:
 			return err
 		case err != nil:
-		case claim.DeletionTimestamp != nil || condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason):
+		case leaves(&claim):
 			return nil
 		default:
 			stays++
@@ -63,6 +69,11 @@ func (c *Controller) releaseOne(ctx context.Context, r round, node *cluster.Node
 	}
 	_, err := c.config.Applier.Mark(ctx, remove)
 	return err
+}
+
+// leaves reports whether a claim is on its way out, or marked for it.
+func leaves(claim *karpenterv1.NodeClaim) bool {
+	return claim.DeletionTimestamp != nil || condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
 }
 
 // objectionToAbandon says why a replacement that is not needed any more stays all the same, "" when it goes.
