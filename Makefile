@@ -7,7 +7,7 @@ BUILD := CGO_ENABLED=0 $(GO) build -trimpath
 TEST_FLAGS ?=
 E2E_FLAGS ?= -timeout 180m
 E2E_ENV = CGO_ENABLED=0 JOINER_CONTROLPLANE='$(abspath $(CONTROLPLANE))' JOINER_BINARY='$(abspath $(BIN)/joiner)' \
-	JOINER_OPERATOR_BINARY='$(abspath $(BIN)/joiner-operator)'
+	JOINER_OPERATOR_BINARY='$(abspath $(BIN)/joiner-operator)' JOINER_WEBHOOK_BINARY='$(abspath $(BIN)/joiner-webhook)'
 # Rounds of scale-up and scale-down in which two controllers must keep a hard limit (L-14).
 LIMIT_ROUNDS ?= 200
 FLEET_NODES ?= 500
@@ -114,7 +114,7 @@ clean: ## Built programs and the state of make up
 	rm -rf $(BIN) .run
 
 .PHONY: programs
-programs: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/demo
+programs: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/joiner-webhook $(BIN)/demo
 
 # Go decides itself what is out of date.
 .PHONY: $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/joiner-webhook $(BIN)/joinerctl $(BIN)/demo

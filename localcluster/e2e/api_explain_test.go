@@ -115,6 +115,8 @@ func TestKubectlExplainsFields(t *testing.T) {
 		"openshiftec2nodeclass.spec.blockDeviceMappings":              "RootVolumeOverridden",
 		"openshiftec2nodeclass.spec.kubelet":                          "passed through",
 		"openshiftec2nodeclass.spec.capacityReservationSelectorTerms": "instanceMatchCriteria",
+		"scheduler.spec":                                              "cannot be true while",
+		"scheduler.spec.schedulingGroups":                             "There are no wildcards",
 	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()

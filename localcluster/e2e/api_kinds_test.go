@@ -12,6 +12,7 @@ import (
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
+	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
 )
 
 // kind is one of our kinds: its resource, and a new Go value of its type.
@@ -31,6 +32,7 @@ func apiKinds() map[string]kind {
 		"AutoNodePolicy":        {hypershiftv1beta1.GroupVersion().WithResource("autonodepolicies"), func() any { return &hypershiftv1beta1.AutoNodePolicy{} }},
 		"OpenshiftNodePool":     {hypershiftv1beta1.GroupVersion().WithResource("openshiftnodepools"), func() any { return &hypershiftv1beta1.OpenshiftNodePool{} }},
 		"OpenshiftEC2NodeClass": {hypershiftv1.GroupVersion().WithResource("openshiftec2nodeclasses"), func() any { return &hypershiftv1.OpenshiftEC2NodeClass{} }},
+		"Scheduler":             {configv1.GroupVersion().WithResource("schedulers"), func() any { return &configv1.Scheduler{} }},
 	}
 }
 

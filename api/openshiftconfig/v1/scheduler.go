@@ -22,7 +22,7 @@ type Scheduler struct {
 	// Spec is what the cluster's administrators decide.
 	// +required
 	Spec SchedulerSpec `json:"spec"`
-	// Status is empty.
+	// Status is empty: a Scheduler only says what is wanted.
 	// +optional
 	Status SchedulerStatus `json:"status,omitempty"`
 }

@@ -1,0 +1,343 @@
+package protection
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling/schedulingtest"
+)
+
+// begin returns the guarded cluster without pods and without Scheduler.
+func begin(t *testing.T) *fixture {
+	t.Helper()
+	f, err := sharedFixture()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.clear(t)
+	f.eventually(t, "deny ControlPlane/NodeName", "alice create pod app/- node=cp1 dry-run")
+	t.Cleanup(func() {
+		f.clear(t)
+		if t.Failed() {
+			if log, err := os.ReadFile(f.webhook.Log()); err == nil {
+				t.Logf("the webhook's log:\n%s", log[max(0, len(log)-4000):])
+			}
+		}
+	})
+	return f
+}
+
+func (f *fixture) clear(t *testing.T) {
+	t.Helper()
+	if _, err := f.Kubectl(context.WithoutCancel(t.Context()), "", "delete", "pods", "--all", "--all-namespaces", "--force", "--grace-period=0"); err != nil {
+		t.Error(err)
+	}
+	if _, err := f.Kubectl(context.WithoutCancel(t.Context()), "", "delete", "schedulers.config.openshift.io", "--all"); err != nil {
+		t.Error(err)
+	}
+}
+
+// ask sends a request of the script language as the user that it names, and returns how the policy answered in the words
+// of the scripts: allow, warn CODE or deny CODE; unanswered when the webhook did not answer. Any other failure fails the test.
+func (f *fixture) ask(t *testing.T, line string) string {
+	t.Helper()
+	asked, err := schedulingtest.ParseRequest(line)
+	if err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	config, err := f.Cluster.RESTConfig("admin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := &heard{}
+	config.Impersonate = rest.ImpersonationConfig{UserName: asked.User.Name, Groups: append(asked.User.Groups, people)}
+	config.WarningHandler = heard
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = send(t.Context(), clients, asked)
+	const code = "NodeSchedulingPolicy ["
+	switch {
+	case err == nil:
+		for _, text := range heard.texts {
+			if _, rest, found := strings.Cut(text, code); found {
+				return "warn " + strings.SplitN(rest, "]", 2)[0]
+			}
+		}
+		return "allow"
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), code):
+		_, rest, _ := strings.Cut(err.Error(), code)
+		return "deny " + strings.SplitN(rest, "]", 2)[0]
+	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook"):
+		return "unanswered"
+	}
+	t.Fatalf("%s: %v", line, err)
+	return ""
+}
+
+// heard keeps warnings.
+type heard struct{ texts []string }
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (h *heard) HandleWarningHeader(_ int, _, text string) { h.texts = append(h.texts, text) }
+
+// send does what a line says, through the clients of its user.
+func send(ctx context.Context, clients kubernetes.Interface, asked schedulingtest.Asked) error {
+	options := metav1.CreateOptions{}
+	if asked.DryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	pods := clients.CoreV1().Pods(asked.Namespace)
+	switch object := asked.Object.(type) {
+	case *corev1.Binding:
+		path := clients.CoreV1().RESTClient().Post().Namespace(asked.Namespace)
+		if asked.Resource == "bindings" {
+			return path.Resource("bindings").Body(object).Do(ctx).Error()
+		}
+		return path.Resource("pods").Name(asked.Name).SubResource("binding").Body(object).Do(ctx).Error()
+	case *corev1.Pod:
+		if asked.Operation == nodescheduling.Update {
+			return update(ctx, clients, asked)
+		}
+		_, err := pods.Create(ctx, object, options)
+		return err
+	}
+	return fmt.Errorf("objects of type %T are not sent", asked.Object)
+}
+
+// update gives the stored pod what the line adds.
+func update(ctx context.Context, clients kubernetes.Interface, asked schedulingtest.Asked) error {
+	want := asked.Object.(*corev1.Pod)
+	pods := clients.CoreV1().Pods(asked.Namespace)
+	stored, err := pods.Get(ctx, asked.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	stored.Labels, stored.Annotations = want.Labels, want.Annotations
+	stored.Spec.NodeSelector, stored.Spec.Affinity, stored.Spec.SchedulingGates = want.Spec.NodeSelector, want.Spec.Affinity, want.Spec.SchedulingGates
+	stored.Spec.Tolerations = append(want.Spec.Tolerations, stored.Spec.Tolerations...)
+	if asked.Subresource == "status" {
+		_, err = pods.UpdateStatus(ctx, stored, metav1.UpdateOptions{})
+		return err
+	}
+	_, err = pods.Update(ctx, stored, metav1.UpdateOptions{})
+	return err
+}
+
+// expect sends a line and compares the answer.
+func (f *fixture) expect(t *testing.T, want, line string) {
+	t.Helper()
+	if got := f.ask(t, line); got != want {
+		t.Errorf("%s: %s, want %s", line, got, want)
+	}
+}
+
+// eventually sends a line until the answer is as wanted, within the time that the specification gives.
+func (f *fixture) eventually(t *testing.T, want, line string) {
+	t.Helper()
+	var got string
+	for began := time.Now(); time.Since(began) < within; time.Sleep(poll) {
+		if got = f.ask(t, line); got == want {
+			return
+		}
+	}
+	t.Errorf("%s: still %s after %s, want %s", line, got, within, want)
+}
+
+// N13 to N31, N36, N56: pods, as they are created.
+func TestPodsThatAreCreated(t *testing.T) {
+	f := begin(t)
+	for _, c := range []struct{ want, line string }{
+		{"deny ControlPlane/NodeName", "alice create pod app/n13 node=cp1"},
+		{"deny ControlPlane/NodeName", "system:admin create pod app/n14 node=cp1"},
+		{"deny ControlPlane/NodeName", "alice create pod ops/n15 node=cp1"},
+		{"allow", "system:admin create pod ops/n16 node=cp1"},
+		{"allow", "alice create pod app/n17 node=w1"},
+		{"deny ControlPlane/Toleration", "alice create pod app/n18 tolerate=node-role.kubernetes.io/master:NoSchedule"},
+		{"deny ControlPlane/Toleration", "alice create pod app/n19 tolerate=node-role.kubernetes.io/master=:NoSchedule"},
+		{"deny ControlPlane/Toleration", "alice create pod app/n20 tolerate=node-role.kubernetes.io/master"},
+		{"deny ControlPlane/Toleration", "alice create pod app/n21 tolerate=*"},
+		{"allow", "alice create pod app/n22 tolerate=* need=!node-role.kubernetes.io/control-plane"},
+		{"allow", "alice create pod app/n23 tolerate=node-role.kubernetes.io/master:NoExecute"},
+		{"allow", "alice create pod app/n24"}, // the API server adds the usual tolerations
+		{"deny ControlPlane/Selector", "alice create pod app/n25 select=node-role.kubernetes.io/control-plane="},
+		{"deny ControlPlane/Selector", "alice create pod app/n26 need=node-role.kubernetes.io/control-plane"},
+		{"deny ControlPlane/Selector", "alice create pod app/n27 need=name=cp1"},
+		{"allow", "alice create pod app/n28 need=name=cp1 need=name=w1"},
+		{"allow", "alice create pod app/n29 prefer=node-role.kubernetes.io/control-plane"},
+		{"allow", "alice create pod app/n30 select=zone=nowhere"},
+		{"deny ControlPlane/Selector", "alice create pod app/n31 select=kubernetes.io/hostname=cp1"},
+		{"deny ControlPlane/NodeName", "alice create pod app/- node=cp1 dry-run"},
+		{"deny ControlPlane/UnknownNode", "alice create pod app/n56 node=cp9"},
+		{"allow", "system:admin create pod ops/n56 node=cp9"},
+		{"deny ControlPlane/NodeName", "alice create pod app/n59 node=cp1 mirror"},
+	} {
+		f.expect(t, c.want, c.line)
+	}
+	stored := &corev1.PodList{}
+	if err := f.Client.List(t.Context(), stored, client.InNamespace("app")); err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range stored.Items {
+		if pod.Spec.NodeName == "cp1" || strings.Contains("n13 n18 n19 n20 n21 n25 n26 n27 n31 n56 n59", pod.Name) {
+			t.Errorf("pod %s was denied and is stored", pod.Name)
+		}
+	}
+}
+
+// N45 to N53: both paths of a binding. H7, F8: a pod with the override is bound, and the annotation comes by no other way.
+func TestBindings(t *testing.T) {
+	f := begin(t)
+	for _, name := range []string{"ops/a", "ops/b", "ops/c", "app/a", "app/b"} {
+		f.expect(t, "allow", "system:admin create pod "+name)
+	}
+	f.expect(t, "allow", "system:admin create pod tmp/debug override=must-gather")
+	f.expect(t, "deny ControlPlane/OverrideMisused", "alice create pod tmp/mine override=mine")
+	for _, c := range []struct{ want, line string }{
+		{"deny ControlPlane/Binding", "system:kube-scheduler bind app/a to=cp1"},
+		{"deny ControlPlane/Binding", "system:kube-scheduler bind-legacy app/a to=cp1"},
+		{"deny ControlPlane/Binding", "system:kube-scheduler bind app/a to=cp1 kind=Node annotation=a=b label=c=d"},
+		{"deny ControlPlane/Binding", "alice bind ops/a to=cp1"},
+		{"deny ControlPlane/Binding", "alice bind-legacy ops/a to=cp1"},
+		{"deny ControlPlane/UnknownNode", "alice bind app/a to=cp9"},
+		{"deny ControlPlane/OverrideMisused", "system:kube-scheduler bind app/a to=w1 annotation=scheduling.openshift.io/emergency-override=mine"},
+		{"deny ControlPlane/OverrideMisused", "alice update pod app/a -> override=mine"},
+		{"deny ControlPlane/OverrideMisused", "alice update pod/status app/a -> override=mine"},
+		{"allow", "system:kube-scheduler bind ops/a to=cp1"},
+		{"allow", "system:kube-scheduler bind-legacy ops/b to=cp1"},
+		{"allow", "system:kube-scheduler bind ops/c to=cp9"},
+		{"allow", "alice bind app/a to=w1"},
+		{"allow", "alice bind-legacy app/b to=w1"},
+		{"warn ControlPlane/Binding", "system:kube-scheduler bind tmp/debug to=cp1"},
+	} {
+		f.expect(t, c.want, c.line)
+	}
+}
+
+// N37 to N39: updates of pods that wait.
+func TestPodsThatAreChanged(t *testing.T) {
+	f := begin(t)
+	f.expect(t, "allow", "alice create pod app/plain")
+	f.expect(t, "allow", "alice create pod app/gated gated")
+	f.expect(t, "allow", "alice create pod app/bound node=w1")
+	for _, c := range []struct{ want, line string }{
+		{"deny ControlPlane/Toleration", "alice update pod app/plain -> tolerate=node-role.kubernetes.io/master:NoSchedule"},
+		{"allow", "alice update pod app/bound -> tolerate=node-role.kubernetes.io/master:NoSchedule"},
+		{"deny ControlPlane/Selector", "alice update pod app/gated gated -> select=node-role.kubernetes.io/control-plane="},
+		{"deny ControlPlane/Selector", "alice update pod app/gated gated -> need=name=cp1"},
+		{"allow", "alice update pod app/plain -> label=a=b"},
+		{"allow", "alice update pod app/gated gated -> ungated"},
+	} {
+		f.expect(t, c.want, c.line)
+	}
+}
+
+// N7, N9, N10, N40 to N43: Scheduler's list and mode are in force within five seconds, without a restart.
+func TestSchedulerIsLive(t *testing.T) {
+	f := begin(t)
+	const line = "alice create pod app/- node=cp1 dry-run"
+	set := func(mode configv1.GroupMode, users ...string) {
+		t.Helper()
+		manifest := fmt.Sprintf("apiVersion: config.openshift.io/v1\nkind: Scheduler\nmetadata: {name: %s}\nspec: {schedulingGroups: [{name: %s, mode: %q, authorizedUsers: [%s]}]}\n",
+			configv1.SchedulerName, configv1.ControlPlane, mode, strings.Join(users, ", "))
+		if err := f.Apply(t.Context(), manifest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("", "alice", "app/default")
+	f.eventually(t, "allow", line)
+	set("")
+	f.eventually(t, "deny ControlPlane/NodeName", line)
+	set(configv1.Inform)
+	f.eventually(t, "warn ControlPlane/NodeName", line)
+	set(configv1.Disable)
+	f.eventually(t, "allow", line)
+	set(configv1.Enable)
+	f.eventually(t, "deny ControlPlane/NodeName", line)
+}
+
+// N54, N55, N57: labels of nodes count as they are; a node that is only just there is known.
+func TestLabelsOfNodesAreLive(t *testing.T) {
+	f := begin(t)
+	for i := range 5 {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("fresh%d", i), Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
+		if err := f.Client.Create(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		f.expect(t, "deny ControlPlane/NodeName", "alice create pod app/- node="+node.Name+" dry-run")
+		if err := f.Client.Delete(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const line = "alice create pod app/- node=w1 dry-run"
+	f.eventually(t, "allow", line)
+	if _, err := f.Kubectl(t.Context(), "", "label", "node", "w1", "node-role.kubernetes.io/control-plane="); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually(t, "deny ControlPlane/NodeName", line)
+	if _, err := f.Kubectl(t.Context(), "", "label", "node", "w1", "node-role.kubernetes.io/control-plane-"); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually(t, "allow", line)
+}
+
+// N64, N65, H15: what kubectl prints, and what the audit log keeps. The user's page says it in the same words.
+func TestWhatUsersAndAuditorsRead(t *testing.T) {
+	f := begin(t)
+	manifest := `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "said", "namespace": "app"}, "spec": {"nodeName": "cp1", "containers": [{"name": "c", "image": "i"}]}}`
+	output, err := f.Kubectl(t.Context(), manifest, "--as=alice", "--as-group="+people, "create", "-f", "-")
+	for _, want := range []string{"Error from server (Forbidden)", `pod "said" in namespace "app" is not allowed on the nodes of group "ControlPlane": its nodeName is "cp1"`, `add "alice" and "app/default" to authorizedUsers`} {
+		if err == nil || !strings.Contains(output, want) {
+			t.Errorf("kubectl says %q, want %q (%v)", output, want, err)
+		}
+	}
+	deployment := `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "app"}, "spec": {"selector": {"matchLabels": {"a": "b"}},
+		"template": {"metadata": {"labels": {"a": "b"}}, "spec": {"tolerations": [{"operator": "Exists"}], "containers": [{"name": "c", "image": "i"}]}}}}`
+	if output, err := f.Kubectl(t.Context(), deployment, "create", "--dry-run=server", "-f", "-"); err != nil || !strings.Contains(output, `Warning: NodeSchedulingPolicy [ControlPlane/Toleration]: a pod of Deployment "web"`) {
+		t.Errorf("kubectl says %q (%v), want a warning", output, err)
+	}
+	log, err := os.ReadFile(f.Cluster.AuditLog())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"nodeschedulingpolicy.scheduling.openshift.io/decision":"deny"`, `"nodeschedulingpolicy.scheduling.openshift.io/reason":"NodeName"`, `"nodeschedulingpolicy.scheduling.openshift.io/pod-authorized":"false"`} {
+		if !strings.Contains(string(log), want) {
+			t.Errorf("the audit log does not have %s", want)
+		}
+	}
+}
+
+// The matchConditions of the user's page: while the webhook does not answer, ordinary pods are created and changed, and what
+// would have to be judged is refused by the API server itself.
+func TestAnOutageStopsOnlyWhatMustBeJudged(t *testing.T) {
+	f := begin(t)
+	f.expect(t, "allow", "alice create pod app/bound node=w1")
+	if err := f.webhook.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"alice create pod app/plain", "alice update pod app/plain -> label=a=b", "alice update pod app/bound -> tolerate=*", "alice create pod app/wish prefer=zone=a"} {
+		f.expect(t, "allow", line)
+	}
+	for _, line := range []string{"alice create pod app/named node=w1", "alice bind app/plain to=w1", "alice bind-legacy app/plain to=w1", "alice create pod app/any tolerate=*",
+		"alice create pod app/selects select=zone=a", "alice create pod app/needs need=zone=a", "alice update pod app/plain -> tolerate=dedicated"} {
+		f.expect(t, "unanswered", line)
+	}
+	if err := f.serve(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually(t, "allow", "alice bind app/plain to=w1")
+}
