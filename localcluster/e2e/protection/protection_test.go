@@ -3,6 +3,8 @@ package protection
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -250,14 +252,7 @@ func TestPodsThatAreChanged(t *testing.T) {
 func TestSchedulerIsLive(t *testing.T) {
 	f := begin(t)
 	const line = "alice create pod app/- node=cp1 dry-run"
-	set := func(mode configv1.GroupMode, users ...string) {
-		t.Helper()
-		manifest := fmt.Sprintf("apiVersion: config.openshift.io/v1\nkind: Scheduler\nmetadata: {name: %s}\nspec: {schedulingGroups: [{name: %s, mode: %q, authorizedUsers: [%s]}]}\n",
-			configv1.SchedulerName, configv1.ControlPlane, mode, strings.Join(users, ", "))
-		if err := f.Apply(t.Context(), manifest); err != nil {
-			t.Fatal(err)
-		}
-	}
+	set := func(mode configv1.GroupMode, users ...string) { t.Helper(); f.set(t, mode, users...) }
 	set("", "alice", "app/default")
 	f.eventually(t, "allow", line)
 	set("")
@@ -268,6 +263,54 @@ func TestSchedulerIsLive(t *testing.T) {
 	f.eventually(t, "allow", line)
 	set(configv1.Enable)
 	f.eventually(t, "deny ControlPlane/NodeName", line)
+}
+
+// set writes Scheduler.
+func (f *fixture) set(t *testing.T, mode configv1.GroupMode, users ...string) {
+	t.Helper()
+	manifest := fmt.Sprintf("apiVersion: config.openshift.io/v1\nkind: Scheduler\nmetadata: {name: %s}\nspec: {schedulingGroups: [{name: %s, mode: %q, authorizedUsers: [%s]}]}\n",
+		configv1.SchedulerName, configv1.ControlPlane, mode, strings.Join(users, ", "))
+	if err := f.Apply(t.Context(), manifest); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// N40, N66, N67: what Inform lets pass is counted, and is an event about the namespace; a dry run is counted apart, and is no
+// event. The webhook has the rights of the user's page and no others.
+func TestInformIsCountedAndSeen(t *testing.T) {
+	f := begin(t)
+	f.set(t, configv1.Inform)
+	f.eventually(t, "warn ControlPlane/NodeName", "alice create pod web/- node=cp1 dry-run")
+	f.expect(t, "warn ControlPlane/NodeName", "alice create pod app/informed node=cp1")
+	const wanted = "app: NodeSchedulingPolicy [ControlPlane/NodeName]: pod \"informed\""
+	seen := ""
+	for began := time.Now(); time.Since(began) < within && !strings.Contains(seen, wanted); time.Sleep(poll) {
+		var err error
+		if seen, err = f.Kubectl(t.Context(), "", "get", "events", "--all-namespaces", "--field-selector=reason=NodeSchedulingPolicyInform",
+			"-o", "jsonpath={range .items[*]}{.involvedObject.name}: {.message}{end}"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.Contains(seen, wanted) || strings.Contains(seen, "web: ") {
+		t.Errorf("events %q, want one with %q and none about namespace web", seen, wanted)
+	}
+	response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", f.webhook.MetricsPort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	metrics, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`decisions_total{decision="inform",dry_run="false",group="ControlPlane",mode="Inform",reason="NodeName",resource="pods"} 1`,
+		`decisions_total{decision="inform",dry_run="true",`, `group_mode{group="ControlPlane",mode="Inform"} 1`, `group_mode{group="ControlPlane",mode="Enable"} 0`,
+	} {
+		if !strings.Contains(string(metrics), "node_scheduling_policy_"+want) {
+			t.Errorf("no metric %s", want)
+		}
+	}
 }
 
 // N54, N55, N57: labels of nodes count as they are; a node that is only just there is known.
