@@ -44,7 +44,9 @@ func refUp(field string, ref object) (object, *Problem) {
 		return nil, &Problem{field + ".kind", encode(kind), "it is missing, and the kind of the group " + encode(group) +
 			" is not known: give a kind, for example EC2NodeClass"}
 	}
-	return object{"group": group, "kind": kind, "name": ref["name"]}, nil
+	up := object{"group": group, "kind": kind}
+	move(ref, up, "name")
+	return up, nil
 }
 
 // refDown returns a reference of v1 in the form of v1beta1: what the annotation says, if it says the same as the
@@ -62,7 +64,9 @@ func refDown(ref object, kept string) object {
 			version = c.version
 		}
 	}
-	down := object{"name": ref["name"], "kind": ref["kind"]}
+	down := object{}
+	move(ref, down, "name")
+	move(ref, down, "kind")
 	if group := text(ref, "group"); group != "" {
 		down["apiVersion"] = group + "/" + version
 	}
@@ -105,6 +109,13 @@ func specDown(spec, kept object) {
 		reference = text(kept, karpenterv1.MisspelledNodeClassReferenceAnnotationKey)
 	}
 	spec["nodeClassRef"] = refDown(ref, reference)
+}
+
+// move copies a field that is there. Server-side apply asks for objects of which some fields are taken away.
+func move(from, to object, key string) {
+	if value, found := from[key]; found {
+		to[key] = value
+	}
 }
 
 func onlyStrings(o object) bool {

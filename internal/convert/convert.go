@@ -195,7 +195,7 @@ func (k *kind) toV1beta1(o object) (object, *Problem) {
 	}
 	back, problem := k.plainUp(converted)
 	rest := diff(back, own, k.coupled)
-	if text(o, "kind") == "NodeClaim" && !filled && !rest.knows(expireAfterPath) {
+	if text(o, "kind") == "NodeClaim" && at(own, "spec") != nil && !filled && !rest.knows(expireAfterPath) {
 		rest.entries = append(rest.entries, entry{path: expireAfterPath}) // none, and none is to be filled in
 	}
 	annotate(converted, karpenterv1.V1FieldsAnnotationKey, rest)

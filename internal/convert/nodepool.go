@@ -20,17 +20,15 @@ const (
 // nodePoolUp: expireAfter moves into the template, the policy gets its new name, budgets and template keep their place;
 // resources of the template do nothing and have none (V-22).
 func nodePoolUp(o, annotations object) *Problem {
+	timedConditions(o)
+	if status, isObject := child(o, "status"); isObject {
+		setDefault(status, "nodes", json.Number("0"))
+	}
 	spec := at(o, "spec")
-	template := at(spec, "template", "spec")
 	disruption, isObject := child(spec, "disruption")
-	if template == nil || !isObject {
+	if !isObject {
 		return nil // the schema says what is wrong
 	}
-	setDefault(disruption, "expireAfter", defaultExpireAfter)
-	template["expireAfter"] = disruption["expireAfter"]
-	delete(disruption, "expireAfter")
-	delete(template, "resources")
-
 	setDefault(disruption, "consolidationPolicy", whenUnderutilized)
 	if disruption["consolidationPolicy"] == whenUnderutilized {
 		disruption["consolidationPolicy"] = whenEmptyOrUnderutilized
@@ -38,25 +36,24 @@ func nodePoolUp(o, annotations object) *Problem {
 	}
 	setDefault(disruption, "consolidateAfter", never) // an empty node without a time was left alone
 	defaultBudgets(disruption)
-	timedConditions(o)
-	if status, isObject := child(o, "status"); isObject {
-		setDefault(status, "nodes", json.Number("0"))
+	template := at(spec, "template", "spec")
+	if template == nil {
+		return nil
 	}
+	setDefault(disruption, "expireAfter", defaultExpireAfter)
+	template["expireAfter"] = disruption["expireAfter"]
+	delete(disruption, "expireAfter")
+	delete(template, "resources")
 	return specUp("spec.template.spec", template, annotations)
 }
 
 // nodePoolDown is the way back. v1beta1 knows no consolidateAfter with WhenUnderutilized but Never.
 func nodePoolDown(o, kept object) {
 	spec := at(o, "spec")
-	template := at(spec, "template", "spec")
 	disruption, isObject := child(spec, "disruption")
-	if template == nil || !isObject {
+	if !isObject {
 		return
 	}
-	setDefault(template, "expireAfter", defaultExpireAfter)
-	disruption["expireAfter"] = template["expireAfter"]
-	delete(template, "expireAfter")
-
 	setDefault(disruption, "consolidationPolicy", whenEmptyOrUnderutilized)
 	setDefault(disruption, "consolidateAfter", defaultConsolidateAfter)
 	if disruption["consolidationPolicy"] != whenEmpty {
@@ -74,7 +71,12 @@ func nodePoolDown(o, kept object) {
 			}
 		}
 	}
-	specDown(template, kept)
+	if template := at(spec, "template", "spec"); template != nil {
+		setDefault(template, "expireAfter", defaultExpireAfter)
+		disruption["expireAfter"] = template["expireAfter"]
+		delete(template, "expireAfter")
+		specDown(template, kept)
+	}
 }
 
 // defaultBudgets writes out the budgets that both versions have by default.
