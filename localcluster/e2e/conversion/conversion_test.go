@@ -194,7 +194,46 @@ func TestAClusterOfV1beta1(t *testing.T) {
 	r.bothAreListed()
 	r.brokenSurvives()
 	r.writes()
+	r.applies()
 	r.migrates()
+}
+
+// v1Pool is the pool of pool(name, "{expireAfter: 24h}") as it is written in v1.
+const v1Pool = `
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: gitops}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]
+      expireAfter: 24h
+  limits: {cpu: "10", memory: 8192Mi}
+`
+
+// applies: V-21, server-side apply of the same manifest changes nothing, and its manager can go over to v1.
+func (r *rig) applies() {
+	apply := func(manifest string) map[string]any {
+		r.must(manifest, "apply", "--server-side", "--field-manager=gitops", "-f", "-")
+		return r.get("v1", "gitops")
+	}
+	version := func(o map[string]any) any { return o["metadata"].(map[string]any)["resourceVersion"] }
+	first := apply(pool("gitops", "{expireAfter: 24h}"))
+	if again := apply(pool("gitops", "{expireAfter: 24h}")); version(again) != version(first) {
+		r.t.Errorf("applied again it changes:\n%v\n%v", first, again)
+	}
+	later := apply(v1Pool)
+	if fmt.Sprint(later["spec"]) != fmt.Sprint(first["spec"]) {
+		r.t.Errorf("in v1 its spec changes:\n%v\n%v", first["spec"], later["spec"])
+	}
+	annotations := later["metadata"].(map[string]any)["annotations"].(map[string]any)
+	if annotations[karpenterv1.ConversionProblemAnnotationKey] != nil || annotations[karpenterv1.KubeletCompatibilityAnnotationKey] != nil {
+		r.t.Errorf("annotations in v1 are %v", annotations) // docs/migrating-v1beta1.md: the kubelet block goes
+	}
+	if again := apply(v1Pool); version(again) != version(later) {
+		r.t.Errorf("applied again in v1 it changes:\n%v\n%v", later, again)
+	}
 }
 
 // bothAreListed: V-24, the broken one does not keep the other from being listed, and says what is wrong.
@@ -268,7 +307,7 @@ func (r *rig) migrates() {
 	if code, out := r.joinerctl("migrate", "check"); code != cli.CodeFindings || !strings.Contains(out, "nodepools.karpenter.sh: StoredVersion") || !strings.Contains(out, "OldWriter") {
 		r.t.Errorf("check: exit %d\n%s", code, out)
 	}
-	if code, out := r.joinerctl("migrate", "storage"); code != cli.CodeFine || !strings.Contains(out, "nodepools.karpenter.sh: 3 rewritten; all is stored in v1") {
+	if code, out := r.joinerctl("migrate", "storage"); code != cli.CodeFine || !strings.Contains(out, "nodepools.karpenter.sh: 4 rewritten; all is stored in v1") {
 		r.t.Fatalf("storage: exit %d\n%s", code, out)
 	}
 	if code, out := r.joinerctl("migrate", "check"); code != cli.CodeFindings || strings.Contains(out, "StoredVersion") {
@@ -281,7 +320,7 @@ func (r *rig) migrates() {
 	r.must(string(installed["karpenter.sh_nodepools.yaml"]), "replace", "-f", "-")
 	r.eventually("the pools without v1beta1", func() (bool, string) {
 		output, err := r.kubectl("", "get", "nodepools", "-o", "name")
-		return err == nil && strings.Count(output, "nodepool.karpenter.sh/") == 3, output
+		return err == nil && strings.Count(output, "nodepool.karpenter.sh/") == 4, output
 	})
 }
 
@@ -294,7 +333,7 @@ func TestManifestsWithoutAWebhookAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if output, err := r.kubectl(string(manifests["karpenter.sh_nodepools.yaml"]), "apply", "--server-side", "-f", "-"); err == nil || !strings.Contains(output, "clientConfig") {
+	if output, err := r.kubectl(string(manifests["karpenter.sh_nodepools.yaml"]), "apply", "--server-side", "-f", "-"); err == nil || !strings.Contains(output, "spec.conversion.webhookClientConfig: Required value") {
 		t.Errorf("answered with %s", output)
 	}
 }
