@@ -22,3 +22,6 @@ func ManagementRules() ([]byte, error) { return files.ReadFile(Operator + "/rule
 
 // GuestRules returns the rules of the ClusterRole in the hosted cluster, a list in YAML.
 func GuestRules() ([]byte, error) { return files.ReadFile(Guest + "/rules/guest.yaml") }
+
+// ApprovalRules returns the rules that --approve-kubelet-csrs adds to those, a list in YAML.
+func ApprovalRules() ([]byte, error) { return files.ReadFile(Guest + "/rules/kubelet-csrs.yaml") }

@@ -171,6 +171,33 @@ func TestTheGuestsRightsAreNarrow(t *testing.T) {
 	}
 }
 
+// Rights on certificates come with the option only, and then those for the two signers of kubelets.
+func TestRightsOnCertificatesComeWithTheOption(t *testing.T) {
+	t.Parallel()
+	for _, on := range []bool{false, true} {
+		var role rbacv1.ClusterRole
+		if err := yaml.UnmarshalStrict(render(t, charts.Guest, map[string]any{"approveKubeletCSRs": on})["ClusterRole/joiner-operator"], &role); err != nil {
+			t.Fatal(err)
+		}
+		var granted []string
+		for _, rule := range role.Rules {
+			if slices.Contains(rule.APIGroups, "certificates.k8s.io") {
+				granted = append(granted, fmt.Sprint(rule.Resources, rule.ResourceNames, rule.Verbs))
+			}
+		}
+		want := []string{"[certificatesigningrequests] [] [list watch]", "[certificatesigningrequests/approval] [] [update]",
+			"[signers] [kubernetes.io/kube-apiserver-client-kubelet kubernetes.io/kubelet-serving] [approve]"}
+		if on && !slices.Equal(granted, want) || !on && granted != nil {
+			t.Errorf("with the option %t: %q", on, granted)
+		}
+		set := given()
+		set["guest.approveKubeletCSRs"] = on
+		if passed := strings.Contains(string(render(t, charts.Operator, set)["Deployment/joiner-operator"]), "--approve-kubelet-csrs"); passed != on {
+			t.Errorf("with the option %t the flag is passed: %t", on, passed)
+		}
+	}
+}
+
 func TestTheChartsHoldTheGeneratedDefinitions(t *testing.T) {
 	t.Parallel()
 	for chart, generated := range map[string]func() (map[string][]byte, error){charts.Operator: crd.Management, charts.Guest: crd.Guest} {

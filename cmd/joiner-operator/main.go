@@ -50,9 +50,10 @@ func newProgram(logs io.Writer) commandline.Program {
 func flagGroups(o *options) []commandline.Group {
 	groups := []commandline.Group{
 		commandline.NewGroup("General"), commandline.NewGroup("Management cluster"), commandline.NewGroup("Guest cluster"),
-		commandline.NewGroup("Protection"), commandline.NewGroup("Node classes"), commandline.NewGroup("Serving"),
+		commandline.NewGroup("Protection"), commandline.NewGroup("Node classes"), commandline.NewGroup("Certificates"), commandline.NewGroup("Serving"),
 	}
-	general, management, guest, protection, classes, serving := groups[0].Flags, groups[1].Flags, groups[2].Flags, groups[3].Flags, groups[4].Flags, groups[5].Flags
+	general, management, guest, protection := groups[0].Flags, groups[1].Flags, groups[2].Flags, groups[3].Flags
+	classes, certificates, serving := groups[4].Flags, groups[5].Flags, groups[6].Flags
 
 	general.StringVar(&o.logLevel, "log-level", "info", commandline.Levels)
 	general.StringVar(&o.FeatureGates, "feature-gates", o.FeatureGates, "AutoNodePolicy=false: the policy is not read, pools are made as if there was none")
@@ -80,6 +81,9 @@ func flagGroups(o *options) []commandline.Group {
 	classes.StringVar(&o.UserDataFile, "userdata-file", o.UserDataFile, "path of the user data of all nodes, such as a mounted Secret; it is read anew, and node classes wait while it does not exist")
 	classes.StringSliceVar(&o.AMIs, "ami-ids", o.AMIs, "machine images that go with --userdata-file, one for each architecture")
 	classes.BoolVar(&o.UserDataSecrets, "userdata-secrets", o.UserDataSecrets, "instead take user data and machine images from Secrets in --namespace, as HyperShift writes them; needs a Role beyond the policy's")
+
+	certificates.BoolVar(&o.ApproveKubeletCSRs, "approve-kubelet-csrs", o.ApproveKubeletCSRs, "approve the certificate requests of kubelets whose node belongs to a NodeClaim; all others are left alone. First certificates take a platform that tells the names of its instances, which AWS does not yet")
+	certificates.StringVar(&o.NodeBootstrapperUserName, "node-bootstrapper-user-name", o.NodeBootstrapperUserName, "with --approve-kubelet-csrs: the user name by which instances ask for their first certificate")
 
 	serving.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "address of /metrics; 0 for none")
 	serving.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, "address of /healthz and /readyz; 0 for none")

@@ -53,6 +53,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		`--metrics-bind-address is "8080"`:      {"--metrics-bind-address", "8080"},
 		"give each its own":                     {"--metrics-bind-address", ":1", "--health-probe-bind-address", ":1"},
 		"strict needs the operand's user name":  {"--strict-admission"},
+		`--node-bootstrapper-user-name is ""`:   {"--approve-kubelet-csrs", "--node-bootstrapper-user-name", ""},
+		`is "system:node:a"`:                    {"--approve-kubelet-csrs", "--node-bootstrapper-user-name", "system:node:a"},
 		"--guest-user-name is empty":            {"--guest-user-name", ""},
 		`"system:admin", which people have too`: {"--guest-user-name", "system:admin"},
 		`both have "a"`:                         {"--resource-tags", "a=1", "--overridable-resource-tags", "a=2"},

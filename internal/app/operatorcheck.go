@@ -42,6 +42,9 @@ func checkGuest(ctx context.Context, config OperatorConfig) error {
 		hypershiftv1beta1.GroupVersion(): {"openshiftnodepools"},
 		karpenterv1.GroupVersion():       {"nodepools"},
 	}
+	if config.ApproveKubeletCSRs {
+		wanted[karpenterv1.GroupVersion()] = append(wanted[karpenterv1.GroupVersion()], "nodeclaims")
+	}
 	if slices.Contains(config.Platforms, PlatformAWS) {
 		wanted[hypershiftv1.GroupVersion()] = []string{"openshiftec2nodeclasses"}
 		wanted[karpenterawsv1.GroupVersion()] = []string{"ec2nodeclasses"}

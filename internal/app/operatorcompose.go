@@ -28,6 +28,7 @@ const (
 	Protection   = "protection"
 	DefaultClass = "defaultnodeclass"
 	Teardown     = "teardown"
+	Approval     = "kubeletcsr"
 )
 
 const (
@@ -51,7 +52,11 @@ type operatorDeps struct {
 	infraID     string // of AWS; "" when its node classes are not served
 	teardown    bool
 	done        func() // after a teardown
+	now         func() time.Time
 	log         logr.Logger
+
+	bootstrapper  string                 // whose certificate requests may be approved; "" when none are
+	instanceNames operator.InstanceNames // with a bootstrapper
 }
 
 // kinds are the wrappers of the platforms: pools first, which every platform has (G25).
@@ -96,14 +101,14 @@ func (c OperatorConfig) resourceTags() []merge.ResourceTag {
 // controllers are the step functions with what wakes them.
 func (d operatorDeps) controllers() []Controller {
 	status := Controller{Name: PolicyStatus, Workers: 1, Start: true, Reconciler: operator.NewPolicyController(operator.PolicyConfig{
-		Management: d.management, Guest: d.guest, Kinds: d.kinds, Board: d.board, Metrics: d.metrics, Now: time.Now, Log: d.log.WithName(PolicyStatus),
+		Management: d.management, Guest: d.guest, Kinds: d.kinds, Board: d.board, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(PolicyStatus),
 	})}
 	var controllers []Controller
 	for _, kind := range d.kinds {
 		controllers = append(controllers, Controller{
 			Name: kind.Wrapper, Workers: wrapperWorkers,
 			Reconciler: operator.New(operator.Config{
-				Kind: kind, Guest: d.guest, Live: d.live, Board: d.board, Events: d.events, Metrics: d.metrics, Now: time.Now, Log: d.log.WithName(kind.Wrapper),
+				Kind: kind, Guest: d.guest, Live: d.live, Board: d.board, Events: d.events, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(kind.Wrapper),
 			}),
 			// Once the last write of a step is seen, the event of its first one brings nothing new.
 			Watches: []Watch{
@@ -117,7 +122,7 @@ func (d operatorDeps) controllers() []Controller {
 	}
 	protection := Controller{Name: Protection, Workers: 1, Start: true, Reconciler: operator.NewProtectionController(operator.ProtectionConfig{
 		Guest: d.guest, Wanted: d.protections, Board: d.board, Wake: d.guestProtected,
-		Events: d.events, Metrics: d.metrics, Now: time.Now, Log: d.log.WithName(Protection),
+		Events: d.events, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(Protection),
 	}), Watches: []Watch{
 		{Object: &admissionv1.ValidatingAdmissionPolicy{}, Requests: d.ownProtection},
 		{Object: &admissionv1.ValidatingAdmissionPolicyBinding{}, Requests: d.ownProtection},
@@ -132,6 +137,9 @@ func (d operatorDeps) controllers() []Controller {
 		controllers = append(controllers, Controller{Name: DefaultClass, Workers: 1, Start: true, Reconciler: operator.NewDefaultClassController(operator.DefaultClassConfig{
 			Guest: d.guest, InfraID: d.infraID, Board: d.board, Metrics: d.metrics,
 		}), Watches: []Watch{{Object: &hypershiftv1.OpenshiftEC2NodeClass{}, Requests: defaultClassGone}}})
+	}
+	if d.bootstrapper != "" && !d.teardown {
+		controllers = append(controllers, d.approval())
 	}
 	for i := range controllers {
 		controllers[i].Reconciler = newCalm(controllers[i].Reconciler)

@@ -41,6 +41,9 @@ type OperatorConfig struct {
 	StrictAdmission   bool
 	Teardown          bool
 
+	ApproveKubeletCSRs       bool
+	NodeBootstrapperUserName string // with ApproveKubeletCSRs
+
 	MetricsBindAddress, HealthProbeBindAddress string // "0" serves nothing
 }
 
@@ -67,7 +70,7 @@ func DefaultOperatorConfig() OperatorConfig {
 	return OperatorConfig{
 		GuestUserName: merge.DefaultOperator, KubeClientQPS: 200, KubeClientBurst: 300,
 		OnPolicyUnreadable: PolicyPermissive, FeatureGates: gateAutoNodePolicy + "=true", Platforms: []string{PlatformAWS},
-		DefaultRootVolumeSize: merge.DefaultRootVolumeSize, ProtectNodeClaims: nodeClaimsAuto,
+		DefaultRootVolumeSize: merge.DefaultRootVolumeSize, ProtectNodeClaims: nodeClaimsAuto, NodeBootstrapperUserName: defaultNodeBootstrapper,
 		MetricsBindAddress: ":8080", HealthProbeBindAddress: ":8081",
 	}
 }
@@ -96,7 +99,7 @@ func (c OperatorConfig) Validate() error {
 	if _, err := c.policyEnabled(); err != nil {
 		faults = append(faults, err)
 	}
-	faults = append(faults, c.validatePlatforms(), c.validateAddresses())
+	faults = append(faults, c.validatePlatforms(), c.validateAddresses(), c.validateApproval())
 	if _, err := c.protections(); err != nil {
 		fault("--guest-user-name, --operand-user-name, --strict-admission and --protect-nodeclaims: %w", err)
 	}

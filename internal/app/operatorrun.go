@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -73,7 +74,7 @@ func newGuestManager(ctx context.Context, config OperatorConfig, log logr.Logger
 	scheme := runtime.NewScheme()
 	var failures []error
 	for _, register := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, admissionv1.AddToScheme, hypershiftv1beta1.AddToScheme, hypershiftv1.AddToScheme, karpenterv1.AddToScheme, karpenterawsv1.AddToScheme,
+		corev1.AddToScheme, admissionv1.AddToScheme, certificatesv1.AddToScheme, hypershiftv1beta1.AddToScheme, hypershiftv1.AddToScheme, karpenterv1.AddToScheme, karpenterawsv1.AddToScheme,
 	} {
 		failures = append(failures, register(scheme))
 	}
@@ -131,7 +132,10 @@ func assembleOperator(ctx context.Context, config OperatorConfig, mgr manager.Ma
 	}
 	deps := operatorDeps{
 		kinds: kinds, infraID: config.awsInfraID(), teardown: config.Teardown, guest: operator.GuestClient{Client: mgr.GetClient()}, live: mgr.GetAPIReader(), management: management,
-		board: p.board, protections: protections, events: event.NewDeduplicated(sink, time.Now), metrics: set, bells: bells, done: done, log: log,
+		board: p.board, protections: protections, events: event.NewDeduplicated(sink, time.Now), metrics: set, bells: bells, done: done, now: time.Now, log: log,
+	}
+	if config.ApproveKubeletCSRs {
+		deps.bootstrapper, deps.instanceNames = config.NodeBootstrapperUserName, config.instanceNames()
 	}
 	controllers := deps.controllers()
 	if err := watchKinds(ctx, mgr, controllers, p.synced); err != nil {

@@ -167,6 +167,13 @@ func TestWhatIsWrongWithARequestByItselfIsNamed(t *testing.T) {
 		{"another PEM", first, func(a *ask) {
 			a.csr.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE"})
 		}, approver.Malformed, "CERTIFICATE"},
+		{"headers", first, func(a *ask) {
+			a.csr.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Headers: map[string]string{"a": "b"}})
+		}, approver.Malformed, "headers"},
+		{"names twice", serving, func(a *ask) {
+			twice := pkix.Extension{Id: []int{2, 5, 29, 17}, Value: []byte{0x30, 3, 0x82, 1, 'a'}}
+			a.template.ExtraExtensions = []pkix.Extension{twice, twice}
+		}, approver.Malformed, "duplicate"},
 		{"no PKCS #10", first, func(a *ask) {
 			a.csr.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte("x")})
 		}, approver.Malformed, "no certificate request"},

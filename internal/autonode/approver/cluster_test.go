@@ -94,6 +94,11 @@ func TestAnAddressOfTwoNodesIsNobodys(t *testing.T) {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
+	silent := joined() // the node does not list its own names, or lists them as something else
+	silent.Nodes[1].Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeInternalIP, Address: nodeName}}
+	if v := decide(t, serving(t, "a"), silent); v.Reason != approver.WrongNames || !v.Wait {
+		t.Errorf("a name that the node does not list: %+v", v)
+	}
 	cluster := joined()
 	cluster.Nodes[1].Addresses = append(cluster.Nodes[1].Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "127.0.0.1"})
 	a := serving(t, "a")

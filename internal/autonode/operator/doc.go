@@ -12,6 +12,7 @@
 //	policy.go       the policy's condition Ready, by a single writer
 //	protection.go   the admission policies that keep others from writing products
 //	teardown.go     taking everything away
+//	approval.go     certificate requests of kubelets, by what package approver says; instances.go what it is told
 //
 // The controllers are step functions. Package app gives them their watches, and reads the policy for them.
 package operator

@@ -1,6 +1,10 @@
 package operator
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/joiner-autoscaler/joiner/internal/autonode/approver"
+)
 
 // Metrics are what the operator counts. Every label is from a closed set.
 type Metrics struct {
@@ -10,6 +14,8 @@ type Metrics struct {
 	Repairs   *prometheus.CounterVec // kind
 	Wrappers  *prometheus.GaugeVec   // kind, applied: True, False, Unknown
 	Unmanaged *prometheus.GaugeVec   // kind
+	Approvals *prometheus.CounterVec // signer
+	Pending   *prometheus.GaugeVec   // reason
 }
 
 // NewMetrics registers the metrics.
@@ -31,6 +37,8 @@ func NewMetrics(registerer prometheus.Registerer) Metrics {
 		Repairs:   counter("repairs_total", "Objects that somebody else had changed or deleted and that were restored.", "kind"),
 		Wrappers:  gauge("wrappers", "Wrappers by whether the policy is applied to them.", "kind", "applied"),
 		Unmanaged: gauge("unmanaged_objects", "Karpenter objects that belong to no wrapper and were not made by the operator. They are left alone, and the policy does not hold for them.", "kind"),
+		Approvals: counter("certificate_approvals_total", "Certificate requests of kubelets that the operator approved.", "signer"),
+		Pending:   gauge("certificate_requests_left", "Pending certificate requests of kubelets that the operator leaves alone, by why.", "reason"),
 	}
 	m.ShowState(StateStarting)
 	return m
@@ -44,6 +52,15 @@ func (m Metrics) ShowState(state ReadState) {
 			value = 1
 		}
 		m.ReadState.WithLabelValues(string(known)).Set(value)
+	}
+}
+
+// ShowPending shows how many certificate requests were left alone, by reason.
+func (m Metrics) ShowPending(requests map[approver.Reason]int) {
+	for _, reason := range approver.Reasons() {
+		if reason != approver.Approved {
+			m.Pending.WithLabelValues(string(reason)).Set(float64(requests[reason]))
+		}
 	}
 }
 

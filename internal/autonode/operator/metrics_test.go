@@ -17,12 +17,14 @@ func TestNamesAndLabelsOfTheMetrics(t *testing.T) {
 		collector prometheus.Collector
 		labels    string
 	}{
-		"autonode_policy_read_state":  {m.ReadState, "{state}"},
-		"autonode_policy_reads_total": {m.Reads, "{result}"},
-		"autonode_writes_total":       {m.Writes, "{kind,verb}"},
-		"autonode_repairs_total":      {m.Repairs, "{kind}"},
-		"autonode_wrappers":           {m.Wrappers, "{kind,applied}"},
-		"autonode_unmanaged_objects":  {m.Unmanaged, "{kind}"},
+		"autonode_policy_read_state":           {m.ReadState, "{state}"},
+		"autonode_policy_reads_total":          {m.Reads, "{result}"},
+		"autonode_writes_total":                {m.Writes, "{kind,verb}"},
+		"autonode_repairs_total":               {m.Repairs, "{kind}"},
+		"autonode_wrappers":                    {m.Wrappers, "{kind,applied}"},
+		"autonode_unmanaged_objects":           {m.Unmanaged, "{kind}"},
+		"autonode_certificate_approvals_total": {m.Approvals, "{signer}"},
+		"autonode_certificate_requests_left":   {m.Pending, "{reason}"},
 	} {
 		described := make(chan *prometheus.Desc, 1)
 		test.collector.Describe(described)

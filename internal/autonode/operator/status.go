@@ -34,6 +34,8 @@ const (
 	ReasonIgnoredTags = "IgnoredTags"
 	// ReasonUnmanaged is an event: an object without a wrapper that the operator did not make.
 	ReasonUnmanaged = "Unmanaged"
+	// ReasonNotApproved is an event: a certificate request that belongs to a NodeClaim and is left alone.
+	ReasonNotApproved = "NotApproved"
 )
 
 // outcome is how a step went for the product.
