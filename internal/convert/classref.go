@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	karpenterv1beta1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1beta1"
 )
 
 // class is a kind of node class: v1beta1 names its version, v1 only its group.
@@ -96,7 +97,7 @@ func specUp(field string, spec, annotations object) *Problem {
 // specDown is the way back; kept are the annotations as they were.
 func specDown(spec, kept object) {
 	for _, key := range []string{karpenterv1.MisspelledKubeletCompatibilityAnnotationKey, karpenterv1.KubeletCompatibilityAnnotationKey} {
-		if kubelet, err := Decode([]byte(text(kept, key))); err == nil {
+		if kubelet, ok := readKubelet(text(kept, key)); ok {
 			spec["kubelet"] = kubelet
 		}
 	}
@@ -127,15 +128,19 @@ func onlyStrings(o object) bool {
 	return true
 }
 
+// readKubelet reads the kubelet block of an annotation. One that is none is kept as a note, and not obeyed.
+func readKubelet(kept string) (block object, ok bool) {
+	block, err := Decode([]byte(kept))
+	return block, err == nil && decodes[karpenterv1beta1.KubeletConfiguration]([]byte(kept)) == nil
+}
+
 // Kubelet returns the kubelet block that a v1 object keeps from v1beta1, as JSON, "" if it keeps none: of the correctly
 // spelled annotation, or else of the other one. Its nodes obey it (V-23). ok is false if the annotation cannot be read.
 func Kubelet(annotations map[string]string) (block json.RawMessage, ok bool) {
 	for _, key := range []string{karpenterv1.KubeletCompatibilityAnnotationKey, karpenterv1.MisspelledKubeletCompatibilityAnnotationKey} {
 		if kept, found := annotations[key]; found {
-			if _, err := Decode([]byte(kept)); err != nil {
-				return nil, false
-			}
-			return json.RawMessage(kept), true
+			_, ok = readKubelet(kept)
+			return json.RawMessage(kept), ok
 		}
 	}
 	return nil, true

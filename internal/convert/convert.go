@@ -41,7 +41,6 @@ type kind struct {
 	group   string
 	plural  string
 	schemas map[string]*schema // by version
-	kubelet *schema            // of the block of v1beta1, nil if the kind has none
 	// up and down convert in place what both versions can say. up puts what v1 has no place for into annotations, and down
 	// takes it from those that were kept.
 	up   func(o, annotations object) *Problem
@@ -74,7 +73,6 @@ func New(config Config) (*Converter, error) {
 		if k.schemas[V1] == nil || k.schemas[V1beta1] == nil {
 			return nil, fmt.Errorf("the manifest of %s does not have both versions", name)
 		}
-		k.kubelet = k.schemas[V1beta1].find("kubelet")
 	}
 	return c, nil
 }
@@ -233,22 +231,9 @@ func (k *kind) begin(o object, version string) (copied, annotations, kept object
 			continue
 		}
 		delete(annotations, key)
-		if k.readable(key, value) {
-			kept[key] = value
-		}
+		kept[key] = value
 	}
 	return copied, annotations, kept
-}
-
-// readable says whether an annotation can be read. A kubelet block must be one of v1beta1; any other is kept as a note and
-// not obeyed (package migrate tells).
-func (k *kind) readable(key string, value any) bool {
-	if key != karpenterv1.KubeletCompatibilityAnnotationKey && key != karpenterv1.MisspelledKubeletCompatibilityAnnotationKey {
-		return true
-	}
-	content, _ := value.(string)
-	block, err := Decode([]byte(content))
-	return err == nil && len(k.kubelet.check("kubelet", block, nil)) == 0
 }
 
 // finish puts the annotations in place and takes away the fields that the version does not have.

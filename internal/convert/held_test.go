@@ -147,6 +147,10 @@ func TestProblemsNameFieldValueAndWhatIsAllowed(t *testing.T) {
 			t.Errorf("%s\n got %s, error %v\nwant %s", from, Describe(result.Problems), err, want)
 		}
 	}
+	fine := strings.Replace(strings.Replace(brokenPool, "banana", "1h", 1), `"template":{`, `"template":{"metadata":{"labels":{"commit":"12e4567"}},`, 1)
+	if result, err := c.Convert(decodeText(t, fine), V1); err != nil || len(result.Problems) > 0 {
+		t.Errorf("a label that looks like an amount: %s, error %v", Describe(result.Problems), err)
+	}
 	large := strings.Replace(strings.Replace(brokenPool, "banana", "1h", 1), `"taints"`, `"kubelet":{"clusterDNS":["`+strings.Repeat("x", maxAnnotations)+`"]},"taints"`, 1)
 	result, err := c.Convert(decodeText(t, large), V1)
 	if err != nil || !strings.Contains(Describe(result.Problems), "at most 262144 bytes are allowed") {

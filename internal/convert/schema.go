@@ -24,6 +24,7 @@ type schema struct {
 	PreserveUnknown      bool               `json:"x-kubernetes-preserve-unknown-fields"`
 
 	pattern *regexp.Regexp
+	amount  bool // the text is a resource.Quantity in Go
 }
 
 // readSchemas returns the schemas of a CRD by version.
@@ -60,10 +61,12 @@ func (s *schema) compile() (err error) {
 			return err
 		}
 	}
-	for _, child := range s.Properties {
+	s.amount = s.IntOrString
+	for name, child := range s.Properties {
 		if err := child.compile(); err != nil {
 			return err
 		}
+		child.amount = child.amount || name == "volumeSize"
 	}
 	if err := s.AdditionalProperties.compile(); err != nil {
 		return err
@@ -83,22 +86,6 @@ func (s *schema) of(key string) *schema {
 		return &schema{PreserveUnknown: true}
 	}
 	return nil
-}
-
-// find returns the schema of the field of a name, wherever it stands; nil if there is none.
-func (s *schema) find(name string) *schema {
-	if s == nil {
-		return nil
-	}
-	if found := s.Properties[name]; found != nil {
-		return found
-	}
-	for _, child := range s.Properties {
-		if found := child.find(name); found != nil {
-			return found
-		}
-	}
-	return s.Items.find(name)
 }
 
 // prune takes away the fields that the version does not have, as the API server does.
@@ -215,7 +202,7 @@ func (s *schema) wrong(value any) string {
 // matches says whether a text can be decoded. Of the patterns only those of amounts and durations decide that; they are the
 // ones that begin with an optional sign or with digits. Amounts with exponents of three digits take for ever to decode.
 func (s *schema) matches(content string) bool {
-	if hasHugeExponent(content) {
+	if s.amount && hasHugeExponent(content) {
 		return false
 	}
 	decides := strings.HasPrefix(s.Pattern, `^(\+|-)?(([0-9]+`) || strings.Contains(s.Pattern, `[0-9]+[smh`) || strings.Contains(s.Pattern, `[0-9]+[mh]`)
