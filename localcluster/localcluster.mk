@@ -12,10 +12,14 @@ BIN ?= bin
 CONTROLPLANE ?= $(BIN)/controlplane
 GO ?= go
 
+# Our own packages that are linked in: the command, and the admission plugin with what it is made of.
+CONTROLPLANE_PACKAGES := $(addprefix $(LOCALCLUSTER)/,cmd/controlplane nodeschedulingpolicy ../internal/door \
+	../internal/admission/nodescheduling ../api/openshiftconfig/v1 ../api/openshiftscheduling/v1alpha1)
+
 # What only runs the binary is not part of it: package cluster, the tests.
 CONTROLPLANE_SOURCES := $(LOCALCLUSTER)/go.mod $(LOCALCLUSTER)/go.sum \
 	$(LOCALCLUSTER)/build-controlplane.sh \
-	$(filter-out %_test.go,$(wildcard $(LOCALCLUSTER)/cmd/controlplane/*.go)) \
+	$(filter-out %_test.go,$(wildcard $(addsuffix /*.go,$(CONTROLPLANE_PACKAGES)))) \
 	$(CONTROLPLANE_EXTRA_SOURCES)
 
 $(CONTROLPLANE): $(CONTROLPLANE_SOURCES)

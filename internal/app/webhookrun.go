@@ -8,37 +8,28 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
 	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+	"github.com/joiner-autoscaler/joiner/internal/door"
 	"github.com/joiner-autoscaler/joiner/internal/webhook"
 )
 
 // WebhookPath is where joiner-webhook answers reviews of the node scheduling policy.
 const WebhookPath = "/node-scheduling"
-
-const (
-	// eventsPerSecond and eventsAtOnce bound the events of mode Inform (N67): an API server that is told of every pod of
-	// a large rollout would have other worries.
-	eventsPerSecond = 1
-	eventsAtOnce    = 25
-)
 
 // RunWebhook serves the node scheduling policy as a validating webhook until ctx ends, and returns nil then. Errors before
 // anything was started are for people, one line each.
@@ -123,7 +114,7 @@ func checkWebhookCluster(ctx context.Context, config WebhookConfig) error {
 
 func newWebhookManager(ctx context.Context, config WebhookConfig, log logr.Logger) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), configv1.AddToScheme(scheme)); err != nil {
+	if err := corev1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
 	limited := rest.CopyConfig(config.Cluster)
@@ -150,12 +141,16 @@ func assembleWebhook(mgr manager.Manager, sources nodescheduling.Sources, log lo
 		return nil, err
 	}
 	registry := prometheus.NewRegistry()
-	metrics := webhook.NewNodeSchedulingMetrics(registry)
-	source := &policySource{sources: sources, read: schedulerFrom(mgr.GetAPIReader()), metrics: metrics, now: time.Now, log: log}
-	if err := source.use(nil); err != nil { // until Scheduler is read the configuration alone holds
+	schedulers, err := dynamic.NewForConfig(mgr.GetConfig())
+	if err != nil {
 		return nil, err
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithTransform(slimNode))
+	metrics := door.NewMetrics(registry)
+	policy, err := door.NewPolicy(door.PolicyConfig{Sources: sources, Read: door.SchedulerFrom(schedulers), Metrics: metrics, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithTransform(door.SlimNode))
 	nodes := factory.Core().V1().Nodes().Informer()
 	run := manager.RunnableFunc(func(ctx context.Context) error {
 		factory.StartWithContext(ctx)
@@ -163,41 +158,15 @@ func assembleWebhook(mgr manager.Manager, sources nodescheduling.Sources, log lo
 		factory.Shutdown()
 		return nil
 	})
-	door, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{
-		Policy: source.policy, Cluster: clusterPorts(clients, nodes), Observe: observer(mgr.GetEventRecorder("joiner-webhook"), metrics, log),
+	handler, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{
+		Policy: policy.InForce, Cluster: door.Ports(clients, nodes.GetStore(), nodes.HasSynced),
+		Observe: door.Observer(mgr.GetEventRecorder("joiner-webhook"), metrics, log),
 	})
 	if err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle(WebhookPath, door)
-	p := &webhookProcess{registry: registry, handler: mux, ready: func() bool { return source.ready() && nodes.HasSynced() }}
-	return p, errors.Join(mgr.Add(source), mgr.Add(run))
-}
-
-// observer counts verdicts, logs those that refuse or override, and writes events at a limited rate.
-func observer(recorder events.EventRecorder, metrics webhook.NodeSchedulingMetrics, log logr.Logger) func(nodescheduling.Request, nodescheduling.Verdict) {
-	limit := flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, eventsAtOnce)
-	return func(request nodescheduling.Request, verdict nodescheduling.Verdict) {
-		metrics.Count(verdict.Samples)
-		for _, f := range verdict.Findings {
-			log.V(verbosity(f.Decision)).Info("judged", "decision", f.Decision, "group", f.Group, "reason", f.Reason, "node", f.Node,
-				"user", request.User.Name, "namespace", request.Namespace, "name", request.Name, "override", f.Override)
-		}
-		for _, event := range verdict.Events {
-			if !limit.TryAccept() {
-				metrics.EventsCut.Inc()
-				continue
-			}
-			recorder.Eventf(&event.Regarding, nil, corev1.EventTypeWarning, string(event.Reason), string(event.Reason), "%s", event.Note)
-		}
-	}
-}
-
-// verbosity: that somebody may is no news.
-func verbosity(decision nodescheduling.Decision) int {
-	if decision == nodescheduling.Authorized {
-		return 1
-	}
-	return 0
+	mux.Handle(WebhookPath, handler)
+	p := &webhookProcess{registry: registry, handler: mux, ready: func() bool { return policy.Known() && nodes.HasSynced() }}
+	return p, errors.Join(mgr.Add(policy), mgr.Add(run))
 }

@@ -72,6 +72,7 @@ var layers = []layer{
 	{"internal/autonode/approver", nil, "pure: which certificate requests of kubelets may be approved"},
 	{"internal/autonode/operator", []string{"api", "internal/autonode/merge", "internal/autonode/approver", "internal/condition", "internal/controller/event", "internal/controller/patch"}, "when what packages merge and approver say may be written; two clusters, two client types"},
 	{"internal/admission", []string{"api"}, "pure: whether a request may place a pod on protected nodes"},
+	{"internal/door", []string{"api", "internal/admission"}, "what every door of the node scheduling policy needs of a cluster"},
 	{"internal/webhook", []string{"api", "internal/admission", "internal/convert"}, "HTTP to requests, verdicts to HTTP: decides nothing"},
 	{"internal/migrate", []string{"api", "internal/convert"}, "pure: what of v1beta1 is left"},
 	{"internal/cli", []string{"api", "internal/convert", "internal/migrate"}, "commands: files and clusters to pure packages, findings to text"},

@@ -32,6 +32,10 @@ const (
 	clientBurst = 2000
 	// etcdQuotaBytes lets a long benchmark write more than the default 2 GiB.
 	etcdQuotaBytes = 8 << 30
+	// nodeSchedulingPlugin and nodeSchedulingGate are the names of the admission plugin of package nodeschedulingpolicy,
+	// which is not imported: it is made of all of Kubernetes, and this package starts a binary.
+	nodeSchedulingPlugin = "scheduling.openshift.io/NodeSchedulingPolicy"
+	nodeSchedulingGate   = "OpenShiftNodeSchedulingPolicy"
 	// auditMaxMegabytes keeps a whole run in one audit file.
 	auditMaxMegabytes = 100_000
 )
@@ -156,6 +160,13 @@ func (s *setup) apiServerArgs() []string {
 			"--audit-policy-file="+filepath.Join(s.options.Dir, auditPolicyFile),
 			"--audit-log-path="+filepath.Join(s.options.Dir, auditLogFile),
 			"--audit-log-maxsize="+strconv.Itoa(auditMaxMegabytes),
+		)
+	}
+	if s.options.NodeSchedulingPolicy != "" {
+		args = append(args,
+			"--enable-admission-plugins="+nodeSchedulingPlugin,
+			"--feature-gates="+nodeSchedulingGate+"=true",
+			"--admission-control-config-file="+filepath.Join(s.options.Dir, admissionFile),
 		)
 	}
 	return args

@@ -39,6 +39,9 @@ type Options struct {
 	Log io.Writer
 	// Audit makes the API server write a line per request; see AuditLog.
 	Audit bool
+	// NodeSchedulingPolicy is a NodeSchedulingPolicyConfig in YAML, with which the API server runs its admission plugin
+	// scheduling.openshift.io/NodeSchedulingPolicy. Empty: the plugin is off.
+	NodeSchedulingPolicy string
 	// Components are those to start, for tests that need less than a whole
 	// cluster; etcd and kube-apiserver must be among them. Empty: all.
 	Components []Component

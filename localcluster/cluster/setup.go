@@ -19,6 +19,8 @@ const (
 	kubectlCacheDir = "kubectl-cache"
 	auditLogFile    = "audit.log"
 	auditPolicyFile = "audit-policy.yaml"
+	admissionFile   = "admission.yaml"
+	placementFile   = "node-scheduling-policy.yaml"
 	portsFile       = "ports.json"
 	lockFile        = "lock"
 )
@@ -28,6 +30,12 @@ const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted, Panic]
 rules: [{level: Metadata}]
+`
+
+// admissionConfiguration names the plugin that has a configuration, with the file of it.
+const admissionConfiguration = `apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins: [{name: ` + nodeSchedulingPlugin + `, path: ` + placementFile + `}]
 `
 
 // setup is what the components' flags are made from. The ports change while a
@@ -89,8 +97,12 @@ func (s *setup) prepare() error {
 			return err
 		}
 	}
-	if err := os.WriteFile(filepath.Join(s.options.Dir, auditPolicyFile), []byte(auditPolicy), 0o600); err != nil {
-		return fmt.Errorf("writing the audit policy: %w", err)
+	for name, content := range map[string]string{
+		auditPolicyFile: auditPolicy, admissionFile: admissionConfiguration, placementFile: s.options.NodeSchedulingPolicy,
+	} {
+		if err := os.WriteFile(filepath.Join(s.options.Dir, name), []byte(content), 0o600); err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
 	}
 	return nil
 }
@@ -132,7 +144,7 @@ func (s *setup) remove() error {
 	var failed []error
 	for _, entry := range []string{
 		pkiDir, kubeconfigDir, etcdDir, logDir, kubectlCacheDir,
-		auditLogFile, auditPolicyFile, portsFile, lockFile,
+		auditLogFile, auditPolicyFile, admissionFile, placementFile, portsFile, lockFile,
 	} {
 		failed = append(failed, os.RemoveAll(filepath.Join(s.options.Dir, entry)))
 	}

@@ -46,7 +46,7 @@ type component struct {
 func components() []component {
 	return []component{
 		{"etcd", func(args []string) int { etcdmain.Main(args); return 0 }},
-		{"kube-apiserver", func([]string) int { return cli.Run(newAPIServerCommand()) }},
+		{"kube-apiserver", func([]string) int { return runAPIServer() }},
 		{"kube-controller-manager", func([]string) int { return cli.Run(cmapp.NewControllerManagerCommand()) }},
 		{"kube-scheduler", func([]string) int { return cli.Run(schedapp.NewSchedulerCommand()) }},
 		{"kwok", func([]string) int { return cli.Run(newKWOKCommand()) }},

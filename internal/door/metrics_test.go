@@ -1,4 +1,4 @@
-package webhook_test
+package door_test
 
 import (
 	"fmt"
@@ -9,14 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
-	"github.com/joiner-autoscaler/joiner/internal/webhook"
+	"github.com/joiner-autoscaler/joiner/internal/door"
 )
 
 // N66: alerts ask for these names and labels; docs/control-plane-protection.md lists them.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	m := webhook.NewNodeSchedulingMetrics(registry)
+	m := door.NewMetrics(registry)
 	m.Count([]nodescheduling.Sample{{Group: "ControlPlane", Mode: "Enable", Decision: "deny", Resource: "pods", Reason: "NodeName", DryRun: true}})
 	m.Show([]nodescheduling.Effective{{Group: "ControlPlane", Mode: "Inform"}}, 1, time.UnixMilli(1500))
 	m.Show([]nodescheduling.Effective{{Group: "ControlPlane", Mode: "Enable"}}, 2, time.UnixMilli(2500))

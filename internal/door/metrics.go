@@ -1,4 +1,4 @@
-package webhook
+package door
 
 import (
 	"strconv"
@@ -10,9 +10,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
 )
 
-// NodeSchedulingMetrics is what the door of the node scheduling policy counts (N66). Every label is from a closed set or a
+// Metrics is what a door of the node scheduling policy counts (N66). Every label is from a closed set or a
 // name of the configuration.
-type NodeSchedulingMetrics struct {
+type Metrics struct {
 	Decisions *prometheus.CounterVec // group, mode, decision, resource, reason, dry_run
 	Policy    *prometheus.GaugeVec   // group, mode: 1 for the mode in force, 0 for the others
 	Ignored   prometheus.Gauge
@@ -20,10 +20,15 @@ type NodeSchedulingMetrics struct {
 	EventsCut prometheus.Counter
 }
 
-// NewNodeSchedulingMetrics registers the metrics.
-func NewNodeSchedulingMetrics(registerer prometheus.Registerer) NodeSchedulingMetrics {
+// Registry is what of a registry is needed: that of kube-apiserver has no more in common with Prometheus' own.
+type Registry interface {
+	MustRegister(...prometheus.Collector)
+}
+
+// NewMetrics registers the metrics. It panics if the registry has metrics of these names already.
+func NewMetrics(registry Registry) Metrics {
 	const namespace = "node_scheduling_policy"
-	m := NodeSchedulingMetrics{
+	m := Metrics{
 		Decisions: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "decisions_total",
 			Help: "Requests that concern a protected group of nodes, by what came of them. Requests that concern none are not counted."},
 			[]string{"group", "mode", "decision", "resource", "reason", "dry_run"}),
@@ -36,19 +41,19 @@ func NewNodeSchedulingMetrics(registerer prometheus.Registerer) NodeSchedulingMe
 		EventsCut: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "events_dropped_total",
 			Help: "Events that were not written because there were too many."}),
 	}
-	registerer.MustRegister(m.Decisions, m.Policy, m.Ignored, m.Read, m.EventsCut)
+	registry.MustRegister(m.Decisions, m.Policy, m.Ignored, m.Read, m.EventsCut)
 	return m
 }
 
 // Count counts what came of a request.
-func (m NodeSchedulingMetrics) Count(samples []nodescheduling.Sample) {
+func (m Metrics) Count(samples []nodescheduling.Sample) {
 	for _, s := range samples {
 		m.Decisions.WithLabelValues(s.Group, s.Mode, s.Decision, s.Resource, s.Reason, strconv.FormatBool(s.DryRun)).Inc()
 	}
 }
 
 // Show shows the policy in force, how much of Scheduler was ignored, and when that was read.
-func (m NodeSchedulingMetrics) Show(groups []nodescheduling.Effective, ignored int, read time.Time) {
+func (m Metrics) Show(groups []nodescheduling.Effective, ignored int, read time.Time) {
 	for _, group := range groups {
 		for _, mode := range []configv1.GroupMode{configv1.Enable, configv1.Inform, configv1.Disable} {
 			value := 0.0

@@ -1,4 +1,4 @@
-package app
+package door
 
 import (
 	"context"
@@ -17,10 +17,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
 )
 
-// nodePort shows an informer's nodes to the evaluator, for one request.
+// nodePort shows the nodes of a cache to the evaluator, for one request.
 type nodePort struct {
-	ctx   context.Context // one request's deadline, which Ready keeps
-	nodes cache.SharedIndexInformer
+	ctx    context.Context // one request's deadline, which Ready keeps
+	nodes  cache.Store
+	synced func() bool
 }
 
 // nodesReadyEvery is how often a request looks whether the nodes are listed.
@@ -41,11 +42,11 @@ func (p nodePort) Ready() bool {
 }
 
 // Synced implements nodescheduling.Nodes.
-func (p nodePort) Synced() bool { return p.nodes.HasSynced() }
+func (p nodePort) Synced() bool { return p.synced() }
 
 // Get implements nodescheduling.Nodes.
 func (p nodePort) Get(name string) (*corev1.Node, bool) {
-	found, exists, err := p.nodes.GetStore().GetByKey(name)
+	found, exists, err := p.nodes.GetByKey(name)
 	if err != nil || !exists {
 		return nil, false
 	}
@@ -56,7 +57,7 @@ func (p nodePort) Get(name string) (*corev1.Node, bool) {
 // All implements nodescheduling.Nodes.
 func (p nodePort) All() iter.Seq[*corev1.Node] {
 	return func(yield func(*corev1.Node) bool) {
-		for _, found := range p.nodes.GetStore().List() {
+		for _, found := range p.nodes.List() {
 			if node, ok := found.(*corev1.Node); ok && !yield(node) {
 				return
 			}
@@ -64,8 +65,8 @@ func (p nodePort) All() iter.Seq[*corev1.Node] {
 	}
 }
 
-// slimNode keeps what the evaluator reads of a node: thousands of them stay in memory.
-func slimNode(object any) (any, error) {
+// SlimNode is a transformer for an informer of nodes. It keeps what the evaluator reads: thousands of them stay in memory.
+func SlimNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return object, nil // the tombstone of a deletion that was missed
@@ -77,11 +78,12 @@ func slimNode(object any) (any, error) {
 	}, nil
 }
 
-// clusterPorts returns the ports of the evaluator for one request.
-func clusterPorts(clients kubernetes.Interface, nodes cache.SharedIndexInformer) func(context.Context) nodescheduling.Cluster {
+// Ports returns the ports of the evaluator for one request, which keep the deadline of the context. The cache holds all
+// nodes once synced says so.
+func Ports(clients kubernetes.Interface, nodes cache.Store, synced func() bool) func(context.Context) nodescheduling.Cluster {
 	return func(ctx context.Context) nodescheduling.Cluster {
 		return nodescheduling.Cluster{
-			Nodes: nodePort{ctx: ctx, nodes: nodes},
+			Nodes: nodePort{ctx: ctx, nodes: nodes, synced: synced},
 			LiveNode: func(name string) (*corev1.Node, error) {
 				return orNone(clients.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{}))
 			},
