@@ -22,6 +22,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/api/crd"
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
+	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
@@ -29,36 +30,6 @@ const (
 	// webhookEnv is the environment variable in which tests expect the path of the built joiner-webhook binary.
 	webhookEnv = "JOINER_WEBHOOK_BINARY"
 	page       = "../../../docs/control-plane-protection.md"
-	// policy is the configuration of the scripts.
-	policy = `apiVersion: scheduling.openshift.io/v1alpha1
-kind: NodeSchedulingPolicyConfig
-groups:
-- name: ControlPlane
-  labelSelector: {matchLabels: {node-role.kubernetes.io/control-plane: ""}}
-  mode: Enable
-  authorizedUsers: ["system:kube-scheduler", kube-system/replicaset-controller, kube-system/daemon-set-controller, ops/default, "system:admin"]
-emergencyOverride: Enable
-`
-	// people is the group of all users of the scripts. They may do everything as far as RBAC is concerned, so that a
-	// denial is the policy's.
-	people = "people"
-	// world is the cluster of the scripts.
-	world = `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: people}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: people}]
----
-apiVersion: v1
-kind: Node
-metadata: {name: cp1, labels: {kubernetes.io/hostname: cp1, node-role.kubernetes.io/control-plane: ""}}
-spec: {taints: [{key: node-role.kubernetes.io/master, effect: NoSchedule}]}
----
-apiVersion: v1
-kind: Node
-metadata: {name: w1, labels: {kubernetes.io/hostname: w1}}
-`
 )
 
 // fixture is a guarded cluster.
@@ -109,8 +80,8 @@ func (f *fixture) prepare(ctx context.Context, binary string) error {
 	if err != nil {
 		return err
 	}
-	all := world
-	for _, namespace := range []string{"ops", "app", "web", "tmp"} {
+	all := placing.World
+	for _, namespace := range placing.Namespaces() {
 		all += fmt.Sprintf("---\napiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n", namespace)
 	}
 	for _, manifest := range manifests {
@@ -123,7 +94,7 @@ func (f *fixture) prepare(ctx context.Context, binary string) error {
 		return err
 	}
 	accounts := ""
-	for _, namespace := range []string{"ops", "app", "web", "tmp"} { // no controller makes them here
+	for _, namespace := range placing.Namespaces() { // no controller makes them here
 		accounts += fmt.Sprintf("---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: default, namespace: %s}\n", namespace)
 	}
 	rights, err := manifestsOf("ClusterRole")
@@ -144,7 +115,7 @@ func (f *fixture) guard(ctx context.Context, binary string) error {
 	if err != nil {
 		return err
 	}
-	for name, content := range map[string][]byte{"webhook.crt": certificate, "webhook.key": key, "policy.yaml": []byte(policy)} {
+	for name, content := range map[string][]byte{"webhook.crt": certificate, "webhook.key": key, "policy.yaml": []byte(placing.Policy)} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			return err
 		}

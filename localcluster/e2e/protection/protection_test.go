@@ -11,15 +11,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling/schedulingtest"
+	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 )
 
 // begin returns the guarded cluster without pods and without Scheduler.
@@ -52,92 +48,18 @@ func (f *fixture) clear(t *testing.T) {
 	}
 }
 
-// ask sends a request of the script language as the user that it names, and returns how the policy answered in the words
-// of the scripts: allow, warn CODE or deny CODE; unanswered when the webhook did not answer. Any other failure fails the test.
+// ask sends a request of the script language as the user that it names. What is no answer of the policy fails the test.
 func (f *fixture) ask(t *testing.T, line string) string {
 	t.Helper()
-	asked, err := schedulingtest.ParseRequest(line)
-	if err != nil {
-		t.Fatalf("%s: %v", line, err)
-	}
-	config, err := f.Cluster.RESTConfig("admin")
+	admin, err := f.Cluster.RESTConfig("admin")
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard := &heard{}
-	config.Impersonate = rest.ImpersonationConfig{UserName: asked.User.Name, Groups: append(asked.User.Groups, people)}
-	config.WarningHandler = heard
-	clients, err := kubernetes.NewForConfig(config)
+	answer, err := placing.Ask(t.Context(), admin, line, placing.People)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = send(t.Context(), clients, asked)
-	const code = "NodeSchedulingPolicy ["
-	switch {
-	case err == nil:
-		for _, text := range heard.texts {
-			if _, rest, found := strings.Cut(text, code); found {
-				return "warn " + strings.SplitN(rest, "]", 2)[0]
-			}
-		}
-		return "allow"
-	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), code):
-		_, rest, _ := strings.Cut(err.Error(), code)
-		return "deny " + strings.SplitN(rest, "]", 2)[0]
-	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook"):
-		return "unanswered"
-	}
-	t.Fatalf("%s: %v", line, err)
-	return ""
-}
-
-// heard keeps warnings.
-type heard struct{ texts []string }
-
-// HandleWarningHeader implements rest.WarningHandler.
-func (h *heard) HandleWarningHeader(_ int, _, text string) { h.texts = append(h.texts, text) }
-
-// send does what a line says, through the clients of its user.
-func send(ctx context.Context, clients kubernetes.Interface, asked schedulingtest.Asked) error {
-	options := metav1.CreateOptions{}
-	if asked.DryRun {
-		options.DryRun = []string{metav1.DryRunAll}
-	}
-	pods := clients.CoreV1().Pods(asked.Namespace)
-	switch object := asked.Object.(type) {
-	case *corev1.Binding:
-		path := clients.CoreV1().RESTClient().Post().Namespace(asked.Namespace)
-		if asked.Resource == "bindings" {
-			return path.Resource("bindings").Body(object).Do(ctx).Error()
-		}
-		return path.Resource("pods").Name(asked.Name).SubResource("binding").Body(object).Do(ctx).Error()
-	case *corev1.Pod:
-		if asked.Operation == nodescheduling.Update {
-			return update(ctx, clients, asked)
-		}
-		_, err := pods.Create(ctx, object, options)
-		return err
-	}
-	return fmt.Errorf("objects of type %T are not sent", asked.Object)
-}
-
-// update gives the stored pod what the line adds.
-func update(ctx context.Context, clients kubernetes.Interface, asked schedulingtest.Asked) error {
-	want := asked.Object.(*corev1.Pod)
-	pods := clients.CoreV1().Pods(asked.Namespace)
-	stored, err := pods.Get(ctx, asked.Name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	stored.Labels, stored.Annotations = want.Labels, want.Annotations
-	stored.Spec.NodeSelector, stored.Spec.Affinity, stored.Spec.SchedulingGates = want.Spec.NodeSelector, want.Spec.Affinity, want.Spec.SchedulingGates
-	stored.Spec.Tolerations = append(want.Spec.Tolerations, stored.Spec.Tolerations...)
-	if asked.Subresource == "status" {
-		_, err = pods.UpdateStatus(ctx, stored, metav1.UpdateOptions{})
-		return err
-	}
-	_, err = pods.Update(ctx, stored, metav1.UpdateOptions{})
-	return err
+	return answer
 }
 
 // expect sends a line and compares the answer.
@@ -163,32 +85,8 @@ func (f *fixture) eventually(t *testing.T, want, line string) {
 // N13 to N31, N36, N56: pods, as they are created.
 func TestPodsThatAreCreated(t *testing.T) {
 	f := begin(t)
-	for _, c := range []struct{ want, line string }{
-		{"deny ControlPlane/NodeName", "alice create pod app/n13 node=cp1"},
-		{"deny ControlPlane/NodeName", "system:admin create pod app/n14 node=cp1"},
-		{"deny ControlPlane/NodeName", "alice create pod ops/n15 node=cp1"},
-		{"allow", "system:admin create pod ops/n16 node=cp1"},
-		{"allow", "alice create pod app/n17 node=w1"},
-		{"deny ControlPlane/Toleration", "alice create pod app/n18 tolerate=node-role.kubernetes.io/master:NoSchedule"},
-		{"deny ControlPlane/Toleration", "alice create pod app/n19 tolerate=node-role.kubernetes.io/master=:NoSchedule"},
-		{"deny ControlPlane/Toleration", "alice create pod app/n20 tolerate=node-role.kubernetes.io/master"},
-		{"deny ControlPlane/Toleration", "alice create pod app/n21 tolerate=*"},
-		{"allow", "alice create pod app/n22 tolerate=* need=!node-role.kubernetes.io/control-plane"},
-		{"allow", "alice create pod app/n23 tolerate=node-role.kubernetes.io/master:NoExecute"},
-		{"allow", "alice create pod app/n24"}, // the API server adds the usual tolerations
-		{"deny ControlPlane/Selector", "alice create pod app/n25 select=node-role.kubernetes.io/control-plane="},
-		{"deny ControlPlane/Selector", "alice create pod app/n26 need=node-role.kubernetes.io/control-plane"},
-		{"deny ControlPlane/Selector", "alice create pod app/n27 need=name=cp1"},
-		{"allow", "alice create pod app/n28 need=name=cp1 need=name=w1"},
-		{"allow", "alice create pod app/n29 prefer=node-role.kubernetes.io/control-plane"},
-		{"allow", "alice create pod app/n30 select=zone=nowhere"},
-		{"deny ControlPlane/Selector", "alice create pod app/n31 select=kubernetes.io/hostname=cp1"},
-		{"deny ControlPlane/NodeName", "alice create pod app/- node=cp1 dry-run"},
-		{"deny ControlPlane/UnknownNode", "alice create pod app/n56 node=cp9"},
-		{"allow", "system:admin create pod ops/n56 node=cp9"},
-		{"deny ControlPlane/NodeName", "alice create pod app/n59 node=cp1 mirror"},
-	} {
-		f.expect(t, c.want, c.line)
+	for _, c := range placing.Created() {
+		f.expect(t, c.Want, c.Line)
 	}
 	stored := &corev1.PodList{}
 	if err := f.Client.List(t.Context(), stored, client.InNamespace("app")); err != nil {
@@ -209,24 +107,8 @@ func TestBindings(t *testing.T) {
 	}
 	f.expect(t, "allow", "system:admin create pod tmp/debug override=must-gather")
 	f.expect(t, "deny ControlPlane/OverrideMisused", "alice create pod tmp/mine override=mine")
-	for _, c := range []struct{ want, line string }{
-		{"deny ControlPlane/Binding", "system:kube-scheduler bind app/a to=cp1"},
-		{"deny ControlPlane/Binding", "system:kube-scheduler bind-legacy app/a to=cp1"},
-		{"deny ControlPlane/Binding", "system:kube-scheduler bind app/a to=cp1 kind=Node annotation=a=b label=c=d"},
-		{"deny ControlPlane/Binding", "alice bind ops/a to=cp1"},
-		{"deny ControlPlane/Binding", "alice bind-legacy ops/a to=cp1"},
-		{"deny ControlPlane/UnknownNode", "alice bind app/a to=cp9"},
-		{"deny ControlPlane/OverrideMisused", "system:kube-scheduler bind app/a to=w1 annotation=scheduling.openshift.io/emergency-override=mine"},
-		{"deny ControlPlane/OverrideMisused", "alice update pod app/a -> override=mine"},
-		{"deny ControlPlane/OverrideMisused", "alice update pod/status app/a -> override=mine"},
-		{"allow", "system:kube-scheduler bind ops/a to=cp1"},
-		{"allow", "system:kube-scheduler bind-legacy ops/b to=cp1"},
-		{"allow", "system:kube-scheduler bind ops/c to=cp9"},
-		{"allow", "alice bind app/a to=w1"},
-		{"allow", "alice bind-legacy app/b to=w1"},
-		{"warn ControlPlane/Binding", "system:kube-scheduler bind tmp/debug to=cp1"},
-	} {
-		f.expect(t, c.want, c.line)
+	for _, c := range placing.Bound() {
+		f.expect(t, c.Want, c.Line)
 	}
 }
 
@@ -236,15 +118,8 @@ func TestPodsThatAreChanged(t *testing.T) {
 	f.expect(t, "allow", "alice create pod app/plain")
 	f.expect(t, "allow", "alice create pod app/gated gated")
 	f.expect(t, "allow", "alice create pod app/bound node=w1")
-	for _, c := range []struct{ want, line string }{
-		{"deny ControlPlane/Toleration", "alice update pod app/plain -> tolerate=node-role.kubernetes.io/master:NoSchedule"},
-		{"allow", "alice update pod app/bound -> tolerate=node-role.kubernetes.io/master:NoSchedule"},
-		{"deny ControlPlane/Selector", "alice update pod app/gated gated -> select=node-role.kubernetes.io/control-plane="},
-		{"deny ControlPlane/Selector", "alice update pod app/gated gated -> need=name=cp1"},
-		{"allow", "alice update pod app/plain -> label=a=b"},
-		{"allow", "alice update pod app/gated gated -> ungated"},
-	} {
-		f.expect(t, c.want, c.line)
+	for _, c := range placing.Changed() {
+		f.expect(t, c.Want, c.Line)
 	}
 }
 
@@ -342,7 +217,7 @@ func TestLabelsOfNodesAreLive(t *testing.T) {
 func TestWhatUsersAndAuditorsRead(t *testing.T) {
 	f := begin(t)
 	manifest := `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "said", "namespace": "app"}, "spec": {"nodeName": "cp1", "containers": [{"name": "c", "image": "i"}]}}`
-	output, err := f.Kubectl(t.Context(), manifest, "--as=alice", "--as-group="+people, "create", "-f", "-")
+	output, err := f.Kubectl(t.Context(), manifest, "--as=alice", "--as-group="+placing.People, "create", "-f", "-")
 	for _, want := range []string{"Error from server (Forbidden)", `pod "said" in namespace "app" is not allowed on the nodes of group "ControlPlane": its nodeName is "cp1"`, `add "alice" and "app/default" to authorizedUsers`} {
 		if err == nil || !strings.Contains(output, want) {
 			t.Errorf("kubectl says %q, want %q (%v)", output, want, err)
