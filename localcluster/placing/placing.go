@@ -43,12 +43,12 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: people}]
 ---
 apiVersion: v1
 kind: Node
-metadata: {name: cp1, labels: {kubernetes.io/hostname: cp1, node-role.kubernetes.io/control-plane: ""}}
+metadata: {name: cp1, annotations: {kwok.x-k8s.io/node: fake}, labels: {kubernetes.io/hostname: cp1, node-role.kubernetes.io/control-plane: ""}}
 spec: {taints: [{key: node-role.kubernetes.io/master, effect: NoSchedule}]}
 ---
 apiVersion: v1
 kind: Node
-metadata: {name: w1, labels: {kubernetes.io/hostname: w1}}
+metadata: {name: w1, annotations: {kwok.x-k8s.io/node: fake}, labels: {kubernetes.io/hostname: w1}}
 `
 )
 

@@ -23,7 +23,7 @@ const (
 	// within is how long the specification gives a change to be in force (N7, N10, N54, N55).
 	within = 5 * time.Second
 	// workloadsWithin bounds what controllers, scheduler and fake kubelets do together.
-	workloadsWithin = time.Minute
+	workloadsWithin = 30 * time.Second
 	poll            = 50 * time.Millisecond
 )
 

@@ -1,0 +1,192 @@
+package nodescheduling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// wholeCluster returns the cluster with controllers, its nodes played by fake kubelets.
+func wholeCluster(t *testing.T) *guarded {
+	t.Helper()
+	g := begin(t, whole)
+	if _, err := g.kubectl(t.Context(), "", "wait", "--for=condition=Ready", "--timeout=20s", "node", "cp1", "w1"); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// template is the pod template of a workload called as its kind, with a further piece of its spec.
+func template(name, spec string) string {
+	return fmt.Sprintf(`{"metadata": {"labels": {"app": %q}}, "spec": {"containers": [{"name": "main", "image": "image"}]%s}}`, name, spec)
+}
+
+// workload is the manifest of a workload of a kind whose controller makes pods.
+func workload(kind, namespace, spec string) string {
+	name := strings.ToLower(kind)
+	of := template(name, spec)
+	selector := fmt.Sprintf(`"selector": {"matchLabels": {"app": %q}}, "template": `, name)
+	job := strings.TrimSuffix(of, "}}") + `, "restartPolicy": "Never"}}`
+	body := map[string]string{
+		"Deployment": selector + of, "ReplicaSet": selector + of, "DaemonSet": selector + of, "StatefulSet": `"serviceName": "x", ` + selector + of,
+		"ReplicationController": `"template": ` + of, "Job": `"template": ` + job,
+	}[kind]
+	version := map[string]string{"Job": "batch/v1", "ReplicationController": "v1"}[kind]
+	if version == "" {
+		version = "apps/v1"
+	}
+	return fmt.Sprintf(`{"apiVersion": %q, "kind": %q, "metadata": {"name": %q, "namespace": %q}, "spec": {%s}}`, version, kind, name, namespace, body)
+}
+
+// where lists the nodes of the pods of a workload, sorted, as soon as there are as many as wanted.
+func (g *guarded) where(t *testing.T, namespace, app string, wanted int) []string {
+	t.Helper()
+	var nodes []string
+	for began := time.Now(); time.Since(began) < workloadsWithin; time.Sleep(poll) {
+		pods, err := g.clients.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes = nil
+		for _, pod := range pods.Items {
+			if pod.Spec.NodeName != "" {
+				nodes = append(nodes, pod.Spec.NodeName)
+			}
+		}
+		if len(nodes) >= wanted {
+			break
+		}
+	}
+	slices.Sort(nodes)
+	return nodes
+}
+
+// told waits for an event of the namespace with both texts.
+func (g *guarded) told(t *testing.T, reason, text string) {
+	t.Helper()
+	var seen string
+	for began := time.Now(); time.Since(began) < workloadsWithin; time.Sleep(poll) {
+		var err error
+		seen, err = g.kubectl(t.Context(), "", "get", "events", "--namespace=app", "--field-selector=reason="+reason,
+			"-o", `jsonpath={range .items[*]}{.involvedObject.kind}/{.involvedObject.name}: {.message}{"\n"}{end}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.SplitSeq(seen, "\n") {
+			if strings.Contains(line, text) && strings.Contains(line, "NodeSchedulingPolicy [ControlPlane/") {
+				return
+			}
+		}
+	}
+	t.Errorf("no event %s about %s with the policy's text; there are:\n%s", reason, text, seen)
+}
+
+// N33, N64, X-11: every kind of workload whose template aims at a protected node gets no pod there, and its controller
+// says why. A CronJob makes Jobs, and is left out: it would wait for the minute.
+func TestX11_NoWorkloadGetsThere(t *testing.T) {
+	g := wholeCluster(t)
+	kinds := map[string]string{
+		"Deployment": "ReplicaSet/deployment", "ReplicaSet": "ReplicaSet/replicaset", "StatefulSet": "StatefulSet/statefulset",
+		"ReplicationController": "ReplicationController/replicationcontroller", "Job": "Job/job", "DaemonSet": "DaemonSet/daemonset",
+	}
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		if err := g.apply(t.Context(), workload(kind, "app", `, "nodeSelector": {"node-role.kubernetes.io/control-plane": ""}, "tolerations": [{"operator": "Exists"}]`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, about := range slices.Sorted(maps.Values(kinds)) {
+		g.told(t, "FailedCreate", about)
+	}
+	g.nobodyIsThere(t)
+}
+
+// N34, N35, H6: a DaemonSet for all nodes runs on the workers in any namespace, and on protected nodes where its namespace
+// is authorized.
+func TestN35_DaemonSetsOfAuthorizedNamespacesRunEverywhere(t *testing.T) {
+	g := wholeCluster(t)
+	for _, namespace := range []string{"ops", "app"} {
+		if err := g.apply(t.Context(), workload("DaemonSet", namespace, `, "tolerations": [{"operator": "Exists"}]`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if nodes := g.where(t, "ops", "daemonset", 2); !slices.Equal(nodes, []string{"cp1", "w1"}) {
+		t.Errorf("the DaemonSet of ops is on %v", nodes)
+	}
+	g.told(t, "FailedCreate", "DaemonSet/daemonset")
+	if nodes := g.where(t, "app", "daemonset", 1); !slices.Equal(nodes, []string{"w1"}) {
+		t.Errorf("the DaemonSet of app is on %v", nodes)
+	}
+}
+
+// N46, X-11: a protected node without a taint attracts the scheduler, which nobody told of the policy: the binding is
+// refused, the pod waits, and its event says why. A node that it may use takes it later.
+func TestX11_TheSchedulerCannotPutItThere(t *testing.T) {
+	g := wholeCluster(t)
+	if _, err := g.kubectl(t.Context(), "", "taint", "node", "cp1", "node-role.kubernetes.io/master-"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.kubectl(t.Context(), "", "cordon", "w1"); err != nil {
+		t.Fatal(err)
+	}
+	restore := func() error {
+		_, tainting := g.kubectl(context.WithoutCancel(t.Context()), "", "taint", "--overwrite", "node", "cp1", "node-role.kubernetes.io/master=:NoSchedule")
+		_, opening := g.kubectl(context.WithoutCancel(t.Context()), "", "uncordon", "w1")
+		return errors.Join(tainting, opening)
+	}
+	t.Cleanup(func() {
+		if err := restore(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := g.apply(t.Context(), workload("Deployment", "app", "")); err != nil {
+		t.Fatal(err)
+	}
+	g.told(t, "FailedScheduling", "Pod/deployment-")
+	g.nobodyIsThere(t)
+	if err := restore(); err != nil {
+		t.Fatal(err)
+	}
+	if nodes := g.where(t, "app", "deployment", 1); !slices.Equal(nodes, []string{"w1"}) {
+		t.Errorf("the Deployment is on %v", nodes)
+	}
+}
+
+// N17, N63: who does everything right notices nothing: workloads come up, are scaled, end, and go with their namespace.
+func TestN63_OtherWorkloadsAreNotDisturbed(t *testing.T) {
+	g := wholeCluster(t)
+	if _, err := g.kubectl(t.Context(), "", "create", "namespace", "calm"); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "Job"} {
+		if err := g.apply(t.Context(), workload(kind, "calm", "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := g.apply(t.Context(), workload("DaemonSet", "kube-system", `, "tolerations": [{"operator": "Exists"}]`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"rollout", "status", "deployment/deployment", "--namespace=calm", "--timeout=30s"},
+		{"rollout", "status", "statefulset/statefulset", "--namespace=calm", "--timeout=30s"},
+		{"rollout", "status", "daemonset/daemonset", "--namespace=calm", "--timeout=30s"},
+		{"wait", "--for=condition=Complete", "job/job", "--namespace=calm", "--timeout=30s"},
+		{"rollout", "status", "daemonset/daemonset", "--namespace=kube-system", "--timeout=30s"},
+		{"scale", "deployment/deployment", "--namespace=calm", "--replicas=3"},
+		{"rollout", "status", "deployment/deployment", "--namespace=calm", "--timeout=30s"},
+		{"rollout", "restart", "deployment/deployment", "--namespace=calm"},
+		{"rollout", "status", "deployment/deployment", "--namespace=calm", "--timeout=30s"},
+		{"delete", "namespace", "calm", "--timeout=90s"},
+		{"delete", "daemonset/daemonset", "--namespace=kube-system"},
+	} {
+		if out, err := g.kubectl(t.Context(), "", args...); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+}
