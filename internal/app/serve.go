@@ -12,18 +12,26 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// closeWithin bounds how long a server waits for answers under way.
-const closeWithin = 2 * time.Second
+const (
+	// closeWithin bounds how long a server waits for answers under way.
+	closeWithin = 2 * time.Second
+	// readWithin bounds how long a client may take to send a request.
+	readWithin = 30 * time.Second
+	// answerWithin bounds how long a webhook may take for a request, from its first byte: API servers wait at most 30 s.
+	answerWithin = 40 * time.Second
+)
 
 // server serves one port until its context ends. It is a manager.Runnable that needs no leadership.
 type server struct {
 	listener net.Listener
 	handler  http.Handler
+	// answerWithin bounds a request with its answer; 0 does not: a profile takes as long as was asked for.
+	answerWithin time.Duration
 }
 
 // Start implements manager.Runnable.
 func (s server) Start(ctx context.Context) error {
-	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 1 << 16}
+	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: readWithin, WriteTimeout: s.answerWithin, MaxHeaderBytes: 1 << 16}
 	done := make(chan error, 1)
 	go func() { done <- web.Serve(s.listener) }()
 	select {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/api/openshiftscheduling/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+	"github.com/joiner-autoscaler/joiner/internal/certificate"
 )
 
 // WebhookConfig is everything that a user of joiner-webhook can set. Fields are named like their flags.
@@ -21,7 +22,8 @@ type WebhookConfig struct {
 	Namespace  string // the webhook's own, which is not judged; "" when it runs outside the cluster
 
 	BindAddress             string
-	TLSCertFile, TLSKeyFile string
+	TLSCertFile, TLSKeyFile string // both "" with OwnCertificates
+	OwnCertificates         OwnCertificates
 	ClientCAFile            string // "" lets everyone ask
 
 	KubeClientQPS   float32
@@ -33,7 +35,7 @@ type WebhookConfig struct {
 // DefaultWebhookConfig returns the values that hold when nothing is set.
 func DefaultWebhookConfig() WebhookConfig {
 	return WebhookConfig{
-		BindAddress: ":8443", KubeClientQPS: 50, KubeClientBurst: 100,
+		BindAddress: ":8443", OwnCertificates: OwnCertificates{Lifetime: certificate.Lifetime}, KubeClientQPS: 50, KubeClientBurst: 100,
 		MetricsBindAddress: ":8080", HealthProbeBindAddress: ":8081",
 	}
 }
@@ -42,15 +44,10 @@ func DefaultWebhookConfig() WebhookConfig {
 func (c WebhookConfig) Validate() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	for _, file := range []struct{ flag, path, want string }{
-		{"policy-file", c.PolicyFile, "a NodeSchedulingPolicyConfig"},
-		{"tls-cert-file", c.TLSCertFile, "the certificate that the API server is to see, in PEM"},
-		{"tls-key-file", c.TLSKeyFile, "its key, in PEM"},
-	} {
-		if file.path == "" {
-			fault("--%s is missing: want the path of %s", file.flag, file.want)
-		}
+	if c.PolicyFile == "" {
+		fault("--policy-file is missing: want the path of a NodeSchedulingPolicyConfig")
 	}
+	faults = append(faults, c.validateCertificates())
 	if problems := validation.IsDNS1123Label(c.Namespace); c.Namespace != "" && len(problems) > 0 {
 		fault("--namespace is %q: want the name of a namespace (%s)", c.Namespace, strings.Join(problems, "; "))
 	}

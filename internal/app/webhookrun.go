@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -38,14 +37,15 @@ func RunWebhook(ctx context.Context, config WebhookConfig, log logr.Logger) erro
 	if err != nil {
 		return err
 	}
-	watcher, err := certwatcher.New(config.TLSCertFile, config.TLSKeyFile)
-	if err != nil {
-		return fmt.Errorf("--tls-cert-file and --tls-key-file: %s", oneLine(err))
-	}
-	secured, err := config.tls(watcher)
+	shown, err := openCertificates(config, log)
 	if err != nil {
 		return err
 	}
+	secured, err := config.tls()
+	if err != nil {
+		return err
+	}
+	secured.GetCertificate = shown.GetCertificate
 	listener, err := listenAt("bind-address", config.BindAddress)
 	if err != nil {
 		return err
@@ -67,10 +67,10 @@ func RunWebhook(ctx context.Context, config WebhookConfig, log logr.Logger) erro
 	if err != nil {
 		return err
 	}
-	if err := servers.add(mgr, metricsHandler(prometheus.Gatherers{p.registry, ctrlmetrics.Registry}, false), healthHandler(p.ready)); err != nil {
+	if err := servers.add(mgr, metricsHandler(prometheus.Gatherers{p.registry, ctrlmetrics.Registry}, false), healthHandler(func() bool { return p.ready() && shown.Ready() })); err != nil {
 		return err
 	}
-	if err := errors.Join(mgr.Add(watcher), mgr.Add(server{listener: tls.NewListener(listener, secured), handler: p.handler})); err != nil {
+	if err := errors.Join(mgr.Add(shown), mgr.Add(server{listener: tls.NewListener(listener, secured), handler: p.handler, answerWithin: answerWithin})); err != nil {
 		return err
 	}
 	log.Info("started", "cluster", config.Cluster.Host, "address", listener.Addr().String(), "path", WebhookPath)
@@ -81,10 +81,9 @@ func RunWebhook(ctx context.Context, config WebhookConfig, log logr.Logger) erro
 	return nil
 }
 
-// tls shows the certificate of the files, as they are now, and with --client-ca-file lets only clients ask that have one
-// of that authority.
-func (c WebhookConfig) tls(watcher *certwatcher.CertWatcher) (*tls.Config, error) {
-	secured := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: watcher.GetCertificate, NextProtos: []string{"http/1.1"}}
+// tls lacks the certificate; with --client-ca-file only clients may ask that have one of that authority.
+func (c WebhookConfig) tls() (*tls.Config, error) {
+	secured := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	if c.ClientCAFile == "" {
 		return secured, nil
 	}

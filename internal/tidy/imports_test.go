@@ -74,6 +74,7 @@ var layers = []layer{
 	{"internal/admission", []string{"api"}, "pure: whether a request may place a pod on protected nodes"},
 	{"internal/door", []string{"api", "internal/admission"}, "what every door of the node scheduling policy needs of a cluster"},
 	{"internal/webhook", []string{"api", "internal/admission", "internal/convert"}, "HTTP to requests, verdicts to HTTP: decides nothing"},
+	{"internal/certificate", nil, "certificates of a webhook's own: who serves and when is app's"},
 	{"internal/migrate", []string{"api", "internal/convert"}, "pure: what of v1beta1 is left"},
 	{"internal/cli", []string{"api", "internal/convert", "internal/migrate"}, "commands: files and clusters to pure packages, findings to text"},
 	{"internal/app", []string{"api", "internal"}, "puts everything together"},
