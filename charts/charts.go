@@ -1,4 +1,5 @@
-// Package charts holds the Helm charts of joiner-operator, and the rights that they grant for whoever installs without Helm.
+// Package charts holds the Helm charts of joiner-operator and joiner-webhook, and the rights that they grant for whoever
+// installs without Helm.
 package charts
 
 import "embed"
@@ -9,9 +10,11 @@ const (
 	Operator = "joiner-operator"
 	// Guest is the chart for the hosted cluster.
 	Guest = "joiner-operator-guest"
+	// Webhook is the chart of the protection of control plane nodes.
+	Webhook = "joiner-webhook"
 )
 
-//go:embed joiner-operator joiner-operator-guest
+//go:embed joiner-operator joiner-operator-guest joiner-webhook
 var files embed.FS
 
 // Files returns the charts, each in a folder of its name.
@@ -25,3 +28,13 @@ func GuestRules() ([]byte, error) { return files.ReadFile(Guest + "/rules/guest.
 
 // ApprovalRules returns the rules that --approve-kubelet-csrs adds to those, a list in YAML.
 func ApprovalRules() ([]byte, error) { return files.ReadFile(Guest + "/rules/kubelet-csrs.yaml") }
+
+// WebhookCertificateRules returns the rules, lists in YAML, that joiner-webhook needs for certificates of its own: those of a
+// Role in its namespace, and those of a ClusterRole.
+func WebhookCertificateRules() (role, clusterRole []byte, err error) {
+	if role, err = files.ReadFile(Webhook + "/rules/certificates.yaml"); err != nil {
+		return nil, nil, err
+	}
+	clusterRole, err = files.ReadFile(Webhook + "/rules/trust.yaml")
+	return role, clusterRole, err
+}

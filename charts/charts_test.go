@@ -2,6 +2,7 @@ package charts_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -91,7 +92,12 @@ func functions() template.FuncMap {
 			pad := strings.Repeat(" ", n)
 			return pad + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n"+pad)
 		},
-		"quote": func(v any) string { return fmt.Sprintf("%q", fmt.Sprint(v)) },
+		"toYaml": func(v any) (string, error) {
+			text, err := yaml.Marshal(v)
+			return strings.TrimSuffix(string(text), "\n"), err
+		},
+		"sha256sum": func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) },
+		"quote":     func(v any) string { return fmt.Sprintf("%q", fmt.Sprint(v)) },
 		"join": func(separator string, list []any) string {
 			texts := make([]string, len(list))
 			for i := range list {
@@ -247,7 +253,7 @@ func TestTheDeploymentPassesTheValuesOn(t *testing.T) {
 // Every value has a line in the schema, and the other way round, so that a misspelt one is refused by Helm.
 func TestTheSchemasKnowTheValues(t *testing.T) {
 	t.Parallel()
-	for _, chart := range []string{charts.Operator, charts.Guest} {
+	for _, chart := range []string{charts.Operator, charts.Guest, charts.Webhook} {
 		var values, schema map[string]any
 		if err := yaml.Unmarshal(file(t, chart+"/values.yaml"), &values); err != nil {
 			t.Fatal(err)

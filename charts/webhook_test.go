@@ -1,0 +1,135 @@
+package charts_test
+
+import (
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-autoscaler/joiner/charts"
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+)
+
+// protected renders the chart of the webhook with its values, changed by set, and returns the object of a kind and name.
+func protected[T any](t *testing.T, set map[string]any, object string) (found T) {
+	t.Helper()
+	values := map[string]any{"image": "joiner-webhook:1"}
+	maps.Copy(values, set)
+	documents := render(t, charts.Webhook, values)
+	if documents[object] == nil {
+		t.Fatalf("no %s among %v", object, slices.Sorted(maps.Keys(documents)))
+	}
+	if err := yaml.UnmarshalStrict(documents[object], &found); err != nil {
+		t.Fatalf("%s: %v\n%s", object, err, documents[object])
+	}
+	return found
+}
+
+// page returns the block of the user's page that starts with a kind.
+func page[T any](t *testing.T, kind string) (found T) {
+	t.Helper()
+	content, err := os.ReadFile("../docs/control-plane-protection.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for block := range strings.SplitSeq(string(content), "```yaml\n") {
+		block, _, _ = strings.Cut(block, "```")
+		document, _, _ := strings.Cut(block, "\n---\n")
+		if strings.Contains(document, "\nkind: "+kind+"\n") && !strings.Contains(document, "control-plane-placement") {
+			if err := yaml.UnmarshalStrict([]byte(strings.ReplaceAll(document, "caBundle: ...", "")), &found); err != nil {
+				t.Fatal(err)
+			}
+			return found
+		}
+	}
+	t.Fatalf("the page has no %s", kind)
+	return found
+}
+
+const guard = "ValidatingWebhookConfiguration/node-scheduling-policy"
+
+// X-12: the configuration is that of the user's page, which localcluster/e2e/protection tries on a real API server: the
+// webhook's own namespace is exempt, and the failure policy is what was asked for.
+func TestTheWebhooksConfigurationIsThatOfThePage(t *testing.T) {
+	t.Parallel()
+	want := page[admissionv1.ValidatingWebhookConfiguration](t, "ValidatingWebhookConfiguration")
+	for i := range want.Webhooks { // the release is in another namespace
+		want.Webhooks[i].ClientConfig.Service.Namespace = "hcp-a"
+	}
+	want.Webhooks[0].NamespaceSelector.MatchExpressions[0].Values = []string{"hcp-a"}
+	if got := protected[admissionv1.ValidatingWebhookConfiguration](t, nil, guard); !reflect.DeepEqual(got, want) {
+		t.Errorf("the chart has\n%+v\nthe page\n%+v", got, want)
+	}
+	set := map[string]any{"failurePolicy": "Ignore", "policy.emergencyOverride": "Enable", "certificates.secret": "mine", "certificates.caBundle": "eA=="}
+	got := protected[admissionv1.ValidatingWebhookConfiguration](t, set, guard).Webhooks[0]
+	if *got.FailurePolicy != admissionv1.Ignore || string(got.ClientConfig.CABundle) != "x" || len(got.Rules) != 3 || !slices.Equal(got.Rules[2].Resources, []string{"pods/status"}) {
+		t.Errorf("with %v it is %+v", set, got)
+	}
+}
+
+// X-10: the rights are those of the user's page, and for certificates of its own one Secret and one configuration by name.
+func TestTheWebhooksRightsAreThoseOfThePage(t *testing.T) {
+	t.Parallel()
+	rules := page[rbacv1.ClusterRole](t, "ClusterRole").Rules
+	trust := rbacv1.PolicyRule{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"validatingwebhookconfigurations"},
+		ResourceNames: []string{"node-scheduling-policy"}, Verbs: []string{"get", "update"}}
+	for _, c := range []struct {
+		set  map[string]any
+		want []rbacv1.PolicyRule
+	}{
+		{nil, slices.Concat(rules[:3], []rbacv1.PolicyRule{trust})},
+		{map[string]any{"certificates.secret": "mine", "certificates.caBundle": "eA=="}, rules[:3]},
+		{map[string]any{"policy.emergencyOverride": "Enable", "policy.authorization": "ListsAndRBAC"}, slices.Concat(rules, []rbacv1.PolicyRule{trust})},
+	} {
+		if got := protected[rbacv1.ClusterRole](t, c.set, "ClusterRole/joiner-webhook").Rules; !reflect.DeepEqual(got, c.want) {
+			t.Errorf("with %v the ClusterRole has %v, want %v", c.set, got, c.want)
+		}
+	}
+	want := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"joiner-webhook-certificates"}, Verbs: []string{"get", "update"}},
+	}
+	if got := protected[rbacv1.Role](t, nil, "Role/joiner-webhook"); !reflect.DeepEqual(got.Rules, want) || got.Namespace != "hcp-a" {
+		t.Errorf("the Role in namespace %s has %v", got.Namespace, got.Rules)
+	}
+	if documents := render(t, charts.Webhook, map[string]any{"image": "i", "certificates.secret": "mine", "certificates.caBundle": "eA=="}); documents["Role/joiner-webhook"] != nil {
+		t.Error("with a Secret of somebody else there is a Role for Secrets")
+	}
+}
+
+// X-12, X-14: two pods as nobody on a file system that cannot be written, with the certificates that were asked for, and a
+// policy that the webhook reads.
+func TestTheWebhooksDeployment(t *testing.T) {
+	t.Parallel()
+	deployment := protected[appsv1.Deployment](t, nil, "Deployment/joiner-webhook")
+	pod := deployment.Spec.Template.Spec
+	container := pod.Containers[0]
+	if *deployment.Spec.Replicas != 2 || !*pod.SecurityContext.RunAsNonRoot || !*container.SecurityContext.ReadOnlyRootFilesystem || *container.SecurityContext.AllowPrivilegeEscalation {
+		t.Errorf("the Deployment is %+v", deployment.Spec)
+	}
+	for _, want := range []string{"--namespace=hcp-a", "--cert-secret-name=joiner-webhook-certificates", "--service-name=joiner-webhook", "--webhook-configuration-name=node-scheduling-policy", "--cert-lifetime=2160h"} {
+		if !slices.Contains(container.Args, want) {
+			t.Errorf("the arguments %q lack %s", container.Args, want)
+		}
+	}
+	given := protected[appsv1.Deployment](t, map[string]any{"certificates.secret": "mine", "certificates.caBundle": "eA=="}, "Deployment/joiner-webhook").Spec.Template.Spec
+	if args := given.Containers[0].Args; !slices.Contains(args, "--tls-cert-file=/etc/certificates/tls.crt") || slices.Contains(args, "--service-name=joiner-webhook") || given.Volumes[1].Secret.SecretName != "mine" {
+		t.Errorf("with a Secret of somebody else the pod has %q and %v", args, given.Volumes)
+	}
+	service := protected[corev1.Service](t, nil, "Service/joiner-webhook")
+	if service.Spec.Ports[0].Port != 443 || service.Spec.Ports[0].TargetPort.StrVal != container.Ports[0].Name || !reflect.DeepEqual(service.Spec.Selector, deployment.Spec.Template.Labels) {
+		t.Errorf("the Service is %+v", service.Spec)
+	}
+	policy, err := nodescheduling.Decode([]byte(protected[corev1.ConfigMap](t, nil, "ConfigMap/joiner-webhook-policy").Data["policy.yaml"]))
+	if err != nil || len(policy.Groups) != 1 || policy.Groups[0].Mode != "Inform" {
+		t.Errorf("the policy is %+v, %v", policy, err)
+	}
+}
