@@ -1,8 +1,10 @@
 package app
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestWebhookConfigNamesWhatIsWrong(t *testing.T) {
