@@ -1,0 +1,171 @@
+package protection
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-autoscaler/joiner/charts"
+	"github.com/joiner-autoscaler/joiner/localcluster/rig"
+)
+
+const (
+	home          = "joiner-webhook" // the webhook's namespace, service account and user
+	configuration = "node-scheduling-policy"
+	// lifetime is the shortest that joiner-webhook takes. It renews after 40 s, and serves the next certificate 5 s later.
+	lifetime = time.Minute
+)
+
+// two replicas with certificates of their own and the rights of the chart, on a configuration that trusts nobody
+// when they start. The API server is asked all the time while they renew and until the first authority has expired, and no
+// request goes unanswered; each connection of our own with the published bundle is accepted too.
+func TestOwnCertificatesAreRenewedUnderRequests(t *testing.T) {
+	f := begin(t)
+	f.grantCertificates(t)
+	ports := []int{freePort(), freePort()}
+	f.trustNobody(t, ports)
+	for _, port := range ports {
+		f.serveOwn(t, port)
+	}
+	first := f.handshake(t, ports[0])
+	f.eventually(t, "deny ControlPlane/NodeName", "alice create pod app/- node=cp1 dry-run")
+	asked, seen := 0, map[string]bool{}
+	for end := first.NotAfter.Add(5 * time.Second); time.Now().Before(end); time.Sleep(poll) {
+		f.expect(t, "deny ControlPlane/NodeName", "alice create pod app/- node=cp1 dry-run")
+		for _, port := range ports {
+			seen[f.handshake(t, port).SerialNumber.String()] = true
+		}
+		if asked++; t.Failed() {
+			return
+		}
+	}
+	if len(seen) < 2 || !seen[first.SerialNumber.String()] || asked < 100 {
+		t.Errorf("%d requests saw %d certificates, want at least 100 and the first two", asked, len(seen))
+	}
+	bundle := f.configuration(t).Webhooks[0].ClientConfig.CABundle
+	if first.Issuer.CommonName == "" || len(bundle) == 0 || trusts(bundle, first) {
+		t.Errorf("the authority %q is still published after its end", first.Issuer.CommonName)
+	}
+	t.Logf("%d requests to the API server over a renewal of two replicas", asked)
+}
+
+func trusts(bundle []byte, certificate *x509.Certificate) bool {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	_, err := certificate.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: certificate.NotBefore})
+	return err == nil
+}
+
+// grantCertificates gives the webhook's user what the chart gives its service account for certificates of its own.
+func (f *fixture) grantCertificates(t *testing.T) {
+	t.Helper()
+	inside, everywhere, err := charts.WebhookCertificateRules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	space := &corev1.Namespace{}
+	space.Name = home
+	role, cluster := &rbacv1.Role{}, &rbacv1.ClusterRole{}
+	role.Namespace, role.Name, cluster.Name = home, home, home+"-trust"
+	if err := yaml.UnmarshalStrict(inside, &role.Rules); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(everywhere, &cluster.Rules); err != nil {
+		t.Fatal(err)
+	}
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: home}}
+	binding := &rbacv1.RoleBinding{Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}}
+	binding.Namespace, binding.Name = home, home
+	clusterBinding := &rbacv1.ClusterRoleBinding{Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: cluster.Name}}
+	clusterBinding.Name = cluster.Name
+	for _, object := range []client.Object{space, role, binding, cluster, clusterBinding} {
+		if err := f.Client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (f *fixture) configuration(t *testing.T) *admissionv1.ValidatingWebhookConfiguration {
+	t.Helper()
+	found := &admissionv1.ValidatingWebhookConfiguration{}
+	if err := f.Client.Get(t.Context(), types.NamespacedName{Name: configuration}, found); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// trustNobody points the API server at the ports, each webhook of the configuration at another one, without a bundle. The
+// end of the test takes it back.
+func (f *fixture) trustNobody(t *testing.T, ports []int) {
+	t.Helper()
+	before := f.configuration(t)
+	f.point(t, func(i int) admissionv1.WebhookClientConfig {
+		url := fmt.Sprintf("https://127.0.0.1:%d/node-scheduling", ports[i%len(ports)])
+		return admissionv1.WebhookClientConfig{URL: &url}
+	})
+	t.Cleanup(func() {
+		f.point(t, func(i int) admissionv1.WebhookClientConfig { return before.Webhooks[i].ClientConfig })
+	})
+}
+
+func (f *fixture) point(t *testing.T, at func(int) admissionv1.WebhookClientConfig) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context()) // the end of a test still has to take it back
+	object := &admissionv1.ValidatingWebhookConfiguration{}
+	if err := f.Client.Get(ctx, types.NamespacedName{Name: configuration}, object); err != nil {
+		t.Error(err)
+		return
+	}
+	for i := range object.Webhooks {
+		object.Webhooks[i].ClientConfig = at(i)
+	}
+	if err := f.Client.Update(ctx, object); err != nil {
+		t.Error(err)
+	}
+}
+
+// serveOwn starts a replica with certificates of its own, and waits until it is ready.
+func (f *fixture) serveOwn(t *testing.T, port int) {
+	t.Helper()
+	policy := filepath.Join(filepath.Dir(f.Cluster.AdminKubeconfig()), "policy.yaml")
+	replica, err := f.Run(t.Context(), rig.Program{Name: fmt.Sprintf("%s-%d", home, port), User: home, Path: f.binary, Command: func(at rig.Place) ([]string, []string) {
+		return []string{
+			"--kubeconfig", at.Kubeconfig, "--policy-file", policy, "--bind-address", fmt.Sprintf("127.0.0.1:%d", port),
+			"--namespace", home, "--cert-secret-name", "joiner-webhook-certificates", "--service-name", home, "--cert-hosts", "127.0.0.1",
+			"--webhook-configuration-name", configuration, "--cert-lifetime", lifetime.String(),
+			"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", at.MetricsPort), "--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", at.HealthPort),
+		}, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := replica.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// handshake connects to a replica as an API server would that has just read the configuration, and returns what it is shown.
+func (f *fixture) handshake(t *testing.T, port int) *x509.Certificate {
+	t.Helper()
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(f.configuration(t).Webhooks[1].ClientConfig.CABundle)
+	connection, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: "joiner-webhook.joiner-webhook.svc"})
+	if err != nil {
+		t.Fatalf("the replica at port %d is not trusted: %v", port, err)
+	}
+	defer connection.Close()
+	return connection.ConnectionState().PeerCertificates[0]
+}
