@@ -271,3 +271,42 @@ func TestALostSecretIsWrittenAgain(t *testing.T) {
 		}
 	}
 }
+
+// A replica that falls asleep after it read the Secret, while another one goes through a whole renewal, does not put the old
+// bundle back when it wakes.
+func TestASleeperDoesNotPublishThePast(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, 2)
+	f.alone = true
+	awake, sleeper := f.replicas[0], f.replicas[1]
+	step := func(k *Keeper, at time.Duration) Change {
+		t.Helper()
+		change, err := k.Step(t.Context(), began().Add(at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return change
+	}
+	step(awake, 0)
+	step(sleeper, 0)
+	var changes []Change
+	reads := 0
+	f.secret.meanwhile = func() {
+		if reads++; reads == 2 { // the sleeper has read
+			for _, at := range []time.Duration{60 * day, 60*day + time.Minute, 60*day + time.Hour} {
+				changes = append(changes, step(awake, at))
+			}
+		}
+	}
+	step(sleeper, 60*day-time.Minute)
+	if len(changes) != 3 || changes[2] != Renewed {
+		t.Fatalf("meanwhile %q", changes)
+	}
+	for i, b := range f.boards {
+		for j, k := range f.replicas {
+			if err := trusts(b.bundle, k.served.Load(), began().Add(60*day+time.Hour)); err != nil {
+				t.Errorf("target %d does not trust replica %d: %v", i, j, err)
+			}
+		}
+	}
+}
