@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/joiner-autoscaler/joiner/api/crd"
+	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 )
@@ -155,4 +157,56 @@ func TestN2_AWrongConfigurationStopsTheStart(t *testing.T) {
 			t.Errorf("error %v, want one that names %s", err, want)
 		}
 	}
+}
+
+// N60, N10: the file says Disable, and Scheduler says Enable. From its first answer on, a server that starts again holds to
+// Scheduler, which it must read first.
+func TestN60_ARestartOpensNoGap(t *testing.T) {
+	g, err := server(t, cluster.Options{NodeSchedulingPolicy: strings.Replace(placing.Policy, "mode: Enable", "mode: Disable", 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifests, err := crd.OpenShift()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, manifest := range manifests {
+		if err := g.apply(t.Context(), string(manifest)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := g.kubectl(t.Context(), "", "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"); err != nil {
+		t.Fatal(err)
+	}
+	const line, want = "alice create pod app/- node=cp1 dry-run", "deny ControlPlane/UnknownNode"
+	g.expect(t, "allow", line)
+	g.set(t, configv1.Enable)
+	g.eventually(t, want, line)
+	if err := g.KillComponent(cluster.APIServer); err != nil {
+		t.Fatal(err)
+	}
+	ready := make(chan error, 1)
+	go func() { ready <- g.StartComponent(t.Context(), cluster.APIServer) }()
+	answers := 0
+	for up := false; !up; {
+		select {
+		case err := <-ready:
+			if err != nil {
+				t.Fatal(err)
+			}
+			up = true
+		default:
+		}
+		// While the server does not answer, or not yet as it should, that is an error.
+		if got, err := placing.Ask(t.Context(), g.admin, line, placing.People); err == nil {
+			answers++
+			if got != want && got != "deny ControlPlane/NodesNotReady" {
+				t.Fatalf("answer %d is %s, want %s", answers, got, want)
+			}
+		}
+	}
+	if answers == 0 {
+		t.Error("no answer")
+	}
+	g.eventually(t, want, line)
 }
