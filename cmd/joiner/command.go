@@ -64,6 +64,10 @@ func flagGroups(o *options) []commandline.Group {
 	serving.IntVar(&o.MetricsPort, "metrics-port", o.MetricsPort, "port of /metrics; 0 for none")
 	serving.IntVar(&o.HealthProbePort, "health-probe-port", o.HealthProbePort, "port of /healthz and /readyz; 0 for none")
 	serving.BoolVar(&o.EnableProfiling, "enable-profiling", o.EnableProfiling, "serve /debug/pprof on the metrics port")
+	serving.BoolVar(&o.V1beta1, "v1beta1", o.V1beta1, "serve v1beta1 beside v1: a conversion webhook, and the version in the CustomResourceDefinitions; needs deploy/v1beta1.yaml. Off takes both away, once joinerctl migrate storage has run")
+	serving.IntVar(&o.WebhookPort, "webhook-port", o.WebhookPort, "with --v1beta1: port of the conversion webhook, and of the service in front of it")
+	serving.StringVar(&o.KarpenterService, "karpenter-service", o.KarpenterService, "with --v1beta1: the service in the system namespace by which the API server finds the webhook")
+	serving.StringVar(&o.WebhookURL, "webhook-url", o.WebhookURL, "with --v1beta1, instead of a service: https, host and port by which the API server finds the webhook")
 	return groups
 }
 

@@ -27,13 +27,8 @@ const reachWithin = 10 * time.Second
 func checkCluster(ctx context.Context, config *rest.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, reachWithin)
 	defer cancel()
-	bounded := rest.CopyConfig(config)
-	bounded.Timeout = reachWithin
-	client, err := discovery.NewDiscoveryClientForConfig(bounded)
+	client, err := checkServer(ctx, config)
 	if err != nil {
-		return fmt.Errorf("the kubeconfig for %s cannot be used: %w", config.Host, err)
-	}
-	if err := reach(ctx, client, config.Host); err != nil {
 		return err
 	}
 	var missing []string
@@ -56,6 +51,17 @@ func checkCluster(ctx context.Context, config *rest.Config) error {
 			config.Host, strings.Join(missing, ", "))
 	}
 	return nil
+}
+
+// checkServer makes sure that the API server answers, and returns a client for what it serves.
+func checkServer(ctx context.Context, config *rest.Config) (*discovery.DiscoveryClient, error) {
+	bounded := rest.CopyConfig(config)
+	bounded.Timeout = reachWithin
+	client, err := discovery.NewDiscoveryClientForConfig(bounded)
+	if err != nil {
+		return nil, fmt.Errorf("the kubeconfig for %s cannot be used: %w", config.Host, err)
+	}
+	return client, reach(ctx, client, config.Host)
 }
 
 func reach(ctx context.Context, client *discovery.DiscoveryClient, host string) error {

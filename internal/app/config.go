@@ -20,8 +20,9 @@ type Config struct {
 
 	MetricsPort, HealthProbePort int // 0 serves nothing
 	EnableProfiling              bool
-	KubeClientQPS                float32
-	KubeClientBurst              int
+	Conversion
+	KubeClientQPS   float32
+	KubeClientBurst int
 
 	DisableLeaderElection   bool
 	LeaderElectionName      string
@@ -63,7 +64,7 @@ const (
 // DefaultConfig returns the values that hold when nothing is set: Karpenter's where it has the setting.
 func DefaultConfig() Config {
 	return Config{
-		MetricsPort: 8080, HealthProbePort: 8081, KubeClientQPS: 200, KubeClientBurst: 300,
+		MetricsPort: 8080, HealthProbePort: 8081, KubeClientQPS: 200, KubeClientBurst: 300, Conversion: Conversion{WebhookPort: 8443},
 		LeaderElectionName: "karpenter-leader-election", SystemNamespace: "kube-system",
 		BatchIdleDuration: time.Second, BatchMaxDuration: 10 * time.Second, PreferencePolicy: PreferencesRespected, DefaultSpreadConstraints: translate.DefaultSpreadNone, MinValuesPolicy: MinValuesStrict,
 		ConsolidationMinSavingPercent: engine.DefaultMinSavingPercent,
@@ -89,6 +90,7 @@ func (c Config) Validate() error {
 	if c.MetricsPort != 0 && c.MetricsPort == c.HealthProbePort {
 		faults = append(faults, fmt.Errorf("--metrics-port and --health-probe-port are both %d: give each its own", c.MetricsPort))
 	}
+	faults = append(faults, c.Conversion.validate(c.MetricsPort, c.HealthProbePort))
 	if c.KubeClientQPS <= 0 {
 		faults = append(faults, fmt.Errorf("--kube-client-qps is %v: want requests per second above 0", c.KubeClientQPS))
 	}

@@ -65,24 +65,35 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 		return err
 	}
 	defer servers.close()
-	if err := checkCluster(ctx, config.REST); err != nil {
+	registry := prometheus.NewRegistry()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	served, err := openVersions(ctx, config, registry, end, log)
+	if err != nil {
 		return err
 	}
+	defer served.close()
 	mgr, err := newManager(ctx, config, log)
 	if err != nil {
 		return fmt.Errorf("setting up the connection to %s: %w", config.REST.Host, err)
+	}
+	if err := served.pools.watch(ctx, mgr.GetCache()); err != nil {
+		return err
 	}
 	p, err := assemble(ctx, config, mgr, machines, log)
 	if err != nil {
 		return err
 	}
-	registry := prometheus.Gatherers{p.registry, ctrlmetrics.Registry}
-	if err := servers.add(mgr, metricsHandler(registry, config.EnableProfiling), healthHandler(p.synced.all)); err != nil {
+	shown := prometheus.Gatherers{p.registry, registry, ctrlmetrics.Registry}
+	if err := servers.add(mgr, metricsHandler(shown, config.EnableProfiling), healthHandler(p.synced.all)); err != nil {
 		return err
 	}
 	log.Info("started", "server", config.REST.Host, "leaderElection", !config.DisableLeaderElection)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running: %w", err)
+	}
+	if err := served.failure(); err != nil {
+		return err
 	}
 	log.Info("stopped")
 	return nil

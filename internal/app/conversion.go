@@ -1,0 +1,284 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/certificate"
+	"github.com/joiner-autoscaler/joiner/internal/convert"
+	"github.com/joiner-autoscaler/joiner/internal/webhook"
+)
+
+const (
+	// conversionSecret is the Secret of the webhook's certificates, in the system namespace. deploy/v1beta1.yaml names it too.
+	conversionSecret = "joiner-v1beta1-certificates"
+	// conversionWithin bounds how long a start waits for a certificate, or for an API server to serve changed CRDs.
+	conversionWithin = 30 * time.Second
+	// conversionsAtOnce bounds the reviews that are in memory. The others wait.
+	conversionsAtOnce = 128
+	// poolWithin bounds the question for one NodePool.
+	poolWithin = time.Second
+	// retryEvery is between two tries of a start.
+	retryEvery = 200 * time.Millisecond
+)
+
+// conversion serves v1beta1. It runs beside the manager and not in it: the manager fills its caches before it starts anything
+// else, and the API server cannot list what is stored in v1beta1 without the webhook.
+type conversion struct {
+	pools   *poolExpiry // nil when v1beta1 is off
+	failed  chan error // at most one, of a server that cannot go on
+	stop    context.CancelFunc
+	running sync.WaitGroup
+}
+
+// openVersions serves v1beta1 or takes it away (V-20), and then makes sure that the cluster has what Run needs. The caller has
+// to close what it returns.
+func openVersions(ctx context.Context, config Config, registry prometheus.Registerer, end context.CancelFunc, log logr.Logger) (c *conversion, err error) {
+	if _, err := checkServer(ctx, config.REST); err != nil {
+		return nil, err
+	}
+	direct, err := directClient(config)
+	if err != nil {
+		return nil, err
+	}
+	var changed []string
+	if config.V1beta1 {
+		c, changed, err = startConversion(ctx, config, direct, registry, end, log)
+	} else {
+		c = &conversion{stop: func() {}}
+		changed, err = withdrawV1beta1(ctx, direct)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(changed) > 0 {
+		log.Info("changed CustomResourceDefinitions", "names", changed, "v1beta1", config.V1beta1)
+	}
+	// The API server serves changed CRDs a moment later.
+	deadline := time.Now().Add(conversionWithin)
+	for err = checkCluster(ctx, config.REST); err != nil && len(changed) > 0 && time.Now().Before(deadline) && ctx.Err() == nil; err = checkCluster(ctx, config.REST) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryEvery):
+		}
+	}
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// startConversion serves the webhook, in every replica, and then puts v1beta1 into the CRDs. It returns when both is done; the
+// webhook is served until close. A later failure calls end and stands in failed.
+func startConversion(ctx context.Context, config Config, direct client.Client, registry prometheus.Registerer, end context.CancelFunc, log logr.Logger) (_ *conversion, changed []string, err error) {
+	present, err := presentDefinitions(ctx, direct)
+	if err != nil {
+		return nil, nil, err
+	}
+	own, err := conversionCertificates(config, direct, present, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := &conversion{pools: &poolExpiry{live: direct}, failed: make(chan error, 1)}
+	handler, err := conversionHandler(c.pools, registry, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	listener, err := listen("webhook-port", config.WebhookPort)
+	if err != nil {
+		return nil, nil, err
+	}
+	secured := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: own.GetCertificate, NextProtos: []string{"http/1.1"}}
+	// The webhook outlives ctx: steps under way may need it, until close.
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	c.stop = stop
+	c.running.Go(func() {
+		served := server{listener: tls.NewListener(listener, secured), handler: handler, answerWithin: answerWithin}
+		if err := served.Start(serving); err != nil && serving.Err() == nil {
+			c.failed <- fmt.Errorf("serving the conversion webhook: %w", err)
+			end()
+		}
+	})
+	if err = firstCertificate(ctx, own); err == nil {
+		changed, err = serveV1beta1(ctx, direct, config.webhook(config.SystemNamespace, own.Bundle()))
+	}
+	if err != nil {
+		c.close()
+		return nil, nil, err
+	}
+	c.running.Go(func() { _ = own.Start(serving) }) // it ends with its context only
+	return c, changed, nil
+}
+
+// failure returns why it could not go on, or nil.
+func (c *conversion) failure() error {
+	select {
+	case err := <-c.failed:
+		return err
+	default:
+		return nil
+	}
+}
+
+// close stops the webhook, and returns when it has stopped.
+func (c *conversion) close() {
+	c.stop()
+	c.running.Wait()
+}
+
+func directClient(config Config) (client.Client, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	named := rest.CopyConfig(config.REST)
+	named.QPS, named.Burst, named.UserAgent, named.Timeout = config.KubeClientQPS, config.KubeClientBurst, "joiner", reachWithin
+	direct, err := client.New(named, client.Options{Scheme: scheme}) // a cache would answer with the past
+	if err != nil {
+		return nil, fmt.Errorf("the kubeconfig for %s cannot be used: %w", config.REST.Host, err)
+	}
+	return direct, nil
+}
+
+func conversionCertificates(config Config, direct client.Client, definitions []string, log logr.Logger) (ownCertificates, error) {
+	targets := make([]certificate.Target, len(definitions))
+	for i, name := range definitions {
+		targets[i] = certificate.ConvertedDefinition(direct, name)
+	}
+	return newOwnCertificates(certificate.Config{
+		Terms:   certificate.Terms{Name: "joiner", Hosts: []string{config.host(config.SystemNamespace)}, Lifetime: certificate.Lifetime},
+		Store:   certificate.SecretStore(direct, config.SystemNamespace, conversionSecret),
+		Targets: targets,
+	}, log)
+}
+
+// firstCertificate steps until there is one. That the CRDs do not name the webhook yet is no failure.
+func firstCertificate(ctx context.Context, own ownCertificates) error {
+	ctx, cancel := context.WithTimeout(ctx, conversionWithin)
+	defer cancel()
+	ticks := time.NewTicker(retryEvery)
+	defer ticks.Stop()
+	for {
+		_, err := own.Step(ctx, time.Now())
+		if len(own.Bundle()) > 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("--v1beta1 has no certificate (the rights for its Secret %s are in deploy/v1beta1.yaml): %w", conversionSecret, errors.Join(err, ctx.Err()))
+		case <-ticks.C:
+		}
+	}
+}
+
+func conversionHandler(pools *poolExpiry, registry prometheus.Registerer, log logr.Logger) (http.Handler, error) {
+	converter, err := convert.New(convert.Config{Expiry: pools.of})
+	if err != nil {
+		return nil, err
+	}
+	unconverted := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "karpenter_v1beta1_unconverted_objects_total", Help: "Answers of the conversion webhook in which another object stands for one that cannot be converted.",
+	}, []string{"kind"})
+	door, err := webhook.NewConversion(webhook.ConversionConfig{Converter: converter, Observe: observeHeld(unconverted, log)})
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle(webhook.ConversionPath, atOnce(conversionsAtOnce, door))
+	return mux, registry.Register(unconverted)
+}
+
+// observeHeld counts objects that could not be converted, and logs each when what is wrong with it is new.
+func observeHeld(count *prometheus.CounterVec, log logr.Logger) func([]convert.Held) {
+	const most = 1000 // objects that are remembered
+	var mu sync.Mutex
+	said := map[string]string{}
+	return func(held []convert.Held) {
+		for _, h := range held {
+			count.WithLabelValues(h.Kind).Inc()
+			key, text := h.Kind+" "+h.Name, convert.Describe(h.Problems)
+			mu.Lock()
+			known := said[key] == text
+			if len(said) >= most {
+				clear(said)
+			}
+			said[key] = text
+			mu.Unlock()
+			if !known {
+				log.Info("an object of v1beta1 cannot be converted; another one stands for it", "kind", h.Kind, "name", h.Name, "problem", text)
+			}
+		}
+	}
+}
+
+// atOnce lets a number of requests in, and the others wait as long as their client does.
+func atOnce(n int, handler http.Handler) http.Handler {
+	slots := make(chan struct{}, n)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+			handler.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	})
+}
+
+// poolExpiry knows when NodeClaims of a NodePool expire: from the cache, and while that is not filled by asking for the one
+// pool. It never waits for the cache: filling it may need the conversion of NodePools. A NodeClaim that an API server has read
+// in the meantime would otherwise never expire until it is written.
+type poolExpiry struct {
+	live   client.Reader
+	cached atomic.Pointer[toolscache.SharedIndexInformer]
+}
+
+// watch makes use of a cache, if there is anybody to ask.
+func (p *poolExpiry) watch(ctx context.Context, pools cache.Cache) error {
+	if p == nil {
+		return nil
+	}
+	informer, err := pools.GetInformer(ctx, &karpenterv1.NodePool{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	indexed, ok := informer.(toolscache.SharedIndexInformer)
+	if !ok {
+		return fmt.Errorf("the cache of NodePools is a %T: it cannot be read without waiting", informer)
+	}
+	p.cached.Store(&indexed)
+	return nil
+}
+
+// of is convert.Config.Expiry.
+func (p *poolExpiry) of(pool string) (string, bool) {
+	if informer := p.cached.Load(); informer != nil && (*informer).HasSynced() {
+		found, exists, err := (*informer).GetStore().GetByKey(pool)
+		nodePool, ok := found.(*karpenterv1.NodePool)
+		if err != nil || !exists || !ok {
+			return "", false
+		}
+		return nodePool.Spec.Template.Spec.ExpireAfter.String(), true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), poolWithin)
+	defer cancel()
+	var found karpenterv1.NodePool
+	if err := p.live.Get(ctx, client.ObjectKey{Name: pool}, &found); err != nil {
+		return "", false
+	}
+	return found.Spec.Template.Spec.ExpireAfter.String(), true
+}
