@@ -8,6 +8,7 @@
 //	feed.go      what a watch event means for the store, and whom it wakes
 //	watches.go   which objects wake which controller
 //	run.go       a real cluster: the manager and its caches
+//	conversion.go  v1beta1 beside v1: the webhook, its certificates, and the versions in the CRDs (definitions.go)
 //	check.go     is the cluster there, are the CRDs there, are the ports free: one clear line each
 //	cluster.go   the cluster as the kwok provider sees it
 package app

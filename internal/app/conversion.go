@@ -40,7 +40,7 @@ const (
 // else, and the API server cannot list what is stored in v1beta1 without the webhook.
 type conversion struct {
 	pools   *poolExpiry // nil when v1beta1 is off
-	failed  chan error // at most one, of a server that cannot go on
+	failed  chan error  // at most one, of a server that cannot go on
 	stop    context.CancelFunc
 	running sync.WaitGroup
 }
