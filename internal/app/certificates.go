@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -119,6 +120,18 @@ func openCertificates(config WebhookConfig, log logr.Logger) (certificates, erro
 		Store:   certificate.SecretStore(direct, config.Namespace, own.CertSecretName),
 		Targets: []certificate.Target{certificate.ValidatingWebhooks(direct, own.WebhookConfigurationName)},
 	}, log)
+}
+
+// expiryMetric tells when what is shown ends, for an alert on a renewal that does not go on; 0 while there is nothing.
+func expiryMetric(shown certificates) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "joiner_webhook_certificate_expiry_timestamp_seconds", Help: "When the certificate that clients are shown ends, in seconds since 1970.",
+	}, func() float64 {
+		if served, err := shown.GetCertificate(nil); err == nil && served.Leaf != nil {
+			return float64(served.Leaf.NotAfter.Unix())
+		}
+		return 0
+	})
 }
 
 // filedCertificates come from files that somebody else renews.

@@ -17,6 +17,9 @@ const (
 	closeWithin = 2 * time.Second
 	// readWithin bounds how long a client may take to send a request.
 	readWithin = 30 * time.Second
+	// idleWithin is how long a connection may wait for its next request: longer than API servers keep one, which is 90 s,
+	// so that none is closed while a request is on its way.
+	idleWithin = 3 * time.Minute
 	// answerWithin bounds how long a webhook may take for a request, from its first byte: API servers wait at most 30 s.
 	answerWithin = 40 * time.Second
 )
@@ -31,7 +34,8 @@ type server struct {
 
 // Start implements manager.Runnable.
 func (s server) Start(ctx context.Context) error {
-	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: readWithin, WriteTimeout: s.answerWithin, MaxHeaderBytes: 1 << 16}
+	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: readWithin,
+		WriteTimeout: s.answerWithin, IdleTimeout: idleWithin, MaxHeaderBytes: 1 << 16}
 	done := make(chan error, 1)
 	go func() { done <- web.Serve(s.listener) }()
 	select {
@@ -68,7 +72,7 @@ func healthHandler(ready func() bool) http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !ready() {
-			http.Error(w, "the caches are not filled yet", http.StatusServiceUnavailable)
+			http.Error(w, "not ready yet: caches are being filled, or clients would not trust the certificate", http.StatusServiceUnavailable)
 			return
 		}
 		w.WriteHeader(http.StatusOK)
