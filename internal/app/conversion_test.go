@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -218,7 +219,7 @@ func TestTheWebhookAnswersBeforeTheCaches(t *testing.T) {
 		if most == tls.VersionTLS11 && body != "" {
 			t.Error("TLS 1.1 is answered")
 		}
-		if most == tls.VersionTLS13 && !strings.Contains(body, `"expireAfter":"24h0m0s"`) && !strings.Contains(body, `"expireAfter":"24h"`) {
+		if most == tls.VersionTLS13 && !strings.Contains(body, `"expireAfter":"24h"`) {
 			t.Errorf("answer %s", body)
 		}
 		transport.CloseIdleConnections()
@@ -277,5 +278,44 @@ func TestObservedProblems(t *testing.T) {
 	}
 	if lines != 2 {
 		t.Errorf("%d lines, want 2", lines)
+	}
+}
+
+// filled is an informer of NodePools.
+type filled struct {
+	toolscache.SharedIndexInformer
+	store  toolscache.Store
+	synced bool
+}
+
+func (f *filled) HasSynced() bool            { return f.synced }
+func (f *filled) GetStore() toolscache.Store { return f.store }
+
+// V-20: when a pool's claims expire is asked of the API server until the cache is filled, and of the cache from then on.
+func TestPoolsAreReadFromTheCacheOnceItIsFilled(t *testing.T) {
+	t.Parallel()
+	pool := &karpenterv1.NodePool{}
+	pool.Name = "live"
+	informer := &filled{store: toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)}
+	cached := pool.DeepCopy()
+	cached.Name = "cached"
+	cached.Spec.Template.Spec.ExpireAfter.Duration = new(time.Hour)
+	if err := informer.store.Add(cached); err != nil {
+		t.Fatal(err)
+	}
+	live := installed(t, "", interceptor.Funcs{})
+	if err := live.Create(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	p := &poolExpiry{live: live}
+	var indexed toolscache.SharedIndexInformer = informer
+	p.cached.Store(&indexed)
+	for _, synced := range []bool{false, true} {
+		informer.synced = synced
+		_, foundLive := p.of("live")
+		text, foundCached := p.of("cached")
+		if foundLive == synced || foundCached != synced || synced && text != "1h" {
+			t.Errorf("filled %t: live %t, cached %t %q", synced, foundLive, foundCached, text)
+		}
 	}
 }
