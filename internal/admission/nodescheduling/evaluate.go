@@ -76,6 +76,7 @@ const (
 	binding
 	createdWorkload
 	updatedWorkload
+	storedPod // no request at all: a pod that exists (H14)
 )
 
 // subject says which rules apply. Ephemeral containers, resize, exec, eviction and deletion place nothing (N62, F6).

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -32,13 +33,14 @@ type Sources struct {
 // nothing.
 type Policy struct {
 	groups    []group // those with mode Enable or Inform, in the order of the configuration
+	all       []group // those with mode Disable too
 	effective []Effective
 	rbac      bool
 	override  bool
 	self      string
 }
 
-// group is a protected group of nodes that is not disabled.
+// group is a group of nodes that the configuration names.
 type group struct {
 	name     string
 	mode     configv1.GroupMode
@@ -97,6 +99,7 @@ func New(sources Sources) (*Policy, []Ignored, error) {
 			g.add(text, read)
 		}
 		policy.effective = append(policy.effective, Effective{Group: g.name, Mode: g.mode, Authorized: len(texts)})
+		policy.all = append(policy.all, g)
 		if g.mode != configv1.Disable {
 			policy.groups = append(policy.groups, g)
 		}
@@ -169,4 +172,18 @@ func (p *Policy) Effective() []Effective {
 		return nil
 	}
 	return slices.Clone(p.effective)
+}
+
+// GroupsOf names the groups that a node is of, whatever their mode.
+func (p *Policy) GroupsOf(node *corev1.Node) []string {
+	if p == nil {
+		return nil
+	}
+	var names []string
+	for _, g := range p.all {
+		if g.selector.Matches(labels.Set(node.Labels)) {
+			names = append(names, g.name)
+		}
+	}
+	return names
 }
