@@ -2,6 +2,7 @@ package nodescheduling
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -112,7 +113,7 @@ func (g *guarded) crowd(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() { // many at once: kubectl deletes one after another
-		if err := pods.DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{}); err != nil {
+		if err := pods.DeleteCollection(context.WithoutCancel(t.Context()), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
