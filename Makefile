@@ -98,7 +98,7 @@ sim-mutants: ## Planted bugs, each of which the simulation has to catch
 
 .PHONY: rewrite
 rewrite: ## Rewrite the scripts of the engine, the policy merge, the admission policy and the conversion; the diff is the review
-	$(GO) test ./internal/engine ./internal/autonode/merge ./internal/admission/nodescheduling ./internal/convert ./internal/migrate -run TestScripts -rewrite
+	$(GO) test ./internal/engine ./internal/autonode/merge ./internal/admission/... ./internal/convert ./internal/migrate -run TestScripts -rewrite
 
 # How long each fuzz target runs. Inputs that are merely new are not made smaller for long: by default that takes the whole time.
 T ?= 10s
