@@ -333,7 +333,26 @@ func (e *evaluation) verdict(findings []Finding) Verdict {
 			Reason: string(f.Reason), DryRun: e.request.DryRun,
 		})
 	}
+	if v.Allowed && !e.request.DryRun {
+		v.Uses = uses(findings)
+	}
 	return v
+}
+
+// uses are the entries without which a request that passed would not have.
+func uses(findings []Finding) []Use {
+	var used []Use
+	for _, f := range findings {
+		if f.Decision != Authorized && f.Decision != Overridden {
+			continue
+		}
+		for _, entry := range []string{f.ActorEntry, f.NamespaceEntry} {
+			if use := (Use{Group: f.Group, Entry: entry}); entry != "" && !slices.Contains(used, use) {
+				used = append(used, use)
+			}
+		}
+	}
+	return used
 }
 
 func eventReason(decision Decision) EventReason {
