@@ -196,6 +196,10 @@ func (p *Policy) Effective() []Effective {
 	return slices.Clone(p.effective)
 }
 
+// watches says whether any request can concern the policy: a group is not disabled, or the annotation of the override means
+// something.
+func (p *Policy) watches() bool { return len(p.groups) > 0 || p.override && len(p.all) > 0 }
+
 // Entries lists the entries of the groups whose mode is not Disable, in the order of the configuration, with Scheduler's behind
 // those of the file. A text that stands in both is listed twice; it is the first that is used.
 func (p *Policy) Entries() []Entry {

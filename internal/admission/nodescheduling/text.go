@@ -28,6 +28,9 @@ func (e *evaluation) text(g *group, f Finding, targets []target, asking error) s
 		return b.String()
 	case OverrideMisused:
 		fmt.Fprintf(&b, "%s may not have the annotation %s: %s%s. Remove the annotation.", e.request.pod(), OverrideAnnotation, targets[0].why, unanswered(asking))
+		if g.mode != configv1.Enable {
+			fmt.Fprintf(&b, " That holds in mode %s too, since the annotation would be believed once the mode is %s.", g.mode, configv1.Enable)
+		}
 		return b.String()
 	}
 	b.WriteString(e.request.pod())

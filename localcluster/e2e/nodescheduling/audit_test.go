@@ -89,6 +89,19 @@ func TestTheAuditFindsWhatIsLeft(t *testing.T) {
 	}
 }
 
+// H7: in which mode a pod is created does not matter for who may bring the override, so that it can be believed when the pod is bound.
+func TestTheOverrideIsWatchedInEveryMode(t *testing.T) {
+	g := begin(t, bare)
+	for mode, free := range map[configv1.GroupMode]string{configv1.Inform: "warn ControlPlane/NodeName", configv1.Disable: "allow"} {
+		g.set(t, mode)
+		g.eventually(t, free, "alice create pod app/- node=cp1 dry-run")
+		g.expect(t, "deny ControlPlane/OverrideMisused", "alice create pod tmp/- override=mine")
+		g.expect(t, "allow", "system:admin create pod tmp/"+strings.ToLower(string(mode))+" override=must-gather")
+	}
+	g.expect(t, "allow", "alice create pod app/plain")
+	g.expect(t, "deny ControlPlane/OverrideMisused", "alice update pod app/plain -> override=mine")
+}
+
 const binding = `apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: joiner-audit}
