@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -92,14 +94,38 @@ func TestTheAuditFindsWhatIsLeft(t *testing.T) {
 // H7: in which mode a pod is created does not matter for who may bring the override, so that it can be believed when the pod is bound.
 func TestTheOverrideIsWatchedInEveryMode(t *testing.T) {
 	g := begin(t, bare)
-	for mode, free := range map[configv1.GroupMode]string{configv1.Inform: "warn ControlPlane/NodeName", configv1.Disable: "allow"} {
+	for _, mode := range []configv1.GroupMode{configv1.Inform, configv1.Disable} {
 		g.set(t, mode)
-		g.eventually(t, free, "alice create pod app/- node=cp1 dry-run")
+		let := map[configv1.GroupMode]string{configv1.Inform: "warn ControlPlane/NodeName", configv1.Disable: "allow"}[mode]
+		g.eventually(t, let, "alice create pod app/- node=cp1 dry-run")
 		g.expect(t, "deny ControlPlane/OverrideMisused", "alice create pod tmp/- override=mine")
 		g.expect(t, "allow", "system:admin create pod tmp/"+strings.ToLower(string(mode))+" override=must-gather")
 	}
 	g.expect(t, "allow", "alice create pod app/plain")
 	g.expect(t, "deny ControlPlane/OverrideMisused", "alice update pod app/plain -> override=mine")
+}
+
+// H19: the server's own metrics say which entries let somebody pass, and have the others with 0.
+func TestTheServerCountsUsesOfEntries(t *testing.T) {
+	g := begin(t, bare)
+	g.set(t, "", "backup/agent")
+	g.expect(t, "allow", "system:admin create pod ops/used node=cp1")
+	wants := []string{
+		`node_scheduling_policy_entry_uses_total\{entry="ops/default",group="ControlPlane",source="Config"\} [1-9]`,
+		`node_scheduling_policy_entry_uses_total\{entry="backup/agent",group="ControlPlane",source="Scheduler"\} 0`,
+	}
+	for _, want := range wants {
+		pattern, seen := regexp.MustCompile(want), ""
+		for began := time.Now(); time.Since(began) < within && !pattern.MatchString(seen); time.Sleep(poll) {
+			var err error
+			if seen, err = g.kubectl(t.Context(), "", "get", "--raw", "/metrics"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !pattern.MatchString(seen) {
+			t.Errorf("no %s", want)
+		}
+	}
 }
 
 const binding = `apiVersion: rbac.authorization.k8s.io/v1
