@@ -225,7 +225,13 @@ func (c *Cluster) PIDs() map[Component]int {
 // Kubectl returns the command `kubectl args...`, not yet started, as the admin
 // of this cluster. It reads no configuration of the user's.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, c.setup.options.Binary, append([]string{"kubectl"}, args...)...)
+	return c.Program(ctx, c.setup.options.Binary, append([]string{"kubectl"}, args...)...)
+}
+
+// Program returns the command `path args...`, not yet started, for a program
+// that reads a kubeconfig, as the admin of this cluster.
+func (c *Cluster) Program(ctx context.Context, path string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = append(cmd.Environ(),
 		"KUBECONFIG="+c.AdminKubeconfig(),
 		"KUBECACHEDIR="+filepath.Join(c.Dir(), kubectlCacheDir),
