@@ -68,6 +68,7 @@ func flagGroups(o *options) []commandline.Group {
 	serving.IntVar(&o.WebhookPort, "webhook-port", o.WebhookPort, "with --v1beta1: port of the conversion webhook, and of the service in front of it")
 	serving.StringVar(&o.KarpenterService, "karpenter-service", o.KarpenterService, "with --v1beta1: the service in the system namespace by which the API server finds the webhook")
 	serving.StringVar(&o.WebhookURL, "webhook-url", o.WebhookURL, "with --v1beta1, instead of a service: https, host and port by which the API server finds the webhook")
+	serving.DurationVar(&o.CertLifetime, "cert-lifetime", o.CertLifetime, "with --v1beta1: how long certificates of its own are valid; they are renewed after two thirds of it")
 	return groups
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/joiner-autoscaler/joiner/internal/certificate"
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
@@ -64,7 +65,7 @@ const (
 // DefaultConfig returns the values that hold when nothing is set: Karpenter's where it has the setting.
 func DefaultConfig() Config {
 	return Config{
-		MetricsPort: 8080, HealthProbePort: 8081, KubeClientQPS: 200, KubeClientBurst: 300, Conversion: Conversion{WebhookPort: 8443},
+		MetricsPort: 8080, HealthProbePort: 8081, KubeClientQPS: 200, KubeClientBurst: 300, Conversion: Conversion{WebhookPort: 8443, CertLifetime: certificate.Lifetime},
 		LeaderElectionName: "karpenter-leader-election", SystemNamespace: "kube-system",
 		BatchIdleDuration: time.Second, BatchMaxDuration: 10 * time.Second, PreferencePolicy: PreferencesRespected, DefaultSpreadConstraints: translate.DefaultSpreadNone, MinValuesPolicy: MinValuesStrict,
 		ConsolidationMinSavingPercent: engine.DefaultMinSavingPercent,

@@ -12,10 +12,12 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/certificate"
@@ -39,10 +41,11 @@ const (
 // conversion serves v1beta1. It runs beside the manager and not in it: the manager fills its caches before it starts anything
 // else, and the API server cannot list what is stored in v1beta1 without the webhook.
 type conversion struct {
-	pools   *poolExpiry // nil when v1beta1 is off
-	failed  chan error  // at most one, of a server that cannot go on
-	stop    context.CancelFunc
-	running sync.WaitGroup
+	pools       *poolExpiry       // nil when v1beta1 is off
+	definitions *definitionKeeper // nil without rights
+	failed      chan error        // at most one, of a server that cannot go on
+	stop        context.CancelFunc
+	running     sync.WaitGroup
 }
 
 // openVersions serves v1beta1 or takes it away (V-20), and then makes sure that the cluster has what Run needs. The caller has
@@ -59,14 +62,13 @@ func openVersions(ctx context.Context, config Config, registry prometheus.Regist
 	if config.V1beta1 {
 		c, changed, err = startConversion(ctx, config, direct, registry, end, log)
 	} else {
-		c = &conversion{stop: func() {}}
-		changed, err = withdrawV1beta1(ctx, direct)
+		c, err = endConversion(ctx, direct, log)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if len(changed) > 0 {
-		log.Info("changed CustomResourceDefinitions", "names", changed, "v1beta1", config.V1beta1)
+		log.Info("changed CustomResourceDefinitions", "names", changed)
 	}
 	// The API server serves changed CRDs a moment later.
 	deadline := time.Now().Add(conversionWithin)
@@ -86,11 +88,7 @@ func openVersions(ctx context.Context, config Config, registry prometheus.Regist
 // startConversion serves the webhook, in every replica, and then puts v1beta1 into the CRDs. It returns when both is done; the
 // webhook is served until close. A later failure calls end and stands in failed.
 func startConversion(ctx context.Context, config Config, direct client.Client, registry prometheus.Registerer, end context.CancelFunc, log logr.Logger) (_ *conversion, changed []string, err error) {
-	present, err := presentDefinitions(ctx, direct)
-	if err != nil {
-		return nil, nil, err
-	}
-	own, err := conversionCertificates(config, direct, present, log)
+	own, err := conversionCertificates(ctx, config, direct, log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,7 +120,32 @@ func startConversion(ctx context.Context, config Config, direct client.Client, r
 		return nil, nil, err
 	}
 	c.running.Go(func() { _ = own.Start(serving) }) // it ends with its context only
+	c.definitions = &definitionKeeper{log: log, write: func(ctx context.Context) ([]string, error) {
+		return serveV1beta1(ctx, direct, config.webhook(config.SystemNamespace, own.Bundle()))
+	}}
 	return c, changed, nil
+}
+
+// endConversion fails while v1beta1 cannot be taken away. The leader takes it away: another one may still be set to serve it.
+// Without the right to read CRDs nothing is done: whoever served v1beta1 had it.
+func endConversion(ctx context.Context, direct client.Client, log logr.Logger) (*conversion, error) {
+	c := &conversion{stop: func() {}}
+	_, err := servedDefinitions(ctx, direct)
+	switch {
+	case err == nil:
+		c.definitions = &definitionKeeper{optional: true, log: log, write: func(ctx context.Context) ([]string, error) { return withdrawV1beta1(ctx, direct) }}
+	case apierrors.IsForbidden(err):
+		err = nil
+	}
+	return c, err
+}
+
+// add lets a manager run what only the leader does.
+func (c *conversion) add(mgr manager.Manager) error {
+	if c.definitions == nil {
+		return nil
+	}
+	return mgr.Add(c.definitions)
 }
 
 // failure returns why it could not go on, or nil.
@@ -155,13 +178,20 @@ func directClient(config Config) (client.Client, error) {
 	return direct, nil
 }
 
-func conversionCertificates(config Config, direct client.Client, definitions []string, log logr.Logger) (ownCertificates, error) {
-	targets := make([]certificate.Target, len(definitions))
-	for i, name := range definitions {
-		targets[i] = certificate.ConvertedDefinition(direct, name)
+func conversionCertificates(ctx context.Context, config Config, direct client.Client, log logr.Logger) (ownCertificates, error) {
+	names, err := convertedNames()
+	if err != nil {
+		return ownCertificates{}, err
+	}
+	targets := make([]certificate.Target, len(names))
+	for i, name := range names {
+		if _, err := definition(ctx, direct, name); client.IgnoreNotFound(err) != nil {
+			return ownCertificates{}, fmt.Errorf("reading the CustomResourceDefinition %s (the rights for --v1beta1 are in deploy/v1beta1.yaml): %w", name, err)
+		}
+		targets[i] = certificate.IfPresent(certificate.ConvertedDefinition(direct, name)) // EC2NodeClass may be installed later
 	}
 	return newOwnCertificates(certificate.Config{
-		Terms:   certificate.Terms{Name: "joiner", Hosts: []string{config.host(config.SystemNamespace)}, Lifetime: certificate.Lifetime},
+		Terms:   certificate.Terms{Name: "joiner", Hosts: []string{config.host(config.SystemNamespace)}, Lifetime: config.CertLifetime},
 		Store:   certificate.SecretStore(direct, config.SystemNamespace, conversionSecret),
 		Targets: targets,
 	}, log)

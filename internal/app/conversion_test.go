@@ -34,7 +34,7 @@ import (
 // V-20: bad settings are named, and mean nothing while v1beta1 is off.
 func TestSettingsOfConversion(t *testing.T) {
 	t.Parallel()
-	good := Conversion{V1beta1: true, WebhookPort: 8443, KarpenterService: "joiner"}
+	good := Conversion{V1beta1: true, WebhookPort: 8443, KarpenterService: "joiner", CertLifetime: time.Hour}
 	for _, row := range []struct {
 		change func(*Conversion)
 		want   string
@@ -48,6 +48,7 @@ func TestSettingsOfConversion(t *testing.T) {
 		{func(c *Conversion) { c.WebhookURL = "https://a" }, "and not both"},
 		{func(c *Conversion) { c.KarpenterService = "NO" }, `--karpenter-service is "NO"`},
 		{func(c *Conversion) { c.KarpenterService, c.WebhookURL = "", "http://a" }, `--webhook-url is "http://a": want https`},
+		{func(c *Conversion) { c.CertLifetime = time.Second }, "--cert-lifetime is 1s: want at least 1m"},
 		{func(c *Conversion) { c.KarpenterService, c.WebhookURL = "", "https://a/b" }, `--webhook-url is "https://a/b"`},
 	} {
 		c := good
@@ -166,10 +167,10 @@ func TestConversionWithoutRights(t *testing.T) {
 	c := installed(t, "", interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "customresourcedefinitions"}, pools, nil)
 	}})
-	if changed, err := withdrawV1beta1(t.Context(), c); err != nil || len(changed) != 0 {
-		t.Errorf("off: %v, %v", changed, err)
+	if off, err := endConversion(t.Context(), c, logr.Discard()); err != nil || off.definitions != nil {
+		t.Errorf("off: %v, %v", off, err)
 	}
-	_, _, err := startConversion(t.Context(), Config{Conversion: Conversion{V1beta1: true, WebhookURL: "https://localhost"}}, c, prometheus.NewRegistry(), func() {}, logr.Discard())
+	_, _, err := startConversion(t.Context(), Config{Conversion: Conversion{V1beta1: true, WebhookURL: "https://localhost", CertLifetime: time.Hour}}, c, prometheus.NewRegistry(), func() {}, logr.Discard())
 	if err == nil || !strings.Contains(err.Error(), "deploy/v1beta1.yaml") {
 		t.Errorf("on: %v", err)
 	}
@@ -197,7 +198,7 @@ func TestTheWebhookAnswersBeforeTheCaches(t *testing.T) {
 	port := address[strings.LastIndex(address, ":")+1:]
 	_ = probe.Close()
 	config := DefaultConfig()
-	config.Conversion = Conversion{V1beta1: true, WebhookURL: "https://localhost:" + port}
+	config.Conversion = Conversion{V1beta1: true, WebhookURL: "https://localhost:" + port, CertLifetime: time.Hour}
 	if _, err := fmt.Sscan(port, &config.WebhookPort); err != nil {
 		t.Fatal(err)
 	}

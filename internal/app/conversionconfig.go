@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/joiner-autoscaler/joiner/api/crd"
+	"github.com/joiner-autoscaler/joiner/internal/certificate"
 	"github.com/joiner-autoscaler/joiner/internal/webhook"
 )
 
@@ -18,6 +20,8 @@ type Conversion struct {
 	WebhookPort      int    // of the webhook, and of the service in front of it
 	KarpenterService string // that service, in the system namespace; "" with WebhookURL
 	WebhookURL       string // for API servers that cannot reach services: https, host and port
+
+	CertLifetime time.Duration // of certificates of its own
 }
 
 // validate returns an error for each field that cannot work. Without V1beta1 the others mean nothing: charts set them always.
@@ -46,6 +50,9 @@ func (c Conversion) validate(otherPorts ...int) error {
 		if err != nil || at.Scheme != "https" || at.Hostname() == "" || at.User != nil || at.RawQuery != "" || at.Fragment != "" || strings.Trim(at.Path, "/") != "" {
 			fault("--webhook-url is %q: want https, host and port, for example https://10.0.0.1:8443", c.WebhookURL)
 		}
+	}
+	if c.CertLifetime < certificate.MinLifetime {
+		fault("--cert-lifetime is %s: want at least %s", c.CertLifetime, certificate.MinLifetime)
 	}
 	return errors.Join(faults...)
 }

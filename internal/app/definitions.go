@@ -52,38 +52,15 @@ func serveV1beta1(ctx context.Context, c client.Client, webhook crd.Webhook) (ch
 	return changed, nil
 }
 
-// withdrawV1beta1 undoes serveV1beta1, for all CRDs or for none: an error names those that still have objects of v1beta1 in
-// the storage, which nobody could read any more. Without the right to read CRDs nothing is done: whoever served v1beta1 had it.
+// withdrawV1beta1 undoes serveV1beta1, for all CRDs or for none, with the errors of servedDefinitions.
 func withdrawV1beta1(ctx context.Context, c client.Client) (changed []string, err error) {
-	wanted, err := definitions(crd.Unconverted)
-	if err != nil {
-		return nil, err
-	}
 	plain, err := definitions(crd.Manifests)
 	if err != nil {
 		return nil, err
 	}
-	var served []string
-	var stored []error
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		current, err := definition(ctx, c, name)
-		switch {
-		case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-			continue
-		case err != nil:
-			return nil, fmt.Errorf("reading the CustomResourceDefinition %s: %w", name, err)
-		case current.GetAnnotations()[servedAnnotation] == "":
-			continue
-		}
-		served = append(served, name)
-		versions, _, _ := unstructured.NestedStringSlice(current.Object, "status", "storedVersions")
-		if slices.Contains(versions, karpenterv1beta1.Version) {
-			stored = append(stored, fmt.Errorf("--v1beta1 cannot be switched off: the CustomResourceDefinition %s has v1beta1 in status.storedVersions, so objects are still stored in it: "+
-				"start with --v1beta1, run joinerctl migrate storage, and switch it off then", name))
-		}
-	}
-	if len(stored) > 0 {
-		return nil, errors.Join(stored...)
+	served, err := servedDefinitions(ctx, c)
+	if err != nil {
+		return nil, err
 	}
 	for _, name := range served {
 		written, err := changeDefinition(ctx, c, name, func(current *unstructured.Unstructured) error {
@@ -100,20 +77,38 @@ func withdrawV1beta1(ctx context.Context, c client.Client) (changed []string, er
 	return changed, nil
 }
 
-// presentDefinitions returns the names of the CRDs that have v1beta1 in our manifests and are in the cluster.
-func presentDefinitions(ctx context.Context, c client.Client) (present []string, err error) {
-	wanted, err := definitions(crd.Unconverted)
+// servedDefinitions returns the names of the CRDs in which this program serves v1beta1. An error names those that still have
+// objects of v1beta1 in the storage, which nobody could read any more without it.
+func servedDefinitions(ctx context.Context, c client.Client) (served []string, err error) {
+	names, err := convertedNames()
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if _, err := definition(ctx, c, name); err == nil {
-			present = append(present, name)
-		} else if !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("reading the CustomResourceDefinition %s (the rights for --v1beta1 are in deploy/v1beta1.yaml): %w", name, err)
+	var stored []error
+	for _, name := range names {
+		current, err := definition(ctx, c, name)
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("reading the CustomResourceDefinition %s: %w", name, err)
+		case current.GetAnnotations()[servedAnnotation] == "":
+			continue
+		}
+		served = append(served, name)
+		versions, _, _ := unstructured.NestedStringSlice(current.Object, "status", "storedVersions")
+		if slices.Contains(versions, karpenterv1beta1.Version) {
+			stored = append(stored, fmt.Errorf("--v1beta1 cannot be switched off: the CustomResourceDefinition %s has v1beta1 in status.storedVersions, so objects are still stored in it: "+
+				"start with --v1beta1, run joinerctl migrate storage, and switch it off then", name))
 		}
 	}
-	return present, nil
+	return served, errors.Join(stored...)
+}
+
+// convertedNames returns the names of the CRDs that have v1beta1 in our manifests, in order.
+func convertedNames() ([]string, error) {
+	found, err := definitions(crd.Unconverted)
+	return slices.Sorted(maps.Keys(found)), err
 }
 
 // definitions reads CRDs from manifests, by name.

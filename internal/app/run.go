@@ -88,6 +88,9 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 	if err := servers.add(mgr, metricsHandler(shown, config.EnableProfiling), healthHandler(p.synced.all)); err != nil {
 		return err
 	}
+	if err := served.add(mgr); err != nil {
+		return err
+	}
 	log.Info("started", "server", config.REST.Host, "leaderElection", !config.DisableLeaderElection)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running: %w", err)

@@ -105,6 +105,20 @@ func ConvertedDefinition(c client.Client, name string) Target {
 	}}
 }
 
+// IfPresent is a Target that asks for nothing while it does not exist.
+func IfPresent(target Target) Target { return ifPresent{target} }
+
+type ifPresent struct{ Target }
+
+// Read implements Target.
+func (p ifPresent) Read(ctx context.Context) (Held, error) {
+	held, err := p.Target.Read(ctx)
+	if errors.Is(err, ErrMissing) {
+		return Held{}, nil
+	}
+	return held, err
+}
+
 // Read implements Target.
 func (o object) Read(ctx context.Context) (Held, error) {
 	found := &unstructured.Unstructured{}

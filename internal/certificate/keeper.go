@@ -57,6 +57,7 @@ type Keeper struct {
 	config Config
 	known  State // what Step last saw in the Secret, or wrote
 	served atomic.Pointer[tls.Certificate]
+	bundle atomic.Pointer[[]byte]
 	ready  atomic.Bool
 }
 
@@ -83,8 +84,13 @@ func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 // Ready says whether clients that believe the targets trusted what is served, when that could last be read.
 func (k *Keeper) Ready() bool { return k.ready.Load() }
 
-// Bundle is what clients are to trust, in PEM; empty before the first Step. It is for the caller of Step.
-func (k *Keeper) Bundle() []byte { return k.known.Bundle() }
+// Bundle is what clients are to trust, in PEM; empty until there is a certificate.
+func (k *Keeper) Bundle() []byte {
+	if bundle := k.bundle.Load(); bundle != nil {
+		return *bundle
+	}
+	return nil
+}
 
 // Step brings the certificate, the Secret and the targets one step further, and says what changed. After an error, or when
 // another replica was faster, the next Step goes on from there. The context must end seconds after now: a step that sleeps
@@ -173,6 +179,7 @@ func (k *Keeper) adopt(state State, held []Held, failures []error, now time.Time
 		k.ready.Store(false)
 	}
 	k.known = state
+	k.bundle.Store(new(state.Bundle()))
 	k.served.Store(state.current.serving)
 	k.ready.Store(ready)
 }

@@ -55,11 +55,7 @@ func TestRequirementsThereAndBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var written []entry
-		for r := range set.All() {
-			written = append(written, requirementToAPI(r)...)
-		}
-		back, _, err := Requirements(written)
+		back, _, err := Requirements(RequirementsToAPI(set))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -100,9 +100,10 @@ func TestJoinerServesV1beta1(t *testing.T) {
 	if _, err = running.Run(ctx, joiner.JoinerProgram(options.Joiner)); err != nil {
 		t.Fatal(err)
 	}
-	if versions := r.must("", "get", "crd", "nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "-o", "jsonpath={.items[*].spec.versions[*].name} {.items[*].spec.conversion.strategy}"); versions != "v1 v1 None None" {
-		t.Errorf("switched off, the CRDs have %s", versions)
-	}
+	r.eventually("the CRDs without v1beta1", func() (bool, string) {
+		versions := r.must("", "get", "crd", "nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "-o", "jsonpath={.items[*].spec.versions[*].name} {.items[*].spec.conversion.strategy}")
+		return versions == "v1 v1 None None", versions
+	})
 	if again := r.must("", "get", "nodeclaims", "-o", "name"); again != claim {
 		t.Errorf("the claims were %s and are %s", claim, again)
 	}
