@@ -29,7 +29,7 @@ help: ## This list
 
 .PHONY: demo
 demo: programs ## The main job, then a provider's policy, on real local control planes, from nothing; the exit code is honest
-	$(BIN)/demo --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner --operator $(BIN)/joiner-operator
+	$(BIN)/demo --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner --operator $(BIN)/joiner-operator --joinerctl $(BIN)/joinerctl
 
 .PHONY: up
 up: programs ## The same cluster in the foreground for your own kubectl; the state stays until make clean
@@ -98,7 +98,7 @@ sim-mutants: ## Planted bugs, each of which the simulation has to catch
 
 .PHONY: rewrite
 rewrite: ## Rewrite the scripts of the engine, the policy merge, the admission policy and the conversion; the diff is the review
-	$(GO) test ./internal/engine ./internal/autonode/merge ./internal/admission/nodescheduling ./internal/convert ./internal/migrate -run TestScripts -rewrite
+	$(GO) test ./internal/engine ./internal/autonode/merge ./internal/admission/... ./internal/convert ./internal/migrate -run TestScripts -rewrite
 
 # How long each fuzz target runs. Inputs that are merely new are not made smaller for long: by default that takes the whole time.
 T ?= 10s
@@ -114,17 +114,13 @@ clean: ## Built programs and the state of make up
 	rm -rf $(BIN) .run
 
 .PHONY: programs
-programs: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/joiner-webhook $(BIN)/demo
+programs: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/joiner-webhook $(BIN)/joinerctl $(BIN)/demo
 
 # Go decides itself what is out of date.
 .PHONY: $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/joiner-webhook $(BIN)/joinerctl $(BIN)/demo
-$(BIN)/joiner $(BIN)/joiner-operator $(BIN)/joiner-webhook:
+$(BIN)/joiner $(BIN)/joiner-operator $(BIN)/joiner-webhook $(BIN)/joinerctl:
 	@echo "Building $@ ..."
 	@$(BUILD) -o $@ ./cmd/$(@F)
-
-$(BIN)/joinerctl:
-	@echo "Building $@ ..."
-	@$(BUILD) -o $@ ./cmd/joinerctl
 
 $(BIN)/demo:
 	@echo "Building $@ ..."

@@ -11,25 +11,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/joiner-autoscaler/joiner/cmd/internal/commandline"
 	"github.com/joiner-autoscaler/joiner/internal/app"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
-}
-
-// run is main with everything it touches as an argument, and returns the exit code.
-func run(ctx context.Context, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) int {
-	return commandline.Run(ctx, newProgram(stdout), args, lookup, stdout, stderr)
-}
+func main() { commandline.Main(newProgram) }
 
 // options are the flags that are not part of app.OperatorConfig.
 type options struct {

@@ -1,39 +1,19 @@
 package main
 
 import (
-	"bytes"
-	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/spf13/pflag"
-
-	"github.com/joiner-autoscaler/joiner/cmd/internal/commandline"
+	"github.com/joiner-autoscaler/joiner/cmd/internal/commandline/commandlinetest"
 )
 
-func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, err bytes.Buffer
-	code = run(t.Context(), args, func(string) (string, bool) { return "", false }, &out, &err)
-	return code, out.String(), err.String()
-}
-
-func kubeconfig(t *testing.T, server string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	content := "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c}}]\nclusters: [{name: c, cluster: {server: '" + server + "'}}]\n"
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
+var program = commandlinetest.Program(newProgram)
 
 // U-13, G3 to G5, G15, G24, G25: a wrong flag is one line that names it, and exit code 2.
 func TestMistakesAreNamed(t *testing.T) {
 	t.Parallel()
-	valid := []string{"--guest-kubeconfig", kubeconfig(t, "http://127.0.0.1:1"), "--management-kubeconfig", kubeconfig(t, "http://127.0.0.1:2"), "--namespace", "hcp-a",
+	valid := []string{"--guest-kubeconfig", commandlinetest.Kubeconfig(t, "http://127.0.0.1:1"), "--management-kubeconfig", commandlinetest.Kubeconfig(t, "http://127.0.0.1:2"), "--namespace", "hcp-a",
 		"--infra-id", "i", "--instance-profile", "p", "--userdata-secrets"}
 	for want, args := range map[string][]string{
 		"--nonsense":                            {"--nonsense"},
@@ -64,7 +44,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		`nodeClaims is "Never"`:                 {"--protect-nodeclaims", "Never"},
 		`unknown command "argument"`:            {"argument"},
 	} {
-		code, _, stderr := call(t, append(append([]string(nil), valid...), args...)...)
+		code, _, stderr := program.Call(t, nil, append(append([]string(nil), valid...), args...)...)
 		if code != 2 && !strings.HasPrefix(want, "unknown command") || !strings.Contains(stderr, want) || strings.Contains(stderr, "goroutine") {
 			t.Errorf("%v: exit %d, %q; want 2 and a line that says %q", args, code, stderr, want)
 		}
@@ -73,42 +53,15 @@ func TestMistakesAreNamed(t *testing.T) {
 
 func TestAGuestThatIsNotThereIsAFailureOfOneLine(t *testing.T) {
 	t.Parallel()
-	code, _, stderr := call(t, "--guest-kubeconfig", kubeconfig(t, "http://127.0.0.1:1"), "--management-kubeconfig", kubeconfig(t, "http://127.0.0.1:2"),
+	code, _, stderr := program.Call(t, nil, "--guest-kubeconfig", commandlinetest.Kubeconfig(t, "http://127.0.0.1:1"), "--management-kubeconfig", commandlinetest.Kubeconfig(t, "http://127.0.0.1:2"),
 		"--namespace", "hcp-a", "--platform", "KWOK", "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
 	if code != 1 || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "the guest cluster: the API server at http://127.0.0.1:1 cannot be reached") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
 
-// U-13: every flag is in the help, under a heading.
-func TestHelpNamesEveryFlag(t *testing.T) {
-	t.Parallel()
-	code, stdout, _ := call(t, "--help")
-	if code != 0 || !strings.Contains(stdout, "Protection:\n") {
-		t.Fatalf("exit %d, %q", code, stdout)
-	}
-	commandline.New(newProgram(nil), func(string) (string, bool) { return "", false }).Flags().VisitAll(func(flag *pflag.Flag) {
-		if !strings.Contains(stdout, "--"+flag.Name) {
-			t.Errorf("the help does not name --%s", flag.Name)
-		}
-	})
-}
-
 // The user's page names flags that exist.
 func TestThePageNamesFlagsThatExist(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/autonode-policy.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	flags := commandline.New(newProgram(nil), func(string) (string, bool) { return "", false }).Flags()
-	found := 0
-	for _, match := range regexp.MustCompile("`--([a-z-]+)").FindAllStringSubmatch(string(page), -1) {
-		if found++; flags.Lookup(match[1]) == nil {
-			t.Errorf("the page names --%s, which does not exist", match[1])
-		}
-	}
-	if found < 10 {
-		t.Errorf("only %d flags are found on the page: does the test still read them?", found)
-	}
+	program.PageNamesItsFlags(t, "../../docs/autonode-policy.md", 10)
 }

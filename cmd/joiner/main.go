@@ -5,24 +5,6 @@
 // with one line for each thing that is wrong.
 package main
 
-import (
-	"context"
-	"io"
-	"os"
-	"os/signal"
-	"syscall"
+import "github.com/joiner-autoscaler/joiner/cmd/internal/commandline"
 
-	"github.com/joiner-autoscaler/joiner/cmd/internal/commandline"
-)
-
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
-}
-
-// run is main with everything it touches as an argument, and returns the exit code.
-func run(ctx context.Context, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) int {
-	return commandline.Run(ctx, newProgram(stdout), args, lookup, stdout, stderr)
-}
+func main() { commandline.Main(newProgram) }

@@ -11,7 +11,10 @@ import (
 	"os/signal"
 	"syscall"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/joiner-autoscaler/joiner/cmd/internal/commandline"
 	"github.com/joiner-autoscaler/joiner/internal/cli"
@@ -26,7 +29,7 @@ func main() {
 
 // run is main with everything it touches as an argument, and returns the exit code.
 func run(ctx context.Context, args []string, in io.Reader, out, failures io.Writer) int {
-	return cli.Run(ctx, cli.Config{Client: client, In: in, Out: out, Err: failures}, args)
+	return cli.Run(ctx, cli.Config{Client: client, Clientset: clientset, In: in, Out: out, Err: failures}, args)
 }
 
 // Requests per second, and at once: a command is one user's, and a migration reads and writes each object.
@@ -36,14 +39,26 @@ const (
 )
 
 func client(kubeconfig string) (dynamic.Interface, error) {
+	return connect(kubeconfig, func(c *rest.Config) (dynamic.Interface, error) { return dynamic.NewForConfig(c) })
+}
+
+func clientset(kubeconfig string) (kubernetes.Interface, error) {
+	return connect(kubeconfig, func(c *rest.Config) (kubernetes.Interface, error) {
+		c.ContentType, c.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+		return kubernetes.NewForConfig(c)
+	})
+}
+
+func connect[T any](kubeconfig string, to func(*rest.Config) (T, error)) (T, error) {
+	var none T
 	config, err := commandline.LoadREST("kubeconfig", kubeconfig)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	config.QPS, config.Burst = queries, burst
-	connected, err := dynamic.NewForConfig(config)
+	connected, err := to(config)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+		return none, fmt.Errorf("connecting to the cluster: %w", err)
 	}
 	return connected, nil
 }

@@ -46,6 +46,7 @@ type operatorDeps struct {
 	management  operator.ManagementClient
 	board       *operator.Board
 	protections []merge.Protection
+	unwanted    []merge.Protection
 	events      event.Recorder
 	metrics     operator.Metrics
 	bells       *bells
@@ -121,7 +122,7 @@ func (d operatorDeps) controllers() []Controller {
 			Watch{Object: kind.NewProduct(), After: policyAfter, Requests: bornOrGone})
 	}
 	protection := Controller{Name: Protection, Workers: 1, Start: true, Reconciler: operator.NewProtectionController(operator.ProtectionConfig{
-		Guest: d.guest, Wanted: d.protections, Board: d.board, Wake: d.guestProtected,
+		Guest: d.guest, Wanted: d.protections, Unwanted: d.unwanted, Board: d.board, Wake: d.guestProtected,
 		Events: d.events, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(Protection),
 	}), Watches: []Watch{
 		{Object: &admissionv1.ValidatingAdmissionPolicy{}, Requests: d.ownProtection},
@@ -130,7 +131,7 @@ func (d operatorDeps) controllers() []Controller {
 	controllers = append([]Controller{protection, status}, controllers...)
 	if d.teardown {
 		controllers = append(controllers, Controller{Name: Teardown, Workers: 1, Start: true, Reconciler: operator.NewTeardown(operator.TeardownConfig{
-			Guest: d.guest, Kinds: d.kinds, Protections: d.protections, Board: d.board, Done: d.done, Log: d.log.WithName(Teardown),
+			Guest: d.guest, Kinds: d.kinds, Protections: slices.Concat(d.protections, d.unwanted), Board: d.board, Done: d.done, Log: d.log.WithName(Teardown),
 		})})
 	}
 	if d.infraID != "" && !d.teardown {
@@ -179,7 +180,7 @@ func (d operatorDeps) ownProtection(_ context.Context, old, fresh client.Object)
 	if fresh == nil {
 		fresh = old
 	}
-	for _, wanted := range d.protections {
+	for _, wanted := range slices.Concat(d.protections, d.unwanted) {
 		if name := fresh.GetName(); name == wanted.Policy.Name || name == wanted.Binding.Name {
 			return []reconcile.Request{singleton()}
 		}

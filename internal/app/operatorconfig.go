@@ -100,7 +100,7 @@ func (c OperatorConfig) Validate() error {
 		faults = append(faults, err)
 	}
 	faults = append(faults, c.validatePlatforms(), c.validateAddresses(), c.validateApproval())
-	if _, err := c.protections(); err != nil {
+	if _, err := merge.Admission(c.admission()); err != nil {
 		fault("--guest-user-name, --operand-user-name, --strict-admission and --protect-nodeclaims: %w", err)
 	}
 	return errors.Join(faults...)
@@ -217,11 +217,11 @@ func (c OperatorConfig) policyEnabled() (bool, error) {
 	return enabled, nil
 }
 
-// protections are the admission policies that the flags ask for.
-func (c OperatorConfig) protections() ([]merge.Protection, error) {
+// admission says which admission policies the flags ask for.
+func (c OperatorConfig) admission() merge.AdmissionConfig {
 	rule := merge.NodeClaimRule(c.ProtectNodeClaims)
 	if c.ProtectNodeClaims == nodeClaimsAuto {
 		rule = merge.NodeClaimsAuto
 	}
-	return merge.Admission(merge.AdmissionConfig{Operator: c.GuestUserName, Operand: c.OperandUserName, Strict: c.StrictAdmission, NodeClaims: rule})
+	return merge.AdmissionConfig{Operator: c.GuestUserName, Operand: c.OperandUserName, Strict: c.StrictAdmission, NodeClaims: rule}
 }

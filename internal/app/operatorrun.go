@@ -23,6 +23,7 @@ import (
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	karpenterawsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 )
@@ -104,7 +105,7 @@ func (p *operatorProcess) ready() bool { return p.synced.all() && p.board.Protec
 
 // assembleOperator wires the policy's feed and the controllers to a manager. done ends the process after a teardown.
 func assembleOperator(ctx context.Context, config OperatorConfig, mgr manager.Manager, management operator.ManagementClient, done func(), log logr.Logger) (*operatorProcess, error) {
-	protections, err := config.protections()
+	protections, err := merge.Admission(config.admission())
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +133,7 @@ func assembleOperator(ctx context.Context, config OperatorConfig, mgr manager.Ma
 	}
 	deps := operatorDeps{
 		kinds: kinds, infraID: config.awsInfraID(), teardown: config.Teardown, guest: operator.GuestClient{Client: mgr.GetClient()}, live: mgr.GetAPIReader(), management: management,
-		board: p.board, protections: protections, events: event.NewDeduplicated(sink, time.Now), metrics: set, bells: bells, done: done, now: time.Now, log: log,
+		board: p.board, protections: protections, unwanted: merge.Unwanted(config.admission()), events: event.NewDeduplicated(sink, time.Now), metrics: set, bells: bells, done: done, now: time.Now, log: log,
 	}
 	if config.ApproveKubeletCSRs {
 		deps.bootstrapper, deps.instanceNames = config.NodeBootstrapperUserName, config.instanceNames()

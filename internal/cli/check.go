@@ -60,7 +60,14 @@ func gather(ctx context.Context, config Config, files []string, kubeconfig strin
 	return readCluster(ctx, client)
 }
 
-func report(out io.Writer, found migrate.Report, output string) error {
+// findings is a report that can be written, of whatever was looked at.
+type findings interface {
+	Clean() bool
+	WriteText(io.Writer) error
+	WriteJSON(io.Writer) error
+}
+
+func report(out io.Writer, found findings, output string) error {
 	write := found.WriteText
 	if output == "json" {
 		write = found.WriteJSON

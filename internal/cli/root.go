@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 )
 
 // Exit codes.
@@ -25,6 +26,8 @@ const (
 type Config struct {
 	// Client returns a client for the cluster of a kubeconfig; "" means that of the environment.
 	Client func(kubeconfig string) (dynamic.Interface, error)
+	// Clientset is Client for the kinds of Kubernetes itself.
+	Clientset func(kubeconfig string) (kubernetes.Interface, error)
 	// In, Out and Err are the standard streams.
 	In       io.Reader
 	Out, Err io.Writer
@@ -65,6 +68,11 @@ func root(config Config) *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	migrate.AddCommand(migrateCheck(config), migrateStorage(config))
-	command.AddCommand(migrate)
+	audit := &cobra.Command{
+		Use: "audit", Short: "Report what a policy would refuse", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	audit.AddCommand(auditControlPlane(config))
+	command.AddCommand(migrate, audit)
 	return command
 }

@@ -18,6 +18,7 @@ type Metrics struct {
 	Ignored   prometheus.Gauge
 	Read      prometheus.Gauge // Unix time, seconds
 	EventsCut prometheus.Counter
+	Entries   *Entries
 }
 
 // Registry is what of a registry is needed: that of kube-apiserver has no more in common with Prometheus' own.
@@ -40,6 +41,7 @@ func NewMetrics(registry Registry) Metrics {
 			Help: "When the object Scheduler was last read, as Unix time."}),
 		EventsCut: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "events_dropped_total",
 			Help: "Events that were not written because there were too many."}),
+		Entries: newEntries(registry, namespace),
 	}
 	registry.MustRegister(m.Decisions, m.Policy, m.Ignored, m.Read, m.EventsCut)
 	return m

@@ -20,6 +20,7 @@ func TestMetrics(t *testing.T) {
 	m.Count([]nodescheduling.Sample{{Group: "ControlPlane", Mode: "Enable", Decision: "deny", Resource: "pods", Reason: "NodeName", DryRun: true}})
 	m.Show([]nodescheduling.Effective{{Group: "ControlPlane", Mode: "Inform"}}, 1, time.UnixMilli(1500))
 	m.Show([]nodescheduling.Effective{{Group: "ControlPlane", Mode: "Enable"}}, 2, time.UnixMilli(2500))
+	m.Entries.Show([]nodescheduling.Entry{{Group: "ControlPlane", Text: "backup/agent", Source: nodescheduling.FromScheduler}})
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -35,6 +36,8 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	const want = `node_scheduling_policy_decisions_total{decision=deny,dry_run=true,group=ControlPlane,mode=Enable,reason=NodeName,resource=pods} 1
+node_scheduling_policy_entries_not_counted{} 0
+node_scheduling_policy_entry_uses_total{entry=backup/agent,group=ControlPlane,source=Scheduler} 0
 node_scheduling_policy_events_dropped_total{} 0
 node_scheduling_policy_group_mode{group=ControlPlane,mode=Disable} 0
 node_scheduling_policy_group_mode{group=ControlPlane,mode=Enable} 1

@@ -21,6 +21,7 @@ func Observer(recorder events.EventRecorder, metrics Metrics, log logr.Logger) f
 	limit := flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, eventsAtOnce)
 	return func(request nodescheduling.Request, verdict nodescheduling.Verdict) {
 		metrics.Count(verdict.Samples)
+		metrics.Entries.Count(verdict.Uses)
 		for _, f := range verdict.Findings {
 			log.V(verbosity(f.Decision)).Info("judged", "decision", f.Decision, "group", f.Group, "reason", f.Reason, "node", f.Node,
 				"user", request.User.Name, "namespace", request.Namespace, "name", request.Name, "override", f.Override)

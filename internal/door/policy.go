@@ -118,6 +118,7 @@ func (s *Policy) use(scheduler *configv1.Scheduler) error {
 	}
 	s.current.Store(policy)
 	s.config.Metrics.Show(policy.Effective(), len(ignored), time.Now())
+	s.config.Metrics.Entries.Show(policy.Entries())
 	for _, group := range policy.Effective() {
 		s.config.Log.Info("policy in force", "group", group.Group, "mode", group.Mode, "entries", group.Authorized)
 	}

@@ -42,15 +42,7 @@ func Requirements(list []karpenterv1.NodeSelectorRequirementWithMinValues) (requ
 	return requirement.NewSet(parsed...), minValues, errors.Join(errs...)
 }
 
-// RequirementsToAPI writes a set in the API's vocabulary, in the order of the keys.
-func RequirementsToAPI(set requirement.Set) []karpenterv1.NodeSelectorRequirementWithMinValues {
-	list := []karpenterv1.NodeSelectorRequirementWithMinValues{}
-	for r := range set.All() {
-		list = append(list, requirementToAPI(r)...)
-	}
-	return list
-}
-
+// requirementToAPI writes a requirement in the API's vocabulary.
 func requirementToAPI(r requirement.Requirement) []karpenterv1.NodeSelectorRequirementWithMinValues {
 	var list []karpenterv1.NodeSelectorRequirementWithMinValues
 	for _, term := range r.Terms() {

@@ -55,7 +55,11 @@ func TestRequirementsThereAndBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, _, err := Requirements(RequirementsToAPI(set))
+		var written []entry
+		for r := range set.All() {
+			written = append(written, requirementToAPI(r)...)
+		}
+		back, _, err := Requirements(written)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -24,8 +25,9 @@ type Cluster struct {
 	failed  chan error
 	stop    func() error // stops once
 
-	mu      sync.Mutex // guards running and the lines of the log
+	mu      sync.Mutex // guards running, held and the lines of the log
 	running map[Component]*process
+	held    map[Component][]*os.File // the ports of components that were stopped
 }
 
 // Start starts a control plane and returns when it can be used: every
@@ -50,6 +52,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 		spawner: newSpawner(),
 		failed:  make(chan error, len(startOrder())),
 		running: map[Component]*process{},
+		held:    map[Component][]*os.File{},
 	}
 	c.stop = sync.OnceValue(c.stopAll)
 	if err := c.startAll(ctx); err != nil {
@@ -167,11 +170,14 @@ func (c *Cluster) StartComponent(ctx context.Context, component Component) error
 	if p := c.process(component); p != nil && p.hasExited() {
 		c.forget(component)
 	}
-	return c.startOnce(ctx, component)
+	if err := c.startOnce(ctx, component); err != nil {
+		return err
+	}
+	return c.releasePorts(component)
 }
 
 // StopComponent ends one component as a shutdown would, and waits for its end.
-// The others keep running.
+// The others keep running, and nobody is given its ports meanwhile.
 func (c *Cluster) StopComponent(component Component) error {
 	return c.endComponent(component, component.grace())
 }
@@ -189,8 +195,11 @@ func (c *Cluster) endComponent(component Component, grace time.Duration) error {
 	if p == nil {
 		return fmt.Errorf("%s is not running", component)
 	}
-	if err := p.stop(grace); err != nil {
+	if err := c.holdPorts(component); err != nil {
 		return err
+	}
+	if err := p.stop(grace); err != nil {
+		return errors.Join(err, c.releasePorts(component))
 	}
 	c.forget(component)
 	return nil
@@ -216,7 +225,13 @@ func (c *Cluster) PIDs() map[Component]int {
 // Kubectl returns the command `kubectl args...`, not yet started, as the admin
 // of this cluster. It reads no configuration of the user's.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, c.setup.options.Binary, append([]string{"kubectl"}, args...)...)
+	return c.Program(ctx, c.setup.options.Binary, append([]string{"kubectl"}, args...)...)
+}
+
+// Program returns the command `path args...`, not yet started, for a program
+// that reads a kubeconfig, as the admin of this cluster.
+func (c *Cluster) Program(ctx context.Context, path string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = append(cmd.Environ(),
 		"KUBECONFIG="+c.AdminKubeconfig(),
 		"KUBECACHEDIR="+filepath.Join(c.Dir(), kubectlCacheDir),
@@ -233,6 +248,7 @@ func (c *Cluster) stopAll() error {
 		if c.process(component) != nil {
 			failed = append(failed, c.StopComponent(component))
 		}
+		failed = append(failed, c.releasePorts(component))
 	}
 	c.spawner.close()
 	if !c.setup.options.Keep {

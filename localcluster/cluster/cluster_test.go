@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 )
@@ -192,6 +194,17 @@ func TestComponentsStartAgainAfterACrash(t *testing.T) {
 	}
 	if err := c.StopComponent(cluster.Etcd); err == nil {
 		t.Error("stopping a component that does not run was no error")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", c.AdminKubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := strings.TrimPrefix(config.Host, "https://")
+	if taken, err := net.Listen("tcp", address); err == nil {
+		t.Errorf("the port of an API server that is down was given away: %v", taken.Close())
+	}
+	if open, err := net.Dial("tcp", address); err == nil {
+		t.Errorf("an API server that is down takes connections: %v", open.Close())
 	}
 	for _, component := range []cluster.Component{cluster.Etcd, cluster.APIServer} {
 		if err := c.StartComponent(bounded(t), component); err != nil {

@@ -46,6 +46,9 @@ func startOrder() []Component {
 	return []Component{Etcd, APIServer, ControllerManager, Scheduler, KWOK}
 }
 
+// sharesPorts says whether the component's flags let holdPorts hold its ports.
+func (c Component) sharesPorts() bool { return c != KWOK }
+
 // ports lists the ports that the component listens on.
 func (c Component) ports() []portName {
 	switch c {
@@ -116,6 +119,7 @@ func (s *setup) etcdArgs() []string {
 		// A crash of the machine may lose the last writes; a crash of etcd
 		// does not. Waiting for the disk would dominate what is measured.
 		"--unsafe-no-fsync",
+		"--socket-reuse-port",
 		"--quota-backend-bytes=" + strconv.Itoa(etcdQuotaBytes),
 		"--listen-client-urls=" + client,
 		"--advertise-client-urls=" + client,
@@ -138,6 +142,7 @@ func (s *setup) apiServerArgs() []string {
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
 		"--secure-port=" + strconv.Itoa(s.ports[apiServerPort]),
+		"--permit-port-sharing",
 		// The endpoints of the service "kubernetes" may not be loopback.
 		"--endpoint-reconciler-type=none",
 		"--authorization-mode=Node,RBAC",
@@ -194,6 +199,7 @@ func (s *setup) clientArgs(identity string, port portName) []string {
 		"--leader-elect=false",
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + strconv.Itoa(s.ports[port]),
+		"--permit-port-sharing",
 		"--tls-cert-file=" + s.pki.cert("serving"),
 		"--tls-private-key-file=" + s.pki.key("serving"),
 		"--kube-api-qps=" + strconv.Itoa(clientQPS),

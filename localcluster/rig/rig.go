@@ -50,6 +50,8 @@ type Options struct {
 	Log io.Writer
 	// Audit counts API requests; see [Rig.Requests].
 	Audit bool
+	// NodeSchedulingPolicy is the configuration of the API server's plugin of that name; empty: the plugin is off.
+	NodeSchedulingPolicy string
 	// Args are further flags for joiner.
 	Args []string
 	// Components are those of the control plane; empty: all.
@@ -92,7 +94,7 @@ type Rig struct {
 func Start(ctx context.Context, options Options) (*Rig, error) {
 	running, err := cluster.Start(ctx, cluster.Options{
 		Binary: options.ControlPlane, Dir: options.Dir, Keep: options.Dir != "", Log: options.Log, Audit: options.Audit,
-		Components: options.Components, ExtraArgs: options.ExtraArgs,
+		Components: options.Components, NodeSchedulingPolicy: options.NodeSchedulingPolicy, ExtraArgs: options.ExtraArgs,
 	})
 	if err != nil {
 		return nil, err
@@ -116,7 +118,11 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 
 // Install installs our CRDs and roles, over those that are there.
 func (r *Rig) Install(ctx context.Context) error {
-	manifests, err := joined(crd.Manifests, func() (map[string][]byte, error) { return deploy.Manifests(), nil })
+	sets := []func() (map[string][]byte, error){crd.Manifests, func() (map[string][]byte, error) { return deploy.Manifests(), nil }}
+	if r.options.NodeSchedulingPolicy != "" {
+		sets = append(sets, crd.OpenShift)
+	}
+	manifests, err := joined(sets...)
 	if err != nil {
 		return err
 	}

@@ -54,6 +54,15 @@ func Usage(err error) error {
 	return UsageError{err}
 }
 
+// Main is a program's main: it runs with the arguments and the environment of the process until it is interrupted or
+// terminated, logs to stdout, and ends the process with Run's exit code.
+func Main(program func(logs io.Writer) Program) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := Run(ctx, program(os.Stdout), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
 // Run parses args and the environment, runs the program, and returns the exit code: 0 when it was asked to stop, 2 after
 // a mistake of the user's and 1 on any other failure, each with one line on stderr for each thing that is wrong.
 func Run(ctx context.Context, p Program, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) int {

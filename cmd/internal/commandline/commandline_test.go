@@ -1,6 +1,8 @@
 package commandline_test
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,5 +23,26 @@ func TestTheEnvironmentSetsWhatFlagsDoNot(t *testing.T) {
 	lookup := func(name string) (string, bool) { value, found := environment[name]; return value, found }
 	if err := commandline.FromEnvironment(flags, lookup); err != nil || *idle != 3*time.Second || *port != 1 {
 		t.Fatalf("idle %s, port %d, error %v: want 3s from the environment and 1 from the flag", *idle, *port, err)
+	}
+}
+
+// U-13: the help has every flag under its heading, with the variable of one as an example.
+func TestTheHelpHasEveryFlagUnderItsHeading(t *testing.T) {
+	t.Parallel()
+	planning, serving := commandline.NewGroup("Planning"), commandline.NewGroup("Serving")
+	planning.Flags.Duration("batch-idle-duration", time.Second, "how long to wait")
+	serving.Flags.Int("metrics-port", 8080, "where to listen")
+	program := commandline.Program{Name: "joiner", Short: "It launches nodes.", Example: "batch-idle-duration", Groups: []commandline.Group{planning, serving}}
+	var out, err bytes.Buffer
+	if code := commandline.Run(t.Context(), program, []string{"--help"}, func(string) (string, bool) { return "", false }, &out, &err); code != 0 || err.Len() > 0 {
+		t.Fatalf("exit %d, %q", code, err.String())
+	}
+	rest := out.String()
+	for _, next := range []string{"It launches nodes.", "--batch-idle-duration is BATCH_IDLE_DURATION", "Planning:", "--batch-idle-duration duration", "Serving:", "--metrics-port int"} {
+		_, after, found := strings.Cut(rest, next)
+		if !found {
+			t.Fatalf("%q is not in the help, or in another place:\n%s", next, out.String())
+		}
+		rest = after
 	}
 }

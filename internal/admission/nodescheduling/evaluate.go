@@ -13,7 +13,7 @@ import (
 // Evaluate judges a request. It changes none of its arguments. What concerns no protected node costs next to nothing: no
 // node is looked at for a pod that tolerates nothing, selects nothing and names no node (N68).
 func (p *Policy) Evaluate(request *Request, cluster Cluster) Verdict {
-	if p == nil || len(p.groups) == 0 {
+	if p == nil || !p.watches() {
 		return Verdict{Allowed: true}
 	}
 	subject := request.subject()
@@ -38,13 +38,13 @@ func (p *Policy) Evaluate(request *Request, cluster Cluster) Verdict {
 func (p *Policy) evaluate(request *Request, cluster Cluster, subject subject, placement placement, overrides bool) Verdict {
 	e := evaluation{policy: p, request: request, cluster: cluster, subject: subject, placement: placement}
 	var findings []Finding
-	for i := range p.groups {
-		g := &p.groups[i]
+	for i := range p.all {
+		g := &p.all[i]
 		finding, found := Finding{}, false
 		if overrides {
 			finding, found = e.misuse(g)
 		}
-		if !found {
+		if !found && g.mode != configv1.Disable {
 			finding, found = e.judge(g)
 		}
 		if found {
@@ -76,6 +76,7 @@ const (
 	binding
 	createdWorkload
 	updatedWorkload
+	storedPod // no request at all: a pod that exists (H14)
 )
 
 // subject says which rules apply. Ephemeral containers, resize, exec, eviction and deletion place nothing (N62, F6).
@@ -297,10 +298,10 @@ func (e *evaluation) askAuthorizer(g *group, f *Finding) error {
 	return failed
 }
 
-// refused completes a finding that the mode Enable denies.
+// refused completes a finding that the mode Enable denies. Misuse of the override is denied in every mode.
 func (e *evaluation) refused(g *group, f Finding, targets []target, asking error) Finding {
 	f.Decision, f.Reason, f.Node = Deny, targets[0].reason, targets[0].node
-	if g.mode == configv1.Inform {
+	if g.mode == configv1.Inform && f.Reason != OverrideMisused {
 		f.Decision = InformOnly
 	}
 	if e.workload() {
@@ -332,7 +333,26 @@ func (e *evaluation) verdict(findings []Finding) Verdict {
 			Reason: string(f.Reason), DryRun: e.request.DryRun,
 		})
 	}
+	if v.Allowed && !e.request.DryRun {
+		v.Uses = uses(findings)
+	}
 	return v
+}
+
+// uses are the entries without which a request that passed would not have.
+func uses(findings []Finding) []Use {
+	var used []Use
+	for _, f := range findings {
+		if f.Decision != Authorized && f.Decision != Overridden {
+			continue
+		}
+		for _, entry := range []string{f.ActorEntry, f.NamespaceEntry} {
+			if use := (Use{Group: f.Group, Entry: entry}); entry != "" && !slices.Contains(used, use) {
+				used = append(used, use)
+			}
+		}
+	}
+	return used
 }
 
 func eventReason(decision Decision) EventReason {

@@ -137,7 +137,8 @@ func explained(fail func(string, ...any), v nodescheduling.Verdict) {
 		if f.Decision != nodescheduling.Authorized && !strings.Contains(f.Text, fmt.Sprintf("[%s/%s]", f.Group, f.Reason)) {
 			fail("text %q does not carry its code", f.Text)
 		}
-		if f.Decision == nodescheduling.Deny && (f.Mode != configv1.Enable || !strings.Contains(v.Message, f.Text)) {
+		enforced := f.Mode == configv1.Enable || f.Reason == nodescheduling.OverrideMisused
+		if f.Decision == nodescheduling.Deny && (!enforced || !strings.Contains(v.Message, f.Text)) {
 			fail("denied in mode %s, message %q", f.Mode, v.Message)
 		}
 		if f.Decision != nodescheduling.Deny && f.Decision != nodescheduling.Authorized {
@@ -166,6 +167,30 @@ func TestWhatAimsAtNothingPasses(t *testing.T) {
 			if v := evaluate(t, w, line); !v.Allowed || len(v.Findings) > 0 {
 				t.Fatalf("%s: %+v", line, v)
 			}
+		}
+	})
+}
+
+// H7: in no mode can anybody but a user or a group on the lists bring the annotation of the override onto a pod, so that one that is
+// found on it when the mode has become Enable can be believed.
+func TestNobodyElseBringsTheOverride(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := build(t, append(world(t), "override Enable"))
+		name := rapid.SampledFrom(namespaces).Draw(t, "namespace") + "/web"
+		someone := rapid.SampledFrom([]string{"bob", "sa:app/sa", "sa:web/x", "system:node:n0"}).Draw(t, "user")
+		anybody := rapid.SampledFrom(users).Draw(t, "anybody")
+		line := rapid.SampledFrom([]string{
+			someone + " create pod " + name + " override=mine", someone + " create pod " + name + " node=n0 override=mine",
+			anybody + " create pod " + name + " owner=ReplicaSet/web override=mine", anybody + " update pod " + name + " -> override=mine",
+			anybody + " update pod " + name + " override=yours -> override=mine", anybody + " update pod/status " + name + " -> override=mine",
+			anybody + " bind " + name + " to=n0 annotation=" + nodescheduling.OverrideAnnotation + "=mine",
+			anybody + " bind-legacy " + name + " to=n1 annotation=" + nodescheduling.OverrideAnnotation + "=mine",
+		}).Draw(t, "line")
+		v := evaluate(t, w, line)
+		explained(t.Fatalf, v)
+		if v.Allowed {
+			t.Fatalf("%s passed: %+v", line, v)
 		}
 	})
 }

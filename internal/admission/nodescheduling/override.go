@@ -39,6 +39,9 @@ func (r *Request) carriesOverride(s subject) bool {
 
 // misuse says whether the annotation that a request brings may not be there, as far as a group is concerned.
 //
+// The mode of the group does not matter, also where it is Disable: a pod that waits keeps the annotation, and nothing in it would
+// show, once the mode is Enable, who wrote it. Nobody else has a use for the annotation.
+//
 // Service accounts need the verb override, and a pod of a controller never may: a controller that is on the lists would
 // create it for whoever wrote the template.
 func (e *evaluation) misuse(g *group) (Finding, bool) {

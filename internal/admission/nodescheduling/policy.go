@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -32,18 +33,20 @@ type Sources struct {
 // nothing.
 type Policy struct {
 	groups    []group // those with mode Enable or Inform, in the order of the configuration
+	all       []group // those with mode Disable too
 	effective []Effective
 	rbac      bool
 	override  bool
 	self      string
 }
 
-// group is a protected group of nodes that is not disabled.
+// group is a group of nodes that the configuration names.
 type group struct {
 	name     string
 	mode     configv1.GroupMode
 	selector labels.Selector
 	labelKey string // a label whose absence keeps a pod off the group's nodes, "" if there is no single one
+	entries  []Entry
 	authorized
 }
 
@@ -52,6 +55,22 @@ type Effective struct {
 	Group      string
 	Mode       configv1.GroupMode // never empty
 	Authorized int                // entries
+}
+
+// Source is where an entry stands.
+type Source string
+
+const (
+	// FromConfig: in the configuration of the door.
+	FromConfig Source = "Config"
+	// FromScheduler: in the cluster's Scheduler.
+	FromScheduler Source = "Scheduler"
+)
+
+// Entry is a line of authorizedUsers.
+type Entry struct {
+	Group, Text string
+	Source      Source
 }
 
 // Ignored is a part of Scheduler that has no effect.
@@ -89,14 +108,20 @@ func New(sources Sources) (*Policy, []Ignored, error) {
 			selector: selector, labelKey: labelKey(configured.LabelSelector), authorized: newAuthorized(),
 		}
 		texts := slices.Concat(configured.AuthorizedUsers, extension.AuthorizedUsers)
-		for _, text := range texts {
+		for i, text := range texts {
 			read, err := parseEntry(text)
 			if err != nil {
 				return nil, nil, fmt.Errorf("group %s: entry %q: %w", g.name, shorten(text), err)
 			}
 			g.add(text, read)
+			source := FromConfig
+			if i >= len(configured.AuthorizedUsers) {
+				source = FromScheduler
+			}
+			g.entries = append(g.entries, Entry{Group: g.name, Text: text, Source: source})
 		}
 		policy.effective = append(policy.effective, Effective{Group: g.name, Mode: g.mode, Authorized: len(texts)})
+		policy.all = append(policy.all, g)
 		if g.mode != configv1.Disable {
 			policy.groups = append(policy.groups, g)
 		}
@@ -169,4 +194,35 @@ func (p *Policy) Effective() []Effective {
 		return nil
 	}
 	return slices.Clone(p.effective)
+}
+
+// watches says whether any request can concern the policy: a group is not disabled, or the annotation of the override means
+// something.
+func (p *Policy) watches() bool { return len(p.groups) > 0 || p.override && len(p.all) > 0 }
+
+// Entries lists the entries of the groups whose mode is not Disable, in the order of the configuration, with Scheduler's behind
+// those of the file. A text that stands in both is listed twice; it is the first that is used.
+func (p *Policy) Entries() []Entry {
+	if p == nil {
+		return nil
+	}
+	var entries []Entry
+	for _, g := range p.groups {
+		entries = append(entries, g.entries...)
+	}
+	return entries
+}
+
+// GroupsOf names the groups that a node is of, whatever their mode.
+func (p *Policy) GroupsOf(node *corev1.Node) []string {
+	if p == nil {
+		return nil
+	}
+	var names []string
+	for _, g := range p.all {
+		if g.selector.Matches(labels.Set(node.Labels)) {
+			names = append(names, g.name)
+		}
+	}
+	return names
 }

@@ -28,6 +28,9 @@ func (e *evaluation) text(g *group, f Finding, targets []target, asking error) s
 		return b.String()
 	case OverrideMisused:
 		fmt.Fprintf(&b, "%s may not have the annotation %s: %s%s. Remove the annotation.", e.request.pod(), OverrideAnnotation, targets[0].why, unanswered(asking))
+		if g.mode != configv1.Enable {
+			fmt.Fprintf(&b, " That holds in mode %s too, since the annotation would be believed once the mode is %s.", g.mode, configv1.Enable)
+		}
 		return b.String()
 	}
 	b.WriteString(e.request.pod())
@@ -42,12 +45,16 @@ func (e *evaluation) text(g *group, f Finding, targets []target, asking error) s
 		b.WriteString(t.describe())
 	}
 	fmt.Fprintf(&b, ". %s%s. %s", e.missing(f), unanswered(asking), e.remedy(g, targets))
-	if entries := e.entries(f); g.name == string(configv1.ControlPlane) {
-		fmt.Fprintf(&b, " If it belongs there, ask a cluster administrator to add %s to authorizedUsers of the group %s in spec.schedulingGroups of the Scheduler %q (config.openshift.io/v1).", entries, g.name, configv1.SchedulerName)
-	} else {
-		fmt.Fprintf(&b, " If it belongs there, ask a cluster administrator to add %s to authorizedUsers of the group %s in the configuration of the policy.", entries, g.name)
-	}
+	fmt.Fprintf(&b, " If it belongs there, ask a cluster administrator to add %s to %s.", e.entries(f), g.listName())
 	return b.String()
+}
+
+// listName names the list that administrators add entries to. Scheduler knows the group ControlPlane only (N11).
+func (g *group) listName() string {
+	if g.name == string(configv1.ControlPlane) {
+		return fmt.Sprintf("authorizedUsers of the group %s in spec.schedulingGroups of the Scheduler %q (config.openshift.io/v1)", g.name, configv1.SchedulerName)
+	}
+	return fmt.Sprintf("authorizedUsers of the group %s in the configuration of the policy", g.name)
 }
 
 // overrideText tells the one who overrides, and who reads events, that it was noticed.
@@ -146,8 +153,14 @@ func (e *evaluation) missing(f Finding) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// remedy says how the pod stays off the nodes.
+// remedy says how the pod stays off the nodes, and what to edit for that.
 func (e *evaluation) remedy(g *group, targets []target) string {
+	text := e.steps(g, targets)
+	return strings.ToUpper(text[:1]) + text[1:] + e.where() + "."
+}
+
+// steps says how the pod stays off the nodes.
+func (e *evaluation) steps(g *group, targets []target) string {
 	avoid := "by a required node affinity"
 	if g.labelKey != "" {
 		avoid = fmt.Sprintf("by a required node affinity %s DoesNotExist", g.labelKey)
@@ -175,8 +188,7 @@ func (e *evaluation) remedy(g *group, targets []target) string {
 			}
 		}
 	}
-	text := strings.Join(steps, ", and ")
-	return strings.ToUpper(text[:1]) + text[1:] + e.where() + "."
+	return strings.Join(steps, ", and ")
 }
 
 // wildcard tolerations are meant for many taints: agents that run on every node have them.

@@ -113,6 +113,13 @@ type Verdict struct {
 	Events []Event
 	// Samples are to be counted.
 	Samples []Sample
+	// Uses are the entries that let the request pass, to be counted, each once; none in a dry run.
+	Uses []Use
+}
+
+// Use says that an entry let a request pass (H19). Where several entries authorize the same, only the first of them is used.
+type Use struct {
+	Group, Entry string
 }
 
 // AuditPrefix stands before the keys of [Verdict.Audit] in the audit log of a plugin, with a slash between. A webhook

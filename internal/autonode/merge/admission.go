@@ -110,6 +110,17 @@ func Admission(config AdmissionConfig) ([]Protection, error) {
 	return append(list, config.wrapped("NodePool", "OpenshiftNodePool", karpenterv1.Group, "nodepools", "nodepools/scale")), nil
 }
 
+// Unwanted returns what Admission leaves out under this configuration and not under every one, with names and labels only:
+// it is to be deleted where an operator of another configuration left it, or Karpenter could be shut out for good.
+func Unwanted(config AdmissionConfig) []Protection {
+	if _, wanted := config.nodeClaims(); wanted {
+		return nil
+	}
+	claims := protection("NodeClaim", rule{})
+	claims.Policy.Spec, claims.Binding.Spec = admissionv1.ValidatingAdmissionPolicySpec{}, admissionv1.ValidatingAdmissionPolicyBindingSpec{}
+	return []Protection{claims}
+}
+
 // sameSpec holds for writes of metadata: annotations and finalizers, which the autoscaler and the garbage collector need
 // (R39). Status is a resource that no rule matches. On CREATE and DELETE one of the objects is null, so the operation is
 // asked for first.

@@ -194,6 +194,42 @@ func TestTheGuestIsProtectedAndStaysSo(t *testing.T) {
 	}
 }
 
+// G5: a protection that is switched off goes, and what somebody else called the same stays.
+func TestAProtectionThatIsSwitchedOffGoes(t *testing.T) {
+	t.Parallel()
+	s := newUnprotectedScene(t, nil)
+	off := merge.AdmissionConfig{Operator: merge.DefaultOperator}
+	on := off
+	on.NodeClaims = merge.NodeClaimsByContent
+	left := func(config merge.AdmissionConfig) int {
+		t.Helper()
+		wanted, err := merge.Admission(config)
+		s.must(err)
+		s.step(operator.NewProtectionController(operator.ProtectionConfig{
+			Guest: operator.GuestClient{Client: s.guest}, Wanted: wanted, Unwanted: merge.Unwanted(config), Board: s.board, Wake: func(context.Context) {},
+			Events: s.tape, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
+		}), "")
+		var policies admissionv1.ValidatingAdmissionPolicyList
+		var bindings admissionv1.ValidatingAdmissionPolicyBindingList
+		s.must(s.guest.List(t.Context(), &policies))
+		s.must(s.guest.List(t.Context(), &bindings))
+		if len(policies.Items) != len(bindings.Items) {
+			t.Errorf("%d policies, %d bindings", len(policies.Items), len(bindings.Items))
+		}
+		return len(policies.Items)
+	}
+	if with, without := left(on), left(off); with != 3 || without != 2 {
+		t.Fatalf("%d policies with NodeClaims, %d without; want 3 and 2", with, without)
+	}
+	foreign := merge.Unwanted(off)[0]
+	foreign.Policy.Labels, foreign.Binding.Labels = nil, nil
+	s.must(s.guest.Create(t.Context(), &foreign.Policy))
+	s.must(s.guest.Create(t.Context(), &foreign.Binding))
+	if got := left(off); got != 3 {
+		t.Errorf("%d policies are left, want 3 with the one of somebody else", got)
+	}
+}
+
 // G19: a teardown deletes wrappers, waits for what was made from them, and takes the admission policies away last.
 func TestATeardownDeletesWrappersFirst(t *testing.T) {
 	t.Parallel()

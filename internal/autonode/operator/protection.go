@@ -22,14 +22,15 @@ const inForceAfter = 2 * time.Second
 
 // ProtectionConfig is what the controller of the admission policies works with.
 type ProtectionConfig struct {
-	Guest   GuestClient
-	Wanted  []merge.Protection
-	Board   *Board
-	Wake    func(context.Context) // all other controllers, once the guest is protected
-	Events  event.Recorder
-	Metrics Metrics
-	Now     func() time.Time
-	Log     logr.Logger
+	Guest    GuestClient
+	Wanted   []merge.Protection
+	Unwanted []merge.Protection // deleted where they are and are the operator's
+	Board    *Board
+	Wake     func(context.Context) // all other controllers, once the guest is protected
+	Events   event.Recorder
+	Metrics  Metrics
+	Now      func() time.Time
+	Log      logr.Logger
 }
 
 // ProtectionController keeps the admission policies of the guest and their bindings as they are to be (R34 to R38). It is
@@ -43,7 +44,7 @@ func NewProtectionController(config ProtectionConfig) *ProtectionController {
 	return &ProtectionController{config: config}
 }
 
-// Reconcile writes what is missing or different. The first time that all is as wanted, the others may begin (G22).
+// Reconcile writes what is missing or different, and deletes what is unwanted. The first time that all is as wanted, the others may begin (G22).
 func (c *ProtectionController) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	if c.config.Board.Released() {
 		return reconcile.Result{}, nil
@@ -60,6 +61,13 @@ func (c *ProtectionController) Reconcile(ctx context.Context, _ reconcile.Reques
 			}
 			if changed && repaired {
 				c.report(object)
+			}
+		}
+	}
+	for _, unwanted := range c.config.Unwanted {
+		for _, object := range []client.Object{unwanted.Binding.DeepCopy(), unwanted.Policy.DeepCopy()} {
+			if err := c.remove(ctx, object); err != nil {
+				return reconcile.Result{}, err
 			}
 		}
 	}
@@ -98,6 +106,25 @@ func (c *ProtectionController) ensure(ctx context.Context, wanted client.Object)
 		return false, fmt.Errorf("restoring %s %s: %w", kind, wanted.GetName(), err)
 	}
 	return true, nil
+}
+
+// remove deletes the object, unless it is somebody else's.
+func (c *ProtectionController) remove(ctx context.Context, unwanted client.Object) error {
+	kind := kindOf(unwanted)
+	found := emptyLike(unwanted)
+	err := c.config.Guest.Get(ctx, client.ObjectKeyFromObject(unwanted), found)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading %s %s: %w", kind, unwanted.GetName(), err)
+	}
+	if err != nil || found.GetDeletionTimestamp() != nil || found.GetLabels()[merge.ManagedByLabel] != merge.ManagedByValue {
+		return nil
+	}
+	c.config.Metrics.Writes.WithLabelValues(kind, "delete").Inc()
+	if err := c.config.Guest.Delete(ctx, found); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s %s: %w", kind, unwanted.GetName(), err)
+	}
+	c.config.Log.Info("an admission policy that is switched off was deleted", "kind", kind, "name", unwanted.GetName())
+	return nil
 }
 
 // report says that somebody had changed or deleted what protects the cluster (G4).

@@ -16,7 +16,8 @@ import (
 // settings are what the command line says.
 type settings struct {
 	rig.Options
-	operator string // path of the joiner-operator binary
+	operator  string // path of the joiner-operator binary
+	joinerctl string // path of the joinerctl binary
 }
 
 // begin starts the cluster with Joiner and, at the same time, the management cluster. On an error nothing is left behind.
@@ -24,14 +25,17 @@ func begin(ctx context.Context, with settings) (*story, error) {
 	if _, err := exec.LookPath(with.operator); err != nil { // else it would be noticed in the middle of the story
 		return nil, fmt.Errorf("--operator: %w: run make bin/joiner-operator", err)
 	}
-	s := &story{began: time.Now(), binary: with.operator}
+	if _, err := exec.LookPath(with.joinerctl); err != nil {
+		return nil, fmt.Errorf("--joinerctl: %w: run make bin/joinerctl", err)
+	}
+	s := &story{began: time.Now(), binary: with.operator, joinerctl: with.joinerctl}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var failed [2]error
 	var both sync.WaitGroup
 	both.Go(func() {
 		options := with.Options
-		options.Log = os.Stdout
+		options.Log, options.NodeSchedulingPolicy = os.Stdout, manifest("protection")
 		if s.Rig, failed[0] = rig.Start(ctx, options); failed[0] != nil {
 			cancel()
 		}

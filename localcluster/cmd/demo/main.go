@@ -1,6 +1,6 @@
 // Command demo tells Joiner's main job as a story on a real local control plane: pods pend, nodes are launched, the
-// scheduler binds the pods, and when the work is gone the nodes go too. Then the cluster becomes a hosted one, and a
-// provider's policy says which nodes its users may have. Every step is checked; the exit code is 0 only if each of them
+// scheduler binds the pods, and when the work is gone the nodes go too. A user who wants a pod on a control plane node is
+// refused. Then the cluster becomes a hosted one, and a provider's policy says which nodes its users may have. Every step is checked; the exit code is 0 only if each of them
 // held. With --up the cluster stays, for the user's own kubectl, until Ctrl-C.
 package main
 
@@ -49,6 +49,7 @@ func command() *cobra.Command {
 	c.Flags().StringVar(&with.ControlPlane, "controlplane", "bin/controlplane", "path of the controlplane binary")
 	c.Flags().StringVar(&with.Joiner, "joiner", "bin/joiner", "path of the joiner binary")
 	c.Flags().StringVar(&with.operator, "operator", "bin/joiner-operator", "path of the joiner-operator binary, for the story")
+	c.Flags().StringVar(&with.joinerctl, "joinerctl", "bin/joinerctl", "path of the joinerctl binary, for the story")
 	c.Flags().StringVar(&with.Dir, "dir", "", "with --up: keep the cluster's state in this directory (default: a temporary one)")
 	c.Flags().BoolVar(&up, "up", false, "leave the cluster running until Ctrl-C instead of telling the story")
 	return c
@@ -56,7 +57,7 @@ func command() *cobra.Command {
 
 // stay runs the cluster in the foreground.
 func stay(ctx context.Context, options rig.Options) (err error) {
-	options.Log = os.Stdout
+	options.Log, options.NodeSchedulingPolicy = os.Stdout, manifest("protection")
 	r, err := rig.Start(ctx, options)
 	if err != nil {
 		return err

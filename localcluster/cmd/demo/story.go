@@ -39,6 +39,7 @@ type story struct {
 	*rig.Rig   // the cluster with Joiner; from its second chapter on, a hosted one
 	management *rig.Rig
 	binary     string          // of joiner-operator
+	joinerctl  string          // path of its binary
 	kubeconfig string          // of joiner-operator, for the management cluster
 	operator   *rig.Controller // nil: not started yet
 	began      time.Time
@@ -55,7 +56,7 @@ func tell(ctx context.Context, with settings) (err error) {
 	defer func() { err = errors.Join(err, s.end()) }()
 	s.done("etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok and joiner are ready; so is a second etcd with its kube-apiserver, for later")
 	for _, step := range []func(context.Context) error{
-		s.pool, s.scaleUp, s.explain, s.scaleDown,
+		s.pool, s.scaleUp, s.explain, s.scaleDown, s.protect,
 		s.host, s.policy, s.tenant, s.editPool, s.nothing, s.deleteBinding, s.lifted,
 	} {
 		if err := step(ctx); err != nil {

@@ -120,7 +120,7 @@ func scheduler(name string, a map[string][]string) *configv1.Scheduler {
 
 // newNode makes a node: labels, taints.
 func newNode(name string, a map[string][]string) (*corev1.Node, error) {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid, Labels: map[string]string{corev1.LabelHostname: name}}}
 	for _, text := range list(a["labels"]) {
 		key, value, _ := strings.Cut(text, "=")
 		node.Labels[key] = value

@@ -10,9 +10,21 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
 )
 
+// uid is that of every node and of every owner: a pod of owner=Node/n is the node's.
+const uid = "uid"
+
+// ParsePod reads a pod that exists: NAMESPACE/NAME ATTRIBUTES, as in a request.
+func ParsePod(line string) (*corev1.Pod, error) {
+	words := strings.Fields(line)
+	if len(words) == 0 || !strings.Contains(words[0], "/") {
+		return nil, fmt.Errorf("line %q: want NAMESPACE/NAME ATTRIBUTES", line)
+	}
+	return newPod(words[0], words[1:])
+}
+
 // newPod makes a pod of NAMESPACE/NAME. Attributes: node, tolerate=KEY[=VALUE][:EFFECT] (or *, or *:EFFECT), select=LABEL=VALUE,
 // need=REQUIREMENTS (again for OR), prefer=REQUIREMENTS, annotation=KEY=VALUE, mirror, override=REASON, owner=KIND/NAME,
-// image, label, gated, sa, dry-run.
+// image, label, gated, sa, phase, dry-run.
 func newPod(name string, words []string) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
 	pod.Namespace, pod.Name, _ = strings.Cut(name, "/")
@@ -53,7 +65,7 @@ func attribute(pod *corev1.Pod, key, value string) error {
 		pod.Annotations = with(pod.Annotations, nodescheduling.OverrideAnnotation+"="+value)
 	case "owner":
 		kind, name, _ := strings.Cut(value, "/")
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: "uid", Controller: new(true)}}
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: uid, Controller: new(true)}}
 	case "gated":
 		pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}}
 	case "ungated":
@@ -64,6 +76,8 @@ func attribute(pod *corev1.Pod, key, value string) error {
 		pod.Finalizers = append(pod.Finalizers, value)
 	case "image":
 		pod.Spec.Containers[0].Image = value
+	case "phase":
+		pod.Status.Phase = corev1.PodPhase(value)
 	case "dry-run":
 	default:
 		return fmt.Errorf("a pod has no attribute %q", key)

@@ -1,0 +1,129 @@
+package audit
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+)
+
+// Config is what an [Auditor] needs.
+type Config struct {
+	// Policy is the one that is, or will be, in force. Groups are audited whatever their mode.
+	Policy *nodescheduling.Policy
+	// Ignored are the parts of Scheduler that have no effect.
+	Ignored []nodescheduling.Ignored
+	// Cluster are the ports of the evaluator. Its nodes are all there before the first pod is looked at.
+	Cluster nodescheduling.Cluster
+	// Owner names what a user edits to change a pod: for the controller of a pod, the one behind it, such as the Deployment of
+	// a ReplicaSet. It is asked for pods that are found only. Nil leaves each controller as it is.
+	Owner func(namespace string, controller metav1.OwnerReference) Owner
+}
+
+// Owner is the workload that a pod belongs to.
+type Owner struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+}
+
+// Auditor looks at one pod after another, so that thousands of them need no memory. It is not for several goroutines.
+type Auditor struct {
+	config Config
+	report Report
+	groups map[string]*Group
+}
+
+// New makes an Auditor. It counts the nodes of the cluster.
+func New(config Config) *Auditor {
+	a := &Auditor{config: config, groups: map[string]*Group{}}
+	a.report.Findings = []Finding{}
+	for _, effective := range config.Policy.Effective() {
+		a.groups[effective.Group] = &Group{Name: effective.Group, Mode: string(effective.Mode), Authorized: map[string]int{}}
+	}
+	for node := range config.Cluster.Nodes.All() {
+		a.report.Nodes++
+		for _, name := range config.Policy.GroupsOf(node) {
+			a.groups[name].Nodes++
+		}
+	}
+	for _, ignored := range config.Ignored {
+		a.report.Ignored = append(a.report.Ignored, ignored.Field+" "+ignored.Why)
+	}
+	return a
+}
+
+// Look judges a pod; one that has ended is left out. It keeps nothing of it but names. An error is that of a port, without which
+// nothing can be said.
+func (a *Auditor) Look(pod *corev1.Pod) error {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return nil
+	}
+	inspections, err := a.config.Policy.Inspect(pod, a.config.Cluster)
+	if err != nil {
+		return err
+	}
+	a.report.Pods++
+	for _, i := range inspections {
+		switch i.Class {
+		case nodescheduling.StaticPod:
+			a.groups[i.Group].Static++
+		case nodescheduling.AuthorizedPod:
+			a.groups[i.Group].Authorized[pod.Namespace]++
+		default:
+			a.report.Findings = append(a.report.Findings, a.finding(pod, i))
+		}
+	}
+	return nil
+}
+
+func (a *Auditor) finding(pod *corev1.Pod, i nodescheduling.Inspection) Finding {
+	f := Finding{
+		Group: i.Group, Class: i.Class, Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName,
+		Reasons: i.Reasons, Message: i.Found, Authorize: i.Authorize,
+	}
+	if controller := metav1.GetControllerOfNoCopy(pod); controller != nil && controller.Kind != "Node" {
+		f.Owner = &Owner{Kind: controller.Kind, Name: controller.Name}
+		if a.config.Owner != nil {
+			owner := a.config.Owner(pod.Namespace, *controller)
+			f.Owner = &owner
+		}
+	}
+	f.Action = f.action(i.Steps)
+	return f
+}
+
+// action says where the steps are to be taken: those for a pod that is to be deleted stand for themselves.
+func (f Finding) action(steps string) string {
+	edits := (f.Class == nodescheduling.OnProtectedNode || f.Class == nodescheduling.AimsAtProtectedNode) && !slices.Contains(f.Reasons, nodescheduling.UnknownNode)
+	switch {
+	case !edits:
+		return steps
+	case f.Owner != nil:
+		return fmt.Sprintf("%s, in the pod template of %s %q", steps, f.Owner.Kind, f.Owner.Name)
+	case f.Class == nodescheduling.OnProtectedNode:
+		return "delete it; if it is created again, " + steps
+	}
+	return "if it is created again, " + steps
+}
+
+// Report returns what was found, in an order that does not depend on that of the pods: by group, namespace, owner, class (the
+// weightiest first) and name.
+func (a *Auditor) Report() Report {
+	report, classes := a.report, nodescheduling.Classes()
+	for _, effective := range a.config.Policy.Effective() {
+		group := *a.groups[effective.Group]
+		group.Authorized = maps.Clone(group.Authorized)
+		report.Groups = append(report.Groups, group)
+	}
+	report.Findings = slices.Clone(report.Findings)
+	slices.SortFunc(report.Findings, func(x, y Finding) int {
+		return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.owner(), y.owner()),
+			cmp.Compare(slices.Index(classes, x.Class), slices.Index(classes, y.Class)), cmp.Compare(x.Action, y.Action), cmp.Compare(x.Name, y.Name))
+	})
+	return report
+}

@@ -1,0 +1,66 @@
+package audit_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-autoscaler/joiner/internal/admission/audit"
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling/schedulingtest"
+)
+
+// TestScripts runs every script below testdata/scripts. Its clusters are written as those of the evaluator; the lines of the
+// command audit are the pods of the cluster, and it prints the report.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
+		world := schedulingtest.NewWorld()
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd != "audit" {
+				out, err := world.Run(d.Cmd, false, d.Input, nil)
+				if err != nil {
+					d.Fatalf(t, "%v", err)
+				}
+				return out
+			}
+			report, err := run(world, d.Input)
+			if err != nil {
+				return "error: " + err.Error() + "\n"
+			}
+			var out strings.Builder
+			if err := report.WriteText(&out); err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			return strings.ReplaceAll(out.String(), "\n\n", "\n") // an empty line ends an output
+		})
+	})
+}
+
+// run audits the pods of a script. The workload behind a ReplicaSet is a Deployment of its name.
+func run(world *schedulingtest.World, input string) (audit.Report, error) {
+	policy, ignored, err := nodescheduling.New(world.Sources)
+	if err != nil {
+		return audit.Report{}, err
+	}
+	auditor := audit.New(audit.Config{Policy: policy, Ignored: ignored, Cluster: world.Cluster(), Owner: behind})
+	for line := range strings.SplitSeq(strings.TrimSpace(input), "\n") {
+		pod, err := schedulingtest.ParsePod(line)
+		if err != nil {
+			return audit.Report{}, err
+		}
+		if err := auditor.Look(pod); err != nil {
+			return audit.Report{}, err
+		}
+	}
+	return auditor.Report(), nil
+}
+
+func behind(_ string, controller metav1.OwnerReference) audit.Owner {
+	if controller.Kind == "ReplicaSet" {
+		return audit.Owner{Kind: "Deployment", Name: controller.Name}
+	}
+	return audit.Owner{Kind: controller.Kind, Name: controller.Name}
+}

@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/joiner-autoscaler/joiner/api/openshiftscheduling/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/admission/audit"
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+	"github.com/joiner-autoscaler/joiner/internal/door"
+)
+
+// maxPolicy is the most bytes of a policy file that are read.
+const maxPolicy = 4 << 20
+
+// living leaves out the pods that have ended: they are on no node any more.
+const living = "status.phase!=Succeeded,status.phase!=Failed"
+
+func auditControlPlane(config Config) *cobra.Command {
+	var policyFile, kubeconfig, output, webhook string
+	command := &cobra.Command{
+		Use: "control-plane", Short: "Report the pods that the node scheduling policy would refuse", Args: cobra.NoArgs,
+		Long: `Report the pods that are on protected nodes without being authorized, and those whose successors would be refused because
+they aim at these nodes, whatever the mode of a group is now. The policy is that of --policy-file, the file that the plugin
+or the webhook reads, with what the cluster's Scheduler adds. docs/control-plane-protection.md is the guide.
+
+A pod does not say who created it, so its namespace decides alone. Pods that run are looked at, and pods that wait;
+templates of workloads without pods are not. Nothing is ever written.
+
+Classes: OnProtectedNode, AimsAtProtectedNode, OverrideWaiting, OverrideInUse.
+
+Exit code: 0 nothing is left, 1 something is left, 2 the audit could not be made.`,
+		Example: "  joinerctl audit control-plane --policy-file policy.yaml\n  kubectl get configmap -n joiner-webhook joiner-webhook -o jsonpath='{.data.policy\\.yaml}' | joinerctl audit control-plane --policy-file -",
+		RunE: func(command *cobra.Command, _ []string) error {
+			if output != "text" && output != "json" {
+				return fmt.Errorf("--output is %q: it must be text or json", output)
+			}
+			policy, err := readPolicy(config.In, policyFile)
+			if err != nil {
+				return err
+			}
+			found, err := auditCluster(command.Context(), config, kubeconfig, nodescheduling.Sources{Config: policy, SelfNamespace: webhook})
+			if err != nil {
+				return err
+			}
+			return report(config.Out, found, output)
+		},
+	}
+	command.Flags().StringVar(&policyFile, "policy-file", "", "file with the NodeSchedulingPolicyConfig, or - for standard input (required)")
+	command.Flags().StringVar(&webhook, "webhook-namespace", "", "namespace of joiner-webhook, whose pods it does not judge; leave it out for the plugin")
+	command.Flags().StringVar(&kubeconfig, "kubeconfig", "", "path of the kubeconfig; without it $KUBECONFIG, then ~/.kube/config")
+	command.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	return command
+}
+
+func readPolicy(in io.Reader, name string) (*v1alpha1.NodeSchedulingPolicyConfig, error) {
+	switch name {
+	case "":
+		return nil, errors.New("--policy-file is missing: give the file with the " + v1alpha1.Kind + " that the plugin or the webhook reads")
+	case "-":
+	default:
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("--policy-file: %w", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	document, err := io.ReadAll(io.LimitReader(in, maxPolicy))
+	if err != nil {
+		return nil, fmt.Errorf("--policy-file %s: %w", name, err)
+	}
+	policy, err := nodescheduling.Decode(document)
+	if err != nil {
+		return nil, fmt.Errorf("--policy-file %s: %w", name, err)
+	}
+	return policy, nil
+}
+
+// auditCluster reads Scheduler and nodes, and then looks at the pods, page by page.
+func auditCluster(ctx context.Context, config Config, kubeconfig string, sources nodescheduling.Sources) (audit.Report, error) {
+	client, err := config.Client(kubeconfig)
+	if err != nil {
+		return audit.Report{}, err
+	}
+	clients, err := config.Clientset(kubeconfig)
+	if err != nil {
+		return audit.Report{}, err
+	}
+	if sources.Scheduler, err = door.SchedulerFrom(client)(ctx); err != nil {
+		return audit.Report{}, err
+	}
+	policy, ignored, err := nodescheduling.New(sources)
+	if err != nil {
+		return audit.Report{}, err
+	}
+	nodes := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	if err := eachNode(ctx, clients, func(node *corev1.Node) error { return nodes.Add(node) }); err != nil {
+		return audit.Report{}, err
+	}
+	ports := door.Ports(clients, nodes, func() bool { return true })(ctx)
+	ports.Allowed = once(ports.Allowed)
+	auditor := audit.New(audit.Config{Policy: policy, Ignored: ignored, Cluster: ports, Owner: owners(ctx, clients)})
+	if err := eachPod(ctx, clients, auditor.Look); err != nil {
+		return audit.Report{}, err
+	}
+	return auditor.Report(), nil
+}
+
+func eachNode(ctx context.Context, clients kubernetes.Interface, visit func(*corev1.Node) error) error {
+	return eachPage("nodes", metav1.ListOptions{}, func(options metav1.ListOptions) (string, error) {
+		list, err := clients.CoreV1().Nodes().List(ctx, options)
+		if err != nil {
+			return "", err
+		}
+		for i := range list.Items {
+			if err := visit(&list.Items[i]); err != nil {
+				return "", err
+			}
+		}
+		return list.Continue, nil
+	})
+}
+
+func eachPod(ctx context.Context, clients kubernetes.Interface, visit func(*corev1.Pod) error) error {
+	return eachPage("pods", metav1.ListOptions{FieldSelector: living}, func(options metav1.ListOptions) (string, error) {
+		list, err := clients.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
+		if err != nil {
+			return "", err
+		}
+		for i := range list.Items {
+			if err := visit(&list.Items[i]); err != nil {
+				return "", err
+			}
+		}
+		return list.Continue, nil
+	})
+}
+
+// eachPage reads one page after another; read returns where the next one begins.
+func eachPage(what string, options metav1.ListOptions, read func(metav1.ListOptions) (string, error)) (err error) {
+	options.Limit = page
+	for {
+		if options.Continue, err = read(options); err != nil {
+			return fmt.Errorf("listing %s: %w", what, err)
+		}
+		if options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// once asks the authorizer each question once: it is asked for every pod, and pods of a namespace have the same answer.
+func once(ask func(nodescheduling.Access) (bool, error)) func(nodescheduling.Access) (bool, error) {
+	type question struct{ user, verb, group string }
+	known := map[question]bool{}
+	return func(access nodescheduling.Access) (bool, error) {
+		key := question{access.User.Name, string(access.Verb), access.Group}
+		if answer, asked := known[key]; asked {
+			return answer, nil
+		}
+		answer, err := ask(access)
+		if err == nil {
+			known[key] = answer
+		}
+		return answer, err
+	}
+}
+
+// owners finds the workload behind a controller: the Deployment of a ReplicaSet, the CronJob of a Job. One that cannot be read,
+// for example without the right to, is named itself.
+func owners(ctx context.Context, clients kubernetes.Interface) func(string, metav1.OwnerReference) audit.Owner {
+	known := map[string]audit.Owner{}
+	return func(namespace string, controller metav1.OwnerReference) audit.Owner {
+		key := controller.Kind + "/" + namespace + "/" + controller.Name
+		if owner, asked := known[key]; asked {
+			return owner
+		}
+		owner := audit.Owner{Kind: controller.Kind, Name: controller.Name}
+		var object metav1.Object
+		var err error
+		switch controller.APIVersion + "/" + controller.Kind {
+		case "apps/v1/ReplicaSet":
+			object, err = clients.AppsV1().ReplicaSets(namespace).Get(ctx, controller.Name, metav1.GetOptions{})
+		case "batch/v1/Job":
+			object, err = clients.BatchV1().Jobs(namespace).Get(ctx, controller.Name, metav1.GetOptions{})
+		}
+		if object != nil && err == nil {
+			if above := metav1.GetControllerOfNoCopy(object); above != nil {
+				owner = audit.Owner{Kind: above.Kind, Name: above.Name}
+			}
+		}
+		known[key] = owner
+		return owner
+	}
+}

@@ -1,0 +1,171 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/joiner-autoscaler/joiner/internal/admission/audit"
+	"github.com/joiner-autoscaler/joiner/internal/cli"
+)
+
+const policy = `
+apiVersion: scheduling.openshift.io/v1alpha1
+kind: NodeSchedulingPolicyConfig
+groups:
+- name: ControlPlane
+  labelSelector: {matchLabels: {cp: ""}}
+  authorizedUsers: ["system:kube-scheduler"]
+`
+
+// audited is a cluster to audit: a Scheduler, or none, and objects of Kubernetes.
+type audited struct {
+	dynamic *dynamicfake.FakeDynamicClient
+	typed   *fake.Clientset
+}
+
+func newAudited(scheduler *unstructured.Unstructured, objects ...runtime.Object) audited {
+	var cluster []runtime.Object
+	if scheduler != nil {
+		cluster = append(cluster, scheduler)
+	}
+	lists := map[schema.GroupVersionResource]string{{Group: "config.openshift.io", Version: "v1", Resource: "schedulers"}: "SchedulerList"}
+	return audited{dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, cluster...), fake.NewClientset(objects...)}
+}
+
+func (a audited) run(t *testing.T, in string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, failures bytes.Buffer
+	code = cli.Run(t.Context(), cli.Config{
+		Client:    func(string) (dynamic.Interface, error) { return a.dynamic, nil },
+		Clientset: func(string) (kubernetes.Interface, error) { return a.typed, nil },
+		In:        strings.NewReader(in), Out: &out, Err: &failures,
+	}, append([]string{"audit", "control-plane"}, args...))
+	return code, out.String(), failures.String()
+}
+
+func scheduler(mode string, entries ...any) *unstructured.Unstructured {
+	group := map[string]any{"name": "ControlPlane", "mode": mode, "authorizedUsers": entries}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "config.openshift.io/v1", "kind": "Scheduler", "metadata": map[string]any{"name": "cluster"},
+		"spec": map[string]any{"schedulingGroups": []any{group}},
+	}}
+}
+
+func protected() *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp1", Labels: map[string]string{"cp": ""}}}
+}
+
+func podOn(name, node string, owners ...metav1.OwnerReference) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, OwnerReferences: owners}, Spec: corev1.PodSpec{NodeName: node}}
+}
+
+// H14: the policy of the file and of Scheduler decide, the owner is what a user edits, the exit code tells whether something is
+// left, and nothing is written.
+func TestAuditOfACluster(t *testing.T) {
+	t.Parallel()
+	controller := func(kind, name string) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: "apps/v1", Kind: kind, Name: name, Controller: new(true)}
+	}
+	set := &appsv1.ReplicaSet{ObjectMeta: podOn("web-1", "", controller("Deployment", "web")).ObjectMeta}
+	c := newAudited(scheduler("Inform"), protected(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1"}}, set, podOn("web-1-a", "cp1", controller("ReplicaSet", "web-1")),
+		podOn("other", "w1"), podOn("orphan", "cp1", controller("ReplicaSet", "gone")))
+	code, stdout, stderr := c.run(t, policy, "--policy-file", "-", "-o", "json")
+	var report audit.Report
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != cli.CodeFindings || stderr != "" {
+		t.Fatalf("exit %d, %s, %s, error %v", code, stdout, stderr, err)
+	}
+	owners := []string{}
+	for _, f := range report.Findings {
+		owners = append(owners, f.Owner.Kind+"/"+f.Owner.Name)
+	}
+	if !slices.Equal(owners, []string{"Deployment/web", "ReplicaSet/gone"}) || report.Groups[0].Mode != "Inform" || report.Pods != 3 || report.Nodes != 2 {
+		t.Errorf("owners %v, report %+v", owners, report)
+	}
+	for _, action := range slices.Concat(c.dynamic.Actions(), c.typed.Actions()) {
+		if !slices.Contains([]string{"get", "list"}, action.GetVerb()) {
+			t.Errorf("the audit does %s %s", action.GetVerb(), action.GetResource().Resource)
+		}
+	}
+	fine := newAudited(scheduler("Enable", "shop/default"), protected(), podOn("web", "cp1"))
+	if code, stdout, _ := fine.run(t, policy, "--policy-file", "-"); code != cli.CodeFine || !strings.Contains(stdout, "1 pod of authorized namespaces (shop 1)\nnothing is left") {
+		t.Errorf("authorized by Scheduler: exit %d, %s", code, stdout)
+	}
+	own := newAudited(nil, protected(), podOn("webhook", "cp1"))
+	if code, _, _ := own.run(t, policy, "--policy-file", "-", "--webhook-namespace", "shop"); code != cli.CodeFine {
+		t.Errorf("the webhook's own namespace: exit %d", code)
+	}
+}
+
+// H14: thousands of pods are read page by page, and those that have ended are not asked for.
+func TestAuditReadsPages(t *testing.T) {
+	t.Parallel()
+	c := newAudited(nil, protected())
+	const pages = 3
+	var asked []string
+	c.typed.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		options := action.(clienttesting.ListActionImpl).GetListOptions()
+		asked = append(asked, fmt.Sprintf("%q limit %d %s", options.Continue, options.Limit, options.FieldSelector))
+		list := &corev1.PodList{Items: []corev1.Pod{*podOn(fmt.Sprintf("web-%d", len(asked)), "cp1")}}
+		if len(asked) < pages {
+			list.Continue = fmt.Sprint(len(asked))
+		}
+		return true, list, nil
+	})
+	code, stdout, _ := c.run(t, policy, "--policy-file", "-")
+	const rest = " limit 500 status.phase!=Succeeded,status.phase!=Failed"
+	if want := []string{`""` + rest, `"1"` + rest, `"2"` + rest}; code != cli.CodeFindings || !strings.Contains(stdout, "looked at 3 pods and 1 node") || !slices.Equal(asked, want) {
+		t.Errorf("exit %d, asked %q, %s", code, asked, stdout)
+	}
+}
+
+// H14: what is wrong with a call is said in one line for each mistake, with exit code 2.
+func TestAuditThatCannotBeMade(t *testing.T) {
+	t.Parallel()
+	forbidden := newAudited(nil, protected())
+	forbidden.typed.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no"))
+	})
+	unasked := newAudited(nil, protected(), podOn("web", "cp1"))
+	unasked.typed.PrependReactor("create", "subjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "subjectaccessreviews"}, "", errors.New("no"))
+	})
+	for want, row := range map[string]struct {
+		cluster audited
+		in      string
+		args    []string
+	}{
+		"joinerctl: --policy-file is missing: give the file with the NodeSchedulingPolicyConfig":           {newAudited(nil), "", nil},
+		"joinerctl: --policy-file: open nowhere":                                                           {newAudited(nil), "", []string{"--policy-file", "nowhere"}},
+		"joinerctl: --policy-file -: NodeSchedulingPolicyConfig: the document is empty":                    {newAudited(nil), "", []string{"--policy-file", "-"}},
+		`groups[0].mode is "On": it must be`:                                                               {newAudited(nil), strings.Replace(policy, "- name:", "- mode: \"On\"\n  name:", 1) + "authorization: All\n", []string{"--policy-file", "-"}},
+		`joinerctl: --output is "xml": it must be text or json`:                                            {newAudited(nil), policy, []string{"--policy-file", "-", "-o", "xml"}},
+		"joinerctl: listing pods: pods is forbidden":                                                       {forbidden, policy, []string{"--policy-file", "-"}},
+		"joinerctl: listing pods: asking the cluster's authorizer about namespace shop and group ControlP": {unasked, policy + "authorization: ListsAndRBAC\n", []string{"--policy-file", "-"}},
+		"unknown command \"now\"":                                                                          {newAudited(nil), policy, []string{"--policy-file", "-", "now"}},
+	} {
+		if code, stdout, stderr := row.cluster.run(t, row.in, row.args...); code != cli.CodeFailed || stdout != "" || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit %d, %q, %q; want %q", row.args, code, stdout, stderr, want)
+		}
+	}
+	if code, stdout, _ := newAudited(nil).run(t, "", "--help"); code != cli.CodeFine || !strings.Contains(stdout, "Exit code: 0 nothing is left") {
+		t.Errorf("help: exit %d, %s", code, stdout)
+	}
+}

@@ -1,0 +1,176 @@
+package nodescheduling
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
+	"github.com/joiner-autoscaler/joiner/deploy"
+	"github.com/joiner-autoscaler/joiner/internal/admission/audit"
+	"github.com/joiner-autoscaler/joiner/internal/cli"
+	"github.com/joiner-autoscaler/joiner/localcluster/placing"
+)
+
+const (
+	// auditor is who audits; deploy/audit.yaml is all that this user may do.
+	auditor = "auditor"
+	// bystanders is how many pods there are that nothing is wrong with: more than a page of a list.
+	bystanders = 600
+)
+
+// mirror is a static pod as the kubelet of its node shows it.
+const mirror = `apiVersion: v1
+kind: Pod
+metadata:
+  name: etcd-cp1
+  namespace: app
+  annotations: {kubernetes.io/config.mirror: hash}
+  ownerReferences: [{apiVersion: v1, kind: Node, name: cp1, uid: %s, controller: true}]
+spec: {nodeName: cp1, containers: [{name: etcd, image: etcd}]}
+`
+
+// H14: what came to protected nodes while the mode was Disable is found, with what to do, by a user who may only read; what is
+// authorized, static, or elsewhere is not. Once that is done, nothing is left.
+func TestTheAuditFindsWhatIsLeft(t *testing.T) {
+	g := begin(t, bare)
+	g.set(t, configv1.Disable)
+	g.eventually(t, "allow", "alice create pod app/- node=cp1 dry-run")
+	for _, line := range []string{
+		"alice create pod app/there node=cp1 owner=ReplicaSet/gone", "alice create pod app/tolerates tolerate=*", "alice create pod app/lost node=cp9",
+		"alice create pod app/posing node=cp1 mirror", "alice create pod ops/authorized node=cp1", "system:admin create pod tmp/override override=must-gather",
+	} {
+		g.expect(t, "allow", line)
+	}
+	node, err := g.clients.CoreV1().Nodes().Get(t.Context(), "cp1", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.apply(t.Context(), fmt.Sprintf(mirror, node.UID)); err != nil {
+		t.Fatal(err)
+	}
+	g.crowd(t)
+	if err := g.apply(t.Context(), string(deploy.Audit()["audit.yaml"])+"---\n"+binding); err != nil {
+		t.Fatal(err)
+	}
+	code, report := g.audit(t)
+	found := map[string]string{}
+	for _, f := range report.Findings {
+		found[f.Namespace+"/"+f.Name] = string(f.Class)
+	}
+	want := map[string]string{
+		"app/there": "OnProtectedNode", "app/tolerates": "AimsAtProtectedNode", "app/lost": "OnProtectedNode", "app/posing": "OnProtectedNode", "tmp/override": "OverrideWaiting",
+	}
+	if code != cli.CodeFindings || !maps.Equal(found, want) {
+		t.Errorf("exit %d, found %v, want %v", code, found, want)
+	}
+	if group := report.Groups[0]; group.Mode != "Disable" || group.Nodes != 1 || group.Static != 1 || group.Authorized["ops"] != 1 || report.Pods != bystanders+7 {
+		t.Errorf("group %+v, %d pods", group, report.Pods)
+	}
+	for name := range found {
+		namespace, pod, _ := strings.Cut(name, "/")
+		if err := g.clients.CoreV1().Pods(namespace).Delete(t.Context(), pod, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
+			t.Error(err)
+		}
+	}
+	g.set(t, configv1.Enable)
+	if code, report := g.audit(t); code != cli.CodeFine || report.Groups[0].Mode != "Enable" {
+		t.Errorf("exit %d once nothing is left: %+v", code, report)
+	}
+}
+
+// H7: in which mode a pod is created does not matter for who may bring the override, so that it can be believed when the pod is bound.
+func TestTheOverrideIsWatchedInEveryMode(t *testing.T) {
+	g := begin(t, bare)
+	for _, mode := range []configv1.GroupMode{configv1.Inform, configv1.Disable} {
+		g.set(t, mode)
+		let := map[configv1.GroupMode]string{configv1.Inform: "warn ControlPlane/NodeName", configv1.Disable: "allow"}[mode]
+		g.eventually(t, let, "alice create pod app/- node=cp1 dry-run")
+		g.expect(t, "deny ControlPlane/OverrideMisused", "alice create pod tmp/- override=mine")
+		g.expect(t, "allow", "system:admin create pod tmp/"+strings.ToLower(string(mode))+" override=must-gather")
+	}
+	g.expect(t, "allow", "alice create pod app/plain")
+	g.expect(t, "deny ControlPlane/OverrideMisused", "alice update pod app/plain -> override=mine")
+}
+
+// H19: the server's own metrics say which entries let somebody pass, and have the others with 0.
+func TestTheServerCountsUsesOfEntries(t *testing.T) {
+	g := begin(t, bare)
+	g.set(t, "", "backup/agent")
+	g.expect(t, "allow", "system:admin create pod ops/used node=cp1")
+	wants := []string{
+		`node_scheduling_policy_entry_uses_total\{entry="ops/default",group="ControlPlane",source="Config"\} [1-9]`,
+		`node_scheduling_policy_entry_uses_total\{entry="backup/agent",group="ControlPlane",source="Scheduler"\} 0`,
+	}
+	for _, want := range wants {
+		pattern, seen := regexp.MustCompile(want), ""
+		for began := time.Now(); time.Since(began) < within && !pattern.MatchString(seen); time.Sleep(poll) {
+			var err error
+			if seen, err = g.kubectl(t.Context(), "", "get", "--raw", "/metrics"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !pattern.MatchString(seen) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
+const binding = `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: joiner-audit}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: joiner-audit}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: auditor}]
+`
+
+// crowd creates pods that nothing is wrong with.
+func (g *guarded) crowd(t *testing.T) {
+	t.Helper()
+	config := rest.CopyConfig(g.admin)
+	config.QPS, config.Burst = bystanders, bystanders
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods := clients.CoreV1().Pods("web")
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}}
+	for range bystanders {
+		if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { // many at once: kubectl deletes one after another
+		if err := pods.DeleteCollection(context.WithoutCancel(t.Context()), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// audit runs joinerctl as the auditor.
+func (g *guarded) audit(t *testing.T) (code int, report audit.Report) {
+	t.Helper()
+	config := rest.CopyConfig(g.admin)
+	config.Impersonate = rest.ImpersonationConfig{UserName: auditor}
+	var out, failures bytes.Buffer
+	code = cli.Run(t.Context(), cli.Config{
+		Client:    func(string) (dynamic.Interface, error) { return dynamic.NewForConfig(config) },
+		Clientset: func(string) (kubernetes.Interface, error) { return kubernetes.NewForConfig(config) },
+		In:        strings.NewReader(placing.Policy), Out: &out, Err: &failures,
+	}, []string{"audit", "control-plane", "--policy-file", "-", "-o", "json"})
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		t.Fatalf("exit %d, %s, %s: %v", code, out.String(), failures.String(), err)
+	}
+	return code, report
+}
