@@ -45,6 +45,9 @@ type kind struct {
 	// takes it from those that were kept.
 	up   func(o, annotations object) *Problem
 	down func(o, kept object)
+	// fill, if there is one, gives an object of v1 the expireAfter that v1beta1 has no place for, and returns it; "" if it
+	// has its own.
+	fill func(o object, expiry func(pool string) (string, bool)) string
 	// ours are the annotations that belong to conversion.
 	ours []string
 	// coupled are fields whose value means something only together with another.
@@ -93,6 +96,7 @@ func kinds() map[string]*kind {
 		},
 		"NodeClaim": {
 			group: karpenterv1.Group, plural: "nodeclaims", up: nodeClaimUp, down: nodeClaimDown, ours: reference, rest: restNodeClaim,
+			fill:   fillExpiry,
 			decode: map[string]func([]byte) error{V1: decodes[karpenterv1.NodeClaim], V1beta1: decodes[karpenterv1beta1.NodeClaim]},
 		},
 		"EC2NodeClass": {
@@ -123,7 +127,7 @@ func (c *Converter) Convert(o map[string]any, version string) (Result, error) {
 	if from == version {
 		return Result{Object: cloneObject(o)}, nil
 	}
-	if original := c.unhold(k, o, version); original != nil {
+	if original := c.unhold(k, o, from, version); original != nil {
 		return Result{Object: original}, nil
 	}
 	var converted object
@@ -172,8 +176,8 @@ func (c *Converter) toV1(k *kind, o object) (object, *Problem) {
 		kept.apply(converted)
 	}
 	rest := diff(k.plainDown(converted), ordinary(o, karpenterv1.V1FieldsAnnotationKey), k.coupled)
-	if text(o, "kind") == "NodeClaim" && !kept.knows(expireAfterPath) {
-		rest.filled = fillExpiry(converted, c.config.Expiry)
+	if k.fill != nil && !kept.knows(expireAfterPath) {
+		rest.filled = k.fill(converted, c.config.Expiry)
 	}
 	annotate(converted, karpenterv1.V1beta1FieldsAnnotationKey, rest)
 	return converted, problem
@@ -193,7 +197,7 @@ func (k *kind) toV1beta1(o object) (object, *Problem) {
 	}
 	back, problem := k.plainUp(converted)
 	rest := diff(back, own, k.coupled)
-	if text(o, "kind") == "NodeClaim" && at(own, "spec") != nil && !filled && !rest.knows(expireAfterPath) {
+	if k.fill != nil && at(own, "spec") != nil && !filled && !rest.knows(expireAfterPath) {
 		rest.entries = append(rest.entries, entry{path: expireAfterPath}) // none, and none is to be filled in
 	}
 	annotate(converted, karpenterv1.V1FieldsAnnotationKey, rest)

@@ -138,7 +138,7 @@ func (g generator) value(r *rapid.T, name string, s object) any {
 	case "boolean":
 		return rapid.Bool().Draw(r, name)
 	case "integer":
-		return json.Number(strconv.Itoa(rapid.IntRange(1, 50).Draw(r, name)))
+		return json.Number(strconv.Itoa(rapid.IntRange(0, 50).Draw(r, name)))
 	}
 	switch {
 	case text(s, "format") == "date-time":

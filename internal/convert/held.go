@@ -60,9 +60,9 @@ func (k *kind) standIn(o object, version, problem string) object {
 	return converted
 }
 
-// unhold returns the object of a version that another one stands for; nil if it stands for none, or was edited since: then
-// the fields win over what is kept.
-func (c *Converter) unhold(k *kind, o object, version string) object {
+// unhold returns the object of a version that o, which is of the version from, stands for; nil if it stands for none, or
+// was edited since: then the fields win over what is kept.
+func (c *Converter) unhold(k *kind, o object, from, version string) object {
 	kept, err := Decode([]byte(text(annotationsOf(o), karpenterv1.UnconvertedAnnotationKey)))
 	if err != nil || kept["apiVersion"] != k.group+"/"+version {
 		return nil
@@ -80,10 +80,6 @@ func (c *Converter) unhold(k *kind, o object, version string) object {
 	maps.Copy(annotations, displaced)
 	setAnnotations(original, annotations)
 
-	_, from, err := c.identify(o, version)
-	if err != nil {
-		return nil
-	}
 	again, err := c.Convert(original, from)
 	if err != nil || len(again.Problems) == 0 || !equal(again.Object["spec"], o["spec"]) {
 		return nil

@@ -1,12 +1,17 @@
 package convert
 
-import "encoding/json"
+import (
+	"encoding/json"
 
-// Names of consolidation policies. v1beta1 has the first two.
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	karpenterv1beta1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1beta1"
+)
+
+// The consolidation policies. whenEmpty is one of both versions.
 const (
-	whenEmpty                = "WhenEmpty"
-	whenUnderutilized        = "WhenUnderutilized"
-	whenEmptyOrUnderutilized = "WhenEmptyOrUnderutilized"
+	whenEmpty                = karpenterv1beta1.ConsolidationPolicyWhenEmpty
+	whenUnderutilized        = karpenterv1beta1.ConsolidationPolicyWhenUnderutilized
+	whenEmptyOrUnderutilized = string(karpenterv1.ConsolidationPolicyWhenEmptyOrUnderutilized)
 )
 
 const (

@@ -161,42 +161,70 @@ func (s *schema) repair(value any) bool {
 
 // wrong says what a value must be, "" if it is that. What is inside of it is not looked at.
 func (s *schema) wrong(value any) string {
-	if s.IntOrString {
-		if number, isNumber := value.(json.Number); isNumber {
-			return s.say(whole(number, 64), "a whole number")
-		}
-		content, isString := value.(string)
-		return s.say(isString && s.matches(content), s.wanted("a whole number or a string"))
+	if s.right(value) {
+		return ""
 	}
-	switch s.Type {
-	case "object":
+	return "it must be " + s.wanted(value)
+}
+
+func (s *schema) right(value any) bool {
+	number, isNumber := value.(json.Number)
+	content, isString := value.(string)
+	switch {
+	case s.IntOrString:
+		return isNumber && whole(number, 64) || isString && s.matches(content)
+	case s.Type == "object":
 		_, isObject := value.(object)
-		return s.say(isObject, "an object")
-	case "array":
+		return isObject
+	case s.Type == "array":
 		_, isList := value.([]any)
-		return s.say(isList, "a list")
-	case "boolean":
+		return isList
+	case s.Type == "boolean":
 		_, isBool := value.(bool)
-		return s.say(isBool, "true or false")
-	case "integer":
-		bits := 64
-		if s.Format == "int32" {
-			bits = 32
-		}
-		number, isNumber := value.(json.Number)
-		return s.say(isNumber && whole(number, bits), fmt.Sprintf("a whole number of at most %d bits", bits))
-	case "number":
-		_, isNumber := value.(json.Number)
-		return s.say(isNumber, "a number")
-	case "string":
-		content, isString := value.(string)
-		if s.Format == "date-time" {
-			_, err := time.Parse(time.RFC3339, content)
-			return s.say(isString && err == nil, "a time such as 2026-01-02T03:04:05Z")
-		}
-		return s.say(isString && s.matches(content), s.wanted("a string"))
+		return isBool
+	case s.Type == "integer":
+		return isNumber && whole(number, s.bits())
+	case s.Type == "number":
+		return isNumber
+	case s.Type == "string" && s.Format == "date-time":
+		_, err := time.Parse(time.RFC3339, content)
+		return isString && err == nil
+	case s.Type == "string":
+		return isString && s.matches(content)
 	}
-	return ""
+	return true
+}
+
+// wanted says what would be right in the place of a value that is not; amounts and texts in the words of the field's
+// documentation.
+func (s *schema) wanted(value any) string {
+	_, isNumber := value.(json.Number)
+	switch {
+	case s.IntOrString && isNumber:
+		return "a whole number"
+	case s.IntOrString:
+		return s.described("a whole number or a string")
+	case s.Type == "object":
+		return "an object"
+	case s.Type == "array":
+		return "a list"
+	case s.Type == "boolean":
+		return "true or false"
+	case s.Type == "integer":
+		return fmt.Sprintf("a whole number of at most %d bits", s.bits())
+	case s.Type == "number":
+		return "a number"
+	case s.Format == "date-time":
+		return "a time such as 2026-01-02T03:04:05Z"
+	}
+	return s.described("a string")
+}
+
+func (s *schema) bits() int {
+	if s.Format == "int32" {
+		return 32
+	}
+	return 64
 }
 
 // matches says whether a text can be decoded. Of the patterns only those of amounts and durations decide that; they are the
@@ -218,15 +246,7 @@ func hasHugeExponent(content string) bool {
 	return len(digits) > 2 && strings.Trim(digits, "0123456789.") == ""
 }
 
-func (s *schema) say(right bool, want string) string {
-	if right {
-		return ""
-	}
-	return "it must be " + want
-}
-
-// wanted describes a field in the words of its documentation.
-func (s *schema) wanted(kind string) string {
+func (s *schema) described(kind string) string {
 	if s.Description == "" {
 		return kind
 	}

@@ -138,12 +138,10 @@ func equalNumbers(a, b json.Number) bool {
 
 // keys are the keys of two objects, each once, in order.
 func keys(a, b object) []string {
-	all := maps.Clone(a)
-	if all == nil {
-		all = object{}
-	}
-	maps.Copy(all, b)
-	return slices.Sorted(maps.Keys(all))
+	all := slices.AppendSeq(make([]string, 0, len(a)+len(b)), maps.Keys(a))
+	all = slices.AppendSeq(all, maps.Keys(b))
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // pointer and unpointer write and read a path as RFC 6901 does.
@@ -151,7 +149,7 @@ func pointer(path []string) string {
 	var b strings.Builder
 	for _, key := range path {
 		b.WriteByte('/')
-		b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(key))
+		b.WriteString(strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1"))
 	}
 	return b.String()
 }
@@ -159,7 +157,7 @@ func pointer(path []string) string {
 func unpointer(text string) []string {
 	parts := strings.Split(strings.TrimPrefix(text, "/"), "/")
 	for i, part := range parts {
-		parts[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+		parts[i] = strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
 	}
 	return parts
 }
