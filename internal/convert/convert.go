@@ -1,10 +1,11 @@
 package convert
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+
+	kjson "sigs.k8s.io/json"
 
 	"github.com/joiner-autoscaler/joiner/api/crd"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -107,7 +108,8 @@ func kinds() map[string]*kind {
 	}
 }
 
-func decodes[T any](data []byte) error { return json.Unmarshal(data, new(T)) }
+// decodes reads an object as the clients of Kubernetes do: a field whose name is written in another case is an unknown one.
+func decodes[T any](data []byte) error { return kjson.UnmarshalCaseSensitivePreserveInts(data, new(T)) }
 
 // Result is a converted object.
 type Result struct {

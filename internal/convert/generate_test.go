@@ -182,11 +182,13 @@ func (g generator) fields(r *rapid.T, name string, s object) object {
 	return o
 }
 
-// unknown adds fields that no version has.
+// unknown adds fields that no version has, some of which differ from a known one in their case only.
 func unknown(r *rapid.T, o object) {
 	for _, path := range [][]string{{}, {"spec"}, {"status"}, {"spec", "template"}, {"spec", "disruption"}, {"spec", "nodeClassRef"}} {
 		if parent := at(o, path...); parent != nil && sometimes(r) {
 			parent["strange"] = []any{object{"deep": json.Number("1.50")}, nil, "x"}
+			known := keys(parent, nil)[0]
+			parent[strings.ToUpper(known[:1])+known[1:]] = []any{json.Number("7")}
 		}
 	}
 }

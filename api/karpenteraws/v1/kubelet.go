@@ -3,6 +3,8 @@ package v1
 import (
 	"encoding/json"
 	"maps"
+
+	kjson "sigs.k8s.io/json"
 )
 
 // KubeletConfiguration are settings of the kubelet, with the names that the kubelet's own configuration
@@ -108,10 +110,10 @@ func (k KubeletConfiguration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// UnmarshalJSON reads the fields, and every other one into Unmanaged.
+// UnmarshalJSON reads the fields, and every other one into Unmanaged, also one whose name differs in its case only.
 func (k *KubeletConfiguration) UnmarshalJSON(data []byte) error {
 	var managed managedKubelet
-	if err := json.Unmarshal(data, &managed); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &managed); err != nil {
 		return err
 	}
 	var all map[string]json.RawMessage

@@ -25,6 +25,19 @@ func TestUnmanagedKubeletFieldsAreKept(t *testing.T) {
 	}
 }
 
+// A name in another case is another field: it neither sets the one that we know nor fails for its type.
+func TestAKubeletFieldOfAnotherCaseIsUnmanaged(t *testing.T) {
+	t.Parallel()
+	const text = `{"MaxPods":"many","podsPerCore":2}`
+	var kubelet KubeletConfiguration
+	if err := json.Unmarshal([]byte(text), &kubelet); err != nil || kubelet.MaxPods != nil || len(kubelet.Unmanaged) != 1 {
+		t.Fatalf("read as %+v, error %v", kubelet, err)
+	}
+	if written, err := json.Marshal(kubelet); err != nil || string(written) != text {
+		t.Errorf("written as %s, error %v, want %s", written, err, text)
+	}
+}
+
 // A field that was cleared does not come back from Unmanaged.
 func TestAManagedKubeletFieldIsNotTakenFromUnmanaged(t *testing.T) {
 	t.Parallel()
