@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -35,9 +36,10 @@ func definitions() schema.GroupVersionResource {
 }
 
 // readCluster reads what migrate.Check looks at: CRDs and objects of ours, and the nodes and pods that may carry dropped
-// annotations. A resource that the cluster does not have is left out.
+// annotations. A resource that the cluster does not have is left out; one that it has in v1beta1 alone is read in that.
 func readCluster(ctx context.Context, client dynamic.Interface) ([]migrate.Object, error) {
 	var objects []migrate.Object
+	rest := []schema.GroupVersionResource{{Version: "v1", Resource: "nodes"}, {Version: "v1", Resource: "pods"}}
 	for _, resource := range converted() {
 		definition, err := client.Resource(definitions()).Get(ctx, resource.GroupResource().String(), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
@@ -47,12 +49,15 @@ func readCluster(ctx context.Context, client dynamic.Interface) ([]migrate.Objec
 			return nil, fmt.Errorf("reading the CRD %s: %w", resource.GroupResource(), err)
 		}
 		objects = append(objects, fromCluster(definition))
+		if !serves(definition, resource.Version) {
+			resource.Version = convert.V1beta1
+		}
+		rest = append(rest, resource)
 	}
 	if len(objects) == 0 {
 		return nil, fmt.Errorf("the cluster has none of the CRDs nodepools.%s, nodeclaims.%s, ec2nodeclasses.%s: there is nothing to check", karpenterv1.Group, karpenterv1.Group, awsv1.Group)
 	}
-	rest := []schema.GroupVersionResource{{Version: "v1", Resource: "nodes"}, {Version: "v1", Resource: "pods"}}
-	for _, resource := range append(converted(), rest...) {
+	for _, resource := range rest {
 		err := eachObject(ctx, client, resource, func(o *unstructured.Unstructured) error {
 			objects = append(objects, fromCluster(o))
 			return nil
@@ -62,6 +67,22 @@ func readCluster(ctx context.Context, client dynamic.Interface) ([]migrate.Objec
 		}
 	}
 	return objects, nil
+}
+
+// serves says whether a CRD serves a version.
+func serves(definition *unstructured.Unstructured, version string) bool {
+	return slices.ContainsFunc(versionsOf(definition), func(v map[string]any) bool { return v["name"] == version && v["served"] == true })
+}
+
+func versionsOf(definition *unstructured.Unstructured) []map[string]any {
+	items, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	var found []map[string]any
+	for _, item := range items {
+		if version, isObject := item.(map[string]any); isObject {
+			found = append(found, version)
+		}
+	}
+	return found
 }
 
 // fromCluster gives an object the form that files have.

@@ -38,7 +38,10 @@ func readFiles(in io.Reader, names []string) ([]migrate.Object, error) {
 		}
 	}
 	faults = slices.DeleteFunc(faults, func(err error) bool { return err == nil })
-	return objects, errors.Join(faults[:min(len(faults), maxErrors)]...)
+	if more := len(faults) - maxErrors; more > 0 {
+		faults = append(faults[:maxErrors], fmt.Errorf("and %d more", more))
+	}
+	return objects, errors.Join(faults...)
 }
 
 // expand returns the manifests in a folder and below, in order; a file is itself.
@@ -78,7 +81,13 @@ func readFile(in io.Reader, path string) ([]migrate.Object, error) {
 		defer file.Close()
 		in = file
 	}
-	return readDocuments(path, io.LimitReader(in, maxFile))
+	// One byte more than is read, so that what is too large is told from what ends there.
+	content := &io.LimitedReader{R: in, N: maxFile + 1}
+	objects, err := readDocuments(path, content)
+	if content.N == 0 {
+		return objects, fmt.Errorf("%s has more than %d bytes: split it", path, maxFile)
+	}
+	return objects, err
 }
 
 // readDocuments reads the documents of a stream. Those that are empty, or hold comments only, are left out.
@@ -105,22 +114,28 @@ func readDocuments(name string, in io.Reader) ([]migrate.Object, error) {
 		if err != nil {
 			return objects, fmt.Errorf("%s: it is not an object", where)
 		}
-		objects = append(objects, flatten(where, content)...)
+		items, err := flatten(where, content)
+		objects = append(objects, items...)
+		if err != nil {
+			return objects, err
+		}
 	}
 }
 
-// flatten returns the items of a List, or the object itself.
-func flatten(where string, content map[string]any) []migrate.Object {
+// flatten returns the items of a List, or the object itself. An item that is no object is an error.
+func flatten(where string, content map[string]any) ([]migrate.Object, error) {
 	items, isList := content["items"].([]any)
 	kind, _ := content["kind"].(string)
 	if !isList || !strings.HasSuffix(kind, "List") {
-		return []migrate.Object{{Where: where, Content: content}}
+		return []migrate.Object{{Where: where, Content: content}}, nil
 	}
 	var objects []migrate.Object
-	for _, item := range items {
-		if o, isObject := item.(map[string]any); isObject {
-			objects = append(objects, migrate.Object{Where: where, Content: o})
+	for i, item := range items {
+		o, isObject := item.(map[string]any)
+		if !isObject {
+			return objects, fmt.Errorf("%s: items[%d] is not an object", where, i)
 		}
+		objects = append(objects, migrate.Object{Where: where, Content: o})
 	}
-	return objects
+	return objects, nil
 }

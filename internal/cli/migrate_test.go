@@ -32,7 +32,7 @@ const definition = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: nodepools.karpenter.sh}
-spec: {group: karpenter.sh, names: {kind: NodePool}, versions: [{name: v1, storage: true}, {name: v1beta1}]}
+spec: {group: karpenter.sh, names: {kind: NodePool}, versions: [{name: v1, served: true, storage: true}, {name: v1beta1, served: true}]}
 status: {storedVersions: [v1beta1, v1]}
 `
 
@@ -59,6 +59,7 @@ func cluster(t *testing.T, manifests ...string) *fake.FakeDynamicClient {
 	}
 	return fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		definitions: "CustomResourceDefinitionList", nodePools: "NodePoolList",
+		{Group: "karpenter.sh", Version: "v1beta1", Resource: "nodepools"}:      "NodePoolList",
 		{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}:          "NodeClaimList",
 		{Group: "karpenter.k8s.aws", Version: "v1", Resource: "ec2nodeclasses"}: "EC2NodeClassList",
 		{Version: "v1", Resource: "nodes"}:                                      "NodeList",
@@ -97,17 +98,20 @@ func TestCheckOfFiles(t *testing.T) {
 		args []string
 		code int
 	}{
-		"nothing of v1beta1 is left; checked 1 NodePool":     {clean, []string{"-f", "-"}, cli.CodeFine},
-		"document 3: OldManifest":                            {"", []string{"-f", folder}, cli.CodeFindings},
-		`"code": "OldManifest"`:                              {old, []string{"-f", "-", "-o", "json"}, cli.CodeFindings},
-		"NodePool old in -, document 1":                      {`{"kind":"List","items":[` + asJSON(t, old) + `]}`, []string{"-f", "-"}, cli.CodeFindings},
-		"joinerctl: --output is \"xml\": it must be text or": {clean, []string{"-f", "-", "-o", "xml"}, cli.CodeFailed},
-		"joinerctl: -f nowhere: ":                            {"", []string{"-f", "nowhere"}, cli.CodeFailed},
-		"joinerctl: -, document 2: it is not an object":      {clean + "---\n- 7\n", []string{"-f", "-"}, cli.CodeFailed},
-		"joinerctl: -, document 1: yaml":                     {"a: [", []string{"-f", "-"}, cli.CodeFailed},
-		"no .yaml, .yml or .json file":                       {"", []string{"-f", t.TempDir()}, cli.CodeFailed},
-		"joinerctl: no usable kubeconfig":                    {"", nil, cli.CodeFailed},
-		"unknown flag: --nonsense":                           {"", []string{"--nonsense"}, cli.CodeFailed},
+		"nothing of v1beta1 is left; checked 1 NodePool":      {clean, []string{"-f", "-"}, cli.CodeFine},
+		"document 3: OldManifest":                             {"", []string{"-f", folder}, cli.CodeFindings},
+		`"code": "OldManifest"`:                               {old, []string{"-f", "-", "-o", "json"}, cli.CodeFindings},
+		"NodePool old in -, document 1":                       {`{"kind":"List","items":[` + asJSON(t, old) + `]}`, []string{"-f", "-"}, cli.CodeFindings},
+		"joinerctl: --output is \"xml\": it must be text or":  {clean, []string{"-f", "-", "-o", "xml"}, cli.CodeFailed},
+		"joinerctl: -f nowhere: ":                             {"", []string{"-f", "nowhere"}, cli.CodeFailed},
+		"joinerctl: -, document 2: it is not an object":       {clean + "---\n- 7\n", []string{"-f", "-"}, cli.CodeFailed},
+		"joinerctl: -, document 1: yaml":                      {"a: [", []string{"-f", "-"}, cli.CodeFailed},
+		"no .yaml, .yml or .json file":                        {"", []string{"-f", t.TempDir()}, cli.CodeFailed},
+		"joinerctl: no usable kubeconfig":                     {"", nil, cli.CodeFailed},
+		"unknown flag: --nonsense":                            {"", []string{"--nonsense"}, cli.CodeFailed},
+		"joinerctl: -, document 1: items[1] is not an object": {`{"kind":"List","items":[` + asJSON(t, clean) + `,7]}`, []string{"-f", "-"}, cli.CodeFailed},
+		"joinerctl: - has more than 67108864 bytes: split it": {clean + "# " + strings.Repeat("x", 64<<20), []string{"-f", "-"}, cli.CodeFailed},
+		"joinerctl: and 1 more":                               {"", slices.Repeat([]string{"-f", "nowhere"}, 21), cli.CodeFailed},
 	} {
 		code, stdout, stderr := run(t, nil, row.in, append([]string{"migrate", "check"}, row.args...)...)
 		if code != row.code || !strings.Contains(stdout+stderr, want) || (code == cli.CodeFailed) != (stderr != "") {
@@ -174,8 +178,85 @@ func TestStorageIsMigrated(t *testing.T) {
 	if got := stored(t, client); !slices.Equal(got, []string{"v1"}) || conflicts != 1 {
 		t.Errorf("stored versions %v, %d conflicts", got, conflicts)
 	}
-	if code, stdout, _ := run(t, client, "", "migrate", "storage"); code != cli.CodeFine || !strings.Contains(stdout, "nodepools.karpenter.sh: all is stored in v1") {
+	if code, stdout, _ := run(t, client, "", "migrate", "storage"); code != cli.CodeFine || !strings.Contains(stdout, "nodepools.karpenter.sh: 0 rewritten; all is stored in v1") {
 		t.Errorf("again: exit %d, %s", code, stdout)
+	}
+}
+
+// V-25: NodeClaims and nodes name their owners in v1 then; other owners stay as they are, and a dry run changes none.
+func TestOwnersAreNamedInV1(t *testing.T) {
+	t.Parallel()
+	const claim = "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {name: a, ownerReferences: [{apiVersion: karpenter.sh/v1beta1, kind: NodePool, name: default, uid: p}]}\n"
+	const node = "apiVersion: v1\nkind: Node\nmetadata: {name: a, ownerReferences: [{apiVersion: example.com/v1beta1, kind: NodeClaim, name: a, uid: x}, {apiVersion: karpenter.sh/v1beta1, kind: NodeClaim, name: a, uid: c}]}\n"
+	const claims = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: nodeclaims.karpenter.sh}\nspec: {versions: [{name: v1, served: true, storage: true}]}\nstatus: {storedVersions: [v1]}\n"
+	client := cluster(t, claims, claim, node)
+	if code, stdout, _ := run(t, client, "", "migrate", "check"); code != cli.CodeFindings || strings.Count(stdout, "OldOwner") != 2 {
+		t.Errorf("check: exit %d, %s", code, stdout)
+	}
+	if code, stdout, _ := run(t, client, "", "migrate", "storage", "--dry-run"); code != cli.CodeFine || !strings.Contains(stdout, "nodeclaims.karpenter.sh: 1 would be rewritten") || strings.Contains(owners(t, client), "karpenter.sh/v1 ") {
+		t.Errorf("dry run: exit %d, %s, owners %s", code, stdout, owners(t, client))
+	}
+	if code, stdout, stderr := run(t, client, "", "migrate", "storage"); code != cli.CodeFine || !strings.Contains(stdout, "nodes: 1 rewritten; all name their owners in v1") {
+		t.Errorf("exit %d, %s, %s", code, stdout, stderr)
+	}
+	if got := owners(t, client); got != "karpenter.sh/v1 NodePool example.com/v1beta1 NodeClaim karpenter.sh/v1 NodeClaim " {
+		t.Errorf("owners %s", got)
+	}
+	if code, stdout, _ := run(t, client, "", "migrate", "check"); code != cli.CodeFine {
+		t.Errorf("check after it: exit %d, %s", code, stdout)
+	}
+}
+
+// V-25: whoever wrote v1beta1 before the migration is forgotten, and found again if it does so later; managers of server-side
+// apply keep their fields.
+func TestOldWritersAreForgotten(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ entries, left string }{
+		"others stay": {"{manager: a, operation: Update, apiVersion: karpenter.sh/v1beta1}, {manager: b, operation: Apply, apiVersion: karpenter.sh/v1beta1}, {manager: c, operation: Update, apiVersion: karpenter.sh/v1}", "bc"},
+		// One empty entry tells the API server that there are none.
+		"none is left": {"{manager: a, operation: Update, apiVersion: karpenter.sh/v1beta1}", ""},
+	} {
+		pool := "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default, managedFields: [" + row.entries + "]}\n"
+		client := cluster(t, strings.Replace(definition, "storedVersions: [v1beta1, v1]", "storedVersions: [v1]", 1), pool)
+		if code, stdout, stderr := run(t, client, "", "migrate", "storage"); code != cli.CodeFine || !strings.Contains(stdout, "nodepools.karpenter.sh: 1 rewritten") {
+			t.Errorf("%s: exit %d, %s, %s", name, code, stdout, stderr)
+		}
+		o, err := client.Resource(nodePools).Get(t.Context(), "default", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := ""
+		for _, entry := range o.GetManagedFields() {
+			left += entry.Manager
+		}
+		if left != row.left || len(o.GetManagedFields()) == 0 {
+			t.Errorf("%s: managers %q, %d entries", name, left, len(o.GetManagedFields()))
+		}
+	}
+}
+
+func owners(t *testing.T, client dynamic.Interface) string {
+	t.Helper()
+	found := ""
+	for _, resource := range []schema.GroupVersionResource{{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}, {Version: "v1", Resource: "nodes"}} {
+		o, err := client.Resource(resource).Get(t.Context(), "a", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, owner := range o.GetOwnerReferences() {
+			found += owner.APIVersion + " " + owner.Kind + " "
+		}
+	}
+	return found
+}
+
+// V-25: a cluster that has v1beta1 alone is read in it, before anything is changed.
+func TestCheckOfAClusterWithoutV1(t *testing.T) {
+	t.Parallel()
+	client := cluster(t, strings.Replace(definition, "{name: v1, served: true, storage: true}, ", "", 1), old)
+	code, stdout, _ := run(t, client, "", "migrate", "check")
+	if code != cli.CodeFindings || !strings.Contains(stdout, "1 NodePool") || strings.Contains(stdout, "OldManifest") {
+		t.Errorf("exit %d, %s", code, stdout)
 	}
 }
 
@@ -200,7 +281,7 @@ func TestStorageOfABrokenObjectIsLeft(t *testing.T) {
 			t.Error("a dry run writes")
 		}
 	}
-	early := cluster(t, strings.Replace(definition, "name: v1, storage: true", "name: v1beta1, storage: true", 1))
+	early := cluster(t, strings.Replace(definition, "name: v1, served: true, storage: true", "name: v1beta1, storage: true", 1))
 	if code, _, stderr := run(t, early, "", "migrate", "storage"); code != cli.CodeFailed || !strings.Contains(stderr, "apply the CRD that stores v1 first") {
 		t.Errorf("a CRD that stores v1beta1: exit %d, %s", code, stderr)
 	}

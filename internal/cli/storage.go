@@ -29,9 +29,11 @@ func migrateStorage(config Config) *cobra.Command {
 	var dryRun bool
 	command := &cobra.Command{
 		Use: "storage", Short: "Rewrite the objects that may be stored in v1beta1", Args: cobra.NoArgs,
-		Long: `Rewrite each NodePool, NodeClaim and EC2NodeClass unchanged, so that the API server stores it in v1, and then take v1beta1 out
-of status.storedVersions of the CRD. Only after that the API server lets v1beta1 be taken out of the CRD. It can be stopped
-and started again at any time.
+		Long: `Rewrite each NodePool, NodeClaim and EC2NodeClass that may be stored in v1beta1, so that the API server stores it in v1, and then
+take v1beta1 out of status.storedVersions of the CRD. Only after that the API server lets v1beta1 be taken out of the CRD.
+NodeClaims and nodes that name their owner in v1beta1 name it in v1 then: otherwise they would not be deleted with it once
+v1beta1 is not served. What managedFields say of writes in v1beta1 goes; entries of server-side apply stay. Nothing else of an
+object changes. It can be stopped and started again at any time.
 
 An object that cannot be converted is left as it is, and its CRD keeps v1beta1.
 
@@ -48,6 +50,9 @@ Exit code: 0 all is stored in v1, 1 some objects were left, 2 it could not be do
 					return err
 				}
 				left += n
+			}
+			if err := migrateNodes(command.Context(), config, client, dryRun); err != nil {
+				return err
 			}
 			if left > 0 {
 				return errFindings
@@ -72,30 +77,11 @@ func migrateResource(ctx context.Context, config Config, client dynamic.Interfac
 		return 0, fmt.Errorf("reading the CRD %s: %w", name, err)
 	}
 	stored, _, _ := unstructured.NestedStringSlice(definition.Object, "status", "storedVersions")
-	if !slices.Contains(stored, convert.V1beta1) {
-		fmt.Fprintf(config.Out, "%s: all is stored in v1\n", name)
-		return 0, nil
-	}
-	if version := storageVersion(definition); version != convert.V1 {
+	stale := slices.Contains(stored, convert.V1beta1)
+	if version := storageVersion(definition); stale && version != convert.V1 {
 		return 0, fmt.Errorf("the CRD %s stores objects in %q: apply the CRD that stores v1 first", name, version)
 	}
-	done := 0
-	err = eachObject(ctx, client, resource, func(o *unstructured.Unstructured) error {
-		if problem, held := o.GetAnnotations()[karpenterv1.ConversionProblemAnnotationKey]; held {
-			left++
-			fmt.Fprintf(config.Out, "%s: %s is left: %s\n", name, o.GetName(), problem)
-			return nil
-		}
-		if !dryRun {
-			if err := rewrite(ctx, client.Resource(resource), o); err != nil {
-				return fmt.Errorf("rewriting %s %s: %w", name, o.GetName(), err)
-			}
-		}
-		if done++; done%progressEvery == 0 {
-			fmt.Fprintf(config.Out, "%s: %d rewritten\n", name, done)
-		}
-		return nil
-	})
+	done, left, err := rewriteAll(ctx, config, client, resource, stale, dryRun)
 	switch {
 	case err != nil:
 		return left, err
@@ -105,18 +91,55 @@ func migrateResource(ctx context.Context, config Config, client dynamic.Interfac
 	case left > 0:
 		fmt.Fprintf(config.Out, "%s: %d rewritten, %d left; v1beta1 stays in status.storedVersions\n", name, done, left)
 		return left, nil
-	}
-	if err := forget(ctx, client, definition); err != nil {
-		return 0, err
+	case stale:
+		if err := forget(ctx, client, definition); err != nil {
+			return 0, err
+		}
 	}
 	fmt.Fprintf(config.Out, "%s: %d rewritten; all is stored in v1\n", name, done)
 	return 0, nil
 }
 
+// migrateNodes rewrites the nodes that name their NodeClaim in v1beta1.
+func migrateNodes(ctx context.Context, config Config, client dynamic.Interface, dryRun bool) error {
+	done, _, err := rewriteAll(ctx, config, client, schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, false, dryRun)
+	if err == nil && dryRun {
+		fmt.Fprintf(config.Out, "nodes: %d would be rewritten\n", done)
+	} else if err == nil {
+		fmt.Fprintf(config.Out, "nodes: %d rewritten; all name their owners in v1\n", done)
+	}
+	return err
+}
+
+// rewriteAll rewrites the objects of a resource, those with traces of v1beta1 or, if they may be stored in it, all. left are
+// those that may be stored in it and cannot be converted.
+func rewriteAll(ctx context.Context, config Config, client dynamic.Interface, resource schema.GroupVersionResource, stale, dryRun bool) (done, left int, err error) {
+	name := resource.GroupResource().String()
+	err = eachObject(ctx, client, resource, func(o *unstructured.Unstructured) error {
+		if problem, held := o.GetAnnotations()[karpenterv1.ConversionProblemAnnotationKey]; held && stale {
+			left++
+			fmt.Fprintf(config.Out, "%s: %s is left: %s\n", name, o.GetName(), problem)
+			return nil
+		}
+		if !clean(o) && !stale {
+			return nil
+		}
+		if !dryRun {
+			if err := rewrite(ctx, client.Resource(resource), o); err != nil {
+				return fmt.Errorf("rewriting %s %s: %w", name, o.GetName(), err)
+			}
+		}
+		if done++; done%progressEvery == 0 && !dryRun {
+			fmt.Fprintf(config.Out, "%s: %d rewritten\n", name, done)
+		}
+		return nil
+	})
+	return done, left, err
+}
+
 func storageVersion(definition *unstructured.Unstructured) string {
-	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	for _, item := range versions {
-		if version, isObject := item.(map[string]any); isObject && version["storage"] == true {
+	for _, version := range versionsOf(definition) {
+		if version["storage"] == true {
 			name, _ := version["name"].(string)
 			return name
 		}
@@ -124,7 +147,7 @@ func storageVersion(definition *unstructured.Unstructured) string {
 	return ""
 }
 
-// rewrite writes an object as it is. One that is gone meanwhile needs nothing; one that was changed is read again: the
+// rewrite writes an object that was cleaned. One that is gone meanwhile needs nothing; one that was changed is read again: the
 // change may have been made by an older API server.
 func rewrite(ctx context.Context, client dynamic.ResourceInterface, o *unstructured.Unstructured) error {
 	var err error
@@ -135,6 +158,7 @@ func rewrite(ctx context.Context, client dynamic.ResourceInterface, o *unstructu
 		if o, err = client.Get(ctx, o.GetName(), metav1.GetOptions{}); err != nil {
 			break
 		}
+		clean(o)
 	}
 	if apierrors.IsNotFound(err) {
 		return nil

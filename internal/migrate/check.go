@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -47,6 +48,7 @@ func (c *checker) look(o Object) {
 	case isOurs(group, kind):
 		c.ours(o, version)
 	}
+	c.owners(o)
 	c.dropped(o, metadata(o.Content), "metadata.annotations")
 	for _, path := range [][]string{{"spec", "template"}, {"spec", "jobTemplate", "spec", "template"}} {
 		if template := at(o.Content, path...); template != nil && !isOurs(group, kind) {
@@ -89,9 +91,9 @@ func (c *checker) ours(o Object, version string) {
 	}
 	if version == convert.V1beta1 {
 		if result, err := c.converter.Convert(o.Content, convert.V1); err != nil {
-			c.find(o, NotConvertible, err.Error(), "mend it before it is applied")
+			c.find(o, NotConvertible, err.Error(), "mend it in v1beta1")
 		} else if len(result.Problems) > 0 {
-			c.find(o, NotConvertible, convert.Describe(result.Problems), "mend the field before it is applied")
+			c.find(o, NotConvertible, convert.Describe(result.Problems), "mend the field in v1beta1")
 		} else {
 			o.Content = result.Object // its kubelet block is where that of a v1 object is
 		}
@@ -117,11 +119,14 @@ func (c *checker) compatibility(o Object, annotations map[string]string) {
 				continue
 			}
 			if text(o.Content, "kind") == "NodeClaim" {
-				action = "nothing: it goes with the node, once its NodePool does not have it any more"
+				action = "nothing, once its NodePool does not have it any more: it goes with the node"
 			}
 		case karpenterv1.NodeClassReferenceAnnotationKey, karpenterv1.MisspelledNodeClassReferenceAnnotationKey,
 			karpenterv1.V1beta1FieldsAnnotationKey, karpenterv1.V1FieldsAnnotationKey:
 			action = "remove the annotation once nobody reads or writes the object in v1beta1"
+			if text(o.Content, "kind") == "NodeClaim" {
+				action = "nothing: it goes with the node"
+			}
 		case awsv1.UbuntuCompatibilityAnnotationKey:
 			action = "choose an image in spec.amiSelectorTerms, with the amiFamily that fits its user data, then remove the annotation"
 		default:
@@ -137,9 +142,31 @@ func (c *checker) writers(o Object) {
 	for _, value := range entries {
 		entry, _ := value.(map[string]any)
 		if _, version, _ := strings.Cut(text(entry, "apiVersion"), "/"); version == convert.V1beta1 {
-			c.find(o, OldWriter, "fields were last written in v1beta1 by "+shorten(text(entry, "manager")), "let it write v1 (for GitOps: the manifests); the entry goes with the next write")
+			action := "let it write v1; joinerctl migrate storage then forgets what it wrote before"
+			if text(entry, "operation") == "Apply" {
+				action = "let it apply v1 (for GitOps: change the manifests): that replaces the entry"
+			}
+			c.find(o, OldWriter, "fields were last written in v1beta1 by "+shorten(text(entry, "manager")), action)
 		}
 	}
+}
+
+// owners looks at how the object names NodePools, NodeClaims and EC2NodeClasses that own it.
+func (c *checker) owners(o Object) {
+	references, _ := metadata(o.Content)["ownerReferences"].([]any)
+	for i, value := range references {
+		owner, _ := value.(map[string]any)
+		if IsOldOwner(text(owner, "apiVersion"), text(owner, "kind")) {
+			c.find(o, OldOwner, fmt.Sprintf("metadata.ownerReferences[%d] names %s %s in %s: without v1beta1 the object is not deleted with its owner", i, text(owner, "kind"), shorten(text(owner, "name")), text(owner, "apiVersion")),
+				"run joinerctl migrate storage while v1beta1 is served")
+		}
+	}
+}
+
+// IsOldOwner says whether an owner reference with this apiVersion and kind is one to an object of ours in v1beta1.
+func IsOldOwner(apiVersion, kind string) bool {
+	group, version, _ := strings.Cut(apiVersion, "/")
+	return version == convert.V1beta1 && isOurs(group, kind)
 }
 
 // dropped looks for annotations that do nothing any more.

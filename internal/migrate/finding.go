@@ -32,8 +32,8 @@ const (
 	DifferentKubelets Code = "DifferentKubelets"
 	// DroppedAnnotation: an annotation that does nothing any more.
 	DroppedAnnotation Code = "DroppedAnnotation"
-	// NotAnObject: a document of a file could not be read as an object.
-	NotAnObject Code = "NotAnObject"
+	// OldOwner: the object names its owner in v1beta1; without that version it is not deleted with its owner any more.
+	OldOwner Code = "OldOwner"
 )
 
 // Finding is one thing to do before v1beta1 can be switched off.
