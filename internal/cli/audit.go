@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -33,8 +35,8 @@ func auditControlPlane(config Config) *cobra.Command {
 they aim at these nodes, whatever the mode of a group is now. The policy is that of --policy-file, the file that the plugin
 or the webhook reads, with what the cluster's Scheduler adds. docs/control-plane-protection.md is the guide.
 
-A pod does not say who created it, so its namespace decides alone. Pods that run are looked at, and pods that wait;
-templates of workloads without pods are not. Nothing is ever written.
+A pod does not say who created it, so its namespace decides alone. Pods that run are looked at, and pods that wait, and the pod
+templates of Deployments, StatefulSets, DaemonSets and CronJobs. Nothing is ever written.
 
 Classes: OnProtectedNode, AimsAtProtectedNode, OverrideWaiting, OverrideInUse.
 
@@ -113,50 +115,72 @@ func auditCluster(ctx context.Context, config Config, kubeconfig string, sources
 	if err := eachPod(ctx, clients, auditor.Look); err != nil {
 		return audit.Report{}, err
 	}
+	if err := eachWorkload(ctx, clients, auditor.LookAtWorkload); err != nil {
+		return audit.Report{}, err
+	}
 	return auditor.Report(), nil
 }
 
-func eachNode(ctx context.Context, clients kubernetes.Interface, visit func(*corev1.Node) error) error {
-	return eachPage("nodes", metav1.ListOptions{}, func(options metav1.ListOptions) (string, error) {
-		list, err := clients.CoreV1().Nodes().List(ctx, options)
-		if err != nil {
-			return "", err
-		}
-		for i := range list.Items {
-			if err := visit(&list.Items[i]); err != nil {
-				return "", err
-			}
-		}
-		return list.Continue, nil
-	})
-}
+// lister reads one page of a list.
+type lister func(metav1.ListOptions) (runtime.Object, error)
 
-func eachPod(ctx context.Context, clients kubernetes.Interface, visit func(*corev1.Pod) error) error {
-	return eachPage("pods", metav1.ListOptions{FieldSelector: living}, func(options metav1.ListOptions) (string, error) {
-		list, err := clients.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
-		if err != nil {
-			return "", err
-		}
-		for i := range list.Items {
-			if err := visit(&list.Items[i]); err != nil {
-				return "", err
-			}
-		}
-		return list.Continue, nil
-	})
-}
-
-// eachPage reads one page after another; read returns where the next one begins.
-func eachPage(what string, options metav1.ListOptions, read func(metav1.ListOptions) (string, error)) (err error) {
+// eachTyped visits the objects of a list, page by page.
+func eachTyped[T runtime.Object](what string, options metav1.ListOptions, read lister, visit func(T) error) error {
 	options.Limit = page
 	for {
-		if options.Continue, err = read(options); err != nil {
+		list, err := read(options)
+		if err != nil {
 			return fmt.Errorf("listing %s: %w", what, err)
 		}
-		if options.Continue == "" {
+		if err := meta.EachListItem(list, func(o runtime.Object) error { return visit(o.(T)) }); err != nil {
+			return fmt.Errorf("looking at %s: %w", what, err)
+		}
+		place, err := meta.ListAccessor(list)
+		if err != nil {
+			return fmt.Errorf("listing %s: %w", what, err)
+		}
+		if options.Continue = place.GetContinue(); options.Continue == "" {
 			return nil
 		}
 	}
+}
+
+func eachNode(ctx context.Context, clients kubernetes.Interface, visit func(*corev1.Node) error) error {
+	return eachTyped("nodes", metav1.ListOptions{}, func(o metav1.ListOptions) (runtime.Object, error) { return clients.CoreV1().Nodes().List(ctx, o) }, visit)
+}
+
+func eachPod(ctx context.Context, clients kubernetes.Interface, visit func(*corev1.Pod) error) error {
+	pods := clients.CoreV1().Pods(metav1.NamespaceAll)
+	return eachTyped("pods", metav1.ListOptions{FieldSelector: living}, func(o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) }, visit)
+}
+
+// eachWorkload visits what makes pods and may have none at the moment. A ReplicaSet or a Job that nothing else made is seen by its
+// pods: reading all of them would cost more than the rest of the audit.
+func eachWorkload(ctx context.Context, clients kubernetes.Interface, visit func(nodescheduling.WorkloadObject, string) error) error {
+	apps, batch := clients.AppsV1(), clients.BatchV1()
+	for _, of := range []struct {
+		what, kind string
+		read       lister
+	}{
+		{"deployments", "Deployment", func(o metav1.ListOptions) (runtime.Object, error) {
+			return apps.Deployments(metav1.NamespaceAll).List(ctx, o)
+		}},
+		{"statefulsets", "StatefulSet", func(o metav1.ListOptions) (runtime.Object, error) {
+			return apps.StatefulSets(metav1.NamespaceAll).List(ctx, o)
+		}},
+		{"daemonsets", "DaemonSet", func(o metav1.ListOptions) (runtime.Object, error) {
+			return apps.DaemonSets(metav1.NamespaceAll).List(ctx, o)
+		}},
+		{"cronjobs", "CronJob", func(o metav1.ListOptions) (runtime.Object, error) {
+			return batch.CronJobs(metav1.NamespaceAll).List(ctx, o)
+		}},
+	} {
+		err := eachTyped(of.what, metav1.ListOptions{}, of.read, func(o nodescheduling.WorkloadObject) error { return visit(o, of.kind) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // once asks the authorizer each question once: it is asked for every pod, and pods of a namespace have the same answer.

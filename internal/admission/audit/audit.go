@@ -36,11 +36,12 @@ type Auditor struct {
 	config Config
 	report Report
 	groups map[string]*Group
+	told   map[string]bool // group and owner of the findings: their templates are found already
 }
 
 // New makes an Auditor. It counts the nodes of the cluster.
 func New(config Config) *Auditor {
-	a := &Auditor{config: config, groups: map[string]*Group{}}
+	a := &Auditor{config: config, groups: map[string]*Group{}, told: map[string]bool{}}
 	a.report.Findings = []Finding{}
 	for _, effective := range config.Policy.Effective() {
 		a.groups[effective.Group] = &Group{Name: effective.Group, Mode: string(effective.Mode), Authorized: map[string]int{}}
@@ -75,7 +76,30 @@ func (a *Auditor) Look(pod *corev1.Pod) error {
 		case nodescheduling.AuthorizedPod:
 			a.groups[i.Group].Authorized[pod.Namespace]++
 		default:
-			a.report.Findings = append(a.report.Findings, a.finding(pod, i))
+			f := a.finding(pod, i)
+			a.told[f.Group+" "+f.owner()] = true
+			a.report.Findings = append(a.report.Findings, f)
+		}
+	}
+	return nil
+}
+
+// LookAtWorkload judges the pods that a workload would make next. It is called after the last pod: what was found of a pod of the
+// workload is not told again.
+func (a *Auditor) LookAtWorkload(object nodescheduling.WorkloadObject, kind string) error {
+	inspections, err := a.config.Policy.InspectWorkload(object, a.config.Cluster)
+	if err != nil {
+		return err
+	}
+	a.report.Workloads++
+	for _, i := range inspections {
+		f := Finding{
+			Group: i.Group, Class: i.Class, Namespace: object.GetNamespace(), Owner: &Owner{Kind: kind, Name: object.GetName()},
+			Reasons: i.Reasons, Message: i.Found, Authorize: i.Authorize,
+		}
+		f.Action = f.action(i.Steps)
+		if i.Class == nodescheduling.AimsAtProtectedNode && !a.told[f.Group+" "+f.owner()] {
+			a.report.Findings = append(a.report.Findings, f)
 		}
 	}
 	return nil
@@ -99,9 +123,10 @@ func (a *Auditor) finding(pod *corev1.Pod, i nodescheduling.Inspection) Finding 
 
 // action says where the steps are to be taken: those for a pod that is to be deleted stand for themselves.
 func (f Finding) action(steps string) string {
-	edits := (f.Class == nodescheduling.OnProtectedNode || f.Class == nodescheduling.AimsAtProtectedNode) && !slices.Contains(f.Reasons, nodescheduling.UnknownNode)
+	lost := f.Class == nodescheduling.OnProtectedNode && slices.Contains(f.Reasons, nodescheduling.UnknownNode)
+	override := f.Class == nodescheduling.OverrideWaiting || f.Class == nodescheduling.OverrideInUse
 	switch {
-	case !edits:
+	case lost || override:
 		return steps
 	case f.Owner != nil:
 		return fmt.Sprintf("%s, in the pod template of %s %q", steps, f.Owner.Kind, f.Owner.Name)

@@ -18,9 +18,10 @@ const maxNames = 5
 type Finding struct {
 	Group string               `json:"group"`
 	Class nodescheduling.Class `json:"class"`
-	// Namespace and Name are the pod's, Node is where it is, "" while it waits.
+	// Namespace and Name are the pod's, Node is where it is, "" while it waits. Name is "" where it is the pod template of the
+	// owner that was found.
 	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
+	Name      string `json:"name,omitempty"`
 	Node      string `json:"node,omitempty"`
 	// Owner is the workload that made it, nil for a pod of its own.
 	Owner *Owner `json:"owner,omitempty"`
@@ -42,6 +43,9 @@ func (f Finding) owner() string {
 
 // pod is the name of the pod with its node.
 func (f Finding) pod() string {
+	if f.Name == "" {
+		return "its pod template"
+	}
 	if f.Node == "" {
 		return f.Name + " (waits)"
 	}
@@ -66,9 +70,10 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 	// Ignored are the parts of Scheduler that have no effect, and why.
 	Ignored []string `json:"ignored,omitempty"`
-	// Pods and Nodes count what was looked at.
-	Pods  int `json:"pods"`
-	Nodes int `json:"nodes"`
+	// Pods, Workloads and Nodes count what was looked at.
+	Pods      int `json:"pods"`
+	Workloads int `json:"workloads"`
+	Nodes     int `json:"nodes"`
 }
 
 // Clean says whether nothing is left to do.
@@ -108,7 +113,7 @@ func (r Report) WriteText(out io.Writer) error {
 	if n := len(r.Findings); n > 0 {
 		verdict = count(n, "finding")
 	}
-	fmt.Fprintf(&b, "%s; looked at %s and %s\n", verdict, count(r.Pods, "pod"), count(r.Nodes, "node"))
+	fmt.Fprintf(&b, "%s; looked at %s, %s and %s\n", verdict, count(r.Pods, "pod"), count(r.Workloads, "workload"), count(r.Nodes, "node"))
 	_, err := io.WriteString(out, b.String())
 	return err
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // TestScripts runs every script below testdata/scripts. Its clusters are written as those of the evaluator; the lines of the
-// command audit are the pods of the cluster, and it prints the report.
+// command audit are the pods of the cluster, and then its workloads (KIND NAMESPACE/NAME ATTRIBUTES), and it prints the report.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -47,6 +47,17 @@ func run(world *schedulingtest.World, input string) (audit.Report, error) {
 	}
 	auditor := audit.New(audit.Config{Policy: policy, Ignored: ignored, Cluster: world.Cluster(), Owner: behind})
 	for line := range strings.SplitSeq(strings.TrimSpace(input), "\n") {
+		if first, _, _ := strings.Cut(line, " "); !strings.Contains(first, "/") {
+			asked, err := schedulingtest.ParseRequest("anybody create " + line)
+			if err != nil {
+				return audit.Report{}, err
+			}
+			kind := asked.Object.GetObjectKind().GroupVersionKind().Kind
+			if err := auditor.LookAtWorkload(asked.Object, kind); err != nil {
+				return audit.Report{}, err
+			}
+			continue
+		}
 		pod, err := schedulingtest.ParsePod(line)
 		if err != nil {
 			return audit.Report{}, err

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
 )
@@ -55,20 +56,45 @@ type Inspection struct {
 
 // Inspect judges a pod that exists as if every group had the mode Enable, whatever its mode is: for reports, before the mode is
 // set and after (H14). A pod does not say who created or bound it, so only the half of its namespace is asked, as for
-// workloads. Groups that the pod does not concern are left out. It changes none of its arguments. An error is the authorizer's, without which nothing can be said.
+// workloads. Groups that the pod does not concern are left out. It changes none of its arguments. An error is the authorizer's,
+// without which nothing can be said.
 func (p *Policy) Inspect(pod *corev1.Pod, cluster Cluster) ([]Inspection, error) {
-	if p == nil || p.self != "" && pod.Namespace == p.self {
-		return nil, nil
-	}
 	free := pod.Spec // the same pod, before it had a node
 	free.NodeName = ""
+	return p.inspectAll(&evaluation{cluster: cluster, subject: storedPod,
+		request: &Request{Resource: "pods", Namespace: pod.Namespace, Name: pod.Name, Pod: pod}}, place(&free))
+}
+
+// InspectWorkload is Inspect for the pods that a workload would make next: those found are of class AimsAtProtectedNode. A kind
+// without a pod template, and a workload that a controller wrote, concern no group.
+func (p *Policy) InspectWorkload(object WorkloadObject, cluster Cluster) ([]Inspection, error) {
+	w := workload(object)
+	if !warnable(w) {
+		return nil, nil
+	}
+	return p.inspectAll(&evaluation{cluster: cluster, subject: createdWorkload,
+		request: &Request{Namespace: object.GetNamespace(), Name: object.GetName(), Workload: w}}, place(&w.Template.Spec))
+}
+
+// WorkloadObject is an object with a pod template.
+type WorkloadObject interface {
+	metav1.Object
+	runtime.Object
+}
+
+// inspectAll inspects for each group. The placement is where the pod, or the next one, asks to be put.
+func (p *Policy) inspectAll(e *evaluation, asked placement) ([]Inspection, error) {
+	if p == nil || p.self != "" && e.request.Namespace == p.self {
+		return nil, nil
+	}
+	e.policy = p
 	var found []Inspection
 	for i := range p.all {
 		g := p.all[i]
 		g.mode = configv1.Enable
-		inspection, concerns, err := p.inspect(&g, pod, cluster, place(&free))
+		inspection, concerns, err := e.inspect(&g, asked)
 		if err != nil {
-			return nil, fmt.Errorf("asking the cluster's authorizer about namespace %s and group %s: %w", pod.Namespace, g.name, err)
+			return nil, fmt.Errorf("asking the cluster's authorizer about namespace %s and group %s: %w", e.request.Namespace, g.name, err)
 		}
 		if concerns {
 			found = append(found, inspection)
@@ -77,19 +103,20 @@ func (p *Policy) Inspect(pod *corev1.Pod, cluster Cluster) ([]Inspection, error)
 	return found, nil
 }
 
-func (p *Policy) inspect(g *group, pod *corev1.Pod, cluster Cluster, free placement) (Inspection, bool, error) {
-	e := evaluation{policy: p, cluster: cluster, subject: storedPod,
-		request: &Request{Resource: "pods", Namespace: pod.Namespace, Name: pod.Name, Pod: pod}}
-	f := Finding{Group: g.name, ActorAuthorized: true, NamespaceAuthorized: g.namespaces[pod.Namespace] != ""}
-	e.placement = free
+func (e *evaluation) inspect(g *group, asked placement) (Inspection, bool, error) {
+	f := Finding{Group: g.name, ActorAuthorized: true, NamespaceAuthorized: g.namespaces[e.request.Namespace] != ""}
+	e.placement = asked
 	aims := e.targets(g, f.NamespaceAuthorized)
 	var there []target
-	if pod.Spec.NodeName != "" {
-		e.placement = placement{node: pod.Spec.NodeName}
-		there = e.targets(g, f.NamespaceAuthorized)
+	overrides, waits := false, false
+	if pod := e.request.Pod; pod != nil {
+		overrides = e.policy.override && strings.TrimSpace(pod.Annotations[OverrideAnnotation]) != ""
+		waits = overrides && pod.Spec.NodeName == ""
+		if pod.Spec.NodeName != "" {
+			e.placement = placement{node: pod.Spec.NodeName}
+			there = e.targets(g, f.NamespaceAuthorized)
+		}
 	}
-	overrides := p.override && strings.TrimSpace(pod.Annotations[OverrideAnnotation]) != ""
-	waits := overrides && pod.Spec.NodeName == ""
 	if len(aims)+len(there) == 0 && !waits {
 		return Inspection{}, false, nil
 	}
@@ -128,21 +155,26 @@ func (e *evaluation) mirrors(g *group) bool {
 	return e.assigned.node != nil && g.selector.Matches(labels.Set(e.assigned.node.Labels)) && owner.UID == e.assigned.node.UID
 }
 
+// found is describe for a text that does not speak of the group's nodes before; named is for a node that is known.
+func (t target) found(named string) string {
+	switch t.reason {
+	case NodeName:
+		return fmt.Sprintf(named, shorten(t.node))
+	case UnknownNode:
+		return fmt.Sprintf("there is no node %q, so it may become one of the group", shorten(t.node))
+	}
+	return t.describe()
+}
+
 // explain says what was found, and what to do. What the pod's own fields ask for decides about that; a pod that asks for
 // nothing was put there by its nodeName, or by the scheduler because nothing kept it off.
 func (e *evaluation) explain(i *Inspection, g *group, f Finding, aims, there []target) {
-	pod := e.request.Pod
 	var found []string
 	for _, t := range there {
-		switch t.reason {
-		case NodeName:
-			found = append(found, fmt.Sprintf("it is on node %q of the group", shorten(t.node)))
-		default:
-			found = append(found, t.describe())
-		}
+		found = append(found, t.found("it is on node %q, which is of the group"))
 	}
 	for _, t := range aims {
-		found = append(found, t.describe())
+		found = append(found, t.found("its nodeName is %q, which is of the group"))
 		i.Reasons = append(i.Reasons, t.reason)
 	}
 	i.Steps = e.steps(g, aims)
@@ -155,14 +187,14 @@ func (e *evaluation) explain(i *Inspection, g *group, f Finding, aims, there []t
 	}
 	switch i.Class {
 	case OverrideWaiting, OverrideInUse:
-		reason := pod.Annotations[OverrideAnnotation]
+		reason := e.request.Pod.Annotations[OverrideAnnotation]
 		found = append([]string{fmt.Sprintf("it has the annotation %s: %q", OverrideAnnotation, shorten(reason))}, found...)
 		i.Steps = "delete it, unless you know who created it"
 		if i.Class == OverrideInUse {
 			i.Steps = "delete it when the emergency is over"
 		}
 	}
-	if pod.Spec.NodeName == "" {
+	if e.request.Pod != nil && e.request.Pod.Spec.NodeName == "" {
 		found = append(found, "it waits for a node")
 	}
 	i.Found = strings.Join(found, ", and ")

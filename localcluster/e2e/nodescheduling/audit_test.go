@@ -42,6 +42,16 @@ metadata:
 spec: {nodeName: cp1, containers: [{name: etcd, image: etcd}]}
 `
 
+// nightly makes pods, but has none.
+const nightly = `apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly, namespace: app}
+spec:
+  schedule: "0 3 * * *"
+  jobTemplate: {spec: {template: {spec: {
+    restartPolicy: Never, nodeSelector: {node-role.kubernetes.io/control-plane: ""}, containers: [{name: backup, image: backup}]}}}}
+`
+
 // H14: what came to protected nodes while the mode was Disable is found, with what to do, by a user who may only read; what is
 // authorized, static, or elsewhere is not. Once that is done, nothing is left.
 func TestTheAuditFindsWhatIsLeft(t *testing.T) {
@@ -61,6 +71,9 @@ func TestTheAuditFindsWhatIsLeft(t *testing.T) {
 	if err := g.apply(t.Context(), fmt.Sprintf(mirror, node.UID)); err != nil {
 		t.Fatal(err)
 	}
+	if err := g.apply(t.Context(), nightly); err != nil {
+		t.Fatal(err)
+	}
 	g.crowd(t)
 	if err := g.apply(t.Context(), string(deploy.Audit()["audit.yaml"])+"---\n"+binding); err != nil {
 		t.Fatal(err)
@@ -68,10 +81,14 @@ func TestTheAuditFindsWhatIsLeft(t *testing.T) {
 	code, report := g.audit(t)
 	found := map[string]string{}
 	for _, f := range report.Findings {
+		if f.Name == "" {
+			f.Name = f.Owner.Kind + " " + f.Owner.Name
+		}
 		found[f.Namespace+"/"+f.Name] = string(f.Class)
 	}
 	want := map[string]string{
 		"app/there": "OnProtectedNode", "app/tolerates": "AimsAtProtectedNode", "app/lost": "OnProtectedNode", "app/posing": "OnProtectedNode", "tmp/override": "OverrideWaiting",
+		"app/CronJob nightly": "AimsAtProtectedNode",
 	}
 	if code != cli.CodeFindings || !maps.Equal(found, want) {
 		t.Errorf("exit %d, found %v, want %v", code, found, want)
@@ -79,6 +96,10 @@ func TestTheAuditFindsWhatIsLeft(t *testing.T) {
 	if group := report.Groups[0]; group.Mode != "Disable" || group.Nodes != 1 || group.Static != 1 || group.Authorized["ops"] != 1 || report.Pods != bystanders+7 {
 		t.Errorf("group %+v, %d pods", group, report.Pods)
 	}
+	if _, err := g.kubectl(t.Context(), "", "delete", "cronjob", "nightly", "--namespace=app"); err != nil {
+		t.Error(err)
+	}
+	delete(found, "app/CronJob nightly")
 	for name := range found {
 		namespace, pod, _ := strings.Cut(name, "/")
 		if err := g.clients.CoreV1().Pods(namespace).Delete(t.Context(), pod, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
