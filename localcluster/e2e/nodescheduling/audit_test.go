@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -20,6 +21,7 @@ import (
 	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
 	"github.com/joiner-autoscaler/joiner/deploy"
 	"github.com/joiner-autoscaler/joiner/internal/admission/audit"
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
 	"github.com/joiner-autoscaler/joiner/internal/cli"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 )
@@ -124,6 +126,14 @@ func TestTheOverrideIsWatchedInEveryMode(t *testing.T) {
 	}
 	g.expect(t, "allow", "alice create pod app/plain")
 	g.expect(t, "deny ControlPlane/OverrideMisused", "alice update pod app/plain -> override=mine")
+	// Other subresources are not judged: the API server lets them change no annotation.
+	annotation := []byte(`{"metadata":{"annotations":{"` + nodescheduling.OverrideAnnotation + `":"mine"}}}`)
+	for _, subresource := range []string{"resize", "ephemeralcontainers"} {
+		pod, err := g.clients.CoreV1().Pods("app").Patch(t.Context(), "plain", types.StrategicMergePatchType, annotation, metav1.PatchOptions{}, subresource)
+		if err != nil || pod.Annotations[nodescheduling.OverrideAnnotation] != "" {
+			t.Errorf("%s: %v, annotations %v", subresource, err, pod.Annotations)
+		}
+	}
 }
 
 // H19: the server's own metrics say which entries let somebody pass, and have the others with 0.
