@@ -69,6 +69,9 @@ func flagGroups(o *options) []commandline.Group {
 	serving.StringVar(&o.KarpenterService, "karpenter-service", o.KarpenterService, "with --v1beta1: the service in the system namespace by which the API server finds the webhook")
 	serving.StringVar(&o.WebhookURL, "webhook-url", o.WebhookURL, "with --v1beta1, instead of a service: https, host and port by which the API server finds the webhook")
 	serving.DurationVar(&o.CertLifetime, "cert-lifetime", o.CertLifetime, "with --v1beta1: how long certificates of its own are valid; they are renewed after two thirds of it")
+	serving.StringVar(&o.TLSCertFile, "tls-cert-file", "", "with --v1beta1, instead of certificates of its own: path of the certificate that the API server is to see; the three files are read anew when they change")
+	serving.StringVar(&o.TLSKeyFile, "tls-key-file", "", "path of its key")
+	serving.StringVar(&o.TLSCAFile, "tls-ca-file", "", "path of the authorities that the API server is to trust for it: they are put into the CustomResourceDefinitions")
 	return groups
 }
 

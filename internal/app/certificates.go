@@ -123,9 +123,11 @@ func openCertificates(config WebhookConfig, log logr.Logger) (certificates, erro
 }
 
 // expiryMetric tells when what is shown ends, for an alert on a renewal that does not go on; 0 while there is nothing.
-func expiryMetric(shown certificates) prometheus.Collector {
+func expiryMetric(name string, shown interface {
+	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
+}) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "joiner_webhook_certificate_expiry_timestamp_seconds", Help: "When the certificate that clients are shown ends, in seconds since 1970.",
+		Name: name, Help: "When the certificate that clients are shown ends, in seconds since 1970.",
 	}, func() float64 {
 		if served, err := shown.GetCertificate(nil); err == nil && served.Leaf != nil {
 			return float64(served.Leaf.NotAfter.Unix())
@@ -143,28 +145,45 @@ func (filedCertificates) Ready() bool { return true }
 // certificateStepWithin bounds one step of a keeper.
 const certificateStepWithin = 10 * time.Second
 
-// ownCertificates steps a keeper, in every replica.
-type ownCertificates struct {
-	*certificate.Keeper
+// stepped are certificates that are kept new by steps.
+type stepped interface {
+	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// Bundle is what clients are to trust.
+	Bundle() []byte
+	Step(context.Context, time.Time) (certificate.Change, error)
+}
+
+// keptCertificates makes the steps, in every replica.
+type keptCertificates struct {
+	stepped
 	every time.Duration
 	log   logr.Logger
 }
 
-func newOwnCertificates(config certificate.Config, log logr.Logger) (ownCertificates, error) {
-	keeper, err := certificate.NewKeeper(config)
-	return ownCertificates{Keeper: keeper, every: config.Terms.Every(), log: log}, err
+// ownCertificates are those that a webhook makes itself.
+type ownCertificates struct {
+	keptCertificates
+	keeper *certificate.Keeper
 }
 
+func newOwnCertificates(config certificate.Config, log logr.Logger) (ownCertificates, error) {
+	keeper, err := certificate.NewKeeper(config)
+	return ownCertificates{keptCertificates{stepped: keeper, every: config.Terms.Every(), log: log}, keeper}, err
+}
+
+// Ready implements certificates.
+func (o ownCertificates) Ready() bool { return o.keeper.Ready() }
+
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
-func (ownCertificates) NeedLeaderElection() bool { return false }
+func (keptCertificates) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
-func (o ownCertificates) Start(ctx context.Context) error {
-	ticks := time.NewTicker(o.every)
+func (k keptCertificates) Start(ctx context.Context) error {
+	ticks := time.NewTicker(k.every)
 	defer ticks.Stop()
 	said := ""
 	for {
-		said = o.step(ctx, said)
+		said = k.step(ctx, said)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -174,18 +193,18 @@ func (o ownCertificates) Start(ctx context.Context) error {
 }
 
 // step makes one step, and logs a failure that was not said last.
-func (o ownCertificates) step(ctx context.Context, said string) string {
+func (k keptCertificates) step(ctx context.Context, said string) string {
 	bounded, cancel := context.WithTimeout(ctx, certificateStepWithin)
 	defer cancel()
-	change, err := o.Step(bounded, time.Now())
+	change, err := k.Step(bounded, time.Now())
 	if change != "" {
-		o.log.Info("certificates", "change", change)
+		k.log.Info("certificates", "change", change)
 	}
 	if err == nil || ctx.Err() != nil {
 		return ""
 	}
 	if text := oneLine(err); text != said {
-		o.log.Error(err, "certificates cannot be kept; what is served stays")
+		k.log.Error(err, "certificates cannot be kept; what is served stays")
 		return text
 	}
 	return said

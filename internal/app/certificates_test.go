@@ -33,7 +33,7 @@ func TestReadinessAndExpiryFollowTheCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(expiryMetric(own))
+	registry.MustRegister(expiryMetric("joiner_webhook_certificate_expiry_timestamp_seconds", own))
 	expiry := func() float64 {
 		families, err := registry.Gather()
 		if err != nil || len(families) != 1 || families[0].GetName() != "joiner_webhook_certificate_expiry_timestamp_seconds" {

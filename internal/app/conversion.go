@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
-	"github.com/joiner-autoscaler/joiner/internal/certificate"
 	"github.com/joiner-autoscaler/joiner/internal/convert"
 	"github.com/joiner-autoscaler/joiner/internal/webhook"
 )
@@ -95,6 +94,9 @@ func startConversion(ctx context.Context, config Config, direct client.Client, r
 	c := &conversion{pools: &poolExpiry{live: direct}, failed: make(chan error, 1)}
 	handler, err := conversionHandler(c.pools, registry, log)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := registry.Register(expiryMetric("karpenter_v1beta1_certificate_expiry_timestamp_seconds", own)); err != nil {
 		return nil, nil, err
 	}
 	listener, err := listen("webhook-port", config.WebhookPort)
@@ -178,27 +180,8 @@ func directClient(config Config) (client.Client, error) {
 	return direct, nil
 }
 
-func conversionCertificates(ctx context.Context, config Config, direct client.Client, log logr.Logger) (ownCertificates, error) {
-	names, err := convertedNames()
-	if err != nil {
-		return ownCertificates{}, err
-	}
-	targets := make([]certificate.Target, len(names))
-	for i, name := range names {
-		if _, err := definition(ctx, direct, name); client.IgnoreNotFound(err) != nil {
-			return ownCertificates{}, fmt.Errorf("reading the CustomResourceDefinition %s (the rights for --v1beta1 are in deploy/v1beta1.yaml): %w", name, err)
-		}
-		targets[i] = certificate.IfPresent(certificate.ConvertedDefinition(direct, name)) // EC2NodeClass may be installed later
-	}
-	return newOwnCertificates(certificate.Config{
-		Terms:   certificate.Terms{Name: "joiner", Hosts: []string{config.host(config.SystemNamespace)}, Lifetime: config.CertLifetime},
-		Store:   certificate.SecretStore(direct, config.SystemNamespace, conversionSecret),
-		Targets: targets,
-	}, log)
-}
-
 // firstCertificate steps until there is one. That the CRDs do not name the webhook yet is no failure.
-func firstCertificate(ctx context.Context, own ownCertificates) error {
+func firstCertificate(ctx context.Context, own keptCertificates) error {
 	ctx, cancel := context.WithTimeout(ctx, conversionWithin)
 	defer cancel()
 	ticks := time.NewTicker(retryEvery)

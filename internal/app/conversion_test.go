@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -48,6 +49,8 @@ func TestSettingsOfConversion(t *testing.T) {
 		{func(c *Conversion) { c.WebhookURL = "https://a" }, "and not both"},
 		{func(c *Conversion) { c.KarpenterService = "NO" }, `--karpenter-service is "NO"`},
 		{func(c *Conversion) { c.KarpenterService, c.WebhookURL = "", "http://a" }, `--webhook-url is "http://a": want https`},
+		{func(c *Conversion) { c.TLSCertFile, c.TLSKeyFile, c.TLSCAFile = "a", "b", "c" }, ""},
+		{func(c *Conversion) { c.TLSCertFile, c.TLSKeyFile = "a", "b" }, `--tls-cert-file, --tls-key-file and --tls-ca-file are "a", "b" and "": want all three, or none`},
 		{func(c *Conversion) { c.CertLifetime = time.Second }, "--cert-lifetime is 1s: want at least 1m"},
 		{func(c *Conversion) { c.KarpenterService, c.WebhookURL = "", "https://a/b" }, `--webhook-url is "https://a/b"`},
 	} {
@@ -190,18 +193,9 @@ func TestTheWebhookAnswersBeforeTheCaches(t *testing.T) {
 	if err := c.Create(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
-	probe, err := listen("webhook-port", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := probe.Addr().String()
-	port := address[strings.LastIndex(address, ":")+1:]
-	_ = probe.Close()
 	config := DefaultConfig()
-	config.Conversion = Conversion{V1beta1: true, WebhookURL: "https://localhost:" + port, CertLifetime: time.Hour}
-	if _, err := fmt.Sscan(port, &config.WebhookPort); err != nil {
-		t.Fatal(err)
-	}
+	config.V1beta1 = true
+	config.WebhookPort, config.WebhookURL = freePort(t)
 	registry := prometheus.NewRegistry()
 	var log lines
 	served, changed, err := startConversion(t.Context(), config, c, registry, func() { t.Error("the server ended") }, funcr.New(log.add, funcr.Options{}))
@@ -227,12 +221,24 @@ func TestTheWebhookAnswersBeforeTheCaches(t *testing.T) {
 	}
 	served.close()
 	families, err := registry.Gather()
-	if err != nil || len(families) != 1 || families[0].GetMetric()[0].GetCounter().GetValue() != 1 {
+	if err != nil || len(families) != 2 || families[0].GetMetric()[0].GetGauge().GetValue() < float64(time.Now().Unix()) || families[1].GetMetric()[0].GetCounter().GetValue() != 1 {
 		t.Errorf("metrics %v, %v", families, err)
 	}
 	if strings.Count(strings.Join(log.said, "\n"), "spec.weight") != 1 {
 		t.Errorf("log %s", log.said)
 	}
+}
+
+// freePort returns a port, and the URL of a webhook there.
+func freePort(t *testing.T) (port int, url string) {
+	t.Helper()
+	probe, err := listen("webhook-port", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer probe.Close()
+	port = probe.Addr().(*net.TCPAddr).Port
+	return port, fmt.Sprintf("https://localhost:%d", port)
 }
 
 // lines are what was logged.

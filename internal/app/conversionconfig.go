@@ -21,7 +21,8 @@ type Conversion struct {
 	KarpenterService string // that service, in the system namespace; "" with WebhookURL
 	WebhookURL       string // for API servers that cannot reach services: https, host and port
 
-	CertLifetime time.Duration // of certificates of its own
+	CertLifetime                       time.Duration // of certificates of its own
+	TLSCertFile, TLSKeyFile, TLSCAFile string        // instead: all three, that somebody else keeps
 }
 
 // validate returns an error for each field that cannot work. Without V1beta1 the others mean nothing: charts set them always.
@@ -50,6 +51,9 @@ func (c Conversion) validate(otherPorts ...int) error {
 		if err != nil || at.Scheme != "https" || at.Hostname() == "" || at.User != nil || at.RawQuery != "" || at.Fragment != "" || strings.Trim(at.Path, "/") != "" {
 			fault("--webhook-url is %q: want https, host and port, for example https://10.0.0.1:8443", c.WebhookURL)
 		}
+	}
+	if given := c.TLSCertFile != ""; given != (c.TLSKeyFile != "") || given != (c.TLSCAFile != "") {
+		fault("--tls-cert-file, --tls-key-file and --tls-ca-file are %q, %q and %q: want all three, or none for certificates of its own", c.TLSCertFile, c.TLSKeyFile, c.TLSCAFile)
 	}
 	if c.CertLifetime < certificate.MinLifetime {
 		fault("--cert-lifetime is %s: want at least %s", c.CertLifetime, certificate.MinLifetime)

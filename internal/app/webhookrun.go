@@ -67,7 +67,7 @@ func RunWebhook(ctx context.Context, config WebhookConfig, log logr.Logger) erro
 	if err != nil {
 		return err
 	}
-	if err := p.registry.Register(expiryMetric(shown)); err != nil {
+	if err := p.registry.Register(expiryMetric("joiner_webhook_certificate_expiry_timestamp_seconds", shown)); err != nil {
 		return err
 	}
 	if err := servers.add(mgr, metricsHandler(prometheus.Gatherers{p.registry, ctrlmetrics.Registry}, false), healthHandler(func() bool { return p.ready() && shown.Ready() })); err != nil {

@@ -85,10 +85,13 @@ func (s State) alive(now time.Time) []*x509.Certificate {
 }
 
 // Bundle is what a client is to trust, in PEM: equal states give equal bytes.
-func (s State) Bundle() []byte {
+func (s State) Bundle() []byte { return encode(s.authorities) }
+
+// encode returns certificates in PEM.
+func encode(certificates []*x509.Certificate) []byte {
 	var bundle bytes.Buffer
-	for _, authority := range s.authorities {
-		bundle.Write(block("CERTIFICATE", authority.Raw))
+	for _, certificate := range certificates {
+		bundle.Write(block("CERTIFICATE", certificate.Raw))
 	}
 	return bundle.Bytes()
 }
