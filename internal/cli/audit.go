@@ -41,7 +41,9 @@ templates of Deployments, StatefulSets, DaemonSets and CronJobs. Nothing is ever
 Classes: OnProtectedNode, AimsAtProtectedNode, OverrideWaiting, OverrideInUse.
 
 Exit code: 0 nothing is left, 1 something is left, 2 the audit could not be made.`,
-		Example: "  joinerctl audit control-plane --policy-file policy.yaml\n  kubectl get configmap -n joiner-webhook joiner-webhook -o jsonpath='{.data.policy\\.yaml}' | joinerctl audit control-plane --policy-file -",
+		Example: `  joinerctl audit control-plane --policy-file policy.yaml
+  kubectl get configmap joiner-webhook-policy -n joiner-webhook -o jsonpath='{.data.policy\.yaml}' |
+    joinerctl audit control-plane --policy-file - --webhook-namespace joiner-webhook`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {
 				return fmt.Errorf("--output is %q: it must be text or json", output)
