@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/joiner-autoscaler/joiner/api/openshiftscheduling/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/admission/audit"
@@ -123,37 +123,15 @@ func auditCluster(ctx context.Context, config Config, kubeconfig string, sources
 	return auditor.Report(), nil
 }
 
-// lister reads one page of a list.
-type lister func(metav1.ListOptions) (runtime.Object, error)
-
-// eachTyped visits the objects of a list, page by page.
-func eachTyped[T runtime.Object](what string, options metav1.ListOptions, read lister, visit func(T) error) error {
-	options.Limit = page
-	for {
-		list, err := read(options)
-		if err != nil {
-			return fmt.Errorf("listing %s: %w", what, err)
-		}
-		if err := meta.EachListItem(list, func(o runtime.Object) error { return visit(o.(T)) }); err != nil {
-			return fmt.Errorf("looking at %s: %w", what, err)
-		}
-		place, err := meta.ListAccessor(list)
-		if err != nil {
-			return fmt.Errorf("listing %s: %w", what, err)
-		}
-		if options.Continue = place.GetContinue(); options.Continue == "" {
-			return nil
-		}
-	}
-}
-
 func eachNode(ctx context.Context, clients kubernetes.Interface, visit func(*corev1.Node) error) error {
-	return eachTyped("nodes", metav1.ListOptions{}, func(o metav1.ListOptions) (runtime.Object, error) { return clients.CoreV1().Nodes().List(ctx, o) }, visit)
+	return each(ctx, "nodes", func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return clients.CoreV1().Nodes().List(ctx, o)
+	}, metav1.ListOptions{}, visit)
 }
 
 func eachPod(ctx context.Context, clients kubernetes.Interface, visit func(*corev1.Pod) error) error {
 	pods := clients.CoreV1().Pods(metav1.NamespaceAll)
-	return eachTyped("pods", metav1.ListOptions{FieldSelector: living}, func(o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) }, visit)
+	return each(ctx, "pods", func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) }, metav1.ListOptions{FieldSelector: living}, visit)
 }
 
 // eachWorkload visits what makes pods and may have none at the moment. A ReplicaSet or a Job that nothing else made is seen by its
@@ -162,22 +140,22 @@ func eachWorkload(ctx context.Context, clients kubernetes.Interface, visit func(
 	apps, batch := clients.AppsV1(), clients.BatchV1()
 	for _, of := range []struct {
 		what, kind string
-		read       lister
+		read       pager.ListPageFunc
 	}{
-		{"deployments", "Deployment", func(o metav1.ListOptions) (runtime.Object, error) {
+		{"deployments", "Deployment", func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return apps.Deployments(metav1.NamespaceAll).List(ctx, o)
 		}},
-		{"statefulsets", "StatefulSet", func(o metav1.ListOptions) (runtime.Object, error) {
+		{"statefulsets", "StatefulSet", func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return apps.StatefulSets(metav1.NamespaceAll).List(ctx, o)
 		}},
-		{"daemonsets", "DaemonSet", func(o metav1.ListOptions) (runtime.Object, error) {
+		{"daemonsets", "DaemonSet", func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return apps.DaemonSets(metav1.NamespaceAll).List(ctx, o)
 		}},
-		{"cronjobs", "CronJob", func(o metav1.ListOptions) (runtime.Object, error) {
+		{"cronjobs", "CronJob", func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return batch.CronJobs(metav1.NamespaceAll).List(ctx, o)
 		}},
 	} {
-		err := eachTyped(of.what, metav1.ListOptions{}, of.read, func(o nodescheduling.WorkloadObject) error { return visit(o, of.kind) })
+		err := each(ctx, of.what, of.read, metav1.ListOptions{}, func(o nodescheduling.WorkloadObject) error { return visit(o, of.kind) })
 		if err != nil {
 			return err
 		}

@@ -10,8 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/pager"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
@@ -100,22 +102,25 @@ func fromCluster(o *unstructured.Unstructured) migrate.Object {
 
 // eachObject visits the objects of a resource, page by page; none if the cluster does not have the resource.
 func eachObject(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, visit func(*unstructured.Unstructured) error) error {
-	options := metav1.ListOptions{Limit: page}
-	for {
-		list, err := client.Resource(resource).List(ctx, options)
+	list := func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		found, err := client.Resource(resource).List(ctx, options)
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			return nil
+			return &unstructured.UnstructuredList{}, nil
 		}
-		if err != nil {
-			return fmt.Errorf("listing %s: %w", resource.GroupResource(), err)
-		}
-		for i := range list.Items {
-			if err := visit(&list.Items[i]); err != nil {
-				return err
-			}
-		}
-		if options.Continue = list.GetContinue(); options.Continue == "" {
-			return nil
-		}
+		return found, err
 	}
+	return each(ctx, resource.GroupResource().String(), list, metav1.ListOptions{}, visit)
+}
+
+// each visits the objects that are listed, page by page. An error of visit ends it, and is returned as it is.
+func each[T runtime.Object](ctx context.Context, what string, list pager.ListPageFunc, options metav1.ListOptions, visit func(T) error) error {
+	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		found, err := list(ctx, options)
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", what, err)
+		}
+		return found, nil
+	})
+	pages.PageSize = page
+	return pages.EachListItem(ctx, options, func(object runtime.Object) error { return visit(object.(T)) })
 }
