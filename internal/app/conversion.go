@@ -29,8 +29,10 @@ const (
 	conversionSecret = "joiner-v1beta1-certificates"
 	// conversionWithin bounds how long a start waits for a certificate, or for an API server to serve changed CRDs.
 	conversionWithin = 30 * time.Second
-	// conversionsAtOnce bounds the reviews that are in memory. The others wait.
+	// conversionsAtOnce bounds the reviews that are converted at the same time. The others wait.
 	conversionsAtOnce = 128
+	// conversionBytes bounds the reviews that are in memory: some of the largest, or very many of one object, as most are.
+	conversionBytes = 8 * convert.MaxReview
 	// poolWithin bounds the question for one NodePool.
 	poolWithin = time.Second
 	// retryEvery is between two tries of a start.
@@ -212,7 +214,7 @@ func conversionHandler(pools *poolExpiry, registry prometheus.Registerer, log lo
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle(webhook.ConversionPath, atOnce(conversionsAtOnce, door))
+	mux.Handle(webhook.ConversionPath, atOnce(conversionsAtOnce, convert.MaxReview, conversionBytes, door))
 	return mux, registry.Register(unconverted)
 }
 
@@ -237,19 +239,6 @@ func observeHeld(count *prometheus.CounterVec, log logr.Logger) func([]convert.H
 			}
 		}
 	}
-}
-
-// atOnce lets a number of requests in, and the others wait as long as their client does.
-func atOnce(n int, handler http.Handler) http.Handler {
-	slots := make(chan struct{}, n)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-			handler.ServeHTTP(w, r)
-		case <-r.Context().Done():
-		}
-	})
 }
 
 // poolExpiry knows when NodeClaims of a NodePool expire: from the cache, and while that is not filled by asking for the one
