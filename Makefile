@@ -16,7 +16,7 @@ FLEET_KILLS ?= 50
 POLICY_POOLS ?= 500
 RACE_PACKAGES := ./internal/engine/... ./internal/world/... ./internal/translate/...
 
-GENERATED = $$(find api charts/*/files -name 'zz_generated*' -o -name '*.yaml' | sort)
+GENERATED = $$(find api charts/*/files charts/*/crds -name 'zz_generated*' -o -name '*.yaml' | sort)
 
 include localcluster/localcluster.mk
 include bench/bench.mk

@@ -1,4 +1,4 @@
-// Package charts holds the Helm charts of joiner-operator and joiner-webhook, and the rights that they grant for whoever
+// Package charts holds the Helm charts of joiner, joiner-operator and joiner-webhook, and the rights that they grant for whoever
 // installs without Helm.
 package charts
 
@@ -6,6 +6,8 @@ import "embed"
 
 // The charts.
 const (
+	// Joiner is the chart of the controller. Its rights are those of package deploy.
+	Joiner = "joiner"
 	// Operator is the chart for the namespace of a hosted control plane, in the management cluster.
 	Operator = "joiner-operator"
 	// Guest is the chart for the hosted cluster.
@@ -14,7 +16,7 @@ const (
 	Webhook = "joiner-webhook"
 )
 
-//go:embed joiner-operator joiner-operator-guest joiner-webhook
+//go:embed joiner joiner-operator joiner-operator-guest joiner-webhook
 var files embed.FS
 
 // Files returns the charts, each in a folder of its name.

@@ -105,6 +105,15 @@ func functions() template.FuncMap {
 			}
 			return strings.Join(texts, separator)
 		},
+		"splitList": func(separator, text string) []string { return strings.Split(text, separator) },
+		"fromYaml": func(text string) (object map[string]any, err error) {
+			err = yaml.Unmarshal([]byte(text), &object)
+			return object, err
+		},
+		"hasKey": func(object map[string]any, key string) bool {
+			_, found := object[key]
+			return found
+		},
 		"has": func(v any, list []any) bool { return slices.Contains(list, v) },
 		"required": func(message string, v any) (any, error) {
 			if v == nil || v == "" {
@@ -253,7 +262,7 @@ func TestTheDeploymentPassesTheValuesOn(t *testing.T) {
 // Every value has a line in the schema, and the other way round, so that a misspelt one is refused by Helm.
 func TestTheSchemasKnowTheValues(t *testing.T) {
 	t.Parallel()
-	for _, chart := range []string{charts.Operator, charts.Guest, charts.Webhook} {
+	for _, chart := range []string{charts.Joiner, charts.Operator, charts.Guest, charts.Webhook} {
 		var values, schema map[string]any
 		if err := yaml.Unmarshal(file(t, chart+"/values.yaml"), &values); err != nil {
 			t.Fatal(err)

@@ -30,5 +30,7 @@ set -- "$PWD"/api/crd/*.*_*.yaml "$PWD"/api/crd/*/*.yaml
 go run -C tools ./crdschema "$@"
 
 # Helm reads nothing outside of a chart.
+cp api/crd/*.*_*.yaml charts/joiner/crds/
+cp api/crd/policy_*.yaml deploy/rbac.yaml deploy/v1beta1.yaml charts/joiner/files/
 cp api/crd/management/*.yaml charts/joiner-operator/files/
 cp api/crd/guest/*.yaml charts/joiner-operator-guest/files/

@@ -17,5 +17,7 @@
 // optimistic lock. So a target is never written from an older Secret than the one that it was written from before, however
 // long a replica sleeps between its calls.
 //
+// [Given] does the same for certificates that somebody else makes and renews, in files that each replica has for itself.
+//
 // The package starts no goroutine and reads no clock: whoever serves calls Step every [Terms.Every].
 package certificate
