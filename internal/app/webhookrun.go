@@ -160,8 +160,9 @@ func assembleWebhook(mgr manager.Manager, sources nodescheduling.Sources, log lo
 		factory.Shutdown()
 		return nil
 	})
+	known := func() bool { return policy.Known() && nodes.HasSynced() }
 	handler, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{
-		Policy: policy.InForce, Cluster: door.Ports(clients, nodes.GetStore(), nodes.HasSynced),
+		Judge: policy.Judge, Cluster: door.Ports(clients, nodes.GetStore(), known),
 		Observe: door.Observer(mgr.GetEventRecorder("joiner-webhook"), metrics, log),
 	})
 	if err != nil {
@@ -169,6 +170,6 @@ func assembleWebhook(mgr manager.Manager, sources nodescheduling.Sources, log lo
 	}
 	mux := http.NewServeMux()
 	mux.Handle(WebhookPath, handler)
-	p := &webhookProcess{registry: registry, handler: mux, ready: func() bool { return policy.Known() && nodes.HasSynced() }}
+	p := &webhookProcess{registry: registry, handler: mux, ready: known}
 	return p, errors.Join(mgr.Add(policy), mgr.Add(run))
 }

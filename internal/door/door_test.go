@@ -3,6 +3,7 @@ package door
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -93,4 +94,59 @@ func TestThePortToTheNodes(t *testing.T) {
 	if live, err := cluster.LiveNode("other"); err != nil || live != nil {
 		t.Errorf("a node that does not exist: %v, %v", live, err)
 	}
+}
+
+// N60: before Scheduler was read every group counts as enabled, and its requests wait. A Scheduler that cannot be understood
+// at a start leaves the lists of the configuration with every group enabled; one that cannot be understood later changes
+// nothing.
+func TestASchedulerThatNobodyUnderstands(t *testing.T) {
+	t.Parallel()
+	sources := protectedSources()
+	sources.Config.Groups[0].Mode = configv1.Inform
+	var scheduler *configv1.Scheduler
+	failure := errors.New("no answer")
+	registry := prometheus.NewRegistry()
+	s, err := NewPolicy(PolicyConfig{Sources: sources, Metrics: NewMetrics(registry), Log: logr.Discard(),
+		Read: func(context.Context) (*configv1.Scheduler, error) { return scheduler, failure }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"cp": ""}}}
+	factory := informers.NewSharedInformerFactory(fake.NewClientset(node), 0)
+	nodes := factory.Core().V1().Nodes().Informer()
+	factory.StartWithContext(t.Context())
+	factory.WaitForCacheSync(t.Context().Done())
+	judged := func(pod corev1.PodSpec) string {
+		t.Helper()
+		if err := s.step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		request := nodescheduling.Request{Operation: nodescheduling.Create, Resource: "pods", Namespace: "app", User: nodescheduling.User{Name: "alice"}, Pod: &corev1.Pod{Spec: pod}}
+		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		verdict := s.Judge(&request, Ports(nil, nodes.GetStore(), s.Known)(short))
+		if len(verdict.Findings) == 0 {
+			return "nothing"
+		}
+		return string(verdict.Findings[0].Decision) + " " + string(verdict.Findings[0].Reason)
+	}
+	expect := func(what, want, got string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	there := corev1.PodSpec{NodeName: "n"}
+	expect("an ordinary pod, nothing read", "nothing", judged(corev1.PodSpec{}))
+	expect("nothing read", "deny NodesNotReady", judged(there))
+	failure = fmt.Errorf("reading: %w", errMalformed)
+	expect("not understood at a start", "deny NodeName", judged(there))
+	expect("an ordinary pod then", "nothing", judged(corev1.PodSpec{}))
+	failure = nil
+	expect("mended", "inform NodeName", judged(there))
+	scheduler = &configv1.Scheduler{ObjectMeta: metav1.ObjectMeta{Name: configv1.SchedulerName, ResourceVersion: "1"}}
+	scheduler.Spec.SchedulingGroups = []configv1.SchedulingGroup{{Name: configv1.ControlPlane, Mode: configv1.Disable}}
+	expect("read", "nothing", judged(there))
+	failure = fmt.Errorf("reading: %w", errMalformed)
+	expect("not understood later", "nothing", judged(there))
 }

@@ -2,6 +2,7 @@ package door
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -36,6 +37,7 @@ type PolicyConfig struct {
 // Policy keeps the policy in force: the configuration, which does not change, and what Scheduler adds.
 type Policy struct {
 	config PolicyConfig
+	strict *nodescheduling.Policy // the configuration with all groups enabled
 
 	current atomic.Pointer[nodescheduling.Policy]
 	known   atomic.Bool
@@ -47,7 +49,38 @@ type Policy struct {
 // policy.
 func NewPolicy(config PolicyConfig) (*Policy, error) {
 	s := &Policy{config: config}
+	var err error
+	if s.strict, err = strict(config.Sources); err != nil {
+		return nil, err
+	}
 	return s, s.use(nil)
+}
+
+// strict is the configuration alone with every group in mode Enable. It stands for a Scheduler of which nobody knows what it
+// says.
+func strict(sources nodescheduling.Sources) (*nodescheduling.Policy, error) {
+	sources.Scheduler = nil
+	if sources.Config != nil {
+		sources.Config = sources.Config.DeepCopy()
+		for i := range sources.Config.Groups {
+			sources.Config.Groups[i].Mode = configv1.Enable
+		}
+	}
+	policy, _, err := nodescheduling.New(sources)
+	return policy, err
+}
+
+// Judge is the verdict on a request. Until Scheduler was read once, what concerns a group is judged as if the group were
+// enabled, which waits for the nodes and for Scheduler, and then again with what Scheduler says: a start opens no gap. The
+// cluster's nodes must not count as listed before Scheduler is known.
+func (s *Policy) Judge(request *nodescheduling.Request, cluster nodescheduling.Cluster) nodescheduling.Verdict {
+	if !s.Known() {
+		verdict := s.strict.Evaluate(request, cluster)
+		if verdict.Allowed && len(verdict.Findings) == 0 || !s.Known() {
+			return verdict
+		}
+	}
+	return s.InForce().Evaluate(request, cluster)
 }
 
 // InForce is the policy in force, nil where there is none.
@@ -79,17 +112,19 @@ func (s *Policy) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica judges.
 func (s *Policy) NeedLeaderElection() bool { return false }
 
-// step reads Scheduler once. While it cannot be read what was read last holds. An error is a configuration that makes no
-// policy.
+// step reads Scheduler once. While it cannot be read what was read last holds. One whose content cannot be understood at
+// a start counts as read, with the strictest meaning it may have: otherwise every request that aims at a group would wait
+// for somebody to mend it. An error is a configuration that makes no policy.
 func (s *Policy) step(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, schedulerEvery)
 	defer cancel()
 	scheduler, err := s.config.Read(bounded)
 	if err != nil {
-		if !s.failing && ctx.Err() == nil {
-			s.config.Log.Error(err, "Scheduler cannot be read; what was read last holds")
+		s.report(ctx, err)
+		if !s.Known() && errors.Is(err, errMalformed) {
+			s.enforce(s.strict, 1)
+			s.known.Store(true)
 		}
-		s.failing = true
 		return nil
 	}
 	s.failing = false
@@ -108,6 +143,14 @@ func (s *Policy) step(ctx context.Context) error {
 	return nil
 }
 
+// report logs that Scheduler could not be read, once for as long as that goes on.
+func (s *Policy) report(ctx context.Context, err error) {
+	if !s.failing && ctx.Err() == nil {
+		s.config.Log.Error(err, "Scheduler cannot be read; what was read last holds, and after a start the configuration alone with all groups enabled")
+	}
+	s.failing = true
+}
+
 // use makes a policy of the configuration and a Scheduler, and puts it into force.
 func (s *Policy) use(scheduler *configv1.Scheduler) error {
 	sources := s.config.Sources
@@ -116,17 +159,26 @@ func (s *Policy) use(scheduler *configv1.Scheduler) error {
 	if err != nil {
 		return err
 	}
-	s.current.Store(policy)
-	s.config.Metrics.Show(policy.Effective(), len(ignored), time.Now())
-	s.config.Metrics.Entries.Show(policy.Entries())
-	for _, group := range policy.Effective() {
-		s.config.Log.Info("policy in force", "group", group.Group, "mode", group.Mode, "entries", group.Authorized)
-	}
+	s.enforce(policy, len(ignored))
 	for _, part := range ignored {
 		s.config.Log.Info("a part of Scheduler has no effect", "field", part.Field, "reason", part.Why)
 	}
 	return nil
 }
+
+// enforce puts a policy into force, and shows it with the number of parts of Scheduler that have no effect.
+func (s *Policy) enforce(policy *nodescheduling.Policy, ignored int) {
+	s.current.Store(policy)
+	s.config.Metrics.Show(policy.Effective(), ignored, time.Now())
+	s.config.Metrics.Entries.Show(policy.Entries())
+	for _, group := range policy.Effective() {
+		s.config.Log.Info("policy in force", "group", group.Group, "mode", group.Mode, "entries", group.Authorized)
+	}
+}
+
+// errMalformed is a Scheduler with content of other types than it has. Its definition keeps that out; a definition of
+// somebody else's may not.
+var errMalformed = errors.New("its content has wrong types")
 
 // SchedulerFrom reads the object; a cluster without it, or without the kind, has none (N12). Fields that nobody knows yet
 // are left out (N69).
@@ -137,12 +189,12 @@ func SchedulerFrom(client dynamic.Interface) func(context.Context) (*configv1.Sc
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
-		scheduler := &configv1.Scheduler{}
-		if err == nil {
-			err = runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, scheduler)
-		}
 		if err != nil {
 			return nil, fmt.Errorf("reading Scheduler %s: %w", configv1.SchedulerName, err)
+		}
+		scheduler := &configv1.Scheduler{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, scheduler); err != nil {
+			return nil, fmt.Errorf("reading Scheduler %s: %w: %w", configv1.SchedulerName, errMalformed, err)
 		}
 		return scheduler, nil
 	}

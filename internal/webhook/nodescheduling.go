@@ -27,8 +27,8 @@ const (
 
 // NodeSchedulingConfig is what the door of the node scheduling policy needs.
 type NodeSchedulingConfig struct {
-	// Policy returns what is in force; nil lets everything pass.
-	Policy func() *nodescheduling.Policy
+	// Judge is the verdict on a request, by what is in force.
+	Judge func(*nodescheduling.Request, nodescheduling.Cluster) nodescheduling.Verdict
 	// Cluster returns the ports for one request; they keep the deadline of the context.
 	Cluster func(context.Context) nodescheduling.Cluster
 	// Observe is told every verdict, for metrics and events. It may be nil. It must not wait.
@@ -45,8 +45,8 @@ type NodeScheduling struct {
 // NewNodeScheduling makes the door. An error names what is missing from its configuration.
 func NewNodeScheduling(config NodeSchedulingConfig) (*NodeScheduling, error) {
 	switch {
-	case config.Policy == nil:
-		return nil, errors.New("node scheduling webhook: Policy is missing")
+	case config.Judge == nil:
+		return nil, errors.New("node scheduling webhook: Judge is missing")
 	case config.Cluster == nil:
 		return nil, errors.New("node scheduling webhook: Cluster is missing")
 	case config.Timeout < 0:
@@ -68,7 +68,7 @@ func (h *NodeScheduling) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), h.config.Timeout)
 	defer cancel()
 	request := toRequest(review.Request)
-	verdict := h.config.Policy().Evaluate(&request, h.config.Cluster(ctx))
+	verdict := h.config.Judge(&request, h.config.Cluster(ctx))
 	if h.config.Observe != nil {
 		h.config.Observe(request, verdict)
 	}

@@ -90,7 +90,7 @@ func handler(w *schedulingtest.World) http.Handler {
 		panic(err) // the script printed it
 	}
 	h, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{
-		Policy:  func() *nodescheduling.Policy { return policy },
+		Judge:   policy.Evaluate,
 		Cluster: func(context.Context) nodescheduling.Cluster { return w.Cluster() },
 	})
 	if err != nil {
@@ -182,7 +182,7 @@ func TestDeadlineAndObserver(t *testing.T) {
 	var left time.Duration
 	var seen []nodescheduling.Verdict
 	h, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{
-		Policy: func() *nodescheduling.Policy { return policy },
+		Judge: policy.Evaluate,
 		Cluster: func(ctx context.Context) nodescheduling.Cluster {
 			deadline, _ := ctx.Deadline()
 			left = time.Until(deadline)
@@ -205,7 +205,7 @@ func TestDeadlineAndObserver(t *testing.T) {
 	if left <= 0 || left > webhook.DefaultTimeout || len(seen) != 1 || seen[0].Allowed {
 		t.Errorf("%s left, seen %+v", left, seen)
 	}
-	for _, config := range []webhook.NodeSchedulingConfig{{}, {Policy: func() *nodescheduling.Policy { return nil }}, {Timeout: -1}} {
+	for _, config := range []webhook.NodeSchedulingConfig{{}, {Judge: (*nodescheduling.Policy)(nil).Evaluate}, {Timeout: -1}} {
 		if _, err := webhook.NewNodeScheduling(config); err == nil {
 			t.Errorf("%+v is accepted", config)
 		}

@@ -19,7 +19,6 @@ import (
 	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 
-	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
 	"github.com/joiner-autoscaler/joiner/api/openshiftscheduling/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
 	"github.com/joiner-autoscaler/joiner/internal/door"
@@ -42,7 +41,6 @@ type Plugin struct {
 	drained  <-chan struct{}
 
 	policy  *door.Policy
-	unknown *nodescheduling.Policy // in force until Scheduler was read once
 	ports   func(context.Context) nodescheduling.Cluster
 	observe func(nodescheduling.Request, nodescheduling.Verdict)
 }
@@ -100,9 +98,6 @@ func (p *Plugin) ValidateInitialization() error {
 }
 
 func (p *Plugin) start(log logr.Logger) (err error) {
-	if p.unknown, _, err = nodescheduling.New(nodescheduling.Sources{Config: strict(p.config)}); err != nil {
-		return err
-	}
 	metrics := door.NewMetrics(p.registry)
 	if p.policy, err = door.NewPolicy(door.PolicyConfig{
 		Sources: nodescheduling.Sources{Config: p.config}, Read: door.SchedulerFrom(p.dynamic), Metrics: metrics, Log: log,
@@ -126,16 +121,6 @@ func (p *Plugin) start(log logr.Logger) (err error) {
 	return nil
 }
 
-// strict is the configuration with every group in mode Enable: as long as nobody knows what Scheduler says, a request
-// that aims at any of them waits.
-func strict(config *v1alpha1.NodeSchedulingPolicyConfig) *v1alpha1.NodeSchedulingPolicyConfig {
-	all := config.DeepCopy()
-	for i := range all.Groups {
-		all.Groups[i].Mode = configv1.Enable
-	}
-	return all
-}
-
 // Validate implements admission.ValidationInterface. What it refuses is refused with status 403.
 func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, _ admission.ObjectInterfaces) error {
 	if p.policy == nil {
@@ -147,7 +132,7 @@ func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, 
 	}
 	bounded, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
-	verdict := p.judge(bounded, &request)
+	verdict := p.policy.Judge(&request, p.ports(bounded))
 	p.observe(request, verdict)
 	for key, value := range verdict.Audit() {
 		if err := attributes.AddAnnotation(nodescheduling.AuditPrefix+"/"+key, value); err != nil {
@@ -161,16 +146,4 @@ func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, 
 		return nil
 	}
 	return admission.NewForbidden(attributes, errors.New(verdict.Message))
-}
-
-// judge asks the evaluator. Until Scheduler is known, what concerns a group is judged as if the group were enabled, which
-// waits for Scheduler, and then again with what it says.
-func (p *Plugin) judge(ctx context.Context, request *nodescheduling.Request) nodescheduling.Verdict {
-	if !p.policy.Known() {
-		verdict := p.unknown.Evaluate(request, p.ports(ctx))
-		if verdict.Allowed && len(verdict.Findings) == 0 || !p.policy.Known() {
-			return verdict
-		}
-	}
-	return p.policy.InForce().Evaluate(request, p.ports(ctx))
 }
