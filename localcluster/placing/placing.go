@@ -1,10 +1,11 @@
 // Package placing sends the requests of the node scheduling policy's scripts (docs/scripts.md) to a real API server, as the
-// users that they name. A guarded cluster is made of [World] and guarded by [Policy]; [Created], [Bound] and [Changed] are
-// requests with the answers that every door must give.
+// users that they name. A guarded cluster is made of [Rights], [Nodes] and [Namespaces] and guarded by [Policy]; [Created],
+// [Bound], [Changed] and the others are requests with the answers that every door must give.
 package placing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -30,16 +34,25 @@ groups:
   authorizedUsers: ["system:kube-scheduler", kube-system/replicaset-controller, kube-system/daemon-set-controller, ops/default, "system:admin"]
 emergencyOverride: Enable
 `
-	// People is the group of all users of the scripts. They may do everything as far as RBAC is concerned, so that a
-	// denial is the policy's.
+	// People is the group of all users of the scripts. They may do everything with pods and workloads as far as RBAC is
+	// concerned, so that a denial is the policy's.
 	People = "people"
-	// World is the cluster of the scripts.
-	World = `
+	// Rights are those of People. They do not have the verbs that `authorization: ListsAndRBAC` asks for.
+	Rights = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: people}
+rules:
+- {apiGroups: ["", apps, batch, policy, config.openshift.io], resources: ["*"], verbs: ["*"]}
+---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: people}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: people}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: people}]
+`
+	// Nodes are those of the scripts. KWOK is their kubelet, where it runs.
+	Nodes = `
 ---
 apiVersion: v1
 kind: Node
@@ -50,10 +63,17 @@ apiVersion: v1
 kind: Node
 metadata: {name: w1, annotations: {kwok.x-k8s.io/node: fake}, labels: {kubernetes.io/hostname: w1}}
 `
+	// Nobody is a scheduler that does not run: pods of this package wait until a request binds them.
+	Nobody = "nobody"
 )
 
-// Namespaces are those of the scripts. Each needs its service account default, which no controller makes where none runs.
+// Namespaces are those of the scripts.
 func Namespaces() []string { return []string{"ops", "app", "web", "tmp"} }
+
+// ServiceAccounts are those that pods of the scripts run as, NAMESPACE/NAME. No controller makes them where none runs.
+func ServiceAccounts() []string {
+	return []string{"ops/default", "app/default", "web/default", "tmp/default", "ops/unlisted"}
+}
 
 // Ask sends a request of the script language as the user that it names, who is also a member of the groups, and returns
 // how the policy answered in the words of the scripts: allow, warn CODE or deny CODE; unanswered when a webhook did not
@@ -67,11 +87,7 @@ func Ask(ctx context.Context, admin *rest.Config, line string, groups ...string)
 	config := rest.CopyConfig(admin)
 	config.Impersonate = rest.ImpersonationConfig{UserName: asked.User.Name, Groups: slices.Concat(asked.User.Groups, groups)}
 	config.WarningHandler = heard
-	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return "", err
-	}
-	err = send(ctx, clients, asked)
+	err = send(ctx, config, asked)
 	const code = "NodeSchedulingPolicy ["
 	switch {
 	case err == nil:
@@ -96,16 +112,22 @@ type heard struct{ texts []string }
 // HandleWarningHeader implements rest.WarningHandler.
 func (h *heard) HandleWarningHeader(_ int, _, text string) { h.texts = append(h.texts, text) }
 
-// send does what a line says, through the clients of its user.
-func send(ctx context.Context, clients kubernetes.Interface, asked schedulingtest.Asked) error {
-	options := metav1.CreateOptions{}
-	if asked.DryRun {
-		options.DryRun = []string{metav1.DryRunAll}
+// send does what a line says, as the user of the configuration.
+func send(ctx context.Context, config *rest.Config, asked schedulingtest.Asked) error {
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
 	}
-	pods := clients.CoreV1().Pods(asked.Namespace)
+	var dry []string
+	if asked.DryRun {
+		dry = []string{metav1.DryRunAll}
+	}
 	switch object := asked.Object.(type) {
 	case *corev1.Binding:
 		path := clients.CoreV1().RESTClient().Post().Namespace(asked.Namespace)
+		if asked.DryRun {
+			path = path.Param("dryRun", metav1.DryRunAll)
+		}
 		if asked.Resource == "bindings" {
 			return path.Resource("bindings").Body(object).Do(ctx).Error()
 		}
@@ -114,10 +136,11 @@ func send(ctx context.Context, clients kubernetes.Interface, asked schedulingtes
 		if asked.Operation == nodescheduling.Update {
 			return update(ctx, clients, asked)
 		}
-		_, err := pods.Create(ctx, object, options)
+		object.Spec.SchedulerName = Nobody
+		_, err := clients.CoreV1().Pods(asked.Namespace).Create(ctx, object, metav1.CreateOptions{DryRun: dry})
 		return err
 	}
-	return fmt.Errorf("objects of type %T are not sent", asked.Object)
+	return sendWorkload(ctx, config, asked, dry)
 }
 
 // update gives the stored pod what the line adds.
@@ -128,13 +151,66 @@ func update(ctx context.Context, clients kubernetes.Interface, asked schedulingt
 	if err != nil {
 		return err
 	}
-	stored.Labels, stored.Annotations = want.Labels, want.Annotations
+	stored.Labels, stored.Annotations, stored.Finalizers = want.Labels, want.Annotations, want.Finalizers
 	stored.Spec.NodeSelector, stored.Spec.Affinity, stored.Spec.SchedulingGates = want.Spec.NodeSelector, want.Spec.Affinity, want.Spec.SchedulingGates
 	stored.Spec.Tolerations = append(want.Spec.Tolerations, stored.Spec.Tolerations...)
+	stored.Spec.Containers[0].Image = want.Spec.Containers[0].Image
 	if asked.Subresource == "status" {
 		_, err = pods.UpdateStatus(ctx, stored, metav1.UpdateOptions{})
 		return err
 	}
 	_, err = pods.Update(ctx, stored, metav1.UpdateOptions{})
 	return err
+}
+
+// sendWorkload creates a workload, or gives the stored one the template of the line, whatever its controller has done to it
+// in between.
+func sendWorkload(ctx context.Context, config *rest.Config, asked schedulingtest.Asked, dry []string) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(asked.Object)
+	if err != nil {
+		return err
+	}
+	object := &unstructured.Unstructured{Object: content}
+	if err := complete(object, asked.Resource); err != nil {
+		return err
+	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	version := object.GroupVersionKind().GroupVersion()
+	workloads := objects.Resource(version.WithResource(asked.Resource)).Namespace(asked.Namespace)
+	if asked.Operation == nodescheduling.Create {
+		_, err = workloads.Create(ctx, object, metav1.CreateOptions{DryRun: dry})
+		return err
+	}
+	_, err = workloads.Update(ctx, object, metav1.UpdateOptions{DryRun: dry})
+	return err
+}
+
+// complete adds what the API server demands of a workload, and the scripts leave out.
+func complete(object *unstructured.Unstructured, resource string) error {
+	spec := []string{"spec"}
+	if resource == "cronjobs" {
+		if err := unstructured.SetNestedField(object.Object, "0 0 1 1 *", "spec", "schedule"); err != nil {
+			return err
+		}
+		spec = []string{"spec", "jobTemplate", "spec"}
+	}
+	set := func(value any, path ...string) error {
+		return unstructured.SetNestedField(object.Object, value, slices.Concat(spec, path)...)
+	}
+	if resource == "jobs" || resource == "cronjobs" {
+		return set("Never", "template", "spec", "restartPolicy")
+	}
+	mark := map[string]any{"app": object.GetName()}
+	var selector any = map[string]any{"matchLabels": mark}
+	if resource == "replicationcontrollers" {
+		selector = mark
+	}
+	failed := errors.Join(set(selector, "selector"), set(mark, "template", "metadata", "labels"))
+	if resource != "daemonsets" {
+		failed = errors.Join(failed, set(int64(0), "replicas"))
+	}
+	return failed
 }

@@ -56,7 +56,9 @@ type Options struct {
 	Args []string
 	// Components are those of the control plane; empty: all.
 	Components []cluster.Component
-	// ExtraArgs are further flags of its components.
+	// NodeSchedulingPolicy makes the API server run its admission plugin; see cluster.Options.
+	NodeSchedulingPolicy string
+	// ExtraArgs are further flags of components of the control plane.
 	ExtraArgs map[cluster.Component][]string
 	// WithoutJoiner leaves joiner to be started by StartJoiner.
 	WithoutJoiner bool

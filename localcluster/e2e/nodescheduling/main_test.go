@@ -1,42 +1,85 @@
-// Package nodescheduling tests the node scheduling policy as an admission plugin of a real kube-apiserver: the requests that
-// joiner-webhook is tested with (package protection) and the same answers, every way to a protected node, and that what
-// does everything right is not disturbed.
+// Package nodescheduling tests the node scheduling policy on real API servers, through both of its doors, the admission
+// plugin and joiner-webhook: the requests of package placing and their answers, every way to a protected node, what goes
+// wrong around them, and that what does everything right is not disturbed. A test has one body, which runs for each door.
+// What only one door has is in plugin_test.go and in package protection.
 //
-// The ids in the names are those of docs/spec/node-scheduling-policy.md. The binary comes from the environment: see
-// cluster.BinaryFromEnv. Without it the tests fail. The policy concerns the whole cluster, so tests of one cluster run one
-// after another.
+// The ids in the names are those of docs/spec/node-scheduling-policy.md. The binaries come from the environment: see
+// placingtest.Start. Without them the tests fail. The policy concerns the whole cluster, so tests of one door run one after
+// another.
 package nodescheduling
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
+	"github.com/joiner-autoscaler/joiner/localcluster/placing"
+	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
 )
 
 const (
 	// startTimeout bounds the start of the control plane, on a machine that also compiles.
 	startTimeout = 5 * time.Minute
-	// within is how long the specification gives a change to be in force (N7, N10, N54, N55).
-	within = 5 * time.Second
 	// workloadsWithin bounds what controllers, scheduler and fake kubelets do together.
 	workloadsWithin = 30 * time.Second
-	poll            = 50 * time.Millisecond
+	poll            = placingtest.Poll
+	// dry asks whether the policy of the cluster that is peopled is in force.
+	dry = "alice create pod app/- node=cp1 dry-run"
 )
 
-// The two clusters of the package, each started once. TestMain owns their end.
+// emptyPolicy is the policy of the clusters that are empty: ControlPlane has no mode, Infra is chosen by expressions, and
+// RBAC counts beside the lists.
+const emptyPolicy = `apiVersion: scheduling.openshift.io/v1alpha1
+kind: NodeSchedulingPolicyConfig
+groups:
+- name: ControlPlane
+  labelSelector: {matchExpressions: [{key: node-role.kubernetes.io/control-plane, operator: Exists}]}
+  authorizedUsers: ["system:kube-scheduler", ops/default, "system:admin"]
+- name: Infra
+  labelSelector: {matchExpressions: [{key: role, operator: In, values: [infra, gpu]}, {key: zone, operator: NotIn, values: [edge]}]}
+  mode: Enable
+  authorizedUsers: ["system:kube-scheduler", ops/default, "system:admin"]
+authorization: ListsAndRBAC
+emergencyOverride: Enable
+`
+
+// guarded is a cluster of a test.
+type guarded struct{ *placingtest.Guarded }
+
+// starter starts a cluster at its first call.
+type starter func() (*placingtest.Guarded, error)
+
+func starters(options placingtest.Options) map[placingtest.Door]starter {
+	all := map[placingtest.Door]starter{}
+	for _, door := range placingtest.Doors() {
+		options.Door = door
+		all[door] = sync.OnceValues(func() (*placingtest.Guarded, error) {
+			ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+			defer cancel()
+			g, err := placingtest.Start(ctx, options)
+			if err == nil {
+				started <- g
+			}
+			return g, err
+		})
+	}
+	return all
+}
+
+// The clusters of the package, two for each door. TestMain owns their end.
 var (
-	// bare has an API server only, so that pods stay as they are.
-	bare = sync.OnceValues(func() (*guarded, error) { return startGuarded(cluster.Etcd, cluster.APIServer) })
-	// whole has controllers, scheduler and kubelets.
-	whole = sync.OnceValues(func() (*guarded, error) { return startGuarded() })
+	// peopled has nodes, Scheduler and everything that makes and places pods.
+	peopled = starters(placingtest.Options{Policy: placing.Policy, World: placing.Nodes, WithScheduler: true})
+	// empty has an API server only, no nodes and no kind Scheduler.
+	empty = starters(placingtest.Options{Policy: emptyPolicy, Components: []cluster.Component{cluster.Etcd, cluster.APIServer}})
+	// started receives the clusters that were started; TestMain reads it after the last test.
+	started = make(chan *placingtest.Guarded, 4)
 )
-
-// started receives the clusters that were started; TestMain reads it after the last test.
-var started = make(chan *guarded, 2)
 
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -48,4 +91,69 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Exit(code)
+}
+
+// throughBothDoors runs a test on the cluster of each door, both at once.
+func throughBothDoors(t *testing.T, clusters map[placingtest.Door]starter, body func(*testing.T, guarded)) {
+	t.Helper()
+	for _, door := range placingtest.Doors() {
+		t.Run(string(door), func(t *testing.T) {
+			t.Parallel()
+			started, err := clusters[door]()
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := guarded{started}
+			g.Clear(t)
+			t.Cleanup(func() {
+				g.Clear(t)
+				g.ShowLog(t)
+			})
+			body(t, g)
+		})
+	}
+}
+
+// onPeopled runs a test on the clusters with nodes, once the policy of the file is in force again.
+func onPeopled(t *testing.T, body func(*testing.T, guarded)) {
+	t.Helper()
+	throughBothDoors(t, peopled, func(t *testing.T, g guarded) {
+		g.Eventually(t, "deny ControlPlane/NodeName", dry)
+		body(t, g)
+	})
+}
+
+// onEmpty runs a test on the clusters without nodes.
+func onEmpty(t *testing.T, body func(*testing.T, guarded)) {
+	t.Helper()
+	throughBothDoors(t, empty, body)
+}
+
+// must runs kubectl as the admin.
+func (g guarded) must(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := g.Kubectl(t.Context(), "", args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// eventuallySees looks until everything that is wanted was seen.
+func eventuallySees(t *testing.T, what string, look func() (string, error), wants ...string) string {
+	t.Helper()
+	missing, seen := wants, ""
+	for began := time.Now(); time.Since(began) < workloadsWithin && len(missing) > 0; time.Sleep(poll) {
+		var err error
+		if seen, err = look(); err != nil {
+			t.Fatal(err)
+		}
+		for len(missing) > 0 && strings.Contains(seen, missing[0]) {
+			missing = missing[1:]
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("%s: no %s in\n%s", what, missing[0], seen[max(0, len(seen)-4000):])
+	}
+	return seen
 }

@@ -13,16 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// wholeCluster returns the cluster with controllers, its nodes played by fake kubelets.
-func wholeCluster(t *testing.T) *guarded {
-	t.Helper()
-	g := begin(t, whole)
-	if _, err := g.kubectl(t.Context(), "", "wait", "--for=condition=Ready", "--timeout=20s", "node", "cp1", "w1"); err != nil {
-		t.Fatal(err)
-	}
-	return g
-}
-
 // template is the pod template of a workload called as its kind, with a further piece of its spec.
 func template(name, spec string) string {
 	return fmt.Sprintf(`{"metadata": {"labels": {"app": %q}}, "spec": {"containers": [{"name": "main", "image": "image"}]%s}}`, name, spec)
@@ -46,11 +36,11 @@ func workload(kind, namespace, spec string) string {
 }
 
 // where lists the nodes of the pods of a workload, sorted, as soon as there are as many as wanted or the time is over.
-func (g *guarded) where(t *testing.T, namespace, app string, wanted int, limit time.Duration) []string {
+func (g guarded) where(t *testing.T, namespace, app string, wanted int, limit time.Duration) []string {
 	t.Helper()
 	var nodes []string
 	for began := time.Now(); time.Since(began) < limit; time.Sleep(poll) {
-		pods, err := g.clients.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
+		pods, err := g.Clients.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,12 +59,12 @@ func (g *guarded) where(t *testing.T, namespace, app string, wanted int, limit t
 }
 
 // told waits for an event of the namespace with both texts.
-func (g *guarded) told(t *testing.T, reason, text string) {
+func (g guarded) told(t *testing.T, reason, text string) {
 	t.Helper()
 	var seen string
 	for began := time.Now(); time.Since(began) < workloadsWithin; time.Sleep(poll) {
 		var err error
-		seen, err = g.kubectl(t.Context(), "", "get", "events", "--namespace=app", "--field-selector=reason="+reason,
+		seen, err = g.Kubectl(t.Context(), "", "get", "events", "--namespace=app", "--field-selector=reason="+reason,
 			"-o", `jsonpath={range .items[*]}{.involvedObject.kind}/{.involvedObject.name}: {.message}{"\n"}{end}`)
 		if err != nil {
 			t.Fatal(err)
@@ -91,114 +81,120 @@ func (g *guarded) told(t *testing.T, reason, text string) {
 // N33, N64, X-11: every kind of workload whose template aims at a protected node gets no pod there, and its controller
 // says why. A CronJob makes Jobs, and is left out: it would wait for the minute.
 func TestX11_NoWorkloadGetsThere(t *testing.T) {
-	g := wholeCluster(t)
-	kinds := map[string]string{
-		"Deployment": "ReplicaSet/deployment", "ReplicaSet": "ReplicaSet/replicaset", "StatefulSet": "StatefulSet/statefulset",
-		"ReplicationController": "ReplicationController/replicationcontroller", "Job": "Job/job", "DaemonSet": "DaemonSet/daemonset",
-	}
-	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		if err := g.apply(t.Context(), workload(kind, "app", `, "nodeSelector": {"node-role.kubernetes.io/control-plane": ""}, "tolerations": [{"operator": "Exists"}]`)); err != nil {
-			t.Fatal(err)
+	onPeopled(t, func(t *testing.T, g guarded) {
+		kinds := map[string]string{
+			"Deployment": "ReplicaSet/deployment", "ReplicaSet": "ReplicaSet/replicaset", "StatefulSet": "StatefulSet/statefulset",
+			"ReplicationController": "ReplicationController/replicationcontroller", "Job": "Job/job", "DaemonSet": "DaemonSet/daemonset",
 		}
-	}
-	for _, about := range slices.Sorted(maps.Values(kinds)) {
-		g.told(t, "FailedCreate", about)
-	}
-	g.nobodyIsThere(t)
+		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+			if err := g.Apply(t.Context(), workload(kind, "app", `, "nodeSelector": {"node-role.kubernetes.io/control-plane": ""}, "tolerations": [{"operator": "Exists"}]`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, about := range slices.Sorted(maps.Values(kinds)) {
+			g.told(t, "FailedCreate", about)
+		}
+		g.nobodyIsThere(t)
+	})
 }
 
 // N34, N35, H6: a DaemonSet for all nodes runs on the workers in any namespace, and on protected nodes where its namespace
 // is authorized. Its name is its own: the controller keeps the delay of its attempts by name, and those of another test have
 // made that long.
 func TestN35_DaemonSetsOfAuthorizedNamespacesRunEverywhere(t *testing.T) {
-	g := wholeCluster(t)
-	for _, namespace := range []string{"ops", "app"} {
-		manifest := strings.ReplaceAll(workload("DaemonSet", namespace, `, "tolerations": [{"operator": "Exists"}]`), `"daemonset"`, `"everywhere"`)
-		if err := g.apply(t.Context(), manifest); err != nil {
-			t.Fatal(err)
+	onPeopled(t, func(t *testing.T, g guarded) {
+		for _, namespace := range []string{"ops", "app"} {
+			manifest := strings.ReplaceAll(workload("DaemonSet", namespace, `, "tolerations": [{"operator": "Exists"}]`), `"daemonset"`, `"everywhere"`)
+			if err := g.Apply(t.Context(), manifest); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if nodes := g.where(t, "ops", "everywhere", 2, workloadsWithin); !slices.Equal(nodes, []string{"cp1", "w1"}) {
-		t.Errorf("the DaemonSet of ops is on %v", nodes)
-	}
-	g.told(t, "FailedCreate", "DaemonSet/everywhere")
-	// The controller ends a round at its first refusal, in any order of the nodes, and begins the next one later and later.
-	// A change of the object makes it begin at once.
-	var nodes []string
-	for began := time.Now(); time.Since(began) < workloadsWithin && len(nodes) == 0; {
-		kick := fmt.Sprintf("round=%d", time.Since(began))
-		if _, err := g.kubectl(t.Context(), "", "annotate", "--overwrite", "daemonset/everywhere", "--namespace=app", kick); err != nil {
-			t.Fatal(err)
+		if nodes := g.where(t, "ops", "everywhere", 2, workloadsWithin); !slices.Equal(nodes, []string{"cp1", "w1"}) {
+			t.Errorf("the DaemonSet of ops is on %v", nodes)
 		}
-		nodes = g.where(t, "app", "everywhere", 1, time.Second)
-	}
-	if !slices.Equal(nodes, []string{"w1"}) {
-		t.Errorf("the DaemonSet of app is on %v", nodes)
-	}
+		g.told(t, "FailedCreate", "DaemonSet/everywhere")
+		// The controller ends a round at its first refusal, in any order of the nodes, and begins the next one later and later.
+		// A change of the object makes it begin at once.
+		var nodes []string
+		kicks := 0
+		for began := time.Now(); time.Since(began) < workloadsWithin && len(nodes) == 0; kicks++ {
+			kick := fmt.Sprintf("round=%d", time.Since(began))
+			if _, err := g.Kubectl(t.Context(), "", "annotate", "--overwrite", "daemonset/everywhere", "--namespace=app", kick); err != nil {
+				t.Fatal(err)
+			}
+			nodes = g.where(t, "app", "everywhere", 1, time.Second)
+		}
+		if !slices.Equal(nodes, []string{"w1"}) {
+			t.Errorf("the DaemonSet of app is on %v", nodes)
+		}
+		t.Logf("%d kicks", kicks)
+	})
 }
 
 // N46, X-11: a protected node without a taint attracts the scheduler, which nobody told of the policy: the binding is
 // refused, the pod waits, and its event says why. A node that it may use takes it later.
 func TestX11_TheSchedulerCannotPutItThere(t *testing.T) {
-	g := wholeCluster(t)
-	if _, err := g.kubectl(t.Context(), "", "taint", "node", "cp1", "node-role.kubernetes.io/master-"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := g.kubectl(t.Context(), "", "cordon", "w1"); err != nil {
-		t.Fatal(err)
-	}
-	restore := func() error {
-		_, tainting := g.kubectl(context.WithoutCancel(t.Context()), "", "taint", "--overwrite", "node", "cp1", "node-role.kubernetes.io/master=:NoSchedule")
-		_, opening := g.kubectl(context.WithoutCancel(t.Context()), "", "uncordon", "w1")
-		return errors.Join(tainting, opening)
-	}
-	t.Cleanup(func() {
+	onPeopled(t, func(t *testing.T, g guarded) {
+		if _, err := g.Kubectl(t.Context(), "", "taint", "node", "cp1", "node-role.kubernetes.io/master-"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Kubectl(t.Context(), "", "cordon", "w1"); err != nil {
+			t.Fatal(err)
+		}
+		restore := func() error {
+			_, tainting := g.Kubectl(context.WithoutCancel(t.Context()), "", "taint", "--overwrite", "node", "cp1", "node-role.kubernetes.io/master=:NoSchedule")
+			_, opening := g.Kubectl(context.WithoutCancel(t.Context()), "", "uncordon", "w1")
+			return errors.Join(tainting, opening)
+		}
+		t.Cleanup(func() {
+			if err := restore(); err != nil {
+				t.Error(err)
+			}
+		})
+		if err := g.Apply(t.Context(), workload("Deployment", "app", "")); err != nil {
+			t.Fatal(err)
+		}
+		g.told(t, "FailedScheduling", "Pod/deployment-")
+		g.nobodyIsThere(t)
 		if err := restore(); err != nil {
-			t.Error(err)
+			t.Fatal(err)
+		}
+		if nodes := g.where(t, "app", "deployment", 1, workloadsWithin); !slices.Equal(nodes, []string{"w1"}) {
+			t.Errorf("the Deployment is on %v", nodes)
 		}
 	})
-	if err := g.apply(t.Context(), workload("Deployment", "app", "")); err != nil {
-		t.Fatal(err)
-	}
-	g.told(t, "FailedScheduling", "Pod/deployment-")
-	g.nobodyIsThere(t)
-	if err := restore(); err != nil {
-		t.Fatal(err)
-	}
-	if nodes := g.where(t, "app", "deployment", 1, workloadsWithin); !slices.Equal(nodes, []string{"w1"}) {
-		t.Errorf("the Deployment is on %v", nodes)
-	}
 }
 
 // N17, N63: who does everything right notices nothing: workloads come up, are scaled, end, and go with their namespace.
 func TestN63_OtherWorkloadsAreNotDisturbed(t *testing.T) {
-	g := wholeCluster(t)
-	if _, err := g.kubectl(t.Context(), "", "create", "namespace", "calm"); err != nil {
-		t.Fatal(err)
-	}
-	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "Job"} {
-		if err := g.apply(t.Context(), workload(kind, "calm", "")); err != nil {
+	onPeopled(t, func(t *testing.T, g guarded) {
+		if _, err := g.Kubectl(t.Context(), "", "create", "namespace", "calm"); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := g.apply(t.Context(), workload("DaemonSet", "kube-system", `, "tolerations": [{"operator": "Exists"}]`)); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{
-		{"rollout", "status", "deployment/deployment", "--namespace=calm", "--timeout=30s"},
-		{"rollout", "status", "statefulset/statefulset", "--namespace=calm", "--timeout=30s"},
-		{"rollout", "status", "daemonset/daemonset", "--namespace=calm", "--timeout=30s"},
-		{"wait", "--for=condition=Complete", "job/job", "--namespace=calm", "--timeout=30s"},
-		{"rollout", "status", "daemonset/daemonset", "--namespace=kube-system", "--timeout=30s"},
-		{"scale", "deployment/deployment", "--namespace=calm", "--replicas=3"},
-		{"rollout", "status", "deployment/deployment", "--namespace=calm", "--timeout=30s"},
-		{"rollout", "restart", "deployment/deployment", "--namespace=calm"},
-		{"rollout", "status", "deployment/deployment", "--namespace=calm", "--timeout=30s"},
-		{"delete", "namespace", "calm", "--timeout=90s"},
-		{"delete", "daemonset/daemonset", "--namespace=kube-system"},
-	} {
-		if out, err := g.kubectl(t.Context(), "", args...); err != nil {
-			t.Fatalf("%v: %s", err, out)
+		for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "Job"} {
+			if err := g.Apply(t.Context(), workload(kind, "calm", "")); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
+		if err := g.Apply(t.Context(), workload("DaemonSet", "kube-system", `, "tolerations": [{"operator": "Exists"}]`)); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{
+			{"rollout", "status", "deployment/deployment", "--namespace=calm", "--timeout=30s"},
+			{"rollout", "status", "statefulset/statefulset", "--namespace=calm", "--timeout=30s"},
+			{"rollout", "status", "daemonset/daemonset", "--namespace=calm", "--timeout=30s"},
+			{"wait", "--for=condition=Complete", "job/job", "--namespace=calm", "--timeout=30s"},
+			{"rollout", "status", "daemonset/daemonset", "--namespace=kube-system", "--timeout=30s"},
+			{"scale", "deployment/deployment", "--namespace=calm", "--replicas=3"},
+			{"rollout", "status", "deployment/deployment", "--namespace=calm", "--timeout=30s"},
+			{"rollout", "restart", "deployment/deployment", "--namespace=calm"},
+			{"rollout", "status", "deployment/deployment", "--namespace=calm", "--timeout=30s"},
+			{"delete", "namespace", "calm", "--timeout=90s"},
+			{"delete", "daemonset/daemonset", "--namespace=kube-system"},
+		} {
+			if out, err := g.Kubectl(t.Context(), "", args...); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+		}
+	})
 }

@@ -1,28 +1,25 @@
 package protection
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/joiner-autoscaler/joiner/charts"
+	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
 const (
-	home          = "joiner-webhook" // the webhook's namespace, service account and user
-	configuration = "node-scheduling-policy"
+	home = "joiner-webhook" // the webhook's namespace, service account and user
 	// lifetime is the shortest that joiner-webhook takes. It renews after 40 s, and serves the next certificate 5 s later.
 	lifetime = time.Minute
 )
@@ -33,16 +30,16 @@ const (
 func TestOwnCertificatesAreRenewedUnderRequests(t *testing.T) {
 	f := begin(t)
 	f.grantCertificates(t)
-	ports := []int{freePort(), freePort()}
+	ports := []int{freePort(t), freePort(t)}
 	f.trustNobody(t, ports)
 	for _, port := range ports {
 		f.serveOwn(t, port)
 	}
 	first := f.handshake(t, ports[0])
-	f.eventually(t, "deny ControlPlane/NodeName", "alice create pod app/- node=cp1 dry-run")
+	f.Eventually(t, "deny ControlPlane/NodeName", "alice create pod app/- node=cp1 dry-run")
 	asked, seen := 0, map[string]bool{}
-	for end := first.NotAfter.Add(5 * time.Second); time.Now().Before(end); time.Sleep(poll) {
-		f.expect(t, "deny ControlPlane/NodeName", "alice create pod app/- node=cp1 dry-run")
+	for end := first.NotAfter.Add(5 * time.Second); time.Now().Before(end); time.Sleep(placingtest.Poll) {
+		f.Expect(t, "deny ControlPlane/NodeName", "alice create pod app/- node=cp1 dry-run")
 		for _, port := range ports {
 			seen[f.handshake(t, port).SerialNumber.String()] = true
 		}
@@ -68,7 +65,7 @@ func trusts(bundle []byte, certificate *x509.Certificate) bool {
 }
 
 // grantCertificates gives the webhook's user what the chart gives its service account for certificates of its own.
-func (f *fixture) grantCertificates(t *testing.T) {
+func (f guarded) grantCertificates(t *testing.T) {
 	t.Helper()
 	inside, everywhere, err := charts.WebhookCertificateRules()
 	if err != nil {
@@ -96,10 +93,10 @@ func (f *fixture) grantCertificates(t *testing.T) {
 	}
 }
 
-func (f *fixture) configuration(t *testing.T) *admissionv1.ValidatingWebhookConfiguration {
+func (f guarded) configuration(t *testing.T) *admissionv1.ValidatingWebhookConfiguration {
 	t.Helper()
-	found := &admissionv1.ValidatingWebhookConfiguration{}
-	if err := f.Client.Get(t.Context(), types.NamespacedName{Name: configuration}, found); err != nil {
+	found, err := f.WebhookConfiguration(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
 	return found
@@ -107,43 +104,22 @@ func (f *fixture) configuration(t *testing.T) *admissionv1.ValidatingWebhookConf
 
 // trustNobody points the API server at the ports, each webhook of the configuration at another one, without a bundle. The
 // end of the test takes it back.
-func (f *fixture) trustNobody(t *testing.T, ports []int) {
+func (f guarded) trustNobody(t *testing.T, ports []int) {
 	t.Helper()
-	before := f.configuration(t)
 	f.point(t, func(i int) admissionv1.WebhookClientConfig {
 		url := fmt.Sprintf("https://127.0.0.1:%d/node-scheduling", ports[i%len(ports)])
 		return admissionv1.WebhookClientConfig{URL: &url}
 	})
-	t.Cleanup(func() {
-		f.point(t, func(i int) admissionv1.WebhookClientConfig { return before.Webhooks[i].ClientConfig })
-	})
-}
-
-func (f *fixture) point(t *testing.T, at func(int) admissionv1.WebhookClientConfig) {
-	t.Helper()
-	ctx := context.WithoutCancel(t.Context()) // the end of a test still has to take it back
-	object := &admissionv1.ValidatingWebhookConfiguration{}
-	if err := f.Client.Get(ctx, types.NamespacedName{Name: configuration}, object); err != nil {
-		t.Error(err)
-		return
-	}
-	for i := range object.Webhooks {
-		object.Webhooks[i].ClientConfig = at(i)
-	}
-	if err := f.Client.Update(ctx, object); err != nil {
-		t.Error(err)
-	}
 }
 
 // serveOwn starts a replica with certificates of its own, and waits until it is ready.
-func (f *fixture) serveOwn(t *testing.T, port int) {
+func (f guarded) serveOwn(t *testing.T, port int) {
 	t.Helper()
-	policy := filepath.Join(filepath.Dir(f.Cluster.AdminKubeconfig()), "policy.yaml")
-	replica, err := f.Run(t.Context(), rig.Program{Name: fmt.Sprintf("%s-%d", home, port), User: home, Path: f.binary, Command: func(at rig.Place) ([]string, []string) {
+	replica, err := f.Run(t.Context(), rig.Program{Name: fmt.Sprintf("%s-%d", home, port), User: home, Path: f.Binary(), Command: func(at rig.Place) ([]string, []string) {
 		return []string{
-			"--kubeconfig", at.Kubeconfig, "--policy-file", policy, "--bind-address", fmt.Sprintf("127.0.0.1:%d", port),
+			"--kubeconfig", at.Kubeconfig, "--policy-file", f.PolicyFile(), "--bind-address", fmt.Sprintf("127.0.0.1:%d", port),
 			"--namespace", home, "--cert-secret-name", "joiner-webhook-certificates", "--service-name", home, "--cert-hosts", "127.0.0.1",
-			"--webhook-configuration-name", configuration, "--cert-lifetime", lifetime.String(),
+			"--webhook-configuration-name", placingtest.Configuration, "--cert-lifetime", lifetime.String(),
 			"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", at.MetricsPort), "--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", at.HealthPort),
 		}, nil
 	}})
@@ -158,7 +134,7 @@ func (f *fixture) serveOwn(t *testing.T, port int) {
 }
 
 // handshake connects to a replica as an API server would that has just read the configuration, and returns what it is shown.
-func (f *fixture) handshake(t *testing.T, port int) *x509.Certificate {
+func (f guarded) handshake(t *testing.T, port int) *x509.Certificate {
 	t.Helper()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(f.configuration(t).Webhooks[1].ClientConfig.CABundle)

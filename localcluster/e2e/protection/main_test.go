@@ -1,41 +1,104 @@
-// Package protection tests the protection of control plane nodes on a real API server that joiner-webhook guards: the
-// requests of the evaluator's scripts, sent by the users that they name, through the manifests of the user's page.
+// Package protection tests what joiner-webhook has and the admission plugin has not: its certificates, what an API server does
+// while it is away or talks nonsense, and a configuration that the API server reads from files. The verdicts are tested through
+// both doors, in package nodescheduling.
 //
-// The ids in the names are those of docs/spec/node-scheduling-policy.md. Both binaries come from the environment: see
-// fixtureFromEnv. Without them the tests fail. The policy concerns the whole cluster, so the tests run one after another.
+// The ids in the names are those of docs/spec/node-scheduling-policy.md. The binaries come from the environment: see
+// placingtest.Start. Without them the tests fail. The policy concerns the whole cluster, so the tests run one after another.
 package protection
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync"
 	"testing"
 	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
+	"github.com/joiner-autoscaler/joiner/localcluster/placing"
+	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
 )
 
 const (
 	// startTimeout bounds the start of the control plane, on a machine that also compiles.
 	startTimeout = 5 * time.Minute
-	// within is how long the specification gives a change to be in force (N7, N10, N54, N55).
-	within = 5 * time.Second
-	poll   = 50 * time.Millisecond
+	dry          = "alice create pod app/- node=cp1 dry-run"
 )
 
-// sharedFixture starts the control plane of the package once. TestMain owns its end.
-var sharedFixture = sync.OnceValues(fixtureFromEnv)
+// guarded is a cluster of a test.
+type guarded struct{ *placingtest.Guarded }
 
-// started receives from fixtureFromEnv's success; TestMain reads it after the last test.
-var started = make(chan *fixture, 1)
+// sharedCluster starts the control plane of the package once. TestMain owns its end.
+var sharedCluster = sync.OnceValues(func() (*placingtest.Guarded, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	g, err := placingtest.Start(ctx, placingtest.Options{
+		Door: placingtest.Webhook, Policy: placing.Policy, World: placing.Nodes, WithScheduler: true,
+		Components: []cluster.Component{cluster.Etcd, cluster.APIServer},
+	})
+	if err == nil {
+		started <- g
+	}
+	return g, err
+})
+
+// started receives the cluster that was started; TestMain reads it after the last test.
+var started = make(chan *placingtest.Guarded, 1)
 
 func TestMain(m *testing.M) {
 	code := m.Run()
 	select {
-	case f := <-started:
-		if err := f.stop(); err != nil {
+	case g := <-started:
+		if err := g.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, "stopping the control plane:", err)
 			code = max(code, 1)
 		}
 	default: // No test asked for it.
 	}
 	os.Exit(code)
+}
+
+// begin returns the guarded cluster without pods and without Scheduler.
+func begin(t *testing.T) guarded {
+	t.Helper()
+	started, err := sharedCluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := guarded{started}
+	g.Clear(t)
+	g.Eventually(t, "deny ControlPlane/NodeName", dry)
+	t.Cleanup(func() {
+		g.Clear(t)
+		g.ShowLog(t)
+	})
+	return g
+}
+
+// point lets the API server call what at says, until the test ends.
+func (g guarded) point(t *testing.T, at func(i int) admissionv1.WebhookClientConfig) {
+	t.Helper()
+	before, err := g.WebhookConfiguration(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // the test's context is over by then
+		if err := g.Point(context.WithoutCancel(t.Context()), func(i int) admissionv1.WebhookClientConfig { return before.Webhooks[i].ClientConfig }); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := g.Point(t.Context(), at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	port, err := placingtest.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }

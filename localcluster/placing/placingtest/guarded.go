@@ -1,0 +1,175 @@
+package placingtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/joiner-autoscaler/joiner/api/crd"
+	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
+	"github.com/joiner-autoscaler/joiner/localcluster/placing"
+	"github.com/joiner-autoscaler/joiner/localcluster/rig"
+)
+
+// Door is a way for the policy into an API server.
+type Door string
+
+// The doors.
+const (
+	Plugin  Door = "plugin"
+	Webhook Door = "webhook"
+)
+
+// Doors returns all of them.
+func Doors() []Door { return []Door{Plugin, Webhook} }
+
+// Options say what to guard.
+type Options struct {
+	Door Door
+	// Policy is the NodeSchedulingPolicyConfig in YAML; empty: the plugin is off.
+	Policy string
+	// Args are further flags of the API server.
+	Args []string
+	// World is a text of manifests that are applied before anything is asked, beside placing.Rights and the namespaces.
+	World string
+	// WithScheduler installs the definition of the kind Scheduler.
+	WithScheduler bool
+	// Components are those of the control plane; empty: all.
+	Components []cluster.Component
+}
+
+// Guarded is a cluster whose API server the policy guards.
+type Guarded struct {
+	*rig.Rig
+	Door    Door
+	Clients kubernetes.Interface // the admin's
+	admin   *rest.Config
+
+	webhook *rig.Controller // nil: does not run, or the door is another one
+	binary  string          // of joiner-webhook
+	port    int             // that the API server calls
+}
+
+// Start starts a control plane and its guard. The binaries are those that cluster.BinaryEnv and, for the webhook, WebhookEnv
+// name; the error says how to get them. The caller has to call Stop.
+func Start(ctx context.Context, options Options) (*Guarded, error) {
+	controlPlane, err := cluster.BinaryFromEnv()
+	if err != nil {
+		return nil, err
+	}
+	asked := rig.Options{ControlPlane: controlPlane, Components: options.Components, Audit: true, WithoutJoiner: true, WithoutManifests: true,
+		ExtraArgs: map[cluster.Component][]string{cluster.APIServer: options.Args}}
+	g := &Guarded{Door: options.Door}
+	switch options.Door {
+	case Plugin:
+		asked.NodeSchedulingPolicy = options.Policy
+	case Webhook:
+		if g.binary, err = webhookFromEnv(); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, fmt.Errorf("Options.Door is %q: allowed are %v", options.Door, Doors())
+	}
+	if g.Rig, err = rig.Start(ctx, asked); err != nil {
+		return nil, err
+	}
+	if err := g.prepare(ctx, options); err != nil {
+		return nil, errors.Join(err, g.Stop())
+	}
+	return g, nil
+}
+
+// prepare makes the world, and then guards it.
+func (g *Guarded) prepare(ctx context.Context, options Options) (err error) {
+	if g.admin, err = g.Cluster.RESTConfig("admin"); err != nil {
+		return err
+	}
+	if g.Clients, err = kubernetes.NewForConfig(g.admin); err != nil {
+		return err
+	}
+	world := placing.Rights + options.World
+	for _, namespace := range placing.Namespaces() {
+		world += fmt.Sprintf("---\napiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n", namespace)
+	}
+	if err := g.Apply(ctx, world); err != nil {
+		return err
+	}
+	accounts := "" // where no controller makes them
+	for _, account := range placing.ServiceAccounts() {
+		namespace, name, _ := strings.Cut(account, "/")
+		accounts += fmt.Sprintf("---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: %s, namespace: %s}\n", name, namespace)
+	}
+	if err := g.Apply(ctx, accounts); err != nil {
+		return err
+	}
+	if options.WithScheduler {
+		if err := g.InstallScheduler(ctx); err != nil {
+			return err
+		}
+	}
+	if g.Door != Webhook {
+		return nil
+	}
+	return g.guard(ctx, options.Policy)
+}
+
+// InstallScheduler installs the definition of the kind Scheduler, and waits until it is served.
+func (g *Guarded) InstallScheduler(ctx context.Context) error {
+	manifests, err := crd.OpenShift()
+	if err != nil {
+		return err
+	}
+	all := ""
+	for _, manifest := range manifests {
+		all += string(manifest)
+	}
+	if err := g.Apply(ctx, all); err != nil {
+		return err
+	}
+	_, err = g.Kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+	return err
+}
+
+// Ask sends a line of the script language as the user that it names, a member of the groups; see placing.Ask.
+func (g *Guarded) Ask(ctx context.Context, line string, groups ...string) (string, error) {
+	return placing.Ask(ctx, g.admin, line, groups...)
+}
+
+// Log returns the path of the log of the program that judges.
+func (g *Guarded) Log() string {
+	if g.webhook != nil {
+		return g.webhook.Log()
+	}
+	return filepath.Join(g.Cluster.Dir(), "logs", string(cluster.APIServer)+".log")
+}
+
+// Metrics returns what the program that judges shows at /metrics.
+func (g *Guarded) Metrics(ctx context.Context) (string, error) {
+	if g.Door == Plugin {
+		return g.Kubectl(ctx, "", "get", "--raw", "/metrics")
+	}
+	return g.webhookMetrics(ctx)
+}
+
+// Stop ends the guard and the control plane.
+func (g *Guarded) Stop() error {
+	var failed error
+	if g.webhook != nil {
+		failed = g.webhook.Stop()
+	}
+	return errors.Join(failed, g.Cluster.Stop())
+}
+
+func pathFromEnv(name string) (string, error) {
+	path := os.Getenv(name)
+	if path == "" {
+		return "", fmt.Errorf("%s is not set: run `make programs` and set it to the absolute path of that binary", name)
+	}
+	return path, nil
+}

@@ -1,0 +1,215 @@
+package placingtest
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-autoscaler/joiner/localcluster/rig"
+)
+
+const (
+	// WebhookEnv is the environment variable in which tests expect the path of the built joiner-webhook binary.
+	WebhookEnv = "JOINER_WEBHOOK_BINARY"
+	// Configuration is the name of the ValidatingWebhookConfiguration.
+	Configuration = "node-scheduling-policy"
+	// page is the user's page, from the folder of a package in localcluster/e2e. Its manifests are what is tested.
+	page = "../../../docs/control-plane-protection.md"
+)
+
+func webhookFromEnv() (string, error) { return pathFromEnv(WebhookEnv) }
+
+// guard starts the webhook with the rights of the user's page, and tells the API server of it, by the page's manifest.
+func (g *Guarded) guard(ctx context.Context, policy string) error {
+	rights, err := manifestsOf("ClusterRole")
+	if err != nil {
+		return err
+	}
+	rights = strings.ReplaceAll(rights, "kind: ServiceAccount, namespace: joiner-webhook, name: joiner-webhook", "kind: User, name: joiner-webhook")
+	if err := g.Apply(ctx, rights); err != nil {
+		return err
+	}
+	certificate, key, err := ServingCertificate()
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{"webhook.crt": certificate, "webhook.key": key, "policy.yaml": []byte(policy)} {
+		if err := os.WriteFile(g.file(name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	if g.port, err = FreePort(); err != nil {
+		return err
+	}
+	if err := g.StartWebhook(ctx); err != nil {
+		return err
+	}
+	configuration, err := pageConfiguration()
+	if err != nil {
+		return err
+	}
+	for i := range configuration.Webhooks {
+		configuration.Webhooks[i].ClientConfig = clientConfig(g.port, certificate)
+	}
+	return g.Client.Create(ctx, configuration)
+}
+
+// clientConfig is how an API server calls a webhook at a port of this machine.
+func clientConfig(port int, bundle []byte) admissionv1.WebhookClientConfig {
+	url := fmt.Sprintf("https://127.0.0.1:%d/node-scheduling", port)
+	return admissionv1.WebhookClientConfig{URL: &url, CABundle: bundle}
+}
+
+// pageConfiguration is the configuration of the user's page with what it says of the override: annotations can be written
+// through the status too.
+func pageConfiguration() (*admissionv1.ValidatingWebhookConfiguration, error) {
+	text, err := manifestsOf("ValidatingWebhookConfiguration")
+	if err != nil {
+		return nil, err
+	}
+	configuration := &admissionv1.ValidatingWebhookConfiguration{}
+	if err := yaml.UnmarshalStrict([]byte(strings.ReplaceAll(text, "caBundle: ...", "")), configuration); err != nil {
+		return nil, err
+	}
+	configuration.Webhooks[0].Rules = append(configuration.Webhooks[0].Rules, admissionv1.RuleWithOperations{
+		Operations: []admissionv1.OperationType{admissionv1.Update},
+		Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/status"}},
+	})
+	return configuration, nil
+}
+
+// StartWebhook starts the webhook at its port, and waits until it is ready.
+func (g *Guarded) StartWebhook(ctx context.Context) (err error) {
+	if g.webhook != nil {
+		return errors.New("joiner-webhook runs already")
+	}
+	g.webhook, err = g.Run(ctx, rig.Program{Name: "joiner-webhook", Path: g.binary, Command: func(at rig.Place) ([]string, []string) {
+		return []string{
+			"--kubeconfig", at.Kubeconfig, "--policy-file", g.PolicyFile(), "--bind-address", fmt.Sprintf("127.0.0.1:%d", g.port),
+			"--tls-cert-file", g.file("webhook.crt"), "--tls-key-file", g.file("webhook.key"),
+			"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", at.MetricsPort), "--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", at.HealthPort),
+		}, nil
+	}})
+	return err
+}
+
+// KillWebhook ends the webhook as a crash would.
+func (g *Guarded) KillWebhook() error {
+	ended := g.webhook
+	if ended == nil {
+		return errors.New("joiner-webhook does not run")
+	}
+	g.webhook = nil
+	return ended.Kill()
+}
+
+// PolicyFile is the file of the policy that the webhook reads when it starts.
+func (g *Guarded) PolicyFile() string { return g.file("policy.yaml") }
+
+// Binary is the path of joiner-webhook.
+func (g *Guarded) Binary() string { return g.binary }
+
+func (g *Guarded) file(name string) string {
+	return filepath.Join(filepath.Dir(g.Cluster.AdminKubeconfig()), name)
+}
+
+// Point lets the API server call what at says for each webhook of the configuration, by its place there.
+func (g *Guarded) Point(ctx context.Context, at func(i int) admissionv1.WebhookClientConfig) error {
+	object, err := g.WebhookConfiguration(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range object.Webhooks {
+		object.Webhooks[i].ClientConfig = at(i)
+	}
+	return g.Client.Update(ctx, object)
+}
+
+// WebhookConfiguration is what the API server knows of the webhook.
+func (g *Guarded) WebhookConfiguration(ctx context.Context) (*admissionv1.ValidatingWebhookConfiguration, error) {
+	object := &admissionv1.ValidatingWebhookConfiguration{}
+	return object, g.Client.Get(ctx, types.NamespacedName{Name: Configuration}, object)
+}
+
+func (g *Guarded) webhookMetrics(ctx context.Context) (string, error) {
+	if g.webhook == nil {
+		return "", errors.New("joiner-webhook does not run")
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", g.webhook.MetricsPort), nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	return string(content), err
+}
+
+// manifestsOf returns the block of the user's page that starts with this kind.
+func manifestsOf(kind string) (string, error) {
+	content, err := os.ReadFile(page)
+	if err != nil {
+		return "", err
+	}
+	for block := range strings.SplitSeq(string(content), "```yaml\n") {
+		block, _, _ = strings.Cut(block, "```")
+		if lines := strings.SplitN(block, "\n", 3); len(lines) == 3 && lines[1] == "kind: "+kind && !strings.Contains(block, "name: control-plane-placement") {
+			return block, nil
+		}
+	}
+	return "", fmt.Errorf("%s has no block of kind %s", page, kind)
+}
+
+// FreePort returns a port of this machine that was free a moment ago.
+func FreePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("looking for a free port: %w", err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}
+
+// ServingCertificate makes a certificate for 127.0.0.1 that is its own authority, both in PEM.
+func ServingCertificate() (certificate, key []byte, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "joiner-webhook"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		return nil, nil, err
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return nil, nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), nil
+}
