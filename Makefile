@@ -14,6 +14,8 @@ FLEET_NODES ?= 500
 FLEET_KILLS ?= 50
 # OpenshiftNodePools that a change of the policy must reach (B-15).
 POLICY_POOLS ?= 500
+# Nodes of the clusters in which the latency of the node scheduling policy is measured (B-14).
+PLACEMENT_NODES ?= 5000
 RACE_PACKAGES := ./internal/engine/... ./internal/world/... ./internal/translate/...
 
 GENERATED = $$(find api charts/*/files charts/*/crds -name 'zz_generated*' -o -name '*.yaml' | sort)
@@ -40,6 +42,7 @@ test: LIMIT_ROUNDS = 10
 test: FLEET_NODES = 20
 test: FLEET_KILLS = 8
 test: POLICY_POOLS = 20
+test: PLACEMENT_NODES = 100
 test: unit e2e ## All tests: unit, scripts, laws, contract suites, and end to end on a real control plane
 
 .PHONY: unit
@@ -47,13 +50,17 @@ unit: ## Tests that need no control plane
 	$(GO) test $(TEST_FLAGS) ./...
 
 .PHONY: e2e
-e2e: programs ## End-to-end tests on a real control plane, with LIMIT_ROUNDS=200, FLEET_NODES=500, FLEET_KILLS=50 and POLICY_POOLS=500 for the longest
+e2e: programs ## End-to-end tests on a real control plane, with LIMIT_ROUNDS=200, FLEET_NODES=500, FLEET_KILLS=50, POLICY_POOLS=500 and PLACEMENT_NODES=5000 for the longest
 	cd localcluster && $(E2E_ENV) JOINER_LIMIT_ROUNDS='$(LIMIT_ROUNDS)' JOINER_FLEET_NODES='$(FLEET_NODES)' JOINER_FLEET_KILLS='$(FLEET_KILLS)' \
-		JOINER_POLICY_POOLS='$(POLICY_POOLS)' $(GO) test -trimpath -count=1 $(E2E_FLAGS) ./...
+		JOINER_POLICY_POOLS='$(POLICY_POOLS)' JOINER_PLACEMENT_NODES='$(PLACEMENT_NODES)' $(GO) test -trimpath -count=1 $(E2E_FLAGS) ./...
 
 .PHONY: bench-policy
 bench-policy: programs ## B-15: one change of the policy for POLICY_POOLS=500 pools, the time and the requests it takes
 	cd localcluster && $(E2E_ENV) JOINER_POLICY_POOLS='$(POLICY_POOLS)' $(GO) test -trimpath -count=1 -timeout 30m -v -run TestB15 ./e2e/autonode
+
+.PHONY: bench-placement
+bench-placement: programs ## B-14: what a verdict of the node scheduling policy costs with PLACEMENT_NODES=5000 nodes, plugin and webhook
+	cd localcluster && $(E2E_ENV) JOINER_PLACEMENT_NODES='$(PLACEMENT_NODES)' $(GO) test -trimpath -count=1 -timeout 30m -v -run TestB14 ./e2e/nodescheduling
 
 .PHONY: check
 check: generated vet lint race ## Generated files are current, vet, lint, import rules, race-free tests of the core

@@ -163,7 +163,7 @@ func assembleWebhook(mgr manager.Manager, sources nodescheduling.Sources, log lo
 	known := func() bool { return policy.Known() && nodes.HasSynced() }
 	handler, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{
 		Judge: policy.Judge, Cluster: door.Ports(clients, nodes.GetStore(), known),
-		Observe: door.Observer(mgr.GetEventRecorder("joiner-webhook"), metrics, log),
+		Observe: door.Observer(mgr.GetEventRecorder("joiner-webhook"), metrics, log), Took: door.NewDurations(registry).Observe,
 	})
 	if err != nil {
 		return nil, err

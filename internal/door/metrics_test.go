@@ -49,3 +49,23 @@ node_scheduling_policy_scheduler_read_timestamp_seconds{} 2.5
 		t.Errorf("metrics\n%swant\n%s", got.String(), want)
 	}
 }
+
+// N68: durations of what the evaluator looks at, and of nothing else.
+func TestDurations(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	d := door.NewDurations(registry)
+	for _, resource := range []string{"pods", "configmaps"} {
+		d.Observe(nodescheduling.Request{Resource: resource, Operation: nodescheduling.Create}, time.Millisecond)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(families) != 1 || families[0].GetName() != "node_scheduling_policy_verdict_duration_seconds" || len(families[0].GetMetric()) != 1 {
+		t.Fatalf("metrics %v", families)
+	}
+	if metric := families[0].GetMetric()[0]; metric.GetLabel()[0].GetValue() != "pods" || metric.GetHistogram().GetSampleSum() != 0.001 {
+		t.Errorf("metric %v", metric)
+	}
+}

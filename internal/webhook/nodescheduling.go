@@ -33,6 +33,8 @@ type NodeSchedulingConfig struct {
 	Cluster func(context.Context) nodescheduling.Cluster
 	// Observe is told every verdict, for metrics and events. It may be nil. It must not wait.
 	Observe func(nodescheduling.Request, nodescheduling.Verdict)
+	// Took is told how long each verdict took, from the first byte of the review. It may be nil.
+	Took func(nodescheduling.Request, time.Duration)
 	// Timeout bounds a verdict; 0 is DefaultTimeout.
 	Timeout time.Duration
 }
@@ -60,6 +62,7 @@ func NewNodeScheduling(config NodeSchedulingConfig) (*NodeScheduling, error) {
 // ServeHTTP answers a review with status 200, whatever the verdict, and what is no review with a status of 400 to 499 and
 // one line of text.
 func (h *NodeScheduling) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
 	review, status, err := readReview(w, r)
 	if err != nil {
 		http.Error(w, err.Error(), status)
@@ -76,6 +79,9 @@ func (h *NodeScheduling) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		http.Error(w, fmt.Sprintf("writing the review: %v", err), http.StatusInternalServerError)
 		return
+	}
+	if h.config.Took != nil {
+		h.config.Took(request, time.Since(began))
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(answer) // a client that is gone is not our concern

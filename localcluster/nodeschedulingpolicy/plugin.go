@@ -43,6 +43,7 @@ type Plugin struct {
 	policy  *door.Policy
 	ports   func(context.Context) nodescheduling.Cluster
 	observe func(nodescheduling.Request, nodescheduling.Verdict)
+	took    func(nodescheduling.Request, time.Duration)
 }
 
 var (
@@ -99,6 +100,7 @@ func (p *Plugin) ValidateInitialization() error {
 
 func (p *Plugin) start(log logr.Logger) (err error) {
 	metrics := door.NewMetrics(p.registry)
+	p.took = door.NewDurations(p.registry).Observe
 	if p.policy, err = door.NewPolicy(door.PolicyConfig{
 		Sources: nodescheduling.Sources{Config: p.config}, Read: door.SchedulerFrom(p.dynamic), Metrics: metrics, Log: log,
 	}); err != nil {
@@ -126,10 +128,12 @@ func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, 
 	if p.policy == nil {
 		return nil
 	}
+	began := time.Now()
 	request, relevant := toRequest(attributes)
 	if !relevant {
 		return nil
 	}
+	defer func() { p.took(request, time.Since(began)) }()
 	bounded, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	verdict := p.policy.Judge(&request, p.ports(bounded))

@@ -75,6 +75,7 @@ func ask(w *schedulingtest.World, asked schedulingtest.Asked) (schedulingtest.An
 	}
 	plugin := newPlugin(nil, nil)
 	plugin.policy, plugin.observe = policy, func(nodescheduling.Request, nodescheduling.Verdict) {}
+	plugin.took = func(nodescheduling.Request, time.Duration) {}
 	plugin.ports = func(context.Context) nodescheduling.Cluster { return w.Cluster() }
 	return answer(context.Background(), plugin, asked)
 }
@@ -307,6 +308,7 @@ func BenchmarkValidate(b *testing.B) {
 	}
 	plugin := newPlugin(nil, nil)
 	plugin.policy, plugin.observe = policy, func(nodescheduling.Request, nodescheduling.Verdict) {}
+	plugin.took = func(nodescheduling.Request, time.Duration) {}
 	plugin.ports = door.Ports(nil, nodes, func() bool { return true })
 	for name, line := range map[string]string{"ordinary": "alice create pod app/web", "binding": "alice bind app/web to=n7", "selector": "alice create pod app/web select=disk=ssd"} {
 		b.Run(name, func(b *testing.B) {

@@ -56,8 +56,6 @@ type Options struct {
 	Args []string
 	// Components are those of the control plane; empty: all.
 	Components []cluster.Component
-	// NodeSchedulingPolicy makes the API server run its admission plugin; see cluster.Options.
-	NodeSchedulingPolicy string
 	// ExtraArgs are further flags of components of the control plane.
 	ExtraArgs map[cluster.Component][]string
 	// WithoutJoiner leaves joiner to be started by StartJoiner.

@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +21,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/admission/audit"
 	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
 	"github.com/joiner-autoscaler/joiner/internal/cli"
+	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
+	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
 )
 
 const (
@@ -57,27 +57,27 @@ spec:
 // H14: what came to protected nodes while the mode was Disable is found, with what to do, by a user who may only read; what is
 // authorized, static, or elsewhere is not. Once that is done, nothing is left.
 func TestTheAuditFindsWhatIsLeft(t *testing.T) {
-	g := begin(t, bare)
-	g.set(t, configv1.Disable)
-	g.eventually(t, "allow", "alice create pod app/- node=cp1 dry-run")
+	g := begin(t)
+	g.Set(t, configv1.Disable)
+	g.Eventually(t, "allow", dry)
 	for _, line := range []string{
 		"alice create pod app/there node=cp1 owner=ReplicaSet/gone", "alice create pod app/tolerates tolerate=*", "alice create pod app/lost node=cp9",
 		"alice create pod app/posing node=cp1 mirror", "alice create pod ops/authorized node=cp1", "system:admin create pod tmp/override override=must-gather",
 	} {
-		g.expect(t, "allow", line)
+		g.Expect(t, "allow", line)
 	}
-	node, err := g.clients.CoreV1().Nodes().Get(t.Context(), "cp1", metav1.GetOptions{})
+	node, err := g.Clients.CoreV1().Nodes().Get(t.Context(), "cp1", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.apply(t.Context(), fmt.Sprintf(mirror, node.UID)); err != nil {
+	if err := g.Apply(t.Context(), fmt.Sprintf(mirror, node.UID)); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.apply(t.Context(), nightly); err != nil {
+	if err := g.Apply(t.Context(), nightly); err != nil {
 		t.Fatal(err)
 	}
 	g.crowd(t)
-	if err := g.apply(t.Context(), string(deploy.Audit()["audit.yaml"])+"---\n"+binding); err != nil {
+	if err := g.Apply(t.Context(), string(deploy.Audit()["audit.yaml"])+"---\n"+binding); err != nil {
 		t.Fatal(err)
 	}
 	code, report := g.audit(t)
@@ -98,17 +98,17 @@ func TestTheAuditFindsWhatIsLeft(t *testing.T) {
 	if group := report.Groups[0]; group.Mode != "Disable" || group.Nodes != 1 || group.Static != 1 || group.Authorized["ops"] != 1 || report.Pods != bystanders+7 {
 		t.Errorf("group %+v, %d pods", group, report.Pods)
 	}
-	if _, err := g.kubectl(t.Context(), "", "delete", "cronjob", "nightly", "--namespace=app"); err != nil {
+	if _, err := g.Kubectl(t.Context(), "", "delete", "cronjob", "nightly", "--namespace=app"); err != nil {
 		t.Error(err)
 	}
 	delete(found, "app/CronJob nightly")
 	for name := range found {
 		namespace, pod, _ := strings.Cut(name, "/")
-		if err := g.clients.CoreV1().Pods(namespace).Delete(t.Context(), pod, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
+		if err := g.Clients.CoreV1().Pods(namespace).Delete(t.Context(), pod, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
 			t.Error(err)
 		}
 	}
-	g.set(t, configv1.Enable)
+	g.Set(t, configv1.Enable)
 	if code, report := g.audit(t); code != cli.CodeFine || report.Groups[0].Mode != "Enable" {
 		t.Errorf("exit %d once nothing is left: %+v", code, report)
 	}
@@ -116,47 +116,59 @@ func TestTheAuditFindsWhatIsLeft(t *testing.T) {
 
 // H7: in which mode a pod is created does not matter for who may bring the override, so that it can be believed when the pod is bound.
 func TestTheOverrideIsWatchedInEveryMode(t *testing.T) {
-	g := begin(t, bare)
-	for _, mode := range []configv1.GroupMode{configv1.Inform, configv1.Disable} {
-		g.set(t, mode)
-		let := map[configv1.GroupMode]string{configv1.Inform: "warn ControlPlane/NodeName", configv1.Disable: "allow"}[mode]
-		g.eventually(t, let, "alice create pod app/- node=cp1 dry-run")
-		g.expect(t, "deny ControlPlane/OverrideMisused", "alice create pod tmp/- override=mine")
-		g.expect(t, "allow", "system:admin create pod tmp/"+strings.ToLower(string(mode))+" override=must-gather")
-	}
-	g.expect(t, "allow", "alice create pod app/plain")
-	g.expect(t, "deny ControlPlane/OverrideMisused", "alice update pod app/plain -> override=mine")
-	// Other subresources are not judged: the API server lets them change no annotation.
-	annotation := []byte(`{"metadata":{"annotations":{"` + nodescheduling.OverrideAnnotation + `":"mine"}}}`)
-	for _, subresource := range []string{"resize", "ephemeralcontainers"} {
-		pod, err := g.clients.CoreV1().Pods("app").Patch(t.Context(), "plain", types.StrategicMergePatchType, annotation, metav1.PatchOptions{}, subresource)
-		if err != nil || pod.Annotations[nodescheduling.OverrideAnnotation] != "" {
-			t.Errorf("%s: %v, annotations %v", subresource, err, pod.Annotations)
+	onPeopled(t, func(t *testing.T, g guarded) {
+		for _, mode := range []configv1.GroupMode{configv1.Inform, configv1.Disable} {
+			g.Set(t, mode)
+			let := map[configv1.GroupMode]string{configv1.Inform: "warn ControlPlane/NodeName", configv1.Disable: "allow"}[mode]
+			g.Eventually(t, let, dry)
+			g.Expect(t, "deny ControlPlane/OverrideMisused", "alice create pod tmp/- override=mine")
+			g.Expect(t, "allow", "system:admin create pod tmp/"+strings.ToLower(string(mode))+" override=must-gather")
 		}
-	}
-}
-
-// H19: the server's own metrics say which entries let somebody pass, and have the others with 0.
-func TestTheServerCountsUsesOfEntries(t *testing.T) {
-	g := begin(t, bare)
-	g.set(t, "", "backup/agent")
-	g.expect(t, "allow", "system:admin create pod ops/used node=cp1")
-	wants := []string{
-		`node_scheduling_policy_entry_uses_total\{entry="ops/default",group="ControlPlane",source="Config"\} [1-9]`,
-		`node_scheduling_policy_entry_uses_total\{entry="backup/agent",group="ControlPlane",source="Scheduler"\} 0`,
-	}
-	for _, want := range wants {
-		pattern, seen := regexp.MustCompile(want), ""
-		for began := time.Now(); time.Since(began) < within && !pattern.MatchString(seen); time.Sleep(poll) {
-			var err error
-			if seen, err = g.kubectl(t.Context(), "", "get", "--raw", "/metrics"); err != nil {
-				t.Fatal(err)
+		g.Expect(t, "allow", "alice create pod app/plain")
+		g.Expect(t, "deny ControlPlane/OverrideMisused", "alice update pod app/plain -> override=mine")
+		// Other subresources are not judged: the API server lets them change no annotation.
+		annotation := []byte(`{"metadata":{"annotations":{"` + nodescheduling.OverrideAnnotation + `":"mine"}}}`)
+		for _, subresource := range []string{"resize", "ephemeralcontainers"} {
+			pod, err := g.Clients.CoreV1().Pods("app").Patch(t.Context(), "plain", types.StrategicMergePatchType, annotation, metav1.PatchOptions{}, subresource)
+			if err != nil || pod.Annotations[nodescheduling.OverrideAnnotation] != "" {
+				t.Errorf("%s: %v, annotations %v", subresource, err, pod.Annotations)
 			}
 		}
-		if !pattern.MatchString(seen) {
-			t.Errorf("no %s", want)
+	})
+}
+
+// H19: the metrics say which entries let somebody pass, and have the others with 0.
+func TestUsesOfEntriesAreCounted(t *testing.T) {
+	onPeopled(t, func(t *testing.T, g guarded) {
+		g.Set(t, "", "backup/agent")
+		g.Expect(t, "allow", "system:admin create pod ops/used node=cp1")
+		seen := eventuallySees(t, "metrics", func() (string, error) { return g.Metrics(t.Context()) },
+			`node_scheduling_policy_entry_uses_total{entry="backup/agent",group="ControlPlane",source="Scheduler"} 0`,
+			`node_scheduling_policy_entry_uses_total{entry="ops/default",group="ControlPlane",source="Config"}`)
+		if strings.Contains(seen, `entry="ops/default",group="ControlPlane",source="Config"} 0`) {
+			t.Error("the entry of ops was used, and has no use")
 		}
+	})
+}
+
+// begin starts an API server of the test's own, where no controller takes lost pods away.
+func begin(t *testing.T) guarded {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	started, err := placingtest.Start(ctx, placingtest.Options{
+		Door: placingtest.Plugin, Policy: placing.Policy, World: placing.Nodes, WithScheduler: true,
+		Components: []cluster.Component{cluster.Etcd, cluster.APIServer},
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := started.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return guarded{started}
 }
 
 const binding = `apiVersion: rbac.authorization.k8s.io/v1
@@ -167,32 +179,24 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: auditor}]
 `
 
 // crowd creates pods that nothing is wrong with.
-func (g *guarded) crowd(t *testing.T) {
+func (g guarded) crowd(t *testing.T) {
 	t.Helper()
-	config := rest.CopyConfig(g.admin)
-	config.QPS, config.Burst = bystanders, bystanders
-	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pods := clients.CoreV1().Pods("web")
+	pods := g.Clients.CoreV1().Pods("web")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}}
 	for range bystanders {
 		if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() { // many at once: kubectl deletes one after another
-		if err := pods.DeleteCollection(context.WithoutCancel(t.Context()), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // audit runs joinerctl as the auditor.
-func (g *guarded) audit(t *testing.T) (code int, report audit.Report) {
+func (g guarded) audit(t *testing.T) (code int, report audit.Report) {
 	t.Helper()
-	config := rest.CopyConfig(g.admin)
+	config, err := g.Cluster.RESTConfig("admin")
+	if err != nil {
+		t.Fatal(err)
+	}
 	config.Impersonate = rest.ImpersonationConfig{UserName: auditor}
 	var out, failures bytes.Buffer
 	code = cli.Run(t.Context(), cli.Config{
