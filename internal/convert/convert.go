@@ -20,8 +20,8 @@ const (
 	V1beta1 = karpenterv1beta1.Version
 )
 
-// maxAnnotations is how many bytes the annotations of an object may have: the API server's own limit. Objects beyond it
-// could be read but never written again.
+// maxAnnotations is how many bytes the annotations of an object may have: the API server's own limit. It takes no answer with
+// more.
 const maxAnnotations = 256 << 10
 
 // Config is what conversion has to know beside the object.
@@ -132,21 +132,44 @@ func (c *Converter) Convert(o map[string]any, version string) (Result, error) {
 	if original := c.unhold(k, o, from, version); original != nil {
 		return Result{Object: original}, nil
 	}
-	var converted object
-	var problem *Problem
-	if version == V1 {
-		converted, problem = c.toV1(k, o)
-	} else {
-		converted, problem = k.toV1beta1(o)
-	}
-	problems := k.problems(o, converted, from, version)
-	if problem != nil && len(problems) < maxProblems {
-		problems = append(problems, *problem)
+	converted, problems := c.convert(k, o, from, version, noteOf(o, version))
+	if len(problems) > 0 {
+		// A note that was edited by hand may be what is wrong. It does not make an object fail.
+		converted, problems = c.convert(k, o, from, version, nil)
 	}
 	if len(problems) > 0 {
 		return Result{Object: k.hold(o, version, problems), Problems: problems}, nil
 	}
 	return Result{Object: converted}, nil
+}
+
+// convert converts an object with what it keeps for the version, nil for nothing.
+func (c *Converter) convert(k *kind, o object, from, version string, kept *note) (object, []Problem) {
+	var converted object
+	var problem *Problem
+	if version == V1 {
+		converted, problem = c.toV1(k, o, kept)
+	} else {
+		converted, problem = k.toV1beta1(o, kept)
+	}
+	problems := k.problems(o, converted, from, version)
+	if problem != nil && len(problems) < maxProblems {
+		problems = append(problems, *problem)
+	}
+	return converted, problems
+}
+
+// noteKey returns the annotation that keeps something for a version.
+func noteKey(version string) string {
+	if version == V1 {
+		return karpenterv1.V1FieldsAnnotationKey
+	}
+	return karpenterv1.V1beta1FieldsAnnotationKey
+}
+
+// noteOf returns what an object keeps for a version, nil if that cannot be read.
+func noteOf(o object, version string) *note {
+	return readNote(text(annotationsOf(o), noteKey(version)))
 }
 
 // identify returns the kind of an object and its version, once both make sense.
@@ -171,38 +194,32 @@ func (c *Converter) identify(o object, version string) (*kind, string, error) {
 }
 
 // toV1 converts v1beta1 to v1: the plain conversion, what the object keeps from v1, and a note of what only v1beta1 says.
-func (c *Converter) toV1(k *kind, o object) (object, *Problem) {
+func (c *Converter) toV1(k *kind, o object, kept *note) (object, *Problem) {
 	converted, problem := k.plainUp(o)
-	kept, ok := readNote(text(annotationsOf(o), karpenterv1.V1FieldsAnnotationKey))
-	if ok {
-		kept.apply(converted)
-	}
-	rest := diff(k.plainDown(converted), ordinary(o, karpenterv1.V1FieldsAnnotationKey), k.coupled)
+	kept.apply(converted)
+	rest := diff(k.plainDown(converted), ordinary(o, V1, kept), k.coupled)
 	if k.fill != nil && !kept.knows(expireAfterPath) {
 		rest.filled = k.fill(converted, c.config.Expiry)
 	}
-	annotate(converted, karpenterv1.V1beta1FieldsAnnotationKey, rest)
+	annotate(converted, noteKey(V1beta1), rest)
 	return converted, problem
 }
 
 // toV1beta1 is the way back. An object that could not go it again is a problem here too.
-func (k *kind) toV1beta1(o object) (object, *Problem) {
-	own := ordinary(o, karpenterv1.V1beta1FieldsAnnotationKey)
-	kept, ok := readNote(text(annotationsOf(o), karpenterv1.V1beta1FieldsAnnotationKey))
-	filled := ok && kept.filled != "" && at(own, "spec")["expireAfter"] == kept.filled
+func (k *kind) toV1beta1(o object, kept *note) (object, *Problem) {
+	own := ordinary(o, V1beta1, kept)
+	filled := kept != nil && kept.filled != "" && at(own, "spec")["expireAfter"] == kept.filled
 	if filled {
 		delete(at(own, "spec"), "expireAfter") // it was never the claim's own
 	}
 	converted := k.plainDown(own)
-	if ok {
-		kept.apply(converted)
-	}
+	kept.apply(converted)
 	back, problem := k.plainUp(converted)
 	rest := diff(back, own, k.coupled)
 	if k.fill != nil && at(own, "spec") != nil && !filled && !rest.knows(expireAfterPath) {
 		rest.entries = append(rest.entries, entry{path: expireAfterPath}) // none, and none is to be filled in
 	}
-	annotate(converted, karpenterv1.V1FieldsAnnotationKey, rest)
+	annotate(converted, noteKey(V1), rest)
 	return converted, problem
 }
 
@@ -261,12 +278,7 @@ func (k *kind) finish(o, annotations object, version string) {
 
 // problems says why a client could not read the converted object, in the words of the object it was made from.
 func (k *kind) problems(o, converted object, from, version string) []Problem {
-	size := 0
-	for key, value := range annotationsOf(converted) {
-		content, _ := value.(string)
-		size += len(key) + len(content)
-	}
-	if size > maxAnnotations {
+	if size := sizeOf(annotationsOf(converted)); size > maxAnnotations {
 		return []Problem{{"metadata.annotations", fmt.Sprintf("%d bytes long together with what version %s cannot hold", size, version),
 			fmt.Sprintf("at most %d bytes are allowed: shorten the annotations, or the kubelet block", maxAnnotations)}}
 	}
@@ -293,6 +305,16 @@ func (k *kind) check(o object, version string) []Problem {
 	return found
 }
 
+// sizeOf returns the bytes of annotations, as the API server counts them.
+func sizeOf(annotations object) int {
+	size := 0
+	for key, value := range annotations {
+		content, _ := value.(string)
+		size += len(key) + len(content)
+	}
+	return size
+}
+
 func annotationsOf(o object) object { return at(o, "metadata", "annotations") }
 
 // setAnnotations replaces the annotations; none at all leave no trace.
@@ -317,15 +339,13 @@ func annotate(o object, key string, n note) {
 	annotationsOf(o)[key] = n.String()
 }
 
-// ordinary returns an object without the note under a key, if that can be read. One that cannot is kept like any other
-// annotation.
-func ordinary(o object, key string) object {
+// ordinary returns an object without the note for a version. One that is not heeded is kept like any other annotation.
+func ordinary(o object, version string, heeded *note) object {
 	own := cloneObject(o)
-	setAnnotations(own, cloneObject(annotationsOf(o)))
-	if _, ok := readNote(text(annotationsOf(o), key)); ok {
-		annotations := annotationsOf(own)
-		delete(annotations, key)
-		setAnnotations(own, annotations)
+	annotations := cloneObject(annotationsOf(o))
+	if heeded != nil {
+		delete(annotations, noteKey(version))
 	}
+	setAnnotations(own, annotations)
 	return own
 }

@@ -2,6 +2,7 @@ package convert
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -20,8 +21,9 @@ func plain(o object) object {
 	return copied
 }
 
-// FuzzRoundTrip: whatever JSON an object holds, and whatever its annotations claim, nothing panics, what comes out can be
-// read in the version that was asked for, and converted back it is the same (V-21, V-24).
+// FuzzRoundTrip: whatever JSON an object holds, and whatever its annotations claim, nothing panics, what comes out is the same
+// object of the version that was asked for and can be read in it, and converted back it is what it was; no annotation is why an
+// object cannot be converted (V-21, V-24).
 func FuzzRoundTrip(f *testing.F) {
 	for _, spec := range []string{
 		"{}", "[]", "null", `{"template":{"spec":{}}}`, `{"disruption":null,"template":{"spec":{"nodeClassRef":{"name":"x"},"kubelet":{"maxPods":3}}}}`,
@@ -35,6 +37,7 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Add([]byte(`{}`), []byte(`7`), karpenterv1.UnconvertedAnnotationKey, `{"apiVersion":"karpenter.sh/v1beta1","spec":7,"annotations":{"a":"b"}}`)
 	f.Add([]byte(`{}`), []byte(`{}`), karpenterv1.V1beta1FieldsAnnotationKey, `{"fields":[{"path":"/spec/0/x","was":[],"is":{}}],"filled":"720h"}`)
 	f.Add([]byte(`{"template":{"spec":{}}}`), []byte(`{}`), karpenterv1.KubeletCompatibilityAnnotationKey, `{"maxPods":10}`)
+	f.Add([]byte(`{"template":{"spec":{}}}`), []byte(`{}`), karpenterv1.V1FieldsAnnotationKey, `{"fields":[{"path":"/metadata/name","was":"x","is":"y"},{"path":"/spec/weight","is":"z"}]}`)
 	c := converter(f)
 	f.Fuzz(func(t *testing.T, spec, status []byte, key, value string) {
 		if !json.Valid(spec) || !json.Valid(status) {
@@ -64,6 +67,16 @@ func roundTrip(t *testing.T, c *Converter, k *kind, o object, from, to string) {
 		}
 		t.Fatalf("%s\nbecomes %s\nwhich cannot be read: %v", encode(o), encode(there.Object), err)
 	}
+	if !equal(identity(there.Object), identity(o)) || text(there.Object, "apiVersion") != k.group+"/"+to {
+		t.Fatalf("%s\nbecomes another object: %s", encode(o), encode(there.Object))
+	}
+	if len(there.Problems) > 0 {
+		bare := cloneObject(o)
+		setAnnotations(bare, nil)
+		if result, err := c.Convert(bare, to); err != nil || len(result.Problems) == 0 {
+			t.Fatalf("%s\ncannot be converted for its annotations: %s", encode(o), Describe(there.Problems))
+		}
+	}
 	back, err := c.Convert(there.Object, from)
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +84,15 @@ func roundTrip(t *testing.T, c *Converter, k *kind, o object, from, to string) {
 	if !equal(plain(back.Object), plain(o)) {
 		t.Fatalf("\n    got %s\n   want %s\nbetween %s", encode(back.Object), encode(o), encode(there.Object))
 	}
+}
+
+// identity is what an API server demands of an answer: all but what the object holds, its labels and its annotations.
+func identity(o object) object {
+	group, _, _ := strings.Cut(text(o, "apiVersion"), "/")
+	metadata := cloneObject(at(o, "metadata"))
+	delete(metadata, "labels")
+	delete(metadata, "annotations")
+	return object{"group": group, "kind": o["kind"], "metadata": metadata}
 }
 
 // FuzzReview: whatever is sent to the door, nothing panics, and an answer has as many objects as were asked for, or a

@@ -30,10 +30,28 @@ func (k *kind) hold(o object, version string, problems []Problem) object {
 		kept["annotations"] = displaced
 	}
 	stand := k.standIn(o, version, Describe(problems))
-	annotations[karpenterv1.UnconvertedAnnotationKey] = encode(kept)
-	annotations[karpenterv1.ConversionProblemAnnotationKey] = Describe(problems)
-	setAnnotations(stand, annotations)
+	setAnnotations(stand, fitting(annotations, encode(kept), Describe(problems)))
 	return stand
+}
+
+// fitting adds to annotations what is kept of an object and what is wrong with it, as far as there is room: the API server
+// gives up a whole list for an answer with more annotations than it allows.
+func fitting(annotations object, kept, problem string) object {
+	if annotations == nil {
+		annotations = object{}
+	}
+	full := maps.Clone(annotations)
+	full[karpenterv1.UnconvertedAnnotationKey] = kept
+	full[karpenterv1.ConversionProblemAnnotationKey] = problem
+	if sizeOf(full) <= maxAnnotations {
+		return full
+	}
+	delete(full, karpenterv1.UnconvertedAnnotationKey)
+	full[karpenterv1.ConversionProblemAnnotationKey] = problem + "; the object is too large to be kept here: mend it before anything writes it in this version"
+	if sizeOf(full) <= maxAnnotations {
+		return full
+	}
+	return annotations
 }
 
 // standIn makes what can be read of an object, at rest.

@@ -158,6 +158,35 @@ func TestProblemsNameFieldValueAndWhatIsAllowed(t *testing.T) {
 	}
 }
 
+// V-24: what stands for an object that is too large has no more annotations than an API server takes, and as much of them as
+// there is room for.
+func TestWhatStandsForALargeObjectHasRoom(t *testing.T) {
+	t.Parallel()
+	c := converter(t)
+	for _, row := range []struct {
+		kubelet, annotation int
+		problem             string
+	}{
+		{maxAnnotations, 10, "the object is too large to be kept here"},
+		{maxAnnotations / 2, maxAnnotations / 2, "the object is too large to be kept here"},
+		{10, maxAnnotations - 1, ""},
+	} {
+		o := decodeText(t, strings.Replace(strings.Replace(brokenPool, "banana", "1h", 1), `"taints"`, `"kubelet":{"clusterDNS":["`+strings.Repeat("x", row.kubelet)+`"]},"taints"`, 1))
+		setAnnotations(o, object{"a": strings.Repeat("x", row.annotation)})
+		result, err := c.Convert(o, V1)
+		if err != nil || len(result.Problems) == 0 {
+			t.Fatalf("%+v: error %v, %d problems", row, err, len(result.Problems))
+		}
+		annotations := annotationsOf(result.Object)
+		if size := sizeOf(annotations); size > maxAnnotations || annotations["a"] != annotationsOf(o)["a"] {
+			t.Errorf("%+v: annotations of %d bytes", row, size)
+		}
+		if problem := text(annotations, karpenterv1.ConversionProblemAnnotationKey); !strings.Contains(problem, row.problem) || annotations[karpenterv1.UnconvertedAnnotationKey] != nil {
+			t.Errorf("%+v: the problem is %q", row, problem)
+		}
+	}
+}
+
 // V-24: a request that makes no sense fails as a whole, with a reason, and within bounds.
 func TestARequestWithoutSenseIsRefused(t *testing.T) {
 	t.Parallel()
@@ -190,6 +219,51 @@ func TestARequestWithoutSenseIsRefused(t *testing.T) {
 	} {
 		if _, _, err := c.Review([]byte(body)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
+// V-24: whatever an annotation of ours was made to say by hand, the object is converted as if it were not there: it is not
+// held, keeps its name and its kind, and is again what it was on the way back. Otherwise one annotation could block the list of
+// all objects.
+func TestANoteByHandNeverMakesAnObjectFail(t *testing.T) {
+	t.Parallel()
+	c := converter(t)
+	for _, note := range []string{
+		`{"fields":[{"path":"/spec/weight","is":"heavy"}]}`,
+		`{"fields":[{"path":"/spec","was":{},"is":7},{"path":"/spec/weight","is":"heavy"}]}`,
+		`{"fields":[{"path":"/metadata/name","was":"good","is":"other"}]}`,
+		`{"fields":[{"path":"/metadata/uid","was":"7"}]}`,
+		`{"fields":[{"path":"/metadata/annotations/x","is":7}]}`,
+		`{"fields":[{"path":"/metadata/annotations","was":{"a":"b"},"is":{"a":7}}]}`,
+		`{"fields":[{"path":"/metadata","is":7}]}`,
+		`{"fields":[{"path":"/kind","was":"NodePool","is":"Pod"}]}`,
+		`{"fields":[{"path":"/apiVersion","was":"karpenter.sh/v1","is":"v1"},{"path":"/apiVersion","was":"karpenter.sh/v1beta1","is":"v1"}]}`,
+		`7`, `{"fields":7}`, `{"filled":7}`,
+	} {
+		for from, key := range map[string]string{V1beta1: karpenterv1.V1FieldsAnnotationKey, V1: karpenterv1.V1beta1FieldsAnnotationKey} {
+			o := decodeText(t, strings.NewReplacer("banana", "1h", "broken", "good").Replace(brokenPool))
+			to := V1
+			if from == V1 {
+				to = V1beta1
+				result, err := c.Convert(o, V1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				o = result.Object
+			}
+			annotationsOf(o)[key] = note
+			there, err := c.Convert(o, to)
+			if err != nil || len(there.Problems) > 0 {
+				t.Errorf("%s in %s: error %v, %s", note, from, err, Describe(there.Problems))
+				continue
+			}
+			if text(at(there.Object, "metadata"), "name") != "good" || text(at(there.Object, "metadata"), "uid") != "7" || text(there.Object, "kind") != "NodePool" || text(there.Object, "apiVersion") != "karpenter.sh/"+to {
+				t.Errorf("%s in %s makes it %s", note, from, encode(there.Object))
+			}
+			if back, err := c.Convert(there.Object, from); err != nil || !equal(back.Object, o) {
+				t.Errorf("%s in %s: the way back gives %s, error %v, want %s", note, from, encode(back.Object), err, encode(o))
+			}
 		}
 	}
 }

@@ -41,8 +41,8 @@ func get(o object, key string) maybe {
 func (n note) empty() bool { return len(n.entries) == 0 && n.filled == "" }
 
 // knows says whether the note is about a field.
-func (n note) knows(path string) bool {
-	return slices.ContainsFunc(n.entries, func(e entry) bool { return e.path == path })
+func (n *note) knows(path string) bool {
+	return n != nil && slices.ContainsFunc(n.entries, func(e entry) bool { return e.path == path })
 }
 
 func (n note) String() string {
@@ -69,32 +69,48 @@ func (n note) String() string {
 	return encode(content)
 }
 
-// readNote reads what String wrote; ok is false for anything else.
-func readNote(from string) (n note, ok bool) {
+// readNote reads what String wrote; nil is anything else.
+func readNote(from string) *note {
 	content, err := Decode([]byte(from))
 	if err != nil {
-		return note{}, false
+		return nil
 	}
+	n := &note{}
 	if value, present := content["filled"]; present {
-		if n.filled, ok = value.(string); !ok {
-			return note{}, false
+		var isString bool
+		if n.filled, isString = value.(string); !isString {
+			return nil
 		}
 	}
-	fields, ok := content["fields"].([]any)
-	if _, present := content["fields"]; present && !ok {
-		return note{}, false
+	fields, isList := content["fields"].([]any)
+	if _, present := content["fields"]; present && !isList {
+		return nil
 	}
 	for _, value := range fields {
-		field, isObject := value.(object)
-		path := text(field, "path")
-		if !isObject || !strings.HasPrefix(path, "/") {
-			return note{}, false
+		field, _ := value.(object)
+		e := entry{path: text(field, "path"), was: get(field, "was"), is: get(field, "is"), when: get(field, "when"), whenPath: text(field, "whenPath")}
+		if !e.allowed() {
+			return nil
 		}
-		n.entries = append(n.entries, entry{
-			path: path, was: get(field, "was"), is: get(field, "is"), when: get(field, "when"), whenPath: text(field, "whenPath"),
-		})
+		n.entries = append(n.entries, e)
 	}
-	return n, true
+	return n
+}
+
+// allowed says whether a note of ours could have the entry: one that says what an object is, and not just what it holds, is
+// made by hand. An API server that gets another name back than it asked for gives up the whole list.
+func (e entry) allowed() bool {
+	if !strings.HasPrefix(e.path, "/") {
+		return false
+	}
+	switch path := unpointer(e.path); path[0] {
+	case "apiVersion", "kind":
+		return false
+	case "metadata":
+		_, isString := e.is.value.(string)
+		return len(path) == 3 && path[1] == "annotations" && (isString || !e.is.present)
+	}
+	return true
 }
 
 // diff notes what apply has to do to make want of got. coupled names, by path, the field without which another means
@@ -166,7 +182,10 @@ func twoOf[T any](a, b maybe) (x, y T, both bool) {
 }
 
 // apply does in o what the note says, where o still is what it was when the note was taken.
-func (n note) apply(o object) {
+func (n *note) apply(o object) {
+	if n == nil {
+		return
+	}
 	if metadata := at(o, "metadata"); metadata != nil {
 		setDefault(metadata, "annotations", object{})
 		defer func() { setAnnotations(o, annotationsOf(o)) }()
