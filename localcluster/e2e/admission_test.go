@@ -18,6 +18,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
+	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
 // The users of a hosted cluster. RBAC allows all of them everything here: what is tested is admission.
@@ -117,7 +118,7 @@ func newGuest(t *testing.T) guest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), shared.StartTimeout)
 	defer cancel()
 	running, err := cluster.Start(ctx, cluster.Options{Binary: binary, Components: []cluster.Component{cluster.Etcd, cluster.APIServer}})
 	if err != nil {

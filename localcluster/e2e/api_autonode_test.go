@@ -20,7 +20,7 @@ import (
 // the tests with two clusters.
 func TestTheKindsOfTheAutoNodePolicyAreServedWithAStatus(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := sharedEnvironment.Get(t)
 	clients, err := kubernetes.NewForConfig(env.config)
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestTheKindsOfTheAutoNodePolicyAreServedWithAStatus(t *testing.T) {
 // The design's own manifests apply as they stand, with the field validation of kubectl (R2, G20).
 func TestTheManifestsOfTheDesignApplyAsTheyStand(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := sharedEnvironment.Get(t)
 	env.mustKubectl(t, "", "create", "namespace", "clusters-my-cluster")
 	client, _ := env.dynamicClient(t)
 	for _, path := range []string{"testdata/autonode/policy.yaml", "testdata/autonode/nodepool.yaml"} {
@@ -86,7 +86,7 @@ func TestTheManifestsOfTheDesignApplyAsTheyStand(t *testing.T) {
 // R3: a write of the object leaves the status, and a write of the status leaves the spec.
 func TestSpecAndStatusAreWrittenApart(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := sharedEnvironment.Get(t)
 	client, _ := env.dynamicClient(t)
 	for _, manifest := range []string{
 		`{"apiVersion":"karpenter.hypershift.openshift.io/v1beta1","kind":"AutoNodePolicy","metadata":{"name":"api-apart","namespace":"default"},"spec":{}}`,
@@ -144,7 +144,7 @@ func TestSpecAndStatusAreWrittenApart(t *testing.T) {
 // for the API server to check.
 func TestAPolicyHasBounds(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := sharedEnvironment.Get(t)
 	client, _ := env.dynamicClient(t)
 	policies := client.Resource(hypershiftv1beta1.GroupVersion().WithResource("autonodepolicies")).Namespace("default")
 	for _, tc := range []struct {
@@ -194,7 +194,7 @@ func otherSpec(kind string) map[string]any {
 // Both versions of an OpenshiftEC2NodeClass are one object.
 func TestBothVersionsOfTheNodeClassShowTheSame(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := sharedEnvironment.Get(t)
 	client, _ := env.dynamicClient(t)
 	stable := client.Resource(hypershiftv1.GroupVersion().WithResource("openshiftec2nodeclasses"))
 	beta := client.Resource(hypershiftv1beta1.GroupVersion().WithResource("openshiftec2nodeclasses"))

@@ -16,7 +16,7 @@ import (
 // column the server decides alone; it is replaced by the word AGE.
 func TestKubectlPrintsTheColumnsOfTheSource(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := sharedEnvironment.Get(t)
 	createColumnObjects(t, env)
 	for _, tc := range []struct {
 		name string

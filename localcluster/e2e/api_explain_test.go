@@ -21,7 +21,7 @@ type openAPISchema struct {
 // V-01, L-02: every field of ours has a description, as the API server serves it.
 func TestEveryFieldHasADescription(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := sharedEnvironment.Get(t)
 	clients, err := kubernetes.NewForConfig(env.config)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func checkDescriptions(t *testing.T, path string, schema openAPISchema) int {
 // parts. kubectl prints <no description> for what has none.
 func TestKubectlExplainsFields(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := sharedEnvironment.Get(t)
 	for path, want := range map[string]string{
 		"nodepool.spec.hardLimits":                                    "never passed",
 		"nodepool.spec.limits":                                        "soft limits",

@@ -26,7 +26,7 @@ spec:
 // a dynamic pool cannot be scaled.
 func TestKubectlScalesAStaticPoolOnly(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := sharedEnvironment.Get(t)
 	env.mustKubectl(t, poolManifest("api-scale-static", "  replicas: 2"), "create", "-f", "-")
 	env.mustKubectl(t, poolManifest("api-scale-dynamic", "  weight: 1"), "create", "-f", "-")
 	client, _ := env.dynamicClient(t)
@@ -58,7 +58,7 @@ func TestKubectlScalesAStaticPoolOnly(t *testing.T) {
 // its subresource alone.
 func TestConditionsNeedThreeFields(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := sharedEnvironment.Get(t)
 	env.mustKubectl(t, poolManifest("api-conditions", ""), "create", "-f", "-")
 	client, _ := env.dynamicClient(t)
 	t.Cleanup(func() { removeObject(t, client.Resource(apiKinds()["NodePool"].resource), "api-conditions") })
@@ -93,7 +93,7 @@ func TestConditionsNeedThreeFields(t *testing.T) {
 // V-07: the API server warns about the reason Expired and accepts the pool; nothing else is warned about.
 func TestTheAPIServerWarnsThatABudgetForExpiredRestrictsNothing(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := sharedEnvironment.Get(t)
 	client, received := env.dynamicClient(t)
 	pools := client.Resource(apiKinds()["NodePool"].resource)
 	const want = "spec.disruption.budgets: the reason Expired restricts nothing"

@@ -41,7 +41,7 @@ type apiCase struct {
 // V-01 to V-09, L-01 to L-05: every rule of the CRDs from both sides, against a real API server.
 func TestTheAPIServerHoldsEveryRuleOfTheCRDs(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := sharedEnvironment.Get(t)
 	for name, file := range apiFiles(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -140,7 +140,7 @@ func TestBadStarts(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = taken.Close() }) // after the subtests
 	port := fmt.Sprint(taken.Addr().(*net.TCPAddr).Port)
-	env := shared(t)
+	env := sharedEnvironment.Get(t)
 	alive := env.cluster.AdminKubeconfig()
 	for _, c := range []struct {
 		name string

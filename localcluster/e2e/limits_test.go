@@ -281,7 +281,7 @@ func TestStaticPool(t *testing.T) {
 // L-02: what a user reads when a hard limit cannot be one.
 func TestHardLimitsThatAreRefused(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := sharedEnvironment.Get(t)
 	for value, want := range map[string]string{
 		`{nodes: -1}`:          "spec.hardLimits.nodes is -1: it must be a whole number that is not negative",
 		`{nodes: "1.5"}`:       "spec.hardLimits.nodes is 1.5: it must be a whole number that is not negative",

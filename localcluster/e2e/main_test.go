@@ -1,7 +1,7 @@
 // Package e2e tests what only a real control plane can show: the CRDs as a kube-apiserver reads them,
 // kubectl's output, and later the controllers against real admission, scheduling and deletion.
 //
-// Every test that needs no cluster of its own asks shared(t) for the one of the package. It is started
+// Every test that needs no cluster of its own asks sharedEnvironment.Get(t) for the one of the package. It is started
 // at the first call and stopped by TestMain. The manifests of api/crd are installed; nothing else runs
 // in it but the control plane itself. Tests run in parallel there, so a test names its objects by a
 // prefix of its own and removes them.
@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -29,14 +28,11 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/api/crd"
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
+	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
-const (
-	// startTimeout bounds the start of the shared cluster, on a machine that also compiles.
-	startTimeout = 5 * time.Minute
-	// commandTimeout bounds one kubectl command.
-	commandTimeout = time.Minute
-)
+// commandTimeout bounds one kubectl command.
+const commandTimeout = time.Minute
 
 // environment is a running control plane with our manifests installed.
 type environment struct {
@@ -44,42 +40,16 @@ type environment struct {
 	config  *rest.Config
 }
 
-// sharedEnvironment starts the cluster of the package once. TestMain owns its end.
-var sharedEnvironment = sync.OnceValues(startShared)
+// sharedEnvironment is the cluster of the package.
+var sharedEnvironment = shared.New(startEnvironment, func(e *environment) error { return e.cluster.Stop() })
 
-// sharedStarted is called at once by startShared's success; TestMain reads it after the last test.
-var sharedStarted = make(chan *environment, 1)
+func TestMain(m *testing.M) { shared.Main(m, sharedEnvironment) }
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	select {
-	case env := <-sharedStarted:
-		if err := env.cluster.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stopping the shared cluster:", err)
-			code = max(code, 1)
-		}
-	default: // No test asked for it.
-	}
-	os.Exit(code)
-}
-
-// shared returns the cluster of the package. It fails the test, saying what to do, if there is none.
-func shared(t *testing.T) *environment {
-	t.Helper()
-	env, err := sharedEnvironment()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return env
-}
-
-func startShared() (*environment, error) {
+func startEnvironment(ctx context.Context) (*environment, error) {
 	binary, err := cluster.BinaryFromEnv()
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
 	running, err := cluster.Start(ctx, cluster.Options{Binary: binary})
 	if err != nil {
 		return nil, err
@@ -88,7 +58,6 @@ func startShared() (*environment, error) {
 	if err != nil {
 		return nil, errors.Join(err, running.Stop())
 	}
-	sharedStarted <- env
 	return env, nil
 }
 

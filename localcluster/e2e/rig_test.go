@@ -15,6 +15,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
+	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
 // Generous bounds: they only matter when something is wrong, or the machine is busy with something else.
@@ -40,7 +41,7 @@ func newRig(t *testing.T, change func(*rig.Options)) *testRig {
 	if change != nil {
 		change(&options)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), shared.StartTimeout)
 	defer cancel()
 	r, err := rig.Start(ctx, options)
 	if err != nil {

@@ -45,7 +45,7 @@ func TestTheRealServerKeepsTheSemanticsOfTheSimulation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := rest.CopyConfig(shared(t).config)
+	config := rest.CopyConfig(sharedEnvironment.Get(t).config)
 	real, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)

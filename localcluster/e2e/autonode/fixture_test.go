@@ -40,9 +40,9 @@ type fixture struct {
 	flags       []string // of the running operator, beyond those of every one
 }
 
-// fixtureFromEnv starts both control planes, installs what they need and prepares the identities. The operator is
+// newFixture starts both control planes, installs what they need and prepares the identities. The operator is
 // started by the first test.
-func fixtureFromEnv() (*fixture, error) {
+func newFixture(ctx context.Context) (*fixture, error) {
 	controlPlane, err := cluster.BinaryFromEnv()
 	if err != nil {
 		return nil, err
@@ -51,8 +51,6 @@ func fixtureFromEnv() (*fixture, error) {
 	if binary == "" {
 		return nil, fmt.Errorf("%s is not set: run `make bin/joiner-operator` and set it to the absolute path of that file", operatorEnv)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
 	f := &fixture{binary: binary, namespace: hcp}
 	options := rig.Options{ControlPlane: controlPlane, Audit: true}
 	if f.mgmt, err = rig.StartManagement(ctx, options); err != nil {
@@ -66,7 +64,6 @@ func fixtureFromEnv() (*fixture, error) {
 	if err := f.prepare(ctx); err != nil {
 		return nil, errors.Join(err, f.stop())
 	}
-	started <- f
 	return f, nil
 }
 

@@ -6,41 +6,24 @@
 // it a guest without pools and a management cluster without policies. The policy of a hosted cluster concerns all of
 // its pools, so the tests run one after another.
 //
-// Both binaries come from the environment: see fixtureFromEnv. Without them the tests fail.
+// Both binaries come from the environment: see newFixture. Without them the tests fail.
 package autonode
 
 import (
-	"fmt"
-	"os"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
 const (
-	// startTimeout bounds the start of the control planes, on a machine that also compiles.
-	startTimeout = 5 * time.Minute
 	// within is how long the specification gives a change to arrive, and unchanged how long a state has to stay.
 	within    = 10 * time.Second
 	unchanged = 3 * time.Second
 	poll      = 50 * time.Millisecond
 )
 
-// sharedFixture starts the control planes of the package once. TestMain owns their end.
-var sharedFixture = sync.OnceValues(fixtureFromEnv)
+// sharedFixture are the control planes of the package.
+var sharedFixture = shared.New(newFixture, (*fixture).stop)
 
-// started receives from fixtureFromEnv's success; TestMain reads it after the last test.
-var started = make(chan *fixture, 1)
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	select {
-	case f := <-started:
-		if err := f.stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stopping the control planes:", err)
-			code = max(code, 1)
-		}
-	default: // No test asked for them.
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { shared.Main(m, sharedFixture) }

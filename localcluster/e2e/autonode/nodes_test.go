@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
+	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
 // The instance types of the story, of the simulated catalogue. typeD is the cheapest, so that it would be chosen if the
@@ -34,22 +35,19 @@ const (
 // own on the shared management cluster.
 func hostedCluster(t *testing.T) *world {
 	t.Helper()
-	shared, err := sharedFixture()
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := sharedFixture.Get(t)
 	options, err := rig.FromEnv()
 	if err != nil {
 		t.Fatal(err)
 	}
 	options.Log = io.Discard
-	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), shared.StartTimeout)
 	defer cancel()
 	guest, err := rig.Start(ctx, options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{mgmt: shared.mgmt, guest: guest, namespace: "hcp-nodes", binary: shared.binary}
+	f := &fixture{mgmt: own.mgmt, guest: guest, namespace: "hcp-nodes", binary: own.binary}
 	w := &world{fixture: f, t: t, ctx: context.WithoutCancel(t.Context())}
 	t.Cleanup(func() {
 		if t.Failed() {

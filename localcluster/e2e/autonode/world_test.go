@@ -28,10 +28,7 @@ type world struct {
 // begin returns a world without policies and without wrappers but `default`, in which the operator runs.
 func begin(t *testing.T) *world {
 	t.Helper()
-	f, err := sharedFixture()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := sharedFixture.Get(t)
 	// Cleanups also use the context, after the test's own has ended.
 	w := &world{fixture: f, t: t, ctx: context.WithoutCancel(t.Context())}
 	t.Cleanup(func() {

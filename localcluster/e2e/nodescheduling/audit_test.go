@@ -24,6 +24,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
+	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
 const (
@@ -154,7 +155,7 @@ func TestUsesOfEntriesAreCounted(t *testing.T) {
 // begin starts an API server of the test's own, where no controller takes lost pods away.
 func begin(t *testing.T) guarded {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), shared.StartTimeout)
 	defer cancel()
 	started, err := placingtest.Start(ctx, placingtest.Options{
 		Door: placingtest.Plugin, Policy: placing.Policy, World: placing.Nodes, WithScheduler: true,

@@ -18,6 +18,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
+	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
 const (
@@ -99,7 +100,7 @@ func milliseconds(seconds float64) string { return fmt.Sprintf("%.3g ms", second
 // crowded starts a cluster of many nodes, three of them protected, in three zones.
 func crowded(t *testing.T, door placingtest.Door, nodes int) guarded {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), shared.StartTimeout)
 	defer cancel()
 	started, err := placingtest.Start(ctx, placingtest.Options{Door: door, Policy: placing.Policy, Components: []cluster.Component{cluster.Etcd, cluster.APIServer}})
 	if err != nil {

@@ -10,21 +10,17 @@ package nodescheduling
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
+	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
 const (
-	// startTimeout bounds the start of the control plane, on a machine that also compiles.
-	startTimeout = 5 * time.Minute
 	// workloadsWithin bounds what controllers, scheduler and fake kubelets do together.
 	workloadsWithin = 30 * time.Second
 	poll            = placingtest.Poll
@@ -51,59 +47,37 @@ emergencyOverride: Enable
 // guarded is a cluster of a test.
 type guarded struct{ *placingtest.Guarded }
 
-// starter starts a cluster at its first call.
-type starter func() (*placingtest.Guarded, error)
+// behind is a cluster of the package behind each door.
+type behind map[placingtest.Door]*shared.Thing[*placingtest.Guarded]
 
-func starters(options placingtest.Options) map[placingtest.Door]starter {
-	all := map[placingtest.Door]starter{}
+func behindEach(options placingtest.Options) behind {
+	all := behind{}
 	for _, door := range placingtest.Doors() {
 		options.Door = door
-		all[door] = sync.OnceValues(func() (*placingtest.Guarded, error) {
-			ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-			defer cancel()
-			g, err := placingtest.Start(ctx, options)
-			if err == nil {
-				started <- g
-			}
-			return g, err
-		})
+		all[door] = shared.New(func(ctx context.Context) (*placingtest.Guarded, error) { return placingtest.Start(ctx, options) }, (*placingtest.Guarded).Stop)
 	}
 	return all
 }
 
-// The clusters of the package, two for each door. TestMain owns their end.
+// The clusters of the package, two for each door.
 var (
 	// peopled has nodes, Scheduler and everything that makes and places pods.
-	peopled = starters(placingtest.Options{Policy: placing.Policy, World: placing.Nodes, WithScheduler: true})
+	peopled = behindEach(placingtest.Options{Policy: placing.Policy, World: placing.Nodes, WithScheduler: true})
 	// empty has an API server only, no nodes and no kind Scheduler.
-	empty = starters(placingtest.Options{Policy: emptyPolicy, Components: []cluster.Component{cluster.Etcd, cluster.APIServer}})
-	// started receives the clusters that were started; TestMain reads it after the last test.
-	started = make(chan *placingtest.Guarded, 4)
+	empty = behindEach(placingtest.Options{Policy: emptyPolicy, Components: []cluster.Component{cluster.Etcd, cluster.APIServer}})
 )
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	close(started)
-	for g := range started {
-		if err := g.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stopping a control plane:", err)
-			code = max(code, 1)
-		}
-	}
-	os.Exit(code)
+	shared.Main(m, peopled[placingtest.Plugin], peopled[placingtest.Webhook], empty[placingtest.Plugin], empty[placingtest.Webhook])
 }
 
 // throughBothDoors runs a test on the cluster of each door, both at once.
-func throughBothDoors(t *testing.T, clusters map[placingtest.Door]starter, body func(*testing.T, guarded)) {
+func throughBothDoors(t *testing.T, clusters behind, body func(*testing.T, guarded)) {
 	t.Helper()
 	for _, door := range placingtest.Doors() {
 		t.Run(string(door), func(t *testing.T) {
 			t.Parallel()
-			started, err := clusters[door]()
-			if err != nil {
-				t.Fatal(err)
-			}
-			g := guarded{started}
+			g := guarded{clusters[door].Get(t)}
 			g.Clear(t)
 			t.Cleanup(func() {
 				g.Clear(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
+	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
 // sample is the admission section of the design's example, as it is written there, in the file that kube-apiserver reads.
@@ -40,7 +41,7 @@ const (
 // serve starts an API server of its own with a policy and flags. There are no nodes, and no kind Scheduler.
 func serve(t *testing.T, policy string, args ...string) (guarded, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), shared.StartTimeout)
 	defer cancel()
 	started, err := placingtest.Start(ctx, placingtest.Options{
 		Door: placingtest.Plugin, Policy: policy, Args: args, Components: []cluster.Component{cluster.Etcd, cluster.APIServer},

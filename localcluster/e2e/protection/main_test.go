@@ -8,66 +8,35 @@ package protection
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"sync"
 	"testing"
-	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
+	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
-const (
-	// startTimeout bounds the start of the control plane, on a machine that also compiles.
-	startTimeout = 5 * time.Minute
-	dry          = "alice create pod app/- node=cp1 dry-run"
-)
+const dry = "alice create pod app/- node=cp1 dry-run"
 
 // guarded is a cluster of a test.
 type guarded struct{ *placingtest.Guarded }
 
-// sharedCluster starts the control plane of the package once. TestMain owns its end.
-var sharedCluster = sync.OnceValues(func() (*placingtest.Guarded, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	g, err := placingtest.Start(ctx, placingtest.Options{
+// sharedCluster is the control plane of the package.
+var sharedCluster = shared.New(func(ctx context.Context) (*placingtest.Guarded, error) {
+	return placingtest.Start(ctx, placingtest.Options{
 		Door: placingtest.Webhook, Policy: placing.Policy, World: placing.Nodes, WithScheduler: true,
 		Components: []cluster.Component{cluster.Etcd, cluster.APIServer},
 	})
-	if err == nil {
-		started <- g
-	}
-	return g, err
-})
+}, (*placingtest.Guarded).Stop)
 
-// started receives the cluster that was started; TestMain reads it after the last test.
-var started = make(chan *placingtest.Guarded, 1)
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	select {
-	case g := <-started:
-		if err := g.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stopping the control plane:", err)
-			code = max(code, 1)
-		}
-	default: // No test asked for it.
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { shared.Main(m, sharedCluster) }
 
 // begin returns the guarded cluster without pods and without Scheduler.
 func begin(t *testing.T) guarded {
 	t.Helper()
-	started, err := sharedCluster()
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := guarded{started}
+	g := guarded{sharedCluster.Get(t)}
 	g.Clear(t)
 	g.Eventually(t, "deny ControlPlane/NodeName", dry)
 	t.Cleanup(func() {

@@ -1,0 +1,75 @@
+// Package shared is what the tests of one package have together, such as a control plane: it starts with the first test that
+// asks for it, and ends after the last.
+package shared
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+)
+
+// StartTimeout bounds a start, on a machine that also compiles.
+const StartTimeout = 5 * time.Minute
+
+// Thing is started at most once, by any number of tests.
+type Thing[T any] struct {
+	start func() (T, error)
+	stop  func(T) error
+
+	mu      sync.Mutex
+	started []T // one at most
+}
+
+// New returns what start makes at the first Get; ctx bounds the start only. An error of start leaves nothing behind.
+func New[T any](start func(ctx context.Context) (T, error), stop func(T) error) *Thing[T] {
+	thing := &Thing[T]{stop: stop}
+	thing.start = sync.OnceValues(func() (T, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), StartTimeout)
+		defer cancel()
+		made, err := start(ctx)
+		if err == nil {
+			thing.mu.Lock()
+			defer thing.mu.Unlock()
+			thing.started = append(thing.started, made)
+		}
+		return made, err
+	})
+	return thing
+}
+
+// Get starts it if that was not done yet. It fails the test with the error of the start.
+func (s *Thing[T]) Get(t *testing.T) T {
+	t.Helper()
+	made, err := s.start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// end stops it, if a test asked for it.
+func (s *Thing[T]) end() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, made := range s.started {
+		if err := s.stop(made); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Main is a TestMain: it runs the tests, ends things, and ends the process. That a thing cannot be stopped is a failure.
+func Main(m *testing.M, things ...interface{ end() error }) {
+	code := m.Run()
+	for _, thing := range things {
+		if err := thing.end(); err != nil {
+			fmt.Fprintln(os.Stderr, "stopping what the tests share:", err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
