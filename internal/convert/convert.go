@@ -3,6 +3,7 @@ package convert
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	kjson "sigs.k8s.io/json"
@@ -81,14 +82,30 @@ func New(config Config) (*Converter, error) {
 	return c, nil
 }
 
-func kinds() map[string]*kind {
-	ours := []string{
-		karpenterv1.V1beta1FieldsAnnotationKey, karpenterv1.V1FieldsAnnotationKey,
-		karpenterv1.UnconvertedAnnotationKey, karpenterv1.ConversionProblemAnnotationKey,
-	}
-	reference := append(ours[:len(ours):len(ours)],
+// heldKeys are the annotations of an object that stands for another one.
+func heldKeys() []string {
+	return []string{karpenterv1.UnconvertedAnnotationKey, karpenterv1.ConversionProblemAnnotationKey}
+}
+
+// ownKeys are the annotations of conversion on every kind, referenceKeys those on kinds that refer to a node class.
+func ownKeys() []string {
+	return append(heldKeys(), karpenterv1.V1beta1FieldsAnnotationKey, karpenterv1.V1FieldsAnnotationKey)
+}
+
+func referenceKeys() []string {
+	return []string{
 		karpenterv1.KubeletCompatibilityAnnotationKey, karpenterv1.NodeClassReferenceAnnotationKey,
-		karpenterv1.MisspelledKubeletCompatibilityAnnotationKey, karpenterv1.MisspelledNodeClassReferenceAnnotationKey)
+		karpenterv1.MisspelledKubeletCompatibilityAnnotationKey, karpenterv1.MisspelledNodeClassReferenceAnnotationKey,
+	}
+}
+
+// ours are the annotations of conversion on any kind.
+func ours() []string {
+	return append(slices.Concat(ownKeys(), referenceKeys()), awsv1.UbuntuCompatibilityAnnotationKey)
+}
+
+func kinds() map[string]*kind {
+	reference := slices.Concat(ownKeys(), referenceKeys())
 	return map[string]*kind{
 		"NodePool": {
 			group: karpenterv1.Group, plural: "nodepools", up: nodePoolUp, down: nodePoolDown, ours: reference, rest: restNodePool,
@@ -102,7 +119,7 @@ func kinds() map[string]*kind {
 		},
 		"EC2NodeClass": {
 			group: awsv1.Group, plural: "ec2nodeclasses", up: ec2NodeClassUp, down: ec2NodeClassDown, rest: restEC2NodeClass,
-			ours:   append(ours[:len(ours):len(ours)], awsv1.UbuntuCompatibilityAnnotationKey),
+			ours:   append(ownKeys(), awsv1.UbuntuCompatibilityAnnotationKey),
 			decode: map[string]func([]byte) error{V1: decodes[awsv1.EC2NodeClass], V1beta1: decodes[awsv1beta1.EC2NodeClass]},
 		},
 	}

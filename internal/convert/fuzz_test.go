@@ -2,6 +2,7 @@ package convert
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,6 +70,11 @@ func roundTrip(t *testing.T, c *Converter, k *kind, o object, from, to string) {
 	}
 	if !equal(identity(there.Object), identity(o)) || text(there.Object, "apiVersion") != k.group+"/"+to {
 		t.Fatalf("%s\nbecomes another object: %s", encode(o), encode(there.Object))
+	}
+	for key := range annotationsOf(there.Object) {
+		if _, had := annotationsOf(o)[key]; !had && !slices.Contains(ours(), key) {
+			t.Fatalf("%s\ngets the annotation %q", encode(o), key)
+		}
 	}
 	if len(there.Problems) > 0 {
 		bare := cloneObject(o)

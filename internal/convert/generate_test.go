@@ -76,10 +76,10 @@ func (g generator) object(r *rapid.T) object {
 		}
 	}
 	if sometimes(r) {
-		annotations[kubeletKeys[rapid.IntRange(0, 1).Draw(r, "spelling")]] = sample(r, `{"maxPods":10}`, `{ "maxPods" : 10.0 }`, `{"x":[1]}`, "{}", "{broken", "7")
+		annotations[spelledKubelets[rapid.IntRange(0, 1).Draw(r, "spelling")]] = sample(r, `{"maxPods":10}`, `{ "maxPods" : 10.0 }`, `{"x":[1]}`, "{}", "{broken", "7")
 	}
 	if sometimes(r) {
-		annotations[referenceKeys[rapid.IntRange(0, 1).Draw(r, "spelling")]] = sample(r, `{"name":"default"}`, `{"kind":"EC2NodeClass","name":"default","apiVersion":"karpenter.k8s.aws/v1beta1"}`, "[]")
+		annotations[spelledReferences[rapid.IntRange(0, 1).Draw(r, "spelling")]] = sample(r, `{"name":"default"}`, `{"kind":"EC2NodeClass","name":"default","apiVersion":"karpenter.k8s.aws/v1beta1"}`, "[]")
 	}
 	if sometimes(r) {
 		annotations["compatibility.karpenter.k8s.aws/v1beta1-ubuntu"] = sample(r, "amiFamily", "amiFamily,blockDeviceMappings,incompatible", "x")
@@ -95,8 +95,8 @@ func (g generator) object(r *rapid.T) object {
 }
 
 var (
-	kubeletKeys   = []string{"compatibility.karpenter.sh/v1beta1-kubelet-conversion", "compatability.karpenter.sh/v1beta1-kubelet-conversion"}
-	referenceKeys = []string{"compatibility.karpenter.sh/v1beta1-nodeclass-reference", "compatability.karpenter.sh/v1beta1-nodeclass-reference"}
+	spelledKubelets   = []string{"compatibility.karpenter.sh/v1beta1-kubelet-conversion", "compatability.karpenter.sh/v1beta1-kubelet-conversion"}
+	spelledReferences = []string{"compatibility.karpenter.sh/v1beta1-nodeclass-reference", "compatability.karpenter.sh/v1beta1-nodeclass-reference"}
 )
 
 func sometimes(r *rapid.T) bool { return rapid.IntRange(0, 2).Draw(r, "sometimes") == 0 }

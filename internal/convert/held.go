@@ -3,6 +3,7 @@ package convert
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
@@ -21,7 +22,7 @@ func (k *kind) hold(o object, version string, problems []Problem) object {
 		}
 	}
 	displaced := object{}
-	for _, key := range []string{karpenterv1.UnconvertedAnnotationKey, karpenterv1.ConversionProblemAnnotationKey} {
+	for _, key := range heldKeys() {
 		if value, found := annotations[key]; found {
 			displaced[key] = value
 		}
@@ -89,12 +90,18 @@ func (c *Converter) unhold(k *kind, o object, from, version string) object {
 	if kept["annotations"] != nil && (!isObject || !onlyStrings(displaced)) {
 		return nil
 	}
+	for key := range displaced {
+		if !slices.Contains(heldKeys(), key) {
+			return nil // made by hand
+		}
+	}
 	original := cloneObject(kept)
 	delete(original, "annotations")
 	original["kind"], original["metadata"] = o["kind"], clone(o["metadata"])
 	annotations := annotationsOf(original)
-	delete(annotations, karpenterv1.UnconvertedAnnotationKey)
-	delete(annotations, karpenterv1.ConversionProblemAnnotationKey)
+	for _, key := range heldKeys() {
+		delete(annotations, key)
+	}
 	maps.Copy(annotations, displaced)
 	setAnnotations(original, annotations)
 

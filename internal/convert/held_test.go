@@ -158,6 +158,23 @@ func TestProblemsNameFieldValueAndWhatIsAllowed(t *testing.T) {
 	}
 }
 
+// V-24: nor does the annotation that holds one, made to give the object an annotation that no API server takes.
+func TestAHeldObjectByHandGetsNoAnnotations(t *testing.T) {
+	t.Parallel()
+	c := converter(t)
+	stand, err := c.Convert(decodeText(t, brokenPool), V1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	annotations := annotationsOf(stand.Object)
+	kept := text(annotations, karpenterv1.UnconvertedAnnotationKey)
+	annotations[karpenterv1.UnconvertedAnnotationKey] = `{"annotations":{"no key":"x"},` + kept[1:]
+	back, err := c.Convert(stand.Object, V1beta1)
+	if err != nil || annotationsOf(back.Object)["no key"] != nil {
+		t.Errorf("error %v, %s", err, encode(back.Object))
+	}
+}
+
 // V-24: what stands for an object that is too large has no more annotations than an API server takes, and as much of them as
 // there is room for.
 func TestWhatStandsForALargeObjectHasRoom(t *testing.T) {
@@ -235,6 +252,7 @@ func TestANoteByHandNeverMakesAnObjectFail(t *testing.T) {
 		`{"fields":[{"path":"/metadata/name","was":"good","is":"other"}]}`,
 		`{"fields":[{"path":"/metadata/uid","was":"7"}]}`,
 		`{"fields":[{"path":"/metadata/annotations/x","is":7}]}`,
+		`{"fields":[{"path":"/metadata/annotations/no key","is":"x"}]}`,
 		`{"fields":[{"path":"/metadata/annotations","was":{"a":"b"},"is":{"a":7}}]}`,
 		`{"fields":[{"path":"/metadata","is":7}]}`,
 		`{"fields":[{"path":"/kind","was":"NodePool","is":"Pod"}]}`,

@@ -98,7 +98,8 @@ func readNote(from string) *note {
 }
 
 // allowed says whether a note of ours could have the entry: one that says what an object is, and not just what it holds, is
-// made by hand. An API server that gets another name back than it asked for gives up the whole list.
+// made by hand, and so is one about an annotation that conversion leaves alone. An API server that gets back another name than
+// it asked for, or an annotation that cannot be one, gives up the whole list.
 func (e entry) allowed() bool {
 	if !strings.HasPrefix(e.path, "/") {
 		return false
@@ -108,7 +109,7 @@ func (e entry) allowed() bool {
 		return false
 	case "metadata":
 		_, isString := e.is.value.(string)
-		return len(path) == 3 && path[1] == "annotations" && (isString || !e.is.present)
+		return len(path) == 3 && path[1] == "annotations" && slices.Contains(ours(), path[2]) && (isString || !e.is.present)
 	}
 	return true
 }
