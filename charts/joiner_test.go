@@ -122,7 +122,7 @@ func TestTheChartHoldsTheDefinitions(t *testing.T) {
 }
 
 // V-20, X-14: two pods as nobody on a file system that cannot be written, not on nodes that Joiner launches; the service by
-// which the API server finds the conversion, before its pods are ready; and the certificates that were asked for.
+// which the API server finds the conversion, of pods that are ready before they have listed anything; and the certificates that were asked for.
 func TestTheControllersDeployment(t *testing.T) {
 	t.Parallel()
 	plain := read[appsv1.Deployment](t, controller(t, nil)["Deployment/joiner"])
@@ -147,8 +147,8 @@ func TestTheControllersDeployment(t *testing.T) {
 	}
 	service := read[corev1.Service](t, documents["Service/joiner"])
 	if port := service.Spec.Ports[1]; port.Port != 8443 || port.TargetPort.StrVal != enabled.Ports[2].Name || enabled.Ports[2].ContainerPort != 8443 ||
-		!service.Spec.PublishNotReadyAddresses || !reflect.DeepEqual(service.Spec.Selector, plain.Spec.Template.Labels) {
-		t.Errorf("the Service is %+v", service.Spec)
+		enabled.ReadinessProbe.HTTPGet.Path != "/healthz" || container.ReadinessProbe.HTTPGet.Path != "/readyz" || !reflect.DeepEqual(service.Spec.Selector, plain.Spec.Template.Labels) {
+		t.Errorf("the Service is %+v, the probe %+v", service.Spec, enabled.ReadinessProbe)
 	}
 	set["v1beta1.certificates.secret"] = "mine"
 	given := read[appsv1.Deployment](t, controller(t, set)["Deployment/joiner"]).Spec.Template.Spec

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
@@ -35,18 +36,23 @@ func openPorts(config Config) (*ports, error) {
 	return p, nil
 }
 
-// add gives the listeners to the manager, which closes them.
+// add gives the listeners to the manager, which closes them. It starts servers of its own type before it fills the caches:
+// probes are answered meanwhile.
 func (p *ports) add(mgr manager.Manager, metrics, health http.Handler) error {
 	p.handedOver = true
 	if p.metrics != nil {
-		if err := mgr.Add(server{listener: p.metrics, handler: metrics}); err != nil {
+		if err := mgr.Add(early(p.metrics, metrics)); err != nil {
 			return err
 		}
 	}
 	if p.health != nil {
-		return mgr.Add(server{listener: p.health, handler: health})
+		return mgr.Add(early(p.health, health))
 	}
 	return nil
+}
+
+func early(listener net.Listener, handler http.Handler) *manager.Server {
+	return &manager.Server{Name: listener.Addr().String(), Server: server{handler: handler}.web(), Listener: listener, ShutdownTimeout: new(closeWithin)}
 }
 
 func (p *ports) close() {
@@ -57,6 +63,27 @@ func (p *ports) close() {
 		if listener != nil {
 			_ = listener.Close() // the process ends anyway
 		}
+	}
+}
+
+// endWithin bounds how long a manager may take to end: its own bound, and that of its servers.
+const endWithin = stopWithin + closeWithin
+
+// runManager runs a manager until ctx ends. One that is still filling its caches then does not end (controller-runtime v0.24.1
+// goes round in a circle): it is left behind after a while, as the process ends.
+func runManager(ctx context.Context, mgr manager.Manager, within time.Duration) error {
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(within):
+		return nil
 	}
 }
 

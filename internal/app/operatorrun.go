@@ -58,7 +58,7 @@ func RunOperator(ctx context.Context, config OperatorConfig, log logr.Logger) er
 		return err
 	}
 	log.Info("started", "guest", config.Guest.Host, "management", config.Management.Host, "namespace", config.Namespace, "platforms", config.Platforms)
-	if err := mgr.Start(ctx); err != nil {
+	if err := runManager(ctx, mgr, endWithin); err != nil {
 		return fmt.Errorf("running: %w", err)
 	}
 	log.Info("stopped")

@@ -92,7 +92,7 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 		return err
 	}
 	log.Info("started", "server", config.REST.Host, "leaderElection", !config.DisableLeaderElection)
-	if err := mgr.Start(ctx); err != nil {
+	if err := runManager(ctx, mgr, endWithin); err != nil {
 		return fmt.Errorf("running: %w", err)
 	}
 	if err := served.failure(); err != nil {

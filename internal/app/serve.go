@@ -32,10 +32,15 @@ type server struct {
 	answerWithin time.Duration
 }
 
+// web is the server with its bounds.
+func (s server) web() *http.Server {
+	return &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: readWithin,
+		WriteTimeout: s.answerWithin, IdleTimeout: idleWithin, MaxHeaderBytes: 1 << 16}
+}
+
 // Start implements manager.Runnable.
 func (s server) Start(ctx context.Context) error {
-	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: readWithin,
-		WriteTimeout: s.answerWithin, IdleTimeout: idleWithin, MaxHeaderBytes: 1 << 16}
+	web := s.web()
 	done := make(chan error, 1)
 	go func() { done <- web.Serve(s.listener) }()
 	select {

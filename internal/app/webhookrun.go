@@ -77,7 +77,7 @@ func RunWebhook(ctx context.Context, config WebhookConfig, log logr.Logger) erro
 		return err
 	}
 	log.Info("started", "cluster", config.Cluster.Host, "address", listener.Addr().String(), "path", WebhookPath)
-	if err := mgr.Start(ctx); err != nil {
+	if err := runManager(ctx, mgr, endWithin); err != nil {
 		return fmt.Errorf("running: %w", err)
 	}
 	log.Info("stopped")
