@@ -148,3 +148,15 @@ func TestAnExpiredGivenCertificate(t *testing.T) {
 		t.Errorf("change %q, %v", change, err)
 	}
 }
+
+// V-20: an object that may be missing holds nothing up while it is, and one that is wrong still does.
+func TestATargetThatMayBeMissing(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	for name, ready := range map[string]bool{"none.example.com": true, "plain.example.com": false} {
+		k := keeper(t, c, IfPresent(ConvertedDefinition(c, name)))
+		if _, err := k.Step(t.Context(), began()); (err == nil) != ready || k.Ready() != ready {
+			t.Errorf("%s: ready %t, %v", name, k.Ready(), err)
+		}
+	}
+}
