@@ -35,7 +35,8 @@ type WebhookConfig struct {
 // DefaultWebhookConfig returns the values that hold when nothing is set.
 func DefaultWebhookConfig() WebhookConfig {
 	return WebhookConfig{
-		BindAddress: ":8443", OwnCertificates: OwnCertificates{Lifetime: certificate.Lifetime}, KubeClientQPS: 50, KubeClientBurst: 100,
+		BindAddress: ":8443", OwnCertificates: OwnCertificates{Lifetime: certificate.Lifetime},
+		KubeClientQPS: 500, KubeClientBurst: 1000, // a verdict that needs a read waits for its turn
 		MetricsBindAddress: ":8080", HealthProbeBindAddress: ":8081",
 	}
 }

@@ -154,6 +154,13 @@ func assembleWebhook(mgr manager.Manager, sources nodescheduling.Sources, log lo
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithTransform(door.SlimNode))
 	nodes := factory.Core().V1().Nodes().Informer()
+	index, err := door.GroupIndex(sources.Config)
+	if err == nil {
+		err = nodes.AddIndexers(index)
+	}
+	if err != nil {
+		return nil, err
+	}
 	run := manager.RunnableFunc(func(ctx context.Context) error {
 		factory.StartWithContext(ctx)
 		<-ctx.Done()
@@ -162,7 +169,7 @@ func assembleWebhook(mgr manager.Manager, sources nodescheduling.Sources, log lo
 	})
 	known := func() bool { return policy.Known() && nodes.HasSynced() }
 	handler, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{
-		Judge: policy.Judge, Cluster: door.Ports(clients, nodes.GetStore(), known),
+		Judge: policy.Judge, Cluster: door.Ports(clients, nodes.GetIndexer(), known),
 		Observe: door.Observer(mgr.GetEventRecorder("joiner-webhook"), metrics, log), Took: door.NewDurations(registry).Observe,
 	})
 	if err != nil {

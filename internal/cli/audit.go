@@ -107,7 +107,11 @@ func auditCluster(ctx context.Context, config Config, kubeconfig string, sources
 	if err != nil {
 		return audit.Report{}, err
 	}
-	nodes := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	index, err := door.GroupIndex(sources.Config)
+	if err != nil {
+		return audit.Report{}, err
+	}
+	nodes := cache.NewIndexer(cache.MetaNamespaceKeyFunc, index)
 	if err := eachNode(ctx, clients, func(node *corev1.Node) error { return nodes.Add(node) }); err != nil {
 		return audit.Report{}, err
 	}

@@ -70,9 +70,16 @@ func TestThePortToTheNodes(t *testing.T) {
 	clients := fake.NewClientset(node)
 	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithTransform(SlimNode))
 	informer := factory.Core().V1().Nodes().Informer()
+	index, err := GroupIndex(protectedSources().Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := informer.AddIndexers(index); err != nil {
+		t.Fatal(err)
+	}
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	ports := Ports(clients, informer.GetStore(), informer.HasSynced)
+	ports := Ports(clients, informer.GetIndexer(), informer.HasSynced)
 	if ports(short).Nodes.Ready() {
 		t.Error("ready before it was started")
 	}
@@ -87,6 +94,9 @@ func TestThePortToTheNodes(t *testing.T) {
 	}
 	if all := slices.Collect(cluster.Nodes.All()); len(all) != 1 {
 		t.Errorf("%d nodes", len(all))
+	}
+	if members, others := slices.Collect(cluster.Members(string(configv1.ControlPlane))), slices.Collect(cluster.Members("Other")); len(members) != 1 || len(others) != 0 {
+		t.Errorf("members %v, of another group %v", members, others)
 	}
 	if live, err := cluster.LiveNode("n"); err != nil || live == nil {
 		t.Errorf("live: %v, %v", live, err)
@@ -124,7 +134,7 @@ func TestASchedulerThatNobodyUnderstands(t *testing.T) {
 		request := nodescheduling.Request{Operation: nodescheduling.Create, Resource: "pods", Namespace: "app", User: nodescheduling.User{Name: "alice"}, Pod: &corev1.Pod{Spec: pod}}
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		verdict := s.Judge(&request, Ports(nil, nodes.GetStore(), s.Known)(short))
+		verdict := s.Judge(&request, Ports(nil, nodes.GetIndexer(), s.Known)(short))
 		if len(verdict.Findings) == 0 {
 			return "nothing"
 		}

@@ -300,7 +300,11 @@ func BenchmarkValidate(b *testing.B) {
 	if err := policy.Start(ended); err != nil {
 		b.Fatal(err)
 	}
-	nodes := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	index, err := door.GroupIndex(config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	nodes := cache.NewIndexer(cache.MetaNamespaceKeyFunc, index)
 	for i := range 5000 {
 		if err := nodes.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i), Labels: map[string]string{corev1.LabelHostname: fmt.Sprintf("n%d", i)}}}); err != nil {
 			b.Fatal(err)

@@ -1,6 +1,7 @@
 package nodescheduling
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -35,7 +36,7 @@ func (e *evaluation) targets(g *group, authorized bool) []target {
 	required := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *e.placement.spec})
 	var inside *corev1.Node
 	var tolerated target
-	for node := range e.cluster.Nodes.All() {
+	for node := range e.members(g) {
 		if !g.selector.Matches(labels.Set(node.Labels)) || !fits(required, node) {
 			continue
 		}
@@ -68,15 +69,69 @@ func (r *Request) ofDaemonSet() bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
+// members yields the nodes of a group, and maybe others.
+func (e *evaluation) members(g *group) iter.Seq[*corev1.Node] {
+	if e.cluster.Members != nil {
+		return e.cluster.Members(g.name)
+	}
+	return e.cluster.Nodes.All()
+}
+
 // fitsOutside says whether the pod may also go to a node that is not of the group. It is asked only when one of the
-// group fits, and stops at the first: most selectors never get here.
+// group fits, and looks at nodes only if the pod itself does not say it: most selectors never get there.
 func (e *evaluation) fitsOutside(g *group, required nodeaffinity.RequiredNodeAffinity) bool {
+	if g.contains(e.placement.spec) {
+		return false
+	}
+	if names := onlyNames(e.placement.spec); names != nil {
+		return slices.ContainsFunc(names, func(name string) bool {
+			node, found := e.cluster.Nodes.Get(name)
+			return found && !g.selector.Matches(labels.Set(node.Labels)) && fits(required, node)
+		})
+	}
 	for node := range e.cluster.Nodes.All() {
 		if !g.selector.Matches(labels.Set(node.Labels)) && fits(required, node) {
 			return true
 		}
 	}
 	return false
+}
+
+// contains says that every node which a pod's node selector fits is of the group, whatever nodes there are: the node selector
+// gives each label that the group is chosen by, with a value that the group wants.
+func (g *group) contains(spec *corev1.PodSpec) bool {
+	wanted, selectable := g.selector.Requirements()
+	if !selectable || len(wanted) == 0 {
+		return false
+	}
+	given := labels.Set(spec.NodeSelector)
+	for i := range wanted {
+		// A label that the pod does not name may have any value.
+		if !given.Has(wanted[i].Key()) || !wanted[i].Matches(given) {
+			return false
+		}
+	}
+	return true
+}
+
+// onlyNames are the nodes that a required affinity leaves, if each of its terms names one; nil if not. Pods of DaemonSets have
+// such an affinity.
+func onlyNames(spec *corev1.PodSpec) []string {
+	affinity := requiredAffinity(spec)
+	if affinity == nil {
+		return nil
+	}
+	var names []string
+	for _, term := range affinity.NodeSelectorTerms {
+		at := slices.IndexFunc(term.MatchFields, func(r corev1.NodeSelectorRequirement) bool {
+			return r.Key == metav1.ObjectNameField && r.Operator == corev1.NodeSelectorOpIn
+		})
+		if at < 0 {
+			return nil
+		}
+		names = append(names, term.MatchFields[at].Values...)
+	}
+	return names
 }
 
 // fits: an affinity that cannot be read fits no node, as for the scheduler.
