@@ -2,7 +2,11 @@
 // installs without Helm.
 package charts
 
-import "embed"
+import (
+	"bytes"
+	"embed"
+	"text/template"
+)
 
 // The charts.
 const (
@@ -39,4 +43,24 @@ func WebhookCertificateRules() (role, clusterRole []byte, err error) {
 	}
 	clusterRole, err = files.ReadFile(Webhook + "/rules/trust.yaml")
 	return role, clusterRole, err
+}
+
+// WebhookConfiguration is the ValidatingWebhookConfiguration of the chart, in YAML, for a release in a namespace whose policy
+// has this emergencyOverride, Enable or Disable. It has no caBundle.
+func WebhookConfiguration(namespace, override string) ([]byte, error) {
+	const name = Webhook + "/templates/configuration.yaml"
+	parsed, err := template.New("configuration.yaml").Funcs(template.FuncMap{
+		"required": func(_ string, value any) any { return value }, // only with a Secret of somebody else's
+	}).Option("missingkey=error").ParseFS(files, name)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = parsed.Execute(&out, map[string]any{
+		"Release": map[string]any{"Namespace": namespace},
+		"Values": map[string]any{
+			"failurePolicy": "Fail", "certificates": map[string]any{"secret": ""}, "policy": map[string]any{"emergencyOverride": override},
+		},
+	})
+	return out.Bytes(), err
 }

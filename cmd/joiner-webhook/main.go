@@ -18,6 +18,7 @@ func main() { commandline.Main(newProgram) }
 // options are the flags that are not part of app.WebhookConfig.
 type options struct {
 	app.WebhookConfig
+	app.WebhookManifest
 	kubeconfig, logLevel string
 }
 
@@ -31,8 +32,8 @@ func newProgram(logs io.Writer) commandline.Program {
 }
 
 func flagGroups(o *options) []commandline.Group {
-	groups := []commandline.Group{commandline.NewGroup("Policy"), commandline.NewGroup("Cluster"), commandline.NewGroup("Serving")}
-	policy, cluster, serving := groups[0].Flags, groups[1].Flags, groups[2].Flags
+	groups := []commandline.Group{commandline.NewGroup("Policy"), commandline.NewGroup("Cluster"), commandline.NewGroup("Serving"), commandline.NewGroup("Manifest")}
+	policy, cluster, serving, manifest := groups[0].Flags, groups[1].Flags, groups[2].Flags, groups[3].Flags
 
 	policy.StringVar(&o.PolicyFile, "policy-file", o.PolicyFile, "path of the NodeSchedulingPolicyConfig: the protected groups of nodes, and who may use them")
 	policy.StringVar(&o.Namespace, "namespace", o.Namespace, "the webhook's own namespace, whose pods are not judged; without it every namespace is")
@@ -53,6 +54,9 @@ func flagGroups(o *options) []commandline.Group {
 	serving.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "address of /metrics; 0 for none")
 	serving.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, "address of /healthz and /readyz; 0 for none")
 	serving.StringVar(&o.logLevel, "log-level", "info", commandline.Levels)
+
+	manifest.StringVar(&o.PrintManifestURL, "print-manifest-url", "", "print the ValidatingWebhookConfiguration for a kube-apiserver that reads it from a file and calls this URL, and end")
+	manifest.StringVar(&o.PrintManifestCAFile, "print-manifest-ca-file", "", "path of the authority of the certificate that is shown at that URL")
 	return groups
 }
 
@@ -61,6 +65,9 @@ func start(ctx context.Context, o *options, logs io.Writer) error {
 	level, err := commandline.ParseLevel(o.logLevel)
 	if err != nil {
 		return commandline.Usage(err)
+	}
+	if o.PrintManifestURL != "" {
+		return commandline.Usage(o.Print(o.WebhookConfig, logs))
 	}
 	if err := o.Validate(); err != nil {
 		return commandline.Usage(err)

@@ -153,11 +153,8 @@ func assembleWebhook(mgr manager.Manager, sources nodescheduling.Sources, log lo
 		return nil, err
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithTransform(door.SlimNode))
-	nodes := factory.Core().V1().Nodes().Informer()
-	index, err := door.GroupIndex(sources.Config)
-	if err == nil {
-		err = nodes.AddIndexers(index)
-	}
+	informer := factory.Core().V1().Nodes().Informer()
+	nodes, err := door.NodesOf(informer, sources.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -167,9 +164,9 @@ func assembleWebhook(mgr manager.Manager, sources nodescheduling.Sources, log lo
 		factory.Shutdown()
 		return nil
 	})
-	known := func() bool { return policy.Known() && nodes.HasSynced() }
+	known := func() bool { return policy.Known() && informer.HasSynced() }
 	handler, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{
-		Judge: policy.Judge, Cluster: door.Ports(clients, nodes.GetIndexer(), known),
+		Judge: policy.Judge, Cluster: door.Ports(clients, nodes, known),
 		Observe: door.Observer(mgr.GetEventRecorder("joiner-webhook"), metrics, log), Took: door.NewDurations(registry).Observe,
 	})
 	if err != nil {

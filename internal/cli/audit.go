@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/pager"
 
 	"github.com/joiner-autoscaler/joiner/api/openshiftscheduling/v1alpha1"
@@ -107,12 +106,12 @@ func auditCluster(ctx context.Context, config Config, kubeconfig string, sources
 	if err != nil {
 		return audit.Report{}, err
 	}
-	index, err := door.GroupIndex(sources.Config)
-	if err != nil {
+	var all []*corev1.Node
+	if err := eachNode(ctx, clients, func(node *corev1.Node) error { all = append(all, node); return nil }); err != nil {
 		return audit.Report{}, err
 	}
-	nodes := cache.NewIndexer(cache.MetaNamespaceKeyFunc, index)
-	if err := eachNode(ctx, clients, func(node *corev1.Node) error { return nodes.Add(node) }); err != nil {
+	nodes, err := door.FixedNodes(sources.Config, all)
+	if err != nil {
 		return audit.Report{}, err
 	}
 	ports := door.Ports(clients, nodes, func() bool { return true })(ctx)

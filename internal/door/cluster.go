@@ -10,9 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/joiner-autoscaler/joiner/api/openshiftscheduling/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
@@ -21,7 +19,7 @@ import (
 // nodePort shows the nodes of a cache to the evaluator, for one request.
 type nodePort struct {
 	ctx    context.Context // one request's deadline, which Ready keeps
-	nodes  cache.Store
+	nodes  *Nodes
 	synced func() bool
 }
 
@@ -47,7 +45,7 @@ func (p nodePort) Synced() bool { return p.synced() }
 
 // Get implements nodescheduling.Nodes.
 func (p nodePort) Get(name string) (*corev1.Node, bool) {
-	found, exists, err := p.nodes.GetByKey(name)
+	found, exists, err := p.nodes.cache.GetByKey(name)
 	if err != nil || !exists {
 		return nil, false
 	}
@@ -56,15 +54,7 @@ func (p nodePort) Get(name string) (*corev1.Node, bool) {
 }
 
 // All implements nodescheduling.Nodes.
-func (p nodePort) All() iter.Seq[*corev1.Node] {
-	return func(yield func(*corev1.Node) bool) {
-		for _, found := range p.nodes.List() {
-			if node, ok := found.(*corev1.Node); ok && !yield(node) {
-				return
-			}
-		}
-	}
-}
+func (p nodePort) All() iter.Seq[*corev1.Node] { return each(p.nodes.list()) }
 
 // SlimNode is a transformer for an informer of nodes. It keeps what the evaluator reads: thousands of them stay in memory.
 func SlimNode(object any) (any, error) {
@@ -79,65 +69,12 @@ func SlimNode(object any) (any, error) {
 	}, nil
 }
 
-// groupIndex is the index of nodes by the groups that they are of.
-const groupIndex = "node-scheduling-policy-group"
-
-// GroupIndex is an index for the cache of nodes, by which the nodes of a group are found without looking at all of them. An
-// error is a selector that is none.
-func GroupIndex(config *v1alpha1.NodeSchedulingPolicyConfig) (cache.Indexers, error) {
-	if config == nil {
-		return nil, nil
-	}
-	selectors := map[string]labels.Selector{}
-	for i := range config.Groups {
-		selector, err := metav1.LabelSelectorAsSelector(&config.Groups[i].LabelSelector)
-		if err != nil {
-			return nil, fmt.Errorf("groups[%d].labelSelector: %w", i, err)
-		}
-		selectors[string(config.Groups[i].Name)] = selector
-	}
-	return cache.Indexers{groupIndex: func(object any) ([]string, error) {
-		node, ok := object.(*corev1.Node)
-		if !ok {
-			return nil, nil
-		}
-		var groups []string
-		for name, selector := range selectors {
-			if selector.Matches(labels.Set(node.Labels)) {
-				groups = append(groups, name)
-			}
-		}
-		return groups, nil
-	}}, nil
-}
-
-// membersOf finds nodes by the index, nil if the cache has none.
-func membersOf(nodes cache.Indexer) func(string) iter.Seq[*corev1.Node] {
-	if _, found := nodes.GetIndexers()[groupIndex]; !found {
-		return nil
-	}
-	return func(group string) iter.Seq[*corev1.Node] {
-		return func(yield func(*corev1.Node) bool) {
-			members, err := nodes.ByIndex(groupIndex, group)
-			if err != nil {
-				members = nodes.List() // the index was there
-			}
-			for _, found := range members {
-				if node, ok := found.(*corev1.Node); ok && !yield(node) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // Ports returns the ports of the evaluator for one request, which keep the deadline of the context. The cache holds all
-// nodes once synced says so; with GroupIndex verdicts are quick however many there are.
-func Ports(clients kubernetes.Interface, nodes cache.Indexer, synced func() bool) func(context.Context) nodescheduling.Cluster {
-	members := membersOf(nodes)
+// nodes once synced says so.
+func Ports(clients kubernetes.Interface, nodes *Nodes, synced func() bool) func(context.Context) nodescheduling.Cluster {
 	return func(ctx context.Context) nodescheduling.Cluster {
 		return nodescheduling.Cluster{
-			Nodes: nodePort{ctx: ctx, nodes: nodes, synced: synced}, Members: members,
+			Nodes: nodePort{ctx: ctx, nodes: nodes, synced: synced}, Members: nodes.members,
 			LiveNode: func(name string) (*corev1.Node, error) {
 				return orNone(clients.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{}))
 			},

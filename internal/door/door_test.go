@@ -70,16 +70,13 @@ func TestThePortToTheNodes(t *testing.T) {
 	clients := fake.NewClientset(node)
 	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithTransform(SlimNode))
 	informer := factory.Core().V1().Nodes().Informer()
-	index, err := GroupIndex(protectedSources().Config)
+	nodes, err := NodesOf(informer, protectedSources().Config)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := informer.AddIndexers(index); err != nil {
 		t.Fatal(err)
 	}
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	ports := Ports(clients, informer.GetIndexer(), informer.HasSynced)
+	ports := Ports(clients, nodes, informer.HasSynced)
 	if ports(short).Nodes.Ready() {
 		t.Error("ready before it was started")
 	}
@@ -123,7 +120,10 @@ func TestASchedulerThatNobodyUnderstands(t *testing.T) {
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"cp": ""}}}
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(node), 0)
-	nodes := factory.Core().V1().Nodes().Informer()
+	nodes, err := NodesOf(factory.Core().V1().Nodes().Informer(), sources.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	factory.StartWithContext(t.Context())
 	factory.WaitForCacheSync(t.Context().Done())
 	judged := func(pod corev1.PodSpec) string {
@@ -134,7 +134,7 @@ func TestASchedulerThatNobodyUnderstands(t *testing.T) {
 		request := nodescheduling.Request{Operation: nodescheduling.Create, Resource: "pods", Namespace: "app", User: nodescheduling.User{Name: "alice"}, Pod: &corev1.Pod{Spec: pod}}
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		verdict := s.Judge(&request, Ports(nil, nodes.GetIndexer(), s.Known)(short))
+		verdict := s.Judge(&request, Ports(nil, nodes, s.Known)(short))
 		if len(verdict.Findings) == 0 {
 			return "nothing"
 		}

@@ -77,7 +77,7 @@ var layers = []layer{
 	{"internal/certificate", nil, "certificates of a webhook's own: who serves and when is app's"},
 	{"internal/migrate", []string{"api", "internal/convert"}, "pure: what of v1beta1 is left"},
 	{"internal/cli", []string{"api", "internal/convert", "internal/migrate", "internal/admission", "internal/door"}, "commands: files and clusters to pure packages, findings to text"},
-	{"internal/app", []string{"api", "internal"}, "puts everything together"},
+	{"internal/app", []string{"api", "internal", "charts"}, "puts everything together"},
 	{"internal/sim", []string{"api", "internal"}, "runs everything, in a world of its own"},
 	{"internal/tidy", nil, "looks at files, not at packages"},
 	{"cmd", []string{"internal/app", "internal/cli", "internal/sim"}, "flags to configuration"},

@@ -106,14 +106,11 @@ func (p *Plugin) start(log logr.Logger) (err error) {
 	}); err != nil {
 		return err
 	}
-	index, err := door.GroupIndex(p.config)
-	if err == nil {
-		err = p.nodes.AddIndexers(index)
-	}
+	nodes, err := door.NodesOf(p.nodes, p.config)
 	if err != nil {
 		return err
 	}
-	p.ports = door.Ports(p.clients, p.nodes.GetIndexer(), func() bool { return p.nodes.HasSynced() && p.policy.Known() })
+	p.ports = door.Ports(p.clients, nodes, func() bool { return p.nodes.HasSynced() && p.policy.Known() })
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: p.clients.EventsV1()})
 	p.observe = door.Observer(broadcaster.NewRecorder(scheme.Scheme, "kube-apiserver"), metrics, log)
 	broadcaster.StartRecordingToSink(p.drained)

@@ -27,7 +27,6 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	kubeoptions "k8s.io/kubernetes/pkg/kubeapiserver/options"
@@ -300,15 +299,13 @@ func BenchmarkValidate(b *testing.B) {
 	if err := policy.Start(ended); err != nil {
 		b.Fatal(err)
 	}
-	index, err := door.GroupIndex(config)
+	var fleet []*corev1.Node
+	for i := range 5000 {
+		fleet = append(fleet, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i), Labels: map[string]string{corev1.LabelHostname: fmt.Sprintf("n%d", i)}}})
+	}
+	nodes, err := door.FixedNodes(config, fleet)
 	if err != nil {
 		b.Fatal(err)
-	}
-	nodes := cache.NewIndexer(cache.MetaNamespaceKeyFunc, index)
-	for i := range 5000 {
-		if err := nodes.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i), Labels: map[string]string{corev1.LabelHostname: fmt.Sprintf("n%d", i)}}}); err != nil {
-			b.Fatal(err)
-		}
 	}
 	plugin := newPlugin(nil, nil)
 	plugin.policy, plugin.observe = policy, func(nodescheduling.Request, nodescheduling.Verdict) {}

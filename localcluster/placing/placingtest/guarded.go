@@ -36,6 +36,9 @@ type Options struct {
 	Policy string
 	// Args are further flags of the API server.
 	Args []string
+	// FromFiles is a directory in which the API server finds the webhook's configuration as a file; empty: it is an object of
+	// the API.
+	FromFiles string
 	// World is a text of manifests that are applied before anything is asked, beside placing.Rights and the namespaces.
 	World string
 	// WithScheduler installs the definition of the kind Scheduler.
@@ -54,6 +57,7 @@ type Guarded struct {
 	webhook *rig.Controller // nil: does not run, or the door is another one
 	binary  string          // of joiner-webhook
 	port    int             // that the API server calls
+	files   string          // the directory of the webhook's files; "": that of the admin's kubeconfig
 }
 
 // Start starts a control plane and its guard. The binaries are those that cluster.BinaryEnv and, for the webhook, WebhookEnv
@@ -72,6 +76,13 @@ func Start(ctx context.Context, options Options) (*Guarded, error) {
 	case Webhook:
 		if g.binary, err = webhookFromEnv(); err != nil {
 			return nil, err
+		}
+		if options.FromFiles != "" {
+			flags, err := g.writeManifest(ctx, options)
+			if err != nil {
+				return nil, err
+			}
+			asked.ExtraArgs[cluster.APIServer] = append(flags, options.Args...)
 		}
 	default:
 		return nil, fmt.Errorf("Options.Door is %q: allowed are %v", options.Door, Doors())
@@ -116,7 +127,7 @@ func (g *Guarded) prepare(ctx context.Context, options Options) (err error) {
 	if g.Door != Webhook {
 		return nil
 	}
-	return g.guard(ctx, options.Policy)
+	return g.guard(ctx, options)
 }
 
 // InstallScheduler installs the definition of the kind Scheduler, and waits until it is served.

@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -38,7 +39,7 @@ const (
 func webhookFromEnv() (string, error) { return pathFromEnv(WebhookEnv) }
 
 // guard starts the webhook with the rights of the user's page, and tells the API server of it, by the page's manifest.
-func (g *Guarded) guard(ctx context.Context, policy string) error {
+func (g *Guarded) guard(ctx context.Context, options Options) error {
 	rights, err := manifestsOf("ClusterRole")
 	if err != nil {
 		return err
@@ -47,16 +48,11 @@ func (g *Guarded) guard(ctx context.Context, policy string) error {
 	if err := g.Apply(ctx, rights); err != nil {
 		return err
 	}
-	certificate, key, err := ServingCertificate()
+	if options.FromFiles != "" {
+		return g.StartWebhook(ctx)
+	}
+	certificate, err := g.writeFiles(options.Policy)
 	if err != nil {
-		return err
-	}
-	for name, content := range map[string][]byte{"webhook.crt": certificate, "webhook.key": key, "policy.yaml": []byte(policy)} {
-		if err := os.WriteFile(g.file(name), content, 0o600); err != nil {
-			return err
-		}
-	}
-	if g.port, err = FreePort(); err != nil {
 		return err
 	}
 	if err := g.StartWebhook(ctx); err != nil {
@@ -67,16 +63,59 @@ func (g *Guarded) guard(ctx context.Context, policy string) error {
 		return err
 	}
 	for i := range configuration.Webhooks {
-		configuration.Webhooks[i].ClientConfig = clientConfig(g.port, certificate)
+		url := g.url()
+		configuration.Webhooks[i].ClientConfig = admissionv1.WebhookClientConfig{URL: &url, CABundle: certificate}
 	}
 	return g.Client.Create(ctx, configuration)
 }
 
-// clientConfig is how an API server calls a webhook at a port of this machine.
-func clientConfig(port int, bundle []byte) admissionv1.WebhookClientConfig {
-	url := fmt.Sprintf("https://127.0.0.1:%d/node-scheduling", port)
-	return admissionv1.WebhookClientConfig{URL: &url, CABundle: bundle}
+// writeFiles chooses the port and writes what the webhook reads. It returns the certificate.
+func (g *Guarded) writeFiles(policy string) ([]byte, error) {
+	certificate, key, err := ServingCertificate()
+	if err != nil {
+		return nil, err
+	}
+	for name, content := range map[string][]byte{"webhook.crt": certificate, "webhook.key": key, "policy.yaml": []byte(policy)} {
+		if err := os.WriteFile(g.file(name), content, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	g.port, err = FreePort()
+	return certificate, err
 }
+
+// admission tells an API server where the configurations of webhooks are; see the user's page.
+const admission = `apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: ValidatingAdmissionWebhook
+  configuration:
+    apiVersion: apiserver.config.k8s.io/v1
+    kind: WebhookAdmissionConfiguration
+    staticManifestsDir: %s
+`
+
+// writeManifest has joiner-webhook print its configuration, and returns the flags with which an API server reads it.
+func (g *Guarded) writeManifest(ctx context.Context, options Options) ([]string, error) {
+	g.files = options.FromFiles
+	if _, err := g.writeFiles(options.Policy); err != nil {
+		return nil, err
+	}
+	manifests, config := g.file("webhooks"), g.file("admission.yaml")
+	if err := os.Mkdir(manifests, 0o700); err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, g.binary, "--policy-file", g.PolicyFile(), "--print-manifest-url", g.url(), "--print-manifest-ca-file", g.file("webhook.crt"))
+	printed, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", command, err)
+	}
+	err = errors.Join(os.WriteFile(filepath.Join(manifests, "node-scheduling-policy.yaml"), printed, 0o600),
+		os.WriteFile(config, fmt.Appendf(nil, admission, manifests), 0o600))
+	return []string{"--feature-gates=ManifestBasedAdmissionControlConfig=true", "--admission-control-config-file=" + config}, err
+}
+
+func (g *Guarded) url() string { return fmt.Sprintf("https://127.0.0.1:%d/node-scheduling", g.port) }
 
 // pageConfiguration is the configuration of the user's page with what it says of the override: annotations can be written
 // through the status too.
@@ -128,6 +167,9 @@ func (g *Guarded) PolicyFile() string { return g.file("policy.yaml") }
 func (g *Guarded) Binary() string { return g.binary }
 
 func (g *Guarded) file(name string) string {
+	if g.files != "" {
+		return filepath.Join(g.files, name)
+	}
 	return filepath.Join(filepath.Dir(g.Cluster.AdminKubeconfig()), name)
 }
 
