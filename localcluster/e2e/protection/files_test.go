@@ -10,13 +10,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
+	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
 // A kube-apiserver that reads the configuration from a file, as joiner-webhook prints it: the verdicts are the same; nobody can
 // see or delete it through the API, or pose as it; and it holds from the first answer of an API server on, before there is a
 // webhook.
 func TestAConfigurationInFilesCannotBeDeleted(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), shared.StartTimeout)
 	defer cancel()
 	started, err := placingtest.Start(ctx, placingtest.Options{
 		Door: placingtest.Webhook, FromFiles: t.TempDir(), Policy: placing.Policy, World: placing.Nodes,
