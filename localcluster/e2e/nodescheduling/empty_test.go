@@ -86,7 +86,8 @@ func TestN58_ExpressionsChooseTheGroup(t *testing.T) {
 	})
 }
 
-// grants give bob the verb assign, and carol the override, cluster-wide; namespace app may be on the nodes, and namespace web
+// grants give bob the verb assign, and carol the override, cluster-wide, for both groups: who brings the annotation is asked
+// about in every mode (H7); namespace app may be on the nodes, and namespace web
 // has its right in that namespace only, where it does not count.
 const grants = `
 apiVersion: rbac.authorization.k8s.io/v1
@@ -104,13 +105,13 @@ subjects:
 - {apiGroup: rbac.authorization.k8s.io, kind: User, name: dave}
 %[1]s`
 
-// grant is a ClusterRole for a verb on the group, and how it is bound.
+// grant is a ClusterRole for a verb on the groups, and how it is bound.
 func grant(verb, binding, subject string) string {
 	return fmt.Sprintf(`---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: placement-%[1]s}
-rules: [{apiGroups: [scheduling.openshift.io], resources: [nodeschedulinggroups], resourceNames: [Infra], verbs: [%[1]s]}]
+rules: [{apiGroups: [scheduling.openshift.io], resources: [nodeschedulinggroups], resourceNames: [ControlPlane, Infra], verbs: [%[1]s]}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 %[2]s
@@ -142,7 +143,7 @@ func TestRBACBesideTheLists(t *testing.T) {
 		g.expectAlone(t, "deny Infra/NodeName", "dave create pod ops/- node=infra-1 dry-run")
 		g.expectAlone(t, "warn Infra/NodeName", "carol create pod tmp/- node=infra-1 override=must-gather dry-run")
 		g.expectAlone(t, "deny Infra/NodeName", "carol create pod tmp/- node=infra-1 dry-run")
-		g.expectAlone(t, "deny Infra/OverrideMisused", "bob create pod tmp/- node=infra-1 override=must-gather dry-run")
+		g.expectAlone(t, "deny ControlPlane/OverrideMisused", "bob create pod tmp/- node=infra-1 override=must-gather dry-run")
 		g.expectAlone(t, "allow", "bob create pod app/waits")
 		g.expectAlone(t, "allow", "bob bind app/waits to=infra-1 dry-run")
 		g.expectAlone(t, "deny Infra/Binding", "dave bind app/waits to=infra-1 dry-run")
