@@ -62,6 +62,11 @@ bench-policy: programs ## B-15: one change of the policy for POLICY_POOLS=500 po
 bench-placement: programs ## B-14: what a verdict of the node scheduling policy costs with PLACEMENT_NODES=5000 nodes, plugin and webhook
 	cd localcluster && $(E2E_ENV) JOINER_PLACEMENT_NODES='$(PLACEMENT_NODES)' $(GO) test -trimpath -count=1 -timeout 30m -v -run TestB14 ./e2e/nodescheduling
 
+.PHONY: bench-conversion
+bench-conversion: programs ## V-20: the conversion webhook's certificate is renewed three times under at least 1,000 conversions a second
+	cd localcluster && $(E2E_ENV) JOINER_CONVERSION_RENEWALS=3 JOINER_CONVERSION_RATE=1000 $(GO) test -trimpath -count=1 -timeout 30m -v \
+		-run TestReplicasServeV1beta1 ./e2e/conversion
+
 .PHONY: check
 check: generated vet lint race ## Generated files are current, vet, lint, import rules, race-free tests of the core
 	$(GO) test ./internal/tidy/...
