@@ -39,8 +39,8 @@ func bound(door placingtest.Door) float64 {
 }
 
 // B-14, N68: what a verdict costs the API server in a cluster of 5,000 nodes, by its own histograms and by the door's. Each kind
-// of request is sent again and again as a dry run, one at a time. A bound that is not met is printed; the test fails if not
-// even the mean meets it, as it did while each verdict looked at all nodes.
+// of request is sent again and again as a dry run, one at a time. A bound that is not met is printed; the test fails if in a
+// cluster of many nodes not even the mean meets it, as it did while each verdict looked at all nodes.
 func TestB14_WhatAdmissionCosts(t *testing.T) {
 	nodes := defaultNodes
 	if text := os.Getenv("JOINER_PLACEMENT_NODES"); text != "" {
@@ -94,7 +94,7 @@ func (g guarded) cost(t *testing.T, often int, name string, c placing.Case) {
 			name, milliseconds(limit), milliseconds(judged.quantile(share)), met, round, int(judged.count), milliseconds(judged.mean()),
 			milliseconds(own.quantile(0.5)), milliseconds(own.quantile(share)), milliseconds(server.mean()), milliseconds(server.quantile(share)),
 			milliseconds(waits[len(waits)/2]), milliseconds(waits[int(float64(len(waits))*share)]))
-		if judged.mean() > limit {
+		if often == askedOften && judged.mean() > limit {
 			t.Errorf("%s: a verdict takes %s on average, the bound is %s", name, milliseconds(judged.mean()), milliseconds(limit))
 		}
 		return
