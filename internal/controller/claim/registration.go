@@ -121,7 +121,7 @@ func (c *Controller) reportHealth(ctx context.Context, w *work, value condition.
 	if err := c.config.Client.Get(ctx, types.NamespacedName{Name: name}, &pool); err != nil {
 		return
 	}
-	if known, found := condition.Get(pool.Status.Conditions, value.Type); found && known.Status == value.Status {
+	if known, found := condition.Get(pool.Status.Conditions, value.Type); patch.LosesOriginal(&pool) || found && known.Status == value.Status {
 		return
 	}
 	before := pool.DeepCopy()

@@ -14,7 +14,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
+
+// LosesOriginal says that an object stands for one of v1beta1 that could not be converted and has no room for it (V-24). Whatever
+// writes it takes the other one's place in the storage, so nothing of ours does.
+func LosesOriginal(object client.Object) bool {
+	annotations := object.GetAnnotations()
+	_, standsIn := annotations[karpenterv1.ConversionProblemAnnotationKey]
+	_, keeps := annotations[karpenterv1.UnconvertedAnnotationKey]
+	return standsIn && !keeps
+}
 
 // operation is one step of a JSON patch.
 type operation struct {

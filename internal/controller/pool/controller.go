@@ -79,6 +79,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		c.forget(request.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	if patch.LosesOriginal(&pool) {
+		return reconcile.Result{}, nil
+	}
 	var claims karpenterv1.NodeClaimList
 	if err := c.config.Client.List(ctx, &claims, client.MatchingFields{IndexClaimPool: pool.Name}, client.UnsafeDisableDeepCopy); err != nil { // read only
 		return reconcile.Result{}, fmt.Errorf("listing the NodeClaims of pool %s: %w", pool.Name, err)

@@ -155,6 +155,23 @@ func TestAHealthyPoolIsReadyAndCounted(t *testing.T) {
 	}
 }
 
+// V-24: a pool that stands for one of v1beta1 is not written while it does not keep that one: it would take its place.
+func TestAPoolThatWouldReplaceItsOriginalIsNotWritten(t *testing.T) {
+	t.Parallel()
+	held := newPool(in("size", "small"))
+	held.Annotations = map[string]string{karpenterv1.ConversionProblemAnnotationKey: "spec.weight is wrong"}
+	r := newRig(t, held)
+	if r.reconcile(t); r.writes > 0 {
+		t.Errorf("%d writes, want none", r.writes)
+	}
+	held = held.DeepCopy()
+	held.Annotations[karpenterv1.UnconvertedAnnotationKey] = "{}"
+	r = newRig(t, held)
+	if r.reconcile(t); r.writes == 0 {
+		t.Error("one that keeps its original has no status")
+	}
+}
+
 // V-12: a missing or unready node class is a condition with its name, and planning forgets what it offered.
 func TestNodeClassTroubleIsACondition(t *testing.T) {
 	t.Parallel()
