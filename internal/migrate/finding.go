@@ -92,7 +92,7 @@ func (r Report) WriteText(out io.Writer) error {
 	}
 	var counts []string
 	for kind, count := range r.Checked {
-		counts = append(counts, fmt.Sprintf("%d %s", count, kind))
+		counts = append(counts, fmt.Sprintf("%d %s", count, plural(kind, count)))
 	}
 	slices.Sort(counts)
 	verdict := "nothing of v1beta1 is left"
@@ -116,4 +116,15 @@ func sorted(findings []Finding) []Finding {
 			cmp.Compare(a.Name, b.Name), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
 	})
 	return slices.Compact(findings)
+}
+
+// plural is the kind of so many objects.
+func plural(kind string, count int) string {
+	switch {
+	case count == 1:
+		return kind
+	case strings.HasSuffix(kind, "s"):
+		return kind + "es"
+	}
+	return kind + "s"
 }
