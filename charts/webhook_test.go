@@ -120,6 +120,18 @@ func TestTheWebhooksDeployment(t *testing.T) {
 			t.Errorf("the arguments %q lack %s", container.Args, want)
 		}
 	}
+	// Without the node's network a cluster whose nodes are all new waits for its network, and that for this webhook (spec, webhook door).
+	tolerated := func(pod corev1.PodSpec) bool {
+		return slices.ContainsFunc(pod.Tolerations, func(t corev1.Toleration) bool { return t.Key == corev1.TaintNodeNotReady })
+	}
+	if !pod.HostNetwork || !tolerated(pod) || deployment.Spec.Strategy.RollingUpdate.MaxSurge.IntVal != 0 || deployment.Spec.Strategy.RollingUpdate.MaxUnavailable.IntVal != 1 {
+		t.Errorf("on the network of the nodes the Deployment is %+v", deployment.Spec)
+	}
+	apart := protected[appsv1.Deployment](t, map[string]any{"hostNetwork": false, "ports.https": 9443}, "Deployment/joiner-webhook").Spec
+	if own := apart.Template.Spec; own.HostNetwork || tolerated(own) || apart.Strategy.RollingUpdate.MaxUnavailable.IntVal != 0 ||
+		!slices.Contains(own.Containers[0].Args, "--bind-address=:9443") || own.Containers[0].Ports[0].ContainerPort != 9443 {
+		t.Errorf("on a network of its own the Deployment is %+v", apart)
+	}
 	given := protected[appsv1.Deployment](t, map[string]any{"certificates.secret": "mine", "certificates.caBundle": "eA=="}, "Deployment/joiner-webhook").Spec.Template.Spec
 	if args := given.Containers[0].Args; !slices.Contains(args, "--tls-cert-file=/etc/certificates/tls.crt") || slices.Contains(args, "--service-name=joiner-webhook") || given.Volumes[1].Secret.SecretName != "mine" {
 		t.Errorf("with a Secret of somebody else the pod has %q and %v", args, given.Volumes)
