@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
@@ -9,7 +11,8 @@ import (
 
 // A static pool runs as many nodes as its replicas say, whatever pods there are (D-12). So its nodes are replaced one for one,
 // and nobody asks whether the pods fit: what a node of the pool is like is for its template to say. What replaces a node is
-// there first; but when the replicas are as many as the hard limit allows there is no room for that, and a node goes first.
+// there first. When the replicas are as many as the node limit allows, hard or soft, there is no room for that, and a node
+// goes first (L-31).
 
 // rollStatic replaces nodes of a static pool, oldest first, as far as its slots and budgets go.
 func (d *disruption) rollStatic(pool *cluster.Pool, nodes []*cluster.Node, reason plan.DisruptionReason) {
@@ -19,8 +22,10 @@ func (d *disruption) rollStatic(pool *cluster.Pool, nodes []*cluster.Node, reaso
 	if TerminatesFirst(pool) {
 		// A node that is still to come counts as disrupted, or nodes would go faster than others take their place.
 		spare := Allowed(d.terms.Budgets[pool.Name], reason) - Lacking(d.origin, pool)
+		_, hard := pool.Limits.Nodes()
+		why := fmt.Sprintf("replicas are at the %s limit, so it goes before its replacement comes", limit.Kind(hard))
 		for _, node := range nodes[:max(0, min(spare, len(nodes)))] {
-			d.choose(command{nodes: []*cluster.Node{node}, reason: reason, why: "replicas are at the hard limit, so it goes before its replacement comes"})
+			d.choose(command{nodes: []*cluster.Node{node}, reason: reason, why: why})
 		}
 		return
 	}
@@ -32,9 +37,10 @@ func (d *disruption) rollStatic(pool *cluster.Pool, nodes []*cluster.Node, reaso
 }
 
 // TerminatesFirst reports whether a node of the pool has to go before what replaces it can come: a static pool whose
-// replicas are as many as its hard limit allows, or more.
+// replicas are as many as its node limit allows, or more.
 func TerminatesFirst(pool *cluster.Pool) bool {
-	return pool.Static && pool.Limits.HardNodes != limit.None && pool.Limits.HardNodes <= pool.Replicas
+	most, _ := pool.Limits.Nodes()
+	return pool.Static && most != limit.None && most <= pool.Replicas
 }
 
 // Lacking returns how many nodes a static pool lacks of those that it is to run, leaving out what is not ready, or going.

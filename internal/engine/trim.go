@@ -63,11 +63,7 @@ func Excessive(pool *cluster.Pool, count int64) (plan.DisruptionReason, string) 
 	if pool.Static && (most == limit.None || pool.Replicas < most) {
 		return plan.ReplicasExceeded, fmt.Sprintf("%d nodes, %d replicas", count, pool.Replicas)
 	}
-	kind := "soft"
-	if hard {
-		kind = "hard"
-	}
-	return plan.NodeLimitExceeded, fmt.Sprintf("%d nodes, limit %d (%s limit)", count, most, kind)
+	return plan.NodeLimitExceeded, fmt.Sprintf("%d nodes, limit %d (%s limit)", count, most, limit.Kind(hard))
 }
 
 // CompareTrim is the order in which nodes are chosen to go (L-41). What must not be disrupted comes last of all. Else

@@ -46,7 +46,7 @@ type checks struct {
 	graceful map[types.UID]int           // claims that the disruption controller deleted, with the replica's number
 	spared   map[types.UID]time.Duration // when the intent to remove claims was taken back
 	foreign  map[string][]time.Duration  // by the pool's name: when claims were deleted for another cause than a limit
-	limits   map[string][]limitSpan      // by the pool's UID, and by "hard " and that
+	limits   map[string][]limitSpan      // by the pool's UID, and by "hard " or "static " and that
 	ended    []*karpenterv1.NodeClaim    // claims that are gone, as they were last
 }
 
@@ -75,6 +75,7 @@ func (w *World) check(e apiserver.Event) {
 		case apiserver.Added:
 			w.checks.changed = w.now
 			w.checkHardLimit(object)
+			w.checkStaticCap(object)
 		case apiserver.Deleted:
 			w.checks.changed = w.now
 			w.checkFinalizer(object)
@@ -122,7 +123,7 @@ func nodeLimit(pool *karpenterv1.NodePool) int64 {
 
 // notice remembers limits as they change.
 func (c *checks) notice(pool *karpenterv1.NodePool, now time.Duration) {
-	for kind, limit := range map[string]int64{"hard ": hardLimit(pool), "": nodeLimit(pool)} {
+	for kind, limit := range map[string]int64{"hard ": hardLimit(pool), "static ": staticCap(pool), "": nodeLimit(pool)} {
 		key := kind + string(pool.UID)
 		if spans := c.limits[key]; len(spans) == 0 || spans[len(spans)-1].limit != limit {
 			c.limits[key] = append(spans, limitSpan{now, limit})

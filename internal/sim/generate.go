@@ -14,6 +14,7 @@ func Generate(seed uint64) Script {
 	g := &generator{dice: &d, script: &s}
 	g.pools()
 	g.static()
+	g.staticSoft()
 	g.workloads()
 	for range 4 + d.n(14) {
 		g.event()

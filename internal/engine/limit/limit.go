@@ -67,15 +67,20 @@ const Nodes = -1
 
 // Text says which limit stopped what, for events and tables: "nodes 3 of 3 (hard limit)".
 func (e Exceeded) Text(names resources.Names) string {
-	kind := "soft"
-	if e.Hard {
-		kind = "hard"
-	}
+	kind := Kind(e.Hard)
 	if e.Component == Nodes {
 		return fmt.Sprintf("nodes %d of %d (%s limit)", e.Used, e.Limit, kind)
 	}
 	format := func(amount int64) string { return names.FormatOne(e.Component, amount) }
 	return fmt.Sprintf("%s %s of %s, %s more needed (%s limit)", names[e.Component], format(e.Used), format(e.Limit), format(e.Request), kind)
+}
+
+// Kind names a limit in texts: hard or soft.
+func Kind(hard bool) string {
+	if hard {
+		return "hard"
+	}
+	return "soft"
 }
 
 // Check reports whether one more node of the given capacity stays within the limits, and otherwise the first limit

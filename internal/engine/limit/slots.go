@@ -16,11 +16,14 @@ func (l Limits) Slots(replicas int64) int64 {
 	return target
 }
 
-// SurgeSlots is Slots for claims that replace others, of a pool with count claims: a static pool may be above its replicas
-// while nodes are replaced, up to its hard limit, or to twice as many when it has none.
+// SurgeSlots is Slots for claims that replace others, of a pool with count claims. A static pool may be above its replicas
+// while nodes are replaced, but never above its node limit, hard or soft (L-31). Without a limit it may have twice as many.
 func (l Limits) SurgeSlots(replicas, count int64) int64 {
-	if replicas == None || l.HardNodes != None {
+	if replicas == None {
 		return l.HardNodes
+	}
+	if most, _ := l.Nodes(); most != None {
+		return most
 	}
 	return l.Slots(replicas) + count
 }

@@ -108,6 +108,19 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// L-31: what replaces nodes of a static pool keeps to its node limit, hard or soft; without one it may double the pool.
+func TestSurgeSlots(t *testing.T) {
+	t.Parallel()
+	const none = limit.None
+	for _, c := range []struct{ replicas, soft, hard, count, want int64 }{
+		{10, 12, none, 10, 12}, {10, 10, none, 10, 10}, {10, none, 12, 10, 12}, {10, 11, 12, 10, 12}, {3, none, none, 4, 7}, {none, 12, none, 10, none}, {none, none, 12, 10, 12},
+	} {
+		if got := (limit.Limits{SoftNodes: c.soft, HardNodes: c.hard}).SurgeSlots(c.replicas, c.count); got != c.want {
+			t.Errorf("%+v: got %d", c, got)
+		}
+	}
+}
+
 // L-30, L-32, L-33: the smaller of budget and room below the hard limit bounds what is launched; soft limits do not (L-31).
 func TestReplacements(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,77 @@
+package disruption_test
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+)
+
+// spare takes the intent off a claim, as another controller does that has listed later.
+func (r *rig) spare(t *testing.T, name string) {
+	t.Helper()
+	var claim karpenterv1.NodeClaim
+	if err := r.server.Get(t.Context(), types.NamespacedName{Name: name}, &claim); err != nil {
+		t.Fatal(err)
+	}
+	condition.Clear(&claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
+	if err := r.server.Status().Update(t.Context(), &claim); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mark puts an intent on a claim, as another controller does.
+func (r *rig) mark(t *testing.T, name, reason string) {
+	t.Helper()
+	var claim karpenterv1.NodeClaim
+	if err := r.server.Get(t.Context(), types.NamespacedName{Name: name}, &claim); err != nil {
+		t.Fatal(err)
+	}
+	condition.Set(&claim.Status.Conditions, 0, condition.True(karpenterv1.ConditionTypeDisruptionReason, reason, ""), r.clock.Now())
+	if err := r.server.Status().Update(t.Context(), &claim); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// L-42: a delete rests on the claim as it was listed. An intent that was taken back between the list and the delete keeps the
+// claim, although the list had it.
+func TestAClaimThatChangedAfterTheListStays(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, limitedFleet("2", "a", "b", "c")...)
+	r.reconcile(t)
+	armed := false
+	live := &pausing{Reader: r.server, meanwhile: func() {
+		if armed {
+			armed = false
+			r.spare(t, "a")
+		}
+	}}
+	other := second(t, r, live)
+	armed = true
+	other.reconcile(t)
+	if marked, deleting := r.state(t); armed || len(marked) != 0 || len(deleting) != 0 {
+		t.Fatalf("marked %v, deleting %v: want a to stay, whose intent is gone", marked, deleting)
+	}
+}
+
+// L-42: two controllers have each chosen a node, and one is too many. The last in the trimming order is taken back first, and
+// nothing is deleted in that step.
+func TestTheSurplusIsTakenBackBeforeAnythingGoes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, limitedFleet("3", "a", "b", "c", "d")...)
+	r.reconcile(t)
+	r.mark(t, "d", "NodeLimitExceeded")
+	r.sync(t)
+	r.reconcile(t)
+	if marked, deleting := r.state(t); !slices.Equal(marked, []string{"a"}) || len(deleting) != 0 {
+		t.Fatalf("marked %v, deleting %v: want d taken back and nothing deleted yet", marked, deleting)
+	}
+	r.sync(t)
+	r.reconcile(t)
+	if marked, deleting := r.state(t); len(marked) != 0 || !slices.Equal(deleting, []string{"a"}) {
+		t.Fatalf("marked %v, deleting %v: want a gone and no other", marked, deleting)
+	}
+}
