@@ -35,6 +35,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/repair"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
@@ -70,9 +71,9 @@ type Deps struct {
 	Client client.Client // reads from caches with the index fields of indexes.go, writes to the API server
 	Live   client.Reader // reads from the API server
 	Store  *world.Store
-	// Providers are the clouds. One that also is a [Booter] gets a controller that boots its machines.
-	Providers []provider.Provider
-	Events    event.Recorder
+	// Fleet is the clouds, as Store has it. One that also is a [Booter] gets a controller that boots its machines.
+	Fleet  *fleet.Fleet
+	Events event.Recorder
 	// Registerer takes the metrics; each Compose needs its own.
 	Registerer prometheus.Registerer
 	// Ready reports whether the store has seen everything that exists.
@@ -110,25 +111,23 @@ func Compose(settings Settings, deps Deps) Parts {
 	set := metrics.New(deps.Registerer)
 	window := provisioning.NewWindow(settings.BatchIdle, settings.BatchMax)
 	podEvents := claim.NewPodEvents()
-	clouds := func(controller string) []provider.Provider {
-		list := make([]provider.Provider, len(deps.Providers))
-		for i, cloud := range deps.Providers {
-			list[i] = measured{Provider: cloud, controller: controller, metrics: set.Cloud, now: deps.Now}
-		}
-		return list
+	clouds := func(controller string) *fleet.Fleet {
+		return deps.Fleet.Through(func(cloud provider.Provider) provider.Provider {
+			return measured{Provider: cloud, controller: controller, metrics: set.Cloud, now: deps.Now}
+		})
 	}
 	catalogs := wakingCatalogs{store: deps.Store, wake: deps.Wake}
 	applier := apply.New(apply.Config{
-		Client: deps.Client, Live: deps.Live, Store: deps.Store, Now: deps.Now, Log: deps.Log.WithName("applier"),
+		Client: deps.Client, Live: deps.Live, Store: deps.Store, Fleet: deps.Fleet, Now: deps.Now, Log: deps.Log.WithName("applier"),
 		Each:    deps.Each,
 		Created: func(pool string) { set.Claims.Created.WithLabelValues("provisioned", pool, "false").Inc() },
 	})
 	claims := claim.Config{
-		Client: deps.Client, Live: deps.Live, Providers: clouds(Claims), Catalogs: catalogs, PodEvents: podEvents, Timeouts: settings.Timeouts,
+		Client: deps.Client, Live: deps.Live, Fleet: clouds(Claims), Catalogs: catalogs, PodEvents: podEvents, Timeouts: settings.Timeouts,
 		Events: deps.Events, Metrics: set, Now: deps.Now, Log: deps.Log.WithName(Claims),
 	}
 	disrupting := disruption.New(disruption.Config{
-		Client: deps.Client, Live: deps.Live, Picture: deps.Store, Applier: applier, Events: deps.Events, Metrics: set,
+		Client: deps.Client, Live: deps.Live, Picture: deps.Store, Applier: applier, Fleet: deps.Fleet, Events: deps.Events, Metrics: set,
 		Namespace: settings.SystemNamespace, SpotToSpot: settings.SpotToSpot, MinSaving: settings.MinSaving, MinSavingPercent: settings.MinSavingPercent,
 		Ready: deps.Ready, Now: deps.Now, Log: deps.Log.WithName(Disruption),
 	})
@@ -141,26 +140,26 @@ func Compose(settings Settings, deps Deps) Parts {
 		{Name: Claims, Workers: 50, Reconciler: claim.New(claims), Watches: claimWatches(deps.Client)},
 		{Name: Garbage, Workers: 1, Start: true, Reconciler: claim.NewCollector(claims)},
 		{Name: Nodes, Workers: 20, Reconciler: node.New(node.Config{
-			Client: deps.Client, Cloud: nodeCloud{clouds(Nodes)}, Events: deps.Events, Metrics: set, Now: deps.Now, Log: deps.Log.WithName(Nodes),
+			Client: deps.Client, Live: deps.Live, Fleet: clouds(Nodes), Events: deps.Events, Metrics: set, Now: deps.Now, Log: deps.Log.WithName(Nodes),
 		}), Watches: nodeWatches(deps.Client)},
 		{Name: Pools, Workers: 5, Reconciler: pool.New(pool.Config{
-			Client: deps.Client, Providers: clouds(Pools), Catalogs: catalogs, Picture: deps.Store, Paused: disrupting.LastPaused, Events: deps.Events, Metrics: set.Pools, Now: deps.Now, Log: deps.Log.WithName(Pools),
+			Client: deps.Client, Fleet: clouds(Pools), Catalogs: catalogs, Picture: deps.Store, Paused: disrupting.LastPaused, Events: deps.Events, Metrics: set.Pools, Now: deps.Now, Log: deps.Log.WithName(Pools),
 		}), Watches: poolWatches(deps.Client)},
 		{Name: Overlays, Workers: 1, Reconciler: overlay.New(overlay.Config{Client: deps.Client, Verdicts: deps.Store, Now: deps.Now}), Watches: overlayWatches(deps.Client)},
 		{Name: Interruption, Workers: 1, Start: true, Reconciler: interruption.New(interruption.Config{
-			Client: deps.Client, Providers: clouds(Interruption), Catalogs: catalogs, Events: deps.Events, Claims: set.Claims, Metrics: set.Interruptions,
+			Client: deps.Client, Fleet: clouds(Interruption), Catalogs: catalogs, Events: deps.Events, Claims: set.Claims, Metrics: set.Interruptions,
 			Now: deps.Now, Log: deps.Log.WithName(Interruption),
 		}), Watches: interruptionWatches()},
 		{Name: PodNotices, Workers: 1, Reconciler: &notice.Pods{Client: deps.Client, Events: deps.Events}, Watches: podNoticeWatches()},
-		{Name: NodeNotices, Workers: 1, Reconciler: &notice.Nodes{Client: deps.Client, Events: deps.Events}, Watches: nodeNoticeWatches()},
+		{Name: NodeNotices, Workers: 1, Reconciler: &notice.Nodes{Client: deps.Client, Fleet: deps.Fleet, Events: deps.Events}, Watches: nodeNoticeWatches()},
 	}
 	if settings.NodeRepair {
 		controllers = append(controllers, Controller{Name: Repair, Workers: 1, Start: true, Reconciler: repair.New(repair.Config{
-			Client: deps.Client, Live: deps.Live, Providers: deps.Providers, Paused: disrupting.Paused, Events: deps.Events, Metrics: set.Claims,
+			Client: deps.Client, Live: deps.Live, Fleet: deps.Fleet, Paused: disrupting.Paused, Events: deps.Events, Metrics: set.Claims,
 			Ready: deps.Ready, Now: deps.Now, Log: deps.Log.WithName(Repair),
 		}), Watches: repairWatches()})
 	}
-	for _, cloud := range deps.Providers {
+	for cloud := range deps.Fleet.All() {
 		if machines, boots := cloud.(Booter); boots {
 			controllers = append(controllers, Controller{Name: Boot, Workers: 1, Start: true, Reconciler: booter{machines, deps.Now}, Watches: bootWatches()})
 		}

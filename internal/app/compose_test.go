@@ -22,7 +22,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
-	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
@@ -59,7 +59,7 @@ func newStage(t *testing.T, objects ...client.Object) *stage {
 	}
 	config := DefaultConfig()
 	s.parts = Compose(config.Settings(), Deps{
-		Client: s.server, Live: s.server, Store: store, Providers: []provider.Provider{machines}, Events: &controllertest.Tape{},
+		Client: s.server, Live: s.server, Store: store, Fleet: fleet.New(machines), Events: &controllertest.Tape{},
 		Registerer: prometheus.NewRegistry(), Ready: func() bool { return true }, Now: s.clock.Now, Log: logr.Discard(),
 		Wake: func(controller string, request reconcile.Request, _ time.Duration) {
 			s.woken = append(s.woken, strings.TrimSpace(controller+" "+request.Name))

@@ -138,31 +138,6 @@ func (m measured) Notices(ctx context.Context) (provider.Notices, error) {
 	return notices, err
 }
 
-// nodeCloud ends machines of any provider: a node does not say whose it is, but each provider knows its own IDs.
-type nodeCloud struct {
-	clouds []provider.Provider
-}
-
-// Terminate implements node.Cloud.
-func (n nodeCloud) Terminate(ctx context.Context, id string) error {
-	for _, cloud := range n.clouds {
-		if err := cloud.Terminate(ctx, id); !errors.Is(err, provider.ErrNotFound) {
-			return err
-		}
-	}
-	return provider.ErrNotFound
-}
-
-// Get implements node.Cloud.
-func (n nodeCloud) Get(ctx context.Context, id string) (provider.Instance, error) {
-	for _, cloud := range n.clouds {
-		if instance, err := cloud.Get(ctx, id); !errors.Is(err, provider.ErrNotFound) {
-			return instance, err
-		}
-	}
-	return provider.Instance{}, provider.ErrNotFound
-}
-
 // wakingCatalogs tells the store what a class offers, and planning when that is news.
 type wakingCatalogs struct {
 	store *world.Store

@@ -34,7 +34,8 @@ import (
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
-	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/world"
@@ -114,15 +115,20 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, simulated
 	if err != nil {
 		return nil, err
 	}
-	store := world.New(world.Config{
-		IgnorePreferences: config.PreferencePolicy == PreferencesIgnored, RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort, DefaultSpread: spread,
-	})
+	var store *world.Store
 	simulated.Cluster = NewKwokCluster(mgr.GetClient(), mgr.GetAPIReader(), config.SystemNamespace)
-	simulated.Correct = store.Corrected
+	simulated.Correct = func(claim *karpenterv1.NodeClaim, offered catalog.Catalog) catalog.Catalog {
+		return store.Corrected(claim, offered)
+	}
 	machines, err := kwok.New(simulated)
 	if err != nil {
 		return nil, err
 	}
+	owned := fleet.New(machines)
+	store = world.New(world.Config{
+		Fleet: owned, IgnorePreferences: config.PreferencePolicy == PreferencesIgnored,
+		RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort, DefaultSpread: spread,
+	})
 	p := &process{registry: prometheus.NewRegistry(), synced: &syncs{}}
 	bells := &bells{queues: map[string]queue{}}
 	recorder := mgr.GetEventRecorder("karpenter")
@@ -130,7 +136,7 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, simulated
 		recorder.Eventf(about, nil, string(kind), reason, reason, "%s", message)
 	}
 	parts := Compose(config.Settings(), Deps{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: store, Providers: []provider.Provider{machines},
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: store, Fleet: owned,
 		Events: event.NewDeduplicated(sink, time.Now), Registerer: p.registry, Ready: p.synced.all, Wake: bells.ring,
 		Each: inParallel, Now: time.Now, Log: log,
 	})

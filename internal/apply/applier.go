@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -37,11 +38,19 @@ type Store interface {
 	Nominate(pods []plan.PodRef, node string)
 }
 
+// Owners says whose objects are; package fleet implements it. What is not ours is never written to, whatever a plan says.
+type Owners interface {
+	OwnsPool(pool *karpenterv1.NodePool) bool
+	OwnsClaim(claim *karpenterv1.NodeClaim) bool
+	OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool
+}
+
 // Config is what an Applier works with. All fields are required but Each, Created and Log.
 type Config struct {
 	Client client.Client // reads from a cache, writes to the API server
 	Live   client.Reader // reads from the API server; used only after a name was found taken
 	Store  Store
+	Fleet  Owners
 	Now    func() time.Time
 	// Each calls do with 0 to n-1 and returns when all calls have; they may run at the same time. Nil: one after the
 	// other.

@@ -50,7 +50,7 @@ func (a *Applier) Mark(ctx context.Context, remove plan.Remove) (bool, error) {
 	if remove.Node == "" {
 		return true, nil
 	}
-	if err := a.taint(ctx, remove.Node, true); err != nil {
+	if err := a.taint(ctx, remove.Node, claim, true); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	return true, nil
@@ -91,14 +91,17 @@ func (a *Applier) DeleteUnchanged(ctx context.Context, remove plan.Remove, resou
 
 // Undo takes the intent off again: the taint from the node, then the condition from the claim.
 func (a *Applier) Undo(ctx context.Context, remove plan.Remove) error {
+	claim, err := a.claimOf(ctx, remove)
+	if err != nil {
+		return err
+	}
 	if remove.Node != "" {
-		if err := client.IgnoreNotFound(a.taint(ctx, remove.Node, false)); err != nil {
+		if err := client.IgnoreNotFound(a.taint(ctx, remove.Node, claim, false)); err != nil {
 			return err
 		}
 	}
-	claim, err := a.claimOf(ctx, remove)
-	if claim == nil || err != nil {
-		return err
+	if claim == nil {
+		return nil
 	}
 	before := claim.DeepCopy()
 	if !condition.Clear(&claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason) {
@@ -122,26 +125,28 @@ func (a *Applier) Release(ctx context.Context, remove plan.Remove) error {
 	return client.IgnoreNotFound(a.config.Client.Patch(ctx, claim, optimistic(before)))
 }
 
-// claimOf returns the claim of a removal, nil when it is gone, being deleted or another one of the same name.
+// claimOf returns the claim of a removal, nil when it is gone, being deleted, another program's or another one of the same
+// name.
 func (a *Applier) claimOf(ctx context.Context, remove plan.Remove) (*karpenterv1.NodeClaim, error) {
 	var claim karpenterv1.NodeClaim
 	if err := a.config.Client.Get(ctx, client.ObjectKey{Name: remove.Claim}, &claim); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if claim.DeletionTimestamp != nil || remove.ClaimUID != "" && string(claim.UID) != remove.ClaimUID {
+	if claim.DeletionTimestamp != nil || remove.ClaimUID != "" && string(claim.UID) != remove.ClaimUID || !a.config.Fleet.OwnsClaim(&claim) {
 		return nil, nil
 	}
 	return &claim, nil
 }
 
-// taint puts the disrupted taint on a node, or takes it off. A node that is being deleted keeps it.
-func (a *Applier) taint(ctx context.Context, name string, want bool) error {
+// taint puts the disrupted taint on the node of a claim, or takes it off; claim is nil when it is gone. A node that is being
+// deleted keeps it.
+func (a *Applier) taint(ctx context.Context, name string, claim *karpenterv1.NodeClaim, want bool) error {
 	var node corev1.Node
 	if err := a.config.Client.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
 		return err
 	}
 	has := slices.ContainsFunc(node.Spec.Taints, isDisrupted)
-	if has == want || node.DeletionTimestamp != nil {
+	if has == want || node.DeletionTimestamp != nil || !a.config.Fleet.OwnsNode(&node, claim, nil) {
 		return nil
 	}
 	before := node.DeepCopy()

@@ -48,6 +48,10 @@ func (a *Applier) look(ctx context.Context, snapshot *cluster.Snapshot, launch p
 		v.refusal = "the NodePool was deleted"
 		return v
 	}
+	if !a.config.Fleet.OwnsPool(v.pool) {
+		v.refusal = "no provider here serves the NodePool's node class any more"
+		return v
+	}
 	slots, err := translate.Slots(v.pool)
 	if err != nil {
 		v.refusal = err.Error()

@@ -29,6 +29,9 @@ type Provider interface {
 	Name() string
 	// NodeClass is the kind of node class that the provider serves.
 	NodeClass() schema.GroupKind
+	// Owns reports whether a provider ID is of the form that this provider's machines have. It asks nobody and says nothing
+	// about whether there is such a machine. Package fleet alone acts upon it.
+	Owns(providerID string) bool
 	// Catalog returns what the node class of that name offers now, offerings that are not available included. The
 	// value is immutable: neither side changes it afterwards. Errors: [ErrNodeClassNotFound], [*NodeClassNotReadyError].
 	Catalog(ctx context.Context, className string) (catalog.Catalog, error)

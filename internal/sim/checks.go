@@ -2,7 +2,6 @@ package sim
 
 import (
 	"math"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,11 +63,7 @@ func hardLimit(pool *karpenterv1.NodePool) int64 {
 
 // check looks at a change on the server at the instant at which it happens.
 func (w *World) check(e apiserver.Event) {
-	if w.actor != nil && strings.HasPrefix(e.Object.GetName(), foreignPrefix) {
-		if _, pod := e.Object.(*corev1.Pod); !pod {
-			w.fail(checkForeign, "%s changes %s %s, which is none of ours", w.actor.line.Name, e.Kind(), e.Object.GetName())
-		}
-	}
+	w.checkForeign(e)
 	switch object := e.Object.(type) {
 	case *karpenterv1.NodeClaim:
 		switch e.Type {
@@ -160,7 +155,7 @@ func (w *World) checkHardLimit(created *karpenterv1.NodeClaim) {
 	_, limit := w.checks.since("hard "+string(pool.UID), w.actor.since)
 	own := int64(0)
 	w.server.All(created, func(o client.Object) {
-		if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool.Name && o.GetLabels()[handLabel] == "" {
+		if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool.Name && o.GetLabels()[handLabel] == "" && !isOther(o) {
 			own++
 		}
 	})
@@ -180,7 +175,7 @@ func (w *World) checkTrim(claim *karpenterv1.NodeClaim) {
 	least, _ := w.checks.since(string(pool.UID), w.actor.since)
 	stay := int64(0)
 	w.server.All(claim, func(o client.Object) {
-		if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool.Name && o.GetDeletionTimestamp() == nil {
+		if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool.Name && o.GetDeletionTimestamp() == nil && !isOther(o) {
 			stay++
 		}
 	})
@@ -196,6 +191,9 @@ func (w *World) checkTrim(claim *karpenterv1.NodeClaim) {
 
 // leavesByOthers notes that a claim begins to go, and not for a limit.
 func (w *World) leavesByOthers(claim *karpenterv1.NodeClaim) {
+	if isOther(claim) {
+		return
+	}
 	pool := claim.Labels[karpenterv1.NodePoolLabelKey]
 	w.checks.foreign[pool] = append(w.checks.foreign[pool], w.now)
 }

@@ -49,12 +49,12 @@ func (r *replica) poolSizes() map[string]int {
 	claims, nodes := map[string]int{}, map[string]int{}
 	r.cache.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
-		if condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized) {
+		if condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized) && !isOther(claim) {
 			claims[claim.Labels[karpenterv1.NodePoolLabelKey]]++
 		}
 	})
 	r.cache.All(&corev1.Node{}, func(o client.Object) {
-		if o.GetLabels()[karpenterv1.NodeInitializedLabelKey] == "true" {
+		if o.GetLabels()[karpenterv1.NodeInitializedLabelKey] == "true" && !isOther(o) {
 			nodes[o.GetLabels()[karpenterv1.NodePoolLabelKey]]++
 		}
 	})

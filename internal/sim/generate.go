@@ -20,6 +20,7 @@ func Generate(seed uint64) Script {
 		g.event()
 	}
 	g.interruptions()
+	g.foreign()
 	sortActions(s.Actions)
 	return s
 }

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,7 +52,7 @@ func (w *World) unplaced() string {
 		}
 		w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
 			pool := o.(*karpenterv1.NodePool)
-			if count, limit := w.count(pool.Name), nodeLimit(pool); count < limit && pool.Spec.Replicas == nil {
+			if count, limit := w.count(pool.Name), nodeLimit(pool); count < limit && pool.Spec.Replicas == nil && !isOther(pool) {
 				problem = fmt.Sprintf("pod %s waits although NodePool %s has %d nodes of %d", pod.Name, pool.Name, count, limit)
 			}
 		})
@@ -66,7 +65,10 @@ func (w *World) tooMany() string {
 	problem := ""
 	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
 		pool := o.(*karpenterv1.NodePool)
-		if count, limit := w.count(pool.Name), nodeLimit(pool); count > limit || pool.Spec.Replicas != nil && count < limit {
+		if isOther(pool) {
+			return
+		}
+		if count, limit := w.count(pool.Name)-w.others(pool.Name), nodeLimit(pool); count > limit || pool.Spec.Replicas != nil && count < limit {
 			problem = fmt.Sprintf("NodePool %s has %d nodes, its limit is %d", pool.Name, count, limit)
 		}
 	})
@@ -77,6 +79,17 @@ func (w *World) count(pool string) int64 {
 	n := int64(0)
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool {
+			n++
+		}
+	})
+	return n
+}
+
+// others counts the claims of another program that carry the label of a pool.
+func (w *World) others(pool string) int64 {
+	n := int64(0)
+	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
+		if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool && isOther(o) {
 			n++
 		}
 	})
@@ -102,7 +115,7 @@ func (w *World) claimsAlone() string {
 		claim := o.(*karpenterv1.NodeClaim)
 		m := w.checks.machines[string(claim.UID)]
 		switch {
-		case problem != "" || strings.HasPrefix(claim.Name, foreignPrefix):
+		case problem != "" || isOther(claim):
 		case m == nil || !w.cloud.Exists(m):
 			problem = fmt.Sprintf("claim %s has no machine", claim.Name)
 		case claim.DeletionTimestamp != nil:
@@ -123,7 +136,7 @@ func (w *World) nodesAlone() string {
 			problem = fmt.Sprintf("node %s is there although its machine is gone", node.Name)
 		}
 		for _, taint := range node.Spec.Taints {
-			if taint.Key == karpenterv1.DisruptedTaintKey && problem == "" && node.DeletionTimestamp == nil {
+			if taint.Key == karpenterv1.DisruptedTaintKey && problem == "" && !isOther(node) && node.DeletionTimestamp == nil {
 				problem = fmt.Sprintf("node %s is tainted for removal and stays", node.Name)
 			}
 		}
@@ -137,7 +150,7 @@ func (w *World) drifted() string {
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
 		pool := w.poolOf(claim)
-		if pool == nil || !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDrifted) || pool.Spec.Replicas == nil && w.count(pool.Name) >= hardLimit(pool) || problem != "" {
+		if pool == nil || isOther(claim) || isOther(pool) || !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDrifted) || pool.Spec.Replicas == nil && w.count(pool.Name) >= hardLimit(pool) || problem != "" {
 			return
 		}
 		problem = fmt.Sprintf("claim %s has been drifted for an hour and stays, with %d nodes in NodePool %s", claim.Name, w.count(pool.Name), pool.Name)
@@ -153,7 +166,7 @@ func (w *World) idle() string {
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
 		pool, _ := w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: claim.Labels[karpenterv1.NodePoolLabelKey]}).(*karpenterv1.NodePool)
-		if pool == nil || pool.Spec.Replicas != nil || claim.DeletionTimestamp != nil || claim.Status.NodeName == "" || used[claim.Status.NodeName] || problem != "" {
+		if pool == nil || isOther(claim) || isOther(pool) || pool.Spec.Replicas != nil || claim.DeletionTimestamp != nil || claim.Status.NodeName == "" || used[claim.Status.NodeName] || problem != "" {
 			return
 		}
 		for _, budget := range pool.Spec.Disruption.Budgets {

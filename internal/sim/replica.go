@@ -18,7 +18,7 @@ import (
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/app"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
-	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
@@ -75,10 +75,11 @@ func (w *World) launchReplica() *replica {
 	d := newDice(w.script.Seed, "each", r.String())
 	settings := app.DefaultConfig().Settings()
 	settings.NodeRepair = true
+	owned := fleet.New(w.cloud.NewProvider(w.toCloud))
 	parts := app.Compose(settings, app.Deps{
-		Client: cached, Live: w.server.NewClient(w.scheme, w.toServer, nil), Store: world.New(world.Config{Now: now}),
-		Providers:  []provider.Provider{w.cloud.NewProvider(w.toCloud)},
-		Events:     event.NewDeduplicated(func(client.Object, event.Kind, string, string) {}, now),
+		Client: cached, Live: w.server.NewClient(w.scheme, w.toServer, nil), Store: world.New(world.Config{Now: now, Fleet: owned}),
+		Fleet:      owned,
+		Events:     event.NewDeduplicated(func(about client.Object, _ event.Kind, reason, message string) { w.told(about, reason, message) }, now),
 		Registerer: prometheus.NewRegistry(), Ready: func() bool { return r.unread == 0 }, Now: now, Log: logr.Discard(),
 		Wake: func(controller string, request reconcile.Request, after time.Duration) {
 			if l := r.lines[controller]; l != nil && r.started {

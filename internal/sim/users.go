@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -32,13 +33,15 @@ const (
 
 // verbs are what a line of a script can do.
 func verbs() map[string]func(*World, arguments) error {
-	return map[string]func(*World, arguments) error{
+	all := map[string]func(*World, arguments) error{
 		"pool": (*World).makePool, "limit": (*World).setLimit, "workload": (*World).makeWorkload, "scale": (*World).scaleWorkload,
 		"claim": (*World).claimByHand, "delete-claim": (*World).deleteClaim, "delete-node": (*World).deleteNode, "hold": (*World).hold,
 		"vanish": (*World).vanish, "interrupt": (*World).interrupt, "sicken": (*World).sicken, "run-out": (*World).runOut, "crash": (*World).crashOne, "pause": (*World).pauseOne,
 		"second": (*World).secondLeader, "jump": (*World).jumpClock, "see": (*World).see, "stall": (*World).stall,
 		"strip-claim": (*World).stripClaim, "drift": (*World).driftPool, "replicas": (*World).setReplicas,
 	}
+	maps.Copy(all, others())
+	return all
 }
 
 // arguments are the words of a line after its verb: some stand alone, some are key=value.
@@ -93,7 +96,7 @@ func (w *World) prepare() {
 	w.cluster.must(w.server.Create(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: className}}))
 	w.cluster.must(w.server.Create(&karpenterv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: foreignPrefix + "claim"},
-		Spec:       karpenterv1.NodeClaimSpec{NodeClassRef: &karpenterv1.NodeClassReference{Group: "example.com", Kind: "OtherNodeClass", Name: "x"}},
+		Spec:       karpenterv1.NodeClaimSpec{NodeClassRef: otherClass()},
 	}))
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: foreignPrefix + "node", Labels: map[string]string{corev1.LabelHostname: foreignPrefix + "node"}},
@@ -107,7 +110,10 @@ func (w *World) prepare() {
 	w.cluster.must(w.server.Create(node))
 }
 
-func (w *World) makePool(a arguments) error {
+func (w *World) makePool(a arguments) error { return w.server.Create(newPool(a)) }
+
+// newPool is the NodePool that a line describes.
+func newPool(a arguments) *karpenterv1.NodePool {
 	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: a.first()}}
 	template := &pool.Spec.Template.Spec
 	template.NodeClassRef = &karpenterv1.NodeClassReference{Group: kwokv1alpha1.Group, Kind: "KWOKNodeClass", Name: className}
@@ -137,7 +143,7 @@ func (w *World) makePool(a arguments) error {
 		pool.Spec.Weight = new(int32(weight))
 	}
 	setLimits(pool, a)
-	return w.server.Create(pool)
+	return pool
 }
 
 func setLimits(pool *karpenterv1.NodePool, a arguments) {
@@ -233,9 +239,14 @@ func (w *World) claimByHand(a arguments) error {
 
 // pick returns one of the objects of a kind that are ours, nil when there is none. The number counts round and round.
 func (w *World) pick(like client.Object, number string) client.Object {
+	return w.choose(like, number, func(o client.Object) bool { return !isOther(o) })
+}
+
+// choose is pick among those that may be picked.
+func (w *World) choose(like client.Object, number string, may func(client.Object) bool) client.Object {
 	var all []client.Object
 	w.server.All(like, func(o client.Object) {
-		if !strings.HasPrefix(o.GetName(), foreignPrefix) {
+		if may(o) {
 			all = append(all, o)
 		}
 	})
@@ -293,6 +304,7 @@ func (w *World) hold(a arguments) error {
 
 // letGo takes users' finalizers off again, and what else of theirs could hold a drain for ever.
 func (w *World) letGo() {
+	w.otherHeals()
 	w.server.All(&policyv1.PodDisruptionBudget{}, func(o client.Object) { w.cluster.must(w.deleteOne(o)) })
 	for _, l := range w.cluster.workloads {
 		l.protect = false
@@ -412,6 +424,9 @@ func (w *World) heal() {
 		r.skew = 0
 	}
 	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
+		if isOther(o) {
+			return
+		}
 		change(w, &karpenterv1.NodePool{}, client.ObjectKeyFromObject(o), apiserver.Main, func(p *karpenterv1.NodePool) {
 			p.Spec.Template.Spec.ExpireAfter = karpenterv1.NillableDuration{}
 		})

@@ -21,6 +21,8 @@ import (
 type NodeSource struct {
 	Node  *corev1.Node           // nil while there is none
 	Claim *karpenterv1.NodeClaim // nil for a node that is not ours
+	// Others is set for a node that another program manages. It then has no Claim.
+	Others bool
 	// ConsolidateAfter is that of the claim's pool: the zero value, Never, also when there is no pool.
 	ConsolidateAfter karpenterv1.NillableDuration
 	// Catalog is what the claim's node class offers, for the price; nil when unknown.
@@ -151,7 +153,7 @@ func initialized(from NodeSource, n *cluster.Node) bool {
 	if from.Node.Labels[karpenterv1.NodeInitializedLabelKey] == "true" {
 		return true
 	}
-	return from.Claim == nil && n.Pool == "" // not ours: whoever runs it has initialized it
+	return from.Claim == nil && (n.Pool == "" || from.Others) // not ours: whoever runs it has initialized it
 }
 
 // markLeaving sets what says that the machine goes, is about to go, or must not.

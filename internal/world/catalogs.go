@@ -144,8 +144,8 @@ func (s *Store) indexFor(e *claimEntry) *catalog.Index {
 
 // machineOf returns the value that stands for the claim, its own or that of its node.
 func (s *Store) machineOf(e *claimEntry) *cluster.Node {
-	if name := s.nodeOf(e.object); name != "" {
-		return s.nodes[name].value
+	if s.joined(e) {
+		return s.nodes[s.nodeOf(e.object)].value
 	}
 	return e.value
 }

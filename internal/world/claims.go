@@ -114,14 +114,19 @@ func (s *Store) sourceOf(e *claimEntry) translate.NodeSource {
 func (s *Store) refreshClaim(e *claimEntry) {
 	from := s.sourceOf(e)
 	s.recount(e, from.Prospect)
-	joined := s.nodeOf(e.object) != ""
 	var value *cluster.Node
-	if !joined {
+	if s.config.Fleet.OwnsClaim(e.object) && !s.joined(e) { // whether another program's claim becomes a node nobody here knows
 		value = translate.Node(s.space, from)
 	}
 	if !reflect.DeepEqual(e.value, value) {
 		s.setClaim(e, value)
 	}
+}
+
+// joined reports whether a node stands for the claim.
+func (s *Store) joined(e *claimEntry) bool {
+	name := s.nodeOf(e.object)
+	return name != "" && !s.othersNode(s.nodes[name].object, e)
 }
 
 func (s *Store) setClaim(e *claimEntry, value *cluster.Node) {

@@ -214,7 +214,11 @@ func (s *Store) refresh(t touched) {
 
 func (s *Store) refreshNode(e *nodeEntry) {
 	from := translate.NodeSource{Node: e.object}
-	if claim := s.claimOf(e.object); claim != nil {
+	claim := s.claimOf(e.object)
+	switch {
+	case s.othersNode(e.object, claim):
+		from.Others = true
+	case claim != nil:
 		from = s.sourceOf(claim)
 		from.Node = e.object
 	}
@@ -225,6 +229,16 @@ func (s *Store) refreshNode(e *nodeEntry) {
 	if e.value == nil || !reflect.DeepEqual(e.value, value) {
 		s.setNode(e, value)
 	}
+}
+
+// othersNode reports whether another program's claim or pool says that the node is its own. A node without either is
+// nobody's, and counts as what it is.
+func (s *Store) othersNode(node *corev1.Node, claim *claimEntry) bool {
+	if claim != nil {
+		return !s.config.Fleet.OwnsNode(node, claim.object, nil)
+	}
+	_, other := s.others[node.Labels[karpenterv1.NodePoolLabelKey]]
+	return other
 }
 
 // setNode gives the entry a new value, nil for none, and carries a change of its claim to the pods that are nominated

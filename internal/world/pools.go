@@ -31,12 +31,37 @@ func (e *poolEntry) seen() *sighting {
 	return &e.sighting
 }
 
+// otherPool is a NodePool of another program. It is remembered for its nodes' sake only.
+type otherPool struct {
+	sighting
+	object *karpenterv1.NodePool
+}
+
+// seenPool is what was seen last under a pool's name, whosever it was.
+func (s *Store) seenPool(name string) *sighting {
+	if other, found := s.others[name]; found {
+		return &other.sighting
+	}
+	return s.pools[name].seen()
+}
+
 func (s *Store) applyPool(pool *karpenterv1.NodePool) error {
-	fresh, e := sight(pool), s.pools[pool.Name]
-	accepted, replaced := s.accept(e.seen(), fresh)
+	fresh := sight(pool)
+	accepted, replaced := s.accept(s.seenPool(pool.Name), fresh)
 	if !accepted {
 		return nil
 	}
+	_, other := s.others[pool.Name]
+	if !s.config.Fleet.OwnsPool(pool) {
+		s.forgetPool(pool.Name)
+		s.others[pool.Name] = otherPool{fresh, pool}
+		if !other {
+			s.refreshPoolNodes(pool.Name)
+		}
+		return nil
+	}
+	delete(s.others, pool.Name)
+	e := s.pools[pool.Name]
 	if e == nil {
 		e = &poolEntry{}
 		s.pools[pool.Name] = e
@@ -64,20 +89,35 @@ func sameClass(a, b *karpenterv1.NodePool) bool {
 }
 
 func (s *Store) removePool(pool *karpenterv1.NodePool) {
-	e := s.pools[pool.Name]
-	if !s.ends(e.seen(), sight(pool)) {
+	if !s.ends(s.seenPool(pool.Name), sight(pool)) {
+		return
+	}
+	delete(s.others, pool.Name)
+	s.forgetPool(pool.Name)
+	s.refreshPoolNodes(pool.Name)
+}
+
+// forgetPool takes a pool out of the picture, if it is one of ours.
+func (s *Store) forgetPool(name string) {
+	e := s.pools[name]
+	if e == nil {
 		return
 	}
 	s.poolValues.replace(e.value, nil)
-	delete(s.pools, pool.Name)
+	delete(s.pools, name)
 	s.changed()
 	s.judgeOverlays()
-	s.refreshPoolNodes(pool.Name)
+	s.refreshPoolNodes(name)
 }
 
 // refreshPoolNodes rebuilds the machines of a pool after a change that reaches them.
 func (s *Store) refreshPoolNodes(pool string) {
 	t := newTouched()
+	for _, e := range s.nodes {
+		if e.object.Labels[karpenterv1.NodePoolLabelKey] == pool {
+			s.touchNode(e.object.Name, t)
+		}
+	}
 	for _, e := range s.claims {
 		if e.object.Labels[karpenterv1.NodePoolLabelKey] == pool {
 			s.touchClaim(e.object.Name, t)

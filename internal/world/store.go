@@ -34,8 +34,27 @@ type Config struct {
 	// VolumeMemory is how long it is remembered how many volumes a node that is gone could attach. Zero means
 	// DefaultVolumeMemory, below zero nothing is remembered.
 	VolumeMemory time.Duration
+	// Fleet says whose pools, claims and nodes are. Nil means that all are ours, which is for tests.
+	Fleet Owners
 	// DefaultSpread are the cluster's default spread constraints, for pods that have none (P-03).
 	DefaultSpread []corev1.TopologySpreadConstraint
+}
+
+// Owners says whose objects are; package fleet implements it. Pools and claims of other programs are not in the picture.
+// Their nodes are, as capacity that nobody here may remove.
+type Owners interface {
+	OwnsPool(pool *karpenterv1.NodePool) bool
+	OwnsClaim(claim *karpenterv1.NodeClaim) bool
+	OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool
+}
+
+// everything owns all there is.
+type everything struct{}
+
+func (everything) OwnsPool(*karpenterv1.NodePool) bool   { return true }
+func (everything) OwnsClaim(*karpenterv1.NodeClaim) bool { return true }
+func (everything) OwnsNode(*corev1.Node, *karpenterv1.NodeClaim, *karpenterv1.NodePool) bool {
+	return true
 }
 
 // DefaultPromiseTTL outlives any healthy watch delay, and is short enough that a promise nobody kept does not hold up
@@ -63,6 +82,7 @@ type Store struct {
 	nodes     map[string]*nodeEntry
 	claims    map[string]*claimEntry
 	pools     map[string]*poolEntry
+	others    map[string]otherPool    // by name: pools of other programs
 	daemons   map[string]*daemonEntry // by namespace/name
 	offers    map[ClassRef]*offer
 	links     links
@@ -106,10 +126,13 @@ func New(config Config) *Store {
 	if config.VolumeMemory == 0 {
 		config.VolumeMemory = DefaultVolumeMemory
 	}
+	if config.Fleet == nil {
+		config.Fleet = everything{}
+	}
 	return &Store{
 		config: config, space: resources.NewSpace(), shapes: cluster.NewShapes(),
 		pods: map[podKey]*podEntry{}, nodes: map[string]*nodeEntry{}, claims: map[string]*claimEntry{},
-		pools: map[string]*poolEntry{}, daemons: map[string]*daemonEntry{}, offers: map[ClassRef]*offer{},
+		pools: map[string]*poolEntry{}, others: map[string]otherPool{}, daemons: map[string]*daemonEntry{}, offers: map[ClassRef]*offer{},
 		links:   links{nodesByProvider: index{}, claimsByProvider: index{}, claimsByNode: index{}},
 		volumes: newVolumes(), overlays: overlays{known: map[string]*overlayEntry{}}, workloads: newWorkloads(), pdbs: newPDBs(), loads: map[string]*load{}, usage: map[string]limit.Usage{},
 		namespaces: map[string]*sighting{}, nominations: newNominations(),

@@ -196,6 +196,7 @@ func TestAClaimExpiresGracefullyWhenItsPoolAsks(t *testing.T) {
 	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{
 		Name: c.Labels[karpenterv1.NodePoolLabelKey], Annotations: map[string]string{karpenterv1.GracefulExpirationAnnotationKey: "true"},
 	}}
+	pool.Spec.Template.Spec.NodeClassRef = c.Spec.NodeClassRef
 	r := newRig(t, c, joined())
 	if err := r.server.Create(t.Context(), pool); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -38,6 +37,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
@@ -60,7 +60,7 @@ type Timeouts struct {
 type Config struct {
 	Client    client.Client // reads from a cache with the index fields of this package
 	Live      client.Reader // reads from the API server
-	Providers []provider.Provider
+	Fleet     *fleet.Fleet
 	Catalogs  Catalogs
 	PodEvents *PodEvents
 	Timeouts  Timeouts
@@ -158,9 +158,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := c.config.Client.Get(ctx, request.NamespacedName, &claim); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	cloud := providerFor(c.config.Providers, claim.Spec.NodeClassRef)
+	cloud := c.config.Fleet.For(claim.Spec.NodeClassRef)
 	if cloud == nil {
-		return reconcile.Result{}, nil // of another program's node class
+		return reconcile.Result{}, nil // another program's
 	}
 	w := &work{claim: &claim, cloud: cloud}
 	if claim.DeletionTimestamp != nil {
@@ -242,7 +242,8 @@ func (c *Controller) saveStatus(ctx context.Context, before, claim *karpenterv1.
 	return nil
 }
 
-// nodeOf returns the node of a launched claim, nil while there is none. It is the cache's own and must not be changed.
+// nodeOf returns the node of a launched claim, nil while there is none that is ours: a claim may name another program's
+// machine. It is the cache's own and must not be changed.
 func (c *Controller) nodeOf(ctx context.Context, claim *karpenterv1.NodeClaim) (*corev1.Node, error) {
 	if claim.Status.ProviderID == "" {
 		return nil, nil
@@ -251,23 +252,28 @@ func (c *Controller) nodeOf(ctx context.Context, claim *karpenterv1.NodeClaim) (
 	if err := c.config.Client.List(ctx, &nodes, client.MatchingFields{IndexNodeProviderID: claim.Status.ProviderID}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("looking for the node of NodeClaim %s: %w", claim.Name, err)
 	}
-	if len(nodes.Items) == 0 {
-		return nil, nil
-	}
-	return &nodes.Items[0], nil
-}
-
-// providerFor returns the provider that serves a node class, nil when there is none.
-func providerFor(providers []provider.Provider, class *karpenterv1.NodeClassReference) provider.Provider {
-	if class == nil {
-		return nil
-	}
-	for _, p := range providers {
-		if p.NodeClass() == (schema.GroupKind{Group: class.Group, Kind: class.Kind}) {
-			return p
+	for i := range nodes.Items {
+		if node := &nodes.Items[i]; c.config.Fleet.OwnsNode(node, claim, nil) {
+			return node, nil
 		}
 	}
-	return nil
+	return nil, nil
+}
+
+// poolOf reads the pool of one of our claims; nil when it is gone, or another program's by now.
+func (c *Controller) poolOf(ctx context.Context, reader client.Reader, claim *karpenterv1.NodeClaim) (*karpenterv1.NodePool, error) {
+	name := claim.Labels[karpenterv1.NodePoolLabelKey]
+	if name == "" {
+		return nil, nil
+	}
+	var pool karpenterv1.NodePool
+	if err := reader.Get(ctx, client.ObjectKey{Name: name}, &pool, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if !c.config.Fleet.OwnsPool(&pool) {
+		return nil, nil
+	}
+	return &pool, nil
 }
 
 // optimistic makes a merge patch that fails when the object has changed meanwhile: lists such as conditions, taints and

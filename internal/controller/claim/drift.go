@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -23,6 +22,9 @@ const driftEvery = 5 * time.Minute
 const (
 	driftedPool         = "NodePoolDrifted"
 	driftedRequirements = "RequirementsDrifted"
+
+	// noPool stands for a claim that has no pool of ours any more: nothing can be said of its drift.
+	noPool = "NoPool"
 )
 
 // watchDrift keeps the condition Drifted (D-06): the claim is not any more what its pool and its node class would make.
@@ -32,17 +34,17 @@ func (c *Controller) watchDrift(ctx context.Context, w *work) {
 		return
 	}
 	reason, text, err := c.driftOf(ctx, c.config.Client, w, name)
-	if err == nil && reason != "" && !w.is(karpenterv1.ConditionTypeDrifted) {
+	if err == nil && reason != "" && reason != noPool && !w.is(karpenterv1.ConditionTypeDrifted) {
 		// The claim may have been made from a later state of the pool than the cache has.
 		reason, text, err = c.driftOf(ctx, c.config.Live, w, name)
 	}
-	if client.IgnoreNotFound(err) != nil {
+	if err != nil {
 		c.config.Log.Info("could not tell whether a claim has drifted", "claim", w.claim.Name, "reason", err.Error())
 		w.askAgain(driftEvery)
 		return // what else there is to do for the claim must not wait for this
 	}
-	if err != nil {
-		return // the pool is gone
+	if reason == noPool {
+		return
 	}
 	w.askAgain(driftEvery)
 	switch reason {
@@ -61,19 +63,22 @@ func (c *Controller) watchDrift(ctx context.Context, w *work) {
 
 // driftOf returns why a claim has drifted, as a reason and in words; "" when it has not. The pool is read by reader.
 func (c *Controller) driftOf(ctx context.Context, reader client.Reader, w *work, name string) (reason, text string, err error) {
-	var pool karpenterv1.NodePool
-	if err := reader.Get(ctx, types.NamespacedName{Name: name}, &pool, client.UnsafeDisableDeepCopy); err != nil {
+	pool, err := c.poolOf(ctx, reader, w.claim)
+	if err != nil {
 		return "", "", err
+	}
+	if pool == nil {
+		return noPool, "", nil
 	}
 	if pool.Annotations[karpenterv1.ConversionProblemAnnotationKey] != "" {
 		return "", "", nil // it only stands for the pool, whose template cannot be read (V-24)
 	}
 	// A hash of another version says nothing; the pool's controller replaces it.
 	hash, version := w.claim.Annotations[karpenterv1.NodePoolHashAnnotationKey], w.claim.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey]
-	if hash != "" && version == translate.HashVersion && hash != translate.Hash(&pool) {
+	if hash != "" && version == translate.HashVersion && hash != translate.Hash(pool) {
 		return driftedPool, "the template of NodePool " + name + " has changed", nil
 	}
-	if text := outside(w, &pool); text != "" {
+	if text := outside(w, pool); text != "" {
 		return driftedRequirements, text, nil
 	}
 	reason, err = w.cloud.Drifted(ctx, w.claim)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
@@ -68,13 +66,12 @@ func (c *Controller) expired(ctx context.Context, w *work) (bool, error) {
 // expiresGracefully reports whether the claim's pool wants it replaced within its budgets. A claim that never became a node
 // is nothing to be careful with.
 func (c *Controller) expiresGracefully(ctx context.Context, claim *karpenterv1.NodeClaim) (bool, error) {
-	name := claim.Labels[karpenterv1.NodePoolLabelKey]
-	if name == "" || !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized) {
+	if !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized) {
 		return false, nil
 	}
-	var pool karpenterv1.NodePool
-	if err := c.config.Client.Get(ctx, client.ObjectKey{Name: name}, &pool); err != nil {
-		return false, client.IgnoreNotFound(err)
+	pool, err := c.poolOf(ctx, c.config.Client, claim)
+	if err != nil || pool == nil {
+		return false, err
 	}
-	return translate.ExpiresGracefully(&pool), nil
+	return translate.ExpiresGracefully(pool), nil
 }

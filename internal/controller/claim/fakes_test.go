@@ -2,6 +2,7 @@ package claim_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
@@ -38,6 +40,9 @@ type cloud struct {
 }
 
 func (c *cloud) Name() string { return "fake" }
+func (c *cloud) Owns(id string) bool {
+	return strings.HasPrefix(id, "fake://")
+}
 func (c *cloud) NodeClass() schema.GroupKind {
 	return schema.GroupKind{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass"}
 }
@@ -128,7 +133,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		},
 	}).Build()
 	r.config = claim.Config{
-		Client: r.server, Live: r.server, Providers: []provider.Provider{r.cloud}, Catalogs: r.catalogs, PodEvents: r.events,
+		Client: r.server, Live: r.server, Fleet: fleet.New(r.cloud), Catalogs: r.catalogs, PodEvents: r.events,
 		Timeouts: claim.Timeouts{Launch: 5 * time.Minute, Registration: 15 * time.Minute, Initialization: time.Hour},
 		Events:   r.tape, Metrics: metrics.New(prometheus.NewRegistry()), Now: r.clock.Now, Log: logr.Discard(),
 	}

@@ -103,7 +103,7 @@ func (c *Controller) lateNode(ctx context.Context, claim *karpenterv1.NodeClaim)
 		}
 	}
 	for i := range nodes.Items {
-		if nodes.Items[i].Spec.ProviderID == claim.Status.ProviderID {
+		if nodes.Items[i].Spec.ProviderID == claim.Status.ProviderID && c.config.Fleet.OwnsNode(&nodes.Items[i], claim, nil) {
 			return &nodes.Items[i], nil
 		}
 	}

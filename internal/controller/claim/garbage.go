@@ -40,7 +40,7 @@ func (g *Collector) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 		return reconcile.Result{}, fmt.Errorf("listing NodeClaims: %w", err)
 	}
 	var failures []error
-	for _, cloud := range g.config.Providers {
+	for cloud := range g.config.Fleet.All() {
 		instances, err := cloud.List(ctx)
 		if err != nil {
 			failures = append(failures, fmt.Errorf("listing instances of %s: %w", cloud.Name(), err))
@@ -113,7 +113,7 @@ func (g *Collector) collectClaims(ctx context.Context, cloud provider.Provider, 
 	for i := range claims {
 		claim := &claims[i]
 		since, _ := condition.Since(claim.Status.Conditions, karpenterv1.ConditionTypeLaunched)
-		if providerFor([]provider.Provider{cloud}, claim.Spec.NodeClassRef) == nil || claim.DeletionTimestamp != nil ||
+		if !g.serves(cloud, claim) || claim.DeletionTimestamp != nil ||
 			!condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeLaunched) || alive[claim.Status.ProviderID] ||
 			g.config.Now().Sub(since) < grace {
 			continue
@@ -131,6 +131,12 @@ func (g *Collector) collectClaims(ctx context.Context, cloud provider.Provider, 
 		}
 	}
 	return errors.Join(failures...)
+}
+
+// serves reports whether this provider serves the claim's node class.
+func (g *Collector) serves(cloud provider.Provider, claim *karpenterv1.NodeClaim) bool {
+	serving := g.config.Fleet.For(claim.Spec.NodeClassRef)
+	return serving != nil && serving.NodeClass() == cloud.NodeClass()
 }
 
 // vanished deletes a claim whose node had joined and is gone, once the provider has proved that its instance is gone

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -113,20 +112,17 @@ func hasTaint(taints []corev1.Taint, taint corev1.Taint) bool {
 // reportHealth tells the pool whether its nodes join. It is information only, so a failure is not worth a retry: the
 // next claim of the pool reports again.
 func (c *Controller) reportHealth(ctx context.Context, w *work, value condition.Value) {
-	name := w.claim.Labels[karpenterv1.NodePoolLabelKey]
-	if name == "" {
+	known, err := c.poolOf(ctx, c.config.Client, w.claim)
+	if err != nil || known == nil {
 		return
 	}
-	var pool karpenterv1.NodePool
-	if err := c.config.Client.Get(ctx, types.NamespacedName{Name: name}, &pool); err != nil {
-		return
-	}
-	if known, found := condition.Get(pool.Status.Conditions, value.Type); patch.LosesOriginal(&pool) || found && known.Status == value.Status {
+	pool := known.DeepCopy()
+	if known, found := condition.Get(pool.Status.Conditions, value.Type); patch.LosesOriginal(pool) || found && known.Status == value.Status {
 		return
 	}
 	before := pool.DeepCopy()
 	condition.Set(&pool.Status.Conditions, pool.Generation, value, c.config.Now())
-	if err := c.config.Client.Status().Patch(ctx, &pool, patch.Status(before, &before.Status, &pool.Status)); client.IgnoreNotFound(err) != nil {
-		c.config.Log.V(1).Info("could not report the health of registration", "pool", name, "reason", err.Error())
+	if err := c.config.Client.Status().Patch(ctx, pool, patch.Status(before, &before.Status, &pool.Status)); client.IgnoreNotFound(err) != nil {
+		c.config.Log.V(1).Info("could not report the health of registration", "pool", pool.Name, "reason", err.Error())
 	}
 }

@@ -55,12 +55,19 @@ type Applier interface {
 	Release(ctx context.Context, remove plan.Remove) error
 }
 
+// Owners says whose pools and claims are; see package fleet.
+type Owners interface {
+	OwnsPool(pool *karpenterv1.NodePool) bool
+	OwnsClaim(claim *karpenterv1.NodeClaim) bool
+}
+
 // Config is what the controller works with; all fields are required.
 type Config struct {
 	Client  client.Client // reads from a cache
 	Live    client.Reader // reads from the API server: where the truth must not be late
 	Picture Picture
 	Applier Applier
+	Fleet   Owners
 	// Namespace is where the pause switch is.
 	Namespace string
 	// MinSaving is what a replacement has to save per hour, MinSavingPercent the same as a part of what is replaced, SpotToSpot
@@ -152,6 +159,9 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 	sizes := engine.Sizes(r.snapshot)
 	for i := range pools.Items {
 		pool := &pools.Items[i]
+		if !c.config.Fleet.OwnsPool(pool) {
+			continue
+		}
 		budgets, err := translate.ActiveBudgets(pool, r.now, sizes[pool.Name])
 		if err != nil { // counts as a budget of 0: whoever wrote it wanted to be protected
 			c.config.Events.Event(pool, event.Warning, event.DisruptionBlocked, "A disruption budget cannot be read, nothing is disrupted: "+err.Error())

@@ -46,11 +46,11 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 // restart is a new process: only the API objects are left.
 func (r *rig) restart() {
 	r.store = world.New(world.Config{Now: r.clock.Now})
-	applier := apply.New(apply.Config{Client: r.server, Live: r.server, Store: r.store, Now: r.clock.Now, Log: logr.Discard()})
+	applier := apply.New(apply.Config{Client: r.server, Live: r.server, Store: r.store, Fleet: controllertest.Everything{}, Now: r.clock.Now, Log: logr.Discard()})
 	r.registry = prometheus.NewRegistry()
 	set := metrics.New(r.registry)
 	r.step = disruption.New(disruption.Config{
-		Client: r.server, Live: r.server, Picture: r.store, Applier: applier, Events: r.tape, Metrics: set, Namespace: "kube-system",
+		Client: r.server, Live: r.server, Picture: r.store, Applier: applier, Fleet: controllertest.Everything{}, Events: r.tape, Metrics: set, Namespace: "kube-system",
 		Ready: func() bool { return true }, Now: r.clock.Now, Log: logr.Discard(),
 	})
 }

@@ -119,9 +119,10 @@ func (c *Controller) judgeTrim(ctx context.Context, r round, name string) (*trim
 	if err := c.config.Live.List(ctx, &claims, client.MatchingLabels{karpenterv1.NodePoolLabelKey: name}); err != nil {
 		return nil, fmt.Errorf("listing the NodeClaims of NodePool %s: %w", name, err)
 	}
-	marked, leaving := t.read(claims.Items)
+	found = found && c.config.Fleet.OwnsPool(&object)
+	marked, leaving := t.read(claims.Items, c.config.Fleet)
 	pool, invalid := translate.Pool(resources.NewSpace(), &object)
-	surplus, why := int64(len(marked)), "its NodePool is gone"
+	surplus, why := int64(len(marked)), "its NodePool is gone, or another program's"
 	switch {
 	case found && invalid != nil:
 		why = "the limits of its NodePool cannot be understood"
@@ -137,7 +138,7 @@ func (c *Controller) judgeTrim(ctx context.Context, r round, name string) (*trim
 }
 
 // read notes the claims, and returns those that carry an intent of this file, and the number of all that leave.
-func (t *trimming) read(claims []karpenterv1.NodeClaim) (marked []*karpenterv1.NodeClaim, leaving int64) {
+func (t *trimming) read(claims []karpenterv1.NodeClaim, owners Owners) (marked []*karpenterv1.NodeClaim, leaving int64) {
 	replaced := map[string]bool{}
 	for i := range claims {
 		claim := &claims[i]
@@ -155,7 +156,7 @@ func (t *trimming) read(claims []karpenterv1.NodeClaim) (marked []*karpenterv1.N
 		if chosen || replaced[claim.Name] || claim.DeletionTimestamp != nil {
 			leaving++
 		}
-		if chosen && trimmed(plan.DisruptionReason(intent.Reason)) && claim.DeletionTimestamp == nil {
+		if chosen && trimmed(plan.DisruptionReason(intent.Reason)) && claim.DeletionTimestamp == nil && owners.OwnsClaim(claim) {
 			marked = append(marked, claim)
 		}
 	}

@@ -153,8 +153,8 @@ func second(t *testing.T, r *rig, live *pausing) *rig {
 	other := &rig{server: r.server, clock: r.clock, tape: &controllertest.Tape{}}
 	other.store = world.New(world.Config{Now: r.clock.Now})
 	other.step = disruption.New(disruption.Config{
-		Client: r.server, Live: live, Picture: other.store, Events: other.tape, Metrics: metrics.New(prometheus.NewRegistry()),
-		Applier: apply.New(apply.Config{Client: writes, Live: r.server, Store: other.store, Now: r.clock.Now, Log: logr.Discard()}),
+		Client: r.server, Live: live, Picture: other.store, Fleet: controllertest.Everything{}, Events: other.tape, Metrics: metrics.New(prometheus.NewRegistry()),
+		Applier: apply.New(apply.Config{Client: writes, Live: r.server, Store: other.store, Fleet: controllertest.Everything{}, Now: r.clock.Now, Log: logr.Discard()}),
 		Ready:   func() bool { return true }, Now: r.clock.Now, Log: logr.Discard(),
 	})
 	other.sync(t)

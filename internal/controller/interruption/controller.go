@@ -15,7 +15,6 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -25,6 +24,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/removal"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
@@ -42,14 +42,14 @@ type Catalogs interface {
 
 // Config is what the controller works with; all fields are required.
 type Config struct {
-	Client    client.Client // reads from a cache with the index field above
-	Providers []provider.Provider
-	Catalogs  Catalogs
-	Events    event.Recorder
-	Claims    metrics.Claims
-	Metrics   metrics.Interruptions
-	Now       func() time.Time
-	Log       logr.Logger
+	Client   client.Client // reads from a cache with the index field above
+	Fleet    *fleet.Fleet
+	Catalogs Catalogs
+	Events   event.Recorder
+	Claims   metrics.Claims
+	Metrics  metrics.Interruptions
+	Now      func() time.Time
+	Log      logr.Logger
 }
 
 // Controller is the singleton that acts upon notices.
@@ -69,7 +69,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		}
 	}
 	var failures []error
-	for _, cloud := range c.config.Providers {
+	for cloud := range c.config.Fleet.All() {
 		notices, err := cloud.Notices(ctx)
 		if err != nil {
 			failures = append(failures, fmt.Errorf("asking %s for notices: %w", cloud.Name(), err))
@@ -120,7 +120,7 @@ func (c *Controller) claimOf(ctx context.Context, cloud provider.Provider, provi
 		return nil, fmt.Errorf("looking for its NodeClaim: %w", err)
 	}
 	for i := range claims.Items {
-		if ref := claims.Items[i].Spec.NodeClassRef; ref != nil && cloud.NodeClass() == (schema.GroupKind{Group: ref.Group, Kind: ref.Kind}) {
+		if serving := c.config.Fleet.For(claims.Items[i].Spec.NodeClassRef); serving != nil && serving.NodeClass() == cloud.NodeClass() {
 			return &claims.Items[i], nil
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
@@ -77,7 +78,7 @@ func newRig(t *testing.T, notices ...provider.Notice) *rig {
 	r := &rig{cloud: &cloud{notices: provider.Notices{List: notices}}, server: controllertest.NewServer(t, claim).Build(), registry: prometheus.NewRegistry()}
 	set := metrics.New(r.registry)
 	r.step = interruption.New(interruption.Config{
-		Client: r.server, Providers: []provider.Provider{r.cloud}, Catalogs: r.cloud, Events: &r.tape, Claims: set.Claims, Metrics: set.Interruptions,
+		Client: r.server, Fleet: fleet.New(r.cloud), Catalogs: r.cloud, Events: &r.tape, Claims: set.Claims, Metrics: set.Interruptions,
 		Now: controllertest.Start, Log: logr.Discard(),
 	})
 	return r

@@ -8,12 +8,12 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -23,7 +23,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
-	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
 
 // Index fields of the cache. The API server knows the first one itself.
@@ -43,16 +43,19 @@ const (
 // draining is the reason of the condition Drained while nothing is in the way.
 const draining = "Draining"
 
-// Cloud is the part of a provider that ends machines.
-type Cloud interface {
-	Terminate(ctx context.Context, providerID string) error
-	Get(ctx context.Context, providerID string) (provider.Instance, error)
+// Fleet is what is asked about nodes and their machines; see package fleet.
+type Fleet interface {
+	OwnsClaim(claim *karpenterv1.NodeClaim) bool
+	OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool
+	Find(ctx context.Context, providerID string) (fleet.Fate, error)
+	Terminate(ctx context.Context, providerID string) (fleet.Fate, error)
 }
 
 // Config is what the controller works with; all fields are required.
 type Config struct {
 	Client  client.Client // reads from a cache with the index fields above
-	Cloud   Cloud
+	Live    client.Reader // reads from the API server
+	Fleet   Fleet
 	Events  event.Recorder
 	Metrics *metrics.Set
 	Now     func() time.Time
@@ -80,6 +83,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if ours, err := c.owns(ctx, &node, claim); err != nil || !ours {
+		return reconcile.Result{}, err
+	}
 	if claim != nil && claim.DeletionTimestamp == nil {
 		if err := c.config.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); client.IgnoreNotFound(err) != nil {
 			return reconcile.Result{}, fmt.Errorf("deleting NodeClaim %s of deleted node %s: %w", claim.Name, node.Name, err)
@@ -100,7 +106,40 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	return c.end(ctx, &node, claim)
 }
 
-// claimOf returns the NodeClaim of the node, nil when there is none.
+// owns reports whether the node is ours to end. One whose claim the cache does not show may have one, and so be another
+// program's: the API server itself is asked for the claim that owns it.
+func (c *Controller) owns(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim) (bool, error) {
+	if claim != nil {
+		return c.config.Fleet.OwnsNode(node, claim, nil), nil
+	}
+	if !c.config.Fleet.OwnsNode(node, nil, nil) {
+		return false, nil
+	}
+	for _, owner := range node.OwnerReferences {
+		if owner.Kind != "NodeClaim" {
+			continue
+		}
+		var live karpenterv1.NodeClaim
+		err := c.config.Live.Get(ctx, client.ObjectKey{Name: owner.Name}, &live)
+		if client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("looking for the NodeClaim of node %s: %w", node.Name, err)
+		}
+		if err == nil && live.UID == owner.UID {
+			return c.config.Fleet.OwnsNode(node, &live, nil), nil
+		}
+	}
+	name := node.Labels[karpenterv1.NodePoolLabelKey]
+	if name == "" {
+		return true, nil
+	}
+	var pool karpenterv1.NodePool
+	if err := c.config.Live.Get(ctx, client.ObjectKey{Name: name}, &pool); err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	return c.config.Fleet.OwnsNode(node, nil, &pool), nil
+}
+
+// claimOf returns the NodeClaim of the node, nil when there is none. Where several name its machine, one of ours counts.
 func (c *Controller) claimOf(ctx context.Context, node *corev1.Node) (*karpenterv1.NodeClaim, error) {
 	if node.Spec.ProviderID == "" {
 		return nil, nil
@@ -109,25 +148,24 @@ func (c *Controller) claimOf(ctx context.Context, node *corev1.Node) (*karpenter
 	if err := c.config.Client.List(ctx, &claims, client.MatchingFields{IndexClaimProviderID: node.Spec.ProviderID}); err != nil {
 		return nil, fmt.Errorf("looking for the NodeClaim of node %s: %w", node.Name, err)
 	}
-	if len(claims.Items) == 0 {
-		return nil, nil
+	for i := range claims.Items {
+		if c.config.Fleet.OwnsClaim(&claims.Items[i]) || i == len(claims.Items)-1 {
+			return &claims.Items[i], nil
+		}
 	}
-	return &claims.Items[0], nil
+	return nil, nil
 }
 
 // instanceGone reports whether a node that is not ready has lost its instance: no pod there can be drained any more.
 func (c *Controller) instanceGone(ctx context.Context, node *corev1.Node) (bool, error) {
-	if isReady(node) || node.Spec.ProviderID == "" {
+	if isReady(node) {
 		return false, nil
 	}
-	_, err := c.config.Cloud.Get(ctx, node.Spec.ProviderID)
-	if errors.Is(err, provider.ErrNotFound) {
-		return true, nil
-	}
+	fate, err := c.config.Fleet.Find(ctx, node.Spec.ProviderID)
 	if err != nil {
 		return false, fmt.Errorf("looking for the instance of node %s: %w", node.Name, err)
 	}
-	return false, nil
+	return fate == fleet.Gone, nil
 }
 
 // cordon keeps new pods and load balancers away from the node.
@@ -202,17 +240,15 @@ func (c *Controller) drain(ctx context.Context, node *corev1.Node, claim *karpen
 
 // terminate ends the instance and, when that is proved, lets the node go.
 func (c *Controller) terminate(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim, drained condition.Value) (reconcile.Result, error) {
-	if node.Spec.ProviderID != "" {
-		err := c.config.Cloud.Terminate(ctx, node.Spec.ProviderID)
-		if err == nil {
-			err = c.setConditions(ctx, claim, drained,
-				condition.True(karpenterv1.ConditionTypeVolumesDetached, "VolumesDetached", ""),
-				condition.True(karpenterv1.ConditionTypeInstanceTerminating, "InstanceTerminating", ""))
-			return reconcile.Result{RequeueAfter: terminateAgainAfter}, err
-		}
-		if !errors.Is(err, provider.ErrNotFound) {
-			return reconcile.Result{}, fmt.Errorf("ending the instance of node %s: %w", node.Name, err)
-		}
+	fate, err := c.config.Fleet.Terminate(ctx, node.Spec.ProviderID)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("ending the instance of node %s: %w", node.Name, err)
+	}
+	if fate != fleet.Gone {
+		err := c.setConditions(ctx, claim, drained,
+			condition.True(karpenterv1.ConditionTypeVolumesDetached, "VolumesDetached", ""),
+			condition.True(karpenterv1.ConditionTypeInstanceTerminating, "InstanceTerminating", ""))
+		return reconcile.Result{RequeueAfter: terminateAgainAfter}, err
 	}
 	return reconcile.Result{}, c.finish(ctx, node, "drained")
 }

@@ -24,24 +24,25 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/node"
-	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
 
 // cloud has one machine; it takes so many calls of Terminate until it is gone.
-type cloud struct{ left int }
-
-func (c *cloud) Terminate(context.Context, string) error {
-	if c.left--; c.left < 0 {
-		return provider.ErrNotFound
-	}
-	return nil
+type cloud struct {
+	controllertest.Everything
+	left int
 }
 
-func (c *cloud) Get(context.Context, string) (provider.Instance, error) {
+func (c *cloud) Terminate(ctx context.Context, id string) (fleet.Fate, error) {
+	c.left--
+	return c.Find(ctx, id)
+}
+
+func (c *cloud) Find(context.Context, string) (fleet.Fate, error) {
 	if c.left < 0 {
-		return provider.Instance{}, provider.ErrNotFound
+		return fleet.Gone, nil
 	}
-	return provider.Instance{}, nil
+	return fleet.Unproved, nil
 }
 
 type rig struct {
@@ -66,7 +67,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	}}
 	r.server = controllertest.NewServer(t, objects...).WithInterceptorFuncs(hooks).Build()
 	r.step = node.New(node.Config{
-		Client: r.server, Cloud: r.cloud, Events: r.tape, Metrics: metrics.New(prometheus.NewRegistry()), Now: r.clock.Now, Log: logr.Discard(),
+		Client: r.server, Live: r.server, Fleet: r.cloud, Events: r.tape, Metrics: metrics.New(prometheus.NewRegistry()), Now: r.clock.Now, Log: logr.Discard(),
 	})
 	return r
 }

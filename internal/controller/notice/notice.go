@@ -46,9 +46,18 @@ func Concerns(object client.Object) bool {
 	return evict || consolidate || disrupt && value != "true"
 }
 
-// Nodes looks at the annotations of one node at a time.
+// indexClaimProviderID is the index field of the cache by which a machine leads to its claim.
+const indexClaimProviderID = "status.providerID"
+
+// Owners says whose nodes are; see package fleet.
+type Owners interface {
+	OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool
+}
+
+// Nodes looks at the annotations of one node of ours at a time.
 type Nodes struct {
-	Client client.Client
+	Client client.Client // reads from a cache with the index field above
+	Fleet  Owners
 	Events event.Recorder
 }
 
@@ -57,6 +66,13 @@ func (n *Nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	var node corev1.Node
 	if err := n.Client.Get(ctx, request.NamespacedName, &node); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	var claims karpenterv1.NodeClaimList
+	if err := n.Client.List(ctx, &claims, client.MatchingFields{indexClaimProviderID: node.Spec.ProviderID}); err != nil {
+		return reconcile.Result{}, err
+	}
+	if len(claims.Items) == 0 || !n.Fleet.OwnsNode(&node, &claims.Items[0], nil) {
+		return reconcile.Result{}, nil
 	}
 	if _, found := node.Annotations[karpenterv1.DroppedDoNotConsolidateAnnotationKey]; found {
 		n.Events.Event(&node, event.Warning, event.DroppedAnnotation,

@@ -7,11 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 	"github.com/joiner-autoscaler/joiner/internal/controller/notice"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
 
 // V-15: whoever still has a dropped annotation is told what to use instead.
@@ -42,9 +44,21 @@ func TestDroppedAnnotationsAreTold(t *testing.T) {
 func TestDroppedAnnotationsOfNodesAreTold(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{karpenterv1.DroppedDoNotConsolidateAnnotationKey: "true"}}}
-	tape := &controllertest.Tape{}
-	step := &notice.Nodes{Client: controllertest.NewServer(t, node).Build(), Events: tape}
-	if _, err := step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "n"}}); err != nil || len(tape.Said()) != 1 || !notice.Concerns(node) {
-		t.Fatalf("said %q, error %v", tape.Said(), err)
+	node.Spec.ProviderID = "fake://n"
+	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Status: karpenterv1.NodeClaimStatus{ProviderID: node.Spec.ProviderID}}
+	for _, test := range []struct {
+		objects []client.Object
+		owners  notice.Owners
+		said    int
+	}{
+		{[]client.Object{node, claim}, controllertest.Everything{}, 1},
+		{[]client.Object{node, claim}, fleet.New(), 0}, // another program's
+		{[]client.Object{node}, controllertest.Everything{}, 0},
+	} {
+		tape := &controllertest.Tape{}
+		step := &notice.Nodes{Client: controllertest.NewServer(t, test.objects...).Build(), Fleet: test.owners, Events: tape}
+		if _, err := step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "n"}}); err != nil || len(tape.Said()) != test.said || !notice.Concerns(node) {
+			t.Errorf("%d objects, %T: said %q, error %v; want %d events", len(test.objects), test.owners, tape.Said(), err, test.said)
+		}
 	}
 }

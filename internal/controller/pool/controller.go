@@ -10,14 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -30,6 +28,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
@@ -52,10 +51,10 @@ type Picture interface {
 
 // Config is what the controller works with; all fields are required.
 type Config struct {
-	Client    client.Client // reads from a cache with the index field above
-	Providers []provider.Provider
-	Catalogs  Catalogs
-	Picture   Picture
+	Client   client.Client // reads from a cache with the index field above
+	Fleet    *fleet.Fleet
+	Catalogs Catalogs
+	Picture  Picture
 	// Paused says why voluntary disruption is paused, "" when it is not, as far as is known (D-14).
 	Paused  func() string
 	Events  event.Recorder
@@ -78,6 +77,11 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := c.config.Client.Get(ctx, request.NamespacedName, &pool); err != nil {
 		c.forget(request.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !c.config.Fleet.OwnsPool(&pool) { // another program's, whose word on it counts
+		c.forget(pool.Name)
+		c.config.Log.V(1).Info("left alone: no provider here serves its node class", "pool", pool.Name, "served", c.config.Fleet.Served())
+		return reconcile.Result{}, nil
 	}
 	if patch.LosesOriginal(&pool) {
 		return reconcile.Result{}, nil
@@ -112,7 +116,7 @@ func (c *Controller) hash(ctx context.Context, pool *karpenterv1.NodePool, claim
 	migrate := pool.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey] != translate.HashVersion
 	for i := range claims {
 		before := &claims[i]
-		if !migrate || before.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey] == translate.HashVersion {
+		if !migrate || !c.config.Fleet.OwnsClaim(before) || before.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey] == translate.HashVersion {
 			continue
 		}
 		claim := before.DeepCopy()
@@ -196,16 +200,7 @@ func ready(values ...condition.Value) condition.Value {
 func (c *Controller) class(ctx context.Context, pool *karpenterv1.NodePool) (catalog.Catalog, condition.Value, error) {
 	const kind = karpenterv1.ConditionTypeNodeClassReady
 	ref := pool.Spec.Template.Spec.NodeClassRef
-	if ref == nil {
-		return catalog.Catalog{}, condition.False(kind, "NodeClassNotFound", "spec.template.spec.nodeClassRef is missing"), nil
-	}
-	i := slices.IndexFunc(c.config.Providers, func(p provider.Provider) bool {
-		return p.NodeClass() == schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
-	})
-	if i < 0 {
-		return catalog.Catalog{}, condition.False(kind, "UnknownNodeClassKind", c.unserved(ref)), nil
-	}
-	offered, err := c.config.Providers[i].Catalog(ctx, ref.Name)
+	offered, err := c.config.Fleet.For(ref).Catalog(ctx, ref.Name)
 	var notReady *provider.NodeClassNotReadyError
 	switch {
 	case errors.Is(err, provider.ErrNodeClassNotFound):
@@ -220,14 +215,6 @@ func (c *Controller) class(ctx context.Context, pool *karpenterv1.NodePool) (cat
 		return catalog.Catalog{}, condition.False(kind, "CatalogInvalid", err.Error()), nil
 	}
 	return offered, condition.True(kind, "NodeClassReady", ""), nil
-}
-
-func (c *Controller) unserved(ref *karpenterv1.NodeClassReference) string {
-	served := make([]string, len(c.config.Providers))
-	for i, p := range c.config.Providers {
-		served[i] = p.NodeClass().Kind + " of " + p.NodeClass().Group
-	}
-	return fmt.Sprintf("no provider of this controller serves %s of %s; it serves %s", ref.Kind, ref.Group, strings.Join(served, ", "))
 }
 
 // count sums up what the pool's claims have, and their number (V-13).

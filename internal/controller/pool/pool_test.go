@@ -3,6 +3,7 @@ package pool_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +27,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
@@ -84,7 +86,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		},
 	}).Build()
 	r.step = pool.New(pool.Config{
-		Client: r.server, Providers: []provider.Provider{r.cloud}, Catalogs: r.catalogs, Picture: world.New(world.Config{}), Paused: func() string { return r.paused }, Events: r.tape,
+		Client: r.server, Fleet: fleet.New(r.cloud), Catalogs: r.catalogs, Picture: world.New(world.Config{}), Paused: func() string { return r.paused }, Events: r.tape,
 		Metrics: metrics.New(prometheus.NewRegistry()).Pools, Now: controllertest.Start, Log: logr.Discard(),
 	})
 	return r
@@ -193,11 +195,33 @@ func TestNodeClassTroubleIsACondition(t *testing.T) {
 	}
 }
 
-func TestAnUnservedKindOfNodeClassIsNamed(t *testing.T) {
+// a pool of a node class that no provider here serves is another program's: it gets no condition, no hash, no event.
+// Nor does a claim of such a class in a pool of ours.
+func TestPoolsAndClaimsOfOtherProgramsAreLeftAlone(t *testing.T) {
 	t.Parallel()
-	p := newPool()
-	p.Spec.Template.Spec.NodeClassRef.Kind = "EC2NodeClass"
-	check(t, newRig(t, p).reconcile(t), karpenterv1.ConditionTypeNodeClassReady, "False", "EC2NodeClass", "KWOKNodeClass of karpenter.kwok.sh")
+	for name, ref := range map[string]*karpenterv1.NodeClassReference{
+		"another kind":  {Group: "karpenter.kwok.sh", Kind: "EC2NodeClass", Name: "default"},
+		"another group": {Group: "karpenter.k8s.aws", Kind: "KWOKNodeClass", Name: "default"},
+		"no kind":       {Group: "karpenter.kwok.sh", Name: "default"}, "none": nil,
+	} {
+		p := newPool(in("size", "giant"))
+		p.Spec.Template.Spec.NodeClassRef = ref
+		r := newRig(t, p)
+		if fresh := r.reconcile(t); r.writes != 0 || len(fresh.Status.Conditions) != 0 || len(fresh.Annotations) != 0 || len(r.tape.Said()) != 0 {
+			t.Errorf("%s: %d writes, conditions %v, annotations %v, said %q; want it left alone", name, r.writes, fresh.Status.Conditions, fresh.Annotations, r.tape.Said())
+		}
+	}
+	old := map[string]string{karpenterv1.NodePoolHashAnnotationKey: "old", karpenterv1.NodePoolHashVersionAnnotationKey: "v2"}
+	foreign := &karpenterv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "foreign", Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}, Annotations: old},
+		Spec:       karpenterv1.NodeClaimSpec{NodeClassRef: &karpenterv1.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "default"}},
+	}
+	r := newRig(t, newPool(), foreign)
+	r.reconcile(t)
+	var fresh karpenterv1.NodeClaim
+	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "foreign"}, &fresh); err != nil || !maps.Equal(fresh.Annotations, old) {
+		t.Errorf("annotations %v, error %v; want the claim left alone", fresh.Annotations, err)
+	}
 }
 
 // V-11: a pool that matches nothing names the keys in conflict, and only those.
@@ -252,6 +276,7 @@ func TestAnOldHashVersionIsMigrated(t *testing.T) {
 	claim := func(name string, conditions ...karpenterv1.Condition) *karpenterv1.NodeClaim {
 		return &karpenterv1.NodeClaim{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}, Annotations: old},
+			Spec:       karpenterv1.NodeClaimSpec{NodeClassRef: newPool().Spec.Template.Spec.NodeClassRef},
 			Status:     karpenterv1.NodeClaimStatus{Conditions: conditions},
 		}
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -30,6 +29,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/removal"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
@@ -42,9 +42,9 @@ const (
 
 // Config is what the controller works with; all fields are required.
 type Config struct {
-	Client    client.Client // reads from a cache
-	Live      client.Reader // reads from the API server; used only before a node is removed
-	Providers []provider.Provider
+	Client client.Client // reads from a cache
+	Live   client.Reader // reads from the API server; used only before a node is removed
+	Fleet  *fleet.Fleet
 	// Paused says why nothing may be disrupted that budgets bound, "" when it may (D-14).
 	Paused  func(ctx context.Context) (string, error)
 	Events  event.Recorder
@@ -113,14 +113,15 @@ func (c *Controller) gather(ctx context.Context) (situation, error) {
 	}
 	byMachine := map[string]*karpenterv1.NodeClaim{}
 	for i := range claims.Items {
-		if id := claims.Items[i].Status.ProviderID; id != "" {
+		if id := claims.Items[i].Status.ProviderID; id != "" && c.config.Fleet.OwnsClaim(&claims.Items[i]) {
 			byMachine[id] = &claims.Items[i]
 		}
 	}
 	counts := map[string]int{} // initialized nodes by pool, of which budgets are shares
 	for i := range nodes.Items {
-		m := member{node: &nodes.Items[i], claim: byMachine[nodes.Items[i].Spec.ProviderID]}
-		if m.claim != nil {
+		m := member{node: &nodes.Items[i]}
+		if claim := byMachine[m.node.Spec.ProviderID]; claim != nil && c.config.Fleet.OwnsNode(m.node, claim, nil) {
+			m.claim = claim
 			m.pool = m.claim.Labels[karpenterv1.NodePoolLabelKey]
 			if condition.IsTrue(m.claim.Status.Conditions, karpenterv1.ConditionTypeInitialized) {
 				counts[m.pool]++
@@ -131,6 +132,10 @@ func (c *Controller) gather(ctx context.Context) (situation, error) {
 	}
 	for i := range pools.Items {
 		pool := &pools.Items[i]
+		if !c.config.Fleet.OwnsPool(pool) {
+			s.leaveOut(pool.Name)
+			continue
+		}
 		budgets, err := translate.ActiveBudgets(pool, s.now, counts[pool.Name])
 		if err != nil { // counts as a budget of 0; the disruption controller says so
 			c.config.Log.V(1).Info("a disruption budget cannot be read", "pool", pool.Name, "reason", err.Error())
@@ -142,13 +147,12 @@ func (c *Controller) gather(ctx context.Context) (situation, error) {
 
 // policies are those of the claim's provider; of a node without a claim all that there are: it is only counted.
 func (c *Controller) policies(claim *karpenterv1.NodeClaim) []provider.RepairPolicy {
+	if claim != nil {
+		return c.config.Fleet.For(claim.Spec.NodeClassRef).RepairPolicies()
+	}
 	var all []provider.RepairPolicy
-	for _, p := range c.config.Providers {
-		if claim == nil {
-			all = append(all, p.RepairPolicies()...)
-		} else if ref := claim.Spec.NodeClassRef; ref != nil && p.NodeClass() == (schema.GroupKind{Group: ref.Group, Kind: ref.Kind}) {
-			return p.RepairPolicies()
-		}
+	for p := range c.config.Fleet.All() {
+		all = append(all, p.RepairPolicies()...)
 	}
 	return all
 }

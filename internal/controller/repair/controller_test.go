@@ -20,9 +20,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/repair"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
 
 type cloud struct{ provider.Provider }
+
+func (cloud) Owns(id string) bool { return strings.HasPrefix(id, "fake://") }
 
 func (cloud) NodeClass() schema.GroupKind {
 	return schema.GroupKind{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass"}
@@ -43,11 +46,14 @@ type rig struct {
 // newRig is a pool of five nodes, of which the first is broken.
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	objects := []client.Object{&karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "pool"}}}
+	class := &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
+	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "pool"}}
+	pool.Spec.Template.Spec.NodeClassRef = class
+	objects := []client.Object{pool}
 	for _, name := range []string{"n0", "n1", "n2", "n3", "n4"} {
 		claim := &karpenterv1.NodeClaim{
 			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("claim-" + name), Finalizers: []string{karpenterv1.TerminationFinalizer}, Labels: map[string]string{karpenterv1.NodePoolLabelKey: "pool"}},
-			Spec:       karpenterv1.NodeClaimSpec{NodeClassRef: &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}},
+			Spec:       karpenterv1.NodeClaimSpec{NodeClassRef: class},
 			Status: karpenterv1.NodeClaimStatus{ProviderID: "fake://" + name, NodeName: name, Conditions: []karpenterv1.Condition{
 				{Type: karpenterv1.ConditionTypeInitialized, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(controllertest.Start())},
 			}},
@@ -66,7 +72,7 @@ func newRig(t *testing.T) *rig {
 
 func (r *rig) build() {
 	r.step = repair.New(repair.Config{
-		Client: r.server, Live: r.live, Providers: []provider.Provider{cloud{}}, Paused: func(context.Context) (string, error) { return r.paused, nil },
+		Client: r.server, Live: r.live, Fleet: fleet.New(cloud{}), Paused: func(context.Context) (string, error) { return r.paused, nil },
 		Events: &r.tape, Metrics: metrics.New(prometheus.NewRegistry()).Claims, Ready: func() bool { return true }, Now: r.clock.Now, Log: logr.Discard(),
 	})
 }

@@ -85,6 +85,15 @@ type situation struct {
 	paused  string // why nothing may be disrupted that budgets bound, "" when it may
 }
 
+// leaveOut takes nodes out of a pool that another program manages: its budgets are none of ours, and nobody is told there.
+func (s *situation) leaveOut(pool string) {
+	for i := range s.members {
+		if s.members[i].pool == pool {
+			s.members[i].pool = ""
+		}
+	}
+}
+
 // verdict is what is to be done.
 type verdict struct {
 	remove  []member // to be removed now

@@ -77,6 +77,12 @@ func (p *Provider) NodeClass() schema.GroupKind {
 	return schema.GroupKind{Group: kwokv1alpha1.Group, Kind: "KWOKNodeClass"}
 }
 
+// Owns reports whether the ID is of the form kwok://<node name>.
+func (p *Provider) Owns(providerID string) bool {
+	name, own := strings.CutPrefix(providerID, providerIDPrefix)
+	return own && name != ""
+}
+
 // Catalog returns the inventory; every node class offers the same, but for what its faults change. Reservations that are
 // used up, and what could not be had a short while ago, are unavailable.
 func (p *Provider) Catalog(ctx context.Context, className string) (catalog.Catalog, error) {

@@ -151,6 +151,19 @@ func unknownMachines(t *testing.T, f fixture) {
 	f.wantMachines(t, 1)
 }
 
+// ownsItsMachines: whose a machine is can be told by its provider ID alone, whether it exists or not.
+func ownsItsMachines(t *testing.T, f fixture) {
+	instance := f.launch(t, f.claim("web"))
+	if !f.Owns(instance.ProviderID) {
+		t.Errorf("Owns(%q) is false for a machine of its own", instance.ProviderID)
+	}
+	for _, providerID := range []string{"", "other:///" + instance.ClaimName, instance.ClaimName, "://", "x" + instance.ProviderID} {
+		if f.Owns(providerID) {
+			t.Errorf("Owns(%q) is true for an ID of another form", providerID)
+		}
+	}
+}
+
 func freshIsNotDrifted(t *testing.T, f fixture) {
 	claim := f.claim("web")
 	claim.Status.ProviderID = f.launch(t, claim).ProviderID

@@ -59,6 +59,7 @@ func Run(t *testing.T, fresh func(t *testing.T) (provider.Provider, Harness)) {
 		{"list and get agree", listAndGetAgree},
 		{"termination is idempotent and ends in not found", terminates},
 		{"unknown machines are not found", unknownMachines},
+		{"machines of its own are told by their provider IDs", ownsItsMachines},
 		{"a fresh instance has not drifted", freshIsNotDrifted},
 		{"a cancelled context launches nothing", cancelledContext},
 		{"what is marked unavailable is not offered for a while", markedUnavailable},

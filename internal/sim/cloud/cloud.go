@@ -24,6 +24,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 )
 
+// idPrefix begins the provider IDs of the cloud's machines.
+const idPrefix = "sim:///"
+
 // rememberOut is how long the cloud's catalogue shows a market as unavailable after a launch has found it so.
 const rememberOut = 3 * time.Minute
 
@@ -164,7 +167,7 @@ func (c *Cloud) Launch(ctx context.Context, claim *karpenterv1.NodeClaim) (provi
 	}
 	m := &Machine{Instance: instance, Fate: c.config.Fate(), Node: taken.node}
 	id := len(c.machines) + 1
-	m.ProviderID = fmt.Sprintf("sim:///%s/i-%04d", instance.Zone, id)
+	m.ProviderID = fmt.Sprintf("%s%s/i-%04d", idPrefix, instance.Zone, id)
 	m.Node.Name = fmt.Sprintf("node-%04d", id)
 	m.Node.Spec.ProviderID = m.ProviderID
 	m.Node.Annotations = nil

@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,9 @@ func (p *Provider) Name() string { return "sim" }
 func (p *Provider) NodeClass() schema.GroupKind {
 	return schema.GroupKind{Group: kwokv1alpha1.Group, Kind: "KWOKNodeClass"}
 }
+
+// Owns implements provider.Provider.
+func (p *Provider) Owns(providerID string) bool { return strings.HasPrefix(providerID, idPrefix) }
 
 // Catalog implements provider.Provider.
 func (p *Provider) Catalog(ctx context.Context, class string) (catalog.Catalog, error) {

@@ -1,0 +1,150 @@
+// Package fleet holds the providers of a process, and is the one place that answers whose a pool, a claim, a node or a
+// machine is. Several programs may manage nodes in one cluster. They share the API, the labels and the finalizers, and
+// tell their objects apart by node class. What is not ours counts as capacity and is never written to.
+//
+//   - A NodePool or NodeClaim is ours when a provider here serves its node class: [Fleet.Serves].
+//   - A Node is ours when its machine is of such a provider and nothing says otherwise: [Fleet.OwnsNode].
+//   - A machine is asked about by [Fleet.Find] and [Fleet.Terminate], whose answers have three values.
+//
+// Nobody else holds a list of providers; internal/tidy sees to that.
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+)
+
+// Fate is what is known about a machine.
+type Fate int
+
+// NotOurs: no provider here knows of such machines, and nothing may be concluded. Unproved: it exists, or may. Gone: the
+// provider that made it has proved that it is gone.
+const (
+	NotOurs Fate = iota
+	Unproved
+	Gone
+)
+
+// String names the fate.
+func (f Fate) String() string { return [...]string{"not ours", "not proved gone", "gone"}[f] }
+
+// Fleet is the providers of a process. It never changes and is safe for concurrent use.
+type Fleet struct {
+	providers []provider.Provider
+}
+
+// New returns the fleet of these providers. Each serves a node class of its own.
+func New(providers ...provider.Provider) *Fleet { return &Fleet{providers: slices.Clone(providers)} }
+
+// Through returns the same fleet with each provider wrapped.
+func (f *Fleet) Through(wrap func(provider.Provider) provider.Provider) *Fleet {
+	wrapped := make([]provider.Provider, len(f.providers))
+	for i, p := range f.providers {
+		wrapped[i] = wrap(p)
+	}
+	return &Fleet{providers: wrapped}
+}
+
+// All goes through the providers, always in the same order.
+func (f *Fleet) All() iter.Seq[provider.Provider] { return slices.Values(f.providers) }
+
+// Served says in words which node classes the providers serve.
+func (f *Fleet) Served() string {
+	var kinds []string
+	for _, p := range f.providers {
+		kinds = append(kinds, p.NodeClass().Kind+" of "+p.NodeClass().Group)
+	}
+	return strings.Join(kinds, ", ")
+}
+
+// For returns the provider that serves a node class, nil when none does. A reference that is missing, or lacks its group or
+// kind, is served by none.
+func (f *Fleet) For(class *karpenterv1.NodeClassReference) provider.Provider {
+	if class == nil || class.Kind == "" {
+		return nil
+	}
+	for _, p := range f.providers {
+		if p.NodeClass() == (schema.GroupKind{Group: class.Group, Kind: class.Kind}) {
+			return p
+		}
+	}
+	return nil
+}
+
+// Serves reports whether what is of this node class is ours.
+func (f *Fleet) Serves(class *karpenterv1.NodeClassReference) bool { return f.For(class) != nil }
+
+// OwnsClaim reports whether a NodeClaim is ours. Its pool does not matter: who serves the class makes and ends the machine.
+func (f *Fleet) OwnsClaim(claim *karpenterv1.NodeClaim) bool {
+	return f.Serves(claim.Spec.NodeClassRef)
+}
+
+// OwnsPool reports whether a NodePool is ours.
+func (f *Fleet) OwnsPool(pool *karpenterv1.NodePool) bool {
+	return f.Serves(pool.Spec.Template.Spec.NodeClassRef)
+}
+
+// OwnerOf returns the provider whose machines have provider IDs of this form, nil when there is none.
+func (f *Fleet) OwnerOf(providerID string) provider.Provider {
+	for _, p := range f.providers {
+		if providerID != "" && p.Owns(providerID) {
+			return p
+		}
+	}
+	return nil
+}
+
+// OwnsNode reports whether a node is ours: its provider ID is of a provider here, and its claim is of that provider's node
+// class. A node without a claim is ours by its provider ID, unless its pool is another program's. claim and pool are nil when
+// there is none.
+func (f *Fleet) OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool {
+	owner := f.OwnerOf(node.Spec.ProviderID)
+	switch {
+	case owner == nil:
+		return false
+	case claim != nil:
+		serving := f.For(claim.Spec.NodeClassRef)
+		return serving != nil && serving.NodeClass() == owner.NodeClass()
+	}
+	return pool == nil || f.OwnsPool(pool)
+}
+
+// Find looks for a machine. An error means that nothing is proved.
+func (f *Fleet) Find(ctx context.Context, providerID string) (Fate, error) {
+	return f.ask(providerID, func(p provider.Provider) error {
+		_, err := p.Get(ctx, providerID)
+		return err
+	})
+}
+
+// Terminate ends a machine: Unproved means that its end was accepted and goes on. One that is not ours is left alone.
+func (f *Fleet) Terminate(ctx context.Context, providerID string) (Fate, error) {
+	return f.ask(providerID, func(p provider.Provider) error { return p.Terminate(ctx, providerID) })
+}
+
+// ask puts a question about a machine to its provider, and to no other: one that never made such machines does not find
+// them, which proves nothing.
+func (f *Fleet) ask(providerID string, question func(provider.Provider) error) (Fate, error) {
+	p := f.OwnerOf(providerID)
+	if p == nil {
+		return NotOurs, nil
+	}
+	err := question(p)
+	switch {
+	case err == nil:
+		return Unproved, nil
+	case errors.Is(err, provider.ErrNotFound):
+		return Gone, nil
+	}
+	return Unproved, fmt.Errorf("asking %s about machine %s: %w", p.Name(), providerID, err)
+}

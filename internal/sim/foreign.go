@@ -1,0 +1,263 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// This file simulates another program that manages nodes in the same cluster: it has pools, claims and nodes of a node class
+// that no provider of ours serves, under the same labels and with the same finalizers. It acts slowly or not at all. All of
+// its objects have names that begin with foreignPrefix, and nothing of ours may write to them (check "foreign").
+
+const (
+	otherGroup, otherKind = "example.com", "OtherNodeClass"
+	otherID               = "other:///"
+	touchedAnnotation     = "example.com/touched"
+)
+
+// others are the lines of a script that the other program carries out.
+func others() map[string]func(*World, arguments) error {
+	return map[string]func(*World, arguments) error{
+		"other-pool": (*World).otherPool, "other-node": (*World).otherNode, "other-end": (*World).otherEnd, "other-touch": (*World).otherTouch,
+	}
+}
+
+// isOther reports whether an object is the other program's.
+func isOther(o client.Object) bool { return strings.HasPrefix(o.GetName(), foreignPrefix) }
+
+func otherClass() *karpenterv1.NodeClassReference {
+	return &karpenterv1.NodeClassReference{Group: otherGroup, Kind: otherKind, Name: "x"}
+}
+
+// otherPool makes a NodePool of the other program, with the options of any pool.
+func (w *World) otherPool(a arguments) error {
+	pool := newPool(a)
+	pool.Name = foreignPrefix + pool.Name
+	pool.Spec.Template.Spec.NodeClassRef = otherClass()
+	return w.server.Create(pool)
+}
+
+// otherNode makes a machine of the other program: a NodeClaim and its Node. pool= is the whole name of its pool, which may be
+// one of ours. bare: the node has no claim. lost: the claim has no node any more. early: the claim has not been launched.
+// silent: the kubelet does not answer. expired, drifted, marked: what conditions of the claim say.
+func (w *World) otherNode(a arguments) error {
+	name := foreignPrefix + a.first()
+	labels := map[string]string{corev1.LabelHostname: name, karpenterv1.NodeRegisteredLabelKey: "true", karpenterv1.NodeInitializedLabelKey: "true"}
+	if pool, stated := a.value("pool"); stated {
+		labels[karpenterv1.NodePoolLabelKey] = pool
+	}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Finalizers: []string{karpenterv1.TerminationFinalizer}},
+		Spec:       corev1.NodeSpec{ProviderID: otherID + name},
+	}
+	node.Status.Allocatable = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("2Gi"), corev1.ResourcePods: resource.MustParse("4"),
+	}
+	node.Status.Capacity = node.Status.Allocatable
+	ready := corev1.ConditionTrue
+	if slices.Contains(a, "silent") {
+		ready = corev1.ConditionUnknown
+	}
+	setCondition(&node.Status.Conditions, corev1.NodeReady, ready, w.clock())
+	if slices.Contains(a, "marked") {
+		node.Spec.Taints = []corev1.Taint{{Key: karpenterv1.DisruptedTaintKey, Effect: corev1.TaintEffectNoSchedule}}
+	}
+	if !slices.Contains(a, "bare") {
+		claim := w.otherClaim(node, a)
+		if err := w.server.Create(claim); err != nil {
+			return err
+		}
+		made := w.server.Peek(claim, client.ObjectKeyFromObject(claim))
+		node.OwnerReferences = []metav1.OwnerReference{{APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodeClaim", Name: name, UID: made.GetUID()}}
+	}
+	if slices.Contains(a, "lost") || slices.Contains(a, "early") {
+		return nil
+	}
+	return w.server.Create(node)
+}
+
+func (w *World) otherClaim(node *corev1.Node, a arguments) *karpenterv1.NodeClaim {
+	claim := &karpenterv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: map[string]string{}, Finalizers: node.Finalizers},
+		Spec:       karpenterv1.NodeClaimSpec{NodeClassRef: otherClass()},
+	}
+	if pool := node.Labels[karpenterv1.NodePoolLabelKey]; pool != "" {
+		claim.Labels[karpenterv1.NodePoolLabelKey] = pool
+		claim.Annotations = map[string]string{ // of another state of the pool
+			karpenterv1.NodePoolHashAnnotationKey: "1", karpenterv1.NodePoolHashVersionAnnotationKey: translate.HashVersion,
+		}
+	}
+	if slices.Contains(a, "expired") {
+		claim.Spec.ExpireAfter = karpenterv1.NillableDuration{Duration: new(30 * time.Second)}
+	}
+	if slices.Contains(a, "early") {
+		return claim
+	}
+	claim.Status.ProviderID, claim.Status.NodeName = node.Spec.ProviderID, node.Name
+	claim.Status.Capacity, claim.Status.Allocatable = node.Status.Capacity, node.Status.Allocatable
+	kinds := []string{karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeRegistered, karpenterv1.ConditionTypeInitialized}
+	for word, kind := range map[string]string{
+		"expired": karpenterv1.ConditionTypeExpired, "drifted": karpenterv1.ConditionTypeDrifted, "marked": karpenterv1.ConditionTypeDisruptionReason,
+	} {
+		if slices.Contains(a, word) {
+			kinds = append(kinds, kind)
+		}
+	}
+	slices.Sort(kinds)
+	for _, kind := range kinds {
+		reason := kind
+		if kind == karpenterv1.ConditionTypeDisruptionReason {
+			reason = string(plan.Drifted)
+		}
+		condition.Set(&claim.Status.Conditions, 1, condition.True(kind, reason, ""), w.clock())
+	}
+	return claim
+}
+
+// pickOther returns one of the other program's objects of a kind, nil when there is none.
+func (w *World) pickOther(like client.Object, number string) client.Object {
+	return w.choose(like, number, isOther)
+}
+
+// otherEnd lets the other program, or a user, delete a node or a claim of it: other-end node|claim K takes=TIME. It takes
+// its finalizers off that much later; without takes= once all faults are healed.
+func (w *World) otherEnd(a arguments) error {
+	if len(a) < 2 {
+		return fmt.Errorf("want other-end node|claim K")
+	}
+	var like client.Object = &corev1.Node{}
+	if a[0] == "claim" {
+		like = &karpenterv1.NodeClaim{}
+	}
+	found := w.pickOther(like, a[1])
+	if found == nil {
+		return nil
+	}
+	if takes := a.span("takes", -1); takes >= 0 {
+		name := found.GetName()
+		w.after(takes, func() {
+			for _, like := range []client.Object{&corev1.Node{}, &karpenterv1.NodeClaim{}} {
+				if object := w.server.Peek(like, client.ObjectKey{Name: name}); object != nil {
+					w.cluster.must(w.deleteOne(object))
+					w.otherLetsGo(like, name)
+				}
+			}
+		})
+	}
+	return w.deleteOne(found)
+}
+
+// otherLetsGo takes the other program's finalizer off one of its objects that is being deleted.
+func (w *World) otherLetsGo(like client.Object, name string) {
+	found := w.server.Peek(like, client.ObjectKey{Name: name})
+	if found == nil || found.GetDeletionTimestamp() == nil || len(found.GetFinalizers()) == 0 {
+		return
+	}
+	fresh := found.DeepCopyObject().(client.Object)
+	fresh.SetFinalizers(nil)
+	w.cluster.must(w.server.Update(fresh, apiserver.Main))
+}
+
+// otherTouch lets the other program write to one of its objects: other-touch node|claim|pool K.
+func (w *World) otherTouch(a arguments) error {
+	likes := map[string]client.Object{"node": &corev1.Node{}, "claim": &karpenterv1.NodeClaim{}, "pool": &karpenterv1.NodePool{}}
+	if len(a) < 2 || likes[a.first()] == nil {
+		return fmt.Errorf("want other-touch node|claim|pool K")
+	}
+	found := w.pickOther(likes[a.first()], a[1])
+	if found == nil {
+		return nil
+	}
+	fresh := found.DeepCopyObject().(client.Object)
+	fresh.SetAnnotations(map[string]string{touchedAnnotation: w.now.String()})
+	return w.server.Update(fresh, apiserver.Main)
+}
+
+// otherHeals ends what the other program has begun to remove.
+func (w *World) otherHeals() {
+	for _, like := range []client.Object{&corev1.Node{}, &karpenterv1.NodeClaim{}} {
+		w.server.All(like, func(o client.Object) {
+			if isOther(o) {
+				w.otherLetsGo(like, o.GetName())
+			}
+		})
+	}
+}
+
+// checkForeign looks at a change that a process of ours has made: to nothing of another program, nor to a pod there.
+func (w *World) checkForeign(e apiserver.Event) {
+	pod, isPod := e.Object.(*corev1.Pod)
+	switch {
+	case w.actor == nil:
+	case isPod && strings.HasPrefix(pod.Spec.NodeName, foreignPrefix):
+		w.fail(checkForeign, "%s changes pod %s on node %s, which is none of ours", w.actor.line.Name, pod.Name, pod.Spec.NodeName)
+	case !isPod && isOther(e.Object):
+		w.fail(checkForeign, "%s changes %s %s, which is none of ours", w.actor.line.Name, e.Kind(), e.Object.GetName())
+	}
+}
+
+// told looks at an event: none is about another program's objects.
+func (w *World) told(about client.Object, reason, message string) {
+	if _, pod := about.(*corev1.Pod); !pod && isOther(about) {
+		w.fail(checkForeign, "an event is made about %s %s, which is none of ours: %s: %s", kindOf(about), about.GetName(), reason, message)
+	}
+}
+
+// foreign adds the other program to some scripts, from dice of its own: what other seeds have shown stays as it was.
+func (g *generator) foreign() {
+	d := newDice(g.script.Seed, "foreign")
+	if !d.chance(0.4) {
+		return
+	}
+	at := func() time.Duration { return d.between(5*time.Second, g.script.Heal-time.Second) }
+	pools := slices.Clone(g.names)
+	for _, name := range []string{"x", "y"}[:1+d.n(2)] {
+		args := []string{name, "after=" + of(&d, "0s", "30s"), "policy=" + of(&d, "WhenEmpty", "WhenEmptyOrUnderutilized"), "budget=" + of(&d, "0", "1", "100%")}
+		if d.chance(0.5) {
+			args = append(args, "soft="+of(&d, "0", "1", "3"))
+		}
+		if d.chance(0.3) {
+			args = append(args, "hard="+of(&d, "0", "1", "3"))
+		}
+		if d.chance(0.2) {
+			args = append(args, "replicas="+of(&d, "0", "1", "3"))
+		}
+		g.add(d.between(0, time.Minute), "other-pool", args...)
+		pools = append(pools, foreignPrefix+name, foreignPrefix+name)
+	}
+	for i := range 1 + d.n(4) {
+		args := []string{fmt.Sprintf("n%d", i), "pool=" + of(&d, pools...)}
+		for _, word := range []string{"silent", "expired", "drifted", "marked", "bare", "lost", "early"} {
+			if d.chance(0.15) {
+				args = append(args, word)
+			}
+		}
+		g.add(at(), "other-node", args...)
+	}
+	for range d.n(4) {
+		args := []string{of(&d, "node", "claim"), fmt.Sprint(d.n(9))}
+		if d.chance(0.6) {
+			args = append(args, "takes="+of(&d, "5s", "1m", "5m"))
+		}
+		g.add(at(), "other-end", args...)
+	}
+	for range d.n(4) {
+		g.add(at(), "other-touch", of(&d, "node", "claim", "pool"), fmt.Sprint(d.n(9)))
+	}
+	if d.chance(0.4) {
+		g.add(at(), "claim", "hand-x", "pool="+foreignPrefix+"x")
+	}
+}
