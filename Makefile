@@ -68,8 +68,9 @@ bench-conversion: programs ## V-20: the conversion webhook's certificate is rene
 		-run TestReplicasServeV1beta1 ./e2e/conversion
 
 .PHONY: check
-check: generated vet lint race ## Generated files are current, vet, lint, import rules, race-free tests of the core
+check: generated vet lint race ## Generated files are current, vet, lint, import rules, race-free tests of the core, tests of the tools
 	$(GO) test ./internal/tidy/...
+	cd tools && $(GO) test ./...
 
 .PHONY: generate
 generate: ## Deep copies and CRDs from the API types
@@ -107,6 +108,14 @@ sim: ## The controllers in simulated worlds with faults: N= seeds, FROM= the fir
 sim-mutants: ## Planted bugs, each of which the simulation has to catch
 	@$(BUILD) -o $(BIN)/joiner-sim ./cmd/joiner-sim
 	$(BIN)/joiner-sim -mutants internal/sim/testdata/mutants.txt
+
+# One package, or all of those that carry promises; WRITE=1 brings docs/mutants.txt up to date.
+PKG ?=
+WRITE ?=
+.PHONY: mutants
+mutants: ## Small changes of the code, one at a time: each one that no test notices must be listed in docs/mutants.txt; PKG= one package
+	@cd tools && $(GO) build -o ../$(BIN)/mutants ./mutants
+	$(BIN)/mutants -root . $(if $(WRITE),-write) $(PKG)
 
 .PHONY: rewrite
 rewrite: ## Rewrite the scripts of the engine, the policy merge, the admission policy and the conversion; the diff is the review

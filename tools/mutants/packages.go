@@ -1,0 +1,36 @@
+package main
+
+// subject is a package that is mutated, and who looks at it.
+type subject struct {
+	dir   string
+	files []string // those that are mutated; all when there are none
+	args  []string // further arguments of its tests
+	skip  string   // tests that are left out, as a regular expression: those that take long and add nothing
+
+	witnesses []witness // tests of other packages, asked about what survives the package's own
+}
+
+// witness is the tests of another package that carry promises of this one.
+type witness struct {
+	dir, run string
+	args     []string
+}
+
+var subjects = []subject{
+	{dir: "internal/controller/event"},
+	{dir: "internal/controller/metrics"},
+	{dir: "internal/admission/nodescheduling", witnesses: []witness{{dir: "internal/admission/audit"}, {dir: "internal/door"}, {dir: "internal/webhook"}}},
+	{dir: "internal/admission/audit"},
+	{dir: "internal/convert"},
+	{dir: "internal/autonode/merge"},
+	{dir: "internal/autonode/operator"},
+	{dir: "internal/controller/node"},
+	{dir: "internal/controller/repair"},
+	{dir: "internal/controller/interruption"},
+	{dir: "internal/controller/pool"},
+	{dir: "internal/engine/limit", witnesses: []witness{{dir: "internal/engine", run: "TestScripts"}}},
+	{dir: "internal/engine", files: []string{"trim.go", "candidates.go"}},
+	{dir: "internal/controller/claim"},
+	{dir: "internal/controller/disruption"},
+	{dir: "internal/apply"},
+}
