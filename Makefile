@@ -117,6 +117,14 @@ mutants: ## Small changes of the code, one at a time: each one that no test noti
 	@cd tools && $(GO) build -o ../$(BIN)/mutants ./mutants
 	$(BIN)/mutants -root . $(if $(WRITE),-write) $(PKG)
 
+# KEEP=1 leaves the cluster of a seed that failed running until Ctrl-C.
+KEEP ?=
+.PHONY: churn
+churn: T = 60s
+churn: N = 5
+churn: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/churn ## Random users on a real control plane, for T=60s and then until it rests: N=5 fresh seeds, or SEED= alone; KEEP=1
+	$(BIN)/churn --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner --t $(T) $(if $(SEED),--seed $(SEED) --n 1,--n $(N)) $(if $(KEEP),--keep)
+
 .PHONY: rewrite
 rewrite: ## Rewrite the scripts of the engine, the policy merge, the admission policy and the conversion; the diff is the review
 	$(GO) test ./internal/engine ./internal/autonode/merge ./internal/admission/... ./internal/convert ./internal/migrate -run TestScripts -rewrite
@@ -138,11 +146,11 @@ clean: ## Built programs and the state of make up
 programs: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/joiner-webhook $(BIN)/joinerctl $(BIN)/demo
 
 # Go decides itself what is out of date.
-.PHONY: $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/joiner-webhook $(BIN)/joinerctl $(BIN)/demo
+.PHONY: $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/joiner-webhook $(BIN)/joinerctl $(BIN)/demo $(BIN)/churn
 $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/joiner-webhook $(BIN)/joinerctl:
 	@echo "Building $@ ..."
 	@$(BUILD) -o $@ ./cmd/$(@F)
 
-$(BIN)/demo:
+$(BIN)/demo $(BIN)/churn:
 	@echo "Building $@ ..."
-	@cd localcluster && $(BUILD) -o ../$@ ./cmd/demo
+	@cd localcluster && $(BUILD) -o ../$@ ./cmd/$(@F)

@@ -1,0 +1,141 @@
+package churn
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+// fieldManager is the name by which users apply objects.
+const fieldManager = "users"
+
+// hands do what a script says.
+type hands struct {
+	client client.Client
+	view   *view
+	prefix string
+	kill   func(context.Context) error // ends joiner, and starts it again
+}
+
+// do carries a step out. That something is gone already is no error: users act at the same time as controllers.
+func (h hands) do(ctx context.Context, step Step) error {
+	switch step.Verb {
+	case Apply:
+		for _, object := range step.Objects {
+			if err := h.apply(ctx, object); err != nil {
+				return err
+			}
+		}
+		return nil
+	case Delete:
+		for _, object := range step.Objects {
+			err := h.client.Delete(ctx, object.DeepCopyObject().(client.Object), client.PropagationPolicy(metav1.DeletePropagationBackground))
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("deleting %s: %w", object.GetName(), err)
+			}
+		}
+		return nil
+	case DeleteAny:
+		return h.deleteAny(ctx, step)
+	case ProtectAny:
+		if nodes := h.nodes(); len(nodes) > 0 {
+			return h.protect(ctx, nodes[at(step.Pick, len(nodes))], true)
+		}
+		return nil
+	case UnprotectAll:
+		for _, node := range h.nodes() {
+			if node.Annotations[karpenterv1.DoNotDisruptAnnotationKey] != "" {
+				if err := h.protect(ctx, node, false); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	case Kill:
+		return h.kill(ctx)
+	}
+	return fmt.Errorf("no such verb: %q", step.Verb)
+}
+
+// apply writes an object as it is meant to be, whatever it was. A namespace that is going takes nothing any more.
+func (h hands) apply(ctx context.Context, object client.Object) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return err
+	}
+	delete(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "creationTimestamp")
+	applied := &unstructured.Unstructured{Object: content}
+	err = h.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(fieldManager), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("applying %s %s: %w", applied.GetKind(), applied.GetName(), err)
+	}
+	return nil
+}
+
+func (h hands) deleteAny(ctx context.Context, step Step) error {
+	var objects []client.Object
+	switch step.Kind {
+	case Pod:
+		for _, pod := range h.view.pods() {
+			if pod.DeletionTimestamp == nil && strings.HasPrefix(pod.Namespace, h.prefix+"-") {
+				objects = append(objects, pod)
+			}
+		}
+	case Node:
+		for _, node := range h.nodes() {
+			objects = append(objects, node)
+		}
+	case NodeClaim:
+		for _, claim := range h.view.claims() {
+			if claim.DeletionTimestamp == nil {
+				objects = append(objects, claim)
+			}
+		}
+	}
+	if len(objects) == 0 {
+		return nil
+	}
+	slices.SortFunc(objects, func(a, b client.Object) int { return strings.Compare(a.GetName(), b.GetName()) })
+	picked := objects[at(step.Pick, len(objects))]
+	h.view.byHand(picked.GetName())
+	err := h.client.Delete(ctx, picked)
+	return client.IgnoreNotFound(err)
+}
+
+// nodes are those that nobody has deleted, by name.
+func (h hands) nodes() []*corev1.Node {
+	nodes := slices.DeleteFunc(h.view.nodes(), func(n *corev1.Node) bool { return n.DeletionTimestamp != nil })
+	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	return nodes
+}
+
+func (h hands) protect(ctx context.Context, node *corev1.Node, on bool) error {
+	var value any // null takes the annotation off
+	if on {
+		value = "true"
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{karpenterv1.DoNotDisruptAnnotationKey: value}}})
+	if err != nil {
+		return err
+	}
+	err = h.client.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}, client.RawPatch("application/merge-patch+json", patch))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func at(pick float64, n int) int { return min(int(pick*float64(n)), n-1) }

@@ -1,0 +1,45 @@
+package churn
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"slices"
+	"strings"
+)
+
+// logLine is a line of the log, and what it is about: equal for two lines that only differ in names.
+type logLine struct{ about, text string }
+
+// withoutNames leaves out the words of a text that have digits or slashes in them.
+func withoutNames(text string) string {
+	words := slices.DeleteFunc(strings.Fields(text), func(word string) bool { return strings.ContainsAny(word, "0123456789/") })
+	return strings.Join(words, " ")
+}
+
+// trouble returns lines that joiner should not have written since the last call: errors and panics. The last line may not
+// be complete yet.
+func (l *logReader) trouble() (lines []logLine, err error) {
+	file, err := os.Open(l.path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.NewSectionReader(file, l.read, 1<<30))
+	if err != nil {
+		return nil, err
+	}
+	whole := bytes.LastIndexByte(content, '\n') + 1
+	l.read += int64(whole)
+	for line := range bytes.Lines(content[:whole]) {
+		var entry struct{ Level, Msg, Logger, Err string }
+		bad := json.Unmarshal(line, &entry) != nil || entry.Level == "ERROR"
+		// The library that sends events calls it an error that a namespace which is going takes none.
+		late := entry.Logger == "events" && strings.Contains(entry.Err, "because it is being terminated")
+		if bad && !late {
+			lines = append(lines, logLine{entry.Logger + entry.Msg + withoutNames(entry.Err), string(bytes.TrimSpace(line))})
+		}
+	}
+	return lines, nil
+}
