@@ -7,6 +7,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,6 +46,7 @@ type Feed struct {
 func (f *Feed) Kinds() []client.Object {
 	return append(f.store.Workloads(),
 		&corev1.Namespace{}, &storagev1.StorageClass{}, &corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{}, &storagev1.CSINode{}, &storagev1.VolumeAttachment{},
+		&corev1.LimitRange{}, &nodev1.RuntimeClass{},
 		&appsv1.DaemonSet{}, &policyv1.PodDisruptionBudget{}, &karpenterv1alpha1.NodeOverlay{}, &karpenterv1.NodePool{}, &karpenterv1.NodeClaim{}, &corev1.Node{}, &corev1.Pod{},
 	)
 }

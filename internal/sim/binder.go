@@ -16,6 +16,7 @@ type room struct {
 	node     *corev1.Node
 	cpu, mem int64 // millicores, bytes
 	pods     int64
+	ports    []int32         // of the host
 	lonely   map[string]bool // workloads whose pods want no second one here
 }
 
@@ -50,6 +51,7 @@ func asks(pod *corev1.Pod) (cpu, mem int64) {
 func (r *room) take(pod *corev1.Pod) {
 	cpu, mem := asks(pod)
 	r.cpu, r.mem, r.pods = r.cpu-cpu, r.mem-mem, r.pods-1
+	r.ports = append(r.ports, hostPortsOf(pod)...)
 	if pod.Spec.Affinity != nil {
 		r.lonely[pod.Labels[appLabel]] = true
 	}
@@ -61,12 +63,7 @@ func (r *room) fits(pod *corev1.Pod) bool {
 	if r.node.Spec.Unschedulable || r.cpu < cpu || r.mem < mem || r.pods < 1 || r.lonely[pod.Labels[appLabel]] {
 		return false
 	}
-	for _, taint := range r.node.Spec.Taints {
-		if taint.Effect != corev1.TaintEffectPreferNoSchedule {
-			return false // no simulated pod tolerates anything
-		}
-	}
-	return true
+	return r.admits(pod)
 }
 
 // schedule decides for all pods that wait, and binds them a moment later: by then a node may have been tainted.

@@ -225,7 +225,8 @@ func (w *World) checkEnd(m *cloud.Machine) {
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
 		pod := o.(*corev1.Pod)
 		at, seen := w.actor.line.replica.known.bound[pod.UID]
-		if pod.Spec.NodeName != m.Node.Name || pod.DeletionTimestamp != nil || !seen || at >= w.actor.since || pod.Status.Phase != corev1.PodRunning {
+		if pod.Spec.NodeName != m.Node.Name || pod.DeletionTimestamp != nil || !seen || at >= w.actor.since || pod.Status.Phase != corev1.PodRunning ||
+			toleratesAll(pod) {
 			return
 		}
 		if due, limited := w.deadlineOf(pod); !limited || w.clock().Before(due.Add(-w.actor.line.replica.skewMost-2*time.Second)) {

@@ -109,7 +109,7 @@ func (w *World) checkEmpty(claim *karpenterv1.NodeClaim) {
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
 		pod := o.(*corev1.Pod)
 		at, seen := p.line.replica.known.bound[pod.UID]
-		if pod.Spec.NodeName != claim.Status.NodeName || pod.DeletionTimestamp != nil || claim.Status.NodeName == "" {
+		if pod.Spec.NodeName != claim.Status.NodeName || pod.DeletionTimestamp != nil || claim.Status.NodeName == "" || isDaemon(pod) {
 			return
 		}
 		if seen && at < p.since {

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,14 +21,16 @@ import (
 type cluster struct {
 	world     *World
 	workloads map[string]*workload
-	names     []string             // of workloads, in the order in which they came
-	assumed   map[types.UID]string // pods that are being bound, to nodes
-	due       map[string]bool      // jobs that are planned
-	pods      int                  // how many pods were ever made
+	names     []string                     // of workloads, in the order in which they came
+	assumed   map[types.UID]string         // pods that are being bound, to nodes
+	due       map[string]bool              // jobs that are planned
+	pods      int                          // how many pods were ever made
+	injected  map[string]resource.Quantity // by DaemonSet: what a webhook makes its pods request
+	spoils    bool                         // a user's controller taints each new node
 }
 
 func newCluster(w *World) cluster {
-	return cluster{world: w, workloads: map[string]*workload{}, assumed: map[types.UID]string{}, due: map[string]bool{}}
+	return cluster{world: w, workloads: map[string]*workload{}, assumed: map[types.UID]string{}, due: map[string]bool{}, injected: map[string]resource.Quantity{}}
 }
 
 // soon plans a job, unless it is planned already.
@@ -45,6 +48,7 @@ func (c *cluster) soon(job string, low, high time.Duration, do func()) {
 
 // heard plans what follows from a change. It changes nothing itself: the call that made the change is not over.
 func (c *cluster) heard(e apiserver.Event) {
+	c.heardDaemons(e)
 	switch object := e.Object.(type) {
 	case *corev1.Pod:
 		c.heardPod(object, e)
@@ -54,6 +58,7 @@ func (c *cluster) heard(e apiserver.Event) {
 			c.soon("workload "+name, 50*time.Millisecond, 500*time.Millisecond, func() { c.scale(name) })
 		}
 	case *corev1.Node:
+		c.heardNode(object)
 		c.soon("bind", 50*time.Millisecond, 800*time.Millisecond, c.schedule)
 		if e.Type == apiserver.Deleted {
 			c.soon("orphans "+object.Name, 20*time.Second, 40*time.Second, func() { c.collectPods(object.Name) })

@@ -14,6 +14,7 @@
 //	call.go      a call on its way, and what becomes of it
 //	queue.go     work queues like those of controller-runtime
 //	cluster.go   kubelets, scheduler, workloads, garbage collection
+//	daemons.go   DaemonSets, and what pods ask of a node by themselves
 //	users.go     what the lines of a script do; machines.go those about machines
 //	checks.go    what must hold at every instant (docs/invariants.md)
 //	liveness.go  what must hold once all faults are healed

@@ -47,7 +47,7 @@ func (w *World) unplaced() string {
 	problem := ""
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
 		pod := o.(*corev1.Pod)
-		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || problem != "" {
+		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || isDaemon(pod) || problem != "" {
 			return
 		}
 		w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
@@ -161,7 +161,11 @@ func (w *World) drifted() string {
 // idle finds a node without pods that emptiness ought to have removed (D-03).
 func (w *World) idle() string {
 	used := map[string]bool{}
-	w.server.All(&corev1.Pod{}, func(o client.Object) { used[o.(*corev1.Pod).Spec.NodeName] = true })
+	w.server.All(&corev1.Pod{}, func(o client.Object) {
+		if pod := o.(*corev1.Pod); !isDaemon(pod) {
+			used[pod.Spec.NodeName] = true
+		}
+	})
 	problem := ""
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)

@@ -41,6 +41,7 @@ func verbs() map[string]func(*World, arguments) error {
 		"strip-claim": (*World).stripClaim, "drift": (*World).driftPool, "replicas": (*World).setReplicas,
 	}
 	maps.Copy(all, others())
+	maps.Copy(all, daemonVerbs())
 	return all
 }
 
@@ -198,6 +199,7 @@ func (w *World) makeWorkload(a arguments) error {
 		}
 		*amount = parsed
 	}
+	l.wants = a
 	w.cluster.workloads[l.name] = l
 	w.cluster.names = append(w.cluster.names, l.name)
 	if available := a.number("pdb", -1); available >= 0 {
@@ -380,11 +382,11 @@ func (w *World) stall(a arguments) error {
 }
 
 // see makes a story fail when something is not as it says: claims=POOL:N, machines=N, waiting=N (pods without a node),
-// silent=N (nodes whose kubelet does not answer).
+// silent=N (nodes whose kubelet does not answer), launches=N (machines that were ever launched).
 func (w *World) see(a arguments) error {
 	waiting := 0
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
-		if o.(*corev1.Pod).Spec.NodeName == "" {
+		if o.(*corev1.Pod).Spec.NodeName == "" && !isDaemon(o.(*corev1.Pod)) {
 			waiting++
 		}
 	})
@@ -401,8 +403,10 @@ func (w *World) see(a arguments) error {
 			got = fmt.Sprint(waiting)
 		case "silent":
 			got = fmt.Sprint(w.silent())
+		case "launches":
+			got = fmt.Sprint(w.checks.launches)
 		default:
-			return fmt.Errorf("%s: want claims=POOL:N, machines=N, waiting=N or silent=N", word)
+			return fmt.Errorf("%s: want claims=POOL:N, machines=N, waiting=N, silent=N or launches=N", word)
 		}
 		if got != want {
 			w.fail(checkStory, "%s=%s is to be seen, found %s", key, want, got)

@@ -31,6 +31,7 @@ type workload struct {
 	alone    bool // no two on one node
 	protect  bool // karpenter.sh/do-not-disrupt
 	grace    time.Duration
+	wants    arguments // see wants
 }
 
 // scale makes the number of pods right.
@@ -77,6 +78,7 @@ func (l *workload) pod(name string) *corev1.Pod {
 			}}}},
 		},
 	}
+	wants(l.wants, &pod.Spec)
 	if l.protect {
 		pod.Annotations = map[string]string{karpenterv1.DoNotDisruptAnnotationKey: "true"}
 	}

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -11,31 +12,95 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Daemon converts a DaemonSet to the shape of the pods that its controller will make: those of the template with the
-// tolerations that every daemon gets. The shape is not interned yet.
-func Daemon(space *resources.Space, set *appsv1.DaemonSet) (cluster.Daemon, error) {
+// templateGeneration is the label by which a daemon's pod says of which generation of the template it is; the DaemonSet
+// says its own in the annotation appsv1.DeprecatedTemplateGeneration.
+const templateGeneration = "pod-template-generation"
+
+// Daemon converts a DaemonSet to the shape of the pods that its controller will make (P-06). The shape is not interned yet.
+//
+// witness is the newest pod of the set, nil when there is none. One of the current template is what the next pods will be:
+// it shows all that admission adds, webhooks included. Without one the template counts, as the API server would fill it in
+// as far as it is known. A witness of an older template then says only what the new one leaves out, and not even that when
+// the set is never rolled: an amount that is wrong and too high would stay so, since no node would come on whose pod it
+// could be corrected.
+func Daemon(space *resources.Space, set *appsv1.DaemonSet, given Admission, witness *corev1.Pod) (cluster.Daemon, error) {
 	name := set.Namespace + "/" + set.Name
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name, Labels: set.Spec.Template.Labels},
 		Spec:       *set.Spec.Template.Spec.DeepCopy(),
 	}
+	current := witness != nil && OfTemplate(set, witness)
+	if current {
+		pod.Labels = maps.Clone(witness.Labels)
+		delete(pod.Labels, templateGeneration)
+		delete(pod.Labels, appsv1.ControllerRevisionHashLabelKey)
+		pod.Spec = *witness.Spec.DeepCopy()
+		pod.Spec.Affinity = affinityOf(&pod.Spec, &set.Spec.Template.Spec)
+	}
 	pod.Spec.NodeName = ""
-	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
-		tolerate(&pod.Spec, key, corev1.TaintEffectNoExecute)
-	}
-	for _, key := range []string{corev1.TaintNodeDiskPressure, corev1.TaintNodeMemoryPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable} {
-		tolerate(&pod.Spec, key, corev1.TaintEffectNoSchedule)
-	}
-	if pod.Spec.HostNetwork {
-		tolerate(&pod.Spec, corev1.TaintNodeNetworkUnavailable, corev1.TaintEffectNoSchedule)
+	tolerateAsDaemon(&pod.Spec)
+	if !current {
+		given.admit(&pod.Spec)
 	}
 	shape, err := podShape(space, pod)
 	if err != nil {
 		err = fmt.Errorf("DaemonSet %s: %w", name, err)
 	}
+	if witness != nil && !current && set.Spec.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType {
+		old := *witness
+		old.Spec.NodeName = ""
+		for i, amount := range podRequests(space, &old) {
+			if shape.Requests.At(i) == 0 && amount > 0 {
+				shape.Requests = shape.Requests.With(i, amount)
+			}
+		}
+	}
 	return cluster.Daemon{Name: name, Shape: shape}, err
 }
 
+// DaemonSetOf returns the DaemonSet that a pod belongs to as namespace/name, "" for none.
+func DaemonSetOf(pod *corev1.Pod) string { return daemonOf(pod) }
+
+// OfTemplate reports whether a pod of the set was made from the template that the set has now. Where the two do not say so,
+// they are taken to agree.
+func OfTemplate(set *appsv1.DaemonSet, pod *corev1.Pod) bool {
+	now, made := set.Annotations[appsv1.DeprecatedTemplateGeneration], pod.Labels[templateGeneration]
+	return now == "" || made == "" || now == made
+}
+
+// affinityOf returns the pod's affinity with the node affinity of the template: in a daemon's pod its controller has put
+// the name of one node in its place.
+func affinityOf(spec, template *corev1.PodSpec) *corev1.Affinity {
+	affinity := &corev1.Affinity{}
+	if spec.Affinity != nil {
+		*affinity = *spec.Affinity
+	}
+	affinity.NodeAffinity = nil
+	if template.Affinity != nil {
+		affinity.NodeAffinity = template.Affinity.NodeAffinity.DeepCopy()
+	}
+	return affinity
+}
+
+// tolerateAsDaemon adds the tolerations that every daemon gets.
+func tolerateAsDaemon(spec *corev1.PodSpec) {
+	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		tolerate(spec, key, corev1.TaintEffectNoExecute)
+	}
+	for _, key := range []string{corev1.TaintNodeDiskPressure, corev1.TaintNodeMemoryPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable} {
+		tolerate(spec, key, corev1.TaintEffectNoSchedule)
+	}
+	if spec.HostNetwork {
+		tolerate(spec, corev1.TaintNodeNetworkUnavailable, corev1.TaintEffectNoSchedule)
+	}
+}
+
 func tolerate(spec *corev1.PodSpec, key string, effect corev1.TaintEffect) {
-	spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect})
+	toleration := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect}
+	for _, known := range spec.Tolerations {
+		if known == toleration {
+			return
+		}
+	}
+	spec.Tolerations = append(spec.Tolerations, toleration)
 }

@@ -245,7 +245,7 @@ func TestDaemonsTolerateWhatTheirControllerAdds(t *testing.T) { // P-06, P-08
 	t.Parallel()
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "proxy"}}
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Resources: requests("cpu", "100m")}}
-	daemon, err := Daemon(resources.NewSpace(), set)
+	daemon, err := Daemon(resources.NewSpace(), set, Admission{}, nil)
 	if err != nil || daemon.Name != "kube-system/proxy" || daemon.Shape.Requests.At(resources.CPU) != 100 {
 		t.Fatalf("daemon %+v, %v", daemon, err)
 	}
@@ -260,7 +260,7 @@ func TestDaemonsTolerateWhatTheirControllerAdds(t *testing.T) { // P-06, P-08
 		t.Error("a daemon outside the host's network tolerates a node without network")
 	}
 	set.Spec.Template.Spec.HostNetwork = true
-	daemon, _ = Daemon(resources.NewSpace(), set)
+	daemon, _ = Daemon(resources.NewSpace(), set, Admission{}, nil)
 	if _, found := cluster.Untolerated(network, daemon.Shape.Tolerations); found {
 		t.Error("a daemon in the host's network does not tolerate a node without network")
 	}

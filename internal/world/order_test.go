@@ -48,7 +48,7 @@ func drawHistory(t *rapid.T) *history {
 	h := &history{alive: map[string]client.Object{}}
 	for range rapid.IntRange(1, 40).Draw(t, "steps") {
 		h.version++
-		kind := rapid.SampledFrom([]string{"pod", "pod", "pod", "node", "node", "claim", "claim", "pool", "pool", "overlay", "overlay", "daemon", "namespace", "volumeclaim", "volumeclaim", "volume", "service", "replicaset", "class", "csinode", "attachment"}).Draw(t, "kind")
+		kind := rapid.SampledFrom([]string{"pod", "pod", "pod", "node", "node", "claim", "claim", "pool", "pool", "overlay", "overlay", "daemon", "daemon", "namespace", "volumeclaim", "volumeclaim", "volume", "service", "replicaset", "class", "limitrange", "runtimeclass", "csinode", "attachment"}).Draw(t, "kind")
 		name := kind + rapid.SampledFrom([]string{"-0", "-1", "-2"}).Draw(t, "name")
 		old := h.alive[name]
 		if old != nil && rapid.IntRange(0, 3).Draw(t, "end") == 0 {
@@ -86,7 +86,9 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 		pod.Spec.Containers[0].Resources.Requests = quantities("cpu", pick("cpu", "1", "2"))
 		pod.Status.Phase = corev1.PodPhase(pick("phase", "Pending", "Running", "Running", "Succeeded"))
 		if pick("owner", "ReplicaSet", "ReplicaSet", "StatefulSet", "DaemonSet") != "ReplicaSet" {
-			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: pick("kind of owner", "StatefulSet", "DaemonSet"), Name: "o"}}
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: pick("kind of owner", "StatefulSet", "DaemonSet"), Name: pick("name of owner", "o", "daemon-0", "daemon-1")}}
+			pod.CreationTimestamp = metav1.NewTime(newClock().now.Add(time.Duration(version) * time.Second))
+			pod.Labels["pod-template-generation"] = pick("of generation", "1", "2")
 		} else {
 			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: pick("replica set", "replicaset-0", "replicaset-1"), Controller: new(true)}}
 		}
@@ -121,9 +123,18 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 		return testOverlay(name, uid, version, pick("overlaid price", "", "1", "2"), pick("overlaid amount", "", "1", "2"), pick("overlaid", "small", "large", "pool-0"))
 	case "daemon":
 		set := testDaemon(name, version)
+		set.Namespace = "shop" // where the pods are
+		set.Annotations = map[string]string{"deprecated.daemonset.template.generation": pick("generation", "1", "2", "")}
+		if pick("class of runtime", "", "runtimeclass-0") != "" {
+			set.Spec.Template.Spec.RuntimeClassName = new("runtimeclass-0")
+		}
 		set.UID = (&corev1.Pod{ObjectMeta: meta("", "", uid, 0)}).UID
 		set.Spec.Template.Spec.Containers[0].Resources.Requests = quantities("cpu", pick("daemon cpu", "1", "2"))
 		return set
+	case "limitrange":
+		return testLimitRange(name, uid, version, pick("given memory", "1Gi", "2Gi"))
+	case "runtimeclass":
+		return testRuntimeClass(name, uid, version, pick("overhead", "1", "2"))
 	case "volumeclaim":
 		claim := testVolumeClaim(name, uid, version, pick("volume of claim", "", "volume-0", "volume-1"), pick("class of claim", "class-0", "class-1"))
 		claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.PersistentVolumeAccessMode(pick("mode", "ReadWriteOnce", "ReadWriteOncePod"))}
@@ -243,7 +254,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			len(s.volumes.podsByClaim), len(s.volumes.claimsByVolume), len(s.volumes.claimsByClass), len(s.volumes.nodes), len(s.volumes.limiting), len(s.volumes.attachments), len(s.volumes.attachmentsByNode),
 			len(s.volumes.known.Most), len(s.volumes.attaching.present), len(s.volumes.attaching.remembered),
 			len(s.overlays.known), len(s.overlays.inEffect), len(s.overlays.verdicts),
-			len(s.workloads.seen), len(s.workloads.podsByOwner), len(s.workloads.known.Services), len(s.workloads.known.Owners)}
+			len(s.workloads.seen), len(s.workloads.podsByOwner), len(s.workloads.known.Services), len(s.workloads.known.Owners),
+			len(s.admission.seen), len(s.admission.limits), len(s.admission.classes), len(s.admission.pods)}
 		for i, count := range counts {
 			if count != 0 {
 				t.Fatalf("map %d still holds %d entries", i, count)

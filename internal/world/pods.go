@@ -22,6 +22,7 @@ type podEntry struct {
 	waiting bool         // it needs a node
 	movable bool         // it needs another node when its own goes
 	unready bool         // it runs and is not ready
+	daemon  *corev1.Pod  // one of a DaemonSet, as it was seen last; else nil
 	// protected is the Unix second in which the pod's do-not-disrupt ends: 0 for none, cluster.Never for no end.
 	protected int64
 	pending   *cluster.Pod // the value that stands in Store.pending; nil for none
@@ -51,6 +52,7 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 	}
 	e.sighting = fresh
 	delete(s.protected, key)
+	s.linkDaemon(e, pod)
 	if translate.Finished(pod) {
 		e.waiting, e.movable, e.protected = false, false, 0
 		s.nominations.drop(fresh.uid)
@@ -91,6 +93,7 @@ func (s *Store) forgetPod(key podKey, e *podEntry) {
 	e.waiting, e.movable = false, false
 	object := e.object
 	s.linkPod(e, nil)
+	s.linkDaemon(e, nil)
 	s.setPod(e, nil)
 	if object != nil {
 		s.reviseRivals(object)

@@ -89,6 +89,7 @@ type Store struct {
 	volumes   volumes
 	overlays  overlays
 	workloads workloads
+	admission admission
 	pdbs      pdbs
 	loads     map[string]*load       // by name of the node
 	usage     map[string]limit.Usage // by name of the pool
@@ -134,7 +135,7 @@ func New(config Config) *Store {
 		pods: map[podKey]*podEntry{}, nodes: map[string]*nodeEntry{}, claims: map[string]*claimEntry{},
 		pools: map[string]*poolEntry{}, others: map[string]otherPool{}, daemons: map[string]*daemonEntry{}, offers: map[ClassRef]*offer{},
 		links:   links{nodesByProvider: index{}, claimsByProvider: index{}, claimsByNode: index{}},
-		volumes: newVolumes(), overlays: overlays{known: map[string]*overlayEntry{}}, workloads: newWorkloads(), pdbs: newPDBs(), loads: map[string]*load{}, usage: map[string]limit.Usage{},
+		volumes: newVolumes(), overlays: overlays{known: map[string]*overlayEntry{}}, workloads: newWorkloads(), admission: newAdmission(), pdbs: newPDBs(), loads: map[string]*load{}, usage: map[string]limit.Usage{},
 		namespaces: map[string]*sighting{}, nominations: newNominations(),
 		promised: map[string]struct{}{}, protected: map[podKey]struct{}{},
 		machines: newOrdered(compareNodes), pending: newOrdered(comparePods), repelling: newOrdered(comparePods), poolValues: newOrdered(comparePools),
@@ -143,13 +144,14 @@ func New(config Config) *Store {
 }
 
 // Apply takes in the state of an object that a watch has shown: a Pod, Node, NodeClaim, NodePool, NodeOverlay, DaemonSet,
-// Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment, CSINode or PodDisruptionBudget, and those of [Store.Workloads]; other kinds are ignored. State that is older than what is known, and objects whose deletion was seen,
+// Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment, CSINode, PodDisruptionBudget, LimitRange or
+// RuntimeClass, and those of [Store.Workloads]; other kinds are ignored. State that is older than what is known, and objects whose deletion was seen,
 // are ignored. The error is for reporting only: it says what of the object cannot be understood, and the Store
 // then holds the object in a form that keeps planning safe (a pod that fits no node, a pool that launches nothing).
 func (s *Store) Apply(obj client.Object) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tellWorkload(obj, false) {
+	if s.tellWorkload(obj, false) || s.tellAdmission(obj, false) {
 		return nil
 	}
 	switch obj := obj.(type) {
@@ -197,7 +199,7 @@ func (s *Store) Apply(obj client.Object) error {
 func (s *Store) Remove(obj client.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tellWorkload(obj, true) {
+	if s.tellWorkload(obj, true) || s.tellAdmission(obj, true) {
 		return
 	}
 	switch obj := obj.(type) {

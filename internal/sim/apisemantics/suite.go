@@ -63,6 +63,8 @@ func Run(t *testing.T, fresh func(t *testing.T) Harness) {
 		{"a watch shows changes in order", watchOrder},
 		{"a watch can begin with what there is and a bookmark", bookmarks},
 		{"a pod ends after its grace period", gracefulPods},
+		{"limits become requests of pods, not of templates", limitsAreRequests},
+		{"a LimitRange is completed", limitRangesAreCompleted},
 		{"an eviction that a budget allows spends it", evictions},
 		{"an eviction that no budget allows is too many requests", blockedEvictions},
 		{"an eviction under two budgets is an internal error", twoBudgets},

@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -132,6 +133,10 @@ func kinds() []kind {
 			func(l client.ObjectList) *[]corev1.Namespace { return &l.(*corev1.NamespaceList).Items }),
 		define(core("ConfigMap"), "configmaps", true, builtIn, parts[corev1.ConfigMap]{},
 			func(l client.ObjectList) *[]corev1.ConfigMap { return &l.(*corev1.ConfigMapList).Items }),
+		define(core("LimitRange"), "limitranges", true, builtIn, parts[corev1.LimitRange]{},
+			func(l client.ObjectList) *[]corev1.LimitRange { return &l.(*corev1.LimitRangeList).Items }),
+		define(nodev1.SchemeGroupVersion.WithKind("RuntimeClass"), "runtimeclasses", false, builtIn, parts[nodev1.RuntimeClass]{},
+			func(l client.ObjectList) *[]nodev1.RuntimeClass { return &l.(*nodev1.RuntimeClassList).Items }),
 		define(core("PersistentVolume"), "persistentvolumes", false, builtIn, parts[corev1.PersistentVolume]{},
 			func(l client.ObjectList) *[]corev1.PersistentVolume { return &l.(*corev1.PersistentVolumeList).Items }),
 		define(core("PersistentVolumeClaim"), "persistentvolumeclaims", true, builtIn, parts[corev1.PersistentVolumeClaim]{},
@@ -187,7 +192,7 @@ func kinds() []kind {
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, kwokv1alpha1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, nodev1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, kwokv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err

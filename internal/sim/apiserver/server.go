@@ -5,6 +5,7 @@
 //	kinds.go     what the kinds are, and how they differ
 //	server.go    create, update, delete; resource versions, generations, finalizers
 //	patch.go     merge patches and JSON patches on typed objects
+//	admission.go what a pod is given when it is created
 //	eviction.go  pods/eviction against PodDisruptionBudgets
 //	watch.go     the log of events, and watches on it
 //	client.go    the server as a client.Client
@@ -131,6 +132,12 @@ func (s *Server) All(like client.Object, visit func(client.Object)) {
 	}
 }
 
+// Any reports whether an object of the kind is stored.
+func (s *Server) Any(like client.Object) bool {
+	k, err := s.kindOf(like)
+	return err == nil && len(s.stores[k].keys) > 0
+}
+
 // Create stores the object, which belongs to the server from now on.
 func (s *Server) Create(object client.Object) error {
 	k, err := s.kindOf(object)
@@ -153,8 +160,11 @@ func (s *Server) Create(object client.Object) error {
 	if k.rules.custom {
 		k.keepStatus(object, k.empty())
 	}
-	if pod, ok := object.(*corev1.Pod); ok && pod.Status.Phase == "" {
-		pod.Status.Phase = corev1.PodPending
+	if pod, ok := object.(*corev1.Pod); ok {
+		s.admit(pod)
+	}
+	if limits, ok := object.(*corev1.LimitRange); ok {
+		complete(limits)
 	}
 	s.uids++
 	object.SetUID(types.UID(fmt.Sprintf("%08x-%04x-4000-8000-%012x", s.config.Rand.Uint32(), s.uids&0xffff, s.uids)))

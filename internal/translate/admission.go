@@ -1,0 +1,109 @@
+package translate
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+)
+
+// Admission is what an API server gives a pod that is created, as far as other objects say so.
+type Admission struct {
+	// Limits are the LimitRanges of the pod's namespace, in any order.
+	Limits []*corev1.LimitRange
+	// Class is the pod's RuntimeClass, nil for none.
+	Class *nodev1.RuntimeClass
+}
+
+// admit fills a template in as the API server does with the pods made of it, and with them only: limits become requests,
+// then LimitRanges give containers what they do not name, and the RuntimeClass adds its overhead, labels and tolerations.
+// Where two LimitRanges say different things it is left to chance which one counts: here the larger does.
+func (a Admission) admit(spec *corev1.PodSpec) {
+	each := func(do func(*corev1.ResourceRequirements)) {
+		for i := range spec.InitContainers {
+			do(&spec.InitContainers[i].Resources)
+		}
+		for i := range spec.Containers {
+			do(&spec.Containers[i].Resources)
+		}
+	}
+	each(func(r *corev1.ResourceRequirements) { r.Requests = completed(r.Requests, r.Limits) })
+	admitPodLevel(spec)
+	if defaults := a.requests(); len(defaults) > 0 {
+		each(func(r *corev1.ResourceRequirements) { r.Requests = completed(r.Requests, defaults) })
+	}
+	if a.Class == nil {
+		return
+	}
+	if a.Class.Overhead != nil {
+		spec.Overhead = a.Class.Overhead.PodFixed
+	}
+	if scheduling := a.Class.Scheduling; scheduling != nil {
+		selector := map[string]string{}
+		for _, labels := range []map[string]string{spec.NodeSelector, scheduling.NodeSelector} {
+			for key, value := range labels {
+				selector[key] = value
+			}
+		}
+		spec.NodeSelector = selector
+		spec.Tolerations = append(spec.Tolerations, scheduling.Tolerations...)
+	}
+}
+
+// admitPodLevel gives a pod with limits of its own the requests that it does not name: what its containers request together,
+// and the limit where none of them requests anything.
+func admitPodLevel(spec *corev1.PodSpec) {
+	if spec.Resources == nil || len(spec.Resources.Limits) == 0 {
+		return
+	}
+	pod := &corev1.Pod{Spec: *spec}
+	together := corev1.ResourceList{}
+	for name, amount := range resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{}) {
+		if name == corev1.ResourceCPU || name == corev1.ResourceMemory {
+			together[name] = amount
+		}
+	}
+	limits := corev1.ResourceList{}
+	for name, amount := range spec.Resources.Limits {
+		if resourcehelper.IsSupportedPodLevelResource(name) {
+			limits[name] = amount
+		}
+	}
+	spec.Resources = spec.Resources.DeepCopy()
+	spec.Resources.Requests = completed(completed(spec.Resources.Requests, together), limits)
+}
+
+// requests is what the LimitRanges make a container request that names neither request nor limit.
+func (a Admission) requests() corev1.ResourceList {
+	most := corev1.ResourceList{}
+	for _, limits := range a.Limits {
+		for _, item := range limits.Spec.Limits {
+			if item.Type != corev1.LimitTypeContainer {
+				continue
+			}
+			for name, amount := range item.DefaultRequest {
+				if known, has := most[name]; !has || amount.Cmp(known) > 0 {
+					most[name] = amount
+				}
+			}
+		}
+	}
+	return most
+}
+
+// completed returns list with what it does not name from more. Neither is changed.
+func completed(list, more corev1.ResourceList) corev1.ResourceList {
+	full := list
+	for name, amount := range more {
+		if _, has := list[name]; has {
+			continue
+		}
+		if len(full) == len(list) {
+			full = list.DeepCopy()
+			if full == nil {
+				full = corev1.ResourceList{}
+			}
+		}
+		full[name] = amount
+	}
+	return full
+}

@@ -1,0 +1,257 @@
+package world
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// daemonEntry is what is known of a DaemonSet.
+type daemonEntry struct {
+	sighting
+	object  *appsv1.DaemonSet
+	value   cluster.Daemon
+	witness *corev1.Pod // the pod that value was made with; nil for none
+}
+
+func (e *daemonEntry) seen() *sighting {
+	if e == nil {
+		return nil
+	}
+	return &e.sighting
+}
+
+// admission is what shows how the pods of DaemonSets come out of admission: the objects that say so, and the pods that
+// went through it.
+type admission struct {
+	seen    map[string]*sighting                     // by kind, namespace and name
+	limits  map[string]map[string]*corev1.LimitRange // by namespace and name
+	classes map[string]*nodev1.RuntimeClass          // by name
+	pods    map[string]map[string]*corev1.Pod        // of DaemonSets by namespace/name, then by name; those that have not ended
+}
+
+func newAdmission() admission {
+	return admission{
+		seen: map[string]*sighting{}, limits: map[string]map[string]*corev1.LimitRange{}, classes: map[string]*nodev1.RuntimeClass{},
+		pods: map[string]map[string]*corev1.Pod{},
+	}
+}
+
+func (s *Store) applyDaemon(set *appsv1.DaemonSet) error {
+	name := set.Namespace + "/" + set.Name
+	e := s.daemons[name]
+	if accepted, _ := s.accept(e.seen(), sight(set)); !accepted {
+		return nil
+	}
+	if e == nil {
+		e = &daemonEntry{}
+		s.daemons[name] = e
+	}
+	e.sighting, e.object = sight(set), set
+	return s.refreshDaemon(e, s.newestOf(e))
+}
+
+func (s *Store) removeDaemon(set *appsv1.DaemonSet) {
+	name := set.Namespace + "/" + set.Name
+	e := s.daemons[name]
+	if s.ends(e.seen(), sight(set)) {
+		s.shapes.Release(e.value.Shape)
+		delete(s.daemons, name)
+		s.daemonsChanged()
+	}
+}
+
+// refreshDaemon makes the value of a DaemonSet anew, with a pod of it that shows what they are like, nil for none.
+func (s *Store) refreshDaemon(e *daemonEntry, witness *corev1.Pod) error {
+	given := translate.Admission{Limits: slices.Collect(maps.Values(s.admission.limits[e.object.Namespace]))}
+	if class := e.object.Spec.Template.Spec.RuntimeClassName; class != nil {
+		given.Class = s.admission.classes[*class]
+	}
+	value, err := translate.Daemon(s.space, e.object, given, witness)
+	e.witness = witness
+	value.Shape = s.shapes.Intern(value.Shape)
+	s.shapes.Release(e.value.Shape)
+	if value != e.value {
+		e.value = value
+		s.daemonsChanged()
+	}
+	return err
+}
+
+func (s *Store) daemonsChanged() {
+	s.daemonValues = make([]cluster.Daemon, 0, len(s.daemons))
+	for _, name := range slices.Sorted(maps.Keys(s.daemons)) {
+		s.daemonValues = append(s.daemonValues, s.daemons[name].value)
+	}
+	s.changed()
+}
+
+// newestOf returns the pod that is the best witness of what the next ones of the set will be: one of the current template
+// before others, then the newest; nil when there is none.
+func (s *Store) newestOf(e *daemonEntry) *corev1.Pod {
+	var best *corev1.Pod
+	for _, pod := range s.admission.pods[e.object.Namespace+"/"+e.object.Name] {
+		if s.isBetter(e, pod, best) {
+			best = pod
+		}
+	}
+	return best
+}
+
+// isBetter reports whether a pod is the better witness; other may be nil.
+func (s *Store) isBetter(e *daemonEntry, pod, other *corev1.Pod) bool {
+	if !ownedBySet(pod, e.object) {
+		return false // of a set of that name that is gone
+	}
+	if other == nil {
+		return true
+	}
+	if a, b := translate.OfTemplate(e.object, pod), translate.OfTemplate(e.object, other); a != b {
+		return a
+	}
+	if !pod.CreationTimestamp.Equal(&other.CreationTimestamp) {
+		return other.CreationTimestamp.Before(&pod.CreationTimestamp)
+	}
+	return strings.Compare(pod.Name, other.Name) > 0
+}
+
+func ownedBySet(pod *corev1.Pod, set *appsv1.DaemonSet) bool {
+	for _, owner := range pod.OwnerReferences {
+		if owner.Kind == "DaemonSet" && owner.Name == set.Name {
+			return owner.UID == "" || set.UID == "" || owner.UID == set.UID
+		}
+	}
+	return false
+}
+
+// linkDaemon keeps the pod among those of its DaemonSet, and looks whether it is the better witness; pod is nil for one that
+// is gone.
+func (s *Store) linkDaemon(e *podEntry, pod *corev1.Pod) {
+	name := ""
+	if pod != nil && !translate.Finished(pod) {
+		name = translate.DaemonSetOf(pod)
+	}
+	if old := e.daemon; old != nil && (name != translate.DaemonSetOf(old) || old.UID != pod.UID) {
+		e.daemon = nil
+		s.unlinkDaemon(old)
+	}
+	if name == "" {
+		return
+	}
+	old := e.daemon
+	e.daemon = pod
+	pods := s.admission.pods[name]
+	if pods == nil {
+		pods = map[string]*corev1.Pod{}
+		s.admission.pods[name] = pods
+	}
+	pods[pod.Name] = pod
+	set := s.daemons[name]
+	switch {
+	case set == nil:
+	case set.witness != nil && set.witness == old:
+		if set.witness = pod; !sameWitness(old, pod) {
+			s.lookAgain(set)
+		}
+	case s.isBetter(set, pod, set.witness):
+		_ = s.refreshDaemon(set, pod) // an error was reported with the pod
+	}
+}
+
+func (s *Store) unlinkDaemon(pod *corev1.Pod) {
+	name := translate.DaemonSetOf(pod)
+	delete(s.admission.pods[name], pod.Name)
+	if len(s.admission.pods[name]) == 0 {
+		delete(s.admission.pods, name)
+	}
+	if set := s.daemons[name]; set != nil && set.witness == pod {
+		s.lookAgain(set)
+	}
+}
+
+// lookAgain chooses the witness of a set anew.
+func (s *Store) lookAgain(set *daemonEntry) {
+	_ = s.refreshDaemon(set, s.newestOf(set)) // an error was reported with the pod
+}
+
+// sameWitness reports whether a pod that changed still shows the same: binding and status do not count.
+func sameWitness(a, b *corev1.Pod) bool {
+	if a.Generation != 0 && a.Generation == b.Generation && maps.Equal(a.Labels, b.Labels) {
+		return true
+	}
+	was, is := a.Spec, b.Spec
+	was.NodeName, is.NodeName = "", ""
+	return maps.Equal(a.Labels, b.Labels) && reflect.DeepEqual(was, is)
+}
+
+// tellAdmission takes in the state of an object that says what pods are given, or that it is gone, and reports whether the
+// object is one.
+func (s *Store) tellAdmission(obj client.Object, gone bool) bool {
+	switch obj := obj.(type) {
+	case *corev1.LimitRange:
+		if !s.admissionCounts("LimitRange", obj, gone) {
+			return true
+		}
+		inSpace := s.admission.limits[obj.Namespace]
+		if inSpace == nil {
+			inSpace = map[string]*corev1.LimitRange{}
+			s.admission.limits[obj.Namespace] = inSpace
+		}
+		if inSpace[obj.Name] = obj; gone {
+			delete(inSpace, obj.Name)
+		}
+		if len(inSpace) == 0 {
+			delete(s.admission.limits, obj.Namespace)
+		}
+		s.reviseDaemons(func(set *appsv1.DaemonSet) bool { return set.Namespace == obj.Namespace })
+	case *nodev1.RuntimeClass:
+		if !s.admissionCounts("RuntimeClass", obj, gone) {
+			return true
+		}
+		if s.admission.classes[obj.Name] = obj; gone {
+			delete(s.admission.classes, obj.Name)
+		}
+		s.reviseDaemons(func(set *appsv1.DaemonSet) bool {
+			class := set.Spec.Template.Spec.RuntimeClassName
+			return class != nil && *class == obj.Name
+		})
+	default:
+		return false
+	}
+	return true
+}
+
+// admissionCounts decides on a state of such an object.
+func (s *Store) admissionCounts(kind string, obj client.Object, gone bool) bool {
+	key := kind + " " + objectKey(obj)
+	known, fresh := s.admission.seen[key], sight(obj)
+	if gone {
+		ended := s.ends(known, fresh)
+		if ended {
+			delete(s.admission.seen, key)
+		}
+		return ended
+	}
+	accepted, _ := s.accept(known, fresh)
+	if accepted {
+		s.admission.seen[key] = &fresh
+	}
+	return accepted
+}
+
+func (s *Store) reviseDaemons(which func(*appsv1.DaemonSet) bool) {
+	for _, name := range slices.Sorted(maps.Keys(s.daemons)) {
+		if e := s.daemons[name]; which(e.object) {
+			_ = s.refreshDaemon(e, e.witness) // an error is one of the template, which was reported with the set
+		}
+	}
+}
