@@ -64,6 +64,7 @@ type Settings struct {
 	MinSaving           resources.Money // per hour
 	NodeRepair          bool            // replaces unhealthy nodes (D-13)
 	MinSavingPercent    int             // of what is replaced
+	StaticOff           bool            // nobody acts on spec.replicas (D-12)
 }
 
 // Deps are the ports to everything outside.
@@ -143,7 +144,8 @@ func Compose(settings Settings, deps Deps) Parts {
 			Client: deps.Client, Live: deps.Live, Fleet: clouds(Nodes), Events: deps.Events, Metrics: set, Now: deps.Now, Log: deps.Log.WithName(Nodes),
 		}), Watches: nodeWatches(deps.Client)},
 		{Name: Pools, Workers: 5, Reconciler: pool.New(pool.Config{
-			Client: deps.Client, Fleet: clouds(Pools), Catalogs: catalogs, Picture: deps.Store, Paused: disrupting.LastPaused, Events: deps.Events, Metrics: set.Pools, Now: deps.Now, Log: deps.Log.WithName(Pools),
+			Client: deps.Client, Fleet: clouds(Pools), Catalogs: catalogs, Picture: deps.Store, Paused: disrupting.LastPaused, StaticOff: settings.StaticOff,
+			Events: deps.Events, Metrics: set.Pools, Now: deps.Now, Log: deps.Log.WithName(Pools),
 		}), Watches: poolWatches(deps.Client)},
 		{Name: Overlays, Workers: 1, Reconciler: overlay.New(overlay.Config{Client: deps.Client, Verdicts: deps.Store, Now: deps.Now}), Watches: overlayWatches(deps.Client)},
 		{Name: Interruption, Workers: 1, Start: true, Reconciler: interruption.New(interruption.Config{

@@ -34,7 +34,9 @@ type Config struct {
 	PreferencePolicy                    string // Respect or Ignore
 	MinValuesPolicy                     string // Strict or BestEffort
 	// DefaultSpreadConstraints is the setting of translate.ParseDefaultSpread.
-	DefaultSpreadConstraints           string
+	DefaultSpreadConstraints string
+	// SchedulerConfig is the same as Karpenter takes it, see spreadOf; "" when it is not given.
+	SchedulerConfig                    string
 	LaunchTimeout, RegistrationTimeout time.Duration
 	InitializationTimeout              time.Duration // 0 waits for ever
 
@@ -109,6 +111,9 @@ func (c Config) Validate() error {
 	if c.MinValuesPolicy != MinValuesStrict && c.MinValuesPolicy != MinValuesBestEffort {
 		faults = append(faults, fmt.Errorf("--min-values-policy is %q: want %s or %s", c.MinValuesPolicy, MinValuesStrict, MinValuesBestEffort))
 	}
+	if _, err := spreadOf(c.SchedulerConfig, c.DefaultSpreadConstraints); err != nil {
+		faults = append(faults, err)
+	}
 	if _, err := translate.ParseDefaultSpread(c.DefaultSpreadConstraints); err != nil {
 		faults = append(faults, fmt.Errorf("--default-spread-constraints: %s", strings.ReplaceAll(err.Error(), "\n", "; ")))
 	}
@@ -117,7 +122,7 @@ func (c Config) Validate() error {
 	if c.InitializationTimeout < 0 {
 		faults = append(faults, fmt.Errorf("--initialization-timeout is %s: want a duration, or 0 to wait for ever", c.InitializationTimeout))
 	}
-	if _, err := ParseGates(c.FeatureGates); err != nil {
+	if _, _, err := ParseGates(c.FeatureGates); err != nil {
 		faults = append(faults, err)
 	}
 	if _, err := resources.FromDollars(c.ConsolidationMinSaving); err != nil {
@@ -137,7 +142,7 @@ func (c Config) Validate() error {
 
 // Settings returns what of the configuration, which is valid, the controllers need.
 func (c Config) Settings() Settings {
-	gates, _ := ParseGates(c.FeatureGates)
+	gates, _, _ := ParseGates(c.FeatureGates)
 	saving, _ := resources.FromDollars(c.ConsolidationMinSaving)
 	return Settings{
 		BatchIdle: c.BatchIdleDuration, BatchMax: c.BatchMaxDuration,
@@ -145,7 +150,7 @@ func (c Config) Settings() Settings {
 		SystemNamespace: c.SystemNamespace,
 		SpotToSpot:      gates.SpotToSpotConsolidation,
 		MinSaving:       saving, MinSavingPercent: c.ConsolidationMinSavingPercent,
-		NodeRepair: gates.NodeRepair,
+		NodeRepair: gates.NodeRepair, StaticOff: !gates.StaticCapacity,
 	}
 }
 

@@ -26,11 +26,11 @@ func TestFeatureGatesAreKarpenters(t *testing.T) {
 func TestDisruptionSettingsThatCannotWork(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*Config){
-		`--feature-gates has "SpotToSpot=true": want NAME=true or NAME=false with one of the names CapacityBuffer`: func(c *Config) { c.FeatureGates = "SpotToSpot=true" },
-		`--feature-gates has "NodeRepair=maybe": want true or false`:                                               func(c *Config) { c.FeatureGates = "NodeRepair=maybe" },
-		"--consolidation-min-saving: price -0.1: want dollars per hour":                                            func(c *Config) { c.ConsolidationMinSaving = -0.1 },
-		"--consolidation-min-saving-percent is 100: want 0 to 99":                                                  func(c *Config) { c.ConsolidationMinSavingPercent = 100 },
-		"--consolidation-min-saving: price NaN":                                                                    func(c *Config) { c.ConsolidationMinSaving = math.NaN() },
+		`--feature-gates has "NodeRepair": want NAME=true or NAME=false`: func(c *Config) { c.FeatureGates = "NodeRepair" },
+		`--feature-gates has "NodeRepair=maybe": want true or false`:     func(c *Config) { c.FeatureGates = "NodeRepair=maybe" },
+		"--consolidation-min-saving: price -0.1: want dollars per hour":  func(c *Config) { c.ConsolidationMinSaving = -0.1 },
+		"--consolidation-min-saving-percent is 100: want 0 to 99":        func(c *Config) { c.ConsolidationMinSavingPercent = 100 },
+		"--consolidation-min-saving: price NaN":                          func(c *Config) { c.ConsolidationMinSaving = math.NaN() },
 	} {
 		config := DefaultConfig()
 		change(&config)

@@ -110,9 +110,26 @@ type process struct {
 	synced   *syncs
 }
 
+// pictureOf returns what of the configuration the store needs.
+func pictureOf(config Config) (world.Config, error) {
+	constraints, err := spreadOf(config.SchedulerConfig, config.DefaultSpreadConstraints)
+	if err != nil {
+		return world.Config{}, err
+	}
+	spread, err := translate.ParseDefaultSpread(constraints)
+	if err != nil {
+		return world.Config{}, err
+	}
+	gates, _, err := ParseGates(config.FeatureGates)
+	return world.Config{
+		Off: gates.off(), IgnorePreferences: config.PreferencePolicy == PreferencesIgnored,
+		RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort, DefaultSpread: spread,
+	}, err
+}
+
 // assemble wires ports, feed and controllers to a manager. simulated is what is known of the kwok provider already.
 func assemble(ctx context.Context, config Config, mgr manager.Manager, simulated kwok.Config, log logr.Logger) (*process, error) {
-	spread, err := translate.ParseDefaultSpread(config.DefaultSpreadConstraints)
+	picture, err := pictureOf(config)
 	if err != nil {
 		return nil, err
 	}
@@ -126,10 +143,8 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, simulated
 		return nil, err
 	}
 	owned := fleet.New(machines)
-	store = world.New(world.Config{
-		Fleet: owned, IgnorePreferences: config.PreferencePolicy == PreferencesIgnored,
-		RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort, DefaultSpread: spread,
-	})
+	picture.Fleet = owned
+	store = world.New(picture)
 	p := &process{registry: prometheus.NewRegistry(), synced: &syncs{}}
 	bells := &bells{queues: map[string]queue{}}
 	recorder := mgr.GetEventRecorder("karpenter")

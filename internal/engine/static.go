@@ -16,7 +16,7 @@ import (
 
 // rollStatic replaces nodes of a static pool, oldest first, as far as its slots and budgets go.
 func (d *disruption) rollStatic(pool *cluster.Pool, nodes []*cluster.Node, reason plan.DisruptionReason) {
-	if len(nodes) == 0 || pool.Blocked != "" {
+	if len(nodes) == 0 || pool.Blocked != "" || pool.Dormant {
 		return
 	}
 	if TerminatesFirst(pool) {

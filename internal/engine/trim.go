@@ -13,11 +13,11 @@ import (
 
 // Trim plans the removal of nodes above the node limits of their pools, hard or soft, and above the replicas of static
 // pools (L-40 to L-42, D-12). No budget limits it. What is leaving already, for whatever reason, counts as gone: only the
-// excess is chosen, never one more. Pools whose specification cannot be understood are left alone.
+// excess is chosen, never one more. Pools whose specification cannot be understood, and dormant ones, are left alone.
 func Trim(s *cluster.Snapshot) plan.Plan {
 	result := plan.Plan{BasedOn: s.Version, Names: s.Names}
 	for _, pool := range s.Pools {
-		if pool.Invalid {
+		if pool.Invalid || pool.Dormant {
 			continue
 		}
 		staying, leaving := Leaving(s, pool.Name)

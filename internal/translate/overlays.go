@@ -21,9 +21,12 @@ const (
 	OverlayConflict = "Conflict"
 )
 
+// GateDisabled is the reason of what has no effect because a feature gate is off.
+const GateDisabled = "FeatureGateDisabled"
+
 // Verdict is what is to be said about an overlay.
 type Verdict struct {
-	Reason  string // OverlayInvalid, OverlayConflict, or "" for one in effect
+	Reason  string // OverlayInvalid, OverlayConflict, GateDisabled, or "" for one in effect
 	Message string // for people
 }
 

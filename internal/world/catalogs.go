@@ -52,7 +52,7 @@ func classOf(ref *karpenterv1.NodeClassReference) ClassRef {
 func (s *Store) SetCatalog(class ClassRef, c catalog.Catalog) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old := s.offers[class]
+	old, c := s.offers[class], s.config.Off.unreserved(c)
 	if old != nil && sameCatalog(old.catalog, c) {
 		return nil // it was valid then
 	}

@@ -56,6 +56,10 @@ func (s *Store) removeOverlay(object *karpenterv1alpha1.NodeOverlay) {
 // judgeOverlays decides anew which overlays are in effect, after a change of one, of a catalogue or of a pool. Only when
 // that is another set, or one of it has changed, does anything else have to be looked at.
 func (s *Store) judgeOverlays() {
+	if s.config.Off.Overlays {
+		s.overlays.verdicts = s.switchedOff()
+		return
+	}
 	var valid []translate.Overlay
 	for _, name := range slices.Sorted(maps.Keys(s.overlays.known)) {
 		if e := s.overlays.known[name]; e.fault == nil {
@@ -156,7 +160,7 @@ func (s *Store) Corrected(claim *karpenterv1.NodeClaim, c catalog.Catalog) catal
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ref, pool := claim.Spec.NodeClassRef, claim.Labels[karpenterv1.NodePoolLabelKey]
-	base := s.offers[classOf(ref)]
+	base, c := s.offers[classOf(ref)], s.config.Off.unreserved(c)
 	own, _ := s.overlaysOn(base, pool)
 	if len(own) == 0 {
 		return c

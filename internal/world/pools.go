@@ -71,6 +71,7 @@ func (s *Store) applyPool(pool *karpenterv1.NodePool) error {
 	}
 	base, err := translate.Pool(s.space, pool)
 	base.RelaxMinValues = s.config.RelaxMinValues
+	base.Dormant = base.Static && s.config.Off.Static
 	old, oldObject := e.base, e.object
 	e.sighting, e.object, e.base = fresh, pool, base
 	changed := old == nil || !reflect.DeepEqual(old, base) || !sameClass(oldObject, pool)

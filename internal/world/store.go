@@ -31,6 +31,8 @@ type Config struct {
 	RelaxMinValues bool
 	// IgnorePreferences leaves out of the picture what pods only prefer (P-05).
 	IgnorePreferences bool
+	// Off is what is left out of the picture although there are objects for it.
+	Off Off
 	// VolumeMemory is how long it is remembered how many volumes a node that is gone could attach. Zero means
 	// DefaultVolumeMemory, below zero nothing is remembered.
 	VolumeMemory time.Duration
@@ -55,6 +57,13 @@ func (everything) OwnsPool(*karpenterv1.NodePool) bool   { return true }
 func (everything) OwnsClaim(*karpenterv1.NodeClaim) bool { return true }
 func (everything) OwnsNode(*corev1.Node, *karpenterv1.NodeClaim, *karpenterv1.NodePool) bool {
 	return true
+}
+
+// Off is what feature gates switch off.
+type Off struct {
+	Overlays bool // NodeOverlays have no effect (P-11)
+	Static   bool // nobody acts on spec.replicas (D-12)
+	Reserved bool // nothing is launched in reservations (P-11)
 }
 
 // DefaultPromiseTTL outlives any healthy watch delay, and is short enough that a promise nobody kept does not hold up

@@ -170,6 +170,9 @@ func NewLogger(logs io.Writer, level slog.Level) (log logr.Logger, stop func()) 
 	return log, switchLevel(&current, level)
 }
 
+// Warn logs at the level of warnings, which logr does not have.
+func Warn(log logr.Logger, message string) { slog.New(logr.ToSlogHandler(log)).Warn(message) }
+
 // switchLevel changes between debug and the level of the flag at each SIGUSR1, until the returned function is called.
 func switchLevel(current *slog.LevelVar, usual slog.Level) func() {
 	signals := make(chan os.Signal, 1)

@@ -156,6 +156,8 @@ func objectionToMove(r round, node *cluster.Node, reason plan.DisruptionReason) 
 	switch {
 	case pool == nil || r.pools[node.Pool] == nil:
 		return "its NodePool is gone"
+	case pool.Dormant:
+		return "the feature gate StaticCapacity is off"
 	case engine.Forbidden(node) != "":
 		return engine.Forbidden(node)
 	case reason == plan.Drifted && !node.Drifted:

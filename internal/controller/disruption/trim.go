@@ -124,6 +124,8 @@ func (c *Controller) judgeTrim(ctx context.Context, r round, name string) (*trim
 	pool, invalid := translate.Pool(resources.NewSpace(), &object)
 	surplus, why := int64(len(marked)), "its NodePool is gone, or another program's"
 	switch {
+	case dormant(r, name):
+		why = "the feature gate StaticCapacity is off"
 	case found && invalid != nil:
 		why = "the limits of its NodePool cannot be understood"
 	case found:
@@ -135,6 +137,12 @@ func (c *Controller) judgeTrim(ctx context.Context, r round, name string) (*trim
 		t.stays[claim.Name] = why
 	}
 	return t, nil
+}
+
+// dormant reports whether nobody acts on the replicas of the pool.
+func dormant(r round, name string) bool {
+	pool := r.snapshot.Pool(name)
+	return pool != nil && pool.Dormant
 }
 
 // read notes the claims, and returns those that carry an intent of this file, and the number of all that leave.

@@ -73,6 +73,12 @@ func conditions(v translate.Verdict) []condition.Value {
 			condition.True(karpenterv1.ConditionTypeReady, "", v.Message),
 		}
 	}
+	if v.Reason == translate.GateDisabled { // whether it is valid nobody has looked at
+		return []condition.Value{
+			condition.Unknown(karpenterv1.ConditionTypeValidationSucceeded, v.Reason, v.Message),
+			condition.False(karpenterv1.ConditionTypeReady, v.Reason, "the overlay has no effect: "+v.Message),
+		}
+	}
 	return []condition.Value{
 		condition.False(karpenterv1.ConditionTypeValidationSucceeded, v.Reason, v.Message),
 		condition.False(karpenterv1.ConditionTypeReady, v.Reason, "the overlay has no effect: "+v.Message),

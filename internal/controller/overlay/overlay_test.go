@@ -36,6 +36,7 @@ func TestAnOverlaySaysWhetherItIsInEffect(t *testing.T) {
 		"in effect":             {verdict{translate.Verdict{}, 3}, "True", "Ready", ""},
 		"about nothing":         {verdict{translate.Verdict{Message: "chooses nothing"}, 3}, "True", "Ready", "chooses nothing"},
 		"in conflict":           {verdict{translate.Verdict{Reason: "Conflict", Message: "with another"}, 3}, "False", "Conflict", "the overlay has no effect: with another"},
+		"switched off":          {verdict{translate.Verdict{Reason: translate.GateDisabled, Message: "the gate"}, 3}, "False", "FeatureGateDisabled", "the overlay has no effect: the gate"},
 		"not seen by the store": {verdict{}, "", "", ""},
 		"seen as it was before": {verdict{translate.Verdict{Reason: "Conflict"}, 2}, "", "", ""},
 	} {
@@ -55,7 +56,11 @@ func TestAnOverlaySaysWhetherItIsInEffect(t *testing.T) {
 		}
 		ready, _ := condition.Get(got.Status.Conditions, "Ready")
 		valid, _ := condition.Get(got.Status.Conditions, "ValidationSucceeded")
-		if ready.Status != row.status || valid.Status != row.status || ready.Reason != row.reason || ready.Message != row.message {
+		validity := row.status
+		if row.reason == translate.GateDisabled {
+			validity = "Unknown" // nobody has looked
+		}
+		if ready.Status != row.status || valid.Status != validity || ready.Reason != row.reason || ready.Message != row.message {
 			t.Errorf("%s: Ready %+v, ValidationSucceeded %+v; want both %q, reason %q, message %q", name, ready, valid, row.status, row.reason, row.message)
 		}
 	}

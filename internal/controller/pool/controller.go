@@ -56,11 +56,13 @@ type Config struct {
 	Catalogs Catalogs
 	Picture  Picture
 	// Paused says why voluntary disruption is paused, "" when it is not, as far as is known (D-14).
-	Paused  func() string
-	Events  event.Recorder
-	Metrics metrics.Pools
-	Now     func() time.Time
-	Log     logr.Logger
+	Paused func() string
+	// StaticOff is set when nobody acts on spec.replicas.
+	StaticOff bool
+	Events    event.Recorder
+	Metrics   metrics.Pools
+	Now       func() time.Time
+	Log       logr.Logger
 }
 
 // Controller keeps NodePools' status.
@@ -173,7 +175,7 @@ func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) erro
 		values = append(values, condition.Unknown(karpenterv1.ConditionTypeNodeRegistrationHealthy, "AwaitingReconciliation", "no node of the pool has joined yet"))
 	}
 	if pool.Spec.Replicas != nil {
-		values = append(values, within(pool))
+		values = append(values, c.replicas(pool))
 	}
 	for _, value := range values {
 		condition.Set(&pool.Status.Conditions, pool.Generation, value, c.config.Now())

@@ -85,11 +85,22 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}).Build()
-	r.step = pool.New(pool.Config{
+	r.step = pool.New(r.config())
+	return r
+}
+
+func (r *rig) config() pool.Config {
+	return pool.Config{
 		Client: r.server, Fleet: fleet.New(r.cloud), Catalogs: r.catalogs, Picture: world.New(world.Config{}), Paused: func() string { return r.paused }, Events: r.tape,
 		Metrics: metrics.New(prometheus.NewRegistry()).Pools, Now: controllertest.Start, Log: logr.Discard(),
-	})
-	return r
+	}
+}
+
+// staticOff makes the controller one with the gate StaticCapacity off.
+func (r *rig) staticOff() {
+	config := r.config()
+	config.StaticOff = true
+	r.step = pool.New(config)
 }
 
 func (r *rig) reconcile(t *testing.T) *karpenterv1.NodePool {

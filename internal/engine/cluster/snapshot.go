@@ -36,6 +36,8 @@ type Pool struct {
 	// Static is set for a pool that keeps Replicas nodes, whatever pods there are (D-12).
 	Static   bool
 	Replicas int64
+	// Dormant is set for a static pool whose Replicas nobody acts on: its nodes stay, and none is launched, trimmed or replaced.
+	Dormant bool
 	// Invalid is set when something of the specification cannot be understood; Blocked then says what. Nothing is removed
 	// for such a pool's limits: they may be what is not understood.
 	Invalid bool

@@ -12,7 +12,7 @@ func Replicas(snapshot *cluster.Snapshot) plan.Plan {
 	result := plan.Plan{BasedOn: snapshot.Version, Names: snapshot.Names}
 	left := newReservations(snapshot)
 	for i, p := range snapshot.Pools {
-		if p.Static {
+		if p.Static && !p.Dormant {
 			result.Launches = append(result.Launches, fill(snapshot, i, p.FreeSlots, left)...)
 		}
 	}

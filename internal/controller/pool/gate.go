@@ -1,0 +1,20 @@
+package pool
+
+import (
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// replicas says whether a static pool has its replicas. That nobody acts on them is an event too, the first time.
+func (c *Controller) replicas(pool *karpenterv1.NodePool) condition.Value {
+	if !c.config.StaticOff {
+		return within(pool)
+	}
+	const text = "the feature gate StaticCapacity is off (--feature-gates): for spec.replicas nothing is launched, removed or replaced"
+	if old, _ := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeReplicasWithinLimits); old.Reason != translate.GateDisabled {
+		c.config.Events.Event(pool, event.Warning, translate.GateDisabled, "The nodes of the pool are left as they are: "+text)
+	}
+	return condition.False(karpenterv1.ConditionTypeReplicasWithinLimits, translate.GateDisabled, text)
+}

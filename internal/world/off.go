@@ -1,0 +1,39 @@
+package world
+
+import (
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// This file leaves out of the picture what feature gates switch off (see [Off]).
+
+// unreserved returns the catalogue as it is without reservations: their offerings are known and cannot be had. Nodes that run
+// in one keep their price, and do not drift.
+func (o Off) unreserved(c catalog.Catalog) catalog.Catalog {
+	reserved := func(offering catalog.Offering) bool { return offering.CapacityType == catalog.Reserved }
+	if !o.Reserved || !slices.ContainsFunc(c.Types, func(t catalog.Type) bool { return slices.ContainsFunc(t.Offerings, reserved) }) {
+		return c
+	}
+	c.Types = slices.Clone(c.Types)
+	for i, t := range c.Types {
+		if !slices.ContainsFunc(t.Offerings, reserved) {
+			continue
+		}
+		c.Types[i].Offerings = slices.Clone(t.Offerings)
+		for j := range t.Offerings {
+			c.Types[i].Offerings[j].Available = t.Offerings[j].Available && !reserved(t.Offerings[j])
+		}
+	}
+	return c
+}
+
+// switchedOff is what is said about every overlay while overlays are off.
+func (s *Store) switchedOff() map[string]translate.Verdict {
+	verdicts := map[string]translate.Verdict{}
+	for name := range s.overlays.known {
+		verdicts[name] = translate.Verdict{Reason: translate.GateDisabled, Message: "the feature gate NodeOverlay is off (--feature-gates)"}
+	}
+	return verdicts
+}
