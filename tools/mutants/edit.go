@@ -35,6 +35,7 @@ func (m *mutant) key() string {
 // edit puts text around a piece of source, or in its place.
 type edit struct {
 	file          *source // of another than the mutant's, or nil
+	rank          int     // edits are made in this order, what is outside first
 	start, end    int
 	before, after string
 	instead       bool // before takes the place of the piece
@@ -56,18 +57,23 @@ func instead(start, end int, text string) edit {
 // render applies the edits of the mutants to a file. Lines stay where they are.
 func render(f *source, mutants []*mutant, header string) []byte {
 	opens, closes, replaced := map[int]string{}, map[int]string{}, map[int]edit{}
+	var edits []edit
 	for _, m := range mutants {
 		for _, e := range m.edits {
-			if in := cmp.Or(e.file, m.file); in != f {
-				continue
+			if in := cmp.Or(e.file, m.file); in == f {
+				e.rank = cmp.Or(e.rank, m.id)
+				edits = append(edits, e)
 			}
-			if e.instead {
-				replaced[e.start] = e
-				continue
-			}
-			opens[e.start] += e.before
-			closes[e.end] = e.after + closes[e.end]
 		}
+	}
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.rank - b.rank })
+	for _, e := range edits {
+		if e.instead {
+			replaced[e.start] = e
+			continue
+		}
+		opens[e.start] += e.before
+		closes[e.end] = e.after + closes[e.end]
 	}
 	if len(opens)+len(replaced) > 0 {
 		opens[int(f.tree.Name.End()-f.tree.FileStart)] += header

@@ -281,6 +281,9 @@ func (w *finder) constant(n ast.Expr) {
 }
 
 func (w *finder) number(n ast.Expr, t types.Type) {
+	if constant.Sign(w.info.Types[n].Value) == 0 && t.String() == "time.Duration" {
+		return
+	}
 	if object := w.ours(n); object != nil && strings.HasSuffix(t.String(), "time.Duration") {
 		w.shared(n, object)
 		return
@@ -348,7 +351,7 @@ func (w *finder) shared(n ast.Expr, object types.Object) {
 	for _, m := range []*mutant{c.twice, c.half} {
 		call := map[*mutant]string{c.twice: "Twice", c.half: "Half"}[m]
 		e := around(w.unit, n, fmt.Sprintf("mutant.%s(%d, ", call, m.id), ")")
-		e.file = w.file
+		e.file, e.rank = w.file, len(w.mutants)+1
 		m.edits = append(m.edits, e)
 	}
 }

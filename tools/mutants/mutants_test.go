@@ -33,6 +33,14 @@ func Fits(n, box int, open bool) bool { return n <= box && open }
 // Late says whether the window is over.
 func Late(d time.Duration) bool { return d >= window }
 
+// Wait is how long the window still is; the constant is used again, as the last thing of a statement.
+func Wait(d time.Duration) (left time.Duration) {
+	if d == 0 {
+		left = window
+	}
+	return left
+}
+
 // Sell takes an order.
 func Sell(item string, count int, open bool) (order, error) {
 	if !open {
@@ -85,6 +93,12 @@ func TestFits(t *testing.T) {
 func TestLate(t *testing.T) {
 	if Late(6 * time.Second) || !Late(15 * time.Second) {
 		t.Fatal("late")
+	}
+}
+
+func TestWait(t *testing.T) {
+	if Wait(0) != window || Wait(1) != 0 {
+		t.Fatal("wait")
 	}
 }
 
