@@ -121,6 +121,7 @@ func rebuilt(s *cluster.Snapshot, gone []*cluster.Node) *cluster.Snapshot {
 			}
 			continue
 		}
+		parts.Leaving = append(parts.Leaving, node)
 		used[node.Pool]++
 		for _, pod := range node.Pods {
 			if !pod.Fixed && !slices.Contains(parts.Pending, pod) {

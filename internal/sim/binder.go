@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
+	"github.com/joiner-autoscaler/joiner/internal/sim/ties"
 )
 
 // room is a node with what is left on it.
@@ -16,20 +17,22 @@ type room struct {
 	node     *corev1.Node
 	cpu, mem int64 // millicores, bytes
 	pods     int64
-	ports    []int32         // of the host
-	lonely   map[string]bool // workloads whose pods want no second one here
+	ports    []int32 // of the host
 }
 
-// rooms returns the nodes, by name, with what their pods and those that are being bound leave over.
-func (c *cluster) rooms() []*room {
+// rooms returns the nodes, by name, with what their pods and those that are being bound leave over, and how these pods are
+// tied to others.
+func (c *cluster) rooms() ([]*room, *ties.Cluster) {
 	var list []*room
+	var nodes []*corev1.Node
 	byName := map[string]*room{}
 	c.world.server.All(&corev1.Node{}, func(o client.Object) {
 		node := o.(*corev1.Node)
 		a := node.Status.Allocatable
-		r := &room{node: node, cpu: a.Cpu().MilliValue(), mem: a.Memory().Value(), pods: a.Pods().Value(), lonely: map[string]bool{}}
-		list, byName[node.Name] = append(list, r), r
+		r := &room{node: node, cpu: a.Cpu().MilliValue(), mem: a.Memory().Value(), pods: a.Pods().Value()}
+		list, byName[node.Name], nodes = append(list, r), r, append(nodes, node)
 	})
+	tied := ties.New(nodes, nil)
 	c.world.server.All(&corev1.Pod{}, func(o client.Object) {
 		pod := o.(*corev1.Pod)
 		name := pod.Spec.NodeName
@@ -38,9 +41,10 @@ func (c *cluster) rooms() []*room {
 		}
 		if r := byName[name]; r != nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 			r.take(pod)
+			tied.Bind(pod, name)
 		}
 	})
-	return list
+	return list, tied
 }
 
 func asks(pod *corev1.Pod) (cpu, mem int64) {
@@ -52,15 +56,12 @@ func (r *room) take(pod *corev1.Pod) {
 	cpu, mem := asks(pod)
 	r.cpu, r.mem, r.pods = r.cpu-cpu, r.mem-mem, r.pods-1
 	r.ports = append(r.ports, hostPortsOf(pod)...)
-	if pod.Spec.Affinity != nil {
-		r.lonely[pod.Labels[appLabel]] = true
-	}
 }
 
-// fits is the scheduler's filter, for what the simulated pods ask for.
+// fits is the scheduler's filter for pods by themselves, for what the simulated ones ask for.
 func (r *room) fits(pod *corev1.Pod) bool {
 	cpu, mem := asks(pod)
-	if r.node.Spec.Unschedulable || r.cpu < cpu || r.mem < mem || r.pods < 1 || r.lonely[pod.Labels[appLabel]] {
+	if r.node.Spec.Unschedulable || r.cpu < cpu || r.mem < mem || r.pods < 1 {
 		return false
 	}
 	return r.admits(pod)
@@ -68,7 +69,7 @@ func (r *room) fits(pod *corev1.Pod) bool {
 
 // schedule decides for all pods that wait, and binds them a moment later: by then a node may have been tainted.
 func (c *cluster) schedule() {
-	rooms := c.rooms()
+	rooms, tied := c.rooms()
 	c.world.server.All(&corev1.Pod{}, func(o client.Object) {
 		pod := o.(*corev1.Pod)
 		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || c.assumed[pod.UID] != "" {
@@ -77,7 +78,7 @@ func (c *cluster) schedule() {
 		d := newDice(c.world.script.Seed, "bind", pod.Name, c.world.now.String())
 		var fitting []*room
 		for _, r := range rooms {
-			if r.fits(pod) {
+			if r.fits(pod) && tied.Refusal(pod, r.node) == "" {
 				fitting = append(fitting, r)
 			}
 		}
@@ -87,6 +88,7 @@ func (c *cluster) schedule() {
 		}
 		chosen := fitting[d.n(len(fitting))]
 		chosen.take(pod)
+		tied.Bind(pod, chosen.node.Name)
 		c.assumed[pod.UID] = chosen.node.Name
 		name, uid, node := pod.Name, pod.UID, chosen.node.Name
 		c.world.after(d.between(time.Millisecond, 200*time.Millisecond), func() { c.bind(name, uid, node) })

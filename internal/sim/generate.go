@@ -21,6 +21,7 @@ func Generate(seed uint64) Script {
 	}
 	g.interruptions()
 	g.foreign()
+	g.tied()
 	sortActions(s.Actions)
 	return s
 }

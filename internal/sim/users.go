@@ -190,7 +190,11 @@ func (w *World) driftPool(a arguments) error {
 }
 
 func (w *World) makeWorkload(a arguments) error {
-	l := &workload{name: a.first(), replicas: int(a.number("replicas", 1)), alone: slices.Contains(a, "alone"), protect: slices.Contains(a, "protect"), grace: a.span("grace", 10*time.Second)}
+	l := &workload{name: a.first(), replicas: int(a.number("replicas", 1)), protect: slices.Contains(a, "protect"), grace: a.span("grace", 10*time.Second)}
+	var err error
+	if l.tied, err = bondsOf(a); err != nil {
+		return err
+	}
 	for key, amount := range map[string]*resource.Quantity{"cpu": &l.cpu, "mem": &l.mem} {
 		text, _ := a.value(key)
 		parsed, err := resource.ParseQuantity(text)
@@ -202,8 +206,8 @@ func (w *World) makeWorkload(a arguments) error {
 	l.wants = a
 	w.cluster.workloads[l.name] = l
 	w.cluster.names = append(w.cluster.names, l.name)
-	if available := a.number("pdb", -1); available >= 0 {
-		if err := w.server.Create(l.guard(int(available))); err != nil {
+	if spec, stated := budgetSpecOf(a); stated {
+		if err := w.server.Create(l.guard(spec)); err != nil {
 			return err
 		}
 	}
@@ -307,7 +311,11 @@ func (w *World) hold(a arguments) error {
 // letGo takes users' finalizers off again, and what else of theirs could hold a drain for ever.
 func (w *World) letGo() {
 	w.otherHeals()
-	w.server.All(&policyv1.PodDisruptionBudget{}, func(o client.Object) { w.cluster.must(w.deleteOne(o)) })
+	w.server.All(&policyv1.PodDisruptionBudget{}, func(o client.Object) {
+		if !w.stays(o.(*policyv1.PodDisruptionBudget)) {
+			w.cluster.must(w.deleteOne(o))
+		}
+	})
 	for _, l := range w.cluster.workloads {
 		l.protect = false
 	}

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -28,7 +27,7 @@ type workload struct {
 	name     string
 	replicas int
 	cpu, mem resource.Quantity
-	alone    bool // no two on one node
+	tied     bonds
 	protect  bool // karpenter.sh/do-not-disrupt
 	grace    time.Duration
 	wants    arguments // see wants
@@ -82,20 +81,12 @@ func (l *workload) pod(name string) *corev1.Pod {
 	if l.protect {
 		pod.Annotations = map[string]string{karpenterv1.DoNotDisruptAnnotationKey: "true"}
 	}
-	if l.alone {
-		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{appLabel: l.name}}, TopologyKey: corev1.LabelHostname,
-		}}}}
-	}
+	l.tied.apply(l.name, &pod.Spec)
 	return pod
 }
 
 // guard makes the workload's PodDisruptionBudget.
-func (l *workload) guard(available int) *policyv1.PodDisruptionBudget {
-	return &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metaNamespace, Name: l.name},
-		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: new(intstr.FromInt32(int32(available))), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{appLabel: l.name}},
-		},
-	}
+func (l *workload) guard(spec policyv1.PodDisruptionBudgetSpec) *policyv1.PodDisruptionBudget {
+	spec.Selector = selectorOf(l.name)
+	return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metaNamespace, Name: l.name}, Spec: spec}
 }

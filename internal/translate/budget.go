@@ -67,6 +67,28 @@ func budgetActive(budget karpenterv1.Budget, now time.Time) (bool, error) {
 	return !hit.IsZero() && !hit.After(now), nil // zero: the schedule never hits, such as February 30
 }
 
+// NextBudgetChange returns when a disruption budget of the pool next begins or ends to be in force; zero when none does.
+func NextBudgetChange(pool *karpenterv1.NodePool, now time.Time) time.Time {
+	var next time.Time
+	for _, budget := range pool.Spec.Disruption.Budgets {
+		if budget.Schedule == nil || budget.Duration == nil {
+			continue
+		}
+		schedule, err := parseSchedule(*budget.Schedule)
+		if err != nil {
+			continue
+		}
+		at := schedule.Next(now.UTC().Add(-budget.Duration.Duration))
+		if !at.IsZero() && !at.After(now) {
+			at = at.Add(budget.Duration.Duration)
+		}
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	return next
+}
+
 // parseSchedule reads five fields or a macro, in UTC. What the parser knows beyond that, time zones and @every, is
 // refused as the API refuses it.
 func parseSchedule(text string) (cron.Schedule, error) {

@@ -74,3 +74,25 @@ func TestBudgetThatCannotBeReadAllowsNothing(t *testing.T) { // V-07
 		}
 	}
 }
+
+// V-07: when a budget next begins or ends to be in force.
+func TestWhenBudgetsNextChange(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 10, 0, 0, time.UTC)
+	for text, want := range map[string]time.Duration{
+		"": 0, "0 12 * * * 30m": 20 * time.Minute, "0 13 * * * 30m": 50 * time.Minute, "nonsense 30m": 0, "0 0 30 2 * 1h": 0,
+	} {
+		pool := &karpenterv1.NodePool{}
+		if at := strings.LastIndex(text, " "); at >= 0 {
+			length, err := time.ParseDuration(text[at+1:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			pool.Spec.Disruption.Budgets = []karpenterv1.Budget{{Schedule: new(text[:at]), Duration: &karpenterv1.Duration{Duration: length}}}
+		}
+		at := NextBudgetChange(pool, now)
+		if at.IsZero() != (want == 0) || want != 0 && at.Sub(now) != want {
+			t.Errorf("%q changes at %s, want %s from now", text, at, want)
+		}
+	}
+}

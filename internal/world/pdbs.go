@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,6 +19,8 @@ type pdbs struct {
 	// holds caches what holds pods of a shape: their namespace and labels are all that a budget looks at. It is emptied
 	// when budgets change, or shapes pile up.
 	holds map[*cluster.Shape]hold
+	// guards are the budgets as snapshots show them; nil when they have to be made anew.
+	guards []cluster.Guard
 }
 
 // pdb is as much of a PodDisruptionBudget as counts here.
@@ -27,6 +30,8 @@ type pdb struct {
 	closed   bool // it allows no disruption now
 	// lets is set when it does not protect pods that run and are not ready: its policy says so, or enough others are healthy.
 	lets bool
+	// atOnce is how many of its pods may be gone at a time when all are healthy.
+	atOnce int
 }
 
 // hold is what keeps pods of a shape where they are, "" for nothing, and whether those that are not ready may go all the same.
@@ -50,16 +55,22 @@ func (s *Store) putPDB(object *policyv1.PodDisruptionBudget, gone bool) {
 	if !gone {
 		// Until its controller has looked at this very budget, its status says nothing: the eviction API refuses too.
 		unseen := object.Status.ObservedGeneration < object.Generation
-		fresh = &pdb{name: object.Name, selector: translate.Selector(object.Spec.Selector), closed: unseen || object.Status.DisruptionsAllowed <= 0, lets: letsUnready(object)}
+		fresh = &pdb{name: object.Name, selector: translate.Selector(object.Spec.Selector), closed: unseen || object.Status.DisruptionsAllowed <= 0, lets: letsUnready(object),
+			atOnce: int(max(0, object.Status.ExpectedPods-object.Status.DesiredHealthy))}
 	}
 	switch {
 	case fresh == nil && !found:
+		return
+	case fresh != nil && found && list[at].atOnce != fresh.atOnce && list[at].sameFor(fresh):
+		list[at] = fresh
+		s.pdbs.byNamespace[object.Namespace], s.pdbs.guards = list, nil
+		s.changed()
 		return
 	case fresh == nil:
 		list = slices.Delete(list, at, at+1)
 	case !found:
 		list = slices.Insert(list, at, fresh)
-	case list[at].closed == fresh.closed && list[at].lets == fresh.lets && sameSelector(list[at].selector, fresh.selector):
+	case list[at].sameFor(fresh):
 		return
 	default:
 		list[at] = fresh
@@ -69,7 +80,27 @@ func (s *Store) putPDB(object *policyv1.PodDisruptionBudget, gone bool) {
 		delete(s.pdbs.byNamespace, object.Namespace)
 	}
 	clear(s.pdbs.holds)
+	s.pdbs.guards = nil
+	s.changed()
 	s.reviseHeld()
+}
+
+// sameFor reports whether the budget holds the same pods as another state of it.
+func (b *pdb) sameFor(other *pdb) bool {
+	return b.closed == other.closed && b.lets == other.lets && sameSelector(b.selector, other.selector)
+}
+
+// guardList returns the budgets by namespace and name, as planning sees them.
+func (s *Store) guardList() []cluster.Guard {
+	if s.pdbs.guards == nil {
+		s.pdbs.guards = []cluster.Guard{}
+		for _, namespace := range slices.Sorted(maps.Keys(s.pdbs.byNamespace)) {
+			for _, b := range s.pdbs.byNamespace[namespace] {
+				s.pdbs.guards = append(s.pdbs.guards, cluster.Guard{Namespace: namespace, Name: b.name, Pods: b.selector, AtOnce: b.atOnce})
+			}
+		}
+	}
+	return s.pdbs.guards
 }
 
 // letsUnready reports whether the eviction API lets pods go that run and are not ready, whatever the budget allows: always, or

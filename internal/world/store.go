@@ -271,7 +271,7 @@ func (s *Store) Snapshot() *cluster.Snapshot {
 	fresh := &cluster.Snapshot{
 		Version: version, Names: s.space.Names(),
 		Pools: s.poolValues.list(), Nodes: s.machines.list(), Pending: s.pending.list(), Repelling: s.repelling.list(),
-		Daemons: s.daemonValues, Namespaces: s.namespaceLabels,
+		Daemons: s.daemonValues, Namespaces: s.namespaceLabels, Guards: s.guardList(),
 	}
 	s.published.Store(&published{snapshot: fresh, until: s.wake})
 	return fresh

@@ -143,7 +143,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if underway || released || begun || len(outcome.Marked) > 0 {
 		return reconcile.Result{RequeueAfter: proceedAfter}, nil
 	}
-	return reconcile.Result{RequeueAfter: min(rest, untilNext(r))}, nil
+	return reconcile.Result{RequeueAfter: min(rest, c.untilNext(r))}, nil
 }
 
 // gather takes the picture, and the budgets of this moment.
@@ -175,9 +175,18 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 	return r, err
 }
 
-// untilNext returns when the next node's quiet time ends, and a while when none does soon.
-func untilNext(r round) time.Duration {
+// untilNext returns when something next changes by time alone, and a while when nothing does soon: a node's quiet time ends, a
+// budget comes into force or goes out of it, a pool is not left alone any more.
+func (c *Controller) untilNext(r round) time.Duration {
 	next := pollEvery
+	for _, pool := range r.pools {
+		if at := translate.NextBudgetChange(pool, r.now); !at.IsZero() {
+			next = min(next, at.Sub(r.now))
+		}
+	}
+	if at := c.memory.pauseEnds(r.now); !at.IsZero() {
+		next = min(next, at.Sub(r.now))
+	}
 	for _, node := range r.snapshot.Nodes {
 		if node.ConsolidatableAt == cluster.Never {
 			continue

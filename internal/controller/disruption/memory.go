@@ -22,9 +22,16 @@ type memory struct {
 	pauses    map[string]pause // by pool
 	pausedWhy string           // what the switch said last
 	looked    struct {
-		version uint64
-		at      time.Time
+		question question
+		at       time.Time
 	}
+}
+
+// question is what the answer to whether something can be made cheaper depends on.
+type question struct {
+	version uint64 // of the picture
+	due     int    // nodes whose quiet time has ended
+	allowed string // what the budgets allow in each pool
 }
 
 type pause struct {
@@ -86,23 +93,36 @@ func (m *memory) paused(pool string, now time.Time) bool {
 	return now.Before(m.pauses[pool].until)
 }
 
-// fruitless notes that a search on a picture of this version found nothing.
-func (m *memory) fruitless(version uint64, now time.Time) {
+// pauseEnds returns when the next pool's pause ends; zero when none is left alone.
+func (m *memory) pauseEnds(now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.looked.version, m.looked.at = version, now
+	var next time.Time
+	for _, p := range m.pauses {
+		if p.until.After(now) && (next.IsZero() || p.until.Before(next)) {
+			next = p.until
+		}
+	}
+	return next
 }
 
-// rest returns how long the next search has to wait on a picture of this version; 0 when it may be done now. On the same
-// picture only time brings anything new.
-func (m *memory) rest(version uint64, now time.Time) time.Duration {
+// fruitless notes that a search found nothing.
+func (m *memory) fruitless(q question, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.looked.question, m.looked.at = q, now
+}
+
+// rest returns how long the next search has to wait; 0 when it may be done now. The same question is asked again only
+// after a while: whatever may change its answer is part of it.
+func (m *memory) rest(q question, now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.looked.at.IsZero() {
 		return 0
 	}
 	wait := fruitlessPause
-	if m.looked.version == version {
+	if m.looked.question == q {
 		wait = pollEvery
 	}
 	return max(0, m.looked.at.Add(wait).Sub(now))

@@ -31,14 +31,15 @@ func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.D
 		c.reportDueBlocked(r, terms, p, plan.Drifted)
 	}
 	if len(p.Removes) == 0 {
-		if rest := c.memory.rest(r.snapshot.Version, r.now); rest > 0 {
+		terms = terms.Holding(r.moving, plan.Underutilized)
+		asked := questionOf(r, terms)
+		if rest := c.memory.rest(asked, r.now); rest > 0 {
 			return false, rest, nil
 		}
-		terms = terms.Holding(r.moving, plan.Underutilized)
 		p = engine.Consolidate(r.snapshot, terms)
 		c.reportLimited(r, terms, p)
 		if len(p.Removes) == 0 {
-			c.memory.fruitless(r.snapshot.Version, r.now)
+			c.memory.fruitless(asked, r.now)
 			c.reportUnconsolidatable(r, terms)
 			return false, pollEvery, nil
 		}
@@ -46,6 +47,20 @@ func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.D
 	outcome, err := c.config.Applier.Apply(ctx, p)
 	c.reportCommands(p, outcome)
 	return len(outcome.Marked) > 0, proceedAfter, err
+}
+
+// questionOf returns what the answer of a search depends on.
+func questionOf(r round, terms engine.Terms) question {
+	q := question{version: r.snapshot.Version}
+	for _, node := range r.snapshot.Nodes {
+		if node.ConsolidatableAt <= terms.Now {
+			q.due++
+		}
+	}
+	for _, pool := range r.snapshot.Pools {
+		q.allowed += fmt.Sprintf("%s %d,", pool.Name, engine.Allowed(terms.Budgets[pool.Name], plan.Underutilized))
+	}
+	return q
 }
 
 // terms are the budgets of this moment; pools whose last command failed have none to spare for a while.

@@ -25,7 +25,7 @@ func (s *Snapshot) Change() Change { return s.change }
 
 // Without returns the cluster as it will be when these nodes, which must be nodes of s, are gone: pods on them that need
 // another place are pending. Daemons, static pods, and pods that are ending already do not. A node that is going anyway
-// has its pods among the pending ones already.
+// has its pods among the pending ones already. They all run until they are evicted, so the nodes are Leaving.
 //
 // Limits are counted as for a replacement: a node that goes makes room under soft limits (L-31), but not under a hard one,
 // because what replaces it is launched before it is gone (L-30).
@@ -48,6 +48,7 @@ func (s *Snapshot) Without(nodes ...*Node) *Snapshot {
 		}
 	}
 	own.Nodes = leaveOut(s.Nodes, nodes, compareNodes)
+	own.Leaving = insert(s.Leaving, nodes, compareNodes)
 	own.Pending = insert(s.Pending, moving, byName)
 	own.Repelling = leaveOut(s.Repelling, repelling, byName)
 	own.Pools = used(s.Pools, nodes, -1)
@@ -67,22 +68,24 @@ func (s *Snapshot) With(nodes []*Node, pending ...*Pod) *Snapshot {
 		}
 	}
 	own.Nodes = insert(s.Nodes, nodes, compareNodes)
+	own.Leaving = leaveOut(s.Leaving, nodes, compareNodes)
 	own.Pending = insert(s.Pending, pending, byName)
 	own.Repelling = insert(s.Repelling, repelling, byName)
 	own.Pools = used(s.Pools, nodes, 1)
 	return own
 }
 
-// Bind returns the cluster once these pods, pending ones of s, run on these nodes of s. No other pod is pending any more.
+// Bind returns the cluster once these pods, pending ones of s, run on these nodes of s and nowhere else. No other pod is pending
+// any more, and nothing is left of the nodes that were Leaving.
 func (s *Snapshot) Bind(placed map[*Node][]*Pod) *Snapshot {
 	own := s.derived()
-	own.Pending = nil
+	own.Pending, own.Leaving = nil, nil
 	if len(placed) == 0 {
 		return own
 	}
-	own.Nodes = slices.Clone(s.Nodes)
+	own.Nodes = withoutMoved(s.Nodes, placed)
 	var repelling []*Pod
-	for i, node := range own.Nodes {
+	for i, node := range s.Nodes {
 		pods := placed[node]
 		if len(pods) == 0 {
 			continue
@@ -105,6 +108,29 @@ func (s *Snapshot) Bind(placed map[*Node][]*Pod) *Snapshot {
 	}
 	own.Repelling = insert(s.Repelling, repelling, byName)
 	return own
+}
+
+// withoutMoved returns a copy of the list in which nodes that go do not have the pods any more that were placed elsewhere.
+func withoutMoved(nodes []*Node, placed map[*Node][]*Pod) []*Node {
+	list := slices.Clone(nodes)
+	going := func(n *Node) bool { return n.Deleting && len(n.Pods) > 0 }
+	if !slices.ContainsFunc(nodes, going) {
+		return list
+	}
+	moved := map[string]bool{}
+	for _, pods := range placed {
+		for _, pod := range pods {
+			moved[pod.UID] = moved[pod.UID] || pod.Node != ""
+		}
+	}
+	for i, node := range list {
+		if gone := func(p *Pod) bool { return moved[p.UID] }; going(node) && slices.ContainsFunc(node.Pods, gone) {
+			emptier := *node
+			emptier.Pods = slices.DeleteFunc(slices.Clone(node.Pods), gone)
+			list[i] = &emptier
+		}
+	}
+	return list
 }
 
 // Shut returns the cluster with these nodes, which must be nodes of s, closed: nothing is placed on them any more. The second

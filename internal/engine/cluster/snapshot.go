@@ -99,8 +99,20 @@ type Snapshot struct {
 	Daemons []Daemon
 	// Namespaces maps a namespace's name to its labels.
 	Namespaces map[string]map[string]string
+	// Guards are the PodDisruptionBudgets, ordered by namespace and name: they decide how many pods leave at a time.
+	Guards []Guard
+	// Leaving are nodes that a what-if leaves out of Nodes and whose pods run until they are evicted.
+	Leaving []*Node
 
 	change Change
+}
+
+// Guard is a PodDisruptionBudget.
+type Guard struct {
+	Namespace, Name string
+	Pods            Selector
+	// AtOnce is how many of its pods may be gone at a time when all are healthy.
+	AtOnce int
 }
 
 // New returns a snapshot of these parts in canonical order. The lists are copied, what they point to is shared.
@@ -112,6 +124,11 @@ func New(parts Snapshot) *Snapshot {
 	s.Nodes = sorted(parts.Nodes, compareNodes)
 	s.change = Change{}
 	s.Pending, s.Repelling = sorted(parts.Pending, byName), sorted(parts.Repelling, byName)
+	s.Guards = slices.Clone(parts.Guards)
+	slices.SortFunc(s.Guards, func(a, b Guard) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	s.Leaving = sorted(parts.Leaving, compareNodes)
 	s.Daemons = sorted(parts.Daemons, func(a, b Daemon) int { return strings.Compare(a.Name, b.Name) })
 	return &s
 }

@@ -3,6 +3,7 @@ package enginetest
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -16,7 +17,7 @@ import (
 // planned, one at a time (see bindAll), each judged by the rules as kube-scheduler states them at that moment. It shares no code with the packer. choice picks which of its types each launch becomes.
 func Check(before *cluster.Snapshot, p plan.Plan, choice int) []string {
 	after := Applied(before, p, choice)
-	c := checker{after: after, placed: map[string]bool{}, bound: map[*cluster.Node][]*cluster.Pod{}}
+	c := checker{after: after, going: going(before), placed: map[string]bool{}, known: map[string]bool{}, bound: map[*cluster.Node][]*cluster.Pod{}}
 	c.accounts(before, p)
 	lost := c.broken
 	c.bindAll(p.Order)
@@ -32,7 +33,9 @@ func Check(before *cluster.Snapshot, p plan.Plan, choice int) []string {
 
 type checker struct {
 	after  *cluster.Snapshot
+	going  []*cluster.Node // whose pods count until they have left, see leaving.go
 	placed map[string]bool // by UID
+	known  map[string]bool // by UID: the plan is about them
 	bound  map[*cluster.Node][]*cluster.Pod
 	broken []string
 }
@@ -62,6 +65,9 @@ func (c *checker) bindAll(order []string) {
 			}
 		}
 	}
+	for _, node := range c.going {
+		running[node] = slices.Clone(node.Pods)
+	}
 	rank := map[string]int{}
 	for i, uid := range order {
 		rank[uid] = i
@@ -73,7 +79,10 @@ func (c *checker) bindAll(order []string) {
 		for node, pods := range running {
 			c.bound[node] = slices.Clone(pods)
 		}
-		stuck := c.bindInOrder(waiting)
+		now, later := c.split(waiting)
+		stuck := c.bindInOrder(now)
+		c.letGo()
+		stuck = append(stuck, c.bindInOrder(later)...)
 		if stuck == nil {
 			c.broken = nil
 			return
@@ -108,6 +117,7 @@ func (c *checker) bindInOrder(order []placement) []placement {
 			return waiting
 		}
 		p := waiting[i]
+		c.leave(p.pod)
 		c.bound[p.node] = append(c.bound[p.node], p.pod)
 		waiting = slices.Delete(waiting, i, i+1)
 	}
@@ -116,7 +126,11 @@ func (c *checker) bindInOrder(order []placement) []placement {
 
 // refusals returns why the pod may not be bound now, nil when it may.
 func (c *checker) refusals(p placement) []string {
-	try := checker{after: c.after, bound: c.bound}
+	try := checker{after: c.after, going: c.going, bound: c.bound}
+	if c.leaves(p.pod) {
+		try.bound = maps.Clone(c.bound)
+		try.leave(p.pod)
+	}
 	try.pod(p.node, p.pod)
 	return try.broken
 }
@@ -145,6 +159,7 @@ func (c *checker) accounts(before *cluster.Snapshot, p plan.Plan) {
 		}
 	}
 	for _, pod := range before.Pending {
+		c.known[pod.UID] = true
 		if count[pod.UID] != 1 {
 			c.fail("%s appears %d times in the plan", pod.Ref(), count[pod.UID])
 		}
@@ -239,7 +254,7 @@ func (c *checker) matches(term cluster.AffinityTerm, pod *cluster.Pod) bool {
 
 // others calls f for every bound pod.
 func (c *checker) others(f func(*cluster.Node, *cluster.Pod)) {
-	for _, node := range c.after.Nodes {
+	for _, node := range c.standing() {
 		for _, other := range c.bound[node] {
 			f(node, other)
 		}
@@ -299,14 +314,14 @@ func (c *checker) together(node *cluster.Node, pod *cluster.Pod) {
 // spread: with the pod, its domain is at most maxSkew ahead of the emptiest domain that exists.
 func (c *checker) spread(node *cluster.Node, pod *cluster.Pod, s cluster.Spread) {
 	counts := map[string]int32{}
-	for _, at := range c.after.Nodes {
+	for _, at := range c.standing() {
 		value, has := at.Labels[s.Key]
 		_, bad := cluster.Untolerated(at.Taints, pod.Shape.Tolerations)
 		for _, other := range pod.Shape.Spread {
 			_, all := at.Labels[other.Key]
 			has = has && all
 		}
-		if !has || at.Deleting || at.Disrupting || !s.IgnoreAffinity && !selects(pod.Shape.Selecting(), at) || s.HonorTaints && bad {
+		if !has || !s.IgnoreAffinity && !selects(pod.Shape.Selecting(), at) || s.HonorTaints && bad {
 			continue
 		}
 		counts[value] += 0

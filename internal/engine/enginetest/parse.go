@@ -51,11 +51,11 @@ func (p *parser) line(line string) {
 	}
 	a = newAttributes(line, words[2:])
 	kinds := map[string]func(string, *attributes){
-		"type": p.instanceType, "pool": p.pool, "node": p.node, "claim": p.claim, "pod": p.pod, "daemon": p.daemon, "namespace": p.namespace,
+		"type": p.instanceType, "pool": p.pool, "node": p.node, "claim": p.claim, "pod": p.pod, "daemon": p.daemon, "namespace": p.namespace, "pdb": p.guard,
 	}
 	kind, known := kinds[words[0]]
 	if !known {
-		a.fail("a line starts with type, pool, node, claim, pod, daemon or namespace")
+		a.fail("a line starts with type, pool, node, claim, pod, daemon, namespace or pdb")
 	}
 	for _, name := range expand(words[1]) {
 		kind(name, a)
@@ -81,6 +81,14 @@ func expand(name string) []string {
 
 func (p *parser) namespace(name string, a *attributes) {
 	p.parts.Namespaces[name] = a.labels(a.get("labels", ""))
+}
+
+// guard is a PodDisruptionBudget.
+func (p *parser) guard(name string, a *attributes) {
+	p.parts.Guards = append(p.parts.Guards, cluster.Guard{
+		Namespace: a.get("ns", "default"), Name: name, AtOnce: int(a.number("at-once", 1)),
+		Pods: cluster.Selector{Enabled: true, Labels: requirement.FromLabels(a.labels(a.get("of", "")))},
+	})
 }
 
 func (p *parser) instanceType(name string, a *attributes) {

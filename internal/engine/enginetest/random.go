@@ -17,6 +17,11 @@ func Script(t *rapid.T) string {
 	for i := range rapid.IntRange(1, 8).Draw(t, "workloads") {
 		g.workload(i)
 	}
+	for i := range 2 {
+		if g.pick("", "guarded") != "" {
+			g.add("pdb b%d of=app=w%d at-once=%s", i, i, g.pick("1", "2"))
+		}
+	}
 	return strings.Join(g.lines, "\n")
 }
 
@@ -62,13 +67,13 @@ func (g *generator) nodes() {
 	for i := range rapid.IntRange(0, 4).Draw(g.T, "nodes") {
 		name := fmt.Sprint("n", i)
 		g.add("node %s type=%s zone=%s %s %s", name, g.pick("small", "medium"), g.pick("a", "b"), g.pick("", "pool=p0", "pool=p0 labels=capacity=reserved"),
-			g.pick("", "deleting", "new", "taint=x:NoSchedule"))
+			g.pick("", "deleting", "new", "taint=x:NoSchedule", "disrupting"))
 		g.nodeNames = append(g.nodeNames, name)
 	}
 	for i := range rapid.IntRange(0, 4).Draw(g.T, "running") {
 		if len(g.nodeNames) > 0 {
 			g.add("pod run%d cpu=100m labels=app=%s node=%s %s", i, g.pick("w0", "w1"), g.pick(g.nodeNames...),
-				g.pick("", "apart=host", "apart=zone/app=w0", "port=80"))
+				g.pick("", "apart=host", "apart=zone/app=w0", "port=80", "together=zone", "spread=zone:1", "spread=host:1", "together=zone/app=w0"))
 		}
 	}
 }

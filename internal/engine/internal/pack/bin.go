@@ -21,6 +21,8 @@ type bin struct {
 	free     resources.Vector // what is left for pods, daemons still to come taken off; set by settle
 	awaiting []*cluster.Shape // daemons still to come
 	settled  bool
+	closed   bool // it goes: nothing is placed on it
+	staying  int  // pods of a closed node that have not left yet
 
 	// Of a planned one.
 	pool    *pool

@@ -33,8 +33,8 @@ func (s *solver) unreachable(known topology.Floors) topology.Floors {
 
 // place is a placed pod and its bin.
 type place struct {
-	shape *cluster.Shape
-	bin   int
+	pod *cluster.Pod
+	bin int
 }
 
 // rehearse binds the placed pods in passes and returns the shapes of those that cannot be bound.
@@ -45,30 +45,59 @@ func (s *solver) rehearse() []*cluster.Shape {
 	for number, b := range s.bins {
 		s.stand(t, b)
 		for _, pod := range b.pods {
-			where[pod.UID] = place{pod.Shape, number}
+			where[pod.UID] = place{pod, number}
 		}
 	}
-	var waiting []place
+	var now, later []place
 	for _, uid := range s.order {
-		if p := where[uid]; len(t.Rules(p.shape).Keys) > 0 {
-			waiting = append(waiting, p)
+		switch p := where[uid]; {
+		case len(t.Rules(p.pod.Shape).Keys) == 0:
+		case s.leaving(p.pod):
+			later = append(later, p)
+		default:
+			now = append(now, p)
 		}
 	}
+	s.standAgain(t)
+	stuck := s.bindAgain(t, now)
+	s.letGo(t)
+	for _, p := range append(stuck, s.bindAgain(t, later)...) {
+		shapes = append(shapes, p.pod.Shape)
+	}
+	return shapes
+}
+
+// bindAgain binds pods in passes, those that run after they have left, and returns those that cannot be bound.
+func (s *solver) bindAgain(t *topology.Tracker, waiting []place) []place {
 	for {
 		var still []place
 		for _, p := range waiting {
-			if !t.AllowedIn(p.shape, p.bin) {
-				still = append(still, p)
+			gone := s.leave(t, p.pod)
+			if t.AllowedIn(p.pod.Shape, p.bin) {
+				t.Place(p.pod.Shape, p.bin, topology.Placed)
 				continue
 			}
-			t.Place(p.shape, p.bin, topology.Placed)
+			if gone {
+				s.back(t, p.pod)
+			}
+			still = append(still, p)
 		}
 		if len(still) == 0 || len(still) == len(waiting) {
-			for _, p := range still {
-				shapes = append(shapes, p.shape)
-			}
-			return shapes
+			return still
 		}
 		waiting = still
+	}
+}
+
+// standAgain lets the leavers run where they do, as a fresh tracker has it.
+func (s *solver) standAgain(t *topology.Tracker) {
+	if len(s.leavers) > 0 {
+		t.Shrink()
+	}
+	for _, l := range s.leavers {
+		if l.left {
+			l.left = false
+			s.bins[l.bin].staying++
+		}
 	}
 }

@@ -65,7 +65,8 @@ type solver struct {
 	selected map[selection][]way
 	order    []string // UIDs of placed pods, as they were placed
 	choices  map[string]*choices
-	asking   bool // some taint is PreferNoSchedule
+	leavers  map[string]*leaver // by UID: pods to place that run on nodes which go
+	asking   bool               // some taint is PreferNoSchedule
 	packing  packing
 }
 
@@ -85,7 +86,7 @@ type shape struct {
 }
 
 func newSolver(snapshot *cluster.Snapshot, pods []*cluster.Pod, floors topology.Floors) *solver {
-	s := &solver{snapshot: snapshot, shapes: map[*cluster.Shape]*shape{}, byNode: map[string]int{}, choices: map[string]*choices{}, selected: map[selection][]way{}, asking: asks(snapshot)}
+	s := &solver{snapshot: snapshot, shapes: map[*cluster.Shape]*shape{}, leavers: map[string]*leaver{}, byNode: map[string]int{}, choices: map[string]*choices{}, selected: map[selection][]way{}, asking: asks(snapshot)}
 	left := newReservations(snapshot)
 	for i, p := range snapshot.Pools {
 		s.pools = append(s.pools, newPool(i, p, snapshot.Daemons, left))
@@ -110,6 +111,7 @@ func (s *solver) addNodes(pods []*cluster.Pod) {
 		slab = append(slab, bin{node: node})
 		s.addNode(&slab[len(slab)-1], promised)
 	}
+	s.addLeaving(pods)
 }
 
 // constrained lists the shapes whose constraints matter: of the pods to place, and of running ones whose anti-affinity is
@@ -126,7 +128,7 @@ func (s *solver) constrained(pods []*cluster.Pod) []*cluster.Shape {
 		}
 	}
 	seen := map[*cluster.Shape]bool{}
-	for _, pod := range s.snapshot.Repelling {
+	for _, pod := range s.repelling() {
 		if seen[pod.Shape] || placing[pod.Shape] {
 			continue
 		}
@@ -139,6 +141,19 @@ func (s *solver) constrained(pods []*cluster.Pod) []*cluster.Shape {
 		}
 	}
 	slices.SortFunc(list, func(a, b *cluster.Shape) int { return strings.Compare(a.Key(), b.Key()) })
+	return list
+}
+
+// repelling lists the running pods with required anti-affinity, those on nodes that a what-if leaves out among them.
+func (s *solver) repelling() []*cluster.Pod {
+	list := s.snapshot.Repelling
+	for _, node := range s.snapshot.Leaving {
+		for _, pod := range node.Pods {
+			if len(pod.Shape.AntiAffinity) > 0 {
+				list = append(slices.Clip(list), pod)
+			}
+		}
+	}
 	return list
 }
 
@@ -178,8 +193,9 @@ func (s *solver) stand(t *topology.Tracker, b *bin) {
 	if b.node == nil {
 		return
 	}
+	ours := s.snapshot.Pool(b.node.Pool) != nil // of another claim nobody here knows whether a node will ever come
 	for key, name := range t.KeyNames() {
-		if t.DomainOf(key, number) == topology.Open {
+		if ours && t.DomainOf(key, number) == topology.Open {
 			values, all := b.node.Open.Get(requirement.Key(name)).Values()
 			t.MayStand(number, key, values, all)
 		}
@@ -276,20 +292,31 @@ func (s *solver) offerDomains(info *shape) {
 
 // run places the pods: those that an earlier plan has promised a place first, then by priority. Within a priority pods
 // that are tied to others come one by one, and plain ones by the lot; last come those spread over hostnames, which are
-// measured by every node that was opened.
+// measured by every node that was opened. Pods that wait now come before tied ones that run still and will wait later.
 func (s *solver) run(pods []*cluster.Pod) {
 	order := slices.Clone(pods)
 	slices.SortStableFunc(order, compare)
+	if tied := func(pod *cluster.Pod) bool { return !s.leaving(pod) && !s.info(pod.Shape).plain() }; len(s.leavers) > 0 && slices.ContainsFunc(order, tied) {
+		s.runOrder(slices.DeleteFunc(slices.Clone(order), s.leaving))
+		order = slices.DeleteFunc(order, func(pod *cluster.Pod) bool { return !s.leaving(pod) })
+	}
+	s.letGo(s.topology)
+	s.runOrder(order)
+}
+
+// runOrder places pods in this order, class by class.
+func (s *solver) runOrder(order []*cluster.Pod) {
 	order = slices.DeleteFunc(order, s.keepPromise)
+	var failed []*cluster.Pod
 	for len(order) > 0 {
 		n := 1
 		for n < len(order) && order[n].Priority == order[0].Priority {
 			n++
 		}
-		s.failed = append(s.failed, s.runClass(order[:n])...)
+		failed = append(failed, s.runClass(order[:n])...)
 		order = order[n:]
 	}
-	s.failed = s.placeEach(s.failed)
+	s.failed = append(s.failed, s.placeEach(failed)...)
 }
 
 // runClass places pods of one priority and returns those that found no place.
@@ -316,7 +343,7 @@ func (s *solver) placeEach(pods []*cluster.Pod) []*cluster.Pod {
 	for {
 		var rest []*cluster.Pod
 		for _, pod := range waiting {
-			if info := s.info(pod.Shape); !s.placeInBins(pod, info) && !s.open(pod, info) {
+			if !s.placeOne(pod) {
 				rest = append(rest, pod)
 			}
 		}
@@ -330,7 +357,7 @@ func (s *solver) placeEach(pods []*cluster.Pod) []*cluster.Pod {
 // mayComeLater reports whether a pod that found no place may find one after others were placed: the companion that it
 // must be near, or whose coming evens out a spread. It ends, because each further pass needs a pod placed in the last.
 func (s *solver) mayComeLater(pod *cluster.Pod) bool {
-	return len(pod.Shape.Affinity)+len(pod.Shape.Spread) > 0
+	return len(pod.Shape.Affinity)+len(pod.Shape.Spread) > 0 || s.leaving(pod)
 }
 
 // compare orders pods for placing. Higher priority comes first, as with kube-scheduler. Then pods without
@@ -378,7 +405,7 @@ func (s *solver) keepPromise(pod *cluster.Pod) bool {
 		return false
 	}
 	number, found := s.byNode[pod.Promised]
-	return found && s.tryNode(number, []*cluster.Pod{pod}, s.info(pod.Shape)) == topology.Yes
+	return found && s.moved(pod, func(info *shape) bool { return s.tryNode(number, []*cluster.Pod{pod}, info) == topology.Yes })
 }
 
 // placeInBins places the pod in the first bin that takes it: existing capacity first, then nodes planned so far.
@@ -437,6 +464,9 @@ func (s *solver) tryNode(number int, pods []*cluster.Pod, info *shape) topology.
 // nodeTakes reports whether an existing node takes pods of the shape that request want together, as far as no constraint
 // on others is concerned.
 func (s *solver) nodeTakes(b *bin, info *shape, want resources.Vector) bool {
+	if b.closed {
+		return false
+	}
 	b.settle(s.snapshot.Daemons)
 	if info.afar || !want.Fits(b.free) || !b.node.Admits(info.Shape) || !b.portsFree(info.HostPorts) {
 		return false

@@ -36,6 +36,7 @@ type spread struct {
 	unsure     counts     // pods in bins that count Maybe
 	inSet      []bool     // by domain: it takes part in the minimum
 	inUse      []bool     // by domain: a bin that counts Surely stands in it
+	offered    []bool     // by domain: it takes part whatever stands in it
 	used       int32      // number of domains in use
 	levels     []int32
 	lowest     int32
@@ -47,7 +48,7 @@ type spread struct {
 // known makes a domain take part in the minimum.
 func (s *spread) known(domain int32) {
 	for int(domain) >= len(s.inSet) {
-		s.inSet, s.inUse = append(s.inSet, false), append(s.inUse, false)
+		s.inSet, s.inUse, s.offered = append(s.inSet, false), append(s.inUse, false), append(s.offered, false)
 	}
 	if s.inSet[domain] {
 		return
@@ -78,19 +79,21 @@ func (s *spread) present(domain int32, as Counting) {
 // most is how many pods a domain has if all those count of which it is open.
 func (s *spread) most(domain int32) int32 { return s.counts.at(domain) + s.unsure.at(domain) }
 
-func (s *spread) add(domain int32, as Counting) {
+// add counts one pod in a domain, or with -1 one less.
+func (s *spread) add(domain int32, as Counting, by int32) {
 	switch {
 	case as == Not || domain < 0:
 		return
 	case as == Maybe:
-		s.unsure.add(domain, 1)
+		s.unsure.add(domain, by)
 		return
 	}
 	before := s.counts.at(domain)
-	s.counts.add(domain, 1)
+	s.counts.add(domain, by)
 	if int(domain) < len(s.inSet) && s.inSet[domain] {
 		s.level(before, -1)
-		s.level(before+1, 1)
+		s.level(before+by, 1)
+		s.lowest = min(s.lowest, before+by)
 		s.settle()
 	}
 }
@@ -103,7 +106,7 @@ func (s *spread) level(count, by int32) {
 	s.levels[count] += by
 }
 
-// settle moves lowest up to the smallest count that a domain has. Counts only grow, so it ends.
+// settle moves lowest up to the smallest count that a domain has.
 func (s *spread) settle() {
 	for int(s.lowest)+1 < len(s.levels) && s.levels[s.lowest] == 0 {
 		s.lowest++
@@ -159,11 +162,11 @@ type affinity struct {
 	selfMatch bool
 }
 
-func (a *affinity) add(t *Tracker, bin int) {
-	a.total++
+func (a *affinity) add(t *Tracker, bin int, by int32) {
+	a.total += int(by)
 	for i, key := range a.keys {
 		if domain := t.bins[key][bin]; domain >= 0 {
-			a.counts[i].add(domain, 1)
+			a.counts[i].add(domain, by)
 		}
 	}
 }
@@ -194,12 +197,12 @@ type anti struct {
 	chosen   counts // pods that the term is about
 }
 
-func (a *anti) add(domain int32, owner, chosen bool) {
+func (a *anti) add(domain int32, owner, chosen bool, by int32) {
 	if owner {
-		a.owners.add(domain, 1)
+		a.owners.add(domain, by)
 	}
 	if chosen {
-		a.chosen.add(domain, 1)
+		a.chosen.add(domain, by)
 	}
 }
 

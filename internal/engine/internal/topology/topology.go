@@ -39,6 +39,8 @@ type Tracker struct {
 	antis      []*anti
 	byIdentity map[string]any
 	rules      map[*cluster.Shape]*Rules
+	vanished   map[int]bool
+	shrinks    bool // pods may leave: what anti-affinity refuses now it may admit later
 }
 
 // Counting is whether a spread constraint counts the pods of a bin, by its node inclusion policies.
@@ -204,6 +206,7 @@ func (t *Tracker) hasAll(bin int, owner *cluster.Shape) bool {
 // Occupy makes a bin count as a node that exists: its domains take part in the minimum of the constraints that count
 // it. A planned bin is occupied once a pod has been placed in it.
 func (t *Tracker) Occupy(bin int) {
+	delete(t.vanished, bin)
 	for _, s := range t.spreads {
 		s.present(t.bins[s.key][bin], s.counting[bin])
 	}
@@ -218,7 +221,9 @@ func (t *Tracker) MayStand(bin, key int, values []string, all bool) {
 	for _, s := range t.spreads {
 		if s.key == key && s.counting[bin] != Not {
 			for _, value := range values {
-				s.known(t.Domain(key, value))
+				domain := t.Domain(key, value)
+				s.known(domain)
+				s.offered[domain] = true
 			}
 		}
 	}
@@ -242,7 +247,9 @@ func (t *Tracker) Fix(key, bin int, domain int32) {
 func (t *Tracker) Offer(shape *cluster.Shape, key int, value string) {
 	for _, s := range t.Rules(shape).spreads {
 		if s.key == key {
-			s.known(t.Domain(key, value))
+			domain := t.Domain(key, value)
+			s.known(domain)
+			s.offered[domain] = true
 		}
 	}
 }
@@ -266,17 +273,22 @@ func (t *Tracker) Place(shape *cluster.Shape, bin int, standing Standing) {
 			s.landed = append(s.landed, t.bins[s.key][bin])
 		}
 	}
+	t.count(rules, bin, standing, 1)
+}
+
+// count counts a pod in a bin, or with -1 not any more.
+func (t *Tracker) count(rules *Rules, bin int, standing Standing, by int32) {
 	for _, c := range rules.counted {
 		switch {
 		case c.spread != nil:
 			if standing != Ending {
-				c.spread.add(t.bins[c.spread.key][bin], c.spread.counting[bin])
+				c.spread.add(t.bins[c.spread.key][bin], c.spread.counting[bin], by)
 			}
 		case c.affinity != nil:
-			c.affinity.add(t, bin)
+			c.affinity.add(t, bin, by)
 		case c.anti != nil:
 			if domain := t.bins[c.anti.key][bin]; domain >= 0 {
-				c.anti.add(domain, c.owner, c.chosen)
+				c.anti.add(domain, c.owner, c.chosen, by)
 			}
 		}
 	}
@@ -334,12 +346,12 @@ func (t *Tracker) Allowed(rules *Rules, key int, domain int32) Verdict {
 	}
 	for _, a := range rules.antis {
 		if a.key == key && domain >= 0 && a.chosen.at(domain) > 0 {
-			return Never
+			return t.never()
 		}
 	}
 	for _, a := range rules.blocking {
 		if a.key == key && domain >= 0 && a.owners.at(domain) > 0 {
-			return Never
+			return t.never()
 		}
 	}
 	for _, a := range rules.affinity {

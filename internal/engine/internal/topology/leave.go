@@ -1,0 +1,69 @@
+package topology
+
+import "github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+
+// This file lets pods leave bins, and bins go: a node that is drained counts until its pods have left it.
+
+// Shrink tells the tracker that pods may leave, so that no refusal by anti-affinity is final.
+func (t *Tracker) Shrink() { t.shrinks = true }
+
+func (t *Tracker) never() Verdict {
+	if t.shrinks {
+		return Now
+	}
+	return Never
+}
+
+// Leave takes a pod out of the count that Place counted in a bin.
+func (t *Tracker) Leave(shape *cluster.Shape, bin int, standing Standing) {
+	t.count(t.Rules(shape), bin, standing, -1)
+}
+
+// Vanish takes an occupied bin, which all pods have left, out of the count: it is no domain any more. Occupy makes it count
+// again.
+func (t *Tracker) Vanish(bin int) {
+	if t.vanished == nil {
+		t.vanished = map[int]bool{}
+	}
+	t.vanished[bin] = true
+	for _, s := range t.spreads {
+		if domain := t.bins[s.key][bin]; domain >= 0 && s.counting[bin] != Not {
+			s.vacate(domain, t.others(s, bin, domain))
+		}
+	}
+}
+
+// others returns how surely a constraint counts some bin of a domain beside this one; Not when there is none. One that is Open may
+// stand there.
+func (t *Tracker) others(s *spread, bin int, domain int32) Counting {
+	most := Not
+	if t.Hostname(s.key) {
+		return most
+	}
+	for other, at := range t.bins[s.key] {
+		switch {
+		case other == bin || t.vanished[other]:
+		case at == domain:
+			most = max(most, s.counting[other])
+		case at == Open:
+			most = max(most, min(Maybe, s.counting[other]))
+		}
+	}
+	return most
+}
+
+// vacate notes that a bin has gone from a domain; left says how surely another one counts that stands in it.
+func (s *spread) vacate(domain int32, left Counting) {
+	if int(domain) >= len(s.inSet) {
+		return
+	}
+	if s.inUse[domain] && left != Surely {
+		s.inUse[domain] = false
+		s.used--
+	}
+	if s.inSet[domain] && left == Not && !s.offered[domain] {
+		s.inSet[domain] = false
+		s.level(s.counts.at(domain), -1)
+		s.settle()
+	}
+}

@@ -1,0 +1,150 @@
+package sim
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+// This file ties the pods of a workload to each other: required affinity and anti-affinity, topology spread, and budgets that
+// let few of them go at a time. Then a node can only be drained if its pods can move one after another.
+
+// bonds are what ties the pods of a workload to each other, each over a node label.
+type bonds struct {
+	together, apart string
+	spread          string
+	skew            int32
+}
+
+// bondsOf reads together=, apart= and spread=, each zone or host; spread= has the most that domains may differ by, as
+// zone:1. The word alone is short for apart=host.
+func bondsOf(a arguments) (bonds, error) {
+	var b bonds
+	for key, to := range map[string]*string{"together": &b.together, "apart": &b.apart, "spread": &b.spread} {
+		text, stated := a.value(key)
+		if !stated {
+			continue
+		}
+		over, skew, limited := strings.Cut(text, ":")
+		known := map[string]string{"zone": corev1.LabelTopologyZone, "host": corev1.LabelHostname}[over]
+		if known == "" || limited != (key == "spread") {
+			return b, fmt.Errorf("%s is %q: want zone or host, of spread with a number as in zone:1", key, text)
+		}
+		*to = known
+		if limited {
+			n, err := strconv.ParseInt(skew, 10, 32)
+			if err != nil || n < 1 {
+				return b, fmt.Errorf("%s is %q: want a number from 1 on after the colon", key, text)
+			}
+			b.skew = int32(n)
+		}
+	}
+	for _, word := range a {
+		if word == "alone" {
+			b.apart = corev1.LabelHostname
+		}
+	}
+	return b, nil
+}
+
+func selectorOf(app string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{appLabel: app}}
+}
+
+// apply puts the bonds into a pod of the workload.
+func (b bonds) apply(app string, spec *corev1.PodSpec) {
+	if b.together != "" || b.apart != "" {
+		spec.Affinity = &corev1.Affinity{}
+	}
+	if b.together != "" {
+		spec.Affinity.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+			{LabelSelector: selectorOf(app), TopologyKey: b.together},
+		}}
+	}
+	if b.apart != "" {
+		spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+			{LabelSelector: selectorOf(app), TopologyKey: b.apart},
+		}}
+	}
+	if b.spread != "" {
+		spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: b.skew, TopologyKey: b.spread, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selectorOf(app),
+		}}
+	}
+}
+
+// budgetSpecOf reads pdb= (minAvailable) or unavailable= (maxUnavailable); false when neither is stated.
+func budgetSpecOf(a arguments) (policyv1.PodDisruptionBudgetSpec, bool) {
+	if n := a.number("pdb", -1); n >= 0 {
+		return policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(int32(n)))}, true
+	}
+	if n := a.number("unavailable", -1); n >= 0 {
+		return policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(int32(n)))}, true
+	}
+	return policyv1.PodDisruptionBudgetSpec{}, false
+}
+
+// stays reports whether users keep a budget after the healing: one that always lets some pod go holds no drain for ever, as long
+// as there is a pool that may launch what the pod's successor needs.
+func (w *World) stays(budget *policyv1.PodDisruptionBudget) bool {
+	if budget.Spec.MaxUnavailable == nil || budget.Spec.MaxUnavailable.IntVal < 1 {
+		return false
+	}
+	unlimited := false
+	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
+		pool := o.(*karpenterv1.NodePool)
+		unlimited = unlimited || pool.Spec.Replicas == nil && len(pool.Spec.Limits)+len(pool.Spec.HardLimits) == 0
+	})
+	return unlimited
+}
+
+// tied adds a workload whose pods are tied to each other to some scripts. It takes part in nothing that is drawn for the
+// others.
+func (g *generator) tied() {
+	d := newDice(g.script.Seed, "tied")
+	if !d.chance(0.4) {
+		return
+	}
+	const name = "tied"
+	bond := of(&d, "together=zone", "together=zone", "apart=host", "apart=zone", "spread=zone:1", "spread=host:1")
+	most := 6
+	if bond == "apart=zone" {
+		most = 2 // the simulated cloud has two zones
+	}
+	args := []string{name, fmt.Sprintf("replicas=%d", 1+d.n(most)), "cpu=" + of(&d, "100m", "900m", "1500m"), "mem=256Mi", "grace=" + of(&d, "0s", "5s", "60s"), bond}
+	if d.chance(0.8) {
+		args = append(args, fmt.Sprintf("unavailable=%d", 1+d.n(2)))
+	}
+	g.add(d.between(0, 20*time.Second), "workload", args...)
+	at := func() time.Duration { return d.between(40*time.Second, g.script.Heal-time.Second) }
+	for range d.n(3) {
+		g.add(at(), "scale", name, fmt.Sprint(1+d.n(most)))
+	}
+	for range d.n(3) {
+		g.add(at(), of(&d, "delete-claim", "delete-node"), fmt.Sprint(d.n(9)))
+	}
+	if d.chance(0.5) { // another one makes nodes large, and then leaves
+		g.add(d.between(0, 10*time.Second), "workload", "guest", "replicas=4", "cpu=1500m", "mem=1Gi", "grace=0s")
+		g.add(at(), "scale", "guest", "0")
+	}
+	if d.chance(0.5) {
+		g.add(0, "run-out", of(&d, "3", "12", "1", "4"))
+		g.add(d.between(40*time.Second, 2*time.Minute), "run-out", "0")
+	}
+	if d.chance(0.6) { // where pods may always move to
+		args := []string{"wide", "after=" + of(&d, "0s", "30s"), "budget=" + of(&d, "1", "100%"), "policy=WhenEmptyOrUnderutilized"}
+		g.add(0, "pool", args...)
+		for range d.n(2) {
+			g.add(at(), "drift", "wide")
+		}
+	}
+}
