@@ -102,7 +102,7 @@ func (w *World) stays(budget *policyv1.PodDisruptionBudget) bool {
 	unlimited := false
 	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
 		pool := o.(*karpenterv1.NodePool)
-		unlimited = unlimited || pool.Spec.Replicas == nil && len(pool.Spec.Limits)+len(pool.Spec.HardLimits) == 0
+		unlimited = unlimited || !isOther(pool) && pool.Spec.Replicas == nil && len(pool.Spec.Limits)+len(pool.Spec.HardLimits) == 0
 	})
 	return unlimited
 }
