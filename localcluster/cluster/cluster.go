@@ -107,11 +107,9 @@ func (c *Cluster) startRenewingPorts(ctx context.Context, component Component) e
 			return err
 		}
 		c.logf("%s: a port was taken by another process; trying new ones", component)
-		renewed, err := c.setup.ports.withFree(component.ports())
-		if err != nil {
+		if err := c.setup.renewPorts(component.ports()); err != nil {
 			return err
 		}
-		c.setup.ports = renewed
 	}
 }
 

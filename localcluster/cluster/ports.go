@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
+	"maps"
 	"os"
 )
 
@@ -29,24 +29,23 @@ func allPorts() []portName {
 	return []portName{etcdClientPort, etcdPeerPort, apiServerPort, controllerManagerPort, schedulerPort, kwokPort}
 }
 
-// withFree returns a copy in which the named ports have new numbers that are
-// free now. They may be taken again before a component binds them: the caller
-// starts the component and comes back if it could not bind.
-func (p ports) withFree(names []portName) (ports, error) {
-	next := ports{}
-	for name, number := range p {
-		next[name] = number
+// withFree returns a copy in which the named ports have new numbers, which are
+// reserved until the caller releases them. A program that does not ask us may
+// take one all the same before a component binds it: the caller starts the
+// component and comes back if it could not bind.
+func (p ports) withFree(names []portName) (ports, *Reservation, error) {
+	reserved, err := Reserve(len(names))
+	if err != nil {
+		return nil, nil, err
 	}
-	for _, name := range names {
-		listener, err := net.Listen("tcp4", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("looking for a free port for %s: %w", name, err)
-		}
-		// All stay open until the last is chosen, so that no two are equal.
-		defer listener.Close()
-		next[name] = listener.Addr().(*net.TCPAddr).Port
+	next := maps.Clone(p)
+	if next == nil {
+		next = ports{}
 	}
-	return next, nil
+	for i, name := range names {
+		next[name] = reserved.Ports[i]
+	}
+	return next, reserved, nil
 }
 
 // url returns the https address of the named port, with the given path.

@@ -72,11 +72,9 @@ func (c *Cluster) startClients(ctx context.Context) error {
 		}
 		for _, component := range retry {
 			c.logf("%s: a port was taken by another process; trying new ones", component)
-			renewed, err := c.setup.ports.withFree(component.ports())
-			if err != nil {
+			if err := c.setup.renewPorts(component.ports()); err != nil {
 				return err
 			}
-			c.setup.ports = renewed
 		}
 		pending = retry
 	}

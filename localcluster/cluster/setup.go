@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Entries of a cluster's directory. Stop removes these and no other file, so
@@ -48,6 +50,7 @@ type setup struct {
 	userTLS  *tls.Config
 	etcdTLS  *tls.Config
 	lock     *os.File
+	reserved []*Reservation // of the ports, and of those that were given up
 }
 
 // newSetup prepares the directory: lock, keys, ports, policy.
@@ -91,11 +94,8 @@ func (s *setup) prepare() error {
 	if s.previous, err = loadPorts(filepath.Join(s.options.Dir, portsFile)); err != nil {
 		return err
 	}
-	s.ports = s.previous
-	if s.ports == nil {
-		if s.ports, err = s.ports.withFree(allPorts()); err != nil {
-			return err
-		}
+	if err := s.choosePorts(); err != nil {
+		return err
 	}
 	for name, content := range map[string]string{
 		auditPolicyFile: auditPolicy, admissionFile: admissionConfiguration, placementFile: s.options.NodeSchedulingPolicy,
@@ -104,6 +104,30 @@ func (s *setup) prepare() error {
 			return fmt.Errorf("writing %s: %w", name, err)
 		}
 	}
+	return nil
+}
+
+// choosePorts takes the ports of the last run, if nobody else has them now, or
+// new ones.
+func (s *setup) choosePorts() error {
+	if s.previous == nil {
+		return s.renewPorts(allPorts())
+	}
+	reserved, err := ReserveThese(slices.Collect(maps.Values(s.previous))...)
+	if err != nil {
+		return s.renewPorts(allPorts())
+	}
+	s.ports, s.reserved = s.previous, append(s.reserved, reserved)
+	return nil
+}
+
+// renewPorts gives the named ports new numbers.
+func (s *setup) renewPorts(names []portName) error {
+	renewed, reserved, err := s.ports.withFree(names)
+	if err != nil {
+		return err
+	}
+	s.ports, s.reserved = renewed, append(s.reserved, reserved)
 	return nil
 }
 
@@ -128,14 +152,18 @@ func (s *setup) logPath(c Component) string {
 	return filepath.Join(s.options.Dir, logDir, string(c)+".log")
 }
 
-// unlock lets another cluster use the directory.
+// unlock lets another cluster use the directory and the ports.
 func (s *setup) unlock() error {
-	if s.lock == nil {
-		return nil
+	var failed []error
+	for _, reserved := range s.reserved {
+		failed = append(failed, reserved.Release())
 	}
-	err := s.lock.Close()
-	s.lock = nil
-	return err
+	s.reserved = nil
+	if s.lock != nil {
+		failed = append(failed, s.lock.Close())
+		s.lock = nil
+	}
+	return errors.Join(failed...)
 }
 
 // remove deletes what a cluster writes, and the directory if nothing else is

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"crypto/x509"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,10 +51,11 @@ func TestIdentitiesThatCannotBeAFileOrAServerAreRefused(t *testing.T) {
 
 func TestFreePortsAreDistinctAndOnlyTheNamedOnesChange(t *testing.T) {
 	t.Parallel()
-	first, err := ports(nil).withFree(allPorts())
+	first, reserved, err := ports(nil).withFree(allPorts())
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer reserved.Release()
 	seen := map[int]portName{}
 	for _, name := range allPorts() {
 		if other, ok := seen[first[name]]; ok || first[name] == 0 {
@@ -63,16 +63,11 @@ func TestFreePortsAreDistinctAndOnlyTheNamedOnesChange(t *testing.T) {
 		}
 		seen[first[name]] = name
 	}
-	// Hold the old port, so that the new one cannot be the same.
-	listener, err := net.Listen("tcp4", strings.TrimPrefix(first.url(apiServerPort, ""), "https://"))
+	second, other, err := first.withFree(APIServer.ports())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	second, err := first.withFree(APIServer.ports())
-	if err != nil {
-		t.Fatal(err)
-	}
+	defer other.Release()
 	for _, name := range allPorts() {
 		if changed := first[name] != second[name]; changed != (name == apiServerPort) {
 			t.Errorf("port of %s: %d, then %d", name, first[name], second[name])
@@ -86,10 +81,11 @@ func TestPortsOfTheLastRunAreReadOrIgnored(t *testing.T) {
 	if got, err := loadPorts(path); got != nil || err != nil {
 		t.Errorf("without a file: %v, %v", got, err)
 	}
-	saved, err := ports(nil).withFree(allPorts())
+	saved, reserved, err := ports(nil).withFree(allPorts())
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer reserved.Release()
 	if err := savePorts(path, saved); err != nil {
 		t.Fatal(err)
 	}

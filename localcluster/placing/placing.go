@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
 	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling/schedulingtest"
@@ -184,8 +185,17 @@ func sendWorkload(ctx context.Context, config *rest.Config, asked schedulingtest
 		_, err = workloads.Create(ctx, object, metav1.CreateOptions{DryRun: dry})
 		return err
 	}
-	_, err = workloads.Update(ctx, object, metav1.UpdateOptions{DryRun: dry})
-	return err
+	// The version is named, as whoever edits an object does. Without it the API server may first judge the update against what
+	// its cache has, which can be older than the last write, find out, and judge it again: the warnings of both are sent.
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		stored, err := workloads.Get(ctx, object.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		object.SetResourceVersion(stored.GetResourceVersion())
+		_, err = workloads.Update(ctx, object, metav1.UpdateOptions{DryRun: dry})
+		return err
+	})
 }
 
 // complete adds what the API server demands of a workload, and the scripts leave out.

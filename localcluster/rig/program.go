@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,7 +19,7 @@ const (
 	readyTimeout = time.Minute      // for a controller to be ready; it takes a second or two
 	stopTimeout  = 30 * time.Second // for a controller to end when asked to
 	logTail      = 20               // lines of the log in an error
-	attempts     = 3                // a port that was free may be taken by the time the controller binds it
+	attempts     = 3                // a program that we do not know may take a port before the controller does
 )
 
 // Program is a controller that can run in a rig. It answers /readyz at its health port.
@@ -65,10 +64,19 @@ func (r *Rig) Run(ctx context.Context, program Program) (*Controller, error) {
 }
 
 func (r *Rig) runOnce(ctx context.Context, program Program, kubeconfig string) (*Controller, error) {
-	ports, err := freePorts(2)
+	reserved, err := cluster.Reserve(2)
 	if err != nil {
 		return nil, err
 	}
+	c, err := r.runAt(ctx, program, kubeconfig, reserved)
+	if err != nil {
+		return nil, errors.Join(err, reserved.Release())
+	}
+	return c, nil
+}
+
+func (r *Rig) runAt(ctx context.Context, program Program, kubeconfig string, reserved *cluster.Reservation) (*Controller, error) {
+	ports := reserved.Ports
 	c := &Controller{
 		Place: Place{Kubeconfig: kubeconfig, MetricsPort: ports[0], HealthPort: ports[1]},
 		name:  program.Name, log: r.logOf(program.Name), done: make(chan struct{}),
@@ -86,7 +94,7 @@ func (r *Rig) runOnce(ctx context.Context, program Program, kubeconfig string) (
 		return nil, fmt.Errorf("starting %s: %w", c.name, err)
 	}
 	go func() {
-		c.err = c.command.Wait()
+		c.err = errors.Join(c.command.Wait(), reserved.Release())
 		close(c.done)
 	}()
 	if err := c.waitReady(ctx); err != nil {
@@ -165,17 +173,3 @@ func (c *Controller) logEnd() string {
 
 // logOf returns where a controller's log is, beside those of the control plane.
 func (r *Rig) logOf(name string) string { return filepath.Join(r.Cluster.Dir(), "logs", name+".log") }
-
-// freePorts returns ports that were free a moment ago.
-func freePorts(n int) ([]int, error) {
-	var ports []int
-	for range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("looking for a free port: %w", err)
-		}
-		defer listener.Close() //nolint:errcheck // held until all are chosen
-		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
-}

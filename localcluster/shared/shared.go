@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 )
 
 // StartTimeout bounds a start, on a machine that also compiles.
@@ -72,4 +74,19 @@ func Main(m *testing.M, things ...interface{ end() error }) {
 		}
 	}
 	os.Exit(code)
+}
+
+// Port reserves a TCP port of this machine until the end of the test.
+func Port(t *testing.T) int {
+	t.Helper()
+	reserved, err := cluster.Reserve(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := reserved.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+	return reserved.Ports[0]
 }

@@ -3,7 +3,6 @@ package conversion
 import (
 	"context"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/deploy"
 	"github.com/joiner-autoscaler/joiner/internal/cli"
 	joiner "github.com/joiner-autoscaler/joiner/localcluster/rig"
+	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
 // simulated is a NodePool of v1beta1 of simulated nodes, and a pod for one of them.
@@ -158,14 +158,5 @@ func (r *rig) launches() (claim string) {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
+	return fmt.Sprint(shared.Port(t))
 }

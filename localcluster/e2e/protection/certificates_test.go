@@ -16,6 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/charts"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
+	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
 const (
@@ -30,7 +31,7 @@ const (
 func TestOwnCertificatesAreRenewedUnderRequests(t *testing.T) {
 	f := begin(t)
 	f.grantCertificates(t)
-	ports := []int{freePort(t), freePort(t)}
+	ports := []int{shared.Port(t), shared.Port(t)}
 	f.trustNobody(t, ports)
 	for _, port := range ports {
 		f.serveOwn(t, port)

@@ -62,12 +62,3 @@ func (g guarded) point(t *testing.T, at func(i int) admissionv1.WebhookClientCon
 		t.Fatal(err)
 	}
 }
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	port, err := placingtest.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}

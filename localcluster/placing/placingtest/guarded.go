@@ -54,10 +54,11 @@ type Guarded struct {
 	Clients kubernetes.Interface // the admin's
 	admin   *rest.Config
 
-	webhook *rig.Controller // nil: does not run, or the door is another one
-	binary  string          // of joiner-webhook
-	port    int             // that the API server calls
-	files   string          // the directory of the webhook's files; "": that of the admin's kubeconfig
+	webhook  *rig.Controller      // nil: does not run, or the door is another one
+	binary   string               // of joiner-webhook
+	reserved *cluster.Reservation // of port; nil: the webhook is not the door
+	port     int                  // that the API server calls
+	files    string               // the directory of the webhook's files; "": that of the admin's kubeconfig
 }
 
 // Start starts a control plane and its guard. The binaries are those that cluster.BinaryEnv and, for the webhook, WebhookEnv
@@ -88,7 +89,7 @@ func Start(ctx context.Context, options Options) (*Guarded, error) {
 		return nil, fmt.Errorf("Options.Door is %q: allowed are %v", options.Door, Doors())
 	}
 	if g.Rig, err = rig.Start(ctx, asked); err != nil {
-		return nil, err
+		return nil, errors.Join(err, g.reserved.Release())
 	}
 	if err := g.prepare(ctx, options); err != nil {
 		return nil, errors.Join(err, g.Stop())
@@ -174,7 +175,7 @@ func (g *Guarded) Stop() error {
 	if g.webhook != nil {
 		failed = g.webhook.Stop()
 	}
-	return errors.Join(failed, g.Cluster.Stop())
+	return errors.Join(failed, g.Cluster.Stop(), g.reserved.Release())
 }
 
 func pathFromEnv(name string) (string, error) {

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
@@ -80,8 +81,11 @@ func (g *Guarded) writeFiles(policy string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	g.port, err = FreePort()
-	return certificate, err
+	if g.reserved, err = cluster.Reserve(1); err != nil {
+		return nil, err
+	}
+	g.port = g.reserved.Ports[0]
+	return certificate, nil
 }
 
 // admission tells an API server where the configurations of webhooks are; see the user's page.
@@ -221,16 +225,6 @@ func manifestsOf(kind string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%s has no block of kind %s", page, kind)
-}
-
-// FreePort returns a port of this machine that was free a moment ago.
-func FreePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("looking for a free port: %w", err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port, nil
 }
 
 // ServingCertificate makes a certificate for 127.0.0.1 that is its own authority, both in PEM.
