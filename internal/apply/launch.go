@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,6 +33,9 @@ type attempt struct {
 	err     error
 }
 
+// atATime is how many claims are created before it is looked whether the views of their pools are still young.
+const atATime = 200
+
 // launchAll makes the NodeClaims of a plan in three passes: check each against the limits, with those before it counted;
 // create, for which order does not matter; promise what was created.
 func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
@@ -49,11 +51,15 @@ func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 		attempts[i].ordinal = same[purpose(launch)]
 		same[purpose(launch)]++
 	}
-	a.config.Each(len(attempts), func(i int) {
-		if t := &attempts[i]; t.refusal == "" && t.err == nil {
-			t.claim, t.refusal, t.err = a.createInTime(ctx, snapshot, p, t)
-		}
-	})
+	for rest := attempts; len(rest) > 0; rest = rest[min(len(rest), atATime):] {
+		part := rest[:min(len(rest), atATime)]
+		a.lookAgain(ctx, snapshot, p, part, views)
+		a.config.Each(len(part), func(i int) {
+			if t := &part[i]; t.refusal == "" && t.err == nil {
+				t.claim, t.refusal, t.err = a.createInTime(ctx, snapshot, p, t)
+			}
+		})
+	}
 	var out Outcome
 	var failures []error
 	for _, t := range attempts {
@@ -68,6 +74,27 @@ func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 		}
 	}
 	return out, errors.Join(failures...)
+}
+
+// lookAgain takes views anew that are not young any more, and judges by them what is still to be created: a limit may have
+// been set since the plan began, or the pool made anew (L-14).
+func (a *Applier) lookAgain(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan, attempts []attempt, views map[string]*view) {
+	for i := range attempts {
+		t := &attempts[i]
+		if t.refusal != "" || t.err != nil {
+			continue
+		}
+		name := t.launch.Pool
+		if a.config.Now().Sub(views[name].at) > youngFor {
+			views[name] = a.look(ctx, snapshot, t.launch)
+		}
+		if t.view != views[name] {
+			t.view = views[name]
+			if t.err = t.view.err; t.err == nil {
+				t.refusal = t.view.objection(p, t.launch)
+			}
+		}
+	}
 }
 
 func (a *Applier) promise(t attempt) {
@@ -85,7 +112,7 @@ func (a *Applier) check(snapshot *cluster.Snapshot, p plan.Plan, launch plan.Lau
 	if t.err != nil {
 		return t
 	}
-	if t.refusal = v.objection(launch); t.refusal != "" {
+	if t.refusal = v.objection(p, launch); t.refusal != "" {
 		return t
 	}
 	pool := snapshot.Pool(launch.Pool)
@@ -101,17 +128,14 @@ func (a *Applier) check(snapshot *cluster.Snapshot, p plan.Plan, launch plan.Lau
 	return t
 }
 
-// createInTime creates the claim. One in a slot is created only while the view that allowed it is young.
+// createInTime creates the claim while the view that allowed it is young.
 func (a *Applier) createInTime(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan, t *attempt) (*karpenterv1.NodeClaim, string, error) {
-	if t.launch.Slot != plan.NoSlot {
-		left := viewFor - a.config.Now().Sub(t.view.at)
-		if left <= 0 {
-			return nil, "the pool was looked at too long ago", nil
-		}
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, left)
-		defer cancel()
+	left := viewFor - a.config.Now().Sub(t.view.at)
+	if left <= 0 {
+		return nil, "the pool was looked at too long ago", nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
 	return a.create(ctx, snapshot, p, t)
 }
 
@@ -131,6 +155,9 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 			}
 			continue // the plan knew of it and asks for another one
 		}
+		if holder := t.view.named[name]; holder != nil && launch.Slot != plan.NoSlot {
+			return holder, "", nil // this very launch, see objection
+		}
 		claim := translate.NodeClaimFor(t.view.pool, p.Names, launch, name)
 		err := a.createOnce(ctx, claim)
 		if err == nil {
@@ -140,15 +167,18 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 		if !apierrors.IsAlreadyExists(err) {
 			return nil, "", err
 		}
-		existing, err := a.existing(ctx, claim)
+		found, err := a.existing(ctx, claim)
 		if err != nil {
 			return nil, "", err
 		}
-		if existing != nil {
-			return existing, "", nil
+		if found != nil && sameLaunch(found, claim) {
+			return found, "", nil
 		}
 		if launch.Slot != plan.NoSlot {
-			return nil, fmt.Sprintf("slot %d is taken by NodeClaim %s", launch.Slot, name), nil
+			if found == nil {
+				return nil, fmt.Sprintf("slot %d was taken by NodeClaim %s a moment ago", launch.Slot, name), nil
+			}
+			return nil, taken(launch, found), nil
 		}
 	}
 	return nil, "", fmt.Errorf("%d names for the same pods are in use; the last is %s", maxAttempts, claimName(launch, t.ordinal, maxAttempts-1))
@@ -183,18 +213,11 @@ func mayHaveLanded(err error) bool {
 		apierrors.IsUnexpectedServerError(err) || apierrors.IsServiceUnavailable(err)
 }
 
-// existing returns the claim that has the name of ours, when it stands for the same launch: an earlier create whose
-// answer was lost, or the same plan of another replica. It returns nil when the name is in use for something else.
+// existing returns the claim that has the name of ours; nil when it is gone by now.
 func (a *Applier) existing(ctx context.Context, ours *karpenterv1.NodeClaim) (*karpenterv1.NodeClaim, error) {
 	var found karpenterv1.NodeClaim
 	if err := a.config.Live.Get(ctx, client.ObjectKeyFromObject(ours), &found); err != nil {
 		return nil, client.IgnoreNotFound(err)
-	}
-	sameOwner := equality.Semantic.DeepEqual(found.OwnerReferences, ours.OwnerReferences)
-	sameDemand := slices.Equal(translate.Replaces(&found), translate.Replaces(ours)) && equality.Semantic.DeepEqual(found.Spec.Requirements, ours.Spec.Requirements) &&
-		equality.Semantic.DeepEqual(found.Spec.Resources, ours.Spec.Resources)
-	if found.DeletionTimestamp != nil || !sameOwner || !sameDemand {
-		return nil, nil
 	}
 	return &found, nil
 }

@@ -3,8 +3,10 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -14,14 +16,17 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// viewFor is how long a pool's view may be created from. It bounds what the invariant of hard limits cannot cover: a create
-// that was on its way when the limit was lowered (docs/limits.md).
+// viewFor is how long a pool's view may be created from, with or without slots. It keeps plans from being carried out on
+// what was true long ago. It bounds nothing: a request that was given up may still land (docs/limits.md).
 const viewFor = 10 * time.Second
+
+// youngFor is when a view is taken anew in the middle of a plan, so that a long one does not outlive it.
+const youngFor = viewFor / 2
 
 // maxLaunches bounds the slots that one plan uses of one pool.
 const maxLaunches = 1 << 16
 
-// view is a pool as the API server itself has it, read once for each plan.
+// view is a pool as the API server itself has it.
 type view struct {
 	pool    *karpenterv1.NodePool
 	refusal string // why nothing may be launched; "" when it may
@@ -29,13 +34,14 @@ type view struct {
 	slots   int64 // limit.None when claims need none
 	count   int64 // claims of the pool that exist; known for pools with slots
 	usable  map[int]bool
-	surge   map[int]bool    // usable for what replaces others
-	names   map[string]bool // of the pool's claims
+	surge   map[int]bool                      // usable for what replaces others
+	named   map[string]*karpenterv1.NodeClaim // all claims, of pools with slots
 	at      time.Time
 }
 
-// look reads a pool and, when its claims are made in slots, all its claims, from the API server: a cache may not know of a
+// look reads a pool and, when its claims are made in slots, all claims, from the API server: a cache may not know of a
 // lower limit yet, nor of claims that others have made. The order matters: what is listed is at least as new as the limit.
+// All claims are listed, since one whose label was changed by hand counts too.
 func (a *Applier) look(ctx context.Context, snapshot *cluster.Snapshot, launch plan.Launch) *view {
 	v := &view{pool: &karpenterv1.NodePool{}, slots: limit.None, at: a.config.Now()}
 	if err := a.config.Live.Get(ctx, client.ObjectKey{Name: launch.Pool}, v.pool); err != nil {
@@ -61,27 +67,31 @@ func (a *Applier) look(ctx context.Context, snapshot *cluster.Snapshot, launch p
 		return v
 	}
 	var claims karpenterv1.NodeClaimList
-	if v.err = a.config.Live.List(ctx, &claims, client.MatchingLabels{karpenterv1.NodePoolLabelKey: launch.Pool}); v.err != nil {
+	if v.err = a.config.Live.List(ctx, &claims); v.err != nil {
 		return v
 	}
-	v.count, v.usable, v.names = int64(len(claims.Items)), map[int]bool{}, make(map[string]bool, len(claims.Items))
-	for _, claim := range claims.Items {
-		v.names[claim.Name] = true
+	v.usable, v.surge, v.named = map[int]bool{}, map[int]bool{}, make(map[string]*karpenterv1.NodeClaim, len(claims.Items))
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		v.named[claim.Name] = claim
+		if translate.Belongs(claim, launch.Pool, launch.PoolUID) {
+			v.count++
+		}
 	}
-	taken := func(slot int) bool { return v.names[limit.SlotName(launch.Pool, launch.PoolUID, slot)] }
+	taken := func(slot int) bool { return v.named[limit.SlotName(launch.Pool, launch.PoolUID, slot)] != nil }
 	for _, slot := range limit.Usable(slots, v.count, taken, maxLaunches) {
 		v.usable[slot] = true
 	}
-	v.surge = map[int]bool{}
 	for _, slot := range limit.Usable(translate.SurgeSlots(v.pool, v.count), v.count, taken, maxLaunches) {
 		v.surge[slot] = true
 	}
 	return v
 }
 
-// objection says why the launch may not be made in its slot, or without one; "" when it may. A slot that is taken is for
-// the create to find out about: it may be this very launch.
-func (v *view) objection(launch plan.Launch) string {
+// objection says why the launch may not be made in its slot, or without one; "" when it may. A claim is created only in a
+// slot that was usable in this very view: the proof in docs/limits.md rests on it. A slot that is taken holds this very
+// launch already, or it is not for us.
+func (v *view) objection(p plan.Plan, launch plan.Launch) string {
 	usable := v.usable
 	if len(launch.Replaces) > 0 {
 		usable = v.surge
@@ -95,8 +105,35 @@ func (v *view) objection(launch plan.Launch) string {
 		return ""
 	case v.slots == limit.None:
 		return "the NodePool's hard limit was taken away meanwhile"
-	case !usable[launch.Slot] && !v.names[claimName(launch, 0, 0)]:
+	}
+	if holder := v.named[claimName(launch, 0, 0)]; holder != nil {
+		if !sameLaunch(holder, translate.NodeClaimFor(v.pool, p.Names, launch, holder.Name)) {
+			return taken(launch, holder)
+		}
+		return ""
+	}
+	if !usable[launch.Slot] {
 		return fmt.Sprintf("slot %d is out of use: %d NodeClaims exist, the NodePool may have %d", launch.Slot, v.count, v.slots)
 	}
 	return ""
+}
+
+// taken says who has the slot of a launch.
+func taken(launch plan.Launch, holder *karpenterv1.NodeClaim) string {
+	text := fmt.Sprintf("slot %d is taken by NodeClaim %s", launch.Slot, holder.Name)
+	if label := holder.Labels[karpenterv1.NodePoolLabelKey]; label != launch.Pool {
+		text += fmt.Sprintf(", whose label %s is %q", karpenterv1.NodePoolLabelKey, label)
+	}
+	return text
+}
+
+// sameLaunch reports whether a claim stands for the same launch as ours: an earlier create whose answer was lost, or the
+// same plan of another replica.
+func sameLaunch(found, ours *karpenterv1.NodeClaim) bool {
+	return found.DeletionTimestamp == nil &&
+		found.Labels[karpenterv1.NodePoolLabelKey] == ours.Labels[karpenterv1.NodePoolLabelKey] &&
+		equality.Semantic.DeepEqual(found.OwnerReferences, ours.OwnerReferences) &&
+		slices.Equal(translate.Replaces(found), translate.Replaces(ours)) &&
+		equality.Semantic.DeepEqual(found.Spec.Requirements, ours.Spec.Requirements) &&
+		equality.Semantic.DeepEqual(found.Spec.Resources, ours.Spec.Resources)
 }

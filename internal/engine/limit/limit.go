@@ -142,13 +142,6 @@ func (l Limits) Room(used Usage, capacity resources.Vector) bool {
 	return ok
 }
 
-// SlotName returns the name of the NodeClaim that holds a slot of a hard-limited pool: a fixed function of the
-// pool's name and UID and the slot's number from 0, so that two writers can never own one slot twice (L-14).
-func SlotName(pool, poolUID string, slot int) string {
-	const uidLength = 8 // enough to tell a pool from its predecessor of the same name
-	return fmt.Sprintf("%s-%.*s-%d", pool, uidLength, poolUID, slot)
-}
-
 // Within reports whether capacity is at most held in every limited component.
 func (l Limits) Within(capacity, held resources.Vector) bool {
 	for i, limited := range l.Limited {

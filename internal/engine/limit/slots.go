@@ -1,10 +1,34 @@
 package limit
 
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
 // This file is the arithmetic of slots (L-14; the argument is in docs/limits.md). A pool with slots makes claims only
 // under the names of its slots, 0 to n-1, and every name exists once: so it never makes more than n. While other claims of
 // the pool exist too (made before it had slots, by hand, or under a slot that a lower limit took away), as many slots are
 // out of use: the highest free ones. What is left is the lowest n - count free slots, whatever kind the counted claims
 // are.
+
+// SlotName returns the name of the NodeClaim that holds a slot of a hard-limited pool: a fixed function of the
+// pool's name and UID and the slot's number from 0, so that two writers can never own one slot twice (L-14).
+func SlotName(pool, poolUID string, slot int) string {
+	return fmt.Sprintf("%s%d", slotPrefix(pool, poolUID), slot)
+}
+
+// SlotOf returns the slot of a pool that a claim of that name holds, and whether it holds one.
+func SlotOf(claim, pool, poolUID string) (int, bool) {
+	number, found := strings.CutPrefix(claim, slotPrefix(pool, poolUID))
+	slot, err := strconv.Atoi(number)
+	return slot, found && err == nil && slot >= 0 && strconv.Itoa(slot) == number
+}
+
+func slotPrefix(pool, poolUID string) string {
+	const uidLength = 8 // enough to tell a pool from its predecessor of the same name
+	return fmt.Sprintf("%s-%.*s-", pool, uidLength, poolUID)
+}
 
 // Slots returns how many slots a pool has: its hard limit or, of a static pool, as many as the nodes that it runs (see
 // [Limits.Target]). None when its claims need no slots. replicas is None for a pool that is not static.

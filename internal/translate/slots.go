@@ -1,0 +1,29 @@
+package translate
+
+import (
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
+)
+
+// Belongs reports whether a claim counts for the pool of that name and UID (L-13): by its label, by its owner, or because
+// it stands in one of the pool's slots. Labels and owners can be changed by hand, names cannot.
+func Belongs(claim *karpenterv1.NodeClaim, pool, uid string) bool {
+	if claim.Labels[karpenterv1.NodePoolLabelKey] == pool {
+		return true
+	}
+	if _, ownerUID, owned := OwningPool(claim); owned && ownerUID == uid {
+		return true
+	}
+	_, slot := limit.SlotOf(claim.Name, pool, uid)
+	return slot
+}
+
+// OwningPool returns the NodePool that a claim says it was made for; a claim that was made by hand says none.
+func OwningPool(claim *karpenterv1.NodeClaim) (name, uid string, owned bool) {
+	for _, owner := range claim.OwnerReferences {
+		if owner.Kind == "NodePool" && owner.APIVersion == karpenterv1.GroupVersion().String() {
+			return owner.Name, string(owner.UID), true
+		}
+	}
+	return "", "", false
+}
