@@ -79,29 +79,10 @@ func TestEachNoticeIsToldAndCounted(t *testing.T) {
 		if said := r.tape.Said(); len(said) < 2 || said[0] != "c1 "+string(kind)+": "+want.text || said[1] != "n1 "+string(kind)+": "+want.text {
 			t.Errorf("%s: said %q, want %q on claim and node", kind, said, want.text)
 		}
-		if n := r.labelled(t, "karpenter_interruption_received_messages_total", want.message); n != 1 {
+		if n := controllertest.Count(t, r.registry, "karpenter_interruption_received_messages_total", want.message); n != 1 {
 			t.Errorf("%s: counted %v times as %s, want once", kind, n, want.message)
 		}
 	}
-}
-
-// labelled is the value of the series of a metric that has a label of that value.
-func (r *rig) labelled(t *testing.T, name, label string) (value float64) {
-	t.Helper()
-	families, err := r.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range families {
-		for _, metric := range family.Metric {
-			for _, pair := range metric.Label {
-				if family.GetName() == name && pair.GetValue() == label {
-					value += metric.GetCounter().GetValue()
-				}
-			}
-		}
-	}
-	return value
 }
 
 // A notice whose machine has no claim yet may be early: it is looked at again in 5 s.

@@ -1,0 +1,33 @@
+package controllertest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Count is the sum of the series of a counter or gauge that have these values of labels, as a scrape sees them.
+func Count(t *testing.T, registry *prometheus.Registry, name string, labels ...string) float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, metric := range family.Metric {
+			var values []string
+			for _, pair := range metric.Label {
+				values = append(values, pair.GetValue())
+			}
+			if !slices.ContainsFunc(labels, func(l string) bool { return !slices.Contains(values, l) }) {
+				sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
+}
