@@ -291,3 +291,85 @@ func TestWhoIsInTheWayIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// P-40: only volumes that the drain frees are waited for, in order; those of pods that stay are left, also ephemeral ones. P-41:
+// without a deadline there is no end to the wait, and with one the claim says what was left.
+func TestWhichVolumesAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	n, claim := dying()
+	stay := func(name string, volume corev1.Volume) *corev1.Pod {
+		p := pod(name)
+		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		p.Spec.Volumes = []corev1.Volume{{Name: "tmp"}, volume}
+		return p
+	}
+	bound := func(name, volume string) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume}}
+	}
+	byClaim := func(name string) corev1.VolumeSource {
+		return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}
+	}
+	ephemeral := stay("k3", corev1.Volume{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}})
+	done := pod("done")
+	done.Status.Phase = corev1.PodSucceeded
+	done.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: byClaim("done")}}
+	failed := pod("failed")
+	failed.Status.Phase = corev1.PodFailed
+	failed.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: byClaim("failed")}}
+	elsewhere := volume("pv-elsewhere")
+	elsewhere.Spec.NodeName = "n2"
+	inline := volume("inline")
+	inline.Spec.Source.PersistentVolumeName = nil
+	r := newRig(t, n, claim,
+		done, failed, stay("k1", corev1.Volume{Name: "v", VolumeSource: byClaim("lost")}), stay("k2", corev1.Volume{Name: "v", VolumeSource: byClaim("kept")}), ephemeral,
+		bound("kept", "pv-kept"), bound("k3-scratch", "pv-scratch"), bound("done", "pv-done"), bound("failed", "pv-failed"),
+		volume("pv-kept"), volume("pv-scratch"), volume("pv-done"), volume("pv-failed"), volume("pv-a"), elsewhere, inline)
+	result := r.reconcile(t)
+	got := r.condition(t, karpenterv1.ConditionTypeVolumesDetached)
+	if want := "3 volumes are still attached: pv-a; pv-done; pv-failed"; got.Status != "False" || got.Message != want || result.RequeueAfter != 2*time.Second {
+		t.Errorf("VolumesDetached=%s %q, again after %s; want %q, and to look again in 2s", got.Status, got.Message, result.RequeueAfter, want)
+	}
+	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, "n1 AwaitingVolumeDetachment: 3 volumes") {
+		t.Errorf("said %q, want the node to say what it waits for", said)
+	}
+	r.clock.Advance(240 * time.Hour)
+	if r.reconcile(t); r.gone(t) {
+		t.Error("without a deadline the wait for volumes has no end")
+	}
+}
+
+// P-41: pods that were left at the deadline are counted on the claim.
+func TestWhatTheDeadlineLeavesIsSaid(t *testing.T) {
+	t.Parallel()
+	n, claim := dying()
+	claim.Spec.TerminationGracePeriod = &karpenterv1.Duration{Duration: time.Minute}
+	stuck := pod("stuck")
+	stuck.Finalizers = []string{"example.com/slow"}
+	r := newRig(t, n, claim, stuck)
+	r.cloud.left = 1
+	r.clock.Advance(59 * time.Second)
+	if r.reconcile(t); r.cloud.left != 1 {
+		t.Fatal("the machine was ended before the deadline")
+	}
+	r.clock.Advance(time.Second)
+	result := r.reconcile(t)
+	if got := r.condition(t, karpenterv1.ConditionTypeDrained); got.Status != "False" || got.Reason != "TerminationGracePeriodElapsed" || !strings.HasPrefix(got.Message, "1 pods were left") {
+		t.Errorf("Drained=%s %s %q, want it to count the pod that was left", got.Status, got.Reason, got.Message)
+	}
+	if result.RequeueAfter != 2*time.Second || r.gone(t) {
+		t.Errorf("again after %s: want to look in 2s whether the machine has ended", result.RequeueAfter)
+	}
+}
+
+// Objects that are gone by now are no failure.
+func TestWhatIsGoneIsNoFailure(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.reconcile(t) // no such node
+	n, claim := dying()
+	n.Spec.ProviderID, claim.Status.ProviderID = "", "" // a claim that has no machine yet is not this node's
+	r = newRig(t, n, claim, pod("a"))
+	if r.reconcile(t); r.condition(t, karpenterv1.ConditionTypeDrained).Status != "" {
+		t.Error("the drain of a node without a machine was written on a claim that waits for its own")
+	}
+}
