@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 )
 
 // fieldManager is the name by which users apply objects.
@@ -50,13 +51,20 @@ func (h hands) do(ctx context.Context, step Step) error {
 		return h.deleteAny(ctx, step)
 	case ProtectAny:
 		if nodes := h.nodes(); len(nodes) > 0 {
-			return h.protect(ctx, nodes[at(step.Pick, len(nodes))], true)
+			return h.annotate(ctx, nodes[at(step.Pick, len(nodes))], karpenterv1.DoNotDisruptAnnotationKey, "true")
+		}
+		return nil
+	case InterruptAny:
+		if nodes := h.nodes(); len(nodes) > 0 {
+			node := nodes[at(step.Pick, len(nodes))]
+			h.view.byHand(node.Name)
+			return h.annotate(ctx, node, kwok.InterruptedAnnotationKey, "now")
 		}
 		return nil
 	case UnprotectAll:
 		for _, node := range h.nodes() {
 			if node.Annotations[karpenterv1.DoNotDisruptAnnotationKey] != "" {
-				if err := h.protect(ctx, node, false); err != nil {
+				if err := h.annotate(ctx, node, karpenterv1.DoNotDisruptAnnotationKey, nil); err != nil {
 					return err
 				}
 			}
@@ -122,12 +130,9 @@ func (h hands) nodes() []*corev1.Node {
 	return nodes
 }
 
-func (h hands) protect(ctx context.Context, node *corev1.Node, on bool) error {
-	var value any // null takes the annotation off
-	if on {
-		value = "true"
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{karpenterv1.DoNotDisruptAnnotationKey: value}}})
+// annotate writes an annotation of a node; nil takes it off.
+func (h hands) annotate(ctx context.Context, node *corev1.Node, key string, value any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
 	if err != nil {
 		return err
 	}

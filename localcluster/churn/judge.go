@@ -284,9 +284,21 @@ func (j *judge) rests(now time.Duration) (bool, string) {
 			going = append(going, fmt.Sprintf("node %s drains; %s", name, d.blocked))
 		}
 	}
+	chosen := map[string]bool{}
 	for _, claim := range j.view.claims() {
-		if claim.DeletionTimestamp == nil && !conditionTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized) {
+		chosen[claim.Status.NodeName] = claim.DeletionTimestamp != nil
+		switch {
+		case claim.DeletionTimestamp != nil:
+		case !conditionTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized):
 			going = append(going, fmt.Sprintf("NodeClaim %s is not initialized", claim.Name))
+		case conditionTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason):
+			chosen[claim.Status.NodeName] = true
+			going = append(going, fmt.Sprintf("NodeClaim %s is chosen for removal", claim.Name))
+		}
+	}
+	for _, node := range j.view.nodes() {
+		if tainted(node) && !chosen[node.Name] && node.DeletionTimestamp == nil {
+			going = append(going, fmt.Sprintf("node %s has the taint %s, and its NodeClaim stays", node.Name, karpenterv1.DisruptedTaintKey))
 		}
 	}
 	slices.Sort(going)
@@ -294,6 +306,10 @@ func (j *judge) rests(now time.Duration) (bool, string) {
 		going = append(going, fmt.Sprintf("a claim came, went or was chosen %.0f s ago", quiet.Seconds()))
 	}
 	return len(going) == 0, strings.Join(going, "; ")
+}
+
+func tainted(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenterv1.DisruptedTaintKey })
 }
 
 // launches tells how many claims came, and which of them went, or have been there for a while, without ever having held a

@@ -2,6 +2,7 @@ package churn
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 )
 
 // The zones of the built-in catalogue.
@@ -34,7 +36,8 @@ func seconds(d time.Duration) karpenterv1.NillableDuration {
 	return karpenterv1.NillableDuration{Duration: &d}
 }
 
-// newClass is the node class of all pools of a seed.
+// newClass is the node class of all pools of a seed. Some machines boot slowly, some calls fail, and a zone may have no spot
+// machines: on-demand ones are always there.
 func newClass(prefix string, d dice) *kwokv1alpha1.KWOKNodeClass {
 	class := &kwokv1alpha1.KWOKNodeClass{
 		TypeMeta:   metav1.TypeMeta{APIVersion: kwokv1alpha1.GroupVersion().String(), Kind: "KWOKNodeClass"},
@@ -42,6 +45,19 @@ func newClass(prefix string, d dice) *kwokv1alpha1.KWOKNodeClass {
 	}
 	if delay := d.from(-2, 3); delay > 0 {
 		class.Spec.NodeRegistrationDelay = &karpenterv1.Duration{Duration: time.Duration(delay) * time.Second}
+	}
+	var faults []string
+	if d.chance(0.3) {
+		faults = append(faults, fmt.Sprintf("insufficientCapacity: [{zones: [%s], capacityTypes: [spot]}]", of(d, zones()...)))
+	}
+	if d.chance(0.3) {
+		faults = append(faults, "slowBoot: [{delay: 6s, probability: 0.3}]")
+	}
+	if d.chance(0.3) {
+		faults = append(faults, "throttling: [{calls: [launch, terminate], probability: 0.2}]")
+	}
+	if len(faults) > 0 {
+		class.Annotations = map[string]string{kwok.FaultsAnnotationKey: strings.Join(faults, "\n")}
 	}
 	return class
 }
@@ -139,6 +155,10 @@ func (u *users) editPool(i int) []Step {
 			return fmt.Sprintf("generation %d", i)
 		}},
 		{2, func() string { return editZones(pool, d) }},
+		{1, func() string {
+			pool.Spec.Template.Spec.ExpireAfter = of(d, seconds(20*time.Second), seconds(40*time.Second), karpenterv1.NillableDuration{})
+			return fmt.Sprintf("expireAfter %s", pool.Spec.Template.Spec.ExpireAfter)
+		}},
 	}
 	if !static {
 		changes = append(changes, weighted[change]{1, func() string {

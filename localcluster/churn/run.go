@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // judging is how often the judge looks.
@@ -159,10 +162,22 @@ func (r *run) end(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.until(ctx, mostEnd, "something is left at the end", func() (bool, string) {
+	if err := r.until(ctx, mostEnd, "something is left at the end", func() (bool, string) {
 		return r.nothing(len(r.view.poolList()), "NodePools", len(r.view.claims()), "NodeClaims", len(r.view.nodes()), "nodes")
+	}); err != nil {
+		return err
+	}
+	return r.until(ctx, mostEnd, "machines are left at the end", func() (bool, string) {
+		var machines corev1.ConfigMapList
+		if err := r.Client.List(ctx, &machines, client.HasLabels{bootRecord}); err != nil {
+			return false, err.Error()
+		}
+		return r.nothing(len(machines.Items), "boot records of machines")
 	})
 }
+
+// bootRecord is the label of what the KWOK provider keeps of a machine whose node has not joined yet.
+const bootRecord = "joiner.sh/boot-record"
 
 func (r *run) ownPods() (n int) {
 	for _, pod := range r.view.pods() {

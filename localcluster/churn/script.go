@@ -17,7 +17,8 @@ const (
 	Apply        Verb = "apply"
 	Delete       Verb = "delete"
 	DeleteAny    Verb = "delete any"
-	ProtectAny   Verb = "protect any node"
+	ProtectAny   Verb = "protect any"
+	InterruptAny Verb = "interrupt any"
 	UnprotectAll Verb = "unprotect all nodes"
 	Kill         Verb = "kill joiner"
 )

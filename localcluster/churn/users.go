@@ -62,8 +62,8 @@ func (u *users) begin() []Step {
 func (u *users) step(i int) []Step {
 	act := draw(u.dice("step", i), []weighted[func(int) []Step]{
 		{20, u.addApp}, {18, u.scale}, {9, u.rollOut}, {7, u.removeApp}, {8, u.guard}, {5, u.addJob}, {4, u.addDaemon}, {2, u.removeDaemon},
-		{3, u.limitRange}, {6, u.deleteAny(Pod)}, {4, u.deleteAny(Node)}, {4, u.deleteAny(NodeClaim)}, {2, u.protect}, {2, u.unprotect},
-		{12, u.editPool}, {4, u.kill}, {1, u.removeSpace},
+		{3, u.limitRange}, {6, u.deleteAny(Pod)}, {4, u.deleteAny(Node)}, {4, u.deleteAny(NodeClaim)}, {2, u.protect}, {2, u.unprotect}, {2, u.interrupt},
+		{16, u.editPool}, {4, u.kill}, {1, u.removeSpace},
 	})
 	if steps := act(i); len(steps) > 0 {
 		return steps
@@ -78,7 +78,7 @@ func (u *users) addApp(i int) []Step {
 	a := u.newApp(u.number(i))
 	u.apps = append(u.apps, a)
 	objects := []client.Object{a.DeepCopy()}
-	if d := u.dice("guarded", i); d.chance(0.35) {
+	if d := u.dice("guarded", i); d.chance(0.5) {
 		a.guarded = true
 		objects = append(objects, u.newGuard(a, d))
 	}
@@ -201,6 +201,10 @@ func (u *users) protect(i int) []Step {
 	return []Step{{Verb: ProtectAny, Kind: Node, Pick: u.dice("pick", i).Float64(), Why: "do not disrupt"}}
 }
 
+func (u *users) interrupt(i int) []Step {
+	return []Step{{Verb: InterruptAny, Kind: Node, Pick: u.dice("pick", i).Float64(), Why: "the cloud takes the machine away"}}
+}
+
 func (u *users) unprotect(int) []Step {
 	return []Step{{Verb: UnprotectAll, Why: "disrupt again"}}
 }
@@ -223,13 +227,14 @@ func (u *users) removeSpace(i int) []Step {
 	}
 }
 
-// calm lets nodes go quickly. After that, everything has to come to rest.
+// calm lets nodes go quickly, and none expire. After that, everything has to come to rest.
 func (u *users) calm() []Step {
 	for _, pool := range u.pools {
 		disruption := &pool.Spec.Disruption
 		disruption.ConsolidateAfter = seconds(0)
 		disruption.ConsolidationPolicy = karpenterv1.ConsolidationPolicyWhenEmptyOrUnderutilized
 		disruption.Budgets = []karpenterv1.Budget{{Nodes: intstr.FromString("100%")}}
+		pool.Spec.Template.Spec.ExpireAfter = karpenterv1.NillableDuration{}
 	}
 	return []Step{{Verb: UnprotectAll, Why: "disrupt again"}, {Verb: Apply, Why: "nodes may go at once", Objects: u.allPools()}}
 }
