@@ -290,7 +290,7 @@ func (w *finder) number(n ast.Expr, t types.Type) {
 	}
 	duration := t.String() == "time.Duration"
 	basic, ok := t.(*types.Basic)
-	if !duration && (!ok || basic.Info()&types.IsNumeric == 0) || w.index(n) {
+	if !duration && (!ok || basic.Info()&types.IsNumeric == 0 || basic.Info()&types.IsUntyped != 0) || w.index(n) {
 		return
 	}
 	if sel, ok := n.(*ast.SelectorExpr); ok && !duration && w.imported(sel) {

@@ -1,0 +1,243 @@
+package claim_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
+	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
+)
+
+// failing is a cloud whose calls fail as those of the API server do.
+type failing struct {
+	*cloud
+	failures *controllertest.Failures
+}
+
+func (f failing) Launch(ctx context.Context, c *karpenterv1.NodeClaim) (provider.Instance, error) {
+	if err := f.failures.Call("launch"); err != nil {
+		return provider.Instance{}, err
+	}
+	return f.cloud.Launch(ctx, c)
+}
+
+func (f failing) Get(ctx context.Context, id string) (provider.Instance, error) {
+	if err := f.failures.Call("get instance"); err != nil {
+		return provider.Instance{}, err
+	}
+	return f.cloud.Get(ctx, id)
+}
+
+func (f failing) List(ctx context.Context) ([]provider.Instance, error) {
+	if err := f.failures.Call("list instances"); err != nil {
+		return nil, err
+	}
+	return f.cloud.List(ctx)
+}
+
+func (f failing) Terminate(ctx context.Context, id string) error {
+	if err := f.failures.Call("terminate"); err != nil {
+		return err
+	}
+	return f.cloud.Terminate(ctx, id)
+}
+
+// fail puts failures between the controller and all that it talks to.
+func (r *rig) fail(f *controllertest.Failures) {
+	server := f.Wrap(r.server)
+	r.config.Client, r.config.Live, r.config.Fleet = server, server, fleet.New(failing{r.cloud, f})
+	r.step = claim.New(r.config)
+}
+
+// play returns a step that takes the claim further, with what happens in the world in between.
+func (r *rig) play(t *testing.T, world ...func()) func() error {
+	return func() error {
+		for _, happens := range world {
+			if happens != nil {
+				happens()
+			}
+			if _, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func (r *rig) create(t *testing.T, n *corev1.Node) {
+	t.Helper()
+	if err := r.server.Create(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *rig) delete(t *testing.T) {
+	t.Helper()
+	if err := r.server.Delete(t.Context(), r.claim(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func aPool() *karpenterv1.NodePool {
+	return &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "p"}, Spec: karpenterv1.NodePoolSpec{
+		Template: karpenterv1.NodeClaimTemplate{Spec: karpenterv1.NodeClaimTemplateSpec{NodeClassRef: newClaim().Spec.NodeClassRef}},
+	}}
+}
+
+// P-30: what fails on the way from a claim to a node is done again. The health of registration and drift may wait for the next
+// step; those read the pool.
+func TestNoFailureOnTheWayToANodeIsSwallowed(t *testing.T) {
+	t.Parallel()
+	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
+		c := newClaim()
+		c.Finalizers = nil // made by hand
+		r := newRig(t, c)
+		r.fail(f)
+		return r.play(t, nil, func() { r.create(t, joined()); r.clock.Advance(2 * time.Second) }, func() { r.makeReady(t) }, nil)
+	}, "get v1.NodePool")
+}
+
+// The same when a pool is there, which is told about, and a ready node takes one step.
+func TestNoFailureInAPoolIsSwallowed(t *testing.T) {
+	t.Parallel()
+	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
+		r := newRig(t, newClaim(), aPool())
+		r.fail(f)
+		return r.play(t, nil, func() { r.create(t, joined()); r.makeReady(t); r.clock.Advance(2 * time.Second) }, func() { r.clock.Advance(time.Hour) })
+	}, "get v1.NodePool", "patch status v1.NodePool")
+}
+
+// P-32, P-40: a claim is let go only after its node and its instance are proved gone.
+func TestNoFailureOnTheWayOutIsSwallowed(t *testing.T) {
+	t.Parallel()
+	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
+		c := newClaim()
+		c.Spec.TerminationGracePeriod = &karpenterv1.Duration{Duration: time.Hour}
+		r := newRig(t, c, joined())
+		r.reconcile(t)
+		r.clock.Advance(2 * time.Second)
+		r.reconcile(t)
+		r.delete(t)
+		r.fail(f)
+		r.cloud.slow = true
+		step := r.play(t, nil, func() {
+			n := r.node(t)
+			n.Finalizers = nil // it was being deleted, and goes
+			if err := r.server.Update(t.Context(), n); err != nil {
+				t.Fatal(err)
+			}
+		}, nil, nil)
+		return func() error {
+			err := step()
+			if gone := r.claim(t) == nil; gone && len(r.cloud.machines) > 0 {
+				t.Errorf("the claim went before its %d machines (%v)", len(r.cloud.machines), err)
+			} else if err == nil && !gone {
+				t.Error("the claim is still there")
+			}
+			return err
+		}
+	})
+}
+
+// P-32: the same for a claim that was deleted before it knew of its instance.
+func TestNoFailureToFindTheInstanceIsSwallowed(t *testing.T) {
+	t.Parallel()
+	for _, known := range []bool{true, false} {
+		controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
+			r := newRig(t, newClaim())
+			if known {
+				if _, err := r.cloud.Launch(t.Context(), newClaim()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.delete(t)
+			r.fail(f)
+			step := r.play(t, nil, func() {
+				if c := r.claim(t); c != nil { // the fake server has the time of day
+					r.clock.Advance(c.DeletionTimestamp.Sub(r.clock.Now()) + time.Hour)
+				}
+			}, nil)
+			return func() error {
+				err := step()
+				if err == nil && (r.claim(t) != nil || len(r.cloud.machines) > 0) {
+					t.Errorf("claim %v and machines %v are left", r.claim(t), r.cloud.machines)
+				}
+				return err
+			}
+		})
+	}
+}
+
+// P-30, P-31: a claim whose launch was refused goes, and what fails on its way is done again.
+func TestNoFailureToGiveUpIsSwallowed(t *testing.T) {
+	t.Parallel()
+	for _, failure := range []error{&provider.InsufficientCapacityError{}, &provider.NodeClassNotReadyError{}, provider.ErrNodeClassNotFound} {
+		controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
+			r := newRig(t, newClaim())
+			r.cloud.failure = failure
+			r.fail(f)
+			return r.play(t, nil, nil)
+		})
+	}
+	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
+		r := newRig(t, newClaim())
+		r.cloud.failure = &provider.LaunchError{ConditionReason: "Quota", Message: "no quota"}
+		r.fail(f)
+		early := r.play(t, nil)
+		late := r.play(t, func() { r.clock.Advance(5 * time.Minute) })
+		return func() error {
+			if err := early(); err != nil {
+				return err
+			}
+			r.cloud.failure = nil
+			return late()
+		}
+	}, "launch", "get v1.NodePool") // at its timeout the claim is given up for whatever the launch answers
+}
+
+// D-07: nor of a claim that has lived long enough, whichever way its pool asks for.
+func TestNoFailureOfAnExpirationIsSwallowed(t *testing.T) {
+	t.Parallel()
+	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
+		c := newClaim()
+		c.Spec.ExpireAfter.Duration = new(time.Hour)
+		r := newRig(t, c, joined())
+		r.reconcile(t)
+		r.makeReady(t)
+		r.reconcile(t)
+		r.clock.Advance(time.Hour)
+		r.fail(f)
+		return r.play(t, nil)
+	}, "get v1.NodePool")
+}
+
+// P-32: garbage that could not be collected is looked at again at once; one cloud's failure holds up no other.
+func TestNoFailureOfTheCollectorIsSwallowed(t *testing.T) {
+	t.Parallel()
+	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
+		r := newRig(t, newClaim())
+		r.reconcile(t) // this one loses its machine
+		r.cloud.machines = map[string]provider.Instance{
+			"fake://orphan": {ProviderID: "fake://orphan", ClaimName: "gone", ClaimUID: "gone", Launched: controllertest.Start()},
+		}
+		r.clock.Advance(time.Hour)
+		r.fail(f)
+		collector := claim.NewCollector(r.config)
+		return func() error {
+			result, err := collector.Reconcile(t.Context(), reconcile.Request{})
+			if err == nil && (len(r.cloud.machines) > 0 || r.claim(t).DeletionTimestamp == nil || result.RequeueAfter != 2*time.Minute) {
+				t.Errorf("machines %v, claim %v, again after %s: want both collected, and to look in 2m", r.cloud.machines, r.claim(t).DeletionTimestamp, result.RequeueAfter)
+			}
+			return err
+		}
+	})
+}

@@ -1,0 +1,276 @@
+package claim_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
+	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+)
+
+// counted gives the rig metrics that can be read.
+func (r *rig) counted() *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	r.config.Metrics = metrics.New(registry)
+	r.step = claim.New(r.config)
+	return registry
+}
+
+func (r *rig) healthy(t *testing.T) karpenterv1.Condition {
+	t.Helper()
+	var p karpenterv1.NodePool
+	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "default"}, &p); err != nil {
+		t.Fatal(err)
+	}
+	found, _ := condition.Get(p.Status.Conditions, karpenterv1.ConditionTypeNodeRegistrationHealthy)
+	return found
+}
+
+// setHealth writes what is known of the pool's registration.
+func (r *rig) setHealth(t *testing.T, value condition.Value) {
+	t.Helper()
+	var p karpenterv1.NodePool
+	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "default"}, &p); err != nil {
+		t.Fatal(err)
+	}
+	condition.Set(&p.Status.Conditions, 0, value, controllertest.Start())
+	if err := r.server.Status().Update(t.Context(), &p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// V-13: a node that joins makes the registration of its pool healthy, whatever was known before; one that times out makes it
+// unhealthy and names the claim. What is known already is not written again.
+func TestTheHealthOfRegistrationFollowsTheNodes(t *testing.T) {
+	t.Parallel()
+	const kind = karpenterv1.ConditionTypeNodeRegistrationHealthy
+	for name, before := range map[string]*condition.Value{
+		"nothing":   nil,
+		"unknown":   new(condition.Unknown(kind, "AwaitingNodes", "")),
+		"unhealthy": new(condition.False(kind, "RegistrationTimeout", "another one")),
+		"healthy":   new(condition.True(kind, "AsBefore", "")),
+	} {
+		for _, joins := range []bool{true, false} {
+			r := newRig(t, newClaim(), aPool())
+			if before != nil {
+				r.setHealth(t, *before)
+			}
+			r.reconcile(t)
+			if joins {
+				r.create(t, joined())
+				r.clock.Advance(2 * time.Second)
+			} else {
+				r.clock.Advance(15 * time.Minute)
+			}
+			r.reconcile(t)
+			got := r.healthy(t)
+			switch want := map[bool]metav1.ConditionStatus{true: "True", false: "False"}[joins]; {
+			case got.Status != want:
+				t.Errorf("%s, joins %v: %s, want %s", name, joins, got.Status, want)
+			case before != nil && before.Status == want && got.Reason != before.Reason:
+				t.Errorf("%s, joins %v: it was %s already and was written again: %+v", name, joins, want, got)
+			case before != nil && before.Status == want:
+			case joins && got.Reason != "NodeRegistrationHealthy":
+				t.Errorf("%s: reason %s", name, got.Reason)
+			case !joins && (got.Reason != "RegistrationTimeout" || !strings.Contains(got.Message, "NodeClaim c1: not Registered after 15m0s")):
+				t.Errorf("%s: %s %q, want the claim to be named", name, got.Reason, got.Message)
+			}
+		}
+	}
+}
+
+// V-13: another stage that takes too long says nothing about registration.
+func TestOtherTimeoutsDoNotTouchTheHealthOfRegistration(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newClaim(), aPool())
+	r.cloud.failure = &provider.LaunchError{ConditionReason: "Quota", Message: "no quota"}
+	r.clock.Advance(5 * time.Minute)
+	if r.reconcile(t); r.healthy(t).Status != "" {
+		t.Errorf("after a launch that timed out: %+v", r.healthy(t))
+	}
+	r = newRig(t, newClaim(), aPool(), joined())
+	r.reconcile(t)
+	r.setHealth(t, condition.Unknown(karpenterv1.ConditionTypeNodeRegistrationHealthy, "AwaitingNodes", ""))
+	r.clock.Advance(time.Hour)
+	if r.reconcile(t); r.claim(t).DeletionTimestamp == nil || r.healthy(t).Status != "Unknown" {
+		t.Errorf("after an initialization that timed out: %+v", r.healthy(t))
+	}
+}
+
+// U-10: each node that joins counts once, with its pool and zone; each claim that ends or is given up, too.
+func TestClaimsAndNodesAreCounted(t *testing.T) {
+	t.Parallel()
+	c := newClaim()
+	c.Labels[karpenterv1.CapacityTypeLabelKey] = "spot"
+	r := newRig(t, c, joined())
+	registry := r.counted()
+	count := func(name string, labels ...string) float64 { return controllertest.Count(t, registry, name, labels...) }
+	r.reconcile(t)
+	r.reconcile(t)
+	if n := count("karpenter_nodes_created_total", "default", "a"); n != 1 {
+		t.Errorf("%v nodes were created in pool default and zone a, want 1", n)
+	}
+	r.clock.Advance(time.Hour)
+	r.reconcile(t) // initialization times out
+	if n := count("karpenter_nodeclaims_disrupted_total", "initializationtimeout", "default", "spot", "forceful"); n != 1 {
+		t.Errorf("%v claims were disrupted by their timeout, want 1", n)
+	}
+	n := r.node(t)
+	n.Finalizers = nil
+	if err := r.server.Update(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		r.reconcile(t)
+	}
+	if n := count("karpenter_nodeclaims_terminated_total", "default", "spot", "a"); n != 1 || r.claim(t) != nil {
+		t.Errorf("%v claims were terminated, want 1", n)
+	}
+}
+
+// P-30: the node carries what its claim says, beside what its kubelet says; it is the claim's, once.
+func TestANodeIsAdopted(t *testing.T) {
+	t.Parallel()
+	c := newClaim()
+	c.Annotations = map[string]string{"note": "claim"}
+	n := joined()
+	n.Labels = map[string]string{"kubelet": "yes", "team": "kubelet"}
+	n.Annotations = map[string]string{"kubelet": "yes"}
+	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "team", Value: "a", Effect: corev1.TaintEffectNoSchedule})
+	r := newRig(t, c, n)
+	r.reconcile(t)
+	got := r.node(t)
+	if got.Labels["kubelet"] != "yes" || got.Labels["team"] != "a" || got.Labels[karpenterv1.NodeRegisteredLabelKey] != "true" || got.Labels[corev1.LabelTopologyZone] != "a" {
+		t.Errorf("labels %v", got.Labels)
+	}
+	if got.Annotations["note"] != "claim" || got.Annotations["kubelet"] != "yes" {
+		t.Errorf("annotations %v", got.Annotations)
+	}
+	if len(got.OwnerReferences) != 1 {
+		t.Fatalf("owners %v, want the claim", got.OwnerReferences)
+	}
+	owner := got.OwnerReferences[0]
+	if owner.Kind != "NodeClaim" || owner.APIVersion != "karpenter.sh/v1" || owner.Name != "c1" || owner.UID != "u1" || owner.BlockOwnerDeletion == nil || !*owner.BlockOwnerDeletion {
+		t.Errorf("owner %+v, want the claim, which may not go before its node", owner)
+	}
+	var taints []string
+	for _, taint := range got.Spec.Taints {
+		taints = append(taints, taint.Key)
+	}
+	if slices.Sort(taints); !slices.Equal(taints, []string{"boot", corev1.TaintNodeNotReady, "team"}) {
+		t.Errorf("taints %v: want those of the claim once, without the one of a node that is not registered", taints)
+	}
+	if r.claim(t).Status.NodeName != "n1" || !slices.Contains(got.Finalizers, karpenterv1.TerminationFinalizer) {
+		t.Error("the claim names its node, and the node waits for us at its end")
+	}
+	if said := strings.Join(r.tape.Said(), "\n"); strings.Contains(said, "UnregisteredTaintMissing") {
+		t.Errorf("said %q although the taint was there", said)
+	}
+}
+
+// P-30: a node that joins without the taint may have pods already: users are told, once. One that was registered before is none.
+func TestANodeWithoutTheTaintIsTold(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*corev1.Node)
+		told   bool
+	}{
+		"no taint":       {func(n *corev1.Node) { n.Spec.Taints = nil }, true},
+		"another effect": {func(n *corev1.Node) { n.Spec.Taints[0].Effect = corev1.TaintEffectNoSchedule }, true},
+		"another key":    {func(n *corev1.Node) { n.Spec.Taints[0].Key = "x" }, true},
+		"registered already": {func(n *corev1.Node) {
+			n.Spec.Taints, n.Labels = nil, map[string]string{karpenterv1.NodeRegisteredLabelKey: "true"}
+		}, false},
+		"the taint": {func(*corev1.Node) {}, false},
+	} {
+		n := joined()
+		c.change(n)
+		r := newRig(t, newClaim(), n)
+		r.reconcile(t)
+		if told := strings.Contains(strings.Join(r.tape.Said(), "\n"), "c1 UnregisteredTaintMissing: Node n1 joined without"); told != c.told {
+			t.Errorf("%s: said %q", name, r.tape.Said())
+		}
+	}
+}
+
+// A node that is new and not ready is left to its kubelet for its first second, then registered; one that is ready at once is not
+// waited for.
+func TestANewNodeSettles(t *testing.T) {
+	t.Parallel()
+	n := joined()
+	n.CreationTimestamp = metav1.NewTime(controllertest.Start())
+	r := newRig(t, newClaim(), n)
+	r.clock.Advance(400 * time.Millisecond)
+	if result := r.reconcile(t); r.is(t, karpenterv1.ConditionTypeRegistered) == "True" || result.RequeueAfter != 600*time.Millisecond {
+		t.Errorf("Registered=%s, again after %s: want it in 600ms", r.is(t, karpenterv1.ConditionTypeRegistered), result.RequeueAfter)
+	}
+	r.clock.Advance(600 * time.Millisecond)
+	if r.reconcile(t); r.is(t, karpenterv1.ConditionTypeRegistered) != "True" {
+		t.Error("a second old, it is registered as it is")
+	}
+	plain := newClaim()
+	plain.Spec.StartupTaints = nil
+	r = newRig(t, plain, n)
+	r.makeReady(t)
+	if r.reconcile(t); r.is(t, karpenterv1.ConditionTypeInitialized) != "True" {
+		t.Error("a node that is ready is not waited for")
+	}
+}
+
+// A node that is being deleted is not registered any more, and the claim says so.
+func TestANodeThatGoesIsNotRegistered(t *testing.T) {
+	t.Parallel()
+	n := joined()
+	n.Finalizers = []string{"example.com/hold"}
+	r := newRig(t, newClaim(), n)
+	if err := r.server.Delete(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	r.reconcile(t)
+	if got, _ := condition.Get(r.claim(t).Status.Conditions, karpenterv1.ConditionTypeRegistered); got.Status != "Unknown" || got.Reason != "NodeTerminating" {
+		t.Errorf("Registered=%s %s, want NodeTerminating", got.Status, got.Reason)
+	}
+	r = newRig(t, newClaim())
+	r.reconcile(t)
+	if got, _ := condition.Get(r.claim(t).Status.Conditions, karpenterv1.ConditionTypeRegistered); got.Reason != "NodeNotFound" {
+		t.Errorf("Registered=%s %s, want NodeNotFound", got.Status, got.Reason)
+	}
+}
+
+// P-30: Ready says which stage is missing, the first one.
+func TestReadyIsAllThreeStages(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newClaim())
+	reason := func() string {
+		got, _ := condition.Get(r.claim(t).Status.Conditions, karpenterv1.ConditionTypeReady)
+		return string(got.Status) + " " + got.Reason
+	}
+	r.reconcile(t)
+	if got := reason(); got != "Unknown NotRegistered" {
+		t.Errorf("launched: Ready=%s", got)
+	}
+	r.create(t, joined())
+	r.reconcile(t)
+	if got := reason(); got != "Unknown NotInitialized" {
+		t.Errorf("registered: Ready=%s", got)
+	}
+	r.makeReady(t)
+	r.reconcile(t)
+	if got := reason(); got != "True Ready" {
+		t.Errorf("initialized: Ready=%s", got)
+	}
+	if len(r.claim(t).Status.Capacity) == 0 || r.claim(t).Status.ProviderID != "fake://u1" {
+		t.Errorf("status %+v, want what the machine has", r.claim(t).Status)
+	}
+}
