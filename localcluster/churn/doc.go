@@ -7,7 +7,7 @@
 // about the cluster as it is at that moment and one more node of each kind that the NodePools may still launch. A pod that
 // one of those nodes would hold is feasible, and must not stay pending for long. The other rules are in judge.go.
 //
-// A busy machine is allowed for by measuring it: all bounds are in machine time (clock.go), which passes slower when the
+// A busy machine is allowed for by measuring it: all bounds are in machine time (package machinetime), which passes slower when the
 // machine serves others.
 //
 // Read script.go (what users do), workloads.go and pools.go (to what), act.go (how it is done), view.go (what is seen),

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/localcluster/machinetime"
 )
 
 // The bounds, in machine time.
@@ -31,7 +32,7 @@ const (
 // judge holds what is seen against the rules.
 type judge struct {
 	view  *view
-	clock *Clock
+	clock *machinetime.Clock
 	could *feasibility
 	down  func() bool // joiner does not run: nothing is expected of it
 
@@ -62,7 +63,7 @@ type drain struct {
 	excused      bool          // what blocks it will never end by itself
 }
 
-func newJudge(v *view, clock *Clock, could *feasibility, down func() bool) *judge {
+func newJudge(v *view, clock *machinetime.Clock, could *feasibility, down func() bool) *judge {
 	return &judge{view: v, clock: clock, could: could, down: down, waits: map[types.UID]*wait{}, drains: map[string]*drain{}, last: clock.Now(), seen: map[string]bool{}}
 }
 

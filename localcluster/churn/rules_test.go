@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/localcluster/machinetime"
 )
 
 func limited(version, nodes string) *karpenterv1.NodePool {
@@ -104,28 +105,6 @@ func (l *limits) age() {
 	}
 }
 
-// Machine time passes at the speed of the machine, and not at all while the process does not run.
-func TestMachineTime(t *testing.T) {
-	t.Parallel()
-	const alone = 10 * time.Millisecond
-	begin := time.Now()
-	clock := &Clock{best: alone, last: begin, began: begin, slow: 1}
-	clock.note(begin.Add(time.Second), alone)
-	if got := clock.Now(); got > tick+alone {
-		t.Errorf("%s of machine time passed while the process did not run; want at most a tick", got)
-	}
-	before := clock.Now()
-	clock.note(begin.Add(time.Second+tick+alone), alone)
-	if got := clock.Now() - before; got != tick+alone {
-		t.Errorf("%s of machine time on a free machine, want %s", got, tick+alone)
-	}
-	before = clock.Now()
-	clock.note(begin.Add(time.Second+2*tick+5*alone), 4*alone)
-	if got := clock.Now() - before; got != (tick+4*alone)/4 {
-		t.Errorf("%s of machine time on a machine of a quarter of the speed, want %s", got, (tick+4*alone)/4)
-	}
-}
-
 // The log is read once, whole lines only; errors and panics are trouble, and two of them that only differ in names are about
 // the same.
 func TestTroubleInTheLog(t *testing.T) {
@@ -156,7 +135,7 @@ func TestTroubleInTheLog(t *testing.T) {
 // A pod for which nodes were launched again and again that held none is told; nodes that users deleted do not count.
 func TestLoopsAreSeen(t *testing.T) {
 	t.Parallel()
-	v := &view{clock: &Clock{}, lives: map[string]*life{}, nominated: map[string][]string{}}
+	v := &view{clock: &machinetime.Clock{}, lives: map[string]*life{}, nominated: map[string][]string{}}
 	for i := range mostInVain + 2 {
 		name := fmt.Sprintf("n%d", i)
 		v.order = append(v.order, &life{name: name, pool: "p", gone: time.Second, byHand: i == 0})

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync/atomic"
 
+	"github.com/joiner-autoscaler/joiner/localcluster/machinetime"
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
@@ -14,7 +15,7 @@ import (
 // of its own, and has to leave nothing behind.
 type Town struct {
 	*rig.Rig
-	clock  *Clock
+	clock  *machinetime.Clock
 	view   *view
 	could  *feasibility
 	down   atomic.Bool // users have killed joiner, and it is not ready again
@@ -40,7 +41,7 @@ func Start(ctx context.Context, options rig.Options) (*Town, error) {
 }
 
 func (t *Town) watch(ctx context.Context) (err error) {
-	t.clock = newClock(ctx)
+	t.clock = machinetime.New(ctx)
 	config, err := t.Cluster.RESTConfig("admin")
 	if err != nil {
 		return err

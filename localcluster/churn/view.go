@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/localcluster/machinetime"
 )
 
 // nominatedTo is what stands before the claim's name in the event about a pod for which a node is launched.
@@ -29,7 +30,7 @@ const nominatedTo = "Pod should run on a node of NodeClaim "
 // not to be changed.
 type view struct {
 	cache cache.Cache
-	clock *Clock
+	clock *machinetime.Clock
 
 	mu      sync.Mutex
 	lives   map[string]*life // NodeClaims by name
@@ -57,7 +58,7 @@ type life struct {
 }
 
 // newView watches until ctx ends.
-func newView(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, clock *Clock) (*view, error) {
+func newView(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, clock *machinetime.Clock) (*view, error) {
 	informers, err := cache.New(config, cache.Options{Scheme: scheme, ReaderFailOnMissingInformer: true, ByObject: map[client.Object]cache.ByObject{
 		&corev1.Event{}: {Field: fields.OneTermEqualSelector("reason", "Nominated")},
 	}})

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// within is how long the specification gives a change to arrive, and unchanged how long a state has to stay.
+	// within is how long the specification gives a change to arrive, in machine time, and unchanged how long a state has to stay.
 	within    = 10 * time.Second
 	unchanged = 3 * time.Second
 	poll      = 50 * time.Millisecond

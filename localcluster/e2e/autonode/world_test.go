@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-autoscaler/joiner/localcluster/machinetime"
 )
 
 // world is the fixture in the hands of one test.
@@ -175,16 +177,17 @@ func (w *world) eventually(what string, look func() (bool, string)) {
 	w.eventuallyIn(within, what, look)
 }
 
+// eventuallyIn is eventually with a limit of one's own, in machine time.
 func (w *world) eventuallyIn(limit time.Duration, what string, look func() (bool, string)) {
 	w.t.Helper()
-	deadline := time.Now().Add(limit)
+	began := machinetime.Now()
 	for {
 		done, saw := look()
 		if done {
 			return
 		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("waited %s for %s: %s", limit, what, saw)
+		if machinetime.Now()-began > limit {
+			w.t.Fatalf("waited %s of machine time for %s: %s", limit, what, saw)
 		}
 		time.Sleep(poll)
 	}

@@ -10,6 +10,7 @@ import (
 
 	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
+	"github.com/joiner-autoscaler/joiner/localcluster/machinetime"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
 )
@@ -17,7 +18,7 @@ import (
 // Each row of "When something fails" in docs/control-plane-protection.md names a test of this file or of package protection.
 
 const (
-	// promptly is how long a verdict may take that waits for nothing, on a busy machine.
+	// promptly is how long a verdict may take that waits for nothing, in machine time.
 	promptly = 3 * time.Second
 	// watched is how long an answer is watched that must not change: longer than Scheduler takes to be read again.
 	watched = 3 * time.Second
@@ -42,9 +43,9 @@ func (g guarded) throughout(t *testing.T, want, line string) {
 // quickly sends a line, which has to be answered as wanted without waiting for anything.
 func (g guarded) quickly(t *testing.T, want, line string) {
 	t.Helper()
-	began := time.Now()
+	began := machinetime.Now()
 	g.Expect(t, want, line)
-	if took := time.Since(began); took > promptly {
+	if took := machinetime.Now() - began; took > promptly {
 		t.Errorf("%s: it took %s", line, took)
 	}
 }

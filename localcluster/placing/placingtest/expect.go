@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
+	"github.com/joiner-autoscaler/joiner/localcluster/machinetime"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 )
 
@@ -50,12 +51,12 @@ func (g *Guarded) Eventually(t *testing.T, want, line string) {
 	g.EventuallyWithin(t, Within, want, line)
 }
 
-// EventuallyWithin is Eventually with a limit of one's own.
+// EventuallyWithin is Eventually with a limit of one's own, in machine time.
 func (g *Guarded) EventuallyWithin(t *testing.T, limit time.Duration, want, line string) {
 	t.Helper()
 	var got string
 	var err error
-	for began := time.Now(); time.Since(began) < limit; time.Sleep(Poll) {
+	for began := machinetime.Now(); machinetime.Now()-began < limit; time.Sleep(Poll) {
 		if got, err = g.Ask(t.Context(), line, placing.People); err == nil && got == want {
 			return
 		}

@@ -1,4 +1,6 @@
-package churn
+// Package machinetime measures how fast this machine is for this process. Bounds of seconds are promises about a machine that
+// has time for us; on one that is busy with other work they are held against machine time: [Now] instead of time.Now.
+package machinetime
 
 import (
 	"context"
@@ -31,8 +33,8 @@ type Clock struct {
 	slow    float64 // by which factor the last piece was slower; at least 1
 }
 
-// newClock calibrates a clock and lets it run until ctx ends.
-func newClock(ctx context.Context) *Clock {
+// New calibrates a clock and lets it run until ctx ends.
+func New(ctx context.Context) *Clock {
 	c := &Clock{rounds: 1000, slow: 1}
 	for c.best = c.shortest(3); c.best < workload; c.best = c.shortest(3) {
 		c.rounds *= 2
@@ -97,6 +99,12 @@ func (c *Clock) Now() time.Duration {
 	defer c.mu.Unlock()
 	return c.machine
 }
+
+// Now returns the machine time of a clock that begins with the first call and runs until the process ends.
+func Now() time.Duration { return process().Now() }
+
+// process is the clock of this process.
+var process = sync.OnceValue(func() *Clock { return New(context.Background()) })
 
 // String says how fast the machine was.
 func (c *Clock) String() string {
