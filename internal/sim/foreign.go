@@ -52,6 +52,7 @@ func (w *World) otherPool(a arguments) error {
 
 // otherNode makes a machine of the other program: a NodeClaim and its Node. pool= is the whole name of its pool, which may be
 // one of ours. bare: the node has no claim. lost: the claim has no node any more. early: the claim has not been launched.
+// booting: it has, and its node never joins.
 // silent: the kubelet does not answer. expired, drifted, marked: what conditions of the claim say.
 func (w *World) otherNode(a arguments) error {
 	name := foreignPrefix + a.first()
@@ -77,13 +78,14 @@ func (w *World) otherNode(a arguments) error {
 	}
 	if !slices.Contains(a, "bare") {
 		claim := w.otherClaim(node, a)
-		if err := w.server.Create(claim); err != nil {
+		if err := w.server.Create(claim.DeepCopy()); err != nil {
 			return err
 		}
+		change(w, claim, client.ObjectKeyFromObject(claim), apiserver.Status, func(c *karpenterv1.NodeClaim) { c.Status = claim.Status })
 		made := w.server.Peek(claim, client.ObjectKeyFromObject(claim))
 		node.OwnerReferences = []metav1.OwnerReference{{APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodeClaim", Name: name, UID: made.GetUID()}}
 	}
-	if slices.Contains(a, "lost") || slices.Contains(a, "early") {
+	if slices.ContainsFunc(a, func(word string) bool { return word == "lost" || word == "early" || word == "booting" }) {
 		return nil
 	}
 	return w.server.Create(node)
@@ -106,9 +108,13 @@ func (w *World) otherClaim(node *corev1.Node, a arguments) *karpenterv1.NodeClai
 	if slices.Contains(a, "early") {
 		return claim
 	}
-	claim.Status.ProviderID, claim.Status.NodeName = node.Spec.ProviderID, node.Name
+	claim.Status.ProviderID = node.Spec.ProviderID
 	claim.Status.Capacity, claim.Status.Allocatable = node.Status.Capacity, node.Status.Allocatable
-	kinds := []string{karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeRegistered, karpenterv1.ConditionTypeInitialized}
+	kinds := []string{karpenterv1.ConditionTypeLaunched}
+	if !slices.Contains(a, "booting") {
+		claim.Status.NodeName = node.Name
+		kinds = append(kinds, karpenterv1.ConditionTypeRegistered, karpenterv1.ConditionTypeInitialized)
+	}
 	for word, kind := range map[string]string{
 		"expired": karpenterv1.ConditionTypeExpired, "drifted": karpenterv1.ConditionTypeDrifted, "marked": karpenterv1.ConditionTypeDisruptionReason,
 	} {
@@ -240,7 +246,7 @@ func (g *generator) foreign() {
 	}
 	for i := range 1 + d.n(4) {
 		args := []string{fmt.Sprintf("n%d", i), "pool=" + of(&d, pools...)}
-		for _, word := range []string{"silent", "expired", "drifted", "marked", "bare", "lost", "early"} {
+		for _, word := range []string{"silent", "expired", "drifted", "marked", "bare", "lost", "early", "booting"} {
 			if d.chance(0.15) {
 				args = append(args, word)
 			}

@@ -17,6 +17,9 @@ type nodeEntry struct {
 	sighting
 	object *corev1.Node
 	value  *cluster.Node // joined with its claim, if it has one
+	// leaving is set while a node of ours is being removed, so that its pods need places elsewhere (P-01). Another program's
+	// may be long in going, or be replaced by that program: its pods are planned for once they are pending.
+	leaving bool
 }
 
 func (e *nodeEntry) seen() *sighting {
@@ -193,7 +196,7 @@ func (s *Store) removeNode(node *corev1.Node) {
 	s.unlinkNode(e.object, t)
 	delete(s.nodes, node.Name)
 	delete(t.nodes, node.Name)
-	s.setNode(e, nil)
+	s.setNode(e, nil, false)
 	s.nominationsChanged(node.Name)
 	s.refresh(t)
 }
@@ -226,8 +229,9 @@ func (s *Store) refreshNode(e *nodeEntry) {
 	value := translate.Node(s.space, from)
 	l := s.loadOf(value.Name)
 	value.Pods, value.Used, value.Ports, value.Held = l.pods, s.usedOn(value.Name, l), l.ports, s.heldBy(l.pods)
-	if e.value == nil || !reflect.DeepEqual(e.value, value) {
-		s.setNode(e, value)
+	leaving := value.Deleting && !from.Others && s.config.Fleet.OwnsNode(e.object, nil, nil)
+	if e.value == nil || e.leaving != leaving || !reflect.DeepEqual(e.value, value) {
+		s.setNode(e, value, leaving)
 	}
 }
 
@@ -242,11 +246,11 @@ func (s *Store) othersNode(node *corev1.Node, claim *claimEntry) bool {
 }
 
 // setNode gives the entry a new value, nil for none, and carries a change of its claim to the pods that are nominated
-// to that, and a change of Deleting to the node's pods.
-func (s *Store) setNode(e *nodeEntry, value *cluster.Node) {
-	old := e.value
+// to that, and a change of leaving to the node's pods.
+func (s *Store) setNode(e *nodeEntry, value *cluster.Node, leaving bool) {
+	old, was := e.value, e.leaving
 	s.machines.replace(old, value)
-	e.value = value
+	e.value, e.leaving = value, leaving
 	s.changed()
 	if old != nil && old.Claim != "" && (value == nil || value.Claim != old.Claim) {
 		s.nominationsChanged(old.Claim)
@@ -254,8 +258,7 @@ func (s *Store) setNode(e *nodeEntry, value *cluster.Node) {
 	if value != nil && value.Claim != "" && (old == nil || old.Claim != value.Claim) {
 		s.nominationsChanged(value.Claim)
 	}
-	was := old != nil && old.Deleting
-	if is := value != nil && value.Deleting; is == was {
+	if was == leaving {
 		return
 	}
 	for _, pod := range s.loadOf(e.object.Name).pods {

@@ -102,16 +102,21 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 	case "node":
 		node := testNode(name, uid, version, pick("provider of node", "", "p0", "p1", "p2"))
 		node.Labels["extra"] = pick("extra", "a", "b")
+		if pool := pick("pool of node", "", "pool-0", "pool-1"); pool != "" {
+			node.Labels[karpenterv1.NodePoolLabelKey] = pool
+		}
 		return deleted(node)
 	case "claim":
 		conditions := [][]string{nil, {"Launched"}, {"Launched", "Registered", "Initialized"}}[rapid.IntRange(0, 2).Draw(t, "conditions")]
 		claim := testClaim(name, uid, version, pick("pool of claim", "pool-0", "pool-1", ""), pick("provider of claim", "", "p0", "p1", "p2"), conditions...)
 		claim.Status.NodeName = pick("node of claim", "", "node-0", "node-1", "node-2")
+		claim.Spec.NodeClassRef.Kind = pick("class of claim", testClass().Kind, testClass().Kind, "OtherNodeClass")
 		return deleted(claim)
 	case "pool":
 		pool := testPool(name, version)
 		pool.UID = (&corev1.Pod{ObjectMeta: meta("", "", uid, 0)}).UID
 		pool.Spec.Weight = new(int32(rapid.IntRange(1, 2).Draw(t, "weight")))
+		pool.Spec.Template.Spec.NodeClassRef.Kind = pick("class of pool", testClass().Kind, testClass().Kind, "OtherNodeClass")
 		if pick("hard", "no", "yes") == "yes" {
 			pool.Spec.HardLimits = karpenterv1.Limits(quantities("nodes", "3"))
 		}
@@ -160,7 +165,7 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 }
 
 func told(c *clock, events []event) *Store {
-	s := New(Config{Now: c.Now, PromiseTTL: time.Minute, VolumeMemory: -1, DefaultSpread: []corev1.TopologySpreadConstraint{{TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule}}})
+	s := New(Config{Now: c.Now, PromiseTTL: time.Minute, VolumeMemory: -1, Fleet: byKind{}, DefaultSpread: []corev1.TopologySpreadConstraint{{TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule}}})
 	_ = s.SetCatalog(testClass(), testCatalog(10))
 	for _, e := range events {
 		e.tell(s)
@@ -247,7 +252,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		if got := picture(s.Snapshot()); got != "" {
 			t.Fatalf("the picture of nothing is\n%s", got)
 		}
-		counts := []int{len(s.pods), len(s.nodes), len(s.claims), len(s.pools), len(s.daemons), len(s.loads), len(s.usage), len(s.namespaces),
+		counts := []int{len(s.pods), len(s.nodes), len(s.claims), len(s.pools), len(s.others), len(s.daemons), len(s.loads), len(s.usage), len(s.namespaces),
 			len(s.links.claimsByNode), len(s.links.claimsByProvider), len(s.links.nodesByProvider), len(s.promised), len(s.protected),
 			len(s.nominations.byPod), len(s.nominations.byTarget), s.shapes.Len(), len(s.machines.gone), len(s.machines.added),
 			len(s.volumes.known.Claims), len(s.volumes.known.Volumes), len(s.volumes.known.Classes), len(s.volumes.known.Limited), len(s.volumes.seen),

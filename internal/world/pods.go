@@ -158,7 +158,7 @@ func (s *Store) listPending(e *podEntry) {
 
 func (s *Store) nodeDeleting(name string) bool {
 	node := s.nodes[name]
-	return node != nil && node.value != nil && node.value.Deleting
+	return node != nil && node.leaving
 }
 
 // load is what runs on a node of some name, whether the node has been seen or not. It is immutable.

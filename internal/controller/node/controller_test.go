@@ -66,10 +66,15 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		return c.Delete(ctx, o)
 	}}
 	r.server = controllertest.NewServer(t, objects...).WithInterceptorFuncs(hooks).Build()
-	r.step = node.New(node.Config{
-		Client: r.server, Live: r.server, Fleet: r.cloud, Events: r.tape, Metrics: metrics.New(prometheus.NewRegistry()), Now: r.clock.Now, Log: logr.Discard(),
-	})
+	r.fleet(r.cloud)
 	return r
+}
+
+// fleet makes the controller ask f.
+func (r *rig) fleet(f node.Fleet) {
+	r.step = node.New(node.Config{
+		Client: r.server, Live: r.server, Fleet: f, Events: r.tape, Metrics: metrics.New(prometheus.NewRegistry()), Now: r.clock.Now, Log: logr.Discard(),
+	})
 }
 
 func (r *rig) reconcile(t *testing.T) reconcile.Result {

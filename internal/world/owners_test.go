@@ -1,0 +1,89 @@
+package world
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+)
+
+// byKind owns what is of one kind of node class, and every machine but p2.
+type byKind struct{}
+
+func (byKind) serves(ref *karpenterv1.NodeClassReference) bool {
+	return ref != nil && ref.Kind == testClass().Kind
+}
+
+func (b byKind) OwnsPool(pool *karpenterv1.NodePool) bool {
+	return b.serves(pool.Spec.Template.Spec.NodeClassRef)
+}
+func (b byKind) OwnsClaim(claim *karpenterv1.NodeClaim) bool {
+	return b.serves(claim.Spec.NodeClassRef)
+}
+func (b byKind) OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool {
+	switch {
+	case node.Spec.ProviderID == "p2":
+		return false
+	case claim != nil:
+		return b.OwnsClaim(claim)
+	}
+	return pool == nil || b.OwnsPool(pool)
+}
+
+// the nodes of other programs are capacity; their claims and pools are not in the picture, and nothing there may go.
+func TestWhatOthersManageIsCapacityAndNothingElse(t *testing.T) {
+	t.Parallel()
+	s := New(Config{Now: newClock().Now, Fleet: byKind{}})
+	pool := testPool("theirs", 1)
+	pool.UID = types.UID("p")
+	pool.Spec.Template.Spec.NodeClassRef.Kind = "OtherNodeClass"
+	claim := testClaim("c", "c", 2, "theirs", "p0", "Launched", "Registered", "Initialized")
+	claim.Spec.NodeClassRef.Kind = "OtherNodeClass"
+	early := testClaim("early", "early", 3, "theirs", "")
+	early.Spec.NodeClassRef.Kind = "OtherNodeClass"
+	node, bare := testNode("n", "n", 4, "p0"), testNode("bare", "b", 5, "p1")
+	for _, n := range []*corev1.Node{node, bare} { // without the label that says that it is initialized
+		n.Labels[karpenterv1.NodePoolLabelKey] = "theirs"
+	}
+	ours := testClaim("ours", "ours", 6, "theirs", "p2", "Launched", "Registered") // names a machine that is none of ours
+	stray := testNode("stray", "s", 7, "p2")
+	for _, e := range []event{{object: claim}, {object: early}, {object: node}, {object: bare}, {object: pool}, {object: ours}, {object: stray}} {
+		e.tell(s)
+	}
+	snapshot := s.Snapshot()
+	if len(snapshot.Pools) != 0 {
+		t.Errorf("%d pools are in the picture, want none", len(snapshot.Pools))
+	}
+	seen := map[string]string{}
+	for _, n := range snapshot.Nodes {
+		seen[n.ID()] = n.Claim
+		if n.Claim == "" && (!n.Initialized || n.Allocatable.At(0) == 0) {
+			t.Errorf("node %s: initialized %t, allocatable %v; want it to count as capacity", n.Name, n.Initialized, n.Allocatable)
+		}
+	}
+	if want := (map[string]string{"n": "", "bare": "", "stray": "", "ours": "ours"}); !maps.Equal(seen, want) {
+		t.Errorf("machines and their claims are %v, want %v", seen, want)
+	}
+
+	pool = pool.DeepCopy() // a user gives the pool to us
+	pool.ResourceVersion, pool.Spec.Template.Spec.NodeClassRef.Kind = "8", testClass().Kind
+	_ = s.Apply(pool)
+	if snapshot = s.Snapshot(); snapshot.Pool("theirs") == nil || nodeNamed(snapshot, "bare").Initialized {
+		t.Errorf("the pool is ours now, and its node without a claim is not known to be initialized: %+v", nodeNamed(snapshot, "bare"))
+	}
+	pool = pool.DeepCopy()
+	pool.ResourceVersion, pool.Spec.Template.Spec.NodeClassRef.Kind = "9", "OtherNodeClass"
+	_ = s.Apply(pool)
+	if snapshot = s.Snapshot(); snapshot.Pool("theirs") != nil || !nodeNamed(snapshot, "bare").Initialized {
+		t.Errorf("the pool is not ours any more: %+v", nodeNamed(snapshot, "bare"))
+	}
+}
+
+func nodeNamed(s *cluster.Snapshot, name string) *cluster.Node {
+	return s.Nodes[slices.IndexFunc(s.Nodes, func(n *cluster.Node) bool { return n.Name == name })]
+}
