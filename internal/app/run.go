@@ -111,7 +111,7 @@ type process struct {
 }
 
 // pictureOf returns what of the configuration the store needs.
-func pictureOf(config Config) (world.Config, error) {
+func pictureOf(config Config, owned *fleet.Fleet) (world.Config, error) {
 	constraints, err := spreadOf(config.SchedulerConfig, config.DefaultSpreadConstraints)
 	if err != nil {
 		return world.Config{}, err
@@ -122,17 +122,13 @@ func pictureOf(config Config) (world.Config, error) {
 	}
 	gates, _, err := ParseGates(config.FeatureGates)
 	return world.Config{
-		Off: gates.off(), IgnorePreferences: config.PreferencePolicy == PreferencesIgnored,
+		Fleet: owned, Off: gates.off(), IgnorePreferences: config.PreferencePolicy == PreferencesIgnored,
 		RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort, DefaultSpread: spread,
 	}, err
 }
 
 // assemble wires ports, feed and controllers to a manager. simulated is what is known of the kwok provider already.
 func assemble(ctx context.Context, config Config, mgr manager.Manager, simulated kwok.Config, log logr.Logger) (*process, error) {
-	picture, err := pictureOf(config)
-	if err != nil {
-		return nil, err
-	}
 	var store *world.Store
 	simulated.Cluster = NewKwokCluster(mgr.GetClient(), mgr.GetAPIReader(), config.SystemNamespace)
 	simulated.Correct = func(claim *karpenterv1.NodeClaim, offered catalog.Catalog) catalog.Catalog {
@@ -143,7 +139,10 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, simulated
 		return nil, err
 	}
 	owned := fleet.New(machines)
-	picture.Fleet = owned
+	picture, err := pictureOf(config, owned)
+	if err != nil {
+		return nil, err
+	}
 	store = world.New(picture)
 	p := &process{registry: prometheus.NewRegistry(), synced: &syncs{}}
 	bells := &bells{queues: map[string]queue{}}
