@@ -27,6 +27,8 @@ type podEntry struct {
 	protected int64
 	pending   *cluster.Pod // the value that stands in Store.pending; nil for none
 	repelling *cluster.Pod // the value that stands in Store.repelling; nil for none
+	expected  expectation
+	passed    *passing // where kube-scheduler has passed it over; nil for nowhere
 }
 
 func (e *podEntry) seen() *sighting {
@@ -71,6 +73,7 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 		s.wakeAt(time.Unix(e.protected, 0))
 	}
 	value.Promised = s.promisedFor(value)
+	s.heardOfBinding(e, value)
 	was := e.unready
 	e.unready = runsUnready(pod)
 	s.setPod(e, value)
@@ -99,6 +102,7 @@ func (s *Store) forgetPod(key podKey, e *podEntry) {
 		s.reviseRivals(object)
 	}
 	s.nominations.drop(e.uid)
+	delete(s.passing, e)
 	delete(s.protected, key)
 	delete(s.pods, key)
 }
@@ -107,6 +111,9 @@ func (s *Store) forgetPod(key podKey, e *podEntry) {
 // value's shape is interned, and the entry's use of it goes over to setPod.
 func (s *Store) setPod(e *podEntry, value *cluster.Pod) {
 	old := e.value
+	if value != nil && value.Node == "" {
+		value.PassedOver = e.passed.text()
+	}
 	if old != nil {
 		defer s.shapes.Release(old.Shape)
 	}

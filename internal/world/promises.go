@@ -92,6 +92,9 @@ func (s *Store) nominate(pods []plan.PodRef, target string) {
 		known := e != nil && e.value != nil && e.value.UID == ref.UID
 		if known {
 			n.from = e.value.Node
+			if s.passedOver(n, e) {
+				continue
+			}
 		}
 		s.nominations.put(types.UID(ref.UID), n)
 		if known {
@@ -176,6 +179,7 @@ func (s *Store) expire(now time.Time) {
 		}
 	}
 	s.forgetAttaching(now)
+	s.expirePassing(now)
 	for key := range s.protected {
 		e := s.pods[key]
 		if end := time.Unix(e.protected, 0); now.Before(end) {

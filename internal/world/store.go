@@ -105,9 +105,11 @@ type Store struct {
 
 	namespaces  map[string]*sighting
 	nominations nominations
-	promised    map[string]struct{} // claims that no watch has shown yet
-	protected   map[podKey]struct{} // pods whose do-not-disrupt ends
-	wake        time.Time           // when the picture next changes by time alone; zero for never
+	promised    map[string]struct{}    // claims that no watch has shown yet
+	protected   map[podKey]struct{}    // pods whose do-not-disrupt ends
+	passing     map[*podEntry]struct{} // pods that were passed over
+	lastBound   time.Time              // when kube-scheduler was last seen to bind a pod
+	wake        time.Time              // when the picture next changes by time alone; zero for never
 
 	// What goes into the next snapshot.
 	machines        *ordered[cluster.Node]
@@ -146,7 +148,7 @@ func New(config Config) *Store {
 		links:   links{nodesByProvider: index{}, claimsByProvider: index{}, claimsByNode: index{}},
 		volumes: newVolumes(), overlays: overlays{known: map[string]*overlayEntry{}}, workloads: newWorkloads(), admission: newAdmission(), pdbs: newPDBs(), loads: map[string]*load{}, usage: map[string]limit.Usage{},
 		namespaces: map[string]*sighting{}, nominations: newNominations(),
-		promised: map[string]struct{}{}, protected: map[podKey]struct{}{},
+		promised: map[string]struct{}{}, protected: map[podKey]struct{}{}, passing: map[*podEntry]struct{}{},
 		machines: newOrdered(compareNodes), pending: newOrdered(comparePods), repelling: newOrdered(comparePods), poolValues: newOrdered(comparePools),
 		stalePools: map[string]struct{}{}, namespaceLabels: map[string]map[string]string{},
 	}

@@ -40,7 +40,11 @@ func (c *Controller) carryOut(ctx context.Context, plan drainPlan) ([]string, er
 		if refusal == "" {
 			continue
 		}
-		obstacles = append(obstacles, fmt.Sprintf("pod %s/%s: %s", pod.Namespace, pod.Name, describe(budgets, refusal)))
+		awaited, err := c.awaited(ctx, budgets)
+		if err != nil {
+			return obstacles, err
+		}
+		obstacles = append(obstacles, fmt.Sprintf("pod %s/%s: %s%s", pod.Namespace, pod.Name, describe(budgets, refusal), awaited))
 		for _, budget := range budgets {
 			full[budget.Namespace+"/"+budget.Name] = true
 		}

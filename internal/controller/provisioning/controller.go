@@ -131,6 +131,10 @@ func (c *Controller) report(snapshot *cluster.Snapshot, p plan.Plan, outcome app
 	promised := map[string]string{}
 	for _, pod := range snapshot.Pending {
 		promised[pod.UID] = pod.Promised
+		if pod.PassedOver != "" {
+			c.config.Events.Event(podOf(plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}), event.Warning, event.FailedScheduling,
+				"kube-scheduler binds other pods, but not this one to "+pod.PassedOver+", where it should run; it is not expected there for a while")
+		}
 	}
 	for _, launched := range outcome.Launched {
 		for _, pod := range launched.Pods {

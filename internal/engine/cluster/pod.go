@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
@@ -19,6 +22,9 @@ type Pod struct {
 	// Promised is the node or, while that has no node yet, the claim on which an earlier plan placed this pending pod;
 	// "" when none did. Planning keeps the promise while it still holds, so that a round does not undo another.
 	Promised string
+	// PassedOver names the nodes, joined by commas, on which this pending pod was expected, and where kube-scheduler did not bind
+	// it while it bound others: whatever the reason, the plan was wrong there.
+	PassedOver string
 	// Daemon is set for pods of a DaemonSet: the namespace/name of it.
 	Daemon string
 	// Fixed is set for pods that are never placed anew when their node goes: daemons, static and finished pods.
@@ -30,6 +36,11 @@ type Pod struct {
 
 // Ref returns namespace/name.
 func (p *Pod) Ref() string { return p.Namespace + "/" + p.Name }
+
+// IsPassedOver reports whether kube-scheduler has passed the pod over on the node of this name.
+func (p *Pod) IsPassedOver(node string) bool {
+	return p.PassedOver != "" && slices.Contains(strings.Split(p.PassedOver, ","), node)
+}
 
 // Shape is everything about a pod that decides where it can run, and nothing that tells it from its siblings.
 // A Shape made by [Shapes.Intern] is immutable and unique: equal shapes are one pointer.

@@ -12,7 +12,8 @@ import (
 func (p *parser) pod(name string, a *attributes) {
 	namespace := a.get("ns", "default")
 	pod := &cluster.Pod{
-		UID: "uid-of-" + namespace + "-" + name, Namespace: namespace, Name: name, Node: a.get("node", ""), Promised: a.get("promised", ""),
+		UID: "uid-of-" + namespace + "-" + name, Namespace: namespace, Name: name, Node: a.get("node", ""),
+		Promised: a.get("promised", ""), PassedOver: a.get("passed-over", ""),
 		Priority: int32(a.number("priority", 0)), Daemon: a.get("daemon", ""), Fixed: a.has("daemon"), DoNotDisrupt: a.has("do-not-disrupt"), Terminating: a.has("ending"),
 	}
 	if pod.Node != "" && p.nodes[pod.Node] == nil {
@@ -30,7 +31,8 @@ func (p *parser) daemon(name string, a *attributes) {
 
 // podWords are the attributes of a pod that are not resources.
 var podWords = []string{
-	"ns", "node", "promised", "priority", "daemon", "do-not-disrupt", "ending", "deletion-cost", "labels", "need", "named", "volume", "blocked", "tolerate", "port", "spread", "apart", "together", "wish", "wish-spread", "wish-apart", "wish-together",
+	"ns", "node", "promised", "passed-over", "priority",
+	"daemon", "do-not-disrupt", "ending", "deletion-cost", "labels", "need", "named", "volume", "blocked", "tolerate", "port", "spread", "apart", "together", "wish", "wish-spread", "wish-apart", "wish-together",
 }
 
 func (p *parser) shape(namespace string, a *attributes) *cluster.Shape {

@@ -169,7 +169,7 @@ func (s *solver) moveToLiked() {
 // likedMore returns the existing node that a pod likes best and that has room for it; nil when that is where it is.
 func (s *solver) likedMore(number int, pod *cluster.Pod) *bin {
 	info := s.info(pod.Shape)
-	if pod.Promised != "" || !info.plain() || !info.hasLabelWishes() && !s.asking {
+	if pod.Promised != "" || pod.PassedOver != "" || !info.plain() || !info.hasLabelWishes() && !s.asking {
 		return nil
 	}
 	likes := s.likesOf(info)

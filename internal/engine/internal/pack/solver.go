@@ -324,7 +324,7 @@ func (s *solver) runClass(pods []*cluster.Pod) []*cluster.Pod {
 	var tied, plain, late []*cluster.Pod
 	for _, pod := range pods {
 		switch {
-		case s.info(pod.Shape).plain():
+		case s.info(pod.Shape).plain() && pod.PassedOver == "":
 			plain = append(plain, pod)
 		case lateness(pod.Shape) == lastOfAll:
 			late = append(late, pod)
@@ -443,6 +443,9 @@ func (s *solver) try(number int, pods []*cluster.Pod, info *shape) topology.Verd
 // tryNode places the pods on an existing node if they fit.
 func (s *solver) tryNode(number int, pods []*cluster.Pod, info *shape) topology.Verdict {
 	b := s.bins[number]
+	if pods[0].IsPassedOver(b.node.Name) { // such pods come one by one
+		return topology.Now
+	}
 	want := info.Requests.Times(len(pods))
 	if !s.nodeTakes(b, info, want) {
 		return topology.Never

@@ -1,0 +1,53 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// successorLate is how long a pod may be without a node before a drain that waits for it says so.
+const successorLate = time.Minute
+
+// awaited says which pod a budget's refusal comes from, if it is one that has been without a node for a while: the drain
+// stands still until kube-scheduler binds it. It is "" when there is none.
+func (c *Controller) awaited(ctx context.Context, budgets []policyv1.PodDisruptionBudget) (string, error) {
+	if len(budgets) != 1 {
+		return "", nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(budgets[0].Spec.Selector)
+	if err != nil {
+		return "", nil
+	}
+	var pods corev1.PodList
+	if err := c.config.Client.List(ctx, &pods, client.InNamespace(budgets[0].Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("listing the pods of namespace %s: %w", budgets[0].Namespace, err)
+	}
+	var first *corev1.Pod
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || !selector.Matches(labels.Set(pod.Labels)) ||
+			c.config.Now().Sub(pod.CreationTimestamp.Time) < successorLate {
+			continue
+		}
+		if first == nil || pod.CreationTimestamp.Before(&first.CreationTimestamp) || pod.CreationTimestamp.Equal(&first.CreationTimestamp) && pod.Name < first.Name {
+			first = pod
+		}
+	}
+	if first == nil {
+		return "", nil
+	}
+	text := fmt.Sprintf("; it waits for pod %s/%s, which has had no node since %s", first.Namespace, first.Name, first.CreationTimestamp.UTC().Format(time.TimeOnly))
+	for _, condition := range first.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Message != "" {
+			text += ": " + condition.Message
+		}
+	}
+	return text, nil
+}
