@@ -25,7 +25,8 @@ type Cluster struct {
 type Plan struct {
 	// Launched nodes, as they are once they are ready for pods. Their names are not in use.
 	Launched []*corev1.Node
-	// Gone are the names of nodes that go. Their pods go with them, but for those that Placed moves elsewhere.
+	// Gone are the names of nodes that go. Their pods go with them, but for those that Placed moves elsewhere. What runs there counts
+	// while pods are bound that wait from the start, see stages.go.
 	Gone []string
 	// Placed is the node, by name, of every pod of the cluster that the plan places: waiting ones, and ones of nodes
 	// that go.
@@ -73,6 +74,20 @@ func (o *Oracle) Check(ctx context.Context, before Cluster, p Plan) ([]Violation
 	if err := o.setNamespaces(before.Namespaces); err != nil {
 		return nil, err
 	}
+	first, second, then, staged := stages(before, p)
+	if !staged {
+		return o.judge(ctx, before, p)
+	}
+	violations, err := o.judge(ctx, before, first)
+	if err != nil {
+		return nil, err
+	}
+	later, err := o.judge(ctx, then, second)
+	return append(violations, later...), err
+}
+
+// judge is Check for a plan of one stage.
+func (o *Oracle) judge(ctx context.Context, before Cluster, p Plan) ([]Violation, error) {
 	waiting, err := o.setUp(before, p)
 	if err != nil {
 		return nil, err
