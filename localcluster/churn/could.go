@@ -59,13 +59,13 @@ type candidate struct {
 
 func (f *feasibility) now() moment {
 	m := moment{feasibility: f, before: oracle.Cluster{Namespaces: f.view.namespaces(), Pods: f.view.pods()}}
-	for _, node := range f.view.nodes() {
+	for _, node := range f.view.everyNode() {
 		if node.DeletionTimestamp == nil || len(node.Finalizers) > 0 {
 			m.before.Nodes = append(m.before.Nodes, node)
 		}
 	}
 	sets := f.view.daemonSets()
-	for _, pool := range f.view.poolList() {
+	for _, pool := range f.view.pools() {
 		if f.mayLaunch(pool) {
 			m.candidates = append(m.candidates, f.candidatesOf(pool, sets, m.before.Pods)...)
 		}

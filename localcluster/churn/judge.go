@@ -36,6 +36,7 @@ type judge struct {
 	could *feasibility
 	down  func() bool // joiner does not run: nothing is expected of it
 
+	moved  map[string]bool // neighbours that have moved in
 	waits  map[types.UID]*wait
 	drains map[string]*drain
 	last   time.Duration
@@ -64,7 +65,7 @@ type drain struct {
 }
 
 func newJudge(v *view, clock *machinetime.Clock, could *feasibility, down func() bool) *judge {
-	return &judge{view: v, clock: clock, could: could, down: down, waits: map[types.UID]*wait{}, drains: map[string]*drain{}, last: clock.Now(), seen: map[string]bool{}}
+	return &judge{view: v, clock: clock, could: could, down: down, moved: map[string]bool{}, waits: map[types.UID]*wait{}, drains: map[string]*drain{}, last: clock.Now(), seen: map[string]bool{}}
 }
 
 // fault notes a violation after which the run ends, so that what is seen is what there was. about is what it is about; each

@@ -74,7 +74,7 @@ func (t *Town) Run(ctx context.Context, seed uint64, length time.Duration) (Repo
 
 // live does the parts of the script one after another, until the first that ends with a fault.
 func (r *run) live(ctx context.Context) error {
-	for _, part := range []func(context.Context) error{r.churn, r.calm, r.end} {
+	for _, part := range []func(context.Context) error{r.settle, r.churn, r.calm, r.end, r.leave} {
 		if err := part(ctx); err != nil || r.judge.over {
 			return err
 		}
@@ -126,6 +126,7 @@ func (r *run) look(ctx context.Context, atMost time.Duration) error {
 	if err := r.judge.look(ctx); err != nil {
 		return err
 	}
+	r.judge.neighbours(r.script.Neighbours)
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -163,7 +164,7 @@ func (r *run) end(ctx context.Context) error {
 		}
 	}
 	if err := r.until(ctx, mostEnd, "something is left at the end", func() (bool, string) {
-		return r.nothing(len(r.view.poolList()), "NodePools", len(r.view.claims()), "NodeClaims", len(r.view.nodes()), "nodes")
+		return r.nothing(len(r.view.pools()), "NodePools", len(r.view.claims()), "NodeClaims", len(r.view.nodes()), "nodes")
 	}); err != nil {
 		return err
 	}

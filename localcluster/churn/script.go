@@ -52,6 +52,8 @@ type Script struct {
 	Calm   []Step // what makes an end of budgets and pauses, after Steps; then everything has to come to rest
 	End    []Step // what removes all workloads, after that; then every node has to go
 	Gone   []Step // what removes the NodePools
+	// Neighbours are what another program has in the cluster.
+	Neighbours []client.Object
 }
 
 // gaps between two steps.
@@ -77,6 +79,9 @@ func Draw(seed uint64, length time.Duration) Script {
 		}
 	}
 	s.Calm, s.End, s.Gone = u.calm(), u.end(), u.gone()
+	if newDice(seed, "neighbours", 0).chance(0.4) {
+		s.Neighbours = newNeighbours(s.Prefix)
+	}
 	return s
 }
 
@@ -95,6 +100,9 @@ func (s Script) String() string {
 				text.WriteString(manifest(object))
 			}
 		}
+	}
+	for _, object := range s.Neighbours {
+		text.WriteString("a neighbour:\n" + manifest(object))
 	}
 	return text.String()
 }

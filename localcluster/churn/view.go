@@ -124,6 +124,9 @@ func (v *view) note(old, object any, deleted bool) {
 }
 
 func (v *view) noteClaim(claim *karpenterv1.NodeClaim, deleted bool, now time.Duration) {
+	if isNeighbour(claim) {
+		return
+	}
 	l := v.lives[claim.Name]
 	if l != nil && l.gone > 0 && !deleted {
 		l = nil // a name that is used again
@@ -247,7 +250,18 @@ func (v *view) pods() []*corev1.Pod {
 	return listed(v, &l, func() []corev1.Pod { return l.Items })
 }
 
-func (v *view) nodes() []*corev1.Node {
+// nodes are those that are ours; so are claims and pools. Another program may have some too.
+func (v *view) nodes() []*corev1.Node { return ours(v.everyNode()) }
+
+func (v *view) claims() []*karpenterv1.NodeClaim { return ours(v.everyClaim()) }
+
+func (v *view) pools() []*karpenterv1.NodePool { return ours(v.everyPool()) }
+
+func ours[T client.Object](all []T) []T {
+	return slices.DeleteFunc(all, func(o T) bool { return isNeighbour(o) })
+}
+
+func (v *view) everyNode() []*corev1.Node {
 	var l corev1.NodeList
 	return listed(v, &l, func() []corev1.Node { return l.Items })
 }
@@ -257,12 +271,12 @@ func (v *view) namespaces() []*corev1.Namespace {
 	return listed(v, &l, func() []corev1.Namespace { return l.Items })
 }
 
-func (v *view) claims() []*karpenterv1.NodeClaim {
+func (v *view) everyClaim() []*karpenterv1.NodeClaim {
 	var l karpenterv1.NodeClaimList
 	return listed(v, &l, func() []karpenterv1.NodeClaim { return l.Items })
 }
 
-func (v *view) poolList() []*karpenterv1.NodePool {
+func (v *view) everyPool() []*karpenterv1.NodePool {
 	var l karpenterv1.NodePoolList
 	return listed(v, &l, func() []karpenterv1.NodePool { return l.Items })
 }
