@@ -79,7 +79,7 @@ func TestTrimChoosesTheExcess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		script := enginetest.Script(t)
 		snapshot := parse(t, script)
-		p := engine.Trim(snapshot)
+		p := engine.Trim(snapshot, nil)
 		chosen := map[string]bool{}
 		for _, remove := range p.Removes {
 			chosen[remove.Claim] = true
@@ -109,7 +109,7 @@ func TestTrimChoosesTheExcess(t *testing.T) {
 				t.Fatalf("%s\n----\n%s\npool %s: %d too few (or too many) are chosen", script, p, pool, left)
 			}
 		}
-		if again := engine.Trim(cluster.New(marked)); len(again.Removes) != 0 || len(chosen) != len(p.Removes) {
+		if again := engine.Trim(cluster.New(marked), nil); len(again.Removes) != 0 || len(chosen) != len(p.Removes) {
 			t.Fatalf("%s\n----\n%s\nand again\n%s", script, p, again)
 		}
 	})

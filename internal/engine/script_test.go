@@ -55,7 +55,7 @@ func run(t *testing.T, d *datadriven.TestData) string {
 		return enginetest.Shorten(engine.Consolidate(snapshot, terms).String())
 	}
 	if d.Cmd == "trim" {
-		return enginetest.Shorten(engine.Trim(snapshot).String())
+		return enginetest.Shorten(engine.Trim(snapshot, budgets(d)).String())
 	}
 	if d.Cmd == "replicas" {
 		return enginetest.Shorten(engine.Replicas(snapshot).String())

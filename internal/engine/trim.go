@@ -12,9 +12,9 @@ import (
 )
 
 // Trim plans the removal of nodes above the node limits of their pools, hard or soft, and above the replicas of static
-// pools (L-40 to L-42, D-12). No budget limits it. What is leaving already, for whatever reason, counts as gone: only the
+// pools (L-40 to L-42, D-12). Budgets limit it in gentle pools only, see [gently]. What is leaving already, for whatever reason, counts as gone: only the
 // excess is chosen, never one more. Pools whose specification cannot be understood, and dormant ones, are left alone.
-func Trim(s *cluster.Snapshot) plan.Plan {
+func Trim(s *cluster.Snapshot, budgets map[string][]Budget) plan.Plan {
 	result := plan.Plan{BasedOn: s.Version, Names: s.Names}
 	for _, pool := range s.Pools {
 		if pool.Invalid || pool.Dormant {
@@ -25,13 +25,38 @@ func Trim(s *cluster.Snapshot) plan.Plan {
 		if excess := pool.Limits.Excess(pool.Kept(), count, int64(len(leaving))); excess > 0 {
 			slices.SortFunc(staying, CompareTrim)
 			reason, why := Excessive(pool, count)
-			for _, node := range staying[:excess] {
+			chosen := staying[:excess]
+			if pool.Gentle {
+				chosen = gently(staying, int(excess), Taken(s)[pool.Name], budgets[pool.Name])
+			}
+			for _, node := range chosen {
 				result.Removes = append(result.Removes, removal(node, reason, why))
 			}
 		}
 	}
 	slices.SortFunc(result.Removes, func(a, b plan.Remove) int { return strings.Compare(a.Claim, b.Claim) })
 	return result
+}
+
+// gently returns which nodes may go now, of those that stay, in the order in which they are chosen: as many as are too many and
+// the budgets allow. taken nodes use the budgets up already. What must not be disrupted stays, as in every voluntary disruption.
+func gently(staying []*cluster.Node, excess, taken int, budgets []Budget) []*cluster.Node {
+	var chosen []*cluster.Node
+	for _, node := range staying {
+		if len(chosen) < excess && Forbidden(node) == "" && taken+len(chosen) < Allowed(budgets, TrimBudget(node)) {
+			chosen = append(chosen, node)
+		}
+	}
+	return chosen
+}
+
+// TrimBudget is the reason whose budgets bound the removal of a node of a gentle pool: that of an empty node, or that of one
+// whose pods have to move.
+func TrimBudget(node *cluster.Node) plan.DisruptionReason {
+	if _, pods := DisruptionCost(node); pods == 0 {
+		return plan.Empty
+	}
+	return plan.Underutilized
 }
 
 // Leaving divides the nodes of a pool, every one that has a claim (L-13), into those that stay as far as is known, and

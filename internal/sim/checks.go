@@ -45,7 +45,7 @@ type checks struct {
 	graceful map[types.UID]int           // claims that the disruption controller deleted, with the replica's number
 	spared   map[types.UID]time.Duration // when the intent to remove claims was taken back
 	foreign  map[string][]time.Duration  // by the pool's name: when claims were deleted for another cause than a limit
-	limits   map[string][]limitSpan      // by the pool's UID, and by "hard " or "static " and that
+	limits   map[string][]limitSpan      // by the pool's UID, and by "hard ", "static " or "gentle " and that
 	ended    []*karpenterv1.NodeClaim    // claims that are gone, as they were last
 }
 
@@ -118,7 +118,7 @@ func nodeLimit(pool *karpenterv1.NodePool) int64 {
 
 // notice remembers limits as they change.
 func (c *checks) notice(pool *karpenterv1.NodePool, now time.Duration) {
-	for kind, limit := range map[string]int64{"hard ": hardLimit(pool), "static ": staticCap(pool), "": nodeLimit(pool)} {
+	for kind, limit := range map[string]int64{"hard ": hardLimit(pool), "static ": staticCap(pool), "gentle ": gentle(pool), "": nodeLimit(pool)} {
 		key := kind + string(pool.UID)
 		if spans := c.limits[key]; len(spans) == 0 || spans[len(spans)-1].limit != limit {
 			c.limits[key] = append(spans, limitSpan{now, limit})
@@ -296,6 +296,9 @@ func (w *World) checkRemoval(claim *karpenterv1.NodeClaim) {
 		w.fail(checkIntent, "claim %s is removed without a stated intent", claim.Name)
 	case plan.DisruptionReason(reason.Reason) == plan.NodeLimitExceeded, plan.DisruptionReason(reason.Reason) == plan.ReplicasExceeded:
 		w.checkTrim(claim)
+		if plan.DisruptionReason(reason.Reason) == plan.NodeLimitExceeded {
+			w.checkGentle(claim)
+		}
 		return
 	case plan.DisruptionReason(reason.Reason) == plan.Empty:
 		w.checkEmpty(claim)

@@ -15,6 +15,7 @@ func Generate(seed uint64) Script {
 	g.pools()
 	g.static()
 	g.staticSoft()
+	g.inherits()
 	g.workloads()
 	for range 4 + d.n(14) {
 		g.event()

@@ -41,6 +41,7 @@ func verbs() map[string]func(*World, arguments) error {
 		"strip-claim": (*World).stripClaim, "drift": (*World).driftPool, "replicas": (*World).setReplicas,
 	}
 	maps.Copy(all, others())
+	maps.Copy(all, aboveVerbs())
 	maps.Copy(all, daemonVerbs())
 	return all
 }

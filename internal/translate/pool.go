@@ -38,12 +38,32 @@ func Pool(space *resources.Space, pool *karpenterv1.NodePool) (*cluster.Pool, er
 	if pool.Spec.Replicas != nil {
 		result.Static, result.Replicas = true, *pool.Spec.Replicas
 	}
+	result.Gentle = gentle(pool, result)
 	err = errors.Join(err, limitErr)
 	result.Blocked, result.Invalid = blocked(pool, err), err != nil
 	if err != nil {
 		err = fmt.Errorf("NodePool %s: %w", pool.Name, err)
 	}
 	return result, err
+}
+
+// gentle reports whether the pool goes down to its soft node limit within its budgets (L-40). Only a mark for this very limit
+// lets nodes go at once, so that a mark that was lost costs patience and no node.
+func gentle(pool *karpenterv1.NodePool, value *cluster.Pool) bool {
+	most, bound := SoftBound(value)
+	return bound && pool.Annotations[karpenterv1.AboveLimitAnnotationKey] != AtOnce(most)
+}
+
+// SoftBound returns the soft node limit of a pool, and whether that is what bounds its nodes: not the hard limit, nor the
+// replicas of a static pool.
+func SoftBound(pool *cluster.Pool) (most int64, bound bool) {
+	most, hard := pool.Limits.Nodes()
+	return most, most != limit.None && !hard && (!pool.Static || pool.Replicas > most)
+}
+
+// AtOnce is the mark of a pool whose excess above this limit goes at once.
+func AtOnce(most int64) string {
+	return fmt.Sprintf("%s %d", karpenterv1.AboveLimitAtOnce, most)
 }
 
 // blocked says in words why the pool launches nothing for pods, "" when it may (V-12).

@@ -19,6 +19,9 @@ const (
 	// ConditionTypeReplicasWithinLimits is False on a static pool that runs fewer nodes than spec.replicas
 	// asks for, because a limit is lower; its message names both (L-17). It is no part of Ready.
 	ConditionTypeReplicasWithinLimits = "ReplicasWithinLimits"
+	// ConditionTypeNodesWithinLimits is False on a pool that was above its soft node limit when Joiner first saw it, until it is
+	// brought down within its disruption budgets (L-40). It is no part of Ready; other pools do not have it.
+	ConditionTypeNodesWithinLimits = "NodesWithinLimits"
 )
 
 // Condition types of a NodeClaim.

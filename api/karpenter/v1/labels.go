@@ -29,6 +29,12 @@ const (
 // ExcludeBalancersLabelValue is the value of ExcludeBalancersLabelKey on a draining node.
 const ExcludeBalancersLabelValue = "karpenter"
 
+// Values of AboveLimitAnnotationKey.
+const (
+	AboveLimitInherited = "Inherited"
+	AboveLimitAtOnce    = "AtOnce"
+)
+
 // Annotations.
 const (
 	// DoNotDisruptAnnotationKey with the value "true" on a pod, node or NodeClaim keeps voluntary
@@ -40,6 +46,10 @@ const (
 	// DisruptionBackoffAnnotationKey on a NodePool says, after a disruption of it had to be taken back, until when and for
 	// how long the pool is left alone: a time in RFC 3339 and a duration. It is ours.
 	DisruptionBackoffAnnotationKey = Group + "/disruption-backoff"
+	// AboveLimitAnnotationKey on a NodePool with more nodes than its soft node limit says how they are brought down to it. The
+	// value AboveLimitInherited: within the disruption budgets, since the pool was above the limit when Joiner first saw it.
+	// AboveLimitAtOnce, a space and the limit: at once, since Joiner saw the excess come about at this limit. It is ours.
+	AboveLimitAnnotationKey = "joiner.sh/above-limit"
 	// NodePoolHashAnnotationKey holds the drift hash of the NodePool's template.
 	NodePoolHashAnnotationKey = Group + "/nodepool-hash"
 	// NodePoolHashVersionAnnotationKey says how NodePoolHashAnnotationKey was computed.

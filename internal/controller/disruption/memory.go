@@ -3,6 +3,8 @@ package disruption
 import (
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -21,6 +23,8 @@ type memory struct {
 	mu        sync.Mutex
 	pauses    map[string]pause // by pool
 	pausedWhy string           // what the switch said last
+	// witnesses is what was last seen of pools with limits, by their UID (excess.go). Only the disruption step uses it.
+	witnesses map[types.UID]witness
 	looked    struct {
 		question question
 		at       time.Time

@@ -60,7 +60,7 @@ func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err e
 func (c *Controller) settle(ctx context.Context, r round, node *cluster.Node, remove plan.Remove, used map[string]int) error {
 	if trimmed(remove.Reason) {
 		used[node.Pool]++
-		return c.settleTrim(ctx, r, node, remove)
+		return c.settleTrim(ctx, r, node, remove, used)
 	}
 	if why := cmp.Or(r.paused, objection(r, node, remove.Reason, used)); why != "" {
 		return c.undo(ctx, remove, why)

@@ -32,7 +32,10 @@ func trimmed(reason plan.DisruptionReason) bool {
 
 // trim chooses nodes that are too many, and tells about it (L-44). It reports whether any intent was written.
 func (c *Controller) trim(ctx context.Context, r round) (bool, error) {
-	p := engine.Trim(r.snapshot)
+	if wrote, err := c.markExcess(ctx, r); wrote || err != nil {
+		return wrote, err
+	}
+	p := engine.Trim(r.snapshot, r.budgets)
 	if len(p.Removes) == 0 {
 		return false, nil
 	}
@@ -61,12 +64,13 @@ func (c *Controller) reportTrim(r round, p plan.Plan, outcome apply.Outcome) {
 // trimming is what the API server says about one pool in this round.
 type trimming struct {
 	claims map[string]*karpenterv1.NodeClaim
+	gentle bool              // budgets bound what goes, see excess.go
 	stays  map[string]string // claims whose intent is to be taken back, and why
 	wait   bool              // more are leaving than have to: nothing is deleted before the surplus is taken back
 }
 
 // settleTrim decides about one intent of this file.
-func (c *Controller) settleTrim(ctx context.Context, r round, node *cluster.Node, remove plan.Remove) error {
+func (c *Controller) settleTrim(ctx context.Context, r round, node *cluster.Node, remove plan.Remove, used map[string]int) error {
 	t := r.trimmings[node.Pool]
 	if t == nil {
 		var err error
@@ -82,6 +86,9 @@ func (c *Controller) settleTrim(ctx context.Context, r round, node *cluster.Node
 	why := t.stays[node.Claim]
 	if intent, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason); intent.Status != "True" {
 		why = "the intent was taken back, which the watch has not shown yet"
+	}
+	if why == "" && t.gentle {
+		why = objectionToGentle(r, node, used)
 	}
 	if why != "" {
 		return c.undo(ctx, remove, why)
@@ -103,6 +110,19 @@ func (c *Controller) settleTrim(ctx context.Context, r round, node *cluster.Node
 	return nil
 }
 
+// objectionToGentle says why a node stays that goes within budgets only, "" when it may go. used counts it already.
+func objectionToGentle(r round, node *cluster.Node, used map[string]int) string {
+	switch {
+	case r.paused != "":
+		return r.paused
+	case engine.Forbidden(node) != "":
+		return engine.Forbidden(node)
+	case used[node.Pool] > engine.Allowed(r.budgets[node.Pool], engine.TrimBudget(node)):
+		return "the disruption budget of its NodePool does not allow it any more"
+	}
+	return ""
+}
+
 // judgeTrim looks at a pool as the API server has it: how many of its nodes are too many by now, how many leave, and which
 // intents are a surplus, because the limit was raised or another node left meanwhile.
 func (c *Controller) judgeTrim(ctx context.Context, r round, name string) (*trimming, error) {
@@ -122,6 +142,7 @@ func (c *Controller) judgeTrim(ctx context.Context, r round, name string) (*trim
 	found = found && c.config.Fleet.OwnsPool(&object)
 	marked, leaving := t.read(claims.Items, c.config.Fleet)
 	pool, invalid := translate.Pool(resources.NewSpace(), &object)
+	t.gentle = pool.Gentle
 	surplus, why := int64(len(marked)), "its NodePool is gone, or another program's"
 	switch {
 	case dormant(r, name):

@@ -48,6 +48,7 @@ const (
 	InvalidDoNotDisrupt            = "InvalidDoNotDisruptAnnotation"
 	DroppedAnnotation              = "DroppedAnnotation"
 	LimitReached                   = "LimitReached"
+	NodeLimitExceeded              = "NodeLimitExceeded"
 	TerminatingOnInterruption      = "TerminatingOnInterruption"
 	NodeRepairBlocked              = "NodeRepairBlocked"
 )

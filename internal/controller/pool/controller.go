@@ -98,6 +98,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	before := pool.Status.DeepCopy()
 	retry := c.judge(ctx, &pool)
 	count(&pool, claims.Items)
+	above(&pool, c.config.Now())
 	again := c.allow(&pool)
 	c.measure(&pool)
 	if !patch.SameStatus(before, &pool.Status) {

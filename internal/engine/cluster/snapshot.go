@@ -38,6 +38,8 @@ type Pool struct {
 	Replicas int64
 	// Dormant is set for a static pool whose Replicas nobody acts on: its nodes stay, and none is launched, trimmed or replaced.
 	Dormant bool
+	// Gentle is set for a pool that goes down to its soft node limit within its budgets: nobody has seen the excess come about.
+	Gentle bool
 	// Invalid is set when something of the specification cannot be understood; Blocked then says what. Nothing is removed
 	// for such a pool's limits: they may be what is not understood.
 	Invalid bool

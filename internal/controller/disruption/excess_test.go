@@ -1,0 +1,183 @@
+package disruption_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+// softFleet is limitedFleet with a soft limit, and a budget; an empty limit is none.
+func softFleet(limit, budget string, names ...string) []client.Object {
+	objects := limitedFleet("9", names...)
+	pool := objects[0].(*karpenterv1.NodePool)
+	pool.Spec.HardLimits = nil
+	pool.Spec.Disruption.Budgets = []karpenterv1.Budget{{Nodes: intstr.FromString(budget)}}
+	if limit != "" {
+		pool.Spec.Limits = karpenterv1.Limits{"nodes": resource.MustParse(limit)}
+	}
+	return objects
+}
+
+// change changes the pool, and shows it to the controller.
+func (r *rig) change(t *testing.T, do func(*karpenterv1.NodePool)) {
+	t.Helper()
+	var pool karpenterv1.NodePool
+	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "default"}, &pool); err != nil {
+		t.Fatal(err)
+	}
+	do(&pool)
+	if err := r.server.Update(t.Context(), &pool); err != nil {
+		t.Fatal(err)
+	}
+	r.sync(t)
+}
+
+func softLimit(limit string) func(*karpenterv1.NodePool) {
+	return func(pool *karpenterv1.NodePool) {
+		pool.Spec.Limits = karpenterv1.Limits{"nodes": resource.MustParse(limit)}
+	}
+}
+
+// aboveLimit returns the mark of the pool.
+func (r *rig) aboveLimit(t *testing.T) string {
+	t.Helper()
+	var pool karpenterv1.NodePool
+	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "default"}, &pool); err != nil {
+		t.Fatal(err)
+	}
+	return pool.Annotations[karpenterv1.AboveLimitAnnotationKey]
+}
+
+// after runs some rounds, and demands how many claims are on their way out, and the mark.
+func (r *rig) after(t *testing.T, rounds, want int, mark string) {
+	t.Helper()
+	for range rounds {
+		r.reconcile(t)
+		r.sync(t)
+	}
+	marked, deleting := r.state(t)
+	if len(marked)+len(deleting) != want || r.aboveLimit(t) != mark {
+		t.Fatalf("marked %v, deleting %v, mark %q: want %d to go, and the mark %q", marked, deleting, r.aboveLimit(t), want, mark)
+	}
+}
+
+// L-40: a pool that was above its soft limit before goes down within its budget, also when the process starts anew, and is told.
+func TestAnInheritedExcessGoesWithinBudgets(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, softFleet("1", "1", "a", "b", "c", "d")...)
+	r.after(t, 1, 0, "Inherited") // it is told before anything goes
+	want := "default NodeLimitExceeded: 4 nodes, limit 1 (soft limit): the pool was above the limit when Joiner first saw it, so 3 nodes are removed as the disruption budgets allow, not at once"
+	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, want) {
+		t.Errorf("said:\n%s\nwant %s", said, want)
+	}
+	r.after(t, 6, 1, "Inherited")
+	r.restart()
+	r.sync(t)
+	r.after(t, 6, 1, "Inherited")
+	for i, name := range []string{"a", "b", "c"} {
+		r.lose(t, name)
+		if i < 2 {
+			r.after(t, 6, 1, "Inherited")
+		}
+	}
+	r.after(t, 2, 0, "")
+	if len(r.list(t)) != 1 {
+		t.Errorf("%d claims are left, want as many as the limit allows", len(r.list(t)))
+	}
+}
+
+// L-40: an excess that Joiner saw come about goes at once: a limit that is lowered, or set, and claims that come by hand. A new
+// process goes on with that.
+func TestAnExcessThatCameAboutGoesAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		before string
+		change func(*testing.T, *rig)
+		mark   string
+		going  int
+	}{
+		"lowered": {"4", func(t *testing.T, r *rig) { t.Helper(); r.change(t, softLimit("1")) }, "AtOnce 1", 3},
+		"set":     {"", func(t *testing.T, r *rig) { t.Helper(); r.change(t, softLimit("2")) }, "AtOnce 2", 2},
+		"by hand": {"4", func(t *testing.T, r *rig) {
+			t.Helper()
+			for _, name := range []string{"y", "z"} {
+				n, claim := machine(name)
+				for _, o := range []client.Object{n, claim} {
+					if err := r.server.Create(t.Context(), o); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			r.sync(t)
+		}, "AtOnce 4", 2},
+	} {
+		r := newRig(t, softFleet(row.before, "0", "a", "b", "c", "d")...)
+		r.after(t, 2, 0, "")
+		row.change(t, r)
+		r.reconcile(t)
+		if marked, deleting := r.state(t); r.aboveLimit(t) != row.mark || len(marked)+len(deleting) != 0 {
+			t.Fatalf("%s: mark %q, marked %v, deleting %v: want the mark %q before anything goes", name, r.aboveLimit(t), marked, deleting, row.mark)
+		}
+		r.restart() // the mark is all that is left
+		r.sync(t)
+		r.after(t, 4, row.going, row.mark)
+	}
+}
+
+// L-40: what was inherited stays so until the limit is lowered under Joiner's eyes. Raising it hurries nothing.
+func TestAnInheritedExcessAndALimitThatChanges(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, softFleet("3", "0", "a", "b", "c", "d", "e")...)
+	r.after(t, 4, 0, "Inherited")
+	r.change(t, softLimit("4"))
+	r.after(t, 4, 0, "Inherited")
+	r.change(t, softLimit("2"))
+	r.after(t, 4, 3, "AtOnce 2")
+}
+
+// L-40: a mark for another limit is none. It was lost, and so budgets hold.
+func TestAMarkForAnotherLimitIsNone(t *testing.T) {
+	t.Parallel()
+	objects := softFleet("1", "0", "a", "b", "c")
+	objects[0].SetAnnotations(map[string]string{karpenterv1.AboveLimitAnnotationKey: "AtOnce 2"})
+	newRig(t, objects...).after(t, 4, 0, "Inherited")
+}
+
+// L-40, D-14: what is chosen within budgets is taken back when they are tightened, or when disruption is paused; what is deleted
+// goes on. What goes at once does not heed the pause.
+func TestAnInheritedExcessIsTakenBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, softFleet("1", "2", "a", "b", "c", "d")...)
+	r.reconcile(t)
+	r.sync(t)
+	r.reconcile(t) // two are marked now
+	if marked, _ := r.state(t); len(marked) != 2 {
+		t.Fatalf("marked %v, want two", marked)
+	}
+	r.change(t, func(pool *karpenterv1.NodePool) {
+		pool.Spec.Disruption.Budgets = []karpenterv1.Budget{{Nodes: intstr.FromString("0")}}
+	})
+	r.after(t, 3, 0, "Inherited")
+}
+
+// L-31: what is above the limit because nodes are replaced is nobody's excess.
+func TestAReplacementIsNoInheritedExcess(t *testing.T) {
+	t.Parallel()
+	objects := softFleet("2", "100%", "a", "b", "c")
+	for _, o := range objects {
+		if claim, ok := o.(*karpenterv1.NodeClaim); ok && claim.Name == "c" {
+			claim.Annotations = map[string]string{karpenterv1.ReplacesAnnotationKey: "a", karpenterv1.ReplacementsAnnotationKey: "1"}
+		}
+	}
+	r := newRig(t, objects...)
+	r.reconcile(t)
+	if mark := r.aboveLimit(t); mark != "" {
+		t.Errorf("mark %q, want none", mark)
+	}
+}

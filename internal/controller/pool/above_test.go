@@ -1,0 +1,49 @@
+package pool_test
+
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+)
+
+// L-40: a pool that goes down to its soft limit within its budgets says how many nodes it has, and what happens. Others, also
+// those whose excess goes at once, do not have the condition, and lose it.
+func TestAPoolAboveItsLimitSaysWhatHappens(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		soft, hard, mark string
+		told             bool
+	}{
+		{soft: "1", mark: "Inherited", told: true}, {soft: "1", mark: "AtOnce 1"}, {soft: "1"}, {soft: "3", mark: "Inherited"}, {mark: "Inherited"},
+		{soft: "1", hard: "2", mark: "Inherited"},
+	} {
+		object := newPool()
+		object.Annotations = map[string]string{karpenterv1.AboveLimitAnnotationKey: c.mark}
+		object.Status.Conditions = []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeNodesWithinLimits, Status: metav1.ConditionFalse}}
+		if c.soft != "" {
+			object.Spec.Limits = karpenterv1.Limits{"nodes": resource.MustParse(c.soft)}
+		}
+		if c.hard != "" {
+			object.Spec.HardLimits = karpenterv1.Limits{"nodes": resource.MustParse(c.hard)}
+		}
+		objects := []client.Object{object}
+		for i := range 3 {
+			objects = append(objects, &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i), Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}}})
+		}
+		p := newRig(t, objects...).reconcile(t)
+		if _, found := condition.Get(p.Status.Conditions, karpenterv1.ConditionTypeNodesWithinLimits); found != c.told {
+			t.Errorf("%+v: condition %v", c, found)
+		}
+		if c.told {
+			check(t, p, karpenterv1.ConditionTypeNodesWithinLimits, metav1.ConditionFalse, "3 nodes, limit 1 (soft limit): the pool was above the limit when Joiner first saw it; "+
+				"2 nodes are to go, as the disruption budgets allow and not at once; raise spec.limits.nodes to keep them")
+		}
+		check(t, p, karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
+	}
+}
