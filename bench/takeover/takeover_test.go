@@ -33,6 +33,7 @@ type cluster struct {
 	*journal
 	t       *testing.T
 	options rig.Options
+	log     string // path of that of the controller that runs
 }
 
 // P-34, D-06: Karpenter runs a cluster and stops; Joiner goes on with the nodes as they are, launches more and ends some of
@@ -154,6 +155,7 @@ func (c *cluster) controlledBy(program rig.Program, do func()) {
 	c.t.Logf("%s runs", program.Name)
 	controller, err := c.Run(c.t.Context(), program)
 	c.must(err)
+	c.log = controller.Log()
 	defer func() {
 		if c.t.Failed() {
 			log, _ := os.ReadFile(controller.Log())
