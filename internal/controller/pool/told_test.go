@@ -1,0 +1,222 @@
+package pool_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/controller/pool"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+	"github.com/joiner-autoscaler/joiner/internal/world"
+)
+
+func (r *rig) counted() *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	r.step = pool.New(pool.Config{
+		Client: r.server, Fleet: fleet.New(r.cloud), Catalogs: r.catalogs, Picture: world.New(world.Config{}), Paused: func() string { return r.paused }, Events: r.tape,
+		Metrics: metrics.New(registry).Pools, Now: controllertest.Start, Log: logr.Discard(),
+	})
+	return registry
+}
+
+func (r *rig) again(t *testing.T) time.Duration {
+	t.Helper()
+	result, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "default"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.RequeueAfter
+}
+
+func withCapacity(name string) *karpenterv1.NodeClaim {
+	return &karpenterv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}},
+		Spec:       karpenterv1.NodeClaimSpec{NodeClassRef: newPool().Spec.Template.Spec.NodeClassRef},
+		Status:     karpenterv1.NodeClaimStatus{Capacity: corev1.ResourceList{"cpu": resource.MustParse("4")}},
+	}
+}
+
+// U-10, D-08: limits of both kinds, usage, and what the budgets allow are shown by resource and reason; nothing of a pool that is
+// gone, and nothing where nothing limits.
+func TestLimitsUsageAndBudgetsAreShown(t *testing.T) {
+	t.Parallel()
+	p := newPool()
+	p.Spec.Limits = karpenterv1.Limits{"cpu": resource.MustParse("100")}
+	p.Spec.HardLimits = karpenterv1.Limits{"nodes": resource.MustParse("7")}
+	p.Spec.Disruption.Budgets = []karpenterv1.Budget{{Nodes: intstr.FromString("1"), Reasons: []karpenterv1.DisruptionReason{"Drifted"}}}
+	r := newRig(t, p, withCapacity("c1"), withCapacity("c2"))
+	registry := r.counted()
+	r.reconcile(t)
+	shown := func() map[string]float64 {
+		return map[string]float64{
+			"limit of cpu":     controllertest.Count(t, registry, "karpenter_nodepools_limit", "default", "cpu"),
+			"limit of nodes":   controllertest.Count(t, registry, "karpenter_nodepools_limit", "default", "nodes"),
+			"usage of cpu":     controllertest.Count(t, registry, "karpenter_nodepools_usage", "default", "cpu"),
+			"usage of nodes":   controllertest.Count(t, registry, "karpenter_nodepools_usage", "default", "nodes"),
+			"allowed, drifted": controllertest.Count(t, registry, "karpenter_nodepools_allowed_disruptions", "default", "drifted"),
+			"allowed":          controllertest.Count(t, registry, "karpenter_nodepools_allowed_disruptions", "default"),
+		}
+	}
+	for what, want := range map[string]float64{"limit of cpu": 100, "limit of nodes": 7, "usage of cpu": 8, "usage of nodes": 2, "allowed, drifted": 1, "allowed": 1} {
+		if got := shown()[what]; got != want {
+			t.Errorf("%s is %v, want %v", what, got, want)
+		}
+	}
+	if err := r.server.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	r.again(t)
+	for what, got := range shown() {
+		if got != 0 {
+			t.Errorf("the pool is gone, and %s is still %v", what, got)
+		}
+	}
+}
+
+// D-08: a budget that opens or closes is shown when it does, and what a node class offers is asked for again every minute.
+func TestAPoolIsLookedAtWhenItsBudgetsChange(t *testing.T) {
+	t.Parallel()
+	p := newPool()
+	r := newRig(t, p)
+	usual := r.again(t)
+	if usual <= 0 || usual > 5*time.Minute {
+		t.Fatalf("again after %s, want it to be looked at from time to time", usual)
+	}
+	p = newPool()
+	p.Spec.Disruption.Budgets = []karpenterv1.Budget{{Nodes: intstr.FromString("0"), Schedule: new("5 3 * * *"), Duration: &karpenterv1.Duration{Duration: time.Hour}}}
+	r = newRig(t, p) // it is 03:04:05 UTC
+	if again := r.again(t); again != min(usual, 55*time.Second) {
+		t.Errorf("again after %s, want it when the budget begins, in 55s, or after the usual %s", again, usual)
+	}
+}
+
+// V-13: as long as no node has joined, nothing is known of the registration; what is known stays.
+func TestTheHealthOfRegistrationIsUnknownAtFirst(t *testing.T) {
+	t.Parallel()
+	kind := karpenterv1.ConditionTypeNodeRegistrationHealthy
+	r := newRig(t, newPool())
+	check(t, r.reconcile(t), kind, metav1.ConditionUnknown, "no node of the pool has joined yet")
+	for _, value := range []condition.Value{condition.True(kind, "NodeRegistrationHealthy", ""), condition.False(kind, "RegistrationTimeout", "late")} {
+		p := newPool()
+		condition.Set(&p.Status.Conditions, 0, value, controllertest.Start())
+		r := newRig(t, p)
+		check(t, r.reconcile(t), kind, value.Status)
+		check(t, r.reconcile(t), karpenterv1.ConditionTypeReady, metav1.ConditionTrue) // it informs, and holds nothing up
+	}
+}
+
+// P-34: a claim whose hash has our version, or that is another program's, keeps what it has; those after it are looked at all the
+// same. A pool of our version migrates nothing.
+func TestOnlyOldHashesAreMigrated(t *testing.T) {
+	t.Parallel()
+	version := karpenterv1.NodePoolHashVersionAnnotationKey
+	old := func(name string) *karpenterv1.NodeClaim {
+		c := withCapacity(name)
+		c.Annotations = map[string]string{karpenterv1.NodePoolHashAnnotationKey: "old", version: "v1"}
+		return c
+	}
+	current := old("a")
+	current.Annotations[version] = translate.HashVersion
+	for _, migrate := range []bool{true, false} {
+		p := newPool()
+		if !migrate {
+			p.Annotations = map[string]string{version: translate.HashVersion, karpenterv1.NodePoolHashAnnotationKey: "another"}
+		}
+		r := newRig(t, p, current.DeepCopy(), old("b"))
+		fresh := r.reconcile(t)
+		hash := func(name string) string {
+			var c karpenterv1.NodeClaim
+			if err := r.server.Get(t.Context(), types.NamespacedName{Name: name}, &c); err != nil {
+				t.Fatal(err)
+			}
+			return c.Annotations[karpenterv1.NodePoolHashAnnotationKey]
+		}
+		want := map[bool]string{true: translate.Hash(fresh), false: "old"}[migrate]
+		if hash("a") != "old" || hash("b") != want {
+			t.Errorf("migrate %v: hashes %q and %q, want %q and %q", migrate, hash("a"), hash("b"), "old", want)
+		}
+		if got := fresh.Annotations; got[version] != translate.HashVersion || got[karpenterv1.NodePoolHashAnnotationKey] != translate.Hash(fresh) {
+			t.Errorf("annotations of the pool %v, want its own hash", got)
+		}
+	}
+}
+
+// V-11: labels of our domain that users may not set are named; those that the provider knows and those of others may be set.
+func TestWhichLabelsARequirementMayName(t *testing.T) {
+	t.Parallel()
+	for key, restricted := range map[string]bool{
+		corev1.LabelHostname: true, "karpenter.sh/other": true, "kwok.karpenter.sh/other": true, "x.karpenter.sh/y": true,
+		"karpenter.sh": false, "team": false, "example.com/team": false, "notkarpenter.sh/x": false, karpenterv1.CapacityTypeLabelKey: false,
+	} {
+		p := newRig(t, newPool(karpenterv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpExists})).reconcile(t)
+		got, _ := condition.Get(p.Status.Conditions, karpenterv1.ConditionTypeValidationSucceeded)
+		if (got.Status == "False") != restricted || restricted && !strings.Contains(got.Message, key) {
+			t.Errorf("%s: %s %q, want restricted to be %v", key, got.Status, got.Message, restricted)
+		}
+	}
+}
+
+// V-11: a taint that stands twice is named with its list, also when it stands in both; another effect is another taint.
+func TestATaintThatStandsTwiceIsNamed(t *testing.T) {
+	t.Parallel()
+	taint := func(key string, effect corev1.TaintEffect) corev1.Taint {
+		return corev1.Taint{Key: key, Effect: effect}
+	}
+	a, b, other := taint("a", corev1.TaintEffectNoSchedule), taint("b", corev1.TaintEffectNoSchedule), taint("a", corev1.TaintEffectNoExecute)
+	for name, c := range map[string]struct {
+		taints, startup []corev1.Taint
+		says            string
+	}{
+		"different":            {[]corev1.Taint{a, b}, []corev1.Taint{other}, ""},
+		"twice":                {[]corev1.Taint{a, b, a}, nil, "spec.template.spec.taints: taint a stands twice with the effect NoSchedule"},
+		"twice at startup":     {nil, []corev1.Taint{b, b}, "spec.template.spec.startupTaints: taint b stands twice with the effect NoSchedule"},
+		"in both lists":        {[]corev1.Taint{b, a}, []corev1.Taint{a}, "spec.template.spec.startupTaints: taint a stands twice with the effect NoSchedule"},
+		"several, in an order": {[]corev1.Taint{b, b, a, a}, nil, "taint b stands twice with the effect NoSchedule; spec.template.spec.taints: taint a stands twice"},
+	} {
+		p := newPool()
+		p.Spec.Template.Spec.Taints, p.Spec.Template.Spec.StartupTaints = c.taints, c.startup
+		got, _ := condition.Get(newRig(t, p).reconcile(t).Status.Conditions, karpenterv1.ConditionTypeValidationSucceeded)
+		if (got.Status == "False") != (c.says != "") || !strings.Contains(got.Message, c.says) {
+			t.Errorf("%s: %s %q, want %q", name, got.Status, got.Message, c.says)
+		}
+	}
+}
+
+// V-11: requirements that contradict each other, or that no offering meets, name what is in conflict and no more.
+func TestWhatIsInConflictIsNamed(t *testing.T) {
+	t.Parallel()
+	kind := karpenterv1.ConditionTypeInstanceTypesCompatible
+	for name, c := range map[string]struct {
+		requirements []karpenterv1.NodeSelectorRequirementWithMinValues
+		says         string
+	}{
+		"each other":            {[]karpenterv1.NodeSelectorRequirementWithMinValues{in("size", "small"), in("size", "large"), in("b", "1"), in("b", "2")}, "those on b, size contradict each other"},
+		"a type that is none":   {[]karpenterv1.NodeSelectorRequirementWithMinValues{in(corev1.LabelInstanceTypeStable, "huge")}, "node.kubernetes.io/instance-type"},
+		"a market that is none": {[]karpenterv1.NodeSelectorRequirementWithMinValues{in(karpenterv1.CapacityTypeLabelKey, "on-demand"), in("size", "small")}, "karpenter.sh/capacity-type"},
+	} {
+		check(t, newRig(t, newPool(c.requirements...)).reconcile(t), kind, metav1.ConditionFalse, c.says)
+		got, _ := condition.Get(newRig(t, newPool(c.requirements...)).reconcile(t).Status.Conditions, kind)
+		if strings.Contains(c.says, "/") && strings.Contains(got.Message, "size") {
+			t.Errorf("%s: %q names what makes no difference", name, got.Message)
+		}
+	}
+	for _, fits := range [][]karpenterv1.NodeSelectorRequirementWithMinValues{
+		{in(corev1.LabelInstanceTypeStable, "small")}, {in(karpenterv1.CapacityTypeLabelKey, "spot")}, {in("team", "x")},
+	} {
+		check(t, newRig(t, newPool(fits...)).reconcile(t), kind, metav1.ConditionTrue)
+	}
+}
