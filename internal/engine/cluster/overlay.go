@@ -48,7 +48,7 @@ func (s *Snapshot) Without(nodes ...*Node) *Snapshot {
 		}
 	}
 	own.Nodes = leaveOut(s.Nodes, nodes, compareNodes)
-	own.Leaving = insert(s.Leaving, nodes, compareNodes)
+	own.Leaving = append(slices.Clip(s.Leaving), nodes...)
 	own.Pending = insert(s.Pending, moving, byName)
 	own.Repelling = leaveOut(s.Repelling, repelling, byName)
 	own.Pools = used(s.Pools, nodes, -1)
@@ -68,7 +68,9 @@ func (s *Snapshot) With(nodes []*Node, pending ...*Pod) *Snapshot {
 		}
 	}
 	own.Nodes = insert(s.Nodes, nodes, compareNodes)
-	own.Leaving = leaveOut(s.Leaving, nodes, compareNodes)
+	if len(s.Leaving) > 0 {
+		own.Leaving = slices.DeleteFunc(slices.Clone(s.Leaving), func(n *Node) bool { return slices.Contains(nodes, n) })
+	}
 	own.Pending = insert(s.Pending, pending, byName)
 	own.Repelling = insert(s.Repelling, repelling, byName)
 	own.Pools = used(s.Pools, nodes, 1)

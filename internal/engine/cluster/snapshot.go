@@ -103,7 +103,7 @@ type Snapshot struct {
 	Namespaces map[string]map[string]string
 	// Guards are the PodDisruptionBudgets, ordered by namespace and name: they decide how many pods leave at a time.
 	Guards []Guard
-	// Leaving are nodes that a what-if leaves out of Nodes and whose pods run until they are evicted.
+	// Leaving are nodes that a what-if leaves out of Nodes and whose pods run until they are evicted, in any order.
 	Leaving []*Node
 
 	change Change
@@ -130,7 +130,6 @@ func New(parts Snapshot) *Snapshot {
 	slices.SortFunc(s.Guards, func(a, b Guard) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
-	s.Leaving = sorted(parts.Leaving, compareNodes)
 	s.Daemons = sorted(parts.Daemons, func(a, b Daemon) int { return strings.Compare(a.Name, b.Name) })
 	return &s
 }
