@@ -77,3 +77,33 @@ func TestUnreadyPodsAreHeldAsTheEvictionAPIHoldsThem(t *testing.T) {
 		}
 	}
 }
+
+// D-09: planning knows every budget, which pods it is about, and how many of them may be gone at a time.
+func TestPlanningKnowsBudgets(t *testing.T) {
+	t.Parallel()
+	s := newClock().store()
+	budget := func(version int, expected, desired int32) *policyv1.PodDisruptionBudget {
+		b := testPDB("web", version, 1, "web")
+		b.Status.ExpectedPods, b.Status.DesiredHealthy = expected, desired
+		return b
+	}
+	for _, step := range []struct {
+		do     func()
+		count  int
+		atOnce int
+	}{
+		{func() { _ = s.Apply(budget(1, 3, 2)) }, 1, 1},
+		{func() { _ = s.Apply(budget(2, 5, 2)) }, 1, 3},
+		{func() { _ = s.Apply(budget(3, 2, 4)) }, 1, 0},
+		{func() { s.Remove(budget(4, 2, 4)) }, 0, 0},
+	} {
+		step.do()
+		guards := s.Snapshot().Guards
+		if len(guards) != step.count {
+			t.Fatalf("%d budgets, want %d", len(guards), step.count)
+		}
+		if len(guards) == 1 && (guards[0].AtOnce != step.atOnce || guards[0].Namespace != "shop" || guards[0].Name != "web" || !guards[0].Pods.Matches(map[string]string{"app": "web"})) {
+			t.Errorf("the budget is %+v, want one for app=web in shop that lets %d go", guards[0], step.atOnce)
+		}
+	}
+}
