@@ -111,7 +111,7 @@ func singleton() reconcile.Request { return reconcile.Request{} }
 func Compose(settings Settings, deps Deps) Parts {
 	set := metrics.New(deps.Registerer)
 	window := provisioning.NewWindow(settings.BatchIdle, settings.BatchMax)
-	podEvents := claim.NewPodEvents()
+	podEvents, brake := claim.NewPodEvents(), provisioning.NewBrake()
 	clouds := func(controller string) *fleet.Fleet {
 		return deps.Fleet.Through(func(cloud provider.Provider) provider.Provider {
 			return measured{Provider: cloud, controller: controller, metrics: set.Cloud, now: deps.Now}
@@ -134,7 +134,8 @@ func Compose(settings Settings, deps Deps) Parts {
 	})
 	controllers := []Controller{
 		{Name: Provisioning, Workers: 1, Start: true, Reconciler: provisioning.New(provisioning.Config{
-			Picture: deps.Store, Applier: applier, Window: window, Events: deps.Events, Metrics: set.Plans,
+			Picture: deps.Store, Applier: applier, Window: window, Brake: brake, Events: deps.Events, Metrics: set.Plans,
+			InVain: set.Pools.InVain, Told: func(pool string) { deps.Wake(Pools, requests(pool)[0], 0) },
 			Ready: deps.Ready, Now: deps.Now, Log: deps.Log.WithName(Provisioning),
 		})},
 		{Name: Disruption, Workers: 1, Start: true, Reconciler: disrupting},
@@ -145,6 +146,7 @@ func Compose(settings Settings, deps Deps) Parts {
 		}), Watches: nodeWatches(deps.Client)},
 		{Name: Pools, Workers: 5, Reconciler: pool.New(pool.Config{
 			Client: deps.Client, Fleet: clouds(Pools), Catalogs: catalogs, Picture: deps.Store, Paused: disrupting.LastPaused, StaticOff: settings.StaticOff,
+			InVain: brake.Message,
 			Events: deps.Events, Metrics: set.Pools, Now: deps.Now, Log: deps.Log.WithName(Pools),
 		}), Watches: poolWatches(deps.Client)},
 		{Name: Overlays, Workers: 1, Reconciler: overlay.New(overlay.Config{Client: deps.Client, Verdicts: deps.Store, Now: deps.Now}), Watches: overlayWatches(deps.Client)},
@@ -170,7 +172,7 @@ func Compose(settings Settings, deps Deps) Parts {
 		controllers[i].Reconciler = newCalm(controllers[i].Reconciler)
 	}
 	feed := &Feed{
-		store: deps.Store, window: window, podEvents: podEvents, idle: settings.BatchIdle, wake: deps.Wake,
+		store: deps.Store, window: window, podEvents: podEvents, brake: brake, idle: settings.BatchIdle, wake: deps.Wake,
 		claimOf: claimByNode(deps.Client), now: deps.Now, log: deps.Log.WithName("world"),
 	}
 	return Parts{Feed: feed, Controllers: controllers}

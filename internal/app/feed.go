@@ -19,6 +19,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
 	"github.com/joiner-autoscaler/joiner/internal/controller/provisioning"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
@@ -35,6 +36,7 @@ type Feed struct {
 	store     *world.Store
 	window    *provisioning.Window
 	podEvents *claim.PodEvents
+	brake     *provisioning.Brake
 	idle      time.Duration
 	wake      func(controller string, request reconcile.Request, after time.Duration)
 	claimOf   func(node string) (claim string, found bool) // from a cache
@@ -74,6 +76,9 @@ func (f *Feed) applyPod(pod *corev1.Pod) {
 		f.wake(Provisioning, singleton(), 0)
 		return
 	}
+	if translate.Placed(pod) {
+		f.brake.Bound(pod)
+	}
 	if f.podEvents.Apply(pod, now) {
 		f.podEvent(pod)
 	}
@@ -91,6 +96,7 @@ func (f *Feed) Remove(object client.Object) {
 		return
 	case *corev1.Node:
 		f.podEvents.RemoveNode(object.Name)
+		f.brake.RemoveNode(object.Name)
 	case *karpenterv1.NodeClaim:
 		if !condition.IsTrue(object.Status.Conditions, karpenterv1.ConditionTypeInitialized) {
 			f.window.Urge() // it failed: its pods have waited long enough (P-31)

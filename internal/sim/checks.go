@@ -47,10 +47,11 @@ type checks struct {
 	foreign  map[string][]time.Duration  // by the pool's name: when claims were deleted for another cause than a limit
 	limits   map[string][]limitSpan      // by the pool's UID, and by "hard ", "static " or "gentle " and that
 	ended    []*karpenterv1.NodeClaim    // claims that are gone, as they were last
+	causes   causes
 }
 
 func newChecks(w *World) checks {
-	return checks{world: w, machines: map[string]*cloud.Machine{}, graceful: map[types.UID]int{}, spared: map[types.UID]time.Duration{}, foreign: map[string][]time.Duration{}, limits: map[string][]limitSpan{}}
+	return checks{world: w, causes: causes{bought: map[string]*purchase{}}, machines: map[string]*cloud.Machine{}, graceful: map[types.UID]int{}, spared: map[types.UID]time.Duration{}, foreign: map[string][]time.Duration{}, limits: map[string][]limitSpan{}}
 }
 
 // hardLimit returns a pool's hard limit on nodes.
@@ -63,6 +64,7 @@ func hardLimit(pool *karpenterv1.NodePool) int64 {
 
 // check looks at a change on the server at the instant at which it happens.
 func (w *World) check(e apiserver.Event) {
+	w.watchCause(e)
 	w.checkForeign(e)
 	switch object := e.Object.(type) {
 	case *karpenterv1.NodeClaim:
@@ -201,6 +203,7 @@ func (w *World) leavesByOthers(claim *karpenterv1.NodeClaim) {
 // checkLaunch is P-32: a claim never has two machines.
 func (w *World) checkLaunch(m *cloud.Machine) {
 	w.checks.launches++
+	w.boughtFor(m)
 	w.checks.changed = w.now
 	if other := w.checks.machines[m.ClaimUID]; other != nil {
 		w.fail(checkOneMachine, "claim %s (UID %s) gets machine %s and has had %s", m.ClaimName, m.ClaimUID, m.ProviderID, other.ProviderID)

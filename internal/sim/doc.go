@@ -17,6 +17,7 @@
 //	daemons.go   DaemonSets, and what pods ask of a node by themselves
 //	users.go     what the lines of a script do; machines.go those about machines
 //	checks.go    what must hold at every instant (docs/invariants.md)
+//	cause.go     machines are bought for pods that they help
 //	liveness.go  what must hold once all faults are healed
 //	reduce.go    the shortest script that still fails
 //

@@ -23,6 +23,7 @@ func Generate(seed uint64) Script {
 	g.interruptions()
 	g.foreign()
 	g.tied()
+	g.daemons()
 	sortActions(s.Actions)
 	return s
 }

@@ -430,6 +430,7 @@ func (w *World) heal() {
 	w.healed = true
 	w.cloud.RunOut(0)
 	w.letGo()
+	w.cluster.must(w.mendNodes(nil))
 	for len(w.replicas) > 1 {
 		w.end(w.replicas[0])
 	}

@@ -146,6 +146,9 @@ func claimAnnotations(pool *karpenterv1.NodePool, launch plan.Launch, relaxed bo
 	if relaxed {
 		annotations[karpenterv1.NodeClaimMinValuesRelaxedAnnotationKey] = "true"
 	}
+	if len(launch.For) > 0 && len(launch.Replaces) == 0 {
+		annotations[karpenterv1.LaunchedForAnnotationKey] = strings.Join(launch.For, ",")
+	}
 	if len(launch.Replaces) > 0 {
 		annotations[karpenterv1.ReplacesAnnotationKey] = strings.Join(launch.Replaces, ",")
 		annotations[karpenterv1.ReplacementsAnnotationKey] = strconv.Itoa(max(1, launch.Together))

@@ -45,6 +45,9 @@ func Node(space *resources.Space, from NodeSource) *cluster.Node {
 		n.Foreign, n.Drifted = !ownedByPool(from.Claim), isTrue(from.Claim, karpenterv1.ConditionTypeDrifted)
 		n.Expired = isTrue(from.Claim, karpenterv1.ConditionTypeExpired)
 		n.Replaces = Replaces(from.Claim)
+		if asks := from.Claim.Annotations[karpenterv1.LaunchedForAnnotationKey]; asks != "" {
+			n.For = strings.Split(asks, ",")
+		}
 		n.Together = together(from.Claim)
 		if !Launched(from.Claim) && from.Prospect != nil {
 			addLabels(n.Labels, from.Prospect.Labels)

@@ -34,6 +34,11 @@ func Reschedulable(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil || ownedBy(pod, "StatefulSet", "apps") != ""
 }
 
+// Placed reports whether a pod has or had a node that it needed: it is neither a daemon nor static.
+func Placed(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName != "" && !ownedByNode(pod) && daemonOf(pod) == ""
+}
+
 // Finished reports whether the pod has ended and holds nothing of its node any more.
 func Finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed

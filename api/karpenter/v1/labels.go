@@ -60,6 +60,9 @@ const (
 	// NodeClaimMinValuesRelaxedAnnotationKey is "true" on a NodeClaim that was launched with fewer distinct
 	// values than minValues asks for.
 	NodeClaimMinValuesRelaxedAnnotationKey = Group + "/nodeclaim-min-values-relaxed"
+	// LaunchedForAnnotationKey on a NodeClaim that was made for pods says, in short, what they ask for, joined by commas.
+	// By it is noticed that such nodes do not help their pods. It is ours.
+	LaunchedForAnnotationKey = Group + "/launched-for"
 	// ReplacesAnnotationKey on a NodeClaim that was made to replace others holds their names, joined by commas. It
 	// is ours: Karpenter keeps this in memory.
 	ReplacesAnnotationKey = Group + "/replaces"

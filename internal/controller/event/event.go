@@ -51,6 +51,7 @@ const (
 	NodeLimitExceeded              = "NodeLimitExceeded"
 	TerminatingOnInterruption      = "TerminatingOnInterruption"
 	NodeRepairBlocked              = "NodeRepairBlocked"
+	LaunchesInVain                 = "LaunchesInVain"
 )
 
 // Recorder is the port that controllers see.

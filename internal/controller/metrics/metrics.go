@@ -58,6 +58,8 @@ type Pools struct {
 	Allowed *Amounts
 	// BlockedByLimit counts how often the hard node limit kept nodes from being replaced (L-34).
 	BlockedByLimit *prometheus.CounterVec // reason, nodepool
+	// InVain counts rounds of launches that did not help the pods they were for (P-35).
+	InVain *prometheus.CounterVec // nodepool
 }
 
 // Interruptions counts what clouds say about the future of machines, and what was done about it.
@@ -134,6 +136,7 @@ func New(r prometheus.Registerer) *Set {
 			Allowed: newAmounts(gauge("nodepools_allowed_disruptions", "Nodes of a NodePool that its budgets allow to be disrupted now, by reason.", "reason", "nodepool")),
 			BlockedByLimit: counter("nodepools_disruptions_blocked_by_node_limit_total",
 				"Times that the hard node limit of a NodePool kept nodes from being replaced.", "reason", "nodepool"),
+			InVain: counter("nodepools_launches_in_vain_total", "Rounds of launches after which none of the pods was bound that they were for.", "nodepool"),
 		},
 		Cloud: Cloud{
 			Duration: histogram("cloudprovider_duration_seconds", "Duration of calls to the provider.", "controller", "method", "provider"),

@@ -57,6 +57,8 @@ type Config struct {
 	Picture  Picture
 	// Paused says why voluntary disruption is paused, "" when it is not, as far as is known (D-14).
 	Paused func() string
+	// InVain says what the pool launches nothing for at present, since that was in vain, "" for nothing (P-35).
+	InVain func(pool string) string
 	// StaticOff is set when nobody acts on spec.replicas.
 	StaticOff bool
 	Events    event.Recorder
@@ -178,10 +180,24 @@ func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) erro
 	if pool.Spec.Replicas != nil {
 		values = append(values, c.replicas(pool))
 	}
+	values = append(values, c.inVain(pool)...)
 	for _, value := range values {
 		condition.Set(&pool.Status.Conditions, pool.Generation, value, c.config.Now())
 	}
 	return failure
+}
+
+// inVain says when launches of the pool do not help the pods that they are for. A pool of which that was never so says
+// nothing.
+func (c *Controller) inVain(pool *karpenterv1.NodePool) []condition.Value {
+	const kind = karpenterv1.ConditionTypeLaunchesInVain
+	if message := c.config.InVain(pool.Name); message != "" {
+		return []condition.Value{condition.True(kind, "PodsStillWait", message)}
+	}
+	if condition.IsTrue(pool.Status.Conditions, kind) {
+		return []condition.Value{condition.False(kind, "NothingHeldBack", "")}
+	}
+	return nil
 }
 
 // ready sums the conditions up: the pool may launch nodes (V-12).

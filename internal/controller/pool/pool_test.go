@@ -70,6 +70,7 @@ type rig struct {
 	step     *pool.Controller
 	writes   int
 	paused   string
+	inVain   string
 }
 
 func newRig(t *testing.T, objects ...client.Object) *rig {
@@ -91,6 +92,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 
 func (r *rig) config() pool.Config {
 	return pool.Config{
+		InVain: func(string) string { return r.inVain },
 		Client: r.server, Fleet: fleet.New(r.cloud), Catalogs: r.catalogs, Picture: world.New(world.Config{}), Paused: func() string { return r.paused }, Events: r.tape,
 		Metrics: metrics.New(prometheus.NewRegistry()).Pools, Now: controllertest.Start, Log: logr.Discard(),
 	}
@@ -340,5 +342,23 @@ func TestReplicasAboveALimitAreACondition(t *testing.T) {
 	p := newRig(t, newPool()).reconcile(t)
 	if _, found := condition.Get(p.Status.Conditions, karpenterv1.ConditionTypeReplicasWithinLimits); found {
 		t.Error("a pool without replicas has the condition")
+	}
+}
+
+// P-35: a pool says that its launches are in vain for as long as they are, and else nothing.
+func TestLaunchesInVainAreSaid(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newPool())
+	const kind = karpenterv1.ConditionTypeLaunchesInVain
+	if _, said := condition.Get(r.reconcile(t).Status.Conditions, kind); said {
+		t.Error("a pool without trouble speaks of it")
+	}
+	r.inVain = "2 rounds"
+	if got, _ := condition.Get(r.reconcile(t).Status.Conditions, kind); got.Status != "True" || got.Message != "2 rounds" {
+		t.Errorf("condition %+v", got)
+	}
+	r.inVain = ""
+	if got, _ := condition.Get(r.reconcile(t).Status.Conditions, kind); got.Status != "False" || got.Message != "" {
+		t.Errorf("condition %+v: want that nothing is held back any more", got)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,7 +23,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/apply"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
-	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
@@ -52,8 +52,12 @@ type Config struct {
 	Picture Picture
 	Applier Applier
 	Window  *Window
+	Brake   *Brake
 	Events  event.Recorder
 	Metrics metrics.Plans
+	InVain  *prometheus.CounterVec // rounds of launches in vain, by pool
+	// Told is called with each pool of which Brake.Message says something else than before.
+	Told func(pool string)
 	// Ready reports whether the picture holds everything that exists. Planning on half of it would launch nodes that
 	// are there already.
 	Ready func() bool
@@ -78,12 +82,19 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	snapshot := c.config.Picture.Snapshot()
-	if !c.config.Window.Close(snapshot.Version) {
-		return again(snapshot), nil
+	now := c.config.Now()
+	c.config.Brake.Look(snapshot, now)
+	defer c.tell(snapshot)
+	held, due := c.config.Brake.Holds(now)
+	if len(due) > 0 {
+		c.config.Window.Urge() // time alone has changed something
 	}
-	result := again(snapshot)
+	result := again(snapshot, len(held) > 0)
+	if !c.config.Window.Close(snapshot.Version) {
+		return result, nil
+	}
 	var failures []error
-	if p := engine.Replicas(snapshot); len(p.Launches) > 0 {
+	if p := c.replicas(snapshot, now); len(p.Launches) > 0 {
 		outcome, err := c.carryOut(ctx, snapshot, p)
 		if len(outcome.Launched) > 0 || len(outcome.Refused) > 0 {
 			result = reconcile.Result{RequeueAfter: refusedAfter}
@@ -95,7 +106,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	if len(snapshot.Pending) > 0 {
 		start := c.config.Now()
-		p := engine.Provision(snapshot)
+		p := c.provision(snapshot, now)
 		c.config.Metrics.Duration.WithLabelValues("provisioner").Observe(c.config.Now().Sub(start).Seconds())
 		c.config.Metrics.Unschedulable.WithLabelValues("provisioner").Set(float64(len(p.Unplaced)))
 		outcome, err := c.carryOut(ctx, snapshot, p)
@@ -119,8 +130,8 @@ func (c *Controller) carryOut(ctx context.Context, snapshot *cluster.Snapshot, p
 	return outcome, err
 }
 
-func again(snapshot *cluster.Snapshot) reconcile.Result {
-	if len(snapshot.Pending) == 0 {
+func again(snapshot *cluster.Snapshot, held bool) reconcile.Result {
+	if len(snapshot.Pending) == 0 && !held {
 		return reconcile.Result{}
 	}
 	return reconcile.Result{RequeueAfter: retryAfter}

@@ -109,17 +109,24 @@ type rig struct {
 	applier *applier
 	tape    *controllertest.Tape
 	ready   bool
+	told    []string // pools
 	step    *provisioning.Controller
 }
 
 func newRig(pods ...*cluster.Pod) *rig {
 	r := &rig{picture: &picture{cluster.New(cluster.Snapshot{Version: 1, Names: resources.NewSpace().Names(), Pending: pods})}, clock: controllertest.NewClock(), window: provisioning.NewWindow(time.Second, 3*time.Second), applier: &applier{}, tape: &controllertest.Tape{}, ready: true}
+	r.rebuild(provisioning.NewBrake())
+	return r
+}
+
+func (r *rig) rebuild(brake *provisioning.Brake) {
+	set := metrics.New(prometheus.NewRegistry())
 	r.step = provisioning.New(provisioning.Config{
-		Picture: r.picture, Applier: r.applier,
-		Window: r.window, Events: r.tape, Metrics: metrics.New(prometheus.NewRegistry()).Plans, Ready: func() bool { return r.ready },
+		Picture: r.picture, Applier: r.applier, Brake: brake, InVain: set.Pools.InVain,
+		Told:   func(pool string) { r.told = append(r.told, pool) },
+		Window: r.window, Events: r.tape, Metrics: set.Plans, Ready: func() bool { return r.ready },
 		Now: r.clock.Now, Log: logr.Discard(),
 	})
-	return r
 }
 
 func somePod() *cluster.Pod {

@@ -44,6 +44,8 @@ type Node struct {
 	Drifted bool
 	// Expired is set while the claim's condition says that it is older than its pool allows.
 	Expired bool
+	// For is what the pods ask for the node of this claim was launched for (Shape.Ask); nil when it was launched otherwise.
+	For []string
 	// Replaces are the names of the claims that this one is to replace (D-10).
 	Replaces []string
 	// Together is how many claims were made to replace those, this one counted; 0 for a claim that replaces none.

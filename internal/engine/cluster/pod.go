@@ -66,6 +66,7 @@ type Shape struct {
 	SoftSpread []Spread // whenUnsatisfiable: ScheduleAnyway
 
 	key string
+	ask string // see Ask
 	own *Shape // of a shape that volumes have narrowed: the selection before that
 }
 

@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -28,6 +30,7 @@ func (t *Shapes) Intern(s *Shape) *Shape {
 	}
 	known, found := t.byKey[s.key]
 	if !found {
+		s.ask = s.hashAsk()
 		known = &counted{shape: s}
 		t.byKey[s.key] = known
 	}
@@ -58,41 +61,64 @@ func (s *Shape) Key() string {
 	return s.key
 }
 
+// Ask returns a short text for what the shape asks of a node, its labels left out: pods that take each other's place have
+// the same, also when something tells them apart.
+func (s *Shape) Ask() string {
+	if s.ask == "" {
+		return s.hashAsk()
+	}
+	return s.ask
+}
+
+func (s *Shape) hashAsk() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s|%v|", s.Namespace, s.Requests)
+	s.writeRest(&b)
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(b.String())) // a hash takes everything
+	return strconv.FormatUint(sum.Sum64(), 36)
+}
+
 func (s *Shape) canonical() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s|%v|", s.Namespace, s.Requests)
 	for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
 		fmt.Fprintf(&b, "%s=%s,", name, s.Labels[name])
 	}
+	s.writeRest(&b)
+	return b.String()
+}
+
+// writeRest writes what decides beside requests and labels.
+func (s *Shape) writeRest(b *strings.Builder) {
 	for _, alternative := range s.Alternatives {
-		fmt.Fprintf(&b, "|or %s @%s", alternative.Labels, alternative.Names)
+		fmt.Fprintf(b, "|or %s @%s", alternative.Labels, alternative.Names)
 	}
 	if s.own != nil {
 		b.WriteString("|own")
 		for _, alternative := range s.own.Alternatives {
-			fmt.Fprintf(&b, "|own %s @%s", alternative.Labels, alternative.Names)
+			fmt.Fprintf(b, "|own %s @%s", alternative.Labels, alternative.Names)
 		}
 	}
 	if s.Blocked != "" {
-		fmt.Fprintf(&b, "|blocked %q", s.Blocked)
+		fmt.Fprintf(b, "|blocked %q", s.Blocked)
 	}
-	fmt.Fprintf(&b, "|%q|%v", s.Tolerations, s.HostPorts)
+	fmt.Fprintf(b, "|%q|%v", s.Tolerations, s.HostPorts)
 	for _, spread := range s.Spread {
-		fmt.Fprintf(&b, "|spread %s %s %d %d %t %t", spread.Key, spread.Pods, spread.MaxSkew, spread.MinDomains, spread.IgnoreAffinity, spread.HonorTaints)
+		fmt.Fprintf(b, "|spread %s %s %d %d %t %t", spread.Key, spread.Pods, spread.MaxSkew, spread.MinDomains, spread.IgnoreAffinity, spread.HonorTaints)
 	}
 	for _, term := range s.Affinity {
-		fmt.Fprintf(&b, "|with %s", term)
+		fmt.Fprintf(b, "|with %s", term)
 	}
 	for _, term := range s.AntiAffinity {
-		fmt.Fprintf(&b, "|apart %s", term)
+		fmt.Fprintf(b, "|apart %s", term)
 	}
 	for _, wish := range s.Wishes {
-		fmt.Fprintf(&b, "|wish %d %t %s %s", wish.Weight, wish.Apart, wish.Labels, wish.Term)
+		fmt.Fprintf(b, "|wish %d %t %s %s", wish.Weight, wish.Apart, wish.Labels, wish.Term)
 	}
 	for _, spread := range s.SoftSpread {
-		fmt.Fprintf(&b, "|soft %s %s %d", spread.Key, spread.Pods, spread.MaxSkew)
+		fmt.Fprintf(b, "|soft %s %s %d", spread.Key, spread.Pods, spread.MaxSkew)
 	}
-	return b.String()
 }
 
 // Narrow sets the alternatives that are left when the pod's volumes are considered too (P-07). It is for shapes that are

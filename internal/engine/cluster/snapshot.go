@@ -105,6 +105,8 @@ type Snapshot struct {
 	Guards []Guard
 	// Leaving are nodes that a what-if leaves out of Nodes and whose pods run until they are evicted, in any order.
 	Leaving []*Node
+	// Held says, for pools and what pods ask for, why no node is launched for such pods at present (P-35).
+	Held map[Hold]string
 
 	change Change
 }
@@ -115,6 +117,11 @@ type Guard struct {
 	Pods            Selector
 	// AtOnce is how many of its pods may be gone at a time when all are healthy.
 	AtOnce int
+}
+
+// Hold is a pool, and what pods ask for (Shape.Ask) for which it launches no node at present.
+type Hold struct {
+	Pool, Ask string
 }
 
 // New returns a snapshot of these parts in canonical order. The lists are copied, what they point to is shared.

@@ -62,6 +62,8 @@ type Launch struct {
 	// instance is known.
 	Reserve resources.Vector
 	Pods    []PodRef // ordered by namespace and name; none for a node of a static pool
+	// For is what Pods ask for (cluster.Shape.Ask), sorted; at most MaxAsks of them.
+	For []string
 	// Replaces are the names of the claims that this one is to replace, sorted; nil when it replaces none. They go on the
 	// claim, so that nobody takes what comes for an excess (L-31).
 	Replaces []string
@@ -79,6 +81,12 @@ const NoSlot = -1
 
 // MaxTypes bounds the instance types of one claim: enough for any spot strategy, and what Karpenter keeps.
 const MaxTypes = 600
+
+// AskReplicas is what a launch of a static pool is for: no pod asks for it.
+const AskReplicas = "replicas"
+
+// MaxAsks bounds what is noted of the pods that a claim is for: they are nearly always alike.
+const MaxAsks = 30
 
 // Choice is an offering.
 type Choice struct {

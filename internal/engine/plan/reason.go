@@ -32,6 +32,7 @@ const (
 	ByLimit    Demand = "limit"
 	ByCapacity Demand = "capacity"
 	ByTopology Demand = "topology"
+	ByBrake    Demand = "brake" // launches for such pods were in vain (P-35)
 )
 
 // Step is one filter between all instance types of a pool's node class and none.

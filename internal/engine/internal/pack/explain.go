@@ -58,6 +58,10 @@ func (e *explainer) run(s *solver) {
 	if !e.selection() || !e.narrow(plan.ByCapacity, string(catalog.LabelCapacityType), "left in reservations", p.inStock()) || !e.resources() {
 		return
 	}
+	if why := s.held(p, e.shape); why != "" {
+		e.stop(plan.ByBrake, "", why)
+		return
+	}
 	e.limits()
 	if len(e.steps) == 0 || e.steps[len(e.steps)-1].Left > 0 {
 		e.topology(s)

@@ -47,7 +47,9 @@ func fill(snapshot *cluster.Snapshot, number int, slots []int, left reservations
 			break // the pool's conditions say what is wrong with it
 		}
 		own.take(first)
-		launches = append(launches, s.launch(b))
+		l := s.launch(b)
+		l.For = []string{plan.AskReplicas}
+		launches = append(launches, l)
 	}
 	return launches
 }

@@ -73,7 +73,24 @@ func (s *solver) launch(b *bin) plan.Launch {
 		l.Pods = append(l.Pods, ref(pod))
 	}
 	slices.SortFunc(l.Pods, compareRefs)
+	l.For = asksOf(b.pods)
 	return l
+}
+
+// asksOf returns what pods ask for, sorted, as far as it is noted.
+func asksOf(pods []*cluster.Pod) []string {
+	var asks []string
+	last := (*cluster.Shape)(nil)
+	for _, pod := range pods {
+		if pod.Shape != last && len(asks) < plan.MaxAsks {
+			last = pod.Shape
+			if ask := last.Ask(); !slices.Contains(asks, ask) {
+				asks = append(asks, ask)
+			}
+		}
+	}
+	slices.Sort(asks)
+	return asks
 }
 
 // sayable narrows offers to a set that a claim can express, which is a product: types, zones and capacity types. Offers of

@@ -219,7 +219,7 @@ func (s *solver) info(c *cluster.Shape) *shape {
 	info := &shape{Shape: c, rules: s.topology.Rules(c), afar: s.repelledAfar(c)}
 	for _, p := range s.pools {
 		var ways []way
-		if _, bad := cluster.Untolerated(p.Taints, c.Tolerations); !bad && p.Blocked == "" && p.Catalog != nil && !info.afar {
+		if _, bad := cluster.Untolerated(p.Taints, c.Tolerations); !bad && p.Blocked == "" && p.Catalog != nil && !info.afar && s.held(p, c) == "" {
 			ways = s.besideDaemons(p, c, p.ways(c))
 		}
 		info.ways = append(info.ways, ways)
@@ -244,31 +244,6 @@ func (s *solver) selection(c *cluster.Shape, p *pool) []way {
 	}
 	ways := p.ways(c)
 	s.selected[key] = ways
-	return ways
-}
-
-// repelledAfar reports whether an anti-affinity over more than the node stands between the shape and some daemon. Where
-// daemons will run in the end is not followed that far: such a pod waits, and says so.
-func (s *solver) repelledAfar(c *cluster.Shape) bool {
-	return slices.ContainsFunc(s.snapshot.Daemons, func(d cluster.Daemon) bool { return s.topology.RepelAfar(c, d.Shape) })
-}
-
-// besideDaemons takes the offers out of ways on whose nodes a daemon will run that must not stand beside the shape, by
-// anti-affinity on either side: whatever label the term is about, a node shares it with itself.
-func (s *solver) besideDaemons(p *pool, c *cluster.Shape, ways []way) []way {
-	for _, r := range p.residents {
-		if !s.topology.Repel(c, r.shape) {
-			continue
-		}
-		var left []way
-		for _, w := range ways {
-			w.offers = w.offers.Minus(r.on)
-			if !w.offers.Empty() {
-				left = append(left, w)
-			}
-		}
-		ways = left
-	}
 	return ways
 }
 

@@ -1,0 +1,371 @@
+package provisioning
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// This file is the brake (P-35): it notices that nodes are launched for pods again and again and do not help them, and
+// launches less. Why they do not help need not be known: planning is wrong about such nodes, or such nodes never come up.
+//
+// A round of launches for what some pods ask for is in vain when one of its claims has got a machine and
+//
+//   - is gone before any pod but daemons was on its node, or
+//   - is initialized, has had no such pod, the plan expects none of the pending ones there, and asks for a further node,
+//
+// while pods that ask for the same still wait. The first round in vain changes nothing. After the second the pool launches
+// nothing for such pods for a while, then one node as a try, and so on, each time after twice the while. When one of the pods
+// is bound, wherever, all is forgotten.
+
+const (
+	// freeRounds is how many rounds may be in vain before the brake holds.
+	freeRounds = 1
+	// holdFirst is how long it holds then, doubled for each further try in vain up to holdMost.
+	holdFirst = time.Minute
+	holdMost  = 30 * time.Minute
+	// forgetAfter is when rounds in vain are forgotten without a pod being bound: none waited for so long.
+	forgetAfter = 30 * time.Minute
+)
+
+// Brake remembers which launches were in vain. What it knows of claims that exist comes from the claims; what is lost with
+// the process is how often others were in vain. It is safe for concurrent use and calls nothing while locked.
+type Brake struct {
+	mu       sync.Mutex
+	rounds   map[cluster.Hold]*rounds
+	tries    map[string]*try        // by UID of the claim
+	used     map[string]bool        // nodes, by name, that have had a pod that needs one
+	bound    map[types.UID]struct{} // of the pods that are waited for
+	changed  map[string]int         // pools of which there is news, and how many rounds of them were in vain
+	messages map[string]string      // by pool: what holds
+}
+
+// try is a claim that was launched for pods.
+type try struct {
+	claim, node, pool     string
+	asks                  []string
+	launched, initialized bool
+	used, ending          bool
+	spent                 map[string]bool // asks for which it does not count any more
+}
+
+// rounds is what became of launches of a pool for what some pods ask for.
+type rounds struct {
+	vain    int
+	until   time.Time // nothing is launched before; zero while the brake does not hold
+	seen    time.Time // when a pod last waited
+	cause   string
+	pod     string                 // one of the pods
+	waiting map[types.UID]struct{} // the pods that waited when this was last looked at
+}
+
+// NewBrake returns a brake that has seen nothing.
+func NewBrake() *Brake {
+	return &Brake{
+		rounds: map[cluster.Hold]*rounds{}, tries: map[string]*try{}, used: map[string]bool{}, bound: map[types.UID]struct{}{},
+		changed: map[string]int{}, messages: map[string]string{},
+	}
+}
+
+// Bound takes in that a pod that is no daemon is bound to a node. Snapshots do not show pods that end soon.
+func (b *Brake) Bound(pod *corev1.Pod) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used[pod.Spec.NodeName] = true
+	for _, r := range b.rounds {
+		if _, waits := r.waiting[pod.UID]; waits {
+			b.bound[pod.UID] = struct{}{}
+		}
+	}
+}
+
+// RemoveNode forgets a node that is gone.
+func (b *Brake) RemoveNode(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.used, name)
+}
+
+// Message says of a pool what is held back and why, "" when nothing is.
+func (b *Brake) Message(pool string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.messages[pool]
+}
+
+// Look learns from a picture what has become of the claims that were launched for pods.
+func (b *Brake) Look(s *cluster.Snapshot, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	waiting := waitingOf(s)
+	b.forget(s, waiting, now)
+	seen := map[string]bool{}
+	for _, node := range s.Nodes {
+		if len(node.For) == 0 || node.ClaimUID == "" || node.Pool == "" {
+			continue
+		}
+		seen[node.ClaimUID] = true
+		t := b.tries[node.ClaimUID]
+		if t == nil {
+			t = &try{claim: node.Claim, pool: node.Pool, asks: node.For, spent: map[string]bool{}}
+			b.tries[node.ClaimUID] = t
+		}
+		b.update(t, node)
+	}
+	for _, uid := range slices.Sorted(maps.Keys(b.tries)) {
+		t := b.tries[uid]
+		if seen[uid] && !t.ending {
+			continue
+		}
+		if t.launched && !t.used {
+			b.inVain(t, waiting, now, "went before a pod was on it")
+		}
+		for _, ask := range t.asks {
+			t.spent[ask] = true
+		}
+		if !seen[uid] {
+			delete(b.tries, uid)
+		}
+	}
+}
+
+// update brings a try up to date with its node.
+func (b *Brake) update(t *try, node *cluster.Node) {
+	t.node, t.launched, t.initialized, t.ending = node.Name, node.Launched, node.Initialized, node.Deleting
+	if node.Initialized && slices.Contains(t.asks, plan.AskReplicas) {
+		t.used = true // it is wanted for itself
+		b.helped(cluster.Hold{Pool: t.pool, Ask: plan.AskReplicas})
+	}
+	if node.Name != "" && b.used[node.Name] || slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return !p.Fixed }) {
+		t.used = true
+	}
+}
+
+// waitingOf returns the pods that wait, by what they ask for. What replicas ask for always waits.
+func waitingOf(s *cluster.Snapshot) map[string][]*cluster.Pod {
+	waiting := map[string][]*cluster.Pod{plan.AskReplicas: nil}
+	for _, pod := range s.Pending {
+		waiting[pod.Shape.Ask()] = append(waiting[pod.Shape.Ask()], pod)
+	}
+	return waiting
+}
+
+// forget drops the rounds after which a pod was bound, or after which none has waited for long.
+func (b *Brake) forget(s *cluster.Snapshot, waiting map[string][]*cluster.Pod, now time.Time) {
+	for hold, r := range b.rounds {
+		pods, waits := waiting[hold.Ask]
+		if waits {
+			r.seen = now
+		}
+		helped := now.Sub(r.seen) > forgetAfter || s.Pool(hold.Pool) == nil
+		for uid := range r.waiting {
+			if _, bound := b.bound[uid]; bound {
+				helped = true
+			}
+		}
+		if helped {
+			b.helped(hold)
+			continue
+		}
+		r.waiting = map[types.UID]struct{}{}
+		for _, pod := range pods {
+			r.waiting[types.UID(pod.UID)] = struct{}{}
+		}
+	}
+	clear(b.bound)
+}
+
+// helped forgets the rounds that were in vain, and that claims which exist could be so.
+func (b *Brake) helped(hold cluster.Hold) {
+	if b.rounds[hold] == nil {
+		return
+	}
+	delete(b.rounds, hold)
+	b.spend(hold)
+	b.changed[hold.Pool] += 0
+}
+
+func (b *Brake) spend(hold cluster.Hold) {
+	for _, t := range b.tries {
+		if t.pool == hold.Pool && slices.Contains(t.asks, hold.Ask) {
+			t.spent[hold.Ask] = true
+		}
+	}
+}
+
+// inVain counts a round for each of the asks of a try of which pods still wait. All claims that exist belong to that round.
+func (b *Brake) inVain(t *try, waiting map[string][]*cluster.Pod, now time.Time, what string) bool {
+	counted := false
+	for _, ask := range t.asks {
+		pods, waits := waiting[ask]
+		if !waits || t.spent[ask] {
+			continue
+		}
+		hold := cluster.Hold{Pool: t.pool, Ask: ask}
+		r := b.rounds[hold]
+		if r == nil {
+			r = &rounds{waiting: map[types.UID]struct{}{}}
+			b.rounds[hold] = r
+		}
+		for i, pod := range pods {
+			if r.waiting[types.UID(pod.UID)] = struct{}{}; i == 0 {
+				r.pod = pod.Ref()
+			}
+		}
+		r.vain, r.seen, r.cause = r.vain+1, now, "NodeClaim "+t.claim+" "+what
+		if r.vain > freeRounds {
+			r.until = now.Add(min(holdMost, holdFirst<<min(r.vain-freeRounds-1, 10)))
+		}
+		b.spend(hold)
+		b.changed[t.pool]++
+		counted = true
+	}
+	return counted
+}
+
+// Judge looks whether a plan launches nodes for pods, or would but for the brake, of which nodes of the same kind have come and
+// stand unused. It reports whether that counted as a round in vain.
+func (b *Brake) Judge(s *cluster.Snapshot, p plan.Plan, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(p.Launches)+len(p.Unplaced) == 0 || len(b.tries) == 0 {
+		return false
+	}
+	wanted, expecting := b.wantedBy(s, p), map[string]bool{}
+	for _, nomination := range p.Nominations {
+		expecting[nomination.Node] = true
+	}
+	waiting, counted := map[string][]*cluster.Pod(nil), false
+	for _, uid := range slices.Sorted(maps.Keys(b.tries)) {
+		t := b.tries[uid]
+		if !t.initialized || t.used || t.ending || expecting[t.node] || expecting[t.claim] {
+			continue
+		}
+		only := *t
+		only.asks = slices.DeleteFunc(slices.Clone(t.asks), func(ask string) bool {
+			return !wanted[cluster.Hold{Pool: t.pool, Ask: ask}]
+		})
+		if len(only.asks) == 0 {
+			continue
+		}
+		if waiting == nil {
+			waiting = waitingOf(s)
+		}
+		counted = b.inVain(&only, waiting, now, "is initialized and none of them can run there") || counted
+	}
+	return counted
+}
+
+// wantedBy returns for what a plan launches nodes, and for what it would if the brake did not hold.
+func (b *Brake) wantedBy(s *cluster.Snapshot, p plan.Plan) map[cluster.Hold]bool {
+	wanted := map[cluster.Hold]bool{}
+	for _, launch := range p.Launches {
+		for _, ask := range launch.For {
+			wanted[cluster.Hold{Pool: launch.Pool, Ask: ask}] = true
+		}
+	}
+	if len(p.Unplaced) == 0 || len(b.rounds) == 0 {
+		return wanted
+	}
+	unplaced, asks := map[string]bool{}, map[string]bool{}
+	for _, u := range p.Unplaced {
+		unplaced[u.Pod.UID] = true
+	}
+	for _, pod := range s.Pending {
+		if unplaced[pod.UID] {
+			asks[pod.Shape.Ask()] = true
+		}
+	}
+	for hold, r := range b.rounds {
+		if asks[hold.Ask] && !r.until.IsZero() {
+			wanted[hold] = true
+		}
+	}
+	return wanted
+}
+
+// Holds returns what is held back at now, with the reason, and of that what may be tried once: one node each.
+func (b *Brake) Holds(now time.Time) (held map[cluster.Hold]string, due map[cluster.Hold]bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for hold, r := range b.rounds {
+		if r.until.IsZero() {
+			continue
+		}
+		if held == nil {
+			held, due = map[cluster.Hold]string{}, map[cluster.Hold]bool{}
+		}
+		held[hold] = b.text(hold, r)
+		if b.underWay(hold) == "" && !now.Before(r.until) {
+			due[hold] = true
+		}
+	}
+	return held, due
+}
+
+// underWay returns the claim with which it is being tried again, "" for none.
+func (b *Brake) underWay(hold cluster.Hold) string {
+	name := ""
+	for _, t := range b.tries {
+		if t.pool == hold.Pool && !t.ending && slices.Contains(t.asks, hold.Ask) && !t.spent[hold.Ask] {
+			name = max(name, t.claim)
+		}
+	}
+	return name
+}
+
+func (b *Brake) text(hold cluster.Hold, r *rounds) string {
+	next := "the next one is launched after " + r.until.UTC().Format(time.RFC3339)
+	if name := b.underWay(hold); name != "" {
+		next = "NodeClaim " + name + " is another try"
+	}
+	pods := "such pods"
+	if r.pod != "" {
+		pods = "pods such as " + r.pod
+	}
+	return fmt.Sprintf("%d rounds of nodes for %s were in vain, the last since %s; %s", r.vain, pods, r.cause, next)
+}
+
+// News is what there is to say of a pool.
+type News struct {
+	Text   string // what is held back and why, "" when nothing is any more
+	Rounds int    // in vain since there was news before
+}
+
+// News returns the pools of which something else is to be said than before.
+func (b *Brake) News() map[string]News {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	news := map[string]News{}
+	for pool, rounds := range b.changed {
+		var worst cluster.Hold
+		for hold, r := range b.rounds {
+			if hold.Pool != pool || r.until.IsZero() {
+				continue
+			}
+			if w := b.rounds[worst]; w == nil || r.vain > w.vain || r.vain == w.vain && hold.Ask < worst.Ask {
+				worst = hold
+			}
+		}
+		text := ""
+		if r := b.rounds[worst]; r != nil {
+			text = b.text(worst, r)
+		}
+		if rounds > 0 || text != b.messages[pool] {
+			news[pool] = News{Text: text, Rounds: rounds}
+		}
+		if b.messages[pool] = text; text == "" {
+			delete(b.messages, pool)
+		}
+	}
+	clear(b.changed)
+	return news
+}

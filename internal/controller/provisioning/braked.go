@@ -1,0 +1,117 @@
+package provisioning
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// provision plans for the pending pods with what the brake holds back. A plan that repeats launches in vain is made anew,
+// with that counted.
+func (c *Controller) provision(s *cluster.Snapshot, now time.Time) plan.Plan {
+	for {
+		held, due := c.config.Brake.Holds(now)
+		p := engine.Provision(with(s, s.Pending, held))
+		if len(due) > 0 {
+			p = tryAgain(s, p, held, due)
+		}
+		if !c.config.Brake.Judge(s, p, now) { // else some claim was spent, and there are so many
+			return p
+		}
+	}
+}
+
+// with returns the snapshot with other pending pods, and what is held back.
+func with(s *cluster.Snapshot, pending []*cluster.Pod, held map[cluster.Hold]string) *cluster.Snapshot {
+	fresh := *s
+	fresh.Pending, fresh.Held = pending, held
+	return &fresh
+}
+
+// tryAgain plans once more for those for whom a node may be tried again: one of the pods that found no place in p, for each
+// thing that they ask for.
+func tryAgain(s *cluster.Snapshot, p plan.Plan, held map[cluster.Hold]string, due map[cluster.Hold]bool) plan.Plan {
+	asks := map[string]bool{} // and whether a pod was chosen
+	for hold := range due {
+		asks[hold.Ask] = false
+	}
+	unplaced := map[string]bool{}
+	for _, u := range p.Unplaced {
+		unplaced[u.Pod.UID] = true
+	}
+	var pending []*cluster.Pod
+	left, chosen := map[string]bool{}, false
+	for _, pod := range s.Pending {
+		ask := pod.Shape.Ask()
+		done, tried := asks[ask]
+		if tried && done && unplaced[pod.UID] {
+			left[pod.UID] = true
+			continue
+		}
+		if tried && unplaced[pod.UID] {
+			asks[ask], chosen = true, true
+		}
+		pending = append(pending, pod)
+	}
+	if !chosen {
+		return p
+	}
+	free := maps.Clone(held)
+	maps.DeleteFunc(free, func(hold cluster.Hold, _ string) bool { return due[hold] })
+	again := engine.Provision(with(s, pending, free))
+	for _, u := range p.Unplaced {
+		if left[u.Pod.UID] {
+			again.Unplaced = append(again.Unplaced, u)
+		}
+	}
+	slices.SortFunc(again.Unplaced, func(a, b plan.Unplaced) int {
+		return strings.Compare(a.Pod.String()+" "+a.Pod.UID, b.Pod.String()+" "+b.Pod.UID)
+	})
+	return again
+}
+
+// replicas plans for static pools: nothing for those that are held back, one node where it may be tried again.
+func (c *Controller) replicas(s *cluster.Snapshot, now time.Time) plan.Plan {
+	p := engine.Replicas(s)
+	held, due := c.config.Brake.Holds(now)
+	if len(held) == 0 {
+		return p
+	}
+	p.Launches = slices.DeleteFunc(p.Launches, func(l plan.Launch) bool {
+		hold := cluster.Hold{Pool: l.Pool, Ask: plan.AskReplicas}
+		if held[hold] == "" || due[hold] {
+			delete(due, hold)
+			return false
+		}
+		return true
+	})
+	return p
+}
+
+// tell says what the brake has begun or ceased to hold back.
+func (c *Controller) tell(s *cluster.Snapshot) {
+	news := c.config.Brake.News()
+	for _, name := range slices.Sorted(maps.Keys(news)) {
+		said := news[name]
+		c.config.InVain.WithLabelValues(name).Add(float64(said.Rounds))
+		if said.Text != "" && said.Rounds > 0 {
+			pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			if known := s.Pool(name); known != nil {
+				pool.UID = types.UID(known.UID)
+			}
+			c.config.Events.Event(pool, event.Warning, event.LaunchesInVain, said.Text)
+			c.config.Log.Info("launches are held back", "pool", name, "reason", said.Text)
+		}
+		c.config.Told(name)
+	}
+}
