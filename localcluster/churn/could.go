@@ -64,13 +64,20 @@ func (f *feasibility) now() moment {
 			m.before.Nodes = append(m.before.Nodes, node)
 		}
 	}
-	sets := f.view.daemonSets()
+	d := daemons{sets: f.view.daemonSets(), pods: m.before.Pods, ranges: f.view.ranges()}
 	for _, pool := range f.view.pools() {
 		if f.mayLaunch(pool) {
-			m.candidates = append(m.candidates, f.candidatesOf(pool, sets, m.before.Pods)...)
+			m.candidates = append(m.candidates, f.candidatesOf(pool, d)...)
 		}
 	}
 	return m
+}
+
+// daemons is what decides which pods of DaemonSets a new node gets, and what they ask for.
+type daemons struct {
+	sets   []*appsv1.DaemonSet
+	pods   []*corev1.Pod
+	ranges []*corev1.LimitRange
 }
 
 // mayLaunch reports whether a pool may have one node more for pods.
@@ -93,7 +100,7 @@ func (f *feasibility) mayLaunch(pool *karpenterv1.NodePool) bool {
 }
 
 // candidatesOf returns the offerings of a pool as nodes.
-func (f *feasibility) candidatesOf(pool *karpenterv1.NodePool, sets []*appsv1.DaemonSet, pods []*corev1.Pod) (all []candidate) {
+func (f *feasibility) candidatesOf(pool *karpenterv1.NodePool, d daemons) (all []candidate) {
 	wanted, _, err := translate.Requirements(pool.Spec.Template.Spec.Requirements)
 	if err != nil {
 		return nil
@@ -109,7 +116,7 @@ func (f *feasibility) candidatesOf(pool *karpenterv1.NodePool, sets []*appsv1.Da
 				continue
 			}
 			c := candidate{node: nodeOf(pool, kind, labels), what: fmt.Sprintf("%s %s %s of %s", kind.Name, offering.Zone, offering.CapacityType, pool.Name)}
-			c.daemons = f.daemonsOn(c.node, sets, pods)
+			c.daemons = d.on(c.node)
 			all = append(all, c)
 		}
 	}
@@ -148,30 +155,30 @@ func nodeOf(pool *karpenterv1.NodePool, kind catalog.Type, labels requirement.Se
 	return node
 }
 
-// daemonsOn returns the pods of DaemonSets that a node would get, with what they ask for: like a pod of that set that
-// runs, else like the template with the defaults that the API server and LimitRanges give.
-func (f *feasibility) daemonsOn(node *corev1.Node, sets []*appsv1.DaemonSet, pods []*corev1.Pod) (daemons []*corev1.Pod) {
-	for _, set := range sets {
+// on returns the pods of DaemonSets that a node would get, with what they ask for: like a pod of that set that runs, else
+// like the template with the defaults that the API server and LimitRanges give.
+func (d daemons) on(node *corev1.Node) (list []*corev1.Pod) {
+	for _, set := range d.sets {
 		if runs, _ := daemonset.NodeShouldRunDaemonPod(logr.Discard(), node, set); !runs || set.DeletionTimestamp != nil {
 			continue
 		}
 		pod := daemonset.NewPod(set, node.Name)
 		pod.Name = set.Name
-		f.giveDefaults(pod)
-		for _, other := range pods {
+		d.giveDefaults(pod)
+		for _, other := range d.pods {
 			if metav1.IsControlledBy(other, set) {
 				for i := range min(len(other.Spec.Containers), len(pod.Spec.Containers)) {
 					pod.Spec.Containers[i].Resources = other.Spec.Containers[i].Resources
 				}
 			}
 		}
-		daemons = append(daemons, pod)
+		list = append(list, pod)
 	}
-	return daemons
+	return list
 }
 
 // giveDefaults gives containers the requests that they get when the pod is created.
-func (f *feasibility) giveDefaults(pod *corev1.Pod) {
+func (d daemons) giveDefaults(pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
 		resources := pod.Spec.Containers[i].Resources.DeepCopy()
 		if resources.Requests == nil {
@@ -182,7 +189,7 @@ func (f *feasibility) giveDefaults(pod *corev1.Pod) {
 				resources.Requests[name] = amount
 			}
 		}
-		for _, limits := range f.view.ranges() {
+		for _, limits := range d.ranges {
 			for _, item := range limits.Spec.Limits {
 				for name, amount := range item.DefaultRequest {
 					if _, given := resources.Requests[name]; !given && limits.Namespace == pod.Namespace && item.Type == corev1.LimitTypeContainer {
