@@ -18,6 +18,16 @@ func withoutNames(text string) string {
 	return strings.Join(words, " ")
 }
 
+// logEntry is what is read of a line.
+type logEntry struct{ Level, Msg, Logger, Err string }
+
+// caused reports whether an error is one that the users bring about: the library that sends events calls it an error that a
+// namespace which is going takes none, and calls to the cloud fail where the node class says so.
+func (e logEntry) caused() bool {
+	return e.Logger == "events" && strings.Contains(e.Err, "because it is being terminated") ||
+		strings.HasSuffix(e.Err, "throttled by the provider")
+}
+
 // trouble returns lines that joiner should not have written since the last call: errors and panics. The last line may not
 // be complete yet.
 func (l *logReader) trouble() (lines []logLine, err error) {
@@ -33,11 +43,9 @@ func (l *logReader) trouble() (lines []logLine, err error) {
 	whole := bytes.LastIndexByte(content, '\n') + 1
 	l.read += int64(whole)
 	for line := range bytes.Lines(content[:whole]) {
-		var entry struct{ Level, Msg, Logger, Err string }
+		var entry logEntry
 		bad := json.Unmarshal(line, &entry) != nil || entry.Level == "ERROR"
-		// The library that sends events calls it an error that a namespace which is going takes none.
-		late := entry.Logger == "events" && strings.Contains(entry.Err, "because it is being terminated")
-		if bad && !late {
+		if bad && !entry.caused() {
 			lines = append(lines, logLine{entry.Logger + entry.Msg + withoutNames(entry.Err), string(bytes.TrimSpace(line))})
 		}
 	}
