@@ -8,6 +8,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -220,9 +221,9 @@ func (c *Controller) end(ctx context.Context, node *corev1.Node, claim *karpente
 
 // drain asks for the evictions that are due and says what is in the way.
 func (c *Controller) drain(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim, drain drainPlan) (reconcile.Result, error) {
-	obstacles, err := c.carryOut(ctx, drain)
-	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("draining node %s: %w", node.Name, err)
+	obstacles, failure := c.carryOut(ctx, drain)
+	if failure != nil && len(obstacles) == 0 { // what stands in the condition may still be so
+		return reconcile.Result{}, fmt.Errorf("draining node %s: %w", node.Name, failure)
 	}
 	value := condition.False(karpenterv1.ConditionTypeDrained, draining, fmt.Sprintf("the drain began with %d pods", len(drain.left)))
 	if claim != nil { // a write for every pod that goes would tell nobody more than its own going does
@@ -235,7 +236,10 @@ func (c *Controller) drain(ctx context.Context, node *corev1.Node, claim *karpen
 		c.config.Events.Event(node, event.Warning, event.FailedDraining, "Cannot drain: "+text)
 		value = condition.False(karpenterv1.ConditionTypeDrained, "Blocked", text)
 	}
-	return reconcile.Result{RequeueAfter: drain.againAfter(c.config.Now(), drainAgainAfter)}, c.setConditions(ctx, claim, value)
+	if err := errors.Join(failure, c.setConditions(ctx, claim, value)); err != nil {
+		return reconcile.Result{}, fmt.Errorf("draining node %s: %w", node.Name, err)
+	}
+	return reconcile.Result{RequeueAfter: drain.againAfter(c.config.Now(), drainAgainAfter)}, nil
 }
 
 // terminate ends the instance and, when that is proved, lets the node go.

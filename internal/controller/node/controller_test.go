@@ -61,7 +61,9 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	hooks := interceptor.Funcs{SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, _ client.Object, _ ...client.SubResourceCreateOption) error {
 		r.evicted = append(r.evicted, o.GetName())
 		if r.refuse[o.GetName()] {
-			return apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
+			refusal := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
+			refusal.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: "it needs more healthy pods"}}
+			return refusal
 		}
 		return c.Delete(ctx, o)
 	}}

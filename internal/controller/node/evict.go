@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 
@@ -16,74 +17,101 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 )
 
-// carryOut makes one call for each pod whose turn it is, and returns what is in the way of the others, as text.
+// carryOut makes one call for each pod whose turn it is, and returns what is in the way of the others, as text. What becomes of
+// one pod does not keep the others from being asked for. The error is about calls that were not answered.
 func (c *Controller) carryOut(ctx context.Context, plan drainPlan) ([]string, error) {
 	obstacles := slices.Clone(plan.held)
+	var failures []error
 	for _, r := range plan.remove {
-		if err := c.remove(ctx, r); err != nil {
-			return obstacles, err
+		refusal, err := c.remove(ctx, r)
+		failures = append(failures, err)
+		if refusal != "" {
+			obstacles = append(obstacles, fmt.Sprintf("pod %s/%s: its deletion is refused: %s", r.pod.Namespace, r.pod.Name, refusal))
 		}
 	}
 	full := map[string]bool{} // PDBs that have just refused: asking for their other pods would only load the API server
 	for _, pod := range plan.evict {
 		budgets, err := c.budgetsOf(ctx, pod)
 		if err != nil {
-			return obstacles, err
+			failures = append(failures, err)
+			continue
 		}
 		if slices.ContainsFunc(budgets, func(b policyv1.PodDisruptionBudget) bool { return full[b.Namespace+"/"+b.Name] }) {
 			continue
 		}
-		refusal, err := c.evict(ctx, pod)
-		if err != nil {
-			return obstacles, err
-		}
-		if refusal == "" {
+		refusal, err := c.evict(ctx, pod, budgets)
+		failures = append(failures, err)
+		if refusal.text == "" {
 			continue
 		}
-		awaited, err := c.awaited(ctx, budgets)
-		if err != nil {
-			return obstacles, err
+		text := refusal.text
+		if refusal.byBudget {
+			awaited, err := c.awaited(ctx, budgets)
+			failures = append(failures, err)
+			text += awaited
 		}
-		obstacles = append(obstacles, fmt.Sprintf("pod %s/%s: %s%s", pod.Namespace, pod.Name, describe(budgets, refusal), awaited))
+		obstacles = append(obstacles, fmt.Sprintf("pod %s/%s: %s", pod.Namespace, pod.Name, text))
 		for _, budget := range budgets {
-			full[budget.Namespace+"/"+budget.Name] = true
+			full[budget.Namespace+"/"+budget.Name] = refusal.byBudget
 		}
 	}
-	return obstacles, nil
+	return obstacles, errors.Join(failures...)
 }
 
-// evict asks the API server to evict one pod and returns why it refuses, "" when the pod leaves or is gone.
-func (c *Controller) evict(ctx context.Context, pod *corev1.Pod) (string, error) {
+// evictionRefusal is why the API server does not evict a pod; the zero value when it does.
+type evictionRefusal struct {
+	text     string
+	byBudget bool // the pod's PDBs refuse, which they would do for their other pods too
+}
+
+// evict asks the API server to evict one pod and returns why it refuses, if it does. These are its PDBs.
+func (c *Controller) evict(ctx context.Context, pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget) (evictionRefusal, error) {
 	eviction := &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
 	}
 	err := c.config.Client.SubResource("eviction").Create(ctx, pod, eviction)
 	c.config.Metrics.Pods.Evictions.WithLabelValues(code(err)).Inc()
+	several := apierrors.IsInternalError(err) && len(budgets) > 1
 	switch {
 	case err == nil:
 		c.config.Events.Event(pod, event.Normal, event.Evicted, "Evicted, since its node "+pod.Spec.NodeName+" is being removed")
-		return "", nil
+		return evictionRefusal{}, nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // gone, or another pod has its name
-		return "", nil
-	case apierrors.IsTooManyRequests(err), apierrors.IsInternalError(err): // a PDB; several PDBs
-		return err.Error(), nil
+		return evictionRefusal{}, nil
+	case apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause), several:
+		return evictionRefusal{describe(budgets, err.Error()), true}, nil
+	case refused(err):
+		return evictionRefusal{text: err.Error()}, nil
 	}
-	return "", fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	return evictionRefusal{}, fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, err)
 }
 
-// remove deletes a pod directly.
-func (c *Controller) remove(ctx context.Context, r removal) error {
+// remove deletes a pod directly, and returns why the API server refuses, "" when it does not.
+func (c *Controller) remove(ctx context.Context, r removal) (string, error) {
 	err := c.config.Client.Delete(ctx, r.pod, client.GracePeriodSeconds(r.graceSeconds), client.Preconditions{UID: &r.pod.UID})
 	switch {
 	case err == nil:
 		c.config.Events.Event(r.pod, event.Normal, event.Disrupted,
 			fmt.Sprintf("Deleted with %d s of grace, since the termination grace period of node %s ends", r.graceSeconds, r.pod.Spec.NodeName))
-		return nil
+		return "", nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return nil
+		return "", nil
+	case refused(err):
+		return err.Error(), nil
 	}
-	return fmt.Errorf("deleting pod %s/%s: %w", r.pod.Namespace, r.pod.Name, err)
+	return "", fmt.Errorf("deleting pod %s/%s: %w", r.pod.Namespace, r.pod.Name, err)
+}
+
+// refused reports whether an error is the API server's word about this very request: webhooks, policies and rights among
+// its reasons. Anything else means that it could not be asked.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= http.StatusBadRequest && code <= http.StatusInternalServerError
 }
 
 // code returns the HTTP status of an answer as text, 200 for success and 0 when there was none.

@@ -1,0 +1,112 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+// answering makes the API server answer evictions and deletions of pod a with err, and notes which pods were asked for.
+func (r *rig) answering(err error) (asked *[]string) {
+	asked = new([]string)
+	r.watched(interceptor.Funcs{
+		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, o, _ client.Object, _ ...client.SubResourceCreateOption) error {
+			if *asked = append(*asked, o.GetName()); o.GetName() == "a" {
+				return err
+			}
+			return nil
+		},
+		Delete: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
+			if *asked = append(*asked, o.GetName()); o.GetName() == "a" {
+				return err
+			}
+			return nil
+		},
+	})
+	return asked
+}
+
+// P-40, P-42: whatever the API server answers about one pod, the others of its tier are asked for in the same round, and the
+// refusal stands on the claim and in an event. Before, a webhook that denied one pod kept all others on the node, in silence.
+func TestOneRefusalDoesNotKeepTheOtherPods(t *testing.T) {
+	t.Parallel()
+	pods := schema.GroupResource{Resource: "pods"}
+	budget := apierrors.NewTooManyRequests("budget", 0)
+	budget.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause}}
+	for name, test := range map[string]struct {
+		answer error
+		told   string // "" when nobody is told: the step fails and is repeated
+		guard  bool   // a PodDisruptionBudget selects all pods
+		asked  []string
+	}{
+		"a webhook denies it":      {apierrors.NewForbidden(pods, "a", errors.New("denied by policy no-evictions")), "denied by policy no-evictions", false, []string{"a", "b", "c"}},
+		"a policy denies it":       {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", field.ErrorList{field.Forbidden(nil, "not now")}), "not now", false, []string{"a", "b", "c"}},
+		"a bad request":            {apierrors.NewBadRequest("no such thing"), "no such thing", false, []string{"a", "b", "c"}},
+		"a webhook is broken":      {apierrors.NewInternalError(errors.New("failed calling webhook")), "failed calling webhook", true, []string{"a", "b", "c"}},
+		"too busy":                 {apierrors.NewTooManyRequests("too busy", 0), "too busy", true, []string{"a", "b", "c"}},
+		"a PodDisruptionBudget":    {budget, "PodDisruptionBudget web", true, []string{"a"}},
+		"denied, under a budget":   {apierrors.NewForbidden(pods, "a", errors.New("denied")), "denied", true, []string{"a", "b", "c"}},
+		"no answer":                {errors.New("connection reset"), "", false, []string{"a", "b", "c"}},
+		"unavailable for a moment": {apierrors.NewServiceUnavailable("no leader"), "", false, []string{"a", "b", "c"}},
+	} {
+		n, claim := dying()
+		objects := []client.Object{n, claim, pod("a"), pod("b"), pod("c")}
+		if test.guard {
+			objects = append(objects, &policyv1.PodDisruptionBudget{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+				Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+			})
+		}
+		r := newRig(t, objects...)
+		asked := r.answering(test.answer)
+		_, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "n1"}})
+		if failed := err != nil; failed != (test.told == "") {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if slices.Sort(*asked); !slices.Equal(*asked, test.asked) {
+			t.Errorf("%s: asked for %v, want %v", name, *asked, test.asked)
+		}
+		if test.told == "" {
+			continue
+		}
+		drained, said := r.condition(t, karpenterv1.ConditionTypeDrained), strings.Join(r.tape.Said(), "\n")
+		if drained.Reason != "Blocked" || !strings.Contains(drained.Message, "pod default/a: ") || !strings.Contains(drained.Message, test.told) {
+			t.Errorf("%s: Drained is %s: %s; want it to name pod default/a and %q", name, drained.Reason, drained.Message, test.told)
+		}
+		if !strings.Contains(said, "n1 FailedDraining: Cannot drain: pod default/a: ") || !strings.Contains(said, test.told) {
+			t.Errorf("%s: said %q", name, said)
+		}
+	}
+}
+
+// P-41: the same holds at the node's deadline, for pods that are deleted.
+func TestOneRefusedDeletionDoesNotKeepTheOtherPods(t *testing.T) {
+	t.Parallel()
+	n, claim := dying()
+	claim.Spec.TerminationGracePeriod = &karpenterv1.Duration{Duration: time.Minute}
+	r := newRig(t, n, claim, pod("a"), pod("b"), pod("c"))
+	asked := r.answering(apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("denied by policy")))
+	r.clock.Advance(45 * time.Second)
+	r.reconcile(t)
+	if slices.Sort(*asked); !slices.Equal(*asked, []string{"a", "b", "c"}) {
+		t.Errorf("asked for %v, want all", *asked)
+	}
+	if drained := r.condition(t, karpenterv1.ConditionTypeDrained); !strings.Contains(drained.Message, "pod default/a: its deletion is refused: ") || !strings.Contains(drained.Message, "denied by policy") {
+		t.Errorf("Drained is %s: %s", drained.Reason, drained.Message)
+	}
+}
