@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -222,6 +223,12 @@ func TestConflictsAreTriedAgainQuietly(t *testing.T) {
 			Causes: []metav1.StatusCause{{Field: "spec"}},
 		}}}, false},
 		"other": {errors.New("boom"), false},
+		"conflicts only": {errors.Join(apierrors.NewConflict(resource, "n", errors.New("x")), nil,
+			fmt.Errorf("node m: %w", apierrors.NewConflict(resource, "m", errors.New("x")))), true},
+		"a conflict, then another": {errors.Join(apierrors.NewConflict(resource, "n", errors.New("x")), errors.New("boom")), false},
+		"another, then a conflict": {fmt.Errorf("draining: %w", errors.Join(errors.New("boom"), apierrors.NewConflict(resource, "n", errors.New("x")))), false},
+		"conflicts within a refusal": {errors.Join(errors.Join(apierrors.NewConflict(resource, "n", errors.New("x")),
+			apierrors.NewForbidden(resource, "n", errors.New("denied")))), false},
 	} {
 		step := newCalm(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
 			return reconcile.Result{}, test.err

@@ -65,7 +65,7 @@ func (k *definitionKeeper) step(ctx context.Context, now time.Time) (done bool) 
 	switch {
 	case err == nil:
 		k.said = ""
-	case k.optional && apierrors.IsForbidden(err):
+	case k.optional && all(err, apierrors.IsForbidden):
 		return true
 	case ctx.Err() == nil && oneLine(err) != k.said:
 		k.said = oneLine(err)

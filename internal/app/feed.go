@@ -90,6 +90,9 @@ func (f *Feed) Remove(object client.Object) {
 	switch object := object.(type) {
 	case *corev1.Pod:
 		f.window.Remove(object)
+		if object.Spec.NodeName == "" { // what was said of it holds no more
+			f.wake(Provisioning, singleton(), f.idle)
+		}
 		if f.podEvents.Remove(object, f.now()) {
 			f.podEvent(object)
 		}

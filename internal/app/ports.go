@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,7 +38,9 @@ func newCalm(r reconcile.Reconciler) *calm {
 // Reconcile implements reconcile.Reconciler.
 func (c *calm) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	result, err := c.Reconciler.Reconcile(ctx, request)
-	collided := err != nil && (apierrors.IsConflict(err) || apierrors.IsInvalid(err) && ctx.Err() == nil && isStalePatch(err))
+	collided := err != nil && all(err, func(part error) bool {
+		return apierrors.IsConflict(part) || apierrors.IsInvalid(part) && ctx.Err() == nil && isStalePatch(part)
+	})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !collided {
@@ -47,6 +50,17 @@ func (c *calm) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	wait := min(max(conflictAfter, 2*c.collision[request]), conflictMost)
 	c.collision[request] = wait
 	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+// all reports whether every error that was joined into err is of a kind. The predicates of apierrors look at the first
+// that they understand, and would let one conflict hide whatever else went wrong.
+func all(err error, is func(error) bool) bool {
+	for each := err; each != nil; each = errors.Unwrap(each) {
+		if joined, several := each.(interface{ Unwrap() []error }); several {
+			return !slices.ContainsFunc(joined.Unwrap(), func(part error) bool { return !all(part, is) })
+		}
+	}
+	return is(err)
 }
 
 // isStalePatch reports whether the API server refused a JSON patch because its test did not hold (see package patch).

@@ -8,6 +8,7 @@ package event
 import (
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -108,11 +109,22 @@ func NewDeduplicated(sink Sink, now func() time.Time) *Deduplicated {
 // Event implements [Recorder].
 func (d *Deduplicated) Event(about client.Object, kind Kind, reason, message string) {
 	if len(message) > maxMessage {
-		message = message[:maxMessage-3] + "..."
+		message = cut(message, maxMessage-len(omission)) + omission
 	}
 	if d.admit(about, reason, message) {
 		d.sink(about, kind, reason, message)
 	}
+}
+
+// omission stands for what is left out of a long text.
+const omission = "..."
+
+// cut returns the first characters of a text, as many as fit into so many bytes.
+func cut(text string, size int) string {
+	for size > 0 && !utf8.RuneStart(text[size]) {
+		size--
+	}
+	return text[:size]
 }
 
 func (d *Deduplicated) admit(about client.Object, reason, message string) bool {

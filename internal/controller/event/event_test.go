@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -197,5 +198,20 @@ func TestAFullMemoryOfFreshEventsIsCleared(t *testing.T) {
 	r.Event(pod("web-0"), event.Warning, event.DisruptionBlocked, "text")
 	if len(tape.said) != 20_002 {
 		t.Fatalf("said %d, want 20002: the memory was cleared", len(tape.said))
+	}
+}
+
+// U-09: a text that is too long is cut between characters, never within one.
+func TestALongTextIsCutBetweenCharacters(t *testing.T) {
+	t.Parallel()
+	for _, character := range []string{"x", "é", "€", "𝄞"} {
+		for lead := range 5 {
+			tape := &tape{now: time.Unix(0, 0)}
+			tape.recorder().Event(pod("web"), event.Warning, event.FailedScheduling, strings.Repeat("x", lead)+strings.Repeat(character, 2000))
+			text := strings.TrimPrefix(tape.said[0], "web FailedScheduling ")
+			if len(text) > 1024 || len(text) < 1024-len(character) || !utf8.ValidString(text) || !strings.HasSuffix(text, "...") {
+				t.Errorf("%d and many %s: %d bytes, valid %t, ends in %q", lead, character, len(text), utf8.ValidString(text), text[len(text)-8:])
+			}
+		}
 	}
 }

@@ -104,7 +104,9 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 			return result, err
 		}
 	}
-	if len(snapshot.Pending) > 0 {
+	if len(snapshot.Pending) == 0 {
+		c.config.Metrics.Unschedulable.WithLabelValues("provisioner").Set(0) // the last one that had no place may be gone
+	} else {
 		start := c.config.Now()
 		p := c.provision(snapshot, now)
 		c.config.Metrics.Duration.WithLabelValues("provisioner").Observe(c.config.Now().Sub(start).Seconds())

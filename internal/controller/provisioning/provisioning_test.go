@@ -103,14 +103,15 @@ func (a *applier) Apply(_ context.Context, p plan.Plan) (apply.Outcome, error) {
 }
 
 type rig struct {
-	picture *picture
-	clock   *controllertest.Clock
-	window  *provisioning.Window
-	applier *applier
-	tape    *controllertest.Tape
-	ready   bool
-	told    []string // pools
-	step    *provisioning.Controller
+	picture  *picture
+	clock    *controllertest.Clock
+	window   *provisioning.Window
+	applier  *applier
+	tape     *controllertest.Tape
+	ready    bool
+	told     []string // pools
+	registry *prometheus.Registry
+	step     *provisioning.Controller
 }
 
 func newRig(pods ...*cluster.Pod) *rig {
@@ -120,7 +121,8 @@ func newRig(pods ...*cluster.Pod) *rig {
 }
 
 func (r *rig) rebuild(brake *provisioning.Brake) {
-	set := metrics.New(prometheus.NewRegistry())
+	r.registry = prometheus.NewRegistry()
+	set := metrics.New(r.registry)
 	r.step = provisioning.New(provisioning.Config{
 		Picture: r.picture, Applier: r.applier, Brake: brake, InVain: set.Pools.InVain,
 		Told:   func(pool string) { r.told = append(r.told, pool) },
@@ -184,6 +186,25 @@ func TestWhatWasNotCarriedOutIsPlannedAgain(t *testing.T) {
 	r.applier.err = nil
 	if _, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil || len(r.applier.plans) != 3 {
 		t.Fatalf("planned %d times, want 3", len(r.applier.plans))
+	}
+}
+
+// U-10: once the last pod without a place is gone, the gauge says that there is none.
+func TestTheGaugeOfPodsWithoutAPlaceGoesBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(somePod())
+	gauge := func() float64 {
+		if _, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		return controllertest.Count(t, r.registry, "karpenter_scheduler_unschedulable_pods_count")
+	}
+	if got := gauge(); got != 1 {
+		t.Fatalf("%v pods have no place, want 1", got)
+	}
+	r.picture.snapshot = cluster.New(cluster.Snapshot{Version: 2, Names: resources.NewSpace().Names()})
+	if got := gauge(); got != 0 {
+		t.Fatalf("%v pods have no place, and none is pending", got)
 	}
 }
 
