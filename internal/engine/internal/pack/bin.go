@@ -13,7 +13,7 @@ import (
 type bin struct {
 	node *cluster.Node // nil for a planned one
 	used resources.Vector
-	// ports are taken, those of daemons included.
+	// ports are taken; of a planned one those of daemons are not among them: besideDaemons keeps pods away from these.
 	ports []cluster.HostPort
 	pods  []*cluster.Pod // placed in this round
 

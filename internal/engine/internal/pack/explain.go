@@ -175,7 +175,8 @@ func (e *explainer) topology(s *solver) {
 	case !e.pool.enough(e.left):
 		e.stop(plan.ByPool, "minValues", "fewer values than minValues demands")
 	case len(info.ways[e.pool.number]) == 0:
-		e.stop(plan.ByTopology, "", "anti-affinity to a daemon that runs on every node")
+		by, detail := s.keptOut(e.pool, e.shape)
+		e.stop(by, "", detail)
 	case len(blamed) > 0:
 		e.stop(plan.ByTopology, "", strings.Join(blamed, ", ")+" leaves no domain")
 	default:

@@ -25,7 +25,7 @@ func (s *solver) open(pod *cluster.Pod, info *shape) bool {
 
 // openIn plans a new node of a pool for the pod, if one can be had.
 func (s *solver) openIn(p *pool, pod *cluster.Pod, info *shape) bool {
-	b := &bin{pool: p, offers: p.offers, custom: p.custom, slot: plan.NoSlot, ports: slices.Clone(p.ports)}
+	b := &bin{pool: p, offers: p.offers, custom: p.custom, slot: plan.NoSlot}
 	if !s.fitsAlone(b, info, p.number) {
 		return false
 	}

@@ -22,7 +22,6 @@ type pool struct {
 	some      []resources.Vector
 	room      *catalog.Thresholds // of what overhead has to be added to
 	rooms     []resources.Vector  // by offer: see roomOf
-	ports     []cluster.HostPort  // of daemons
 	residents []resident
 	used      limit.Usage // with what this round has planned
 	slots     []int       // still free in this round
@@ -85,7 +84,6 @@ func (p *pool) reserveDaemons(daemons []cluster.Daemon) {
 				p.some[i] = p.some[i].Plus(daemon.Shape.Requests)
 			}
 		}
-		p.ports = append(p.ports, daemon.Shape.HostPorts...)
 		p.residents = append(p.residents, resident{shape: daemon.Shape, on: on})
 	}
 	if p.some != nil {

@@ -268,7 +268,7 @@ func (s *solver) launchPattern(p *pool, lots []*lot, found mix.Pattern) bool {
 	if !p.mayGrow() {
 		return false
 	}
-	b := &bin{pool: p, offers: p.unreserved(), custom: p.custom, slot: plan.NoSlot, ports: slices.Clone(p.ports)}
+	b := &bin{pool: p, offers: p.unreserved(), custom: p.custom, slot: plan.NoSlot}
 	s.addPlanned(b)
 	number := len(s.bins) - 1
 	for n, count := range found.Counts {

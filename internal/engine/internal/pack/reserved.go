@@ -183,7 +183,7 @@ func (s *solver) packReserved(p *pool, lots []*lot) {
 func (s *solver) launchReserved(p *pool, lots []*lot, offer int) bool {
 	only := catalog.NewBits(len(p.Catalog.Offers))
 	only.Add(offer)
-	b := &bin{pool: p, offers: only, custom: p.custom, slot: plan.NoSlot, ports: slices.Clone(p.ports)}
+	b := &bin{pool: p, offers: only, custom: p.custom, slot: plan.NoSlot}
 	s.addPlanned(b)
 	number := len(s.bins) - 1
 	for _, l := range lots {
