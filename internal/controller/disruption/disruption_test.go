@@ -32,6 +32,7 @@ type rig struct {
 	tape     *controllertest.Tape
 	step     *disruption.Controller
 	registry *prometheus.Registry
+	off      world.Off // what the next process leaves out
 }
 
 func newRig(t *testing.T, objects ...client.Object) *rig {
@@ -45,7 +46,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 
 // restart is a new process: only the API objects are left.
 func (r *rig) restart() {
-	r.store = world.New(world.Config{Now: r.clock.Now})
+	r.store = world.New(world.Config{Now: r.clock.Now, Off: r.off})
 	applier := apply.New(apply.Config{Client: r.server, Live: r.server, Store: r.store, Fleet: controllertest.Everything{}, Now: r.clock.Now, Log: logr.Discard()})
 	r.registry = prometheus.NewRegistry()
 	set := metrics.New(r.registry)

@@ -4,12 +4,15 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/disruption"
 )
 
 // softFleet is limitedFleet with a soft limit, and a budget; an empty limit is none.
@@ -149,21 +152,76 @@ func TestAMarkForAnotherLimitIsNone(t *testing.T) {
 	newRig(t, objects...).after(t, 4, 0, "Inherited")
 }
 
-// L-40, D-14: what is chosen within budgets is taken back when they are tightened, or when disruption is paused; what is deleted
-// goes on. What goes at once does not heed the pause.
+// L-40, D-14: what is chosen within budgets is taken back when they are tightened, when disruption is paused, and when the node must
+// not be disrupted any more; the reason is told.
 func TestAnInheritedExcessIsTakenBack(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, softFleet("1", "2", "a", "b", "c", "d")...)
-	r.reconcile(t)
-	r.sync(t)
-	r.reconcile(t) // two are marked now
-	if marked, _ := r.state(t); len(marked) != 2 {
-		t.Fatalf("marked %v, want two", marked)
+	for want, change := range map[string]func(*testing.T, *rig){
+		"the disruption budget of its NodePool does not allow it any more": func(t *testing.T, r *rig) {
+			t.Helper()
+			r.change(t, func(pool *karpenterv1.NodePool) {
+				pool.Spec.Disruption.Budgets = []karpenterv1.Budget{{Nodes: intstr.FromString("0")}}
+			})
+		},
+		"voluntary disruption is paused by ConfigMap kube-system/joiner-disruption": func(t *testing.T, r *rig) {
+			t.Helper()
+			object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: disruption.SwitchName}, Data: map[string]string{disruption.SwitchPaused: "true"}}
+			if err := r.server.Create(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"karpenter.sh/do-not-disrupt is set on the node or its NodeClaim": func(t *testing.T, r *rig) {
+			t.Helper()
+			var nodes corev1.NodeList
+			if err := r.server.List(t.Context(), &nodes); err != nil {
+				t.Fatal(err)
+			}
+			for i := range nodes.Items {
+				nodes.Items[i].Annotations = map[string]string{karpenterv1.DoNotDisruptAnnotationKey: "true"}
+				if err := r.server.Update(t.Context(), &nodes.Items[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.sync(t)
+		},
+	} {
+		r := newRig(t, softFleet("1", "2", "a", "b", "c", "d")...)
+		r.reconcile(t)
+		r.sync(t)
+		r.reconcile(t) // two are marked now
+		r.sync(t)
+		if marked, _ := r.state(t); len(marked) != 2 {
+			t.Fatalf("marked %v, want two", marked)
+		}
+		change(t, r)
+		r.after(t, 3, 0, "Inherited")
+		if said := strings.Join(r.tape.Said(), "\n"); strings.Count(said, "The node stays: "+want) != 2 {
+			t.Errorf("said:\n%s\nwant that two stay: %s", said, want)
+		}
 	}
-	r.change(t, func(pool *karpenterv1.NodePool) {
-		pool.Spec.Disruption.Budgets = []karpenterv1.Budget{{Nodes: intstr.FromString("0")}}
-	})
-	r.after(t, 3, 0, "Inherited")
+}
+
+// the limits of a pool that cannot be understood mark nothing: its hard limit may be what was not.
+func TestAPoolThatCannotBeUnderstoodIsNotMarked(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, softFleet("", "1", "a", "b", "c")...)
+	r.reconcile(t)
+	var pool karpenterv1.NodePool
+	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "default"}, &pool); err != nil {
+		t.Fatal(err)
+	}
+	softLimit("1")(&pool)
+	pool.Spec.HardLimits = karpenterv1.Limits{"cpu": resource.MustParse("3")}
+	if err := r.server.Update(t.Context(), &pool); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.store.Apply(&pool); err == nil {
+		t.Fatal("the limits are understood")
+	}
+	r.reconcile(t)
+	if marked, _ := r.state(t); r.aboveLimit(t) != "" || len(marked) != 0 {
+		t.Errorf("mark %q, marked %v: want neither", r.aboveLimit(t), marked)
+	}
 }
 
 // L-31: what is above the limit because nodes are replaced is nobody's excess.

@@ -2,12 +2,14 @@ package disruption_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
 // spare takes the intent off a claim, as another controller does that has listed later.
@@ -54,6 +56,37 @@ func TestAClaimThatChangedAfterTheListStays(t *testing.T) {
 	other.reconcile(t)
 	if marked, deleting := r.state(t); armed || len(marked) != 0 || len(deleting) != 0 {
 		t.Fatalf("marked %v, deleting %v: want a to stay, whose intent is gone", marked, deleting)
+	}
+}
+
+// L-42, L-41: of two that are chosen where one is too many, the last in the trimming order is taken back, whatever its name.
+func TestTheLastInTheOrderIsTakenBack(t *testing.T) {
+	t.Parallel()
+	objects := append(limitedFleet("2", "a", "b", "c"), podOn("a"))
+	r := newRig(t, objects...)
+	r.reconcile(t)
+	r.mark(t, "a", "NodeLimitExceeded")
+	r.sync(t)
+	r.reconcile(t)
+	if marked, deleting := r.state(t); !slices.Equal(marked, []string{"b"}) || len(deleting) != 0 {
+		t.Fatalf("marked %v, deleting %v: want a taken back, on which a pod runs", marked, deleting)
+	}
+}
+
+// D-12: with the gate StaticCapacity off nothing goes for the replicas, and what was chosen for them is taken back.
+func TestADormantPoolIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	objects := softFleet("1", "100%", "a", "b", "c")
+	objects[0].(*karpenterv1.NodePool).Spec.Replicas = new(int64(2))
+	r := newRig(t, objects...)
+	r.off = world.Off{Static: true}
+	r.restart()
+	r.mark(t, "a", "ReplicasExceeded")
+	r.mark(t, "b", "NodeLimitExceeded")
+	r.sync(t)
+	r.after(t, 3, 0, "")
+	if said := strings.Join(r.tape.Said(), "\n"); strings.Count(said, "The node stays: the feature gate StaticCapacity is off") != 2 {
+		t.Errorf("said:\n%s\nwant both taken back", said)
 	}
 }
 
