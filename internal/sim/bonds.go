@@ -107,6 +107,22 @@ func (w *World) stays(budget *policyv1.PodDisruptionBudget) bool {
 	return unlimited
 }
 
+// heldByTies reports whether a node may stay because its pool is at its node limit and its pods are spread: what
+// replaces it cannot take all of them when another zone is empty and has to be filled first.
+func (w *World) heldByTies(claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool {
+	if pool.Spec.Replicas != nil || w.count(pool.Name) < nodeLimit(pool) {
+		return false
+	}
+	tied := false
+	w.server.All(&corev1.Pod{}, func(o client.Object) {
+		pod := o.(*corev1.Pod)
+		if l := w.cluster.workloads[pod.Labels[appLabel]]; l != nil && pod.Spec.NodeName == claim.Status.NodeName {
+			tied = tied || l.tied.spread != ""
+		}
+	})
+	return tied
+}
+
 // tied adds a workload whose pods are tied to each other to some scripts. It takes part in nothing that is drawn for the
 // others.
 func (g *generator) tied() {

@@ -150,7 +150,7 @@ func (w *World) drifted() string {
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
 		pool := w.poolOf(claim)
-		if pool == nil || isOther(claim) || isOther(pool) || !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDrifted) || pool.Spec.Replicas == nil && w.count(pool.Name) >= hardLimit(pool) || problem != "" {
+		if pool == nil || isOther(claim) || isOther(pool) || !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDrifted) || pool.Spec.Replicas == nil && w.count(pool.Name) >= hardLimit(pool) || w.heldByTies(claim, pool) || problem != "" {
 			return
 		}
 		problem = fmt.Sprintf("claim %s has been drifted for an hour and stays, with %d nodes in NodePool %s", claim.Name, w.count(pool.Name), pool.Name)
