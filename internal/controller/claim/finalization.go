@@ -37,16 +37,19 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 		return reconcile.Result{}, err
 	}
 	gone := false
-	if node == nil {
-		if gone, err = c.instanceGone(ctx, w); err == nil && !gone {
-			node, err = c.lateNode(ctx, w.claim)
+	if node == nil || letGo(node) {
+		gone, err = c.instanceGone(ctx, w)
+		if err == nil && !gone {
+			if node == nil {
+				node, err = c.lateNode(ctx, w.claim)
+			}
 			w.askAgain(terminateAgainAfter)
 		}
 	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if node != nil {
+	if node != nil && !gone {
 		return reconcile.Result{RequeueAfter: w.again}, c.deleteNode(ctx, node) // its going calls this claim again, if the watch shows it
 	}
 	if !gone {
@@ -69,6 +72,12 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 	c.config.Metrics.Claims.Terminated.WithLabelValues(labels[karpenterv1.NodePoolLabelKey], labels[karpenterv1.CapacityTypeLabelKey], labels[corev1.LabelTopologyZone]).Inc()
 	c.config.Log.Info("ended NodeClaim", "claim", w.claim.Name, "pool", labels[karpenterv1.NodePoolLabelKey])
 	return reconcile.Result{}, nil
+}
+
+// letGo reports whether a node goes without our waiting for it any more: it was drained, and its instance ended. Somebody else's
+// finalizer may hold it for long; its claim is not to use up the budgets of its pool meanwhile (D-08).
+func letGo(node *corev1.Node) bool {
+	return node.DeletionTimestamp != nil && !controllerutil.ContainsFinalizer(node, karpenterv1.TerminationFinalizer)
 }
 
 // setDeadline writes down when the drain has to be over: the grace period counts from the first deletion, whatever
