@@ -136,8 +136,8 @@ func (o *outcome) summary(s subject, k *known) string {
 	}
 	score := 100.0
 	if n := len(o.all) - count[equal]; n > 0 {
-		score = 100 * float64(len(o.killed)) / float64(n)
+		score = 100 * float64(len(o.all)-len(o.alive())) / float64(n)
 	}
 	return fmt.Sprintf("%s: %d mutants, %d killed (%d by time), %d equal, %d open, %d not listed; not reached %d; score %.1f %%; %s",
-		s.dir, len(o.all), len(o.killed), o.slow, count[equal], count[open], count[""], len(o.unreached), score, o.took.Round(time.Second))
+		s.dir, len(o.all), len(o.all)-len(o.alive()), o.slow, count[equal], count[open], count[""], len(o.unreached), score, o.took.Round(time.Second))
 }

@@ -1,6 +1,6 @@
 // Command mutants changes a package in small ways, one at a time, and looks whether a test notices (docs/mutants.md).
 //
-// Usage: mutants [-root dir] [-list docs/mutants.txt] [-write] [-v] [package...]
+// Usage: mutants [-root dir] [-list docs/mutants.txt] [-write] [-listed] [-only text] [-v] [package...]
 //
 // Without packages it takes those of packages.go. It fails when a change that no test notices is not on the list, and when
 // the list names one that is noticed or gone.
@@ -19,9 +19,10 @@ func main() {
 	list := flag.String("list", "docs/mutants.txt", "survivors that are known, below the root")
 	write := flag.Bool("write", false, "bring the list up to date: what is new is open")
 	only := flag.String("only", "", "try only mutants whose name has this in it; the list is not compared")
+	listed := flag.Bool("listed", false, "try only what is listed, after tests were added: the others count as killed")
 	verbose := flag.Bool("v", false, "say what each mutant came to")
 	flag.Parse()
-	failed, err := run(options{*root, filepath.Join(*root, *list), *write, *only, *verbose}, flag.Args())
+	failed, err := run(options{*root, filepath.Join(*root, *list), *write, *only, *listed, *verbose}, flag.Args())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(2)
@@ -35,6 +36,7 @@ type options struct {
 	root, list string
 	write      bool
 	only       string
+	listed     bool
 	verbose    bool
 }
 
@@ -50,7 +52,7 @@ func run(o options, packages []string) (bool, error) {
 	}
 	failed := false
 	for _, s := range subjects {
-		result, err := try(o, s)
+		result, err := try(o, s, known)
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", s.dir, err)
 		}

@@ -154,7 +154,7 @@ var survivors = []string{
 
 func TestTheSurvivorsAreThoseThatNoTestSees(t *testing.T) {
 	o := writeTiny(t, "")
-	result, err := try(o, subject{dir: "shop"})
+	result, err := try(o, subject{dir: "shop"}, &known{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func TestTestsThatFailAnywayAreSaid(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(o.root, "shop/shop_test.go"), []byte(broken), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := try(o, subject{dir: "shop"}); err == nil || !strings.Contains(err.Error(), "TestGrade in") {
+	if _, err := try(o, subject{dir: "shop"}, &known{}); err == nil || !strings.Contains(err.Error(), "TestGrade in") {
 		t.Fatalf("%v, want TestGrade to be named", err)
 	}
 }

@@ -35,7 +35,7 @@ func (o *outcome) alive() []*mutant {
 }
 
 // try mutates one package.
-func try(o options, s subject) (*outcome, error) {
+func try(o options, s subject, k *known) (*outcome, error) {
 	start := time.Now()
 	root, err := filepath.Abs(o.root)
 	if err != nil {
@@ -63,6 +63,13 @@ func try(o options, s subject) (*outcome, error) {
 		return nil, err
 	}
 	left := slices.DeleteFunc(slices.Clone(mutants), func(m *mutant) bool { return !strings.Contains(m.key(), o.only) })
+	if o.listed {
+		left = slices.DeleteFunc(left, func(m *mutant) bool {
+			_, found := k.packages[s.dir][m.key()]
+			result.killed[m] = !found
+			return !found
+		})
+	}
 	for _, m := range left {
 		result.unreached[m] = true
 	}
