@@ -42,7 +42,7 @@ func (c *Controller) markExcess(ctx context.Context, r round) (bool, error) {
 			continue
 		}
 		known, before := c.memory.witnesses[object.UID]
-		mark, now := judgeExcess(r.snapshot, pool, object.Annotations[karpenterv1.AboveLimitAnnotationKey], known, before)
+		mark, now := judgeExcess(r.snapshot, pool, object.Annotations[karpenterv1.AboveLimitAnnotationKey], known)
 		seen[object.UID] = now
 		changed, err := c.markPool(ctx, object, mark)
 		if err != nil {
@@ -62,9 +62,9 @@ func (c *Controller) markExcess(ctx context.Context, r round) (bool, error) {
 	return wrote, errors.Join(failures...)
 }
 
-// judgeExcess returns the mark that a pool has to have, and what is to be remembered of it. known is what was seen before, if
-// anything was.
-func judgeExcess(s *cluster.Snapshot, pool *cluster.Pool, mark string, known witness, before bool) (string, witness) {
+// judgeExcess returns the mark that a pool has to have, and what is to be remembered of it. known is what was seen before, the
+// zero value when nothing was.
+func judgeExcess(s *cluster.Snapshot, pool *cluster.Pool, mark string, known witness) (string, witness) {
 	most, bound := translate.SoftBound(pool)
 	if !bound {
 		return "", witness{limit: limit.None, settled: true}
@@ -77,10 +77,10 @@ func judgeExcess(s *cluster.Snapshot, pool *cluster.Pool, mark string, known wit
 		return "", witness{limit: most, settled: true}
 	case pool.Limits.Excess(pool.Kept(), count, int64(len(leaving))) <= 0 && mark == "":
 		// What is above leaves already. Whoever comes now cannot know why it does.
-		return "", witness{limit: most, settled: before && known.settled}
+		return "", witness{limit: most, settled: known.settled}
 	case mark == atOnce:
 		return mark, witness{limit: most, settled: true}
-	case before && (known.settled || known.limit == limit.None || most < known.limit):
+	case known.settled || most < known.limit:
 		return atOnce, witness{limit: most, settled: true}
 	}
 	return karpenterv1.AboveLimitInherited, witness{limit: most}

@@ -224,6 +224,43 @@ func TestAPoolThatCannotBeUnderstoodIsNotMarked(t *testing.T) {
 	}
 }
 
+// L-31, L-40: while a node is replaced the pool is above its limit, and what a process knows of it stays as it was: whoever saw the
+// pool within its limit removes at once what comes on top; whoever did not lets budgets hold.
+func TestARollKeepsWhatWasSeen(t *testing.T) {
+	t.Parallel()
+	for name, mark := range map[string]string{"seen": "AtOnce 3", "not seen": "Inherited"} {
+		r := newRig(t, softFleet("3", "0", "a", "b", "c")...)
+		if name == "seen" {
+			r.reconcile(t)
+		}
+		r.appear(t, "y", map[string]string{karpenterv1.ReplacesAnnotationKey: "a", karpenterv1.ReplacementsAnnotationKey: "1"})
+		r.mark(t, "a", "Drifted")
+		r.sync(t)
+		r.reconcile(t)
+		if got := r.aboveLimit(t); got != "" {
+			t.Fatalf("%s: mark %q while a node is replaced", name, got)
+		}
+		r.appear(t, "z", nil)
+		r.sync(t)
+		r.reconcile(t)
+		if got := r.aboveLimit(t); got != mark {
+			t.Errorf("%s: mark %q, want %q", name, got, mark)
+		}
+	}
+}
+
+// appear adds a node with its claim.
+func (r *rig) appear(t *testing.T, name string, annotations map[string]string) {
+	t.Helper()
+	n, claim := machine(name)
+	claim.Annotations = annotations
+	for _, o := range []client.Object{n, claim} {
+		if err := r.server.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // L-31: what is above the limit because nodes are replaced is nobody's excess.
 func TestAReplacementIsNoInheritedExcess(t *testing.T) {
 	t.Parallel()
