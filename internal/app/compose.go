@@ -79,6 +79,8 @@ type Deps struct {
 	Registerer prometheus.Registerer
 	// Ready reports whether the store has seen everything that exists.
 	Ready func() bool
+	// Identity names this process among those that may work at the same time.
+	Identity string
 	// Wake calls a controller with a request, after a delay; equal requests that wait may be merged into the earliest.
 	Wake func(controller string, request reconcile.Request, after time.Duration)
 	// Each calls do with 0 to n-1, possibly at the same time, and returns when all calls have. Nil: one after the other.
@@ -125,7 +127,7 @@ func Compose(settings Settings, deps Deps) Parts {
 	})
 	claims := claim.Config{
 		Client: deps.Client, Live: deps.Live, Fleet: clouds(Claims), Catalogs: catalogs, PodEvents: podEvents, Timeouts: settings.Timeouts,
-		Events: deps.Events, Metrics: set, Now: deps.Now, Log: deps.Log.WithName(Claims),
+		Holder: deps.Identity, Events: deps.Events, Metrics: set, Now: deps.Now, Log: deps.Log.WithName(Claims),
 	}
 	disrupting := disruption.New(disruption.Config{
 		Client: deps.Client, Live: deps.Live, Picture: deps.Store, Applier: applier, Fleet: deps.Fleet, Events: deps.Events, Metrics: set,
@@ -145,7 +147,7 @@ func Compose(settings Settings, deps Deps) Parts {
 			Client: deps.Client, Live: deps.Live, Fleet: clouds(Nodes), Events: deps.Events, Metrics: set, Now: deps.Now, Log: deps.Log.WithName(Nodes),
 		}), Watches: nodeWatches(deps.Client)},
 		{Name: Pools, Workers: 5, Reconciler: pool.New(pool.Config{
-			Client: deps.Client, Fleet: clouds(Pools), Catalogs: catalogs, Picture: deps.Store, Paused: disrupting.LastPaused, StaticOff: settings.StaticOff,
+			Client: deps.Client, Live: deps.Live, Fleet: clouds(Pools), Catalogs: catalogs, Picture: deps.Store, Paused: disrupting.LastPaused, StaticOff: settings.StaticOff,
 			InVain: brake.Message,
 			Events: deps.Events, Metrics: set.Pools, Now: deps.Now, Log: deps.Log.WithName(Pools),
 		}), Watches: poolWatches(deps.Client)},

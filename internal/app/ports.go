@@ -113,9 +113,9 @@ func (m measured) Catalog(ctx context.Context, class string) (catalog.Catalog, e
 }
 
 // Launch implements provider.Provider.
-func (m measured) Launch(ctx context.Context, claim *karpenterv1.NodeClaim) (provider.Instance, error) {
+func (m measured) Launch(ctx context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (provider.Instance, error) {
 	start := m.now()
-	instance, err := m.Provider.Launch(ctx, claim)
+	instance, err := m.Provider.Launch(ctx, claim, notAfter)
 	m.observe("Create", start, err)
 	return instance, err
 }

@@ -18,6 +18,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -153,7 +154,7 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, simulated
 	parts := Compose(config.Settings(), Deps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: store, Fleet: owned,
 		Events: event.NewDeduplicated(sink, time.Now), Registerer: p.registry, Ready: p.synced.all, Wake: bells.ring,
-		Each: inParallel, Now: time.Now, Log: log,
+		Each: inParallel, Identity: string(uuid.NewUUID()), Now: time.Now, Log: log,
 	})
 	if err := connect(ctx, mgr, parts.Feed, p.synced); err != nil {
 		return nil, fmt.Errorf("starting the watches: %w", err)

@@ -155,9 +155,10 @@ func claimsOfClass(ctx context.Context, reader client.Reader, class string) []st
 }
 
 // sameForItself reports whether only labels and annotations of a claim have changed: they are written by its own steps,
-// which are not over then.
+// which are not over then. Its pool's label is put back when somebody changes it.
 func sameForItself(a, b *karpenterv1.NodeClaim) bool {
-	return a.Generation == b.Generation && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
+	const pool = karpenterv1.NodePoolLabelKey
+	return a.Labels[pool] == b.Labels[pool] && a.Generation == b.Generation && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
 		slices.Equal(a.Finalizers, b.Finalizers) && patch.SameStatus(&a.Status, &b.Status)
 }
 

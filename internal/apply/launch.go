@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -159,7 +160,7 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 			return holder, "", nil // this very launch, see objection
 		}
 		claim := translate.NodeClaimFor(t.view.pool, p.Names, launch, name)
-		err := a.createOnce(ctx, claim)
+		err := a.createOnce(ctx, claim, t.view.at.Add(viewFor))
 		if err == nil {
 			a.config.Created(launch.Pool)
 			return claim, "", nil
@@ -185,11 +186,14 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 }
 
 // createOnce creates the claim, and once more under the same name when the answer to the first call may have been lost.
-// On success claim is what the API server returned.
-func (a *Applier) createOnce(ctx context.Context, claim *karpenterv1.NodeClaim) error {
+// Nothing is sent after until. On success claim is what the API server returned.
+func (a *Applier) createOnce(ctx context.Context, claim *karpenterv1.NodeClaim, until time.Time) error {
 	const tries = 2 // one lost answer is common, two in a row are an outage: the next round asks again
-	var err error
+	err := errors.New("the pool was looked at too long ago")
 	for range tries {
+		if !a.config.Now().Before(until) {
+			return err
+		}
 		fresh := claim.DeepCopy()
 		if err = a.config.Client.Create(ctx, fresh); err == nil {
 			*claim = *fresh

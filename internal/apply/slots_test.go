@@ -159,4 +159,3 @@ func TestAnOldViewIsNotUsed(t *testing.T) {
 		t.Fatalf("outcome %+v: want it refused", out)
 	}
 }
-

@@ -36,9 +36,11 @@ type Provider interface {
 	// value is immutable: neither side changes it afterwards. Errors: [ErrNodeClassNotFound], [*NodeClassNotReadyError].
 	Catalog(ctx context.Context, className string) (catalog.Catalog, error)
 	// Launch makes the machine that the claim asks for, from the cheapest available offering that is compatible with
-	// it, reserved ones before all others (P-11). It is idempotent by the claim's UID: a further call for the same claim returns the same instance (P-32).
-	// Errors: [ErrNodeClassNotFound], [*NodeClassNotReadyError], [*InsufficientCapacityError], [*LaunchError].
-	Launch(ctx context.Context, claim *karpenterv1.NodeClaim) (Instance, error)
+	// it, reserved ones before all others (P-11). It is idempotent by the claim's UID: a further call for the same claim
+	// returns the same instance (P-32). A request that lands after notAfter, by the cloud's clock, makes no machine, whether
+	// or not its caller still waits: the cloud has to see to that, as it does with a signature that expires. Zero is never.
+	// Errors: [ErrNodeClassNotFound], [*NodeClassNotReadyError], [*InsufficientCapacityError], [*LaunchError], [ErrExpired].
+	Launch(ctx context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (Instance, error)
 	// Terminate ends a machine. nil means accepted and still going on: call again. [ErrNotFound] means proved gone.
 	Terminate(ctx context.Context, providerID string) error
 	// Get returns one machine, or [ErrNotFound] when it is proved gone or never was.

@@ -29,7 +29,7 @@ type process struct {
 type call struct {
 	verb, subject string
 	cloud, write  bool
-	bounded       bool // the caller waits for a few seconds only
+	sent          time.Duration
 	do            func() error
 	err           error
 }
@@ -49,6 +49,8 @@ const (
 	Slow        Fault = "slow"         // lands late
 	CrashBefore Fault = "crash-before" // the process dies, the call does not land
 	CrashAfter  Fault = "crash-after"  // the call lands, the process dies
+	Late        Fault = "late"         // the caller is told of a time-out; the call lands long after that
+	CrashLate   Fault = "crash-late"   // the process dies; the call lands long after that
 )
 
 // begin starts a reconcile.
@@ -96,13 +98,12 @@ func (w *World) wait(c *call) error {
 }
 
 // toServer is the transport of a replica's client.
-func (w *World) toServer(ctx context.Context, c apiserver.Call) error {
+func (w *World) toServer(_ context.Context, c apiserver.Call) error {
 	subject := kindOf(c.Object) + " " + c.Key.Name
 	if c.Part == apiserver.Status {
 		subject += " status"
 	}
-	_, bounded := ctx.Deadline()
-	return w.wait(&call{verb: c.Verb, subject: subject, write: c.Write, do: c.Do, bounded: bounded})
+	return w.wait(&call{verb: c.Verb, subject: subject, write: c.Write, do: c.Do})
 }
 
 // toCloud is the transport of a replica's provider.
@@ -112,6 +113,7 @@ func (w *World) toCloud(_ context.Context, verb, subject string, do func() error
 
 // send decides about a call and lets it travel.
 func (w *World) send(p *process, c *call) {
+	c.sent = w.now
 	occasion := p.line.replica.String() + " " + p.line.Name + " " + c.verb + " " + c.subject
 	w.occasions[occasion]++
 	occasion += " #" + strconv.Itoa(w.occasions[occasion])
@@ -122,25 +124,23 @@ func (w *World) send(p *process, c *call) {
 	}
 	fault := w.faultOf(occasion, c, &d)
 	if fault == Slow {
-		most := 40 * time.Second
-		if c.bounded {
-			most = 6 * time.Second
-		}
-		way += d.between(time.Second, most)
+		way += d.between(time.Second, 40*time.Second)
 	}
 	answer := func() { w.answer(p) }
 	w.after(way, func() {
 		r := p.line.replica
-		if p.dead && d.chance(0.5) { // the process died while the call was on its way
+		if p.dead && (d.chance(0.5) || w.staysBehind(p, c, occasion)) { // the process died while the call was on its way
 			return
 		}
-		w.actor, w.landing = p, c.verb
-		switch fault {
+		w.actor, w.landing, w.sent = p, c.verb, c.sent
+		switch fault.kind() {
 		case Refused:
 			c.err = refusal(c, &d)
 		case Conflicting:
 			c.err = apierrors.NewConflict(schema.GroupResource{}, c.subject, errors.New("simulation: somebody was faster"))
 		case CrashBefore:
+		case Late, CrashLate:
+			w.landLate(p, c, w.lateness(fault, occasion))
 		default:
 			c.err = c.do()
 		}
@@ -149,10 +149,10 @@ func (w *World) send(p *process, c *call) {
 		switch {
 		case p.dead:
 			return
-		case fault == CrashBefore || fault == CrashAfter:
+		case fault == CrashBefore || fault == CrashAfter || fault.kind() == CrashLate:
 			w.crash(r)
 			return
-		case fault == Lost:
+		case fault == Lost || fault.kind() == Late:
 			c.err = timeout(c, &d)
 		}
 		w.after(back, answer)
@@ -187,6 +187,7 @@ func (w *World) faultOf(occasion string, c *call, d *dice) Fault {
 	}{
 		{Refused, refuse, true}, {Lost, lose, true}, {Slow, mix.Slow, true}, {Conflicting, mix.Conflict, !c.cloud && (c.verb == "patch" || c.verb == "update")},
 		{CrashBefore, mix.Crash, c.write}, {CrashAfter, mix.Crash, c.write},
+		{Late, mix.Late, c.makes()}, {CrashLate, mix.Late / 2, c.makes()},
 	} {
 		if roll < each.rate && each.apt {
 			fault = each.fault

@@ -19,6 +19,7 @@ import (
 // The checks, as docs/invariants.md names them.
 const (
 	checkHardLimit  = "hard-limit"
+	checkInstances  = "hard-limit-instances"
 	checkOneMachine = "one-machine-per-claim"
 	checkEviction   = "eviction"
 	checkDeadline   = "deadline"
@@ -48,10 +49,11 @@ type checks struct {
 	limits   map[string][]limitSpan      // by the pool's UID, and by "hard ", "static " or "gentle " and that
 	ended    []*karpenterv1.NodeClaim    // claims that are gone, as they were last
 	causes   causes
+	counted  counted
 }
 
 func newChecks(w *World) checks {
-	return checks{world: w, causes: causes{bought: map[string]*purchase{}}, machines: map[string]*cloud.Machine{}, graceful: map[types.UID]int{}, spared: map[types.UID]time.Duration{}, foreign: map[string][]time.Duration{}, limits: map[string][]limitSpan{}}
+	return checks{world: w, causes: causes{bought: map[string]*purchase{}}, machines: map[string]*cloud.Machine{}, graceful: map[types.UID]int{}, spared: map[types.UID]time.Duration{}, foreign: map[string][]time.Duration{}, limits: map[string][]limitSpan{}, counted: newCounted()}
 }
 
 // hardLimit returns a pool's hard limit on nodes.
@@ -71,6 +73,7 @@ func (w *World) check(e apiserver.Event) {
 		switch e.Type {
 		case apiserver.Added:
 			w.checks.changed = w.now
+			w.noteCreate(object)
 			w.checkHardLimit(object)
 			w.checkStaticCap(object)
 		case apiserver.Deleted:
@@ -88,6 +91,7 @@ func (w *World) check(e apiserver.Event) {
 	case *karpenterv1.NodePool:
 		if e.Type != apiserver.Deleted {
 			w.checks.notice(object, w.now)
+			w.checkEnforced(object)
 		}
 	case *corev1.Pod:
 		old, _ := e.Old.(*corev1.Pod)
@@ -147,25 +151,6 @@ func (w *World) poolOf(claim *karpenterv1.NodeClaim) *karpenterv1.NodePool {
 	return pool
 }
 
-// checkHardLimit is L-14: no claim of its own brings a pool above its hard limit, as high as that was at any time since the
-// step began that makes the claim: a create on its way cannot know that the limit is being lowered.
-func (w *World) checkHardLimit(created *karpenterv1.NodeClaim) {
-	pool := w.poolOf(created)
-	if w.actor == nil || pool == nil {
-		return
-	}
-	_, limit := w.checks.since("hard "+string(pool.UID), w.actor.since)
-	own := int64(0)
-	w.server.All(created, func(o client.Object) {
-		if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool.Name && o.GetLabels()[handLabel] == "" && !isOther(o) {
-			own++
-		}
-	})
-	if own > limit {
-		w.fail(checkHardLimit, "NodePool %s has %d NodeClaims of its own with %s, its hard limit is %d", pool.Name, own, created.Name, limit)
-	}
-}
-
 // checkTrim is L-42: of nodes above a limit as many go as there are too many, not one more. What others have begun to
 // remove since the step began counts as if it stayed, also when it is gone by now: the API server has nothing that would
 // make one delete depend on another, see docs/limits.md.
@@ -209,6 +194,7 @@ func (w *World) checkLaunch(m *cloud.Machine) {
 		w.fail(checkOneMachine, "claim %s (UID %s) gets machine %s and has had %s", m.ClaimName, m.ClaimUID, m.ProviderID, other.ProviderID)
 	}
 	w.checks.machines[m.ClaimUID] = m
+	w.checkInstances(m)
 }
 
 // checkEnd is P-32 and P-40: nobody ends the machine of a claim that lives, and none whose pods have not left before the

@@ -15,6 +15,8 @@
 //	queue.go     work queues like those of controller-runtime
 //	cluster.go   kubelets, scheduler, workloads, garbage collection
 //	daemons.go   DaemonSets, and what pods ask of a node by themselves
+//	late.go      requests that land after their caller gave them up
+//	limits.go    hard limits: what users do to them, and what must hold
 //	users.go     what the lines of a script do; machines.go those about machines
 //	checks.go    what must hold at every instant (docs/invariants.md)
 //	cause.go     machines are bought for pods that they help

@@ -10,7 +10,7 @@ import (
 // Generate makes the script of a seed: a cluster, its users, and the mix of what goes wrong, all drawn.
 func Generate(seed uint64) Script {
 	d := newDice(seed, "script")
-	s := Script{Seed: seed, Faults: map[string]Fault{}, Mix: drawMix(&d), Heal: d.between(4*time.Minute, 12*time.Minute)}
+	s := Script{Seed: seed, Faults: map[string]Fault{}, Mix: lateMix(seed, drawMix(&d)), Heal: d.between(4*time.Minute, 12*time.Minute)}
 	g := &generator{dice: &d, script: &s}
 	g.pools()
 	g.static()
@@ -24,6 +24,7 @@ func Generate(seed uint64) Script {
 	g.foreign()
 	g.tied()
 	g.daemons()
+	g.limits()
 	sortActions(s.Actions)
 	return s
 }

@@ -18,6 +18,8 @@ type Mix struct {
 	StallMost                           time.Duration
 	NeverJoin                           float64 // of machines
 	BootMost, EndMost, ListLagMost      time.Duration
+	Late                                float64 // of calls that make something: they land after they were given up
+	LateMost                            time.Duration
 }
 
 // Action is a line of a script: what is done to the world, and when.
@@ -56,7 +58,7 @@ func (m *Mix) fields() map[string]any {
 	return map[string]any{
 		"refuse": &m.Refuse, "lose": &m.Lose, "conflict": &m.Conflict, "slow": &m.Slow, "crash": &m.Crash,
 		"cloud-refuse": &m.CloudRefuse, "cloud-lose": &m.CloudLose, "stall": &m.Stall, "stall-most": &m.StallMost,
-		"never-join": &m.NeverJoin, "boot-most": &m.BootMost, "end-most": &m.EndMost, "list-lag-most": &m.ListLagMost,
+		"late": &m.Late, "late-most": &m.LateMost, "never-join": &m.NeverJoin, "boot-most": &m.BootMost, "end-most": &m.EndMost, "list-lag-most": &m.ListLagMost,
 	}
 }
 

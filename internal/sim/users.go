@@ -43,6 +43,7 @@ func verbs() map[string]func(*World, arguments) error {
 	maps.Copy(all, others())
 	maps.Copy(all, aboveVerbs())
 	maps.Copy(all, daemonVerbs())
+	maps.Copy(all, limitVerbs())
 	return all
 }
 
@@ -276,6 +277,7 @@ func (w *World) stripClaim(a arguments) error {
 	if found == nil {
 		return nil
 	}
+	w.turnsBlind(found)
 	fresh := found.DeepCopyObject().(client.Object)
 	fresh.SetFinalizers(nil)
 	if err := w.server.Update(fresh, apiserver.Main); err != nil {
@@ -371,7 +373,7 @@ func (w *World) jumpClock(a arguments) error {
 	d, err := time.ParseDuration(a.first())
 	if len(w.replicas) > 0 {
 		r := w.replicas[len(w.replicas)-1]
-		r.skew += d
+		r.skew = max(-skewBack, min(skewAhead, r.skew+d))
 		r.skewMost = max(r.skewMost, r.skew, -r.skew)
 	}
 	return err

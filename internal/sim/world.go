@@ -115,10 +115,11 @@ type World struct {
 
 	replicas []*replica
 	born     int
-	strands  []*strand // that wait for a reconcile
-	running  *process  // the reconcile whose code runs at this moment
-	actor    *process  // the reconcile whose call lands at this moment
-	landing  string    // the verb of that call
+	strands  []*strand     // that wait for a reconcile
+	running  *process      // the reconcile whose code runs at this moment
+	actor    *process      // the reconcile whose call lands at this moment
+	landing  string        // the verb of that call
+	sent     time.Duration // when that call was sent
 	healed   bool
 
 	occasions map[string]int

@@ -3,10 +3,11 @@ package translate
 import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Belongs reports whether a claim counts for the pool of that name and UID (L-13): by its label, by its owner, or because
-// it stands in one of the pool's slots. Labels and owners can be changed by hand, names cannot.
+// Belongs reports whether a claim counts for the pool of that name and UID (L-13): by its label, by its owner, or
+// because it stands in one of the pool's slots. Labels and owners can be changed by hand, names cannot.
 func Belongs(claim *karpenterv1.NodeClaim, pool, uid string) bool {
 	if claim.Labels[karpenterv1.NodePoolLabelKey] == pool {
 		return true
@@ -16,6 +17,12 @@ func Belongs(claim *karpenterv1.NodeClaim, pool, uid string) bool {
 	}
 	_, slot := limit.SlotOf(claim.Name, pool, uid)
 	return slot
+}
+
+// HardNodes returns the pool's hard limit on nodes, limit.None when it has none.
+func HardNodes(pool *karpenterv1.NodePool) (int64, error) {
+	parsed, err := limits(resources.NewSpace(), pool)
+	return parsed.HardNodes, err
 }
 
 // OwningPool returns the NodePool that a claim says it was made for; a claim that was made by hand says none.

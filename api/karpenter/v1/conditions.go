@@ -26,6 +26,9 @@ const (
 	// were launched for such pods did not help them; its message says which and what became of the nodes (P-35). It is no
 	// part of Ready.
 	ConditionTypeLaunchesInVain = "LaunchesInVain"
+	// ConditionTypeHardLimitEnforced is True once a pool with hardLimits.nodes can no longer have more instances
+	// than that, and says otherwise why not yet (L-14). It is no part of Ready. It is ours.
+	ConditionTypeHardLimitEnforced = "HardLimitEnforced"
 )
 
 // Condition types of a NodeClaim.

@@ -66,6 +66,9 @@ const (
 	// ReplacesAnnotationKey on a NodeClaim that was made to replace others holds their names, joined by commas. It
 	// is ours: Karpenter keeps this in memory.
 	ReplacesAnnotationKey = Group + "/replaces"
+	// LaunchUntilAnnotationKey on a NodeClaim of a pool with a hard limit on nodes says until when a launch for it may
+	// land, and which process may have one on its way (L-14). It is ours.
+	LaunchUntilAnnotationKey = Group + "/launch-until"
 	// ReplacementsAnnotationKey on such a NodeClaim holds how many replace the same ones.
 	ReplacementsAnnotationKey = Group + "/replacements"
 	// RequestedDRADriversAnnotationKey lists the device drivers whose resources the pods asked for.

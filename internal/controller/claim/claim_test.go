@@ -278,7 +278,7 @@ func TestADeletedClaimGoesInOrder(t *testing.T) {
 func TestAClaimDeletedDuringItsLaunchLeavesNoInstance(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim())
-	if _, err := r.cloud.Launch(t.Context(), r.claim(t)); err != nil {
+	if _, err := r.cloud.Launch(t.Context(), r.claim(t), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.server.Delete(t.Context(), r.claim(t)); err != nil {

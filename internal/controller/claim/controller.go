@@ -1,6 +1,9 @@
 // Package claim takes NodeClaims through their life (P-30 to P-34): launch, registration, initialization, the watch over
 // pods that come and go, drift, expiration, and the end. Each is a step in a file of its own:
 //
+//	poollabel.go       a claim stays with the pool that it was made for
+//	gate.go            whether it may have an instance now, as to its pool's hard limit
+//	record.go          until when its launch may land
 //	launch.go          the provider makes the instance
 //	registration.go    the Node joins and is matched
 //	initialization.go  the Node is ready for pods
@@ -66,8 +69,10 @@ type Config struct {
 	Timeouts  Timeouts
 	Events    event.Recorder
 	Metrics   *metrics.Set
-	Now       func() time.Time
-	Log       logr.Logger
+	// Holder names this process, for the record of who may have a launch on its way. No two processes have the same.
+	Holder string
+	Now    func() time.Time
+	Log    logr.Logger
 }
 
 // Controller takes NodeClaims through their life.
@@ -76,11 +81,12 @@ type Controller struct {
 	began  func() time.Time // when this process made its first step
 	// attempts supplements what is on the objects: losing it with the process costs a wait, see findInstance.
 	attempts *attempts
+	gate     *gate
 }
 
 // New returns the controller.
 func New(config Config) *Controller {
-	return &Controller{config: config, began: sync.OnceValue(config.Now), attempts: newAttempts()}
+	return &Controller{config: config, began: sync.OnceValue(config.Now), attempts: newAttempts(), gate: newGate()}
 }
 
 // attempts remembers, for claims that have not ended, when this process last asked for their instance: the answer may not
@@ -90,19 +96,29 @@ type attempts struct {
 	mu      sync.Mutex
 	at      map[types.UID]time.Time
 	refused map[types.UID]refusal
+	open    map[types.UID]bool // a launch was not answered, or has made a machine
 }
 
 // refusal is why the provider makes no instance for a claim: a reason of the condition Launched, and words.
 type refusal struct{ reason, event, message string }
 
 func newAttempts() *attempts {
-	return &attempts{at: map[types.UID]time.Time{}, refused: map[types.UID]refusal{}}
+	return &attempts{at: map[types.UID]time.Time{}, refused: map[types.UID]refusal{}, open: map[types.UID]bool{}}
 }
 
-func (a *attempts) note(claim types.UID, now time.Time) {
+// note takes in the answer to a launch.
+func (a *attempts) note(claim types.UID, now time.Time, answer error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.at[claim] = now
+	a.open[claim] = a.open[claim] || !provider.Refused(answer)
+}
+
+// allAnswered reports whether each launch of this process for the claim was refused by the cloud itself.
+func (a *attempts) allAnswered(claim types.UID) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !a.open[claim]
 }
 
 func (a *attempts) last(claim types.UID) time.Time {
@@ -129,6 +145,7 @@ func (a *attempts) forget(claim types.UID) {
 	defer a.mu.Unlock()
 	delete(a.at, claim)
 	delete(a.refused, claim)
+	delete(a.open, claim)
 }
 
 // work is one claim in one step.
@@ -138,6 +155,7 @@ type work struct {
 	node  *corev1.Node // nil while there is none; the cache's own at first, which is copied before it is changed
 	again time.Duration
 	fresh bool     // initialized in this very step
+	young bool     // launched in this very step
 	saved []func() // what to tell once the status is written, and so will not be told again by a repeated step
 }
 
@@ -163,6 +181,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil // another program's
 	}
 	w := &work{claim: &claim, cloud: cloud}
+	if err := c.keepPool(ctx, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
 	if claim.DeletionTimestamp != nil {
 		return c.finalize(ctx, w)
 	}
@@ -187,6 +208,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if err := c.saveStatus(ctx, before, w.claim); err != nil {
 		if client.IgnoreNotFound(err) == nil {
+			if !w.young { // pods may run there by now: the collector drains it
+				return reconcile.Result{}, nil
+			}
 			return reconcile.Result{}, c.abandon(ctx, w)
 		}
 		return reconcile.Result{}, err

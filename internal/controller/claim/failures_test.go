@@ -23,11 +23,11 @@ type failing struct {
 	failures *controllertest.Failures
 }
 
-func (f failing) Launch(ctx context.Context, c *karpenterv1.NodeClaim) (provider.Instance, error) {
+func (f failing) Launch(ctx context.Context, c *karpenterv1.NodeClaim, notAfter time.Time) (provider.Instance, error) {
 	if err := f.failures.Call("launch"); err != nil {
 		return provider.Instance{}, err
 	}
-	return f.cloud.Launch(ctx, c)
+	return f.cloud.Launch(ctx, c, notAfter)
 }
 
 func (f failing) Get(ctx context.Context, id string) (provider.Instance, error) {
@@ -155,7 +155,7 @@ func TestNoFailureToFindTheInstanceIsSwallowed(t *testing.T) {
 		controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
 			r := newRig(t, newClaim())
 			if known {
-				if _, err := r.cloud.Launch(t.Context(), newClaim()); err != nil {
+				if _, err := r.cloud.Launch(t.Context(), newClaim(), time.Time{}); err != nil {
 					t.Fatal(err)
 				}
 			}

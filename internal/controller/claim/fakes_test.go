@@ -35,6 +35,7 @@ type cloud struct {
 	failure  error // of Launch
 	machines map[string]provider.Instance
 	launches int
+	notAfter time.Time // of the last launch
 	drifted  string
 	slow     bool // Terminate needs a second call
 }
@@ -51,8 +52,9 @@ func (c *cloud) Catalog(context.Context, string) (catalog.Catalog, error) {
 	return catalog.Catalog{}, nil
 }
 
-func (c *cloud) Launch(_ context.Context, claim *karpenterv1.NodeClaim) (provider.Instance, error) {
+func (c *cloud) Launch(_ context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (provider.Instance, error) {
 	c.launches++
+	c.notAfter = notAfter
 	if c.failure != nil {
 		return provider.Instance{}, c.failure
 	}

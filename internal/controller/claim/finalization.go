@@ -20,6 +20,9 @@ import (
 // terminateAgainAfter is when the provider is asked again whether an instance is gone.
 const terminateAgainAfter = 2 * time.Second
 
+// lookAgain is how often the provider's list is asked for the machine of a deleted claim whose launch may still land.
+const lookAgain = 10 * time.Second
+
 // finalize takes a deleted claim to its end: its node first, which drains; then the instance, until it is proved gone;
 // then the finalizer (P-40).
 func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, error) {
@@ -133,9 +136,12 @@ func (c *Controller) deleteNode(ctx context.Context, node *corev1.Node) error {
 // answer was lost, by the claim's UID, and writes it down: the instance may have joined and run pods by now. It returns how
 // long the provider's list may still lack the instance. There is none when the provider has refused the launch.
 func (c *Controller) findInstance(ctx context.Context, w *work) (time.Duration, error) {
-	if _, refused := givenUp(w.claim); refused || w.claim.Status.ProviderID != "" {
+	ends, recorded := recordEnds(w.claim)
+	_, refused := givenUp(w.claim)
+	if w.claim.Status.ProviderID != "" || refused && !recorded || recorded && c.provedNone(w.claim) {
 		return 0, nil
 	}
+	asked := c.config.Now()
 	instances, err := w.cloud.List(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("looking for the instance of NodeClaim %s: %w", w.claim.Name, err)
@@ -147,14 +153,11 @@ func (c *Controller) findInstance(ctx context.Context, w *work) (time.Duration, 
 			return 0, c.saveStatus(ctx, before, w.claim)
 		}
 	}
-	since := w.claim.DeletionTimestamp.Time
-	for _, later := range []time.Time{c.began(), c.attempts.last(w.claim.UID)} { // another process may have launched until this one began
-		if later.After(since) {
-			since = later
-		}
+	if !recorded {
+		ends = c.lastLaunch(w.claim).Add(grace)
 	}
-	if left := since.Add(grace).Sub(c.config.Now()); left > 0 {
-		return left, nil
+	if left := ends.Sub(asked); left > 0 {
+		return min(left, lookAgain), nil
 	}
 	var fresh karpenterv1.NodeClaim // a launch of ours that took long may have been written a moment ago
 	if err := c.config.Live.Get(ctx, client.ObjectKeyFromObject(w.claim), &fresh); err != nil {
@@ -164,6 +167,18 @@ func (c *Controller) findInstance(ctx context.Context, w *work) (time.Duration, 
 		w.claim.Status.ProviderID = fresh.Status.ProviderID
 	}
 	return 0, nil
+}
+
+// lastLaunch returns when a claim without a record may last have been launched: another process may have done so until this
+// one began.
+func (c *Controller) lastLaunch(claim *karpenterv1.NodeClaim) time.Time {
+	last := claim.DeletionTimestamp.Time
+	for _, later := range []time.Time{c.began(), c.attempts.last(claim.UID)} {
+		if later.After(last) {
+			last = later
+		}
+	}
+	return last
 }
 
 // instanceGone reports whether the claim's instance is proved gone, as it is in the usual order: its node has ended it.

@@ -39,11 +39,16 @@ func (c *Controller) launch(ctx context.Context, w *work) (bool, error) {
 	if why, refused := c.attempts.refusal(w.claim.UID); refused { // the watch has not shown it yet
 		return false, c.giveUpLaunch(ctx, w, why)
 	}
-	instance, err := w.cloud.Launch(ctx, w.claim)
-	c.attempts.note(w.claim.UID, c.config.Now())
+	admitted, notAfter, err := c.admit(ctx, w)
+	if err != nil || !admitted {
+		return false, err
+	}
+	instance, err := w.cloud.Launch(ctx, w.claim, notAfter)
+	c.attempts.note(w.claim.UID, c.config.Now(), err)
 	if err != nil {
 		return false, c.launchFailed(ctx, w, err)
 	}
+	w.young = true
 	before := w.claim.DeepCopy()
 	if mergeMissing(&w.claim.Labels, instance.Labels) {
 		// For this very claim: another one may have the name by now, since slots are used again.
@@ -81,6 +86,10 @@ func (c *Controller) launchFailed(ctx context.Context, w *work, failure error) e
 	}
 	if gone, err := c.checkAge(ctx, w); err != nil || gone {
 		return err
+	}
+	if errors.Is(failure, provider.ErrExpired) {
+		w.askAgain(sightAgain)
+		return nil
 	}
 	if !errors.As(failure, &refused) {
 		return fmt.Errorf("launching the instance of NodeClaim %s: %w", w.claim.Name, failure)

@@ -77,6 +77,21 @@ func Annotation(object client.Object, key, value string) client.Patch {
 	return patchOf(object.GetUID(), operations)
 }
 
+// LaunchUntil sets an annotation of that very claim, provided that it is still as object has it in that annotation and in
+// its finalizers, and that it is not being deleted.
+func LaunchUntil(object client.Object, key, value string) client.Patch {
+	operations := []operation{{"test", "/metadata/deletionTimestamp", nil}, {"test", "/metadata/finalizers", object.GetFinalizers()}}
+	annotated := entries("/metadata/annotations", object.GetAnnotations(), map[string]string{key: value})
+	if len(object.GetAnnotations()) > 0 && len(annotated) > 0 { // else the test is for no annotations at all
+		var known any
+		if text, found := object.GetAnnotations()[key]; found {
+			known = text
+		}
+		operations = append(operations, operation{"test", annotated[0].Path, known})
+	}
+	return patchOf(object.GetUID(), append(operations, annotated...))
+}
+
 // list replaces a list, provided it is still the one before.
 func list[T any](path string, before, after []T) []operation {
 	switch {

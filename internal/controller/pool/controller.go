@@ -52,6 +52,7 @@ type Picture interface {
 // Config is what the controller works with; all fields are required.
 type Config struct {
 	Client   client.Client // reads from a cache with the index field above
+	Live     client.Reader // reads from the API server
 	Fleet    *fleet.Fleet
 	Catalogs Catalogs
 	Picture  Picture
@@ -69,11 +70,12 @@ type Config struct {
 
 // Controller keeps NodePools' status.
 type Controller struct {
-	config Config
+	config  Config
+	settled *settled
 }
 
 // New returns the controller.
-func New(config Config) *Controller { return &Controller{config: config} }
+func New(config Config) *Controller { return &Controller{config: config, settled: newSettled()} }
 
 // Reconcile brings the NodePool of that name up to date: at most one patch of its metadata and one of its status.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -102,6 +104,11 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	count(&pool, claims.Items)
 	above(&pool, c.config.Now())
 	again := c.allow(&pool)
+	settling, unread := c.enforce(ctx, &pool, claims.Items)
+	if settling > 0 && (again == 0 || settling < again) {
+		again = settling
+	}
+	retry = errors.Join(retry, unread)
 	c.measure(&pool)
 	if !patch.SameStatus(before, &pool.Status) {
 		if err := c.config.Client.Status().Patch(ctx, &pool, patch.Status(&pool, before, &pool.Status)); err != nil {
@@ -267,6 +274,7 @@ func (c *Controller) measure(pool *karpenterv1.NodePool) {
 }
 
 func (c *Controller) forget(pool string) {
+	c.settled.forget(pool)
 	c.config.Metrics.Limit.Show(pool, nil)
 	c.config.Metrics.Usage.Show(pool, nil)
 	c.config.Metrics.Allowed.Show(pool, nil)

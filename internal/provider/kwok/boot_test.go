@@ -165,7 +165,7 @@ func live(t *testing.T, w *world, name string) (crashed bool) {
 	fine := func(err error) bool { return err == nil }
 	var instance provider.Instance
 	launch := func() (err error) {
-		instance, err = w.Launch(t.Context(), claim)
+		instance, err = w.Launch(t.Context(), claim, time.Time{})
 		return err
 	}
 	survive(launch, fine)

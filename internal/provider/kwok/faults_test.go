@@ -69,7 +69,7 @@ func TestAClaimThatFindsNoCapacityIsToldWhatWasTried(t *testing.T) {
 	claim := newClaim("web", nil)
 	claim.Spec.Requirements = append(claim.Spec.Requirements, karpenterv1.NodeSelectorRequirementWithMinValues{Key: "topology.kubernetes.io/zone", Operator: "In", Values: []string{"test-zone-b"}})
 	claim.Spec.Requirements = append(claim.Spec.Requirements, karpenterv1.NodeSelectorRequirementWithMinValues{Key: "node.kubernetes.io/instance-type", Operator: "In", Values: []string{"c-4x-amd64-linux"}})
-	_, err := w.Launch(t.Context(), claim)
+	_, err := w.Launch(t.Context(), claim, time.Time{})
 	var insufficient *provider.InsufficientCapacityError
 	if !errors.As(err, &insufficient) || len(insufficient.Tried) != 2 {
 		t.Fatalf("error %v, want insufficient capacity of two offerings", err)
@@ -260,7 +260,7 @@ func TestBadFaultsMakeTheNodeClassNotReady(t *testing.T) {
 	} {
 		w := newFaultyWorld(t, text)
 		_, catalogErr := w.Catalog(t.Context(), "default")
-		_, launchErr := w.Launch(t.Context(), newClaim("web", nil))
+		_, launchErr := w.Launch(t.Context(), newClaim("web", nil), time.Time{})
 		for _, err := range []error{catalogErr, launchErr} {
 			var notReady *provider.NodeClassNotReadyError
 			if !errors.As(err, &notReady) || !strings.Contains(notReady.Reason, want) || !strings.Contains(notReady.Reason, kwok.FaultsAnnotationKey) {

@@ -119,7 +119,7 @@ func FuzzFaults(f *testing.F) {
 			}
 		}
 		claim := newClaim("web", nil)
-		_, _ = p.Launch(t.Context(), claim) // what comes of it is up to the faults
+		_, _ = p.Launch(t.Context(), claim, time.Time{}) // what comes of it is up to the faults
 		now = now.Add(time.Hour)
 		if _, err := p.Drifted(t.Context(), claim); err != nil {
 			t.Errorf("Drifted: %v", err)

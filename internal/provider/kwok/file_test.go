@@ -217,7 +217,7 @@ func FuzzParseInventory(f *testing.F) {
 		for _, kind := range c.Types {
 			w := newWorld(t, inventory, time.Second)
 			claim := newClaim("web", map[string]string{string(catalog.LabelInstanceType): kind.Name})
-			instance, err := w.Launch(t.Context(), claim)
+			instance, err := w.Launch(t.Context(), claim, time.Time{})
 			if err == nil && !kind.Labels.Matches(instance.Labels) {
 				t.Errorf("%s: labels %v are not those of its type, %s", kind.Name, instance.Labels, kind.Labels)
 			}

@@ -23,7 +23,13 @@ const (
 
 // Launch creates the node of the claim's machine, or with a nodeRegistrationDelay the boot record from which
 // [Provider.Boot] creates it later. Both are named after the claim and carry its UID, which makes Launch idempotent.
-func (p *Provider) Launch(ctx context.Context, claim *karpenterv1.NodeClaim) (provider.Instance, error) {
+//
+// notAfter is kept when the call begins. The API server does not know it, so a create that was given up may land later. What
+// bounds the machines of a pool then are names: one machine at a time has the name of a claim, and so of a slot.
+func (p *Provider) Launch(ctx context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (provider.Instance, error) {
+	if !notAfter.IsZero() && p.now().After(notAfter) {
+		return provider.Instance{}, fmt.Errorf("launching NodeClaim %s: %w", claim.Name, provider.ErrExpired)
+	}
 	instance, err := p.launch(ctx, claim)
 	if err != nil {
 		return provider.Instance{}, fmt.Errorf("launching NodeClaim %s: %w", claim.Name, err)

@@ -36,7 +36,7 @@ func newClaim(name string, labels map[string]string) *karpenterv1.NodeClaim {
 
 func mustLaunch(t *testing.T, w *world, claim *karpenterv1.NodeClaim) provider.Instance {
 	t.Helper()
-	instance, err := w.Launch(t.Context(), claim)
+	instance, err := w.Launch(t.Context(), claim, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestAReservationIsUsedUp(t *testing.T) {
 	}
 	full := newClaim("web-9", map[string]string{string(catalog.LabelCapacityType): "reserved"})
 	var insufficient *provider.InsufficientCapacityError
-	if _, err := w.Launch(t.Context(), full); !errors.As(err, &insufficient) || len(insufficient.Tried) != 1 || insufficient.Tried[0] != (provider.Offering{Type: "a", Zone: "z", CapacityType: "reserved"}) {
+	if _, err := w.Launch(t.Context(), full, time.Time{}); !errors.As(err, &insufficient) || len(insufficient.Tried) != 1 || insufficient.Tried[0] != (provider.Offering{Type: "a", Zone: "z", CapacityType: "reserved"}) {
 		t.Errorf("error %v, want insufficient capacity after trying a/z/reserved", err)
 	}
 	if err := w.Terminate(t.Context(), "kwok://web-0"); !errors.Is(err, provider.ErrNotFound) {
@@ -150,7 +150,7 @@ func TestLaunchesGoByWhatUsersSay(t *testing.T) {
 	}
 	claim := newClaim("web", nil)
 	claim.Spec.Resources.Requests = corev1.ResourceList{"example.com/fuse": resource.MustParse("2")}
-	instance, err := p.Launch(t.Context(), claim)
+	instance, err := p.Launch(t.Context(), claim, time.Time{})
 	fuses := instance.Capacity["example.com/fuse"]
 	if err != nil || instance.Type != "m-8x-amd64-linux" || fuses.Value() != 5 {
 		t.Errorf("instance %+v, error %v; want the type that is free of charge, with its 5 fuses", instance, err)
@@ -188,7 +188,7 @@ func TestSoldOutOfferingsAreNotTaken(t *testing.T) {
 	if instance := mustLaunch(t, w, newClaim("web", nil)); instance.CapacityType != "on-demand" || instance.Price != 96_000 || instance.Labels[corev1.LabelOSStable] != "linux" {
 		t.Errorf("took %s at %s on %s, want on-demand at 0.096 on linux: spot is sold out", instance.CapacityType, instance.Price, instance.Labels[corev1.LabelOSStable])
 	}
-	_, err = w.Launch(t.Context(), newClaim("spot", map[string]string{string(catalog.LabelCapacityType): "spot"}))
+	_, err = w.Launch(t.Context(), newClaim("spot", map[string]string{string(catalog.LabelCapacityType): "spot"}), time.Time{})
 	if want := "matches only offerings that are unavailable: m5.large/zone-a/spot"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want one with %q", err, want)
 	}
@@ -242,10 +242,10 @@ func TestANameIsFreeOnlyWhenItsNodeIsGone(t *testing.T) {
 	next := newClaim("slot-0", nil)
 	next.UID = "another"
 	var refused *provider.LaunchError
-	if _, err := w.Launch(t.Context(), next); !errors.As(err, &refused) || refused.ConditionReason != kwok.ReasonNodeNameTaken {
+	if _, err := w.Launch(t.Context(), next, time.Time{}); !errors.As(err, &refused) || refused.ConditionReason != kwok.ReasonNodeNameTaken {
 		t.Errorf("error %v, want %s", err, kwok.ReasonNodeNameTaken)
 	}
-	if _, err := w.Launch(t.Context(), newClaim("slot-0", nil)); !errors.As(err, &refused) || refused.ConditionReason != kwok.ReasonInstanceTerminated {
+	if _, err := w.Launch(t.Context(), newClaim("slot-0", nil), time.Time{}); !errors.As(err, &refused) || refused.ConditionReason != kwok.ReasonInstanceTerminated {
 		t.Errorf("error %v, want %s", err, kwok.ReasonInstanceTerminated)
 	}
 	w.cluster.SetFinalizers("slot-0")
@@ -324,7 +324,7 @@ func TestANodeClassUnderDeletionIsNotReady(t *testing.T) {
 	w := newWorld(t, mustGeneric(t), 0)
 	w.cluster.DeleteNodeClass("default")
 	var notReady *provider.NodeClassNotReadyError
-	if _, err := w.Launch(t.Context(), newClaim("web", nil)); !errors.As(err, &notReady) {
+	if _, err := w.Launch(t.Context(), newClaim("web", nil), time.Time{}); !errors.As(err, &notReady) {
 		t.Errorf("error %v, want *NodeClassNotReadyError", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -128,9 +129,26 @@ func launchIsIdempotent(t *testing.T, f fixture) {
 	f.wantMachines(t, 1)
 	namesake := f.claim("twice")
 	namesake.UID = "another-uid"
-	if other, err := f.Launch(t.Context(), namesake); err == nil && other.ProviderID == first.ProviderID {
+	if other, err := f.Launch(t.Context(), namesake, time.Time{}); err == nil && other.ProviderID == first.ProviderID {
 		t.Errorf("a claim of the same name with another UID was given the first one's instance %s", first.ProviderID)
 	}
+}
+
+// launchTooLate is L-14: a launch says until when it may land.
+func launchTooLate(t *testing.T, f fixture) {
+	claim := f.claim("late")
+	_, err := f.Launch(t.Context(), claim, time.Unix(1, 0))
+	wantError(t, "launching after the time until which it may land", err, provider.ErrExpired)
+	if !provider.Refused(err) {
+		t.Errorf("error %v leaves open whether there is an instance", err)
+	}
+	f.Settle(t)
+	f.wantMachines(t, 0)
+	if _, err := f.Launch(t.Context(), claim, time.Now().AddDate(100, 0, 0)); err != nil {
+		t.Errorf("launching in time: %v", err)
+	}
+	f.Settle(t)
+	f.wantMachines(t, 1)
 }
 
 func claimIsUnchanged(t *testing.T, f fixture) {
@@ -164,7 +182,7 @@ func nothingCompatible(t *testing.T, f fixture) {
 		"example.com/flavour": contradiction,
 		"plan9":               f.claim("d", in(corev1.LabelOSStable, "plan9")),
 	} {
-		_, err := f.Launch(t.Context(), claim)
+		_, err := f.Launch(t.Context(), claim, time.Time{})
 		var insufficient *provider.InsufficientCapacityError
 		if !errors.As(err, &insufficient) {
 			t.Errorf("%s: error %v, want *InsufficientCapacityError", claim.Name, err)
@@ -183,20 +201,20 @@ func malformedClaim(t *testing.T, f fixture) {
 	bare.UID = ""
 	for _, claim := range []*karpenterv1.NodeClaim{odd, bare} {
 		var refused *provider.LaunchError
-		if _, err := f.Launch(t.Context(), claim); !errors.As(err, &refused) || refused.ConditionReason == "" || refused.Message == "" {
+		if _, err := f.Launch(t.Context(), claim, time.Time{}); !errors.As(err, &refused) || refused.ConditionReason == "" || refused.Message == "" {
 			t.Errorf("%s: error %v, want a *LaunchError with reason and message", claim.Name, err)
 		}
 	}
 	classless := f.claim("classless")
 	classless.Spec.NodeClassRef = nil
-	_, err := f.Launch(t.Context(), classless)
+	_, err := f.Launch(t.Context(), classless, time.Time{})
 	wantError(t, "launching without a node class", err, provider.ErrNodeClassNotFound)
 	f.wantMachines(t, 0)
 }
 
 func cancelledContext(t *testing.T, f fixture) {
 	ctx := cancelled(t)
-	if _, err := f.Launch(ctx, f.claim("never")); err == nil {
+	if _, err := f.Launch(ctx, f.claim("never"), time.Time{}); err == nil {
 		t.Error("Launch with a cancelled context returns no error")
 	}
 	f.Settle(t)

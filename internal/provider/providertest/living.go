@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
@@ -37,18 +38,18 @@ func catalogIsValid(t *testing.T, f fixture) {
 func unknownClass(t *testing.T, f fixture) {
 	_, err := f.Catalog(t.Context(), "no-such-class")
 	wantError(t, "Catalog", err, provider.ErrNodeClassNotFound)
-	_, err = f.Launch(t.Context(), f.claimOf("no-such-class", "a"))
+	_, err = f.Launch(t.Context(), f.claimOf("no-such-class", "a"), time.Time{})
 	wantError(t, "Launch", err, provider.ErrNodeClassNotFound)
 	foreign := f.claim("b")
 	foreign.Spec.NodeClassRef.Kind = "OtherNodeClass"
-	_, err = f.Launch(t.Context(), foreign)
+	_, err = f.Launch(t.Context(), foreign, time.Time{})
 	wantError(t, "Launch with a node class of another kind", err, provider.ErrNodeClassNotFound)
 	f.wantMachines(t, 0)
 }
 
 func notReadyClass(t *testing.T, f fixture) {
 	_, catalogErr := f.Catalog(t.Context(), f.NotReadyClassName())
-	_, launchErr := f.Launch(t.Context(), f.claimOf(f.NotReadyClassName(), "a"))
+	_, launchErr := f.Launch(t.Context(), f.claimOf(f.NotReadyClassName(), "a"), time.Time{})
 	for _, err := range []error{catalogErr, launchErr} {
 		var notReady *provider.NodeClassNotReadyError
 		if !errors.As(err, &notReady) || notReady.Class != f.NotReadyClassName() || notReady.Reason == "" {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,6 +53,7 @@ func Run(t *testing.T, fresh func(t *testing.T) (provider.Provider, Harness)) {
 		{"the cheapest compatible offering is taken", takesCheapest},
 		{"a claim that lists no instance types is launched", launchesOpenClaim},
 		{"launching twice gives one instance", launchIsIdempotent},
+		{"a launch that comes too late launches nothing", launchTooLate},
 		{"a catalogue handed out never changes", catalogIsImmutable},
 		{"a claim is not changed by launching it", claimIsUnchanged},
 		{"what nothing can satisfy is insufficient capacity", nothingCompatible},
@@ -112,7 +114,7 @@ func (f fixture) catalog(t *testing.T) catalog.Catalog {
 
 func (f fixture) launch(t *testing.T, claim *karpenterv1.NodeClaim) provider.Instance {
 	t.Helper()
-	instance, err := f.Launch(t.Context(), claim)
+	instance, err := f.Launch(t.Context(), claim, time.Time{})
 	if err != nil {
 		t.Fatalf("Launch(%s): %v", claim.Name, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
@@ -30,7 +31,7 @@ func markedUnavailable(t *testing.T, f fixture) {
 	only := f.claim("only", in(string(catalog.LabelInstanceType), marked.Type), in(string(catalog.LabelZone), marked.Zone),
 		in(string(catalog.LabelCapacityType), marked.CapacityType))
 	var insufficient *provider.InsufficientCapacityError
-	if _, err := f.Launch(t.Context(), only); !errors.As(err, &insufficient) {
+	if _, err := f.Launch(t.Context(), only, time.Time{}); !errors.As(err, &insufficient) {
 		t.Errorf("launching what is marked unavailable: error %v, want *InsufficientCapacityError", err)
 	}
 	if instance := f.launch(t, f.claim("any")); instance.Type == marked.Type && instance.Zone == marked.Zone && instance.CapacityType == marked.CapacityType {

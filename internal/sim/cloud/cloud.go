@@ -143,8 +143,11 @@ func (c *Cloud) during(until [4]time.Time) Market {
 	return markets
 }
 
-// Launch is provider.Provider's Launch.
-func (c *Cloud) Launch(ctx context.Context, claim *karpenterv1.NodeClaim) (provider.Instance, error) {
+// Launch is provider.Provider's Launch, at the moment at which it lands.
+func (c *Cloud) Launch(ctx context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (provider.Instance, error) {
+	if !notAfter.IsZero() && c.config.Now().After(notAfter) {
+		return provider.Instance{}, fmt.Errorf("launching NodeClaim %s: %w", claim.Name, provider.ErrExpired)
+	}
 	if m := c.byClaim[string(claim.UID)]; m != nil && ctx.Err() == nil {
 		if !m.GoneAt.IsZero() {
 			return provider.Instance{}, &provider.LaunchError{ConditionReason: kwok.ReasonInstanceTerminated, Message: "machine " + m.ProviderID + " of this claim was ended"}
@@ -156,7 +159,7 @@ func (c *Cloud) Launch(ctx context.Context, claim *karpenterv1.NodeClaim) (provi
 	if err != nil {
 		return provider.Instance{}, err
 	}
-	instance, err := chooser.Launch(ctx, claim)
+	instance, err := chooser.Launch(ctx, claim, notAfter)
 	if err != nil {
 		for i := range c.known {
 			if c.out&(1<<i) != 0 {

@@ -1,0 +1,205 @@
+package claim
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// This file is the gate before a launch (L-14). Slots keep the number of claims, as far as creates rest on the
+// limit of now. Machines are what limits are about, so a claim's right to one is checked once more, on the API
+// server itself: its pool is the one that it was made for, and the pool has no more claims than its hard limit. Of
+// more claims than that, the one that was made last sees them all, and waits. docs/limits.md has the proof.
+
+const (
+	// sightFor is how long a pool's sight serves further claims.
+	sightFor = 5 * time.Second
+	// sightAgain is when to ask again while another step of this process reads the pool.
+	sightAgain = 50 * time.Millisecond
+	// heldAgain is when a claim asks again that has to wait for others to go.
+	heldAgain = 2 * time.Second
+)
+
+// The reasons of a launch that waits, or that is not to be.
+const (
+	reasonHeld     = "HardLimit"
+	reasonPoolGone = "NodePoolGone"
+)
+
+// sight is a pool as the API server and the provider have it: read in the order of the fields.
+type sight struct {
+	at      time.Time             // when the reading began
+	pool    *karpenterv1.NodePool // nil when it is gone
+	hard    int64                 // limit.None when there is none
+	invalid error
+	claims  map[types.UID]*karpenterv1.NodeClaim // that count for the pool; nil without a hard limit
+	strays  int                                  // machines of the pool beside those of its claims
+}
+
+// gate shares sights among the claims of a pool. It is safe for concurrent use; its lock is never held across a call.
+type gate struct {
+	mu      sync.Mutex
+	sights  map[string]*sight
+	reading map[string]bool
+}
+
+func newGate() *gate { return &gate{sights: map[string]*sight{}, reading: map[string]bool{}} }
+
+// begin returns a sight that serves the claim. Without one the caller is to read the pool, unless somebody does
+// already.
+func (g *gate) begin(pool string, claim *karpenterv1.NodeClaim, now time.Time) (s *sight, read bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s := g.sights[pool]; s != nil && now.Sub(s.at) < sightFor && s.at.Compare(now) <= 0 && s.serves(claim) {
+		return s, false
+	}
+	if g.reading[pool] {
+		return nil, false
+	}
+	g.reading[pool] = true
+	return nil, true
+}
+
+func (g *gate) end(pool string, s *sight) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.reading, pool)
+	delete(g.sights, pool)
+	if s != nil {
+		g.sights[pool] = s
+	}
+}
+
+// serves reports whether the sight says yes to a claim. A no is not believed of one that is not fresh.
+func (s *sight) serves(claim *karpenterv1.NodeClaim) bool {
+	if s.pool == nil || s.invalid != nil {
+		return false
+	}
+	if _, uid, owned := translate.OwningPool(claim); owned && uid != string(s.pool.UID) {
+		return false
+	}
+	return s.hard == limit.None || s.claims[claim.UID] != nil && s.count() <= s.hard
+}
+
+// count is how many machines the pool has, or may come to have by the claims that there are.
+func (s *sight) count() int64 { return int64(len(s.claims) + s.strays) }
+
+// admit reports whether the claim may be launched, and until when the launch may land. What has no right to a
+// machine is given up; what has to wait says so, and asks to be called again.
+func (c *Controller) admit(ctx context.Context, w *work) (bool, time.Time, error) {
+	name, uid, owned := translate.OwningPool(w.claim)
+	if !owned {
+		name = w.claim.Labels[karpenterv1.NodePoolLabelKey]
+	}
+	if name == "" {
+		return true, c.config.Now().Add(provider.LaunchFor), nil
+	}
+	s, err := c.sightOf(ctx, w, name)
+	if err != nil || s == nil {
+		w.askAgain(sightAgain)
+		return false, time.Time{}, err
+	}
+	switch {
+	case owned && s.pool == nil:
+		return false, time.Time{}, c.letGo(ctx, w, "NodePool "+name+" is gone")
+	case owned && string(s.pool.UID) != uid:
+		return false, time.Time{}, c.letGo(ctx, w, "NodePool "+name+" was made anew")
+	case s.pool == nil || s.invalid == nil && s.hard == limit.None:
+		return true, s.at.Add(provider.LaunchFor), nil
+	case s.invalid != nil:
+		return false, time.Time{}, c.hold(ctx, w, fmt.Sprintf("NodePool %s: %v", name, s.invalid))
+	}
+	live := s.claims[w.claim.UID]
+	if live == nil || live.DeletionTimestamp != nil || !controllerutil.ContainsFinalizer(live, karpenterv1.TerminationFinalizer) {
+		w.askAgain(heldAgain) // the watch is going to show it
+		return false, time.Time{}, nil
+	}
+	if s.count() > s.hard {
+		text := fmt.Sprintf("NodePool %s has %d NodeClaims, limit %d (hard limit)", name, len(s.claims), s.hard)
+		if s.strays > 0 {
+			text += fmt.Sprintf("; beside them instances that are without a NodeClaim of the pool: %d", s.strays)
+		}
+		return false, time.Time{}, c.hold(ctx, w, text)
+	}
+	return c.record(ctx, w, s.at.Add(provider.LaunchFor))
+}
+
+// sightOf returns a sight of the pool that serves the claim or was read for it; nil while another step reads the
+// pool.
+func (c *Controller) sightOf(ctx context.Context, w *work, name string) (*sight, error) {
+	s, read := c.gate.begin(name, w.claim, c.config.Now())
+	if !read {
+		return s, nil
+	}
+	defer func() { c.gate.end(name, s) }()
+	fresh, err := c.look(ctx, w.cloud, name)
+	if err != nil {
+		return nil, fmt.Errorf("looking whether NodePool %s may have an instance for NodeClaim %s: %w", name, w.claim.Name, err)
+	}
+	s = fresh
+	return s, nil
+}
+
+// look reads a pool and, when it has a hard limit, all claims, and then the machines. In this order: what is
+// counted is at least as new as the limit, and a claim whose finalizer is taken off in between was counted as a
+// claim.
+func (c *Controller) look(ctx context.Context, cloud provider.Provider, name string) (*sight, error) {
+	s := &sight{at: c.config.Now(), pool: &karpenterv1.NodePool{}, hard: limit.None}
+	if err := c.config.Live.Get(ctx, client.ObjectKey{Name: name}, s.pool); err != nil {
+		if !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		s.pool = nil
+		return s, nil
+	}
+	if s.hard, s.invalid = translate.HardNodes(s.pool); s.invalid != nil || s.hard == limit.None {
+		return s, nil
+	}
+	var claims karpenterv1.NodeClaimList
+	if err := c.config.Live.List(ctx, &claims); err != nil {
+		return nil, err
+	}
+	s.claims = map[types.UID]*karpenterv1.NodeClaim{}
+	for i := range claims.Items {
+		if claim := &claims.Items[i]; translate.Belongs(claim, name, string(s.pool.UID)) {
+			s.claims[claim.UID] = claim
+		}
+	}
+	instances, err := cloud.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	counts := func(claim *karpenterv1.NodeClaim) bool { return s.claims[claim.UID] != nil }
+	s.strays = provider.Strays(name, instances, claims.Items, counts)
+	return s, nil
+}
+
+// letGo gives up a claim that has no right to a machine.
+func (c *Controller) letGo(ctx context.Context, w *work, why string) error {
+	return c.giveUp(ctx, w, karpenterv1.ConditionTypeLaunched, reasonPoolGone, event.NodePoolGone, why)
+}
+
+// hold says on a claim why it has no machine yet, and asks again soon.
+func (c *Controller) hold(ctx context.Context, w *work, why string) error {
+	if gone, err := c.checkAge(ctx, w); err != nil || gone {
+		return err
+	}
+	before := w.claim.DeepCopy()
+	c.set(w, condition.Unknown(karpenterv1.ConditionTypeLaunched, reasonHeld, why))
+	c.config.Events.Event(w.claim, event.Normal, event.LaunchHeld, "No instance is launched yet: "+why)
+	w.askAgain(heldAgain)
+	return client.IgnoreNotFound(c.saveStatus(ctx, before, w.claim))
+}

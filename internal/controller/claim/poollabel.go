@@ -1,0 +1,35 @@
+package claim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// keepPool puts the label of the claim's pool back when somebody has changed it. A claim stays with the pool that
+// it was made for: it holds one of its slots, and its machine is of that pool (L-13, L-14). A claim that was made
+// by hand belongs where its label says.
+func (c *Controller) keepPool(ctx context.Context, w *work) error {
+	name, _, owned := translate.OwningPool(w.claim)
+	label := w.claim.Labels[karpenterv1.NodePoolLabelKey]
+	if !owned || label == name {
+		return nil
+	}
+	before := w.claim.DeepCopy()
+	w.claim.Labels = maps.Clone(w.claim.Labels)
+	if w.claim.Labels == nil {
+		w.claim.Labels = map[string]string{}
+	}
+	w.claim.Labels[karpenterv1.NodePoolLabelKey] = name
+	if err := c.config.Client.Patch(ctx, w.claim, patch.Meta(before, w.claim)); err != nil {
+		return fmt.Errorf("putting the label %s of NodeClaim %s back: %w", karpenterv1.NodePoolLabelKey, before.Name, err)
+	}
+	c.config.Events.Event(w.claim, event.Warning, event.NodePoolLabelRestored, fmt.Sprintf("The label %s was changed to %q and "+
+		"is put back to %q: a NodeClaim stays with the NodePool that it was made for", karpenterv1.NodePoolLabelKey, label, name))
+	return nil
+}

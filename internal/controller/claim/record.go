@@ -1,0 +1,98 @@
+package claim
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+)
+
+// This file keeps on a claim of a hard-limited pool until when its launch may land, and whose it is. It is written
+// before the launch, and never onto a claim that is being deleted. So what a deleted claim says there is final:
+// the claim keeps its finalizer, and with it its slot, until no launch can land any more and the provider lists
+// none; or until it is proved sooner that there is none.
+
+// several stands for a launch that more than one process may have on its way.
+const several = "several"
+
+// leastLeft is how much of a record's time must be left for another launch to rest on it.
+const leastLeft = 20 * time.Second
+
+// launchRecord is what stands on a claim.
+type launchRecord struct {
+	until  time.Time
+	holder string
+}
+
+func (r launchRecord) String() string { return r.until.UTC().Format(time.RFC3339) + " " + r.holder }
+
+// recordOf reads the record. One that was edited into nonsense counts as one whose end nobody knows.
+func recordOf(claim *karpenterv1.NodeClaim) (r launchRecord, found, valid bool) {
+	text, found := claim.Annotations[karpenterv1.LaunchUntilAnnotationKey]
+	if !found {
+		return launchRecord{}, false, true
+	}
+	until, holder, _ := strings.Cut(text, " ")
+	at, err := time.Parse(time.RFC3339, until)
+	return launchRecord{at, holder}, true, err == nil && holder != ""
+}
+
+// record makes sure that the claim says until when its launch may land, and returns that. most is what the
+// sight allows.
+func (c *Controller) record(ctx context.Context, w *work, most time.Time) (bool, time.Time, error) {
+	known, found, valid := recordOf(w.claim)
+	now, holder := c.config.Now(), c.config.Holder
+	if found && valid && (known.holder == holder || known.holder == several) && known.until.Sub(now) >= leastLeft {
+		return true, earlier(known.until, most), nil
+	}
+	next := launchRecord{most.Truncate(time.Second), holder}
+	othersMay := found && (!valid || known.holder != holder && now.Before(known.until.Add(provider.ClockSkew)))
+	if holder == "" || othersMay {
+		next.holder = several
+	}
+	if found && known.until.After(next.until) {
+		next.until = known.until
+	}
+	change := patch.LaunchUntil(w.claim, karpenterv1.LaunchUntilAnnotationKey, next.String())
+	if err := c.config.Client.Patch(ctx, w.claim, change); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return false, time.Time{}, nil
+		}
+		return false, time.Time{}, fmt.Errorf("writing onto NodeClaim %s until when its launch may land: %w", w.claim.Name, err)
+	}
+	return true, earlier(next.until, most), nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// recordEnds returns when it is sure that the provider's list shows whatever was launched for a deleted claim. It
+// is not known for a claim without a record.
+func recordEnds(claim *karpenterv1.NodeClaim) (time.Time, bool) {
+	known, found, valid := recordOf(claim)
+	if !found {
+		return time.Time{}, false
+	}
+	if !valid { // edited by hand: no launch rests on a younger sight than the deletion
+		known.until = claim.DeletionTimestamp.Add(provider.LaunchFor + provider.ClockSkew)
+	}
+	return known.until.Add(provider.ClockSkew + provider.ListLag), true
+}
+
+// provedNone reports whether a deleted claim certainly has no machine: the provider has refused it, and no other
+// launch for it can be on its way. Only this process ever had any, and each of them was answered.
+func (c *Controller) provedNone(claim *karpenterv1.NodeClaim) bool {
+	known, found, valid := recordOf(claim)
+	_, refused := c.attempts.refusal(claim.UID)
+	return refused && found && valid && known.holder == c.config.Holder && c.attempts.allAnswered(claim.UID)
+}
