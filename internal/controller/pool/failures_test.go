@@ -29,7 +29,7 @@ func TestNoFailureAboutAPoolIsSwallowed(t *testing.T) {
 		}
 		r := newRig(t, p, claim)
 		r.step = pool.New(pool.Config{
-			Client: f.Wrap(r.server), Fleet: fleet.New(r.cloud), Catalogs: r.catalogs, Picture: world.New(world.Config{}),
+			Client: f.Wrap(r.server), Live: f.Wrap(r.server), Fleet: fleet.New(r.cloud), Catalogs: r.catalogs, Picture: world.New(world.Config{}),
 			InVain: func(string) string { return "" }, Paused: func() string { return "" }, Events: r.tape, Metrics: metrics.New(prometheus.NewRegistry()).Pools, Now: controllertest.Start, Log: logr.Discard(),
 		})
 		return func() error {

@@ -93,7 +93,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 func (r *rig) config() pool.Config {
 	return pool.Config{
 		InVain: func(string) string { return r.inVain },
-		Client: r.server, Fleet: fleet.New(r.cloud), Catalogs: r.catalogs, Picture: world.New(world.Config{}), Paused: func() string { return r.paused }, Events: r.tape,
+		Client: r.server, Live: r.server, Fleet: fleet.New(r.cloud), Catalogs: r.catalogs, Picture: world.New(world.Config{}), Paused: func() string { return r.paused }, Events: r.tape,
 		Metrics: metrics.New(prometheus.NewRegistry()).Pools, Now: controllertest.Start, Log: logr.Discard(),
 	}
 }

@@ -27,7 +27,8 @@ import (
 func (r *rig) counted() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	r.step = pool.New(pool.Config{
-		Client: r.server, Fleet: fleet.New(r.cloud), Catalogs: r.catalogs, Picture: world.New(world.Config{}), Paused: func() string { return r.paused }, Events: r.tape,
+		InVain: func(string) string { return "" },
+		Client: r.server, Live: r.server, Fleet: fleet.New(r.cloud), Catalogs: r.catalogs, Picture: world.New(world.Config{}), Paused: func() string { return r.paused }, Events: r.tape,
 		Metrics: metrics.New(registry).Pools, Now: controllertest.Start, Log: logr.Discard(),
 	})
 	return registry
