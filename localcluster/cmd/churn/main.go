@@ -83,6 +83,9 @@ func run(ctx context.Context, with settings) error {
 			return errors.Join(err, town.Stop())
 		}
 		fmt.Println(report)
+		for _, barren := range report.Barren {
+			fmt.Printf("  launched for nothing: %s\n", barren)
+		}
 		if len(report.Faults) == 0 {
 			continue
 		}
