@@ -1,0 +1,123 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+const limitRange = `
+---
+apiVersion: v1
+kind: LimitRange
+metadata: {name: defaults, namespace: default}
+spec: {limits: [{type: Container, defaultRequest: {cpu: '1'}, default: {cpu: '2'}}]}
+`
+
+// agent is a DaemonSet that tolerates everything; resources is one line.
+func agent(resources string) string {
+	return fmt.Sprintf(`
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent, namespace: default}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec:
+      tolerations: [{operator: Exists}]
+      containers: [{name: main, image: example.invalid/main, resources: {%s}}]
+`, resources)
+}
+
+const apart = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [" +
+	"{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}"
+
+// P-06: daemons count with what their pods are given. Nodes for pods beside them are right at the first try.
+func TestDaemonsCountWithWhatTheirPodsAskFor(t *testing.T) {
+	t.Parallel()
+	for name, daemon := range map[string]string{
+		"limits without requests": agent("limits: {cpu: '1'}"),
+		"a LimitRange":            limitRange + agent(""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.apply(daemon)
+			r.apply(kwokPool("default", amd64Linux, ""))
+			r.apply(deployment("web", 3, "{cpu: 1500m}", apart))
+			most := 0
+			r.eventually(2*soon, "three running pods", func(ctx context.Context) (bool, string, error) {
+				claims, err := r.claims(ctx)
+				most = max(most, len(claims))
+				pods, listErr := r.pods(ctx, client.MatchingLabels{"app": "web"})
+				running := 0
+				for _, pod := range pods {
+					if pod.Status.Phase == corev1.PodRunning {
+						running++
+					}
+				}
+				if err == nil {
+					err = listErr
+				}
+				return running == 3, fmt.Sprintf("%d pods run, %d NodeClaims", running, len(claims)), err
+			})
+			if most != 3 {
+				t.Errorf("there were %d NodeClaims for 3 pods that want a node each", most)
+			}
+		})
+	}
+}
+
+// P-35: a user's controller taints each new node, which nobody can know. Few nodes are launched, and it is said why.
+func TestNodesThatHelpNobodyAreNotBoughtWithoutEnd(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.apply(kwokPool("default", amd64Linux, ""))
+	r.apply(deployment("web", 1, "{cpu: 1500m}", ""))
+	names := map[string]bool{}
+	r.eventually(2*soon, "the condition LaunchesInVain", func(ctx context.Context) (bool, string, error) {
+		nodes, err := r.nodes(ctx)
+		for _, node := range nodes {
+			if names[node.Name] {
+				continue
+			}
+			fresh := node.DeepCopy()
+			fresh.Spec.Taints = append(fresh.Spec.Taints, corev1.Taint{Key: "example.com/surprise", Effect: corev1.TaintEffectNoSchedule})
+			if r.Client.Update(ctx, fresh) == nil {
+				names[node.Name] = true
+			}
+		}
+		var pool karpenterv1.NodePool
+		if getErr := r.Client.Get(ctx, client.ObjectKey{Name: "default"}, &pool); err == nil {
+			err = getErr
+		}
+		for _, c := range pool.Status.Conditions {
+			if c.Type == karpenterv1.ConditionTypeLaunchesInVain && c.Status == "True" {
+				return strings.Contains(c.Message, "2 rounds of nodes for pods such as default/web-"), c.Message, err
+			}
+		}
+		return false, fmt.Sprintf("%d nodes, conditions %+v", len(names), pool.Status.Conditions), err
+	})
+	// For as long as nothing may be launched the number stays.
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
+		nodes, err := r.nodes(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range nodes {
+			names[name] = true
+		}
+	}
+	if len(names) > 2 {
+		t.Errorf("%d nodes came for one pod that none of them helped", len(names))
+	}
+}
