@@ -42,6 +42,9 @@ func Node(space *resources.Space, from NodeSource) *cluster.Node {
 		n.Claim, n.ClaimUID = from.Claim.Name, string(from.Claim.UID)
 		n.Created = unix(from.Claim.CreationTimestamp)
 		n.Launched, n.Registered = Launched(from.Claim), isTrue(from.Claim, karpenterv1.ConditionTypeRegistered)
+		if joined, _ := condition(from.Claim.Status.Conditions, karpenterv1.ConditionTypeRegistered); n.Registered {
+			n.RegisteredAt = unix(joined.LastTransitionTime)
+		}
 		n.Foreign, n.Drifted = !ownedByPool(from.Claim), isTrue(from.Claim, karpenterv1.ConditionTypeDrifted)
 		n.Expired = isTrue(from.Claim, karpenterv1.ConditionTypeExpired)
 		n.Replaces = Replaces(from.Claim)

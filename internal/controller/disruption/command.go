@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
@@ -139,6 +140,23 @@ func objectionToCommand(r round, cmd *command, used map[string]int) string {
 	if lost, of := cmd.lost(); lost > 0 {
 		return fmt.Sprintf("%d of %d replacements failed", lost, of)
 	}
+	if late := cmd.late(r.now); late != "" {
+		return fmt.Sprintf("its replacement %s joined and is not initialized after %s", late, settlesWithin)
+	}
+	return ""
+}
+
+// settlesWithin is how long a replacement that has joined may take to be initialized before its command is given up. The node that
+// it replaces is of use meanwhile; the claim itself is given up by the initialization timeout, which is longer.
+const settlesWithin = 10 * time.Minute
+
+// late names a replacement that has joined and is not initialized for too long, "" when there is none.
+func (c *command) late(now time.Time) string {
+	for _, n := range c.replacements {
+		if n.Registered && !n.Initialized && n.RegisteredAt != 0 && now.Sub(time.Unix(n.RegisteredAt, 0)) > settlesWithin {
+			return n.ID()
+		}
+	}
 	return ""
 }
 
@@ -248,7 +266,7 @@ func (c *Controller) taintAll(ctx context.Context, cmd *command) (bool, error) {
 func (c *Controller) undoCommand(ctx context.Context, r round, cmd *command, why string) error {
 	var failures []error
 	first := passingPause
-	if lost, _ := cmd.lost(); lost > 0 {
+	if lost, _ := cmd.lost(); lost > 0 || cmd.late(r.now) != "" {
 		first = failurePause
 	}
 	for _, i := range cmd.intents {

@@ -38,6 +38,8 @@ type Node struct {
 	Initialized bool
 	// Launched and Registered are the stages of the claim before that.
 	Launched, Registered bool
+	// RegisteredAt is when the node joined, in Unix seconds; 0 before.
+	RegisteredAt int64
 	// Foreign is set for a claim that was not made from its pool but by hand (L-15).
 	Foreign bool
 	// Drifted is set while the claim's condition says that it no longer is what its pool would make.
