@@ -63,7 +63,9 @@ func (r *testRig) comesDown(from, to int) {
 // P-11, D-12: gates that are set to false switch off what they name, and the objects say so.
 func TestGatesThatAreOff(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *rig.Options) { o.Args = append(o.Args, "--feature-gates=NodeOverlay=false,StaticCapacity=false") })
+	r := newRig(t, func(o *rig.Options) {
+		o.Args = append(o.Args, "--feature-gates=NodeOverlay=false,StaticCapacity=false")
+	})
 	r.apply(kwokPool("static", amd64Linux, quick+"\nreplicas: 2"))
 	r.apply("apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: dear}\nspec: {price: '99', requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}]}")
 	r.poolCondition("static", "ReplicasWithinLimits", "False", "StaticCapacity is off")
