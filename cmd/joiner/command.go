@@ -54,13 +54,15 @@ func flagGroups(o *options) []commandline.Group {
 	planning.StringVar(&o.PreferencePolicy, "preference-policy", o.PreferencePolicy, "what preferences of pods do to the nodes launched for them: Respect or Ignore")
 	planning.StringVar(&o.MinValuesPolicy, "min-values-policy", o.MinValuesPolicy, "when fewer values are left than minValues demands, launch nothing or what there is: Strict or BestEffort")
 	planning.StringVar(&o.DefaultSpreadConstraints, "default-spread-constraints", o.DefaultSpreadConstraints, "the cluster's default topology spread constraints, as kube-scheduler has them: None, System or its list defaultConstraints in JSON")
-	planning.StringVar(&o.SchedulerConfig, "scheduler-config", o.SchedulerConfig, "the same as Karpenter takes it: a document with podTopologySpread.defaultConstraints")
+	planning.StringVar(&o.SchedulerConfig, "scheduler-config", o.SchedulerConfig,
+		"the same as Karpenter takes it: a document with podTopologySpread.defaultConstraints")
 	planning.DurationVar(&o.BatchIdleDuration, "batch-idle-duration", o.BatchIdleDuration, "plan when no further pod has come for this long")
 	planning.DurationVar(&o.BatchMaxDuration, "batch-max-duration", o.BatchMaxDuration, "plan when the first pod has waited for this long")
 	planning.StringVar(&o.InstanceTypes, "instance-types-file-path", o.InstanceTypes, "instance types of simulated nodes: a file in Karpenter's format, aws for EC2 types and prices, empty for the built-in ones")
 	planning.StringVar(&o.KwokFaults, "kwok-faults-file-path", o.KwokFaults, "what goes wrong with simulated nodes on purpose: a file as in docs/kwok.md, empty for nothing")
 
-	disruption.StringVar(&o.FeatureGates, "feature-gates", o.FeatureGates, "Karpenter's list of NAME=true; without one ReservedCapacity, NodeOverlay and StaticCapacity are on, SpotToSpotConsolidation and NodeRepair off; with one, what it leaves out has Karpenter's default")
+	disruption.StringVar(&o.FeatureGates, "feature-gates", o.FeatureGates,
+		"Karpenter's list of NAME=true; without one ReservedCapacity, NodeOverlay and StaticCapacity are on, SpotToSpotConsolidation and NodeRepair off; with one, what it leaves out has Karpenter's default")
 	disruption.Float64Var(&o.ConsolidationMinSaving, "consolidation-min-saving", o.ConsolidationMinSaving, "what replacing nodes by cheaper ones has to save, in dollars per hour")
 	disruption.IntVar(&o.ConsolidationMinSavingPercent, "consolidation-min-saving-percent", o.ConsolidationMinSavingPercent, "what replacing nodes by cheaper ones has to save, in percent of what they cost")
 

@@ -157,7 +157,8 @@ func Compose(settings Settings, deps Deps) Parts {
 			Now: deps.Now, Log: deps.Log.WithName(Interruption),
 		}), Watches: interruptionWatches()},
 		{Name: PodNotices, Workers: 1, Reconciler: &notice.Pods{Client: deps.Client, Events: deps.Events}, Watches: podNoticeWatches()},
-		{Name: NodeNotices, Workers: 1, Reconciler: &notice.Nodes{Client: deps.Client, Fleet: deps.Fleet, Events: deps.Events}, Watches: nodeNoticeWatches()},
+		{Name: NodeNotices, Workers: 1, Watches: nodeNoticeWatches(),
+			Reconciler: &notice.Nodes{Client: deps.Client, Fleet: deps.Fleet, Events: deps.Events}},
 	}
 	if settings.NodeRepair {
 		controllers = append(controllers, Controller{Name: Repair, Workers: 1, Start: true, Reconciler: repair.New(repair.Config{

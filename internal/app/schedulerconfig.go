@@ -24,7 +24,8 @@ func spreadOf(document, own string) (string, error) {
 	}
 	var config schedulerConfig
 	if err := yaml.UnmarshalStrict([]byte(document), &config); err != nil {
-		return "", fmt.Errorf("--scheduler-config: want a document with podTopologySpread.defaultConstraints: %s", strings.Join(strings.Fields(err.Error()), " "))
+		return "", fmt.Errorf("--scheduler-config: want a document with podTopologySpread.defaultConstraints: %s",
+			strings.Join(strings.Fields(err.Error()), " "))
 	}
 	if own != translate.DefaultSpreadNone && own != "" {
 		return "", errors.New("--scheduler-config and --default-spread-constraints are both given: give one of the two")

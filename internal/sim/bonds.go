@@ -136,7 +136,8 @@ func (g *generator) tied() {
 	if bond == "apart=zone" {
 		most = 2 // the simulated cloud has two zones
 	}
-	args := []string{name, fmt.Sprintf("replicas=%d", 1+d.n(most)), "cpu=" + of(&d, "100m", "900m", "1500m"), "mem=256Mi", "grace=" + of(&d, "0s", "5s", "60s"), bond}
+	args := []string{name, fmt.Sprintf("replicas=%d", 1+d.n(most)), "cpu=" + of(&d, "100m", "900m", "1500m"),
+		"mem=256Mi", "grace=" + of(&d, "0s", "5s", "60s"), bond}
 	if d.chance(0.8) {
 		args = append(args, fmt.Sprintf("unavailable=%d", 1+d.n(2)))
 	}

@@ -53,7 +53,9 @@ type checks struct {
 }
 
 func newChecks(w *World) checks {
-	return checks{world: w, causes: causes{bought: map[string]*purchase{}}, machines: map[string]*cloud.Machine{}, graceful: map[types.UID]int{}, spared: map[types.UID]time.Duration{}, foreign: map[string][]time.Duration{}, limits: map[string][]limitSpan{}, counted: newCounted()}
+	return checks{world: w, causes: causes{bought: map[string]*purchase{}}, machines: map[string]*cloud.Machine{},
+		graceful: map[types.UID]int{}, spared: map[types.UID]time.Duration{}, foreign: map[string][]time.Duration{},
+		limits: map[string][]limitSpan{}, counted: newCounted()}
 }
 
 // hardLimit returns a pool's hard limit on nodes.
@@ -124,7 +126,8 @@ func nodeLimit(pool *karpenterv1.NodePool) int64 {
 
 // notice remembers limits as they change.
 func (c *checks) notice(pool *karpenterv1.NodePool, now time.Duration) {
-	for kind, limit := range map[string]int64{"hard ": hardLimit(pool), "static ": staticCap(pool), "gentle ": gentle(pool), "": nodeLimit(pool)} {
+	for kind, limit := range map[string]int64{"hard ": hardLimit(pool), "static ": staticCap(pool),
+		"gentle ": gentle(pool), "": nodeLimit(pool)} {
 		key := kind + string(pool.UID)
 		if spans := c.limits[key]; len(spans) == 0 || spans[len(spans)-1].limit != limit {
 			c.limits[key] = append(spans, limitSpan{now, limit})
@@ -214,7 +217,8 @@ func (w *World) checkEnd(m *cloud.Machine) {
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
 		pod := o.(*corev1.Pod)
 		at, seen := w.actor.line.replica.known.bound[pod.UID]
-		if pod.Spec.NodeName != m.Node.Name || pod.DeletionTimestamp != nil || !seen || at >= w.actor.since || pod.Status.Phase != corev1.PodRunning ||
+		if pod.Spec.NodeName != m.Node.Name || pod.DeletionTimestamp != nil || !seen || at >= w.actor.since ||
+			pod.Status.Phase != corev1.PodRunning ||
 			toleratesAll(pod) {
 			return
 		}

@@ -30,7 +30,8 @@ type cluster struct {
 }
 
 func newCluster(w *World) cluster {
-	return cluster{world: w, workloads: map[string]*workload{}, assumed: map[types.UID]string{}, due: map[string]bool{}, injected: map[string]resource.Quantity{}}
+	return cluster{world: w, workloads: map[string]*workload{}, assumed: map[types.UID]string{},
+		due: map[string]bool{}, injected: map[string]resource.Quantity{}}
 }
 
 // soon plans a job, unless it is planned already.

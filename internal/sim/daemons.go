@@ -238,7 +238,9 @@ func (r *room) admits(pod *corev1.Pod) bool {
 		}
 	}
 	for _, taint := range r.node.Spec.Taints {
-		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return tolerates(t, taint) }) {
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule &&
+			!slices.ContainsFunc(pod.Spec.Tolerations,
+				func(t corev1.Toleration) bool { return tolerates(t, taint) }) {
 			return false
 		}
 	}
@@ -282,7 +284,8 @@ func (w *World) mendNodes(arguments) error {
 
 // heardNode lets the user's controller see a node that is ready.
 func (c *cluster) heardNode(node *corev1.Node) {
-	tainted := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == spoiled || t.Key == corev1.TaintNodeNotReady })
+	tainted := slices.ContainsFunc(node.Spec.Taints,
+		func(t corev1.Taint) bool { return t.Key == spoiled || t.Key == corev1.TaintNodeNotReady })
 	if !c.spoils || tainted || strings.HasPrefix(node.Name, foreignPrefix) {
 		return
 	}
@@ -295,5 +298,6 @@ func (c *cluster) heardNode(node *corev1.Node) {
 
 // toleratesAll reports whether a drain leaves the pod alone: it would come back.
 func toleratesAll(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == "" && t.Operator == corev1.TolerationOpExists })
+	return slices.ContainsFunc(pod.Spec.Tolerations,
+		func(t corev1.Toleration) bool { return t.Key == "" && t.Operator == corev1.TolerationOpExists })
 }

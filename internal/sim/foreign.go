@@ -56,7 +56,8 @@ func (w *World) otherPool(a arguments) error {
 // silent: the kubelet does not answer. expired, drifted, marked: what conditions of the claim say.
 func (w *World) otherNode(a arguments) error {
 	name := foreignPrefix + a.first()
-	labels := map[string]string{corev1.LabelHostname: name, karpenterv1.NodeRegisteredLabelKey: "true", karpenterv1.NodeInitializedLabelKey: "true"}
+	labels := map[string]string{corev1.LabelHostname: name, karpenterv1.NodeRegisteredLabelKey: "true",
+		karpenterv1.NodeInitializedLabelKey: "true"}
 	if pool, stated := a.value("pool"); stated {
 		labels[karpenterv1.NodePoolLabelKey] = pool
 	}
@@ -83,7 +84,8 @@ func (w *World) otherNode(a arguments) error {
 		}
 		change(w, claim, client.ObjectKeyFromObject(claim), apiserver.Status, func(c *karpenterv1.NodeClaim) { c.Status = claim.Status })
 		made := w.server.Peek(claim, client.ObjectKeyFromObject(claim))
-		node.OwnerReferences = []metav1.OwnerReference{{APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodeClaim", Name: name, UID: made.GetUID()}}
+		node.OwnerReferences = []metav1.OwnerReference{{APIVersion: karpenterv1.GroupVersion().String(),
+			Kind: "NodeClaim", Name: name, UID: made.GetUID()}}
 	}
 	if slices.ContainsFunc(a, func(word string) bool { return word == "lost" || word == "early" || word == "booting" }) {
 		return nil
@@ -231,7 +233,8 @@ func (g *generator) foreign() {
 	at := func() time.Duration { return d.between(5*time.Second, g.script.Heal-time.Second) }
 	pools := slices.Clone(g.names)
 	for _, name := range []string{"x", "y"}[:1+d.n(2)] {
-		args := []string{name, "after=" + of(&d, "0s", "30s"), "policy=" + of(&d, "WhenEmpty", "WhenEmptyOrUnderutilized"), "budget=" + of(&d, "0", "1", "100%")}
+		args := []string{name, "after=" + of(&d, "0s", "30s"),
+			"policy=" + of(&d, "WhenEmpty", "WhenEmptyOrUnderutilized"), "budget=" + of(&d, "0", "1", "100%")}
 		if d.chance(0.5) {
 			args = append(args, "soft="+of(&d, "0", "1", "3"))
 		}

@@ -150,7 +150,10 @@ func (w *World) drifted() string {
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
 		pool := w.poolOf(claim)
-		if pool == nil || isOther(claim) || isOther(pool) || !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDrifted) || pool.Spec.Replicas == nil && w.count(pool.Name) >= hardLimit(pool) || w.heldByTies(claim, pool) || problem != "" {
+		if pool == nil || isOther(claim) || isOther(pool) ||
+			!condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDrifted) ||
+			pool.Spec.Replicas == nil && w.count(pool.Name) >= hardLimit(pool) || w.heldByTies(claim, pool) ||
+			problem != "" {
 			return
 		}
 		problem = fmt.Sprintf("claim %s has been drifted for an hour and stays, with %d nodes in NodePool %s", claim.Name, w.count(pool.Name), pool.Name)
@@ -170,7 +173,9 @@ func (w *World) idle() string {
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
 		pool, _ := w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: claim.Labels[karpenterv1.NodePoolLabelKey]}).(*karpenterv1.NodePool)
-		if pool == nil || isOther(claim) || isOther(pool) || pool.Spec.Replicas != nil || claim.DeletionTimestamp != nil || claim.Status.NodeName == "" || used[claim.Status.NodeName] || problem != "" {
+		if pool == nil || isOther(claim) || isOther(pool) || pool.Spec.Replicas != nil ||
+			claim.DeletionTimestamp != nil || claim.Status.NodeName == "" || used[claim.Status.NodeName] ||
+			problem != "" {
 			return
 		}
 		for _, budget := range pool.Spec.Disruption.Budgets {

@@ -78,8 +78,10 @@ func (w *World) launchReplica() *replica {
 	owned := fleet.New(w.cloud.NewProvider(w.toCloud))
 	parts := app.Compose(settings, app.Deps{
 		Client: cached, Live: w.server.NewClient(w.scheme, w.toServer, nil), Store: world.New(world.Config{Now: now, Fleet: owned}),
-		Fleet:      owned,
-		Events:     event.NewDeduplicated(func(about client.Object, _ event.Kind, reason, message string) { w.told(about, reason, message) }, now),
+		Fleet: owned,
+		Events: event.NewDeduplicated(func(about client.Object, _ event.Kind, reason, message string) {
+			w.told(about, reason, message)
+		}, now),
 		Identity:   r.name,
 		Registerer: prometheus.NewRegistry(), Ready: func() bool { return r.unread == 0 }, Now: now, Log: logr.Discard(),
 		Wake: func(controller string, request reconcile.Request, after time.Duration) {

@@ -87,7 +87,8 @@ func tolerateAsDaemon(spec *corev1.PodSpec) {
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		tolerate(spec, key, corev1.TaintEffectNoExecute)
 	}
-	for _, key := range []string{corev1.TaintNodeDiskPressure, corev1.TaintNodeMemoryPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable} {
+	for _, key := range []string{corev1.TaintNodeDiskPressure, corev1.TaintNodeMemoryPressure,
+		corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable} {
 		tolerate(spec, key, corev1.TaintEffectNoSchedule)
 	}
 	if spec.HostNetwork {

@@ -55,7 +55,8 @@ func (s *Store) putPDB(object *policyv1.PodDisruptionBudget, gone bool) {
 	if !gone {
 		// Until its controller has looked at this very budget, its status says nothing: the eviction API refuses too.
 		unseen := object.Status.ObservedGeneration < object.Generation
-		fresh = &pdb{name: object.Name, selector: translate.Selector(object.Spec.Selector), closed: unseen || object.Status.DisruptionsAllowed <= 0, lets: letsUnready(object),
+		fresh = &pdb{name: object.Name, selector: translate.Selector(object.Spec.Selector),
+			closed: unseen || object.Status.DisruptionsAllowed <= 0, lets: letsUnready(object),
 			atOnce: int(max(0, object.Status.ExpectedPods-object.Status.DesiredHealthy))}
 	}
 	switch {

@@ -136,7 +136,8 @@ func (h hands) annotate(ctx context.Context, node *corev1.Node, key string, valu
 	if err != nil {
 		return err
 	}
-	err = h.client.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}, client.RawPatch("application/merge-patch+json", patch))
+	err = h.client.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}},
+		client.RawPatch("application/merge-patch+json", patch))
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -115,7 +115,8 @@ func (f *feasibility) candidatesOf(pool *karpenterv1.NodePool, d daemons) (all [
 			if !offering.Available || !within(labels, wanted) {
 				continue
 			}
-			c := candidate{node: nodeOf(pool, kind, labels), what: fmt.Sprintf("%s %s %s of %s", kind.Name, offering.Zone, offering.CapacityType, pool.Name)}
+			c := candidate{node: nodeOf(pool, kind, labels),
+				what: fmt.Sprintf("%s %s %s of %s", kind.Name, offering.Zone, offering.CapacityType, pool.Name)}
 			c.daemons = d.on(c.node)
 			all = append(all, c)
 		}
@@ -238,7 +239,8 @@ func (m moment) taken(ctx context.Context, pod *corev1.Pod) (string, error) {
 	return "", nil
 }
 
-func (m moment) ask(ctx context.Context, before oracle.Cluster, plan oracle.Plan, pod *corev1.Pod, node string) (refused string, err error) {
+func (m moment) ask(ctx context.Context, before oracle.Cluster, plan oracle.Plan, pod *corev1.Pod,
+	node string) (refused string, err error) {
 	plan.Placed = map[types.NamespacedName]string{{Namespace: pod.Namespace, Name: pod.Name}: node}
 	violations, err := m.oracle.Check(ctx, before, plan)
 	if err != nil || len(violations) == 0 {

@@ -50,7 +50,8 @@ func (r *run) waits() string {
 			w.pod, (now - w.since).Seconds(), w.feasible.Seconds(), w.could, w.taken, w.why)
 	}
 	for name, d := range r.judge.drains {
-		fmt.Fprintf(&text, "%s drains for %.0f s of machine time, stands still for %.0f s; %s\n", name, (now - d.since).Seconds(), (now - d.moved).Seconds(), d.blocked)
+		fmt.Fprintf(&text, "%s drains for %.0f s of machine time, stands still for %.0f s; %s\n", name,
+			(now - d.since).Seconds(), (now - d.moved).Seconds(), d.blocked)
 	}
 	return text.String()
 }

@@ -65,7 +65,8 @@ type drain struct {
 }
 
 func newJudge(v *view, clock *machinetime.Clock, could *feasibility, down func() bool) *judge {
-	return &judge{view: v, clock: clock, could: could, down: down, moved: map[string]bool{}, waits: map[types.UID]*wait{}, drains: map[string]*drain{}, last: clock.Now(), seen: map[string]bool{}}
+	return &judge{view: v, clock: clock, could: could, down: down, moved: map[string]bool{},
+		waits: map[types.UID]*wait{}, drains: map[string]*drain{}, last: clock.Now(), seen: map[string]bool{}}
 }
 
 // fault notes a violation after which the run ends, so that what is seen is what there was. about is what it is about; each
@@ -177,7 +178,8 @@ func (j *judge) wait(w, answer *wait, passed time.Duration) {
 		j.worst = *w
 	}
 	if w.feasible > mostWait {
-		j.fault("pod "+w.pod, "pod %s waits for %.0f s of machine time in which it was feasible; it could run on %s", w.pod, w.feasible.Seconds(), w.could)
+		j.fault("pod "+w.pod, "pod %s waits for %.0f s of machine time in which it was feasible; it could run on %s",
+			w.pod, w.feasible.Seconds(), w.could)
 	}
 }
 
@@ -345,7 +347,8 @@ func (j *judge) loops() {
 			}
 		}
 		if len(inVain) > mostInVain {
-			j.remark("loop "+pod, "%d nodes were launched for pod %s, and none of them ever held a pod: %s", len(inVain), pod, strings.Join(inVain, ", "))
+			j.remark("loop "+pod, "%d nodes were launched for pod %s, and none of them ever held a pod: %s",
+				len(inVain), pod, strings.Join(inVain, ", "))
 		}
 	}
 }

@@ -46,7 +46,8 @@ func newNeighbours(prefix string) []client.Object {
 				}, Finalizers: []string{karpenterv1.TerminationFinalizer},
 				Annotations: map[string]string{cluster.FakeNodeAnnotation: cluster.FakeNodeValue}, // daemons may come there
 			},
-			Spec: corev1.NodeSpec{ProviderID: "aws:///us-east-1a/i-" + name, Taints: []corev1.Taint{{Key: "example.com/other", Effect: corev1.TaintEffectNoSchedule}}},
+			Spec: corev1.NodeSpec{ProviderID: "aws:///us-east-1a/i-" + name,
+				Taints: []corev1.Taint{{Key: "example.com/other", Effect: corev1.TaintEffectNoSchedule}}},
 		}
 		all = append(all, claim, node)
 	}
@@ -69,7 +70,8 @@ func (r *run) settle(ctx context.Context) error {
 		}
 		now.Status.ProviderID, now.Status.NodeName = "aws:///us-east-1a/i-"+claim.Name, claim.Name
 		now.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
-		for _, name := range []string{karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeRegistered, karpenterv1.ConditionTypeInitialized} {
+		for _, name := range []string{karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeRegistered,
+			karpenterv1.ConditionTypeInitialized} {
 			now.Status.Conditions = append(now.Status.Conditions, karpenterv1.Condition{
 				Type: name, Status: metav1.ConditionTrue, Reason: name, LastTransitionTime: metav1.Now(),
 			})
@@ -106,7 +108,9 @@ func (j *judge) neighbours(expected []client.Object) {
 		here[what+o.GetName()], j.moved[what+o.GetName()] = true, true
 		for _, entry := range o.GetManagedFields() {
 			if entry.Manager == rig.User {
-				j.remark("neighbour "+what+o.GetName(), "joiner has written to %s %s, which another program manages (%s %s)", what, o.GetName(), entry.Operation, entry.FieldsV1)
+				j.remark("neighbour "+what+o.GetName(),
+					"joiner has written to %s %s, which another program manages (%s %s)", what, o.GetName(),
+					entry.Operation, entry.FieldsV1)
 			}
 		}
 	}

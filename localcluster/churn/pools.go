@@ -123,10 +123,13 @@ func (u *users) editDisruption(pool *karpenterv1.NodePool, d dice) string {
 	}
 	disruption.ConsolidationPolicy = of(d, karpenterv1.ConsolidationPolicyWhenEmpty, karpenterv1.ConsolidationPolicyWhenEmptyOrUnderutilized,
 		karpenterv1.ConsolidationPolicyWhenEmptyOrUnderutilized, karpenterv1.ConsolidationPolicyBalanced)
-	disruption.Budgets = []karpenterv1.Budget{{Nodes: of(d, intstr.FromString("100%"), intstr.FromString("50%"), intstr.FromInt32(1), intstr.FromInt32(2), intstr.FromString("10%"))}}
+	disruption.Budgets = []karpenterv1.Budget{{Nodes: of(d, intstr.FromString("100%"), intstr.FromString("50%"),
+		intstr.FromInt32(1), intstr.FromInt32(2), intstr.FromString("10%"))}}
 	if d.chance(0.2) {
 		disruption.Budgets = append(disruption.Budgets, karpenterv1.Budget{
-			Nodes: intstr.FromInt32(0), Reasons: []karpenterv1.DisruptionReason{of(d, karpenterv1.DisruptionReasonDrifted, karpenterv1.DisruptionReasonUnderutilized, karpenterv1.DisruptionReasonEmpty)},
+			Nodes: intstr.FromInt32(0),
+			Reasons: []karpenterv1.DisruptionReason{of(d, karpenterv1.DisruptionReasonDrifted,
+				karpenterv1.DisruptionReasonUnderutilized, karpenterv1.DisruptionReasonEmpty)},
 		})
 	}
 	return fmt.Sprintf("consolidateAfter %s, %s, budgets %v", disruption.ConsolidateAfter, disruption.ConsolidationPolicy, budgetsOf(pool))

@@ -58,7 +58,8 @@ func (t *Town) Run(ctx context.Context, seed uint64, length time.Duration) (Repo
 	r.judge = newJudge(t.view, t.clock, t.could, t.down.Load)
 	machine := t.clock.Now()
 	err := r.live(ctx)
-	report := Report{Seed: seed, Pods: r.judge.asked, Took: time.Since(r.began), Machine: t.clock.Now() - machine, Faults: r.judge.faults, Worst: "none"}
+	report := Report{Seed: seed, Pods: r.judge.asked, Took: time.Since(r.began), Machine: t.clock.Now() - machine,
+		Faults: r.judge.faults, Worst: "none"}
 	launches, barren := r.judge.launches()
 	report.Launches, report.Barren = launches, slices.Sorted(maps.Values(barren))
 	if worst := r.judge.worst; worst.feasible > 0 {

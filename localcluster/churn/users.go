@@ -62,7 +62,8 @@ func (u *users) begin() []Step {
 func (u *users) step(i int) []Step {
 	act := draw(u.dice("step", i), []weighted[func(int) []Step]{
 		{20, u.addApp}, {18, u.scale}, {9, u.rollOut}, {7, u.removeApp}, {8, u.guard}, {5, u.addJob}, {4, u.addDaemon}, {2, u.removeDaemon},
-		{3, u.limitRange}, {6, u.deleteAny(Pod)}, {4, u.deleteAny(Node)}, {4, u.deleteAny(NodeClaim)}, {2, u.protect}, {2, u.unprotect}, {2, u.interrupt},
+		{3, u.limitRange}, {6, u.deleteAny(Pod)}, {4, u.deleteAny(Node)}, {4, u.deleteAny(NodeClaim)},
+		{2, u.protect}, {2, u.unprotect}, {2, u.interrupt},
 		{16, u.editPool}, {4, u.kill}, {1, u.removeSpace},
 	})
 	if steps := act(i); len(steps) > 0 {

@@ -59,13 +59,15 @@ type life struct {
 
 // newView watches until ctx ends.
 func newView(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, clock *machinetime.Clock) (*view, error) {
-	informers, err := cache.New(config, cache.Options{Scheme: scheme, ReaderFailOnMissingInformer: true, ByObject: map[client.Object]cache.ByObject{
-		&corev1.Event{}: {Field: fields.OneTermEqualSelector("reason", "Nominated")},
-	}})
+	informers, err := cache.New(config, cache.Options{Scheme: scheme, ReaderFailOnMissingInformer: true,
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Event{}: {Field: fields.OneTermEqualSelector("reason", "Nominated")},
+		}})
 	if err != nil {
 		return nil, err
 	}
-	v := &view{cache: informers, clock: clock, lives: map[string]*life{}, hand: map[string]bool{}, limits: newLimits(), static: map[string]bool{}, nominated: map[string][]string{}}
+	v := &view{cache: informers, clock: clock, lives: map[string]*life{}, hand: map[string]bool{},
+		limits: newLimits(), static: map[string]bool{}, nominated: map[string][]string{}}
 	for _, kind := range []client.Object{
 		&corev1.Pod{}, &corev1.Node{}, &karpenterv1.NodeClaim{}, &karpenterv1.NodePool{}, &policyv1.PodDisruptionBudget{}, &appsv1.DaemonSet{}, &corev1.Namespace{},
 		&corev1.LimitRange{}, &corev1.Event{},
@@ -234,7 +236,8 @@ func (v *view) forget() {
 
 // listed reads a kind from the cache, which does not fail: it was synced.
 func listed[T any](v *view, into client.ObjectList, items func() []T) []*T {
-	if err := v.cache.List(context.Background(), into, client.UnsafeDisableDeepCopy, client.MatchingLabelsSelector{Selector: labels.Everything()}); err != nil {
+	if err := v.cache.List(context.Background(), into, client.UnsafeDisableDeepCopy,
+		client.MatchingLabelsSelector{Selector: labels.Everything()}); err != nil {
 		panic(fmt.Sprintf("reading the cache: %v", err)) // every kind that is asked for is watched
 	}
 	var all []*T

@@ -83,7 +83,8 @@ func list(cpu, memory string) corev1.ResourceList {
 func containers(d dice) []corev1.Container {
 	size := func() corev1.ResourceList {
 		return draw(d, []weighted[corev1.ResourceList]{
-			{6, list("200m", "256Mi")}, {6, list("500m", "1Gi")}, {4, list("1", "2Gi")}, {3, list("1500m", "1Gi")}, {2, list("3", "12Gi")}, {1, list("11800m", "8Gi")},
+			{6, list("200m", "256Mi")}, {6, list("500m", "1Gi")}, {4, list("1", "2Gi")},
+			{3, list("1500m", "1Gi")}, {2, list("3", "12Gi")}, {1, list("11800m", "8Gi")},
 		})
 	}
 	one := func(name string) corev1.Container {
@@ -149,7 +150,8 @@ func nodeConstraints() []constraint {
 			need(pod, []corev1.NodeSelectorRequirement{
 				{Key: kwokv1alpha1.InstanceFamilyLabelKey, Operator: corev1.NodeSelectorOpNotIn, Values: []string{of(d, "c", "m")}},
 				{Key: kwokv1alpha1.InstanceCPULabelKey, Operator: corev1.NodeSelectorOpGt, Values: []string{of(d, "1", "3")}},
-			}, []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{of(d, zones()...)}}})
+			}, []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn,
+				Values: []string{of(d, zones()...)}}})
 		}},
 		{"preferred node affinity", func(_ *users, _ *app, pod *corev1.PodSpec, d dice) {
 			affinityOf(pod).NodeAffinity = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
@@ -305,7 +307,8 @@ func (u *users) newDaemon(i int) *appsv1.DaemonSet {
 	}
 	pod.Containers = []corev1.Container{main}
 	if d.chance(0.4) {
-		pod.NodeSelector = of(d, map[string]string{corev1.LabelArchStable: "arm64"}, map[string]string{corev1.LabelArchStable: "amd64"}, map[string]string{teamKey: teamValue})
+		pod.NodeSelector = of(d, map[string]string{corev1.LabelArchStable: "arm64"},
+			map[string]string{corev1.LabelArchStable: "amd64"}, map[string]string{teamKey: teamValue})
 	}
 	if d.chance(0.5) {
 		pod.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}

@@ -54,7 +54,8 @@ func (w *finder) offset(p token.Pos) int { return w.fset.Position(p).Offset }
 
 // add notes a mutant at a node; the edits get its number.
 func (w *finder) add(n ast.Node, was, now string, edits func(id int) []edit) *mutant {
-	m := &mutant{id: len(w.mutants) + 1, file: w.file, line: w.fset.Position(n.Pos()).Line, function: w.function(), was: oneLine(was), now: oneLine(now)}
+	m := &mutant{id: len(w.mutants) + 1, file: w.file, line: w.fset.Position(n.Pos()).Line, function: w.function(),
+		was: oneLine(was), now: oneLine(now)}
 	key := m.key()
 	w.nths[key]++
 	m.nth = w.nths[key]

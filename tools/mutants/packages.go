@@ -19,7 +19,8 @@ type witness struct {
 var subjects = []subject{
 	{dir: "internal/controller/event"},
 	{dir: "internal/controller/metrics"},
-	{dir: "internal/admission/nodescheduling", witnesses: []witness{{dir: "internal/admission/audit"}, {dir: "internal/door"}, {dir: "internal/webhook"}}},
+	{dir: "internal/admission/nodescheduling",
+		witnesses: []witness{{dir: "internal/admission/audit"}, {dir: "internal/door"}, {dir: "internal/webhook"}}},
 	{dir: "internal/admission/audit"},
 	{dir: "internal/convert"},
 	{dir: "internal/autonode/merge"},

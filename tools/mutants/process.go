@@ -26,7 +26,8 @@ const (
 
 // build compiles the tests of a package with the overlay, lists them, and notes what each one reaches.
 func build(root, work, overlay string, w witness, skip string) (*suite, error) {
-	s := &suite{binary: filepath.Join(work, strings.ReplaceAll(w.dir, "/", "-")+".test"), dir: filepath.Join(root, w.dir), args: slices.Clone(w.args), work: work}
+	s := &suite{binary: filepath.Join(work, strings.ReplaceAll(w.dir, "/", "-")+".test"),
+		dir: filepath.Join(root, w.dir), args: slices.Clone(w.args), work: work}
 	compile := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", s.binary, "./"+w.dir)
 	compile.Dir = root
 	if out, err := compile.CombinedOutput(); err != nil {
@@ -67,7 +68,8 @@ func (s *suite) run(id int, reached string, took time.Duration, names []string) 
 	}
 	command := exec.Command("sh", append(args, s.args...)...)
 	command.Dir = s.dir
-	command.Env = append(os.Environ(), fmt.Sprintf("%s=%d", switches.Active, id), switches.Reached+"="+reached, "GOMAXPROCS=1", "GOTRACEBACK=none")
+	command.Env = append(os.Environ(), fmt.Sprintf("%s=%d", switches.Active, id), switches.Reached+"="+reached,
+		"GOMAXPROCS=1", "GOTRACEBACK=none")
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
 	if reached != "" {

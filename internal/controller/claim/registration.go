@@ -122,7 +122,8 @@ func (c *Controller) reportHealth(ctx context.Context, w *work, value condition.
 	}
 	before := pool.DeepCopy()
 	condition.Set(&pool.Status.Conditions, pool.Generation, value, c.config.Now())
-	if err := c.config.Client.Status().Patch(ctx, pool, patch.Status(before, &before.Status, &pool.Status)); client.IgnoreNotFound(err) != nil {
+	if err := c.config.Client.Status().Patch(ctx, pool,
+		patch.Status(before, &before.Status, &pool.Status)); client.IgnoreNotFound(err) != nil {
 		c.config.Log.V(1).Info("could not report the health of registration", "pool", pool.Name, "reason", err.Error())
 	}
 }

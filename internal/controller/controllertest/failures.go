@@ -57,10 +57,12 @@ func (f *Failures) Wrap(server client.WithWatch) client.WithWatch {
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
 			return unless(call("patch", o), func() error { return c.Patch(ctx, o, p, options...) })
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			options ...client.SubResourcePatchOption) error {
 			return unless(call("patch "+sub, o), func() error { return c.SubResource(sub).Patch(ctx, o, p, options...) })
 		},
-		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, s client.Object, options ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, s client.Object,
+			options ...client.SubResourceCreateOption) error {
 			return unless(call("create "+sub, o), func() error { return c.SubResource(sub).Create(ctx, o, s, options...) })
 		},
 	})

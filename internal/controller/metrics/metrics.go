@@ -136,7 +136,8 @@ func New(r prometheus.Registerer) *Set {
 			Allowed: newAmounts(gauge("nodepools_allowed_disruptions", "Nodes of a NodePool that its budgets allow to be disrupted now, by reason.", "reason", "nodepool")),
 			BlockedByLimit: counter("nodepools_disruptions_blocked_by_node_limit_total",
 				"Times that the hard node limit of a NodePool kept nodes from being replaced.", "reason", "nodepool"),
-			InVain: counter("nodepools_launches_in_vain_total", "Rounds of launches after which none of the pods was bound that they were for.", "nodepool"),
+			InVain: counter("nodepools_launches_in_vain_total",
+				"Rounds of launches after which none of the pods was bound that they were for.", "nodepool"),
 		},
 		Cloud: Cloud{
 			Duration: histogram("cloudprovider_duration_seconds", "Duration of calls to the provider.", "controller", "method", "provider"),

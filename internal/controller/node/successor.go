@@ -36,14 +36,16 @@ func (c *Controller) awaited(ctx context.Context, budgets []policyv1.PodDisrupti
 			c.config.Now().Sub(pod.CreationTimestamp.Time) < successorLate {
 			continue
 		}
-		if first == nil || pod.CreationTimestamp.Before(&first.CreationTimestamp) || pod.CreationTimestamp.Equal(&first.CreationTimestamp) && pod.Name < first.Name {
+		if first == nil || pod.CreationTimestamp.Before(&first.CreationTimestamp) ||
+			pod.CreationTimestamp.Equal(&first.CreationTimestamp) && pod.Name < first.Name {
 			first = pod
 		}
 	}
 	if first == nil {
 		return "", nil
 	}
-	text := fmt.Sprintf("; it waits for pod %s/%s, which has had no node since %s", first.Namespace, first.Name, first.CreationTimestamp.UTC().Format(time.TimeOnly))
+	text := fmt.Sprintf("; it waits for pod %s/%s, which has had no node since %s", first.Namespace, first.Name,
+		first.CreationTimestamp.UTC().Format(time.TimeOnly))
 	for _, condition := range first.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Message != "" {
 			text += ": " + condition.Message

@@ -128,7 +128,8 @@ func (c *Controller) hash(ctx context.Context, pool *karpenterv1.NodePool, claim
 	migrate := pool.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey] != translate.HashVersion
 	for i := range claims {
 		before := &claims[i]
-		if !migrate || !c.config.Fleet.OwnsClaim(before) || before.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey] == translate.HashVersion {
+		if !migrate || !c.config.Fleet.OwnsClaim(before) ||
+			before.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey] == translate.HashVersion {
 			continue
 		}
 		claim := before.DeepCopy()

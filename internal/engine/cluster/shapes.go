@@ -105,7 +105,8 @@ func (s *Shape) writeRest(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "|%q|%v", s.Tolerations, s.HostPorts)
 	for _, spread := range s.Spread {
-		fmt.Fprintf(b, "|spread %s %s %d %d %t %t", spread.Key, spread.Pods, spread.MaxSkew, spread.MinDomains, spread.IgnoreAffinity, spread.HonorTaints)
+		fmt.Fprintf(b, "|spread %s %s %d %d %t %t", spread.Key, spread.Pods, spread.MaxSkew, spread.MinDomains,
+			spread.IgnoreAffinity, spread.HonorTaints)
 	}
 	for _, term := range s.Affinity {
 		fmt.Fprintf(b, "|with %s", term)

@@ -17,7 +17,8 @@ import (
 // planned, one at a time (see bindAll), each judged by the rules as kube-scheduler states them at that moment. It shares no code with the packer. choice picks which of its types each launch becomes.
 func Check(before *cluster.Snapshot, p plan.Plan, choice int) []string {
 	after := Applied(before, p, choice)
-	c := checker{after: after, going: going(before), placed: map[string]bool{}, known: map[string]bool{}, bound: map[*cluster.Node][]*cluster.Pod{}}
+	c := checker{after: after, going: going(before), placed: map[string]bool{}, known: map[string]bool{},
+		bound: map[*cluster.Node][]*cluster.Pod{}}
 	c.accounts(before, p)
 	lost := c.broken
 	c.bindAll(p.Order)

@@ -201,7 +201,8 @@ func malformedClaim(t *testing.T, f fixture) {
 	bare.UID = ""
 	for _, claim := range []*karpenterv1.NodeClaim{odd, bare} {
 		var refused *provider.LaunchError
-		if _, err := f.Launch(t.Context(), claim, time.Time{}); !errors.As(err, &refused) || refused.ConditionReason == "" || refused.Message == "" {
+		if _, err := f.Launch(t.Context(), claim, time.Time{}); !errors.As(err, &refused) ||
+			refused.ConditionReason == "" || refused.Message == "" {
 			t.Errorf("%s: error %v, want a *LaunchError with reason and message", claim.Name, err)
 		}
 	}

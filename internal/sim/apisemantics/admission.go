@@ -16,7 +16,8 @@ func cpus(amount string) corev1.ResourceList {
 func limitsAreRequests(b bench) {
 	pod := b.pod("limited")
 	pod.Spec.Containers[0].Resources.Limits = cpus("1")
-	pod.Spec.InitContainers = []corev1.Container{{Name: "i", Image: "none", Resources: corev1.ResourceRequirements{Limits: cpus("2"), Requests: cpus("500m")}}}
+	pod.Spec.InitContainers = []corev1.Container{{Name: "i", Image: "none",
+		Resources: corev1.ResourceRequirements{Limits: cpus("2"), Requests: cpus("500m")}}}
 	b.create(pod)
 	b.get(pod)
 	if got := pod.Spec.Containers[0].Resources.Requests.Cpu(); got.String() != "1" {
@@ -35,7 +36,8 @@ func limitsAreRequests(b bench) {
 	}
 	set.Spec.Template.Spec.NodeName = ""
 	set.Spec.Template.Spec.NodeSelector = map[string]string{"example.com/nowhere": "true"}
-	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "none", Resources: corev1.ResourceRequirements{Limits: cpus("1")}}}
+	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "none",
+		Resources: corev1.ResourceRequirements{Limits: cpus("1")}}}
 	b.create(set)
 	b.get(set)
 	if got := set.Spec.Template.Spec.Containers[0].Resources.Requests; len(got) != 0 {

@@ -183,7 +183,8 @@ func (c *Cluster) spreads(pod *corev1.Pod, node *corev1.Node) bool {
 }
 
 // counted returns the pods of each domain that a constraint of the pod counts.
-func (c *Cluster) counted(pod *corev1.Pod, all []corev1.TopologySpreadConstraint, constraint corev1.TopologySpreadConstraint) map[string]int {
+func (c *Cluster) counted(pod *corev1.Pod, all []corev1.TopologySpreadConstraint,
+	constraint corev1.TopologySpreadConstraint) map[string]int {
 	counts, eligible := map[string]int{}, map[*corev1.Node]bool{}
 	for _, node := range c.nodes {
 		if hasKeys(node, all) && included(pod, node, constraint) {
@@ -220,7 +221,9 @@ func included(pod *corev1.Pod, node *corev1.Node, c corev1.TopologySpreadConstra
 func Tolerates(pod *corev1.Pod, node *corev1.Node) bool {
 	for i := range node.Spec.Taints {
 		taint := &node.Spec.Taints[i]
-		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return tolerates(t, taint) }) {
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule &&
+			!slices.ContainsFunc(pod.Spec.Tolerations,
+				func(t corev1.Toleration) bool { return tolerates(t, taint) }) {
 			return false
 		}
 	}

@@ -86,7 +86,9 @@ type shape struct {
 }
 
 func newSolver(snapshot *cluster.Snapshot, pods []*cluster.Pod, floors topology.Floors) *solver {
-	s := &solver{snapshot: snapshot, shapes: map[*cluster.Shape]*shape{}, leavers: map[string]*leaver{}, byNode: map[string]int{}, choices: map[string]*choices{}, selected: map[selection][]way{}, asking: asks(snapshot)}
+	s := &solver{snapshot: snapshot, shapes: map[*cluster.Shape]*shape{}, leavers: map[string]*leaver{},
+		byNode: map[string]int{}, choices: map[string]*choices{}, selected: map[selection][]way{},
+		asking: asks(snapshot)}
 	left := newReservations(snapshot)
 	for i, p := range snapshot.Pools {
 		s.pools = append(s.pools, newPool(i, p, snapshot.Daemons, left))
@@ -219,7 +221,8 @@ func (s *solver) info(c *cluster.Shape) *shape {
 	info := &shape{Shape: c, rules: s.topology.Rules(c), afar: s.repelledAfar(c)}
 	for _, p := range s.pools {
 		var ways []way
-		if _, bad := cluster.Untolerated(p.Taints, c.Tolerations); !bad && p.Blocked == "" && p.Catalog != nil && !info.afar && s.held(p, c) == "" {
+		if _, bad := cluster.Untolerated(p.Taints, c.Tolerations); !bad && p.Blocked == "" && p.Catalog != nil &&
+			!info.afar && s.held(p, c) == "" {
 			ways = s.besideDaemons(p, c, p.ways(c))
 		}
 		info.ways = append(info.ways, ways)
@@ -271,7 +274,8 @@ func (s *solver) offerDomains(info *shape) {
 func (s *solver) run(pods []*cluster.Pod) {
 	order := slices.Clone(pods)
 	slices.SortStableFunc(order, compare)
-	if tied := func(pod *cluster.Pod) bool { return !s.leaving(pod) && !s.info(pod.Shape).plain() }; len(s.leavers) > 0 && slices.ContainsFunc(order, tied) {
+	tied := func(pod *cluster.Pod) bool { return !s.leaving(pod) && !s.info(pod.Shape).plain() }
+	if len(s.leavers) > 0 && slices.ContainsFunc(order, tied) {
 		s.runOrder(slices.DeleteFunc(slices.Clone(order), s.leaving))
 		order = slices.DeleteFunc(order, func(pod *cluster.Pod) bool { return !s.leaving(pod) })
 	}
