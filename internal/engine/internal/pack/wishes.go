@@ -25,14 +25,14 @@ func (s *solver) grantWishes() {
 	s.moveToLiked()
 	c := s.newCrowds()
 	for _, b := range s.bins {
-		if b.node == nil {
-			for _, w := range s.wishesOf(b, c) {
-				b.grant(w)
-			}
+		if b.node != nil {
+			continue
 		}
-		if len(c.counts) > 0 {
-			c.add(b)
+		wishes, before := s.wishesOf(b, c), *b
+		for _, w := range wishes {
+			b.grant(w)
 		}
+		c.decided(b, &before)
 	}
 }
 
@@ -128,7 +128,8 @@ type crowd struct {
 
 func (s *solver) newCrowds() *crowds { return &crowds{solver: s, counts: map[string]*crowd{}} }
 
-// near returns the crowd of a term, counted over what stands already when it is asked for the first time.
+// near returns the crowd of a term. When it is asked for the first time, it counts what stands already and every planned
+// node whose value is decided by then, whether its turn was or is still to come. The others count when they are decided.
 func (c *crowds) near(term cluster.AffinityTerm) *crowd {
 	key := term.String()
 	if known, found := c.counts[key]; found {
@@ -142,20 +143,17 @@ func (c *crowds) near(term cluster.AffinityTerm) *crowd {
 		}
 	}
 	for _, b := range c.solver.bins {
-		if b.node != nil {
-			own.add(c.solver, b, b.pods)
-		}
+		own.add(c.solver, b, b.pods)
 	}
 	return own
 }
 
-// add counts the pods of a planned node that is now what it will be.
-func (c *crowds) add(b *bin) {
-	if b.node != nil {
-		return // counted from the start
-	}
+// decided counts the pods of a planned node for the crowds whose label its wishes have decided, and not its pods before.
+func (c *crowds) decided(b, before *bin) {
 	for _, own := range c.counts {
-		own.add(c.solver, b, b.pods)
+		if _, known := before.labelValue(own.term.Key); !known {
+			own.add(c.solver, b, b.pods)
+		}
 	}
 }
 
