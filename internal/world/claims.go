@@ -32,6 +32,7 @@ func (e *claimEntry) seen() *sighting {
 // share is a claim's part in the usage of its pool.
 type share struct {
 	pool     string
+	other    bool // it is another program's
 	capacity resources.Vector
 }
 
@@ -146,26 +147,52 @@ func (s *Store) recount(e *claimEntry, prospect *translate.Prospect) {
 	if e.reserve == nil || translate.Launched(e.object) {
 		capacity = translate.ClaimCapacity(s.space, e.object, prospect)
 	}
-	s.count(e, &share{pool: pool, capacity: capacity})
+	s.count(e, &share{pool: pool, other: !s.config.Fleet.OwnsClaim(e.object), capacity: capacity})
 }
 
 // count replaces the claim's share of a pool's usage; nil for none.
 func (s *Store) count(e *claimEntry, fresh *share) {
 	old := e.counted
-	if old != nil && fresh != nil && old.pool == fresh.pool && old.capacity.Equal(fresh.capacity) {
+	same := old != nil && fresh != nil && old.pool == fresh.pool && old.other == fresh.other
+	if same && old.capacity.Equal(fresh.capacity) {
 		return
 	}
 	if old != nil {
-		used := s.usage[old.pool]
-		used = limit.Usage{Nodes: used.Nodes - 1, Capacity: used.Capacity.Minus(old.capacity)}
-		if s.usage[old.pool] = used; used.Nodes == 0 {
-			delete(s.usage, old.pool)
-		}
-		s.poolChanged(old.pool)
+		s.add(old, -1)
 	}
 	if fresh != nil {
-		s.usage[fresh.pool] = s.usage[fresh.pool].Plus(1, fresh.capacity)
-		s.poolChanged(fresh.pool)
+		s.add(fresh, 1)
 	}
 	e.counted = fresh
+}
+
+// add adds a share to the usage of its pool, or with -1 takes it off.
+func (s *Store) add(part *share, sign int64) {
+	used := s.usage[part.pool]
+	used.all.Nodes += sign
+	if part.other {
+		used.others += sign
+	}
+	if sign > 0 {
+		used.all.Capacity = used.all.Capacity.Plus(part.capacity)
+	} else {
+		used.all.Capacity = used.all.Capacity.Minus(part.capacity)
+	}
+	if s.usage[part.pool] = used; used.all.Nodes == 0 {
+		delete(s.usage, part.pool)
+	}
+	s.poolChanged(part.pool)
+}
+
+// usage is what the claims of a pool hold.
+type usage struct {
+	all    limit.Usage
+	others int64 // how many of the nodes are another program's
+}
+
+// counts returns what of it counts for the limits of a pool.
+func (u usage) counts(pool *cluster.Pool) limit.Usage {
+	counted := u.all
+	counted.Nodes = pool.Limits.Counted(pool.Kept(), u.all.Nodes-u.others, u.others)
+	return counted
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -86,4 +87,42 @@ func TestWhatOthersManageIsCapacityAndNothingElse(t *testing.T) {
 
 func nodeNamed(s *cluster.Snapshot, name string) *cluster.Node {
 	return s.Nodes[slices.IndexFunc(s.Nodes, func(n *cluster.Node) bool { return n.Name == name })]
+}
+
+// L-13, L-31: claims of another program with our pool's label fill the room below its limit and do not bring it above,
+// so that its own nodes can still be replaced.
+func TestClaimsOfOthersFillAPool(t *testing.T) {
+	t.Parallel()
+	s := New(Config{Now: newClock().Now, Fleet: byKind{}})
+	pool := testPool("p", 1)
+	pool.Spec.Limits = karpenterv1.Limits{"nodes": resource.MustParse("2")}
+	event{object: pool}.tell(s)
+	expect := func(when string, want int64) {
+		t.Helper()
+		got, last := s.Snapshot().Pool("p").Used.Nodes, s.Usage("p").Nodes
+		if got != want || last != want {
+			t.Errorf("%s: %d nodes count in the picture, %d at the last check; want %d", when, got, last, want)
+		}
+	}
+	var theirs []*karpenterv1.NodeClaim
+	for i, name := range []string{"x", "y", "z"} {
+		claim := testClaim(name, name, 2+i, "p", "")
+		claim.Spec.NodeClassRef.Kind = "OtherNodeClass"
+		theirs = append(theirs, claim)
+	}
+	for _, e := range []event{{object: testClaim("a", "a", 10, "p", "")}, {object: theirs[0]}} {
+		e.tell(s)
+	}
+	expect("one of ours, one of theirs", 2)
+	event{object: theirs[1]}.tell(s)
+	event{object: theirs[2]}.tell(s)
+	expect("one of ours, three of theirs", 2)
+	for i, name := range []string{"b", "c"} {
+		event{object: testClaim(name, name, 20+i, "p", "")}.tell(s)
+	}
+	expect("three of ours, three of theirs", 3)
+	for _, claim := range theirs {
+		event{object: claim, gone: true}.tell(s)
+	}
+	expect("three of ours", 3)
 }

@@ -149,10 +149,10 @@ func (s *Store) rebuildPools() {
 			continue
 		}
 		value := *e.base
-		value.Used = s.usage[name]
+		value.Used = s.usage[name].counts(e.base)
 		value.FreeSlots = s.freeSlots(e, e.base.Slots())
 		if value.Static {
-			value.SurgeSlots = s.freeSlots(e, value.Limits.SurgeSlots(value.Replicas, value.Used.Nodes))
+			value.SurgeSlots = s.freeSlots(e, value.Limits.SurgeSlots(value.Replicas, s.usage[name].all.Nodes))
 		}
 		class := e.object.Spec.Template.Spec.NodeClassRef
 		if offer := s.offerFor(class, name); offer != nil {
@@ -174,7 +174,7 @@ func (s *Store) freeSlots(e *poolEntry, n int64) []int {
 	if n == limit.None {
 		return nil
 	}
-	return limit.Usable(n, s.usage[e.base.Name].Nodes, func(slot int) bool {
+	return limit.Usable(n, s.usage[e.base.Name].all.Nodes, func(slot int) bool {
 		if slot == len(e.slots) {
 			e.slots = append(e.slots, limit.SlotName(e.base.Name, e.base.UID, slot))
 		}

@@ -100,8 +100,8 @@ type Store struct {
 	workloads workloads
 	admission admission
 	pdbs      pdbs
-	loads     map[string]*load       // by name of the node
-	usage     map[string]limit.Usage // by name of the pool
+	loads     map[string]*load // by name of the node
+	usage     map[string]usage // by name of the pool
 
 	namespaces  map[string]*sighting
 	nominations nominations
@@ -146,7 +146,7 @@ func New(config Config) *Store {
 		pods: map[podKey]*podEntry{}, nodes: map[string]*nodeEntry{}, claims: map[string]*claimEntry{},
 		pools: map[string]*poolEntry{}, others: map[string]otherPool{}, daemons: map[string]*daemonEntry{}, offers: map[ClassRef]*offer{},
 		links:   links{nodesByProvider: index{}, claimsByProvider: index{}, claimsByNode: index{}},
-		volumes: newVolumes(), overlays: overlays{known: map[string]*overlayEntry{}}, workloads: newWorkloads(), admission: newAdmission(), pdbs: newPDBs(), loads: map[string]*load{}, usage: map[string]limit.Usage{},
+		volumes: newVolumes(), overlays: overlays{known: map[string]*overlayEntry{}}, workloads: newWorkloads(), admission: newAdmission(), pdbs: newPDBs(), loads: map[string]*load{}, usage: map[string]usage{},
 		namespaces: map[string]*sighting{}, nominations: newNominations(),
 		promised: map[string]struct{}{}, protected: map[podKey]struct{}{}, passing: map[*podEntry]struct{}{},
 		machines: newOrdered(compareNodes), pending: newOrdered(comparePods), repelling: newOrdered(comparePods), poolValues: newOrdered(comparePools),
@@ -290,7 +290,10 @@ func (s *Store) Usage(pool string) limit.Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire(now)
-	return s.usage[pool]
+	if e := s.pools[pool]; e != nil {
+		return s.usage[pool].counts(e.base)
+	}
+	return s.usage[pool].all
 }
 
 // Version returns the version of the picture; see the package's documentation.

@@ -20,7 +20,8 @@ const (
 	// asks for, because a limit is lower; its message names both (L-17). It is no part of Ready.
 	ConditionTypeReplicasWithinLimits = "ReplicasWithinLimits"
 	// ConditionTypeNodesWithinLimits is False on a pool that was above its soft node limit when Joiner first saw it, until it is
-	// brought down within its disruption budgets (L-40). It is no part of Ready; other pools do not have it.
+	// brought down within its disruption budgets (L-40), and on one that another program's nodes keep above its limit.
+	// It is no part of Ready; other pools do not have it.
 	ConditionTypeNodesWithinLimits = "NodesWithinLimits"
 	// ConditionTypeLaunchesInVain is True while the pool launches less for some pods than they ask for, since nodes that
 	// were launched for such pods did not help them; its message says which and what became of the nodes (P-35). It is no

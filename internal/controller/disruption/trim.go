@@ -140,7 +140,10 @@ func (c *Controller) judgeTrim(ctx context.Context, r round, name string) (*trim
 		return nil, fmt.Errorf("listing the NodeClaims of NodePool %s: %w", name, err)
 	}
 	found = found && c.config.Fleet.OwnsPool(&object)
-	marked, leaving := t.read(claims.Items, c.config.Fleet)
+	// What another program has under our label can never be too many here: as the plan counted.
+	foreign := func(claim karpenterv1.NodeClaim) bool { return !c.config.Fleet.OwnsClaim(&claim) }
+	own := slices.DeleteFunc(claims.Items, foreign)
+	marked, leaving := t.read(own)
 	pool, invalid := translate.Pool(resources.NewSpace(), &object)
 	t.gentle = pool.Gentle
 	surplus, why := int64(len(marked)), "its NodePool is gone, or another program's"
@@ -150,7 +153,8 @@ func (c *Controller) judgeTrim(ctx context.Context, r round, name string) (*trim
 	case found && invalid != nil:
 		why = "the limits of its NodePool cannot be understood"
 	case found:
-		surplus, why = -pool.Limits.Excess(pool.Kept(), int64(len(claims.Items)), leaving), "its NodePool does not have too many any more"
+		surplus = -pool.Limits.Excess(pool.Kept(), int64(len(own)), leaving)
+		why = "its NodePool does not have too many any more"
 	}
 	t.wait = surplus > 0
 	slices.SortFunc(marked, byTrimOrder(r.snapshot))
@@ -167,7 +171,7 @@ func dormant(r round, name string) bool {
 }
 
 // read notes the claims, and returns those that carry an intent of this file, and the number of all that leave.
-func (t *trimming) read(claims []karpenterv1.NodeClaim, owners Owners) (marked []*karpenterv1.NodeClaim, leaving int64) {
+func (t *trimming) read(claims []karpenterv1.NodeClaim) (marked []*karpenterv1.NodeClaim, leaving int64) {
 	replaced := map[string]bool{}
 	for i := range claims {
 		claim := &claims[i]
@@ -185,7 +189,7 @@ func (t *trimming) read(claims []karpenterv1.NodeClaim, owners Owners) (marked [
 		if chosen || replaced[claim.Name] || claim.DeletionTimestamp != nil {
 			leaving++
 		}
-		if chosen && trimmed(plan.DisruptionReason(intent.Reason)) && claim.DeletionTimestamp == nil && owners.OwnsClaim(claim) {
+		if chosen && trimmed(plan.DisruptionReason(intent.Reason)) && claim.DeletionTimestamp == nil {
 			marked = append(marked, claim)
 		}
 	}

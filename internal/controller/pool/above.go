@@ -2,29 +2,44 @@ package pool
 
 import (
 	"fmt"
-	"time"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// above says of a pool that was above its soft node limit when Joiner first saw it how many nodes it has, and what happens
-// (L-40). Package disruption marks such pools. Others do not have the condition.
-func above(pool *karpenterv1.NodePool, now time.Time) {
+// above says of a pool that was above its soft node limit when Joiner first saw it how many nodes it has, and what
+// happens (L-40). Package disruption marks such pools. It also says when another program's nodes keep a pool above its
+// limit: Joiner does not remove those, nor its own for them. Other pools do not have the condition.
+func (c *Controller) above(pool *karpenterv1.NodePool, claims []karpenterv1.NodeClaim) {
 	const kind = karpenterv1.ConditionTypeNodesWithinLimits
 	value, err := translate.Pool(resources.NewSpace(), pool)
-	most, bound := translate.SoftBound(value)
-	nodes := int64(0)
-	if pool.Status.Nodes != nil {
-		nodes = *pool.Status.Nodes
+	soft, bound := translate.SoftBound(value)
+	most, hard := value.Limits.Nodes()
+	own := int64(0)
+	for i := range claims {
+		if c.config.Fleet.OwnsClaim(&claims[i]) {
+			own++
+		}
 	}
-	if pool.Annotations[karpenterv1.AboveLimitAnnotationKey] != karpenterv1.AboveLimitInherited || err != nil || !bound || nodes <= most {
+	all := int64(len(claims))
+	inherited := pool.Annotations[karpenterv1.AboveLimitAnnotationKey] == karpenterv1.AboveLimitInherited
+	say := func(reason, message string) {
+		condition.Set(&pool.Status.Conditions, pool.Generation, condition.False(kind, reason, message), c.config.Now())
+	}
+	switch {
+	case err != nil:
 		condition.Clear(&pool.Status.Conditions, kind)
-		return
+	case inherited && bound && own > soft:
+		say(karpenterv1.AboveLimitInherited, fmt.Sprintf("%d nodes, limit %d (soft limit): "+
+			"the pool was above the limit when Joiner first saw it; %d nodes are to go, as the disruption budgets allow "+
+			"and not at once; raise spec.limits.nodes to keep them", own, soft, own-soft))
+	case most != limit.None && all > most && all > own:
+		say("OtherPrograms", fmt.Sprintf("%d nodes, limit %d (%s limit): "+
+			"%d of them another program's, which Joiner does not remove", all, most, limit.Kind(hard), all-own))
+	default:
+		condition.Clear(&pool.Status.Conditions, kind)
 	}
-	condition.Set(&pool.Status.Conditions, pool.Generation, condition.False(kind, karpenterv1.AboveLimitInherited, fmt.Sprintf(
-		"%d nodes, limit %d (soft limit): the pool was above the limit when Joiner first saw it; %d nodes are to go, as the disruption budgets allow and not at once; raise spec.limits.nodes to keep them",
-		nodes, most, nodes-most)), now)
 }

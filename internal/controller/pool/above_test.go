@@ -34,7 +34,7 @@ func TestAPoolAboveItsLimitSaysWhatHappens(t *testing.T) {
 		}
 		objects := []client.Object{object}
 		for i := range 3 {
-			objects = append(objects, &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i), Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}}})
+			objects = append(objects, claimOf(object, fmt.Sprint(i)))
 		}
 		p := newRig(t, objects...).reconcile(t)
 		if _, found := condition.Get(p.Status.Conditions, karpenterv1.ConditionTypeNodesWithinLimits); found != c.told {
@@ -43,6 +43,45 @@ func TestAPoolAboveItsLimitSaysWhatHappens(t *testing.T) {
 		if c.told {
 			check(t, p, karpenterv1.ConditionTypeNodesWithinLimits, metav1.ConditionFalse, "3 nodes, limit 1 (soft limit): the pool was above the limit when Joiner first saw it; "+
 				"2 nodes are to go, as the disruption budgets allow and not at once; raise spec.limits.nodes to keep them")
+		}
+		check(t, p, karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
+	}
+}
+
+// claimOf is a claim of the pool, of its node class.
+func claimOf(pool *karpenterv1.NodePool, name string) *karpenterv1.NodeClaim {
+	return &karpenterv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpenterv1.NodePoolLabelKey: pool.Name}},
+		Spec:       karpenterv1.NodeClaimSpec{NodeClassRef: pool.Spec.Template.Spec.NodeClassRef},
+	}
+}
+
+// L-40, X-02: a pool that another program's nodes keep above its limit says so.
+func TestAPoolThatOthersKeepAboveItsLimitSaysSo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ limit, hard, mark, want string }{
+		{limit: "3"}, {hard: "3"}, {},
+		{limit: "2", want: "3 nodes, limit 2 (soft limit): 1 of them another program's, which Joiner does not remove"},
+		{hard: "2", want: "3 nodes, limit 2 (hard limit): 1 of them another program's, which Joiner does not remove"},
+		{limit: "1", mark: "Inherited", want: "2 nodes, limit 1 (soft limit): " +
+			"the pool was above the limit when Joiner first saw it; " +
+			"1 nodes are to go, as the disruption budgets allow and not at once; raise spec.limits.nodes to keep them"},
+	} {
+		object := newPool()
+		object.Annotations = map[string]string{karpenterv1.AboveLimitAnnotationKey: c.mark}
+		if c.limit != "" {
+			object.Spec.Limits = karpenterv1.Limits{"nodes": resource.MustParse(c.limit)}
+		}
+		if c.hard != "" {
+			object.Spec.HardLimits = karpenterv1.Limits{"nodes": resource.MustParse(c.hard)}
+		}
+		theirs := claimOf(object, "theirs")
+		theirs.Spec.NodeClassRef = theirs.Spec.NodeClassRef.DeepCopy()
+		theirs.Spec.NodeClassRef.Kind = "OtherNodeClass"
+		p := newRig(t, object, claimOf(object, "a"), claimOf(object, "b"), theirs).reconcile(t)
+		said, found := condition.Get(p.Status.Conditions, karpenterv1.ConditionTypeNodesWithinLimits)
+		if found != (c.want != "") || said.Message != c.want {
+			t.Errorf("%+v: says %q", c, said.Message)
 		}
 		check(t, p, karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
 	}

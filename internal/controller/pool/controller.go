@@ -102,7 +102,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	before := pool.Status.DeepCopy()
 	retry := c.judge(ctx, &pool)
 	count(&pool, claims.Items)
-	above(&pool, c.config.Now())
+	c.above(&pool, claims.Items)
 	again := c.allow(&pool)
 	settling, unread := c.enforce(ctx, &pool, claims.Items)
 	if settling > 0 && (again == 0 || settling < again) {

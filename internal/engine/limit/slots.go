@@ -119,3 +119,18 @@ func (l Limits) Excess(replicas, count, leaving int64) int64 {
 	}
 	return max(0, count-most) - leaving
 }
+
+// Counted returns how many nodes count for the limit when a pool has own nodes, and other programs have others with its
+// label. Theirs take the room that is left below the limit, so nothing is launched there. They never bring the
+// pool above it: what is above is removed, and theirs must not be, nor ours for theirs. replicas is None for a pool
+// that is not static.
+func (l Limits) Counted(replicas, own, others int64) int64 {
+	most, _ := l.Nodes()
+	if replicas != None {
+		most, _ = l.Target(replicas)
+	}
+	if most == None {
+		return own + others
+	}
+	return own + min(others, max(0, most-own))
+}
