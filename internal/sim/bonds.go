@@ -107,18 +107,25 @@ func (w *World) stays(budget *policyv1.PodDisruptionBudget) bool {
 	return unlimited
 }
 
+// zones is how many the simulated cloud has.
+const zones = 2
+
 // heldByTies reports whether a node may stay because its pool is at its node limit and its pods are spread: what
-// replaces it cannot take all of them when another zone is empty and has to be filled first.
+// replaces it cannot take all of them when another zone is empty and has to be filled first. Below a hard limit the
+// replacements come while the node is still there, and pods that are spread over zones may need one in each.
 func (w *World) heldByTies(claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool {
-	if pool.Spec.Replicas != nil || w.count(pool.Name) < nodeLimit(pool) {
+	left := nodeLimit(pool) - w.count(pool.Name)
+	if pool.Spec.Replicas != nil {
 		return false
 	}
 	tied := false
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
 		pod := o.(*corev1.Pod)
-		if l := w.cluster.workloads[pod.Labels[appLabel]]; l != nil && pod.Spec.NodeName == claim.Status.NodeName {
-			tied = tied || l.tied.spread != ""
+		l := w.cluster.workloads[pod.Labels[appLabel]]
+		if l == nil || l.tied.spread == "" || pod.Spec.NodeName != claim.Status.NodeName {
+			return
 		}
+		tied = tied || left <= 0 || len(pool.Spec.HardLimits) > 0 && l.tied.spread == corev1.LabelTopologyZone && left < zones
 	})
 	return tied
 }
