@@ -30,7 +30,7 @@ type pdb struct {
 	closed   bool // it allows no disruption now
 	// lets is set when it does not protect pods that run and are not ready: its policy says so, or enough others are healthy.
 	lets bool
-	// atOnce is how many of its pods may be gone at a time when all are healthy.
+	// atOnce is how many of its pods may leave before others are healthy.
 	atOnce int
 }
 
@@ -57,7 +57,7 @@ func (s *Store) putPDB(object *policyv1.PodDisruptionBudget, gone bool) {
 		unseen := object.Status.ObservedGeneration < object.Generation
 		fresh = &pdb{name: object.Name, selector: translate.Selector(object.Spec.Selector),
 			closed: unseen || object.Status.DisruptionsAllowed <= 0, lets: letsUnready(object),
-			atOnce: int(max(0, object.Status.ExpectedPods-object.Status.DesiredHealthy))}
+			atOnce: int(max(0, object.Status.CurrentHealthy-object.Status.DesiredHealthy))}
 	}
 	switch {
 	case fresh == nil && !found:

@@ -115,7 +115,7 @@ type Snapshot struct {
 type Guard struct {
 	Namespace, Name string
 	Pods            Selector
-	// AtOnce is how many of its pods may be gone at a time when all are healthy.
+	// AtOnce is how many of its pods may leave before others are healthy. Pods that are not healthy now count as gone.
 	AtOnce int
 }
 
