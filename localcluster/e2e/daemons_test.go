@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -77,10 +78,33 @@ func TestDaemonsCountWithWhatTheirPodsAskFor(t *testing.T) {
 	}
 }
 
+// noBindings denies the binding of the pods of web. What the controller of the test does to a node may come late, and the pod must
+// not have been bound there by then. It denies a ConfigMap too, by which one sees that it is in force.
+const noBindings = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: no-bindings}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods/binding, configmaps]}]
+  validations: [{expression: "!object.metadata.name.startsWith('web-')", message: "not here"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: no-bindings}
+spec: {policyName: no-bindings, validationActions: [Deny]}
+`
+
 // P-35: a user's controller taints each new node, which nobody can know. Few nodes are launched, and it is said why.
 func TestNodesThatHelpNobodyAreNotBoughtWithoutEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
+	r.apply(noBindings)
+	r.eventually(soon, "bindings to be denied", func(ctx context.Context) (bool, string, error) {
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web-probe", Namespace: "default"}}
+		err := r.Client.Create(ctx, probe, client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), "no-bindings"), fmt.Sprint(err), nil
+	})
 	r.apply(kwokPool("default", amd64Linux, ""))
 	r.apply(deployment("web", 1, "{cpu: 1500m}", ""))
 	names := map[string]bool{}

@@ -95,5 +95,6 @@ func TestWhatSchedulerMaySay(t *testing.T) {
 			}
 		}
 		g.Eventually(t, "deny ControlPlane/NodeName", dry) // the last one has no groups: the file holds
+		caughtUp(t, g)
 	})
 }
