@@ -188,7 +188,8 @@ func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	var failures []error
 	for _, register := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, nodev1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, kwokv1alpha1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, nodev1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme,
+		karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, kwokv1alpha1.AddToScheme,
 	} {
 		failures = append(failures, register(scheme))
 	}

@@ -66,7 +66,8 @@ func (w *World) otherNode(a arguments) error {
 		Spec:       corev1.NodeSpec{ProviderID: otherID + name},
 	}
 	node.Status.Allocatable = corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("2Gi"), corev1.ResourcePods: resource.MustParse("4"),
+		corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("2Gi"),
+		corev1.ResourcePods: resource.MustParse("4"),
 	}
 	node.Status.Capacity = node.Status.Allocatable
 	ready := corev1.ConditionTrue
@@ -118,7 +119,8 @@ func (w *World) otherClaim(node *corev1.Node, a arguments) *karpenterv1.NodeClai
 		kinds = append(kinds, karpenterv1.ConditionTypeRegistered, karpenterv1.ConditionTypeInitialized)
 	}
 	for word, kind := range map[string]string{
-		"expired": karpenterv1.ConditionTypeExpired, "drifted": karpenterv1.ConditionTypeDrifted, "marked": karpenterv1.ConditionTypeDisruptionReason,
+		"expired": karpenterv1.ConditionTypeExpired, "drifted": karpenterv1.ConditionTypeDrifted,
+		"marked": karpenterv1.ConditionTypeDisruptionReason,
 	} {
 		if slices.Contains(a, word) {
 			kinds = append(kinds, kind)

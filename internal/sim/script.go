@@ -58,7 +58,8 @@ func (m *Mix) fields() map[string]any {
 	return map[string]any{
 		"refuse": &m.Refuse, "lose": &m.Lose, "conflict": &m.Conflict, "slow": &m.Slow, "crash": &m.Crash,
 		"cloud-refuse": &m.CloudRefuse, "cloud-lose": &m.CloudLose, "stall": &m.Stall, "stall-most": &m.StallMost,
-		"late": &m.Late, "late-most": &m.LateMost, "never-join": &m.NeverJoin, "boot-most": &m.BootMost, "end-most": &m.EndMost, "list-lag-most": &m.ListLagMost,
+		"late": &m.Late, "late-most": &m.LateMost, "never-join": &m.NeverJoin, "boot-most": &m.BootMost,
+		"end-most": &m.EndMost, "list-lag-most": &m.ListLagMost,
 	}
 }
 

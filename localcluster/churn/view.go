@@ -69,7 +69,8 @@ func newView(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, c
 	v := &view{cache: informers, clock: clock, lives: map[string]*life{}, hand: map[string]bool{},
 		limits: newLimits(), static: map[string]bool{}, nominated: map[string][]string{}}
 	for _, kind := range []client.Object{
-		&corev1.Pod{}, &corev1.Node{}, &karpenterv1.NodeClaim{}, &karpenterv1.NodePool{}, &policyv1.PodDisruptionBudget{}, &appsv1.DaemonSet{}, &corev1.Namespace{},
+		&corev1.Pod{}, &corev1.Node{}, &karpenterv1.NodeClaim{}, &karpenterv1.NodePool{},
+		&policyv1.PodDisruptionBudget{}, &appsv1.DaemonSet{}, &corev1.Namespace{},
 		&corev1.LimitRange{}, &corev1.Event{},
 	} {
 		informer, err := informers.GetInformer(ctx, kind)

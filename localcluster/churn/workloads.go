@@ -68,7 +68,8 @@ func (u *users) newApp(i int) *app {
 func strategy(d dice) appsv1.DeploymentStrategy {
 	update := func(surge, unavailable intstr.IntOrString) appsv1.DeploymentStrategy {
 		return appsv1.DeploymentStrategy{
-			Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &unavailable},
+			Type:          appsv1.RollingUpdateDeploymentStrategyType,
+			RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &unavailable},
 		}
 	}
 	return of(d, update(intstr.FromInt32(1), intstr.FromInt32(0)), update(intstr.FromInt32(0), intstr.FromInt32(1)),

@@ -51,7 +51,8 @@ func (p *parser) line(line string) {
 	}
 	a = newAttributes(line, words[2:])
 	kinds := map[string]func(string, *attributes){
-		"type": p.instanceType, "pool": p.pool, "node": p.node, "claim": p.claim, "pod": p.pod, "daemon": p.daemon, "namespace": p.namespace, "pdb": p.guard,
+		"type": p.instanceType, "pool": p.pool, "node": p.node, "claim": p.claim, "pod": p.pod, "daemon": p.daemon,
+		"namespace": p.namespace, "pdb": p.guard,
 	}
 	kind, known := kinds[words[0]]
 	if !known {

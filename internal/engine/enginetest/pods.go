@@ -32,7 +32,8 @@ func (p *parser) daemon(name string, a *attributes) {
 // podWords are the attributes of a pod that are not resources.
 var podWords = []string{
 	"ns", "node", "promised", "passed-over", "priority",
-	"daemon", "do-not-disrupt", "ending", "deletion-cost", "labels", "need", "named", "volume", "blocked", "tolerate", "port", "spread", "apart", "together", "wish", "wish-spread", "wish-apart", "wish-together",
+	"daemon", "do-not-disrupt", "ending", "deletion-cost", "labels", "need", "named", "volume", "blocked", "tolerate",
+	"port", "spread", "apart", "together", "wish", "wish-spread", "wish-apart", "wish-together",
 }
 
 func (p *parser) shape(namespace string, a *attributes) *cluster.Shape {
