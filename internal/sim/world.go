@@ -241,5 +241,6 @@ func (w *World) fail(check, format string, args ...any) {
 	if w.result == nil {
 		w.result = &Result{Check: check, Violation: fmt.Sprintf(format, args...), At: w.now}
 		w.tell("VIOLATION of %s: %s", check, w.result.Violation)
+		w.tellState()
 	}
 }

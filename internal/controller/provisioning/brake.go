@@ -23,8 +23,8 @@ import (
 //   - is initialized, has had no such pod, the plan expects none of the pending ones there, and asks for a further node,
 //
 // while pods that ask for the same still wait. The first round in vain changes nothing. After the second the pool launches
-// nothing for such pods for a while, then one node as a try, and so on, each time after twice the while. When one of the pods
-// is bound, wherever, all is forgotten.
+// nothing for such pods for a while, then one node as a try, and so on, each time after twice the while. A try whose room other
+// pods take was not in vain, and the next one follows. When one of the pods is bound, wherever, all is forgotten.
 
 const (
 	// freeRounds is how many rounds may be in vain before the brake holds.
@@ -311,11 +311,12 @@ func (b *Brake) Holds(now time.Time) (held map[cluster.Hold]string, due map[clus
 	return held, due
 }
 
-// underWay returns the claim with which it is being tried again, "" for none.
+// underWay returns the claim with which it is being tried again, "" for none. A try whose node has had a pod is over: with one
+// of those that wait all would be forgotten, so it was another that took the room.
 func (b *Brake) underWay(hold cluster.Hold) string {
 	name := ""
 	for _, t := range b.tries {
-		if t.pool == hold.Pool && !t.ending && slices.Contains(t.asks, hold.Ask) && !t.spent[hold.Ask] {
+		if t.pool == hold.Pool && !t.ending && !t.used && slices.Contains(t.asks, hold.Ask) && !t.spent[hold.Ask] {
 			name = max(name, t.claim)
 		}
 	}

@@ -248,3 +248,23 @@ func TestRoundsInVainAreForgotten(t *testing.T) {
 	s.pods = pods
 	s.want("as if nothing had been", 0, 1)
 }
+
+// P-35: other pods take the room of a try. That was not in vain, so the next try comes at once, and no try is waited for any more.
+func TestATryThatOthersUseIsOver(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1)
+	s.taint = "example.com/surprise"
+	s.want("the first round", 0, 1)
+	s.want("the second round", 0, 1)
+	s.want("held back", 0, 0)
+	s.taint = ""
+	s.want("a try", time.Minute, 1)
+	s.want("its node is waited for", time.Minute, 0)
+	node := *s.nodes[len(s.nodes)-1]
+	other := *s.pods[0]
+	other.UID, other.Name, other.Node = "uid-other", "other", node.Name
+	node.Pods, node.Used = []*cluster.Pod{&other}, resources.Vector{1500}
+	s.nodes[len(s.nodes)-1] = &node
+	s.want("another pod is on it", 0, 1)
+	s.want("the next try is waited for", time.Minute, 0)
+}
