@@ -152,7 +152,8 @@ func (w *World) drifted() string {
 		pool := w.poolOf(claim)
 		if pool == nil || isOther(claim) || isOther(pool) ||
 			!condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDrifted) ||
-			pool.Spec.Replicas == nil && w.count(pool.Name) >= hardLimit(pool) || w.heldByTies(claim, pool) ||
+			pool.Spec.Replicas == nil && w.count(pool.Name) >= hardLimit(pool) ||
+			w.heldByTies(claim, pool) || w.heldByRoom(claim, pool) ||
 			problem != "" {
 			return
 		}

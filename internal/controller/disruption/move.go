@@ -3,6 +3,7 @@ package disruption
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -25,10 +26,10 @@ import (
 func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.Duration, err error) {
 	terms := c.terms(r)
 	p := engine.Expire(r.snapshot, terms)
-	c.reportDueBlocked(r, terms, p, plan.Expired)
+	c.reportDueBlocked(r, terms, p, plan.Expired, engine.Expire)
 	if len(p.Removes) == 0 {
 		p = engine.Drift(r.snapshot, terms)
-		c.reportDueBlocked(r, terms, p, plan.Drifted)
+		c.reportDueBlocked(r, terms, p, plan.Drifted, engine.Drift)
 	}
 	if len(p.Removes) == 0 {
 		terms = terms.Holding(r.moving, plan.Underutilized)
@@ -139,46 +140,73 @@ func full(r round, terms engine.Terms, pool *cluster.Pool, reason plan.Disruptio
 	return answer.ByLimit && answer.Allowed == 0
 }
 
-// reportDueBlocked tells of pools whose drifted or expired nodes stay because of their hard limit (L-34).
-func (c *Controller) reportDueBlocked(r round, terms engine.Terms, p plan.Plan, reason plan.DisruptionReason) {
+// reportDueBlocked tells of pools whose drifted or expired nodes stay because of their hard limit (L-34): it leaves no room, or
+// less than what replaces the node of the pool that is next. For the latter the plan is made again as if there were no such limit.
+func (c *Controller) reportDueBlocked(r round, terms engine.Terms, p plan.Plan, reason plan.DisruptionReason,
+	again func(*cluster.Snapshot, engine.Terms) plan.Plan) {
+	tight := map[string]bool{}
 	for _, pool := range r.snapshot.Pools {
-		if r.pools[pool.Name] == nil || pool.Static || !full(r, terms, pool, reason) {
+		if r.pools[pool.Name] == nil || pool.Static || pool.Limits.HardNodes == limit.None || removesOf(p, pool.Name) {
 			continue
 		}
-		if slices.ContainsFunc(r.snapshot.Nodes, func(n *cluster.Node) bool {
+		if !slices.ContainsFunc(r.snapshot.Nodes, func(n *cluster.Node) bool {
 			due := reason == plan.Drifted && n.Drifted || reason == plan.Expired && n.Expired && pool.ExpiresGracefully
-			return n.Pool == pool.Name && due && engine.Disruptable(r.snapshot, n) && !removes(p, n)
+			return n.Pool == pool.Name && due && engine.Disruptable(r.snapshot, n)
 		}) {
+			continue
+		}
+		if full(r, terms, pool, reason) {
 			c.ReportHardLimit(r.pools[pool.Name], reason)
+			continue
+		}
+		tight[pool.Name] = true
+	}
+	if len(tight) == 0 {
+		return
+	}
+	free := again(unlimited(r.snapshot, tight), terms)
+	for _, name := range slices.Sorted(maps.Keys(tight)) {
+		if removesOf(free, name) {
+			c.ReportHardLimit(r.pools[name], reason)
 		}
 	}
 }
 
-// reportLimited tells of pools in which something would be replaced by something cheaper, were it not for their hard limit
-// (L-34): the plan is made once more as if they had none.
-func (c *Controller) reportLimited(r round, terms engine.Terms, p plan.Plan) {
-	var blocked []string
-	parts := *r.snapshot
+// unlimited returns the cluster as if some pools had no hard limit.
+func unlimited(s *cluster.Snapshot, names map[string]bool) *cluster.Snapshot {
+	parts := *s
 	parts.Pools = slices.Clone(parts.Pools)
 	for i, pool := range parts.Pools {
-		if r.pools[pool.Name] != nil && full(r, terms, pool, plan.Underutilized) {
-			blocked = append(blocked, pool.Name)
+		if names[pool.Name] {
 			free := *pool
 			free.Limits.HardNodes, free.FreeSlots = limit.None, nil
 			parts.Pools[i] = &free
 		}
 	}
+	return cluster.New(parts)
+}
+
+// reportLimited tells of pools in which something would be replaced by something cheaper, were it not for their hard limit
+// (L-34): the plan is made once more as if they had none.
+func (c *Controller) reportLimited(r round, terms engine.Terms, p plan.Plan) {
+	blocked := map[string]bool{}
+	for _, pool := range r.snapshot.Pools {
+		if r.pools[pool.Name] != nil && full(r, terms, pool, plan.Underutilized) {
+			blocked[pool.Name] = true
+		}
+	}
 	if len(blocked) == 0 || len(p.Removes) > 0 {
 		return
 	}
-	free := engine.Consolidate(cluster.New(parts), terms)
-	for _, name := range blocked {
-		if slices.ContainsFunc(free.Removes, func(remove plan.Remove) bool { return remove.Pool == name }) {
+	free := engine.Consolidate(unlimited(r.snapshot, blocked), terms)
+	for _, name := range slices.Sorted(maps.Keys(blocked)) {
+		if removesOf(free, name) {
 			c.ReportHardLimit(r.pools[name], plan.Underutilized)
 		}
 	}
 }
 
-func removes(p plan.Plan, node *cluster.Node) bool {
-	return slices.ContainsFunc(p.Removes, func(remove plan.Remove) bool { return remove.Claim == node.Claim })
+// removesOf reports whether a plan removes nodes of a pool.
+func removesOf(p plan.Plan, pool string) bool {
+	return slices.ContainsFunc(p.Removes, func(remove plan.Remove) bool { return remove.Pool == pool })
 }

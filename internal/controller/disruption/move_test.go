@@ -425,3 +425,25 @@ func TestTheHardLimitStopsReplacements(t *testing.T) {
 		}
 	}
 }
+
+// L-30, L-34: the limit leaves room for one node, and what replaces the drifted one is two. It stays, and the pool says why. With
+// room for both, it goes.
+func TestARoomTooSmallForTheReplacementsIsTold(t *testing.T) {
+	t.Parallel()
+	const want = "default DisruptionBlocked: No allowed disruptions for disruption reason Drifted due to node hard limit"
+	for limit, blocked := range map[string]bool{"2": true, "3": false} {
+		r := clusterOf(t, "1", map[string]string{"a": "large"}, "4500m")
+		if err := r.server.Create(t.Context(), podAsking("second", "a", "4500m")); err != nil {
+			t.Fatal(err)
+		}
+		r.setLimit(t, limit)
+		r.drift(t, "a")
+		r.turn(t)
+		if marked, _ := r.state(t); (len(marked) == 0) != blocked {
+			t.Errorf("limit %s: marked %v", limit, marked)
+		}
+		if slices.Contains(r.tape.Said(), want) != blocked {
+			t.Errorf("limit %s: said %q, want %q: %t", limit, r.tape.Said(), want, blocked)
+		}
+	}
+}

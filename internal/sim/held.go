@@ -1,0 +1,67 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+// The largest machine of the simulated cloud, m.8, less what it keeps for itself.
+const (
+	largestCPU    = 7900
+	largestMemory = 32<<30 - 10<<20
+	largestPods   = 30
+)
+
+// heldByRoom reports whether a drifted node may stay because what replaces it is more nodes than the limits leave room for: the
+// replacements come while the node is still there (L-30), and each of them has daemons that the node may have no room for.
+func (w *World) heldByRoom(claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool {
+	if pool.Spec.Replicas != nil || len(pool.Spec.HardLimits) == 0 {
+		return false
+	}
+	room := hardLimit(pool) - w.count(pool.Name)
+	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
+		other := o.(*karpenterv1.NodePool)
+		if other.Name != pool.Name && !isOther(other) && other.Spec.Replicas == nil {
+			room += min(largestPods, max(0, nodeLimit(other)-w.count(other.Name))) // a pod needs a machine at most
+		}
+	})
+	return w.machinesFor(claim.Status.NodeName) > room
+}
+
+// machinesFor is how many of the largest machines take the pods of a node, beside the daemons that each has.
+func (w *World) machinesFor(node string) int64 {
+	daemons := map[string]*corev1.Pod{}
+	var pods []*corev1.Pod
+	w.server.All(&corev1.Pod{}, func(o client.Object) {
+		switch pod := o.(*corev1.Pod); {
+		case isDaemon(pod):
+			daemons[pod.OwnerReferences[0].Name] = pod
+		case pod.Spec.NodeName == node:
+			pods = append(pods, pod)
+		}
+	})
+	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int {
+		cpuA, _ := asks(a)
+		cpuB, _ := asks(b)
+		return cmp.Compare(cpuB, cpuA)
+	})
+	var machines []*room
+	for _, pod := range pods {
+		cpu, mem := asks(pod)
+		at := slices.IndexFunc(machines, func(r *room) bool { return r.cpu >= cpu && r.mem >= mem && r.pods > 0 })
+		if at < 0 {
+			fresh := &room{cpu: largestCPU, mem: largestMemory, pods: largestPods}
+			for _, daemon := range daemons {
+				fresh.take(daemon)
+			}
+			at, machines = len(machines), append(machines, fresh)
+		}
+		machines[at].take(pod)
+	}
+	return int64(len(machines))
+}
