@@ -125,9 +125,6 @@ func withoutUnmarked(p plan.Plan, marked []string) (plan.Plan, []Refused) {
 			missed = append(missed, remove.Claim)
 		}
 	}
-	if len(missed) == 0 {
-		return p, nil
-	}
 	var kept []plan.Launch
 	var refused []Refused
 	for _, launch := range p.Launches {

@@ -31,13 +31,16 @@ type store struct {
 	snapshot *cluster.Snapshot
 	used     limit.Usage
 	promised []string
-	nominate map[string]string
+
+	promisedUIDs []string
+	nominate     map[string]string
 }
 
 func (s *store) Snapshot() *cluster.Snapshot { return s.snapshot }
 func (s *store) Usage(string) limit.Usage    { return s.used }
 func (s *store) Promise(c *karpenterv1.NodeClaim, reserve resources.Vector, pods []plan.PodRef) {
 	s.promised = append(s.promised, c.Name)
+	s.promisedUIDs = append(s.promisedUIDs, string(c.UID))
 	s.used = s.used.Plus(1, reserve)
 }
 
@@ -448,11 +451,15 @@ func TestReplacementsAtTheLimits(t *testing.T) {
 		limits   limit.Limits
 		slot     int
 		launched int
+		claim    string // of the pool; one of another is not seen live, as when it has just gone
 	}{
-		"soft": {limit.Limits{HardNodes: limit.None, SoftNodes: 1}, plan.NoSlot, 1},
-		"hard": {limit.Limits{HardNodes: 1, SoftNodes: limit.None}, 0, 0},
+		"soft":        {limit.Limits{HardNodes: limit.None, SoftNodes: 1}, plan.NoSlot, 1, "default"},
+		"hard":        {limit.Limits{HardNodes: 1, SoftNodes: limit.None}, 0, 0, "default"},
+		"hard, known": {limit.Limits{HardNodes: 1, SoftNodes: limit.None}, 0, 0, "other"},
 	} {
-		r := newRig(t, c.limits, interceptor.Funcs{}, claimOfPool("a"))
+		claim := claimOfPool("a")
+		claim.Labels[karpenterv1.NodePoolLabelKey] = c.claim
+		r := newRig(t, c.limits, interceptor.Funcs{}, claim)
 		r.store.used = limit.Usage{Nodes: 1}
 		if out := r.apply(t, planOf(replacement(c.slot, "a"))); len(out.Launched) != c.launched || len(r.claims(t)) != 1+c.launched {
 			t.Errorf("%s: outcome %+v, claims %v", name, out, r.claims(t))

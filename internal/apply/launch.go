@@ -89,11 +89,9 @@ func (a *Applier) lookAgain(ctx context.Context, snapshot *cluster.Snapshot, p p
 		if a.config.Now().Sub(views[name].at) > youngFor {
 			views[name] = a.look(ctx, snapshot, t.launch)
 		}
-		if t.view != views[name] {
-			t.view = views[name]
-			if t.err = t.view.err; t.err == nil {
-				t.refusal = t.view.objection(p, t.launch)
-			}
+		t.view = views[name]
+		if t.err = t.view.err; t.err == nil {
+			t.refusal = t.view.objection(p, t.launch)
 		}
 	}
 }
@@ -109,7 +107,7 @@ func (a *Applier) promise(t attempt) {
 // the limits leave room for it with everything that was created since the snapshot (L-13). used counts what the launches
 // before it will take.
 func (a *Applier) check(snapshot *cluster.Snapshot, p plan.Plan, launch plan.Launch, v *view, used map[string]limit.Usage) attempt {
-	t := attempt{launch: launch, view: v, err: v.err}
+	t := attempt{launch: launch, err: v.err}
 	if t.err != nil {
 		return t
 	}
@@ -150,13 +148,13 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 				return nil, fmt.Sprintf("slot %d is taken by NodeClaim %s", launch.Slot, name), nil
 			}
 			// One that replaced the same claims before, and was let go since, stands for something else by now.
-			retired := len(launch.Replaces) > 0 && !slices.Equal(known.Replaces, launch.Replaces)
+			retired := !slices.Equal(known.Replaces, launch.Replaces)
 			if snapshot.Version != p.BasedOn && !known.Deleting && !retired {
 				return nil, fmt.Sprintf("NodeClaim %s for the same pods appeared meanwhile", name), nil
 			}
 			continue // the plan knew of it and asks for another one
 		}
-		if holder := t.view.named[name]; holder != nil && launch.Slot != plan.NoSlot {
+		if holder := t.view.named[name]; holder != nil {
 			return holder, "", nil // this very launch, see objection
 		}
 		claim := translate.NodeClaimFor(t.view.pool, p.Names, launch, name)

@@ -29,7 +29,7 @@ import (
 // are not any more what the plan saw.
 func (a *Applier) Mark(ctx context.Context, remove plan.Remove) (bool, error) {
 	claim, err := a.claimOf(ctx, remove)
-	if claim == nil || err != nil {
+	if claim == nil {
 		return false, err
 	}
 	before := claim.DeepCopy()
@@ -60,7 +60,7 @@ func (a *Applier) Mark(ctx context.Context, remove plan.Remove) (bool, error) {
 // marked any more.
 func (a *Applier) Delete(ctx context.Context, remove plan.Remove) (bool, error) {
 	claim, err := a.claimOf(ctx, remove)
-	if claim == nil || err != nil {
+	if claim == nil {
 		return false, err
 	}
 	// Another replica may have taken the intent back: the cache shows it by now, or the claim is not as the cache has it.
@@ -113,7 +113,7 @@ func (a *Applier) Undo(ctx context.Context, remove plan.Remove) error {
 // Release takes off a claim what it was made to replace: it is a claim like any other from now on.
 func (a *Applier) Release(ctx context.Context, remove plan.Remove) error {
 	claim, err := a.claimOf(ctx, remove)
-	if claim == nil || err != nil {
+	if claim == nil {
 		return err
 	}
 	before := claim.DeepCopy()
@@ -125,14 +125,14 @@ func (a *Applier) Release(ctx context.Context, remove plan.Remove) error {
 	return client.IgnoreNotFound(a.config.Client.Patch(ctx, claim, optimistic(before)))
 }
 
-// claimOf returns the claim of a removal, nil when it is gone, being deleted, another program's or another one of the same
-// name.
+// claimOf returns the claim of a removal. It is nil with an error, and without one when it is gone, being deleted,
+// another program's or another one of the same name.
 func (a *Applier) claimOf(ctx context.Context, remove plan.Remove) (*karpenterv1.NodeClaim, error) {
 	var claim karpenterv1.NodeClaim
 	if err := a.config.Client.Get(ctx, client.ObjectKey{Name: remove.Claim}, &claim); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if claim.DeletionTimestamp != nil || remove.ClaimUID != "" && string(claim.UID) != remove.ClaimUID || !a.config.Fleet.OwnsClaim(&claim) {
+	if claim.DeletionTimestamp != nil || string(claim.UID) != remove.ClaimUID || !a.config.Fleet.OwnsClaim(&claim) {
 		return nil, nil
 	}
 	return &claim, nil

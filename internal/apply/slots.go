@@ -106,7 +106,7 @@ func (v *view) objection(p plan.Plan, launch plan.Launch) string {
 	case v.slots == limit.None:
 		return "the NodePool's hard limit was taken away meanwhile"
 	}
-	if holder := v.named[claimName(launch, 0, 0)]; holder != nil {
+	if holder := v.named[limit.SlotName(launch.Pool, launch.PoolUID, launch.Slot)]; holder != nil {
 		if !sameLaunch(holder, translate.NodeClaimFor(v.pool, p.Names, launch, holder.Name)) {
 			return taken(launch, holder)
 		}

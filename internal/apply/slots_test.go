@@ -150,7 +150,7 @@ func TestAnOldViewIsNotUsed(t *testing.T) {
 	r := newRig(t, limit.Unlimited(), interceptor.Funcs{})
 	r.applier = apply.New(apply.Config{Client: r.server, Live: r.server, Store: r.store, Fleet: controllertest.Everything{}, Now: clock.Now, Log: logr.Discard(), Each: func(n int, do func(int)) {
 		for i := range n {
-			clock.Advance(11 * time.Second)
+			clock.Advance(10 * time.Second)
 			do(i)
 		}
 	}})
