@@ -13,11 +13,18 @@ import (
 	"time"
 )
 
-// mutant is a planted bug: a piece of a file and what stands there instead.
+// mutant is a planted bug: pieces of files and what stands there instead. Most need one; several where a second defence
+// would hide the bug.
 type mutant struct {
-	name, file string
+	name  string
+	edits []edit
+	by    []string // checks
+}
+
+// edit is a piece of a file and what stands there instead.
+type edit struct {
+	file       string
 	old, fresh []string
-	by         []string // checks
 }
 
 // readMutants reads a list of planted bugs; its form is that of internal/sim/testdata/mutants.txt.
@@ -36,33 +43,51 @@ func readMutants(text string) ([]mutant, error) {
 			return nil, fmt.Errorf("line %d: %q stands before the first ==", number+1, line)
 		}
 		m := &list[len(list)-1]
+		if key == "file" {
+			m.edits = append(m.edits, edit{file: value})
+			continue
+		}
+		if len(m.edits) == 0 && key != "by" {
+			return nil, fmt.Errorf("line %d: %q stands before the file that it is about", number+1, line)
+		}
 		switch key {
-		case "file":
-			m.file = value
 		case "-":
-			m.old = append(m.old, value)
+			m.edits[len(m.edits)-1].old = append(m.edits[len(m.edits)-1].old, value)
 		case "+":
-			m.fresh = append(m.fresh, value)
+			m.edits[len(m.edits)-1].fresh = append(m.edits[len(m.edits)-1].fresh, value)
 		case "by":
 			m.by = strings.Fields(value)
 		default:
 			return nil, fmt.Errorf("line %d: %q: want ==, file, -, + or by", number+1, line)
 		}
 	}
+	for _, m := range list {
+		if len(m.edits) == 0 || len(m.by) == 0 {
+			return nil, fmt.Errorf("%s: want a file, what stands there, and the checks that catch the bug", m.name)
+		}
+	}
 	return list, nil
 }
 
-// plant returns the file with the bug in it.
-func (m mutant) plant() (string, error) {
-	text, err := os.ReadFile(m.file)
-	if err != nil {
-		return "", err
+// plant returns each file of the bug with the bug in it, by the file's name.
+func (m mutant) plant() (map[string]string, error) {
+	planted := map[string]string{}
+	for _, e := range m.edits {
+		text, known := planted[e.file]
+		if !known {
+			read, err := os.ReadFile(e.file)
+			if err != nil {
+				return nil, err
+			}
+			text = string(read)
+		}
+		old := strings.Join(e.old, "\n")
+		if n := strings.Count(text, old); n != 1 {
+			return nil, fmt.Errorf("%s holds %q %d times: want it once, so that the bug can be planted", e.file, old, n)
+		}
+		planted[e.file] = strings.Replace(text, old, strings.Join(e.fresh, "\n"), 1)
 	}
-	old := strings.Join(m.old, "\n")
-	if n := strings.Count(string(text), old); n != 1 {
-		return "", fmt.Errorf("%s holds %q %d times: want it once, so that the bug can be planted", m.file, old, n)
-	}
-	return strings.Replace(string(text), old, strings.Join(m.fresh, "\n"), 1), nil
+	return planted, nil
 }
 
 // runMutants builds this program with each planted bug and lets it search. Every one must be caught by a check that is
@@ -97,8 +122,8 @@ func runMutants(o options, out io.Writer) error {
 	return errors.Join(failures...)
 }
 
-// hunt builds one mutant and runs seeds until one fails; it returns what caught it.
-func (m mutant) hunt(o options, dir string) (string, error) {
+// build builds the program with the bug in it, in a folder.
+func (m mutant) build(dir string) (binary string, err error) {
 	planted, err := m.plant()
 	if err != nil {
 		return "", err
@@ -106,19 +131,35 @@ func (m mutant) hunt(o options, dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	file, overlay, binary := filepath.Join(dir, filepath.Base(m.file)), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "sim")
-	path, err := filepath.Abs(m.file)
-	if err != nil {
-		return "", err
+	overlay, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "sim")
+	replace := map[string]string{}
+	for name, text := range planted {
+		path, err := filepath.Abs(name)
+		if err != nil {
+			return "", err
+		}
+		replace[path] = filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
+		if err := os.WriteFile(replace[path], []byte(text), 0o644); err != nil {
+			return "", err
+		}
 	}
-	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{path: file}})
-	if err := errors.Join(err, os.WriteFile(file, []byte(planted), 0o644), os.WriteFile(overlay, replace, 0o644)); err != nil {
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err := errors.Join(err, os.WriteFile(overlay, text, 0o644)); err != nil {
 		return "", err
 	}
 	build := exec.Command("go", "build", "-trimpath", "-overlay", overlay, "-o", binary, "./cmd/joiner-sim")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building: %w\n%s", err, output)
+	}
+	return binary, nil
+}
+
+// hunt builds one mutant and runs seeds until one fails; it returns what caught it.
+func (m mutant) hunt(o options, dir string) (string, error) {
+	binary, err := m.build(dir)
+	if err != nil {
+		return "", err
 	}
 	defer os.Remove(binary) //nolint:errcheck // goes with the folder
 	stories, err := filepath.Glob(filepath.Join(filepath.Dir(o.mutants), "scenarios", "*.txt"))
