@@ -261,7 +261,7 @@ func (d *disruption) choose(c command) {
 // dropUntilTogether gives up the last commands until all that are left can stand together, by the given check on the
 // cluster without their nodes and with what they launch.
 func (d *disruption) dropUntilTogether(stand func(*cluster.Snapshot, []plan.Launch) bool) {
-	for n := len(d.chosen); ; n = min(n-1, n*7/8) {
+	for n := len(d.chosen); ; n = n * 7 / 8 {
 		d.chosen = d.chosen[:n]
 		var gone []*cluster.Node
 		var launches []plan.Launch

@@ -131,7 +131,7 @@ func mightFit(s *cluster.Snapshot, node *cluster.Node) bool {
 // deleteTogether chooses as many of the nodes, from the first on, as have places for all their pods when these are placed
 // together, and not in the order in which the nodes were found: that is how they will come back. It returns the others.
 func (d *disruption) deleteTogether(nodes []*cluster.Node) []*cluster.Node {
-	for n := len(nodes); n > 0; n = min(n-1, n*7/8) {
+	for n := len(nodes); n > 0; n = n * 7 / 8 {
 		without := d.future.Without(nodes[:n]...)
 		placed, fits := pack.Fit(without, without.Pending)
 		if !fits {
