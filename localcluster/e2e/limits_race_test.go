@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
+	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
@@ -127,9 +128,13 @@ func (l *late) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// secondJoiner starts another joiner, with leader election off, that reaches the API server by the slow way only.
-func (r *testRig) secondJoiner(binary string, args ...string) {
+// joinerBehind starts a joiner, with leader election off, that reaches the API server through what way makes of the
+// way there. An error on the way is a connection that breaks.
+func (r *testRig) joinerBehind(binary string, way func(http.RoundTripper) http.RoundTripper, args ...string) {
 	r.t.Helper()
+	if _, err := r.Cluster.KubeconfigFor(cluster.Identity{Name: rig.User}); err != nil {
+		r.t.Fatal(err)
+	}
 	config, err := r.Cluster.RESTConfig(rig.User)
 	if err != nil {
 		r.t.Fatal(err)
@@ -143,23 +148,26 @@ func (r *testRig) secondJoiner(binary string, args ...string) {
 		r.t.Fatal(err)
 	}
 	proxy := httputil.NewSingleHostReverseProxy(target)
-	proxy.Transport, proxy.FlushInterval = slow{transport}, -1
-	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
+	proxy.Transport, proxy.FlushInterval = way(transport), -1
+	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
 	server := httptest.NewServer(proxy)
 	r.t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	kubeconfig := filepath.Join(r.t.TempDir(), "slow.kubeconfig")
-	content := fmt.Sprintf(`{apiVersion: v1, kind: Config, clusters: [{name: slow, cluster: {server: "%s"}}], users: [{name: joiner, user: {}}], contexts: [{name: slow, context: {cluster: slow, user: joiner}}], current-context: slow}`, server.URL)
+	kubeconfig := filepath.Join(r.t.TempDir(), "behind.kubeconfig")
+	content := fmt.Sprintf(`{apiVersion: v1, kind: Config, clusters: [{name: behind, cluster: {server: "%s"}}],
+users: [{name: joiner, user: {}}], contexts: [{name: behind, context: {cluster: behind, user: joiner}}],
+current-context: behind}`, server.URL)
 	if err := os.WriteFile(kubeconfig, []byte(content), 0o600); err != nil {
 		r.t.Fatal(err)
 	}
-	log, err := os.Create(filepath.Join(r.t.TempDir(), "slow.log"))
+	log, err := os.Create(filepath.Join(r.t.TempDir(), "behind.log"))
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	command := exec.Command(binary, append([]string{"--kubeconfig", kubeconfig, "--disable-leader-election", "--metrics-port=0", "--health-probe-port=0"}, args...)...)
+	alone := []string{"--kubeconfig", kubeconfig, "--disable-leader-election", "--metrics-port=0", "--health-probe-port=0"}
+	command := exec.Command(binary, append(alone, args...)...)
 	command.Stdout, command.Stderr = log, log
 	if err := r.Cluster.StartChild(command); err != nil {
 		r.t.Fatal(err)
@@ -167,13 +175,19 @@ func (r *testRig) secondJoiner(binary string, args ...string) {
 	ended := make(chan error, 1)
 	go func() { ended <- command.Wait() }()
 	r.t.Cleanup(func() {
+		said := func() string {
+			content, _ := os.ReadFile(log.Name())
+			return string(content[max(0, len(content)-8000):])
+		}
 		select {
 		case err := <-ended:
-			content, _ := os.ReadFile(log.Name())
-			r.t.Errorf("the second joiner has ended by itself: %v\n%s", err, content[max(0, len(content)-4000):])
+			r.t.Errorf("the joiner behind a proxy has ended by itself: %v\n%s", err, said())
 		default:
 			_ = command.Process.Kill()
 			<-ended
+			if r.t.Failed() {
+				r.t.Logf("the end of the log of the joiner behind a proxy:\n%s", said())
+			}
 		}
 	})
 }
@@ -187,7 +201,7 @@ func TestTwoControllersKeepTheHardLimit(t *testing.T) {
 	r := newRig(t, func(o *rig.Options) { binary, o.Args = o.Joiner, quickly })
 	r.apply(kwokPool("default", amd64Linux, quick+fmt.Sprintf("\nhardLimits: {nodes: %d}", limit)))
 	r.apply(deployment("web", 0, "{cpu: '1'}", "topologySpreadConstraints:\n- {topologyKey: kubernetes.io/hostname, maxSkew: 1, minDomains: 9, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}"))
-	r.secondJoiner(binary, quickly...)
+	r.joinerBehind(binary, func(next http.RoundTripper) http.RoundTripper { return slow{next} }, quickly...)
 	watch := r.watchClaims("default")
 	reached, start := 0, time.Now()
 	for round := range rounds(t) {
