@@ -95,53 +95,68 @@ metadata: {name: no-bindings}
 spec: {policyName: no-bindings, validationActions: [Deny]}
 `
 
-// P-35: a user's controller taints each new node, which nobody can know. Few nodes are launched, and it is said why.
+// P-35: a user's controller taints each new node, which nobody can know. Few nodes are launched, it is said why, and when the
+// next one comes: not before that time, and then it does. So it is too when the nodes never initialize.
 func TestNodesThatHelpNobodyAreNotBoughtWithoutEnd(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	for name, template := range map[string]string{
+		"ready":             "",
+		"never initialized": "\nstartupTaints: [{key: example.com/stays, effect: NoSchedule}]",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			helpNobody(newRig(t, nil), template)
+		})
+	}
+}
+
+// helpNobody has a pod wait for whom nodes are launched that no pod can use. template are further lines of their template.
+func helpNobody(r *testRig, template string) {
+	r.t.Helper()
 	r.apply(noBindings)
 	r.eventually(soon, "bindings to be denied", func(ctx context.Context) (bool, string, error) {
 		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web-probe", Namespace: "default"}}
 		err := r.Client.Create(ctx, probe, client.DryRunAll)
 		return err != nil && strings.Contains(err.Error(), "no-bindings"), fmt.Sprint(err), nil
 	})
-	r.apply(kwokPool("default", amd64Linux, ""))
+	film := r.film()
+	r.apply(kwokPool("default", amd64Linux+template, ""))
 	r.apply(deployment("web", 1, "{cpu: 1500m}", ""))
-	names := map[string]bool{}
+	var message string
+	tainted := map[string]bool{}
 	r.eventually(2*soon, "the condition LaunchesInVain", func(ctx context.Context) (bool, string, error) {
 		nodes, err := r.nodes(ctx)
 		for _, node := range nodes {
-			if names[node.Name] {
+			if tainted[node.Name] {
 				continue
 			}
 			fresh := node.DeepCopy()
 			fresh.Spec.Taints = append(fresh.Spec.Taints, corev1.Taint{Key: "example.com/surprise", Effect: corev1.TaintEffectNoSchedule})
-			if r.Client.Update(ctx, fresh) == nil {
-				names[node.Name] = true
-			}
+			tainted[node.Name] = r.Client.Update(ctx, fresh) == nil
 		}
 		var pool karpenterv1.NodePool
 		if getErr := r.Client.Get(ctx, client.ObjectKey{Name: "default"}, &pool); err == nil {
 			err = getErr
 		}
-		for _, c := range pool.Status.Conditions {
-			if c.Type == karpenterv1.ConditionTypeLaunchesInVain && c.Status == "True" {
-				return strings.Contains(c.Message, "2 rounds of nodes for pods such as default/web-"), c.Message, err
-			}
-		}
-		return false, fmt.Sprintf("%d nodes, conditions %+v", len(names), pool.Status.Conditions), err
+		status, _, text := conditionOf(pool.Status.Conditions, karpenterv1.ConditionTypeLaunchesInVain)
+		message = text
+		return status == "True" && strings.Contains(text, "2 rounds of nodes for pods such as default/web-"),
+			fmt.Sprintf("%d nodes, condition %q: %s", len(nodes), status, text), err
 	})
-	// For as long as nothing may be launched the number stays.
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
-		nodes, err := r.nodes(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name := range nodes {
-			names[name] = true
-		}
+	_, text, _ := strings.Cut(message, "the next one is launched after ")
+	next, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		r.t.Fatalf("%q: want it to end with the time of the next launch: %v", message, err)
 	}
-	if len(names) > 2 {
-		t.Errorf("%d nodes came for one pod that none of them helped", len(names))
+	var third time.Time
+	film.until(later, "a third node", func(now *picture) bool {
+		if len(now.nodes) < 3 {
+			return false
+		}
+		third = now.nodes[2].GetCreationTimestamp().Time
+		return true
+	})
+	if third.Before(next) {
+		r.t.Errorf("the third node came at %s; it was to come after %s", third.UTC(), next)
 	}
 }

@@ -20,7 +20,7 @@ import (
 // A round of launches for what some pods ask for is in vain when one of its claims has got a machine and
 //
 //   - is gone before any pod but daemons was on its node, or
-//   - is initialized, has had no such pod, the plan expects none of the pending ones there, and asks for a further node,
+//   - has joined, has had no such pod, the plan expects none of the pending ones there, and asks for a further node,
 //
 // while pods that ask for the same still wait. The first round in vain changes nothing. After the second the pool launches
 // nothing for such pods for a while, then one node as a try, and so on, each time after twice the while. A try whose room other
@@ -50,7 +50,7 @@ type Brake struct {
 
 // try is a claim that was launched for pods.
 type try struct {
-	claim, node, pool     string
+	claim, node, pool     string // node: "" until it has joined
 	asks                  []string
 	launched, initialized bool
 	used, ending          bool
@@ -246,12 +246,16 @@ func (b *Brake) Judge(s *cluster.Snapshot, p plan.Plan, now time.Time) bool {
 	waiting, counted := map[string][]*cluster.Pod(nil), false
 	for _, uid := range slices.Sorted(maps.Keys(b.tries)) {
 		t := b.tries[uid]
-		if !t.initialized || t.used || t.ending || expecting[t.node] || expecting[t.claim] {
+		if t.node == "" || t.used || t.ending || expecting[t.node] || expecting[t.claim] {
 			continue
 		}
-		only := *t
+		only, what := *t, "has joined and none of them can run there"
+		if t.initialized {
+			what = "is initialized and none of them can run there"
+		}
 		only.asks = slices.DeleteFunc(slices.Clone(t.asks), func(ask string) bool {
-			return !wanted[cluster.Hold{Pool: t.pool, Ask: ask}]
+			// A node of replicas is wanted for itself.
+			return !wanted[cluster.Hold{Pool: t.pool, Ask: ask}] || ask == plan.AskReplicas
 		})
 		if len(only.asks) == 0 {
 			continue
@@ -259,7 +263,7 @@ func (b *Brake) Judge(s *cluster.Snapshot, p plan.Plan, now time.Time) bool {
 		if waiting == nil {
 			waiting = waitingOf(s)
 		}
-		counted = b.inVain(&only, waiting, now, "is initialized and none of them can run there") || counted
+		counted = b.inVain(&only, waiting, now, what) || counted
 	}
 	return counted
 }

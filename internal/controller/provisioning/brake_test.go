@@ -208,6 +208,27 @@ func (s *scene) finish() {
 	s.change(func(n *cluster.Node) { n.Taints = []cluster.Taint{{Key: "dirty", Effect: cluster.NoSchedule}} })
 }
 
+// P-35: nodes that join with a taint that nobody told of, and never get ready, are bought no faster than those that do.
+func TestTaintedNodesThatNeverInitializeAreHeldBack(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 2)
+	var rounds []int
+	for range 6 {
+		rounds = append(rounds, s.round())
+		s.change(func(n *cluster.Node) {
+			n.Name, n.Launched = "node-"+n.Claim, true
+			n.Taints = []cluster.Taint{{Key: "example.com/agent-not-ready", Effect: cluster.NoSchedule}}
+		})
+		s.clock.Advance(20 * time.Second)
+	}
+	if got, want := fmt.Sprint(rounds), "[2 2 0 0 0 1]"; got != want {
+		t.Errorf("launches %s, want %s", got, want)
+	}
+	if said, want := s.brake.Message("default"), "has joined and none of them can run there"; !strings.Contains(said, want) {
+		t.Errorf("said %q, want %q", said, want)
+	}
+}
+
 // P-35: machines that go before a pod was on their node are bought no faster, those of static pools neither.
 func TestMachinesThatNeverBecomeNodesAreHeldBack(t *testing.T) {
 	t.Parallel()
