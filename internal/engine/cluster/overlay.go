@@ -153,14 +153,21 @@ func (s *Snapshot) Shut(nodes ...*Node) (*Snapshot, []*Node) {
 	return own, closed
 }
 
-// Settled returns the cluster without the nodes that nothing can be moved to yet, because they are not initialized or not
-// ready, and without pending pods.
+// Settled returns the cluster without pending pods, and with the nodes Closed that nothing can be moved to yet, because they are
+// not initialized or not ready: kube-scheduler counts what runs there, and counts them where nothing does.
 func (s *Snapshot) Settled() *Snapshot {
 	own := s.derived()
 	own.Pending = nil
 	unsettled := func(n *Node) bool { return !n.Initialized || n.NotReady }
 	if slices.ContainsFunc(s.Nodes, unsettled) {
-		own.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), unsettled)
+		own.Nodes, own.Closed = nil, slices.Clone(s.Closed)
+		for _, node := range s.Nodes {
+			if unsettled(node) {
+				own.Closed = append(own.Closed, node)
+			} else {
+				own.Nodes = append(own.Nodes, node)
+			}
+		}
 	}
 	return own
 }

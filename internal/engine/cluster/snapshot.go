@@ -105,6 +105,8 @@ type Snapshot struct {
 	Guards []Guard
 	// Leaving are nodes that a what-if leaves out of Nodes and whose pods run until they are evicted, in any order.
 	Leaving []*Node
+	// Closed are nodes on which a what-if places nothing, though what runs there counts, in any order.
+	Closed []*Node
 	// Held says, for pools and what pods ask for, why no node is launched for such pods at present (P-35).
 	Held map[Hold]string
 

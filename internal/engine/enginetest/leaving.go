@@ -8,9 +8,9 @@ import (
 
 // This file reads what runs on nodes that go as kube-scheduler does: it counts until it has left. Pods under a budget that does
 // not let all of them go leave one after another, when they are bound elsewhere; others leave once all that waited from the
-// start is bound. A node that no pod has to leave any more is gone.
+// start is bound. A node that no pod has to leave any more is gone, unless it has no claim: nobody here knows when it goes.
 
-// going lists the nodes that go and hold pods that have to move.
+// going lists the nodes that go and count until they are gone.
 func going(s *cluster.Snapshot) []*cluster.Node {
 	list := slices.Clone(s.Leaving)
 	for _, node := range s.Nodes {
@@ -18,7 +18,12 @@ func going(s *cluster.Snapshot) []*cluster.Node {
 			list = append(list, node)
 		}
 	}
-	return slices.DeleteFunc(list, func(n *cluster.Node) bool { return !slices.ContainsFunc(n.Pods, hasToMove) })
+	return slices.DeleteFunc(list, func(n *cluster.Node) bool { return !lasts(n, n.Pods) })
+}
+
+// lasts reports whether a node that goes is there still with these pods on it.
+func lasts(node *cluster.Node, pods []*cluster.Pod) bool {
+	return node.Claim == "" || slices.ContainsFunc(pods, hasToMove)
 }
 
 func hasToMove(pod *cluster.Pod) bool { return !pod.Fixed && !pod.Terminating }
@@ -32,7 +37,7 @@ func (c *checker) standing() []*cluster.Node {
 		}
 	}
 	for _, node := range c.going {
-		if slices.ContainsFunc(c.bound[node], hasToMove) {
+		if lasts(node, c.bound[node]) {
 			list = append(list, node)
 		}
 	}

@@ -19,8 +19,9 @@ type leaver struct {
 	left    bool
 }
 
-// addLeaving adds the nodes that go, closed: nothing is placed on them, but what runs there counts. A node from which no
-// pod has to move any more will be gone in a moment and counts for nothing.
+// addLeaving adds the nodes on which nothing is placed, closed, since what runs there counts: those that go, and those that a
+// what-if has closed. One of ours from which no pod has to move any more will be gone in a moment, and counts for nothing. Of
+// one without a claim nobody here knows when it goes: until then kube-scheduler counts it, if only as an empty domain.
 func (s *solver) addLeaving(pods []*cluster.Pod) {
 	if !s.topology.Constrained() {
 		return
@@ -33,7 +34,7 @@ func (s *solver) addLeaving(pods []*cluster.Pod) {
 				n++
 			}
 		}
-		if n == 0 {
+		if n == 0 && node.Claim != "" && (node.Deleting || node.Disrupting) {
 			return
 		}
 		if len(placing) == 0 {
@@ -54,6 +55,9 @@ func (s *solver) addLeaving(pods []*cluster.Pod) {
 		}
 	}
 	for _, node := range s.snapshot.Leaving {
+		add(node)
+	}
+	for _, node := range s.snapshot.Closed {
 		add(node)
 	}
 	if len(s.leavers) > 0 {
@@ -115,7 +119,7 @@ func (s *solver) leave(t *topology.Tracker, pod *cluster.Pod) bool {
 	l.left = true
 	b := s.bins[l.bin]
 	t.Leave(pod.Shape, l.bin, topology.Running)
-	if b.staying--; b.staying == 0 {
+	if b.staying--; b.staying == 0 && b.node.Claim != "" {
 		for _, other := range b.node.Pods {
 			if other.Fixed || other.Terminating {
 				t.Leave(other.Shape, l.bin, standingOf(other))
@@ -131,7 +135,7 @@ func (s *solver) back(t *topology.Tracker, pod *cluster.Pod) {
 	l := s.leavers[pod.UID]
 	l.left = false
 	b := s.bins[l.bin]
-	if b.staying++; b.staying == 1 {
+	if b.staying++; b.staying == 1 && b.node.Claim != "" {
 		t.Occupy(l.bin)
 		for _, other := range b.node.Pods {
 			if other.Fixed || other.Terminating {
