@@ -70,17 +70,19 @@ type sentIn struct{ since, landed time.Duration }
 // counted is what the checks of hard limits remember.
 type counted struct {
 	claims   map[types.UID]sentIn
-	machines map[string]sentIn // by provider ID
+	born     map[types.UID]time.Duration // when claims appeared, whoever made them
+	machines map[string]sentIn           // by provider ID
 	// blind are the UIDs of claims that users took the finalizer off, or moved to another pool, before any list of
 	// the cloud showed their machine: nobody can know of it then.
 	blind map[string]bool
 }
 
 func newCounted() counted {
-	return counted{claims: map[types.UID]sentIn{}, machines: map[string]sentIn{}, blind: map[string]bool{}}
+	return counted{claims: map[types.UID]sentIn{}, born: map[types.UID]time.Duration{}, machines: map[string]sentIn{}, blind: map[string]bool{}}
 }
 
 func (w *World) noteCreate(claim *karpenterv1.NodeClaim) {
+	w.checks.counted.born[claim.UID] = w.now
 	if w.actor != nil {
 		w.checks.counted.claims[claim.UID] = sentIn{w.looked(), w.now}
 	}
@@ -126,7 +128,7 @@ func ownedBy(o client.Object, pool *karpenterv1.NodePool) bool {
 
 // checkHardLimit is L-14 for claims: no claim of its own brings a pool above its hard limit, as high as that was
 // at any time since its maker looked at the pool. Claims that were on their way when the limit was lowered are
-// left out: they rest on the higher one.
+// left out: they rest on the higher one. Those of others count that were there by then: made by hand, or another program's.
 func (w *World) checkHardLimit(created *karpenterv1.NodeClaim) {
 	pool := w.poolOf(created)
 	if w.actor == nil || pool == nil || !ownedBy(created, pool) {
@@ -136,12 +138,19 @@ func (w *World) checkHardLimit(created *karpenterv1.NodeClaim) {
 	_, limit := w.checks.since(key, w.looked())
 	lowered, own := w.checks.lowered(key, w.looked()), int64(0)
 	w.server.All(created, func(o client.Object) {
-		if ownedBy(o, pool) && !w.checks.counted.claims[o.GetUID()].over(lowered) {
-			own++
+		switch {
+		case ownedBy(o, pool):
+			if !w.checks.counted.claims[o.GetUID()].over(lowered) {
+				own++
+			}
+		case o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool.Name && len(o.GetOwnerReferences()) == 0:
+			if w.checks.counted.born[o.GetUID()] < lowered {
+				own++
+			}
 		}
 	})
 	if own > limit {
-		w.fail(checkHardLimit, "NodePool %s has %d NodeClaims of its own with %s, its hard limit is %d",
+		w.fail(checkHardLimit, "NodePool %s has %d NodeClaims with %s, beside those made by hand since, its hard limit is %d",
 			pool.Name, own, created.Name, limit)
 	}
 }

@@ -44,6 +44,7 @@ func verbs() map[string]func(*World, arguments) error {
 	maps.Copy(all, aboveVerbs())
 	maps.Copy(all, daemonVerbs())
 	maps.Copy(all, limitVerbs())
+	maps.Copy(all, orderVerbs())
 	return all
 }
 
@@ -394,7 +395,7 @@ func (w *World) stall(a arguments) error {
 }
 
 // see makes a story fail when something is not as it says: claims=POOL:N, machines=N, waiting=N (pods without a node),
-// silent=N (nodes whose kubelet does not answer), launches=N (machines that were ever launched).
+// silent=N (nodes whose kubelet does not answer), launches=N (machines that were ever launched), nodes=N,N (which of them are nodes).
 func (w *World) see(a arguments) error {
 	waiting := 0
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
@@ -417,8 +418,10 @@ func (w *World) see(a arguments) error {
 			got = fmt.Sprint(w.silent())
 		case "launches":
 			got = fmt.Sprint(w.checks.launches)
+		case "nodes":
+			got = w.nodeNumbers()
 		default:
-			return fmt.Errorf("%s: want claims=POOL:N, machines=N, waiting=N, silent=N or launches=N", word)
+			return fmt.Errorf("%s: want claims=POOL:N, machines=N, waiting=N, silent=N, launches=N or nodes=N,N", word)
 		}
 		if got != want {
 			w.fail(checkStory, "%s=%s is to be seen, found %s", key, want, got)
