@@ -112,20 +112,26 @@ const zones = 2
 
 // heldByTies reports whether a node may stay because its pool is at its node limit and its pods are spread: what
 // replaces it cannot take all of them when another zone is empty and has to be filled first. Below a hard limit the
-// replacements come while the node is still there, and pods that are spread over zones may need one in each.
+// replacements come while the node is still there. Pods that are spread over zones may need one in each, and those that are
+// spread over hosts one each: a host that other pods fill counts as empty, and plain pods are placed before them.
 func (w *World) heldByTies(claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool {
 	left := nodeLimit(pool) - w.count(pool.Name)
 	if pool.Spec.Replicas != nil {
 		return false
 	}
-	tied := false
+	tied, hosts := false, int64(0)
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
 		pod := o.(*corev1.Pod)
 		l := w.cluster.workloads[pod.Labels[appLabel]]
 		if l == nil || l.tied.spread == "" || pod.Spec.NodeName != claim.Status.NodeName {
 			return
 		}
-		tied = tied || left <= 0 || len(pool.Spec.HardLimits) > 0 && l.tied.spread == corev1.LabelTopologyZone && left < zones
+		needed := int64(zones)
+		if l.tied.spread == corev1.LabelHostname {
+			hosts++
+			needed = hosts
+		}
+		tied = tied || left <= 0 || len(pool.Spec.HardLimits) > 0 && left < needed
 	})
 	return tied
 }
