@@ -154,7 +154,8 @@ func (s *Snapshot) Shut(nodes ...*Node) (*Snapshot, []*Node) {
 }
 
 // Settled returns the cluster without pending pods, and with the nodes Closed that nothing can be moved to yet, because they are
-// not initialized or not ready: kube-scheduler counts what runs there, and counts them where nothing does.
+// not initialized or not ready: kube-scheduler counts what runs there, and counts them where nothing does. It knows nothing yet
+// of a claim without a node; only what is to run there counts.
 func (s *Snapshot) Settled() *Snapshot {
 	own := s.derived()
 	own.Pending = nil
@@ -162,10 +163,11 @@ func (s *Snapshot) Settled() *Snapshot {
 	if slices.ContainsFunc(s.Nodes, unsettled) {
 		own.Nodes, own.Closed = nil, slices.Clone(s.Closed)
 		for _, node := range s.Nodes {
-			if unsettled(node) {
-				own.Closed = append(own.Closed, node)
-			} else {
+			switch {
+			case !unsettled(node):
 				own.Nodes = append(own.Nodes, node)
+			case node.Name != "" || len(node.Pods) > 0:
+				own.Closed = append(own.Closed, node)
 			}
 		}
 	}
