@@ -29,10 +29,10 @@ include bench/bench.mk
 
 .PHONY: help
 help: ## This list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile bench/bench.mk
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' Makefile bench/bench.mk
 
 .PHONY: demo
-demo: programs ## The main job, then a provider's policy, on real local control planes, from nothing; the exit code is honest
+demo: programs ## The main job, then a provider's policy, on real control planes with simulated machines; each step checked
 	$(BIN)/demo --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner --operator $(BIN)/joiner-operator --joinerctl $(BIN)/joinerctl
 
 .PHONY: up
@@ -53,7 +53,7 @@ unit: ## Tests that need no control plane
 	$(GO) test $(TEST_FLAGS) ./...
 
 .PHONY: e2e
-e2e: programs ## End-to-end tests on a real control plane, with LIMIT_ROUNDS=200, LIMIT_ENFORCED=1, FLEET_NODES=500, FLEET_KILLS=50, POLICY_POOLS=500 and PLACEMENT_NODES=5000 for the longest
+e2e: programs ## The end-to-end tests in their long forms, which takes hours; the variables that make test sets shorten them
 	cd localcluster && $(E2E_ENV) JOINER_LIMIT_ROUNDS='$(LIMIT_ROUNDS)' JOINER_LIMIT_ENFORCED='$(LIMIT_ENFORCED)' \
 		JOINER_FLEET_NODES='$(FLEET_NODES)' JOINER_FLEET_KILLS='$(FLEET_KILLS)' \
 		JOINER_POLICY_POOLS='$(POLICY_POOLS)' JOINER_PLACEMENT_NODES='$(PLACEMENT_NODES)' $(GO) test -trimpath -count=1 $(E2E_FLAGS) ./...
@@ -117,7 +117,7 @@ sim-mutants: ## Planted bugs, each of which the simulation has to catch
 PKG ?=
 WRITE ?=
 .PHONY: mutants
-mutants: ## Small changes of the code, one at a time: each one that no test notices must be listed in docs/mutants.txt; PKG= one package
+mutants: ## Small changes of the code: those that no test notices must be in docs/mutants.txt; PKG= one package, WRITE=1
 	@cd tools && $(GO) build -o ../$(BIN)/mutants ./mutants
 	$(BIN)/mutants -root . $(if $(WRITE),-write) $(PKG)
 
@@ -130,7 +130,7 @@ churn: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/churn ## Random users on a real cont
 	$(BIN)/churn --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner --t $(T) $(if $(SEED),--seed $(SEED) --n 1,--n $(N)) $(if $(KEEP),--keep)
 
 .PHONY: rewrite
-rewrite: ## Rewrite the scripts of the engine, the policy merge, the admission policy and the conversion; the diff is the review
+rewrite: ## Rewrite the expected output of all scripts (docs/scripts.md); the diff is the review
 	$(GO) test ./internal/engine ./internal/autonode/merge ./internal/admission/... ./internal/convert ./internal/migrate -run TestScripts -rewrite
 
 # How long each fuzz target runs. Inputs that are merely new are not made smaller for long: by default that takes the whole time.

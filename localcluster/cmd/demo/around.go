@@ -54,10 +54,11 @@ func (s *story) editPool(ctx context.Context) error {
 		return err
 	}
 	if before.Generation != after.Generation {
-		return fmt.Errorf("the spec of NodePool tenant changed though the edit was refused: generation %d, was %d", after.Generation, before.Generation)
+		return fmt.Errorf("the spec of NodePool tenant changed though the edit was refused: generation %d, was %d",
+			after.Generation, before.Generation)
 	}
 	s.done("The tenant, cluster-admin of the hosted cluster, tries to take the policy's entry out of the NodePool, and is refused")
-	printed("tenant$", edit(), output)
+	printed("tenant$", edit(), folded(output))
 	return nil
 }
 
@@ -98,7 +99,8 @@ func (s *story) deleteBinding(ctx context.Context) error {
 	if err := s.merged(ctx, "tenant"); err != nil {
 		return err
 	}
-	s.done("The tenant deletes the binding of the admission policy. It is back after %.1f s; after %.1f s the same edit, as a dry run, is refused as before",
+	s.done("The tenant deletes the binding of the admission policy. It is back after %.1f s; "+
+		"after %.1f s the same edit, as a dry run, is refused as before",
 		back.Seconds(), time.Since(start).Seconds())
 	printed("tenant$", args, output)
 	return nil

@@ -47,8 +47,9 @@ func (s *story) host(ctx context.Context) error {
 	if err := s.checkRights(ctx); err != nil {
 		return err
 	}
-	s.done("The cluster becomes a hosted one: joiner-operator runs between it and the provider's management cluster, the second control plane. " +
-		"Checked: there it may read the policies of its namespace and write their status, but change no policy, read no Secret and see no other namespace")
+	s.done("The cluster becomes a hosted one: joiner-operator runs between it and the provider's management cluster, " +
+		"the second control plane. Checked: there it may read the policies of its namespace and write their status, " +
+		"but change no policy, read no Secret and see no other namespace")
 	return nil
 }
 
@@ -104,7 +105,8 @@ func (s *story) policyReady(ctx context.Context, part string) error {
 		var policy hypershiftv1beta1.AutoNodePolicy
 		err := s.management.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: hypershiftv1beta1.PolicyName}, &policy)
 		ready, _ := condition.Get(policy.Status.Conditions, hypershiftv1beta1.ConditionTypeReady)
-		return ready.Status == "True" && ready.ObservedGeneration == policy.Generation && strings.Contains(ready.Message, part), fmt.Sprintf("%+v", ready), err
+		done := ready.Status == "True" && ready.ObservedGeneration == policy.Generation && strings.Contains(ready.Message, part)
+		return done, fmt.Sprintf("%+v", ready), err
 	})
 }
 
@@ -116,7 +118,8 @@ func (s *story) tenant(ctx context.Context) error {
 	if err := s.merged(ctx, "tenant"); err != nil {
 		return err
 	}
-	s.done("A tenant's OpenshiftNodePool allows %s and %s. The NodePool made from it carries the policy's entry, then the tenant's", allowed, outside)
+	s.done("A tenant's OpenshiftNodePool allows %s and %s. The NodePool made from it carries the policy's entry, "+
+		"then the tenant's", allowed, outside)
 	err := show(ctx, s.Rig, "tenant$", "get", "nodepool", "tenant", "-o",
 		`jsonpath={range .spec.template.spec.requirements[*]}{.key} {.operator} {.values}{"\n"}{end}`)
 	if err != nil {
@@ -132,7 +135,8 @@ func (s *story) tenant(ctx context.Context) error {
 	if err := s.checkTypes(ctx, "tenant", tenantPods, allowed); err != nil {
 		return err
 	}
-	s.done("The tenant's %d pods run. Checked: every node of the pool is %s, the one type that both allow, though %s costs less", tenantPods, allowed, outside)
+	s.done("The tenant's %d pods run. Checked: every node of the pool is %s, the one type that both allow, "+
+		"though %s costs less", tenantPods, allowed, outside)
 	return s.showNodes(ctx)
 }
 
@@ -260,7 +264,8 @@ func (s *story) lifted(ctx context.Context) error {
 	if err := s.checkCheaper(ctx); err != nil {
 		return err
 	}
-	s.done("The provider deletes the policy. %.1f s later the pod that waited runs, on a cheaper %s: only the policy had held it back", took.Seconds(), outside)
+	s.done("The provider deletes the policy. %.1f s later the pod that waited runs, on a cheaper %s: "+
+		"only the policy had held it back", took.Seconds(), outside)
 	return s.showNodes(ctx)
 }
 

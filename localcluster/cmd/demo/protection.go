@@ -34,7 +34,8 @@ func (s *story) protect(ctx context.Context) error {
 	if err := s.agentRuns(ctx); err != nil {
 		return err
 	}
-	s.done("kube-apiserver runs with a node scheduling policy. User alice, who may create pods in namespace shop, asks for a control plane node: by name, then by a toleration. She is refused, and told what to do")
+	s.done("kube-apiserver runs with a node scheduling policy. User alice, who may create pods in namespace shop, " +
+		"asks for a control plane node: by name, then by a toleration. She is refused, and told what to do")
 	fmt.Printf("\n    %s\n", strings.ReplaceAll(strings.TrimSpace(manifest("protection")), "\n", "\n    "))
 	for _, try := range attempts() {
 		args := []string{"run", "debug", "--namespace=shop", "--image=example.invalid/debug", "--overrides=" + try.overrides}
@@ -84,27 +85,7 @@ func (s *story) audit(ctx context.Context) error {
 		return fmt.Errorf("the audit does not count %q: %s", want, output)
 	}
 	s.done("What runs there already? The administrator looks: an agent of kube-system, which is authorized, and nothing else")
-	fmt.Printf("\n    $ joinerctl audit control-plane --policy-file policy.yaml\n    %s\n", strings.ReplaceAll(strings.TrimSpace(string(output)), "\n", "\n    "))
+	said := strings.ReplaceAll(strings.TrimSpace(string(output)), "\n", "\n    ")
+	fmt.Printf("\n    $ joinerctl audit control-plane --policy-file policy.yaml\n    %s\n", said)
 	return nil
-}
-
-// width is how wide the text of a refusal is shown: it is a paragraph in one line.
-const width = 120
-
-// folded breaks lines between words.
-func folded(text string) string {
-	var b strings.Builder
-	column := 0
-	for _, word := range strings.Fields(text) {
-		if column > 0 && column+1+len(word) > width {
-			b.WriteString("\n")
-			column = 0
-		} else if column > 0 {
-			b.WriteString(" ")
-			column++
-		}
-		b.WriteString(word)
-		column += len(word)
-	}
-	return b.String()
 }

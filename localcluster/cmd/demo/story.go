@@ -54,7 +54,8 @@ func tell(ctx context.Context, with settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.end()) }()
-	s.done("etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok and joiner are ready; so is a second etcd with its kube-apiserver, for later")
+	s.done("etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok and joiner are ready; " +
+		"so is a second etcd with its kube-apiserver, for later")
 	for _, step := range []func(context.Context) error{
 		s.pool, s.scaleUp, s.explain, s.scaleDown, s.protect,
 		s.host, s.policy, s.tenant, s.editPool, s.nothing, s.deleteBinding, s.lifted,
@@ -82,7 +83,8 @@ func (s *story) showAll(ctx context.Context) {
 
 func (s *story) done(format string, args ...any) {
 	s.step++
-	fmt.Printf("\n%2d. [%5.1fs] %s\n", s.step, time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
+	head := fmt.Sprintf("%2d. [%5.1fs] ", s.step, time.Since(s.began).Seconds())
+	fmt.Printf("\n%s\n", foldedStep(head, fmt.Sprintf(format, args...)))
 }
 
 // show prints what kubectl prints, as the user would see it.
@@ -108,7 +110,8 @@ func printed(prompt string, args []string, output string) {
 			typed[i] = "'" + arg + "'"
 		}
 	}
-	fmt.Printf("\n    %s kubectl %s\n    %s\n", prompt, strings.Join(typed, " "), strings.ReplaceAll(strings.TrimRight(output, "\n"), "\n", "\n    "))
+	said := strings.ReplaceAll(strings.TrimRight(output, "\n"), "\n", "\n    ")
+	fmt.Printf("\n    %s kubectl %s\n    %s\n", prompt, strings.Join(typed, " "), said)
 }
 
 // pool applies a NodePool and its class and waits until it is ready.
