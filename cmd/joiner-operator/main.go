@@ -1,6 +1,6 @@
-// Command joiner-operator enforces the AutoNodePolicy of one hosted cluster: it makes NodePools and EC2NodeClasses in the
-// guest cluster from what users write (OpenshiftNodePool, OpenshiftEC2NodeClass) and from the provider's policy in the
-// management cluster. Settings are flags, or environment variables of the same name in capitals.
+// Command joiner-operator enforces the AutoNodePolicy of one hosted cluster: it makes NodePools and EC2NodeClasses in
+// the guest cluster from what users write (OpenshiftNodePool, OpenshiftEC2NodeClass) and from the provider's policy in
+// the management cluster. Settings are flags, or environment variables of the same name in capitals.
 //
 // It exits with 0 when it was asked to stop or a teardown is done, with 2 when a flag is wrong and with 1 on any other
 // failure, each time with one line for each thing that is wrong. docs/autonode-policy.md is the user's page.
@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/spf13/pflag"
 
 	"github.com/joiner-autoscaler/joiner/cmd/internal/commandline"
 	"github.com/joiner-autoscaler/joiner/internal/app"
@@ -35,46 +37,90 @@ func newProgram(logs io.Writer) commandline.Program {
 }
 
 func flagGroups(o *options) []commandline.Group {
-	groups := []commandline.Group{
-		commandline.NewGroup("General"), commandline.NewGroup("Management cluster"), commandline.NewGroup("Guest cluster"),
-		commandline.NewGroup("Protection"), commandline.NewGroup("Node classes"), commandline.NewGroup("Certificates"), commandline.NewGroup("Serving"),
+	return []commandline.Group{
+		commandline.NewGroup("General", o.addGeneral), commandline.NewGroup("Management cluster", o.addManagement),
+		commandline.NewGroup("Guest cluster", o.addGuest), commandline.NewGroup("Protection", o.addProtection),
+		commandline.NewGroup("Node classes", o.addClasses), commandline.NewGroup("Certificates", o.addCertificates),
+		commandline.NewGroup("Serving", o.addServing),
 	}
-	general, management, guest, protection := groups[0].Flags, groups[1].Flags, groups[2].Flags, groups[3].Flags
-	classes, certificates, serving := groups[4].Flags, groups[5].Flags, groups[6].Flags
+}
 
-	general.StringVar(&o.logLevel, "log-level", "info", commandline.Levels)
-	general.StringVar(&o.FeatureGates, "feature-gates", o.FeatureGates, "AutoNodePolicy=false: the policy is not read, pools are made as if there was none")
-	general.BoolVar(&o.Teardown, "teardown", o.Teardown, "delete all OpenshiftNodePools and OpenshiftEC2NodeClasses, wait until what was made from them is gone, take the admission policies away, and exit")
+func (o *options) addGeneral(flags *pflag.FlagSet) {
+	flags.StringVar(&o.logLevel, "log-level", "info", commandline.Levels)
+	flags.StringVar(&o.FeatureGates, "feature-gates", o.FeatureGates,
+		"AutoNodePolicy=false: the policy is not read, pools are made as if there was none")
+	flags.BoolVar(&o.Teardown, "teardown", o.Teardown,
+		"delete all OpenshiftNodePools and OpenshiftEC2NodeClasses, wait until what was made from them is gone, take "+
+			"the admission policies away, and exit")
+}
 
-	management.StringVar(&o.managementKubeconfig, "management-kubeconfig", "", "path of the kubeconfig for the management cluster; without it $KUBECONFIG, then the service account of the pod")
-	management.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace of the hosted control plane; nothing outside it is read")
-	management.StringVar(&o.OnPolicyUnreadable, "on-policy-unreadable", o.OnPolicyUnreadable, "when reading the policy is refused for 30 s: Permissive enforces none, KeepLast keeps what was applied last and lets new pools wait")
+func (o *options) addManagement(flags *pflag.FlagSet) {
+	flags.StringVar(&o.managementKubeconfig, "management-kubeconfig", "",
+		"path of the kubeconfig for the management cluster; without it $KUBECONFIG, then the service account of the "+
+			"pod")
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace,
+		"namespace of the hosted control plane; nothing outside it is read")
+	flags.StringVar(&o.OnPolicyUnreadable, "on-policy-unreadable", o.OnPolicyUnreadable,
+		"when reading the policy is refused for 30 s: Permissive enforces none, KeepLast keeps what was applied last "+
+			"and lets new pools wait")
+}
 
-	guest.StringVar(&o.guestKubeconfig, "guest-kubeconfig", "", "path of the kubeconfig for the guest cluster")
-	guest.StringVar(&o.GuestUserName, "guest-user-name", o.GuestUserName, "the user name that the guest must know this operator by; under another it does not start")
-	guest.Float32Var(&o.KubeClientQPS, "kube-client-qps", o.KubeClientQPS, "requests per second to each API server")
-	guest.IntVar(&o.KubeClientBurst, "kube-client-burst", o.KubeClientBurst, "requests at once to each API server")
+func (o *options) addGuest(flags *pflag.FlagSet) {
+	flags.StringVar(&o.guestKubeconfig, "guest-kubeconfig", "", "path of the kubeconfig for the guest cluster")
+	flags.StringVar(&o.GuestUserName, "guest-user-name", o.GuestUserName,
+		"the user name that the guest must know this operator by; under another it does not start")
+	flags.Float32Var(&o.KubeClientQPS, "kube-client-qps", o.KubeClientQPS, "requests per second to each API server")
+	flags.IntVar(&o.KubeClientBurst, "kube-client-burst", o.KubeClientBurst, "requests at once to each API server")
+}
 
-	protection.StringVar(&o.OperandUserName, "operand-user-name", o.OperandUserName, "the user name of Karpenter in the guest, when nobody else has it; empty when it shares the cluster admin's")
-	protection.StringVar(&o.ProtectNodeClaims, "protect-nodeclaims", o.ProtectNodeClaims, "who may create NodeClaims and change their spec: ByIdentity (only the operand), ByContent (who names a NodePool as owner), Open (everyone), or Auto (ByIdentity with --operand-user-name, else Open)")
-	protection.BoolVar(&o.StrictAdmission, "strict-admission", o.StrictAdmission, "refuse writes of metadata of NodePools and EC2NodeClasses too, except by the operand; needs --operand-user-name")
+func (o *options) addProtection(flags *pflag.FlagSet) {
+	flags.StringVar(&o.OperandUserName, "operand-user-name", o.OperandUserName,
+		"the user name of Karpenter in the guest, when nobody else has it; empty when it shares the cluster admin's")
+	flags.StringVar(&o.ProtectNodeClaims, "protect-nodeclaims", o.ProtectNodeClaims,
+		"who may create NodeClaims and change their spec: ByIdentity (only the operand), ByContent (who names a "+
+			"NodePool as owner), Open (everyone), or Auto (ByIdentity with --operand-user-name, else Open)")
+	flags.BoolVar(&o.StrictAdmission, "strict-admission", o.StrictAdmission,
+		"refuse writes of metadata of NodePools and EC2NodeClasses too, except by the operand; needs "+
+			"--operand-user-name")
+}
 
-	classes.StringSliceVar(&o.Platforms, "platform", o.Platforms, "kinds of node classes: AWS (EC2NodeClasses made from OpenshiftEC2NodeClasses), KWOK (KWOKNodeClasses as they are), or both")
-	classes.StringVar(&o.InfraID, "infra-id", o.InfraID, "infrastructure ID of the hosted cluster, by which subnets and security groups are found; needed on AWS")
-	classes.StringVar(&o.InstanceProfile, "instance-profile", o.InstanceProfile, "instance profile of all nodes; needed on AWS")
-	classes.StringToStringVar(&o.ResourceTags, "resource-tags", o.ResourceTags, "tags of the hosted cluster for all its instances, as name=value,name=value; they win over those of users")
-	classes.StringToStringVar(&o.OverridableTags, "overridable-resource-tags", o.OverridableTags, "as --resource-tags, but those of users win")
-	classes.StringVar(&o.DefaultRootVolumeSize, "default-root-volume-size", o.DefaultRootVolumeSize, "size of root volumes without a policy; changing it replaces all nodes")
-	classes.StringVar(&o.UserDataFile, "userdata-file", o.UserDataFile, "path of the user data of all nodes, such as a mounted Secret; it is read anew, and node classes wait while it does not exist")
-	classes.StringSliceVar(&o.AMIs, "ami-ids", o.AMIs, "machine images that go with --userdata-file, one for each architecture")
-	classes.BoolVar(&o.UserDataSecrets, "userdata-secrets", o.UserDataSecrets, "instead take user data and machine images from Secrets in --namespace, as HyperShift writes them; needs a Role beyond the policy's")
+func (o *options) addClasses(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&o.Platforms, "platform", o.Platforms,
+		"kinds of node classes: AWS (EC2NodeClasses made from OpenshiftEC2NodeClasses), KWOK (KWOKNodeClasses as they "+
+			"are), or both")
+	flags.StringVar(&o.InfraID, "infra-id", o.InfraID,
+		"infrastructure ID of the hosted cluster, by which subnets and security groups are found; needed on AWS")
+	flags.StringVar(&o.InstanceProfile, "instance-profile", o.InstanceProfile,
+		"instance profile of all nodes; needed on AWS")
+	flags.StringToStringVar(&o.ResourceTags, "resource-tags", o.ResourceTags,
+		"tags of the hosted cluster for all its instances, as name=value,name=value; they win over those of users")
+	flags.StringToStringVar(&o.OverridableTags, "overridable-resource-tags", o.OverridableTags,
+		"as --resource-tags, but those of users win")
+	flags.StringVar(&o.DefaultRootVolumeSize, "default-root-volume-size", o.DefaultRootVolumeSize,
+		"size of root volumes without a policy; changing it replaces all nodes")
+	flags.StringVar(&o.UserDataFile, "userdata-file", o.UserDataFile,
+		"path of the user data of all nodes, such as a mounted Secret; it is read anew, and node classes wait while it"+
+			" does not exist")
+	flags.StringSliceVar(&o.AMIs, "ami-ids", o.AMIs,
+		"machine images that go with --userdata-file, one for each architecture")
+	flags.BoolVar(&o.UserDataSecrets, "userdata-secrets", o.UserDataSecrets,
+		"instead take user data and machine images from Secrets in --namespace, as HyperShift writes them; needs a "+
+			"Role beyond the policy's")
+}
 
-	certificates.BoolVar(&o.ApproveKubeletCSRs, "approve-kubelet-csrs", o.ApproveKubeletCSRs, "approve the certificate requests of kubelets whose node belongs to a NodeClaim; all others are left alone. First certificates take a platform that tells the names of its instances, which AWS does not yet")
-	certificates.StringVar(&o.NodeBootstrapperUserName, "node-bootstrapper-user-name", o.NodeBootstrapperUserName, "with --approve-kubelet-csrs: the user name by which instances ask for their first certificate")
+func (o *options) addCertificates(flags *pflag.FlagSet) {
+	flags.BoolVar(&o.ApproveKubeletCSRs, "approve-kubelet-csrs", o.ApproveKubeletCSRs,
+		"approve the certificate requests of kubelets whose node belongs to a NodeClaim; all others are left alone. "+
+			"First certificates take a platform that tells the names of its instances, which AWS does not yet")
+	flags.StringVar(&o.NodeBootstrapperUserName, "node-bootstrapper-user-name", o.NodeBootstrapperUserName,
+		"with --approve-kubelet-csrs: the user name by which instances ask for their first certificate")
+}
 
-	serving.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "address of /metrics; 0 for none")
-	serving.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, "address of /healthz and /readyz; 0 for none")
-	return groups
+func (o *options) addServing(flags *pflag.FlagSet) {
+	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
+		"address of /metrics; 0 for none")
+	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress,
+		"address of /healthz and /readyz; 0 for none")
 }
 
 // start checks what was asked for, and runs.
@@ -96,7 +142,8 @@ func start(ctx context.Context, o *options, logs io.Writer) error {
 		return commandline.Usage(err)
 	}
 	if o.Guest.Host == o.Management.Host {
-		return commandline.Usage(fmt.Errorf("--guest-kubeconfig and --management-kubeconfig both lead to %s: they are two clusters", o.Guest.Host))
+		return commandline.Usage(fmt.Errorf("--guest-kubeconfig and --management-kubeconfig both lead to %s: they are two clusters",
+			o.Guest.Host))
 	}
 	log, stop := commandline.NewLogger(logs, level)
 	defer stop()

@@ -1,13 +1,16 @@
-// Command joiner-webhook protects groups of nodes, such as those of the control plane, from pods that may not be there: a
-// validating webhook for the node scheduling policy. Settings are flags, or environment variables of the same name in
-// capitals.
+// Command joiner-webhook protects groups of nodes, such as those of the control plane, from pods that may not be
+// there: a validating webhook for the node scheduling policy. Settings are flags, or environment variables of the same
+// name in capitals.
 //
-// It exits with 0 when it was asked to stop, with 2 when a flag is wrong and with 1 on any other failure, each time with one line for each thing that is wrong. docs/control-plane-protection.md is the user's page.
+// It exits with 0 when it was asked to stop, with 2 when a flag is wrong and with 1 on any other failure, each time
+// with one line for each thing that is wrong. docs/control-plane-protection.md is the user's page.
 package main
 
 import (
 	"context"
 	"io"
+
+	"github.com/spf13/pflag"
 
 	"github.com/joiner-autoscaler/joiner/cmd/internal/commandline"
 	"github.com/joiner-autoscaler/joiner/internal/app"
@@ -32,32 +35,57 @@ func newProgram(logs io.Writer) commandline.Program {
 }
 
 func flagGroups(o *options) []commandline.Group {
-	groups := []commandline.Group{commandline.NewGroup("Policy"), commandline.NewGroup("Cluster"), commandline.NewGroup("Serving"), commandline.NewGroup("Manifest")}
-	policy, cluster, serving, manifest := groups[0].Flags, groups[1].Flags, groups[2].Flags, groups[3].Flags
+	return []commandline.Group{
+		commandline.NewGroup("Policy", o.addPolicy), commandline.NewGroup("Cluster", o.addCluster),
+		commandline.NewGroup("Serving", o.addServing), commandline.NewGroup("Manifest", o.addManifest),
+	}
+}
 
-	policy.StringVar(&o.PolicyFile, "policy-file", o.PolicyFile, "path of the NodeSchedulingPolicyConfig: the protected groups of nodes, and who may use them")
-	policy.StringVar(&o.Namespace, "namespace", o.Namespace, "the webhook's own namespace, whose pods are not judged; without it every namespace is")
+func (o *options) addPolicy(flags *pflag.FlagSet) {
+	flags.StringVar(&o.PolicyFile, "policy-file", o.PolicyFile,
+		"path of the NodeSchedulingPolicyConfig: the protected groups of nodes, and who may use them")
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace,
+		"the webhook's own namespace, whose pods are not judged; without it every namespace is")
+}
 
-	cluster.StringVar(&o.kubeconfig, "kubeconfig", "", "path of a kubeconfig; without it $KUBECONFIG, then the service account of the pod")
-	cluster.Float32Var(&o.KubeClientQPS, "kube-client-qps", o.KubeClientQPS, "requests per second to the API server")
-	cluster.IntVar(&o.KubeClientBurst, "kube-client-burst", o.KubeClientBurst, "requests at once to the API server")
+func (o *options) addCluster(flags *pflag.FlagSet) {
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"path of a kubeconfig; without it $KUBECONFIG, then the service account of the pod")
+	flags.Float32Var(&o.KubeClientQPS, "kube-client-qps", o.KubeClientQPS, "requests per second to the API server")
+	flags.IntVar(&o.KubeClientBurst, "kube-client-burst", o.KubeClientBurst, "requests at once to the API server")
+}
 
-	serving.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "address of the webhook; its path is "+app.WebhookPath)
-	serving.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile, "path of the certificate that the API server is to see; it is read anew when it changes")
-	serving.StringVar(&o.TLSKeyFile, "tls-key-file", o.TLSKeyFile, "path of its key")
-	serving.StringVar(&o.OwnCertificates.CertSecretName, "cert-secret-name", "", "instead of files: the Secret in --namespace for certificates of its own, made and renewed without a restart, shared by all replicas")
-	serving.StringVar(&o.OwnCertificates.ServiceName, "service-name", "", "the service in --namespace by which the API server calls; for certificates of its own")
-	serving.StringSliceVar(&o.OwnCertificates.CertHosts, "cert-hosts", nil, "further DNS names and IP addresses for certificates of its own")
-	serving.StringVar(&o.OwnCertificates.WebhookConfigurationName, "webhook-configuration-name", "", "the ValidatingWebhookConfiguration that is to trust certificates of its own: its caBundle is kept")
-	serving.DurationVar(&o.OwnCertificates.Lifetime, "cert-lifetime", o.OwnCertificates.Lifetime, "how long certificates of its own are valid; they are renewed after two thirds of it")
-	serving.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile, "path of the authority that certificates of clients must be of; without it everyone may ask")
-	serving.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "address of /metrics; 0 for none")
-	serving.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, "address of /healthz and /readyz; 0 for none")
-	serving.StringVar(&o.logLevel, "log-level", "info", commandline.Levels)
+func (o *options) addServing(flags *pflag.FlagSet) {
+	flags.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "address of the webhook; its path is "+app.WebhookPath)
+	flags.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile,
+		"path of the certificate that the API server is to see; it is read anew when it changes")
+	flags.StringVar(&o.TLSKeyFile, "tls-key-file", o.TLSKeyFile, "path of its key")
+	flags.StringVar(&o.OwnCertificates.CertSecretName, "cert-secret-name", "",
+		"instead of files: the Secret in --namespace for certificates of its own, made and renewed without a restart, "+
+			"shared by all replicas")
+	flags.StringVar(&o.OwnCertificates.ServiceName, "service-name", "",
+		"the service in --namespace by which the API server calls; for certificates of its own")
+	flags.StringSliceVar(&o.OwnCertificates.CertHosts, "cert-hosts", nil,
+		"further DNS names and IP addresses for certificates of its own")
+	flags.StringVar(&o.OwnCertificates.WebhookConfigurationName, "webhook-configuration-name", "",
+		"the ValidatingWebhookConfiguration that is to trust certificates of its own: its caBundle is kept")
+	flags.DurationVar(&o.OwnCertificates.Lifetime, "cert-lifetime", o.OwnCertificates.Lifetime,
+		"how long certificates of its own are valid; they are renewed after two thirds of it")
+	flags.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile,
+		"path of the authority that certificates of clients must be of; without it everyone may ask")
+	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
+		"address of /metrics; 0 for none")
+	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress,
+		"address of /healthz and /readyz; 0 for none")
+	flags.StringVar(&o.logLevel, "log-level", "info", commandline.Levels)
+}
 
-	manifest.StringVar(&o.PrintManifestURL, "print-manifest-url", "", "print the ValidatingWebhookConfiguration for a kube-apiserver that reads it from a file and calls this URL, and end")
-	manifest.StringVar(&o.PrintManifestCAFile, "print-manifest-ca-file", "", "path of the authority of the certificate that is shown at that URL")
-	return groups
+func (o *options) addManifest(flags *pflag.FlagSet) {
+	flags.StringVar(&o.PrintManifestURL, "print-manifest-url", "",
+		"print the ValidatingWebhookConfiguration for a kube-apiserver that reads it from a file and calls this URL, "+
+			"and end")
+	flags.StringVar(&o.PrintManifestCAFile, "print-manifest-ca-file", "",
+		"path of the authority of the certificate that is shown at that URL")
 }
 
 // start checks what was asked for, and runs.

@@ -30,58 +30,99 @@ func newProgram(logs io.Writer) commandline.Program {
 }
 
 func flagGroups(o *options) []commandline.Group {
-	groups := []commandline.Group{
-		commandline.NewGroup("General"), commandline.NewGroup("Cluster"), commandline.NewGroup("Planning"),
-		commandline.NewGroup("Disruption"), commandline.NewGroup("Life of a node"), commandline.NewGroup("Serving"),
+	return []commandline.Group{
+		commandline.NewGroup("General", o.addGeneral), commandline.NewGroup("Cluster", o.addCluster),
+		commandline.NewGroup("Planning", o.addPlanning), commandline.NewGroup("Disruption", o.addDisruption),
+		commandline.NewGroup("Life of a node", o.addLife), commandline.NewGroup("Serving", o.addServing),
 	}
-	general, cluster, planning := groups[0].Flags, groups[1].Flags, groups[2].Flags
-	disruption, life, serving := groups[3].Flags, groups[4].Flags, groups[5].Flags
+}
 
+func (o *options) addGeneral(flags *pflag.FlagSet) {
 	o.ignored = pflag.NewFlagSet("", pflag.ContinueOnError)
 	addIgnored(o.ignored)
-	general.AddFlagSet(o.ignored)
-	general.StringVar(&o.logLevel, "log-level", "info", commandline.Levels)
-	general.Int64Var(&o.memoryLimit, "memory-limit", -1, "memory of the container in bytes; the Go runtime keeps to 90 % of it; -1 for no limit")
+	flags.AddFlagSet(o.ignored)
+	flags.StringVar(&o.logLevel, "log-level", "info", commandline.Levels)
+	flags.Int64Var(&o.memoryLimit, "memory-limit", -1,
+		"memory of the container in bytes; the Go runtime keeps to 90 % of it; -1 for no limit")
+}
 
-	cluster.StringVar(&o.kubeconfig, "kubeconfig", "", "path of the kubeconfig; without it $KUBECONFIG, then the service account of the pod")
-	cluster.Float32Var(&o.KubeClientQPS, "kube-client-qps", o.KubeClientQPS, "requests per second to the API server")
-	cluster.IntVar(&o.KubeClientBurst, "kube-client-burst", o.KubeClientBurst, "requests at once to the API server")
-	cluster.StringVar(&o.SystemNamespace, "system-namespace", o.SystemNamespace, "namespace in which this program keeps its own objects")
-	cluster.BoolVar(&o.DisableLeaderElection, "disable-leader-election", o.DisableLeaderElection, "run without a lease; only for a single replica")
-	cluster.StringVar(&o.LeaderElectionName, "leader-election-name", o.LeaderElectionName, "name of the lease; Karpenter's, so that only one of both acts")
-	cluster.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", o.LeaderElectionNamespace, "namespace of the lease; without it the system namespace")
+func (o *options) addCluster(flags *pflag.FlagSet) {
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"path of the kubeconfig; without it $KUBECONFIG, then the service account of the pod")
+	flags.Float32Var(&o.KubeClientQPS, "kube-client-qps", o.KubeClientQPS, "requests per second to the API server")
+	flags.IntVar(&o.KubeClientBurst, "kube-client-burst", o.KubeClientBurst, "requests at once to the API server")
+	flags.StringVar(&o.SystemNamespace, "system-namespace", o.SystemNamespace,
+		"namespace in which this program keeps its own objects")
+	flags.BoolVar(&o.DisableLeaderElection, "disable-leader-election", o.DisableLeaderElection,
+		"run without a lease; only for a single replica")
+	flags.StringVar(&o.LeaderElectionName, "leader-election-name", o.LeaderElectionName,
+		"name of the lease; Karpenter's, so that only one of both acts")
+	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", o.LeaderElectionNamespace,
+		"namespace of the lease; without it the system namespace")
+}
 
-	planning.StringVar(&o.PreferencePolicy, "preference-policy", o.PreferencePolicy, "what preferences of pods do to the nodes launched for them: Respect or Ignore")
-	planning.StringVar(&o.MinValuesPolicy, "min-values-policy", o.MinValuesPolicy, "when fewer values are left than minValues demands, launch nothing or what there is: Strict or BestEffort")
-	planning.StringVar(&o.DefaultSpreadConstraints, "default-spread-constraints", o.DefaultSpreadConstraints, "the cluster's default topology spread constraints, as kube-scheduler has them: None, System or its list defaultConstraints in JSON")
-	planning.StringVar(&o.SchedulerConfig, "scheduler-config", o.SchedulerConfig,
+func (o *options) addPlanning(flags *pflag.FlagSet) {
+	flags.StringVar(&o.PreferencePolicy, "preference-policy", o.PreferencePolicy,
+		"what preferences of pods do to the nodes launched for them: Respect or Ignore")
+	flags.StringVar(&o.MinValuesPolicy, "min-values-policy", o.MinValuesPolicy,
+		"when fewer values are left than minValues demands, launch nothing or what there is: Strict or BestEffort")
+	flags.StringVar(&o.DefaultSpreadConstraints, "default-spread-constraints", o.DefaultSpreadConstraints,
+		"the cluster's default topology spread constraints, as kube-scheduler has them: None, System or its list "+
+			"defaultConstraints in JSON")
+	flags.StringVar(&o.SchedulerConfig, "scheduler-config", o.SchedulerConfig,
 		"the same as Karpenter takes it: a document with podTopologySpread.defaultConstraints")
-	planning.DurationVar(&o.BatchIdleDuration, "batch-idle-duration", o.BatchIdleDuration, "plan when no further pod has come for this long")
-	planning.DurationVar(&o.BatchMaxDuration, "batch-max-duration", o.BatchMaxDuration, "plan when the first pod has waited for this long")
-	planning.StringVar(&o.InstanceTypes, "instance-types-file-path", o.InstanceTypes, "instance types of simulated nodes: a file in Karpenter's format, aws for EC2 types and prices, empty for the built-in ones")
-	planning.StringVar(&o.KwokFaults, "kwok-faults-file-path", o.KwokFaults, "what goes wrong with simulated nodes on purpose: a file as in docs/kwok.md, empty for nothing")
+	flags.DurationVar(&o.BatchIdleDuration, "batch-idle-duration", o.BatchIdleDuration,
+		"plan when no further pod has come for this long")
+	flags.DurationVar(&o.BatchMaxDuration, "batch-max-duration", o.BatchMaxDuration,
+		"plan when the first pod has waited for this long")
+	flags.StringVar(&o.InstanceTypes, "instance-types-file-path", o.InstanceTypes,
+		"instance types of simulated nodes: a file in Karpenter's format, aws for EC2 types and prices, empty for the "+
+			"built-in ones")
+	flags.StringVar(&o.KwokFaults, "kwok-faults-file-path", o.KwokFaults,
+		"what goes wrong with simulated nodes on purpose: a file as in docs/kwok.md, empty for nothing")
+}
 
-	disruption.StringVar(&o.FeatureGates, "feature-gates", o.FeatureGates,
-		"Karpenter's list of NAME=true; without one ReservedCapacity, NodeOverlay and StaticCapacity are on, SpotToSpotConsolidation and NodeRepair off; with one, what it leaves out has Karpenter's default")
-	disruption.Float64Var(&o.ConsolidationMinSaving, "consolidation-min-saving", o.ConsolidationMinSaving, "what replacing nodes by cheaper ones has to save, in dollars per hour")
-	disruption.IntVar(&o.ConsolidationMinSavingPercent, "consolidation-min-saving-percent", o.ConsolidationMinSavingPercent, "what replacing nodes by cheaper ones has to save, in percent of what they cost")
+func (o *options) addDisruption(flags *pflag.FlagSet) {
+	flags.StringVar(&o.FeatureGates, "feature-gates", o.FeatureGates,
+		"Karpenter's list of NAME=true; without one ReservedCapacity, NodeOverlay and StaticCapacity are on, "+
+			"SpotToSpotConsolidation and NodeRepair off; with one, what it leaves out has Karpenter's default")
+	flags.Float64Var(&o.ConsolidationMinSaving, "consolidation-min-saving", o.ConsolidationMinSaving,
+		"what replacing nodes by cheaper ones has to save, in dollars per hour")
+	flags.IntVar(&o.ConsolidationMinSavingPercent, "consolidation-min-saving-percent", o.ConsolidationMinSavingPercent,
+		"what replacing nodes by cheaper ones has to save, in percent of what they cost")
+}
 
-	life.DurationVar(&o.LaunchTimeout, "launch-timeout", o.LaunchTimeout, "a NodeClaim without an instance is given up after this long")
-	life.DurationVar(&o.RegistrationTimeout, "registration-timeout", o.RegistrationTimeout, "an instance whose node has not joined is given up after this long")
-	life.DurationVar(&o.InitializationTimeout, "initialization-timeout", o.InitializationTimeout, "a node that does not get ready for pods is given up after this long; 0 waits for ever")
+func (o *options) addLife(flags *pflag.FlagSet) {
+	flags.DurationVar(&o.LaunchTimeout, "launch-timeout", o.LaunchTimeout,
+		"a NodeClaim without an instance is given up after this long")
+	flags.DurationVar(&o.RegistrationTimeout, "registration-timeout", o.RegistrationTimeout,
+		"an instance whose node has not joined is given up after this long")
+	flags.DurationVar(&o.InitializationTimeout, "initialization-timeout", o.InitializationTimeout,
+		"a node that does not get ready for pods is given up after this long; 0 waits for ever")
+}
 
-	serving.IntVar(&o.MetricsPort, "metrics-port", o.MetricsPort, "port of /metrics; 0 for none")
-	serving.IntVar(&o.HealthProbePort, "health-probe-port", o.HealthProbePort, "port of /healthz and /readyz; 0 for none")
-	serving.BoolVar(&o.EnableProfiling, "enable-profiling", o.EnableProfiling, "serve /debug/pprof on the metrics port")
-	serving.BoolVar(&o.V1beta1, "v1beta1", o.V1beta1, "serve v1beta1 beside v1: a conversion webhook, and the version in the CustomResourceDefinitions; needs deploy/v1beta1.yaml. Off takes both away, once joinerctl migrate storage has run")
-	serving.IntVar(&o.WebhookPort, "webhook-port", o.WebhookPort, "with --v1beta1: port of the conversion webhook, and of the service in front of it")
-	serving.StringVar(&o.KarpenterService, "karpenter-service", o.KarpenterService, "with --v1beta1: the service in the system namespace by which the API server finds the webhook")
-	serving.StringVar(&o.WebhookURL, "webhook-url", o.WebhookURL, "with --v1beta1, instead of a service: https, host and port by which the API server finds the webhook")
-	serving.DurationVar(&o.CertLifetime, "cert-lifetime", o.CertLifetime, "with --v1beta1: how long certificates of its own are valid; they are renewed after two thirds of it")
-	serving.StringVar(&o.TLSCertFile, "tls-cert-file", "", "with --v1beta1, instead of certificates of its own: path of the certificate that the API server is to see; the three files are read anew when they change")
-	serving.StringVar(&o.TLSKeyFile, "tls-key-file", "", "path of its key")
-	serving.StringVar(&o.TLSCAFile, "tls-ca-file", "", "path of the authorities that the API server is to trust for it: they are put into the CustomResourceDefinitions")
-	return groups
+func (o *options) addServing(flags *pflag.FlagSet) {
+	flags.IntVar(&o.MetricsPort, "metrics-port", o.MetricsPort, "port of /metrics; 0 for none")
+	flags.IntVar(&o.HealthProbePort, "health-probe-port", o.HealthProbePort, "port of /healthz and /readyz; 0 for none")
+	flags.BoolVar(&o.EnableProfiling, "enable-profiling", o.EnableProfiling, "serve /debug/pprof on the metrics port")
+	flags.BoolVar(&o.V1beta1, "v1beta1", o.V1beta1,
+		"serve v1beta1 beside v1: a conversion webhook, and the version in the CustomResourceDefinitions; needs "+
+			"deploy/v1beta1.yaml. Off takes both away, once joinerctl migrate storage has run")
+	flags.IntVar(&o.WebhookPort, "webhook-port", o.WebhookPort,
+		"with --v1beta1: port of the conversion webhook, and of the service in front of it")
+	flags.StringVar(&o.KarpenterService, "karpenter-service", o.KarpenterService,
+		"with --v1beta1: the service in the system namespace by which the API server finds the webhook")
+	flags.StringVar(&o.WebhookURL, "webhook-url", o.WebhookURL,
+		"with --v1beta1, instead of a service: https, host and port by which the API server finds the webhook")
+	flags.DurationVar(&o.CertLifetime, "cert-lifetime", o.CertLifetime,
+		"with --v1beta1: how long certificates of its own are valid; they are renewed after two thirds of it")
+	flags.StringVar(&o.TLSCertFile, "tls-cert-file", "",
+		"with --v1beta1, instead of certificates of its own: path of the certificate that the API server is to see; "+
+			"the three files are read anew when they change")
+	flags.StringVar(&o.TLSKeyFile, "tls-key-file", "", "path of its key")
+	flags.StringVar(&o.TLSCAFile, "tls-ca-file", "",
+		"path of the authorities that the API server is to trust for it: they are put into the "+
+			"CustomResourceDefinitions")
 }
 
 // start checks what was asked for, and runs.

@@ -7,10 +7,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// This file takes what Karpenter's charts pass beside what Joiner has: settings of Karpenter's that change nothing here are
-// accepted, so that a deployment made for Karpenter starts, and each is told once.
+// This file takes what Karpenter's charts pass beside what Joiner has: settings of Karpenter's that change nothing
+// here are accepted, so that a deployment made for Karpenter starts, and each is told once.
 
-// ignoredSettings are Karpenter's settings without effect here, by the names of their flags; true for those that are switches.
+// ignoredSettings are Karpenter's settings without effect here, by the names of their flags; true for those that are
+// switches.
 func ignoredSettings() map[string]bool {
 	return map[string]bool{
 		"cpu-requests": false, "disable-controller-warmup": true, "disable-cluster-state-observability": true,

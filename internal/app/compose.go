@@ -14,6 +14,7 @@
 package app
 
 import (
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -111,72 +112,137 @@ func singleton() reconcile.Request { return reconcile.Request{} }
 
 // Compose wires the controllers. It calls none of the ports.
 func Compose(settings Settings, deps Deps) Parts {
-	set := metrics.New(deps.Registerer)
-	window := provisioning.NewWindow(settings.BatchIdle, settings.BatchMax)
-	podEvents, brake := claim.NewPodEvents(), provisioning.NewBrake()
-	clouds := func(controller string) *fleet.Fleet {
-		return deps.Fleet.Through(func(cloud provider.Provider) provider.Provider {
-			return measured{Provider: cloud, controller: controller, metrics: set.Cloud, now: deps.Now}
-		})
-	}
-	catalogs := wakingCatalogs{store: deps.Store, wake: deps.Wake}
-	applier := apply.New(apply.Config{
-		Client: deps.Client, Live: deps.Live, Store: deps.Store, Fleet: deps.Fleet, Now: deps.Now, Log: deps.Log.WithName("applier"),
-		Each:    deps.Each,
-		Created: func(pool string) { set.Claims.Created.WithLabelValues("provisioned", pool, "false").Inc() },
-	})
-	claims := claim.Config{
-		Client: deps.Client, Live: deps.Live, Fleet: clouds(Claims), Catalogs: catalogs, PodEvents: podEvents, Timeouts: settings.Timeouts,
-		Holder: deps.Identity, Events: deps.Events, Metrics: set, Now: deps.Now, Log: deps.Log.WithName(Claims),
-	}
-	disrupting := disruption.New(disruption.Config{
-		Client: deps.Client, Live: deps.Live, Picture: deps.Store, Applier: applier, Fleet: deps.Fleet, Events: deps.Events, Metrics: set,
-		Namespace: settings.SystemNamespace, SpotToSpot: settings.SpotToSpot, MinSaving: settings.MinSaving, MinSavingPercent: settings.MinSavingPercent,
-		Ready: deps.Ready, Now: deps.Now, Log: deps.Log.WithName(Disruption),
-	})
-	controllers := []Controller{
-		{Name: Provisioning, Workers: 1, Start: true, Reconciler: provisioning.New(provisioning.Config{
-			Picture: deps.Store, Applier: applier, Window: window, Brake: brake, Events: deps.Events, Metrics: set.Plans,
-			InVain: set.Pools.InVain, Told: func(pool string) { deps.Wake(Pools, requests(pool)[0], 0) },
-			Ready: deps.Ready, Now: deps.Now, Log: deps.Log.WithName(Provisioning),
-		})},
-		{Name: Disruption, Workers: 1, Start: true, Reconciler: disrupting},
-		{Name: Claims, Workers: 50, Reconciler: claim.New(claims), Watches: claimWatches(deps.Client)},
-		{Name: Garbage, Workers: 1, Start: true, Reconciler: claim.NewCollector(claims)},
-		{Name: Nodes, Workers: 20, Reconciler: node.New(node.Config{
-			Client: deps.Client, Live: deps.Live, Fleet: clouds(Nodes), Events: deps.Events, Metrics: set, Now: deps.Now, Log: deps.Log.WithName(Nodes),
-		}), Watches: nodeWatches(deps.Client)},
-		{Name: Pools, Workers: 5, Reconciler: pool.New(pool.Config{
-			Client: deps.Client, Live: deps.Live, Fleet: clouds(Pools), Catalogs: catalogs, Picture: deps.Store, Paused: disrupting.LastPaused, StaticOff: settings.StaticOff,
-			InVain: brake.Message,
-			Events: deps.Events, Metrics: set.Pools, Now: deps.Now, Log: deps.Log.WithName(Pools),
-		}), Watches: poolWatches(deps.Client)},
-		{Name: Overlays, Workers: 1, Reconciler: overlay.New(overlay.Config{Client: deps.Client, Verdicts: deps.Store, Now: deps.Now}), Watches: overlayWatches(deps.Client)},
-		{Name: Interruption, Workers: 1, Start: true, Reconciler: interruption.New(interruption.Config{
-			Client: deps.Client, Fleet: clouds(Interruption), Catalogs: catalogs, Events: deps.Events, Claims: set.Claims, Metrics: set.Interruptions,
-			Now: deps.Now, Log: deps.Log.WithName(Interruption),
-		}), Watches: interruptionWatches()},
-		{Name: PodNotices, Workers: 1, Reconciler: &notice.Pods{Client: deps.Client, Events: deps.Events}, Watches: podNoticeWatches()},
-		{Name: NodeNotices, Workers: 1, Watches: nodeNoticeWatches(),
-			Reconciler: &notice.Nodes{Client: deps.Client, Fleet: deps.Fleet, Events: deps.Events}},
-	}
-	if settings.NodeRepair {
-		controllers = append(controllers, Controller{Name: Repair, Workers: 1, Start: true, Reconciler: repair.New(repair.Config{
-			Client: deps.Client, Live: deps.Live, Fleet: deps.Fleet, Paused: disrupting.Paused, Events: deps.Events, Metrics: set.Claims,
-			Ready: deps.Ready, Now: deps.Now, Log: deps.Log.WithName(Repair),
-		}), Watches: repairWatches()})
-	}
-	for cloud := range deps.Fleet.All() {
-		if machines, boots := cloud.(Booter); boots {
-			controllers = append(controllers, Controller{Name: Boot, Workers: 1, Start: true, Reconciler: booter{machines, deps.Now}, Watches: bootWatches()})
-		}
-	}
+	c := newComposition(settings, deps)
+	controllers := slices.Concat(c.decide(), c.machines(), c.pools(), c.tell(), c.repair(), c.boot())
 	for i := range controllers {
 		controllers[i].Reconciler = newCalm(controllers[i].Reconciler)
 	}
 	feed := &Feed{
-		store: deps.Store, window: window, podEvents: podEvents, brake: brake, idle: settings.BatchIdle, wake: deps.Wake,
-		claimOf: claimByNode(deps.Client), now: deps.Now, log: deps.Log.WithName("world"),
+		store: deps.Store, window: c.window, podEvents: c.podEvents, brake: c.brake, idle: settings.BatchIdle,
+		wake: deps.Wake, claimOf: claimByNode(deps.Client), now: deps.Now, log: deps.Log.WithName("world"),
 	}
 	return Parts{Feed: feed, Controllers: controllers}
+}
+
+// composition is what several controllers share.
+type composition struct {
+	Settings
+	Deps
+	metrics    *metrics.Set
+	window     *provisioning.Window
+	brake      *provisioning.Brake
+	podEvents  *claim.PodEvents
+	catalogs   wakingCatalogs
+	applier    *apply.Applier
+	disrupting *disruption.Controller
+}
+
+func newComposition(settings Settings, deps Deps) *composition {
+	c := &composition{
+		Settings: settings, Deps: deps, metrics: metrics.New(deps.Registerer),
+		window: provisioning.NewWindow(settings.BatchIdle, settings.BatchMax),
+		brake:  provisioning.NewBrake(), podEvents: claim.NewPodEvents(),
+		catalogs: wakingCatalogs{store: deps.Store, wake: deps.Wake},
+	}
+	c.applier = apply.New(apply.Config{
+		Client: deps.Client, Live: deps.Live, Store: deps.Store, Fleet: deps.Fleet,
+		Each: deps.Each, Now: deps.Now, Log: deps.Log.WithName("applier"),
+		Created: func(pool string) { c.metrics.Claims.Created.WithLabelValues("provisioned", pool, "false").Inc() },
+	})
+	c.disrupting = disruption.New(disruption.Config{
+		Client: deps.Client, Live: deps.Live, Picture: deps.Store, Applier: c.applier, Fleet: deps.Fleet,
+		Namespace: settings.SystemNamespace, SpotToSpot: settings.SpotToSpot,
+		MinSaving: settings.MinSaving, MinSavingPercent: settings.MinSavingPercent,
+		Events: deps.Events, Metrics: c.metrics, Ready: deps.Ready, Now: deps.Now, Log: deps.Log.WithName(Disruption),
+	})
+	return c
+}
+
+// clouds are the providers as a controller calls them: each call is measured.
+func (c *composition) clouds(controller string) *fleet.Fleet {
+	return c.Fleet.Through(func(cloud provider.Provider) provider.Provider {
+		return measured{Provider: cloud, controller: controller, metrics: c.metrics.Cloud, now: c.Now}
+	})
+}
+
+// decide are the controllers that plan: what is launched for pods, and what goes.
+func (c *composition) decide() []Controller {
+	return []Controller{
+		{Name: Provisioning, Workers: 1, Start: true, Reconciler: provisioning.New(provisioning.Config{
+			Picture: c.Store, Applier: c.applier, Window: c.window, Brake: c.brake, Events: c.Events, Metrics: c.metrics.Plans,
+			InVain: c.metrics.Pools.InVain, Told: func(pool string) { c.Wake(Pools, requests(pool)[0], 0) },
+			Ready: c.Ready, Now: c.Now, Log: c.Log.WithName(Provisioning),
+		})},
+		{Name: Disruption, Workers: 1, Start: true, Reconciler: c.disrupting},
+	}
+}
+
+// machines are the controllers of a machine's life: from claim to node, and back.
+func (c *composition) machines() []Controller {
+	claims := claim.Config{
+		Client: c.Client, Live: c.Live, Fleet: c.clouds(Claims), Catalogs: c.catalogs, PodEvents: c.podEvents,
+		Timeouts: c.Timeouts, Holder: c.Identity, Events: c.Events, Metrics: c.metrics,
+		Now: c.Now, Log: c.Log.WithName(Claims),
+	}
+	nodes := node.Config{
+		Client: c.Client, Live: c.Live, Fleet: c.clouds(Nodes), Events: c.Events, Metrics: c.metrics,
+		Now: c.Now, Log: c.Log.WithName(Nodes),
+	}
+	return []Controller{
+		{Name: Claims, Workers: 50, Reconciler: claim.New(claims), Watches: claimWatches(c.Client)},
+		{Name: Garbage, Workers: 1, Start: true, Reconciler: claim.NewCollector(claims)},
+		{Name: Nodes, Workers: 20, Reconciler: node.New(nodes), Watches: nodeWatches(c.Client)},
+	}
+}
+
+// pools are the controllers of what users write: NodePools and NodeOverlays.
+func (c *composition) pools() []Controller {
+	pools := pool.Config{
+		Client: c.Client, Live: c.Live, Fleet: c.clouds(Pools), Catalogs: c.catalogs, Picture: c.Store,
+		Paused: c.disrupting.LastPaused, StaticOff: c.StaticOff, InVain: c.brake.Message,
+		Events: c.Events, Metrics: c.metrics.Pools, Now: c.Now, Log: c.Log.WithName(Pools),
+	}
+	overlays := overlay.Config{Client: c.Client, Verdicts: c.Store, Now: c.Now}
+	return []Controller{
+		{Name: Pools, Workers: 5, Reconciler: pool.New(pools), Watches: poolWatches(c.Client)},
+		{Name: Overlays, Workers: 1, Reconciler: overlay.New(overlays), Watches: overlayWatches(c.Client)},
+	}
+}
+
+// tell are the controllers that pass on: what clouds announce, and what users should know.
+func (c *composition) tell() []Controller {
+	return []Controller{
+		{Name: Interruption, Workers: 1, Start: true, Reconciler: interruption.New(interruption.Config{
+			Client: c.Client, Fleet: c.clouds(Interruption), Catalogs: c.catalogs, Events: c.Events,
+			Claims: c.metrics.Claims, Metrics: c.metrics.Interruptions, Now: c.Now, Log: c.Log.WithName(Interruption),
+		}), Watches: interruptionWatches()},
+		{Name: PodNotices, Workers: 1, Watches: podNoticeWatches(),
+			Reconciler: &notice.Pods{Client: c.Client, Events: c.Events}},
+		{Name: NodeNotices, Workers: 1, Watches: nodeNoticeWatches(),
+			Reconciler: &notice.Nodes{Client: c.Client, Fleet: c.Fleet, Events: c.Events}},
+	}
+}
+
+// repair is the controller of unhealthy nodes, if that is on.
+func (c *composition) repair() []Controller {
+	if !c.NodeRepair {
+		return nil
+	}
+	return []Controller{{Name: Repair, Workers: 1, Start: true, Reconciler: repair.New(repair.Config{
+		Client: c.Client, Live: c.Live, Fleet: c.Fleet, Paused: c.disrupting.Paused, Events: c.Events,
+		Metrics: c.metrics.Claims, Ready: c.Ready, Now: c.Now, Log: c.Log.WithName(Repair),
+	}), Watches: repairWatches()}}
+}
+
+// boot are the controllers of providers whose machines Joiner boots itself.
+func (c *composition) boot() []Controller {
+	var controllers []Controller
+	for cloud := range c.Fleet.All() {
+		if machines, boots := cloud.(Booter); boots {
+			controllers = append(controllers, Controller{
+				Name: Boot, Workers: 1, Start: true, Reconciler: booter{machines, c.Now}, Watches: bootWatches(),
+			})
+		}
+	}
+	return controllers
 }

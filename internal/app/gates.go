@@ -11,14 +11,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// Gates are what --feature-gates switches. It takes Karpenter's text, so that a deployment made for that applies as it is.
+// Gates are what --feature-gates switches. It takes Karpenter's text, so that a deployment made for that applies as it
+// is.
 type Gates struct {
 	// SpotToSpotConsolidation lets spot nodes be replaced by cheaper spot nodes (D-05).
 	SpotToSpotConsolidation bool
 	// NodeRepair lets nodes that stay unhealthy be replaced (D-13).
 	NodeRepair bool
-	// ReservedCapacity lets nodes be launched in reservations (P-11), NodeOverlay lets NodeOverlays take effect (P-11), and
-	// StaticCapacity lets spec.replicas be acted on (D-12).
+	// ReservedCapacity lets nodes be launched in reservations (P-11), NodeOverlay lets NodeOverlays take effect (P-11),
+	// and StaticCapacity lets spec.replicas be acted on (D-12).
 	ReservedCapacity, NodeOverlay, StaticCapacity bool
 }
 
@@ -37,15 +38,16 @@ func (g *Gates) gates() map[string]gate {
 		"SpotToSpotConsolidation": {value: &g.SpotToSpotConsolidation}, "NodeRepair": {value: &g.NodeRepair},
 		"ReservedCapacity": {value: &g.ReservedCapacity, karpenter: true},
 		"NodeOverlay":      {value: &g.NodeOverlay}, "StaticCapacity": {value: &g.StaticCapacity},
-		"CapacityBuffer": {}, "TerminateFirstRepair": {}, "PodDeletionCostManagement": {}, "TerminateFirstDrift": {always: true},
+		"CapacityBuffer": {}, "TerminateFirstRepair": {}, "PodDeletionCostManagement": {},
+		"TerminateFirstDrift": {always: true},
 	}
 }
 
-// ParseGates reads a list such as SpotToSpotConsolidation=true,NodeRepair=false. Without any text overlays, static pools and
-// reservations are on, the rest is off. A text is one that somebody wrote for Karpenter, perhaps: what it leaves out has
-// Karpenter's default, so that objects which had no effect there begin to act only when that is asked for. The notices name
-// what was given and has no effect, and what is off because it was left out. The error names each part that cannot be read,
-// and what is allowed.
+// ParseGates reads a list such as SpotToSpotConsolidation=true,NodeRepair=false. Without any text overlays, static
+// pools and reservations are on, the rest is off. A text is one that somebody wrote for Karpenter, perhaps: what it
+// leaves out has Karpenter's default, so that objects which had no effect there begin to act only when that is asked
+// for. The notices name what was given and has no effect, and what is off because it was left out. The error names
+// each part that cannot be read, and what is allowed.
 func ParseGates(text string) (Gates, []string, error) {
 	result := Gates{ReservedCapacity: true, NodeOverlay: true, StaticCapacity: true}
 	known := result.gates()
@@ -74,7 +76,8 @@ func ParseGates(text string) (Gates, []string, error) {
 	}
 	for _, name := range []string{"NodeOverlay", "StaticCapacity"} {
 		if !named[name] {
-			notices = append(notices, fmt.Sprintf("--feature-gates does not name %[1]s, so it is off, which is Karpenter's default: add %[1]s=true to switch it on", name))
+			notices = append(notices, fmt.Sprintf("--feature-gates does not name %[1]s, so it is off, "+
+				"which is Karpenter's default: add %[1]s=true to switch it on", name))
 		}
 	}
 	return result, notices, errors.Join(faults...)

@@ -29,9 +29,11 @@ type Group struct {
 	Flags *pflag.FlagSet
 }
 
-// NewGroup returns a group without flags.
-func NewGroup(title string) Group {
-	return Group{Title: title, Flags: pflag.NewFlagSet("", pflag.ContinueOnError)}
+// NewGroup returns a group with the flags that add adds.
+func NewGroup(title string, add func(*pflag.FlagSet)) Group {
+	group := Group{Title: title, Flags: pflag.NewFlagSet("", pflag.ContinueOnError)}
+	add(group.Flags)
+	return group
 }
 
 // Program is a command without arguments: its flags, and what it does once they are set.

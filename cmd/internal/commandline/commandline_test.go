@@ -29,9 +29,12 @@ func TestTheEnvironmentSetsWhatFlagsDoNot(t *testing.T) {
 // U-13: the help has every flag under its heading, with the variable of one as an example.
 func TestTheHelpHasEveryFlagUnderItsHeading(t *testing.T) {
 	t.Parallel()
-	planning, serving := commandline.NewGroup("Planning"), commandline.NewGroup("Serving")
-	planning.Flags.Duration("batch-idle-duration", time.Second, "how long to wait")
-	serving.Flags.Int("metrics-port", 8080, "where to listen")
+	planning := commandline.NewGroup("Planning", func(flags *pflag.FlagSet) {
+		flags.Duration("batch-idle-duration", time.Second, "how long to wait")
+	})
+	serving := commandline.NewGroup("Serving", func(flags *pflag.FlagSet) {
+		flags.Int("metrics-port", 8080, "where to listen")
+	})
 	program := commandline.Program{Name: "joiner", Short: "It launches nodes.", Example: "batch-idle-duration", Groups: []commandline.Group{planning, serving}}
 	var out, err bytes.Buffer
 	if code := commandline.Run(t.Context(), program, []string{"--help"}, func(string) (string, bool) { return "", false }, &out, &err); code != 0 || err.Len() > 0 {
