@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,13 +18,17 @@ const (
 	largestPods   = 30
 )
 
-// heldByRoom reports whether a drifted node may stay because what replaces it is more nodes than the limits leave room for: the
-// replacements come while the node is still there (L-30), and each of them has daemons that the node may have no room for.
+// heldByRoom reports whether a drifted node may stay because what replaces it is more nodes than the limits leave room for: each
+// of them has daemons that the node may have no room for. Below a hard limit the replacements come while the node is still
+// there (L-30), below a soft one it makes room for one of them (L-31).
 func (w *World) heldByRoom(claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool {
-	if pool.Spec.Replicas != nil || len(pool.Spec.HardLimits) == 0 {
+	if pool.Spec.Replicas != nil || nodeLimit(pool) == math.MaxInt64 {
 		return false
 	}
-	room := hardLimit(pool) - w.count(pool.Name)
+	room := nodeLimit(pool) - w.count(pool.Name)
+	if len(pool.Spec.HardLimits) == 0 {
+		room++
+	}
 	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
 		other := o.(*karpenterv1.NodePool)
 		if other.Name != pool.Name && !isOther(other) && other.Spec.Replicas == nil {
