@@ -59,8 +59,9 @@ func build(root, work, overlay string, w witness, skip string) (*suite, error) {
 }
 
 // run runs tests with a mutant on. What a test may take is a multiple of what it took, in time of the processor, so that a busy
-// machine kills nothing; what waits for ever is ended by the clock.
-func (s *suite) run(id int, reached string, took time.Duration, names []string) (verdict, error) {
+// machine kills nothing; what waits for ever is ended by the clock. It returns the time of the processor that they
+// took.
+func (s *suite) run(id int, reached string, took time.Duration, names []string) (verdict, time.Duration, error) {
 	seconds := 20 + int(10*took/time.Second)
 	args := []string{
 		"-c", fmt.Sprintf("ulimit -t %d; ulimit -v 8000000; exec \"$@\"", seconds), "sh", s.binary,
@@ -74,23 +75,26 @@ func (s *suite) run(id int, reached string, took time.Duration, names []string) 
 	command.Stdout, command.Stderr = &out, &out
 	if reached != "" {
 		if err := os.WriteFile(reached, nil, 0o644); err != nil {
-			return "", err
+			return "", 0, err
 		}
 	}
 	err := command.Run()
+	if command.ProcessState != nil {
+		took = command.ProcessState.UserTime() + command.ProcessState.SystemTime()
+	}
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return passed, nil
+		return passed, took, nil
 	case !errors.As(err, &exit):
-		return "", err
+		return "", took, err
 	case exit.ExitCode() < 0, exit.ExitCode() > 128, bytes.Contains(out.Bytes(), []byte("panic: test timed out")):
-		return late, nil
+		return late, took, nil
 	}
 	if id == 0 {
 		fmt.Printf("%s", out.Bytes())
 	}
-	return failed, nil
+	return failed, took, nil
 }
 
 // extent is where the function of a mutant begins and ends.

@@ -264,7 +264,7 @@ func (s *suite) judge(m *mutant, tests []test) (verdict, error) {
 		for _, t := range group {
 			names = append(names, t.name)
 		}
-		v, err := s.run(m.id, "", sum, names)
+		v, _, err := s.run(m.id, "", sum, names)
 		if v != passed || err != nil {
 			return v, err
 		}
@@ -277,15 +277,14 @@ func (s *suite) reach() error {
 	for i := range s.tests {
 		t := &s.tests[i]
 		file := filepath.Join(s.work, "reached-"+t.name)
-		start := time.Now()
-		v, err := s.run(0, file, time.Minute, []string{t.name})
+		v, took, err := s.run(0, file, time.Minute, []string{t.name})
 		if err != nil {
 			return err
 		}
 		if v != passed {
 			return fmt.Errorf("%s in %s fails without any mutant", t.name, s.dir)
 		}
-		t.took = time.Since(start)
+		t.took = took
 		t.reaches = map[int]bool{}
 		text, err := os.ReadFile(file)
 		if err != nil {

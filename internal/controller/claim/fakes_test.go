@@ -2,6 +2,8 @@ package claim_test
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +40,8 @@ type cloud struct {
 	notAfter time.Time // of the last launch
 	drifted  string
 	slow     bool // Terminate needs a second call
+	ended    []string
+	asked    []string // by Get
 }
 
 func (c *cloud) Name() string { return "fake" }
@@ -73,6 +77,7 @@ func (c *cloud) Drifted(context.Context, *karpenterv1.NodeClaim) (string, error)
 }
 
 func (c *cloud) Get(_ context.Context, id string) (provider.Instance, error) {
+	c.asked = append(c.asked, id)
 	if machine, found := c.machines[id]; found {
 		return machine, nil
 	}
@@ -81,13 +86,14 @@ func (c *cloud) Get(_ context.Context, id string) (provider.Instance, error) {
 
 func (c *cloud) List(context.Context) ([]provider.Instance, error) {
 	var list []provider.Instance
-	for _, machine := range c.machines {
-		list = append(list, machine)
+	for _, id := range slices.Sorted(maps.Keys(c.machines)) {
+		list = append(list, c.machines[id])
 	}
 	return list, nil
 }
 
 func (c *cloud) Terminate(_ context.Context, id string) error {
+	c.ended = append(c.ended, id)
 	machine, found := c.machines[id]
 	if !found {
 		return provider.ErrNotFound

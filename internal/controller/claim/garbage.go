@@ -126,9 +126,7 @@ func (g *Collector) collectClaims(ctx context.Context, cloud provider.Provider, 
 			failures = append(failures, fmt.Errorf("looking for the instance of NodeClaim %s: %w", claim.Name, err))
 			continue
 		}
-		if err := (&Controller{config: g.config}).removeVanished(ctx, &work{claim: claim.DeepCopy(), cloud: cloud}); err != nil {
-			failures = append(failures, err)
-		}
+		failures = append(failures, (&Controller{config: g.config}).removeVanished(ctx, &work{claim: claim.DeepCopy()}))
 	}
 	return errors.Join(failures...)
 }

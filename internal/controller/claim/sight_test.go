@@ -1,0 +1,85 @@
+package claim
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
+)
+
+func claimOf(uid, poolUID string) *karpenterv1.NodeClaim {
+	c := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: uid, UID: types.UID(uid)}}
+	if poolUID != "" {
+		c.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodePool", Name: "default", UID: types.UID(poolUID),
+		}}
+	}
+	return c
+}
+
+func sightAt(at time.Time) *sight {
+	return &sight{at: at, hard: limit.None, pool: &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{UID: "p"}}}
+}
+
+// L-14: a sight of a pool is believed for less than 5 s and never when the clock was set back. One step reads at a
+// time; the others are told to come again. What could not be read leaves nothing to believe in.
+func TestASightIsSharedForFiveSeconds(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for age, shared := range map[time.Duration]bool{0: true, 5*time.Second - 1: true, 5 * time.Second: false, -1: false} {
+		g, known := newGate(), sightAt(start)
+		if s, read := g.begin("default", claimOf("u", "p"), start); s != nil || !read {
+			t.Fatalf("a pool that nobody has read: %v, read %t", s, read)
+		}
+		if s, read := g.begin("default", claimOf("v", "p"), start); s != nil || read {
+			t.Errorf("while it is read: %v, read %t; want to come again", s, read)
+		}
+		g.end("default", known)
+		s, read := g.begin("default", claimOf("u", "p"), start.Add(age))
+		if (s == known) != shared || read == shared {
+			t.Errorf("after %s: %v, read %t; want it shared: %t", age, s, read, shared)
+		}
+	}
+	g := newGate()
+	g.end("default", sightAt(start))
+	if _, read := g.begin("default", claimOf("u", "of another pool"), start); !read {
+		t.Error("a sight that says no is believed")
+	}
+	g.end("default", nil)
+	if s, read := g.begin("default", claimOf("u", "p"), start); s != nil || !read {
+		t.Errorf("after a reading that failed: %v, read %t; want the pool read", s, read)
+	}
+}
+
+// L-14: a sight says yes to a claim of the pool that it saw, when the pool has no hard limit, or has the claim within
+// it.
+func TestWhomASightServes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*sight)
+		claim  *karpenterv1.NodeClaim
+		want   bool
+	}{
+		"no limit":            {func(*sight) {}, claimOf("u", "p"), true},
+		"no owner":            {func(*sight) {}, claimOf("u", ""), true},
+		"another pool":        {func(*sight) {}, claimOf("u", "before"), false},
+		"pool gone":           {func(s *sight) { s.pool = nil }, claimOf("u", ""), false},
+		"limit without sense": {func(s *sight) { s.invalid = errors.New("-1") }, claimOf("u", "p"), false},
+		"at the limit":        {func(s *sight) { s.hard = 2 }, claimOf("u", "p"), true},
+		"above the limit":     {func(s *sight) { s.hard = 1 }, claimOf("u", "p"), false},
+		"with a stray":        {func(s *sight) { s.hard, s.strays = 2, 1 }, claimOf("u", "p"), false},
+		"not seen":            {func(s *sight) { s.hard = 2 }, claimOf("w", "p"), false},
+	} {
+		s := sightAt(time.Time{})
+		s.claims = map[types.UID]*karpenterv1.NodeClaim{"u": claimOf("u", "p"), "v": claimOf("v", "p")}
+		c.change(s)
+		if got := s.serves(c.claim); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
