@@ -42,8 +42,8 @@ type Config struct {
 	DefaultSpread []corev1.TopologySpreadConstraint
 }
 
-// Owners says whose objects are; package fleet implements it. Pools and claims of other programs are not in the picture.
-// Their nodes are, as capacity that nobody here may remove.
+// Owners says whose objects are; package fleet implements it. Pools and claims of other programs are not in the
+// picture. Their nodes are, as capacity that nobody here may remove.
 type Owners interface {
 	OwnsPool(pool *karpenterv1.NodePool) bool
 	OwnsClaim(claim *karpenterv1.NodeClaim) bool
@@ -144,22 +144,25 @@ func New(config Config) *Store {
 	return &Store{
 		config: config, space: resources.NewSpace(), shapes: cluster.NewShapes(),
 		pods: map[podKey]*podEntry{}, nodes: map[string]*nodeEntry{}, claims: map[string]*claimEntry{},
-		pools: map[string]*poolEntry{}, others: map[string]otherPool{}, daemons: map[string]*daemonEntry{}, offers: map[ClassRef]*offer{},
+		pools: map[string]*poolEntry{}, others: map[string]otherPool{},
+		daemons: map[string]*daemonEntry{}, offers: map[ClassRef]*offer{},
 		links:   links{nodesByProvider: index{}, claimsByProvider: index{}, claimsByNode: index{}},
 		volumes: newVolumes(), overlays: overlays{known: map[string]*overlayEntry{}}, workloads: newWorkloads(),
 		admission: newAdmission(), pdbs: newPDBs(), loads: map[string]*load{}, usage: map[string]usage{},
 		namespaces: map[string]*sighting{}, nominations: newNominations(),
 		promised: map[string]struct{}{}, protected: map[podKey]struct{}{}, passing: map[*podEntry]struct{}{},
-		machines: newOrdered(compareNodes), pending: newOrdered(comparePods), repelling: newOrdered(comparePods), poolValues: newOrdered(comparePools),
+		machines: newOrdered(compareNodes), poolValues: newOrdered(comparePools),
+		pending: newOrdered(comparePods), repelling: newOrdered(comparePods),
 		stalePools: map[string]struct{}{}, namespaceLabels: map[string]map[string]string{},
 	}
 }
 
-// Apply takes in the state of an object that a watch has shown: a Pod, Node, NodeClaim, NodePool, NodeOverlay, DaemonSet,
-// Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment, CSINode, PodDisruptionBudget, LimitRange or
-// RuntimeClass, and those of [Store.Workloads]; other kinds are ignored. State that is older than what is known, and
-// objects whose deletion was seen, are ignored. The error is for reporting only: it says what of the object cannot
-// be understood, and the Store then holds the object in a form that keeps planning safe (a pod that fits no node, a pool that launches nothing).
+// Apply takes in the state of an object that a watch has shown: a Pod, Node, NodeClaim, NodePool, NodeOverlay,
+// DaemonSet, Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment, CSINode,
+// PodDisruptionBudget, LimitRange or RuntimeClass, and those of [Store.Workloads]; other kinds are ignored. State that
+// is older than what is known, and objects whose deletion was seen, are ignored. The error is for reporting only: it
+// says what of the object cannot be understood, and the Store then holds the object in a form that keeps planning safe
+// (a pod that fits no node, a pool that launches nothing).
 func (s *Store) Apply(obj client.Object) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,7 +41,8 @@ func (h hands) do(ctx context.Context, step Step) error {
 		return nil
 	case Delete:
 		for _, object := range step.Objects {
-			err := h.client.Delete(ctx, object.DeepCopyObject().(client.Object), client.PropagationPolicy(metav1.DeletePropagationBackground))
+			err := h.client.Delete(ctx, object.DeepCopyObject().(client.Object),
+				client.PropagationPolicy(metav1.DeletePropagationBackground))
 			if client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("deleting %s: %w", object.GetName(), err)
 			}
@@ -86,7 +87,8 @@ func (h hands) apply(ctx context.Context, object client.Object) error {
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
 	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "creationTimestamp")
 	applied := &unstructured.Unstructured{Object: content}
-	err = h.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(fieldManager), client.ForceOwnership)
+	err = h.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(fieldManager),
+		client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("applying %s %s: %w", applied.GetKind(), applied.GetName(), err)
 	}

@@ -23,8 +23,8 @@ import (
 )
 
 // feasibility says whether a pod that waits could run on a node that a NodePool may launch now. Nothing of the engine
-// decides that: the catalogue says what there is to launch, the DaemonSet controller's code which daemons a node gets, and
-// kube-scheduler's filters whether it takes the pod.
+// decides that: the catalogue says what there is to launch, the DaemonSet controller's code which daemons a node gets,
+// and kube-scheduler's filters whether it takes the pod.
 type feasibility struct {
 	oracle  *oracle.Oracle
 	catalog catalog.Catalog
@@ -124,8 +124,8 @@ func (f *feasibility) candidatesOf(pool *karpenterv1.NodePool, d daemons) (all [
 	return all
 }
 
-// within reports whether labels of an offering satisfy what a pool requires. Pools of this package require labels that all
-// offerings have.
+// within reports whether labels of an offering satisfy what a pool requires. Pools of this package require labels that
+// all offerings have.
 func within(labels, wanted requirement.Set) bool {
 	for r := range wanted.All() {
 		if !labels.Holds(r.Key()) || !labels.Get(r.Key()).Intersects(r) {
@@ -156,8 +156,8 @@ func nodeOf(pool *karpenterv1.NodePool, kind catalog.Type, labels requirement.Se
 	return node
 }
 
-// on returns the pods of DaemonSets that a node would get, with what they ask for: like a pod of that set that runs, else
-// like the template with the defaults that the API server and LimitRanges give.
+// on returns the pods of DaemonSets that a node would get, with what they ask for: like a pod of that set that runs,
+// else like the template with the defaults that the API server and LimitRanges give.
 func (d daemons) on(node *corev1.Node) (list []*corev1.Pod) {
 	for _, set := range d.sets {
 		if runs, _ := daemonset.NodeShouldRunDaemonPod(logr.Discard(), node, set); !runs || set.DeletionTimestamp != nil {
@@ -193,7 +193,8 @@ func (d daemons) giveDefaults(pod *corev1.Pod) {
 		for _, limits := range d.ranges {
 			for _, item := range limits.Spec.Limits {
 				for name, amount := range item.DefaultRequest {
-					if _, given := resources.Requests[name]; !given && limits.Namespace == pod.Namespace && item.Type == corev1.LimitTypeContainer {
+					if _, given := resources.Requests[name]; !given && limits.Namespace == pod.Namespace &&
+						item.Type == corev1.LimitTypeContainer {
 						resources.Requests[name] = amount
 					}
 				}
@@ -249,8 +250,8 @@ func (m moment) ask(ctx context.Context, before oracle.Cluster, plan oracle.Plan
 	return violations[0].Plugin + ": " + violations[0].Reason, nil
 }
 
-// largest picks, of the candidates that the pod's own node selection and tolerations allow, the largest of each pool, zone
-// and capacity type.
+// largest picks, of the candidates that the pod's own node selection and tolerations allow, the largest of each pool,
+// zone and capacity type.
 func largest(pod *corev1.Pod, candidates []candidate) []candidate {
 	required := nodeaffinity.GetRequiredNodeAffinity(pod)
 	best := map[string]candidate{}
@@ -258,7 +259,8 @@ func largest(pod *corev1.Pod, candidates []candidate) []candidate {
 		if match, err := required.Match(c.node); err != nil || !match {
 			continue
 		}
-		key := c.node.Labels[karpenterv1.NodePoolLabelKey] + c.node.Labels[corev1.LabelTopologyZone] + c.node.Labels[karpenterv1.CapacityTypeLabelKey]
+		key := c.node.Labels[karpenterv1.NodePoolLabelKey] + c.node.Labels[corev1.LabelTopologyZone] +
+			c.node.Labels[karpenterv1.CapacityTypeLabelKey]
 		if before, found := best[key]; !found || size(c) > size(before) {
 			best[key] = c
 		}

@@ -19,7 +19,8 @@ func (r *run) dump(ctx context.Context, report Report) (string, error) {
 	write := func(name, content string) {
 		failed = append(failed, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
-	write("faults.txt", strings.Join(report.Faults, "\n")+"\n\nLaunched for nothing:\n"+strings.Join(report.Barren, "\n")+"\n")
+	faults, barren := strings.Join(report.Faults, "\n"), strings.Join(report.Barren, "\n")
+	write("faults.txt", faults+"\n\nLaunched for nothing:\n"+barren+"\n")
 	write("steps.txt", strings.Join(r.done, "\n")+"\n")
 	write("script.txt", r.script.String())
 	write("waits.txt", r.waits())
@@ -46,7 +47,8 @@ func (r *run) waits() string {
 	var text strings.Builder
 	now := r.clock.Now()
 	for _, w := range r.judge.waits {
-		fmt.Fprintf(&text, "%s waits for %.0f s of machine time, %.0f s of it feasible; could run on: %q; node that would take it: %q; why not: %s\n",
+		fmt.Fprintf(&text, "%s waits for %.0f s of machine time, %.0f s of it feasible; "+
+			"could run on: %q; node that would take it: %q; why not: %s\n",
 			w.pod, (now - w.since).Seconds(), w.feasible.Seconds(), w.could, w.taken, w.why)
 	}
 	for name, d := range r.judge.drains {

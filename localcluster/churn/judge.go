@@ -69,8 +69,8 @@ func newJudge(v *view, clock *machinetime.Clock, could *feasibility, down func()
 		waits: map[types.UID]*wait{}, drains: map[string]*drain{}, last: clock.Now(), seen: map[string]bool{}}
 }
 
-// fault notes a violation after which the run ends, so that what is seen is what there was. about is what it is about; each
-// such thing is told once.
+// fault notes a violation after which the run ends, so that what is seen is what there was. about is what it is about;
+// each such thing is told once.
 func (j *judge) fault(about, format string, args ...any) {
 	j.over = true
 	j.remark(about, format, args...)
@@ -188,7 +188,8 @@ func (j *judge) nodes(now, passed time.Duration) {
 	here := map[string]bool{}
 	pods := map[string][]*corev1.Pod{}
 	for _, pod := range j.view.pods() {
-		if pod.Spec.NodeName != "" && !daemon(pod) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		if pod.Spec.NodeName != "" && !daemon(pod) && pod.Status.Phase != corev1.PodSucceeded &&
+			pod.Status.Phase != corev1.PodFailed {
 			pods[pod.Spec.NodeName] = append(pods[pod.Spec.NodeName], pod)
 		}
 	}
@@ -258,7 +259,8 @@ func (j *judge) mayGo(pod *corev1.Pod) (why string, ever bool) {
 			continue
 		}
 		if guard.Status.DisruptionsAllowed < 1 || guard.Status.ObservedGeneration < guard.Generation {
-			return fmt.Sprintf("PodDisruptionBudget %s allows %d (%d of %d are healthy, it wants %d)", guard.Name, guard.Status.DisruptionsAllowed,
+			return fmt.Sprintf("PodDisruptionBudget %s allows %d (%d of %d are healthy, it wants %d)",
+				guard.Name, guard.Status.DisruptionsAllowed,
 				guard.Status.CurrentHealthy, guard.Status.ExpectedPods, guard.Status.DesiredHealthy), !never(guard)
 		}
 	}
@@ -302,7 +304,8 @@ func (j *judge) rests(now time.Duration) (bool, string) {
 	}
 	for _, node := range j.view.nodes() {
 		if tainted(node) && !chosen[node.Name] && node.DeletionTimestamp == nil {
-			going = append(going, fmt.Sprintf("node %s has the taint %s, and its NodeClaim stays", node.Name, karpenterv1.DisruptedTaintKey))
+			going = append(going, fmt.Sprintf("node %s has the taint %s, and its NodeClaim stays",
+				node.Name, karpenterv1.DisruptedTaintKey))
 		}
 	}
 	slices.Sort(going)
@@ -313,11 +316,12 @@ func (j *judge) rests(now time.Duration) (bool, string) {
 }
 
 func tainted(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenterv1.DisruptedTaintKey })
+	return slices.ContainsFunc(node.Spec.Taints,
+		func(t corev1.Taint) bool { return t.Key == karpenterv1.DisruptedTaintKey })
 }
 
-// launches tells how many claims came, and which of them went, or have been there for a while, without ever having held a
-// pod, though nobody deleted them.
+// launches tells how many claims came, and which of them went, or have been there for a while, without ever having
+// held a pod, though nobody deleted them.
 func (j *judge) launches() (all int, barren map[string]string) {
 	stories, _ := j.view.stories()
 	now := j.clock.Now()

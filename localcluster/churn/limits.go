@@ -16,8 +16,9 @@ const (
 	settled = 5 * time.Second
 )
 
-// limits counts the claims of each pool by the events of one watch, in their order, and holds them against the hard limit
-// that the pool had when the claim was created. Resource versions say which came first: both kinds are in one etcd.
+// limits counts the claims of each pool by the events of one watch, in their order, and holds them against the hard
+// limit that the pool had when the claim was created. Resource versions say which came first: both kinds are in one
+// etcd.
 type limits struct {
 	hard   map[string][]hardLimit // by pool, as they were set
 	claims map[string]map[string]bool
@@ -94,7 +95,8 @@ func (l *limits) broken(now time.Time) (found []string) {
 			}
 		}
 		if age := b.at.Sub(inForce.lowered); inForce.nodes >= 0 && b.count > inForce.nodes && age > grace {
-			found = append(found, fmt.Sprintf("NodePool %s has %d NodeClaims with %s; its hard limit has been at most %d for %.0f s",
+			const text = "NodePool %s has %d NodeClaims with %s; its hard limit has been at most %d for %.0f s"
+			found = append(found, fmt.Sprintf(text,
 				b.pool, b.count, b.claim, inForce.nodes, age.Seconds()))
 		}
 	}

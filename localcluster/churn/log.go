@@ -14,22 +14,23 @@ type logLine struct{ about, text string }
 
 // withoutNames leaves out the words of a text that have digits or slashes in them.
 func withoutNames(text string) string {
-	words := slices.DeleteFunc(strings.Fields(text), func(word string) bool { return strings.ContainsAny(word, "0123456789/") })
+	words := slices.DeleteFunc(strings.Fields(text),
+		func(word string) bool { return strings.ContainsAny(word, "0123456789/") })
 	return strings.Join(words, " ")
 }
 
 // logEntry is what is read of a line.
 type logEntry struct{ Level, Msg, Logger, Err string }
 
-// caused reports whether an error is one that the users bring about: the library that sends events calls it an error that a
-// namespace which is going takes none, and calls to the cloud fail where the node class says so.
+// caused reports whether an error is one that the users bring about: the library that sends events calls it an error
+// that a namespace which is going takes none, and calls to the cloud fail where the node class says so.
 func (e logEntry) caused() bool {
 	return e.Logger == "events" && strings.Contains(e.Err, "because it is being terminated") ||
 		strings.HasSuffix(e.Err, "throttled by the provider")
 }
 
-// trouble returns lines that joiner should not have written since the last call: errors and panics. The last line may not
-// be complete yet.
+// trouble returns lines that joiner should not have written since the last call: errors and panics. The last line may
+// not be complete yet.
 func (l *logReader) trouble() (lines []logLine, err error) {
 	file, err := os.Open(l.path)
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// neighbours are the objects of another program that manages nodes in the same cluster: a NodePool of a node class that no
-// provider of ours serves, with two empty nodes and their NodeClaims. A user has deleted one of them, and the other program
-// takes its time. Nothing of ours may write to any of them.
+// neighbours are the objects of another program that manages nodes in the same cluster: a NodePool of a node class
+// that no provider of ours serves, with two empty nodes and their NodeClaims. A user has deleted one of them, and the
+// other program takes its time. Nothing of ours may write to any of them.
 const neighbours = "-other"
 
 // isNeighbour reports whether an object is the other program's.
@@ -25,7 +25,9 @@ func isNeighbour(o client.Object) bool { return strings.Contains(o.GetName(), ne
 
 func newNeighbours(prefix string) []client.Object {
 	pool := newPool(prefix, neighbours[1:], "amd64")
-	pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "default"}
+	pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{
+		Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "default",
+	}
 	pool.Spec.Template.Spec.ExpireAfter = karpenterv1.NillableDuration{}
 	all := []client.Object{pool}
 	for i := range 2 {
@@ -33,15 +35,19 @@ func newNeighbours(prefix string) []client.Object {
 		claim := &karpenterv1.NodeClaim{
 			TypeMeta: metav1.TypeMeta{APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodeClaim"},
 			ObjectMeta: metav1.ObjectMeta{
-				Name: name, Labels: map[string]string{karpenterv1.NodePoolLabelKey: pool.Name}, Finalizers: []string{karpenterv1.TerminationFinalizer},
+				Name: name, Labels: map[string]string{karpenterv1.NodePoolLabelKey: pool.Name},
+				Finalizers: []string{karpenterv1.TerminationFinalizer},
 			},
-			Spec: karpenterv1.NodeClaimSpec{NodeClassRef: pool.Spec.Template.Spec.NodeClassRef, Requirements: pool.Spec.Template.Spec.Requirements},
+			Spec: karpenterv1.NodeClaimSpec{
+				NodeClassRef: pool.Spec.Template.Spec.NodeClassRef, Requirements: pool.Spec.Template.Spec.Requirements,
+			},
 		}
 		node := &corev1.Node{
 			TypeMeta: kind("v1", "Node"),
 			ObjectMeta: metav1.ObjectMeta{
 				Name: name, Labels: map[string]string{
-					karpenterv1.NodePoolLabelKey: pool.Name, karpenterv1.NodeRegisteredLabelKey: "true", karpenterv1.NodeInitializedLabelKey: "true",
+					karpenterv1.NodePoolLabelKey:       pool.Name,
+					karpenterv1.NodeRegisteredLabelKey: "true", karpenterv1.NodeInitializedLabelKey: "true",
 					corev1.LabelHostname: name,
 				}, Finalizers: []string{karpenterv1.TerminationFinalizer},
 				Annotations: map[string]string{cluster.FakeNodeAnnotation: cluster.FakeNodeValue}, // daemons may come there
@@ -130,7 +136,8 @@ func (j *judge) neighbours(expected []client.Object) {
 		}
 	}
 	for _, object := range expected {
-		if what := object.GetObjectKind().GroupVersionKind().Kind; j.moved[what+object.GetName()] && !here[what+object.GetName()] {
+		if what := object.GetObjectKind().GroupVersionKind().Kind; j.moved[what+object.GetName()] &&
+			!here[what+object.GetName()] {
 			j.remark("neighbour "+what+object.GetName(), "%s %s is gone, which another program manages", what, object.GetName())
 		}
 	}

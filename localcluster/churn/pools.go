@@ -36,8 +36,8 @@ func seconds(d time.Duration) karpenterv1.NillableDuration {
 	return karpenterv1.NillableDuration{Duration: &d}
 }
 
-// newClass is the node class of all pools of a seed. Some machines boot slowly, some calls fail, and a zone may have no spot
-// machines: on-demand ones are always there.
+// newClass is the node class of all pools of a seed. Some machines boot slowly, some calls fail, and a zone may have
+// no spot machines: on-demand ones are always there.
 func newClass(prefix string, d dice) *kwokv1alpha1.KWOKNodeClass {
 	class := &kwokv1alpha1.KWOKNodeClass{
 		TypeMeta:   metav1.TypeMeta{APIVersion: kwokv1alpha1.GroupVersion().String(), Kind: "KWOKNodeClass"},
@@ -48,7 +48,8 @@ func newClass(prefix string, d dice) *kwokv1alpha1.KWOKNodeClass {
 	}
 	var faults []string
 	if d.chance(0.3) {
-		faults = append(faults, fmt.Sprintf("insufficientCapacity: [{zones: [%s], capacityTypes: [spot]}]", of(d, zones()...)))
+		faults = append(faults, fmt.Sprintf("insufficientCapacity: [{zones: [%s], capacityTypes: [spot]}]",
+			of(d, zones()...)))
 	}
 	if d.chance(0.3) {
 		faults = append(faults, "slowBoot: [{delay: 6s, probability: 0.3}]")
@@ -68,7 +69,9 @@ func newPool(prefix, name, arch string) *karpenterv1.NodePool {
 		TypeMeta:   metav1.TypeMeta{APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodePool"},
 		ObjectMeta: metav1.ObjectMeta{Name: prefix + "-" + name},
 	}
-	pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: kwokv1alpha1.Group, Kind: "KWOKNodeClass", Name: prefix}
+	pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{
+		Group: kwokv1alpha1.Group, Kind: "KWOKNodeClass", Name: prefix,
+	}
 	pool.Spec.Template.Spec.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{
 		{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{arch}},
 		{Key: corev1.LabelOSStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"linux"}},
@@ -91,7 +94,9 @@ func (u *users) firstPools() {
 	if u.dice("pool team", 0).chance(0.7) {
 		team := newPool(u.prefix, "team", "amd64")
 		team.Spec.Template.ObjectMeta.Labels = map[string]string{teamKey: teamValue}
-		team.Spec.Template.Spec.Taints = []corev1.Taint{{Key: teamKey, Value: teamValue, Effect: corev1.TaintEffectNoSchedule}}
+		team.Spec.Template.Spec.Taints = []corev1.Taint{
+			{Key: teamKey, Value: teamValue, Effect: corev1.TaintEffectNoSchedule},
+		}
 		team.Spec.HardLimits = amounts("nodes", fmt.Sprint(u.dice("pool team", 1).from(1, 4)))
 		u.pools = append(u.pools, team)
 	}
@@ -99,9 +104,10 @@ func (u *users) firstPools() {
 		fixed := newPool(u.prefix, "fixed", "amd64")
 		fixed.Spec.Replicas = new(int64)
 		*fixed.Spec.Replicas = int64(u.dice("pool fixed", 1).from(1, 3))
-		fixed.Spec.Template.Spec.Requirements = append(fixed.Spec.Template.Spec.Requirements, karpenterv1.NodeSelectorRequirementWithMinValues{
-			Key: kwokv1alpha1.InstanceCPULabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{"2", "4"},
-		})
+		fixed.Spec.Template.Spec.Requirements = append(fixed.Spec.Template.Spec.Requirements,
+			karpenterv1.NodeSelectorRequirementWithMinValues{
+				Key: kwokv1alpha1.InstanceCPULabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{"2", "4"},
+			})
 		if u.dice("pool fixed", 2).chance(0.5) {
 			fixed.Spec.HardLimits = amounts("nodes", "4")
 		} else {
@@ -121,7 +127,8 @@ func (u *users) editDisruption(pool *karpenterv1.NodePool, d dice) string {
 	if d.chance(0.1) {
 		disruption.ConsolidateAfter = karpenterv1.NillableDuration{}
 	}
-	disruption.ConsolidationPolicy = of(d, karpenterv1.ConsolidationPolicyWhenEmpty, karpenterv1.ConsolidationPolicyWhenEmptyOrUnderutilized,
+	disruption.ConsolidationPolicy = of(d, karpenterv1.ConsolidationPolicyWhenEmpty,
+		karpenterv1.ConsolidationPolicyWhenEmptyOrUnderutilized,
 		karpenterv1.ConsolidationPolicyWhenEmptyOrUnderutilized, karpenterv1.ConsolidationPolicyBalanced)
 	disruption.Budgets = []karpenterv1.Budget{{Nodes: of(d, intstr.FromString("100%"), intstr.FromString("50%"),
 		intstr.FromInt32(1), intstr.FromInt32(2), intstr.FromString("10%"))}}
@@ -132,7 +139,8 @@ func (u *users) editDisruption(pool *karpenterv1.NodePool, d dice) string {
 				karpenterv1.DisruptionReasonUnderutilized, karpenterv1.DisruptionReasonEmpty)},
 		})
 	}
-	return fmt.Sprintf("consolidateAfter %s, %s, budgets %v", disruption.ConsolidateAfter, disruption.ConsolidationPolicy, budgetsOf(pool))
+	return fmt.Sprintf("consolidateAfter %s, %s, budgets %v", disruption.ConsolidateAfter,
+		disruption.ConsolidationPolicy, budgetsOf(pool))
 }
 
 func budgetsOf(pool *karpenterv1.NodePool) (list []string) {
@@ -159,7 +167,8 @@ func (u *users) editPool(i int) []Step {
 		}},
 		{2, func() string { return editZones(pool, d) }},
 		{1, func() string {
-			pool.Spec.Template.Spec.ExpireAfter = of(d, seconds(20*time.Second), seconds(40*time.Second), karpenterv1.NillableDuration{})
+			pool.Spec.Template.Spec.ExpireAfter = of(d, seconds(20*time.Second), seconds(40*time.Second),
+				karpenterv1.NillableDuration{})
 			return fmt.Sprintf("expireAfter %s", pool.Spec.Template.Spec.ExpireAfter)
 		}},
 	}

@@ -35,7 +35,8 @@ func (r Report) String() string {
 	if len(r.Faults) > 0 {
 		verdict = fmt.Sprintf("%d FAULTS", len(r.Faults))
 	}
-	return fmt.Sprintf("seed %d: %s; %d pods waited and were feasible, longest %s; %d nodes launched, %d for nothing; %.0f s (%.0f s of machine time)",
+	return fmt.Sprintf("seed %d: %s; %d pods waited and were feasible, longest %s; %d nodes launched, %d for nothing; "+
+		"%.0f s (%.0f s of machine time)",
 		r.Seed, verdict, r.Pods, r.Worst, r.Launches, len(r.Barren), r.Took.Seconds(), r.Machine.Seconds())
 }
 
@@ -143,7 +144,8 @@ func (r *run) calm(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.until(ctx, mostUnrest, "the cluster does not come to rest", func() (bool, string) { return r.judge.rests(r.clock.Now()) })
+	return r.until(ctx, mostUnrest, "the cluster does not come to rest",
+		func() (bool, string) { return r.judge.rests(r.clock.Now()) })
 }
 
 // end removes the workloads, then the pools: nothing may be left.

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// Town is a control plane with Joiner, on which seeds follow one another. Each has namespaces, NodePools and a node class
-// of its own, and has to leave nothing behind.
+// Town is a control plane with Joiner, on which seeds follow one another. Each has namespaces, NodePools and a node
+// class of its own, and has to leave nothing behind.
 type Town struct {
 	*rig.Rig
 	clock  *machinetime.Clock

@@ -61,7 +61,8 @@ func (u *users) begin() []Step {
 // step draws what users do next. Some steps cannot be done at the moment: then an app is made larger or smaller.
 func (u *users) step(i int) []Step {
 	act := draw(u.dice("step", i), []weighted[func(int) []Step]{
-		{20, u.addApp}, {18, u.scale}, {9, u.rollOut}, {7, u.removeApp}, {8, u.guard}, {5, u.addJob}, {4, u.addDaemon}, {2, u.removeDaemon},
+		{20, u.addApp}, {18, u.scale}, {9, u.rollOut}, {7, u.removeApp}, {8, u.guard}, {5, u.addJob},
+		{4, u.addDaemon}, {2, u.removeDaemon},
 		{3, u.limitRange}, {6, u.deleteAny(Pod)}, {4, u.deleteAny(Node)}, {4, u.deleteAny(NodeClaim)},
 		{2, u.protect}, {2, u.unprotect}, {2, u.interrupt},
 		{16, u.editPool}, {4, u.kill}, {1, u.removeSpace},
@@ -102,7 +103,8 @@ func (u *users) scale(i int) []Step {
 	a := of(d, u.apps...)
 	before := *a.Spec.Replicas
 	*a.Spec.Replicas = int32(of(d, 0, 1, d.from(1, mostPods), d.from(1, mostPods), d.from(1, mostPods)))
-	return []Step{{Verb: Apply, Why: fmt.Sprintf("from %d to %d pods", before, *a.Spec.Replicas), Objects: []client.Object{a.DeepCopy()}}}
+	why := fmt.Sprintf("from %d to %d pods", before, *a.Spec.Replicas)
+	return []Step{{Verb: Apply, Why: why, Objects: []client.Object{a.DeepCopy()}}}
 }
 
 func (u *users) rollOut(i int) []Step {
@@ -146,7 +148,8 @@ func (u *users) guard(i int) []Step {
 		return []Step{{Verb: Delete, Why: "no budget", Objects: []client.Object{guard}}}
 	}
 	a.guarded = true
-	return []Step{{Verb: Apply, Why: "a budget: " + rule(guard.Spec.MinAvailable, guard.Spec.MaxUnavailable), Objects: []client.Object{guard}}}
+	why := "a budget: " + rule(guard.Spec.MinAvailable, guard.Spec.MaxUnavailable)
+	return []Step{{Verb: Apply, Why: why, Objects: []client.Object{guard}}}
 }
 
 func rule(least, most *intstr.IntOrString) string {
@@ -158,7 +161,8 @@ func rule(least, most *intstr.IntOrString) string {
 
 func (u *users) addJob(i int) []Step {
 	job := u.newJob(i)
-	return []Step{{Verb: Apply, Why: fmt.Sprintf("%d pods that end", *job.Spec.Completions), Objects: []client.Object{job}}}
+	why := fmt.Sprintf("%d pods that end", *job.Spec.Completions)
+	return []Step{{Verb: Apply, Why: why, Objects: []client.Object{job}}}
 }
 
 func (u *users) addDaemon(i int) []Step {
@@ -203,7 +207,8 @@ func (u *users) protect(i int) []Step {
 }
 
 func (u *users) interrupt(i int) []Step {
-	return []Step{{Verb: InterruptAny, Kind: Node, Pick: u.dice("pick", i).Float64(), Why: "the cloud takes the machine away"}}
+	pick := u.dice("pick", i).Float64()
+	return []Step{{Verb: InterruptAny, Kind: Node, Pick: pick, Why: "the cloud takes the machine away"}}
 }
 
 func (u *users) unprotect(int) []Step {
@@ -237,7 +242,10 @@ func (u *users) calm() []Step {
 		disruption.Budgets = []karpenterv1.Budget{{Nodes: intstr.FromString("100%")}}
 		pool.Spec.Template.Spec.ExpireAfter = karpenterv1.NillableDuration{}
 	}
-	return []Step{{Verb: UnprotectAll, Why: "disrupt again"}, {Verb: Apply, Why: "nodes may go at once", Objects: u.allPools()}}
+	return []Step{
+		{Verb: UnprotectAll, Why: "disrupt again"},
+		{Verb: Apply, Why: "nodes may go at once", Objects: u.allPools()},
+	}
 }
 
 // end removes all workloads, and static nodes.

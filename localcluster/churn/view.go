@@ -26,8 +26,8 @@ import (
 // nominatedTo is what stands before the claim's name in the event about a pod for which a node is launched.
 const nominatedTo = "Pod should run on a node of NodeClaim "
 
-// view is what is seen of the cluster by watches, and what was seen of claims that are gone. Objects that it returns are
-// not to be changed.
+// view is what is seen of the cluster by watches, and what was seen of claims that are gone. Objects that it returns
+// are not to be changed.
 type view struct {
 	cache cache.Cache
 	clock *machinetime.Clock

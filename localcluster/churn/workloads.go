@@ -73,11 +73,14 @@ func strategy(d dice) appsv1.DeploymentStrategy {
 		}
 	}
 	return of(d, update(intstr.FromInt32(1), intstr.FromInt32(0)), update(intstr.FromInt32(0), intstr.FromInt32(1)),
-		update(intstr.FromString("25%"), intstr.FromString("25%")), appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType})
+		update(intstr.FromString("25%"), intstr.FromString("25%")),
+		appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType})
 }
 
 func list(cpu, memory string) corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	return corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
+	}
 }
 
 // containers of a pod: small or large, one or several, with requests, limits, both or neither.
@@ -145,7 +148,9 @@ func nodeConstraints() []constraint {
 			pod.Tolerations = []corev1.Toleration{{Key: teamKey, Operator: corev1.TolerationOpEqual, Value: teamValue}}
 		}},
 		{"tolerates", func(_ *users, _ *app, pod *corev1.PodSpec, _ dice) {
-			pod.Tolerations = []corev1.Toleration{{Key: teamKey, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
+			pod.Tolerations = []corev1.Toleration{
+				{Key: teamKey, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+			}
 		}},
 		{"required node affinity", func(_ *users, _ *app, pod *corev1.PodSpec, d dice) {
 			need(pod, []corev1.NodeSelectorRequirement{
@@ -155,11 +160,13 @@ func nodeConstraints() []constraint {
 				Values: []string{of(d, zones()...)}}})
 		}},
 		{"preferred node affinity", func(_ *users, _ *app, pod *corev1.PodSpec, d dice) {
-			affinityOf(pod).NodeAffinity = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
-				{Weight: 10, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
-					{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{of(d, append(zones(), "nowhere")...)}},
-				}}},
-			}}
+			affinityOf(pod).NodeAffinity = &corev1.NodeAffinity{
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
+					{Weight: 10, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+						{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn,
+							Values: []string{of(d, append(zones(), "nowhere")...)}},
+					}}},
+				}}
 		}},
 		{"host port", func(_ *users, _ *app, pod *corev1.PodSpec, d dice) {
 			pod.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: int32(9000 + d.IntN(2))}}
@@ -178,23 +185,31 @@ func podConstraints() []constraint {
 	return []constraint{
 		{"affinity to itself, zone", func(_ *users, a *app, pod *corev1.PodSpec, _ dice) { near(pod, a.Name, zone) }},
 		{"affinity to itself, host", func(_ *users, a *app, pod *corev1.PodSpec, _ dice) { near(pod, a.Name, host) }},
-		{"affinity to another, zone", func(u *users, a *app, pod *corev1.PodSpec, d dice) { near(pod, other(u, a, d), zone) }},
-		{"affinity to another, host", func(u *users, a *app, pod *corev1.PodSpec, d dice) { near(pod, other(u, a, d), host) }},
+		{"affinity to another, zone", func(u *users, a *app, pod *corev1.PodSpec, d dice) {
+			near(pod, other(u, a, d), zone)
+		}},
+		{"affinity to another, host", func(u *users, a *app, pod *corev1.PodSpec, d dice) {
+			near(pod, other(u, a, d), host)
+		}},
 		{"preferred affinity", func(u *users, a *app, pod *corev1.PodSpec, d dice) {
-			affinityOf(pod).PodAffinity = &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
-				{Weight: 50, PodAffinityTerm: term(other(u, a, d), of(d, zone, host))},
-			}}
+			affinityOf(pod).PodAffinity = &corev1.PodAffinity{
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
+					{Weight: 50, PodAffinityTerm: term(other(u, a, d), of(d, zone, host))},
+				}}
 		}},
 		{"anti-affinity to itself, host", func(_ *users, a *app, pod *corev1.PodSpec, _ dice) { apart(pod, a.Name, host) }},
 		{"anti-affinity to itself, zone", func(_ *users, a *app, pod *corev1.PodSpec, d dice) {
 			*a.Spec.Replicas = int32(d.from(1, 3))
 			apart(pod, a.Name, zone)
 		}},
-		{"anti-affinity to another, host", func(u *users, a *app, pod *corev1.PodSpec, d dice) { apart(pod, other(u, a, d), host) }},
+		{"anti-affinity to another, host", func(u *users, a *app, pod *corev1.PodSpec, d dice) {
+			apart(pod, other(u, a, d), host)
+		}},
 		{"preferred anti-affinity", func(_ *users, a *app, pod *corev1.PodSpec, d dice) {
-			affinityOf(pod).PodAntiAffinity = &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
-				{Weight: 50, PodAffinityTerm: term(a.Name, of(d, zone, host))},
-			}}
+			affinityOf(pod).PodAntiAffinity = &corev1.PodAntiAffinity{
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
+					{Weight: 50, PodAffinityTerm: term(a.Name, of(d, zone, host))},
+				}}
 		}},
 		{"spread over zones", func(_ *users, a *app, pod *corev1.PodSpec, d dice) {
 			spread(pod, a.Name, zone, d.from(1, 2), corev1.DoNotSchedule)
@@ -230,7 +245,8 @@ func affinityOf(pod *corev1.PodSpec) *corev1.Affinity {
 func need(pod *corev1.PodSpec, terms ...[]corev1.NodeSelectorRequirement) {
 	selector := &corev1.NodeSelector{}
 	for _, expressions := range terms {
-		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, corev1.NodeSelectorTerm{MatchExpressions: expressions})
+		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms,
+			corev1.NodeSelectorTerm{MatchExpressions: expressions})
 	}
 	affinityOf(pod).NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: selector}
 }
@@ -244,11 +260,15 @@ func term(name, key string) corev1.PodAffinityTerm {
 }
 
 func near(pod *corev1.PodSpec, name, key string) {
-	affinityOf(pod).PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term(name, key)}}
+	affinityOf(pod).PodAffinity = &corev1.PodAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term(name, key)},
+	}
 }
 
 func apart(pod *corev1.PodSpec, name, key string) {
-	affinityOf(pod).PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term(name, key)}}
+	affinityOf(pod).PodAntiAffinity = &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term(name, key)},
+	}
 }
 
 func spread(pod *corev1.PodSpec, name, key string, skew int, when corev1.UnsatisfiableConstraintAction) {
@@ -343,6 +363,7 @@ func (u *users) newRange(namespace string, d dice) *corev1.LimitRange {
 
 func (u *users) newPriority() *schedulingv1.PriorityClass {
 	return &schedulingv1.PriorityClass{
-		TypeMeta: kind("scheduling.k8s.io/v1", "PriorityClass"), ObjectMeta: metav1.ObjectMeta{Name: u.prefix + "-high"}, Value: 1000,
+		TypeMeta:   kind("scheduling.k8s.io/v1", "PriorityClass"),
+		ObjectMeta: metav1.ObjectMeta{Name: u.prefix + "-high"}, Value: 1000,
 	}
 }

@@ -79,7 +79,8 @@ func render(f *source, mutants []*mutant, header string) []byte {
 		opens[int(f.tree.Name.End()-f.tree.FileStart)] += header
 	}
 	offsets := map[int]bool{}
-	for _, keys := range [][]int{slices.Collect(maps.Keys(opens)), slices.Collect(maps.Keys(closes)), slices.Collect(maps.Keys(replaced))} {
+	for _, keys := range [][]int{slices.Collect(maps.Keys(opens)), slices.Collect(maps.Keys(closes)),
+		slices.Collect(maps.Keys(replaced))} {
 		for _, k := range keys {
 			offsets[k] = true
 		}

@@ -101,7 +101,8 @@ func (w *finder) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.GenDecl:
 		return n.Tok == token.VAR
-	case *ast.ArrayType, *ast.StructType, *ast.InterfaceType, *ast.FuncType, *ast.MapType, *ast.FieldList, *ast.Comment, *ast.CommentGroup:
+	case *ast.ArrayType, *ast.StructType, *ast.InterfaceType, *ast.FuncType, *ast.MapType, *ast.FieldList, *ast.Comment,
+		*ast.CommentGroup:
 		return false
 	case *ast.CaseClause:
 		w.caseBody(n)
@@ -151,7 +152,9 @@ var comparisons = map[token.Token][2]string{
 }
 
 // sums, and what they become.
-var sums = map[token.Token][2]string{token.ADD: {"Add", "-"}, token.SUB: {"Sub", "+"}, token.MUL: {"Mul", "/"}, token.QUO: {"Div", "*"}}
+var sums = map[token.Token][2]string{
+	token.ADD: {"Add", "-"}, token.SUB: {"Sub", "+"}, token.MUL: {"Mul", "/"}, token.QUO: {"Div", "*"},
+}
 
 func (w *finder) binary(n *ast.BinaryExpr) {
 	change, found := comparisons[n.Op]
@@ -184,13 +187,14 @@ func (w *finder) extreme(n *ast.CallExpr) {
 	}
 	w.add(n, w.text(n), other[0]+strings.TrimPrefix(w.text(n), name.Name), func(id int) []edit {
 		return []edit{
-			instead(w.offset(name.Pos()), w.offset(name.End()), "mutant."+other[1]), at(w.offset(n.Lparen)+1, fmt.Sprintf("%d, ", id)),
+			instead(w.offset(name.Pos()), w.offset(name.End()), "mutant."+other[1]),
+			at(w.offset(n.Lparen)+1, fmt.Sprintf("%d, ", id)),
 		}
 	})
 }
 
-// boolean takes each part of a condition away. A part of an "and" is gone when it is always true, a part of an "or" when it
-// is always false; all of it is also tried as always false, or always true. The rest is weaker than these.
+// boolean takes each part of a condition away. A part of an "and" is gone when it is always true, a part of an "or"
+// when it is always false; all of it is also tried as always false, or always true. The rest is weaker than these.
 func (w *finder) boolean(n ast.Expr) {
 	above, in := w.logic(n)
 	binary, _ := n.(*ast.BinaryExpr)
@@ -213,7 +217,8 @@ func (w *finder) boolean(n ast.Expr) {
 		t, f = true, true
 	case in == "for":
 		f = true
-	case binary != nil && slices.Contains([]token.Token{token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ}, binary.Op):
+	case binary != nil &&
+		slices.Contains([]token.Token{token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ}, binary.Op):
 		t, f = true, true
 	default:
 		if not, ok := n.(*ast.UnaryExpr); !ok || not.Op != token.NOT {
@@ -302,7 +307,8 @@ func (w *finder) number(n ast.Expr, t types.Type) {
 		w.wrap(n, w.text(n)+" / 2", "mutant.Half(%d, ", ")")
 		return
 	}
-	if above, ok := w.parent().(*ast.BinaryExpr); ok && (comparisons[above.Op][0] != "" || w.text(n) == "0" && sums[above.Op][0] == "") {
+	if above, ok := w.parent().(*ast.BinaryExpr); ok &&
+		(comparisons[above.Op][0] != "" || w.text(n) == "0" && sums[above.Op][0] == "") {
 		return // the boundary is changed already; and what is compared with zero is tried as always true and never
 	}
 	w.wrap(n, w.text(n)+" + 1", "mutant.Plus["+basic.Name()+"](%d, ", ")")
@@ -378,7 +384,8 @@ func (w *finder) keyed(n *ast.KeyValueExpr) {
 	if _, bare := n.Value.(*ast.CompositeLit); bare && n.Value.(*ast.CompositeLit).Type == nil {
 		return // its type is left out, so it cannot stand in a call
 	}
-	if value.Value != nil && value.Value.Kind() != constant.String || value.Value != nil && constant.StringVal(value.Value) == "" {
+	if value.Value != nil && value.Value.Kind() != constant.String ||
+		value.Value != nil && constant.StringVal(value.Value) == "" {
 		return
 	}
 	instance := ""

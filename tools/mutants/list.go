@@ -117,7 +117,8 @@ func (k *known) compare(s subject, o *outcome) []string {
 			if o.unreached[m] {
 				what = "is not reached"
 			}
-			complaints = append(complaints, fmt.Sprintf("%s:%d: %s: %s", filepath.Join(s.dir, filepath.Base(m.file.name)), m.line, what, m.key()))
+			where := filepath.Join(s.dir, filepath.Base(m.file.name))
+			complaints = append(complaints, fmt.Sprintf("%s:%d: %s: %s", where, m.line, what, m.key()))
 		}
 	}
 	for _, key := range sorted(k.packages[s.dir]) {
@@ -138,6 +139,8 @@ func (o *outcome) summary(s subject, k *known) string {
 	if n := len(o.all) - count[equal]; n > 0 {
 		score = 100 * float64(len(o.all)-len(o.alive())) / float64(n)
 	}
-	return fmt.Sprintf("%s: %d mutants, %d killed (%d by time), %d equal, %d open, %d not listed; not reached %d; score %.1f %%; %s",
-		s.dir, len(o.all), len(o.all)-len(o.alive()), o.slow, count[equal], count[open], count[""], len(o.unreached), score, o.took.Round(time.Second))
+	return fmt.Sprintf("%s: %d mutants, %d killed (%d by time), %d equal, %d open, %d not listed; "+
+		"not reached %d; score %.1f %%; %s",
+		s.dir, len(o.all), len(o.all)-len(o.alive()), o.slow, count[equal], count[open], count[""],
+		len(o.unreached), score, o.took.Round(time.Second))
 }

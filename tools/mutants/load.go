@@ -78,13 +78,15 @@ func load(root, dir string) (*unit, error) {
 		return nil, fmt.Errorf("%s is no package", dir)
 	}
 	u := &unit{path: target.ImportPath, dir: target.Dir, fset: token.NewFileSet()}
-	u.imports = importer.ForCompiler(u.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	u.imports = importer.ForCompiler(u.fset, "gc",
+		func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	for _, name := range target.GoFiles {
 		text, err := os.ReadFile(filepath.Join(target.Dir, name))
 		if err != nil {
 			return nil, err
 		}
-		u.files = append(u.files, &source{name: filepath.Join(target.Dir, name), text: text, generated: strings.Contains(name, "zz_generated")})
+		generated := strings.Contains(name, "zz_generated")
+		u.files = append(u.files, &source{name: filepath.Join(target.Dir, name), text: text, generated: generated})
 	}
 	return u, u.check()
 }

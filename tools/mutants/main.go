@@ -2,8 +2,8 @@
 //
 // Usage: mutants [-root dir] [-list docs/mutants.txt] [-write] [-listed] [-only text] [-v] [package...]
 //
-// Without packages it takes those of packages.go. It fails when a change that no test notices is not on the list, and when
-// the list names one that is noticed or gone.
+// Without packages it takes those of packages.go. It fails when a change that no test notices is not on the list, and
+// when the list names one that is noticed or gone.
 package main
 
 import (

@@ -58,9 +58,9 @@ func build(root, work, overlay string, w witness, skip string) (*suite, error) {
 	return s, s.reach()
 }
 
-// run runs tests with a mutant on. What a test may take is a multiple of what it took, in time of the processor, so that a busy
-// machine kills nothing; what waits for ever is ended by the clock. It returns the time of the processor that they
-// took.
+// run runs tests with a mutant on. What a test may take is a multiple of what it took, in time of the processor, so
+// that a busy machine kills nothing; what waits for ever is ended by the clock. It returns the time of the processor
+// that they took.
 func (s *suite) run(id int, reached string, took time.Duration, names []string) (verdict, time.Duration, error) {
 	seconds := 20 + int(10*took/time.Second)
 	args := []string{

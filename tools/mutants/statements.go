@@ -156,7 +156,8 @@ func (w *finder) returned(n *ast.ReturnStmt) {
 	}
 	failed := false
 	for _, e := range n.Results {
-		if t := w.typeOf(e); t != nil && types.Identical(t, types.Universe.Lookup("error").Type()) && len(n.Results) == w.count(results) {
+		if t := w.typeOf(e); t != nil && types.Identical(t, types.Universe.Lookup("error").Type()) &&
+			len(n.Results) == w.count(results) {
 			w.wrap(e, "nil", "mutant.NoErr(%d, ", ")")
 			failed = true
 		}
@@ -164,7 +165,8 @@ func (w *finder) returned(n *ast.ReturnStmt) {
 	if failed && len(n.Results) > 1 || !w.inList() || results == nil {
 		return
 	}
-	if !slices.ContainsFunc(n.Results, w.worth) || len(n.Results) == 1 && (w.isBool(n.Results[0]) || failed && !isCall(n.Results[0])) {
+	if !slices.ContainsFunc(n.Results, w.worth) ||
+		len(n.Results) == 1 && (w.isBool(n.Results[0]) || failed && !isCall(n.Results[0])) {
 		return
 	}
 	var zeros []string

@@ -97,7 +97,8 @@ func try(o options, s subject, k *known) (*outcome, error) {
 	return result, nil
 }
 
-// instrument writes the package with all mutants that compile, and the overlay that puts it in the place of the real one.
+// instrument writes the package with all mutants that compile, and the overlay that puts it in the place of the real
+// one.
 func instrument(u *unit, root, work string) ([]*mutant, int, string, error) {
 	module := strings.TrimSuffix(u.path, "/"+filepath.ToSlash(mustRel(root, u.dir)))
 	switchDir := filepath.Join(root, "internal", "zzmutant")
@@ -169,7 +170,8 @@ func concerned(u *unit, m *mutant, wrong []types.Error) bool {
 				return true
 			}
 		}
-		if strings.Contains(e.Msg, "missing return") && p.Filename == m.file.name && (m.now == "(does nothing)" || m.now == "(removed)") {
+		if strings.Contains(e.Msg, "missing return") && p.Filename == m.file.name &&
+			(m.now == "(does nothing)" || m.now == "(removed)") {
 			if first, last := u.extent(m); p.Line >= first && p.Line <= last {
 				return true
 			}
@@ -247,7 +249,8 @@ func (s *suite) reaching(m *mutant) []test {
 	return result
 }
 
-// together is how long tests may take that are run in one process: the quick ones mostly kill, and a process has its price.
+// together is how long tests may take that are run in one process: the quick ones mostly kill, and a process has its
+// price.
 const together = time.Second
 
 // judge runs the tests against a mutant, in groups, until one fails.
