@@ -21,6 +21,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
 	"github.com/joiner-autoscaler/joiner/internal/controller/pool"
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // Watch says which changes of objects of one kind wake a controller.
@@ -59,7 +60,7 @@ func Indexes() []Index {
 		{&corev1.Node{}, claim.IndexNodeProviderID, func(o client.Object) []string { return nonEmpty(o.(*corev1.Node).Spec.ProviderID) }},
 		{&karpenterv1.NodeClaim{}, node.IndexClaimProviderID, claimField(func(c *karpenterv1.NodeClaim) string { return c.Status.ProviderID })},
 		{&karpenterv1.NodeClaim{}, indexClaimNode, claimField(func(c *karpenterv1.NodeClaim) string { return c.Status.NodeName })},
-		{&karpenterv1.NodeClaim{}, pool.IndexClaimPool, claimField(func(c *karpenterv1.NodeClaim) string { return c.Labels[karpenterv1.NodePoolLabelKey] })},
+		{&karpenterv1.NodeClaim{}, pool.IndexClaimPool, claimField(translate.PoolOf)},
 	}
 }
 
@@ -162,9 +163,12 @@ func sameForItself(a, b *karpenterv1.NodeClaim) bool {
 		slices.Equal(a.Finalizers, b.Finalizers) && patch.SameStatus(&a.Status, &b.Status)
 }
 
-// sameForClaim reports whether nothing has changed that a claim looks at: heartbeats are most of what nodes say.
+// sameForClaim reports whether nothing has changed that a claim looks at: heartbeats are most of what nodes say. Its
+// pool's label is put back there too.
 func sameForClaim(a, b *corev1.Node) bool {
-	return a.Spec.ProviderID == b.Spec.ProviderID && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
+	const pool = karpenterv1.NodePoolLabelKey
+	return a.Labels[pool] == b.Labels[pool] && a.Spec.ProviderID == b.Spec.ProviderID &&
+		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
 		equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints) &&
 		patch.SameAmounts(a.Status.Allocatable, b.Status.Allocatable) && ready(a) == ready(b)
 }
@@ -203,7 +207,7 @@ func nodeWatches(reader client.Reader) []Watch {
 
 // sameForPool reports whether a claim counts as before: the conditions of claims change all the while.
 func sameForPool(a, b *karpenterv1.NodeClaim) bool {
-	return a.Labels[karpenterv1.NodePoolLabelKey] == b.Labels[karpenterv1.NodePoolLabelKey] && patch.SameAmounts(a.Status.Capacity, b.Status.Capacity)
+	return translate.PoolOf(a) == translate.PoolOf(b) && patch.SameAmounts(a.Status.Capacity, b.Status.Capacity)
 }
 
 func sameBesideStatus(a, b client.Object) bool {
@@ -226,7 +230,7 @@ func poolWatches(reader client.Reader) []Watch {
 			if fresh == nil {
 				fresh = old
 			}
-			return requests(nonEmpty(fresh.GetLabels()[karpenterv1.NodePoolLabelKey])...)
+			return requests(nonEmpty(translate.PoolOf(fresh.(*karpenterv1.NodeClaim)))...)
 		}},
 		{Object: &kwokv1alpha1.KWOKNodeClass{}, Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
 			if fresh == nil {

@@ -45,6 +45,7 @@ type checks struct {
 	changed  time.Duration               // when a claim or machine last came or went
 	graceful map[types.UID]int           // claims that the disruption controller deleted, with the replica's number
 	spared   map[types.UID]time.Duration // when the intent to remove claims was taken back
+	sparings []time.Duration             // each time that an intent was taken back
 	foreign  map[string][]time.Duration  // by the pool's name: when claims were deleted for another cause than a limit
 	limits   map[string][]limitSpan      // by the pool's UID, and by "hard ", "static " or "gentle " and that
 	ended    []*karpenterv1.NodeClaim    // claims that are gone, as they were last
@@ -85,6 +86,7 @@ func (w *World) check(e apiserver.Event) {
 		case apiserver.Modified:
 			if old := e.Old.(*karpenterv1.NodeClaim); chosen(old) && !chosen(object) {
 				w.checks.spared[object.UID] = w.now
+				w.checks.sparings = append(w.checks.sparings, w.now)
 			}
 			if e.Old.GetDeletionTimestamp() == nil && object.DeletionTimestamp != nil {
 				w.checkRemoval(object)
@@ -150,7 +152,7 @@ func (c *checks) since(key string, then time.Duration) (least, most int64) {
 
 // poolOf returns the pool of a claim, nil when it is gone.
 func (w *World) poolOf(claim *karpenterv1.NodeClaim) *karpenterv1.NodePool {
-	pool, _ := w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: claim.Labels[karpenterv1.NodePoolLabelKey]}).(*karpenterv1.NodePool)
+	pool, _ := w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: poolName(claim)}).(*karpenterv1.NodePool)
 	return pool
 }
 
@@ -165,7 +167,7 @@ func (w *World) checkTrim(claim *karpenterv1.NodeClaim) {
 	least, _ := w.checks.since(string(pool.UID), w.actor.since)
 	stay := int64(0)
 	w.server.All(claim, func(o client.Object) {
-		if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool.Name && o.GetDeletionTimestamp() == nil && !isOther(o) {
+		if poolName(o) == pool.Name && o.GetDeletionTimestamp() == nil && !isOther(o) {
 			stay++
 		}
 	})
@@ -184,7 +186,7 @@ func (w *World) leavesByOthers(claim *karpenterv1.NodeClaim) {
 	if isOther(claim) {
 		return
 	}
-	pool := claim.Labels[karpenterv1.NodePoolLabelKey]
+	pool := poolName(claim)
 	w.checks.foreign[pool] = append(w.checks.foreign[pool], w.now)
 }
 

@@ -50,7 +50,7 @@ func (r *replica) poolSizes() map[string]int {
 	r.cache.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
 		if condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized) && !isOther(claim) {
-			claims[claim.Labels[karpenterv1.NodePoolLabelKey]]++
+			claims[poolName(claim)]++
 		}
 	})
 	r.cache.All(&corev1.Node{}, func(o client.Object) {
@@ -69,7 +69,7 @@ func (w *World) checkBudget(claim *karpenterv1.NodeClaim) {
 	p := w.actor
 	r := p.line.replica
 	w.checks.graceful[claim.UID] = r.number
-	name := claim.Labels[karpenterv1.NodePoolLabelKey]
+	name := poolName(claim)
 	pool, _ := w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: name}).(*karpenterv1.NodePool)
 	if pool == nil {
 		return
@@ -81,7 +81,7 @@ func (w *World) checkBudget(claim *karpenterv1.NodeClaim) {
 	under := 0
 	w.server.All(claim, func(o client.Object) {
 		by, graceful := w.checks.graceful[o.GetUID()]
-		if !graceful || o.GetLabels()[karpenterv1.NodePoolLabelKey] != name {
+		if !graceful || poolName(o) != name {
 			return
 		}
 		if at, seen := r.known.deleting[o.GetUID()]; by == r.number || seen && at <= p.since {

@@ -25,6 +25,7 @@ func Generate(seed uint64) Script {
 	g.tied()
 	g.daemons()
 	g.limits()
+	g.belongs()
 	sortActions(s.Actions)
 	return s
 }

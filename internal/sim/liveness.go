@@ -34,7 +34,13 @@ func (w *World) checkLiveness() {
 		w.fail(checkQuiet, "claims and machines still come and go %s after all faults were healed", w.now-w.script.Heal)
 		return
 	}
-	for _, check := range []func() string{w.tooMany, w.unplaced, w.strays, w.claimsAlone, w.nodesAlone, w.idle, w.drifted} {
+	if n := w.sparedSince(w.now - quietFor); n > restless {
+		w.fail(checkQuiet, "intents to remove claims were taken back %d times in the last %s", n, quietFor)
+		return
+	}
+	for _, check := range []func() string{
+		w.tooMany, w.unplaced, w.strays, w.claimsAlone, w.nodesAlone, w.idle, w.drifted, w.mislabelled,
+	} {
 		if problem := check(); problem != "" {
 			w.fail(checkConverges, "%s", problem)
 			return
@@ -78,7 +84,7 @@ func (w *World) tooMany() string {
 func (w *World) count(pool string) int64 {
 	n := int64(0)
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
-		if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool {
+		if poolName(o) == pool {
 			n++
 		}
 	})
@@ -89,7 +95,7 @@ func (w *World) count(pool string) int64 {
 func (w *World) others(pool string) int64 {
 	n := int64(0)
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
-		if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool && isOther(o) {
+		if poolName(o) == pool && isOther(o) {
 			n++
 		}
 	})
@@ -173,7 +179,7 @@ func (w *World) idle() string {
 	problem := ""
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
-		pool, _ := w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: claim.Labels[karpenterv1.NodePoolLabelKey]}).(*karpenterv1.NodePool)
+		pool, _ := w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: poolName(claim)}).(*karpenterv1.NodePool)
 		if pool == nil || isOther(claim) || isOther(pool) || pool.Spec.Replicas != nil ||
 			claim.DeletionTimestamp != nil || claim.Status.NodeName == "" || used[claim.Status.NodeName] ||
 			problem != "" {
@@ -187,4 +193,18 @@ func (w *World) idle() string {
 		problem = fmt.Sprintf("node %s of claim %s has been empty for an hour and stays", claim.Status.NodeName, claim.Name)
 	})
 	return problem
+}
+
+// restless is how many intents may be taken back in a quiet hour. Each taints a node for a moment.
+const restless = 30
+
+// sparedSince counts the intents that were taken back since then.
+func (w *World) sparedSince(then time.Duration) int {
+	n := 0
+	for _, at := range w.checks.sparings {
+		if at >= then {
+			n++
+		}
+	}
+	return n
 }

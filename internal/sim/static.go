@@ -38,7 +38,7 @@ func (w *World) checkStaticCap(created *karpenterv1.NodeClaim) {
 	_, limit := w.checks.since("static "+string(pool.UID), w.actor.since)
 	own := int64(0)
 	w.server.All(created, func(o client.Object) {
-		if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool.Name && o.GetLabels()[handLabel] == "" {
+		if poolName(o) == pool.Name && o.GetLabels()[handLabel] == "" {
 			own++
 		}
 	})

@@ -45,6 +45,7 @@ func verbs() map[string]func(*World, arguments) error {
 	maps.Copy(all, daemonVerbs())
 	maps.Copy(all, limitVerbs())
 	maps.Copy(all, orderVerbs())
+	maps.Copy(all, belongVerbs())
 	return all
 }
 
@@ -394,8 +395,9 @@ func (w *World) stall(a arguments) error {
 	return err
 }
 
-// see makes a story fail when something is not as it says: claims=POOL:N, machines=N, waiting=N (pods without a node),
-// silent=N (nodes whose kubelet does not answer), launches=N (machines that were ever launched), nodes=N,N (which of them are nodes).
+// see makes a story fail when something is not as it says: claims=POOL:N, machines=N, waiting=N (pods without a
+// node), silent=N (nodes whose kubelet does not answer), launches=N (machines that were ever launched), spared=N
+// (intents to remove a claim that were ever taken back), nodes=N,N (which machines are nodes).
 func (w *World) see(a arguments) error {
 	waiting := 0
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
@@ -420,8 +422,10 @@ func (w *World) see(a arguments) error {
 			got = fmt.Sprint(w.checks.launches)
 		case "nodes":
 			got = w.nodeNumbers()
+		case "spared":
+			got = fmt.Sprint(len(w.checks.sparings))
 		default:
-			return fmt.Errorf("%s: want claims=POOL:N, machines=N, waiting=N, silent=N, launches=N or nodes=N,N", word)
+			return fmt.Errorf("%s: want claims=POOL:N, machines=N, waiting=N, silent=N, launches=N, spared=N or nodes=N,N", word)
 		}
 		if got != want {
 			w.fail(checkStory, "%s=%s is to be seen, found %s", key, want, got)

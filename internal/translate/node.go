@@ -66,6 +66,9 @@ func Node(space *resources.Space, from NodeSource) *cluster.Node {
 		}
 	}
 	n.Pool = n.Labels[cluster.LabelPool]
+	if from.Claim != nil {
+		n.Pool = PoolOf(from.Claim)
+	}
 	n.Initialized = initialized(from, n)
 	markLeaving(n, from)
 	n.Taints = taintsFor(from, n.Initialized)

@@ -6,8 +6,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
+// PoolOf returns the name of the pool that a claim is of, "" for none (L-13): the pool that it was made for. A label
+// that was changed by hand is put back, so until then it says nothing. A claim that was made by hand is where its
+// label says.
+func PoolOf(claim *karpenterv1.NodeClaim) string {
+	if name, _, owned := OwningPool(claim); owned {
+		return name
+	}
+	return claim.Labels[karpenterv1.NodePoolLabelKey]
+}
+
 // Belongs reports whether a claim counts for the pool of that name and UID (L-13): by its label, by its owner, or
-// because it stands in one of the pool's slots. Labels and owners can be changed by hand, names cannot.
+// because it stands in one of the pool's slots. Labels and owners can be changed by hand, names cannot. It is for
+// creates and launches, where one claim too many counted does no harm. What is removed goes by [PoolOf].
 func Belongs(claim *karpenterv1.NodeClaim, pool, uid string) bool {
 	if claim.Labels[karpenterv1.NodePoolLabelKey] == pool {
 		return true

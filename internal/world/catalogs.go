@@ -136,7 +136,7 @@ func (s *Store) catalogChanged(class ClassRef) {
 
 // indexFor returns what the claim's node class offers to its pool, nil for nothing.
 func (s *Store) indexFor(e *claimEntry) *catalog.Index {
-	if o := s.offerFor(e.object.Spec.NodeClassRef, e.object.Labels[karpenterv1.NodePoolLabelKey]); o != nil {
+	if o := s.offerFor(e.object.Spec.NodeClassRef, translate.PoolOf(e.object)); o != nil {
 		return o.index
 	}
 	return nil

@@ -99,7 +99,7 @@ func (s *Store) forgetClaim(e *claimEntry) {
 // sourceOf returns what a machine of the claim is made from, its Node aside.
 func (s *Store) sourceOf(e *claimEntry) translate.NodeSource {
 	from := translate.NodeSource{Claim: e.object, Limited: s.volumes.known.Limited}
-	name := e.object.Labels[karpenterv1.NodePoolLabelKey]
+	name := translate.PoolOf(e.object)
 	if pool := s.pools[name]; pool != nil {
 		from.ConsolidateAfter = pool.object.Spec.Disruption.ConsolidateAfter
 	}
@@ -138,7 +138,7 @@ func (s *Store) setClaim(e *claimEntry, value *cluster.Node) {
 
 // recount brings the usage of the claim's pool up to date (L-13).
 func (s *Store) recount(e *claimEntry, prospect *translate.Prospect) {
-	pool := e.object.Labels[karpenterv1.NodePoolLabelKey]
+	pool := translate.PoolOf(e.object)
 	if pool == "" {
 		s.count(e, nil)
 		return

@@ -159,7 +159,7 @@ func (s *Store) overlaysOn(base *offer, pool string) ([]translate.Overlay, strin
 func (s *Store) Corrected(claim *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ref, pool := claim.Spec.NodeClassRef, claim.Labels[karpenterv1.NodePoolLabelKey]
+	ref, pool := claim.Spec.NodeClassRef, translate.PoolOf(claim)
 	base, c := s.offers[classOf(ref)], s.config.Off.unreserved(c)
 	own, _ := s.overlaysOn(base, pool)
 	if len(own) == 0 {

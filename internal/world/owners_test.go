@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -125,4 +126,34 @@ func TestClaimsOfOthersFillAPool(t *testing.T) {
 		event{object: claim, gone: true}.tell(s)
 	}
 	expect("three of ours", 3)
+}
+
+// L-13: a claim is of the pool that it was made for, and its node too, whatever their labels say; a claim made by
+// hand is where its label says.
+func TestAClaimIsOfThePoolThatItWasMadeFor(t *testing.T) {
+	t.Parallel()
+	s := New(Config{Now: newClock().Now, Fleet: byKind{}})
+	made := testClaim("made", "made", 2, "elsewhere", "p0", "Launched", "Registered", "Initialized")
+	made.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodePool", Name: "p", UID: "1",
+	}}
+	early := made.DeepCopy()
+	early.Name, early.UID, early.Status = "early", "early", karpenterv1.NodeClaimStatus{}
+	node := testNode("n", "n", 4, "p0")
+	node.Labels[karpenterv1.NodePoolLabelKey] = "elsewhere"
+	byHand := testClaim("hand", "hand", 5, "elsewhere", "")
+	event{object: testPool("p", 1)}.tell(s)
+	for _, e := range []event{{object: made}, {object: early}, {object: node}, {object: byHand}} {
+		e.tell(s)
+	}
+	pools := map[string]string{}
+	for _, n := range s.Snapshot().Nodes {
+		pools[n.Claim] = n.Pool
+	}
+	if want := (map[string]string{"made": "p", "early": "p", "hand": "elsewhere"}); !maps.Equal(pools, want) {
+		t.Errorf("claims are of the pools %v, want %v", pools, want)
+	}
+	if used := s.Snapshot().Pool("p").Used.Nodes; used != 2 {
+		t.Errorf("%d nodes count for the pool, want the two that were made for it", used)
+	}
 }

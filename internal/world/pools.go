@@ -120,7 +120,7 @@ func (s *Store) refreshPoolNodes(pool string) {
 		}
 	}
 	for _, e := range s.claims {
-		if e.object.Labels[karpenterv1.NodePoolLabelKey] == pool {
+		if translate.PoolOf(e.object) == pool {
 			s.touchClaim(e.object.Name, t)
 		}
 	}

@@ -41,6 +41,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
@@ -234,6 +235,9 @@ func (c *Controller) advance(ctx context.Context, w *work) error {
 	if err := c.initialize(ctx, w); err != nil {
 		return err
 	}
+	if err := c.keepNodePool(ctx, w); err != nil {
+		return err
+	}
 	c.sumUp(w)
 	c.watchDrift(ctx, w)
 	return c.watchPods(ctx, w)
@@ -286,7 +290,7 @@ func (c *Controller) nodeOf(ctx context.Context, claim *karpenterv1.NodeClaim) (
 
 // poolOf reads the pool of one of our claims; nil when it is gone, or another program's by now.
 func (c *Controller) poolOf(ctx context.Context, reader client.Reader, claim *karpenterv1.NodeClaim) (*karpenterv1.NodePool, error) {
-	name := claim.Labels[karpenterv1.NodePoolLabelKey]
+	name := translate.PoolOf(claim)
 	if name == "" {
 		return nil, nil
 	}

@@ -29,7 +29,7 @@ const (
 
 // watchDrift keeps the condition Drifted (D-06): the claim is not any more what its pool and its node class would make.
 func (c *Controller) watchDrift(ctx context.Context, w *work) {
-	name := w.claim.Labels[karpenterv1.NodePoolLabelKey]
+	name := translate.PoolOf(w.claim)
 	if name == "" || !w.is(karpenterv1.ConditionTypeLaunched) {
 		return
 	}

@@ -37,7 +37,8 @@ type cloud struct {
 	failure  error // of Launch
 	machines map[string]provider.Instance
 	launches int
-	notAfter time.Time // of the last launch
+	notAfter time.Time         // of the last launch
+	labels   map[string]string // of its claim
 	drifted  string
 	slow     bool // Terminate needs a second call
 	ended    []string
@@ -58,7 +59,7 @@ func (c *cloud) Catalog(context.Context, string) (catalog.Catalog, error) {
 
 func (c *cloud) Launch(_ context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (provider.Instance, error) {
 	c.launches++
-	c.notAfter = notAfter
+	c.notAfter, c.labels = notAfter, maps.Clone(claim.Labels)
 	if c.failure != nil {
 		return provider.Instance{}, c.failure
 	}

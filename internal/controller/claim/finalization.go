@@ -15,6 +15,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // terminateAgainAfter is when the provider is asked again whether an instance is gone.
@@ -71,9 +72,10 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	c.attempts.forget(w.claim.UID)
-	labels := w.claim.Labels
-	c.config.Metrics.Claims.Terminated.WithLabelValues(labels[karpenterv1.NodePoolLabelKey], labels[karpenterv1.CapacityTypeLabelKey], labels[corev1.LabelTopologyZone]).Inc()
-	c.config.Log.Info("ended NodeClaim", "claim", w.claim.Name, "pool", labels[karpenterv1.NodePoolLabelKey])
+	pool, labels := translate.PoolOf(w.claim), w.claim.Labels
+	capacityType, zone := labels[karpenterv1.CapacityTypeLabelKey], labels[corev1.LabelTopologyZone]
+	c.config.Metrics.Claims.Terminated.WithLabelValues(pool, capacityType, zone).Inc()
+	c.config.Log.Info("ended NodeClaim", "claim", w.claim.Name, "pool", pool)
 	return reconcile.Result{}, nil
 }
 
@@ -100,7 +102,7 @@ func (c *Controller) setDeadline(ctx context.Context, claim *karpenterv1.NodeCla
 // registered yet has no pods.
 func (c *Controller) lateNode(ctx context.Context, claim *karpenterv1.NodeClaim) (*corev1.Node, error) {
 	var nodes corev1.NodeList
-	switch pool := claim.Labels[karpenterv1.NodePoolLabelKey]; {
+	switch pool := translate.PoolOf(claim); {
 	case claim.Status.ProviderID == "":
 	case claim.Status.NodeName != "":
 		var node corev1.Node

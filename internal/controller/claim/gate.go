@@ -100,10 +100,8 @@ func (s *sight) count() int64 { return int64(len(s.claims) + s.strays) }
 // admit reports whether the claim may be launched, and until when the launch may land. What has no right to a
 // machine is given up; what has to wait says so, and asks to be called again.
 func (c *Controller) admit(ctx context.Context, w *work) (bool, time.Time, error) {
-	name, uid, owned := translate.OwningPool(w.claim)
-	if !owned {
-		name = w.claim.Labels[karpenterv1.NodePoolLabelKey]
-	}
+	name := translate.PoolOf(w.claim)
+	_, uid, owned := translate.OwningPool(w.claim)
 	if name == "" {
 		return true, c.config.Now().Add(provider.LaunchFor), nil
 	}

@@ -12,6 +12,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // initialize marks the node as fit for pods, once it is ready, its startup taints and the passing taints of a new node
@@ -38,7 +39,7 @@ func (c *Controller) initialize(ctx context.Context, w *work) error {
 	c.set(w, condition.True(karpenterv1.ConditionTypeInitialized, "Initialized", ""))
 	w.fresh = true
 	w.saved = append(w.saved, func() {
-		c.config.Log.Info("initialized", "claim", w.claim.Name, "node", w.node.Name, "pool", w.claim.Labels[karpenterv1.NodePoolLabelKey])
+		c.config.Log.Info("initialized", "claim", w.claim.Name, "node", w.node.Name, "pool", translate.PoolOf(w.claim))
 	})
 	return nil
 }

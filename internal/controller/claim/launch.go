@@ -14,6 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
@@ -43,6 +44,11 @@ func (c *Controller) launch(ctx context.Context, w *work) (bool, error) {
 	if err != nil || !admitted {
 		return false, err
 	}
+	// A patch on the way here may have brought a label that was changed by hand, and the machine gets the claim's
+	// labels.
+	if err := c.keepPool(ctx, w); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
 	instance, err := w.cloud.Launch(ctx, w.claim, notAfter)
 	c.attempts.note(w.claim.UID, c.config.Now(), err)
 	if err != nil {
@@ -64,7 +70,7 @@ func (c *Controller) launch(ctx context.Context, w *work) (bool, error) {
 	w.claim.Status.Capacity, w.claim.Status.Allocatable = instance.Capacity, instance.Allocatable
 	c.set(w, condition.True(karpenterv1.ConditionTypeLaunched, "Launched", ""))
 	w.saved = append(w.saved, func() {
-		c.config.Log.Info("launched", "claim", w.claim.Name, "pool", w.claim.Labels[karpenterv1.NodePoolLabelKey], "type", instance.Type,
+		c.config.Log.Info("launched", "claim", w.claim.Name, "pool", translate.PoolOf(w.claim), "type", instance.Type,
 			"zone", instance.Zone, "capacityType", instance.CapacityType, "pricePerHour", instance.Price.String(), "providerID", instance.ProviderID)
 	})
 	return true, nil
@@ -143,7 +149,7 @@ func (c *Controller) remove(ctx context.Context, w *work, reason, message string
 	if err := c.config.Client.Delete(ctx, w.claim, client.Preconditions{UID: &w.claim.UID}); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	pool, capacityType := w.claim.Labels[karpenterv1.NodePoolLabelKey], w.claim.Labels[karpenterv1.CapacityTypeLabelKey]
+	pool, capacityType := translate.PoolOf(w.claim), w.claim.Labels[karpenterv1.CapacityTypeLabelKey]
 	c.config.Metrics.Claims.Disrupted.WithLabelValues(strings.ToLower(reason), pool, capacityType, "", "forceful").Inc()
 	c.config.Log.Info("deleted NodeClaim", "claim", w.claim.Name, "pool", pool, "reason", reason, "message", message)
 	return nil

@@ -116,7 +116,7 @@ func (c *Controller) watchPods(ctx context.Context, w *work) error {
 		return nil // too early, or decided
 	}
 	pool := &karpenterv1.NodePool{}
-	name := w.claim.Labels[karpenterv1.NodePoolLabelKey]
+	name := translate.PoolOf(w.claim)
 	if name == "" {
 		c.stamp(w, dedupe)
 		return nil

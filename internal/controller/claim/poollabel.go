@@ -33,3 +33,25 @@ func (c *Controller) keepPool(ctx context.Context, w *work) error {
 		"is put back to %q: a NodeClaim stays with the NodePool that it was made for", karpenterv1.NodePoolLabelKey, label, name))
 	return nil
 }
+
+// keepNodePool puts the same label of the claim's node back: pods choose nodes by it.
+func (c *Controller) keepNodePool(ctx context.Context, w *work) error {
+	name, _, owned := translate.OwningPool(w.claim)
+	if !owned || w.node == nil || w.node.DeletionTimestamp != nil || !w.is(karpenterv1.ConditionTypeRegistered) {
+		return nil
+	}
+	label := w.node.Labels[karpenterv1.NodePoolLabelKey]
+	if label == name {
+		return nil
+	}
+	before := w.node
+	w.node = before.DeepCopy()
+	w.node.Labels = with(w.node.Labels, map[string]string{karpenterv1.NodePoolLabelKey: name})
+	if err := c.config.Client.Patch(ctx, w.node, patch.Node(before, w.node)); err != nil {
+		return fmt.Errorf("putting the label %s of node %s back: %w", karpenterv1.NodePoolLabelKey, before.Name, err)
+	}
+	c.config.Events.Event(w.claim, event.Warning, event.NodePoolLabelRestored, fmt.Sprintf(
+		"The label %s of node %s was changed to %q and is put back to %q: a node stays with the NodePool that it was made for",
+		karpenterv1.NodePoolLabelKey, before.Name, label, name))
+	return nil
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // settleTime is how long a node that is not ready yet is left to its kubelet, which writes to it all the while: our patch
@@ -62,7 +63,7 @@ func (c *Controller) register(ctx context.Context, w *work) error {
 	w.claim.Status.NodeName = w.node.Name
 	c.set(w, condition.True(karpenterv1.ConditionTypeRegistered, "Registered", ""))
 	w.saved = append(w.saved, func() {
-		pool := w.claim.Labels[karpenterv1.NodePoolLabelKey]
+		pool := translate.PoolOf(w.claim)
 		c.config.Metrics.Nodes.Created.WithLabelValues(pool, w.node.Labels[corev1.LabelTopologyZone]).Inc()
 		c.config.Log.Info("registered", "claim", w.claim.Name, "node", w.node.Name, "pool", pool)
 		c.reportHealth(ctx, w, condition.True(karpenterv1.ConditionTypeNodeRegistrationHealthy, "NodeRegistrationHealthy", ""))
@@ -74,6 +75,9 @@ func (c *Controller) register(ctx context.Context, w *work) error {
 func adopt(node *corev1.Node, claim *karpenterv1.NodeClaim) {
 	node.Labels = with(node.Labels, claim.Labels)
 	node.Labels[karpenterv1.NodeRegisteredLabelKey] = "true"
+	if pool := translate.PoolOf(claim); pool != "" {
+		node.Labels[karpenterv1.NodePoolLabelKey] = pool
+	}
 	node.Annotations = with(node.Annotations, claim.Annotations)
 	controllerutil.AddFinalizer(node, karpenterv1.TerminationFinalizer)
 	if !slices.ContainsFunc(node.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == claim.UID }) {

@@ -19,6 +19,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // Start is when the tests' clock stands: a whole second, as the API keeps time.
@@ -45,7 +46,7 @@ func NewServer(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
 		WithIndex(&corev1.Node{}, "spec.providerID", func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
 		WithIndex(&karpenterv1.NodeClaim{}, "status.providerID", claimField(func(c *karpenterv1.NodeClaim) string { return c.Status.ProviderID })).
 		WithIndex(&karpenterv1.NodeClaim{}, "status.nodeName", claimField(func(c *karpenterv1.NodeClaim) string { return c.Status.NodeName })).
-		WithIndex(&karpenterv1.NodeClaim{}, "metadata.labels.karpenter.sh/nodepool", claimField(func(c *karpenterv1.NodeClaim) string { return c.Labels[karpenterv1.NodePoolLabelKey] }))
+		WithIndex(&karpenterv1.NodeClaim{}, "nodepool", claimField(translate.PoolOf))
 }
 
 // Clock is a clock that only moves when told.

@@ -136,13 +136,14 @@ func (c *Controller) judgeTrim(ctx context.Context, r round, name string) (*trim
 		found = false
 	}
 	var claims karpenterv1.NodeClaimList
-	if err := c.config.Live.List(ctx, &claims, client.MatchingLabels{karpenterv1.NodePoolLabelKey: name}); err != nil {
+	if err := c.config.Live.List(ctx, &claims); err != nil { // all: a label may have been changed by hand
 		return nil, fmt.Errorf("listing the NodeClaims of NodePool %s: %w", name, err)
 	}
 	found = found && c.config.Fleet.OwnsPool(&object)
 	// What another program has under our label can never be too many here: as the plan counted.
-	foreign := func(claim karpenterv1.NodeClaim) bool { return !c.config.Fleet.OwnsClaim(&claim) }
-	own := slices.DeleteFunc(claims.Items, foreign)
+	own := slices.DeleteFunc(claims.Items, func(claim karpenterv1.NodeClaim) bool {
+		return translate.PoolOf(&claim) != name || !c.config.Fleet.OwnsClaim(&claim)
+	})
 	marked, leaving := t.read(own)
 	pool, invalid := translate.Pool(resources.NewSpace(), &object)
 	t.gentle = pool.Gentle

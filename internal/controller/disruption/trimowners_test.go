@@ -62,3 +62,48 @@ func TestAClaimOfAnotherProgramIsNotTooMany(t *testing.T) {
 		t.Errorf("marked %v, deleting %v: want a to stay", marked, deleting)
 	}
 }
+
+// madeFor makes the claim one that the pool of that name has made, whatever its label says.
+func madeFor(t *testing.T, r *rig, name, pool string) {
+	t.Helper()
+	claim := &karpenterv1.NodeClaim{}
+	if err := r.server.Get(t.Context(), types.NamespacedName{Name: name}, claim); err != nil {
+		t.Fatal(err)
+	}
+	claim.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodePool", Name: pool, UID: types.UID("uid-of-" + pool),
+	}}
+	if err := r.server.Update(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	r.sync(t)
+}
+
+// L-13, L-42: a claim of another pool has our pool's label, which a user gave it. It is none of ours, neither when
+// nodes are chosen nor when it is decided whether they go: b goes for another cause, so a stays.
+func TestAClaimOfAnotherPoolIsNotTooMany(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, limitedFleet("2", "a", "b", "c")...)
+	madeFor(t, r, "c", "another")
+	r.reconcile(t)
+	if marked, _ := r.state(t); len(marked) != 0 {
+		t.Fatalf("marked %v: want none of two at a limit of 2", marked)
+	}
+	r.setLimit(t, "1")
+	r.sync(t)
+	r.reconcile(t)
+	if marked, _ := r.state(t); !slices.Equal(marked, []string{"a"}) {
+		t.Fatalf("marked %v: want one of two at a limit of 1", marked)
+	}
+	b := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
+	if err := r.server.Delete(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		r.reconcile(t)
+		r.sync(t)
+	}
+	if marked, deleting := r.state(t); len(marked) != 0 || !slices.Equal(deleting, []string{"b"}) {
+		t.Errorf("marked %v, deleting %v: want a to stay", marked, deleting)
+	}
+}

@@ -34,7 +34,7 @@ import (
 )
 
 // IndexClaimPool is the index field of the cache by which a pool finds its claims.
-const IndexClaimPool = "metadata.labels." + karpenterv1.NodePoolLabelKey
+const IndexClaimPool = "nodepool"
 
 // refreshEvery is how often a catalogue is read again: prices move, and offerings that had run out come back.
 const refreshEvery = 30 * time.Second

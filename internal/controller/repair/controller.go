@@ -122,7 +122,7 @@ func (c *Controller) gather(ctx context.Context) (situation, error) {
 		m := member{node: &nodes.Items[i]}
 		if claim := byMachine[m.node.Spec.ProviderID]; claim != nil && c.config.Fleet.OwnsNode(m.node, claim, nil) {
 			m.claim = claim
-			m.pool = m.claim.Labels[karpenterv1.NodePoolLabelKey]
+			m.pool = translate.PoolOf(m.claim)
 			if condition.IsTrue(m.claim.Status.Conditions, karpenterv1.ConditionTypeInitialized) {
 				counts[m.pool]++
 			}

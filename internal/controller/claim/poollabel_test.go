@@ -1,0 +1,95 @@
+package claim_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+)
+
+// relabelBefore lets a user give the claim the label of another pool right before the nth patch of its metadata.
+func (r *rig) relabelBefore(t *testing.T, nth int) {
+	t.Helper()
+	r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			opts ...client.PatchOption) error {
+			if _, is := o.(*karpenterv1.NodeClaim); is {
+				if nth--; nth == 0 {
+					live := r.claim(t)
+					live.Labels[karpenterv1.NodePoolLabelKey] = "elsewhere"
+					if err := c.Update(ctx, live); err != nil {
+						return err
+					}
+				}
+			}
+			if err := c.Patch(ctx, o, p, opts...); err != nil {
+				return err
+			}
+			if n, is := o.(*corev1.Node); is && n.Labels[karpenterv1.NodePoolLabelKey] != "default" {
+				t.Errorf("the node gets the label %q", n.Labels[karpenterv1.NodePoolLabelKey])
+			}
+			return nil
+		},
+	})
+	r.step = claim.New(r.config)
+}
+
+// L-13: a machine and its node get the label of the pool that the claim was made for, also when a user changes that
+// of the claim in the middle of the launch: while the record is written, or while what was launched is.
+func TestALabelThatChangesDuringTheLaunchReachesNothing(t *testing.T) {
+	t.Parallel()
+	for name, nth := range map[string]int{"the record": 1, "the labels of the machine": 2} {
+		c, n := made("c1", "pool-uid"), joined()
+		n.Spec.ProviderID = "fake://" + string(c.UID)
+		r := newRig(t, hardPool(1), c, n)
+		r.relabelBefore(t, nth)
+		for range 3 {
+			r.reconcile(t)
+			r.clock.Advance(2 * time.Second)
+		}
+		got := map[string]string{
+			"machine": r.cloud.labels[karpenterv1.NodePoolLabelKey], "claim": r.claim(t).Labels[karpenterv1.NodePoolLabelKey],
+			"node": r.node(t).Labels[karpenterv1.NodePoolLabelKey],
+		}
+		for what, label := range got {
+			if label != "default" {
+				t.Errorf("changed while %s is written, the %s has label %q", name, what, label)
+			}
+		}
+		if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, event.NodePoolLabelRestored) {
+			t.Errorf("nothing was said of it: %q", said)
+		}
+	}
+}
+
+// L-13: the label of a node is put back as that of its claim is; a claim made by hand is where its label says.
+func TestTheLabelOfTheNodesPoolIsPutBack(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]*karpenterv1.NodeClaim{"default": made("c1", "pool-uid"), "elsewhere": newClaim()} {
+		joins := joined()
+		joins.Spec.ProviderID = "fake://" + string(c.UID)
+		r := newRig(t, hardPool(1), c, joins)
+		r.reconcile(t)
+		r.clock.Advance(2 * time.Second)
+		r.reconcile(t)
+		n := r.node(t)
+		n.Labels[karpenterv1.NodePoolLabelKey] = "elsewhere"
+		if err := r.server.Update(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		r.reconcile(t)
+		said := strings.Join(r.tape.Said(), "\n")
+		told := strings.Contains(said, event.NodePoolLabelRestored)
+		if label := r.node(t).Labels[karpenterv1.NodePoolLabelKey]; label != want || told != (want == "default") {
+			t.Errorf("label %q, want %q; events %s", label, want, said)
+		}
+	}
+}
