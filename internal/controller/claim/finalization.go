@@ -156,7 +156,7 @@ func (c *Controller) findInstance(ctx context.Context, w *work) (time.Duration, 
 		}
 	}
 	if !recorded {
-		ends = c.lastLaunch(w.claim).Add(grace)
+		ends = c.launchEnds(w.claim)
 	}
 	if left := ends.Sub(asked); left > 0 {
 		return min(left, lookAgain), nil
@@ -171,16 +171,29 @@ func (c *Controller) findInstance(ctx context.Context, w *work) (time.Duration, 
 	return 0, nil
 }
 
-// lastLaunch returns when a claim without a record may last have been launched: another process may have done so until this
-// one began.
-func (c *Controller) lastLaunch(claim *karpenterv1.NodeClaim) time.Time {
-	last := claim.DeletionTimestamp.Time
-	for _, later := range []time.Time{c.began(), c.attempts.last(claim.UID)} {
-		if later.After(last) {
-			last = later
+// mayLand is how long after it was sent a launch may land, and then be missing from the provider's list.
+const mayLand = provider.LaunchFor + provider.ClockSkew + provider.ListLag
+
+// launchEnds returns when it is sure that the provider's list shows whatever was launched for a deleted claim without
+// a record. A launch that was not answered may still be on its way: one of this process, or one of the process
+// before, when the claim is older than this one.
+func (c *Controller) launchEnds(claim *karpenterv1.NodeClaim) time.Time {
+	ends := claim.DeletionTimestamp.Add(grace)
+	later := func(at time.Time) {
+		if at.After(ends) {
+			ends = at
 		}
 	}
-	return last
+	if last := c.attempts.last(claim.UID); !last.IsZero() {
+		later(last.Add(grace))
+		if !c.attempts.allAnswered(claim.UID) {
+			later(last.Add(mayLand))
+		}
+	}
+	if began := c.began(); !claim.CreationTimestamp.After(began) {
+		later(began.Add(mayLand))
+	}
+	return ends
 }
 
 // instanceGone reports whether the claim's instance is proved gone, as it is in the usual order: its node has ended it.

@@ -3,8 +3,13 @@ package claim_test
 import (
 	"errors"
 	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
 // P-40, D-08: a node that somebody else's finalizer holds after we have let it go does not hold its claim, once the instance is
@@ -30,5 +35,51 @@ func TestANodeHeldBySomebodyElseDoesNotHoldItsClaim(t *testing.T) {
 	clear(r.cloud.machines)
 	if r.reconcile(t); r.claim(t) != nil || r.node(t).DeletionTimestamp == nil {
 		t.Fatal("the instance is gone: the claim must go, whatever holds the node")
+	}
+}
+
+// P-40: a deleted claim of a pool without a hard limit has no record of its launch. It stays until a launch that was
+// not answered cannot land any more, and be missing from the list: one of this process, or one of the process before.
+func TestADeletedClaimWithoutARecordWaitsForItsLaunch(t *testing.T) {
+	t.Parallel()
+	const longest = provider.LaunchFor + provider.ClockSkew + provider.ListLag
+	for name, test := range map[string]struct {
+		answer error // of a launch of this process before; nil for none
+		older  bool  // the claim was made before this process began
+		waits  time.Duration
+	}{
+		"no answer":                         {answer: errors.New("no answer"), waits: longest},
+		"throttled":                         {answer: provider.ErrThrottled, waits: provider.ListLag},
+		"the process before may have asked": {older: true, waits: longest},
+		"nobody has asked":                  {waits: provider.ListLag},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now() // the fake server has the time of day
+			c := newClaim()
+			if c.CreationTimestamp.Time = began.Add(-time.Minute); !test.older {
+				c.CreationTimestamp.Time = began.Add(time.Minute)
+			}
+			r := newRig(t, c)
+			r.clock.Advance(began.Sub(r.clock.Now()))
+			name := "another"
+			if r.cloud.failure = test.answer; test.answer != nil {
+				name = "c1"
+			}
+			_, _ = r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+			r.delete(t)
+			from := began
+			if test.waits == provider.ListLag {
+				from = r.claim(t).DeletionTimestamp.Time
+			}
+			r.clock.Advance(from.Add(test.waits - time.Second).Sub(r.clock.Now()))
+			if r.reconcile(t); r.claim(t) == nil {
+				t.Fatal("gone before the list must show what was launched")
+			}
+			r.clock.Advance(2 * time.Second)
+			if r.reconcile(t); r.claim(t) != nil {
+				t.Fatal("still there although nothing can land any more")
+			}
+		})
 	}
 }
