@@ -134,7 +134,7 @@ func (d *disruption) deleteTogether(nodes []*cluster.Node) []*cluster.Node {
 	for n := len(nodes); n > 0; n = n * 7 / 8 {
 		without := d.future.Without(nodes[:n]...)
 		placed, fits := pack.Fit(without, without.Pending)
-		if !fits {
+		if !fits || launched(without) {
 			continue
 		}
 		d.future = without.Bind(placed)
@@ -145,6 +145,15 @@ func (d *disruption) deleteTogether(nodes []*cluster.Node) []*cluster.Node {
 		return nodes[n:]
 	}
 	return nodes
+}
+
+// launched reports whether a node would be launched for pending pods of s, which fit on its nodes. Pods that are tied to others may
+// have to wait for these: one that finds no place at first gets a node at once when it really waits.
+func launched(s *cluster.Snapshot) bool {
+	tied := func(p *cluster.Pod) bool {
+		return len(p.Shape.Spread)+len(p.Shape.Affinity)+len(p.Shape.AntiAffinity) > 0
+	}
+	return slices.ContainsFunc(s.Pending, tied) && len(pack.Sketch(s, s.Pending).Launches) > 0
 }
 
 // now returns the node as it is in the future: with the pods that come onto it.
