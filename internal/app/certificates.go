@@ -65,7 +65,9 @@ func (c WebhookConfig) validateCertificates() error {
 	if c.Namespace == "" {
 		fault("--namespace is missing: want the namespace of the Secret --cert-secret-name")
 	}
-	for _, name := range []struct{ flag, value string }{{"cert-secret-name", own.CertSecretName}, {"webhook-configuration-name", own.WebhookConfigurationName}} {
+	for _, name := range []struct{ flag, value string }{
+		{"cert-secret-name", own.CertSecretName}, {"webhook-configuration-name", own.WebhookConfigurationName},
+	} {
 		if problems := validation.IsDNS1123Subdomain(name.value); len(problems) > 0 {
 			fault("--%s is %q: want the name of an object (%s)", name.flag, name.value, strings.Join(problems, "; "))
 		}

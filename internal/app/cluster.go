@@ -99,8 +99,9 @@ func (k kwokCluster) CreateBootRecord(ctx context.Context, record kwok.BootRecor
 		return fmt.Errorf("writing the boot record of %s: %w", record.Node.Name, err)
 	}
 	return k.client.Create(ctx, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: bootRecordPrefix + record.Node.Name, Labels: map[string]string{bootRecordLabel: "true"}},
-		Data:       map[string]string{bootRecordKey: string(data)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: bootRecordPrefix + record.Node.Name,
+			Labels: map[string]string{bootRecordLabel: "true"}},
+		Data: map[string]string{bootRecordKey: string(data)},
 	})
 }
 

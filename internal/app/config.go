@@ -106,7 +106,8 @@ func (c Config) Validate() error {
 		faults = append(faults, fmt.Errorf("--batch-idle-duration is %s and --batch-max-duration %s: the first must not be the longer", c.BatchIdleDuration, c.BatchMaxDuration))
 	}
 	if c.PreferencePolicy != PreferencesRespected && c.PreferencePolicy != PreferencesIgnored {
-		faults = append(faults, fmt.Errorf("--preference-policy is %q: want %s or %s", c.PreferencePolicy, PreferencesRespected, PreferencesIgnored))
+		faults = append(faults, fmt.Errorf("--preference-policy is %q: want %s or %s",
+			c.PreferencePolicy, PreferencesRespected, PreferencesIgnored))
 	}
 	if c.MinValuesPolicy != MinValuesStrict && c.MinValuesPolicy != MinValuesBestEffort {
 		faults = append(faults, fmt.Errorf("--min-values-policy is %q: want %s or %s", c.MinValuesPolicy, MinValuesStrict, MinValuesBestEffort))

@@ -73,7 +73,8 @@ func openVersions(ctx context.Context, config Config, registry prometheus.Regist
 	}
 	// The API server serves changed CRDs a moment later.
 	deadline := time.Now().Add(conversionWithin)
-	for err = checkCluster(ctx, config.REST); err != nil && len(changed) > 0 && time.Now().Before(deadline) && ctx.Err() == nil; err = checkCluster(ctx, config.REST) {
+	for err = checkCluster(ctx, config.REST); err != nil && len(changed) > 0 && time.Now().Before(deadline) &&
+		ctx.Err() == nil; err = checkCluster(ctx, config.REST) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(retryEvery):
@@ -137,7 +138,8 @@ func endConversion(ctx context.Context, direct client.Client, log logr.Logger) (
 	_, err := servedDefinitions(ctx, direct)
 	switch {
 	case err == nil:
-		c.definitions = &definitionKeeper{optional: true, log: log, write: func(ctx context.Context) ([]string, error) { return withdrawV1beta1(ctx, direct) }}
+		c.definitions = &definitionKeeper{optional: true, log: log,
+			write: func(ctx context.Context) ([]string, error) { return withdrawV1beta1(ctx, direct) }}
 	case apierrors.IsForbidden(err):
 		err = nil
 	}
@@ -195,7 +197,8 @@ func firstCertificate(ctx context.Context, own keptCertificates) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("--v1beta1 has no certificate (the rights for its Secret %s are in deploy/v1beta1.yaml): %w", conversionSecret, errors.Join(err, ctx.Err()))
+			return fmt.Errorf("--v1beta1 has no certificate (the rights for its Secret %s are in deploy/v1beta1.yaml): %w",
+				conversionSecret, errors.Join(err, ctx.Err()))
 		case <-ticks.C:
 		}
 	}

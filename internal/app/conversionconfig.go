@@ -48,7 +48,8 @@ func (c Conversion) validate(otherPorts ...int) error {
 	}
 	if c.WebhookURL != "" {
 		at, err := url.Parse(c.WebhookURL)
-		if err != nil || at.Scheme != "https" || at.Hostname() == "" || at.User != nil || at.RawQuery != "" || at.Fragment != "" || strings.Trim(at.Path, "/") != "" {
+		if err != nil || at.Scheme != "https" || at.Hostname() == "" || at.User != nil || at.RawQuery != "" ||
+			at.Fragment != "" || strings.Trim(at.Path, "/") != "" {
 			fault("--webhook-url is %q: want https, host and port, for example https://10.0.0.1:8443", c.WebhookURL)
 		}
 	}
@@ -66,7 +67,8 @@ func (c Conversion) webhook(namespace string, bundle []byte) crd.Webhook {
 	if c.WebhookURL != "" {
 		return crd.Webhook{URL: strings.TrimRight(c.WebhookURL, "/") + webhook.ConversionPath, CABundle: bundle}
 	}
-	return crd.Webhook{Namespace: namespace, Service: c.KarpenterService, Path: webhook.ConversionPath, Port: int32(c.WebhookPort), CABundle: bundle}
+	return crd.Webhook{Namespace: namespace, Service: c.KarpenterService, Path: webhook.ConversionPath,
+		Port: int32(c.WebhookPort), CABundle: bundle}
 }
 
 // host is the name by which API servers call.

@@ -57,7 +57,8 @@ func (f *Feed) Kinds() []client.Object {
 func (f *Feed) Apply(object client.Object) {
 	before := f.store.Version()
 	if err := f.store.Apply(object); err != nil {
-		f.log.V(1).Info("an object cannot be understood in full", "kind", fmt.Sprintf("%T", object), "namespace", object.GetNamespace(), "name", object.GetName(), "reason", err.Error())
+		f.log.V(1).Info("an object cannot be understood in full", "kind", fmt.Sprintf("%T", object),
+			"namespace", object.GetNamespace(), "name", object.GetName(), "reason", err.Error())
 	}
 	if pod, ok := object.(*corev1.Pod); ok {
 		f.applyPod(pod)

@@ -52,7 +52,8 @@ func (p *ports) add(mgr manager.Manager, metrics, health http.Handler) error {
 }
 
 func early(listener net.Listener, handler http.Handler) *manager.Server {
-	return &manager.Server{Name: listener.Addr().String(), Server: server{handler: handler}.web(), Listener: listener, ShutdownTimeout: new(closeWithin)}
+	return &manager.Server{Name: listener.Addr().String(), Server: server{handler: handler}.web(), Listener: listener,
+		ShutdownTimeout: new(closeWithin)}
 }
 
 func (p *ports) close() {

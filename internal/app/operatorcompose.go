@@ -130,14 +130,19 @@ func (d operatorDeps) controllers() []Controller {
 	}}
 	controllers = append([]Controller{protection, status}, controllers...)
 	if d.teardown {
-		controllers = append(controllers, Controller{Name: Teardown, Workers: 1, Start: true, Reconciler: operator.NewTeardown(operator.TeardownConfig{
-			Guest: d.guest, Kinds: d.kinds, Protections: slices.Concat(d.protections, d.unwanted), Board: d.board, Done: d.done, Log: d.log.WithName(Teardown),
-		})})
+		teardown := operator.TeardownConfig{
+			Guest: d.guest, Kinds: d.kinds, Protections: slices.Concat(d.protections, d.unwanted),
+			Board: d.board, Done: d.done, Log: d.log.WithName(Teardown),
+		}
+		controllers = append(controllers,
+			Controller{Name: Teardown, Workers: 1, Start: true, Reconciler: operator.NewTeardown(teardown)})
 	}
 	if d.infraID != "" && !d.teardown {
-		controllers = append(controllers, Controller{Name: DefaultClass, Workers: 1, Start: true, Reconciler: operator.NewDefaultClassController(operator.DefaultClassConfig{
-			Guest: d.guest, InfraID: d.infraID, Board: d.board, Metrics: d.metrics,
-		}), Watches: []Watch{{Object: &hypershiftv1.OpenshiftEC2NodeClass{}, Requests: defaultClassGone}}})
+		class := operator.DefaultClassConfig{Guest: d.guest, InfraID: d.infraID, Board: d.board, Metrics: d.metrics}
+		controllers = append(controllers, Controller{
+			Name: DefaultClass, Workers: 1, Start: true, Reconciler: operator.NewDefaultClassController(class),
+			Watches: []Watch{{Object: &hypershiftv1.OpenshiftEC2NodeClass{}, Requests: defaultClassGone}},
+		})
 	}
 	if d.bootstrapper != "" && !d.teardown {
 		controllers = append(controllers, d.approval())

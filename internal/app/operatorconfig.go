@@ -166,7 +166,8 @@ func (c OperatorConfig) awsInfraID() string {
 func (c OperatorConfig) rootVolume() (merge.RootVolume, error) {
 	size, err := resource.ParseQuantity(c.DefaultRootVolumeSize)
 	if err != nil {
-		return merge.RootVolume{}, fmt.Errorf("--default-root-volume-size is %q: want a quantity such as %s", c.DefaultRootVolumeSize, merge.DefaultRootVolumeSize)
+		return merge.RootVolume{}, fmt.Errorf("--default-root-volume-size is %q: want a quantity such as %s",
+			c.DefaultRootVolumeSize, merge.DefaultRootVolumeSize)
 	}
 	volume := merge.DefaultRootVolume()
 	volume.Size = size
@@ -175,7 +176,9 @@ func (c OperatorConfig) rootVolume() (merge.RootVolume, error) {
 
 func (c OperatorConfig) validateAddresses() error {
 	var faults []error
-	for _, address := range []struct{ flag, value string }{{"metrics-bind-address", c.MetricsBindAddress}, {"health-probe-bind-address", c.HealthProbeBindAddress}} {
+	for _, address := range []struct{ flag, value string }{
+		{"metrics-bind-address", c.MetricsBindAddress}, {"health-probe-bind-address", c.HealthProbeBindAddress},
+	} {
 		if err := validAddress(address.value); err != nil {
 			faults = append(faults, fmt.Errorf("--%s is %q: want host:port or :port, or 0 to serve nothing", address.flag, address.value))
 		}

@@ -57,7 +57,8 @@ func RunOperator(ctx context.Context, config OperatorConfig, log logr.Logger) er
 	if err := servers.add(mgr, metricsHandler(registry, false), healthHandler(p.ready)); err != nil {
 		return err
 	}
-	log.Info("started", "guest", config.Guest.Host, "management", config.Management.Host, "namespace", config.Namespace, "platforms", config.Platforms)
+	log.Info("started", "guest", config.Guest.Host, "management", config.Management.Host, "namespace", config.Namespace,
+		"platforms", config.Platforms)
 	if err := runManager(ctx, mgr, endWithin); err != nil {
 		return fmt.Errorf("running: %w", err)
 	}

@@ -197,7 +197,8 @@ func nodeWatches(reader client.Reader) []Watch {
 				return nil
 			}
 			var n corev1.Node
-			if err := reader.Get(ctx, types.NamespacedName{Name: pod.Spec.NodeName}, &n, client.UnsafeDisableDeepCopy); err != nil || n.DeletionTimestamp == nil {
+			if err := reader.Get(ctx, types.NamespacedName{Name: pod.Spec.NodeName}, &n,
+				client.UnsafeDisableDeepCopy); err != nil || n.DeletionTimestamp == nil {
 				return nil
 			}
 			return requests(n.Name)
@@ -316,12 +317,13 @@ func noticed(node client.Object) bool {
 
 // repairWatches wake the singleton when a condition of a node comes or goes; heartbeats change nothing.
 func repairWatches() []Watch {
-	return []Watch{{Object: &corev1.Node{}, After: countAfter, Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
-		if fresh == nil || old != nil && sameConditions(old.(*corev1.Node), fresh.(*corev1.Node)) {
-			return nil
-		}
-		return []reconcile.Request{singleton()}
-	}}}
+	return []Watch{{Object: &corev1.Node{}, After: countAfter,
+		Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
+			if fresh == nil || old != nil && sameConditions(old.(*corev1.Node), fresh.(*corev1.Node)) {
+				return nil
+			}
+			return []reconcile.Request{singleton()}
+		}}}
 }
 
 func sameConditions(a, b *corev1.Node) bool {

@@ -61,7 +61,8 @@ func (c WebhookConfig) Validate() error {
 	if err := validAddress(c.BindAddress); err != nil || c.BindAddress == "0" {
 		fault("--bind-address is %q: want host:port or :port", c.BindAddress)
 	}
-	faults = append(faults, OperatorConfig{MetricsBindAddress: c.MetricsBindAddress, HealthProbeBindAddress: c.HealthProbeBindAddress}.validateAddresses())
+	faults = append(faults, OperatorConfig{MetricsBindAddress: c.MetricsBindAddress,
+		HealthProbeBindAddress: c.HealthProbeBindAddress}.validateAddresses())
 	return errors.Join(faults...)
 }
 

@@ -66,7 +66,8 @@ func (m WebhookManifest) Print(config WebhookConfig, out io.Writer) error {
 // bundle reads and checks what the flags name.
 func (m WebhookManifest) bundle() ([]byte, error) {
 	var faults []error
-	if at, err := url.Parse(m.PrintManifestURL); err != nil || at.Scheme != "https" || at.Host == "" || at.RawQuery != "" || at.Fragment != "" {
+	if at, err := url.Parse(m.PrintManifestURL); err != nil || at.Scheme != "https" || at.Host == "" ||
+		at.RawQuery != "" || at.Fragment != "" {
 		faults = append(faults, fmt.Errorf("--print-manifest-url is %q: want https://HOST:PORT%s", m.PrintManifestURL, WebhookPath))
 	}
 	bundle, err := os.ReadFile(m.PrintManifestCAFile)

@@ -59,7 +59,8 @@ func RunWebhook(ctx context.Context, config WebhookConfig, log logr.Logger) erro
 		return err
 	}
 	defer listener.Close() // the manager closes it too
-	servers, err := openAddresses(OperatorConfig{MetricsBindAddress: config.MetricsBindAddress, HealthProbeBindAddress: config.HealthProbeBindAddress})
+	servers, err := openAddresses(OperatorConfig{MetricsBindAddress: config.MetricsBindAddress,
+		HealthProbeBindAddress: config.HealthProbeBindAddress})
 	if err != nil {
 		return err
 	}
@@ -78,10 +79,12 @@ func RunWebhook(ctx context.Context, config WebhookConfig, log logr.Logger) erro
 	if err := p.registry.Register(expiryMetric("joiner_webhook_certificate_expiry_timestamp_seconds", shown)); err != nil {
 		return err
 	}
-	if err := servers.add(mgr, metricsHandler(prometheus.Gatherers{p.registry, ctrlmetrics.Registry}, false), healthHandler(func() bool { return p.ready() && shown.Ready() })); err != nil {
+	if err := servers.add(mgr, metricsHandler(prometheus.Gatherers{p.registry, ctrlmetrics.Registry}, false),
+		healthHandler(func() bool { return p.ready() && shown.Ready() })); err != nil {
 		return err
 	}
-	if err := errors.Join(mgr.Add(shown), mgr.Add(server{listener: tls.NewListener(listener, secured), handler: p.handler, answerWithin: answerWithin})); err != nil {
+	if err := errors.Join(mgr.Add(shown),
+		mgr.Add(server{listener: tls.NewListener(listener, secured), handler: p.handler, answerWithin: answerWithin})); err != nil {
 		return err
 	}
 	log.Info("started", "cluster", config.Cluster.Host, "address", listener.Addr().String(), "path", WebhookPath)

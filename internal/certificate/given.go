@@ -27,7 +27,8 @@ type Part struct {
 type Content struct{ Certificate, Key, Authorities Part }
 
 func (c Content) equal(other Content) bool {
-	return bytes.Equal(c.Certificate.Data, other.Certificate.Data) && bytes.Equal(c.Key.Data, other.Key.Data) && bytes.Equal(c.Authorities.Data, other.Authorities.Data)
+	return bytes.Equal(c.Certificate.Data, other.Certificate.Data) && bytes.Equal(c.Key.Data, other.Key.Data) &&
+		bytes.Equal(c.Authorities.Data, other.Authorities.Data)
 }
 
 // GivenConfig is what a Given needs.
@@ -97,7 +98,8 @@ func (g *Given) Step(ctx context.Context, now time.Time) (Change, error) {
 		change = next
 	}
 	if leaf := g.current.pair.leaf(); !usable(leaf, now) {
-		failures = append(failures, fmt.Errorf("%s has expired at %s", g.current.content.Certificate.Name, leaf.NotAfter.UTC().Format(time.RFC3339)))
+		failures = append(failures, fmt.Errorf("%s has expired at %s", g.current.content.Certificate.Name,
+			leaf.NotAfter.UTC().Format(time.RFC3339)))
 	}
 	return change, errors.Join(failures...)
 }
@@ -197,7 +199,8 @@ func (g *Given) merge(target int, bundles [][]byte, now time.Time) (bundle []byt
 	seen := map[string]time.Time{}
 	for _, b := range bundles {
 		published, err := parseBundle(b)
-		missing = missing || err != nil || slices.ContainsFunc(ours, func(a *x509.Certificate) bool { return !slices.ContainsFunc(published, a.Equal) })
+		missing = missing || err != nil ||
+			slices.ContainsFunc(ours, func(a *x509.Certificate) bool { return !slices.ContainsFunc(published, a.Equal) })
 		for _, authority := range published {
 			if slices.ContainsFunc(ours, authority.Equal) {
 				continue
@@ -226,7 +229,8 @@ func (c GivenConfig) check(content Content, now time.Time) (*given, error) {
 	}
 	leaf := p.leaf()
 	if !usable(leaf, now) {
-		return nil, fmt.Errorf("%s is valid from %s to %s: want one that is valid now", content.Certificate.Name, leaf.NotBefore.UTC().Format(time.RFC3339), leaf.NotAfter.UTC().Format(time.RFC3339))
+		return nil, fmt.Errorf("%s is valid from %s to %s: want one that is valid now", content.Certificate.Name,
+			leaf.NotBefore.UTC().Format(time.RFC3339), leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
 	for _, host := range c.Hosts {
 		if err := leaf.VerifyHostname(host); err != nil {

@@ -59,7 +59,8 @@ Exit code: 0 nothing is left, 1 something is left, 2 the audit could not be made
 		},
 	}
 	command.Flags().StringVar(&policyFile, "policy-file", "", "file with the NodeSchedulingPolicyConfig, or - for standard input (required)")
-	command.Flags().StringVar(&webhook, "webhook-namespace", "", "namespace of joiner-webhook, whose pods it does not judge; leave it out for the plugin")
+	command.Flags().StringVar(&webhook, "webhook-namespace", "",
+		"namespace of joiner-webhook, whose pods it does not judge; leave it out for the plugin")
 	command.Flags().StringVar(&kubeconfig, "kubeconfig", "", "path of the kubeconfig; without it $KUBECONFIG, then ~/.kube/config")
 	command.Flags().StringVarP(&output, "output", "o", "text", "text or json")
 	return command
@@ -134,7 +135,9 @@ func eachNode(ctx context.Context, clients kubernetes.Interface, visit func(*cor
 
 func eachPod(ctx context.Context, clients kubernetes.Interface, visit func(*corev1.Pod) error) error {
 	pods := clients.CoreV1().Pods(metav1.NamespaceAll)
-	return each(ctx, "pods", func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) }, metav1.ListOptions{FieldSelector: living}, visit)
+	return each(ctx, "pods", func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return pods.List(ctx, o)
+	}, metav1.ListOptions{FieldSelector: living}, visit)
 }
 
 // eachWorkload visits what makes pods and may have none at the moment. A ReplicaSet or a Job that nothing else made is seen by its

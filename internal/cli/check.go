@@ -42,7 +42,8 @@ Exit code: 0 nothing is left, 1 something is left, 2 the check could not be made
 			return report(config.Out, migrate.Check(objects, converter), output)
 		},
 	}
-	command.Flags().StringArrayVarP(&files, "filename", "f", nil, "file or directory with manifests (.yaml, .yml, .json), or - for standard input; may be repeated")
+	command.Flags().StringArrayVarP(&files, "filename", "f", nil,
+		"file or directory with manifests (.yaml, .yml, .json), or - for standard input; may be repeated")
 	command.Flags().StringVar(&kubeconfig, "kubeconfig", "", "path of the kubeconfig; without it $KUBECONFIG, then ~/.kube/config")
 	command.Flags().StringVarP(&output, "output", "o", "text", "text or json")
 	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")

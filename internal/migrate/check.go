@@ -87,7 +87,10 @@ func (c *checker) ours(o Object, version string) {
 		c.find(o, OldManifest, "apiVersion is "+text(o.Content, "apiVersion"), "write it in v1: docs/migrating-v1beta1.md says what moves where")
 	}
 	if problem, held := annotations[karpenterv1.ConversionProblemAnnotationKey]; held {
-		c.find(o, NotConvertible, "it is stored as it cannot be converted: "+problem, "mend the field in v1beta1, or write the whole spec in v1 and remove the annotations "+karpenterv1.ConversionProblemAnnotationKey+" and "+karpenterv1.UnconvertedAnnotationKey+"; until then nothing is launched or disrupted")
+		c.find(o, NotConvertible, "it is stored as it cannot be converted: "+problem,
+			"mend the field in v1beta1, or write the whole spec in v1 and remove the annotations "+
+				karpenterv1.ConversionProblemAnnotationKey+" and "+karpenterv1.UnconvertedAnnotationKey+
+				"; until then nothing is launched or disrupted")
 	}
 	if version == convert.V1beta1 {
 		if result, err := c.converter.Convert(o.Content, convert.V1); err != nil {
@@ -115,7 +118,9 @@ func (c *checker) compatibility(o Object, annotations map[string]string) {
 		case karpenterv1.KubeletCompatibilityAnnotationKey, karpenterv1.MisspelledKubeletCompatibilityAnnotationKey:
 			action = "move the block to spec.kubelet of the node class, then remove the annotation"
 			if _, readable := convert.Kubelet(map[string]string{key: annotations[key]}); !readable {
-				c.find(o, UnreadableAnnotation, "metadata.annotations["+key+"] is "+shorten(annotations[key])+": it must be a kubelet block as JSON", "remove the annotation: it does nothing")
+				c.find(o, UnreadableAnnotation,
+					"metadata.annotations["+key+"] is "+shorten(annotations[key])+": it must be a kubelet block as JSON",
+					"remove the annotation: it does nothing")
 				continue
 			}
 			if text(o.Content, "kind") == "NodeClaim" {

@@ -148,9 +148,11 @@ func toRequest(from *admissionv1.AdmissionRequest) nodescheduling.Request {
 }
 
 func toResponse(request *admissionv1.AdmissionRequest, verdict nodescheduling.Verdict) *admissionv1.AdmissionResponse {
-	response := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: verdict.Allowed, Warnings: verdict.Warnings, AuditAnnotations: verdict.Audit()}
+	response := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: verdict.Allowed, Warnings: verdict.Warnings,
+		AuditAnnotations: verdict.Audit()}
 	if !verdict.Allowed {
-		response.Result = &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: verdict.Message}
+		response.Result = &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden,
+			Reason: metav1.StatusReasonForbidden, Message: verdict.Message}
 	}
 	return response
 }

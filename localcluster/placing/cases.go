@@ -28,7 +28,8 @@ func Created() []Case {
 		{"allow", "alice create pod app/n30 select=zone=nowhere"},
 		{"deny ControlPlane/Selector", "alice create pod app/n31 select=kubernetes.io/hostname=cp1"},
 		{"allow", "sa:kube-system/replicaset-controller create pod ops/n32 sa=unlisted tolerate=node-role.kubernetes.io/master:NoSchedule"},
-		{"deny ControlPlane/Toleration", "sa:kube-system/replicaset-controller create pod app/n33 tolerate=node-role.kubernetes.io/master:NoSchedule"},
+		{"deny ControlPlane/Toleration",
+			"sa:kube-system/replicaset-controller create pod app/n33 tolerate=node-role.kubernetes.io/master:NoSchedule"},
 		{"deny ControlPlane/NodeName", "alice create pod app/- node=cp1"},
 		{"deny ControlPlane/NodeName", "alice create pod app/- node=cp1 dry-run"},
 		{"allow", "alice create pod app/n36 dry-run"},
@@ -71,7 +72,8 @@ func Bound() []Case {
 		{"deny ControlPlane/Binding", "alice bind-legacy ops/a to=cp1 kind=Node"},
 		{"deny ControlPlane/UnknownNode", "alice bind app/a to=cp9"}, // N51
 		{"deny ControlPlane/UnknownNode", "alice bind-legacy app/a to=cp9"},
-		{"deny ControlPlane/OverrideMisused", "system:kube-scheduler bind app/a to=w1 annotation=scheduling.openshift.io/emergency-override=mine"},
+		{"deny ControlPlane/OverrideMisused",
+			"system:kube-scheduler bind app/a to=w1 annotation=scheduling.openshift.io/emergency-override=mine"},
 		{"deny ControlPlane/OverrideMisused", "alice update pod app/a -> override=mine"},
 		{"deny ControlPlane/OverrideMisused", "alice update pod/status app/a -> override=mine"},
 		{"allow", "system:kube-scheduler bind ops/a to=cp1"},        // N45

@@ -148,18 +148,19 @@ func (s *story) showNodes(ctx context.Context) error {
 
 // merged waits until a NodePool has the policy's entries and then those of the OpenshiftNodePool, and no other.
 func (s *story) merged(ctx context.Context, name string) error {
-	return s.Eventually(ctx, refusing, "NodePool "+name+" to carry the policy's entries and the tenant's", func(ctx context.Context) (bool, string, error) {
-		var policy hypershiftv1beta1.AutoNodePolicy
-		var asked hypershiftv1beta1.OpenshiftNodePool
-		var pool karpenterv1.NodePool
-		err := errors.Join(
-			s.management.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: hypershiftv1beta1.PolicyName}, &policy),
-			s.Client.Get(ctx, client.ObjectKey{Name: name}, &asked),
-			s.Client.Get(ctx, client.ObjectKey{Name: name}, &pool))
-		want := slices.Concat(policy.Spec.NodePoolDefaults.Requirements, asked.Spec.Template.Spec.Requirements)
-		got := pool.Spec.Template.Spec.Requirements
-		return equality.Semantic.DeepEqual(got, want), fmt.Sprintf("%+v, want %+v", got, want), err
-	})
+	return s.Eventually(ctx, refusing, "NodePool "+name+" to carry the policy's entries and the tenant's",
+		func(ctx context.Context) (bool, string, error) {
+			var policy hypershiftv1beta1.AutoNodePolicy
+			var asked hypershiftv1beta1.OpenshiftNodePool
+			var pool karpenterv1.NodePool
+			err := errors.Join(
+				s.management.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: hypershiftv1beta1.PolicyName}, &policy),
+				s.Client.Get(ctx, client.ObjectKey{Name: name}, &asked),
+				s.Client.Get(ctx, client.ObjectKey{Name: name}, &pool))
+			want := slices.Concat(policy.Spec.NodePoolDefaults.Requirements, asked.Spec.Template.Spec.Requirements)
+			got := pool.Spec.Template.Spec.Requirements
+			return equality.Semantic.DeepEqual(got, want), fmt.Sprintf("%+v, want %+v", got, want), err
+		})
 }
 
 // running counts the pods of a team that run.
@@ -208,15 +209,16 @@ func (s *story) nothing(ctx context.Context) error {
 		return err
 	}
 	var why string // as a user reads it
-	err := s.Eventually(ctx, refusing, "OpenshiftNodePool outside to say that nothing is left", func(ctx context.Context) (bool, string, error) {
-		var asked hypershiftv1beta1.OpenshiftNodePool
-		err := s.Client.Get(ctx, client.ObjectKey{Name: "outside"}, &asked)
-		compatible, _ := condition.Get(asked.Status.Conditions, hypershiftv1beta1.ConditionTypeRequirementsCompatible)
-		ready, _ := condition.Get(asked.Status.Conditions, hypershiftv1beta1.ConditionTypeReady)
-		why = fmt.Sprintf("%s=%s %s: %s", compatible.Type, compatible.Status, compatible.Reason, compatible.Message)
-		return compatible.Status == "False" && ready.Status == "False" && compatible.Reason == hypershiftv1beta1.ReasonNoCompatibleInstanceTypes,
-			fmt.Sprintf("%+v", asked.Status.Conditions), err
-	})
+	err := s.Eventually(ctx, refusing, "OpenshiftNodePool outside to say that nothing is left",
+		func(ctx context.Context) (bool, string, error) {
+			var asked hypershiftv1beta1.OpenshiftNodePool
+			err := s.Client.Get(ctx, client.ObjectKey{Name: "outside"}, &asked)
+			compatible, _ := condition.Get(asked.Status.Conditions, hypershiftv1beta1.ConditionTypeRequirementsCompatible)
+			ready, _ := condition.Get(asked.Status.Conditions, hypershiftv1beta1.ConditionTypeReady)
+			why = fmt.Sprintf("%s=%s %s: %s", compatible.Type, compatible.Status, compatible.Reason, compatible.Message)
+			return compatible.Status == "False" && ready.Status == "False" && compatible.Reason == hypershiftv1beta1.ReasonNoCompatibleInstanceTypes,
+				fmt.Sprintf("%+v", asked.Status.Conditions), err
+		})
 	if err != nil {
 		return err
 	}

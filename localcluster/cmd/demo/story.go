@@ -181,20 +181,21 @@ func (s *story) scaleUp(ctx context.Context) error {
 
 // checkClaims demands that every claim is launched, registered and initialized, and that its node is there.
 func (s *story) checkClaims(ctx context.Context) error {
-	return s.Eventually(ctx, refusing, "all NodeClaims to be Launched, Registered, Initialized and Ready", func(ctx context.Context) (bool, string, error) {
-		var claims karpenterv1.NodeClaimList
-		if err := s.Client.List(ctx, &claims); err != nil {
-			return false, "", err
-		}
-		for _, claim := range claims.Items {
-			for _, condition := range []string{"Launched", "Registered", "Initialized", "Ready"} {
-				if !conditionTrue(claim.Status.Conditions, condition) {
-					return false, fmt.Sprintf("%s is not %s", claim.Name, condition), nil
+	return s.Eventually(ctx, refusing, "all NodeClaims to be Launched, Registered, Initialized and Ready",
+		func(ctx context.Context) (bool, string, error) {
+			var claims karpenterv1.NodeClaimList
+			if err := s.Client.List(ctx, &claims); err != nil {
+				return false, "", err
+			}
+			for _, claim := range claims.Items {
+				for _, condition := range []string{"Launched", "Registered", "Initialized", "Ready"} {
+					if !conditionTrue(claim.Status.Conditions, condition) {
+						return false, fmt.Sprintf("%s is not %s", claim.Name, condition), nil
+					}
 				}
 			}
-		}
-		return len(claims.Items) > 0, "no NodeClaim", nil
-	})
+			return len(claims.Items) > 0, "no NodeClaim", nil
+		})
 }
 
 // checkPlacement looks at where the pods really are.

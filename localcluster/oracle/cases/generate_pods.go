@@ -30,7 +30,8 @@ func (g *generator) template(i int) *corev1.Pod {
 }
 
 func (g *generator) resources(spec *corev1.PodSpec) {
-	main := container("main", list("cpu", one(g, "100m", "300m", "500m", "700m", "1500m", "3"), "memory", one(g, "100Mi", "500Mi", "1Gi", "3Gi")))
+	main := container("main", list("cpu", one(g, "100m", "300m", "500m", "700m", "1500m", "3"),
+		"memory", one(g, "100Mi", "500Mi", "1Gi", "3Gi")))
 	if g.uses("ports") && g.likely(60) {
 		for range one(g, 1, 1, 2) {
 			number := one(g, int32(8080), 8080, 9090)
@@ -107,9 +108,11 @@ func (g *generator) nodeTerm() corev1.NodeSelectorTerm {
 	}
 	switch g.IntN(12) {
 	case 0:
-		term.MatchFields = []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: one(g, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn), Values: []string{"n0"}}}
+		term.MatchFields = []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField,
+			Operator: one(g, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn), Values: []string{"n0"}}}
 	case 1:
-		term.MatchFields, term.MatchExpressions = []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{one(g, "n0", "n1")}}}, nil
+		term.MatchFields, term.MatchExpressions = []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField,
+			Operator: corev1.NodeSelectorOpIn, Values: []string{one(g, "n0", "n1")}}}, nil
 	}
 	return term
 }
@@ -227,7 +230,8 @@ func (g *generator) affinityTerms(pod *corev1.Pod) []corev1.PodAffinityTerm {
 	var terms []corev1.PodAffinityTerm
 	for range one(g, 1, 1, 1, 2) {
 		term := corev1.PodAffinityTerm{
-			TopologyKey:   one(g, corev1.LabelTopologyZone, corev1.LabelHostname, corev1.LabelHostname, labelRack, "karpenter.sh/capacity-type", labelGeneration),
+			TopologyKey: one(g, corev1.LabelTopologyZone, corev1.LabelHostname, corev1.LabelHostname, labelRack,
+				"karpenter.sh/capacity-type", labelGeneration),
 			LabelSelector: g.selector(pod),
 		}
 		switch g.IntN(8) {

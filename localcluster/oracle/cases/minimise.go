@@ -49,7 +49,8 @@ func (j *Judge) Minimise(ctx context.Context, c *Case) *Case {
 // smaller yields cases with one thing less, large things first.
 func (c *Case) smaller() iter.Seq[*Case] {
 	return func(yield func(*Case) bool) {
-		for _, source := range []iter.Seq[*Case]{c.withoutPods(), c.withoutObjects(), c.withSimplerPods(), c.withSimplerPools(), c.withSimplerMachines()} {
+		for _, source := range []iter.Seq[*Case]{c.withoutPods(), c.withoutObjects(), c.withSimplerPods(),
+			c.withSimplerPools(), c.withSimplerMachines()} {
 			for candidate := range source {
 				if !yield(candidate) {
 					return

@@ -82,7 +82,8 @@ func (g *Guarded) Clear(t *testing.T) {
 			&appsv1.Deployment{}, &appsv1.DaemonSet{}, &appsv1.StatefulSet{}, &appsv1.ReplicaSet{}, &batchv1.CronJob{}, &batchv1.Job{},
 			&corev1.ReplicationController{}, &corev1.Pod{},
 		} {
-			if err := g.Client.DeleteAllOf(ctx, kind, client.InNamespace(namespace), client.GracePeriodSeconds(0), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+			if err := g.Client.DeleteAllOf(ctx, kind, client.InNamespace(namespace), client.GracePeriodSeconds(0),
+				client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 				t.Error(err)
 			}
 		}

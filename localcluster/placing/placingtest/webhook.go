@@ -45,7 +45,8 @@ func (g *Guarded) guard(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	rights = strings.ReplaceAll(rights, "kind: ServiceAccount, namespace: joiner-webhook, name: joiner-webhook", "kind: User, name: joiner-webhook")
+	rights = strings.ReplaceAll(rights, "kind: ServiceAccount, namespace: joiner-webhook, name: joiner-webhook",
+		"kind: User, name: joiner-webhook")
 	if err := g.Apply(ctx, rights); err != nil {
 		return err
 	}
@@ -109,7 +110,8 @@ func (g *Guarded) writeManifest(ctx context.Context, options Options) ([]string,
 	if err := os.Mkdir(manifests, 0o700); err != nil {
 		return nil, err
 	}
-	command := exec.CommandContext(ctx, g.binary, "--policy-file", g.PolicyFile(), "--print-manifest-url", g.url(), "--print-manifest-ca-file", g.file("webhook.crt"))
+	command := exec.CommandContext(ctx, g.binary, "--policy-file", g.PolicyFile(), "--print-manifest-url", g.url(),
+		"--print-manifest-ca-file", g.file("webhook.crt"))
 	printed, err := command.Output()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", command, err)
@@ -148,7 +150,8 @@ func (g *Guarded) StartWebhook(ctx context.Context) (err error) {
 		return []string{
 			"--kubeconfig", at.Kubeconfig, "--policy-file", g.PolicyFile(), "--bind-address", fmt.Sprintf("127.0.0.1:%d", g.port),
 			"--tls-cert-file", g.file("webhook.crt"), "--tls-key-file", g.file("webhook.key"),
-			"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", at.MetricsPort), "--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", at.HealthPort),
+			"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", at.MetricsPort),
+			"--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", at.HealthPort),
 		}, nil
 	}})
 	return err
@@ -220,7 +223,8 @@ func manifestsOf(kind string) (string, error) {
 	}
 	for block := range strings.SplitSeq(string(content), "```yaml\n") {
 		block, _, _ = strings.Cut(block, "```")
-		if lines := strings.SplitN(block, "\n", 3); len(lines) == 3 && lines[1] == "kind: "+kind && !strings.Contains(block, "name: control-plane-placement") {
+		if lines := strings.SplitN(block, "\n", 3); len(lines) == 3 && lines[1] == "kind: "+kind &&
+			!strings.Contains(block, "name: control-plane-placement") {
 			return block, nil
 		}
 	}
@@ -247,5 +251,6 @@ func ServingCertificate() (certificate, key []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), nil
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), nil
 }
