@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 )
 
@@ -17,8 +18,9 @@ import (
 type process struct {
 	line    *line
 	request reconcile.Request
-	since   time.Duration  // when the step began
-	sizes   map[string]int // initialized nodes by pool, as the replica knew them
+	since   time.Duration                    // when the step began
+	sizes   map[string]int                   // initialized nodes by pool, as the replica knew them
+	pools   map[string]*karpenterv1.NodePool // as the replica knew them
 	strand  *strand
 	dead    bool
 	result  reconcile.Result

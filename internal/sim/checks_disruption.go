@@ -70,7 +70,7 @@ func (w *World) checkBudget(claim *karpenterv1.NodeClaim) {
 	r := p.line.replica
 	w.checks.graceful[claim.UID] = r.number
 	name := poolName(claim)
-	pool, _ := w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: name}).(*karpenterv1.NodePool)
+	pool := p.pools[name] // a call that is slow may land when the pool was made anew
 	if pool == nil {
 		return
 	}
@@ -161,5 +161,7 @@ func (w *World) beforeStep(p *process) {
 	p.since = w.now
 	if p.line.Name == app.Disruption {
 		p.sizes = p.line.replica.poolSizes()
+		p.pools = map[string]*karpenterv1.NodePool{}
+		p.line.replica.cache.All(&karpenterv1.NodePool{}, func(o client.Object) { p.pools[o.GetName()] = o.(*karpenterv1.NodePool) })
 	}
 }
