@@ -91,7 +91,7 @@ func runManager(ctx context.Context, mgr manager.Manager, within time.Duration) 
 // handlerOf turns a watch into what the library calls.
 func handlerOf(watch Watch) handler.EventHandler {
 	put := func(ctx context.Context, q queue, old, fresh client.Object) {
-		for _, request := range watch.Requests(ctx, old, fresh) {
+		for _, request := range watch.Heard(ctx, old, fresh) {
 			if watch.After > 0 {
 				q.AddAfter(request, watch.After)
 			} else {

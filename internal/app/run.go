@@ -246,7 +246,7 @@ func connect(ctx context.Context, mgr manager.Manager, feed *Feed, synced *syncs
 		}
 		registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    func(o any) { feed.Apply(o.(client.Object)) },
-			UpdateFunc: func(_, o any) { feed.Apply(o.(client.Object)) },
+			UpdateFunc: func(old, o any) { feed.Change(old.(client.Object), o.(client.Object)) },
 			DeleteFunc: func(o any) {
 				if gone := deleted(o); gone != nil {
 					feed.Remove(gone)

@@ -26,6 +26,7 @@ func Generate(seed uint64) Script {
 	g.daemons()
 	g.limits()
 	g.belongs()
+	g.relists()
 	sortActions(s.Actions)
 	return s
 }

@@ -41,6 +41,7 @@ type replica struct {
 	inbox    []func()                 // what it does then
 	skew     time.Duration            // of its clock
 	stalled  map[string]time.Duration // by kind: the watch delivers nothing before
+	lost     map[string]uint64        // by kind: up to which version events were lost with a watch
 	running  map[*process]int
 	known    known
 	skewMost time.Duration // the most that its clock was ever off
@@ -62,7 +63,7 @@ func (w *World) launchReplica() *replica {
 	w.born++
 	r := &replica{
 		world: w, number: w.born, name: "r" + strconv.Itoa(w.born), lines: map[string]*line{}, watches: map[string][]watching{}, fed: map[string]bool{},
-		stalled: map[string]time.Duration{}, running: map[*process]int{},
+		stalled: map[string]time.Duration{}, lost: map[string]uint64{}, running: map[*process]int{},
 		known: known{bound: map[types.UID]time.Duration{}, claims: map[types.UID]time.Duration{}, deleting: map[types.UID]time.Duration{}},
 	}
 	var indexes []apiserver.Index
@@ -158,7 +159,7 @@ func (r *replica) read(kind string) {
 }
 
 func (r *replica) wake(watch watching, old, fresh client.Object) {
-	for _, request := range watch.Requests(context.Background(), old, fresh) {
+	for _, request := range watch.Heard(context.Background(), old, fresh) {
 		watch.line.add(request, watch.After)
 	}
 }
@@ -201,7 +202,7 @@ func (r *replica) deliver(e apiserver.Event) {
 }
 
 func (r *replica) receive(e apiserver.Event) {
-	if r.dead || r.held(func() { r.receive(e) }) {
+	if r.dead || r.held(func() { r.receive(e) }) || r.misses(e) {
 		return
 	}
 	old, fresh := r.cache.Apply(e)
@@ -214,7 +215,7 @@ func (r *replica) receive(e apiserver.Event) {
 		if e.Type == apiserver.Deleted {
 			r.feed.Remove(e.Object)
 		} else {
-			r.feed.Apply(e.Object)
+			r.feed.Change(old, e.Object)
 		}
 	}
 	if !r.started {

@@ -46,6 +46,7 @@ func verbs() map[string]func(*World, arguments) error {
 	maps.Copy(all, limitVerbs())
 	maps.Copy(all, orderVerbs())
 	maps.Copy(all, belongVerbs())
+	maps.Copy(all, relistVerbs())
 	return all
 }
 

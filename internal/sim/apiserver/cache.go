@@ -63,7 +63,7 @@ func (c *Cache) Begin(kindName string) []client.Object {
 // result is false for events from before the list.
 func (c *Cache) Apply(e Event) (old client.Object, fresh bool) {
 	v := c.kinds[e.kind]
-	if v == nil || e.Version <= v.version {
+	if v == nil || e.Version < v.version || e.Version == v.version && !e.Listed {
 		return nil, false
 	}
 	v.version = e.Version
@@ -77,6 +77,35 @@ func (c *Cache) Apply(e Event) (old client.Object, fresh bool) {
 	c.put(e.kind, v, key, old, e.Object)
 	return old, true
 }
+
+// Relist lists a kind that the cache serves, as it is on the server now, and returns what differs from the cache. What
+// happened in between is not in it. deletions says whether what is gone comes first: informers do either.
+func (c *Cache) Relist(kindName string, deletions bool) []Event {
+	k := c.server.kinds.byName[kindName]
+	v, t := c.kinds[k], c.server.stores[k]
+	var gone, others []Event
+	for _, key := range v.keys {
+		if t.objects[key] == nil {
+			gone = append(gone, Event{Version: c.server.version, Type: Deleted, Object: v.objects[key], Listed: true, kind: k})
+		}
+	}
+	for _, key := range t.keys {
+		old, object := v.objects[key], t.objects[key]
+		switch {
+		case old == nil:
+			others = append(others, Event{Version: c.server.version, Type: Added, Object: object, Listed: true, kind: k})
+		case old.GetResourceVersion() != object.GetResourceVersion():
+			others = append(others, Event{Version: c.server.version, Type: Modified, Object: object, Old: old, Listed: true, kind: k})
+		}
+	}
+	if deletions {
+		return append(gone, others...)
+	}
+	return append(others, gone...)
+}
+
+// Serves reports whether the cache has listed a kind.
+func (c *Cache) Serves(kindName string) bool { return c.kinds[c.server.kinds.byName[kindName]] != nil }
 
 // Seen returns the version of the last event of a kind that was applied.
 func (c *Cache) Seen(kindName string) uint64 {

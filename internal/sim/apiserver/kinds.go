@@ -221,6 +221,9 @@ func NewKinds() *Kinds {
 	return c
 }
 
+// Has reports whether a kind of that name is served.
+func (c *Kinds) Has(name string) bool { return c.byName[name] != nil }
+
 // of returns the kind of an object, nil when it is not served.
 func (c *Kinds) of(object runtime.Object) *kind { return c.byObject[reflect.TypeOf(object)] }
 

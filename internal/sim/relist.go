@@ -1,0 +1,78 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
+)
+
+// This file breaks watches. A watch that comes back when its version is too old has lost events for good. An informer
+// then lists the kind: it sees the newest states only, what went is seen by its absence, and an object that was made anew
+// under its name looks changed.
+
+// lostAll means that the watch of a kind is broken: no event arrives.
+const lostAll = math.MaxUint64
+
+// relistVerbs are the lines of scripts that this file adds.
+func relistVerbs() map[string]func(*World, arguments) error {
+	return map[string]func(*World, arguments) error{"relist": (*World).relistOne}
+}
+
+// relistOne breaks the youngest replica's watch of a kind. After a while the replica lists the kind.
+func (w *World) relistOne(a arguments) error {
+	if len(a) != 2 {
+		return errors.New("want relist KIND TIME")
+	}
+	d, err := time.ParseDuration(a[1])
+	if err != nil || len(w.replicas) == 0 {
+		return err
+	}
+	r, kind := w.replicas[len(w.replicas)-1], a[0]
+	if !w.ground.kinds.Has(kind) {
+		return fmt.Errorf("kind %q is none that the simulated API server has: want Pod, Node, NodeClaim or the like", kind)
+	}
+	if !r.cache.Serves(kind) || r.lost[kind] == lostAll { // not listed yet, or broken already
+		return nil
+	}
+	r.lost[kind] = lostAll
+	w.after(d, func() { r.relist(kind) })
+	return nil
+}
+
+// relist lists a kind anew, and takes in what differs, one change after the other, as an informer does.
+func (r *replica) relist(kind string) {
+	if r.dead || r.held(func() { r.relist(kind) }) {
+		return
+	}
+	d := newDice(r.world.script.Seed, "relist", r.String(), kind, r.world.now.String())
+	changes := r.cache.Relist(kind, d.chance(0.5))
+	r.lost[kind] = r.world.server.Version()
+	if r.world.verbose() {
+		r.world.tell("%s lists %s anew: %d differ", r, kind, len(changes))
+	}
+	due := max(r.stalled[kind], r.world.now)
+	for _, e := range changes {
+		due += d.between(0, 5*time.Millisecond)
+		r.world.at(due, func() { r.receive(e) })
+	}
+	r.stalled[kind] = due
+}
+
+// misses reports whether an event was lost with a watch.
+func (r *replica) misses(e apiserver.Event) bool { return !e.Listed && e.Version <= r.lost[e.Kind()] }
+
+// relists adds broken watches to some scripts, from dice of its own: what other seeds have shown stays as it was.
+func (g *generator) relists() {
+	d := newDice(g.script.Seed, "relists")
+	if !d.chance(0.3) {
+		return
+	}
+	for range 1 + d.n(5) {
+		kind := of(&d, "NodeClaim", "NodeClaim", "Node", "Node", "Pod", "Pod", "NodePool", "PodDisruptionBudget")
+		lasts := of(&d, 50*time.Millisecond, 2*time.Second, 20*time.Second, time.Minute)
+		g.add(d.between(5*time.Second, g.script.Heal-time.Second), "relist", kind, fmt.Sprint(d.between(0, lasts)))
+	}
+}
