@@ -1,6 +1,6 @@
 // Command mutants changes a package in small ways, one at a time, and looks whether a test notices (docs/mutants.md).
 //
-// Usage: mutants [-root dir] [-list docs/mutants.txt] [-write] [-listed] [-only text] [-v] [package...]
+// Usage: mutants [-root dir] [-list docs/mutants.txt] [-write] [-listed] [-only expression] [-v] [package...]
 //
 // Without packages it takes those of packages.go. It fails when a change that no test notices is not on the list, and
 // when the list names one that is noticed or gone.
@@ -18,7 +18,8 @@ func main() {
 	root := flag.String("root", "..", "the root of the module that is mutated")
 	list := flag.String("list", "docs/mutants.txt", "survivors that are known, below the root")
 	write := flag.Bool("write", false, "bring the list up to date: what is new is open")
-	only := flag.String("only", "", "try only mutants whose name has this in it; the list is not compared")
+	only := flag.String("only", "",
+		"try only mutants whose name this regular expression matches; the list is not compared")
 	listed := flag.Bool("listed", false, "try only what is listed, after tests were added: the others count as killed")
 	verbose := flag.Bool("v", false, "say what each mutant came to")
 	flag.Parse()

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -62,7 +63,11 @@ func try(o options, s subject, k *known) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	left := slices.DeleteFunc(slices.Clone(mutants), func(m *mutant) bool { return !strings.Contains(m.key(), o.only) })
+	only, err := regexp.Compile(o.only)
+	if err != nil {
+		return nil, fmt.Errorf("-only: %w", err)
+	}
+	left := slices.DeleteFunc(slices.Clone(mutants), func(m *mutant) bool { return !only.MatchString(m.key()) })
 	if o.listed {
 		left = slices.DeleteFunc(left, func(m *mutant) bool {
 			_, found := k.packages[s.dir][m.key()]

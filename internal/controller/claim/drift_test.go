@@ -12,6 +12,9 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
+	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
@@ -128,5 +131,123 @@ func TestAPoolThatCouldNotBeConvertedDriftsNothing(t *testing.T) {
 	r.reconcile(t)
 	if got := r.drifted(t); got != "" {
 		t.Errorf("drifted %q, want no drift", got)
+	}
+}
+
+// D-06: which labels of a machine its pool allows: those of the claim, or else of its node; one that neither has
+// counts once the node is initialized, unless the pool allows that it is absent.
+func TestWhichLabelsDrift(t *testing.T) {
+	t.Parallel()
+	in := func(values ...string) karpenterv1.NodeSelectorRequirementWithMinValues {
+		return karpenterv1.NodeSelectorRequirementWithMinValues{Key: "example.com/disk", Operator: corev1.NodeSelectorOpIn,
+			Values: values}
+	}
+	notIn := in("hdd")
+	notIn.Operator = corev1.NodeSelectorOpNotIn
+	for name, c := range map[string]struct {
+		wants       karpenterv1.NodeSelectorRequirementWithMinValues
+		claim, node string
+		initialized bool
+		why         string
+	}{
+		"on the claim":       {in("ssd"), "ssd", "hdd", true, ""},
+		"other on the claim": {in("ssd"), "hdd", "ssd", true, "example.com/disk=hdd: NodePool default asks for"},
+		"on the node":        {in("ssd"), "", "ssd", true, ""},
+		"other on the node":  {in("ssd"), "", "hdd", true, "example.com/disk=hdd: NodePool default asks for"},
+		"missing": {in("ssd"), "", "", true,
+			"the label example.com/disk is missing: NodePool default asks for"},
+		"missing, not yet there":   {in("ssd"), "", "", false, ""},
+		"missing, and may be":      {notIn, "", "", true, ""},
+		"not yet there, and other": {in("ssd"), "hdd", "", false, "example.com/disk=hdd: NodePool default asks for"},
+	} {
+		r, _ := driftRig(t)
+		if c.initialized {
+			r.create(t, joined())
+			r.reconcile(t)
+			r.makeReady(t)
+			n := r.node(t)
+			if n.Labels["example.com/disk"] = c.node; c.node == "" {
+				delete(n.Labels, "example.com/disk")
+			}
+			r.put(t, n)
+			r.reconcile(t)
+		}
+		if c.claim != "" {
+			one := r.claim(t)
+			one.Labels["example.com/disk"] = c.claim
+			if err := r.server.Update(t.Context(), one); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.edit(t, func(p *karpenterv1.NodePool) {
+			p.Spec.Template.Spec.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{c.wants}
+		})
+		r.reconcile(t)
+		found, _ := condition.Get(r.claim(t).Status.Conditions, karpenterv1.ConditionTypeDrifted)
+		if !strings.HasPrefix(found.Message, c.why) || (found.Reason != "") != (c.why != "") {
+			t.Errorf("%s: drifted %q since %q, want %q", name, found.Reason, found.Message, c.why)
+		}
+	}
+}
+
+// D-06: what the cache has of a pool may be older than the claim; a drift is believed when the API server says so too.
+// What stands on the claim already is not asked about again.
+func TestADriftIsConfirmedLive(t *testing.T) {
+	t.Parallel()
+	r, pool := driftRig(t)
+	live := newRig(t, pool.DeepCopy())
+	r.edit(t, func(p *karpenterv1.NodePool) {
+		p.Spec.Template.ObjectMeta.Labels = map[string]string{"generation": "2"}
+	})
+	r.config.Live = live.server
+	r.step = claim.New(r.config)
+	if after := r.reconcile(t).RequeueAfter; r.drifted(t) != "" || after != 5*time.Minute {
+		t.Errorf("drifted %q by the cache alone, looks again after %s", r.drifted(t), after)
+	}
+	live.edit(t, func(p *karpenterv1.NodePool) {
+		p.Spec.Template.ObjectMeta.Labels = map[string]string{"generation": "2"}
+	})
+	r.reconcile(t)
+	if r.drifted(t) != "NodePoolDrifted" {
+		t.Errorf("drifted %q, want what both say", r.drifted(t))
+	}
+	if err := live.server.Delete(t.Context(), pool.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	if r.reconcile(t); r.drifted(t) != "NodePoolDrifted" {
+		t.Errorf("drifted %q, want what was found to stay while the cache shows it", r.drifted(t))
+	}
+}
+
+// D-06: the words of the provider: a type that is not offered any more is named. What cannot be told leaves the claim
+// as it is, holds up nothing else, and is looked at again. A claim that was not launched, or has no pool, is not asked
+// about.
+func TestWhatTheProviderSaysAboutDrift(t *testing.T) {
+	t.Parallel()
+	r, _ := driftRig(t)
+	r.cloud.drifted = provider.DriftInstanceTypeNotFound
+	r.reconcile(t)
+	found, _ := condition.Get(r.claim(t).Status.Conditions, karpenterv1.ConditionTypeDrifted)
+	if found.Reason != provider.DriftInstanceTypeNotFound ||
+		found.Message != "the instance type m is not offered any more" {
+		t.Errorf("drifted %+v", found)
+	}
+	r.cloud.drifted, r.cloud.undriftable = "", controllertest.ErrRefused
+	if result := r.reconcile(t); r.drifted(t) != provider.DriftInstanceTypeNotFound ||
+		result.RequeueAfter != 5*time.Minute {
+		t.Errorf("drifted %q, asks again after %s: want it as it was, and 5m", r.drifted(t), result.RequeueAfter)
+	}
+	r.cloud.undriftable, r.cloud.drifted = nil, "ImageDrift"
+	r.reconcile(t)
+	if found, _ = condition.Get(r.claim(t).Status.Conditions,
+		karpenterv1.ConditionTypeDrifted); found.Message != "the provider says so" {
+		t.Errorf("drifted %+v", found)
+	}
+	bare := newClaim()
+	delete(bare.Labels, karpenterv1.NodePoolLabelKey)
+	r = newRig(t, bare)
+	r.cloud.drifted = "ImageDrift"
+	if result := r.reconcile(t); r.drifted(t) != "" || result.RequeueAfter == 5*time.Minute {
+		t.Errorf("a claim without a pool drifted %q, asks again after %s", r.drifted(t), result.RequeueAfter)
 	}
 }

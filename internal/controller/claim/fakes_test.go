@@ -43,6 +43,10 @@ type cloud struct {
 	slow     bool // Terminate needs a second call
 	ended    []string
 	asked    []string // by Get
+	endless  error    // of Terminate
+	catalog  error    // of Catalog
+
+	undriftable error // of Drifted
 }
 
 func (c *cloud) Name() string { return "fake" }
@@ -54,7 +58,7 @@ func (c *cloud) NodeClass() schema.GroupKind {
 }
 
 func (c *cloud) Catalog(context.Context, string) (catalog.Catalog, error) {
-	return catalog.Catalog{}, nil
+	return catalog.Catalog{}, c.catalog
 }
 
 func (c *cloud) Launch(_ context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (provider.Instance, error) {
@@ -74,7 +78,7 @@ func (c *cloud) Launch(_ context.Context, claim *karpenterv1.NodeClaim, notAfter
 }
 
 func (c *cloud) Drifted(context.Context, *karpenterv1.NodeClaim) (string, error) {
-	return c.drifted, nil
+	return c.drifted, c.undriftable
 }
 
 func (c *cloud) Get(_ context.Context, id string) (provider.Instance, error) {
@@ -94,7 +98,9 @@ func (c *cloud) List(context.Context) ([]provider.Instance, error) {
 }
 
 func (c *cloud) Terminate(_ context.Context, id string) error {
-	c.ended = append(c.ended, id)
+	if c.ended = append(c.ended, id); c.endless != nil {
+		return c.endless
+	}
 	machine, found := c.machines[id]
 	if !found {
 		return provider.ErrNotFound
@@ -109,9 +115,15 @@ func (c *cloud) Terminate(_ context.Context, id string) error {
 }
 
 // catalogs counts how often planning was told what a class offers.
-type catalogs struct{ told int }
+type catalogs struct {
+	told  int
+	about world.ClassRef
+}
 
-func (c *catalogs) SetCatalog(world.ClassRef, catalog.Catalog) error { c.told++; return nil }
+func (c *catalogs) SetCatalog(about world.ClassRef, _ catalog.Catalog) error {
+	c.told, c.about = c.told+1, about
+	return nil
+}
 
 type rig struct {
 	server   client.WithWatch

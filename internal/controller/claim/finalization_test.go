@@ -1,0 +1,218 @@
+package claim_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
+	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+)
+
+// going is a claim without a record whose launch was never answered: it was deleted in the middle of it.
+func going() *karpenterv1.NodeClaim {
+	c := newClaim()
+	c.DeletionTimestamp = &metav1.Time{Time: controllertest.Start()}
+	return c
+}
+
+// P-32: a claim without a record waits until the list must show what was launched: 30 s after it was deleted, after
+// this process began, and after its last launch, whichever is last. The list is asked every 10 s until then.
+func TestAClaimWithoutARecordWaitsForTheList(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		began time.Duration // after the deletion
+		waits time.Duration // after that
+		again []time.Duration
+	}{
+		"deleted now": {0, 30 * time.Second, []time.Duration{10 * time.Second, 10 * time.Second, 10 * time.Second}},
+		"process began then": {time.Minute, 30 * time.Second, []time.Duration{10 * time.Second, 10 * time.Second,
+			10 * time.Second}},
+		"began before": {-time.Minute, 90 * time.Second, nil},
+	} {
+		r := newRig(t, going())
+		r.clock.Advance(c.began)
+		r.holder("a")
+		var again []time.Duration
+		for passed := time.Duration(0); passed < c.waits && len(again) < 20; {
+			result := r.reconcile(t)
+			if r.claim(t) == nil {
+				t.Fatalf("%s: gone after %s", name, passed)
+			}
+			again = append(again, result.RequeueAfter)
+			passed += result.RequeueAfter
+			r.clock.Advance(result.RequeueAfter)
+		}
+		for i, want := range c.again {
+			if i >= len(again) || again[i] != want {
+				t.Errorf("%s: asks again after %v, want %v", name, again, c.again)
+				break
+			}
+		}
+		if r.reconcile(t); r.claim(t) != nil {
+			t.Errorf("%s: still there after %s", name, c.waits)
+		}
+	}
+}
+
+// P-32: the machine of a deleted claim is found by the claim's UID, written down and ended; one of another claim is
+// left alone, also when that has the same name.
+func TestTheMachineOfADeletedClaimIsFoundByItsUID(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, going())
+	r.cloud.machines["fake://a"] = provider.Instance{ProviderID: "fake://a", ClaimName: "c1", ClaimUID: "before"}
+	r.cloud.machines["fake://b"] = provider.Instance{ProviderID: "fake://b", ClaimName: "c1", ClaimUID: "u1"}
+	r.cloud.slow = true
+	r.reconcile(t)
+	if got := r.claim(t).Status.ProviderID; got != "fake://b" {
+		t.Errorf("the claim has the machine %q, want fake://b", got)
+	}
+	r.reconcile(t)
+	if r.reconcile(t); r.claim(t) != nil || len(r.cloud.machines) != 1 || r.cloud.machines["fake://a"].Terminating {
+		t.Errorf("claim %v, machines %v: want only the machine of the other left", r.claim(t), r.cloud.machines)
+	}
+}
+
+// P-32: what the cache does not show yet of this claim may stand on it: its machine. Not so when another claim has the
+// name.
+func TestWhatWasWrittenOntoTheClaimAMomentAgoCounts(t *testing.T) {
+	t.Parallel()
+	for uid, ended := range map[types.UID]bool{"u1": true, "after": false} {
+		live := newClaim()
+		live.UID, live.Status.ProviderID = uid, "fake://late"
+		r := newRig(t, going())
+		r.config.Live = newRig(t, live).server
+		r.cloud.machines["fake://late"] = provider.Instance{ProviderID: "fake://late", ClaimName: "c1"} // not by UID
+		r.step = claim.New(r.config)
+		r.reconcile(t)
+		r.clock.Advance(time.Minute)
+		r.reconcile(t)
+		if got := len(r.cloud.ended) > 0; got != ended {
+			t.Errorf("claim %s on the API server: machines ended %v, want it ended: %t", uid, r.cloud.ended, ended)
+		}
+	}
+}
+
+// P-40: a claim that another's finalizer alone holds is none of our business any more.
+func TestAClaimWithoutOurFinalizerIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	one := going()
+	one.Finalizers = []string{"example.com/hold"}
+	one.Status.ProviderID = "fake://u1"
+	r := newRig(t, one)
+	r.cloud.machines["fake://u1"] = provider.Instance{ProviderID: "fake://u1", ClaimUID: "u1"}
+	if result := r.reconcile(t); r.writes != 0 || len(r.cloud.ended) != 0 || result.RequeueAfter != 0 {
+		t.Errorf("%d writes, ended %v, asks again after %s", r.writes, r.cloud.ended, result.RequeueAfter)
+	}
+}
+
+// P-41: the deadline of a drain counts from the deletion, and one that stands is not put off.
+func TestTheDeadlineOfADrainIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	early := controllertest.Start().Add(time.Second).Format(time.RFC3339)
+	for name, c := range map[string]struct{ known, want string }{
+		"none":  {"", controllertest.Start().Add(time.Hour).Format(time.RFC3339)},
+		"known": {early, early},
+	} {
+		one := going()
+		one.Spec.TerminationGracePeriod = &karpenterv1.Duration{Duration: time.Hour}
+		if c.known != "" {
+			one.Annotations = map[string]string{karpenterv1.NodeClaimTerminationTimestampAnnotationKey: c.known}
+		}
+		r := newRig(t, one)
+		r.reconcile(t)
+		r.reconcile(t)
+		if got := r.claim(t).Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey]; got != c.want ||
+			r.writes != 1-len(c.known)/len(early) {
+			t.Errorf("%s: deadline %q after %d writes, want %q", name, got, r.writes, c.want)
+		}
+	}
+}
+
+// P-40: the node of a deleted claim is deleted once, by its UID, and its machine is left to it until it is proved
+// gone. A node that the cache does not show yet is looked for on the API server: by name, or among the registered ones
+// of the pool.
+func TestTheNodeGoesBeforeTheMachine(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		nodeName, pool string
+		change         func(*corev1.Node)
+		deleted        bool
+	}{
+		"by name":             {"n1", "default", func(n *corev1.Node) { n.Labels = nil }, true},
+		"registered":          {"", "default", func(*corev1.Node) {}, true},
+		"not registered":      {"", "default", func(n *corev1.Node) { n.Labels = nil }, false},
+		"no pool":             {"", "", func(*corev1.Node) {}, false},
+		"of another machine":  {"n1", "default", func(n *corev1.Node) { n.Spec.ProviderID = "fake://other" }, false},
+		"another registered":  {"", "default", func(n *corev1.Node) { n.Spec.ProviderID = "fake://other" }, false},
+		"of another provider": {"n1", "default", func(n *corev1.Node) { n.Spec.ProviderID = "aws:///a/i-1" }, false},
+		"goes already": {"n1", "default", func(n *corev1.Node) {
+			n.DeletionTimestamp = &metav1.Time{Time: controllertest.Start()}
+			n.Finalizers = []string{karpenterv1.TerminationFinalizer}
+		}, false},
+	} {
+		one := going()
+		one.Status.ProviderID, one.Status.NodeName = "fake://u1", c.nodeName
+		one.Labels[karpenterv1.NodePoolLabelKey] = c.pool
+		n := joined()
+		n.Labels = map[string]string{karpenterv1.NodeRegisteredLabelKey: "true", karpenterv1.NodePoolLabelKey: c.pool}
+		c.change(n)
+		r := newRig(t, one, n)
+		r.cloud.machines["fake://u1"] = provider.Instance{ProviderID: "fake://u1", ClaimUID: "u1"}
+		var deleted []string
+		r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				if _, nodes := list.(*corev1.NodeList); nodes {
+					return nil // the watch is late
+				}
+				return c.List(ctx, list, options...)
+			},
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+				var asked client.DeleteOptions
+				if asked.ApplyOptions(options); asked.Preconditions == nil || asked.Preconditions.UID == nil ||
+					*asked.Preconditions.UID != "n1" {
+					t.Errorf("%s: preconditions %+v, want the UID of the node", name, asked.Preconditions)
+				}
+				deleted = append(deleted, o.GetName())
+				return nil
+			},
+		})
+		r.step = claim.New(r.config)
+		result := r.reconcile(t)
+		if (len(deleted) == 1) != c.deleted {
+			t.Errorf("%s: nodes deleted %v, want one: %t", name, deleted, c.deleted)
+		}
+		if waits := c.deleted || name == "goes already"; (len(r.cloud.machines) == 1) != waits || waits &&
+			result.RequeueAfter != 2*time.Second {
+			t.Errorf("%s: machines %v, asks again after %s: want the machine to wait: %t", name, r.cloud.machines,
+				result.RequeueAfter, waits)
+		}
+	}
+}
+
+// P-40: what this process remembered of a claim goes with the claim: one that comes under the same UID again, as in a
+// test of a restored cluster, starts anew.
+func TestWhatWasRememberedGoesWithTheClaim(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newClaim())
+	r.cloud.failure = &provider.InsufficientCapacityError{}
+	r.reconcile(t)
+	if r.reconcile(t); r.claim(t) != nil {
+		t.Fatal("the refused claim is still there")
+	}
+	r.cloud.failure = nil
+	if err := r.server.Create(t.Context(), newClaim()); err != nil {
+		t.Fatal(err)
+	}
+	if r.reconcile(t); r.cloud.launches != 2 || r.claim(t).DeletionTimestamp != nil {
+		t.Errorf("%d launches: want the claim launched like any other", r.cloud.launches)
+	}
+}
