@@ -1,0 +1,290 @@
+package disruption
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+func at(seconds int64) time.Time { return time.Unix(seconds, 0) }
+
+// one is a round over one node of one pool, at 1,000 s.
+func one(pool *cluster.Pool, node *cluster.Node, pending ...*cluster.Pod) round {
+	for _, pod := range append(pending, node.Pods...) {
+		pod.Shape = &cluster.Shape{}
+	}
+	s := cluster.Snapshot{Nodes: []*cluster.Node{node}, Pending: pending}
+	r := round{now: at(1000), pools: map[string]*karpenterv1.NodePool{}, budgets: map[string][]engine.Budget{}}
+	if pool != nil {
+		s.Pools, r.pools[pool.Name] = []*cluster.Pool{pool}, &karpenterv1.NodePool{}
+	}
+	r.snapshot = cluster.New(s)
+	return r
+}
+
+func someNode() *cluster.Node {
+	return &cluster.Node{
+		Name: "n1", Claim: "c1", ClaimUID: "u1", Pool: "default", Launched: true, Registered: true, Initialized: true,
+		ConsolidatableAt: 1000,
+	}
+}
+
+func somePool() *cluster.Pool { return &cluster.Pool{Name: "default", Limits: limit.Unlimited()} }
+
+// D-09: what takes back a removal that was decided. Each reason holds only as long as what it was about.
+func TestWhatTakesAMoveBack(t *testing.T) {
+	t.Parallel()
+	const underutilized, drifted, expired = plan.Underutilized, plan.Drifted, plan.Expired
+	for name, c := range map[string]struct {
+		reason plan.DisruptionReason
+		change func(*cluster.Pool, *cluster.Node)
+		want   string
+	}{
+		"nothing": {underutilized, func(*cluster.Pool, *cluster.Node) {}, ""},
+		"dormant": {underutilized, func(p *cluster.Pool, _ *cluster.Node) { p.Dormant = true },
+			"the feature gate StaticCapacity is off"},
+		"do-not-disrupt": {underutilized, func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt = true },
+			"do-not-disrupt"},
+		"held": {drifted, func(_ *cluster.Pool, n *cluster.Node) { n.Drifted, n.Held = true, "a budget" },
+			"a budget"},
+		"not drifted": {drifted, func(*cluster.Pool, *cluster.Node) {}, "it is not drifted any more"},
+		"drifted":     {drifted, func(_ *cluster.Pool, n *cluster.Node) { n.Drifted = true }, ""},
+		"not expired": {expired, func(p *cluster.Pool, _ *cluster.Node) { p.ExpiresGracefully = true },
+			"not to be replaced for its age"},
+		"expired, pool does not": {expired, func(_ *cluster.Pool, n *cluster.Node) { n.Expired = true },
+			"not to be replaced for its age"},
+		"expired": {expired, func(p *cluster.Pool, n *cluster.Node) {
+			p.ExpiresGracefully, n.Expired = true, true
+		}, ""},
+		"when empty": {underutilized, func(p *cluster.Pool,
+			_ *cluster.Node) {
+			p.Consolidates = cluster.WhenEmpty
+		}, "does not consolidate nodes in use"},
+		"when empty, drifted": {drifted, func(p *cluster.Pool, n *cluster.Node) {
+			p.Consolidates,
+				n.Drifted = cluster.WhenEmpty, true
+		}, ""},
+		"static": {underutilized, func(p *cluster.Pool, _ *cluster.Node) { p.Static = true },
+			"does not consolidate nodes in use"},
+		"of another pool": {underutilized, func(_ *cluster.Pool, n *cluster.Node) { n.Pool = "gone" },
+			"its NodePool is gone"},
+		"promised": {underutilized, func(_ *cluster.Pool, n *cluster.Node) { n.Name = "promised" },
+			"a pending pod was promised a place on it"},
+		"promised, by a claim": {underutilized, func(_ *cluster.Pool, n *cluster.Node) { n.Claim = "promised" },
+			"a pending pod was promised a place on it"},
+	} {
+		pool, node := somePool(), someNode()
+		c.change(pool, node)
+		r := one(pool, node, &cluster.Pod{Name: "p", Promised: "promised"})
+		if got := objectionToMove(r, node, c.reason); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	r := one(somePool(), someNode())
+	delete(r.pools, "default")
+	if got := objectionToMove(r, someNode(), underutilized); got != "its NodePool is gone" {
+		t.Errorf("a pool that only the snapshot has: %q", got)
+	}
+}
+
+// D-08, D-10: a command holds as long as the budgets have room for all its nodes beside those that are used up, and
+// all of its replacements are there, none of them joined and unfit for more than 10 minutes.
+func TestWhatTakesACommandBack(t *testing.T) {
+	t.Parallel()
+	joined := func(seconds int64) *cluster.Node {
+		return &cluster.Node{Name: "new", Claim: "new-claim", Registered: true, RegisteredAt: seconds}
+	}
+	for name, c := range map[string]struct {
+		max, used    int
+		replacements []*cluster.Node
+		want         string
+	}{
+		"holds":            {2, 0, nil, ""},
+		"budget used up":   {2, 1, nil, "the disruption budget of its NodePool does not allow it any more"},
+		"budget too small": {1, 0, nil, "the disruption budget of its NodePool does not allow it any more"},
+		"all there":        {2, 0, []*cluster.Node{{Together: 1}}, ""},
+		"one lost":         {2, 0, []*cluster.Node{{Together: 3}, {Together: 3}}, "1 of 3 replacements failed"},
+		"joined, 10m":      {2, 0, []*cluster.Node{joined(400)}, ""},
+		"joined, longer": {2, 0, []*cluster.Node{joined(399)},
+			"its replacement new joined and is not initialized after 10m0s"},
+		"not joined":        {2, 0, []*cluster.Node{{RegisteredAt: 1}}, ""},
+		"nobody knows when": {2, 0, []*cluster.Node{joined(0)}, ""},
+		"initialized":       {2, 0, []*cluster.Node{{Registered: true, Initialized: true, RegisteredAt: 1}}, ""},
+	} {
+		node := someNode()
+		r := one(somePool(), node)
+		r.budgets["default"] = []engine.Budget{{Max: c.max}}
+		cmd := &command{replacements: c.replacements}
+		for range 2 {
+			cmd.intents = append(cmd.intents, intent{node: node, remove: plan.Remove{Reason: plan.Underutilized}})
+		}
+		if got := objectionToCommand(r, cmd, map[string]int{"default": c.used}); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	for name, c := range map[string]struct {
+		node *cluster.Node
+		want bool
+	}{
+		"fit": {&cluster.Node{Initialized: true}, false}, "not ready": {&cluster.Node{Initialized: true, NotReady: true},
+			true},
+		"not initialized": {&cluster.Node{}, true},
+	} {
+		if got := (&command{replacements: []*cluster.Node{{Initialized: true}, c.node}}).waits(); got != c.want {
+			t.Errorf("%s: waits %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// D-02, V-15: a node that would go and may not says why; one that nobody wants to go says nothing.
+func TestWhatANodeSaysThatStays(t *testing.T) {
+	t.Parallel()
+	const theirs = "karpenter.sh/do-not-disrupt is set on the node or its NodeClaim"
+	for name, c := range map[string]struct {
+		change func(*cluster.Pool, *cluster.Node)
+		pods   []*cluster.Pod
+		want   string
+	}{
+		"nothing holds it": {func(*cluster.Pool, *cluster.Node) {}, nil, ""},
+		"empty": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt = true }, nil,
+			"The empty node stays: " + theirs},
+		"with a daemon": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt = true },
+			[]*cluster.Pod{{Fixed: true}}, "The empty node stays: " + theirs},
+		"the daemon's word": {func(*cluster.Pool, *cluster.Node) {}, []*cluster.Pod{{Fixed: true}, {Namespace: "a",
+			Name: "b", Fixed: true, DoNotDisrupt: true}}, "The empty node stays: karpenter.sh/do-not-disrupt is set on pod a/b"},
+		"in use": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt = true }, []*cluster.Pod{{}},
+			"The node stays: " + theirs},
+		"no claim": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt, n.Claim = true, "" },
+			[]*cluster.Pod{{}}, ""},
+		"no node": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt, n.Name = true, "" },
+			[]*cluster.Pod{{}}, ""},
+		"not initialized": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt, n.Initialized = true, false },
+			[]*cluster.Pod{{}}, ""},
+		"empty, no claim": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt, n.Claim = true, "" }, nil, ""},
+		"empty, no node":  {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt, n.Name = true, "" }, nil, ""},
+		"empty, new": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt, n.Initialized = true, false }, nil,
+			""},
+		"pool gone": {func(_ *cluster.Pool, n *cluster.Node) { n.Pool = "gone" }, []*cluster.Pod{{}},
+			"The node stays: its NodePool gone is gone; delete the NodeClaim to remove it"},
+		"pool gone, new": {func(_ *cluster.Pool, n *cluster.Node) { n.Pool, n.Initialized = "gone", false },
+			[]*cluster.Pod{{}}, ""},
+		"no pool": {func(_ *cluster.Pool, n *cluster.Node) { n.Pool = "" }, []*cluster.Pod{{}}, ""},
+		"pool gone, bare": {func(_ *cluster.Pool, n *cluster.Node) { n.Pool, n.Claim = "gone", "" }, []*cluster.Pod{{}},
+			""},
+		"static": {func(p *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt, p.Static = true, true },
+			[]*cluster.Pod{{}}, ""},
+		"not quiet yet": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt, n.ConsolidatableAt = true, 1001 },
+			[]*cluster.Pod{{}}, ""},
+		"when empty": {func(p *cluster.Pool, n *cluster.Node) {
+			n.DoNotDisrupt, p.Consolidates = true,
+				cluster.WhenEmpty
+		}, []*cluster.Pod{{}}, ""},
+		"drifted": {func(p *cluster.Pool, n *cluster.Node) {
+			n.DoNotDisrupt, n.Drifted, p.Consolidates = true, true, cluster.WhenEmpty
+		}, []*cluster.Pod{{}}, "The node stays: " + theirs},
+		"expired": {func(p *cluster.Pool, n *cluster.Node) {
+			n.DoNotDisrupt, n.Expired, p.ExpiresGracefully, p.Consolidates = true, true, true, cluster.WhenEmpty
+		}, []*cluster.Pod{{}}, "The node stays: " + theirs},
+		"expired at once": {func(p *cluster.Pool, n *cluster.Node) {
+			n.DoNotDisrupt, n.Expired, p.Consolidates = true, true, cluster.WhenEmpty
+		}, []*cluster.Pod{{}}, ""},
+		"graceful, not expired": {func(p *cluster.Pool, n *cluster.Node) {
+			n.DoNotDisrupt, p.ExpiresGracefully, p.Consolidates = true, true, cluster.WhenEmpty
+		}, []*cluster.Pod{{}}, ""},
+	} {
+		pool, node := somePool(), someNode()
+		node.Pods = c.pods
+		c.change(pool, node)
+		if got := (&Controller{}).blocked(one(pool, node), node); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// D-06: a pool pauses after a failure, twice as long after each further one up to 16 minutes, and begins anew after a
+// success. A second failure while it pauses is of the same command. What an earlier process noted counts when it lasts
+// longer.
+func TestPausesGrow(t *testing.T) {
+	t.Parallel()
+	m, now := newMemory(), at(1000)
+	for _, want := range []time.Duration{10 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute,
+		16 * time.Minute, 16 * time.Minute} {
+		first := time.Minute
+		if want < first {
+			first = want
+		}
+		p, begins := m.failed("a", first, now)
+		if !begins || p.length != want || !p.until.Equal(now.Add(want)) || !m.pauseEnds(now).Equal(p.until) {
+			t.Errorf("pause %+v, begins %t, ends %s; want %s", p, begins, m.pauseEnds(now), want)
+		}
+		if again, begins := m.failed("a", first, p.until.Add(-1)); begins || again != p || !m.paused("a", p.until.Add(-1)) {
+			t.Errorf("while it pauses: %+v, begins %t", again, begins)
+		}
+		if now = p.until; m.paused("a", now) || !m.pauseEnds(now).IsZero() {
+			t.Error("the pause does not end")
+		}
+	}
+	m.settled("a")
+	if p, _ := m.failed("a", time.Minute, now); p.length != time.Minute {
+		t.Errorf("after a success the pause is %s", p.length)
+	}
+	m.recall("a", pause{length: time.Second, until: now})
+	m.recall("b", pause{length: time.Second, until: now.Add(time.Second)})
+	m.recall("c", pause{length: time.Second, until: now.Add(time.Hour)})
+	if !m.paused("a", now.Add(59*time.Second)) || !m.pauseEnds(now).Equal(now.Add(time.Second)) {
+		t.Errorf("a is paused: %t; the first pause ends at %s", m.paused("a", now.Add(59*time.Second)), m.pauseEnds(now))
+	}
+}
+
+// D-04: a search that found nothing is done again after 10 s, the same one after a minute; the first at once.
+func TestAFruitlessSearchIsNotRepeatedAtOnce(t *testing.T) {
+	t.Parallel()
+	m, q := newMemory(), question{version: 1}
+	if rest := m.rest(q, at(1000)); rest != 0 {
+		t.Errorf("the first search waits for %s", rest)
+	}
+	m.fruitless(q, at(1000))
+	for _, c := range []struct {
+		q     question
+		after int64
+		want  time.Duration
+	}{
+		{q, 0, time.Minute}, {q, 59, time.Second}, {q, 61, 0},
+		{question{version: 2}, 0, 10 * time.Second}, {question{version: 1, due: 1}, 9, time.Second}, {question{version: 1,
+			allowed: "a"}, 11, 0},
+	} {
+		if rest := m.rest(c.q, at(1000+c.after)); rest != c.want {
+			t.Errorf("%+v after %d s waits for %s, want %s", c.q, c.after, rest, c.want)
+		}
+	}
+}
+
+// D-06: what an earlier process noted on the pool is read with care: a pause of more than 16 minutes is cut, and what
+// makes no sense costs a try.
+func TestANotedPauseIsReadBack(t *testing.T) {
+	t.Parallel()
+	until := at(2000).UTC().Format(time.RFC3339)
+	for text, want := range map[string]time.Duration{
+		until + " 1m0s": 2 * time.Minute, until + " 9h0m0s": 16 * time.Minute, until + " -5m0s": 10 * time.Second,
+		until + " long": 0, "soon 1m0s": 0, until: 0, "": 0,
+	} {
+		c := New(Config{})
+		pool := &karpenterv1.NodePool{}
+		if pool.Name = "a"; text != "" {
+			pool.Annotations = map[string]string{karpenterv1.DisruptionBackoffAnnotationKey: text}
+		}
+		c.recall(pool)
+		if paused := c.memory.paused("a", at(1999)); paused != (want > 0) {
+			t.Errorf("%q: paused %t", text, paused)
+		}
+		if p, _ := c.memory.failed("a", 10*time.Second, at(2000)); want > 0 && p.length != want {
+			t.Errorf("%q: the next pause is %s, want %s", text, p.length, want)
+		}
+	}
+}
