@@ -16,13 +16,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file tells two kinds of nodes above a soft limit apart (L-40). When a user lowers the limit, or adds nodes by hand, while
-// Joiner runs, they go at once. When a pool was above its limit before Joiner came, nobody asked for its nodes to go:
-// Karpenter does not remove nodes above a limit. Such a pool is told so, and is brought down within its budgets.
+// This file tells two kinds of nodes above a soft limit apart (L-40). When a user lowers the limit, or adds nodes by
+// hand, while Joiner runs, they go at once. When a pool was above its limit before Joiner came, nobody asked for its
+// nodes to go: Karpenter does not remove nodes above a limit. Such a pool is told so, and is brought down within its
+// budgets.
 //
-// The mark on the NodePool decides (karpenterv1.AboveLimitAnnotationKey), and it is written before any node goes. Without a
-// mark for the limit of now, budgets hold. What a process has seen of a pool is kept here only. When that is lost, the process
-// has seen no excess come about, and budgets hold again.
+// The mark on the NodePool decides (karpenterv1.AboveLimitAnnotationKey), and it is written before any node goes.
+// Without a mark for the limit of now, budgets hold. What a process has seen of a pool is kept here only. When that
+// is lost, the process has seen no excess come about, and budgets hold again.
 
 // witness is what a process has last seen of a pool.
 type witness struct {
@@ -30,8 +31,8 @@ type witness struct {
 	settled bool  // the pool was not above it, or what is above came about later
 }
 
-// markExcess brings the marks of all pools up to date, and reports whether it wrote one: what goes is decided on the next
-// picture then.
+// markExcess brings the marks of all pools up to date, and reports whether it wrote one: what goes is decided on the
+// next picture then.
 func (c *Controller) markExcess(ctx context.Context, r round) (bool, error) {
 	wrote := false
 	var failures []error
@@ -42,7 +43,8 @@ func (c *Controller) markExcess(ctx context.Context, r round) (bool, error) {
 			continue
 		}
 		known, before := c.memory.witnesses[object.UID]
-		mark, now := judgeExcess(r.snapshot, pool, object.Annotations[karpenterv1.AboveLimitAnnotationKey], known)
+		written := object.Annotations[karpenterv1.AboveLimitAnnotationKey]
+		mark, now := judgeExcess(r.snapshot, pool, written, known)
 		seen[object.UID] = now
 		changed, err := c.markPool(ctx, object, mark)
 		if err != nil {
@@ -62,8 +64,8 @@ func (c *Controller) markExcess(ctx context.Context, r round) (bool, error) {
 	return wrote, errors.Join(failures...)
 }
 
-// judgeExcess returns the mark that a pool has to have, and what is to be remembered of it. known is what was seen before, the
-// zero value when nothing was.
+// judgeExcess returns the mark that a pool has to have, and what is to be remembered of it. known is what was seen
+// before, the zero value when nothing was.
 func judgeExcess(s *cluster.Snapshot, pool *cluster.Pool, mark string, known witness) (string, witness) {
 	most, bound := translate.SoftBound(pool)
 	if !bound {
@@ -86,8 +88,8 @@ func judgeExcess(s *cluster.Snapshot, pool *cluster.Pool, mark string, known wit
 	return karpenterv1.AboveLimitInherited, witness{limit: most}
 }
 
-// markPool writes the mark, "" for none, and reports whether it had to. Somebody else may have written another one meanwhile:
-// then the write is refused, and the next round looks again.
+// markPool writes the mark, "" for none, and reports whether it had to. Somebody else may have written another one
+// meanwhile: then the write is refused, and the next round looks again.
 func (c *Controller) markPool(ctx context.Context, pool *karpenterv1.NodePool, mark string) (bool, error) {
 	const key = karpenterv1.AboveLimitAnnotationKey
 	if old, found := pool.Annotations[key]; old == mark && (found || mark == "") {
@@ -100,7 +102,8 @@ func (c *Controller) markPool(ctx context.Context, pool *karpenterv1.NodePool, m
 	if own.Annotations[key] = mark; mark == "" {
 		delete(own.Annotations, key)
 	}
-	if err := c.config.Client.Patch(ctx, own, client.MergeFromWithOptions(pool, client.MergeFromWithOptimisticLock{})); err != nil {
+	change := client.MergeFromWithOptions(pool, client.MergeFromWithOptimisticLock{})
+	if err := c.config.Client.Patch(ctx, own, change); err != nil {
 		return false, fmt.Errorf("noting on NodePool %s how it is brought down to its limit: %w", pool.Name, err)
 	}
 	c.config.Log.Info("marked a NodePool above its soft node limit", "pool", pool.Name, "mark", mark)
@@ -114,5 +117,6 @@ func (c *Controller) reportInherited(s *cluster.Snapshot, pool *cluster.Pool, ob
 	_, why := engine.Excessive(pool, count)
 	most, _ := translate.SoftBound(pool)
 	c.config.Events.Event(object, event.Warning, event.NodeLimitExceeded, fmt.Sprintf(
-		"%s: the pool was above the limit when Joiner first saw it, so %d nodes are removed as the disruption budgets allow, not at once", why, count-most))
+		"%s: the pool was above the limit when Joiner first saw it, so %d nodes are removed as the disruption budgets "+
+			"allow, not at once", why, count-most))
 }
