@@ -35,6 +35,7 @@ import (
 type cloud struct {
 	provider.Provider
 	failure  error // of Launch
+	unlisted error // of List
 	machines map[string]provider.Instance
 	launches int
 	notAfter time.Time         // of the last launch
@@ -90,6 +91,9 @@ func (c *cloud) Get(_ context.Context, id string) (provider.Instance, error) {
 }
 
 func (c *cloud) List(context.Context) ([]provider.Instance, error) {
+	if c.unlisted != nil {
+		return nil, c.unlisted
+	}
 	var list []provider.Instance
 	for _, id := range slices.Sorted(maps.Keys(c.machines)) {
 		list = append(list, c.machines[id])

@@ -34,7 +34,8 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if left, err := c.findInstance(ctx, w); err != nil || left > 0 {
-		return reconcile.Result{RequeueAfter: left}, client.IgnoreNotFound(err)
+		// NotFound is an error here: a cloud may be an API server, and lack objects of its own.
+		return reconcile.Result{RequeueAfter: left}, err
 	}
 	node, err := c.nodeOf(ctx, w.claim)
 	if err != nil {
@@ -152,7 +153,7 @@ func (c *Controller) findInstance(ctx context.Context, w *work) (time.Duration, 
 		if instance.ClaimUID == string(w.claim.UID) {
 			before := w.claim.DeepCopy()
 			w.claim.Status.ProviderID = instance.ProviderID
-			return 0, c.saveStatus(ctx, before, w.claim)
+			return 0, client.IgnoreNotFound(c.saveStatus(ctx, before, w.claim))
 		}
 	}
 	if !recorded {
@@ -162,7 +163,7 @@ func (c *Controller) findInstance(ctx context.Context, w *work) (time.Duration, 
 		return min(left, lookAgain), nil
 	}
 	var fresh karpenterv1.NodeClaim // a launch of ours that took long may have been written a moment ago
-	if err := c.config.Live.Get(ctx, client.ObjectKeyFromObject(w.claim), &fresh); err != nil {
+	if err := c.config.Live.Get(ctx, client.ObjectKeyFromObject(w.claim), &fresh); client.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("reading NodeClaim %s: %w", w.claim.Name, err)
 	}
 	if fresh.UID == w.claim.UID {

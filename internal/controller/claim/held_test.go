@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -81,5 +83,18 @@ func TestADeletedClaimWithoutARecordWaitsForItsLaunch(t *testing.T) {
 				t.Fatal("still there although nothing can land any more")
 			}
 		})
+	}
+}
+
+// P-40: a cloud may be an API server. When that cannot list machines, since their kind is not there, nothing is known
+// of the claim's machine: it is asked again, and told. That the claim itself is gone is another matter.
+func TestAListThatIsNotFoundIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newClaim())
+	r.delete(t)
+	r.cloud.unlisted = apierrors.NewNotFound(schema.GroupResource{Resource: "machines"}, "")
+	_, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
+	if !errors.Is(err, r.cloud.unlisted) || r.claim(t) == nil {
+		t.Errorf("error %v, claim %v: want the error, and the claim to stay", err, r.claim(t))
 	}
 }
