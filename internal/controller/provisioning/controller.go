@@ -93,6 +93,16 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if !c.config.Window.Close(snapshot.Version) {
 		return result, nil
 	}
+	result, err := c.plan(ctx, snapshot, now, result)
+	c.config.Window.CarriedOut(err, c.config.Now())
+	return result, err
+}
+
+// plan plans what static pools lack, and then for pending pods. It returns when to come again, which is result if
+// nothing else is to be waited for.
+func (c *Controller) plan(
+	ctx context.Context, snapshot *cluster.Snapshot, now time.Time, result reconcile.Result,
+) (reconcile.Result, error) {
 	var failures []error
 	if p := c.replicas(snapshot, now); len(p.Launches) > 0 {
 		outcome, err := c.carryOut(ctx, snapshot, p)
@@ -119,11 +129,11 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return result, errors.Join(failures...)
 }
 
-// carryOut applies a plan and tells about it. What went wrong or was out of date makes the next look plan again.
+// carryOut applies a plan and tells about it. What was out of date makes the next look plan again.
 func (c *Controller) carryOut(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan) (apply.Outcome, error) {
 	outcome, err := c.config.Applier.Apply(ctx, p)
 	c.report(snapshot, p, outcome)
-	if err != nil || len(outcome.Refused) > 0 {
+	if len(outcome.Refused) > 0 {
 		c.config.Window.Urge()
 	}
 	if err != nil {

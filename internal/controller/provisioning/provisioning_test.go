@@ -184,6 +184,7 @@ func TestWhatWasNotCarriedOutIsPlannedAgain(t *testing.T) {
 		t.Fatal("the error must be returned")
 	}
 	r.applier.err = nil
+	r.clock.Advance(100 * time.Millisecond)
 	if _, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil || len(r.applier.plans) != 3 {
 		t.Fatalf("planned %d times, want 3", len(r.applier.plans))
 	}
@@ -239,5 +240,46 @@ func TestStaticPoolsComeFirstAndHoldUpNobody(t *testing.T) {
 		if len(r.applier.plans) != 2 || len(r.applier.plans[1].Unplaced) != 1 || (err != nil) != (trouble.err != nil) {
 			t.Fatalf("plans %+v, error %v: want the pod planned for too", r.applier.plans, err)
 		}
+	}
+}
+
+// P-25: while plans cannot be carried out, they are made at growing distances, however many pods come meanwhile; one that
+// is carried out ends that.
+func TestPlansThatFailAreMadeLessOften(t *testing.T) {
+	t.Parallel()
+	r := newRig(somePod())
+	step := func() reconcile.Result {
+		t.Helper()
+		result, err := r.step.Reconcile(t.Context(), reconcile.Request{})
+		if !errors.Is(err, r.applier.err) && err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	r.applier.err = errors.New("10 names for the same pods are in use")
+	step()
+	for i, want := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
+		r.window.Apply(pendingPod(string(rune('b'+i))), r.clock.Now())
+		result := step()
+		if plans := len(r.applier.plans); result.RequeueAfter != want || plans != i+1 {
+			t.Fatalf("after %d failures: %d plans, next after %s; want it after %s", i+1, plans, result.RequeueAfter, want)
+		}
+		r.clock.Advance(want)
+		step()
+	}
+	for range 20 {
+		r.clock.Advance(time.Hour)
+		step()
+	}
+	if result := step(); result.RequeueAfter != 10*time.Second {
+		t.Errorf("after many failures the next plan comes after %s, want 10s", result.RequeueAfter)
+	}
+	r.clock.Advance(10 * time.Second)
+	r.applier.err = nil
+	plans := len(r.applier.plans)
+	step()
+	r.window.Urge()
+	if step(); len(r.applier.plans) != plans+2 {
+		t.Errorf("%d plans after one that was carried out, want no wait", len(r.applier.plans)-plans)
 	}
 }

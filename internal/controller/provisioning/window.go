@@ -20,7 +20,9 @@ type Window struct {
 	known       map[types.UID]bool // pods that need a node and have opened or extended a window
 	first, last time.Time          // of the pods of the open window; first is zero while none is open
 	urgent      bool
-	planned     uint64 // version of the snapshot that was planned last
+	failed      int       // how many plans in a row could not be carried out
+	rest        time.Time // nothing is planned before, after one of these
+	planned     uint64    // version of the snapshot that was planned last
 }
 
 // NewWindow returns a window that closes after idle without a new pod, and in any case after longest.
@@ -61,10 +63,34 @@ func (w *Window) Urge() {
 	w.urgent = true
 }
 
-// Wait returns how long the open window still has to stay open; 0 when it is time to plan, or none is open.
+const (
+	// restFirst is how long nothing is planned after a plan that could not be carried out, doubled for each further one in
+	// a row up to restMost. Pods and nodes come and go all the while, and each of them asks for a plan.
+	restFirst = 100 * time.Millisecond
+	restMost  = 10 * time.Second
+)
+
+// CarriedOut takes in whether a plan could be carried out.
+func (w *Window) CarriedOut(err error, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil {
+		w.failed, w.rest = 0, time.Time{}
+		return
+	}
+	w.urgent = true
+	w.rest = now.Add(min(restMost, restFirst<<min(w.failed, 10)))
+	w.failed++
+}
+
+// Wait returns how long the open window still has to stay open, or to rest after a failure; 0 when it is time to plan, or
+// none is open.
 func (w *Window) Wait(now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if rest := w.rest.Sub(now); rest > 0 && rest <= restMost { // clocks jump
+		return rest
+	}
 	if w.first.IsZero() || w.urgent {
 		return 0
 	}
