@@ -53,7 +53,7 @@ unit: ## Tests that need no control plane
 	$(GO) test $(TEST_FLAGS) ./...
 
 .PHONY: e2e
-e2e: programs ## The end-to-end tests in their long forms, which takes hours; the variables that make test sets shorten them
+e2e: programs ## The end-to-end tests in their long forms; the variables that make test sets shorten them
 	cd localcluster && $(E2E_ENV) JOINER_LIMIT_ROUNDS='$(LIMIT_ROUNDS)' JOINER_LIMIT_ENFORCED='$(LIMIT_ENFORCED)' \
 		JOINER_FLEET_NODES='$(FLEET_NODES)' JOINER_FLEET_KILLS='$(FLEET_KILLS)' \
 		JOINER_POLICY_POOLS='$(POLICY_POOLS)' JOINER_PLACEMENT_NODES='$(PLACEMENT_NODES)' $(GO) test -trimpath -count=1 $(E2E_FLAGS) ./...
@@ -63,11 +63,11 @@ bench-policy: programs ## B-15: one change of the policy for POLICY_POOLS=500 po
 	cd localcluster && $(E2E_ENV) JOINER_POLICY_POOLS='$(POLICY_POOLS)' $(GO) test -trimpath -count=1 -timeout 30m -v -run TestB15 ./e2e/autonode
 
 .PHONY: bench-placement
-bench-placement: programs ## B-14: what a verdict of the node scheduling policy costs with PLACEMENT_NODES=5000 nodes, plugin and webhook
+bench-placement: programs ## B-14: what a verdict of the node scheduling policy costs with PLACEMENT_NODES=5000, plugin and webhook
 	cd localcluster && $(E2E_ENV) JOINER_PLACEMENT_NODES='$(PLACEMENT_NODES)' $(GO) test -trimpath -count=1 -timeout 30m -v -run TestB14 ./e2e/nodescheduling
 
 .PHONY: bench-conversion
-bench-conversion: programs ## V-20: the conversion webhook's certificate is renewed three times under at least 1,000 conversions a second
+bench-conversion: programs ## V-20: the conversion webhook renews its certificate under at least 1,000 conversions a second
 	cd localcluster && $(E2E_ENV) JOINER_CONVERSION_RENEWALS=3 JOINER_CONVERSION_RATE=1000 $(GO) test -trimpath -count=1 -timeout 30m -v \
 		-run TestReplicasServeV1beta1 ./e2e/conversion
 
@@ -104,7 +104,7 @@ SEED ?=
 FROM ?= 0
 N ?= 1000
 .PHONY: sim
-sim: ## The controllers in simulated worlds with faults: N= seeds, FROM= the first, or SEED= alone with its story
+sim: ## The controllers in simulated worlds with faults: N= seeds, FROM= the first, or SEED= alone, with its story
 	@$(BUILD) -o $(BIN)/joiner-sim ./cmd/joiner-sim
 	$(BIN)/joiner-sim $(if $(SEED),-seed $(SEED) -v,-from $(FROM) -n $(N))
 
@@ -117,7 +117,7 @@ sim-mutants: ## Planted bugs, each of which the simulation has to catch
 PKG ?=
 WRITE ?=
 .PHONY: mutants
-mutants: ## Small changes of the code: those that no test notices must be in docs/mutants.txt; PKG= one package, WRITE=1
+mutants: ## Small changes of the code: those no test notices must be in docs/mutants.txt; PKG= one package, WRITE=1
 	@cd tools && $(GO) build -o ../$(BIN)/mutants ./mutants
 	$(BIN)/mutants -root . $(if $(WRITE),-write) $(PKG)
 
@@ -126,7 +126,7 @@ KEEP ?=
 .PHONY: churn
 churn: T = 60s
 churn: N = 5
-churn: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/churn ## Random users on a real control plane, for T=60s and then until it rests: N=5 fresh seeds, or SEED= alone; KEEP=1
+churn: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/churn ## Random users on a real control plane, for T=60s and until it rests: N=5 fresh seeds, or SEED=; KEEP=1
 	$(BIN)/churn --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner --t $(T) $(if $(SEED),--seed $(SEED) --n 1,--n $(N)) $(if $(KEEP),--keep)
 
 .PHONY: rewrite

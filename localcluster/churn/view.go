@@ -53,8 +53,6 @@ type life struct {
 	reason                     string        // why it was disrupted
 	static                     bool
 	left                       time.Duration // when a pod left its node last, or it began to drain
-	lastBlocked                time.Duration // when nothing on it could be evicted
-	replaces                   string
 }
 
 // newView watches until ctx ends.
