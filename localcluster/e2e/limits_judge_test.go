@@ -22,17 +22,23 @@ import (
 //   - A claim above the limit never gets a machine, nor one of a pool that was deleted before anybody looked at it.
 type judge struct {
 	*film
-	acks  map[string]time.Time
+	asked map[string]time.Time // by pool: when its limit was asked for
+	acks  map[string]time.Time // and acknowledged by the API server; it came in between
 	cases map[string]lateCase
 	never map[string]string // claims that must not get a machine, and why
 }
 
 func newJudge(f *film) *judge {
-	return &judge{film: f, acks: map[string]time.Time{}, cases: map[string]lateCase{}, never: map[string]string{}}
+	return &judge{
+		film: f, asked: map[string]time.Time{}, acks: map[string]time.Time{},
+		cases: map[string]lateCase{}, never: map[string]string{},
+	}
 }
 
-// acknowledged notes when the API server had acknowledged the limit of a pool.
-func (j *judge) acknowledged(c lateCase, at time.Time) { j.acks[c.pool], j.cases[c.pool] = at, c }
+// limited notes between which times a pool got its limit.
+func (j *judge) limited(c lateCase, asked, acknowledged time.Time) {
+	j.asked[c.pool], j.acks[c.pool], j.cases[c.pool] = asked, acknowledged, c
+}
 
 // forbid notes claims that must not get a machine.
 func (j *judge) forbid(why string, claims ...string) {
@@ -81,7 +87,7 @@ func (j *judge) all(sure bool) {
 // notTooEarly demands that launches from before the limit have had their time to land.
 func (j *judge) notTooEarly(c lateCase, m moment) {
 	least := provider.LaunchFor + 2*provider.ClockSkew + provider.ListLag
-	if after := m.at.Sub(j.acks[c.pool]); after < least {
+	if after := m.at.Sub(j.asked[c.pool]); after < least {
 		j.r.t.Errorf("%s says that its limit is in force after %s: want %s at least", c.pool, after, least)
 	}
 }

@@ -60,14 +60,16 @@ func (c lateCase) held() int {
 	return c.pods - c.pass
 }
 
-// change sets the limit, or makes the pool anew with it, and returns when the API server had acknowledged that.
-func (c lateCase) change(r *testRig) time.Time {
+// change sets the limit, or makes the pool anew with it, and returns when that was asked for and when it was
+// acknowledged.
+func (c lateCase) change(r *testRig) (asked, acknowledged time.Time) {
 	r.t.Helper()
 	if c.remake {
 		r.run("delete", "nodepool", c.pool)
 	}
+	asked = time.Now()
 	r.apply(c.manifest(c.hard()))
-	return time.Now()
+	return asked, time.Now()
 }
 
 // settled reports whether the pool has as many claims and nodes as it may, and nothing else.
@@ -107,7 +109,8 @@ func TestCreatesThatLandAfterAHardLimitHasChanged(t *testing.T) {
 	kept := map[string]string{}
 	for _, c := range lateCases {
 		held := post.names(c.pool)
-		judge.acknowledged(c, c.change(r))
+		asked, acknowledged := c.change(r)
+		judge.limited(c, asked, acknowledged)
 		last := len(held) - 1
 		kept[c.pool] = held[last]
 		judge.forbid("it came when the pool had its limit's number", kept[c.pool])
