@@ -78,7 +78,7 @@ func (c *cluster) schedule() {
 		d := newDice(c.world.script.Seed, "bind", pod.Name, c.world.now.String())
 		var fitting []*room
 		for _, r := range rooms {
-			if r.fits(pod) && tied.Refusal(pod, r.node) == "" {
+			if r.fits(pod) && c.reaches(pod, r.node) && tied.Refusal(pod, r.node) == "" {
 				fitting = append(fitting, r)
 			}
 		}
@@ -91,7 +91,8 @@ func (c *cluster) schedule() {
 		tied.Bind(pod, chosen.node.Name)
 		c.assumed[pod.UID] = chosen.node.Name
 		name, uid, node := pod.Name, pod.UID, chosen.node.Name
-		c.world.after(d.between(time.Millisecond, 200*time.Millisecond), func() { c.bind(name, uid, node) })
+		made := c.makeDisk(pod, node)
+		c.world.after(made+d.between(time.Millisecond, 200*time.Millisecond), func() { c.bind(name, uid, node) })
 	})
 }
 

@@ -301,6 +301,9 @@ func (w *World) checkRemoval(claim *karpenterv1.NodeClaim) {
 		plan.DisruptionReason(reason.Reason) == plan.Underutilized:
 		w.checkReplaced(claim)
 	}
+	if plan.DisruptionReason(reason.Reason) == plan.Underutilized {
+		w.checkDisks(claim)
+	}
 	w.leavesByOthers(claim)
 	w.checkBudget(claim)
 }

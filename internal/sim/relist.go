@@ -61,8 +61,11 @@ func (r *replica) relist(kind string) {
 	r.stalled[kind] = due
 }
 
-// misses reports whether an event was lost with a watch.
-func (r *replica) misses(e apiserver.Event) bool { return !e.Listed && e.Version <= r.lost[e.Kind()] }
+// misses reports whether an event was lost with a watch, or was found by a list before the last one.
+func (r *replica) misses(e apiserver.Event) bool {
+	lost := r.lost[e.Kind()]
+	return e.Version < lost || e.Version == lost && !e.Listed
+}
 
 // relists adds broken watches to some scripts, from dice of its own: what other seeds have shown stays as it was.
 func (g *generator) relists() {

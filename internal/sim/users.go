@@ -201,6 +201,9 @@ func (w *World) makeWorkload(a arguments) error {
 	if l.tied, err = bondsOf(a); err != nil {
 		return err
 	}
+	if l.disk, err = diskOf(a); err != nil {
+		return err
+	}
 	for key, amount := range map[string]*resource.Quantity{"cpu": &l.cpu, "mem": &l.mem} {
 		text, _ := a.value(key)
 		parsed, err := resource.ParseQuantity(text)

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -31,6 +30,7 @@ type workload struct {
 	protect  bool // karpenter.sh/do-not-disrupt
 	grace    time.Duration
 	wants    arguments // see wants
+	disk     string    // see diskOf
 }
 
 // scale makes the number of pods right.
@@ -44,8 +44,12 @@ func (c *cluster) scale(name string) {
 		}
 	})
 	for len(active) < l.replicas {
-		c.pods++
-		pod := l.pod(fmt.Sprintf("%s-%03d", name, c.pods))
+		next := c.nextName(l)
+		if next == "" {
+			break
+		}
+		pod := l.pod(next)
+		c.addDisk(l, pod)
 		c.must(c.world.server.Create(pod))
 		active = append(active, pod)
 	}
