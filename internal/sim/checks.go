@@ -128,9 +128,10 @@ func nodeLimit(pool *karpenterv1.NodePool) int64 {
 
 // notice remembers limits as they change.
 func (c *checks) notice(pool *karpenterv1.NodePool, now time.Duration) {
-	for kind, limit := range map[string]int64{"hard ": hardLimit(pool), "static ": staticCap(pool),
-		"gentle ": gentle(pool), "": nodeLimit(pool)} {
-		key := kind + string(pool.UID)
+	for key, limit := range map[string]int64{
+		"hard " + string(pool.UID): hardLimit(pool), "static " + string(pool.UID): staticCap(pool),
+		"gentle " + string(pool.UID): gentle(pool), "name " + pool.Name: nodeLimit(pool),
+	} {
 		if spans := c.limits[key]; len(spans) == 0 || spans[len(spans)-1].limit != limit {
 			c.limits[key] = append(spans, limitSpan{now, limit})
 		}
@@ -164,7 +165,7 @@ func (w *World) checkTrim(claim *karpenterv1.NodeClaim) {
 	if pool == nil {
 		return
 	}
-	least, _ := w.checks.since(string(pool.UID), w.actor.since)
+	least, _ := w.checks.since("name "+pool.Name, w.actor.since) // the pool may have been made anew since
 	stay := int64(0)
 	w.server.All(claim, func(o client.Object) {
 		if poolName(o) == pool.Name && o.GetDeletionTimestamp() == nil && !isOther(o) {
