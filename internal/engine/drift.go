@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -45,26 +46,50 @@ func renew(s *cluster.Snapshot, terms Terms, reason plan.DisruptionReason, due f
 		_, podsB := DisruptionCost(b)
 		return cmp.Or(cmp.Compare(min(podsA, 1), min(podsB, 1)), cmp.Compare(a.Created, b.Created), strings.Compare(a.Claim, b.Claim))
 	})
-	var group []*cluster.Node
 	static := map[string][]*cluster.Node{}
-	wanted := map[string]int{}
-	for _, node := range list {
-		switch {
-		case wanted[node.Pool] >= d.left(node.Pool, reason):
-			continue
-		case s.Pool(node.Pool).Static:
+	list = slices.DeleteFunc(list, func(node *cluster.Node) bool {
+		own := s.Pool(node.Pool).Static
+		if own {
 			static[node.Pool] = append(static[node.Pool], node)
-		default:
-			group = append(group, node)
 		}
-		wanted[node.Pool]++
-	}
-	d.roll(group, reason)
-	d.dropUntilTogether(settles)
+		return own
+	})
+	d.rollFirst(list, reason)
 	for _, pool := range s.Pools {
-		d.rollStatic(pool, static[pool.Name], reason)
+		nodes := static[pool.Name]
+		d.rollStatic(pool, nodes[:min(len(nodes), d.left(pool.Name, reason))], reason)
 	}
 	return d.done(s)
+}
+
+// maxTries bounds how often a round that has found nothing looks further: each time for as many nodes as the budgets allow.
+const maxTries = 100
+
+// rollFirst replaces the first nodes of a list that can be, as many as the budgets allow. Nodes that cannot be replaced now, since
+// a limit leaves no room or a pod has no place, use up no budget: else the first such node would hold up all others for good.
+func (d *disruption) rollFirst(list []*cluster.Node, reason plan.DisruptionReason) {
+	for range maxTries {
+		var group, rest []*cluster.Node
+		wanted := map[string]int{}
+		for _, node := range list {
+			if wanted[node.Pool] < d.left(node.Pool, reason) {
+				wanted[node.Pool]++
+				group = append(group, node)
+			} else {
+				rest = append(rest, node)
+			}
+		}
+		if len(group) == 0 {
+			return
+		}
+		future, taken := d.future, maps.Clone(d.taken)
+		d.roll(group, reason)
+		d.dropUntilTogether(settles)
+		if len(d.chosen) > 0 {
+			return
+		}
+		d.future, d.taken, list = future, taken, rest
+	}
 }
 
 // maxRolls bounds the commands of one round. Fewer nodes are replaced each for itself, so that none waits for what replaces
