@@ -42,6 +42,9 @@ func (w *World) boughtFor(m *cloud.Machine) {
 	if claim == nil || claim.Annotations[karpenterv1.LaunchedForAnnotationKey] == "" {
 		return
 	}
+	if pool := w.poolOf(claim); pool != nil && pool.Spec.Replicas != nil {
+		return // what a static pool has is wanted for itself
+	}
 	pool, idle := claim.Labels[karpenterv1.NodePoolLabelKey], 0
 	for _, p := range w.checks.causes.bought {
 		if p.pool == pool && p.joined && !p.used && w.now-p.at < causeSpan {

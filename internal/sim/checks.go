@@ -42,6 +42,7 @@ type checks struct {
 	world    *World
 	launches int
 	machines map[string]*cloud.Machine   // by claim UID
+	launched map[string]*replica         // who did, by claim UID; nil for one that was dead when its launch landed
 	changed  time.Duration               // when a claim or machine last came or went
 	graceful map[types.UID]int           // claims that the disruption controller deleted, with the replica's number
 	spared   map[types.UID]time.Duration // when the intent to remove claims was taken back
@@ -54,7 +55,7 @@ type checks struct {
 }
 
 func newChecks(w *World) checks {
-	return checks{world: w, causes: causes{bought: map[string]*purchase{}}, machines: map[string]*cloud.Machine{},
+	return checks{world: w, causes: causes{bought: map[string]*purchase{}}, machines: map[string]*cloud.Machine{}, launched: map[string]*replica{},
 		graceful: map[types.UID]int{}, spared: map[types.UID]time.Duration{}, foreign: map[string][]time.Duration{},
 		limits: map[string][]limitSpan{}, counted: newCounted()}
 }
@@ -200,6 +201,9 @@ func (w *World) checkLaunch(m *cloud.Machine) {
 		w.fail(checkOneMachine, "claim %s (UID %s) gets machine %s and has had %s", m.ClaimName, m.ClaimUID, m.ProviderID, other.ProviderID)
 	}
 	w.checks.machines[m.ClaimUID] = m
+	if w.actor != nil {
+		w.checks.launched[m.ClaimUID] = w.actor.line.replica
+	}
 	w.checkInstances(m)
 }
 
@@ -231,14 +235,22 @@ func (w *World) checkEnd(m *cloud.Machine) {
 	})
 }
 
-// checkFinalizer is P-40: a claim goes when its machine is gone, not before.
+// checkFinalizer is P-40: a claim goes when its machine is gone, not before. In a pool without a hard limit no record says who may
+// launch: of two processes that lead at once one may be refused, and let the claim go, while the other's launch lands. That
+// machine is collected, as check converges holds.
 func (w *World) checkFinalizer(claim *karpenterv1.NodeClaim) {
 	if w.actor == nil {
 		return
 	}
-	if m := w.checks.machines[string(claim.UID)]; m != nil && w.cloud.Exists(m) {
+	if m := w.checks.machines[string(claim.UID)]; m != nil && w.cloud.Exists(m) && !w.launchedByAnother(claim) {
 		w.fail(checkFinalizer, "claim %s goes although its machine %s is there", claim.Name, m.ProviderID)
 	}
+}
+
+// launchedByAnother reports whether another process that lives has launched the machine of a claim, in a pool without a hard limit.
+func (w *World) launchedByAnother(claim *karpenterv1.NodeClaim) bool {
+	other, pool := w.checks.launched[string(claim.UID)], w.poolOf(claim)
+	return other != nil && !other.dead && other != w.actor.line.replica && (pool == nil || len(pool.Spec.HardLimits) == 0)
 }
 
 // checkEviction is X-02: a pod that a PodDisruptionBudget or do-not-disrupt protects is deleted by its node's deadline
