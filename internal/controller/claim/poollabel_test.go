@@ -7,12 +7,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
 
 // relabelBefore lets a user give the claim the label of another pool right before the nth patch of its metadata.
@@ -91,5 +93,19 @@ func TestTheLabelOfTheNodesPoolIsPutBack(t *testing.T) {
 		if label := r.node(t).Labels[karpenterv1.NodePoolLabelKey]; label != want || told != (want == "default") {
 			t.Errorf("label %q, want %q; events %s", label, want, said)
 		}
+	}
+}
+
+// a node names its node class, as Karpenter's do. So it is known whose it is when its claim is gone, also where that was made by
+// hand in a pool of another program.
+func TestANodeNamesItsNodeClass(t *testing.T) {
+	t.Parallel()
+	c := newClaim()
+	r := newRig(t, c, joined())
+	r.reconcile(t)
+	ref := r.claim(t).Spec.NodeClassRef
+	label := fleet.ClassLabel(schema.GroupKind{Group: ref.Group, Kind: ref.Kind})
+	if got := r.node(t).Labels[label]; got == "" || got != ref.Name {
+		t.Errorf("the node's label %s is %q, want %q", label, got, ref.Name)
 	}
 }

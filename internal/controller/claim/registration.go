@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
@@ -77,6 +79,9 @@ func adopt(node *corev1.Node, claim *karpenterv1.NodeClaim) {
 	node.Labels[karpenterv1.NodeRegisteredLabelKey] = "true"
 	if pool := translate.PoolOf(claim); pool != "" {
 		node.Labels[karpenterv1.NodePoolLabelKey] = pool
+	}
+	if class := claim.Spec.NodeClassRef; class != nil { // it tells whose the node is when its claim is gone
+		node.Labels[fleet.ClassLabel(schema.GroupKind{Group: class.Group, Kind: class.Kind})] = class.Name
 	}
 	node.Annotations = with(node.Annotations, claim.Annotations)
 	controllerutil.AddFinalizer(node, karpenterv1.TerminationFinalizer)

@@ -105,8 +105,8 @@ func (f *Fleet) OwnerOf(providerID string) provider.Provider {
 }
 
 // OwnsNode reports whether a node is ours: its provider ID is of a provider here, and its claim is of that provider's node
-// class. A node without a claim is ours by its provider ID, unless its pool is another program's. claim and pool are nil when
-// there is none.
+// class. A node without a claim is ours by its provider ID when it has the label of that node class, or unless its pool is another
+// program's. claim and pool are nil when there is none.
 func (f *Fleet) OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool {
 	owner := f.OwnerOf(node.Spec.ProviderID)
 	switch {
@@ -116,8 +116,11 @@ func (f *Fleet) OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, pool *
 		serving := f.For(claim.Spec.NodeClassRef)
 		return serving != nil && serving.NodeClass() == owner.NodeClass()
 	}
-	return pool == nil || f.OwnsPool(pool)
+	return node.Labels[ClassLabel(owner.NodeClass())] != "" || pool == nil || f.OwnsPool(pool)
 }
+
+// ClassLabel is the label by which nodes name their node class of a kind, as Karpenter's do.
+func ClassLabel(kind schema.GroupKind) string { return kind.Group + "/" + strings.ToLower(kind.Kind) }
 
 // Find looks for a machine. An error means that nothing is proved.
 func (f *Fleet) Find(ctx context.Context, providerID string) (Fate, error) {

@@ -75,13 +75,19 @@ func TestANodeIsOursByItsMachineAndItsClaim(t *testing.T) {
 	f := fleet.New(cloud{kind: "A"}, cloud{kind: "B"})
 	for _, test := range []struct {
 		id, claim, pool string // kinds of node classes; "" for none
+		label           string // the kind that the node names
 		want            bool
 	}{
-		{"a://1", "A", "", true}, {"a://1", "", "", true}, {"a://1", "", "A", true}, {"a://1", "A", "C", true},
-		{"a://1", "B", "", false}, {"a://1", "C", "A", false}, {"a://1", "", "C", false},
-		{"c://1", "A", "", false}, {"c://1", "", "", false}, {"", "A", "", false}, {"", "", "", false},
+		{"a://1", "A", "", "", true}, {"a://1", "", "", "", true}, {"a://1", "", "A", "", true}, {"a://1", "A", "C", "", true},
+		{"a://1", "B", "", "", false}, {"a://1", "C", "A", "", false}, {"a://1", "", "C", "", false},
+		{"c://1", "A", "", "", false}, {"c://1", "", "", "", false}, {"", "A", "", "", false}, {"", "", "", "", false},
+		// A claim by hand may be of our node class in another program's pool. Its node says so when it is gone.
+		{"a://1", "", "C", "A", true}, {"a://1", "", "C", "B", false}, {"a://1", "C", "", "A", false}, {"c://1", "", "", "A", false},
 	} {
 		node := &corev1.Node{Spec: corev1.NodeSpec{ProviderID: test.id}}
+		if test.label != "" {
+			node.Labels = map[string]string{fleet.ClassLabel(schema.GroupKind{Group: "example.com", Kind: test.label}): "default"}
+		}
 		var claim *karpenterv1.NodeClaim
 		if test.claim != "" {
 			claim = &karpenterv1.NodeClaim{Spec: karpenterv1.NodeClaimSpec{NodeClassRef: class("example.com", test.claim)}}
@@ -92,7 +98,7 @@ func TestANodeIsOursByItsMachineAndItsClaim(t *testing.T) {
 			pool.Spec.Template.Spec.NodeClassRef = class("example.com", test.pool)
 		}
 		if got := f.OwnsNode(node, claim, pool); got != test.want {
-			t.Errorf("machine %q, claim %q, pool %q: ours is %t, want %t", test.id, test.claim, test.pool, got, test.want)
+			t.Errorf("machine %q, claim %q, pool %q, label %q: ours is %t, want %t", test.id, test.claim, test.pool, test.label, got, test.want)
 		}
 	}
 }
