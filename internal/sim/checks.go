@@ -55,7 +55,8 @@ type checks struct {
 }
 
 func newChecks(w *World) checks {
-	return checks{world: w, causes: causes{bought: map[string]*purchase{}}, machines: map[string]*cloud.Machine{}, launched: map[string]*replica{},
+	return checks{world: w, causes: causes{bought: map[string]*purchase{}},
+		machines: map[string]*cloud.Machine{}, launched: map[string]*replica{},
 		graceful: map[types.UID]int{}, spared: map[types.UID]time.Duration{}, foreign: map[string][]time.Duration{},
 		limits: map[string][]limitSpan{}, counted: newCounted()}
 }

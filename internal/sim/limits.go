@@ -78,7 +78,10 @@ type counted struct {
 }
 
 func newCounted() counted {
-	return counted{claims: map[types.UID]sentIn{}, born: map[types.UID]time.Duration{}, machines: map[string]sentIn{}, blind: map[string]bool{}}
+	return counted{
+		claims: map[types.UID]sentIn{}, born: map[types.UID]time.Duration{},
+		machines: map[string]sentIn{}, blind: map[string]bool{},
+	}
 }
 
 func (w *World) noteCreate(claim *karpenterv1.NodeClaim) {

@@ -31,7 +31,8 @@ func (w *World) tellState() {
 		for _, taint := range node.Spec.Taints {
 			taints = append(taints, taint.Key)
 		}
-		w.tell("Node %s: %s cores, %s%s, taints %v", node.Name, node.Status.Allocatable.Cpu(), node.Status.Allocatable.Memory(), goes(node), taints)
+		has := node.Status.Allocatable
+		w.tell("Node %s: %s cores, %s%s, taints %v", node.Name, has.Cpu(), has.Memory(), goes(node), taints)
 	})
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
 		pod := o.(*corev1.Pod)

@@ -64,17 +64,24 @@ func (c *cluster) addDisk(l *workload, pod *corev1.Pod) {
 	server := c.world.server
 	if server.Peek(&storagev1.StorageClass{}, client.ObjectKey{Name: diskClass}) == nil {
 		late := storagev1.VolumeBindingWaitForFirstConsumer
-		c.must(server.Create(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: diskClass}, Provisioner: "disk.example.com", VolumeBindingMode: &late}))
+		c.must(server.Create(&storagev1.StorageClass{
+			ObjectMeta: metav1.ObjectMeta{Name: diskClass}, Provisioner: "disk.example.com", VolumeBindingMode: &late,
+		}))
 	}
 	key := client.ObjectKeyFromObject(pod)
 	if server.Peek(&corev1.PersistentVolumeClaim{}, key) != nil {
 		return
 	}
 	class := diskClass
-	c.must(server.Create(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Spec: corev1.PersistentVolumeClaimSpec{
-		StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-	}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}}))
+	wanted := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	c.must(server.Create(&corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{Requests: wanted},
+		},
+		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending},
+	}))
 	if l.disk != "late" {
 		c.bindDisk(key, l.disk)
 	}
@@ -89,7 +96,9 @@ func (c *cluster) bindDisk(claim client.ObjectKey, zone string) {
 	volume.Status.Phase = corev1.VolumeBound
 	if zone != "" {
 		volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}},
+			MatchExpressions: []corev1.NodeSelectorRequirement{{
+				Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone},
+			}},
 		}}}}
 	}
 	c.must(c.world.server.Create(volume))
