@@ -30,6 +30,22 @@ spec: {accessModes: [ReadWriteOnce], storageClassName: "", volumeName: %[1]s, re
 `, name, indent(source, 2))
 }
 
+// bound waits until kube-controller-manager has bound the claims. It looks again only every 15 s, and after a conflict it takes
+// more than one look; the wait for Joiner begins after it.
+func (r *testRig) bound(names ...string) {
+	r.t.Helper()
+	r.eventually(later, fmt.Sprintf("bound PersistentVolumeClaims %v", names), func(ctx context.Context) (bool, string, error) {
+		for _, name := range names {
+			var claim corev1.PersistentVolumeClaim
+			err := r.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, &claim)
+			if err != nil || claim.Status.Phase != corev1.ClaimBound {
+				return false, fmt.Sprintf("%s is %s", name, claim.Status.Phase), err
+			}
+		}
+		return true, "", nil
+	})
+}
+
 func mounting(claim string) string {
 	return fmt.Sprintf("volumes: [{name: data, persistentVolumeClaim: {claimName: %s}}]", claim)
 }
@@ -64,6 +80,7 @@ nodeAffinity:
   required:
     nodeSelectorTerms:
     - matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [test-zone-b]}]`))
+	r.bound("data")
 	r.allRunning(1, soon)
 	if zone := r.nodeOf("db").Labels[corev1.LabelTopologyZone]; zone != "test-zone-b" {
 		t.Errorf("the node stands in %q, want test-zone-b, where the volume is", zone)
@@ -99,6 +116,7 @@ spec: {attachRequired: false}
 	r.apply(oneVolume(node))
 	for _, name := range []string{"db-0", "db-1"} {
 		r.apply(boundVolume(name, fmt.Sprintf("csi: {driver: disk.example.invalid, volumeHandle: %s}", name)))
+		r.bound(name)
 		r.apply(deployment(name, 1, "{cpu: 10m}", mounting(name)))
 	}
 	r.eventually(soon, "another node", func(ctx context.Context) (bool, string, error) {
@@ -132,9 +150,11 @@ func TestPodsThatNoNodeCouldServeGetNone(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		r.apply(boundVolume(name, fmt.Sprintf("csi: {driver: disk.example.invalid, volumeHandle: %s}", name)))
 	}
+	r.bound("a", "b")
 	r.apply(deployment("db", 1, "{cpu: 10m}", "volumes: [{name: a, persistentVolumeClaim: {claimName: a}}, {name: b, persistentVolumeClaim: {claimName: b}}]"))
 	r.said("2 volumes of CSI driver disk.example.invalid, and no node has been able to attach more than 1")
 	r.apply(strings.ReplaceAll(boundVolume("one", "hostPath: {path: /one}"), "ReadWriteOnce]", "ReadWriteOncePod]"))
+	r.bound("one")
 	r.apply(deployment("pair", 2, "{cpu: '3'}", mounting("one")))
 	r.said("PersistentVolumeClaim default/one is ReadWriteOncePod, and pod default/pair-")
 	r.eventually(soon, "one of the pair to run", func(ctx context.Context) (bool, string, error) {

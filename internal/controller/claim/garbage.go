@@ -7,9 +7,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -59,42 +59,72 @@ func (g *Collector) collectInstances(ctx context.Context, cloud provider.Provide
 		known[claims[i].Status.ProviderID] = true
 	}
 	var failures []error
+	var orphans []provider.Instance
 	for _, instance := range instances {
 		if instance.Terminating || known[instance.ProviderID] || instance.ClaimUID != "" && known[instance.ClaimUID] ||
 			g.config.Now().Sub(instance.Launched) < grace {
 			continue
 		}
-		if err := g.endOrphan(ctx, cloud, instance); err != nil {
-			failures = append(failures, fmt.Errorf("ending instance %s without a NodeClaim: %w", instance.ProviderID, err))
+		claimed, err := g.claimed(ctx, instance)
+		switch {
+		case err != nil:
+			failures = append(failures, fmt.Errorf("looking for the NodeClaim of instance %s: %w", instance.ProviderID, err))
+		case !claimed:
+			orphans = append(orphans, instance)
+		}
+	}
+	if len(orphans) == 0 {
+		return errors.Join(failures...)
+	}
+	nodes, err := g.adoptedNodes(ctx)
+	if err != nil {
+		return errors.Join(append(failures, err)...)
+	}
+	for _, orphan := range orphans {
+		if err := g.endOrphan(ctx, cloud, orphan, nodes[orphan.ProviderID]); err != nil {
+			failures = append(failures, fmt.Errorf("ending instance %s without a NodeClaim: %w", orphan.ProviderID, err))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-// endOrphan ends one instance, after the API server itself has confirmed that its claim is gone. If it has a node, that
-// is deleted first, so that its pods are drained.
-func (g *Collector) endOrphan(ctx context.Context, cloud provider.Provider, instance provider.Instance) error {
-	if instance.ClaimName != "" {
-		var claim karpenterv1.NodeClaim
-		err := g.config.Live.Get(ctx, types.NamespacedName{Name: instance.ClaimName}, &claim)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return err
-		}
-		if err == nil && (instance.ClaimUID == "" || instance.ClaimUID == string(claim.UID)) {
-			return nil
-		}
+// claimed reports whether the API server itself has a claim for the instance.
+func (g *Collector) claimed(ctx context.Context, instance provider.Instance) (bool, error) {
+	if instance.ClaimName == "" {
+		return false, nil
 	}
+	var claim karpenterv1.NodeClaim
+	if err := g.config.Live.Get(ctx, types.NamespacedName{Name: instance.ClaimName}, &claim); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return instance.ClaimUID == "" || instance.ClaimUID == string(claim.UID), nil
+}
+
+// adoptedNodes returns the nodes with our finalizer, whose pods must be drained, by provider ID. The API server is asked: a
+// node that the cache shows as it was before its registration, or not at all, would lose its pods with its instance. All
+// nodes are listed, once a round and only when there are orphans, since labels may have been changed by hand.
+func (g *Collector) adoptedNodes(ctx context.Context) (map[string]*corev1.Node, error) {
 	var nodes corev1.NodeList
-	if err := g.config.Client.List(ctx, &nodes, client.MatchingFields{IndexNodeProviderID: instance.ProviderID}); err != nil {
-		return err
+	if err := g.config.Live.List(ctx, &nodes); err != nil {
+		return nil, fmt.Errorf("looking for the nodes of instances without a NodeClaim: %w", err)
 	}
+	byID := map[string]*corev1.Node{}
 	for i := range nodes.Items {
-		if node := &nodes.Items[i]; len(node.Finalizers) > 0 {
-			if node.DeletionTimestamp != nil {
-				return nil // is draining
-			}
-			return client.IgnoreNotFound(g.config.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID}))
+		if node := &nodes.Items[i]; controllerutil.ContainsFinalizer(node, karpenterv1.TerminationFinalizer) {
+			byID[node.Spec.ProviderID] = node
 		}
+	}
+	return byID, nil
+}
+
+// endOrphan ends one instance without a claim. Its node, nil if it has none that we adopted, is deleted first, so that
+// its pods are drained; the node's controller then ends the instance.
+func (g *Collector) endOrphan(ctx context.Context, cloud provider.Provider, instance provider.Instance, node *corev1.Node) error {
+	if node != nil {
+		if node.DeletionTimestamp != nil {
+			return nil // is draining
+		}
+		return client.IgnoreNotFound(g.config.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID}))
 	}
 	g.config.Log.Info("ending an instance without a NodeClaim", "providerID", instance.ProviderID, "claim", instance.ClaimName)
 	if err := cloud.Terminate(ctx, instance.ProviderID); err != nil && !errors.Is(err, provider.ErrNotFound) {

@@ -133,6 +133,7 @@ func TestTheNodeOfAnOrphanIsDrainedFirst(t *testing.T) {
 		"is draining": {func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: controllertest.Start()} }, false,
 			false},
 		"no finalizer":  {func(n *corev1.Node) { n.Finalizers = nil }, true, false},
+		"not adopted":   {func(n *corev1.Node) { n.Finalizers = []string{"example.com/other"} }, true, false},
 		"of another ID": {func(n *corev1.Node) { n.Spec.ProviderID = "fake://another" }, true, false},
 	} {
 		n := joined()
@@ -142,6 +143,12 @@ func TestTheNodeOfAnOrphanIsDrainedFirst(t *testing.T) {
 		r.cloud.machines["fake://u1"] = provider.Instance{ProviderID: "fake://u1", ClaimName: "gone"}
 		var deleted []string
 		r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
+			List: func(ctx context.Context, w client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				if _, nodes := list.(*corev1.NodeList); nodes {
+					return nil // the watch is late: the cache has no node yet
+				}
+				return w.List(ctx, list, options...)
+			},
 			Delete: func(_ context.Context, _ client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 				var asked client.DeleteOptions
 				if asked.ApplyOptions(options); asked.Preconditions == nil || asked.Preconditions.UID == nil ||
