@@ -133,6 +133,10 @@ func (g *generator) workloads() {
 		if d.chance(0.3) {
 			args = append(args, "grace="+of(d, "0s", "5s", "60s"))
 		}
+		own := newDice(g.script.Seed, "disk", name) // what other seeds have shown stays as it was
+		if own.chance(0.25) {
+			args = append(args, "disk="+of(&own, "late", "late", "zone-a", "zone-b"))
+		}
 		g.apps = append(g.apps, name)
 		g.add(d.between(0, 20*time.Second), "workload", args...)
 	}

@@ -171,7 +171,11 @@ func (c *cluster) makeDisk(pod *corev1.Pod, node string) time.Duration {
 	takes := d.between(300*time.Millisecond, 5*time.Second)
 	c.world.after(takes, func() {
 		found, _ := c.world.server.Peek(&corev1.Node{}, client.ObjectKey{Name: node}).(*corev1.Node)
-		if found == nil {
+		claim := c.world.claimOfDisk(pod)
+		switch {
+		case claim == nil || claim.Spec.VolumeName != "" || claim.Annotations[selectedKey] != node: // no longer wanted here
+			return
+		case found == nil:
 			choose("")
 			return
 		}
