@@ -84,6 +84,9 @@ func (w *World) check(e apiserver.Event) {
 		case apiserver.Deleted:
 			w.checks.changed = w.now
 			w.checkFinalizer(object)
+			if e.Old.GetDeletionTimestamp() == nil { // its finalizers were gone before
+				w.leavesByOthers(object)
+			}
 			w.checks.ended = append(w.checks.ended, object)
 		case apiserver.Modified:
 			if old := e.Old.(*karpenterv1.NodeClaim); chosen(old) && !chosen(object) {

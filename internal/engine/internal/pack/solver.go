@@ -28,10 +28,21 @@ func Sketch(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 }
 
 func solve(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing packing) plan.Plan {
+	p := try(snapshot, pods, packing, nil)
+	if first := firstOf(p, pods); first != nil {
+		if other := try(snapshot, pods, packing, first); better(other, p) {
+			return other
+		}
+	}
+	return p
+}
+
+// try makes a plan in which the pods of first, by UID, are placed before all others.
+func try(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing packing, first map[string]bool) plan.Plan {
 	var floors topology.Floors
 	for round := 1; ; round++ {
 		s := newSolver(snapshot, pods, floors)
-		s.packing = packing
+		s.packing, s.first = packing, first
 		s.run(pods)
 		violated := s.topology.Violated()
 		if violated == nil {
@@ -68,6 +79,7 @@ type solver struct {
 	leavers  map[string]*leaver // by UID: pods to place that run on nodes which go
 	asking   bool               // some taint is PreferNoSchedule
 	packing  packing
+	first    map[string]bool // UIDs of pods that are placed before all others (see again.go)
 }
 
 // packing finds cheap nodes for lots of pods: mix.Solve or mix.Sketch.
@@ -285,8 +297,7 @@ func (s *solver) run(pods []*cluster.Pod) {
 
 // runOrder places pods in this order, class by class.
 func (s *solver) runOrder(order []*cluster.Pod) {
-	order = slices.DeleteFunc(order, s.keepPromise)
-	var failed []*cluster.Pod
+	order, failed := s.placeFirst(slices.DeleteFunc(order, s.keepPromise))
 	for len(order) > 0 {
 		n := 1
 		for n < len(order) && order[n].Priority == order[0].Priority {
