@@ -98,7 +98,7 @@ func (a *Auditor) LookAtWorkload(object nodescheduling.WorkloadObject, kind stri
 			Reasons: i.Reasons, Message: i.Found, Authorize: i.Authorize,
 		}
 		f.Action = f.action(i.Steps)
-		if i.Class == nodescheduling.AimsAtProtectedNode && !a.told[f.Group+" "+f.owner()] {
+		if !a.told[f.Group+" "+f.owner()] {
 			a.report.Findings = append(a.report.Findings, f)
 		}
 	}
@@ -123,7 +123,7 @@ func (a *Auditor) finding(pod *corev1.Pod, i nodescheduling.Inspection) Finding 
 
 // action says where the steps are to be taken: those for a pod that is to be deleted stand for themselves.
 func (f Finding) action(steps string) string {
-	lost := f.Class == nodescheduling.OnProtectedNode && slices.Contains(f.Reasons, nodescheduling.UnknownNode)
+	lost := slices.Contains(f.Reasons, nodescheduling.UnknownNode)
 	override := f.Class == nodescheduling.OverrideWaiting || f.Class == nodescheduling.OverrideInUse
 	switch {
 	case lost || override:

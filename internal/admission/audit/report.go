@@ -147,7 +147,7 @@ func describe(b *strings.Builder, findings []Finding) {
 	first := findings[0]
 	fmt.Fprintf(b, "\n%s: %s: %s\n", first.owner(), first.Class, consequence(first.Class))
 	if len(findings) > 1 {
-		names := make([]string, 0, maxNames)
+		var names []string
 		for _, f := range findings[:min(len(findings), maxNames)] {
 			names = append(names, f.pod())
 		}

@@ -21,7 +21,7 @@ func (p *Policy) Evaluate(request *Request, cluster Cluster) Verdict {
 		return Verdict{Allowed: true}
 	}
 	if request.lacksObject(subject) {
-		return p.malformed(request, cluster, subject)
+		return p.malformed(request)
 	}
 	if subject == createdPod && request.isOwnMirror() {
 		return Verdict{Allowed: true}
@@ -55,8 +55,8 @@ func (p *Policy) evaluate(request *Request, cluster Cluster, subject subject, pl
 }
 
 // malformed makes the same finding for all groups: there is nothing to tell them apart by.
-func (p *Policy) malformed(request *Request, cluster Cluster, subject subject) Verdict {
-	e := evaluation{policy: p, request: request, cluster: cluster, subject: subject}
+func (p *Policy) malformed(request *Request) Verdict {
+	e := evaluation{request: request}
 	var findings []Finding
 	for i := range p.groups {
 		g := &p.groups[i]

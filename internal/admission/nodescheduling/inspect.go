@@ -8,8 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
 )
 
 // Class is what a pod that exists is to a group of nodes.
@@ -62,7 +60,7 @@ func (p *Policy) Inspect(pod *corev1.Pod, cluster Cluster) ([]Inspection, error)
 	free := pod.Spec // the same pod, before it had a node
 	free.NodeName = ""
 	return p.inspectAll(&evaluation{cluster: cluster, subject: storedPod,
-		request: &Request{Resource: "pods", Namespace: pod.Namespace, Name: pod.Name, Pod: pod}}, place(&free))
+		request: &Request{Namespace: pod.Namespace, Pod: pod}}, place(&free))
 }
 
 // InspectWorkload is Inspect for the pods that a workload would make next: those found are of class AimsAtProtectedNode. A kind
@@ -73,7 +71,7 @@ func (p *Policy) InspectWorkload(object WorkloadObject, cluster Cluster) ([]Insp
 		return nil, nil
 	}
 	return p.inspectAll(&evaluation{cluster: cluster, subject: createdWorkload,
-		request: &Request{Namespace: object.GetNamespace(), Name: object.GetName(), Workload: w}}, place(&w.Template.Spec))
+		request: &Request{Namespace: object.GetNamespace()}}, place(&w.Template.Spec))
 }
 
 // WorkloadObject is an object with a pod template.
@@ -90,9 +88,8 @@ func (p *Policy) inspectAll(e *evaluation, asked placement) ([]Inspection, error
 	e.policy = p
 	var found []Inspection
 	for i := range p.all {
-		g := p.all[i]
-		g.mode = configv1.Enable
-		inspection, concerns, err := e.inspect(&g, asked)
+		g := &p.all[i]
+		inspection, concerns, err := e.inspect(g, asked)
 		if err != nil {
 			return nil, fmt.Errorf("asking the cluster's authorizer about namespace %s and group %s: %w", e.request.Namespace, g.name, err)
 		}
@@ -104,11 +101,11 @@ func (p *Policy) inspectAll(e *evaluation, asked placement) ([]Inspection, error
 }
 
 func (e *evaluation) inspect(g *group, asked placement) (Inspection, bool, error) {
-	f := Finding{Group: g.name, ActorAuthorized: true, NamespaceAuthorized: g.namespaces[e.request.Namespace] != ""}
+	f := Finding{ActorAuthorized: true, NamespaceAuthorized: g.namespaces[e.request.Namespace] != ""}
 	e.placement = asked
 	aims := e.targets(g, f.NamespaceAuthorized)
 	var there []target
-	overrides, waits := false, false
+	var overrides, waits bool
 	if pod := e.request.Pod; pod != nil {
 		overrides = e.policy.override && strings.TrimSpace(pod.Annotations[OverrideAnnotation]) != ""
 		waits = overrides && pod.Spec.NodeName == ""

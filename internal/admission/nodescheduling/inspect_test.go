@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
@@ -52,6 +53,41 @@ func TestAnInspectionFindsWhatIsRefused(t *testing.T) {
 			}
 		}
 	})
+}
+
+// H14, F7: what is fine needs no words. The mirror of a static pod is that of the node that is there now, not of one
+// that had its name.
+func TestWhatIsFineNeedsNoWords(t *testing.T) {
+	t.Parallel()
+	w := worldOf(t, fixture)
+	policy := policyOf(t, w.Sources)
+	for _, c := range []struct {
+		line, node string
+		want       nodescheduling.Class
+	}{
+		{"kube-system/etcd-cp1 node=cp1 mirror owner=Node/cp1", "uid", nodescheduling.StaticPod},
+		{"kube-system/etcd-cp1 node=cp1 mirror owner=Node/cp1", "former", nodescheduling.OnProtectedNode},
+		{"ops/web node=cp1", "", nodescheduling.AuthorizedPod},
+	} {
+		pod, err := schedulingtest.ParsePod(c.line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range pod.OwnerReferences {
+			pod.OwnerReferences[i].UID = types.UID(c.node)
+		}
+		found, err := policy.Inspect(pod, w.Cluster())
+		fine := c.want != nodescheduling.OnProtectedNode
+		if err != nil || len(found) != 1 || found[0].Class != c.want || found[0].Class.Fine() != fine ||
+			(found[0].Found+found[0].Steps+found[0].Authorize == "") != fine {
+			t.Errorf("%s, owner %s: %+v, error %v, want %s", c.line, c.node, found, err, c.want)
+		}
+	}
+	for _, class := range nodescheduling.Classes() {
+		if class.Fine() != (class == nodescheduling.AuthorizedPod || class == nodescheduling.StaticPod) {
+			t.Errorf("%s is fine: %t", class, class.Fine())
+		}
+	}
 }
 
 func inspect(t *rapid.T, w *schedulingtest.World, line string) []nodescheduling.Inspection {

@@ -148,7 +148,7 @@ func extend(sources Sources) (map[configv1.GroupName]configv1.SchedulingGroup, [
 			ignore(path+".name", "is %q: the configuration has no such group", shorten(string(group.Name)))
 			continue
 		}
-		kept := configv1.SchedulingGroup{Name: group.Name, Mode: group.Mode}
+		kept := configv1.SchedulingGroup{Mode: group.Mode}
 		if _, twice := found[group.Name]; twice {
 			ignore(path+".name", "is %q a second time: the first holds", group.Name)
 			continue

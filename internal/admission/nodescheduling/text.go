@@ -215,11 +215,11 @@ func (e *evaluation) where() string {
 // entries are the entries that would authorize what is missing.
 func (e *evaluation) entries(f Finding) string {
 	var entries []string
-	namespace, _, account := serviceAccount(e.request.User.Name)
+	namespace, _, _ := serviceAccount(e.request.User.Name)
 	if !f.ActorAuthorized {
 		entries = append(entries, fmt.Sprintf("%q", shorten(spell(e.request.User.Name))))
 	}
-	if !f.NamespaceAuthorized && (f.ActorAuthorized || !account || namespace != e.request.Namespace) {
+	if !f.NamespaceAuthorized && (f.ActorAuthorized || namespace != e.request.Namespace) {
 		entries = append(entries, fmt.Sprintf("%q", shorten(e.request.Namespace)+"/default"))
 	}
 	return strings.Join(entries, " and ")

@@ -67,6 +67,15 @@ func TestEvents(t *testing.T) {
 			v.Events[0].Regarding.Kind+" "+v.Events[0].Regarding.Name != c.regarding {
 			t.Errorf("%s: %+v, want %s about %s", c.line, v.Events, c.reason, c.regarding)
 		}
+		// By the UID kubectl describe finds the event, by the namespace the API server accepts it.
+		want := corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "app"}
+		if strings.HasPrefix(c.regarding, "ReplicaSet") {
+			want = corev1.ObjectReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "app", Name: "web",
+				UID: "uid"}
+		}
+		if v.Events[0].Regarding != want {
+			t.Errorf("%s: about %+v, want %+v", c.line, v.Events[0].Regarding, want)
+		}
 	}
 }
 
@@ -120,6 +129,20 @@ func TestWhatCannotBeJudgedIsDenied(t *testing.T) {
 		v := policy.Evaluate(&r, nodescheduling.Cluster{})
 		if v.Allowed || len(v.Findings) != 1 || v.Findings[0].Reason != nodescheduling.Malformed || !strings.Contains(v.Message, "no object") {
 			t.Errorf("%+v: %+v, want a denial for Malformed", r, v)
+			continue
+		}
+		if f := v.Findings[0]; f.Group != "ControlPlane" || f.Mode != configv1.Enable ||
+			v.Samples[0].Group != f.Group || v.Samples[0].Mode != "Enable" {
+			t.Errorf("%+v: finding %+v, sample %+v", r, f, v.Samples)
+		}
+	}
+	for fault, want := range map[string]string{
+		"":           `the request for pods has no object to judge. This is a fault of whoever sent it to the policy.`,
+		"bad number": `the request for pods has no object to judge ("bad number"). This is a fault of whoever sent it to the policy.`,
+	} {
+		r := nodescheduling.Request{Operation: nodescheduling.Create, Resource: "pods", Fault: fault}
+		if v := policy.Evaluate(&r, nodescheduling.Cluster{}); !strings.HasSuffix(v.Message, want) {
+			t.Errorf("%s, want %s", v.Message, want)
 		}
 	}
 	workload := nodescheduling.Request{Operation: nodescheduling.Create, Group: "apps", Resource: "deployments"}
