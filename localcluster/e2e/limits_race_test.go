@@ -195,7 +195,7 @@ current-context: behind}`, server.URL)
 // L-14: two controllers that both believe they lead, one of them with an old picture, scale a hard-limited pool up and down.
 // The count, by every event of a watch, is never above the limit, and reaches it in every round.
 func TestTwoControllersKeepTheHardLimit(t *testing.T) {
-	const limit, pods, patience = 5, 9, 30 * time.Second
+	const limit, pods = 5, 9
 	quickly := []string{"--batch-idle-duration=100ms", "--batch-max-duration=1s"}
 	var binary string
 	r := newRig(t, func(o *rig.Options) { binary, o.Args = o.Joiner, quickly })
@@ -206,13 +206,15 @@ func TestTwoControllersKeepTheHardLimit(t *testing.T) {
 	reached, start := 0, time.Now()
 	for round := range rounds(t) {
 		r.run("scale", "deployment", "web", fmt.Sprintf("--replicas=%d", pods))
-		if watch.until(t.Context(), patience, func(n int) bool { return n >= limit }) {
+		// On a busy machine nodes go before a pod was on them, since the deployment changes again at once. Launches are then held
+		// back for a while (P-35).
+		if watch.until(t.Context(), later, func(n int) bool { return n >= limit }) {
 			reached++
 		}
 		left := rand.N(limit)
 		time.Sleep(rand.N(time.Second)) // so that the next change comes at any stage of this one
 		r.run("scale", "deployment", "web", "--replicas=0")
-		watch.until(t.Context(), patience, func(n int) bool { return n <= left })
+		watch.until(t.Context(), later, func(n int) bool { return n <= left })
 		if most := watch.max(); most > limit {
 			t.Fatalf("round %d: %d NodeClaims at a limit of %d", round, most, limit)
 		}

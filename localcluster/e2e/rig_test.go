@@ -143,25 +143,37 @@ func (r *testRig) nothingLeft(within time.Duration) {
 // without one.
 func (r *testRig) oneNodePerClaim() {
 	r.t.Helper()
-	claims, err := r.claims(r.t.Context())
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	nodes, err := r.nodes(r.t.Context())
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	byProvider := map[string]int{}
-	for _, node := range nodes {
-		byProvider[node.Spec.ProviderID]++
-	}
-	for _, claim := range claims {
-		if n := byProvider[claim.Status.ProviderID]; n != 1 {
-			r.t.Errorf("NodeClaim %s (%s) has %d nodes, want 1", claim.Name, claim.Status.ProviderID, n)
+	var wrong []string
+	r.eventually(soon, "the claims to go whose nodes are gone", func(ctx context.Context) (bool, string, error) {
+		claims, err := r.claims(ctx)
+		if err != nil {
+			return false, "", err
 		}
-	}
-	if len(nodes) != len(claims) {
-		r.t.Errorf("%d nodes for %d NodeClaims", len(nodes), len(claims))
+		nodes, err := r.nodes(ctx)
+		if err != nil {
+			return false, "", err
+		}
+		byProvider := map[string]int{}
+		for _, node := range nodes {
+			byProvider[node.Spec.ProviderID]++
+		}
+		wrong = nil
+		for _, claim := range claims {
+			n := byProvider[claim.Status.ProviderID]
+			if n == 0 && claim.DeletionTimestamp != nil {
+				return false, claim.Name, nil // a claim goes a moment after its node
+			}
+			if n != 1 {
+				wrong = append(wrong, fmt.Sprintf("NodeClaim %s (%s) has %d nodes, want 1", claim.Name, claim.Status.ProviderID, n))
+			}
+		}
+		if len(nodes) != len(claims) {
+			wrong = append(wrong, fmt.Sprintf("%d nodes for %d NodeClaims", len(nodes), len(claims)))
+		}
+		return true, "", nil
+	})
+	for _, problem := range wrong {
+		r.t.Error(problem)
 	}
 }
 
