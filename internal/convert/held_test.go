@@ -220,9 +220,11 @@ func TestARequestWithoutSenseIsRefused(t *testing.T) {
 		`cannot be converted to \"other/v1\"`:                                    ask("other/v1", brokenPool),
 		`kind is \"Pod\"`:                                                        ask("v1", `{"apiVersion":"v1","kind":"Pod"}`),
 		`metadata is missing`:                                                    ask("karpenter.sh/v1", `{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool"}`),
-		`annotations must hold strings only`:                                     ask("karpenter.sh/v1", `{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool","metadata":{"annotations":{"a":1}}}`),
-		`object 0: reading the object`:                                           ask("karpenter.sh/v1", `7`),
-		`at most 20000 are converted`:                                            ask("karpenter.sh/v1", strings.TrimSuffix(strings.Repeat("1,", maxObjects+1), ",")),
+		`metadata.annotations must hold strings`: ask("karpenter.sh/v1",
+			`{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool","metadata":{"annotations":[]}}`),
+		`annotations must hold strings only`: ask("karpenter.sh/v1", `{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool","metadata":{"annotations":{"a":1}}}`),
+		`object 0: reading the object`:       ask("karpenter.sh/v1", `7`),
+		`at most 20000 are converted`:        ask("karpenter.sh/v1", strings.TrimSuffix(strings.Repeat("1,", maxObjects+1), ",")),
 	} {
 		if !strings.Contains(got, want) || strings.Contains(got, `"Success"`) {
 			t.Errorf("answer %s, want %s", got, want)

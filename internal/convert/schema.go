@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 )
 
@@ -25,6 +26,7 @@ type schema struct {
 
 	pattern *regexp.Regexp
 	amount  bool // the text is a resource.Quantity in Go
+	bare    bool // and the pattern does not say what one is
 }
 
 // readSchemas returns the schemas of a CRD by version.
@@ -66,7 +68,8 @@ func (s *schema) compile() (err error) {
 		if err := child.compile(); err != nil {
 			return err
 		}
-		child.amount = child.amount || name == "volumeSize"
+		child.bare = name == "volumeSize"
+		child.amount = child.amount || child.bare
 	}
 	if err := s.AdditionalProperties.compile(); err != nil {
 		return err
@@ -233,6 +236,10 @@ func (s *schema) matches(content string) bool {
 	if s.amount && hasHugeExponent(content) {
 		return false
 	}
+	if s.bare {
+		_, err := resource.ParseQuantity(strings.TrimSpace(content))
+		return err == nil
+	}
 	decides := strings.HasPrefix(s.Pattern, `^(\+|-)?(([0-9]+`) || strings.Contains(s.Pattern, `[0-9]+[smh`) || strings.Contains(s.Pattern, `[0-9]+[mh]`)
 	return !decides || s.pattern.MatchString(content)
 }
@@ -250,7 +257,7 @@ func (s *schema) described(kind string) string {
 	if s.Description == "" {
 		return kind
 	}
-	return kind + ". " + strings.TrimSuffix(shorten(strings.Join(strings.Fields(s.Description), " "), 300), ".")
+	return kind + ". " + shorten(strings.TrimSuffix(strings.Join(strings.Fields(s.Description), " "), "."), 300)
 }
 
 func whole(number json.Number, bits int) bool {
