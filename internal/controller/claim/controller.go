@@ -160,9 +160,9 @@ type work struct {
 	saved []func() // what to tell once the status is written, and so will not be told again by a repeated step
 }
 
-// askAgain makes the next step come after d at the latest; 0 and less ask for nothing.
+// askAgain makes the next step come after d at the latest, which is more than 0.
 func (w *work) askAgain(d time.Duration) {
-	if d > 0 && (w.again == 0 || d < w.again) {
+	if w.again == 0 || d < w.again {
 		w.again = d
 	}
 }
@@ -196,8 +196,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
 	}
-	launched, err := c.launch(ctx, w)
-	if err != nil || !launched {
+	if launched, err := c.launch(ctx, w); !launched {
 		return reconcile.Result{RequeueAfter: w.again}, err
 	}
 	before.ResourceVersion = claim.ResourceVersion // launch has written the metadata; the status is still to come
@@ -219,7 +218,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	for _, tell := range w.saved {
 		tell()
 	}
-	_, err = c.checkAge(ctx, w)
+	_, err := c.checkAge(ctx, w)
 	return reconcile.Result{RequeueAfter: w.again}, err
 }
 

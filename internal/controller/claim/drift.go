@@ -30,11 +30,8 @@ const (
 // watchDrift keeps the condition Drifted (D-06): the claim is not any more what its pool and its node class would make.
 func (c *Controller) watchDrift(ctx context.Context, w *work) {
 	name := translate.PoolOf(w.claim)
-	if name == "" || !w.is(karpenterv1.ConditionTypeLaunched) {
-		return
-	}
 	reason, text, err := c.driftOf(ctx, c.config.Client, w, name)
-	if err == nil && reason != "" && reason != noPool && !w.is(karpenterv1.ConditionTypeDrifted) {
+	if reason != "" && reason != noPool && !w.is(karpenterv1.ConditionTypeDrifted) {
 		// The claim may have been made from a later state of the pool than the cache has.
 		reason, text, err = c.driftOf(ctx, c.config.Live, w, name)
 	}

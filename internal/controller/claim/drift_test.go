@@ -73,18 +73,35 @@ func TestAnotherTemplateDrifts(t *testing.T) {
 	}
 }
 
-// P-34: a hash of another version drifts nothing.
+// P-34: a hash of another version drifts nothing, nor does one that is missing.
 func TestAHashOfAnotherVersionDriftsNothing(t *testing.T) {
 	t.Parallel()
-	r, _ := driftRig(t)
-	c := r.claim(t)
-	c.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey], c.Annotations[karpenterv1.NodePoolHashAnnotationKey] = "v2", "1"
-	if err := r.server.Update(t.Context(), c); err != nil {
-		t.Fatal(err)
+	for _, hash := range []struct{ version, value string }{{"v2", "1"}, {translate.HashVersion, ""}} {
+		r, _ := driftRig(t)
+		c := r.claim(t)
+		c.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey] = hash.version
+		c.Annotations[karpenterv1.NodePoolHashAnnotationKey] = hash.value
+		if err := r.server.Update(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		r.reconcile(t)
+		if got := r.drifted(t); got != "" {
+			t.Errorf("%+v: drifted %q, want no drift", hash, got)
+		}
 	}
-	r.reconcile(t)
-	if got := r.drifted(t); got != "" {
-		t.Fatalf("drifted %q, want no drift", got)
+}
+
+// D-06: a requirement that nobody understands drifts nothing.
+func TestARequirementWithoutSenseDriftsNothing(t *testing.T) {
+	t.Parallel()
+	r, _ := driftRig(t)
+	r.edit(t, func(p *karpenterv1.NodePool) {
+		p.Spec.Template.Spec.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{
+			{Key: corev1.LabelTopologyZone, Operator: "Near", Values: []string{"a"}},
+		}
+	})
+	if r.reconcile(t); r.drifted(t) != "" {
+		t.Errorf("drifted %q, want no drift", r.drifted(t))
 	}
 }
 
@@ -149,16 +166,19 @@ func TestWhichLabelsDrift(t *testing.T) {
 		claim, node string
 		initialized bool
 		why         string
+		change      func(*rig)
 	}{
-		"on the claim":       {in("ssd"), "ssd", "hdd", true, ""},
-		"other on the claim": {in("ssd"), "hdd", "ssd", true, "example.com/disk=hdd: NodePool default asks for"},
-		"on the node":        {in("ssd"), "", "ssd", true, ""},
-		"other on the node":  {in("ssd"), "", "hdd", true, "example.com/disk=hdd: NodePool default asks for"},
+		"on the claim":       {in("ssd"), "ssd", "hdd", true, "", nil},
+		"other on the claim": {in("ssd"), "hdd", "ssd", true, "example.com/disk=hdd: NodePool default asks for", nil},
+		"on the node":        {in("ssd"), "", "ssd", true, "", nil},
+		"other on the node":  {in("ssd"), "", "hdd", true, "example.com/disk=hdd: NodePool default asks for", nil},
 		"missing": {in("ssd"), "", "", true,
-			"the label example.com/disk is missing: NodePool default asks for"},
-		"missing, not yet there":   {in("ssd"), "", "", false, ""},
-		"missing, and may be":      {notIn, "", "", true, ""},
-		"not yet there, and other": {in("ssd"), "hdd", "", false, "example.com/disk=hdd: NodePool default asks for"},
+			"the label example.com/disk is missing: NodePool default asks for", nil},
+		"missing, not yet there":        {in("ssd"), "", "", false, "", nil},
+		"missing, and may be":           {notIn, "", "", true, "", nil},
+		"not yet there, and other":      {in("ssd"), "hdd", "", false, "example.com/disk=hdd: NodePool default asks for", nil},
+		"missing, node not initialized": {in("ssd"), "", "", false, "", func(r *rig) { r.create(t, joined()); r.reconcile(t) }},
+		"missing, node gone":            {in("ssd"), "", "", true, "", func(r *rig) { r.dropNode(t) }},
 	} {
 		r, _ := driftRig(t)
 		if c.initialized {
@@ -171,6 +191,9 @@ func TestWhichLabelsDrift(t *testing.T) {
 			}
 			r.put(t, n)
 			r.reconcile(t)
+		}
+		if c.change != nil {
+			c.change(r)
 		}
 		if c.claim != "" {
 			one := r.claim(t)

@@ -14,9 +14,8 @@ import (
 // checkAge deletes a claim that has taken too long or lived long enough, and reports whether it did. Otherwise the next
 // step is asked for in time.
 func (c *Controller) checkAge(ctx context.Context, w *work) (bool, error) {
-	gone, err := c.overdue(ctx, w)
-	if err != nil || gone {
-		return gone, err
+	if gone, err := c.overdue(ctx, w); gone {
+		return true, err
 	}
 	return c.expired(ctx, w)
 }
@@ -70,7 +69,7 @@ func (c *Controller) expiresGracefully(ctx context.Context, claim *karpenterv1.N
 		return false, nil
 	}
 	pool, err := c.poolOf(ctx, c.config.Client, claim)
-	if err != nil || pool == nil {
+	if pool == nil {
 		return false, err
 	}
 	return translate.ExpiresGracefully(pool), nil

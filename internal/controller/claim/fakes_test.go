@@ -2,6 +2,7 @@ package claim_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -84,6 +85,9 @@ func (c *cloud) Drifted(context.Context, *karpenterv1.NodeClaim) (string, error)
 
 func (c *cloud) Get(_ context.Context, id string) (provider.Instance, error) {
 	c.asked = append(c.asked, id)
+	if id == "" {
+		return provider.Instance{}, errNoID
+	}
 	if machine, found := c.machines[id]; found {
 		return machine, nil
 	}
@@ -101,7 +105,13 @@ func (c *cloud) List(context.Context) ([]provider.Instance, error) {
 	return list, nil
 }
 
+// errNoID is the answer to questions about no machine at all, which nobody should ask.
+var errNoID = errors.New("want a provider ID")
+
 func (c *cloud) Terminate(_ context.Context, id string) error {
+	if id == "" {
+		return errNoID
+	}
 	if c.ended = append(c.ended, id); c.endless != nil {
 		return c.endless
 	}

@@ -104,7 +104,6 @@ func (c *Controller) setDeadline(ctx context.Context, claim *karpenterv1.NodeCla
 func (c *Controller) lateNode(ctx context.Context, claim *karpenterv1.NodeClaim) (*corev1.Node, error) {
 	var nodes corev1.NodeList
 	switch pool := translate.PoolOf(claim); {
-	case claim.Status.ProviderID == "":
 	case claim.Status.NodeName != "":
 		var node corev1.Node
 		if err := c.config.Live.Get(ctx, client.ObjectKey{Name: claim.Status.NodeName}, &node); err != nil {
@@ -141,7 +140,7 @@ func (c *Controller) deleteNode(ctx context.Context, node *corev1.Node) error {
 func (c *Controller) findInstance(ctx context.Context, w *work) (time.Duration, error) {
 	ends, recorded := recordEnds(w.claim)
 	_, refused := givenUp(w.claim)
-	if w.claim.Status.ProviderID != "" || refused && !recorded || recorded && c.provedNone(w.claim) {
+	if w.claim.Status.ProviderID != "" || refused && !recorded || c.provedNone(w.claim) {
 		return 0, nil
 	}
 	asked := c.config.Now()
@@ -211,9 +210,6 @@ func (c *Controller) instanceGone(ctx context.Context, w *work) (bool, error) {
 
 // endInstance ends the claim's instance and reports whether it is proved gone.
 func (c *Controller) endInstance(ctx context.Context, w *work) (bool, error) {
-	if w.claim.Status.ProviderID == "" {
-		return true, nil
-	}
 	err := w.cloud.Terminate(ctx, w.claim.Status.ProviderID)
 	if err != nil && !errors.Is(err, provider.ErrNotFound) {
 		return false, fmt.Errorf("ending instance %s of NodeClaim %s: %w", w.claim.Status.ProviderID, w.claim.Name, err)

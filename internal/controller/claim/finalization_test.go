@@ -91,7 +91,7 @@ func TestWhatWasWrittenOntoTheClaimAMomentAgoCounts(t *testing.T) {
 		r.cloud.machines["fake://late"] = provider.Instance{ProviderID: "fake://late", ClaimName: "c1"} // not by UID
 		r.step = claim.New(r.config)
 		r.reconcile(t)
-		r.clock.Advance(3 * time.Minute)
+		r.clock.Advance(provider.LaunchFor + provider.ClockSkew + provider.ListLag) // the first moment of which it is sure
 		r.reconcile(t)
 		if got := len(r.cloud.ended) > 0; got != ended {
 			t.Errorf("claim %s on the API server: machines ended %v, want it ended: %t", uid, r.cloud.ended, ended)
@@ -196,6 +196,57 @@ func TestTheNodeGoesBeforeTheMachine(t *testing.T) {
 	}
 }
 
+// P-40: a claim whose instance is proved gone waits for its node all the same, until that was drained; it is deleted if
+// it was not yet. Without a node nothing more is asked, neither of the API server nor of the cloud.
+func TestANodeWithoutItsInstanceIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	deleted := &metav1.Time{Time: controllertest.Start()}
+	for name, c := range map[string]struct {
+		finalizers    []string
+		deleted       *metav1.Time
+		waits, leaves bool
+	}{
+		"runs":           {[]string{karpenterv1.TerminationFinalizer}, nil, true, true},
+		"never adopted":  {nil, nil, true, true},
+		"drains":         {[]string{karpenterv1.TerminationFinalizer}, deleted, true, true},
+		"held by others": {[]string{"example.com/hold"}, deleted, false, true},
+		"no node":        {},
+	} {
+		one, n := going(), joined()
+		one.Status.ProviderID = "fake://u1"
+		n.Finalizers, n.DeletionTimestamp = c.finalizers, c.deleted
+		objects := []client.Object{one}
+		if name != "no node" {
+			objects = append(objects, n)
+		}
+		r := newRig(t, objects...)
+		r.config.Live = failingReads(r.server)
+		r.step = claim.New(r.config)
+		r.reconcile(t)
+		var nodes corev1.NodeList
+		if err := r.server.List(t.Context(), &nodes); err != nil {
+			t.Fatal(err)
+		}
+		leaves := len(nodes.Items) == 0 && name == "never adopted" || len(nodes.Items) > 0 && nodes.Items[0].DeletionTimestamp != nil
+		if waits := r.claim(t) != nil; waits != c.waits || leaves != c.leaves || len(r.cloud.ended) > 0 {
+			t.Errorf("%s: the claim waits %t, its node leaves %t, ended %v; want %t, %t, none", name, waits, leaves, r.cloud.ended,
+				c.waits, c.leaves)
+		}
+	}
+}
+
+// failingReads is an API server that answers nothing.
+func failingReads(server client.WithWatch) client.Reader {
+	return interceptor.NewClient(server, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return controllertest.ErrRefused
+		},
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return controllertest.ErrRefused
+		},
+	})
+}
+
 // P-40: what this process remembered of a claim goes with the claim: one that comes under the same UID again, as in a
 // test of a restored cluster, starts anew.
 func TestWhatWasRememberedGoesWithTheClaim(t *testing.T) {
@@ -212,5 +263,33 @@ func TestWhatWasRememberedGoesWithTheClaim(t *testing.T) {
 	}
 	if r.reconcile(t); r.cloud.launches != 2 || r.claim(t).DeletionTimestamp != nil {
 		t.Errorf("%d launches: want the claim launched like any other", r.cloud.launches)
+	}
+}
+
+// P-40: the same for a launch that was not answered: the claim after it waits for its own launches only.
+func TestAnUnansweredLaunchIsForgottenWithItsClaim(t *testing.T) {
+	t.Parallel()
+	began := time.Now() // the fake server has the time of day
+	r := newRig(t)
+	r.clock.Advance(began.Sub(r.clock.Now()))
+	live := func(answer error) {
+		c := newClaim()
+		c.CreationTimestamp.Time = began.Add(time.Minute) // made by this process
+		if err := r.server.Create(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		r.cloud.failure = answer
+		_, _ = r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
+		r.delete(t)
+	}
+	live(controllertest.ErrRefused)
+	r.clock.Advance(time.Hour)
+	if r.reconcile(t); r.claim(t) != nil {
+		t.Fatal("the first claim is still there")
+	}
+	live(provider.ErrThrottled)
+	r.clock.Advance(provider.ListLag + time.Second)
+	if r.reconcile(t); r.claim(t) != nil {
+		t.Error("the second claim waits for the launch of the first")
 	}
 }

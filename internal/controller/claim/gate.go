@@ -77,10 +77,7 @@ func (g *gate) end(pool string, s *sight) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.reading, pool)
-	delete(g.sights, pool)
-	if s != nil {
-		g.sights[pool] = s
-	}
+	g.sights[pool] = s // nil when the pool could not be read
 }
 
 // serves reports whether the sight says yes to a claim. A no is not believed of one that is not fresh.
@@ -106,7 +103,7 @@ func (c *Controller) admit(ctx context.Context, w *work) (bool, time.Time, error
 		return true, c.config.Now().Add(provider.LaunchFor), nil
 	}
 	s, err := c.sightOf(ctx, w, name)
-	if err != nil || s == nil {
+	if s == nil {
 		w.askAgain(sightAgain)
 		return false, time.Time{}, err
 	}
@@ -115,7 +112,7 @@ func (c *Controller) admit(ctx context.Context, w *work) (bool, time.Time, error
 		return false, time.Time{}, c.letGo(ctx, w, "NodePool "+name+" is gone")
 	case owned && string(s.pool.UID) != uid:
 		return false, time.Time{}, c.letGo(ctx, w, "NodePool "+name+" was made anew")
-	case s.pool == nil || s.invalid == nil && s.hard == limit.None:
+	case s.invalid == nil && s.hard == limit.None:
 		return true, s.at.Add(provider.LaunchFor), nil
 	case s.invalid != nil:
 		return false, time.Time{}, c.hold(ctx, w, fmt.Sprintf("NodePool %s: %v", name, s.invalid))

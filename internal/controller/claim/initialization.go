@@ -50,8 +50,8 @@ const patience = 5 * time.Second
 
 // lack writes down why the node is not initialized, and at first not every passing reason.
 func (c *Controller) lack(w *work, reason string) {
-	known, found := condition.Get(w.claim.Status.Conditions, karpenterv1.ConditionTypeInitialized)
-	if found && known.Status == metav1.ConditionUnknown && known.Message != reason {
+	known, _ := condition.Get(w.claim.Status.Conditions, karpenterv1.ConditionTypeInitialized)
+	if known.Status == metav1.ConditionUnknown && known.Message != reason {
 		since, _ := condition.Since(w.claim.Status.Conditions, karpenterv1.ConditionTypeRegistered)
 		if left := since.Add(patience).Sub(c.config.Now()); left > 0 {
 			w.askAgain(left)

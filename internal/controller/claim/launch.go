@@ -41,7 +41,7 @@ func (c *Controller) launch(ctx context.Context, w *work) (bool, error) {
 		return false, c.giveUpLaunch(ctx, w, why)
 	}
 	admitted, notAfter, err := c.admit(ctx, w)
-	if err != nil || !admitted {
+	if !admitted {
 		return false, err
 	}
 	// A patch on the way here may have brought a label that was changed by hand, and the machine gets the claim's
@@ -109,8 +109,8 @@ func (c *Controller) launchFailed(ctx context.Context, w *work, failure error) e
 
 // givenUp reports whether the claim is over because the provider has refused to launch it, and why.
 func givenUp(claim *karpenterv1.NodeClaim) (karpenterv1.Condition, bool) {
-	launched, found := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeLaunched)
-	return launched, found && launched.Status == "False" && (launched.Reason == reasonNoCapacity || launched.Reason == reasonClassNotReady)
+	launched, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeLaunched)
+	return launched, launched.Status == "False" && (launched.Reason == reasonNoCapacity || launched.Reason == reasonClassNotReady)
 }
 
 // refreshCatalog makes planning see what the launch found out, before the claim goes and its pods are planned again. A
@@ -157,9 +157,6 @@ func (c *Controller) remove(ctx context.Context, w *work, reason, message string
 
 // abandon ends the instance of a claim that has vanished while it was being launched: somebody took its finalizer off.
 func (c *Controller) abandon(ctx context.Context, w *work) error {
-	if w.claim.Status.ProviderID == "" {
-		return nil
-	}
 	if err := w.cloud.Terminate(ctx, w.claim.Status.ProviderID); err != nil && !errors.Is(err, provider.ErrNotFound) {
 		return fmt.Errorf("ending the instance of vanished NodeClaim %s: %w", w.claim.Name, err)
 	}

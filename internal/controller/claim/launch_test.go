@@ -92,28 +92,97 @@ func TestAClaimThatGoesDuringItsLaunchTakesItsMachine(t *testing.T) {
 		if (err != nil) != c.failed {
 			t.Errorf("%s: error %v, want one: %t", name, err, c.failed)
 		}
-		if ended := len(r.cloud.machines) == 0; ended != c.ended {
-			t.Errorf("%s: the machine is ended: %t, want %t", name, ended, c.ended)
+		if ended := len(r.cloud.machines) == 0; ended != c.ended || ended && len(r.cloud.ended) != 1 {
+			t.Errorf("%s: the machine is ended: %t, want %t, once: %v", name, ended, c.ended, r.cloud.ended)
+		}
+		if id := r.claim(t).Status.ProviderID; c.ended && id != "" {
+			t.Errorf("%s: the machine %s is ended and written down", name, id)
 		}
 	}
 }
 
-// P-32: the machine of a claim that vanished is ended, or the failure is told.
+// P-32: the machine of a claim that vanished is ended, or the failure is told; that its end takes a while is none. So it
+// is when the labels of the machine cannot be written any more, and when the status cannot.
 func TestAFailureToEndTheMachineOfAVanishedClaimIsTold(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, newClaim())
-	r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
-		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-			return apierrors.NewNotFound(schema.GroupResource{Resource: "nodeclaims"}, "c1")
-		},
-	})
-	r.step = claim.New(r.config)
-	r.cloud.endless = controllertest.ErrRefused
-	_, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
-	if !errors.Is(err, controllertest.ErrRefused) || !strings.Contains(err.Error(),
-		"ending the instance of vanished NodeClaim c1") {
-		t.Errorf("error %v", err)
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "nodeclaims"}, "c1")
+	for _, status := range []bool{false, true} {
+		for _, endless := range []error{controllertest.ErrRefused, nil} {
+			r := newRig(t, newClaim())
+			r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
+				Patch: func(ctx context.Context, s client.WithWatch, o client.Object, p client.Patch,
+					options ...client.PatchOption) error {
+					if !status {
+						return gone
+					}
+					return s.Patch(ctx, o, p, options...)
+				},
+				SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch,
+					...client.SubResourcePatchOption) error {
+					return gone
+				},
+			})
+			r.step = claim.New(r.config)
+			r.cloud.endless, r.cloud.slow = endless, true
+			_, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
+			if !errors.Is(err, endless) || err != nil && !strings.Contains(err.Error(),
+				"ending the instance of vanished NodeClaim c1") {
+				t.Errorf("status %t: error %v, want %v", status, err, endless)
+			}
+		}
 	}
+}
+
+// P-31: a refusal that could not be written down is written by the next step, which says of the claim no more than
+// that; and nothing that fails on the way to its deletion is swallowed, whichever process ends it.
+func TestARefusedClaimIsGivenUpInTheEnd(t *testing.T) {
+	t.Parallel()
+	refused := func(t *testing.T) *rig {
+		t.Helper()
+		r := newRig(t, newClaim())
+		fails := true
+		r.server = interceptor.NewClient(r.server, interceptor.Funcs{
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+				options ...client.SubResourcePatchOption) error {
+				if fails {
+					fails = false
+					return controllertest.ErrRefused
+				}
+				return c.SubResource(sub).Patch(ctx, o, p, options...)
+			},
+		})
+		r.cloud.failure = &provider.InsufficientCapacityError{}
+		return r
+	}
+	begin := func(t *testing.T, r *rig) {
+		t.Helper()
+		if err := r.play(t, nil)(); err == nil {
+			t.Fatal("the refusal was written")
+		}
+	}
+	r := refused(t)
+	r.config.Client, r.config.Live = r.server, r.server
+	r.step = claim.New(r.config)
+	begin(t, r)
+	r.reconcile(t)
+	ready, _ := condition.Get(r.claim(t).Status.Conditions, karpenterv1.ConditionTypeReady)
+	if r.claim(t).DeletionTimestamp == nil || ready.Reason != "InsufficientCapacity" || r.cloud.launches != 1 {
+		t.Errorf("deleted %v, Ready since %s, %d launches", r.claim(t).DeletionTimestamp, ready.Reason, r.cloud.launches)
+	}
+	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
+		r := refused(t)
+		r.fail(f)
+		begin(t, r)
+		return r.play(t, nil)
+	})
+	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
+		one := newClaim()
+		condition.Set(&one.Status.Conditions, 0,
+			condition.False(karpenterv1.ConditionTypeLaunched, "InsufficientCapacity", "none"), controllertest.Start())
+		r := newRig(t, one)
+		r.fail(f)
+		return r.play(t, nil)
+	})
 }
 
 // P-30: a launch that came too late to be carried out is asked for again soon, with no word about it; one that failed

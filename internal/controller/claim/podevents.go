@@ -55,7 +55,7 @@ func (p *PodEvents) Apply(pod *corev1.Pod, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known, seen := p.pods[pod.UID]
-	if seen && known == state {
+	if known == state {
 		return false
 	}
 	if !seen {
@@ -73,12 +73,9 @@ func (p *PodEvents) Apply(pod *corev1.Pod, now time.Time) bool {
 func (p *PodEvents) Remove(pod *corev1.Pod, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	known, seen := p.pods[pod.UID]
+	known := p.pods[pod.UID] // on no node when it was never seen
 	delete(p.pods, pod.UID)
-	if !seen || known.ending {
-		return false
-	}
-	if _, stands := p.last[known.node]; !stands {
+	if _, stands := p.last[known.node]; !stands || known.ending {
 		return false
 	}
 	p.last[known.node] = now

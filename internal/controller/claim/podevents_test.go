@@ -41,13 +41,15 @@ func TestWhatIsAPodEvent(t *testing.T) {
 		event bool
 	}
 	for name, steps := range map[string][]step{
-		"comes":                     {{on("n"), false, true}},
-		"comes, of a ReplicaSet":    {{on("n", replica), false, true}},
-		"without a node":            {{on(""), false, false}},
-		"of a DaemonSet":            {{on("n", daemon), false, false}},
-		"nothing new":               {{on("n"), false, true}, {on("n"), false, false}},
-		"ends":                      {{on("n"), false, true}, {on("n", ending), false, true}, {on("n", ending), false, false}},
-		"finishes":                  {{on("n"), false, true}, {on("n", finished), false, true}},
+		"comes":                  {{on("n"), false, true}},
+		"comes, of a ReplicaSet": {{on("n", replica), false, true}},
+		"without a node":         {{on(""), false, false}},
+		"of a DaemonSet":         {{on("n", daemon), false, false}},
+		"nothing new":            {{on("n"), false, true}, {on("n"), false, false}},
+		"ends":                   {{on("n"), false, true}, {on("n", ending), false, true}, {on("n", ending), false, false}},
+		"finishes":               {{on("n"), false, true}, {on("n", finished), false, true}},
+		"ends, bound long ago": {{on("n", bound(start, corev1.PodScheduled, "True")), false, true},
+			{on("n", bound(start, corev1.PodScheduled, "True"), ending), false, true}},
 		"goes":                      {{on("n"), false, true}, {on("n"), true, true}, {on("n"), true, false}},
 		"goes after its end":        {{on("n"), false, true}, {on("n", ending), false, true}, {on("n"), true, false}},
 		"goes, and was never known": {{on("n"), true, false}},

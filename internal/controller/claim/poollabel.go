@@ -3,7 +3,6 @@ package claim
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
@@ -21,11 +20,7 @@ func (c *Controller) keepPool(ctx context.Context, w *work) error {
 		return nil
 	}
 	before := w.claim.DeepCopy()
-	w.claim.Labels = maps.Clone(w.claim.Labels)
-	if w.claim.Labels == nil {
-		w.claim.Labels = map[string]string{}
-	}
-	w.claim.Labels[karpenterv1.NodePoolLabelKey] = name
+	w.claim.Labels = with(w.claim.Labels, map[string]string{karpenterv1.NodePoolLabelKey: name})
 	if err := c.config.Client.Patch(ctx, w.claim, patch.Meta(before, w.claim)); err != nil {
 		return fmt.Errorf("putting the label %s of NodeClaim %s back: %w", karpenterv1.NodePoolLabelKey, before.Name, err)
 	}

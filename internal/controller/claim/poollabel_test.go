@@ -2,6 +2,7 @@ package claim_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
+	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
@@ -107,5 +109,31 @@ func TestANodeNamesItsNodeClass(t *testing.T) {
 	label := fleet.ClassLabel(schema.GroupKind{Group: ref.Group, Kind: ref.Kind})
 	if got := r.node(t).Labels[label]; got == "" || got != ref.Name {
 		t.Errorf("the node's label %s is %q, want %q", label, got, ref.Name)
+	}
+}
+
+// L-13: no machine is launched with the label of another pool: when the label that was changed in the middle of the
+// launch cannot be put back, that is told, and the launch waits.
+func TestWithoutItsLabelAClaimIsNotLaunched(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, hardPool(1), made("c1", "pool-uid"))
+	patches := 0
+	r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if patches++; patches > 1 {
+				return controllertest.ErrRefused
+			}
+			live := r.claim(t)
+			live.Labels[karpenterv1.NodePoolLabelKey] = "elsewhere"
+			if err := c.Update(ctx, live); err != nil {
+				return err
+			}
+			return c.Patch(ctx, o, p, opts...) // the record
+		},
+	})
+	r.step = claim.New(r.config)
+	err := r.play(t, nil)()
+	if !errors.Is(err, controllertest.ErrRefused) || r.cloud.launches != 0 {
+		t.Errorf("error %v, %d launches", err, r.cloud.launches)
 	}
 }

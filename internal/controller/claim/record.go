@@ -32,15 +32,12 @@ type launchRecord struct {
 
 func (r launchRecord) String() string { return r.until.UTC().Format(time.RFC3339) + " " + r.holder }
 
-// recordOf reads the record. One that was edited into nonsense counts as one whose end nobody knows.
+// recordOf reads the record. One that was edited into nonsense is found and not valid: nobody knows its end.
 func recordOf(claim *karpenterv1.NodeClaim) (r launchRecord, found, valid bool) {
 	text, found := claim.Annotations[karpenterv1.LaunchUntilAnnotationKey]
-	if !found {
-		return launchRecord{}, false, true
-	}
 	until, holder, _ := strings.Cut(text, " ")
 	at, err := time.Parse(time.RFC3339, until)
-	return launchRecord{at, holder}, true, err == nil && holder != ""
+	return launchRecord{at, holder}, found, err == nil && holder != ""
 }
 
 // record makes sure that the claim says until when its launch may land, and returns that. most is what the
@@ -48,7 +45,7 @@ func recordOf(claim *karpenterv1.NodeClaim) (r launchRecord, found, valid bool) 
 func (c *Controller) record(ctx context.Context, w *work, most time.Time) (bool, time.Time, error) {
 	known, found, valid := recordOf(w.claim)
 	now, holder := c.config.Now(), c.config.Holder
-	if found && valid && (known.holder == holder || known.holder == several) && known.until.Sub(now) >= leastLeft {
+	if valid && (known.holder == holder || known.holder == several) && known.until.Sub(now) >= leastLeft {
 		return true, earlier(known.until, most), nil
 	}
 	next := launchRecord{most.Truncate(time.Second), holder}
@@ -56,7 +53,7 @@ func (c *Controller) record(ctx context.Context, w *work, most time.Time) (bool,
 	if holder == "" || othersMay {
 		next.holder = several
 	}
-	if found && known.until.After(next.until) {
+	if known.until.After(next.until) {
 		next.until = known.until
 	}
 	change := patch.LaunchUntil(w.claim, karpenterv1.LaunchUntilAnnotationKey, next.String())
@@ -92,7 +89,7 @@ func recordEnds(claim *karpenterv1.NodeClaim) (time.Time, bool) {
 // provedNone reports whether a deleted claim certainly has no machine: the provider has refused it, and no other
 // launch for it can be on its way. Only this process ever had any, and each of them was answered.
 func (c *Controller) provedNone(claim *karpenterv1.NodeClaim) bool {
-	known, found, valid := recordOf(claim)
+	known, _, valid := recordOf(claim)
 	_, refused := c.attempts.refusal(claim.UID)
-	return refused && found && valid && known.holder == c.config.Holder && c.attempts.allAnswered(claim.UID)
+	return refused && valid && known.holder == c.config.Holder && c.attempts.allAnswered(claim.UID)
 }

@@ -36,6 +36,8 @@ func TestWhatIsRecordedBeforeALaunch(t *testing.T) {
 		"another's, a skew ago": {stamp(-time.Minute) + " b", "a", stamp(time.Minute) + " a", time.Minute},
 		"nonsense":              {"soon a", "a", stamp(time.Minute) + " several", time.Minute},
 		"no holder":             {stamp(30 * time.Second), "a", stamp(time.Minute) + " several", time.Minute},
+		"no holder, long ago":   {stamp(-time.Hour), "a", stamp(time.Minute) + " several", time.Minute},
+		"no holder, no name":    {stamp(30 * time.Second), "", stamp(time.Minute) + " several", time.Minute},
 	} {
 		one := made("c1", "pool-uid")
 		if c.known != "" {

@@ -3,6 +3,7 @@ package claim
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -103,13 +104,9 @@ func adopt(node *corev1.Node, claim *karpenterv1.NodeClaim) {
 
 // with returns a map that has the entries of both, those of more where both have one.
 func with(entries, more map[string]string) map[string]string {
-	all := make(map[string]string, len(entries)+len(more)+1)
-	for key, value := range entries {
-		all[key] = value
-	}
-	for key, value := range more {
-		all[key] = value
-	}
+	all := map[string]string{}
+	maps.Copy(all, entries)
+	maps.Copy(all, more)
 	return all
 }
 
@@ -121,12 +118,12 @@ func hasTaint(taints []corev1.Taint, taint corev1.Taint) bool {
 // reportHealth tells the pool whether its nodes join. It is information only, so a failure is not worth a retry: the
 // next claim of the pool reports again.
 func (c *Controller) reportHealth(ctx context.Context, w *work, value condition.Value) {
-	known, err := c.poolOf(ctx, c.config.Client, w.claim)
-	if err != nil || known == nil {
+	known, _ := c.poolOf(ctx, c.config.Client, w.claim)
+	if known == nil {
 		return
 	}
 	pool := known.DeepCopy()
-	if known, found := condition.Get(pool.Status.Conditions, value.Type); patch.LosesOriginal(pool) || found && known.Status == value.Status {
+	if known, _ := condition.Get(pool.Status.Conditions, value.Type); patch.LosesOriginal(pool) || known.Status == value.Status {
 		return
 	}
 	before := pool.DeepCopy()

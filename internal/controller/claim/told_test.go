@@ -274,3 +274,15 @@ func TestReadyIsAllThreeStages(t *testing.T) {
 		t.Errorf("status %+v, want what the machine has", r.claim(t).Status)
 	}
 }
+
+// P-30: a stage whose beginning nobody wrote down does not time out.
+func TestAStageWithoutABeginningDoesNotTimeOut(t *testing.T) {
+	t.Parallel()
+	c := newClaim()
+	c.Status.ProviderID = "fake://u1"
+	c.Status.Conditions = []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeLaunched, Status: metav1.ConditionTrue}}
+	r := newRig(t, c)
+	if r.reconcile(t); r.claim(t).DeletionTimestamp != nil {
+		t.Errorf("it is given up: %+v", r.claim(t).Status.Conditions)
+	}
+}

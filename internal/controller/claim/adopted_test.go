@@ -1,0 +1,237 @@
+package claim_test
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
+	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
+	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+)
+
+// P-30: a node gets its claim as an owner once, beside owners that it has. Its label says that it is initialized when
+// it is, and whoever asks for it keeps the claim's taints off.
+func TestWhatAdoptionAdds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*corev1.Node)
+		owners []types.UID
+		taints []string
+	}{
+		"bare": {func(*corev1.Node) {}, []types.UID{"u1"}, []string{corev1.TaintNodeNotReady, "boot", "team"}},
+		"another owner": {func(n *corev1.Node) {
+			n.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Rack", Name: "r", UID: "rack"}}
+		}, []types.UID{"rack", "u1"}, []string{corev1.TaintNodeNotReady, "boot", "team"}},
+		"adopted already": {func(n *corev1.Node) {
+			n.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: "c1",
+				UID: "u1"}}
+		}, []types.UID{"u1"}, []string{corev1.TaintNodeNotReady, "boot", "team"}},
+		"keeps its taints": {func(n *corev1.Node) {
+			n.Labels = map[string]string{karpenterv1.NodeDoNotSyncTaintsLabelKey: "true"}
+		}, []types.UID{"u1"}, []string{corev1.TaintNodeNotReady}},
+	} {
+		n := joined()
+		c.change(n)
+		r := newRig(t, newClaim(), n)
+		r.reconcile(t)
+		got := r.node(t)
+		var owners []types.UID
+		for _, owner := range got.OwnerReferences {
+			owners = append(owners, owner.UID)
+		}
+		var taints []string
+		for _, taint := range got.Spec.Taints {
+			taints = append(taints, taint.Key)
+		}
+		if slices.Sort(taints); !slices.Equal(owners, c.owners) || !slices.Equal(taints, sortedWords(c.taints)) {
+			t.Errorf("%s: owners %v, taints %v; want %v, %v", name, owners, taints, c.owners, c.taints)
+		}
+		if label, found := got.Labels[karpenterv1.NodeInitializedLabelKey]; found {
+			t.Errorf("%s: the node is not ready, and its label says that it is initialized: %q", name, label)
+		}
+	}
+}
+
+func sortedWords(words []string) []string { return slices.Sorted(slices.Values(words)) }
+
+// P-30: a node that has to settle is not registered yet, and the claim says no more than that.
+func TestAClaimWhoseNodeSettles(t *testing.T) {
+	t.Parallel()
+	n := joined()
+	n.CreationTimestamp = metav1.NewTime(controllertest.Start())
+	r := newRig(t, newClaim(), n)
+	r.reconcile(t)
+	registered, _ := condition.Get(r.claim(t).Status.Conditions, karpenterv1.ConditionTypeRegistered)
+	_, told := condition.Get(r.claim(t).Status.Conditions, karpenterv1.ConditionTypeInitialized)
+	if registered.Status != "Unknown" || registered.Reason != "NodeNotFound" || told {
+		t.Errorf("conditions %+v", r.claim(t).Status.Conditions)
+	}
+}
+
+// P-30: a node that was registered by a step whose claim could not be written is not written again.
+func TestANodeIsRegisteredByOnePatch(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newClaim())
+	r.reconcile(t)
+	r.create(t, joined())
+	nodes, fails := 0, true
+	r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			options ...client.PatchOption) error {
+			if _, node := o.(*corev1.Node); node {
+				nodes++
+			}
+			return c.Patch(ctx, o, p, options...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			options ...client.SubResourcePatchOption) error {
+			if fails {
+				return controllertest.ErrRefused
+			}
+			return c.SubResource(sub).Patch(ctx, o, p, options...)
+		},
+	})
+	r.step = claim.New(r.config)
+	if _, err := r.step.Reconcile(t.Context(),
+		reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}}); err == nil {
+		t.Fatal("the status was written")
+	}
+	fails = false
+	if r.reconcile(t); nodes != 1 || r.is(t, karpenterv1.ConditionTypeRegistered) != "True" {
+		t.Errorf("%d patches of the node, Registered=%s; want one, True", nodes, r.is(t,
+			karpenterv1.ConditionTypeRegistered))
+	}
+}
+
+// P-30: a node that is being deleted is not initialized any more.
+func TestANodeThatGoesIsNotInitialized(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newClaim(), joined())
+	r.reconcile(t)
+	r.makeReady(t)
+	if err := r.server.Delete(t.Context(), r.node(t)); err != nil { // our finalizer holds it
+		t.Fatal(err)
+	}
+	if r.reconcile(t); r.is(t, karpenterv1.ConditionTypeInitialized) == "True" {
+		t.Error("it is initialized")
+	}
+}
+
+// P-30: what a node must have to be initialized: the condition Ready, and some of each resource that is asked for.
+// What is missing is told in one order, and what was told first stands for 5 s.
+func TestWhatANodeLacks(t *testing.T) {
+	t.Parallel()
+	asks := func(names ...corev1.ResourceName) corev1.ResourceList {
+		list := corev1.ResourceList{}
+		for _, name := range names {
+			list[name] = resource.MustParse("1")
+		}
+		return list
+	}
+	conditions := func(kind corev1.NodeConditionType, status corev1.ConditionStatus) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.Status.Conditions = []corev1.NodeCondition{{Type: kind, Status: status}} }
+	}
+	for name, c := range map[string]struct {
+		asks   corev1.ResourceList
+		change func(*corev1.Node)
+		lacks  string
+	}{
+		"nothing":           {asks("cpu"), func(*corev1.Node) {}, ""},
+		"not ready":         {asks("cpu"), conditions(corev1.NodeReady, "False"), "node n1 is not ready"},
+		"another condition": {asks("cpu"), conditions(corev1.NodeMemoryPressure, "True"), "node n1 is not ready"},
+		"asks for none":     {corev1.ResourceList{"cpu": resource.MustParse("1"), "gpu": {}}, func(*corev1.Node) {}, ""},
+		"several, in order": {asks("h", "g", "f", "e", "d", "c", "b", "a"), func(*corev1.Node) {},
+			"the node does not offer [a b c d e f g h] yet"},
+		"a resource of none": {asks("gpu"), func(n *corev1.Node) { n.Status.Allocatable["gpu"] = resource.Quantity{} },
+			"the node does not offer [gpu] yet"},
+	} {
+		one := newClaim()
+		one.Spec.Resources.Requests = c.asks
+		r := newRig(t, one, joined())
+		r.reconcile(t)
+		r.makeReady(t)
+		n := r.node(t)
+		c.change(n)
+		r.put(t, n)
+		patience := map[bool]time.Duration{true: 5 * time.Second}[strings.HasPrefix(c.lacks, "the node")]
+		if again := r.reconcile(t).RequeueAfter; c.lacks != "" && again != cmp.Or(patience, time.Hour) {
+			t.Errorf("%s: asks again after %s", name, again)
+		}
+		r.clock.Advance(5 * time.Second)
+		r.reconcile(t)
+		got, _ := condition.Get(r.claim(t).Status.Conditions, karpenterv1.ConditionTypeInitialized)
+		if got.Message != c.lacks || (got.Status == "True") != (c.lacks == "") {
+			t.Errorf("%s: Initialized=%s %q, want %q", name, got.Status, got.Message, c.lacks)
+		}
+	}
+}
+
+// P-30: the status of a claim is written as of the picture that it was made from: what another controller has put onto
+// the claim meanwhile, as an intent to remove it, is never undone.
+func TestWhatOthersWroteMeanwhileIsNotUndone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newClaim())
+	r.reconcile(t)
+	r.create(t, joined())
+	r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			options ...client.PatchOption) error {
+			r.setCondition(t, condition.True(karpenterv1.ConditionTypeDisruptionReason, "Empty", ""))
+			return c.Patch(ctx, o, p, options...)
+		},
+	})
+	r.step = claim.New(r.config)
+	_, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
+	if !apierrors.IsConflict(err) || r.is(t, karpenterv1.ConditionTypeDisruptionReason) != "True" {
+		t.Errorf("error %v, the intent %q: want a conflict, and the intent to stand", err,
+			r.is(t, karpenterv1.ConditionTypeDisruptionReason))
+	}
+}
+
+// L-13: a label that is right is left alone, and nothing is said.
+func TestALabelThatIsRightIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, hardPool(1), made("c1", "pool-uid"))
+	r.reconcile(t)
+	writes := r.writes
+	if r.reconcile(t); r.writes != writes || strings.Contains(strings.Join(r.tape.Said(), "\n"),
+		event.NodePoolLabelRestored) {
+		t.Errorf("%d writes, said %q", r.writes-writes, r.tape.Said())
+	}
+}
+
+// D-03: only what happens on an initialized node is stamped, and a stamp is never put back: a process that has just
+// started knows of no event.
+func TestWhatIsStamped(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, aPool(), newClaim(), joined())
+	r.reconcile(t)
+	r.podComes("early")
+	if r.reconcile(t); !r.claim(t).Status.LastPodEventTime.IsZero() {
+		t.Errorf("stamped at %s, before the node is initialized", r.claim(t).Status.LastPodEventTime)
+	}
+	r.makeReady(t)
+	r.reconcile(t)
+	stamped := r.claim(t).Status.LastPodEventTime
+	r.config.PodEvents = claim.NewPodEvents()
+	r.step = claim.New(r.config)
+	r.clock.Advance(time.Hour)
+	if r.reconcile(t); stamped.IsZero() || r.claim(t).Status.LastPodEventTime != stamped {
+		t.Errorf("the stamp %s became %s", stamped, r.claim(t).Status.LastPodEventTime)
+	}
+}
