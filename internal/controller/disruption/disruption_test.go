@@ -47,13 +47,22 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 // restart is a new process: only the API objects are left.
 func (r *rig) restart() {
 	r.store = world.New(world.Config{Now: r.clock.Now, Off: r.off})
-	applier := apply.New(apply.Config{Client: r.server, Live: r.server, Store: r.store, Fleet: controllertest.Everything{}, Now: r.clock.Now, Log: logr.Discard()})
+	r.over(r.server)
+}
+
+// over puts the controller over that API server; its picture stays. change changes how it is configured.
+func (r *rig) over(server client.WithWatch, change ...func(*disruption.Config)) {
+	applier := apply.New(apply.Config{Client: server, Live: server, Store: r.store, Fleet: controllertest.Everything{}, Now: r.clock.Now, Log: logr.Discard()})
 	r.registry = prometheus.NewRegistry()
 	set := metrics.New(r.registry)
-	r.step = disruption.New(disruption.Config{
-		Client: r.server, Live: r.server, Picture: r.store, Applier: applier, Fleet: controllertest.Everything{}, Events: r.tape, Metrics: set, Namespace: "kube-system",
+	config := disruption.Config{
+		Client: server, Live: server, Picture: r.store, Applier: applier, Fleet: controllertest.Everything{}, Events: r.tape, Metrics: set, Namespace: "kube-system",
 		Ready: func() bool { return true }, Now: r.clock.Now, Log: logr.Discard(),
-	})
+	}
+	for _, c := range change {
+		c(&config)
+	}
+	r.step = disruption.New(config)
 }
 
 func (r *rig) sync(t *testing.T) {

@@ -1,0 +1,343 @@
+package disruption_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
+)
+
+// choose puts a whole intent onto nodes and their claims: reason and taint.
+func (r *rig) choose(t *testing.T, reason string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		r.mark(t, name, reason)
+		var n corev1.Node
+		if err := r.server.Get(t.Context(), types.NamespacedName{Name: name}, &n); err != nil {
+			t.Fatal(err)
+		}
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: karpenterv1.DisruptedTaintKey,
+			Effect: corev1.TaintEffectNoSchedule})
+		if err := r.server.Update(t.Context(), &n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.sync(t)
+}
+
+// standsFor makes a claim one that was launched to replace others.
+func (r *rig) standsFor(t *testing.T, name string, together int, others ...string) {
+	t.Helper()
+	var claim karpenterv1.NodeClaim
+	if err := r.server.Get(t.Context(), types.NamespacedName{Name: name}, &claim); err != nil {
+		t.Fatal(err)
+	}
+	claim.Annotations = map[string]string{
+		karpenterv1.ReplacesAnnotationKey:     strings.Join(others, ","),
+		karpenterv1.ReplacementsAnnotationKey: fmt.Sprint(together),
+	}
+	if err := r.server.Update(t.Context(), &claim); err != nil {
+		t.Fatal(err)
+	}
+	r.sync(t)
+}
+
+// D-09, D-10: of two nodes that are to go, each of whose pods fits elsewhere and not both, one goes now and the other
+// waits; when they fit together both go. In a static pool each has its own replacement, and nobody asks where the
+// pods go.
+func TestWhatFitsOnlyAloneGoesAlone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cpu              string
+		static           bool
+		marked, deleting int
+	}{
+		"one place":         {"900m", false, 1, 1},
+		"two places":        {"400m", false, 0, 2},
+		"one place, static": {"900m", true, 0, 2},
+	} {
+		r := clusterOf(t, "100%", map[string]string{"a": "small", "b": "small", "c": "small"}, c.cpu)
+		reason := "Underutilized"
+		if c.static {
+			reason = "Drifted"
+			for i, old := range []string{"a", "b"} {
+				n, claim := sized([]string{"x", "y"}[i], "small")
+				n.Spec.Taints = []corev1.Taint{{Key: "example.com/own",
+					Effect: corev1.TaintEffectNoSchedule}} // no place for the pods
+				claim.Finalizers = []string{karpenterv1.TerminationFinalizer}
+				r.create(t, n)
+				r.create(t, claim)
+				r.standsFor(t, claim.Name, 1, old)
+			}
+			r.change(t, func(pool *karpenterv1.NodePool) { pool.Spec.Replicas = new(int64(3)) })
+			r.drift(t, "a", "b")
+		}
+		r.choose(t, reason, "a", "b")
+		r.reconcile(t)
+		if marked, deleting := r.state(t); len(marked) != c.marked || len(deleting) != c.deleting {
+			t.Errorf("%s: marked %v, deleting %v: want %d, %d", name, marked, deleting, c.marked, c.deleting)
+		}
+	}
+}
+
+// D-08: a budget that shrinks takes back the commands that it has no room for any more, and no other; what is going
+// already, and what is not ready, uses it up too.
+func TestABudgetThatShrinksTakesCommandsBack(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		budget   string
+		change   func(*testing.T, *rig)
+		deleting int
+	}{
+		"room for both":     {"2", func(*testing.T, *rig) {}, 2},
+		"room for one":      {"1", func(*testing.T, *rig) {}, 1},
+		"one goes":          {"2", func(t *testing.T, r *rig) { t.Helper(); r.goes(t, "d") }, 2}, // and one of ours
+		"one is not ready":  {"2", func(t *testing.T, r *rig) { t.Helper(); r.breaks(t, "d") }, 1},
+		"other's not ready": {"2", func(t *testing.T, r *rig) { t.Helper(); r.breaks(t, "other") }, 2},
+	} {
+		r := clusterOf(t, c.budget, map[string]string{"a": "small", "b": "small", "c": "small", "d": "small"}, "400m")
+		other, _ := machine("other") // a node that nobody here made
+		other.Labels = nil
+		r.create(t, other)
+		c.change(t, r)
+		r.choose(t, "Underutilized", "a", "b")
+		r.reconcile(t)
+		if marked, deleting := r.state(t); len(marked) != 0 || len(deleting) != c.deleting {
+			t.Errorf("%s: marked %v, deleting %v: want %d deleted, and the other taken back", name, marked, deleting,
+				c.deleting)
+		}
+	}
+}
+
+// goes deletes a claim, which its finalizer holds.
+func (r *rig) goes(t *testing.T, name string) {
+	t.Helper()
+	if err := r.server.Delete(t.Context(),
+		&karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		t.Fatal(err)
+	}
+	r.sync(t)
+}
+
+// breaks makes a node not ready.
+func (r *rig) breaks(t *testing.T, name string) {
+	t.Helper()
+	var n corev1.Node
+	if err := r.server.Get(t.Context(), types.NamespacedName{Name: name}, &n); err != nil {
+		t.Fatal(err)
+	}
+	n.Status.Conditions[0].Status = corev1.ConditionFalse
+	if err := r.server.Status().Update(t.Context(), &n); err != nil {
+		t.Fatal(err)
+	}
+	r.sync(t)
+}
+
+// D-10: all marks of a command are complete before anything of it goes.
+func TestTheMarksOfACommandAreCompletedFirst(t *testing.T) {
+	t.Parallel()
+	r := clusterOf(t, "100%", map[string]string{"a": "small", "b": "small", "c": "small", "x": "large"}, "900m")
+	r.standsFor(t, "x", 1, "a", "b", "c")
+	r.choose(t, "Underutilized", "a", "b", "c")
+	r.untaint(t, "b")
+	r.untaint(t, "c")
+	r.sync(t)
+	r.reconcile(t)
+	if marked, deleting := r.state(t); len(marked) != 3 || len(deleting) != 0 || !r.tainted(t, "b") || !r.tainted(t,
+		"c") {
+		t.Fatalf("marked %v, deleting %v, b tainted %t, c tainted %t: want the taints, and nothing gone", marked, deleting,
+			r.tainted(t, "b"), r.tainted(t, "c"))
+	}
+	r.sync(t)
+	r.reconcile(t)
+	if marked, deleting := r.state(t); len(marked) != 0 || len(deleting) != 3 {
+		t.Errorf("marked %v, deleting %v: want all gone", marked, deleting)
+	}
+}
+
+// D-01, U-10: each node that goes is told and counted, by reason, pool, capacity type and policy. One whose claim
+// somebody has changed meanwhile is neither: it is looked at again, and its pool has not succeeded.
+func TestANodeThatGoesIsToldAndCounted(t *testing.T) {
+	t.Parallel()
+	for name, conflict := range map[string]bool{"goes": false, "was changed": true} {
+		r := replacing(t, true)
+		r.over(interceptor.NewClient(r.server, interceptor.Funcs{
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+				if conflict {
+					return apierrors.NewConflict(schema.GroupResource{Resource: "nodeclaims"}, o.GetName(), nil)
+				}
+				return c.Delete(ctx, o, options...)
+			},
+		}))
+		r.reconcile(t)
+		count := controllertest.Count(t, r.registry, "karpenter_nodeclaims_disrupted_total", "underutilized", "default",
+			"on-demand", "WhenEmptyOrUnderutilized", "graceful")
+		told := strings.Contains(strings.Join(r.tape.Said(), "\n"),
+			"a DisruptionTerminating: The node is removed: Underutilized")
+		if goes := !conflict; (count == 1) != goes || told != goes || (r.noted(t) == "") != goes {
+			t.Errorf("%s: counted %v, told %t, noted %q", name, count, told, r.noted(t))
+		}
+	}
+}
+
+// D-06: what a pool notes about its commands leaves its other annotations alone, and is written only when it changes.
+func TestWhatAPoolNotes(t *testing.T) {
+	t.Parallel()
+	const own = "example.com/own"
+	for name, scene := range map[string]func(*testing.T) *rig{
+		"taken back":  func(t *testing.T) *rig { t.Helper(); return lost(t, false) },
+		"carried out": func(t *testing.T) *rig { t.Helper(); return replacing(t, true) },
+		"inherited":   func(t *testing.T) *rig { t.Helper(); return newRig(t, softFleet("1", "0", "a", "b")...) },
+	} {
+		r := scene(t)
+		r.change(t, func(pool *karpenterv1.NodePool) {
+			if pool.Annotations == nil {
+				pool.Annotations = map[string]string{}
+			}
+			pool.Annotations[own] = "yes"
+		})
+		writes := 0
+		r.over(interceptor.NewClient(r.server, interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+				options ...client.PatchOption) error {
+				if _, pool := o.(*karpenterv1.NodePool); pool {
+					writes++
+				}
+				return c.Patch(ctx, o, p, options...)
+			},
+		}))
+		for range 3 {
+			r.reconcile(t)
+			r.sync(t)
+		}
+		var pool karpenterv1.NodePool
+		if err := r.server.Get(t.Context(), types.NamespacedName{Name: "default"}, &pool); err != nil {
+			t.Fatal(err)
+		}
+		if _, noted := pool.Annotations[karpenterv1.DisruptionBackoffAnnotationKey]; pool.Annotations[own] != "yes" ||
+			writes != 1 || noted != (name == "taken back") {
+			t.Errorf("%s: %d writes, annotations %v", name, writes, pool.Annotations)
+		}
+	}
+}
+
+// D-06: a command that succeeds ends the pause of its pool.
+func TestASuccessEndsThePause(t *testing.T) {
+	t.Parallel()
+	for _, succeeds := range []bool{true, false} {
+		r := replacing(t, true)
+		n, claim := sized("b", "small")
+		claim.Finalizers = []string{karpenterv1.TerminationFinalizer}
+		for _, o := range []client.Object{n, claim, podAsking("on-b", "b", "1500m")} {
+			r.create(t, o)
+		}
+		r.change(t, func(pool *karpenterv1.NodePool) {
+			until := r.clock.Now().Add(10 * time.Minute).UTC().Format(time.RFC3339)
+			pool.Annotations = map[string]string{karpenterv1.DisruptionBackoffAnnotationKey: until + " 10m0s"}
+		})
+		if !succeeds {
+			r.goes(t, "a")
+		}
+		r.reconcile(t)
+		r.sync(t)
+		r.drift(t, "b")
+		r.turn(t)
+		if marked, _ := r.state(t); slices.Contains(marked, "b") != succeeds {
+			t.Errorf("succeeds %t: marked %v", succeeds, marked)
+		}
+	}
+}
+
+// D-04: a pool that is being consolidated is left alone until that is over: what comes may make a better place.
+func TestAPoolThatIsConsolidatedIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	r := replacing(t, false)
+	n, claim := sized("b", "large")
+	claim.Finalizers = []string{karpenterv1.TerminationFinalizer}
+	for _, o := range []client.Object{n, claim, podAsking("on-b", "b", "1500m")} {
+		r.create(t, o)
+	}
+	for range 3 {
+		r.turn(t)
+	}
+	if marked, _ := r.state(t); !slices.Equal(marked, []string{"a"}) {
+		t.Errorf("marked %v, want no other while one is replaced", marked)
+	}
+}
+
+// D-09: a pool that is gone takes its commands back, and nothing is noted of it.
+func TestACommandOfAPoolThatIsGoneIsTakenBack(t *testing.T) {
+	t.Parallel()
+	r := replacing(t, false)
+	if err := r.server.Delete(t.Context(), newPool("")); err != nil {
+		t.Fatal(err)
+	}
+	r.reconcile(t)
+	if marked, _ := r.state(t); len(marked) != 0 || !strings.Contains(strings.Join(r.tape.Said(), "\n"),
+		"a DisruptionCancelled: The node stays: node a: its NodePool is gone") {
+		t.Errorf("marked %v, said %q", marked, r.tape.Said())
+	}
+}
+
+// D-08: the empty nodes that a budget holds up are told on their pool; one that the API server does not have any more
+// is left out, and hides no other.
+func TestHeldNodesAreToldOnTheirPools(t *testing.T) {
+	t.Parallel()
+	objects := fleet("0", "a")
+	var gone []*karpenterv1.NodePool
+	for i := range 8 {
+		pool := newPool("0")
+		pool.Name, pool.UID = fmt.Sprintf("gone-%d", i), types.UID(fmt.Sprintf("gone-%d", i))
+		n, claim := machine(fmt.Sprintf("g-%d", i))
+		n.Labels[karpenterv1.NodePoolLabelKey], claim.Labels[karpenterv1.NodePoolLabelKey] = pool.Name, pool.Name
+		objects, gone = append(objects, pool, n, claim), append(gone, pool)
+	}
+	r := newRig(t, objects...)
+	for _, pool := range gone {
+		if err := r.server.Delete(t.Context(), pool); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.reconcile(t)
+	want := "default DisruptionBlocked: 1 empty nodes stay for now: " +
+		"the budget allows 0 nodes at a time for the reason Empty"
+	if said := r.tape.Said(); !slices.Contains(said, want) || strings.Contains(strings.Join(said, "\n"), "gone-") {
+		t.Errorf("said %q, want %q alone", said, want)
+	}
+}
+
+// D-02: a node that goes already says nothing about what would hold it, nor does one that nothing holds.
+func TestANodeThatGoesSaysNothingOfWhatWouldHoldIt(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*testing.T, *rig){
+		"goes":         func(t *testing.T, r *rig) { t.Helper(); r.goes(t, "a") },
+		"is marked":    func(t *testing.T, r *rig) { t.Helper(); r.choose(t, "NodeLimitExceeded", "a"); r.setLimit(t, "0") },
+		"nothing does": func(t *testing.T, r *rig) { t.Helper(); r.create(t, podOn("a")); r.sync(t) },
+	} {
+		objects := limitedFleet("9", "a")
+		objects[0].(*karpenterv1.NodePool).Spec.Disruption.Budgets[0].Nodes = intstr.FromString("100%")
+		if name != "nothing does" {
+			objects[1].SetAnnotations(map[string]string{karpenterv1.DoNotDisruptAnnotationKey: "true"})
+		}
+		r := newRig(t, objects...)
+		change(t, r)
+		r.reconcile(t)
+		if said := strings.Join(r.tape.Said(), "\n"); strings.Contains(said, "a DisruptionBlocked") {
+			t.Errorf("%s: said %s", name, said)
+		}
+	}
+}
