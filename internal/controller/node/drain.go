@@ -94,7 +94,7 @@ func (p *drainPlan) deadline(pod *corev1.Pod, now, due time.Time) bool {
 	if pod.DeletionTimestamp != nil && !pod.DeletionTimestamp.After(now.Add(time.Duration(seconds+1)*time.Second)) {
 		return true // is on its way, in time
 	}
-	p.remove = append(p.remove, removal{pod: pod, graceSeconds: min(seconds, max(1, int64(grace/time.Second)))})
+	p.remove = append(p.remove, removal{pod: pod, graceSeconds: seconds})
 	return true
 }
 

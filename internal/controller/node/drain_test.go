@@ -152,7 +152,7 @@ func TestTheDeadlineCountsFromTheClaimsDeletion(t *testing.T) {
 		t.Fatalf("deadline %v, want a minute from the claim's deletion", due)
 	}
 	claim.Annotations = map[string]string{karpenterv1.NodeClaimTerminationTimestampAnnotationKey: at(120).Format(time.RFC3339)}
-	if due, _ := deadline(claim); !due.Equal(at(120)) {
-		t.Fatalf("deadline %v, want that of the annotation", due)
+	if due, limited := deadline(claim); !limited || !due.Equal(at(120)) {
+		t.Fatalf("deadline %v (%v), want that of the annotation", due, limited)
 	}
 }

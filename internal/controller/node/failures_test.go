@@ -101,7 +101,7 @@ func TestNoFailureOfADrainIsSwallowed(t *testing.T) {
 			func() { remove(t, r, volume("pv-1")) },
 			nil, // the machine ends
 			nil)
-	}, "create eviction v1.Pod") // what is refused is told on the claim, and asked for again
+	})
 }
 
 func remove(t *testing.T, r *rig, o client.Object) {
@@ -120,7 +120,7 @@ func TestNoFailureAtTheDeadlineIsSwallowed(t *testing.T) {
 		r := newRig(t, n, claim, pod("a"))
 		r.fail(f)
 		return r.play(t, func() { r.clock.Advance(45 * time.Second) }, nil, nil)
-	}, "delete v1.Pod") // told and tried again, as a refused eviction
+	})
 }
 
 // A machine that may still run is not given up because the cloud could not be asked.

@@ -1,14 +1,22 @@
 package node_test
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/controller/node"
 )
 
 // ours owns what is of the kind KWOKNodeClass, and machines with IDs of kwok.
@@ -92,5 +100,101 @@ func TestNodesOfOthersAreNotEnded(t *testing.T) {
 		if err == nil && (len(fresh.Spec.Taints) != 0 || len(fresh.Labels) != 1) {
 			t.Errorf("%s: taints %v, labels %v; want it left alone", name, fresh.Spec.Taints, fresh.Labels)
 		}
+	}
+}
+
+// strict makes the controller ask f, and an API server that refuses a request without a name, as the real one does.
+// It returns the names of the NodeClaims that were asked for.
+func (r *rig) strict(f node.Fleet) (asked *[]string) {
+	asked = new([]string)
+	server := interceptor.NewClient(r.server, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			options ...client.GetOption) error {
+			if key.Name == "" {
+				return errors.New("resource name may not be empty")
+			}
+			if _, is := o.(*karpenterv1.NodeClaim); is {
+				*asked = append(*asked, key.Name)
+			}
+			return c.Get(ctx, key, o, options...)
+		},
+	})
+	r.step = node.New(node.Config{
+		Client: server, Live: server, Fleet: f, Events: r.tape, Metrics: metrics.New(prometheus.NewRegistry()), Now: r.clock.Now, Log: logr.Discard(),
+	})
+	return asked
+}
+
+// what says whose node it is: the NodeClaim that names the machine, ours before another's; else the one that
+// owns the node, when it is still the same; else the pool, if the node names one.
+func TestWhatSaysWhoseANodeIs(t *testing.T) {
+	t.Parallel()
+	ownedBy := func(kind, name string, uid types.UID) metav1.OwnerReference {
+		return metav1.OwnerReference{Kind: kind, Name: name, UID: uid}
+	}
+	claim := func(name, class, id string) *karpenterv1.NodeClaim {
+		_, c := dying()
+		c.Name, c.UID, c.Spec.NodeClassRef, c.Status.ProviderID = name, types.UID(name), classOf(class), id
+		return c
+	}
+	const id, mine, other = "kwok://n1", "KWOKNodeClass", "OtherNodeClass"
+	for name, test := range map[string]struct {
+		claims []*karpenterv1.NodeClaim
+		owners []metav1.OwnerReference
+		asked  []string // of the API server
+		ours   bool
+	}{
+		"nothing":                       {ours: true},
+		"another's NodeClaim, no owner": {claims: []*karpenterv1.NodeClaim{claim("a", other, id)}},
+		"two of others": {claims: []*karpenterv1.NodeClaim{claim("a", other, id), claim("b", other,
+			id)}},
+		"ours, and another's": {claims: []*karpenterv1.NodeClaim{claim("a", mine, id), claim("b", other, id)},
+			ours: true},
+		"another's, and ours": {claims: []*karpenterv1.NodeClaim{claim("a", other, id), claim("b", mine, id)},
+			ours: true},
+		"an owner that came again": {claims: []*karpenterv1.NodeClaim{claim("a", other, "")},
+			owners: []metav1.OwnerReference{ownedBy("NodeClaim", "a", "old")}, asked: []string{"a"}, ours: true},
+		"a machine, and another's": {claims: []*karpenterv1.NodeClaim{claim("a", other, "")},
+			owners: []metav1.OwnerReference{ownedBy("Machine", "m", "m"), ownedBy("NodeClaim", "a",
+				"a")}, asked: []string{"a"}},
+		"a machine of the same name alone": {claims: []*karpenterv1.NodeClaim{claim("a", other, "")},
+			owners: []metav1.OwnerReference{ownedBy("Machine", "a", "m")}, ours: true},
+	} {
+		n, _ := dying()
+		n.OwnerReferences = test.owners
+		objects := []client.Object{n}
+		for _, c := range test.claims {
+			objects = append(objects, c)
+		}
+		r := newRig(t, objects...)
+		asked := r.strict(ours{r.cloud})
+		r.reconcile(t)
+		if gone := r.gone(t); gone != test.ours {
+			t.Errorf("%s: let go is %t, want %t", name, gone, test.ours)
+		}
+		if !slices.Equal(*asked, test.asked) {
+			t.Errorf("%s: asked for the NodeClaims %v, want %v", name, *asked, test.asked)
+		}
+	}
+}
+
+// A node that Joiner has let go already, and that somebody else's finalizer keeps, is theirs; so are its pods and its
+// NodeClaim.
+func TestANodeThatOthersKeepIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	n, claim := dying()
+	n.Finalizers, claim.DeletionTimestamp = []string{"example.com/kept"}, nil
+	r := newRig(t, n, claim, pod("a"))
+	r.reconcile(t)
+	var fresh corev1.Node
+	var left karpenterv1.NodeClaim
+	for name, o := range map[string]client.Object{"n1": &fresh, "c1": &left} {
+		if err := r.server.Get(t.Context(), types.NamespacedName{Name: name}, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(r.evicted) != 0 || len(fresh.Spec.Taints) != 0 || left.DeletionTimestamp != nil {
+		t.Errorf("evicted %v, taints %v, NodeClaim deleted %v; want nothing done", r.evicted, fresh.Spec.Taints,
+			left.DeletionTimestamp)
 	}
 }

@@ -51,24 +51,34 @@ func TestOneRefusalDoesNotKeepTheOtherPods(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer error
 		told   string // "" when nobody is told: the step fails and is repeated
-		guard  bool   // a PodDisruptionBudget selects all pods
+		guards int    // so many PodDisruptionBudgets select all pods
 		asked  []string
 	}{
-		"a webhook denies it":      {apierrors.NewForbidden(pods, "a", errors.New("denied by policy no-evictions")), "denied by policy no-evictions", false, []string{"a", "b", "c"}},
-		"a policy denies it":       {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", field.ErrorList{field.Forbidden(nil, "not now")}), "not now", false, []string{"a", "b", "c"}},
-		"a bad request":            {apierrors.NewBadRequest("no such thing"), "no such thing", false, []string{"a", "b", "c"}},
-		"a webhook is broken":      {apierrors.NewInternalError(errors.New("failed calling webhook")), "failed calling webhook", true, []string{"a", "b", "c"}},
-		"too busy":                 {apierrors.NewTooManyRequests("too busy", 0), "too busy", true, []string{"a", "b", "c"}},
-		"a PodDisruptionBudget":    {budget, "PodDisruptionBudget web", true, []string{"a"}},
-		"denied, under a budget":   {apierrors.NewForbidden(pods, "a", errors.New("denied")), "denied", true, []string{"a", "b", "c"}},
-		"no answer":                {errors.New("connection reset"), "", false, []string{"a", "b", "c"}},
-		"unavailable for a moment": {apierrors.NewServiceUnavailable("no leader"), "", false, []string{"a", "b", "c"}},
+		"a webhook denies it": {apierrors.NewForbidden(pods, "a", errors.New("denied by policy no-evictions")),
+			"denied by policy no-evictions", 0, []string{"a", "b", "c"}},
+		"a policy denies it": {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a",
+			field.ErrorList{field.Forbidden(nil, "not now")}), "not now", 0, []string{"a", "b", "c"}},
+		"a bad request": {apierrors.NewBadRequest("no such thing"), "no such thing", 0, []string{"a", "b", "c"}},
+		"a webhook is broken": {apierrors.NewInternalError(errors.New("failed calling webhook")),
+			"failed calling webhook", 1, []string{"a", "b", "c"}},
+		"too busy":              {apierrors.NewTooManyRequests("too busy", 0), "too busy", 1, []string{"a", "b", "c"}},
+		"a PodDisruptionBudget": {budget, "PodDisruptionBudget web", 1, []string{"a"}},
+		"denied, under a budget": {apierrors.NewForbidden(pods, "a", errors.New("denied")), "denied", 1,
+			[]string{"a", "b", "c"}},
+		"denied, under two": {apierrors.NewForbidden(pods, "a", errors.New("denied")), "denied", 2,
+			[]string{"a", "b", "c"}},
+		"two budgets": {apierrors.NewInternalError(errors.New("more than one")),
+			"more than one PodDisruptionBudget", 2, []string{"a"}},
+		"no answer": {errors.New("connection reset"), "", 0, []string{"a", "b", "c"}},
+		"a proxy sends it away": {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 302, Message: "found"}}, "", 0,
+			[]string{"a", "b", "c"}},
+		"unavailable for a moment": {apierrors.NewServiceUnavailable("no leader"), "", 0, []string{"a", "b", "c"}},
 	} {
 		n, claim := dying()
 		objects := []client.Object{n, claim, pod("a"), pod("b"), pod("c")}
-		if test.guard {
+		for i := range test.guards {
 			objects = append(objects, &policyv1.PodDisruptionBudget{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: []string{"web", "web2"}[i]},
 				Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
 			})
 		}
@@ -108,5 +118,55 @@ func TestOneRefusedDeletionDoesNotKeepTheOtherPods(t *testing.T) {
 	}
 	if drained := r.condition(t, karpenterv1.ConditionTypeDrained); !strings.Contains(drained.Message, "pod default/a: its deletion is refused: ") || !strings.Contains(drained.Message, "denied by policy") {
 		t.Errorf("Drained is %s: %s", drained.Reason, drained.Message)
+	}
+}
+
+// P-42: what stands on the claim stays while the API server does not answer; what is known of one pod is told, though
+// another's eviction was not answered.
+func TestWhatIsToldWhenAnAnswerIsMissing(t *testing.T) {
+	t.Parallel()
+	n, claim := dying()
+	r := newRig(t, n, claim, pod("a"), pod("b"))
+	answers := map[string]error{}
+	r.watched(interceptor.Funcs{SubResourceCreate: func(_ context.Context, _ client.Client, _ string, o, _ client.Object,
+		_ ...client.SubResourceCreateOption) error {
+		return answers[o.GetName()]
+	}})
+	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "b", errors.New("denied by policy"))
+	for _, c := range []struct {
+		a, b           error
+		failed         bool
+		reason, naming string
+	}{
+		{nil, denied, false, "Blocked", "pod default/b: "},
+		{errors.New("connection reset"), nil, true, "Blocked", "pod default/b: "},
+		{errors.New("connection reset"), denied, true, "Blocked", "pod default/b: "},
+		{denied, errors.New("connection reset"), true, "Blocked", "pod default/a: "},
+		{nil, nil, false, "Draining", "the drain began with"},
+	} {
+		answers["a"], answers["b"] = c.a, c.b
+		_, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "n1"}})
+		if got := r.condition(t, karpenterv1.ConditionTypeDrained); (err != nil) != c.failed || got.Reason != c.reason ||
+			!strings.HasPrefix(got.Message, c.naming) {
+			t.Errorf("answers %v and %v: error %v, Drained is %s %q; want %s %q", c.a, c.b, err, got.Reason, got.Message,
+				c.reason, c.naming)
+		}
+	}
+}
+
+// P-42: a budget that has refused keeps its own pods only.
+func TestARefusalOfABudgetDoesNotKeepThePodsOfOthers(t *testing.T) {
+	t.Parallel()
+	n, claim := dying()
+	budget := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+	}
+	other := pod("c")
+	other.Labels = nil
+	r := newRig(t, n, claim, pod("a"), pod("b"), other, budget)
+	r.refuse["a"] = true
+	if r.reconcile(t); !slices.Equal(r.evicted, []string{"a", "c"}) {
+		t.Errorf("asked for %v, want a and c", r.evicted)
 	}
 }

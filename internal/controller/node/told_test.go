@@ -157,6 +157,9 @@ func TestTheDeadlineDeletesThePodThatWasSeen(t *testing.T) {
 		if asked.Preconditions == nil || asked.Preconditions.UID == nil || *asked.Preconditions.UID != "a" || asked.GracePeriodSeconds == nil || *asked.GracePeriodSeconds != 15 {
 			t.Errorf("deleted with %+v, want the pod's UID and the 15 s that are left", asked)
 		}
+		if got := r.condition(t, karpenterv1.ConditionTypeDrained).Reason; got != "Draining" {
+			t.Errorf("answer %v: Drained is %s, want Draining: nothing is in the way", answer, got)
+		}
 		said := strings.Join(r.tape.Said(), "\n")
 		if told := strings.Contains(said, "a Disrupted: Deleted with 15 s of grace"); told != (answer == nil) {
 			t.Errorf("answer %v: said %q", answer, said)
