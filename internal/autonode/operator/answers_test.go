@@ -36,3 +36,22 @@ func TestOwnWritesCountBeforeTheWatchShowsThem(t *testing.T) {
 		t.Errorf("a forgotten object is taken for %s", got)
 	}
 }
+
+// Of its own writes in a row the last four are known.
+func TestHowManyOwnWritesAreKnown(t *testing.T) {
+	t.Parallel()
+	a := newAnswers()
+	pool := func(version string) *hypershiftv1beta1.OpenshiftNodePool {
+		return &hypershiftv1beta1.OpenshiftNodePool{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u",
+			ResourceVersion: version}}
+	}
+	versions := []string{"1", "2", "3", "4", "5", "6", "7"}
+	for i, version := range versions[:len(versions)-1] {
+		a.remember(version, pool(versions[i+1]))
+	}
+	for cached, want := range map[string]string{"2": "2", "3": "7", "4": "7", "5": "7", "6": "7", "7": "7"} {
+		if got := a.newest(pool(cached)).GetResourceVersion(); got != want {
+			t.Errorf("the cache shows %s: going on from %s, want %s", cached, got, want)
+		}
+	}
+}

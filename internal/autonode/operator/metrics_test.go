@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
+	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 )
 
 // U-10: alerts ask for these names and labels; docs/autonode-policy.md lists them.
@@ -16,21 +17,24 @@ func TestNamesAndLabelsOfTheMetrics(t *testing.T) {
 	for name, test := range map[string]struct {
 		collector prometheus.Collector
 		labels    string
+		help      string // how it begins
 	}{
-		"autonode_policy_read_state":           {m.ReadState, "{state}"},
-		"autonode_policy_reads_total":          {m.Reads, "{result}"},
-		"autonode_writes_total":                {m.Writes, "{kind,verb}"},
-		"autonode_repairs_total":               {m.Repairs, "{kind}"},
-		"autonode_wrappers":                    {m.Wrappers, "{kind,applied}"},
-		"autonode_unmanaged_objects":           {m.Unmanaged, "{kind}"},
-		"autonode_certificate_approvals_total": {m.Approvals, "{signer}"},
-		"autonode_certificate_requests_left":   {m.Pending, "{reason}"},
+		"autonode_policy_read_state":  {m.ReadState, "{state}", "1 for the state"},
+		"autonode_policy_reads_total": {m.Reads, "{result}", "Attempts to read"},
+		"autonode_writes_total":       {m.Writes, "{kind,verb}", "Writes of objects"},
+		"autonode_repairs_total":      {m.Repairs, "{kind}", "Objects that somebody else"},
+		"autonode_wrappers":           {m.Wrappers, "{kind,applied}", "Wrappers by whether"},
+		"autonode_unmanaged_objects":  {m.Unmanaged, "{kind}", "Karpenter objects that"},
+		"autonode_certificate_approvals_total": {m.Approvals, "{signer}",
+			"Certificate requests of kubelets that the operator approved"},
+		"autonode_certificate_requests_left": {m.Pending, "{reason}", "Pending certificate requests"},
 	} {
 		described := make(chan *prometheus.Desc, 1)
 		test.collector.Describe(described)
 		got := (<-described).String()
-		if !strings.Contains(got, `"`+name+`"`) || !strings.Contains(got, test.labels) {
-			t.Errorf("described as %s, want %s %s", got, name, test.labels)
+		if !strings.Contains(got, `"`+name+`"`) || !strings.Contains(got, test.labels) || !strings.Contains(got,
+			`help: "`+test.help) {
+			t.Errorf("described as %s, want %s %s: %s", got, name, test.labels, test.help)
 		}
 	}
 }
@@ -52,5 +56,23 @@ func TestOneReadStateIsShown(t *testing.T) {
 	}
 	if len(shown) != len(operator.ReadStates()) || sum != 1 {
 		t.Errorf("%d states are shown with the sum %v, want all of %v and 1", len(shown), sum, operator.ReadStates())
+	}
+}
+
+// R45, U-10: the state before the first answer is shown, too; each attempt to read counts by what came of it.
+func TestReadsAreCounted(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	m := operator.NewMetrics(registry)
+	if got := controllertest.Count(t, registry, "autonode_policy_read_state", string(operator.StateStarting)); got != 1 {
+		t.Errorf("Starting shows %v, want 1", got)
+	}
+	for _, err := range []error{nil, nil, nil, errForbidden, errNotServed, errBusy} {
+		m.CountRead(operator.Answer{Err: err})
+	}
+	for result, want := range map[string]float64{"read": 3, "denied": 2, "failed": 1} {
+		if got := controllertest.Count(t, registry, "autonode_policy_reads_total", result); got != want {
+			t.Errorf("%v reads count as %s, want %v", got, result, want)
+		}
 	}
 }

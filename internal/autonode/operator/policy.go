@@ -14,7 +14,6 @@ import (
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
-	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
 )
 
 // PolicyConfig is what the controller of the policy's status works with; all fields are required.
@@ -51,7 +50,7 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 	}
 	ready := merge.Ready(policy, targets)
 	status := policy.Status.DeepCopy()
-	if !condition.Set(&status.Conditions, policy.Generation, ready, c.config.Now()) || patch.SameStatus(&policy.Status, status) {
+	if !condition.Set(&status.Conditions, policy.Generation, ready, c.config.Now()) {
 		return reconcile.Result{}, nil
 	}
 	if err := c.config.Management.WriteStatus(ctx, policy, status); client.IgnoreNotFound(err) != nil {

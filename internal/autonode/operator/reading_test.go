@@ -2,12 +2,15 @@ package operator_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
@@ -79,15 +82,63 @@ func TestTheStatesOfReadingThePolicy(t *testing.T) {
 }
 
 // Only a status that changed is no reason to look at every wrapper again.
-func TestAReadingIsTheSameForWrappersUntilTheGenerationChanges(t *testing.T) {
+func TestWhenTwoReadingsAreTheSameForWrappers(t *testing.T) {
 	t.Parallel()
-	read := func(uid string, generation int64) operator.Reading {
+	read := func(uid types.UID, generation int64, version string) operator.Reading {
 		return operator.Reading{}.Next(operator.Answer{Policy: &hypershiftv1beta1.AutoNodePolicy{
-			ObjectMeta: metav1.ObjectMeta{UID: "u" + "/" + "1", Generation: generation, ResourceVersion: uid},
+			ObjectMeta: metav1.ObjectMeta{UID: uid, Generation: generation, ResourceVersion: version},
 		}}, time.Time{}, false)
 	}
-	if !read("1", 1).SameForWrappers(read("2", 1)) || read("1", 1).SameForWrappers(read("1", 2)) ||
-		read("1", 1).SameForWrappers(operator.Reading{State: operator.StateRead}) {
-		t.Error("want UID and generation to decide")
+	none := operator.Reading{State: operator.StateRead}
+	for name, c := range map[string]struct {
+		a, b operator.Reading
+		want bool
+	}{
+		"a new status":         {read("u", 1, "1"), read("u", 1, "2"), true},
+		"a new generation":     {read("u", 1, "1"), read("u", 2, "2"), false},
+		"another policy":       {read("u", 1, "1"), read("v", 1, "2"), false},
+		"the policy went":      {read("u", 1, "1"), none, false},
+		"a policy came":        {none, read("u", 1, "1"), false},
+		"none, as before":      {none, none, true},
+		"none, by another way": {none, operator.Reading{State: operator.StatePermissive}, false},
+	} {
+		if got := c.a.SameForWrappers(c.b); got != c.want {
+			t.Errorf("%s: the same is %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// G15, G24: a refusal and a failure keep their cause for those who look; a kind that the API server does not know is
+// a refusal. What to apply is known when there is a policy, when there is none, and when nobody may have one.
+func TestWhatAReadingSays(t *testing.T) {
+	t.Parallel()
+	unknown := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "AutoNodePolicy"}}
+	for _, c := range []struct {
+		err  error
+		want operator.ReadState
+	}{{errForbidden, operator.StateDenied}, {unknown, operator.StateDenied}, {errBusy, operator.StateUnavailable}} {
+		got := operator.Reading{}.Next(operator.Answer{Err: c.err}, time.Time{}, false)
+		if got.State != c.want || !errors.Is(got.Cause, c.err) {
+			t.Errorf("%v: state %s, cause %v; want %s and the error itself", c.err, got.State, got.Cause, c.want)
+		}
+	}
+	known := []operator.ReadState{operator.StateRead, operator.StatePermissive, operator.StateDisabled}
+	for _, state := range operator.ReadStates() {
+		if got := (operator.Reading{State: state}).Known(); got != slices.Contains(known, state) {
+			t.Errorf("%s: known is %t", state, got)
+		}
+	}
+}
+
+// A board begins before the first answer, and says what hung there before.
+func TestTheBoardBeginsBeforeTheFirstAnswer(t *testing.T) {
+	t.Parallel()
+	board := operator.NewBoard()
+	if got := board.Reading().State; got != operator.StateStarting {
+		t.Errorf("it begins with %s", got)
+	}
+	board.Set(operator.Reading{State: operator.StateRead})
+	if got := board.Set(operator.Reading{State: operator.StateDenied}).State; got != operator.StateRead {
+		t.Errorf("before was %s", got)
 	}
 }

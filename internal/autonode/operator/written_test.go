@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,7 +53,25 @@ func TestOnlyWhatThePolicyDecidesHasToBeStoredAsWritten(t *testing.T) {
 	if !kind.Enforced(stored, wanted) {
 		t.Error("a weight that was filled in counts as a change of what the policy decides")
 	}
+	stored.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Name: "another"}
+	if kind.Enforced(stored, wanted) {
+		t.Error("another node class does not count as a change of what the policy decides")
+	}
 	if kind.Enforced(writtenPool("u", "a", "b"), wanted) {
 		t.Error("a further instance type does not count as a change of what the policy decides")
+	}
+}
+
+// What goes into a condition is cut at 2000 bytes, between characters.
+func TestALongTextIsCut(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ text, want string }{
+		"as long as may be":      {strings.Repeat("x", 2000), strings.Repeat("x", 2000)},
+		"longer":                 {strings.Repeat("x", 2001), strings.Repeat("x", 1997) + "..."},
+		"longer, in a character": {strings.Repeat("x", 1996) + "\u00fcxxxx", strings.Repeat("x", 1996) + "..."},
+	} {
+		if got := cut(c.text); got != c.want {
+			t.Errorf("%s: %d bytes, ending %q", name, len(got), got[len(got)-10:])
+		}
 	}
 }
