@@ -98,7 +98,7 @@ func conflict(offered catalog.Catalog, rules []requirement.Requirement) string {
 	needed := rules
 	for i := 0; i < len(needed); {
 		without := append(append([]requirement.Requirement(nil), needed[:i]...), needed[i+1:]...)
-		if len(without) > 0 && !left(offered, without) {
+		if !left(offered, without) {
 			needed = without
 			continue
 		}

@@ -36,6 +36,7 @@ import (
 type cloud struct {
 	provider.Provider
 	failure error
+	change  func(offered *catalog.Catalog) // what is different
 }
 
 func (c *cloud) NodeClass() schema.GroupKind {
@@ -52,12 +53,22 @@ func (c *cloud) Catalog(context.Context, string) (catalog.Catalog, error) {
 			Offerings: []catalog.Offering{{Zone: zone, CapacityType: catalog.Spot, Price: 1}},
 		}
 	}
-	return catalog.Catalog{Types: []catalog.Type{kind("small", "a"), kind("large", "b")}}, nil
+	offered := catalog.Catalog{Types: []catalog.Type{kind("small", "a"), kind("large", "b")}}
+	if c.change != nil {
+		c.change(&offered)
+	}
+	return offered, nil
 }
 
-type catalogs struct{ types map[string]int }
+type catalogs struct {
+	types   map[string]int
+	failure error
+}
 
 func (c *catalogs) SetCatalog(class world.ClassRef, offered catalog.Catalog) error {
+	if c.failure != nil {
+		return c.failure
+	}
 	c.types[class.Name] = len(offered.Types)
 	return nil
 }

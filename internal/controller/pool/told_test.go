@@ -19,6 +19,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/pool"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/world"
@@ -162,8 +164,14 @@ func TestWhichLabelsARequirementMayName(t *testing.T) {
 	for key, restricted := range map[string]bool{
 		corev1.LabelHostname: true, "karpenter.sh/other": true, "kwok.karpenter.sh/other": true, "x.karpenter.sh/y": true,
 		"karpenter.sh": false, "team": false, "example.com/team": false, "notkarpenter.sh/x": false, karpenterv1.CapacityTypeLabelKey: false,
+		karpenterv1.NodePoolLabelKey: false, "x.karpenter.sh/known": false,
 	} {
-		p := newRig(t, newPool(karpenterv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpExists})).reconcile(t)
+		r := newRig(t, newPool(karpenterv1.NodeSelectorRequirementWithMinValues{Key: key,
+			Operator: corev1.NodeSelectorOpExists}))
+		r.cloud.change = func(offered *catalog.Catalog) {
+			offered.WellKnown = map[requirement.Key]bool{"x.karpenter.sh/known": true}
+		}
+		p := r.reconcile(t)
 		got, _ := condition.Get(p.Status.Conditions, karpenterv1.ConditionTypeValidationSucceeded)
 		if (got.Status == "False") != restricted || restricted && !strings.Contains(got.Message, key) {
 			t.Errorf("%s: %s %q, want restricted to be %v", key, got.Status, got.Message, restricted)
