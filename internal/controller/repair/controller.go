@@ -113,8 +113,8 @@ func (c *Controller) gather(ctx context.Context) (situation, error) {
 	}
 	byMachine := map[string]*karpenterv1.NodeClaim{}
 	for i := range claims.Items {
-		if id := claims.Items[i].Status.ProviderID; id != "" && c.config.Fleet.OwnsClaim(&claims.Items[i]) {
-			byMachine[id] = &claims.Items[i]
+		if claim := &claims.Items[i]; c.config.Fleet.OwnsClaim(claim) {
+			byMachine[claim.Status.ProviderID] = claim
 		}
 	}
 	counts := map[string]int{} // initialized nodes by pool, of which budgets are shares

@@ -3,7 +3,6 @@ package repair
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -131,7 +130,7 @@ func decide(s situation) verdict {
 	for _, m := range due {
 		why := s.objection(m, staying)
 		switch {
-		case m.leaving() && m.claim.DeletionTimestamp != nil && why == "":
+		case m.claim.DeletionTimestamp != nil && why == "":
 			v.bound = append(v.bound, m)
 		case m.leaving():
 			// is removed for another reason
@@ -199,14 +198,8 @@ func (s situation) staying() map[string]int {
 func (s situation) allowances() map[string]int {
 	left := map[string]int{}
 	for _, m := range s.members {
-		if m.pool == "" {
-			continue
-		}
 		if _, known := left[m.pool]; !known {
-			left[m.pool] = math.MaxInt
-			if budgets, found := s.budgets[m.pool]; found {
-				left[m.pool] = engine.Allowed(budgets, Unhealthy)
-			}
+			left[m.pool] = engine.Allowed(s.budgets[m.pool], Unhealthy)
 		}
 		if m.leaving() {
 			left[m.pool]--

@@ -48,6 +48,13 @@ func (m member) deleted() member {
 	return m
 }
 
+// replaced is chosen for disruption, and waits for its replacement.
+func (m member) replaced() member {
+	m.claim.Status.Conditions = append(m.claim.Status.Conditions,
+		karpenterv1.Condition{Type: karpenterv1.ConditionTypeDisruptionReason, Status: metav1.ConditionTrue})
+	return m
+}
+
 // healthy are n nodes of a pool, in two zones.
 func healthy(n int, pool string) (list []member) {
 	for i := range n {
@@ -86,26 +93,43 @@ func TestWhatIsRepaired(t *testing.T) {
 		blocked string // of the first
 		next    time.Duration
 	}{
-		"a node that stays broken":                     {members: append(healthy(9, "p"), one()), remove: "x"},
-		"one that may still recover":                   {members: append(healthy(9, "p"), machine("x", "p", "a").broken(20*time.Second)), next: 40 * time.Second},
-		"the longest broken first, as budgets allow":   {members: append(healthy(9, "p"), one(), machine("y", "p", "b").broken(time.Hour)), budgets: []engine.Budget{{Max: 1}}, remove: "y", blocked: "budgets of NodePool p allow no further node for the reason Unhealthy"},
-		"a budget for its reason":                      {members: append(healthy(9, "p"), one()), budgets: []engine.Budget{{Max: 0, Reasons: []plan.DisruptionReason{Unhealthy}}}, blocked: "budgets"},
-		"a budget for other reasons":                   {members: append(healthy(9, "p"), one()), budgets: []engine.Budget{{Max: 0, Reasons: []plan.DisruptionReason{plan.Drifted}}}, remove: "x"},
-		"a node on its way out uses the budget up":     {members: append(healthy(9, "p"), one(), machine("y", "p", "b").deleted()), budgets: []engine.Budget{{Max: 1}}, blocked: "budgets"},
-		"the pause switch":                             {members: append(healthy(9, "p"), one()), paused: "paused by Jo", blocked: "paused by Jo"},
-		"20 % of the pool":                             {members: append(healthy(8, "p"), one(), machine("y", "p", "b").broken(time.Hour)), remove: "y x"},
-		"more than 20 % of the pool":                   {members: append(healthy(7, "p"), one(), machine("y", "p", "b").broken(time.Hour), machine("z", "p", "b").broken(time.Second)), blocked: "3 of 10 nodes of NodePool p are unhealthy, which is more than 20%", next: 59 * time.Second},
-		"another pool's troubles are its own":          {members: append(healthy(4, "p"), one(), machine("y", "q", "b").broken(time.Second), machine("z", "q", "b").broken(time.Second)), remove: "x", next: 59 * time.Second},
-		"without a pool the whole cluster counts":      {members: append(healthy(5, "p"), machine("x", "", "a").broken(time.Hour), machine("y", "q", "b").broken(time.Second), machine("z", "q", "b").broken(time.Second)), blocked: "3 of 8 nodes of the cluster are unhealthy", next: 59 * time.Second},
-		"without a pool no budget holds":               {members: append(healthy(5, "p"), machine("x", "", "a").broken(time.Hour)), paused: "paused by Jo", remove: "x"},
-		"a zone of which nothing healthy stays":        {members: append(healthy(9, "p"), machine("x", "p", "c").broken(time.Hour), machine("y", "q", "c").broken(time.Second)), blocked: "no node of zone c is healthy and stays", next: 59 * time.Second},
-		"a zone in which only leaving nodes are well":  {members: append(healthy(9, "p"), machine("x", "p", "c").broken(time.Hour), machine("y", "q", "c").deleted()), blocked: "zone c"},
-		"the only node of its zone":                    {members: append(healthy(9, "p"), machine("x", "p", "c").broken(time.Hour)), remove: "x"},
-		"a protected node":                             {members: append(healthy(9, "p"), protect(one(), true)), blocked: "do-not-disrupt"},
-		"a protected claim":                            {members: append(healthy(9, "p"), protect(one(), false)), blocked: "do-not-disrupt"},
-		"one that is drained already: the drain ends":  {members: append(healthy(9, "p"), one().deleted()), bound: "x"},
-		"a protected one that is drained is not hurt":  {members: append(healthy(9, "p"), protect(one(), true).deleted())},
-		"one that never was ready is not repaired":     {members: append(healthy(9, "p"), func() member { m := one(); m.claim.Status.Conditions = nil; return m }())},
+		"a node that stays broken":                    {members: append(healthy(9, "p"), one()), remove: "x"},
+		"one that may still recover":                  {members: append(healthy(9, "p"), machine("x", "p", "a").broken(20*time.Second)), next: 40 * time.Second},
+		"the longest broken first, as budgets allow":  {members: append(healthy(9, "p"), one(), machine("y", "p", "b").broken(time.Hour)), budgets: []engine.Budget{{Max: 1}}, remove: "y", blocked: "budgets of NodePool p allow no further node for the reason Unhealthy"},
+		"a budget for its reason":                     {members: append(healthy(9, "p"), one()), budgets: []engine.Budget{{Max: 0, Reasons: []plan.DisruptionReason{Unhealthy}}}, blocked: "budgets"},
+		"a budget for other reasons":                  {members: append(healthy(9, "p"), one()), budgets: []engine.Budget{{Max: 0, Reasons: []plan.DisruptionReason{plan.Drifted}}}, remove: "x"},
+		"a node on its way out uses the budget up":    {members: append(healthy(9, "p"), one(), machine("y", "p", "b").deleted()), budgets: []engine.Budget{{Max: 1}}, blocked: "budgets"},
+		"the pause switch":                            {members: append(healthy(9, "p"), one()), paused: "paused by Jo", blocked: "paused by Jo"},
+		"20 % of the pool":                            {members: append(healthy(8, "p"), one(), machine("y", "p", "b").broken(time.Hour)), remove: "y x"},
+		"more than 20 % of the pool":                  {members: append(healthy(7, "p"), one(), machine("y", "p", "b").broken(time.Hour), machine("z", "p", "b").broken(time.Second)), blocked: "3 of 10 nodes of NodePool p are unhealthy, which is more than 20%", next: 59 * time.Second},
+		"another pool's troubles are its own":         {members: append(healthy(4, "p"), one(), machine("y", "q", "b").broken(time.Second), machine("z", "q", "b").broken(time.Second)), remove: "x", next: 59 * time.Second},
+		"without a pool the whole cluster counts":     {members: append(healthy(5, "p"), machine("x", "", "a").broken(time.Hour), machine("y", "q", "b").broken(time.Second), machine("z", "q", "b").broken(time.Second)), blocked: "3 of 8 nodes of the cluster are unhealthy", next: 59 * time.Second},
+		"without a pool no budget holds":              {members: append(healthy(5, "p"), machine("x", "", "a").broken(time.Hour)), paused: "paused by Jo", remove: "x"},
+		"a zone of which nothing healthy stays":       {members: append(healthy(9, "p"), machine("x", "p", "c").broken(time.Hour), machine("y", "q", "c").broken(time.Second)), blocked: "no node of zone c is healthy and stays", next: 59 * time.Second},
+		"a zone in which only leaving nodes are well": {members: append(healthy(9, "p"), machine("x", "p", "c").broken(time.Hour), machine("y", "q", "c").deleted()), blocked: "zone c"},
+		"the only node of its zone":                   {members: append(healthy(9, "p"), machine("x", "p", "c").broken(time.Hour)), remove: "x"},
+		"a protected node":                            {members: append(healthy(9, "p"), protect(one(), true)), blocked: "do-not-disrupt"},
+		"a protected claim":                           {members: append(healthy(9, "p"), protect(one(), false)), blocked: "do-not-disrupt"},
+		"one that is drained already: the drain ends": {members: append(healthy(9, "p"), one().deleted()), bound: "x"},
+		"a protected one that is drained is not hurt": {members: append(healthy(9, "p"), protect(one(), true).deleted())},
+		"one that never was ready is not repaired":    {members: append(healthy(9, "p"), func() member { m := one(); m.claim.Status.Conditions = nil; return m }())},
+		"one on its way out, first, uses it up too": {members: append([]member{machine("y", "p", "b").deleted()},
+			append(healthy(9, "p"), one())...), budgets: []engine.Budget{{Max: 1}}, blocked: "budgets"},
+		"nodes without a pool use no budget up": {members: append([]member{machine("n", "", "b").deleted()},
+			append(healthy(9, "p"), one())...), budgets: []engine.Budget{{Max: 1}}, remove: "x"},
+		"a pool that is gone has no budgets": {members: append(healthy(9, "gone"), machine("x", "gone",
+			"a").broken(time.Hour)), remove: "x"},
+		"nodes without a zone are in none": {members: append(healthy(9, "p"), machine("x", "p",
+			"").broken(time.Hour), machine("y", "q", "").broken(time.Second)), remove: "x", next: 59 * time.Second},
+		"of two that may recover the first is awaited": {members: append(healthy(19, "p"), machine("x", "p",
+			"a").broken(20*time.Second), machine("y", "p", "a").broken(30*time.Second)), next: 30 * time.Second},
+		"in whatever order they are": {members: append(healthy(19, "p"), machine("x", "p",
+			"a").broken(30*time.Second), machine("y", "p", "a").broken(20*time.Second)), next: 30 * time.Second},
+		"one whose node was deleted goes by itself": {members: append(healthy(9, "p"),
+			func() member { m := one(); m.node.DeletionTimestamp = &metav1.Time{Time: now()}; return m }())},
+		"one that is to be replaced goes by itself": {members: append(healthy(9, "p"), one().replaced())},
+		"one that is to be replaced leaves its zone": {members: append(healthy(9, "p"), machine("x", "p",
+			"c").broken(time.Hour), machine("y", "p", "c").replaced()), blocked: "zone c"},
 		"another program's node is not ours to repair": {members: append(healthy(9, "p"), func() member { m := one(); m.claim = nil; return m }())},
 	} {
 		budgets := map[string][]engine.Budget{"p": test.budgets}
@@ -125,14 +149,61 @@ func TestWhatIsRepaired(t *testing.T) {
 	}
 }
 
+// D-13: the share is exact in large pools, too.
+func TestAFifthOfALargePoolMayBeUnhealthy(t *testing.T) {
+	t.Parallel()
+	for sick, removed := range map[int]int{100: 100, 101: 0} {
+		members := healthy(500-sick, "p")
+		for i := range sick {
+			members = append(members, machine(fmt.Sprintf("x-%d", i), "p", "a").broken(time.Hour))
+		}
+		if v := decide(situation{now: now(), members: members}); len(v.remove) != removed {
+			t.Errorf("%d of 500 are unhealthy: %d are removed, want %d", sick, len(v.remove), removed)
+		}
+	}
+}
+
 func TestOfSeveralConditionsTheFirstThatIsDueCounts(t *testing.T) {
 	t.Parallel()
-	m := machine("x", "p", "a").broken(30 * time.Second)
-	m.node.Status.Conditions = append(m.node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now().Add(-9 * time.Minute))})
-	if sick := sicknessOf(m.node, policies()); sick == nil || sick.String() != "Broken=True" {
-		t.Errorf("sick with %v, want the condition that is due in 30 s, not in a minute", sick)
+	since := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, ago time.Duration) corev1.NodeCondition {
+		return corev1.NodeCondition{Type: kind, Status: status, LastTransitionTime: metav1.NewTime(now().Add(-ago))}
 	}
-	if got := snakeCase("Ready") + " " + snakeCase("MemoryPressure") + " " + snakeCase("KWOKUnhealthy"); got != "ready memory_pressure kwok_unhealthy" {
-		t.Errorf("names in metrics: %s", got)
+	for name, c := range map[string]struct {
+		conditions []corev1.NodeCondition
+		want       string
+	}{
+		"the later one is due first": {[]corev1.NodeCondition{since("Ready", "False", 9*time.Minute), since("Broken",
+			"True", 30*time.Second)}, "Broken=True"},
+		"in the other order": {[]corev1.NodeCondition{since("Broken", "True", 30*time.Second), since("Ready",
+			"False", 9*time.Minute)}, "Broken=True"},
+		"the first policy's is due": {[]corev1.NodeCondition{since("Broken", "True", time.Second), since("Ready", "False",
+			10*time.Minute)}, "Ready=False"},
+		"others stand before it": {[]corev1.NodeCondition{since("MemoryPressure", "True", time.Hour), since("Broken",
+			"True", time.Second)}, "Broken=True"},
+		"it is well": {[]corev1.NodeCondition{since("Ready", "True", time.Hour), since("Broken", "False",
+			time.Hour)}, ""},
+		"nobody names its condition": {[]corev1.NodeCondition{since("MemoryPressure", "True", time.Hour), since("Other",
+			"False", time.Hour)}, ""},
+	} {
+		got := ""
+		if sick := sicknessOf(&corev1.Node{Status: corev1.NodeStatus{Conditions: c.conditions}}, policies()); sick != nil {
+			got = sick.String()
+		}
+		if got != c.want {
+			t.Errorf("%s: sick with %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// U-10: conditions have the names in metrics that dashboards know.
+func TestNamesOfConditionsInMetrics(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"Ready": "ready", "MemoryPressure": "memory_pressure", "PIDPressure": "pid_pressure", "KWOKUnhealthy": "kwok_unhealthy",
+		"NoGPU": "no_gpu", "GPU": "gpu", "PlanB": "plan_b", "KWOKOk": "kwok_ok", "b": "b", "": "",
+	} {
+		if got := snakeCase(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
 	}
 }
