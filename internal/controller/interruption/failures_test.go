@@ -51,7 +51,10 @@ func TestNoFailureAboutANoticeIsSwallowed(t *testing.T) {
 			Now: controllertest.Start, Log: logr.Discard(),
 		})
 		return func() error {
-			_, err := r.step.Reconcile(t.Context(), reconcile.Request{})
+			result, err := r.step.Reconcile(t.Context(), reconcile.Request{})
+			if err != nil && result.RequeueAfter != 0 {
+				t.Errorf("again after %s: the failure says when, the machine is known", result.RequeueAfter)
+			}
 			if err != nil && len(r.cloud.notices.List) == 0 {
 				t.Error("the notice was acknowledged although something failed")
 			}
@@ -142,8 +145,9 @@ func TestACloudThatFailsHoldsUpNoOther(t *testing.T) {
 		Client: r.server, Fleet: fleet.New(clouds{&cloud{}, true}, clouds{r.cloud, false}), Catalogs: r.cloud, Events: &r.tape,
 		Claims: set.Claims, Metrics: set.Interruptions, Now: controllertest.Start, Log: logr.Discard(),
 	})
-	if _, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err == nil || !strings.Contains(err.Error(), "throttled") {
-		t.Errorf("error %v, want the failure of the first cloud", err)
+	result, err := r.step.Reconcile(t.Context(), reconcile.Request{})
+	if err == nil || !strings.Contains(err.Error(), "throttled") || result.RequeueAfter != 0 {
+		t.Errorf("again after %s, error %v, want the failure of the first cloud", result.RequeueAfter, err)
 	}
 	if len(r.cloud.notices.List) != 0 || r.claim(t).DeletionTimestamp == nil {
 		t.Error("the notice of the second cloud was not acted upon")
