@@ -30,7 +30,10 @@ metadata:
   labels: {a: b, app.kubernetes.io/managed-by: Helm}
   annotations:
     karpenter.sh/graceful-expiration: "true"
+    example.com/a: "1"
+    example.com/b: "2"
     karpenter.sh/nodepool-hash: "1"
+    karpenter.sh/nodepool-hash-version: v3
     kubectl.kubernetes.io/last-applied-configuration: "{}"
   finalizers: [x/y]
   resourceVersion: "7"
@@ -43,7 +46,7 @@ spec:
       requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]
       nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: large}
       terminationGracePeriod: 1h
-      expireAfter: Never
+      expireAfter: 24h
   disruption: {consolidateAfter: 30s, consolidationPolicy: WhenEmpty, budgets: []}
   limits: {cpu: "10"}
   hardLimits: {nodes: "3"}
@@ -71,8 +74,12 @@ func TestEveryFieldOfAPoolIsCopied(t *testing.T) {
 	if want := map[string]string{"a": "b", merge.ManagedByLabel: merge.ManagedByValue}; !reflect.DeepEqual(got.Labels, want) {
 		t.Errorf("labels %v, want %v", got.Labels, want)
 	}
-	if want := map[string]string{"karpenter.sh/graceful-expiration": "true"}; !reflect.DeepEqual(got.Annotations, want) {
-		t.Errorf("annotations %v, want %v: hashes belong to the object they are of", got.Annotations, want)
+	kept := map[string]string{"karpenter.sh/graceful-expiration": "true", "example.com/a": "1", "example.com/b": "2"}
+	for range 20 { // maps have another order each time
+		got := merge.NodePool(nil, &pool, merge.NodePoolSettings{}).NodePool
+		if !reflect.DeepEqual(got.Annotations, kept) {
+			t.Fatalf("annotations %v, want %v: hashes belong to the object they are of", got.Annotations, kept)
+		}
 	}
 	owner := metav1.OwnerReference{APIVersion: "karpenter.hypershift.openshift.io/v1beta1", Kind: "OpenshiftNodePool", Name: "full",
 		UID: "1234", Controller: new(true), BlockOwnerDeletion: new(true)}
