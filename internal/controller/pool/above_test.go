@@ -19,9 +19,11 @@ func TestAPoolAboveItsLimitSaysWhatHappens(t *testing.T) {
 	for _, c := range []struct {
 		soft, hard, mark string
 		told             bool
+		cpu              string // a further limit
 	}{
 		{soft: "1", mark: "Inherited", told: true}, {soft: "1", mark: "AtOnce 1"}, {soft: "1"}, {soft: "3", mark: "Inherited"}, {mark: "Inherited"},
-		{soft: "1", hard: "2", mark: "Inherited"},
+		{soft: "1", hard: "2", mark: "Inherited"}, {soft: "1", mark: "Inherited", cpu: "9", told: true},
+		{soft: "1", mark: "Inherited", cpu: "-1"}, // limits that mean nothing remove nothing
 	} {
 		object := newPool()
 		object.Annotations = map[string]string{karpenterv1.AboveLimitAnnotationKey: c.mark}
@@ -31,6 +33,9 @@ func TestAPoolAboveItsLimitSaysWhatHappens(t *testing.T) {
 		}
 		if c.hard != "" {
 			object.Spec.HardLimits = karpenterv1.Limits{"nodes": resource.MustParse(c.hard)}
+		}
+		if c.cpu != "" {
+			object.Spec.Limits["cpu"] = resource.MustParse(c.cpu)
 		}
 		objects := []client.Object{object}
 		for i := range 3 {
@@ -44,7 +49,9 @@ func TestAPoolAboveItsLimitSaysWhatHappens(t *testing.T) {
 			check(t, p, karpenterv1.ConditionTypeNodesWithinLimits, metav1.ConditionFalse, "3 nodes, limit 1 (soft limit): the pool was above the limit when Joiner first saw it; "+
 				"2 nodes are to go, as the disruption budgets allow and not at once; raise spec.limits.nodes to keep them")
 		}
-		check(t, p, karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
+		if c.cpu != "-1" {
+			check(t, p, karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
+		}
 	}
 }
 

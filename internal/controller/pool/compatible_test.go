@@ -162,11 +162,15 @@ func TestABudgetThatBeginsSoonIsNotMissed(t *testing.T) {
 	p := newPool()
 	p.Spec.Disruption.Budgets = []karpenterv1.Budget{{Nodes: intstr.FromString("0"), Schedule: new("5 3 * * *"),
 		Duration: &karpenterv1.Duration{Duration: time.Hour}}}
-	r := newRig(t, p)
-	config := r.config()
-	config.Now = func() time.Time { return controllertest.Start().Add(35 * time.Second) } // 03:04:40 UTC
-	r.step = pool.New(config)
-	if again := r.again(t); again != 20*time.Second {
-		t.Errorf("again after %s, want 20s", again)
+	for late, want := range map[time.Duration]time.Duration{
+		35 * time.Second: 20 * time.Second, 54700 * time.Millisecond: time.Second, // not more often than every second
+	} {
+		r := newRig(t, p.DeepCopy())
+		config := r.config()
+		config.Now = func() time.Time { return controllertest.Start().Add(late) } // after 03:04:05 UTC
+		r.step = pool.New(config)
+		if again := r.again(t); again != want {
+			t.Errorf("%s later: again after %s, want %s", late, again, want)
+		}
 	}
 }

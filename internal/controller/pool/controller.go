@@ -105,8 +105,8 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	c.above(&pool, claims.Items)
 	again := c.allow(&pool)
 	settling, unread := c.enforce(ctx, &pool, claims.Items)
-	if settling > 0 && (again == 0 || settling < again) {
-		again = settling
+	if settling > 0 {
+		again = min(again, settling)
 	}
 	retry = errors.Join(retry, unread)
 	c.measure(&pool)
