@@ -138,7 +138,7 @@ func decide(s situation) verdict {
 			v.blocked = append(v.blocked, blocked{m, why})
 		case m.pool != "" && s.paused != "":
 			v.blocked = append(v.blocked, blocked{m, s.paused})
-		case m.pool != "" && left[m.pool] <= 0:
+		case left[m.pool] <= 0:
 			v.blocked = append(v.blocked, blocked{m, fmt.Sprintf("the disruption budgets of NodePool %s allow no further node for the reason %s", m.pool, Unhealthy)})
 		default:
 			left[m.pool]--
@@ -193,8 +193,9 @@ func (s situation) staying() map[string]int {
 	return n
 }
 
-// allowances returns how many more nodes the budgets of each pool let go. Nodes that are on their way out count; unhealthy
-// ones that stay do not, although they are not ready: removing them takes nothing away.
+// allowances returns how many more nodes the budgets of each pool let go; without budgets it is all of them. Nodes that
+// are on their way out count; unhealthy ones that stay do not, although they are not ready: removing them takes nothing
+// away.
 func (s situation) allowances() map[string]int {
 	left := map[string]int{}
 	for _, m := range s.members {
