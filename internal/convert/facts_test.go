@@ -38,16 +38,10 @@ const ref, inTemplate = "/spec/nodeClassRef", "/spec/template/spec/nodeClassRef"
 // V-22: what somebody who reads the other version sees, whatever notes make the way back exact.
 func TestWhatTheOtherVersionSays(t *testing.T) {
 	t.Parallel()
-	all := converter(t)
 	ubuntu := object{awsv1.UbuntuCompatibilityAnnotationKey: "amiFamily,blockDeviceMappings,incompatible"}
 	family := object{awsv1.UbuntuCompatibilityAnnotationKey: "amiFamily"}
-	kept := func(reference string) object { return object{karpenterv1.NodeClassReferenceAnnotationKey: reference} }
 	noImages, disks := `[{"id":"ami-placeholder"}]`, encode(ubuntuMappings())
-	for _, c := range []struct {
-		kind, from, spec string
-		annotations      object
-		path, want       string
-	}{
+	says(t, []saying{
 		// Terms that choose an image are kept; aliases and parameters, which v1beta1 does not have, go.
 		{"EC2NodeClass", V1, `{"amiSelectorTerms":[{"id":"a"},{"tags":{"b":"c"}}]}`, nil, "/spec/amiSelectorTerms",
 			`[{"id":"a"},{"tags":{"b":"c"}}]`},
@@ -91,6 +85,14 @@ func TestWhatTheOtherVersionSays(t *testing.T) {
 		// What is null is not there.
 		{"NodePool", V1beta1, `{"disruption":null}`, nil, "/spec/disruption/consolidationPolicy",
 			`"WhenEmptyOrUnderutilized"`},
+	})
+}
+
+// V-22: a reference to a node class says the same in both versions, and a claim says when it expires.
+func TestWhatAReferenceSays(t *testing.T) {
+	t.Parallel()
+	kept := func(reference string) object { return object{karpenterv1.NodeClassReferenceAnnotationKey: reference} }
+	says(t, []saying{
 		// A reference names its group, or else the one that its kind is known by; nothing is made up for a part of an
 		// object.
 		{"NodeClaim", V1beta1, `{"nodeClassRef":{"apiVersion":"example.com/v1","kind":"EC2NodeClass","name":"n"}}`,
@@ -121,9 +123,26 @@ func TestWhatTheOtherVersionSays(t *testing.T) {
 		{"NodeClaim", V1, `{"nodeClassRef":{"group":"a.b","kind":"K","name":"n"}}`,
 			kept(`{"apiVersion":"a.b/v1","kind":"L","name":"n"}`), ref, `{"apiVersion":"a.b/v1","kind":"K","name":"n"}`},
 		{"NodeClaim", V1, `{"nodeClassRef":{}}`, kept(`{"apiVersion":"v1"}`), ref, `{}`},
-		// expireAfter is the pool's, whatever stands in the claim by mistake.
+		// expireAfter is the pool's, whatever stands in the claim by mistake, unless a note says that the claim has its
+		// own.
+		{"NodeClaim", V1beta1, `{}`,
+			object{karpenterv1.V1FieldsAnnotationKey: `{"fields":[{"path":"/spec","was":{},"is":{"expireAfter":"1h"}}]}`},
+			"/spec/expireAfter", `"1h"`},
 		{"NodeClaim", V1beta1, `{"expireAfter":"1h"}`, nil, "/spec/expireAfter", `"Never"`},
-	} {
+	})
+}
+
+// saying is what stands at a path of the other version; want is "" where nothing does.
+type saying struct {
+	kind, from, spec string
+	annotations      object
+	path, want       string
+}
+
+func says(t *testing.T, list []saying) {
+	t.Helper()
+	all := converter(t)
+	for _, c := range list {
 		to := V1
 		if c.from == V1 {
 			to = V1beta1
@@ -191,7 +210,7 @@ func TestTheExpiryOfAClaim(t *testing.T) {
 			at(claim, "metadata")["labels"] = object{karpenterv1.NodePoolLabelKey: row.pool}
 		}
 		result, err := row.converter.Convert(claim, V1)
-		if got := shown(result.Object, "/spec/expireAfter"); err != nil || got != row.want {
+		if got := shown(result.Object, "/spec/expireAfter"); err != nil || got != row.want || len(result.Problems) > 0 {
 			t.Errorf("pool %q: %s, want %s, error %v", row.pool, got, row.want, err)
 		}
 	}
@@ -275,6 +294,7 @@ func TestANoteThatIsNotOursChangesNothing(t *testing.T) {
 		`{"fields":[{"path":"spec/weight","is":5}]}`,
 		`{"fields":[{"path":"","is":5}]}`,
 		`{"fields":[{"path":"/metadata/labels/compatibility.karpenter.sh~1v1-fields","is":"x"}]}`,
+		`{"fields":[{"path":"/metadata/annotations/compatibility.karpenter.sh~1v1beta1-kubelet-conversion","is":7}]}`,
 		`{"fields":[{"path":"/metadata/annotations/compatibility.karpenter.sh~1v1beta1-fields","is":7}]}`,
 		`{"fields":[{"path":"/spec/template/spec/taints/0","was":{"key":"a","effect":"NoSchedule"}}]}`,
 		`{"fields":[{"path":"/spec/template/spec/taints/1","is":{"key":"b","effect":"NoSchedule"}}]}`,
@@ -289,9 +309,11 @@ func TestANoteThatIsNotOursChangesNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			noted, err := all.Convert(example(t, "NodePool", from, spec, object{key: note}), to)
+			o := example(t, "NodePool", from, spec, object{key: note})
+			at(o, "metadata")["labels"] = object{"a": "b"}
+			noted, err := all.Convert(o, to)
 			if err != nil || len(noted.Problems) > 0 || !equal(noted.Object["spec"], plainly.Object["spec"]) ||
-				!onlyStrings(annotationsOf(noted.Object)) || at(noted.Object, "metadata", "labels") != nil {
+				!onlyStrings(annotationsOf(noted.Object)) || shown(noted.Object, "/metadata/labels") != `{"a":"b"}` {
 				t.Errorf("%s in %s: %s, error %v, want the spec of %s", note, from, encode(noted.Object), err,
 					encode(plainly.Object))
 			}
@@ -334,7 +356,8 @@ func TestWhatIsEqual(t *testing.T) {
 			`{"b":null}`, false},
 		{`{}`, `{}`, true}, {`{}`, `7`, false}, {`{}`, `null`, false}, {`{}`, `[]`, false},
 		{`[]`, `[]`, true}, {`[]`, `null`, false}, {`[1]`, `[1,1]`, false}, {`[1,2]`, `[2,1]`, false},
-		{`1`, `1e0`, true}, {`1`, `"1"`, false}, {`0`, `null`, false}, {`1.5`, `1.50`, true}, {`1.5`, `1.6`,
+		{`-0`, `0`, true}, {`10`, `11`, false}, {`1`, `1e0`, true}, {`1`, `"1"`, false}, {`0`, `null`, false}, {`1.5`,
+			`1.50`, true}, {`1.5`, `1.6`,
 			false}, {`1.5`, `1`, false},
 		{`9007199254740993`, `9007199254740992`, false}, {`1e400`, `1e400`, true}, {`1e400`, `1e401`,
 			false}, {`1e400`, `0`, false},

@@ -38,9 +38,6 @@ func (k *kind) hold(o object, version string, problems []Problem) object {
 // fitting adds to annotations what is kept of an object and what is wrong with it, as far as there is room: the API server
 // gives up a whole list for an answer with more annotations than it allows.
 func fitting(annotations object, kept, problem string) object {
-	if annotations == nil {
-		annotations = object{}
-	}
 	full := maps.Clone(annotations)
 	full[karpenterv1.UnconvertedAnnotationKey] = kept
 	full[karpenterv1.ConversionProblemAnnotationKey] = problem

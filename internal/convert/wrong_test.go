@@ -30,6 +30,8 @@ func TestEachTypeIsChecked(t *testing.T) {
 		{"NodePool", V1beta1, `{"weight":"3"}`, `spec.weight is "3": it must be a whole number of at most 32 bits`},
 		{"NodePool", V1, `{"disruption":{"budgets":[{"nodes":"1e999999999"}]}}`,
 			`spec.disruption.budgets[0].nodes is "1e999999999": it must be a whole number or a string`},
+		{"NodePool", V1, `{"disruption":{"budgets":[{"nodes":true}]}}`,
+			`spec.disruption.budgets[0].nodes is true: it must be a whole number or a string`},
 		{"EC2NodeClass", V1beta1, `{"detailedMonitoring":"yes"}`,
 			`spec.detailedMonitoring is "yes": it must be true or false`},
 		{"EC2NodeClass", V1beta1, `{"blockDeviceMappings":[{"ebs":{"iops":1e400}}]}`,
@@ -189,6 +191,9 @@ func TestWhatStandsForWhat(t *testing.T) {
 			"/spec/requirements": "[]", ref: `{"name":""}`, "/spec/expireAfter": `"Never"`}},
 		{"NodeClaim", V1, `"spec":7`, map[string]string{"/spec/requirements": "[]", ref: `{"name":""}`,
 			"/spec/expireAfter": ""}},
+		{"NodeClaim", V1beta1, `"status":7,"spec":{"requirements":[{"key":"a","operator":"Exists"}]}`,
+			map[string]string{
+				"/spec/requirements": `[{"key":"a","operator":"Exists"}]`}},
 		{"NodeClaim", V1beta1, `"status":7`, map[string]string{"/spec/requirements": "[]"}},
 		{"EC2NodeClass", V1beta1, `"spec":7`, map[string]string{"/spec/metadataOptions/httpPutResponseHopLimit": "1"}},
 		{"EC2NodeClass", V1, `"spec":7`, map[string]string{"/spec/metadataOptions/httpPutResponseHopLimit": "2"}},
