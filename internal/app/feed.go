@@ -73,6 +73,9 @@ func (f *Feed) Apply(object client.Object) {
 func (f *Feed) applyPod(pod *corev1.Pod) {
 	now := f.now()
 	f.window.Apply(pod, now)
+	if pod.DeletionTimestamp != nil || translate.Finished(pod) {
+		f.brake.Gone(pod)
+	}
 	if pod.Spec.NodeName == "" {
 		f.wake(Provisioning, singleton(), 0)
 		return
@@ -91,6 +94,7 @@ func (f *Feed) Remove(object client.Object) {
 	switch object := object.(type) {
 	case *corev1.Pod:
 		f.window.Remove(object)
+		f.brake.Gone(object)
 		if object.Spec.NodeName == "" { // what was said of it holds no more
 			f.wake(Provisioning, singleton(), f.idle)
 		}

@@ -98,7 +98,7 @@ func (c *cluster) schedule() {
 
 func (c *cluster) unschedulable(pod *corev1.Pod) {
 	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+		if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
 			return
 		}
 	}
@@ -118,6 +118,13 @@ func (c *cluster) bind(name string, uid types.UID, node string) {
 		return
 	}
 	key := client.ObjectKeyFromObject(pod)
+	if c.refuses {
+		change(c.world, &corev1.Pod{}, key, apiserver.Status, func(p *corev1.Pod) {
+			podCondition(p, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulerError, c.world.clock())
+		})
+		c.soon("bind", time.Second, 10*time.Second, c.schedule) // kube-scheduler backs off
+		return
+	}
 	change(c.world, &corev1.Pod{}, key, apiserver.Main, func(p *corev1.Pod) { p.Spec.NodeName = node })
 	change(c.world, &corev1.Pod{}, key, apiserver.Status, func(p *corev1.Pod) {
 		podCondition(p, corev1.PodScheduled, corev1.ConditionTrue, "", c.world.clock())

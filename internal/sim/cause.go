@@ -116,4 +116,7 @@ func (g *generator) daemons() {
 	if d.chance(0.05) {
 		g.add(at(), "spoil", "all")
 	}
+	if own := newDice(g.script.Seed, "bindings"); own.chance(0.05) { // what other seeds have shown stays as it was
+		g.add(own.between(0, g.script.Heal-time.Second), "spoil", "bindings")
+	}
 }

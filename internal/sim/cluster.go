@@ -27,6 +27,7 @@ type cluster struct {
 	pods      int                          // how many pods were ever made
 	injected  map[string]resource.Quantity // by DaemonSet: what a webhook makes its pods request
 	spoils    bool                         // a user's controller taints each new node
+	refuses   bool                         // a user's webhook refuses to have pods bound
 }
 
 func newCluster(w *World) cluster {

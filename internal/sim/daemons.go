@@ -265,15 +265,22 @@ func hostPortsOf(pod *corev1.Pod) []int32 {
 // spoiled is the taint of a controller that nobody has told Joiner of.
 const spoiled = "example.com/spoiled"
 
-// spoilNodes is a user's controller that taints each new node, from now on.
-func (w *World) spoilNodes(arguments) error {
-	w.cluster.spoils = true
+// spoilNodes is a user's controller that taints each new node, from now on, or a webhook that refuses to have pods bound.
+func (w *World) spoilNodes(a arguments) error {
+	switch a.first() {
+	case "all":
+		w.cluster.spoils = true
+	case "bindings":
+		w.cluster.refuses = true
+	default:
+		return fmt.Errorf("spoil %q: want all or bindings", a.first())
+	}
 	return nil
 }
 
-// mendNodes ends it.
+// mendNodes ends both.
 func (w *World) mendNodes(arguments) error {
-	w.cluster.spoils = false
+	w.cluster.spoils, w.cluster.refuses = false, false
 	w.server.All(&corev1.Node{}, func(o client.Object) {
 		change(w, &corev1.Node{}, client.ObjectKeyFromObject(o), apiserver.Main, func(n *corev1.Node) {
 			n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == spoiled })

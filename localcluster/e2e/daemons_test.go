@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -123,16 +124,16 @@ func helpNobody(r *testRig, template string) {
 	r.apply(kwokPool("default", amd64Linux+template, ""))
 	r.apply(deployment("web", 1, "{cpu: 1500m}", ""))
 	var message string
-	tainted := map[string]bool{}
+	tainted := map[types.UID]bool{} // a node that comes again has its name again
 	r.eventually(2*soon, "the condition LaunchesInVain", func(ctx context.Context) (bool, string, error) {
 		nodes, err := r.nodes(ctx)
 		for _, node := range nodes {
-			if tainted[node.Name] {
+			if tainted[node.UID] {
 				continue
 			}
 			fresh := node.DeepCopy()
 			fresh.Spec.Taints = append(fresh.Spec.Taints, corev1.Taint{Key: "example.com/surprise", Effect: corev1.TaintEffectNoSchedule})
-			tainted[node.Name] = r.Client.Update(ctx, fresh) == nil
+			tainted[node.UID] = r.Client.Update(ctx, fresh) == nil
 		}
 		var pool karpenterv1.NodePool
 		if getErr := r.Client.Get(ctx, client.ObjectKey{Name: "default"}, &pool); err == nil {

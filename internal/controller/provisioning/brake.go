@@ -22,7 +22,8 @@ import (
 //   - is gone before any pod but daemons was on its node, or
 //   - has joined, has had no such pod, the plan expects none of the pending ones there, and asks for a further node,
 //
-// while pods that ask for the same still wait. The first round in vain changes nothing. After the second the pool launches
+// while pods that ask for the same still wait. A pod waits from when kube-scheduler has found no node for it until it is bound
+// or gone: a binding that is tried meanwhile, and refused, changes nothing about that. The first round in vain changes nothing. After the second the pool launches
 // nothing for such pods for a while, then one node as a try, and so on, each time after twice the while. A try whose room other
 // pods take was not in vain, and the next one follows. When one of the pods is bound, wherever, all is forgotten.
 
@@ -41,11 +42,12 @@ const (
 type Brake struct {
 	mu       sync.Mutex
 	rounds   map[cluster.Hold]*rounds
-	tries    map[string]*try        // by UID of the claim
-	used     map[string]bool        // nodes, by name, that have had a pod that needs one
-	bound    map[types.UID]struct{} // of the pods that are waited for
-	changed  map[string]int         // pools of which there is news, and how many rounds of them were in vain
-	messages map[string]string      // by pool: what holds
+	tries    map[string]*try            // by UID of the claim
+	used     map[string]bool            // nodes, by name, that have had a pod that needs one
+	bound    map[types.UID]struct{}     // of the pods that are waited for
+	waits    map[types.UID]*cluster.Pod // pods that were pending and are neither bound nor gone
+	changed  map[string]int             // pools of which there is news, and how many rounds of them were in vain
+	messages map[string]string          // by pool: what holds
 }
 
 // try is a claim that was launched for pods.
@@ -71,7 +73,7 @@ type rounds struct {
 func NewBrake() *Brake {
 	return &Brake{
 		rounds: map[cluster.Hold]*rounds{}, tries: map[string]*try{}, used: map[string]bool{}, bound: map[types.UID]struct{}{},
-		changed: map[string]int{}, messages: map[string]string{},
+		waits: map[types.UID]*cluster.Pod{}, changed: map[string]int{}, messages: map[string]string{},
 	}
 }
 
@@ -85,6 +87,14 @@ func (b *Brake) Bound(pod *corev1.Pod) {
 			b.bound[pod.UID] = struct{}{}
 		}
 	}
+	delete(b.waits, pod.UID)
+}
+
+// Gone takes in that a pod ends, or is gone.
+func (b *Brake) Gone(pod *corev1.Pod) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.waits, pod.UID)
 }
 
 // RemoveNode forgets a node that is gone.
@@ -105,7 +115,7 @@ func (b *Brake) Message(pool string) string {
 func (b *Brake) Look(s *cluster.Snapshot, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	waiting := waitingOf(s)
+	waiting := b.waitingOf(s)
 	b.forget(s, waiting, now)
 	seen := map[string]bool{}
 	for _, node := range s.Nodes {
@@ -150,10 +160,20 @@ func (b *Brake) update(t *try, node *cluster.Node) {
 }
 
 // waitingOf returns the pods that wait, by what they ask for. What replicas ask for always waits.
-func waitingOf(s *cluster.Snapshot) map[string][]*cluster.Pod {
+func (b *Brake) waitingOf(s *cluster.Snapshot) map[string][]*cluster.Pod {
 	waiting := map[string][]*cluster.Pod{plan.AskReplicas: nil}
+	pending := map[types.UID]bool{}
 	for _, pod := range s.Pending {
 		waiting[pod.Shape.Ask()] = append(waiting[pod.Shape.Ask()], pod)
+		if pod.Node == "" {
+			b.waits[types.UID(pod.UID)] = pod
+			pending[types.UID(pod.UID)] = true
+		}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(b.waits)) {
+		if pod := b.waits[uid]; !pending[uid] {
+			waiting[pod.Shape.Ask()] = append(waiting[pod.Shape.Ask()], pod)
+		}
 	}
 	return waiting
 }
@@ -261,7 +281,7 @@ func (b *Brake) Judge(s *cluster.Snapshot, p plan.Plan, now time.Time) bool {
 			continue
 		}
 		if waiting == nil {
-			waiting = waitingOf(s)
+			waiting = b.waitingOf(s)
 		}
 		counted = b.inVain(&only, waiting, now, what) || counted
 	}

@@ -289,3 +289,34 @@ func TestATryThatOthersUseIsOver(t *testing.T) {
 	s.want("another pod is on it", 0, 1)
 	s.want("the next try is waited for", time.Minute, 0)
 }
+
+// P-35: kube-scheduler finds a place for a pod, and its binding is refused, by a webhook say. For that moment it is not
+// pending. Its empty node goes, and that was in vain all the same. A pod that is gone waits for nothing.
+func TestAPodWhoseBindingIsRefusedWaitsAllTheSame(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		gone bool
+		want int // launches of the third round
+	}{"refused": {false, 0}, "gone, and another came": {true, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, 1)
+			waits := s.pods
+			for _, round := range []string{"first", "second"} {
+				s.want("the "+round+" round", 0, 1)
+				s.pods = nil
+				s.want("it is tried to bind the pod", 0, 0)
+				if c.gone {
+					s.brake.Gone(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(waits[0].UID)}})
+				}
+				s.nodes = nil
+				s.want("its empty node is removed", 0, 0)
+				s.pods = waits
+			}
+			s.want("the third round", 0, c.want)
+			if held := s.brake.Message("default") != ""; held != (c.want == 0) {
+				t.Errorf("held back: %t", held)
+			}
+		})
+	}
+}
