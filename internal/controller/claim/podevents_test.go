@@ -43,7 +43,7 @@ func TestWhatIsAPodEvent(t *testing.T) {
 	for name, steps := range map[string][]step{
 		"comes":                  {{on("n"), false, true}},
 		"comes, of a ReplicaSet": {{on("n", replica), false, true}},
-		"without a node":         {{on(""), false, false}},
+		"without a node":         {{on(""), false, false}, {on("", ending), false, false}},
 		"of a DaemonSet":         {{on("n", daemon), false, false}},
 		"nothing new":            {{on("n"), false, true}, {on("n"), false, false}},
 		"ends":                   {{on("n"), false, true}, {on("n", ending), false, true}, {on("n", ending), false, false}},

@@ -17,11 +17,7 @@ import (
 
 // recall reads what an earlier process has noted. What cannot be read counts as nothing: it costs a try.
 func (c *Controller) recall(pool *karpenterv1.NodePool) {
-	text, noted := pool.Annotations[karpenterv1.DisruptionBackoffAnnotationKey]
-	if !noted {
-		return
-	}
-	untilText, lengthText, _ := strings.Cut(text, " ")
+	untilText, lengthText, _ := strings.Cut(pool.Annotations[karpenterv1.DisruptionBackoffAnnotationKey], " ")
 	until, err := time.Parse(time.RFC3339, untilText)
 	length, lengthErr := time.ParseDuration(lengthText)
 	if err == nil && lengthErr == nil {

@@ -16,7 +16,7 @@ import (
 func (c *Controller) reportBlocked(r round, p plan.Plan) {
 	for _, node := range r.snapshot.Nodes {
 		if why := c.blocked(r, node); why != "" && !node.Deleting && !node.Disrupting {
-			c.config.Events.Event(claimRef(removeOf(node)), event.Normal, event.DisruptionBlocked, why)
+			c.config.Events.Event(claimOf(node), event.Normal, event.DisruptionBlocked, why)
 		}
 	}
 	chosen := map[string]bool{}
@@ -81,6 +81,7 @@ func protection(node *cluster.Node) string {
 	return ""
 }
 
-func removeOf(node *cluster.Node) plan.Remove {
-	return plan.Remove{Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: node.Pool}
+// claimOf makes as much of a node's claim as an event needs.
+func claimOf(node *cluster.Node) *karpenterv1.NodeClaim {
+	return claimRef(plan.Remove{Claim: node.Claim, ClaimUID: node.ClaimUID})
 }

@@ -104,7 +104,7 @@ func (c *Controller) settleCommand(ctx context.Context, r round, cmd *command, u
 	for _, i := range cmd.intents {
 		used[i.node.Pool]++
 	}
-	if tainted, err := c.taintAll(ctx, cmd); !tainted || err != nil {
+	if tainted, err := c.taintAll(ctx, cmd); !tainted {
 		return nil, err
 	}
 	together := append(slices.Clone(leaving), cmd.nodes()...)
@@ -115,7 +115,7 @@ func (c *Controller) settleCommand(ctx context.Context, r round, cmd *command, u
 	var gone []*cluster.Node
 	for _, i := range cmd.intents {
 		deleted, err := c.config.Applier.Delete(ctx, i.remove)
-		if failures = append(failures, err); !deleted || err != nil {
+		if failures = append(failures, err); !deleted {
 			continue
 		}
 		gone = append(gone, i.node)

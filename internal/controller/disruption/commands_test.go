@@ -41,8 +41,11 @@ func TestWhatGoesTogether(t *testing.T) {
 			{Claim: "y", Replaces: []string{"a"}}}, []string{"a < y"}},
 		"is marked": {[]string{"a"}, []cluster.Node{{Claim: "x", Replaces: []string{"a"}, Disrupting: true},
 			{Claim: "y", Replaces: []string{"a"}}}, []string{"a < y"}},
-		"nobody's":    {[]string{"a"}, []cluster.Node{{Claim: "x", Replaces: []string{"gone"}}}, []string{"a <"}},
-		"partly gone": {[]string{"a"}, []cluster.Node{{Claim: "x", Replaces: []string{"gone", "a"}}}, []string{"a < x"}},
+		"nobody's": {[]string{"a"}, []cluster.Node{{Claim: "x", Replaces: []string{"gone"}}}, []string{"a <"}},
+		"partly gone, last": {[]string{"a"}, []cluster.Node{{Claim: "x", Replaces: []string{"a", "gone"}}},
+			[]string{"a < x"}},
+		"partly gone": {[]string{"a"}, []cluster.Node{{Claim: "x", Replaces: []string{"gone", "a"}}},
+			[]string{"a < x"}},
 	} {
 		s := &cluster.Snapshot{}
 		var intents []intent

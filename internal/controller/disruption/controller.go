@@ -156,6 +156,9 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 	if err := c.config.Client.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
 		return r, fmt.Errorf("listing NodePools: %w", err)
 	}
+	for _, pool := range r.snapshot.Pools { // of one that is not listed, for a moment, nobody knows the budgets
+		r.budgets[pool.Name] = []engine.Budget{{Max: 0}}
+	}
 	sizes := engine.Sizes(r.snapshot)
 	for i := range pools.Items {
 		pool := &pools.Items[i]

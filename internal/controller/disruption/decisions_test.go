@@ -91,6 +91,11 @@ func TestWhatTakesAMoveBack(t *testing.T) {
 	if got := objectionToMove(r, someNode(), underutilized); got != "its NodePool is gone" {
 		t.Errorf("a pool that only the snapshot has: %q", got)
 	}
+	r = one(nil, someNode())
+	r.pools["default"] = &karpenterv1.NodePool{}
+	if got := objectionToMove(r, someNode(), underutilized); got != "its NodePool is gone" {
+		t.Errorf("a pool that the snapshot does not have: %q", got)
+	}
 }
 
 // D-08, D-10: a command holds as long as the budgets have room for all its nodes beside those that are used up, and
@@ -113,7 +118,7 @@ func TestWhatTakesACommandBack(t *testing.T) {
 		"joined, 10m":      {2, 0, []*cluster.Node{joined(400)}, ""},
 		"joined, longer": {2, 0, []*cluster.Node{joined(399)},
 			"its replacement new joined and is not initialized after 10m0s"},
-		"not joined":        {2, 0, []*cluster.Node{{RegisteredAt: 1}}, ""},
+		"not joined":        {2, 0, []*cluster.Node{{Name: "new", RegisteredAt: 1}}, ""},
 		"nobody knows when": {2, 0, []*cluster.Node{joined(0)}, ""},
 		"initialized":       {2, 0, []*cluster.Node{{Registered: true, Initialized: true, RegisteredAt: 1}}, ""},
 	} {

@@ -33,6 +33,7 @@ type rig struct {
 	step     *disruption.Controller
 	registry *prometheus.Registry
 	off      world.Off // what the next process leaves out
+	patch    func() error
 }
 
 func newRig(t *testing.T, objects ...client.Object) *rig {

@@ -12,7 +12,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
-	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
@@ -27,7 +26,7 @@ import (
 
 // witness is what a process has last seen of a pool.
 type witness struct {
-	limit   int64 // the soft one; limit.None when that did not bind
+	limit   int64 // the soft one; 0 when settled, for then it does not matter
 	settled bool  // the pool was not above it, or what is above came about later
 }
 
@@ -42,18 +41,14 @@ func (c *Controller) markExcess(ctx context.Context, r round) (bool, error) {
 		if object == nil || string(object.UID) != pool.UID || pool.Invalid || pool.Dormant {
 			continue
 		}
-		known, before := c.memory.witnesses[object.UID]
+		known := c.memory.witnesses[object.UID]
 		written := object.Annotations[karpenterv1.AboveLimitAnnotationKey]
 		mark, now := judgeExcess(r.snapshot, pool, written, known)
 		seen[object.UID] = now
 		changed, err := c.markPool(ctx, object, mark)
 		if err != nil {
 			failures = append(failures, err)
-			if before {
-				seen[object.UID] = known // as if it had not been looked at
-			} else {
-				delete(seen, object.UID)
-			}
+			seen[object.UID] = known // as if it had not been looked at
 			continue
 		}
 		if wrote = wrote || changed; changed && mark == karpenterv1.AboveLimitInherited {
@@ -69,21 +64,21 @@ func (c *Controller) markExcess(ctx context.Context, r round) (bool, error) {
 func judgeExcess(s *cluster.Snapshot, pool *cluster.Pool, mark string, known witness) (string, witness) {
 	most, bound := translate.SoftBound(pool)
 	if !bound {
-		return "", witness{limit: limit.None, settled: true}
+		return "", witness{settled: true}
 	}
 	staying, leaving := engine.Leaving(s, pool.Name)
 	count := int64(len(staying) + len(leaving))
 	atOnce := translate.AtOnce(most)
 	switch {
 	case count <= most:
-		return "", witness{limit: most, settled: true}
+		return "", witness{settled: true}
 	case pool.Limits.Excess(pool.Kept(), count, int64(len(leaving))) <= 0 && mark == "":
 		// What is above leaves already. Whoever comes now cannot know why it does.
 		return "", witness{limit: most, settled: known.settled}
 	case mark == atOnce:
-		return mark, witness{limit: most, settled: true}
+		return mark, witness{settled: true}
 	case known.settled || most < known.limit:
-		return atOnce, witness{limit: most, settled: true}
+		return atOnce, witness{settled: true}
 	}
 	return karpenterv1.AboveLimitInherited, witness{limit: most}
 }
@@ -92,7 +87,7 @@ func judgeExcess(s *cluster.Snapshot, pool *cluster.Pool, mark string, known wit
 // meanwhile: then the write is refused, and the next round looks again.
 func (c *Controller) markPool(ctx context.Context, pool *karpenterv1.NodePool, mark string) (bool, error) {
 	const key = karpenterv1.AboveLimitAnnotationKey
-	if old, found := pool.Annotations[key]; old == mark && (found || mark == "") {
+	if pool.Annotations[key] == mark {
 		return false, nil
 	}
 	own := pool.DeepCopy()

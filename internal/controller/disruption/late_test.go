@@ -1,6 +1,7 @@
 package disruption_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,9 @@ func TestAReplacementThatIsNeverReadyUndoesItsCommand(t *testing.T) {
 	r.turn(t)
 	if marked, deleting := r.state(t); len(marked) != 0 || len(deleting) != 0 || r.tainted(t, "a") {
 		t.Fatalf("marked %v, deleting %v: want it taken back", marked, deleting)
+	}
+	if noted := r.noted(t); !strings.HasSuffix(noted, " 1m0s") {
+		t.Errorf("noted %q, want the pause after a replacement that failed", noted)
 	}
 	for range 3 {
 		r.turn(t)

@@ -40,7 +40,7 @@ func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err e
 		remove := plan.Remove{Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: node.Pool, Price: node.Price}
 		reason, err := c.reasonOf(ctx, remove)
 		remove.Reason = plan.DisruptionReason(reason)
-		if err == nil && moves(remove.Reason) {
+		if moves(remove.Reason) {
 			intents = append(intents, intent{node, remove})
 			r.moving[node.Pool] = true
 			continue
@@ -78,7 +78,7 @@ func (c *Controller) settle(ctx context.Context, r round, node *cluster.Node, re
 		return err
 	}
 	deleted, err := c.config.Applier.Delete(ctx, remove)
-	if err != nil || !deleted {
+	if !deleted {
 		return err
 	}
 	c.reportRemoval(r, node, remove)

@@ -24,7 +24,7 @@ import (
 func (c *Controller) release(ctx context.Context, r round) (bool, error) {
 	leaving := map[string]bool{} // claims
 	for _, node := range r.snapshot.Nodes {
-		leaving[node.Claim] = leaving[node.Claim] || node.Deleting || node.Disrupting
+		leaving[node.Claim] = node.Deleting || node.Disrupting
 	}
 	wrote := false
 	var failures []error

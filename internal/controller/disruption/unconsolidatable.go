@@ -16,7 +16,7 @@ func (c *Controller) reportUnconsolidatable(r round, terms engine.Terms) {
 		if !node.Consolidatable(r.snapshot.Pool(node.Pool), terms.Now) || !engine.Disruptable(r.snapshot, node) {
 			continue
 		}
-		c.config.Events.Event(claimRef(removeOf(node)), event.Normal, event.Unconsolidatable, unconsolidatable(node, terms))
+		c.config.Events.Event(claimOf(node), event.Normal, event.Unconsolidatable, unconsolidatable(node, terms))
 	}
 }
 
