@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -16,6 +17,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 	"github.com/joiner-autoscaler/joiner/internal/controller/disruption"
 	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
 // fate is what became of a claim: whether it is marked, and whether it still says that it replaces others.
@@ -253,6 +255,26 @@ func TestWhatTakesATrimmingBack(t *testing.T) {
 		}, "The node stays: the limits of its NodePool cannot be understood"},
 		"room again": {func(t *testing.T, r *rig) { t.Helper(); r.setLimit(t, "2") },
 			"The node stays: its NodePool does not have too many any more"},
+		"pool gone everywhere": {func(t *testing.T, r *rig) {
+			t.Helper()
+			if err := r.server.Delete(t.Context(), newPool("")); err != nil {
+				t.Fatal(err)
+			}
+			r.store.Remove(newPool(""))
+		}, "The node stays: its NodePool is gone, or another program's"},
+		"gone meanwhile": {func(t *testing.T, r *rig) {
+			t.Helper()
+			live := newRig(t, limitedFleet("1", "b")...).server
+			r.over(r.server, func(c *disruption.Config) { c.Live = live })
+		}, ""},
+		"deleted meanwhile": {func(t *testing.T, r *rig) {
+			t.Helper()
+			if err := r.server.Delete(t.Context(),
+				&karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "a"}}); err != nil {
+				t.Fatal(err)
+			}
+		}, ""},
+		"no taint yet": {func(t *testing.T, r *rig) { t.Helper(); r.untaint(t, "a") }, ""},
 		"taken back": {func(t *testing.T, r *rig) { t.Helper(); r.spare(t, "a") },
 			"The node stays: the intent was taken back, which the watch has not shown yet"},
 	} {
@@ -269,8 +291,11 @@ func TestWhatTakesATrimmingBack(t *testing.T) {
 			r.over(r.server, func(c *disruption.Config) { c.Client = cached })
 		}
 		r.reconcile(t)
-		if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, c.says) {
+		if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, c.says) || c.says == "" && said != "" {
 			t.Errorf("%s: said %s, want %q", name, said, c.says)
+		}
+		if marked, _ := r.state(t); name == "no taint yet" && (len(marked) != 1 || !r.tainted(t, "a")) {
+			t.Errorf("%s: marked %v, tainted %t: want the taint before anything goes", name, marked, r.tainted(t, "a"))
 		}
 	}
 }
@@ -348,5 +373,31 @@ func (r *rig) taints(t *testing.T, name, key string) {
 	n.Spec.Taints = []corev1.Taint{{Key: key, Effect: corev1.TaintEffectNoSchedule}}
 	if err := r.server.Update(t.Context(), &n); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// L-42: when all that were chosen are gone already, nothing is told, and the round goes on; nor does it harm that the
+// pool is.
+func TestWhatIsTooManyAndGone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, limitedFleet("1", "a", "b")...)
+	store := r.store
+	r.store = world.New(world.Config{Now: r.clock.Now}) // the watch is late
+	r.lose(t, "a")
+	r.store = store
+	if got := r.reconcile(t).RequeueAfter; got != time.Minute || len(r.tape.Said()) != 0 {
+		t.Errorf("the next round comes after %s, said %q", got, r.tape.Said())
+	}
+	r = newRig(t, limitedFleet("1", "a", "b")...)
+	if err := r.server.Delete(t.Context(), newPool("")); err != nil {
+		t.Fatal(err)
+	}
+	r.reconcile(t)
+	for range 2 {
+		r.sync(t)
+		r.reconcile(t)
+	}
+	if _, deleting := r.state(t); len(deleting) != 0 {
+		t.Errorf("the pool is gone: deleting %v", deleting)
 	}
 }

@@ -36,9 +36,6 @@ func (c *Controller) trim(ctx context.Context, r round) (bool, error) {
 		return wrote, err
 	}
 	p := engine.Trim(r.snapshot, r.budgets)
-	if len(p.Removes) == 0 {
-		return false, nil
-	}
 	outcome, err := c.config.Applier.Apply(ctx, p)
 	c.reportTrim(r, p, outcome)
 	return len(outcome.Marked) > 0, err
@@ -96,14 +93,14 @@ func (c *Controller) settleTrim(ctx context.Context, r round, node *cluster.Node
 	if t.wait {
 		return nil
 	}
-	if tainted, err := c.tainted(ctx, node.Name); err != nil || !tainted {
+	if tainted, err := c.tainted(ctx, node.Name); !tainted {
 		if err == nil {
 			_, err = c.config.Applier.Mark(ctx, remove)
 		}
 		return err
 	}
 	deleted, err := c.config.Applier.DeleteUnchanged(ctx, remove, claim.ResourceVersion)
-	if err != nil || !deleted {
+	if !deleted {
 		return err
 	}
 	c.reportRemoval(r, node, remove)
