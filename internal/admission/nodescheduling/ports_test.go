@@ -211,7 +211,8 @@ func TestTheIndexIsEnough(t *testing.T) {
 // N64: the node that is named is the first by name, in whatever order the nodes come.
 func TestTheTextNamesTheFirstNode(t *testing.T) {
 	t.Parallel()
-	w := worldOf(t, "group ControlPlane select=cp mode=Enable users=\nnode n1 labels=cp\nnode n2 labels=cp\nnode n3 labels=cp")
+	w := worldOf(t, "group ControlPlane select=cp mode=Enable users=\n"+
+		"node n1 labels=cp taints=a:NoSchedule\nnode n2 labels=cp taints=a:NoSchedule\nnode n3 labels=cp taints=a:NoSchedule")
 	for _, order := range [][]string{{"n1", "n2", "n3"}, {"n3", "n2", "n1"}, {"n2", "n1", "n3"}} {
 		ports := w.Cluster()
 		ports.Members = func(string) iter.Seq[*corev1.Node] {
@@ -223,8 +224,10 @@ func TestTheTextNamesTheFirstNode(t *testing.T) {
 				}
 			}
 		}
-		if v := ask(t, w, ports, "alice create pod app/web select=cp="); v.Allowed || v.Findings[0].Node != "n1" {
-			t.Errorf("%v: %+v", order, v.Findings)
+		for _, aim := range []string{"select=cp=", "tolerate=a"} {
+			if v := ask(t, w, ports, "alice create pod app/web "+aim); v.Allowed || v.Findings[0].Node != "n1" {
+				t.Errorf("%s, %v: %+v", aim, order, v.Findings)
+			}
 		}
 	}
 }
