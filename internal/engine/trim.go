@@ -65,7 +65,7 @@ func TrimBudget(node *cluster.Node) plan.DisruptionReason {
 func Leaving(s *cluster.Snapshot, pool string) (staying, leaving []*cluster.Node) {
 	replaced := map[string]bool{}
 	for _, node := range s.Nodes {
-		if node.Pool == pool && !node.Deleting {
+		if !node.Deleting { // of whatever pool: a node of another one may be cheaper
 			for _, claim := range node.Replaces {
 				replaced[claim] = true
 			}
