@@ -66,7 +66,8 @@ func TestAWrapperThatTheCacheDoesNotShowIsNotGone(t *testing.T) {
 	cache := newStale(s.guest)
 	cache.hide(s.wrapper("web"))
 	pools := operator.New(operator.Config{
-		Kind: s.kinds[0], Guest: operator.GuestClient{Client: cache}, Live: s.guest, Board: s.board, Events: s.tape, Metrics: s.metrics, Now: s.clock.Now,
+		Kind: s.kinds[0], Guest: operator.GuestClient{Client: cache}, Live: s.guest, Board: s.board, Events: s.tape,
+		Metrics: s.metrics, Now: s.clock.Now,
 	})
 	if again := s.step(pools, "web").RequeueAfter; again != 100*time.Millisecond || s.nodePool("web") == nil {
 		t.Errorf("again after %s, NodePool %v; want it to stay", again, s.nodePool("web"))

@@ -126,7 +126,8 @@ func TestWhatIsWrongWithANodeClassIsSaid(t *testing.T) {
 	s := newScene(t, []client.Object{big, tagged}, policyOf(1))
 	s.read()
 	s.step(s.classes, "tagged")
-	want := "tagged " + operator.ReasonIgnoredTags + ": spec.tags: the hosted cluster or the autoscaler has its own value for kubernetes.io/cluster/infra"
+	want := "tagged " + operator.ReasonIgnoredTags +
+		": spec.tags: the hosted cluster or the autoscaler has its own value for kubernetes.io/cluster/infra"
 	if said := s.tape.Said(); !slices.Equal(said, []string{want, want}) { // on wrapper and EC2NodeClass
 		t.Errorf("said %q, want %q on both", said, want)
 	}

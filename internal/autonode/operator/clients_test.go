@@ -36,7 +36,8 @@ func newFar(t *testing.T) *far {
 	secret := corev1.Secret{Data: map[string][]byte{"value": []byte("boot")}, ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: "s", Annotations: map[string]string{"hypershift.openshift.io/nodePool": "clusters/big-karpenter"}}}
 	answers := map[string]any{
-		"/apis/" + hypershiftv1beta1.GroupVersion().String() + "/namespaces/" + namespace + "/autonodepolicies": hypershiftv1beta1.AutoNodePolicyList{
+		"/apis/" + hypershiftv1beta1.GroupVersion().String() + "/namespaces/" + namespace +
+			"/autonodepolicies": hypershiftv1beta1.AutoNodePolicyList{
 			TypeMeta: metav1.TypeMeta{APIVersion: policy.APIVersion, Kind: "AutoNodePolicyList"},
 			ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []hypershiftv1beta1.AutoNodePolicy{*policy},
 		},

@@ -127,7 +127,8 @@ func TestAProtectionIsRestoredAroundWhatOthersAdded(t *testing.T) {
 		!slices.Equal(got.Finalizers, []string{"example.com/kept"}) || len(got.OwnerReferences) != 1 {
 		t.Errorf("what others added is not there: %+v", got.ObjectMeta)
 	}
-	want := "karpenter-binding.nodepool.hypershift.io Restored: ValidatingAdmissionPolicyBinding " + poolBinding + " had been changed or deleted and was restored"
+	want := "karpenter-binding.nodepool.hypershift.io Restored: ValidatingAdmissionPolicyBinding " + poolBinding +
+		" had been changed or deleted and was restored"
 	if said := s.tape.Said(); !slices.Equal(said, []string{want}) {
 		t.Errorf("said %q, want %q", said, want)
 	}

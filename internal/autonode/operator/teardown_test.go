@@ -14,7 +14,8 @@ import (
 func (s *scene) teardown(server client.Client, done *int) *operator.Teardown {
 	s.t.Helper()
 	return operator.NewTeardown(operator.TeardownConfig{
-		Guest: operator.GuestClient{Client: server}, Kinds: s.kinds, Protections: protections(s.t), Board: s.board, Done: func() { *done++ }, Log: logr.Discard(),
+		Guest: operator.GuestClient{Client: server}, Kinds: s.kinds, Protections: protections(s.t), Board: s.board,
+		Done: func() { *done++ }, Log: logr.Discard(),
 	})
 }
 

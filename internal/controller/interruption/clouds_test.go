@@ -66,8 +66,8 @@ func (unreadable) Catalog(context.Context, string) (catalog.Catalog, error) {
 func (r *rig) among(p *planning, clouds ...provider.Provider) *heard {
 	h, set := &heard{}, metrics.New(prometheus.NewRegistry())
 	r.step = interruption.New(interruption.Config{
-		Client: r.server, Fleet: fleet.New(clouds...), Catalogs: p, Events: h, Claims: set.Claims, Metrics: set.Interruptions,
-		Now: controllertest.Start, Log: logr.Discard(),
+		Client: r.server, Fleet: fleet.New(clouds...), Catalogs: p, Events: h, Claims: set.Claims,
+		Metrics: set.Interruptions, Now: controllertest.Start, Log: logr.Discard(),
 	})
 	return h
 }
@@ -159,7 +159,8 @@ func TestWhoIsToldOfANotice(t *testing.T) {
 		want     []string
 	}{
 		"it ends": {provider.InstanceStopping, false, []string{
-			"claim c1 Warning InstanceStopping", "node n1 Warning InstanceStopping", "claim c1 Warning TerminatingOnInterruption"}},
+			"claim c1 Warning InstanceStopping", "node n1 Warning InstanceStopping",
+			"claim c1 Warning TerminatingOnInterruption"}},
 		"it may end": {provider.RebalanceRecommended, false, []string{
 			"claim c1 Normal SpotRebalanceRecommendation", "node n1 Normal SpotRebalanceRecommendation"}},
 		"it has no node": {provider.RebalanceRecommended, true, []string{"claim c1 Normal SpotRebalanceRecommendation"}},

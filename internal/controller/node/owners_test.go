@@ -120,7 +120,8 @@ func (r *rig) strict(f node.Fleet) (asked *[]string) {
 		},
 	})
 	r.step = node.New(node.Config{
-		Client: server, Live: server, Fleet: f, Events: r.tape, Metrics: metrics.New(prometheus.NewRegistry()), Now: r.clock.Now, Log: logr.Discard(),
+		Client: server, Live: server, Fleet: f, Events: r.tape, Metrics: metrics.New(prometheus.NewRegistry()),
+		Now: r.clock.Now, Log: logr.Discard(),
 	})
 	return asked
 }

@@ -106,7 +106,7 @@ func TestLimitsUsageAndBudgetsAreShown(t *testing.T) {
 	}
 }
 
-// D-08: a budget that opens or closes is shown when it does, and what a node class offers is asked for again every 30 s.
+// D-08: a budget that opens or closes is shown when it does. What a node class offers is asked for again every 30 s.
 func TestAPoolIsLookedAtWhenItsBudgetsChange(t *testing.T) {
 	t.Parallel()
 	p := newPool()

@@ -119,7 +119,8 @@ func (r *rig) with(change func(c *repair.Config)) *prometheus.Registry {
 			error) {
 			return r.paused, nil
 		},
-		Events: &r.tape, Metrics: metrics.New(registry).Claims, Ready: func() bool { return true }, Now: r.clock.Now, Log: logr.Discard(),
+		Events: &r.tape, Metrics: metrics.New(registry).Claims, Ready: func() bool { return true }, Now: r.clock.Now,
+		Log: logr.Discard(),
 	}
 	if change != nil {
 		change(&config)

@@ -193,9 +193,8 @@ func (s situation) staying() map[string]int {
 	return n
 }
 
-// allowances returns how many more nodes the budgets of each pool let go; without budgets it is all of them. Nodes that
-// are on their way out count; unhealthy ones that stay do not, although they are not ready: removing them takes nothing
-// away.
+// allowances returns how many more nodes the budgets of each pool let go; without budgets it is all of them. Nodes on
+// their way out count; unhealthy ones that stay do not, although they are not ready: removing them takes nothing away.
 func (s situation) allowances() map[string]int {
 	left := map[string]int{}
 	for _, m := range s.members {
