@@ -3,6 +3,7 @@ package claim_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -135,5 +136,26 @@ func TestWithoutItsLabelAClaimIsNotLaunched(t *testing.T) {
 	err := r.play(t, nil)()
 	if !errors.Is(err, controllertest.ErrRefused) || r.cloud.launches != 0 {
 		t.Errorf("error %v, %d launches", err, r.cloud.launches)
+	}
+}
+
+// L-13: that the label of a node cannot be put back is told.
+func TestNoFailureToPutTheNodesLabelBackIsSwallowed(t *testing.T) {
+	t.Parallel()
+	failed := controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
+		c, n := made("c1", "pool-uid"), joined()
+		n.Spec.ProviderID = "fake://" + string(c.UID)
+		r := newRig(t, hardPool(1), c, n)
+		r.reconcile(t)
+		relabelled := r.node(t)
+		relabelled.Labels[karpenterv1.NodePoolLabelKey] = "elsewhere"
+		if err := r.server.Update(t.Context(), relabelled); err != nil {
+			t.Fatal(err)
+		}
+		r.fail(f)
+		return r.play(t, nil)
+	}, "get v1.NodePool")
+	if !slices.Contains(failed, "patch v1.Node") {
+		t.Errorf("failed were %v, want the node among them", failed)
 	}
 }

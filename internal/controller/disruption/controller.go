@@ -115,7 +115,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	underway, failure := c.proceed(ctx, r)
-	released := false
+	var released bool
 	if r.paused == "" {
 		released, err = c.release(ctx, r)
 		failure = errors.Join(failure, err)
@@ -133,7 +133,8 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err := errors.Join(failure, err); err != nil {
 		return reconcile.Result{}, err
 	}
-	begun, rest := false, pollEvery
+	var begun bool
+	rest := pollEvery
 	// One method acts at a time: each has to see what the others have written.
 	if !released && len(outcome.Marked) == 0 {
 		if begun, rest, err = c.move(ctx, r); err != nil {

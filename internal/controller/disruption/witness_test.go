@@ -125,7 +125,18 @@ func TestEachPoolHasItsMark(t *testing.T) {
 		for _, o := range other[1:] {
 			o.GetLabels()[karpenterv1.NodePoolLabelKey] = "other"
 		}
-		r := newRig(t, append(append(objects, other...), last)...)
+		var gone []client.Object // from the API server, and not from the picture yet
+		for _, name := range []string{"a-first", "z-last"} {
+			p := softFleet("1", "2")[0].(*karpenterv1.NodePool)
+			p.Name, p.UID = name, types.UID(name)
+			gone = append(gone, p)
+		}
+		r := newRig(t, append(append(append(objects, other...), last), gone...)...)
+		for _, p := range gone {
+			if err := r.server.Delete(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+		}
 		r.over(interceptor.NewClient(r.server, interceptor.Funcs{
 			Patch: func(ctx context.Context, s client.WithWatch, o client.Object, p client.Patch,
 				options ...client.PatchOption) error {
