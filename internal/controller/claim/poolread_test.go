@@ -106,6 +106,9 @@ func TestAClaimWithoutAPoolAsksForNone(t *testing.T) {
 	if r.reconcile(t); r.is(t, karpenterv1.ConditionTypeReady) != "True" {
 		t.Fatal("it is no node")
 	}
+	if label, found := r.node(t).Labels[karpenterv1.NodePoolLabelKey]; found {
+		t.Errorf("its node has the label of the pool %q", label)
+	}
 	r.clock.Advance(time.Hour)
 	if r.reconcile(t); r.claim(t).DeletionTimestamp == nil {
 		t.Error("it does not expire")

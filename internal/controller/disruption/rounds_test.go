@@ -226,3 +226,23 @@ func TestAPoolThatIsGoneIsNotMarked(t *testing.T) {
 		}
 	}
 }
+
+// D-04: a search that found nothing is not done again at once; it is when something has changed, though not for 10 s.
+func TestAVainSearchIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	r := clusterOf(t, "100%", map[string]string{"a": "small"}, "1500m")
+	searches := func() int { return strings.Count(strings.Join(r.tape.Said(), "\n"), "a Unconsolidatable") }
+	r.reconcile(t)
+	if again := r.reconcile(t).RequeueAfter; searches() != 1 || again != time.Minute {
+		t.Fatalf("%d searches, the next round comes after %s; want one, 1m", searches(), again)
+	}
+	r.clock.Advance(11 * time.Second)
+	if r.reconcile(t); searches() != 1 {
+		t.Errorf("%d searches although nothing has changed", searches())
+	}
+	r.create(t, podAsking("small", "a", "10m"))
+	r.sync(t)
+	if r.reconcile(t); searches() != 2 {
+		t.Errorf("%d searches, want another one for what has changed", searches())
+	}
+}
