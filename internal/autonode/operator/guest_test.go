@@ -70,8 +70,7 @@ func (c *stale) freeze(o client.Object) {
 	c.shows[reflect.TypeOf(o).String()+o.GetName()] = o.DeepCopyObject().(client.Object)
 }
 
-func (c *stale) hide(o client.Object)   { c.shows[reflect.TypeOf(o).String()+o.GetName()] = nil }
-func (c *stale) follow(o client.Object) { delete(c.shows, reflect.TypeOf(o).String()+o.GetName()) }
+func (c *stale) hide(o client.Object) { c.shows[reflect.TypeOf(o).String()+o.GetName()] = nil }
 
 func (s *scene) change(name string, change func(pool *karpenterv1.NodePool)) {
 	s.t.Helper()
