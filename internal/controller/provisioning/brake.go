@@ -22,10 +22,12 @@ import (
 //   - is gone before any pod but daemons was on its node, or
 //   - has joined, has had no such pod, the plan expects none of the pending ones there, and asks for a further node,
 //
-// while pods that ask for the same still wait. A pod waits from when kube-scheduler has found no node for it until it is bound
-// or gone: a binding that is tried meanwhile, and refused, changes nothing about that. The first round in vain changes nothing. After the second the pool launches
-// nothing for such pods for a while, then one node as a try, and so on, each time after twice the while. A try whose room other
-// pods take was not in vain, and the next one follows. When one of the pods is bound, wherever, all is forgotten.
+// while pods that ask for the same still wait. A pod waits from when kube-scheduler has found no node for it until it is
+// bound or gone: a binding that is tried meanwhile, and refused, changes nothing about that.
+//
+// The first round in vain changes nothing. After the second the pool launches nothing for such pods for a while, then one
+// node as a try, and so on, each time after twice the while. A try whose room other pods take was not in vain, and the next
+// one follows. When one of the pods is bound, wherever, all is forgotten.
 
 const (
 	// freeRounds is how many rounds may be in vain before the brake holds.
@@ -170,10 +172,16 @@ func (b *Brake) waitingOf(s *cluster.Snapshot) map[string][]*cluster.Pod {
 			pending[types.UID(pod.UID)] = true
 		}
 	}
-	for _, uid := range slices.Sorted(maps.Keys(b.waits)) {
-		if pod := b.waits[uid]; !pending[uid] {
-			waiting[pod.Shape.Ask()] = append(waiting[pod.Shape.Ask()], pod)
+	var tried []types.UID // they are few, where there are many that wait
+	for uid := range b.waits {
+		if !pending[uid] {
+			tried = append(tried, uid)
 		}
+	}
+	slices.Sort(tried)
+	for _, uid := range tried {
+		pod := b.waits[uid]
+		waiting[pod.Shape.Ask()] = append(waiting[pod.Shape.Ask()], pod)
 	}
 	return waiting
 }
