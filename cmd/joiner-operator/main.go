@@ -15,20 +15,20 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/joiner-autoscaler/joiner/cmd/internal/commandline"
-	"github.com/joiner-autoscaler/joiner/internal/app"
+	"github.com/joiner-autoscaler/joiner/internal/app/operator"
 )
 
 func main() { commandline.Main(newProgram) }
 
-// options are the flags that are not part of app.OperatorConfig.
+// options are the flags that are not part of operator.Config.
 type options struct {
-	app.OperatorConfig
+	operator.Config
 	guestKubeconfig, managementKubeconfig string
 	logLevel                              string
 }
 
 func newProgram(logs io.Writer) commandline.Program {
-	o := &options{OperatorConfig: app.DefaultOperatorConfig()}
+	o := &options{Config: operator.DefaultConfig()}
 	return commandline.Program{
 		Name: "joiner-operator", Short: "joiner-operator enforces the AutoNodePolicy of one hosted cluster.",
 		Example: "guest-user-name", Groups: flagGroups(o),
@@ -147,5 +147,5 @@ func start(ctx context.Context, o *options, logs io.Writer) error {
 	}
 	log, stop := commandline.NewLogger(logs, level)
 	defer stop()
-	return app.RunOperator(ctx, o.OperatorConfig, log)
+	return operator.Run(ctx, o.Config, log)
 }

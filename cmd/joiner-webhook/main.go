@@ -13,20 +13,20 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/joiner-autoscaler/joiner/cmd/internal/commandline"
-	"github.com/joiner-autoscaler/joiner/internal/app"
+	"github.com/joiner-autoscaler/joiner/internal/app/webhook"
 )
 
 func main() { commandline.Main(newProgram) }
 
-// options are the flags that are not part of app.WebhookConfig.
+// options are the flags that are not part of webhook.Config.
 type options struct {
-	app.WebhookConfig
-	app.WebhookManifest
+	webhook.Config
+	webhook.Manifest
 	kubeconfig, logLevel string
 }
 
 func newProgram(logs io.Writer) commandline.Program {
-	o := &options{WebhookConfig: app.DefaultWebhookConfig()}
+	o := &options{Config: webhook.DefaultConfig()}
 	return commandline.Program{
 		Name: "joiner-webhook", Short: "joiner-webhook protects control plane nodes from pods that may not be there.",
 		Example: "policy-file", Groups: flagGroups(o),
@@ -56,7 +56,7 @@ func (o *options) addCluster(flags *pflag.FlagSet) {
 }
 
 func (o *options) addServing(flags *pflag.FlagSet) {
-	flags.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "address of the webhook; its path is "+app.WebhookPath)
+	flags.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "address of the webhook; its path is "+webhook.Path)
 	flags.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile,
 		"path of the certificate that the API server is to see; it is read anew when it changes")
 	flags.StringVar(&o.TLSKeyFile, "tls-key-file", o.TLSKeyFile, "path of its key")
@@ -95,7 +95,7 @@ func start(ctx context.Context, o *options, logs io.Writer) error {
 		return commandline.Usage(err)
 	}
 	if o.PrintManifestURL != "" {
-		return commandline.Usage(o.Print(o.WebhookConfig, logs))
+		return commandline.Usage(o.Print(o.Config, logs))
 	}
 	if err := o.Validate(); err != nil {
 		return commandline.Usage(err)
@@ -105,5 +105,5 @@ func start(ctx context.Context, o *options, logs io.Writer) error {
 	}
 	log, stop := commandline.NewLogger(logs, level)
 	defer stop()
-	return app.RunWebhook(ctx, o.WebhookConfig, log)
+	return webhook.Run(ctx, o.Config, log)
 }

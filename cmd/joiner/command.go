@@ -8,12 +8,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/joiner-autoscaler/joiner/cmd/internal/commandline"
-	"github.com/joiner-autoscaler/joiner/internal/app"
+	"github.com/joiner-autoscaler/joiner/internal/app/joiner"
 )
 
-// options are the flags that are not part of app.Config.
+// options are the flags that are not part of joiner.Config.
 type options struct {
-	app.Config
+	joiner.Config
 	kubeconfig  string
 	logLevel    string
 	memoryLimit int64
@@ -21,7 +21,7 @@ type options struct {
 }
 
 func newProgram(logs io.Writer) commandline.Program {
-	o := &options{Config: app.DefaultConfig()}
+	o := &options{Config: joiner.DefaultConfig()}
 	return commandline.Program{
 		Name: "joiner", Short: "Joiner launches nodes for pods that find no room, and removes nodes that nobody needs.",
 		Example: "batch-idle-duration", Groups: flagGroups(o),
@@ -34,6 +34,7 @@ func flagGroups(o *options) []commandline.Group {
 		commandline.NewGroup("General", o.addGeneral), commandline.NewGroup("Cluster", o.addCluster),
 		commandline.NewGroup("Planning", o.addPlanning), commandline.NewGroup("Disruption", o.addDisruption),
 		commandline.NewGroup("Life of a node", o.addLife), commandline.NewGroup("Serving", o.addServing),
+		commandline.NewGroup("Providers", o.addProviders),
 	}
 }
 
@@ -75,11 +76,14 @@ func (o *options) addPlanning(flags *pflag.FlagSet) {
 		"plan when no further pod has come for this long")
 	flags.DurationVar(&o.BatchMaxDuration, "batch-max-duration", o.BatchMaxDuration,
 		"plan when the first pod has waited for this long")
-	flags.StringVar(&o.InstanceTypes, "instance-types-file-path", o.InstanceTypes,
-		"instance types of simulated nodes: a file in Karpenter's format, aws for EC2 types and prices, empty for the "+
-			"built-in ones")
-	flags.StringVar(&o.KwokFaults, "kwok-faults-file-path", o.KwokFaults,
-		"what goes wrong with simulated nodes on purpose: a file as in docs/kwok.md, empty for nothing")
+}
+
+func (o *options) addProviders(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&o.Providers, "providers", nil,
+		"names of the providers of nodes, separated by commas; without it those whose node classes the cluster knows")
+	for _, p := range o.Plugins {
+		p.Flags(flags)
+	}
 }
 
 func (o *options) addDisruption(flags *pflag.FlagSet) {
@@ -145,5 +149,5 @@ func start(ctx context.Context, o *options, logs io.Writer) error {
 	for _, notice := range append(ignoredNotices(o.ignored), o.Notices()...) {
 		commandline.Warn(log, notice)
 	}
-	return app.Run(ctx, o.Config, log)
+	return joiner.Run(ctx, o.Config, log)
 }

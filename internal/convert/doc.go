@@ -16,7 +16,8 @@
 //
 // A note is used only where the way back still gives what it gave when the note was taken. If the object was edited
 // there, the edit counts and the note is dropped. An item of a list keeps what is noted for it as long as the item itself
-// is unchanged, wherever in the list it stands. The annotations of Karpenter (kubelet, nodeClassRef) are read in both
+// is unchanged, wherever in the list it stands. Where items look alike and fewer of them are left, nobody can say which, and
+// what is noted for them is dropped. The annotations of Karpenter (kubelet, nodeClassRef) are read in both
 // spellings; the reference counts only where it says the same as the field.
 //
 // # What cannot be converted

@@ -298,6 +298,7 @@ func TestANoteThatIsNotOursChangesNothing(t *testing.T) {
 		`{"fields":[{"path":"/metadata/annotations/compatibility.karpenter.sh~1v1beta1-fields","is":7}]}`,
 		`{"fields":[{"path":"/spec/template/spec/taints/0","was":{"key":"a","effect":"NoSchedule"}}]}`,
 		`{"fields":[{"path":"/spec/template/spec/taints/1","is":{"key":"b","effect":"NoSchedule"}}]}`,
+		`{"fields":[{"path":"/spec/template/spec/taints/-1","was":{"key":"b"},"is":{"key":"c"}}]}`,
 		`{"fields":[{"path":"/spec/limits","is":{"cpu":"1e999999999"}}]}`,
 	} {
 		for _, from := range []string{V1beta1, V1} {

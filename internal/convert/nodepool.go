@@ -59,7 +59,6 @@ func nodePoolDown(o, kept object) {
 	if !isObject {
 		return
 	}
-	setDefault(disruption, "consolidationPolicy", whenEmptyOrUnderutilized)
 	setDefault(disruption, "consolidateAfter", defaultConsolidateAfter)
 	if disruption["consolidationPolicy"] != whenEmpty {
 		disruption["consolidationPolicy"] = whenUnderutilized
@@ -70,10 +69,9 @@ func nodePoolDown(o, kept object) {
 	defaultBudgets(disruption)
 	budgets, _ := disruption["budgets"].([]any)
 	for _, item := range budgets {
-		if budget, isObject := item.(object); isObject {
-			if number, isNumber := budget["nodes"].(json.Number); isNumber {
-				budget["nodes"] = number.String()
-			}
+		budget, _ := item.(object)
+		if number, isNumber := budget["nodes"].(json.Number); isNumber {
+			budget["nodes"] = number.String()
 		}
 	}
 	if template := at(spec, "template", "spec"); template != nil {

@@ -156,15 +156,27 @@ func (d *differ) values(path []string, got, want maybe) {
 			return
 		}
 		if x, y, both := twoOf[[]any](got, want); both && len(x) == len(y) {
-			for i := range x {
-				if !equal(x[i], y[i]) {
-					d.note(append(path[:len(path):len(path)], strconv.Itoa(i)), maybe{true, x[i]}, maybe{true, y[i]})
-				}
-			}
+			d.items(path, x, y)
 			return
 		}
 	}
 	d.note(path, got, want)
+}
+
+// items notes the items that differ, and with them those that the way back gives alike: by their number, apply sees whether
+// all are still there.
+func (d *differ) items(path []string, got, want []any) {
+	var differing []any
+	for i := range got {
+		if !equal(got[i], want[i]) {
+			differing = append(differing, got[i])
+		}
+	}
+	for i := range got {
+		if slices.ContainsFunc(differing, func(other any) bool { return equal(other, got[i]) }) {
+			d.note(append(path[:len(path):len(path)], strconv.Itoa(i)), maybe{true, got[i]}, maybe{true, want[i]})
+		}
+	}
 }
 
 func (d *differ) note(path []string, got, want maybe) {
@@ -191,13 +203,8 @@ func (n *note) apply(o object) {
 		setDefault(metadata, "annotations", object{})
 		defer func() { setAnnotations(o, annotationsOf(o)) }()
 	}
-	placed := map[string][]int{} // by list, the items that were put in already
-	type change struct {
-		into object
-		key  string
-		is   maybe
-	}
-	var changes []change // made at the end, so that a condition sees what the way back gave
+	taken := map[string][]int{} // by list, the items that an entry is about
+	var changes []func()        // made at the end, so that each entry sees what the way back gave
 	for _, e := range n.entries {
 		path := unpointer(e.path)
 		last := path[len(path)-1]
@@ -209,31 +216,60 @@ func (n *note) apply(o object) {
 		}
 		if parent := at(o, path[:len(path)-1]...); parent != nil {
 			if get(parent, last).equal(e.was) {
-				changes = append(changes, change{parent, last, e.is})
+				changes = append(changes, func() { put(parent, last, e.is) })
 			}
 			continue
 		}
 		if len(path) > 1 && e.was.present && e.is.present {
 			list, _ := at(o, path[:len(path)-2]...)[path[len(path)-2]].([]any)
 			within := pointer(path[:len(path)-1])
-			if i := find(list, last, e.was.value, placed[within]); i >= 0 {
-				list[i] = clone(e.is.value)
-				placed[within] = append(placed[within], i)
+			if i := find(list, last, e.was.value, taken[within]); i >= 0 {
+				taken[within] = append(taken[within], i)
+				if n.alike(within, e.was) <= count(list, e.was.value) {
+					changes = append(changes, func() { list[i] = clone(e.is.value) })
+				}
 			}
 		}
 	}
-	for _, c := range changes {
-		if c.is.present {
-			c.into[c.key] = clone(c.is.value)
-		} else {
-			delete(c.into, c.key)
+	for _, change := range changes {
+		change()
+	}
+}
+
+func put(o object, key string, is maybe) {
+	if is.present {
+		o[key] = clone(is.value)
+	} else {
+		delete(o, key)
+	}
+}
+
+// alike returns how many items of a list looked like one when the note was taken. Where fewer are left nobody can say which:
+// each says what it says by itself then, and no more.
+func (n *note) alike(list string, was maybe) int {
+	found := 0
+	for _, e := range n.entries {
+		if e.path[:strings.LastIndexByte(e.path, '/')] == list && e.was.equal(was) {
+			found++
 		}
 	}
+	return found
+}
+
+func count(list []any, want any) int {
+	found := 0
+	for _, item := range list {
+		if equal(item, want) {
+			found++
+		}
+	}
+	return found
 }
 
 // find returns the index of an item that equals want and is not taken: the one at hint if it is one, -1 if none is.
 func find(list []any, hint string, want any, taken []int) int {
-	if i, err := strconv.Atoi(hint); err == nil && i >= 0 && i < len(list) && !slices.Contains(taken, i) && equal(list[i], want) {
+	i, _ := strconv.Atoi(hint) // what is no number is 0, where the search begins anyway
+	if i >= 0 && i < len(list) && !slices.Contains(taken, i) && equal(list[i], want) {
 		return i
 	}
 	for i := range list {

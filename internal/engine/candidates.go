@@ -50,6 +50,7 @@ type disruption struct {
 	future  *cluster.Snapshot
 	taken   map[string]int // by pool: nodes that use up its budget
 	chosen  []command
+	stays   []plan.Stay
 	hungry  []*cluster.Pod // pending ones that no pool may launch a node for
 	markets map[marketKey]market
 }
@@ -258,6 +259,11 @@ func (d *disruption) choose(c command) {
 	d.chosen = append(d.chosen, c)
 }
 
+// stay notes that a node which is due cannot go.
+func (d *disruption) stay(node *cluster.Node, why string) {
+	d.stays = append(d.stays, plan.Stay{Claim: node.Claim, ClaimUID: node.ClaimUID, Why: why})
+}
+
 // dropUntilTogether gives up the last commands until all that are left can stand together, by the given check on the
 // cluster without their nodes and with what they launch.
 func (d *disruption) dropUntilTogether(stand func(*cluster.Snapshot, []plan.Launch) bool) {
@@ -279,7 +285,7 @@ func (d *disruption) dropUntilTogether(stand func(*cluster.Snapshot, []plan.Laun
 
 // done returns what was chosen as a plan based on s.
 func (d *disruption) done(s *cluster.Snapshot) plan.Plan {
-	result := plan.Plan{BasedOn: s.Version, Names: s.Names}
+	result := plan.Plan{BasedOn: s.Version, Names: s.Names, Stays: d.stays}
 	for _, c := range d.chosen {
 		result.Launches = append(result.Launches, c.launches...)
 		for _, node := range c.nodes {
@@ -287,6 +293,7 @@ func (d *disruption) done(s *cluster.Snapshot) plan.Plan {
 		}
 	}
 	slices.SortFunc(result.Removes, func(a, b plan.Remove) int { return strings.Compare(a.Claim, b.Claim) })
+	slices.SortFunc(result.Stays, func(a, b plan.Stay) int { return strings.Compare(a.Claim, b.Claim) })
 	return result
 }
 

@@ -56,8 +56,7 @@ func renew(s *cluster.Snapshot, terms Terms, reason plan.DisruptionReason, due f
 	})
 	d.rollFirst(list, reason)
 	for _, pool := range s.Pools {
-		nodes := static[pool.Name]
-		d.rollStatic(pool, nodes[:min(len(nodes), d.left(pool.Name, reason))], reason)
+		d.rollStatic(pool, static[pool.Name], reason)
 	}
 	return d.done(s)
 }
@@ -114,14 +113,21 @@ func (d *disruption) roll(group []*cluster.Node, reason plan.DisruptionReason) {
 // rollTogether replaces nodes in one command, or else in halves, down to single nodes.
 func (d *disruption) rollTogether(group []*cluster.Node, reason plan.DisruptionReason) {
 	without := d.future.Without(group...)
-	if p := pack.Solve(without, without.Pending); len(p.Unplaced) == 0 {
+	p := pack.Solve(without, without.Pending)
+	switch half := len(group) / 2; {
+	case len(p.Unplaced) == 0:
 		d.adopt(without, group, p, reason)
-		return
-	}
-	if half := len(group) / 2; half > 0 {
+	case half > 0:
 		d.rollTogether(group[:half], reason)
 		d.rollTogether(group[half:], reason)
+	default:
+		d.stay(group[0], homeless(p.Unplaced[0]))
 	}
+}
+
+// homeless says that a pod keeps its node from going.
+func homeless(u plan.Unplaced) string {
+	return "pod " + u.Pod.String() + " would find no place elsewhere: " + u.String()
 }
 
 // adopt chooses a group with the launches that replace it.

@@ -16,7 +16,8 @@ type Budget struct {
 }
 
 // Emptiness plans the removal of nodes that no pod needs: initialized, quiet for as long as the pool asks
-// (consolidateAfter), without a pod that would have to move, and promised to none (D-01 to D-03). now is in Unix
+// (consolidateAfter), without a pod that would have to move, promised to none and no place for one that is pending (D-01 to D-03): pods
+// do not keep to what they were promised, and then one that waits needs a node that nobody was promised (D-15). now is in Unix
 // seconds. budgets holds the active budgets of every pool by its name; a pool without an entry is not limited. Nodes
 // that are already disrupting or not ready use up their pool's budget. Of more candidates than a budget allows the
 // dearest go first. Nodes of static pools stay, empty or not (D-12), and so do nodes whose pods are still to come from what they replace.
@@ -38,6 +39,10 @@ func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan
 		if pool := s.Pool(node.Pool); pool != nil && !pool.Static && IsEmpty(node, now) && !Replacing(s, node) && !promised[node.Name] && !promised[node.Claim] {
 			candidates = append(candidates, node)
 		}
+	}
+	if len(candidates) > 0 && len(s.Pending) > 0 {
+		p := Provision(s)
+		candidates = slices.DeleteFunc(candidates, func(node *cluster.Node) bool { return len(p.NominationsOf(node.ID())) > 0 })
 	}
 	slices.SortFunc(candidates, func(a, b *cluster.Node) int {
 		return cmp.Or(cmp.Compare(b.Price, a.Price), cmp.Compare(a.Created, b.Created), strings.Compare(a.Claim, b.Claim))

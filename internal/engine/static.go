@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
@@ -13,27 +14,116 @@ import (
 // and nobody asks whether the pods fit: what a node of the pool is like is for its template to say. What replaces a node is
 // there first. When the replicas are as many as the node limit allows, hard or soft, there is no room for that, and a node
 // goes first (L-31).
+//
+// A node stays when its drain would never end: a PodDisruptionBudget lets its pods go one after another, and one that leaves would
+// find no place beside the others. That would take a pod from its users, and gain nothing (D-09).
 
-// rollStatic replaces nodes of a static pool, oldest first, as far as its slots and budgets go.
+// rollStatic replaces nodes of a static pool in this order, as far as its slots and budgets go.
 func (d *disruption) rollStatic(pool *cluster.Pool, nodes []*cluster.Node, reason plan.DisruptionReason) {
 	if len(nodes) == 0 || pool.Blocked != "" || pool.Dormant {
 		return
 	}
-	if TerminatesFirst(pool) {
+	left, first, why := d.left(pool.Name, reason), TerminatesFirst(pool), ""
+	var launches []plan.Launch
+	if first {
 		// A node that is still to come counts as disrupted, or nodes would go faster than others take their place.
-		spare := Allowed(d.terms.Budgets[pool.Name], reason) - Lacking(d.origin, pool)
+		left = min(left, Allowed(d.terms.Budgets[pool.Name], reason)-Lacking(d.origin, pool))
 		_, hard := pool.Limits.Nodes()
-		why := fmt.Sprintf("replicas are at the %s limit, so it goes before its replacement comes", limit.Kind(hard))
-		for _, node := range nodes[:max(0, min(spare, len(nodes)))] {
-			d.choose(command{nodes: []*cluster.Node{node}, reason: reason, why: why})
+		why = fmt.Sprintf("replicas are at the %s limit, so it goes before its replacement comes", limit.Kind(hard))
+	} else {
+		launches = pack.Surge(d.origin, pool, min(left, len(nodes)))
+		left = len(launches)
+	}
+	tries := 0
+	for _, node := range nodes {
+		if left <= 0 || tries == maxTries {
+			return
 		}
-		return
+		group, coming := []*cluster.Node{node}, []plan.Launch(nil)
+		if !first {
+			l := launches[len(launches)-left]
+			l.Replaces, l.Together = names(group), 1
+			coming = []plan.Launch{l}
+		}
+		now := d.now(node)
+		if stuck := d.stuck(now, coming); stuck != "" {
+			d.stay(node, stuck)
+			tries++
+			continue
+		}
+		if len(d.origin.Guards) > 0 { // what comes after it is asked about beside it
+			d.future = d.future.Without(now).With(d.arriving(coming))
+		}
+		d.choose(command{nodes: group, launches: coming, reason: reason, why: why})
+		left--
 	}
-	for i, l := range pack.Surge(d.origin, pool, len(nodes)) {
-		group := nodes[i : i+1]
-		l.Replaces, l.Together = names(group), 1
-		d.choose(command{nodes: group, launches: []plan.Launch{l}, reason: reason})
+}
+
+// arriving returns the nodes that launches bring, called otherwise than those of what was chosen.
+func (d *disruption) arriving(launches []plan.Launch) []*cluster.Node {
+	before := len(d.launched())
+	var nodes []*cluster.Node
+	for i, l := range launches {
+		nodes = append(nodes, virtual(d.future.Pool(l.Pool), l, newLast.of(before+i)))
 	}
+	return nodes
+}
+
+// stuck says why the drain of a node would not end though these launches are there, "" when it would. Only pods that leave one
+// after another can hold it up: others are evicted, wherever they start anew. As many as may leave at once need no place: they are
+// the last to leave. Where pods differ, one that finds none may be the first, and then the others may not leave.
+func (d *disruption) stuck(node *cluster.Node, launches []plan.Launch) string {
+	list := successions(d.origin.Guards, node)
+	if len(list) == 0 {
+		return ""
+	}
+	s := d.future.Without(node).With(d.arriving(launches))
+	unplaced := pack.Solve(s, s.Pending).Unplaced
+	for _, own := range list {
+		lacking := slices.DeleteFunc(slices.Clone(unplaced), func(u plan.Unplaced) bool { return !own.pods[u.Pod.UID] })
+		if n := len(lacking); n > own.guard.AtOnce || n > 0 && !own.alike {
+			return fmt.Sprintf("PodDisruptionBudget %s/%s lets its pods go one after another, and %s", own.guard.Namespace,
+				own.guard.Name, homeless(lacking[0]))
+		}
+	}
+	return ""
+}
+
+// Stuck says why the drain of a node of a static pool would not end as things are, "" when it would (D-09).
+func Stuck(s *cluster.Snapshot, node *cluster.Node) string {
+	if len(successions(s.Guards, node)) == 0 { // so it is mostly
+		return ""
+	}
+	d := beginFrom(s, s, Terms{})
+	return d.stuck(d.now(node), nil)
+}
+
+// succession is pods of a node that a PodDisruptionBudget does not let leave all at once.
+type succession struct {
+	guard cluster.Guard
+	pods  map[string]bool // by UID
+	alike bool            // they have one shape
+}
+
+// successions returns the successions of a node, ordered as the budgets are. A pod belongs to the first budget that selects it.
+func successions(guards []cluster.Guard, node *cluster.Node) []succession {
+	var list []succession
+	taken := map[string]bool{}
+	for _, guard := range guards {
+		own := succession{guard: guard, pods: map[string]bool{}, alike: true}
+		var shape *cluster.Shape
+		for _, pod := range node.Pods {
+			if pod.Fixed || pod.Terminating || taken[pod.UID] || pod.Namespace != guard.Namespace || !guard.Pods.Matches(pod.Shape.Labels) {
+				continue
+			}
+			own.alike = own.alike && (shape == nil || shape == pod.Shape)
+			own.pods[pod.UID], taken[pod.UID], shape = true, true, pod.Shape
+		}
+		if len(own.pods) > guard.AtOnce {
+			list = append(list, own)
+		}
+	}
+	return list
 }
 
 // TerminatesFirst reports whether a node of the pool has to go before what replaces it can come: a static pool whose

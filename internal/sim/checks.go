@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
-	"github.com/joiner-autoscaler/joiner/internal/app"
+	"github.com/joiner-autoscaler/joiner/internal/app/joiner"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
@@ -261,7 +261,7 @@ func (w *World) launchedByAnother(claim *karpenterv1.NodeClaim) bool {
 // only. (That an eviction keeps to the budget is the API server's doing.)
 func (w *World) checkEviction(pod *corev1.Pod) {
 	verb := w.actor.line.Name
-	if verb != app.Nodes {
+	if verb != joiner.Nodes {
 		w.fail(checkEviction, "%s deletes pod %s: only the drain may", verb, pod.Name)
 		return
 	}
@@ -298,7 +298,7 @@ func (w *World) deadlineOf(pod *corev1.Pod) (due time.Time, limited bool) {
 
 // checkRemoval looks at a claim whose deletion begins.
 func (w *World) checkRemoval(claim *karpenterv1.NodeClaim) {
-	if w.actor == nil || w.actor.line.Name != app.Disruption {
+	if w.actor == nil || w.actor.line.Name != joiner.Disruption {
 		w.leavesByOthers(claim)
 		return
 	}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
-	"github.com/joiner-autoscaler/joiner/internal/app"
+	"github.com/joiner-autoscaler/joiner/internal/app/joiner"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
@@ -159,7 +159,7 @@ func (w *World) initialized(claim *karpenterv1.NodeClaim) bool {
 // beforeStep notes what checks need to know about a step that begins.
 func (w *World) beforeStep(p *process) {
 	p.since = w.now
-	if p.line.Name == app.Disruption {
+	if p.line.Name == joiner.Disruption {
 		p.sizes = p.line.replica.poolSizes()
 		p.pools = map[string]*karpenterv1.NodePool{}
 		p.line.replica.cache.All(&karpenterv1.NodePool{}, func(o client.Object) { p.pools[o.GetName()] = o.(*karpenterv1.NodePool) })

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/joiner-autoscaler/joiner/internal/app"
+	"github.com/joiner-autoscaler/joiner/internal/app/joiner"
 	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
 )
 
@@ -36,7 +36,7 @@ func (w *World) interrupt(a arguments) error {
 	m, notice := machines[n%len(machines)], a.span("notice", 2*time.Minute)
 	w.cloud.Interrupt(m, w.clock().Add(notice))
 	for _, r := range w.replicas {
-		r.lines[app.Interruption].add(reconcile.Request{}, 0)
+		r.lines[joiner.Interruption].add(reconcile.Request{}, 0)
 	}
 	w.after(notice, func() { w.cloud.Vanish(m) })
 	return nil

@@ -5,7 +5,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/joiner-autoscaler/joiner/internal/app"
+	"github.com/joiner-autoscaler/joiner/internal/kube"
 )
 
 // The delays of a step that failed, as in package app.
@@ -23,14 +23,14 @@ type waiting struct {
 // line is one controller in a replica with its queue: equal requests are merged into the earliest, one that is being
 // worked on waits, a limited number are worked on at the same time.
 type line struct {
-	app.Controller
+	kube.Controller
 	replica  *replica
 	queue    []waiting // in the order in which they came
 	busy     map[reconcile.Request]bool
 	failures map[reconcile.Request]int
 }
 
-func newLine(r *replica, c app.Controller) *line {
+func newLine(r *replica, c kube.Controller) *line {
 	return &line{Controller: c, replica: r, busy: map[reconcile.Request]bool{}, failures: map[reconcile.Request]int{}}
 }
 

@@ -16,9 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
-	"github.com/joiner-autoscaler/joiner/internal/app"
-	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/app/joiner"
+	"github.com/joiner-autoscaler/joiner/internal/kube"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+	"github.com/joiner-autoscaler/joiner/internal/plugin"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
+	"github.com/joiner-autoscaler/joiner/internal/provider/kwok/plug"
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
@@ -29,7 +32,7 @@ type replica struct {
 	number   int
 	name     string
 	cache    *apiserver.Cache
-	feed     *app.Feed
+	feed     *joiner.Feed
 	lines    map[string]*line
 	order    []*line
 	watches  map[string][]watching // by kind
@@ -49,7 +52,7 @@ type replica struct {
 
 // watching is a watch of a controller.
 type watching struct {
-	app.Watch
+	kube.Watch
 	line *line
 }
 
@@ -67,19 +70,20 @@ func (w *World) launchReplica() *replica {
 		known: known{bound: map[types.UID]time.Duration{}, claims: map[types.UID]time.Duration{}, deleting: map[types.UID]time.Duration{}},
 	}
 	var indexes []apiserver.Index
-	for _, index := range app.Indexes() {
+	for _, index := range joiner.Indexes() {
 		indexes = append(indexes, apiserver.Index(index))
 	}
 	r.cache = w.server.NewCache(indexes)
 	cached := w.server.NewClient(w.scheme, w.toServer, r.cache)
 	now := func() time.Time { return w.clock().Add(r.skew) }
 	d := newDice(w.script.Seed, "each", r.String())
-	settings := app.DefaultConfig().Settings()
+	settings := joiner.DefaultConfig().Settings()
 	settings.NodeRepair = true
-	owned := fleet.New(w.cloud.NewProvider(w.toCloud))
-	parts := app.Compose(settings, app.Deps{
+	machines := w.cloud.NewProvider(w.toCloud)
+	owned := fleet.New(machines)
+	parts := joiner.Compose(settings, joiner.Deps{
 		Client: cached, Live: w.server.NewClient(w.scheme, w.toServer, nil), Store: world.New(world.Config{Now: now, Fleet: owned}),
-		Fleet: owned,
+		Plugged: []plugin.Parts{{Provider: machines, Class: &kwokv1alpha1.KWOKNodeClass{}, Notices: plug.Notices()}}, Fleet: owned,
 		Events: event.NewDeduplicated(func(about client.Object, _ event.Kind, reason, message string) {
 			w.told(about, reason, message)
 		}, now),

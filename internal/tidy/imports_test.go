@@ -65,19 +65,25 @@ var layers = []layer{
 	{"internal/translate", []string{"api", "internal/engine"}, "the only package that knows API objects and engine values"},
 	{"internal/world", []string{"api", "internal/translate", "internal/engine"}, "events in, snapshots out"},
 	{"internal/apply", []string{"api", "internal/world", "internal/translate", "internal/engine", "internal/condition"}, "the only creator and remover of NodeClaims"},
+	{"internal/kube", []string{"api"}, "how a step function is woken; helpers of controllers and plug-ins that are no controllers"},
+	{"internal/plugin", []string{"api", "internal/provider", "internal/kube", "internal/engine/catalog"}, "what a provider brings to a program beside machines"},
+	{"internal/provider/kwok/plug", []string{"api", "internal/provider", "internal/plugin", "internal/kube"}, "a provider as a part of a program: clients, watches, controllers"},
 	{"internal/provider", []string{"api", "internal/translate", "internal/engine/catalog", "internal/engine/requirement", "internal/engine/resources"}, "a cloud, and what it offers"},
-	{"internal/controller", []string{"api", "internal/world", "internal/apply", "internal/provider", "internal/translate", "internal/engine", "internal/condition"}, "gather, decide, act"},
+	{"internal/controller", []string{"api", "internal/world", "internal/apply", "internal/provider", "internal/translate", "internal/engine", "internal/condition", "internal/kube"}, "gather, decide, act"},
 	{"internal/convert", []string{"api"}, "pure: one version of an object to another"},
 	{"internal/autonode/merge", []string{"api", "internal/translate", "internal/engine/requirement", "internal/condition"}, "pure: what a policy and a wrapper come to"},
 	{"internal/autonode/approver", nil, "pure: which certificate requests of kubelets may be approved"},
-	{"internal/autonode/operator", []string{"api", "internal/autonode/merge", "internal/autonode/approver", "internal/condition", "internal/controller/event", "internal/controller/patch"}, "when what packages merge and approver say may be written; two clusters, two client types"},
+	{"internal/autonode/operator", []string{"api", "internal/autonode/merge", "internal/autonode/approver", "internal/condition", "internal/kube"}, "when what packages merge and approver say may be written; two clusters, two client types"},
 	{"internal/admission", []string{"api"}, "pure: whether a request may place a pod on protected nodes"},
 	{"internal/door", []string{"api", "internal/admission"}, "what every door of the node scheduling policy needs of a cluster"},
 	{"internal/webhook", []string{"api", "internal/admission", "internal/convert"}, "HTTP to requests, verdicts to HTTP: decides nothing"},
 	{"internal/certificate", nil, "certificates of a webhook's own: who serves and when is app's"},
 	{"internal/migrate", []string{"api", "internal/convert"}, "pure: what of v1beta1 is left"},
 	{"internal/cli", []string{"api", "internal/convert", "internal/migrate", "internal/admission", "internal/door"}, "commands: files and clusters to pure packages, findings to text"},
-	{"internal/app", []string{"api", "internal", "charts"}, "puts everything together"},
+	{"internal/app/serve", []string{"internal/kube", "internal/certificate"}, "what all programs have in common around their controllers"},
+	{"internal/app/joiner", []string{"api", "internal"}, "puts the controller together"},
+	{"internal/app/operator", []string{"api", "internal"}, "puts the operator together"},
+	{"internal/app/webhook", []string{"api", "internal", "charts"}, "puts the webhook together"},
 	{"internal/sim", []string{"api", "internal"}, "runs everything, in a world of its own"},
 	{"internal/tidy", nil, "looks at files, not at packages"},
 	{"cmd", []string{"internal/app", "internal/cli", "internal/sim"}, "flags to configuration"},
@@ -107,7 +113,8 @@ func TestImportsFollowTheLayers(t *testing.T) {
 			if !slices.ContainsFunc(l.may, func(allowed string) bool { return within(target, allowed) }) {
 				t.Errorf("%s imports %s; %s (%s) may import of ours: %v", name, target, l.name, l.reason, l.may)
 			}
-			if target == "internal/app" && !within(name, "cmd") && !within(name, "internal/sim") {
+			program := within(target, "internal/app") && target != "internal/app/serve"
+			if program && !within(name, "cmd") && !within(name, "internal/sim") {
 				t.Errorf("%s imports %s: only cmd and sim may", name, target)
 			}
 		}
@@ -122,7 +129,7 @@ func TestImportsFollowTheLayers(t *testing.T) {
 func within(name, folder string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }
 
 // sharedControllers are packages under internal/controller that the controllers have in common.
-var sharedControllers = []string{"event", "metrics", "patch", "removal"}
+var sharedControllers = []string{"metrics"}
 
 func TestControllersDoNotKnowEachOther(t *testing.T) {
 	t.Parallel()
@@ -161,8 +168,8 @@ var closures = []struct {
 	{"internal/admission", "k8s.io/client-go", nil, "pure, and a part of kube-apiserver: it asks through narrow ports"},
 	{"internal/convert", "k8s.io/client-go", nil, "pure: no client"},
 	{"internal/migrate", "k8s.io/client-go", nil, "pure: no client"},
-	{"internal/provider", "k8s.io/client-go", nil, "a provider reaches the cluster through its own narrow port"},
-	{"internal/provider", "sigs.k8s.io/controller-runtime", nil, "as above"},
+	{"internal/provider", "k8s.io/client-go", []string{"internal/provider/kwok/plug"}, "a provider reaches the cluster through its own narrow port"},
+	{"internal/provider", "sigs.k8s.io/controller-runtime", []string{"internal/provider/kwok/plug"}, "as above"},
 }
 
 func TestClosures(t *testing.T) {

@@ -20,6 +20,8 @@ type nodeEntry struct {
 	// leaving is set while a node of ours is being removed, so that its pods need places elsewhere (P-01). Another program's
 	// may be long in going, or be replaced by that program: its pods are planned for once they are pending.
 	leaving bool
+	// bounded is set when its drain has an end, whatever its pods and their budgets say (P-41).
+	bounded bool
 }
 
 func (e *nodeEntry) seen() *sighting {
@@ -230,8 +232,13 @@ func (s *Store) refreshNode(e *nodeEntry) {
 	l := s.loadOf(value.Name)
 	value.Pods, value.Used, value.Ports, value.Held = l.pods, s.usedOn(value.Name, l), l.ports, s.heldBy(l.pods)
 	leaving := value.Deleting && !from.Others && s.config.Fleet.OwnsNode(e.object, nil, nil)
+	was := e.bounded
+	e.bounded = claim != nil && claim.object != nil && claim.object.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey] != ""
 	if e.value == nil || e.leaving != leaving || !reflect.DeepEqual(e.value, value) {
 		s.setNode(e, value, leaving)
+	}
+	if e.leaving && e.bounded != was {
+		s.listPendingOn(e)
 	}
 }
 
@@ -261,6 +268,11 @@ func (s *Store) setNode(e *nodeEntry, value *cluster.Node, leaving bool) {
 	if was == leaving {
 		return
 	}
+	s.listPendingOn(e)
+}
+
+// listPendingOn looks again which of a node's pods count as pending.
+func (s *Store) listPendingOn(e *nodeEntry) {
 	for _, pod := range s.loadOf(e.object.Name).pods {
 		s.listPending(s.pods[podKey{pod.Namespace, pod.Name}])
 	}

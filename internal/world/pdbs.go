@@ -28,6 +28,7 @@ type pdb struct {
 	name     string
 	selector cluster.Selector
 	closed   bool // it allows no disruption now
+	never    bool // nor at any time, as long as neither it nor the number of its pods changes (P-42)
 	// lets is set when it does not protect pods that run and are not ready: its policy says so, or enough others are healthy.
 	lets bool
 	// atOnce is how many of its pods may leave before others are healthy.
@@ -38,6 +39,8 @@ type pdb struct {
 type hold struct {
 	why  string
 	lets bool
+	// never is set when waiting does not help.
+	never bool
 }
 
 // maxHolds bounds the cache: shapes of pods that are gone stay in it until then.
@@ -57,6 +60,7 @@ func (s *Store) putPDB(object *policyv1.PodDisruptionBudget, gone bool) {
 		unseen := object.Status.ObservedGeneration < object.Generation
 		fresh = &pdb{name: object.Name, selector: translate.Selector(object.Spec.Selector),
 			closed: unseen || object.Status.DisruptionsAllowed <= 0, lets: letsUnready(object),
+			never:  !unseen && object.Status.ExpectedPods > 0 && object.Status.DesiredHealthy >= object.Status.ExpectedPods,
 			atOnce: int(max(0, object.Status.CurrentHealthy-object.Status.DesiredHealthy))}
 	}
 	switch {
@@ -88,7 +92,7 @@ func (s *Store) putPDB(object *policyv1.PodDisruptionBudget, gone bool) {
 
 // sameFor reports whether the budget holds the same pods as another state of it.
 func (b *pdb) sameFor(other *pdb) bool {
-	return b.closed == other.closed && b.lets == other.lets && sameSelector(b.selector, other.selector)
+	return b.closed == other.closed && b.lets == other.lets && b.never == other.never && sameSelector(b.selector, other.selector)
 }
 
 // guardList returns the budgets by namespace and name, as planning sees them.
@@ -117,11 +121,27 @@ func sameSelector(a, b cluster.Selector) bool {
 	return a.Enabled == b.Enabled && a.Labels.Equal(b.Labels)
 }
 
-// reviseHeld brings up to date what holds each node.
+// reviseHeld brings up to date what holds each node, and which pods of nodes that go will leave.
 func (s *Store) reviseHeld() {
 	for _, e := range s.nodes {
 		s.reviseHeldOf(e)
+		if e != nil && e.leaving {
+			s.listPendingOn(e)
+		}
 	}
+}
+
+// stays reports whether a pod whose node goes stays there as long as it likes: no eviction of it will ever be allowed, and the
+// drain has no end by which the pod has to go all the same.
+func (s *Store) stays(pod *cluster.Pod) bool {
+	if pod.DoNotDisrupt {
+		return true
+	}
+	if node := s.nodes[pod.Node]; node == nil || node.bounded {
+		return false
+	}
+	h := s.held(pod.Shape)
+	return h.never && !(h.lets && s.unready(pod))
 }
 
 func (s *Store) reviseHeldOf(e *nodeEntry) {
@@ -175,9 +195,11 @@ func (s *Store) held(shape *cluster.Shape) hold {
 	var h hold
 	switch {
 	case len(over) > 1:
+		h.never = true
 		h.why = fmt.Sprintf("under more than one PodDisruptionBudget: %s and %s", over[0].name, over[1].name)
 	case len(over) == 1 && over[0].closed:
 		h.why, h.lets = fmt.Sprintf("under PodDisruptionBudget %s, which allows no disruption now", over[0].name), over[0].lets
+		h.never = over[0].never
 	}
 	if len(s.pdbs.holds) >= maxHolds {
 		clear(s.pdbs.holds)

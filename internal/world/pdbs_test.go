@@ -2,7 +2,9 @@ package world
 
 import (
 	"testing"
+	"time"
 
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,4 +110,47 @@ func TestPlanningKnowsBudgets(t *testing.T) {
 			t.Errorf("the budget is %+v, want one for app=web in shop that lets %d go", guards[0], step.atOnce)
 		}
 	}
+}
+
+// P-42, D-15: a pod of a node that goes is planned for as soon as its node goes, also while its budget lets no pod go: others may be
+// on their way. One that can never be evicted is not, whichever of budget, pod and node comes first, until that changes.
+func TestPodsThatNeverMayLeaveAreNotPlannedFor(t *testing.T) {
+	t.Parallel()
+	s := newClock().store()
+	budget := func(name string, version int, allowed, expected, desired int32) *policyv1.PodDisruptionBudget {
+		b := testPDB(name, version, allowed, "web")
+		b.Status.ExpectedPods, b.Status.CurrentHealthy, b.Status.DesiredHealthy = expected, expected, desired
+		return b
+	}
+	pending := func(step string, want int) {
+		t.Helper()
+		if got := len(s.Snapshot().Pending); got != want {
+			t.Errorf("%s: %d pods are planned for, want %d", step, got, want)
+		}
+	}
+	_ = s.Apply(budget("web", 1, 0, 1, 2))
+	_ = s.Apply(testPod("a", "a", 2, "n1"))
+	node := testNode("n1", "n1", 3, "x")
+	node.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	_ = s.Apply(node)
+	pending("a budget that wants more than there are", 0)
+	_ = s.Apply(budget("web", 4, 0, 3, 2))
+	pending("one that lets none go now", 1)
+	_ = s.Apply(budget("web", 5, 0, 2, 2))
+	pending("one that wants all", 0)
+	s.Remove(budget("web", 6, 0, 2, 2))
+	pending("no budget", 1)
+	_ = s.Apply(budget("one", 7, 1, 3, 2))
+	pending("another budget that lets one go", 1)
+	_ = s.Apply(budget("two", 8, 1, 3, 2))
+	pending("two budgets", 0)
+	claim := testClaim("c1", "c1", 9, "default", "x")
+	claim.DeletionTimestamp = node.DeletionTimestamp
+	_ = s.Apply(claim)
+	pending("a claim", 0)
+	claim = claim.DeepCopy()
+	claim.ResourceVersion = "10"
+	claim.Annotations = map[string]string{karpenterv1.NodeClaimTerminationTimestampAnnotationKey: "2026-01-01T00:00:00Z"}
+	_ = s.Apply(claim)
+	pending("a drain with an end", 1)
 }

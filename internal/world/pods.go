@@ -149,11 +149,11 @@ func (s *Store) derivePod(e *podEntry, change func(*cluster.Pod)) {
 }
 
 // listPending puts the pod among the pending ones or takes it out: those that wait, and those whose node is being
-// removed. Of the latter, one that must not be disrupted stays where it is as long as it likes, and the drain waits for
-// it: a node made for it now would stand empty.
+// removed. Of the latter, one that must not be disrupted stays where it is as long as it likes, or one that its
+// PodDisruptionBudget never lets go, and the drain waits for it: a node made for it now would stand empty, and look like room.
 func (s *Store) listPending(e *podEntry) {
 	var want *cluster.Pod
-	if v := e.value; v != nil && (e.waiting || e.movable && s.nodeDeleting(v.Node) && (v.Terminating || !v.DoNotDisrupt)) {
+	if v := e.value; v != nil && (e.waiting || e.movable && s.nodeDeleting(v.Node) && (v.Terminating || !s.stays(v))) {
 		want = v
 	}
 	if want != e.pending {

@@ -17,7 +17,7 @@ type witness struct {
 }
 
 var subjects = []subject{
-	{dir: "internal/controller/event"},
+	{dir: "internal/kube/event"},
 	{dir: "internal/controller/metrics"},
 	{dir: "internal/admission/nodescheduling",
 		witnesses: []witness{{dir: "internal/admission/audit"}, {dir: "internal/door"}, {dir: "internal/webhook"}}},

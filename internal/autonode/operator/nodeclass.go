@@ -14,7 +14,7 @@ import (
 	karpenterawsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
-	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
+	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 )
 
 // EC2ClassFinalizer is on every OpenshiftEC2NodeClass whose EC2NodeClass may exist. It is HyperShift's own name, so that a

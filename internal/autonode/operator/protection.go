@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
-	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
 // inForceAfter is how long API servers may take to put an admission policy into force that was just written. They look

@@ -21,7 +21,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
-	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
 // P-30: a node gets its claim as an owner once, beside owners that it has. Its label says that it is initialized when

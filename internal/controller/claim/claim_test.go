@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
@@ -106,10 +107,16 @@ func TestWhatIsMissingForInitializationIsNamed(t *testing.T) {
 func TestInsufficientCapacityGivesTheClaimUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim())
+	r.older(t)
 	r.cloud.failure = &provider.InsufficientCapacityError{Asked: "m", Tried: []provider.Offering{{Type: "m", Zone: "a", CapacityType: "spot"}}}
 	r.reconcile(t)
 	if c := r.claim(t); c.DeletionTimestamp == nil || r.catalogs.told != 1 {
 		t.Fatalf("deleted %v, planning told %d times: want it deleted and planning told", c.DeletionTimestamp, r.catalogs.told)
+	}
+	for _, kind := range []string{karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeReady} {
+		if got, _ := condition.Get(r.claim(t).Status.Conditions, kind); got.Status != "False" || got.Reason != "InsufficientCapacity" {
+			t.Errorf("%s is %s (%s), want False (InsufficientCapacity)", kind, got.Status, got.Reason)
+		}
 	}
 	if said := r.tape.Said(); len(said) != 1 || !strings.Contains(said[0], "InsufficientCapacityError") || !strings.Contains(said[0], "m/a/spot") {
 		t.Fatalf("said %q, want the offering named", said)

@@ -35,10 +35,10 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
-	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
-	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
@@ -170,7 +170,8 @@ func (w *work) askAgain(d time.Duration) {
 // is reports whether a condition of the claim is true.
 func (w *work) is(kind string) bool { return condition.IsTrue(w.claim.Status.Conditions, kind) }
 
-// Reconcile does the next step for the NodeClaim of that name.
+// Reconcile does the next step for the NodeClaim of that name. A request without a name comes at the start of the process, before
+// there is any claim of its own.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	c.began()
 	var claim karpenterv1.NodeClaim

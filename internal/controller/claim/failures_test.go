@@ -6,8 +6,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -240,4 +243,26 @@ func TestNoFailureOfTheCollectorIsSwallowed(t *testing.T) {
 			return err
 		}
 	})
+}
+
+// P-30: a node that went while it was registered is waited for again, and that is no error.
+func TestANodeThatGoesDuringItsRegistrationIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newClaim(), joined())
+	r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if _, is := o.(*corev1.Node); is {
+				return apierrors.NewNotFound(corev1.Resource("nodes"), o.GetName())
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+	})
+	r.step = claim.New(r.config)
+	for range 2 {
+		r.reconcile(t)
+		r.clock.Advance(2 * time.Second)
+	}
+	if got := r.is(t, karpenterv1.ConditionTypeRegistered); got != "Unknown" {
+		t.Errorf("Registered is %s, want Unknown", got)
+	}
 }

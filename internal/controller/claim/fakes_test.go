@@ -176,6 +176,16 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	return r
 }
 
+// older makes the process older than the claims: no process before it can have launched them.
+func (r *rig) older(t *testing.T) {
+	t.Helper()
+	r.clock.Advance(-time.Second)
+	if _, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.Advance(time.Second)
+}
+
 func (r *rig) reconcile(t *testing.T) reconcile.Result {
 	t.Helper()
 	result, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})

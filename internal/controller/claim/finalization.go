@@ -13,7 +13,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
-	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
+	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
@@ -136,11 +136,10 @@ func (c *Controller) deleteNode(ctx context.Context, node *corev1.Node) error {
 
 // findInstance looks for the instance of a claim that does not know of one, because it was deleted during its launch or the
 // answer was lost, by the claim's UID, and writes it down: the instance may have joined and run pods by now. It returns how
-// long the provider's list may still lack the instance. There is none when the provider has refused the launch.
+// long the provider's list may still lack the instance. There is none when the provider has refused each launch.
 func (c *Controller) findInstance(ctx context.Context, w *work) (time.Duration, error) {
 	ends, recorded := recordEnds(w.claim)
-	_, refused := givenUp(w.claim)
-	if w.claim.Status.ProviderID != "" || refused && !recorded || c.provedNone(w.claim) {
+	if w.claim.Status.ProviderID != "" || c.provedNone(w.claim) {
 		return 0, nil
 	}
 	asked := c.config.Now()
@@ -184,11 +183,8 @@ func (c *Controller) launchEnds(claim *karpenterv1.NodeClaim) time.Time {
 			ends = at
 		}
 	}
-	if last := c.attempts.last(claim.UID); !last.IsZero() {
-		later(last.Add(grace))
-		if !c.attempts.allAnswered(claim.UID) {
-			later(last.Add(mayLand))
-		}
+	if !c.attempts.allAnswered(claim.UID) {
+		later(c.attempts.last(claim.UID).Add(mayLand))
 	}
 	if began := c.began(); !claim.CreationTimestamp.After(began) {
 		later(began.Add(mayLand))

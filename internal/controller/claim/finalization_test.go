@@ -252,6 +252,7 @@ func failingReads(server client.WithWatch) client.Reader {
 func TestWhatWasRememberedGoesWithTheClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim())
+	r.older(t)
 	r.cloud.failure = &provider.InsufficientCapacityError{}
 	r.reconcile(t)
 	if r.reconcile(t); r.claim(t) != nil {

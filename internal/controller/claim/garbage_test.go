@@ -94,6 +94,7 @@ func TestWhichInstancesAreEnded(t *testing.T) {
 		fresh := newClaim()
 		fresh.Name, fresh.UID = "fresh", "fresh" // and has no instance yet
 		r := newRig(t, running("c1", "fake://own"), fresh)
+		lists := 0
 		r.config.Live = interceptor.NewClient(r.server, interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
 				options ...client.GetOption) error {
@@ -101,6 +102,10 @@ func TestWhichInstancesAreEnded(t *testing.T) {
 					return errors.New("resource name may not be empty")
 				}
 				return c.Get(ctx, key, o, options...)
+			},
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				lists++
+				return c.List(ctx, list, options...)
 			},
 		})
 		own := provider.Instance{ProviderID: "fake://own", ClaimUID: "uid-of-c1", Launched: r.clock.Now()}
@@ -117,6 +122,9 @@ func TestWhichInstancesAreEnded(t *testing.T) {
 		}
 		if c.instance.Terminating && len(r.cloud.ended) > 0 {
 			t.Errorf("%s: asked again to end %v", name, r.cloud.ended)
+		}
+		if (lists > 0) != c.ended {
+			t.Errorf("%s: %d live lists of all nodes: they cost much, and are for orphans", name, lists)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
-	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
 // stage is a part of a claim's way to a usable node that must not take for ever (P-30).

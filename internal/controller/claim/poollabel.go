@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
-	"github.com/joiner-autoscaler/joiner/internal/controller/event"
-	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
@@ -29,10 +29,11 @@ func (c *Controller) keepPool(ctx context.Context, w *work) error {
 	return nil
 }
 
-// keepNodePool puts the same label of the claim's node back: pods choose nodes by it.
+// keepNodePool puts the same label of the claim's node back: pods choose nodes by it. No new pod goes to a node that is
+// being deleted.
 func (c *Controller) keepNodePool(ctx context.Context, w *work) error {
 	name, _, owned := translate.OwningPool(w.claim)
-	if !owned || w.node == nil || w.node.DeletionTimestamp != nil || !w.is(karpenterv1.ConditionTypeRegistered) {
+	if !owned || w.node == nil || w.node.DeletionTimestamp != nil {
 		return nil
 	}
 	label := w.node.Labels[karpenterv1.NodePoolLabelKey]

@@ -16,7 +16,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
-	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
 
@@ -97,6 +97,29 @@ func TestTheLabelOfTheNodesPoolIsPutBack(t *testing.T) {
 		if label := r.node(t).Labels[karpenterv1.NodePoolLabelKey]; label != want || told != (want == "default") {
 			t.Errorf("label %q, want %q; events %s", label, want, said)
 		}
+	}
+}
+
+// L-13: a node that is being deleted gets no new pods, so nothing is written to it any more.
+func TestANodeThatGoesKeepsTheLabelItWasGiven(t *testing.T) {
+	t.Parallel()
+	c, n := made("c1", "pool-uid"), joined()
+	n.Spec.ProviderID = "fake://" + string(c.UID)
+	r := newRig(t, hardPool(1), c, n)
+	r.reconcile(t)
+	r.clock.Advance(2 * time.Second)
+	r.reconcile(t)
+	n = r.node(t)
+	n.Labels[karpenterv1.NodePoolLabelKey] = "elsewhere"
+	if err := r.server.Update(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.server.Delete(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	r.reconcile(t)
+	if n := r.node(t); n.DeletionTimestamp == nil || n.Labels[karpenterv1.NodePoolLabelKey] != "elsewhere" {
+		t.Errorf("deleted %t, label %q; want it deleted, and as it was", n.DeletionTimestamp != nil, n.Labels[karpenterv1.NodePoolLabelKey])
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
-	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
+	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
@@ -87,9 +87,14 @@ func recordEnds(claim *karpenterv1.NodeClaim) (time.Time, bool) {
 }
 
 // provedNone reports whether a deleted claim certainly has no machine: the provider has refused it, and no other
-// launch for it can be on its way. Only this process ever had any, and each of them was answered.
+// launch for it can be on its way. Only this process ever had any, and each of them was answered. A refusal alone is
+// no proof: an earlier launch whose answer was lost may land after it.
 func (c *Controller) provedNone(claim *karpenterv1.NodeClaim) bool {
-	known, _, valid := recordOf(claim)
+	known, found, valid := recordOf(claim)
+	onlyWe := valid && known.holder == c.config.Holder
+	if !found {
+		onlyWe = claim.CreationTimestamp.After(c.began())
+	}
 	_, refused := c.attempts.refusal(claim.UID)
-	return refused && valid && known.holder == c.config.Holder && c.attempts.allAnswered(claim.UID)
+	return refused && onlyWe && c.attempts.allAnswered(claim.UID)
 }

@@ -16,8 +16,8 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
-	"github.com/joiner-autoscaler/joiner/internal/controller/event"
-	"github.com/joiner-autoscaler/joiner/internal/controller/patch"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
@@ -60,7 +60,12 @@ func (c *Controller) register(ctx context.Context, w *work) error {
 	}
 	if !equality.Semantic.DeepEqual(before, w.node) { // else an earlier step has done it and its claim was not written
 		if err := c.config.Client.Patch(ctx, w.node, patch.Node(before, w.node)); err != nil {
-			return fmt.Errorf("registering node %s: %w", w.node.Name, err)
+			if client.IgnoreNotFound(err) == nil { // it went a moment ago, and the watch has not shown that yet
+				w.node = nil
+				c.set(w, condition.Unknown(karpenterv1.ConditionTypeRegistered, "NodeNotFound", "the node is gone; it has not joined again yet"))
+				return nil
+			}
+			return fmt.Errorf("registering node %s: %w", before.Name, err)
 		}
 	}
 	w.claim.Status.NodeName = w.node.Name

@@ -213,8 +213,13 @@ func (c *Controller) misfit(r round, cmd *command) string {
 	return "its pods have no place elsewhere any more"
 }
 
-// misfitStatic is misfit for a static pool, which replaces nodes one for one, whatever pods there are.
+// misfitStatic is misfit for a static pool, which replaces nodes one for one, whatever pods there are, if only their drains end.
 func misfitStatic(r round, pool *cluster.Pool, cmd *command) string {
+	for _, i := range cmd.intents {
+		if stuck := engine.Stuck(r.snapshot, i.node); stuck != "" {
+			return stuck
+		}
+	}
 	switch {
 	case len(cmd.replacements) > 0:
 		return ""

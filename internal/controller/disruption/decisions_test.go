@@ -293,3 +293,16 @@ func TestANotedPauseIsReadBack(t *testing.T) {
 		}
 	}
 }
+
+// D-10: a pod that was promised nothing needs no claim, not even one whose node has no name yet.
+func TestAPodThatWasPromisedNothingNeedsNoReplacement(t *testing.T) {
+	t.Parallel()
+	for promised, want := range map[string]string{"": "", "other": "", "c1": "pods run on it, or are to"} {
+		node := someNode()
+		node.Name, node.Registered, node.Initialized = "", false, false
+		r := one(somePool(), node, &cluster.Pod{Name: "p", Promised: promised})
+		if got := objectionToAbandon(r, node); got != want {
+			t.Errorf("promised %q: %q, want %q", promised, got, want)
+		}
+	}
+}

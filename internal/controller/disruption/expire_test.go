@@ -8,6 +8,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/disruption"
 )
 
 // expire marks claims as expired, and says whether their pool wants them replaced within its budgets.
@@ -60,5 +61,26 @@ func TestExpiredNodesAreReplacedWithinTheBudget(t *testing.T) {
 	r.turn(t)
 	if now, deleting := r.state(t); len(now) != 0 || !slices.Equal(deleting, marked) {
 		t.Fatalf("marked %v, deleting %v: want %v gone, and no other at the same time", now, deleting, marked)
+	}
+}
+
+// D-01, D-02, D-07: a drifted node whose drain would not end says that it stays, and so does an expired one; the event
+// is about that very claim.
+func TestANodeWhoseDrainWouldNotEndSaysWhyItStays(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{"Drifted", "Expired"} {
+		r := staticFleet(t, "2")
+		r.inseparable(t)
+		said := uids{}
+		r.over(r.server, func(c *disruption.Config) { c.Events = said })
+		if reason == "Drifted" {
+			r.drift(t, "a")
+		} else {
+			r.expire(t, true, "a")
+		}
+		r.turn(t)
+		if marked, _ := r.state(t); len(marked) != 0 || said["a DisruptionBlocked"] != "c-a" {
+			t.Errorf("%s: marked %v, told about %v; want a to stay, and an event about c-a", reason, marked, said)
+		}
 	}
 }

@@ -112,7 +112,9 @@ func scenes() map[string]func(*testing.T) *rig {
 		"keeps a replacement": func(t *testing.T) *rig {
 			t.Helper()
 			r := lost(t, true)
-			r.create(t, podAsking("third", r.replacements(t)[0], "100m"))
+			name := r.replacements(t)[0]
+			r.join(t, name, "small")
+			r.create(t, podAsking("third", name, "100m"))
 			r.sync(t)
 			return r
 		},

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/joiner-autoscaler/joiner/internal/apply"
-	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
 // This file chooses nodes to go although pods run on them: expired ones first, then drifted ones, and when there are none,
@@ -27,9 +27,11 @@ func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.D
 	terms := c.terms(r)
 	p := engine.Expire(r.snapshot, terms)
 	c.reportDueBlocked(r, terms, p, plan.Expired, engine.Expire)
+	c.reportStays(p)
 	if len(p.Removes) == 0 {
 		p = engine.Drift(r.snapshot, terms)
 		c.reportDueBlocked(r, terms, p, plan.Drifted, engine.Drift)
+		c.reportStays(p)
 	}
 	if len(p.Removes) == 0 {
 		terms = terms.Holding(r.moving, plan.Underutilized)
@@ -127,6 +129,14 @@ func (c *Controller) reportCommands(p plan.Plan, outcome apply.Outcome) {
 			c.config.Log.Info("disrupting", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool, "reason", remove.Reason,
 				"together", len(g.claims), "launches", len(g.launches), "pricePerHourBefore", g.before.String(), "pricePerHourAfter", g.after.String())
 		}
+	}
+}
+
+// reportStays tells of nodes that are due to be replaced and cannot be (D-02).
+func (c *Controller) reportStays(p plan.Plan) {
+	for _, stay := range p.Stays {
+		c.config.Events.Event(claimRef(plan.Remove{Claim: stay.Claim, ClaimUID: stay.ClaimUID}), event.Normal, event.DisruptionBlocked,
+			"The node stays: "+stay.Why)
 	}
 }
 

@@ -410,11 +410,14 @@ func TestAWhenEmptyPoolKeepsNodesInUse(t *testing.T) {
 // L-30, L-34: at its hard limit a pool replaces nothing, and says that this is why.
 func TestTheHardLimitStopsReplacements(t *testing.T) {
 	t.Parallel()
-	for _, reason := range []string{"Drifted", "Underutilized"} {
+	for _, reason := range []string{"Drifted", "Expired", "Underutilized"} {
 		r := clusterOf(t, "1", map[string]string{"a": "large"}, "1500m")
 		r.setLimit(t, "1")
-		if reason == "Drifted" {
+		switch reason {
+		case "Drifted":
 			r.drift(t, "a")
+		case "Expired":
+			r.expire(t, true, "a")
 		}
 		r.turn(t)
 		if marked, _ := r.state(t); len(marked) != 0 || len(r.list(t)) != 1 {

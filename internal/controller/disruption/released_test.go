@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 	"github.com/joiner-autoscaler/joiner/internal/controller/disruption"
-	"github.com/joiner-autoscaler/joiner/internal/controller/event"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
@@ -52,10 +52,22 @@ func TestWhatBecomesOfAReplacement(t *testing.T) {
 		"one is deleted": {"a,b", func(t *testing.T, r *rig) { t.Helper(); r.goes(t, "b") }, waits},
 		"one is marked":  {"a,b", func(t *testing.T, r *rig) { t.Helper(); r.choose(t, "Mood", "b") }, waits},
 		"marked unseen":  {"a,b", func(t *testing.T, r *rig) { t.Helper(); r.mark(t, "b", "Mood") }, waits},
+		"marked, and only the cache has it": {"a,b", func(t *testing.T, r *rig) {
+			t.Helper()
+			live := newRig(t, fleet("100%", "a", "b", "x")...).server
+			r.mark(t, "b", "Mood")
+			r.over(r.server, func(c *disruption.Config) { c.Live = live })
+		}, waits},
+		"deletion unseen": {"a,b", func(t *testing.T, r *rig) {
+			t.Helper()
+			if err := r.server.Delete(t.Context(),
+				&karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "b"}}); err != nil {
+				t.Fatal(err)
+			}
+		}, waits},
 		"it is in use": {"a", func(t *testing.T, r *rig) {
 			t.Helper()
-			r.create(t, podAsking("p", "x",
-				"1"))
+			r.create(t, podAsking("p", "x", "1"))
 			r.sync(t)
 		}, released},
 		"it is protected": {"a", func(t *testing.T, r *rig) { t.Helper(); r.protects(t, "x") }, released},

@@ -246,3 +246,35 @@ func TestAVainSearchIsNotRepeated(t *testing.T) {
 		t.Errorf("%d searches, want another one for what has changed", searches())
 	}
 }
+
+// D-03, D-10: a round that has begun a command is followed by another one after a second, also when a quiet time ends
+// before that. One that has begun none, since its node is gone already, waits for the end of the quiet time alone.
+func TestTheRoundAfterACommand(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		gone bool
+		want time.Duration
+	}{"begun": {false, time.Second}, "not begun": {true, 400 * time.Millisecond}} {
+		r := clusterOf(t, "100%", map[string]string{"a": "large", "b": "small"}, "1500m")
+		var young karpenterv1.NodeClaim
+		if err := r.server.Get(t.Context(), types.NamespacedName{Name: "b"}, &young); err != nil {
+			t.Fatal(err)
+		}
+		young.Status.LastPodEventTime.Time = r.clock.Now().Add(-29 * time.Second)
+		if err := r.server.Status().Update(t.Context(), &young); err != nil {
+			t.Fatal(err)
+		}
+		r.clock.Advance(600 * time.Millisecond)
+		r.sync(t)
+		if c.gone {
+			store := r.store
+			r.store = world.New(world.Config{Now: r.clock.Now}) // the watch is late
+			r.lose(t, "a")
+			r.store = store
+		}
+		again := r.reconcile(t).RequeueAfter
+		if marked, _ := r.state(t); again != c.want || (len(marked) == 0) != c.gone {
+			t.Errorf("%s: marked %v, the next round comes after %s, want %s", name, marked, again, c.want)
+		}
+	}
+}

@@ -4,7 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -86,5 +89,76 @@ func TestAStaticPoolKeepsANodeWhoseReplacementFailed(t *testing.T) {
 	r.turn(t)
 	if marked, deleting := r.state(t); len(marked)+len(deleting) != 0 || len(r.list(t)) != 2 {
 		t.Fatalf("marked %v, deleting %v, %d claims: want the node to stay", marked, deleting, len(r.list(t)))
+	}
+}
+
+// inseparable puts two pods on node a that require each other's node, under a budget by which one of them may go at a time.
+func (r *rig) inseparable(t *testing.T) *policyv1.PodDisruptionBudget {
+	t.Helper()
+	tied := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "tied"}}
+	beside := corev1.PodAffinityTerm{LabelSelector: tied, TopologyKey: corev1.LabelHostname}
+	pdb := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "tied", UID: "pdb"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: tied},
+		Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1, CurrentHealthy: 2, DesiredHealthy: 1},
+	}
+	objects := []client.Object{pdb}
+	for _, name := range []string{"tied-1", "tied-2"} {
+		pod := podAsking(name, "a", "100m")
+		pod.Labels = tied.MatchLabels
+		pod.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{beside},
+		}}
+		objects = append(objects, pod)
+	}
+	for _, object := range objects {
+		if err := r.store.Apply(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return pdb
+}
+
+// D-12, D-02: a node of a static pool whose drain would never end stays, and says so; once the budget lets its pods go together, it
+// goes. Found by churn.
+func TestAStaticPoolKeepsANodeWhoseDrainWouldNotEnd(t *testing.T) {
+	t.Parallel()
+	r := staticFleet(t, "2")
+	pdb := r.inseparable(t)
+	r.drift(t, "a")
+	r.turn(t)
+	if marked, _ := r.state(t); len(marked) != 0 {
+		t.Fatalf("marked %v: want the node to stay", marked)
+	}
+	const want = "a DisruptionBlocked: The node stays: PodDisruptionBudget default/tied lets its pods go one after another, " +
+		"and pod default/tied-1 would find no place elsewhere"
+	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, want) {
+		t.Errorf("said %s, want %s", said, want)
+	}
+	open := pdb.DeepCopy()
+	open.Status.DisruptionsAllowed, open.Status.DesiredHealthy = 2, 0
+	if err := r.store.Apply(open); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.Advance(time.Minute)
+	r.turn(t)
+	if marked, _ := r.state(t); !slices.Equal(marked, []string{"a"}) {
+		t.Errorf("marked %v, want a", marked)
+	}
+}
+
+// D-09: what would hold up the drain may come after the node was marked.
+func TestAStaticPoolTakesANodeBackWhoseDrainWouldNotEnd(t *testing.T) {
+	t.Parallel()
+	r := staticFleet(t, "2")
+	r.drift(t, "a")
+	r.turn(t)
+	if marked, _ := r.state(t); !slices.Equal(marked, []string{"a"}) {
+		t.Fatalf("marked %v, want a", marked)
+	}
+	r.inseparable(t)
+	r.turn(t)
+	if marked, deleting := r.state(t); len(marked)+len(deleting) != 0 {
+		t.Errorf("marked %v, deleting %v: want it taken back", marked, deleting)
 	}
 }

@@ -24,3 +24,22 @@ func TestANodeThatNothingIsCheaperThanSaysSo(t *testing.T) {
 		t.Errorf("said %s", said)
 	}
 }
+
+// D-02: a node that must not be disrupted does not say that nothing cheaper was found, and keeps no other from saying
+// it.
+func TestAProtectedNodeDoesNotSayThatNothingIsCheaper(t *testing.T) {
+	t.Parallel()
+	r := clusterOf(t, "100%", map[string]string{"a": "small", "b": "small", "c": "small"}, "1500m")
+	r.protects(t, "a")
+	r.protects(t, "c")
+	r.turn(t)
+	told := map[string]bool{}
+	for _, said := range r.tape.Said() {
+		if name, _, found := strings.Cut(said, " Unconsolidatable: "); found {
+			told[name] = true
+		}
+	}
+	if len(told) != 1 || !told["b"] {
+		t.Errorf("said %q, want that nothing is cheaper of b alone", r.tape.Said())
+	}
+}

@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
-	"github.com/joiner-autoscaler/joiner/internal/controller/event"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
-	"github.com/joiner-autoscaler/joiner/internal/controller/removal"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+	"github.com/joiner-autoscaler/joiner/internal/kube/removal"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/world"

@@ -27,6 +27,8 @@ type Plan struct {
 	Unplaced []Unplaced
 	// Removes, ordered by claim.
 	Removes []Remove
+	// Stays lists nodes that are due to go and cannot, ordered by claim. Not all of them: those that the search came upon.
+	Stays []Stay
 	// Order holds the UIDs of all placed pods, nominated or launched for, in the order in which they were placed. Proofs
 	// follow it; nothing else needs it.
 	Order []string
@@ -111,6 +113,13 @@ type Remove struct {
 	Price    resources.Money // per hour that is saved; resources.Unpriced when unknown
 	// Why says in words what the reason leaves open, such as count and limit; "" when there is nothing to add.
 	Why string
+}
+
+// Stay is a node that is due to go, and why it stays all the same.
+type Stay struct {
+	Claim    string
+	ClaimUID string
+	Why      string
 }
 
 // DisruptionReason is why a node goes, spelled as in budgets, events and metrics.

@@ -10,7 +10,7 @@ import (
 // maxTypesPrinted bounds the instance types that a line shows; the rest is counted.
 const maxTypesPrinted = 3
 
-// String prints the plan for people and for scripts: a line for each launch, nomination, removal and refusal, stable
+// String prints the plan for people and for scripts: a line for each launch, nomination, removal, node that stays, and refusal, stable
 // byte for byte. Pods that share a line and are numbered one after the other are shortened: web-0..6.
 func (p Plan) String() string {
 	var b strings.Builder
@@ -32,6 +32,9 @@ func (p Plan) String() string {
 			why = ": " + r.Why
 		}
 		fmt.Fprintf(&b, "remove %s (%s) %s saves %s/h%s\n", r.Claim, r.Pool, r.Reason, r.Price, why)
+	}
+	for _, stay := range p.Stays {
+		fmt.Fprintf(&b, "stays %s: %s\n", stay.Claim, stay.Why)
 	}
 	for i := 0; i < len(p.Unplaced); {
 		j, why := i, p.Unplaced[i].String()

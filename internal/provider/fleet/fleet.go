@@ -46,6 +46,9 @@ type Fleet struct {
 // New returns the fleet of these providers. Each serves a node class of its own.
 func New(providers ...provider.Provider) *Fleet { return &Fleet{providers: slices.Clone(providers)} }
 
+// With returns the fleet with one provider more.
+func (f *Fleet) With(p provider.Provider) *Fleet { return New(append(slices.Clone(f.providers), p)...) }
+
 // Through returns the same fleet with each provider wrapped.
 func (f *Fleet) Through(wrap func(provider.Provider) provider.Provider) *Fleet {
 	wrapped := make([]provider.Provider, len(f.providers))

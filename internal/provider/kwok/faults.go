@@ -11,6 +11,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/choose"
 )
 
 // Faults are what goes wrong with simulated machines on purpose (P-51): rules that say of which offerings, when and how
@@ -125,7 +126,7 @@ func (f Faults) check(c catalog.Catalog) error {
 func (r fault) sold(c catalog.Catalog) bool {
 	for _, t := range c.Types {
 		for _, o := range t.Offerings {
-			if r.machines.matches(identify(t, o)) {
+			if r.machines.matches(choose.Name(t, o)) {
 				return true
 			}
 		}
@@ -159,20 +160,20 @@ func (r fault) holds(o provider.Offering, claimUID string, now time.Time) bool {
 
 // left returns the catalogue in which what has no capacity for a claim is unavailable, and what that is; c itself when it
 // is nothing.
-func (f Faults) left(c catalog.Catalog, claimUID string, now time.Time) (catalog.Catalog, []choice) {
+func (f Faults) left(c catalog.Catalog, claimUID string, now time.Time) (catalog.Catalog, []choose.Choice) {
 	rules := slices.DeleteFunc(slices.Clone(f.shortages), func(r fault) bool { _, open := r.window.opened(now); return !open })
 	if len(rules) == 0 {
 		return c, nil
 	}
-	var refused []choice
+	var refused []choose.Choice
 	c.Types = slices.Clone(c.Types)
 	for i := range c.Types {
 		t := &c.Types[i]
 		t.Offerings = slices.Clone(t.Offerings)
 		for j, o := range t.Offerings {
-			id := identify(*t, o)
+			id := choose.Name(*t, o)
 			if o.Available && slices.ContainsFunc(rules, func(r fault) bool { return r.machines.matches(id) && r.hits(claimUID, id.String()) }) {
-				refused = append(refused, choice{kind: *t, offering: o})
+				refused = append(refused, choose.Choice{Type: *t, Offering: o})
 				t.Offerings[j].Available = false
 			}
 		}
@@ -246,7 +247,7 @@ func (f Faults) priced(c catalog.Catalog, now time.Time) catalog.Catalog {
 		for j := range t.Offerings {
 			o := &t.Offerings[j]
 			for k, r := range f.prices {
-				if factors[k] != 1 && r.machines.matches(identify(*t, *o)) {
+				if factors[k] != 1 && r.machines.matches(choose.Name(*t, *o)) {
 					o.Price = min(resources.Money(float64(o.Price)*factors[k]+0.5), resources.MaxPrice)
 				}
 			}

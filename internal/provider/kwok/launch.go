@@ -12,6 +12,7 @@ import (
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/choose"
 )
 
 // The reasons that Launch gives in a *provider.LaunchError.
@@ -160,17 +161,17 @@ func (p *Provider) prepare(ctx context.Context, claim *karpenterv1.NodeClaim, fa
 
 // take chooses the cheapest offering that has capacity, as a cloud does that is given a list. What refuses on the way there
 // is noted as short (P-31). c has what is known to be short as unavailable already.
-func (p *Provider) take(c catalog.Catalog, d demand, faults Faults, known *provider.Shortages) (choice, error) {
+func (p *Provider) take(c catalog.Catalog, d choose.Demand, faults Faults, known *provider.Shortages) (choose.Choice, error) {
 	now := p.now()
-	left, refused := faults.left(c, d.tie, now)
-	taken, err := choose(left, d)
+	left, refused := faults.left(c, d.Tie, now)
+	taken, err := d.Best(left)
 	for _, r := range refused {
-		if len(d.problems(c, r.kind, r.offering)) == 0 && (err != nil || d.compare(r.kind, r.offering, taken.kind, taken.offering) < 0) {
-			known.Note(identify(r.kind, r.offering), now)
+		if len(d.Problems(c, r.Type, r.Offering)) == 0 && (err != nil || d.Compare(r.Type, r.Offering, taken.Type, taken.Offering) < 0) {
+			known.Note(choose.Name(r.Type, r.Offering), now)
 		}
 	}
 	if err == nil {
-		known.Clear(identify(taken.kind, taken.offering))
+		known.Clear(choose.Name(taken.Type, taken.Offering))
 	}
 	return taken, err
 }

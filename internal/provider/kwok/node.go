@@ -14,31 +14,29 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
-	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/choose"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 const (
 	providerIDPrefix = "kwok://"
 
-	labelHostname requirement.Key = corev1.LabelHostname
-
 	maxLabelValue = 63
 )
 
 // demandOf reads what a claim asks for.
-func demandOf(claim *karpenterv1.NodeClaim) (demand, error) {
+func demandOf(claim *karpenterv1.NodeClaim) (choose.Demand, error) {
 	requirements, _, err := translate.Requirements(claim.Spec.Requirements)
 	if err != nil {
-		return demand{}, fmt.Errorf("spec.requirements: %w", err)
+		return choose.Demand{}, fmt.Errorf("spec.requirements: %w", err)
 	}
-	return demand{
-		requirements: requirements,
-		requests:     translate.Amounts(claim.Spec.Resources.Requests),
-		hostname:     hostname(claim.Name),
-		tie:          string(claim.UID),
+	return choose.Demand{
+		Requirements: requirements,
+		Requests:     translate.Amounts(claim.Spec.Resources.Requests),
+		Hostname:     hostname(claim.Name),
+		Tie:          string(claim.UID),
 	}, nil
 }
 
@@ -55,14 +53,14 @@ func hostname(claimName string) string {
 
 // newNode returns the node of a claim's machine. It carries the unregistered taint only: the claim's own taints and
 // startup taints are put on it when it is registered, like on the node of any other provider.
-func newNode(claim *karpenterv1.NodeClaim, d demand, taken choice, now time.Time) *corev1.Node {
+func newNode(claim *karpenterv1.NodeClaim, d choose.Demand, taken choose.Choice, now time.Time) *corev1.Node {
 	annotations := map[string]string{}
 	maps.Copy(annotations, claim.Annotations)
 	annotations[NodeLabelKey] = NodeLabelValue
 	annotations[ClaimUIDAnnotationKey] = string(claim.UID)
 	annotations[ClassAnnotationKey] = claim.Spec.NodeClassRef.Name
 	annotations[LaunchedAnnotationKey] = now.UTC().Format(time.RFC3339Nano)
-	capacity, allocatable := resourcesOf(d, taken.kind)
+	capacity, allocatable := resourcesOf(d, taken.Type)
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: claim.Name, Labels: nodeLabels(claim, taken), Annotations: annotations},
 		Spec: corev1.NodeSpec{
@@ -75,10 +73,10 @@ func newNode(claim *karpenterv1.NodeClaim, d demand, taken choice, now time.Time
 
 // nodeLabels gives every label that claim or catalogue asks for a value: the claim's own where it is allowed, else
 // the first that is.
-func nodeLabels(claim *karpenterv1.NodeClaim, taken choice) map[string]string {
+func nodeLabels(claim *karpenterv1.NodeClaim, taken choose.Choice) map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, claim.Labels)
-	for r := range taken.labels.All() {
+	for r := range taken.Labels.All() {
 		key := string(r.Key())
 		if own, present := labels[key]; present && r.Has(own) {
 			continue
@@ -88,20 +86,20 @@ func nodeLabels(claim *karpenterv1.NodeClaim, taken choice) map[string]string {
 			labels[key] = value
 		}
 	}
-	labels[PriceLabelKey] = fmt.Sprintf("%f", taken.offering.Price.Dollars())
+	labels[PriceLabelKey] = fmt.Sprintf("%f", taken.Offering.Price.Dollars())
 	labels[PartitionLabelKey] = PartitionLabelValue
 	labels[NodeLabelKey] = NodeLabelValue
 	return labels
 }
 
 // resourcesOf returns capacity and allocatable of a type, with what the demand asks of resources it does not have.
-func resourcesOf(d demand, t catalog.Type) (capacity, allocatable corev1.ResourceList) {
+func resourcesOf(d choose.Demand, t catalog.Type) (capacity, allocatable corev1.ResourceList) {
 	capacity, allocatable = corev1.ResourceList{}, corev1.ResourceList{}
 	for name, amount := range t.Capacity {
 		capacity[corev1.ResourceName(name)] = translate.Quantity(name, amount)
 		allocatable[corev1.ResourceName(name)] = translate.Quantity(name, amount-t.Overhead[name])
 	}
-	for name, amount := range d.requests {
+	for name, amount := range d.Requests {
 		if _, own := t.Capacity[name]; !own {
 			capacity[corev1.ResourceName(name)] = translate.Quantity(name, amount)
 			allocatable[corev1.ResourceName(name)] = translate.Quantity(name, amount)

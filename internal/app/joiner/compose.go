@@ -1,0 +1,234 @@
+// Package joiner is the composition root of the controller: it puts the store, the applier, the provider and the controllers together.
+//
+// [Compose] does so over ports and knows no API server: what it returns are step functions and the events that wake
+// them, so that the simulator runs the very controllers that are shipped. [Run] is the other half, for a real cluster:
+// client, caches, leader election, servers, signals. Only here and in package serve do goroutines begin and end.
+//
+//	compose.go   ports → controllers
+//	feed.go      what a watch event means for the store, and whom it wakes
+//	watches.go   which objects wake which controller
+//	run.go       a real cluster: the manager and its caches
+//	conversion.go  v1beta1 beside v1: the webhook, its certificates, and the versions in the CRDs (definitions.go)
+//	check.go     is the cluster there, are the CRDs there, are the ports free: one clear line each
+//	plugins.go   the providers that there are, and those that a cluster has the kinds of
+package joiner
+
+import (
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/joiner-autoscaler/joiner/internal/app/serve"
+	"github.com/joiner-autoscaler/joiner/internal/apply"
+	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
+	"github.com/joiner-autoscaler/joiner/internal/controller/disruption"
+	"github.com/joiner-autoscaler/joiner/internal/controller/interruption"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/controller/node"
+	"github.com/joiner-autoscaler/joiner/internal/controller/notice"
+	"github.com/joiner-autoscaler/joiner/internal/controller/overlay"
+	"github.com/joiner-autoscaler/joiner/internal/controller/pool"
+	"github.com/joiner-autoscaler/joiner/internal/controller/provisioning"
+	"github.com/joiner-autoscaler/joiner/internal/controller/repair"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/kube"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+	"github.com/joiner-autoscaler/joiner/internal/plugin"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
+	"github.com/joiner-autoscaler/joiner/internal/world"
+)
+
+// Names of the controllers.
+const (
+	Provisioning = "provisioning"
+	Disruption   = "disruption"
+	Claims       = "nodeclaim"
+	Garbage      = "nodeclaim.garbage"
+	Nodes        = "node.termination"
+	Pools        = "nodepool"
+	Overlays     = "nodeoverlay"
+	PodNotices   = "notice.pod"
+	NodeNotices  = "notice.node"
+	Interruption = "interruption"
+	Repair       = "node.repair"
+)
+
+// Settings are what of the configuration the controllers need.
+type Settings struct {
+	BatchIdle, BatchMax time.Duration
+	Timeouts            claim.Timeouts
+	SystemNamespace     string // where the pause switch is
+	SpotToSpot          bool
+	MinSaving           resources.Money // per hour
+	NodeRepair          bool            // replaces unhealthy nodes (D-13)
+	MinSavingPercent    int             // of what is replaced
+	StaticOff           bool            // nobody acts on spec.replicas (D-12)
+}
+
+// Deps are the ports to everything outside.
+type Deps struct {
+	Client client.Client // reads from caches with the index fields of indexes.go, writes to the API server
+	Live   client.Reader // reads from the API server
+	Store  *world.Store
+	// Plugged are the providers; Fleet holds the same ones, as Store has it.
+	Plugged []plugin.Parts
+	Fleet   *fleet.Fleet
+	Events  event.Recorder
+	// Registerer takes the metrics; each Compose needs its own.
+	Registerer prometheus.Registerer
+	// Ready reports whether the store has seen everything that exists.
+	Ready func() bool
+	// Identity names this process among those that may work at the same time.
+	Identity string
+	// Wake calls a controller with a request, after a delay; equal requests that wait may be merged into the earliest.
+	Wake func(controller string, request reconcile.Request, after time.Duration)
+	// Each calls do with 0 to n-1, possibly at the same time, and returns when all calls have. Nil: one after the other.
+	Each func(n int, do func(i int))
+	Now  func() time.Time
+	Log  logr.Logger
+}
+
+// Parts are the result of Compose.
+type Parts struct {
+	Feed        *Feed
+	Controllers []kube.Controller
+}
+
+// Compose wires the controllers. It calls none of the ports.
+func Compose(settings Settings, deps Deps) Parts {
+	c := newComposition(settings, deps)
+	controllers := slices.Concat(c.decide(), c.machines(), c.pools(), c.tell(), c.repair(), c.provided())
+	for i := range controllers {
+		controllers[i].Reconciler = serve.NewCalm(controllers[i].Reconciler)
+	}
+	feed := &Feed{
+		store: deps.Store, window: c.window, podEvents: c.podEvents, brake: c.brake, idle: settings.BatchIdle,
+		wake: deps.Wake, claimOf: claimByNode(deps.Client), now: deps.Now, log: deps.Log.WithName("world"),
+	}
+	return Parts{Feed: feed, Controllers: controllers}
+}
+
+// composition is what several controllers share.
+type composition struct {
+	Settings
+	Deps
+	metrics    *metrics.Set
+	window     *provisioning.Window
+	brake      *provisioning.Brake
+	podEvents  *claim.PodEvents
+	catalogs   wakingCatalogs
+	applier    *apply.Applier
+	disrupting *disruption.Controller
+}
+
+func newComposition(settings Settings, deps Deps) *composition {
+	c := &composition{
+		Settings: settings, Deps: deps, metrics: metrics.New(deps.Registerer),
+		window: provisioning.NewWindow(settings.BatchIdle, settings.BatchMax),
+		brake:  provisioning.NewBrake(), podEvents: claim.NewPodEvents(),
+		catalogs: wakingCatalogs{store: deps.Store, wake: deps.Wake},
+	}
+	c.applier = apply.New(apply.Config{
+		Client: deps.Client, Live: deps.Live, Store: deps.Store, Fleet: deps.Fleet,
+		Each: deps.Each, Now: deps.Now, Log: deps.Log.WithName("applier"),
+		Created: func(pool string) { c.metrics.Claims.Created.WithLabelValues("provisioned", pool, "false").Inc() },
+	})
+	c.disrupting = disruption.New(disruption.Config{
+		Client: deps.Client, Live: deps.Live, Picture: deps.Store, Applier: c.applier, Fleet: deps.Fleet,
+		Namespace: settings.SystemNamespace, SpotToSpot: settings.SpotToSpot,
+		MinSaving: settings.MinSaving, MinSavingPercent: settings.MinSavingPercent,
+		Events: deps.Events, Metrics: c.metrics, Ready: deps.Ready, Now: deps.Now, Log: deps.Log.WithName(Disruption),
+	})
+	return c
+}
+
+// clouds are the providers as a controller calls them: each call is measured.
+func (c *composition) clouds(controller string) *fleet.Fleet {
+	return c.Fleet.Through(func(cloud provider.Provider) provider.Provider {
+		return measured{Provider: cloud, controller: controller, metrics: c.metrics.Cloud, now: c.Now}
+	})
+}
+
+// decide are the controllers that plan: what is launched for pods, and what goes.
+func (c *composition) decide() []kube.Controller {
+	return []kube.Controller{
+		{Name: Provisioning, Workers: 1, Start: true, Reconciler: provisioning.New(provisioning.Config{
+			Picture: c.Store, Applier: c.applier, Window: c.window, Brake: c.brake, Events: c.Events, Metrics: c.metrics.Plans,
+			InVain: c.metrics.Pools.InVain, Told: func(pool string) { c.Wake(Pools, kube.Requests(pool)[0], 0) },
+			Ready: c.Ready, Now: c.Now, Log: c.Log.WithName(Provisioning),
+		})},
+		{Name: Disruption, Workers: 1, Start: true, Reconciler: c.disrupting},
+	}
+}
+
+// machines are the controllers of a machine's life: from claim to node, and back.
+func (c *composition) machines() []kube.Controller {
+	claims := claim.Config{
+		Client: c.Client, Live: c.Live, Fleet: c.clouds(Claims), Catalogs: c.catalogs, PodEvents: c.podEvents,
+		Timeouts: c.Timeouts, Holder: c.Identity, Events: c.Events, Metrics: c.metrics,
+		Now: c.Now, Log: c.Log.WithName(Claims),
+	}
+	nodes := node.Config{
+		Client: c.Client, Live: c.Live, Fleet: c.clouds(Nodes), Events: c.Events, Metrics: c.metrics,
+		Now: c.Now, Log: c.Log.WithName(Nodes),
+	}
+	return []kube.Controller{
+		// It starts at once, to know which claims are older than the process (P-40).
+		{Name: Claims, Workers: 50, Start: true, Reconciler: claim.New(claims), Watches: claimWatches(c.Client, c.Plugged)},
+		{Name: Garbage, Workers: 1, Start: true, Reconciler: claim.NewCollector(claims)},
+		{Name: Nodes, Workers: 20, Reconciler: node.New(nodes), Watches: nodeWatches(c.Client)},
+	}
+}
+
+// pools are the controllers of what users write: NodePools and NodeOverlays.
+func (c *composition) pools() []kube.Controller {
+	pools := pool.Config{
+		Client: c.Client, Live: c.Live, Fleet: c.clouds(Pools), Catalogs: c.catalogs, Picture: c.Store,
+		Paused: c.disrupting.LastPaused, StaticOff: c.StaticOff, InVain: c.brake.Message,
+		Events: c.Events, Metrics: c.metrics.Pools, Now: c.Now, Log: c.Log.WithName(Pools),
+	}
+	overlays := overlay.Config{Client: c.Client, Verdicts: c.Store, Now: c.Now}
+	return []kube.Controller{
+		{Name: Pools, Workers: 5, Reconciler: pool.New(pools), Watches: poolWatches(c.Client, c.Plugged)},
+		{Name: Overlays, Workers: 1, Reconciler: overlay.New(overlays), Watches: overlayWatches(c.Client)},
+	}
+}
+
+// tell are the controllers that pass on: what clouds announce, and what users should know.
+func (c *composition) tell() []kube.Controller {
+	return []kube.Controller{
+		{Name: Interruption, Workers: 1, Start: true, Reconciler: interruption.New(interruption.Config{
+			Client: c.Client, Fleet: c.clouds(Interruption), Catalogs: c.catalogs, Events: c.Events,
+			Claims: c.metrics.Claims, Metrics: c.metrics.Interruptions, Now: c.Now, Log: c.Log.WithName(Interruption),
+		}), Watches: interruptionWatches(c.Plugged)},
+		{Name: PodNotices, Workers: 1, Watches: podNoticeWatches(),
+			Reconciler: &notice.Pods{Client: c.Client, Events: c.Events}},
+		{Name: NodeNotices, Workers: 1, Watches: nodeNoticeWatches(),
+			Reconciler: &notice.Nodes{Client: c.Client, Fleet: c.Fleet, Events: c.Events}},
+	}
+}
+
+// repair is the controller of unhealthy nodes, if that is on.
+func (c *composition) repair() []kube.Controller {
+	if !c.NodeRepair {
+		return nil
+	}
+	return []kube.Controller{{Name: Repair, Workers: 1, Start: true, Reconciler: repair.New(repair.Config{
+		Client: c.Client, Live: c.Live, Fleet: c.Fleet, Paused: c.disrupting.Paused, Events: c.Events,
+		Metrics: c.metrics.Claims, Ready: c.Ready, Now: c.Now, Log: c.Log.WithName(Repair),
+	}), Watches: repairWatches()}}
+}
+
+// provided are the controllers that the providers bring along.
+func (c *composition) provided() []kube.Controller {
+	var controllers []kube.Controller
+	for _, parts := range c.Plugged {
+		controllers = append(controllers, parts.Controllers...)
+	}
+	return controllers
+}

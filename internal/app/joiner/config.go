@@ -1,0 +1,168 @@
+package joiner
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/joiner-autoscaler/joiner/internal/certificate"
+	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/plugin"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// Config is everything that a user can set. Fields are named like their flags.
+type Config struct {
+	REST *rest.Config
+
+	MetricsPort, HealthProbePort int // 0 serves nothing
+	EnableProfiling              bool
+	Conversion
+	KubeClientQPS   float32
+	KubeClientBurst int
+
+	DisableLeaderElection   bool
+	LeaderElectionName      string
+	LeaderElectionNamespace string // "" is SystemNamespace
+	SystemNamespace         string // where boot records of simulated machines are kept
+
+	BatchIdleDuration, BatchMaxDuration time.Duration
+	PreferencePolicy                    string // Respect or Ignore
+	MinValuesPolicy                     string // Strict or BestEffort
+	// DefaultSpreadConstraints is the setting of translate.ParseDefaultSpread.
+	DefaultSpreadConstraints string
+	// SchedulerConfig is the same as Karpenter takes it, see spreadOf; "" when it is not given.
+	SchedulerConfig                    string
+	LaunchTimeout, RegistrationTimeout time.Duration
+	InitializationTimeout              time.Duration // 0 waits for ever
+
+	FeatureGates string // of ParseGates
+	// ConsolidationMinSaving is what a replacement has to save, in dollars per hour; 0 is any saving.
+	ConsolidationMinSaving float64
+	// ConsolidationMinSavingPercent is the same as a part of what is replaced, from 0 to 99; the greater one of both counts.
+	ConsolidationMinSavingPercent int
+
+	// Providers are the names of those to have; none: all whose node classes the cluster knows.
+	Providers []string
+	// Plugins are the providers to choose from, with their settings.
+	Plugins []plugin.Plugin
+}
+
+// What may be done with preferences of pods (P-05): they shape the nodes that are launched for them, or play no part.
+const (
+	PreferencesRespected = "Respect"
+	PreferencesIgnored   = "Ignore"
+)
+
+// What happens when fewer values are left than a pool's minValues demands (P-09): nothing is launched, or with what there is.
+const (
+	MinValuesStrict     = "Strict"
+	MinValuesBestEffort = "BestEffort"
+)
+
+// DefaultConfig returns the values that hold when nothing is set: Karpenter's where it has the setting.
+func DefaultConfig() Config {
+	return Config{
+		MetricsPort: 8080, HealthProbePort: 8081, KubeClientQPS: 200, KubeClientBurst: 300, Conversion: Conversion{WebhookPort: 8443, CertLifetime: certificate.Lifetime},
+		LeaderElectionName: "karpenter-leader-election", SystemNamespace: "kube-system",
+		BatchIdleDuration: time.Second, BatchMaxDuration: 10 * time.Second, PreferencePolicy: PreferencesRespected, DefaultSpreadConstraints: translate.DefaultSpreadNone, MinValuesPolicy: MinValuesStrict,
+		ConsolidationMinSavingPercent: engine.DefaultMinSavingPercent,
+		Plugins:                       Plugins(),
+		LaunchTimeout:                 5 * time.Minute, RegistrationTimeout: 15 * time.Minute, InitializationTimeout: time.Hour,
+	}
+}
+
+// Validate returns an error for each field that cannot work, with the flag's name, the value and what is allowed.
+func (c Config) Validate() error {
+	var faults []error
+	port := func(flag string, value int) {
+		if value < 0 || value > 65535 {
+			faults = append(faults, fmt.Errorf("--%s is %d: want a port from 1 to 65535, or 0 to serve nothing", flag, value))
+		}
+	}
+	positive := func(flag string, value time.Duration) {
+		if value <= 0 {
+			faults = append(faults, fmt.Errorf("--%s is %s: want a duration above 0, for example 10s", flag, value))
+		}
+	}
+	port("metrics-port", c.MetricsPort)
+	port("health-probe-port", c.HealthProbePort)
+	if c.MetricsPort != 0 && c.MetricsPort == c.HealthProbePort {
+		faults = append(faults, fmt.Errorf("--metrics-port and --health-probe-port are both %d: give each its own", c.MetricsPort))
+	}
+	faults = append(faults, c.Conversion.validate(c.MetricsPort, c.HealthProbePort))
+	if c.KubeClientQPS <= 0 {
+		faults = append(faults, fmt.Errorf("--kube-client-qps is %v: want requests per second above 0", c.KubeClientQPS))
+	}
+	if c.KubeClientBurst <= 0 {
+		faults = append(faults, fmt.Errorf("--kube-client-burst is %d: want a number above 0", c.KubeClientBurst))
+	}
+	positive("batch-idle-duration", c.BatchIdleDuration)
+	positive("batch-max-duration", c.BatchMaxDuration)
+	if c.BatchIdleDuration > c.BatchMaxDuration {
+		faults = append(faults, fmt.Errorf("--batch-idle-duration is %s and --batch-max-duration %s: the first must not be the longer", c.BatchIdleDuration, c.BatchMaxDuration))
+	}
+	if c.PreferencePolicy != PreferencesRespected && c.PreferencePolicy != PreferencesIgnored {
+		faults = append(faults, fmt.Errorf("--preference-policy is %q: want %s or %s",
+			c.PreferencePolicy, PreferencesRespected, PreferencesIgnored))
+	}
+	if _, err := named(c.Plugins, c.Providers); err != nil {
+		faults = append(faults, err)
+	}
+	if c.MinValuesPolicy != MinValuesStrict && c.MinValuesPolicy != MinValuesBestEffort {
+		faults = append(faults, fmt.Errorf("--min-values-policy is %q: want %s or %s", c.MinValuesPolicy, MinValuesStrict, MinValuesBestEffort))
+	}
+	if _, err := spreadOf(c.SchedulerConfig, c.DefaultSpreadConstraints); err != nil {
+		faults = append(faults, err)
+	}
+	if _, err := translate.ParseDefaultSpread(c.DefaultSpreadConstraints); err != nil {
+		faults = append(faults, fmt.Errorf("--default-spread-constraints: %s", strings.ReplaceAll(err.Error(), "\n", "; ")))
+	}
+	positive("launch-timeout", c.LaunchTimeout)
+	positive("registration-timeout", c.RegistrationTimeout)
+	if c.InitializationTimeout < 0 {
+		faults = append(faults, fmt.Errorf("--initialization-timeout is %s: want a duration, or 0 to wait for ever", c.InitializationTimeout))
+	}
+	if _, _, err := ParseGates(c.FeatureGates); err != nil {
+		faults = append(faults, err)
+	}
+	if _, err := resources.FromDollars(c.ConsolidationMinSaving); err != nil {
+		faults = append(faults, fmt.Errorf("--consolidation-min-saving: %w", err))
+	}
+	if percent := c.ConsolidationMinSavingPercent; percent < 0 || percent > 99 {
+		faults = append(faults, fmt.Errorf("--consolidation-min-saving-percent is %d: want 0 to 99", percent))
+	}
+	if c.LeaderElectionName == "" && !c.DisableLeaderElection {
+		faults = append(faults, errors.New("--leader-election-name is empty: want the name of the lease, or set --disable-leader-election"))
+	}
+	if c.SystemNamespace == "" {
+		faults = append(faults, errors.New("--system-namespace is empty: want the namespace that this program may keep its own objects in"))
+	}
+	return errors.Join(faults...)
+}
+
+// Settings returns what of the configuration, which is valid, the controllers need.
+func (c Config) Settings() Settings {
+	gates, _, _ := ParseGates(c.FeatureGates)
+	saving, _ := resources.FromDollars(c.ConsolidationMinSaving)
+	return Settings{
+		BatchIdle: c.BatchIdleDuration, BatchMax: c.BatchMaxDuration,
+		Timeouts:        claim.Timeouts{Launch: c.LaunchTimeout, Registration: c.RegistrationTimeout, Initialization: c.InitializationTimeout},
+		SystemNamespace: c.SystemNamespace,
+		SpotToSpot:      gates.SpotToSpotConsolidation,
+		MinSaving:       saving, MinSavingPercent: c.ConsolidationMinSavingPercent,
+		NodeRepair: gates.NodeRepair, StaticOff: !gates.StaticCapacity,
+	}
+}
+
+func (c Config) leaseNamespace() string {
+	if c.LeaderElectionNamespace != "" {
+		return c.LeaderElectionNamespace
+	}
+	return c.SystemNamespace
+}

@@ -1,0 +1,53 @@
+package joiner
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+// D-05: the text that Karpenter's chart passes is understood, and sets what there is to set.
+func TestFeatureGatesAreKarpenters(t *testing.T) {
+	t.Parallel()
+	config := DefaultConfig()
+	config.FeatureGates = "ReservedCapacity=true,SpotToSpotConsolidation=true,NodeRepair=false,NodeOverlay=false,StaticCapacity=false,CapacityBuffer=false"
+	if err := config.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if s := config.Settings(); !s.SpotToSpot || s.MinSaving != 0 {
+		t.Errorf("settings %+v: want spot to spot on, and no minimum saving", s)
+	}
+	if DefaultConfig().Settings().SpotToSpot {
+		t.Error("spot to spot must be off unless it is asked for")
+	}
+}
+
+// U-13: each setting that cannot work is named with its value and what is allowed.
+func TestDisruptionSettingsThatCannotWork(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]func(*Config){
+		`--feature-gates has "NodeRepair": want NAME=true or NAME=false`: func(c *Config) { c.FeatureGates = "NodeRepair" },
+		`--feature-gates has "NodeRepair=maybe": want true or false`:     func(c *Config) { c.FeatureGates = "NodeRepair=maybe" },
+		"--consolidation-min-saving: price -0.1: want dollars per hour":  func(c *Config) { c.ConsolidationMinSaving = -0.1 },
+		"--consolidation-min-saving-percent is 100: want 0 to 99":        func(c *Config) { c.ConsolidationMinSavingPercent = 100 },
+		"--consolidation-min-saving: price NaN":                          func(c *Config) { c.ConsolidationMinSaving = math.NaN() },
+	} {
+		config := DefaultConfig()
+		change(&config)
+		if err := config.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want it to say %s", err, want)
+		}
+	}
+}
+
+func TestTheMinimumSavingIsInDollarsPerHour(t *testing.T) { // D-04
+	t.Parallel()
+	config := DefaultConfig()
+	config.ConsolidationMinSaving = 0.05
+	if got := config.Settings().MinSaving.String(); !strings.HasPrefix(got, "0.05") {
+		t.Errorf("a minimum saving of 0.05 became %s", got)
+	}
+	if got := config.Settings().MinSavingPercent; got != 5 {
+		t.Errorf("the minimum saving is %d %% unless something else is asked for; want 5, as docs/disruption.md says", got)
+	}
+}

@@ -1,0 +1,125 @@
+package joiner
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
+	"github.com/joiner-autoscaler/joiner/internal/controller/provisioning"
+	"github.com/joiner-autoscaler/joiner/internal/kube"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+	"github.com/joiner-autoscaler/joiner/internal/world"
+)
+
+// disruptAfter gathers changes of the cluster before the singleton that removes nodes looks at them.
+const disruptAfter = 2 * time.Second
+
+// stampAfter gathers the comings and goings of pods on a node before they are written to its claim.
+const stampAfter = time.Second
+
+// Feed tells the store, and whatever else remembers, what the watches show, and then wakes the singletons: in this
+// order, so that a controller never plans on a picture from before the event that woke it. It is safe for concurrent
+// use as long as the events of one kind come one after the other.
+type Feed struct {
+	store     *world.Store
+	window    *provisioning.Window
+	podEvents *claim.PodEvents
+	brake     *provisioning.Brake
+	idle      time.Duration
+	wake      func(controller string, request reconcile.Request, after time.Duration)
+	claimOf   func(node string) (claim string, found bool) // from a cache
+	now       func() time.Time
+	log       logr.Logger
+}
+
+// Kinds returns one empty object of each kind that the feed wants to hear of.
+func (f *Feed) Kinds() []client.Object {
+	return append(f.store.Workloads(),
+		&corev1.Namespace{}, &storagev1.StorageClass{}, &corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{}, &storagev1.CSINode{}, &storagev1.VolumeAttachment{},
+		&corev1.LimitRange{}, &nodev1.RuntimeClass{},
+		&appsv1.DaemonSet{}, &policyv1.PodDisruptionBudget{}, &karpenterv1alpha1.NodeOverlay{}, &karpenterv1.NodePool{}, &karpenterv1.NodeClaim{}, &corev1.Node{}, &corev1.Pod{},
+	)
+}
+
+// Apply takes in the state of an object.
+func (f *Feed) Apply(object client.Object) {
+	before := f.store.Version()
+	if err := f.store.Apply(object); err != nil {
+		f.log.V(1).Info("an object cannot be understood in full", "kind", fmt.Sprintf("%T", object),
+			"namespace", object.GetNamespace(), "name", object.GetName(), "reason", err.Error())
+	}
+	if pod, ok := object.(*corev1.Pod); ok {
+		f.applyPod(pod)
+		return
+	}
+	if f.store.Version() != before {
+		f.wake(Provisioning, kube.Singleton(), f.idle)
+		f.wake(Disruption, kube.Singleton(), disruptAfter)
+	}
+}
+
+func (f *Feed) applyPod(pod *corev1.Pod) {
+	now := f.now()
+	f.window.Apply(pod, now)
+	if pod.DeletionTimestamp != nil || translate.Finished(pod) {
+		f.brake.Gone(pod)
+	}
+	if pod.Spec.NodeName == "" {
+		f.wake(Provisioning, kube.Singleton(), 0)
+		return
+	}
+	if translate.Placed(pod) {
+		f.brake.Bound(pod)
+	}
+	if f.podEvents.Apply(pod, now) {
+		f.podEvent(pod)
+	}
+}
+
+// Remove takes in that an object is gone.
+func (f *Feed) Remove(object client.Object) {
+	f.store.Remove(object)
+	switch object := object.(type) {
+	case *corev1.Pod:
+		f.window.Remove(object)
+		f.brake.Gone(object)
+		if object.Spec.NodeName == "" { // what was said of it holds no more
+			f.wake(Provisioning, kube.Singleton(), f.idle)
+		}
+		if f.podEvents.Remove(object, f.now()) {
+			f.podEvent(object)
+		}
+		return
+	case *corev1.Node:
+		f.podEvents.RemoveNode(object.Name)
+		f.brake.RemoveNode(object.Name)
+	case *karpenterv1.NodeClaim:
+		if !condition.IsTrue(object.Status.Conditions, karpenterv1.ConditionTypeInitialized) {
+			f.window.Urge() // it failed: its pods have waited long enough (P-31)
+			f.wake(Provisioning, kube.Singleton(), 0)
+		}
+	}
+	f.wake(Provisioning, kube.Singleton(), f.idle)
+	f.wake(Disruption, kube.Singleton(), disruptAfter)
+}
+
+// podEvent wakes whoever cares that a pod came to a node or left it.
+func (f *Feed) podEvent(pod *corev1.Pod) {
+	if name, found := f.claimOf(pod.Spec.NodeName); found {
+		f.wake(Claims, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, stampAfter)
+	}
+	f.wake(Disruption, kube.Singleton(), disruptAfter)
+}

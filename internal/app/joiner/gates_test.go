@@ -1,0 +1,64 @@
+package joiner
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/joiner-autoscaler/joiner/internal/world"
+)
+
+// D-12, P-11: false means off. Without any text Joiner's defaults hold; with one, what it leaves out has Karpenter's.
+func TestGatesSwitchOff(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Gates{
+		"":                      {ReservedCapacity: true, NodeOverlay: true, StaticCapacity: true},
+		" , ":                   {ReservedCapacity: true, NodeOverlay: true, StaticCapacity: true},
+		"NodeRepair=true":       {ReservedCapacity: true, NodeRepair: true},
+		"StaticCapacity=":       {ReservedCapacity: true},
+		"ReservedCapacity=true": {ReservedCapacity: true},
+		"NodeOverlay=false,StaticCapacity=false,ReservedCapacity=false":        {},
+		"NodeOverlay = true, StaticCapacity = true,ReservedCapacity=false":     {NodeOverlay: true, StaticCapacity: true},
+		"FromTomorrow=true,SpotToSpotConsolidation=true,CapacityBuffer=false ": {ReservedCapacity: true, SpotToSpotConsolidation: true},
+	} {
+		if got, _, err := ParseGates(text); err != nil || got != want {
+			t.Errorf("%q: %+v, error %v; want %+v", text, got, err, want)
+		}
+	}
+	if off := (Gates{ReservedCapacity: true}).off(); off != (world.Off{Overlays: true, Static: true}) {
+		t.Errorf("off %+v", off)
+	}
+	config := DefaultConfig()
+	if config.Settings().StaticOff {
+		t.Error("static pools are off by default")
+	}
+	if config.FeatureGates = "StaticCapacity=false"; !config.Settings().StaticOff {
+		t.Error("static pools are not off")
+	}
+}
+
+// P-34: what has no effect is told, once for each part, and nothing else is.
+func TestGatesWithoutEffectAreTold(t *testing.T) {
+	t.Parallel()
+	const all = "NodeOverlay=true,StaticCapacity=true,"
+	for text, want := range map[string][]string{
+		"": nil, all: nil,
+		all + "CapacityBuffer=false,TerminateFirstRepair=false,TerminateFirstDrift=true,PodDeletionCostManagement=false": nil,
+		all + "CapacityBuffer=true":       {`"CapacityBuffer=true": it has no effect, Joiner does not have this`},
+		all + "TerminateFirstDrift=false": {`"TerminateFirstDrift=false": it has no effect, Joiner always does this`},
+		all + "FromTomorrow=false":        {`"FromTomorrow=false": it has no effect, Joiner knows CapacityBuffer, NodeOverlay`},
+		all + "NodeRepair=":               {`"NodeRepair=": it has no value, so the gate keeps its default`},
+		"ReservedCapacity=true":           {"does not name NodeOverlay, so it is off", "does not name StaticCapacity, so it is off"},
+	} {
+		config := Config{FeatureGates: text}
+		got := config.Notices()
+		if len(got) != len(want) {
+			t.Errorf("%q: %q; want %q", text, got, want)
+			continue
+		}
+		for i := range want {
+			if !strings.Contains(got[i], want[i]) {
+				t.Errorf("%q: %q; want %q", text, got[i], want[i])
+			}
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package joiner
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/kube"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/world"
+)
+
+// measured is a provider whose calls are timed and counted.
+type measured struct {
+	provider.Provider
+	controller string // who calls
+	metrics    metrics.Cloud
+	now        func() time.Time
+}
+
+func (m measured) observe(method string, start time.Time, err error) {
+	m.metrics.Duration.WithLabelValues(m.controller, method, m.Name()).Observe(m.now().Sub(start).Seconds())
+	if err != nil {
+		m.metrics.Errors.WithLabelValues(m.controller, method, m.Name(), kindOf(err)).Inc()
+	}
+}
+
+// kindOf names an error from a closed set, for a label.
+func kindOf(err error) string {
+	var capacity *provider.InsufficientCapacityError
+	var notReady *provider.NodeClassNotReadyError
+	var launch *provider.LaunchError
+	switch {
+	case errors.Is(err, provider.ErrNotFound):
+		return "NodeClaimNotFoundError"
+	case errors.Is(err, provider.ErrThrottled):
+		return "ThrottledError"
+	case errors.As(err, &capacity):
+		return "InsufficientCapacityError"
+	case errors.As(err, &notReady), errors.Is(err, provider.ErrNodeClassNotFound):
+		return "NodeClassNotReadyError"
+	case errors.As(err, &launch):
+		return "CreateError"
+	}
+	return ""
+}
+
+// Catalog implements provider.Provider.
+func (m measured) Catalog(ctx context.Context, class string) (catalog.Catalog, error) {
+	start := m.now()
+	c, err := m.Provider.Catalog(ctx, class)
+	m.observe("GetInstanceTypes", start, err)
+	return c, err
+}
+
+// Launch implements provider.Provider.
+func (m measured) Launch(ctx context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (provider.Instance, error) {
+	start := m.now()
+	instance, err := m.Provider.Launch(ctx, claim, notAfter)
+	m.observe("Create", start, err)
+	return instance, err
+}
+
+// Terminate implements provider.Provider.
+func (m measured) Terminate(ctx context.Context, id string) error {
+	start := m.now()
+	err := m.Provider.Terminate(ctx, id)
+	m.observe("Delete", start, err)
+	return err
+}
+
+// Get implements provider.Provider.
+func (m measured) Get(ctx context.Context, id string) (provider.Instance, error) {
+	start := m.now()
+	instance, err := m.Provider.Get(ctx, id)
+	m.observe("Get", start, err)
+	return instance, err
+}
+
+// List implements provider.Provider.
+func (m measured) List(ctx context.Context) ([]provider.Instance, error) {
+	start := m.now()
+	instances, err := m.Provider.List(ctx)
+	m.observe("List", start, err)
+	return instances, err
+}
+
+// Notices implements provider.Provider.
+func (m measured) Notices(ctx context.Context) (provider.Notices, error) {
+	start := m.now()
+	notices, err := m.Provider.Notices(ctx)
+	m.observe("Notices", start, err)
+	return notices, err
+}
+
+// wakingCatalogs tells the store what a class offers, and planning when that is news.
+type wakingCatalogs struct {
+	store *world.Store
+	wake  func(controller string, request reconcile.Request, after time.Duration)
+}
+
+// SetCatalog implements the ports of the claim and pool controllers.
+func (w wakingCatalogs) SetCatalog(class world.ClassRef, c catalog.Catalog) error {
+	before := w.store.Version()
+	err := w.store.SetCatalog(class, c)
+	if w.store.Version() != before {
+		w.wake(Provisioning, kube.Singleton(), 0)
+	}
+	return err
+}

@@ -1,0 +1,277 @@
+package joiner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/app/serve"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+	"github.com/joiner-autoscaler/joiner/internal/plugin"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+	"github.com/joiner-autoscaler/joiner/internal/world"
+)
+
+// Run runs the controller on a real cluster until ctx ends; then it hands over and returns nil. Errors before anything
+// was started are for people, one line each.
+func Run(ctx context.Context, config Config, log logr.Logger) error {
+	for _, p := range config.Plugins {
+		if err := p.Load(); err != nil {
+			return err
+		}
+	}
+	servers, err := openPorts(config)
+	if err != nil {
+		return err
+	}
+	defer servers.Close()
+	registry := prometheus.NewRegistry()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	served, plugins, err := openVersions(ctx, config, registry, end, log)
+	if err != nil {
+		return err
+	}
+	defer served.close()
+	mgr, err := newManager(ctx, config, plugins, log)
+	if err != nil {
+		return fmt.Errorf("setting up the connection to %s: %w", config.REST.Host, err)
+	}
+	if err := served.pools.watch(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
+	p, err := assemble(ctx, config, mgr, plugins, log)
+	if err != nil {
+		return err
+	}
+	shown := prometheus.Gatherers{p.registry, registry, ctrlmetrics.Registry}
+	if err := servers.Add(mgr, serve.MetricsHandler(shown, config.EnableProfiling), serve.HealthHandler(p.synced.All)); err != nil {
+		return err
+	}
+	if err := served.add(mgr); err != nil {
+		return err
+	}
+	log.Info("started", "server", config.REST.Host, "leaderElection", !config.DisableLeaderElection)
+	if err := serve.RunManager(ctx, mgr, serve.EndWithin); err != nil {
+		return fmt.Errorf("running: %w", err)
+	}
+	if err := served.failure(); err != nil {
+		return err
+	}
+	log.Info("stopped")
+	return nil
+}
+
+// process is what of a running controller is needed after it was assembled.
+type process struct {
+	registry *prometheus.Registry
+	synced   *serve.Syncs
+}
+
+// pictureOf returns what of the configuration the store needs.
+func pictureOf(config Config, owned *fleet.Fleet) (world.Config, error) {
+	constraints, err := spreadOf(config.SchedulerConfig, config.DefaultSpreadConstraints)
+	if err != nil {
+		return world.Config{}, err
+	}
+	spread, err := translate.ParseDefaultSpread(constraints)
+	if err != nil {
+		return world.Config{}, err
+	}
+	gates, _, err := ParseGates(config.FeatureGates)
+	return world.Config{
+		Fleet: owned, Off: gates.off(), IgnorePreferences: config.PreferencePolicy == PreferencesIgnored,
+		RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort, DefaultSpread: spread,
+	}, err
+}
+
+// assemble wires ports, feed and controllers to a manager.
+func assemble(ctx context.Context, config Config, mgr manager.Manager, plugins []plugin.Plugin, log logr.Logger) (*process, error) {
+	var store *world.Store
+	p := &process{registry: prometheus.NewRegistry(), synced: &serve.Syncs{}}
+	bells := serve.NewBells()
+	recorder := mgr.GetEventRecorder("karpenter")
+	events := event.NewDeduplicated(func(about client.Object, kind event.Kind, reason, message string) {
+		recorder.Eventf(about, nil, string(kind), reason, reason, "%s", message)
+	}, time.Now)
+	var plugged []plugin.Parts
+	for _, each := range plugins {
+		made, err := each.New(plugin.Deps{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: config.SystemNamespace,
+			Correct: func(claim *karpenterv1.NodeClaim, offered catalog.Catalog) catalog.Catalog {
+				return store.Corrected(claim, offered)
+			},
+			Events: events, Registerer: p.registry, Now: time.Now, Log: log.WithName(each.Name()),
+		})
+		if err != nil {
+			return nil, fmt.Errorf("provider %s: %w", each.Name(), err)
+		}
+		plugged = append(plugged, made)
+	}
+	owned := fleetOf(plugged)
+	picture, err := pictureOf(config, owned)
+	if err != nil {
+		return nil, err
+	}
+	store = world.New(picture)
+	parts := Compose(config.Settings(), Deps{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: store, Plugged: plugged, Fleet: owned,
+		Events: events, Registerer: p.registry, Ready: p.synced.All, Wake: bells.Ring,
+		Each: inParallel, Identity: string(uuid.NewUUID()), Now: time.Now, Log: log,
+	})
+	if err := connect(ctx, mgr, parts.Feed, plugged, p.synced); err != nil {
+		return nil, fmt.Errorf("starting the watches: %w", err)
+	}
+	for _, c := range parts.Controllers {
+		if err := serve.AddController(ctx, mgr, c, bells, log); err != nil {
+			return nil, fmt.Errorf("adding controller %s: %w", c.Name, err)
+		}
+	}
+	return p, nil
+}
+
+// createsAtOnce bounds how many NodeClaims of one plan are created at the same time.
+const createsAtOnce = 10
+
+// inParallel calls do with 0 to n-1, a bounded number at the same time, and returns when all calls have.
+func inParallel(n int, do func(i int)) {
+	var next atomic.Int64
+	var running sync.WaitGroup
+	for range min(n, createsAtOnce) {
+		running.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				do(int(i))
+			}
+		})
+	}
+	running.Wait()
+}
+
+func newScheme(plugins []plugin.Plugin) (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	var failures []error
+	kinds := []func(*runtime.Scheme) error{
+		corev1.AddToScheme, appsv1.AddToScheme, nodev1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme,
+		karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme,
+	}
+	for _, p := range plugins {
+		kinds = append(kinds, p.AddToScheme)
+	}
+	for _, register := range kinds {
+		failures = append(failures, register(scheme))
+	}
+	return scheme, errors.Join(failures...)
+}
+
+func newManager(ctx context.Context, config Config, plugins []plugin.Plugin, log logr.Logger) (manager.Manager, error) {
+	scheme, err := newScheme(plugins)
+	if err != nil {
+		return nil, err
+	}
+	narrow := map[client.Object]cache.ByObject{}
+	for _, p := range plugins {
+		maps.Copy(narrow, p.Cached(config.SystemNamespace))
+	}
+	limited := rest.CopyConfig(config.REST)
+	limited.QPS, limited.Burst = config.KubeClientQPS, config.KubeClientBurst
+	limited.UserAgent = "joiner"
+	stop := serve.StopWithin
+	return manager.New(limited, manager.Options{
+		Scheme: scheme,
+		Logger: serve.Quiet(ctx, log),
+		Cache: cache.Options{
+			DefaultTransform:            cache.TransformStripManagedFields(),
+			ReaderFailOnMissingInformer: true,
+			ByObject:                    narrow,
+		},
+		LeaderElection: !config.DisableLeaderElection, LeaderElectionID: config.LeaderElectionName,
+		LeaderElectionNamespace: config.leaseNamespace(), LeaderElectionReleaseOnCancel: true,
+		LeaderElectionConfig:    config.REST,                             // apart from the limited client, so that load never costs the lease
+		Metrics:                 metricsserver.Options{BindAddress: "0"}, // serve.go does
+		HealthProbeBindAddress:  "0",
+		GracefulShutdownTimeout: &stop,
+		Controller:              ctrlconfig.Controller{},
+	})
+}
+
+// connect starts an informer for each kind that anybody reads, and lets the feed hear of those it wants.
+func connect(ctx context.Context, mgr manager.Manager, feed *Feed, plugged []plugin.Parts, synced *serve.Syncs) error {
+	indexes, reads := Indexes(), []client.Object{&storagev1.VolumeAttachment{}}
+	for _, parts := range plugged {
+		indexes, reads = append(indexes, parts.Indexes...), append(append(reads, parts.Class), parts.Reads...)
+	}
+	for _, index := range indexes {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, index.Object, index.Field, index.Value); err != nil {
+			return err
+		}
+	}
+	for _, kind := range reads {
+		if _, err := mgr.GetCache().GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
+			return err
+		}
+	}
+	for _, kind := range feed.Kinds() {
+		informer, err := mgr.GetCache().GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return err
+		}
+		registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { feed.Apply(o.(client.Object)) },
+			UpdateFunc: func(old, o any) { feed.Change(old.(client.Object), o.(client.Object)) },
+			DeleteFunc: func(o any) {
+				if gone := deleted(o); gone != nil {
+					feed.Remove(gone)
+				}
+			},
+		})
+		if err != nil {
+			return err
+		}
+		synced.Add(registration.HasSynced)
+	}
+	return nil
+}
+
+// deleted returns the object of a deletion, also of one that was missed and found out later.
+func deleted(o any) client.Object {
+	if missed, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+		o = missed.Obj
+	}
+	object, _ := o.(client.Object)
+	return object
+}
+
+// openPorts takes the ports for metrics and probes before anything else.
+func openPorts(config Config) (*serve.Ports, error) {
+	return serve.Open(
+		func() (net.Listener, error) { return serve.ListenPort("metrics-port", config.MetricsPort) },
+		func() (net.Listener, error) { return serve.ListenPort("health-probe-port", config.HealthProbePort) },
+	)
+}

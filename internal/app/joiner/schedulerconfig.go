@@ -1,0 +1,48 @@
+package joiner
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// schedulerConfig is Karpenter's document of what kube-scheduler is configured with.
+type schedulerConfig struct {
+	PodTopologySpread *struct {
+		DefaultConstraints []any `json:"defaultConstraints"`
+	} `json:"podTopologySpread"`
+}
+
+// spreadOf reads Karpenter's --scheduler-config, and returns what it says as --default-spread-constraints.
+func spreadOf(document, own string) (string, error) {
+	if strings.TrimSpace(document) == "" {
+		return own, nil
+	}
+	var config schedulerConfig
+	if err := yaml.UnmarshalStrict([]byte(document), &config); err != nil {
+		return "", fmt.Errorf("--scheduler-config: want a document with podTopologySpread.defaultConstraints: %s",
+			strings.Join(strings.Fields(err.Error()), " "))
+	}
+	if own != translate.DefaultSpreadNone && own != "" {
+		return "", errors.New("--scheduler-config and --default-spread-constraints are both given: give one of the two")
+	}
+	if config.PodTopologySpread == nil || len(config.PodTopologySpread.DefaultConstraints) == 0 {
+		return own, nil
+	}
+	list, err := yaml.Marshal(config.PodTopologySpread.DefaultConstraints)
+	if err != nil {
+		return "", fmt.Errorf("--scheduler-config: %w", err)
+	}
+	text, err := yaml.YAMLToJSON(list)
+	if err != nil {
+		return "", fmt.Errorf("--scheduler-config: %w", err)
+	}
+	if _, err := translate.ParseDefaultSpread(string(text)); err != nil {
+		return "", fmt.Errorf("--scheduler-config: podTopologySpread.defaultConstraints%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return string(text), nil
+}

@@ -1,0 +1,58 @@
+package joiner
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+// V-13: a pool is counted anew when a claim comes, goes, or has another capacity, and looked at when it was changed; not for
+// every condition that is written on either.
+func TestAPoolIsWokenByWhatItCounts(t *testing.T) {
+	t.Parallel()
+	watches := poolWatches(nil, nil)
+	woken := func(old, fresh client.Object) bool {
+		for _, watch := range watches {
+			if _, pool := watch.Object.(*karpenterv1.NodePool); pool == (fresh.GetNamespace() == "pool") {
+				return len(watch.Requests(t.Context(), old, fresh)) > 0
+			}
+		}
+		return false
+	}
+	claim := func(change func(*karpenterv1.NodeClaim)) client.Object {
+		c := &karpenterv1.NodeClaim{}
+		c.Labels = map[string]string{karpenterv1.NodePoolLabelKey: "web"}
+		change(c)
+		return c
+	}
+	pool := func(change func(*karpenterv1.NodePool)) client.Object {
+		p := &karpenterv1.NodePool{}
+		p.Name, p.Namespace = "web", "pool" // the namespace tells this test what it is
+		change(p)
+		return p
+	}
+	for name, each := range map[string]struct {
+		old, fresh client.Object
+		want       bool
+	}{
+		"claim: new": {nil, claim(func(*karpenterv1.NodeClaim) {}), true},
+		"claim: condition": {claim(func(*karpenterv1.NodeClaim) {}), claim(func(c *karpenterv1.NodeClaim) {
+			c.Status.Conditions = []karpenterv1.Condition{{Type: "Ready"}}
+		}), false},
+		"claim: capacity": {claim(func(*karpenterv1.NodeClaim) {}), claim(func(c *karpenterv1.NodeClaim) {
+			c.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+		}), true},
+		"claim: pool":      {claim(func(c *karpenterv1.NodeClaim) { c.Labels = nil }), claim(func(*karpenterv1.NodeClaim) {}), true},
+		"pool: status":     {pool(func(*karpenterv1.NodePool) {}), pool(func(p *karpenterv1.NodePool) { p.Status.Nodes = new(int64(1)) }), false},
+		"pool: generation": {pool(func(*karpenterv1.NodePool) {}), pool(func(p *karpenterv1.NodePool) { p.Generation = 2 }), true},
+		"pool: hash":       {pool(func(*karpenterv1.NodePool) {}), pool(func(p *karpenterv1.NodePool) { p.Annotations = map[string]string{"a": "b"} }), true},
+	} {
+		if got := woken(each.old, each.fresh); got != each.want {
+			t.Errorf("%s: woken %t, want %t", name, got, each.want)
+		}
+	}
+}

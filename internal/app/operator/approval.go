@@ -1,0 +1,97 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/approver"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
+	"github.com/joiner-autoscaler/joiner/internal/kube"
+)
+
+// defaultNodeBootstrapper is the service account by which the machines of OpenShift ask for their first certificate.
+const defaultNodeBootstrapper = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
+
+// validateApproval returns an error when the approval of certificate requests is on and cannot work.
+func (c Config) validateApproval() error {
+	if !c.ApproveKubeletCSRs {
+		return nil
+	}
+	if c.NodeBootstrapperUserName == "" || strings.HasPrefix(c.NodeBootstrapperUserName, "system:node:") {
+		return fmt.Errorf("--node-bootstrapper-user-name is %q: want the user name by which instances ask for their first certificate, usually %s",
+			c.NodeBootstrapperUserName, defaultNodeBootstrapper)
+	}
+	return nil
+}
+
+// instanceNames are the names of instances that the platforms can tell: those of simulated machines. There is no client of
+// EC2 here yet.
+func (c Config) instanceNames() operator.InstanceNames {
+	if slices.Contains(c.Platforms, PlatformKWOK) {
+		return operator.SimulatedInstanceNames
+	}
+	return operator.NoInstanceNames
+}
+
+// approval is the controller of certificate requests with what wakes it: a request, and what a request may wait for.
+func (d operatorDeps) approval() kube.Controller {
+	return kube.Controller{
+		Name: Approval, Workers: 1, Start: true,
+		Reconciler: operator.NewApprovalController(operator.ApprovalConfig{
+			Guest: d.guest, Live: d.live, Bootstrapper: d.bootstrapper, Names: d.instanceNames,
+			Events: d.events, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(Approval),
+		}),
+		Watches: []kube.Watch{
+			{Object: &certificatesv1.CertificateSigningRequest{}, After: kube.OwnPatches, Requests: kubeletRequest},
+			{Object: &karpenterv1.NodeClaim{}, After: kube.OwnPatches, Requests: claimOfInstance},
+			{Object: &corev1.Node{}, After: kube.OwnPatches, Requests: nodeOfInstance},
+		},
+	}
+}
+
+// kubeletRequest lets requests of kubelets through that nobody has decided about, and those that are gone: they were
+// counted.
+func kubeletRequest(_ context.Context, old, fresh client.Object) []reconcile.Request {
+	if fresh == nil {
+		fresh = old
+	}
+	csr := fresh.(*certificatesv1.CertificateSigningRequest)
+	if !approver.Kubelets(csr) || old == nil && !approver.Pending(csr) {
+		return nil
+	}
+	return []reconcile.Request{kube.Singleton()}
+}
+
+// claimOfInstance lets NodeClaims through whose instance or node has become known.
+func claimOfInstance(_ context.Context, old, fresh client.Object) []reconcile.Request {
+	if old == nil || fresh == nil {
+		return nil // it has no instance yet, or none any more
+	}
+	a, b := old.(*karpenterv1.NodeClaim), fresh.(*karpenterv1.NodeClaim)
+	if a.Status.ProviderID == b.Status.ProviderID && a.Status.NodeName == b.Status.NodeName {
+		return nil
+	}
+	return []reconcile.Request{kube.Singleton()}
+}
+
+// nodeOfInstance lets nodes through whose instance or addresses have become known. Heartbeats are most of what nodes say.
+func nodeOfInstance(_ context.Context, old, fresh client.Object) []reconcile.Request {
+	if fresh == nil {
+		return nil
+	}
+	if old != nil {
+		a, b := old.(*corev1.Node), fresh.(*corev1.Node)
+		if a.Spec.ProviderID == b.Spec.ProviderID && slices.Equal(a.Status.Addresses, b.Status.Addresses) {
+			return nil
+		}
+	}
+	return []reconcile.Request{kube.Singleton()}
+}

@@ -1,0 +1,177 @@
+// Package operator is the composition root of joiner-operator, which applies AutoNodePolicies in a hosted cluster.
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	karpenterawsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/app/serve"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
+	"github.com/joiner-autoscaler/joiner/internal/kube"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+)
+
+// Run runs the operator of AutoNodePolicy until ctx ends, or until a teardown is done, and returns nil then.
+// Errors before anything was started are for people, one line each.
+func Run(ctx context.Context, config Config, log logr.Logger) error {
+	servers, err := serve.OpenAddresses(config.MetricsBindAddress, config.HealthProbeBindAddress)
+	if err != nil {
+		return err
+	}
+	defer servers.Close()
+	if err := checkGuest(ctx, config); err != nil {
+		return err
+	}
+	management, err := operator.NewManagementClient(bounded(config.Management, config), config.Namespace)
+	if err != nil {
+		return err
+	}
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	mgr, err := newGuestManager(ctx, config, log)
+	if err != nil {
+		return fmt.Errorf("setting up the connection to %s: %w", config.Guest.Host, err)
+	}
+	p, err := assembleOperator(ctx, config, mgr, management, done, log)
+	if err != nil {
+		return err
+	}
+	registry := prometheus.Gatherers{p.registry, ctrlmetrics.Registry}
+	if err := servers.Add(mgr, serve.MetricsHandler(registry, false), serve.HealthHandler(p.ready)); err != nil {
+		return err
+	}
+	log.Info("started", "guest", config.Guest.Host, "management", config.Management.Host, "namespace", config.Namespace,
+		"platforms", config.Platforms)
+	if err := serve.RunManager(ctx, mgr, serve.EndWithin); err != nil {
+		return fmt.Errorf("running: %w", err)
+	}
+	log.Info("stopped")
+	return nil
+}
+
+func bounded(to *rest.Config, config Config) *rest.Config {
+	limited := rest.CopyConfig(to)
+	limited.QPS, limited.Burst, limited.UserAgent = config.KubeClientQPS, config.KubeClientBurst, "joiner-operator"
+	return limited
+}
+
+func newGuestManager(ctx context.Context, config Config, log logr.Logger) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	var failures []error
+	for _, register := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, admissionv1.AddToScheme, certificatesv1.AddToScheme, hypershiftv1beta1.AddToScheme, hypershiftv1.AddToScheme, karpenterv1.AddToScheme, karpenterawsv1.AddToScheme,
+	} {
+		failures = append(failures, register(scheme))
+	}
+	if err := errors.Join(failures...); err != nil {
+		return nil, err
+	}
+	stop := serve.StopWithin
+	return manager.New(bounded(config.Guest, config), manager.Options{
+		Scheme: scheme, Logger: serve.Quiet(ctx, log),
+		Cache:                   cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: true},
+		Metrics:                 metricsserver.Options{BindAddress: "0"}, // serve.go does
+		HealthProbeBindAddress:  "0",
+		GracefulShutdownTimeout: &stop,
+	})
+}
+
+// operatorProcess is what of a running operator is needed after it was assembled.
+type operatorProcess struct {
+	registry *prometheus.Registry
+	synced   *serve.Syncs
+	board    *operator.Board
+}
+
+// ready reports whether the caches are filled and the guest is protected (G22). That the policy can be read is no part of
+// it: a restart would not help.
+func (p *operatorProcess) ready() bool { return p.synced.All() && p.board.Protected() }
+
+// assembleOperator wires the policy's feed and the controllers to a manager. done ends the process after a teardown.
+func assembleOperator(
+	ctx context.Context, config Config, mgr manager.Manager, management operator.ManagementClient, done func(), log logr.Logger,
+) (*operatorProcess, error) {
+	protections, err := merge.Admission(config.admission())
+	if err != nil {
+		return nil, err
+	}
+	enabled, err := config.policyEnabled()
+	if err != nil {
+		return nil, err
+	}
+	p := &operatorProcess{registry: prometheus.NewRegistry(), synced: &serve.Syncs{}, board: operator.NewBoard()}
+	set := operator.NewMetrics(p.registry)
+	if !enabled {
+		p.board.Set(operator.Reading{State: operator.StateDisabled})
+		set.ShowState(operator.StateDisabled)
+	}
+	bells := serve.NewBells()
+	recorder := mgr.GetEventRecorder("joiner-operator")
+	sink := func(about client.Object, kind event.Kind, reason, message string) {
+		recorder.Eventf(about, nil, string(kind), reason, reason, "%s", message)
+		if kind == event.Warning { // for those who run the operator and do not see the guest; repetitions are left out
+			log.Info(message, "reason", reason, "name", about.GetName())
+		}
+	}
+	kinds, err := config.kinds(management)
+	if err != nil {
+		return nil, err
+	}
+	deps := operatorDeps{
+		kinds: kinds, infraID: config.awsInfraID(), teardown: config.Teardown, guest: operator.GuestClient{Client: mgr.GetClient()}, live: mgr.GetAPIReader(), management: management,
+		board: p.board, protections: protections, unwanted: merge.Unwanted(config.admission()), events: event.NewDeduplicated(sink, time.Now), metrics: set, bells: bells, done: done, now: time.Now, log: log,
+	}
+	if config.ApproveKubeletCSRs {
+		deps.bootstrapper, deps.instanceNames = config.NodeBootstrapperUserName, config.instanceNames()
+	}
+	controllers := deps.controllers()
+	if err := watchKinds(ctx, mgr, controllers, p.synced); err != nil {
+		return nil, fmt.Errorf("starting the watches: %w", err)
+	}
+	for _, c := range controllers {
+		if err := serve.AddController(ctx, mgr, c, bells, log); err != nil {
+			return nil, fmt.Errorf("adding controller %s: %w", c.Name, err)
+		}
+	}
+	if !enabled {
+		return p, nil
+	}
+	return p, mgr.Add(&policyFeed{
+		client: management, board: p.board, keepLast: config.OnPolicyUnreadable == PolicyKeepLast, changed: deps.policyChanged,
+		metrics: set, now: time.Now, log: log.WithName("policy"),
+	})
+}
+
+// watchKinds starts an informer for each kind that a controller watches; they read no others.
+func watchKinds(ctx context.Context, mgr manager.Manager, controllers []kube.Controller, synced *serve.Syncs) error {
+	for _, c := range controllers {
+		for _, watched := range c.Watches {
+			informer, err := mgr.GetCache().GetInformer(ctx, watched.Object, cache.BlockUntilSynced(false))
+			if err != nil {
+				return err
+			}
+			synced.Add(informer.HasSynced)
+		}
+	}
+	return nil
+}

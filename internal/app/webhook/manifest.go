@@ -1,0 +1,81 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/client-go/util/cert"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-autoscaler/joiner/api/openshiftscheduling/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/charts"
+)
+
+// Manifest is what a kube-apiserver has to know that reads its webhooks from files and not from its API (Kubernetes
+// 1.36, feature gate ManifestBasedAdmissionControlConfig). Fields are named like their flags.
+type Manifest struct {
+	PrintManifestURL    string // by which the API server calls joiner-webhook; "" prints nothing
+	PrintManifestCAFile string // the authority of its certificate
+}
+
+// staticSuffix is what names of configurations in files end in; kube-apiserver refuses others, and refuses these in its API.
+const staticSuffix = ".static.k8s.io"
+
+// Print writes the ValidatingWebhookConfiguration of the chart for this webhook, with a URL: kube-apiserver takes no Service in
+// a file. Its own namespace is exempt, as in the cluster. An error names the flag that is wrong.
+func (m Manifest) Print(config Config, out io.Writer) error {
+	bundle, err := m.bundle()
+	if err != nil {
+		return err
+	}
+	policy, err := config.readPolicy()
+	if err != nil {
+		return err
+	}
+	override := v1alpha1.OverrideDisable
+	if policy.EmergencyOverride != "" {
+		override = policy.EmergencyOverride
+	}
+	rendered, err := charts.WebhookConfiguration(config.Namespace, string(override))
+	if err != nil {
+		return fmt.Errorf("the chart's configuration: %w", err)
+	}
+	object := &admissionv1.ValidatingWebhookConfiguration{}
+	if err := yaml.UnmarshalStrict(rendered, object); err != nil {
+		return fmt.Errorf("the chart's configuration: %w", err)
+	}
+	object.Name += staticSuffix
+	for i := range object.Webhooks {
+		object.Webhooks[i].ClientConfig = admissionv1.WebhookClientConfig{URL: &m.PrintManifestURL, CABundle: bundle}
+		if config.Namespace == "" {
+			object.Webhooks[i].NamespaceSelector = nil
+		}
+	}
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(text)
+	return err
+}
+
+// bundle reads and checks what the flags name.
+func (m Manifest) bundle() ([]byte, error) {
+	var faults []error
+	if at, err := url.Parse(m.PrintManifestURL); err != nil || at.Scheme != "https" || at.Host == "" ||
+		at.RawQuery != "" || at.Fragment != "" {
+		faults = append(faults, fmt.Errorf("--print-manifest-url is %q: want https://HOST:PORT%s", m.PrintManifestURL, Path))
+	}
+	bundle, err := os.ReadFile(m.PrintManifestCAFile)
+	if err == nil {
+		_, err = cert.ParseCertsPEM(bundle)
+	}
+	if err != nil {
+		faults = append(faults, fmt.Errorf("--print-manifest-ca-file: %w", err))
+	}
+	return bundle, errors.Join(faults...)
+}

@@ -1,0 +1,66 @@
+package webhook
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/client-go/util/cert"
+	"sigs.k8s.io/yaml"
+)
+
+// The manifest is the chart's configuration with a URL and a name that kube-apiserver takes in files; what the policy and the
+// flags say is in it, and wrong flags are named.
+func TestTheManifestForFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	authority, _, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const policy = "apiVersion: scheduling.openshift.io/v1alpha1\nkind: NodeSchedulingPolicyConfig\ngroups: []\n"
+	ca, url := file("ca.crt", string(authority)), "https://127.0.0.1:8443/node-scheduling"
+	printed := func(policy, namespace string) (object admissionv1.ValidatingWebhookConfiguration) {
+		t.Helper()
+		config, out := DefaultConfig(), bytes.Buffer{}
+		config.PolicyFile, config.Namespace = file("policy.yaml", policy), namespace
+		if err := (Manifest{PrintManifestURL: url, PrintManifestCAFile: ca}).Print(config, &out); err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.UnmarshalStrict(out.Bytes(), &object); err != nil {
+			t.Fatal(err)
+		}
+		return object
+	}
+	object := printed(policy, "")
+	first := object.Webhooks[0]
+	if object.Name != "node-scheduling-policy.static.k8s.io" || len(object.Webhooks) != 2 || *first.FailurePolicy != admissionv1.Fail || len(first.Rules) != 2 || first.NamespaceSelector != nil {
+		t.Errorf("the manifest is %+v", object)
+	}
+	for _, w := range object.Webhooks {
+		if w.ClientConfig.Service != nil || *w.ClientConfig.URL != url || !bytes.Equal(w.ClientConfig.CABundle, authority) {
+			t.Errorf("%s calls %+v", w.Name, w.ClientConfig)
+		}
+	}
+	if w := printed(policy+"emergencyOverride: Enable\n", "guard").Webhooks[0]; len(w.Rules) != 3 || w.NamespaceSelector.MatchExpressions[0].Values[0] != "guard" {
+		t.Errorf("with the override and a namespace it is %+v", w)
+	}
+	config := DefaultConfig()
+	config.PolicyFile = file("policy.yaml", policy)
+	err = Manifest{PrintManifestURL: "http://x", PrintManifestCAFile: config.PolicyFile}.Print(config, &bytes.Buffer{})
+	for _, want := range []string{`--print-manifest-url is "http://x"`, "--print-manifest-ca-file"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+// Package webhook is the composition root of joiner-webhook, which protects control plane nodes at admission.
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime/debug"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+	"github.com/joiner-autoscaler/joiner/internal/app/serve"
+	"github.com/joiner-autoscaler/joiner/internal/door"
+	"github.com/joiner-autoscaler/joiner/internal/webhook"
+)
+
+// Path is where joiner-webhook answers reviews of the node scheduling policy.
+const Path = "/node-scheduling"
+
+// collectorPercent is how much the heap may grow between two collections, instead of Go's 100: reviews are garbage at once, and
+// with the nodes of a large cluster in memory a collection on a busy machine is what the slowest verdicts wait for (B-14).
+const collectorPercent = 400
+
+// Run serves the node scheduling policy as a validating webhook until ctx ends, and returns nil then. Errors before
+// anything was started are for people, one line each.
+func Run(ctx context.Context, config Config, log logr.Logger) error {
+	policy, err := config.readPolicy()
+	if err != nil {
+		return err
+	}
+	if _, chosen := os.LookupEnv("GOGC"); !chosen {
+		debug.SetGCPercent(collectorPercent)
+	}
+	shown, err := openCertificates(config, log)
+	if err != nil {
+		return err
+	}
+	secured, err := config.tls()
+	if err != nil {
+		return err
+	}
+	secured.GetCertificate = shown.GetCertificate
+	listener, err := serve.ListenAt("bind-address", config.BindAddress)
+	if err != nil {
+		return err
+	}
+	defer listener.Close() // the manager closes it too
+	servers, err := serve.OpenAddresses(config.MetricsBindAddress, config.HealthProbeBindAddress)
+	if err != nil {
+		return err
+	}
+	defer servers.Close()
+	if err := checkWebhookCluster(ctx, config); err != nil {
+		return err
+	}
+	mgr, err := newWebhookManager(ctx, config, log)
+	if err != nil {
+		return fmt.Errorf("setting up the connection to %s: %w", config.Cluster.Host, err)
+	}
+	p, err := assembleWebhook(mgr, nodescheduling.Sources{Config: policy, SelfNamespace: config.Namespace}, log)
+	if err != nil {
+		return err
+	}
+	if err := p.registry.Register(serve.ExpiryMetric("joiner_webhook_certificate_expiry_timestamp_seconds", shown)); err != nil {
+		return err
+	}
+	if err := servers.Add(mgr, serve.MetricsHandler(prometheus.Gatherers{p.registry, ctrlmetrics.Registry}, false),
+		serve.HealthHandler(func() bool { return p.ready() && shown.Ready() })); err != nil {
+		return err
+	}
+	if err := errors.Join(mgr.Add(shown),
+		mgr.Add(serve.Server{Listener: tls.NewListener(listener, secured), Handler: p.handler, AnswerWithin: serve.AnswerWithin})); err != nil {
+		return err
+	}
+	log.Info("started", "cluster", config.Cluster.Host, "address", listener.Addr().String(), "path", Path)
+	if err := serve.RunManager(ctx, mgr, serve.EndWithin); err != nil {
+		return fmt.Errorf("running: %w", err)
+	}
+	log.Info("stopped")
+	return nil
+}
+
+// tls lacks the certificate; with --client-ca-file only clients may ask that have one of that authority.
+func (c Config) tls() (*tls.Config, error) {
+	secured := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	if c.ClientCAFile == "" {
+		return secured, nil
+	}
+	content, err := os.ReadFile(c.ClientCAFile)
+	if err != nil {
+		return nil, fmt.Errorf("--client-ca-file: %w", err)
+	}
+	secured.ClientCAs = x509.NewCertPool()
+	if !secured.ClientCAs.AppendCertsFromPEM(content) {
+		return nil, fmt.Errorf("--client-ca-file %s has no certificate in PEM", c.ClientCAFile)
+	}
+	secured.ClientAuth = tls.RequireAndVerifyClientCert
+	return secured, nil
+}
+
+func checkWebhookCluster(ctx context.Context, config Config) error {
+	_, err := serve.CheckServer(ctx, config.Cluster)
+	return err
+}
+
+func newWebhookManager(ctx context.Context, config Config, log logr.Logger) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	limited := rest.CopyConfig(config.Cluster)
+	limited.QPS, limited.Burst, limited.UserAgent = config.KubeClientQPS, config.KubeClientBurst, "joiner-webhook"
+	stop := serve.StopWithin
+	return manager.New(limited, manager.Options{
+		Scheme: scheme, Logger: serve.Quiet(ctx, log),
+		Metrics:                 metricsserver.Options{BindAddress: "0"}, // serve.go does
+		HealthProbeBindAddress:  "0",
+		GracefulShutdownTimeout: &stop,
+	})
+}
+
+// webhookProcess is what of a running webhook is needed after it was assembled.
+type webhookProcess struct {
+	registry *prometheus.Registry
+	handler  http.Handler
+	ready    func() bool
+}
+
+func assembleWebhook(mgr manager.Manager, sources nodescheduling.Sources, log logr.Logger) (*webhookProcess, error) {
+	clients, err := kubernetes.NewForConfig(mgr.GetConfig())
+	if err != nil {
+		return nil, err
+	}
+	registry := prometheus.NewRegistry()
+	schedulers, err := dynamic.NewForConfig(mgr.GetConfig())
+	if err != nil {
+		return nil, err
+	}
+	metrics := door.NewMetrics(registry)
+	policy, err := door.NewPolicy(door.PolicyConfig{Sources: sources, Read: door.SchedulerFrom(schedulers), Metrics: metrics, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithTransform(door.SlimNode))
+	informer := factory.Core().V1().Nodes().Informer()
+	nodes, err := door.NodesOf(informer, sources.Config)
+	if err != nil {
+		return nil, err
+	}
+	run := manager.RunnableFunc(func(ctx context.Context) error {
+		factory.StartWithContext(ctx)
+		<-ctx.Done()
+		factory.Shutdown()
+		return nil
+	})
+	known := func() bool { return policy.Known() && informer.HasSynced() }
+	handler, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{
+		Judge: policy.Judge, Cluster: door.Ports(clients, nodes, known),
+		Observe: door.Observer(mgr.GetEventRecorder("joiner-webhook"), metrics, log), Took: door.NewDurations(registry).Observe,
+	})
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle(Path, handler)
+	p := &webhookProcess{registry: registry, handler: mux, ready: known}
+	return p, errors.Join(mgr.Add(policy), mgr.Add(run))
+}

@@ -1,0 +1,217 @@
+package event_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+)
+
+type tape struct {
+	now  time.Time
+	said []string
+}
+
+func (t *tape) recorder() *event.Deduplicated {
+	return event.NewDeduplicated(func(about client.Object, _ event.Kind, reason, message string) {
+		t.said = append(t.said, about.GetName()+" "+reason+" "+message)
+	}, func() time.Time { return t.now })
+}
+
+func pod(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+}
+
+// P-12: a pod that cannot be placed gets one event, not one for each round.
+func TestAnEqualEventIsSaidOnceInItsWindow(t *testing.T) {
+	t.Parallel()
+	tape := &tape{now: time.Unix(0, 0)}
+	r := tape.recorder()
+	for range 3 {
+		r.Event(pod("web"), event.Warning, event.FailedScheduling, "no room")
+		tape.now = tape.now.Add(time.Minute)
+	}
+	r.Event(pod("web"), event.Warning, event.FailedScheduling, "another text")
+	r.Event(pod("api"), event.Warning, event.FailedScheduling, "no room")
+	if len(tape.said) != 3 {
+		t.Fatalf("said %q, want one for each object and text", tape.said)
+	}
+	tape.now = tape.now.Add(5 * time.Minute)
+	r.Event(pod("web"), event.Warning, event.FailedScheduling, "no room")
+	if len(tape.said) != 4 {
+		t.Fatalf("said %q, want it again after the window", tape.said)
+	}
+}
+
+func TestNominationsHaveARate(t *testing.T) {
+	t.Parallel()
+	tape := &tape{now: time.Unix(0, 0)}
+	r := tape.recorder()
+	for i := range 100 {
+		r.Event(pod(fmt.Sprint("web-", i)), event.Normal, event.Nominated, "expected on node a")
+	}
+	if len(tape.said) != 10 {
+		t.Fatalf("%d nominations at once, want the burst of 10", len(tape.said))
+	}
+	tape.now = tape.now.Add(time.Second)
+	for i := range 100 {
+		r.Event(pod(fmt.Sprint("api-", i)), event.Normal, event.Nominated, "expected on node a")
+	}
+	if len(tape.said) != 15 {
+		t.Fatalf("%d nominations after a second, want 5 more", len(tape.said))
+	}
+}
+
+func TestALongMessageIsCutToWhatTheServerTakes(t *testing.T) {
+	t.Parallel()
+	tape := &tape{}
+	tape.recorder().Event(pod("web"), event.Warning, event.FailedScheduling, strings.Repeat("x", 5000))
+	if got := len(tape.said[0]) - len("web FailedScheduling "); got != 1024 {
+		t.Fatalf("message of %d bytes, want 1024", got)
+	}
+}
+
+// U-09: how long an equal event is not said again depends on what it is about. It is said again when the window is over,
+// and not before.
+func TestEachReasonHasItsWindow(t *testing.T) {
+	t.Parallel()
+	for reason, window := range map[string]time.Duration{
+		event.FailedScheduling:          5 * time.Minute,
+		event.DisruptionPaused:          time.Hour,
+		event.Unconsolidatable:          time.Hour,
+		event.NoCompatibleInstanceTypes: time.Minute,
+		event.NodeRepairBlocked:         15 * time.Minute,
+		event.DroppedAnnotation:         24 * time.Hour,
+		event.InvalidDoNotDisrupt:       24 * time.Hour,
+		event.DisruptionBlocked:         2 * time.Minute,
+		event.Nominated:                 2 * time.Minute,
+	} {
+		tape := &tape{now: time.Unix(0, 0)}
+		r := tape.recorder()
+		say := func() int {
+			r.Event(pod("web"), event.Warning, reason, "text")
+			return len(tape.said)
+		}
+		say()
+		tape.now = tape.now.Add(window - time.Nanosecond)
+		if n := say(); n != 1 {
+			t.Errorf("%s was said %d times in %s, want once", reason, n, window)
+		}
+		tape.now = tape.now.Add(time.Nanosecond)
+		if n := say(); n != 2 {
+			t.Errorf("%s was said %d times after %s, want twice", reason, n, window)
+		}
+	}
+}
+
+// Two things about one object are two events, also with the same text.
+func TestAnotherReasonIsAnotherEvent(t *testing.T) {
+	t.Parallel()
+	tape := &tape{now: time.Unix(0, 0)}
+	r := tape.recorder()
+	r.Event(pod("web"), event.Warning, event.FailedScheduling, "text")
+	r.Event(pod("web"), event.Warning, event.LaunchFailed, "text")
+	if len(tape.said) != 2 {
+		t.Fatalf("said %q, want both", tape.said)
+	}
+}
+
+// Only nominations have a rate: the reason why a pod waits is said for each of a thousand pods.
+func TestReasonsOtherThanNominationsHaveNoRate(t *testing.T) {
+	t.Parallel()
+	tape := &tape{now: time.Unix(0, 0)}
+	r := tape.recorder()
+	for i := range 1000 {
+		r.Event(pod(fmt.Sprint("web-", i)), event.Warning, event.FailedScheduling, "no room")
+	}
+	if len(tape.said) != 1000 {
+		t.Fatalf("said %d, want all 1000", len(tape.said))
+	}
+}
+
+// A quiet hour saves up no more than one burst.
+func TestTheBurstOfNominationsDoesNotGrow(t *testing.T) {
+	t.Parallel()
+	tape := &tape{now: time.Unix(0, 0)}
+	r := tape.recorder()
+	r.Event(pod("first"), event.Normal, event.Nominated, "expected on node a")
+	tape.now = tape.now.Add(time.Hour)
+	for i := range 100 {
+		r.Event(pod(fmt.Sprint("web-", i)), event.Normal, event.Nominated, "expected on node a")
+	}
+	if len(tape.said) != 1+10 {
+		t.Fatalf("said %d after an hour, want a burst of 10", len(tape.said)-1)
+	}
+}
+
+func TestAMessageThatTheServerTakesIsNotCut(t *testing.T) {
+	t.Parallel()
+	tape := &tape{}
+	text := strings.Repeat("x", 1024)
+	tape.recorder().Event(pod("web"), event.Warning, event.FailedScheduling, text)
+	if tape.said[0] != "web FailedScheduling "+text {
+		t.Fatal("a message of 1024 bytes was changed")
+	}
+}
+
+// remember says n events about different pods.
+func remember(r *event.Deduplicated, n int) {
+	for i := range n {
+		r.Event(pod(fmt.Sprint("web-", i)), event.Warning, event.DisruptionBlocked, "text")
+	}
+}
+
+// The memory is bounded. When it is full, what is out of its window goes first; what is in it is kept, and not said again.
+func TestAFullMemoryForgetsWhatIsOld(t *testing.T) {
+	t.Parallel()
+	tape := &tape{now: time.Unix(0, 0)}
+	r := tape.recorder()
+	remember(r, 19_999)
+	tape.now = tape.now.Add(2 * time.Minute)
+	r.Event(pod("fresh"), event.Warning, event.DisruptionBlocked, "text")
+	r.Event(pod("one more"), event.Warning, event.DisruptionBlocked, "text")
+	before := len(tape.said)
+	r.Event(pod("fresh"), event.Warning, event.DisruptionBlocked, "text")
+	if len(tape.said) != before {
+		t.Error("what is in its window was forgotten")
+	}
+}
+
+// When all of a full memory is in its window, all of it goes: an event said twice is better than a process that grows.
+func TestAFullMemoryOfFreshEventsIsCleared(t *testing.T) {
+	t.Parallel()
+	tape := &tape{now: time.Unix(0, 0)}
+	r := tape.recorder()
+	remember(r, 20_000)
+	r.Event(pod("web-0"), event.Warning, event.DisruptionBlocked, "text")
+	if len(tape.said) != 20_000 {
+		t.Fatalf("said %d, want 20000: the memory is full and nothing had to go", len(tape.said))
+	}
+	r.Event(pod("one more"), event.Warning, event.DisruptionBlocked, "text")
+	r.Event(pod("web-0"), event.Warning, event.DisruptionBlocked, "text")
+	if len(tape.said) != 20_002 {
+		t.Fatalf("said %d, want 20002: the memory was cleared", len(tape.said))
+	}
+}
+
+// U-09: a text that is too long is cut between characters, never within one.
+func TestALongTextIsCutBetweenCharacters(t *testing.T) {
+	t.Parallel()
+	for _, character := range []string{"x", "é", "€", "𝄞"} {
+		for lead := range 5 {
+			tape := &tape{now: time.Unix(0, 0)}
+			tape.recorder().Event(pod("web"), event.Warning, event.FailedScheduling, strings.Repeat("x", lead)+strings.Repeat(character, 2000))
+			text := strings.TrimPrefix(tape.said[0], "web FailedScheduling ")
+			if len(text) > 1024 || len(text) < 1024-len(character) || !utf8.ValidString(text) || !strings.HasSuffix(text, "...") {
+				t.Errorf("%d and many %s: %d bytes, valid %t, ends in %q", lead, character, len(text), utf8.ValidString(text), text[len(text)-8:])
+			}
+		}
+	}
+}

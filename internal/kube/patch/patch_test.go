@@ -1,0 +1,127 @@
+package patch_test
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
+	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
+)
+
+func node(finalizers ...string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Finalizers: finalizers}}
+}
+
+// meanwhile is another writer.
+func meanwhile(t *testing.T, server client.Client, change func(*corev1.Node)) {
+	t.Helper()
+	var fresh corev1.Node
+	if err := server.Get(t.Context(), client.ObjectKey{Name: "n"}, &fresh); err != nil {
+		t.Fatal(err)
+	}
+	change(&fresh)
+	if err := server.Update(t.Context(), &fresh); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOnlyOurFinalizerGoesAndOtherChangesDoNotMatter(t *testing.T) {
+	t.Parallel()
+	server := controllertest.NewServer(t, node("other/a", "ours/b")).Build()
+	seen := node("other/a", "ours/b")
+	meanwhile(t, server, func(n *corev1.Node) { n.Labels = map[string]string{"changed": "meanwhile"} })
+	if err := server.Patch(t.Context(), seen, patch.RemoveFinalizer(seen, "ours/b")); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(seen.Finalizers, []string{"other/a"}) || seen.Labels["changed"] != "meanwhile" {
+		t.Fatalf("finalizers %v, labels %v", seen.Finalizers, seen.Labels)
+	}
+}
+
+// A finalizer that somebody added meanwhile must not be lost.
+func TestAChangedListOfFinalizersIsRefused(t *testing.T) {
+	t.Parallel()
+	server := controllertest.NewServer(t, node("ours/b", "new/c")).Build()
+	seen := node("ours/b")
+	if err := server.Patch(t.Context(), seen, patch.RemoveFinalizer(seen, "ours/b")); err == nil {
+		t.Fatal("the patch must be refused")
+	}
+}
+
+func TestAnotherObjectOfTheNameIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	stands, seen := node("ours/b"), node("ours/b")
+	stands.UID, seen.UID = "second", "first"
+	server := controllertest.NewServer(t, stands).Build()
+	if err := server.Patch(t.Context(), seen, patch.RemoveFinalizer(seen, "ours/b")); err == nil {
+		t.Fatal("the patch must be refused")
+	}
+}
+
+func changed(before *corev1.Node) *corev1.Node {
+	after := before.DeepCopy()
+	after.Labels = map[string]string{"a/b~c": "1"}
+	after.Annotations = map[string]string{"note": "x"}
+	after.Finalizers = append(after.Finalizers, "ours/b")
+	after.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "K", Name: "o", UID: "u"}}
+	after.Spec.Taints = []corev1.Taint{{Key: "new", Effect: corev1.TaintEffectNoSchedule}}
+	return after
+}
+
+func TestANodeGetsAllThatDiffers(t *testing.T) {
+	t.Parallel()
+	empty, full := node(), node("other/a")
+	full.Labels, full.Annotations = map[string]string{"keep": "1"}, map[string]string{"keep": "1"}
+	full.Spec.Taints = []corev1.Taint{{Key: "old", Effect: corev1.TaintEffectNoExecute}}
+	for name, before := range map[string]*corev1.Node{"empty": empty, "full": full} {
+		server := controllertest.NewServer(t, before.DeepCopy()).Build()
+		got := before.DeepCopy()
+		if err := server.Patch(t.Context(), got, patch.Node(before, changed(before))); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got.Labels["a/b~c"] != "1" || got.Annotations["note"] != "x" || len(got.OwnerReferences) != 1 || len(got.Spec.Taints) != 1 || got.Spec.Taints[0].Key != "new" ||
+			!slices.Contains(got.Finalizers, "ours/b") || len(got.Finalizers) != len(before.Finalizers)+1 || got.Labels["keep"] != before.Labels["keep"] {
+			t.Errorf("%s: got %+v %+v", name, got.ObjectMeta, got.Spec)
+		}
+	}
+}
+
+// Heartbeats and labels of others do not matter; a taint of others does.
+func TestOnlyChangesOfTheSameListAreRefused(t *testing.T) {
+	t.Parallel()
+	server := controllertest.NewServer(t, node()).Build()
+	before := node()
+	meanwhile(t, server, func(n *corev1.Node) { n.Annotations = map[string]string{"heartbeat": "1"} })
+	after := before.DeepCopy()
+	after.Spec.Taints = []corev1.Taint{{Key: "ours", Effect: corev1.TaintEffectNoSchedule}}
+	if err := server.Patch(t.Context(), before.DeepCopy(), patch.Node(before, after)); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Patch(t.Context(), before.DeepCopy(), patch.Node(before, after)); err == nil {
+		t.Fatal("the list is another one now: the patch must be refused")
+	}
+}
+
+// P-41, P-43: an annotation that somebody wrote meanwhile stays, whether there was none before, others, or another value.
+func TestAnAnnotationIsSetOnlyOverWhatWasSeen(t *testing.T) {
+	t.Parallel()
+	for _, before := range []map[string]string{nil, {"other": "x"}, {"other": "x", "ours/due": "tomorrow"}} {
+		stands, seen := node(), node()
+		stands.Annotations, seen.Annotations = before, before
+		server := controllertest.NewServer(t, stands).Build()
+		late := seen.DeepCopy()
+		if err := server.Patch(t.Context(), seen, patch.Annotation(seen, "ours/due", "soon")); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Patch(t.Context(), late.DeepCopy(), patch.Annotation(late, "ours/due", "later")); err == nil {
+			t.Fatalf("annotations %v: the patch must be refused", before)
+		}
+		if seen.Annotations["ours/due"] != "soon" || seen.Annotations["other"] != before["other"] {
+			t.Errorf("annotations %v", seen.Annotations)
+		}
+	}
+}

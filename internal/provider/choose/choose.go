@@ -1,0 +1,227 @@
+// Package choose says which offering of a catalogue a machine for a claim is of: what is compatible with the claim, reserved capacity
+// first, then by price (P-11). Providers of simulated machines take the best one; a real cloud is given the list in this order.
+package choose
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+)
+
+const labelHostname requirement.Key = "kubernetes.io/hostname"
+
+// Demand is what a claim asks for.
+type Demand struct {
+	Requirements requirement.Set
+	Requests     resources.Amounts
+	Hostname     string // of the machine that is to be
+	// Tie decides between offerings of one type at one price, so that claims spread over zones: any text, the same
+	// for the same claim.
+	Tie string
+}
+
+// Choice is an offering that a demand may be met with.
+type Choice struct {
+	Type     catalog.Type
+	Offering catalog.Offering
+	// Labels is what catalogue and demand together allow for each label of the machine.
+	Labels requirement.Set
+}
+
+// Best returns the available offering that is to be preferred among those that are compatible with d: a reserved one, or else the
+// cheapest; at one price spot goes before on-demand. The error is an *provider.InsufficientCapacityError.
+func (d Demand) Best(c catalog.Catalog) (Choice, error) {
+	var best *Choice
+	for _, t := range c.Types {
+		if !d.takes(c, t) {
+			continue
+		}
+		for _, o := range t.Offerings {
+			if !d.sold(o) || best != nil && d.Compare(t, o, best.Type, best.Offering) >= 0 {
+				continue // comparing labels comes last: it costs most
+			}
+			if choice, possible := d.choice(c, t, o); possible {
+				best = &choice
+			}
+		}
+	}
+	if best == nil {
+		return Choice{}, d.failure(c)
+	}
+	return *best, nil
+}
+
+// All returns the available offerings that are compatible with d, the one to be preferred first. The error is an
+// *provider.InsufficientCapacityError, when there are none.
+func (d Demand) All(c catalog.Catalog) ([]Choice, error) {
+	var list []Choice
+	for _, t := range c.Types {
+		if !d.takes(c, t) {
+			continue
+		}
+		for _, o := range t.Offerings {
+			if choice, possible := d.choice(c, t, o); possible && d.sold(o) {
+				list = append(list, choice)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return nil, d.failure(c)
+	}
+	slices.SortFunc(list, func(a, b Choice) int { return d.Compare(a.Type, a.Offering, b.Type, b.Offering) })
+	return list, nil
+}
+
+// takes reports whether a type is asked for, and large enough.
+func (d Demand) takes(c catalog.Catalog, t catalog.Type) bool {
+	return d.Requirements.Get(catalog.LabelInstanceType).Has(t.Name) && d.short(c, t) == ""
+}
+
+// choice returns what an offering of a type that d takes would be for d, if it is compatible.
+func (d Demand) choice(c catalog.Catalog, t catalog.Type, o catalog.Offering) (Choice, bool) {
+	offered := labelsOf(t, o, d.Hostname)
+	if len(d.conflicts(c, offered)) > 0 {
+		return Choice{}, false
+	}
+	return Choice{Type: t, Offering: o, Labels: offered.And(d.Requirements)}, true
+}
+
+// sold reports whether an offering is available, and its zone and capacity type are asked for.
+func (d Demand) sold(o catalog.Offering) bool {
+	zones, capacityTypes := d.Requirements.Get(catalog.LabelZone), d.Requirements.Get(catalog.LabelCapacityType)
+	return o.Available && zones.Has(o.Zone) && capacityTypes.Has(o.CapacityType)
+}
+
+// Name returns what messages and shortages call an offering.
+func Name(t catalog.Type, o catalog.Offering) provider.Offering {
+	return provider.Offering{Type: t.Name, Zone: o.Zone, CapacityType: o.CapacityType}
+}
+
+func labelsOf(t catalog.Type, o catalog.Offering, hostname string) requirement.Set {
+	return t.Labels.And(o.Labels).And(requirement.NewSet(
+		requirement.OneOf(catalog.LabelInstanceType, t.Name),
+		requirement.OneOf(catalog.LabelZone, o.Zone),
+		requirement.OneOf(catalog.LabelCapacityType, o.CapacityType),
+		requirement.OneOf(labelHostname, hostname),
+	))
+}
+
+// Compare orders offerings by how much they are to be preferred, the best first.
+func (d Demand) Compare(t catalog.Type, o catalog.Offering, otherType catalog.Type, other catalog.Offering) int {
+	return cmp.Or(
+		cmp.Compare(paid(o), paid(other)),
+		cmp.Compare(o.Price, other.Price),
+		cmp.Compare(rank(o.CapacityType), rank(other.CapacityType)),
+		strings.Compare(t.Name, otherType.Name),
+		cmp.Compare(d.lot(o), d.lot(other)),
+	)
+}
+
+// paid is 0 for what is paid for whether it runs or not, which therefore comes first (P-11).
+func paid(o catalog.Offering) int {
+	if o.CapacityType == catalog.Reserved {
+		return 0
+	}
+	return 1
+}
+
+func rank(capacityType string) int {
+	return slices.Index([]string{catalog.Reserved, catalog.Spot, catalog.OnDemand}, capacityType)
+}
+
+func (d Demand) lot(o catalog.Offering) uint64 {
+	hash := fnv.New64a()
+	_, _ = io.WriteString(hash, d.Tie+"/"+o.Zone) // a hash never fails to write
+	return hash.Sum64()
+}
+
+// conflicts returns the labels for which what is offered and what is asked have no value in common. A label that the
+// catalogue knows and the offering lacks is absent; any other label the claim itself brings along.
+func (d Demand) conflicts(c catalog.Catalog, offered requirement.Set) []requirement.Key {
+	var keys []requirement.Key
+	for r := range d.Requirements.All() {
+		switch {
+		case offered.Holds(r.Key()):
+			if !offered.Get(r.Key()).Intersects(r) {
+				keys = append(keys, r.Key())
+			}
+		case c.WellKnown[r.Key()] && !r.AllowsAbsent(), r.Empty():
+			keys = append(keys, r.Key())
+		}
+	}
+	return keys
+}
+
+// short names a resource of which the type has less than the demand, or "". A resource that no type of the catalogue
+// has is not the machines' matter: a NodeOverlay adds it, and the machine is given what was asked.
+func (d Demand) short(c catalog.Catalog, t catalog.Type) string {
+	for _, name := range slices.Sorted(maps.Keys(d.Requests)) {
+		if amount := d.Requests[name]; amount > 0 && amount > t.Capacity[name]-t.Overhead[name] && !foreign(c, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+func foreign(c catalog.Catalog, resource string) bool {
+	return !slices.ContainsFunc(c.Types, func(t catalog.Type) bool { return t.Capacity[resource] > 0 })
+}
+
+// failure says why nothing could be chosen: which offerings match but are unavailable, or when there are none, what
+// keeps the one that comes closest from matching.
+func (d Demand) failure(c catalog.Catalog) error {
+	failure := &provider.InsufficientCapacityError{Asked: d.String(), Conflict: "the catalogue is empty"}
+	fewest := -1
+	for _, t := range c.Types {
+		for _, o := range t.Offerings {
+			problems := d.Problems(c, t, o)
+			if len(problems) == 0 {
+				failure.Tried = append(failure.Tried, Name(t, o))
+			}
+			if fewest < 0 || len(problems) < fewest {
+				fewest = len(problems)
+				failure.Conflict = fmt.Sprintf("closest is %s: %s", Name(t, o), strings.Join(problems, "; "))
+			}
+		}
+	}
+	if len(failure.Tried) > 0 {
+		failure.Conflict = ""
+	}
+	return failure
+}
+
+// Problems says in words what keeps an offering from matching.
+func (d Demand) Problems(c catalog.Catalog, t catalog.Type, o catalog.Offering) []string {
+	var problems []string
+	offered := labelsOf(t, o, d.Hostname)
+	for _, key := range d.conflicts(c, offered) {
+		has := "!" + string(key)
+		if offered.Holds(key) {
+			has = offered.Get(key).String()
+		}
+		problems = append(problems, fmt.Sprintf("has %s, asked is %s", has, d.Requirements.Get(key)))
+	}
+	if resource := d.short(c, t); resource != "" {
+		problems = append(problems, "has too little "+resource)
+	}
+	return problems
+}
+
+// String prints the demand for messages.
+func (d Demand) String() string {
+	space := resources.NewSpace()
+	text := d.Requirements.String()
+	if vector := space.Vector(d.Requests); !vector.IsZero() {
+		text += " with " + space.Names().Format(vector)
+	}
+	return text
+}

@@ -1,0 +1,190 @@
+// Package batch makes one call of what several callers ask for (E-29, E-54). EC2 counts calls, and a call for a
+// hundred machines costs as much as one for a single one.
+//
+//   - [Gatherer] waits a moment for company, calls once, and gives each caller its part of the answer.
+//   - [Deal] shares out machines among those who asked.
+//   - [Apart] finds the id for which EC2 refuses a whole call.
+//
+// It makes no calls of its own. Safe for concurrent use.
+package batch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
+)
+
+// ErrUnanswered means that a call said nothing about one of its asks. Whether it was done is not known.
+var ErrUnanswered = errors.New("the answer says nothing about this request")
+
+// Window bounds how long callers wait for company, and how many they become.
+type Window struct {
+	Idle    time.Duration // after the last one came
+	Longest time.Duration // after the first one came
+	Most    int           // of one call
+}
+
+// Launches is the window for machines. A pod's node comes a blink later, and a thousand nodes are ten calls; more
+// for each call would let one refused call fail them all.
+func Launches() Window {
+	return Window{Idle: 35 * time.Millisecond, Longest: 300 * time.Millisecond, Most: 100}
+}
+
+// Terminations is the window for ending machines, where nobody waits for a moment.
+func Terminations() Window {
+	return Window{Idle: 100 * time.Millisecond, Longest: time.Second, Most: 500}
+}
+
+// Answer is what one caller gets.
+type Answer[R any] struct {
+	Value R
+	Err   error
+}
+
+// Config is what a gatherer works with.
+type Config[A, R any] struct {
+	Clock  timer.Clock
+	Window Window
+	// Compare orders the asks of a call. Asks that compare as 0 are one: their callers share its answer.
+	Compare func(a, b A) int
+	// Call does what is asked, all of one key, in the order of Compare. It returns the answer to each in the same
+	// order.
+	Call func(ctx context.Context, key string, asks []A) []Answer[R]
+}
+
+// Gatherer gathers asks with equal keys.
+type Gatherer[A, R any] struct {
+	ctx    context.Context
+	config Config[A, R]
+
+	mu      sync.Mutex
+	waiting map[string]*round[A, R] // by key: the round that still takes asks
+}
+
+// round is what becomes one call.
+type round[A, R any] struct {
+	key   string
+	began time.Time
+	asks  []*place[A, R]
+	stop  func() // of the callback that makes the call
+}
+
+// place is an ask in a round, with all callers who ask for it.
+type place[A, R any] struct {
+	round   *round[A, R]
+	ask     A
+	callers int
+	done    chan struct{} // closed once answer is set
+	answer  Answer[R]
+}
+
+// New returns a gatherer. Calls are made with ctx: it ends with the process, not with a caller. The calls run on the
+// clock's goroutines.
+func New[A, R any](ctx context.Context, config Config[A, R]) *Gatherer[A, R] {
+	return &Gatherer[A, R]{ctx: ctx, config: config, waiting: map[string]*round[A, R]{}}
+}
+
+// Do asks together with others of the same key and returns this caller's part of the answer. A caller whose context
+// ends gets the context's error. Before the call its ask is taken out, unless somebody else asks for it too; once
+// the call is under way it goes on, and whether the ask is done is not known.
+func (g *Gatherer[A, R]) Do(ctx context.Context, key string, ask A) (R, error) {
+	if err := ctx.Err(); err != nil {
+		var none R
+		return none, err
+	}
+	p := g.join(key, ask)
+	select {
+	case <-p.done:
+		return p.answer.Value, p.answer.Err
+	case <-ctx.Done():
+		g.leave(p)
+		var none R
+		return none, ctx.Err()
+	}
+}
+
+// join takes an ask in.
+func (g *Gatherer[A, R]) join(key string, ask A) *place[A, R] {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.config.Clock.Now()
+	r := g.waiting[key]
+	if r == nil {
+		r = &round[A, R]{key: key, began: now}
+		g.waiting[key] = r
+	} else {
+		r.stop()
+	}
+	compare := func(p *place[A, R], ask A) int { return g.config.Compare(p.ask, ask) }
+	at, found := slices.BinarySearchFunc(r.asks, ask, compare)
+	if !found {
+		r.asks = slices.Insert(r.asks, at, &place[A, R]{round: r, ask: ask, done: make(chan struct{})})
+	}
+	p := r.asks[at]
+	p.callers++
+	wait := min(g.config.Window.Idle, r.began.Add(g.config.Window.Longest).Sub(now))
+	if len(r.asks) >= g.config.Window.Most {
+		wait = 0
+		delete(g.waiting, key) // who comes now begins another round
+	}
+	r.stop = g.config.Clock.AfterFunc(wait, func() { g.call(r) })
+	return p
+}
+
+// leave takes a caller out. An ask that nobody wants any more is not made, if its call has not begun.
+func (g *Gatherer[A, R]) leave(p *place[A, R]) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p.callers--
+	r := p.round
+	if p.callers > 0 || r.stop == nil {
+		return
+	}
+	r.asks = slices.DeleteFunc(r.asks, func(each *place[A, R]) bool { return each == p })
+	if len(r.asks) == 0 {
+		r.stop()
+		if g.waiting[r.key] == r {
+			delete(g.waiting, r.key)
+		}
+	}
+}
+
+// call makes the call of a round, without the lock.
+func (g *Gatherer[A, R]) call(r *round[A, R]) {
+	asks := g.begin(r)
+	if len(asks) == 0 {
+		return
+	}
+	answers := g.config.Call(g.ctx, r.key, asks)
+	for i, p := range r.asks {
+		if i < len(answers) {
+			p.answer = answers[i]
+		} else {
+			p.answer.Err = ErrUnanswered
+		}
+		close(p.done)
+	}
+}
+
+// begin closes a round and returns what it asks for. A round begins once: a callback that could not be stopped any
+// more finds nothing to do.
+func (g *Gatherer[A, R]) begin(r *round[A, R]) []A {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if r.stop == nil {
+		return nil
+	}
+	r.stop = nil
+	if g.waiting[r.key] == r {
+		delete(g.waiting, r.key)
+	}
+	asks := make([]A, len(r.asks))
+	for i, p := range r.asks {
+		asks[i] = p.ask
+	}
+	return asks
+}

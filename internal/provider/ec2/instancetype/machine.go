@@ -1,0 +1,300 @@
+package instancetype
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// Resources of EC2 machines beyond those of every node.
+const (
+	resourceNvidia     = "nvidia.com/gpu"
+	resourceAMD        = "amd.com/gpu"
+	resourceGaudi      = "habana.ai/gaudi"
+	resourceNeuron     = "aws.amazon.com/neuron"
+	resourceNeuronCore = "aws.amazon.com/neuroncore"
+	resourceEFA        = "vpc.amazonaws.com/efa"
+	resourcePodENI     = "vpc.amazonaws.com/pod-eni"
+)
+
+// What a node keeps for itself unless its class says otherwise (E-22).
+const (
+	mebibyte            = 1 << 20
+	gibibyte            = 1 << 30
+	kubeMemory          = 255 * mebibyte
+	kubeMemoryPerPod    = 11 * mebibyte
+	kubeStorage         = gibibyte
+	evictionMemory      = 100 * mebibyte
+	evictionDiskPercent = 10
+	defaultRoot         = 20 * gibibyte
+	armReserve          = 64 // MiB that EC2 advertises for arm64 and no node sees
+)
+
+// Class is what of a node class decides what its machines have.
+type Class struct {
+	// Kubelet is that of the class; nil for none.
+	Kubelet *awsv1.KubeletConfiguration
+	// Root is the size of the disk with the pods' data, in bytes; 0 for the family's default.
+	Root int64
+	// LocalStorage makes one disk of those that belong to the type, for the pods' data (instanceStorePolicy RAID0).
+	LocalStorage bool
+	// Interfaces are those that the class lists; nil for EC2's defaults.
+	Interfaces []awsv1.NetworkInterface
+	// ReservedInterfaces are kept from pods (--reserved-enis).
+	ReservedInterfaces int64
+	// Prefixes gives an interface 16 addresses for each that it could have (joiner.sh/prefix-delegation).
+	Prefixes bool
+	// MemoryOverhead is the share of the advertised memory that a machine does not show, 0 to 1 (--vm-memory-overhead-percent).
+	MemoryOverhead float64
+}
+
+// Node is a node of a type and a class.
+type Node struct {
+	// Capacity and Overhead are as in catalog.Type: what the machine has, and the part that pods cannot use.
+	Capacity, Overhead resources.Amounts
+	// Pods is how many pods the kubelet is told to run (E-20).
+	Pods int64
+}
+
+// Machine returns what a node of a type has with a class. memory is what such nodes were seen to have, in bytes; 0 when none was
+// seen. branches are the branch interfaces of the type (E-26). The error names the field of the class that cannot be read.
+func Machine(info *ec2types.InstanceTypeInfo, class Class, memory, branches int64) (Node, error) {
+	pods := class.pods(info)
+	if memory <= 0 {
+		memory = class.guess(info)
+	}
+	capacity := resources.Amounts{
+		resources.NameCPU: cores(info) * 1000, resources.NameMemory: memory,
+		resources.NameEphemeralStorage: class.disk(info), resources.NamePods: pods,
+	}
+	addDevices(info, class, capacity)
+	if branches > 0 {
+		capacity[resourcePodENI] = branches
+	}
+	maps.DeleteFunc(capacity, func(_ string, amount int64) bool { return amount == 0 })
+	overhead, err := class.overhead(info, capacity)
+	return Node{Capacity: capacity, Overhead: overhead, Pods: pods}, err
+}
+
+// guess is the memory of a machine of which none was seen, in whole MiB.
+func (c Class) guess(info *ec2types.InstanceTypeInfo) int64 {
+	advertised := advertised(info)
+	if Architecture(info) == "arm64" {
+		advertised -= armReserve
+	}
+	return int64(float64(advertised)*(1-c.MemoryOverhead)) * mebibyte
+}
+
+// disk is the ephemeral storage in bytes (E-19).
+func (c Class) disk(info *ec2types.InstanceTypeInfo) int64 {
+	if c.LocalStorage && info.InstanceStorageInfo != nil {
+		const gigabyte = 1_000_000_000
+		if size := value(info.InstanceStorageInfo.TotalSizeInGB); size > 0 {
+			return size * gigabyte
+		}
+	}
+	if c.Root > 0 {
+		return c.Root
+	}
+	return defaultRoot
+}
+
+// pods is how many pods a node runs: what the class says, or what its interfaces have addresses for; at most podsPerCore allow.
+func (c Class) pods(info *ec2types.InstanceTypeInfo) int64 {
+	pods := c.addressed(info)
+	if c.Prefixes {
+		pods = c.prefixed(info)
+	}
+	if c.Kubelet == nil {
+		return pods
+	}
+	if c.Kubelet.MaxPods != nil {
+		pods = int64(*c.Kubelet.MaxPods)
+	}
+	if perCore := value(c.Kubelet.PodsPerCore); perCore > 0 {
+		pods = min(pods, int64(perCore)*cores(info))
+	}
+	return pods
+}
+
+// hostPods are the pods of every node that share its address: the CNI's and kube-proxy.
+const hostPods = 2
+
+// addressed is how many pods the addresses of a node's interfaces are enough for: the interfaces of the default card, whose first
+// addresses are the node's own.
+func (c Class) addressed(info *ec2types.InstanceTypeInfo) int64 {
+	interfaces, addresses := c.forPods(info)
+	return interfaces*max(0, addresses-1) + hostPods
+}
+
+// prefixed is the same when each address stands for a prefix of 16, bounded by what EKS recommends for small and large nodes.
+func (c Class) prefixed(info *ec2types.InstanceTypeInfo) int64 {
+	const perPrefix, smallCores, small, large = 16, 30, 110, 250
+	interfaces, addresses := c.forPods(info)
+	most := int64(large)
+	if cores(info) < smallCores {
+		most = small
+	}
+	return min(most, interfaces*max(0, addresses-1)*perPrefix+hostPods)
+}
+
+func (c Class) forPods(info *ec2types.InstanceTypeInfo) (interfaces, addresses int64) {
+	n := info.NetworkInfo
+	if n == nil {
+		return 0, 0
+	}
+	interfaces = int64(value(n.MaximumNetworkInterfaces))
+	for _, card := range n.NetworkCards {
+		if value(card.NetworkCardIndex) == value(n.DefaultNetworkCardIndex) {
+			interfaces = int64(value(card.MaximumNetworkInterfaces))
+		}
+	}
+	for _, i := range c.Interfaces {
+		if i.NetworkCardIndex == value(n.DefaultNetworkCardIndex) && i.InterfaceType == "efa-only" {
+			interfaces--
+		}
+	}
+	return max(0, interfaces-c.ReservedInterfaces), int64(value(n.Ipv4AddressesPerInterface))
+}
+
+// addDevices adds GPUs, accelerators and fabric adapters.
+func addDevices(info *ec2types.InstanceTypeInfo, class Class, capacity resources.Amounts) {
+	if info.GpuInfo != nil {
+		for _, gpu := range info.GpuInfo.Gpus {
+			switch strings.ToLower(value(gpu.Manufacturer)) {
+			case "nvidia":
+				capacity[resourceNvidia] += int64(value(gpu.Count))
+			case "amd":
+				capacity[resourceAMD] += int64(value(gpu.Count))
+			case "habana":
+				capacity[resourceGaudi] += int64(value(gpu.Count))
+			}
+		}
+	}
+	if info.NeuronInfo != nil {
+		for _, d := range info.NeuronInfo.NeuronDevices {
+			capacity[resourceNeuron] += int64(value(d.Count))
+			if d.CoreInfo != nil {
+				capacity[resourceNeuronCore] += int64(value(d.Count)) * int64(value(d.CoreInfo.Count))
+			}
+		}
+	}
+	switch n := info.NetworkInfo; {
+	case class.Interfaces != nil:
+		for _, i := range class.Interfaces {
+			if i.InterfaceType == "efa-only" {
+				capacity[resourceEFA]++
+			}
+		}
+	case n != nil && n.EfaInfo != nil:
+		capacity[resourceEFA] = int64(value(n.EfaInfo.MaximumEfaInterfaces))
+	}
+}
+
+// overhead is what a node keeps for the kubelet, for the system, and free of pods (E-22).
+func (c Class) overhead(info *ec2types.InstanceTypeInfo, capacity resources.Amounts) (resources.Amounts, error) {
+	kubelet := value(c.Kubelet)
+	kube := resources.Amounts{
+		resources.NameCPU: kubeCPU(cores(info)), resources.NameMemory: kubeMemory + kubeMemoryPerPod*c.addressed(info),
+		resources.NameEphemeralStorage: kubeStorage,
+	}
+	reserved, err := amounts("kubelet.kubeReserved", kubelet.KubeReserved)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(kube, reserved)
+	system, err := amounts("kubelet.systemReserved", kubelet.SystemReserved)
+	if err != nil {
+		return nil, err
+	}
+	memory, err := threshold(kubelet.EvictionHard, "memory.available", capacity[resources.NameMemory], evictionMemory)
+	if err != nil {
+		return nil, err
+	}
+	storage := capacity[resources.NameEphemeralStorage]
+	disk, err := threshold(kubelet.EvictionHard, "nodefs.available", storage, share(storage, evictionDiskPercent))
+	if err != nil {
+		return nil, err
+	}
+	sum := resources.Amounts{
+		resources.NameCPU:              kube[resources.NameCPU] + system[resources.NameCPU],
+		resources.NameMemory:           kube[resources.NameMemory] + system[resources.NameMemory] + memory,
+		resources.NameEphemeralStorage: kube[resources.NameEphemeralStorage] + system[resources.NameEphemeralStorage] + disk,
+	}
+	for name, amount := range sum {
+		sum[name] = min(amount, capacity[name]) // a node that keeps all for itself is useless, and no mistake
+	}
+	return sum, nil
+}
+
+// kubeCPU is 6 % of the first core, 1 % of the second, 0.5 % of the third and fourth and 0.25 % of the others, in millicores.
+func kubeCPU(cores int64) int64 {
+	quarters := int64(0) // of a millicore
+	for core := range cores {
+		switch {
+		case core == 0:
+			quarters += 240
+		case core == 1:
+			quarters += 40
+		case core < 4:
+			quarters += 20
+		default:
+			quarters += 10
+		}
+	}
+	return quarters / 4
+}
+
+// amounts reads what a class reserves: CPU in millicores, the others in bytes. Process IDs are none that planning counts.
+func amounts(field string, reserved map[string]string) (resources.Amounts, error) {
+	read := resources.Amounts{}
+	for name, text := range reserved {
+		q, err := resource.ParseQuantity(text)
+		if err != nil || q.Sign() < 0 {
+			return nil, fmt.Errorf("%s[%s] is %q: want a quantity such as 100m or 1Gi", field, name, text)
+		}
+		switch name {
+		case resources.NameCPU:
+			read[name] = q.MilliValue()
+		case resources.NameMemory, resources.NameEphemeralStorage:
+			read[name] = q.Value()
+		}
+	}
+	return read, nil
+}
+
+// threshold reads an eviction signal: a quantity, or a share of the capacity, of which 100% means that nothing is kept free.
+func threshold(signals map[string]string, signal string, capacity, byDefault int64) (int64, error) {
+	text, stated := signals[signal]
+	if !stated {
+		return byDefault, nil
+	}
+	if number, percent := strings.CutSuffix(text, "%"); percent {
+		part, err := strconv.ParseFloat(number, 64)
+		if err != nil || part < 0 || part > 100 {
+			return 0, fmt.Errorf("kubelet.evictionHard[%s] is %q: want 0%% to 100%%, or a quantity such as 100Mi", signal, text)
+		}
+		if part == 100 {
+			return 0, nil
+		}
+		return share(capacity, part), nil
+	}
+	q, err := resource.ParseQuantity(text)
+	if err != nil || q.Sign() < 0 {
+		return 0, fmt.Errorf("kubelet.evictionHard[%s] is %q: want 0%% to 100%%, or a quantity such as 100Mi", signal, text)
+	}
+	return q.Value(), nil
+}
+
+// share is so many percent of an amount, rounded as the kubelet does.
+func share(amount int64, percent float64) int64 {
+	// The kubelet multiplies with a float32.
+	return int64(float64(amount) * float64(float32(percent)/100))
+}

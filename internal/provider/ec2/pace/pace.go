@@ -1,0 +1,160 @@
+// Package pace keeps calls to EC2 below the rate at which EC2 refuses them (E-60). An account has one allowance for
+// all who use it, and a refused call counts as well: who asks too fast gets nothing done.
+//
+// Three buckets of tokens stand for EC2's own: calls that read, calls that change, and launched instances.
+// [Limiter.Wait] takes what a call needs, or queues. When EC2 refuses all the same, [Grant.Throttled] halves the
+// rate; it recovers with time.
+//
+// It makes no calls. Safe for concurrent use.
+package pace
+
+import (
+	"cmp"
+	"strings"
+	"time"
+)
+
+// Bucket is what a call is counted by.
+type Bucket int
+
+// The buckets.
+const (
+	Reads Bucket = iota
+	Changes
+	Instances // launched ones
+	buckets
+)
+
+// Rank says who goes first when not all can go. A lower one goes first.
+type Rank int
+
+// The ranks.
+const (
+	Urgent    Rank = iota // ends machines, or learns of those that end
+	Launching             // makes machines
+	Discovery             // learns what there is
+	Tagging               // is for people to read
+)
+
+// allowance is what a bucket has when EC2 does not complain.
+type allowance struct {
+	rate  float64 // tokens a second
+	burst float64 // tokens at most
+}
+
+// allowances are EC2's documented defaults for an account, as far as they are known; that the last holds for
+// CreateFleet is not verified. An account may have more.
+func allowances() [buckets]allowance {
+	return [buckets]allowance{
+		Reads: {rate: 20, burst: 100}, Changes: {rate: 5, burst: 50}, Instances: {rate: 2, burst: 1000},
+	}
+}
+
+const (
+	leastRate     = 0.5 // tokens a second: so much is always tried, else nothing would show that EC2 takes calls again
+	backOff       = 0.5
+	recovery      = 1.1 // of the rate it has
+	recoveryEvery = 10 * time.Second
+)
+
+// Ask is what a call needs.
+type Ask struct {
+	Rank   Rank
+	Tokens [buckets]int
+}
+
+// For returns what a call of that name needs. instances is how many it launches; 0 for calls that launch none.
+func For(action string, instances int) Ask {
+	var ask Ask
+	ask.Rank = Discovery
+	if reads(action) {
+		ask.Tokens[Reads] = 1
+	} else {
+		ask.Tokens[Changes] = 1
+	}
+	switch action {
+	case "TerminateInstances", "DescribeInstanceStatus":
+		ask.Rank = Urgent
+	case "CreateFleet", "RunInstances":
+		ask.Rank, ask.Tokens[Instances] = Launching, max(0, instances)
+	case "CreateLaunchTemplate":
+		ask.Rank = Launching
+	case "CreateTags", "DeleteLaunchTemplate":
+		ask.Rank = Tagging
+	}
+	return ask
+}
+
+func reads(action string) bool {
+	for _, prefix := range []string{"Describe", "Get", "List"} {
+		if strings.HasPrefix(action, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// bucket is a token bucket whose rate falls and recovers. It is pure: time is a parameter, and never goes back.
+type bucket struct {
+	allowance
+	now    time.Time // up to which tokens and rate are counted
+	tokens float64   // below 0 after a call that needed more than the burst
+	slowed float64   // tokens a second now
+	steps  time.Time // when the rate next rises; no matter while it has all
+	epoch  int       // how often it was halved: a refusal of a call from before the last time says nothing new
+}
+
+func newBucket(a allowance, now time.Time) bucket {
+	return bucket{allowance: a, now: now, tokens: a.burst, slowed: a.rate}
+}
+
+// advance counts what has flowed in until now.
+func (b *bucket) advance(now time.Time) {
+	for b.slowed < b.rate && !b.steps.After(now) { // at most 60 times: from 0.5 to 100 a second by 10 %
+		b.flow(b.steps)
+		b.slowed = min(b.rate, b.slowed*recovery)
+		b.steps = b.steps.Add(recoveryEvery)
+	}
+	b.flow(now)
+}
+
+func (b *bucket) flow(until time.Time) {
+	if passed := until.Sub(b.now); passed > 0 {
+		b.tokens = min(b.burst, b.tokens+passed.Seconds()*b.slowed)
+		b.now = until
+	}
+}
+
+// has reports whether a call that needs n tokens may go. One that needs more than the bucket holds goes when it is
+// full.
+func (b *bucket) has(n int) bool {
+	const rounding = 1e-6
+	return n == 0 || b.tokens+rounding >= min(float64(n), b.burst)
+}
+
+// wait is how long it takes at most until has(n) is worth asking again. Call advance first.
+func (b *bucket) wait(n int) time.Duration {
+	missing := min(float64(n), b.burst) - b.tokens
+	if n == 0 || missing <= 0 {
+		return 0
+	}
+	wait := time.Duration(missing / b.slowed * float64(time.Second))
+	if b.slowed < b.rate {
+		wait = min(wait, b.steps.Sub(b.now))
+	}
+	return max(wait, time.Millisecond) // below that, rounding could make a loop of it
+}
+
+// halve takes in that EC2 refused a call: it has nothing left for us, and gives less than we thought.
+func (b *bucket) halve(now time.Time) {
+	b.advance(now)
+	b.slowed = max(min(leastRate, b.rate), b.slowed*backOff)
+	b.tokens = min(b.tokens, 0)
+	b.steps = now.Add(recoveryEvery)
+	b.epoch++
+}
+
+// earlier orders those who wait: by rank, then by arrival.
+func earlier(a, b *waiter) int {
+	return cmp.Or(cmp.Compare(a.ask.Rank, b.ask.Rank), cmp.Compare(a.arrival, b.arrival))
+}

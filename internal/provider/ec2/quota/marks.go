@@ -1,0 +1,171 @@
+package quota
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// How long a mark lasts: like that of a shortage (P-31) for quotas, since an account's other users free some of it.
+const (
+	firstMark = time.Minute
+	mostMark  = 30 * time.Minute
+	fleetMark = time.Minute      // too many fleets at a time: these are short-lived
+	roleMark  = 30 * time.Minute // somebody has to make the role
+)
+
+// The codes that say more than that one pool cannot be had.
+const (
+	vcpuLimit     = "VcpuLimitExceeded"
+	spotLimit     = "MaxSpotInstanceCountExceeded" // spot quotas count vCPUs too
+	instanceLimit = "InstanceLimitExceeded"
+	fleetLimit    = "MaxFleetCountExceeded"
+	noSpotRole    = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+)
+
+// Reasons of events.
+const (
+	ReasonExceeded        = "QuotaExceeded"
+	ReasonSpotRoleMissing = "SpotServiceLinkedRoleMissing"
+)
+
+// Refusal is what EC2 refused, for the sake of the account and not of a pool.
+type Refusal struct {
+	Code         string // as AWS has it
+	Type         string // instance type
+	VCPUs        int64  // of the type
+	CapacityType string
+	Region       string
+}
+
+// Event is what a user should know, once for each mark.
+type Event struct{ Reason, Message string }
+
+// key is what a mark is of: a group, or with "" all types, for a capacity type.
+type key struct {
+	group        Group
+	capacityType string
+}
+
+type mark struct {
+	least int64 // vCPUs of the smallest type that was refused: smaller ones may still be had. 0 for all types
+	until time.Time
+	lasts time.Duration
+}
+
+// Marks remembers which quotas are used up. It is lost with the process, which costs a refused launch for each
+// quota. The zero value is ready for use; safe for concurrent use.
+type Marks struct {
+	mu    sync.Mutex
+	marks map[key]mark
+}
+
+// Refused takes in a refusal, and returns the event when it is news. It returns nil for a code that is not of
+// quotas.
+//
+// A mark lasts a minute, each further one of the same quota twice as long, at most half an hour. While it lasts a
+// refusal only makes it hold for smaller types too.
+func (m *Marks) Refused(r Refusal, now time.Time) *Event {
+	k, least, first, most := key{GroupOf(r.Type), r.CapacityType}, r.VCPUs, firstMark, mostMark
+	switch r.Code {
+	case vcpuLimit, spotLimit:
+	case instanceLimit:
+		least = 0
+	case fleetLimit:
+		k.group, least, first, most = "", 0, fleetMark, fleetMark
+	case noSpotRole:
+		k, least, first, most = key{"", karpenterv1.CapacityTypeSpot}, 0, roleMark, roleMark
+	default:
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known, found := m.marks[k]
+	if found && now.Before(known.until) {
+		known.least = min(known.least, least)
+		m.marks[k] = known
+		return nil
+	}
+	lasts := first
+	if found && now.Before(known.until.Add(mostMark)) {
+		lasts = min(2*known.lasts, most)
+	}
+	if m.marks == nil {
+		m.marks = map[key]mark{}
+	}
+	m.marks[k] = mark{least: least, until: now.Add(lasts), lasts: lasts}
+	return event(r, k.group, least, lasts)
+}
+
+// Had takes in that an instance could be had: the quota that it falls under is not used up, unless what was refused
+// is larger.
+func (m *Marks) Had(kind string, vcpus int64, capacityType string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, k := range keys(kind, capacityType) {
+		if vcpus >= m.marks[k].least {
+			delete(m.marks, k)
+		}
+	}
+}
+
+// Marked reports whether a type is not to be asked for at now.
+func (m *Marks) Marked(kind string, vcpus int64, capacityType string, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, k := range keys(kind, capacityType) {
+		if known, found := m.marks[k]; found && now.Before(known.until) && vcpus >= known.least {
+			return true
+		}
+	}
+	return false
+}
+
+// Without returns the catalogue in which offerings that are marked at now are unavailable.
+func (m *Marks) Without(c catalog.Catalog, now time.Time) catalog.Catalog {
+	c.Types = slices.Clone(c.Types)
+	for i := range c.Types {
+		t := &c.Types[i]
+		marked := func(o catalog.Offering) bool {
+			return o.Available && m.Marked(t.Name, t.Capacity[resources.NameCPU]/1000, o.CapacityType, now)
+		}
+		if !slices.ContainsFunc(t.Offerings, marked) {
+			continue
+		}
+		t.Offerings = slices.Clone(t.Offerings)
+		for j, o := range t.Offerings {
+			t.Offerings[j].Available = o.Available && !marked(o)
+		}
+	}
+	return c
+}
+
+// keys are the marks that a type falls under.
+func keys(kind, capacityType string) [2]key {
+	return [2]key{{GroupOf(kind), capacityType}, {"", capacityType}}
+}
+
+// event says which quota it is and what to do.
+func event(r Refusal, group Group, least int64, lasts time.Duration) *Event {
+	switch r.Code {
+	case noSpotRole:
+		return &Event{ReasonSpotRoleMissing, "this account has no service-linked role for spot instances, and the " +
+			"controller may not make it: run once: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"}
+	case fleetLimit:
+		return &Event{ReasonExceeded, fmt.Sprintf("the account has as many fleets as it may have in %s (%s): "+
+			"no %s instances for %s", r.Region, r.Code, r.CapacityType, lasts)}
+	}
+	which := "of its types"
+	if least > 0 {
+		which = fmt.Sprintf("of its types with %d vCPUs or more", least)
+	}
+	name := group.Name(r.CapacityType == karpenterv1.CapacityTypeSpot)
+	return &Event{ReasonExceeded, fmt.Sprintf("the quota %q is used up in %s (%s for %s): none %s for %s; "+
+		"ask for more in Service Quotas, or allow other families in the NodePool",
+		name, r.Region, r.Code, r.Type, which, lasts)}
+}
