@@ -2,6 +2,7 @@ package pack
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
@@ -13,7 +14,7 @@ import (
 // would with every node in place, and the spread constraints of those that get stuck are taken at their strictest: with a
 // minimum of 0, what fits can be bound in any order.
 func (s *solver) unreachable(known topology.Floors) topology.Floors {
-	if !s.topology.Late() {
+	if s.topology.Late() == nil {
 		return nil
 	}
 	stuck := s.rehearse()
@@ -33,48 +34,73 @@ func (s *solver) unreachable(known topology.Floors) topology.Floors {
 
 // place is a placed pod and its bin.
 type place struct {
-	pod *cluster.Pod
-	bin int
+	pod   *cluster.Pod
+	bin   int
+	bound bool
 }
 
-// rehearse binds the placed pods in passes and returns the shapes of those that cannot be bound.
+// rehearsal binds the placed pods once more, with every planned node in place.
+type rehearsal struct {
+	solver  *solver
+	tracker *topology.Tracker
+	places  map[string]*place           // by UID: of pods that some constraint has to do with
+	byShape map[*cluster.Shape][]*place // the same, in the order of placing
+	order   []string                    // UIDs of pods, as they were bound
+	traded  bool
+}
+
+// rehearse binds the placed pods in passes and returns the shapes of those that cannot be bound. Where all can be bound once some
+// pods of one shape have changed places, they have changed them from now on.
 func (s *solver) rehearse() []*cluster.Shape {
-	var shapes []*cluster.Shape
-	t := topology.New(s.tied, s.snapshot.Namespaces)
-	where := map[string]place{}
+	r := &rehearsal{solver: s, tracker: topology.New(s.tied, s.snapshot.Namespaces),
+		places: map[string]*place{}, byShape: map[*cluster.Shape][]*place{}}
+	where := map[string]*place{}
 	for number, b := range s.bins {
-		s.stand(t, b)
+		s.stand(r.tracker, b)
 		for _, pod := range b.pods {
-			where[pod.UID] = place{pod, number}
+			where[pod.UID] = &place{pod: pod, bin: number}
 		}
 	}
-	var now, later []place
+	var now, later []*place
 	for _, uid := range s.order {
-		switch p := where[uid]; {
-		case len(t.Rules(p.pod.Shape).Keys) == 0:
-		case s.leaving(p.pod):
+		p := where[uid]
+		if len(r.tracker.Rules(p.pod.Shape).Keys) == 0 {
+			r.order = append(r.order, uid)
+			continue
+		}
+		r.places[uid] = p
+		r.byShape[p.pod.Shape] = append(r.byShape[p.pod.Shape], p)
+		if s.leaving(p.pod) {
 			later = append(later, p)
-		default:
+		} else {
 			now = append(now, p)
 		}
 	}
-	s.standAgain(t)
-	stuck := s.bindAgain(t, now)
-	s.letGo(t)
-	for _, p := range append(stuck, s.bindAgain(t, later)...) {
+	s.standAgain(r.tracker)
+	stuck := r.bind(now)
+	s.letGo(r.tracker)
+	stuck = append(stuck, r.bind(later)...)
+	if len(stuck) == 0 && r.traded {
+		r.keepTrades()
+	}
+	var shapes []*cluster.Shape
+	for _, p := range stuck {
 		shapes = append(shapes, p.pod.Shape)
 	}
 	return shapes
 }
 
-// bindAgain binds pods in passes, those that run after they have left, and returns those that cannot be bound.
-func (s *solver) bindAgain(t *topology.Tracker, waiting []place) []place {
+// bind binds pods in passes, those that run after they have left, and returns those that cannot be bound.
+func (r *rehearsal) bind(waiting []*place) []*place {
+	s, t := r.solver, r.tracker
 	for {
-		var still []place
+		var still []*place
 		for _, p := range waiting {
 			gone := s.leave(t, p.pod)
-			if t.AllowedIn(p.pod.Shape, p.bin) {
+			if t.AllowedIn(p.pod.Shape, p.bin) || r.trade(p) {
 				t.Place(p.pod.Shape, p.bin, topology.Placed)
+				p.bound = true
+				r.order = append(r.order, p.pod.UID)
 				continue
 			}
 			if gone {
@@ -87,6 +113,51 @@ func (s *solver) bindAgain(t *topology.Tracker, waiting []place) []place {
 		}
 		waiting = still
 	}
+}
+
+// trade gives a pod the place of another one of its shape that is still to be bound, where it may be bound at once. For nodes two
+// such pods are the same; only the order in which they come is not.
+func (r *rehearsal) trade(p *place) bool {
+	if p.pod.Promised != "" {
+		return false
+	}
+	refused := map[int]bool{p.bin: true}
+	for _, other := range r.byShape[p.pod.Shape] {
+		if other.bound || other.pod.Promised != "" || refused[other.bin] {
+			continue
+		}
+		if r.passedOver(p.pod, other.bin) || r.passedOver(other.pod, p.bin) {
+			continue
+		}
+		if !r.tracker.AllowedIn(p.pod.Shape, other.bin) {
+			refused[other.bin] = true
+			continue
+		}
+		p.bin, other.bin = other.bin, p.bin
+		r.traded = true
+		return true
+	}
+	return false
+}
+
+// passedOver reports whether a bin is a node that the scheduler has passed over for the pod.
+func (r *rehearsal) passedOver(pod *cluster.Pod, bin int) bool {
+	node := r.solver.bins[bin].node
+	return node != nil && pod.IsPassedOver(node.Name)
+}
+
+// keepTrades makes the places of the rehearsal those of the plan.
+func (r *rehearsal) keepTrades() {
+	s := r.solver
+	for _, b := range s.bins {
+		b.pods = slices.DeleteFunc(b.pods, func(pod *cluster.Pod) bool { return len(r.byShape[pod.Shape]) > 0 })
+	}
+	for _, uid := range r.order {
+		if p := r.places[uid]; p != nil {
+			s.bins[p.bin].pods = append(s.bins[p.bin].pods, p.pod)
+		}
+	}
+	s.order = r.order
 }
 
 // standAgain lets the leavers run where they do, as a fresh tracker has it.

@@ -14,8 +14,12 @@ import (
 )
 
 // maxRounds bounds how often a plan is made anew because a node that was opened late moved the minimum of a spread
-// constraint: the second round knows the minimum, the third takes it to be 0, which is always right.
-const maxRounds = 4
+// constraint. The next round knows the minimum, up to knowing, and takes it to be 0 from then on, which is always right for
+// that constraint. What it places differently may move the minimum of another one. The last round takes 0 for all of them.
+const (
+	knowing   = 2
+	maxRounds = 8
+)
 
 // Solve places pods, which are among the snapshot's pending ones, and returns the plan.
 func Solve(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
@@ -55,9 +59,12 @@ func try(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing packing, first
 		if floors == nil {
 			floors = topology.Floors{}
 		}
+		if round == maxRounds-1 {
+			violated = s.topology.Late()
+		}
 		for i, floor := range violated {
 			floors[i] = floor
-			if round == maxRounds-1 {
+			if round > knowing {
 				floors[i] = 0
 			}
 		}

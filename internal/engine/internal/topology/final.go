@@ -24,7 +24,7 @@ func (t *Tracker) SetFloors(floors Floors) {
 func (t *Tracker) Violated() Floors {
 	var floors Floors
 	for i, s := range t.spreads {
-		if !s.late {
+		if !s.late || s.floor == 0 { // with a floor of 0 it has been at its strictest
 			continue
 		}
 		lowest := s.lowest
@@ -45,10 +45,19 @@ func (t *Tracker) Violated() Floors {
 	return floors
 }
 
-// Late reports whether any spread constraint met a new domain after its pods had landed, so that the order of placing may
-// not be one of binding.
-func (t *Tracker) Late() bool {
-	return slices.ContainsFunc(t.spreads, func(s *spread) bool { return s.late })
+// Late returns floors of 0 for the spread constraints that met a new domain after their pods had landed, so that the order of
+// placing may not be one of binding; nil when there are none.
+func (t *Tracker) Late() Floors {
+	var floors Floors
+	for i, s := range t.spreads {
+		if s.late {
+			if floors == nil {
+				floors = Floors{}
+			}
+			floors[i] = 0
+		}
+	}
+	return floors
 }
 
 // Strictest returns floors of 0 for the spread constraints of these shapes.
