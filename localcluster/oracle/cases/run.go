@@ -160,6 +160,7 @@ func accounting(s *cluster.Snapshot, p plan.Plan) []oracle.Violation {
 }
 
 // judge turns the plan into the oracle's terms with one choice of offerings, adds the daemons that will come, and asks.
+// Daemons run before the plan's pods are bound: they tolerate a node that is not ready yet, and other pods do not.
 func (j *Judge) judge(ctx context.Context, c *Case, before oracle.Cluster, p plan.Plan, choice uint64) ([]oracle.Violation, error) {
 	translated, broken := c.carryOut(p, choice)
 	if broken != nil {
@@ -173,8 +174,8 @@ func (j *Judge) judge(ctx context.Context, c *Case, before oracle.Cluster, p pla
 		return nil, err
 	}
 	for _, pod := range daemons {
+		pod.Spec.NodeName = pod.Annotations[daemonNode]
 		before.Pods = append(before.Pods[:len(before.Pods):len(before.Pods)], pod)
-		translated.Placed[nameOf(pod)] = pod.Annotations[daemonNode]
 	}
 	return j.oracle.Check(ctx, before, translated)
 }

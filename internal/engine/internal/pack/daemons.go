@@ -1,10 +1,13 @@
 package pack
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
 // repelledAfar reports whether an anti-affinity over more than the node stands between the shape and some daemon. Where
@@ -13,11 +16,119 @@ func (s *solver) repelledAfar(c *cluster.Shape) bool {
 	return slices.ContainsFunc(s.snapshot.Daemons, func(d cluster.Daemon) bool { return s.topology.RepelAfar(c, d.Shape) })
 }
 
+// care is what the next try minds because daemons would be in the way of pods in this one (P-03, P-04, P-06). A spread constraint may
+// count pods of DaemonSets, by a selector such as "all but". They come first on a new node, which then may count too many for the
+// pod that it was meant for. With pod affinity a daemon elsewhere may be the one that the pod has to be with. That is rare, so
+// nobody looks before a plan has turned out that way.
+type care struct {
+	// wary shapes go to no node that waits for a daemon which their spread constraints count.
+	wary map[*cluster.Shape]bool
+	// barred pods, by UID, go nowhere.
+	barred map[string]bool
+}
+
+// inTheWay returns what the next try has to mind beside what this one did, nil when no daemon is in the way of a pod. Each try
+// minds more than the one before, up to all pods of a shape.
+func (s *solver) inTheWay(all bool) *care {
+	counted := func(owner *cluster.Shape) bool {
+		why, _ := s.counted(owner)
+		return why != ""
+	}
+	if !slices.ContainsFunc(s.tied, counted) {
+		return nil
+	}
+	stuck := slices.DeleteFunc(s.rehearse(true), func(pod *cluster.Pod) bool { return !counted(pod.Shape) })
+	if len(stuck) == 0 {
+		return nil
+	}
+	next := &care{wary: maps.Clone(s.care.wary), barred: maps.Clone(s.care.barred)}
+	if next.wary == nil {
+		next.wary, next.barred = map[*cluster.Shape]bool{}, map[string]bool{}
+	}
+	shapes := shapesOf(stuck)
+	for _, shape := range shapes {
+		next.wary[shape] = true
+	}
+	if len(next.wary) > len(s.care.wary) {
+		return next
+	}
+	if all {
+		for uid, p := range s.placedAt() {
+			if slices.Contains(shapes, p.pod.Shape) {
+				next.barred[uid] = true
+			}
+		}
+	}
+	for _, pod := range stuck {
+		next.barred[pod.UID] = true
+	}
+	return next
+}
+
+// counted says which constraint of the shape counts some daemon, and which one; "" when none does.
+func (s *solver) counted(owner *cluster.Shape) (constraint, daemon string) {
+	for _, d := range s.snapshot.Daemons {
+		if label, counts := topology.SpreadCounts(owner, d.Shape); counts {
+			return "topology spread over " + label, d.Name
+		}
+		if s.topology.Companion(owner, d.Shape) {
+			return "pod affinity", d.Name
+		}
+	}
+	return "", ""
+}
+
+// await tells a tracker of the daemons that nodes still wait for.
+func (s *solver) await(t *topology.Tracker) {
+	for number, b := range s.bins {
+		switch {
+		case b.closed:
+		case b.node != nil:
+			b.settle(s.snapshot.Daemons)
+			free, ports := b.node.Allocatable.Minus(b.node.Used), slices.Clone(b.node.Ports)
+			for _, daemon := range b.awaiting {
+				fits := daemon.Requests.Fits(free) && !portsConflict(daemon.HostPorts, ports) && !s.keptAway(daemon, b.node)
+				t.Await(daemon, number, fits && b.node.Admits(daemon), b.standable)
+				free, ports = free.Minus(daemon.Requests), append(ports, daemon.HostPorts...)
+			}
+		default:
+			for key, name := range t.KeyNames() {
+				if t.DomainOf(key, number) == topology.Open {
+					t.MayStand(number, key, b.standable(name), true)
+				}
+			}
+			for _, r := range b.pool.residents {
+				if r.on.Intersects(b.offers) {
+					t.Await(r.shape, number, b.offers.Minus(r.on).Empty(), b.standable)
+				}
+			}
+		}
+	}
+}
+
+// keptAway reports whether some anti-affinity may keep a daemon from a node where it is to run.
+func (s *solver) keptAway(daemon *cluster.Shape, node *cluster.Node) bool {
+	if len(daemon.AntiAffinity) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(s.repelling(), func(pod *cluster.Pod) bool { return s.topology.RepelAfar(pod.Shape, daemon) }) ||
+		slices.ContainsFunc(node.Pods, func(pod *cluster.Pod) bool { return s.topology.Repel(pod.Shape, daemon) })
+}
+
+// standable returns the values that an open label of the bin may get.
+func (b *bin) standable(label string) []string {
+	if b.node == nil {
+		return b.candidates(label, b.offers)
+	}
+	values, _ := b.node.Open.Get(requirement.Key(label)).Values()
+	return values
+}
+
 // besideDaemons takes the offers out of ways on whose nodes a daemon will run that must not stand beside the shape, by a host
 // port that both want or by anti-affinity on either side: whatever label the term is about, a node shares it with itself.
 func (s *solver) besideDaemons(p *pool, c *cluster.Shape, ways []way) []way {
 	for _, r := range p.residents {
-		if !s.topology.Repel(c, r.shape) && !portsConflict(c.HostPorts, r.shape.HostPorts) {
+		if !s.topology.Repel(c, r.shape) && !portsConflict(c.HostPorts, r.shape.HostPorts) && !s.minds(c, r.shape) {
 			continue
 		}
 		var left []way
@@ -30,6 +141,15 @@ func (s *solver) besideDaemons(p *pool, c *cluster.Shape, ways []way) []way {
 		ways = left
 	}
 	return ways
+}
+
+// minds reports whether a shape must not go where a daemon will come that its spread constraints count.
+func (s *solver) minds(c, daemon *cluster.Shape) bool {
+	if !s.care.wary[c] {
+		return false
+	}
+	_, counts := topology.SpreadCounts(c, daemon)
+	return counts
 }
 
 // held says why a pool launches nothing for pods of the shape at present (P-35); "" when it does.
@@ -49,6 +169,9 @@ func (s *solver) keptOut(p *pool, c *cluster.Shape) (by plan.Demand, detail stri
 	repelled := s.repelledAfar(c) || slices.ContainsFunc(p.residents, func(r resident) bool { return s.topology.Repel(c, r.shape) })
 	if repelled {
 		return plan.ByTopology, "anti-affinity to a daemon that runs on every node"
+	}
+	if constraint, daemon := s.counted(c); constraint != "" && s.care.wary[c] {
+		return plan.ByTopology, constraint + " counts DaemonSet " + daemon + ", whose pods come first on a new node"
 	}
 	return plan.ByPod, "host ports are taken by daemons"
 }

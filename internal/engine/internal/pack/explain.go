@@ -174,7 +174,7 @@ func (e *explainer) topology(s *solver) {
 	switch {
 	case !e.pool.enough(e.left):
 		e.stop(plan.ByPool, "minValues", "fewer values than minValues demands")
-	case len(info.ways[e.pool.number]) == 0:
+	case len(info.ways[e.pool.number]) == 0, s.care.wary[e.shape]:
 		by, detail := s.keptOut(e.pool, e.shape)
 		e.stop(by, "", detail)
 	case len(blamed) > 0:

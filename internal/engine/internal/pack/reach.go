@@ -17,11 +17,11 @@ func (s *solver) unreachable(known topology.Floors) topology.Floors {
 	if s.topology.Late() == nil {
 		return nil
 	}
-	stuck := s.rehearse()
+	stuck := s.rehearse(false)
 	if len(stuck) == 0 {
 		return nil
 	}
-	floors := s.topology.Strictest(stuck)
+	floors := s.topology.Strictest(shapesOf(stuck))
 	maps.DeleteFunc(floors, func(i int, _ int32) bool {
 		floor, set := known[i]
 		return set && floor == 0 // did not help
@@ -46,21 +46,28 @@ type rehearsal struct {
 	places  map[string]*place           // by UID: of pods that some constraint has to do with
 	byShape map[*cluster.Shape][]*place // the same, in the order of placing
 	order   []string                    // UIDs of pods, as they were bound
+	trading bool
 	traded  bool
 }
 
-// rehearse binds the placed pods in passes and returns the shapes of those that cannot be bound. Where all can be bound once some
-// pods of one shape have changed places, they have changed them from now on.
-func (s *solver) rehearse() []*cluster.Shape {
-	r := &rehearsal{solver: s, tracker: topology.New(s.tied, s.snapshot.Namespaces),
-		places: map[string]*place{}, byShape: map[*cluster.Shape][]*place{}}
-	where := map[string]*place{}
-	for number, b := range s.bins {
-		s.stand(r.tracker, b)
-		for _, pod := range b.pods {
-			where[pod.UID] = &place{pod: pod, bin: number}
-		}
+// rehearse binds the placed pods in passes and returns those that cannot be bound. Where all can be bound once some pods of one
+// shape have changed places, they have changed them from now on. With daemons, the pods of DaemonSets that nodes still wait for come
+// before all others, as they do: they tolerate a node that is not ready yet.
+func (s *solver) rehearse(daemons bool) []*cluster.Pod {
+	stuck := s.rehearseOnce(daemons, false)
+	if len(stuck) > 0 && len(s.rehearseOnce(daemons, true)) == 0 {
+		return nil
 	}
+	return stuck
+}
+
+func (s *solver) rehearseOnce(daemons, trading bool) []*cluster.Pod {
+	r := &rehearsal{solver: s, trading: trading, tracker: topology.New(s.tied, s.snapshot.Namespaces),
+		places: map[string]*place{}, byShape: map[*cluster.Shape][]*place{}}
+	for _, b := range s.bins {
+		s.stand(r.tracker, b)
+	}
+	where := s.placedAt()
 	var now, later []*place
 	for _, uid := range s.order {
 		p := where[uid]
@@ -76,6 +83,9 @@ func (s *solver) rehearse() []*cluster.Shape {
 			now = append(now, p)
 		}
 	}
+	if daemons {
+		s.await(r.tracker)
+	}
 	s.standAgain(r.tracker)
 	stuck := r.bind(now)
 	s.letGo(r.tracker)
@@ -83,9 +93,30 @@ func (s *solver) rehearse() []*cluster.Shape {
 	if len(stuck) == 0 && r.traded {
 		r.keepTrades()
 	}
-	var shapes []*cluster.Shape
+	var pods []*cluster.Pod
 	for _, p := range stuck {
-		shapes = append(shapes, p.pod.Shape)
+		pods = append(pods, p.pod)
+	}
+	return pods
+}
+
+// placedAt returns the places of the plan by the UIDs of their pods.
+func (s *solver) placedAt() map[string]*place {
+	where := map[string]*place{}
+	for number, b := range s.bins {
+		for _, pod := range b.pods {
+			where[pod.UID] = &place{pod: pod, bin: number}
+		}
+	}
+	return where
+}
+
+func shapesOf(pods []*cluster.Pod) []*cluster.Shape {
+	var shapes []*cluster.Shape
+	for _, pod := range pods {
+		if !slices.Contains(shapes, pod.Shape) {
+			shapes = append(shapes, pod.Shape)
+		}
 	}
 	return shapes
 }
@@ -118,7 +149,7 @@ func (r *rehearsal) bind(waiting []*place) []*place {
 // trade gives a pod the place of another one of its shape that is still to be bound, where it may be bound at once. For nodes two
 // such pods are the same; only the order in which they come is not.
 func (r *rehearsal) trade(p *place) bool {
-	if p.pod.Promised != "" {
+	if !r.trading || p.pod.Promised != "" {
 		return false
 	}
 	refused := map[int]bool{p.bin: true}

@@ -13,14 +13,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// maxRounds bounds how often a plan is made anew because a node that was opened late moved the minimum of a spread
-// constraint. The next round knows the minimum, up to knowing, and takes it to be 0 from then on, which is always right for
-// that constraint. What it places differently may move the minimum of another one. The last round takes 0 for all of them.
-const (
-	knowing   = 2
-	maxRounds = 8
-)
-
 // Solve places pods, which are among the snapshot's pending ones, and returns the plan.
 func Solve(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 	return solve(snapshot, pods, mix.Solve)
@@ -41,36 +33,6 @@ func solve(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing packing) pla
 	return p
 }
 
-// try makes a plan in which the pods of first, by UID, are placed before all others.
-func try(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing packing, first map[string]bool) plan.Plan {
-	var floors topology.Floors
-	for round := 1; ; round++ {
-		s := newSolver(snapshot, pods, floors)
-		s.packing, s.first = packing, first
-		s.run(pods)
-		violated := s.topology.Violated()
-		if violated == nil {
-			violated = s.unreachable(floors)
-		}
-		if violated == nil || round == maxRounds {
-			s.grantWishes()
-			return s.plan()
-		}
-		if floors == nil {
-			floors = topology.Floors{}
-		}
-		if round == maxRounds-1 {
-			violated = s.topology.Late()
-		}
-		for i, floor := range violated {
-			floors[i] = floor
-			if round > knowing {
-				floors[i] = 0
-			}
-		}
-	}
-}
-
 type solver struct {
 	snapshot *cluster.Snapshot
 	pools    []*pool
@@ -87,6 +49,7 @@ type solver struct {
 	asking   bool               // some taint is PreferNoSchedule
 	packing  packing
 	first    map[string]bool // UIDs of pods that are placed before all others (see again.go)
+	care     care
 }
 
 // packing finds cheap nodes for lots of pods: mix.Solve or mix.Sketch.
@@ -292,6 +255,11 @@ func (s *solver) offerDomains(info *shape) {
 // measured by every node that was opened. Pods that wait now come before tied ones that run still and will wait later.
 func (s *solver) run(pods []*cluster.Pod) {
 	order := slices.Clone(pods)
+	if len(s.care.barred) > 0 {
+		barred := func(pod *cluster.Pod) bool { return s.care.barred[pod.UID] }
+		s.failed = slices.DeleteFunc(slices.Clone(pods), func(pod *cluster.Pod) bool { return !barred(pod) })
+		order = slices.DeleteFunc(order, barred)
+	}
 	slices.SortStableFunc(order, compare)
 	tied := func(pod *cluster.Pod) bool { return !s.leaving(pod) && !s.info(pod.Shape).plain() }
 	if len(s.leavers) > 0 && slices.ContainsFunc(order, tied) {
@@ -472,7 +440,9 @@ func (s *solver) nodeTakes(b *bin, info *shape, want resources.Vector) bool {
 		return false
 	}
 	_, bad := cluster.Untolerated(b.node.Taints, info.Tolerations)
-	return !bad && !slices.ContainsFunc(b.awaiting, func(daemon *cluster.Shape) bool { return s.topology.Repel(info.Shape, daemon) })
+	return !bad && !slices.ContainsFunc(b.awaiting, func(daemon *cluster.Shape) bool {
+		return s.topology.Repel(info.Shape, daemon) || s.minds(info.Shape, daemon)
+	})
 }
 
 func (s *solver) placed(number int, pods []*cluster.Pod, info *shape) {

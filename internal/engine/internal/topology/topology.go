@@ -276,6 +276,54 @@ func (t *Tracker) Place(shape *cluster.Shape, bin int, standing Standing) {
 	t.count(rules, bin, standing, 1)
 }
 
+// Await counts a pod of a DaemonSet that will come to a bin, before other pods do. One that is not sure to come, or not sure
+// where, is held against a constraint, and never counted in its favour: for pod affinity it is a companion who is elsewhere.
+// values returns where the bin may come to stand that is Open for a label. What anti-affinity makes of daemons is looked at
+// beforehand.
+func (t *Tracker) Await(shape *cluster.Shape, bin int, sure bool, values func(label string) []string) {
+	for _, c := range t.Rules(shape).counted {
+		switch {
+		case c.affinity == nil:
+		case sure:
+			c.affinity.add(t, bin, 1)
+		default:
+			c.affinity.total++
+		}
+		if c.spread == nil {
+			continue
+		}
+		as, domain := c.spread.counting[bin], t.bins[c.spread.key][bin]
+		if !sure || domain == Open {
+			as = min(as, Maybe)
+		}
+		if domain != Open {
+			c.spread.add(domain, as, 1)
+			continue
+		}
+		for _, value := range values(t.keys[c.spread.key]) {
+			c.spread.add(t.Domain(c.spread.key, value), as, 1)
+		}
+	}
+}
+
+// SpreadCounts reports whether a spread constraint of owner counts pods of the other shape, and over which label the first one.
+func SpreadCounts(owner, other *cluster.Shape) (label string, counts bool) {
+	if owner.Namespace != other.Namespace {
+		return "", false
+	}
+	for _, c := range owner.Spread {
+		if c.Pods.Matches(other.Labels) {
+			return c.Key, true
+		}
+	}
+	return "", false
+}
+
+// Companion reports whether the pod affinity of owner is about pods of the other shape.
+func (t *Tracker) Companion(owner, other *cluster.Shape) bool {
+	return len(owner.Affinity) > 0 && t.matchesAll(owner.Affinity, other)
+}
+
 // count counts a pod in a bin, or with -1 not any more.
 func (t *Tracker) count(rules *Rules, bin int, standing Standing, by int32) {
 	for _, c := range rules.counted {

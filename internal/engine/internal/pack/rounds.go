@@ -1,0 +1,53 @@
+package pack
+
+import (
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// maxRounds bounds how often a plan is made anew because a node that was opened late moved the minimum of a spread
+// constraint. The next round knows the minimum, up to knowing, and takes it to be 0 from then on, which is always right for
+// that constraint. What it places differently may move the minimum of another one. The last round takes 0 for all of them.
+const (
+	knowing   = 2
+	maxRounds = 8
+	// maxCare bounds in how many rounds daemons may turn out to be in the way.
+	maxCare = 6
+)
+
+// try makes a plan in which the pods of first, by UID, are placed before all others.
+func try(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing packing, first map[string]bool) plan.Plan {
+	var floors topology.Floors
+	var minded care
+	for round, cared := 1, 0; ; round++ {
+		s := newSolver(snapshot, pods, floors)
+		s.packing, s.first, s.care = packing, first, minded
+		s.run(pods)
+		violated := s.topology.Violated()
+		if violated == nil {
+			violated = s.unreachable(floors)
+		}
+		if violated == nil || round >= maxRounds {
+			if next := s.inTheWay(cared >= maxCare/2); next != nil && cared < maxCare {
+				cared++
+				minded = *next
+				continue
+			}
+			s.grantWishes()
+			return s.plan()
+		}
+		if floors == nil {
+			floors = topology.Floors{}
+		}
+		if round == maxRounds-1 {
+			violated = s.topology.Late()
+		}
+		for i, floor := range violated {
+			floors[i] = floor
+			if round > knowing {
+				floors[i] = 0
+			}
+		}
+	}
+}
