@@ -49,6 +49,10 @@ func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan
 	})
 	for _, node := range candidates {
 		if taken[node.Pool] >= Allowed(budgets[node.Pool], plan.Empty) {
+			if result.Held == nil {
+				result.Held = map[string]int{}
+			}
+			result.Held[node.Pool]++
 			continue
 		}
 		taken[node.Pool]++

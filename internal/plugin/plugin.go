@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,9 +44,8 @@ type Plugin interface {
 
 // Class is a kind of node classes.
 type Class struct {
-	GroupVersion string        // "karpenter.kwok.sh/v1alpha1"
-	Resource     string        // "kwoknodeclasses"
-	Object       client.Object // an empty one
+	Resource schema.GroupVersionResource // such as kwoknodeclasses of karpenter.kwok.sh/v1alpha1
+	Object   client.Object               // an empty one
 }
 
 // Deps are the ports of a provider to the program that it is part of.

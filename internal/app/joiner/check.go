@@ -3,12 +3,8 @@ package joiner
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -27,31 +23,22 @@ func checkCluster(ctx context.Context, config *rest.Config, plugins []plugin.Plu
 	if err != nil {
 		return nil, err
 	}
-	var missing, classes []string
-	for _, want := range []struct{ groupVersion, resource string }{
-		{karpenterv1.GroupVersion().String(), "nodepools"}, {karpenterv1.GroupVersion().String(), "nodeclaims"},
-		{karpenterv1alpha1.GroupVersion().String(), "nodeoverlays"},
-	} {
-		found, err := serves(client, config.Host, want.groupVersion, want.resource)
-		if err != nil {
-			return nil, err
-		}
-		if !found {
-			missing = append(missing, resourceName(want.groupVersion, want.resource))
-		}
+	missing, err := serve.Missing(client, config.Host, karpenterv1.GroupVersion().WithResource("nodepools"),
+		karpenterv1.GroupVersion().WithResource("nodeclaims"), karpenterv1alpha1.GroupVersion().WithResource("nodeoverlays"))
+	if err != nil {
+		return nil, err
 	}
 	var installed []plugin.Plugin
+	var classes []string
 	for _, p := range plugins {
-		class := p.Class()
-		found, err := serves(client, config.Host, class.GroupVersion, class.Resource)
+		unknown, err := serve.Missing(client, config.Host, p.Class().Resource)
 		if err != nil {
 			return nil, err
 		}
-		if found {
+		if len(unknown) == 0 {
 			installed = append(installed, p)
-		} else {
-			classes = append(classes, resourceName(class.GroupVersion, class.Resource))
 		}
+		classes = append(classes, unknown...)
 	}
 	switch {
 	case byName:
@@ -64,21 +51,4 @@ func checkCluster(ctx context.Context, config *rest.Config, plugins []plugin.Plu
 			config.Host, strings.Join(missing, ", "))
 	}
 	return installed, nil
-}
-
-// serves reports whether the API server knows a resource.
-func serves(client *discovery.DiscoveryClient, host, groupVersion, resource string) (bool, error) {
-	served, err := client.ServerResourcesForGroupVersion(groupVersion)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("asking %s for the kinds of %s: %w", host, groupVersion, err)
-	}
-	return slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == resource }), nil
-}
-
-func resourceName(groupVersion, resource string) string {
-	group, _, _ := strings.Cut(groupVersion, "/")
-	return resource + "." + group
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
 	kwok "github.com/joiner-autoscaler/joiner/internal/provider/kwok/plug"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // sky is a plug-in whose node classes a cluster may lack.
@@ -14,7 +15,7 @@ type sky struct{ plugin.Plugin }
 func (sky) Name() string { return "sky" }
 
 func (sky) Class() plugin.Class {
-	return plugin.Class{GroupVersion: "sky.example.com/v1", Resource: "skynodeclasses"}
+	return plugin.Class{Resource: schema.GroupVersionResource{Group: "sky.example.com", Version: "v1", Resource: "skynodeclasses"}}
 }
 
 // names lists what plug-ins are called.

@@ -7,10 +7,8 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/rest"
 
@@ -33,18 +31,26 @@ func checkGuest(ctx context.Context, config Config) error {
 	if err := checkIdentity(ctx, config.Guest, config.GuestUserName); err != nil {
 		return err
 	}
-	wanted := map[schema.GroupVersion][]string{
-		hypershiftv1beta1.GroupVersion(): {"openshiftnodepools"},
-		karpenterv1.GroupVersion():       {"nodepools"},
+	wanted := []schema.GroupVersionResource{
+		hypershiftv1beta1.GroupVersion().WithResource("openshiftnodepools"), karpenterv1.GroupVersion().WithResource("nodepools"),
 	}
 	if config.ApproveKubeletCSRs {
-		wanted[karpenterv1.GroupVersion()] = append(wanted[karpenterv1.GroupVersion()], "nodeclaims")
+		wanted = append(wanted, karpenterv1.GroupVersion().WithResource("nodeclaims"))
 	}
 	if slices.Contains(config.Platforms, PlatformAWS) {
-		wanted[hypershiftv1.GroupVersion()] = []string{"openshiftec2nodeclasses"}
-		wanted[karpenterawsv1.GroupVersion()] = []string{"ec2nodeclasses"}
+		wanted = append(wanted, hypershiftv1.GroupVersion().WithResource("openshiftec2nodeclasses"),
+			karpenterawsv1.GroupVersion().WithResource("ec2nodeclasses"))
 	}
-	return checkServed(client, config.Guest.Host, wanted)
+	missing, err := serve.Missing(client, config.Guest.Host, wanted...)
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return fmt.Errorf("the API server of the guest cluster at %s does not know %s: install the CustomResourceDefinitions first (kubectl apply -f api/crd)",
+			config.Guest.Host, strings.Join(missing, ", "))
+	}
+	return nil
 }
 
 // checkIdentity asks the guest for the operator's own name. Under another one its own admission policies would lock it
@@ -61,27 +67,6 @@ func checkIdentity(ctx context.Context, config *rest.Config, want string) error 
 	if name := review.Status.UserInfo.Username; name != want {
 		return fmt.Errorf("the guest cluster at %s knows this operator as %q, but --guest-user-name is %q: give the kubeconfig of that user, or its name. "+
 			"The admission policies let nobody else write NodePools, so the operator would lock itself out", config.Host, name, want)
-	}
-	return nil
-}
-
-func checkServed(client discovery.DiscoveryInterface, host string, wanted map[schema.GroupVersion][]string) error {
-	var missing []string
-	for version, resources := range wanted {
-		served, err := client.ServerResourcesForGroupVersion(version.String())
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("asking %s for the kinds of %s: %w", host, version, err)
-		}
-		for _, resource := range resources {
-			if err != nil || !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == resource }) {
-				missing = append(missing, resource+"."+version.Group)
-			}
-		}
-	}
-	if len(missing) > 0 {
-		slices.Sort(missing)
-		return fmt.Errorf("the API server of the guest cluster at %s does not know %s: install the CustomResourceDefinitions first (kubectl apply -f api/crd)",
-			host, strings.Join(missing, ", "))
 	}
 	return nil
 }

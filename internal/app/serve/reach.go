@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 )
@@ -23,11 +26,27 @@ func CheckServer(ctx context.Context, config *rest.Config) (*discovery.Discovery
 	if err != nil {
 		return nil, fmt.Errorf("the kubeconfig for %s cannot be used: %w", config.Host, err)
 	}
-	return client, Reach(ctx, client, config.Host)
+	return client, reach(ctx, client, config.Host)
 }
 
-// Reach makes sure that the API server answers. Its errors are for people.
-func Reach(ctx context.Context, client *discovery.DiscoveryClient, host string) error {
+// Missing returns those of the resources, by name and group ("nodepools.karpenter.sh"), that the API server does not serve, in the
+// order given.
+func Missing(client discovery.DiscoveryInterface, host string, resources ...schema.GroupVersionResource) ([]string, error) {
+	var missing []string
+	for _, want := range resources {
+		served, err := client.ServerResourcesForGroupVersion(want.GroupVersion().String())
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("asking %s for the kinds of %s: %w", host, want.GroupVersion(), err)
+		}
+		if err != nil || !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == want.Resource }) {
+			missing = append(missing, want.GroupResource().String())
+		}
+	}
+	return missing, nil
+}
+
+// reach makes sure that the API server answers. Its errors are for people.
+func reach(ctx context.Context, client *discovery.DiscoveryClient, host string) error {
 	_, err := client.RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
 	switch {
 	case err == nil:

@@ -12,24 +12,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// reportBlocked tells about empty nodes that stay, and why (D-02): protected by an annotation, or by a budget.
+// reportBlocked tells about empty nodes that stay, and why (D-02): protected by an annotation, or by a budget. p is the plan that
+// emptiness made.
 func (c *Controller) reportBlocked(r round, p plan.Plan) {
 	for _, node := range r.snapshot.Nodes {
 		if why := c.blocked(r, node); why != "" && !node.Deleting && !node.Disrupting {
 			c.config.Events.Event(claimOf(node), event.Normal, event.DisruptionBlocked, why)
 		}
 	}
-	chosen := map[string]bool{}
-	for _, remove := range p.Removes {
-		chosen[remove.Claim] = true
-	}
-	held := map[string]int{}
-	for _, remove := range engine.Emptiness(r.snapshot, r.now.Unix(), nil).Removes {
-		if !chosen[remove.Claim] {
-			held[remove.Pool]++
-		}
-	}
-	for name, count := range held {
+	for name, count := range p.Held {
 		if r.pools[name] == nil {
 			continue
 		}

@@ -29,6 +29,8 @@ type Plan struct {
 	Removes []Remove
 	// Stays lists nodes that are due to go and cannot, ordered by claim. Not all of them: those that the search came upon.
 	Stays []Stay
+	// Held is, by pool, how many empty nodes a budget keeps for now; nil when none.
+	Held map[string]int
 	// Order holds the UIDs of all placed pods, nominated or launched for, in the order in which they were placed. Proofs
 	// follow it; nothing else needs it.
 	Order []string

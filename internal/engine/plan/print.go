@@ -2,7 +2,9 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -35,6 +37,9 @@ func (p Plan) String() string {
 	}
 	for _, stay := range p.Stays {
 		fmt.Fprintf(&b, "stays %s: %s\n", stay.Claim, stay.Why)
+	}
+	for _, pool := range slices.Sorted(maps.Keys(p.Held)) {
+		fmt.Fprintf(&b, "held %s: %d empty nodes by a budget\n", pool, p.Held[pool])
 	}
 	for i := 0; i < len(p.Unplaced); {
 		j, why := i, p.Unplaced[i].String()

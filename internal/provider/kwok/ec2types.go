@@ -10,6 +10,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/provider/kubereserved"
 )
 
 // ec2Table is written by the linker only; its header says where the figures come from.
@@ -204,32 +205,12 @@ func mebibytes(n int64) string {
 	return fmt.Sprintf("%dMi", n)
 }
 
-// What an EKS node keeps for itself, as Karpenter computes it for EC2: the hypervisor's part of the memory, the
-// kubelet's reservations by cores and pods, and the eviction threshold.
-const (
-	ec2HypervisorPermille = 75
-	ec2EvictionMemory     = 100 << 20
-	ec2KubeMemory         = 255 << 20
-	ec2KubeMemoryPerPod   = 11 << 20
-)
+// ec2HypervisorPermille is the hypervisor's part of the memory.
+const ec2HypervisorPermille = 75
 
 func ec2Overhead(size ec2Size) resources.Amounts {
-	// 6 % of the first core, 1 % of the second, 0.5 % of the third and fourth, 0.25 % of the others; in 1/4 milli-cores.
-	quarters := int64(0)
-	for core := range size.cores {
-		switch {
-		case core == 0:
-			quarters += 240
-		case core == 1:
-			quarters += 40
-		case core < 4:
-			quarters += 20
-		default:
-			quarters += 10
-		}
-	}
 	return resources.Amounts{
-		resources.NameCPU:    quarters / 4,
-		resources.NameMemory: ec2KubeMemory + ec2KubeMemoryPerPod*size.pods + ec2EvictionMemory,
+		resources.NameCPU:    kubereserved.CPU(int64(size.cores)),
+		resources.NameMemory: kubereserved.Memory(size.pods) + kubereserved.EvictionMemory,
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/provider/kubereserved"
 )
 
 // Resources of EC2 machines beyond those of every node.
@@ -28,10 +29,7 @@ const (
 const (
 	mebibyte            = 1 << 20
 	gibibyte            = 1 << 30
-	kubeMemory          = 255 * mebibyte
-	kubeMemoryPerPod    = 11 * mebibyte
 	kubeStorage         = gibibyte
-	evictionMemory      = 100 * mebibyte
 	evictionDiskPercent = 10
 	defaultRoot         = 20 * gibibyte
 	armReserve          = 64 // MiB that EC2 advertises for arm64 and no node sees
@@ -202,7 +200,7 @@ func addDevices(info *ec2types.InstanceTypeInfo, class Class, capacity resources
 func (c Class) overhead(info *ec2types.InstanceTypeInfo, capacity resources.Amounts) (resources.Amounts, error) {
 	kubelet := value(c.Kubelet)
 	kube := resources.Amounts{
-		resources.NameCPU: kubeCPU(cores(info)), resources.NameMemory: kubeMemory + kubeMemoryPerPod*c.addressed(info),
+		resources.NameCPU: kubereserved.CPU(cores(info)), resources.NameMemory: kubereserved.Memory(c.addressed(info)),
 		resources.NameEphemeralStorage: kubeStorage,
 	}
 	reserved, err := amounts("kubelet.kubeReserved", kubelet.KubeReserved)
@@ -214,7 +212,7 @@ func (c Class) overhead(info *ec2types.InstanceTypeInfo, capacity resources.Amou
 	if err != nil {
 		return nil, err
 	}
-	memory, err := threshold(kubelet.EvictionHard, "memory.available", capacity[resources.NameMemory], evictionMemory)
+	memory, err := threshold(kubelet.EvictionHard, "memory.available", capacity[resources.NameMemory], kubereserved.EvictionMemory)
 	if err != nil {
 		return nil, err
 	}
@@ -232,24 +230,6 @@ func (c Class) overhead(info *ec2types.InstanceTypeInfo, capacity resources.Amou
 		sum[name] = min(amount, capacity[name]) // a node that keeps all for itself is useless, and no mistake
 	}
 	return sum, nil
-}
-
-// kubeCPU is 6 % of the first core, 1 % of the second, 0.5 % of the third and fourth and 0.25 % of the others, in millicores.
-func kubeCPU(cores int64) int64 {
-	quarters := int64(0) // of a millicore
-	for core := range cores {
-		switch {
-		case core == 0:
-			quarters += 240
-		case core == 1:
-			quarters += 40
-		case core < 4:
-			quarters += 20
-		default:
-			quarters += 10
-		}
-	}
-	return quarters / 4
 }
 
 // amounts reads what a class reserves: CPU in millicores, the others in bytes. Process IDs are none that planning counts.

@@ -43,9 +43,7 @@ func (p *Plug) Name() string { return "kwok" }
 
 // Class returns KWOKNodeClass.
 func (p *Plug) Class() plugin.Class {
-	return plugin.Class{
-		GroupVersion: kwokv1alpha1.GroupVersion().String(), Resource: "kwoknodeclasses", Object: &kwokv1alpha1.KWOKNodeClass{},
-	}
+	return plugin.Class{Resource: kwokv1alpha1.GroupVersion().WithResource("kwoknodeclasses"), Object: &kwokv1alpha1.KWOKNodeClass{}}
 }
 
 // Flags implements plugin.Plugin.
