@@ -28,8 +28,8 @@ type care struct {
 }
 
 // inTheWay returns what the next try has to mind beside what this one did, nil when no daemon is in the way of a pod. Each try
-// minds more than the one before, up to all pods of a shape.
-func (s *solver) inTheWay(all bool) *care {
+// minds more than the one before, with all up to all of the pods that are of the same shape.
+func (s *solver) inTheWay(pods []*cluster.Pod, all bool) *care {
 	counted := func(owner *cluster.Shape) bool {
 		why, _ := s.counted(owner)
 		return why != ""
@@ -53,9 +53,9 @@ func (s *solver) inTheWay(all bool) *care {
 		return next
 	}
 	if all {
-		for uid, p := range s.placedAt() {
-			if slices.Contains(shapes, p.pod.Shape) {
-				next.barred[uid] = true
+		for _, pod := range pods {
+			if slices.Contains(shapes, pod.Shape) {
+				next.barred[pod.UID] = true
 			}
 		}
 	}
