@@ -67,7 +67,7 @@ type Ask struct {
 func For(action string, instances int) Ask {
 	var ask Ask
 	ask.Rank = Discovery
-	if reads(action) {
+	if IsRead(action) {
 		ask.Tokens[Reads] = 1
 	} else {
 		ask.Tokens[Changes] = 1
@@ -85,7 +85,8 @@ func For(action string, instances int) Ask {
 	return ask
 }
 
-func reads(action string) bool {
+// IsRead reports whether a call of that name changes nothing.
+func IsRead(action string) bool {
 	for _, prefix := range []string{"Describe", "Get", "List"} {
 		if strings.HasPrefix(action, prefix) {
 			return true
