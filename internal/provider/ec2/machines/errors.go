@@ -1,0 +1,36 @@
+package machines
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/batch"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
+)
+
+// errUnnamed is an answer that leaves out an instance without refusing it, as looser servers do with those they do not know.
+var errUnnamed = errors.New("the answer does not name the instance")
+
+// isUnknown reports whether EC2 says that it knows no such instance.
+func isUnknown(err error) bool {
+	code := refusal.Of(err).Code
+	return errors.Is(err, errUnnamed) || code == "InvalidInstanceID.NotFound" || code == "InvalidInstanceID.Malformed"
+}
+
+// faultOf says which errors are due to one of several ids: it is unknown, or protected from termination.
+func faultOf(err error) batch.Fault {
+	switch refusal.Of(err).Code {
+	case "InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed", "OperationNotPermitted", "IncorrectInstanceState":
+		return batch.OfAnID
+	}
+	return batch.OfTheCall
+}
+
+// Told returns an error of a call with what it means for whoever waits for it (E-60).
+func Told(err error) error {
+	if err != nil && refusal.Of(err).Class == refusal.Throttle && !errors.Is(err, provider.ErrThrottled) {
+		return fmt.Errorf("%w: %w", provider.ErrThrottled, err)
+	}
+	return err
+}

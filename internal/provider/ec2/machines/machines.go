@@ -1,0 +1,215 @@
+// Package machines asks EC2 for the instances of a cluster, and ends them (E-39, E-46, E-54, E-55). Which claim an instance
+// belongs to is no matter here.
+package machines
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/batch"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/presence"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
+)
+
+// EC2 are the calls that are made.
+type EC2 interface {
+	DescribeInstances(context.Context, *ec2.DescribeInstancesInput, ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error)
+	TerminateInstances(context.Context, *ec2.TerminateInstancesInput, ...func(*ec2.Options)) (*ec2.TerminateInstancesOutput, error)
+}
+
+// Config is what Machines work with.
+type Config struct {
+	EC2     EC2
+	Clock   timer.Clock
+	Cluster string // the name, in the tag eks:eks-cluster-name
+	// ZoneOf returns the zone of a subnet, "" when it is not known; nil when nobody can say.
+	ZoneOf func(subnet string) string
+}
+
+// Machines are the instances of a cluster. Safe for concurrent use.
+type Machines struct {
+	config Config
+	absent presence.Book
+	gets   *batch.Gatherer[string, Machine]
+	ends   *batch.Gatherer[string, Machine]
+}
+
+// page is how many instances are asked for at a time: the most that EC2 gives.
+const page = 1000
+
+// together is how long questions for single instances wait for company.
+func together() batch.Window {
+	return batch.Window{Idle: 20 * time.Millisecond, Longest: 200 * time.Millisecond, Most: 500}
+}
+
+// New returns the instances of a cluster. Calls for several callers are made with ctx, which ends with the process.
+func New(ctx context.Context, c Config) *Machines {
+	m := &Machines{config: c}
+	m.gets = batch.New(ctx, batch.Config[string, Machine]{Clock: c.Clock, Window: together(), Compare: strings.Compare, Call: m.describe})
+	m.ends = batch.New(ctx, batch.Config[string, Machine]{Clock: c.Clock, Window: batch.Terminations(), Compare: strings.Compare, Call: m.terminate})
+	return m
+}
+
+// List returns the instances of the cluster that run, start, stop or end, ordered by zone and id: those that Karpenter has
+// launched among them (E-55).
+func (m *Machines) List(ctx context.Context) ([]Machine, error) {
+	return m.list(ctx,
+		filter("tag-key", karpenterv1.NodePoolLabelKey), filter("tag-key", ClassKey), filter("tag:"+ClusterKey, m.config.Cluster))
+}
+
+// Tags of instances, as Karpenter has them: the name of the cluster, and that of the node class.
+const (
+	ClusterKey = "eks:eks-cluster-name"
+	ClassKey   = "karpenter.k8s.aws/ec2nodeclass"
+)
+
+// OfLaunches returns the instances of these launches, as List does (E-37).
+func (m *Machines) OfLaunches(ctx context.Context, launches []launchid.ID) ([]Machine, error) {
+	var all []Machine
+	for values := range slices.Chunk(launches, maxValues) {
+		var ids []string
+		for _, id := range values {
+			ids = append(ids, string(id))
+		}
+		list, err := m.list(ctx, filter("tag:"+launchid.Key, ids...), filter("tag:"+ClusterKey, m.config.Cluster))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	slices.SortFunc(all, byProviderID)
+	return all, nil
+}
+
+// maxValues is how many values EC2 takes in one filter.
+const maxValues = 200
+
+func filter(name string, values ...string) ec2types.Filter {
+	return ec2types.Filter{Name: aws.String(name), Values: values}
+}
+
+func (m *Machines) list(ctx context.Context, filters ...ec2types.Filter) ([]Machine, error) {
+	filters = append(filters, filter("instance-state-name", "pending", "running", "stopping", "stopped", "shutting-down"))
+	var all []Machine
+	pages := ec2.NewDescribeInstancesPaginator(m.config.EC2, &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(page)})
+	for pages.HasMorePages() {
+		out, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("listing instances: %w", Told(err))
+		}
+		all = append(all, m.read(out.Reservations)...)
+	}
+	slices.SortFunc(all, byProviderID)
+	return all, nil
+}
+
+func (m *Machines) read(reservations []ec2types.Reservation) []Machine {
+	var list []Machine
+	for _, r := range reservations {
+		for i := range r.Instances {
+			machine := machineOf(&r.Instances[i], m.config.ZoneOf)
+			if machine.InstanceID != "" && !machine.Gone {
+				m.absent.Seen(machine.InstanceID)
+			}
+			list = append(list, machine)
+		}
+	}
+	return list
+}
+
+// Get returns one instance, or [provider.ErrNotFound] when it is proved gone (E-39). launched is when it was launched, as far as
+// is known; zero when it is not.
+func (m *Machines) Get(ctx context.Context, providerID string, launched time.Time) (Machine, error) {
+	_, id, err := ParseProviderID(providerID)
+	if err != nil {
+		return Machine{}, fmt.Errorf("%w: %w", provider.ErrNotFound, err)
+	}
+	machine, err := m.gets.Do(ctx, "", id)
+	return m.judged(machine, id, launched, err)
+}
+
+// End ends an instance. nil means that EC2 has accepted it and is at it; [provider.ErrNotFound] that it is proved gone.
+func (m *Machines) End(ctx context.Context, providerID string, launched time.Time) error {
+	_, id, err := ParseProviderID(providerID)
+	if err != nil {
+		return fmt.Errorf("%w: %w", provider.ErrNotFound, err)
+	}
+	machine, err := m.ends.Do(ctx, "", id)
+	_, err = m.judged(machine, id, launched, err)
+	return err
+}
+
+// judged turns an answer about an instance into what is known of it now.
+func (m *Machines) judged(machine Machine, id string, launched time.Time, err error) (Machine, error) {
+	switch {
+	case err == nil && machine.Gone:
+		return Machine{}, fmt.Errorf("%w: instance %s is terminated", provider.ErrNotFound, id)
+	case err == nil:
+		return machine, nil
+	case !isUnknown(err):
+		return Machine{}, fmt.Errorf("instance %s: %w", id, Told(err))
+	case m.absent.Unknown(id, launched, m.config.Clock.Now()):
+		return Machine{}, fmt.Errorf("%w: EC2 does not know instance %s any more", provider.ErrNotFound, id)
+	}
+	return Machine{}, fmt.Errorf("EC2 does not know instance %s yet, or any more; asking again will tell", id)
+}
+
+// describe asks for single instances.
+func (m *Machines) describe(ctx context.Context, _ string, ids []string) []batch.Answer[Machine] {
+	found := map[string]Machine{}
+	failed := batch.Apart(ctx, ids, func(ctx context.Context, ids []string) error {
+		out, err := m.config.EC2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: ids})
+		if err != nil {
+			return err
+		}
+		for _, machine := range m.read(out.Reservations) {
+			found[machine.InstanceID] = machine
+		}
+		return nil
+	}, faultOf)
+	return answers(ids, found, failed)
+}
+
+// terminate ends instances. EC2 says of each in which state it is now, and nothing else.
+func (m *Machines) terminate(ctx context.Context, _ string, ids []string) []batch.Answer[Machine] {
+	found := map[string]Machine{}
+	failed := batch.Apart(ctx, ids, func(ctx context.Context, ids []string) error {
+		out, err := m.config.EC2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
+		if err != nil {
+			return err
+		}
+		for _, change := range out.TerminatingInstances {
+			id := aws.ToString(change.InstanceId)
+			gone := change.CurrentState != nil && change.CurrentState.Name == ec2types.InstanceStateNameTerminated
+			found[id] = Machine{InstanceID: id, Ending: !gone, Gone: gone}
+		}
+		return nil
+	}, faultOf)
+	return answers(ids, found, failed)
+}
+
+func answers(ids []string, found map[string]Machine, failed map[string]error) []batch.Answer[Machine] {
+	list := make([]batch.Answer[Machine], len(ids))
+	for i, id := range ids {
+		machine, known := found[id]
+		switch {
+		case known:
+			list[i].Value = machine
+		case failed[id] != nil:
+			list[i].Err = failed[id]
+		default:
+			list[i].Err = errUnnamed
+		}
+	}
+	return list
+}
