@@ -1,0 +1,351 @@
+// Package launcher brings one machine for each claim, whatever is lost on the way (E-29, E-36 to E-38). It gathers claims that ask
+// for the same, writes down what is asked for before it is asked, shares out what came, and finds it again after a crash or a lost
+// answer. What to do then is decided by package launchid; what is asked of EC2 is the business of [Ports].
+package launcher
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/batch"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
+)
+
+// Ports are what the launcher reads and writes. R is a request: what claims with one key ask of EC2.
+type Ports[R any] interface {
+	// Claims returns every claim of the provider, with or without a machine, as it was read.
+	Claims(ctx context.Context) ([]launchid.Claim, error)
+	// Intend writes a launch on a claim. The claim is known by it from then on, whoever looks.
+	Intend(ctx context.Context, claim launchid.Claim, launch launchid.ID) error
+	// Fleet asks EC2 for machines. An error means that nobody knows what came of it.
+	Fleet(ctx context.Context, request R, ask Ask) (Answer, error)
+	// Of returns the machines of these launches that EC2 shows.
+	Of(ctx context.Context, launches []launchid.ID) ([]launchid.Instance, error)
+}
+
+// Ask is one call for machines.
+type Ask struct {
+	Launch launchid.ID // token and tag
+	Count  int
+	// Claim is the name of the only claim, "" when there are several: which machine is whose is known once they are there.
+	Claim string
+}
+
+// Answer is what EC2 said.
+type Answer struct {
+	Machines []launchid.Instance // with ProviderID and Launched; the rest is filled in
+	// Refused says why there are not as many as were asked for; nil when there are, or when EC2 does not say.
+	Refused error
+}
+
+// Order is what a claim wants.
+type Order[R any] struct {
+	Claim launchid.Claim
+	// Key is equal for claims whose requests are equal, byte for byte.
+	Key     string
+	Request R
+	// NotAfter is until when the call may be made; zero for ever.
+	NotAfter time.Time
+}
+
+// Launcher brings machines. It is lost with the process, which costs one more question to EC2 for each claim that has no machine.
+// Safe for concurrent use.
+type Launcher[R any] struct {
+	ports    Ports[R]
+	clock    timer.Clock
+	launches *batch.Gatherer[Order[R], string]
+	searches *batch.Gatherer[Order[R], found]
+
+	mu sync.Mutex
+	memory
+}
+
+// found is what a search for a claim's machine came to.
+type found struct {
+	providerID string
+	anew       bool // there is none, and never will be: launch anew
+}
+
+// intents is how many claims are written at a time.
+const intents = 16
+
+// New returns a launcher. Calls for several claims are made with ctx, which ends with the process.
+func New[R any](ctx context.Context, ports Ports[R], clock timer.Clock) *Launcher[R] {
+	l := &Launcher[R]{ports: ports, clock: clock, memory: newMemory()}
+	byUID := func(a, b Order[R]) int { return cmp.Compare(a.Claim.UID, b.Claim.UID) }
+	l.launches = batch.New(ctx, batch.Config[Order[R], string]{Clock: clock, Window: batch.Launches(), Compare: byUID, Call: l.launch})
+	l.searches = batch.New(ctx, batch.Config[Order[R], found]{Clock: clock, Window: batch.Launches(), Compare: byUID, Call: l.search})
+	return l
+}
+
+// Do returns the provider ID of the claim's machine. Asking again is always right; after an error that is not one of package
+// provider it is the only way to know.
+func (l *Launcher[R]) Do(ctx context.Context, order Order[R]) (string, error) {
+	if order.Claim.ProviderID != "" {
+		return order.Claim.ProviderID, nil
+	}
+	providerID, launch, over := l.recall(order.Claim)
+	if providerID != "" {
+		return providerID, nil
+	}
+	order.Claim.Launch = launch
+	if launch != "" && !over {
+		was, err := l.searches.Do(ctx, "", order)
+		if err != nil || !was.anew {
+			return was.providerID, err
+		}
+	}
+	return l.launches.Do(ctx, order.Key, order)
+}
+
+func (l *Launcher[R]) recall(claim launchid.Claim) (providerID string, launch launchid.ID, over bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	launch = l.launchOf(claim)
+	return l.dealt[claim.UID].providerID, launch, l.over[launch]
+}
+
+// launch makes one call for claims that ask for the same.
+func (l *Launcher[R]) launch(ctx context.Context, _ string, orders []Order[R]) []batch.Answer[string] {
+	answers := make([]batch.Answer[string], len(orders))
+	left := make([]int, 0, len(orders))
+	for i, order := range orders {
+		if l.expired(order) {
+			answers[i].Err = fmt.Errorf("launching NodeClaim %s: %w", order.Claim.Name, provider.ErrExpired)
+			continue
+		}
+		left = append(left, i)
+	}
+	id, left := l.intend(ctx, orders, left, answers)
+	if len(left) == 0 {
+		return answers
+	}
+	defer l.busy(id, false)
+	ask := Ask{Launch: id, Count: len(left)}
+	if ask.Count == 1 {
+		ask.Claim = orders[left[0]].Claim.Name
+	}
+	answer, err := l.ports.Fleet(ctx, orders[left[0]].Request, ask)
+	if err != nil {
+		for _, i := range left {
+			answers[i].Err = fmt.Errorf("what came of launch %s is not known; it will be looked for: %w", id, err)
+		}
+		return answers
+	}
+	dealt, _ := batch.Deal(len(left), answer.Machines, earlier, refusedFor(id, answer))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over[id] = true
+	for n, i := range left {
+		answers[i] = batch.Answer[string]{Value: dealt[n].Value.ProviderID, Err: dealt[n].Err}
+		if dealt[n].Err == nil {
+			l.deal(orders[i].Claim.UID, dealt[n].Value.ProviderID, l.clock.Now())
+		}
+	}
+	return answers
+}
+
+func refusedFor(id launchid.ID, answer Answer) error {
+	if answer.Refused != nil {
+		return answer.Refused
+	}
+	return fmt.Errorf("launch %s brought %d machines and does not say why there are no more", id, len(answer.Machines))
+}
+
+func (l *Launcher[R]) expired(order Order[R]) bool {
+	return !order.NotAfter.IsZero() && l.clock.Now().After(order.NotAfter)
+}
+
+// intend writes a launch on the claims of a call, by their positions among the orders, and returns it with those that are left.
+// A claim that cannot be written drops out, with its error in answers. The id is one of those that stay, so they are written
+// once more then.
+func (l *Launcher[R]) intend(ctx context.Context, orders []Order[R], left []int, answers []batch.Answer[string]) (launchid.ID, []int) {
+	for len(left) > 0 {
+		var uids []string
+		var before []launchid.ID
+		for _, i := range left {
+			uids, before = append(uids, orders[i].Claim.UID), append(before, orders[i].Claim.Launch)
+		}
+		id := launchid.New(uids, launchid.NextRound(before))
+		l.busy(id, true)
+		l.write(ctx, orders, left, answers, id)
+		staying := slices.DeleteFunc(slices.Clone(left), func(i int) bool { return answers[i].Err != nil })
+		if len(staying) == len(left) {
+			return id, left
+		}
+		l.busy(id, false)
+		for _, i := range staying { // a further round for those that stay
+			orders[i].Claim.Launch = id
+		}
+		left = staying
+	}
+	return "", nil
+}
+
+func (l *Launcher[R]) write(ctx context.Context, orders []Order[R], left []int, answers []batch.Answer[string], id launchid.ID) {
+	var group sync.WaitGroup
+	for worker := range min(intents, len(left)) {
+		group.Go(func() {
+			for n := worker; n < len(left); n += intents {
+				claim := orders[left[n]].Claim
+				if err := l.ports.Intend(ctx, claim, id); err != nil {
+					answers[left[n]].Err = fmt.Errorf("writing launch %s on NodeClaim %s: %w", id, claim.Name, err)
+					continue
+				}
+				l.mu.Lock()
+				l.intended[claim.UID] = id
+				l.mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+}
+
+// ErrLooking means that EC2 may still show a machine of the claim's launch.
+var ErrLooking = errors.New("the machine is still being looked for")
+
+// search finds out what became of the launches of claims.
+func (l *Launcher[R]) search(ctx context.Context, _ string, orders []Order[R]) []batch.Answer[found] {
+	answers := make([]batch.Answer[found], len(orders))
+	fail := func(err error) []batch.Answer[found] {
+		for i := range answers {
+			answers[i].Err = err
+		}
+		return answers
+	}
+	claims, err := l.ports.Claims(ctx)
+	if err != nil {
+		return fail(fmt.Errorf("looking for claims without a machine: %w", err))
+	}
+	byLaunch := map[launchid.ID]Order[R]{}
+	for _, order := range orders {
+		if known, again := byLaunch[order.Claim.Launch]; !again || l.expired(known) {
+			byLaunch[order.Claim.Launch] = order
+		}
+	}
+	launches := sortedKeys(byLaunch)
+	machines, err := l.ports.Of(ctx, launches)
+	if err != nil {
+		return fail(fmt.Errorf("looking for machines of %d launches: %w", len(launches), err))
+	}
+	claims = withOrders(claims, orders)
+	unknown := map[launchid.ID]error{}
+	for _, repeat := range l.repeats(claims, machines) {
+		order, asked := byLaunch[repeat.Launch]
+		switch {
+		case !asked:
+		case l.expired(order):
+			unknown[repeat.Launch] = fmt.Errorf("launching NodeClaim %s: %w", order.Claim.Name, provider.ErrExpired)
+		default:
+			came, err := l.repeat(ctx, order, repeat)
+			unknown[repeat.Launch], machines = err, append(machines, came...)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	plan := l.plan(claims, machines) // under the lock that deals out: another search may be about the same machines
+	for _, uid := range sortedKeys(plan.Take) {
+		l.deal(uid, plan.Take[uid], l.clock.Now())
+	}
+	for i, order := range orders {
+		claim := order.Claim
+		switch {
+		case l.dealt[claim.UID].providerID != "":
+			answers[i].Value.providerID = l.dealt[claim.UID].providerID
+		case unknown[claim.Launch] != nil:
+			answers[i].Err = unknown[claim.Launch]
+		case slices.Contains(plan.Anew, claim.UID):
+			l.over[claim.Launch] = true
+			answers[i].Value.anew = true
+		default:
+			answers[i].Err = fmt.Errorf("launch %s of NodeClaim %s: %w", claim.Launch, claim.Name, ErrLooking)
+		}
+	}
+	return answers
+}
+
+// repeat makes the call of a launch once more, and returns the machines that the answer names.
+func (l *Launcher[R]) repeat(ctx context.Context, order Order[R], repeat launchid.Repeat) ([]launchid.Instance, error) {
+	ask := Ask{Launch: repeat.Launch, Count: repeat.Count}
+	if repeat.Count == 1 {
+		ask.Claim = order.Claim.Name
+	}
+	answer, err := l.ports.Fleet(ctx, order.Request, ask)
+	if err != nil {
+		return nil, fmt.Errorf("what came of launch %s is not known; it will be looked for: %w", repeat.Launch, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	try := l.tries[repeat.Launch]
+	try.Repeated = l.clock.Now()
+	l.tries[repeat.Launch] = try
+	for i := range answer.Machines {
+		answer.Machines[i].Launch = repeat.Launch
+	}
+	return answer.Machines, nil
+}
+
+// withOrders adds claims that whoever reads them has not seen yet.
+func withOrders[R any](claims []launchid.Claim, orders []Order[R]) []launchid.Claim {
+	claims = slices.Clone(claims)
+	for _, order := range orders {
+		if !slices.ContainsFunc(claims, func(c launchid.Claim) bool { return c.UID == order.Claim.UID }) {
+			claims = append(claims, order.Claim)
+		}
+	}
+	return claims
+}
+
+// repeats returns the launches to be made again.
+func (l *Launcher[R]) repeats(claims []launchid.Claim, machines []launchid.Instance) []launchid.Repeat {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.plan(claims, machines).Repeat
+}
+
+// plan asks what to do, with what this process knows beside what was read. l.mu is held.
+func (l *Launcher[R]) plan(claims []launchid.Claim, machines []launchid.Instance) launchid.Plan {
+	claims, machines = l.with(claims, machines)
+	return launchid.Recover(claims, machines, l.tries, l.clock.Now())
+}
+
+// Owners says whose machines are, by provider ID.
+type Owners struct {
+	// Claims has the UID of the claim that a machine belongs to, or may come to belong to.
+	Claims map[string]string
+	// Orphans are those that nobody will ever want (E-37). What is in neither is too young to tell.
+	Orphans map[string]bool
+}
+
+// Whose returns whose these machines of the cluster are.
+func (l *Launcher[R]) Whose(ctx context.Context, machines []launchid.Instance) (Owners, error) {
+	claims, err := l.ports.Claims(ctx)
+	if err != nil {
+		return Owners{}, fmt.Errorf("looking for the claims of %d machines: %w", len(machines), err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.clock.Now()
+	l.prune(claims, now)
+	claims, machines = l.with(claims, machines)
+	return whose(claims, machines, l.tries, now), nil
+}
+
+func (l *Launcher[R]) busy(id launchid.ID, is bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	try := l.tries[id]
+	try.Busy = is
+	l.tries[id] = try
+}
+
+// earlier orders machines of one launch: those that EC2 named first are not known, so it is the id that decides.
+func earlier(a, b launchid.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) }

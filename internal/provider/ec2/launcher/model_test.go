@@ -1,0 +1,271 @@
+package launcher_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launcher"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
+)
+
+// tokens is what the model's EC2 does with a client token that it has seen (E-37).
+type tokens int
+
+const (
+	replay tokens = iota
+	nothing
+	mismatch
+	ignore
+	behaviours
+)
+
+// world is EC2 and the API server, as far as launches are concerned. Time is the bubble's.
+type world struct {
+	mu       sync.Mutex
+	source   *rand.Rand
+	tokens   tokens
+	healed   bool
+	claims   []launchid.Claim
+	machines []*machine
+	answers  map[launchid.ID][]*machine
+	twice    []string // machines that two claims had
+}
+
+type machine struct {
+	launchid.Instance
+	shown, ended time.Time
+}
+
+func (w *world) chance(percent int) bool { return !w.healed && w.source.IntN(100) < percent }
+
+// pause lets time pass, as a call does.
+func (w *world) pause(ctx context.Context, most time.Duration) error {
+	w.mu.Lock()
+	d := time.Duration(w.source.Int64N(int64(most)))
+	w.mu.Unlock()
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// process is one that runs Joiner. Whatever it asks fails once it has crashed; what is on its way then may still land.
+type process struct {
+	*world
+	ctx context.Context
+}
+
+var errLost = errors.New("connection reset")
+
+func (p process) Claims(ctx context.Context) ([]launchid.Claim, error) {
+	if err := p.pause(ctx, 50*time.Millisecond); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.claims), p.ctx.Err()
+}
+
+func (p process) Intend(ctx context.Context, claim launchid.Claim, launch launchid.ID) error {
+	if err := p.pause(ctx, 100*time.Millisecond); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.claims, func(c launchid.Claim) bool { return c.UID == claim.UID })
+	if p.ctx.Err() != nil || p.chance(5) {
+		return errors.New("conflict")
+	}
+	p.claims[i].Launch = launch
+	return nil
+}
+
+func (p process) Fleet(ctx context.Context, _ string, ask launcher.Ask) (launcher.Answer, error) {
+	if err := p.pause(ctx, time.Second); err != nil {
+		return launcher.Answer{}, err
+	}
+	p.mu.Lock()
+	if p.chance(10) { // never arrives
+		p.mu.Unlock()
+		return launcher.Answer{}, errLost
+	}
+	answer := p.answer(ask)
+	lost := p.chance(15)
+	p.mu.Unlock()
+	if err := p.pause(ctx, time.Second); err != nil || lost || p.ctx.Err() != nil {
+		return launcher.Answer{}, errLost
+	}
+	return answer, nil
+}
+
+func (p process) answer(ask launcher.Ask) launcher.Answer {
+	known, again := p.answers[ask.Launch]
+	switch {
+	case again && p.tokens == nothing:
+		return launcher.Answer{}
+	case again && p.tokens == mismatch:
+		return launcher.Answer{Refused: errors.New("IdempotentParameterMismatch")}
+	case again && p.tokens == replay:
+		return answerOf(known)
+	}
+	count := ask.Count
+	var refused error
+	if p.chance(20) {
+		count, refused = p.source.IntN(count+1), errors.New("InsufficientInstanceCapacity")
+	}
+	var made []*machine
+	for range count {
+		late := time.Duration(0)
+		if p.chance(30) {
+			late = time.Duration(p.source.IntN(90)) * time.Second
+		}
+		m := &machine{Instance: launchid.Instance{ProviderID: fmt.Sprintf("i-%04d", len(p.machines)), Launch: ask.Launch,
+			ClaimName: ask.Claim, Launched: time.Now()}, shown: time.Now().Add(late)}
+		p.machines, made = append(p.machines, m), append(made, m)
+	}
+	p.answers[ask.Launch] = made
+	answer := answerOf(made)
+	answer.Refused = refused
+	return answer
+}
+
+func answerOf(list []*machine) launcher.Answer {
+	var answer launcher.Answer
+	for _, m := range list {
+		answer.Machines = append(answer.Machines, launchid.Instance{ProviderID: m.ProviderID, Launched: m.Launched})
+	}
+	return answer
+}
+
+func (p process) Of(ctx context.Context, launches []launchid.ID) ([]launchid.Instance, error) {
+	if err := p.pause(ctx, 200*time.Millisecond); err != nil {
+		return nil, err
+	}
+	return p.shown(func(m *machine) bool { return slices.Contains(launches, m.Launch) }), p.ctx.Err()
+}
+
+func (w *world) shown(is func(*machine) bool) []launchid.Instance {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var list []launchid.Instance
+	for _, m := range w.machines {
+		if m.ended.IsZero() && !time.Now().Before(m.shown) && is(m) {
+			list = append(list, m.Instance)
+		}
+	}
+	return list
+}
+
+// keep asks for a claim's machine until the claim has one, as a controller does.
+func (w *world) keep(p process, l *launcher.Launcher[string], uid string) {
+	for p.ctx.Err() == nil {
+		w.mu.Lock()
+		claim := w.claims[slices.IndexFunc(w.claims, func(c launchid.Claim) bool { return c.UID == uid })]
+		w.mu.Unlock()
+		if claim.ProviderID != "" {
+			return
+		}
+		id, err := l.Do(p.ctx, launcher.Order[string]{Claim: claim, Key: claim.Name[:1], Request: claim.Name[:1]})
+		if err == nil && w.pause(p.ctx, 300*time.Millisecond) == nil {
+			w.take(uid, id)
+		}
+		_ = w.pause(p.ctx, 2*time.Second)
+	}
+}
+
+func (w *world) take(uid, id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.claims {
+		if w.claims[i].UID != uid && w.claims[i].ProviderID == id {
+			w.twice = append(w.twice, id)
+		}
+		if w.claims[i].UID == uid && w.claims[i].ProviderID == "" {
+			w.claims[i].ProviderID = id
+		}
+	}
+}
+
+// collect ends orphans, as the collector does.
+func (w *world) collect(p process, l *launcher.Launcher[string]) {
+	for w.pause(p.ctx, 40*time.Second) == nil {
+		owners, err := l.Whose(p.ctx, w.shown(func(*machine) bool { return true }))
+		if err != nil {
+			continue
+		}
+		w.mu.Lock()
+		for _, m := range w.machines {
+			if owners.Orphans[m.ProviderID] {
+				m.ended = time.Now()
+			}
+		}
+		w.mu.Unlock()
+	}
+}
+
+// live runs a process until it crashes, or until the world is at rest.
+func (w *world) live(lasts time.Duration) {
+	ctx, crash := context.WithTimeout(context.Background(), lasts)
+	defer crash()
+	p := process{w, ctx}
+	l := launcher.New[string](ctx, p, timer.Real{})
+	var group sync.WaitGroup
+	for _, claim := range slices.Clone(w.claims) {
+		group.Go(func() { w.keep(p, l, claim.UID) })
+	}
+	group.Go(func() { w.collect(p, l) })
+	group.Wait()
+}
+
+// E-36 to E-38: with answers lost, instances that show late, crashes at any moment and whatever EC2 does with tokens, each claim
+// ends with a machine of its own, and no machine is left.
+func TestOneMachineForEachClaim(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		synctest.Test(t, func(t *testing.T) {
+			w := &world{source: rand.New(rand.NewPCG(seed, 0)), tokens: tokens(seed % uint64(behaviours)), answers: map[launchid.ID][]*machine{}}
+			for i := range 1 + w.source.IntN(30) {
+				name := fmt.Sprintf("%c-%d", 'a'+w.source.IntN(3), i)
+				w.claims = append(w.claims, launchid.Claim{UID: fmt.Sprintf("uid-%02d", i), Name: name})
+			}
+			for range w.source.IntN(5) {
+				w.live(time.Duration(w.source.IntN(20_000)) * time.Millisecond)
+			}
+			w.healed = true
+			w.live(20 * time.Minute)
+			w.check(t, seed)
+		})
+	}
+}
+
+func (w *world) check(t *testing.T, seed uint64) {
+	t.Helper()
+	has := map[string]string{}
+	for _, claim := range w.claims {
+		if claim.ProviderID == "" || has[claim.ProviderID] != "" {
+			t.Errorf("seed %d: claim %s has machine %q, which %q has too", seed, claim.UID, claim.ProviderID, has[claim.ProviderID])
+		}
+		has[claim.ProviderID] = claim.UID
+	}
+	for _, m := range w.machines {
+		switch {
+		case m.ended.IsZero() && has[m.ProviderID] == "":
+			t.Errorf("seed %d: machine %s of launch %s runs and no claim has it", seed, m.ProviderID, m.Launch)
+		case !m.ended.IsZero() && has[m.ProviderID] != "":
+			t.Errorf("seed %d: machine %s of claim %s was ended", seed, m.ProviderID, has[m.ProviderID])
+		}
+	}
+	if len(w.twice) > 0 {
+		t.Errorf("seed %d: two claims had machines %v", seed, w.twice)
+	}
+}
