@@ -164,9 +164,12 @@ func parseSelector(values map[string]value) (selector, error) {
 	return s, nil
 }
 
+// maxWord is how long a pattern or a reason may be: as long as a label's value.
+const maxWord = 63
+
 func isPattern(s string) bool {
 	_, err := path.Match(s, "")
-	return s != "" && len(s) <= maxLabelValue && err == nil
+	return s != "" && len(s) <= maxWord && err == nil
 }
 
 func isCapacityType(s string) bool {
@@ -222,7 +225,7 @@ func parseDrift(rule *fault, values map[string]value) (err error) {
 }
 
 func isWord(s string) bool {
-	return s != "" && len(s) <= maxLabelValue && s[0] >= 'A' && s[0] <= 'Z' && !strings.ContainsFunc(s, func(c rune) bool {
+	return s != "" && len(s) <= maxWord && s[0] >= 'A' && s[0] <= 'Z' && !strings.ContainsFunc(s, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9')
 	})
 }

@@ -143,7 +143,7 @@ func (p *Provider) classOf(ctx context.Context, claim *karpenterv1.NodeClaim) (*
 
 // prepare chooses the offering and returns the node to be.
 func (p *Provider) prepare(ctx context.Context, claim *karpenterv1.NodeClaim, faults Faults) (*corev1.Node, error) {
-	d, err := demandOf(claim)
+	d, err := choose.DemandOf(claim)
 	if err != nil {
 		return nil, &provider.LaunchError{ConditionReason: ReasonInvalidClaim, Message: err.Error()}
 	}

@@ -2,8 +2,6 @@ package kwok
 
 import (
 	"fmt"
-	"hash/fnv"
-	"io"
 	"maps"
 	"strconv"
 	"strings"
@@ -17,39 +15,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/choose"
-	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-const (
-	providerIDPrefix = "kwok://"
-
-	maxLabelValue = 63
-)
-
-// demandOf reads what a claim asks for.
-func demandOf(claim *karpenterv1.NodeClaim) (choose.Demand, error) {
-	requirements, _, err := translate.Requirements(claim.Spec.Requirements)
-	if err != nil {
-		return choose.Demand{}, fmt.Errorf("spec.requirements: %w", err)
-	}
-	return choose.Demand{
-		Requirements: requirements,
-		Requests:     translate.Amounts(claim.Spec.Resources.Requests),
-		Hostname:     hostname(claim.Name),
-		Tie:          string(claim.UID),
-	}, nil
-}
-
-// hostname returns the value of the hostname label: the claim's name, shortened when it is too long for a label.
-func hostname(claimName string) string {
-	if len(claimName) <= maxLabelValue {
-		return claimName
-	}
-	hash := fnv.New32a()
-	_, _ = io.WriteString(hash, claimName) // a hash never fails to write
-	ending := fmt.Sprintf("-%08x", hash.Sum32())
-	return strings.TrimRight(claimName[:maxLabelValue-len(ending)], "-.") + ending
-}
+const providerIDPrefix = "kwok://"
 
 // newNode returns the node of a claim's machine. It carries the unregistered taint only: the claim's own taints and
 // startup taints are put on it when it is registered, like on the node of any other provider.
@@ -60,7 +28,7 @@ func newNode(claim *karpenterv1.NodeClaim, d choose.Demand, taken choose.Choice,
 	annotations[ClaimUIDAnnotationKey] = string(claim.UID)
 	annotations[ClassAnnotationKey] = claim.Spec.NodeClassRef.Name
 	annotations[LaunchedAnnotationKey] = now.UTC().Format(time.RFC3339Nano)
-	capacity, allocatable := resourcesOf(d, taken.Type)
+	capacity, allocatable := d.Resources(taken.Type)
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: claim.Name, Labels: nodeLabels(claim, taken), Annotations: annotations},
 		Spec: corev1.NodeSpec{
@@ -71,41 +39,13 @@ func newNode(claim *karpenterv1.NodeClaim, d choose.Demand, taken choose.Choice,
 	}
 }
 
-// nodeLabels gives every label that claim or catalogue asks for a value: the claim's own where it is allowed, else
-// the first that is.
+// nodeLabels are the labels of a node: those that claim and catalogue ask for, and those for KWOK.
 func nodeLabels(claim *karpenterv1.NodeClaim, taken choose.Choice) map[string]string {
-	labels := map[string]string{}
-	maps.Copy(labels, claim.Labels)
-	for r := range taken.Labels.All() {
-		key := string(r.Key())
-		if own, present := labels[key]; present && r.Has(own) {
-			continue
-		}
-		delete(labels, key)
-		if value, found := r.Example(); found && !r.AllowsAbsent() {
-			labels[key] = value
-		}
-	}
+	labels := taken.NodeLabels(claim)
 	labels[PriceLabelKey] = fmt.Sprintf("%f", taken.Offering.Price.Dollars())
 	labels[PartitionLabelKey] = PartitionLabelValue
 	labels[NodeLabelKey] = NodeLabelValue
 	return labels
-}
-
-// resourcesOf returns capacity and allocatable of a type, with what the demand asks of resources it does not have.
-func resourcesOf(d choose.Demand, t catalog.Type) (capacity, allocatable corev1.ResourceList) {
-	capacity, allocatable = corev1.ResourceList{}, corev1.ResourceList{}
-	for name, amount := range t.Capacity {
-		capacity[corev1.ResourceName(name)] = translate.Quantity(name, amount)
-		allocatable[corev1.ResourceName(name)] = translate.Quantity(name, amount-t.Overhead[name])
-	}
-	for name, amount := range d.Requests {
-		if _, own := t.Capacity[name]; !own {
-			capacity[corev1.ResourceName(name)] = translate.Quantity(name, amount)
-			allocatable[corev1.ResourceName(name)] = translate.Quantity(name, amount)
-		}
-	}
-	return capacity, allocatable
 }
 
 // instanceOf reads a machine from its node. It also understands nodes that Karpenter's own KWOK provider made: they
