@@ -48,3 +48,30 @@ func TestShortagesBackOffExponentially(t *testing.T) {
 		t.Error("the catalogue that was handed in has changed")
 	}
 }
+
+// E-42: a pause lasts a minute however often it comes, and changes nothing about the shortages before and after it.
+func TestPausesDoNotDouble(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	var backoff provider.Backoff[string]
+	until := func(d time.Duration) {
+		t.Helper()
+		if !backoff.Lacking(now.Add(d - time.Second))["a"] || backoff.Lacking(now.Add(d))["a"] {
+			t.Errorf("unavailable at other times than for %s", d)
+		}
+		now = now.Add(d)
+	}
+	for range 3 {
+		backoff.Pause("a", now)
+		until(time.Minute)
+	}
+	for _, minutes := range []time.Duration{1, 2} {
+		backoff.Pause("a", now)
+		backoff.Note("a", now)
+		until(minutes * time.Minute)
+	}
+	backoff.Pause("a", now.Add(29*time.Minute))
+	now = now.Add(31 * time.Minute) // since the last shortage, in spite of the pause
+	backoff.Note("a", now)
+	until(time.Minute)
+}
