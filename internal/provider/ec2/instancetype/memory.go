@@ -57,9 +57,11 @@ func (m *Memory) Of(info *ec2types.InstanceTypeInfo, image Image, types map[stri
 	var nearest *ec2types.InstanceTypeInfo
 	var had int64
 	for kind := range m.seen {
+		if its, _, _ := strings.Cut(kind, "."); its != family {
+			continue // before the look-up, which copies a large struct
+		}
 		other, known := types[kind]
-		if its, _, _ := strings.Cut(kind, "."); !known || its != family || advertised(&other) <= 0 || advertised(&other) >= advertised(info) ||
-			nearest != nil && !nearer(&other, nearest) {
+		if !known || advertised(&other) <= 0 || advertised(&other) >= advertised(info) || nearest != nil && !nearer(&other, nearest) {
 			continue
 		}
 		if bytes := m.of(kind, image); bytes > 0 {

@@ -1,0 +1,45 @@
+package offering_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/instancetype"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/quota"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
+)
+
+// BenchmarkBuild makes the catalogue of a class in 6 zones from all types that there are, nodes of 50 types having been
+// seen: for the first time, and when something has changed that is not of the types.
+func BenchmarkBuild(b *testing.B) {
+	var zones []string
+	for i := range 6 {
+		zones = append(zones, fmt.Sprintf("us-east-1%c", 'a'+i))
+	}
+	table := &offering.Table{Region: region, OnDemand: map[string]resources.Money{}}
+	in := input(sold(b, zones...), class(zones...))
+	in.Memory, in.Free, in.Quotas, in.Shortages = instancetype.NewMemory(), subnet.NewFree(), new(quota.Marks), new(offering.Shortages)
+	in.Settings.PodAddresses = subnet.Secondary
+	for name, info := range in.Sold.Types {
+		table.OnDemand[name] = resources.Dollar
+		if len(table.OnDemand)%25 == 0 {
+			in.Memory.Saw(name, instancetype.Image{Family: "AL2023", ID: "ami-1"}, *info.MemoryInfo.SizeInMiB<<20)
+		}
+	}
+	in.Prices = offering.NewPrices(offering.PricesConfig{Region: region, Table: table}).Known()
+	in.Shortages.Note(offering.Pool{Type: "m5.large", Zone: zones[0], CapacityType: "spot"}, start)
+	warm := offering.NewBuilder()
+	for name, builder := range map[string]func() *offering.Builder{"cold": offering.NewBuilder, "warm": func() *offering.Builder { return warm }} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				result, err := builder().Build(in)
+				if err != nil || len(result.Catalog.Types) < 1300 {
+					b.Fatal(len(result.Catalog.Types), err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,310 @@
+package offering
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/instancetype"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/quota"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
+)
+
+// Labels of offerings, beside those that all providers have (E-18).
+const (
+	LabelZoneID                   requirement.Key = "topology.k8s.aws/zone-id"
+	LabelTenancy                  requirement.Key = "karpenter.k8s.aws/instance-tenancy"
+	LabelReservationID            requirement.Key = "karpenter.k8s.aws/capacity-reservation-id"
+	LabelReservationType          requirement.Key = "karpenter.k8s.aws/capacity-reservation-type"
+	LabelReservationInterruptible requirement.Key = "karpenter.k8s.aws/capacity-reservation-interruptible"
+	LabelPlacementGroup           requirement.Key = "karpenter.k8s.aws/placement-group-id"
+	LabelPlacementPartition       requirement.Key = "karpenter.k8s.aws/placement-group-partition"
+)
+
+// mostClasses bounds how many classes' machines a builder remembers. Beyond it all are forgotten, which costs a few
+// milliseconds for each.
+const mostClasses = 256
+
+// Input is what a catalogue is made from. What is nil knows nothing, unless stated otherwise.
+type Input struct {
+	Class    *awsv1.EC2NodeClass // with what its selectors stand for in the status; never nil
+	Region   string
+	Sold     *Sold // never nil
+	Prices   PriceList
+	Settings Settings
+	// Placement is the group that the class selects.
+	Placement Placement
+	// ImageFor returns the image for types of an architecture (amd64, arm64) and accelerator ("", [Nvidia], [Neuron]).
+	// Types for which it returns false are not offered. Never nil.
+	ImageFor func(architecture, accelerator string) (instancetype.Image, bool)
+	// Branches returns how many branch interfaces a type has (E-26).
+	Branches func(kind string) int64
+
+	Memory       *instancetype.Memory
+	Free         *subnet.Free
+	Reservations *Reservations
+	// InReservation is how many machines of this cluster are in a capacity reservation, by its id.
+	InReservation map[string]int64
+	Quotas        *quota.Marks
+	Shortages     *Shortages
+	Now           time.Time
+}
+
+// Result is a catalogue, and what is to be said of it.
+type Result struct {
+	Catalog catalog.Catalog
+	// Short says that for some types no subnet has enough addresses, and what was done about it, for an event; "" when
+	// there is nothing to say (E-12).
+	Short string
+}
+
+// Builder makes catalogues. Its results depend on nothing but the input: it remembers what classes and calls have in
+// common, so that only what has changed is computed again. Safe for concurrent use.
+type Builder struct {
+	mu    sync.Mutex
+	sold  *Sold
+	kinds []kind                        // of sold, by name
+	nodes map[string]map[string]machine // by class and type
+}
+
+// kind is an instance type, without any class.
+type kind struct {
+	name, architecture, accelerator string
+	info                            *ec2types.InstanceTypeInfo
+	labels                          requirement.Set
+	vcpus                           int64
+	zones                           []string
+	onDemand, spot                  bool
+}
+
+// machine is what a node of a type has, and what that was computed from beside the class.
+type machine struct {
+	memory, branches int64
+	node             instancetype.Node
+}
+
+// NewBuilder returns one that remembers nothing.
+func NewBuilder() *Builder { return &Builder{nodes: map[string]map[string]machine{}} }
+
+// Build returns what a class offers: all types that its images fit and that EC2 sells in a zone of its subnets, those
+// that cannot be had now among them, by name. The error names the field of the class that cannot be read.
+func (b *Builder) Build(in Input) (Result, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.learn(in.Sold)
+	w := newWork(in)
+	result := Result{Catalog: catalog.Catalog{WellKnown: wellKnown(), Types: make([]catalog.Type, 0, len(b.kinds))}}
+	for i := range b.kinds {
+		k := &b.kinds[i]
+		image, ok := w.image(k)
+		if !ok || !fits(in.Class, in.Placement, k.info) {
+			continue
+		}
+		node, err := b.machine(w, k, image)
+		if err != nil {
+			return Result{}, fmt.Errorf("EC2NodeClass %s: spec.%w", in.Class.Name, err)
+		}
+		if offerings := w.offerings(k, node); len(offerings) > 0 {
+			result.Catalog.Types = append(result.Catalog.Types, catalog.Type{
+				Name: k.name, Labels: k.labels, Capacity: node.Capacity, Overhead: node.Overhead, Offerings: offerings,
+			})
+		}
+	}
+	result.Short = w.short
+	if err := result.Catalog.Validate(); err != nil {
+		return Result{}, fmt.Errorf("EC2NodeClass %s: %w", in.Class.Name, err)
+	}
+	return result, nil
+}
+
+// learn takes in what is sold, when that is news.
+func (b *Builder) learn(sold *Sold) {
+	if b.sold == sold {
+		return
+	}
+	b.sold, b.kinds, b.nodes = sold, nil, map[string]map[string]machine{}
+	for _, name := range slices.Sorted(maps.Keys(sold.Types)) {
+		info := sold.Types[name]
+		if len(sold.Zones[name]) == 0 {
+			continue
+		}
+		labels := instancetype.Labels(&info)
+		labels[string(LabelTenancy)] = string(ec2types.TenancyDefault)
+		sells := func(usage ec2types.UsageClassType) bool { return slices.Contains(info.SupportedUsageClasses, usage) }
+		k := kind{
+			name: name, architecture: instancetype.Architecture(&info), accelerator: accelerator(&info), info: &info,
+			labels: requirement.FromLabels(labels), zones: sold.Zones[name],
+			onDemand: sells(ec2types.UsageClassTypeOnDemand) || len(info.SupportedUsageClasses) == 0,
+			spot:     sells(ec2types.UsageClassTypeSpot),
+		}
+		if info.VCpuInfo != nil {
+			k.vcpus = int64(value(info.VCpuInfo.DefaultVCpus))
+		}
+		b.kinds = append(b.kinds, k)
+	}
+}
+
+// machine returns what a node of a type has with the class and the image, from memory when nothing has changed.
+func (b *Builder) machine(w *work, k *kind, image instancetype.Image) (instancetype.Node, error) {
+	class, err := w.class(image.Family)
+	if err != nil {
+		return instancetype.Node{}, err
+	}
+	nodes := b.nodes[class.key]
+	if nodes == nil {
+		if len(b.nodes) >= mostClasses {
+			clear(b.nodes)
+		}
+		nodes = map[string]machine{}
+		b.nodes[class.key] = nodes
+	}
+	memory, branches := int64(0), int64(0)
+	if w.in.Memory != nil {
+		memory = w.in.Memory.Of(k.info, image, w.in.Sold.Types)
+	}
+	if w.in.Branches != nil {
+		branches = w.in.Branches(k.name)
+	}
+	if known, found := nodes[k.name]; found && known.memory == memory && known.branches == branches {
+		return known.node, nil
+	}
+	node, err := instancetype.Machine(k.info, class.of, memory, branches)
+	if err == nil {
+		nodes[k.name] = machine{memory, branches, node}
+	}
+	return node, err
+}
+
+// wellKnown are the labels whose values EC2 or we decide.
+func wellKnown() map[requirement.Key]bool {
+	known := map[requirement.Key]bool{
+		catalog.LabelInstanceType: true, catalog.LabelZone: true, catalog.LabelCapacityType: true,
+		corev1.LabelOSStable: true, corev1.LabelArchStable: true, corev1.LabelTopologyRegion: true,
+		corev1.LabelWindowsBuild: true, LabelZoneID: true, LabelTenancy: true,
+		LabelReservationID: true, LabelReservationType: true, LabelReservationInterruptible: true,
+		LabelPlacementGroup: true, LabelPlacementPartition: true,
+	}
+	for _, key := range instancetype.LabelKeys() {
+		known[requirement.Key(key)] = true
+	}
+	return known
+}
+
+// work is what one call of Build has found out so far.
+type work struct {
+	in       Input
+	zones    map[string]requirement.Set // labels of offerings, by zone of the class's subnets
+	subnets  []subnet.Subnet
+	reserved map[string][]reservation // by type
+	lacking  map[string]map[Pool]bool // by type; "" for what holds for all
+	images   map[[2]string]imageChoice
+	classes  map[string]classOfFamily
+	rooms    map[room]map[string]bool
+	short    string
+	least    int64 // the need that short tells of
+}
+
+type imageChoice struct {
+	image instancetype.Image
+	ok    bool
+}
+
+type classOfFamily struct {
+	of  instancetype.Class
+	key string
+}
+
+// room is what decides whether zones have enough addresses.
+type room struct {
+	need  subnet.Need
+	zones string
+}
+
+func newWork(in Input) *work {
+	w := &work{
+		in: in, zones: map[string]requirement.Set{}, lacking: map[string]map[Pool]bool{}, images: map[[2]string]imageChoice{},
+		classes: map[string]classOfFamily{}, rooms: map[room]map[string]bool{},
+	}
+	for _, s := range in.Class.Status.Subnets {
+		labels := map[string]string{}
+		for key, v := range map[requirement.Key]string{
+			corev1.LabelTopologyRegion: in.Region, LabelZoneID: s.ZoneID, LabelPlacementGroup: in.Placement.ID,
+		} {
+			if v != "" {
+				labels[string(key)] = v
+			}
+		}
+		if known, found := w.zones[s.Zone]; !found || !known.Holds(LabelZoneID) {
+			w.zones[s.Zone] = requirement.FromLabels(labels)
+		}
+		w.subnets = append(w.subnets, subnet.Subnet{ID: s.ID, Zone: s.Zone})
+	}
+	for pool := range in.Shortages.lacking(in.Now) {
+		if w.lacking[pool.Type] == nil {
+			w.lacking[pool.Type] = map[Pool]bool{}
+		}
+		w.lacking[pool.Type][pool] = true
+	}
+	w.reserved = w.reservations()
+	return w
+}
+
+func (w *work) image(k *kind) (instancetype.Image, bool) {
+	key := [2]string{k.architecture, k.accelerator}
+	choice, known := w.images[key]
+	if !known {
+		choice.image, choice.ok = w.in.ImageFor(k.architecture, k.accelerator)
+		w.images[key] = choice
+	}
+	return choice.image, choice.ok
+}
+
+func (w *work) class(family string) (classOfFamily, error) {
+	known, found := w.classes[family]
+	if found {
+		return known, nil
+	}
+	known.of = ClassOf(w.in.Class, family, w.in.Settings)
+	key, err := fingerprint(known.of)
+	if err != nil {
+		return known, fmt.Errorf("kubelet: %w", err)
+	}
+	known.key = family + " " + key
+	w.classes[family] = known
+	return known, nil
+}
+
+// roomFor returns in which of a type's zones some subnet has the addresses that a machine needs (E-12).
+func (w *work) roomFor(k *kind, pods int64) map[string]bool {
+	addresses := w.in.Settings.PodAddresses
+	if addresses == subnet.Secondary && w.in.Class.Annotations[PrefixDelegation] == "true" {
+		addresses = subnet.Prefixes
+	}
+	key := room{
+		need:  subnet.NeedOf(addresses, pods, int64(value(w.in.Class.Spec.IPPrefixCount))),
+		zones: strings.Join(k.zones, " "),
+	}
+	if known, found := w.rooms[key]; found {
+		return known
+	}
+	within := slices.DeleteFunc(slices.Clone(w.subnets), func(s subnet.Subnet) bool { return !slices.Contains(k.zones, s.Zone) })
+	choices, short := subnet.Choose(within, w.left, key.need)
+	if short != "" && (w.short == "" || key.need.Total() < w.least) {
+		w.short, w.least = short, key.need.Total()
+	}
+	enough := map[string]bool{}
+	for _, c := range choices {
+		enough[c.Zone] = c.Enough
+	}
+	w.rooms[key] = enough
+	return enough
+}

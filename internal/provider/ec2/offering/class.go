@@ -1,0 +1,142 @@
+package offering
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/instancetype"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
+)
+
+// PrefixDelegation is the annotation of a class whose nodes get prefixes of addresses for their pods when it is "true"
+// (E-20).
+const PrefixDelegation = "joiner.sh/prefix-delegation"
+
+// The devices on which the data of pods lie, by family, unless a mapping says that it is the root volume.
+const (
+	deviceAL2023       = "/dev/xvda"
+	deviceBottlerocket = "/dev/xvdb"
+)
+
+// Settings are those of the program that decide what a node has (E-59).
+type Settings struct {
+	ReservedInterfaces int64               // reserved-enis
+	MemoryOverhead     float64             // vm-memory-overhead-percent, 0 to 1
+	PodAddresses       subnet.PodAddresses // where pods have addresses from, in classes without [PrefixDelegation]
+}
+
+// ClassOf returns what of a class decides what its machines have, with images of a family. Whoever writes a launch
+// template uses it too: the kubelet is told the number of pods that was planned with.
+func ClassOf(class *awsv1.EC2NodeClass, family string, settings Settings) instancetype.Class {
+	return instancetype.Class{
+		Kubelet: class.Spec.Kubelet, Root: rootSize(class.Spec.BlockDeviceMappings, family),
+		LocalStorage: value(class.Spec.InstanceStorePolicy) == "RAID0",
+		Interfaces:   class.Spec.NetworkInterfaces, ReservedInterfaces: settings.ReservedInterfaces,
+		Prefixes: class.Annotations[PrefixDelegation] == "true", MemoryOverhead: settings.MemoryOverhead,
+	}
+}
+
+// rootSize is the size in bytes of the volume with the pods' data; 0 when the class does not say. Nothing is known of the
+// devices of a custom image: its last mapping counts, as with Karpenter.
+func rootSize(mappings []awsv1.BlockDeviceMapping, family string) int64 {
+	is := func(m awsv1.BlockDeviceMapping) bool { return value(m.RootVolume) }
+	if !slices.ContainsFunc(mappings, is) {
+		switch family {
+		case "AL2023":
+			is = func(m awsv1.BlockDeviceMapping) bool { return value(m.DeviceName) == deviceAL2023 }
+		case "Bottlerocket":
+			is = func(m awsv1.BlockDeviceMapping) bool { return value(m.DeviceName) == deviceBottlerocket }
+		default:
+			is = func(awsv1.BlockDeviceMapping) bool { return true }
+		}
+	}
+	size := int64(0)
+	for _, m := range mappings {
+		if is(m) && m.EBS != nil && m.EBS.VolumeSize != nil {
+			size = m.EBS.VolumeSize.Value()
+		}
+	}
+	return size
+}
+
+// Placement is the placement group of a class; the zero value is none (E-15).
+type Placement struct {
+	ID       string
+	Strategy string // cluster, partition or spread
+}
+
+// Accelerators, as images are made for them.
+const (
+	Nvidia = "nvidia" // GPUs of NVIDIA
+	Neuron = "neuron" // Inferentia and Trainium
+)
+
+// accelerator says what of a type needs an image of its own; "" for nothing.
+func accelerator(info *ec2types.InstanceTypeInfo) string {
+	if info.GpuInfo != nil {
+		for _, gpu := range info.GpuInfo.Gpus {
+			if strings.EqualFold(value(gpu.Manufacturer), "NVIDIA") {
+				return Nvidia
+			}
+		}
+	}
+	if info.NeuronInfo != nil {
+		return Neuron
+	}
+	if info.InferenceAcceleratorInfo != nil { // also of other makers
+		for _, a := range info.InferenceAcceleratorInfo.Accelerators {
+			if strings.EqualFold(value(a.Manufacturer), "AWS") {
+				return Neuron
+			}
+		}
+	}
+	return ""
+}
+
+// fits reports whether EC2 would launch a type at all as a class asks for it: into its placement group, with its network
+// interfaces and its options for processors.
+func fits(class *awsv1.EC2NodeClass, placement Placement, info *ec2types.InstanceTypeInfo) bool {
+	if placement.ID != "" && (info.PlacementGroupInfo == nil ||
+		!slices.Contains(info.PlacementGroupInfo.SupportedStrategies, ec2types.PlacementGroupStrategy(placement.Strategy))) {
+		return false
+	}
+	if o := class.Spec.CPUOptions; o != nil && value(o.NestedVirtualization) == "enabled" && (info.ProcessorInfo == nil ||
+		!slices.Contains(info.ProcessorInfo.SupportedFeatures, ec2types.SupportedAdditionalProcessorFeatureNestedVirtualization)) {
+		return false
+	}
+	return hasInterfaces(class.Spec.NetworkInterfaces, info.NetworkInfo)
+}
+
+// hasInterfaces reports whether a type has the cards that the interfaces of a class belong to, with room for them.
+func hasInterfaces(interfaces []awsv1.NetworkInterface, n *ec2types.NetworkInfo) bool {
+	if len(interfaces) == 0 {
+		return true
+	}
+	if n == nil {
+		return false
+	}
+	most, wanted, fabric := map[int32]int32{}, map[int32]int32{}, int32(0)
+	for _, card := range n.NetworkCards {
+		most[value(card.NetworkCardIndex)] = value(card.MaximumNetworkInterfaces)
+	}
+	for _, i := range interfaces {
+		wanted[i.NetworkCardIndex]++
+		if wanted[i.NetworkCardIndex] > most[i.NetworkCardIndex] {
+			return false
+		}
+		if i.InterfaceType == "efa-only" {
+			fabric++
+		}
+	}
+	return fabric == 0 || n.EfaInfo != nil && value(n.EfaInfo.MaximumEfaInterfaces) >= fabric
+}
+
+// fingerprint is equal for classes whose machines are equal.
+func fingerprint(class instancetype.Class) (string, error) {
+	text, err := json.Marshal(class)
+	return string(text), err
+}

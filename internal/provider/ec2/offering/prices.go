@@ -1,0 +1,212 @@
+package offering
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
+)
+
+// How often prices are asked for (E-24).
+const (
+	onDemandEvery = 12 * time.Hour
+	spotEvery     = 10 * time.Minute
+	spotPage      = 1000
+)
+
+// Unknown is the price that a catalogue has for what has none: the highest that planning takes, so that it comes last,
+// and nothing is replaced by it to save money (E-26).
+const Unknown = resources.MaxPrice
+
+// SpotAPI is what of EC2's client [Prices] needs.
+type SpotAPI interface {
+	DescribeSpotPriceHistory(context.Context, *ec2.DescribeSpotPriceHistoryInput, ...func(*ec2.Options)) (
+		*ec2.DescribeSpotPriceHistoryOutput, error)
+}
+
+// Table are on-demand prices that are known without asking (E-26).
+type Table struct {
+	Region   string
+	OnDemand map[string]resources.Money // per hour, by type
+}
+
+// PricesConfig is what [Prices] works with.
+type PricesConfig struct {
+	Clock  timer.Clock
+	Region string // of the cluster
+	EC2    SpotAPI
+	// Pricing is a client for the region that [PricingEndpoint] names; nil when none is to be asked.
+	Pricing PricingAPI
+	// Table has the prices of what the Pricing service does not tell; of the cluster's region, or else of another. nil
+	// for none.
+	Table *Table
+}
+
+// Prices keeps what instance types cost. Safe for concurrent use.
+type Prices struct {
+	onDemand *source[onDemandPrices] // nil: not asked for
+	spot     *source[spotPrices]
+	table    *Table
+	region   string
+}
+
+// NewPrices returns one that knows what its table says.
+func NewPrices(c PricesConfig) *Prices {
+	p := &Prices{table: c.Table, region: c.Region}
+	if p.table == nil {
+		p.table = &Table{Region: c.Region}
+	}
+	p.spot = newSource(c.Clock, spotEvery, func(ctx context.Context, now time.Time) (*spotPrices, error) {
+		return askSpot(ctx, c.EC2, now)
+	})
+	if c.Pricing != nil {
+		p.onDemand = newSource(c.Clock, onDemandEvery, func(ctx context.Context, now time.Time) (*onDemandPrices, error) {
+			return askOnDemand(ctx, c.Pricing, c.Region, now)
+		})
+	}
+	return p
+}
+
+// Refresh asks for on-demand prices that are 12 h old, and for spot prices that are 10 min old. A failure of one leaves
+// its prices as they were and does not hinder the other; it is tried again a minute later, then two, at most an hour, and
+// spot prices at most 10 min.
+func (p *Prices) Refresh(ctx context.Context) error {
+	err := p.spot.refresh(ctx)
+	if p.onDemand != nil {
+		err = errors.Join(p.onDemand.refresh(ctx), err)
+	}
+	return err
+}
+
+// Due is when Refresh is to be called again; before that it does nothing.
+func (p *Prices) Due() time.Time {
+	due := p.spot.due()
+	if p.onDemand != nil {
+		if other := p.onDemand.due(); other.Before(due) {
+			due = other
+		}
+	}
+	return due
+}
+
+// Known returns the prices as they are known now.
+func (p *Prices) Known() PriceList {
+	list := PriceList{table: p.table, region: p.region, spot: p.spot.get()}
+	if p.onDemand != nil {
+		list.onDemand = p.onDemand.get()
+	}
+	return list
+}
+
+// PriceList are prices at one time. It is immutable; two of one [Prices] are equal (==) when nothing has changed. The
+// zero value knows no price.
+type PriceList struct {
+	onDemand *onDemandPrices
+	spot     *spotPrices
+	table    *Table
+	region   string
+}
+
+// OnDemand returns the price of a type per hour: as the Pricing service said, or else as the table has it. ok is false
+// when neither has one.
+func (l PriceList) OnDemand(kind string) (price resources.Money, ok bool) {
+	if l.onDemand != nil {
+		if price, ok = l.onDemand.prices[kind]; ok {
+			return price, true
+		}
+	}
+	if l.table != nil {
+		price, ok = l.table.OnDemand[kind]
+	}
+	return price, ok
+}
+
+// Spot returns the price of a type in a zone per hour: as EC2 said, or else 60 % of on-demand (E-24). ok is false when
+// neither is known.
+func (l PriceList) Spot(kind, zone string) (price resources.Money, ok bool) {
+	if l.spot != nil {
+		if price, ok = l.spot.prices[kind][zone]; ok {
+			return price, true
+		}
+	}
+	price, ok = l.OnDemand(kind)
+	return price * 6 / 10, ok
+}
+
+// The sources of prices, as a gauge of their age names them.
+const (
+	SourceOnDemand = "on-demand"
+	SourceSpot     = "spot"
+)
+
+// Age returns how old the answer of a source is at now. ok is false when it never answered, or is never asked.
+func (l PriceList) Age(source string, now time.Time) (age time.Duration, ok bool) {
+	var at time.Time
+	switch {
+	case source == SourceOnDemand && l.onDemand != nil:
+		at = l.onDemand.at
+	case source == SourceSpot && l.spot != nil:
+		at = l.spot.at
+	}
+	return now.Sub(at), !at.IsZero()
+}
+
+// Borrowed says that on-demand prices are those of another region, for an event; "" when they are not (E-26).
+func (l PriceList) Borrowed() string {
+	if l.onDemand != nil && len(l.onDemand.prices) > 0 || l.table == nil || len(l.table.OnDemand) == 0 || l.table.Region == l.region {
+		return ""
+	}
+	return fmt.Sprintf("prices for %s are not known: those of %s are used, so that cheap types are told from dear ones; "+
+		"what nodes cost there is another matter", l.region, l.table.Region)
+}
+
+// spotPrices are prices per hour, by type and zone.
+type spotPrices struct {
+	at     time.Time
+	prices map[string]map[string]resources.Money
+}
+
+// askSpot asks for the spot prices of this moment. EC2 has two products of Linux; accounts see one or both of them, and
+// of each the price that holds since before the moment that is asked for.
+func askSpot(ctx context.Context, api SpotAPI, now time.Time) (*spotPrices, error) {
+	answer := &spotPrices{at: now, prices: map[string]map[string]resources.Money{}}
+	since := map[[2]string]time.Time{} // by type and zone
+	in := &ec2.DescribeSpotPriceHistoryInput{
+		ProductDescriptions: []string{string(ec2types.RIProductDescriptionLinuxUnix), string(ec2types.RIProductDescriptionLinuxUnixAmazonVpc)},
+		StartTime:           aws.Time(now), MaxResults: aws.Int32(spotPage),
+	}
+	err := pages(func(token *string) (*string, error) {
+		in.NextToken = token
+		out, err := api.DescribeSpotPriceHistory(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range out.SpotPriceHistory {
+			pool := [2]string{string(p.InstanceType), value(p.AvailabilityZone)}
+			price, ok := money(value(p.SpotPrice))
+			at, known := since[pool]
+			if !ok || pool[0] == "" || pool[1] == "" || known && !value(p.Timestamp).After(at) {
+				continue
+			}
+			if answer.prices[pool[0]] == nil {
+				answer.prices[pool[0]] = map[string]resources.Money{}
+			}
+			since[pool], answer.prices[pool[0]][pool[1]] = value(p.Timestamp), price
+		}
+		return out.NextToken, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("asking EC2 for spot prices: %w", err)
+	}
+	if len(answer.prices) == 0 {
+		return nil, errors.New("EC2 tells no spot price: those that were known stay")
+	}
+	return answer, nil
+}
