@@ -29,8 +29,8 @@ type subnetXML struct {
 }
 
 type describeSubnetsOut struct {
-	Subnets []subnetXML `xml:"subnetSet>item"`
-	Next    *string     `xml:"nextToken"`
+	Subnets list[subnetXML] `xml:"subnetSet"`
+	Next    *string         `xml:"nextToken"`
 }
 
 var subnetFilters = fields[*subnet]{
@@ -76,7 +76,7 @@ func describeSubnets(c *call, in *describeSubnetsIn) (any, error) {
 	list, next, err := page(c, list, func(n *subnet) string { return n.ID }, in.paging, bounds{5, 1000})
 	out := describeSubnetsOut{Next: next}
 	for _, n := range list {
-		out.Subnets = append(out.Subnets, subnetXML{
+		out.Subnets.Items = append(out.Subnets.Items, subnetXML{
 			ID: n.ID, ARN: c.arn("subnet", n.ID), State: "available", VPC: n.VPC, CIDR: n.CIDR, Free: n.free, Zone: n.Zone,
 			ZoneID: n.ZoneID,
 			Owner:  Account, Tags: tagList(n.Tags),
@@ -103,8 +103,8 @@ type groupXML struct {
 }
 
 type describeGroupsOut struct {
-	Groups []groupXML `xml:"securityGroupInfo>item"`
-	Next   *string    `xml:"nextToken"`
+	Groups list[groupXML] `xml:"securityGroupInfo"`
+	Next   *string        `xml:"nextToken"`
 }
 
 var groupFilters = fields[SecurityGroup]{
@@ -141,7 +141,7 @@ func describeSecurityGroups(c *call, in *describeGroupsIn) (any, error) {
 	list, next, err := page(c, list, func(g SecurityGroup) string { return g.ID }, in.paging, bounds{5, 1000})
 	out := describeGroupsOut{Next: next}
 	for _, g := range list {
-		out.Groups = append(out.Groups, groupXML{g.ID, g.Name, g.Description, g.VPC, Account, tagList(g.Tags)})
+		out.Groups.Items = append(out.Groups.Items, groupXML{g.ID, g.Name, g.Description, g.VPC, Account, tagList(g.Tags)})
 	}
 	return out, err
 }
@@ -187,8 +187,8 @@ type imageEBS struct {
 }
 
 type describeImagesOut struct {
-	Images []imageXML `xml:"imagesSet>item"`
-	Next   *string    `xml:"nextToken"`
+	Images list[imageXML] `xml:"imagesSet"`
+	Next   *string        `xml:"nextToken"`
 }
 
 var imageFilters = fields[Image]{
@@ -227,7 +227,7 @@ func describeImages(c *call, in *describeImagesIn) (any, error) {
 	list, next, err := page(c, list, func(i Image) string { return i.ID }, in.paging, bounds{1, 1000})
 	out := describeImagesOut{Next: next}
 	for _, i := range list {
-		out.Images = append(out.Images, i.xml())
+		out.Images.Items = append(out.Images.Items, i.xml())
 	}
 	return out, err
 }

@@ -101,8 +101,8 @@ type capacityReservationXML struct {
 }
 
 type describeReservationsOut struct {
-	Reservations []capacityReservationXML `xml:"capacityReservationSet>item"`
-	Next         *string                  `xml:"nextToken"`
+	Reservations list[capacityReservationXML] `xml:"capacityReservationSet"`
+	Next         *string                      `xml:"nextToken"`
 }
 
 var reservationFilters = fields[*CapacityReservation]{
@@ -142,7 +142,7 @@ func describeCapacityReservations(c *call, in *describeReservationsIn) (any, err
 		if !r.Ends.IsZero() {
 			x.EndKind, x.Ends = "limited", stamp(r.Ends)
 		}
-		out.Reservations = append(out.Reservations, x)
+		out.Reservations.Items = append(out.Reservations.Items, x)
 	}
 	return out, err
 }

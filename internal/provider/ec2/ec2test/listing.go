@@ -31,6 +31,12 @@ type tag struct {
 	Value string `query:"Value" xml:"value"`
 }
 
+// list is an element that stands in an answer also when it has no items, as EC2 does it: so an answer that says "none"
+// differs from one without content.
+type list[T any] struct {
+	Items []T `xml:"item"`
+}
+
 func tagList(tags map[string]string) []tag {
 	var list []tag
 	for _, key := range slices.Sorted(maps.Keys(tags)) {

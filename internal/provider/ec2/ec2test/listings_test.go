@@ -287,3 +287,31 @@ func TestSpotPrices(t *testing.T) {
 		t.Errorf("%d calls for all prices", n)
 	}
 }
+
+// E-78: a listing of nothing is an empty list for the SDK, and an answer without content is none.
+func TestAnEmptyListingIsNotAnEmptyAnswer(t *testing.T) {
+	t.Parallel()
+	s := ec2test.Start(t, ec2test.Options{})
+	lists := func() [4]bool {
+		t.Helper()
+		subnets, err := client(s).DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{})
+		wantCode(t, err, "")
+		groups, err := client(s).DescribeSecurityGroups(t.Context(), &ec2.DescribeSecurityGroupsInput{})
+		wantCode(t, err, "")
+		images, err := client(s).DescribeImages(t.Context(), &ec2.DescribeImagesInput{})
+		wantCode(t, err, "")
+		reserved, err := client(s).DescribeCapacityReservations(t.Context(), &ec2.DescribeCapacityReservationsInput{})
+		wantCode(t, err, "")
+		return [4]bool{subnets.Subnets != nil, groups.SecurityGroups != nil, images.Images != nil,
+			reserved.CapacityReservations != nil}
+	}
+	if got := lists(); got != [4]bool{true, true, true, true} {
+		t.Errorf("listings of nothing: %v, want a list from each", got)
+	}
+	if err := s.SetFaults(ec2test.Faults{Garbled: []ec2test.Garble{{Action: "ec2:*", Share: 1, How: "empty"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := lists(); got != [4]bool{} {
+		t.Errorf("answers without content: %v, want no list", got)
+	}
+}
