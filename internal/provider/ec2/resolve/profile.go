@@ -1,0 +1,237 @@
+package resolve
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
+)
+
+const (
+	// profileFor is how long a profile is taken for being there. Who deletes it learns that from a launch, too.
+	profileFor = 30 * time.Minute
+	// brokenFor is how long a profile that is not there, or a role that is not, is left alone.
+	brokenFor = time.Minute
+	// propagates is how long EC2 may not know a new profile yet (E-40).
+	propagates = time.Minute
+	// propagatingAfter is when to look again, for a dry run may have accepted it meanwhile.
+	propagatingAfter = 5 * time.Second
+)
+
+// Codes of IAM.
+const (
+	codeNoSuchEntity  = "NoSuchEntity"
+	codeAlreadyExists = "EntityAlreadyExists"
+)
+
+// profile is what is known of an instance profile.
+type profile struct {
+	exists  bool // with the role that it is to have
+	usable  time.Time
+	reason  string // why it cannot be made; "" when it can
+	message string
+}
+
+func (p profile) holds() time.Duration {
+	if p.exists {
+		return profileFor
+	}
+	return brokenFor
+}
+
+// ProfileName is the name of the instance profile for a class's role: the same whoever asks, so that a crash leaks
+// nothing and makes none twice (E-40).
+func ProfileName(cluster, region, uid, role string) string {
+	sum := sha256.New()
+	for _, part := range []string{cluster, region, uid, role} {
+		fmt.Fprintf(sum, "%d %s\n", len(part), part)
+	}
+	return "joiner-" + region + "-" + hex.EncodeToString(sum.Sum(nil))[:40]
+}
+
+// ProfilePath is where the profiles of a class are.
+func ProfilePath(cluster, region, uid string) string {
+	return "/karpenter/" + region + "/" + cluster + "/" + uid + "/"
+}
+
+// profileName is that of a class, by its role or as the user says.
+func (r *Resolver) profileName(class *awsv1.EC2NodeClass) string {
+	if role := value(class.Spec.Role); role != "" {
+		return ProfileName(r.config.Cluster, r.config.Region, string(class.UID), role)
+	}
+	return value(class.Spec.InstanceProfile)
+}
+
+// ProfileAccepted takes in that a dry run of EC2 has accepted an instance profile: it need not wait any longer (E-40).
+func (r *Resolver) ProfileAccepted(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.accepted[name] = true
+}
+
+// askProfiles looks profiles up, and makes those of roles.
+func (r *Resolver) askProfiles(ctx context.Context, classes []*awsv1.EC2NodeClass) {
+	of := map[string]*awsv1.EC2NodeClass{}
+	for _, class := range classes {
+		if name := r.profileName(class); name != "" && class.DeletionTimestamp == nil {
+			of[name] = class
+		}
+	}
+	holds := func(_ string, p profile) time.Duration { return p.holds() }
+	due, _ := r.knownProfiles.dueAndSoon(r.now(), slices.Collect(maps.Keys(of)), holds) // each is a call of its own
+	for _, name := range due {
+		asked := r.now()
+		roles, made, err := r.getProfile(ctx, name)
+		role := value(of[name].Spec.Role)
+		switch {
+		case err != nil && refusal.Of(err).Code != codeNoSuchEntity:
+			r.knownProfiles.failed(name, r.now(), failureOf("iam:GetInstanceProfile", err))
+		case role == "":
+			r.knownProfiles.answered(name, asked, profile{exists: err == nil})
+		case err == nil && slices.Equal(roles, []string{role}):
+			last := r.knownProfiles.get(name).value
+			if last.usable.After(made) {
+				made = last.usable
+			}
+			r.knownProfiles.answered(name, asked, profile{exists: true, usable: made})
+		default:
+			r.knownProfiles.answered(name, asked, profile{})
+			r.makeProfile(ctx, of[name], name, err != nil, roles)
+		}
+	}
+}
+
+func (r *Resolver) getProfile(ctx context.Context, name string) (roles []string, made time.Time, err error) {
+	out, err := r.config.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
+	if err != nil || out.InstanceProfile == nil {
+		return nil, time.Time{}, cmp.Or(err, errNoContent)
+	}
+	for _, role := range out.InstanceProfile.Roles {
+		roles = append(roles, value(role.RoleName))
+	}
+	return roles, value(out.InstanceProfile.CreateDate), nil
+}
+
+// makeProfile makes a profile, or gives one its role. Each step may have been done before by somebody who stopped in
+// the middle. roles are those to take out of it.
+func (r *Resolver) makeProfile(ctx context.Context, class *awsv1.EC2NodeClass, name string, missing bool, roles []string) {
+	role := *class.Spec.Role
+	if missing {
+		path := ProfilePath(r.config.Cluster, r.config.Region, string(class.UID))
+		in := &iam.CreateInstanceProfileInput{InstanceProfileName: &name, Path: &path, Tags: r.profileTags(class)}
+		_, err := r.config.IAM.CreateInstanceProfile(ctx, in)
+		if err != nil && refusal.Of(err).Code != codeAlreadyExists {
+			r.profileFailed(name, role, "iam:CreateInstanceProfile", err)
+			return
+		}
+	}
+	for _, other := range roles {
+		in := &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &name, RoleName: &other}
+		if _, err := r.config.IAM.RemoveRoleFromInstanceProfile(ctx, in); err != nil {
+			r.profileFailed(name, role, "iam:RemoveRoleFromInstanceProfile", err)
+			return
+		}
+	}
+	in := &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &name, RoleName: &role}
+	if _, err := r.config.IAM.AddRoleToInstanceProfile(ctx, in); err != nil {
+		r.profileFailed(name, role, "iam:AddRoleToInstanceProfile", err)
+		return
+	}
+	now := r.now()
+	r.knownProfiles.answered(name, now, profile{exists: true, usable: now})
+}
+
+// profileFailed takes in why a profile could not be made: an answer for good, or trouble of AWS.
+func (r *Resolver) profileFailed(name, role, action string, err error) {
+	why, now := failureOf(action, err), r.now()
+	switch {
+	case why.code == codeNoSuchEntity && !strings.Contains(strings.ToLower(why.text), "instance profile"):
+		r.knownProfiles.answered(name, now, profile{reason: RoleNotFound, message: fmt.Sprintf(
+			"spec.role is %q: the account has no such role; give the name of a role (not its ARN or path)", role)})
+	case why.class == refusal.Rights:
+		r.knownProfiles.answered(name, now, profile{reason: Unauthorized, message: fmt.Sprintf(
+			"the instance profile for spec.role %q cannot be made: %s; allow the controller's role this action, "+
+				"or give spec.instanceProfile in place of spec.role", role, why)})
+	default:
+		r.knownProfiles.failed(name, now, why)
+	}
+}
+
+// profileTags are those by which the controller's policy knows its profiles, after those of the class.
+func (r *Resolver) profileTags(class *awsv1.EC2NodeClass) (list []iamtypes.Tag) {
+	tags := maps.Clone(class.Spec.Tags)
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	maps.Copy(tags, map[string]string{
+		"kubernetes.io/cluster/" + r.config.Cluster: "owned", "eks:eks-cluster-name": r.config.Cluster,
+		"topology.kubernetes.io/region": r.config.Region, awsv1.NodeClassLabelKey: class.Name,
+	})
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		list = append(list, iamtypes.Tag{Key: new(key), Value: new(tags[key])})
+	}
+	return list
+}
+
+// judgeProfile decides the instance profile of a class.
+func (r *Resolver) judgeProfile(class *awsv1.EC2NodeClass, into *Result, now time.Time) {
+	name := r.profileName(class)
+	a := r.knownProfiles.get(name)
+	b := newBasis()
+	b.add(a.state, a.value.holds())
+	switch {
+	case value(class.Spec.Role) == "":
+		text := ""
+		if a.failure != nil && !a.known {
+			text = fmt.Sprintf("whether %s exists is not known: %s", name, a.failure)
+		}
+		into.Status.InstanceProfile = name
+		into.Conditions = append(into.Conditions, met(InstanceProfileReady, text))
+	case class.DeletionTimestamp != nil && !a.known: // none is made for a class that goes
+		c, _ := said(class, InstanceProfileReady)
+		if c.Type == "" {
+			c = unknown(InstanceProfileReady, NotResolved, "the class is being deleted")
+		}
+		into.Conditions = append(into.Conditions, c)
+	case !a.known:
+		_, current := said(class, InstanceProfileReady)
+		current = current || class.Status.InstanceProfile == name
+		into.Conditions = append(into.Conditions, kept(class, InstanceProfileReady, current, b.failure, r.started, now))
+		into.stale(b)
+	case a.value.reason != "":
+		into.Status.InstanceProfile = ""
+		into.add(unmet(InstanceProfileReady, a.value.reason, a.value.message), b, now)
+	case !a.value.exists:
+		into.Status.InstanceProfile = ""
+		into.add(unknown(InstanceProfileReady, NotResolved,
+			fmt.Sprintf("the instance profile %s cannot be made yet: %s; it is tried again", name, a.failure)), b, now)
+	default:
+		into.Status.InstanceProfile = name
+		into.add(r.propagating(name, a.value, into, now), b, now)
+	}
+}
+
+// propagating is the condition of a profile that exists: for a minute EC2 may not know it (E-40).
+func (r *Resolver) propagating(name string, p profile, into *Result, now time.Time) karpenterv1.Condition {
+	r.mu.Lock()
+	accepted := r.accepted[name]
+	r.mu.Unlock()
+	if left := p.usable.Add(propagates).Sub(now); left > 0 && !accepted {
+		into.After = min(into.After, propagatingAfter, left)
+		return unknown(InstanceProfileReady, Propagating, fmt.Sprintf(
+			"the instance profile %s was made at %s; EC2 may need a minute to know it", name, p.usable.UTC().Format(time.RFC3339)))
+	}
+	return met(InstanceProfileReady, "")
+}

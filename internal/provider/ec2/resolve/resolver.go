@@ -1,0 +1,264 @@
+package resolve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
+)
+
+// EC2 is what is asked of EC2.
+type EC2 interface {
+	DescribeSubnets(context.Context, *ec2.DescribeSubnetsInput, ...func(*ec2.Options)) (*ec2.DescribeSubnetsOutput, error)
+	DescribeSecurityGroups(context.Context, *ec2.DescribeSecurityGroupsInput, ...func(*ec2.Options)) (
+		*ec2.DescribeSecurityGroupsOutput, error)
+	DescribeImages(context.Context, *ec2.DescribeImagesInput, ...func(*ec2.Options)) (*ec2.DescribeImagesOutput, error)
+	DescribeCapacityReservations(context.Context, *ec2.DescribeCapacityReservationsInput, ...func(*ec2.Options)) (
+		*ec2.DescribeCapacityReservationsOutput, error)
+}
+
+// SSM is what is asked of the Systems Manager.
+type SSM interface {
+	GetParameters(context.Context, *ssm.GetParametersInput, ...func(*ssm.Options)) (*ssm.GetParametersOutput, error)
+}
+
+// IAM is what is asked of IAM, and done there.
+type IAM interface {
+	GetInstanceProfile(context.Context, *iam.GetInstanceProfileInput, ...func(*iam.Options)) (
+		*iam.GetInstanceProfileOutput, error)
+	CreateInstanceProfile(context.Context, *iam.CreateInstanceProfileInput, ...func(*iam.Options)) (
+		*iam.CreateInstanceProfileOutput, error)
+	AddRoleToInstanceProfile(context.Context, *iam.AddRoleToInstanceProfileInput, ...func(*iam.Options)) (
+		*iam.AddRoleToInstanceProfileOutput, error)
+	RemoveRoleFromInstanceProfile(context.Context, *iam.RemoveRoleFromInstanceProfileInput, ...func(*iam.Options)) (
+		*iam.RemoveRoleFromInstanceProfileOutput, error)
+}
+
+// leastRefresh is how often AWS is asked the same at most (E-11, E-59).
+const leastRefresh = time.Minute
+
+// Config says whom a Resolver asks, for what.
+type Config struct {
+	EC2 EC2
+	SSM SSM
+	IAM IAM
+	Now func() time.Time
+	// Cluster and Region are names; both are in names and tags of instance profiles.
+	Cluster, Region string
+	// SubnetRefresh, SecurityGroupRefresh and AMIRefresh are how long an answer holds; a minute when 0, and at least.
+	SubnetRefresh, SecurityGroupRefresh, AMIRefresh time.Duration
+}
+
+// Validate names what is missing or not allowed.
+func (c Config) Validate() error {
+	switch {
+	case c.EC2 == nil || c.SSM == nil || c.IAM == nil || c.Now == nil:
+		return errors.New("resolve: EC2, SSM, IAM and Now are needed")
+	case c.Cluster == "" || c.Region == "":
+		return fmt.Errorf("resolve: cluster is %q and region %q: both are needed", c.Cluster, c.Region)
+	}
+	for name, d := range map[string]time.Duration{
+		"subnet-refresh-interval": c.SubnetRefresh, "security-group-refresh-interval": c.SecurityGroupRefresh,
+		"ami-refresh-interval": c.AMIRefresh,
+	} {
+		if d != 0 && d < leastRefresh {
+			return fmt.Errorf("%s is %s: give at least %s", name, d, leastRefresh)
+		}
+	}
+	return nil
+}
+
+// Resolver finds out what selectors stand for. Its memories are all that it has: a new one loses at most who may be
+// asked how long. Resolve may be called again while it runs, but then some things are asked twice.
+type Resolver struct {
+	config  Config
+	started time.Time
+
+	knownSubnets      *memory[[]subnet.Subnet]
+	knownGroups       *memory[[]subnet.Group]
+	knownParameters   *memory[string]
+	knownImages       *memory[[]image]
+	knownReservations *memory[[]Reservation]
+	knownProfiles     *memory[profile]
+
+	mu       sync.Mutex
+	terms    map[string]terms // by UID of the class
+	accepted map[string]bool  // instance profiles, by name
+}
+
+// New returns one that knows nothing.
+func New(config Config) (*Resolver, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	for _, d := range []*time.Duration{&config.SubnetRefresh, &config.SecurityGroupRefresh, &config.AMIRefresh} {
+		*d = max(*d, leastRefresh)
+	}
+	return &Resolver{
+		config: config, started: config.Now(), terms: map[string]terms{}, accepted: map[string]bool{},
+		knownSubnets: newMemory[[]subnet.Subnet](), knownGroups: newMemory[[]subnet.Group](),
+		knownParameters: newMemory[string](), knownImages: newMemory[[]image](),
+		knownReservations: newMemory[[]Reservation](), knownProfiles: newMemory[profile](),
+	}, nil
+}
+
+func (r *Resolver) now() time.Time { return r.config.Now() }
+
+// Result is what a class comes to.
+type Result struct {
+	// Status is what goes into the class's status: all but the conditions. What could not be found out is as it was.
+	Status awsv1.EC2NodeClassStatus
+	// Conditions are those of E-02 that this package decides, in its order, Ready last. ValidationSucceeded and Ready
+	// say what is known here; others may add to them. ObservedGeneration and times are the caller's.
+	Conditions []karpenterv1.Condition
+	// Subnets and Groups are what the terms choose, in the order of the status; nil when this process has had no answer.
+	Subnets []subnet.Subnet
+	Groups  []subnet.Group
+	// SubnetsAsked is when the free addresses of Subnets were asked for, for subnet.Free.
+	SubnetsAsked time.Time
+	// Reservations are those of the status, with what they have left at ReservationsAsked.
+	Reservations      []Reservation
+	ReservationsAsked time.Time
+	// AMIChanges are images of the status that others take the place of. They are told once the status is written.
+	AMIChanges []AMIChange
+	// StaleSince is when AWS last answered what could not be asked again since; zero when all is fresh.
+	StaleSince time.Time
+	// After is when to resolve again.
+	After time.Duration
+}
+
+// Resolve returns what the selectors of the classes stand for and what their conditions say, by the name of the class.
+// It takes all classes at once, so that what they want alike is asked once. kubernetes is the version of the API
+// server; "" when it is not known yet. The classes are not changed.
+func (r *Resolver) Resolve(ctx context.Context, classes []*awsv1.EC2NodeClass, kubernetes string) map[string]Result {
+	kubernetes = minor(kubernetes)
+	for _, class := range classes {
+		r.note(class, r.now())
+	}
+	r.subnets().ask(ctx, classes, r.now)
+	r.groups().ask(ctx, classes, r.now)
+	r.askParameters(ctx, classes, kubernetes)
+	r.askImages(ctx, classes, kubernetes)
+	r.askReservations(ctx, classes)
+	r.askProfiles(ctx, classes)
+	now := r.now()
+	results := map[string]Result{}
+	for _, class := range classes {
+		results[class.Name] = r.judge(class, kubernetes, now)
+	}
+	r.forget(now)
+	return results
+}
+
+// judge decides what a class comes to, from the memories. It makes no calls.
+func (r *Resolver) judge(class *awsv1.EC2NodeClass, kubernetes string, now time.Time) Result {
+	into := Result{Status: *class.Status.DeepCopy(), After: leastRefresh}
+	into.Status.Conditions = nil
+	r.judgeSubnets(class, &into, now)
+	r.judgeGroups(class, &into, now)
+	r.judgeImages(class, kubernetes, &into, now)
+	r.judgeProfile(class, &into, now)
+	if len(class.Spec.CapacityReservationSelectorTerms) > 0 {
+		r.judgeReservations(class, &into, now)
+	} else {
+		into.Status.CapacityReservations = nil
+	}
+	into.Conditions = append(into.Conditions, r.valid(class, into))
+	into.Conditions = append(into.Conditions, Ready(into.Conditions))
+	return into
+}
+
+// valid is what is known here of ValidationSucceeded.
+func (r *Resolver) valid(class *awsv1.EC2NodeClass, result Result) karpenterv1.Condition {
+	const kind = karpenterv1.ConditionTypeValidationSucceeded
+	if _, err := minAge(class); err != nil {
+		return unmet(kind, AMIMinAgeInvalid, err.Error())
+	}
+	if text := subnet.Mismatch(result.Subnets, result.Groups); text != "" {
+		return unmet(kind, VPCMismatch, text)
+	}
+	if name := value(class.Spec.InstanceProfile); name != "" {
+		if a := r.knownProfiles.get(name); a.known && !a.value.exists {
+			return unmet(kind, InstanceProfileNotFound,
+				fmt.Sprintf("spec.instanceProfile is %q: the account has no such instance profile", name))
+		}
+	}
+	// What was found before counts as long as it cannot be found out again (E-03).
+	if c, current := said(class, kind); current && c.Status == metav1.ConditionFalse {
+		network := c.Reason == VPCMismatch && (result.Subnets == nil || result.Groups == nil)
+		profile := c.Reason == InstanceProfileNotFound && !r.knownProfiles.get(r.profileName(class)).known
+		if network || profile {
+			return unmet(kind, c.Reason, c.Message)
+		}
+	}
+	for _, c := range result.Conditions {
+		if c.Status != metav1.ConditionTrue && c.Type != CapacityReservationsReady && c.Reason != Propagating {
+			return unknown(kind, NotResolved, "it is not known yet what the class stands for: see "+c.Type)
+		}
+	}
+	return met(kind, "")
+}
+
+// add appends a condition that rests on answers.
+func (into *Result) add(c karpenterv1.Condition, b basis, now time.Time) {
+	into.Conditions = append(into.Conditions, old(c, b, now))
+	into.stale(b)
+}
+
+// keep appends the condition of a part that there was no answer for; the status keeps what it has.
+func (into *Result) keep(kind string, r *Resolver, class *awsv1.EC2NodeClass, b basis, now time.Time) {
+	_, current := said(class, kind)
+	c := kept(class, kind, current, b.failure, r.started, now)
+	into.Conditions = append(into.Conditions, c)
+	since, _ := lastSeenIn(c.Message)
+	b.seen = since.at
+	into.stale(b)
+}
+
+// stale takes in how old an answer is.
+func (into *Result) stale(b basis) {
+	if b.failure == nil {
+		return
+	}
+	into.After = min(into.After, retryAfter)
+	if !b.seen.IsZero() && (into.StaleSince.IsZero() || b.seen.Before(into.StaleSince)) {
+		into.StaleSince = b.seen
+	}
+}
+
+// zones are those of the class's subnets; nil when there is none.
+func (into *Result) zones() map[string]bool {
+	if len(into.Status.Subnets) == 0 {
+		return nil
+	}
+	zones := map[string]bool{}
+	for _, s := range into.Status.Subnets {
+		zones[s.Zone] = true
+	}
+	return zones
+}
+
+// forget drops what no class needs any more.
+func (r *Resolver) forget(now time.Time) {
+	r.knownSubnets.forget(now)
+	r.knownGroups.forget(now)
+	r.knownParameters.forget(now)
+	r.knownImages.forget(now)
+	r.knownReservations.forget(now)
+	r.knownProfiles.forget(now)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.terms, func(_ string, t terms) bool { return now.Sub(t.used) > forgetAfter })
+	maps.DeleteFunc(r.accepted, func(name string, _ bool) bool { return !r.knownProfiles.get(name).known })
+}
