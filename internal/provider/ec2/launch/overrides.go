@@ -11,6 +11,8 @@ import (
 // Override is a pool that a fleet may take machines from.
 type Override struct {
 	Type, Zone, Subnet, Image string
+	Template                  string          // name of the launch template for it
+	Reservation               string          // id of the capacity reservation it takes from, "" for none
 	Price                     resources.Money // per hour; resources.Unpriced when unknown
 }
 
@@ -25,21 +27,24 @@ type Least struct {
 type Bounds struct {
 	Types, Overrides int
 	Bytes            int // of the request's overrides, as Size counts them
+	Templates        int // 0 for any number
 }
 
-// FleetBounds are those of CreateFleet. EC2 documents 300 overrides; 60 types and 100 KiB are what Karpenter's users are used to, and
-// keep requests below every limit of the service (E-28).
-func FleetBounds() Bounds { return Bounds{Types: 60, Overrides: 300, Bytes: 100 << 10} }
+// FleetBounds are those of CreateFleet. EC2 documents 300 overrides and 50 templates; 60 types and 100 KiB are what
+// Karpenter's users are used to, and keep requests below every limit of the service (E-28).
+func FleetBounds() Bounds { return Bounds{Types: 60, Overrides: 300, Bytes: 100 << 10, Templates: 50} }
 
-// Size is about how many bytes an override takes in the request: its values, and the names of its four parameters with their numbers.
+// Size is about how many bytes an override takes in the request: its values and its priority, and the names of its five
+// parameters with their numbers.
 func (o Override) Size() int {
-	const names = 4 * len("&LaunchTemplateConfigs.1.Overrides.300.AvailabilityZone=")
+	const names = 4*len("&LaunchTemplateConfigs.1.Overrides.300.AvailabilityZone=") +
+		len("&LaunchTemplateConfigs.1.Overrides.300.Priority=300")
 	return names + len(o.Type) + len(o.Zone) + len(o.Subnet) + len(o.Image)
 }
 
-// Cut returns as many overrides as EC2 takes, cheapest first: the dear ones go, but none that is the last of its zone, nor one
-// without which a minimum would not be met any more. So it may return more than the bounds when these leave no choice.
-// Of overrides with one type and zone, which EC2 refuses, the first stays.
+// Cut returns as many overrides as EC2 takes, cheapest first: the dear ones go, but none that is the last of its zone,
+// nor one without which a minimum would not be met any more. So it may return more than the bounds when these leave no
+// choice. Of overrides with one type and zone, which EC2 refuses, the first stays.
 func Cut(overrides []Override, bounds Bounds, minima []Least) []Override {
 	list := slices.Clone(overrides)
 	seen := map[[2]string]bool{}
@@ -54,6 +59,7 @@ func Cut(overrides []Override, bounds Bounds, minima []Least) []Override {
 	})
 	c := newCut(list, minima)
 	c.dropTypes(bounds.Types)
+	c.dropTemplates(bounds.Templates)
 	for i := len(c.list) - 1; i >= 0 && (c.kept > bounds.Overrides || c.bytes > bounds.Bytes); i-- {
 		if c.stays[i] && c.spare(i) {
 			c.drop(i)
@@ -115,6 +121,36 @@ func (c *cut) dropTypes(most int) {
 			for _, at := range slices.Clone(c.byType[kinds[i]]) {
 				c.drop(at)
 			}
+		}
+	}
+}
+
+// dropTemplates drops what needs one of the templates whose cheapest override is dearest, until there are no more than
+// most, as far as it can be spared.
+func (c *cut) dropTemplates(most int) {
+	var names []string // cheapest first
+	at := map[string][]int{}
+	for i, o := range c.list {
+		if !c.stays[i] {
+			continue
+		}
+		if at[o.Template] == nil {
+			names = append(names, o.Template)
+		}
+		at[o.Template] = append(at[o.Template], i)
+	}
+	left := len(names)
+	for i := len(names) - 1; i >= 0 && most > 0 && left > most; i-- {
+		spared := true
+		for _, position := range slices.Backward(at[names[i]]) {
+			if c.spare(position) {
+				c.drop(position)
+			} else {
+				spared = false
+			}
+		}
+		if spared {
+			left--
 		}
 	}
 }

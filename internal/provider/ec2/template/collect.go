@@ -1,0 +1,192 @@
+package template
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tag"
+)
+
+// Bounds of a collection.
+const (
+	pageSize = 200 // EC2's most
+	maxPages = 100 // of 5,000 templates, with pages that may be shorter
+	// deletePause is between two deletions, of whatever collection.
+	deletePause = time.Second
+	// maxRefused is how many templates may refuse to go before a collection gives up: that is no matter of the template.
+	maxRefused = 5
+)
+
+// Collect deletes the launch templates of the cluster that no launch used for a time, the oldest first and at most one
+// a second, and returns their names (E-56). They are found by listing: those of other processes, leaders and classes
+// too. A template counts as used when it was made, and when this process began, since it does not know of earlier
+// launches. The names are right with an error, too: one of a template does not keep others from being deleted, but
+// throttling and trouble of AWS end the collection, and the next one goes on.
+func (k *Keeper) Collect(ctx context.Context, now time.Time, unusedFor time.Duration) ([]string, error) {
+	return k.collect(ctx, now, unusedFor, func() {})
+}
+
+// collect calls deleted after each deletion.
+func (k *Keeper) collect(ctx context.Context, now time.Time, unusedFor time.Duration, deleted func()) ([]string, error) {
+	asked := k.clock.Now()
+	listed, err := k.list(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing launch templates: %w", err)
+	}
+	k.forgetOthers(listed, asked, unusedFor)
+	var names []string
+	var refused []error
+	for _, t := range listed {
+		if !k.unused(t, now, unusedFor) {
+			continue
+		}
+		if err := k.pause(ctx); err != nil {
+			return names, errors.Join(append(refused, err)...)
+		}
+		gone, err := k.delete(ctx, t, now, unusedFor)
+		if gone {
+			names = append(names, aws.ToString(t.LaunchTemplateName))
+			deleted()
+		}
+		if err == nil {
+			continue
+		}
+		refused = append(refused, fmt.Errorf("deleting launch template %s: %w", aws.ToString(t.LaunchTemplateName), err))
+		class := refusal.Of(err).Class
+		if class == refusal.Throttle || class == refusal.Server || len(refused) == maxRefused {
+			return names, errors.Join(refused...)
+		}
+	}
+	return names, errors.Join(refused...)
+}
+
+// list returns the cluster's templates that have our prefix, oldest first.
+func (k *Keeper) list(ctx context.Context) ([]ec2types.LaunchTemplate, error) {
+	in := &ec2.DescribeLaunchTemplatesInput{MaxResults: aws.Int32(pageSize), Filters: []ec2types.Filter{
+		{Name: aws.String("tag:" + tag.ClusterName), Values: []string{k.cluster}}}}
+	var list []ec2types.LaunchTemplate
+	for range maxPages {
+		out, err := k.api.DescribeLaunchTemplates(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, out.LaunchTemplates...)
+		if aws.ToString(out.NextToken) == "" {
+			break
+		}
+		in.NextToken = out.NextToken
+	}
+	list = slices.DeleteFunc(list, func(t ec2types.LaunchTemplate) bool {
+		return !strings.HasPrefix(aws.ToString(t.LaunchTemplateName), Prefix) || aws.ToString(t.LaunchTemplateId) == ""
+	})
+	slices.SortFunc(list, func(a, b ec2types.LaunchTemplate) int {
+		return cmp.Or(aws.ToTime(a.CreateTime).Compare(aws.ToTime(b.CreateTime)),
+			strings.Compare(aws.ToString(a.LaunchTemplateName), aws.ToString(b.LaunchTemplateName)))
+	})
+	return list, nil
+}
+
+// forgetOthers drops what is remembered of templates that were not there when the listing was asked for and that
+// nobody has used for as long as is collected, so that memory does not grow for ever.
+func (k *Keeper) forgetOthers(listed []ec2types.LaunchTemplate, asked time.Time, unusedFor time.Duration) {
+	there := map[string]bool{}
+	for _, t := range listed {
+		there[aws.ToString(t.LaunchTemplateName)] = true
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for name, t := range k.known {
+		if !there[name] && t.busy == nil && asked.Sub(t.used) >= unusedFor {
+			delete(k.known, name)
+		}
+	}
+}
+
+// unused reports whether no launch used a template for long enough.
+func (k *Keeper) unused(t ec2types.LaunchTemplate, now time.Time, unusedFor time.Duration) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.mayGo(t, now, unusedFor)
+}
+
+// mayGo is unused, with the lock held.
+func (k *Keeper) mayGo(t ec2types.LaunchTemplate, now time.Time, unusedFor time.Duration) bool {
+	last := k.started
+	if made := aws.ToTime(t.CreateTime); made.After(last) {
+		last = made
+	}
+	if known := k.known[aws.ToString(t.LaunchTemplateName)]; known != nil {
+		if known.busy != nil || known.deleted == aws.ToString(t.LaunchTemplateId) {
+			return false
+		}
+		if known.used.After(last) {
+			last = known.used
+		}
+	}
+	return now.Sub(last) >= unusedFor
+}
+
+// pause waits until the next template may be deleted.
+func (k *Keeper) pause(ctx context.Context) error {
+	k.mu.Lock()
+	now := k.clock.Now()
+	at := now
+	if k.nextDelete.After(at) {
+		at = k.nextDelete
+	}
+	k.nextDelete = at.Add(deletePause)
+	k.mu.Unlock()
+	if !at.After(now) {
+		return ctx.Err()
+	}
+	due := make(chan struct{})
+	stop := k.clock.AfterFunc(at.Sub(now), func() { close(due) })
+	select {
+	case <-due:
+		return nil
+	case <-ctx.Done():
+		stop()
+		return ctx.Err()
+	}
+}
+
+// delete deletes a template unless a launch has come to use it since it was found. gone says that it did, or that it
+// was not there any more.
+func (k *Keeper) delete(ctx context.Context, t ec2types.LaunchTemplate, now time.Time, unusedFor time.Duration) (
+	gone bool, err error) {
+	name := aws.ToString(t.LaunchTemplateName)
+	k.mu.Lock()
+	if !k.mayGo(t, now, unusedFor) {
+		k.mu.Unlock()
+		return false, nil
+	}
+	if k.known[name] == nil {
+		k.known[name] = &known{}
+	}
+	b := &busy{done: make(chan struct{})}
+	k.known[name].busy = b
+	k.mu.Unlock()
+	// By id: a template of the same name that somebody makes in the meantime is another one.
+	_, err = k.api.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: t.LaunchTemplateId})
+	if refusal.Of(err).Code == "InvalidLaunchTemplateId.NotFound" {
+		err = nil
+	}
+	if err == nil {
+		k.mu.Lock()
+		k.known[name].deleted = aws.ToString(t.LaunchTemplateId) // another collection may have listed it, too
+		k.mu.Unlock()
+	}
+	// After an error nobody knows whether it is there. Who needs it makes it.
+	k.settle(name, b, false)
+	return err == nil, err
+}
