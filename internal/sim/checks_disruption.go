@@ -139,11 +139,14 @@ func (w *World) checkReplaced(claim *karpenterv1.NodeClaim) {
 }
 
 // seemsLost reports whether the replica must take the claim's node for gone: it was registered, and the replica's caches do
-// not show it.
+// not show it, or show that it goes: somebody has deleted it, and its claim follows.
 func (w *World) seemsLost(claim *karpenterv1.NodeClaim) bool {
 	m := w.checks.machines[string(claim.UID)]
-	return m != nil && condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeRegistered) &&
-		w.actor.line.replica.cache.Peek(&corev1.Node{}, client.ObjectKey{Name: m.Node.Name}) == nil
+	if m == nil || !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeRegistered) {
+		return false
+	}
+	node := w.actor.line.replica.cache.Peek(&corev1.Node{}, client.ObjectKey{Name: m.Node.Name})
+	return node == nil || node.GetDeletionTimestamp() != nil
 }
 
 // initialized reports whether the claim's node says so: the claim itself says it a moment later.
