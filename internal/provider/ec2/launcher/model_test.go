@@ -44,6 +44,14 @@ type machine struct {
 	shown, ended time.Time
 }
 
+// roll is a number below n. What a process has on its way may still run when it has ended.
+func (w *world) roll(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.source.IntN(n)
+}
+
+// chance is for what holds w.mu.
 func (w *world) chance(percent int) bool { return !w.healed && w.source.IntN(100) < percent }
 
 // pause lets time pass, as a call does.
@@ -220,7 +228,10 @@ func (w *world) live(lasts time.Duration) {
 	p := process{w, ctx}
 	l := launcher.New[string](ctx, p, timer.Real{})
 	var group sync.WaitGroup
-	for _, claim := range slices.Clone(w.claims) {
+	w.mu.Lock()
+	claims := slices.Clone(w.claims)
+	w.mu.Unlock()
+	for _, claim := range claims {
 		group.Go(func() { w.keep(p, l, claim.UID) })
 	}
 	group.Go(func() { w.collect(p, l) })
@@ -238,10 +249,12 @@ func TestOneMachineForEachClaim(t *testing.T) {
 				name := fmt.Sprintf("%c-%d", 'a'+w.source.IntN(3), i)
 				w.claims = append(w.claims, launchid.Claim{UID: fmt.Sprintf("uid-%02d", i), Name: name})
 			}
-			for range w.source.IntN(5) {
-				w.live(time.Duration(w.source.IntN(20_000)) * time.Millisecond)
+			for range w.roll(5) {
+				w.live(time.Duration(w.roll(20_000)) * time.Millisecond)
 			}
+			w.mu.Lock()
 			w.healed = true
+			w.mu.Unlock()
 			w.live(20 * time.Minute)
 			w.check(t, seed)
 		})
@@ -250,6 +263,8 @@ func TestOneMachineForEachClaim(t *testing.T) {
 
 func (w *world) check(t *testing.T, seed uint64) {
 	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	has := map[string]string{}
 	for _, claim := range w.claims {
 		if claim.ProviderID == "" || has[claim.ProviderID] != "" {
