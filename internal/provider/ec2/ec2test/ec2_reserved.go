@@ -207,7 +207,7 @@ type placementXML struct {
 }
 
 type describePlacementsOut struct {
-	Groups []placementXML `xml:"placementGroupSet>item"`
+	Groups list[placementXML] `xml:"placementGroupSet"`
 }
 
 var placementFilters = fields[PlacementGroup]{
@@ -250,7 +250,7 @@ func describePlacementGroups(c *call, in *describePlacementsIn) (any, error) {
 		if g.Strategy == "spread" {
 			x.Level = "rack"
 		}
-		out.Groups = append(out.Groups, x)
+		out.Groups.Items = append(out.Groups.Items, x)
 	}
 	return out, nil
 }

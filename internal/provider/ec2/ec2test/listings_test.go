@@ -292,7 +292,7 @@ func TestSpotPrices(t *testing.T) {
 func TestAnEmptyListingIsNotAnEmptyAnswer(t *testing.T) {
 	t.Parallel()
 	s := ec2test.Start(t, ec2test.Options{})
-	lists := func() [4]bool {
+	lists := func() [5]bool {
 		t.Helper()
 		subnets, err := client(s).DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{})
 		wantCode(t, err, "")
@@ -302,16 +302,18 @@ func TestAnEmptyListingIsNotAnEmptyAnswer(t *testing.T) {
 		wantCode(t, err, "")
 		reserved, err := client(s).DescribeCapacityReservations(t.Context(), &ec2.DescribeCapacityReservationsInput{})
 		wantCode(t, err, "")
-		return [4]bool{subnets.Subnets != nil, groups.SecurityGroups != nil, images.Images != nil,
-			reserved.CapacityReservations != nil}
+		placements, err := client(s).DescribePlacementGroups(t.Context(), &ec2.DescribePlacementGroupsInput{})
+		wantCode(t, err, "")
+		return [5]bool{subnets.Subnets != nil, groups.SecurityGroups != nil, images.Images != nil,
+			reserved.CapacityReservations != nil, placements.PlacementGroups != nil}
 	}
-	if got := lists(); got != [4]bool{true, true, true, true} {
+	if got := lists(); got != [5]bool{true, true, true, true, true} {
 		t.Errorf("listings of nothing: %v, want a list from each", got)
 	}
 	if err := s.SetFaults(ec2test.Faults{Garbled: []ec2test.Garble{{Action: "ec2:*", Share: 1, How: "empty"}}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := lists(); got != [4]bool{} {
+	if got := lists(); got != [5]bool{} {
 		t.Errorf("answers without content: %v, want no list", got)
 	}
 }

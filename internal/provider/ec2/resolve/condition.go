@@ -19,6 +19,7 @@ const (
 	AMIsReady                 = "AMIsReady"
 	InstanceProfileReady      = "InstanceProfileReady"
 	CapacityReservationsReady = "CapacityReservationsReady"
+	PlacementGroupReady       = "PlacementGroupReady"
 )
 
 // Reasons of conditions that are not True.
@@ -33,6 +34,7 @@ const (
 	Propagating                 = "Propagating"
 	InstanceProfileNotFound     = "InstanceProfileNotFound"
 	CapacityReservationNotFound = "CapacityReservationNotFound"
+	PlacementGroupNotFound      = "PlacementGroupNotFound"
 	VPCMismatch                 = "SecurityGroupSubnetVPCMismatch"
 	// NotResolved is that of a condition that is Unknown: AWS could not be asked yet.
 	NotResolved = "NotResolved"

@@ -22,24 +22,20 @@ const (
 	neuronCount = awsv1.Group + "/instance-accelerator-count"
 )
 
-// Device is what a type has beside its processors, as far as images differ by it.
-type Device int
-
-// The devices.
+// Accelerators that images are made for; "" is none.
 const (
-	NoDevice     Device = iota
-	GPU                 // of any maker
-	NeuronDevice        // Inferentia and Trainium
+	Nvidia = "nvidia" // GPUs
+	Neuron = "neuron" // Inferentia and Trainium
 )
 
-// ImageFor returns the first image that fits a type of an architecture (amd64 or arm64) with such devices, and false
-// when none does: then the type cannot be offered (E-09).
-func ImageFor(amis []awsv1.AMI, architecture string, device Device) (awsv1.AMI, bool) {
+// ImageFor returns the first image that fits a type of an architecture (amd64 or arm64) with such an accelerator, and
+// false when none does: then the type cannot be offered (E-09).
+func ImageFor(amis []awsv1.AMI, architecture, accelerator string) (awsv1.AMI, bool) {
 	labels := map[string]string{corev1.LabelArchStable: architecture}
-	switch device {
-	case GPU:
+	switch accelerator {
+	case Nvidia:
 		labels[gpuCount] = "1"
-	case NeuronDevice:
+	case Neuron:
 		labels[neuronCount] = "1"
 	}
 	return ImageForLabels(amis, labels)

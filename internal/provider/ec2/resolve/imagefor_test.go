@@ -34,16 +34,14 @@ func TestATypeGetsTheFirstImageThatFits(t *testing.T) {
 			requirement(accelerator, corev1.NodeSelectorOpExists)),
 	}
 	for _, c := range []struct {
-		architecture string
-		device       resolve.Device
-		want         string
+		architecture, accelerator, want string
 	}{
-		{"amd64", resolve.NoDevice, "plain"}, {"amd64", resolve.GPU, "gpu"}, {"amd64", resolve.NeuronDevice, "neuron"},
-		{"arm64", resolve.NoDevice, "arm"}, {"arm64", resolve.GPU, "arm"}, {"riscv64", resolve.NoDevice, ""},
+		{"amd64", "", "plain"}, {"amd64", resolve.Nvidia, "gpu"}, {"amd64", resolve.Neuron, "neuron"},
+		{"arm64", "", "arm"}, {"arm64", resolve.Nvidia, "arm"}, {"riscv64", "", ""},
 	} {
-		got, found := resolve.ImageFor(amis, c.architecture, c.device)
+		got, found := resolve.ImageFor(amis, c.architecture, c.accelerator)
 		if got.ID != c.want || found != (c.want != "") {
-			t.Errorf("%s, device %d: %q (%t), want %q", c.architecture, c.device, got.ID, found, c.want)
+			t.Errorf("%s, %q: %q (%t), want %q", c.architecture, c.accelerator, got.ID, found, c.want)
 		}
 	}
 	labels := map[string]string{"kubernetes.io/arch": "amd64", gpu: "8"}

@@ -22,23 +22,21 @@ func TestAnAliasStandsForItsVariants(t *testing.T) {
 	class := w.class("a", nil)
 	w.resolve()
 	for _, c := range []struct {
-		architecture string
-		device       resolve.Device
-		want         string
+		architecture, accelerator, want string
 	}{
-		{"amd64", resolve.NoDevice, "al2023-x86_64-standard-v1"}, {"amd64", resolve.GPU, "al2023-x86_64-nvidia-v1"},
-		{"arm64", resolve.NoDevice, "al2023-arm64-standard-v1"}, {"arm64", resolve.GPU, ""},
-		{"amd64", resolve.NeuronDevice, ""},
+		{"amd64", "", "al2023-x86_64-standard-v1"}, {"amd64", resolve.Nvidia, "al2023-x86_64-nvidia-v1"},
+		{"arm64", "", "al2023-arm64-standard-v1"}, {"arm64", resolve.Nvidia, ""},
+		{"amd64", resolve.Neuron, ""},
 	} {
-		ami, found := resolve.ImageFor(class.Status.AMIs, c.architecture, c.device)
+		ami, found := resolve.ImageFor(class.Status.AMIs, c.architecture, c.accelerator)
 		if ami.Name != c.want || found != (c.want != "") {
-			t.Errorf("%s, device %d: %q (%t), want %q", c.architecture, c.device, ami.Name, found, c.want)
+			t.Errorf("%s, %q: %q (%t), want %q", c.architecture, c.accelerator, ami.Name, found, c.want)
 		}
 	}
 	w.release("x86_64/neuron", "v1")
 	w.Advance(5 * time.Minute)
 	w.resolve()
-	if ami, _ := resolve.ImageFor(class.Status.AMIs, "amd64", resolve.NeuronDevice); ami.Name != "al2023-x86_64-neuron-v1" {
+	if ami, _ := resolve.ImageFor(class.Status.AMIs, "amd64", resolve.Neuron); ami.Name != "al2023-x86_64-neuron-v1" {
 		t.Errorf("a variant that comes later is not found: %s", amis(class))
 	}
 }
@@ -66,7 +64,7 @@ func TestPinnedVersions(t *testing.T) {
 		}
 	}
 	for _, class := range w.classes { // Bottlerocket's standard image has the driver of Neuron devices, AL2023's has not
-		_, found := resolve.ImageFor(class.Status.AMIs, class.Status.AMIs[0].Requirements[0].Values[0], resolve.NeuronDevice)
+		_, found := resolve.ImageFor(class.Status.AMIs, class.Status.AMIs[0].Requirements[0].Values[0], resolve.Neuron)
 		if want := class.Status.AMIs[0].Name == "rocket"; found != want {
 			t.Errorf("%s has an image for Neuron devices: %t", class.Name, found)
 		}

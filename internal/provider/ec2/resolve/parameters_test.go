@@ -68,7 +68,7 @@ func TestAWithdrawnReleaseIsLeftSoon(t *testing.T) {
 			w.Advance(10 * time.Minute)
 			w.resolve()
 		}
-		if ami, _ := resolve.ImageFor(class.Status.AMIs, "amd64", resolve.NoDevice); ami.Name != "again" {
+		if ami, _ := resolve.ImageFor(class.Status.AMIs, "amd64", ""); ami.Name != "again" {
 			t.Errorf("%s: %s after half an hour", name, amis(class))
 		}
 	}

@@ -26,6 +26,8 @@ type EC2 interface {
 	DescribeImages(context.Context, *ec2.DescribeImagesInput, ...func(*ec2.Options)) (*ec2.DescribeImagesOutput, error)
 	DescribeCapacityReservations(context.Context, *ec2.DescribeCapacityReservationsInput, ...func(*ec2.Options)) (
 		*ec2.DescribeCapacityReservationsOutput, error)
+	DescribePlacementGroups(context.Context, *ec2.DescribePlacementGroupsInput, ...func(*ec2.Options)) (
+		*ec2.DescribePlacementGroupsOutput, error)
 }
 
 // SSM is what is asked of the Systems Manager.
@@ -90,6 +92,7 @@ type Resolver struct {
 	knownParameters   *memory[string]
 	knownImages       *memory[[]image]
 	knownReservations *memory[[]Reservation]
+	knownPlacements   *memory[[]PlacementGroup]
 	knownProfiles     *memory[profile]
 
 	mu       sync.Mutex
@@ -109,7 +112,8 @@ func New(config Config) (*Resolver, error) {
 		config: config, started: config.Now(), terms: map[string]terms{}, accepted: map[string]bool{},
 		knownSubnets: newMemory[[]subnet.Subnet](), knownGroups: newMemory[[]subnet.Group](),
 		knownParameters: newMemory[string](), knownImages: newMemory[[]image](),
-		knownReservations: newMemory[[]Reservation](), knownProfiles: newMemory[profile](),
+		knownReservations: newMemory[[]Reservation](), knownPlacements: newMemory[[]PlacementGroup](),
+		knownProfiles: newMemory[profile](),
 	}, nil
 }
 
@@ -130,6 +134,8 @@ type Result struct {
 	// Reservations are those of the status, with what they have left at ReservationsAsked.
 	Reservations      []Reservation
 	ReservationsAsked time.Time
+	// Placement is the placement group that the class selects; nil for none.
+	Placement *PlacementGroup
 	// AMIChanges are images of the status that others take the place of. They are told once the status is written.
 	AMIChanges []AMIChange
 	// StaleSince is when AWS last answered what could not be asked again since; zero when all is fresh.
@@ -151,6 +157,7 @@ func (r *Resolver) Resolve(ctx context.Context, classes []*awsv1.EC2NodeClass, k
 	r.askParameters(ctx, classes, kubernetes)
 	r.askImages(ctx, classes, kubernetes)
 	r.askReservations(ctx, classes)
+	r.askPlacements(ctx, classes)
 	r.askProfiles(ctx, classes)
 	now := r.now()
 	results := map[string]Result{}
@@ -173,6 +180,9 @@ func (r *Resolver) judge(class *awsv1.EC2NodeClass, kubernetes string, now time.
 		r.judgeReservations(class, &into, now)
 	} else {
 		into.Status.CapacityReservations = nil
+	}
+	if class.Spec.PlacementGroupSelector != nil {
+		r.judgePlacement(class, &into, now)
 	}
 	into.Conditions = append(into.Conditions, r.valid(class, into))
 	into.Conditions = append(into.Conditions, Ready(into.Conditions))
@@ -256,6 +266,7 @@ func (r *Resolver) forget(now time.Time) {
 	r.knownParameters.forget(now)
 	r.knownImages.forget(now)
 	r.knownReservations.forget(now)
+	r.knownPlacements.forget(now)
 	r.knownProfiles.forget(now)
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -74,7 +74,7 @@ func aged(t *testing.T, age string) (*world, *awsv1.EC2NodeClass) {
 
 func (w *world) has(class *awsv1.EC2NodeClass, when, want string) {
 	w.t.Helper()
-	if ami, _ := resolve.ImageFor(class.Status.AMIs, "amd64", resolve.NoDevice); ami.Name != "al2023-x86_64-standard-"+want {
+	if ami, _ := resolve.ImageFor(class.Status.AMIs, "amd64", ""); ami.Name != "al2023-x86_64-standard-"+want {
 		w.t.Errorf("%s: the class has %s, want version %s", when, ami.Name, want)
 	}
 }
@@ -106,13 +106,13 @@ func TestWhenAnImageDoesNotWait(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]func(*world, *awsv1.EC2NodeClass){
 		"deprecated": func(w *world, class *awsv1.EC2NodeClass) {
-			old, _ := resolve.ImageFor(class.Status.AMIs, "amd64", resolve.NoDevice)
+			old, _ := resolve.ImageFor(class.Status.AMIs, "amd64", "")
 			i := w.release("x86_64/standard", "v1")
 			i.ID, i.Deprecated = old.ID, w.Now()
 			w.AddImage(i)
 		},
 		"gone": func(w *world, class *awsv1.EC2NodeClass) {
-			old, _ := resolve.ImageFor(class.Status.AMIs, "amd64", resolve.NoDevice)
+			old, _ := resolve.ImageFor(class.Status.AMIs, "amd64", "")
 			i := w.release("x86_64/standard", "v1")
 			i.ID, i.State = old.ID, "disabled"
 			w.AddImage(i)

@@ -138,6 +138,36 @@ func TestRightsThatAreMissingAreNamed(t *testing.T) {
 	w.expect(fresh, resolve.AMIsReady, "True", resolve.AMIsReady)
 }
 
+// E-03, E-78: garbage makes no condition of a new class False, is followed by no effect, and is told with its action.
+func TestGarbageIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.AddCapacityReservation(ec2test.CapacityReservation{ID: "cr-1", Type: "m5.large", Zone: "us-east-1a"})
+	w.AddPlacementGroup(ec2test.PlacementGroup{Name: "near", Strategy: "cluster"})
+	for _, how := range []string{"cut", "empty", "html"} {
+		w.faults(ec2test.Faults{Garbled: []ec2test.Garble{{Action: "*", Share: 1, How: how}}})
+		w.restart()
+		w.Forget()
+		class := w.class(how, func(s *awsv1.EC2NodeClassSpec) {
+			s.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}}
+			s.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: "near"}
+		})
+		w.resolve()
+		for kind, action := range map[string]string{
+			resolve.SubnetsReady: "ec2:DescribeSubnets", resolve.SecurityGroupsReady: "ec2:DescribeSecurityGroups",
+			resolve.AMIsReady: "ssm:GetParameters", resolve.InstanceProfileReady: "iam:GetInstanceProfile",
+			resolve.CapacityReservationsReady: "ec2:DescribeCapacityReservations",
+			resolve.PlacementGroupReady:       "ec2:DescribePlacementGroups",
+		} {
+			w.expect(class, kind, "Unknown", resolve.NotResolved, action)
+		}
+		if n := w.Counts()["iam:CreateInstanceProfile"]; n > 0 {
+			t.Errorf("%s: a profile was made on no answer", how)
+		}
+		w.classes = nil
+	}
+}
+
 func last(class *awsv1.EC2NodeClass) karpenterv1.Condition {
 	return class.Status.Conditions[len(class.Status.Conditions)-1]
 }
