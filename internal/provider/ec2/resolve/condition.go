@@ -32,6 +32,7 @@ const (
 	RoleNotFound                = "RoleNotFound"
 	Unauthorized                = "Unauthorized"
 	Propagating                 = "Propagating"
+	IAMNotReachable             = "IAMNotReachable"
 	InstanceProfileNotFound     = "InstanceProfileNotFound"
 	CapacityReservationNotFound = "CapacityReservationNotFound"
 	PlacementGroupNotFound      = "PlacementGroupNotFound"

@@ -197,7 +197,7 @@ func (r *Resolver) askIDs(ctx context.Context, ids []string) {
 }
 
 func (r *Resolver) listImages(ctx context.Context, q query) (found []image, err error) {
-	err = pages(func(token *string) (*string, error) {
+	err = pages(ctx, func(ctx context.Context, token *string) (*string, error) {
 		out, err := r.config.EC2.DescribeImages(ctx, &ec2.DescribeImagesInput{
 			Owners: q.owners, Filters: q.filters, IncludeDeprecated: new(true), NextToken: token,
 		})

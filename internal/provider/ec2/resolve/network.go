@@ -44,7 +44,7 @@ func (r *Resolver) subnets() network[awsv1.SubnetSelectorTerm, subnet.Subnet] {
 		terms:   func(c *awsv1.EC2NodeClass) []awsv1.SubnetSelectorTerm { return c.Spec.SubnetSelectorTerms },
 		refresh: r.config.SubnetRefresh,
 		list: func(ctx context.Context, filters []ec2types.Filter) (found []subnet.Subnet, err error) {
-			err = pages(func(token *string) (*string, error) {
+			err = pages(ctx, func(ctx context.Context, token *string) (*string, error) {
 				out, err := r.config.EC2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: filters, NextToken: token})
 				if err != nil || out.Subnets == nil {
 					return nil, cmp.Or(err, errNoContent)
@@ -68,7 +68,7 @@ func (r *Resolver) groups() network[awsv1.SecurityGroupSelectorTerm, subnet.Grou
 		},
 		refresh: r.config.SecurityGroupRefresh,
 		list: func(ctx context.Context, filters []ec2types.Filter) (found []subnet.Group, err error) {
-			err = pages(func(token *string) (*string, error) {
+			err = pages(ctx, func(ctx context.Context, token *string) (*string, error) {
 				in := &ec2.DescribeSecurityGroupsInput{Filters: filters, NextToken: token}
 				out, err := r.config.EC2.DescribeSecurityGroups(ctx, in)
 				if err != nil || out.SecurityGroups == nil {
@@ -89,10 +89,12 @@ func (r *Resolver) groups() network[awsv1.SecurityGroupSelectorTerm, subnet.Grou
 var errNoContent = errors.New("the answer has no content")
 
 // pages calls until there is no further page.
-func pages(call func(token *string) (next *string, err error)) error {
+func pages(ctx context.Context, call func(ctx context.Context, token *string) (next *string, err error)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var token *string
 	for range mostPages {
-		next, err := call(token)
+		next, err := call(ctx, token)
 		if err != nil {
 			return err
 		}

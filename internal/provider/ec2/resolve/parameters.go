@@ -92,6 +92,8 @@ func ofOneName(err error) batch.Fault {
 
 // readParameters asks for some names. Those that do not exist have the value "".
 func (r *Resolver) readParameters(ctx context.Context, names []string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	asked := r.now()
 	out, err := r.config.SSM.GetParameters(ctx, &ssm.GetParametersInput{Names: names})
 	if err != nil {

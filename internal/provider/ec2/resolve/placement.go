@@ -55,6 +55,8 @@ func (r *Resolver) listPlacements(ctx context.Context, s awsv1.PlacementGroupSel
 	if s.ID == "" {
 		in = &ec2.DescribePlacementGroupsInput{Filters: []ec2types.Filter{{Name: new("group-name"), Values: []string{s.Name}}}}
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	out, err := r.config.EC2.DescribePlacementGroups(ctx, in)
 	if strings.HasPrefix(refusal.Of(err).Code, "InvalidPlacementGroup") {
 		return nil, nil

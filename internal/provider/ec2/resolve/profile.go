@@ -83,6 +83,9 @@ func (r *Resolver) ProfileAccepted(name string) {
 
 // askProfiles looks profiles up, and makes those of roles.
 func (r *Resolver) askProfiles(ctx context.Context, classes []*awsv1.EC2NodeClass) {
+	if r.config.IAM == nil {
+		return
+	}
 	of := map[string]*awsv1.EC2NodeClass{}
 	for _, class := range classes {
 		if name := r.profileName(class); name != "" && class.DeletionTimestamp == nil {
@@ -92,24 +95,31 @@ func (r *Resolver) askProfiles(ctx context.Context, classes []*awsv1.EC2NodeClas
 	holds := func(_ string, p profile) time.Duration { return p.holds() }
 	due, _ := r.knownProfiles.dueAndSoon(r.now(), slices.Collect(maps.Keys(of)), holds) // each is a call of its own
 	for _, name := range due {
-		asked := r.now()
-		roles, made, err := r.getProfile(ctx, name)
-		role := value(of[name].Spec.Role)
-		switch {
-		case err != nil && refusal.Of(err).Code != codeNoSuchEntity:
-			r.knownProfiles.failed(name, r.now(), failureOf("iam:GetInstanceProfile", err))
-		case role == "":
-			r.knownProfiles.answered(name, asked, profile{exists: err == nil})
-		case err == nil && slices.Equal(roles, []string{role}):
-			last := r.knownProfiles.get(name).value
-			if last.usable.After(made) {
-				made = last.usable
-			}
-			r.knownProfiles.answered(name, asked, profile{exists: true, usable: made})
-		default:
-			r.knownProfiles.answered(name, asked, profile{})
-			r.makeProfile(ctx, of[name], name, err != nil, roles)
+		r.askProfile(ctx, of[name], name)
+	}
+}
+
+// askProfile looks a profile up, and makes it when it is for a role.
+func (r *Resolver) askProfile(ctx context.Context, class *awsv1.EC2NodeClass, name string) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	asked := r.now()
+	roles, made, err := r.getProfile(ctx, name)
+	role := value(class.Spec.Role)
+	switch {
+	case err != nil && refusal.Of(err).Code != codeNoSuchEntity:
+		r.knownProfiles.failed(name, r.now(), failureOf("iam:GetInstanceProfile", err))
+	case role == "":
+		r.knownProfiles.answered(name, asked, profile{exists: err == nil})
+	case err == nil && slices.Equal(roles, []string{role}):
+		last := r.knownProfiles.get(name).value
+		if last.usable.After(made) {
+			made = last.usable
 		}
+		r.knownProfiles.answered(name, asked, profile{exists: true, usable: made})
+	default:
+		r.knownProfiles.answered(name, asked, profile{})
+		r.makeProfile(ctx, class, name, err != nil, roles)
 	}
 }
 
@@ -192,6 +202,10 @@ func (r *Resolver) judgeProfile(class *awsv1.EC2NodeClass, into *Result, now tim
 	b := newBasis()
 	b.add(a.state, a.value.holds())
 	switch {
+	case value(class.Spec.Role) != "" && r.config.IAM == nil:
+		into.Status.InstanceProfile = ""
+		into.Conditions = append(into.Conditions, unmet(InstanceProfileReady, IAMNotReachable, "spec.role needs IAM, which "+
+			"cannot be reached from an isolated VPC: give spec.instanceProfile, the name of a profile that exists"))
 	case value(class.Spec.Role) == "":
 		text := ""
 		if a.failure != nil && !a.known {

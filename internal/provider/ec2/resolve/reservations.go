@@ -180,7 +180,7 @@ func noSuchReservation(err error) bool {
 func (r *Resolver) listReservations(ctx context.Context, in *ec2.DescribeCapacityReservationsInput) (
 	found []Reservation, err error,
 ) {
-	err = pages(func(token *string) (*string, error) {
+	err = pages(ctx, func(ctx context.Context, token *string) (*string, error) {
 		in.NextToken = token
 		out, err := r.config.EC2.DescribeCapacityReservations(ctx, in)
 		if err != nil || out.CapacityReservations == nil {

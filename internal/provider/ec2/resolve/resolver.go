@@ -47,6 +47,13 @@ type IAM interface {
 		*iam.RemoveRoleFromInstanceProfileOutput, error)
 }
 
+const (
+	// patience is how long one question may take, with all its pages and with waiting for its turn.
+	patience = 20 * time.Second
+	// patienceWithAll is how long all questions of a kind may take: one service that hangs must not stop the others.
+	patienceWithAll = time.Minute
+)
+
 // leastRefresh is how often AWS is asked the same at most (E-11, E-59).
 const leastRefresh = time.Minute
 
@@ -54,6 +61,7 @@ const leastRefresh = time.Minute
 type Config struct {
 	EC2 EC2
 	SSM SSM
+	// IAM is nil where it cannot be reached, as in an isolated VPC: then classes have to name an instance profile.
 	IAM IAM
 	Now func() time.Time
 	// Cluster and Region are names; both are in names and tags of instance profiles.
@@ -65,8 +73,8 @@ type Config struct {
 // Validate names what is missing or not allowed.
 func (c Config) Validate() error {
 	switch {
-	case c.EC2 == nil || c.SSM == nil || c.IAM == nil || c.Now == nil:
-		return errors.New("resolve: EC2, SSM, IAM and Now are needed")
+	case c.EC2 == nil || c.SSM == nil || c.Now == nil:
+		return errors.New("resolve: EC2, SSM and Now are needed")
 	case c.Cluster == "" || c.Region == "":
 		return fmt.Errorf("resolve: cluster is %q and region %q: both are needed", c.Cluster, c.Region)
 	}
@@ -152,13 +160,19 @@ func (r *Resolver) Resolve(ctx context.Context, classes []*awsv1.EC2NodeClass, k
 	for _, class := range classes {
 		r.note(class, r.now())
 	}
-	r.subnets().ask(ctx, classes, r.now)
-	r.groups().ask(ctx, classes, r.now)
-	r.askParameters(ctx, classes, kubernetes)
-	r.askImages(ctx, classes, kubernetes)
-	r.askReservations(ctx, classes)
-	r.askPlacements(ctx, classes)
-	r.askProfiles(ctx, classes)
+	for _, ask := range []func(context.Context){
+		func(ctx context.Context) { r.subnets().ask(ctx, classes, r.now) },
+		func(ctx context.Context) { r.groups().ask(ctx, classes, r.now) },
+		func(ctx context.Context) { r.askParameters(ctx, classes, kubernetes) },
+		func(ctx context.Context) { r.askImages(ctx, classes, kubernetes) },
+		func(ctx context.Context) { r.askReservations(ctx, classes) },
+		func(ctx context.Context) { r.askPlacements(ctx, classes) },
+		func(ctx context.Context) { r.askProfiles(ctx, classes) },
+	} {
+		bounded, cancel := context.WithTimeout(ctx, patienceWithAll)
+		ask(bounded)
+		cancel()
+	}
 	now := r.now()
 	results := map[string]Result{}
 	for _, class := range classes {
