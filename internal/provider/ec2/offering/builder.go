@@ -43,7 +43,7 @@ type Input struct {
 	Settings Settings
 	// Placement is the group that the class selects.
 	Placement Placement
-	// ImageFor returns the image for types of an architecture (amd64, arm64) and accelerator ("", [Nvidia], [Neuron]).
+	// ImageFor returns the image for types of an architecture (amd64, arm64) and accelerator ("", [GPU], [Neuron]).
 	// Types for which it returns false are not offered. Never nil.
 	ImageFor func(architecture, accelerator string) (instancetype.Image, bool)
 	// Branches returns how many branch interfaces a type has (E-26).
@@ -141,7 +141,7 @@ func (b *Builder) learn(sold *Sold) {
 		labels[string(LabelTenancy)] = string(ec2types.TenancyDefault)
 		sells := func(usage ec2types.UsageClassType) bool { return slices.Contains(info.SupportedUsageClasses, usage) }
 		k := kind{
-			name: name, architecture: instancetype.Architecture(&info), accelerator: accelerator(&info), info: &info,
+			name: name, architecture: instancetype.Architecture(&info), accelerator: accelerator(labels), info: &info,
 			labels: requirement.FromLabels(labels), zones: sold.Zones[name],
 			onDemand: sells(ec2types.UsageClassTypeOnDemand) || len(info.SupportedUsageClasses) == 0,
 			spot:     sells(ec2types.UsageClassTypeSpot),

@@ -101,14 +101,14 @@ func TestWhatDoesNotFitIsNotOffered(t *testing.T) {
 		}, "m6g.large"},
 		{"images for GPUs", func(in *offering.Input) {
 			in.ImageFor = func(_, accelerator string) (instancetype.Image, bool) {
-				return instancetype.Image{}, accelerator == offering.Nvidia
+				return instancetype.Image{}, accelerator == offering.GPU
 			}
-		}, "g5.xlarge p4d.24xlarge"},
+		}, "g4ad.xlarge g5.xlarge p4d.24xlarge"},
 		{"images for Inferentia", func(in *offering.Input) {
 			in.ImageFor = func(_, accelerator string) (instancetype.Image, bool) {
 				return instancetype.Image{}, accelerator == offering.Neuron
 			}
-		}, "inf2.xlarge"},
+		}, "dl2q.24xlarge inf2.xlarge"},
 		{"a cluster group", func(in *offering.Input) { in.Placement = offering.Placement{ID: "pg-1", Strategy: "cluster"} },
 			"dl2q.24xlarge g4ad.xlarge g5.xlarge inf2.xlarge m5.large m6g.large m8i.large p4d.24xlarge"},
 		{"more cards than one", func(in *offering.Input) { in.Class.Spec.NetworkInterfaces = efa }, "p4d.24xlarge"},
@@ -331,5 +331,40 @@ func TestMachinesGoByTheClass(t *testing.T) {
 	in.Class.Spec.Kubelet = &awsv1.KubeletConfiguration{KubeReserved: map[string]string{"cpu": "much"}}
 	if _, err := builder.Build(in); err == nil || !strings.Contains(err.Error(), `EC2NodeClass default: spec.kubelet.kubeReserved[cpu] is "much"`) {
 		t.Errorf("a kubelet block that cannot be read: %v", err)
+	}
+}
+
+// P-50: a catalogue that was handed out stays as it is, whatever is built after it, at the same time too.
+func TestACatalogueIsNeverChanged(t *testing.T) {
+	t.Parallel()
+	zones := []string{"a", "b"}
+	all := only(sold(t, zones...), "m5.large", "m5.xlarge", "g5.xlarge")
+	builder := offering.NewBuilder()
+	first, err := builder.Build(input(all, class(zones...)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := build(t, input(all, class(zones...)))
+	var shortages offering.Shortages
+	shortages.Note(offering.Pool{Type: "m5.large", Zone: "a", CapacityType: catalog.Spot}, start)
+	memory := instancetype.NewMemory()
+	memory.Saw("m5.large", instancetype.Image{Family: "AL2023", ID: "ami-1"}, 1<<30)
+	done := make(chan error)
+	for i := range 4 {
+		go func() {
+			in := input(all, class(zones[i%2]))
+			in.Shortages, in.Memory = &shortages, memory
+			in.Settings.ReservedInterfaces = int64(i)
+			_, err := builder.Build(in)
+			done <- err
+		}()
+	}
+	for range 4 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if !reflect.DeepEqual(first, before) {
+		t.Error("the catalogue that was handed out first has changed")
 	}
 }

@@ -3,7 +3,6 @@ package offering
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
@@ -69,30 +68,25 @@ type Placement struct {
 	Strategy string // cluster, partition or spread
 }
 
-// Accelerators, as images are made for them.
+// Accelerators, as far as images differ by them (E-09). They go by the labels that images' requirements name, so GPUs are
+// those of any maker.
 const (
-	Nvidia = "nvidia" // GPUs of NVIDIA
-	Neuron = "neuron" // Inferentia and Trainium
+	GPU    = "gpu"
+	Neuron = "neuron" // Inferentia and Trainium, and what else EC2 calls an accelerator
 )
 
-// accelerator says what of a type needs an image of its own; "" for nothing.
-func accelerator(info *ec2types.InstanceTypeInfo) string {
-	if info.GpuInfo != nil {
-		for _, gpu := range info.GpuInfo.Gpus {
-			if strings.EqualFold(value(gpu.Manufacturer), "NVIDIA") {
-				return Nvidia
-			}
-		}
-	}
-	if info.NeuronInfo != nil {
+const (
+	labelGPUs         = awsv1.Group + "/instance-gpu-count"
+	labelAccelerators = awsv1.Group + "/instance-accelerator-count"
+)
+
+// accelerator says by the labels of a type what it has that needs an image of its own; "" for nothing.
+func accelerator(labels map[string]string) string {
+	switch {
+	case labels[labelGPUs] != "":
+		return GPU
+	case labels[labelAccelerators] != "":
 		return Neuron
-	}
-	if info.InferenceAcceleratorInfo != nil { // also of other makers
-		for _, a := range info.InferenceAcceleratorInfo.Accelerators {
-			if strings.EqualFold(value(a.Manufacturer), "AWS") {
-				return Neuron
-			}
-		}
 	}
 	return ""
 }
