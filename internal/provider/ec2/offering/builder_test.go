@@ -23,7 +23,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
 )
 
-// E-17, E-18, E-24: the catalogue of a class, from what the endpoint says of a whole region.
+// E-17, E-18, E-24, E-61: the catalogue of a class, from what the endpoint says of a whole region.
 func TestTheCatalogueOfARegion(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})
@@ -35,6 +35,9 @@ func TestTheCatalogueOfARegion(t *testing.T) {
 	}
 	if err := prices.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	if n := len(a.Calls()); n > 50 || a.Counts()["ec2:DescribeSpotPriceHistory"] > 8 {
+		t.Errorf("a start takes %d calls: %v", n, a.Counts())
 	}
 	in := input(types.Known(), class("us-east-1a", "us-east-1b", "us-east-1e"))
 	in.Prices = prices.Known()
@@ -112,6 +115,9 @@ func TestWhatDoesNotFitIsNotOffered(t *testing.T) {
 		{"a cluster group", func(in *offering.Input) { in.Placement = offering.Placement{ID: "pg-1", Strategy: "cluster"} },
 			"dl2q.24xlarge g4ad.xlarge g5.xlarge inf2.xlarge m5.large m6g.large m8i.large p4d.24xlarge"},
 		{"more cards than one", func(in *offering.Input) { in.Class.Spec.NetworkInterfaces = efa }, "p4d.24xlarge"},
+		{"a fabric adapter", func(in *offering.Input) {
+			in.Class.Spec.NetworkInterfaces = []awsv1.NetworkInterface{{InterfaceType: "interface"}, {DeviceIndex: 1, InterfaceType: "efa-only"}}
+		}, "dl2q.24xlarge p4d.24xlarge"},
 		{"virtual machines within", func(in *offering.Input) {
 			in.Class.Spec.CPUOptions = &awsv1.CPUOptions{NestedVirtualization: new("enabled")}
 		}, "m8i.large"},
@@ -192,6 +198,8 @@ func TestZonesWithoutAddressesAreNotAvailable(t *testing.T) {
 	in.Settings.PodAddresses = subnet.Secondary
 	in.Class.Annotations = map[string]string{offering.PrefixDelegation: "true"} // 110 and 250 pods: 7 and 16 prefixes
 	check("prefixes", of("c"), of("b"), "subnet-b in b")
+	free.Seen(start.Add(2*time.Minute), map[string]int64{"subnet-a": 254, "subnet-b": 30, "subnet-c": 1000})
+	check("enough for the pods, but not in whole prefixes", of("a", "c"), of("a"), "subnet-a in a")
 }
 
 // E-13: reserved capacity is offered where it is, with as many machines as are free and ours.
@@ -234,6 +242,11 @@ func TestReservedCapacity(t *testing.T) {
 	if got := m5["b reserved cr-ends"].Labels.String(); !strings.Contains(got, "capacity-reservation-interruptible=true") ||
 		!strings.Contains(got, "capacity-reservation-type=default") || !strings.Contains(got, "zone-id=b") {
 		t.Errorf("labels %s", got)
+	}
+	for r := range m5["b reserved cr-ends"].Labels.All() {
+		if !c.WellKnown[r.Key()] {
+			t.Errorf("label %s is not well known", r.Key())
+		}
 	}
 	if m5["a on-demand"].Labels.Holds(offering.LabelReservationID) {
 		t.Error("what is not reserved has the label of a reservation")

@@ -137,6 +137,10 @@ func TestPricesOfAnotherRegion(t *testing.T) {
 			t.Errorf("%s: %q", name, text)
 		}
 	}
+	ours := offering.NewPrices(offering.PricesConfig{Clock: a.clock, Region: "eu-west-1", EC2: a.ec2, Table: table})
+	if text := ours.Known().Borrowed(); text != "" {
+		t.Errorf("the table is the region's: %q", text)
+	}
 	if err := asked.Refresh(t.Context()); err != nil || asked.Known().Borrowed() != "" {
 		t.Errorf("the prices are known: %v, %q", err, asked.Known().Borrowed())
 	}

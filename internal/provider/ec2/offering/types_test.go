@@ -1,14 +1,19 @@
 package offering_test
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
 // E-17: what EC2 sells in a region is read whole, in 25 calls or fewer, and again after 12 h.
@@ -98,5 +103,55 @@ func TestAnAnswerWithoutTypesIsNone(t *testing.T) {
 		if err := types.Refresh(t.Context()); err == nil || types.Known() == nil || len(types.Known().Types) > 0 {
 			t.Errorf("%s: %v", how, err)
 		}
+	}
+}
+
+// paged answers with the given pages, whatever is asked.
+type paged struct {
+	types     []ec2.DescribeInstanceTypesOutput
+	offerings []ec2.DescribeInstanceTypeOfferingsOutput
+	calls     int
+}
+
+func (p *paged) DescribeInstanceTypes(context.Context, *ec2.DescribeInstanceTypesInput, ...func(*ec2.Options)) (
+	*ec2.DescribeInstanceTypesOutput, error) {
+	p.calls++
+	return &p.types[min(p.calls, len(p.types))-1], nil
+}
+
+func (p *paged) DescribeInstanceTypeOfferings(context.Context, *ec2.DescribeInstanceTypeOfferingsInput, ...func(*ec2.Options)) (
+	*ec2.DescribeInstanceTypeOfferingsOutput, error) {
+	p.calls++
+	return &p.offerings[min(p.calls-len(p.types), len(p.offerings))-1], nil
+}
+
+// E-17, E-64: what looser servers answer: a zone twice, a type of which nothing is said, a page after itself.
+func TestOddListings(t *testing.T) {
+	t.Parallel()
+	large := ec2test.Types(t)["m5.large"]
+	offered := ec2.DescribeInstanceTypeOfferingsOutput{InstanceTypeOfferings: []ec2types.InstanceTypeOffering{
+		{InstanceType: "m5.large", Location: aws.String("b")}, {InstanceType: "m5.large", Location: aws.String("a")}, {InstanceType: "m5.large"},
+	}, NextToken: aws.String("1")}
+	last := offered
+	last.NextToken = aws.String("")
+	api := &paged{
+		types: []ec2.DescribeInstanceTypesOutput{
+			{InstanceTypes: []ec2types.InstanceTypeInfo{{InstanceType: "m5.odd"}, large, {}}, NextToken: aws.String("1")}, {},
+		},
+		offerings: []ec2.DescribeInstanceTypeOfferingsOutput{offered, last},
+	}
+	clock := timer.NewFake(start)
+	types := offering.NewTypes(api, clock)
+	if err := types.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if known := types.Known(); len(known.Types) != 1 || !slices.Equal(known.Zones["m5.large"], []string{"a", "b"}) {
+		t.Errorf("%d types, m5.large in %v", len(known.Types), known.Zones["m5.large"])
+	}
+	known := types.Known()
+	api.calls, api.offerings = 0, api.offerings[:1]
+	clock.Advance(12 * time.Hour)
+	if err := types.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "does not end") || types.Known() != known {
+		t.Errorf("a listing that does not end: %v", err)
 	}
 }
