@@ -90,13 +90,14 @@ func TestWhatDoesNotFitIsNotOffered(t *testing.T) {
 	t.Parallel()
 	all := only(sold(t, "a"), "m5.large", "m6g.large", "g5.xlarge", "g4ad.xlarge", "inf2.xlarge", "dl2q.24xlarge", "t3.micro",
 		"p4d.24xlarge", "m8i.large")
+	everything := strings.Join(slices.Sorted(maps.Keys(all.Types)), " ")
 	efa := []awsv1.NetworkInterface{{InterfaceType: "interface"}, {NetworkCardIndex: 3, DeviceIndex: 1, InterfaceType: "efa-only"}}
 	for _, c := range []struct {
 		name   string
 		change func(*offering.Input)
 		want   string
 	}{
-		{"all", func(*offering.Input) {}, strings.Join(slices.Sorted(maps.Keys(all.Types)), " ")},
+		{"all", func(*offering.Input) {}, everything},
 		{"images of one architecture", func(in *offering.Input) {
 			in.ImageFor = func(architecture, _ string) (instancetype.Image, bool) {
 				return instancetype.Image{}, architecture == "arm64"
@@ -115,6 +116,7 @@ func TestWhatDoesNotFitIsNotOffered(t *testing.T) {
 		{"a cluster group", func(in *offering.Input) { in.Placement = offering.Placement{ID: "pg-1", Strategy: "cluster"} },
 			"dl2q.24xlarge g4ad.xlarge g5.xlarge inf2.xlarge m5.large m6g.large m8i.large p4d.24xlarge"},
 		{"more cards than one", func(in *offering.Input) { in.Class.Spec.NetworkInterfaces = efa }, "p4d.24xlarge"},
+		{"an interface", func(in *offering.Input) { in.Class.Spec.NetworkInterfaces = efa[:1] }, everything},
 		{"a fabric adapter", func(in *offering.Input) {
 			in.Class.Spec.NetworkInterfaces = []awsv1.NetworkInterface{{InterfaceType: "interface"}, {DeviceIndex: 1, InterfaceType: "efa-only"}}
 		}, "dl2q.24xlarge p4d.24xlarge"},
@@ -342,7 +344,8 @@ func TestMachinesGoByTheClass(t *testing.T) {
 	}
 	in := input(all, class("a"))
 	in.Class.Spec.Kubelet = &awsv1.KubeletConfiguration{KubeReserved: map[string]string{"cpu": "much"}}
-	if _, err := builder.Build(in); err == nil || !strings.Contains(err.Error(), `EC2NodeClass default: spec.kubelet.kubeReserved[cpu] is "much"`) {
+	const text = `EC2NodeClass default: spec.kubelet.kubeReserved[cpu] is "much"`
+	if _, err := builder.Build(in); err == nil || !strings.Contains(err.Error(), text) {
 		t.Errorf("a kubelet block that cannot be read: %v", err)
 	}
 }
