@@ -81,6 +81,23 @@ func (d Demand) All(c catalog.Catalog) ([]Choice, error) {
 	return list, nil
 }
 
+// Of returns an offering of the catalogue as what it would be for d, whether it is available or not; false when it is not compatible.
+func (d Demand) Of(c catalog.Catalog, o provider.Offering) (Choice, bool) {
+	for _, t := range c.Types {
+		if t.Name != o.Type || !d.takes(c, t) {
+			continue
+		}
+		for _, each := range t.Offerings {
+			if each.Zone == o.Zone && each.CapacityType == o.CapacityType {
+				if choice, possible := d.choice(c, t, each); possible {
+					return choice, true
+				}
+			}
+		}
+	}
+	return Choice{}, false
+}
+
 // takes reports whether a type is asked for, and large enough.
 func (d Demand) takes(c catalog.Catalog, t catalog.Type) bool {
 	return d.Requirements.Get(catalog.LabelInstanceType).Has(t.Name) && d.short(c, t) == ""

@@ -1,0 +1,95 @@
+package ec2_test
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
+)
+
+// E-49: a machine has drifted when its class stands for something else by now, and not when that is unknown.
+func TestDrift(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, whatIsSold(t), ec2test.Faults{})
+	c := claim("n0")
+	i, err := a.Launch(t.Context(), c, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Status.ProviderID, c.Status.ImageID = i.ProviderID, i.ImageID
+	c.Labels[corev1.LabelInstanceTypeStable] = i.Type
+	if _, err := a.List(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	whole := a.kube.classes["default"]
+	for want, change := range map[string]func(*awsv1.EC2NodeClass){
+		"": func(class *awsv1.EC2NodeClass) {
+			class.Status.AMIs = append([]awsv1.AMI{{ID: "ami-00000000000000002", Requirements: onlyAMD64()}}, class.Status.AMIs...)
+		},
+		ec2.DriftAMI: func(class *awsv1.EC2NodeClass) { class.Status.AMIs[0].ID = "ami-00000000000000002" },
+		ec2.DriftSubnet: func(class *awsv1.EC2NodeClass) {
+			for n := range class.Status.Subnets {
+				class.Status.Subnets[n].ID = "subnet-0000000000000000" + class.Status.Subnets[n].Zone[9:]
+			}
+		},
+		ec2.DriftSecurityGroup:             func(class *awsv1.EC2NodeClass) { class.Status.SecurityGroups[0].ID = "sg-00000000000000002" },
+		provider.DriftInstanceTypeNotFound: func(class *awsv1.EC2NodeClass) { class.Status.AMIs[0].Requirements[0].Values = []string{"arm64"} },
+	} {
+		class := whole.DeepCopy()
+		change(class)
+		a.kube.classes["default"] = class
+		if got, err := a.Drifted(t.Context(), c); got != want || err != nil {
+			t.Errorf("drifted for %q, error %v; want %q", got, err, want)
+		}
+	}
+	empty := whole.DeepCopy()
+	empty.Status.AMIs, empty.Status.Subnets, empty.Status.SecurityGroups = nil, nil, nil
+	a.kube.classes["default"] = empty
+	if got, err := a.Drifted(t.Context(), c); got != "" || err != nil {
+		t.Errorf("with an empty status drifted for %q, error %v; want not", got, err)
+	}
+	a.kube.classes["default"].Status.Conditions[0].Status = "False"
+	if got, err := a.Drifted(t.Context(), c); got != "" || err == nil {
+		t.Errorf("with a class that is not ready drifted for %q, error %v; want not, and an error", got, err)
+	}
+}
+
+// E-30, E-32, E-34: a machine reads what its node needs, and nothing that only its claim has.
+func TestWhatAMachineReads(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, whatIsSold(t), ec2test.Faults{})
+	c := claim("n0", must("example.com/flavour", "mint"), func(c *karpenterv1.NodeClaim) {
+		c.Labels["example.com/flavour"] = "mint"
+		c.Spec.StartupTaints = []corev1.Taint{{Key: "example.com/starting", Effect: corev1.TaintEffectNoSchedule}}
+	})
+	i, err := a.Launch(t.Context(), c, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i.Labels["example.com/flavour"] != "mint" || i.Labels["team"] != "blue" {
+		t.Errorf("the node's labels are %v", i.Labels)
+	}
+	data, err := base64.StdEncoding.DecodeString(a.server.Instances()[0].UserData())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"https://c1.example.com", "10.100.0.10", "karpenter.sh/unregistered", "example.com/starting", "karpenter.sh/nodepool=default",
+		"karpenter.k8s.aws/ec2nodeclass=default", "karpenter.sh/capacity-type=" + i.CapacityType, "team=blue", "maxPods: 29",
+	} {
+		if !strings.Contains(string(data), want) {
+			t.Errorf("user data lacks %s:\n%s", want, data)
+		}
+	}
+	if strings.Contains(string(data), "flavour") {
+		t.Errorf("user data has a label that only this claim has:\n%s", data)
+	}
+}

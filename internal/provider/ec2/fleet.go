@@ -1,0 +1,210 @@
+package ec2
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launch"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launcher"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/quota"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
+)
+
+// Fleet implements launcher.Ports: one call of CreateFleet. What is refused in a way that leaves no doubt is an answer; anything
+// else is an error, and what came of it is looked for.
+func (p ports) Fleet(ctx context.Context, o *order, ask launcher.Ask) (launcher.Answer, error) {
+	request := o.request
+	request.ID, request.Count = ask.Launch, ask.Count
+	var claims []string
+	if ask.Claim != "" {
+		claims = []string{ask.Claim}
+	}
+	request.Tags = merged(request.Tags, launchid.Tags(ask.Launch, claims))
+	if err := p.ensure(ctx, o); err != nil {
+		return launcher.Answer{Refused: p.refusedCall(o, refusal.Of(err), err)}, nil
+	}
+	held := p.hold(o, ask.Count)
+	out, err := p.config.Clients.EC2.CreateFleet(ctx, launch.Fleet(request))
+	if refused := refusal.Of(err); refused.Class == refusal.Template && p.again(ctx, o) == nil {
+		out, err = p.config.Clients.EC2.CreateFleet(ctx, launch.Fleet(request))
+	}
+	at := p.config.Clock.Now()
+	if err != nil {
+		p.free.End(held, at)
+		if refused := refusal.Of(err); refused.Class != refusal.Server {
+			return launcher.Answer{Refused: p.refusedCall(o, refused, err)}, nil
+		}
+		return launcher.Answer{}, err
+	}
+	came, refused := launch.Read(request, out)
+	answer := launcher.Answer{Refused: p.refusedPools(o, refused)}
+	var took []subnet.Took
+	for _, i := range came {
+		id := machines.ProviderID(i.Zone, i.ID)
+		answer.Machines = append(answer.Machines, launchid.Instance{ProviderID: id, Launch: ask.Launch, Launched: at})
+		took = append(took, subnet.Took{Machine: id, Subnet: i.Subnet, Need: o.needs[i.Type]})
+		p.had(i, id)
+	}
+	p.free.End(held, at, took...)
+	return answer, nil
+}
+
+// had takes in a machine that came.
+func (p *Provider) had(i launch.Instance, id string) {
+	now := p.config.Clock.Now()
+	p.shortages.Clear(poolOf(i.Override, i.CapacityType))
+	info := p.config.Types.Known().Types[i.Type]
+	p.quotas.Had(i.Type, vcpus(info.VCpuInfo), i.CapacityType)
+	if i.Reservation != "" {
+		p.reservations.Took(i.Reservation, id, now)
+	}
+	p.remember(provider.Instance{
+		ProviderID: id, ImageID: i.Image, Type: i.Type, Zone: i.Zone, CapacityType: i.CapacityType, Price: i.Price, Launched: now,
+	})
+}
+
+func poolOf(o launch.Override, capacityType string) offering.Pool {
+	return offering.Pool{Type: o.Type, Zone: o.Zone, CapacityType: capacityType, Reservation: o.Reservation}
+}
+
+// ensure makes the launch templates of an order, each once in this process.
+func (p *Provider) ensure(ctx context.Context, o *order) error {
+	for _, name := range sortedKeys(o.templates) {
+		if err := p.keeper.Ensure(ctx, o.templates[name]); err != nil {
+			return fmt.Errorf("making launch template %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// again makes the templates anew that EC2 does not know any more.
+func (p *Provider) again(ctx context.Context, o *order) error {
+	for _, name := range sortedKeys(o.templates) {
+		p.keeper.Forget(name)
+	}
+	return p.ensure(ctx, o)
+}
+
+// hold counts the addresses that a launch may take.
+func (p *Provider) hold(o *order, count int) int64 {
+	var subnets []string
+	var most subnet.Need
+	for _, override := range o.request.Overrides {
+		if !slices.Contains(subnets, override.Subnet) {
+			subnets = append(subnets, override.Subnet)
+		}
+		if need := o.needs[override.Type]; need.Total() > most.Total() {
+			most = need
+		}
+	}
+	return p.free.Begin(subnets, most, int64(count))
+}
+
+// refusedCall says what the refusal of a whole call means for the claims.
+func (p *Provider) refusedCall(o *order, r refusal.Refusal, err error) error {
+	switch {
+	case r.Class == refusal.Throttle:
+		return fmt.Errorf("%w: %w", provider.ErrThrottled, err)
+	case r.Class == refusal.Server:
+		return fmt.Errorf("AWS has trouble, and nothing was launched: %w", err)
+	case r.Class == refusal.Rights:
+		return &provider.LaunchError{ConditionReason: ReasonUnauthorized, Message: text(r)}
+	case r.Class.OfOfferings():
+		return p.refusedPools(o, []launch.Refused{{Refusal: r, CapacityType: o.request.CapacityType, Pools: o.request.Overrides, For: 1}})
+	}
+	return &provider.LaunchError{ConditionReason: wordOf(r.Code), Message: text(r)}
+}
+
+// refusedPools takes in what could not be had, and says what that means for the claims that got nothing; nil when nothing was
+// refused.
+func (p *Provider) refusedPools(o *order, list []launch.Refused) error {
+	if len(list) == 0 {
+		return nil
+	}
+	failure := &provider.InsufficientCapacityError{Asked: o.asked}
+	var other error
+	for _, r := range list {
+		if !r.Class.OfOfferings() {
+			if other == nil || r.Class == refusal.Throttle {
+				other = p.refusedCall(o, r.Refusal, fmt.Errorf("%s", text(r.Refusal)))
+			}
+			continue
+		}
+		p.mark(r)
+		for _, pool := range r.Pools {
+			tried := provider.Offering{Type: pool.Type, Zone: pool.Zone, CapacityType: r.CapacityType}
+			if !slices.Contains(failure.Tried, tried) {
+				failure.Tried = append(failure.Tried, tried)
+			}
+		}
+	}
+	if len(failure.Tried) > 0 {
+		return failure
+	}
+	return other
+}
+
+// mark notes what cannot be had, so that planning goes elsewhere (E-41 to E-43).
+func (p *Provider) mark(r launch.Refused) {
+	now := p.config.Clock.Now()
+	switch r.Class {
+	case refusal.Capacity:
+		var pools []offering.Pool
+		for _, pool := range r.Pools {
+			pools = append(pools, poolOf(pool, r.CapacityType))
+		}
+		if r.For > 0 {
+			p.shortages.Pause(pools, now)
+			return
+		}
+		for _, pool := range pools {
+			p.shortages.Note(pool, now)
+		}
+	case refusal.Quota:
+		for _, pool := range r.Pools {
+			info := p.config.Types.Known().Types[pool.Type]
+			p.quotas.Refused(quota.Refusal{Code: r.Code, Type: pool.Type, VCPUs: vcpus(info.VCpuInfo), CapacityType: r.CapacityType, Region: p.config.Region}, now)
+		}
+	case refusal.Subnet:
+		for _, pool := range r.Pools {
+			p.free.Full(pool.Subnet, now)
+		}
+	case refusal.Reservation:
+		for _, pool := range r.Pools {
+			p.reservations.Empty(pool.Reservation, now)
+			p.shortages.Note(poolOf(pool, r.CapacityType), now)
+		}
+	}
+}
+
+func text(r refusal.Refusal) string {
+	if r.Code == "" {
+		return r.Message
+	}
+	return r.Code + ": " + r.Message
+}
+
+// wordOf makes one word of a code of AWS, which may have dots.
+func wordOf(code string) string {
+	if word := strings.ReplaceAll(code, ".", ""); word != "" {
+		return word
+	}
+	return "LaunchFailed"
+}
+
+func merged(maps ...map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, m := range maps {
+		for key, value := range m {
+			all[key] = value
+		}
+	}
+	return all
+}

@@ -1,0 +1,211 @@
+package ec2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/choose"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launcher"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
+)
+
+// List returns the machines of this cluster. One that is too young to say whose it is comes with the next list.
+func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
+	shown, err := p.machines.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := p.config.Cluster.Claims(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing NodeClaims: %w", err)
+	}
+	owners, err := p.launcher.Whose(ctx, tracesOf(shown))
+	if err != nil {
+		return nil, err
+	}
+	byUID := map[string]*karpenterv1.NodeClaim{}
+	for _, claim := range claims {
+		byUID[string(claim.UID)] = claim
+	}
+	var list []provider.Instance
+	seen := map[string]machines.Machine{}
+	for _, m := range shown {
+		id := m.ProviderID()
+		seen[id] = m
+		if uid := owners.Claims[id]; uid != "" || owners.Orphans[id] || m.Ending {
+			list = append(list, p.instance(ctx, m, uid, byUID[uid]))
+		}
+	}
+	p.saw(seen)
+	slices.SortFunc(list, func(a, b provider.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
+	return list, nil
+}
+
+// saw keeps a listing, for questions about drift, and forgets what a launch brought that is long gone.
+func (p *Provider) saw(seen map[string]machines.Machine) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lastSeen = seen
+	long := p.config.Clock.Now().Add(-time.Hour)
+	maps.DeleteFunc(p.brought, func(id string, i provider.Instance) bool {
+		_, listed := seen[id]
+		return !listed && i.Launched.Before(long)
+	})
+}
+
+// tracesOf is what recovery looks at.
+func tracesOf(list []machines.Machine) []launchid.Instance {
+	traces := make([]launchid.Instance, len(list))
+	for i, m := range list {
+		traces[i] = launchid.Instance{
+			ProviderID: m.ProviderID(), Launch: launchid.ID(m.Tags[launchid.Key]), ClaimName: m.Tags[launchid.ClaimKey],
+			Launched: m.Launched, Ending: m.Ending || m.Gone,
+		}
+	}
+	return traces
+}
+
+// Get returns one machine.
+func (p *Provider) Get(ctx context.Context, providerID string) (provider.Instance, error) {
+	before, _ := p.recall(providerID)
+	m, err := p.machines.Get(ctx, providerID, before.Launched)
+	if errors.Is(err, provider.ErrNotFound) {
+		p.forget(providerID)
+	}
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	if m.ProviderID() != providerID || m.Tags[machines.ClusterKey] != p.config.Name {
+		return provider.Instance{}, fmt.Errorf("%w: instance %s is not of this cluster, or not in this zone", provider.ErrNotFound, m.InstanceID)
+	}
+	claims, err := p.config.Cluster.Claims(ctx)
+	if err != nil {
+		return provider.Instance{}, fmt.Errorf("listing NodeClaims: %w", err)
+	}
+	uid := before.ClaimUID
+	var owner *karpenterv1.NodeClaim
+	for _, claim := range claims {
+		if claim.Status.ProviderID == providerID || uid != "" && string(claim.UID) == uid {
+			uid, owner = string(claim.UID), claim
+		}
+	}
+	return p.instance(ctx, m, uid, owner), nil
+}
+
+// Terminate ends a machine.
+func (p *Provider) Terminate(ctx context.Context, providerID string) error {
+	before, _ := p.recall(providerID)
+	err := p.machines.End(ctx, providerID, before.Launched)
+	if errors.Is(err, provider.ErrNotFound) {
+		p.forget(providerID)
+	}
+	return err
+}
+
+// instance says of a machine what is known of it. claim is its claim, nil when it has none any more or nobody has read it yet.
+func (p *Provider) instance(ctx context.Context, m machines.Machine, uid string, claim *karpenterv1.NodeClaim) provider.Instance {
+	i, known := p.recall(m.ProviderID())
+	if !known {
+		i = p.compose(ctx, m, claim)
+	}
+	i.ProviderID, i.ImageID, i.Launched, i.Terminating = m.ProviderID(), m.Image, m.Launched, m.Ending
+	i.ClaimUID = uid
+	if claim != nil {
+		i.ClaimName = claim.Name
+	} else if i.ClaimName == "" {
+		i.ClaimName = m.Tags[launchid.ClaimKey]
+	}
+	return i
+}
+
+// compose finds out about a machine that this process has not launched.
+func (p *Provider) compose(ctx context.Context, m machines.Machine, claim *karpenterv1.NodeClaim) provider.Instance {
+	i := provider.Instance{
+		Type: m.Type, Zone: m.Zone, CapacityType: m.CapacityType, Price: p.priceOf(m.Type, m.Zone, m.CapacityType),
+		Labels: map[string]string{},
+	}
+	if claim != nil {
+		maps.Copy(i.Labels, claim.Labels)
+	}
+	i.Labels[string(catalog.LabelInstanceType)], i.Labels[string(catalog.LabelZone)] = m.Type, m.Zone
+	i.Labels[string(catalog.LabelCapacityType)] = m.CapacityType
+	class, err := p.config.Cluster.NodeClass(ctx, m.Tags[machines.ClassKey])
+	if err != nil {
+		return i // the class is gone; its machines are what they are
+	}
+	offered, err := p.catalog(class)
+	if err != nil {
+		return i
+	}
+	if t, found := typeIn(offered, m.Type); found {
+		i.Capacity, i.Allocatable = choose.Demand{}.Resources(t)
+		copySingle(i.Labels, t.Labels)
+		for _, o := range t.Offerings {
+			if o.Zone == m.Zone && o.CapacityType == m.CapacityType {
+				copySingle(i.Labels, o.Labels)
+			}
+		}
+	}
+	return i
+}
+
+// copySingle adds the labels that have one possible value.
+func copySingle(labels map[string]string, set requirement.Set) {
+	for r := range set.All() {
+		if value, single := r.Single(); single && !r.AllowsAbsent() {
+			labels[string(r.Key())] = value
+		}
+	}
+}
+
+// ports are what the launcher works with.
+type ports struct{ *Provider }
+
+var _ launcher.Ports[*order] = ports{}
+
+// Claims implements launcher.Ports.
+func (p ports) Claims(ctx context.Context) ([]launchid.Claim, error) {
+	claims, err := p.config.Cluster.Claims(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]launchid.Claim, len(claims))
+	for i, claim := range claims {
+		list[i] = traceOf(claim)
+	}
+	return list, nil
+}
+
+func traceOf(claim *karpenterv1.NodeClaim) launchid.Claim {
+	return launchid.Claim{
+		UID: string(claim.UID), Name: claim.Name, Launch: launchid.ID(claim.Annotations[launchid.Key]),
+		ProviderID: claim.Status.ProviderID, Deleting: claim.DeletionTimestamp != nil,
+	}
+}
+
+// Intend implements launcher.Ports.
+func (p ports) Intend(ctx context.Context, claim launchid.Claim, launch launchid.ID) error {
+	p.mu.Lock()
+	asking := p.asking[claim.UID]
+	p.mu.Unlock()
+	if asking == nil {
+		return errors.New("nobody asks for its machine any more")
+	}
+	return p.config.Cluster.Intend(ctx, asking, launch)
+}
+
+// Of implements launcher.Ports.
+func (p ports) Of(ctx context.Context, launches []launchid.ID) ([]launchid.Instance, error) {
+	list, err := p.machines.OfLaunches(ctx, launches)
+	return tracesOf(list), err
+}

@@ -1,0 +1,376 @@
+package ec2
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	corev1 "k8s.io/api/core/v1"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/choose"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launch"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launcher"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tag"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/template"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/userdata"
+)
+
+// The reasons that Launch gives in a *provider.LaunchError, beside codes of AWS.
+const (
+	ReasonInvalidClaim = "InvalidNodeClaim"
+	ReasonTemplate     = "LaunchTemplateInvalid"
+	ReasonUnauthorized = "Unauthorized"
+)
+
+// order is what a claim asks of EC2: the same for claims that share a call.
+type order struct {
+	class     *awsv1.EC2NodeClass
+	request   launch.Request // without id and count
+	templates map[string]*awsec2.CreateLaunchTemplateInput
+	asked     string                 // by the claim, for messages
+	needs     map[string]subnet.Need // by type
+}
+
+// Launch makes the claim's machine. The call carries no deadline that EC2 knows: one that was sent before notAfter and is held up
+// on the way may land later, and what it brings is collected then.
+func (p *Provider) Launch(ctx context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (provider.Instance, error) {
+	instance, err := p.launch(ctx, claim, notAfter)
+	if err != nil {
+		return provider.Instance{}, fmt.Errorf("launching NodeClaim %s: %w", claim.Name, err)
+	}
+	return instance, nil
+}
+
+func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (provider.Instance, error) {
+	if err := ctx.Err(); err != nil {
+		return provider.Instance{}, err
+	}
+	if !notAfter.IsZero() && p.config.Clock.Now().After(notAfter) {
+		return provider.Instance{}, provider.ErrExpired
+	}
+	if claim.UID == "" || claim.Name == "" {
+		return provider.Instance{}, &provider.LaunchError{ConditionReason: ReasonInvalidClaim, Message: "a claim without name or UID is not one that the API server stored"}
+	}
+	ref := claim.Spec.NodeClassRef
+	if ref == nil || ref.Group != p.NodeClass().Group || ref.Kind != p.NodeClass().Kind {
+		return provider.Instance{}, fmt.Errorf("%w: spec.nodeClassRef is %+v; want group %s, kind %s",
+			provider.ErrNodeClassNotFound, ref, p.NodeClass().Group, p.NodeClass().Kind)
+	}
+	d, err := choose.DemandOf(claim)
+	if err != nil {
+		return provider.Instance{}, &provider.LaunchError{ConditionReason: ReasonInvalidClaim, Message: err.Error()}
+	}
+	class, err := p.class(ctx, ref.Name)
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	offered, err := p.catalog(class)
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	if p.config.Correct != nil {
+		offered = p.config.Correct(claim, offered)
+	}
+	o, err := p.orderOf(claim, class, d, offered)
+	if err != nil {
+		if id := p.already(claim); id != "" { // made by an earlier call; that nothing is left to be had is no matter
+			return p.Get(ctx, id)
+		}
+		return provider.Instance{}, err
+	}
+	done := p.asks(claim)
+	defer done()
+	key, err := o.key()
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	id, err := p.launcher.Do(ctx, launcher.Order[*order]{Claim: traceOf(claim), Key: key, Request: o, NotAfter: notAfter})
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	return p.launched(ctx, id, claim, d, offered)
+}
+
+// already returns the machine that this process has got for the claim, "" for none.
+func (p *Provider) already(claim *karpenterv1.NodeClaim) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, i := range p.brought {
+		if i.ClaimUID == string(claim.UID) {
+			return id
+		}
+	}
+	return ""
+}
+
+// asks notes a claim for as long as its launch is asked for.
+func (p *Provider) asks(claim *karpenterv1.NodeClaim) (done func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	uid := string(claim.UID)
+	p.asking[uid] = claim
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.asking, uid)
+	}
+}
+
+// launched says what a launch has brought for the claim.
+func (p *Provider) launched(ctx context.Context, id string, claim *karpenterv1.NodeClaim, d choose.Demand, offered catalog.Catalog) (provider.Instance, error) {
+	i, known := p.recall(id)
+	if !known { // found by its tags
+		found, err := p.machines.Get(ctx, id, time.Time{})
+		if err != nil {
+			return provider.Instance{}, err
+		}
+		i = provider.Instance{ProviderID: id, ImageID: found.Image, Type: found.Type, Zone: found.Zone, CapacityType: found.CapacityType,
+			Launched: found.Launched, Price: p.priceOf(found.Type, found.Zone, found.CapacityType)}
+	}
+	if i.ClaimUID == string(claim.UID) && i.Labels != nil {
+		return i, nil // as it was told before
+	}
+	i.ClaimName, i.ClaimUID = claim.Name, string(claim.UID)
+	i.Labels = maps.Clone(claim.Labels)
+	taken, found := d.Of(offered, provider.Offering{Type: i.Type, Zone: i.Zone, CapacityType: i.CapacityType})
+	if !found {
+		return provider.Instance{}, fmt.Errorf("machine %s is %s/%s/%s, which the claim did not ask for", id, i.Type, i.Zone, i.CapacityType)
+	}
+	i.Labels, i.Price = taken.NodeLabels(claim), taken.Offering.Price
+	i.Capacity, i.Allocatable = d.Resources(taken.Type)
+	p.remember(own(i))
+	return i, nil
+}
+
+// orderOf says what to ask of EC2 for a claim.
+func (p *Provider) orderOf(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeClass, d choose.Demand, offered catalog.Catalog) (*order, error) {
+	choices, err := d.All(offered)
+	if err != nil {
+		return nil, err
+	}
+	sold := p.config.Types.Known()
+	byName := map[string]choose.Choice{}
+	var offers []launch.Offer
+	for _, c := range choices {
+		info := sold.Types[c.Type.Name]
+		byName[c.Type.Name] = c
+		offers = append(offers, launch.Offer{Type: c.Type.Name, Zone: c.Offering.Zone, CapacityType: c.Offering.CapacityType, Price: c.Offering.Price,
+			Available: c.Offering.Available, Exotic: launch.Exotic(&info), Reservation: p.reservationOf(c.Offering)})
+	}
+	minima := minimaOf(claim, byName)
+	chosen := launch.Choose(offers, minima)
+	o := &order{class: class, asked: d.String(), templates: map[string]*awsec2.CreateLaunchTemplateInput{}, needs: map[string]subnet.Need{}}
+	o.request = launch.Request{
+		CapacityType: chosen.CapacityType, Kind: chosen.Kind, Minima: minima, Ranked: p.corrected(choices),
+		Tags: tag.Of(class, p.config.Name, claim.Labels[karpenterv1.NodePoolLabelKey]), Context: aws.ToString(class.Spec.Context),
+	}
+	w := writer{provider: p, claim: claim, demand: d, order: o, zones: map[subnet.Need][]subnet.Choice{}, templates: map[layout]string{}}
+	for _, each := range chosen.Offers {
+		override, err := w.override(each, byName[each.Type])
+		if err != nil {
+			return nil, &provider.LaunchError{ConditionReason: ReasonTemplate, Message: err.Error()}
+		}
+		o.request.Overrides = append(o.request.Overrides, override)
+	}
+	return o, nil
+}
+
+// corrected reports whether some price is not what EC2 asks for: then EC2 has to go by our order.
+func (p *Provider) corrected(choices []choose.Choice) bool {
+	return p.config.Correct != nil && slices.ContainsFunc(choices, func(c choose.Choice) bool {
+		return c.Offering.Price != p.priceOf(c.Type.Name, c.Offering.Zone, c.Offering.CapacityType)
+	})
+}
+
+func (p *Provider) reservationOf(o catalog.Offering) launch.Reservation {
+	id, _ := o.Labels.Get(offering.LabelReservationID).Single()
+	kind, _ := o.Labels.Get(offering.LabelReservationType).Single()
+	if id == "" {
+		return launch.Reservation{}
+	}
+	left, _ := p.reservations.Left(id)
+	return launch.Reservation{ID: id, Kind: cmp.Or(launch.Kind(kind), launch.Plain), Left: int(left)}
+}
+
+// minimaOf are the claim's minValues for the labels of types.
+func minimaOf(claim *karpenterv1.NodeClaim, byName map[string]choose.Choice) []launch.Least {
+	var list []launch.Least
+	for _, r := range claim.Spec.Requirements {
+		if r.MinValues == nil {
+			continue
+		}
+		list = append(list, launch.Least{Least: *r.MinValues, Value: func(kind string) string {
+			if r.Key == string(catalog.LabelInstanceType) {
+				return kind
+			}
+			value, _ := byName[kind].Type.Labels.Get(requirement.Key(r.Key)).Single()
+			return value
+		}})
+	}
+	return list
+}
+
+// override says how a type is launched in a zone: from which subnet, by which template.
+func (w *writer) override(each launch.Offer, c choose.Choice) (launch.Override, error) {
+	class, pods := w.order.class, c.Type.Capacity[resources.NamePods]
+	need := subnet.NeedOf(w.provider.addressesOf(class), pods, int64(aws.ToInt32(class.Spec.IPPrefixCount)))
+	w.order.needs[each.Type] = need
+	zones, known := w.zones[need]
+	if !known {
+		zones, _ = subnet.Choose(subnetsOf(class), w.provider.left, need)
+		w.zones[need] = zones
+	}
+	at := slices.IndexFunc(zones, func(s subnet.Choice) bool { return s.Zone == each.Zone })
+	if at < 0 {
+		return launch.Override{}, fmt.Errorf("status.subnets of EC2NodeClass %s has none in zone %s", class.Name, each.Zone)
+	}
+	image, found := resolve.ImageForLabels(class.Status.AMIs, single(c))
+	if !found {
+		return launch.Override{}, fmt.Errorf("status.amis of EC2NodeClass %s has no image for type %s", class.Name, each.Type)
+	}
+	by := layout{image: image.ID, pods: pods, reservation: each.Reservation}
+	if w.demand.Requests[resourceEFA] > 0 {
+		by.cards = int32(c.Type.Capacity[resourceEFA])
+	}
+	name, known := w.templates[by]
+	if !known {
+		content, err := w.content(by, each.CapacityType)
+		if err != nil {
+			return launch.Override{}, err
+		}
+		name = *content.LaunchTemplateName
+		w.templates[by], w.order.templates[name] = name, content
+	}
+	return launch.Override{Type: each.Type, Zone: each.Zone, Subnet: zones[at].ID, Image: image.ID, Template: name,
+		Reservation: each.Reservation.ID, Price: each.Price}, nil
+}
+
+const resourceEFA = "vpc.amazonaws.com/efa"
+
+// writer writes an order. It remembers what types have in common: a claim may be launched as hundreds of them.
+type writer struct {
+	provider  *Provider
+	claim     *karpenterv1.NodeClaim
+	demand    choose.Demand
+	order     *order
+	zones     map[subnet.Need][]subnet.Choice
+	templates map[layout]string // their names
+}
+
+// layout is what the machines of a template have in common, for one claim.
+type layout struct {
+	image       string
+	pods        int64
+	cards       int32
+	reservation launch.Reservation
+}
+
+func (w *writer) content(by layout, capacityType string) (*awsec2.CreateLaunchTemplateInput, error) {
+	p, class := w.provider, w.order.class
+	family := resolve.Family(&class.Spec)
+	data, err := p.userData(w.claim, class, family, capacityType, by.pods)
+	if err != nil {
+		return nil, err
+	}
+	return template.Content(template.Ask{
+		Class: class, Cluster: p.config.Name, Pool: w.claim.Labels[karpenterv1.NodePoolLabelKey], Family: family, Image: by.image, UserData: data,
+		CapacityType: capacityType, Reservation: by.reservation, FabricCards: by.cards,
+	})
+}
+
+// addressesOf says where the pods of a class have their addresses from.
+func (p *Provider) addressesOf(class *awsv1.EC2NodeClass) subnet.PodAddresses {
+	if p.config.Settings.PodAddresses == subnet.Secondary && class.Annotations[offering.PrefixDelegation] == "true" {
+		return subnet.Prefixes
+	}
+	return p.config.Settings.PodAddresses
+}
+
+func single(c choose.Choice) map[string]string {
+	labels := map[string]string{}
+	copySingle(labels, c.Type.Labels)
+	return labels
+}
+
+func subnetsOf(class *awsv1.EC2NodeClass) []subnet.Subnet {
+	var list []subnet.Subnet
+	for _, s := range class.Status.Subnets {
+		list = append(list, subnet.Subnet{ID: s.ID, Zone: s.Zone, ZoneID: s.ZoneID})
+	}
+	return list
+}
+
+// left is how many addresses a subnet has; what nobody counts has enough.
+func (p *Provider) left(id string) int64 {
+	if left, known := p.free.Left(id); known {
+		return left
+	}
+	return 1 << 32
+}
+
+// userData is what a machine reads when it starts. Labels and taints that only this claim has are left out: they are put on the
+// node when it registers, and a template for each claim would be one too many (E-30).
+func (p *Provider) userData(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeClass, family, capacityType string, pods int64) (string, error) {
+	text := aws.ToString(class.Spec.UserData)
+	if family == resolve.FamilyCustom {
+		return text, nil
+	}
+	own := map[string]bool{}
+	for _, r := range claim.Spec.Requirements {
+		own[r.Key] = true
+	}
+	labels := maps.Clone(claim.Labels)
+	maps.DeleteFunc(labels, func(key, _ string) bool { return own[key] })
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[karpenterv1.NodePoolLabelKey] = claim.Labels[karpenterv1.NodePoolLabelKey]
+	labels[karpenterv1.CapacityTypeLabelKey] = capacityType
+	labels[awsv1.NodeClassLabelKey] = class.Name
+	maps.DeleteFunc(labels, func(_, value string) bool { return value == "" })
+	node := userdata.Node{
+		Cluster: p.config.Join, Kubelet: class.Spec.Kubelet, MaxPods: pods, DNS: p.config.DNS, Labels: labels,
+		Taints: slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints,
+			[]corev1.Taint{{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}}),
+		LocalStorage: class.Spec.InstanceStorePolicy != nil && *class.Spec.InstanceStorePolicy == "RAID0",
+	}
+	if family == resolve.FamilyBottlerocket {
+		return userdata.Bottlerocket(text, node, "")
+	}
+	return userdata.AL2023(text, node)
+}
+
+// key is equal for orders that may share a call.
+func (o *order) key() (string, error) {
+	type override struct{ Type, Zone, Subnet, Image, Template, Reservation string }
+	shared := struct {
+		Class, CapacityType, Kind, Context string
+		Ranked                             bool
+		Tags                               map[string]string
+		Overrides                          []override
+	}{string(o.class.UID), o.request.CapacityType, string(o.request.Kind), o.request.Context, o.request.Ranked, o.request.Tags, nil}
+	for _, r := range o.request.Overrides {
+		shared.Overrides = append(shared.Overrides, override{r.Type, r.Zone, r.Subnet, r.Image, r.Template, r.Reservation})
+	}
+	text, err := json.Marshal(shared) // maps in the order of their keys
+	if err != nil {
+		return "", errors.Join(errors.New("writing down what is asked of EC2"), err)
+	}
+	return string(text), nil
+}

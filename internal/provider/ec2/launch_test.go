@@ -1,0 +1,248 @@
+package ec2_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
+)
+
+// claim returns one as planning makes it: some types, any zone, a pool.
+func claim(name string, change ...func(*karpenterv1.NodeClaim)) *karpenterv1.NodeClaim {
+	c := &karpenterv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name), Labels: map[string]string{
+			karpenterv1.NodePoolLabelKey: "default", "team": "blue",
+		}},
+		Spec: karpenterv1.NodeClaimSpec{
+			NodeClassRef: &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: "EC2NodeClass", Name: "default"},
+			Resources:    karpenterv1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m")}},
+			Requirements: []karpenterv1.NodeSelectorRequirementWithMinValues{
+				in(corev1.LabelInstanceTypeStable, "m5.large", "m5a.large", "c5.large", "m6i.xlarge"),
+			},
+		},
+	}
+	for _, f := range change {
+		f(c)
+	}
+	return c
+}
+
+func in(key string, values ...string) karpenterv1.NodeSelectorRequirementWithMinValues {
+	return karpenterv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+}
+
+func must(key string, values ...string) func(*karpenterv1.NodeClaim) {
+	return func(c *karpenterv1.NodeClaim) { c.Spec.Requirements = append(c.Spec.Requirements, in(key, values...)) }
+}
+
+// E-29, E-61: claims that ask for the same share calls, one for each hundred, and one template.
+func TestFiveHundredClaims(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, whatIsSold(t), ec2test.Faults{})
+	var group sync.WaitGroup
+	failed := make(chan error, 500)
+	for i := range 500 {
+		group.Go(func() {
+			if _, err := a.Launch(t.Context(), claim(fmt.Sprintf("n%03d", i)), time.Time{}); err != nil {
+				failed <- err
+			}
+		})
+	}
+	group.Wait()
+	close(failed)
+	for err := range failed {
+		t.Error(err)
+	}
+	if n := a.Machines(); n != 500 {
+		t.Errorf("%d machines for 500 claims", n)
+	}
+	counts := a.server.Counts()
+	t.Logf("%d calls of CreateFleet, %d of CreateLaunchTemplate", counts["ec2:CreateFleet"], counts["ec2:CreateLaunchTemplate"])
+	if counts["ec2:CreateLaunchTemplate"] != 2 { // the types have two numbers of pods
+		t.Errorf("%d templates were made, want 2: %v", counts["ec2:CreateLaunchTemplate"], a.server.LaunchTemplates())
+	}
+	for _, i := range a.server.Instances() {
+		for key, want := range map[string]string{
+			"karpenter.sh/nodepool": "default", "karpenter.k8s.aws/ec2nodeclass": "default", "eks:eks-cluster-name": clusterName,
+			"kubernetes.io/cluster/" + clusterName: "owned",
+		} {
+			if i.Tags[key] != want || i.VolumeTags[key] != want {
+				t.Fatalf("instance %s has tag %s=%q, its volume %q; want %q", i.ID, key, i.Tags[key], i.VolumeTags[key], want)
+			}
+		}
+		if i.Tags["joiner.sh/launch"] == "" || i.Token != i.Tags["joiner.sh/launch"] {
+			t.Fatalf("instance %s has launch %q and token %q, want the same", i.ID, i.Tags["joiner.sh/launch"], i.Token)
+		}
+	}
+}
+
+// E-36 to E-38: an answer that is lost, and a process that ends before it comes, cost nothing: there is one machine for each claim,
+// whatever EC2 does with a token that it knows.
+func TestAProcessThatEndsBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
+	s := whatIsSold(t)
+	for _, tokens := range []ec2test.TokenBehaviour{ec2test.TokenReplay, ec2test.TokenFleetOnly, ec2test.TokenMismatch} {
+		t.Run(string(tokens), func(t *testing.T) {
+			t.Parallel()
+			a := newAccount(t, s, ec2test.Faults{})
+			for i := range 17 {
+				c := claim(fmt.Sprintf("n%02d", i))
+				if err := a.server.SetFaults(ec2test.Faults{Tokens: tokens, LostAfter: []ec2test.Loss{{Action: "ec2:CreateFleet", Share: 1, Times: 1}}}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := a.Launch(t.Context(), c, time.Time{}); err == nil || provider.Refused(err) {
+					t.Fatalf("%s: error %v, want one that leaves open what came of it", c.Name, err)
+				}
+				a.Provider = a.restart(t, s, "")
+				stored := a.kube.claims[c.UID]
+				for _, m := range a.server.Instances() { // what came is not to be had any more: no matter for what is there
+					a.MarkUnavailable(provider.Offering{Type: m.Type, Zone: m.Zone, CapacityType: m.CapacityType})
+				}
+				first, err := a.Launch(t.Context(), stored, time.Time{})
+				if err != nil {
+					t.Fatalf("%s after the restart: %v", c.Name, err)
+				}
+				a.kube.bind(stored, first.ProviderID)
+				if n := a.Machines(); n != i+1 {
+					t.Fatalf("%d machines for %d claims", n, i+1)
+				}
+			}
+			a.Settle(t)
+			list, err := a.List(t.Context())
+			if err != nil || len(list) != 17 {
+				t.Errorf("%d machines are listed, error %v", len(list), err)
+			}
+			for _, i := range list {
+				if i.ClaimName == "" || i.ClaimUID != "uid-of-"+i.ClaimName || i.Labels["team"] != "blue" {
+					t.Errorf("machine %s is of claim %q, UID %q, with labels %v", i.ProviderID, i.ClaimName, i.ClaimUID, i.Labels)
+				}
+			}
+		})
+	}
+}
+
+// bind writes a claim's machine, as its controller does.
+func (c *cluster) bind(claim *karpenterv1.NodeClaim, providerID string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stored := claim.DeepCopy()
+	stored.Status.ProviderID = providerID
+	c.claims[claim.UID] = stored
+}
+
+// E-37: what nobody wants is told from what a claim may still want.
+func TestOrphansAreTold(t *testing.T) {
+	t.Parallel()
+	s := whatIsSold(t)
+	a := newAccount(t, s, ec2test.Faults{LostAfter: []ec2test.Loss{{Action: "ec2:CreateFleet", Share: 1, Times: 1}}})
+	c := claim("n0")
+	if _, err := a.Launch(t.Context(), c, time.Time{}); err == nil {
+		t.Fatal("no answer was lost")
+	}
+	a.Provider = a.restart(t, s, "")
+	a.Settle(t)
+	list, err := a.List(t.Context())
+	if err != nil || len(list) != 1 || list[0].ClaimUID != string(c.UID) {
+		t.Errorf("listed %+v, error %v; want the machine as the claim's that waits for it", list, err)
+	}
+	delete(a.kube.claims, c.UID)
+	if list, err = a.List(t.Context()); err != nil || len(list) != 1 || list[0].ClaimUID != "" {
+		t.Errorf("listed %+v, error %v; want the machine as nobody's", list, err)
+	}
+}
+
+// E-41 to E-43: what cannot be had is left out of the catalogue, and the claim says what was tried.
+func TestWhatCannotBeHad(t *testing.T) {
+	t.Parallel()
+	s := whatIsSold(t)
+	for name, test := range map[string]struct {
+		faults ec2test.Faults
+		gone   func(o provider.Offering) bool
+	}{
+		"capacity": {ec2test.Faults{Pools: []ec2test.Pool{{Type: "m5.large", Zone: "us-east-1a", CapacityType: "on-demand"}}},
+			func(o provider.Offering) bool {
+				return o.Type == "m5.large" && o.Zone == "us-east-1a" && o.CapacityType == "on-demand"
+			}},
+		"quota": {ec2test.Faults{Quotas: []ec2test.Quota{{Group: "standard", CapacityType: "on-demand", VCPUs: 1}}},
+			func(o provider.Offering) bool { return o.Type == "c5.2xlarge" && o.CapacityType == "on-demand" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAccount(t, s, test.faults)
+			only := claim("n0", func(c *karpenterv1.NodeClaim) { c.Spec.Requirements = nil }, must(corev1.LabelInstanceTypeStable, "m5.large"),
+				must(corev1.LabelTopologyZone, "us-east-1a"), must(karpenterv1.CapacityTypeLabelKey, "on-demand"))
+			_, err := a.Launch(t.Context(), only, time.Time{})
+			var insufficient *provider.InsufficientCapacityError
+			if !errors.As(err, &insufficient) || !strings.Contains(err.Error(), "m5.large/us-east-1a/on-demand") {
+				t.Fatalf("error %v, want *InsufficientCapacityError that names what was tried", err)
+			}
+			c, err := a.Catalog(t.Context(), "default")
+			if err != nil {
+				t.Fatal(err)
+			}
+			marked, left := 0, 0
+			for _, kind := range c.Types {
+				for _, o := range kind.Offerings {
+					switch {
+					case test.gone(provider.Offering{Type: kind.Name, Zone: o.Zone, CapacityType: o.CapacityType}) && o.Available:
+						t.Errorf("%s/%s/%s is offered", kind.Name, o.Zone, o.CapacityType)
+					case test.gone(provider.Offering{Type: kind.Name, Zone: o.Zone, CapacityType: o.CapacityType}):
+						marked++
+					case o.Available:
+						left++
+					}
+				}
+			}
+			if marked == 0 || left == 0 {
+				t.Errorf("%d offerings are marked, %d are left", marked, left)
+			}
+			if _, err := a.Launch(t.Context(), claim("n1"), time.Time{}); err != nil {
+				t.Errorf("launching elsewhere: %v", err)
+			}
+		})
+	}
+}
+
+// E-44, E-60: who may not launch says so, and throttling gives no claim up.
+func TestRefusalsOfTheCall(t *testing.T) {
+	t.Parallel()
+	s := whatIsSold(t)
+	a := newAccount(t, s, ec2test.Faults{Deny: []ec2test.Denial{{Action: "ec2:CreateFleet"}}})
+	var failure *provider.LaunchError
+	if _, err := a.Launch(t.Context(), claim("n0"), time.Time{}); !errors.As(err, &failure) || failure.ConditionReason != ec2.ReasonUnauthorized {
+		t.Errorf("without rights: error %v, want *LaunchError Unauthorized", err)
+	}
+	if err := a.server.SetFaults(ec2test.Faults{Throttle: map[string]ec2test.Bucket{"ec2:CreateFleet": {}}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Launch(t.Context(), claim("n1"), time.Time{}); !errors.Is(err, provider.ErrThrottled) {
+		t.Errorf("throttled: error %v, want ErrThrottled", err)
+	}
+	if n := a.Machines(); n != 0 {
+		t.Errorf("%d machines", n)
+	}
+	if err := a.server.SetFaults(ec2test.Faults{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"n0", "n1"} {
+		if _, err := a.Launch(t.Context(), claim(name), time.Time{}); err != nil {
+			t.Errorf("%s once it may: %v", name, err)
+		}
+	}
+	if n := a.Machines(); n != 2 {
+		t.Errorf("%d machines for 2 claims", n)
+	}
+}

@@ -1,0 +1,273 @@
+// Package ec2 is the provider for machines of Amazon EC2 (P-52). It puts the packages below it together; what they decide is told
+// there.
+//
+//   - [Provider.Catalog] is what a node class can have now: package offering.
+//   - [Provider.Launch] chooses pools and templates (packages launch, template), and package launcher sees that one machine comes
+//     of it, whatever is lost on the way.
+//   - [Provider.List], [Provider.Get] and [Provider.Terminate] ask package machines.
+//
+// Calls go to EC2 at a pace that it takes (package calls). Nothing here runs by itself.
+package ec2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/calls"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/instancetype"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launcher"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/quota"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/template"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/userdata"
+)
+
+// Cluster is what the provider reads and writes in the Kubernetes cluster.
+type Cluster interface {
+	// NodeClass returns an EC2NodeClass with its status. The error of one that does not exist is apierrors.IsNotFound.
+	NodeClass(ctx context.Context, name string) (*awsv1.EC2NodeClass, error)
+	// Claims returns every NodeClaim of EC2NodeClasses, as it was read. They are not changed.
+	Claims(ctx context.Context) ([]*karpenterv1.NodeClaim, error)
+	// Intend writes annotation [launchid.Key] on a claim, before EC2 is asked for its machine (E-36).
+	Intend(ctx context.Context, claim *karpenterv1.NodeClaim, launch launchid.ID) error
+}
+
+// Config is what a Provider is made of.
+type Config struct {
+	Cluster Cluster
+	Clients calls.Clients
+	Clock   timer.Clock
+	// Name and Region are the cluster's.
+	Name, Region string
+	// Join is how nodes find their API server, DNS the addresses of the cluster's DNS servers.
+	Join     userdata.Cluster
+	DNS      []string
+	Settings offering.Settings
+	// Prices are what types cost; Sold is what there is. Whoever runs the provider refreshes both.
+	Prices *offering.Prices
+	Types  *offering.Types
+	// Correct returns the catalogue as it holds for a claim, where users have said better (NodeOverlay). Nil: as it is.
+	Correct func(claim *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog
+	// Queue is the URL of the interruption queue; "" for none.
+	Queue string
+}
+
+// Provider launches and ends instances. What it remembers is lost with the process, which costs calls and no machine. Safe for
+// concurrent use.
+type Provider struct {
+	config   Config
+	machines *machines.Machines
+	launcher *launcher.Launcher[*order]
+	keeper   *template.Keeper
+	builder  *offering.Builder
+
+	memory       *instancetype.Memory
+	free         *subnet.Free
+	reservations offering.Reservations
+	quotas       quota.Marks
+	shortages    offering.Shortages
+	told         told
+
+	mu       sync.Mutex
+	asking   map[string]*karpenterv1.NodeClaim // by UID: claims that are being launched
+	brought  map[string]provider.Instance      // by provider ID: what a launch of this process brought
+	lastSeen map[string]machines.Machine       // by provider ID: of the last listing
+}
+
+var _ provider.Provider = (*Provider)(nil)
+
+// New returns a provider. Calls that several callers share are made with ctx, which ends with the process. The error names what
+// the configuration lacks.
+func New(ctx context.Context, c Config) (*Provider, error) {
+	switch {
+	case c.Cluster == nil || c.Clients.EC2 == nil || c.Clock == nil || c.Types == nil || c.Prices == nil:
+		return nil, errors.New("ec2 provider: no cluster, clients, clock, types or prices")
+	case c.Name == "":
+		return nil, errors.New("ec2 provider: the cluster has no name: set --cluster-name")
+	case c.Region == "":
+		return nil, errors.New("ec2 provider: no region: set AWS_REGION")
+	}
+	p := &Provider{
+		config: c, keeper: template.NewKeeper(ctx, c.Clients.EC2, c.Clock, c.Name), builder: offering.NewBuilder(),
+		memory: instancetype.NewMemory(), free: subnet.NewFree(),
+		asking: map[string]*karpenterv1.NodeClaim{}, brought: map[string]provider.Instance{}, lastSeen: map[string]machines.Machine{},
+	}
+	p.machines = machines.New(ctx, machines.Config{EC2: c.Clients.EC2, Clock: c.Clock, Cluster: c.Name})
+	p.launcher = launcher.New[*order](ctx, ports{p}, c.Clock)
+	return p, nil
+}
+
+// Name returns "ec2".
+func (p *Provider) Name() string { return "ec2" }
+
+// NodeClass is EC2NodeClass.
+func (p *Provider) NodeClass() schema.GroupKind {
+	return schema.GroupKind{Group: awsv1.Group, Kind: "EC2NodeClass"}
+}
+
+// Owns reports whether a provider ID is of the form that EC2's have.
+func (p *Provider) Owns(providerID string) bool {
+	_, _, err := machines.ParseProviderID(providerID)
+	return err == nil
+}
+
+// RepairPolicies are Karpenter's for AWS, without reboots (E-48).
+func (p *Provider) RepairPolicies() []provider.RepairPolicy {
+	var policies []provider.RepairPolicy
+	add := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, after time.Duration) {
+		policies = append(policies, provider.RepairPolicy{ConditionType: kind, ConditionStatus: status, Toleration: after})
+	}
+	add(corev1.NodeReady, corev1.ConditionFalse, 30*time.Minute)
+	add(corev1.NodeReady, corev1.ConditionUnknown, 30*time.Minute)
+	add("AcceleratedHardwareReady", corev1.ConditionFalse, 10*time.Minute)
+	for _, kind := range []corev1.NodeConditionType{"StorageReady", "NetworkingReady", "KernelReady", "ContainerRuntimeReady"} {
+		add(kind, corev1.ConditionFalse, 30*time.Minute)
+	}
+	return policies
+}
+
+// Catalog returns what the class offers now.
+func (p *Provider) Catalog(ctx context.Context, className string) (catalog.Catalog, error) {
+	class, err := p.class(ctx, className)
+	if err != nil {
+		return catalog.Catalog{}, err
+	}
+	return p.catalog(class)
+}
+
+// class returns a node class that is ready.
+func (p *Provider) class(ctx context.Context, name string) (*awsv1.EC2NodeClass, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	class, err := p.config.Cluster.NodeClass(ctx, name)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%w: EC2NodeClass %q", provider.ErrNodeClassNotFound, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting EC2NodeClass %s: %w", name, err)
+	}
+	if class.DeletionTimestamp != nil {
+		return nil, &provider.NodeClassNotReadyError{Class: name, Reason: "it is being deleted"}
+	}
+	var ready karpenterv1.Condition
+	for _, c := range class.Status.Conditions {
+		if c.Type == karpenterv1.ConditionTypeReady {
+			ready = c
+		}
+	}
+	switch {
+	case ready.Type == "":
+		return nil, &provider.NodeClassNotReadyError{Class: name, Reason: "it has no condition Ready yet"}
+	case ready.ObservedGeneration != class.Generation:
+		return nil, &provider.NodeClassNotReadyError{Class: name, Reason: "its spec has changed and was not looked at yet"}
+	case ready.Status != "True":
+		return nil, &provider.NodeClassNotReadyError{Class: name, Reason: ready.Reason + ": " + ready.Message}
+	}
+	return class, nil
+}
+
+func (p *Provider) catalog(class *awsv1.EC2NodeClass) (catalog.Catalog, error) {
+	family := resolve.Family(&class.Spec)
+	result, err := p.builder.Build(offering.Input{
+		Class: class, Region: p.config.Region, Sold: p.config.Types.Known(), Prices: p.config.Prices.Known(), Settings: p.config.Settings,
+		ImageFor: func(architecture, accelerator string) (instancetype.Image, bool) {
+			image, found := imageFor(class, architecture, accelerator)
+			return instancetype.Image{Family: family, ID: image.ID}, found
+		},
+		Branches: func(string) int64 { return 0 },
+		Memory:   p.memory, Free: p.free, Reservations: &p.reservations, Quotas: &p.quotas, Shortages: &p.shortages, Now: p.config.Clock.Now(),
+	})
+	if err != nil {
+		return catalog.Catalog{}, &provider.NodeClassNotReadyError{Class: class.Name, Reason: err.Error()}
+	}
+	return result.Catalog, nil
+}
+
+// imageFor names accelerators as package resolve does: by the labels that images' requirements have, GPUs of all makers are alike.
+func imageFor(class *awsv1.EC2NodeClass, architecture, accelerator string) (awsv1.AMI, bool) {
+	switch accelerator {
+	case offering.GPU:
+		accelerator = resolve.Nvidia
+	case offering.Neuron:
+		accelerator = resolve.Neuron
+	}
+	return resolve.ImageFor(class.Status.AMIs, architecture, accelerator)
+}
+
+// MarkUnavailable takes an offering out of the catalogue for a while.
+func (p *Provider) MarkUnavailable(o provider.Offering) {
+	p.shortages.Note(offering.Pool{Type: o.Type, Zone: o.Zone, CapacityType: o.CapacityType}, p.config.Clock.Now())
+}
+
+// remember keeps what a launch brought until it is listed with its claim.
+func (p *Provider) remember(i provider.Instance) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.brought[i.ProviderID] = i
+}
+
+// recall returns what this process knows of a machine.
+func (p *Provider) recall(providerID string) (provider.Instance, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i, known := p.brought[providerID]
+	return own(i), known
+}
+
+// own copies what callers may change.
+func own(i provider.Instance) provider.Instance {
+	i.Labels, i.Capacity, i.Allocatable = maps.Clone(i.Labels), i.Capacity.DeepCopy(), i.Allocatable.DeepCopy()
+	return i
+}
+
+func (p *Provider) forget(providerID string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.brought, providerID)
+	delete(p.lastSeen, providerID)
+}
+
+// priceOf is what an offering costs, resources.Unpriced when nobody knows.
+func (p *Provider) priceOf(kind, zone, capacityType string) resources.Money {
+	prices := p.config.Prices.Known()
+	price, known := prices.OnDemand(kind)
+	switch capacityType {
+	case karpenterv1.CapacityTypeReserved:
+		return 0
+	case karpenterv1.CapacityTypeSpot:
+		price, known = prices.Spot(kind, zone)
+	}
+	if !known {
+		return resources.Unpriced
+	}
+	return price
+}
+
+// typeIn returns a type of a catalogue.
+func typeIn(c catalog.Catalog, name string) (catalog.Type, bool) {
+	i := slices.IndexFunc(c.Types, func(t catalog.Type) bool { return t.Name == name })
+	if i < 0 {
+		return catalog.Type{}, false
+	}
+	return c.Types[i], true
+}
