@@ -163,27 +163,30 @@ func (k *Keeper) Forget(name string) {
 
 // sweep is a collection for lack of room, which several templates may wait for.
 type sweep struct {
-	room chan struct{} // closed at the first deletion, or at the end
+	room chan struct{} // has one for each deletion that nobody has used yet; closed at the end
 }
 
-// makeRoom begins to delete what no launch used for ten minutes, and returns once there is room for one or all that
-// can be deleted is. The collection goes on by itself, since the next template needs room, too.
+// makeRoom begins to delete what no launch used for ten minutes, unless that is going on, and returns once there is
+// room for one more template or all that can be deleted is. The collection goes on by itself, since the next template
+// needs room, too.
 func (k *Keeper) makeRoom() {
 	k.mu.Lock()
 	s := k.sweep
 	if s == nil {
-		s = &sweep{room: make(chan struct{})}
+		s = &sweep{room: make(chan struct{}, maxPages*pageSize)}
 		k.sweep = s
-		go func() {
-			once := sync.OnceFunc(func() { close(s.room) })
-			// What goes wrong is told by the next refusal to make a template, and by the next regular collection.
-			_, _ = k.collect(k.ctx, k.clock.Now(), unusedAtTheMost, once)
-			k.mu.Lock()
-			k.sweep = nil
-			k.mu.Unlock()
-			once()
-		}()
+		go k.run(s)
 	}
 	k.mu.Unlock()
 	<-s.room
+}
+
+// run collects for lack of room. What goes wrong is told by the next refusal to make a template, and by the next regular
+// collection.
+func (k *Keeper) run(s *sweep) {
+	_, _ = k.collect(k.ctx, k.clock.Now(), unusedAtTheMost, func() { s.room <- struct{}{} })
+	k.mu.Lock()
+	k.sweep = nil
+	k.mu.Unlock()
+	close(s.room)
 }

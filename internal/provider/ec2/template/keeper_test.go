@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -225,24 +226,33 @@ func TestAFullAccountMakesRoom(t *testing.T) {
 	}
 }
 
-// E-56: several templates that need room share a collection, and none waits for its end.
+// E-56: several templates that need room share a collection. Each waits for a deletion of its own, none for the end.
 func TestSeveralMakeRoomTogether(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{MaxTemplates: 6})
 	k := a.keeper()
 	a.ensure(k, 0, 1, 2, 3, 4, 5)
 	a.clock.Advance(10 * time.Minute)
-	a.ensure(k, 6) // it stands still, so one was deleted and the next waits
+	a.ensure(k, 6) // the clock stands still, so one was deleted and the next waits
 	if n := len(a.LaunchTemplates()); n != 6 {
 		t.Errorf("%d templates, want 6", n)
 	}
 	a.moving(time.Second, func() {
-		for len(a.LaunchTemplates()) > 1 {
-			time.Sleep(time.Millisecond)
+		var group sync.WaitGroup
+		for _, i := range []int{7, 8} {
+			group.Go(func() {
+				if err := k.Ensure(t.Context(), a.numbered(i)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		for len(a.LaunchTemplates()) > 3 {
+			runtime.Gosched()
 		}
 	})
-	if a.left() != "6 +0" || a.Counts()["ec2:DescribeLaunchTemplates"] != 1 {
-		t.Errorf("%s, %v", a.left(), a.Counts())
+	if a.left() != "6 7 8 +0" || a.Counts()["ec2:DescribeLaunchTemplates"] != 1 {
+		t.Errorf("%s, %v, want one listing", a.left(), a.Counts())
 	}
 }
 
