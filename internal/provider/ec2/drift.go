@@ -1,15 +1,14 @@
 package ec2
 
 import (
-	"cmp"
 	"context"
-	"maps"
 	"slices"
 
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
@@ -51,7 +50,7 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (s
 			return DriftSecurityGroup, nil
 		}
 	}
-	kind := claim.Labels[typeLabel]
+	kind := claim.Labels[string(catalog.LabelInstanceType)]
 	offered, err := p.catalog(class)
 	if err != nil || kind == "" || len(offered.Types) == 0 {
 		return "", err
@@ -62,13 +61,9 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (s
 	return "", nil
 }
 
-const typeLabel = "node.kubernetes.io/instance-type"
-
 func vcpus(info *ec2types.VCpuInfo) int64 {
 	if info == nil || info.DefaultVCpus == nil {
 		return 0
 	}
 	return int64(*info.DefaultVCpus)
 }
-
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -3,6 +3,7 @@ package ec2
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -26,7 +27,8 @@ func (p ports) Fleet(ctx context.Context, o *order, ask launcher.Ask) (launcher.
 	if ask.Claim != "" {
 		claims = []string{ask.Claim}
 	}
-	request.Tags = merged(request.Tags, launchid.Tags(ask.Launch, claims))
+	request.Tags = maps.Clone(request.Tags)
+	maps.Copy(request.Tags, launchid.Tags(ask.Launch, claims))
 	if err := p.ensure(ctx, o); err != nil {
 		return launcher.Answer{Refused: p.refusedCall(o, refusal.Of(err), err)}, nil
 	}
@@ -76,7 +78,7 @@ func poolOf(o launch.Override, capacityType string) offering.Pool {
 
 // ensure makes the launch templates of an order, each once in this process.
 func (p *Provider) ensure(ctx context.Context, o *order) error {
-	for _, name := range sortedKeys(o.templates) {
+	for _, name := range slices.Sorted(maps.Keys(o.templates)) {
 		if err := p.keeper.Ensure(ctx, o.templates[name]); err != nil {
 			return fmt.Errorf("making launch template %s: %w", name, err)
 		}
@@ -86,7 +88,7 @@ func (p *Provider) ensure(ctx context.Context, o *order) error {
 
 // again makes the templates anew that EC2 does not know any more.
 func (p *Provider) again(ctx context.Context, o *order) error {
-	for _, name := range sortedKeys(o.templates) {
+	for _, name := range slices.Sorted(maps.Keys(o.templates)) {
 		p.keeper.Forget(name)
 	}
 	return p.ensure(ctx, o)
@@ -170,7 +172,8 @@ func (p *Provider) mark(r launch.Refused) {
 	case refusal.Quota:
 		for _, pool := range r.Pools {
 			info := p.config.Types.Known().Types[pool.Type]
-			p.quotas.Refused(quota.Refusal{Code: r.Code, Type: pool.Type, VCPUs: vcpus(info.VCpuInfo), CapacityType: r.CapacityType, Region: p.config.Region}, now)
+			p.quotas.Refused(quota.Refusal{Code: r.Code, Type: pool.Type, VCPUs: vcpus(info.VCpuInfo),
+				CapacityType: r.CapacityType, Region: p.config.Region}, now)
 		}
 	case refusal.Subnet:
 		for _, pool := range r.Pools {
@@ -197,14 +200,4 @@ func wordOf(code string) string {
 		return word
 	}
 	return "LaunchFailed"
-}
-
-func merged(maps ...map[string]string) map[string]string {
-	all := map[string]string{}
-	for _, m := range maps {
-		for key, value := range m {
-			all[key] = value
-		}
-	}
-	return all
 }

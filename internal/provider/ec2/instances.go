@@ -17,6 +17,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launcher"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tag"
 )
 
 // List returns the machines of this cluster. One that is too young to say whose it is comes with the next list.
@@ -85,7 +86,7 @@ func (p *Provider) Get(ctx context.Context, providerID string) (provider.Instanc
 	if err != nil {
 		return provider.Instance{}, err
 	}
-	if m.ProviderID() != providerID || m.Tags[machines.ClusterKey] != p.config.Name {
+	if m.ProviderID() != providerID || m.Tags[tag.ClusterName] != p.config.Name {
 		return provider.Instance{}, fmt.Errorf("%w: instance %s is not of this cluster, or not in this zone", provider.ErrNotFound, m.InstanceID)
 	}
 	claims, err := p.config.Cluster.Claims(ctx)
@@ -139,7 +140,7 @@ func (p *Provider) compose(ctx context.Context, m machines.Machine, claim *karpe
 	}
 	i.Labels[string(catalog.LabelInstanceType)], i.Labels[string(catalog.LabelZone)] = m.Type, m.Zone
 	i.Labels[string(catalog.LabelCapacityType)] = m.CapacityType
-	class, err := p.config.Cluster.NodeClass(ctx, m.Tags[machines.ClassKey])
+	class, err := p.config.Cluster.NodeClass(ctx, m.Tags[tag.Class])
 	if err != nil {
 		return i // the class is gone; its machines are what they are
 	}

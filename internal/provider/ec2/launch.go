@@ -65,7 +65,8 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim, not
 		return provider.Instance{}, provider.ErrExpired
 	}
 	if claim.UID == "" || claim.Name == "" {
-		return provider.Instance{}, &provider.LaunchError{ConditionReason: ReasonInvalidClaim, Message: "a claim without name or UID is not one that the API server stored"}
+		return provider.Instance{}, &provider.LaunchError{ConditionReason: ReasonInvalidClaim,
+			Message: "a claim without name or UID is not one that the API server stored"}
 	}
 	ref := claim.Spec.NodeClassRef
 	if ref == nil || ref.Group != p.NodeClass().Group || ref.Kind != p.NodeClass().Kind {
@@ -133,7 +134,9 @@ func (p *Provider) asks(claim *karpenterv1.NodeClaim) (done func()) {
 }
 
 // launched says what a launch has brought for the claim.
-func (p *Provider) launched(ctx context.Context, id string, claim *karpenterv1.NodeClaim, d choose.Demand, offered catalog.Catalog) (provider.Instance, error) {
+func (p *Provider) launched(ctx context.Context, id string, claim *karpenterv1.NodeClaim, d choose.Demand, offered catalog.Catalog) (
+	provider.Instance, error,
+) {
 	i, known := p.recall(id)
 	if !known { // found by its tags
 		found, err := p.machines.Get(ctx, id, time.Time{})
@@ -159,7 +162,9 @@ func (p *Provider) launched(ctx context.Context, id string, claim *karpenterv1.N
 }
 
 // orderOf says what to ask of EC2 for a claim.
-func (p *Provider) orderOf(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeClass, d choose.Demand, offered catalog.Catalog) (*order, error) {
+func (p *Provider) orderOf(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeClass, d choose.Demand, offered catalog.Catalog) (
+	*order, error,
+) {
 	choices, err := d.All(offered)
 	if err != nil {
 		return nil, err
@@ -170,8 +175,10 @@ func (p *Provider) orderOf(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeCla
 	for _, c := range choices {
 		info := sold.Types[c.Type.Name]
 		byName[c.Type.Name] = c
-		offers = append(offers, launch.Offer{Type: c.Type.Name, Zone: c.Offering.Zone, CapacityType: c.Offering.CapacityType, Price: c.Offering.Price,
-			Available: c.Offering.Available, Exotic: launch.Exotic(&info), Reservation: p.reservationOf(c.Offering)})
+		offers = append(offers, launch.Offer{
+			Type: c.Type.Name, Zone: c.Offering.Zone, CapacityType: c.Offering.CapacityType, Price: c.Offering.Price,
+			Available: c.Offering.Available, Exotic: launch.Exotic(&info), Reservation: p.reservationOf(c.Offering),
+		})
 	}
 	minima := minimaOf(claim, byName)
 	chosen := launch.Choose(offers, minima)
@@ -326,7 +333,9 @@ func (p *Provider) left(id string) int64 {
 
 // userData is what a machine reads when it starts. Labels and taints that only this claim has are left out: they are put on the
 // node when it registers, and a template for each claim would be one too many (E-30).
-func (p *Provider) userData(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeClass, family, capacityType string, pods int64) (string, error) {
+func (p *Provider) userData(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeClass, family, capacityType string, pods int64) (
+	string, error,
+) {
 	text := aws.ToString(class.Spec.UserData)
 	if family == resolve.FamilyCustom {
 		return text, nil

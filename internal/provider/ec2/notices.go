@@ -95,7 +95,8 @@ func (p *Provider) Acknowledge(ctx context.Context, notice provider.Notice) erro
 }
 
 func (p *Provider) deleteMessage(ctx context.Context, receipt string) error {
-	_, err := p.config.Clients.SQS.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: aws.String(p.config.Queue), ReceiptHandle: aws.String(receipt)})
+	in := &sqs.DeleteMessageInput{QueueUrl: aws.String(p.config.Queue), ReceiptHandle: aws.String(receipt)}
+	_, err := p.config.Clients.SQS.DeleteMessage(ctx, in)
 	if err != nil {
 		return fmt.Errorf("deleting a message of the interruption queue: %w", machines.Told(err))
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/batch"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/presence"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tag"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
@@ -55,8 +55,10 @@ func together() batch.Window {
 // New returns the instances of a cluster. Calls for several callers are made with ctx, which ends with the process.
 func New(ctx context.Context, c Config) *Machines {
 	m := &Machines{config: c}
-	m.gets = batch.New(ctx, batch.Config[string, Machine]{Clock: c.Clock, Window: together(), Compare: strings.Compare, Call: m.describe})
-	m.ends = batch.New(ctx, batch.Config[string, Machine]{Clock: c.Clock, Window: batch.Terminations(), Compare: strings.Compare, Call: m.terminate})
+	gather := batch.Config[string, Machine]{Clock: c.Clock, Window: together(), Compare: strings.Compare, Call: m.describe}
+	m.gets = batch.New(ctx, gather)
+	gather.Window, gather.Call = batch.Terminations(), m.terminate
+	m.ends = batch.New(ctx, gather)
 	return m
 }
 
@@ -64,14 +66,8 @@ func New(ctx context.Context, c Config) *Machines {
 // launched among them (E-55).
 func (m *Machines) List(ctx context.Context) ([]Machine, error) {
 	return m.list(ctx,
-		filter("tag-key", karpenterv1.NodePoolLabelKey), filter("tag-key", ClassKey), filter("tag:"+ClusterKey, m.config.Cluster))
+		filter("tag-key", tag.Pool), filter("tag-key", tag.Class), filter("tag:"+tag.ClusterName, m.config.Cluster))
 }
-
-// Tags of instances, as Karpenter has them: the name of the cluster, and that of the node class.
-const (
-	ClusterKey = "eks:eks-cluster-name"
-	ClassKey   = "karpenter.k8s.aws/ec2nodeclass"
-)
 
 // OfLaunches returns the instances of these launches, as List does (E-37).
 func (m *Machines) OfLaunches(ctx context.Context, launches []launchid.ID) ([]Machine, error) {
@@ -81,7 +77,7 @@ func (m *Machines) OfLaunches(ctx context.Context, launches []launchid.ID) ([]Ma
 		for _, id := range values {
 			ids = append(ids, string(id))
 		}
-		list, err := m.list(ctx, filter("tag:"+launchid.Key, ids...), filter("tag:"+ClusterKey, m.config.Cluster))
+		list, err := m.list(ctx, filter("tag:"+launchid.Key, ids...), filter("tag:"+tag.ClusterName, m.config.Cluster))
 		if err != nil {
 			return nil, err
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tag"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
@@ -96,7 +97,7 @@ var (
 )
 
 func ours(more ...string) []string {
-	return append([]string{karpenterv1.NodePoolLabelKey + "=p", machines.ClassKey + "=default", machines.ClusterKey + "=c1"}, more...)
+	return append([]string{tag.Pool + "=p", tag.Class + "=default", tag.ClusterName + "=c1"}, more...)
 }
 
 func idsOf(list []machines.Machine) []string {
@@ -113,8 +114,8 @@ func TestWhichMachinesAreListed(t *testing.T) {
 	a := newAccount(t, ec2test.Options{PageSize: 2})
 	mine := append(a.launch(4, onDemand, ours()...), a.launch(1, spot, ours("karpenter.sh/nodeclaim=x", "team=blue")...)...)
 	slices.Sort(mine)
-	a.launch(1, onDemand, karpenterv1.NodePoolLabelKey+"=p", machines.ClassKey+"=default", machines.ClusterKey+"=c2")
-	a.launch(1, onDemand, machines.ClusterKey+"=c1")
+	a.launch(1, onDemand, tag.Pool+"=p", tag.Class+"=default", tag.ClusterName+"=c2")
+	a.launch(1, onDemand, tag.ClusterName+"=c1")
 	a.launch(1, onDemand)
 	list, err := a.ms.List(t.Context())
 	if err != nil || !slices.Equal(idsOf(list), mine) {
