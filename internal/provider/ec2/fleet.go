@@ -156,16 +156,16 @@ func (p *Provider) refusedPools(o *order, list []launch.Refused) error {
 // mark notes what cannot be had, so that planning goes elsewhere (E-41 to E-43).
 func (p *Provider) mark(r launch.Refused) {
 	now := p.config.Clock.Now()
+	var pools []offering.Pool
+	for _, pool := range r.Pools {
+		pools = append(pools, poolOf(pool, r.CapacityType))
+	}
+	if r.For > 0 { // EC2 did not say which of them it is
+		p.shortages.Pause(pools, now)
+		return
+	}
 	switch r.Class {
 	case refusal.Capacity:
-		var pools []offering.Pool
-		for _, pool := range r.Pools {
-			pools = append(pools, poolOf(pool, r.CapacityType))
-		}
-		if r.For > 0 {
-			p.shortages.Pause(pools, now)
-			return
-		}
 		for _, pool := range pools {
 			p.shortages.Note(pool, now)
 		}
