@@ -7,6 +7,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
@@ -101,6 +102,13 @@ func TestAnImageComesOfAge(t *testing.T) {
 	}
 }
 
+// pin has a class ask for version v2, for the same types as before.
+func (w *world) pin(class *awsv1.EC2NodeClass) {
+	i := w.AddImage(ec2test.Image{Name: "al2023-x86_64-standard-v2"})
+	w.SetParameter(al2023+"x86_64/standard/amazon-eks-node-al2023-x86_64-standard-1.33-v2/image_id", i.ID)
+	edit(class, terms(awsv1.AMISelectorTerm{Alias: "al2023@v2"}))
+}
+
 // E-10: the old image does not stay when it is deprecated or gone, nor when the user wants another.
 func TestWhenAnImageDoesNotWait(t *testing.T) {
 	t.Parallel()
@@ -117,7 +125,11 @@ func TestWhenAnImageDoesNotWait(t *testing.T) {
 			i.ID, i.State = old.ID, "disabled"
 			w.AddImage(i)
 		},
-		"by the user": func(_ *world, class *awsv1.EC2NodeClass) { edit(class, terms(awsv1.AMISelectorTerm{Name: "*-v2"})) },
+		"by the user": func(w *world, class *awsv1.EC2NodeClass) { w.pin(class) },
+		"by the user, and a new process": func(w *world, class *awsv1.EC2NodeClass) {
+			w.pin(class)
+			w.restart()
+		},
 	} {
 		w, class := aged(t, "72h")
 		w.has(class, name+", before", "v1")
