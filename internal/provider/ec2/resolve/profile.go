@@ -34,6 +34,7 @@ const (
 const (
 	codeNoSuchEntity  = "NoSuchEntity"
 	codeAlreadyExists = "EntityAlreadyExists"
+	codeLimit         = "LimitExceeded" // of roles in a profile, which is one
 )
 
 // profile is what is known of an instance profile.
@@ -112,10 +113,6 @@ func (r *Resolver) askProfile(ctx context.Context, class *awsv1.EC2NodeClass, na
 	case role == "":
 		r.knownProfiles.answered(name, asked, profile{exists: err == nil})
 	case err == nil && slices.Equal(roles, []string{role}):
-		last := r.knownProfiles.get(name).value
-		if last.usable.After(made) {
-			made = last.usable
-		}
 		r.knownProfiles.answered(name, asked, profile{exists: true, usable: made})
 	default:
 		r.knownProfiles.answered(name, asked, profile{})
@@ -135,14 +132,14 @@ func (r *Resolver) getProfile(ctx context.Context, name string) (roles []string,
 }
 
 // makeProfile makes a profile, or gives one its role. Each step may have been done before by somebody who stopped in
-// the middle. roles are those to take out of it.
+// the middle; IAM may not show that yet, so that it is found out by trying. roles are those to take out of it.
 func (r *Resolver) makeProfile(ctx context.Context, class *awsv1.EC2NodeClass, name string, missing bool, roles []string) {
-	role := *class.Spec.Role
+	role, hidden := *class.Spec.Role, false
 	if missing {
 		path := ProfilePath(r.config.Cluster, r.config.Region, string(class.UID))
 		in := &iam.CreateInstanceProfileInput{InstanceProfileName: &name, Path: &path, Tags: r.profileTags(class)}
 		_, err := r.config.IAM.CreateInstanceProfile(ctx, in)
-		if err != nil && refusal.Of(err).Code != codeAlreadyExists {
+		if hidden = refusal.Of(err).Code == codeAlreadyExists; err != nil && !hidden {
 			r.profileFailed(name, role, "iam:CreateInstanceProfile", err)
 			return
 		}
@@ -155,7 +152,8 @@ func (r *Resolver) makeProfile(ctx context.Context, class *awsv1.EC2NodeClass, n
 		}
 	}
 	in := &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &name, RoleName: &role}
-	if _, err := r.config.IAM.AddRoleToInstanceProfile(ctx, in); err != nil {
+	_, err := r.config.IAM.AddRoleToInstanceProfile(ctx, in)
+	if hasOne := hidden && refusal.Of(err).Code == codeLimit; err != nil && !hasOne {
 		r.profileFailed(name, role, "iam:AddRoleToInstanceProfile", err)
 		return
 	}

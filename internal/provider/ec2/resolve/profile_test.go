@@ -1,10 +1,13 @@
 package resolve_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/smithy-go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -102,6 +105,34 @@ func TestAProfileThatWasHalfMade(t *testing.T) {
 			w.Advance(time.Minute)
 			w.resolve()
 			w.expect(class, ready, "True", "Ready")
+		}
+	}
+}
+
+// late is an IAM that does not show profiles yet.
+type late struct{ *iam.Client }
+
+func (late) GetInstanceProfile(context.Context, *iam.GetInstanceProfileInput, ...func(*iam.Options)) (
+	*iam.GetInstanceProfileOutput, error,
+) {
+	return nil, &smithy.GenericAPIError{Code: "NoSuchEntity", Message: "cannot be found"}
+}
+
+// E-40: a profile that IAM does not show yet is found by trying to make it, with its role or without.
+func TestAProfileThatIsNotShownYet(t *testing.T) {
+	t.Parallel()
+	for _, faults := range []ec2test.Faults{{}, throttled("iam:AddRoleToInstanceProfile")} {
+		w := newWorld(t)
+		class := w.class("a", nil)
+		w.faults(faults)
+		w.resolve()
+		w.faults(ec2test.Faults{})
+		w.restartWith(late{iam.NewFromConfig(w.once())})
+		w.Advance(time.Minute)
+		w.resolve()
+		w.expect(class, resolve.InstanceProfileReady, "Unknown", resolve.Propagating)
+		if got := w.InstanceProfiles()[class.Status.InstanceProfile]; got != "nodes" || len(w.InstanceProfiles()) != 1 {
+			t.Errorf("profiles %v, status %s", w.InstanceProfiles(), class.Status.InstanceProfile)
 		}
 	}
 }

@@ -96,6 +96,7 @@ func TestANewProcessKeepsWhatTheStatusSays(t *testing.T) {
 	w.Advance(time.Minute)
 	w.resolve()
 	w.expect(class, resolve.SubnetsReady, "Unknown", resolve.NotResolved, "ec2:DescribeSubnets: RequestLimitExceeded")
+	w.expect(class, resolve.InstanceProfileReady, "True", resolve.InstanceProfileReady) // the role is the same
 	w.expect(class, ready, "Unknown", resolve.NotResolved)
 	if got := resolved(class); got != was {
 		t.Errorf("resolved to %s, was %s", got, was)

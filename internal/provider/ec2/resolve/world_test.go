@@ -57,10 +57,20 @@ func (w *world) release(variant, version string) ec2test.Image {
 // restart begins with a resolver that knows nothing.
 func (w *world) restart() {
 	w.t.Helper()
+	w.restartWith(iam.NewFromConfig(w.once()))
+}
+
+// once is the configuration of clients that try once.
+func (w *world) once() aws.Config {
 	config := w.Config()
 	config.Retryer = func() aws.Retryer { return aws.NopRetryer{} }
+	return config
+}
+
+func (w *world) restartWith(identities resolve.IAM) {
+	w.t.Helper()
 	r, err := resolve.New(resolve.Config{
-		EC2: ec2.NewFromConfig(config), SSM: ssm.NewFromConfig(config), IAM: iam.NewFromConfig(config), Now: w.Now,
+		EC2: ec2.NewFromConfig(w.once()), SSM: ssm.NewFromConfig(w.once()), IAM: identities, Now: w.Now,
 		Cluster: "c1", Region: "us-east-1",
 	})
 	if err != nil {
