@@ -47,8 +47,8 @@ func checkGuest(ctx context.Context, config Config) error {
 	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
-		return fmt.Errorf("the API server of the guest cluster at %s does not know %s: install the CustomResourceDefinitions first (kubectl apply -f api/crd)",
-			config.Guest.Host, strings.Join(missing, ", "))
+		return fmt.Errorf("the API server of the guest cluster at %s does not know %s: install the CustomResourceDefinitions first "+
+			"(kubectl apply -f api/crd)", config.Guest.Host, strings.Join(missing, ", "))
 	}
 	return nil
 }
@@ -65,8 +65,8 @@ func checkIdentity(ctx context.Context, config *rest.Config, want string) error 
 		return fmt.Errorf("asking the guest cluster at %s who this operator is: %w", config.Host, err)
 	}
 	if name := review.Status.UserInfo.Username; name != want {
-		return fmt.Errorf("the guest cluster at %s knows this operator as %q, but --guest-user-name is %q: give the kubeconfig of that user, or its name. "+
-			"The admission policies let nobody else write NodePools, so the operator would lock itself out", config.Host, name, want)
+		return fmt.Errorf("the guest cluster at %s knows this operator as %q, but --guest-user-name is %q: "+
+			"give the kubeconfig of that user, or its name. The admission policies let nobody else write NodePools, so the operator would lock itself out", config.Host, name, want)
 	}
 	return nil
 }
