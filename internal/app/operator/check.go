@@ -66,7 +66,8 @@ func checkIdentity(ctx context.Context, config *rest.Config, want string) error 
 	}
 	if name := review.Status.UserInfo.Username; name != want {
 		return fmt.Errorf("the guest cluster at %s knows this operator as %q, but --guest-user-name is %q: "+
-			"give the kubeconfig of that user, or its name. The admission policies let nobody else write NodePools, so the operator would lock itself out", config.Host, name, want)
+			"give the kubeconfig of that user, or its name. The admission policies let nobody else write NodePools, "+
+			"so the operator would lock itself out", config.Host, name, want)
 	}
 	return nil
 }

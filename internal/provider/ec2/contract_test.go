@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -186,4 +187,8 @@ func TestContract(t *testing.T) {
 		a := newAccount(t, s, ec2test.Faults{})
 		return a, a
 	})
+}
+
+func onlyAMD64() []corev1.NodeSelectorRequirement {
+	return []corev1.NodeSelectorRequirement{{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"amd64"}}}
 }

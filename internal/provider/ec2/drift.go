@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
-
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
@@ -59,11 +57,4 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (s
 		return provider.DriftInstanceTypeNotFound, nil
 	}
 	return "", nil
-}
-
-func vcpus(info *ec2types.VCpuInfo) int64 {
-	if info == nil || info.DefaultVCpus == nil {
-		return 0
-	}
-	return int64(*info.DefaultVCpus)
 }

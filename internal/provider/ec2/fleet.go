@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launch"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launcher"
@@ -66,6 +68,9 @@ func (p *Provider) had(i launch.Instance, id string) {
 	p.quotas.Had(i.Type, vcpus(info.VCpuInfo), i.CapacityType)
 	if i.Reservation != "" {
 		p.reservations.Took(i.Reservation, id, now)
+	}
+	if _, known := p.recall(id); known { // the answer to a repetition; more is known by now
+		return
 	}
 	p.remember(provider.Instance{
 		ProviderID: id, ImageID: i.Image, Type: i.Type, Zone: i.Zone, CapacityType: i.CapacityType, Price: i.Price, Launched: now,
@@ -200,4 +205,11 @@ func wordOf(code string) string {
 		return word
 	}
 	return "LaunchFailed"
+}
+
+func vcpus(info *ec2types.VCpuInfo) int64 {
+	if info == nil || info.DefaultVCpus == nil {
+		return 0
+	}
+	return int64(*info.DefaultVCpus)
 }

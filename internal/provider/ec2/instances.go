@@ -116,7 +116,7 @@ func (p *Provider) Terminate(ctx context.Context, providerID string) error {
 // instance says of a machine what is known of it. claim is its claim, nil when it has none any more or nobody has read it yet.
 func (p *Provider) instance(ctx context.Context, m machines.Machine, uid string, claim *karpenterv1.NodeClaim) provider.Instance {
 	i, known := p.recall(m.ProviderID())
-	if !known {
+	if !known || i.Labels == nil { // nobody was told of it yet: whoever asked for it may have given up
 		i = p.compose(ctx, m, claim)
 	}
 	i.ProviderID, i.ImageID, i.Launched, i.Terminating = m.ProviderID(), m.Image, m.Launched, m.Ending
@@ -154,6 +154,7 @@ func (p *Provider) compose(ctx context.Context, m machines.Machine, claim *karpe
 		for _, o := range t.Offerings {
 			if o.Zone == m.Zone && o.CapacityType == m.CapacityType {
 				copySingle(i.Labels, o.Labels)
+				i.Price = o.Price
 			}
 		}
 	}

@@ -85,10 +85,13 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim, not
 	if err != nil {
 		return provider.Instance{}, err
 	}
+	ranked := false
 	if p.config.Correct != nil {
-		offered = p.config.Correct(claim, offered)
+		asSold := offered
+		offered = p.config.Correct(claim, asSold)
+		ranked = !slices.EqualFunc(asSold.Types, offered.Types, samePrices)
 	}
-	o, err := p.orderOf(claim, class, d, offered)
+	o, err := p.orderOf(claim, class, d, offered, ranked)
 	if err != nil {
 		if id := p.already(claim); id != "" { // made by an earlier call; that nothing is left to be had is no matter
 			return p.Get(ctx, id)
@@ -161,8 +164,8 @@ func (p *Provider) launched(ctx context.Context, id string, claim *karpenterv1.N
 	return i, nil
 }
 
-// orderOf says what to ask of EC2 for a claim.
-func (p *Provider) orderOf(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeClass, d choose.Demand, offered catalog.Catalog) (
+// orderOf says what to ask of EC2 for a claim. ranked says that its prices are not those that EC2 knows.
+func (p *Provider) orderOf(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeClass, d choose.Demand, offered catalog.Catalog, ranked bool) (
 	*order, error,
 ) {
 	choices, err := d.All(offered)
@@ -184,7 +187,7 @@ func (p *Provider) orderOf(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeCla
 	chosen := launch.Choose(offers, minima)
 	o := &order{class: class, asked: d.String(), templates: map[string]*awsec2.CreateLaunchTemplateInput{}, needs: map[string]subnet.Need{}}
 	o.request = launch.Request{
-		CapacityType: chosen.CapacityType, Kind: chosen.Kind, Minima: minima, Ranked: p.corrected(choices),
+		CapacityType: chosen.CapacityType, Kind: chosen.Kind, Minima: minima, Ranked: ranked,
 		Tags: tag.Of(class, p.config.Name, claim.Labels[karpenterv1.NodePoolLabelKey]), Context: aws.ToString(class.Spec.Context),
 	}
 	w := writer{provider: p, claim: claim, demand: d, order: o, zones: map[subnet.Need][]subnet.Choice{}, templates: map[layout]string{}}
@@ -198,11 +201,9 @@ func (p *Provider) orderOf(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeCla
 	return o, nil
 }
 
-// corrected reports whether some price is not what EC2 asks for: then EC2 has to go by our order.
-func (p *Provider) corrected(choices []choose.Choice) bool {
-	return p.config.Correct != nil && slices.ContainsFunc(choices, func(c choose.Choice) bool {
-		return c.Offering.Price != p.priceOf(c.Type.Name, c.Offering.Zone, c.Offering.CapacityType)
-	})
+// samePrices reports whether a type costs the same in two catalogues: where it does not, EC2 has to go by our order.
+func samePrices(a, b catalog.Type) bool {
+	return a.Name == b.Name && slices.EqualFunc(a.Offerings, b.Offerings, func(a, b catalog.Offering) bool { return a.Price == b.Price })
 }
 
 func (p *Provider) reservationOf(o catalog.Offering) launch.Reservation {

@@ -1,6 +1,7 @@
 package ec2_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -244,5 +245,35 @@ func TestRefusalsOfTheCall(t *testing.T) {
 	}
 	if n := a.Machines(); n != 2 {
 		t.Errorf("%d machines for 2 claims", n)
+	}
+}
+
+// A caller that gives up while the call is under way leaves a machine that is listed whole.
+func TestWhoGivesUp(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, whatIsSold(t), ec2test.Faults{})
+	ctx, giveUp := context.WithCancel(t.Context())
+	a.server.Deny(func(ask ec2test.Ask) string {
+		if ask.Action == "ec2:CreateFleet" {
+			giveUp()
+		}
+		return ""
+	})
+	if _, err := a.Launch(ctx, claim("n0"), time.Time{}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want that of the context", err)
+	}
+	for range 200 { // until the answer has come, and a little longer
+		list, err := a.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range list {
+			if i.ClaimUID != "uid-of-n0" || i.Labels["team"] != "blue" || i.Capacity.Cpu().IsZero() || i.Price <= 0 {
+				t.Fatalf("listed %+v, want the claim's machine with its labels, capacity and price", i)
+			}
+		}
+	}
+	if n := a.Machines(); n != 1 {
+		t.Errorf("%d machines", n)
 	}
 }

@@ -29,10 +29,12 @@ func try(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing packing, first
 			violated = s.unreachable(floors)
 		}
 		if violated == nil || round >= maxRounds {
-			if next := s.inTheWay(pods, cared >= maxCare/2); next != nil && cared < maxCare {
-				cared++
-				minded = *next
-				continue
+			if cared < maxCare {
+				if next := s.inTheWay(pods, cared >= maxCare/2); next != nil {
+					cared++
+					minded = *next
+					continue
+				}
 			}
 			s.grantWishes()
 			return s.plan()
