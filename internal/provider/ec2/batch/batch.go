@@ -97,14 +97,12 @@ func (g *Gatherer[A, R]) Do(ctx context.Context, key string, ask A) (R, error) {
 		return none, err
 	}
 	p := g.join(key, ask)
-	select {
-	case <-p.done:
-		return p.answer.Value, p.answer.Err
-	case <-ctx.Done():
+	if err := timer.Await(ctx, g.config.Clock, p.done); err != nil {
 		g.leave(p)
 		var none R
-		return none, ctx.Err()
+		return none, err
 	}
+	return p.answer.Value, p.answer.Err
 }
 
 // join takes an ask in.

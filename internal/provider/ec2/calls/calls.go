@@ -164,10 +164,5 @@ func (c *caller) wait(ctx context.Context, d time.Duration) bool {
 	over := make(chan struct{})
 	stop := c.Clock.AfterFunc(d, func() { close(over) })
 	defer stop()
-	select {
-	case <-over:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return timer.Await(ctx, c.Clock, over) == nil
 }

@@ -191,22 +191,16 @@ func (l *Launcher[R]) intend(ctx context.Context, orders []Order[R], left []int,
 }
 
 func (l *Launcher[R]) write(ctx context.Context, orders []Order[R], left []int, answers []batch.Answer[string], id launchid.ID) {
-	var group sync.WaitGroup
-	for worker := range min(intents, len(left)) {
-		group.Go(func() {
-			for n := worker; n < len(left); n += intents {
-				claim := orders[left[n]].Claim
-				if err := l.ports.Intend(ctx, claim, id); err != nil {
-					answers[left[n]].Err = fmt.Errorf("writing launch %s on NodeClaim %s: %w", id, claim.Name, err)
-					continue
-				}
-				l.mu.Lock()
-				l.intended[claim.UID] = id
-				l.mu.Unlock()
-			}
-		})
-	}
-	group.Wait()
+	timer.Each(l.clock, intents, len(left), func(n int) {
+		claim := orders[left[n]].Claim
+		if err := l.ports.Intend(ctx, claim, id); err != nil {
+			answers[left[n]].Err = fmt.Errorf("writing launch %s on NodeClaim %s: %w", id, claim.Name, err)
+			return
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.intended[claim.UID] = id
+	})
 }
 
 // ErrLooking means that EC2 may still show a machine of the claim's launch.

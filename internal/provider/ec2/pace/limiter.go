@@ -76,15 +76,10 @@ func (l *Limiter) Wait(ctx context.Context, ask Ask) (Grant, error) {
 	if err != nil {
 		return Grant{}, err
 	}
-	select {
-	case <-w.ready:
-		return w.grant, nil
-	case <-ctx.Done():
-		if l.leave(w) {
-			return Grant{}, fmt.Errorf("%w: waited for earlier calls: %w", provider.ErrThrottled, ctx.Err())
-		}
-		return w.grant, nil // the tokens are spent, and the caller's own call will notice that its context ended
+	if err := timer.Await(ctx, l.clock, w.ready); err != nil && l.leave(w) {
+		return Grant{}, fmt.Errorf("%w: waited for earlier calls: %w", provider.ErrThrottled, err)
 	}
+	return w.grant, nil // where the context has ended the tokens are spent, and the caller's own call will notice
 }
 
 // Rate returns how many tokens a second the bucket gets now, and how many callers wait for some of it.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tag"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
 // Bounds of a collection.
@@ -151,13 +152,8 @@ func (k *Keeper) pause(ctx context.Context) error {
 	}
 	due := make(chan struct{})
 	stop := k.clock.AfterFunc(at.Sub(now), func() { close(due) })
-	select {
-	case <-due:
-		return nil
-	case <-ctx.Done():
-		stop()
-		return ctx.Err()
-	}
+	defer stop()
+	return timer.Await(ctx, k.clock, due)
 }
 
 // delete deletes a template unless a launch has come to use it since it was found. gone says that it did, or that it

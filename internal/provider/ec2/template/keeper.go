@@ -85,10 +85,8 @@ func (k *Keeper) Ensure(ctx context.Context, in *ec2.CreateLaunchTemplateInput) 
 		if wait == nil {
 			return nil
 		}
-		select {
-		case <-wait.done:
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := timer.Await(ctx, k.clock, wait.done); err != nil {
+			return err
 		}
 		if wait.making {
 			return wait.err
@@ -116,8 +114,9 @@ func (k *Keeper) use(in *ec2.CreateLaunchTemplateInput) *busy {
 	}
 	t.busy = &busy{done: make(chan struct{}), making: true}
 	own := *in // the SDK writes a token into what it is given
-	go k.create(&own, t.busy)
-	return t.busy
+	making := t.busy
+	timer.Go(k.clock, func() { k.create(&own, making) })
+	return making
 }
 
 // create makes a template and tells those who wait.

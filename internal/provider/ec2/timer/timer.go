@@ -3,7 +3,9 @@
 package timer
 
 import (
+	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,6 +15,62 @@ type Clock interface {
 	// AfterFunc calls f once, after d, from a goroutine that is not the caller's. stop prevents that as long as the
 	// call has not begun.
 	AfterFunc(d time.Duration, f func()) (stop func())
+}
+
+// Scheduler is a clock that also decides who runs. The simulation has one: whatever waits says so, and one thing runs
+// at a time. Code asks for neither method itself but calls [Await] and [Go].
+type Scheduler interface {
+	Clock
+	// Await returns once done is closed, or with the context's error.
+	Await(ctx context.Context, done <-chan struct{}) error
+	// Go runs f beside the caller.
+	Go(f func())
+}
+
+// Await waits until done is closed, nil, or the context ends, its error. Nothing is ever sent through done.
+func Await(ctx context.Context, c Clock, done <-chan struct{}) error {
+	if s, is := c.(Scheduler); is {
+		return s.Await(ctx, done)
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Go runs f beside the caller.
+func Go(c Clock, f func()) {
+	if s, is := c.(Scheduler); is {
+		s.Go(f)
+		return
+	}
+	go f()
+}
+
+// Each calls do for 0 to n-1, as many at a time as there are workers, and returns when all are done. The caller works,
+// too.
+func Each(c Clock, workers, n int, do func(int)) {
+	workers = min(workers, n)
+	var left atomic.Int64
+	left.Store(int64(workers))
+	done := make(chan struct{})
+	work := func(first int) {
+		for i := first; i < n; i += workers {
+			do(i)
+		}
+		if left.Add(-1) == 0 {
+			close(done)
+		}
+	}
+	for worker := 1; worker < workers; worker++ {
+		Go(c, func() { work(worker) })
+	}
+	if workers > 0 {
+		work(0)
+		_ = Await(context.Background(), c, done) // which never ends
+	}
 }
 
 // Real is the clock of the machine.

@@ -1,7 +1,10 @@
 package timer_test
 
 import (
+	"context"
+	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,4 +43,50 @@ func TestTheRealClockCalls(t *testing.T) {
 	stop()
 	timer.Real{}.AfterFunc(0, func() { close(called) })
 	<-called
+}
+
+// turns is a clock that runs one thing at a time, in the order in which they came.
+type turns struct {
+	timer.Fake
+	waiting []func()
+	awaited int
+}
+
+func (s *turns) Go(f func()) { s.waiting = append(s.waiting, f) }
+
+func (s *turns) Await(_ context.Context, done <-chan struct{}) error {
+	s.awaited++
+	for {
+		select {
+		case <-done:
+			return nil
+		default:
+		}
+		next := s.waiting[0]
+		s.waiting = s.waiting[1:]
+		next()
+	}
+}
+
+// A clock that decides who runs is asked whenever something waits or begins; without one the runtime does.
+func TestWhoRunsIsTheClocksDecision(t *testing.T) {
+	t.Parallel()
+	for name, clock := range map[string]timer.Clock{"by turns": &turns{}, "real": timer.Real{}} {
+		var done [10]atomic.Int64
+		timer.Each(clock, 3, len(done), func(i int) { done[i].Add(1) })
+		for i := range done {
+			if n := done[i].Load(); n != 1 {
+				t.Errorf("%s: %d was done %d times", name, i, n)
+			}
+		}
+		timer.Each(clock, 3, 0, func(int) { t.Errorf("%s: there is nothing to do", name) })
+		if s, is := clock.(*turns); is && (s.awaited != 1 || len(s.waiting) > 0) {
+			t.Errorf("the clock was asked to wait %d times, and %d do not run", s.awaited, len(s.waiting))
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := timer.Await(ctx, timer.Real{}, make(chan struct{})); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want the context's", err)
+	}
 }
