@@ -80,6 +80,11 @@ check: generated vet lint race ## Generated files are current, vet, lint, import
 generate: ## Deep copies and CRDs from the API types
 	tools/generate.sh
 
+# Needs the network, unlike what make check compares.
+.PHONY: tables
+tables: ## What is known of EC2 without asking it: prices and branch interfaces, from published Go modules
+	cd tools && $(GO) run ./ec2tables ../internal/provider/ec2/tables
+
 .PHONY: generated
 generated:
 	@before="$$(cat $(GENERATED) | cksum)"; tools/generate.sh; if [ "$$before" != "$$(cat $(GENERATED) | cksum)" ]; then \

@@ -9,6 +9,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/quota"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tables"
 )
 
 // BenchmarkBuild makes the catalogue of a class in 6 zones from all types that there are, nodes of 50 types having been
@@ -18,7 +19,7 @@ func BenchmarkBuild(b *testing.B) {
 	for i := range 6 {
 		zones = append(zones, fmt.Sprintf("us-east-1%c", 'a'+i))
 	}
-	table := &offering.Table{Region: region, OnDemand: map[string]resources.Money{}}
+	table := &tables.Prices{Region: region, OnDemand: map[string]resources.Money{}}
 	in := input(sold(b, zones...), class(zones...))
 	in.Memory, in.Free, in.Quotas, in.Shortages = instancetype.NewMemory(), subnet.NewFree(), new(quota.Marks), new(offering.Shortages)
 	in.Settings.PodAddresses = subnet.Secondary

@@ -21,6 +21,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/quota"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tables"
 )
 
 // E-17, E-18, E-24, E-61: the catalogue of a class, from what the endpoint says of a whole region.
@@ -264,7 +265,7 @@ func TestReservedCapacity(t *testing.T) {
 // E-13: a reservation costs next to nothing, and the dear types in it more than the cheap ones.
 func TestReservedCapacityIsPaidFor(t *testing.T) {
 	t.Parallel()
-	table := &offering.Table{OnDemand: map[string]resources.Money{"m5.large": 96_000, "m5.xlarge": 192_000}}
+	table := &tables.Prices{OnDemand: map[string]resources.Money{"m5.large": 96_000, "m5.xlarge": 192_000}}
 	in := input(only(sold(t, "a"), "m5.large", "m5.xlarge", "p5.48xlarge"), class("a"))
 	in.Prices = offering.NewPrices(offering.PricesConfig{Table: table}).Known()
 	for _, kind := range []string{"m5.large", "m5.xlarge", "p5.48xlarge"} {

@@ -11,6 +11,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tables"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
@@ -31,12 +32,6 @@ type SpotAPI interface {
 		*ec2.DescribeSpotPriceHistoryOutput, error)
 }
 
-// Table are on-demand prices that are known without asking (E-26).
-type Table struct {
-	Region   string
-	OnDemand map[string]resources.Money // per hour, by type
-}
-
 // PricesConfig is what [Prices] works with.
 type PricesConfig struct {
 	Clock  timer.Clock
@@ -46,14 +41,14 @@ type PricesConfig struct {
 	Pricing PricingAPI
 	// Table has the prices of what the Pricing service does not tell; of the cluster's region, or else of another. nil
 	// for none.
-	Table *Table
+	Table *tables.Prices
 }
 
 // Prices keeps what instance types cost. Safe for concurrent use.
 type Prices struct {
 	onDemand *source[onDemandPrices] // nil: not asked for
 	spot     *source[spotPrices]
-	table    *Table
+	table    *tables.Prices
 	region   string
 }
 
@@ -61,7 +56,7 @@ type Prices struct {
 func NewPrices(c PricesConfig) *Prices {
 	p := &Prices{table: c.Table, region: c.Region}
 	if p.table == nil {
-		p.table = &Table{Region: c.Region}
+		p.table = &tables.Prices{Region: c.Region}
 	}
 	p.spot = newSource(c.Clock, spotEvery, func(ctx context.Context, now time.Time) (*spotPrices, error) {
 		return askSpot(ctx, c.EC2, now)
@@ -110,7 +105,7 @@ func (p *Prices) Known() PriceList {
 type PriceList struct {
 	onDemand *onDemandPrices
 	spot     *spotPrices
-	table    *Table
+	table    *tables.Prices
 	region   string
 }
 
@@ -158,13 +153,24 @@ func (l PriceList) Age(source string, now time.Time) (age time.Duration, ok bool
 	return now.Sub(at), !at.IsZero()
 }
 
-// Borrowed says that on-demand prices are those of another region, for an event; "" when they are not (E-26).
+// Borrowed says that on-demand prices are those of another region, or much older than others, for an event that is told once;
+// "" when they are not (E-26).
 func (l PriceList) Borrowed() string {
-	if l.onDemand != nil && len(l.onDemand.prices) > 0 || l.table == nil || len(l.table.OnDemand) == 0 || l.table.Region == l.region {
+	if l.onDemand != nil && len(l.onDemand.prices) > 0 || l.table == nil || len(l.table.OnDemand) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("prices for %s are not known: those of %s are used, so that cheap types are told from dear ones; "+
-		"what nodes cost there is another matter", l.region, l.table.Region)
+	day := ""
+	if !l.table.Date.IsZero() {
+		day = " of " + l.table.Date.Format(time.DateOnly)
+	}
+	switch {
+	case l.table.Region != l.region:
+		return fmt.Sprintf("prices for %s are not known: those%s for %s are used, so that cheap types are told from dear ones; "+
+			"what nodes cost there is another matter", l.region, day, l.table.Region)
+	case l.table.Old:
+		return fmt.Sprintf("today's prices for %s are not known: those%s are used; types that are newer have none", l.region, day)
+	}
+	return ""
 }
 
 // spotPrices are prices per hour, by type and zone.

@@ -8,6 +8,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tables"
 )
 
 // E-24: on-demand prices are those of Linux, of bare metal too; spot prices those of each zone. On-demand is asked for
@@ -69,7 +70,7 @@ func TestPricesAreThoseOfTheServices(t *testing.T) {
 func TestOldPricesAreBetterThanNone(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{Deny: []ec2test.Denial{{Action: "pricing:GetProducts"}, {Action: "ec2:*"}}})
-	prices := a.prices(&offering.Table{Region: "us-east-1", OnDemand: map[string]resources.Money{"c5.large": 100_000}})
+	prices := a.prices(&tables.Prices{Region: "us-east-1", OnDemand: map[string]resources.Money{"c5.large": 100_000}})
 	if err := prices.Refresh(t.Context()); err == nil {
 		t.Error("both are denied, and nobody says so")
 	}
@@ -129,7 +130,7 @@ func TestWherePricesAreAskedFor(t *testing.T) {
 func TestPricesOfAnotherRegion(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})
-	table := &offering.Table{Region: "eu-west-1", OnDemand: map[string]resources.Money{"c5.large": 96_000}}
+	table := &tables.Prices{Region: "eu-west-1", OnDemand: map[string]resources.Money{"c5.large": 96_000}}
 	asked := a.prices(table)
 	never := offering.NewPrices(offering.PricesConfig{Clock: a.clock, Region: region, EC2: a.ec2, Table: table})
 	for name, text := range map[string]string{"before": asked.Known().Borrowed(), "never asked": never.Known().Borrowed()} {
@@ -140,6 +141,21 @@ func TestPricesOfAnotherRegion(t *testing.T) {
 	ours := offering.NewPrices(offering.PricesConfig{Clock: a.clock, Region: "eu-west-1", EC2: a.ec2, Table: table})
 	if text := ours.Known().Borrowed(); text != "" {
 		t.Errorf("the table is the region's: %q", text)
+	}
+	known, err := tables.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for region, want := range map[string]string{
+		"eu-west-1":      "prices for eu-west-1 are not known: those of 2026-07-20 for us-east-1 are used",
+		"cn-northwest-1": "prices for cn-northwest-1 are not known: those of 2024-11-06 for cn-north-1 are used",
+		"cn-north-1":     "today's prices for cn-north-1 are not known: those of 2024-11-06 are used; types that are newer have none",
+		"us-gov-west-1":  "",
+	} {
+		p := offering.NewPrices(offering.PricesConfig{Clock: a.clock, Region: region, EC2: a.ec2, Table: known.Prices(region)})
+		if text := p.Known().Borrowed(); !strings.HasPrefix(text, want) || want == "" && text != "" {
+			t.Errorf("%s: %q, want %q", region, text, want)
+		}
 	}
 	if err := asked.Refresh(t.Context()); err != nil || asked.Known().Borrowed() != "" {
 		t.Errorf("the prices are known: %v, %q", err, asked.Known().Borrowed())

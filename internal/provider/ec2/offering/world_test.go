@@ -18,6 +18,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/instancetype"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tables"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
@@ -41,7 +42,7 @@ func newAccount(t testing.TB, faults ec2test.Faults) account {
 	return account{Server: s, clock: timer.NewFake(start), ec2: ec2.NewFromConfig(once), pricing: pricing.NewFromConfig(once)}
 }
 
-func (a account) prices(table *offering.Table) *offering.Prices {
+func (a account) prices(table *tables.Prices) *offering.Prices {
 	return offering.NewPrices(offering.PricesConfig{Clock: a.clock, Region: region, EC2: a.ec2, Pricing: a.pricing, Table: table})
 }
 
