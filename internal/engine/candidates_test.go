@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine"
@@ -137,6 +138,37 @@ func TestPlansSayWhatTheyAreAbout(t *testing.T) {
 		if len(p.Removes) != 1 || p.Removes[0].Claim != "n1-claim" || p.Removes[0].ClaimUID != "uid-of-n1" ||
 			p.Removes[0].Node != "n1" {
 			t.Errorf("%s: removes %+v, want n1 by its claim, its UID and its node", name, p.Removes)
+		}
+	}
+}
+
+// E-26, D-09: a node that was chosen to save money, and whose price nobody knows any more, goes only where nothing is launched for it.
+func TestNothingIsLaunchedToSaveAnUnknownPrice(t *testing.T) {
+	t.Parallel()
+	const script = `
+type small     cpu=2 mem=8Gi zones=a od=0.096
+type large     cpu=8 mem=32Gi zones=a od=PRICE
+pool default
+node n1        type=large zone=a pool=default
+node n2        type=large zone=a pool=default
+pod a          cpu=1 node=n1
+pod b          cpu=FULL node=n2`
+	for name, c := range map[string]struct {
+		price, full string
+		reason      plan.DisruptionReason
+		want        bool
+	}{
+		"it has a price, and a small node will do": {"0.400", "7800m", plan.Underutilized, true},
+		"it has none": {"1000000", "7800m", plan.Underutilized, false},
+		"it has none, and its pod fits elsewhere": {"1000000", "1", plan.Underutilized, true},
+		"it has none, and is drifted":             {"1000000", "7800m", plan.Drifted, true},
+	} {
+		s, err := enginetest.Parse(strings.NewReplacer("PRICE", c.price, "FULL", c.full).Replace(script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := engine.Holds(s, c.reason, s.Nodes[0]); got != c.want {
+			t.Errorf("%s: %s may go: %t, want %t", name, s.Nodes[0].Name, got, c.want)
 		}
 	}
 }

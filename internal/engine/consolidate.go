@@ -39,7 +39,8 @@ func Holds(s *cluster.Snapshot, reason plan.DisruptionReason, nodes ...*cluster.
 	}
 	p := pack.Solve(without, without.Pending)
 	if reason == plan.Underutilized {
-		return len(p.Unplaced) == 0 && p.Price() < priceOf(nodes)
+		unpriced := slices.ContainsFunc(nodes, func(n *cluster.Node) bool { return n.Price == resources.Unpriced })
+		return len(p.Unplaced) == 0 && !unpriced && p.Price() < priceOf(nodes)
 	}
 	return len(p.Unplaced) == 0
 }

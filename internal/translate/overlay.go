@@ -37,8 +37,12 @@ type PriceChange struct {
 	Add  resources.Money // per hour; may be negative
 }
 
-// of returns the new price: never below 0, never above what makes sense.
+// of returns the new price: never below 0, never above what makes sense. A price that nobody knows does not become known by a change
+// of it.
 func (p PriceChange) of(price resources.Money) resources.Money {
+	if p.Keep != 0 && price.OfNode() == resources.Unpriced {
+		return price
+	}
 	changed := math.Round(float64(price)*p.Keep) + float64(p.Add)
 	return resources.Money(min(max(changed, 0), float64(resources.MaxPrice)))
 }

@@ -107,6 +107,21 @@ func TestAnOverlayChangesPrices(t *testing.T) {
 			t.Errorf("%s: spot %s, on-demand %s; want %s and %s", name, s, od, row.spot, row.od)
 		}
 	}
+	unknown := twoTypes()
+	for i := range unknown.Types {
+		for j := range unknown.Types[i].Offerings {
+			unknown.Types[i].Offerings[j].Price = resources.MaxPrice
+		}
+	}
+	for by, want := range map[string]resources.Money{"-12.5%": resources.MaxPrice, "-0.5": resources.MaxPrice, "": 250_000} {
+		change := priced("0.25")
+		if by != "" {
+			change = adjusted(by)
+		}
+		if got := priceIn(translate.Correct(unknown, compiled(t, overlay("o", change, spot))), "m5.large", "a", "spot"); got != want {
+			t.Errorf("a price that nobody knows becomes %s by %q; want %s", got, by, want)
+		}
+	}
 	before := twoTypes()
 	translate.Correct(before, compiled(t, overlay("o", priced("9"))))
 	if priceIn(before, "m5.large", "a", "spot") != 40_000 {

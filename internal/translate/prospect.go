@@ -69,14 +69,15 @@ func (p *Prospect) label(index *catalog.Index, set requirement.Set, offers catal
 	p.Open = requirement.NewSet(open...)
 }
 
-// Price returns the price per hour of an offering, resources.Unpriced when the index does not have it. index may be nil.
+// Price returns the price per hour of a node in an offering, resources.Unpriced when the index does not have it, or when nobody
+// knows it. index may be nil.
 func Price(index *catalog.Index, instanceType, zone, capacityType string) resources.Money {
 	if index == nil {
 		return resources.Unpriced
 	}
 	for i := range index.OfType(instanceType).All() {
 		if o := index.Offers[i]; o.Zone == zone && o.CapacityType == capacityType {
-			return o.Price
+			return o.Price.OfNode()
 		}
 	}
 	return resources.Unpriced

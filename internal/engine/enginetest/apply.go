@@ -80,7 +80,7 @@ func launched(pool *cluster.Pool, l plan.Launch, number, choice int) *cluster.No
 	}
 	node := &cluster.Node{
 		Name: name, Claim: name, Pool: l.Pool, Initialized: true, Taints: pool.Taints,
-		Allocatable: index.Types[offer.Type].Allocatable, Price: offer.Price, InstanceType: wanted,
+		Allocatable: index.Types[offer.Type].Allocatable, Price: offer.Price.OfNode(), InstanceType: wanted,
 		Labels: map[string]string{cluster.LabelHostname: name, cluster.LabelPool: l.Pool},
 	}
 	for r := range offer.Labels.All() {

@@ -228,10 +228,10 @@ func (p *parser) fromType(n *cluster.Node, t catalog.Type, capacity string) {
 		}
 	}
 	n.Allocatable = p.space.Vector(t.Capacity).Minus(p.space.Vector(t.Overhead))
-	n.Price = t.Offerings[0].Price
+	n.Price = t.Offerings[0].Price.OfNode()
 	for _, o := range t.Offerings {
 		if o.CapacityType == capacity {
-			n.Price = o.Price
+			n.Price = o.Price.OfNode()
 			n.Labels[longName("capacity")] = capacity
 		}
 	}

@@ -11,7 +11,8 @@ type Money int64
 // Dollar is one US dollar.
 const Dollar Money = 1_000_000
 
-// MaxPrice is the highest price per hour that makes sense: a million dollars.
+// MaxPrice is the highest price per hour that makes sense: a million dollars. Offerings have it whose price nobody knows: they
+// come last, and sums of prices stay in range.
 const MaxPrice = 1_000_000 * Dollar
 
 // Unpriced is the price of what has no known price. It orders after every real price.
@@ -24,6 +25,15 @@ func FromDollars(dollars float64) (Money, error) {
 		return 0, fmt.Errorf("price %v: want dollars per hour from 0 to 1000000", dollars)
 	}
 	return Money(math.Round(dollars * float64(Dollar))), nil
+}
+
+// OfNode returns the price of a node whose offering has price m: [Unpriced] where that is [MaxPrice]. What is saved by its going is
+// not known.
+func (m Money) OfNode() Money {
+	if m >= MaxPrice {
+		return Unpriced
+	}
+	return m
 }
 
 // Dollars returns m in dollars, for output only.
