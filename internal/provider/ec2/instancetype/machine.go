@@ -1,8 +1,10 @@
 package instancetype
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"strconv"
 	"strings"
 
@@ -47,6 +49,9 @@ type Class struct {
 	Interfaces []awsv1.NetworkInterface
 	// ReservedInterfaces are kept from pods (--reserved-enis).
 	ReservedInterfaces int64
+	// ReserveByPods makes what the kubelet keeps of the memory go by the pods that it is told to run, as Bottlerocket does; else it
+	// goes by those that EC2's defaults have addresses for, as nodeadm does.
+	ReserveByPods bool
 	// Prefixes gives an interface 16 addresses for each that it could have (joiner.sh/prefix-delegation).
 	Prefixes bool
 	// MemoryOverhead is the share of the advertised memory that a machine does not show, 0 to 1 (--vm-memory-overhead-percent).
@@ -143,6 +148,7 @@ func (c Class) prefixed(info *ec2types.InstanceTypeInfo) int64 {
 	return min(most, interfaces*max(0, addresses-1)*perPrefix+hostPods)
 }
 
+// forPods returns how many interfaces of the default card pods can have, and how many addresses each has.
 func (c Class) forPods(info *ec2types.InstanceTypeInfo) (interfaces, addresses int64) {
 	n := info.NetworkInfo
 	if n == nil {
@@ -160,6 +166,14 @@ func (c Class) forPods(info *ec2types.InstanceTypeInfo) (interfaces, addresses i
 		}
 	}
 	return max(0, interfaces-c.ReservedInterfaces), int64(value(n.Ipv4AddressesPerInterface))
+}
+
+// reservedFor is the number of pods by which the kubelet keeps memory for itself. nodeadm knows the type, and nothing of the class.
+func (c Class) reservedFor(info *ec2types.InstanceTypeInfo, pods int64) int64 {
+	if c.ReserveByPods {
+		return pods
+	}
+	return Class{}.addressed(info)
 }
 
 // addDevices adds GPUs, accelerators and fabric adapters.
@@ -200,7 +214,8 @@ func addDevices(info *ec2types.InstanceTypeInfo, class Class, capacity resources
 func (c Class) overhead(info *ec2types.InstanceTypeInfo, capacity resources.Amounts) (resources.Amounts, error) {
 	kubelet := value(c.Kubelet)
 	kube := resources.Amounts{
-		resources.NameCPU: kubereserved.CPU(cores(info)), resources.NameMemory: kubereserved.Memory(c.addressed(info)),
+		resources.NameCPU:              kubereserved.CPU(cores(info)),
+		resources.NameMemory:           kubereserved.Memory(c.reservedFor(info, capacity[resources.NamePods])),
 		resources.NameEphemeralStorage: kubeStorage,
 	}
 	reserved, err := amounts("kubelet.kubeReserved", kubelet.KubeReserved)
@@ -220,6 +235,11 @@ func (c Class) overhead(info *ec2types.InstanceTypeInfo, capacity resources.Amou
 	disk, err := threshold(kubelet.EvictionHard, "nodefs.available", storage, share(storage, evictionDiskPercent))
 	if err != nil {
 		return nil, err
+	}
+	if set, err := reservedCPUs(kubelet); err != nil {
+		return nil, err
+	} else if set > 0 {
+		kube[resources.NameCPU], system[resources.NameCPU] = 0, set*1000
 	}
 	sum := resources.Amounts{
 		resources.NameCPU:              kube[resources.NameCPU] + system[resources.NameCPU],
@@ -253,21 +273,22 @@ func amounts(field string, reserved map[string]string) (resources.Amounts, error
 // threshold reads an eviction signal: a quantity, or a share of the capacity, of which 100% means that nothing is kept free.
 func threshold(signals map[string]string, signal string, capacity, byDefault int64) (int64, error) {
 	text, stated := signals[signal]
+	switch text {
+	case "0%", "100%": // in other spellings the kubelet takes them for shares
+		return 0, nil
+	}
 	if !stated {
 		return byDefault, nil
 	}
 	if number, percent := strings.CutSuffix(text, "%"); percent {
-		part, err := strconv.ParseFloat(number, 64)
-		if err != nil || part < 0 || part > 100 {
+		part, err := strconv.ParseFloat(number, 32)
+		if err != nil || math.IsNaN(part) || part < 0 || part > 100 {
 			return 0, fmt.Errorf("kubelet.evictionHard[%s] is %q: want 0%% to 100%%, or a quantity such as 100Mi", signal, text)
-		}
-		if part == 100 {
-			return 0, nil
 		}
 		return share(capacity, part), nil
 	}
 	q, err := resource.ParseQuantity(text)
-	if err != nil || q.Sign() < 0 {
+	if err != nil || q.Sign() <= 0 {
 		return 0, fmt.Errorf("kubelet.evictionHard[%s] is %q: want 0%% to 100%%, or a quantity such as 100Mi", signal, text)
 	}
 	return q.Value(), nil
@@ -277,4 +298,37 @@ func threshold(signals map[string]string, signal string, capacity, byDefault int
 func share(amount int64, percent float64) int64 {
 	// The kubelet multiplies with a float32.
 	return int64(float64(amount) * float64(float32(percent)/100))
+}
+
+// reservedCPUs is how many cores a class keeps by their numbers (reservedSystemCPUs, such as "0-1,8"): all that is kept of them then,
+// whatever kubeReserved and systemReserved say. 0 for none.
+func reservedCPUs(kubelet awsv1.KubeletConfiguration) (int64, error) {
+	raw, stated := kubelet.Unmanaged["reservedSystemCPUs"]
+	if !stated {
+		return 0, nil
+	}
+	text := ""
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return 0, fmt.Errorf("kubelet.reservedSystemCPUs is %s: want a text such as \"0-1\"", raw)
+	}
+	if text == "" {
+		return 0, nil
+	}
+	const most = 1 << 12
+	numbers := map[int]bool{}
+	for part := range strings.SplitSeq(text, ",") {
+		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		if !isRange {
+			last = first
+		}
+		from, err := strconv.Atoi(first)
+		to, err2 := strconv.Atoi(last)
+		if err != nil || err2 != nil || from < 0 || to < from || to >= most {
+			return 0, fmt.Errorf("kubelet.reservedSystemCPUs is %q: want numbers of cores such as 0-1,8, below %d", text, most)
+		}
+		for n := from; n <= to; n++ {
+			numbers[n] = true
+		}
+	}
+	return int64(len(numbers)), nil
 }

@@ -1,6 +1,7 @@
 package instancetype_test
 
 import (
+	"encoding/json"
 	"maps"
 	"strings"
 	"testing"
@@ -86,6 +87,15 @@ func TestWhatANodeKeepsForItself(t *testing.T) {
 		"100% is off": {kubelet: awsv1.KubeletConfiguration{EvictionHard: map[string]string{"memory.available": "100%", "nodefs.available": "100%"}},
 			want: map[string]int64{"memory": (255 + 11*29) * mi, "ephemeral-storage": gi}},
 		"evictionSoft changes nothing": {kubelet: awsv1.KubeletConfiguration{EvictionSoft: map[string]string{"memory.available": "3Gi"}}},
+		"0% is off": {kubelet: awsv1.KubeletConfiguration{EvictionHard: map[string]string{"memory.available": "0%"}},
+			want: map[string]int64{"memory": (255 + 11*29) * mi}},
+		"100.0% is all": {kubelet: awsv1.KubeletConfiguration{EvictionHard: map[string]string{"nodefs.available": "100.0%"}},
+			want: map[string]int64{"ephemeral-storage": 20 * gi}},
+		"cores by their numbers": {kubelet: awsv1.KubeletConfiguration{SystemReserved: map[string]string{"cpu": "500m"},
+			Unmanaged: map[string]json.RawMessage{"reservedSystemCPUs": json.RawMessage(`"1"`)}}, want: map[string]int64{"cpu": 1000}},
+		"more cores than there are": {kubelet: awsv1.KubeletConfiguration{Unmanaged: map[string]json.RawMessage{"reservedSystemCPUs": json.RawMessage(`"0-2,2, 8"`)}},
+			want: map[string]int64{"cpu": 2000}},
+		"no cores": {kubelet: awsv1.KubeletConfiguration{Unmanaged: map[string]json.RawMessage{"reservedSystemCPUs": json.RawMessage(`""`)}}},
 		"more than there is": {kubelet: awsv1.KubeletConfiguration{SystemReserved: map[string]string{"memory": "1Ti"}},
 			want: map[string]int64{"memory": 8 * gi}},
 	} {
@@ -94,6 +104,27 @@ func TestWhatANodeKeepsForItself(t *testing.T) {
 		node, err := instancetype.Machine(&info, instancetype.Class{Kubelet: &c.kubelet}, 0, 0)
 		if err != nil || !maps.Equal(node.Overhead, want) {
 			t.Errorf("%s: %v (%v), want %v", name, node.Overhead, err, want)
+		}
+	}
+}
+
+// E-22: the memory that the kubelet keeps goes by the pods that the node's image counts with.
+func TestMemoryIsKeptForAsManyPodsAsTheImageCounts(t *testing.T) {
+	t.Parallel()
+	info := ec2test.Types(t)["m5.large"]
+	for name, c := range map[string]struct {
+		class instancetype.Class
+		pods  int64
+	}{
+		"nodeadm knows the type only":         {instancetype.Class{ReservedInterfaces: 1, Kubelet: &awsv1.KubeletConfiguration{MaxPods: new(int32(110))}}, 29},
+		"and no fabric interfaces":            {instancetype.Class{Interfaces: []awsv1.NetworkInterface{{InterfaceType: "efa-only"}}}, 29},
+		"Bottlerocket knows max-pods":         {instancetype.Class{ReserveByPods: true, Kubelet: &awsv1.KubeletConfiguration{MaxPods: new(int32(110))}}, 110},
+		"which are fewer for podsPerCore":     {instancetype.Class{ReserveByPods: true, Kubelet: &awsv1.KubeletConfiguration{PodsPerCore: new(int32(5))}}, 10},
+		"and for interfaces that are others'": {instancetype.Class{ReserveByPods: true, ReservedInterfaces: 1}, 20},
+	} {
+		node, err := instancetype.Machine(&info, c.class, 0, 0)
+		if want := (255 + 11*c.pods + 100) * mi; err != nil || node.Overhead["memory"] != want {
+			t.Errorf("%s: %d bytes (%v), want %d", name, node.Overhead["memory"], err, want)
 		}
 	}
 }
@@ -144,6 +175,11 @@ func TestMalformedKubeletsAreNamed(t *testing.T) {
 		`kubelet.evictionHard[memory.available] is "120%": want 0% to 100%`:       {EvictionHard: map[string]string{"memory.available": "120%"}},
 		`kubelet.evictionHard[nodefs.available] is "x%": want 0% to 100%`:         {EvictionHard: map[string]string{"nodefs.available": "x%"}},
 		`kubelet.evictionHard[nodefs.available] is "-5Gi": want 0% to 100%, or a`: {EvictionHard: map[string]string{"nodefs.available": "-5Gi"}},
+		`kubelet.evictionHard[memory.available] is "0": want 0% to 100%`:          {EvictionHard: map[string]string{"memory.available": "0"}},
+		`kubelet.evictionHard[memory.available] is "NaN%": want 0% to 100%`:       {EvictionHard: map[string]string{"memory.available": "NaN%"}},
+		`kubelet.reservedSystemCPUs is 2: want a text`:                            {Unmanaged: map[string]json.RawMessage{"reservedSystemCPUs": json.RawMessage("2")}},
+		`kubelet.reservedSystemCPUs is "3-1": want numbers`:                       {Unmanaged: map[string]json.RawMessage{"reservedSystemCPUs": json.RawMessage(`"3-1"`)}},
+		`kubelet.reservedSystemCPUs is "0-99999": want numbers`:                   {Unmanaged: map[string]json.RawMessage{"reservedSystemCPUs": json.RawMessage(`"0-99999"`)}},
 	} {
 		_, err := instancetype.Machine(&info, instancetype.Class{Kubelet: &kubelet}, 0, 0)
 		if err == nil || !strings.Contains(err.Error(), want) {

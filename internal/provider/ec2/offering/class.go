@@ -33,7 +33,7 @@ type Settings struct {
 func ClassOf(class *awsv1.EC2NodeClass, family string, settings Settings) instancetype.Class {
 	return instancetype.Class{
 		Kubelet: class.Spec.Kubelet, Root: rootSize(class.Spec.BlockDeviceMappings, family),
-		LocalStorage: value(class.Spec.InstanceStorePolicy) == "RAID0",
+		LocalStorage: value(class.Spec.InstanceStorePolicy) == "RAID0", ReserveByPods: family == "Bottlerocket",
 		Interfaces:   class.Spec.NetworkInterfaces, ReservedInterfaces: settings.ReservedInterfaces,
 		Prefixes: class.Annotations[PrefixDelegation] == "true", MemoryOverhead: settings.MemoryOverhead,
 	}
