@@ -16,10 +16,6 @@ func ignoredSettings() map[string]bool {
 	return map[string]bool{
 		"cpu-requests": false, "disable-controller-warmup": true, "disable-cluster-state-observability": true,
 		"log-output-paths": false, "log-error-output-paths": false, "ignore-dra-requests": true, "legacy-node-repair": true,
-		// Of the provider for AWS.
-		"cluster-name": false, "cluster-endpoint": false, "cluster-ca-bundle": false, "isolated-vpc": true, "eks-control-plane": true,
-		"vm-memory-overhead-percent": false, "interruption-queue": false, "reserved-enis": false, "disable-dry-run": true,
-		"enable-zonal-shift": true, "ami-refresh-interval": false, "subnet-refresh-interval": false, "aws-feature-gates": false,
 		// Of older releases.
 		"disable-webhook": true, "webhook-metrics-port": false, "assume-role-arn": false, "assume-role-duration": false,
 		// Only ever given as a variable.

@@ -28,7 +28,7 @@ func TestKarpentersChartsStartJoiner(t *testing.T) {
 		t.Fatalf("exit %d, %q; want it to come as far as the API server", code, stderr)
 	}
 	want := []string{
-		"CLUSTER_NAME", "CPU_REQUESTS", "DISABLE_CONTROLLER_WARMUP", "DISABLE_DRY_RUN", "ISOLATED_VPC", "KUBERNETES_MIN_VERSION", "VM_MEMORY_OVERHEAD_PERCENT",
+		"CPU_REQUESTS", "DISABLE_CONTROLLER_WARMUP", "KUBERNETES_MIN_VERSION",
 		`has \"StaticCapacity=\"`, `has \"CapacityBuffer=true\"`, `has \"FromTomorrow=true\"`, "does not name NodeOverlay",
 	}
 	for _, name := range want {

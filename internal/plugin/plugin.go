@@ -6,6 +6,7 @@
 package plugin
 
 import (
+	"context"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -38,8 +39,11 @@ type Plugin interface {
 	// Cached narrows the caches of kinds that nobody else reads, by an empty object of the kind. namespace is where the
 	// program keeps its own objects.
 	Cached(namespace string) map[client.Object]cache.ByObject
-	// New makes the provider. The error names what is wrong with the settings.
-	New(deps Deps) (Parts, error)
+	// Lacks names the setting without which the provider can do nothing and that nobody has given; "" when it has all. A program
+	// leaves such a provider out, unless it was asked for by name.
+	Lacks() string
+	// New makes the provider. What runs for it ends with ctx. The error names what is wrong with the settings.
+	New(ctx context.Context, deps Deps) (Parts, error)
 }
 
 // Class is a kind of node classes.
@@ -57,8 +61,12 @@ type Deps struct {
 	Correct    func(claim *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog
 	Events     event.Recorder
 	Registerer prometheus.Registerer
-	Now        func() time.Time
-	Log        logr.Logger
+	// Version returns the version of the API server, such as 1.34.
+	Version func(ctx context.Context) (string, error)
+	// Wake calls a controller of the provider's, by its name; or, with an empty name, whoever asks for notices (P-43).
+	Wake func(controller string)
+	Now  func() time.Time
+	Log  logr.Logger
 }
 
 // Parts are a provider that runs.
@@ -74,4 +82,6 @@ type Parts struct {
 	Controllers []kube.Controller
 	// Notices are changes upon which the provider may have notices at once (P-43). Their requests do not matter.
 	Notices []kube.Watch
+	// Ready says why the provider cannot work yet, for people; "" when it can. Nil: it always can.
+	Ready func() string
 }

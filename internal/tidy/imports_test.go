@@ -68,7 +68,8 @@ var layers = []layer{
 	{"internal/kube", []string{"api"}, "how a step function is woken; helpers of controllers and plug-ins that are no controllers"},
 	{"internal/plugin", []string{"api", "internal/provider", "internal/kube", "internal/engine/catalog"}, "what a provider brings to a program beside machines"},
 	{"internal/provider/kwok/plug", []string{"api", "internal/provider", "internal/plugin", "internal/kube"}, "a provider as a part of a program: clients, watches, controllers"},
-	{"internal/provider", []string{"api", "internal/translate", "internal/engine/catalog", "internal/engine/requirement", "internal/engine/resources"}, "a cloud, and what it offers"},
+	{"internal/provider/ec2/plug", []string{"api", "internal/provider", "internal/plugin", "internal/kube", "internal/condition", "internal/engine/catalog"}, "a provider as a part of a program: clients, watches, controllers"},
+	{"internal/provider", []string{"api", "internal/condition", "internal/translate", "internal/engine/catalog", "internal/engine/requirement", "internal/engine/resources"}, "a cloud, and what it offers"},
 	{"internal/controller", []string{"api", "internal/world", "internal/apply", "internal/provider", "internal/translate", "internal/engine", "internal/condition", "internal/kube"}, "gather, decide, act"},
 	{"internal/convert", []string{"api"}, "pure: one version of an object to another"},
 	{"internal/autonode/merge", []string{"api", "internal/translate", "internal/engine/requirement", "internal/condition"}, "pure: what a policy and a wrapper come to"},
@@ -168,8 +169,8 @@ var closures = []struct {
 	{"internal/admission", "k8s.io/client-go", nil, "pure, and a part of kube-apiserver: it asks through narrow ports"},
 	{"internal/convert", "k8s.io/client-go", nil, "pure: no client"},
 	{"internal/migrate", "k8s.io/client-go", nil, "pure: no client"},
-	{"internal/provider", "k8s.io/client-go", []string{"internal/provider/kwok/plug"}, "a provider reaches the cluster through its own narrow port"},
-	{"internal/provider", "sigs.k8s.io/controller-runtime", []string{"internal/provider/kwok/plug"}, "as above"},
+	{"internal/provider", "k8s.io/client-go", []string{"internal/provider/kwok/plug", "internal/provider/ec2/plug"}, "a provider reaches the cluster through its own narrow port"},
+	{"internal/provider", "sigs.k8s.io/controller-runtime", []string{"internal/provider/kwok/plug", "internal/provider/ec2/plug"}, "as above"},
 }
 
 func TestClosures(t *testing.T) {

@@ -57,7 +57,7 @@ func TestAClusterWithOurKindsIsFine(t *testing.T) {
 func TestMissingKindsAreNamed(t *testing.T) {
 	t.Parallel()
 	_, err := checkCluster(t.Context(), apiServer(t, http.StatusOK, map[string][]string{"karpenter.sh/v1": {"nodepools"}}), Plugins(), false)
-	want(t, err, "nodeclaims.karpenter.sh, nodeoverlays.karpenter.sh, kwoknodeclasses.karpenter.kwok.sh", "kubectl apply -f api/crd")
+	want(t, err, "nodeclaims.karpenter.sh, nodeoverlays.karpenter.sh, ec2nodeclasses.karpenter.k8s.aws or kwoknodeclasses.karpenter.kwok.sh", "kubectl apply -f api/crd")
 	if strings.Contains(err.Error(), "nodepools") {
 		t.Errorf("error %q names a kind that is there", err)
 	}

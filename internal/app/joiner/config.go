@@ -111,7 +111,9 @@ func (c Config) Validate() error {
 		faults = append(faults, fmt.Errorf("--preference-policy is %q: want %s or %s",
 			c.PreferencePolicy, PreferencesRespected, PreferencesIgnored))
 	}
-	if _, err := named(c.Plugins, c.Providers); err != nil {
+	if chosen, err := named(c.Plugins, c.Providers); err != nil {
+		faults = append(faults, err)
+	} else if _, err := able(chosen, len(c.Providers) > 0, func(string, string) {}); err != nil {
 		faults = append(faults, err)
 	}
 	if c.MinValuesPolicy != MinValuesStrict && c.MinValuesPolicy != MinValuesBestEffort {

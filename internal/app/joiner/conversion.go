@@ -63,6 +63,12 @@ func openVersions(
 	if err != nil {
 		return nil, nil, err
 	}
+	chosen, err = able(chosen, len(config.Providers) > 0, func(name, lacks string) {
+		log.Info("a provider is left out", "provider", name, "reason", "--"+lacks+" is not set")
+	})
+	if err != nil {
+		return nil, nil, err
+	}
 	direct, err := directClient(config)
 	if err != nil {
 		return nil, nil, err

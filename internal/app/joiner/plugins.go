@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
+	ec2 "github.com/joiner-autoscaler/joiner/internal/provider/ec2/plug"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	kwok "github.com/joiner-autoscaler/joiner/internal/provider/kwok/plug"
 )
 
 // Plugins returns the providers that there are, ordered by name, each with its settings as they are by default.
-func Plugins() []plugin.Plugin { return []plugin.Plugin{kwok.New()} }
+func Plugins() []plugin.Plugin { return []plugin.Plugin{ec2.New(), kwok.New()} }
 
 // named returns the plug-ins with these names, all when there are none. The error names what is unknown, and what is allowed.
 func named(all []plugin.Plugin, names []string) ([]plugin.Plugin, error) {
@@ -33,6 +34,24 @@ func named(all []plugin.Plugin, names []string) ([]plugin.Plugin, error) {
 		}
 	}
 	return chosen, nil
+}
+
+// able returns the plug-ins that lack no setting (P-52). One that was asked for by name has to have all; others are left out, and
+// told is called for each of them.
+func able(plugins []plugin.Plugin, byName bool, told func(name, lacks string)) ([]plugin.Plugin, error) {
+	var list []plugin.Plugin
+	for _, p := range plugins {
+		lacks := p.Lacks()
+		switch {
+		case lacks == "":
+			list = append(list, p)
+		case byName:
+			return nil, fmt.Errorf("--providers has %q, and --%s is not set: the provider can do nothing without it", p.Name(), lacks)
+		default:
+			told(p.Name(), lacks)
+		}
+	}
+	return list, nil
 }
 
 // fleetOf returns the fleet of what was plugged in.

@@ -18,6 +18,8 @@ func (sky) Class() plugin.Class {
 	return plugin.Class{Resource: schema.GroupVersionResource{Group: "sky.example.com", Version: "v1", Resource: "skynodeclasses"}}
 }
 
+func (sky) Lacks() string { return "sky-name" }
+
 // names lists what plug-ins are called.
 func names(plugins []plugin.Plugin) string {
 	text := ""
@@ -41,6 +43,19 @@ func TestProvidersAreNamed(t *testing.T) {
 	}
 	_, err := named(all, []string{"kwok", "aws"})
 	want(t, err, `--providers has "aws"`, "kwok, sky")
+}
+
+// A provider that lacks a setting is left out and told of; asked for by name it is a mistake.
+func TestProvidersWithoutTheirSettings(t *testing.T) {
+	t.Parallel()
+	all := []plugin.Plugin{kwok.New(), sky{}}
+	var told string
+	list, err := able(all, false, func(name, lacks string) { told += name + ":" + lacks })
+	if err != nil || names(list) != "kwok " || told != "sky:sky-name" {
+		t.Errorf("%s, told %q, error %v; want kwok, and sky told of", names(list), told, err)
+	}
+	_, err = able(all, true, func(string, string) { t.Error("told of what is a mistake") })
+	want(t, err, `"sky"`, "--sky-name")
 }
 
 // A provider whose node classes the cluster does not know is left out, unless it was asked for by name or nothing is left.

@@ -1,6 +1,7 @@
 package joiner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ import (
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/kube"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
@@ -72,7 +74,7 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 		return err
 	}
 	shown := prometheus.Gatherers{p.registry, registry, ctrlmetrics.Registry}
-	if err := servers.Add(mgr, serve.MetricsHandler(shown, config.EnableProfiling), serve.HealthHandler(p.synced.All)); err != nil {
+	if err := servers.Add(mgr, serve.MetricsHandler(shown, config.EnableProfiling), serve.HealthHandlerOf(p.why)); err != nil {
 		return err
 	}
 	if err := served.add(mgr); err != nil {
@@ -93,6 +95,23 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 type process struct {
 	registry *prometheus.Registry
 	synced   *serve.Syncs
+	plugged  []plugin.Parts
+}
+
+// why says why the process is not ready; "" when it is.
+func (p *process) why() string {
+	if !p.synced.All() {
+		return "caches are being filled"
+	}
+	for _, parts := range p.plugged {
+		if parts.Ready == nil {
+			continue
+		}
+		if text := parts.Ready(); text != "" {
+			return "provider " + parts.Provider.Name() + ": " + text
+		}
+	}
+	return ""
 }
 
 // pictureOf returns what of the configuration the store needs.
@@ -123,18 +142,23 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, plugins [
 	}, time.Now)
 	var plugged []plugin.Parts
 	for _, each := range plugins {
-		made, err := each.New(plugin.Deps{
+		made, err := each.New(ctx, plugin.Deps{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: config.SystemNamespace,
 			Correct: func(claim *karpenterv1.NodeClaim, offered catalog.Catalog) catalog.Catalog {
 				return store.Corrected(claim, offered)
 			},
 			Events: events, Registerer: p.registry, Now: time.Now, Log: log.WithName(each.Name()),
+			Version: func(ctx context.Context) (string, error) { return serve.ServerVersion(ctx, mgr.GetConfig()) },
+			Wake: func(controller string) {
+				bells.Ring(cmp.Or(controller, Interruption), kube.Singleton(), 0)
+			},
 		})
 		if err != nil {
 			return nil, fmt.Errorf("provider %s: %w", each.Name(), err)
 		}
 		plugged = append(plugged, made)
 	}
+	p.plugged = plugged
 	owned := fleetOf(plugged)
 	picture, err := pictureOf(config, owned)
 	if err != nil {

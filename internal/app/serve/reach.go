@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 )
@@ -64,3 +66,20 @@ func reach(ctx context.Context, client *discovery.DiscoveryClient, host string) 
 
 // OneLine is an error's text on one line.
 func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// ServerVersion returns the version of the API server: major and minor, such as 1.34.
+func ServerVersion(ctx context.Context, config *rest.Config) (string, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return "", err
+	}
+	text, err := client.RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+	if err != nil {
+		return "", fmt.Errorf("asking %s for its version: %w", config.Host, err)
+	}
+	var info version.Info
+	if err := json.Unmarshal(text, &info); err != nil || info.Major == "" || info.Minor == "" {
+		return "", fmt.Errorf("asking %s for its version: it answers %.100q", config.Host, text)
+	}
+	return info.Major + "." + strings.TrimRight(info.Minor, "+"), nil
+}

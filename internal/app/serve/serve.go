@@ -77,11 +77,21 @@ func MetricsHandler(gatherer prometheus.Gatherer, profiling bool) http.Handler {
 
 // HealthHandler answers the probes: the process lives, and ready says whether it is ready.
 func HealthHandler(ready func() bool) http.Handler {
+	return HealthHandlerOf(func() string {
+		if !ready() {
+			return "caches are being filled, or clients would not trust the certificate"
+		}
+		return ""
+	})
+}
+
+// HealthHandlerOf answers the probes: the process lives, and why says why it is not ready, "" when it is.
+func HealthHandlerOf(why func() string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if !ready() {
-			http.Error(w, "not ready yet: caches are being filled, or clients would not trust the certificate", http.StatusServiceUnavailable)
+		if text := why(); text != "" {
+			http.Error(w, "not ready yet: "+text, http.StatusServiceUnavailable)
 			return
 		}
 		w.WriteHeader(http.StatusOK)

@@ -123,7 +123,7 @@ func newAccount(t *testing.T, s sold, faults ec2test.Faults) *account {
 	subnets, group := server.AddNetwork(clusterName, "us-east-1a", "us-east-1b", "us-east-1c")
 	a.image = server.AddImage(ec2test.Image{Name: "amazon-eks-node-al2023-x86_64-standard-1.33-v20261101"})
 	class := &awsv1.EC2NodeClass{
-		ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "uid-of-default", Generation: 1},
+		ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "uid-of-default", Generation: 1, ResourceVersion: "1"},
 		Spec:       awsv1.EC2NodeClassSpec{AMISelectorTerms: []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}}},
 		Status: awsv1.EC2NodeClassStatus{
 			SecurityGroups: []awsv1.SecurityGroup{{ID: group.ID}}, InstanceProfile: "nodes",
@@ -148,9 +148,10 @@ func (a *account) restart(t *testing.T, s sold, queue string) *ec2.Provider {
 	t.Helper()
 	p, err := ec2.New(t.Context(), ec2.Config{
 		Cluster: a.kube, Clock: a.clock, Name: clusterName, Region: "us-east-1", Types: s.types, Prices: s.prices, Queue: queue,
-		Clients:  calls.New(calls.Config{AWS: a.server.Config(), Clock: a.clock, Pace: pace.New(timer.Real{})}),
-		Join:     userdata.Cluster{Name: clusterName, Endpoint: "https://c1.example.com", CA: "Y2E=", CIDR: "10.100.0.0/16"},
-		DNS:      []string{"10.100.0.10"},
+		Clients: calls.New(calls.Config{AWS: a.server.Config(), Clock: a.clock, Pace: pace.New(timer.Real{})}),
+		Facts: func() ec2.Facts {
+			return ec2.Facts{Join: userdata.Cluster{Name: clusterName, Endpoint: "https://c1.example.com", CA: "Y2E=", CIDR: "10.100.0.0/16"}, DNS: []string{"10.100.0.10"}}
+		},
 		Settings: offering.Settings{MemoryOverhead: 0.075},
 	})
 	if err != nil {

@@ -2,12 +2,19 @@ package ec2
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
+	"strings"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	nodeclass "github.com/joiner-autoscaler/joiner/internal/provider/ec2/class"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
 // Reasons of drift, as Karpenter has them (E-49).
@@ -15,6 +22,9 @@ const (
 	DriftAMI           = "AMIDrift"
 	DriftSubnet        = "SubnetDrift"
 	DriftSecurityGroup = "SecurityGroupDrift"
+	DriftNodeClass     = "NodeClassDrift"
+	DriftReservation   = "CapacityReservationDrift"
+	DriftPlacement     = "PlacementGroupDrift"
 )
 
 // Drifted compares the claim's machine with what its class stands for now, without a call: by the class's status and the last
@@ -31,25 +41,19 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (s
 	if len(class.Status.AMIs) > 0 && image != "" && !slices.ContainsFunc(class.Status.AMIs, func(a awsv1.AMI) bool { return a.ID == image }) {
 		return DriftAMI, nil
 	}
+	if nodeclass.Drifted(claim.Annotations, class.Annotations) {
+		return DriftNodeClass, nil
+	}
 	p.mu.Lock()
 	m, seen := p.lastSeen[claim.Status.ProviderID]
 	p.mu.Unlock()
 	if seen {
-		if len(class.Status.Subnets) > 0 && m.Subnet != "" &&
-			!slices.ContainsFunc(class.Status.Subnets, func(s awsv1.Subnet) bool { return s.ID == m.Subnet }) {
-			return DriftSubnet, nil
-		}
-		var wanted []string
-		for _, group := range class.Status.SecurityGroups {
-			wanted = append(wanted, group.ID)
-		}
-		slices.Sort(wanted)
-		if len(wanted) > 0 && len(m.Groups) > 0 && len(class.Spec.NetworkInterfaces) == 0 && !slices.Equal(wanted, m.Groups) {
-			return DriftSecurityGroup, nil
+		if reason := p.moved(class, m); reason != "" {
+			return reason, nil
 		}
 	}
 	kind := claim.Labels[string(catalog.LabelInstanceType)]
-	offered, err := p.catalog(class)
+	offered, err := p.catalogOf(ctx, class)
 	if err != nil || kind == "" || len(offered.Types) == 0 {
 		return "", err
 	}
@@ -57,4 +61,53 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (s
 		return provider.DriftInstanceTypeNotFound, nil
 	}
 	return "", nil
+}
+
+// moved compares where a machine is with where its class wants machines.
+func (p *Provider) moved(class *awsv1.EC2NodeClass, m machines.Machine) string {
+	status := class.Status
+	if len(status.Subnets) > 0 && m.Subnet != "" &&
+		!slices.ContainsFunc(status.Subnets, func(s awsv1.Subnet) bool { return s.ID == m.Subnet }) {
+		return DriftSubnet
+	}
+	if p.otherGroups(class, m) {
+		return DriftSecurityGroup
+	}
+	if m.Reservation != "" && condition.IsTrue(status.Conditions, resolve.CapacityReservationsReady) &&
+		!slices.ContainsFunc(status.CapacityReservations, func(r awsv1.CapacityReservation) bool { return r.ID == m.Reservation }) {
+		return DriftReservation
+	}
+	if group, err := p.placement(class); err == nil && group.ID != "" && m.PlacementGroup != "" && group.ID != m.PlacementGroup {
+		return DriftPlacement
+	}
+	return ""
+}
+
+// otherGroups reports whether a machine has other security groups than its class. Groups that others add, such as a firewall
+// manager, are no matter as long as the class's are those that the machine was launched with (E-50).
+func (p *Provider) otherGroups(class *awsv1.EC2NodeClass, m machines.Machine) bool {
+	wanted := groupsOf(class)
+	if len(wanted) == 0 || len(m.Groups) == 0 || len(class.Spec.NetworkInterfaces) > 0 || slices.Equal(wanted, m.Groups) {
+		return false
+	}
+	all := !slices.ContainsFunc(wanted, func(id string) bool { return !slices.Contains(m.Groups, id) })
+	return !all || m.Tags[tagGroups] != hashOf(wanted)
+}
+
+// groupsOf are the ids of the class's security groups, in order.
+func groupsOf(class *awsv1.EC2NodeClass) []string {
+	var ids []string
+	for _, group := range class.Status.SecurityGroups {
+		ids = append(ids, group.ID)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// tagGroups is the tag of an instance with a hash of the security groups that its class had at the launch.
+const tagGroups = "joiner.sh/security-groups"
+
+func hashOf(ids []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(ids, ",")))
+	return hex.EncodeToString(sum[:8])
 }

@@ -12,6 +12,7 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
+	nodeclass "github.com/joiner-autoscaler/joiner/internal/provider/ec2/class"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 )
 
@@ -25,11 +26,12 @@ func TestDrift(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Status.ProviderID, c.Status.ImageID = i.ProviderID, i.ImageID
-	c.Labels[corev1.LabelInstanceTypeStable] = i.Type
+	c.Labels[corev1.LabelInstanceTypeStable], c.Annotations = i.Type, hashed("same")
 	if _, err := a.List(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	whole := a.kube.classes["default"]
+	whole.Annotations = hashed("same")
 	for want, change := range map[string]func(*awsv1.EC2NodeClass){
 		"": func(class *awsv1.EC2NodeClass) {
 			class.Status.AMIs = append([]awsv1.AMI{{ID: "ami-00000000000000002", Requirements: onlyAMD64()}}, class.Status.AMIs...)
@@ -42,9 +44,11 @@ func TestDrift(t *testing.T) {
 		},
 		ec2.DriftSecurityGroup:             func(class *awsv1.EC2NodeClass) { class.Status.SecurityGroups[0].ID = "sg-00000000000000002" },
 		provider.DriftInstanceTypeNotFound: func(class *awsv1.EC2NodeClass) { class.Status.AMIs[0].Requirements[0].Values = []string{"arm64"} },
+		ec2.DriftNodeClass:                 func(class *awsv1.EC2NodeClass) { class.Annotations = hashed("other") },
 	} {
 		class := whole.DeepCopy()
 		change(class)
+		class.ResourceVersion = "changed for " + want
 		a.kube.classes["default"] = class
 		if got, err := a.Drifted(t.Context(), c); got != want || err != nil {
 			t.Errorf("drifted for %q, error %v; want %q", got, err, want)
@@ -60,6 +64,55 @@ func TestDrift(t *testing.T) {
 	if got, err := a.Drifted(t.Context(), c); got != "" || err == nil {
 		t.Errorf("with a class that is not ready drifted for %q, error %v; want not, and an error", got, err)
 	}
+}
+
+func hashed(hash string) map[string]string {
+	return map[string]string{nodeclass.HashKey: hash, nodeclass.HashVersionKey: nodeclass.HashVersion}
+}
+
+// E-05: who was annotated by another program has not drifted.
+func TestOthersHashesAreNoDrift(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, whatIsSold(t), ec2test.Faults{})
+	a.kube.classes["default"].Annotations = hashed("ours")
+	for _, annotations := range []map[string]string{
+		nil, {nodeclass.HashKey: "1"}, {nodeclass.HashKey: "1", nodeclass.HashVersionKey: "v4"}, {nodeclass.HashVersionKey: nodeclass.HashVersion},
+	} {
+		c := claim("n0", func(c *karpenterv1.NodeClaim) { c.Annotations = annotations })
+		if got, err := a.Drifted(t.Context(), c); got != "" || err != nil {
+			t.Errorf("with %v drifted for %q, error %v; want not", annotations, got, err)
+		}
+	}
+}
+
+// E-50: groups that others add are no drift, as long as the class's are the same as at the launch; those taken away are.
+func TestGroupsOfOthersAreNoDrift(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, whatIsSold(t), ec2test.Faults{})
+	c := claim("n0")
+	i, err := a.Launch(t.Context(), c, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Status.ProviderID, c.Status.ImageID = i.ProviderID, i.ImageID
+	own := a.kube.classes["default"].Status.SecurityGroups[0].ID
+	try := func(want string, groups ...string) {
+		t.Helper()
+		a.server.SetGroups(i.ProviderID[strings.LastIndex(i.ProviderID, "/")+1:], groups...)
+		if _, err := a.List(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := a.Drifted(t.Context(), c); got != want || err != nil {
+			t.Errorf("with groups %v drifted for %q, error %v; want %q", groups, got, err, want)
+		}
+	}
+	try("", own)
+	try("", own, "sg-0000000000000fire")
+	try(ec2.DriftSecurityGroup, "sg-0000000000000fire")
+	a.kube.classes["default"].Status.SecurityGroups = append(a.kube.classes["default"].Status.SecurityGroups, awsv1.SecurityGroup{ID: "sg-00000000000000new"})
+	a.kube.classes["default"].ResourceVersion = "2"
+	try(ec2.DriftSecurityGroup, own)
+	try(ec2.DriftSecurityGroup, own, "sg-0000000000000fire")
 }
 
 // E-30, E-32, E-34: a machine reads what its node needs, and nothing that only its claim has.

@@ -63,6 +63,7 @@ func (p ports) Fleet(ctx context.Context, o *order, ask launcher.Ask) (launcher.
 // had takes in a machine that came.
 func (p *Provider) had(i launch.Instance, id string) {
 	now := p.config.Clock.Now()
+	defer p.changed()
 	p.shortages.Clear(poolOf(i.Override, i.CapacityType))
 	info := p.config.Types.Known().Types[i.Type]
 	p.quotas.Had(i.Type, vcpus(info.VCpuInfo), i.CapacityType)
@@ -160,6 +161,7 @@ func (p *Provider) refusedPools(o *order, list []launch.Refused) error {
 
 // mark notes what cannot be had, so that planning goes elsewhere (E-41 to E-43).
 func (p *Provider) mark(r launch.Refused) {
+	defer p.changed()
 	now := p.config.Clock.Now()
 	var pools []offering.Pool
 	for _, pool := range r.Pools {

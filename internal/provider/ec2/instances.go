@@ -144,7 +144,7 @@ func (p *Provider) compose(ctx context.Context, m machines.Machine, claim *karpe
 	if err != nil {
 		return i // the class is gone; its machines are what they are
 	}
-	offered, err := p.catalog(class)
+	offered, err := p.catalogOf(ctx, class)
 	if err != nil {
 		return i
 	}

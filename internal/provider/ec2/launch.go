@@ -81,7 +81,7 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim, not
 	if err != nil {
 		return provider.Instance{}, err
 	}
-	offered, err := p.catalog(class)
+	offered, err := p.catalogOf(ctx, class)
 	if err != nil {
 		return provider.Instance{}, err
 	}
@@ -190,7 +190,12 @@ func (p *Provider) orderOf(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeCla
 		CapacityType: chosen.CapacityType, Kind: chosen.Kind, Minima: minima, Ranked: ranked,
 		Tags: tag.Of(class, p.config.Name, claim.Labels[karpenterv1.NodePoolLabelKey]), Context: aws.ToString(class.Spec.Context),
 	}
-	w := writer{provider: p, claim: claim, demand: d, order: o, zones: map[subnet.Need][]subnet.Choice{}, templates: map[layout]string{}}
+	group, err := p.placement(class)
+	if err != nil {
+		return nil, err
+	}
+	o.request.Tags[tagGroups] = hashOf(groupsOf(class))
+	w := writer{provider: p, group: group.ID, claim: claim, demand: d, order: o, zones: map[subnet.Need][]subnet.Choice{}, templates: map[layout]string{}}
 	for _, each := range chosen.Offers {
 		override, err := w.override(each, byName[each.Type])
 		if err != nil {
@@ -276,6 +281,7 @@ type writer struct {
 	provider  *Provider
 	claim     *karpenterv1.NodeClaim
 	demand    choose.Demand
+	group     string // id of the placement group, "" for none
 	order     *order
 	zones     map[subnet.Need][]subnet.Choice
 	templates map[layout]string // their names
@@ -299,6 +305,7 @@ func (w *writer) content(by layout, capacityType string) (*awsec2.CreateLaunchTe
 	return template.Content(template.Ask{
 		Class: class, Cluster: p.config.Name, Pool: w.claim.Labels[karpenterv1.NodePoolLabelKey], Family: family, Image: by.image, UserData: data,
 		CapacityType: capacityType, Reservation: by.reservation, FabricCards: by.cards,
+		Placement: template.Placement{GroupID: w.group},
 	})
 }
 
@@ -354,8 +361,9 @@ func (p *Provider) userData(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeCl
 	labels[karpenterv1.CapacityTypeLabelKey] = capacityType
 	labels[awsv1.NodeClassLabelKey] = class.Name
 	maps.DeleteFunc(labels, func(_, value string) bool { return value == "" })
+	facts := p.config.Facts()
 	node := userdata.Node{
-		Cluster: p.config.Join, Kubelet: class.Spec.Kubelet, MaxPods: pods, DNS: p.config.DNS, Labels: labels,
+		Cluster: facts.Join, Kubelet: class.Spec.Kubelet, MaxPods: pods, DNS: facts.DNS, Labels: labels,
 		Taints: slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints,
 			[]corev1.Taint{{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}}),
 		LocalStorage: class.Spec.InstanceStorePolicy != nil && *class.Spec.InstanceStorePolicy == "RAID0",

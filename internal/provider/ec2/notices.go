@@ -2,6 +2,7 @@ package ec2
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,8 +20,8 @@ import (
 const (
 	// noticesEvery is how often the queue is looked at.
 	noticesEvery = 5 * time.Second
-	// atOnce is how many messages SQS gives at a time, visibility how long it hides them then.
-	atOnce, visibility = 10, 20
+	// AtOnce is how many messages SQS gives at a time; visibility how long it hides them then, in seconds.
+	AtOnce, visibility = 10, 20
 	// mostReads bounds one look: who has more messages looks again.
 	mostReads = 100
 )
@@ -33,35 +34,50 @@ type told struct {
 
 type message struct {
 	notice  provider.Notice
-	receipt string // of the message's last delivery
+	queue   string // its URL
+	receipt string // of the message's last delivery; "" for what no queue said
 }
 
-// Notices reads what waits in the queue. A message that says nothing about a machine of ours is deleted at once.
+// Notices returns what was read and not acknowledged. With a queue of its own in the configuration it reads that first; otherwise
+// whoever calls Receive says when there is something new.
 func (p *Provider) Notices(ctx context.Context) (provider.Notices, error) {
 	if p.config.Queue == "" {
-		return provider.Notices{}, nil
+		return provider.Notices{List: p.told.all()}, nil
 	}
 	for range mostReads {
-		out, err := p.config.Clients.SQS.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-			QueueUrl: aws.String(p.config.Queue), MaxNumberOfMessages: atOnce, VisibilityTimeout: visibility,
-		})
+		received, _, err := p.Receive(ctx, p.config.Queue, 0)
 		if err != nil {
-			return provider.Notices{}, fmt.Errorf("reading the interruption queue %s: %w", p.config.Queue, machines.Told(err))
+			return provider.Notices{}, err
 		}
-		for _, m := range out.Messages {
-			read := queue.Parse([]byte(aws.ToString(m.Body)), p.config.Clock.Now(), p.known)
-			if len(read.Notices) == 0 {
-				if err := p.deleteMessage(ctx, aws.ToString(m.ReceiptHandle)); err != nil {
-					return provider.Notices{}, err
-				}
-			}
-			p.told.add(read.Notices, aws.ToString(m.ReceiptHandle))
-		}
-		if len(out.Messages) < atOnce {
+		if received < AtOnce {
 			break
 		}
 	}
 	return provider.Notices{List: p.told.all(), Again: noticesEvery}, nil
+}
+
+// Receive reads up to [AtOnce] messages of a queue, by its URL, and waits up to a time for the first (E-51). news says that Notices
+// has more than before. A message that says nothing about a machine of ours is deleted at once.
+func (p *Provider) Receive(ctx context.Context, queueURL string, wait time.Duration) (received int, news bool, err error) {
+	out, err := p.config.Clients.SQS.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+		QueueUrl: aws.String(queueURL), MaxNumberOfMessages: AtOnce, VisibilityTimeout: visibility, WaitTimeSeconds: int32(wait / time.Second),
+	})
+	if err != nil {
+		return 0, false, fmt.Errorf("reading the interruption queue %s: %w", queueURL, machines.Told(err))
+	}
+	var failures []error
+	for _, m := range out.Messages {
+		read := queue.Parse([]byte(aws.ToString(m.Body)), p.config.Clock.Now(), p.known)
+		if p.config.Heard != nil {
+			p.config.Heard(read)
+		}
+		if len(read.Notices) == 0 {
+			failures = append(failures, p.deleteMessage(ctx, queueURL, aws.ToString(m.ReceiptHandle)))
+			continue
+		}
+		news = p.told.add(read.Notices, queueURL, aws.ToString(m.ReceiptHandle)) || news
+	}
+	return len(out.Messages), news, errors.Join(failures...)
 }
 
 // known returns the provider ID of an instance of this cluster, "" for others. It asks nobody.
@@ -81,21 +97,20 @@ func (p *Provider) known(instanceID string) string {
 	return ""
 }
 
-// Acknowledge deletes the message of a notice.
+// Acknowledge deletes the message of a notice, once all that it said was acted on.
 func (p *Provider) Acknowledge(ctx context.Context, notice provider.Notice) error {
-	receipt, known := p.told.receipt(notice.ID)
-	if !known {
-		return nil
-	}
-	if err := p.deleteMessage(ctx, receipt); err != nil {
-		return err
+	m, last := p.told.last(notice.ID)
+	if last {
+		if err := p.deleteMessage(ctx, m.queue, m.receipt); err != nil {
+			return err
+		}
 	}
 	p.told.drop(notice.ID)
 	return nil
 }
 
-func (p *Provider) deleteMessage(ctx context.Context, receipt string) error {
-	in := &sqs.DeleteMessageInput{QueueUrl: aws.String(p.config.Queue), ReceiptHandle: aws.String(receipt)}
+func (p *Provider) deleteMessage(ctx context.Context, queueURL, receipt string) error {
+	in := &sqs.DeleteMessageInput{QueueUrl: aws.String(queueURL), ReceiptHandle: aws.String(receipt)}
 	_, err := p.config.Clients.SQS.DeleteMessage(ctx, in)
 	if err != nil {
 		return fmt.Errorf("deleting a message of the interruption queue: %w", machines.Told(err))
@@ -103,15 +118,20 @@ func (p *Provider) deleteMessage(ctx context.Context, receipt string) error {
 	return nil
 }
 
-func (t *told) add(notices []provider.Notice, receipt string) {
+// add takes in the notices of a message, and reports whether one of them was not known.
+func (t *told) add(notices []provider.Notice, queueURL, receipt string) (news bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.list == nil {
 		t.list = map[string]message{}
 	}
 	for _, notice := range notices {
-		t.list[notice.ID] = message{notice, receipt}
+		if _, known := t.list[notice.ID]; !known {
+			news = true
+		}
+		t.list[notice.ID] = message{notice, queueURL, receipt}
 	}
+	return news
 }
 
 func (t *told) all() []provider.Notice {
@@ -125,15 +145,46 @@ func (t *told) all() []provider.Notice {
 	return list
 }
 
-func (t *told) receipt(id string) (string, bool) {
+// last returns the message of a notice, and whether nothing else of that message waits; false for a notice that is not known.
+func (t *told) last(id string) (m message, last bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m, known := t.list[id]
-	return m.receipt, known
+	for other, each := range t.list {
+		if other != id && m.receipt != "" && each.receipt == m.receipt {
+			return m, false
+		}
+	}
+	return m, known && m.receipt != ""
 }
 
 func (t *told) drop(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.list, id)
+}
+
+// Ours returns the provider ID of an instance of this cluster, "" for others. It asks nobody.
+func (p *Provider) Ours(instanceID string) string { return p.known(instanceID) }
+
+// Sick takes in the machines whose status checks fail, all of them, and reports whether one of them is news (E-53). One that is well
+// again has no notice any more.
+func (p *Provider) Sick(list []provider.Notice) (news bool) {
+	p.told.mu.Lock()
+	defer p.told.mu.Unlock()
+	if p.told.list == nil {
+		p.told.list = map[string]message{}
+	}
+	for id, m := range p.told.list {
+		well := !slices.ContainsFunc(list, func(n provider.Notice) bool { return n.ID == id })
+		if m.receipt == "" && well {
+			delete(p.told.list, id)
+		}
+	}
+	for _, notice := range list {
+		if _, known := p.told.list[notice.ID]; !known {
+			p.told.list[notice.ID], news = message{notice: notice}, true
+		}
+	}
+	return news
 }

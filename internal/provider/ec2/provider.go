@@ -16,11 +16,13 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
@@ -33,6 +35,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/queue"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/quota"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
@@ -51,6 +54,12 @@ type Cluster interface {
 	Intend(ctx context.Context, claim *karpenterv1.NodeClaim, launch launchid.ID) error
 }
 
+// Facts are what new nodes have to know of their Kubernetes cluster (E-16).
+type Facts struct {
+	Join userdata.Cluster // how nodes find their API server
+	DNS  []string         // addresses of the cluster's DNS servers; none where they are not known
+}
+
 // Config is what a Provider is made of.
 type Config struct {
 	Cluster Cluster
@@ -58,22 +67,24 @@ type Config struct {
 	Clock   timer.Clock
 	// Name and Region are the cluster's.
 	Name, Region string
-	// Join is how nodes find their API server, DNS the addresses of the cluster's DNS servers.
-	Join     userdata.Cluster
-	DNS      []string
+	// Facts returns what is known of the Kubernetes cluster now.
+	Facts    func() Facts
 	Settings offering.Settings
 	// Prices are what types cost; Sold is what there is. Whoever runs the provider refreshes both.
 	Prices *offering.Prices
 	Types  *offering.Types
 	// Correct returns the catalogue as it holds for a claim, where users have said better (NodeOverlay). Nil: as it is.
 	Correct func(claim *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog
-	// Queue is the URL of the interruption queue; "" for none.
+	// Queue is the URL of an interruption queue that Notices is to read by itself; "" for none.
 	Queue string
+	// Heard is told of every message of a queue; nil for nobody.
+	Heard func(queue.Message)
 }
 
 // Provider launches and ends instances. What it remembers is lost with the process, which costs calls and no machine. Safe for
 // concurrent use.
 type Provider struct {
+	Kind
 	config   Config
 	machines *machines.Machines
 	launcher *launcher.Launcher[*order]
@@ -91,6 +102,10 @@ type Provider struct {
 	asking   map[string]*karpenterv1.NodeClaim // by UID: claims that are being launched
 	brought  map[string]provider.Instance      // by provider ID: what a launch of this process brought
 	lastSeen map[string]machines.Machine       // by provider ID: of the last listing
+
+	placements map[types.UID]offering.Placement // by UID of the class: the groups that classes select
+	made       map[string]kept                  // by name of the class: catalogues of the last moment
+	epoch      atomic.Int64                     // counts what changes catalogues
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -99,8 +114,8 @@ var _ provider.Provider = (*Provider)(nil)
 // the configuration lacks.
 func New(ctx context.Context, c Config) (*Provider, error) {
 	switch {
-	case c.Cluster == nil || c.Clients.EC2 == nil || c.Clock == nil || c.Types == nil || c.Prices == nil:
-		return nil, errors.New("ec2 provider: no cluster, clients, clock, types or prices")
+	case c.Cluster == nil || c.Clients.EC2 == nil || c.Clock == nil || c.Types == nil || c.Prices == nil || c.Facts == nil:
+		return nil, errors.New("ec2 provider: no cluster, clients, clock, types, prices or facts")
 	case c.Name == "":
 		return nil, errors.New("ec2 provider: the cluster has no name: set --cluster-name")
 	case c.Region == "":
@@ -110,28 +125,32 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 		config: c, keeper: template.NewKeeper(ctx, c.Clients.EC2, c.Clock, c.Name), builder: offering.NewBuilder(),
 		memory: instancetype.NewMemory(), free: subnet.NewFree(),
 		asking: map[string]*karpenterv1.NodeClaim{}, brought: map[string]provider.Instance{}, lastSeen: map[string]machines.Machine{},
+		placements: map[types.UID]offering.Placement{}, made: map[string]kept{},
 	}
 	p.machines = machines.New(ctx, machines.Config{EC2: c.Clients.EC2, Clock: c.Clock, Cluster: c.Name})
 	p.launcher = launcher.New[*order](ctx, ports{p}, c.Clock)
 	return p, nil
 }
 
+// Kind is what provider.Provider says of itself without asking anybody; it is the same before AWS can be reached.
+type Kind struct{}
+
 // Name returns "ec2".
-func (p *Provider) Name() string { return "ec2" }
+func (Kind) Name() string { return "ec2" }
 
 // NodeClass is EC2NodeClass.
-func (p *Provider) NodeClass() schema.GroupKind {
+func (Kind) NodeClass() schema.GroupKind {
 	return schema.GroupKind{Group: awsv1.Group, Kind: "EC2NodeClass"}
 }
 
 // Owns reports whether a provider ID is of the form that EC2's have.
-func (p *Provider) Owns(providerID string) bool {
+func (Kind) Owns(providerID string) bool {
 	_, _, err := machines.ParseProviderID(providerID)
 	return err == nil
 }
 
 // RepairPolicies are Karpenter's for AWS, without reboots (E-48).
-func (p *Provider) RepairPolicies() []provider.RepairPolicy {
+func (Kind) RepairPolicies() []provider.RepairPolicy {
 	var policies []provider.RepairPolicy
 	add := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, after time.Duration) {
 		policies = append(policies, provider.RepairPolicy{ConditionType: kind, ConditionStatus: status, Toleration: after})
@@ -151,7 +170,7 @@ func (p *Provider) Catalog(ctx context.Context, className string) (catalog.Catal
 	if err != nil {
 		return catalog.Catalog{}, err
 	}
-	return p.catalog(class)
+	return p.catalogOf(ctx, class)
 }
 
 // class returns a node class that is ready.
@@ -186,16 +205,25 @@ func (p *Provider) class(ctx context.Context, name string) (*awsv1.EC2NodeClass,
 	return class, nil
 }
 
-func (p *Provider) catalog(class *awsv1.EC2NodeClass) (catalog.Catalog, error) {
+// make makes a catalogue.
+func (p *Provider) make(class *awsv1.EC2NodeClass, sold *offering.Sold, prices offering.PriceList, now time.Time) (catalog.Catalog, error) {
+	if sold.At.IsZero() {
+		return catalog.Catalog{}, &provider.NodeClassNotReadyError{Class: class.Name, Reason: "what EC2 sells in this region is not known yet"}
+	}
+	group, err := p.placement(class)
+	if err != nil {
+		return catalog.Catalog{}, err
+	}
 	family := resolve.Family(&class.Spec)
 	result, err := p.builder.Build(offering.Input{
-		Class: class, Region: p.config.Region, Sold: p.config.Types.Known(), Prices: p.config.Prices.Known(), Settings: p.config.Settings,
+		Class: class, Region: p.config.Region, Sold: sold, Prices: prices, Settings: p.config.Settings, Placement: group,
 		ImageFor: func(architecture, accelerator string) (instancetype.Image, bool) {
 			image, found := imageFor(class, architecture, accelerator)
 			return instancetype.Image{Family: family, ID: image.ID}, found
 		},
 		Branches: func(string) int64 { return 0 },
-		Memory:   p.memory, Free: p.free, Reservations: &p.reservations, Quotas: &p.quotas, Shortages: &p.shortages, Now: p.config.Clock.Now(),
+		Memory:   p.memory, Free: p.free, Reservations: &p.reservations, InReservation: p.inReservation(),
+		Quotas: &p.quotas, Shortages: &p.shortages, Now: now,
 	})
 	if err != nil {
 		return catalog.Catalog{}, &provider.NodeClassNotReadyError{Class: class.Name, Reason: err.Error()}
@@ -217,6 +245,7 @@ func imageFor(class *awsv1.EC2NodeClass, architecture, accelerator string) (awsv
 // MarkUnavailable takes an offering out of the catalogue for a while.
 func (p *Provider) MarkUnavailable(o provider.Offering) {
 	p.shortages.Note(offering.Pool{Type: o.Type, Zone: o.Zone, CapacityType: o.CapacityType}, p.config.Clock.Now())
+	p.changed()
 }
 
 // remember keeps what a launch brought until it is listed with its claim.

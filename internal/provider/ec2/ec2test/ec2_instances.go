@@ -121,6 +121,11 @@ func (s *Server) Impair(id string) {
 	s.change(id, func(i *Instance) { i.impaired, i.impairedSince = true, s.now() })
 }
 
+// SetGroups gives an instance other security groups, as a firewall manager does.
+func (s *Server) SetGroups(id string, groups ...string) {
+	s.change(id, func(i *Instance) { i.Groups = groups })
+}
+
 // Protect protects an instance from termination.
 func (s *Server) Protect(id string) { s.change(id, func(i *Instance) { i.Protected = true }) }
 

@@ -17,6 +17,7 @@ type Machine struct {
 	Type, CapacityType string // the latter on-demand, spot or reserved
 	Image, Subnet      string
 	Reservation        string   // id of the capacity reservation that it runs in, "" for none
+	PlacementGroup     string   // id, "" for none
 	Profile            string   // ARN of its instance profile
 	Groups             []string // ids of its security groups, sorted
 	Launched           time.Time
@@ -42,7 +43,7 @@ func machineOf(i *ec2types.Instance, zoneOf func(subnet string) string) Machine 
 		Launched: aws.ToTime(i.LaunchTime), DNS: aws.ToString(i.PrivateDnsName), Tags: map[string]string{},
 	}
 	if i.Placement != nil {
-		m.Zone = aws.ToString(i.Placement.AvailabilityZone)
+		m.Zone, m.PlacementGroup = aws.ToString(i.Placement.AvailabilityZone), aws.ToString(i.Placement.GroupId)
 	}
 	if m.Zone == "" && zoneOf != nil {
 		m.Zone = zoneOf(m.Subnet)

@@ -126,6 +126,13 @@ func (m *memory[T]) failed(key string, now time.Time, why *failure) {
 	m.answers[key] = a
 }
 
+// drop forgets an answer that holds no more.
+func (m *memory[T]) drop(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.answers, key)
+}
+
 // forget drops what no class has needed for long.
 func (m *memory[T]) forget(now time.Time) {
 	m.mu.Lock()

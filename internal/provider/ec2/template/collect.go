@@ -37,6 +37,20 @@ func (k *Keeper) Collect(ctx context.Context, now time.Time, unusedFor time.Dura
 	return k.collect(ctx, now, unusedFor, func() {})
 }
 
+// CollectOf deletes the launch templates of a class that is gone, as Collect does, whenever a launch last used them (E-04).
+func (k *Keeper) CollectOf(ctx context.Context, class string, now time.Time) ([]string, error) {
+	listed, err := k.list(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing launch templates: %w", err)
+	}
+	listed = slices.DeleteFunc(listed, func(t ec2types.LaunchTemplate) bool {
+		return !slices.ContainsFunc(t.Tags, func(each ec2types.Tag) bool {
+			return aws.ToString(each.Key) == tag.Class && aws.ToString(each.Value) == class
+		})
+	})
+	return k.deleteUnused(ctx, listed, now, -1<<62, func() {})
+}
+
 // collect calls deleted after each deletion.
 func (k *Keeper) collect(ctx context.Context, now time.Time, unusedFor time.Duration, deleted func()) ([]string, error) {
 	asked := k.clock.Now()
@@ -45,6 +59,13 @@ func (k *Keeper) collect(ctx context.Context, now time.Time, unusedFor time.Dura
 		return nil, fmt.Errorf("listing launch templates: %w", err)
 	}
 	k.forgetOthers(listed, asked, unusedFor)
+	return k.deleteUnused(ctx, listed, now, unusedFor, deleted)
+}
+
+// deleteUnused deletes those of the templates that no launch used for a time.
+func (k *Keeper) deleteUnused(ctx context.Context, listed []ec2types.LaunchTemplate, now time.Time, unusedFor time.Duration, deleted func()) (
+	[]string, error,
+) {
 	var names []string
 	var refused []error
 	for _, t := range listed {

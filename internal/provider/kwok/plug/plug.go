@@ -76,8 +76,11 @@ func (p *Plug) Cached(namespace string) map[client.Object]cache.ByObject {
 	}}
 }
 
+// Lacks implements plugin.Plugin: simulated machines need nothing.
+func (p *Plug) Lacks() string { return "" }
+
 // New implements plugin.Plugin. Load must have been called.
-func (p *Plug) New(deps plugin.Deps) (plugin.Parts, error) {
+func (p *Plug) New(_ context.Context, deps plugin.Deps) (plugin.Parts, error) {
 	made := p.loaded
 	made.Cluster, made.Now, made.Correct = NewCluster(deps.Client, deps.Live, deps.Namespace), deps.Now, deps.Correct
 	machines, err := kwok.New(made)

@@ -1,0 +1,184 @@
+package class
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+	kjson "sigs.k8s.io/json"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tag"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/template"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/userdata"
+)
+
+// Reasons of ValidationSucceeded that is False, beside those of package resolve.
+const (
+	ReasonKubelet            = "InvalidKubeletConfiguration"
+	ReasonKubeletUnsupported = "UnsupportedKubeletConfiguration"
+	ReasonUserData           = "UserDataInvalid"
+	ReasonUserDataSize       = "UserDataSizeLimitExceeded"
+	ReasonTemplate           = "LaunchTemplateInvalid"
+	ReasonTags               = tag.Reason
+	ReasonUnsupported        = "UnsupportedField"
+	ReasonClusterNotFound    = "ClusterNotFound"
+)
+
+// Join is what is known of how nodes find their cluster (E-16).
+type Join struct {
+	Cluster userdata.Cluster
+	DNS     []string
+	// Missing says what is not known of it and why, with the settings that would say it; "" when nothing is missing.
+	Missing string
+	// None is true when EKS said that there is no such cluster, and not merely nothing.
+	None bool
+}
+
+// Problem is why a class cannot be launched by.
+type Problem struct {
+	Reason, Message string
+	// Unknown says that it may pass by itself.
+	Unknown bool
+}
+
+// Problems are what is wrong with a class as far as it can be told without AWS: the kubelet's settings, tags, user data, and what a
+// launch template cannot have. status is what its selectors stand for; where that is not known yet, templates are not looked at.
+func Problems(class *awsv1.EC2NodeClass, status awsv1.EC2NodeClassStatus, join Join, clusterName string) []Problem {
+	family := resolve.Family(&class.Spec)
+	list := kubelet(class.Spec.Kubelet, family)
+	if err := tag.Check(class.Spec.Tags, clusterName); err != nil {
+		list = append(list, Problem{Reason: ReasonTags, Message: err.Error()})
+	}
+	if family == resolve.FamilyAL2023 && join.Missing != "" {
+		reason := resolve.NotResolved
+		if join.None {
+			reason = ReasonClusterNotFound
+		}
+		list = append(list, Problem{Reason: reason, Message: join.Missing, Unknown: !join.None})
+	}
+	text, problem := userData(class, family, join)
+	if problem != nil {
+		return append(list, *problem)
+	}
+	if status.InstanceProfile == "" || len(status.SecurityGroups) == 0 || len(status.AMIs) == 0 {
+		return list
+	}
+	resolved := class.DeepCopy()
+	resolved.Status = status
+	_, err := template.Content(template.Ask{
+		Class: resolved, Cluster: clusterName, Pool: "any", Family: family, Image: status.AMIs[0].ID, UserData: text,
+		CapacityType: karpenterv1.CapacityTypeOnDemand,
+	})
+	if err != nil {
+		list = append(list, Problem{Reason: ReasonTemplate, Message: err.Error()})
+	}
+	return list
+}
+
+// userData is what a machine of the class would read, but for what only a claim or a type decides.
+func userData(class *awsv1.EC2NodeClass, family string, join Join) (text string, problem *Problem) {
+	if class.Spec.UserData != nil {
+		text = *class.Spec.UserData
+	}
+	node := userdata.Node{
+		Cluster: join.Cluster, Kubelet: class.Spec.Kubelet, MaxPods: 110, DNS: join.DNS,
+		Labels:       map[string]string{karpenterv1.NodePoolLabelKey: "any", awsv1.NodeClassLabelKey: class.Name},
+		Taints:       []corev1.Taint{{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}},
+		LocalStorage: class.Spec.InstanceStorePolicy != nil,
+	}
+	if node.Cluster.Endpoint == "" || node.Cluster.CIDR == "" { // not known yet: that is told elsewhere
+		node.Cluster = userdata.Cluster{Name: "any", Endpoint: "https://any.example.com", CA: "Y2E=", CIDR: "10.0.0.0/16"}
+	}
+	var err error
+	switch family {
+	case resolve.FamilyAL2023:
+		text, err = userdata.AL2023(text, node)
+	case resolve.FamilyBottlerocket:
+		text, err = userdata.Bottlerocket(text, node, "")
+	}
+	var tooLarge *userdata.TooLargeError
+	switch {
+	case errors.As(err, &tooLarge):
+		return "", &Problem{Reason: ReasonUserDataSize, Message: fmt.Sprintf("spec.userData: %s", err)}
+	case err != nil:
+		return "", &Problem{Reason: ReasonUserData, Message: fmt.Sprintf("spec.userData: %s", err)}
+	case len(text) > userdata.Limit:
+		return "", &Problem{Reason: ReasonUserDataSize, Message: fmt.Sprintf("spec.userData: %s", &userdata.TooLargeError{Size: len(text)})}
+	}
+	return text, nil
+}
+
+// kubelet finds settings that no kubelet knows, and those that the family cannot pass on (E-06).
+func kubelet(k *awsv1.KubeletConfiguration, family string) []Problem {
+	if k == nil || len(k.Unmanaged) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(k.Unmanaged))
+	for name := range k.Unmanaged {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if family == resolve.FamilyBottlerocket {
+		return []Problem{{Reason: ReasonKubeletUnsupported, Message: fmt.Sprintf("spec.kubelet has %s: Bottlerocket takes only "+
+			"the settings that the API lists; put others into spec.userData as settings.kubernetes", strings.Join(names, ", "))}}
+	}
+	var wrong []string
+	for _, name := range names {
+		var into kubeletv1beta1.KubeletConfiguration
+		text := fmt.Sprintf("{%q: %s}", name, k.Unmanaged[name])
+		strict, err := kjson.UnmarshalStrict([]byte(text), &into)
+		switch {
+		case err != nil:
+			wrong = append(wrong, fmt.Sprintf("%s cannot be read: %s", name, err))
+		case len(strict) > 0:
+			wrong = append(wrong, strict[0].Error())
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return []Problem{{Reason: ReasonKubelet, Message: fmt.Sprintf("spec.kubelet: %s; want fields of the kubelet's configuration "+
+		"file, version kubelet.config.k8s.io/v1beta1", strings.Join(wrong, "; "))}}
+}
+
+// With returns the conditions with the problems in ValidationSucceeded, and Ready summed up anew. What is wrong for good comes
+// before what may pass, and what package resolve has found before both.
+func With(conditions []karpenterv1.Condition, problems []Problem) []karpenterv1.Condition {
+	list := slices.Clone(conditions)
+	at := slices.IndexFunc(list, func(c karpenterv1.Condition) bool { return c.Type == karpenterv1.ConditionTypeValidationSucceeded })
+	if at < 0 || len(problems) == 0 || list[at].Status == metav1.ConditionFalse {
+		return list
+	}
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		switch {
+		case a.Unknown == b.Unknown:
+			return 0
+		case b.Unknown:
+			return -1
+		}
+		return 1
+	})
+	var messages []string
+	for _, p := range problems {
+		if p.Unknown == problems[0].Unknown {
+			messages = append(messages, p.Message)
+		}
+	}
+	list[at].Status, list[at].Reason, list[at].Message = metav1.ConditionFalse, problems[0].Reason, strings.Join(messages, "; ")
+	if problems[0].Unknown {
+		list[at].Status = metav1.ConditionUnknown
+	}
+	for i := range list {
+		if list[i].Type == karpenterv1.ConditionTypeReady {
+			list[i] = resolve.Ready(list)
+		}
+	}
+	return list
+}

@@ -1,0 +1,185 @@
+package ec2
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/instancetype"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/template"
+)
+
+// This file is how the provider learns what others have found out: what classes stand for, and what nodes have.
+
+// Resolved takes in what the selectors of all classes were found to stand for: the addresses of their subnets, what their
+// reservations have left, and their placement groups. results are by the name of the class.
+func (p *Provider) Resolved(classes []*awsv1.EC2NodeClass, results map[string]resolve.Result) {
+	var addresses, places count
+	groups := map[types.UID]offering.Placement{}
+	for _, class := range classes {
+		r := results[class.Name]
+		for _, s := range r.Subnets {
+			addresses.add(r.SubnetsAsked, s.ID, s.Free)
+		}
+		for _, each := range r.Reservations {
+			places.add(r.ReservationsAsked, each.ID, each.Available)
+		}
+		if r.Placement != nil {
+			groups[class.UID] = offering.Placement{ID: r.Placement.ID, Strategy: r.Placement.Strategy}
+		}
+	}
+	if len(addresses.left) > 0 {
+		p.free.Seen(addresses.asked, addresses.left)
+	}
+	if len(places.left) > 0 {
+		p.reservations.Seen(places.asked, places.left)
+	}
+	p.mu.Lock()
+	p.placements = groups
+	p.mu.Unlock()
+	p.changed()
+}
+
+// count is what several answers have counted, each a part of it.
+type count struct {
+	asked time.Time // the first of them: what happened since is counted beside
+	left  map[string]int64
+}
+
+func (c *count) add(asked time.Time, id string, left int64) {
+	if c.left == nil {
+		c.left = map[string]int64{}
+	}
+	if c.asked.IsZero() || asked.Before(c.asked) {
+		c.asked = asked
+	}
+	if known, counted := c.left[id]; !counted || left < known {
+		c.left[id] = left
+	}
+}
+
+// Keeper keeps the provider's launch templates.
+func (p *Provider) Keeper() *template.Keeper { return p.keeper }
+
+// placement returns the placement group of a class. The error says that nobody knows it yet.
+func (p *Provider) placement(class *awsv1.EC2NodeClass) (offering.Placement, error) {
+	if class.Spec.PlacementGroupSelector == nil {
+		return offering.Placement{}, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	group, known := p.placements[class.UID]
+	if !known {
+		return group, &provider.NodeClassNotReadyError{Class: class.Name, Reason: "its placement group is not known yet"}
+	}
+	return group, nil
+}
+
+// SawNode takes in what a registered node has (E-21), and reports whether planning should count on something else now. family is
+// that of the node's image.
+func (p *Provider) SawNode(node *corev1.Node, claim *karpenterv1.NodeClaim, family string) bool {
+	memory := node.Status.Capacity.Memory().Value()
+	kind := node.Labels[corev1.LabelInstanceTypeStable]
+	if memory <= 0 || kind == "" || claim.Status.ImageID == "" {
+		return false
+	}
+	changed := p.memory.Saw(kind, instancetype.Image{Family: family, ID: claim.Status.ImageID}, memory)
+	if changed {
+		p.changed()
+	}
+	return changed
+}
+
+// Settled takes in that a machine takes no more addresses: its node is initialized.
+func (p *Provider) Settled(providerID string) { p.free.Settled(providerID, p.config.Clock.Now()) }
+
+// inReservation counts the machines of this cluster in each capacity reservation, by the last listing.
+func (p *Provider) inReservation() map[string]int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ours := map[string]int64{}
+	for _, m := range p.lastSeen {
+		if m.Reservation != "" && !m.Ending {
+			ours[m.Reservation]++
+		}
+	}
+	return ours
+}
+
+// changed makes the next catalogues anew.
+func (p *Provider) changed() { p.epoch.Add(1) }
+
+// kept is a catalogue that was made a moment ago.
+type kept struct {
+	version string // of the class
+	epoch   int64
+	sold    *offering.Sold
+	prices  offering.PriceList
+	until   time.Time
+	catalog catalog.Catalog
+}
+
+// keptFor is how long a catalogue holds in which nothing that is told of has changed: what passes with time alone, such as the end
+// of a shortage, is seen that much later. A round of launches needs the same one for every claim.
+const keptFor = time.Second
+
+// catalogOf returns what the class offers now.
+func (p *Provider) catalogOf(ctx context.Context, class *awsv1.EC2NodeClass) (catalog.Catalog, error) {
+	if err := ctx.Err(); err != nil {
+		return catalog.Catalog{}, err
+	}
+	now := p.config.Clock.Now()
+	as := kept{
+		version: fmt.Sprintf("%s/%d/%s", class.UID, class.Generation, class.ResourceVersion), epoch: p.epoch.Load(),
+		sold: p.config.Types.Known(), prices: p.config.Prices.Known(), until: now.Add(keptFor),
+	}
+	p.mu.Lock()
+	last, known := p.made[class.Name]
+	p.mu.Unlock()
+	if known && class.ResourceVersion != "" && last.version == as.version && last.epoch == as.epoch && last.sold == as.sold &&
+		last.prices == as.prices && !now.After(last.until) {
+		return last.catalog, nil
+	}
+	made, err := p.make(class, as.sold, as.prices, now)
+	if err != nil {
+		return catalog.Catalog{}, err
+	}
+	as.catalog = made
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.made[class.Name] = as
+	return made, nil
+}
+
+// TagsOf returns the tags of a machine as the last listing has them, or as they were written since. found is false for a machine of
+// which nobody knows.
+func (p *Provider) TagsOf(providerID string) (tags map[string]string, found bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m, listed := p.lastSeen[providerID]; listed {
+		return maps.Clone(m.Tags), true
+	}
+	_, brought := p.brought[providerID]
+	return nil, brought
+}
+
+// Tagged takes in tags that were written on a machine.
+func (p *Provider) Tagged(providerID string, tags map[string]string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m, listed := p.lastSeen[providerID]; listed {
+		m.Tags = maps.Clone(m.Tags)
+		maps.Copy(m.Tags, tags)
+		p.lastSeen[providerID] = m
+	}
+}

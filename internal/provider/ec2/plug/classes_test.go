@@ -1,0 +1,206 @@
+package plug
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/class"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
+)
+
+const ready = karpenterv1.ConditionTypeReady
+
+// E-02, E-04, E-05, E-40, E-62: a class that a user writes gets finalizer, hash, profile and conditions, and is tried before it is
+// ready: then it can be launched by.
+func TestAClassGetsReady(t *testing.T) {
+	t.Parallel()
+	r := newRegion(t, nil, aClass("default"))
+	c := r.connectNow()
+	r.look()
+	r.look() // the dry run has accepted the profile
+	got := r.class("default")
+	if cond := r.condition("default", ready); cond.Status != metav1.ConditionTrue {
+		t.Fatalf("Ready is %+v; conditions %+v", cond, got.Status.Conditions)
+	}
+	hash, err := class.Hash(got)
+	if err != nil || got.Annotations[class.HashKey] != hash || got.Annotations[class.HashVersionKey] != class.HashVersion {
+		t.Errorf("annotations %v, error %v; want hash %s", got.Annotations, err, hash)
+	}
+	if !controllerutil.ContainsFinalizer(got, class.Finalizer) {
+		t.Errorf("finalizers %v", got.Finalizers)
+	}
+	counts := r.server.Counts()
+	if counts["ec2:RunInstances"] == 0 || counts["ec2:CreateFleet"] == 0 || len(r.server.Instances()) != 0 {
+		t.Errorf("calls %v and %d instances, want dry runs and no instance", counts, len(r.server.Instances()))
+	}
+	if offered, err := c.machines.Catalog(t.Context(), "default"); err != nil || len(offered.Types) < 100 {
+		t.Errorf("%d types are offered, error %v", len(offered.Types), err)
+	}
+	r.server.Forget()
+	r.look()
+	if counts := r.server.Counts(); counts["ec2:RunInstances"]+counts["ec2:CreateFleet"]+counts["ec2:CreateLaunchTemplate"] != 0 {
+		t.Errorf("an unchanged class was tried again: %v", counts)
+	}
+	fresh := newClasses(r.link)
+	if _, err := fresh.Reconcile(t.Context(), request()); err != nil {
+		t.Fatal(err)
+	}
+	if counts := r.server.Counts(); counts["ec2:RunInstances"] != 0 {
+		t.Errorf("a class that is ready was tried at a start: %v", counts)
+	}
+}
+
+// E-62, E-73: what a role may not do is told by action and resource, and lets go once it may.
+func TestRightsThatALaunchLacks(t *testing.T) {
+	t.Parallel()
+	for action, reason := range map[string]string{
+		"ec2:CreateLaunchTemplate": ec2.ReasonTemplateRights, "ec2:RunInstances": ec2.ReasonRunRights, "ec2:CreateFleet": ec2.ReasonFleetRights,
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			r := newRegion(t, nil, aClass("default"))
+			if err := r.server.SetFaults(ec2test.Faults{Deny: []ec2test.Denial{{Action: action}}}); err != nil {
+				t.Fatal(err)
+			}
+			r.connectNow()
+			r.look()
+			cond := r.condition("default", karpenterv1.ConditionTypeValidationSucceeded)
+			if cond.Status != metav1.ConditionFalse || cond.Reason != reason || !strings.Contains(cond.Message, action) {
+				t.Errorf("ValidationSucceeded is %+v; want False, %s, with the action", cond, reason)
+			}
+			if cond := r.condition("default", ready); cond.Status == metav1.ConditionTrue {
+				t.Errorf("Ready is %+v", cond)
+			}
+		})
+	}
+}
+
+// E-65, E-66: without credentials or a region the process says so, on each class too, and touches no status that was good.
+func TestAWSThatCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	good := aClass("good", func(c *awsv1.EC2NodeClass) {
+		c.Status.Conditions = []karpenterv1.Condition{{Type: ready, Status: metav1.ConditionTrue, Reason: ready, ObservedGeneration: 1}}
+	})
+	for reason, load := range map[string]func(context.Context) (aws.Config, error){
+		ReasonCredentials: func(context.Context) (aws.Config, error) {
+			return aws.Config{Region: "us-east-1", Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+				return aws.Credentials{}, errors.New("no source\n\thas any")
+			})}, nil
+		},
+		ReasonRegion: func(context.Context) (aws.Config, error) {
+			return aws.Config{HTTPClient: nobody{}, Credentials: aws.AnonymousCredentials{}}, nil
+		},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			r := newRegion(t, nil, aClass("new"), good.DeepCopy())
+			r.link.load = load
+			if text := r.ready(); text != "" {
+				t.Errorf("before it was tried the probe says %q", text)
+			}
+			result, err := connector{r.link, t.Context()}.Reconcile(t.Context(), request())
+			if err != nil || result.RequeueAfter == 0 || r.connected() != nil {
+				t.Fatalf("result %+v, error %v; want another try", result, err)
+			}
+			r.look()
+			if text := r.ready(); !strings.Contains(text, reason) {
+				t.Errorf("the probe says %q, want %s", text, reason)
+			}
+			if cond := r.condition("new", ready); cond.Status != metav1.ConditionUnknown || cond.Reason != reason {
+				t.Errorf("Ready of a new class is %+v", cond)
+			}
+			if cond := r.condition("good", ready); cond.Status != metav1.ConditionTrue {
+				t.Errorf("Ready of a class that was ready is %+v", cond)
+			}
+			if len(r.events) != 2 || !strings.HasPrefix(r.events[0], reason) || strings.Contains(r.events[0], "\n") {
+				t.Errorf("events %q, want one on each class", r.events)
+			}
+			if list, err := (lazy{link: r.link}).List(t.Context()); err == nil {
+				t.Errorf("listed %v without an error: nobody knows what there is", list)
+			}
+		})
+	}
+}
+
+// E-04: a class that is deleted waits for its claims, and takes its profiles and templates along.
+func TestAClassThatGoes(t *testing.T) {
+	t.Parallel()
+	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "n0"}, Spec: karpenterv1.NodeClaimSpec{
+		NodeClassRef: &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: "EC2NodeClass", Name: "default"}}}
+	r := newRegion(t, nil, aClass("default"), claim)
+	r.connectNow()
+	r.look()
+	if len(r.server.InstanceProfiles()) != 1 || len(r.server.LaunchTemplates()) != 1 {
+		t.Fatalf("profiles %v, templates %v; want one of each", r.server.InstanceProfiles(), r.server.LaunchTemplates())
+	}
+	if err := r.kube.Delete(t.Context(), r.class("default")); err != nil {
+		t.Fatal(err)
+	}
+	r.look()
+	r.look()
+	if len(r.events) != 1 || !strings.Contains(r.events[0], EventWaiting) || !strings.Contains(r.events[0], "n0") {
+		t.Errorf("events %q, want one that names the claim", r.events)
+	}
+	if err := r.kube.Delete(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	r.look()
+	if err := r.kube.Get(t.Context(), client.ObjectKey{Name: "default"}, &awsv1.EC2NodeClass{}); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("the class is there still, or: %v", err)
+	}
+	if len(r.server.InstanceProfiles()) != 0 || len(r.server.LaunchTemplates()) != 0 {
+		t.Errorf("left behind: profiles %v, templates %v", r.server.InstanceProfiles(), r.server.LaunchTemplates())
+	}
+}
+
+// E-05: claims that another program annotated are annotated anew, and not drifted; one that had drifted keeps its hash.
+func TestAnnotationsOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	named := func(name string, drifted metav1.ConditionStatus) *karpenterv1.NodeClaim {
+		return &karpenterv1.NodeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{class.HashKey: "1", class.HashVersionKey: "v4"}},
+			Spec: karpenterv1.NodeClaimSpec{NodeClassRef: &karpenterv1.NodeClassReference{
+				Group: awsv1.Group, Kind: "EC2NodeClass", Name: "default"}},
+			Status: karpenterv1.NodeClaimStatus{Conditions: []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeDrifted, Status: drifted}}},
+		}
+	}
+	theirs := aClass("default", func(c *awsv1.EC2NodeClass) {
+		c.Annotations = map[string]string{class.HashKey: "1", class.HashVersionKey: "v4"}
+	})
+	r := newRegion(t, nil, theirs, named("fit", metav1.ConditionFalse), named("drifted", metav1.ConditionTrue))
+	r.connectNow()
+	r.look()
+	hash := r.class("default").Annotations[class.HashKey]
+	for name, want := range map[string]string{"fit": hash, "drifted": "1"} {
+		var claim karpenterv1.NodeClaim
+		if err := r.kube.Get(t.Context(), client.ObjectKey{Name: name}, &claim); err != nil {
+			t.Fatal(err)
+		}
+		if claim.Annotations[class.HashKey] != want || claim.Annotations[class.HashVersionKey] != class.HashVersion {
+			t.Errorf("%s has %v, want hash %s", name, claim.Annotations, want)
+		}
+	}
+}
+
+// E-79: a cluster that EKS does not know is told, with what to set in its place.
+func TestAClusterThatEKSDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	r := newRegion(t, func(s *settings) { s.clusterName = "other" }, aClass("default"))
+	r.connectNow()
+	r.look()
+	cond := r.condition("default", karpenterv1.ConditionTypeValidationSucceeded)
+	if cond.Status != metav1.ConditionFalse || cond.Reason != class.ReasonClusterNotFound ||
+		!strings.Contains(cond.Message, `"other"`) || !strings.Contains(cond.Message, "--cluster-service-cidr") {
+		t.Errorf("ValidationSucceeded is %+v", cond)
+	}
+}

@@ -1,0 +1,308 @@
+package plug
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joiner-autoscaler/joiner/internal/plugin"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/calls"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/class"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/pace"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/queue"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/userdata"
+)
+
+// Reasons why AWS cannot be asked (E-65, E-66).
+const (
+	ReasonRegion      = "RegionUnknown"
+	ReasonCredentials = "CredentialsNotFound"
+	reasonStarting    = "Starting"
+)
+
+const (
+	// patience is how long the first questions may take.
+	patience = 20 * time.Second
+	// imdsPatience is how long the machine's own metadata service may take: outside of AWS there is none.
+	imdsPatience = 2 * time.Second
+)
+
+// trouble is why something cannot be done.
+type trouble struct{ Reason, Message string }
+
+// link is the way to AWS: there is none at first.
+type link struct {
+	settings settings
+	deps     plugin.Deps
+	meter    *meter
+	load     func(ctx context.Context) (aws.Config, error)
+
+	mu      sync.Mutex
+	now     *connection
+	missing trouble
+	facts   facts
+}
+
+// connection is what there is once AWS can be asked.
+type connection struct {
+	region   string
+	clients  calls.Clients
+	machines *ec2.Provider
+	resolver *resolve.Resolver
+	types    *offering.Types
+	prices   *offering.Prices
+}
+
+// facts are what is known of the cluster (E-16).
+type facts struct {
+	join       class.Join
+	kubernetes string // version, such as 1.34
+}
+
+func newLink(s settings, deps plugin.Deps) *link {
+	l := &link{settings: s, deps: deps, meter: newMeter(deps.Registerer), missing: trouble{reasonStarting, "nobody has asked yet"}}
+	l.load = func(ctx context.Context) (aws.Config, error) { return config.LoadDefaultConfig(ctx) }
+	l.facts.join = class.Join{Cluster: l.given()}
+	return l
+}
+
+// given are the facts that settings say.
+func (l *link) given() userdata.Cluster {
+	return userdata.Cluster{Name: l.settings.clusterName, Endpoint: l.settings.clusterEndpoint, CA: l.settings.clusterCA, CIDR: l.settings.serviceCIDR}
+}
+
+// connected returns the connection, nil as long as there is none.
+func (l *link) connected() *connection {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now
+}
+
+// why says why there is no connection.
+func (l *link) why() trouble {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.missing
+}
+
+// ready is what the readiness probe says: "" before anything was tried, as in a process that does not lead.
+func (l *link) ready() string {
+	if why := l.why(); l.connected() == nil && why.Reason != reasonStarting {
+		return why.Reason + ": " + why.Message
+	}
+	return ""
+}
+
+// known returns the facts.
+func (l *link) known() facts {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.facts
+}
+
+// connect finds region and credentials by the SDK's own chain, and makes all that asks AWS. ctx ends with the process.
+func (l *link) connect(ctx context.Context) error {
+	cfg, why := l.find(ctx)
+	if why.Reason != "" {
+		l.mu.Lock()
+		l.missing = why
+		l.mu.Unlock()
+		return fmt.Errorf("%s: %s", why.Reason, why.Message)
+	}
+	c, err := l.make(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now, l.missing = c, trouble{}
+	return nil
+}
+
+// find returns the SDK's configuration, or why there is none.
+func (l *link) find(ctx context.Context) (aws.Config, trouble) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cfg, err := l.load(ctx)
+	if err != nil {
+		return cfg, trouble{ReasonCredentials, fmt.Sprintf("the settings of AWS cannot be read: %s", err)}
+	}
+	if cfg.Region == "" {
+		cfg.Region = regionHere(ctx, cfg)
+	}
+	if cfg.Region == "" {
+		return cfg, trouble{ReasonRegion, "no region is set, and there is no metadata service to ask: set AWS_REGION"}
+	}
+	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+		return cfg, trouble{ReasonCredentials, fmt.Sprintf("no credentials for AWS: give the service account a role, by Pod Identity "+
+			"or by annotation eks.amazonaws.com/role-arn (IRSA). Tried were environment, shared files, web identity, container and "+
+			"instance: %s", oneLine(err))}
+	}
+	return cfg, trouble{}
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// regionHere asks the machine's metadata service; "" when there is none.
+func regionHere(ctx context.Context, cfg aws.Config) string {
+	ctx, cancel := context.WithTimeout(ctx, imdsPatience)
+	defer cancel()
+	out, err := imds.NewFromConfig(cfg).GetRegion(ctx, &imds.GetRegionInput{})
+	if err != nil {
+		return ""
+	}
+	return out.Region
+}
+
+// make makes all that asks AWS.
+func (l *link) make(ctx context.Context, cfg aws.Config) (*connection, error) {
+	clock, s := timer.Real{}, l.settings
+	pricing, priced := offering.PricingEndpoint{Cluster: cfg.Region, Setting: s.pricingRegion, Isolated: s.isolatedVPC}.Region()
+	clients := calls.New(calls.Config{AWS: cfg, PricingRegion: pricing, Clock: clock, Pace: pace.New(clock), Observe: l.meter.observe})
+	c := &connection{region: cfg.Region, clients: clients, types: offering.NewTypes(clients.EC2, clock)}
+	from := offering.PricesConfig{Clock: clock, Region: cfg.Region, EC2: clients.EC2}
+	if priced {
+		from.Pricing = clients.Pricing
+	}
+	c.prices = offering.NewPrices(from)
+	ask := resolve.Config{
+		EC2: clients.EC2, SSM: clients.SSM, IAM: clients.IAM, Now: l.deps.Now, Cluster: s.clusterName, Region: cfg.Region,
+		SubnetRefresh: s.subnets, SecurityGroupRefresh: s.groups, AMIRefresh: s.amis,
+	}
+	if s.isolatedVPC {
+		ask.IAM = nil
+	}
+	var err error
+	if c.resolver, err = resolve.New(ask); err != nil {
+		return nil, err
+	}
+	c.machines, err = ec2.New(ctx, ec2.Config{
+		Cluster: newCluster(l.deps), Clients: clients, Clock: clock, Name: s.clusterName, Region: cfg.Region,
+		Facts: func() ec2.Facts {
+			known := l.known()
+			return ec2.Facts{Join: known.join.Cluster, DNS: known.join.DNS}
+		},
+		Settings: offering.Settings{ReservedInterfaces: s.reservedInterfaces, MemoryOverhead: s.memoryOverhead},
+		Prices:   c.prices, Types: c.types, Correct: l.deps.Correct, Heard: l.heard,
+	})
+	return c, err
+}
+
+// look finds out the facts of the cluster, as far as they may have changed. complete is false when something is to be asked again.
+func (l *link) look(ctx context.Context, c *connection) (complete bool) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	next := l.known()
+	next.join.Missing, next.join.None = "", false
+	complete = true
+	fromEKS := ""
+	if j := next.join.Cluster; j.Endpoint == "" || j.CA == "" || j.CIDR == "" || l.settings.eksControlPlane {
+		fromEKS, complete = l.askEKS(ctx, c, &next)
+	}
+	version, err := fromEKS, error(nil)
+	if !l.settings.eksControlPlane {
+		version, err = l.deps.Version(ctx)
+	}
+	if err != nil {
+		l.deps.Log.Info("the version of Kubernetes is not known", "reason", err.Error())
+		complete = false
+	} else if version != "" {
+		next.kubernetes = version
+	}
+	if dns, err := l.dns(ctx); err == nil {
+		next.join.DNS = dns
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.facts = next
+	return complete
+}
+
+// askEKS takes from EKS what settings do not say. It returns the cluster's version.
+func (l *link) askEKS(ctx context.Context, c *connection, next *facts) (version string, complete bool) {
+	out, err := c.clients.EKS.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String(l.settings.clusterName)})
+	lack := "set --cluster-endpoint, --cluster-ca-bundle and --cluster-service-cidr, which replace this call"
+	switch refused := refusal.Of(err); {
+	case err != nil && refused.Code == "ResourceNotFoundException":
+		next.join.None = true
+		next.join.Missing = fmt.Sprintf("EKS knows no cluster %q in %s: correct --cluster-name, or %s", l.settings.clusterName, c.region, lack)
+	case err != nil:
+		next.join.Missing = fmt.Sprintf("eks:DescribeCluster of %q failed: %s %s; it is asked again; or %s", l.settings.clusterName,
+			refused.Code, refused.Message, lack)
+	case out.Cluster == nil:
+		next.join.Missing = "EKS answered without a cluster; it is asked again"
+	default:
+		j := &next.join.Cluster
+		if j.Endpoint == "" {
+			j.Endpoint = aws.ToString(out.Cluster.Endpoint)
+		}
+		if j.CA == "" && out.Cluster.CertificateAuthority != nil {
+			j.CA = aws.ToString(out.Cluster.CertificateAuthority.Data)
+		}
+		if network := out.Cluster.KubernetesNetworkConfig; j.CIDR == "" && network != nil {
+			j.CIDR = aws.ToString(network.ServiceIpv4Cidr)
+			if j.CIDR == "" {
+				j.CIDR = aws.ToString(network.ServiceIpv6Cidr)
+			}
+		}
+		if j.CIDR == "" || j.Endpoint == "" || j.CA == "" {
+			next.join.Missing = fmt.Sprintf("EKS does not say endpoint, authority or range of services of %q yet; it is asked again; or %s",
+				l.settings.clusterName, lack)
+		}
+		return aws.ToString(out.Cluster.Version), next.join.Missing == ""
+	}
+	return "", false
+}
+
+// dns returns the address of the cluster's DNS service; none when there is no such service.
+func (l *link) dns(ctx context.Context) ([]string, error) {
+	var service corev1.Service
+	err := l.deps.Live.Get(ctx, types.NamespacedName{Namespace: "kube-system", Name: "kube-dns"}, &service)
+	if apierrors.IsNotFound(err) || err == nil && (service.Spec.ClusterIP == "" || service.Spec.ClusterIP == corev1.ClusterIPNone) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []string{service.Spec.ClusterIP}, nil
+}
+
+// queueURL finds the interruption queue (E-51); "" without one.
+func (l *link) queueURL(ctx context.Context, c *connection) (string, error) {
+	if l.settings.queue == "" {
+		return "", nil
+	}
+	at, err := queue.ParseAddress(l.settings.queue)
+	if err != nil || at.URL != "" {
+		return at.URL, err
+	}
+	in := &sqs.GetQueueUrlInput{QueueName: aws.String(at.Name)}
+	if at.Account != "" {
+		in.QueueOwnerAWSAccountId = aws.String(at.Account)
+	}
+	out, err := c.clients.SQS.GetQueueUrl(ctx, in)
+	if err != nil {
+		return "", err
+	}
+	if aws.ToString(out.QueueUrl) == "" {
+		return "", errors.New("SQS answered without a URL")
+	}
+	return *out.QueueUrl, nil
+}

@@ -1,0 +1,49 @@
+package plug
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/calls"
+)
+
+// meter counts what is asked of AWS, and how old its answers are.
+type meter struct {
+	calls    *prometheus.CounterVec // service, action, result
+	took     *prometheus.HistogramVec
+	prices   *prometheus.GaugeVec // source
+	stale    *prometheus.GaugeVec // nodeclass
+	messages *prometheus.CounterVec
+	failures *prometheus.CounterVec
+}
+
+func newMeter(registerer prometheus.Registerer) *meter {
+	m := &meter{
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "joiner_ec2_calls_total",
+			Help: "Attempts to call AWS, by service, action and what came of them: ok, or the class of the refusal."}, []string{"service", "action", "result"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "joiner_ec2_call_duration_seconds",
+			Help: "How long AWS took to answer an attempt.", Buckets: []float64{.01, .03, .1, .3, 1, 3, 10, 30}}, []string{"service", "action"}),
+		prices: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "joiner_ec2_prices_age_seconds",
+			Help: "How old prices are, by source: on-demand or spot."}, []string{"source"}),
+		stale: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "joiner_ec2_nodeclass_stale_seconds",
+			Help: "How long ago AWS last answered what a node class stands for and could not be asked again since; 0 when all is fresh."},
+			[]string{"nodeclass"}),
+		messages: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "joiner_ec2_messages_total",
+			Help: "Messages of the interruption queue, by what they say, those about other machines too."}, []string{"kind"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "joiner_ec2_upkeep_failures_total",
+			Help: "Failures of what is done beside launches: refreshes, tags, collections, the queue."}, []string{"what"}),
+	}
+	if registerer != nil {
+		registerer.MustRegister(m.calls, m.took, m.prices, m.stale, m.messages, m.failures)
+	}
+	return m
+}
+
+// observe counts an attempt.
+func (m *meter) observe(a calls.Attempt) {
+	result := string(a.Refused.Class)
+	if result == "" {
+		result = "ok"
+	}
+	m.calls.WithLabelValues(a.Service, a.Action, result).Inc()
+	m.took.WithLabelValues(a.Service, a.Action).Observe(a.Took.Seconds())
+}

@@ -1,0 +1,146 @@
+package plug
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/class"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
+)
+
+const (
+	// trialHolds is how long a dry run counts whose class has not changed (E-62).
+	trialHolds = 30 * time.Minute
+	// refusedHolds is the same for one that was refused: whoever mends a role should not wait for half an hour.
+	refusedHolds = 5 * time.Minute
+	// untoldHolds is when to try again what could not be told.
+	untoldHolds = time.Minute
+	// anyPool stands for the pool of a class that no pool refers to yet.
+	anyPool = "default"
+)
+
+// trials remembers what dry runs of classes came to, by the class's UID.
+type trials map[types.UID]trial
+
+type trial struct {
+	of      [32]byte // what was tried
+	until   time.Time
+	problem *class.Problem // nil when EC2 would launch, or could not tell
+}
+
+// forget drops classes that are gone.
+func (t trials) forget(list []awsv1.EC2NodeClass) {
+	for uid := range t {
+		if !slices.ContainsFunc(list, func(c awsv1.EC2NodeClass) bool { return c.UID == uid }) {
+			delete(t, uid)
+		}
+	}
+}
+
+// judge returns what is wrong with launching by a class, nil for nothing, and when to ask again. It tries when the class or what it
+// stands for has changed, and after half an hour. A class that the status says was fine, by another process, is believed for a
+// while: a start costs no calls. accepted says that EC2 has just taken the class as it is.
+func (t trials) judge(
+	ctx context.Context, k *classes, c *connection, each *awsv1.EC2NodeClass, status awsv1.EC2NodeClassStatus, found []karpenterv1.Condition,
+) (problem *class.Problem, again time.Duration, accepted bool) {
+	waits := propagating(found)
+	for _, each := range found {
+		summary := each.Type == karpenterv1.ConditionTypeReady || each.Type == karpenterv1.ConditionTypeValidationSucceeded
+		if each.Status != metav1.ConditionTrue && !summary && each.Type != resolve.CapacityReservationsReady && each.Reason != resolve.Propagating {
+			return nil, untoldHolds, false // nothing could be launched: that is told already
+		}
+	}
+	now, of := k.deps.Now(), printOf(each, status)
+	known, tried := t[each.UID]
+	if !tried && of == printOf(each, each.Status) && valid(each) {
+		known, tried = trial{of: of, until: now.Add(someTime(each.UID))}, true
+		t[each.UID] = known
+	}
+	if tried && known.of == of && now.Before(known.until) {
+		return known.problem, known.until.Sub(now), false
+	}
+	candidate := each.DeepCopy()
+	candidate.Status, candidate.ResourceVersion = status, "" // as it will be; not as anything stored
+	result := c.machines.Try(ctx, candidate, k.poolOf(ctx, each.Name))
+	next := trial{of: of, until: now.Add(trialHolds)}
+	switch {
+	case result.Untold != nil || waits && result.Reason == ec2.ReasonDryRun:
+		k.deps.Log.V(1).Info("a dry run told nothing", "nodeClass", each.Name, "reason", result.Untold)
+		next.until = now.Add(untoldHolds)
+		if tried && known.of == of {
+			next.problem = known.problem
+		}
+		if waits {
+			next.until = now.Add(5 * time.Second)
+		}
+	case result.Reason != "":
+		next.until = now.Add(refusedHolds)
+		next.problem = &class.Problem{Reason: result.Reason, Message: result.Message}
+	default:
+		accepted = true
+	}
+	t[each.UID] = next
+	return next.problem, next.until.Sub(now), accepted
+}
+
+// valid reports whether the status says that the class, as it is now, is fine.
+func valid(each *awsv1.EC2NodeClass) bool {
+	c, found := condition.Get(each.Status.Conditions, karpenterv1.ConditionTypeValidationSucceeded)
+	return found && c.Status == metav1.ConditionTrue && c.ObservedGeneration == each.Generation
+}
+
+// printOf is equal for what makes equal launches: a class's spec, and what it stands for but for the order of subnets.
+func printOf(each *awsv1.EC2NodeClass, status awsv1.EC2NodeClassStatus) [32]byte {
+	status = *status.DeepCopy()
+	status.Conditions = nil
+	slices.SortFunc(status.Subnets, func(a, b awsv1.Subnet) int {
+		if a.ID < b.ID {
+			return -1
+		}
+		return 1
+	})
+	text, err := json.Marshal(struct {
+		Spec   awsv1.EC2NodeClassSpec
+		Status awsv1.EC2NodeClassStatus
+	}{each.Spec, status})
+	if err != nil {
+		return [32]byte{}
+	}
+	return sha256.Sum256(text)
+}
+
+// someTime spreads the trials of a start over the time that one holds, by the class's UID.
+func someTime(uid types.UID) time.Duration {
+	sum := sha256.Sum256([]byte(uid))
+	return trialHolds * time.Duration(128+int(sum[0])/2) / 256
+}
+
+// poolOf is the first pool that refers to a class.
+func (k *classes) poolOf(ctx context.Context, name string) string {
+	var pools karpenterv1.NodePoolList
+	if err := k.deps.Client.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
+		return anyPool
+	}
+	first := ""
+	for i := range pools.Items {
+		ref := pools.Items[i].Spec.Template.Spec.NodeClassRef
+		if ref != nil && ref.Kind == (ec2.Kind{}).NodeClass().Kind && ref.Name == name && (first == "" || pools.Items[i].Name < first) {
+			first = pools.Items[i].Name
+		}
+	}
+	if first == "" {
+		return anyPool
+	}
+	return first
+}

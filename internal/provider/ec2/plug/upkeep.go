@@ -1,0 +1,193 @@
+package plug
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tag"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/template"
+)
+
+// learnEvery is how often nodes are looked at for what they have (E-21).
+const learnEvery = 30 * time.Second
+
+// offers keeps what EC2 sells, and for how much.
+type offers struct {
+	*link
+	known *offering.Sold
+}
+
+func newOffers(l *link) *offers { return &offers{link: l} }
+
+// step asks for what is due, and learns from nodes.
+func (o *offers) step(ctx context.Context, c *connection) (time.Duration, error) {
+	var failures []error
+	for name, refresh := range map[string]func(context.Context) error{"types": c.types.Refresh, "prices": c.prices.Refresh} {
+		if err := refresh(ctx); err != nil {
+			o.meter.failures.WithLabelValues(name).Inc()
+			o.deps.Log.Info("what EC2 sells could not be asked for; what was known of it stays", "what", name, "reason", err.Error())
+		}
+	}
+	failures = append(failures, o.learn(ctx, c))
+	now := o.deps.Now()
+	for _, source := range []string{offering.SourceOnDemand, offering.SourceSpot} {
+		if age, asked := c.prices.Known().Age(source, now); asked {
+			o.meter.prices.WithLabelValues(source).Set(age.Seconds())
+		}
+	}
+	if sold := c.types.Known(); sold != o.known {
+		o.known = sold
+		o.deps.Wake(Classes) // dry runs, and catalogues that were waiting for it
+	}
+	again := min(learnEvery, c.types.Due().Sub(now), c.prices.Due().Sub(now))
+	return max(again, time.Second), errors.Join(failures...)
+}
+
+// learn takes in how much memory nodes have, and which of them take no more addresses.
+func (o *offers) learn(ctx context.Context, c *connection) error {
+	var nodes corev1.NodeList
+	var claims karpenterv1.NodeClaimList
+	var list awsv1.EC2NodeClassList
+	for _, each := range []client.ObjectList{&nodes, &claims, &list} {
+		if err := o.deps.Client.List(ctx, each, client.UnsafeDisableDeepCopy); err != nil {
+			return err
+		}
+	}
+	families := map[string]string{}
+	for i := range list.Items {
+		families[list.Items[i].Name] = resolve.Family(&list.Items[i].Spec)
+	}
+	byID := map[string]*corev1.Node{}
+	for i := range nodes.Items {
+		byID[nodes.Items[i].Spec.ProviderID] = &nodes.Items[i]
+	}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		node := byID[claim.Status.ProviderID]
+		if claim.Status.ProviderID == "" || node == nil || !refers(claim) {
+			continue
+		}
+		c.machines.SawNode(node, claim, families[claim.Spec.NodeClassRef.Name])
+		if condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized) {
+			c.machines.Settled(claim.Status.ProviderID)
+		}
+	}
+	return nil
+}
+
+// tagger names instances after their nodes.
+type tagger struct{ *link }
+
+func newTagger(l *link) tagger { return tagger{l} }
+
+// Reconcile tags the instance of a claim whose node has registered (E-57): its name, and its claim's, where the launch has not said
+// them and the class says no name of its own.
+func (t tagger) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	c := t.connected()
+	if c == nil {
+		return reconcile.Result{RequeueAfter: againSoon}, nil
+	}
+	var claim karpenterv1.NodeClaim
+	if err := t.deps.Client.Get(ctx, request.NamespacedName, &claim); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if claim.DeletionTimestamp != nil || claim.Status.NodeName == "" ||
+		!condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeRegistered) || !refers(&claim) {
+		return reconcile.Result{}, nil
+	}
+	known, found := c.machines.TagsOf(claim.Status.ProviderID)
+	if !found {
+		return reconcile.Result{}, nil
+	}
+	missing := map[string]string{}
+	for key, value := range map[string]string{tag.Name: claim.Status.NodeName, launchid.ClaimKey: claim.Name} {
+		if known[key] == "" {
+			missing[key] = value
+		}
+	}
+	if len(missing) == 0 {
+		return reconcile.Result{}, nil
+	}
+	_, id, err := machines.ParseProviderID(claim.Status.ProviderID)
+	if err != nil {
+		return reconcile.Result{}, nil
+	}
+	_, err = c.clients.EC2.CreateTags(ctx, &awsec2.CreateTagsInput{Resources: []string{id}, Tags: tag.List(missing)})
+	switch {
+	case err == nil:
+		c.machines.Tagged(claim.Status.ProviderID, missing)
+		return reconcile.Result{}, nil
+	case refusal.Of(err).Class == refusal.Rights || refusal.Of(err).Class == refusal.Request:
+		t.meter.failures.WithLabelValues("tags").Inc()
+		t.deps.Log.Info("an instance could not be tagged", "nodeClaim", claim.Name, "instance", id, "reason", refusal.Of(err).Message)
+		return reconcile.Result{RequeueAfter: collectEvery}, nil // names are for people; machines do not need them
+	}
+	return reconcile.Result{}, fmt.Errorf("tagging instance %s: %w", id, err)
+}
+
+const (
+	// collectEvery is between two collections of launch templates, profilesEvery of instance profiles (E-56).
+	collectEvery  = 10 * time.Minute
+	profilesEvery = 30 * time.Minute
+)
+
+// collector deletes what nobody needs any more.
+type collector struct {
+	*link
+	profiles time.Time
+}
+
+func newCollector(l *link) *collector { return &collector{link: l} }
+
+// step collects launch templates, and now and then instance profiles.
+func (k *collector) step(ctx context.Context, c *connection) (time.Duration, error) {
+	now := k.deps.Now()
+	gone, err := c.machines.Keeper().Collect(ctx, now, template.UnusedFor)
+	if len(gone) > 0 {
+		k.deps.Log.Info("deleted launch templates that no launch used for an hour", "names", strings.Join(gone, " "))
+	}
+	k.failed("templates", err)
+	if k.profiles.IsZero() {
+		k.profiles = now // not at a start
+	}
+	if now.Sub(k.profiles) >= profilesEvery {
+		k.profiles = now
+		k.failed("profiles", k.sweep(ctx, c))
+	}
+	return collectEvery, nil
+}
+
+func (k *collector) failed(what string, err error) {
+	if err != nil {
+		k.meter.failures.WithLabelValues(what).Inc()
+		k.deps.Log.Info("a collection failed; the next one goes on", "what", what, "reason", err.Error())
+	}
+}
+
+// sweep deletes profiles of classes that are gone. What is asked for is what the API server has, not a cache that may be behind.
+func (k *collector) sweep(ctx context.Context, c *connection) error {
+	var list awsv1.EC2NodeClassList
+	if err := k.deps.Live.List(ctx, &list); err != nil {
+		return err
+	}
+	return c.resolver.SweepProfiles(ctx, func(uid string) bool {
+		return slices.ContainsFunc(list.Items, func(each awsv1.EC2NodeClass) bool { return string(each.UID) == uid })
+	})
+}

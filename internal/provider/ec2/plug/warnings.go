@@ -1,0 +1,197 @@
+package plug
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/queue"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
+)
+
+const (
+	// longPoll is how long SQS may wait for a message (E-51).
+	longPoll = 20 * time.Second
+	// mostPollers read at the same time while full answers come (E-52).
+	mostPollers = 8
+	// queueAgain is when to try again after a failure.
+	queueAgain = 10 * time.Second
+)
+
+// reader reads the interruption queue.
+type reader struct {
+	*link
+	url string
+	bad string // the last failure that was told
+}
+
+func newReader(l *link) *reader { return &reader{link: l} }
+
+// step waits for messages, and reads all that are there. It is called again at once.
+func (r *reader) step(ctx context.Context, c *connection) (time.Duration, error) {
+	if r.settings.queue == "" {
+		return 0, nil
+	}
+	if r.url == "" {
+		url, err := r.queueURL(ctx, c)
+		if err != nil {
+			return r.failed(ctx, c, "sqs:GetQueueUrl", err)
+		}
+		r.url = url
+	}
+	received, news, err := c.machines.Receive(ctx, r.url, longPoll)
+	if news {
+		r.deps.Wake("")
+	}
+	for err == nil && received >= ec2.AtOnce {
+		received, err = r.together(ctx, c)
+	}
+	if err != nil {
+		return r.failed(ctx, c, "sqs:ReceiveMessage", err)
+	}
+	r.bad = ""
+	return time.Millisecond, nil
+}
+
+// together reads with all pollers once, and returns the most that one of them got.
+func (r *reader) together(ctx context.Context, c *connection) (most int, err error) {
+	var group sync.WaitGroup
+	received, failures, news := [mostPollers]int{}, [mostPollers]error{}, [mostPollers]bool{}
+	for i := range mostPollers {
+		group.Go(func() { received[i], news[i], failures[i] = c.machines.Receive(ctx, r.url, 0) })
+	}
+	group.Wait()
+	if slices.Contains(news[:], true) {
+		r.deps.Wake("")
+	}
+	return slices.Max(received[:]), errors.Join(failures[:]...)
+}
+
+// failed tells a failure once, as long as it is the same; everything else goes on (E-76).
+func (r *reader) failed(ctx context.Context, c *connection, action string, err error) (time.Duration, error) {
+	if ctx.Err() != nil {
+		return 0, nil
+	}
+	r.url = ""
+	r.meter.failures.WithLabelValues("queue").Inc()
+	refused := refusal.Of(err)
+	text := fmt.Sprintf("InterruptionQueueUnavailable: queue %q in %s cannot be read by %s: %s %s; correct --interruption-queue, or the "+
+		"controller's role; until then spot warnings are not heard", r.settings.queue, c.region, action, refused.Code, refused.Message)
+	if text != r.bad {
+		r.bad = text
+		r.deps.Log.Error(nil, text)
+	}
+	return queueAgain, nil
+}
+
+// heard counts a message, and logs what cannot be understood.
+func (l *link) heard(m queue.Message) {
+	l.meter.messages.WithLabelValues(string(m.Kind)).Inc()
+	if m.Explanation != "" {
+		l.deps.Log.V(1).Info("a message of the interruption queue is not understood", "kind", m.Kind, "reason", m.Explanation)
+	}
+}
+
+const (
+	// healthEvery is between two looks at status checks, impairedFor how long one has to fail (E-53).
+	healthEvery = time.Minute
+	impairedFor = 2 * time.Minute
+	statusPage  = 1000
+	statusPages = 100
+)
+
+// health looks at the status checks of instances, and at what EC2 has scheduled for them.
+type health struct {
+	*link
+	denied bool
+}
+
+func newHealth(l *link) *health { return &health{link: l} }
+
+// step asks for instances whose checks fail, and those with a scheduled event.
+func (h *health) step(ctx context.Context, c *connection) (time.Duration, error) {
+	asks := [][]ec2types.Filter{
+		{filterOf("instance-status.status", "impaired")}, {filterOf("system-status.status", "impaired")},
+		{filterOf("event.code", "instance-reboot", "system-reboot", "system-maintenance", "instance-retirement", "instance-stop")},
+	}
+	var sick []provider.Notice
+	for _, filters := range asks {
+		found, err := h.ask(ctx, c, filters)
+		if err != nil {
+			h.failed(err)
+			return healthEvery, nil
+		}
+		sick = append(sick, found...)
+	}
+	h.denied = false
+	if c.machines.Sick(sick) {
+		h.deps.Wake("")
+	}
+	return healthEvery, nil
+}
+
+func (h *health) failed(err error) {
+	h.meter.failures.WithLabelValues("health").Inc()
+	rights := refusal.Of(err).Class == refusal.Rights
+	if rights && h.denied {
+		return
+	}
+	h.denied = rights
+	h.deps.Log.Info("status checks of instances are not known; the rest goes on", "reason", refusal.Of(err).Message)
+}
+
+func filterOf(name string, values ...string) ec2types.Filter {
+	return ec2types.Filter{Name: aws.String(name), Values: values}
+}
+
+// ask returns a notice for each instance of ours that EC2 lists, once its trouble has lasted long enough.
+func (h *health) ask(ctx context.Context, c *connection, filters []ec2types.Filter) ([]provider.Notice, error) {
+	in := &awsec2.DescribeInstanceStatusInput{Filters: filters, MaxResults: aws.Int32(statusPage)}
+	var list []provider.Notice
+	for range statusPages {
+		out, err := c.clients.EC2.DescribeInstanceStatus(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		for i := range out.InstanceStatuses {
+			each := &out.InstanceStatuses[i]
+			id := c.machines.Ours(aws.ToString(each.InstanceId))
+			if id != "" && h.broken(each) {
+				list = append(list, provider.Notice{ID: "status/" + aws.ToString(each.InstanceId), Kind: provider.InstanceUnhealthy, ProviderID: id})
+			}
+		}
+		if aws.ToString(out.NextToken) == "" {
+			break
+		}
+		in.NextToken = out.NextToken
+	}
+	return list, nil
+}
+
+// broken reports whether a check has failed for long, or something is scheduled that the machine does not survive as it is.
+func (h *health) broken(s *ec2types.InstanceStatus) bool {
+	for _, summary := range []*ec2types.InstanceStatusSummary{s.InstanceStatus, s.SystemStatus} {
+		if summary == nil || summary.Status != ec2types.SummaryStatusImpaired {
+			continue
+		}
+		for _, detail := range summary.Details {
+			if detail.Status == ec2types.StatusTypeFailed && detail.ImpairedSince != nil && h.deps.Now().Sub(*detail.ImpairedSince) >= impairedFor {
+				return true
+			}
+		}
+	}
+	return slices.ContainsFunc(s.Events, func(e ec2types.InstanceStatusEvent) bool {
+		text := aws.ToString(e.Description) // EC2 leaves events in the list for a while, marked at the beginning
+		return !strings.HasPrefix(text, "[Completed]") && !strings.HasPrefix(text, "[Canceled]")
+	})
+}
