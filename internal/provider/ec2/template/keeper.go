@@ -123,8 +123,9 @@ func (k *Keeper) use(in *ec2.CreateLaunchTemplateInput) *busy {
 func (k *Keeper) create(in *ec2.CreateLaunchTemplateInput, b *busy) {
 	name := aws.ToString(in.LaunchTemplateName)
 	err := k.callCreate(*in)
-	if refusal.Of(err).Code == codeLimit {
-		k.makeRoom()
+	// Room that was made for one may be taken by another, who did not have to wait: then there is more to come.
+	for more := true; more && refusal.Of(err).Code == codeLimit; {
+		more = k.makeRoom()
 		err = k.callCreate(*in)
 	}
 	if err != nil {
@@ -166,9 +167,9 @@ type sweep struct {
 }
 
 // makeRoom begins to delete what no launch used for ten minutes, unless that is going on, and returns once there is
-// room for one more template or all that can be deleted is. The collection goes on by itself, since the next template
-// needs room, too.
-func (k *Keeper) makeRoom() {
+// room for one more template, or all that can be deleted is: then more is false. The collection goes on by itself, since
+// the next template needs room, too.
+func (k *Keeper) makeRoom() (more bool) {
 	k.mu.Lock()
 	s := k.sweep
 	if s == nil {
@@ -177,7 +178,8 @@ func (k *Keeper) makeRoom() {
 		go k.run(s)
 	}
 	k.mu.Unlock()
-	<-s.room
+	_, more = <-s.room
+	return more
 }
 
 // run collects for lack of room. What goes wrong is told by the next refusal to make a template, and by the next regular
