@@ -130,7 +130,7 @@ func TestFamiliesThatAreNotServed(t *testing.T) {
 		w.expect(class, resolve.AMIsReady, "False", resolve.AMIFamilyUnsupported, c.want...)
 		w.classes = nil
 	}
-	if n := w.Counts()["ssm:GetParameters"] + w.Counts()["ec2:DescribeImages"]; n > 0 {
+	if n := w.Counts()["ssm:GetParameter"] + w.Counts()["ec2:DescribeImages"]; n > 0 {
 		t.Errorf("%d calls for images of families that are not served", n)
 	}
 	w.version = ""

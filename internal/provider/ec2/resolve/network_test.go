@@ -66,7 +66,7 @@ func TestEqualClassesCostAsMuchAsOne(t *testing.T) {
 	w.resolve()
 	first := w.Counts()
 	for action, want := range map[string]int{
-		"ec2:DescribeSubnets": 2, "ec2:DescribeSecurityGroups": 1, "ec2:DescribeImages": 1, "ssm:GetParameters": 1,
+		"ec2:DescribeSubnets": 2, "ec2:DescribeSecurityGroups": 1, "ec2:DescribeImages": 1, "ssm:GetParameter": 5,
 		"iam:GetInstanceProfile": 1,
 	} {
 		if first[action] != want {

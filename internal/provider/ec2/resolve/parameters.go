@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
-	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
 
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
-	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/batch"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
 )
 
@@ -23,11 +21,11 @@ const (
 	// missingFor is for a parameter that does not exist: one that was mistyped, or a release that is not out yet.
 	missingFor = 5 * time.Minute
 	forever    = time.Duration(math.MaxInt64)
-	// mostNames is how many parameters one call takes.
-	mostNames = 10
 )
 
-const getParameters = "ssm:GetParameters"
+// getParameter is for one parameter at a time: the right to GetParameters, which takes ten, is another one, and not among
+// those that Karpenter has (E-58). An alias has five parameters at most, and they are asked for once a day.
+const getParameter = "ssm:GetParameter"
 
 // parameter is a parameter that a class needs.
 type parameter struct {
@@ -53,7 +51,7 @@ func parametersOf(term awsv1.AMISelectorTerm, kubernetes string) (list []paramet
 	return list
 }
 
-// askParameters asks for all parameters that are due, ten in a call.
+// askParameters asks for all parameters that are due, and stops when AWS has trouble with one.
 func (r *Resolver) askParameters(ctx context.Context, classes []*awsv1.EC2NodeClass, kubernetes string) {
 	wanted := map[string]bool{} // name → pinned
 	var names []string
@@ -71,53 +69,52 @@ func (r *Resolver) askParameters(ctx context.Context, classes []*awsv1.EC2NodeCl
 	due := r.knownParameters.due(r.now(), names, func(name, value string) time.Duration {
 		return r.parameterHolds(parameter{name, wanted[name]}, value)
 	})
-	for chunk := range slices.Chunk(due, mostNames) {
-		failed := batch.Apart(ctx, chunk, r.readParameters, ofOneName)
-		for _, name := range chunk {
-			if err := failed[name]; err != nil {
-				r.knownParameters.failed(name, r.now(), failureOf(getParameters, err))
-			}
+	for i, name := range due {
+		err := r.readParameter(ctx, name)
+		if err == nil {
+			continue
+		}
+		failed := due[i : i+1]
+		if !ofOneName(err) {
+			failed = due[i:]
+		}
+		for _, name := range failed {
+			r.knownParameters.failed(name, r.now(), failureOf(getParameter, err))
+		}
+		if !ofOneName(err) {
+			return
 		}
 	}
 }
 
-// ofOneName reports whether a refusal may be for one of the names, such as one that is malformed or of another account:
-// the parameters of others are not to suffer.
-func ofOneName(err error) batch.Fault {
-	if r := refusal.Of(err); r.Code == "" || r.Class == refusal.Throttle || r.Class == refusal.Server {
-		return batch.OfTheCall
-	}
-	return batch.OfAnID
+// ofOneName reports whether a refusal may be for the name alone, such as one that is malformed or of another account: the
+// parameters of others are not to suffer. Trouble of AWS is the others', too.
+func ofOneName(err error) bool {
+	r := refusal.Of(err)
+	return r.Code != "" && r.Class != refusal.Throttle && r.Class != refusal.Server
 }
 
-// readParameters asks for some names. Those that do not exist have the value "".
-func (r *Resolver) readParameters(ctx context.Context, names []string) error {
+// readParameter asks for one parameter. One that does not exist has the value "".
+func (r *Resolver) readParameter(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	asked := r.now()
-	out, err := r.config.SSM.GetParameters(ctx, &ssm.GetParametersInput{Names: names})
-	if err != nil {
+	out, err := r.config.SSM.GetParameter(ctx, &ssm.GetParameterInput{Name: &name})
+	switch {
+	case slices.Contains(noParameter(), refusal.Of(err).Code):
+		r.knownParameters.answered(name, asked, "")
+	case err != nil:
 		return err
-	}
-	for _, name := range names {
-		i := slices.IndexFunc(out.Parameters, func(p ssmtypes.Parameter) bool { return called(p, name) })
-		switch {
-		case i >= 0:
-			r.knownParameters.answered(name, asked, strings.TrimSpace(value(out.Parameters[i].Value)))
-		case slices.Contains(out.InvalidParameters, name):
-			r.knownParameters.answered(name, asked, "")
-		default:
-			r.knownParameters.failed(name, asked, failureOf(getParameters, errNoContent))
-		}
+	case out.Parameter == nil || out.Parameter.Value == nil:
+		return errNoContent
+	default:
+		r.knownParameters.answered(name, asked, strings.TrimSpace(*out.Parameter.Value))
 	}
 	return nil
 }
 
-// called reports whether a parameter is the one that was asked for: by name or ARN, with or without its version.
-func called(p ssmtypes.Parameter, name string) bool {
-	selector := value(p.Selector)
-	return slices.Contains([]string{value(p.Name), value(p.Name) + selector, value(p.ARN), value(p.ARN) + selector}, name)
-}
+// noParameter are the codes that say that there is no such parameter, or no such version of it.
+func noParameter() []string { return []string{"ParameterNotFound", "ParameterVersionNotFound"} }
 
 // parameterHolds is how long a value holds. One whose image is deprecated or gone is asked for sooner, so that a
 // withdrawn release is left soon.

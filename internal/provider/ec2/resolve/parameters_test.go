@@ -15,14 +15,14 @@ func (w *world) complete() {
 	w.release("arm64/nvidia", "v1")
 }
 
-// asks resolves every minute for some time, and returns how often parameters were asked for.
+// asks resolves every minute for some time, and returns how many parameters were asked for.
 func (w *world) asks(d time.Duration) int {
 	w.Forget()
 	for range int(d / (10 * time.Minute)) {
 		w.Advance(10 * time.Minute)
 		w.resolve()
 	}
-	return w.Counts()["ssm:GetParameters"]
+	return w.Counts()["ssm:GetParameter"]
 }
 
 // E-08: a value holds a day, a pinned one for ever.
@@ -35,8 +35,8 @@ func TestHowLongParametersHold(t *testing.T) {
 	if n := w.asks(23 * time.Hour); n != 0 {
 		t.Errorf("asked %d times within a day", n)
 	}
-	if n := w.asks(48 * time.Hour); n != 2 {
-		t.Errorf("asked %d times in two days, want 2", n)
+	if n := w.asks(48 * time.Hour); n != 2*5 {
+		t.Errorf("asked %d times in two days, want twice for each of five parameters", n)
 	}
 	pinned := w.AddImage(ec2test.Image{Name: "pinned"})
 	w.SetParameter("/mine:3", pinned.ID)
@@ -79,14 +79,14 @@ func TestARefusedParameterFailsAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	theirs := "arn:aws:ssm:us-east-1:999988887777:parameter/theirs"
-	w.faults(ec2test.Faults{Deny: []ec2test.Denial{{Action: "ssm:GetParameters", Resource: "*999988887777*"}}})
+	w.faults(ec2test.Faults{Deny: []ec2test.Denial{{Action: "ssm:GetParameter", Resource: "*999988887777*"}}})
 	w.complete()
 	good := w.class("good", nil)
 	bad := w.class("bad", terms(awsv1.AMISelectorTerm{SSMParameter: theirs}))
 	w.resolve()
 	w.expect(good, resolve.AMIsReady, "True", resolve.AMIsReady)
-	w.expect(bad, resolve.AMIsReady, "Unknown", resolve.Unauthorized, "not authorized to perform: ssm:GetParameters")
-	w.faults(throttled("ssm:GetParameters"))
+	w.expect(bad, resolve.AMIsReady, "Unknown", resolve.Unauthorized, "not authorized to perform: ssm:GetParameter")
+	w.faults(throttled("ssm:GetParameter"))
 	w.Advance(25 * time.Hour)
 	w.resolve()
 	w.expect(good, resolve.AMIsReady, "True", resolve.AMIsReady, "last seen 25 h ago")

@@ -32,7 +32,7 @@ type EC2 interface {
 
 // SSM is what is asked of the Systems Manager.
 type SSM interface {
-	GetParameters(context.Context, *ssm.GetParametersInput, ...func(*ssm.Options)) (*ssm.GetParametersOutput, error)
+	GetParameter(context.Context, *ssm.GetParameterInput, ...func(*ssm.Options)) (*ssm.GetParameterOutput, error)
 }
 
 // IAM is what is asked of IAM, and done there.

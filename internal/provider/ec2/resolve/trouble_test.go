@@ -103,7 +103,7 @@ func TestANewProcessKeepsWhatTheStatusSays(t *testing.T) {
 	}
 	fresh := w.class("b", nil)
 	w.resolve()
-	w.expect(fresh, resolve.AMIsReady, "Unknown", resolve.NotResolved, "ssm:GetParameters: ThrottlingException")
+	w.expect(fresh, resolve.AMIsReady, "Unknown", resolve.NotResolved, "ssm:GetParameter: ThrottlingException")
 	w.expect(fresh, resolve.InstanceProfileReady, "Unknown", resolve.NotResolved, "iam:GetInstanceProfile: Throttling")
 }
 
@@ -156,7 +156,7 @@ func TestGarbageIsNoAnswer(t *testing.T) {
 		w.resolve()
 		for kind, action := range map[string]string{
 			resolve.SubnetsReady: "ec2:DescribeSubnets", resolve.SecurityGroupsReady: "ec2:DescribeSecurityGroups",
-			resolve.AMIsReady: "ssm:GetParameters", resolve.InstanceProfileReady: "iam:GetInstanceProfile",
+			resolve.AMIsReady: "ssm:GetParameter", resolve.InstanceProfileReady: "iam:GetInstanceProfile",
 			resolve.CapacityReservationsReady: "ec2:DescribeCapacityReservations",
 			resolve.PlacementGroupReady:       "ec2:DescribePlacementGroups",
 		} {
@@ -177,7 +177,7 @@ func last(class *awsv1.EC2NodeClass) karpenterv1.Condition {
 // not change stays ready, with all that it had.
 func TestNoTroubleMakesAClassUnready(t *testing.T) {
 	t.Parallel()
-	actions := []string{"ec2:DescribeSubnets", "ec2:DescribeSecurityGroups", "ec2:DescribeImages", "ssm:GetParameters",
+	actions := []string{"ec2:DescribeSubnets", "ec2:DescribeSecurityGroups", "ec2:DescribeImages", "ssm:GetParameter",
 		"iam:GetInstanceProfile", "ec2:DescribeCapacityReservations", "*"}
 	w := newWorld(t)
 	w.AddCapacityReservation(ec2test.CapacityReservation{ID: "cr-1", Type: "m5.large", Zone: "us-east-1a", Total: 2})
