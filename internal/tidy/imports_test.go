@@ -69,6 +69,7 @@ var layers = []layer{
 	{"internal/plugin", []string{"api", "internal/provider", "internal/kube", "internal/engine/catalog"}, "what a provider brings to a program beside machines"},
 	{"internal/provider/kwok/plug", []string{"api", "internal/provider", "internal/plugin", "internal/kube"}, "a provider as a part of a program: clients, watches, controllers"},
 	{"internal/provider/ec2/plug", []string{"api", "internal/provider", "internal/plugin", "internal/kube", "internal/condition", "internal/engine/catalog"}, "a provider as a part of a program: clients, watches, controllers"},
+	{"internal/provider/ec2/rights", []string{"internal/provider", "deploy"}, "the policies that users are given, for tests"},
 	{"internal/provider", []string{"api", "internal/condition", "internal/translate", "internal/engine/catalog", "internal/engine/requirement", "internal/engine/resources"}, "a cloud, and what it offers"},
 	{"internal/controller", []string{"api", "internal/world", "internal/apply", "internal/provider", "internal/translate", "internal/engine", "internal/condition", "internal/kube"}, "gather, decide, act"},
 	{"internal/convert", []string{"api"}, "pure: one version of an object to another"},

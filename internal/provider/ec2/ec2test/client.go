@@ -9,12 +9,18 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/calls"
 )
 
-// Config returns the configuration of a client of the endpoint.
-func (s *Server) Config() aws.Config {
+// Config returns the configuration of a client of the endpoint: the controller's.
+func (s *Server) Config() aws.Config { return s.config(AccessKey) }
+
+// OthersConfig is that of somebody else in the account, with rights of their own: what they ask for is not held against the
+// policies of a controller.
+func (s *Server) OthersConfig() aws.Config { return s.config(othersKey) }
+
+func (s *Server) config(key string) aws.Config {
 	return aws.Config{
 		Region: s.region, BaseEndpoint: aws.String(s.url), HTTPClient: calls.WholeBodies(&http.Client{Transport: s.transport}),
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: AccessKey, SecretAccessKey: secretKey, Source: "ec2test"}, nil
+			return aws.Credentials{AccessKeyID: key, SecretAccessKey: secretKey, Source: "ec2test"}, nil
 		}),
 	}
 }

@@ -40,6 +40,7 @@ func terminateInstances(c *call, in *terminateIn) (any, error) {
 		if i := c.machines[id]; i != nil {
 			ask.ResourceTags = maps.Clone(i.Tags)
 		}
+		ask.Missing = ask.ResourceTags == nil
 		if err := c.authorize(ask); err != nil {
 			return nil, err
 		}
@@ -122,7 +123,7 @@ func createTags(c *call, in *createTagsIn) (any, error) {
 		t := c.taggable(id)
 		targets = append(targets, t)
 		ask := Ask{Action: c.name(), Resource: c.arn(t.kind, id), RequestTags: tagMap(in.Tags),
-			ResourceTags: maps.Clone(t.tags)}
+			ResourceTags: maps.Clone(t.tags), Missing: t.tags == nil}
 		if err := c.authorize(ask); err != nil {
 			return nil, err
 		}

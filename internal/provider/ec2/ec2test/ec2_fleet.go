@@ -112,12 +112,8 @@ func createFleet(c *call, in *createFleetIn) (any, error) {
 	if err := c.authorize(c.creating("fleet", fleetTags)...); err != nil {
 		return nil, err
 	}
-	if len(launch.pools) > 0 { // all pools of a configuration share a template, and one question tells as much as many
-		template := launch.pools[0].template
-		ask := Ask{Action: c.name(), Resource: c.arn("launch-template", template.id), ResourceTags: template.tags}
-		if err := c.authorize(ask); err != nil {
-			return nil, err
-		}
+	if err := launch.mayOffer(); err != nil {
+		return nil, err
 	}
 	if err := c.dry(in.DryRun); err != nil {
 		return nil, err
@@ -147,6 +143,36 @@ func createFleet(c *call, in *createFleetIn) (any, error) {
 		c.tokens[in.Token] = &fleet{request: request, out: out}
 	}
 	return out, nil
+}
+
+// mayOffer asks for the rights to what the request names, each once. What a template names and makes is asked for when it
+// launches, as RunInstances. Source: CreateFleet in AWS's service authorization reference for EC2, which has fleet and
+// instance as needed, and image, launch-template, placement-group, subnet and volume where the request has them.
+func (l *launch) mayOffer() error {
+	var asks []Ask
+	seen := map[string]bool{}
+	ask := func(kind, id string, tags map[string]string) {
+		if arn := l.arn(kind, id); id != "" && !seen[arn] {
+			seen[arn] = true
+			asks = append(asks, Ask{Action: l.name(), Resource: arn, ResourceTags: tags})
+		}
+	}
+	for _, p := range l.pools {
+		ask("launch-template", p.template.id, p.template.tags)
+		ask("image", p.override.Image, nil)
+		ask("subnet", p.override.Subnet, nil)
+	}
+	instance, err := tagsOf(l.tags, "instance")
+	if err != nil {
+		return err
+	}
+	asks = append(asks, l.creating("instance", instance)...)
+	for _, spec := range l.tags {
+		if spec.Kind != "fleet" && spec.Kind != "instance" {
+			asks = append(asks, l.creating(spec.Kind, tagMap(spec.Tags))...)
+		}
+	}
+	return l.authorize(asks...)
 }
 
 // repeat answers a client token that was used before.

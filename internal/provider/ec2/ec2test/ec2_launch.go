@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/iampolicy"
 )
 
 func splitName(name string) iter.Seq[string] { return strings.SplitSeq(name, ".") }
@@ -119,19 +121,35 @@ func (l *launch) one(p pool) (*Instance, *refused) {
 	return l.start(p), nil
 }
 
-// mayRun asks for the rights that a launch needs of everything it uses and makes.
+// mayRun asks for the rights that a launch needs of everything it uses and makes: the resources of RunInstances in AWS's
+// service authorization reference, as far as a template names them, and the role that is passed.
 func (l *launch) mayRun(p pool) error {
 	const run = "ec2:RunInstances"
 	asks := []Ask{
-		{Action: run, Resource: l.arn("launch-template", p.template.id), ResourceTags: p.template.tags},
 		{Action: run, Resource: l.arn("image", p.image)},
 		{Action: run, Resource: l.arn("subnet", p.subnet)},
+	}
+	if p.template.id != "" {
+		asks = append(asks, Ask{Action: run, Resource: l.arn("launch-template", p.template.id), ResourceTags: p.template.tags})
 	}
 	for _, id := range p.template.data.groups() {
 		asks = append(asks, Ask{Action: run, Resource: l.arn("security-group", id)})
 	}
 	if r := p.template.data.Reservation; r != nil && r.Target != nil && r.Target.ID != "" {
 		asks = append(asks, Ask{Action: run, Resource: l.arn("capacity-reservation", r.Target.ID)})
+	}
+	if g, wanted := l.placement(&p.template.data); wanted { // its ARN has the name
+		asks = append(asks, Ask{Action: run, Resource: l.arn("placement-group", cmp.Or(g.Name, g.ID))})
+	}
+	for _, d := range p.template.data.Devices {
+		if d.EBS != nil && d.EBS.Snapshot != "" {
+			asks = append(asks, Ask{Action: run, Resource: l.arn("snapshot", d.EBS.Snapshot)})
+		}
+	}
+	if of := p.template.data.Profile; of != nil {
+		if profile := l.profiles[of.id()]; profile != nil && profile.role != "" {
+			asks = append(asks, l.passing(profile.role))
+		}
 	}
 	kinds := []string{"instance", "volume", "network-interface"}
 	if l.capacityType == spot {
@@ -141,14 +159,14 @@ func (l *launch) mayRun(p pool) error {
 		tags := l.tagsFor(p, kind)
 		asks = append(asks, Ask{Action: run, Resource: l.arn(kind, "*"), RequestTags: tags})
 		if len(tags) > 0 {
-			create := map[string]string{"ec2:CreateAction": "RunInstances"}
+			create := map[string]string{iampolicy.CreateAction: "RunInstances"}
 			asks = append(asks, Ask{Action: "ec2:CreateTags", Resource: l.arn(kind, "*"), RequestTags: tags, Context: create})
 		}
 	}
 	asks = slices.DeleteFunc(asks, func(ask Ask) bool { // asked before, for another machine
 		return slices.ContainsFunc(l.Asks, func(a Ask) bool {
 			return a.Action == ask.Action && a.Resource == ask.Resource && maps.Equal(a.RequestTags, ask.RequestTags) &&
-				l.faults.denied(ask) == ""
+				a.Context[iampolicy.CreateAction] == ask.Context[iampolicy.CreateAction] && l.faults.denied(ask) == ""
 		})
 	})
 	return l.authorize(asks...)

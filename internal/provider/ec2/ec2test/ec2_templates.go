@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/iampolicy"
 )
 
 // tagSpecification are the tags that a new resource of a kind gets.
@@ -229,7 +231,7 @@ func (c *call) creating(kind string, tags map[string]string) []Ask {
 	if len(tags) > 0 {
 		asks = append(asks, Ask{
 			Action: "ec2:CreateTags", Resource: c.arn(kind, "*"), RequestTags: tags,
-			Context: map[string]string{"ec2:CreateAction": c.Action},
+			Context: map[string]string{iampolicy.CreateAction: c.Action},
 		})
 	}
 	return asks
@@ -447,7 +449,7 @@ type deleteTemplateIn struct {
 
 func deleteLaunchTemplate(c *call, in *deleteTemplateIn) (any, error) {
 	t, missing := c.findTemplate(in.ID, in.Name)
-	ask := Ask{Action: c.name(), Resource: c.arn("launch-template", "*")}
+	ask := Ask{Action: c.name(), Resource: c.arn("launch-template", "*"), Missing: t == nil}
 	if t != nil {
 		ask.Resource, ask.ResourceTags = c.arn("launch-template", t.id), t.tags
 	}

@@ -20,10 +20,10 @@ func eksActions() map[string]action {
 
 func describeCluster(c *call, name *string) (any, error) {
 	arn := "arn:aws:eks:" + c.region + ":" + Account + ":cluster/" + *name
-	if err := c.authorize(Ask{Action: c.name(), Resource: arn}); err != nil {
+	cluster, exists := c.clusters[*name]
+	if err := c.authorize(Ask{Action: c.name(), Resource: arn, Missing: !exists}); err != nil {
 		return nil, err
 	}
-	cluster, exists := c.clusters[*name]
 	if !exists {
 		return nil, refuse(404, "ResourceNotFoundException", "No cluster found for name: %s.", *name)
 	}

@@ -33,6 +33,7 @@ func newAccount(t *testing.T, f ec2test.Faults) *account {
 
 func accountOf(t *testing.T, o ec2test.Options) *account {
 	t.Helper()
+	o.Unjudged = raw
 	a := &account{Server: ec2test.Start(t, o), t: t}
 	a.client = client(a.Server)
 	a.subnets, a.group = a.AddNetwork("c1", "us-east-1a", "us-east-1b", "us-east-1c")

@@ -20,6 +20,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 )
 
+// raw is why the requests of most tests here are not held against policies.
+const raw = "the endpoint itself is tested, with requests that no controller makes"
+
 func client(s *ec2test.Server, changes ...func(*ec2.Options)) *ec2.Client {
 	return ec2.NewFromConfig(s.Config(), append([]func(*ec2.Options){once}, changes...)...)
 }
@@ -49,7 +52,7 @@ func wantCode(t *testing.T, err error, want string) {
 // E-63: signatures are computed anew, and refused with AWS's codes.
 func TestSignaturesAreChecked(t *testing.T) {
 	t.Parallel()
-	s := ec2test.Start(t, ec2test.Options{})
+	s := ec2test.Start(t, ec2test.Options{Unjudged: raw})
 	describe := func(config aws.Config) error {
 		_, err := ec2.NewFromConfig(config, once).DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{})
 		return err
@@ -78,7 +81,7 @@ func TestSignaturesAreChecked(t *testing.T) {
 // E-67: a client whose clock is wrong learns the server's from its answer, and the SDK signs by that.
 func TestTheSDKCorrectsItsClockByTheAnswers(t *testing.T) {
 	t.Parallel()
-	s := ec2test.Start(t, ec2test.Options{Faults: ec2test.Faults{SkewCode: "AuthFailure"}})
+	s := ec2test.Start(t, ec2test.Options{Unjudged: raw, Faults: ec2test.Faults{SkewCode: "AuthFailure"}})
 	s.Skew(time.Hour)
 	_, err := ec2.NewFromConfig(s.Config()).DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{})
 	wantCode(t, err, "")
@@ -87,7 +90,7 @@ func TestTheSDKCorrectsItsClockByTheAnswers(t *testing.T) {
 // E-63: a request that was changed on its way is refused.
 func TestAChangedRequestIsRefused(t *testing.T) {
 	t.Parallel()
-	s := ec2test.Start(t, ec2test.Options{})
+	s := ec2test.Start(t, ec2test.Options{Unjudged: raw})
 	config := s.Config()
 	config.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
 		r.URL.RawQuery = url.Values{"DryRun": {"true"}}.Encode()
@@ -105,7 +108,7 @@ func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
 func TestWhatTheEndpointDoesNotKnowFailsTheTest(t *testing.T) {
 	t.Parallel()
 	var told []string
-	s := ec2test.Start(t, ec2test.Options{Unknown: func(text string) { told = append(told, text) }})
+	s := ec2test.Start(t, ec2test.Options{Unjudged: raw, Unknown: func(text string) { told = append(told, text) }})
 	_, err := client(s).DescribeInstances(t.Context(),
 		&ec2.DescribeInstancesInput{IncludeManagedResources: aws.Bool(true)})
 	wantCode(t, err, "UnknownParameter")
@@ -127,7 +130,7 @@ func TestWhatTheEndpointDoesNotKnowFailsTheTest(t *testing.T) {
 func TestInstanceTypesArriveWhole(t *testing.T) {
 	t.Parallel()
 	want := ec2test.Types(t)
-	s := ec2test.Start(t, ec2test.Options{})
+	s := ec2test.Start(t, ec2test.Options{Unjudged: raw})
 	pages, got := 0, map[string]ec2types.InstanceTypeInfo{}
 	for p := ec2.NewDescribeInstanceTypesPaginator(client(s),
 		&ec2.DescribeInstanceTypesInput{}); p.HasMorePages(); pages++ {
@@ -164,7 +167,7 @@ func asJSON(t *testing.T, of any) string {
 // E-17: all offerings of the zones in few calls; with pages of one, a call for each, and the same answer.
 func TestListingsArePaged(t *testing.T) {
 	t.Parallel()
-	s := ec2test.Start(t, ec2test.Options{})
+	s := ec2test.Start(t, ec2test.Options{Unjudged: raw})
 	all := func(filters ...ec2types.Filter) []string {
 		in := &ec2.DescribeInstanceTypeOfferingsInput{LocationType: ec2types.LocationTypeAvailabilityZone, Filters: filters}
 		var list []string
@@ -200,7 +203,7 @@ func TestListingsArePaged(t *testing.T) {
 // E-63: the record has what a policy's conditions look at.
 func TestRequestsAreRecorded(t *testing.T) {
 	t.Parallel()
-	s := ec2test.Start(t, ec2test.Options{})
+	s := ec2test.Start(t, ec2test.Options{Unjudged: raw})
 	s.Deny(func(a ec2test.Ask) string {
 		if a.Action == "ec2:CreateTags" && a.Context["ec2:CreateAction"] == "CreateLaunchTemplate" {
 			return "with an explicit deny in a service control policy"

@@ -1,12 +1,15 @@
 package ec2test
 
 import (
+	"cmp"
 	"encoding/xml"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/iampolicy"
 )
 
 // iamQuery is IAM's protocol: a form in, XML out, in an envelope other than EC2's.
@@ -86,11 +89,15 @@ func (s *Server) AddRole(name string) {
 	s.roles[name] = true
 }
 
-// AddInstanceProfile adds an instance profile with a role, as if it had been there for long.
+// AddInstanceProfile adds an instance profile with a role, as if it had been there for long; or gives one another role.
 func (s *Server) AddInstanceProfile(name, role string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.roles[role] = true
+	if p := s.profiles[name]; p != nil {
+		p.role = role
+		return
+	}
 	s.profiles[name] = &instanceProfile{name: name, path: "/", role: role, tags: map[string]string{}}
 }
 
@@ -170,7 +177,7 @@ func (in *profileIn) tagMap() map[string]string {
 // profile asks for the right to an instance profile and finds it.
 func (c *call) profile(in *profileIn) (*instanceProfile, error) {
 	p, exists := c.profiles[in.Name]
-	ask := Ask{Action: c.name(), Resource: (&instanceProfile{name: in.Name, path: "/"}).arn()}
+	ask := Ask{Action: c.name(), Resource: (&instanceProfile{name: in.Name, path: "/"}).arn(), Missing: !exists}
 	if exists {
 		ask.Resource, ask.ResourceTags = p.arn(), maps.Clone(p.tags)
 	}
@@ -202,9 +209,9 @@ func createInstanceProfile(c *call, in *profileIn) (any, error) {
 	if err := c.authorize(Ask{Action: c.name(), Resource: p.arn(), RequestTags: in.tagMap()}); err != nil {
 		return nil, err
 	}
-	if len(in.Tags) > 0 {
+	if len(in.Tags) > 0 { // assumed: a new profile has its tags already, or Karpenter's policy would not do for Karpenter
 		if err := c.authorize(Ask{Action: "iam:TagInstanceProfile", Resource: p.arn(),
-			RequestTags: in.tagMap()}); err != nil {
+			RequestTags: in.tagMap(), ResourceTags: in.tagMap()}); err != nil {
 			return nil, err
 		}
 	}
@@ -224,11 +231,7 @@ func addRole(c *call, in *profileIn) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	pass := Ask{
-		Action: "iam:PassRole", Resource: "arn:aws:iam::" + Account + ":role/" + in.Role,
-		Context: map[string]string{"iam:PassedToService": "ec2.amazonaws.com"},
-	}
-	if err := c.authorize(pass); err != nil {
+	if err := c.authorize(c.passing(in.Role)); err != nil {
 		return nil, err
 	}
 	switch {
@@ -239,6 +242,14 @@ func addRole(c *call, in *profileIn) (any, error) {
 	}
 	p.role = in.Role
 	return nil, nil
+}
+
+// passing asks for the right to give a role to EC2: with a profile, and with each launch.
+func (s *Server) passing(role string) Ask {
+	return Ask{
+		Action: "iam:PassRole", Resource: "arn:aws:iam::" + Account + ":role/" + role, Missing: !s.roles[role],
+		Context: map[string]string{iampolicy.PassedToService: "ec2.amazonaws.com"},
+	}
 }
 
 func removeRole(c *call, in *profileIn) (any, error) {
@@ -300,6 +311,9 @@ func listInstanceProfiles(c *call, in *struct {
 	return out, err
 }
 
+// id is the name of a profile, however it was given.
+func (n *profileName) id() string { return cmp.Or(n.Name, n.ARN[strings.LastIndex(n.ARN, "/")+1:]) }
+
 // hasProfile refuses a launch with a profile that does not exist, has no role, or is too new.
 func (l *launch) hasProfile(of *profileName) error {
 	if of == nil {
@@ -307,7 +321,7 @@ func (l *launch) hasProfile(of *profileName) error {
 	}
 	name, field := of.Name, "name"
 	if name == "" {
-		name, field = of.ARN[strings.LastIndex(of.ARN, "/")+1:], "arn"
+		name, field = of.id(), "arn"
 	}
 	p := l.profiles[name]
 	if p != nil && p.role != "" && !l.now().Before(p.created.Add(l.faults.ProfileDelay.Duration)) {

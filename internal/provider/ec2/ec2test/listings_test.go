@@ -27,7 +27,7 @@ func filters(texts ...string) []ec2types.Filter {
 // E-09, E-10: images by owner, name, tag and id; deprecated ones when they are asked for.
 func TestImages(t *testing.T) {
 	t.Parallel()
-	s := ec2test.Start(t, ec2test.Options{})
+	s := ec2test.Start(t, ec2test.Options{Unjudged: raw})
 	old := s.AddImage(ec2test.Image{Name: "al2023-1", Deprecated: s.Now().Add(time.Hour)})
 	s.AddImage(ec2test.Image{Name: "al2023-2", Architecture: "arm64"})
 	s.AddImage(ec2test.Image{Name: "mine", Owner: ec2test.Account, Tags: map[string]string{"team": "a"},
@@ -266,7 +266,7 @@ func TestTagsHaveBounds(t *testing.T) {
 // E-24: spot prices by product, type and zone, and all of them in few calls.
 func TestSpotPrices(t *testing.T) {
 	t.Parallel()
-	s := ec2test.Start(t, ec2test.Options{})
+	s := ec2test.Start(t, ec2test.Options{Unjudged: raw})
 	s.SetSpotPrice("c5.large", "us-east-1a", 0.0123)
 	out, err := client(s).DescribeSpotPriceHistory(t.Context(), &ec2.DescribeSpotPriceHistoryInput{
 		InstanceTypes: []ec2types.InstanceType{"c5.large"}, ProductDescriptions: []string{"Linux/UNIX"},
@@ -291,7 +291,7 @@ func TestSpotPrices(t *testing.T) {
 // E-78: a listing of nothing is an empty list for the SDK, and an answer without content is none.
 func TestAnEmptyListingIsNotAnEmptyAnswer(t *testing.T) {
 	t.Parallel()
-	s := ec2test.Start(t, ec2test.Options{})
+	s := ec2test.Start(t, ec2test.Options{Unjudged: raw})
 	lists := func() [5]bool {
 		t.Helper()
 		subnets, err := client(s).DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{})

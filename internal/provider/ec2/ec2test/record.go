@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/iampolicy"
 )
 
 // Call is a request that the endpoint answered, or would have if its answer had not been lost.
@@ -26,6 +28,7 @@ type Ask struct {
 	RequestTags  map[string]string
 	ResourceTags map[string]string
 	Context      map[string]string // condition keys beside tags, such as ec2:CreateAction
+	Missing      bool              // the resource does not exist, so nobody knows its tags
 }
 
 // Calls returns what was asked so far, in order.
@@ -55,6 +58,7 @@ type call struct {
 	*Server
 	Call
 	parameters any           // what the protocol read: *parameter, JSON or a path
+	at         string        // the region of the request
 	wait       time.Duration // how long to wait for news before the answer
 }
 
@@ -62,8 +66,15 @@ func (c *call) name() string { return c.Service + ":" + c.Action }
 
 // authorize asks for rights, records the questions, and refuses the first that is denied.
 func (c *call) authorize(asks ...Ask) error {
-	c.Asks = append(c.Asks, asks...)
 	for _, ask := range asks {
+		ask.Context = maps.Clone(ask.Context)
+		if ask.Context == nil {
+			ask.Context = map[string]string{}
+		}
+		ask.Context[iampolicy.RequestedRegion] = c.at
+		c.Asks = append(c.Asks, ask)
+	}
+	for _, ask := range c.Asks[len(c.Asks)-len(asks):] {
 		if cause := c.faults.denied(ask); cause != "" {
 			return c.unauthorized(ask, cause)
 		}

@@ -22,6 +22,7 @@ const Account = "111122223333"
 // The access key that Config signs with.
 const (
 	AccessKey = "AKIAJOINERTEST000001"
+	othersKey = "AKIAJOINERTEST000002"
 	secretKey = "a secret of tests, worth nothing"
 )
 
@@ -42,6 +43,11 @@ type Options struct {
 	PageSize int
 	// Faults are what goes wrong from the start.
 	Faults Faults
+	// Unjudged says why requests are not held against the policies of package rights (E-58); "" holds them, but for those of
+	// [Server.OthersConfig].
+	Unjudged string
+	// Forbidden is told of every right that a request needs and that a policy does not give; Start fails the test.
+	Forbidden func(string)
 	// Unknown is told of every request that the endpoint cannot follow: a parameter or an action that it does not know.
 	Unknown func(string)
 }
@@ -63,6 +69,7 @@ type Server struct {
 	counts   map[string]int
 	ids      int
 	faults   faults
+	judge    *judge // nil for none
 	world
 }
 
@@ -97,9 +104,12 @@ func blank(o Options) *Server {
 	s := &Server{
 		url: o.URL, transport: &http.Transport{MaxIdleConnsPerHost: 64},
 		region: o.Region, unknown: o.Unknown, now: o.Now, pageSize: o.PageSize, services: services(),
-		secrets: map[string]string{AccessKey: secretKey}, counts: map[string]int{}, world: newWorld(),
+		secrets: map[string]string{AccessKey: secretKey, othersKey: secretKey}, counts: map[string]int{}, world: newWorld(),
 	}
 	maps.Copy(s.secrets, o.Keys)
+	if o.Unjudged == "" && o.Forbidden != nil {
+		s.judge = newJudge(o.Forbidden)
+	}
 	if s.now == nil {
 		at := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 		s.now = func() time.Time { return at }
@@ -107,11 +117,15 @@ func blank(o Options) *Server {
 	return s
 }
 
-// Start makes an endpoint that listens until the test ends. What it cannot follow fails the test.
+// Start makes an endpoint that listens until the test ends. What it cannot follow fails the test, and so does a request
+// that needs a right which users do not give (E-58).
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
 	if o.Unknown == nil {
 		o.Unknown = func(text string) { t.Errorf("ec2test: %s", text) }
+	}
+	if o.Forbidden == nil {
+		o.Forbidden = func(text string) { t.Errorf("ec2test: %s", text) }
 	}
 	s, err := New(o)
 	if err != nil {
@@ -270,8 +284,11 @@ func (s *Server) dispatch(a *answer, of service, who identity, r *http.Request, 
 		return
 	}
 	s.settle()
-	c := &call{Server: s, parameters: parameters, Call: Call{Time: s.now(), Service: who.service, Action: name,
-		Key: who.key}}
+	c := &call{Server: s, parameters: parameters, at: who.region, Call: Call{Time: s.now(), Service: who.service,
+		Action: name, Key: who.key}}
+	if who.service == "iam" {
+		c.at = "us-east-1" // whatever the signature says, as AWS documents for what has no region
+	}
 	defer func() { a.wait, a.news = c.wait, s.news }()
 	if again {
 		a.result, a.err = act(c)
@@ -301,4 +318,5 @@ func (s *Server) dispatch(a *answer, of service, who identity, r *http.Request, 
 	}
 	c.Lost = before != nil || after != nil || a.garbled != ""
 	s.calls = append(s.calls, c.Call)
+	s.hold(c.Call)
 }

@@ -33,7 +33,7 @@ func single(s *ec2test.Server) aws.Config {
 // E-07: public parameters, one by one, several at once and by path.
 func TestParameters(t *testing.T) {
 	t.Parallel()
-	s := ec2test.Start(t, ec2test.Options{PageSize: 1})
+	s := ec2test.Start(t, ec2test.Options{Unjudged: raw, PageSize: 1})
 	const path = "/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/"
 	s.SetParameter(path+"recommended/image_id", "ami-1")
 	s.SetParameter(path+"other/image_id", "ami-2")
@@ -67,7 +67,7 @@ func TestParameters(t *testing.T) {
 // E-51: a queue hands out each message for a time, and tells at once what happens while somebody waits.
 func TestQueues(t *testing.T) {
 	t.Parallel()
-	s := ec2test.Start(t, ec2test.Options{})
+	s := ec2test.Start(t, ec2test.Options{Unjudged: raw})
 	s.AddQueue("events")
 	c := sqs.NewFromConfig(single(s))
 	found, err := c.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("events")})
@@ -164,7 +164,7 @@ func TestInstancesTellQueues(t *testing.T) {
 // E-24: prices by filters, on as many pages as it takes.
 func TestPrices(t *testing.T) {
 	t.Parallel()
-	s := ec2test.Start(t, ec2test.Options{})
+	s := ec2test.Start(t, ec2test.Options{Unjudged: raw})
 	s.SetPrice("c5.large", 0.085)
 	filter := func(field, value string) pricingtypes.Filter {
 		return pricingtypes.Filter{Field: &field, Value: &value, Type: pricingtypes.FilterTypeTermMatch}
@@ -247,7 +247,7 @@ func TestInstanceProfiles(t *testing.T) {
 // E-16, E-79: what EKS tells of a cluster, and of one that it does not know.
 func TestClusters(t *testing.T) {
 	t.Parallel()
-	s := ec2test.Start(t, ec2test.Options{})
+	s := ec2test.Start(t, ec2test.Options{Unjudged: raw})
 	s.AddCluster(ec2test.Cluster{Name: "c1", Version: "1.33", Endpoint: "https://c1", CA: "Q0E=", CIDR: "10.100.0.0/16"})
 	c := eks.NewFromConfig(single(s))
 	out, err := c.DescribeCluster(t.Context(), &eks.DescribeClusterInput{Name: aws.String("c1")})
@@ -263,7 +263,7 @@ func TestClusters(t *testing.T) {
 // E-41, E-58: every service refuses in its own protocol.
 func TestRefusalsInEveryProtocol(t *testing.T) {
 	t.Parallel()
-	s := ec2test.Start(t, ec2test.Options{})
+	s := ec2test.Start(t, ec2test.Options{Unjudged: raw})
 	url := s.AddQueue("q")
 	calls := map[string]func(aws.Config) error{
 		"ec2": func(c aws.Config) error {

@@ -112,7 +112,7 @@ func (s *Server) queueARN(name string) string {
 // queue asks for the right to a queue, by its URL or name, and finds it.
 func (c *call) queue(of string) (*queue, error) {
 	name := of[strings.LastIndex(of, "/")+1:]
-	if err := c.authorize(Ask{Action: c.name(), Resource: c.queueARN(name)}); err != nil {
+	if err := c.authorize(Ask{Action: c.name(), Resource: c.queueARN(name), Missing: c.queues[name] == nil}); err != nil {
 		return nil, err
 	}
 	if q := c.queues[name]; q != nil {

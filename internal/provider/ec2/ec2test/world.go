@@ -52,6 +52,7 @@ type world struct {
 	zonesOf      map[string][]string // zones that sell a type
 	prices       map[string]float64  // on-demand, dollars an hour, where a test set one
 	spots        map[[2]string]float64
+	networks     map[string]bool // by cluster
 	subnets      map[string]*subnet
 	groups       map[string]SecurityGroup
 	images       map[string]Image
@@ -76,7 +77,7 @@ type subnet struct {
 func newWorld() world {
 	return world{
 		types: map[string]ec2types.InstanceTypeInfo{}, zonesOf: map[string][]string{}, prices: map[string]float64{},
-		spots: map[[2]string]float64{}, subnets: map[string]*subnet{}, groups: map[string]SecurityGroup{},
+		spots: map[[2]string]float64{}, networks: map[string]bool{}, subnets: map[string]*subnet{}, groups: map[string]SecurityGroup{},
 		images:   map[string]Image{},
 		template: map[string]*template{}, tokens: map[string]*fleet{}, machines: map[string]*Instance{},
 		reservations: map[string]*CapacityReservation{}, placements: map[string]PlacementGroup{}, others: newOthers(),
@@ -176,6 +177,9 @@ func (s *Server) AddImage(i Image) Image {
 // AddNetwork adds what most tests want: a subnet in each zone and a security group, with the tag
 // karpenter.sh/discovery.
 func (s *Server) AddNetwork(cluster string, zones ...string) ([]Subnet, SecurityGroup) {
+	s.mu.Lock()
+	s.networks[cluster] = true
+	s.mu.Unlock()
 	var subnets []Subnet
 	for _, zone := range zones {
 		subnets = append(subnets, s.AddSubnet(Subnet{Zone: zone,

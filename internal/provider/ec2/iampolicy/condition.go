@@ -122,6 +122,9 @@ func (c *condition) holds(request map[string][]string) bool {
 
 // glob reports whether a text matches a pattern with * and ?, which have no escape.
 func glob(pattern, text string) bool {
+	if !strings.ContainsAny(pattern, "*?") {
+		return pattern == text
+	}
 	p, t := []rune(pattern), []rune(text)
 	at, star, from := 0, -1, 0
 	for i := 0; i < len(t); {
@@ -147,6 +150,9 @@ func glob(pattern, text string) bool {
 
 // arnSegments is how many parts an ARN has; the last may have colons.
 const arnSegments = 6
+
+// MatchARN reports whether an ARN is one of those that a pattern means, part by part.
+func MatchARN(pattern, arn string) bool { return matchARN(pattern, arn, false) }
 
 // matchARN compares part by part; wide lets an asterisk match beyond its part, too.
 func matchARN(pattern, arn string, wide bool) bool {

@@ -85,11 +85,17 @@ type Decision struct {
 // Decide says whether the policy allows a request: some statement has to, and none may deny it.
 func (p *Policy) Decide(r Request) Decision {
 	var d Decision
-	context := r.context()
+	var context map[string][]string
 	for i := range p.statements {
 		s := &p.statements[i]
 		rights := s.matches(r.Action, r.Resource)
-		if len(rights) == 0 || slices.ContainsFunc(s.conditions, func(c condition) bool { return !c.holds(context) }) {
+		if len(rights) == 0 {
+			continue
+		}
+		if context == nil {
+			context = r.context()
+		}
+		if slices.ContainsFunc(s.conditions, func(c condition) bool { return !c.holds(context) }) {
 			continue
 		}
 		if s.deny {
@@ -107,10 +113,14 @@ func (p *Policy) Decide(r Request) Decision {
 // matches returns the rights of a statement that name an action and a resource, whatever the conditions.
 func (s *statement) matches(action, resource string) (list []Right) {
 	var actions, resources []string
+	action = strings.ToLower(action)
 	for _, a := range s.actions {
-		if glob(strings.ToLower(a), strings.ToLower(action)) != s.notAction {
+		if glob(strings.ToLower(a), action) != s.notAction {
 			actions = append(actions, a)
 		}
+	}
+	if len(actions) == 0 {
+		return nil
 	}
 	for _, r := range s.resources {
 		if matchARN(r, resource, s.deny || s.notResource) != s.notResource {

@@ -37,14 +37,14 @@ type account struct {
 	*ec2test.Server
 	ms     *machines.Machines
 	t      *testing.T
-	client *ec2.Client
+	client *ec2.Client // of who sets the stage
 	subnet ec2test.Subnet
 }
 
 func newAccount(t *testing.T, o ec2test.Options) *account {
 	t.Helper()
 	a := &account{Server: ec2test.Start(t, o), t: t}
-	a.client = ec2.NewFromConfig(a.Config())
+	a.client = ec2.NewFromConfig(a.OthersConfig())
 	subnets, group := a.AddNetwork("c1", "us-east-1a")
 	a.subnet = subnets[0]
 	image := a.AddImage(ec2test.Image{Name: "amazon-eks-node-al2023-x86_64-standard-1.33-v20260801"})
@@ -54,7 +54,7 @@ func newAccount(t *testing.T, o ec2test.Options) *account {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.ms = machines.New(t.Context(), machines.Config{EC2: a.client, Clock: clock{a.Server}, Cluster: "c1",
+	a.ms = machines.New(t.Context(), machines.Config{EC2: ec2.NewFromConfig(a.Config()), Clock: clock{a.Server}, Cluster: "c1",
 		ZoneOf: func(string) string { return a.subnet.Zone }})
 	return a
 }
@@ -97,7 +97,7 @@ var (
 )
 
 func ours(more ...string) []string {
-	return append([]string{tag.Pool + "=p", tag.Class + "=default", tag.ClusterName + "=c1"}, more...)
+	return append([]string{tag.Pool + "=p", tag.Class + "=default", tag.ClusterName + "=c1", tag.Owner("c1") + "=owned"}, more...)
 }
 
 func idsOf(list []machines.Machine) []string {

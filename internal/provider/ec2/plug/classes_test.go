@@ -196,6 +196,7 @@ func TestAnnotationsOfAnotherProgram(t *testing.T) {
 func TestAClusterThatEKSDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, func(s *settings) { s.clusterName = "other" }, aClass("default"))
+	r.server.AddNetwork("other") // it has what it needs, but not of EKS
 	r.connectNow()
 	r.look()
 	cond := r.condition("default", karpenterv1.ConditionTypeValidationSucceeded)

@@ -127,6 +127,7 @@ func TestWhatIsNotFoundIsNamed(t *testing.T) {
 	w.expect(class, ready, "False", resolve.SubnetsNotFound, "SubnetsReady: ", "SecurityGroupsReady: ")
 	w.expect(class, karpenterv1.ConditionTypeValidationSucceeded, "Unknown", resolve.NotResolved)
 	empty := &world{Server: ec2test.Start(t, ec2test.Options{}), t: t, version: kubernetes}
+	empty.AddCluster(ec2test.Cluster{Name: "c1"})
 	empty.restart()
 	lost := empty.class("b", nil)
 	empty.resolve()

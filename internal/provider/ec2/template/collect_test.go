@@ -12,6 +12,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tag"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/template"
 )
 
@@ -137,7 +138,7 @@ func TestCollectionsThatAreRefused(t *testing.T) {
 	a.strange("karpenter.k8s.aws/locked", "c1")
 	a.clock.Advance(2 * time.Hour)
 	a.Deny(func(ask ec2test.Ask) string {
-		if ask.Action == "ec2:DeleteLaunchTemplate" && len(ask.ResourceTags) == 1 {
+		if ask.Action == "ec2:DeleteLaunchTemplate" && ask.ResourceTags[tag.Pool] == "p" {
 			return "because no policy allows it"
 		}
 		return ""

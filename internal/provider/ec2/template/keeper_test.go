@@ -27,14 +27,17 @@ type account struct {
 	t      *testing.T
 	clock  *timer.Fake
 	client *ec2.Client
+	others *ec2.Client // of somebody else in the account
 }
 
 func newAccount(t *testing.T, f ec2test.Faults) *account {
 	t.Helper()
 	clock := timer.NewFake(time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC))
 	s := ec2test.Start(t, ec2test.Options{Now: clock.Now, Faults: f})
+	s.AddCluster(ec2test.Cluster{Name: "c1"})
 	once := func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} }
-	return &account{Server: s, t: t, clock: clock, client: ec2.NewFromConfig(s.Config(), once)}
+	return &account{Server: s, t: t, clock: clock, client: ec2.NewFromConfig(s.Config(), once),
+		others: ec2.NewFromConfig(s.OthersConfig(), once)}
 }
 
 func (a *account) keeper() *template.Keeper {
@@ -261,10 +264,10 @@ var _ template.API = (*ec2.Client)(nil)
 // strange makes a template that is not ours, or not this cluster's.
 func (a *account) strange(name, cluster string) {
 	a.t.Helper()
-	_, err := a.client.CreateLaunchTemplate(a.t.Context(), &ec2.CreateLaunchTemplateInput{
+	_, err := a.others.CreateLaunchTemplate(a.t.Context(), &ec2.CreateLaunchTemplateInput{
 		LaunchTemplateName: aws.String(name), LaunchTemplateData: &ec2types.RequestLaunchTemplateData{ImageId: aws.String("ami-1")},
 		TagSpecifications: []ec2types.TagSpecification{{ResourceType: ec2types.ResourceTypeLaunchTemplate,
-			Tags: tag.List(map[string]string{tag.ClusterName: cluster})}},
+			Tags: tag.List(map[string]string{tag.ClusterName: cluster, tag.Owner(cluster): "owned", tag.Pool: "p"})}},
 	})
 	if err != nil {
 		a.t.Fatal(err)

@@ -154,7 +154,7 @@ func TestTheRootVolumeIsOne(t *testing.T) {
 	if strings.Join(names, " ") != "/dev/xvda /dev/xvdb" {
 		t.Errorf("disks: %s", names)
 	}
-	out, err := s.client.DescribeLaunchTemplateVersions(t.Context(), &ec2.DescribeLaunchTemplateVersionsInput{
+	out, err := s.others.DescribeLaunchTemplateVersions(t.Context(), &ec2.DescribeLaunchTemplateVersionsInput{
 		LaunchTemplateName: aws.String(instances[0].Template), Versions: []string{"1"}})
 	if err != nil || *out.LaunchTemplateVersions[0].LaunchTemplateData.BlockDeviceMappings[0].Ebs.VolumeSize != 75 {
 		t.Errorf("%+v, %v", out, err)
@@ -208,6 +208,7 @@ func TestReservationsAreUsedOnPurpose(t *testing.T) {
 func TestEC2TakesEveryTemplate(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, ec2test.Faults{})
+	s.AddCluster(ec2test.Cluster{Name: "c2"})
 	k := s.keeper()
 	for what, change := range shapes() {
 		in := content(t, s.ask(change))
@@ -218,7 +219,7 @@ func TestEC2TakesEveryTemplate(t *testing.T) {
 		if what == "cluster" {
 			continue
 		}
-		out, err := s.client.DescribeLaunchTemplateVersions(t.Context(), &ec2.DescribeLaunchTemplateVersionsInput{
+		out, err := s.others.DescribeLaunchTemplateVersions(t.Context(), &ec2.DescribeLaunchTemplateVersionsInput{
 			LaunchTemplateName: in.LaunchTemplateName})
 		if err != nil {
 			t.Fatal(err)

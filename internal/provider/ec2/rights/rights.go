@@ -1,0 +1,79 @@
+// Package rights says what a controller may do on AWS: by the policies that users of Joiner are given (deploy/aws), and by
+// the one that Karpenter publishes, with which Joiner has to be content (E-58). Tests hold every call against both.
+package rights
+
+import (
+	"fmt"
+
+	"github.com/joiner-autoscaler/joiner/deploy"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/iampolicy"
+)
+
+// Names are those of a user's account, in the place of which policies have placeholders. All are needed.
+type Names struct {
+	Partition string // aws, aws-cn, aws-us-gov
+	Region    string
+	Account   string
+	Cluster   string
+	NodeRole  string // with its path, without a slash before it
+	Queue     string
+}
+
+func (n Names) filled(policy []byte) ([]byte, error) {
+	return deploy.FillAWS(policy, map[string]string{
+		"AWS_PARTITION": n.Partition, "AWS_REGION": n.Region, "AWS_ACCOUNT": n.Account, "CLUSTER": n.Cluster,
+		"NODE_ROLE": n.NodeRole, "QUEUE": n.Queue,
+	})
+}
+
+// Text returns one of the policies below deploy/aws, filled in.
+func Text(file string, n Names) ([]byte, error) {
+	text, err := deploy.AWSPolicy(file)
+	if err != nil {
+		return nil, err
+	}
+	if text, err = n.filled(text); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return text, nil
+}
+
+// Controller is the policy for all that a cluster may ask for.
+func Controller(n Names) (*iampolicy.Policy, error) { return parsed(Text(deploy.AWSController, n)) }
+
+// Small is the policy for a cluster whose classes have spec.instanceProfile, without a queue.
+func Small(n Names) (*iampolicy.Policy, error) { return parsed(Text(deploy.AWSSmall, n)) }
+
+// Karpenter is the policy that Karpenter publishes, from the facts in this package.
+func Karpenter(n Names) (*iampolicy.Policy, error) {
+	text, err := karpenterText()
+	if err != nil {
+		return nil, err
+	}
+	return parsed(n.filled(text))
+}
+
+func parsed(text []byte, err error) (*iampolicy.Policy, error) {
+	if err != nil {
+		return nil, err
+	}
+	return iampolicy.Parse(text)
+}
+
+// UsersOwn says why a right that no policy has is the user's to give, "" where it is not: spec.amiSelectorTerms may name any
+// parameter of the Systems Manager by ssmParameter, and neither policy can know those that are not AWS's.
+func UsersOwn(action, resource string) string {
+	own := iampolicy.MatchARN("arn:*:ssm:*:*:parameter/*", resource) && !iampolicy.MatchARN("arn:*:ssm:*::parameter/aws/*", resource)
+	if action == "ssm:GetParameter" && own {
+		return "a parameter of the user's own, which a class names"
+	}
+	return ""
+}
+
+// Owned are the tags of whatever a controller makes for a cluster.
+func Owned(n Names) map[string]string {
+	return map[string]string{
+		"kubernetes.io/cluster/" + n.Cluster: "owned", "eks:eks-cluster-name": n.Cluster, "karpenter.sh/nodepool": "default",
+		"karpenter.k8s.aws/ec2nodeclass": "default", "topology.kubernetes.io/region": n.Region,
+	}
+}
