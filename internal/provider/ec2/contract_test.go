@@ -85,6 +85,9 @@ type account struct {
 	server *ec2test.Server
 	clock  clock
 	image  ec2test.Image
+
+	mu   sync.Mutex
+	told []ec2.Event
 }
 
 // sold is what the endpoint sells, asked for once: it is the same for every account.
@@ -153,6 +156,11 @@ func (a *account) restart(t *testing.T, s sold, queue string) *ec2.Provider {
 			return ec2.Facts{Join: userdata.Cluster{Name: clusterName, Endpoint: "https://c1.example.com", CA: "Y2E=", CIDR: "10.100.0.0/16"}, DNS: []string{"10.100.0.10"}}
 		},
 		Settings: offering.Settings{MemoryOverhead: 0.075},
+		Told: func(e ec2.Event) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.told = append(a.told, e)
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -122,13 +122,18 @@ func (p *Provider) refusedCall(o *order, r refusal.Refusal, err error) error {
 		return fmt.Errorf("%w: %w", provider.ErrThrottled, err)
 	case r.Class == refusal.Server:
 		return fmt.Errorf("AWS has trouble, and nothing was launched: %w", err)
-	case r.Class == refusal.Rights:
-		return &provider.LaunchError{ConditionReason: ReasonUnauthorized, Message: text(r)}
-	case r.Class.OfOfferings():
+	case elsewhere(r):
 		return p.refusedPools(o, []launch.Refused{{Refusal: r, CapacityType: o.request.CapacityType, Pools: o.request.Overrides, For: 1}})
+	case r.Class == refusal.Rights:
+		p.denied(o.class, text(r))
+		return &provider.LaunchError{ConditionReason: ReasonUnauthorized, Message: text(r)}
 	}
 	return &provider.LaunchError{ConditionReason: wordOf(r.Code), Message: text(r)}
 }
+
+// elsewhere reports whether a refusal says that something cannot be had, and other pools may. The role for spot that is missing is a
+// right by its code, and keeps nobody from on-demand (E-43).
+func elsewhere(r refusal.Refusal) bool { return r.Class.OfOfferings() || r.Code == quota.NoSpotRole }
 
 // refusedPools takes in what could not be had, and says what that means for the claims that got nothing; nil when nothing was
 // refused.
@@ -139,13 +144,16 @@ func (p *Provider) refusedPools(o *order, list []launch.Refused) error {
 	failure := &provider.InsufficientCapacityError{Asked: o.asked}
 	var other error
 	for _, r := range list {
-		if !r.Class.OfOfferings() {
+		if !elsewhere(r.Refusal) {
 			if other == nil || r.Class == refusal.Throttle {
 				other = p.refusedCall(o, r.Refusal, fmt.Errorf("%s", text(r.Refusal)))
 			}
 			continue
 		}
-		p.mark(r)
+		if len(r.Pools) == 0 { // it says nothing of pools: none of these can be had
+			r.Pools = o.request.Overrides
+		}
+		p.mark(o, r)
 		for _, pool := range r.Pools {
 			tried := provider.Offering{Type: pool.Type, Zone: pool.Zone, CapacityType: r.CapacityType}
 			if !slices.Contains(failure.Tried, tried) {
@@ -160,33 +168,36 @@ func (p *Provider) refusedPools(o *order, list []launch.Refused) error {
 }
 
 // mark notes what cannot be had, so that planning goes elsewhere (E-41 to E-43).
-func (p *Provider) mark(r launch.Refused) {
+func (p *Provider) mark(o *order, r launch.Refused) {
 	defer p.changed()
 	now := p.config.Clock.Now()
 	var pools []offering.Pool
 	for _, pool := range r.Pools {
 		pools = append(pools, poolOf(pool, r.CapacityType))
 	}
-	if r.For > 0 { // EC2 did not say which of them it is
+	if r.For > 0 && r.Code != quota.NoSpotRole { // EC2 did not say which of them it is
 		p.shortages.Pause(pools, now)
 		return
 	}
-	switch r.Class {
-	case refusal.Capacity:
+	switch {
+	case r.Class == refusal.Capacity:
 		for _, pool := range pools {
 			p.shortages.Note(pool, now)
 		}
-	case refusal.Quota:
+	case r.Class == refusal.Quota, r.Code == quota.NoSpotRole:
 		for _, pool := range r.Pools {
 			info := p.config.Types.Known().Types[pool.Type]
-			p.quotas.Refused(quota.Refusal{Code: r.Code, Type: pool.Type, VCPUs: vcpus(info.VCpuInfo),
+			event := p.quotas.Refused(quota.Refusal{Code: r.Code, Type: pool.Type, VCPUs: vcpus(info.VCpuInfo),
 				CapacityType: r.CapacityType, Region: p.config.Region}, now)
+			if event != nil {
+				p.config.Told(Event{o.class.Name, event.Reason, event.Message})
+			}
 		}
-	case refusal.Subnet:
+	case r.Class == refusal.Subnet:
 		for _, pool := range r.Pools {
 			p.free.Full(pool.Subnet, now)
 		}
-	case refusal.Reservation:
+	case r.Class == refusal.Reservation:
 		for _, pool := range r.Pools {
 			p.reservations.Empty(pool.Reservation, now)
 			p.shortages.Note(poolOf(pool, r.CapacityType), now)

@@ -19,6 +19,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/quota"
 )
 
 // claim returns one as planning makes it: some types, any zone, a pool.
@@ -226,6 +227,7 @@ func TestRefusalsOfTheCall(t *testing.T) {
 	if _, err := a.Launch(t.Context(), claim("n0"), time.Time{}); !errors.As(err, &failure) || failure.ConditionReason != ec2.ReasonUnauthorized {
 		t.Errorf("without rights: error %v, want *LaunchError Unauthorized", err)
 	}
+	a.Allowed("uid-of-default")
 	if err := a.server.SetFaults(ec2test.Faults{Throttle: map[string]ec2test.Bucket{"ec2:CreateFleet": {}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -235,9 +237,25 @@ func TestRefusalsOfTheCall(t *testing.T) {
 	if n := a.Machines(); n != 0 {
 		t.Errorf("%d machines", n)
 	}
+	if err := a.server.SetFaults(ec2test.Faults{Deny: []ec2test.Denial{{Action: "ec2:CreateFleet"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Launch(t.Context(), claim("n0"), time.Time{}); !errors.As(err, &failure) {
+		t.Errorf("without rights again: error %v", err)
+	}
 	if err := a.server.SetFaults(ec2test.Faults{}); err != nil {
 		t.Fatal(err)
 	}
+	var notReady *provider.NodeClassNotReadyError
+	if _, err := a.Launch(t.Context(), claim("n0"), time.Time{}); !errors.As(err, &notReady) || !strings.Contains(err.Error(), "CreateFleet") {
+		t.Errorf("right after it: error %v, want that the class may not launch, with the action", err)
+	}
+	before := a.server.Counts()["ec2:CreateFleet"]
+	a.server.Advance(29 * time.Minute)
+	if _, err := a.Launch(t.Context(), claim("n0"), time.Time{}); err == nil || a.server.Counts()["ec2:CreateFleet"] != before {
+		t.Errorf("29 min later: error %v, and %d calls more; want none", err, a.server.Counts()["ec2:CreateFleet"]-before)
+	}
+	a.server.Advance(2 * time.Minute)
 	for _, name := range []string{"n0", "n1"} {
 		if _, err := a.Launch(t.Context(), claim(name), time.Time{}); err != nil {
 			t.Errorf("%s once it may: %v", name, err)
@@ -275,5 +293,25 @@ func TestWhoGivesUp(t *testing.T) {
 	}
 	if n := a.Machines(); n != 1 {
 		t.Errorf("%d machines", n)
+	}
+}
+
+// E-43: an account without the role for spot gets no spot for half an hour, on-demand in its place, and is told the command.
+func TestTheRoleForSpotIsMissing(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, whatIsSold(t), ec2test.Faults{FleetErrors: []ec2test.FleetError{{
+		Code: quota.NoSpotRole, Message: "The provided credentials do not have permission to create the service-linked role", Share: 1, Times: 1, Instead: true,
+	}}})
+	_, err := a.Launch(t.Context(), claim("n0"), time.Time{})
+	var insufficient *provider.InsufficientCapacityError
+	if !errors.As(err, &insufficient) {
+		t.Fatalf("error %v, want *InsufficientCapacityError: something else may be had", err)
+	}
+	i, err := a.Launch(t.Context(), claim("n1"), time.Time{})
+	if err != nil || i.CapacityType != "on-demand" {
+		t.Errorf("launched %s, error %v; want on-demand", i.CapacityType, err)
+	}
+	if len(a.told) != 1 || a.told[0].Reason != quota.ReasonSpotRoleMissing || !strings.Contains(a.told[0].Message, "aws iam create-service-linked-role") {
+		t.Errorf("told %+v", a.told)
 	}
 }

@@ -60,6 +60,12 @@ type Facts struct {
 	DNS  []string         // addresses of the cluster's DNS servers; none where they are not known
 }
 
+// Event is what users should know of a class, once for each cause.
+type Event struct {
+	Class           string // its name
+	Reason, Message string
+}
+
 // Config is what a Provider is made of.
 type Config struct {
 	Cluster Cluster
@@ -79,6 +85,10 @@ type Config struct {
 	Queue string
 	// Heard is told of every message of a queue; nil for nobody.
 	Heard func(queue.Message)
+	// Branches returns how many branch interfaces a type can have (E-26). Nil: none.
+	Branches func(kind string) int64
+	// Told is told what users should know; nil for nobody.
+	Told func(Event)
 }
 
 // Provider launches and ends instances. What it remembers is lost with the process, which costs calls and no machine. Safe for
@@ -103,6 +113,7 @@ type Provider struct {
 	brought  map[string]provider.Instance      // by provider ID: what a launch of this process brought
 	lastSeen map[string]machines.Machine       // by provider ID: of the last listing
 
+	refused    map[types.UID]refusedFor         // by UID of the class: those that may not launch
 	placements map[types.UID]offering.Placement // by UID of the class: the groups that classes select
 	made       map[string]kept                  // by name of the class: catalogues of the last moment
 	epoch      atomic.Int64                     // counts what changes catalogues
@@ -121,11 +132,17 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 	case c.Region == "":
 		return nil, errors.New("ec2 provider: no region: set AWS_REGION")
 	}
+	if c.Branches == nil {
+		c.Branches = func(string) int64 { return 0 }
+	}
+	if c.Told == nil {
+		c.Told = func(Event) {}
+	}
 	p := &Provider{
 		config: c, keeper: template.NewKeeper(ctx, c.Clients.EC2, c.Clock, c.Name), builder: offering.NewBuilder(),
 		memory: instancetype.NewMemory(), free: subnet.NewFree(),
 		asking: map[string]*karpenterv1.NodeClaim{}, brought: map[string]provider.Instance{}, lastSeen: map[string]machines.Machine{},
-		placements: map[types.UID]offering.Placement{}, made: map[string]kept{},
+		refused: map[types.UID]refusedFor{}, placements: map[types.UID]offering.Placement{}, made: map[string]kept{},
 	}
 	p.machines = machines.New(ctx, machines.Config{EC2: c.Clients.EC2, Clock: c.Clock, Cluster: c.Name})
 	p.launcher = launcher.New[*order](ctx, ports{p}, c.Clock)
@@ -202,6 +219,9 @@ func (p *Provider) class(ctx context.Context, name string) (*awsv1.EC2NodeClass,
 	case ready.Status != "True":
 		return nil, &provider.NodeClassNotReadyError{Class: name, Reason: ready.Reason + ": " + ready.Message}
 	}
+	if text := p.mayNot(class); text != "" {
+		return nil, &provider.NodeClassNotReadyError{Class: name, Reason: text}
+	}
 	return class, nil
 }
 
@@ -221,12 +241,15 @@ func (p *Provider) make(class *awsv1.EC2NodeClass, sold *offering.Sold, prices o
 			image, found := imageFor(class, architecture, accelerator)
 			return instancetype.Image{Family: family, ID: image.ID}, found
 		},
-		Branches: func(string) int64 { return 0 },
+		Branches: p.config.Branches,
 		Memory:   p.memory, Free: p.free, Reservations: &p.reservations, InReservation: p.inReservation(),
 		Quotas: &p.quotas, Shortages: &p.shortages, Now: now,
 	})
 	if err != nil {
 		return catalog.Catalog{}, &provider.NodeClassNotReadyError{Class: class.Name, Reason: err.Error()}
+	}
+	if result.Short != "" {
+		p.config.Told(Event{class.Name, EventAddresses, result.Short})
 	}
 	return result.Catalog, nil
 }

@@ -34,7 +34,7 @@ func ClassOf(class *awsv1.EC2NodeClass, family string, settings Settings) instan
 	return instancetype.Class{
 		Kubelet: class.Spec.Kubelet, Root: rootSize(class.Spec.BlockDeviceMappings, family),
 		LocalStorage: value(class.Spec.InstanceStorePolicy) == "RAID0", ReserveByPods: family == "Bottlerocket",
-		Interfaces:   class.Spec.NetworkInterfaces, ReservedInterfaces: settings.ReservedInterfaces,
+		Interfaces: class.Spec.NetworkInterfaces, ReservedInterfaces: settings.ReservedInterfaces,
 		Prefixes: class.Annotations[PrefixDelegation] == "true", MemoryOverhead: settings.MemoryOverhead,
 	}
 }

@@ -17,6 +17,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/calls"
@@ -26,6 +28,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/queue"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tables"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/userdata"
 )
@@ -177,7 +180,11 @@ func (l *link) make(ctx context.Context, cfg aws.Config) (*connection, error) {
 	pricing, priced := offering.PricingEndpoint{Cluster: cfg.Region, Setting: s.pricingRegion, Isolated: s.isolatedVPC}.Region()
 	clients := calls.New(calls.Config{AWS: cfg, PricingRegion: pricing, Clock: clock, Pace: pace.New(clock), Observe: l.meter.observe})
 	c := &connection{region: cfg.Region, clients: clients, types: offering.NewTypes(clients.EC2, clock)}
-	from := offering.PricesConfig{Clock: clock, Region: cfg.Region, EC2: clients.EC2}
+	known, err := tables.Read()
+	if err != nil {
+		return nil, err
+	}
+	from := offering.PricesConfig{Clock: clock, Region: cfg.Region, EC2: clients.EC2, Table: known.Prices(cfg.Region)}
 	if priced {
 		from.Pricing = clients.Pricing
 	}
@@ -189,7 +196,6 @@ func (l *link) make(ctx context.Context, cfg aws.Config) (*connection, error) {
 	if s.isolatedVPC {
 		ask.IAM = nil
 	}
-	var err error
 	if c.resolver, err = resolve.New(ask); err != nil {
 		return nil, err
 	}
@@ -200,7 +206,7 @@ func (l *link) make(ctx context.Context, cfg aws.Config) (*connection, error) {
 			return ec2.Facts{Join: known.join.Cluster, DNS: known.join.DNS}
 		},
 		Settings: offering.Settings{ReservedInterfaces: s.reservedInterfaces, MemoryOverhead: s.memoryOverhead},
-		Prices:   c.prices, Types: c.types, Correct: l.deps.Correct, Heard: l.heard,
+		Prices:   c.prices, Types: c.types, Correct: l.deps.Correct, Heard: l.heard, Branches: known.Branches, Told: l.tell,
 	})
 	return c, err
 }
@@ -282,6 +288,17 @@ func (l *link) dns(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	return []string{service.Spec.ClusterIP}, nil
+}
+
+// tell tells users something about a class.
+func (l *link) tell(e ec2.Event) {
+	var about awsv1.EC2NodeClass
+	if err := l.deps.Client.Get(context.Background(), types.NamespacedName{Name: e.Class}, &about); err == nil {
+		l.deps.Events.Event(&about, event.Warning, e.Reason, e.Message)
+	}
+	if e.Reason == ec2.EventUnauthorized {
+		l.deps.Wake(Classes) // to try it out
+	}
 }
 
 // queueURL finds the interruption queue (E-51); "" without one.

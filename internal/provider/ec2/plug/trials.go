@@ -35,6 +35,7 @@ type trials map[types.UID]trial
 
 type trial struct {
 	of      [32]byte // what was tried
+	at      time.Time
 	until   time.Time
 	problem *class.Problem // nil when EC2 would launch, or could not tell
 }
@@ -67,13 +68,15 @@ func (t trials) judge(
 		known, tried = trial{of: of, until: now.Add(someTime(each.UID))}, true
 		t[each.UID] = known
 	}
-	if tried && known.of == of && now.Before(known.until) {
+	denied, refused := c.machines.Denied(each)
+	news := refused && known.problem == nil && (known.at.Before(denied) || now.Sub(known.at) >= refusedHolds)
+	if tried && known.of == of && now.Before(known.until) && !news {
 		return known.problem, known.until.Sub(now), false
 	}
 	candidate := each.DeepCopy()
 	candidate.Status, candidate.ResourceVersion = status, "" // as it will be; not as anything stored
 	result := c.machines.Try(ctx, candidate, k.poolOf(ctx, each.Name))
-	next := trial{of: of, until: now.Add(trialHolds)}
+	next := trial{of: of, at: now, until: now.Add(trialHolds)}
 	switch {
 	case result.Untold != nil || waits && result.Reason == ec2.ReasonDryRun:
 		k.deps.Log.V(1).Info("a dry run told nothing", "nodeClass", each.Name, "reason", result.Untold)
@@ -89,6 +92,9 @@ func (t trials) judge(
 		next.problem = &class.Problem{Reason: result.Reason, Message: result.Message}
 	default:
 		accepted = true
+		if refused && known.problem != nil { // what a dry run never saw, it cannot say is mended
+			c.machines.Allowed(each.UID)
+		}
 	}
 	t[each.UID] = next
 	return next.problem, next.until.Sub(now), accepted

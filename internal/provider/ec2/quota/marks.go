@@ -25,7 +25,7 @@ const (
 	spotLimit     = "MaxSpotInstanceCountExceeded" // spot quotas count vCPUs too
 	instanceLimit = "InstanceLimitExceeded"
 	fleetLimit    = "MaxFleetCountExceeded"
-	noSpotRole    = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+	NoSpotRole    = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
 )
 
 // Reasons of events.
@@ -78,7 +78,7 @@ func (m *Marks) Refused(r Refusal, now time.Time) *Event {
 		least = 0
 	case fleetLimit:
 		k.group, least, first, most = "", 0, fleetMark, fleetMark
-	case noSpotRole:
+	case NoSpotRole:
 		k, least, first, most = key{"", karpenterv1.CapacityTypeSpot}, 0, roleMark, roleMark
 	default:
 		return nil
@@ -153,7 +153,7 @@ func keys(kind, capacityType string) [2]key {
 // event says which quota it is and what to do.
 func event(r Refusal, group Group, least int64, lasts time.Duration) *Event {
 	switch r.Code {
-	case noSpotRole:
+	case NoSpotRole:
 		return &Event{ReasonSpotRoleMissing, "this account has no service-linked role for spot instances, and the " +
 			"controller may not make it: run once: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"}
 	case fleetLimit:
