@@ -178,8 +178,9 @@ func (c *composition) machines() []kube.Controller {
 		Now: c.Now, Log: c.Log.WithName(Nodes),
 	}
 	return []kube.Controller{
-		// It starts at once, to know which claims are older than the process (P-40).
-		{Name: Claims, Workers: 50, Start: true, Reconciler: claim.New(claims), Watches: claimWatches(c.Client, c.Plugged)},
+		// It starts at once, to know which claims are older than the process (P-40). A launch waits for its cloud, and clouds
+		// launch many in one call: so many may wait (E-29).
+		{Name: Claims, Workers: 500, Start: true, Reconciler: claim.New(claims), Watches: claimWatches(c.Client, c.Plugged)},
 		{Name: Garbage, Workers: 1, Start: true, Reconciler: claim.NewCollector(claims)},
 		{Name: Nodes, Workers: 20, Reconciler: node.New(nodes), Watches: nodeWatches(c.Client)},
 	}

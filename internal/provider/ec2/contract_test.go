@@ -69,12 +69,18 @@ func (c *cluster) Intend(_ context.Context, claim *karpenterv1.NodeClaim, launch
 	return nil
 }
 
-// clock shows the endpoint's time. What is to be called later is called soon.
-type clock struct{ of *ec2test.Server }
+// clock shows the endpoint's time. What is to be called later is called soon, or, where a test counts on company, much later.
+type clock struct {
+	of   *ec2test.Server
+	slow bool
+}
 
 func (c clock) Now() time.Time { return c.of.Now() }
 
-func (clock) AfterFunc(_ time.Duration, f func()) func() {
+func (c clock) AfterFunc(d time.Duration, f func()) func() {
+	if c.slow {
+		return timer.Real{}.AfterFunc(100*d, f)
+	}
 	return timer.Real{}.AfterFunc(5*time.Millisecond, f)
 }
 
@@ -118,7 +124,7 @@ const clusterName = "c1"
 func newAccount(t *testing.T, s sold, faults ec2test.Faults) *account {
 	t.Helper()
 	server := ec2test.Start(t, ec2test.Options{Faults: faults})
-	a := &account{server: server, clock: clock{server}, kube: &cluster{
+	a := &account{server: server, clock: clock{of: server}, kube: &cluster{
 		classes: map[string]*awsv1.EC2NodeClass{}, claims: map[types.UID]*karpenterv1.NodeClaim{},
 	}}
 	server.AddRole("nodes")

@@ -63,8 +63,7 @@ func (p ports) Fleet(ctx context.Context, o *order, ask launcher.Ask) (launcher.
 // had takes in a machine that came.
 func (p *Provider) had(i launch.Instance, id string) {
 	now := p.config.Clock.Now()
-	defer p.changed()
-	p.shortages.Clear(poolOf(i.Override, i.CapacityType))
+	p.shortages.Clear(poolOf(i.Override, i.CapacityType)) // the next catalogue shows it, in a second
 	info := p.config.Types.Known().Types[i.Type]
 	p.quotas.Had(i.Type, vcpus(info.VCpuInfo), i.CapacityType)
 	if i.Reservation != "" {

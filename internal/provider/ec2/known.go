@@ -2,8 +2,11 @@ package ec2
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,7 +122,7 @@ func (p *Provider) inReservation() map[string]int64 {
 // changed makes the next catalogues anew.
 func (p *Provider) changed() { p.epoch.Add(1) }
 
-// kept is a catalogue that was made a moment ago.
+// kept is a catalogue that was made a moment ago, and what was asked of EC2 by it.
 type kept struct {
 	version string // of the class
 	epoch   int64
@@ -127,6 +130,7 @@ type kept struct {
 	prices  offering.PriceList
 	until   time.Time
 	catalog catalog.Catalog
+	orders  *orders
 }
 
 // keptFor is how long a catalogue holds in which nothing that is told of has changed: what passes with time alone, such as the end
@@ -135,30 +139,61 @@ const keptFor = time.Second
 
 // catalogOf returns what the class offers now.
 func (p *Provider) catalogOf(ctx context.Context, class *awsv1.EC2NodeClass) (catalog.Catalog, error) {
+	k, err := p.keptOf(ctx, class)
+	return k.catalog, err
+}
+
+func (p *Provider) keptOf(ctx context.Context, class *awsv1.EC2NodeClass) (kept, error) {
 	if err := ctx.Err(); err != nil {
-		return catalog.Catalog{}, err
+		return kept{}, err
 	}
+	p.making.Lock() // one makes it for all; nobody is asked meanwhile
+	defer p.making.Unlock()
 	now := p.config.Clock.Now()
 	as := kept{
 		version: fmt.Sprintf("%s/%d/%s", class.UID, class.Generation, class.ResourceVersion), epoch: p.epoch.Load(),
-		sold: p.config.Types.Known(), prices: p.config.Prices.Known(), until: now.Add(keptFor),
+		sold: p.config.Types.Known(), prices: p.config.Prices.Known(), until: now.Add(keptFor), orders: &orders{},
 	}
-	p.mu.Lock()
 	last, known := p.made[class.Name]
-	p.mu.Unlock()
 	if known && class.ResourceVersion != "" && last.version == as.version && last.epoch == as.epoch && last.sold == as.sold &&
 		last.prices == as.prices && !now.After(last.until) {
-		return last.catalog, nil
+		return last, nil
 	}
 	made, err := p.make(class, as.sold, as.prices, now)
 	if err != nil {
-		return catalog.Catalog{}, err
+		return kept{}, err
 	}
 	as.catalog = made
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.made[class.Name] = as
-	return made, nil
+	return as, nil
+}
+
+// orders remembers what equal claims ask for by one catalogue: a round has hundreds of them.
+type orders struct {
+	mu   sync.Mutex
+	made map[[32]byte]*order
+}
+
+// of returns the order for claims like this one, and how to keep it.
+func (o *orders) of(claim *karpenterv1.NodeClaim) (known *order, keep func(*order)) {
+	text, err := json.Marshal(struct {
+		Labels map[string]string
+		Spec   karpenterv1.NodeClaimSpec
+	}{claim.Labels, claim.Spec})
+	if err != nil {
+		return nil, func(*order) {}
+	}
+	key := sha256.Sum256(text)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.made[key], func(made *order) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.made == nil {
+			o.made = map[[32]byte]*order{}
+		}
+		o.made[key] = made
+	}
 }
 
 // TagsOf returns the tags of a machine as the last listing has them, or as they were written since. found is false for a machine of

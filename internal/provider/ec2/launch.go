@@ -38,7 +38,7 @@ const (
 	ReasonUnauthorized = "Unauthorized"
 )
 
-// order is what a claim asks of EC2: the same for claims that share a call.
+// order is what a claim asks of EC2: the same for claims that share a call. It does not change once it is made.
 type order struct {
 	class     *awsv1.EC2NodeClass
 	request   launch.Request // without id and count
@@ -81,17 +81,23 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim, not
 	if err != nil {
 		return provider.Instance{}, err
 	}
-	offered, err := p.catalogOf(ctx, class)
+	moment, err := p.keptOf(ctx, class)
 	if err != nil {
 		return provider.Instance{}, err
 	}
-	ranked := false
+	offered, ranked := moment.catalog, false
 	if p.config.Correct != nil {
 		asSold := offered
 		offered = p.config.Correct(claim, asSold)
 		ranked = !slices.EqualFunc(asSold.Types, offered.Types, samePrices)
 	}
-	o, err := p.orderOf(claim, class, d, offered, ranked)
+	o, keep := moment.orders.of(claim)
+	if o == nil || !same(offered, moment.catalog) {
+		o, err = p.orderOf(claim, class, d, offered, ranked)
+	}
+	if err == nil && same(offered, moment.catalog) {
+		keep(o)
+	}
 	if err != nil {
 		if id := p.already(claim); id != "" { // made by an earlier call; that nothing is left to be had is no matter
 			return p.Get(ctx, id)
@@ -204,6 +210,11 @@ func (p *Provider) orderOf(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeCla
 		o.request.Overrides = append(o.request.Overrides, override)
 	}
 	return o, nil
+}
+
+// same reports whether a catalogue is as it was: overlays make another one.
+func same(a, b catalog.Catalog) bool {
+	return len(a.Types) == len(b.Types) && (len(a.Types) == 0 || &a.Types[0] == &b.Types[0])
 }
 
 // samePrices reports whether a type costs the same in two catalogues: where it does not, EC2 has to go by our order.

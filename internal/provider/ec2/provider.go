@@ -115,6 +115,7 @@ type Provider struct {
 
 	refused    map[types.UID]refusedFor         // by UID of the class: those that may not launch
 	placements map[types.UID]offering.Placement // by UID of the class: the groups that classes select
+	making     sync.Mutex                       // of made
 	made       map[string]kept                  // by name of the class: catalogues of the last moment
 	epoch      atomic.Int64                     // counts what changes catalogues
 }
