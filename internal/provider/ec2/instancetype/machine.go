@@ -14,6 +14,7 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/provider/kubereserved"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // Resources of EC2 machines beyond those of every node.
@@ -25,6 +26,8 @@ const (
 	resourceNeuronCore = "aws.amazon.com/neuroncore"
 	resourceEFA        = "vpc.amazonaws.com/efa"
 	resourcePodENI     = "vpc.amazonaws.com/pod-eni"
+
+	ebsDriver = "ebs.csi.aws.com"
 )
 
 // What a node keeps for itself unless its class says otherwise (E-22).
@@ -43,6 +46,8 @@ type Class struct {
 	Kubelet *awsv1.KubeletConfiguration
 	// Root is the size of the disk with the pods' data, in bytes; 0 for the family's default.
 	Root int64
+	// Volumes are those that a machine starts with, the root volume among them; 0 for that alone.
+	Volumes int64
 	// LocalStorage makes one disk of those that belong to the type, for the pods' data (instanceStorePolicy RAID0).
 	LocalStorage bool
 	// Interfaces are those that the class lists; nil for EC2's defaults.
@@ -81,6 +86,7 @@ func Machine(info *ec2types.InstanceTypeInfo, class Class, memory, branches int6
 	if branches > 0 {
 		capacity[resourcePodENI] = branches
 	}
+	capacity[translate.AttachResource(ebsDriver)] = class.attachable(info)
 	maps.DeleteFunc(capacity, func(_ string, amount int64) bool { return amount == 0 })
 	overhead, err := class.overhead(info, capacity)
 	return Node{Capacity: capacity, Overhead: overhead, Pods: pods}, err

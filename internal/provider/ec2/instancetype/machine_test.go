@@ -165,6 +165,38 @@ func TestWhatAMachineHas(t *testing.T) {
 	}
 }
 
+// E-23: how many volumes pods can have attached. A dedicated limit is for volumes alone; a shared one is for interfaces as well.
+func TestHowManyVolumesPodsCanHave(t *testing.T) {
+	t.Parallel()
+	types := ec2test.Types(t)
+	const resource = "attachable-volumes-csi-ebs.csi.aws.com"
+	two := []awsv1.NetworkInterface{{}, {InterfaceType: "efa-only"}}
+	for name, c := range map[string]struct {
+		kind  string
+		class instancetype.Class
+		want  int64
+	}{
+		"dedicated":                                    {"m7i.large", instancetype.Class{}, 32 - 1},
+		"dedicated, volumes of the class":              {"m7i.large", instancetype.Class{Volumes: 3}, 32 - 3},
+		"shared: EC2 counts one interface":             {"m5.large", instancetype.Class{}, 27 - 1 - 1},
+		"shared: EC2 counts the disks":                 {"m7gd.large", instancetype.Class{}, 26 - 1 - 1},
+		"shared, interfaces of the class":              {"m5.large", instancetype.Class{Interfaces: two}, 27 - 1 - 2},
+		"shared, with a fabric":                        {"trn1.32xlarge", instancetype.Class{}, 28 - 1 - 8},
+		"the fabric is not used":                       {"trn1.32xlarge", instancetype.Class{Interfaces: two[:1]}, 28 - 1 - 1},
+		"no more interfaces than there are":            {"m5.large", instancetype.Class{Interfaces: append(two, two...)}, 27 - 1 - 2},
+		"few":                                          {"d3.8xlarge", instancetype.Class{}, 1},
+		"one is promised always":                       {"d3.8xlarge", instancetype.Class{Volumes: 9}, 1},
+		"interfaces of Xen are none that volumes lack": {"t2.micro", instancetype.Class{}, 40 - 1},
+		"nothing is known of what EC2 does not say":    {"", instancetype.Class{}, 0},
+	} {
+		info := types[c.kind]
+		node, err := instancetype.Machine(&info, c.class, 0, 0)
+		if got, stated := node.Capacity[resource]; err != nil || got != c.want || stated != (c.want > 0) {
+			t.Errorf("%s: %d (%v), want %d", name, got, err, c.want)
+		}
+	}
+}
+
 // E-22: what cannot be read names its field and its value, and what is allowed.
 func TestMalformedKubeletsAreNamed(t *testing.T) {
 	t.Parallel()

@@ -351,6 +351,28 @@ func TestMachinesGoByTheClass(t *testing.T) {
 	}
 }
 
+// E-22, E-23: what families do by themselves: by what their nodes keep memory, and which volumes they start with.
+func TestWhatFamiliesDo(t *testing.T) {
+	t.Parallel()
+	volume := func(device string, root bool) awsv1.BlockDeviceMapping {
+		return awsv1.BlockDeviceMapping{DeviceName: &device, EBS: &awsv1.BlockDevice{}, RootVolume: &root}
+	}
+	mapped := []awsv1.BlockDeviceMapping{volume("/dev/xvda", false), volume("/dev/xvdz", false), {DeviceName: new("/dev/xvdy")}}
+	for _, c := range []struct {
+		family   string
+		mappings []awsv1.BlockDeviceMapping
+		volumes  int64
+	}{
+		{"AL2023", nil, 1}, {"AL2023", mapped, 2}, {"Bottlerocket", nil, 2}, {"Bottlerocket", mapped, 3}, {"Custom", nil, 1},
+		{"Custom", mapped, 3}, {"Custom", []awsv1.BlockDeviceMapping{volume("/dev/sda1", true), volume("/dev/sdb", false)}, 2},
+	} {
+		of := offering.ClassOf(&awsv1.EC2NodeClass{Spec: awsv1.EC2NodeClassSpec{BlockDeviceMappings: c.mappings}}, c.family, offering.Settings{})
+		if of.Volumes != c.volumes || of.ReserveByPods != (c.family == "Bottlerocket") {
+			t.Errorf("%s with %d mappings: %d volumes, want %d; memory by pods: %t", c.family, len(c.mappings), of.Volumes, c.volumes, of.ReserveByPods)
+		}
+	}
+}
+
 // P-50: a catalogue that was handed out stays as it is, whatever is built after it, at the same time too.
 func TestACatalogueIsNeverChanged(t *testing.T) {
 	t.Parallel()

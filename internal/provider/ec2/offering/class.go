@@ -33,10 +33,37 @@ type Settings struct {
 func ClassOf(class *awsv1.EC2NodeClass, family string, settings Settings) instancetype.Class {
 	return instancetype.Class{
 		Kubelet: class.Spec.Kubelet, Root: rootSize(class.Spec.BlockDeviceMappings, family),
+		Volumes:      volumes(class.Spec.BlockDeviceMappings, family),
 		LocalStorage: value(class.Spec.InstanceStorePolicy) == "RAID0", ReserveByPods: family == "Bottlerocket",
 		Interfaces: class.Spec.NetworkInterfaces, ReservedInterfaces: settings.ReservedInterfaces,
 		Prefixes: class.Annotations[PrefixDelegation] == "true", MemoryOverhead: settings.MemoryOverhead,
 	}
+}
+
+// volumes is how many volumes a machine starts with: those of the image and those that the class adds (E-23). Which is the root of
+// a custom image is not known, unless the class says so.
+func volumes(mappings []awsv1.BlockDeviceMapping, family string) int64 {
+	devices := map[string]bool{}
+	switch family {
+	case "AL2023":
+		devices[deviceAL2023] = true
+	case "Bottlerocket":
+		devices[deviceAL2023], devices[deviceBottlerocket] = true, true
+	default:
+		devices[""] = !slices.ContainsFunc(mappings, func(m awsv1.BlockDeviceMapping) bool { return value(m.RootVolume) })
+	}
+	for _, m := range mappings {
+		if m.EBS != nil && value(m.DeviceName) != "" {
+			devices[value(m.DeviceName)] = true
+		}
+	}
+	count := int64(0)
+	for _, there := range devices {
+		if there {
+			count++
+		}
+	}
+	return count
 }
 
 // rootSize is the size in bytes of the volume with the pods' data; 0 when the class does not say. Nothing is known of the
