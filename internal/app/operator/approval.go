@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/approver"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 	"github.com/joiner-autoscaler/joiner/internal/kube"
+	ec2 "github.com/joiner-autoscaler/joiner/internal/provider/ec2/plug"
 )
 
 // defaultNodeBootstrapper is the service account by which the machines of OpenShift ask for their first certificate.
@@ -32,13 +34,29 @@ func (c Config) validateApproval() error {
 	return nil
 }
 
-// instanceNames are the names of instances that the platforms can tell: those of simulated machines. There is no client of
-// EC2 here yet.
-func (c Config) instanceNames() operator.InstanceNames {
-	if slices.Contains(c.Platforms, PlatformKWOK) {
-		return operator.SimulatedInstanceNames
+// instanceNames are the names of instances that the platforms can tell: those of simulated machines, and those that EC2 has under
+// the infra ID, which is the cluster's name there (E-47).
+func (c Config) instanceNames(ctx context.Context) operator.InstanceNames {
+	simulated, aws := slices.Contains(c.Platforms, PlatformKWOK), slices.Contains(c.Platforms, PlatformAWS)
+	onEC2 := ec2.NewNames(ctx, c.InfraID)
+	return func(ctx context.Context, providerIDs []string) (map[string]string, error) {
+		names := map[string]string{}
+		if simulated {
+			known, err := operator.SimulatedInstanceNames(ctx, providerIDs)
+			if err != nil {
+				return nil, err
+			}
+			maps.Copy(names, known)
+		}
+		if aws {
+			known, err := onEC2.Of(ctx, slices.DeleteFunc(slices.Clone(providerIDs), func(id string) bool { return names[id] != "" }))
+			if err != nil {
+				return nil, err
+			}
+			maps.Copy(names, known)
+		}
+		return names, nil
 	}
-	return operator.NoInstanceNames
 }
 
 // approval is the controller of certificate requests with what wakes it: a request, and what a request may wait for.

@@ -142,7 +142,7 @@ func assembleOperator(
 		board: p.board, protections: protections, unwanted: merge.Unwanted(config.admission()), events: event.NewDeduplicated(sink, time.Now), metrics: set, bells: bells, done: done, now: time.Now, log: log,
 	}
 	if config.ApproveKubeletCSRs {
-		deps.bootstrapper, deps.instanceNames = config.NodeBootstrapperUserName, config.instanceNames()
+		deps.bootstrapper, deps.instanceNames = config.NodeBootstrapperUserName, config.instanceNames(ctx)
 	}
 	controllers := deps.controllers()
 	if err := watchKinds(ctx, mgr, controllers, p.synced); err != nil {

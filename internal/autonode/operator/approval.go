@@ -68,7 +68,7 @@ func (c *ApprovalController) Reconcile(ctx context.Context, _ reconcile.Request)
 	}
 	facts := approver.NewFacts(s.cluster)
 	pending, again := map[approver.Reason]int{}, false
-	var failed []error
+	failed := []error{s.unnamed}
 	for i := range s.cluster.Requests {
 		csr := &s.cluster.Requests[i]
 		if !undecided(*csr) {

@@ -258,6 +258,20 @@ func TestFailuresApproveNothing(t *testing.T) {
 	a.approved("ours", true)
 }
 
+// A renewal needs no name of the cloud's, and does not wait for one that cannot be asked.
+func TestRenewalsDoNotWaitForTheCloud(t *testing.T) {
+	t.Parallel()
+	claim := launchedClaim("web-1")
+	claim.Status.NodeName = "web-1"
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}, Spec: corev1.NodeSpec{ProviderID: "kwok://web-1"}}
+	a := newApprovals(t, claim, node, renewalRequest(t, "ours", "web-1"))
+	a.names = func(context.Context, []string) (map[string]string, error) { return nil, errors.New("no credentials") }
+	if _, err := a.step(); err == nil || !strings.Contains(err.Error(), "no credentials") {
+		t.Errorf("error %v, want that of the cloud", err)
+	}
+	a.approved("ours", true)
+}
+
 // Two keys that ask for one NodeClaim's certificate are told of, and neither gets it.
 func TestContestedRequestsAreToldOf(t *testing.T) {
 	t.Parallel()

@@ -41,6 +41,7 @@ func NoInstanceNames(context.Context, []string) (map[string]string, error) { ret
 type surroundings struct {
 	cluster approver.Cluster
 	uids    map[string]types.UID // of NodeClaims, by name
+	unnamed error                // why the cloud does not say names; the others need none
 }
 
 // gather reads the requests from the API server: what was approved a moment ago has to be among them (see
@@ -58,11 +59,12 @@ func (c *ApprovalController) gather(ctx context.Context) (surroundings, error) {
 	if err := c.config.Guest.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return surroundings{}, fmt.Errorf("listing nodes: %w", err)
 	}
+	// First certificates are approved by these names alone. Renewals do not wait for a cloud that cannot be asked.
 	names, err := c.config.Names(ctx, concerned(claims.Items, requests.Items))
 	if err != nil {
-		return surroundings{}, fmt.Errorf("asking the cloud for the names of instances: %w", err)
+		err = fmt.Errorf("asking the cloud for the names of instances: %w", err)
 	}
-	s := surroundings{uids: map[string]types.UID{}, cluster: approver.Cluster{Now: c.config.Now(), Bootstrapper: c.config.Bootstrapper, Requests: requests.Items}}
+	s := surroundings{unnamed: err, uids: map[string]types.UID{}, cluster: approver.Cluster{Now: c.config.Now(), Bootstrapper: c.config.Bootstrapper, Requests: requests.Items}}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
 		s.uids[claim.Name] = claim.UID

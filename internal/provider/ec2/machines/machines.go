@@ -87,6 +87,32 @@ func (m *Machines) OfLaunches(ctx context.Context, launches []launchid.ID) ([]Ma
 	return all, nil
 }
 
+// Names returns the names by which instances of the cluster join as nodes, by provider ID (E-47): those that EC2 gives them, by
+// address or by resource, as the subnet says. Instances of others, those that end and those that EC2 does not know are left out.
+func (m *Machines) Names(ctx context.Context, providerIDs []string) (map[string]string, error) {
+	var ids []string
+	wanted := map[string]bool{}
+	for _, providerID := range providerIDs {
+		if _, id, err := ParseProviderID(providerID); err == nil {
+			ids, wanted[providerID] = append(ids, id), true
+		}
+	}
+	slices.Sort(ids)
+	names := map[string]string{}
+	for values := range slices.Chunk(slices.Compact(ids), maxValues) {
+		list, err := m.list(ctx, filter("instance-id", values...), filter("tag:"+tag.ClusterName, m.config.Cluster))
+		if err != nil {
+			return nil, err
+		}
+		for _, machine := range list {
+			if id := machine.ProviderID(); wanted[id] && machine.DNS != "" && !machine.Ending && !machine.Gone {
+				names[id] = machine.DNS
+			}
+		}
+	}
+	return names, nil
+}
+
 // maxValues is how many values EC2 takes in one filter.
 const maxValues = 200
 

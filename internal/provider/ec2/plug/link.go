@@ -122,7 +122,7 @@ func (l *link) known() facts {
 
 // connect finds region and credentials by the SDK's own chain, and makes all that asks AWS. ctx ends with the process.
 func (l *link) connect(ctx context.Context) error {
-	cfg, why := l.find(ctx)
+	cfg, why := find(ctx, l.load)
 	if why.Reason != "" {
 		l.mu.Lock()
 		l.missing = why
@@ -140,10 +140,10 @@ func (l *link) connect(ctx context.Context) error {
 }
 
 // find returns the SDK's configuration, or why there is none.
-func (l *link) find(ctx context.Context) (aws.Config, trouble) {
+func find(ctx context.Context, load func(context.Context) (aws.Config, error)) (aws.Config, trouble) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	cfg, err := l.load(ctx)
+	cfg, err := load(ctx)
 	if err != nil {
 		return cfg, trouble{ReasonCredentials, fmt.Sprintf("the settings of AWS cannot be read: %s", err)}
 	}
