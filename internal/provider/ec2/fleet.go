@@ -189,7 +189,7 @@ func (p *Provider) mark(o *order, r launch.Refused) {
 			event := p.quotas.Refused(quota.Refusal{Code: r.Code, Type: pool.Type, VCPUs: vcpus(info.VCpuInfo),
 				CapacityType: r.CapacityType, Region: p.config.Region}, now)
 			if event != nil {
-				p.config.Told(Event{o.class.Name, event.Reason, event.Message})
+				p.config.Told(Event{Class: o.class.Name, Reason: event.Reason, Message: event.Message})
 			}
 		}
 	case r.Class == refusal.Subnet:

@@ -80,6 +80,10 @@ func tracesOf(list []machines.Machine) []launchid.Instance {
 func (p *Provider) Get(ctx context.Context, providerID string) (provider.Instance, error) {
 	before, _ := p.recall(providerID)
 	m, err := p.machines.Get(ctx, providerID, before.Launched)
+	var ended *machines.EndedError
+	if errors.As(err, &ended) {
+		p.ended(ctx, providerID, ended)
+	}
 	if errors.Is(err, provider.ErrNotFound) {
 		p.forget(providerID)
 	}

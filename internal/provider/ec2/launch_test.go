@@ -320,3 +320,49 @@ func TestTheRoleForSpotIsMissing(t *testing.T) {
 		t.Errorf("told %+v", a.told)
 	}
 }
+
+// E-45: an instance that ends before its node is there is explained, once; the third one of the class's own fault within ten minutes
+// rests it, each further one for longer.
+func TestInstancesThatFail(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, whatIsSold(t), ec2test.Faults{})
+	fail := func(name, code string) {
+		t.Helper()
+		c := claim(name)
+		i, err := a.Launch(t.Context(), c, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.kube.bind(c, i.ProviderID)
+		a.server.End(i.ProviderID[strings.LastIndex(i.ProviderID, "/")+1:], code, "because")
+		a.server.Advance(time.Minute)
+		for range 2 {
+			if _, err := a.Get(t.Context(), i.ProviderID); !errors.Is(err, provider.ErrNotFound) || !strings.Contains(err.Error(), code) {
+				t.Errorf("%s: error %v, want that it is gone, and why", name, err)
+			}
+		}
+	}
+	rests := func(want bool) time.Time {
+		t.Helper()
+		text, until := a.Failing("uid-of-default")
+		if (text != "") != want || want && !strings.Contains(text, "Client.InvalidKMSKey.InvalidState") {
+			t.Errorf("failing: %q, want %v", text, want)
+		}
+		return until
+	}
+	fail("n0", "Server.InsufficientInstanceCapacity")
+	fail("n1", "Client.InvalidKMSKey.InvalidState")
+	fail("n2", "Client.InvalidKMSKey.InvalidState")
+	rests(false)
+	fail("n3", "Client.InvalidKMSKey.InvalidState")
+	first := rests(true).Sub(a.server.Now())
+	if len(a.told) != 4 || a.told[1].Reason != ec2.EventInstanceFailed || a.told[1].Claim != "n1" || !strings.Contains(a.told[1].Message, "because") {
+		t.Errorf("told %+v", a.told)
+	}
+	a.server.Advance(first)
+	rests(false)
+	fail("n4", "Client.InvalidKMSKey.InvalidState")
+	if second := rests(true).Sub(a.server.Now()); second <= first {
+		t.Errorf("rests for %s after %s, want longer", second, first)
+	}
+}

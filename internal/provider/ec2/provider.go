@@ -60,9 +60,9 @@ type Facts struct {
 	DNS  []string         // addresses of the cluster's DNS servers; none where they are not known
 }
 
-// Event is what users should know of a class, once for each cause.
+// Event is what users should know of a class, or of a claim, once for each cause.
 type Event struct {
-	Class           string // its name
+	Class, Claim    string // the name of one of them
 	Reason, Message string
 }
 
@@ -113,6 +113,8 @@ type Provider struct {
 	brought  map[string]provider.Instance      // by provider ID: what a launch of this process brought
 	lastSeen map[string]machines.Machine       // by provider ID: of the last listing
 
+	ends       map[string]time.Time             // by provider ID: when the end of a machine was told
+	failing    map[types.UID]failing            // by UID of the class
 	refused    map[types.UID]refusedFor         // by UID of the class: those that may not launch
 	placements map[types.UID]offering.Placement // by UID of the class: the groups that classes select
 	making     sync.Mutex                       // of made
@@ -143,7 +145,7 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 		config: c, keeper: template.NewKeeper(ctx, c.Clients.EC2, c.Clock, c.Name), builder: offering.NewBuilder(),
 		memory: instancetype.NewMemory(), free: subnet.NewFree(),
 		asking: map[string]*karpenterv1.NodeClaim{}, brought: map[string]provider.Instance{}, lastSeen: map[string]machines.Machine{},
-		refused: map[types.UID]refusedFor{}, placements: map[types.UID]offering.Placement{}, made: map[string]kept{},
+		ends: map[string]time.Time{}, failing: map[types.UID]failing{}, refused: map[types.UID]refusedFor{}, placements: map[types.UID]offering.Placement{}, made: map[string]kept{},
 	}
 	p.machines = machines.New(ctx, machines.Config{EC2: c.Clients.EC2, Clock: c.Clock, Cluster: c.Name})
 	p.launcher = launcher.New[*order](ctx, ports{p}, c.Clock)
@@ -250,7 +252,7 @@ func (p *Provider) make(class *awsv1.EC2NodeClass, sold *offering.Sold, prices o
 		return catalog.Catalog{}, &provider.NodeClassNotReadyError{Class: class.Name, Reason: err.Error()}
 	}
 	if result.Short != "" {
-		p.config.Told(Event{class.Name, EventAddresses, result.Short})
+		p.config.Told(Event{Class: class.Name, Reason: EventAddresses, Message: result.Short})
 	}
 	return result.Catalog, nil
 }

@@ -27,8 +27,8 @@ const (
 	ReasonUserDataSize       = "UserDataSizeLimitExceeded"
 	ReasonTemplate           = "LaunchTemplateInvalid"
 	ReasonTags               = tag.Reason
-	ReasonUnsupported        = "UnsupportedField"
 	ReasonClusterNotFound    = "ClusterNotFound"
+	ReasonInstancesFail      = "InstancesFail"
 )
 
 // Join is what is known of how nodes find their cluster (E-16).

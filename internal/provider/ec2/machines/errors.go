@@ -34,3 +34,18 @@ func Told(err error) error {
 	}
 	return err
 }
+
+// EndedError says that an instance is terminated, and why, as EC2 has it (E-45). It is a [provider.ErrNotFound].
+type EndedError struct{ ID, Reason, Message string }
+
+// Error implements error.
+func (e *EndedError) Error() string {
+	text := fmt.Sprintf("%s: instance %s is terminated", provider.ErrNotFound, e.ID)
+	if e.Reason != "" {
+		text += ": " + e.Reason + ": " + e.Message
+	}
+	return text
+}
+
+// Unwrap returns provider.ErrNotFound.
+func (e *EndedError) Unwrap() error { return provider.ErrNotFound }

@@ -175,7 +175,7 @@ func (m *Machines) End(ctx context.Context, providerID string, launched time.Tim
 func (m *Machines) judged(machine Machine, id string, launched time.Time, err error) (Machine, error) {
 	switch {
 	case err == nil && machine.Gone:
-		return Machine{}, fmt.Errorf("%w: instance %s is terminated", provider.ErrNotFound, id)
+		return Machine{}, &EndedError{ID: id, Reason: machine.Reason, Message: machine.Message}
 	case err == nil:
 		return machine, nil
 	case !isUnknown(err):

@@ -169,6 +169,10 @@ func (k *classes) conclude(
 	status := r.Status
 	status.Subnets = inOrder(each.Status.Subnets, status.Subnets)
 	problems := class.Problems(each, status, k.known().join, k.settings.clusterName)
+	if text, until := c.machines.Failing(each.UID); text != "" {
+		problems = append(problems, class.Problem{Reason: class.ReasonInstancesFail, Message: text, Unknown: true})
+		again = min(again, until.Sub(k.deps.Now()))
+	}
 	if len(problems) == 0 && !k.settings.dryRunOff {
 		problem, after, accepted := k.trials.judge(ctx, k, c, each, status, r.Conditions)
 		again = min(again, after)

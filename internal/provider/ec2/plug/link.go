@@ -1,6 +1,7 @@
 package plug
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
@@ -292,12 +295,15 @@ func (l *link) dns(ctx context.Context) ([]string, error) {
 
 // tell tells users something about a class.
 func (l *link) tell(e ec2.Event) {
-	var about awsv1.EC2NodeClass
-	if err := l.deps.Client.Get(context.Background(), types.NamespacedName{Name: e.Class}, &about); err == nil {
-		l.deps.Events.Event(&about, event.Warning, e.Reason, e.Message)
+	var about client.Object = &awsv1.EC2NodeClass{}
+	if e.Claim != "" {
+		about = &karpenterv1.NodeClaim{}
 	}
-	if e.Reason == ec2.EventUnauthorized {
-		l.deps.Wake(Classes) // to try it out
+	if err := l.deps.Client.Get(context.Background(), types.NamespacedName{Name: cmp.Or(e.Claim, e.Class)}, about); err == nil {
+		l.deps.Events.Event(about, event.Warning, e.Reason, e.Message)
+	}
+	if e.Reason == ec2.EventUnauthorized || e.Reason == ec2.EventInstanceFailed {
+		l.deps.Wake(Classes) // to try it out, or to rest it
 	}
 }
 
