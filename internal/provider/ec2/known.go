@@ -171,29 +171,38 @@ func (p *Provider) keptOf(ctx context.Context, class *awsv1.EC2NodeClass) (kept,
 // orders remembers what equal claims ask for by one catalogue: a round has hundreds of them.
 type orders struct {
 	mu   sync.Mutex
-	made map[[32]byte]*order
+	made map[[32]byte]*making
 }
 
-// of returns the order for claims like this one, and how to keep it.
-func (o *orders) of(claim *karpenterv1.NodeClaim) (known *order, keep func(*order)) {
+// making is an order that the first of its claims makes; the others wait.
+type making struct {
+	once  sync.Once
+	order *order
+	err   error
+}
+
+// of returns the order for claims like this one. make makes it, unless that is done.
+func (o *orders) of(claim *karpenterv1.NodeClaim, make func() (*order, error)) (*order, error) {
 	text, err := json.Marshal(struct {
 		Labels map[string]string
 		Spec   karpenterv1.NodeClaimSpec
 	}{claim.Labels, claim.Spec})
 	if err != nil {
-		return nil, func(*order) {}
+		return make()
 	}
 	key := sha256.Sum256(text)
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.made[key], func(made *order) {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		if o.made == nil {
-			o.made = map[[32]byte]*order{}
-		}
-		o.made[key] = made
+	if o.made == nil {
+		o.made = map[[32]byte]*making{}
 	}
+	m := o.made[key]
+	if m == nil {
+		m = &making{}
+		o.made[key] = m
+	}
+	o.mu.Unlock()
+	m.once.Do(func() { m.order, m.err = make() })
+	return m.order, m.err
 }
 
 // TagsOf returns the tags of a machine as the last listing has them, or as they were written since. found is false for a machine of

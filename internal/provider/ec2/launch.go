@@ -91,12 +91,12 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim, not
 		offered = p.config.Correct(claim, asSold)
 		ranked = !slices.EqualFunc(asSold.Types, offered.Types, samePrices)
 	}
-	o, keep := moment.orders.of(claim)
-	if o == nil || !same(offered, moment.catalog) {
-		o, err = p.orderOf(claim, class, d, offered, ranked)
-	}
-	if err == nil && same(offered, moment.catalog) {
-		keep(o)
+	make := func() (*order, error) { return p.orderOf(claim, class, d, offered, ranked) }
+	var o *order
+	if same(offered, moment.catalog) {
+		o, err = moment.orders.of(claim, make)
+	} else {
+		o, err = make()
 	}
 	if err != nil {
 		if id := p.already(claim); id != "" { // made by an earlier call; that nothing is left to be had is no matter

@@ -30,10 +30,10 @@ func (c cluster) NodeClass(ctx context.Context, name string) (*awsv1.EC2NodeClas
 	return &class, c.client.Get(ctx, types.NamespacedName{Name: name}, &class)
 }
 
-// Claims implements ec2.Cluster.
+// Claims implements ec2.Cluster. They are those of the cache itself: nobody changes them.
 func (c cluster) Claims(ctx context.Context) ([]*karpenterv1.NodeClaim, error) {
 	var list karpenterv1.NodeClaimList
-	if err := c.client.List(ctx, &list); err != nil {
+	if err := c.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	var claims []*karpenterv1.NodeClaim

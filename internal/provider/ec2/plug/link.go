@@ -58,6 +58,7 @@ type link struct {
 	settings settings
 	deps     plugin.Deps
 	meter    *meter
+	clock    timer.Clock
 	load     func(ctx context.Context) (aws.Config, error)
 
 	mu      sync.Mutex
@@ -83,7 +84,7 @@ type facts struct {
 }
 
 func newLink(s settings, deps plugin.Deps) *link {
-	l := &link{settings: s, deps: deps, meter: newMeter(deps.Registerer), missing: trouble{reasonStarting, "nobody has asked yet"}}
+	l := &link{settings: s, deps: deps, meter: newMeter(deps.Registerer), clock: timer.Real{}, missing: trouble{reasonStarting, "nobody has asked yet"}}
 	l.load = func(ctx context.Context) (aws.Config, error) { return config.LoadDefaultConfig(ctx) }
 	l.facts.join = class.Join{Cluster: l.given()}
 	return l
@@ -179,7 +180,7 @@ func regionHere(ctx context.Context, cfg aws.Config) string {
 
 // make makes all that asks AWS.
 func (l *link) make(ctx context.Context, cfg aws.Config) (*connection, error) {
-	clock, s := timer.Real{}, l.settings
+	clock, s := l.clock, l.settings
 	pricing, priced := offering.PricingEndpoint{Cluster: cfg.Region, Setting: s.pricingRegion, Isolated: s.isolatedVPC}.Region()
 	clients := calls.New(calls.Config{AWS: cfg, PricingRegion: pricing, Clock: clock, Pace: pace.New(clock), Observe: l.meter.observe})
 	c := &connection{region: cfg.Region, clients: clients, types: offering.NewTypes(clients.EC2, clock)}

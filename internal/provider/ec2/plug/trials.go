@@ -35,6 +35,7 @@ type trials map[types.UID]trial
 
 type trial struct {
 	of      [32]byte // what was tried
+	like    [32]byte // the same, whatever the instance profile
 	at      time.Time
 	until   time.Time
 	problem *class.Problem // nil when EC2 would launch, or could not tell
@@ -73,10 +74,20 @@ func (t trials) judge(
 	if tried && known.of == of && now.Before(known.until) && !news {
 		return known.problem, known.until.Sub(now), false
 	}
+	like := likeOf(each, status)
+	if tried && known.of == of && known.problem == nil && !news {
+		for _, other := range t { // one trial is enough for classes that are alike and were fine, but for new profiles
+			if other.like == like && other.problem == nil && now.Before(other.until.Add(-trialHolds/2)) {
+				known.like, known.at, known.until = like, other.at, other.until
+				t[each.UID] = known
+				return nil, known.until.Sub(now), false
+			}
+		}
+	}
 	candidate := each.DeepCopy()
 	candidate.Status, candidate.ResourceVersion = status, "" // as it will be; not as anything stored
 	result := c.machines.Try(ctx, candidate, k.poolOf(ctx, each.Name))
-	next := trial{of: of, at: now, until: now.Add(trialHolds)}
+	next := trial{of: of, like: like, at: now, until: now.Add(trialHolds)}
 	switch {
 	case result.Untold != nil || waits && result.Reason == ec2.ReasonDryRun:
 		k.deps.Log.V(1).Info("a dry run told nothing", "nodeClass", each.Name, "reason", result.Untold)
@@ -124,6 +135,13 @@ func printOf(each *awsv1.EC2NodeClass, status awsv1.EC2NodeClassStatus) [32]byte
 		return [32]byte{}
 	}
 	return sha256.Sum256(text)
+}
+
+// likeOf is printOf without the instance profile, which differs between classes of one role.
+func likeOf(each *awsv1.EC2NodeClass, status awsv1.EC2NodeClassStatus) [32]byte {
+	status = *status.DeepCopy()
+	status.InstanceProfile = ""
+	return printOf(each, status)
 }
 
 // someTime spreads the trials of a start over the time that one holds, by the class's UID.

@@ -122,6 +122,15 @@ func (t tagger) Reconcile(ctx context.Context, request reconcile.Request) (recon
 			missing[key] = value
 		}
 	}
+	// The class's own name is on the instance, also where no listing has shown it yet.
+	var own awsv1.EC2NodeClass
+	err := t.deps.Client.Get(ctx, client.ObjectKey{Name: claim.Spec.NodeClassRef.Name}, &own)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, err
+	}
+	if _, named := own.Spec.Tags[tag.Name]; named {
+		delete(missing, tag.Name)
+	}
 	if len(missing) == 0 {
 		return reconcile.Result{}, nil
 	}

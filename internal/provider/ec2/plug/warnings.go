@@ -105,6 +105,8 @@ func (l *link) heard(m queue.Message) {
 const (
 	// healthEvery is between two looks at status checks, impairedFor how long one has to fail (E-53).
 	healthEvery = time.Minute
+	// eventsEvery is between two looks at scheduled events, which AWS announces days ahead.
+	eventsEvery = 5 * time.Minute
 	impairedFor = 2 * time.Minute
 	statusPage  = 1000
 	statusPages = 100
@@ -113,26 +115,34 @@ const (
 // health looks at the status checks of instances, and at what EC2 has scheduled for them.
 type health struct {
 	*link
-	denied bool
+	denied    bool
+	scheduled []provider.Notice // as last asked for
+	asked     time.Time
 }
 
 func newHealth(l *link) *health { return &health{link: l} }
 
 // step asks for instances whose checks fail, and those with a scheduled event.
 func (h *health) step(ctx context.Context, c *connection) (time.Duration, error) {
-	asks := [][]ec2types.Filter{
-		{filterOf("instance-status.status", "impaired")}, {filterOf("system-status.status", "impaired")},
-		{filterOf("event.code", "instance-reboot", "system-reboot", "system-maintenance", "instance-retirement", "instance-stop")},
-	}
 	var sick []provider.Notice
-	for _, filters := range asks {
-		found, err := h.ask(ctx, c, filters)
+	for _, name := range []string{"instance-status.status", "system-status.status"} {
+		found, err := h.ask(ctx, c, filterOf(name, "impaired"))
 		if err != nil {
 			h.failed(err)
 			return healthEvery, nil
 		}
 		sick = append(sick, found...)
 	}
+	if now := h.deps.Now(); now.Sub(h.asked) >= eventsEvery {
+		found, err := h.ask(ctx, c,
+			filterOf("event.code", "instance-reboot", "system-reboot", "system-maintenance", "instance-retirement", "instance-stop"))
+		if err != nil {
+			h.failed(err)
+			return healthEvery, nil
+		}
+		h.scheduled, h.asked = found, now
+	}
+	sick = append(sick, h.scheduled...)
 	h.denied = false
 	if c.machines.Sick(sick) {
 		h.deps.Wake("")
@@ -155,7 +165,7 @@ func filterOf(name string, values ...string) ec2types.Filter {
 }
 
 // ask returns a notice for each instance of ours that EC2 lists, once its trouble has lasted long enough.
-func (h *health) ask(ctx context.Context, c *connection, filters []ec2types.Filter) ([]provider.Notice, error) {
+func (h *health) ask(ctx context.Context, c *connection, filters ...ec2types.Filter) ([]provider.Notice, error) {
 	in := &awsec2.DescribeInstanceStatusInput{Filters: filters, MaxResults: aws.Int32(statusPage)}
 	var list []provider.Notice
 	for range statusPages {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
 const clusterName = "c1"
@@ -53,11 +55,17 @@ func (r *region) Event(_ client.Object, _ event.Kind, reason, message string) {
 // newRegion returns a region with all that a class needs. It is not connected yet.
 func newRegion(t *testing.T, change func(*settings), objects ...client.Object) *region {
 	t.Helper()
-	r := &region{t: t, server: ec2test.Start(t, ec2test.Options{Now: time.Now})}
+	r := &region{t: t}
+	r.server = ec2test.Start(t, ec2test.Options{Now: r.Now})
 	r.server.AddRole("nodes")
 	r.server.AddNetwork(clusterName, "us-east-1a", "us-east-1b")
-	image := r.server.AddImage(ec2test.Image{Name: "amazon-eks-node-al2023-x86_64-standard-1.34-v20261101"})
-	r.server.SetParameter("/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/recommended/image_id", image.ID)
+	for variant, arch := range map[string]string{
+		"x86_64/standard": "x86_64", "x86_64/nvidia": "x86_64", "x86_64/neuron": "x86_64", "arm64/standard": "arm64", "arm64/nvidia": "arm64",
+	} {
+		image := r.server.AddImage(ec2test.Image{Architecture: arch,
+			Name: "amazon-eks-node-al2023-" + strings.ReplaceAll(variant, "/", "-") + "-1.34-v20261101"})
+		r.server.SetParameter("/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/"+variant+"/recommended/image_id", image.ID)
+	}
 	r.server.AddCluster(ec2test.Cluster{Name: clusterName, Version: "1.34", Endpoint: "https://c1.example.com", CA: "Y2E=", CIDR: "10.100.0.0/16"})
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), karpenterv1.AddToScheme(scheme), awsv1.AddToScheme(scheme)); err != nil {
@@ -79,6 +87,7 @@ func newRegion(t *testing.T, change func(*settings), objects ...client.Object) *
 			r.woken = append(r.woken, controller)
 		},
 	})
+	r.link.clock = soon{r}
 	r.link.load = func(context.Context) (aws.Config, error) { return r.server.Config(), nil }
 	r.classes = newClasses(r.link)
 	return r
@@ -89,6 +98,24 @@ func (r *region) Now() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return time.Now().Add(r.later)
+}
+
+// soon is the region's time; what is to be called later is called soon.
+type soon struct{ of *region }
+
+// Now implements timer.Clock.
+func (s soon) Now() time.Time { return s.of.Now() }
+
+// AfterFunc implements timer.Clock.
+func (soon) AfterFunc(_ time.Duration, f func()) func() {
+	return timer.Real{}.AfterFunc(5*time.Millisecond, f)
+}
+
+// pass lets time pass.
+func (r *region) pass(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.later += d
 }
 
 // connectNow connects, and asks for what EC2 sells.
