@@ -33,26 +33,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the policies that are made from calls")
 
-// toCome are the rights whose code is not there yet, with what it will be: statement and action.
-func toCome() map[string]string {
-	return map[string]string{
-		"LookAtTheRegion: ec2:DescribeInstanceStatus":  "E-53: what EC2 says of instances, every minute",
-		"LookAtTheCluster: eks:DescribeCluster":        "E-16: what EKS tells of the cluster at start",
-		"NameOwnInstances: ec2:CreateTags":             "E-57: the node's name, once it has registered",
-		"NameOwnInstances: ForAllValues:StringEquals":  "E-57: the node's name, once it has registered",
-		"ListProfiles: iam:ListInstanceProfiles":       "E-56: instance profiles that nobody uses",
-		"ChangeOwnProfiles: iam:DeleteInstanceProfile": "E-56: instance profiles that nobody uses",
-		"ReadTheQueue: sqs:GetQueueUrl":                "E-51: a queue that is given by its name",
-	}
-}
-
-func isToCome(r iampolicy.Right) string {
-	for what := range toCome() {
-		if strings.HasPrefix(r.String(), what) {
-			return what
-		}
-	}
-	return ""
+// ofUpkeep reports whether package plug takes a right, and not the provider of machines.
+func ofUpkeep(r iampolicy.Right) bool {
+	return slices.ContainsFunc(rights.OfUpkeep(), func(what string) bool { return strings.HasPrefix(r.String(), what) })
 }
 
 // names are those that the endpoint's world has.
@@ -201,7 +184,8 @@ func (a *account) heed(t *testing.T, providerID string) {
 	}
 }
 
-// E-58: no right of the controller's policy is there that nothing uses. That everything is allowed, the endpoint sees to.
+// E-58: no right of the controller's policy is there that nothing uses; package plug has a test for the rest. That everything is
+// allowed, the endpoint sees to.
 func TestEveryRightIsUsed(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, whatIsSold(t), ec2test.Faults{})
@@ -210,23 +194,16 @@ func TestEveryRightIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	used := a.run(t, everything("with-role", func(s *awsv1.EC2NodeClassSpec) { s.Role = aws.String("nodes") }), policy)
-	coming := map[string]bool{}
 	for _, r := range policy.Rights() {
-		what := isToCome(r)
-		coming[what] = true
-		if used[r] != (what == "") && !strings.HasSuffix(r.What, `"ec2.amazonaws.com.cn"`) { // that of China is EC2's name there
-			t.Errorf("%s: used is %v, but to come is %q", r, used[r], toCome()[what])
-		}
-	}
-	for what := range toCome() {
-		if !coming[what] {
-			t.Errorf("%s: to come, and in no policy", what)
+		china := strings.HasSuffix(r.What, `"ec2.amazonaws.com.cn"`) // EC2's name there
+		if used[r] == (ofUpkeep(r) || china) {
+			t.Errorf("%s: used is %v, and it is one of package plug: %v", r, used[r], ofUpkeep(r))
 		}
 	}
 }
 
 // E-58: the small policy has the rights that a cluster takes whose class names its instance profile, without a queue, and
-// those to come of such a cluster. It changes nothing in IAM and asks for no message. -rewrite writes it.
+// those of upkeep of such a cluster. It changes nothing in IAM and asks for no message. -rewrite writes it.
 func TestTheSmallPolicyIsMadeFromCalls(t *testing.T) {
 	t.Parallel()
 	s := whatIsSold(t)
@@ -249,7 +226,7 @@ func TestTheSmallPolicyIsMadeFromCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		without := strings.Contains(r.What, "iam:") || strings.Contains(r.What, "sqs:")
-		return used[iampolicy.Right{Statement: r.Statement, What: string(what)}] || isToCome(r) != "" && !without
+		return used[iampolicy.Right{Statement: r.Statement, What: string(what)}] || ofUpkeep(r) && !without
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -77,3 +77,17 @@ func Owned(n Names) map[string]string {
 		"karpenter.k8s.aws/ec2nodeclass": "default", "topology.kubernetes.io/region": n.Region,
 	}
 }
+
+// OfUpkeep are the rights of the controller's policy that package plug takes for what is done beside machines, each as it
+// begins: statement and action. A test there uses them; those of all others are used by a test of package ec2.
+func OfUpkeep() []string {
+	return []string{
+		"LookAtTheRegion: ec2:DescribeInstanceStatus",  // E-53
+		"LookAtTheCluster: eks:DescribeCluster",        // E-16
+		"NameOwnInstances: ec2:CreateTags",             // E-57
+		"NameOwnInstances: ForAllValues:StringEquals",  // E-57
+		"ListProfiles: iam:ListInstanceProfiles",       // E-56
+		"ChangeOwnProfiles: iam:DeleteInstanceProfile", // E-56
+		"ReadTheQueue: sqs:GetQueueUrl",                // E-51
+	}
+}
