@@ -84,7 +84,7 @@ func TestCallsAtRestAndAtAStart(t *testing.T) {
 	first.run(70 * time.Second) // until EC2 is sure to know the profiles
 	r.fill(1000)
 	first.run(2 * time.Minute)
-	const minutes = 10
+	const minutes = 30
 	calls, _ := first.run(minutes * time.Minute)
 	perMinute := float64(calls) / minutes
 	t.Logf("at rest: %.1f calls a minute: %v", perMinute, r.server.Counts())

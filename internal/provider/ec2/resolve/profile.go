@@ -20,9 +20,8 @@ import (
 )
 
 const (
-	// profileFor is how long a profile is taken for being there. Who deletes it learns that from the dry runs of each half an
-	// hour, and from a launch.
-	profileFor = 2 * time.Hour
+	// profileFor is how long a profile is taken for being there. Who deletes it learns that from a launch, too.
+	profileFor = 30 * time.Minute
 	// brokenFor is how long a profile that is not there, or a role that is not, is left alone.
 	brokenFor = time.Minute
 	// propagates is how long EC2 may not know a new profile yet (E-40).
