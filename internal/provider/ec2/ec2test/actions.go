@@ -32,6 +32,8 @@ func ec2Actions() map[string]action {
 		"DescribeInstances":              typed(p, describeInstances),
 		"DescribeCapacityReservations":   typed(p, describeCapacityReservations),
 		"DescribePlacementGroups":        typed(p, describePlacementGroups),
+		"DescribeInstanceAttribute":      typed(p, describeInstanceAttribute),
+		"DescribeVolumes":                typed(p, describeVolumes),
 		"DescribeInstanceStatus":         typed(p, describeInstanceStatus),
 		"TerminateInstances":             typed(p, terminateInstances),
 		"CreateTags":                     typed(p, createTags),

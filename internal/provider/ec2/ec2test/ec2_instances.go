@@ -20,7 +20,8 @@ const (
 
 var stateCodes = map[string]int{Pending: 0, Running: 16, ShuttingDown: 32, Terminated: 48}
 
-// How long an instance takes from one state to the next, and how long a terminated one is listed: about as with EC2.
+// How long an instance takes from one state to the next where Options do not say, and how long a terminated one is
+// listed: about as with EC2.
 const (
 	bootTime      = 15 * time.Second
 	shutTime      = 30 * time.Second
@@ -64,8 +65,8 @@ func (s *Server) settle() {
 	s.expireReservations()
 	for _, id := range slices.Sorted(maps.Keys(s.machines)) {
 		i := s.machines[id]
-		if i.State == Pending && !now.Before(i.Launched.Add(bootTime)) {
-			s.turn(i, Running, i.Launched.Add(bootTime))
+		if i.State == Pending && !now.Before(i.Launched.Add(s.boot)) {
+			s.turn(i, Running, i.Launched.Add(s.boot))
 		}
 		if i.runs() && !i.ends.IsZero() && !now.Before(i.ends) {
 			s.end(i, i.ends, i.endCode, i.endMessage)
@@ -79,8 +80,8 @@ func (s *Server) settle() {
 				s.end(i, end, "Server.SpotInstanceTermination", "Server.SpotInstanceTermination: Spot instance termination")
 			}
 		}
-		if i.State == ShuttingDown && !now.Before(i.Ended.Add(shutTime)) {
-			s.turn(i, Terminated, i.Ended.Add(shutTime))
+		if i.State == ShuttingDown && !now.Before(i.Ended.Add(s.shut)) {
+			s.turn(i, Terminated, i.Ended.Add(s.shut))
 		}
 		if i.State == Terminated && !now.Before(i.Ended.Add(rememberTime)) {
 			delete(s.machines, id)
@@ -384,8 +385,7 @@ func (s *Server) instance(i *Instance) instanceXML {
 		x.Interfaces = append(x.Interfaces, interfaceXML{id, i.Subnet, ip, kind, x.Groups})
 	}
 	for at, name := range i.data.deviceNames(image.RootDevice) {
-		id := strings.Replace(i.ID, "i-", fmt.Sprintf("vol-%x", at), 1)[:21]
-		x.Devices = append(x.Devices, volumeXML{name, id, "attached", true})
+		x.Devices = append(x.Devices, volumeXML{name, volumeID(i, at), "attached", true})
 	}
 	return x
 }

@@ -116,9 +116,9 @@ func TestWhatTheEndpointDoesNotKnowFailsTheTest(t *testing.T) {
 		"DescribeInstances") {
 		t.Errorf("told: %q, want the action and the parameter", told)
 	}
-	_, err = client(s).DescribeVolumes(t.Context(), &ec2.DescribeVolumesInput{})
+	_, err = client(s).DescribeKeyPairs(t.Context(), &ec2.DescribeKeyPairsInput{})
 	wantCode(t, err, "UnknownParameter")
-	if len(told) != 2 || !strings.Contains(told[1], "ec2:DescribeVolumes") {
+	if len(told) != 2 || !strings.Contains(told[1], "ec2:DescribeKeyPairs") {
 		t.Errorf("told: %q, want the action", told)
 	}
 	filter := ec2types.Filter{Name: aws.String("no-such"), Values: []string{"x"}}

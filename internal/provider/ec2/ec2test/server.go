@@ -41,6 +41,8 @@ type Options struct {
 	// PageSize bounds every page of every listing, below what the caller asks for. 0 leaves it to the caller and EC2's
 	// own bounds.
 	PageSize int
+	// Boot is how long an instance is pending, Shut how long it shuts down: 15 s and 30 s when 0.
+	Boot, Shut time.Duration
 	// Faults are what goes wrong from the start.
 	Faults Faults
 	// Unjudged says why requests are not held against the policies of package rights (E-58); "" holds them, but for those of
@@ -64,6 +66,8 @@ type Server struct {
 	skew     time.Duration // between the time of the world's signatures and that of this machine
 	secrets  map[string]string
 	pageSize int
+	boot     time.Duration
+	shut     time.Duration
 	services map[string]service
 	calls    []Call
 	counts   map[string]int
@@ -104,6 +108,7 @@ func blank(o Options) *Server {
 	s := &Server{
 		url: o.URL, transport: &http.Transport{MaxIdleConnsPerHost: 64},
 		region: o.Region, unknown: o.Unknown, now: o.Now, pageSize: o.PageSize, services: services(),
+		boot: cmp.Or(o.Boot, bootTime), shut: cmp.Or(o.Shut, shutTime),
 		secrets: map[string]string{AccessKey: secretKey, othersKey: secretKey}, counts: map[string]int{}, world: newWorld(),
 	}
 	maps.Copy(s.secrets, o.Keys)
