@@ -22,7 +22,13 @@ func (r *Rig) StartJoiner(ctx context.Context) error {
 		return errors.New("joiner runs already")
 	}
 	var err error
-	r.joiner, err = r.Run(ctx, JoinerProgram(r.options.Joiner, r.options.Args...))
+	program := JoinerProgram(r.options.Joiner, r.options.Args...)
+	command := program.Command
+	program.Command = func(at Place) ([]string, []string) {
+		args, _ := command(at)
+		return args, r.options.Env
+	}
+	r.joiner, err = r.Run(ctx, program)
 	return err
 }
 

@@ -52,8 +52,8 @@ type Options struct {
 	Audit bool
 	// NodeSchedulingPolicy is the configuration of the API server's plugin of that name; empty: the plugin is off.
 	NodeSchedulingPolicy string
-	// Args are further flags for joiner.
-	Args []string
+	// Args are further flags for joiner, Env environment variables (NAME=value) beside those of this process.
+	Args, Env []string
 	// Components are those of the control plane; empty: all.
 	Components []cluster.Component
 	// ExtraArgs are further flags of components of the control plane.

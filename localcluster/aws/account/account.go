@@ -1,0 +1,191 @@
+// Package account is an AWS account within this process: the endpoint of package ec2test, by the clock of the machine, with what
+// a cluster on EKS has (E-63). Programs reach it through the real SDK by the environment that [Account.Env] returns.
+package account
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
+)
+
+const (
+	// Region is that of the account.
+	Region = "us-east-1"
+	// Role is that of nodes.
+	Role = "KarpenterNodeRole"
+	// readHeaders bounds the head of a request; answers of queues may take longer than any bound.
+	readHeaders = 10 * time.Second
+)
+
+// User is somebody with an access key. So calls can be told apart by who made them.
+type User string
+
+// The users of an account.
+const (
+	Joiner   User = "AKIAJOINERLOCAL00001"
+	Kubelets User = "AKIAKUBELETLOCAL0001"
+	You      User = "AKIAYOURSLOCAL000001"
+)
+
+func (u User) secret() string { return "worth-nothing-" + strings.ToLower(string(u)) }
+
+// Options say what the account is like.
+type Options struct {
+	// Cluster is the name of the cluster that it has.
+	Cluster string
+	// Boot and Shut are how long instances start and end; those of ec2test when 0.
+	Boot, Shut time.Duration
+}
+
+// Account is an AWS account that runs. Safe for concurrent use.
+type Account struct {
+	*ec2test.Server
+	Cluster string // its name
+	Queue   string // name of the interruption queue
+	Subnets []ec2test.Subnet
+	Group   ec2test.SecurityGroup
+
+	http   *http.Server
+	served chan error
+
+	mu      sync.Mutex
+	unknown []string
+	version string // minor, as in 1.36
+}
+
+// Start starts an account with a network in three zones, the role of nodes and the queue. The cluster and its images come with
+// Adopt. The caller must call Stop.
+func Start(o Options) (*Account, error) {
+	if o.Cluster == "" {
+		return nil, errors.New("account: Options.Cluster is empty: a name is needed")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("account: %w", err)
+	}
+	a := &Account{Cluster: o.Cluster, Queue: o.Cluster + "-interruptions", served: make(chan error, 1)}
+	keys := map[string]string{}
+	for _, user := range []User{Joiner, Kubelets, You} {
+		keys[string(user)] = user.secret()
+	}
+	a.Server, err = ec2test.New(ec2test.Options{
+		Region: Region, Now: time.Now, URL: "http://" + listener.Addr().String(), Keys: keys, Boot: o.Boot, Shut: o.Shut, Unknown: a.note,
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("account: %w", err), listener.Close())
+	}
+	a.Subnets, a.Group = a.AddNetwork(a.Cluster, Region+"a", Region+"b", Region+"c")
+	a.AddRole(Role)
+	a.AddQueue(a.Queue)
+	a.http = &http.Server{Handler: a.Server, ReadHeaderTimeout: readHeaders}
+	go func() { a.served <- a.http.Serve(listener) }()
+	return a, nil
+}
+
+// Stop ends it; calls under way are cut off.
+func (a *Account) Stop() error {
+	if err := a.http.Close(); err != nil {
+		return fmt.Errorf("account: %w", err)
+	}
+	if err := <-a.served; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("account: %w", err)
+	}
+	return nil
+}
+
+// Adopt makes a Kubernetes cluster that of the account: EKS tells its endpoint, authority and service addresses, and there are
+// images for its version.
+func (a *Account) Adopt(ctx context.Context, cluster *rest.Config) error {
+	config := rest.CopyConfig(cluster)
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return fmt.Errorf("account: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("account: %w", err)
+	}
+	version, err := client.Discovery().ServerVersion()
+	if err != nil {
+		return fmt.Errorf("account: asking the API server for its version: %w", err)
+	}
+	services, err := client.NetworkingV1().ServiceCIDRs().Get(ctx, "kubernetes", metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("account: asking the API server for the addresses of services: %w", err)
+	}
+	a.mu.Lock()
+	a.version = version.Major + "." + strings.TrimRight(version.Minor, "+")
+	a.mu.Unlock()
+	a.AddCluster(ec2test.Cluster{
+		Name: a.Cluster, Version: a.Version(), Endpoint: config.Host, CA: encode(config.CAData), CIDR: services.Spec.CIDRs[0],
+	})
+	a.Release(time.Now().AddDate(0, 0, -30))
+	return nil
+}
+
+// Version is the cluster's, major and minor.
+func (a *Account) Version() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.version
+}
+
+// Env returns the environment in which a program reaches the account as a user.
+func (a *Account) Env(user User) []string {
+	return []string{
+		"AWS_ENDPOINT_URL=" + a.URL(), "AWS_REGION=" + Region, "AWS_ACCESS_KEY_ID=" + string(user),
+		"AWS_SECRET_ACCESS_KEY=" + user.secret(),
+		"AWS_EC2_METADATA_DISABLED=true", // there is no instance around the program
+	}
+}
+
+// Config is the same for a client of the SDK.
+func (a *Account) Config(user User) aws.Config {
+	return aws.Config{
+		Region: Region, BaseEndpoint: aws.String(a.URL()), Credentials: Static(string(user), user.secret()),
+	}
+}
+
+// Static returns credentials that do not change.
+func Static(id, secret string) aws.CredentialsProvider {
+	return aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: id, SecretAccessKey: secret, Source: "account"}, nil
+	})
+}
+
+// note keeps what the endpoint could not follow.
+func (a *Account) note(text string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.unknown = append(a.unknown, text)
+}
+
+// Unknown returns the requests that the endpoint could not follow: an action or a parameter that it does not know.
+func (a *Account) Unknown() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.unknown)
+}
+
+// CallsOf returns how often a user asked for each action, by "service:Action".
+func (a *Account) CallsOf(user User) map[string]int {
+	counts := map[string]int{}
+	for _, call := range a.Calls() {
+		if call.Key == string(user) {
+			counts[call.Service+":"+call.Action]++
+		}
+	}
+	return counts
+}
