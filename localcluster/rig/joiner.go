@@ -23,11 +23,7 @@ func (r *Rig) StartJoiner(ctx context.Context) error {
 	}
 	var err error
 	program := JoinerProgram(r.options.Joiner, r.options.Args...)
-	command := program.Command
-	program.Command = func(at Place) ([]string, []string) {
-		args, _ := command(at)
-		return args, r.options.Env
-	}
+	program.Env = r.options.Env
 	r.joiner, err = r.Run(ctx, program)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -28,7 +29,8 @@ type Program struct {
 	User   string   // by which the API server knows it; empty: Name
 	Groups []string // of its user; without any it may do what RBAC grants to its name
 	Path   string   // of the binary
-	// Command returns the arguments, and environment variables (NAME=value) beside those of this process.
+	Env    []string // variables (NAME=value) beside those of this process
+	// Command returns the arguments, and further variables that depend on the place.
 	Command func(Place) (args, env []string)
 }
 
@@ -88,7 +90,7 @@ func (r *Rig) runAt(ctx context.Context, program Program, kubeconfig string, res
 	defer log.Close() //nolint:errcheck // the child has its own handle
 	args, env := program.Command(c.Place)
 	c.command = exec.Command(program.Path, args...)
-	c.command.Env = append(os.Environ(), env...)
+	c.command.Env = slices.Concat(os.Environ(), program.Env, env)
 	c.command.Stdout, c.command.Stderr = log, log
 	if err := r.Cluster.StartChild(c.command); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.name, err)
