@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -121,8 +122,10 @@ func changes(before, after []awsv1.AMI, picks []pick) (list []AMIChange) {
 }
 
 // AMIChangedText is the text of the event for all changes of a class. nodes tells how many nodes of the class have an
-// image: they will drift.
+// image: they will drift. The images of most nodes come first, since an alias has more variants than an event has room.
 func AMIChangedText(list []AMIChange, nodes func(imageID string) int) string {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b AMIChange) int { return cmp.Compare(nodes(b.Old.ID), nodes(a.Old.ID)) })
 	drift := 0
 	for _, c := range list {
 		drift += nodes(c.Old.ID)

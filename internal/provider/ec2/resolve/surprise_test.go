@@ -58,6 +58,10 @@ func TestAnotherImageIsTold(t *testing.T) {
 	if n := len(resolve.AMIChangedText(many, nodes)); n > 1024 {
 		t.Errorf("an event of %d characters", n)
 	}
+	many[30].Old = awsv1.AMI{ID: before, Name: "that of seven nodes"}
+	if text := resolve.AMIChangedText(many, nodes); !strings.HasPrefix(text, before+" (that of seven nodes)") {
+		t.Errorf("the image that nodes have is not named first: %s", text)
+	}
 }
 
 // aged is a world with a class that takes images only when they are three days old, and a new image.
