@@ -82,6 +82,9 @@ type Parts struct {
 	Controllers []kube.Controller
 	// Notices are changes upon which the provider may have notices at once (P-43). Their requests do not matter.
 	Notices []kube.Watch
+	// Drifts reports whether a change of a node class, beside that of its annotations, may have made machines drift: their claims
+	// are looked at. Nil: none does.
+	Drifts func(old, fresh client.Object) bool
 	// Ready says why the provider cannot work yet, for people; "" when it can. Nil: it always can.
 	Ready func() string
 }

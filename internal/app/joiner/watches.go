@@ -108,7 +108,10 @@ func claimWatches(reader client.Reader, plugged []plugin.Parts) []kube.Watch {
 	for _, parts := range plugged {
 		served := parts.Provider.NodeClass()
 		drift := func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
-			if old == nil || fresh == nil || maps.Equal(old.GetAnnotations(), fresh.GetAnnotations()) {
+			if old == nil || fresh == nil {
+				return nil
+			}
+			if maps.Equal(old.GetAnnotations(), fresh.GetAnnotations()) && (parts.Drifts == nil || !parts.Drifts(old, fresh)) {
 				return nil
 			}
 			return kube.Requests(claimsOfClass(ctx, reader, served, fresh.GetName())...) // it may say that they drift

@@ -89,7 +89,7 @@ func (l *link) parts(process context.Context) plugin.Parts {
 	}
 	classes := newClasses(l)
 	return plugin.Parts{
-		Provider: lazy{link: l}, Class: &awsv1.EC2NodeClass{}, Ready: l.ready,
+		Provider: lazy{link: l}, Class: &awsv1.EC2NodeClass{}, Ready: l.ready, Drifts: mayDrift,
 		Controllers: []kube.Controller{
 			{Name: Connect, Workers: 1, Start: true, Reconciler: connector{l, process}},
 			{Name: Classes, Workers: 1, Start: true, Reconciler: classes, Watches: classWatches()},
