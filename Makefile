@@ -35,9 +35,11 @@ help: ## This list
 demo: programs ## The main job, then a provider's policy, on real control planes with simulated machines; each step checked
 	$(BIN)/demo --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner --operator $(BIN)/joiner-operator --joinerctl $(BIN)/joinerctl
 
+# Whose machines the cluster of make up has: kwok, or ec2 with an AWS account on this machine.
+PROVIDER ?= kwok
 .PHONY: up
-up: programs ## The same cluster in the foreground for your own kubectl; the state stays until make clean
-	$(BIN)/demo --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner --up --dir .run/up
+up: programs ## The same cluster in the foreground for your own kubectl, PROVIDER=kwok or ec2; the state stays until make clean
+	$(BIN)/demo --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner --up --provider $(PROVIDER) --dir .run/up$(if $(filter kwok,$(PROVIDER)),,-$(PROVIDER))
 
 .PHONY: test
 test: LIMIT_ROUNDS = 10

@@ -22,6 +22,8 @@ import (
 )
 
 const (
+	// ID is the account's number.
+	ID = ec2test.Account
 	// Region is that of the account.
 	Region = "us-east-1"
 	// Role is that of nodes.

@@ -18,6 +18,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
+// The providers that a cluster can have machines of.
+const (
+	kwokMachines = "kwok"
+	ec2Machines  = "ec2"
+)
+
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -34,11 +40,19 @@ func main() {
 func command() *cobra.Command {
 	var with settings
 	var up bool
+	var machines string
 	c := &cobra.Command{
 		Use: "demo", Short: "Joiner on a real local control plane, from nothing", Args: cobra.NoArgs,
 		SilenceUsage: true, SilenceErrors: true,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if up {
+			switch {
+			case machines != kwokMachines && machines != ec2Machines:
+				return fmt.Errorf("--provider is %q: kwok or ec2 is allowed", machines)
+			case machines == ec2Machines && !up:
+				return errors.New("--provider is ec2: it goes with --up; the story is told with KWOK's machines")
+			case machines == ec2Machines:
+				return stayEC2(c.Context(), with.Options)
+			case up:
 				return stay(c.Context(), with.Options)
 			}
 			if with.Dir != "" {
@@ -52,6 +66,7 @@ func command() *cobra.Command {
 	c.Flags().StringVar(&with.operator, "operator", "bin/joiner-operator", "path of the joiner-operator binary, for the story")
 	c.Flags().StringVar(&with.joinerctl, "joinerctl", "bin/joinerctl", "path of the joinerctl binary, for the story")
 	c.Flags().StringVar(&with.Dir, "dir", "", "with --up: keep the cluster's state in this directory (default: a temporary one)")
+	c.Flags().StringVar(&machines, "provider", kwokMachines, "with --up: whose machines the cluster has, kwok or ec2")
 	c.Flags().BoolVar(&up, "up", false, "leave the cluster running until Ctrl-C instead of telling the story")
 	return c
 }
