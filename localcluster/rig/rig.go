@@ -26,6 +26,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/api/crd"
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/deploy"
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
@@ -162,6 +163,7 @@ func (r *Rig) connect() error {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, karpenterv1.AddToScheme, kwokv1alpha1.AddToScheme, hypershiftv1beta1.AddToScheme,
+		awsv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return err

@@ -147,7 +147,7 @@ func (a *Account) Version() string {
 // Env returns the environment in which a program reaches the account as a user.
 func (a *Account) Env(user User) []string {
 	return []string{
-		"AWS_ENDPOINT_URL=" + a.URL(), "AWS_REGION=" + Region, "AWS_ACCESS_KEY_ID=" + string(user),
+		"AWS_ENDPOINT_URL=" + a.URL(), "AWS_REGION=" + Region, "AWS_DEFAULT_REGION=" + Region, "AWS_ACCESS_KEY_ID=" + string(user),
 		"AWS_SECRET_ACCESS_KEY=" + user.secret(),
 		"AWS_EC2_METADATA_DISABLED=true", // there is no instance around the program
 	}

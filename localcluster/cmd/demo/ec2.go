@@ -65,14 +65,14 @@ SQS, IAM, EKS and Pricing; no request leaves it, and the keys are worth nothing 
   kubectl set resources deployment web --requests=cpu=1
   kubectl get nodeclaims,nodes -o wide --watch
 
-  aws ec2 describe-instances --endpoint-url %s \
+  aws ec2 describe-instances \
     --query 'Reservations[].Instances[].[InstanceId,InstanceType,Placement.AvailabilityZone,State.Name,PrivateDnsName]' --output table
   aws ec2 describe-launch-templates --query 'LaunchTemplates[].LaunchTemplateName'
 
 A spot instance is taken back: send the warning, and watch its node drain and another come.
 
   instance=$(kubectl get nodeclaims -o jsonpath='{.items[0].status.providerID}' | sed 's|.*/||')
-  aws sqs send-message --queue-url %s \
+  aws sqs send-message --endpoint-url $AWS_ENDPOINT_URL --queue-url %s \
     --message-body '%s'
 
 Less to do, then nothing; the instances go too:
@@ -84,6 +84,6 @@ Without a kubectl of your own: bin/controlplane kubectl ...
 Joiner's log: %s
 
 Ctrl-C stops it. The account is gone then; the state of the cluster stays in %s until make clean.
-`, c.Rig.Cluster.AdminKubeconfig(), exports.String(), c.Account.URL(), queue,
+`, c.Rig.Cluster.AdminKubeconfig(), exports.String(), queue,
 		strings.ReplaceAll(warning, "INSTANCE", `'$instance'`), c.JoinerLog(), c.Rig.Cluster.Dir())
 }
