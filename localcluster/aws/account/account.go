@@ -35,9 +35,10 @@ const (
 // User is somebody with an access key. So calls can be told apart by who made them.
 type User string
 
-// The users of an account.
+// The users of an account. Joiner's is the one whose requests the endpoint holds against the policies that it has in an account
+// (E-58).
 const (
-	Joiner   User = "AKIAJOINERLOCAL00001"
+	Joiner   User = ec2test.AccessKey
 	Kubelets User = "AKIAKUBELETLOCAL0001"
 	You      User = "AKIAYOURSLOCAL000001"
 )
@@ -85,6 +86,7 @@ func Start(o Options) (*Account, error) {
 	}
 	a.Server, err = ec2test.New(ec2test.Options{
 		Region: Region, Now: time.Now, URL: "http://" + listener.Addr().String(), Keys: keys, Boot: o.Boot, Shut: o.Shut, Unknown: a.note,
+		Forbidden: a.note,
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("account: %w", err), listener.Close())
@@ -167,14 +169,15 @@ func Static(id, secret string) aws.CredentialsProvider {
 	})
 }
 
-// note keeps what the endpoint could not follow.
+// note keeps what should not have been asked.
 func (a *Account) note(text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.unknown = append(a.unknown, text)
 }
 
-// Unknown returns the requests that the endpoint could not follow: an action or a parameter that it does not know.
+// Unknown returns what should not have been asked: an action or a parameter that the endpoint does not know, and what Joiner's
+// policies do not allow it.
 func (a *Account) Unknown() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
