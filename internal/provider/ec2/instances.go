@@ -62,6 +62,12 @@ func (p *Provider) saw(seen map[string]machines.Machine) {
 		_, listed := seen[id]
 		return !listed && i.Launched.Before(long)
 	})
+	maps.DeleteFunc(p.tagged, func(id string, tags map[string]string) bool {
+		m, listed := seen[id]
+		_, brought := p.brought[id]
+		maps.DeleteFunc(tags, func(key, value string) bool { return m.Tags[key] == value })
+		return len(tags) == 0 || !listed && !brought
+	})
 }
 
 // tracesOf is what recovery looks at.

@@ -210,20 +210,20 @@ func (o *orders) of(claim *karpenterv1.NodeClaim, make func() (*order, error)) (
 func (p *Provider) TagsOf(providerID string) (tags map[string]string, found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if m, listed := p.lastSeen[providerID]; listed {
-		return maps.Clone(m.Tags), true
-	}
+	m, listed := p.lastSeen[providerID]
 	_, brought := p.brought[providerID]
-	return nil, brought
+	tags = map[string]string{}
+	maps.Copy(tags, m.Tags)
+	maps.Copy(tags, p.tagged[providerID])
+	return tags, listed || brought
 }
 
-// Tagged takes in tags that were written on a machine.
+// Tagged takes in tags that were written on a machine. They hold until a listing has them: one that was asked for before does not.
 func (p *Provider) Tagged(providerID string, tags map[string]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if m, listed := p.lastSeen[providerID]; listed {
-		m.Tags = maps.Clone(m.Tags)
-		maps.Copy(m.Tags, tags)
-		p.lastSeen[providerID] = m
+	if p.tagged[providerID] == nil {
+		p.tagged[providerID] = map[string]string{}
 	}
+	maps.Copy(p.tagged[providerID], tags)
 }

@@ -112,6 +112,7 @@ type Provider struct {
 	asking   map[string]*karpenterv1.NodeClaim // by UID: claims that are being launched
 	brought  map[string]provider.Instance      // by provider ID: what a launch of this process brought
 	lastSeen map[string]machines.Machine       // by provider ID: of the last listing
+	tagged   map[string]map[string]string      // by provider ID: tags that were written and are not listed yet
 
 	ends       map[string]time.Time             // by provider ID: when the end of a machine was told
 	failing    map[types.UID]failing            // by UID of the class
@@ -145,7 +146,8 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 		config: c, keeper: template.NewKeeper(ctx, c.Clients.EC2, c.Clock, c.Name), builder: offering.NewBuilder(),
 		memory: instancetype.NewMemory(), free: subnet.NewFree(),
 		asking: map[string]*karpenterv1.NodeClaim{}, brought: map[string]provider.Instance{}, lastSeen: map[string]machines.Machine{},
-		ends: map[string]time.Time{}, failing: map[types.UID]failing{}, refused: map[types.UID]refusedFor{}, placements: map[types.UID]offering.Placement{}, made: map[string]kept{},
+		tagged: map[string]map[string]string{}, ends: map[string]time.Time{}, failing: map[types.UID]failing{},
+		refused: map[types.UID]refusedFor{}, placements: map[types.UID]offering.Placement{}, made: map[string]kept{},
 	}
 	p.machines = machines.New(ctx, machines.Config{EC2: c.Clients.EC2, Clock: c.Clock, Cluster: c.Name})
 	p.launcher = launcher.New[*order](ctx, ports{p}, c.Clock)
@@ -300,6 +302,7 @@ func (p *Provider) forget(providerID string) {
 	defer p.mu.Unlock()
 	delete(p.brought, providerID)
 	delete(p.lastSeen, providerID)
+	delete(p.tagged, providerID)
 }
 
 // priceOf is what an offering costs, resources.Unpriced when nobody knows.
