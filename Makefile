@@ -14,6 +14,9 @@ LIMIT_ROUNDS ?= 200
 LIMIT_ENFORCED ?= 1
 FLEET_NODES ?= 500
 FLEET_KILLS ?= 50
+# The same for the EC2 provider: nodes whose calls are counted (E-61), and ends of Joiner within a launch (E-37).
+EC2_NODES ?= 500
+EC2_KILLS ?= 50
 # OpenshiftNodePools that a change of the policy must reach (B-15).
 POLICY_POOLS ?= 500
 # Nodes of the clusters in which the latency of the node scheduling policy is measured (B-14).
@@ -46,6 +49,8 @@ test: LIMIT_ROUNDS = 10
 test: LIMIT_ENFORCED = 0
 test: FLEET_NODES = 20
 test: FLEET_KILLS = 8
+test: EC2_NODES = 20
+test: EC2_KILLS = 5
 test: POLICY_POOLS = 20
 test: PLACEMENT_NODES = 100
 test: unit e2e ## All tests: unit, scripts, laws, contract suites, and end to end on a real control plane
@@ -58,6 +63,7 @@ unit: ## Tests that need no control plane
 e2e: programs ## The end-to-end tests in their long forms; the variables that make test sets shorten them
 	cd localcluster && $(E2E_ENV) JOINER_LIMIT_ROUNDS='$(LIMIT_ROUNDS)' JOINER_LIMIT_ENFORCED='$(LIMIT_ENFORCED)' \
 		JOINER_FLEET_NODES='$(FLEET_NODES)' JOINER_FLEET_KILLS='$(FLEET_KILLS)' \
+		JOINER_EC2_NODES='$(EC2_NODES)' JOINER_EC2_KILLS='$(EC2_KILLS)' \
 		JOINER_POLICY_POOLS='$(POLICY_POOLS)' JOINER_PLACEMENT_NODES='$(PLACEMENT_NODES)' $(GO) test -trimpath -count=1 $(E2E_FLAGS) ./...
 
 .PHONY: bench-policy

@@ -78,7 +78,7 @@ func (n *town) end() {
 	if n.t.Failed() {
 		if log, err := os.ReadFile(n.JoinerLog()); err == nil {
 			lines := strings.Split(string(log), "\n")
-			n.t.Logf("the end of joiner's log:\n%s", strings.Join(lines[max(0, len(lines)-60):], "\n"))
+			n.t.Logf("the end of joiner's log:\n%s", strings.Join(lines[max(0, len(lines)-160):], "\n"))
 		}
 	}
 	if err := n.Stop(); err != nil {
