@@ -34,10 +34,10 @@ func (p ports) Fleet(ctx context.Context, o *order, ask launcher.Ask) (launcher.
 	if err := p.ensure(ctx, o); err != nil {
 		return launcher.Answer{Refused: p.refusedCall(o, refusal.Of(err), err)}, nil
 	}
-	held := p.hold(o, ask.Count)
-	out, err := p.config.Clients.EC2.CreateFleet(ctx, launch.Fleet(request))
+	held, timely := p.hold(o, ask.Count), inTime(p.config.Clock, ask.NotAfter)
+	out, err := p.config.Clients.EC2.CreateFleet(ctx, launch.Fleet(request), timely)
 	if refused := refusal.Of(err); refused.Class == refusal.Template && p.again(ctx, o) == nil {
-		out, err = p.config.Clients.EC2.CreateFleet(ctx, launch.Fleet(request))
+		out, err = p.config.Clients.EC2.CreateFleet(ctx, launch.Fleet(request), timely)
 	}
 	at := p.config.Clock.Now()
 	if err != nil {

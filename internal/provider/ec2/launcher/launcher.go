@@ -37,6 +37,8 @@ type Ask struct {
 	Count  int
 	// Claim is the name of the only claim, "" when there are several: which machine is whose is known once they are there.
 	Claim string
+	// NotAfter is until when the call may be sent; zero for ever. Later the error is [provider.ErrExpired].
+	NotAfter time.Time
 }
 
 // Answer is what EC2 said.
@@ -133,7 +135,15 @@ func (l *Launcher[R]) launch(ctx context.Context, _ string, orders []Order[R]) [
 	if ask.Count == 1 {
 		ask.Claim = orders[left[0]].Claim.Name
 	}
+	for _, i := range left {
+		if until := orders[i].NotAfter; ask.NotAfter.IsZero() || !until.IsZero() && until.Before(ask.NotAfter) {
+			ask.NotAfter = until
+		}
+	}
 	answer, err := l.ports.Fleet(ctx, orders[left[0]].Request, ask)
+	if errors.Is(err, provider.ErrExpired) { // it took too long to get here, and nothing was asked for
+		answer, err = Answer{Refused: err}, nil
+	}
 	if err != nil {
 		for _, i := range left {
 			answers[i].Err = fmt.Errorf("what came of launch %s is not known; it will be looked for: %w", id, err)
@@ -268,7 +278,7 @@ func (l *Launcher[R]) search(ctx context.Context, _ string, orders []Order[R]) [
 
 // repeat makes the call of a launch once more, and returns the machines that the answer names.
 func (l *Launcher[R]) repeat(ctx context.Context, order Order[R], repeat launchid.Repeat) ([]launchid.Instance, error) {
-	ask := Ask{Launch: repeat.Launch, Count: repeat.Count}
+	ask := Ask{Launch: repeat.Launch, Count: repeat.Count, NotAfter: order.NotAfter}
 	if repeat.Count == 1 {
 		ask.Claim = order.Claim.Name
 	}

@@ -1,0 +1,29 @@
+package ec2
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
+)
+
+// inTime keeps a call from being sent after a time: it may have waited for templates, for the API server and for its turn. EC2 knows
+// no such time, so what is on its way by then may still land. The zero time is never.
+func inTime(clock timer.Clock, notAfter time.Time) func(*awsec2.Options) {
+	late := middleware.FinalizeMiddlewareFunc("JoinerInTime", func(ctx context.Context, in middleware.FinalizeInput,
+		next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+		if now := clock.Now(); !notAfter.IsZero() && now.After(notAfter) {
+			return middleware.FinalizeOutput{}, middleware.Metadata{}, fmt.Errorf("%w: it is %s too late to ask EC2", provider.ErrExpired,
+				now.Sub(notAfter))
+		}
+		return next.HandleFinalize(ctx, in)
+	})
+	return func(o *awsec2.Options) {
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error { return stack.Finalize.Add(late, middleware.Before) })
+	}
+}
