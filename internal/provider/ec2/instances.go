@@ -35,8 +35,10 @@ func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
 		return nil, err
 	}
 	byUID := map[string]*karpenterv1.NodeClaim{}
+	served := map[string]bool{} // by name: claims that have another machine than any orphan
 	for _, claim := range claims {
 		byUID[string(claim.UID)] = claim
+		served[claim.Name] = claim.Status.ProviderID != ""
 	}
 	var list []provider.Instance
 	seen := map[string]machines.Machine{}
@@ -44,7 +46,11 @@ func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
 		id := m.ProviderID()
 		seen[id] = m
 		if uid := owners.Claims[id]; uid != "" || owners.Orphans[id] || m.Ending {
-			list = append(list, p.instance(ctx, m, uid, byUID[uid]))
+			i := p.instance(ctx, m, uid, byUID[uid])
+			if owners.Orphans[id] && served[i.ClaimName] {
+				i.ClaimName = "" // a double of that claim's: its name would keep it for as long as the claim lives (E-38)
+			}
+			list = append(list, i)
 		}
 	}
 	p.saw(seen)
