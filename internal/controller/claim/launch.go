@@ -66,6 +66,9 @@ func (c *Controller) launch(ctx context.Context, w *work) (bool, error) {
 			return false, fmt.Errorf("labelling NodeClaim %s: %w", w.claim.Name, err)
 		}
 	}
+	if named := w.claim.Status.ProviderID; named != "" && named != instance.ProviderID { // another process was faster, and two came
+		return false, fmt.Errorf("NodeClaim %s has got machine %s, and names %s by now, which stays", w.claim.Name, instance.ProviderID, named)
+	}
 	w.claim.Status.ProviderID, w.claim.Status.ImageID = instance.ProviderID, instance.ImageID
 	w.claim.Status.Capacity, w.claim.Status.Allocatable = instance.Capacity, instance.Allocatable
 	c.set(w, condition.True(karpenterv1.ConditionTypeLaunched, "Launched", ""))
