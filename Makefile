@@ -112,14 +112,15 @@ lint: ## staticcheck and formatting
 race: ## Tests of the core under the race detector (needs a C compiler)
 	$(GO) test -race $(RACE_PACKAGES)
 
-# One seed tells its story; without SEED, N of them from FROM.
+# One seed tells its story; without SEED, N of them from FROM. With CLOUD=ec2 the machines are EC2's.
 SEED ?=
+CLOUD ?=
 FROM ?= 0
 N ?= 1000
 .PHONY: sim
-sim: ## The controllers in simulated worlds with faults: N= seeds, FROM= the first, or SEED= alone, with its story
+sim: ## The controllers in simulated worlds with faults: N= seeds, FROM= the first, or SEED= alone, with its story; CLOUD=ec2
 	@$(BUILD) -o $(BIN)/joiner-sim ./cmd/joiner-sim
-	$(BIN)/joiner-sim $(if $(SEED),-seed $(SEED) -v,-from $(FROM) -n $(N))
+	$(BIN)/joiner-sim $(if $(CLOUD),-cloud $(CLOUD)) $(if $(SEED),-seed $(SEED) -v,-from $(FROM) -n $(N))
 
 .PHONY: sim-mutants
 sim-mutants: ## Planted bugs, each of which the simulation has to catch

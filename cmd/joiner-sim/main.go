@@ -38,6 +38,8 @@ type options struct {
 	all              bool
 	mutants, only    string
 	profile          string
+	cloud            string
+	generate         func(seed uint64) sim.Script
 }
 
 func main() {
@@ -60,6 +62,7 @@ func parse(args []string) (options, error) {
 	flags.BoolVar(&o.all, "all", false, "go on after the first failure and count what fails")
 	flags.StringVar(&o.mutants, "mutants", "", "build with each planted bug of this list, and search; run from the top of the tree")
 	flags.StringVar(&o.only, "only", "", "with -mutants: those whose name contains this")
+	flags.StringVar(&o.cloud, "cloud", "", "whose machines seeds have: ec2, or those of the simulated cloud")
 	flags.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile to this file")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -67,6 +70,9 @@ func parse(args []string) (options, error) {
 	flags.Visit(func(f *flag.Flag) { o.single = o.single || f.Name == "seed" || f.Name == "file" })
 	if o.n == 0 || o.workers == 0 {
 		return o, errors.New("-n and -workers must be above 0")
+	}
+	if o.generate = sim.Generators()[o.cloud]; o.generate == nil {
+		return o, fmt.Errorf("-cloud is %q: want ec2, or nothing", o.cloud)
 	}
 	return o, nil
 }
@@ -108,7 +114,7 @@ func run(args []string, out io.Writer) error {
 
 // runOne runs one script: of a seed or of a file.
 func runOne(ground *sim.Ground, o options, out io.Writer) error {
-	script := sim.Generate(o.seed)
+	script := o.generate(o.seed)
 	if o.file != "" {
 		text, err := os.ReadFile(o.file)
 		if err != nil {
@@ -151,7 +157,7 @@ func runMany(ground *sim.Ground, o options, out io.Writer) error {
 	for range o.workers {
 		workers.Go(func() {
 			for i := next.Add(1) - 1; i < o.n && !stop.Load(); i = next.Add(1) - 1 {
-				result := sim.Run(ground, sim.Generate(o.from+i), nil)
+				result := sim.Run(ground, o.generate(o.from+i), nil)
 				done.Add(1)
 				steps.Add(uint64(result.Steps))
 				crashes.Add(uint64(result.Deaths))

@@ -19,6 +19,7 @@ type mutant struct {
 	name  string
 	edits []edit
 	by    []string // checks
+	cloud string   // as -cloud has it
 }
 
 // edit is a piece of a file and what stands there instead.
@@ -47,7 +48,7 @@ func readMutants(text string) ([]mutant, error) {
 			m.edits = append(m.edits, edit{file: value})
 			continue
 		}
-		if len(m.edits) == 0 && key != "by" {
+		if len(m.edits) == 0 && key != "by" && key != "cloud" {
 			return nil, fmt.Errorf("line %d: %q stands before the file that it is about", number+1, line)
 		}
 		switch key {
@@ -57,8 +58,10 @@ func readMutants(text string) ([]mutant, error) {
 			m.edits[len(m.edits)-1].fresh = append(m.edits[len(m.edits)-1].fresh, value)
 		case "by":
 			m.by = strings.Fields(value)
+		case "cloud":
+			m.cloud = value
 		default:
-			return nil, fmt.Errorf("line %d: %q: want ==, file, -, + or by", number+1, line)
+			return nil, fmt.Errorf("line %d: %q: want ==, file, -, +, cloud or by", number+1, line)
 		}
 	}
 	for _, m := range list {
@@ -172,7 +175,7 @@ func (m mutant) hunt(o options, dir string) (string, error) {
 			return fmt.Sprintf("caught by story %s, check %s", filepath.Base(story), check), nil
 		}
 	}
-	output, err := exec.Command(binary, "-from", fmt.Sprint(o.from), "-n", fmt.Sprint(o.n), "-workers", fmt.Sprint(o.workers)).CombinedOutput()
+	output, err := exec.Command(binary, "-cloud", m.cloud, "-from", fmt.Sprint(o.from), "-n", fmt.Sprint(o.n), "-workers", fmt.Sprint(o.workers)).CombinedOutput()
 	if err == nil {
 		return "", fmt.Errorf("not caught in %d seeds", o.n)
 	}

@@ -29,7 +29,7 @@ func TestBadListsOfPlantedBugs(t *testing.T) {
 	for text, want := range map[string]string{
 		"file a.go":                            "line 1",
 		"== a\n- x":                            "before the file",
-		"== a\nfile a.go\nwith y":              "want ==, file, -, + or by",
+		"== a\nfile a.go\nwith y":              "want ==, file, -, +, cloud or by",
 		"== a\nfile a.go\n- x\n+ y":            "the checks that catch",
 		"== a\nby quiet\n== b\nfile b\nby all": "a: want a file",
 	} {

@@ -23,6 +23,7 @@ type process struct {
 	pools   map[string]*karpenterv1.NodePool // as the replica knew them
 	strand  *strand
 	dead    bool
+	body    func() // what runs beside a step; nil for a step
 	result  reconcile.Result
 	err     error
 }
@@ -32,7 +33,10 @@ type call struct {
 	verb, subject string
 	cloud, write  bool
 	sent          time.Duration
+	machine       bool // makes machines
 	do            func() error
+	refuse, lose  func(n int) error // what becomes of the caller then; nil for an error of the kind
+	until         <-chan struct{}   // waits for this and goes nowhere
 	err           error
 }
 
@@ -73,12 +77,21 @@ func (w *World) step(p *process) {
 	w.running = p
 	c, _ := p.strand.next()
 	w.running = nil
-	if c != nil {
+	r := p.line.replica
+	defer r.unpark()
+	switch {
+	case c != nil && c.until != nil:
+		r.parked = append(r.parked, parked{p, c.until})
+		return
+	case c != nil:
 		w.send(p, c)
 		return
 	}
 	w.strands = append(w.strands, p.strand)
-	delete(p.line.replica.running, p)
+	delete(r.running, p)
+	if p.body != nil {
+		return
+	}
 	if p.err != nil && w.verbose() {
 		w.tell("%s %s %s: %v", p.line.replica, p.line.Name, p.request.Name, p.err)
 	}
@@ -208,6 +221,9 @@ func (w *World) faultOf(occasion string, c *call, d *dice) Fault {
 
 // refusal is an error of a call that had no effect.
 func refusal(c *call, d *dice) error {
+	if c.refuse != nil {
+		return c.refuse(d.n(60))
+	}
 	if c.cloud {
 		return errors.New("RequestLimitExceeded: simulation")
 	}
@@ -217,6 +233,9 @@ func refusal(c *call, d *dice) error {
 
 // timeout is an error of a call that may have had an effect.
 func timeout(c *call, d *dice) error {
+	if c.lose != nil {
+		return c.lose(d.n(60))
+	}
 	if c.cloud {
 		return errors.New("simulation: the cloud did not answer in time")
 	}

@@ -52,13 +52,16 @@ type checks struct {
 	ended    []*karpenterv1.NodeClaim    // claims that are gone, as they were last
 	causes   causes
 	counted  counted
+	brought  map[string]int                // by launch: machines that ever came of it
+	intended map[string]map[types.UID]bool // by launch: claims on which it ever stood
 }
 
 func newChecks(w *World) checks {
 	return checks{world: w, causes: causes{bought: map[string]*purchase{}},
 		machines: map[string]*cloud.Machine{}, launched: map[string]*replica{},
 		graceful: map[types.UID]int{}, spared: map[types.UID]time.Duration{}, foreign: map[string][]time.Duration{},
-		limits: map[string][]limitSpan{}, counted: newCounted()}
+		limits: map[string][]limitSpan{}, counted: newCounted(), brought: map[string]int{},
+		intended: map[string]map[types.UID]bool{}}
 }
 
 // hardLimit returns a pool's hard limit on nodes.
@@ -89,6 +92,8 @@ func (w *World) check(e apiserver.Event) {
 			}
 			w.checks.ended = append(w.checks.ended, object)
 		case apiserver.Modified:
+			w.checkNamed(e, object)
+			w.noteLaunch(object)
 			if old := e.Old.(*karpenterv1.NodeClaim); chosen(old) && !chosen(object) {
 				w.checks.spared[object.UID] = w.now
 				w.checks.sparings = append(w.checks.sparings, w.now)
@@ -199,9 +204,15 @@ func (w *World) leavesByOthers(claim *karpenterv1.NodeClaim) {
 // checkLaunch is P-32: a claim never has two machines.
 func (w *World) checkLaunch(m *cloud.Machine) {
 	w.checks.launches++
-	w.boughtFor(m)
 	w.checks.changed = w.now
-	if other := w.checks.machines[m.ClaimUID]; other != nil {
+	if w.account != nil {
+		w.checkMachineOf(m)
+		if m.ClaimUID == "" {
+			return
+		}
+	}
+	w.boughtFor(m)
+	if other := w.checks.machines[m.ClaimUID]; other != nil && w.account == nil {
 		w.fail(checkOneMachine, "claim %s (UID %s) gets machine %s and has had %s", m.ClaimName, m.ClaimUID, m.ProviderID, other.ProviderID)
 	}
 	w.checks.machines[m.ClaimUID] = m
@@ -221,10 +232,14 @@ func (w *World) checkEnd(m *cloud.Machine) {
 	node := w.server.Peek(&corev1.Node{}, client.ObjectKey{Name: m.Node.Name})
 	asked := node != nil && node.GetDeletionTimestamp() != nil // a user may delete the node: claim and machine follow
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
-		if string(o.GetUID()) == m.ClaimUID && o.GetDeletionTimestamp() == nil && !asked {
+		claim := o.(*karpenterv1.NodeClaim)
+		if string(o.GetUID()) == m.ClaimUID && o.GetDeletionTimestamp() == nil && !asked && (w.account == nil || namedBy(claim, m)) {
 			w.fail(checkMachine, "machine %s is ended although its claim %s lives", m.ProviderID, o.GetName())
 		}
 	})
+	if w.account != nil {
+		w.checkSpared(m)
+	}
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
 		pod := o.(*corev1.Pod)
 		at, seen := w.actor.line.replica.known.bound[pod.UID]
@@ -246,7 +261,8 @@ func (w *World) checkFinalizer(claim *karpenterv1.NodeClaim) {
 	if w.actor == nil {
 		return
 	}
-	if m := w.checks.machines[string(claim.UID)]; m != nil && w.cloud.Exists(m) && !w.launchedByAnother(claim) {
+	m := w.checks.machines[string(claim.UID)]
+	if m != nil && w.cloud.Exists(m) && !w.launchedByAnother(claim) && (w.account == nil || namedBy(claim, m)) {
 		w.fail(checkFinalizer, "claim %s goes although its machine %s is there", claim.Name, m.ProviderID)
 	}
 }

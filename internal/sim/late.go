@@ -12,7 +12,7 @@ import (
 const lateMost = 5 * time.Minute
 
 // makes reports whether a call makes something that is counted: a claim, a machine.
-func (c *call) makes() bool { return c.verb == "create" || c.verb == "launch" }
+func (c *call) makes() bool { return c.verb == "create" || c.verb == "launch" || c.machine }
 
 // kind is the fault without its time.
 func (f Fault) kind() Fault {

@@ -173,7 +173,7 @@ func (w *World) poolMachines(pool *karpenterv1.NodePool, all bool, lowered time.
 		if m.Labels[karpenterv1.NodePoolLabelKey] != pool.Name || w.checks.counted.blind[m.ClaimUID] {
 			continue
 		}
-		if all || alive[m.ClaimUID] && !w.checks.counted.machines[m.ProviderID].over(lowered) {
+		if all && w.account == nil || alive[m.ClaimUID] && !w.checks.counted.machines[m.ProviderID].over(lowered) {
 			n++
 		}
 	}

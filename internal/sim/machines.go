@@ -12,6 +12,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/app/joiner"
 	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
+	"github.com/joiner-autoscaler/joiner/internal/sim/ec2cloud"
 )
 
 // This file is what lines of a script do to machines and markets.
@@ -68,8 +69,21 @@ func (w *World) runOut(a arguments) error {
 	if err != nil || n > uint64(cloud.AllMarkets) {
 		return fmt.Errorf("want a number from 0 to %d", cloud.AllMarkets)
 	}
-	w.cloud.RunOut(cloud.Market(n))
+	if w.account != nil {
+		return w.account.RunOut(cloud.Market(n))
+	}
+	w.simulated.RunOut(cloud.Market(n))
 	return nil
+}
+
+// fairWeather ends what goes wrong in the cloud.
+func (w *World) fairWeather() {
+	if w.account == nil {
+		w.simulated.RunOut(0)
+		return
+	}
+	w.cluster.must(w.account.RunOut(0))
+	w.cluster.must(w.account.SetWeather(ec2cloud.Fair()))
 }
 
 func (w *World) silent() int {

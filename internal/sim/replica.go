@@ -15,13 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/app/joiner"
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
-	"github.com/joiner-autoscaler/joiner/internal/provider/kwok/plug"
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
@@ -46,6 +44,7 @@ type replica struct {
 	stalled  map[string]time.Duration // by kind: the watch delivers nothing before
 	lost     map[string]uint64        // by kind: up to which version events were lost with a watch
 	running  map[*process]int
+	parked   []parked
 	known    known
 	skewMost time.Duration // the most that its clock was ever off
 }
@@ -79,11 +78,13 @@ func (w *World) launchReplica() *replica {
 	d := newDice(w.script.Seed, "each", r.String())
 	settings := joiner.DefaultConfig().Settings()
 	settings.NodeRepair = true
-	machines := w.cloud.NewProvider(w.toCloud)
-	owned := fleet.New(machines)
+	live := w.server.NewClient(w.scheme, w.toServer, nil)
+	machines, err := r.parts(cached, live)
+	w.cluster.must(err)
+	owned := fleet.New(machines.Provider)
 	parts := joiner.Compose(settings, joiner.Deps{
-		Client: cached, Live: w.server.NewClient(w.scheme, w.toServer, nil), Store: world.New(world.Config{Now: now, Fleet: owned}),
-		Plugged: []plugin.Parts{{Provider: machines, Class: &kwokv1alpha1.KWOKNodeClass{}, Notices: plug.Notices()}}, Fleet: owned,
+		Client: cached, Live: live, Store: world.New(world.Config{Now: now, Fleet: owned}),
+		Plugged: []plugin.Parts{machines}, Fleet: owned,
 		Events: event.NewDeduplicated(func(about client.Object, _ event.Kind, reason, message string) {
 			w.told(about, reason, message)
 		}, now),
@@ -123,7 +124,7 @@ func (r *replica) readAll() {
 		r.fed[kindOf(object)] = true
 		kinds = append(kinds, kindOf(object))
 	}
-	for _, object := range []client.Object{&kwokv1alpha1.KWOKNodeClass{}, &policyv1.PodDisruptionBudget{}, &storagev1.VolumeAttachment{}, &corev1.ConfigMap{}} {
+	for _, object := range []client.Object{r.world.nodeClass(), &policyv1.PodDisruptionBudget{}, &storagev1.VolumeAttachment{}, &corev1.ConfigMap{}} {
 		kinds = append(kinds, kindOf(object))
 	}
 	r.unread = len(kinds)

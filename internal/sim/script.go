@@ -45,7 +45,8 @@ type Script struct {
 	Seed    uint64
 	Prose   []string // comments at the top
 	Mix     Mix
-	Calm    bool // no faults but those in Faults
+	Calm    bool   // no faults but those in Faults
+	Cloud   string // ec2, or "" for the simulated one
 	Actions []Action
 	Faults  map[string]Fault // by occasion
 	// Patterns are faults of all calls whose occasion a pattern describes, in which * stands for any text. The first counts.
@@ -82,6 +83,9 @@ func (s Script) String() string {
 				fmt.Fprintf(&b, "mix %s %s\n", name, *value)
 			}
 		}
+	}
+	if s.Cloud != "" {
+		b.WriteString("cloud " + s.Cloud + "\n")
 	}
 	if s.Calm {
 		b.WriteString("calm\n")
@@ -128,6 +132,10 @@ func (s *Script) parse(line string) error {
 		s.Seed, err = strconv.ParseUint(words[1], 10, 64)
 	case words[0] == "calm" && len(words) == 1:
 		s.Calm = true
+	case words[0] == "cloud" && len(words) == 2:
+		if s.Cloud = words[1]; s.Cloud != ec2Cloud {
+			err = fmt.Errorf("want cloud %s, or no such line", ec2Cloud)
+		}
 	case words[0] == "heal" && len(words) == 2:
 		s.Heal, err = time.ParseDuration(words[1])
 	case words[0] == "mix" && len(words) == 3:
@@ -156,7 +164,7 @@ func (s *Script) parse(line string) error {
 		}
 		s.Actions = append(s.Actions, action)
 	default:
-		err = fmt.Errorf("want seed, mix, calm, at, fault or heal")
+		err = fmt.Errorf("want seed, mix, calm, cloud, at, fault or heal")
 	}
 	return err
 }

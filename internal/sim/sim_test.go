@@ -22,7 +22,7 @@ func ground(t *testing.T) *sim.Ground {
 }
 
 // runSeeds runs n seeds, as subtests in a few groups so that all cores are used.
-func runSeeds(t *testing.T, from uint64, n int) {
+func runSeeds(t *testing.T, cloud string, from uint64, n int) {
 	t.Helper()
 	const groups = 4
 	g := ground(t)
@@ -31,8 +31,8 @@ func runSeeds(t *testing.T, from uint64, n int) {
 			t.Parallel()
 			for i := group; i < n; i += groups {
 				seed := from + uint64(i)
-				if r := sim.Run(g, sim.Generate(seed), nil); r.Violation != "" {
-					t.Errorf("seed %d at %s: %s: %s\nreplay: make sim SEED=%d", seed, r.At, r.Check, r.Violation, seed)
+				if r := sim.Run(g, sim.Generators()[cloud](seed), nil); r.Violation != "" {
+					t.Errorf("seed %d at %s: %s: %s\nreplay: make sim SEED=%d CLOUD=%s", seed, r.At, r.Check, r.Violation, seed, cloud)
 				}
 			}
 		})
@@ -42,7 +42,13 @@ func runSeeds(t *testing.T, from uint64, n int) {
 // the fixed set.
 func TestFixedSeeds(t *testing.T) {
 	t.Parallel()
-	runSeeds(t, 0, 60)
+	runSeeds(t, "", 0, 60)
+}
+
+// E-38: the fixed set with EC2.
+func TestFixedSeedsWithEC2(t *testing.T) {
+	t.Parallel()
+	runSeeds(t, "ec2", 0, 12)
 }
 
 // a set that nobody has seen before; its seeds are printed.
@@ -50,7 +56,8 @@ func TestFreshSeeds(t *testing.T) {
 	t.Parallel()
 	from := rand.Uint64N(1 << 40)
 	t.Logf("seeds from %d", from)
-	runSeeds(t, from, 60)
+	runSeeds(t, "", from, 60)
+	runSeeds(t, "ec2", from, 12)
 }
 
 // a run is a function of its seed, and telling its story changes nothing.
@@ -59,7 +66,11 @@ func TestTheSameSeedGivesTheSameTrace(t *testing.T) {
 	g := ground(t)
 	traces := map[uint64]bool{}
 	for seed := range uint64(12) {
-		first, second := sim.Run(g, sim.Generate(seed), nil), sim.Run(g, sim.Generate(seed), io.Discard)
+		script := sim.Generate(seed)
+		if seed >= 9 {
+			script = sim.GenerateEC2(seed)
+		}
+		first, second := sim.Run(g, script, nil), sim.Run(g, script, io.Discard)
 		if first.Trace != second.Trace || first.Steps != second.Steps {
 			t.Errorf("seed %d: traces %x and %x, steps %d and %d", seed, first.Trace, second.Trace, first.Steps, second.Steps)
 		}
@@ -76,6 +87,9 @@ func TestAScriptIsItsText(t *testing.T) {
 	g := ground(t)
 	for seed := range uint64(5) {
 		script := sim.Generate(seed)
+		if seed == 4 {
+			script = sim.GenerateEC2(seed)
+		}
 		script.Prose = []string{"A story."}
 		read, err := sim.Parse(script.String())
 		if err != nil {
@@ -93,7 +107,7 @@ func TestAScriptIsItsText(t *testing.T) {
 func TestBadScriptsAreRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"seed x": "line 1", "at 5s fly": "want one of", "\nmix luck 1": "line 2", "at soon crash": "line 1", "fault x": "OCCASION", "dance": "want seed",
+		"seed x": "line 1", "at 5s fly": "want one of", "\nmix luck 1": "line 2", "at soon crash": "line 1", "fault x": "OCCASION", "dance": "want seed", "cloud nine": "want cloud ec2",
 	} {
 		if _, err := sim.Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want one with %q", text, err, want)

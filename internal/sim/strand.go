@@ -47,6 +47,10 @@ func (p *process) run() (ended bool) {
 			}
 		}
 	}()
+	if p.body != nil {
+		p.body()
+		return !p.dead
+	}
 	p.result, p.err = p.line.Reconciler.Reconcile(context.Background(), p.request)
 	return !p.dead
 }

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
-	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 )
 
@@ -39,6 +39,7 @@ func verbs() map[string]func(*World, arguments) error {
 		"vanish": (*World).vanish, "interrupt": (*World).interrupt, "sicken": (*World).sicken, "run-out": (*World).runOut, "crash": (*World).crashOne, "pause": (*World).pauseOne,
 		"second": (*World).secondLeader, "jump": (*World).jumpClock, "see": (*World).see, "stall": (*World).stall,
 		"strip-claim": (*World).stripClaim, "drift": (*World).driftPool, "replicas": (*World).setReplicas,
+		"weather": (*World).weather,
 	}
 	maps.Copy(all, others())
 	maps.Copy(all, aboveVerbs())
@@ -91,7 +92,7 @@ func (a arguments) span(key string, none time.Duration) time.Duration {
 func (w *World) act(action Action) {
 	w.trace = hashText(w.trace, action.String())
 	w.tellIf(">> %s", action)
-	if err := verbs()[action.Verb](w, action.Args); err != nil {
+	if err := verbs()[action.Verb](w, w.localized(action.Args)); err != nil {
 		w.fail("simulation", "%s: %v", action, err)
 	}
 }
@@ -99,7 +100,13 @@ func (w *World) act(action Action) {
 // prepare makes what is there before anything happens.
 func (w *World) prepare() {
 	w.cluster.must(w.server.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metaNamespace}}))
-	w.cluster.must(w.server.Create(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: className}}))
+	class := w.nodeClass()
+	w.cluster.must(w.server.Create(class))
+	if account := w.account; account != nil { // in a cluster it is found out
+		change(w, &awsv1.EC2NodeClass{}, client.ObjectKeyFromObject(class), apiserver.Status, func(c *awsv1.EC2NodeClass) {
+			c.Status = account.Class().Status
+		})
+	}
 	w.cluster.must(w.server.Create(&karpenterv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: foreignPrefix + "claim"},
 		Spec:       karpenterv1.NodeClaimSpec{NodeClassRef: otherClass()},
@@ -116,13 +123,16 @@ func (w *World) prepare() {
 	w.cluster.must(w.server.Create(node))
 }
 
-func (w *World) makePool(a arguments) error { return w.server.Create(newPool(a)) }
+func (w *World) makePool(a arguments) error {
+	pool := newPool(a)
+	pool.Spec.Template.Spec.NodeClassRef = w.classRef()
+	return w.server.Create(pool)
+}
 
-// newPool is the NodePool that a line describes.
+// newPool is the NodePool that a line describes, but for its node class.
 func newPool(a arguments) *karpenterv1.NodePool {
 	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: a.first()}}
 	template := &pool.Spec.Template.Spec
-	template.NodeClassRef = &karpenterv1.NodeClassReference{Group: kwokv1alpha1.Group, Kind: "KWOKNodeClass", Name: className}
 	template.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{{Key: corev1.LabelOSStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"linux"}}}
 	if grace := a.span("grace", -1); grace >= 0 {
 		template.TerminationGracePeriod = &karpenterv1.Duration{Duration: grace}
@@ -246,8 +256,8 @@ func (w *World) claimByHand(a arguments) error {
 	return w.server.Create(&karpenterv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: a.first(), Labels: map[string]string{karpenterv1.NodePoolLabelKey: pool, handLabel: "true"}},
 		Spec: karpenterv1.NodeClaimSpec{
-			NodeClassRef: &karpenterv1.NodeClassReference{Group: kwokv1alpha1.Group, Kind: "KWOKNodeClass", Name: className},
-			Requirements: []karpenterv1.NodeSelectorRequirementWithMinValues{{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"m.4"}}},
+			NodeClassRef: w.classRef(),
+			Requirements: []karpenterv1.NodeSelectorRequirementWithMinValues{{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{w.middling()}}},
 		},
 	})
 }
@@ -442,7 +452,7 @@ func (w *World) see(a arguments) error {
 func (w *World) heal() {
 	w.tellIf(">> all faults are healed")
 	w.healed = true
-	w.cloud.RunOut(0)
+	w.fairWeather()
 	w.letGo()
 	w.cluster.must(w.mendNodes(nil))
 	for len(w.replicas) > 1 {

@@ -13,6 +13,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
+	"github.com/joiner-autoscaler/joiner/internal/sim/ec2cloud"
 )
 
 // This file gives workloads volumes, as a StatefulSet has them: each pod has a name and a disk of its own, and its successor
@@ -31,7 +32,7 @@ const (
 // diskOf reads disk=: late, or the zone where the disks are already; "" for a workload without disks.
 func diskOf(a arguments) (string, error) {
 	text, stated := a.value("disk")
-	if stated && !slices.Contains([]string{"late", "zone-a", "zone-b"}, text) {
+	if stated && !slices.Contains([]string{"late", "zone-a", "zone-b", ec2cloud.Zone("zone-a"), ec2cloud.Zone("zone-b")}, text) {
 		return "", fmt.Errorf("disk is %q: want late, zone-a or zone-b", text)
 	}
 	return text, nil

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
+	"github.com/joiner-autoscaler/joiner/internal/sim/ec2cloud"
 )
 
 // Ground is what every simulation of a process shares; it never changes.
@@ -19,6 +19,7 @@ type Ground struct {
 	offers *cloud.Offers
 	kinds  *apiserver.Kinds
 	scheme *runtime.Scheme
+	ec2    func() (*ec2cloud.Ground, error) // made when a script asks for it
 }
 
 // NewGround makes it.
@@ -31,7 +32,7 @@ func NewGround() (*Ground, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Ground{offers: offers, kinds: apiserver.NewKinds(), scheme: scheme}, nil
+	return &Ground{offers: offers, kinds: apiserver.NewKinds(), scheme: scheme, ec2: sync.OnceValues(ec2cloud.NewGround)}, nil
 }
 
 // Result is what came of a run.
@@ -105,8 +106,11 @@ type World struct {
 	ground *Ground
 	scheme *runtime.Scheme
 	server *apiserver.Server
-	cloud  *cloud.Cloud
+	cloud  clouds
 	out    io.Writer
+
+	simulated *cloud.Cloud      // nil in worlds with another cloud
+	account   *ec2cloud.Account // nil in worlds without EC2
 
 	now    time.Duration
 	seq    uint64
@@ -142,17 +146,7 @@ func Run(ground *Ground, script Script, out io.Writer) Result {
 	d := newDice(script.Seed, "server")
 	w.server = apiserver.New(apiserver.Config{Kinds: ground.kinds, Now: w.clock, Rand: rand.New(&d)})
 	w.server.Observe(w.observe)
-	w.cloud = cloud.New(cloud.Config{
-		Offers: ground.offers, Now: w.clock, Fate: w.fate, Launched: w.launched, Ended: w.ended,
-		Class: func(name string) (*kwokv1alpha1.KWOKNodeClass, error) {
-			var class kwokv1alpha1.KWOKNodeClass
-			found := w.server.Peek(&class, client.ObjectKey{Name: name})
-			if found == nil {
-				return nil, notFound("KWOKNodeClass", name)
-			}
-			return found.(*kwokv1alpha1.KWOKNodeClass), nil
-		},
-	})
+	w.cluster.must(w.openCloud())
 	w.prepare()
 	for _, action := range script.Actions {
 		w.at(action.At, func() { w.act(action) })

@@ -15,6 +15,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 )
 
@@ -122,7 +123,7 @@ func define[T any, P pointer[T]](gvk schema.GroupVersionKind, resource string, n
 func kinds() []kind {
 	builtIn, counted, custom := rules{}, rules{generations: true}, rules{custom: true, generations: true}
 	core := func(name string) schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind(name) }
-	return []kind{
+	return append(nodeClasses(custom), []kind{
 		define(core("Pod"), "pods", true, counted,
 			divided(func(p *corev1.Pod) (*corev1.PodSpec, *corev1.PodStatus) { return &p.Spec, &p.Status }),
 			func(l client.ObjectList) *[]corev1.Pod { return &l.(*corev1.PodList).Items }),
@@ -178,6 +179,17 @@ func kinds() []kind {
 			func(l client.ObjectList) *[]karpenterv1alpha1.NodeOverlay {
 				return &l.(*karpenterv1alpha1.NodeOverlayList).Items
 			}),
+	}...)
+}
+
+// nodeClasses are those of the clouds that worlds may have.
+func nodeClasses(custom rules) []kind {
+	return []kind{
+		define(awsv1.GroupVersion().WithKind(awsv1.EC2NodeClassKind), "ec2nodeclasses", false, custom,
+			divided(func(c *awsv1.EC2NodeClass) (*awsv1.EC2NodeClassSpec, *awsv1.EC2NodeClassStatus) {
+				return &c.Spec, &c.Status
+			}),
+			func(l client.ObjectList) *[]awsv1.EC2NodeClass { return &l.(*awsv1.EC2NodeClassList).Items }),
 		define(kwokv1alpha1.GroupVersion().WithKind("KWOKNodeClass"), "kwoknodeclasses", false, custom,
 			divided(func(c *kwokv1alpha1.KWOKNodeClass) (*kwokv1alpha1.KWOKNodeClassSpec, *kwokv1alpha1.KWOKNodeClassStatus) {
 				return &c.Spec, &c.Status
@@ -193,7 +205,7 @@ func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, nodev1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme,
-		karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, kwokv1alpha1.AddToScheme,
+		karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, awsv1.AddToScheme, kwokv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err

@@ -57,6 +57,9 @@ type Machine struct {
 	Node   *corev1.Node     // as it joins
 	GoneAt time.Time        // zero while nobody has ended it
 	Notice *provider.Notice // of its interruption; nil when there is none, or once it is acknowledged
+	// Launch is the launch that it came of, where a call may bring several machines: package ec2cloud. ClaimUID and ClaimName are then
+	// what the simulation takes for its claim.
+	Launch string
 }
 
 // Cloud is the cloud. It is not safe for concurrent use.

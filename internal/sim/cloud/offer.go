@@ -19,13 +19,22 @@ func marketNames() [4][2]string {
 	return [4][2]string{{"zone-a", catalog.Spot}, {"zone-a", catalog.OnDemand}, {"zone-b", catalog.Spot}, {"zone-b", catalog.OnDemand}}
 }
 
+// Names are the zones and capacity types of a set.
+func (m Market) Names() [][2]string {
+	var names [][2]string
+	for i, name := range marketNames() {
+		if m&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // String names the markets of a set.
 func (m Market) String() string {
 	var parts []string
-	for i, name := range marketNames() {
-		if m&(1<<i) != 0 {
-			parts = append(parts, name[0]+"/"+name[1])
-		}
+	for _, name := range m.Names() {
+		parts = append(parts, name[0]+"/"+name[1])
 	}
 	return strings.Join(parts, ",")
 }

@@ -1,0 +1,297 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
+	"github.com/joiner-autoscaler/joiner/internal/plugin"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
+	"github.com/joiner-autoscaler/joiner/internal/provider/kwok/plug"
+	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
+	"github.com/joiner-autoscaler/joiner/internal/sim/ec2cloud"
+)
+
+// This file is about worlds whose machines are EC2's ("cloud ec2"): the shipped provider with the SDK's clients, in front of the
+// endpoint that stands for AWS. Requests to AWS are calls like all others: slow, refused, lost, the last before a crash. The provider
+// gathers calls and waits; its clock is the world's, and one thing runs at a time.
+
+// ec2Cloud is the name of the cloud in scripts.
+const ec2Cloud = "ec2"
+
+// clouds are what worlds ask of their cloud, past the provider.
+type clouds interface {
+	Machines() []*cloud.Machine
+	Exists(*cloud.Machine) bool
+	Vanish(*cloud.Machine)
+	Interrupt(m *cloud.Machine, gone time.Time)
+}
+
+// openCloud makes the cloud of the script.
+func (w *World) openCloud() error {
+	if w.script.Cloud == "" {
+		w.simulated = cloud.New(cloud.Config{
+			Offers: w.ground.offers, Now: w.clock, Fate: w.fate, Launched: w.launched, Ended: w.ended,
+			Class: func(name string) (*kwokv1alpha1.KWOKNodeClass, error) {
+				var class kwokv1alpha1.KWOKNodeClass
+				found := w.server.Peek(&class, client.ObjectKey{Name: name})
+				if found == nil {
+					return nil, notFound("KWOKNodeClass", name)
+				}
+				return found.(*kwokv1alpha1.KWOKNodeClass), nil
+			},
+		})
+		w.cloud = w.simulated
+		return nil
+	}
+	ground, err := w.ground.ec2()
+	if err != nil {
+		return err
+	}
+	w.account, err = ground.Open(ec2cloud.Config{
+		Now: w.clock, Fate: w.fate, Launched: w.launched, Ended: w.ended, Seed: w.script.Seed,
+		Warns:   slices.ContainsFunc(w.script.Actions, func(a Action) bool { return a.Verb == "interrupt" }),
+		Unknown: func(text string) { w.fail("simulation", "ec2test: %s", text) },
+	})
+	if err != nil {
+		return err
+	}
+	w.cloud = w.account
+	return w.account.SetWeather(ec2cloud.Fair())
+}
+
+// nodeClass returns the node class of the world's pools, as it is stored.
+func (w *World) nodeClass() client.Object {
+	if w.account != nil {
+		return w.account.Class()
+	}
+	return &kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: className}}
+}
+
+// classRef refers to it.
+func (w *World) classRef() *karpenterv1.NodeClassReference {
+	if w.account != nil {
+		return &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.EC2NodeClassKind, Name: className}
+	}
+	return &karpenterv1.NodeClassReference{Group: kwokv1alpha1.Group, Kind: "KWOKNodeClass", Name: className}
+}
+
+// middling is a type of four cores.
+func (w *World) middling() string {
+	if w.account != nil {
+		return "m5.xlarge"
+	}
+	return "m.4"
+}
+
+// localized has zones of scripts as the cloud calls them.
+func (w *World) localized(a arguments) arguments {
+	if w.account == nil {
+		return a
+	}
+	list := slices.Clone(a)
+	for i, word := range list {
+		list[i] = strings.Replace(word, "=zone-", "="+ec2cloud.Zone("zone-"), 1)
+	}
+	return list
+}
+
+// parts are the provider of a replica, with what belongs to it.
+func (r *replica) parts(cached client.Client, live client.Reader) (plugin.Parts, error) {
+	w := r.world
+	if w.account == nil {
+		return plugin.Parts{Provider: w.simulated.NewProvider(w.toCloud), Class: &kwokv1alpha1.KWOKNodeClass{}, Notices: plug.Notices()}, nil
+	}
+	p, err := w.account.NewProvider(ec2cloud.Process{Clock: turns{r}, Cluster: claimsOf{cached, live}, Send: w.toAWS})
+	return plugin.Parts{Provider: p, Class: &awsv1.EC2NodeClass{}}, err
+}
+
+// toAWS is the transport of a replica's clients for AWS. A process may die at each of its calls.
+func (w *World) toAWS(_ context.Context, c ec2cloud.Call) error {
+	w.checkInTime(c)
+	return w.wait(&call{
+		verb: c.Action, subject: c.Subject, cloud: true, write: true, machine: c.Makes, refuse: c.Refuse, lose: c.Lose,
+		do: func() error { c.Do(); return nil },
+	})
+}
+
+// claimsOf is the cluster as the provider of a replica sees it.
+type claimsOf struct {
+	cached client.Client
+	live   client.Reader
+}
+
+// NodeClass implements ec2.Cluster.
+func (c claimsOf) NodeClass(ctx context.Context, name string) (*awsv1.EC2NodeClass, error) {
+	var class awsv1.EC2NodeClass
+	return &class, c.cached.Get(ctx, types.NamespacedName{Name: name}, &class)
+}
+
+// Claims implements ec2.Cluster.
+func (c claimsOf) Claims(ctx context.Context) ([]*karpenterv1.NodeClaim, error) {
+	var list karpenterv1.NodeClaimList
+	if err := c.live.List(ctx, &list); err != nil {
+		return nil, err
+	}
+	var claims []*karpenterv1.NodeClaim
+	for i := range list.Items {
+		if ref := list.Items[i].Spec.NodeClassRef; ref != nil && ref.Group == awsv1.Group && ref.Kind == awsv1.EC2NodeClassKind {
+			claims = append(claims, &list.Items[i])
+		}
+	}
+	return claims, nil
+}
+
+// Intend implements ec2.Cluster. A launch that somebody else has written meanwhile is not overwritten.
+func (c claimsOf) Intend(ctx context.Context, claim *karpenterv1.NodeClaim, launch launchid.ID) error {
+	own := claim.DeepCopy()
+	if err := c.cached.Patch(ctx, own, patch.Annotation(claim, launchid.Key, string(launch))); err != nil {
+		return fmt.Errorf("writing annotation %s: %w", launchid.Key, err)
+	}
+	return nil
+}
+
+// turns is the clock of a replica's provider: what waits, and what begins, does so in the world's order.
+type turns struct{ replica *replica }
+
+var _ timer.Scheduler = turns{}
+
+// Now implements timer.Clock.
+func (t turns) Now() time.Time { return t.replica.world.clock().Add(t.replica.skew) }
+
+// AfterFunc implements timer.Clock.
+func (t turns) AfterFunc(d time.Duration, f func()) (stop func()) {
+	stopped := false
+	t.replica.beside(max(0, d), func() bool { return stopped }, f)
+	return func() { stopped = true }
+}
+
+// Go implements timer.Scheduler.
+func (t turns) Go(f func()) { t.replica.beside(0, func() bool { return false }, f) }
+
+// Await implements timer.Scheduler.
+func (t turns) Await(ctx context.Context, done <-chan struct{}) error {
+	if err := ctx.Err(); err != nil || closed(done) {
+		return err
+	}
+	return t.replica.world.wait(&call{until: done})
+}
+
+func closed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// beside lets code of a replica run beside the step that asks for it, as a part of the same controller's work.
+func (r *replica) beside(after time.Duration, stopped func() bool, body func()) {
+	w, by := r.world, r.world.running
+	if by == nil {
+		w.fail("simulation", "a callback was asked for outside of any step")
+		return
+	}
+	line, request, since := by.line, by.request, by.since
+	var start func()
+	start = func() {
+		if r.dead || r.held(start) || stopped() {
+			return
+		}
+		p := &process{line: line, request: request, since: since, body: body, strand: w.idleStrand()}
+		for _, waiting := range r.parked { // it may be for them, who looked at the world before
+			p.since = min(p.since, waiting.process.since)
+		}
+		p.strand.process = p
+		r.running[p] = len(r.running)
+		w.step(p)
+	}
+	w.after(after, start)
+}
+
+// parked is a process that waits for another one of its replica.
+type parked struct {
+	process *process
+	until   <-chan struct{}
+}
+
+// unpark lets those go on whose waiting is over.
+func (r *replica) unpark() {
+	w := r.world
+	r.parked = slices.DeleteFunc(r.parked, func(p parked) bool {
+		if p.process.dead {
+			return true
+		}
+		if !closed(p.until) {
+			return false
+		}
+		w.after(0, func() { w.answer(p.process) })
+		return true
+	})
+}
+
+// weather changes what goes wrong in EC2: tokens=, late-share=, late-most=, rate=, vcpus=, room=, addresses=. What is not named is fair.
+// In other clouds it changes nothing.
+func (w *World) weather(a arguments) error {
+	if w.account == nil {
+		return nil
+	}
+	fair := ec2cloud.Fair()
+	var problems []error
+	number := func(key string, into any, none any) {
+		text, stated := a.value(key)
+		if !stated {
+			return
+		}
+		if _, err := fmt.Sscan(text, into); err != nil {
+			problems = append(problems, fmt.Errorf("%s is %q: want a value like %v", key, text, none))
+		}
+	}
+	fair.Tokens, _ = a.value("tokens")
+	fair.LateMost = a.span("late-most", 0)
+	number("late-share", &fair.LateShare, 0.5)
+	number("rate", &fair.Rate, 0.5)
+	number("vcpus", &fair.VCPUs, 8)
+	number("room", &fair.Room, 1)
+	number("addresses", &fair.Addresses, 2)
+	return errors.Join(append(problems, w.account.SetWeather(fair))...)
+}
+
+// Generators returns what makes scripts of seeds, by the cloud: "" or ec2.
+func Generators() map[string]func(seed uint64) Script {
+	return map[string]func(uint64) Script{"": Generate, ec2Cloud: GenerateEC2}
+}
+
+// GenerateEC2 makes the script of a seed in a world with EC2: what Generate makes, and the weather of EC2 (E-38).
+func GenerateEC2(seed uint64) Script {
+	s := Generate(seed)
+	s.Cloud = ec2Cloud
+	g := &generator{script: &s}
+	d := newDice(seed, "ec2")
+	always := []string{"tokens=" + of(&d, "replay", "fleet-only", "mismatch", "ignore")}
+	if d.chance(0.7) {
+		always = append(always, "late-share="+of(&d, "0.2", "0.6", "1"), "late-most="+of(&d, "5s", "30s", "90s", "2m"))
+	}
+	g.add(0, "weather", always...)
+	for range d.n(4) {
+		at := d.between(10*time.Second, s.Heal-30*time.Second)
+		worse := of(&d, "rate=0.2", "rate=0.5", "rate=2", "vcpus=2", "vcpus=6", "vcpus=12", "room=0", "room=1", "room=2", "addresses=0", "addresses=2")
+		g.add(at, "weather", append(slices.Clone(always), worse)...)
+		g.add(at+d.between(10*time.Second, 3*time.Minute), "weather", always...)
+	}
+	sortActions(s.Actions)
+	return s
+}

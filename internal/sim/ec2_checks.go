@@ -1,0 +1,174 @@
+package sim
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
+	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
+	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
+	"github.com/joiner-autoscaler/joiner/internal/sim/ec2cloud"
+)
+
+// The checks of worlds with EC2, as docs/invariants.md names them.
+const (
+	checkWritten = "launch-written"
+	checkTime    = "launch-in-time"
+)
+
+// This file watches over machines that a launch brings for several claims, and whose claim is known by what claims name (E-36 to E-38).
+// A machine is taken for that of a claim that waits for one of its launch; what a claim names decides. A double is nobody's: it has to be
+// gone at the end.
+
+// claimed finds the claim that a new machine may be for: one that waits for a machine of its launch, by its name when the machine bears
+// one. There is none for a double.
+func (w *World) claimed(m *cloud.Machine) *karpenterv1.NodeClaim {
+	var found *karpenterv1.NodeClaim
+	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
+		claim := o.(*karpenterv1.NodeClaim)
+		has := w.checks.machines[string(claim.UID)]
+		if found != nil || claim.Annotations[launchid.Key] != m.Launch || m.Launch == "" || m.ClaimName != "" && m.ClaimName != claim.Name ||
+			has != nil && w.cloud.Exists(has) || claim.Status.ProviderID != "" {
+			return
+		}
+		found = claim
+	})
+	return found
+}
+
+// checkNamed is E-38 and P-32: a claim never names another machine than before, and no two claims name one.
+func (w *World) checkNamed(e apiserver.Event, claim *karpenterv1.NodeClaim) {
+	id := claim.Status.ProviderID
+	before := ""
+	if old, _ := e.Old.(*karpenterv1.NodeClaim); old != nil {
+		before = old.Status.ProviderID
+	}
+	if id == before || isOther(claim) {
+		return
+	}
+	if before != "" {
+		w.fail(checkOneMachine, "claim %s names machine %q, and has named %s", claim.Name, id, before)
+	}
+	w.server.All(claim, func(o client.Object) {
+		if other := o.(*karpenterv1.NodeClaim); other.UID != claim.UID && other.Status.ProviderID == id {
+			w.fail(checkOneMachine, "claims %s and %s both name machine %s", claim.Name, other.Name, id)
+		}
+	})
+	if w.account == nil {
+		return
+	}
+	for _, m := range w.cloud.Machines() {
+		switch {
+		case m.ProviderID == id:
+			if old := w.checks.machines[m.ClaimUID]; old == m && m.ClaimUID != string(claim.UID) {
+				delete(w.checks.machines, m.ClaimUID)
+			}
+			m.ClaimUID, m.ClaimName = string(claim.UID), claim.Name
+			w.checks.machines[m.ClaimUID] = m
+		case m.ClaimUID == string(claim.UID): // the double
+			m.ClaimUID, m.ClaimName = "", ""
+		}
+	}
+}
+
+// checkMachineOf finds the claim that a new machine is for, and fails when its launch brings more than it was asked for, although EC2
+// heeds client tokens (E-36).
+func (w *World) checkMachineOf(m *cloud.Machine) {
+	count, _, ours := launchid.ID(m.Launch).Parse()
+	if !ours {
+		w.fail(checkOneMachine, "machine %s has launch %q, which is none of ours", m.ProviderID, m.Launch)
+	}
+	w.checks.brought[m.Launch]++
+	if n := w.checks.brought[m.Launch]; n > count && w.account.Weather().Tokens != string(ec2test.TokenIgnore) {
+		w.fail(checkOneMachine, "launch %s for %d claims brings machine %s, its %d.", m.Launch, count, m.ProviderID, n)
+	}
+	if len(w.checks.intended[m.Launch]) == 0 {
+		w.fail(checkWritten, "launch %s brings machine %s, and was never written on a claim", m.Launch, m.ProviderID)
+	}
+	if claim := w.claimed(m); claim != nil {
+		m.ClaimUID, m.ClaimName = string(claim.UID), claim.Name
+	}
+}
+
+// checkSpared is E-37: what no claim names is ended only when enough is left for the claims that wait for a machine of its launch.
+func (w *World) checkSpared(m *cloud.Machine) {
+	named, waiting := map[string]bool{}, 0
+	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
+		claim := o.(*karpenterv1.NodeClaim)
+		named[claim.Status.ProviderID] = true
+		if claim.Status.ProviderID == "" && claim.DeletionTimestamp == nil && claim.Annotations[launchid.Key] == m.Launch {
+			waiting++
+		}
+	})
+	if named[m.ProviderID] {
+		return
+	}
+	left := 0
+	for _, other := range w.cloud.Machines() {
+		if other.Launch == m.Launch && other.GoneAt.IsZero() && !named[other.ProviderID] {
+			left++
+		}
+	}
+	if left < waiting {
+		w.fail(checkMachine, "machine %s of launch %s is ended, and %d are left for %d claims that wait", m.ProviderID, m.Launch, left, waiting)
+	}
+}
+
+// noteLaunch notes which claims say of which launch they are.
+func (w *World) noteLaunch(claim *karpenterv1.NodeClaim) {
+	launch := claim.Annotations[launchid.Key]
+	if launch == "" || isOther(claim) {
+		return
+	}
+	if w.checks.intended[launch] == nil {
+		w.checks.intended[launch] = map[types.UID]bool{}
+	}
+	w.checks.intended[launch][claim.UID] = true
+}
+
+// checkInTime is L-14: no machine is asked for, by the clock of the process, after the times that stand on the claims of the launch that
+// still wait. What was sent before may land later: EC2 knows no such time, and what comes of it is collected.
+func (w *World) checkInTime(c ec2cloud.Call) {
+	if !c.Makes {
+		return
+	}
+	now, late, name := w.clock().Add(w.running.line.replica.skew), time.Duration(0), ""
+	inTime := false
+	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
+		claim := o.(*karpenterv1.NodeClaim)
+		if claim.Annotations[launchid.Key] != c.Subject || claim.Status.ProviderID != "" {
+			return
+		}
+		text, _, _ := strings.Cut(claim.Annotations[karpenterv1.LaunchUntilAnnotationKey], " ")
+		until, err := time.Parse(time.RFC3339, text)
+		if err == nil && w.limited(claim) && now.After(until.Add(time.Second)) {
+			late, name = now.Sub(until), claim.Name
+			return
+		}
+		inTime = true
+	})
+	if name != "" && !inTime {
+		w.fail(checkTime, "launch %s is asked for %s after the time that claim %s has for it", c.Subject, late, name)
+	}
+}
+
+// limited reports whether the claim's pool has had a hard limit ever since the running step looked: others keep no time.
+func (w *World) limited(claim *karpenterv1.NodeClaim) bool {
+	pool := w.poolOf(claim)
+	if pool == nil {
+		return false
+	}
+	_, most := w.checks.since("hard "+string(pool.UID), w.running.since-viewFor)
+	return most != math.MaxInt64
+}
+
+// namedBy reports whether a claim names a machine.
+func namedBy(claim *karpenterv1.NodeClaim, m *cloud.Machine) bool {
+	return claim.Status.ProviderID == m.ProviderID
+}
