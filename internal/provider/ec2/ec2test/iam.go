@@ -90,7 +90,10 @@ func (s *Server) AddRole(name string) {
 }
 
 // AddInstanceProfile adds an instance profile with a role, as if it had been there for long; or gives one another role.
-func (s *Server) AddInstanceProfile(name, role string) {
+func (s *Server) AddInstanceProfile(name, role string) { s.AddInstanceProfileAt("/", name, role, nil) }
+
+// AddInstanceProfileAt adds one with a path and tags, as another program has made it.
+func (s *Server) AddInstanceProfileAt(path, name, role string, tags map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.roles[role] = true
@@ -98,7 +101,9 @@ func (s *Server) AddInstanceProfile(name, role string) {
 		p.role = role
 		return
 	}
-	s.profiles[name] = &instanceProfile{name: name, path: "/", role: role, tags: map[string]string{}}
+	p := &instanceProfile{name: name, path: path, role: role, tags: map[string]string{}}
+	maps.Copy(p.tags, tags)
+	s.profiles[name] = p
 }
 
 // InstanceProfiles returns the roles of the instance profiles that exist, by name.

@@ -51,7 +51,13 @@ func refers(claim *karpenterv1.NodeClaim) bool {
 	return ref != nil && ref.Group == kind.Group && ref.Kind == kind.Kind
 }
 
-// Intend implements ec2.Cluster. It also notes the class's drift hash: what a machine is made by is known here (E-05).
+// profileKey is Karpenter's annotation of a claim with the instance profile that its machine was launched with. Once it runs again
+// it deletes every profile of the cluster that neither a class's status nor such an annotation names: a machine of ours would lose
+// its role without it.
+const profileKey = awsv1.Group + "/instance-profile-name"
+
+// Intend implements ec2.Cluster. It also notes the class's drift hash (E-05) and instance profile: what a machine is made by is
+// known here.
 func (c cluster) Intend(ctx context.Context, claim *karpenterv1.NodeClaim, launch launchid.ID) error {
 	after := claim.DeepCopy()
 	after.Annotations = maps.Clone(claim.Annotations)
@@ -67,6 +73,9 @@ func (c cluster) Intend(ctx context.Context, claim *karpenterv1.NodeClaim, launc
 		if value := nodeClass.Annotations[key]; value != "" {
 			after.Annotations[key] = value
 		}
+	}
+	if name := nodeClass.Status.InstanceProfile; name != "" {
+		after.Annotations[profileKey] = name
 	}
 	return c.client.Patch(ctx, &karpenterv1.NodeClaim{ObjectMeta: metaOf(claim)}, patch.Meta(claim, after))
 }

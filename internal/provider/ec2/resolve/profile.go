@@ -67,12 +67,38 @@ func ProfilePath(cluster, region, uid string) string {
 	return "/karpenter/" + region + "/" + cluster + "/" + uid + "/"
 }
 
-// profileName is that of a class, by its role or as the user says.
-func (r *Resolver) profileName(class *awsv1.EC2NodeClass) string {
-	if role := value(class.Spec.Role); role != "" {
-		return ProfileName(r.config.Cluster, r.config.Region, string(class.UID), role)
+// profileOf is the instance profile of a class, by its role or as the user says, and the key of what is known of it. One of the
+// status that another program has made for the class and its role stays: Karpenter's names are by chance, and launches need not wait
+// until EC2 knows another one (E-40, P-34).
+func (r *Resolver) profileOf(class *awsv1.EC2NodeClass) (name, key string) {
+	role := value(class.Spec.Role)
+	if role == "" {
+		name = value(class.Spec.InstanceProfile)
+		return name, name
 	}
-	return value(class.Spec.InstanceProfile)
+	if name, key = r.inherited(class); key != "" {
+		if a := r.knownProfiles.get(key); a.value.exists || !a.known && a.failure != nil {
+			return name, key
+		}
+	}
+	name = ProfileName(r.config.Cluster, r.config.Region, string(class.UID), role)
+	return name, name
+}
+
+// profileAsked reports whether it is known if the profile of a class is there.
+func (r *Resolver) profileAsked(class *awsv1.EC2NodeClass) bool {
+	_, key := r.profileOf(class)
+	return r.knownProfiles.get(key).known
+}
+
+// inherited is a profile of the status that is not named as ours are, and the key of whether it is made for the class and its role;
+// both are "" without one.
+func (r *Resolver) inherited(class *awsv1.EC2NodeClass) (name, key string) {
+	role, name := value(class.Spec.Role), class.Status.InstanceProfile
+	if role == "" || name == "" || name == ProfileName(r.config.Cluster, r.config.Region, string(class.UID), role) {
+		return "", ""
+	}
+	return name, fmt.Sprintf("%s of %s for %s", name, class.UID, role)
 }
 
 // ProfileAccepted takes in that a dry run of EC2 has accepted an instance profile: it need not wait any longer (E-40).
@@ -87,17 +113,52 @@ func (r *Resolver) askProfiles(ctx context.Context, classes []*awsv1.EC2NodeClas
 	if r.config.IAM == nil {
 		return
 	}
-	of := map[string]*awsv1.EC2NodeClass{}
-	for _, class := range classes {
-		if name := r.profileName(class); name != "" && class.DeletionTimestamp == nil {
-			of[name] = class
+	holds := func(_ string, p profile) time.Duration { return p.holds() }
+	ask := func(keyOf func(*awsv1.EC2NodeClass) (name, key string), one func(class *awsv1.EC2NodeClass, name, key string)) {
+		of := map[string]*awsv1.EC2NodeClass{}
+		for _, class := range classes {
+			if _, key := keyOf(class); key != "" && class.DeletionTimestamp == nil {
+				of[key] = class
+			}
+		}
+		due, _ := r.knownProfiles.dueAndSoon(r.now(), slices.Collect(maps.Keys(of)), holds) // each is a call of its own
+		for _, key := range due {
+			name, _ := keyOf(of[key])
+			one(of[key], name, key)
 		}
 	}
-	holds := func(_ string, p profile) time.Duration { return p.holds() }
-	due, _ := r.knownProfiles.dueAndSoon(r.now(), slices.Collect(maps.Keys(of)), holds) // each is a call of its own
-	for _, name := range due {
-		r.askProfile(ctx, of[name], name)
+	ask(r.inherited, func(class *awsv1.EC2NodeClass, name, key string) { r.askInherited(ctx, class, name, key) })
+	ask(r.profileOf, func(class *awsv1.EC2NodeClass, name, key string) {
+		if name == key { // what is inherited was asked for above
+			r.askProfile(ctx, class, name)
+		}
+	})
+}
+
+// askInherited looks up whether a profile of the status is made for the class and its role: it lies where its profiles are, or has
+// their tags, as those have that Karpenter made before it used paths.
+func (r *Resolver) askInherited(ctx context.Context, class *awsv1.EC2NodeClass, name, key string) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	asked := r.now()
+	found, err := r.getProfile(ctx, name)
+	if err != nil && refusal.Of(err).Code != codeNoSuchEntity {
+		r.knownProfiles.failed(key, r.now(), failureOf("iam:GetInstanceProfile", err))
+		return
 	}
+	fits := err == nil && slices.Equal(rolesOf(found), []string{value(class.Spec.Role)}) &&
+		(value(found.Path) == ProfilePath(r.config.Cluster, r.config.Region, string(class.UID)) || r.taggedFor(class, found))
+	r.knownProfiles.answered(key, asked, profile{exists: fits, usable: value(found.CreateDate)})
+}
+
+// taggedFor reports whether the tags of a profile say that it is made for a class of this cluster and region.
+func (r *Resolver) taggedFor(class *awsv1.EC2NodeClass, found iamtypes.InstanceProfile) bool {
+	for _, want := range r.ownTags(class) {
+		if !slices.ContainsFunc(found.Tags, func(t iamtypes.Tag) bool { return value(t.Key) == want[0] && value(t.Value) == want[1] }) {
+			return false
+		}
+	}
+	return true
 }
 
 // askProfile looks a profile up, and makes it when it is for a role.
@@ -105,30 +166,34 @@ func (r *Resolver) askProfile(ctx context.Context, class *awsv1.EC2NodeClass, na
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	asked := r.now()
-	roles, made, err := r.getProfile(ctx, name)
-	role := value(class.Spec.Role)
+	found, err := r.getProfile(ctx, name)
+	role, roles := value(class.Spec.Role), rolesOf(found)
 	switch {
 	case err != nil && refusal.Of(err).Code != codeNoSuchEntity:
 		r.knownProfiles.failed(name, r.now(), failureOf("iam:GetInstanceProfile", err))
 	case role == "":
 		r.knownProfiles.answered(name, asked, profile{exists: err == nil})
 	case err == nil && slices.Equal(roles, []string{role}):
-		r.knownProfiles.answered(name, asked, profile{exists: true, usable: made})
+		r.knownProfiles.answered(name, asked, profile{exists: true, usable: value(found.CreateDate)})
 	default:
 		r.knownProfiles.answered(name, asked, profile{})
 		r.makeProfile(ctx, class, name, err != nil, roles)
 	}
 }
 
-func (r *Resolver) getProfile(ctx context.Context, name string) (roles []string, made time.Time, err error) {
+func (r *Resolver) getProfile(ctx context.Context, name string) (iamtypes.InstanceProfile, error) {
 	out, err := r.config.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
 	if err != nil || out.InstanceProfile == nil {
-		return nil, time.Time{}, cmp.Or(err, errNoContent)
+		return iamtypes.InstanceProfile{}, cmp.Or(err, errNoContent)
 	}
-	for _, role := range out.InstanceProfile.Roles {
-		roles = append(roles, value(role.RoleName))
+	return *out.InstanceProfile, nil
+}
+
+func rolesOf(p iamtypes.InstanceProfile) (names []string) {
+	for _, role := range p.Roles {
+		names = append(names, value(role.RoleName))
 	}
-	return roles, value(out.InstanceProfile.CreateDate), nil
+	return names
 }
 
 // makeProfile makes a profile, or gives one its role. Each step may have been done before by somebody who stopped in
@@ -183,20 +248,27 @@ func (r *Resolver) profileTags(class *awsv1.EC2NodeClass) (list []iamtypes.Tag) 
 	if tags == nil {
 		tags = map[string]string{}
 	}
-	maps.Copy(tags, map[string]string{
-		"kubernetes.io/cluster/" + r.config.Cluster: "owned", "eks:eks-cluster-name": r.config.Cluster,
-		"topology.kubernetes.io/region": r.config.Region, awsv1.NodeClassLabelKey: class.Name,
-	})
+	for _, own := range r.ownTags(class) {
+		tags[own[0]] = own[1]
+	}
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		list = append(list, iamtypes.Tag{Key: new(key), Value: new(tags[key])})
 	}
 	return list
 }
 
+// ownTags are the tags that say what a profile is for, as keys and values. They are Karpenter's, too.
+func (r *Resolver) ownTags(class *awsv1.EC2NodeClass) [][2]string {
+	return [][2]string{
+		{"kubernetes.io/cluster/" + r.config.Cluster, "owned"}, {"eks:eks-cluster-name", r.config.Cluster},
+		{"topology.kubernetes.io/region", r.config.Region}, {awsv1.NodeClassLabelKey, class.Name},
+	}
+}
+
 // judgeProfile decides the instance profile of a class.
 func (r *Resolver) judgeProfile(class *awsv1.EC2NodeClass, into *Result, now time.Time) {
-	name := r.profileName(class)
-	a := r.knownProfiles.get(name)
+	name, key := r.profileOf(class)
+	a := r.knownProfiles.get(key)
 	b := newBasis()
 	b.add(a.state, a.value.holds())
 	switch {

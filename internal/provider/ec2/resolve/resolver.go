@@ -223,7 +223,7 @@ func (r *Resolver) valid(class *awsv1.EC2NodeClass, result Result) karpenterv1.C
 	// What was found before counts as long as it cannot be found out again (E-03).
 	if c, current := said(class, kind); current && c.Status == metav1.ConditionFalse {
 		network := c.Reason == VPCMismatch && (result.Subnets == nil || result.Groups == nil)
-		profile := c.Reason == InstanceProfileNotFound && !r.knownProfiles.get(r.profileName(class)).known
+		profile := c.Reason == InstanceProfileNotFound && !r.profileAsked(class)
 		if network || profile {
 			return unmet(kind, c.Reason, c.Message)
 		}
