@@ -101,7 +101,8 @@ func (s *Server) AddInstanceProfileAt(path, name, role string, tags map[string]s
 		p.role = role
 		return
 	}
-	p := &instanceProfile{name: name, path: path, role: role, tags: map[string]string{}}
+	const long = 365 * 24 * time.Hour
+	p := &instanceProfile{name: name, path: path, role: role, tags: map[string]string{}, created: s.now().Add(-long)}
 	maps.Copy(p.tags, tags)
 	s.profiles[name] = p
 }
