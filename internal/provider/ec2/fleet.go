@@ -208,7 +208,8 @@ func text(r refusal.Refusal) string {
 	if r.Code == "" {
 		return r.Message
 	}
-	return r.Code + ": " + r.Message
+	message, _, _ := strings.Cut(r.Message, " Encoded authorization failure message") // which differs in every answer
+	return r.Code + ": " + message
 }
 
 // wordOf makes one word of a code of AWS, which may have dots.

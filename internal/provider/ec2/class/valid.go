@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
@@ -13,6 +15,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tag"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/template"
@@ -26,6 +29,7 @@ const (
 	ReasonUserData           = "UserDataInvalid"
 	ReasonUserDataSize       = "UserDataSizeLimitExceeded"
 	ReasonTemplate           = "LaunchTemplateInvalid"
+	ReasonVolume             = "VolumeTooSmall"
 	ReasonTags               = tag.Reason
 	ReasonClusterNotFound    = "ClusterNotFound"
 	ReasonInstancesFail      = "InstancesFail"
@@ -49,8 +53,9 @@ type Problem struct {
 }
 
 // Problems are what is wrong with a class as far as it can be told without AWS: the kubelet's settings, tags, user data, and what a
-// launch template cannot have. status is what its selectors stand for; where that is not known yet, templates are not looked at.
-func Problems(class *awsv1.EC2NodeClass, status awsv1.EC2NodeClassStatus, join Join, clusterName string) []Problem {
+// launch template cannot have. found is what its selectors stand for; where that is not known yet, templates are not looked at.
+func Problems(class *awsv1.EC2NodeClass, found resolve.Result, join Join, clusterName string) []Problem {
+	status := found.Status
 	family := resolve.Family(&class.Spec)
 	list := kubelet(class.Spec.Kubelet, family)
 	if err := tag.Check(class.Spec.Tags, clusterName); err != nil {
@@ -72,14 +77,53 @@ func Problems(class *awsv1.EC2NodeClass, status awsv1.EC2NodeClassStatus, join J
 	}
 	resolved := class.DeepCopy()
 	resolved.Status = status
-	_, err := template.Content(template.Ask{
+	content, err := template.Content(template.Ask{
 		Class: resolved, Cluster: clusterName, Pool: "any", Family: family, Image: status.AMIs[0].ID, UserData: text,
 		CapacityType: karpenterv1.CapacityTypeOnDemand,
 	})
 	if err != nil {
-		list = append(list, Problem{Reason: ReasonTemplate, Message: err.Error()})
+		return append(list, Problem{Reason: ReasonTemplate, Message: err.Error()})
+	}
+	text = volumes(content.LaunchTemplateData.BlockDeviceMappings, status.AMIs, found.Snapshots)
+	if found.Snapshots == nil { // what was found before counts as long as it cannot be found out again (E-03)
+		text = saidOfVolumes(class)
+	}
+	if text != "" {
+		list = append(list, Problem{Reason: ReasonVolume, Message: text})
 	}
 	return list
+}
+
+func saidOfVolumes(class *awsv1.EC2NodeClass) string {
+	c, _ := condition.Get(class.Status.Conditions, karpenterv1.ConditionTypeValidationSucceeded)
+	if c.Reason == ReasonVolume && c.ObservedGeneration == class.Generation {
+		return c.Message
+	}
+	return ""
+}
+
+// volumes names a volume that is smaller than what the image has for it, for each image (E-74). As long as one image has room, or
+// is not known, the class can be launched by, and "" is returned.
+func volumes(
+	disks []ec2types.LaunchTemplateBlockDeviceMappingRequest, images []awsv1.AMI, snapshots map[string]map[string]int64,
+) string {
+	var texts []string
+	for _, image := range images {
+		for _, disk := range disks {
+			needs := snapshots[image.ID][aws.ToString(disk.DeviceName)]
+			if disk.Ebs == nil || disk.Ebs.VolumeSize == nil || disk.Ebs.SnapshotId != nil || int64(*disk.Ebs.VolumeSize) >= needs {
+				continue
+			}
+			texts = append(texts, fmt.Sprintf("%s has %d GiB, and image %s (%s) needs %d GiB there",
+				aws.ToString(disk.DeviceName), *disk.Ebs.VolumeSize, image.ID, image.Name, needs))
+			break
+		}
+	}
+	if len(texts) < len(images) {
+		return ""
+	}
+	return "a volume cannot be smaller than the snapshot that it is made from: " + strings.Join(texts, "; ") +
+		"; correct volumeSize in spec.blockDeviceMappings"
 }
 
 // userData is what a machine of the class would read, but for what only a claim or a type decides.
@@ -104,7 +148,10 @@ func userData(class *awsv1.EC2NodeClass, family string, join Join) (text string,
 		text, err = userdata.Bottlerocket(text, node, "")
 	}
 	var tooLarge *userdata.TooLargeError
+	var wrong *userdata.Error // which names the field
 	switch {
+	case errors.As(err, &wrong):
+		return "", &Problem{Reason: ReasonUserData, Message: err.Error()}
 	case errors.As(err, &tooLarge):
 		return "", &Problem{Reason: ReasonUserDataSize, Message: fmt.Sprintf("spec.userData: %s", err)}
 	case err != nil:

@@ -168,7 +168,7 @@ func (k *classes) conclude(
 	again = r.After
 	status := r.Status
 	status.Subnets = inOrder(each.Status.Subnets, status.Subnets)
-	problems := class.Problems(each, status, k.known().join, k.settings.clusterName)
+	problems := class.Problems(each, r, k.known().join, k.settings.clusterName)
 	if text, until := c.machines.Failing(each.UID); text != "" {
 		problems = append(problems, class.Problem{Reason: class.ReasonInstancesFail, Message: text, Unknown: true})
 		again = min(again, until.Sub(k.deps.Now()))

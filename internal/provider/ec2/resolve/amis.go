@@ -62,9 +62,12 @@ func (r *Resolver) judgeImages(class *awsv1.EC2NodeClass, kubernetes string, int
 	}
 	age, _ := minAge(class)
 	notes := g.problems
-	into.Status.AMIs = nil
+	into.Status.AMIs, into.Snapshots = nil, map[string]map[string]int64{}
 	for _, p := range chosen {
 		ami, note := r.heldBack(class, p, age, now)
+		if ami.ID == p.id {
+			into.Snapshots[p.id] = p.snapshots
+		}
 		if note != "" {
 			notes = append(notes, note)
 		}

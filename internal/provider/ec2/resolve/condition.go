@@ -39,6 +39,8 @@ const (
 	VPCMismatch                 = "SecurityGroupSubnetVPCMismatch"
 	// NotResolved is that of a condition that is Unknown: AWS could not be asked yet.
 	NotResolved = "NotResolved"
+	// SignatureRefused is that of a condition that is Unknown: the machine's clock is wrong (E-67).
+	SignatureRefused = "SignatureRefused"
 	// Stale is that of a condition that is Unknown: AWS could not be asked for more than 24 h.
 	Stale = "Stale"
 )
@@ -91,7 +93,10 @@ func kept(class *awsv1.EC2NodeClass, kind string, current bool, why *failure, st
 	c, _ := said(class, kind)
 	if !current || c.Type == "" || c.Status == metav1.ConditionUnknown {
 		reason := NotResolved
-		if why.class == refusal.Rights {
+		switch {
+		case why.clock != "":
+			reason = SignatureRefused
+		case why.class == refusal.Rights:
 			reason = Unauthorized
 		}
 		return unknown(kind, reason, fmt.Sprintf("not known yet, since AWS could not be asked: %s; it is tried again", why))

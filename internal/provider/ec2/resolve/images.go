@@ -26,13 +26,25 @@ type image struct {
 	machine         string    // x86_64, arm64, or others that no node has
 	created         time.Time // zero when EC2 does not say
 	deprecates      time.Time // zero for never
+	snapshots       map[string]int64
 }
 
 func imageOf(i ec2types.Image) image {
 	return image{
 		id: value(i.ImageId), name: value(i.Name), state: string(i.State), machine: string(i.Architecture),
-		created: timeOf(i.CreationDate), deprecates: timeOf(i.DeprecationTime),
+		created: timeOf(i.CreationDate), deprecates: timeOf(i.DeprecationTime), snapshots: snapshotsOf(i),
 	}
+}
+
+// snapshotsOf are what an image's volumes are made from: GiB by name of the device. A volume cannot be smaller (E-74).
+func snapshotsOf(i ec2types.Image) map[string]int64 {
+	sizes := map[string]int64{}
+	for _, mapping := range i.BlockDeviceMappings {
+		if ebs := mapping.Ebs; ebs != nil && value(ebs.SnapshotId) != "" && value(ebs.VolumeSize) > 0 {
+			sizes[value(mapping.DeviceName)] = int64(*ebs.VolumeSize)
+		}
+	}
+	return sizes
 }
 
 // timeOf reads a time of EC2's; one that cannot be read is zero.

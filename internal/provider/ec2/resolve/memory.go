@@ -26,11 +26,16 @@ type failure struct {
 	class  refusal.Class
 	code   string
 	text   string // AWS's words, where they help and do not change from call to call
+	clock  string // how far this machine's clock is off, when that is why; else ""
 }
 
 func failureOf(action string, err error) *failure {
 	r := refusal.Of(err)
 	f := &failure{action: action, class: r.Class, code: r.Code}
+	if text := clockText(err); text != "" { // AWS's words have times that change with every call
+		f.text, f.clock = text, text
+		return f
+	}
 	if r.Code != "" && r.Class != refusal.Throttle && r.Class != refusal.Server {
 		f.text, _, _ = strings.Cut(r.Message, " Encoded authorization failure message")
 		if runes := []rune(f.text); len(runes) > mostText {

@@ -146,6 +146,8 @@ type Result struct {
 	ReservationsAsked time.Time
 	// Placement is the placement group that the class selects; nil for none.
 	Placement *PlacementGroup
+	// Snapshots are what the images' volumes are made from, GiB by image and device, as far as this process knows it.
+	Snapshots map[string]map[string]int64
 	// AMIChanges are images of the status that others take the place of. They are told once the status is written.
 	AMIChanges []AMIChange
 	// StaleSince is when AWS last answered what could not be asked again since; zero when all is fresh.
