@@ -102,6 +102,9 @@ func saidOfVolumes(class *awsv1.EC2NodeClass) string {
 	return ""
 }
 
+// mostImages bounds how many images a message names.
+const mostImages = 2
+
 // volumes names a volume that is smaller than what the image has for it, for each image (E-74). As long as one image has room, or
 // is not known, the class can be launched by, and "" is returned.
 func volumes(
@@ -121,6 +124,9 @@ func volumes(
 	}
 	if len(texts) < len(images) {
 		return ""
+	}
+	if more := len(texts) - mostImages; more > 0 {
+		texts = append(texts[:mostImages], fmt.Sprintf("and %d more images", more))
 	}
 	return "a volume cannot be smaller than the snapshot that it is made from: " + strings.Join(texts, "; ") +
 		"; correct volumeSize in spec.blockDeviceMappings"

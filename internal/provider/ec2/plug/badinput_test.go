@@ -320,7 +320,7 @@ func services() []badInput {
 			r.faults(ec2test.Faults{Deny: []ec2test.Denial{{Action: "sqs:ReceiveMessage"}}})
 		}, told: "log", want: []string{"InterruptionQueueUnavailable", `"warnings"`, "us-east-1", "sqs:ReceiveMessage"}},
 		garbled("cut", ""), garbled("html", ""),
-		garbled("empty", "E-78, cut"), garbled("types", "E-78, cut"), garbled("huge", "E-78, cut"),
+		garbled("empty", "E-78, cut"), garbled("types", "E-78, cut"),
 		{name: "E-79", settings: func(s *settings) { s.clusterName = "other" },
 			prepare: func(r *region) { r.server.AddNetwork("other") }, // it has what it needs, but not of EKS
 			told:    validation,
