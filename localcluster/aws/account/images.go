@@ -11,16 +11,19 @@ import (
 func encode(text []byte) string { return base64.StdEncoding.EncodeToString(text) }
 
 // release is a kind of image, with the public parameter that names the newest.
-type release struct{ name, parameter string }
+type release struct {
+	name, parameter string
+	gib             int // of its root volume: that of Bottlerocket has no pods and no images
+}
 
 func releases() []release {
 	return []release{
 		{"amazon-eks-node-al2023-MACHINE-standard-VERSION-vDAY",
-			"/aws/service/eks/optimized-ami/VERSION/amazon-linux-2023/MACHINE/standard/recommended/image_id"},
+			"/aws/service/eks/optimized-ami/VERSION/amazon-linux-2023/MACHINE/standard/recommended/image_id", 20},
 		{"amazon-eks-node-al2023-MACHINE-nvidia-VERSION-vDAY",
-			"/aws/service/eks/optimized-ami/VERSION/amazon-linux-2023/MACHINE/nvidia/recommended/image_id"},
+			"/aws/service/eks/optimized-ami/VERSION/amazon-linux-2023/MACHINE/nvidia/recommended/image_id", 20},
 		{"bottlerocket-aws-k8s-VERSION-MACHINE-v1.50.0-DAY",
-			"/aws/service/bottlerocket/aws-k8s-VERSION/MACHINE/latest/image_id"},
+			"/aws/service/bottlerocket/aws-k8s-VERSION/MACHINE/latest/image_id", 2},
 	}
 }
 
@@ -31,7 +34,7 @@ func (a *Account) Release(day time.Time) []ec2test.Image {
 	for _, kind := range releases() {
 		for _, machine := range []string{"x86_64", "arm64"} {
 			fill := strings.NewReplacer("VERSION", a.Version(), "MACHINE", machine, "DAY", day.Format("20060102"))
-			image := a.AddImage(ec2test.Image{Name: fill.Replace(kind.name), Architecture: machine, Created: day})
+			image := a.AddImage(ec2test.Image{Name: fill.Replace(kind.name), Architecture: machine, Created: day, SnapshotGiB: kind.gib})
 			a.SetParameter(fill.Replace(kind.parameter), image.ID)
 			images = append(images, image)
 		}

@@ -244,7 +244,7 @@ func (k *Kubelets) boot(ctx context.Context, i types.Instance) error {
 	if err != nil {
 		return err
 	}
-	node := newNode(i, config, machine{kind: kind, image: image, disk: rootSize(i, volumes.Volumes), region: k.options.AWS.Region})
+	node := newNode(i, config, machine{kind: kind, image: image, disk: diskSize(i, image, volumes.Volumes), region: k.options.AWS.Region})
 	client, err := k.join(config.Cluster)
 	if err != nil {
 		return &unreadableError{err}
@@ -269,7 +269,7 @@ func (k *Kubelets) read(ctx context.Context, i types.Instance) (boot.Config, typ
 		return boot.Config{}, types.Image{}, err
 	}
 	read := boot.AL2023
-	if strings.Contains(aws.ToString(image.Name), "bottlerocket") {
+	if isBottlerocket(image) {
 		read = boot.Bottlerocket
 	}
 	config, err := read(data)
@@ -281,6 +281,10 @@ func (k *Kubelets) read(ctx context.Context, i types.Instance) (boot.Config, typ
 		return boot.Config{}, types.Image{}, &unreadableError{err}
 	}
 	return config, image, nil
+}
+
+func isBottlerocket(image types.Image) bool {
+	return strings.Contains(aws.ToString(image.Name), "bottlerocket")
 }
 
 // UserData returns the user data of an instance, decoded.

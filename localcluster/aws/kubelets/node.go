@@ -26,7 +26,7 @@ const (
 type machine struct {
 	kind   types.InstanceTypeInfo
 	image  types.Image
-	disk   int64 // of the root volume, in GiB
+	disk   int64 // of the volume for pods, in GiB
 	region string
 }
 
@@ -204,13 +204,20 @@ func reservedBySize(capacity corev1.ResourceList) map[string]string {
 	}
 }
 
-// rootSize is the size of the volume that the root device is on, in GiB.
-func rootSize(i types.Instance, volumes []types.Volume) int64 {
-	largest := int64(0) // of a server that does not say which is the root's
+// bottlerocketData is the device on which Bottlerocket keeps pods and images; its root volume is for itself.
+const bottlerocketData = "/dev/xvdb"
+
+// diskSize is the size of the volume that pods and images are on, in GiB.
+func diskSize(i types.Instance, image types.Image, volumes []types.Volume) int64 {
+	device := aws.ToString(i.RootDeviceName)
+	if isBottlerocket(image) {
+		device = bottlerocketData
+	}
+	largest := int64(0) // of a server that does not say which is on which device
 	for _, v := range volumes {
 		size := int64(aws.ToInt32(v.Size))
 		for _, at := range v.Attachments {
-			if aws.ToString(at.Device) == aws.ToString(i.RootDeviceName) && aws.ToString(at.InstanceId) == aws.ToString(i.InstanceId) {
+			if aws.ToString(at.Device) == device && aws.ToString(at.InstanceId) == aws.ToString(i.InstanceId) {
 				return size
 			}
 		}

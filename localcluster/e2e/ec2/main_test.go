@@ -78,7 +78,7 @@ func (n *town) end() {
 	if n.t.Failed() {
 		if log, err := os.ReadFile(n.JoinerLog()); err == nil {
 			lines := strings.Split(string(log), "\n")
-			n.t.Logf("the end of joiner's log:\n%s", strings.Join(lines[max(0, len(lines)-160):], "\n"))
+			n.t.Logf("the end of joiner's log:\n%s", strings.Join(lines[max(0, len(lines)-60):], "\n"))
 		}
 	}
 	if err := n.Stop(); err != nil {
@@ -107,7 +107,9 @@ func (n *town) eventually(within time.Duration, what string, look func(context.C
 	n.t.Helper()
 	if err := n.Eventually(n.t.Context(), within, what, look); err != nil {
 		output, _ := n.Kubectl(context.WithoutCancel(n.t.Context()), "", "get", "ec2nodeclasses,nodepools,nodeclaims,nodes", "-o", "wide")
-		n.t.Fatalf("%v\n%s", err, output)
+		classes, _ := n.Kubectl(context.WithoutCancel(n.t.Context()), "", "get", "ec2nodeclasses", "-o",
+			`jsonpath={range .items[*].status.conditions[?(@.status!="True")]}{.type} {.status} {.reason}: {.message}{"\n"}{end}`)
+		n.t.Fatalf("%v\n%s\n%s", err, output, classes)
 	}
 }
 
