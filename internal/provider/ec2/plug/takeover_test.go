@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/class"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
@@ -90,7 +91,7 @@ func TestKarpentersClusterIsTakenOver(t *testing.T) {
 			}
 			p.unchanged(before, was.InstanceProfile)
 			now := p.class("default").Status
-			if !slices.Equal(now.Subnets, was.Subnets) || !slices.Equal(now.SecurityGroups, was.SecurityGroups) || now.AMIs[0].ID != was.AMIs[0].ID {
+			if !slices.Equal(now.Subnets, was.Subnets) || !slices.Equal(now.SecurityGroups, was.SecurityGroups) || !slices.EqualFunc(now.AMIs, was.AMIs, sameImage) {
 				t.Errorf("the status has become %+v, and was %+v", now, was)
 			}
 			if len(p.events) != 0 {
@@ -98,6 +99,10 @@ func TestKarpentersClusterIsTakenOver(t *testing.T) {
 			}
 		})
 	}
+}
+
+func sameImage(a, b awsv1.AMI) bool {
+	return a.ID == b.ID && a.Name == b.Name && a.Deprecated == b.Deprecated
 }
 
 // annotated checks that a claim has the class's hash, by our way to compute it, and what Karpenter wrote beside.

@@ -45,7 +45,8 @@ type peer struct {
 	*region
 	version string // of its hash
 	ec2     *awsec2.Client
-	image   ec2types.Image
+	images  []ec2types.Image
+	image   ec2types.Image // of the claims
 	subnets []ec2types.Subnet
 	group   string
 }
@@ -61,7 +62,9 @@ func newPeer(t *testing.T, version string) *peer {
 	p.must(err)
 	groups, err := p.ec2.DescribeSecurityGroups(t.Context(), &awsec2.DescribeSecurityGroupsInput{})
 	p.must(err)
-	p.image, p.subnets, p.group = images.Images[0], subnets.Subnets, *groups.SecurityGroups[0].GroupId
+	p.images, p.subnets, p.group = images.Images, subnets.Subnets, *groups.SecurityGroups[0].GroupId
+	slices.SortFunc(p.images, func(a, b ec2types.Image) int { return strings.Compare(*a.Name, *b.Name) })
+	p.image = p.images[slices.IndexFunc(p.images, func(i ec2types.Image) bool { return strings.Contains(*i.Name, "x86_64-standard") })]
 	p.server.AddInstanceProfileAt("/karpenter/us-east-1/"+clusterName+"/uid-of-default/", peerProfile, "nodes", map[string]string{
 		tag.Owner(clusterName): "owned", tag.ClusterName: clusterName, tag.Class: "default", corev1.LabelTopologyRegion: "us-east-1",
 	})
@@ -102,15 +105,31 @@ func (p *peer) nodeClass(group ec2types.SecurityGroup) *awsv1.EC2NodeClass {
 	for _, s := range p.subnets {
 		c.Status.Subnets = append(c.Status.Subnets, awsv1.Subnet{ID: *s.SubnetId, Zone: *s.AvailabilityZone, ZoneID: *s.AvailabilityZoneId})
 	}
-	c.Status.AMIs = []awsv1.AMI{{ID: *p.image.ImageId, Name: *p.image.Name, Requirements: []corev1.NodeSelectorRequirement{
-		{Key: "karpenter.k8s.aws/instance-accelerator-count", Operator: corev1.NodeSelectorOpDoesNotExist},
-		{Key: "karpenter.k8s.aws/instance-gpu-count", Operator: corev1.NodeSelectorOpDoesNotExist},
-		{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"amd64"}},
-	}}}
+	for _, i := range p.images {
+		c.Status.AMIs = append(c.Status.AMIs, awsv1.AMI{ID: *i.ImageId, Name: *i.Name, Requirements: requirementsBy(*i.Name)})
+	}
 	for _, kind := range []string{"AMIsReady", "InstanceProfileReady", "Ready", "SecurityGroupsReady", "SubnetsReady", "ValidationSucceeded"} {
 		c.Status.Conditions = append(c.Status.Conditions, yes(kind, 1))
 	}
 	return c
+}
+
+// requirementsBy are those of an image by its variant and architecture (pkg/providers/amifamily/types.go).
+func requirementsBy(name string) []corev1.NodeSelectorRequirement {
+	const accelerators, gpus = "karpenter.k8s.aws/instance-accelerator-count", "karpenter.k8s.aws/instance-gpu-count"
+	arch := "amd64"
+	if strings.Contains(name, "arm64") {
+		arch = "arm64"
+	}
+	list := []corev1.NodeSelectorRequirement{{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{arch}}}
+	switch {
+	case strings.Contains(name, "nvidia"):
+		return append(list, corev1.NodeSelectorRequirement{Key: gpus, Operator: corev1.NodeSelectorOpExists})
+	case strings.Contains(name, "neuron"):
+		return append(list, corev1.NodeSelectorRequirement{Key: accelerators, Operator: corev1.NodeSelectorOpExists})
+	}
+	return append([]corev1.NodeSelectorRequirement{{Key: accelerators, Operator: corev1.NodeSelectorOpDoesNotExist},
+		{Key: gpus, Operator: corev1.NodeSelectorOpDoesNotExist}}, list...)
 }
 
 func yes(kind string, generation int64) karpenterv1.Condition {
