@@ -28,7 +28,7 @@ func begin(ctx context.Context, with settings) (*story, error) {
 	if _, err := exec.LookPath(with.joinerctl); err != nil {
 		return nil, fmt.Errorf("--joinerctl: %w: run make bin/joinerctl", err)
 	}
-	s := &story{began: time.Now(), binary: with.operator, joinerctl: with.joinerctl}
+	s := &story{began: time.Now(), options: with.Options, binary: with.operator, joinerctl: with.joinerctl}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var failed [2]error

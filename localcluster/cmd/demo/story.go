@@ -38,6 +38,7 @@ func manifest(name string) string {
 type story struct {
 	*rig.Rig   // the cluster with Joiner; from its second chapter on, a hosted one
 	management *rig.Rig
+	options    rig.Options     // of the cluster with Joiner
 	binary     string          // of joiner-operator
 	joinerctl  string          // path of its binary
 	kubeconfig string          // of joiner-operator, for the management cluster
@@ -58,7 +59,7 @@ func tell(ctx context.Context, with settings) (err error) {
 		"so is a second etcd with its kube-apiserver, for later")
 	for _, step := range []func(context.Context) error{
 		s.pool, s.scaleUp, s.explain, s.scaleDown, s.protect,
-		s.host, s.policy, s.tenant, s.editPool, s.nothing, s.deleteBinding, s.lifted,
+		s.host, s.policy, s.tenant, s.editPool, s.nothing, s.deleteBinding, s.lifted, s.onEC2,
 	} {
 		if err := step(ctx); err != nil {
 			s.showAll(ctx)
