@@ -322,10 +322,11 @@ func (w *writer) content(by layout, capacityType string) (*awsec2.CreateLaunchTe
 
 // addressesOf says where the pods of a class have their addresses from.
 func (p *Provider) addressesOf(class *awsv1.EC2NodeClass) subnet.PodAddresses {
-	if p.config.Settings.PodAddresses == subnet.Secondary && class.Annotations[offering.PrefixDelegation] == "true" {
+	addresses := p.settings().PodAddresses
+	if addresses == subnet.Secondary && class.Annotations[offering.PrefixDelegation] == "true" {
 		return subnet.Prefixes
 	}
-	return p.config.Settings.PodAddresses
+	return addresses
 }
 
 func single(c choose.Choice) map[string]string {

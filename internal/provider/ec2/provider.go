@@ -58,6 +58,8 @@ type Cluster interface {
 type Facts struct {
 	Join userdata.Cluster // how nodes find their API server
 	DNS  []string         // addresses of the cluster's DNS servers; none where they are not known
+	// PodAddresses is where the cluster's network gives pods their addresses from (E-12).
+	PodAddresses subnet.PodAddresses
 }
 
 // Event is what users should know of a class, or of a claim, once for each cause.
@@ -241,7 +243,7 @@ func (p *Provider) make(class *awsv1.EC2NodeClass, sold *offering.Sold, prices o
 	}
 	family := resolve.Family(&class.Spec)
 	result, err := p.builder.Build(offering.Input{
-		Class: class, Region: p.config.Region, Sold: sold, Prices: prices, Settings: p.config.Settings, Placement: group,
+		Class: class, Region: p.config.Region, Sold: sold, Prices: prices, Settings: p.settings(), Placement: group,
 		ImageFor: func(architecture, accelerator string) (instancetype.Image, bool) {
 			image, found := imageFor(class, architecture, accelerator)
 			return instancetype.Image{Family: family, ID: image.ID}, found
@@ -257,6 +259,13 @@ func (p *Provider) make(class *awsv1.EC2NodeClass, sold *offering.Sold, prices o
 		p.config.Told(Event{Class: class.Name, Reason: EventAddresses, Message: result.Short})
 	}
 	return result.Catalog, nil
+}
+
+// settings are those of the configuration, and what is known of the cluster's network now.
+func (p *Provider) settings() offering.Settings {
+	s := p.config.Settings
+	s.PodAddresses = max(s.PodAddresses, p.config.Facts().PodAddresses)
+	return s
 }
 
 // imageFor names accelerators as package resolve does: by the labels that images' requirements have, GPUs of all makers are alike.

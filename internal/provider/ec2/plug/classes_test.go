@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -16,6 +18,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/class"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
 )
 
 const ready = karpenterv1.ConditionTypeReady
@@ -203,5 +206,32 @@ func TestAClusterThatEKSDoesNotKnow(t *testing.T) {
 	if cond.Status != metav1.ConditionFalse || cond.Reason != class.ReasonClusterNotFound ||
 		!strings.Contains(cond.Message, `"other"`) || !strings.Contains(cond.Message, "--cluster-service-cidr") {
 		t.Errorf("ValidationSucceeded is %+v", cond)
+	}
+}
+
+// E-12: pods' addresses are counted where Amazon's network plug-in runs, and as it is set.
+func TestWherePodsHaveTheirAddressesFrom(t *testing.T) {
+	t.Parallel()
+	plugin := func(prefixes string) *appsv1.DaemonSet {
+		d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "aws-node"}}
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "aws-node", Env: []corev1.EnvVar{{Name: "ENABLE_PREFIX_DELEGATION", Value: prefixes}}}}
+		return d
+	}
+	for name, c := range map[string]struct {
+		objects []client.Object
+		want    subnet.PodAddresses
+	}{
+		"another plug-in": {nil, subnet.Elsewhere},
+		"Amazon's":        {[]client.Object{plugin("false")}, subnet.Secondary},
+		"with prefixes":   {[]client.Object{plugin("true")}, subnet.Prefixes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRegion(t, nil, c.objects...)
+			r.connectNow()
+			if got := r.known().pods; got != c.want {
+				t.Errorf("addresses are from %v, want %v", got, c.want)
+			}
+		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,6 +32,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/queue"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tables"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/userdata"
@@ -81,6 +83,7 @@ type connection struct {
 type facts struct {
 	join       class.Join
 	kubernetes string // version, such as 1.34
+	pods       subnet.PodAddresses
 }
 
 func newLink(s settings, deps plugin.Deps) *link {
@@ -207,7 +210,7 @@ func (l *link) make(ctx context.Context, cfg aws.Config) (*connection, error) {
 		Cluster: newCluster(l.deps), Clients: clients, Clock: clock, Name: s.clusterName, Region: cfg.Region,
 		Facts: func() ec2.Facts {
 			known := l.known()
-			return ec2.Facts{Join: known.join.Cluster, DNS: known.join.DNS}
+			return ec2.Facts{Join: known.join.Cluster, DNS: known.join.DNS, PodAddresses: known.pods}
 		},
 		Settings: offering.Settings{ReservedInterfaces: s.reservedInterfaces, MemoryOverhead: s.memoryOverhead},
 		Prices:   c.prices, Types: c.types, Correct: l.deps.Correct, Heard: l.heard, Branches: known.Branches, Told: l.tell,
@@ -239,10 +242,31 @@ func (l *link) look(ctx context.Context, c *connection) (complete bool) {
 	if dns, err := l.dns(ctx); err == nil {
 		next.join.DNS = dns
 	}
+	if pods, err := l.podAddresses(ctx); err == nil {
+		next.pods = pods
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.facts = next
 	return complete
+}
+
+// podAddresses says where pods have their addresses from (E-12). Amazon's network plug-in takes them from the node's subnet, one by
+// one or in prefixes, as its DaemonSet is set; others do not take any.
+func (l *link) podAddresses(ctx context.Context) (subnet.PodAddresses, error) {
+	var daemons appsv1.DaemonSet
+	err := l.deps.Live.Get(ctx, types.NamespacedName{Namespace: "kube-system", Name: "aws-node"}, &daemons)
+	if apierrors.IsNotFound(err) {
+		return subnet.Elsewhere, nil
+	}
+	for _, container := range daemons.Spec.Template.Spec.Containers {
+		for _, e := range container.Env {
+			if e.Name == "ENABLE_PREFIX_DELEGATION" && e.Value == "true" {
+				return subnet.Prefixes, err
+			}
+		}
+	}
+	return subnet.Secondary, err
 }
 
 // askEKS takes from EKS what settings do not say. It returns the cluster's version.
