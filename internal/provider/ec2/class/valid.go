@@ -33,6 +33,7 @@ const (
 	ReasonTags               = tag.Reason
 	ReasonClusterNotFound    = "ClusterNotFound"
 	ReasonInstancesFail      = "InstancesFail"
+	ReasonIPv6               = "IPFamilyUnsupported"
 )
 
 // Join is what is known of how nodes find their cluster (E-16).
@@ -67,6 +68,10 @@ func Problems(class *awsv1.EC2NodeClass, found resolve.Result, join Join, cluste
 			reason = ReasonClusterNotFound
 		}
 		list = append(list, Problem{Reason: reason, Message: join.Missing, Unknown: !join.None})
+	}
+	if strings.Contains(join.Cluster.CIDR, ":") {
+		list = append(list, Problem{Reason: ReasonIPv6, Message: fmt.Sprintf("the cluster's services have addresses of IPv6 (%s): nodes "+
+			"of such clusters are not launched yet, since their instances would have no address of IPv6", join.Cluster.CIDR)})
 	}
 	text, problem := userData(class, family, join)
 	if problem != nil {
