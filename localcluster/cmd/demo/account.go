@@ -101,7 +101,10 @@ func alive(ctx context.Context, c *eks.Cluster) (ids []string, table string, err
 	for _, row := range rows {
 		fmt.Fprintln(w, row)
 	}
-	return ids, b.String(), w.Flush()
+	if err := w.Flush(); err != nil {
+		return nil, "", err
+	}
+	return ids, b.String(), nil
 }
 
 // sameStory demands that EC2 has just the instances that the NodeClaims name, and shows them.
