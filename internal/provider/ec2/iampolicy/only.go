@@ -25,7 +25,7 @@ func Only(text []byte, used func(Right) bool) ([]byte, error) {
 		case e.Effect != "Allow":
 			left = append(left, e)
 		case e.NotAction != nil || e.NotResource != nil:
-			return nil, fmt.Errorf("Statement[%d] has NotAction or NotResource, of which no part can be taken out", i)
+			return nil, fmt.Errorf("element Statement[%d] has NotAction or NotResource, of which no part can be taken out", i)
 		default:
 			left = append(left, e.only(i, used)...)
 		}

@@ -96,7 +96,7 @@ func Parse(text []byte) (*Policy, error) {
 		return nil, err
 	}
 	if d.Version != Version {
-		return nil, fmt.Errorf("Version is %q; %q is allowed", d.Version, Version)
+		return nil, fmt.Errorf("element Version is %q; %q is allowed", d.Version, Version)
 	}
 	entries, err := d.read()
 	if err != nil {
@@ -133,7 +133,7 @@ func (e *entry) parse(name string) (statement, error) {
 	case "Deny":
 		s.deny = true
 	default:
-		return s, fmt.Errorf("Effect is %q; Allow or Deny is allowed", e.Effect)
+		return s, fmt.Errorf("element Effect is %q; Allow or Deny is allowed", e.Effect)
 	}
 	if (e.Action == nil) == (e.NotAction == nil) {
 		return s, errors.New("one of Action and NotAction is needed")
@@ -213,17 +213,17 @@ func (d *document) read() ([]entry, error) {
 	}
 	var list []json.RawMessage
 	if err := strict(raw, &list); err != nil {
-		return nil, fmt.Errorf("Statement: %w", err)
+		return nil, fmt.Errorf("element Statement: %w", err)
 	}
 	entries := make([]entry, len(list))
 	for i, text := range list {
 		err := strict(text, &entries[i], "Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition")
 		if err != nil {
-			return nil, fmt.Errorf("Statement[%d]: %w", i, err)
+			return nil, fmt.Errorf("element Statement[%d]: %w", i, err)
 		}
 	}
 	if len(entries) == 0 {
-		return nil, errors.New("Statement is empty; at least one is needed")
+		return nil, errors.New("element Statement is empty; at least one is needed")
 	}
 	return entries, nil
 }

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -189,13 +188,4 @@ func tagWatches() []kube.Watch {
 		}
 		return kube.Requests(claim.Name)
 	}}}
-}
-
-// nodeOf returns a claim's node from the cache; nil when it is not there.
-func (l *link) nodeOf(ctx context.Context, claim *karpenterv1.NodeClaim) *corev1.Node {
-	var node corev1.Node
-	if claim.Status.NodeName == "" || l.deps.Client.Get(ctx, client.ObjectKey{Name: claim.Status.NodeName}, &node) != nil {
-		return nil
-	}
-	return &node
 }
