@@ -175,7 +175,8 @@ func (m mutant) hunt(o options, dir string) (string, error) {
 			return fmt.Sprintf("caught by story %s, check %s", filepath.Base(story), check), nil
 		}
 	}
-	output, err := exec.Command(binary, "-cloud", m.cloud, "-from", fmt.Sprint(o.from), "-n", fmt.Sprint(o.n), "-workers", fmt.Sprint(o.workers)).CombinedOutput()
+	output, err := exec.Command(binary, "-cloud", m.cloud, "-from", fmt.Sprint(o.from),
+		"-n", fmt.Sprint(o.n), "-workers", fmt.Sprint(o.workers)).CombinedOutput()
 	if err == nil {
 		return "", fmt.Errorf("not caught in %d seeds", o.n)
 	}

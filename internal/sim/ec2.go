@@ -288,7 +288,8 @@ func GenerateEC2(seed uint64) Script {
 	g.add(0, "weather", always...)
 	for range d.n(4) {
 		at := d.between(10*time.Second, s.Heal-30*time.Second)
-		worse := of(&d, "rate=0.2", "rate=0.5", "rate=2", "vcpus=2", "vcpus=6", "vcpus=12", "room=0", "room=1", "room=2", "addresses=0", "addresses=2")
+		worse := of(&d, "rate=0.2", "rate=0.5", "rate=2", "vcpus=2", "vcpus=6", "vcpus=12",
+			"room=0", "room=1", "room=2", "addresses=0", "addresses=2")
 		g.add(at, "weather", append(slices.Clone(always), worse)...)
 		g.add(at+d.between(10*time.Second, 3*time.Minute), "weather", always...)
 	}

@@ -124,7 +124,8 @@ func (r *replica) readAll() {
 		r.fed[kindOf(object)] = true
 		kinds = append(kinds, kindOf(object))
 	}
-	for _, object := range []client.Object{r.world.nodeClass(), &policyv1.PodDisruptionBudget{}, &storagev1.VolumeAttachment{}, &corev1.ConfigMap{}} {
+	for _, object := range []client.Object{r.world.nodeClass(), &policyv1.PodDisruptionBudget{},
+		&storagev1.VolumeAttachment{}, &corev1.ConfigMap{}} {
 		kinds = append(kinds, kindOf(object))
 	}
 	r.unread = len(kinds)

@@ -257,7 +257,8 @@ func (w *World) claimByHand(a arguments) error {
 		ObjectMeta: metav1.ObjectMeta{Name: a.first(), Labels: map[string]string{karpenterv1.NodePoolLabelKey: pool, handLabel: "true"}},
 		Spec: karpenterv1.NodeClaimSpec{
 			NodeClassRef: w.classRef(),
-			Requirements: []karpenterv1.NodeSelectorRequirementWithMinValues{{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{w.middling()}}},
+			Requirements: []karpenterv1.NodeSelectorRequirementWithMinValues{{
+				Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{w.middling()}}},
 		},
 	})
 }

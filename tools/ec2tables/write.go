@@ -38,7 +38,8 @@ func writePrices(w *bytes.Buffer, lists []priceList) error {
 		"# A column for each region, in its currency; - is no price.\n")
 	kinds, header := map[string]bool{}, "type"
 	for _, list := range lists {
-		fmt.Fprintf(w, "region %s currency=%s date=%s%s %s\n", list.region, currency(list.region), list.date, age(list.date, newest), list.from.fields())
+		fmt.Fprintf(w, "region %s currency=%s date=%s%s %s\n", list.region,
+			currency(list.region), list.date, age(list.date, newest), list.from.fields())
 		header += " " + list.region
 		for kind := range list.prices {
 			kinds[kind] = true

@@ -64,7 +64,8 @@ func (c *ApprovalController) gather(ctx context.Context) (surroundings, error) {
 	if err != nil {
 		err = fmt.Errorf("asking the cloud for the names of instances: %w", err)
 	}
-	s := surroundings{unnamed: err, uids: map[string]types.UID{}, cluster: approver.Cluster{Now: c.config.Now(), Bootstrapper: c.config.Bootstrapper, Requests: requests.Items}}
+	s := surroundings{unnamed: err, uids: map[string]types.UID{},
+		cluster: approver.Cluster{Now: c.config.Now(), Bootstrapper: c.config.Bootstrapper, Requests: requests.Items}}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
 		s.uids[claim.Name] = claim.UID

@@ -201,7 +201,8 @@ func (p *Provider) orderOf(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeCla
 		return nil, err
 	}
 	o.request.Tags[tagGroups] = hashOf(groupsOf(class))
-	w := writer{provider: p, group: group.ID, claim: claim, demand: d, order: o, zones: map[subnet.Need][]subnet.Choice{}, templates: map[layout]string{}}
+	w := writer{provider: p, group: group.ID, claim: claim, demand: d, order: o,
+		zones: map[subnet.Need][]subnet.Choice{}, templates: map[layout]string{}}
 	for _, each := range chosen.Offers {
 		override, err := w.override(each, byName[each.Type])
 		if err != nil {

@@ -32,8 +32,9 @@ func (p *Provider) denied(class *awsv1.EC2NodeClass, text string) {
 	p.refused[class.UID] = refusedFor{class.Generation, p.config.Clock.Now(), text}
 	p.mu.Unlock()
 	p.changed()
-	p.config.Told(Event{Class: class.Name, Reason: EventUnauthorized, Message: fmt.Sprintf("EC2 refuses to launch by this class: %s; it is tried again by a dry run, "+
-		"and at the latest in %s", text, refusedHolds)})
+	p.config.Told(Event{Class: class.Name, Reason: EventUnauthorized,
+		Message: fmt.Sprintf("EC2 refuses to launch by this class: %s; it is tried again by a dry run, "+
+			"and at the latest in %s", text, refusedHolds)})
 }
 
 // mayNot says why nothing is launched by a class for now; "" when it may be tried.

@@ -64,8 +64,10 @@ func (w wire) Do(r *http.Request) (*http.Response, error) {
 				w.account.settle()
 			}
 		},
-		Refuse: refuse(refusedWith(http.StatusServiceUnavailable, "RequestLimitExceeded"), refusedWith(http.StatusServiceUnavailable, "RequestLimitExceeded"),
-			refusedWith(http.StatusServiceUnavailable, "Unavailable"), refusedWith(http.StatusInternalServerError, "InternalError"), cut("connection refused")),
+		Refuse: refuse(refusedWith(http.StatusServiceUnavailable, "RequestLimitExceeded"),
+			refusedWith(http.StatusServiceUnavailable, "RequestLimitExceeded"),
+			refusedWith(http.StatusServiceUnavailable, "Unavailable"),
+			refusedWith(http.StatusInternalServerError, "InternalError"), cut("connection refused")),
 		Lose: refuse(refusedWith(http.StatusInternalServerError, "InternalError"), cut("unexpected EOF"), cut("i/o timeout")),
 	})
 	if err != nil {
@@ -108,8 +110,10 @@ func nameOf(r *http.Request, body []byte) (action, subject string) {
 // refusedWith is an answer of EC2 that says no.
 func refusedWith(status int, code string) func() (*http.Response, error) {
 	return func() (*http.Response, error) {
-		text := fmt.Sprintf("<Response><Errors><Error><Code>%s</Code><Message>simulation</Message></Error></Errors><RequestID>r</RequestID></Response>", code)
-		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"text/xml;charset=UTF-8"}}, ContentLength: int64(len(text)),
+		text := fmt.Sprintf("<Response><Errors><Error><Code>%s</Code><Message>simulation</Message></Error></Errors><RequestID>r</RequestID></Response>",
+			code)
+		return &http.Response{StatusCode: status,
+			Header: http.Header{"Content-Type": {"text/xml;charset=UTF-8"}}, ContentLength: int64(len(text)),
 			Body: io.NopCloser(strings.NewReader(text))}, nil
 	}
 }

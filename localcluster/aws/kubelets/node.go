@@ -93,7 +93,8 @@ func capacityOf(c boot.Config, m machine) corev1.ResourceList {
 		disk = aws.ToInt64(own.TotalSizeInGB) * 1e9
 	}
 	list := corev1.ResourceList{
-		corev1.ResourceCPU: *resource.NewQuantity(cores, resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI),
+		corev1.ResourceCPU:              *resource.NewQuantity(cores, resource.DecimalSI),
+		corev1.ResourceMemory:           *resource.NewQuantity(memory, resource.BinarySI),
 		corev1.ResourceEphemeralStorage: *resource.NewQuantity(disk, resource.BinarySI),
 		corev1.ResourcePods:             *resource.NewQuantity(podsOf(c, m.kind), resource.DecimalSI),
 	}

@@ -37,7 +37,8 @@ func (s *story) onEC2(ctx context.Context) (err error) {
 	if err := c.Apply(ctx, manifest("ec2")); err != nil {
 		return err
 	}
-	if _, err := c.Kubectl(ctx, "", "create", "deployment", "web", "--image=example.invalid/web", fmt.Sprintf("--replicas=%d", onEC2Pods)); err != nil {
+	if _, err := c.Kubectl(ctx, "", "create", "deployment", "web",
+		"--image=example.invalid/web", fmt.Sprintf("--replicas=%d", onEC2Pods)); err != nil {
 		return err
 	}
 	if _, err := c.Kubectl(ctx, "", "set", "resources", "deployment", "web", "--requests=cpu=1"); err != nil {

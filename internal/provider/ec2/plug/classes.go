@@ -104,8 +104,10 @@ func (k *classes) unreached(ctx context.Context, list []awsv1.EC2NodeClass) erro
 			continue
 		}
 		after := each.DeepCopy()
-		condition.Set(&after.Status.Conditions, each.Generation, condition.Unknown(karpenterv1.ConditionTypeReady, why.Reason, why.Message), k.deps.Now())
-		failures = append(failures, k.deps.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(each, client.MergeFromWithOptimisticLock{})))
+		condition.Set(&after.Status.Conditions, each.Generation,
+			condition.Unknown(karpenterv1.ConditionTypeReady, why.Reason, why.Message), k.deps.Now())
+		failures = append(failures, k.deps.Client.Status().Patch(ctx, after,
+			client.MergeFromWithOptions(each, client.MergeFromWithOptimisticLock{})))
 	}
 	return errors.Join(failures...)
 }

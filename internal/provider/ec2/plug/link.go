@@ -87,7 +87,8 @@ type facts struct {
 }
 
 func newLink(s settings, deps plugin.Deps) *link {
-	l := &link{settings: s, deps: deps, meter: newMeter(deps.Registerer), clock: timer.Real{}, missing: trouble{reasonStarting, "nobody has asked yet"}}
+	l := &link{settings: s, deps: deps, meter: newMeter(deps.Registerer), clock: timer.Real{},
+		missing: trouble{reasonStarting, "nobody has asked yet"}}
 	l.load = func(ctx context.Context) (aws.Config, error) { return config.LoadDefaultConfig(ctx) }
 	l.facts.join = class.Join{Cluster: l.given()}
 	return l
@@ -95,7 +96,8 @@ func newLink(s settings, deps plugin.Deps) *link {
 
 // given are the facts that settings say.
 func (l *link) given() userdata.Cluster {
-	return userdata.Cluster{Name: l.settings.clusterName, Endpoint: l.settings.clusterEndpoint, CA: l.settings.clusterCA, CIDR: l.settings.serviceCIDR}
+	return userdata.Cluster{Name: l.settings.clusterName, Endpoint: l.settings.clusterEndpoint,
+		CA: l.settings.clusterCA, CIDR: l.settings.serviceCIDR}
 }
 
 // connected returns the connection, nil as long as there is none.

@@ -19,7 +19,8 @@ type meter struct {
 func newMeter(registerer prometheus.Registerer) *meter {
 	m := &meter{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "joiner_ec2_calls_total",
-			Help: "Attempts to call AWS, by service, action and what came of them: ok, or the class of the refusal."}, []string{"service", "action", "result"}),
+			Help: "Attempts to call AWS, by service, action and what came of them: ok, or the class of the refusal."},
+			[]string{"service", "action", "result"}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "joiner_ec2_call_duration_seconds",
 			Help: "How long AWS took to answer an attempt.", Buckets: []float64{.01, .03, .1, .3, 1, 3, 10, 30}}, []string{"service", "action"}),
 		prices: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "joiner_ec2_prices_age_seconds",

@@ -59,7 +59,8 @@ func (t trials) judge(
 	waits := propagating(found)
 	for _, each := range found {
 		summary := each.Type == karpenterv1.ConditionTypeReady || each.Type == karpenterv1.ConditionTypeValidationSucceeded
-		if each.Status != metav1.ConditionTrue && !summary && each.Type != resolve.CapacityReservationsReady && each.Reason != resolve.Propagating {
+		if each.Status != metav1.ConditionTrue && !summary &&
+			each.Type != resolve.CapacityReservationsReady && each.Reason != resolve.Propagating {
 			return nil, untoldHolds, false // nothing could be launched: that is told already
 		}
 	}

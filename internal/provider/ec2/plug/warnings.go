@@ -86,7 +86,8 @@ func (r *reader) failed(ctx context.Context, c *connection, action string, err e
 	r.meter.failures.WithLabelValues("queue").Inc()
 	refused := refusal.Of(err)
 	text := fmt.Sprintf("InterruptionQueueUnavailable: queue %q in %s cannot be read by %s: %s %s; correct --interruption-queue, or the "+
-		"controller's role; until then spot warnings are not heard", r.settings.queue, c.region, action, refused.Code, strings.TrimRight(refused.Message, "."))
+		"controller's role; until then spot warnings are not heard", r.settings.queue, c.region, action,
+		refused.Code, strings.TrimRight(refused.Message, "."))
 	if text != r.bad {
 		r.bad = text
 		r.deps.Log.Error(nil, text)

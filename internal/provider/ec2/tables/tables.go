@@ -160,7 +160,8 @@ func (t *Tables) readPrices(sources []source, fields []string) error {
 func (t *Tables) readBranches(sources []source, fields []string) error {
 	branches, err := strconv.ParseInt(fields[2], 10, 32)
 	if err != nil || len(sources) != 1 || branches < 0 || fields[1] != strconv.FormatBool(branches > 0) {
-		return fmt.Errorf("type %s: trunking %s, %s branch interfaces: want true and more than 0, or false and 0", fields[0], fields[1], fields[2])
+		return fmt.Errorf("type %s: trunking %s, %s branch interfaces: want true and more than 0, or false and 0",
+			fields[0], fields[1], fields[2])
 	}
 	if _, twice := t.branches[fields[0]]; twice {
 		return fmt.Errorf("type %s is there twice", fields[0])

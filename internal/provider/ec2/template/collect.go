@@ -63,7 +63,8 @@ func (k *Keeper) collect(ctx context.Context, now time.Time, unusedFor time.Dura
 }
 
 // deleteUnused deletes those of the templates that no launch used for a time.
-func (k *Keeper) deleteUnused(ctx context.Context, listed []ec2types.LaunchTemplate, now time.Time, unusedFor time.Duration, deleted func()) (
+func (k *Keeper) deleteUnused(ctx context.Context, listed []ec2types.LaunchTemplate, now time.Time,
+	unusedFor time.Duration, deleted func()) (
 	[]string, error,
 ) {
 	var names []string
