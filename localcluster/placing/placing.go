@@ -144,24 +144,28 @@ func send(ctx context.Context, config *rest.Config, asked schedulingtest.Asked) 
 	return sendWorkload(ctx, config, asked, dry)
 }
 
-// update gives the stored pod what the line adds.
+// update gives the stored pod what the line adds, whatever the scheduler or a kubelet has written to it in between.
 func update(ctx context.Context, clients kubernetes.Interface, asked schedulingtest.Asked) error {
 	want := asked.Object.(*corev1.Pod)
 	pods := clients.CoreV1().Pods(asked.Namespace)
-	stored, err := pods.Get(ctx, asked.Name, metav1.GetOptions{})
-	if err != nil {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		stored, err := pods.Get(ctx, asked.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		stored.Labels, stored.Annotations, stored.Finalizers = want.Labels, want.Annotations, want.Finalizers
+		stored.Spec.NodeSelector, stored.Spec.Affinity = want.Spec.NodeSelector, want.Spec.Affinity
+		stored.Spec.SchedulingGates = want.Spec.SchedulingGates
+		stored.Spec.Tolerations = append(want.Spec.Tolerations[:len(want.Spec.Tolerations):len(want.Spec.Tolerations)],
+			stored.Spec.Tolerations...)
+		stored.Spec.Containers[0].Image = want.Spec.Containers[0].Image
+		if asked.Subresource == "status" {
+			_, err = pods.UpdateStatus(ctx, stored, metav1.UpdateOptions{})
+			return err
+		}
+		_, err = pods.Update(ctx, stored, metav1.UpdateOptions{})
 		return err
-	}
-	stored.Labels, stored.Annotations, stored.Finalizers = want.Labels, want.Annotations, want.Finalizers
-	stored.Spec.NodeSelector, stored.Spec.Affinity, stored.Spec.SchedulingGates = want.Spec.NodeSelector, want.Spec.Affinity, want.Spec.SchedulingGates
-	stored.Spec.Tolerations = append(want.Spec.Tolerations, stored.Spec.Tolerations...)
-	stored.Spec.Containers[0].Image = want.Spec.Containers[0].Image
-	if asked.Subresource == "status" {
-		_, err = pods.UpdateStatus(ctx, stored, metav1.UpdateOptions{})
-		return err
-	}
-	_, err = pods.Update(ctx, stored, metav1.UpdateOptions{})
-	return err
+	})
 }
 
 // sendWorkload creates a workload, or gives the stored one the template of the line, whatever its controller has done to it
@@ -187,7 +191,7 @@ func sendWorkload(ctx context.Context, config *rest.Config, asked schedulingtest
 	}
 	// The version is named, as whoever edits an object does. Without it the API server may first judge the update against what
 	// its cache has, which can be older than the last write, find out, and judge it again: the warnings of both are sent.
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		stored, err := workloads.Get(ctx, object.GetName(), metav1.GetOptions{})
 		if err != nil {
 			return err

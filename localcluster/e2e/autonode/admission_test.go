@@ -161,8 +161,7 @@ func TestR39_KarpentersOwnWritesPass(t *testing.T) {
 			}
 		}
 		pool := w.get(nodePoolKind, "r39")
-		pool.Object["status"] = object{"resources": object{"cpu": "4"}}
-		if err := as.Status().Update(w.ctx, pool); err != nil {
+		if err := w.status(as, pool, object{"resources": object{"cpu": "4"}}); err != nil {
 			t.Errorf("%s: status is answered with %v", who, err)
 		}
 		w.refused(who+": spec", w.patch(as, pool, object{"spec": object{"replicas": int64(9)}}), "OpenshiftNodePool")

@@ -169,9 +169,7 @@ func TestG13_WhatTheGuestsAPIRefusesIsToldOnThePolicy(t *testing.T) {
 	}
 	rules, _ := key.(object)["x-kubernetes-validations"].([]any)
 	key.(object)["x-kubernetes-validations"] = append(rules, object{"rule": "self != '" + label + "'", "message": "label " + label + " is restricted"})
-	if err := w.cadmin.Update(w.ctx, crd); err != nil {
-		t.Fatal(err)
-	}
+	w.put(w.cadmin, newObject(crdKind, "", crd.GetName(), crd.Object["spec"].(object)))
 	t.Cleanup(func() { w.put(w.cadmin, newObject(crdKind, "", crd.GetName(), before)) })
 	w.eventually("the rule to hold", func() (bool, string) {
 		probe := handMade("probe")

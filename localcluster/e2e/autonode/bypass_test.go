@@ -112,9 +112,7 @@ func TestX11_AnotherVersionOfTheAPIIsGuardedToo(t *testing.T) {
 	second := parse(show(versions[0]))
 	second["name"], second["storage"] = "v1attack", false
 	crd.Object["spec"].(object)["versions"] = append(versions, second)
-	if err := w.cadmin.Update(w.ctx, crd); err != nil {
-		t.Fatal(err)
-	}
+	w.put(w.cadmin, newObject(crdKind, "", crd.GetName(), crd.Object["spec"].(object)))
 	t.Cleanup(func() { w.put(w.cadmin, newObject(crdKind, "", before.GetName(), before.Object["spec"].(object))) })
 	door := handMade("x11-door")
 	door.SetAPIVersion("karpenter.sh/v1attack")
@@ -255,7 +253,7 @@ func TestX11_AForgedStatusIsWrittenOver(t *testing.T) {
 	for _, c := range wrapper.Object["status"].(object)["conditions"].([]any) {
 		c.(object)["status"], c.(object)["reason"] = "True", "Forged"
 	}
-	if err := w.cadmin.Status().Update(w.ctx, wrapper); err != nil {
+	if err := w.status(w.cadmin, wrapper, wrapper.Object["status"].(object)); err != nil {
 		t.Fatal(err)
 	}
 	w.poolSays("x11", "RequirementsCompatible", "False", "NoCompatibleInstanceTypes")

@@ -15,6 +15,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/joiner-autoscaler/joiner/charts"
@@ -74,9 +75,7 @@ func (w *world) launched(name string) {
 
 func (w *world) claimStatus(name string, status object) {
 	w.t.Helper()
-	claim := w.get(nodeClaimKind, name)
-	claim.Object["status"] = status
-	if err := w.cadmin.Status().Update(w.ctx, claim); err != nil {
+	if err := w.status(w.cadmin, w.get(nodeClaimKind, name), status); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -93,8 +92,13 @@ func (w *world) joins(name string, addresses ...corev1.NodeAddress) {
 			w.t.Error(err)
 		}
 	})
-	node.Status.Addresses = addresses
-	if err := w.cadmin.Status().Update(w.ctx, node); err != nil {
+	if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := w.cadmin.Get(w.ctx, client.ObjectKeyFromObject(node), node); err != nil {
+			return err
+		}
+		node.Status.Addresses = addresses
+		return w.cadmin.Status().Update(w.ctx, node)
+	}); err != nil {
 		w.t.Fatal(err)
 	}
 	claim := w.get(nodeClaimKind, name)

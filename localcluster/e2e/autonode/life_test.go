@@ -146,12 +146,12 @@ func TestR26_TheWrapperShowsTheNodePoolsStatus(t *testing.T) {
 	w.pool("r26", wants(in(instanceType, "a")))
 	w.merged("r26", in(instanceType, "a"))
 	pool := w.get(nodePoolKind, "r26")
-	pool.Object["status"] = parse(`
+	status := parse(`
 resources: {cpu: "16", nodes: "2"}
 conditions:
 - {type: ValidationSucceeded, status: "True", reason: ValidationSucceeded, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}
 - {type: NodeClassReady, status: "False", reason: NodeClassNotReady, message: class is busy, lastTransitionTime: "2026-01-01T00:00:00Z"}`)
-	if err := w.systemAdmin.Status().Update(w.ctx, pool); err != nil {
+	if err := w.status(w.systemAdmin, pool, status); err != nil {
 		t.Fatal(err)
 	}
 	w.eventually("the wrapper to show resources", func() (bool, string) {

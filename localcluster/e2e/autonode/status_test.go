@@ -89,9 +89,7 @@ func TestR47_FieldsOfALaterVersionAreIgnored(t *testing.T) {
 		defaults := spec["nodePoolDefaults"].(object)["properties"].(object)
 		defaults["taints"] = object{"type": "array", "items": object{"type": "string"}}
 	}
-	if err := w.sre.Update(w.ctx, later); err != nil {
-		t.Fatal(err)
-	}
+	w.put(w.sre, newObject(crdKind, "", later.GetName(), later.Object["spec"].(object)))
 	t.Cleanup(func() { w.restoreCRD(crd) })
 	spec := parse(`{later: {a: b}, nodePoolDefaults: {taints: [x], requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [a]}]}}`)
 	w.eventually("the later field to be stored", func() (bool, string) {

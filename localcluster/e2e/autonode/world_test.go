@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/joiner-autoscaler/joiner/localcluster/machinetime"
@@ -108,6 +109,17 @@ func (w *world) try(as client.Client, o *unstructured.Unstructured) error {
 		err = as.Update(w.ctx, o)
 	}
 	return err
+}
+
+// status writes a status whatever a controller has written to the object in between, and returns what the API server says.
+func (w *world) status(as client.Client, o *unstructured.Unstructured, status object) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := as.Get(w.ctx, client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		o.Object["status"] = status
+		return as.Status().Update(w.ctx, o)
+	})
 }
 
 // policy writes the policy of the hosted cluster.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
@@ -89,16 +90,22 @@ func (g guarded) touch(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	pods := clients.CoreV1().Pods("app")
-	pod, err := pods.Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
-		Name: "look", Image: "i", ImagePullPolicy: corev1.PullAlways, TerminationMessagePolicy: corev1.TerminationMessageReadFile}}}
-	if _, err := pods.UpdateEphemeralContainers(t.Context(), name, pod, metav1.UpdateOptions{}); err != nil {
+	container := ""
+	if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		pod, err := pods.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		container = pod.Spec.Containers[0].Name
+		pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+			Name: "look", Image: "i", ImagePullPolicy: corev1.PullAlways,
+			TerminationMessagePolicy: corev1.TerminationMessageReadFile}}}
+		_, err = pods.UpdateEphemeralContainers(t.Context(), name, pod, metav1.UpdateOptions{})
+		return err
+	}); err != nil {
 		t.Errorf("an ephemeral container: %v", err)
 	}
-	resized := fmt.Sprintf(`{"spec": {"containers": [{"name": %q, "resources": {"requests": {"cpu": "1m"}}}]}}`, pod.Spec.Containers[0].Name)
+	resized := fmt.Sprintf(`{"spec": {"containers": [{"name": %q, "resources": {"requests": {"cpu": "1m"}}}]}}`, container)
 	if _, err := pods.Patch(t.Context(), name, types.StrategicMergePatchType, []byte(resized), metav1.PatchOptions{}, "resize"); err != nil && strings.Contains(err.Error(), "NodeSchedulingPolicy") {
 		t.Errorf("a resize: %v", err)
 	}
