@@ -58,6 +58,7 @@ test: unit e2e ## All tests: unit, scripts, laws, contract suites, and end to en
 .PHONY: unit
 unit: ## Tests that need no control plane
 	$(GO) test $(TEST_FLAGS) ./...
+	cd autonodepolicy && $(GO) test $(TEST_FLAGS) ./...
 
 .PHONY: e2e
 e2e: programs ## The end-to-end tests in their long forms; the variables that make test sets shorten them
@@ -80,9 +81,10 @@ bench-conversion: programs ## V-20: the conversion webhook renews its certificat
 		-run TestReplicasServeV1beta1 ./e2e/conversion
 
 .PHONY: check
-check: generated vet lint race ## Generated files are current, vet, lint, import rules, race-free tests of the core, tests of the tools
+check: generated vet lint race ## Generated files are current, vet, lint, import rules, race-free tests of the core, tests of the tools and of the public module
 	$(GO) test ./internal/tidy/...
 	cd tools && $(GO) test ./...
+	cd autonodepolicy && $(GO) test ./...
 
 .PHONY: generate
 generate: ## Deep copies and CRDs from the API types
@@ -102,11 +104,13 @@ generated:
 vet: localcluster-vet ## go vet in every module
 	$(GO) vet ./...
 	cd tools && $(GO) vet ./...
+	cd autonodepolicy && $(GO) vet ./...
 
 .PHONY: lint
 lint: ## staticcheck and formatting
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; if [ -n "$$unformatted" ]; then echo "not formatted: $$unformatted"; exit 1; fi
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
+	cd autonodepolicy && $(GO) tool -modfile=../tools/go.mod staticcheck ./...
 
 .PHONY: race
 race: ## Tests of the core under the race detector (needs a C compiler)

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/autonodepolicy/fold"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
@@ -19,27 +19,18 @@ import (
 // cannot be understood leaves nothing for its key too, and the error names it. The minimum counts are ordered by key,
 // the largest where a key has several.
 func Requirements(list []karpenterv1.NodeSelectorRequirementWithMinValues) (requirement.Set, []cluster.MinValues, error) {
-	parsed := make([]requirement.Requirement, 0, len(list))
-	counts := map[requirement.Key]int{}
-	var errs []error
-	for _, entry := range list {
-		key := Key(entry.Key)
-		r, err := requirement.New(key, requirement.Operator(entry.Operator), entry.Values...)
-		if err != nil {
-			errs = append(errs, err)
-			r = requirement.Nothing(key)
-		}
-		parsed = append(parsed, r)
-		if entry.MinValues != nil {
-			counts[key] = max(counts[key], *entry.MinValues)
+	entries := make([]fold.Requirement, len(list))
+	for i, entry := range list {
+		entries[i] = fold.Requirement{
+			Key: entry.Key, Operator: fold.Operator(entry.Operator), Values: entry.Values, MinValues: entry.MinValues,
 		}
 	}
+	set, counts, err := fold.Of(entries)
 	var minValues []cluster.MinValues
-	for key, count := range counts {
-		minValues = append(minValues, cluster.MinValues{Key: key, Count: count})
+	for _, count := range counts {
+		minValues = append(minValues, cluster.MinValues{Key: count.Key, Count: count.Count})
 	}
-	slices.SortFunc(minValues, func(a, b cluster.MinValues) int { return strings.Compare(string(a.Key), string(b.Key)) })
-	return requirement.NewSet(parsed...), minValues, errors.Join(errs...)
+	return set, minValues, err
 }
 
 // requirementToAPI writes a requirement in the API's vocabulary.

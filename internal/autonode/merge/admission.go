@@ -1,242 +1,41 @@
 package merge
 
-import (
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
-	"unicode"
-	"unicode/utf8"
+import "github.com/joiner-autoscaler/joiner/autonodepolicy/admission"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+// The admission policies are package admission's; they have their names here too, since whoever merges needs no other
+// package for them.
+type (
+	// AdmissionConfig says who may write what in the guest cluster. Validate says what must hold. Labels are ours.
+	AdmissionConfig = admission.Config
+	// NodeClaimRule says how NodeClaims are protected (G5).
+	NodeClaimRule = admission.NodeClaimRule
+	// Protection is an admission policy with the binding that puts it into force.
+	Protection = admission.Protection
 )
-
-// DefaultOperator is the user name that the operator has in the guest cluster unless it is told another. It comes from a
-// client certificate, not from a service account (G4).
-const DefaultOperator = "system:hosted-cluster-config"
-
-// NodeClaimRule says how NodeClaims are protected (G5).
-type NodeClaimRule string
 
 const (
+	// DefaultOperator is the user name that the operator has in the guest cluster unless it is told another (G4).
+	DefaultOperator = admission.DefaultOperator
 	// NodeClaimsAuto is NodeClaimsByIdentity when the operand has an identity of its own, and NodeClaimsOpen otherwise.
-	NodeClaimsAuto NodeClaimRule = ""
+	NodeClaimsAuto = admission.NodeClaimsAuto
 	// NodeClaimsOpen protects nothing.
-	NodeClaimsOpen NodeClaimRule = "Open"
+	NodeClaimsOpen = admission.NodeClaimsOpen
 	// NodeClaimsByIdentity lets only the operand and the operator create NodeClaims and change their spec.
-	NodeClaimsByIdentity NodeClaimRule = "ByIdentity"
-	// NodeClaimsByContent lets everyone create NodeClaims that name a NodePool as their owner and in their label. It keeps
-	// nodes without a pool out; it does not compare the claim with its pool, so it is the weaker rule.
-	NodeClaimsByContent NodeClaimRule = "ByContent"
+	NodeClaimsByIdentity = admission.NodeClaimsByIdentity
+	// NodeClaimsByContent lets everyone create NodeClaims that name a NodePool as their owner and in their label.
+	NodeClaimsByContent = admission.NodeClaimsByContent
 )
 
-// AdmissionConfig says who may write what in the guest cluster. Validate says what must hold.
-type AdmissionConfig struct {
-	// Operator is the user name of whoever writes the merged objects; see DefaultOperator. The operator must ask the guest
-	// for its own name and refuse to start under another, or it locks itself out (G4).
-	Operator string
-	// Operand is the user name of the autoscaler in the guest cluster, when nobody else has that name; "" when it shares
-	// the name of the cluster's admin, as it does in HyperShift today.
-	Operand string
-	// Strict refuses writes of metadata too, except by the operand and by the cluster's own controllers. It needs Operand.
-	Strict bool
-	// NodeClaims says how NodeClaims are protected.
-	NodeClaims NodeClaimRule
-}
-
-// adminNames are user names under which people write: exempting them would protect nothing.
-var adminNames = []string{"system:admin", "kubernetes-admin", "kube-admin", "system:anonymous"}
-
-// clusterControllers are the users under which a cluster's own controllers write metadata of objects of every kind: the
-// garbage collector (finalizers, owner references) and the storage version migrator (writes that change nothing). The last
-// is the name of all of them in a cluster that gives its controllers no service accounts.
-var clusterControllers = []string{
-	"system:serviceaccount:kube-system:generic-garbage-collector",
-	"system:serviceaccount:kube-system:storage-version-migrator-controller",
-	"system:kube-controller-manager",
-}
-
-// Validate returns an error that names each field that is wrong, its value and what is allowed.
-func (c AdmissionConfig) Validate() error {
-	var errs []error
-	if c.Operator == "" {
-		errs = append(errs, fmt.Errorf("operator user name is empty: give the name that the operator has in the guest cluster, usually %s", DefaultOperator))
-	}
-	for _, user := range []struct{ field, name string }{{"operator", c.Operator}, {"operand", c.Operand}} {
-		if slices.Contains(adminNames, user.name) {
-			errs = append(errs, fmt.Errorf("%s user name is %q, which people have too: exempting it would protect nothing", user.field, user.name))
-		}
-		if !utf8.ValidString(user.name) || strings.ContainsFunc(user.name, unicode.IsControl) {
-			errs = append(errs, fmt.Errorf("%s user name is %q: it must be text without control characters", user.field, user.name))
-		}
-	}
-	if c.Strict && c.Operand == "" {
-		errs = append(errs, errors.New("strict needs the operand's user name, one that nobody else has: without it the operand could not write its annotations"))
-	}
-	switch c.NodeClaims {
-	case NodeClaimsAuto, NodeClaimsOpen, NodeClaimsByContent:
-	case NodeClaimsByIdentity:
-		if c.Operand == "" {
-			errs = append(errs, fmt.Errorf("nodeClaims is %s, which needs the operand's user name, one that nobody else has", c.NodeClaims))
-		}
-	default:
-		errs = append(errs, fmt.Errorf("nodeClaims is %q: it must be empty, %s, %s or %s", c.NodeClaims, NodeClaimsOpen, NodeClaimsByIdentity, NodeClaimsByContent))
-	}
-	return errors.Join(errs...)
-}
-
-// Protection is an admission policy with the binding that puts it into force. Every field that the API server would fill in
-// is set, so that the specs can be compared with what a cluster has (R38).
-type Protection struct {
-	Policy  admissionv1.ValidatingAdmissionPolicy
-	Binding admissionv1.ValidatingAdmissionPolicyBinding
-}
-
-// Admission returns the policies for the guest cluster (R34 to R39), ordered by name. They are to be there before the first
-// merged object is written (G22). What they do not do: whoever may impersonate users, or write admission policies, passes
-// them; the operator repairs and reports that (G4). An error is Validate's.
+// Admission returns the policies for the guest cluster (R34 to R39), with the label of what the operator manages; see
+// [admission.Policies].
 func Admission(config AdmissionConfig) ([]Protection, error) {
-	if err := config.Validate(); err != nil {
-		return nil, fmt.Errorf("admission policies: %w", err)
-	}
-	list := []Protection{config.wrapped("EC2NodeClass", "OpenshiftEC2NodeClass", "karpenter.k8s.aws", "ec2nodeclasses")}
-	if claims, wanted := config.nodeClaims(); wanted {
-		list = append(list, claims)
-	}
-	// The scale subresource is a request of its own, which a rule for nodepools alone would let pass (G3, K7).
-	return append(list, config.wrapped("NodePool", "OpenshiftNodePool", karpenterv1.Group, "nodepools", "nodepools/scale")), nil
+	return admission.Policies(labelled(config))
 }
 
-// Unwanted returns what Admission leaves out under this configuration and not under every one, with names and labels only:
-// it is to be deleted where an operator of another configuration left it, or Karpenter could be shut out for good.
-func Unwanted(config AdmissionConfig) []Protection {
-	if _, wanted := config.nodeClaims(); wanted {
-		return nil
-	}
-	claims := protection("NodeClaim", rule{})
-	claims.Policy.Spec, claims.Binding.Spec = admissionv1.ValidatingAdmissionPolicySpec{}, admissionv1.ValidatingAdmissionPolicyBindingSpec{}
-	return []Protection{claims}
-}
+// Unwanted returns what Admission leaves out under this configuration and not under every one; see [admission.Unwanted].
+func Unwanted(config AdmissionConfig) []Protection { return admission.Unwanted(labelled(config)) }
 
-// sameSpec holds for writes of metadata: annotations and finalizers, which the autoscaler and the garbage collector need
-// (R39). Status is a resource that no rule matches. On CREATE and DELETE one of the objects is null, so the operation is
-// asked for first.
-const sameSpec = "request.operation == 'UPDATE' && has(object.spec) && has(oldObject.spec) && object.spec == oldObject.spec"
-
-// wrapped protects a kind that users write through a wrapper (R34, R35).
-func (c AdmissionConfig) wrapped(kind, wrapper, group string, resources ...string) Protection {
-	expression := sameSpec
-	if c.Strict {
-		expression = fmt.Sprintf("%s && request.userInfo.username in %s", sameSpec, celList(append([]string{c.Operand}, clusterControllers...)))
-	}
-	return protection(kind, rule{
-		group: group, resources: resources,
-		operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update, admissionv1.Delete},
-		exempt:     []admissionv1.MatchCondition{exclude("exclude-hcco-user", c.Operator)},
-		validations: []admissionv1.Validation{{
-			Expression: expression,
-			Message:    fmt.Sprintf("%s resources cannot be modified directly. Use %s instead.", kind, wrapper),
-		}},
-	})
-}
-
-const nodeClaimMessage = "NodeClaim resources cannot be created or changed directly. Use OpenshiftNodePool instead; " +
-	"to have a node replaced, delete its NodeClaim."
-
-// ownedByItsPool holds for a claim whose label names a NodePool that owns it.
-const ownedByItsPool = "has(object.metadata.labels) && '" + karpenterv1.NodePoolLabelKey + "' in object.metadata.labels && " +
-	"has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o, o.kind == 'NodePool' && " +
-	"o.apiVersion.startsWith('" + karpenterv1.Group + "/') && o.name == object.metadata.labels['" + karpenterv1.NodePoolLabelKey + "'])"
-
-// samePool holds when an update leaves the label of the pool as it was.
-const samePool = "(has(oldObject.metadata.labels) && '" + karpenterv1.NodePoolLabelKey + "' in oldObject.metadata.labels ? " +
-	"oldObject.metadata.labels['" + karpenterv1.NodePoolLabelKey + "'] : '') == " +
-	"(has(object.metadata.labels) && '" + karpenterv1.NodePoolLabelKey + "' in object.metadata.labels ? " +
-	"object.metadata.labels['" + karpenterv1.NodePoolLabelKey + "'] : '')"
-
-// nodeClaims protects NodeClaims, when that is wanted. Deleting them stays free: it is how users have a node replaced.
-func (c AdmissionConfig) nodeClaims() (Protection, bool) {
-	r := rule{
-		group: karpenterv1.Group, resources: []string{"nodeclaims"},
-		operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
-		exempt:     []admissionv1.MatchCondition{exclude("exclude-hcco-user", c.Operator)},
-	}
-	switch {
-	case c.NodeClaims == NodeClaimsByIdentity || c.NodeClaims == NodeClaimsAuto && c.Operand != "":
-		r.exempt = append(r.exempt, exclude("exclude-operand", c.Operand))
-		r.validations = []admissionv1.Validation{{Expression: sameSpec, Message: nodeClaimMessage}}
-	case c.NodeClaims == NodeClaimsByContent:
-		r.validations = []admissionv1.Validation{
-			{Expression: "request.operation != 'CREATE' || " + ownedByItsPool, Message: nodeClaimMessage},
-			{Expression: "request.operation != 'UPDATE' || " + sameSpec + " && " + samePool, Message: nodeClaimMessage},
-		}
-	default:
-		return Protection{}, false
-	}
-	return protection("NodeClaim", r), true
-}
-
-// rule is what differs between the policies.
-type rule struct {
-	group       string
-	resources   []string
-	operations  []admissionv1.OperationType
-	exempt      []admissionv1.MatchCondition
-	validations []admissionv1.Validation
-}
-
-func protection(kind string, r rule) Protection {
-	kind = strings.ToLower(kind)
-	name, binding := "karpenter."+kind+".hypershift.io", "karpenter-binding."+kind+".hypershift.io" // R37
-	labels := map[string]string{ManagedByLabel: ManagedByValue}
-	meta := metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"}
-	bindingMeta := meta
-	bindingMeta.Kind += "Binding"
-	return Protection{
-		Policy: admissionv1.ValidatingAdmissionPolicy{
-			TypeMeta: meta, ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
-			Spec: admissionv1.ValidatingAdmissionPolicySpec{
-				FailurePolicy:   new(admissionv1.Fail),
-				MatchConditions: r.exempt,
-				Validations:     r.validations,
-				MatchConstraints: &admissionv1.MatchResources{
-					MatchPolicy:       new(admissionv1.Equivalent),
-					NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
-					ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-						Operations: r.operations,
-						Rule: admissionv1.Rule{
-							APIGroups: []string{r.group}, APIVersions: []string{"*"}, Resources: r.resources, Scope: new(admissionv1.AllScopes),
-						},
-					}}},
-				},
-			},
-		},
-		Binding: admissionv1.ValidatingAdmissionPolicyBinding{
-			TypeMeta: bindingMeta, ObjectMeta: metav1.ObjectMeta{Name: binding, Labels: map[string]string{ManagedByLabel: ManagedByValue}},
-			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-				PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-			},
-		},
-	}
-}
-
-// exclude keeps a policy from looking at what a user writes.
-func exclude(name, user string) admissionv1.MatchCondition {
-	return admissionv1.MatchCondition{Name: name, Expression: celString(user) + " != request.userInfo.username"}
-}
-
-// celString spells a text without control characters as a literal of the Common Expression Language.
-func celString(text string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
-}
-
-func celList(texts []string) string {
-	literals := make([]string, len(texts))
-	for i, text := range texts {
-		literals[i] = celString(text)
-	}
-	return "[" + strings.Join(literals, ", ") + "]"
+func labelled(config AdmissionConfig) AdmissionConfig {
+	config.Labels = map[string]string{ManagedByLabel: ManagedByValue}
+	return config
 }

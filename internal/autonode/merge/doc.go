@@ -11,7 +11,7 @@
 //
 // The requirements of a policy restrict, its root volume replaces, and nothing in it is a default in the sense of "used when
 // the user is silent", whatever the fields are called (G1). How entries for one key fold into one set is not decided
-// here: package translate does that for pools of every kind, so that what is merged and what is planned with cannot
+// here: package fold of the module autonodepolicy does that for pools of every kind, so that what is merged and what is planned with cannot
 // differ (K1).
 //
 // Start with nodepool.go. The scripts below testdata/scripts are the manual.

@@ -12,6 +12,7 @@ import (
 	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/autonodepolicy/policy"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
@@ -90,14 +91,15 @@ func (r EC2NodeClassResult) RootVolume() condition.Value {
 // wrapper says about it; everything else is the wrapper's, in the words of Karpenter's API, with the hosted cluster's values
 // where it is silent. Neither argument is changed or referred to by the result. A policy that fails [Check] gives a
 // Problem.
-func EC2NodeClass(policy *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1.OpenshiftEC2NodeClass, defaults RootVolume, infra Infra) EC2NodeClassResult {
-	result := EC2NodeClassResult{Problems: invalid(policy)}
+func EC2NodeClass(of *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1.OpenshiftEC2NodeClass, defaults RootVolume, infra Infra) EC2NodeClassResult {
+	provided := Policy(of)
+	result := EC2NodeClassResult{Problems: policy.Invalid(provided)}
 	root := defaults
-	if policy != nil {
-		root = defaults.With(policy.Spec.EC2NodeClassDefaults.RootVolume)
+	if provided != nil {
+		root = defaults.With(provided.RootVolume)
 	}
 	if len(result.Problems) == 0 {
-		result.Problems = root.check("root volume") // defaults that are not ours may not go with the policy
+		result.Problems = root.Check("root volume") // defaults that are not ours may not go with the policy
 	}
 	own := wrapper.DeepCopy().Spec
 	mappings, overridden, problems := blockDevices(root, own.BlockDeviceMappings)
@@ -151,8 +153,8 @@ func missing(own hypershiftv1.OpenshiftEC2NodeClassSpec, infra Infra) *Wait {
 // blockDevices puts the provider's root volume before the other disks of the wrapper. It names the fields of mappings for
 // the root volume, which are left out (G6), and what an EC2NodeClass would not accept.
 func blockDevices(root RootVolume, own []hypershiftv1.BlockDeviceMapping) ([]awsv1.BlockDeviceMapping, []string, []Problem) {
-	size, _ := normalSize(root.Size) // RootVolume.check has seen that it fits
-	mappings := []awsv1.BlockDeviceMapping{root.mapping(size)}
+	size, _ := policy.NormalSize(root.Size) // RootVolume.Check has seen that it fits
+	mappings := []awsv1.BlockDeviceMapping{rootMapping(root, size)}
 	var overridden []string
 	var problems []Problem
 	for i, mapping := range own {
@@ -188,10 +190,10 @@ func ebs(field string, own hypershiftv1.BlockDevice) (*awsv1.BlockDevice, []Prob
 	if own.VolumeSizeGiB == nil {
 		return volume, nil
 	}
-	size, fits := normalSize(*resource.NewQuantity(min(*own.VolumeSizeGiB, maxGiB)<<30, resource.BinarySI))
+	size, fits := policy.NormalSize(*resource.NewQuantity(min(*own.VolumeSizeGiB, maxGiB)<<30, resource.BinarySI))
 	if !fits || *own.VolumeSizeGiB > maxGiB {
-		return nil, []Problem{{ReasonInvalidBlockDevice, field + ".volumeSizeGiB",
-			fmt.Sprintf("is %d: it must be from 1 to 59000, or %d", *own.VolumeSizeGiB, maxGiB)}}
+		return nil, []Problem{{Reason: ReasonInvalidBlockDevice, Field: field + ".volumeSizeGiB",
+			Message: fmt.Sprintf("is %d: it must be from 1 to 59000, or %d", *own.VolumeSizeGiB, maxGiB)}}
 	}
 	volume.VolumeSize = &size
 	return volume, nil

@@ -1,21 +1,18 @@
 package merge
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/autonodepolicy/fold"
+	"github.com/joiner-autoscaler/joiner/autonodepolicy/policy"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
-	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
-	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // NodePoolSettings are what the merge depends on beside policy and wrapper.
@@ -35,7 +32,7 @@ type NodePoolResult struct {
 	// Problems keep the NodePool from being written.
 	Problems []Problem
 	// Folded is what policy and wrapper allow together, template labels, name and node class included (K1).
-	Folded requirement.Set
+	Folded fold.Set
 	// Conflicts are the labels for which nothing is left, by key (G9). The NodePool is written nevertheless: it launches no
 	// node (R13).
 	Conflicts []Conflict
@@ -49,163 +46,48 @@ type NodePoolResult struct {
 
 // Compatible returns the condition RequirementsCompatible of the wrapper (G9, G11). It is Unknown when nothing was merged.
 func (r NodePoolResult) Compatible() condition.Value {
-	const kind = hypershiftv1beta1.ConditionTypeRequirementsCompatible
-	switch {
-	case len(r.Problems) > 0:
-		return condition.Unknown(kind, r.Problems[0].Reason, "not merged: "+join(r.Problems))
-	case len(r.Conflicts) > 0:
-		return condition.False(kind, hypershiftv1beta1.ReasonNoCompatibleInstanceTypes, join(r.Conflicts))
-	case len(r.MinValues) > 0:
-		return condition.False(kind, hypershiftv1beta1.ReasonMinValuesUnsatisfiable, join(r.MinValues))
-	}
-	return condition.True(kind, hypershiftv1beta1.ReasonCompatible, "")
-}
-
-// shownProblems bounds a message that lists problems or conflicts: a policy may have a hundred entries, each with one.
-const shownProblems = 10
-
-// join lists what is wrong in one line.
-func join[T fmt.Stringer](list []T) string {
-	parts := make([]string, 0, shownProblems+1)
-	for i, item := range list {
-		if i == shownProblems {
-			parts = append(parts, fmt.Sprintf("and %d more", len(list)-i))
-			break
-		}
-		parts = append(parts, item.String())
-	}
-	return strings.Join(parts, "; ")
+	return value(hypershiftv1beta1.ConditionTypeRequirementsCompatible, policy.Merged{
+		Problems: r.Problems, Conflicts: r.Conflicts, MinValues: r.MinValues,
+	}.Compatible())
 }
 
 // NodePool merges a policy, nil for none, with an OpenshiftNodePool (R9 to R18). The entries of the policy come first, then
 // those of the wrapper, each as it is and in its order (R10). All other fields are copied (R9). Neither argument is
 // changed or referred to by the result. A policy that fails [Check] gives a Problem (G14).
-func NodePool(policy *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1beta1.OpenshiftNodePool, settings NodePoolSettings) NodePoolResult {
-	result := NodePoolResult{Problems: invalid(policy)}
+func NodePool(of *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1beta1.OpenshiftNodePool, settings NodePoolSettings) NodePoolResult {
+	provided := Policy(of)
+	if problems := policy.Invalid(provided); len(problems) > 0 {
+		return NodePoolResult{Problems: problems}
+	}
+	class, problem := nodeClassRef(wrapper.Spec.Template.Spec.NodeClassRef, settings.NodeClasses)
+	if problem != nil {
+		return NodePoolResult{Problems: []Problem{*problem}}
+	}
+	merged := policy.MergeRequirements(provided, policy.Pool{
+		Name: wrapper.Name, NodeClass: class, Labels: wrapper.Spec.Template.ObjectMeta.Labels,
+		Requirements: FromAPI(wrapper.Spec.Template.Spec.Requirements),
+	}, settings.Vocabulary)
+	result := NodePoolResult{
+		Problems: merged.Problems, Folded: merged.Folded, Conflicts: merged.Conflicts, MinValues: merged.MinValues, Closed: merged.Closed,
+	}
 	if len(result.Problems) > 0 {
 		return result
 	}
-	if policy == nil {
-		policy = &hypershiftv1beta1.AutoNodePolicy{}
-	}
-	provided, own := policy.Spec.NodePoolDefaults.Requirements, wrapper.Spec.Template.Spec.Requirements
-	class, problem := nodeClassRef(wrapper.Spec.Template.Spec.NodeClassRef, settings.NodeClasses)
-	if problem != nil {
-		result.Problems = []Problem{*problem}
-		return result
-	}
-	pool := build(wrapper, class)
-	policySet, _, _ := translate.Requirements(provided) // Check has seen that there is no error
-	userSet, problem := userPart(pool, own)
-	if problem != nil {
-		result.Problems = []Problem{*problem}
-		return result
-	}
-	result.Folded = policySet.And(userSet)
-	vocabulary := settings.Vocabulary
-	if vocabulary == nil {
-		vocabulary = CommonVocabulary()
-	}
-	result.Conflicts = conflicts(policySet, userSet, result.Folded, vocabulary)
-	result.MinValues = shortages(slices.Concat(provided, asRead(own)), result.Folded)
-	var closing []Requirement
-	if result.Closed = passedBy(result.Conflicts, policySet, vocabulary); result.Closed {
-		closing = append(closing, impossible())
-	}
-	merged, problem := concatenate(provided, own, closing)
-	if problem != nil {
-		result.Problems = []Problem{*problem}
-		return result
-	}
-	pool.Spec.Template.Spec.Requirements = merged
-	result.NodePool = pool
+	result.NodePool = build(wrapper, &karpenterv1.NodeClassReference{Group: class.Group, Kind: class.Kind, Name: class.Name})
+	result.NodePool.Spec.Template.Spec.Requirements = toAPI(merged.Requirements)
 	return result
 }
 
-// invalid returns a Problem when there is a policy and it fails [Check]. What is wrong with it in detail is for those who
-// can read policies: the result goes to wrappers, which the users of the guest read (R8).
-func invalid(policy *hypershiftv1beta1.AutoNodePolicy) []Problem {
-	if policy == nil {
-		return nil
+// nodeClassRef is policy.ResolveNodeClass in the words of the API.
+func nodeClassRef(ref *karpenterv1.NodeClassReference, further []schema.GroupKind) (policy.NodeClass, *Problem) {
+	kinds := make([]policy.NodeClassKind, len(further))
+	for i, kind := range further {
+		kinds[i] = policy.NodeClassKind{Group: kind.Group, Kind: kind.Kind}
 	}
-	problems := Check(policy)
-	if len(problems) == 0 {
-		return nil
-	}
-	return []Problem{{problems[0].Reason, "policy of the provider", "is not valid, and so not applied; what was applied before stays"}}
-}
-
-// userPart folds what the wrapper alone says: its entries, and the labels, name and node class of pool, which has no
-// requirements yet.
-func userPart(pool *karpenterv1.NodePool, own []Requirement) (requirement.Set, *Problem) {
-	pool.Spec.Template.Spec.Requirements = asRead(own)
-	set, _, err := translate.PoolRequirements(pool)
-	pool.Spec.Template.Spec.Requirements = nil
-	if err != nil {
-		message := "cannot be understood: " + strings.ReplaceAll(err.Error(), "\n", "; ")
-		return set, &Problem{hypershiftv1beta1.ReasonInvalidRequirements, "spec.template.spec.requirements", message}
-	}
-	return set, nil
-}
-
-// concatenate puts the parts of the list together. When they are too many, entries of the user that stand there already,
-// the policy's or an earlier one of the user's, are left out: that changes nothing (G12). Never is an entry of the
-// policy left out, or one that restricts.
-func concatenate(provided, own, closing []Requirement) ([]Requirement, *Problem) {
-	if len(provided)+len(own)+len(closing) > MaxRequirements {
-		own = withoutDuplicates(provided, own)
-	}
-	merged := make([]Requirement, 0, len(provided)+len(own)+len(closing)) // never nil: NodePools need the list
-	for _, entry := range slices.Concat(provided, own, closing) {
-		merged = append(merged, *entry.DeepCopy())
-	}
-	if len(merged) <= MaxRequirements {
-		return merged, nil
-	}
-	message := fmt.Sprintf("has %d different entries, and the policy %d", len(own), len(provided))
-	if len(closing) > 0 {
-		message += ", and one more is needed since they contradict each other"
-	}
-	message += fmt.Sprintf(": a NodePool takes at most %d", MaxRequirements)
-	return nil, &Problem{hypershiftv1beta1.ReasonTooManyRequirements, "spec.template.spec.requirements", message}
-}
-
-func withoutDuplicates(provided, own []Requirement) []Requirement {
-	seen := map[string]bool{}
-	for _, entry := range provided {
-		seen[identity(entry)] = true
-	}
-	var kept []Requirement
-	for _, entry := range own {
-		if id := identity(entry); !seen[id] {
-			seen[id] = true
-			kept = append(kept, entry)
-		}
-	}
-	return kept
-}
-
-// nodeClassRef returns what the NodePool refers to: the EC2NodeClass that is made from the OpenshiftEC2NodeClass of the same
-// name, the EC2NodeClass named default when the wrapper says nothing, and otherwise what it says (G20).
-func nodeClassRef(ref *karpenterv1.NodeClassReference, further []schema.GroupKind) (*karpenterv1.NodeClassReference, *Problem) {
 	if ref == nil {
-		return &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.EC2NodeClassKind, Name: hypershiftv1beta1.PolicyName}, nil
+		return policy.ResolveNodeClass(nil, kinds...)
 	}
-	own := schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
-	wrapper := schema.GroupKind{Group: hypershiftv1.Group, Kind: hypershiftv1.OpenshiftEC2NodeClassKind}
-	allowed := append([]schema.GroupKind{{Group: awsv1.Group, Kind: awsv1.EC2NodeClassKind}, wrapper}, further...)
-	if !slices.Contains(allowed, own) {
-		names := make([]string, len(allowed))
-		for i, kind := range allowed {
-			names[i] = kind.Kind + " of " + kind.Group
-		}
-		return nil, &Problem{ReasonInvalidNodeClassRef, "spec.template.spec.nodeClassRef",
-			fmt.Sprintf("has kind %q and group %q: it must be %s", ref.Kind, ref.Group, strings.Join(names, ", or "))}
-	}
-	if own == wrapper {
-		return &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.EC2NodeClassKind, Name: ref.Name}, nil
-	}
-	return new(*ref), nil
+	return policy.ResolveNodeClass(&policy.NodeClass{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}, kinds...)
 }
 
 // build copies a wrapper into a NodePool, but for the requirements (R9).

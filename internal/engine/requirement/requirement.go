@@ -1,323 +1,56 @@
 package requirement
 
-import (
-	"fmt"
-	"math"
-	"slices"
-	"strconv"
-	"strings"
-)
+import "github.com/joiner-autoscaler/joiner/autonodepolicy/fold"
 
 // Key is the name of a node label, such as topology.kubernetes.io/zone.
-type Key string
+type Key = fold.Key
 
 // Operator is how a requirement's values are meant, spelled as in the Kubernetes and Karpenter APIs.
-type Operator string
+type Operator = fold.Operator
 
 // The operators of V-05 and P-02. Gte and Lte exist on pools only.
 const (
-	In           Operator = "In"
-	NotIn        Operator = "NotIn"
-	Exists       Operator = "Exists"
-	DoesNotExist Operator = "DoesNotExist"
-	Gt           Operator = "Gt"
-	Lt           Operator = "Lt"
-	Gte          Operator = "Gte"
-	Lte          Operator = "Lte"
+	In           = fold.In
+	NotIn        = fold.NotIn
+	Exists       = fold.Exists
+	DoesNotExist = fold.DoesNotExist
+	Gt           = fold.Gt
+	Lt           = fold.Lt
+	Gte          = fold.Gte
+	Lte          = fold.Lte
 )
 
-// maxExpandedRange is the size up to which a range of integers is kept as a plain list. Below it a range and
-// the list of its members are one value; above it listing would cost more than it explains.
-const maxExpandedRange = 256
-
 // Requirement is the set of values that the label Key may have. The zero value allows nothing for the key "".
-type Requirement struct {
-	key    Key
-	absent bool // a node without the label is a member
-	// With except false, values are the members (sorted, unique). With except true, every value but these is a
-	// member, and when bounded only the integers from low to high, both included.
-	except    bool
-	values    []string
-	bounded   bool
-	low, high int64
-}
+type Requirement = fold.Allowed
 
-// New returns the requirement that an operator and its values state. values is in any order and may repeat.
-// An error names the key, which must not be empty, the operator and what it allows: In and NotIn take any values (In at least one),
-// Exists and DoesNotExist none, the others exactly one integer.
+// Set is a conjunction of requirements: at most one for each key, ordered by key.
+type Set = fold.Set
+
+// Term is a requirement as the API writes it: an operator and its values in canonical order.
+type Term = fold.Term
+
+// New returns the requirement that an operator and its values state; see [fold.New] for the errors.
 func New(key Key, op Operator, values ...string) (Requirement, error) {
-	if key == "" {
-		return Requirement{}, fmt.Errorf("requirement %q: the key is empty; want the name of a label", key)
-	}
-	switch op {
-	case In:
-		if len(values) == 0 {
-			return Requirement{}, fmt.Errorf("requirement %q: operator In needs at least one value", key)
-		}
-		return OneOf(key, values...), nil
-	case NotIn:
-		return Requirement{key: key, absent: true, except: true, values: sorted(values)}, nil
-	case Exists, DoesNotExist:
-		if len(values) != 0 {
-			return Requirement{}, fmt.Errorf("requirement %q: operator %s takes no values, got %q", key, op, values)
-		}
-		if op == Exists {
-			return Present(key), nil
-		}
-		return Absent(key), nil
-	case Gt, Lt, Gte, Lte:
-		if len(values) != 1 {
-			return Requirement{}, fmt.Errorf("requirement %q: operator %s needs exactly one integer, got %q", key, op, values)
-		}
-		number, err := strconv.ParseInt(values[0], 10, 64)
-		if err != nil {
-			return Requirement{}, fmt.Errorf("requirement %q: operator %s needs an integer, got %q", key, op, values[0])
-		}
-		return compared(key, op, number), nil
-	}
-	return Requirement{}, fmt.Errorf("requirement %q: operator %q is none of In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte, Lte", key, op)
-}
-
-func compared(key Key, op Operator, number int64) Requirement {
-	low, high := int64(0), int64(math.MaxInt64)
-	switch {
-	case op == Gt && number == math.MaxInt64, op == Lt && number == math.MinInt64:
-		return Nothing(key)
-	case op == Gt:
-		low = number + 1
-	case op == Gte:
-		low = number
-	case op == Lt:
-		high = number - 1
-	case op == Lte:
-		high = number
-	}
-	return normal(Requirement{key: key, except: true, bounded: true, low: max(low, 0), high: high})
+	return fold.New(key, op, values...)
 }
 
 // Any returns the whole universe for key: any value, or no label.
-func Any(key Key) Requirement { return Requirement{key: key, absent: true, except: true} }
+func Any(key Key) Requirement { return fold.Any(key) }
 
 // Present returns any value for key, but not absent.
-func Present(key Key) Requirement { return Requirement{key: key, except: true} }
+func Present(key Key) Requirement { return fold.Present(key) }
 
 // Absent returns the set whose only member is a node without the label.
-func Absent(key Key) Requirement { return Requirement{key: key, absent: true} }
+func Absent(key Key) Requirement { return fold.Absent(key) }
 
 // Nothing returns the empty set for key.
-func Nothing(key Key) Requirement { return Requirement{key: key} }
+func Nothing(key Key) Requirement { return fold.Nothing(key) }
 
 // OneOf returns the set of exactly these values. values is in any order and may repeat; none gives Nothing.
-func OneOf(key Key, values ...string) Requirement {
-	return Requirement{key: key, values: sorted(values)}
-}
+func OneOf(key Key, values ...string) Requirement { return fold.OneOf(key, values...) }
 
-func sorted(values []string) []string {
-	if len(values) == 0 {
-		return nil
-	}
-	own := slices.Clone(values)
-	slices.Sort(own)
-	return slices.Compact(own)
-}
+// NewSet returns the conjunction of requirements, which may come in any order; those of one key are intersected.
+func NewSet(requirements ...Requirement) Set { return fold.NewSet(requirements...) }
 
-// Key returns the label that the requirement is about.
-func (r Requirement) Key() Key { return r.key }
-
-// Empty reports whether no node can satisfy r.
-func (r Requirement) Empty() bool { return !r.absent && !r.except && len(r.values) == 0 }
-
-// IsAny reports whether every node satisfies r.
-func (r Requirement) IsAny() bool { return r.absent && r.except && !r.bounded && len(r.values) == 0 }
-
-// AllowsAbsent reports whether a node without the label satisfies r.
-func (r Requirement) AllowsAbsent() bool { return r.absent }
-
-// AllowsPresent reports whether some node with the label satisfies r.
-func (r Requirement) AllowsPresent() bool { return r.except || len(r.values) > 0 }
-
-// Has reports whether a node whose label has this value satisfies r.
-func (r Requirement) Has(value string) bool {
-	_, listed := slices.BinarySearch(r.values, value)
-	if !r.except {
-		return listed
-	}
-	if listed {
-		return false
-	}
-	if !r.bounded {
-		return true
-	}
-	number, ok := integer(value)
-	return ok && number >= r.low && number <= r.high
-}
-
-// Values returns a copy of the listed members, sorted, and true when r is such a finite list (absent aside).
-func (r Requirement) Values() ([]string, bool) {
-	if r.except {
-		return nil, false
-	}
-	return slices.Clone(r.values), true
-}
-
-// Single returns the one value that r allows, and true when there is exactly one and absent is not allowed.
-func (r Requirement) Single() (string, bool) {
-	if r.except || r.absent || len(r.values) != 1 {
-		return "", false
-	}
-	return r.values[0], true
-}
-
-// Example returns the first value that r allows in canonical order, or false when it allows none. Labels that a
-// pool leaves open (Exists) and no pod decides get this value, so that a plan never depends on chance (P-20).
-func (r Requirement) Example() (string, bool) {
-	if !r.except {
-		if len(r.values) == 0 {
-			return "", false
-		}
-		return r.values[0], true
-	}
-	for number := r.low; ; number++ { // ends: fewer values are excluded than there are integers
-		value := strconv.FormatInt(number, 10)
-		if r.Has(value) {
-			return value, true
-		}
-	}
-}
-
-// And returns the intersection of r and other, which must be about the same key.
-func (r Requirement) And(other Requirement) Requirement {
-	result := Requirement{key: r.key, absent: r.absent && other.absent}
-	switch {
-	case !r.except:
-		result.values = keep(r.values, other.Has)
-	case !other.except:
-		result.values = keep(other.values, r.Has)
-	default:
-		result.except = true
-		result.values = sorted(slices.Concat(r.values, other.values))
-		result.bounded = r.bounded || other.bounded
-		result.low, result.high = r.low, r.high
-		if !r.bounded {
-			result.low, result.high = other.low, other.high
-		} else if other.bounded {
-			result.low, result.high = max(r.low, other.low), min(r.high, other.high)
-		}
-	}
-	return normal(result)
-}
-
-// Intersects reports whether some node satisfies both r and other: the same as !r.And(other).Empty().
-func (r Requirement) Intersects(other Requirement) bool {
-	if r.absent && other.absent {
-		return true
-	}
-	switch {
-	case !r.except:
-		return slices.ContainsFunc(r.values, other.Has)
-	case !other.except:
-		return slices.ContainsFunc(other.values, r.Has)
-	case !r.bounded && !other.bounded:
-		return true
-	}
-	return !r.And(other).Empty()
-}
-
-// Equal reports whether r and other allow the same values for the same key.
-func (r Requirement) Equal(other Requirement) bool {
-	return r.key == other.key && r.absent == other.absent && r.except == other.except && r.bounded == other.bounded &&
-		r.low == other.low && r.high == other.high && slices.Equal(r.values, other.values)
-}
-
-// String prints r canonically: zone=a|b, zone!=a, zone, !zone, cpu>=4, or "zone: nothing".
-func (r Requirement) String() string {
-	switch {
-	case r.Empty():
-		return string(r.key) + ": nothing"
-	case !r.except && len(r.values) == 0:
-		return "!" + string(r.key)
-	case !r.except && r.absent:
-		return "!" + string(r.key) + " or " + string(r.key) + "=" + strings.Join(r.values, "|")
-	case !r.except:
-		return string(r.key) + "=" + strings.Join(r.values, "|")
-	}
-	var parts []string
-	if r.bounded {
-		parts = append(parts, r.bounds())
-	}
-	if len(r.values) > 0 {
-		parts = append(parts, string(r.key)+"!="+strings.Join(r.values, "|"))
-	}
-	switch {
-	case r.IsAny():
-		return string(r.key) + ": any"
-	case len(parts) == 0 || (!r.absent && !r.bounded):
-		parts = append([]string{string(r.key)}, parts...)
-	}
-	return strings.Join(parts, ",")
-}
-
-func (r Requirement) bounds() string {
-	if r.high == math.MaxInt64 {
-		return fmt.Sprintf("%s>=%d", r.key, r.low)
-	}
-	return fmt.Sprintf("%d<=%s<=%d", r.low, r.key, r.high)
-}
-
-func keep(values []string, has func(string) bool) []string {
-	var kept []string
-	for _, value := range values {
-		if has(value) {
-			kept = append(kept, value)
-		}
-	}
-	return kept
-}
-
-// normal gives equal sets equal fields: exclusions outside a range are dropped, its ends are members, and a
-// short range becomes the list of its members. r owns its values.
-func normal(r Requirement) Requirement {
-	if !r.except || !r.bounded {
-		return r
-	}
-	r.values = keep(r.values, func(value string) bool {
-		number, ok := integer(value)
-		return ok && number >= r.low && number <= r.high
-	})
-	excluded := func(number int64) bool {
-		_, found := slices.BinarySearch(r.values, strconv.FormatInt(number, 10))
-		return found
-	}
-	for r.low < r.high && excluded(r.low) {
-		r.low++
-	}
-	for r.low < r.high && excluded(r.high) {
-		r.high--
-	}
-	if r.low <= r.high && r.high-r.low >= maxExpandedRange {
-		r.values = keep(r.values, func(value string) bool {
-			number, _ := integer(value)
-			return number > r.low && number < r.high
-		})
-		return r
-	}
-	var members []string
-	for number := r.low; number <= r.high; number++ {
-		if !excluded(number) {
-			members = append(members, strconv.FormatInt(number, 10))
-		}
-		if number == math.MaxInt64 {
-			break
-		}
-	}
-	return Requirement{key: r.key, absent: r.absent, values: sorted(members)}
-}
-
-// integer returns the number that value spells, and whether it is spelled the usual way.
-func integer(value string) (int64, bool) {
-	number, err := strconv.ParseInt(value, 10, 64)
-	if err != nil || number < 0 || strconv.FormatInt(number, 10) != value {
-		return 0, false
-	}
-	return number, true
-}
+// FromLabels returns the set that exactly the given labels satisfy on their keys.
+func FromLabels(labels map[string]string) Set { return fold.FromLabels(labels) }

@@ -1,4 +1,4 @@
-package merge
+package policy
 
 import (
 	"fmt"
@@ -6,22 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
-	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
-	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
-	"github.com/joiner-autoscaler/joiner/internal/translate"
-)
-
-// Reasons of a [Problem] beside those that the API package names: hypershiftv1beta1.ReasonInvalidRequirements,
-// ReasonConflictingRequirements, ReasonMinValuesUnsatisfiable, ReasonTooManyRequirements and ReasonInvalidRootVolume.
-const (
-	// ReasonInvalidNodeClassRef: the wrapper refers to a kind of node class that may not be used (G20).
-	ReasonInvalidNodeClassRef = "InvalidNodeClassRef"
-	// ReasonInvalidBlockDevice: a disk of the wrapper cannot be written to an EC2NodeClass.
-	ReasonInvalidBlockDevice = "InvalidBlockDevice"
+	"github.com/joiner-autoscaler/joiner/autonodepolicy/fold"
 )
 
 const (
@@ -38,7 +25,7 @@ const (
 
 // Problem is something that keeps an object from being written.
 type Problem struct {
-	// Reason is one of the constants above, or one of the API package.
+	// Reason is one of the constants of this package.
 	Reason string
 	// Field is the path of what is wrong.
 	Field string
@@ -49,21 +36,31 @@ type Problem struct {
 // String is the problem for people, in one line.
 func (p Problem) String() string { return p.Field + ": " + p.Message }
 
-// Check returns what is wrong with a policy by itself, in the order of its fields (R44, G8, G12, G13). None means that it
-// may be applied. It repeats what the CRD says: a policy can be older than the CRD's rules, and one that this version
-// does not understand must not be applied in part (G14). Fields that this version does not know are no problem (R47).
-func Check(policy *hypershiftv1beta1.AutoNodePolicy) []Problem {
-	list := checkRequirements("spec.nodePoolDefaults.requirements", policy.Spec.NodePoolDefaults.Requirements)
-	if volume := policy.Spec.EC2NodeClassDefaults.RootVolume; volume != nil {
-		list = append(list, checkRootVolume("spec.ec2NodeClassDefaults.rootVolume", volume)...)
+// Policy is what a provider allows, as its AutoNodePolicy says it: the parts of the object's spec that this version knows.
+type Policy struct {
+	// Requirements are those of spec.nodePoolDefaults: every pool has to satisfy them too. They restrict; nothing of them is a
+	// default (G1).
+	Requirements []fold.Requirement
+	// RootVolume is that of spec.ec2NodeClassDefaults, nil when the policy says nothing about it.
+	RootVolume *RootVolumeChange
+}
+
+// Check returns what is wrong with a policy by itself, in the order of the fields of an AutoNodePolicy (R44, G8, G12, G13).
+// None means that it may be applied. It repeats what the CRD says: a policy can be older than the CRD's rules, and one that
+// this version does not understand must not be applied in part (G14). Fields that this version does not know are no
+// problem (R47).
+func Check(p Policy) []Problem {
+	list := checkRequirements("spec.nodePoolDefaults.requirements", p.Requirements)
+	if p.RootVolume != nil {
+		list = append(list, DefaultRootVolume().With(p.RootVolume).Check("spec.ec2NodeClassDefaults.rootVolume")...)
 	}
 	return list
 }
 
-func checkRequirements(field string, entries []Requirement) []Problem {
+func checkRequirements(field string, entries []fold.Requirement) []Problem {
 	var list []Problem
 	if len(entries) > MaxRequirements {
-		list = append(list, Problem{hypershiftv1beta1.ReasonTooManyRequirements, field, fmt.Sprintf("has %d entries; a NodePool takes at most %d", len(entries), MaxRequirements)})
+		list = append(list, Problem{ReasonTooManyRequirements, field, fmt.Sprintf("has %d entries; a NodePool takes at most %d", len(entries), MaxRequirements)})
 	}
 	for i, entry := range entries {
 		list = append(list, checkEntry(fmt.Sprintf("%s[%d]", field, i), entry)...)
@@ -71,35 +68,35 @@ func checkRequirements(field string, entries []Requirement) []Problem {
 	if len(list) > 0 {
 		return list // what cannot be understood cannot be folded
 	}
-	folded, _, err := translate.Requirements(entries)
+	folded, _, err := fold.Of(entries)
 	if err != nil {
-		return []Problem{{hypershiftv1beta1.ReasonInvalidRequirements, field, err.Error()}}
+		return []Problem{{ReasonInvalidRequirements, field, err.Error()}}
 	}
 	for _, key := range folded.EmptyKeys() {
-		list = append(list, Problem{hypershiftv1beta1.ReasonConflictingRequirements, entriesFor(field, entries, string(key)),
+		list = append(list, Problem{ReasonConflictingRequirements, entriesFor(field, entries, string(key)),
 			fmt.Sprintf("contradict each other: no value of %s satisfies them all; leave at least one", key)})
 	}
 	for _, s := range shortages(entries, folded) {
-		list = append(list, Problem{hypershiftv1beta1.ReasonMinValuesUnsatisfiable, entriesFor(field, entries, string(s.Key)), s.String()})
+		list = append(list, Problem{ReasonMinValuesUnsatisfiable, entriesFor(field, entries, string(s.Key)), s.String()})
 	}
 	return list
 }
 
 // entriesFor names the entries for a label: "requirements[0], [3]".
-func entriesFor(field string, entries []Requirement, key string) string {
+func entriesFor(field string, entries []fold.Requirement, key string) string {
 	var indexes []string
 	for i, entry := range entries {
-		if string(translate.Key(entry.Key)) == key {
+		if string(fold.Canonical(entry.Key)) == key {
 			indexes = append(indexes, fmt.Sprintf("[%d]", i))
 		}
 	}
 	return field + strings.Join(indexes, ", ")
 }
 
-func checkEntry(field string, entry Requirement) []Problem {
+func checkEntry(field string, entry fold.Requirement) []Problem {
 	var list []Problem
 	add := func(part, format string, values ...any) {
-		list = append(list, Problem{hypershiftv1beta1.ReasonInvalidRequirements, field + part, fmt.Sprintf(format, values...)})
+		list = append(list, Problem{ReasonInvalidRequirements, field + part, fmt.Sprintf(format, values...)})
 	}
 	if complaint := checkKey(entry.Key); complaint != "" {
 		add(".key", "is %q: %s", entry.Key, complaint)
@@ -119,10 +116,10 @@ func checkEntry(field string, entry Requirement) []Problem {
 }
 
 // operators are those that a requirement may have (R4, G26).
-func operators() []corev1.NodeSelectorOperator {
-	return []corev1.NodeSelectorOperator{
-		corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist,
-		corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt, karpenterv1.NodeSelectorOpGte, karpenterv1.NodeSelectorOpLte,
+func operators() []fold.Operator {
+	return []fold.Operator{
+		fold.In, fold.NotIn, fold.Exists, fold.DoesNotExist,
+		fold.Gt, fold.Lt, fold.Gte, fold.Lte,
 	}
 }
 
@@ -161,16 +158,16 @@ func alphanumeric(r rune) bool {
 func restricted(key string) string {
 	domain, _, prefixed := strings.Cut(key, "/")
 	switch {
-	case key == karpenterv1.NodePoolLabelKey:
+	case key == nodePoolLabel:
 		return "the autoscaler sets it to the name of the pool"
-	case key == awsv1.NodeClassLabelKey:
+	case key == ec2NodeClassLabel:
 		return "the autoscaler sets it to the name of the node class"
-	case key == corev1.LabelHostname:
+	case key == hostnameLabel:
 		return "the name of a node is not known before it exists"
-	case key == karpenterv1.CapacityTypeLabelKey:
+	case key == capacityTypeLabel:
 		return ""
-	case prefixed && strings.HasSuffix(domain, karpenterv1.Group):
-		return "of the domain " + karpenterv1.Group + " only " + karpenterv1.CapacityTypeLabelKey + " may be required"
+	case prefixed && strings.HasSuffix(domain, karpenterGroup):
+		return "of the domain " + karpenterGroup + " only " + capacityTypeLabel + " may be required"
 	}
 	return ""
 }
@@ -188,21 +185,21 @@ func checkKey(key string) string {
 
 // checkCount says what is wrong with the number of an entry's values, for its operator. It is stricter than the API where
 // that ignores something silently: values of Exists, and a NotIn that excludes nothing (K4, G13).
-func checkCount(entry Requirement) string {
+func checkCount(entry fold.Requirement) string {
 	count := len(entry.Values)
 	if count > MaxValues {
 		return fmt.Sprintf("has %d values: at most %d are allowed", count, MaxValues)
 	}
 	switch entry.Operator {
-	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
+	case fold.In, fold.NotIn:
 		if count == 0 {
 			return fmt.Sprintf("is empty: operator %s needs at least one value", entry.Operator)
 		}
-	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
+	case fold.Exists, fold.DoesNotExist:
 		if count > 0 {
 			return fmt.Sprintf("has %d values: operator %s takes none, and would ignore them", count, entry.Operator)
 		}
-	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt, karpenterv1.NodeSelectorOpGte, karpenterv1.NodeSelectorOpLte:
+	case fold.Gt, fold.Lt, fold.Gte, fold.Lte:
 		if count != 1 || !wholeNumber(entry.Values[0]) {
 			return fmt.Sprintf("is %q: operator %s needs exactly one value, a whole number of at most %d digits", entry.Values, entry.Operator, maxDigits)
 		}

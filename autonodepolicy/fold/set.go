@@ -1,4 +1,4 @@
-package requirement
+package fold
 
 import (
 	"iter"
@@ -9,13 +9,13 @@ import (
 // Set is a conjunction of requirements: at most one for each key, ordered by key. A key that it does not hold is
 // unrestricted. The zero value restricts nothing. A Set is immutable.
 type Set struct {
-	byKey []Requirement // sorted by key, unique
+	byKey []Allowed // sorted by key, unique
 }
 
 // NewSet returns the conjunction of requirements, which may come in any order; those of one key are intersected.
-func NewSet(requirements ...Requirement) Set {
+func NewSet(requirements ...Allowed) Set {
 	own := slices.Clone(requirements)
-	slices.SortStableFunc(own, func(a, b Requirement) int { return strings.Compare(string(a.key), string(b.key)) })
+	slices.SortStableFunc(own, func(a, b Allowed) int { return strings.Compare(string(a.key), string(b.key)) })
 	merged := own[:0]
 	for _, r := range own {
 		if last := len(merged) - 1; last >= 0 && merged[last].key == r.key {
@@ -29,7 +29,7 @@ func NewSet(requirements ...Requirement) Set {
 
 // FromLabels returns the set that exactly the given labels satisfy on their keys.
 func FromLabels(labels map[string]string) Set {
-	list := make([]Requirement, 0, len(labels))
+	list := make([]Allowed, 0, len(labels))
 	for key, value := range labels {
 		list = append(list, OneOf(Key(key), value))
 	}
@@ -40,10 +40,10 @@ func FromLabels(labels map[string]string) Set {
 func (s Set) Len() int { return len(s.byKey) }
 
 // All yields the requirements in the order of their keys.
-func (s Set) All() iter.Seq[Requirement] { return slices.Values(s.byKey) }
+func (s Set) All() iter.Seq[Allowed] { return slices.Values(s.byKey) }
 
 // Get returns the requirement for key: Any(key) when the set does not hold it.
-func (s Set) Get(key Key) Requirement {
+func (s Set) Get(key Key) Allowed {
 	if i, found := s.find(key); found {
 		return s.byKey[i]
 	}
@@ -57,7 +57,7 @@ func (s Set) Holds(key Key) bool {
 }
 
 func (s Set) find(key Key) (int, bool) {
-	return slices.BinarySearchFunc(s.byKey, key, func(r Requirement, key Key) int { return strings.Compare(string(r.key), string(key)) })
+	return slices.BinarySearchFunc(s.byKey, key, func(r Allowed, key Key) int { return strings.Compare(string(r.key), string(key)) })
 }
 
 // And returns the conjunction of both sets.
@@ -68,7 +68,7 @@ func (s Set) And(other Set) Set {
 	if len(s.byKey) == 0 {
 		return other
 	}
-	merged := make([]Requirement, 0, len(s.byKey)+len(other.byKey))
+	merged := make([]Allowed, 0, len(s.byKey)+len(other.byKey))
 	i, j := 0, 0
 	for i < len(s.byKey) && j < len(other.byKey) {
 		a, b := s.byKey[i], other.byKey[j]
@@ -90,11 +90,11 @@ func (s Set) And(other Set) Set {
 }
 
 // With returns the set with one more requirement.
-func (s Set) With(r Requirement) Set { return s.And(Set{byKey: []Requirement{r}}) }
+func (s Set) With(r Allowed) Set { return s.And(Set{byKey: []Allowed{r}}) }
 
 // Without returns the set with key unrestricted.
 func (s Set) Without(key Key) Set {
-	return Set{byKey: slices.DeleteFunc(slices.Clone(s.byKey), func(r Requirement) bool { return r.key == key })}
+	return Set{byKey: slices.DeleteFunc(slices.Clone(s.byKey), func(r Allowed) bool { return r.key == key })}
 }
 
 // Intersects reports whether some node satisfies both sets: the same as len(s.And(other).EmptyKeys()) == 0 when
@@ -132,7 +132,7 @@ func (s Set) Matches(labels map[string]string) bool {
 
 // Equal reports whether both sets hold the same keys with equal requirements.
 func (s Set) Equal(other Set) bool {
-	return slices.EqualFunc(s.byKey, other.byKey, Requirement.Equal)
+	return slices.EqualFunc(s.byKey, other.byKey, Allowed.Equal)
 }
 
 // String prints the requirements in the order of their keys, separated by spaces; "any" when there are none.

@@ -1,4 +1,4 @@
-package requirement
+package fold
 
 import (
 	"math"
@@ -15,7 +15,7 @@ type Term struct {
 // Terms returns operators whose conjunction is r, as few as the API's vocabulary allows (V-05); nil for Any. The
 // empty set has no spelling in the API: for it Terms returns the pair Exists and DoesNotExist, which no node
 // satisfies and which every reader understands as a contradiction.
-func (r Requirement) Terms() []Term {
+func (r Allowed) Terms() []Term {
 	switch {
 	case r.Empty():
 		return []Term{{Operator: Exists}, {Operator: DoesNotExist}}

@@ -1,4 +1,4 @@
-package merge
+package policy
 
 import (
 	"fmt"
@@ -6,46 +6,38 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
-	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
-	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
-	"github.com/joiner-autoscaler/joiner/internal/translate"
+	"github.com/joiner-autoscaler/joiner/autonodepolicy/fold"
 )
-
-// Requirement is an entry of a list of requirements as policies, wrappers and NodePools have it.
-type Requirement = karpenterv1.NodeSelectorRequirementWithMinValues
 
 // Vocabulary is the set of labels that every instance type of the provider has a value for. A contradiction on one of them
 // keeps Karpenter from launching anything. On every other label it launches nodes without the label: it does not tell
 // "nothing is allowed" from "must not exist" (K2). That goes for custom labels, and also for labels that some types have
 // and others lack, such as a number of GPUs. A label too few here costs one more entry in a contradictory pool, a label
 // too many lets the policy be passed by.
-type Vocabulary map[requirement.Key]bool
+type Vocabulary map[fold.Key]bool
 
 // CommonVocabulary returns the labels that the instance types of every provider have a value for.
 func CommonVocabulary() Vocabulary {
 	return Vocabulary{
-		corev1.LabelInstanceTypeStable: true, corev1.LabelTopologyZone: true, corev1.LabelArchStable: true, corev1.LabelOSStable: true,
-		karpenterv1.CapacityTypeLabelKey: true,
+		instanceTypeLabel: true, zoneLabel: true, archLabel: true, osLabel: true, capacityTypeLabel: true,
 	}
 }
 
 // impossible is the entry that no instance type satisfies and that the API accepts (G10, K2 measured).
-func impossible() Requirement {
-	return Requirement{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpDoesNotExist}
+func impossible() fold.Requirement {
+	return fold.Requirement{Key: instanceTypeLabel, Operator: fold.DoesNotExist}
 }
 
 // Conflict is a label for which policy and pool together allow nothing that an instance type could have. Where the policy
 // says nothing about the label the pool contradicts itself.
 type Conflict struct {
-	Key requirement.Key
+	Key fold.Key
 	// Policy is what the policy allows: anything when it does not name the label.
-	Policy requirement.Requirement
+	Policy fold.Allowed
 	// User is what the requirements and template labels of the pool allow.
-	User requirement.Requirement
+	User fold.Allowed
 	// Left is what both allow together: nothing, or only the absence of a label that every instance type has.
-	Left requirement.Requirement
+	Left fold.Allowed
 }
 
 // String tells a user what to change, with at most 10 values of each side.
@@ -62,11 +54,11 @@ func (c Conflict) String() string {
 
 // Shortage is a label of which a NodePool wants more different values than are left (G11).
 type Shortage struct {
-	Key requirement.Key
+	Key fold.Key
 	// Want is the largest minValues of the label's entries.
 	Want int
 	// Left is what policy and pool allow together.
-	Left requirement.Requirement
+	Left fold.Allowed
 }
 
 // String tells a user what to change, with at most 10 values.
@@ -78,7 +70,7 @@ func (s Shortage) String() string {
 const shownValues = 10
 
 // describe says what a requirement allows in the words of the API.
-func describe(r requirement.Requirement) string {
+func describe(r fold.Allowed) string {
 	switch {
 	case r.Empty():
 		return "nothing"
@@ -103,7 +95,7 @@ func describe(r requirement.Requirement) string {
 
 // conflicts lists the labels for which folded allows nothing that an instance type has, by key. policy and user are the two
 // parts that it came from.
-func conflicts(policy, user, folded requirement.Set, vocabulary Vocabulary) []Conflict {
+func conflicts(policy, user, folded fold.Set, vocabulary Vocabulary) []Conflict {
 	var list []Conflict
 	for left := range folded.All() {
 		if key := left.Key(); left.Empty() || vocabulary[key] && !left.AllowsPresent() {
@@ -115,16 +107,16 @@ func conflicts(policy, user, folded requirement.Set, vocabulary Vocabulary) []Co
 
 // passedBy reports whether Karpenter would launch nodes in spite of a contradiction with the policy: see [Vocabulary]. What a
 // user alone contradicts on a label that the policy does not name is no concern of the policy.
-func passedBy(list []Conflict, policy requirement.Set, vocabulary Vocabulary) bool {
+func passedBy(list []Conflict, policy fold.Set, vocabulary Vocabulary) bool {
 	return slices.ContainsFunc(list, func(c Conflict) bool { return policy.Holds(c.Key) && !vocabulary[c.Key] })
 }
 
 // asRead returns user entries as Karpenter reads them: it ignores the values of Exists and DoesNotExist, which its API
 // accepts (K4). The policy's own entries are not read so, Check refuses them.
-func asRead(entries []Requirement) []Requirement {
+func asRead(entries []fold.Requirement) []fold.Requirement {
 	read := slices.Clone(entries)
 	for i := range read {
-		if read[i].Operator == corev1.NodeSelectorOpExists || read[i].Operator == corev1.NodeSelectorOpDoesNotExist {
+		if read[i].Operator == fold.Exists || read[i].Operator == fold.DoesNotExist {
 			read[i].Values = nil
 		}
 	}
@@ -133,8 +125,8 @@ func asRead(entries []Requirement) []Requirement {
 
 // shortages compares the minimum counts of a list of entries with what is left for their labels. Labels with nothing left are
 // conflicts already.
-func shortages(entries []Requirement, folded requirement.Set) []Shortage {
-	_, counts, _ := translate.Requirements(entries) // whoever calls has looked at the error
+func shortages(entries []fold.Requirement, folded fold.Set) []Shortage {
+	_, counts, _ := fold.Of(entries) // whoever calls has looked at the error
 	var list []Shortage
 	for _, count := range counts {
 		left := folded.Get(count.Key)
@@ -147,7 +139,7 @@ func shortages(entries []Requirement, folded requirement.Set) []Shortage {
 }
 
 // identity is equal for entries that are exact duplicates: the same key, operator, values in any order, and minValues (G12).
-func identity(entry Requirement) string {
+func identity(entry fold.Requirement) string {
 	values := slices.Clone(entry.Values)
 	slices.Sort(values)
 	minValues := "any"

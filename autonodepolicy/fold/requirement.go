@@ -1,0 +1,91 @@
+package fold
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// Requirement is one entry of a list of requirements, with the fields that policies, NodePools and NodeClaims have. Nothing
+// is checked before [Of] reads it.
+type Requirement struct {
+	// Key is the label, by any of its names; see [Canonical].
+	Key string
+	// Operator says how the label is compared with the values.
+	Operator Operator
+	// Values are what the label is compared with, in any order.
+	Values []string
+	// MinValues is how many different values the instance types of a launch must offer at least; nil asks for nothing.
+	MinValues *int
+}
+
+// Clone returns a copy that shares nothing with the entry.
+func (r Requirement) Clone() Requirement {
+	r.Values = slices.Clone(r.Values)
+	if r.MinValues != nil {
+		r.MinValues = new(*r.MinValues)
+	}
+	return r
+}
+
+// MinCount demands that a launch keeps at least Count different values of a label to choose from.
+type MinCount struct {
+	Key   Key
+	Count int
+}
+
+// Of folds a list of entries into one set for each label, as Karpenter does (K1): entries for one label, by whichever of its
+// names, are intersected, and the largest of its minimum counts holds; the counts are ordered by key. Entries that contradict
+// each other leave the label with nothing (see [Set.EmptyKeys]), which is no error. An entry that cannot be understood
+// leaves nothing for its label too, and the error names it.
+func Of(list []Requirement) (Set, []MinCount, error) {
+	parsed := make([]Allowed, 0, len(list))
+	counts := map[Key]int{}
+	var errs []error
+	for _, entry := range list {
+		key := Canonical(entry.Key)
+		allowed, err := New(key, entry.Operator, entry.Values...)
+		if err != nil {
+			errs = append(errs, err)
+			allowed = Nothing(key)
+		}
+		parsed = append(parsed, allowed)
+		if entry.MinValues != nil {
+			counts[key] = max(counts[key], *entry.MinValues)
+		}
+	}
+	var minimums []MinCount
+	for key, count := range counts {
+		minimums = append(minimums, MinCount{Key: key, Count: count})
+	}
+	slices.SortFunc(minimums, func(a, b MinCount) int { return strings.Compare(string(a.Key), string(b.Key)) })
+	return NewSet(parsed...), minimums, errors.Join(errs...)
+}
+
+// Labels in use now, for the names that [Canonical] replaces.
+const (
+	arch         = "kubernetes.io/arch"
+	os           = "kubernetes.io/os"
+	instanceType = "node.kubernetes.io/instance-type"
+	zone         = "topology.kubernetes.io/zone"
+	region       = "topology.kubernetes.io/region"
+)
+
+// Canonical returns the name in use now for a label that may be written by an alias (K1). CSI drivers have names of their
+// own for the zone, which no provider knows to put on a node to come.
+func Canonical(label string) Key {
+	switch label {
+	case "beta.kubernetes.io/arch":
+		return arch
+	case "beta.kubernetes.io/os":
+		return os
+	case "beta.kubernetes.io/instance-type":
+		return instanceType
+	case "failure-domain.beta.kubernetes.io/zone",
+		"topology.ebs.csi.aws.com/zone", "topology.gke.io/zone", "topology.disk.csi.azure.com/zone", "topology.cinder.csi.openstack.org/zone":
+		return zone
+	case "failure-domain.beta.kubernetes.io/region":
+		return region
+	}
+	return Key(label)
+}
