@@ -6,6 +6,12 @@ cd "$(dirname "$0")/.."
 
 types="paths=./api/..."
 go tool -modfile=tools/go.mod controller-gen object "$types"
+# The module that others import has the types of AutoNodePolicy, and its CRD beside them.
+(
+	cd autonodepolicy
+	go tool -modfile=../tools/go.mod controller-gen object "paths=./api/..."
+	go tool -modfile=../tools/go.mod controller-gen crd "paths=./api/..." output:crd:dir=./api/v1beta1
+)
 for package in karpenter/v1 karpenter/v1alpha1 karpenterkwok/v1alpha1 karpenteraws/v1; do
 	go tool -modfile=tools/go.mod controller-gen crd "paths=./api/$package" output:crd:dir=./api/crd
 done
@@ -20,14 +26,13 @@ for manifest in api/crd/conversion/*.yaml; do
 done
 # What a hosted cluster has, and what its users must not see (R1, R8).
 go tool -modfile=tools/go.mod controller-gen crd "paths=./api/hypershift/..." output:crd:dir=./api/crd/guest
-mkdir -p api/crd/management
-mv api/crd/guest/*_autonodepolicies.yaml api/crd/management/
 # What OpenShift has already, for clusters that are not OpenShift.
 go tool -modfile=tools/go.mod controller-gen crd "paths=./api/openshiftconfig/..." output:crd:dir=./api/crd/openshift
 
 # CRDs are called <group>_<plural>.yaml; a group has a dot, the policies written by hand have none.
-set -- "$PWD"/api/crd/*.*_*.yaml "$PWD"/api/crd/*/*.yaml
+set -- "$PWD"/api/crd/*.*_*.yaml "$PWD"/api/crd/*/*.yaml "$PWD"/autonodepolicy/api/v1beta1/*.yaml
 go run -C tools ./crdschema "$@"
+cp autonodepolicy/api/v1beta1/*.yaml api/crd/management/
 
 # Helm reads nothing outside of a chart.
 cp api/crd/*.*_*.yaml charts/joiner/crds/

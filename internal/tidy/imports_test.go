@@ -66,7 +66,8 @@ type layer struct {
 
 // layers is the direction of imports, from architecture 4.3. The first that matches a package decides.
 var layers = []layer{
-	{"api", nil, "public types without behaviour: outsiders import them and nothing else comes along"},
+	{"api", []string{"autonodepolicy/api"}, "public types without behaviour: outsiders import them and nothing else comes along"},
+	{"autonodepolicy/api", nil, "types that others import without our other kinds (A-25)"},
 	{"deploy", nil, "manifests"},
 	{"charts", []string{"api/crd"}, "Helm charts, as files"},
 	{"autonodepolicy/fold", nil, "sets of label values, for planning and for whoever enforces a provider's policy (A-26)"},

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
+	autonodev1beta1 "github.com/joiner-autoscaler/joiner/autonodepolicy/api/v1beta1"
 )
 
 // Group is the API group of AutoNodePolicy, OpenshiftNodePool and OpenshiftEC2NodeClass.
@@ -15,7 +16,7 @@ const Group = hypershiftv1.Group
 const Version = "v1beta1"
 
 // PolicyName is the name an AutoNodePolicy must have to be recognised; others are ignored (R5).
-const PolicyName = "default"
+const PolicyName = autonodev1beta1.PolicyName
 
 // GroupVersion returns the group and version of the types in this package.
 func GroupVersion() schema.GroupVersion {
