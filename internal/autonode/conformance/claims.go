@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
-	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/autonodepolicy/fold"
 )
 
 // claim judges a NodeClaim: a NodePool that exists owns it, what it asks for lies inside of the policy, and so does what it
@@ -20,7 +20,7 @@ func (l *look) claim(claim *karpenterv1.NodeClaim) {
 		l.add(Finding{NodeClaim, claim.Name, NotConforming, HandMade, "metadata.ownerReferences",
 			"delete it: no NodePool that exists is its owner by uid, so no pool made it"})
 	}
-	set := fold(claim.Spec.Requirements, nil)
+	set := folded(claim.Spec.Requirements, nil)
 	for allowed := range l.allowed.All() {
 		l.asked(claim, allowed, set)
 	}
@@ -39,7 +39,7 @@ func (l *look) owned(claim *karpenterv1.NodeClaim) bool {
 }
 
 // asked judges what a claim says of one label of the policy: in its requirements, and in its labels, which say what it got.
-func (l *look) asked(claim *karpenterv1.NodeClaim, allowed requirement.Requirement, set requirement.Set) {
+func (l *look) asked(claim *karpenterv1.NodeClaim, allowed fold.Allowed, set fold.Set) {
 	key := allowed.Key()
 	_, labelled := label(claim.Labels, key)
 	switch {
@@ -73,7 +73,7 @@ func (l *look) asked(claim *karpenterv1.NodeClaim, allowed requirement.Requireme
 
 // gotElse is why a claim that asks for what the policy allows carries a label that it does not allow. The node's label was written
 // from the machine itself: when both agree, the cloud gave another machine; otherwise somebody wrote one of them.
-func (l *look) gotElse(claim *karpenterv1.NodeClaim, allowed requirement.Requirement) Cause {
+func (l *look) gotElse(claim *karpenterv1.NodeClaim, allowed fold.Allowed) Cause {
 	for i := range l.Objects.Nodes {
 		node := &l.Objects.Nodes[i]
 		if node.Spec.ProviderID != claim.Status.ProviderID || claim.Status.ProviderID == "" {
@@ -87,13 +87,13 @@ func (l *look) gotElse(claim *karpenterv1.NodeClaim, allowed requirement.Require
 }
 
 // astray remembers which label of a claim is outside of the policy and why, so that its node is not blamed for another cause.
-func (l *look) astray(claim *karpenterv1.NodeClaim, key requirement.Key, state State, cause Cause) {
+func (l *look) astray(claim *karpenterv1.NodeClaim, key fold.Key, state State, cause Cause) {
 	id := claim.Status.ProviderID
 	if id == "" {
 		return
 	}
 	if l.strays[id] == nil {
-		l.strays[id] = map[requirement.Key]Finding{}
+		l.strays[id] = map[fold.Key]Finding{}
 	}
 	l.strays[id][key] = Finding{State: state, Cause: cause}
 }
@@ -141,7 +141,7 @@ func (l *look) node(node *corev1.Node) {
 }
 
 // carried judges one label of a node. A label that the claim has outside of the policy too has the claim's cause.
-func (l *look) carried(node *corev1.Node, claim *karpenterv1.NodeClaim, allowed requirement.Requirement, registered bool) {
+func (l *look) carried(node *corev1.Node, claim *karpenterv1.NodeClaim, allowed fold.Allowed, registered bool) {
 	key := allowed.Key()
 	if _, found := label(node.Labels, key); !found && !registered {
 		return // Karpenter writes the labels when the node registers
@@ -160,7 +160,7 @@ func (l *look) carried(node *corev1.Node, claim *karpenterv1.NodeClaim, allowed 
 }
 
 // label judges one label of a machine. The second result is false when it is as the policy wants it.
-func (l *look) label(labels map[string]string, allowed requirement.Requirement) (string, bool) {
+func (l *look) label(labels map[string]string, allowed fold.Allowed) (string, bool) {
 	value, found := label(labels, allowed.Key())
 	switch {
 	case found && !allowed.Has(value):
@@ -171,4 +171,4 @@ func (l *look) label(labels map[string]string, allowed requirement.Requirement) 
 	return "", false
 }
 
-func labelField(key requirement.Key) string { return fmt.Sprintf("metadata.labels[%s]", key) }
+func labelField(key fold.Key) string { return fmt.Sprintf("metadata.labels[%s]", key) }

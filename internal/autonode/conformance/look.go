@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
-	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/autonodepolicy/fold"
 )
 
 // Look judges every object.
@@ -34,11 +34,11 @@ func Look(input Input) Report {
 // look is one look at everything.
 type look struct {
 	Input
-	allowed requirement.Set         // by the policy
-	least   map[requirement.Key]int // minValues of the policy
-	pools   map[types.UID]bool      // those that exist
+	allowed fold.Set           // by the policy
+	least   map[fold.Key]int   // minValues of the policy
+	pools   map[types.UID]bool // those that exist
 	claims  map[string]*karpenterv1.NodeClaim
-	strays  map[string]map[requirement.Key]Finding // by provider ID of a claim: labels outside of the policy
+	strays  map[string]map[fold.Key]Finding // by provider ID of a claim: labels outside of the policy
 	found   []Finding
 	judged  map[Product]State
 }
@@ -46,11 +46,11 @@ type look struct {
 func newLook(input Input) *look {
 	l := &look{
 		Input: input, pools: map[types.UID]bool{}, claims: map[string]*karpenterv1.NodeClaim{},
-		strays: map[string]map[requirement.Key]Finding{}, judged: map[Product]State{},
+		strays: map[string]map[fold.Key]Finding{}, judged: map[Product]State{},
 	}
 	if input.Policy != nil {
 		entries := input.Policy.Spec.NodePoolDefaults.Requirements
-		l.allowed, l.least = fold(entries, nil), leastOf(entries)
+		l.allowed, l.least = folded(entries, nil), leastOf(entries)
 	}
 	for _, pool := range input.Objects.Pools {
 		l.pools[pool.UID] = true

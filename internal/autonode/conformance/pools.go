@@ -28,7 +28,7 @@ func (l *look) pool(pool *karpenterv1.NodePool) {
 		l.add(Finding{NodePool, pool.Name, state, cause, field, fmt.Sprintf(format, values...)})
 	}
 	entries := pool.Spec.Template.Spec.Requirements
-	set := fold(entries, pool.Spec.Template.ObjectMeta.Labels)
+	set := folded(entries, pool.Spec.Template.ObjectMeta.Labels)
 	shut := closed(set)
 	for allowed := range l.allowed.All() {
 		key, has := allowed.Key(), set.Get(allowed.Key())
