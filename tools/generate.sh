@@ -34,6 +34,10 @@ set -- "$PWD"/api/crd/*.*_*.yaml "$PWD"/api/crd/*/*.yaml "$PWD"/autonodepolicy/a
 go run -C tools ./crdschema "$@"
 cp autonodepolicy/api/v1beta1/*.yaml api/crd/management/
 
+# What an API server fills into what the operator writes.
+go run -C tools ./crddefaults "$PWD/api/crd/karpenter.k8s.aws_ec2nodeclasses.yaml" v1 v1 "$PWD/api/karpenteraws/v1/zz_generated.defaults.go"
+go run -C tools ./crddefaults "$PWD/api/crd/karpenter.sh_nodepools.yaml" v1 v1 "$PWD/api/karpenter/v1/zz_generated.defaults.go"
+
 # Helm reads nothing outside of a chart.
 cp api/crd/*.*_*.yaml charts/joiner/crds/
 cp api/crd/policy_*.yaml deploy/rbac.yaml deploy/v1beta1.yaml charts/joiner/files/

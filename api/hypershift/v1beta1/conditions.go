@@ -14,6 +14,9 @@ const (
 	// ConditionTypeRootVolumeOverridden of an OpenshiftEC2NodeClass is True when it has settings for the root
 	// volume, which have no effect.
 	ConditionTypeRootVolumeOverridden = "RootVolumeOverridden"
+	// ConditionTypeSpecAltered of an OpenshiftNodePool is True while settings of the user's own, which the policy says
+	// nothing about, are not stored in the NodePool as they were written; the message names them. Otherwise it is not there.
+	ConditionTypeSpecAltered = "SpecAltered"
 )
 
 // Reasons of ConditionTypeRequirementsCompatible.
@@ -43,6 +46,9 @@ const (
 	ReasonInvalidRootVolume = "InvalidRootVolume"
 	// ReasonPolicyUnreadable: the policy may not be read, and so none is applied (G15).
 	ReasonPolicyUnreadable = "PolicyUnreadable"
+	// ReasonAlteredOnWrite: the API server of the hosted cluster stores something else than was written; the message names
+	// the fields.
+	ReasonAlteredOnWrite = "AlteredOnWrite"
 	// ReasonReconcileFailed: writing failed for another reason; the message says which.
 	ReasonReconcileFailed = "ReconcileFailed"
 )

@@ -51,6 +51,9 @@ func (c *Controller) apply(ctx context.Context, s scene) (reconcile.Result, erro
 				return reconcile.Result{}, err
 			}
 			c.verify(&out)
+			if out.altered.Any() {
+				result.RequeueAfter = refusedAgainAfter
+			}
 		}
 		c.warn(s, out)
 	}
@@ -89,7 +92,7 @@ func (c *Controller) write(ctx context.Context, s scene, out *outcome) error {
 		}
 		if err == nil {
 			out.product = answer
-			c.written.remember(nil, answer, wanted)
+			c.remember(nil, answer, wanted)
 			c.repaired(s, "deleted")
 		}
 		return nil
@@ -99,7 +102,12 @@ func (c *Controller) write(ctx context.Context, s scene, out *outcome) error {
 		return nil
 	}
 	fresh := s.product.DeepCopyObject().(client.Object)
-	spec := c.config.Kind.Overwrite(fresh, wanted) && !(c.written.same(s.product, wanted) && c.config.Kind.Enforced(s.product, wanted))
+	// What the policy decides is written at each look; what else the guest makes of it, no more often than a refusal.
+	altered := c.config.Kind.Altered(s.product, wanted)
+	spec := len(altered.Policy) > 0 || len(altered.Other) > 0 && !c.written.same(s.product, wanted, c.config.Now())
+	if spec {
+		c.config.Kind.Overwrite(fresh, wanted)
+	}
 	if metadata := overwriteMetadata(fresh, wanted); !spec && !metadata {
 		return nil
 	}
@@ -112,22 +120,33 @@ func (c *Controller) write(ctx context.Context, s scene, out *outcome) error {
 		return nil
 	}
 	out.product = fresh
-	c.written.remember(s.product, fresh, wanted)
+	c.remember(s.product, fresh, wanted)
 	if fresh.GetGeneration() != s.product.GetGeneration() {
 		c.repaired(s, "changed")
 	}
 	return nil
 }
 
-// verify looks whether the product holds what the policy decides, after a write that was accepted. Admission in the guest
-// belongs to its admin, and may change what the operator writes: that is no success. Writing the same again changes nothing
-// and so wakes nobody; it is tried again after a while.
+// remember takes the answer to a write, and counts it when it is not what was written.
+func (c *Controller) remember(before, answer, wanted client.Object) {
+	c.written.remember(before, answer, wanted, c.config.Now())
+	if c.config.Kind.Altered(answer, wanted).Any() {
+		c.config.Metrics.Altered.WithLabelValues(c.config.Kind.Product).Inc()
+	}
+}
+
+// verify looks whether the product is what it was to be, after a write that was accepted and at every other look.
+// Admission in the guest belongs to its admin, and may change what the operator writes: that is no success. Writing the
+// same again changes nothing and so wakes nobody; it is tried again after a while.
 func (c *Controller) verify(out *outcome) {
-	if out.refused != nil || out.product == nil || c.config.Kind.Enforced(out.product, out.made.Product) {
+	if out.refused != nil || out.product == nil {
 		return
 	}
-	out.refused = &refusal{reason: ReasonRefused, again: refusedAgainAfter, message: fmt.Sprintf(
-		"the guest's API server stores the %s with other settings than were written: look for a mutating admission policy or webhook, or a changed definition", c.config.Kind.Product)}
+	out.altered = c.config.Kind.Altered(out.product, out.made.Product)
+	if len(out.altered.Policy) > 0 {
+		out.refused = &refusal{reason: hypershiftv1beta1.ReasonAlteredOnWrite, again: refusedAgainAfter,
+			message: alteration(c.config.Kind.Product, out.altered.Policy)}
+	}
 }
 
 // overwriteMetadata gives product the owner, the labels and the annotations of wanted, and reports whether that changed

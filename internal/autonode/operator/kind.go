@@ -29,11 +29,10 @@ type Kind struct {
 
 	// Make says what a policy, nil for none, and a wrapper come to.
 	Make func(ctx context.Context, policy *hypershiftv1beta1.AutoNodePolicy, wrapper client.Object) (Made, error)
-	// Overwrite gives the product the spec of the wanted one, and reports whether that changed anything.
-	Overwrite func(product, wanted client.Object) (changed bool)
-	// Enforced reports whether what the policy decides stands in the product as it does in the wanted one. Everything else
-	// may be filled in or changed on its way by the API server of the guest.
-	Enforced func(product, wanted client.Object) bool
+	// Overwrite gives the product the spec of the wanted one.
+	Overwrite func(product, wanted client.Object)
+	// Altered compares the product as it is stored with the wanted one, field by field.
+	Altered func(product, wanted client.Object) Difference
 	// State returns the parts of the wrapper's status that every wrapper has.
 	State func(wrapper client.Object) State
 	// Mirror copies the product's status into the wrapper's, but for the conditions, which it returns (R26).

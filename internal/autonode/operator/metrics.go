@@ -12,6 +12,7 @@ type Metrics struct {
 	Reads     *prometheus.CounterVec // result: read, denied, failed
 	Writes    *prometheus.CounterVec // kind, verb
 	Repairs   *prometheus.CounterVec // kind
+	Altered   *prometheus.CounterVec // kind: of a product
 	Wrappers  *prometheus.GaugeVec   // kind, applied: True, False, Unknown
 	Unmanaged *prometheus.GaugeVec   // kind
 	Approvals *prometheus.CounterVec // signer
@@ -35,6 +36,7 @@ func NewMetrics(registerer prometheus.Registerer) Metrics {
 		Reads:     counter("policy_reads_total", "Attempts to read the AutoNodePolicy from the management cluster.", "result"),
 		Writes:    counter("writes_total", "Writes of objects in the guest cluster.", "kind", "verb"),
 		Repairs:   counter("repairs_total", "Objects that somebody else had changed or deleted and that were restored.", "kind"),
+		Altered:   counter("altered_writes_total", "Writes that were accepted and that the guest's API server stores with other settings than were written.", "kind"),
 		Wrappers:  gauge("wrappers", "Wrappers by whether the policy is applied to them.", "kind", "applied"),
 		Unmanaged: gauge("unmanaged_objects", "Karpenter objects that belong to no wrapper and were not made by the operator. They are left alone, and the policy does not hold for them.", "kind"),
 		Approvals: counter("certificate_approvals_total", "Certificate requests of kubelets that the operator approved.", "signer"),

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
@@ -40,6 +39,7 @@ type AWSConfig struct {
 
 // EC2NodeClasses are the wrappers of EC2NodeClasses (R28 to R33).
 func EC2NodeClasses(config AWSConfig) Kind {
+	defaults := karpenterawsv1.EC2NodeClassSpecDefaults()
 	return Kind{
 		Wrapper: hypershiftv1.OpenshiftEC2NodeClassKind, Product: karpenterawsv1.EC2NodeClassKind, Finalizer: EC2ClassFinalizer,
 		NewWrapper: func() client.Object { return &hypershiftv1.OpenshiftEC2NodeClass{} }, NewWrapperList: func() client.ObjectList { return &hypershiftv1.OpenshiftEC2NodeClassList{} },
@@ -52,17 +52,11 @@ func EC2NodeClasses(config AWSConfig) Kind {
 			}
 			return madeClass(merge.EC2NodeClass(policy, wrapper.(*hypershiftv1.OpenshiftEC2NodeClass), config.RootVolume, infra)), nil
 		},
-		Overwrite: func(product, wanted client.Object) bool {
-			is, want := product.(*karpenterawsv1.EC2NodeClass), wanted.(*karpenterawsv1.EC2NodeClass)
-			if equality.Semantic.DeepEqual(is.Spec, want.Spec) {
-				return false
-			}
-			want.Spec.DeepCopyInto(&is.Spec)
-			return true
+		Overwrite: func(product, wanted client.Object) {
+			wanted.(*karpenterawsv1.EC2NodeClass).Spec.DeepCopyInto(&product.(*karpenterawsv1.EC2NodeClass).Spec)
 		},
-		Enforced: func(product, wanted client.Object) bool {
-			is, want := product.(*karpenterawsv1.EC2NodeClass).Spec, wanted.(*karpenterawsv1.EC2NodeClass).Spec
-			return equality.Semantic.DeepEqual(is.BlockDeviceMappings, want.BlockDeviceMappings)
+		Altered: func(product, wanted client.Object) Difference {
+			return differing(&product.(*karpenterawsv1.EC2NodeClass).Spec, &wanted.(*karpenterawsv1.EC2NodeClass).Spec, defaults, under("spec"))
 		},
 		State: func(wrapper client.Object) State {
 			status := &wrapper.(*hypershiftv1.OpenshiftEC2NodeClass).Status

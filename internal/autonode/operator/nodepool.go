@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +19,9 @@ const PoolFinalizer = hypershiftv1beta1.Group + "/nodepool"
 
 // NodePools are the wrappers of NodePools, which every platform has (R9 to R27).
 func NodePools(settings merge.NodePoolSettings) Kind {
+	defaults := karpenterv1.NodePoolSpecDefaults()
+	// The labels of the template fold as the requirements do (K1). Limits, taints, budgets are the user's own.
+	decided := under("spec.template.spec.requirements", "spec.template.spec.nodeClassRef", "spec.template.metadata.labels")
 	return Kind{
 		Wrapper: "OpenshiftNodePool", Product: "NodePool", Finalizer: PoolFinalizer,
 		NewWrapper: func() client.Object { return &hypershiftv1beta1.OpenshiftNodePool{} }, NewWrapperList: func() client.ObjectList { return &hypershiftv1beta1.OpenshiftNodePoolList{} },
@@ -27,17 +29,11 @@ func NodePools(settings merge.NodePoolSettings) Kind {
 		Make: func(_ context.Context, policy *hypershiftv1beta1.AutoNodePolicy, wrapper client.Object) (Made, error) {
 			return madePool(merge.NodePool(policy, wrapper.(*hypershiftv1beta1.OpenshiftNodePool), settings)), nil
 		},
-		Overwrite: func(product, wanted client.Object) bool {
-			is, want := product.(*karpenterv1.NodePool), wanted.(*karpenterv1.NodePool)
-			if equality.Semantic.DeepEqual(is.Spec, want.Spec) {
-				return false
-			}
-			want.Spec.DeepCopyInto(&is.Spec)
-			return true
+		Overwrite: func(product, wanted client.Object) {
+			wanted.(*karpenterv1.NodePool).Spec.DeepCopyInto(&product.(*karpenterv1.NodePool).Spec)
 		},
-		Enforced: func(product, wanted client.Object) bool {
-			is, want := product.(*karpenterv1.NodePool).Spec.Template.Spec, wanted.(*karpenterv1.NodePool).Spec.Template.Spec
-			return equality.Semantic.DeepEqual(is.Requirements, want.Requirements) && equality.Semantic.DeepEqual(is.NodeClassRef, want.NodeClassRef)
+		Altered: func(product, wanted client.Object) Difference {
+			return differing(&product.(*karpenterv1.NodePool).Spec, &wanted.(*karpenterv1.NodePool).Spec, defaults, decided)
 		},
 		State: func(wrapper client.Object) State {
 			status := &wrapper.(*hypershiftv1beta1.OpenshiftNodePool).Status

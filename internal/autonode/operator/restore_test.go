@@ -37,11 +37,19 @@ func TestWhatTheGuestFillsInIsNotWrittenAgain(t *testing.T) {
 		clear(s.guestWrites)
 		s.behind(guest)
 		for range 3 {
-			s.step(s.pools, "web")
+			if again := s.step(s.pools, "web").RequeueAfter; again != 20*time.Second {
+				t.Errorf("again after %s, want 20s", again)
+			}
 		}
 		if s.updates() != want {
 			t.Errorf("start %d: %d updates, want %d", start, s.updates(), want)
 		}
+		s.says("web", hypershiftv1beta1.ConditionTypePolicyApplied, metav1.ConditionTrue, hypershiftv1beta1.ReasonApplied)
+		s.says("web", hypershiftv1beta1.ConditionTypeSpecAltered, metav1.ConditionTrue, hypershiftv1beta1.ReasonAlteredOnWrite)
+	}
+	s.clock.Advance(20 * time.Second) // what fills in may have gone
+	if s.step(s.pools, "web"); s.updates() != 2 {
+		t.Errorf("%d updates after a while, want one more", s.updates()-1)
 	}
 	if weight := s.nodePool("web").Spec.Weight; weight == nil || *weight != 5 {
 		t.Errorf("the weight is %v, want what was filled in", weight)
@@ -53,6 +61,9 @@ func TestWhatTheGuestFillsInIsNotWrittenAgain(t *testing.T) {
 	s.step(s.pools, "web")
 	if weight := s.nodePool("web").Spec.Weight; weight == nil || *weight != 7 {
 		t.Errorf("the weight is %v, want the wrapper's", weight)
+	}
+	if said := messageOf(s.wrapper("web"), hypershiftv1beta1.ConditionTypeSpecAltered); said != "" {
+		t.Errorf("SpecAltered says %q of what is stored as written", said)
 	}
 }
 
@@ -90,9 +101,9 @@ func TestWhatAdmissionChangesOfThePolicyIsTold(t *testing.T) {
 			t.Errorf("try %d: again after %s, %d updates", try, again, s.updates())
 		}
 		for _, kind := range []string{hypershiftv1beta1.ConditionTypePolicyApplied, hypershiftv1beta1.ConditionTypeReady} {
-			s.says("web", kind, metav1.ConditionFalse, hypershiftv1beta1.ReasonReconcileFailed)
+			s.says("web", kind, metav1.ConditionFalse, hypershiftv1beta1.ReasonAlteredOnWrite)
 			if said := messageOf(s.wrapper("web"), kind); !strings.Contains(said,
-				"stores the NodePool with other settings than were written") {
+				"stores the NodePool with other settings than were written, in spec.template.spec.requirements[0].values[0]: ") {
 				t.Errorf("try %d: %s says %q", try, kind, said)
 			}
 		}

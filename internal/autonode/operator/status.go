@@ -42,6 +42,7 @@ const (
 type outcome struct {
 	made    *Made         // nil when the policy is not known
 	refused *refusal      // nil when the product is as it is to be
+	altered Difference    // of the product from the one that was written
 	product client.Object // as it is after the step; nil when there is none
 }
 
@@ -61,6 +62,9 @@ func describe(state State, s scene, out outcome, mirrored []karpenterv1.Conditio
 			*state.ObservedPolicy = observed(s.reading.Policy)
 		}
 		condition.Set(state.Conditions, generation, verdictOf(s.reading, out), now)
+	}
+	if out.made != nil {
+		setAltered(state.Conditions, generation, out.altered.Other, now)
 	}
 	setReady(state.Conditions, mirrored, now)
 }
@@ -91,6 +95,16 @@ func verdictOf(reading Reading, out outcome) condition.Value {
 	return condition.True(kind, hypershiftv1beta1.ReasonApplied, "")
 }
 
+// setAltered says which of the user's own fields are not stored as they were written. That is no matter of the policy.
+func setAltered(conditions *[]karpenterv1.Condition, generation int64, paths []string, now time.Time) {
+	const kind = hypershiftv1beta1.ConditionTypeSpecAltered
+	if len(paths) == 0 {
+		condition.Clear(conditions, kind)
+		return
+	}
+	condition.Set(conditions, generation, condition.True(kind, hypershiftv1beta1.ReasonAlteredOnWrite, cut(alteration("NodePool", paths))), now)
+}
+
 // setReady sets Ready from the other conditions: what keeps the product from being written or from launching nodes comes
 // first, then what the product says itself.
 func setReady(conditions *[]karpenterv1.Condition, mirrored []karpenterv1.Condition, now time.Time) {
@@ -117,6 +131,7 @@ func setReady(conditions *[]karpenterv1.Condition, mirrored []karpenterv1.Condit
 // ownConditions are those that the operator sets itself.
 var ownConditions = []string{
 	hypershiftv1beta1.ConditionTypePolicyApplied, hypershiftv1beta1.ConditionTypeRequirementsCompatible, hypershiftv1beta1.ConditionTypeRootVolumeOverridden,
+	hypershiftv1beta1.ConditionTypeSpecAltered,
 	hypershiftv1beta1.ConditionTypeReady, // the product's own counts in it
 }
 

@@ -3,6 +3,7 @@ package operator
 import (
 	"encoding/json"
 	"sync"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -19,13 +20,14 @@ type record struct {
 	before string        // resource version that was written over; empty: it was created
 	after  client.Object // the answer
 	wanted string        // what was asked for
+	at     time.Time
 }
 
 func newWritten() *written { return &written{last: map[string]record{}} }
 
 // remember takes the answer to a write; before is nil for a create.
-func (w *written) remember(before, after, wanted client.Object) {
-	last := record{after: after.DeepCopyObject().(client.Object), wanted: spelled(wanted)}
+func (w *written) remember(before, after, wanted client.Object, now time.Time) {
+	last := record{after: after.DeepCopyObject().(client.Object), wanted: spelled(wanted), at: now}
 	if before != nil {
 		last.before = before.GetResourceVersion()
 	}
@@ -59,13 +61,14 @@ func (w *written) newest(cached client.Object) client.Object {
 	return cached
 }
 
-// same reports whether the product's spec is what the API server made of an equal wish.
-func (w *written) same(product, wanted client.Object) bool {
+// same reports whether the product's spec is what the API server made of an equal wish a short while ago. What alters
+// writes may go at any time, and nothing tells of that.
+func (w *written) same(product, wanted client.Object, now time.Time) bool {
 	w.mu.Lock()
 	last, found := w.last[product.GetName()]
 	w.mu.Unlock()
 	return found && last.after.GetUID() == product.GetUID() && product.GetGeneration() > 0 &&
-		last.after.GetGeneration() == product.GetGeneration() && last.wanted == spelled(wanted)
+		last.after.GetGeneration() == product.GetGeneration() && now.Sub(last.at) < refusedAgainAfter && last.wanted == spelled(wanted)
 }
 
 // spelled is an object as text; API types always marshal.

@@ -1,8 +1,10 @@
 package operator
 
 import (
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +33,7 @@ func TestWhatWasWrittenIsKnownWithoutItsLabels(t *testing.T) {
 		t.Error("a pool that was never written is the operator's")
 	}
 	pool.Labels = map[string]string{merge.ManagedByLabel: merge.ManagedByValue}
-	w.remember(nil, pool, pool)
+	w.remember(nil, pool, pool, time.Now())
 	stripped := writtenPool("u", "a")
 	if !w.wrote(stripped) {
 		t.Error("the stripped pool is a stranger's")
@@ -44,21 +46,40 @@ func TestWhatWasWrittenIsKnownWithoutItsLabels(t *testing.T) {
 	}
 }
 
-// a guest's admission may fill in what it likes, but for what the policy decides.
-func TestOnlyWhatThePolicyDecidesHasToBeStoredAsWritten(t *testing.T) {
+// what the policy decides has to be stored as it was written: requirements, node class and the labels of the
+// template. A difference elsewhere is told apart.
+func TestWhatThePolicyDecidesIsToldFromTheRest(t *testing.T) {
 	t.Parallel()
 	kind := NodePools(merge.NodePoolSettings{})
-	wanted, stored := writtenPool("u", "a"), writtenPool("u", "a")
-	stored.Spec.Weight = new(int32(3))
-	if !kind.Enforced(stored, wanted) {
-		t.Error("a weight that was filled in counts as a change of what the policy decides")
-	}
-	stored.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Name: "another"}
-	if kind.Enforced(stored, wanted) {
-		t.Error("another node class does not count as a change of what the policy decides")
-	}
-	if kind.Enforced(writtenPool("u", "a", "b"), wanted) {
-		t.Error("a further instance type does not count as a change of what the policy decides")
+	for path, c := range map[string]struct {
+		alter  func(p *karpenterv1.NodePool)
+		policy bool
+	}{
+		"spec.weight": {func(p *karpenterv1.NodePool) { p.Spec.Weight = new(int32(3)) }, false},
+		"spec.template.spec.expireAfter": {func(p *karpenterv1.NodePool) {
+			p.Spec.Template.Spec.ExpireAfter = karpenterv1.NillableDuration{Duration: new(time.Hour)}
+		}, false},
+		"spec.template.metadata.annotations.x": {func(p *karpenterv1.NodePool) { p.Spec.Template.ObjectMeta.Annotations = map[string]string{"x": "y"} }, false},
+		"spec.template.spec.nodeClassRef.name": {func(p *karpenterv1.NodePool) { p.Spec.Template.Spec.NodeClassRef.Name = "another" }, true},
+		"spec.template.metadata.labels.team":   {func(p *karpenterv1.NodePool) { p.Spec.Template.ObjectMeta.Labels = map[string]string{"team": "a"} }, true},
+		"spec.template.spec.requirements": {func(p *karpenterv1.NodePool) {
+			p.Spec.Template.Spec.Requirements = append(p.Spec.Template.Spec.Requirements, p.Spec.Template.Spec.Requirements[0])
+		}, true},
+		"spec.template.spec.requirements[0].values[0]": {func(p *karpenterv1.NodePool) { p.Spec.Template.Spec.Requirements[0].Values[0] = "b" }, true},
+	} {
+		wanted, stored := writtenPool("u", "a"), writtenPool("u", "a")
+		for _, p := range []*karpenterv1.NodePool{wanted, stored} {
+			p.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Name: "default"}
+		}
+		c.alter(stored)
+		got := kind.Altered(stored, wanted)
+		want := Difference{Other: []string{path}}
+		if c.policy {
+			want = Difference{Policy: []string{path}}
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", path, got, want)
+		}
 	}
 }
 
