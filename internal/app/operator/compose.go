@@ -162,6 +162,11 @@ func (d operatorDeps) guestProtected(ctx context.Context) {
 	d.policyChanged(ctx, true)
 }
 
+// verdictReached wakes the policy's status, which is made from what the controllers found out.
+func (d operatorDeps) verdictReached(string, string) {
+	d.bells.Ring(PolicyStatus, kube.Singleton(), policyAfter)
+}
+
 // policyChanged wakes who has to look again after the policy was read: the policy's status always, the wrappers when what
 // is asked of them is different.
 func (d operatorDeps) policyChanged(ctx context.Context, forWrappers bool) {

@@ -144,6 +144,7 @@ func assembleOperator(
 	if config.ApproveKubeletCSRs {
 		deps.bootstrapper, deps.instanceNames = config.NodeBootstrapperUserName, config.instanceNames(ctx)
 	}
+	p.board.OnVerdict(deps.verdictReached)
 	controllers := deps.controllers()
 	if err := watchKinds(ctx, mgr, controllers, p.synced); err != nil {
 		return nil, fmt.Errorf("starting the watches: %w", err)

@@ -28,11 +28,11 @@ const (
 	behindAgainAfter = 100 * time.Millisecond
 )
 
-// apply makes the product as policy and wrapper want it, and says on the wrapper how that went. Where the policy is not
-// known, or is wrong by itself, what was written last stays (G14, G15).
-func (c *Controller) apply(ctx context.Context, s scene) (reconcile.Result, error) {
+// apply makes the product as policy and wrapper want it, and returns how that went, nil when the step is to be repeated first.
+// Where the policy is not known, or is wrong by itself, what was written last stays (G14, G15).
+func (c *Controller) apply(ctx context.Context, s scene) (reconcile.Result, *outcome, error) {
 	if err := c.addFinalizer(ctx, s.wrapper); err != nil {
-		return reconcile.Result{}, err
+		return reconcile.Result{}, nil, err
 	}
 	out := outcome{product: s.product}
 	var result reconcile.Result
@@ -46,9 +46,9 @@ func (c *Controller) apply(ctx context.Context, s scene) (reconcile.Result, erro
 		result.RequeueAfter = made.RetryAfter
 		if made.Product != nil {
 			if err := c.write(ctx, s, &out); errors.Is(err, errBehind) {
-				return reconcile.Result{RequeueAfter: behindAgainAfter}, nil
+				return reconcile.Result{RequeueAfter: behindAgainAfter}, nil, nil
 			} else if err != nil {
-				return reconcile.Result{}, err
+				return reconcile.Result{}, nil, err
 			}
 			c.verify(&out)
 			if out.altered.Any() {
@@ -60,10 +60,7 @@ func (c *Controller) apply(ctx context.Context, s scene) (reconcile.Result, erro
 	if out.refused != nil && out.refused.again > 0 {
 		result.RequeueAfter = out.refused.again
 	}
-	if err := c.report(ctx, s, out); err != nil {
-		return reconcile.Result{}, err
-	}
-	return result, nil
+	return result, &out, nil
 }
 
 // errBehind is when the API server has a newer state than the cache.
@@ -142,6 +139,7 @@ func (c *Controller) verify(out *outcome) {
 	if out.refused != nil || out.product == nil {
 		return
 	}
+	c.written.hold(out.product)
 	out.altered = c.config.Kind.Altered(out.product, out.made.Product)
 	if len(out.altered.Policy) > 0 {
 		out.refused = &refusal{reason: hypershiftv1beta1.ReasonAlteredOnWrite, again: refusedAgainAfter,
@@ -177,7 +175,12 @@ func refused(kind string, err error) *refusal {
 
 // repaired reports what somebody else did to the product, when the wrapper had been applied as it is (R23, G4).
 func (c *Controller) repaired(s scene, what string) {
-	if !applied(*c.config.Kind.State(s.wrapper).Conditions, s.wrapper.GetGeneration()) || !samePolicy(*c.config.Kind.State(s.wrapper).ObservedPolicy, s.reading.Policy) {
+	state := c.config.Kind.State(s.wrapper)
+	was, policy := applied(*state.Conditions, s.wrapper.GetGeneration()), *state.ObservedPolicy
+	if v, found := c.config.Board.Verdict(c.config.Kind.Wrapper, s.wrapper); found { // the status is a hint of an earlier process
+		was, policy = v.applied(), v.Observed
+	}
+	if !was || !samePolicy(policy, s.reading.Policy) {
 		return
 	}
 	kind := c.config.Kind.Product
@@ -223,24 +226,50 @@ func (c *Controller) dropFinalizer(ctx context.Context, wrapper client.Object) e
 	return nil
 }
 
-// report writes the wrapper's status where it differs.
-func (c *Controller) report(ctx context.Context, s scene, out outcome) error {
+// report hangs up what was found out and writes the wrapper's status where it differs. It returns when to write a status
+// again that the guest's API server stored otherwise: until then it would only be changed again. The verdict does not
+// depend on what becomes of the status.
+func (c *Controller) report(ctx context.Context, s scene, out outcome) (again time.Duration, err error) {
+	kind := c.config.Kind
+	now := c.config.Now()
 	before := s.wrapper.DeepCopyObject().(client.Object)
-	state := c.config.Kind.State(s.wrapper)
+	reached := verdict(s, out)
+	if reached != nil {
+		known, found := c.config.Board.Verdict(kind.Wrapper, s.wrapper)
+		if found && known.same(*reached) {
+			reached.statusAltered = known.statusAltered
+		}
+		c.config.Board.Reach(kind.Wrapper, s.name, *reached)
+		if wait := refusedAgainAfter - now.Sub(reached.statusAltered); wait > 0 {
+			return wait, nil
+		}
+	}
 	var mirrored []karpenterv1.Condition
 	if out.product != nil {
-		mirrored = c.config.Kind.Mirror(s.wrapper, out.product)
+		mirrored = kind.Mirror(s.wrapper, out.product)
 	}
-	describe(state, s, out, mirrored, c.config.Now())
-	change := c.config.Kind.PatchStatus(before, s.wrapper)
-	if change == nil {
-		return nil
+	describe(kind.State(s.wrapper), s, out, mirrored, now)
+	change := kind.PatchStatus(before, s.wrapper)
+	sent := s.wrapper.DeepCopyObject().(client.Object)
+	if change != nil {
+		if err := c.config.Guest.Status().Patch(ctx, s.wrapper, change); apierrors.IsNotFound(err) {
+			return 0, nil // it went meanwhile
+		} else if err != nil {
+			return 0, fmt.Errorf("writing the status of %s %s: %w", kind.Wrapper, s.name, err)
+		}
+		c.answers.remember(before.GetResourceVersion(), s.wrapper)
 	}
-	if err := c.config.Guest.Status().Patch(ctx, s.wrapper, change); apierrors.IsNotFound(err) {
-		return nil // it went meanwhile
-	} else if err != nil {
-		return fmt.Errorf("writing the status of %s %s: %w", c.config.Kind.Wrapper, s.name, err)
+	if reached == nil {
+		return 0, nil
 	}
-	c.answers.remember(before.GetResourceVersion(), s.wrapper)
-	return nil
+	reached.statusAltered = time.Time{}
+	if kind.PatchStatus(sent, s.wrapper) != nil {
+		reached.statusAltered, again = now, refusedAgainAfter
+		c.config.Metrics.Altered.WithLabelValues(alteredStatus).Inc()
+	}
+	c.config.Board.Reach(kind.Wrapper, s.name, *reached)
+	return again, nil
 }
+
+// alteredStatus stands for the status of a wrapper where altered writes are counted.
+const alteredStatus = "status"

@@ -6,18 +6,22 @@ import (
 	"time"
 )
 
-// Board is where the last reading of the policy hangs for the controllers, and whether the guest is protected yet. It is
-// safe for concurrent use.
+// Board is where the last reading of the policy hangs for the controllers, what they found out about each wrapper, and
+// whether the guest is protected yet. It is safe for concurrent use.
 type Board struct {
 	mu        sync.Mutex
 	reading   Reading
 	written   time.Time // when an admission policy was written last
+	verdicts  map[verdictKey]Verdict
+	tell      func(kind, name string) // of news in verdicts; nil for nobody
 	protected atomic.Bool
 	released  atomic.Bool
 }
 
 // NewBoard returns a board before the first answer.
-func NewBoard() *Board { return &Board{reading: Reading{State: StateStarting}} }
+func NewBoard() *Board {
+	return &Board{reading: Reading{State: StateStarting}, verdicts: map[verdictKey]Verdict{}}
+}
 
 // Reading returns what is known of the policy.
 func (b *Board) Reading() Reading {

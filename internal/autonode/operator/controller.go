@@ -32,7 +32,7 @@ type Config struct {
 }
 
 // Controller makes the product of each wrapper of one kind and keeps it as it is to be: gather, decide, act, one name a
-// step. It remembers only what it wrote last, to tell its own writes from those of others.
+// step. It remembers only what it wrote last, to tell its own writes from those of others, and hangs what it found out on the board.
 type Controller struct {
 	config  Config
 	written *written // products
@@ -59,17 +59,35 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	switch {
 	case s.wrapper == nil:
+		c.config.Board.Forget(c.config.Kind.Wrapper, s.name)
 		err := c.orphan(ctx, s)
 		if errors.Is(err, errBehind) {
 			return reconcile.Result{RequeueAfter: behindAgainAfter}, nil
 		}
 		return reconcile.Result{}, err
 	case s.wrapper.GetDeletionTimestamp() != nil:
-		return reconcile.Result{}, c.retire(ctx, s)
+		err := c.retire(ctx, s)
+		c.config.Board.Forget(c.config.Kind.Wrapper, s.name)
+		return reconcile.Result{}, err
 	case !c.config.Board.Protected(): // G22: it wakes everybody
 		return reconcile.Result{}, nil
 	}
-	return c.apply(ctx, s)
+	result, out, err := c.apply(ctx, s)
+	if err != nil { // how it stands is not known: it may have been changed, and could not be written
+		c.config.Board.Forget(c.config.Kind.Wrapper, s.name)
+		return reconcile.Result{}, err
+	}
+	if out == nil {
+		return result, nil
+	}
+	again, err := c.report(ctx, s, *out)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
+		result.RequeueAfter = again
+	}
+	return result, nil
 }
 
 func (c *Controller) gather(ctx context.Context, name string) (scene, error) {
@@ -148,16 +166,16 @@ func (c *Controller) delete(ctx context.Context, product client.Object) error {
 	return nil
 }
 
-// own reports whether a product is the operator's: it carries the signs of that, or was written by this process.
+// own reports whether a product is the operator's: it carries the signs of that, or this process has had it in its hands.
 func (c *Controller) own(product client.Object) bool {
-	return managed(product, c.config.Kind.Wrapper) || c.written.wrote(product)
+	return managed(product, c.config.Kind.Wrapper) || c.written.holds(product)
 }
 
-// adopted reports whether the product of that name has been the wrapper's before: whoever takes label and owner off a
-// product and then deletes the wrapper does not set it free.
+// adopted reports whether the product of that name has been the wrapper's before, as an earlier process said: whoever takes
+// label and owner off a product and then deletes the wrapper does not set it free. That the status may be forged does not
+// matter: who says too much of a wrapper loses a product that no policy reaches.
 func (c *Controller) adopted(wrapper client.Object) bool {
-	said, found := condition.Get(*c.config.Kind.State(wrapper).Conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
-	return found && said.Status == metav1.ConditionTrue
+	return condition.IsTrue(*c.config.Kind.State(wrapper).Conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
 }
 
 // managed reports whether a product is the operator's own: by its label or by its owner.

@@ -5,8 +5,10 @@
 //
 //	reading.go      what is known of the policy, and when that is nothing: the states of G15
 //	board.go        where that hangs for the controllers
+//	verdicts.go     and what they found out of each wrapper, of which the policy's Ready is made
 //	controller.go   a wrapper and its product: gather, then one of orphan, retire, apply
 //	apply.go        writing a product and the status of its wrapper
+//	altered.go      what of a product is not stored as it was written; pure
 //	status.go       the conditions of a wrapper; pure
 //	nodepool.go     NodePools, nodeclass.go EC2NodeClasses: what differs between the kinds
 //	policy.go       the policy's condition Ready, by a single writer

@@ -12,7 +12,7 @@ type Metrics struct {
 	Reads     *prometheus.CounterVec // result: read, denied, failed
 	Writes    *prometheus.CounterVec // kind, verb
 	Repairs   *prometheus.CounterVec // kind
-	Altered   *prometheus.CounterVec // kind: of a product
+	Altered   *prometheus.CounterVec // kind: of a product, or status for that of a wrapper
 	Wrappers  *prometheus.GaugeVec   // kind, applied: True, False, Unknown
 	Unmanaged *prometheus.GaugeVec   // kind
 	Approvals *prometheus.CounterVec // signer

@@ -3,10 +3,13 @@ package operator
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -27,9 +30,16 @@ type PolicyConfig struct {
 	Log        logr.Logger
 }
 
+// readyAfterStart is how long a policy's Ready that an earlier process has written is left as it is, while this one has not
+// looked at all wrappers yet.
+const readyAfterStart = time.Minute
+
 // PolicyController is the only writer of the policy's status (G16). A step looks at all wrappers and writes at most once.
+// It has one worker.
 type PolicyController struct {
-	config PolicyConfig
+	config  PolicyConfig
+	started time.Time // of the first step
+	settled bool      // all wrappers were looked at once
 }
 
 // NewPolicyController returns the controller.
@@ -37,10 +47,13 @@ func NewPolicyController(config PolicyConfig) *PolicyController {
 	return &PolicyController{config: config}
 }
 
-// Reconcile sums up what the wrappers say of the policy's present generation. A conflict is an error: somebody has changed
+// Reconcile sums up what the controllers found out of the wrappers for the policy's present generation. A conflict is an error: somebody has changed
 // the policy, and the feed's next answer brings it (G29).
 func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	targets, err := c.survey(ctx)
+	if c.started.IsZero() {
+		c.started = c.config.Now()
+	}
+	targets, altered, err := c.survey(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -49,6 +62,12 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	ready := merge.Ready(policy, targets)
+	if wait := c.leave(policy, ready); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	if len(altered) > 0 {
+		ready.Message = strings.TrimSuffix(ready.Message, ".") + ". " + alteredStatuses(altered)
+	}
 	status := policy.Status.DeepCopy()
 	if !condition.Set(&status.Conditions, policy.Generation, ready, c.config.Now()) {
 		return reconcile.Result{}, nil
@@ -60,19 +79,43 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// survey reads all wrappers, and shows how many there are in which state, and what belongs to none (G18).
-func (c *PolicyController) survey(ctx context.Context) ([]merge.Target, error) {
-	var targets []merge.Target
+// leave returns for how long Ready is left as an earlier process has written it: while this one does not know yet, a minute
+// after the start at most.
+func (c *PolicyController) leave(policy *hypershiftv1beta1.AutoNodePolicy, ready condition.Value) time.Duration {
+	said, found := condition.Get(policy.Status.Conditions, ready.Type)
+	if c.settled = c.settled || ready.Status != metav1.ConditionUnknown; c.settled || !found || said.ObservedGeneration != policy.Generation {
+		return 0
+	}
+	return c.started.Add(readyAfterStart).Sub(c.config.Now())
+}
+
+// alteredStatuses says of wrappers that their status is not stored as it was written.
+func alteredStatuses(names []string) string {
+	shown := slices.Clone(names[:min(len(names), shownPaths)])
+	if more := len(names) - len(shown); more > 0 {
+		shown = append(shown, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("The guest's API server changes the status of %d of them, which then tells its users something else: %s.",
+		len(names), strings.Join(shown, ", "))
+}
+
+// survey looks at all wrappers, and shows how many there are in which state, and what belongs to none (G18). It returns what
+// the policy's readiness asks of each, and the names of those whose status is changed on its way to storage.
+func (c *PolicyController) survey(ctx context.Context) (targets []merge.Target, altered []string, err error) {
 	for _, kind := range c.config.Kinds {
 		wrappers, err := c.list(ctx, kind.NewWrapperList())
 		if err != nil {
-			return nil, fmt.Errorf("listing %ss: %w", kind.Wrapper, err)
+			return nil, nil, fmt.Errorf("listing %ss: %w", kind.Wrapper, err)
 		}
 		counts := map[string]int{"True": 0, "False": 0, "Unknown": 0}
 		names := map[string]bool{}
 		for _, wrapper := range wrappers {
-			targets = append(targets, kind.Target(wrapper))
-			said, _ := condition.Get(*kind.State(wrapper).Conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
+			reached, v := c.config.Board.asReached(kind, wrapper)
+			targets = append(targets, kind.Target(reached))
+			if !v.statusAltered.IsZero() {
+				altered = append(altered, kind.Wrapper+" "+wrapper.GetName())
+			}
+			said, _ := condition.Get(v.Conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
 			if said.Status == "" {
 				said.Status = "Unknown"
 			}
@@ -84,7 +127,7 @@ func (c *PolicyController) survey(ctx context.Context) ([]merge.Target, error) {
 		}
 		products, err := c.list(ctx, kind.NewProductList())
 		if err != nil {
-			return nil, fmt.Errorf("listing %ss: %w", kind.Product, err)
+			return nil, nil, fmt.Errorf("listing %ss: %w", kind.Product, err)
 		}
 		unmanaged := 0
 		for _, product := range products {
@@ -94,7 +137,8 @@ func (c *PolicyController) survey(ctx context.Context) ([]merge.Target, error) {
 		}
 		c.config.Metrics.Unmanaged.WithLabelValues(kind.Product).Set(float64(unmanaged))
 	}
-	return targets, nil
+	slices.Sort(altered)
+	return targets, altered, nil
 }
 
 // list reads from the cache; nobody changes the objects.

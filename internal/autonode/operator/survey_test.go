@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
@@ -27,17 +28,16 @@ func (s *scene) summing(server client.Client, management client.WithWatch) *oper
 // is not the operator's.
 func TestWrappersAndStrangersAreCounted(t *testing.T) {
 	t.Parallel()
-	applied := func(name string, status metav1.ConditionStatus) *hypershiftv1beta1.OpenshiftNodePool {
+	forged := func(name string) *hypershiftv1beta1.OpenshiftNodePool {
 		w := wrapper(name)
-		w.Status.Conditions = []karpenterv1.Condition{{Type: hypershiftv1beta1.ConditionTypePolicyApplied, Status: status}}
+		w.Status.Conditions = []karpenterv1.Condition{{Type: hypershiftv1beta1.ConditionTypePolicyApplied, Status: "True"}}
 		return w
 	}
 	pool := func(name string, labels map[string]string) *karpenterv1.NodePool {
 		return &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	}
 	s := newUnprotectedScene(t, []client.Object{
-		applied("a", "True"), applied("b", "True"), applied("c", "False"), applied("d",
-			"Unknown"), wrapper("e"), class("f"),
+		wrapper("a"), wrapper("b"), forged("c"), forged("d"), forged("e"), class("f"),
 		pool("a", nil), pool("orphan", map[string]string{merge.ManagedByLabel: merge.ManagedByValue}), pool("x",
 			nil), pool("y", nil),
 		&karpenterawsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "z"}},
@@ -45,6 +45,12 @@ func TestWrappersAndStrangersAreCounted(t *testing.T) {
 	registry := s.behind(s.guest)
 	s.board.Protect()
 	s.learn(operator.Answer{}) // there is no policy
+	for name, status := range map[string]metav1.ConditionStatus{"a": "True", "b": "True", "c": "False", "d": "Unknown"} {
+		s.board.Reach("OpenshiftNodePool", name, operator.Verdict{
+			UID: types.UID("uid-" + name), Generation: 1,
+			Conditions: []karpenterv1.Condition{{Type: hypershiftv1beta1.ConditionTypePolicyApplied, Status: status}},
+		})
+	}
 	s.step(s.summing(s.guest, s.management), "")
 	for _, m := range []struct {
 		name, kind, applied string

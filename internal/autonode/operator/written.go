@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -14,6 +15,7 @@ import (
 type written struct {
 	mu   sync.Mutex
 	last map[string]record
+	held map[string]types.UID // products that a wrapper had, by name
 }
 
 type record struct {
@@ -23,7 +25,9 @@ type record struct {
 	at     time.Time
 }
 
-func newWritten() *written { return &written{last: map[string]record{}} }
+func newWritten() *written {
+	return &written{last: map[string]record{}, held: map[string]types.UID{}}
+}
 
 // remember takes the answer to a write; before is nil for a create.
 func (w *written) remember(before, after, wanted client.Object, now time.Time) {
@@ -34,21 +38,30 @@ func (w *written) remember(before, after, wanted client.Object, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last[after.GetName()] = last
+	w.held[after.GetName()] = after.GetUID()
 }
 
-// wrote reports whether the product is one that the operator has written since its start, whatever became of its labels and
-// owners, which everybody may change.
-func (w *written) wrote(product client.Object) bool {
+// hold says that a product belongs to a wrapper, though it did not have to be written.
+func (w *written) hold(product client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	last, found := w.last[product.GetName()]
-	return found && last.after.GetUID() == product.GetUID() && product.GetUID() != ""
+	w.held[product.GetName()] = product.GetUID()
+}
+
+// holds reports whether the product is one that a wrapper had since the operator's start, whatever became of its labels and
+// owners, which everybody may change.
+func (w *written) holds(product client.Object) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	uid, found := w.held[product.GetName()]
+	return found && uid == product.GetUID() && uid != ""
 }
 
 func (w *written) forget(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.last, name)
+	delete(w.held, name)
 }
 
 // newest returns the product as it is known best: the answer to the last write, when the cache shows what was written over.

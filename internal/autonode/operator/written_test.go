@@ -29,19 +29,19 @@ func TestWhatWasWrittenIsKnownWithoutItsLabels(t *testing.T) {
 	t.Parallel()
 	w := newWritten()
 	pool := writtenPool("u", "a")
-	if w.wrote(pool) {
+	if w.holds(pool) {
 		t.Error("a pool that was never written is the operator's")
 	}
 	pool.Labels = map[string]string{merge.ManagedByLabel: merge.ManagedByValue}
 	w.remember(nil, pool, pool, time.Now())
 	stripped := writtenPool("u", "a")
-	if !w.wrote(stripped) {
+	if !w.holds(stripped) {
 		t.Error("the stripped pool is a stranger's")
 	}
-	if w.wrote(writtenPool("another", "a")) {
+	if w.holds(writtenPool("another", "a")) {
 		t.Error("another pool of that name is the operator's")
 	}
-	if w.forget("web"); w.wrote(stripped) {
+	if w.forget("web"); w.holds(stripped) {
 		t.Error("a forgotten pool is the operator's")
 	}
 }

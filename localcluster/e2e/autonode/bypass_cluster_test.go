@@ -113,7 +113,7 @@ func TestX11_WithoutItsRightsTheOperatorSaysSo(t *testing.T) {
 		}
 	})
 	w.policy(restrict(in(instanceType, "a")))
-	w.policySays("Unknown", "Progressing", "x11") // not even the wrapper's status can be written
+	w.policySays("False", "ReconcileFailed", "x11") // though not even the wrapper's status can be written
 	w.refused("an edit in the meantime", w.patch(w.cadmin, w.get(nodePoolKind, "x11"), object{"spec": wide()}), "OpenshiftNodePool")
 	give()
 	w.eventuallyIn(3*within, "the pool to follow", func() (bool, string) {

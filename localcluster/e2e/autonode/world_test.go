@@ -141,11 +141,12 @@ func (w *world) class(name string, spec object) *unstructured.Unstructured {
 
 // patch sends a merge patch.
 func (w *world) patch(as client.Client, o *unstructured.Unstructured, change object) error {
-	body, err := json.Marshal(change)
-	if err != nil {
-		return err
-	}
-	return as.Patch(w.ctx, o.DeepCopy(), client.RawPatch(types.MergePatchType, body))
+	return as.Patch(w.ctx, o.DeepCopy(), mergePatch(change))
+}
+
+// mergePatch is a change as a merge patch. What tests write always marshals.
+func mergePatch(change object) client.Patch {
+	return client.RawPatch(types.MergePatchType, []byte(show(change)))
 }
 
 func (w *world) mustPatch(as client.Client, o *unstructured.Unstructured, change object) {

@@ -1,0 +1,111 @@
+package operator
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+)
+
+// Verdict is what a step of this process found out about a wrapper. The policy's readiness is made from verdicts alone:
+// the status of a wrapper is written for its users, and whoever administers the guest can change it.
+type Verdict struct {
+	// UID and Generation are the wrapper's.
+	UID        types.UID
+	Generation int64
+	// Observed is the state of the policy that it is about; nil for none.
+	Observed *hypershiftv1.ObservedPolicy
+	// Conditions are PolicyApplied and what the merge says. Their transition times are not set.
+	Conditions []karpenterv1.Condition
+
+	statusAltered time.Time // when the guest's API server stored another status than was written; zero: it did not
+}
+
+// verdict makes the verdict of a step that knew the policy, nil for one that did not.
+func verdict(s scene, out outcome) *Verdict {
+	if out.made == nil {
+		return nil
+	}
+	v := Verdict{UID: s.wrapper.GetUID(), Generation: s.wrapper.GetGeneration(), Observed: observed(s.reading.Policy)}
+	for _, value := range append(slices.Clone(out.made.Conditions), verdictOf(s.reading, out)) {
+		condition.Set(&v.Conditions, v.Generation, value, time.Time{})
+	}
+	return &v
+}
+
+// applied reports whether the policy is applied by the verdict.
+func (v Verdict) applied() bool {
+	return condition.IsTrue(v.Conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
+}
+
+// same reports whether two verdicts say the same, whatever became of the status.
+func (v Verdict) same(other Verdict) bool {
+	v.statusAltered, other.statusAltered = time.Time{}, time.Time{}
+	return reflect.DeepEqual(v, other)
+}
+
+// verdictKey names a wrapper.
+type verdictKey struct{ kind, name string }
+
+// Reach hangs up a verdict, and tells whoever listens when it is news.
+func (b *Board) Reach(kind, name string, v Verdict) {
+	b.mu.Lock()
+	before, found := b.verdicts[verdictKey{kind, name}]
+	b.verdicts[verdictKey{kind, name}] = v
+	tell := b.tell
+	b.mu.Unlock()
+	if tell != nil && (!found || !before.same(v) || before.statusAltered.IsZero() != v.statusAltered.IsZero()) {
+		tell(kind, name)
+	}
+}
+
+// Forget takes a verdict down: the wrapper is gone, or it cannot be told any more how it stands.
+func (b *Board) Forget(kind, name string) {
+	b.mu.Lock()
+	_, found := b.verdicts[verdictKey{kind, name}]
+	delete(b.verdicts, verdictKey{kind, name})
+	tell := b.tell
+	b.mu.Unlock()
+	if found && tell != nil {
+		tell(kind, name)
+	}
+}
+
+// Verdict returns the verdict about a wrapper as it is now; there is none about another object of that name, nor about an
+// earlier generation of it.
+func (b *Board) Verdict(kind string, wrapper client.Object) (Verdict, bool) {
+	b.mu.Lock()
+	v, found := b.verdicts[verdictKey{kind, wrapper.GetName()}]
+	b.mu.Unlock()
+	if !found || v.UID != wrapper.GetUID() || v.Generation < wrapper.GetGeneration() {
+		return Verdict{}, false
+	}
+	return v, true
+}
+
+// OnVerdict says whom to tell of news about a wrapper. It is called once, before the controllers begin.
+func (b *Board) OnVerdict(tell func(kind, name string)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tell = tell
+}
+
+// asReached returns an object of the wrapper's kind that says of itself what the board says, and nothing when that is
+// nothing: what stands in its status does not count.
+func (b *Board) asReached(kind Kind, wrapper client.Object) (client.Object, Verdict) {
+	said := kind.NewWrapper()
+	said.SetName(wrapper.GetName())
+	said.SetDeletionTimestamp(wrapper.GetDeletionTimestamp())
+	v, found := b.Verdict(kind.Wrapper, wrapper)
+	if found {
+		*kind.State(said).Conditions, *kind.State(said).ObservedPolicy = v.Conditions, v.Observed
+	}
+	return said, v
+}
