@@ -14,6 +14,9 @@ const (
 	// ConditionTypeRootVolumeOverridden of an OpenshiftEC2NodeClass is True when it has settings for the root
 	// volume, which have no effect.
 	ConditionTypeRootVolumeOverridden = "RootVolumeOverridden"
+	// ConditionTypeNodeClassManaged of an OpenshiftNodePool is True when the node class that it names is made by the operator
+	// and in line with the policy. While it is False the pool launches nothing.
+	ConditionTypeNodeClassManaged = "NodeClassManaged"
 	// ConditionTypeSpecAltered of an OpenshiftNodePool is True while settings of the user's own, which the policy says
 	// nothing about, are not stored in the NodePool as they were written; the message names them. Otherwise it is not there.
 	ConditionTypeSpecAltered = "SpecAltered"
@@ -46,6 +49,12 @@ const (
 	ReasonInvalidRootVolume = "InvalidRootVolume"
 	// ReasonPolicyUnreadable: the policy may not be read, and so none is applied (G15).
 	ReasonPolicyUnreadable = "PolicyUnreadable"
+	// ReasonManaged: of ConditionTypeNodeClassManaged.
+	ReasonManaged = "Managed"
+	// ReasonNodeClassUnmanaged: no OpenshiftEC2NodeClass stands behind the node class that the object names.
+	ReasonNodeClassUnmanaged = "NodeClassUnmanaged"
+	// ReasonNodeClassNotApplied: the OpenshiftEC2NodeClass that the object names could not be applied.
+	ReasonNodeClassNotApplied = "NodeClassNotApplied"
 	// ReasonAlteredOnWrite: the API server of the hosted cluster stores something else than was written; the message names
 	// the fields.
 	ReasonAlteredOnWrite = "AlteredOnWrite"

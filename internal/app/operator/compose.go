@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
@@ -68,9 +69,8 @@ func (c Config) kinds(management operator.ManagementClient) ([]operator.Kind, er
 	if slices.Contains(c.Platforms, PlatformKWOK) {
 		pools.NodeClasses = []schema.GroupKind{{Group: kwokv1alpha1.Group, Kind: "KWOKNodeClass"}}
 	}
-	kinds := []operator.Kind{operator.NodePools(pools)}
 	if !slices.Contains(c.Platforms, PlatformAWS) {
-		return kinds, nil
+		return []operator.Kind{operator.NodePools(pools).OnlyManaged(nil)}, nil
 	}
 	volume, err := c.rootVolume()
 	if err != nil {
@@ -80,10 +80,11 @@ func (c Config) kinds(management operator.ManagementClient) ([]operator.Kind, er
 	if c.UserDataSecrets {
 		bootstrap = operator.BootstrapFromSecrets(management)
 	}
-	return append(kinds, operator.EC2NodeClasses(operator.AWSConfig{
+	classes := operator.EC2NodeClasses(operator.AWSConfig{
 		Infra:      merge.Infra{InfraID: c.InfraID, InstanceProfile: c.InstanceProfile, ResourceTags: c.resourceTags()},
 		RootVolume: volume, Bootstrap: bootstrap,
-	})), nil
+	})
+	return []operator.Kind{operator.NodePools(pools).OnlyManaged(&classes), classes}, nil
 }
 
 // resourceTags are the hosted cluster's tags, in the order of their names.
@@ -162,9 +163,25 @@ func (d operatorDeps) guestProtected(ctx context.Context) {
 	d.policyChanged(ctx, true)
 }
 
-// verdictReached wakes the policy's status, which is made from what the controllers found out.
-func (d operatorDeps) verdictReached(string, string) {
+// verdictReached wakes the policy's status, which is made from what the controllers found out, and the pools of a node
+// class of which there is news.
+func (d operatorDeps) verdictReached(kind, name string) {
 	d.bells.Ring(PolicyStatus, kube.Singleton(), policyAfter)
+	if kind != hypershiftv1.OpenshiftEC2NodeClassKind {
+		return
+	}
+	var pools hypershiftv1beta1.OpenshiftNodePoolList
+	if d.guest.List(context.Background(), &pools, client.UnsafeDisableDeepCopy) != nil {
+		return // a cache fails only while it is not started, and then everything is listed again
+	}
+	for i := range pools.Items {
+		if operator.ClassOf(&pools.Items[i]) != name {
+			continue
+		}
+		for _, request := range kube.Requests(pools.Items[i].Name) {
+			d.bells.Ring(d.kinds[0].Wrapper, request, 0)
+		}
+	}
 }
 
 // policyChanged wakes who has to look again after the policy was read: the policy's status always, the wrappers when what

@@ -42,6 +42,10 @@ func (c *Controller) apply(ctx context.Context, s scene) (reconcile.Result, *out
 			c.config.Log.Error(err, "what the object is made from cannot be read", "kind", c.config.Kind.Product, "name", s.name)
 			made = Made{Missing: "what nodes start with cannot be read at the moment", RetryAfter: unreadAgainAfter}
 		}
+		later, err := c.guardClass(ctx, s, &made)
+		if err != nil {
+			return reconcile.Result{}, nil, err
+		}
 		out.made = &made
 		result.RequeueAfter = made.RetryAfter
 		if made.Product != nil {
@@ -56,6 +60,9 @@ func (c *Controller) apply(ctx context.Context, s scene) (reconcile.Result, *out
 			}
 		}
 		c.warn(s, out)
+		if later {
+			return reconcile.Result{RequeueAfter: classPatience}, nil, nil
+		}
 	}
 	if out.refused != nil && out.refused.again > 0 {
 		result.RequeueAfter = out.refused.again
@@ -233,9 +240,9 @@ func (c *Controller) report(ctx context.Context, s scene, out outcome) (again ti
 	kind := c.config.Kind
 	now := c.config.Now()
 	before := s.wrapper.DeepCopyObject().(client.Object)
-	reached := verdict(s, out)
+	known, found := c.config.Board.lastVerdict(kind.Wrapper, s.wrapper)
+	reached := verdict(s, out, known)
 	if reached != nil {
-		known, found := c.config.Board.Verdict(kind.Wrapper, s.wrapper)
 		if found && known.same(*reached) {
 			reached.statusAltered = known.statusAltered
 		}

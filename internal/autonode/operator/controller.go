@@ -37,6 +37,8 @@ type Controller struct {
 	config  Config
 	written *written // products
 	answers *answers // wrappers
+
+	patience patience // of pools with their class
 }
 
 // New returns the controller.

@@ -11,6 +11,7 @@
 //	altered.go      what of a product is not stored as it was written; pure
 //	status.go       the conditions of a wrapper; pure
 //	nodepool.go     NodePools, nodeclass.go EC2NodeClasses: what differs between the kinds
+//	nodeclassref.go which node classes a NodePool may refer to
 //	policy.go       the policy's condition Ready, by a single writer
 //	protection.go   the admission policies that keep others from writing products
 //	teardown.go     taking everything away

@@ -41,6 +41,11 @@ type Kind struct {
 	PatchStatus func(before, after client.Object) client.Patch
 	// Target is what the policy's readiness asks of the wrapper (G16).
 	Target func(wrapper client.Object) merge.Target
+
+	// class returns the name of the EC2NodeClass that a product refers to, and whether it is to have a wrapper of classes; nil
+	// where products refer to none. See OnlyManaged.
+	class   func(product client.Object) (name string, ofWrapper bool)
+	classes *Kind
 }
 
 // State are the parts of a wrapper's status that every wrapper has; writing through the pointers changes the wrapper.

@@ -131,7 +131,7 @@ func setReady(conditions *[]karpenterv1.Condition, mirrored []karpenterv1.Condit
 // ownConditions are those that the operator sets itself.
 var ownConditions = []string{
 	hypershiftv1beta1.ConditionTypePolicyApplied, hypershiftv1beta1.ConditionTypeRequirementsCompatible, hypershiftv1beta1.ConditionTypeRootVolumeOverridden,
-	hypershiftv1beta1.ConditionTypeSpecAltered,
+	hypershiftv1beta1.ConditionTypeSpecAltered, hypershiftv1beta1.ConditionTypeNodeClassManaged,
 	hypershiftv1beta1.ConditionTypeReady, // the product's own counts in it
 }
 

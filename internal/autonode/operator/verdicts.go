@@ -25,15 +25,42 @@ type Verdict struct {
 	// Conditions are PolicyApplied and what the merge says. Their transition times are not set.
 	Conditions []karpenterv1.Condition
 
+	// stands is the product when it is as policy and wrapper want it, or has been so for this policy and was not touched since.
+	stands        standing
 	statusAltered time.Time // when the guest's API server stored another status than was written; zero: it did not
 }
 
-// verdict makes the verdict of a step that knew the policy, nil for one that did not.
-func verdict(s scene, out outcome) *Verdict {
+// standing is a state of a product; it is comparable.
+type standing struct {
+	found      bool
+	uid        types.UID
+	generation int64
+}
+
+// standingAfter is how a product stands after a step. What could not be merged leaves it as it was before; what could not be
+// written, or is altered, does not.
+func standingAfter(s scene, out outcome, before Verdict) standing {
+	if out.product == nil {
+		return standing{}
+	}
+	now := standing{true, out.product.GetUID(), out.product.GetGeneration()}
+	switch made := out.made; {
+	case made.Product != nil && out.refused == nil && len(made.Problems) == 0 && made.Missing == "":
+		return now
+	case made.Product == nil && before.stands == now && samePolicy(before.Observed, s.reading.Policy):
+		return now
+	}
+	return standing{}
+}
+
+// verdict makes the verdict of a step that knew the policy, nil for one that did not. before is the last one about the
+// wrapper, the zero value for none.
+func verdict(s scene, out outcome, before Verdict) *Verdict {
 	if out.made == nil {
 		return nil
 	}
 	v := Verdict{UID: s.wrapper.GetUID(), Generation: s.wrapper.GetGeneration(), Observed: observed(s.reading.Policy)}
+	v.stands = standingAfter(s, out, before)
 	for _, value := range append(slices.Clone(out.made.Conditions), verdictOf(s.reading, out)) {
 		condition.Set(&v.Conditions, v.Generation, value, time.Time{})
 	}
@@ -81,10 +108,19 @@ func (b *Board) Forget(kind, name string) {
 // Verdict returns the verdict about a wrapper as it is now; there is none about another object of that name, nor about an
 // earlier generation of it.
 func (b *Board) Verdict(kind string, wrapper client.Object) (Verdict, bool) {
+	v, found := b.lastVerdict(kind, wrapper)
+	if !found || v.Generation < wrapper.GetGeneration() {
+		return Verdict{}, false
+	}
+	return v, true
+}
+
+// lastVerdict returns the verdict about a wrapper, of whatever generation.
+func (b *Board) lastVerdict(kind string, wrapper client.Object) (Verdict, bool) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	v, found := b.verdicts[verdictKey{kind, wrapper.GetName()}]
-	b.mu.Unlock()
-	if !found || v.UID != wrapper.GetUID() || v.Generation < wrapper.GetGeneration() {
+	if !found || v.UID != wrapper.GetUID() {
 		return Verdict{}, false
 	}
 	return v, true

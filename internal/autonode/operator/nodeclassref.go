@@ -1,0 +1,183 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	karpenterawsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+)
+
+const (
+	// classAgainAfter is when a class that is being made is looked for again, should nothing tell of it.
+	classAgainAfter = 10 * time.Second
+	// classPatience is for how long a pool says nothing new while its class is being brought in line with a policy, which
+	// mostly takes a moment: two writes of each pool's status would be one too many.
+	classPatience = 5 * time.Second
+)
+
+// OnlyManaged returns the kind of pools whose EC2NodeClass has to be made from a wrapper of classes, nil for a platform that
+// has none. Node classes of other kinds have no wrapper, and are managed by definition.
+func (k Kind) OnlyManaged(classes *Kind) Kind {
+	k.class = func(product client.Object) (string, bool) {
+		ref := product.(*karpenterv1.NodePool).Spec.Template.Spec.NodeClassRef
+		return ref.Name, ref.Kind == karpenterawsv1.EC2NodeClassKind && ref.Group == karpenterawsv1.Group
+	}
+	k.classes = classes
+	return k
+}
+
+// ClassOf returns the name of the EC2NodeClass that a pool's user asks for, "" for one of another kind.
+func ClassOf(pool *hypershiftv1beta1.OpenshiftNodePool) string {
+	ref := pool.Spec.Template.Spec.NodeClassRef
+	switch {
+	case ref == nil:
+		return DefaultClassName
+	case ref.Group == karpenterawsv1.Group || ref.Group == hypershiftv1beta1.Group:
+		return ref.Name
+	}
+	return ""
+}
+
+// classState is what is known of the node class of a pool.
+type classState int
+
+const (
+	classManaged    classState = iota
+	classPending               // there is a wrapper, whose product is not in line with this policy yet, or was not looked at
+	classNotApplied            // it could not be brought in line
+	classUnmanaged             // there is no wrapper
+)
+
+// lookAtClass finds out how it stands with the node class that a product refers to. That there is no wrapper is only
+// believed of the API server, for a pool that exists: its nodes go when it is closed.
+func (c *Controller) lookAtClass(ctx context.Context, s scene, name string) (classState, error) {
+	classes := c.config.Kind.classes
+	if classes == nil {
+		return classUnmanaged, nil
+	}
+	wrapper := classes.NewWrapper()
+	err := c.config.Guest.Get(ctx, client.ObjectKey{Name: name}, wrapper)
+	if apierrors.IsNotFound(err) && s.product != nil {
+		err = c.config.Live.Get(ctx, client.ObjectKey{Name: name}, wrapper)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return classUnmanaged, nil
+	case err != nil:
+		return classPending, fmt.Errorf("looking for %s %s: %w", classes.Wrapper, name, err)
+	case wrapper.GetDeletionTimestamp() != nil:
+		return classUnmanaged, nil
+	}
+	v, found := c.config.Board.lastVerdict(classes.Wrapper, wrapper)
+	switch {
+	case !found || !samePolicy(v.Observed, s.reading.Policy):
+		return classPending, nil
+	case v.stands.found:
+		return classManaged, nil
+	}
+	said, _ := condition.Get(v.Conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
+	if said.Status == metav1.ConditionFalse {
+		return classNotApplied, nil
+	}
+	return classPending, nil
+}
+
+// guardClass lets a pool launch nodes of managed classes only: otherwise a new product is not made, and one that is there is
+// closed. It reports whether to leave the step at that for now.
+func (c *Controller) guardClass(ctx context.Context, s scene, made *Made) (later bool, err error) {
+	kind := c.config.Kind
+	if kind.class == nil || made.Product == nil {
+		return false, nil
+	}
+	name, ofWrapper := kind.class(made.Product)
+	state := classManaged
+	if ofWrapper {
+		if state, err = c.lookAtClass(ctx, s, name); err != nil {
+			return false, err
+		}
+	}
+	const said = hypershiftv1beta1.ConditionTypeNodeClassManaged
+	switch state {
+	case classManaged:
+		made.Conditions = append(made.Conditions, condition.True(said, hypershiftv1beta1.ReasonManaged, ""))
+	case classPending:
+		made.Missing, made.RetryAfter = fmt.Sprintf("node class %s is not in line with the provider's policy yet", name), classAgainAfter
+		made.Conditions = append(made.Conditions, condition.Unknown(said, ReasonWaiting, made.Missing))
+		if s.product == nil {
+			made.Product = nil
+		} else if isClosed(s.product) {
+			closePool(made.Product)
+		}
+	case classNotApplied, classUnmanaged:
+		problem := merge.Problem{Reason: hypershiftv1beta1.ReasonNodeClassUnmanaged, Field: "spec.template.spec.nodeClassRef", Message: fmt.Sprintf(
+			"names node class %s, which no OpenshiftEC2NodeClass of this name stands behind: create it, or name another. Until then the pool launches nothing", name)}
+		if state == classNotApplied {
+			problem.Reason = hypershiftv1beta1.ReasonNodeClassNotApplied
+			problem.Message = fmt.Sprintf("names node class %s, whose OpenshiftEC2NodeClass says in PolicyApplied why it is not applied. Until it is, the pool launches nothing", name)
+		}
+		made.Problems = append(made.Problems, problem)
+		made.Conditions = append(made.Conditions, condition.False(said, problem.Reason, problem.String()))
+		if s.product == nil {
+			made.Product = nil
+		} else {
+			closePool(made.Product)
+		}
+	}
+	return c.patience.holds(s.name, state == classPending && s.product != nil, c.config.Now()), nil
+}
+
+// nothing is the entry that no instance type satisfies and that the API accepts (G10).
+func nothing() karpenterv1.NodeSelectorRequirementWithMinValues {
+	return karpenterv1.NodeSelectorRequirementWithMinValues{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpDoesNotExist}
+}
+
+// closePool makes a NodePool that launches nothing. A list that is full loses its last entry: nothing is left anyway.
+func closePool(product client.Object) {
+	spec := &product.(*karpenterv1.NodePool).Spec.Template.Spec
+	if isClosed(product) {
+		return
+	}
+	spec.Requirements = append(spec.Requirements[:min(len(spec.Requirements), merge.MaxRequirements-1)], nothing())
+}
+
+// isClosed reports whether a NodePool ends with the entry that closes it.
+func isClosed(product client.Object) bool {
+	entries := product.(*karpenterv1.NodePool).Spec.Template.Spec.Requirements
+	return len(entries) > 0 && reflect.DeepEqual(entries[len(entries)-1], nothing())
+}
+
+// patience remembers since when pools wait for their class. It is safe for concurrent use.
+type patience struct {
+	mu    sync.Mutex
+	since map[string]time.Time
+}
+
+// holds reports whether a pool that waits has not waited for long.
+func (p *patience) holds(name string, waits bool, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !waits {
+		delete(p.since, name)
+		return false
+	}
+	if p.since == nil {
+		p.since = map[string]time.Time{}
+	}
+	since, found := p.since[name]
+	if !found {
+		p.since[name], since = now, now
+	}
+	return now.Sub(since) < classPatience
+}
