@@ -89,7 +89,7 @@ var layers = []layer{
 	{"internal/autonode/merge", []string{"api", "autonodepolicy", "internal/condition"}, "pure: what a policy and a wrapper come to, in our API's types"},
 	{"internal/autonode/conformance", []string{"api", "autonodepolicy/fold", "internal/condition"}, "pure: a second opinion on what the merge and the operator made (A-20: not a word of theirs)"},
 	{"internal/autonode/approver", nil, "pure: which certificate requests of kubelets may be approved"},
-	{"internal/autonode/operator", []string{"api", "internal/autonode/merge", "internal/autonode/approver", "internal/condition", "internal/kube"}, "when what packages merge and approver say may be written; two clusters, two client types"},
+	{"internal/autonode/operator", []string{"api", "internal/autonode/merge", "internal/autonode/approver", "internal/autonode/conformance", "internal/condition", "internal/kube"}, "when what packages merge and approver say may be written; two clusters, two client types"},
 	{"internal/admission", []string{"api"}, "pure: whether a request may place a pod on protected nodes"},
 	{"internal/door", []string{"api", "internal/admission"}, "what every door of the node scheduling policy needs of a cluster"},
 	{"internal/webhook", []string{"api", "internal/admission", "internal/convert"}, "HTTP to requests, verdicts to HTTP: decides nothing"},

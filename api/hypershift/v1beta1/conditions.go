@@ -5,6 +5,9 @@ const (
 	// ConditionTypeReady of a policy is True when it is applied to all NodePools and node classes, and of the
 	// two other kinds when what was made from them may be used.
 	ConditionTypeReady = "Ready"
+	// ConditionTypeConforming of a policy is True when every NodePool, node class, NodeClaim and node of the hosted cluster is as
+	// the policy wants it, as an independent look found. Its reasons are those of package conformance.
+	ConditionTypeConforming = "Conforming"
 	// ConditionTypePolicyApplied of an OpenshiftNodePool or OpenshiftEC2NodeClass is True when the state of the
 	// policy in status.observedPolicy stands in what was made from it, or when there is no policy to apply.
 	ConditionTypePolicyApplied = "PolicyApplied"

@@ -15,6 +15,8 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=".status.conditions[?(@.type=='Ready')].status",description="Whether the policy is applied to all NodePools and node classes"
 // +kubebuilder:printcolumn:name=Reason,type=string,JSONPath=".status.conditions[?(@.type=='Ready')].reason",description="Why it is or is not"
+// +kubebuilder:printcolumn:name=Conforming,type=string,JSONPath=".status.conditions[?(@.type=='Conforming')].status",description="Whether everything in the hosted cluster is as the policy wants it"
+// +kubebuilder:printcolumn:name=Protected,type=string,JSONPath=".status.conditions[?(@.type=='Protected')].status",description="Whether the admission policies that keep others from writing are in force"
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=".metadata.creationTimestamp",description="Time since the policy was created"
 type AutoNodePolicy struct {
 	metav1.TypeMeta `json:",inline"`

@@ -32,6 +32,7 @@ const (
 	DefaultClass = "defaultnodeclass"
 	Teardown     = "teardown"
 	Approval     = "kubeletcsr"
+	Conformance  = "conformance"
 )
 
 const (
@@ -39,6 +40,8 @@ const (
 	wrapperWorkers = 10
 	// policyAfter gathers what wrappers report before the policy's status is written.
 	policyAfter = time.Second
+	// conformanceAfter gathers what changes in the guest before everything is compared with the policy.
+	conformanceAfter = 10 * time.Second
 )
 
 // operatorDeps are what the operator's controllers are made of.
@@ -54,6 +57,7 @@ type operatorDeps struct {
 	metrics     operator.Metrics
 	bells       *serve.Bells
 	infraID     string // of AWS; "" when its node classes are not served
+	profile     string // the instance profile of all nodes; "" when none is given
 	teardown    bool
 	done        func() // after a teardown
 	now         func() time.Time
@@ -151,6 +155,9 @@ func (d operatorDeps) controllers() []kube.Controller {
 	if d.bootstrapper != "" && !d.teardown {
 		controllers = append(controllers, d.approval())
 	}
+	if !d.teardown {
+		controllers = append(controllers, d.conformance())
+	}
 	for i := range controllers {
 		controllers[i].Reconciler = serve.NewCalm(controllers[i].Reconciler)
 	}
@@ -160,6 +167,7 @@ func (d operatorDeps) controllers() []kube.Controller {
 // guestProtected wakes everybody: until then nobody writes (G22).
 func (d operatorDeps) guestProtected(ctx context.Context) {
 	d.bells.Ring(DefaultClass, kube.Singleton(), 0)
+	d.bells.Ring(Conformance, kube.Singleton(), 0)
 	d.policyChanged(ctx, true)
 }
 
@@ -167,6 +175,7 @@ func (d operatorDeps) guestProtected(ctx context.Context) {
 // class of which there is news.
 func (d operatorDeps) verdictReached(kind, name string) {
 	d.bells.Ring(PolicyStatus, kube.Singleton(), policyAfter)
+	d.bells.Ring(Conformance, kube.Singleton(), conformanceAfter)
 	if kind != hypershiftv1.OpenshiftEC2NodeClassKind {
 		return
 	}
@@ -188,6 +197,7 @@ func (d operatorDeps) verdictReached(kind, name string) {
 // is asked of them is different.
 func (d operatorDeps) policyChanged(ctx context.Context, forWrappers bool) {
 	d.bells.Ring(PolicyStatus, kube.Singleton(), policyAfter)
+	d.bells.Ring(Conformance, kube.Singleton(), conformanceAfter)
 	if !forWrappers {
 		return
 	}

@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
 // ConditionType is the condition of the policy that says whether the guest is as the policy wants it.
-const ConditionType = "Conforming"
+const ConditionType = hypershiftv1beta1.ConditionTypeConforming
 
 // Reasons of the condition.
 const (

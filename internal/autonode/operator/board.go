@@ -14,13 +14,14 @@ type Board struct {
 	written   time.Time // when an admission policy was written last
 	verdicts  map[verdictKey]Verdict
 	tell      func(kind, name string) // of news in verdicts; nil for nobody
+	memory    memory
 	protected atomic.Bool
 	released  atomic.Bool
 }
 
 // NewBoard returns a board before the first answer.
 func NewBoard() *Board {
-	return &Board{reading: Reading{State: StateStarting}, verdicts: map[verdictKey]Verdict{}}
+	return &Board{reading: Reading{State: StateStarting}, verdicts: map[verdictKey]Verdict{}, memory: newMemory()}
 }
 
 // Reading returns what is known of the policy.

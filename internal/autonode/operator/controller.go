@@ -62,6 +62,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	switch {
 	case s.wrapper == nil:
 		c.config.Board.Forget(c.config.Kind.Wrapper, s.name)
+		c.config.Board.unmade(c.config.Kind.Product, s.name)
 		err := c.orphan(ctx, s)
 		if errors.Is(err, errBehind) {
 			return reconcile.Result{RequeueAfter: behindAgainAfter}, nil
@@ -82,6 +83,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if out == nil {
 		return result, nil
 	}
+	c.config.Board.made(c.config.Kind.Product, s.name, s.reading, *out)
 	again, err := c.report(ctx, s, *out)
 	if err != nil {
 		return reconcile.Result{}, err

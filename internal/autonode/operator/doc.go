@@ -12,7 +12,8 @@
 //	status.go       the conditions of a wrapper; pure
 //	nodepool.go     NodePools, nodeclass.go EC2NodeClasses: what differs between the kinds
 //	nodeclassref.go which node classes a NodePool may refer to
-//	policy.go       the policy's condition Ready, by a single writer
+//	policy.go       the policy's conditions, by a single writer
+//	memory.go       what the operator remembers of its own writes; conformance.go has everything compared with the policy
 //	protection.go   the admission policies that keep others from writing products
 //	teardown.go     taking everything away
 //	approval.go     certificate requests of kubelets, by what package approver says; instances.go what it is told

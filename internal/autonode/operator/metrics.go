@@ -1,9 +1,12 @@
 package operator
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/joiner-autoscaler/joiner/internal/autonode/approver"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/conformance"
 )
 
 // Metrics are what the operator counts. Every label is from a closed set.
@@ -17,6 +20,8 @@ type Metrics struct {
 	Unmanaged *prometheus.GaugeVec   // kind
 	Approvals *prometheus.CounterVec // signer
 	Pending   *prometheus.GaugeVec   // reason
+	Conforms  *prometheus.GaugeVec   // kind, state, cause, party: what the last look found
+	Checked   *prometheus.GaugeVec   // no labels: when that was, in seconds since 1970; not there before the first look
 }
 
 // NewMetrics registers the metrics.
@@ -41,6 +46,9 @@ func NewMetrics(registerer prometheus.Registerer) Metrics {
 		Unmanaged: gauge("unmanaged_objects", "Karpenter objects that belong to no wrapper and were not made by the operator. They are left alone, and the policy does not hold for them.", "kind"),
 		Approvals: counter("certificate_approvals_total", "Certificate requests of kubelets that the operator approved.", "signer"),
 		Pending:   gauge("certificate_requests_left", "Pending certificate requests of kubelets that the operator leaves alone, by why.", "reason"),
+		Conforms: gauge("conformance_objects", "NodePools, EC2NodeClasses, NodeClaims and nodes by how they stand to the policy, why, and whose business it is.",
+			"kind", "state", "cause", "party"),
+		Checked: gauge("conformance_checked_timestamp_seconds", "When everything in the guest was compared with the policy last."),
 	}
 	m.ShowState(StateStarting)
 	return m
@@ -55,6 +63,15 @@ func (m Metrics) ShowState(state ReadState) {
 		}
 		m.ReadState.WithLabelValues(string(known)).Set(value)
 	}
+}
+
+// ShowConformance shows what a look found.
+func (m Metrics) ShowConformance(report conformance.Report, now time.Time) {
+	m.Conforms.Reset()
+	for _, c := range report.Counts {
+		m.Conforms.WithLabelValues(c.Kind, string(c.State), string(c.Cause), string(c.Party)).Set(float64(c.Objects))
+	}
+	m.Checked.WithLabelValues().Set(float64(now.Unix()))
 }
 
 // ShowPending shows how many certificate requests were left alone, by reason.

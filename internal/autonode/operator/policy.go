@@ -69,7 +69,8 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 		ready.Message = strings.TrimSuffix(ready.Message, ".") + ". " + alteredStatuses(altered)
 	}
 	status := policy.Status.DeepCopy()
-	if !condition.Set(&status.Conditions, policy.Generation, ready, c.config.Now()) {
+	changed := c.addConforming(&status.Conditions, policy.Generation)
+	if !condition.Set(&status.Conditions, policy.Generation, ready, c.config.Now()) && !changed {
 		return reconcile.Result{}, nil
 	}
 	if err := c.config.Management.WriteStatus(ctx, policy, status); client.IgnoreNotFound(err) != nil {

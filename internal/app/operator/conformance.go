@@ -1,0 +1,64 @@
+package operator
+
+import (
+	"context"
+	"maps"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	karpenterawsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/conformance"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
+	"github.com/joiner-autoscaler/joiner/internal/kube"
+)
+
+// conformance is the controller that has everything in the guest compared with the policy, with what wakes it.
+func (d operatorDeps) conformance() kube.Controller {
+	controller := kube.Controller{
+		Name: Conformance, Workers: 1, Start: true,
+		Reconciler: operator.NewConformanceController(operator.ConformanceConfig{
+			Guest: d.guest, Live: d.live, Classes: d.infraID != "" || len(d.kinds) > 1, Profile: d.profile, Settings: conformance.DefaultSettings(),
+			Board: d.board, Wake: func() { d.bells.Ring(PolicyStatus, kube.Singleton(), policyAfter) },
+			Events: d.events, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(Conformance),
+		}),
+		Watches: []kube.Watch{
+			{Object: &karpenterv1.NodePool{}, After: conformanceAfter, Requests: judgedAnew},
+			{Object: &karpenterv1.NodeClaim{}, After: conformanceAfter, Requests: judgedAnew},
+			{Object: &corev1.Node{}, After: conformanceAfter, Requests: judgedAnew},
+		},
+	}
+	for _, kind := range d.kinds {
+		if kind.Product == conformance.NodePool {
+			continue
+		}
+		controller.Watches = append(controller.Watches, kube.Watch{Object: kind.NewProduct(), After: conformanceAfter, Requests: judgedAnew})
+	}
+	return controller
+}
+
+// judgedAnew lets through what changes how an object stands to the policy. Most of what nodes say are heartbeats.
+func judgedAnew(_ context.Context, old, fresh client.Object) []reconcile.Request {
+	if old != nil && fresh != nil && maps.Equal(old.GetLabels(), fresh.GetLabels()) && reflect.DeepEqual(decisive(old), decisive(fresh)) {
+		return nil
+	}
+	return []reconcile.Request{kube.Singleton()}
+}
+
+// decisive is what of an object the policy speaks of, beside its labels.
+func decisive(object client.Object) any {
+	switch o := object.(type) {
+	case *corev1.Node:
+		return o.Spec.ProviderID
+	case *karpenterv1.NodeClaim:
+		return [...]any{o.Generation, o.UID, o.OwnerReferences, o.Status.ProviderID, o.Status.ImageID}
+	case *karpenterv1.NodePool:
+		return [...]any{o.Generation, o.UID}
+	case *karpenterawsv1.EC2NodeClass:
+		return [...]any{o.Generation, o.UID}
+	}
+	return object
+}

@@ -1,0 +1,236 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	karpenterawsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/conformance"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+)
+
+const (
+	// lookEvery is when everything is compared again although nothing has changed.
+	lookEvery = 5 * time.Minute
+	// liveEvery is when the objects are read from the API server and not from the cache.
+	liveEvery = time.Hour
+	// toldEvery is how often an object gets an event.
+	toldEvery = time.Hour
+)
+
+// ReasonNotConforming is an event: an object of the guest is not as the provider's policy wants it.
+const ReasonNotConforming = conformance.ReasonNotConforming
+
+// ConformanceConfig is what the controller of conformance works with; all fields are required but Profile.
+type ConformanceConfig struct {
+	Guest    GuestClient   // reads from a cache that watches NodePools, NodeClaims, Nodes and, with Classes, EC2NodeClasses
+	Live     client.Reader // reads from the guest's API server
+	Classes  bool          // whether the guest has EC2NodeClasses
+	Profile  string        // the instance profile of all nodes; "" when the operator gives none
+	Settings conformance.Settings
+	Board    *Board
+	Wake     func() // the policy's status
+	Events   event.Recorder
+	Metrics  Metrics
+	Now      func() time.Time
+	Log      logr.Logger
+}
+
+// ConformanceController has everything in the guest compared with the policy, and tells what it finds: as a condition of the
+// policy, in metrics, and by events about the objects. It writes nothing else. It has one worker.
+type ConformanceController struct {
+	config ConformanceConfig
+
+	began  time.Time // of the first step
+	live   time.Time // when the API server was asked last
+	policy *hypershiftv1beta1.AutoNodePolicy
+	since  time.Time // of the policy's generation; zero when it was in force before the first step
+	told   map[conformance.Product]time.Time
+}
+
+// NewConformanceController returns the controller.
+func NewConformanceController(config ConformanceConfig) *ConformanceController {
+	return &ConformanceController{config: config, told: map[conformance.Product]time.Time{}}
+}
+
+// Reconcile looks at everything once.
+func (c *ConformanceController) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	now := c.config.Now()
+	if !c.config.Board.Protected() { // G22: it wakes everybody
+		return reconcile.Result{}, nil
+	}
+	state, known := c.state(now)
+	if !known {
+		return reconcile.Result{RequeueAfter: c.config.Settings.Settle}, nil
+	}
+	objects, err := c.gather(ctx, now)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	input := conformance.Input{State: state, Policy: c.policy, Memory: c.memory(), Objects: objects, Settings: c.config.Settings, Now: now}
+	report := conformance.Look(input)
+	c.config.Metrics.ShowConformance(report, now)
+	c.tell(report, objects, now)
+	again := lookEvery
+	if fresh := c.began.Add(c.config.Settings.Settle).Sub(now); fresh > 0 {
+		again = fresh
+		if report.Condition().Status == metav1.ConditionUnknown {
+			return reconcile.Result{RequeueAfter: again}, nil // what an earlier process found stays until this one has looked around
+		}
+	}
+	if c.config.Board.setConforming(report.Condition()) {
+		c.config.Wake()
+	}
+	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// state says which policy is in force, and since when as far as this process has seen it.
+func (c *ConformanceController) state(now time.Time) (state conformance.PolicyState, known bool) {
+	reading := c.config.Board.Reading()
+	first := c.began.IsZero()
+	if first {
+		if reading.State == StateStarting {
+			return "", false
+		}
+		c.began = now
+	}
+	switch reading.State {
+	case StatePermissive:
+		c.policy, c.since = nil, time.Time{}
+		return conformance.PolicyIsUnread, true
+	case StateDenied, StateUnavailable, StateStarting: // what is known of it holds (G15)
+		if c.policy == nil {
+			return conformance.PolicyIsUnread, true
+		}
+		return conformance.PolicyInForce, true
+	}
+	if reading.Policy == nil {
+		c.policy, c.since = nil, now
+		return conformance.PolicyNone, true
+	}
+	if len(merge.Check(reading.Policy)) > 0 {
+		return conformance.PolicyIsBad, true // the last valid one holds
+	}
+	if before := c.policy; !first && (before == nil || before.UID != reading.Policy.UID || before.Generation != reading.Policy.Generation) {
+		c.since = now
+	}
+	c.policy = reading.Policy
+	return conformance.PolicyInForce, true
+}
+
+// memory is what the operator remembers of itself.
+func (c *ConformanceController) memory() conformance.Memory {
+	m := conformance.Memory{Began: c.began, Protected: c.began, PolicySince: c.since, Profile: c.config.Profile}
+	var images map[string]bool
+	m.Written, images = c.config.Board.remembered()
+	if len(images) > 0 {
+		m.Images = images
+	}
+	return m
+}
+
+// gather reads all objects: from the cache, and once an hour from the API server itself.
+func (c *ConformanceController) gather(ctx context.Context, now time.Time) (conformance.Objects, error) {
+	var reader client.Reader = c.config.Guest
+	live := c.live.IsZero() || now.Sub(c.live) >= liveEvery
+	if live {
+		reader = c.config.Live
+	}
+	var (
+		pools   karpenterv1.NodePoolList
+		classes karpenterawsv1.EC2NodeClassList
+		claims  karpenterv1.NodeClaimList
+		nodes   corev1.NodeList
+	)
+	lists := map[string]client.ObjectList{conformance.NodePool: &pools, conformance.NodeClaim: &claims, conformance.Node: &nodes}
+	if c.config.Classes {
+		lists[conformance.EC2NodeClass] = &classes
+	}
+	for _, kind := range []string{conformance.NodePool, conformance.EC2NodeClass, conformance.NodeClaim, conformance.Node} {
+		list := lists[kind]
+		if list == nil {
+			continue
+		}
+		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return conformance.Objects{}, fmt.Errorf("listing %ss: %w", kind, err)
+		}
+	}
+	if live {
+		c.live = now
+	}
+	return conformance.Objects{Pools: pools.Items, Classes: classes.Items, Claims: claims.Items, Nodes: nodes.Items}, nil
+}
+
+// tell says of each object that does not conform what is wrong, once an hour.
+func (c *ConformanceController) tell(report conformance.Report, objects conformance.Objects, now time.Time) {
+	wrong := map[conformance.Product]bool{}
+	for _, f := range report.Findings {
+		product := conformance.Product{Kind: f.Kind, Name: f.Name}
+		if f.State != conformance.NotConforming {
+			continue
+		}
+		wrong[product] = true
+		if last, told := c.told[product]; told && now.Sub(last) < toldEvery {
+			continue
+		}
+		about := find(objects, product)
+		if about == nil {
+			continue // the policy itself: its condition says it
+		}
+		c.told[product] = now
+		text := fmt.Sprintf("%s: %s %s", f.Cause, f.Field, f.Message)
+		if f.Field == "" {
+			text = fmt.Sprintf("%s: %s", f.Cause, f.Message)
+		}
+		c.config.Events.Event(about, event.Warning, ReasonNotConforming, cut(text))
+	}
+	for product := range c.told {
+		if !wrong[product] {
+			delete(c.told, product)
+		}
+	}
+}
+
+// find returns the object of that kind and name, nil when there is none.
+func find(objects conformance.Objects, product conformance.Product) client.Object {
+	switch product.Kind {
+	case conformance.NodePool:
+		return named(objects.Pools, product.Name)
+	case conformance.EC2NodeClass:
+		return named(objects.Classes, product.Name)
+	case conformance.NodeClaim:
+		return named(objects.Claims, product.Name)
+	case conformance.Node:
+		return named(objects.Nodes, product.Name)
+	}
+	return nil
+}
+
+func named[T any, P interface {
+	*T
+	client.Object
+}](list []T, name string) client.Object {
+	for i := range list {
+		if object := P(&list[i]); object.GetName() == name {
+			return object
+		}
+	}
+	return nil
+}
+
+// addConforming puts what was found into the conditions of the policy, beside Ready.
+func (c *PolicyController) addConforming(conditions *[]karpenterv1.Condition, generation int64) (changed bool) {
+	found := c.config.Board.conforming()
+	return found != nil && condition.Set(conditions, generation, *found, c.config.Now())
+}

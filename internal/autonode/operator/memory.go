@@ -1,0 +1,103 @@
+package operator
+
+import (
+	"maps"
+
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
+	karpenterawsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/conformance"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+)
+
+// memory is what the operator remembers of its own writes for package conformance, and what that package found. Whoever
+// uses it holds the board's lock.
+type memory struct {
+	written    map[conformance.Product]conformance.Written
+	images     map[string]bool // that were given to node classes since the start
+	conforming *condition.Value
+}
+
+func newMemory() memory {
+	return memory{written: map[conformance.Product]conformance.Written{}, images: map[string]bool{}}
+}
+
+// made remembers what a step came to for a product.
+func (b *Board) made(kind, name string, reading Reading, out outcome) {
+	product := conformance.Product{Kind: kind, Name: name}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if out.product == nil {
+		delete(b.memory.written, product)
+		return
+	}
+	w := conformance.Written{UID: out.product.GetUID()}
+	if reading.Policy != nil {
+		w.Policy = reading.Policy.Generation
+	}
+	switch {
+	case out.refused != nil && out.refused.reason == hypershiftv1beta1.ReasonAlteredOnWrite:
+		w.Altered = true
+	case out.refused != nil:
+		w.Failed = conformance.OperatorError
+	case out.made == nil: // the policy is not known: what was found before holds
+		w = b.memory.written[product]
+		if w.UID != out.product.GetUID() {
+			return
+		}
+	case len(out.made.Problems) > 0:
+		w.Failed = causeOf(out.made.Problems[0])
+	case out.made.Missing != "" && kind == karpenterawsv1.EC2NodeClassKind: // a pool waits for its class, and stays as it is
+		w.Failed = conformance.BootstrapMissing
+	}
+	if class, is := out.product.(*karpenterawsv1.EC2NodeClass); is && out.made != nil && !w.Altered && w.Failed == "" {
+		w.Class = class.Spec.DeepCopy()
+		for _, term := range class.Spec.AMISelectorTerms {
+			b.memory.images[term.ID] = true
+		}
+	}
+	b.memory.written[product] = w
+}
+
+// unmade forgets a product whose wrapper is gone.
+func (b *Board) unmade(kind, name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.memory.written, conformance.Product{Kind: kind, Name: name})
+}
+
+// causeOf is a problem of a merge in the words of package conformance.
+func causeOf(problem merge.Problem) conformance.Cause {
+	switch problem.Reason {
+	case hypershiftv1beta1.ReasonTooManyRequirements:
+		return conformance.TooManyRequirements
+	case hypershiftv1beta1.ReasonNodeClassUnmanaged, hypershiftv1beta1.ReasonNodeClassNotApplied:
+		return conformance.NodeClassUnmanaged
+	}
+	return conformance.OperatorError
+}
+
+// remembered returns copies of what was made and of the images that were given.
+func (b *Board) remembered() (written map[conformance.Product]conformance.Written, images map[string]bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.memory.written), maps.Clone(b.memory.images)
+}
+
+// setConforming hangs up what a look found, and reports whether that is news.
+func (b *Board) setConforming(value condition.Value) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.memory.conforming != nil && *b.memory.conforming == value {
+		return false
+	}
+	b.memory.conforming = &value
+	return true
+}
+
+// conforming returns what the last look found; nil before the first.
+func (b *Board) conforming() *condition.Value {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.memory.conforming
+}
