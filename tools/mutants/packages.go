@@ -25,6 +25,7 @@ var subjects = []subject{
 	{dir: "internal/convert"},
 	{dir: "internal/autonode/merge"},
 	{dir: "internal/autonode/operator"},
+	{dir: "internal/autonode/conformance"},
 	{dir: "internal/controller/node"},
 	{dir: "internal/controller/repair"},
 	{dir: "internal/controller/interruption"},

@@ -60,7 +60,13 @@ func (l *look) classRef(kind, name, field string, ref *karpenterv1.NodeClassRefe
 		return
 	}
 	if ref.Kind == awsv1.EC2NodeClassKind && ref.Group == awsv1.Group {
-		if w, found := l.Memory.Written[Product{EC2NodeClass, ref.Name}]; found && w.Class != nil {
+		w, found := l.Memory.Written[Product{EC2NodeClass, ref.Name}]
+		if found && w.Class != nil {
+			return
+		}
+		if found { // the class's own cause is this object's too
+			state, cause := l.whose(w)
+			l.add(Finding{kind, name, state, cause, field, fmt.Sprintf("EC2NodeClass %s never was as the policy wants it", ref.Name)})
 			return
 		}
 		if l.fresh() {

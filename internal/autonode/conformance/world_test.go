@@ -126,3 +126,5 @@ func (w world) wrote(kind, name string, change func(*conformance.Written)) {
 func (w world) forgets(kind, name string) {
 	delete(w.Memory.Written, conformance.Product{Kind: kind, Name: name})
 }
+
+func time0() time.Time { return time.Time{} }
