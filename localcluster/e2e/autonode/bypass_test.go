@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -176,17 +177,27 @@ func (w *world) reported(before map[string]string, kinds ...string) {
 	}
 }
 
+// an attempt has to have got through, or it was not seen that it is repaired.
 func TestX11_WithoutAdmissionTheStateIsRepairedAllTheSame(t *testing.T) {
 	w, pool := guarded(t)
 	before := w.repairs()
 	// The window between the deletion and the repair is found by trying.
-	for range 200 {
+	began, succeeded := time.Now(), 0
+	w.eventuallyIn(6*within, "a change of the NodePool to get through", func() (bool, string) {
 		w.remove(w.cadmin, w.existing(bindingKind, poolGuardBinding))
-		if w.patch(w.cadmin, pool, object{"spec": wide()}) == nil {
-			break
+		err := w.patch(w.cadmin, pool, object{"spec": wide()})
+		if err == nil {
+			succeeded++
 		}
-	}
+		return succeeded > 0, fmt.Sprint(err)
+	})
+	t.Logf("the window was found after %s", time.Since(began).Round(time.Millisecond))
+	began = time.Now()
 	w.merged("x11", in(instanceType, "a", "b"), in(instanceType, "b"))
+	t.Logf("repaired %s after the change was accepted", time.Since(began).Round(time.Millisecond))
+	if now := w.get(nodePoolKind, "x11"); now.GetGeneration() < pool.GetGeneration()+2 {
+		t.Errorf("generation %d became %d: want a change and its repair", pool.GetGeneration(), now.GetGeneration())
+	}
 	w.eventually("the binding to be back", func() (bool, string) { return w.get(bindingKind, poolGuardBinding) != nil, "not yet" })
 	w.reported(before, "ValidatingAdmissionPolicyBinding")
 }

@@ -1,0 +1,154 @@
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	karpenterawsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
+)
+
+// laws that a changed line broke and no test noticed. Each test names the change that it is against.
+
+// A-09 (a), G22: with the admission policies held back for 5 s nothing else is written, by nobody, and the policy says nothing.
+// Mutants: Protected is always true; a wrapper, the default class or the policy's status does not ask for it; the wait until
+// an API server has put an admission policy into force is left out.
+func TestA09a_NothingIsWrittenBeforeAdmission(t *testing.T) {
+	t.Parallel()
+	s := newUnprotectedScene(t, []client.Object{wrapper("web"), class("big")}, policyOf(1, in(instanceType, "a")))
+	s.read()
+	held := true
+	server := interceptor.NewClient(s.guest, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			switch o.(type) {
+			case *karpenterv1.NodePool, *karpenterawsv1.EC2NodeClass, *hypershiftv1.OpenshiftEC2NodeClass:
+				if !s.board.Protected() {
+					t.Errorf("%T %s is created before the guest is protected", o, o.GetName())
+				}
+			default:
+				if held {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "validatingadmissionpolicies"}, o.GetName(), errors.New("not yet"))
+				}
+			}
+			return c.Create(ctx, o, options...)
+		},
+	})
+	s.behind(server)
+	protector := s.protector(server)
+	def := operator.NewDefaultClassController(operator.DefaultClassConfig{
+		Guest: operator.GuestClient{Client: server}, InfraID: "infra", Board: s.board, Metrics: s.metrics,
+	})
+	everybody := func() {
+		s.step(s.pools, "web")
+		s.step(s.classes, "big")
+		s.step(def, "")
+		s.step(s.policy, "")
+	}
+	began := s.clock.Now()
+	for ; s.clock.Now().Sub(began) < 5*time.Second; s.clock.Advance(time.Second) {
+		if _, err := protector.Reconcile(t.Context(), request("")); err == nil {
+			t.Error("it does not tell that it may not write")
+		}
+		everybody()
+		if said := s.stored().Status.Conditions; len(said) != 0 || s.nodePool("web") != nil {
+			t.Fatalf("the policy says %v, the pool is %v", said, s.nodePool("web"))
+		}
+	}
+	held = false
+	wait := s.step(protector, "").RequeueAfter
+	everybody() // written, and in force nowhere yet
+	if s.board.Protected() || wait != 2*time.Second || s.nodePool("web") != nil {
+		t.Errorf("again after %s, pool %v", wait, s.nodePool("web"))
+	}
+	s.clock.Advance(wait)
+	s.step(protector, "")
+	everybody()
+	if s.nodePool("web") == nil || s.madeClass("big") == nil || len(s.stored().Status.Conditions) == 0 {
+		t.Error("nothing is written when it may be")
+	}
+}
+
+// A-09 (b), R25: a product is deleted for want of its wrapper only when the API server itself says so. A cache that is 5 s
+// behind costs no pool and no node. Mutants: the cache is asked again; what the API server says is not looked at.
+func TestA09b_ACacheThatLagsCostsNoPool(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, []client.Object{wrapper("web"), class("big")}, policyOf(1, in(instanceType, "a")))
+	s.read()
+	s.step(s.pools, "web")
+	s.step(s.classes, "big")
+	cache := newStale(s.guest)
+	cache.hide(s.wrapper("web"))
+	cache.hide(s.classWrapper("big"))
+	lagging := func(kind operator.Kind) *operator.Controller {
+		return operator.New(operator.Config{
+			Kind: kind, Guest: operator.GuestClient{Client: cache}, Live: s.guest, Board: s.board, Events: s.tape, Metrics: s.metrics,
+			Now: s.clock.Now, Log: logr.Discard(),
+		})
+	}
+	pools, classes := lagging(s.kinds[0]), lagging(s.kinds[1])
+	for range 50 {
+		for name, c := range map[string]*operator.Controller{"web": pools, "big": classes} {
+			if again := s.step(c, name).RequeueAfter; again != 100*time.Millisecond {
+				t.Fatalf("%s: again after %s, want 100ms", name, again)
+			}
+		}
+		s.clock.Advance(100 * time.Millisecond)
+	}
+	if pool, class := s.nodePool("web"), s.madeClass("big"); pool == nil || pool.DeletionTimestamp != nil || class.DeletionTimestamp != nil {
+		t.Error("a product went because the cache had not caught up")
+	}
+	s.deleteWrapper("web") // it is held by its finalizer, and is then really gone
+	w := s.wrapper("web")
+	w.Finalizers = nil
+	s.must(s.guest.Update(t.Context(), w))
+	if s.step(pools, "web"); s.nodePool("web") != nil {
+		t.Error("a product whose wrapper is gone stays")
+	}
+}
+
+// A-09 (c): what this process has looked at is its own, though an earlier one wrote it: signs taken off, status forged, wrapper
+// taken away at once. Mutant: only what was written by this process counts.
+func TestA09c_WhatWasLookedAtIsNotSetFree(t *testing.T) {
+	t.Parallel()
+	for name, orphan := range map[string]bool{"the wrapper is deleted": false, "and its finalizer taken off": true} {
+		s := newScene(t, []client.Object{wrapper("web")}, policyOf(1, in(instanceType, "a")))
+		s.read()
+		server := s.admitted(asWritten)
+		s.behind(server)
+		s.step(s.pools, "web")
+		s.behind(server) // another process
+		clear(s.guestWrites)
+		s.step(s.pools, "web")
+		if s.updates() != 0 {
+			t.Fatalf("%s: it wrote the pool, which the attack must not depend on", name)
+		}
+		s.change("web", func(p *karpenterv1.NodePool) { p.Labels, p.OwnerReferences = nil, nil })
+		w := s.wrapper("web")
+		for i := range w.Status.Conditions {
+			w.Status.Conditions[i].Status = metav1.ConditionFalse
+		}
+		w.Status.ObservedPolicy = &hypershiftv1.ObservedPolicy{UID: "another"}
+		s.must(s.guest.Status().Update(t.Context(), w))
+		if orphan {
+			w.Finalizers = nil
+			s.must(s.guest.Update(t.Context(), w))
+		}
+		s.deleteWrapper("web")
+		s.step(s.pools, "web")
+		s.step(s.pools, "web")
+		if s.nodePool("web") != nil || s.wrapper("web") != nil {
+			t.Errorf("%s: pool %v, wrapper %v; want both gone", name, s.nodePool("web"), s.wrapper("web"))
+		}
+	}
+}
