@@ -103,6 +103,9 @@ func (o *options) addClasses(flags *pflag.FlagSet) {
 			" does not exist")
 	flags.StringSliceVar(&o.AMIs, "ami-ids", o.AMIs,
 		"machine images that go with --userdata-file, one for each architecture")
+	flags.StringVar(&o.ReleaseVersion, "release-version", o.ReleaseVersion,
+		"OpenShift release that nodes with --userdata-file run, such as 4.21.0; a node class that asks for another one "+
+			"says so and is not made")
 	flags.BoolVar(&o.UserDataSecrets, "userdata-secrets", o.UserDataSecrets,
 		"instead take user data and machine images from Secrets in --namespace, as HyperShift writes them; needs a "+
 			"Role beyond the policy's")

@@ -24,6 +24,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		"--userdata-file is missing":            {"--userdata-secrets=false"},
 		"are both set":                          {"--userdata-file", "u"},
 		"--ami-ids is missing":                  {"--userdata-secrets=false", "--userdata-file", "u"},
+		`--release-version is "new"`:            {"--release-version", "new"},
+		"--release-version is 4.21.0":           {"--release-version", "4.21.0"},
 		"--ami-ids is ami-1":                    {"--ami-ids", "ami-1"},
 		"--infra-id is missing":                 {"--infra-id", ""},
 		`--platform is "Azure"`:                 {"--platform", "Azure"},

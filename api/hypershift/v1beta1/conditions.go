@@ -17,6 +17,9 @@ const (
 	// ConditionTypeRootVolumeOverridden of an OpenshiftEC2NodeClass is True when it has settings for the root
 	// volume, which have no effect.
 	ConditionTypeRootVolumeOverridden = "RootVolumeOverridden"
+	// ConditionTypeVersionResolved of an OpenshiftEC2NodeClass is False while nodes do not start with the release of its
+	// spec.version.
+	ConditionTypeVersionResolved = "VersionResolved"
 	// ConditionTypeNodeClassManaged of an OpenshiftNodePool is True when the node class that it names is made by the operator
 	// and in line with the policy. While it is False the pool launches nothing.
 	ConditionTypeNodeClassManaged = "NodeClassManaged"
@@ -52,6 +55,12 @@ const (
 	ReasonInvalidRootVolume = "InvalidRootVolume"
 	// ReasonPolicyUnreadable: the policy may not be read, and so none is applied (G15).
 	ReasonPolicyUnreadable = "PolicyUnreadable"
+	// ReasonVersionResolved: of ConditionTypeVersionResolved.
+	ReasonVersionResolved = "VersionResolved"
+	// ReasonVersionNotResolved: status.version is not spec.version yet; nodes start as before.
+	ReasonVersionNotResolved = "VersionNotResolved"
+	// ReasonVersionNotSupported: nodes can start with one release only, which is another.
+	ReasonVersionNotSupported = "VersionNotSupported"
 	// ReasonManaged: of ConditionTypeNodeClassManaged.
 	ReasonManaged = "Managed"
 	// ReasonNodeClassUnmanaged: no OpenshiftEC2NodeClass stands behind the node class that the object names.

@@ -86,7 +86,7 @@ func (c Config) kinds(management operator.ManagementClient) ([]operator.Kind, er
 	}
 	classes := operator.EC2NodeClasses(operator.AWSConfig{
 		Infra:      merge.Infra{InfraID: c.InfraID, InstanceProfile: c.InstanceProfile, ResourceTags: c.resourceTags()},
-		RootVolume: volume, Bootstrap: bootstrap,
+		RootVolume: volume, Bootstrap: bootstrap, VersionsFromStatus: c.UserDataSecrets, ReleaseVersion: c.ReleaseVersion,
 	})
 	return []operator.Kind{operator.NodePools(pools).OnlyManaged(&classes), classes}, nil
 }

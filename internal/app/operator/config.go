@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/rest"
 
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
@@ -36,6 +37,7 @@ type Config struct {
 	UserDataSecrets       bool
 	UserDataFile          string
 	AMIs                  []string // with UserDataFile
+	ReleaseVersion        string   // of OpenShift, with UserDataFile; "" for one that is not known
 
 	ProtectNodeClaims string // a merge.NodeClaimRule, or Auto
 	StrictAdmission   bool
@@ -146,6 +148,12 @@ func (c Config) validateAWS() error {
 		fault("--userdata-file is missing: want the path of the user data that makes an instance a node of the cluster, or --userdata-secrets")
 	case c.UserDataFile == "" && len(c.AMIs) > 0:
 		fault("--ami-ids is %s: it goes with --userdata-file; with --userdata-secrets the machine images stand on the Secrets", strings.Join(c.AMIs, ","))
+	}
+	if _, err := version.ParseSemantic(c.ReleaseVersion); c.ReleaseVersion != "" && err != nil {
+		fault("--release-version is %q: want the OpenShift release of --userdata-file, such as 4.21.0", c.ReleaseVersion)
+	}
+	if c.ReleaseVersion != "" && c.UserDataSecrets {
+		fault("--release-version is %s: it goes with --userdata-file; with --userdata-secrets each node class has a version of its own", c.ReleaseVersion)
 	}
 	if volume, err := c.rootVolume(); err != nil {
 		faults = append(faults, err)

@@ -46,6 +46,9 @@ func (c *Controller) apply(ctx context.Context, s scene) (reconcile.Result, *out
 		if err != nil {
 			return reconcile.Result{}, nil, err
 		}
+		if made.Withheld != nil && s.product == nil {
+			made.Product, made.Problems = nil, append(made.Problems, *made.Withheld)
+		}
 		out.made = &made
 		result.RequeueAfter = made.RetryAfter
 		if made.Product != nil {

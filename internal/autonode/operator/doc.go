@@ -11,6 +11,7 @@
 //	altered.go      what of a product is not stored as it was written; pure
 //	status.go       the conditions of a wrapper; pure
 //	nodepool.go     NodePools, nodeclass.go EC2NodeClasses: what differs between the kinds
+//	release.go      what nodes of an EC2NodeClass start with
 //	nodeclassref.go which node classes a NodePool may refer to
 //	policy.go       the policy's conditions, by a single writer
 //	memory.go       what the operator remembers of its own writes; conformance.go has everything compared with the policy

@@ -60,6 +60,8 @@ type Made struct {
 	Product client.Object
 	// Problems keep the product from being written.
 	Problems []merge.Problem
+	// Withheld keeps a product that is not there from being made, nil for nothing. One that is there is written.
+	Withheld *merge.Problem
 	// Missing is what has to come into being first, "" for nothing; it is looked for again after RetryAfter.
 	Missing    string
 	RetryAfter time.Duration

@@ -35,22 +35,29 @@ type AWSConfig struct {
 	RootVolume merge.RootVolume
 	// Bootstrap returns what nodes of a node class start with, nil when it is not there yet.
 	Bootstrap func(ctx context.Context, class string) (*merge.Bootstrap, error)
+	// VersionsFromStatus says that Bootstrap follows the version of a class, and that its status.version tells which one it is
+	// of. Otherwise Bootstrap is of ReleaseVersion, "" for one that is not known.
+	VersionsFromStatus bool
+	ReleaseVersion     string
 }
 
 // EC2NodeClasses are the wrappers of EC2NodeClasses (R28 to R33).
 func EC2NodeClasses(config AWSConfig) Kind {
 	defaults := karpenterawsv1.EC2NodeClassSpecDefaults()
+	before := &bootstraps{}
 	return Kind{
 		Wrapper: hypershiftv1.OpenshiftEC2NodeClassKind, Product: karpenterawsv1.EC2NodeClassKind, Finalizer: EC2ClassFinalizer,
 		NewWrapper: func() client.Object { return &hypershiftv1.OpenshiftEC2NodeClass{} }, NewWrapperList: func() client.ObjectList { return &hypershiftv1.OpenshiftEC2NodeClassList{} },
 		NewProduct: func() client.Object { return &karpenterawsv1.EC2NodeClass{} }, NewProductList: func() client.ObjectList { return &karpenterawsv1.EC2NodeClassList{} },
 		Make: func(ctx context.Context, policy *hypershiftv1beta1.AutoNodePolicy, wrapper client.Object) (Made, error) {
-			infra := config.Infra
-			var err error
-			if infra.Bootstrap, err = config.Bootstrap(ctx, wrapper.GetName()); err != nil {
+			class := wrapper.(*hypershiftv1.OpenshiftEC2NodeClass)
+			release, err := config.releaseOf(ctx, class, before)
+			if err != nil {
 				return Made{}, err
 			}
-			return madeClass(merge.EC2NodeClass(policy, wrapper.(*hypershiftv1.OpenshiftEC2NodeClass), config.RootVolume, infra)), nil
+			infra := config.Infra
+			infra.Bootstrap = release.bootstrap
+			return madeClass(merge.EC2NodeClass(policy, class, config.RootVolume, infra), release), nil
 		},
 		Overwrite: func(product, wanted client.Object) {
 			wanted.(*karpenterawsv1.EC2NodeClass).Spec.DeepCopyInto(&product.(*karpenterawsv1.EC2NodeClass).Spec)
@@ -77,11 +84,15 @@ func EC2NodeClasses(config AWSConfig) Kind {
 }
 
 // madeClass puts a merge of a node class into the form that all wrappers have.
-func madeClass(result merge.EC2NodeClassResult) Made {
-	made := Made{Problems: result.Problems, Conditions: []condition.Value{result.RootVolume()}, RetryAfter: bootstrapAgainAfter}
+func madeClass(result merge.EC2NodeClassResult, release release) Made {
+	made := Made{Problems: result.Problems, Conditions: []condition.Value{result.RootVolume(), release.said}, RetryAfter: bootstrapAgainAfter}
 	if result.Wait != nil {
 		made.Missing, made.RetryAfter = result.Wait.Message, missingAgainAfter
+		if release.missing != "" {
+			made.Missing = release.missing
+		}
 	}
+	made.Withheld = release.withheld
 	if result.EC2NodeClass != nil {
 		made.Product = result.EC2NodeClass
 	}

@@ -111,12 +111,15 @@ func setReady(conditions *[]karpenterv1.Condition, mirrored []karpenterv1.Condit
 	const kind = hypershiftv1beta1.ConditionTypeReady
 	applied, _ := condition.Get(*conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
 	compatible, _ := condition.Get(*conditions, hypershiftv1beta1.ConditionTypeRequirementsCompatible)
+	version, _ := condition.Get(*conditions, hypershiftv1beta1.ConditionTypeVersionResolved)
 	ready := condition.Value{Type: kind}
 	switch {
 	case applied.Status != metav1.ConditionTrue && applied.Reason != hypershiftv1beta1.ReasonPolicyUnreadable:
 		ready.Status, ready.Reason, ready.Message = applied.Status, applied.Reason, applied.Message
 	case compatible.Status == metav1.ConditionFalse:
 		ready.Status, ready.Reason, ready.Message = compatible.Status, compatible.Reason, compatible.Message
+	case version.Status == metav1.ConditionFalse:
+		ready.Status, ready.Reason, ready.Message = version.Status, version.Reason, version.Message
 	case hasType(mirrored, kind):
 		said, _ := condition.Get(mirrored, kind)
 		condition.Clear(conditions, kind)
@@ -132,6 +135,7 @@ func setReady(conditions *[]karpenterv1.Condition, mirrored []karpenterv1.Condit
 var ownConditions = []string{
 	hypershiftv1beta1.ConditionTypePolicyApplied, hypershiftv1beta1.ConditionTypeRequirementsCompatible, hypershiftv1beta1.ConditionTypeRootVolumeOverridden,
 	hypershiftv1beta1.ConditionTypeSpecAltered, hypershiftv1beta1.ConditionTypeNodeClassManaged,
+	hypershiftv1beta1.ConditionTypeVersionResolved,
 	hypershiftv1beta1.ConditionTypeReady, // the product's own counts in it
 }
 
