@@ -19,6 +19,8 @@ EC2_NODES ?= 500
 EC2_KILLS ?= 50
 # OpenshiftNodePools that a change of the policy must reach (B-15).
 POLICY_POOLS ?= 500
+# Hosted clusters that run beside each other on one management cluster (A-10).
+HOSTED_CLUSTERS ?= 20
 # Nodes of the clusters in which the latency of the node scheduling policy is measured (B-14).
 PLACEMENT_NODES ?= 5000
 RACE_PACKAGES := ./internal/engine/... ./internal/world/... ./internal/translate/...
@@ -52,6 +54,7 @@ test: FLEET_KILLS = 8
 test: EC2_NODES = 20
 test: EC2_KILLS = 5
 test: POLICY_POOLS = 20
+test: HOSTED_CLUSTERS = 3
 test: PLACEMENT_NODES = 100
 test: unit e2e ## All tests: unit, scripts, laws, contract suites, and end to end on a real control plane
 
@@ -65,7 +68,7 @@ e2e: programs ## The end-to-end tests in their long forms; the variables that ma
 	cd localcluster && $(E2E_ENV) JOINER_LIMIT_ROUNDS='$(LIMIT_ROUNDS)' JOINER_LIMIT_ENFORCED='$(LIMIT_ENFORCED)' \
 		JOINER_FLEET_NODES='$(FLEET_NODES)' JOINER_FLEET_KILLS='$(FLEET_KILLS)' \
 		JOINER_EC2_NODES='$(EC2_NODES)' JOINER_EC2_KILLS='$(EC2_KILLS)' \
-		JOINER_POLICY_POOLS='$(POLICY_POOLS)' JOINER_PLACEMENT_NODES='$(PLACEMENT_NODES)' $(GO) test -trimpath -count=1 $(E2E_FLAGS) ./...
+		JOINER_POLICY_POOLS='$(POLICY_POOLS)' JOINER_HOSTED_CLUSTERS='$(HOSTED_CLUSTERS)' JOINER_PLACEMENT_NODES='$(PLACEMENT_NODES)' $(GO) test -trimpath -count=1 $(E2E_FLAGS) ./...
 
 .PHONY: bench-policy
 bench-policy: programs ## B-15: one change of the policy for POLICY_POOLS=500 pools, the time and the requests it takes
