@@ -89,7 +89,8 @@ func bordersOfTime(add func(string, func(world))) {
 func bordersOfPools(add func(string, func(world))) {
 	exists := func(op corev1.NodeSelectorOperator) func(world) {
 		return func(w world) {
-			w.pool.Spec.Template.Spec.Requirements = append(w.pool.Spec.Template.Spec.Requirements, entry{Key: team, Operator: op, Values: []string{"red"}})
+			w.pool.Spec.Template.Spec.Requirements = append(w.pool.Spec.Template.Spec.Requirements,
+				entry{Key: team, Operator: op, Values: []string{"red"}})
 		}
 	}
 	add("Exists with values, which Karpenter ignores", exists("Exists"))
@@ -195,7 +196,9 @@ func bordersOfClasses(add func(string, func(world))) {
 		}
 	}
 	add("an old class of somebody's that is as the provider's", stray(func(world) {}))
-	add("an old class of somebody's with a root volume of its own", stray(func(w world) { w.class.Spec.BlockDeviceMappings[0].EBS.Encrypted = nil }))
+	add("an old class of somebody's with a root volume of its own", stray(func(w world) {
+		w.class.Spec.BlockDeviceMappings[0].EBS.Encrypted = nil
+	}))
 	add("an old class of somebody's with a profile of its own", stray(func(w world) { w.class.Spec.InstanceProfile = new("admin") }))
 	add("an old class of somebody's, where the operator gives neither images nor profile", stray(func(w world) {
 		w.Memory.Images, w.Memory.Profile = nil, ""

@@ -188,7 +188,8 @@ func machineWays() []way {
 		{"a claim of another node class", func(w world) {
 			w.claim.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.EC2NodeClassKind, Name: "rogue"}
 		}, "NodeClaim k", wrong, conformance.NodeClassUnmanaged, "spec.nodeClassRef"},
-		{"a claim with another image", func(w world) { w.claim.Status.ImageID = "ami-2" }, "NodeClaim k", wrong, conformance.CloudDiffers, "status.imageID"},
+		{"a claim with another image", func(w world) { w.claim.Status.ImageID = "ami-2" },
+			"NodeClaim k", wrong, conformance.CloudDiffers, "status.imageID"},
 		{"an image from before the process", func(w world) {
 			w.claim.Status.ImageID = "ami-0"
 			w.claim.CreationTimestamp = metav1.Time{Time: at(began - 1)}

@@ -52,7 +52,8 @@ func (s *scene) conforming(status metav1.ConditionStatus, reason string, parts .
 	s.t.Helper()
 	s.step(s.policy, "")
 	said, _ := condition.Get(s.stored().Status.Conditions, hypershiftv1beta1.ConditionTypeConforming)
-	if said.Status != status || said.Reason != reason || slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(said.Message, part) }) {
+	lacks := slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(said.Message, part) })
+	if said.Status != status || said.Reason != reason || lacks {
 		s.t.Errorf("Conforming is %q %q %q, want %s %s with %q", said.Status, said.Reason, said.Message, status, reason, parts)
 	}
 	s.read() // the feed brings what was written
@@ -157,7 +158,9 @@ func (s *scene) told(reason string) int {
 
 // claims is how NodeClaims stand, by the metric.
 func (l *looker) claims() string {
-	for _, labels := range [][]string{{"Replacing", "PolicyChanged", "Provider"}, {"NotConforming", "HandMade", "Tenant"}, {"Conforms", "", ""}} {
+	for _, labels := range [][]string{
+		{"Replacing", "PolicyChanged", "Provider"}, {"NotConforming", "HandMade", "Tenant"}, {"Conforms", "", ""},
+	} {
 		if l.objects(slices.Insert(slices.Clone(labels), 0, "NodeClaim")...) > 0 {
 			return strings.Join(labels, " ")
 		}
@@ -172,12 +175,13 @@ func TestA20_OnceAnHourTheAPIServerIsAsked(t *testing.T) {
 	s.read()
 	asked := 0
 	failing := error(nil)
-	live := interceptor.NewClient(s.guest, interceptor.Funcs{List: func(ctx context.Context, server client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+	listing := func(ctx context.Context, server client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 		if _, is := list.(*corev1.NodeList); is {
 			asked++
 		}
 		return errors.Join(failing, server.List(ctx, list, options...))
-	}})
+	}
+	live := interceptor.NewClient(s.guest, interceptor.Funcs{List: listing})
 	c := s.looking(live)
 	for range 24 { // two hours
 		s.step(c, "")
