@@ -70,6 +70,15 @@ e2e: programs ## The end-to-end tests in their long forms; the variables that ma
 		JOINER_EC2_NODES='$(EC2_NODES)' JOINER_EC2_KILLS='$(EC2_KILLS)' \
 		JOINER_POLICY_POOLS='$(POLICY_POOLS)' JOINER_HOSTED_CLUSTERS='$(HOSTED_CLUSTERS)' JOINER_PLACEMENT_NODES='$(PLACEMENT_NODES)' $(GO) test -trimpath -count=1 $(E2E_FLAGS) ./...
 
+# Where the tests of the EC2 provider that set no faults are to run: any server that speaks AWS's protocols. Region and keys are
+# AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+ENDPOINT ?=
+.PHONY: e2e-ec2
+e2e-ec2: programs ## E-64: the contract of the EC2 provider, and pods to instances and back, at ENDPOINT=URL (docs/aws.md)
+	@test -n '$(ENDPOINT)' || { echo "ENDPOINT is not set: want the URL of a server that speaks AWS's protocols"; exit 2; }
+	JOINER_EC2_ENDPOINT='$(ENDPOINT)' $(GO) test -count=1 -timeout 30m -v -run TestContractAnywhere ./internal/provider/ec2
+	cd localcluster && $(E2E_ENV) JOINER_EC2_ENDPOINT='$(ENDPOINT)' $(GO) test -trimpath -count=1 -timeout 30m -v -run TestAnywhere ./e2e/ec2
+
 .PHONY: bench-policy
 bench-policy: programs ## B-15: one change of the policy for POLICY_POOLS=500 pools, the time and the requests it takes
 	cd localcluster && $(E2E_ENV) JOINER_POLICY_POOLS='$(POLICY_POOLS)' $(GO) test -trimpath -count=1 -timeout 30m -v -run TestB15 ./e2e/autonode

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // JoinerProgram is joiner with the rights of its role. args are further flags.
@@ -16,13 +17,14 @@ func JoinerProgram(path string, args ...string) Program {
 	}}
 }
 
-// StartJoiner starts the joiner binary with the rights of its role, and waits until it is ready.
-func (r *Rig) StartJoiner(ctx context.Context) error {
+// StartJoiner starts the joiner binary with the rights of its role, and waits until it is ready. more are flags beside those of
+// the options, for this start.
+func (r *Rig) StartJoiner(ctx context.Context, more ...string) error {
 	if r.joiner != nil {
 		return errors.New("joiner runs already")
 	}
 	var err error
-	program := JoinerProgram(r.options.Joiner, r.options.Args...)
+	program := JoinerProgram(r.options.Joiner, slices.Concat(r.options.Args, more)...)
 	program.Env = r.options.Env
 	r.joiner, err = r.Run(ctx, program)
 	return err

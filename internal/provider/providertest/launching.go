@@ -122,13 +122,13 @@ func launchIsIdempotent(t *testing.T, f fixture) {
 	f.Settle(t)
 	third := f.launch(t, claim)
 	for _, again := range []provider.Instance{second, third} {
-		if describe(again) != describe(first) {
+		if !agree(again, first) {
 			t.Errorf("launching again gives\n%s, want the first answer\n%s", describe(again), describe(first))
 		}
 	}
 	f.wantMachines(t, 1)
 	namesake := f.claim("twice")
-	namesake.UID = "another-uid"
+	namesake.UID = f.uid("another")
 	if other, err := f.Launch(t.Context(), namesake, time.Time{}); err == nil && other.ProviderID == first.ProviderID {
 		t.Errorf("a claim of the same name with another UID was given the first one's instance %s", first.ProviderID)
 	}

@@ -76,8 +76,10 @@ func catalogIsImmutable(t *testing.T, f fixture) {
 
 func listAndGetAgree(t *testing.T, f fixture) {
 	var want []string
+	launched := map[string]time.Time{}
 	for i := range 3 {
-		want = append(want, describe(f.launch(t, f.claim(fmt.Sprintf("web-%d", i)))))
+		instance := f.launch(t, f.claim(fmt.Sprintf("web-%d", i)))
+		want, launched[instance.ProviderID] = append(want, describe(instance)), instance.Launched
 	}
 	slices.Sort(want)
 	for _, settled := range []bool{false, true} {
@@ -95,8 +97,12 @@ func listAndGetAgree(t *testing.T, f fixture) {
 		for _, instance := range listed {
 			got = append(got, describe(instance))
 			one, err := f.Get(t.Context(), instance.ProviderID)
-			if err != nil || describe(one) != describe(instance) {
-				t.Errorf("Get returns %s and error %v, want what List has, %s", describe(one), err, describe(instance))
+			if err != nil || describe(one) != describe(instance) || !one.Launched.Equal(instance.Launched) {
+				t.Errorf("Get returns %s, launched %s, and error %v, want what List has, %s, launched %s", describe(one), one.Launched, err,
+					describe(instance), instance.Launched)
+			}
+			if apart := instance.Launched.Sub(launched[instance.ProviderID]).Abs(); apart > clocks {
+				t.Errorf("List says that %s was launched at %s, Launch said %s", instance.ProviderID, instance.Launched, launched[instance.ProviderID])
 			}
 		}
 		if slices.Sort(got); !slices.Equal(got, want) {

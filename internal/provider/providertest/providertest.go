@@ -36,6 +36,13 @@ type Harness interface {
 	Machines() int
 }
 
+// Shared is a Harness whose ground other suites stand on, too: the UIDs of claims have to be told apart there, as those of an API
+// server are.
+type Shared interface {
+	// Suffix ends the UIDs of this test's claims.
+	Suffix() string
+}
+
 // maxTerminateCalls bounds how often a machine's end is asked for, with a Settle between.
 const maxTerminateCalls = 10
 
@@ -82,6 +89,14 @@ type fixture struct {
 	Harness
 }
 
+// uid returns the UID of a claim.
+func (f fixture) uid(name string) types.UID {
+	if shared, is := f.Harness.(Shared); is {
+		name += shared.Suffix()
+	}
+	return types.UID("uid-of-" + name)
+}
+
 // claim returns a claim that any provider with a catalogue can launch.
 func (f fixture) claim(name string, requirements ...karpenterv1.NodeSelectorRequirementWithMinValues) *karpenterv1.NodeClaim {
 	return f.claimOf(f.ClassName(), name, requirements...)
@@ -89,7 +104,7 @@ func (f fixture) claim(name string, requirements ...karpenterv1.NodeSelectorRequ
 
 func (f fixture) claimOf(class, name string, requirements ...karpenterv1.NodeSelectorRequirementWithMinValues) *karpenterv1.NodeClaim {
 	return &karpenterv1.NodeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name), Labels: map[string]string{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: f.uid(name), Labels: map[string]string{
 			karpenterv1.NodePoolLabelKey: "default", "team": "blue",
 		}, Annotations: map[string]string{"note": "kept"}},
 		Spec: karpenterv1.NodeClaimSpec{
@@ -168,14 +183,23 @@ func offers(c catalog.Catalog, match func(offer) bool) []offer {
 
 func anyOffer(offer) bool { return true }
 
+// clocks is how far the time of a launch may be from what is listed later: the one is the provider's, the other the cloud's.
+const clocks = time.Minute
+
+// agree reports whether two answers are about the same machine and say the same of it.
+func agree(a, b provider.Instance) bool {
+	return describe(a) == describe(b) && a.Launched.Sub(b.Launched).Abs() <= clocks
+}
+
+// describe is an instance but for the time of its launch.
 func describe(instance provider.Instance) string {
 	var labels []string
 	for _, key := range slices.Sorted(maps.Keys(instance.Labels)) {
 		labels = append(labels, key+"="+instance.Labels[key])
 	}
-	return fmt.Sprintf("%s %s %s/%s/%s %s [%s] %v %v launched %d terminating %t", instance.ProviderID, instance.ClaimName+"/"+instance.ClaimUID,
+	return fmt.Sprintf("%s %s %s/%s/%s %s [%s] %v %v terminating %t", instance.ProviderID, instance.ClaimName+"/"+instance.ClaimUID,
 		instance.Type, instance.Zone, instance.CapacityType, instance.Price, strings.Join(labels, " "), amounts(instance.Capacity), amounts(instance.Allocatable),
-		instance.Launched.UnixNano(), instance.Terminating)
+		instance.Terminating)
 }
 
 func amounts(list corev1.ResourceList) []string {

@@ -5,9 +5,16 @@ package eks
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/joiner-autoscaler/joiner/localcluster/aws/account"
 	"github.com/joiner-autoscaler/joiner/localcluster/aws/kubelets"
@@ -18,11 +25,21 @@ import (
 type Options struct {
 	Rig     rig.Options
 	Account account.Options
+	// At is where the account is, when it is not to be one of this process; Account does not count then.
+	At *Site
 	// Every is how often kubelets look for instances; see package kubelets.
 	Every time.Duration
 }
 
-// Cluster is a control plane with Joiner, and the account that its nodes are from.
+// Site is an account at a server that speaks AWS's protocols and knows nothing of the cluster: Joiner is told by its settings what
+// EKS would tell it (E-64).
+type Site struct {
+	AWS            aws.Config
+	Env            []string // by which Joiner reaches it as the same user
+	Cluster, Queue string   // name and name or URL
+}
+
+// Cluster is a control plane with Joiner, and the account that its nodes are from; nil when that is a Site.
 type Cluster struct {
 	*rig.Rig
 	Account  *account.Account
@@ -32,15 +49,20 @@ type Cluster struct {
 // Start starts the account, the control plane, kubelets and, unless Options.Rig says otherwise, Joiner. The caller must call Stop.
 // On an error nothing is left behind.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	a, err := account.Start(o.Account)
-	if err != nil {
-		return nil, err
+	c := &Cluster{}
+	if o.At == nil {
+		a, err := account.Start(o.Account)
+		if err != nil {
+			return nil, err
+		}
+		c.Account = a
+		o.At = &Site{AWS: a.Config(account.Kubelets), Env: a.Env(account.Joiner), Cluster: a.Cluster, Queue: a.Queue}
 	}
-	c := &Cluster{Account: a}
 	later := o.Rig.WithoutJoiner
 	o.Rig.WithoutJoiner = true // it asks for the cluster, which is not there yet
-	o.Rig.Args = slices.Concat(o.Rig.Args, []string{"--cluster-name", a.Cluster, "--interruption-queue", a.Queue})
-	o.Rig.Env = slices.Concat(o.Rig.Env, a.Env(account.Joiner))
+	o.Rig.Args = slices.Concat(o.Rig.Args, []string{"--cluster-name", o.At.Cluster, "--interruption-queue", o.At.Queue})
+	o.Rig.Env = slices.Concat(o.Rig.Env, o.At.Env)
+	var err error
 	if c.Rig, err = rig.Start(ctx, o.Rig); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -50,10 +72,46 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if later {
 		return c, nil
 	}
-	if err := c.StartJoiner(ctx); err != nil {
+	if err := c.startJoiner(ctx); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	return c, nil
+}
+
+// startJoiner starts Joiner, which asks EKS for the cluster; where there is none it is told by flags.
+func (c *Cluster) startJoiner(ctx context.Context) error {
+	if c.Account != nil {
+		return c.StartJoiner(ctx)
+	}
+	flags, err := c.facts(ctx)
+	if err != nil {
+		return err
+	}
+	return c.StartJoiner(ctx, flags...)
+}
+
+// facts are the flags that say what EKS would.
+func (c *Cluster) facts(ctx context.Context) ([]string, error) {
+	admin, err := c.Cluster.RESTConfig("admin")
+	if err != nil {
+		return nil, err
+	}
+	config := rest.CopyConfig(admin)
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return nil, fmt.Errorf("eks: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("eks: %w", err)
+	}
+	services, err := client.NetworkingV1().ServiceCIDRs().Get(ctx, "kubernetes", metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("eks: asking the API server for the addresses of services: %w", err)
+	}
+	return []string{
+		"--cluster-endpoint", config.Host, "--cluster-ca-bundle", base64.StdEncoding.EncodeToString(config.CAData),
+		"--cluster-service-cidr", services.Spec.CIDRs[0],
+	}, nil
 }
 
 // join brings control plane and account together.
@@ -62,11 +120,13 @@ func (c *Cluster) join(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Account.Adopt(ctx, admin); err != nil {
-		return err
+	if c.Account != nil {
+		if err := c.Account.Adopt(ctx, admin); err != nil {
+			return err
+		}
 	}
 	c.Kubelets, err = kubelets.Start(kubelets.Options{
-		AWS: c.Account.Config(account.Kubelets), Cluster: c.Account.Cluster, Kube: admin, Every: o.Every, Log: o.Rig.Log,
+		AWS: o.At.AWS, Cluster: o.At.Cluster, Kube: admin, Every: o.Every, Log: o.Rig.Log,
 	})
 	return err
 }
@@ -83,5 +143,8 @@ func (c *Cluster) Stop() error {
 	if c.Rig != nil {
 		failed = append(failed, c.Rig.Stop())
 	}
-	return errors.Join(append(failed, c.Account.Stop())...)
+	if c.Account != nil {
+		failed = append(failed, c.Account.Stop())
+	}
+	return errors.Join(failed...)
 }

@@ -37,5 +37,13 @@ func ec2Actions() map[string]action {
 		"DescribeInstanceStatus":         typed(p, describeInstanceStatus),
 		"TerminateInstances":             typed(p, terminateInstances),
 		"CreateTags":                     typed(p, createTags),
+		"CreateVpc":                      typed(p, createVPC),
+		"DeleteVpc":                      typed(p, deleteVPC),
+		"CreateSubnet":                   typed(p, createSubnet),
+		"DeleteSubnet":                   typed(p, deleteSubnet),
+		"CreateSecurityGroup":            typed(p, createSecurityGroup),
+		"DeleteSecurityGroup":            typed(p, deleteSecurityGroup),
+		"RegisterImage":                  typed(p, registerImage),
+		"DeregisterImage":                typed(p, deregisterImage),
 	}
 }

@@ -76,13 +76,16 @@ func describeSubnets(c *call, in *describeSubnetsIn) (any, error) {
 	list, next, err := page(c, list, func(n *subnet) string { return n.ID }, in.paging, bounds{5, 1000})
 	out := describeSubnetsOut{Next: next}
 	for _, n := range list {
-		out.Subnets.Items = append(out.Subnets.Items, subnetXML{
-			ID: n.ID, ARN: c.arn("subnet", n.ID), State: "available", VPC: n.VPC, CIDR: n.CIDR, Free: n.free, Zone: n.Zone,
-			ZoneID: n.ZoneID,
-			Owner:  Account, Tags: tagList(n.Tags),
-		})
+		out.Subnets.Items = append(out.Subnets.Items, c.subnetXML(n))
 	}
 	return out, err
+}
+
+func (s *Server) subnetXML(n *subnet) subnetXML {
+	return subnetXML{
+		ID: n.ID, ARN: s.arn("subnet", n.ID), State: "available", VPC: n.VPC, CIDR: n.CIDR, Free: n.free, Zone: n.Zone,
+		ZoneID: n.ZoneID, Owner: Account, Tags: tagList(n.Tags),
+	}
 }
 
 type describeGroupsIn struct {

@@ -72,6 +72,8 @@ func iamActions() map[string]action {
 		"DeleteInstanceProfile":         typed(p, deleteInstanceProfile),
 		"ListInstanceProfiles":          typed(p, listInstanceProfiles),
 		"TagInstanceProfile":            typed(p, tagInstanceProfile),
+		"CreateRole":                    typed(p, createRole),
+		"DeleteRole":                    typed(p, deleteRole),
 	}
 }
 
@@ -336,4 +338,40 @@ func (l *launch) hasProfile(of *profileName) error {
 	return refuse(400, codeBadValue,
 		"Value (%s) for parameter iamInstanceProfile.%s is invalid. Invalid IAM Instance Profile %s",
 		name, field, field)
+}
+
+type roleIn struct {
+	Name  string `query:"RoleName"`
+	Trust string `query:"AssumeRolePolicyDocument"`
+}
+
+// createRole makes a role for instance profiles. Nobody takes it on here, so whom it trusts is no matter.
+func createRole(c *call, in *roleIn) (any, error) {
+	arn := "arn:aws:iam::" + Account + ":role/" + in.Name
+	if err := c.authorize(Ask{Action: c.name(), Resource: arn}); err != nil {
+		return nil, err
+	}
+	if c.roles[in.Name] {
+		return nil, refuse(409, "EntityAlreadyExists", "Role with name %s already exists.", in.Name)
+	}
+	c.roles[in.Name] = true
+	return struct {
+		Role roleXML `xml:"Role"`
+	}{roleXML{"/", in.Name, "AROA" + strings.ToUpper(sum(in.Name)[:17]), arn, stamp(c.now())}}, nil
+}
+
+func deleteRole(c *call, in *roleIn) (any, error) {
+	if err := c.authorize(Ask{Action: c.name(), Resource: "arn:aws:iam::" + Account + ":role/" + in.Name}); err != nil {
+		return nil, err
+	}
+	if !c.roles[in.Name] {
+		return nil, refuse(404, "NoSuchEntity", "The role with name %s cannot be found.", in.Name)
+	}
+	for _, p := range c.profiles {
+		if p.role == in.Name {
+			return nil, refuse(409, "DeleteConflict", "Cannot delete entity, must remove roles from instance profile first.")
+		}
+	}
+	delete(c.roles, in.Name)
+	return nil, nil
 }

@@ -19,6 +19,8 @@ func sqsActions(p protocol) map[string]action {
 		"ReceiveMessage":     typed(p, receiveMessage),
 		"DeleteMessage":      typed(p, deleteMessage),
 		"DeleteMessageBatch": typed(p, deleteMessageBatch),
+		"CreateQueue":        typed(p, createQueue),
+		"DeleteQueue":        typed(p, deleteQueue),
 	}
 }
 
@@ -112,7 +114,8 @@ func (s *Server) queueARN(name string) string {
 // queue asks for the right to a queue, by its URL or name, and finds it.
 func (c *call) queue(of string) (*queue, error) {
 	name := of[strings.LastIndex(of, "/")+1:]
-	if err := c.authorize(Ask{Action: c.name(), Resource: c.queueARN(name), Missing: c.queues[name] == nil}); err != nil {
+	action := strings.TrimSuffix(c.name(), "Batch") // who may do it to one message may do it to ten
+	if err := c.authorize(Ask{Action: action, Resource: c.queueARN(name), Missing: c.queues[name] == nil}); err != nil {
 		return nil, err
 	}
 	if q := c.queues[name]; q != nil {
@@ -259,4 +262,23 @@ func deleteMessageBatch(c *call, in *struct {
 		out.Successful = append(out.Successful, done{e.Id})
 	}
 	return out, nil
+}
+
+func createQueue(c *call, in *struct{ QueueName string }) (any, error) {
+	if err := c.authorize(Ask{Action: c.name(), Resource: c.queueARN(in.QueueName)}); err != nil {
+		return nil, err
+	}
+	if c.queues[in.QueueName] == nil {
+		c.queues[in.QueueName] = &queue{name: in.QueueName}
+	}
+	return map[string]string{"QueueUrl": c.queueURL(in.QueueName)}, nil
+}
+
+func deleteQueue(c *call, in *struct{ QueueUrl string }) (any, error) {
+	q, err := c.queue(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	delete(c.queues, q.name)
+	return nil, nil
 }

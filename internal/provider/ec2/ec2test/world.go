@@ -52,7 +52,8 @@ type world struct {
 	zonesOf      map[string][]string // zones that sell a type
 	prices       map[string]float64  // on-demand, dollars an hour, where a test set one
 	spots        map[[2]string]float64
-	networks     map[string]bool // by cluster
+	networks     map[string]bool         // by cluster
+	vpcs         map[string]netip.Prefix // that were made through the API
 	subnets      map[string]*subnet
 	groups       map[string]SecurityGroup
 	images       map[string]Image
@@ -77,7 +78,7 @@ type subnet struct {
 func newWorld() world {
 	return world{
 		types: map[string]ec2types.InstanceTypeInfo{}, zonesOf: map[string][]string{}, prices: map[string]float64{},
-		spots: map[[2]string]float64{}, networks: map[string]bool{}, subnets: map[string]*subnet{}, groups: map[string]SecurityGroup{},
+		spots: map[[2]string]float64{}, networks: map[string]bool{}, vpcs: map[string]netip.Prefix{}, subnets: map[string]*subnet{}, groups: map[string]SecurityGroup{},
 		images:   map[string]Image{},
 		template: map[string]*template{}, tokens: map[string]*fleet{}, machines: map[string]*Instance{},
 		reservations: map[string]*CapacityReservation{}, placements: map[string]PlacementGroup{}, others: newOthers(),
@@ -96,6 +97,10 @@ func (s *Server) newID(prefix string) string {
 func (s *Server) AddSubnet(n Subnet) Subnet {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.addSubnet(n)
+}
+
+func (s *Server) addSubnet(n Subnet) Subnet {
 	if n.ID == "" {
 		n.ID = s.newID("subnet")
 	}
@@ -149,6 +154,10 @@ func (s *Server) AddSecurityGroup(g SecurityGroup) SecurityGroup {
 func (s *Server) AddImage(i Image) Image {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.addImage(i)
+}
+
+func (s *Server) addImage(i Image) Image {
 	if i.ID == "" {
 		i.ID = s.newID("ami")
 	}

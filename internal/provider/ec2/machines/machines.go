@@ -202,7 +202,8 @@ func (m *Machines) describe(ctx context.Context, _ string, ids []string) []batch
 	return answers(ids, found, failed)
 }
 
-// terminate ends instances. EC2 says of each in which state it is now, and nothing else.
+// terminate ends instances. EC2 says of each in which state it was and is, and nothing else. One that had ended stays so, whatever
+// the answer calls it now: a server that is not AWS says shutting-down of it each time (E-64).
 func (m *Machines) terminate(ctx context.Context, _ string, ids []string) []batch.Answer[Machine] {
 	found := map[string]Machine{}
 	failed := batch.Apart(ctx, ids, func(ctx context.Context, ids []string) error {
@@ -212,12 +213,16 @@ func (m *Machines) terminate(ctx context.Context, _ string, ids []string) []batc
 		}
 		for _, change := range out.TerminatingInstances {
 			id := aws.ToString(change.InstanceId)
-			gone := change.CurrentState != nil && change.CurrentState.Name == ec2types.InstanceStateNameTerminated
+			gone := terminated(change.CurrentState) || terminated(change.PreviousState)
 			found[id] = Machine{InstanceID: id, Ending: !gone, Gone: gone}
 		}
 		return nil
 	}, faultOf)
 	return answers(ids, found, failed)
+}
+
+func terminated(state *ec2types.InstanceState) bool {
+	return state != nil && state.Name == ec2types.InstanceStateNameTerminated
 }
 
 func answers(ids []string, found map[string]Machine, failed map[string]error) []batch.Answer[Machine] {

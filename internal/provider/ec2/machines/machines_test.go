@@ -173,6 +173,36 @@ func TestLooserAnswers(t *testing.T) {
 	}
 }
 
+// ending is a client of a server that says shutting-down of whatever is to end, as moto does.
+type ending struct{ *ec2.Client }
+
+func (e ending) TerminateInstances(ctx context.Context, in *ec2.TerminateInstancesInput, options ...func(*ec2.Options)) (
+	*ec2.TerminateInstancesOutput, error,
+) {
+	out, err := e.Client.TerminateInstances(ctx, in, options...)
+	if err == nil {
+		for i := range out.TerminatingInstances {
+			out.TerminatingInstances[i].CurrentState = &ec2types.InstanceState{Name: ec2types.InstanceStateNameShuttingDown}
+		}
+	}
+	return out, err
+}
+
+// E-64: an instance that had ended before it was to end is gone, whatever the server calls it.
+func TestWhatHadEndedIsGone(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, ec2test.Options{})
+	id := a.launch(1, onDemand, ours()...)[0]
+	ms := machines.New(t.Context(), machines.Config{EC2: ending{ec2.NewFromConfig(a.Config())}, Clock: clock{a.Server}, Cluster: "c1"})
+	if err := ms.End(t.Context(), id, time.Time{}); err != nil {
+		t.Errorf("ending it: %v", err)
+	}
+	a.Advance(time.Hour / 2)
+	if err := ms.End(t.Context(), id, time.Time{}); !errors.Is(err, provider.ErrNotFound) {
+		t.Errorf("ending it again: error %v, want ErrNotFound", err)
+	}
+}
+
 // E-39: an instance that EC2 does not show yet is not gone; one that has ended is, and so is one that stays unknown.
 func TestWhenAMachineIsGone(t *testing.T) {
 	t.Parallel()

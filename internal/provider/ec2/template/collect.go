@@ -93,7 +93,8 @@ func (k *Keeper) deleteUnused(ctx context.Context, listed []ec2types.LaunchTempl
 	return names, errors.Join(refused...)
 }
 
-// list returns the cluster's templates that have our prefix, oldest first.
+// list returns the cluster's templates that have our prefix, oldest first. The tag is looked at here, too: a server that is not AWS
+// may not know the filter, and another cluster's templates are not ours to delete (E-64).
 func (k *Keeper) list(ctx context.Context) ([]ec2types.LaunchTemplate, error) {
 	in := &ec2.DescribeLaunchTemplatesInput{MaxResults: aws.Int32(pageSize), Filters: []ec2types.Filter{
 		{Name: aws.String("tag:" + tag.ClusterName), Values: []string{k.cluster}}}}
@@ -110,7 +111,10 @@ func (k *Keeper) list(ctx context.Context) ([]ec2types.LaunchTemplate, error) {
 		in.NextToken = out.NextToken
 	}
 	list = slices.DeleteFunc(list, func(t ec2types.LaunchTemplate) bool {
-		return !strings.HasPrefix(aws.ToString(t.LaunchTemplateName), Prefix) || aws.ToString(t.LaunchTemplateId) == ""
+		ours := slices.ContainsFunc(t.Tags, func(have ec2types.Tag) bool {
+			return aws.ToString(have.Key) == tag.ClusterName && aws.ToString(have.Value) == k.cluster
+		})
+		return !ours || !strings.HasPrefix(aws.ToString(t.LaunchTemplateName), Prefix) || aws.ToString(t.LaunchTemplateId) == ""
 	})
 	slices.SortFunc(list, func(a, b ec2types.LaunchTemplate) int {
 		return cmp.Or(aws.ToTime(a.CreateTime).Compare(aws.ToTime(b.CreateTime)),

@@ -54,6 +54,30 @@ func TestUnusedTemplatesGo(t *testing.T) {
 	}
 }
 
+// unfiltered is a client of a server that does not know filters of launch templates, as moto does not.
+type unfiltered struct{ *ec2.Client }
+
+func (u unfiltered) DescribeLaunchTemplates(ctx context.Context, in *ec2.DescribeLaunchTemplatesInput, options ...func(*ec2.Options)) (
+	*ec2.DescribeLaunchTemplatesOutput, error,
+) {
+	all := *in
+	all.Filters = nil
+	return u.Client.DescribeLaunchTemplates(ctx, &all, options...)
+}
+
+// E-64: another cluster's templates stay, also where the server tells of them all the same.
+func TestOthersTemplatesStay(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, ec2test.Faults{})
+	a.strange("karpenter.k8s.aws/another-cluster", "c2")
+	a.strange("karpenter.k8s.aws/another-process", "c1")
+	k := template.NewKeeper(t.Context(), unfiltered{a.client}, a.clock, "c1")
+	a.clock.Advance(2 * time.Hour)
+	if names, err := a.collect(k); err != nil || !slices.Equal(names, []string{"karpenter.k8s.aws/another-process"}) {
+		t.Errorf("deleted %v, error %v, want this cluster's alone", names, err)
+	}
+}
+
 // E-56: after a restart nobody knows of earlier launches, so a template counts as used when the process began.
 func TestARestartIsAUse(t *testing.T) {
 	t.Parallel()
