@@ -2,7 +2,6 @@ package ec2
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,8 +10,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/batch"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/queue"
 )
@@ -28,8 +29,9 @@ const (
 
 // told are the notices that were read and not acknowledged.
 type told struct {
-	mu   sync.Mutex
-	list map[string]message // by ID of the notice
+	mu     sync.Mutex
+	list   map[string]message // by ID of the notice
+	failed error              // of the last deletions of messages, until somebody reads the queue
 }
 
 type message struct {
@@ -65,19 +67,18 @@ func (p *Provider) Receive(ctx context.Context, queueURL string, wait time.Durat
 	if err != nil {
 		return 0, false, fmt.Errorf("reading the interruption queue %s: %w", queueURL, machines.Told(err))
 	}
-	var failures []error
 	for _, m := range out.Messages {
 		read := queue.Parse([]byte(aws.ToString(m.Body)), p.config.Clock.Now(), p.known)
 		if p.config.Heard != nil {
 			p.config.Heard(read)
 		}
 		if len(read.Notices) == 0 {
-			failures = append(failures, p.deleteMessage(ctx, queueURL, aws.ToString(m.ReceiptHandle)))
+			p.deletions.Add(queueURL, aws.ToString(m.ReceiptHandle))
 			continue
 		}
 		news = p.told.add(read.Notices, queueURL, aws.ToString(m.ReceiptHandle)) || news
 	}
-	return len(out.Messages), news, errors.Join(failures...)
+	return len(out.Messages), news, p.told.failure()
 }
 
 // known returns the provider ID of an instance of this cluster, "" for others. It asks nobody.
@@ -97,25 +98,50 @@ func (p *Provider) known(instanceID string) string {
 	return ""
 }
 
-// Acknowledge deletes the message of a notice, once all that it said was acted on.
-func (p *Provider) Acknowledge(ctx context.Context, notice provider.Notice) error {
-	m, last := p.told.last(notice.ID)
-	if last {
-		if err := p.deleteMessage(ctx, m.queue, m.receipt); err != nil {
-			return err
-		}
+// Acknowledge deletes the message of a notice, once all that it said was acted on. It does not wait for that: a thousand warnings
+// are a hundred calls, and the next claim is not held up by the last one's (E-52). A message that could not be deleted comes again,
+// and is acted on again, which does no harm.
+func (p *Provider) Acknowledge(_ context.Context, notice provider.Notice) error {
+	if m, last := p.told.last(notice.ID); last {
+		p.deletions.Add(m.queue, m.receipt)
 	}
 	p.told.drop(notice.ID)
 	return nil
 }
 
-func (p *Provider) deleteMessage(ctx context.Context, queueURL, receipt string) error {
-	in := &sqs.DeleteMessageInput{QueueUrl: aws.String(queueURL), ReceiptHandle: aws.String(receipt)}
-	_, err := p.config.Clients.SQS.DeleteMessage(ctx, in)
-	if err != nil {
-		return fmt.Errorf("deleting a message of the interruption queue: %w", machines.Told(err))
+// deleteMessages deletes up to ten messages of a queue, by their receipts. Failures are told with the next look at the queue.
+func (p *Provider) deleteMessages(ctx context.Context, queueURL string, receipts []string) []batch.Answer[struct{}] {
+	in := &sqs.DeleteMessageBatchInput{QueueUrl: aws.String(queueURL)}
+	for i, receipt := range receipts {
+		in.Entries = append(in.Entries, sqstypes.DeleteMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(i)), ReceiptHandle: aws.String(receipt)})
 	}
-	return nil
+	out, err := p.config.Clients.SQS.DeleteMessageBatch(ctx, in)
+	if err != nil {
+		err = fmt.Errorf("deleting messages of the interruption queue: %w", machines.Told(err))
+	} else if len(out.Failed) > 0 {
+		no := out.Failed[0]
+		err = fmt.Errorf("deleting messages of the interruption queue: %d of %d failed, the first with %s: %s", len(out.Failed), len(receipts),
+			aws.ToString(no.Code), aws.ToString(no.Message))
+	}
+	p.told.fail(err)
+	return make([]batch.Answer[struct{}], len(receipts))
+}
+
+func (t *told) fail(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil {
+		t.failed = err
+	}
+}
+
+// failure returns why messages could not be deleted since it was asked last.
+func (t *told) failure() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := t.failed
+	t.failed = nil
+	return err
 }
 
 // add takes in the notices of a message, and reports whether one of them was not known.

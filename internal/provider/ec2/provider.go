@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/batch"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/calls"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/instancetype"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launcher"
@@ -102,6 +104,8 @@ type Provider struct {
 	launcher *launcher.Launcher[*order]
 	keeper   *template.Keeper
 	builder  *offering.Builder
+	// deletions are the messages that are done with: receipts, by the queue's URL.
+	deletions *batch.Gatherer[string, struct{}]
 
 	memory       *instancetype.Memory
 	free         *subnet.Free
@@ -153,6 +157,9 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 	}
 	p.machines = machines.New(ctx, machines.Config{EC2: c.Clients.EC2, Clock: c.Clock, Cluster: c.Name})
 	p.launcher = launcher.New[*order](ctx, ports{p}, c.Clock)
+	p.deletions = batch.New(ctx, batch.Config[string, struct{}]{
+		Clock: c.Clock, Window: batch.Deletions(), Compare: strings.Compare, Call: p.deleteMessages,
+	})
 	return p, nil
 }
 

@@ -39,6 +39,11 @@ func Terminations() Window {
 	return Window{Idle: 100 * time.Millisecond, Longest: time.Second, Most: 500}
 }
 
+// Deletions is the window for messages of a queue that are done with: SQS takes ten at a time.
+func Deletions() Window {
+	return Window{Idle: 20 * time.Millisecond, Longest: 100 * time.Millisecond, Most: 10}
+}
+
 // Answer is what one caller gets.
 type Answer[R any] struct {
 	Value R
@@ -104,6 +109,9 @@ func (g *Gatherer[A, R]) Do(ctx context.Context, key string, ask A) (R, error) {
 	}
 	return p.answer.Value, p.answer.Err
 }
+
+// Add asks together with others of the same key, and does not wait: nobody gets this ask's part of the answer.
+func (g *Gatherer[A, R]) Add(key string, ask A) { g.join(key, ask) }
 
 // join takes an ask in.
 func (g *Gatherer[A, R]) join(key string, ask A) *place[A, R] {

@@ -1,0 +1,95 @@
+package ec2_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
+)
+
+// warnings puts messages about an instance into the queue, each with an id of its own.
+func (a *account) warnings(t *testing.T, count int, instance string) {
+	t.Helper()
+	for i := range count {
+		text, err := json.Marshal(map[string]any{
+			"id": fmt.Sprint("warning-", i), "detail-type": "EC2 Spot Instance Interruption Warning", "source": "aws.ec2",
+			"time":   a.server.Now().UTC().Format(time.RFC3339),
+			"detail": map[string]string{"instance-id": instance, "instance-action": "terminate"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.server.Send(clusterName, string(text))
+	}
+}
+
+// emptied waits until the queue has no messages, and returns how many calls it took to delete them.
+func (a *account) emptied(t *testing.T) int {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); a.server.Messages(clusterName) > 0; <-time.After(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d messages are left", a.server.Messages(clusterName))
+		}
+	}
+	counts := a.server.Counts()
+	return counts["sqs:DeleteMessage"] + counts["sqs:DeleteMessageBatch"]
+}
+
+// E-51, E-52: messages that are done with are deleted ten at a time, those about others and those that were acted on; and whoever acts
+// on one does not wait for that.
+func TestMessagesAreDeletedTogether(t *testing.T) {
+	t.Parallel()
+	const messages, most = 60, 15 // a busy machine may be late for some company
+	a := newAccount(t, whatIsSold(t), ec2test.Faults{})
+	a.warnings(t, messages, "i-0123456789abcdef0") // nobody's
+	if list, err := a.Notices(t.Context()); err != nil || len(list.List) > 0 {
+		t.Fatalf("notices %v, error %v of somebody else's machine", list, err)
+	}
+	if calls := a.emptied(t); calls > most {
+		t.Errorf("%d calls delete %d messages about others: want %d at most", calls, messages, most)
+	}
+	instance, err := a.Launch(t.Context(), claim("taken"), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Settle(t)
+	a.server.Forget()
+	a.warnings(t, messages, instance.ProviderID[len("aws:///us-east-1a/"):])
+	list, err := a.Notices(t.Context())
+	if err != nil || len(list.List) == 0 {
+		t.Fatalf("notices %v, error %v", list, err)
+	}
+	for _, notice := range list.List {
+		if err := a.Acknowledge(t.Context(), notice); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again, err := a.Notices(t.Context()); err != nil || len(again.List) > 0 {
+		t.Errorf("notices %v, error %v after all were acted on", again, err)
+	}
+	if calls := a.emptied(t); calls > most {
+		t.Errorf("%d calls delete %d messages that were acted on: want %d at most", calls, messages, most)
+	}
+}
+
+// E-51: a message that cannot be deleted is told with the next look at the queue, and comes again.
+func TestMessagesThatCannotBeDeleted(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, whatIsSold(t), ec2test.Faults{Deny: []ec2test.Denial{{Action: "sqs:DeleteMessage"}}})
+	a.warnings(t, 3, "i-0123456789abcdef0")
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
+		_, err := a.Notices(t.Context())
+		if err != nil {
+			t.Log(err)
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nobody says that messages cannot be deleted")
+		}
+	}
+	if left := a.server.Messages(clusterName); left != 3 {
+		t.Errorf("%d messages are left, want all 3", left)
+	}
+}
