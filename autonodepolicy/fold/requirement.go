@@ -89,3 +89,23 @@ func Canonical(label string) Key {
 	}
 	return Key(label)
 }
+
+// Names returns every name that [Canonical] takes for the label, its name in use now first.
+func Names(key Key) []string {
+	switch key = Canonical(string(key)); key {
+	case arch:
+		return []string{arch, "beta.kubernetes.io/arch"}
+	case os:
+		return []string{os, "beta.kubernetes.io/os"}
+	case instanceType:
+		return []string{instanceType, "beta.kubernetes.io/instance-type"}
+	case zone:
+		return []string{
+			zone, "failure-domain.beta.kubernetes.io/zone", "topology.ebs.csi.aws.com/zone", "topology.gke.io/zone",
+			"topology.disk.csi.azure.com/zone", "topology.cinder.csi.openstack.org/zone",
+		}
+	case region:
+		return []string{region, "failure-domain.beta.kubernetes.io/region"}
+	}
+	return []string{string(key)}
+}

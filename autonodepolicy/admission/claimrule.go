@@ -1,0 +1,237 @@
+package admission
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/joiner-autoscaler/joiner/autonodepolicy/fold"
+	"github.com/joiner-autoscaler/joiner/autonodepolicy/internal/limit"
+	"github.com/joiner-autoscaler/joiner/autonodepolicy/policy"
+)
+
+// ReasonRuleTooLarge is why the guest is not wholly protected: labels of the policy are missing from the rule for NodeClaims.
+const ReasonRuleTooLarge = "RuleTooLarge"
+
+// ClaimRuleName is the name of the admission policy with the content rule for NodeClaims.
+const ClaimRuleName = "karpenter.nodeclaim-policy.hypershift.io"
+
+// ClaimRule says what NodeClaims may ask for, whoever writes them. It stands beside the protection by identity of
+// [Policies], and exempts nobody.
+type ClaimRule struct {
+	// Requirements are those of the provider's policy. They have to pass policy.Check; without any, only node classes are
+	// looked at.
+	Requirements []fold.Requirement
+	// Classes are the node classes that a claim may refer to.
+	Classes []policy.NodeClass
+	// Kinds are kinds of node classes of which a claim may refer to any.
+	Kinds []policy.NodeClassKind
+	// Labels are put on both objects.
+	Labels map[string]string
+}
+
+const (
+	// mostCost is what an expression may cost when a claim is as large as Karpenter makes them: a third of what an API
+	// server allows for a call (U11).
+	mostCost = 1_000_000 / 3
+	// mostCostTogether is the same for all expressions of a binding (U11).
+	mostCostTogether = 10_000_000 / 3
+	// mostText is how long an expression may be, in bytes: parsers take 100,000 code points.
+	mostText = 90_000
+	// mostTextTogether keeps the object well below what etcd stores.
+	mostTextTogether = 700_000
+)
+
+// Protection returns the rule as an admission policy with its binding: for each label of the policy a claim's entries,
+// and its label if it has one, must lie within the policy, as policy.Conforms says it, and its node class must be one of
+// those given. It is evaluated for NodeClaims that are created or whose spec changes, after all mutation. leftOut are the
+// labels, sorted, that are missing since their expression would cost more than a third of the API server's limit, is too
+// long, or has more than policy.MaxValues exclusions: see [ReasonRuleTooLarge]. An error is that the requirements fail policy.Check; then the last rule is to stay.
+func (r ClaimRule) Protection() (protection Protection, leftOut []fold.Key, err error) {
+	if problems := policy.Check(policy.Policy{Requirements: r.Requirements}); len(problems) > 0 {
+		return Protection{}, nil, fmt.Errorf("rule for NodeClaims: %s", policy.Join(problems))
+	}
+	protection = Config{Labels: r.Labels}.protection("NodeClaim-Policy", rule{
+		group: karpenterGroup, resources: []string{"nodeclaims"},
+		operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+		exempt: []admissionv1.MatchCondition{{
+			Name: "spec-is-written", Expression: "request.operation == 'CREATE' || object.spec != oldObject.spec",
+		}},
+		validations: []admissionv1.Validation{{Expression: r.classes(), Message: classMessage}},
+	})
+	spec := &protection.Policy.Spec
+	cost, text := 0, 0
+	for i, l := range limit.Of(r.Requirements) {
+		e := expression{Limit: l, entries: fmt.Sprintf("entries%d", i), set: fmt.Sprintf("values%d", i)}
+		variables := e.variables()
+		length := 0
+		for _, variable := range variables {
+			length = max(length, len(variable.Expression))
+		}
+		if len(e.Except) > policy.MaxValues || e.cost() > mostCost || length > mostText ||
+			cost+e.cost() > mostCostTogether || text+length > mostTextTogether {
+			leftOut = append(leftOut, l.Key)
+			continue
+		}
+		cost, text = cost+e.cost(), text+length
+		spec.Variables = append(spec.Variables, variables...)
+		spec.Validations = append(spec.Validations, admissionv1.Validation{
+			Expression: e.judged(), Message: fmt.Sprintf(limitMessage, l.Key),
+		})
+	}
+	return protection, leftOut, nil
+}
+
+const (
+	classMessage = "The node class of this NodeClaim is not managed by the provider. Use the OpenshiftNodePools of this cluster, " +
+		"with a node class that an OpenshiftEC2NodeClass stands for."
+	limitMessage = "This NodeClaim asks for %s outside of what the provider's policy allows. Use the OpenshiftNodePools of this cluster: " +
+		"their status says what the policy leaves."
+)
+
+// classes holds when the claim's node class is one of those given.
+func (r ClaimRule) classes() string {
+	byKind := map[policy.NodeClassKind][]string{}
+	for _, class := range r.Classes {
+		kind := policy.NodeClassKind{Group: class.Group, Kind: class.Kind}
+		byKind[kind] = append(byKind[kind], class.Name)
+	}
+	for _, kind := range r.Kinds {
+		byKind[kind] = nil
+	}
+	kinds := slices.SortedFunc(maps.Keys(byKind), func(a, b policy.NodeClassKind) int {
+		return strings.Compare(a.Group+"/"+a.Kind, b.Group+"/"+b.Kind)
+	})
+	var terms []string
+	for _, kind := range kinds {
+		term := fmt.Sprintf("object.spec.nodeClassRef.group == %s && object.spec.nodeClassRef.kind == %s", celString(kind.Group), celString(kind.Kind))
+		if names := byKind[kind]; names != nil {
+			slices.Sort(names)
+			term += " && object.spec.nodeClassRef.name in " + celSet(slices.Compact(names))
+		}
+		terms = append(terms, "("+term+")")
+	}
+	if len(terms) == 0 {
+		return "false"
+	}
+	return "has(object.spec.nodeClassRef) && (" + strings.Join(terms, " || ") + ")"
+}
+
+// expression writes a limit in the Common Expression Language. What it says is limit.Limit.Allows.
+type expression struct {
+	limit.Limit
+	entries string // the variable with the claim's entries for the label, by any of its names
+	set     string // the variable with the values of the limit, or those that it excludes
+}
+
+// variables are what the expression is made of. An API server evaluates each once, and only when it is needed.
+func (e expression) variables() []admissionv1.Variable {
+	match := "r.key == " + celString(e.Names[0])
+	if len(e.Names) > 1 {
+		match = "r.key in " + celList(e.Names)
+	}
+	list := []admissionv1.Variable{{
+		Name: e.entries, Expression: "has(object.spec.requirements) ? object.spec.requirements.filter(r, " + match + ") : []",
+	}}
+	if values := slices.Concat(e.Values, e.Except); len(values) > 0 { // there is one or the other
+		list = append(list, admissionv1.Variable{Name: e.set, Expression: celSet(values)})
+	}
+	return list
+}
+
+// judged holds when the claim lies within the limit.
+func (e expression) judged() string {
+	own, without := "variables."+e.entries, "variables."+e.entries+".exists(r, r.operator == 'DoesNotExist')"
+	switch {
+	case e.Absent:
+		return e.labels() + " && " + without
+	case e.Finite:
+		return e.labels() + " && !" + without + " && " + e.lists()
+	}
+	terms := []string{own + ".size() > 0"}
+	low := own + ".filter(r, r.operator in ['Gt', 'Gte']).map(r, int(r.values[0]) + (r.operator == 'Gt' ? 1 : 0))"
+	high := own + ".filter(r, r.operator in ['Lt', 'Lte']).map(r, int(r.values[0]) - (r.operator == 'Lt' ? 1 : 0))"
+	if e.Low != nil {
+		terms = append(terms, fmt.Sprintf("%s.exists(n, n >= %d)", low, *e.Low))
+	}
+	if e.High != nil {
+		terms = append(terms, fmt.Sprintf("%s.exists(n, n <= %d)", high, *e.High))
+	}
+	terms = append(terms, fmt.Sprintf("%s.all(a, %s.all(b, a <= b))", low, high))
+	if len(e.Except) > 0 {
+		terms = append(terms, fmt.Sprintf(
+			"(%s.exists(r, r.operator in ['Gt', 'Gte', 'Lt', 'Lte']) || "+
+				"variables.%s.all(x, %s.exists(r, r.operator == 'NotIn' && has(r.values) && x in r.values)))", own, e.set, own))
+	}
+	return fmt.Sprintf("%s && (%s ? %t : %s.exists(r, r.operator == 'In') ? %s : %s)",
+		e.labels(), without, !e.Present, own, e.lists(), strings.Join(terms, " && "))
+}
+
+// lists holds when an entry lists nothing but allowed values.
+func (e expression) lists() string {
+	alone := ""
+	if len(e.Names) == 1 {
+		alone = "variables." + e.entries + ".size() == 1 && "
+	}
+	return fmt.Sprintf("%svariables.%s.exists(r, r.operator == 'In' && has(r.values) && r.values.all(v, %s))", alone, e.entries, e.takes("v"))
+}
+
+// labels holds when the claim's own label is allowed, if it has it.
+func (e expression) labels() string {
+	terms := make([]string, len(e.Names))
+	for i, name := range e.Names {
+		literal := celString(name)
+		terms[i] = fmt.Sprintf("(!(%s in object.metadata.labels) || %s)", literal, e.takes("object.metadata.labels["+literal+"]"))
+	}
+	return "(!has(object.metadata.labels) || (" + strings.Join(terms, " && ") + "))"
+}
+
+// takes holds when a node may have the value that the expression v gives.
+func (e expression) takes(v string) string {
+	switch {
+	case e.Absent:
+		return "false"
+	case e.Finite:
+		return v + " in variables." + e.set
+	}
+	var terms []string
+	if e.Low != nil || e.High != nil {
+		terms = append(terms, v+".matches('^(0|[1-9][0-9]{0,17})$')")
+	}
+	if e.Low != nil {
+		terms = append(terms, fmt.Sprintf("int(%s) >= %d", v, *e.Low))
+	}
+	if e.High != nil {
+		terms = append(terms, fmt.Sprintf("int(%s) <= %d", v, *e.High))
+	}
+	if len(e.Except) > 0 {
+		terms = append(terms, "!("+v+" in variables."+e.set+")")
+	}
+	if len(terms) == 0 {
+		return "true"
+	}
+	return "(" + strings.Join(terms, " && ") + ")"
+}
+
+// cost is no less than what the API server counts for a claim of the largest kind that Karpenter makes: 100 entries, of
+// which one lists 600 values or excludes what the policy does. It counts looking for a value in a list that it does not know
+// beforehand as 1, however long the list is: so [policy.MaxValues] bounds the exclusions, and with them the time.
+func (e expression) cost() int {
+	const (
+		entries, values = 100, 600
+		each            = 40 // for an entry, a value or an exclusion
+	)
+	return (entries + values + len(e.Except)) * each
+}
+
+// celSet is a set of texts as a literal: the keys of a map, in which it costs the same to look for one whatever its size.
+func celSet(texts []string) string {
+	literals := make([]string, len(texts))
+	for i, text := range texts {
+		literals[i] = celString(text) + ": 0"
+	}
+	return "{" + strings.Join(literals, ", ") + "}"
+}
