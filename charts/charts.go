@@ -5,6 +5,7 @@ package charts
 import (
 	"bytes"
 	"embed"
+	"strings"
 	"text/template"
 )
 
@@ -45,18 +46,35 @@ func WebhookCertificateRules() (role, clusterRole []byte, err error) {
 	return role, clusterRole, err
 }
 
+// WebhookConditions are the matchConditions of the webhook that judges pods and bindings, a list in YAML.
+func WebhookConditions() ([]byte, error) { return files.ReadFile(Webhook + "/rules/conditions.yaml") }
+
+// webhookFiles are the files of the chart, as Helm shows them to its templates.
+type webhookFiles struct{}
+
+// Get returns the content of a file.
+func (webhookFiles) Get(name string) (string, error) {
+	content, err := files.ReadFile(Webhook + "/" + name)
+	return string(content), err
+}
+
 // WebhookConfiguration is the ValidatingWebhookConfiguration of the chart, in YAML, for a release in a namespace whose policy
 // has this emergencyOverride, Enable or Disable. It has no caBundle.
 func WebhookConfiguration(namespace, override string) ([]byte, error) {
 	const name = Webhook + "/templates/configuration.yaml"
 	parsed, err := template.New("configuration.yaml").Funcs(template.FuncMap{
 		"required": func(_ string, value any) any { return value }, // only with a Secret of somebody else's
+		"indent": func(by int, text string) string {
+			margin := strings.Repeat(" ", by)
+			return margin + strings.ReplaceAll(text, "\n", "\n"+margin)
+		},
 	}).Option("missingkey=error").ParseFS(files, name)
 	if err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
 	err = parsed.Execute(&out, map[string]any{
+		"Files":   webhookFiles{},
 		"Release": map[string]any{"Namespace": namespace},
 		"Values": map[string]any{
 			"failurePolicy": "Fail", "certificates": map[string]any{"secret": ""}, "policy": map[string]any{"emergencyOverride": override},

@@ -33,8 +33,8 @@ func protected[T any](t *testing.T, set map[string]any, object string) (found T)
 	return found
 }
 
-// page returns the block of the user's page that starts with a kind.
-func page[T any](t *testing.T, kind string) (found T) {
+// page returns the block of the user's page that starts with a kind, or with a text.
+func page[T any](t *testing.T, kind string, begins ...string) (found T) {
 	t.Helper()
 	content, err := os.ReadFile("../docs/control-plane-protection.md")
 	if err != nil {
@@ -43,7 +43,7 @@ func page[T any](t *testing.T, kind string) (found T) {
 	for block := range strings.SplitSeq(string(content), "```yaml\n") {
 		block, _, _ = strings.Cut(block, "```")
 		document, _, _ := strings.Cut(block, "\n---\n")
-		if strings.Contains(document, "\nkind: "+kind+"\n") && !strings.Contains(document, "control-plane-placement") {
+		if (len(begins) > 0 && strings.HasPrefix(document, begins[0]) || strings.Contains(document, "\nkind: "+kind+"\n")) && !strings.Contains(document, "control-plane-placement") {
 			if err := yaml.UnmarshalStrict([]byte(strings.ReplaceAll(document, "caBundle: ...", "")), &found); err != nil {
 				t.Fatal(err)
 			}
@@ -70,8 +70,14 @@ func TestTheWebhooksConfigurationIsThatOfThePage(t *testing.T) {
 	}
 	set := map[string]any{"failurePolicy": "Ignore", "policy.emergencyOverride": "Enable", "certificates.secret": "mine", "certificates.caBundle": "eA=="}
 	got := protected[admissionv1.ValidatingWebhookConfiguration](t, set, guard).Webhooks[0]
-	if *got.FailurePolicy != admissionv1.Ignore || string(got.ClientConfig.CABundle) != "x" || len(got.Rules) != 3 || !slices.Equal(got.Rules[2].Resources, []string{"pods/status"}) {
+	if *got.FailurePolicy != admissionv1.Ignore || string(got.ClientConfig.CABundle) != "x" || len(got.Rules) != 3 || !slices.Equal(got.Rules[2].Resources, []string{"pods/status", "pods/ephemeralcontainers", "pods/resize"}) {
 		t.Errorf("with %v it is %+v", set, got)
+	}
+	connections := page[[]admissionv1.ValidatingWebhook](t, "", "- name: connections.") // A-17
+	connections[0].ClientConfig.Service.Namespace, connections[0].NamespaceSelector.MatchExpressions[0].Values = "hcp-a", []string{"hcp-a"}
+	if got := protected[admissionv1.ValidatingWebhookConfiguration](t, map[string]any{"policy.emergencyOverride": "Enable"}, guard).Webhooks; len(got) != 3 ||
+		!reflect.DeepEqual(got[2], connections[0]) {
+		t.Errorf("for connections the chart has\n%+v\nthe page\n%+v", got, connections)
 	}
 }
 

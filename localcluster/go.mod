@@ -34,7 +34,7 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/ssm v1.81.4 // indirect
 	github.com/aws/smithy-go v1.28.8 // indirect
 	github.com/mitchellh/hashstructure/v2 v2.0.2 // indirect
-	pgregory.net/rapid v1.3.0 // indirect
+	pgregory.net/rapid v1.3.0
 )
 
 require (

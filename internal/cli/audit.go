@@ -115,9 +115,13 @@ func auditCluster(ctx context.Context, config Config, kubeconfig string, sources
 	if err != nil {
 		return audit.Report{}, err
 	}
-	ports := door.Ports(clients, nodes, func() bool { return true })(ctx)
+	ports := door.Ports(clients, nodes, door.NamespacesOf(nil, clients), func() bool { return true })(ctx)
+	ports.Namespace = onceEach(ports.Namespace)
 	ports.Allowed = once(ports.Allowed)
 	auditor := audit.New(audit.Config{Policy: policy, Ignored: ignored, Cluster: ports, Owner: owners(ctx, clients)})
+	if err := auditor.LookAtEntries(); err != nil {
+		return audit.Report{}, err
+	}
 	if err := eachPod(ctx, clients, auditor.Look); err != nil {
 		return audit.Report{}, err
 	}
@@ -183,6 +187,25 @@ func once(ask func(nodescheduling.Access) (bool, error)) func(nodescheduling.Acc
 			known[key] = answer
 		}
 		return answer, err
+	}
+}
+
+// onceEach asks for each namespace once: the entries and the pods name the same ones.
+func onceEach(ask func(string) (string, bool, error)) func(string) (string, bool, error) {
+	type answer struct {
+		uid    string
+		exists bool
+	}
+	known := map[string]answer{}
+	return func(name string) (string, bool, error) {
+		if seen, asked := known[name]; asked {
+			return seen.uid, seen.exists, nil
+		}
+		uid, exists, err := ask(name)
+		if err == nil {
+			known[name] = answer{uid, exists}
+		}
+		return uid, exists, err
 	}
 }
 

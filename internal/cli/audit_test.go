@@ -104,7 +104,13 @@ func TestAuditOfACluster(t *testing.T) {
 			t.Errorf("the audit does %s %s", action.GetVerb(), action.GetResource().Resource)
 		}
 	}
-	fine := newAudited(scheduler("Enable", "shop/default"), protected(), podOn("web", "cp1"))
+	const uid = "00000000-0000-0000-0000-000000000001"
+	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: uid}}
+	loose := newAudited(scheduler("Enable", "shop/default"), protected(), podOn("web", "cp1"), shop) // A-11
+	if code, stdout, _ := loose.run(t, policy, "--policy-file", "-"); code != cli.CodeFindings || !strings.Contains(stdout, `write "shop/default@`+uid+`" instead`) {
+		t.Errorf("an entry without a UID: exit %d, %s", code, stdout)
+	}
+	fine := newAudited(scheduler("Enable", "shop/default@"+uid), protected(), podOn("web", "cp1"), shop)
 	if code, stdout, _ := fine.run(t, policy, "--policy-file", "-"); code != cli.CodeFine || !strings.Contains(stdout, "1 pod of authorized namespaces (shop 1)\nnothing is left") {
 		t.Errorf("authorized by Scheduler: exit %d, %s", code, stdout)
 	}

@@ -71,7 +71,7 @@ func SlimNode(object any) (any, error) {
 
 // Ports returns the ports of the evaluator for one request, which keep the deadline of the context. The cache holds all
 // nodes once synced says so.
-func Ports(clients kubernetes.Interface, nodes *Nodes, synced func() bool) func(context.Context) nodescheduling.Cluster {
+func Ports(clients kubernetes.Interface, nodes *Nodes, namespaces Namespaces, synced func() bool) func(context.Context) nodescheduling.Cluster {
 	return func(ctx context.Context) nodescheduling.Cluster {
 		return nodescheduling.Cluster{
 			Nodes: nodePort{ctx: ctx, nodes: nodes, synced: synced}, Members: nodes.members,
@@ -81,7 +81,8 @@ func Ports(clients kubernetes.Interface, nodes *Nodes, synced func() bool) func(
 			LivePod: func(namespace, name string) (*corev1.Pod, error) {
 				return orNone(clients.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{}))
 			},
-			Allowed: func(access nodescheduling.Access) (bool, error) { return allowed(ctx, clients, access) },
+			Namespace: func(name string) (string, bool, error) { return namespaces.UID(ctx, name) },
+			Allowed:   func(access nodescheduling.Access) (bool, error) { return allowed(ctx, clients, access) },
 		}
 	}
 }

@@ -76,7 +76,7 @@ func TestThePortToTheNodes(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	ports := Ports(clients, nodes, informer.HasSynced)
+	ports := Ports(clients, nodes, NamespacesOf(nil, clients), informer.HasSynced)
 	if ports(short).Nodes.Ready() {
 		t.Error("ready before it was started")
 	}
@@ -134,7 +134,7 @@ func TestASchedulerThatNobodyUnderstands(t *testing.T) {
 		request := nodescheduling.Request{Operation: nodescheduling.Create, Resource: "pods", Namespace: "app", User: nodescheduling.User{Name: "alice"}, Pod: &corev1.Pod{Spec: pod}}
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		verdict := s.Judge(&request, Ports(nil, nodes, s.Known)(short))
+		verdict := s.Judge(&request, Ports(nil, nodes, Namespaces{}, s.Known)(short))
 		if len(verdict.Findings) == 0 {
 			return "nothing"
 		}

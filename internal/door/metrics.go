@@ -19,6 +19,7 @@ type Metrics struct {
 	Read      prometheus.Gauge // Unix time, seconds
 	EventsCut prometheus.Counter
 	Entries   *Entries
+	Pins      *prometheus.GaugeVec // group, state
 }
 
 // Registry is what of a registry is needed: that of kube-apiserver has no more in common with Prometheus' own.
@@ -42,8 +43,10 @@ func NewMetrics(registry Registry) Metrics {
 		EventsCut: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "events_dropped_total",
 			Help: "Events that were not written because there were too many."}),
 		Entries: newEntries(registry, namespace),
+		Pins: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "entries",
+			Help: "Entries of authorizedUsers that name a namespace, by whether it is the one that they mean."}, []string{"group", "state"}),
 	}
-	registry.MustRegister(m.Decisions, m.Policy, m.Ignored, m.Read, m.EventsCut)
+	registry.MustRegister(m.Pins, m.Decisions, m.Policy, m.Ignored, m.Read, m.EventsCut)
 	return m
 }
 
@@ -51,6 +54,21 @@ func NewMetrics(registry Registry) Metrics {
 func (m Metrics) Count(samples []nodescheduling.Sample) {
 	for _, s := range samples {
 		m.Decisions.WithLabelValues(s.Group, s.Mode, s.Decision, s.Resource, s.Reason, strconv.FormatBool(s.DryRun)).Inc()
+	}
+}
+
+// ShowPins shows how many entries of each group are in each state.
+func (m Metrics) ShowPins(groups []nodescheduling.Effective, pins []nodescheduling.Pin) {
+	for _, group := range groups {
+		for _, state := range nodescheduling.PinStates() {
+			count := 0
+			for _, pin := range pins {
+				if pin.Group == group.Group && pin.State == state {
+					count++
+				}
+			}
+			m.Pins.WithLabelValues(group.Group, string(state)).Set(float64(count))
+		}
 	}
 }
 

@@ -4,21 +4,21 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"slices"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/joiner-autoscaler/joiner/api/openshiftscheduling/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
 )
 
 // groupIndex is the index of a cache by the groups that a node is of.
 const groupIndex = "node-scheduling-policy-group"
 
 // Nodes are the nodes of a cache, found so that a verdict is quick however many there are (N68): those of a group by an index,
-// and all of them in a list that is made anew only when a node comes, goes or has other labels. A copy of a cache of 5,000 nodes
+// and all of them in a list that is made anew only when a node comes, goes or has other labels or taints. A copy of a cache of 5,000 nodes
 // takes longer than all else that a verdict does.
 type Nodes struct {
 	cache   cache.Indexer
@@ -50,7 +50,8 @@ func NodesOf(informer cache.SharedIndexInformer, config *v1alpha1.NodeScheduling
 			before, known := old.(*corev1.Node)
 			node, is := now.(*corev1.Node)
 			// A status is written all the time, and decides nothing.
-			if !known || !is || !maps.Equal(before.Labels, node.Labels) {
+			if !known || !is || !maps.Equal(before.Labels, node.Labels) ||
+				!slices.Equal(before.Spec.Taints, node.Spec.Taints) {
 				n.changes.Add(1)
 			}
 		},
@@ -74,21 +75,21 @@ func FixedNodes(config *v1alpha1.NodeSchedulingPolicyConfig, nodes []*corev1.Nod
 }
 
 func groupIndexOf(config *v1alpha1.NodeSchedulingPolicyConfig) (cache.Indexers, error) {
-	selectors := map[string]labels.Selector{}
+	members := map[string]nodescheduling.Members{}
 	if config != nil {
 		for i := range config.Groups {
-			selector, err := metav1.LabelSelectorAsSelector(&config.Groups[i].LabelSelector)
+			of, err := nodescheduling.MembersOf(&config.Groups[i])
 			if err != nil {
 				return nil, fmt.Errorf("groups[%d].labelSelector: %w", i, err)
 			}
-			selectors[string(config.Groups[i].Name)] = selector
+			members[string(config.Groups[i].Name)] = of
 		}
 	}
 	return cache.Indexers{groupIndex: func(object any) ([]string, error) {
 		var groups []string
 		if node, ok := object.(*corev1.Node); ok {
-			for name, selector := range selectors {
-				if selector.Matches(labels.Set(node.Labels)) {
+			for name, of := range members {
+				if of.Has(node) {
 					groups = append(groups, name)
 				}
 			}

@@ -10,14 +10,17 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
+	"github.com/joiner-autoscaler/joiner/api/openshiftscheduling/v1alpha1"
 )
 
-// N54, N55, N68: lists and groups follow the nodes, and a list is made anew only when it has to be.
+// N54, N55, N68, A-12: lists and groups follow the nodes, and a list is made anew only when it has to be.
 func TestNodesFollowTheCluster(t *testing.T) {
 	t.Parallel()
 	clients := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(clients, 0)
-	nodes, err := NodesOf(factory.Core().V1().Nodes().Informer(), protectedSources().Config)
+	config := protectedSources().Config
+	config.Groups[0].Taints = []v1alpha1.GroupTaint{{Key: "cp", Effect: corev1.TaintEffectNoSchedule}}
+	nodes, err := NodesOf(factory.Core().V1().Nodes().Informer(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,11 +59,22 @@ func TestNodesFollowTheCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("none of the group", 1, 0)
-	for deadline := time.Now().Add(10 * time.Second); &nodes.list()[0] == list; {
-		if time.Now().After(deadline) {
-			t.Fatal("the list still has the old labels")
+	anew := func() {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); &nodes.list()[0] == list; {
+			if time.Now().After(deadline) {
+				t.Fatal("the list still has the old labels or taints")
+			}
 		}
+		list = &nodes.list()[0]
 	}
+	anew()
+	node.Spec.Taints = []corev1.Taint{{Key: "cp", Effect: corev1.TaintEffectNoSchedule}}
+	if _, err := api.Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	expect("one of the group by its taint", 1, 1)
+	anew()
 	if err := api.Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -32,6 +32,8 @@ type PolicyConfig struct {
 	Read    func(context.Context) (*configv1.Scheduler, error)
 	Metrics Metrics
 	Log     logr.Logger
+	// Namespace returns the UID of a namespace, and whether it exists. Nil looks after no pins.
+	Namespace func(ctx context.Context, name string) (uid string, exists bool, err error)
 }
 
 // Policy keeps the policy in force: the configuration, which does not change, and what Scheduler adds.
@@ -42,6 +44,7 @@ type Policy struct {
 	current atomic.Pointer[nodescheduling.Policy]
 	known   atomic.Bool
 	seen    string // what was last made a policy of: UID and version
+	told    map[pinTold]bool
 	failing bool
 }
 
@@ -118,6 +121,7 @@ func (s *Policy) NeedLeaderElection() bool { return false }
 func (s *Policy) step(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, schedulerEvery)
 	defer cancel()
+	defer s.lookAtPins(bounded)
 	scheduler, err := s.config.Read(bounded)
 	if err != nil {
 		s.report(ctx, err)
@@ -149,6 +153,39 @@ func (s *Policy) report(ctx context.Context, err error) {
 		s.config.Log.Error(err, "Scheduler cannot be read; what was read last holds, and after a start the configuration alone with all groups enabled")
 	}
 	s.failing = true
+}
+
+// pinTold is a state of an entry that the log has.
+type pinTold struct {
+	group, entry string
+	state        nodescheduling.PinState
+}
+
+// lookAtPins shows which entries mean a namespace that is not the one they were written for, or may come to. The log has each of
+// them once. What cannot be read is left as it was.
+func (s *Policy) lookAtPins(ctx context.Context) {
+	if s.config.Namespace == nil {
+		return
+	}
+	policy := s.InForce()
+	pins, err := policy.Pins(func(name string) (string, bool, error) { return s.config.Namespace(ctx, name) })
+	if err != nil {
+		return
+	}
+	s.config.Metrics.ShowPins(policy.Effective(), pins)
+	told := map[pinTold]bool{}
+	for _, pin := range pins {
+		key := pinTold{pin.Group, pin.Text, pin.State}
+		if pin.Fine() || told[key] {
+			continue
+		}
+		told[key] = true
+		if !s.told[key] {
+			s.config.Log.Info("an entry does not say which namespace it means: let it end in @ and the UID of the namespace, or take it away",
+				"group", pin.Group, "entry", pin.Text, "source", pin.Source, "state", pin.State, "uid", pin.Now)
+		}
+	}
+	s.told = told
 }
 
 // use makes a policy of the configuration and a Scheduler, and puts it into force.

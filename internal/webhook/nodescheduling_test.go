@@ -71,15 +71,16 @@ func door(w *schedulingtest.World, asked schedulingtest.Asked) (schedulingtest.A
 }
 
 func review(asked schedulingtest.Asked) admissionv1.AdmissionReview {
+	object, old := asked.Objects()
 	request := &admissionv1.AdmissionRequest{
 		UID: "42", Operation: admissionv1.Operation(asked.Operation),
 		Resource:    metav1.GroupVersionResource{Group: asked.Group, Version: "v1", Resource: asked.Resource},
 		SubResource: asked.Subresource, Namespace: asked.Namespace, Name: asked.Name, DryRun: &asked.DryRun,
 		UserInfo: authenticationv1.UserInfo{Username: asked.User.Name, Groups: asked.User.Groups},
-		Object:   runtime.RawExtension{Object: asked.Object},
+		Object:   runtime.RawExtension{Object: object},
 	}
-	if asked.Old != nil {
-		request.OldObject = runtime.RawExtension{Object: asked.Old}
+	if old != nil {
+		request.OldObject = runtime.RawExtension{Object: old}
 	}
 	return admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: request}
 }

@@ -38,6 +38,7 @@ type Plugin struct {
 	clients  kubernetes.Interface
 	dynamic  dynamic.Interface
 	nodes    cache.SharedIndexInformer
+	spaces   cache.SharedIndexInformer // namespaces
 	drained  <-chan struct{}
 
 	policy  *door.Policy
@@ -70,11 +71,12 @@ func (p *Plugin) SetDynamicClient(client dynamic.Interface) { p.dynamic = client
 // SetDrainedNotification implements initializer.WantsDrainedNotification. The channel is closed when the server ends.
 func (p *Plugin) SetDrainedNotification(drained <-chan struct{}) { p.drained = drained }
 
-// SetExternalKubeInformerFactory implements initializer.WantsExternalKubeInformerFactory. It asks for nodes only if the
-// plugin is configured.
+// SetExternalKubeInformerFactory implements initializer.WantsExternalKubeInformerFactory. It asks for nodes and
+// namespaces only if the plugin is configured.
 func (p *Plugin) SetExternalKubeInformerFactory(factory informers.SharedInformerFactory) {
 	if p.config != nil {
 		p.nodes = factory.Core().V1().Nodes().Informer()
+		p.spaces = factory.Core().V1().Namespaces().Informer()
 	}
 }
 
@@ -101,8 +103,10 @@ func (p *Plugin) ValidateInitialization() error {
 func (p *Plugin) start(log logr.Logger) (err error) {
 	metrics := door.NewMetrics(p.registry)
 	p.took = door.NewDurations(p.registry).Observe
+	namespaces := door.NamespacesOf(p.spaces, p.clients)
 	if p.policy, err = door.NewPolicy(door.PolicyConfig{
 		Sources: nodescheduling.Sources{Config: p.config}, Read: door.SchedulerFrom(p.dynamic), Metrics: metrics, Log: log,
+		Namespace: namespaces.UID,
 	}); err != nil {
 		return err
 	}
@@ -110,7 +114,7 @@ func (p *Plugin) start(log logr.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	p.ports = door.Ports(p.clients, nodes, func() bool { return p.nodes.HasSynced() && p.policy.Known() })
+	p.ports = door.Ports(p.clients, nodes, namespaces, func() bool { return p.nodes.HasSynced() && p.policy.Known() })
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: p.clients.EventsV1()})
 	p.observe = door.Observer(broadcaster.NewRecorder(scheme.Scheme, "kube-apiserver"), metrics, log)
 	broadcaster.StartRecordingToSink(p.drained)

@@ -122,13 +122,17 @@ type heard struct{ texts []string }
 func (h *heard) AddWarning(_, text string) { h.texts = append(h.texts, text) }
 
 func record(asked schedulingtest.Asked) (*recorded, error) {
-	object, err := internal(asked.Object)
-	old, oldErr := internal(asked.Old)
+	given, before := asked.Objects()
+	object, err := internal(asked.Group, given)
+	old, oldErr := internal(asked.Group, before)
 	if err = errors.Join(err, oldErr); err != nil {
 		return nil, err
 	}
 	var options runtime.Object = &metav1.CreateOptions{}
-	if asked.Operation == nodescheduling.Update {
+	switch asked.Operation {
+	case nodescheduling.Connect:
+		options = nil
+	case nodescheduling.Update:
 		options = &metav1.UpdateOptions{}
 	}
 	return &recorded{Attributes: admission.NewAttributesRecord(object, old, asked.Object.GetObjectKind().GroupVersionKind(), asked.Namespace, asked.Name,
@@ -136,11 +140,10 @@ func record(asked schedulingtest.Asked) (*recorded, error) {
 		admission.Operation(asked.Operation), options, asked.DryRun, &user.DefaultInfo{Name: asked.User.Name, Groups: asked.User.Groups})}, nil
 }
 
-func internal(object schedulingtest.Object) (runtime.Object, error) {
+func internal(group string, object runtime.Object) (runtime.Object, error) {
 	if object == nil {
 		return nil, nil
 	}
-	group := object.GetObjectKind().GroupVersionKind().Group
 	return legacyscheme.Scheme.UnsafeConvertToVersion(object, schema.GroupVersion{Group: group, Version: runtime.APIVersionInternal})
 }
 
@@ -160,7 +163,8 @@ func initialized(t *testing.T, file string, on bool, scheduler func() (bool, run
 	if err != nil {
 		t.Fatal(err)
 	}
-	clients := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp1", Labels: map[string]string{"cp": ""}}})
+	ops := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ops"}}
+	clients := fake.NewClientset(ops, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp1", Labels: map[string]string{"cp": ""}}})
 	factory := informers.NewSharedInformerFactory(clients, 0)
 	kinds := runtime.NewScheme()
 	if err := configv1.AddToScheme(kinds); err != nil {
@@ -310,7 +314,7 @@ func BenchmarkValidate(b *testing.B) {
 	plugin := newPlugin(nil, nil)
 	plugin.policy, plugin.observe = policy, func(nodescheduling.Request, nodescheduling.Verdict) {}
 	plugin.took = func(nodescheduling.Request, time.Duration) {}
-	plugin.ports = door.Ports(nil, nodes, func() bool { return true })
+	plugin.ports = door.Ports(nil, nodes, door.Namespaces{}, func() bool { return true })
 	for name, line := range map[string]string{"ordinary": "alice create pod app/web", "binding": "alice bind app/web to=n7", "selector": "alice create pod app/web select=disk=ssd"} {
 		b.Run(name, func(b *testing.B) {
 			asked, err := schedulingtest.ParseRequest(line)

@@ -62,7 +62,7 @@ func fromFile(file io.Reader, registry door.Registry) (*Plugin, error) {
 }
 
 func newPlugin(config *v1alpha1.NodeSchedulingPolicyConfig, registry door.Registry) *Plugin {
-	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update), config: config, registry: registry}
+	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Connect), config: config, registry: registry}
 }
 
 // kubeRegistry is where a component of Kubernetes registers what its /metrics shows.

@@ -31,6 +31,7 @@ kind: NodeSchedulingPolicyConfig
 groups:
 - name: ControlPlane
   labelSelector: {matchLabels: {node-role.kubernetes.io/control-plane: ""}}
+  taints: [{key: node-role.kubernetes.io/control-plane, effect: NoSchedule}, {key: node-role.kubernetes.io/master, effect: NoSchedule}]
   mode: Enable
   authorizedUsers: ["system:kube-scheduler", kube-system/replicaset-controller, kube-system/daemon-set-controller, ops/default, "system:admin"]
 emergencyOverride: Enable
@@ -69,7 +70,7 @@ metadata: {name: w1, annotations: {kwok.x-k8s.io/node: fake}, labels: {kubernete
 )
 
 // Namespaces are those of the scripts.
-func Namespaces() []string { return []string{"ops", "app", "web", "tmp"} }
+func Namespaces() []string { return []string{"ops", "app", "web", "tmp", "batch"} }
 
 // ServiceAccounts are those that pods of the scripts run as, NAMESPACE/NAME. No controller makes them where none runs.
 func ServiceAccounts() []string {
@@ -137,11 +138,24 @@ func send(ctx context.Context, config *rest.Config, asked schedulingtest.Asked) 
 		if asked.Operation == nodescheduling.Update {
 			return update(ctx, clients, asked)
 		}
+		if asked.Operation == nodescheduling.Connect {
+			return connect(ctx, clients, asked)
+		}
 		object.Spec.SchedulerName = Nobody
 		_, err := clients.CoreV1().Pods(asked.Namespace).Create(ctx, object, metav1.CreateOptions{DryRun: dry})
 		return err
 	}
 	return sendWorkload(ctx, config, asked, dry)
+}
+
+// connect asks to enter a pod. No kubelet of ours lets anybody in, so what matters is who refuses: what comes of it otherwise is no error.
+func connect(ctx context.Context, clients kubernetes.Interface, asked schedulingtest.Asked) error {
+	err := clients.CoreV1().RESTClient().Post().Namespace(asked.Namespace).Resource("pods").Name(asked.Name).SubResource(asked.Subresource).
+		Param("command", "true").Param("stdout", "true").Do(ctx).Error()
+	if apierrors.IsForbidden(err) || apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook") {
+		return err
+	}
+	return nil
 }
 
 // update gives the stored pod what the line adds, whatever the scheduler or a kubelet has written to it in between.
@@ -159,8 +173,19 @@ func update(ctx context.Context, clients kubernetes.Interface, asked schedulingt
 		stored.Spec.Tolerations = append(want.Spec.Tolerations[:len(want.Spec.Tolerations):len(want.Spec.Tolerations)],
 			stored.Spec.Tolerations...)
 		stored.Spec.Containers[0].Image = want.Spec.Containers[0].Image
-		if asked.Subresource == "status" {
+		switch asked.Subresource {
+		case "status":
 			_, err = pods.UpdateStatus(ctx, stored, metav1.UpdateOptions{})
+			return err
+		case "ephemeralcontainers":
+			stored.Spec.EphemeralContainers = append(stored.Spec.EphemeralContainers, corev1.EphemeralContainer{
+				EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: fmt.Sprintf("look-%d", len(stored.Spec.EphemeralContainers)), Image: "i",
+					ImagePullPolicy: corev1.PullAlways, TerminationMessagePolicy: corev1.TerminationMessageReadFile}})
+			_, err = pods.UpdateEphemeralContainers(ctx, asked.Name, stored, metav1.UpdateOptions{})
+			return err
+		case "resize":
+			stored.Spec.Containers[0].Resources.Requests = want.Spec.Containers[0].Resources.Requests
+			_, err = pods.UpdateResize(ctx, asked.Name, stored, metav1.UpdateOptions{})
 			return err
 		}
 		_, err = pods.Update(ctx, stored, metav1.UpdateOptions{})

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
@@ -29,6 +30,9 @@ type NodeSchedulingPolicyConfig struct {
 	// pod. Unset is Disable.
 	// +optional
 	EmergencyOverride EmergencyOverride `json:"emergencyOverride,omitempty"`
+	// EntryPins says whether entries that name a namespace must have its UID. Unset is Warn.
+	// +optional
+	EntryPins EntryPins `json:"entryPins,omitempty"`
 }
 
 // SchedulingPolicyGroup is a protected group of nodes.
@@ -38,6 +42,10 @@ type SchedulingPolicyGroup struct {
 	Name configv1.GroupName `json:"name"`
 	// LabelSelector chooses the nodes. It cannot be empty, which would be every node.
 	LabelSelector metav1.LabelSelector `json:"labelSelector"`
+	// Taints choose nodes too: one that has any of them is of the group, with the labels or without. A node may be
+	// registered with its taint before somebody else gives it its labels.
+	// +optional
+	Taints []GroupTaint `json:"taints,omitempty"`
 	// Mode says what happens to pods that may not use the nodes of the group, unless Scheduler says it: Enable,
 	// Inform or Disable. Unset is Disable.
 	// +optional
@@ -45,6 +53,25 @@ type SchedulingPolicyGroup struct {
 	// AuthorizedUsers may use the nodes of the group. For the spelling see SchedulingGroup in openshiftconfig/v1.
 	AuthorizedUsers []string `json:"authorizedUsers"`
 }
+
+// GroupTaint is a taint that nodes of a group have. Its value does not matter.
+type GroupTaint struct {
+	// Key is the key of the taint, such as node-role.kubernetes.io/control-plane. It is none that states a node's condition.
+	Key string `json:"key"`
+	// Effect is NoSchedule or NoExecute.
+	Effect corev1.TaintEffect `json:"effect"`
+}
+
+// EntryPins says what becomes of an entry that names a namespace without its UID, where everybody who may create namespaces may
+// have one of that name: not of names that begin with openshift- or kube-.
+type EntryPins string
+
+const (
+	// PinsWarn takes it, and says so in the log, a metric and the audit.
+	PinsWarn EntryPins = "Warn"
+	// PinsRequire refuses it.
+	PinsRequire EntryPins = "Require"
+)
 
 // Authorization says who decides beside the lists.
 type Authorization string

@@ -105,6 +105,23 @@ func (a *Auditor) LookAtWorkload(object nodescheduling.WorkloadObject, kind stri
 	return nil
 }
 
+// LookAtEntries judges the entries of the lists that name a namespace. An error is that of a port.
+func (a *Auditor) LookAtEntries() error {
+	if a.config.Cluster.Namespace == nil {
+		return nil
+	}
+	pins, err := a.config.Policy.Pins(a.config.Cluster.Namespace)
+	if err != nil {
+		return fmt.Errorf("reading the namespaces of the lists: %w", err)
+	}
+	for _, pin := range pins {
+		if !pin.Fine() {
+			a.report.Entries = append(a.report.Entries, entryFinding(pin))
+		}
+	}
+	return nil
+}
+
 func (a *Auditor) finding(pod *corev1.Pod, i nodescheduling.Inspection) Finding {
 	f := Finding{
 		Group: i.Group, Class: i.Class, Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName,

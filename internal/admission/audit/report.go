@@ -68,6 +68,8 @@ type Group struct {
 type Report struct {
 	Groups   []Group   `json:"groups"`
 	Findings []Finding `json:"findings"`
+	// Entries are those that do not say which namespace they mean.
+	Entries []EntryFinding `json:"entries,omitempty"`
 	// Ignored are the parts of Scheduler that have no effect, and why.
 	Ignored []string `json:"ignored,omitempty"`
 	// Pods, Workloads and Nodes count what was looked at.
@@ -77,7 +79,9 @@ type Report struct {
 }
 
 // Clean says whether nothing is left to do.
-func (r Report) Clean() bool { return len(r.Findings) == 0 }
+func (r Report) Clean() bool { return r.left() == 0 }
+
+func (r Report) left() int { return len(r.Findings) + len(r.Entries) }
 
 // WriteJSON writes the report as one JSON object.
 func (r Report) WriteJSON(out io.Writer) error {
@@ -103,6 +107,9 @@ func (r Report) WriteText(out io.Writer) error {
 			findings = findings[same:]
 		}
 	}
+	for _, e := range r.Entries {
+		e.describe(&b)
+	}
 	for _, ignored := range r.Ignored {
 		fmt.Fprintf(&b, "Scheduler cluster: %s; this part has no effect\n", ignored)
 	}
@@ -110,7 +117,7 @@ func (r Report) WriteText(out io.Writer) error {
 		b.WriteString("The policy has no groups: it protects nothing.\n")
 	}
 	verdict := "nothing is left that the policy would refuse"
-	if n := len(r.Findings); n > 0 {
+	if n := r.left(); n > 0 {
 		verdict = count(n, "finding")
 	}
 	fmt.Fprintf(&b, "%s; looked at %s, %s and %s\n", verdict, count(r.Pods, "pod"), count(r.Workloads, "workload"), count(r.Nodes, "node"))

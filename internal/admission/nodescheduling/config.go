@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	kjson "sigs.k8s.io/json"
@@ -108,7 +109,7 @@ func Check(config *v1alpha1.NodeSchedulingPolicyConfig) error {
 		} else {
 			seen[group.Name] = i
 		}
-		errs = append(errs, checkGroup(path, group)...)
+		errs = append(errs, checkGroup(path, group, config.EntryPins == v1alpha1.PinsRequire)...)
 	}
 	switch config.Authorization {
 	case "", v1alpha1.Lists, v1alpha1.ListsAndRBAC:
@@ -120,16 +121,24 @@ func Check(config *v1alpha1.NodeSchedulingPolicyConfig) error {
 	default:
 		wrong("emergencyOverride", "is %q: it must be %s or %s, or be left out, which is %[2]s", config.EmergencyOverride, v1alpha1.OverrideDisable, v1alpha1.OverrideEnable)
 	}
+	switch config.EntryPins {
+	case "", v1alpha1.PinsWarn, v1alpha1.PinsRequire:
+	default:
+		wrong("entryPins", "is %q: it must be %s or %s, or be left out, which is %[2]s", config.EntryPins, v1alpha1.PinsWarn, v1alpha1.PinsRequire)
+	}
 	return errors.Join(errs...)
 }
 
-func checkGroup(path string, group v1alpha1.SchedulingPolicyGroup) []error {
+func checkGroup(path string, group v1alpha1.SchedulingPolicyGroup, pins bool) []error {
 	var errs []error
 	selector, err := metav1.LabelSelectorAsSelector(&group.LabelSelector)
 	if err != nil {
 		errs = append(errs, fmt.Errorf("%s.labelSelector: %w", path, err))
 	} else if selector.Empty() {
 		errs = append(errs, fmt.Errorf("%s.labelSelector is missing or empty, which would be every node: it must have matchLabels or matchExpressions", path))
+	}
+	for i, taint := range group.Taints {
+		errs = append(errs, checkTaint(fmt.Sprintf("%s.taints[%d]", path, i), taint)...)
 	}
 	if !slices.Contains([]configv1.GroupMode{"", configv1.Disable, configv1.Enable, configv1.Inform}, group.Mode) {
 		errs = append(errs, fmt.Errorf("%s.mode is %q: it must be %s, %s or %s, or be empty, which is %[3]s", path, group.Mode, configv1.Disable, configv1.Enable, configv1.Inform))
@@ -138,9 +147,24 @@ func checkGroup(path string, group v1alpha1.SchedulingPolicyGroup) []error {
 		errs = append(errs, fmt.Errorf("%s.authorizedUsers is missing: it must be a list, which may be empty", path))
 	}
 	for i, text := range group.AuthorizedUsers {
-		if _, err := parseEntry(text); err != nil {
+		if _, err := readEntry(text, pins); err != nil {
 			errs = append(errs, fmt.Errorf("%s.authorizedUsers[%d] is %q: %w", path, i, shorten(text), err))
 		}
+	}
+	return errs
+}
+
+// checkTaint: a taint that states a condition would make a node that is not ready one of the group.
+func checkTaint(path string, taint v1alpha1.GroupTaint) []error {
+	var errs []error
+	switch {
+	case strings.HasPrefix(taint.Key, conditionTaints):
+		errs = append(errs, fmt.Errorf("%s.key is %q, the condition of a node: it must be a key that nodes of the group have for good", path, shorten(taint.Key)))
+	case len(validation.IsQualifiedName(taint.Key)) > 0:
+		errs = append(errs, fmt.Errorf("%s.key is %q: it must be the key of a taint, such as node-role.kubernetes.io/control-plane", path, shorten(taint.Key)))
+	}
+	if taint.Effect != corev1.TaintEffectNoSchedule && taint.Effect != corev1.TaintEffectNoExecute {
+		errs = append(errs, fmt.Errorf("%s.effect is %q: it must be %s or %s", path, shorten(string(taint.Effect)), corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute))
 	}
 	return errs
 }

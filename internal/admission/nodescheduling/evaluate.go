@@ -17,32 +17,33 @@ func (p *Policy) Evaluate(request *Request, cluster Cluster) Verdict {
 		return Verdict{Allowed: true}
 	}
 	subject := request.subject()
-	if subject == nothing || p.self != "" && request.Namespace == p.self {
-		return Verdict{Allowed: true}
+	for i := range exits {
+		if subject != nothing && exits[i].needsObject && request.lacksObject(subject) {
+			return p.malformed(request)
+		}
+		if exits[i].leaves(p, request, subject) {
+			return Verdict{Allowed: true}
+		}
 	}
-	if request.lacksObject(subject) {
-		return p.malformed(request)
-	}
-	if subject == createdPod && request.isOwnMirror() {
-		return Verdict{Allowed: true}
-	}
-	overrides, placement := p.override && request.carriesOverride(subject), request.placement(subject)
-	if !overrides && !placement.aims() {
-		return Verdict{Allowed: true}
-	}
-	return p.evaluate(request, cluster, subject, placement, overrides)
+	return p.evaluate(request, cluster, subject)
 }
 
-// evaluate is Evaluate for a request that aims somewhere, or brings the annotation of the override. It stands apart so
-// that requests that do neither need no memory.
-func (p *Policy) evaluate(request *Request, cluster Cluster, subject subject, placement placement, overrides bool) Verdict {
-	e := evaluation{policy: p, request: request, cluster: cluster, subject: subject, placement: placement}
+// evaluate is Evaluate for a request that no exit let pass. It stands apart so that those that one did need no memory.
+func (p *Policy) evaluate(request *Request, cluster Cluster, subject subject) Verdict {
+	e := evaluation{policy: p, request: request, cluster: cluster, subject: subject, placement: request.placement(subject)}
+	overrides, frozen := bringsOverride(p, request, subject), touchesOverride(p, request, subject)
+	if subject == connection {
+		frozen = e.entersOverride()
+	}
 	var findings []Finding
 	for i := range p.all {
 		g := &p.all[i]
 		finding, found := Finding{}, false
-		if overrides {
+		switch {
+		case overrides:
 			finding, found = e.misuse(g)
+		case frozen:
+			finding, found = e.tampering(g)
 		}
 		if !found && g.mode != configv1.Disable {
 			finding, found = e.judge(g)
@@ -72,17 +73,24 @@ const (
 	nothing subject = iota
 	createdPod
 	updatedPod
-	podStatus // only the annotation of the override matters (N62)
+	podStatus   // only the annotation of the override matters (N62)
+	podContents // what runs in a pod: ephemeral containers, resize; only a pod with the override matters
+	connection  // who enters a pod: exec, attach, portforward; the same
 	binding
 	createdWorkload
 	updatedWorkload
 	storedPod // no request at all: a pod that exists (H14)
 )
 
-// subject says which rules apply. Ephemeral containers, resize, exec, eviction and deletion place nothing (N62, F6).
+// subject says which rules apply. Eviction and deletion are nobody's concern (N62, F6).
 func (r *Request) subject() subject {
 	create, update := r.Operation == Create, r.Operation == Update
 	switch {
+	case r.Operation == Connect:
+		if r.Group == "" && r.Resource == "pods" && (r.Subresource == "exec" || r.Subresource == "attach" || r.Subresource == "portforward") {
+			return connection
+		}
+		return nothing
 	case !create && !update:
 		return nothing
 	case r.Group == "" && r.Resource == "pods":
@@ -93,6 +101,8 @@ func (r *Request) subject() subject {
 			return updatedPod
 		case r.Subresource == "status" && update:
 			return podStatus
+		case (r.Subresource == "ephemeralcontainers" || r.Subresource == "resize") && update:
+			return podContents
 		case r.Subresource == "binding" && create:
 			return binding
 		}
@@ -126,7 +136,7 @@ func (r *Request) lacksObject(s subject) bool {
 	switch s {
 	case createdPod:
 		return r.Pod == nil
-	case updatedPod, podStatus:
+	case updatedPod, podStatus, podContents:
 		return r.Pod == nil || r.OldPod == nil
 	case binding:
 		return r.Binding == nil
@@ -213,9 +223,21 @@ type evaluation struct {
 	subject   subject
 	placement placement
 
-	assigned assigned
-	override override
-	waited   bool // for the nodes, in vain
+	assigned   assigned
+	override   override
+	namespaces []namespaceSeen
+	stale      []stale     // of the group that is judged
+	entered    *corev1.Pod // by a connection
+	unread     error       // why that pod is not known
+	waited     bool        // for the nodes, in vain
+}
+
+// halves begins a finding: who of the two is authorized, and by which entries.
+func (e *evaluation) halves(g *group) Finding {
+	e.stale = nil
+	f := Finding{Group: g.name, Mode: g.mode, ActorEntry: e.actor(g), NamespaceEntry: e.occupant(g)}
+	f.ActorAuthorized, f.NamespaceAuthorized = f.ActorEntry != "", f.NamespaceEntry != ""
+	return f
 }
 
 // ready says whether the nodes are known. It waits for them at most once, and not at all for Inform, which makes nobody
@@ -230,8 +252,7 @@ func (e *evaluation) ready(g *group) bool {
 
 // judge says whether the request concerns a group, and what comes of it.
 func (e *evaluation) judge(g *group) (Finding, bool) {
-	f := Finding{Group: g.name, Mode: g.mode, ActorEntry: g.actor(e.request.User), NamespaceEntry: g.namespaces[e.request.Namespace]}
-	f.ActorAuthorized, f.NamespaceAuthorized = f.ActorEntry != "", f.NamespaceEntry != ""
+	f := e.halves(g)
 	// The pods of a workload will come from a controller (H6), and who may create a pod with the override was asked already.
 	if e.workload() || e.subject == createdPod && e.override.reason != "" {
 		f.ActorAuthorized = true
@@ -301,11 +322,14 @@ func (e *evaluation) askAuthorizer(g *group, f *Finding) error {
 // refused completes a finding that the mode Enable denies. Misuse of the override is denied in every mode.
 func (e *evaluation) refused(g *group, f Finding, targets []target, asking error) Finding {
 	f.Decision, f.Reason, f.Node = Deny, targets[0].reason, targets[0].node
-	if g.mode == configv1.Inform && f.Reason != OverrideMisused {
+	if g.mode == configv1.Inform && f.Reason != OverrideMisused && f.Reason != OverrideTampered {
 		f.Decision = InformOnly
 	}
 	if e.workload() {
 		f.Decision = Warn
+	}
+	if len(e.stale) > 0 && f.Reason.places() {
+		f.Reason = NamespaceReplaced
 	}
 	f.Text = e.text(g, f, targets, asking)
 	return f

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -101,7 +100,8 @@ func (p *Policy) inspectAll(e *evaluation, asked placement) ([]Inspection, error
 }
 
 func (e *evaluation) inspect(g *group, asked placement) (Inspection, bool, error) {
-	f := Finding{ActorAuthorized: true, NamespaceAuthorized: g.namespaces[e.request.Namespace] != ""}
+	e.stale = nil
+	f := Finding{ActorAuthorized: true, NamespaceAuthorized: e.occupant(g) != ""}
 	e.placement = asked
 	aims := e.targets(g, f.NamespaceAuthorized)
 	var there []target
@@ -149,7 +149,7 @@ func (e *evaluation) mirrors(g *group) bool {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; !mirror || owner == nil || owner.Kind != "Node" || owner.Name != pod.Spec.NodeName {
 		return false
 	}
-	return e.assigned.node != nil && g.selector.Matches(labels.Set(e.assigned.node.Labels)) && owner.UID == e.assigned.node.UID
+	return e.assigned.node != nil && g.members.Has(e.assigned.node) && owner.UID == e.assigned.node.UID
 }
 
 // found is describe for a text that does not speak of the group's nodes before; named is for a node that is known.
@@ -193,6 +193,9 @@ func (e *evaluation) explain(i *Inspection, g *group, f Finding, aims, there []t
 	}
 	if e.request.Pod != nil && e.request.Pod.Spec.NodeName == "" {
 		found = append(found, "it waits for a node")
+	}
+	for _, s := range e.stale {
+		found = append(found, s.describe())
 	}
 	i.Found = strings.Join(found, ", and ")
 	i.Authorize = fmt.Sprintf("add %s to %s", e.entries(f), g.listName())

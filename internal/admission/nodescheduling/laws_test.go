@@ -137,7 +137,7 @@ func explained(fail func(string, ...any), v nodescheduling.Verdict) {
 		if f.Decision != nodescheduling.Authorized && !strings.Contains(f.Text, fmt.Sprintf("[%s/%s]", f.Group, f.Reason)) {
 			fail("text %q does not carry its code", f.Text)
 		}
-		enforced := f.Mode == configv1.Enable || f.Reason == nodescheduling.OverrideMisused
+		enforced := f.Mode == configv1.Enable || f.Reason == nodescheduling.OverrideMisused || f.Reason == nodescheduling.OverrideTampered
 		if f.Decision == nodescheduling.Deny && (!enforced || !strings.Contains(v.Message, f.Text)) {
 			fail("denied in mode %s, message %q", f.Mode, v.Message)
 		}

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
 	"github.com/joiner-autoscaler/joiner/api/openshiftscheduling/v1alpha1"
@@ -37,6 +36,7 @@ type Policy struct {
 	effective []Effective
 	rbac      bool
 	override  bool
+	pins      bool // entries need the UID of the namespace that they name
 	self      string
 }
 
@@ -44,7 +44,7 @@ type Policy struct {
 type group struct {
 	name     string
 	mode     configv1.GroupMode
-	selector labels.Selector
+	members  Members
 	labelKey string // a label whose absence keeps a pod off the group's nodes, "" if there is no single one
 	entries  []Entry
 	authorized
@@ -71,6 +71,7 @@ const (
 type Entry struct {
 	Group, Text string
 	Source      Source
+	read        entry
 }
 
 // Ignored is a part of Scheduler that has no effect.
@@ -95,21 +96,22 @@ func New(sources Sources) (*Policy, []Ignored, error) {
 	policy := &Policy{
 		rbac:     sources.Config.Authorization == v1alpha1.ListsAndRBAC,
 		override: sources.Config.EmergencyOverride == v1alpha1.OverrideEnable,
+		pins:     sources.Config.EntryPins == v1alpha1.PinsRequire,
 		self:     sources.SelfNamespace,
 	}
 	for _, configured := range sources.Config.Groups {
-		selector, err := metav1.LabelSelectorAsSelector(&configured.LabelSelector)
+		members, err := MembersOf(&configured)
 		if err != nil {
 			return nil, nil, fmt.Errorf("group %s: %w", configured.Name, err)
 		}
 		extension := extensions[configured.Name]
 		g := group{
 			name: string(configured.Name), mode: cmp.Or(extension.Mode, configured.Mode, configv1.Disable),
-			selector: selector, labelKey: labelKey(configured.LabelSelector), authorized: newAuthorized(),
+			members: members, labelKey: labelKey(configured.LabelSelector), authorized: newAuthorized(),
 		}
 		texts := slices.Concat(configured.AuthorizedUsers, extension.AuthorizedUsers)
 		for i, text := range texts {
-			read, err := parseEntry(text)
+			read, err := readEntry(text, policy.pins)
 			if err != nil {
 				return nil, nil, fmt.Errorf("group %s: entry %q: %w", g.name, shorten(text), err)
 			}
@@ -118,7 +120,7 @@ func New(sources Sources) (*Policy, []Ignored, error) {
 			if i >= len(configured.AuthorizedUsers) {
 				source = FromScheduler
 			}
-			g.entries = append(g.entries, Entry{Group: g.name, Text: text, Source: source})
+			g.entries = append(g.entries, Entry{Group: g.name, Text: text, Source: source, read: read})
 		}
 		policy.effective = append(policy.effective, Effective{Group: g.name, Mode: g.mode, Authorized: len(texts)})
 		policy.all = append(policy.all, g)
@@ -160,7 +162,7 @@ func extend(sources Sources) (map[configv1.GroupName]configv1.SchedulingGroup, [
 			kept.Mode = ""
 		}
 		for j, text := range group.AuthorizedUsers {
-			if _, err := parseEntry(text); err != nil {
+			if _, err := readEntry(text, sources.Config.EntryPins == v1alpha1.PinsRequire); err != nil {
 				ignore(fmt.Sprintf("%s.authorizedUsers[%d]", path, j), "is %q: %v", shorten(text), err)
 				continue
 			}
@@ -220,7 +222,7 @@ func (p *Policy) GroupsOf(node *corev1.Node) []string {
 	}
 	var names []string
 	for _, g := range p.all {
-		if g.selector.Matches(labels.Set(node.Labels)) {
+		if g.members.Has(node) {
 			names = append(names, g.name)
 		}
 	}

@@ -16,8 +16,9 @@ type Operation string
 
 // The operations that are looked at; any other passes.
 const (
-	Create Operation = "CREATE"
-	Update Operation = "UPDATE"
+	Create  Operation = "CREATE"
+	Update  Operation = "UPDATE"
+	Connect Operation = "CONNECT"
 )
 
 // User is who sends a request.
@@ -60,8 +61,14 @@ type Workload struct {
 // at. Workloads are read in version v1 of their group.
 func NewObject(group, resource, subresource string) runtime.Object {
 	switch group + "/" + resource + "/" + subresource {
-	case "/pods/", "/pods/status":
+	case "/pods/", "/pods/status", "/pods/ephemeralcontainers", "/pods/resize":
 		return &corev1.Pod{}
+	case "/pods/exec":
+		return &corev1.PodExecOptions{}
+	case "/pods/attach":
+		return &corev1.PodAttachOptions{}
+	case "/pods/portforward":
+		return &corev1.PodPortForwardOptions{}
 	case "/pods/binding", "/bindings/":
 		return &corev1.Binding{}
 	case "/replicationcontrollers/":
@@ -92,6 +99,7 @@ func (r *Request) SetObjects(object, old runtime.Object) error {
 	}{{object, &r.Pod, &r.Workload}, {old, &r.OldPod, &r.OldWorkload}} {
 		switch typed := side.object.(type) {
 		case nil:
+		case *corev1.PodExecOptions, *corev1.PodAttachOptions, *corev1.PodPortForwardOptions: // the pod decides, not what is done in it
 		case *corev1.Pod:
 			*side.pod = typed
 		case *corev1.Binding:
@@ -154,9 +162,12 @@ type Cluster struct {
 	// no error. Without the port such a node is unknown.
 	LiveNode func(name string) (*corev1.Node, error)
 	// LivePod reads a pod from the API server; no such pod is nil and no error. It is asked only while the emergency
-	// override is enabled, for a binding that would be denied. It must not answer from a cache: a pod of the same name
-	// that is gone may have had the override.
+	// override is enabled: for a binding that would be denied. It must not answer from a cache: a pod of the same name
+	// that is gone may have had the override. It is asked too for whoever wants to enter a pod.
 	LivePod func(namespace, name string) (*corev1.Pod, error)
+	// Namespace returns the UID of a namespace, and whether it exists. It is asked for the namespaces of entries only.
+	// Without the port an entry with a UID authorizes nobody, and one without holds.
+	Namespace func(name string) (uid string, exists bool, err error)
 	// Allowed asks the cluster's authorizer. It is asked only where the configuration says ListsAndRBAC, when the lists
 	// do not authorize.
 	Allowed func(Access) (bool, error)

@@ -109,7 +109,7 @@ func TestAnEmptyNameIsNobody(t *testing.T) {
 	}
 }
 
-// H7: the annotation may be taken away by anybody, and its value has 512 bytes at most.
+// H7, A-09 (d), A-17: the annotation may be taken away by who could have written it, and its value has 512 bytes at most.
 func TestTheOverrideAnnotation(t *testing.T) {
 	t.Parallel()
 	w := worldOf(t, fixture+"\noverride Enable")
@@ -120,8 +120,8 @@ func TestTheOverrideAnnotation(t *testing.T) {
 		request nodescheduling.Request
 		allowed bool
 	}{
-		"taken away": {nodescheduling.Request{Operation: nodescheduling.Update, Pod: &corev1.Pod{},
-			OldPod: with("why")}, true},
+		"taken away": {nodescheduling.Request{Operation: nodescheduling.Update, Pod: &corev1.Pod{}, OldPod: with("why"),
+			User: nodescheduling.User{Name: "system:admin"}}, true},
 		"as long as allowed": {nodescheduling.Request{Operation: nodescheduling.Create,
 			Pod:  with(strings.Repeat("x", 512)),
 			User: nodescheduling.User{Name: "system:admin"}}, true},

@@ -37,7 +37,7 @@ func (e *evaluation) targets(g *group, authorized bool) []target {
 	var inside *corev1.Node
 	var tolerated target
 	for node := range e.members(g) {
-		if !g.selector.Matches(labels.Set(node.Labels)) || !fits(required, node) {
+		if !g.members.Has(node) || !fits(required, node) {
 			continue
 		}
 		if inside == nil || node.Name < inside.Name { // the same words whatever the order of the nodes
@@ -86,11 +86,11 @@ func (e *evaluation) fitsOutside(g *group, required nodeaffinity.RequiredNodeAff
 	if names := onlyNames(e.placement.spec); names != nil {
 		return slices.ContainsFunc(names, func(name string) bool {
 			node, found := e.cluster.Nodes.Get(name)
-			return found && !g.selector.Matches(labels.Set(node.Labels)) && fits(required, node)
+			return found && !g.members.Has(node) && fits(required, node)
 		})
 	}
 	for node := range e.cluster.Nodes.All() {
-		if !g.selector.Matches(labels.Set(node.Labels)) && fits(required, node) {
+		if !g.members.Has(node) && fits(required, node) {
 			return true
 		}
 	}
@@ -100,7 +100,7 @@ func (e *evaluation) fitsOutside(g *group, required nodeaffinity.RequiredNodeAff
 // contains says that every node which a pod's node selector fits is of the group, whatever nodes there are: the node selector
 // gives each label that the group is chosen by, with a value that the group wants.
 func (g *group) contains(spec *corev1.PodSpec) bool {
-	wanted, selectable := g.selector.Requirements()
+	wanted, selectable := g.members.selector.Requirements()
 	if !selectable || len(wanted) == 0 {
 		return false
 	}
@@ -188,7 +188,7 @@ func (e *evaluation) assignment(g *group, live bool) []target {
 	}
 	switch {
 	case e.assigned.node != nil:
-		if !g.selector.Matches(labels.Set(e.assigned.node.Labels)) {
+		if !g.members.Has(e.assigned.node) {
 			return nil
 		}
 	case !live:

@@ -32,6 +32,9 @@ func (e *evaluation) text(g *group, f Finding, targets []target, asking error) s
 			fmt.Fprintf(&b, " That holds in mode %s too, since the annotation would be believed once the mode is %s.", g.mode, configv1.Enable)
 		}
 		return b.String()
+	case OverrideTampered:
+		e.writeTampered(&b, targets[0], asking)
+		return b.String()
 	}
 	b.WriteString(e.request.pod())
 	b.WriteString(map[Decision]string{
@@ -44,9 +47,25 @@ func (e *evaluation) text(g *group, f Finding, targets []target, asking error) s
 		}
 		b.WriteString(t.describe())
 	}
-	fmt.Fprintf(&b, ". %s%s. %s", e.missing(f), unanswered(asking), e.remedy(g, targets))
+	fmt.Fprintf(&b, ". %s%s%s. %s", e.missing(f), e.replaced(), unanswered(asking), e.remedy(g, targets))
 	fmt.Fprintf(&b, " If it belongs there, ask a cluster administrator to add %s to %s.", e.entries(f), g.listName())
 	return b.String()
+}
+
+// writeTampered says why a pod with the annotation of the override is left as it is, and what can be done.
+func (e *evaluation) writeTampered(b *strings.Builder, t target, asking error) {
+	doing := "changed"
+	if e.subject == connection {
+		doing = "entered"
+	}
+	if t.err != nil {
+		fmt.Fprintf(b, "%s may not be %s by user %q: whether it has the annotation %s could not be found out (%q). Try again.",
+			e.request.pod(), doing, shorten(e.request.User.Name), OverrideAnnotation, shorten(t.err.Error()))
+		return
+	}
+	fmt.Fprintf(b, "%s may not be %s by user %q: it has the annotation %s, so whoever wrote that vouches for what runs in it. "+
+		"Only who may set the annotation may do this%s. Ask one of them, or delete the pod and create one without the annotation.",
+		e.request.pod(), doing, shorten(e.request.User.Name), OverrideAnnotation, unanswered(asking))
 }
 
 // listName names the list that administrators add entries to. Scheduler knows the group ControlPlane only (N11).
@@ -61,6 +80,23 @@ func (g *group) listName() string {
 func (e *evaluation) overrideText(f Finding) string {
 	return fmt.Sprintf("NodeSchedulingPolicy [%s/%s]: %s is allowed on the nodes of group %q although namespace %q is not authorized, for the reason in its annotation %s: %q.",
 		f.Group, f.Reason, e.request.pod(), f.Group, e.request.Namespace, OverrideAnnotation, f.Override)
+}
+
+// replaced says which entries do not hold because their namespace is another one.
+func (e *evaluation) replaced() string {
+	texts := make([]string, len(e.stale))
+	for i, s := range e.stale {
+		texts[i] = s.describe()
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(texts, ", and ")
+}
+
+// describe says what is wrong with the entry.
+func (s stale) describe() string {
+	return fmt.Sprintf("the entry %q is for the namespace %q with the UID %s, and the one of that name has the UID %s now", shorten(s.text), s.home, s.uid, s.have)
 }
 
 func unanswered(err error) string {
@@ -217,10 +253,21 @@ func (e *evaluation) entries(f Finding) string {
 	var entries []string
 	namespace, _, _ := serviceAccount(e.request.User.Name)
 	if !f.ActorAuthorized {
-		entries = append(entries, fmt.Sprintf("%q", shorten(spell(e.request.User.Name))))
+		entries = append(entries, fmt.Sprintf("%q", shorten(spell(e.request.User.Name)+e.pinFor(namespace))))
 	}
 	if !f.NamespaceAuthorized && (f.ActorAuthorized || namespace != e.request.Namespace) {
-		entries = append(entries, fmt.Sprintf("%q", shorten(e.request.Namespace)+"/default"))
+		entries = append(entries, fmt.Sprintf("%q", shorten(e.request.Namespace)+"/default"+e.pinFor(e.request.Namespace)))
 	}
 	return strings.Join(entries, " and ")
+}
+
+// pinFor is what an entry for a namespace has to end in: its UID where the policy wants it, or where another one was meant.
+func (e *evaluation) pinFor(namespace string) string {
+	if namespace == "" || e.cluster.Namespace == nil || len(e.stale) == 0 && (!e.policy.pins || reserved(namespace)) {
+		return ""
+	}
+	if uid, exists, err := e.namespace(namespace); err == nil && exists {
+		return "@" + uid
+	}
+	return ""
 }

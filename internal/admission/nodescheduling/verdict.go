@@ -43,17 +43,30 @@ const (
 	Toleration Reason = "Toleration"
 	// Selector: the pod's node selector and affinity leave it nodes of the group only.
 	Selector Reason = "Selector"
+	// NamespaceReplaced: an entry would authorize the request, but for another namespace of that name.
+	NamespaceReplaced Reason = "NamespaceReplaced"
 	// NodesNotReady: the nodes are not known yet (N60).
 	NodesNotReady Reason = "NodesNotReady"
 	// OverrideMisused: the annotation of the emergency override stands where it may not.
 	OverrideMisused Reason = "OverrideMisused"
+	// OverrideTampered: somebody who may not changes or enters a pod that the emergency override placed.
+	OverrideTampered Reason = "OverrideTampered"
 	// Malformed: the request has no object to judge.
 	Malformed Reason = "Malformed"
 )
 
 // Reasons lists them all.
 func Reasons() []Reason {
-	return []Reason{NodeName, Binding, UnknownNode, NodeUnreadable, Toleration, Selector, NodesNotReady, OverrideMisused, Malformed}
+	return []Reason{NodeName, Binding, UnknownNode, NodeUnreadable, Toleration, Selector, NamespaceReplaced, NodesNotReady, OverrideMisused, OverrideTampered, Malformed}
+}
+
+// places says whether the reason is how a pod aims at a group.
+func (r Reason) places() bool {
+	switch r {
+	case NodeName, Binding, UnknownNode, NodeUnreadable, Toleration, Selector:
+		return true
+	}
+	return false
 }
 
 // Finding is what came of one group that the request concerns.

@@ -52,7 +52,8 @@ func TestTheManifestForFiles(t *testing.T) {
 			t.Errorf("%s calls %+v", w.Name, w.ClientConfig)
 		}
 	}
-	if w := printed(policy+"emergencyOverride: Enable\n", "guard").Webhooks[0]; len(w.Rules) != 3 || w.NamespaceSelector.MatchExpressions[0].Values[0] != "guard" {
+	overriding := printed(policy+"emergencyOverride: Enable\n", "guard")
+	if w := overriding.Webhooks[0]; len(overriding.Webhooks) != 3 || len(w.Rules) != 3 || w.NamespaceSelector.MatchExpressions[0].Values[0] != "guard" {
 		t.Errorf("with the override and a namespace it is %+v", w)
 	}
 	config := DefaultConfig()

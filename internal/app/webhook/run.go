@@ -152,11 +152,13 @@ func assembleWebhook(mgr manager.Manager, sources nodescheduling.Sources, log lo
 		return nil, err
 	}
 	metrics := door.NewMetrics(registry)
-	policy, err := door.NewPolicy(door.PolicyConfig{Sources: sources, Read: door.SchedulerFrom(schedulers), Metrics: metrics, Log: log})
+	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithTransform(door.Slim))
+	namespaces := door.NamespacesOf(factory.Core().V1().Namespaces().Informer(), clients)
+	policy, err := door.NewPolicy(door.PolicyConfig{Sources: sources, Read: door.SchedulerFrom(schedulers), Metrics: metrics, Log: log,
+		Namespace: namespaces.UID})
 	if err != nil {
 		return nil, err
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithTransform(door.SlimNode))
 	informer := factory.Core().V1().Nodes().Informer()
 	nodes, err := door.NodesOf(informer, sources.Config)
 	if err != nil {
@@ -170,7 +172,7 @@ func assembleWebhook(mgr manager.Manager, sources nodescheduling.Sources, log lo
 	})
 	known := func() bool { return policy.Known() && informer.HasSynced() }
 	handler, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{
-		Judge: policy.Judge, Cluster: door.Ports(clients, nodes, known),
+		Judge: policy.Judge, Cluster: door.Ports(clients, nodes, namespaces, known),
 		Observe: door.Observer(mgr.GetEventRecorder("joiner-webhook"), metrics, log), Took: door.NewDurations(registry).Observe,
 	})
 	if err != nil {

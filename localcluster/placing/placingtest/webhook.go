@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/joiner-autoscaler/joiner/charts"
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
@@ -60,7 +61,7 @@ func (g *Guarded) guard(ctx context.Context, options Options) error {
 	if err := g.StartWebhook(ctx); err != nil {
 		return err
 	}
-	configuration, err := pageConfiguration()
+	configuration, err := chartConfiguration()
 	if err != nil {
 		return err
 	}
@@ -123,22 +124,15 @@ func (g *Guarded) writeManifest(ctx context.Context, options Options) ([]string,
 
 func (g *Guarded) url() string { return fmt.Sprintf("https://127.0.0.1:%d/node-scheduling", g.port) }
 
-// pageConfiguration is the configuration of the user's page with what it says of the override: annotations can be written
-// through the status too.
-func pageConfiguration() (*admissionv1.ValidatingWebhookConfiguration, error) {
-	text, err := manifestsOf("ValidatingWebhookConfiguration")
+// chartConfiguration is the configuration of the chart for a policy with the emergency override. A test of the charts compares it with the
+// user's page.
+func chartConfiguration() (*admissionv1.ValidatingWebhookConfiguration, error) {
+	text, err := charts.WebhookConfiguration("joiner-webhook", "Enable")
 	if err != nil {
 		return nil, err
 	}
 	configuration := &admissionv1.ValidatingWebhookConfiguration{}
-	if err := yaml.UnmarshalStrict([]byte(strings.ReplaceAll(text, "caBundle: ...", "")), configuration); err != nil {
-		return nil, err
-	}
-	configuration.Webhooks[0].Rules = append(configuration.Webhooks[0].Rules, admissionv1.RuleWithOperations{
-		Operations: []admissionv1.OperationType{admissionv1.Update},
-		Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/status"}},
-	})
-	return configuration, nil
+	return configuration, yaml.UnmarshalStrict(text, configuration)
 }
 
 // StartWebhook starts the webhook at its port, and waits until it is ready.

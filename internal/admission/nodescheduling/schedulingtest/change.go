@@ -39,6 +39,12 @@ func (w *World) change(line string) error {
 	case "self":
 		w.Sources.SelfNamespace = name
 		return nil
+	case "namespace":
+		w.namespaces[name] = last(a["uid"])
+		return nil
+	case "no-namespace":
+		w.namespaces[name] = ""
+		return nil
 	case "no-node":
 		delete(w.nodes, name)
 		delete(w.live, name)
@@ -50,11 +56,18 @@ func (w *World) change(line string) error {
 		w.grants[strings.Join(words[1:], " ")] = true
 		return nil
 	}
+	return w.set(words, name, a)
+}
+
+// set applies a line that has attributes.
+func (w *World) set(words []string, name string, a map[string][]string) error {
 	switch words[0] {
 	case "group":
 		return w.group(name, a)
 	case "authorization":
 		w.config().Authorization = v1alpha1.Authorization(name)
+	case "pins":
+		w.config().EntryPins = v1alpha1.EntryPins(name)
 	case "override":
 		w.config().EmergencyOverride = v1alpha1.EmergencyOverride(name)
 	case "scheduler":
@@ -76,12 +89,12 @@ func (w *World) change(line string) error {
 		}
 		w.pods[name] = pod
 	default:
-		return errors.New("want new, group, authorization, override, scheduler, no-scheduler, node, live-node, no-node, pod, grant, self, ready, not-ready, readable or unreadable")
+		return errors.New("want new, group, authorization, override, pins, scheduler, no-scheduler, node, live-node, no-node, pod, grant, namespace, no-namespace, self, ready, not-ready, readable or unreadable")
 	}
 	return nil
 }
 
-// group sets a group of the configuration: select (a requirement), mode, users.
+// group sets a group of the configuration: select (a requirement), taints, mode, users.
 func (w *World) group(name string, a map[string][]string) error {
 	g := v1alpha1.SchedulingPolicyGroup{Name: configv1.GroupName(name), Mode: configv1.GroupMode(last(a["mode"])), AuthorizedUsers: list(a["users"])}
 	for _, text := range list(a["select"]) {
@@ -95,6 +108,10 @@ func (w *World) group(name string, a map[string][]string) error {
 		}
 		g.LabelSelector.MatchExpressions = append(g.LabelSelector.MatchExpressions,
 			metav1.LabelSelectorRequirement{Key: r.Key, Operator: metav1.LabelSelectorOperator(r.Operator), Values: r.Values})
+	}
+	for _, text := range list(a["taints"]) {
+		key, effect, _ := strings.Cut(text, ":")
+		g.Taints = append(g.Taints, v1alpha1.GroupTaint{Key: key, Effect: corev1.TaintEffect(effect)})
 	}
 	config := w.config()
 	for i := range config.Groups {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
@@ -23,8 +24,8 @@ func ParsePod(line string) (*corev1.Pod, error) {
 }
 
 // newPod makes a pod of NAMESPACE/NAME. Attributes: node, tolerate=KEY[=VALUE][:EFFECT] (or *, or *:EFFECT), select=LABEL=VALUE,
-// need=REQUIREMENTS (again for OR), prefer=REQUIREMENTS, annotation=KEY=VALUE, mirror, override=REASON, owner=KIND/NAME,
-// image, label, gated, sa, phase, dry-run.
+// need=REQUIREMENTS (again for OR), prefer=REQUIREMENTS, annotation=KEY=VALUE, mirror, override=REASON, no-override, owner=KIND/NAME,
+// image, cpu, label, gated, sa, phase, dry-run.
 func newPod(name string, words []string) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
 	pod.Namespace, pod.Name, _ = strings.Cut(name, "/")
@@ -63,6 +64,8 @@ func attribute(pod *corev1.Pod, key, value string) error {
 		pod.Annotations = with(pod.Annotations, corev1.MirrorPodAnnotationKey+"=hash")
 	case "override":
 		pod.Annotations = with(pod.Annotations, nodescheduling.OverrideAnnotation+"="+value)
+	case "no-override":
+		delete(pod.Annotations, nodescheduling.OverrideAnnotation)
 	case "owner":
 		kind, name, _ := strings.Cut(value, "/")
 		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: uid, Controller: new(true)}}
@@ -76,6 +79,12 @@ func attribute(pod *corev1.Pod, key, value string) error {
 		pod.Finalizers = append(pod.Finalizers, value)
 	case "image":
 		pod.Spec.Containers[0].Image = value
+	case "cpu":
+		quantity, err := resource.ParseQuantity(value)
+		if err != nil {
+			return fmt.Errorf("cpu %q: %w", value, err)
+		}
+		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: quantity}
 	case "phase":
 		pod.Status.Phase = corev1.PodPhase(value)
 	case "dry-run":

@@ -21,6 +21,7 @@ import (
 //	USER update pod/status NAMESPACE/NAME ...            any subresource
 //	USER bind NAMESPACE/NAME to=NODE                     bind-legacy: the old path
 //	USER create deployment NAMESPACE/NAME ATTRIBUTES     and other workloads
+//	USER connect pod/exec NAMESPACE/NAME                 exec, attach or portforward
 //	USER delete pod NAMESPACE/NAME                       any operation
 //
 // A user may have groups: alice[dev,ops]. sa:NS/NAME is a service account.

@@ -25,19 +25,35 @@ type World struct {
 	nodes      map[string]*corev1.Node // in the cache
 	live       map[string]*corev1.Node // only the API server knows them
 	pods       map[string]*corev1.Pod
-	grants     map[string]bool // "subject verb group"
-	unreadable bool            // the API server does not answer
+	grants     map[string]bool   // "subject verb group"
+	unreadable bool              // the API server does not answer
+	namespaces map[string]string // UIDs of those that have another than NamespaceUID; "" does not exist
 }
+
+// NamespaceUID is that of every namespace that a script does not change.
+const NamespaceUID = "00000000-0000-0000-0000-000000000001"
 
 // NewWorld is a cluster without nodes and without a policy.
 func NewWorld() *World {
-	return &World{nodes: map[string]*corev1.Node{}, live: map[string]*corev1.Node{}, pods: map[string]*corev1.Pod{}, grants: map[string]bool{}}
+	return &World{nodes: map[string]*corev1.Node{}, live: map[string]*corev1.Node{}, pods: map[string]*corev1.Pod{}, grants: map[string]bool{},
+		namespaces: map[string]string{}}
 }
 
 // Asked is a request of a script, with its objects as the API server would send them.
 type Asked struct {
 	nodescheduling.Request
 	Object, Old Object
+}
+
+// Objects are those that the API server sends: of a connection its options and not the pod, which is in Object.
+func (a Asked) Objects() (object, old runtime.Object) {
+	if a.Operation == nodescheduling.Connect {
+		return nodescheduling.NewObject(a.Group, a.Resource, a.Subresource), nil
+	}
+	if a.Old != nil {
+		old = a.Old
+	}
+	return a.Object, old
 }
 
 // Object is an object of a request.
@@ -73,7 +89,8 @@ func (w *World) Evaluate(asked Asked) (nodescheduling.Verdict, error) {
 	if nodescheduling.NewObject(request.Group, request.Resource, request.Subresource) == nil {
 		return policy.Evaluate(&request, w.Cluster()), nil
 	}
-	if err := request.SetObjects(asked.Object, asked.Old); err != nil {
+	object, old := asked.Objects()
+	if err := request.SetObjects(object, old); err != nil {
 		return nodescheduling.Verdict{}, err
 	}
 	return policy.Evaluate(&request, w.Cluster()), nil
@@ -89,7 +106,13 @@ func (w *World) Cluster() nodescheduling.Cluster {
 			}
 			return w.live[name], nil
 		},
-		LivePod: func(namespace, name string) (*corev1.Pod, error) { return w.pods[namespace+"/"+name], nil },
+		Namespace: w.Namespace,
+		LivePod: func(namespace, name string) (*corev1.Pod, error) {
+			if w.unreadable {
+				return nil, errors.New("connection refused")
+			}
+			return w.pods[namespace+"/"+name], nil
+		},
 		Allowed: func(a nodescheduling.Access) (bool, error) {
 			if w.unreadable {
 				return false, errors.New("connection refused")
@@ -102,6 +125,18 @@ func (w *World) Cluster() nodescheduling.Cluster {
 			return false, nil
 		},
 	}
+}
+
+// Namespace is the port of that name.
+func (w *World) Namespace(name string) (string, bool, error) {
+	if w.unreadable {
+		return "", false, errors.New("connection refused")
+	}
+	uid, changed := w.namespaces[name]
+	if !changed {
+		uid = NamespaceUID
+	}
+	return uid, uid != "", nil
 }
 
 // Ready implements nodescheduling.Nodes, without waiting.

@@ -1,0 +1,37 @@
+package nodescheduling
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/joiner-autoscaler/joiner/api/openshiftscheduling/v1alpha1"
+)
+
+// Members says which nodes are of a group: those with its labels, and those with one of its taints. A kubelet may register its node
+// with the taint, and another client add the labels later.
+type Members struct {
+	selector labels.Selector
+	taints   []v1alpha1.GroupTaint
+}
+
+// MembersOf reads a group of the configuration. An error is a selector that is none.
+func MembersOf(group *v1alpha1.SchedulingPolicyGroup) (Members, error) {
+	selector, err := metav1.LabelSelectorAsSelector(&group.LabelSelector)
+	return Members{selector: selector, taints: group.Taints}, err
+}
+
+// Has says whether a node is of the group.
+func (m Members) Has(node *corev1.Node) bool {
+	if m.selector.Matches(labels.Set(node.Labels)) {
+		return true
+	}
+	for i := range node.Spec.Taints {
+		for j := range m.taints {
+			if node.Spec.Taints[i].Key == m.taints[j].Key && node.Spec.Taints[i].Effect == m.taints[j].Effect {
+				return true
+			}
+		}
+	}
+	return false
+}
