@@ -52,7 +52,7 @@ type ConformanceConfig struct {
 type ConformanceController struct {
 	config ConformanceConfig
 
-	began  time.Time // of the first step
+	began  time.Time // of the first step that knew the policy, or that there is none
 	live   time.Time // when the API server was asked last
 	policy *hypershiftv1beta1.AutoNodePolicy
 	since  time.Time // of the policy's generation; zero when it was in force before the first step
@@ -100,10 +100,10 @@ func (c *ConformanceController) state(now time.Time) (state conformance.PolicySt
 	reading := c.config.Board.Reading()
 	first := c.began.IsZero()
 	if first {
-		if reading.State == StateStarting {
+		if !reading.Known() { // nothing was made yet, so nothing is remembered that could be compared
 			return "", false
 		}
-		c.began = now
+		c.began, c.live = now, now // the cache has just been filled
 	}
 	switch reading.State {
 	case StatePermissive:
@@ -111,7 +111,7 @@ func (c *ConformanceController) state(now time.Time) (state conformance.PolicySt
 		return conformance.PolicyIsUnread, true
 	case StateDenied, StateUnavailable, StateStarting: // what is known of it holds (G15)
 		if c.policy == nil {
-			return conformance.PolicyIsUnread, true
+			return conformance.PolicyNone, true
 		}
 		return conformance.PolicyInForce, true
 	}
@@ -143,7 +143,7 @@ func (c *ConformanceController) memory() conformance.Memory {
 // gather reads all objects: from the cache, and once an hour from the API server itself.
 func (c *ConformanceController) gather(ctx context.Context, now time.Time) (conformance.Objects, error) {
 	var reader client.Reader = c.config.Guest
-	live := c.live.IsZero() || now.Sub(c.live) >= liveEvery
+	live := now.Sub(c.live) >= liveEvery
 	if live {
 		reader = c.config.Live
 	}

@@ -46,7 +46,7 @@ func (b *Board) made(kind, name string, reading Reading, out outcome) {
 			return
 		}
 	case len(out.made.Problems) > 0:
-		w.Failed = causeOf(out.made.Problems[0])
+		w.Failed = causeOf(out.made.Problems[0], reading.Policy)
 	case out.made.Missing != "" && kind == karpenterawsv1.EC2NodeClassKind: // a pool waits for its class, and stays as it is
 		w.Failed = conformance.BootstrapMissing
 	}
@@ -66,10 +66,14 @@ func (b *Board) unmade(kind, name string) {
 	delete(b.memory.written, conformance.Product{Kind: kind, Name: name})
 }
 
-// causeOf is a problem of a merge in the words of package conformance.
-func causeOf(problem merge.Problem) conformance.Cause {
+// causeOf is a problem of a merge in the words of package conformance. Too many entries are the provider's business when the policy
+// leaves no room for any other.
+func causeOf(problem merge.Problem, policy *hypershiftv1beta1.AutoNodePolicy) conformance.Cause {
 	switch problem.Reason {
 	case hypershiftv1beta1.ReasonTooManyRequirements:
+		if policy == nil || len(policy.Spec.NodePoolDefaults.Requirements) < merge.MaxRequirements {
+			return conformance.IncompatibleRequirements
+		}
 		return conformance.TooManyRequirements
 	case hypershiftv1beta1.ReasonNodeClassUnmanaged, hypershiftv1beta1.ReasonNodeClassNotApplied:
 		return conformance.NodeClassUnmanaged
