@@ -1,0 +1,88 @@
+package autonode
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// conformancePatience is how long it may take until what differs is found: it is looked for ten seconds after a change (A-19).
+const conformancePatience = time.Minute
+
+// conforming waits until the policy says how the guest stands to it, and returns how long that took (A-22).
+func (w *world) conforming(status, reason string, parts ...string) time.Duration {
+	w.t.Helper()
+	began := time.Now()
+	w.eventuallyIn(conformancePatience, fmt.Sprintf("Conforming=%s %s %q", status, reason, parts), func() (bool, string) {
+		said := condition(w.get(policyKind, "default"), "Conforming")
+		message := fmt.Sprint(said["message"])
+		done := said["status"] == status && said["reason"] == reason
+		for _, part := range parts {
+			done = done && strings.Contains(message, part)
+		}
+		return done, show(said)
+	})
+	return time.Since(began).Round(time.Second)
+}
+
+// A-05, A-19, A-22, A-23: claims and nodes that nobody's pool made are found on a real API server, with cause and party, and the
+// policy stays Ready.
+func TestA19_WhatNoPoolMadeIsFound(t *testing.T) {
+	w := begin(t)
+	w.policy(restrict(in(instanceType, "a", "b")))
+	w.pool("conforms", wants(in(instanceType, "a")))
+	w.merged("conforms", in(instanceType, "a", "b"), in(instanceType, "a"))
+	w.conforming("True", "Conforms")
+
+	w.launched("rogue") // a claim without an owner
+	t.Logf("a claim without an owner was found after %s", w.conforming("False", "NotConforming", "HandMade (Tenant)", "NodeClaim rogue"))
+	w.policySays("True", "")
+	const series = `autonode_conformance_objects{cause="HandMade",kind="NodeClaim",party="Tenant",state="NotConforming"} 1`
+	if lines := w.metric("autonode_conformance_objects"); !slices.Contains(lines, series) {
+		t.Errorf("metrics: %q, want %s", lines, series)
+	}
+	w.told("NodeClaim", "rogue", "NotConforming")
+
+	forged := w.get(nodeClaimKind, "rogue")
+	w.mustPatch(w.cadmin, forged, object{"metadata": object{
+		"labels":          object{"karpenter.sh/nodepool": "conforms"},
+		"ownerReferences": list(object{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "name": "conforms", "uid": "forged"}),
+	}})
+	w.conforming("False", "NotConforming", "HandMade (Tenant)", "NodeClaim rogue")
+	w.remove(w.cadmin, forged)
+	t.Logf("that it went was noticed after %s", w.conforming("True", "Conforms"))
+
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "poses", Labels: map[string]string{"karpenter.sh/nodepool": "conforms"}}}
+	if err := w.cadmin.Create(w.ctx, node); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.cadmin.Delete(w.ctx, node); err != nil {
+			t.Error(err)
+		}
+	})
+	// A node comes before its claim is seen, so it has a minute; then all is looked at again within five.
+	w.conforming("Unknown", "NotChecked", "Node poses")
+}
+
+// A-01, A-21, A-22: a class that is altered on its way is the tenant's, and so are its pools; the end of it is noticed.
+func TestA21_AnAlteredClassIsTheTenants(t *testing.T) {
+	w := begin(t)
+	w.policy(root("{volumeSize: 90Gi}"))
+	w.class("altered", object{"monitoring": "Basic"})
+	w.classSays("altered", "PolicyApplied", "True", "")
+	end := w.mutate(mutation{
+		name: "profile", group: "karpenter.k8s.aws", resource: "ec2nodeclasses", object: "altered",
+		expression: classMutations()["spec.instanceProfile"],
+	})
+	// Any write goes through the mutation.
+	w.mustPatch(w.cadmin, w.get(classWrapper, "altered"), object{"spec": object{"monitoring": "Detailed"}})
+	t.Logf("found after %s", w.conforming("False", "NotConforming", "AlteredOnWrite (Tenant)", "EC2NodeClass altered"))
+	end()
+	t.Logf("its end was noticed after %s", w.conforming("True", "Conforms"))
+}
