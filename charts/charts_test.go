@@ -250,7 +250,7 @@ func TestTheDeploymentPassesTheValuesOn(t *testing.T) {
 	t.Parallel()
 	set := given()
 	set["platforms"], set["aws.resourceTags"] = []any{"AWS", "KWOK"}, map[string]any{"owner": "sre"}
-	set["userData.releaseVersion"] = "4.21.0"
+	set["userData.releaseVersion"], set["protection.foreignObjects"] = "4.21.0", "Report"
 	var deployment appsv1.Deployment
 	if err := yaml.UnmarshalStrict(render(t, charts.Operator, set)["Deployment/joiner-operator"], &deployment); err != nil {
 		t.Fatal(err)
@@ -258,7 +258,7 @@ func TestTheDeploymentPassesTheValuesOn(t *testing.T) {
 	args := deployment.Spec.Template.Spec.Containers[0].Args
 	for _, want := range []string{
 		"--namespace=hcp-a", "--guest-kubeconfig=/etc/guest/kubeconfig", "--guest-user-name=system:hosted-cluster-config", "--platform=AWS,KWOK",
-		"--infra-id=infra", "--instance-profile=nodes", "--resource-tags=owner=sre", "--userdata-file=/etc/userdata/value", "--ami-ids=ami-1", "--release-version=4.21.0", "--default-root-volume-size=75Gi",
+		"--infra-id=infra", "--instance-profile=nodes", "--resource-tags=owner=sre", "--userdata-file=/etc/userdata/value", "--ami-ids=ami-1", "--release-version=4.21.0", "--foreign-objects=Report", "--default-root-volume-size=75Gi",
 	} {
 		if !slices.Contains(args, want) {
 			t.Errorf("the arguments %q lack %s", args, want)

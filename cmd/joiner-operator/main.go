@@ -79,6 +79,9 @@ func (o *options) addProtection(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ProtectNodeClaims, "protect-nodeclaims", o.ProtectNodeClaims,
 		"who may create NodeClaims and change their spec: ByIdentity (only the operand), ByContent (who names a "+
 			"NodePool as owner), Open (everyone), or Auto (ByIdentity with --operand-user-name, else Open)")
+	flags.StringVar(&o.ForeignObjects, "foreign-objects", o.ForeignObjects,
+		"what becomes of NodePools and EC2NodeClasses without a wrapper that were made past the admission policies: "+
+			"Quarantine (NodePools launch nothing more), Report, or Delete (their nodes go too)")
 	flags.BoolVar(&o.StrictAdmission, "strict-admission", o.StrictAdmission,
 		"refuse writes of metadata of NodePools and EC2NodeClasses too, except by the operand; needs "+
 			"--operand-user-name")

@@ -8,6 +8,11 @@ const (
 	// ConditionTypeConforming of a policy is True when every NodePool, node class, NodeClaim and node of the hosted cluster is as
 	// the policy wants it, as an independent look found. Its reasons are those of package conformance.
 	ConditionTypeConforming = "Conforming"
+	// ConditionTypeProtected of a policy is True while all admission policies of the hosted cluster are in force.
+	ConditionTypeProtected = "Protected"
+	// ConditionTypeProtectedOnce of a policy becomes True when they are so for the first time, and stays as it is from then on:
+	// what has no wrapper and is younger was made past them.
+	ConditionTypeProtectedOnce = "ProtectedOnce"
 	// ConditionTypePolicyApplied of an OpenshiftNodePool or OpenshiftEC2NodeClass is True when the state of the
 	// policy in status.observedPolicy stands in what was made from it, or when there is no policy to apply.
 	ConditionTypePolicyApplied = "PolicyApplied"
@@ -55,6 +60,10 @@ const (
 	ReasonInvalidRootVolume = "InvalidRootVolume"
 	// ReasonPolicyUnreadable: the policy may not be read, and so none is applied (G15).
 	ReasonPolicyUnreadable = "PolicyUnreadable"
+	// ReasonInForce: of ConditionTypeProtected and ConditionTypeProtectedOnce.
+	ReasonInForce = "InForce"
+	// ReasonProtectionMissing: of ConditionTypeProtected; the message names what is missing.
+	ReasonProtectionMissing = "ProtectionMissing"
 	// ReasonVersionResolved: of ConditionTypeVersionResolved.
 	ReasonVersionResolved = "VersionResolved"
 	// ReasonVersionNotResolved: status.version is not spec.version yet; nodes start as before.

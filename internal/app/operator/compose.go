@@ -56,6 +56,7 @@ type operatorDeps struct {
 	events      event.Recorder
 	metrics     operator.Metrics
 	bells       *serve.Bells
+	foreign     operator.ForeignRule
 	infraID     string // of AWS; "" when its node classes are not served
 	profile     string // the instance profile of all nodes; "" when none is given
 	teardown    bool
@@ -116,7 +117,7 @@ func (d operatorDeps) controllers() []kube.Controller {
 		controllers = append(controllers, kube.Controller{
 			Name: kind.Wrapper, Workers: wrapperWorkers,
 			Reconciler: operator.New(operator.Config{
-				Kind: kind, Guest: d.guest, Live: d.live, Board: d.board, Events: d.events, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(kind.Wrapper),
+				Kind: kind, Guest: d.guest, Live: d.live, Board: d.board, Foreign: d.foreign, Events: d.events, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(kind.Wrapper),
 			}),
 			// Once the last write of a step is seen, the event of its first one brings nothing new.
 			Watches: []kube.Watch{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 )
 
 // Config is everything that a user of joiner-operator can set. Fields are named like their flags.
@@ -41,6 +42,7 @@ type Config struct {
 
 	ProtectNodeClaims string // a merge.NodeClaimRule, or Auto
 	StrictAdmission   bool
+	ForeignObjects    string // an operator.ForeignRule
 	Teardown          bool
 
 	ApproveKubeletCSRs       bool
@@ -72,7 +74,7 @@ func DefaultConfig() Config {
 	return Config{
 		GuestUserName: merge.DefaultOperator, KubeClientQPS: 200, KubeClientBurst: 300,
 		OnPolicyUnreadable: PolicyPermissive, FeatureGates: gateAutoNodePolicy + "=true", Platforms: []string{PlatformAWS},
-		DefaultRootVolumeSize: merge.DefaultRootVolumeSize, ProtectNodeClaims: nodeClaimsAuto, NodeBootstrapperUserName: defaultNodeBootstrapper,
+		DefaultRootVolumeSize: merge.DefaultRootVolumeSize, ProtectNodeClaims: nodeClaimsAuto, ForeignObjects: string(operator.ForeignQuarantine), NodeBootstrapperUserName: defaultNodeBootstrapper,
 		MetricsBindAddress: ":8080", HealthProbeBindAddress: ":8081",
 	}
 }
@@ -97,6 +99,9 @@ func (c Config) Validate() error {
 	}
 	if c.OnPolicyUnreadable != PolicyPermissive && c.OnPolicyUnreadable != PolicyKeepLast {
 		fault("--on-policy-unreadable is %q: want %s or %s", c.OnPolicyUnreadable, PolicyPermissive, PolicyKeepLast)
+	}
+	if rules := []operator.ForeignRule{operator.ForeignQuarantine, operator.ForeignReport, operator.ForeignDelete}; !slices.Contains(rules, operator.ForeignRule(c.ForeignObjects)) {
+		fault("--foreign-objects is %q: want one of %s", c.ForeignObjects, rules)
 	}
 	if _, err := c.policyEnabled(); err != nil {
 		faults = append(faults, err)

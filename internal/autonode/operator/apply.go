@@ -162,6 +162,7 @@ func (c *Controller) verify(out *outcome) {
 func overwriteMetadata(product, wanted client.Object) (changed bool) {
 	labels, annotations := union(product.GetLabels(), wanted.GetLabels()), union(product.GetAnnotations(), wanted.GetAnnotations())
 	owners := ownedBy(product.GetOwnerReferences(), wanted.GetOwnerReferences())
+	delete(annotations, LimitsAnnotation) // who has a wrapper is in quarantine no more; union has made a map of its own
 	changed = !maps.Equal(labels, product.GetLabels()) || !maps.Equal(annotations, product.GetAnnotations()) ||
 		!equality.Semantic.DeepEqual(owners, product.GetOwnerReferences())
 	product.SetLabels(labels)

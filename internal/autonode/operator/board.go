@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,8 @@ type Board struct {
 	mu        sync.Mutex
 	reading   Reading
 	written   time.Time // when an admission policy was written last
+	began     time.Time // when the admission policies were looked at first
+	missing   []string  // admission policies and bindings that are not in force at the moment
 	verdicts  map[verdictKey]Verdict
 	tell      func(kind, name string) // of news in verdicts; nil for nobody
 	memory    memory
@@ -44,6 +47,25 @@ func (b *Board) Protected() bool { return b.protected.Load() }
 
 // Protect says that they are there, and reports whether that is news.
 func (b *Board) Protect() bool { return !b.protected.Swap(true) }
+
+// SetMissing says which admission policies and bindings are not in force at the moment, and tells whoever listens when that is
+// news.
+func (b *Board) SetMissing(names []string) {
+	b.mu.Lock()
+	news, tell := !slices.Equal(b.missing, names), b.tell
+	b.missing = names
+	b.mu.Unlock()
+	if news && tell != nil {
+		tell(policyKind, "")
+	}
+}
+
+// Missing returns them.
+func (b *Board) Missing() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.missing
+}
 
 // wroteProtection says when an admission policy was written.
 func (b *Board) wroteProtection(now time.Time) {

@@ -19,12 +19,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// Config is what the controller of a kind of wrapper works with; all fields are required.
+// Config is what the controller of a kind of wrapper works with; all fields are required, but for Foreign.
 type Config struct {
 	Kind    Kind
 	Guest   GuestClient   // reads from a cache that watches wrappers and products
 	Live    client.Reader // reads from the guest's API server
 	Board   *Board
+	Foreign ForeignRule // "" reports
 	Events  event.Recorder
 	Metrics Metrics
 	Now     func() time.Time
@@ -63,11 +64,11 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	case s.wrapper == nil:
 		c.config.Board.Forget(c.config.Kind.Wrapper, s.name)
 		c.config.Board.unmade(c.config.Kind.Product, s.name)
-		err := c.orphan(ctx, s)
+		result, err := c.orphan(ctx, s)
 		if errors.Is(err, errBehind) {
 			return reconcile.Result{RequeueAfter: behindAgainAfter}, nil
 		}
-		return reconcile.Result{}, err
+		return result, err
 	case s.wrapper.GetDeletionTimestamp() != nil:
 		err := c.retire(ctx, s)
 		c.config.Board.Forget(c.config.Kind.Wrapper, s.name)
@@ -121,31 +122,36 @@ func (c *Controller) gather(ctx context.Context, name string) (scene, error) {
 	return s, nil
 }
 
-// orphan deletes a product whose wrapper is gone, when it is the operator's (R25); what others made is left alone (G18).
-func (c *Controller) orphan(ctx context.Context, s scene) error {
-	kind := c.config.Kind
+// orphan deletes a product whose wrapper is gone, when it is the operator's (R25); others are strangers.
+func (c *Controller) orphan(ctx context.Context, s scene) (reconcile.Result, error) {
 	if s.product == nil {
 		c.written.forget(s.name)
-		return nil
+		return reconcile.Result{}, nil
 	}
 	if s.product.GetDeletionTimestamp() != nil {
-		return nil
+		return reconcile.Result{}, nil
 	}
 	if !c.own(s.product) {
-		c.config.Events.Event(s.product, event.Warning, ReasonUnmanaged, fmt.Sprintf(
-			"no %s of this name exists, so the provider's policy does not hold for this %s; create one to bring it under the policy, its nodes stay", kind.Wrapper, kind.Product))
+		return c.stranger(ctx, s)
+	}
+	if err := c.reallyGone(ctx, s.name); err != nil {
+		return reconcile.Result{}, err
+	}
+	c.config.Log.Info("deleting what lost its wrapper", "kind", c.config.Kind.Product, "name", s.name)
+	return reconcile.Result{}, c.delete(ctx, s.product)
+}
+
+// reallyGone returns an error unless the API server itself says that there is no wrapper of that name: the cache is not
+// believed, since nodes go with a product.
+func (c *Controller) reallyGone(ctx context.Context, name string) error {
+	err := c.config.Live.Get(ctx, client.ObjectKey{Name: name}, c.config.Kind.NewWrapper())
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	// That a wrapper is gone is only believed of the API server itself: its nodes go with the product.
-	err := c.config.Live.Get(ctx, client.ObjectKey{Name: s.name}, kind.NewWrapper())
-	if !apierrors.IsNotFound(err) {
-		if err == nil {
-			err = errBehind
-		}
-		return fmt.Errorf("looking whether %s %s is gone: %w", kind.Wrapper, s.name, err)
+	if err == nil {
+		err = errBehind
 	}
-	c.config.Log.Info("deleting what lost its wrapper", "kind", kind.Product, "name", s.name)
-	return c.delete(ctx, s.product)
+	return fmt.Errorf("looking whether %s %s is gone: %w", c.config.Kind.Wrapper, name, err)
 }
 
 // retire deletes the product of a wrapper that is being deleted, and lets the wrapper go when it is gone (R24).

@@ -7,6 +7,7 @@
 //	board.go        where that hangs for the controllers
 //	verdicts.go     and what they found out of each wrapper, of which the policy's Ready is made
 //	controller.go   a wrapper and its product: gather, then one of orphan, retire, apply
+//	foreign.go      what has no wrapper and was made past the admission policies
 //	apply.go        writing a product and the status of its wrapper
 //	altered.go      what of a product is not stored as it was written; pure
 //	status.go       the conditions of a wrapper; pure

@@ -31,6 +31,9 @@ type Kind struct {
 	Make func(ctx context.Context, policy *hypershiftv1beta1.AutoNodePolicy, wrapper client.Object) (Made, error)
 	// Overwrite gives the product the spec of the wanted one.
 	Overwrite func(product, wanted client.Object)
+	// Quarantine lets a product that nobody manages launch nothing, and reports whether that changed anything; nil where nothing
+	// can be launched without a pool.
+	Quarantine func(product client.Object) (changed bool)
 	// Altered compares the product as it is stored with the wanted one, field by field.
 	Altered func(product, wanted client.Object) Difference
 	// State returns the parts of the wrapper's status that every wrapper has.

@@ -18,6 +18,7 @@ type Metrics struct {
 	Altered   *prometheus.CounterVec // kind: of a product, or status for that of a wrapper
 	Wrappers  *prometheus.GaugeVec   // kind, applied: True, False, Unknown
 	Unmanaged *prometheus.GaugeVec   // kind
+	Foreign   *prometheus.GaugeVec   // kind
 	Approvals *prometheus.CounterVec // signer
 	Pending   *prometheus.GaugeVec   // reason
 	Conforms  *prometheus.GaugeVec   // kind, state, cause, party: what the last look found
@@ -44,6 +45,7 @@ func NewMetrics(registerer prometheus.Registerer) Metrics {
 		Altered:   counter("altered_writes_total", "Writes that were accepted and that the guest's API server stores with other settings than were written.", "kind"),
 		Wrappers:  gauge("wrappers", "Wrappers by whether the policy is applied to them.", "kind", "applied"),
 		Unmanaged: gauge("unmanaged_objects", "Karpenter objects that belong to no wrapper and were not made by the operator. They are left alone, and the policy does not hold for them.", "kind"),
+		Foreign:   gauge("foreign_objects", "Those of the unmanaged objects that were made when the guest was protected already, past its admission policies.", "kind"),
 		Approvals: counter("certificate_approvals_total", "Certificate requests of kubelets that the operator approved.", "signer"),
 		Pending:   gauge("certificate_requests_left", "Pending certificate requests of kubelets that the operator leaves alone, by why.", "reason"),
 		Conforms: gauge("conformance_objects", "NodePools, EC2NodeClasses, NodeClaims and nodes by how they stand to the policy, why, and whose business it is.",

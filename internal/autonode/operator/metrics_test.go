@@ -19,12 +19,14 @@ func TestNamesAndLabelsOfTheMetrics(t *testing.T) {
 		labels    string
 		help      string // how it begins
 	}{
-		"autonode_policy_read_state":  {m.ReadState, "{state}", "1 for the state"},
-		"autonode_policy_reads_total": {m.Reads, "{result}", "Attempts to read"},
-		"autonode_writes_total":       {m.Writes, "{kind,verb}", "Writes of objects"},
-		"autonode_repairs_total":      {m.Repairs, "{kind}", "Objects that somebody else"},
-		"autonode_wrappers":           {m.Wrappers, "{kind,applied}", "Wrappers by whether"},
-		"autonode_unmanaged_objects":  {m.Unmanaged, "{kind}", "Karpenter objects that"},
+		"autonode_policy_read_state":    {m.ReadState, "{state}", "1 for the state"},
+		"autonode_policy_reads_total":   {m.Reads, "{result}", "Attempts to read"},
+		"autonode_writes_total":         {m.Writes, "{kind,verb}", "Writes of objects"},
+		"autonode_repairs_total":        {m.Repairs, "{kind}", "Objects that somebody else"},
+		"autonode_wrappers":             {m.Wrappers, "{kind,applied}", "Wrappers by whether"},
+		"autonode_unmanaged_objects":    {m.Unmanaged, "{kind}", "Karpenter objects that"},
+		"autonode_foreign_objects":      {m.Foreign, "{kind}", "Those of the unmanaged objects"},
+		"autonode_altered_writes_total": {m.Altered, "{kind}", "Writes that were accepted"},
 		"autonode_certificate_approvals_total": {m.Approvals, "{signer}",
 			"Certificate requests of kubelets that the operator approved"},
 		"autonode_certificate_requests_left": {m.Pending, "{reason}", "Pending certificate requests"},

@@ -32,6 +32,7 @@ func NodePools(settings merge.NodePoolSettings) Kind {
 		Overwrite: func(product, wanted client.Object) {
 			wanted.(*karpenterv1.NodePool).Spec.DeepCopyInto(&product.(*karpenterv1.NodePool).Spec)
 		},
+		Quarantine: quarantine,
 		Altered: func(product, wanted client.Object) Difference {
 			return differing(&product.(*karpenterv1.NodePool).Spec, &wanted.(*karpenterv1.NodePool).Spec, defaults, decided)
 		},

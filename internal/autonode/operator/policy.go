@@ -62,22 +62,41 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	ready := merge.Ready(policy, targets)
-	if wait := c.leave(policy, ready); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil
-	}
 	if len(altered) > 0 {
 		ready.Message = strings.TrimSuffix(ready.Message, ".") + ". " + alteredStatuses(altered)
 	}
 	status := policy.Status.DeepCopy()
-	changed := c.addConforming(&status.Conditions, policy.Generation)
-	if !condition.Set(&status.Conditions, policy.Generation, ready, c.config.Now()) && !changed {
-		return reconcile.Result{}, nil
+	changed := c.sayProtected(policy, status)
+	changed = c.addConforming(&status.Conditions, policy.Generation) || changed
+	wait := c.leave(policy, ready)
+	if wait <= 0 {
+		changed = condition.Set(&status.Conditions, policy.Generation, ready, c.config.Now()) || changed
+	}
+	result := reconcile.Result{RequeueAfter: max(0, wait)}
+	if !changed {
+		return result, nil
 	}
 	if err := c.config.Management.WriteStatus(ctx, policy, status); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("writing the status of AutoNodePolicy %s/%s: %w", policy.Namespace, policy.Name, err)
 	}
 	c.config.Log.V(1).Info("wrote the policy's status", "ready", ready.Status, "reason", ready.Reason)
-	return reconcile.Result{}, nil
+	return result, nil
+}
+
+// sayProtected says whether all admission policies are in force, and since when they were so for the first time, which never
+// changes any more. It reports whether that changed the status.
+func (c *PolicyController) sayProtected(policy *hypershiftv1beta1.AutoNodePolicy, status *hypershiftv1beta1.AutoNodePolicyStatus) (changed bool) {
+	now := condition.True(hypershiftv1beta1.ConditionTypeProtected, hypershiftv1beta1.ReasonInForce, "")
+	if missing := c.config.Board.Missing(); len(missing) > 0 {
+		now = condition.False(now.Type, hypershiftv1beta1.ReasonProtectionMissing,
+			"somebody has changed or deleted these in the hosted cluster, and they are being restored: "+strings.Join(missing, ", "))
+	}
+	changed = condition.Set(&status.Conditions, policy.Generation, now, c.config.Now())
+	const once = hypershiftv1beta1.ConditionTypeProtectedOnce
+	if now.Status == metav1.ConditionTrue && !condition.IsTrue(status.Conditions, once) {
+		changed = condition.Set(&status.Conditions, policy.Generation, condition.True(once, hypershiftv1beta1.ReasonInForce, ""), c.config.Now()) || changed
+	}
+	return changed
 }
 
 // leave returns for how long Ready is left as an earlier process has written it: while this one does not know yet, a minute
@@ -130,13 +149,17 @@ func (c *PolicyController) survey(ctx context.Context) (targets []merge.Target, 
 		if err != nil {
 			return nil, nil, fmt.Errorf("listing %ss: %w", kind.Product, err)
 		}
-		unmanaged := 0
+		unmanaged, foreign := 0, 0
 		for _, product := range products {
 			if !names[product.GetName()] && !managed(product, kind.Wrapper) {
 				unmanaged++
+				if is, _ := c.config.Board.foreign(product); is {
+					foreign++
+				}
 			}
 		}
 		c.config.Metrics.Unmanaged.WithLabelValues(kind.Product).Set(float64(unmanaged))
+		c.config.Metrics.Foreign.WithLabelValues(kind.Product).Set(float64(foreign))
 	}
 	slices.Sort(altered)
 	return targets, altered, nil

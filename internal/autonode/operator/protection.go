@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -36,7 +37,8 @@ type ProtectionConfig struct {
 // ProtectionController keeps the admission policies of the guest and their bindings as they are to be (R34 to R38). It is
 // one step for all of them, at the start and whenever one changes.
 type ProtectionController struct {
-	config ProtectionConfig
+	config  ProtectionConfig
+	pending []string // what was written and may not be in force everywhere yet; there is one worker
 }
 
 // NewProtectionController returns the controller.
@@ -49,11 +51,16 @@ func (c *ProtectionController) Reconcile(ctx context.Context, _ reconcile.Reques
 	if c.config.Board.Released() {
 		return reconcile.Result{}, nil
 	}
+	c.config.Board.begin(c.config.Now())
 	repaired := c.config.Board.Protected() // before that, what is missing was never there
 	for _, wanted := range c.config.Wanted {
 		for _, object := range []client.Object{wanted.Policy.DeepCopy(), wanted.Binding.DeepCopy()} {
 			changed, err := c.ensure(ctx, object)
+			if name := kindOf(object) + " " + object.GetName(); (changed || err != nil) && !slices.Contains(c.pending, name) {
+				c.pending = append(c.pending, name)
+			}
 			if err != nil {
+				c.config.Board.SetMissing(slices.Clone(c.pending))
 				return reconcile.Result{}, err
 			}
 			if changed {
@@ -71,9 +78,12 @@ func (c *ProtectionController) Reconcile(ctx context.Context, _ reconcile.Reques
 			}
 		}
 	}
-	if wait := c.config.Board.protectionWritten().Add(inForceAfter).Sub(c.config.Now()); wait > 0 && !repaired {
+	if wait := c.config.Board.protectionWritten().Add(inForceAfter).Sub(c.config.Now()); wait > 0 {
+		c.config.Board.SetMissing(slices.Clone(c.pending))
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
+	c.pending = nil
+	c.config.Board.SetMissing(nil)
 	if c.config.Board.Protect() {
 		c.config.Log.Info("the admission policies are in place", "policies", len(c.config.Wanted))
 		c.config.Wake(ctx)
@@ -95,9 +105,7 @@ func (c *ProtectionController) ensure(ctx context.Context, wanted client.Object)
 		return true, nil
 	case err != nil:
 		return false, fmt.Errorf("reading %s %s: %w", kind, wanted.GetName(), err)
-	case found.GetDeletionTimestamp() != nil:
-		return false, nil // a finalizer holds it; it is in force until it goes, and then it is created again
-	case sameProtection(wanted, found):
+	case sameProtection(wanted, found): // also when it is going: a finalizer holds it, and it is in force until it goes
 		return false, nil
 	}
 	adopt(wanted, found)
@@ -153,4 +161,6 @@ func adopt(wanted, found client.Object) {
 	wanted.SetAnnotations(union(found.GetAnnotations(), wanted.GetAnnotations()))
 	wanted.SetFinalizers(found.GetFinalizers())
 	wanted.SetOwnerReferences(found.GetOwnerReferences())
+	wanted.SetDeletionTimestamp(found.GetDeletionTimestamp())
+	wanted.SetDeletionGracePeriodSeconds(found.GetDeletionGracePeriodSeconds())
 }

@@ -92,8 +92,13 @@ func TestHowLongAProtectionIsWaitedFor(t *testing.T) {
 		t.Errorf("again after %s, protected %t; want it to be in force", again, s.board.Protected())
 	}
 	s.weaken()
-	if again := s.step(c, "").RequeueAfter; again != 0 {
-		t.Errorf("again after %s: a repair waits for nothing", again)
+	binding := "ValidatingAdmissionPolicyBinding " + poolBinding
+	if again := s.step(c, "").RequeueAfter; again != 2*time.Second || !s.board.Protected() || !slices.Equal(s.board.Missing(), []string{binding}) {
+		t.Errorf("again after %s, protected %t, missing %q: a repair holds nobody up, and is not in force yet", again, s.board.Protected(), s.board.Missing())
+	}
+	s.clock.Advance(2 * time.Second)
+	if again := s.step(c, "").RequeueAfter; again != 0 || len(s.board.Missing()) != 0 {
+		t.Errorf("again after %s, missing %q", again, s.board.Missing())
 	}
 }
 
@@ -152,8 +157,8 @@ func TestAProtectionIsRestoredAroundWhatOthersAdded(t *testing.T) {
 	}
 }
 
-// An admission policy that is being deleted is in force until it goes: it is not written, nor deleted again, nor told
-// of.
+// an admission policy that is being deleted is in force until it goes: it is not written, nor deleted again, nor told of.
+// One that is weakened then is restored, or a finalizer would hold it so for good.
 func TestAProtectionThatIsGoingIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := newUnprotectedScene(t, nil)
@@ -171,12 +176,16 @@ func TestAProtectionThatIsGoingIsLeftAlone(t *testing.T) {
 	registry := s.behind(s.guest)
 	c := s.protector(s.guest)
 	s.protect(c)
-	s.weaken()
 	hold(s.binding())
 	version := s.binding().ResourceVersion
 	s.step(c, "")
 	if s.binding().ResourceVersion != version || len(s.tape.Said()) != 0 {
 		t.Errorf("it was written, or said %q", s.tape.Said())
+	}
+	s.weaken()
+	s.step(c, "")
+	if got := s.binding(); got.Spec.ValidationActions[0] != admissionv1.Deny || got.DeletionTimestamp == nil || len(s.tape.Said()) != 1 {
+		t.Errorf("it says %v, and said %q", got.Spec.ValidationActions, s.tape.Said())
 	}
 	if n := controllertest.Count(t, registry, "autonode_writes_total", "delete"); n != 0 {
 		t.Errorf("%v deletions of what is going already", n)

@@ -34,6 +34,8 @@ const (
 	ReasonIgnoredTags = "IgnoredTags"
 	// ReasonUnmanaged is an event: an object without a wrapper that the operator did not make.
 	ReasonUnmanaged = "Unmanaged"
+	// ReasonForeign is an event: an object without a wrapper that was made past the admission policies.
+	ReasonForeign = "Foreign"
 	// ReasonNotApproved is an event: a certificate request that belongs to a NodeClaim and is left alone.
 	ReasonNotApproved = "NotApproved"
 )

@@ -124,6 +124,7 @@ func TestA03_AfterAStartReadyIsLeftForAMinute(t *testing.T) {
 	if again := s.step(s.policy, "").RequeueAfter; again != time.Minute {
 		t.Errorf("again after %s, want 1m", again)
 	}
+	s.read()
 	s.clock.Advance(10 * time.Second)
 	if again := s.step(s.policy, "").RequeueAfter; again != 50*time.Second {
 		t.Errorf("again after %s, want 50s", again)
