@@ -78,7 +78,7 @@ func (o *options) addProtection(flags *pflag.FlagSet) {
 		"the user name of Karpenter in the guest, when nobody else has it; empty when it shares the cluster admin's")
 	flags.StringVar(&o.ProtectNodeClaims, "protect-nodeclaims", o.ProtectNodeClaims,
 		"who may create NodeClaims and change their spec: ByIdentity (only the operand), ByContent (who names a "+
-			"NodePool as owner), Open (everyone), or Auto (ByIdentity with --operand-user-name, else Open)")
+			"NodePool as owner), Open (everyone), or Auto (ByIdentity with --operand-user-name, else ByContent)")
 	flags.StringVar(&o.ForeignObjects, "foreign-objects", o.ForeignObjects,
 		"what becomes of NodePools and EC2NodeClasses without a wrapper that were made past the admission policies: "+
 			"Quarantine (NodePools launch nothing more), Report, or Delete (their nodes go too)")

@@ -64,6 +64,8 @@ const (
 	ReasonInForce = "InForce"
 	// ReasonProtectionMissing: of ConditionTypeProtected; the message names what is missing.
 	ReasonProtectionMissing = "ProtectionMissing"
+	// ReasonOpenByFlag: of ConditionTypeProtected; the operator was told to leave NodeClaims open.
+	ReasonOpenByFlag = "OpenByFlag"
 	// ReasonVersionResolved: of ConditionTypeVersionResolved.
 	ReasonVersionResolved = "VersionResolved"
 	// ReasonVersionNotResolved: status.version is not spec.version yet; nodes start as before.

@@ -33,9 +33,7 @@ func checkGuest(ctx context.Context, config Config) error {
 	}
 	wanted := []schema.GroupVersionResource{
 		hypershiftv1beta1.GroupVersion().WithResource("openshiftnodepools"), karpenterv1.GroupVersion().WithResource("nodepools"),
-	}
-	if config.ApproveKubeletCSRs {
-		wanted = append(wanted, karpenterv1.GroupVersion().WithResource("nodeclaims"))
+		karpenterv1.GroupVersion().WithResource("nodeclaims"),
 	}
 	if slices.Contains(config.Platforms, PlatformAWS) {
 		wanted = append(wanted, hypershiftv1.GroupVersion().WithResource("openshiftec2nodeclasses"),

@@ -57,6 +57,7 @@ type operatorDeps struct {
 	metrics     operator.Metrics
 	bells       *serve.Bells
 	foreign     operator.ForeignRule
+	claimsOpen  bool
 	infraID     string // of AWS; "" when its node classes are not served
 	profile     string // the instance profile of all nodes; "" when none is given
 	teardown    bool
@@ -110,7 +111,7 @@ func (c Config) resourceTags() []merge.ResourceTag {
 // controllers are the step functions with what wakes them.
 func (d operatorDeps) controllers() []kube.Controller {
 	status := kube.Controller{Name: PolicyStatus, Workers: 1, Start: true, Reconciler: operator.NewPolicyController(operator.PolicyConfig{
-		Management: d.management, Guest: d.guest, Kinds: d.kinds, Board: d.board, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(PolicyStatus),
+		Management: d.management, Guest: d.guest, Kinds: d.kinds, Board: d.board, ClaimsOpen: d.claimsOpen, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(PolicyStatus),
 	})}
 	var controllers []kube.Controller
 	for _, kind := range d.kinds {

@@ -63,7 +63,8 @@ const (
 	PlatformKWOK = "KWOK"
 )
 
-// nodeClaimsAuto is the word for the default rule of NodeClaims, which has none in package merge.
+// nodeClaimsAuto is the word for the default rule of NodeClaims: by identity where the operand has one of its own, by content
+// otherwise.
 const nodeClaimsAuto = "Auto"
 
 // gateAutoNodePolicy is the only feature gate (G24).
@@ -208,8 +209,11 @@ func (c Config) policyEnabled() (bool, error) {
 // admission says which admission policies the flags ask for.
 func (c Config) admission() merge.AdmissionConfig {
 	rule := merge.NodeClaimRule(c.ProtectNodeClaims)
-	if c.ProtectNodeClaims == nodeClaimsAuto {
-		rule = merge.NodeClaimsAuto
+	switch {
+	case c.ProtectNodeClaims == nodeClaimsAuto && c.OperandUserName != "":
+		rule = merge.NodeClaimsByIdentity
+	case c.ProtectNodeClaims == nodeClaimsAuto:
+		rule = merge.NodeClaimsByContent
 	}
 	return merge.AdmissionConfig{Operator: c.GuestUserName, Operand: c.OperandUserName, Strict: c.StrictAdmission, NodeClaims: rule}
 }

@@ -138,7 +138,8 @@ func assembleOperator(
 		return nil, err
 	}
 	deps := operatorDeps{
-		kinds: kinds, foreign: operator.ForeignRule(config.ForeignObjects), infraID: config.awsInfraID(), profile: config.InstanceProfile,
+		kinds: kinds, foreign: operator.ForeignRule(config.ForeignObjects), claimsOpen: config.admission().NodeClaims == merge.NodeClaimsOpen,
+		infraID: config.awsInfraID(), profile: config.InstanceProfile,
 		teardown: config.Teardown, guest: operator.GuestClient{Client: mgr.GetClient()}, live: mgr.GetAPIReader(), management: management,
 		board: p.board, protections: protections, unwanted: merge.Unwanted(config.admission()), events: event.NewDeduplicated(sink, time.Now), metrics: set, bells: bells, done: done, now: time.Now, log: log,
 	}

@@ -89,7 +89,11 @@ func (c *ConformanceController) Reconcile(ctx context.Context, _ reconcile.Reque
 			return reconcile.Result{RequeueAfter: again}, nil // what an earlier process found stays until this one has looked around
 		}
 	}
-	if c.config.Board.setConforming(report.Condition()) {
+	said := report.Condition()
+	if said.Reason == conformance.ReasonNotChecked { // a while later it can be judged
+		again = min(again, c.config.Settings.Settle)
+	}
+	if c.config.Board.setConforming(said) {
 		c.config.Wake()
 	}
 	return reconcile.Result{RequeueAfter: again}, nil

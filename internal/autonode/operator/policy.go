@@ -19,12 +19,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// PolicyConfig is what the controller of the policy's status works with; all fields are required.
+// PolicyConfig is what the controller of the policy's status works with; all fields are required but for ClaimsOpen.
 type PolicyConfig struct {
 	Management ManagementClient
 	Guest      GuestClient
 	Kinds      []Kind
 	Board      *Board
+	// ClaimsOpen says that NodeClaims are not protected, since a flag says so.
+	ClaimsOpen bool
 	Metrics    Metrics
 	Now        func() time.Time
 	Log        logr.Logger
@@ -86,14 +88,17 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 // sayProtected says whether all admission policies are in force, and since when they were so for the first time, which never
 // changes any more. It reports whether that changed the status.
 func (c *PolicyController) sayProtected(policy *hypershiftv1beta1.AutoNodePolicy, status *hypershiftv1beta1.AutoNodePolicyStatus) (changed bool) {
-	now := condition.True(hypershiftv1beta1.ConditionTypeProtected, hypershiftv1beta1.ReasonInForce, "")
-	if missing := c.config.Board.Missing(); len(missing) > 0 {
+	now, missing := condition.True(hypershiftv1beta1.ConditionTypeProtected, hypershiftv1beta1.ReasonInForce, ""), c.config.Board.Missing()
+	switch {
+	case c.config.ClaimsOpen:
+		now = condition.False(now.Type, hypershiftv1beta1.ReasonOpenByFlag, "everybody may make NodeClaims: take --protect-nodeclaims=Open away")
+	case len(missing) > 0:
 		now = condition.False(now.Type, hypershiftv1beta1.ReasonProtectionMissing,
 			"somebody has changed or deleted these in the hosted cluster, and they are being restored: "+strings.Join(missing, ", "))
 	}
 	changed = condition.Set(&status.Conditions, policy.Generation, now, c.config.Now())
 	const once = hypershiftv1beta1.ConditionTypeProtectedOnce
-	if now.Status == metav1.ConditionTrue && !condition.IsTrue(status.Conditions, once) {
+	if len(missing) == 0 && !condition.IsTrue(status.Conditions, once) {
 		changed = condition.Set(&status.Conditions, policy.Generation, condition.True(once, hypershiftv1beta1.ReasonInForce, ""), c.config.Now()) || changed
 	}
 	return changed

@@ -174,6 +174,7 @@ func (w *world) untouched(names ...string) {
 // untouched. Without the option all are.
 func TestCertificateRequestsOfOurNodesAreApprovedAsAnOption(t *testing.T) {
 	w := begin(t)
+	w.run("--protect-nodeclaims=Open") // the claims of this test are made by hand
 	w.launched(machine)
 	w.asks("csr-early", machineBootstrapper, machine)
 	w.untouched("csr-early")
@@ -181,7 +182,7 @@ func TestCertificateRequestsOfOurNodesAreApprovedAsAnOption(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.mayApprove()
-	w.run("--platform=AWS,KWOK", "--approve-kubelet-csrs", "--node-bootstrapper-user-name="+machineBootstrapper)
+	w.run("--platform=AWS,KWOK", "--protect-nodeclaims=Open", "--approve-kubelet-csrs", "--node-bootstrapper-user-name="+machineBootstrapper)
 	w.asks("csr-first", machineBootstrapper, machine)
 	w.approves("csr-first")
 
