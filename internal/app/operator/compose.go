@@ -17,7 +17,6 @@ import (
 
 	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
-	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
@@ -53,6 +52,7 @@ type operatorDeps struct {
 	board       *operator.Board
 	protections []merge.Protection
 	unwanted    []merge.Protection
+	unwrapped   []schema.GroupKind // node classes of which NodeClaims may refer to any
 	events      event.Recorder
 	metrics     operator.Metrics
 	bells       *serve.Bells
@@ -72,9 +72,7 @@ type operatorDeps struct {
 // kinds are the wrappers of the platforms: pools first, which every platform has (G25).
 func (c Config) kinds(management operator.ManagementClient) ([]operator.Kind, error) {
 	var pools merge.NodePoolSettings
-	if slices.Contains(c.Platforms, PlatformKWOK) {
-		pools.NodeClasses = []schema.GroupKind{{Group: kwokv1alpha1.Group, Kind: "KWOKNodeClass"}}
-	}
+	pools.NodeClasses = c.unwrapped()
 	if !slices.Contains(c.Platforms, PlatformAWS) {
 		return []operator.Kind{operator.NodePools(pools).OnlyManaged(nil)}, nil
 	}
@@ -138,10 +136,10 @@ func (d operatorDeps) controllers() []kube.Controller {
 		{Object: &admissionv1.ValidatingAdmissionPolicy{}, Requests: d.ownProtection},
 		{Object: &admissionv1.ValidatingAdmissionPolicyBinding{}, Requests: d.ownProtection},
 	}}
-	controllers = append([]kube.Controller{protection, status}, controllers...)
+	controllers = append([]kube.Controller{protection, d.claimRule(), status}, controllers...)
 	if d.teardown {
 		teardown := operator.TeardownConfig{
-			Guest: d.guest, Kinds: d.kinds, Protections: slices.Concat(d.protections, d.unwanted),
+			Guest: d.guest, Kinds: d.kinds, Protections: slices.Concat(d.protections, d.unwanted, []merge.Protection{operator.ClaimRule()}),
 			Board: d.board, Done: d.done, Log: d.log.WithName(Teardown),
 		}
 		controllers = append(controllers,

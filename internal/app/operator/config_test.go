@@ -72,7 +72,7 @@ func TestApprovalIsAnOption(t *testing.T) {
 		teardown, want bool
 	}{{"", false, false}, {defaultNodeBootstrapper, false, true}, {defaultNodeBootstrapper, true, false}} {
 		found := false
-		for _, controller := range (operatorDeps{bootstrapper: c.bootstrapper, teardown: c.teardown}).controllers() {
+		for _, controller := range (operatorDeps{bootstrapper: c.bootstrapper, teardown: c.teardown, board: operator.NewBoard()}).controllers() {
 			found = found || controller.Name == Approval
 		}
 		if found != c.want {

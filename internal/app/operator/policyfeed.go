@@ -98,7 +98,7 @@ func (f *policyFeed) follow(ctx context.Context, event watch.Event) bool {
 
 // take hangs up what an answer changes and wakes whom that concerns.
 func (f *policyFeed) take(ctx context.Context, answer operator.Answer) {
-	before := f.board.Reading()
+	before := f.board.Latest()
 	after := before.Next(answer, f.now(), f.keepLast)
 	f.board.Set(after)
 	f.metrics.CountRead(answer)

@@ -138,8 +138,8 @@ func assembleOperator(
 		return nil, err
 	}
 	deps := operatorDeps{
-		kinds: kinds, foreign: operator.ForeignRule(config.ForeignObjects), claimsOpen: config.admission().NodeClaims == merge.NodeClaimsOpen,
-		infraID: config.awsInfraID(), profile: config.InstanceProfile,
+		kinds: afterRule(kinds, p.board), unwrapped: config.unwrapped(), foreign: operator.ForeignRule(config.ForeignObjects),
+		claimsOpen: config.admission().NodeClaims == merge.NodeClaimsOpen, infraID: config.awsInfraID(), profile: config.InstanceProfile,
 		teardown: config.Teardown, guest: operator.GuestClient{Client: mgr.GetClient()}, live: mgr.GetAPIReader(), management: management,
 		board: p.board, protections: protections, unwanted: merge.Unwanted(config.admission()), events: event.NewDeduplicated(sink, time.Now), metrics: set, bells: bells, done: done, now: time.Now, log: log,
 	}
@@ -160,7 +160,7 @@ func assembleOperator(
 		return p, nil
 	}
 	return p, mgr.Add(&policyFeed{
-		client: management, board: p.board, keepLast: config.OnPolicyUnreadable == PolicyKeepLast, changed: deps.policyChanged,
+		client: management, board: p.board, keepLast: config.OnPolicyUnreadable == PolicyKeepLast, changed: deps.policyRead,
 		metrics: set, now: time.Now, log: log.WithName("policy"),
 	})
 }

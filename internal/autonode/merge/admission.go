@@ -1,6 +1,13 @@
 package merge
 
-import "github.com/joiner-autoscaler/joiner/autonodepolicy/admission"
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/autonodepolicy/admission"
+	"github.com/joiner-autoscaler/joiner/autonodepolicy/policy"
+)
 
 // The admission policies are package admission's; they have their names here too, since whoever merges needs no other
 // package for them.
@@ -34,6 +41,27 @@ func Admission(config AdmissionConfig) ([]Protection, error) {
 
 // Unwanted returns what Admission leaves out under this configuration and not under every one; see [admission.Unwanted].
 func Unwanted(config AdmissionConfig) []Protection { return admission.Unwanted(labelled(config)) }
+
+// ClaimRule returns the rule for NodeClaims of a policy, nil for none, with the label of what the operator manages. They
+// may refer to the EC2NodeClasses of these names, and to any of the kinds of anyOf. See [admission.ClaimRule.Protection] for
+// what is left out, and the error.
+func ClaimRule(of *hypershiftv1beta1.AutoNodePolicy, classes []string, anyOf []schema.GroupKind) (rule Protection, leftOut []string, err error) {
+	wanted := admission.ClaimRule{Labels: labelled(AdmissionConfig{}).Labels}
+	if provided := Policy(of); provided != nil {
+		wanted.Requirements = provided.Requirements
+	}
+	for _, name := range classes {
+		wanted.Classes = append(wanted.Classes, policy.NodeClass{Group: awsv1.Group, Kind: awsv1.EC2NodeClassKind, Name: name})
+	}
+	for _, kind := range anyOf {
+		wanted.Kinds = append(wanted.Kinds, policy.NodeClassKind{Group: kind.Group, Kind: kind.Kind})
+	}
+	rule, keys, err := wanted.Protection()
+	for _, key := range keys {
+		leftOut = append(leftOut, string(key))
+	}
+	return rule, leftOut, err
+}
 
 func labelled(config AdmissionConfig) AdmissionConfig {
 	config.Labels = map[string]string{ManagedByLabel: ManagedByValue}

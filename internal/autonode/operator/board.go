@@ -18,27 +18,33 @@ type Board struct {
 	verdicts  map[verdictKey]Verdict
 	tell      func(kind, name string) // of news in verdicts; nil for nobody
 	memory    memory
+	rule      ruleBoard // the rule for NodeClaims, which comes before what is read
 	protected atomic.Bool
 	released  atomic.Bool
 }
 
 // NewBoard returns a board before the first answer.
 func NewBoard() *Board {
-	return &Board{reading: Reading{State: StateStarting}, verdicts: map[verdictKey]Verdict{}, memory: newMemory()}
+	starting := Reading{State: StateStarting}
+	return &Board{reading: starting, rule: ruleBoard{latest: starting}, verdicts: map[verdictKey]Verdict{}, memory: newMemory()}
 }
 
-// Reading returns what is known of the policy.
+// Reading returns what is known of the policy, as far as the rule for NodeClaims is there for it; see [Board.Latest].
 func (b *Board) Reading() Reading {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.reading
 }
 
-// Set hangs up a reading and returns the one before.
+// Set hangs up a reading and returns the one before. Where there is a rule for NodeClaims to be written first, [Board.Reading]
+// returns it only after that.
 func (b *Board) Set(reading Reading) (before Reading) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	before, b.reading = b.reading, reading
+	before, b.rule.latest = b.rule.latest, reading
+	if !b.rule.wanted || b.reading.SameForWrappers(reading) || !changesRule(reading) {
+		b.reading = reading
+	}
 	return before
 }
 

@@ -135,7 +135,10 @@ func (c *ConformanceController) state(now time.Time) (state conformance.PolicySt
 
 // memory is what the operator remembers of itself.
 func (c *ConformanceController) memory() conformance.Memory {
-	m := conformance.Memory{Began: c.began, Protected: c.began, PolicySince: c.since, Profile: c.config.Profile}
+	m := conformance.Memory{Began: c.began, PolicySince: c.since, Profile: c.config.Profile, Unprotected: len(c.config.Board.Missing()) > 0}
+	if since, known := c.config.Board.protectedSince(); known {
+		m.Protected = since
+	}
 	var images map[string]bool
 	m.Written, images = c.config.Board.remembered()
 	if len(images) > 0 {

@@ -49,6 +49,9 @@ func (b *Board) made(kind, name string, reading Reading, out outcome) {
 		w.Failed = causeOf(out.made.Problems[0], reading.Policy)
 	case out.made.Missing != "" && kind == karpenterawsv1.EC2NodeClassKind: // a pool waits for its class, and stays as it is
 		w.Failed = conformance.BootstrapMissing
+		if before := b.memory.written[product]; before.UID == w.UID {
+			w.Class = before.Class // it stays as it was
+		}
 	}
 	if class, is := out.product.(*karpenterawsv1.EC2NodeClass); is && out.made != nil && !w.Altered && w.Failed == "" {
 		w.Class = class.Spec.DeepCopy()

@@ -1,0 +1,118 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+)
+
+// ClaimRuleConfig is what the controller of the rule for NodeClaims works with; all fields but Class are required.
+type ClaimRuleConfig struct {
+	Guest GuestClient
+	Board *Board
+	// Class is the kind of wrappers that stand for node classes; the zero value where there is none.
+	Class Kind
+	// AnyOf are kinds of node classes of which NodeClaims may refer to any: those that no wrapper stands for.
+	AnyOf   []schema.GroupKind
+	Wake    func(context.Context) // all who look at the policy, once the rule is there for it
+	Events  event.Recorder
+	Metrics Metrics
+	Log     logr.Logger
+}
+
+// ClaimRuleController keeps the rule that NodeClaims lie within the policy and refer to managed node classes. It is
+// written before anything else follows a new generation of the policy, and before a new node class: see [Board.Reading] and
+// [AfterRule]. It is one step, at the start and whenever the policy, a node class or the rule changes.
+type ClaimRuleController struct {
+	config ClaimRuleConfig
+	writer *ProtectionController
+}
+
+// NewClaimRuleController returns the controller. From then on the board shows a reading only when the rule is there for it.
+func NewClaimRuleController(config ClaimRuleConfig) *ClaimRuleController {
+	config.Board.wantRule()
+	return &ClaimRuleController{config: config, writer: NewProtectionController(ProtectionConfig{
+		Guest: config.Guest, Board: config.Board, Events: config.Events, Metrics: config.Metrics, Log: config.Log,
+	})}
+}
+
+// ClaimRule names the rule with its binding, without contents: for a teardown, and to tell its events from others.
+func ClaimRule() merge.Protection {
+	rule, _, _ := merge.ClaimRule(nil, nil, nil) // no policy is always a valid one
+	rule.Policy.Spec, rule.Binding.Spec = admissionv1.ValidatingAdmissionPolicySpec{}, admissionv1.ValidatingAdmissionPolicyBindingSpec{}
+	return rule
+}
+
+// Reconcile writes the rule for the latest reading where it differs, and then lets the reading count. Where the policy is not
+// known or not valid, the rule for the last one stays (G14).
+func (c *ClaimRuleController) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	board := c.config.Board
+	reading := board.Latest()
+	if board.Released() {
+		return reconcile.Result{}, nil
+	}
+	classes, err := c.classes(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	decided := reading
+	if !changesRule(reading) {
+		var known bool
+		if decided, known = board.decided(); !known {
+			return reconcile.Result{}, nil // what stands there since before the start
+		}
+	}
+	rule, leftOut, err := merge.ClaimRule(decided.Policy, classes, c.config.AnyOf)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	before := board.ruleWritten()
+	for _, object := range []client.Object{&rule.Policy, &rule.Binding} {
+		// Before it was written by this process, nobody can tell who changed it; nor when it is the policy that did.
+		restored := before != nil && before.same(decided, classes)
+		changed, err := c.writer.ensure(ctx, object)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if changed && restored {
+			c.writer.report(object)
+		}
+	}
+	if news := board.wroteRule(writtenRule{reading: decided, classes: classes, leftOut: leftOut}); news && len(leftOut) > 0 {
+		c.config.Log.Info("labels of the policy are left out of the rule for NodeClaims, since it would be too large", "labels", leftOut)
+	}
+	if board.cover(reading) {
+		c.config.Wake(ctx)
+	}
+	return reconcile.Result{}, nil
+}
+
+// classes lists the names of the node classes that have a wrapper, sorted.
+func (c *ClaimRuleController) classes(ctx context.Context) ([]string, error) {
+	if c.config.Class.NewWrapperList == nil {
+		return nil, nil
+	}
+	list := c.config.Class.NewWrapperList()
+	if err := c.config.Guest.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing %ss: %w", c.config.Class.Wrapper, err)
+	}
+	var names []string
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		names = append(names, item.(client.Object).GetName())
+		return nil
+	})
+	slices.SortFunc(names, strings.Compare)
+	return names, err
+}

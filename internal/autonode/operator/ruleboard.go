@@ -1,0 +1,110 @@
+package operator
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
+)
+
+// ruleBoard is what of the rule for NodeClaims hangs on the board.
+type ruleBoard struct {
+	wanted  bool    // there is somebody who writes it
+	latest  Reading // what is known of the policy, whether the rule is there for it or not
+	written *writtenRule
+}
+
+// writtenRule is what the rule was written for, by this process.
+type writtenRule struct {
+	reading Reading
+	classes []string
+	leftOut []string // labels that are missing: see admission.ReasonRuleTooLarge
+}
+
+func (w writtenRule) same(reading Reading, classes []string) bool {
+	return w.reading.SameForWrappers(reading) && slices.Equal(w.classes, classes)
+}
+
+// changesRule reports whether a reading says what the rule is to be: it is known what to apply, and the policy is valid.
+func changesRule(reading Reading) bool {
+	return reading.Known() && (reading.Policy == nil || len(merge.Check(reading.Policy)) == 0)
+}
+
+// Latest returns what is known of the policy now, whether or not the rule for NodeClaims is there for it.
+func (b *Board) Latest() Reading {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.rule.latest
+}
+
+// RuleLeftOut returns the labels of the policy that the rule for NodeClaims does not have, since it would be too large: what
+// lies outside of them is only found afterwards.
+func (b *Board) RuleLeftOut() []string {
+	if written := b.ruleWritten(); written != nil {
+		return slices.Clone(written.leftOut)
+	}
+	return nil
+}
+
+func (b *Board) wantRule() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rule.wanted = true
+}
+
+// ruleWritten returns what this process wrote last, nil for nothing yet.
+func (b *Board) ruleWritten() *writtenRule {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.rule.written
+}
+
+// wroteRule remembers what was written, and reports whether other labels are left out than before.
+func (b *Board) wroteRule(written writtenRule) (news bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	news = b.rule.written == nil || !slices.Equal(b.rule.written.leftOut, written.leftOut)
+	b.rule.written = &written
+	return news
+}
+
+// decided returns the reading that the rule was written for last, by this process.
+func (b *Board) decided() (Reading, bool) {
+	if written := b.ruleWritten(); written != nil {
+		return written.reading, true
+	}
+	return Reading{}, false
+}
+
+// cover lets a reading count, unless there is a later one by now, and reports whether that is news for anybody.
+func (b *Board) cover(reading Reading) (news bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.rule.latest.SameForWrappers(reading) {
+		return false // whoever hung it up has woken the controller again
+	}
+	news = !b.reading.SameForWrappers(b.rule.latest)
+	b.reading = b.rule.latest
+	return news
+}
+
+// ruledAgainAfter is when a node class is tried again that waits for the rule.
+const ruledAgainAfter = 200 * time.Millisecond
+
+// AfterRule is the kind of a node class that is written only when the rule for NodeClaims has it.
+func AfterRule(kind Kind, board *Board) Kind {
+	plain := kind.Make
+	kind.Make = func(ctx context.Context, policy *hypershiftv1beta1.AutoNodePolicy, wrapper client.Object) (Made, error) {
+		made, err := plain(ctx, policy, wrapper)
+		written := board.ruleWritten()
+		if made.Product != nil && (written == nil || !slices.Contains(written.classes, wrapper.GetName())) {
+			made.Product, made.Missing, made.RetryAfter = nil, "the rule for NodeClaims does not have this node class yet", ruledAgainAfter
+		}
+		return made, err
+	}
+	return kind
+}
