@@ -92,8 +92,15 @@ bench-conversion: programs ## V-20: the conversion webhook renews its certificat
 	cd localcluster && $(E2E_ENV) JOINER_CONVERSION_RENEWALS=3 JOINER_CONVERSION_RATE=1000 $(GO) test -trimpath -count=1 -timeout 30m -v \
 		-run TestReplicasServeV1beta1 ./e2e/conversion
 
+# How long each fuzz target of what others import is run (A-27).
+FUZZ_TIME ?= 30s
+.PHONY: fuzz-public
+fuzz-public: ## The fuzz targets of the module that others import, FUZZ_TIME=30s each
+	cd autonodepolicy && for target in fold:FuzzOf policy:FuzzMergeRequirements policy:FuzzRootVolume admission:FuzzClaimRule; do \
+		$(GO) test ./$${target%:*} -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZ_TIME) || exit 1; done
+
 .PHONY: check
-check: generated vet lint race ## Generated files are current, vet, lint, import rules, race-free tests of the core, tests of the tools and of the public module
+check: generated vet lint race fuzz-public ## Generated files are current, vet, lint, import rules, race-free tests of the core, tests of the tools and of the public module
 	$(GO) test ./internal/tidy/...
 	cd tools && $(GO) test ./...
 	cd autonodepolicy && $(GO) test ./...

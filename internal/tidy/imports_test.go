@@ -74,6 +74,7 @@ var layers = []layer{
 	{"autonodepolicy/internal", []string{"autonodepolicy/fold"}, "what policy judges and admission writes as an expression"},
 	{"autonodepolicy/policy", []string{"autonodepolicy/fold", "autonodepolicy/internal"}, "pure: what a provider's policy comes to, in nobody's API types (A-25)"},
 	{"autonodepolicy/admission", []string{"autonodepolicy/fold", "autonodepolicy/internal", "autonodepolicy/policy"}, "pure: admission policies as objects (A-25)"},
+	{"autonodepolicy", nil, "tests of what the module promises (A-27)"},
 	{"internal/engine", []string{"autonodepolicy/fold"}, "the engine knows nothing but itself, and the sets that a policy folds to"},
 	{"internal/condition", []string{"api"}, "reads and writes status conditions"},
 	{"internal/translate", []string{"api", "internal/engine", "autonodepolicy/fold"}, "the only package that knows API objects and engine values"},

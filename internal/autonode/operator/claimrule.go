@@ -83,6 +83,9 @@ func (c *ClaimRuleController) Reconcile(ctx context.Context, _ reconcile.Request
 		// Before it was written by this process, nobody can tell who changed it; nor when it is the policy that did.
 		restored := before != nil && before.same(decided, classes)
 		changed, err := c.writer.ensure(ctx, object)
+		if refused(kindOf(object), err) != nil && board.cover(reading) {
+			c.config.Wake(ctx) // a right that was taken away must not keep a policy from the pools: their objects say the rest
+		}
 		if err != nil {
 			return reconcile.Result{}, err
 		}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	karpenterawsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
@@ -225,6 +226,27 @@ func TestA04_NoFailureToWriteTheRuleIsSwallowed(t *testing.T) {
 			return err
 		}
 	})
+}
+
+// where the guest's admin takes away the right to write the rule, the policy reaches the pools all the same; the failure
+// is told, and tried again.
+func TestA04_ALostRightDoesNotKeepThePolicyFromThePools(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, []client.Object{class("default")}, policyOf(1, in("topology.kubernetes.io/zone", "a")))
+	forbidden := interceptor.NewClient(s.guest, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+		return apierrors.NewForbidden(schema.GroupResource{}, "rule", errors.New("taken away"))
+	}})
+	woken := 0
+	c := s.ruler(forbidden, &woken)
+	s.read()
+	for range 2 {
+		if _, err := c.Reconcile(t.Context(), request("")); err == nil {
+			t.Error("the failure is swallowed")
+		}
+	}
+	if woken != 1 || s.board.Reading().Policy == nil {
+		t.Errorf("woken %d times, the board shows %+v", woken, s.board.Reading())
+	}
 }
 
 // labels for which the rule would be too large are told.

@@ -61,7 +61,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "USER"}]
 // launched makes a NodeClaim whose instance is there, as Karpenter does.
 func (w *world) launched(name string) {
 	w.t.Helper()
-	claim := newObject(nodeClaimKind, "", name, parse(`{nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, requirements: []}`))
+	claim := newObject(nodeClaimKind, "", name, parse(`{nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}, requirements: []}`))
 	// The operator of an earlier test may have protected NodeClaims.
 	w.eventually("NodeClaims to be open", func() (bool, string) {
 		err := w.cadmin.Create(w.ctx, claim.DeepCopy(), client.DryRunAll)
