@@ -19,8 +19,11 @@ import (
 )
 
 const (
-	// collectEvery is how often instances and claims are compared.
+	// collectEvery is how often instances and claims are compared, and collectFirst how often during the first while of a process that
+	// leads: who led before may have ended in the middle of a launch (E-55).
 	collectEvery = 2 * time.Minute
+	collectFirst = 10 * time.Second
+	firstWhile   = 3 * time.Minute
 	// grace is how young an instance or a launch may be and not be judged: lists of clouds lag behind.
 	grace = 30 * time.Second
 )
@@ -28,16 +31,25 @@ const (
 // Collector is the singleton that compares instances and claims, both ways (P-32).
 type Collector struct {
 	config Config
+	began  time.Time // the first comparison; a new leader begins anew
 }
 
 // NewCollector returns the collector.
 func NewCollector(config Config) *Collector { return &Collector{config: config} }
 
-// Reconcile compares once. The request means nothing.
+// Reconcile compares once. The request means nothing. It is never called twice at a time.
 func (g *Collector) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	var claims karpenterv1.NodeClaimList
 	if err := g.config.Client.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing NodeClaims: %w", err)
+	}
+	now := g.config.Now()
+	if g.began.IsZero() {
+		g.began = now
+	}
+	again := collectEvery
+	if now.Sub(g.began) < firstWhile {
+		again = collectFirst
 	}
 	var failures []error
 	for cloud := range g.config.Fleet.All() {
@@ -48,7 +60,7 @@ func (g *Collector) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 		}
 		failures = append(failures, g.collectInstances(ctx, cloud, instances, claims.Items), g.collectClaims(ctx, cloud, instances, claims.Items))
 	}
-	return reconcile.Result{RequeueAfter: collectEvery}, errors.Join(failures...)
+	return reconcile.Result{RequeueAfter: again}, errors.Join(failures...)
 }
 
 // collectInstances ends instances that no claim knows.

@@ -65,8 +65,8 @@ func (r *rig) collect(t *testing.T, clouds ...provider.Provider) error {
 	t.Helper()
 	r.config.Fleet = fleet.New(clouds...)
 	result, err := claim.NewCollector(r.config).Reconcile(t.Context(), reconcile.Request{})
-	if err == nil && result.RequeueAfter != 2*time.Minute {
-		t.Errorf("compares again after %s, want 2m", result.RequeueAfter)
+	if err == nil && result.RequeueAfter != 10*time.Second {
+		t.Errorf("compares again after %s, want 10s", result.RequeueAfter)
 	}
 	return err
 }
@@ -373,5 +373,31 @@ func TestWhatHasVanishedIsNotJudgedFurther(t *testing.T) {
 		if (result.RequeueAfter == 0) != vanished {
 			t.Errorf("vanished %t: asks again after %s", vanished, result.RequeueAfter)
 		}
+	}
+}
+
+// E-55: a process that begins to lead compares every ten seconds for three minutes, then every two.
+func TestANewLeaderComparesOften(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	collector := claim.NewCollector(r.config)
+	began, comparisons := r.clock.Now(), 0
+	for r.clock.Now().Sub(began) < 10*time.Minute {
+		result, err := collector.Reconcile(t.Context(), reconcile.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		comparisons++
+		want := 2 * time.Minute
+		if r.clock.Now().Sub(began) < 3*time.Minute {
+			want = 10 * time.Second
+		}
+		if result.RequeueAfter != want {
+			t.Fatalf("%s after the start the next comparison is %s later, want %s", r.clock.Now().Sub(began), result.RequeueAfter, want)
+		}
+		r.clock.Advance(result.RequeueAfter)
+	}
+	if comparisons != 18+4 {
+		t.Errorf("%d comparisons in ten minutes, want 18 in the first three and 4 after that", comparisons)
 	}
 }

@@ -63,8 +63,11 @@ func TestTheRightsOfUpkeepAreUsed(t *testing.T) {
 	if _, err := newTagger(r.link).Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(claim)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newHealth(r.link).step(ctx, c); err != nil {
-		t.Fatal(err)
+	checks := newHealth(r.link)
+	for range 2 { // it begins with the second
+		if _, err := checks.step(ctx, c); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := r.queueURL(ctx, c); err != nil {
 		t.Fatal(err)

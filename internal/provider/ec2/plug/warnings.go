@@ -117,14 +117,20 @@ const (
 type health struct {
 	*link
 	denied    bool
+	began     bool
 	scheduled []provider.Notice // as last asked for
 	asked     time.Time
 }
 
 func newHealth(l *link) *health { return &health{link: l} }
 
-// step asks for instances whose checks fail, and those with a scheduled event.
+// step asks for instances whose checks fail, and those with a scheduled event. It begins a minute after the start, which has enough to
+// ask (E-61); a check counts only once it has failed for longer.
 func (h *health) step(ctx context.Context, c *connection) (time.Duration, error) {
+	if !h.began {
+		h.began = true
+		return healthEvery, nil
+	}
 	var sick []provider.Notice
 	for _, name := range []string{"instance-status.status", "system-status.status"} {
 		found, err := h.ask(ctx, c, filterOf(name, "impaired"))
