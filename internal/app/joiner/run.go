@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,8 +101,8 @@ type process struct {
 
 // why says why the process is not ready; "" when it is.
 func (p *process) why() string {
-	if !p.synced.All() {
-		return "caches are being filled"
+	if missing := p.synced.Missing(); len(missing) > 0 {
+		return "caches are being filled: " + strings.Join(missing, ", ")
 	}
 	for _, parts := range p.plugged {
 		if parts.Ready == nil {
@@ -170,7 +171,7 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, plugins [
 		Events: events, Registerer: p.registry, Ready: p.synced.All, Wake: bells.Ring,
 		Each: inParallel, Identity: string(uuid.NewUUID()), Now: time.Now, Log: log,
 	})
-	if err := connect(ctx, mgr, parts.Feed, plugged, p.synced); err != nil {
+	if err := connect(ctx, mgr.GetCache(), parts.Feed, plugged, parts.Controllers, p.synced); err != nil {
 		return nil, fmt.Errorf("starting the watches: %w", err)
 	}
 	for _, c := range parts.Controllers {
@@ -245,24 +246,34 @@ func newManager(ctx context.Context, config Config, plugins []plugin.Plugin, log
 	})
 }
 
-// connect starts an informer for each kind that anybody reads, and lets the feed hear of those it wants.
-func connect(ctx context.Context, mgr manager.Manager, feed *Feed, plugged []plugin.Parts, synced *serve.Syncs) error {
+// connect starts an informer for each kind that anybody reads, and lets the feed hear of those it wants. All of them have to be filled
+// before the process is ready: nothing begins before that, so one that may not be listed must show.
+func connect(ctx context.Context, informers cache.Cache, feed *Feed, plugged []plugin.Parts, controllers []kube.Controller,
+	synced *serve.Syncs,
+) error {
 	indexes, reads := Indexes(), []client.Object{&storagev1.VolumeAttachment{}}
 	for _, parts := range plugged {
 		indexes, reads = append(indexes, parts.Indexes...), append(append(reads, parts.Class), parts.Reads...)
 	}
+	for _, c := range controllers {
+		for _, watched := range c.Watches {
+			reads = append(reads, watched.Object)
+		}
+	}
 	for _, index := range indexes {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, index.Object, index.Field, index.Value); err != nil {
+		if err := informers.IndexField(ctx, index.Object, index.Field, index.Value); err != nil {
 			return err
 		}
 	}
 	for _, kind := range reads {
-		if _, err := mgr.GetCache().GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
+		informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
 			return err
 		}
+		synced.Add(serve.KindOf(kind), informer.HasSynced)
 	}
 	for _, kind := range feed.Kinds() {
-		informer, err := mgr.GetCache().GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return err
 		}
@@ -278,7 +289,7 @@ func connect(ctx context.Context, mgr manager.Manager, feed *Feed, plugged []plu
 		if err != nil {
 			return err
 		}
-		synced.Add(registration.HasSynced)
+		synced.Add(serve.KindOf(kind), registration.HasSynced)
 	}
 	return nil
 }

@@ -173,7 +173,7 @@ func watchKinds(ctx context.Context, mgr manager.Manager, controllers []kube.Con
 			if err != nil {
 				return err
 			}
-			synced.Add(informer.HasSynced)
+			synced.Add(serve.KindOf(watched.Object), informer.HasSynced)
 		}
 	}
 	return nil

@@ -2,6 +2,8 @@ package serve
 
 import (
 	"context"
+	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -88,27 +90,40 @@ func (b *Bells) Ring(name string, request reconcile.Request, after time.Duration
 // Syncs knows whether every handler has seen the first list of its kind.
 type Syncs struct {
 	mu    sync.Mutex
-	found []func() bool
+	found []synced
 }
 
-// Add takes in one handler.
-func (s *Syncs) Add(synced func() bool) {
+type synced struct {
+	what string
+	has  func() bool
+}
+
+// Add takes in one handler, by what it hears of.
+func (s *Syncs) Add(what string, has func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.found = append(s.found, synced)
+	s.found = append(s.found, synced{what, has})
 }
 
 // All reports whether all of them have.
-func (s *Syncs) All() bool {
+func (s *Syncs) All() bool { return len(s.Missing()) == 0 }
+
+// Missing returns what has not been listed yet, each once and in order. What may not be listed stays there.
+func (s *Syncs) Missing() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, synced := range s.found {
-		if !synced() {
-			return false
+	var missing []string
+	for _, each := range s.found {
+		if !each.has() {
+			missing = append(missing, each.what)
 		}
 	}
-	return true
+	slices.Sort(missing)
+	return slices.Compact(missing)
 }
+
+// KindOf names the kind of an object for people: Pod, EC2NodeClass.
+func KindOf(object client.Object) string { return reflect.TypeOf(object).Elem().Name() }
 
 // handlerOf turns a watch into what the library calls.
 func handlerOf(watch kube.Watch) handler.EventHandler {
