@@ -2,6 +2,7 @@ package claim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,8 +16,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// driftEvery is how often a provider is asked about a machine of which nothing else is heard.
-const driftEvery = 5 * time.Minute
+const (
+	// driftEvery is how often a provider is asked about a machine of which nothing else is heard.
+	driftEvery = 5 * time.Minute
+	// driftUntold is when a provider is asked again that could not tell: after a start it may not have reached its cloud yet.
+	driftUntold = 30 * time.Second
+)
 
 // The causes of drift that are not the provider's, as Karpenter names them.
 const (
@@ -36,8 +41,8 @@ func (c *Controller) watchDrift(ctx context.Context, w *work) {
 		reason, text, err = c.driftOf(ctx, c.config.Live, w, name)
 	}
 	if err != nil {
-		c.config.Log.Info("could not tell whether a claim has drifted", "claim", w.claim.Name, "reason", err.Error())
-		w.askAgain(driftEvery)
+		c.config.Log.V(1).Info("could not tell whether a claim has drifted", "claim", w.claim.Name, "reason", err.Error())
+		w.askAgain(untold(err))
 		return // what else there is to do for the claim must not wait for this
 	}
 	if reason == noPool {
@@ -56,6 +61,15 @@ func (c *Controller) watchDrift(ctx context.Context, w *work) {
 		}
 		c.set(w, condition.True(karpenterv1.ConditionTypeDrifted, reason, text))
 	}
+}
+
+// untold is when to ask again after an error. A node class that is not ready says so itself once it is.
+func untold(err error) time.Duration {
+	var notReady *provider.NodeClassNotReadyError
+	if errors.As(err, &notReady) || errors.Is(err, provider.ErrNodeClassNotFound) {
+		return driftEvery
+	}
+	return driftUntold
 }
 
 // driftOf returns why a claim has drifted, as a reason and in words; "" when it has not. The pool is read by reader.

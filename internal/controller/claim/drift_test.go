@@ -255,10 +255,14 @@ func TestWhatTheProviderSaysAboutDrift(t *testing.T) {
 		found.Message != "the instance type m is not offered any more" {
 		t.Errorf("drifted %+v", found)
 	}
-	r.cloud.drifted, r.cloud.undriftable = "", controllertest.ErrRefused
-	if result := r.reconcile(t); r.drifted(t) != provider.DriftInstanceTypeNotFound ||
-		result.RequeueAfter != 5*time.Minute {
-		t.Errorf("drifted %q, asks again after %s: want it as it was, and 5m", r.drifted(t), result.RequeueAfter)
+	for err, after := range map[error]time.Duration{
+		controllertest.ErrRefused: 30 * time.Second, provider.ErrNodeClassNotFound: 5 * time.Minute,
+		&provider.NodeClassNotReadyError{Class: "default", Reason: "it is new"}: 5 * time.Minute,
+	} {
+		r.cloud.drifted, r.cloud.undriftable = "", err
+		if result := r.reconcile(t); r.drifted(t) != provider.DriftInstanceTypeNotFound || result.RequeueAfter != after {
+			t.Errorf("%v: drifted %q, asks again after %s: want it as it was, and %s", err, r.drifted(t), result.RequeueAfter, after)
+		}
 	}
 	r.cloud.undriftable, r.cloud.drifted = nil, "ImageDrift"
 	r.reconcile(t)

@@ -47,7 +47,7 @@ func (r *rig) setCondition(t *testing.T, value condition.Value) {
 
 // D-03, D-06, D-07: a pool that cannot be read is not one that is gone: a claim that has drifted stays so, and one
 // that expires waits for the word of its pool. What cannot be done without the pool is an error; what can wait is
-// looked at again after 5 minutes.
+// looked at again after 30 seconds.
 func TestAPoolThatCannotBeReadIsNotGone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -55,10 +55,10 @@ func TestAPoolThatCannotBeReadIsNotGone(t *testing.T) {
 		fails                  bool
 		again                  time.Duration
 	}{
-		"registered":          {again: 5 * time.Minute},
+		"registered":          {again: 30 * time.Second},
 		"ready":               {ready: true, fails: true},
-		"chosen to go":        {ready: true, chosen: true, again: 5 * time.Minute},
-		"chosen, and expired": {ready: true, chosen: true, expired: true, fails: true, again: 5 * time.Minute},
+		"chosen to go":        {ready: true, chosen: true, again: 30 * time.Second},
+		"chosen, and expired": {ready: true, chosen: true, expired: true, fails: true, again: 30 * time.Second},
 	} {
 		pool, one := aPool(), newClaim()
 		pool.Annotations = map[string]string{karpenterv1.GracefulExpirationAnnotationKey: "true"}
