@@ -334,6 +334,21 @@ func (l *link) tell(e ec2.Event) {
 	}
 }
 
+// tellClasses tells each node class what is the matter with more than itself, once as long as the text is the same; told is what each
+// was told last.
+func (l *link) tellClasses(ctx context.Context, told map[types.UID]string, reason, text string) {
+	var list awsv1.EC2NodeClassList
+	if err := l.deps.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return // the log has it, and the next failure is told
+	}
+	for i := range list.Items {
+		if each := &list.Items[i]; told[each.UID] != text {
+			told[each.UID] = text
+			l.deps.Events.Event(each, event.Warning, reason, text)
+		}
+	}
+}
+
 // queueURL finds the interruption queue (E-51); "" without one.
 func (l *link) queueURL(ctx context.Context, c *connection) (string, error) {
 	if l.settings.queue == "" {

@@ -14,6 +14,7 @@ type meter struct {
 	stale    *prometheus.GaugeVec // nodeclass
 	messages *prometheus.CounterVec
 	failures *prometheus.CounterVec
+	queue    prometheus.Gauge
 }
 
 func newMeter(registerer prometheus.Registerer) *meter {
@@ -32,9 +33,11 @@ func newMeter(registerer prometheus.Registerer) *meter {
 			Help: "Messages of the interruption queue, by what they say, those about other machines too."}, []string{"kind"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "joiner_ec2_upkeep_failures_total",
 			Help: "Failures of what is done beside launches: refreshes, tags, collections, the queue."}, []string{"what"}),
+		queue: prometheus.NewGauge(prometheus.GaugeOpts{Name: "joiner_ec2_queue_unavailable",
+			Help: "1 while the interruption queue cannot be read, so that warnings are not heard; else 0."}),
 	}
 	if registerer != nil {
-		registerer.MustRegister(m.calls, m.took, m.prices, m.stale, m.messages, m.failures)
+		registerer.MustRegister(m.calls, m.took, m.prices, m.stale, m.messages, m.failures, m.queue)
 	}
 	return m
 }

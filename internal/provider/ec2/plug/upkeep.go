@@ -10,6 +10,7 @@ import (
 
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -31,16 +32,44 @@ const learnEvery = 30 * time.Second
 // offers keeps what EC2 sells, and for how much.
 type offers struct {
 	*link
-	known *offering.Sold
+	known  *offering.Sold
+	told   map[types.UID]string // of borrowed prices, on each class
+	failed map[types.UID]string // of prices that could not be asked for, on each class
 }
 
-func newOffers(l *link) *offers { return &offers{link: l} }
+func newOffers(l *link) *offers {
+	return &offers{link: l, told: map[types.UID]string{}, failed: map[types.UID]string{}}
+}
+
+// Reasons of the events on each class about prices (E-25, E-26).
+const (
+	EventPricesBorrowed    = "PricesBorrowed"
+	EventPricesUnavailable = "PricesUnavailable"
+)
+
+// tellPrices tells each class once that prices are not those of its region, or could not be asked for. They only rank types: launches go
+// on.
+func (o *offers) tellPrices(ctx context.Context, c *connection, err error) {
+	if text := c.prices.Known().Borrowed(); text != "" {
+		o.tellClasses(ctx, o.told, EventPricesBorrowed, text)
+	} else {
+		clear(o.told)
+	}
+	if refused := refusal.Of(err); err != nil {
+		o.tellClasses(ctx, o.failed, EventPricesUnavailable,
+			fmt.Sprintf("prices could not be asked for, those that are known stay: %s %s", refused.Code, strings.TrimRight(refused.Message, ".")))
+	}
+}
 
 // step asks for what is due, and learns from nodes.
 func (o *offers) step(ctx context.Context, c *connection) (time.Duration, error) {
 	var failures []error
 	for name, refresh := range map[string]func(context.Context) error{"types": c.types.Refresh, "prices": c.prices.Refresh} {
-		if err := refresh(ctx); err != nil {
+		err := refresh(ctx)
+		if name == "prices" {
+			o.tellPrices(ctx, c, err)
+		}
+		if err != nil {
 			o.meter.failures.WithLabelValues(name).Inc()
 			o.deps.Log.Info("what EC2 sells could not be asked for; what was known of it stays", "what", name, "reason", err.Error())
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
@@ -31,11 +32,15 @@ const (
 // reader reads the interruption queue.
 type reader struct {
 	*link
-	url string
-	bad string // the last failure that was told
+	url  string
+	bad  string               // the last failure that was told
+	told map[types.UID]string // on each class
 }
 
-func newReader(l *link) *reader { return &reader{link: l} }
+func newReader(l *link) *reader { return &reader{link: l, told: map[types.UID]string{}} }
+
+// EventQueue is the reason of the event on each class that the interruption queue cannot be read (E-76).
+const EventQueue = "InterruptionQueueUnavailable"
 
 // step waits for messages, and reads all that are there. It is called again at once.
 func (r *reader) step(ctx context.Context, c *connection) (time.Duration, error) {
@@ -60,6 +65,8 @@ func (r *reader) step(ctx context.Context, c *connection) (time.Duration, error)
 		return r.failed(ctx, c, "sqs:ReceiveMessage", err)
 	}
 	r.bad = ""
+	clear(r.told)
+	r.meter.queue.Set(0)
 	return time.Millisecond, nil
 }
 
@@ -85,13 +92,15 @@ func (r *reader) failed(ctx context.Context, c *connection, action string, err e
 	r.url = ""
 	r.meter.failures.WithLabelValues("queue").Inc()
 	refused := refusal.Of(err)
-	text := fmt.Sprintf("InterruptionQueueUnavailable: queue %q in %s cannot be read by %s: %s %s; correct --interruption-queue, or the "+
+	r.meter.queue.Set(1)
+	text := fmt.Sprintf("queue %q in %s cannot be read by %s: %s %s; correct --interruption-queue, or the "+
 		"controller's role; until then spot warnings are not heard", r.settings.queue, c.region, action,
 		refused.Code, strings.TrimRight(refused.Message, "."))
 	if text != r.bad {
 		r.bad = text
-		r.deps.Log.Error(nil, text)
+		r.deps.Log.Error(nil, EventQueue+": "+text)
 	}
+	r.tellClasses(ctx, r.told, EventQueue, text)
 	return queueAgain, nil
 }
 
