@@ -77,7 +77,7 @@ func WebhookConfiguration(namespace, override string) ([]byte, error) {
 		"Files":   webhookFiles{},
 		"Release": map[string]any{"Namespace": namespace},
 		"Values": map[string]any{
-			"failurePolicy": "Fail", "certificates": map[string]any{"secret": ""}, "policy": map[string]any{"emergencyOverride": override},
+			"failurePolicy": "Fail", "certificates": map[string]any{"secret": ""}, "authentication": map[string]any{"mode": "Path"}, "policy": map[string]any{"emergencyOverride": override},
 		},
 	})
 	return out.Bytes(), err

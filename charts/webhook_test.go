@@ -54,6 +54,9 @@ func page[T any](t *testing.T, kind string, begins ...string) (found T) {
 	return found
 }
 
+// token is a path that somebody chose.
+const token = "abcdefghijklmnopqrstuvwxyz0123456789"
+
 const guard = "ValidatingWebhookConfiguration/node-scheduling-policy"
 
 // X-12: the configuration is that of the user's page, which localcluster/e2e/protection tries on a real API server: the
@@ -68,7 +71,7 @@ func TestTheWebhooksConfigurationIsThatOfThePage(t *testing.T) {
 	if got := protected[admissionv1.ValidatingWebhookConfiguration](t, nil, guard); !reflect.DeepEqual(got, want) {
 		t.Errorf("the chart has\n%+v\nthe page\n%+v", got, want)
 	}
-	set := map[string]any{"failurePolicy": "Ignore", "policy.emergencyOverride": "Enable", "certificates.secret": "mine", "certificates.caBundle": "eA=="}
+	set := map[string]any{"failurePolicy": "Ignore", "policy.emergencyOverride": "Enable", "certificates.secret": "mine", "certificates.caBundle": "eA==", "authentication.path": token}
 	got := protected[admissionv1.ValidatingWebhookConfiguration](t, set, guard).Webhooks[0]
 	if *got.FailurePolicy != admissionv1.Ignore || string(got.ClientConfig.CABundle) != "x" || len(got.Rules) != 3 || !slices.Equal(got.Rules[2].Resources, []string{"pods/status", "pods/ephemeralcontainers", "pods/resize"}) {
 		t.Errorf("with %v it is %+v", set, got)
@@ -91,8 +94,8 @@ func TestTheWebhooksRightsAreThoseOfThePage(t *testing.T) {
 		set  map[string]any
 		want []rbacv1.PolicyRule
 	}{
-		{nil, slices.Concat(rules[:3], []rbacv1.PolicyRule{trust})},
-		{map[string]any{"certificates.secret": "mine", "certificates.caBundle": "eA=="}, rules[:3]},
+		{nil, slices.Concat(rules[:6], []rbacv1.PolicyRule{trust})},
+		{map[string]any{"certificates.secret": "mine", "certificates.caBundle": "eA==", "authentication.path": token}, rules[:6]},
 		{map[string]any{"policy.emergencyOverride": "Enable", "policy.authorization": "ListsAndRBAC"}, slices.Concat(rules, []rbacv1.PolicyRule{trust})},
 	} {
 		if got := protected[rbacv1.ClusterRole](t, c.set, "ClusterRole/joiner-webhook").Rules; !reflect.DeepEqual(got, c.want) {
@@ -106,7 +109,7 @@ func TestTheWebhooksRightsAreThoseOfThePage(t *testing.T) {
 	if got := protected[rbacv1.Role](t, nil, "Role/joiner-webhook"); !reflect.DeepEqual(got.Rules, want) || got.Namespace != "hcp-a" {
 		t.Errorf("the Role in namespace %s has %v", got.Namespace, got.Rules)
 	}
-	if documents := render(t, charts.Webhook, map[string]any{"image": "i", "certificates.secret": "mine", "certificates.caBundle": "eA=="}); documents["Role/joiner-webhook"] != nil {
+	if documents := render(t, charts.Webhook, map[string]any{"image": "i", "certificates.secret": "mine", "certificates.caBundle": "eA==", "authentication.path": token}); documents["Role/joiner-webhook"] != nil {
 		t.Error("with a Secret of somebody else there is a Role for Secrets")
 	}
 }
@@ -138,10 +141,11 @@ func TestTheWebhooksDeployment(t *testing.T) {
 		!slices.Contains(own.Containers[0].Args, "--bind-address=:9443") || own.Containers[0].Ports[0].ContainerPort != 9443 {
 		t.Errorf("on a network of its own the Deployment is %+v", apart)
 	}
-	given := protected[appsv1.Deployment](t, map[string]any{"certificates.secret": "mine", "certificates.caBundle": "eA=="}, "Deployment/joiner-webhook").Spec.Template.Spec
+	given := protected[appsv1.Deployment](t, map[string]any{"certificates.secret": "mine", "certificates.caBundle": "eA==", "authentication.path": token}, "Deployment/joiner-webhook").Spec.Template.Spec
 	if args := given.Containers[0].Args; !slices.Contains(args, "--tls-cert-file=/etc/certificates/tls.crt") || slices.Contains(args, "--service-name=joiner-webhook") || given.Volumes[1].Secret.SecretName != "mine" {
 		t.Errorf("with a Secret of somebody else the pod has %q and %v", args, given.Volumes)
 	}
+	checkCallers(t, container.Args)
 	service := protected[corev1.Service](t, nil, "Service/joiner-webhook")
 	if service.Spec.Ports[0].Port != 443 || service.Spec.Ports[0].TargetPort.StrVal != container.Ports[0].Name || !reflect.DeepEqual(service.Spec.Selector, deployment.Spec.Template.Labels) {
 		t.Errorf("the Service is %+v", service.Spec)
@@ -149,5 +153,39 @@ func TestTheWebhooksDeployment(t *testing.T) {
 	policy, err := nodescheduling.Decode([]byte(protected[corev1.ConfigMap](t, nil, "ConfigMap/joiner-webhook-policy").Data["policy.yaml"]))
 	if err != nil || len(policy.Groups) != 1 || policy.Groups[0].Mode != "Inform" {
 		t.Errorf("the policy is %+v, %v", policy, err)
+	}
+}
+
+// checkCallers looks at who may ask (A-14): with certificates of its own the webhook keeps the path, with those of somebody else the chart has
+// it, and a certificate of the API server needs its authority and names. None is not to be had.
+func checkCallers(t *testing.T, own []string) {
+	t.Helper()
+	path := func(set map[string]any) string {
+		service := protected[admissionv1.ValidatingWebhookConfiguration](t, set, guard).Webhooks[0].ClientConfig.Service
+		if service.Path == nil {
+			return ""
+		}
+		return *service.Path
+	}
+	if at := path(nil); at != "" || !slices.Contains(own, "--authentication=Path") {
+		t.Errorf("with certificates of its own the path is %q, the arguments %q", at, own)
+	}
+	set := map[string]any{"certificates.secret": "mine", "certificates.caBundle": "eA==", "authentication.path": token}
+	secret := protected[corev1.Secret](t, set, "Secret/joiner-webhook-path")
+	pod := protected[appsv1.Deployment](t, set, "Deployment/joiner-webhook").Spec.Template.Spec
+	if at := path(set); at != "/node-scheduling/"+token || secret.StringData["path"] != token ||
+		!slices.Contains(pod.Containers[0].Args, "--path-token-file=/etc/path/path") || pod.Volumes[2].Secret.SecretName != secret.Name {
+		t.Errorf("with certificates of somebody else the path is %q, the Secret %v, the pod %+v", at, secret.StringData, pod)
+	}
+	set = map[string]any{"authentication.mode": "ClientCertificate", "authentication.clientCA.configMap": "front", "authentication.clientNames": []any{"a", "b"}}
+	pod = protected[appsv1.Deployment](t, set, "Deployment/joiner-webhook").Spec.Template.Spec
+	args := pod.Containers[0].Args
+	if at := path(set); at != "/node-scheduling" || pod.Volumes[1].ConfigMap.Name != "front" ||
+		!slices.Contains(args, "--client-ca-file=/etc/client-ca/ca.crt") || !slices.Contains(args, "--client-names=a,b") {
+		t.Errorf("with client certificates the path is %q, the pod %+v", at, pod)
+	}
+	schema, err := charts.Files().ReadFile(charts.Webhook + "/values.schema.json")
+	if err != nil || !strings.Contains(string(schema), `"mode": {"enum": ["Path", "ClientCertificate"]}`) {
+		t.Errorf("the schema takes other modes (%v)", err)
 	}
 }

@@ -71,8 +71,15 @@ func (o *options) addServing(flags *pflag.FlagSet) {
 		"the ValidatingWebhookConfiguration that is to trust certificates of its own: its caBundle is kept")
 	flags.DurationVar(&o.OwnCertificates.Lifetime, "cert-lifetime", o.OwnCertificates.Lifetime,
 		"how long certificates of its own are valid; they are renewed after two thirds of it")
+	flags.StringVar((*string)(&o.Authentication), "authentication", string(o.Authentication),
+		"how callers show that they are API servers: Path (the last element of the path), ClientCertificate or None")
+	flags.StringVar(&o.PathTokenFile, "path-token-file", o.PathTokenFile,
+		"for --authentication=Path with certificates from files: path of a file with the last elements of the path that are "+
+			"accepted, one on each line; it is read anew when it changes")
 	flags.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile,
-		"path of the authority that certificates of clients must be of; without it everyone may ask")
+		"for --authentication=ClientCertificate: path of the authority that certificates of callers must be of")
+	flags.StringSliceVar(&o.ClientNames, "client-names", o.ClientNames,
+		"for --authentication=ClientCertificate: common names of the certificates of callers")
 	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
 		"address of /metrics; 0 for none")
 	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress,

@@ -16,7 +16,7 @@ func TestMistakesAreNamed(t *testing.T) {
 	kubeconfig := commandlinetest.Kubeconfig(t, "http://127.0.0.1:1")
 	good := commandlinetest.File(t, "apiVersion: scheduling.openshift.io/v1alpha1\nkind: NodeSchedulingPolicyConfig\ngroups: []\n")
 	valid := []string{"--kubeconfig", kubeconfig, "--policy-file", good, "--tls-cert-file", "none", "--tls-key-file", "none",
-		"--metrics-bind-address", "0", "--health-probe-bind-address", "0"}
+		"--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--path-token-file", commandlinetest.File(t, strings.Repeat("a", 43))}
 	for want, c := range map[string]struct {
 		code int
 		args []string
@@ -24,6 +24,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		"--nonsense":                 {2, []string{"--nonsense"}},
 		"--policy-file is missing":   {2, []string{"--policy-file", ""}},
 		"--tls-cert-file is missing": {2, []string{"--tls-cert-file", ""}},
+		"--path-token-file is":       {2, []string{"--path-token-file", ""}},
+		`--authentication is "All"`:  {2, []string{"--authentication", "All"}},
 		`--namespace is "A b"`:       {2, []string{"--namespace", "A b"}},
 		`--bind-address is "8443"`:   {2, []string{"--bind-address", "8443"}},
 		`--log-level is "loud"`:      {2, []string{"--log-level", "loud"}},

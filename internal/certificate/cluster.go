@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/url"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -134,9 +135,12 @@ func (o object) Read(ctx context.Context) (Held, error) {
 	if err != nil {
 		return Held{}, fmt.Errorf("%s %s: %w", o.kind.Kind, o.name, err)
 	}
-	held := Held{Write: func(ctx context.Context, bundle []byte) error {
+	held := Held{Write: func(ctx context.Context, trust Trust) error {
 		for _, place := range places {
-			place["caBundle"] = base64.StdEncoding.EncodeToString(bundle)
+			place["caBundle"] = base64.StdEncoding.EncodeToString(trust.Bundle)
+			if trust.Path != "" {
+				setPath(place, trust.Path)
+			}
 		}
 		if err := conflict(o.client.Update(ctx, found)); err != nil {
 			return fmt.Errorf("%s %s: %w", o.kind.Kind, o.name, err)
@@ -149,7 +153,33 @@ func (o object) Read(ctx context.Context) (Held, error) {
 		if err != nil {
 			bundle = nil // not what we wrote, so it is written
 		}
-		held.Bundles = append(held.Bundles, bundle)
+		held.Bundles, held.Paths = append(held.Bundles, bundle), append(held.Paths, pathOf(place))
 	}
 	return held, nil
+}
+
+// pathOf is the path of a clientConfig, that of its service or of its URL.
+func pathOf(place map[string]any) string {
+	if service, found := place["service"].(map[string]any); found {
+		path, _ := service["path"].(string)
+		return path
+	}
+	text, _ := place["url"].(string)
+	at, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return at.Path
+}
+
+func setPath(place map[string]any, path string) {
+	if service, found := place["service"].(map[string]any); found {
+		service["path"] = path
+		return
+	}
+	text, _ := place["url"].(string)
+	if at, err := url.Parse(text); err == nil && at.Host != "" {
+		at.Path = path
+		place["url"] = at.String()
+	}
 }

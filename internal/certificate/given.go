@@ -114,7 +114,7 @@ func (g *Given) publish(ctx context.Context, i int, target Target, now time.Time
 	if !write {
 		return missing, nil
 	}
-	if err := held.Write(ctx, bundle); err != nil {
+	if err := held.Write(ctx, Trust{Bundle: bundle}); err != nil {
 		return missing, unlessConflict("publishing who is trusted", err)
 	}
 	return missing, nil

@@ -56,12 +56,12 @@ func (b *board) Read(context.Context) (Held, error) {
 	}
 	version, bundle := b.version, b.bundle
 	b.meanwhile()
-	return Held{Bundles: [][]byte{bundle}, Write: func(_ context.Context, bundle []byte) error {
+	return Held{Bundles: [][]byte{bundle}, Write: func(_ context.Context, trust Trust) error {
 		b.meanwhile()
 		if b.version != version {
 			return ErrConflict
 		}
-		b.version, b.bundle = b.version+1, bundle
+		b.version, b.bundle = b.version+1, trust.Bundle
 		b.meanwhile()
 		return nil
 	}}, nil

@@ -4,9 +4,11 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
@@ -79,6 +81,13 @@ type pair struct {
 }
 
 func (p *pair) leaf() *x509.Certificate { return p.serving.Leaf }
+
+// token is what a caller shows that has read a target: 32 bytes that nobody finds who does not have the key, which every replica does
+// . It changes with the key.
+func (p *pair) token() string {
+	sum := sha256.Sum256(append([]byte("the path to the webhook\n"), p.key...))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
 
 // parsePair reads a certificate and its key in PEM.
 func parsePair(certificate, key []byte) (*pair, error) {

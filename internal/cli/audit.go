@@ -37,7 +37,8 @@ or the webhook reads, with what the cluster's Scheduler adds. docs/control-plane
 A pod does not say who created it, so its namespace decides alone. Pods that run are looked at, and pods that wait, and the pod
 templates of Deployments, StatefulSets, DaemonSets and CronJobs. Nothing is ever written.
 
-Classes: OnProtectedNode, AimsAtProtectedNode, OverrideWaiting, OverrideInUse.
+Classes: OnProtectedNode, AimsAtProtectedNode, OverrideWaiting, OverrideInUse. Protected nodes without a taint are found too
+(NodeWithoutTaint), and entries of authorizedUsers that do not say which namespace they mean.
 
 Exit code: 0 nothing is left, 1 something is left, 2 the audit could not be made.`,
 		Example: `  joinerctl audit control-plane --policy-file policy.yaml
@@ -119,6 +120,7 @@ func auditCluster(ctx context.Context, config Config, kubeconfig string, sources
 	ports.Namespace = onceEach(ports.Namespace)
 	ports.Allowed = once(ports.Allowed)
 	auditor := audit.New(audit.Config{Policy: policy, Ignored: ignored, Cluster: ports, Owner: owners(ctx, clients)})
+	auditor.LookAtNodes()
 	if err := auditor.LookAtEntries(); err != nil {
 		return audit.Report{}, err
 	}

@@ -70,7 +70,8 @@ func scheduler(mode string, entries ...any) *unstructured.Unstructured {
 }
 
 func protected() *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp1", Labels: map[string]string{"cp": ""}}}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp1", Labels: map[string]string{"cp": ""}},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "cp", Effect: corev1.TaintEffectNoSchedule}}}}
 }
 
 func podOn(name, node string, owners ...metav1.OwnerReference) *corev1.Pod {
@@ -113,6 +114,12 @@ func TestAuditOfACluster(t *testing.T) {
 	fine := newAudited(scheduler("Enable", "shop/default@"+uid), protected(), podOn("web", "cp1"), shop)
 	if code, stdout, _ := fine.run(t, policy, "--policy-file", "-"); code != cli.CodeFine || !strings.Contains(stdout, "1 pod of authorized namespaces (shop 1)\nnothing is left") {
 		t.Errorf("authorized by Scheduler: exit %d, %s", code, stdout)
+	}
+	untainted := protected()
+	untainted.Spec.Taints = nil
+	bare := newAudited(nil, untainted)
+	if code, stdout, _ := bare.run(t, policy, "--policy-file", "-"); code != cli.CodeFindings || !strings.Contains(stdout, "Node cp1 of group ControlPlane: NodeWithoutTaint") {
+		t.Errorf("a node without a taint: exit %d, %s", code, stdout)
 	}
 	own := newAudited(nil, protected(), podOn("webhook", "cp1"))
 	if code, _, _ := own.run(t, policy, "--policy-file", "-", "--webhook-namespace", "shop"); code != cli.CodeFine {

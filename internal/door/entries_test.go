@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/client-go/tools/events"
 
 	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
 	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling/schedulingtest"
@@ -66,7 +65,7 @@ func TestUsesOfEntriesAreCounted(t *testing.T) {
 	}
 	change("group ControlPlane select=cp mode=Enable users=scheduler,ops/a,ops/b,group:admins\nscheduler cluster users=backup/agent\nnode cp1 labels=cp\nnode w1")
 	expect("nobody came", map[string]float64{"Config scheduler": 0, "Config ops/a": 0, "Config ops/b": 0, "Config group:admins": 0, "Scheduler backup/agent": 0})
-	observe := Observer(events.NewFakeRecorder(10), metrics, logr.Discard())
+	observe := Observer(NewEvents(nil, nil, metrics), metrics, logr.Discard())
 	for _, line := range []string{
 		"scheduler bind ops/web to=cp1", "scheduler bind ops/web to=w1", "scheduler bind app/web to=cp1", "eve create pod ops/web node=cp1",
 		"dora[admins] create pod backup/web node=cp1", "dora[admins] create pod ops/web node=cp1 dry-run", "sa:backup/agent create pod backup/web node=cp1",

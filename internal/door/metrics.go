@@ -20,6 +20,7 @@ type Metrics struct {
 	EventsCut prometheus.Counter
 	Entries   *Entries
 	Pins      *prometheus.GaugeVec // group, state
+	Nodes     *prometheus.GaugeVec // group, tainted
 }
 
 // Registry is what of a registry is needed: that of kube-apiserver has no more in common with Prometheus' own.
@@ -46,7 +47,10 @@ func NewMetrics(registry Registry) Metrics {
 		Pins: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "entries",
 			Help: "Entries of authorizedUsers that name a namespace, by whether it is the one that they mean."}, []string{"group", "state"}),
 	}
-	registry.MustRegister(m.Pins, m.Decisions, m.Policy, m.Ignored, m.Read, m.EventsCut)
+	m.Nodes = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "nodes",
+		Help: "Nodes of a protected group, by whether they have a taint for good. On those without one pods are refused only when they are bound."},
+		[]string{"group", "tainted"})
+	registry.MustRegister(m.Nodes, m.Pins, m.Decisions, m.Policy, m.Ignored, m.Read, m.EventsCut)
 	return m
 }
 
@@ -55,6 +59,12 @@ func (m Metrics) Count(samples []nodescheduling.Sample) {
 	for _, s := range samples {
 		m.Decisions.WithLabelValues(s.Group, s.Mode, s.Decision, s.Resource, s.Reason, strconv.FormatBool(s.DryRun)).Inc()
 	}
+}
+
+// ShowNodes shows how many nodes a group has, with a taint and without.
+func (m Metrics) ShowNodes(group string, tainted, bare int) {
+	m.Nodes.WithLabelValues(group, "true").Set(float64(tainted))
+	m.Nodes.WithLabelValues(group, "false").Set(float64(bare))
 }
 
 // ShowPins shows how many entries of each group are in each state.

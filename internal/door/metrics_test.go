@@ -20,6 +20,7 @@ func TestMetrics(t *testing.T) {
 	m.Count([]nodescheduling.Sample{{Group: "ControlPlane", Mode: "Enable", Decision: "deny", Resource: "pods", Reason: "NodeName", DryRun: true}})
 	m.Show([]nodescheduling.Effective{{Group: "ControlPlane", Mode: "Inform"}}, 1, time.UnixMilli(1500))
 	m.Show([]nodescheduling.Effective{{Group: "ControlPlane", Mode: "Enable"}}, 2, time.UnixMilli(2500))
+	m.ShowNodes("ControlPlane", 2, 1)
 	m.Entries.Show([]nodescheduling.Entry{{Group: "ControlPlane", Text: "backup/agent", Source: nodescheduling.FromScheduler}})
 	families, err := registry.Gather()
 	if err != nil {
@@ -42,6 +43,8 @@ node_scheduling_policy_events_dropped_total{} 0
 node_scheduling_policy_group_mode{group=ControlPlane,mode=Disable} 0
 node_scheduling_policy_group_mode{group=ControlPlane,mode=Enable} 1
 node_scheduling_policy_group_mode{group=ControlPlane,mode=Inform} 0
+node_scheduling_policy_nodes{group=ControlPlane,tainted=false} 1
+node_scheduling_policy_nodes{group=ControlPlane,tainted=true} 2
 node_scheduling_policy_scheduler_ignored_fields{} 2
 node_scheduling_policy_scheduler_read_timestamp_seconds{} 2.5
 `

@@ -2,23 +2,12 @@ package door
 
 import (
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
 )
 
-const (
-	// eventsPerSecond and eventsAtOnce bound the events of mode Inform (N67): an API server that is told of every pod of
-	// a large rollout would have other worries.
-	eventsPerSecond = 1
-	eventsAtOnce    = 25
-)
-
-// Observer counts verdicts, logs those that refuse or override, and writes events at a limited rate.
-func Observer(recorder events.EventRecorder, metrics Metrics, log logr.Logger) func(nodescheduling.Request, nodescheduling.Verdict) {
-	limit := flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, eventsAtOnce)
+// Observer counts verdicts, logs those that refuse or override, and offers their events. It does not wait.
+func Observer(events *Events, metrics Metrics, log logr.Logger) func(nodescheduling.Request, nodescheduling.Verdict) {
 	return func(request nodescheduling.Request, verdict nodescheduling.Verdict) {
 		metrics.Count(verdict.Samples)
 		metrics.Entries.Count(verdict.Uses)
@@ -26,13 +15,7 @@ func Observer(recorder events.EventRecorder, metrics Metrics, log logr.Logger) f
 			log.V(verbosity(f.Decision)).Info("judged", "decision", f.Decision, "group", f.Group, "reason", f.Reason, "node", f.Node,
 				"user", request.User.Name, "namespace", request.Namespace, "name", request.Name, "override", f.Override)
 		}
-		for _, event := range verdict.Events {
-			if !limit.TryAccept() {
-				metrics.EventsCut.Inc()
-				continue
-			}
-			recorder.Eventf(&event.Regarding, nil, corev1.EventTypeWarning, string(event.Reason), string(event.Reason), "%s", event.Note)
-		}
+		events.Offer(verdict.Events)
 	}
 }
 

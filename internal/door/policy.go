@@ -34,6 +34,8 @@ type PolicyConfig struct {
 	Log     logr.Logger
 	// Namespace returns the UID of a namespace, and whether it exists. Nil looks after no pins.
 	Namespace func(ctx context.Context, name string) (uid string, exists bool, err error)
+	// Nodes are those whose number is shown. Nil shows none.
+	Nodes *Nodes
 }
 
 // Policy keeps the policy in force: the configuration, which does not change, and what Scheduler adds.
@@ -122,6 +124,7 @@ func (s *Policy) step(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, schedulerEvery)
 	defer cancel()
 	defer s.lookAtPins(bounded)
+	defer s.lookAtNodes()
 	scheduler, err := s.config.Read(bounded)
 	if err != nil {
 		s.report(ctx, err)
@@ -153,6 +156,24 @@ func (s *Policy) report(ctx context.Context, err error) {
 		s.config.Log.Error(err, "Scheduler cannot be read; what was read last holds, and after a start the configuration alone with all groups enabled")
 	}
 	s.failing = true
+}
+
+// lookAtNodes counts the nodes of each group.
+func (s *Policy) lookAtNodes() {
+	if s.config.Nodes == nil {
+		return
+	}
+	for _, group := range s.InForce().Effective() {
+		tainted, bare := 0, 0
+		for node := range s.config.Nodes.members(group.Group) {
+			if nodescheduling.Tainted(node) {
+				tainted++
+			} else {
+				bare++
+			}
+		}
+		s.config.Metrics.ShowNodes(group.Group, tainted, bare)
+	}
 }
 
 // pinTold is a state of an entry that the log has.

@@ -139,7 +139,7 @@ func review(w *schedulingtest.World, asked schedulingtest.Asked, object, old run
 // placed draws a request about a pod in the language of the scripts: what a pod may be made of, and each part of it that may change.
 func placed(t *rapid.T) string {
 	pick := func(name string, of ...string) string { return rapid.SampledFrom(of).Draw(t, name) }
-	user := pick("user", "alice", "system:admin", "dora[oncall]", "system:kube-scheduler", "sa:ops/default", "system:node:cp1", "system:node:w1")
+	user := pick("user", "alice", "system:admin", "dora[oncall]", "system:kube-scheduler", "sa:ops/default", "system:node:cp1", "system:node:cp1[others]", "system:node:w1")
 	pod := pick("pod", "tmp/debug", "app/plain", "ops/web")
 	attributes := func(side string) string {
 		return strings.Join([]string{

@@ -104,24 +104,30 @@ func (p *Plugin) start(log logr.Logger) (err error) {
 	metrics := door.NewMetrics(p.registry)
 	p.took = door.NewDurations(p.registry).Observe
 	namespaces := door.NamespacesOf(p.spaces, p.clients)
-	if p.policy, err = door.NewPolicy(door.PolicyConfig{
-		Sources: nodescheduling.Sources{Config: p.config}, Read: door.SchedulerFrom(p.dynamic), Metrics: metrics, Log: log,
-		Namespace: namespaces.UID,
-	}); err != nil {
-		return err
-	}
 	nodes, err := door.NodesOf(p.nodes, p.config)
 	if err != nil {
 		return err
 	}
+	if p.policy, err = door.NewPolicy(door.PolicyConfig{
+		Sources: nodescheduling.Sources{Config: p.config}, Read: door.SchedulerFrom(p.dynamic), Metrics: metrics, Log: log,
+		Namespace: namespaces.UID, Nodes: nodes,
+	}); err != nil {
+		return err
+	}
 	p.ports = door.Ports(p.clients, nodes, namespaces, func() bool { return p.nodes.HasSynced() && p.policy.Known() })
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: p.clients.EventsV1()})
-	p.observe = door.Observer(broadcaster.NewRecorder(scheme.Scheme, "kube-apiserver"), metrics, log)
+	writer := door.NewEvents(broadcaster.NewRecorder(scheme.Scheme, "kube-apiserver"), door.ExistsIn(p.clients), metrics)
+	p.observe = door.Observer(writer, metrics, log)
 	broadcaster.StartRecordingToSink(p.drained)
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), log))
 	go func() {
 		defer cancel()
 		<-p.drained
+	}()
+	go func() {
+		if err := writer.Start(ctx); err != nil {
+			log.Error(err, "no more events are written")
+		}
 	}()
 	go func() {
 		if err := p.policy.Start(ctx); err != nil {

@@ -122,6 +122,19 @@ func (a *Auditor) LookAtEntries() error {
 	return nil
 }
 
+// LookAtNodes finds the nodes of groups without a taint.
+func (a *Auditor) LookAtNodes() {
+	for node := range a.config.Cluster.Nodes.All() {
+		if nodescheduling.Tainted(node) {
+			continue
+		}
+		for _, group := range a.config.Policy.GroupsOf(node) {
+			a.report.Bare = append(a.report.Bare, nodeFinding(group, node.Name))
+		}
+	}
+	slices.SortFunc(a.report.Bare, func(x, y NodeFinding) int { return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Node, y.Node)) })
+}
+
 func (a *Auditor) finding(pod *corev1.Pod, i nodescheduling.Inspection) Finding {
 	f := Finding{
 		Group: i.Group, Class: i.Class, Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName,

@@ -70,6 +70,8 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 	// Entries are those that do not say which namespace they mean.
 	Entries []EntryFinding `json:"entries,omitempty"`
+	// Bare are the nodes of a group without a taint.
+	Bare []NodeFinding `json:"bare,omitempty"`
 	// Ignored are the parts of Scheduler that have no effect, and why.
 	Ignored []string `json:"ignored,omitempty"`
 	// Pods, Workloads and Nodes count what was looked at.
@@ -81,7 +83,7 @@ type Report struct {
 // Clean says whether nothing is left to do.
 func (r Report) Clean() bool { return r.left() == 0 }
 
-func (r Report) left() int { return len(r.Findings) + len(r.Entries) }
+func (r Report) left() int { return len(r.Findings) + len(r.Entries) + len(r.Bare) }
 
 // WriteJSON writes the report as one JSON object.
 func (r Report) WriteJSON(out io.Writer) error {
@@ -109,6 +111,9 @@ func (r Report) WriteText(out io.Writer) error {
 	}
 	for _, e := range r.Entries {
 		e.describe(&b)
+	}
+	for _, n := range r.Bare {
+		n.describe(&b)
 	}
 	for _, ignored := range r.Ignored {
 		fmt.Fprintf(&b, "Scheduler cluster: %s; this part has no effect\n", ignored)

@@ -14,7 +14,7 @@ import (
 
 // TestScripts runs every script below testdata/scripts. Its clusters are written as those of the evaluator; the lines of the
 // command audit are the pods of the cluster, and then its workloads (KIND NAMESPACE/NAME ATTRIBUTES), and it prints the report.
-// With the word entries the lists are looked at too.
+// With the words entries and nodes these are looked at too.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -27,7 +27,7 @@ func TestScripts(t *testing.T) {
 				}
 				return out
 			}
-			report, err := run(world, d.Input, d.HasArg("entries"))
+			report, err := run(world, d.Input, d.HasArg("entries"), d.HasArg("nodes"))
 			if err != nil {
 				return "error: " + err.Error() + "\n"
 			}
@@ -41,12 +41,15 @@ func TestScripts(t *testing.T) {
 }
 
 // run audits the pods of a script, and if asked the entries of the lists. The workload behind a ReplicaSet is a Deployment of its name.
-func run(world *schedulingtest.World, input string, entries bool) (audit.Report, error) {
+func run(world *schedulingtest.World, input string, entries, nodes bool) (audit.Report, error) {
 	policy, ignored, err := nodescheduling.New(world.Sources)
 	if err != nil {
 		return audit.Report{}, err
 	}
 	auditor := audit.New(audit.Config{Policy: policy, Ignored: ignored, Cluster: world.Cluster(), Owner: behind})
+	if nodes {
+		auditor.LookAtNodes()
+	}
 	if entries {
 		if err := auditor.LookAtEntries(); err != nil {
 			return audit.Report{}, err

@@ -1,6 +1,8 @@
 package nodescheduling
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,6 +21,18 @@ type Members struct {
 func MembersOf(group *v1alpha1.SchedulingPolicyGroup) (Members, error) {
 	selector, err := metav1.LabelSelectorAsSelector(&group.LabelSelector)
 	return Members{selector: selector, taints: group.Taints}, err
+}
+
+// Tainted says whether a node has a taint for good that keeps pods off. On a member without one, a pod that may not be there is refused only
+// when it is bound, and the scheduler may have made room for it before.
+func Tainted(node *corev1.Node) bool {
+	for i := range node.Spec.Taints {
+		taint := &node.Spec.Taints[i]
+		if (taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute) && !strings.HasPrefix(taint.Key, conditionTaints) {
+			return true
+		}
+	}
+	return false
 }
 
 // Has says whether a node is of the group.

@@ -58,6 +58,9 @@ func NewOwnCertificates(config certificate.Config, log logr.Logger) (OwnCertific
 // Ready implements certificates.
 func (o OwnCertificates) Ready() bool { return o.keeper.Ready() }
 
+// Tokens are those that callers may end the path with.
+func (o OwnCertificates) Tokens() []string { return o.keeper.Tokens() }
+
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
 func (KeptCertificates) NeedLeaderElection() bool { return false }
 

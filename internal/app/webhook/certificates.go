@@ -120,7 +120,16 @@ func openCertificates(config Config, log logr.Logger) (certificates, error) {
 		Terms:   certificate.Terms{Name: "joiner-webhook", Hosts: own.hosts(config.Namespace), Lifetime: own.Lifetime},
 		Store:   certificate.SecretStore(direct, config.Namespace, own.CertSecretName),
 		Targets: []certificate.Target{certificate.ValidatingWebhooks(direct, own.WebhookConfigurationName)},
+		Path:    pathToKeep(config.Authentication),
 	}, log)
+}
+
+// pathToKeep is what comes before the token in the path that the webhook keeps in its configuration. Without tokens it is left alone.
+func pathToKeep(authentication Authentication) string {
+	if authentication == ByPath {
+		return Path
+	}
+	return ""
 }
 
 // filedCertificates come from files that somebody else renews.

@@ -25,7 +25,10 @@ type Config struct {
 	BindAddress             string
 	TLSCertFile, TLSKeyFile string // both "" with OwnCertificates
 	OwnCertificates         OwnCertificates
-	ClientCAFile            string // "" lets everyone ask
+	Authentication          Authentication
+	PathTokenFile           string // "" with OwnCertificates: they have tokens
+	ClientCAFile            string
+	ClientNames             []string
 
 	KubeClientQPS   float32
 	KubeClientBurst int
@@ -36,7 +39,7 @@ type Config struct {
 // DefaultConfig returns the values that hold when nothing is set.
 func DefaultConfig() Config {
 	return Config{
-		BindAddress: ":8443", OwnCertificates: OwnCertificates{Lifetime: certificate.Lifetime},
+		BindAddress: ":8443", OwnCertificates: OwnCertificates{Lifetime: certificate.Lifetime}, Authentication: ByPath,
 		KubeClientQPS: 500, KubeClientBurst: 1000, // a verdict that needs a read waits for its turn
 		MetricsBindAddress: ":8080", HealthProbeBindAddress: ":8081",
 	}
@@ -49,7 +52,7 @@ func (c Config) Validate() error {
 	if c.PolicyFile == "" {
 		fault("--policy-file is missing: want the path of a NodeSchedulingPolicyConfig")
 	}
-	faults = append(faults, c.validateCertificates())
+	faults = append(faults, c.validateCertificates(), c.validateCallers())
 	if problems := validation.IsDNS1123Label(c.Namespace); c.Namespace != "" && len(problems) > 0 {
 		fault("--namespace is %q: want the name of a namespace (%s)", c.Namespace, strings.Join(problems, "; "))
 	}

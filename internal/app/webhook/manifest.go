@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/client-go/util/cert"
@@ -36,6 +37,10 @@ func (m Manifest) Print(config Config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	at, err := m.url(config)
+	if err != nil {
+		return err
+	}
 	override := v1alpha1.OverrideDisable
 	if policy.EmergencyOverride != "" {
 		override = policy.EmergencyOverride
@@ -50,7 +55,7 @@ func (m Manifest) Print(config Config, out io.Writer) error {
 	}
 	object.Name += staticSuffix
 	for i := range object.Webhooks {
-		object.Webhooks[i].ClientConfig = admissionv1.WebhookClientConfig{URL: &m.PrintManifestURL, CABundle: bundle}
+		object.Webhooks[i].ClientConfig = admissionv1.WebhookClientConfig{URL: &at, CABundle: bundle}
 		if config.Namespace == "" {
 			object.Webhooks[i].NamespaceSelector = nil
 		}
@@ -61,6 +66,18 @@ func (m Manifest) Print(config Config, out io.Writer) error {
 	}
 	_, err = out.Write(text)
 	return err
+}
+
+// url is where the API server calls: with --authentication=Path it ends in the first token of --path-token-file.
+func (m Manifest) url(config Config) (string, error) {
+	if config.Authentication != ByPath {
+		return m.PrintManifestURL, nil
+	}
+	tokens, err := readTokens(config.PathTokenFile)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(m.PrintManifestURL, "/") + "/" + tokens[0], nil
 }
 
 // bundle reads and checks what the flags name.

@@ -28,12 +28,14 @@ func TestTheManifestForFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const secret = "abcdefghijklmnopqrstuvwxyz0123456789"
+	token := file("token", secret+"\n"+strings.ToUpper(secret)+"\n")
 	const policy = "apiVersion: scheduling.openshift.io/v1alpha1\nkind: NodeSchedulingPolicyConfig\ngroups: []\n"
 	ca, url := file("ca.crt", string(authority)), "https://127.0.0.1:8443/node-scheduling"
 	printed := func(policy, namespace string) (object admissionv1.ValidatingWebhookConfiguration) {
 		t.Helper()
 		config, out := DefaultConfig(), bytes.Buffer{}
-		config.PolicyFile, config.Namespace = file("policy.yaml", policy), namespace
+		config.PolicyFile, config.Namespace, config.PathTokenFile = file("policy.yaml", policy), namespace, token
 		if err := (Manifest{PrintManifestURL: url, PrintManifestCAFile: ca}).Print(config, &out); err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +50,7 @@ func TestTheManifestForFiles(t *testing.T) {
 		t.Errorf("the manifest is %+v", object)
 	}
 	for _, w := range object.Webhooks {
-		if w.ClientConfig.Service != nil || *w.ClientConfig.URL != url || !bytes.Equal(w.ClientConfig.CABundle, authority) {
+		if w.ClientConfig.Service != nil || *w.ClientConfig.URL != url+"/"+secret || !bytes.Equal(w.ClientConfig.CABundle, authority) {
 			t.Errorf("%s calls %+v", w.Name, w.ClientConfig)
 		}
 	}
@@ -57,7 +59,11 @@ func TestTheManifestForFiles(t *testing.T) {
 		t.Errorf("with the override and a namespace it is %+v", w)
 	}
 	config := DefaultConfig()
-	config.PolicyFile = file("policy.yaml", policy)
+	config.PolicyFile, config.PathTokenFile = file("policy.yaml", policy), file("short", "x")
+	err = Manifest{PrintManifestURL: url, PrintManifestCAFile: ca}.Print(config, &bytes.Buffer{})
+	if err == nil || !strings.Contains(err.Error(), "--path-token-file") || !strings.Contains(err.Error(), "line 1 is no token") {
+		t.Errorf("error %v, want what is wrong with the token", err)
+	}
 	err = Manifest{PrintManifestURL: "http://x", PrintManifestCAFile: config.PolicyFile}.Print(config, &bytes.Buffer{})
 	for _, want := range []string{`--print-manifest-url is "http://x"`, "--print-manifest-ca-file"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

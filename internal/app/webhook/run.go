@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	toolsevents "k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -55,6 +56,10 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 		return err
 	}
 	secured.GetCertificate = shown.GetCertificate
+	verify, err := config.verifier(shown)
+	if err != nil {
+		return err
+	}
 	listener, err := serve.ListenAt("bind-address", config.BindAddress)
 	if err != nil {
 		return err
@@ -72,11 +77,12 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 	if err != nil {
 		return fmt.Errorf("setting up the connection to %s: %w", config.Cluster.Host, err)
 	}
-	p, err := assembleWebhook(mgr, nodescheduling.Sources{Config: policy, SelfNamespace: config.Namespace}, log)
+	p, err := assembleWebhook(mgr, nodescheduling.Sources{Config: policy, SelfNamespace: config.Namespace}, config.Authentication != Unverified, log)
 	if err != nil {
 		return err
 	}
-	if err := p.registry.Register(serve.ExpiryMetric("joiner_webhook_certificate_expiry_timestamp_seconds", shown)); err != nil {
+	rejected := rejections()
+	if err := errors.Join(p.registry.Register(rejected), p.registry.Register(serve.ExpiryMetric("joiner_webhook_certificate_expiry_timestamp_seconds", shown))); err != nil {
 		return err
 	}
 	if err := servers.Add(mgr, serve.MetricsHandler(prometheus.Gatherers{p.registry, ctrlmetrics.Registry}, false),
@@ -84,7 +90,7 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 		return err
 	}
 	if err := errors.Join(mgr.Add(shown),
-		mgr.Add(serve.Server{Listener: tls.NewListener(listener, secured), Handler: p.handler, AnswerWithin: serve.AnswerWithin})); err != nil {
+		mgr.Add(serve.Server{Listener: tls.NewListener(listener, secured), Handler: config.handler(verify, p.handler, rejected), AnswerWithin: serve.AnswerWithin})); err != nil {
 		return err
 	}
 	log.Info("started", "cluster", config.Cluster.Host, "address", listener.Addr().String(), "path", Path)
@@ -95,7 +101,7 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 	return nil
 }
 
-// tls lacks the certificate; with --client-ca-file only clients may ask that have one of that authority.
+// tls lacks the certificate. With --client-ca-file clients may show one of that authority; what they get without is the handler's.
 func (c Config) tls() (*tls.Config, error) {
 	secured := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	if c.ClientCAFile == "" {
@@ -109,7 +115,7 @@ func (c Config) tls() (*tls.Config, error) {
 	if !secured.ClientCAs.AppendCertsFromPEM(content) {
 		return nil, fmt.Errorf("--client-ca-file %s has no certificate in PEM", c.ClientCAFile)
 	}
-	secured.ClientAuth = tls.RequireAndVerifyClientCert
+	secured.ClientAuth = tls.VerifyClientCertIfGiven
 	return secured, nil
 }
 
@@ -141,7 +147,8 @@ type webhookProcess struct {
 	ready    func() bool
 }
 
-func assembleWebhook(mgr manager.Manager, sources nodescheduling.Sources, log logr.Logger) (*webhookProcess, error) {
+// assembleWebhook puts together what judges. Without events it writes none: who asks is not known.
+func assembleWebhook(mgr manager.Manager, sources nodescheduling.Sources, events bool, log logr.Logger) (*webhookProcess, error) {
 	clients, err := kubernetes.NewForConfig(mgr.GetConfig())
 	if err != nil {
 		return nil, err
@@ -154,13 +161,13 @@ func assembleWebhook(mgr manager.Manager, sources nodescheduling.Sources, log lo
 	metrics := door.NewMetrics(registry)
 	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithTransform(door.Slim))
 	namespaces := door.NamespacesOf(factory.Core().V1().Namespaces().Informer(), clients)
-	policy, err := door.NewPolicy(door.PolicyConfig{Sources: sources, Read: door.SchedulerFrom(schedulers), Metrics: metrics, Log: log,
-		Namespace: namespaces.UID})
+	informer := factory.Core().V1().Nodes().Informer()
+	nodes, err := door.NodesOf(informer, sources.Config)
 	if err != nil {
 		return nil, err
 	}
-	informer := factory.Core().V1().Nodes().Informer()
-	nodes, err := door.NodesOf(informer, sources.Config)
+	policy, err := door.NewPolicy(door.PolicyConfig{Sources: sources, Read: door.SchedulerFrom(schedulers), Metrics: metrics, Log: log,
+		Namespace: namespaces.UID, Nodes: nodes})
 	if err != nil {
 		return nil, err
 	}
@@ -171,15 +178,18 @@ func assembleWebhook(mgr manager.Manager, sources nodescheduling.Sources, log lo
 		return nil
 	})
 	known := func() bool { return policy.Known() && informer.HasSynced() }
+	var recorder toolsevents.EventRecorder
+	if events {
+		recorder = mgr.GetEventRecorder("joiner-webhook")
+	}
+	writer := door.NewEvents(recorder, door.ExistsIn(clients), metrics)
 	handler, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{
 		Judge: policy.Judge, Cluster: door.Ports(clients, nodes, namespaces, known),
-		Observe: door.Observer(mgr.GetEventRecorder("joiner-webhook"), metrics, log), Took: door.NewDurations(registry).Observe,
+		Observe: door.Observer(writer, metrics, log), Took: door.NewDurations(registry).Observe,
 	})
 	if err != nil {
 		return nil, err
 	}
-	mux := http.NewServeMux()
-	mux.Handle(Path, handler)
-	p := &webhookProcess{registry: registry, handler: mux, ready: known}
-	return p, errors.Join(mgr.Add(policy), mgr.Add(run))
+	p := &webhookProcess{registry: registry, handler: handler, ready: known}
+	return p, errors.Join(mgr.Add(policy), mgr.Add(run), mgr.Add(writer))
 }

@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,16 +27,21 @@ const (
 	lifetime = time.Minute
 )
 
-// two replicas with certificates of their own and the rights of the chart, on a configuration that trusts nobody
+// two replicas with certificates of their own and the rights of the chart, on a configuration that trusts nobody
 // when they start. The API server is asked all the time while they renew and until the first authority has expired, and no
-// request goes unanswered; each connection of our own with the published bundle is accepted too.
+// request goes unanswered, nor refused for its path, which is renewed too; each connection of our own with the published bundle is accepted too.
 func TestOwnCertificatesAreRenewedUnderRequests(t *testing.T) {
 	f := begin(t)
 	f.grantCertificates(t)
 	ports := []int{shared.Port(t), shared.Port(t)}
 	f.trustNobody(t, ports)
+	var replicas []*rig.Controller
 	for _, port := range ports {
-		f.serveOwn(t, port)
+		replicas = append(replicas, f.serveOwn(t, port))
+	}
+	before := f.path(t)
+	if len(before) < len("/node-scheduling/")+43 { // 32 bytes
+		t.Errorf("the API server calls at %q", before)
 	}
 	first := f.handshake(t, ports[0])
 	f.Eventually(t, "deny ControlPlane/NodeName", "alice create pod app/- node=cp1 dry-run")
@@ -50,6 +57,14 @@ func TestOwnCertificatesAreRenewedUnderRequests(t *testing.T) {
 	}
 	if len(seen) < 2 || !seen[first.SerialNumber.String()] || asked < 100 {
 		t.Errorf("%d requests saw %d certificates, want at least 100 and the first two", asked, len(seen))
+	}
+	if path := f.path(t); path == before || len(path) != len(before) {
+		t.Errorf("the path is %q after the renewal, and was %q", path, before)
+	}
+	for _, replica := range replicas {
+		if seen := metricsOf(t, replica); !strings.Contains(seen, "joiner_webhook_rejected_total 0\n") {
+			t.Error("a replica refused the API server")
+		}
 	}
 	bundle := f.configuration(t).Webhooks[0].ClientConfig.CABundle
 	if first.Issuer.CommonName == "" || len(bundle) == 0 || trusts(bundle, first) {
@@ -114,7 +129,7 @@ func (f guarded) trustNobody(t *testing.T, ports []int) {
 }
 
 // serveOwn starts a replica with certificates of its own, and waits until it is ready.
-func (f guarded) serveOwn(t *testing.T, port int) {
+func (f guarded) serveOwn(t *testing.T, port int) *rig.Controller {
 	t.Helper()
 	replica, err := f.Run(t.Context(), rig.Program{Name: fmt.Sprintf("%s-%d", home, port), User: home, Path: f.Binary(), Command: func(at rig.Place) ([]string, []string) {
 		return []string{
@@ -132,6 +147,17 @@ func (f guarded) serveOwn(t *testing.T, port int) {
 			t.Error(err)
 		}
 	})
+	return replica
+}
+
+// path is where the API server calls the first webhook of the configuration.
+func (f guarded) path(t *testing.T) string {
+	t.Helper()
+	at, err := url.Parse(*f.configuration(t).Webhooks[0].ClientConfig.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at.Path
 }
 
 // handshake connects to a replica as an API server would that has just read the configuration, and returns what it is shown.

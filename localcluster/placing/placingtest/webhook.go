@@ -34,6 +34,8 @@ const (
 	WebhookEnv = "JOINER_WEBHOOK_BINARY"
 	// Configuration is the name of the ValidatingWebhookConfiguration.
 	Configuration = "node-scheduling-policy"
+	// Token is the last element of the path by which the API server calls.
+	Token = "the-path-of-tests-abcdefghijklmnopqrstuvwxyz"
 	// page is the user's page, from the folder of a package in localcluster/e2e. Its manifests are what is tested.
 	page = "../../../docs/control-plane-protection.md"
 )
@@ -66,7 +68,7 @@ func (g *Guarded) guard(ctx context.Context, options Options) error {
 		return err
 	}
 	for i := range configuration.Webhooks {
-		url := g.url()
+		url := g.url() + "/" + Token
 		configuration.Webhooks[i].ClientConfig = admissionv1.WebhookClientConfig{URL: &url, CABundle: certificate}
 	}
 	return g.Client.Create(ctx, configuration)
@@ -78,7 +80,8 @@ func (g *Guarded) writeFiles(policy string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, content := range map[string][]byte{"webhook.crt": certificate, "webhook.key": key, "policy.yaml": []byte(policy)} {
+	for name, content := range map[string][]byte{"webhook.crt": certificate, "webhook.key": key, "policy.yaml": []byte(policy),
+		"token": []byte(Token + "\n")} {
 		if err := os.WriteFile(g.file(name), content, 0o600); err != nil {
 			return nil, err
 		}
@@ -112,7 +115,7 @@ func (g *Guarded) writeManifest(ctx context.Context, options Options) ([]string,
 		return nil, err
 	}
 	command := exec.CommandContext(ctx, g.binary, "--policy-file", g.PolicyFile(), "--print-manifest-url", g.url(),
-		"--print-manifest-ca-file", g.file("webhook.crt"))
+		"--print-manifest-ca-file", g.file("webhook.crt"), "--path-token-file", g.file("token"))
 	printed, err := command.Output()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", command, err)
@@ -143,7 +146,7 @@ func (g *Guarded) StartWebhook(ctx context.Context) (err error) {
 	g.webhook, err = g.Run(ctx, rig.Program{Name: "joiner-webhook", Path: g.binary, Command: func(at rig.Place) ([]string, []string) {
 		return []string{
 			"--kubeconfig", at.Kubeconfig, "--policy-file", g.PolicyFile(), "--bind-address", fmt.Sprintf("127.0.0.1:%d", g.port),
-			"--tls-cert-file", g.file("webhook.crt"), "--tls-key-file", g.file("webhook.key"),
+			"--tls-cert-file", g.file("webhook.crt"), "--tls-key-file", g.file("webhook.key"), "--path-token-file", g.file("token"),
 			"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", at.MetricsPort),
 			"--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", at.HealthPort),
 		}, nil
@@ -173,6 +176,9 @@ func (g *Guarded) file(name string) string {
 	}
 	return filepath.Join(filepath.Dir(g.Cluster.AdminKubeconfig()), name)
 }
+
+// Address is where the webhook answers reviews, without the token.
+func (g *Guarded) Address() string { return g.url() }
 
 // Point lets the API server call what at says for each webhook of the configuration, by its place there.
 func (g *Guarded) Point(ctx context.Context, at func(i int) admissionv1.WebhookClientConfig) error {
