@@ -43,10 +43,12 @@ func strangers(t *testing.T, rule operator.ForeignRule) *scene {
 }
 
 // under lets the controllers follow a rule.
-func (s *scene) under(rule operator.ForeignRule) {
+func (s *scene) under(rule operator.ForeignRule) { s.underBehind(rule, s.guest) }
+
+func (s *scene) underBehind(rule operator.ForeignRule, server client.WithWatch) {
 	make := func(kind operator.Kind) *operator.Controller {
 		return operator.New(operator.Config{
-			Kind: kind, Guest: operator.GuestClient{Client: s.guest}, Live: s.guest, Board: s.board, Foreign: rule, Events: s.tape, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
+			Kind: kind, Guest: operator.GuestClient{Client: server}, Live: server, Board: s.board, Foreign: rule, Events: s.tape, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
 		})
 	}
 	s.pools, s.classes = make(s.kinds[0]), make(s.kinds[1])
@@ -218,5 +220,17 @@ func TestA07_ForeignObjectsAreCounted(t *testing.T) {
 		if foreign, all := controllertest.Count(t, registry, "autonode_foreign_objects", kind), controllertest.Count(t, registry, "autonode_unmanaged_objects", kind); foreign != 1 || all != 2 {
 			t.Errorf("%v of %v %ss are foreign", foreign, all, kind)
 		}
+	}
+}
+
+// what of a foreign object cannot be asked, limited or deleted is told, and tried again.
+func TestA07_NoFailureToTreatIsSwallowed(t *testing.T) {
+	t.Parallel()
+	for _, rule := range []operator.ForeignRule{operator.ForeignQuarantine, operator.ForeignDelete} {
+		controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
+			s := strangers(t, rule)
+			s.underBehind(rule, f.Wrap(s.guest))
+			return s.steps(s.pools, "foreign", nil)
+		})
 	}
 }

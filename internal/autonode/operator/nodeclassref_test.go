@@ -15,6 +15,7 @@ import (
 	karpenterawsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
+	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 )
 
 // ofClass is a pool that refers to an EC2NodeClass.
@@ -209,4 +210,20 @@ func TestA06_ClassesOfOtherPlatforms(t *testing.T) {
 			t.Errorf("the class of %s is %q, want %q", pool.Name, got, want)
 		}
 	}
+}
+
+// what of a class cannot be read is told, and tried again.
+func TestA06_NoFailureToLookAtAClassIsSwallowed(t *testing.T) {
+	t.Parallel()
+	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
+		s := guarding(t, ofClass("web", "big"), class("big"))
+		s.step(s.classes, "big")
+		s.step(s.pools, "web")
+		w := s.classWrapper("big")
+		w.Finalizers = nil
+		s.must(s.guest.Update(t.Context(), w))
+		s.must(s.guest.Delete(t.Context(), w))
+		s.behind(f.Wrap(s.guest))
+		return s.steps(s.pools, "web", nil)
+	})
 }
