@@ -105,6 +105,14 @@ check: generated vet lint race fuzz-public ## Generated files are current, vet, 
 	cd tools && $(GO) test ./...
 	cd autonodepolicy && $(GO) test ./...
 
+# As another operator's build would do it: no workspace, and the module's own go.mod; its Go is newer than Joiner's.
+CONSUMER := cd examples/karpenter-operator && GOWORK=off GOFLAGS=-mod=mod GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO)
+.PHONY: check-consumers
+check-consumers: $(CONTROLPLANE) ## A-28: an operator of others' making that uses the public module, built apart, on two real control planes
+	$(CONSUMER) vet -trimpath ./... && GOWORK=off GOFLAGS=-mod=mod GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO) test -trimpath -c -o $(abspath $(BIN))/consumer.test .
+	cd localcluster && CGO_ENABLED=0 $(GO) build -trimpath -o $(abspath $(BIN))/pair ./cmd/pair
+	$(BIN)/pair --controlplane $(CONTROLPLANE) $(BIN)/consumer.test -test.v
+
 .PHONY: generate
 generate: ## Deep copies and CRDs from the API types
 	tools/generate.sh
