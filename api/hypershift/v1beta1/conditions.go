@@ -66,6 +66,9 @@ const (
 	ReasonProtectionMissing = "ProtectionMissing"
 	// ReasonOpenByFlag: of ConditionTypeProtected; the operator was told to leave NodeClaims open.
 	ReasonOpenByFlag = "OpenByFlag"
+	// ReasonRuleTooLarge: of ConditionTypeProtected; the rule for NodeClaims lacks labels of the policy, which the message
+	// names.
+	ReasonRuleTooLarge = "RuleTooLarge"
 	// ReasonVersionResolved: of ConditionTypeVersionResolved.
 	ReasonVersionResolved = "VersionResolved"
 	// ReasonVersionNotResolved: status.version is not spec.version yet; nodes start as before.

@@ -83,20 +83,24 @@ func (c *ClaimRuleController) Reconcile(ctx context.Context, _ reconcile.Request
 		// Before it was written by this process, nobody can tell who changed it; nor when it is the policy that did.
 		restored := before != nil && before.same(decided, classes)
 		changed, err := c.writer.ensure(ctx, object)
-		if refused(kindOf(object), err) != nil && board.cover(reading) {
-			c.config.Wake(ctx) // a right that was taken away must not keep a policy from the pools: their objects say the rest
-		}
 		if err != nil {
+			news := board.setRuleMissing(kindOf(object) + " " + object.GetName())
+			// A right that was taken away must not keep a policy from the pools.
+			if news = refused(kindOf(object), err) != nil && board.cover(reading) || news; news {
+				c.config.Wake(ctx)
+			}
 			return reconcile.Result{}, err
 		}
 		if changed && restored {
 			c.writer.report(object)
 		}
 	}
-	if news := board.wroteRule(writtenRule{reading: decided, classes: classes, leftOut: leftOut}); news && len(leftOut) > 0 {
-		c.config.Log.Info("labels of the policy are left out of the rule for NodeClaims, since it would be too large", "labels", leftOut)
+	news := board.wroteRule(writtenRule{reading: decided, classes: classes, leftOut: leftOut})
+	if news = news && before != nil || len(leftOut) > 0 && before == nil; news {
+		c.config.Log.Info("labels of the policy are left out of the rule for NodeClaims, where it would be too large", "labels", leftOut)
 	}
-	if board.cover(reading) {
+	news = board.setRuleMissing() || news
+	if board.cover(reading) || news {
 		c.config.Wake(ctx)
 	}
 	return reconcile.Result{}, nil

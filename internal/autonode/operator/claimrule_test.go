@@ -16,10 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	karpenterawsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 )
 
@@ -247,6 +249,21 @@ func TestA04_ALostRightDoesNotKeepThePolicyFromThePools(t *testing.T) {
 	if woken != 1 || s.board.Reading().Policy == nil {
 		t.Errorf("woken %d times, the board shows %+v", woken, s.board.Reading())
 	}
+	protected := func() string {
+		s.step(s.policy, "")
+		said, _ := condition.Get(s.stored().Status.Conditions, hypershiftv1beta1.ConditionTypeProtected)
+		return said.Reason + ": " + said.Message
+	}
+	if got := protected(); !strings.HasPrefix(got, hypershiftv1beta1.ReasonProtectionMissing+": ") || !strings.Contains(got, operator.ClaimRule().Policy.Name) {
+		t.Errorf("the policy says %s", got)
+	}
+	if s.step(s.ruler(s.guest, &woken), ""); woken != 2 {
+		t.Errorf("woken %d times after the rule is there", woken)
+	}
+	s.read() // the status that was written
+	if got := protected(); !strings.HasPrefix(got, hypershiftv1beta1.ReasonInForce) {
+		t.Errorf("then the policy says %s", got)
+	}
 }
 
 // labels for which the rule would be too large are told.
@@ -269,6 +286,12 @@ func TestA04_WhatIsTooLargeForTheRuleIsTold(t *testing.T) {
 	s.step(c, "")
 	if got := s.board.RuleLeftOut(); len(got) != 1 || got[0] != "example.com/many" {
 		t.Errorf("left out %v", got)
+	}
+	s.board.Protect()
+	s.step(s.policy, "")
+	said, _ := condition.Get(s.stored().Status.Conditions, hypershiftv1beta1.ConditionTypeProtected)
+	if said.Reason != hypershiftv1beta1.ReasonRuleTooLarge || !strings.Contains(said.Message, "example.com/many") {
+		t.Errorf("the policy says %+v", said)
 	}
 	if rule := s.rule(); speaksOf(rule, "example.com/many") || !speaksOf(rule, "topology.kubernetes.io/zone") {
 		t.Error("the rule should have the zone only")

@@ -89,12 +89,18 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 // changes any more. It reports whether that changed the status.
 func (c *PolicyController) sayProtected(policy *hypershiftv1beta1.AutoNodePolicy, status *hypershiftv1beta1.AutoNodePolicyStatus) (changed bool) {
 	now, missing := condition.True(hypershiftv1beta1.ConditionTypeProtected, hypershiftv1beta1.ReasonInForce, ""), c.config.Board.Missing()
+	missing = append(slices.Clone(missing), c.config.Board.ruleMissing()...)
+	leftOut := c.config.Board.RuleLeftOut()
 	switch {
 	case c.config.ClaimsOpen:
 		now = condition.False(now.Type, hypershiftv1beta1.ReasonOpenByFlag, "everybody may make NodeClaims: take --protect-nodeclaims=Open away")
 	case len(missing) > 0:
 		now = condition.False(now.Type, hypershiftv1beta1.ReasonProtectionMissing,
 			"somebody has changed or deleted these in the hosted cluster, and they are being restored: "+strings.Join(missing, ", "))
+	case len(leftOut) > 0:
+		now = condition.False(now.Type, hypershiftv1beta1.ReasonRuleTooLarge, fmt.Sprintf(
+			"the policy has too many values for the rule that NodeClaims have to keep, so it does not have %s: list fewer; NodeClaims outside are found afterwards",
+			strings.Join(leftOut[:min(len(leftOut), shownPaths)], ", ")))
 	}
 	changed = condition.Set(&status.Conditions, policy.Generation, now, c.config.Now())
 	const once = hypershiftv1beta1.ConditionTypeProtectedOnce

@@ -16,6 +16,7 @@ type ruleBoard struct {
 	wanted  bool    // there is somebody who writes it
 	latest  Reading // what is known of the policy, whether the rule is there for it or not
 	written *writtenRule
+	missing []string // what of the rule could not be written
 }
 
 // writtenRule is what the rule was written for, by this process.
@@ -48,6 +49,22 @@ func (b *Board) RuleLeftOut() []string {
 		return slices.Clone(written.leftOut)
 	}
 	return nil
+}
+
+// ruleMissing returns what of the rule could not be written.
+func (b *Board) ruleMissing() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.rule.missing
+}
+
+// setRuleMissing hangs up what of the rule could not be written, none when it is whole, and reports whether that is news.
+func (b *Board) setRuleMissing(missing ...string) (news bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	news = !slices.Equal(b.rule.missing, missing)
+	b.rule.missing = missing
+	return news
 }
 
 func (b *Board) wantRule() {
