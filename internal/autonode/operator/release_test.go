@@ -88,6 +88,8 @@ func TestA08_WithSecretsTheStatusTellsTheVersion(t *testing.T) {
 	s.starts("removed", "True", hypershiftv1beta1.ReasonVersionResolved, "True", "the new one")
 	s.bootstrap = nil // the Secret is being replaced
 	s.starts("without a Secret", "True", hypershiftv1beta1.ReasonVersionResolved, "Unknown", "the new one")
+	s.asks("4.23.0", "4.22.0")
+	s.starts("and asked for another", "False", hypershiftv1beta1.ReasonVersionNotResolved, "True", "the new one")
 }
 
 // with a file there is one release. A class that asks for another is not made; one that is there stays, says so, and follows
@@ -105,6 +107,8 @@ func TestA08_WithAFileThereIsOneRelease(t *testing.T) {
 			t.Errorf("it says %q, want %q", said.Message, says)
 		}
 		s.policySays(metav1.ConditionFalse, hypershiftv1beta1.ReasonVersionNotSupported)
+		s.asks("", "")
+		s.starts("none asked for", "True", hypershiftv1beta1.ReasonVersionResolved, "True", "boot")
 		s.asks(release, "")
 		s.starts("removed", "True", hypershiftv1beta1.ReasonVersionResolved, "True", "boot")
 		s.asks("4.20.0", "")
