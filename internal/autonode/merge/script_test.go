@@ -2,6 +2,7 @@ package merge_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/autonodepolicy/policy"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
@@ -36,7 +38,7 @@ func run(t *testing.T, d *datadriven.TestData) string {
 		return s.nodePool()
 	case "check":
 		s := parse(t, d)
-		return problems("valid", merge.Check(s.policy))
+		return problems("valid", policy.Check(*merge.Policy(s.policy)))
 	case "nodeclass":
 		return nodeClass(t, d)
 	case "ready":
@@ -192,6 +194,13 @@ func atoi(t *testing.T, d *datadriven.TestData, text string) int {
 // nodePool prints each entry that is written, with whose it is; what is left for each label; and the wrapper's condition.
 func (s script) nodePool() string {
 	result := merge.NodePool(s.policy, s.pool, s.settings)
+	public, said := s.byThePublicPackage()
+	if own := result.Compatible(); own.Reason != said.Reason || own.Message != said.Message || string(own.Status) != string(said.Status) {
+		return fmt.Sprintf("package policy says %+v, the conversion %+v\n", said, own)
+	}
+	if result.NodePool != nil && !reflect.DeepEqual(merge.FromAPI(result.NodePool.Spec.Template.Spec.Requirements), public.Requirements) {
+		return fmt.Sprintf("package policy writes %+v\n", public.Requirements)
+	}
 	var b strings.Builder
 	if result.NodePool == nil {
 		b.WriteString(problems("nothing is wrong, and nothing written", result.Problems))
@@ -211,6 +220,27 @@ func (s script) nodePool() string {
 	}
 	fmt.Fprintln(&b, text(result.Compatible()))
 	return shorten(b.String())
+}
+
+// byThePublicPackage is the same by what others call.
+func (s script) byThePublicPackage() (policy.Merged, policy.Condition) {
+	template := s.pool.Spec.Template
+	var kinds []policy.NodeClassKind
+	for _, kind := range s.settings.NodeClasses {
+		kinds = append(kinds, policy.NodeClassKind{Group: kind.Group, Kind: kind.Kind})
+	}
+	var ref *policy.NodeClass
+	if r := template.Spec.NodeClassRef; r != nil {
+		ref = &policy.NodeClass{Group: r.Group, Kind: r.Kind, Name: r.Name}
+	}
+	class, problem := policy.ResolveNodeClass(ref, kinds...)
+	merged := policy.MergeRequirements(merge.Policy(s.policy), policy.Pool{
+		Name: s.pool.Name, NodeClass: class, Labels: template.ObjectMeta.Labels, Requirements: merge.FromAPI(template.Spec.Requirements),
+	}, s.settings.Vocabulary)
+	if problem != nil && len(policy.Invalid(merge.Policy(s.policy))) == 0 {
+		merged = policy.Merged{Problems: []policy.Problem{*problem}}
+	}
+	return merged, merged.Compatible()
 }
 
 // list prints entries; long lists by their ends only.

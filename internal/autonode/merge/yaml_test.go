@@ -11,6 +11,7 @@ import (
 
 	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
+	public "github.com/joiner-autoscaler/joiner/autonodepolicy/admission"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 )
 
@@ -112,7 +113,8 @@ func admission(t *testing.T, d *datadriven.TestData) string {
 		}
 	}
 	config.NodeClaims = merge.NodeClaimRule(rule)
-	list, err := merge.Admission(config)
+	config.Labels = map[string]string{merge.ManagedByLabel: merge.ManagedByValue}
+	list, err := public.Policies(config)
 	if err != nil {
 		return err.Error() + "\n"
 	}
