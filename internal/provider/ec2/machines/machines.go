@@ -5,8 +5,10 @@ package machines
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -42,7 +44,13 @@ type Machines struct {
 	absent presence.Book
 	gets   *batch.Gatherer[string, Machine]
 	ends   *batch.Gatherer[string, Machine]
+
+	mu    sync.Mutex
+	ended map[string]time.Time // by id: when EC2 said to [Machines.End] that it has ended, which is for good
 }
+
+// remembered is how long it is known of an instance that it has ended: whoever waits for that asks soon.
+const remembered = time.Hour
 
 // page is how many instances are asked for at a time: the most that EC2 gives.
 const page = 1000
@@ -54,7 +62,7 @@ func together() batch.Window {
 
 // New returns the instances of a cluster. Calls for several callers are made with ctx, which ends with the process.
 func New(ctx context.Context, c Config) *Machines {
-	m := &Machines{config: c}
+	m := &Machines{config: c, ended: map[string]time.Time{}}
 	gather := batch.Config[string, Machine]{Clock: c.Clock, Window: together(), Compare: strings.Compare, Call: m.describe}
 	m.gets = batch.New(ctx, gather)
 	gather.Window, gather.Call = batch.Terminations(), m.terminate
@@ -156,6 +164,9 @@ func (m *Machines) Get(ctx context.Context, providerID string, launched time.Tim
 	if err != nil {
 		return Machine{}, fmt.Errorf("%w: %w", provider.ErrNotFound, err)
 	}
+	if err := m.knownEnded(ctx, id); err != nil {
+		return Machine{}, err
+	}
 	machine, err := m.gets.Do(ctx, "", id)
 	return m.judged(machine, id, launched, err)
 }
@@ -166,9 +177,38 @@ func (m *Machines) End(ctx context.Context, providerID string, launched time.Tim
 	if err != nil {
 		return fmt.Errorf("%w: %w", provider.ErrNotFound, err)
 	}
+	if err := m.knownEnded(ctx, id); err != nil {
+		return err
+	}
 	machine, err := m.ends.Do(ctx, "", id)
+	if err == nil && machine.Gone {
+		m.remember(id)
+	}
 	_, err = m.judged(machine, id, launched, err)
 	return err
+}
+
+// knownEnded returns an error that is [provider.ErrNotFound] for an instance that EC2 has called ended before, without a call: the
+// node lets go of a machine, and then the claim asks once more (E-61).
+func (m *Machines) knownEnded(ctx context.Context, id string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if at, known := m.ended[id]; known && m.config.Clock.Now().Sub(at) < remembered {
+		return &EndedError{ID: id}
+	}
+	return nil
+}
+
+// remember takes in that an instance has ended, and forgets those of which that was heard long ago.
+func (m *Machines) remember(id string) {
+	now := m.config.Clock.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.ended, func(_ string, at time.Time) bool { return now.Sub(at) >= remembered })
+	m.ended[id] = now
 }
 
 // judged turns an answer about an instance into what is known of it now.

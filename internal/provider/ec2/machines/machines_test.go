@@ -267,6 +267,34 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// E-61: what EC2 has called ended is not asked about again: the claim asks after its node has ended the machine.
+func TestWhatHasEndedIsNotAskedAboutAgain(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, ec2test.Options{})
+	id := a.launch(1, onDemand, ours()...)[0]
+	if err := a.ms.End(t.Context(), id, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	a.Advance(time.Minute)
+	if err := a.ms.End(t.Context(), id, time.Time{}); !errors.Is(err, provider.ErrNotFound) {
+		t.Fatalf("ending it again: error %v, want ErrNotFound", err)
+	}
+	a.Forget()
+	if _, err := a.ms.Get(t.Context(), id, time.Time{}); !errors.Is(err, provider.ErrNotFound) {
+		t.Errorf("asking for it: error %v, want ErrNotFound", err)
+	}
+	if err := a.ms.End(t.Context(), id, time.Time{}); !errors.Is(err, provider.ErrNotFound) {
+		t.Errorf("ending it once more: error %v, want ErrNotFound", err)
+	}
+	if counts := a.Counts(); len(counts) != 0 {
+		t.Errorf("calls %v, want none", counts)
+	}
+	a.Advance(2 * time.Hour) // EC2 itself has forgotten it
+	if _, err := a.ms.Get(t.Context(), id, a.Now()); err == nil || a.Counts()["ec2:DescribeInstances"] == 0 {
+		t.Errorf("after a while: error %v, calls %v, want EC2 to be asked", err, a.Counts())
+	}
+}
+
 // A cluster's machines are asked for together, and throttling is told as such.
 func TestQuestionsAreGathered(t *testing.T) {
 	t.Parallel()
