@@ -203,11 +203,23 @@ func TestG29_TwoOperatorsDoNotFight(t *testing.T) {
 	}
 	w.policySays("True", "")
 	w.quiet()
+	// Each compares everything with the policy 10 s after the last change, and may have news of that.
+	w.eventuallyIn(poolPatience, "both operators to have told what they found", func() (bool, string) {
+		wrote := w.events(w.mgmt, func(e cluster.Event) bool {
+			return strings.HasPrefix(e.UserAgent, "joiner-operator") && e.Verb == "patch" && e.ReceivedAt.After(time.Now().Add(-12*time.Second))
+		})
+		return len(wrote) == 0, fmt.Sprintf("%d writes of the status within 12 s", len(wrote))
+	})
 	for _, of := range []*rig.Rig{w.guest, w.mgmt} {
+		began := time.Now()
 		w.stays("the requests of two idle operators", func() any {
-			return len(w.events(of, func(e cluster.Event) bool {
-				return strings.HasPrefix(e.UserAgent, "joiner-operator") && e.Verb != "watch" && e.Verb != "get"
-			}))
+			var asked []string
+			for _, e := range w.events(of, func(e cluster.Event) bool {
+				return strings.HasPrefix(e.UserAgent, "joiner-operator") && e.Verb != "watch" && e.Verb != "get" && e.ReceivedAt.After(began)
+			}) {
+				asked = append(asked, e.Verb+" "+e.URI)
+			}
+			return asked
 		})
 	}
 }

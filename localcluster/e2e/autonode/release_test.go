@@ -51,6 +51,7 @@ func TestA08_AVersionIsAwaited(t *testing.T) {
 		t.Cleanup(func() { _ = w.sre.Delete(w.ctx, secret) })
 	}
 	w.run("--userdata-secrets")
+	t.Cleanup(func() { w.run() }) // before its rights go
 	resolve := func(version string) {
 		t.Helper()
 		if err := w.exempt.Status().Patch(w.ctx, newObject(classWrapper, "", "a08", nil), mergePatch(object{"status": object{"version": version}})); err != nil {
