@@ -3,6 +3,8 @@ package main
 // subject is a package that is mutated, and who looks at it.
 type subject struct {
 	dir   string
+	path  string   // its import path, when it is of another module of the repository than the root's
+	tests string   // where the tests are that count as its own; dir when empty
 	files []string // those that are mutated; all when there are none
 	args  []string // further arguments of its tests
 	skip  string   // tests that are left out, as a regular expression: those that take long and add nothing
@@ -24,6 +26,7 @@ var subjects = []subject{
 	{dir: "internal/admission/audit"},
 	{dir: "internal/convert"},
 	{dir: "internal/autonode/merge"},
+	{dir: "autonodepolicy/policy", path: "github.com/joiner-autoscaler/joiner/autonodepolicy/policy", tests: "internal/autonode/merge"},
 	{dir: "internal/autonode/operator"},
 	{dir: "internal/autonode/conformance"},
 	{dir: "internal/controller/node"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"go/types"
@@ -42,7 +43,7 @@ func try(o options, s subject, k *known) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	u, err := load(root, "./"+s.dir)
+	u, err := load(root, cmp.Or(s.path, "./"+s.dir))
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func try(o options, s subject, k *known) (*outcome, error) {
 		return nil, err
 	}
 	result := &outcome{all: mutants, killed: map[*mutant]bool{}, unreached: map[*mutant]bool{}, dropped: dropped}
-	own, err := build(root, work, overlay, witness{dir: s.dir, args: s.args}, s.skip)
+	own, err := build(root, work, overlay, witness{dir: cmp.Or(s.tests, s.dir), args: s.args}, s.skip)
 	if err != nil {
 		return nil, err
 	}

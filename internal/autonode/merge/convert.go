@@ -44,9 +44,6 @@ const (
 	ReasonInvalidBlockDevice = "InvalidBlockDevice"
 )
 
-// CommonVocabulary returns the labels that the instance types of every provider have a value for.
-func CommonVocabulary() Vocabulary { return policy.CommonVocabulary() }
-
 // DefaultRootVolume returns what holds without a policy: 75Gi of gp3, encrypted (R17, G8).
 func DefaultRootVolume() RootVolume { return policy.DefaultRootVolume() }
 

@@ -17,7 +17,7 @@ import (
 
 // NodePoolSettings are what the merge depends on beside policy and wrapper.
 type NodePoolSettings struct {
-	// Vocabulary are the labels that every instance type of the guest's provider has; nil means [CommonVocabulary].
+	// Vocabulary are the labels that every instance type of the guest's provider has; nil means policy.CommonVocabulary.
 	Vocabulary Vocabulary
 	// NodeClasses are the kinds of node classes that a wrapper may refer to beside EC2NodeClass and
 	// OpenshiftEC2NodeClass: on a guest whose nodes are made by KWOK, KWOKNodeClass of karpenter.kwok.sh (G20).
