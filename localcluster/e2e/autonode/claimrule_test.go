@@ -17,6 +17,14 @@ const (
 	ruleBinding = "karpenter-binding.nodeclaim-policy.hypershift.io"
 )
 
+// beginOpen is begin with an operator that does not look at who owns a NodeClaim: what is refused, this rule refuses.
+func beginOpen(t *testing.T) *world {
+	t.Helper()
+	w := begin(t)
+	w.run("--protect-nodeclaims=Open")
+	return w
+}
+
 // claimed is a NodeClaim of an instance type, with further entries.
 func claimed(name, class, kind string, further ...object) *unstructured.Unstructured {
 	claim := newObject(nodeClaimKind, "", name, object{
@@ -58,7 +66,7 @@ const (
 // claims lie within the policy and refer to managed classes, whoever writes them: not even the operator is exempt. The
 // rule follows the policy, and the classes.
 func TestA04_ClaimsLieWithinThePolicy(t *testing.T) {
-	w := begin(t)
+	w := beginOpen(t)
 	p := w.policy(restrict(in(instanceType, "a", "b"), in(zone, "z1")))
 	inside := claimed("a04-inside", "default", "b", in(zone, "z1"))
 	labelled := inside.DeepCopy()
@@ -88,7 +96,7 @@ func TestA04_ClaimsLieWithinThePolicy(t *testing.T) {
 
 // what a mutating admission policy makes of a claim is judged, not what was sent: Karpenter's claim is never stored.
 func TestA04_AClaimIsJudgedAfterMutation(t *testing.T) {
-	w := begin(t)
+	w := beginOpen(t)
 	w.class("rogue", object{"monitoring": "Basic"})
 	w.policy(restrict(in(instanceType, "a"), in(zone, "z1")))
 	good := claimed("a04-mutated", "default", "a", in(zone, "z1"))
@@ -116,7 +124,7 @@ func TestA04_AClaimIsJudgedAfterMutation(t *testing.T) {
 // while the policy is narrowed and widened, under a stream of claims, none is stored that lies outside of both
 // generations, and those inside of both always pass.
 func TestA04_NoClaimOutsideBothGenerations(t *testing.T) {
-	w := begin(t)
+	w := beginOpen(t)
 	narrow, broad := restrict(in(instanceType, "a")), restrict(in(instanceType, "a", "b"))
 	w.policy(narrow)
 	w.judged(w.cadmin, claimed("a04-b", "default", "b"), outsideType)
@@ -163,7 +171,7 @@ func TestA04_NoClaimOutsideBothGenerations(t *testing.T) {
 
 // A-04, R38: the rule is restored when its admin deletes or weakens it.
 func TestA04_TheRuleIsRestored(t *testing.T) {
-	w := begin(t)
+	w := beginOpen(t)
 	w.policy(restrict(in(instanceType, "a")))
 	bad := claimed("a04-type", "default", "b")
 	w.judged(w.cadmin, bad, outsideType)
