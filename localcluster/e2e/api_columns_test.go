@@ -55,8 +55,8 @@ api-columns-class   True    AGE`},
 NAME                READY   AGE   ROLE
 api-columns-class   True    AGE   nodes`},
 		{"AutoNodePolicy", []string{"autonodepolicies", "api-columns-policy"}, `
-NAME                 READY   REASON                    AGE
-api-columns-policy   False   ConflictingRequirements   AGE`},
+NAME                 READY   REASON                    CONFORMING   PROTECTED   AGE
+api-columns-policy   False   ConflictingRequirements   False        True        AGE`},
 		{"OpenshiftNodePool wide, by one short name", []string{"onp", "api-columns-pool", "-o", "wide"}, `
 NAME               NODECLASS   NODES   READY   AGE   COMPATIBLE   POLICY   WEIGHT   CPU   MEMORY
 api-columns-pool   default     4       False   AGE   False        True     10       16    64Gi`},

@@ -74,8 +74,15 @@ func TestA21_AnAlteredClassIsTheTenants(t *testing.T) {
 		name: "profile", group: "karpenter.k8s.aws", resource: "ec2nodeclasses", object: "altered",
 		expression: classMutations()["spec.instanceProfile"],
 	})
-	// Any write goes through the mutation.
-	w.mustPatch(w.cadmin, w.get(classWrapper, "altered"), object{"spec": object{"monitoring": "Detailed"}})
+	// Any write goes through the mutation once it is in force, so writes go on until one was altered.
+	next := map[string]string{"Basic": "Detailed", "Detailed": "Basic"}
+	monitoring := "Basic"
+	w.eventually("a write to be altered", func() (bool, string) {
+		monitoring = next[monitoring]
+		w.mustPatch(w.cadmin, w.get(classWrapper, "altered"), object{"spec": object{"monitoring": monitoring}})
+		said := condition(w.get(classWrapper, "altered"), "PolicyApplied")
+		return said["reason"] == "AlteredOnWrite", show(said)
+	})
 	t.Logf("found after %s", w.conforming("False", "NotConforming", "AlteredOnWrite (Tenant)", "EC2NodeClass altered"))
 	end()
 	t.Logf("its end was noticed after %s", w.conforming("True", "Conforms"))

@@ -14,7 +14,10 @@ import (
 // firstOf returns the pods, by UID, that a limit kept from a node of their own while the plan launches nodes under it; nil
 // when there are none, or when no pod is tied to others, so that the order matters little.
 func firstOf(p plan.Plan, pods []*cluster.Pod) map[string]bool {
-	if !slices.ContainsFunc(pods, func(pod *cluster.Pod) bool { return len(pod.Shape.Affinity)+len(pod.Shape.Spread) > 0 }) {
+	tied := func(pod *cluster.Pod) bool {
+		return len(pod.Shape.Affinity)+len(pod.Shape.AntiAffinity)+len(pod.Shape.Spread) > 0
+	}
+	if !slices.ContainsFunc(pods, tied) {
 		return nil
 	}
 	launches := map[string]bool{}
