@@ -73,6 +73,12 @@ e2e: programs ## The end-to-end tests in their long forms; the variables that ma
 # Where the tests of the EC2 provider that set no faults are to run: any server that speaks AWS's protocols. Region and keys are
 # AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
 ENDPOINT ?=
+# Attempts whose text, section or test matches; all of them without.
+ATTACKS ?=
+.PHONY: attack
+attack: programs ## What a tenant tries against policy and protection, and what becomes of it, as a story; ATTACKS=REGEXP for some
+	cd localcluster && $(E2E_ENV) $(GO) run ./cmd/attack --only '$(ATTACKS)'
+
 .PHONY: e2e-ec2
 e2e-ec2: programs ## E-64: the contract of the EC2 provider, and pods to instances and back, at ENDPOINT=URL (docs/aws.md)
 	@test -n '$(ENDPOINT)' || { echo "ENDPOINT is not set: want the URL of a server that speaks AWS's protocols"; exit 2; }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/joiner-autoscaler/joiner/localcluster/attack"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -43,6 +44,7 @@ func (w *world) refused(what string, err error, parts ...string) {
 			w.t.Errorf("%s is denied with %v, which does not say %q", what, err, part)
 		}
 	}
+	attack.Saw(w.t, attack.Seen{How: attack.Refused, By: attack.Refuser(err.Error()), Text: err.Error()})
 }
 
 func TestR34_NodePoolsCannotBeWrittenByOthers(t *testing.T) {

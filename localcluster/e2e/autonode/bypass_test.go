@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/joiner-autoscaler/joiner/localcluster/attack"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -158,6 +159,7 @@ func (w *world) repairs() map[string]string {
 func (w *world) reported(before map[string]string, kinds ...string) {
 	w.t.Helper()
 	for _, kind := range kinds {
+		since := time.Now()
 		w.eventually("the repair of a "+kind+" to be reported", func() (bool, string) {
 			now := w.repairs()
 			if now[kind] == before[kind] {
@@ -169,6 +171,7 @@ func (w *world) reported(before map[string]string, kinds ...string) {
 			}
 			for line := range strings.Lines(events) {
 				if strings.Contains(line, " Warning Restored: "+kind+" ") {
+					w.saw(attack.Told, "the operator", "the metric autonode_repairs_total, and an event: "+strings.TrimSpace(line), since)
 					return true, ""
 				}
 			}

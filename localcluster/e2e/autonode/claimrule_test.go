@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/joiner-autoscaler/joiner/localcluster/attack"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -49,7 +50,11 @@ func (w *world) judged(as client.Client, claim *unstructured.Unstructured, reaso
 		if reason == "" {
 			return err == nil, fmt.Sprint(err)
 		}
-		return err != nil && strings.Contains(err.Error(), reason), fmt.Sprint(err)
+		if err == nil || !strings.Contains(err.Error(), reason) {
+			return false, fmt.Sprint(err)
+		}
+		attack.Saw(w.t, attack.Seen{How: attack.Refused, By: attack.Refuser(err.Error()), Text: err.Error()})
+		return true, ""
 	})
 }
 

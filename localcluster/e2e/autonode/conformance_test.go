@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/joiner-autoscaler/joiner/localcluster/attack"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -27,6 +28,9 @@ func (w *world) conforming(status, reason string, parts ...string) time.Duration
 		}
 		return done, show(said)
 	})
+	if status == "False" {
+		w.saw(attack.Told, "the operator", "Conforming=False "+reason+": "+strings.Join(parts, ", "), began)
+	}
 	return time.Since(began).Round(time.Second)
 }
 

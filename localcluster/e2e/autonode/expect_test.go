@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -11,6 +12,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
+	"github.com/joiner-autoscaler/joiner/localcluster/attack"
 )
 
 // requirementsOf returns the entries of a NodePool or an OpenshiftNodePool as they are stored.
@@ -22,6 +24,7 @@ func requirementsOf(o *unstructured.Unstructured) []any {
 // merged waits until the NodePool has exactly these entries, in this order.
 func (w *world) merged(name string, want ...object) {
 	w.t.Helper()
+	since := time.Now()
 	w.eventually("the requirements of NodePool "+name, func() (bool, string) {
 		pool := w.get(nodePoolKind, name)
 		if pool == nil {
@@ -30,6 +33,7 @@ func (w *world) merged(name string, want ...object) {
 		got := requirementsOf(pool)
 		return reflect.DeepEqual(got, list(want...)) || len(got)+len(want) == 0, fmt.Sprintf("%s, want %s", show(got), show(want))
 	})
+	w.saw(attack.Held, "", "NodePool "+name+" is as the policy wants it", since)
 }
 
 // fold combines the entries of a NodePool and its template's labels as the node controller does.
@@ -83,6 +87,7 @@ const hardCoded = "{volumeSize: 75Gi, volumeType: gp3, encrypted: true}"
 func (w *world) rooted(ebs string, names ...string) {
 	w.t.Helper()
 	want := parse(ebs)
+	since := time.Now()
 	for _, name := range names {
 		w.eventually("the root volume of EC2NodeClass "+name, func() (bool, string) {
 			class := w.get(nodeClassKind, name)
@@ -97,6 +102,7 @@ func (w *world) rooted(ebs string, names ...string) {
 			return sameVolume(roots[0]["ebs"], want), saw
 		})
 	}
+	w.saw(attack.Held, "", fmt.Sprintf("the root volume of EC2NodeClass %s is the policy's", strings.Join(names, ", ")), since)
 }
 
 // sameVolume compares the settings that want names, and demands that iops and throughput are there only if it names
@@ -114,6 +120,7 @@ func sameVolume(ebs any, want object) bool {
 // says waits for a condition. reason may be empty for any, and parts have to stand in the message.
 func (w *world) says(look func() *unstructured.Unstructured, kind, status, reason string, parts ...string) object {
 	w.t.Helper()
+	since := time.Now()
 	var last object
 	w.eventually(fmt.Sprintf("condition %s=%s %s %q", kind, status, reason, parts), func() (bool, string) {
 		o := look()
@@ -132,6 +139,12 @@ func (w *world) says(look func() *unstructured.Unstructured, kind, status, reaso
 		}
 		return last["status"] == status && (reason == "" || last["reason"] == reason), show(last)
 	})
+	how := attack.Told
+	if status == "True" {
+		how = attack.Held
+	}
+	message, _ := last["message"].(string)
+	w.saw(how, "the operator", fmt.Sprintf("%s=%s %v: %s", kind, status, last["reason"], message), since)
 	return last
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/joiner-autoscaler/joiner/localcluster/attack"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -31,11 +32,13 @@ func (w *world) rogue(name string) *unstructured.Unstructured {
 // closed waits until no instance type fits a NodePool.
 func (w *world) closed(name string) {
 	w.t.Helper()
+	since := time.Now()
 	w.eventually("NodePool "+name+" to launch nothing", func() (bool, string) {
 		entries := requirementsOf(w.get(nodePoolKind, name))
 		return len(entries) > 0 && show(entries[len(entries)-1]) == show(entry(instanceType, "DoesNotExist")), show(entries)
 	})
 	w.folds(name, instanceType, []string{"a", "b", "t3.micro"}, []string{})
+	w.saw(attack.Held, "", "NodePool "+name+" launches nothing", since)
 }
 
 func TestA06_APoolOfAClassThatNobodyManagesLaunchesNothing(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/joiner-autoscaler/joiner/localcluster/attack"
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
@@ -243,6 +244,7 @@ func TestNodesObeyThePolicy(t *testing.T) {
 // told waits for an event with a reason about an object whose name begins like that, and prints it.
 func (w *world) told(kind, name, reason string) {
 	w.t.Helper()
+	since := time.Now()
 	w.eventuallyIn(nodePatience, fmt.Sprintf("event %s about %s %s", reason, kind, name), func() (bool, string) {
 		events, err := w.guest.Kubectl(w.ctx, "", "get", "events.events.k8s.io", "-A", "-o", "jsonpath={range .items[*]}{.regarding.kind} {.regarding.name} {.reason}: {.note}{\"\\n\"}{end}")
 		if err != nil {
@@ -251,6 +253,7 @@ func (w *world) told(kind, name, reason string) {
 		for line := range strings.Lines(events) {
 			if strings.HasPrefix(line, kind+" "+name) && strings.Contains(line, " "+reason+": ") && !strings.Contains(line, "0/") {
 				w.t.Log(strings.TrimSpace(line))
+				w.saw(attack.Told, "an event", strings.TrimSpace(line), since)
 				return true, ""
 			}
 		}

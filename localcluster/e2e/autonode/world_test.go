@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/joiner-autoscaler/joiner/localcluster/attack"
 	"github.com/joiner-autoscaler/joiner/localcluster/machinetime"
 )
 
@@ -193,10 +194,11 @@ func (w *world) eventually(what string, look func() (bool, string)) {
 // eventuallyIn is eventually with a limit of one's own, in machine time.
 func (w *world) eventuallyIn(limit time.Duration, what string, look func() (bool, string)) {
 	w.t.Helper()
-	began := machinetime.Now()
+	began, since := machinetime.Now(), time.Now()
 	for {
 		done, saw := look()
 		if done {
+			w.saw(attack.Waited, "", what, since)
 			return
 		}
 		if machinetime.Now()-began > limit {
@@ -204,6 +206,12 @@ func (w *world) eventuallyIn(limit time.Duration, what string, look func() (bool
 		}
 		time.Sleep(poll)
 	}
+}
+
+// saw says what was seen, and how long it took.
+func (w *world) saw(how attack.How, by, text string, since time.Time) {
+	w.t.Helper()
+	attack.Saw(w.t, attack.Seen{How: how, By: by, Text: text, After: time.Since(since)})
 }
 
 // stays demands that what look returns does not change for a while.

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joiner-autoscaler/joiner/localcluster/attack"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 )
 
@@ -39,7 +40,9 @@ func (g guarded) refuse(t *testing.T, attempts map[string]attempt) {
 		_, err := g.Kubectl(t.Context(), a.input, as(a.args...)...)
 		if err == nil || !strings.Contains(err.Error(), "NodeSchedulingPolicy [ControlPlane/"+a.want+"]") {
 			t.Errorf("%s: %v, want a refusal with the code %s", name, err, a.want)
+			continue
 		}
+		attack.Saw(t, attack.Seen{How: attack.Refused, By: "the " + string(g.Door), Text: err.Error()})
 	}
 	g.nobodyIsThere(t)
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
+	"github.com/joiner-autoscaler/joiner/localcluster/attack"
 	"github.com/joiner-autoscaler/joiner/localcluster/machinetime"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 )
@@ -34,6 +35,21 @@ func (g *Guarded) Expect(t *testing.T, want, line string) {
 	got, err := g.Ask(t.Context(), line, placing.People)
 	if err != nil || got != want {
 		t.Errorf("%s: %s (%v), want %s", line, got, err, want)
+		return
+	}
+	g.saw(t, want, line, 0)
+}
+
+// saw says how a request was answered, unless it was let through without a word.
+func (g *Guarded) saw(t *testing.T, answer, line string, after time.Duration) {
+	t.Helper()
+	by := "the " + string(g.Door)
+	verb, _, _ := strings.Cut(answer, " ")
+	switch verb {
+	case "deny":
+		attack.Saw(t, attack.Seen{How: attack.Refused, By: by, Text: line + ": " + answer, After: after})
+	case "warn":
+		attack.Saw(t, attack.Seen{How: attack.Told, By: by, Text: line + ": " + answer, After: after})
 	}
 }
 
@@ -56,8 +72,10 @@ func (g *Guarded) EventuallyWithin(t *testing.T, limit time.Duration, want, line
 	t.Helper()
 	var got string
 	var err error
+	since := time.Now()
 	for began := machinetime.Now(); machinetime.Now()-began < limit; time.Sleep(Poll) {
 		if got, err = g.Ask(t.Context(), line, placing.People); err == nil && got == want {
+			g.saw(t, want, line, time.Since(since))
 			return
 		}
 	}

@@ -1,0 +1,93 @@
+// Package attack carries what the tests of attempts see to the story that make attack tells: the attempts of
+// docs/autonode-bypass.md and docs/control-plane-bypass.md, what became of each, who noticed, and after how long.
+package attack
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Variable is the environment variable that makes tests say what they see.
+const Variable = "JOINER_ATTACK"
+
+// How something was seen.
+type How string
+
+const (
+	// Refused is an answer to the attempt itself.
+	Refused How = "refused"
+	// Told is a condition, an event or a metric that names what was done.
+	Told How = "told"
+	// Held is a state that is, or is again, as the policy wants it.
+	Held How = "held"
+	// Waited is anything else that a test waited for. It is shown for a test that saw nothing of the other kinds.
+	Waited How = "waited"
+)
+
+// Seen is one thing that a test saw after an attempt.
+type Seen struct {
+	How   How           `json:"how"`
+	By    string        `json:"by"`              // who refused, told or repaired: an admission policy, a door, the operator
+	Text  string        `json:"text"`            // what was answered or told, cut off after longest bytes
+	After time.Duration `json:"after,omitempty"` // since the test began to look, in nanoseconds; 0 for answers
+}
+
+// longest is how much of a text is kept: a line of a test's output has to stay in one piece.
+const longest = 400
+
+const mark = "attack: {"
+
+// Saw says what a test saw, where [Variable] is set.
+func Saw(t testing.TB, seen Seen) {
+	t.Helper()
+	if os.Getenv(Variable) == "" {
+		return
+	}
+	if len(seen.Text) > longest {
+		seen.Text = strings.ToValidUTF8(seen.Text[:longest], "") + "..."
+	}
+	text, err := json.Marshal(seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("attack: %s", text)
+}
+
+// Parse reads what [Saw] has said in a line of a test's output; false when the line is of something else.
+func Parse(line string) (Seen, bool) {
+	_, text, found := strings.Cut(line, mark)
+	if !found {
+		return Seen{}, false
+	}
+	var seen Seen
+	if err := json.Unmarshal([]byte("{"+strings.TrimSpace(text)), &seen); err != nil {
+		return Seen{}, false
+	}
+	return seen, true
+}
+
+var (
+	byPolicy  = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)'`)
+	byWebhook = regexp.MustCompile(`admission webhook "([^"]+)" denied`)
+)
+
+// Refuser names who wrote a refusal, from its text.
+func Refuser(text string) string {
+	if found := byPolicy.FindStringSubmatch(text); found != nil {
+		return "admission policy " + found[1]
+	}
+	if found := byWebhook.FindStringSubmatch(text); found != nil {
+		return "webhook " + found[1]
+	}
+	switch {
+	case strings.Contains(text, "NodeSchedulingPolicy ["):
+		return "admission plugin NodeSchedulingPolicy"
+	case strings.Contains(text, " cannot "):
+		return "RBAC"
+	}
+	return "the API server"
+}
