@@ -73,9 +73,16 @@ func (v RootVolume) With(change *RootVolumeChange) RootVolume {
 // volumeSizes is what an EC2NodeClass accepts as the size of a volume (K6).
 var volumeSizes = regexp.MustCompile(`^((?:[1-9][0-9]{0,3}|[1-4][0-9]{4}|5[0-8][0-9]{3}|59000)Gi|(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-3][0-9]{3}|64000)G|(?:[1-9]|[1-4][0-9]|5[0-8])Ti|(?:[1-9]|[1-5][0-9]|6[0-4])T)$`)
 
+// largestExponent is far beyond the bytes of any disk. To compare a quantity with a larger one would mean to write its number out: that
+// takes minutes for 1e70000000, which the definition of AutoNodePolicy refuses, and another's may let pass.
+const largestExponent = 60
+
 // NormalSize spells a size the way an EC2NodeClass accepts it: 76800Mi is 75Gi. The second result is false when there is no
 // such spelling: the size is no whole number of Gi or G, or out of range.
 func NormalSize(size resource.Quantity) (resource.Quantity, bool) {
+	if c := size.DeepCopy(); c.AsDec().Scale() < -largestExponent {
+		return resource.Quantity{}, false
+	}
 	bytes := size.Value()
 	if size.CmpInt64(bytes) != 0 { // a fraction of a byte, or too large for a number of bytes
 		return resource.Quantity{}, false

@@ -131,9 +131,11 @@ func TestBadLimitsAreNamed(t *testing.T) {
 		}
 	}
 	pool := readyPool()
-	pool.Spec.HardLimits = karpenterv1.Limits{"nodes": resource.MustParse("8E")}
-	if got, err := Pool(resources.NewSpace(), pool); err != nil || got.Limits.HardNodes <= 1<<40 {
-		t.Errorf("8E: error %v, limits %+v: want what is as good as none", err, got.Limits)
+	for _, text := range []string{"8E", "1e70000000"} {
+		pool.Spec.HardLimits = karpenterv1.Limits{"nodes": resource.MustParse(text)}
+		if got, err := Pool(resources.NewSpace(), pool); err != nil || got.Limits.HardNodes <= 1<<40 {
+			t.Errorf("%s: error %v, limits %+v: want what is as good as none", text, err, got.Limits)
+		}
 	}
 }
 

@@ -31,6 +31,8 @@ func amount(name corev1.ResourceName, quantity resource.Quantity) int64 {
 	switch {
 	case quantity.Sign() <= 0:
 		return 0
+	case endless(quantity):
+		return maxAmount
 	case quantity.CmpInt64(most) >= 0:
 		return maxAmount
 	case name == corev1.ResourceCPU:
@@ -39,9 +41,23 @@ func amount(name corev1.ResourceName, quantity resource.Quantity) int64 {
 	return quantity.Value()
 }
 
+// endless reports whether a quantity is so large that to compare it with another would take minutes: its number would be written out.
+// Our definitions refuse exponents of more than two digits, those of Karpenter's charts take them.
+func endless(quantity resource.Quantity) bool {
+	const largest = 100 // decimal digits behind the first
+	if _, small := quantity.AsInt64(); small {
+		return false
+	}
+	c := quantity.DeepCopy()
+	return c.AsDec().Scale() < -largest
+}
+
 // amountDown is amount rounded down, for limits: what is above them by any fraction is above them.
 func amountDown(name corev1.ResourceName, quantity resource.Quantity) int64 {
 	up := amount(name, quantity)
+	if endless(quantity) {
+		return up
+	}
 	if rounded := Quantity(string(name), up); up > 0 && rounded.Cmp(quantity) > 0 {
 		return up - 1
 	}

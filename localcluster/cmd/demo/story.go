@@ -59,7 +59,7 @@ func tell(ctx context.Context, with settings) (err error) {
 		"so is a second etcd with its kube-apiserver, for later")
 	for _, step := range []func(context.Context) error{
 		s.pool, s.scaleUp, s.explain, s.scaleDown, s.protect,
-		s.host, s.policy, s.tenant, s.editPool, s.nothing, s.deleteBinding, s.lifted, s.onEC2,
+		s.host, s.policy, s.tenant, s.editPool, s.nothing, s.deleteBinding, s.attacked, s.lifted, s.onEC2,
 	} {
 		if err := step(ctx); err != nil {
 			s.showAll(ctx)
