@@ -168,7 +168,7 @@ func limits(space *resources.Space, pool *karpenterv1.NodePool) (limit.Limits, e
 		switch {
 		case name != resources.NameNodes:
 			errs = append(errs, fmt.Errorf("spec.hardLimits has the key %q: only %s is allowed", name, resources.NameNodes))
-		case quantity.Sign() < 0 || quantity.CmpInt64(whole) != 0 && whole < maxAmount:
+		case quantity.Sign() < 0 || whole < maxAmount && quantity.CmpInt64(whole) != 0:
 			errs = append(errs, fmt.Errorf("spec.hardLimits.%s is %s: it must be a whole number that is not negative", name, quantity.String()))
 		default:
 			result.HardNodes = whole
