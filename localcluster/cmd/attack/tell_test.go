@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -75,5 +77,26 @@ func TestATestThatDidNotRunIsTold(t *testing.T) {
 	story.missing([]string{"TestA"})
 	if failed := story.end(0); !failed || !strings.Contains(out.String(), "NOT AS THE PAGE SAYS: TestA") {
 		t.Errorf("failed: %t\n%s", failed, out.String())
+	}
+}
+
+// Each test that a page names is in the tree of end-to-end tests.
+func TestThePagesNameTestsThatExist(t *testing.T) {
+	homes, err := homesOf("../../e2e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		content, err := os.ReadFile(filepath.Join("../../../docs", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, attempt := range attack.Attempts(string(content)) {
+			for _, name := range attempt.Tests {
+				if homes[name] == "" {
+					t.Errorf("%s: %q names the test %s, which does not exist", page, attempt.Text, name)
+				}
+			}
+		}
 	}
 }
