@@ -89,6 +89,10 @@ e2e-ec2: programs ## E-64: the contract of the EC2 provider, and pods to instanc
 bench-policy: programs ## B-15: one change of the policy for POLICY_POOLS=500 pools, the time and the requests it takes
 	cd localcluster && $(E2E_ENV) JOINER_POLICY_POOLS='$(POLICY_POOLS)' $(GO) test -trimpath -count=1 -timeout 30m -v -run TestB15 ./e2e/autonode
 
+.PHONY: bench-operator
+bench-operator: programs ## A-47: what joiner-operator costs beside 100 pools, 10 node classes and 1,000 claims at rest
+	cd localcluster && $(E2E_ENV) JOINER_OPERATOR_SIZES=full $(GO) test -trimpath -count=1 -timeout 30m -v -run TestA47 ./e2e/autonode
+
 .PHONY: bench-placement
 bench-placement: programs ## B-14: what a verdict of the node scheduling policy costs with PLACEMENT_NODES=5000, plugin and webhook
 	cd localcluster && $(E2E_ENV) JOINER_PLACEMENT_NODES='$(PLACEMENT_NODES)' $(GO) test -trimpath -count=1 -timeout 30m -v -run TestB14 ./e2e/nodescheduling
