@@ -39,6 +39,12 @@ type Seen struct {
 // longest is how much of a text is kept: a line of a test's output has to stay in one piece.
 const longest = 400
 
+// SawRefusal says that an attempt was answered with an error.
+func SawRefusal(t testing.TB, err error) {
+	t.Helper()
+	Saw(t, Seen{How: Refused, By: Refuser(err.Error()), Text: err.Error()})
+}
+
 const mark = "attack: {"
 
 // Saw says what a test saw, where [Variable] is set.

@@ -26,7 +26,7 @@ type teller struct {
 	next     int // the first attempt that is not told yet
 	section  string
 	tests    map[string]*test
-	silent   []string // attempts of which nothing was seen
+	silent   []string // attempts of which nothing was seen, or no refusal where the page tells of one
 	latest   time.Duration
 }
 
@@ -98,7 +98,8 @@ func (t *teller) one(number int, a attack.Attempt) {
 	for _, name := range a.Tests {
 		seen = append(seen, t.tests[name].seen...)
 	}
-	if len(seen) == 0 {
+	refused := func(s attack.Seen) bool { return s.How == attack.Refused }
+	if len(seen) == 0 || outcomeOf(a.Outcome) == string(attack.Refused) && !slices.ContainsFunc(seen, refused) {
 		t.silent = append(t.silent, plain(a.Text))
 	}
 	for i, line := range summary(seen) {
@@ -210,7 +211,7 @@ func (t *teller) end(took time.Duration) (failed bool) {
 	fmt.Fprintf(t.out, "%d of %d tests saw it so. The latest that the operator or a door told of something was %s after the test began to look.\n",
 		tests-failures, tests, t.latest.Round(time.Second/10))
 	for _, text := range t.silent {
-		fmt.Fprintf(t.out, "Nothing was seen of: %s\n", text)
+		fmt.Fprintf(t.out, "Nothing that the page tells was seen of: %s\n", text)
 	}
 	return failures > 0 || len(t.silent) > 0
 }

@@ -63,7 +63,7 @@ x_test.go:9: it was not found
 
 4 attempts in 1m0s, by what the pages say: by design 1, refused 1, repaired 1, reported 1.
 2 of 3 tests saw it so. The latest that the operator or a door told of something was 2s after the test began to look.
-Nothing was seen of: hide
+Nothing that the page tells was seen of: hide
 `
 	if out.String() != want {
 		t.Errorf("told\n%s\nwant\n%s", out.String(), want)

@@ -44,7 +44,7 @@ func (w *world) refused(what string, err error, parts ...string) {
 			w.t.Errorf("%s is denied with %v, which does not say %q", what, err, part)
 		}
 	}
-	attack.Saw(w.t, attack.Seen{How: attack.Refused, By: attack.Refuser(err.Error()), Text: err.Error()})
+	attack.SawRefusal(w.t, err)
 }
 
 func TestR34_NodePoolsCannotBeWrittenByOthers(t *testing.T) {

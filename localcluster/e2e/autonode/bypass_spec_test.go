@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/localcluster/attack"
 )
 
 const cpus = "karpenter.k8s.aws/instance-cpu"
@@ -89,8 +90,9 @@ func TestX11_ForeignNodeClassesAreRefused(t *testing.T) {
 	} {
 		name := fmt.Sprintf("x11-ref-%d", i)
 		err := w.try(w.cadmin, newObject(poolWrapper, "", name, parse("{template: {spec: {requirements: [], nodeClassRef: "+ref+"}}}")))
-		if err != nil {
-			continue // refused at admission
+		if err != nil { // refused at admission
+			attack.SawRefusal(t, err)
+			continue
 		}
 		w.poolSays(name, "Ready", "False", "InvalidNodeClassRef")
 		if w.get(nodePoolKind, name) != nil {

@@ -123,7 +123,11 @@ func TestX11_AnotherVersionOfTheAPIIsGuardedToo(t *testing.T) {
 		if err == nil {
 			t.Fatal("a NodePool was created by the second version")
 		}
-		return strings.Contains(err.Error(), "OpenshiftNodePool"), err.Error()
+		if !strings.Contains(err.Error(), "OpenshiftNodePool") {
+			return false, err.Error()
+		}
+		attack.SawRefusal(t, err)
+		return true, ""
 	})
 }
 

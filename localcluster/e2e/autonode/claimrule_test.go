@@ -53,7 +53,7 @@ func (w *world) judged(as client.Client, claim *unstructured.Unstructured, reaso
 		if err == nil || !strings.Contains(err.Error(), reason) {
 			return false, fmt.Sprint(err)
 		}
-		attack.Saw(w.t, attack.Seen{How: attack.Refused, By: attack.Refuser(err.Error()), Text: err.Error()})
+		attack.SawRefusal(w.t, err)
 		return true, ""
 	})
 }

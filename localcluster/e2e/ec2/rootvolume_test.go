@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/localcluster/attack"
 )
 
 // The root device of the hosted cluster's image, and what the provider's policy says of it.
@@ -116,6 +117,8 @@ func (h *hosted) withoutAdmission() {
 	}
 	if err := try(h.t.Context()); err == nil || !strings.Contains(err.Error(), "OpenshiftEC2NodeClass") {
 		h.t.Fatalf("writing the class under admission: %v, want a refusal that names OpenshiftEC2NodeClass", err)
+	} else {
+		attack.SawRefusal(h.t, err)
 	}
 	h.signal(syscall.SIGSTOP)
 	h.kubectl("delete", "validatingadmissionpolicybinding", classGuard)
@@ -143,7 +146,7 @@ func (h *hosted) signal(signal syscall.Signal) {
 // mutation: an admission policy of the tenant's changes what the operator writes. The operator says so, and closes the pools of the
 // class: they launch nothing as long as the tenant's policy stands. Once it is gone, what was launched before the pools were closed goes.
 func (h *hosted) mutation() {
-	const attack = `apiVersion: admissionregistration.k8s.io/v1
+	const larger = `apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
 metadata: {name: larger}
 spec:
@@ -160,27 +163,32 @@ kind: MutatingAdmissionPolicyBinding
 metadata: {name: larger}
 spec: {policyName: larger}
 `
-	h.apply(attack)
+	h.apply(larger)
+	began := time.Now()
 	h.eventually(soon, "the policy to say that its volume is not in the class", func(ctx context.Context) (bool, string, error) {
 		// Each write of the wrapper makes the operator write the class; the first may come before the mutation is in force.
 		h.apply(wrappedClass("modest", "monitoring: Basic\ntags: {try: \""+fmt.Sprint(time.Now().UnixNano())+"\"}"))
 		output, err := h.mgmt.Kubectl(ctx, "", "get", "autonodepolicy", "default", "-n", hcp, "-o",
 			`jsonpath={.status.conditions[?(@.type=="Ready")]}`)
-		return strings.Contains(output, `"status":"False"`) && strings.Contains(output, "modest"), output, err
+		told := strings.Contains(output, `"status":"False"`) && strings.Contains(output, "modest")
+		if told {
+			attack.Saw(h.t, attack.Seen{How: attack.Told, By: "the operator", Text: output, After: time.Since(began)})
+		}
+		return told, output, err
 	})
 	h.eventually(soon, "the pool of the class to be closed", func(ctx context.Context) (bool, string, error) {
 		output, err := h.Kubectl(ctx, "", "get", "nodepool", "modest", "-o", "jsonpath={.spec.template.spec.requirements}")
 		return strings.Contains(output, "DoesNotExist"), output, err
 	})
 	before := h.roots(h.t.Context())
-	h.kubectl("scale", "deployment", "modest", "--replicas=4")
-	h.said(later, "FailedScheduling", "modest") // Joiner has looked for a node for the fourth pod
+	h.kubectl("scale", "deployment", "modest", "--replicas=8") // more than the nodes with those that were replacing others when the pool was closed
+	h.said(later, "FailedScheduling", "modest")                // Joiner has looked for a node
 	h.t.Logf("while the tenant's mutation stands: %v, and %v when the pool was closed", h.roots(h.t.Context()), before)
 	if pending := h.kubectl("get", "pods", "--field-selector=status.phase=Pending", "-o", "name"); !strings.Contains(pending, "pod/") {
-		h.t.Error("no pod waits, want the fourth: a closed pool launches nothing")
+		h.t.Error("no pod waits: a closed pool launches nothing")
 	}
 	h.kubectl("delete", "mutatingadmissionpolicybinding,mutatingadmissionpolicy", "larger")
-	h.settled("a mutation on the way", 4)
+	h.settled("a mutation on the way", 8)
 }
 
 // rooted demands that at least count instances run, each with exactly the policy's root volume. There are more while nodes are
@@ -190,7 +198,9 @@ func (h *hosted) rooted(after string, count int) {
 	roots := h.roots(h.t.Context())
 	if len(roots) != 1 || roots[ofPolicy.String()] < count {
 		h.t.Errorf("%s: instances by their root volumes: %v, want %d with %s, and no others", after, roots, count, ofPolicy)
+		return
 	}
+	attack.Saw(h.t, attack.Seen{How: attack.Held, Text: fmt.Sprintf("%s: instances by their root volumes: %v", after, roots)})
 }
 
 // settled waits until count instances run, each with exactly the policy's root volume, and logs what there was on the way.
