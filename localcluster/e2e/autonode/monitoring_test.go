@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/joiner-autoscaler/joiner/charts"
+	"github.com/joiner-autoscaler/joiner/localcluster/runbook"
 )
 
 // shows waits until the operator's metrics have a line.
@@ -49,4 +50,33 @@ func TestA43_TheOperatorShowsWhatTheAlertsAskFor(t *testing.T) {
 	w.policy(restrict(in(instanceType, "x")))
 	w.shows(`autonode_policy_not_ready{party="Provider"} 0`)
 	w.shows(`autonode_wrappers{applied="True",kind="OpenshiftNodePool",party=""} 1`)
+}
+
+// A-44, A-48: kubectl and the API servers understand every command of the pages about AutoNode.
+func TestA44_TheCommandsOfThePagesRun(t *testing.T) {
+	w := begin(t)
+	w.policy(restrict(in(instanceType, "a")))
+	w.pool("a44", wants(in(arch, "amd64")))
+	w.merged("a44", in(instanceType, "a"), in(arch, "amd64"))
+	names := map[string]string{"NAMESPACE": w.namespace, "POOL": "a44", "NAME": "a44"}
+	run := 0
+	for _, pages := range []string{"runbooks/AutoNode*.md", "upgrade/autonode.md"} {
+		commands, err := runbook.Commands("../../../docs/"+pages, names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range commands {
+			run++
+			on := w.mgmt
+			if command.Guest {
+				on = w.guest
+			}
+			if output, err := on.Kubectl(w.ctx, "", command.Arguments...); !runbook.Fine(output, err) {
+				t.Errorf("%s: %v", command.Page, err)
+			}
+		}
+	}
+	if run < 25 {
+		t.Errorf("only %d commands were run", run)
+	}
 }

@@ -3,10 +3,12 @@ package nodescheduling
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/joiner-autoscaler/joiner/charts"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
+	"github.com/joiner-autoscaler/joiner/localcluster/runbook"
 )
 
 // both doors that run show every metric that the alerts of the webhook's chart ask for; those about its certificate and its
@@ -29,6 +31,27 @@ func TestA43_TheDoorsShowWhatTheAlertsAskFor(t *testing.T) {
 		}
 		for _, name := range names {
 			g.sees(t, "# TYPE "+name[:len(name)-1]+" ")
+		}
+	})
+}
+
+// kubectl and the API server understand every command of the pages about control plane nodes. What is piped into
+// joinerctl is that of TestTheAuditFindsWhatIsLeft.
+func TestA44_TheCommandsOfThePagesRun(t *testing.T) {
+	onPeopled(t, func(t *testing.T, g guarded) {
+		commands, err := runbook.Commands("../../../docs/runbooks/NodeScheduling*.md", map[string]string{"NAME": "app", "NODE": "nowhere"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(commands) < 20 {
+			t.Errorf("only %d commands are on the pages", len(commands))
+		}
+		for _, command := range commands {
+			output, err := g.Kubectl(t.Context(), "", command.Arguments...)
+			asks := command.Arguments[0] == "run" // whether the policy has a verdict
+			if asks && !strings.Contains(output, "[ControlPlane/UnknownNode]") || !asks && !runbook.Fine(output, err) {
+				t.Errorf("%s: %v: %v", command.Page, command.Arguments, err)
+			}
 		}
 	})
 }
