@@ -2,6 +2,9 @@ package operator
 
 import (
 	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	karpenterawsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
@@ -43,7 +46,7 @@ func (b *Board) made(kind, name string, reading Reading, out outcome) {
 		if w = before; w.UID != out.product.GetUID() {
 			return
 		}
-	case w.Failed == conformance.BootstrapMissing && before.UID == w.UID:
+	case out.made != nil && out.made.Missing != "" && before.UID == w.UID:
 		w.Class = before.Class // it stays as it was
 	}
 	if class, is := out.product.(*karpenterawsv1.EC2NodeClass); is && out.made != nil && !w.Altered && w.Failed == "" {
@@ -77,9 +80,17 @@ func failure(kind string, reading Reading, out outcome) conformance.Cause {
 	case len(out.made.Problems) > 0:
 		return causeOf(out.made.Problems[0], reading.Policy)
 	case out.made.Missing != "" && kind == karpenterawsv1.EC2NodeClassKind:
+		if slices.ContainsFunc(out.made.Conditions, unresolved) { // what its user asks for is not had, or not yet
+			return conformance.VersionNotSupported
+		}
 		return conformance.BootstrapMissing
 	}
 	return ""
+}
+
+// unresolved is a class whose release is not the one that its user asks for.
+func unresolved(said condition.Value) bool {
+	return said.Type == hypershiftv1beta1.ConditionTypeVersionResolved && said.Status == metav1.ConditionFalse
 }
 
 // causeOf is a problem of a merge in the words of package conformance. What a valid policy cannot be merged with is

@@ -222,3 +222,20 @@ func TestA23_WhetherTheGuestIsProtectedIsShown(t *testing.T) {
 		}
 	}
 }
+
+// a release that is not had, or not yet, is the business of who asks for it; without bootstrap data for anybody it is the
+// operator's.
+func TestA45_AReleaseThatIsNotHadIsTheTenants(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]string{"4.21.0": "party=Tenant 1", "": "party=Service 1"} {
+		s := released(t, true, "", class("big"))
+		s.bootstrap = nil
+		s.asks(version, "")
+		registry := s.behind(s.guest)
+		s.step(s.classes, "big")
+		s.step(s.summing(s.guest, s.management), "")
+		if got := shown(t, registry, "autonode_policy_not_ready"); got != want {
+			t.Errorf("version %q: not Ready: %q, want %q", version, got, want)
+		}
+	}
+}
