@@ -110,10 +110,14 @@ fuzz-public: ## The fuzz targets of the module that others import, FUZZ_TIME=30s
 		$(GO) test ./$${target%:*} -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZ_TIME) || exit 1; done
 
 .PHONY: check
-check: generated vet lint race fuzz-public ## Generated files are current, vet, lint, import rules, race-free tests of the core, tests of the tools and of the public module
+check: generated vet lint race fuzz-public alerts ## Generated files are current, vet, lint, import rules, race-free tests of the core, tests of the tools, of the alerts and of the public module
 	$(GO) test ./internal/tidy/...
 	cd tools && $(GO) test ./...
 	cd autonodepolicy && $(GO) test ./...
+
+.PHONY: alerts
+alerts: ## The alerts of the charts, evaluated by Prometheus' own code (A-43 to A-45)
+	cd tools/alerts && CGO_ENABLED=0 $(GO) vet ./... && CGO_ENABLED=0 $(GO) test -trimpath $(TEST_FLAGS) ./...
 
 # As another operator's build would do it: no workspace, and the module's own go.mod; its Go is newer than Joiner's.
 CONSUMER := cd examples/karpenter-operator && GOWORK=off GOFLAGS=-mod=mod GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO)

@@ -49,6 +49,13 @@ func WebhookCertificateRules() (role, clusterRole []byte, err error) {
 // WebhookConditions are the matchConditions of the webhook that judges pods and bindings, a list in YAML.
 func WebhookConditions() ([]byte, error) { return files.ReadFile(Webhook + "/rules/conditions.yaml") }
 
+// Alerts returns the groups of alerts of a chart for a release in a namespace, in YAML: the spec of its
+// PrometheusRule.
+func Alerts(chart, namespace string) ([]byte, error) {
+	content, err := files.ReadFile(chart + "/rules/alerts.yaml")
+	return bytes.ReplaceAll(content, []byte("$NAMESPACE"), []byte(namespace)), err
+}
+
 // webhookFiles are the files of the chart, as Helm shows them to its templates.
 type webhookFiles struct{}
 

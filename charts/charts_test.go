@@ -26,6 +26,18 @@ import (
 // that the charts use. It returns the documents by kind and name.
 func render(t *testing.T, chart string, set map[string]any) map[string][]byte {
 	t.Helper()
+	return renderWhere(t, chart, set, nil)
+}
+
+// apiVersions are what a cluster serves, each as group/version/kind.
+type apiVersions []string
+
+// Has is .Capabilities.APIVersions.Has of Helm.
+func (a apiVersions) Has(version string) bool { return slices.Contains(a, version) }
+
+// renderWhere is render for a cluster that serves more than Kubernetes does.
+func renderWhere(t *testing.T, chart string, set map[string]any, served apiVersions) map[string][]byte {
+	t.Helper()
 	values := map[string]any{}
 	if err := yaml.Unmarshal(file(t, chart+"/values.yaml"), &values); err != nil {
 		t.Fatal(err)
@@ -38,7 +50,9 @@ func render(t *testing.T, chart string, set map[string]any) map[string][]byte {
 		}
 		where[parts[len(parts)-1]] = value
 	}
-	data := map[string]any{"Values": values, "Release": map[string]any{"Namespace": "hcp-a"}, "Files": chartFiles{t, chart}}
+	data := map[string]any{"Values": values, "Release": map[string]any{"Namespace": "hcp-a"}, "Files": chartFiles{t,
+		chart},
+		"Capabilities": map[string]any{"APIVersions": served}}
 	documents := map[string][]byte{}
 	templates, err := fs.Glob(charts.Files(), chart+"/templates/*.yaml")
 	if err != nil || len(templates) == 0 {
@@ -96,6 +110,7 @@ func functions() template.FuncMap {
 			text, err := yaml.Marshal(v)
 			return strings.TrimSuffix(string(text), "\n"), err
 		},
+		"replace":   func(old, now, text string) string { return strings.ReplaceAll(text, old, now) },
 		"sha256sum": func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) },
 		"quote":     func(v any) string { return fmt.Sprintf("%q", fmt.Sprint(v)) },
 		"join": func(separator string, list []any) string {

@@ -67,19 +67,27 @@ func (m Metrics) ShowNodes(group string, tainted, bare int) {
 	m.Nodes.WithLabelValues(group, "false").Set(float64(bare))
 }
 
-// ShowPins shows how many entries of each group are in each state.
+// ShowPins shows how many entries of each group are in each state. A name of the platform that a cluster does not
+// have counts as reserved: nobody has to look after it, and an alert on those that dangle must not tell of it.
 func (m Metrics) ShowPins(groups []nodescheduling.Effective, pins []nodescheduling.Pin) {
 	for _, group := range groups {
 		for _, state := range nodescheduling.PinStates() {
 			count := 0
 			for _, pin := range pins {
-				if pin.Group == group.Group && pin.State == state {
+				if pin.Group == group.Group && shownState(pin) == state {
 					count++
 				}
 			}
 			m.Pins.WithLabelValues(group.Group, string(state)).Set(float64(count))
 		}
 	}
+}
+
+func shownState(pin nodescheduling.Pin) nodescheduling.PinState {
+	if pin.State == nodescheduling.Dangling && pin.Fine() {
+		return nodescheduling.Reserved
+	}
+	return pin.State
 }
 
 // Show shows the policy in force, how much of Scheduler was ignored, and when that was read.

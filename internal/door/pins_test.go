@@ -54,13 +54,13 @@ func TestA11_PinsAreCountedAndToldOnce(t *testing.T) {
 			t.Errorf("the states are %s, want %s", got, want)
 		}
 	}
-	look("dangling 2 pinned 1 replaced 1 reserved 1 unpinned 1")
-	look("dangling 2 pinned 1 replaced 1 reserved 1 unpinned 1")
+	look("dangling 1 pinned 1 replaced 1 reserved 2 unpinned 1")
+	look("dangling 1 pinned 1 replaced 1 reserved 2 unpinned 1")
 	if len(told) != 3 || !strings.Contains(told[0], `"entry"="web/a"`) {
 		t.Errorf("the log has %q, want one line for each of three entries", told)
 	}
 	uids["backup"] = secondUID
-	look("dangling 2 pinned 0 replaced 2 reserved 1 unpinned 1")
+	look("dangling 1 pinned 0 replaced 2 reserved 2 unpinned 1")
 	if len(told) != 4 || !strings.Contains(told[3], secondUID) {
 		t.Errorf("the log has %q, want the entry that was replaced", told)
 	}

@@ -145,8 +145,11 @@ func readTokens(path string) ([]string, error) {
 	return tokens, nil
 }
 
-// rejections counts who was refused. It has no labels: callers would choose them.
-func rejections() prometheus.Counter {
+// ExpiryMetric is the name of the metric that tells when the webhook's certificate ends.
+const ExpiryMetric = "joiner_webhook_certificate_expiry_timestamp_seconds"
+
+// Rejections counts who was refused. It has no labels: callers would choose them.
+func Rejections() prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "joiner_webhook", Name: "rejected_total",
 		Help: "Requests that showed neither the path nor the certificate of an API server, and were not answered."})
 }

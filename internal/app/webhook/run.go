@@ -81,8 +81,9 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 	if err != nil {
 		return err
 	}
-	rejected := rejections()
-	if err := errors.Join(p.registry.Register(rejected), p.registry.Register(serve.ExpiryMetric("joiner_webhook_certificate_expiry_timestamp_seconds", shown))); err != nil {
+	rejected := Rejections()
+	if err := errors.Join(p.registry.Register(rejected), p.registry.Register(serve.ExpiryMetric(ExpiryMetric,
+		shown))); err != nil {
 		return err
 	}
 	if err := servers.Add(mgr, serve.MetricsHandler(prometheus.Gatherers{p.registry, ctrlmetrics.Registry}, false),

@@ -68,7 +68,7 @@ func TestA14_OnlyNamedCertificatesAreAnswered(t *testing.T) {
 			t.Fatal(err)
 		}
 		next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-		server := httptest.NewUnstartedServer(config.handler(verify, next, rejections()))
+		server := httptest.NewUnstartedServer(config.handler(verify, next, Rejections()))
 		server.TLS = secured
 		server.StartTLS()
 		client := server.Client()

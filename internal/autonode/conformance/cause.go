@@ -12,6 +12,9 @@ const (
 	Nobody   Party = "" // of a cause that is not known
 )
 
+// Parties returns every party.
+func Parties() []Party { return []Party{Tenant, Provider, Service, Cloud} }
+
 // Cause is why an object differs. The set is closed.
 type Cause string
 

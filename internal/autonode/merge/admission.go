@@ -1,6 +1,8 @@
 package merge
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
@@ -42,9 +44,23 @@ func Admission(config AdmissionConfig) ([]Protection, error) {
 // Unwanted returns what Admission leaves out under this configuration and not under every one; see [admission.Unwanted].
 func Unwanted(config AdmissionConfig) []Protection { return admission.Unwanted(labelled(config)) }
 
+const (
+	// RuleGenerationAnnotation of the rule for NodeClaims says of which generation of the policy it is: "none" for no
+	// policy.
+	RuleGenerationAnnotation = "karpenter.hypershift.openshift.io/policy-generation"
+	// RuleNoteAnnotation says what to do with a rule that nobody keeps any more.
+	RuleNoteAnnotation = "karpenter.hypershift.openshift.io/note"
+)
+
+// ruleNote is for whoever finds that the rule is of another generation than the policy: an operator that is too old
+// to know the rule leaves it, and Karpenter would be refused what the policy allows by now.
+const ruleNote = "joiner-operator writes this rule anew with each generation of the policy. If it is of another one, " +
+	"the operator does not run or is older than the rule: run one that knows it, or delete the binding %s and then this policy."
+
 // ClaimRule returns the rule for NodeClaims of a policy, nil for none, with the label of what the operator manages. They
 // may refer to the EC2NodeClasses of these names, and to any of the kinds of anyOf. See [admission.ClaimRule.Protection] for
-// what is left out, and the error.
+// what is left out, and the error. The rule says of which generation of the policy it is, also to whom it refuses
+//
 func ClaimRule(of *hypershiftv1beta1.AutoNodePolicy, classes []string, anyOf []schema.GroupKind) (rule Protection, leftOut []string, err error) {
 	wanted := admission.ClaimRule{Labels: labelled(AdmissionConfig{}).Labels}
 	if provided := Policy(of); provided != nil {
@@ -59,6 +75,16 @@ func ClaimRule(of *hypershiftv1beta1.AutoNodePolicy, classes []string, anyOf []s
 	rule, keys, err := wanted.Protection()
 	for _, key := range keys {
 		leftOut = append(leftOut, string(key))
+	}
+	generation, told := "none", "there is no AutoNodePolicy"
+	if of != nil {
+		generation = fmt.Sprint(of.Generation)
+		told = "generation " + generation + " of the AutoNodePolicy"
+	}
+	rule.Policy.Annotations = map[string]string{RuleGenerationAnnotation: generation,
+		RuleNoteAnnotation: fmt.Sprintf(ruleNote, rule.Binding.Name)}
+	for i := range rule.Policy.Spec.Validations {
+		rule.Policy.Spec.Validations[i].Message += " (" + told + ")"
 	}
 	return rule, leftOut, err
 }

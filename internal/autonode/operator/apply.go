@@ -245,7 +245,7 @@ func (c *Controller) report(ctx context.Context, s scene, out outcome) (again ti
 	now := c.config.Now()
 	before := s.wrapper.DeepCopyObject().(client.Object)
 	known, found := c.config.Board.lastVerdict(kind.Wrapper, s.wrapper)
-	reached := verdict(s, out, known)
+	reached := verdict(kind.Product, s, out, known)
 	if reached != nil {
 		if found && known.same(*reached) {
 			reached.statusAltered = known.statusAltered

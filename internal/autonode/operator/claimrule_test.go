@@ -300,3 +300,39 @@ func TestA04_WhatIsTooLargeForTheRuleIsTold(t *testing.T) {
 		t.Errorf("%v %v", leftOut, err)
 	}
 }
+
+// the rule says of which generation of the policy it is, to whoever is refused and to whoever finds it left
+// behind, also when a new generation asks the same of NodeClaims.
+func TestA48_TheRuleCarriesTheGeneration(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, nil)
+	woken := 0
+	c := s.ruler(s.guest, &woken)
+	for _, test := range []struct {
+		policy           *hypershiftv1beta1.AutoNodePolicy
+		annotation, told string
+	}{
+		{policyOf(1, in("topology.kubernetes.io/zone", "a")), "1", "(generation 1 of the AutoNodePolicy)"},
+		{policyOf(2, in("topology.kubernetes.io/zone", "a")), "2", "(generation 2 of the AutoNodePolicy)"},
+		{nil, "none", "(there is no AutoNodePolicy)"},
+	} {
+		s.board.Set(s.board.Latest().Next(operator.Answer{Policy: test.policy}, s.clock.Now(), false))
+		s.step(c, "")
+		rule := s.rule()
+		if got := rule.Annotations[merge.RuleGenerationAnnotation]; got != test.annotation {
+			t.Errorf("the rule is of generation %q, want %q", got, test.annotation)
+		}
+		if note := rule.Annotations[merge.RuleNoteAnnotation]; !strings.Contains(note,
+			"delete the binding "+operator.ClaimRule().Binding.Name) {
+			t.Errorf("the note is %q", note)
+		}
+		for _, validation := range rule.Spec.Validations {
+			if !strings.HasSuffix(validation.Message, test.told) {
+				t.Errorf("it tells %q, want %q at its end", validation.Message, test.told)
+			}
+		}
+	}
+	if events := s.restored(); events != 0 {
+		t.Errorf("%d events tell of a restored rule: a new generation is none", events)
+	}
+}

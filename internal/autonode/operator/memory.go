@@ -2,6 +2,9 @@ package operator
 
 import (
 	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	karpenterawsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
@@ -31,27 +34,20 @@ func (b *Board) made(kind, name string, reading Reading, out outcome) {
 		delete(b.memory.written, product)
 		return
 	}
-	w := conformance.Written{UID: out.product.GetUID()}
+	w := conformance.Written{UID: out.product.GetUID(), Failed: failure(kind, reading, out)}
 	if reading.Policy != nil {
 		w.Policy = reading.Policy.Generation
 	}
+	before := b.memory.written[product]
 	switch {
-	case out.refused != nil && out.refused.reason == hypershiftv1beta1.ReasonAlteredOnWrite:
-		w.Altered = true
-	case out.refused != nil:
-		w.Failed = conformance.OperatorError
-	case out.made == nil: // the policy is not known: what was found before holds
-		w = b.memory.written[product]
-		if w.UID != out.product.GetUID() {
+	case w.Failed == conformance.AlteredOnWrite:
+		w.Altered, w.Failed = true, ""
+	case w.Failed == "" && out.made == nil: // the policy is not known: what was found before holds
+		if w = before; w.UID != out.product.GetUID() {
 			return
 		}
-	case len(out.made.Problems) > 0:
-		w.Failed = causeOf(out.made.Problems[0], reading.Policy)
-	case out.made.Missing != "" && kind == karpenterawsv1.EC2NodeClassKind: // a pool waits for its class, and stays as it is
-		w.Failed = conformance.BootstrapMissing
-		if before := b.memory.written[product]; before.UID == w.UID {
-			w.Class = before.Class // it stays as it was
-		}
+	case out.made != nil && out.made.Missing != "" && before.UID == w.UID:
+		w.Class = before.Class // it stays as it was
 	}
 	if class, is := out.product.(*karpenterawsv1.EC2NodeClass); is && out.made != nil && !w.Altered && w.Failed == "" {
 		w.Class = class.Spec.DeepCopy()
@@ -69,17 +65,53 @@ func (b *Board) unmade(kind, name string) {
 	delete(b.memory.written, conformance.Product{Kind: kind, Name: name})
 }
 
-// causeOf is a problem of a merge in the words of package conformance. Too many entries are the provider's business when the policy
-// leaves no room for any other.
+// failure is why a step did not bring a product in line, in the words of package conformance; "" when it did, when
+// that is not known, and for a pool that waits for its class: then the class has the cause.
+func failure(kind string, reading Reading, out outcome) conformance.Cause {
+	switch {
+	case out.refused != nil && out.refused.reason == hypershiftv1beta1.ReasonAlteredOnWrite:
+		return conformance.AlteredOnWrite
+	case out.refused != nil && out.refused.reason == ReasonDeleting:
+		return conformance.WrittenByOther
+	case out.refused != nil:
+		return conformance.OperatorError
+	case out.made == nil:
+		return ""
+	case len(out.made.Problems) > 0:
+		return causeOf(out.made.Problems[0], reading.Policy)
+	case out.made.Missing != "" && kind == karpenterawsv1.EC2NodeClassKind:
+		if slices.ContainsFunc(out.made.Conditions, unresolved) { // what its user asks for is not had, or not yet
+			return conformance.VersionNotSupported
+		}
+		return conformance.BootstrapMissing
+	}
+	return ""
+}
+
+// unresolved is a class whose release is not the one that its user asks for.
+func unresolved(said condition.Value) bool {
+	return said.Type == hypershiftv1beta1.ConditionTypeVersionResolved && said.Status == metav1.ConditionFalse
+}
+
+// causeOf is a problem of a merge in the words of package conformance. What a valid policy cannot be merged with is
+// its user's business; but too many entries are the provider's when the policy leaves no room for any other.
 func causeOf(problem merge.Problem, policy *hypershiftv1beta1.AutoNodePolicy) conformance.Cause {
+	if policy != nil && len(merge.Check(policy)) > 0 {
+		return conformance.PolicyInvalid
+	}
 	switch problem.Reason {
 	case hypershiftv1beta1.ReasonTooManyRequirements:
 		if policy == nil || len(policy.Spec.NodePoolDefaults.Requirements) < merge.MaxRequirements {
 			return conformance.IncompatibleRequirements
 		}
 		return conformance.TooManyRequirements
-	case hypershiftv1beta1.ReasonNodeClassUnmanaged, hypershiftv1beta1.ReasonNodeClassNotApplied:
+	case hypershiftv1beta1.ReasonNodeClassUnmanaged, hypershiftv1beta1.ReasonNodeClassNotApplied,
+		merge.ReasonInvalidNodeClassRef:
 		return conformance.NodeClassUnmanaged
+	case hypershiftv1beta1.ReasonVersionNotSupported:
+		return conformance.VersionNotSupported
+	case hypershiftv1beta1.ReasonInvalidRequirements, merge.ReasonInvalidBlockDevice:
+		return conformance.IncompatibleRequirements
 	}
 	return conformance.OperatorError
 }

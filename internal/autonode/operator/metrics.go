@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/approver"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/conformance"
 )
@@ -16,7 +18,9 @@ type Metrics struct {
 	Writes    *prometheus.CounterVec // kind, verb
 	Repairs   *prometheus.CounterVec // kind
 	Altered   *prometheus.CounterVec // kind: of a product, or status for that of a wrapper
-	Wrappers  *prometheus.GaugeVec   // kind, applied: True, False, Unknown
+	Wrappers  *prometheus.GaugeVec   // kind, applied: True, False, Unknown, party: whose business that is
+	NotReady  *prometheus.GaugeVec   // party: 1 for those whose business it is that the policy is not Ready
+	Protected *prometheus.GaugeVec   // reason: 1 for that of the condition Protected
 	Unmanaged *prometheus.GaugeVec   // kind
 	Foreign   *prometheus.GaugeVec   // kind
 	Approvals *prometheus.CounterVec // signer
@@ -43,7 +47,13 @@ func NewMetrics(registerer prometheus.Registerer) Metrics {
 		Writes:    counter("writes_total", "Writes of objects in the guest cluster.", "kind", "verb"),
 		Repairs:   counter("repairs_total", "Objects that somebody else had changed or deleted and that were restored.", "kind"),
 		Altered:   counter("altered_writes_total", "Writes that were accepted and that the guest's API server stores with other settings than were written.", "kind"),
-		Wrappers:  gauge("wrappers", "Wrappers by whether the policy is applied to them.", "kind", "applied"),
+		Wrappers: gauge("wrappers", "Wrappers by whether the policy is applied to them, and whose business it is that it is not.",
+			"kind", "applied", "party"),
+		NotReady: gauge("policy_not_ready",
+			"1 for each party whose business it is that the AutoNodePolicy is not Ready, 0 for the others.", "party"),
+		Protected: gauge("protected", "1 for whether the guest's admission policies are in force, in the words of the condition Protected, "+
+			"0 for the other reasons. "+
+			"InForce means that they all are.", "reason"),
 		Unmanaged: gauge("unmanaged_objects", "Karpenter objects that belong to no wrapper and were not made by the operator. They are left alone, and the policy does not hold for them.", "kind"),
 		Foreign:   gauge("foreign_objects", "Those of the unmanaged objects that were made when the guest was protected already, past its admission policies.", "kind"),
 		Approvals: counter("certificate_approvals_total", "Certificate requests of kubelets that the operator approved.", "signer"),
@@ -53,17 +63,62 @@ func NewMetrics(registerer prometheus.Registerer) Metrics {
 		Checked: gauge("conformance_checked_timestamp_seconds", "When everything in the guest was compared with the policy last."),
 	}
 	m.ShowState(StateStarting)
+	for _, kind := range []string{conformance.NodePool, conformance.EC2NodeClass, alteredStatus} {
+		m.Altered.WithLabelValues(kind) // with 0: the first one has to be seen as an increase
+	}
 	return m
+}
+
+// protectedReasons are all reasons of the condition Protected.
+func protectedReasons() []string {
+	return []string{hypershiftv1beta1.ReasonInForce, hypershiftv1beta1.ReasonProtectionMissing,
+		hypershiftv1beta1.ReasonOpenByFlag,
+		hypershiftv1beta1.ReasonRuleTooLarge}
+}
+
+// ShowProtected shows the reason of the condition Protected.
+func (m Metrics) ShowProtected(reason string) {
+	for _, known := range protectedReasons() {
+		m.Protected.WithLabelValues(known).Set(oneIf(known == reason))
+	}
+}
+
+// ShowNotReady shows whose business it is that the policy is not Ready, nobody's when it is or when there is none.
+func (m Metrics) ShowNotReady(whose map[conformance.Party]bool) {
+	for _, party := range conformance.Parties() {
+		m.NotReady.WithLabelValues(string(party)).Set(oneIf(whose[party]))
+	}
+}
+
+// wrapperState is how a wrapper stands to the policy.
+type wrapperState struct {
+	applied metav1.ConditionStatus
+	party   conformance.Party
+}
+
+// showWrappers shows how many wrappers of a kind are in each state.
+func (m Metrics) showWrappers(kind string, counts map[wrapperState]int) {
+	for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
+		for _, party := range append(conformance.Parties(), conformance.Nobody) {
+			if status == metav1.ConditionTrue && party != conformance.Nobody {
+				continue
+			}
+			m.Wrappers.WithLabelValues(kind, string(status), string(party)).Set(float64(counts[wrapperState{status, party}]))
+		}
+	}
+}
+
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // ShowState shows the state in which the policy is known.
 func (m Metrics) ShowState(state ReadState) {
 	for _, known := range ReadStates() {
-		value := 0.0
-		if known == state {
-			value = 1
-		}
-		m.ReadState.WithLabelValues(string(known)).Set(value)
+		m.ReadState.WithLabelValues(string(known)).Set(oneIf(known == state))
 	}
 }
 

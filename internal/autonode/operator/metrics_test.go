@@ -23,7 +23,9 @@ func TestNamesAndLabelsOfTheMetrics(t *testing.T) {
 		"autonode_policy_reads_total":   {m.Reads, "{result}", "Attempts to read"},
 		"autonode_writes_total":         {m.Writes, "{kind,verb}", "Writes of objects"},
 		"autonode_repairs_total":        {m.Repairs, "{kind}", "Objects that somebody else"},
-		"autonode_wrappers":             {m.Wrappers, "{kind,applied}", "Wrappers by whether"},
+		"autonode_wrappers":             {m.Wrappers, "{kind,applied,party}", "Wrappers by whether"},
+		"autonode_policy_not_ready":     {m.NotReady, "{party}", "1 for each party"},
+		"autonode_protected":            {m.Protected, "{reason}", "1 for whether the guest's"},
 		"autonode_unmanaged_objects":    {m.Unmanaged, "{kind}", "Karpenter objects that"},
 		"autonode_foreign_objects":      {m.Foreign, "{kind}", "Those of the unmanaged objects"},
 		"autonode_altered_writes_total": {m.Altered, "{kind}", "Writes that were accepted"},
@@ -49,10 +51,10 @@ func TestOneReadStateIsShown(t *testing.T) {
 	m.ShowState(operator.StatePermissive)
 	m.ShowState(operator.StateRead)
 	families, err := registry.Gather()
-	if err != nil || len(families) != 1 {
-		t.Fatalf("%d families, error %v", len(families), err)
+	if err != nil || len(families) != 2 || families[1].GetName() != "autonode_policy_read_state" {
+		t.Fatalf("%d families, error %v: want that of altered writes, which begins with 0, and this one", len(families), err)
 	}
-	shown, sum := families[0].GetMetric(), 0.0
+	shown, sum := families[1].GetMetric(), 0.0
 	for _, state := range shown {
 		sum += state.GetGauge().GetValue()
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/conformance"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
@@ -55,11 +56,15 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 	if c.started.IsZero() {
 		c.started = c.config.Now()
 	}
-	targets, altered, err := c.survey(ctx)
+	found, err := c.survey(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	policy := c.config.Board.Reading().Policy
+	targets, altered := found.targets, found.altered
+	reading := c.config.Board.Reading()
+	policy := reading.Policy
+	c.config.Metrics.ShowProtected(c.protected().Reason)
+	c.showWhose(reading, found)
 	if policy == nil || !c.config.Board.Protected() { // G22: not Ready before the guest is protected
 		return reconcile.Result{}, nil
 	}
@@ -85,29 +90,63 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 	return result, nil
 }
 
+// showWhose shows whose business it is that the policy is not Ready. While it is not known whether there is
+// one, what was shown last stays.
+func (c *PolicyController) showWhose(reading Reading, found surveyed) {
+	policy := reading.Policy
+	whose := map[conformance.Party]bool{}
+	switch {
+	case policy == nil && !reading.Known():
+		return
+	case policy == nil:
+	case len(merge.Check(policy)) > 0:
+		whose[conformance.PolicyInvalid.Party()] = true
+	case c.config.Board.Protected() && merge.Ready(policy, found.targets).Status == metav1.ConditionTrue:
+	default:
+		whose = found.parties
+		if len(whose) == 0 || !c.config.Board.Protected() { // nobody else has to do anything
+			whose[conformance.Service] = true
+		}
+	}
+	c.config.Metrics.ShowNotReady(whose)
+}
+
 // sayProtected says whether all admission policies are in force, and since when they were so for the first time, which never
 // changes any more. It reports whether that changed the status.
 func (c *PolicyController) sayProtected(policy *hypershiftv1beta1.AutoNodePolicy, status *hypershiftv1beta1.AutoNodePolicyStatus) (changed bool) {
-	now, missing := condition.True(hypershiftv1beta1.ConditionTypeProtected, hypershiftv1beta1.ReasonInForce, ""), c.config.Board.Missing()
-	missing = append(slices.Clone(missing), c.config.Board.ruleMissing()...)
-	leftOut := c.config.Board.RuleLeftOut()
+	changed = condition.Set(&status.Conditions, policy.Generation, c.protected(), c.config.Now())
+	const once = hypershiftv1beta1.ConditionTypeProtectedOnce
+	if len(c.missing()) == 0 && !condition.IsTrue(status.Conditions, once) {
+		changed = condition.Set(&status.Conditions, policy.Generation, condition.True(once,
+			hypershiftv1beta1.ReasonInForce, ""), c.config.Now()) || changed
+	}
+	return changed
+}
+
+// missing names what of the protection is not in force.
+func (c *PolicyController) missing() []string {
+	return append(slices.Clone(c.config.Board.Missing()), c.config.Board.ruleMissing()...)
+}
+
+// protected says whether all admission policies are in force.
+func (c *PolicyController) protected() condition.Value {
+	const kind = hypershiftv1beta1.ConditionTypeProtected
+	missing, leftOut := c.missing(), c.config.Board.RuleLeftOut()
 	switch {
 	case c.config.ClaimsOpen:
-		now = condition.False(now.Type, hypershiftv1beta1.ReasonOpenByFlag, "everybody may make NodeClaims: take --protect-nodeclaims=Open away")
+		return condition.False(kind, hypershiftv1beta1.ReasonOpenByFlag,
+			"everybody may make NodeClaims: take --protect-nodeclaims=Open away")
 	case len(missing) > 0:
-		now = condition.False(now.Type, hypershiftv1beta1.ReasonProtectionMissing,
+		return condition.False(kind, hypershiftv1beta1.ReasonProtectionMissing,
 			"somebody has changed or deleted these in the hosted cluster, and they are being restored: "+strings.Join(missing, ", "))
+	case !c.config.Board.Protected(): // not since the start; nothing is said of a policy then
+		return condition.False(kind, hypershiftv1beta1.ReasonProtectionMissing, "the admission policies are not in force yet")
 	case len(leftOut) > 0:
-		now = condition.False(now.Type, hypershiftv1beta1.ReasonRuleTooLarge, fmt.Sprintf(
+		return condition.False(kind, hypershiftv1beta1.ReasonRuleTooLarge, fmt.Sprintf(
 			"the policy has too many values for the rule that NodeClaims have to keep, so it does not have %s: list fewer; NodeClaims outside are found afterwards",
 			strings.Join(leftOut[:min(len(leftOut), shownPaths)], ", ")))
 	}
-	changed = condition.Set(&status.Conditions, policy.Generation, now, c.config.Now())
-	const once = hypershiftv1beta1.ConditionTypeProtectedOnce
-	if len(missing) == 0 && !condition.IsTrue(status.Conditions, once) {
-		changed = condition.Set(&status.Conditions, policy.Generation, condition.True(once, hypershiftv1beta1.ReasonInForce, ""), c.config.Now()) || changed
-	}
-	return changed
+	return condition.True(kind, hypershiftv1beta1.ReasonInForce, "")
 }
 
 // leave returns for how long Ready is left as an earlier process has written it: while this one does not know yet, a minute
@@ -130,35 +169,44 @@ func alteredStatuses(names []string) string {
 		len(names), strings.Join(shown, ", "))
 }
 
-// survey looks at all wrappers, and shows how many there are in which state, and what belongs to none (G18). It returns what
-// the policy's readiness asks of each, and the names of those whose status is changed on its way to storage.
-func (c *PolicyController) survey(ctx context.Context) (targets []merge.Target, altered []string, err error) {
+// surveyed is what was found out about all wrappers.
+type surveyed struct {
+	targets []merge.Target             // what the policy's readiness asks of each
+	altered []string                   // names of those whose status is changed on its way to storage
+	parties map[conformance.Party]bool // whose business those are to which the policy is not applied
+}
+
+// survey looks at all wrappers, and shows how many there are in which state, and what belongs to none (G18).
+func (c *PolicyController) survey(ctx context.Context) (surveyed, error) {
+	all := surveyed{parties: map[conformance.Party]bool{}}
 	for _, kind := range c.config.Kinds {
 		wrappers, err := c.list(ctx, kind.NewWrapperList())
 		if err != nil {
-			return nil, nil, fmt.Errorf("listing %ss: %w", kind.Wrapper, err)
+			return surveyed{}, fmt.Errorf("listing %ss: %w", kind.Wrapper, err)
 		}
-		counts := map[string]int{"True": 0, "False": 0, "Unknown": 0}
+		counts := map[wrapperState]int{}
 		names := map[string]bool{}
 		for _, wrapper := range wrappers {
 			reached, v := c.config.Board.asReached(kind, wrapper)
-			targets = append(targets, kind.Target(reached))
+			all.targets = append(all.targets, kind.Target(reached))
 			if !v.statusAltered.IsZero() {
-				altered = append(altered, kind.Wrapper+" "+wrapper.GetName())
+				all.altered = append(all.altered, kind.Wrapper+" "+wrapper.GetName())
 			}
 			said, _ := condition.Get(v.Conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
 			if said.Status == "" {
-				said.Status = "Unknown"
+				said.Status = metav1.ConditionUnknown
 			}
-			counts[string(said.Status)]++
+			party := v.cause.Party()
+			if party != conformance.Nobody && wrapper.GetDeletionTimestamp() == nil {
+				all.parties[party] = true
+			}
+			counts[wrapperState{said.Status, party}]++
 			names[wrapper.GetName()] = true
 		}
-		for status, n := range counts {
-			c.config.Metrics.Wrappers.WithLabelValues(kind.Wrapper, status).Set(float64(n))
-		}
+		c.config.Metrics.showWrappers(kind.Wrapper, counts)
 		products, err := c.list(ctx, kind.NewProductList())
 		if err != nil {
-			return nil, nil, fmt.Errorf("listing %ss: %w", kind.Product, err)
+			return surveyed{}, fmt.Errorf("listing %ss: %w", kind.Product, err)
 		}
 		unmanaged, foreign := 0, 0
 		for _, product := range products {
@@ -172,8 +220,8 @@ func (c *PolicyController) survey(ctx context.Context) (targets []merge.Target, 
 		c.config.Metrics.Unmanaged.WithLabelValues(kind.Product).Set(float64(unmanaged))
 		c.config.Metrics.Foreign.WithLabelValues(kind.Product).Set(float64(foreign))
 	}
-	slices.Sort(altered)
-	return targets, altered, nil
+	slices.Sort(all.altered)
+	return all, nil
 }
 
 // list reads from the cache; nobody changes the objects.

@@ -11,6 +11,7 @@ import (
 	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/conformance"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
@@ -25,6 +26,8 @@ type Verdict struct {
 	// Conditions are PolicyApplied and what the merge says. Their transition times are not set.
 	Conditions []karpenterv1.Condition
 
+	// cause is why the policy is not applied, "" when it is or when that is not known.
+	cause conformance.Cause
 	// stands is the product when it is as policy and wrapper want it, or has been so for this policy and was not touched since.
 	stands        standing
 	statusAltered time.Time // when the guest's API server stored another status than was written; zero: it did not
@@ -53,14 +56,17 @@ func standingAfter(s scene, out outcome, before Verdict) standing {
 	return standing{}
 }
 
-// verdict makes the verdict of a step that knew the policy, nil for one that did not. before is the last one about the
-// wrapper, the zero value for none.
-func verdict(s scene, out outcome, before Verdict) *Verdict {
+// verdict makes the verdict of a step that knew the policy, nil for one that did not. kind is the product's; before
+// is the last verdict about the wrapper, the zero value for none.
+func verdict(kind string, s scene, out outcome, before Verdict) *Verdict {
 	if out.made == nil {
 		return nil
 	}
 	v := Verdict{UID: s.wrapper.GetUID(), Generation: s.wrapper.GetGeneration(), Observed: observed(s.reading.Policy)}
-	v.stands = standingAfter(s, out, before)
+	v.stands, v.cause = standingAfter(s, out, before), failure(kind, s.reading, out)
+	if v.cause == "" && s.reading.State == StatePermissive {
+		v.cause = conformance.PolicyUnreadable
+	}
 	for _, value := range append(slices.Clone(out.made.Conditions), verdictOf(s.reading, out)) {
 		condition.Set(&v.Conditions, v.Generation, value, time.Time{})
 	}

@@ -199,3 +199,28 @@ func TestA04_TheRuleIsRestored(t *testing.T) {
 		w.judged(w.cadmin, bad, outsideType)
 	}
 }
+
+// an operator that does not know the rule leaves it, of the generation that the last one wrote it for. Who is
+// refused then is told that generation, and the rule says how to get rid of it; an operator that knows it mends
+// everything by itself.
+func TestA48_ARuleThatIsLeftBehindNamesTheWayOut(t *testing.T) {
+	w := beginOpen(t)
+	first := w.policy(restrict(in(zone, "z1")))
+	wider := claimed("a48", "default", "a", in(zone, "z2"))
+	generation := fmt.Sprintf("(generation %d of the AutoNodePolicy)", first.GetGeneration())
+	w.judged(w.cadmin, wider, generation)
+	w.halt()
+	w.policy(restrict(in(zone, "z1", "z2"))) // an older operator would widen the pools, and leave the rule
+	w.judged(w.cadmin, wider, generation)
+	rule, binding := w.get(vapKind, ruleName), w.get(bindingKind, ruleBinding)
+	note := rule.GetAnnotations()["karpenter.hypershift.openshift.io/note"]
+	of := rule.GetAnnotations()["karpenter.hypershift.openshift.io/policy-generation"]
+	if of != fmt.Sprint(first.GetGeneration()) || !strings.Contains(note, ruleBinding) {
+		t.Errorf("the rule has the annotations %v", rule.GetAnnotations())
+	}
+	w.remove(w.cadmin, binding)
+	w.judged(w.cadmin, wider, "")
+	w.run("--protect-nodeclaims=Open")
+	w.judged(w.cadmin, wider, "")
+	w.judged(w.cadmin, claimed("a48-outside", "default", "a", in(zone, "z3")), outsideZone)
+}

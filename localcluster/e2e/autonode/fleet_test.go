@@ -110,7 +110,8 @@ func TestR40_HostedClustersDoNotTouchEachOther(t *testing.T) {
 			t.Errorf("%s has %d NodePools and %d EC2NodeClasses, want its own", w.namespace, len(pools), len(classes))
 		}
 		counted := w.metric("autonode_wrappers{")
-		for _, line := range []string{`autonode_wrappers{applied="True",kind="OpenshiftNodePool"} 1`, `autonode_wrappers{applied="True",kind="OpenshiftEC2NodeClass"} 1`} {
+		for _, line := range []string{`autonode_wrappers{applied="True",kind="OpenshiftNodePool",party=""} 1`,
+			`autonode_wrappers{applied="True",kind="OpenshiftEC2NodeClass",party=""} 1`} {
 			if !slices.Contains(counted, line) {
 				t.Errorf("%s counts %q, which lacks %s", w.namespace, counted, line)
 			}

@@ -138,7 +138,8 @@ func TestA09c_APoolThatWasAdoptedIsNotSetFree(t *testing.T) {
 	w.restart()
 	w.eventually("the operator to have looked at the pools", func() (bool, string) {
 		lines := w.metric("autonode_wrappers{")
-		return slices.Contains(lines, `autonode_wrappers{applied="True",kind="OpenshiftNodePool"} 5`), strings.Join(lines, "\n")
+		return slices.Contains(lines, `autonode_wrappers{applied="True",kind="OpenshiftNodePool",party=""} 5`),
+			strings.Join(lines, "\n")
 	})
 	began := time.Now()
 	for i := range 5 {

@@ -157,7 +157,7 @@ func TestA03_ARestartDoesNotMakeReadyFlap(t *testing.T) {
 	seen := map[string]bool{}
 	w.eventuallyIn(poolPatience, "the operator to have looked at all wrappers", func() (bool, string) {
 		seen[show(condition(w.get(policyKind, "default"), "Ready")["status"])] = true
-		lines := w.metric(`autonode_wrappers{applied="True",kind="OpenshiftNodePool"}`)
+		lines := w.metric(`autonode_wrappers{applied="True",kind="OpenshiftNodePool",party=""}`)
 		return len(lines) == 1 && strings.HasSuffix(lines[0], fmt.Sprintf(" %d", pools)), strings.Join(lines, "\n")
 	})
 	t.Logf("%d wrappers were looked at %s after the start", pools, time.Since(began).Round(time.Millisecond))
