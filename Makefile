@@ -178,6 +178,7 @@ churn: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/churn ## Random users on a real cont
 rewrite: ## Rewrite the expected output of all scripts (docs/scripts.md); the diff is the review
 	$(GO) test ./internal/engine ./internal/autonode/merge ./internal/admission/... ./internal/convert ./internal/migrate -run TestScripts -rewrite
 	$(GO) test ./internal/provider/ec2/plug -run TestBadInputIsTold -rewrite
+	$(GO) test ./upstream/ckao -run TestA39_TheStanzaIsMadeOfTheList -rewrite
 
 # How long each fuzz target runs. Inputs that are merely new are not made smaller for long: by default that takes the whole time.
 T ?= 10s
