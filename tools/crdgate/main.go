@@ -1,5 +1,6 @@
-// Command crdgate makes two definitions of the one that controller-gen made of types with feature gates: as OpenShift's own generator would
-// make it with the gate on, and with the gate off. controller-gen itself knows nothing of gates.
+// Command crdgate makes two definitions of the one that controller-gen made of types with feature gates: as
+// OpenShift's own generator would make it with the gate on, and with the gate off. controller-gen itself
+// knows nothing of gates.
 //
 //	+openshift:enable:FeatureGate=GATE   above a field: with the gate off it is not there
 //	+openshift:validation:FeatureGateAwareXValidation:featureGate=GATE,rule="...",message="..."
@@ -7,7 +8,8 @@
 //
 // Usage: crdgate GATE directory-of-types crd.yaml on.yaml off.yaml
 //
-// It is run by tools/generate.sh. A gate that no field has is an error, and so is a marker whose place is not in the definition.
+// It is run by tools/generate.sh. A gate that no field has is an error, and so is a marker whose place is not in
+// the definition.
 package main
 
 import (

@@ -43,7 +43,8 @@ spec:
   versions:
   - name: v1
     schema: {openAPIV3Schema: {properties: {spec: {properties: {
-      old: {type: string}, new: {type: string}, other: {type: string}, items: {type: array, items: {properties: {newItem: {type: string}}}}}}}}}
+      old: {type: string}, new: {type: string}, other: {type: string},
+      items: {type: array, items: {properties: {newItem: {type: string}}}}}}}}}
 `
 
 // make2 makes both definitions.
@@ -69,7 +70,8 @@ func make2(t *testing.T, gate, types, crd string) (on, off string, err error) {
 	return read("on.yaml"), read("off.yaml"), nil
 }
 
-// A-38: with the gate off neither its fields nor its rules are there, with the gate on both are; what has another gate is left alone.
+// A-38: with the gate off neither its fields nor its rules are there, with the gate on both are; what has another
+// gate is left alone.
 func TestA38_GatesDecideAboutFieldsAndRules(t *testing.T) {
 	t.Parallel()
 	on, off, err := make2(t, "New", source, manifest)
@@ -92,11 +94,14 @@ func TestA38_GatesDecideAboutFieldsAndRules(t *testing.T) {
 func TestA38_MarkersThatFindNoPlaceAreErrors(t *testing.T) {
 	t.Parallel()
 	for want, row := range map[string]struct{ gate, types, crd string }{
-		"no field of Thing has the gate None":                      {"None", source, manifest},
-		"Thing.spec.new: the definition does not have the field":   {"New", source, strings.Replace(manifest, " new:", " renamed:", 1)},
-		"Thing.spec: the definition does not have the field":       {"New", source, strings.Replace(manifest, "spec: {", "specs: {", 1)},
-		"types.go: type Spec: marker +openshift:validation:Featur": {"New", strings.Replace(source, "featureGate=New,", "", 1), manifest},
-		"expected 'package'":                                       {"New", "", manifest},
+		"no field of Thing has the gate None": {"None", source, manifest},
+		"Thing.spec.new: the definition does not have the field": {"New", source,
+			strings.Replace(manifest, " new:", " renamed:", 1)},
+		"Thing.spec: the definition does not have the field": {"New", source,
+			strings.Replace(manifest, "spec: {", "specs: {", 1)},
+		"types.go: type Spec: marker +openshift:validation:Featur": {"New", strings.Replace(source, "featureGate=New,",
+			"", 1), manifest},
+		"expected 'package'": {"New", "", manifest},
 	} {
 		if _, _, err := make2(t, row.gate, row.types, row.crd); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

@@ -116,7 +116,8 @@ func rules(doc *ast.CommentGroup) ([]rule, error) {
 	return found, nil
 }
 
-// readField reads a field. Those of types of other packages have nothing below them that has a gate; metadata is not in a definition.
+// readField reads a field. Those of types of other packages have nothing below them that has a gate; metadata is
+// not in a definition.
 func readField(f *ast.Field) (field, bool) {
 	read := field{}
 	if f.Tag != nil {

@@ -14,7 +14,8 @@ import (
 // Plugin is the name of the admission plugin, and of its configuration.
 const Plugin = "scheduling.openshift.io/NodeSchedulingPolicy"
 
-// stanza is the configuration of the plugin as a part of KubeAPIServerConfig. It is made of the list of the platform by `make rewrite`.
+// stanza is the configuration of the plugin as a part of KubeAPIServerConfig. It is made of the list of the
+// platform by `make rewrite`.
 //
 //go:embed pluginconfig.yaml
 var stanza []byte
@@ -51,7 +52,7 @@ func Write(list platform.List) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	const head = "# Made of internal/admission/platform/components.yaml, which says where each entry was read. `make rewrite` writes it.\n"
+	const head = "# Made of internal/admission/platform/components.yaml, where each entry has its source, by `make rewrite`.\n"
 	return append([]byte(head), text...), nil
 }
 
@@ -63,10 +64,11 @@ type Gates struct {
 	Enabled []string
 }
 
-// Observe is the rule: what of the observed configuration the plugin's is from now on. Existing is what was observed before, as a
-// KubeAPIServerConfig; nothing else of it comes back. There is no third argument: what Scheduler says is read by the plugin itself, so that a
-// change of it is in force within seconds and needs no other revision of kube-apiserver. That matters most for the change that takes a
-// mistaken Enable back, which may be what keeps the pods of the next revision from being created.
+// Observe is the rule: what of the observed configuration the plugin's is from now on. Existing is what was
+// observed before, as a KubeAPIServerConfig; nothing else of it comes back. There is no third argument: what
+// Scheduler says is read by the plugin itself, so that a change of it is in force within seconds and needs no other
+// revision of kube-apiserver. That matters most for the change that takes a mistaken Enable back, which may be what
+// keeps the pods of the next revision from being created.
 func Observe(existing map[string]any, gates Gates) (map[string]any, error) {
 	if !gates.Observed {
 		return only(existing, "admission", "pluginConfig", Plugin), nil

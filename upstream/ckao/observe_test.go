@@ -28,8 +28,8 @@ func object(t *testing.T, text string) map[string]any {
 	return read
 }
 
-// A-39: the stanza is that of the list of the platform, and the plugin's own reader takes it: one group with every entry, which does nothing
-// until Scheduler gives it a mode.
+// A-39: the stanza is that of the list of the platform, and the plugin's own reader takes it: one group with every
+// entry, which does nothing until Scheduler gives it a mode.
 func TestA39_TheStanzaIsMadeOfTheList(t *testing.T) {
 	t.Parallel()
 	list, err := platform.Load()
@@ -62,7 +62,8 @@ func TestA39_TheStanzaIsMadeOfTheList(t *testing.T) {
 		t.Fatalf("ignored %v, error %v", ignored, err)
 	}
 	effective := policy.Effective()
-	if len(effective) != 1 || effective[0].Group != string(configv1.ControlPlane) || effective[0].Mode != configv1.Disable ||
+	if len(effective) != 1 || effective[0].Group != string(configv1.ControlPlane) ||
+		effective[0].Mode != configv1.Disable ||
 		effective[0].Authorized != len(list.Entries()) || config.Groups[0].Mode != "" {
 		t.Errorf("groups in force: %+v", effective)
 	}
@@ -76,7 +77,7 @@ func TestA39_TheStanzaIsMadeOfTheList(t *testing.T) {
 func TestA39_TheRuleOfTheObserver(t *testing.T) {
 	t.Parallel()
 	whole := object(t, string(ckao.Stanza()))
-	const before = `{admission: {pluginConfig: {scheduling.openshift.io/NodeSchedulingPolicy: {configuration: {kind: Older}}%s}}%s}`
+	const before = `{admission: {pluginConfig: {` + ckao.Plugin + `: {configuration: {kind: Older}}%s}}%s}`
 	existing := object(t, strings.Replace(strings.Replace(before, "%s", ", PodSecurity: {configuration: {}}", 1), "%s",
 		", projectConfig: {defaultNodeSelector: a=b}", 1))
 	older := object(t, strings.ReplaceAll(before, "%s", ""))
@@ -93,7 +94,8 @@ func TestA39_TheRuleOfTheObserver(t *testing.T) {
 	}{
 		{ckao.Gates{}, existing, older, "| not known yet | anything | as it was before |"},
 		{ckao.Gates{Enabled: on}, map[string]any{}, map[string]any{}, "| not known yet | nothing | nothing |"},
-		{ckao.Gates{Observed: true, Enabled: others}, existing, map[string]any{}, "| known | off | nothing: the plugin is inert |"},
+		{ckao.Gates{Observed: true, Enabled: others}, existing, map[string]any{},
+			"| known | off | nothing: the plugin is inert |"},
 		{ckao.Gates{Observed: true, Enabled: on}, map[string]any{}, whole, "| known | on | the stanza |"},
 		{ckao.Gates{Observed: true, Enabled: on}, existing, whole, "| known | on | the stanza |"},
 	} {

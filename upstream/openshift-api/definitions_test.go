@@ -63,8 +63,9 @@ func must(t *testing.T) func([]byte, error) []byte {
 	}
 }
 
-// the definition with the gate on has the schema that Joiner installs where there is no OpenShift, so what is tested through that is
-// what is proposed. With the gate off it is the same without the field and without the rule about it.
+// the definition with the gate on has the schema that Joiner installs where there is no OpenShift, so what is
+// tested through that is what is proposed. With the gate off it is the same without the field and without the rule
+// about it.
 func TestA38_TheDefinitionsDifferByTheFieldOnly(t *testing.T) {
 	t.Parallel()
 	enabled, disabled := spec(t, must(t)(openshiftapi.Enabled())), spec(t, must(t)(openshiftapi.Disabled()))
@@ -111,7 +112,8 @@ func TestA38_BothDefinitionsHaveASuite(t *testing.T) {
 				continue
 			}
 			found++
-			if suite.CRDName != "schedulers.config.openshift.io" || strings.TrimPrefix(suite.FeatureGates[0], "-") != nodescheduling.FeatureGate ||
+			if suite.CRDName != "schedulers.config.openshift.io" || strings.TrimPrefix(suite.FeatureGates[0],
+				"-") != nodescheduling.FeatureGate ||
 				len(suite.Tests.OnCreate) == 0 || len(suite.Tests.OnUpdate) == 0 {
 				t.Errorf("suite %+v", suite)
 			}

@@ -22,7 +22,8 @@ var components []byte
 
 // List is what is known of the platform.
 type List struct {
-	// Actors put pods on nodes of the control plane. They are few: whoever is one may put any listed namespace's pods there.
+	// Actors put pods on nodes of the control plane. They are few: whoever is one may put any listed namespace's pods
+	// there.
 	Actors []Actor `json:"actors"`
 	// People are groups of administrators. They are actors too.
 	People []Actor `json:"people"`
@@ -48,7 +49,8 @@ type Component struct {
 	Namespace string `json:"namespace"`
 	// Workloads says what makes the pods.
 	Workloads string `json:"workloads"`
-	// Account is what they run as. It is told for lists that know no entry for a namespace alone; most accounts are no actors.
+	// Account is what they run as. It is told for lists that know no entry for a namespace alone; most accounts are no
+	// actors.
 	Account string `json:"account,omitempty"`
 	// Pods are the ways in which its pods come to their nodes.
 	Pods []Way `json:"pods"`
@@ -194,8 +196,8 @@ func (l List) Entries() []string {
 	return entries
 }
 
-// Config is what the plugin is configured with on OpenShift: the group of the control plane nodes without a mode, so that nothing happens
-// until Scheduler says so (A-39).
+// Config is what the plugin is configured with on OpenShift: the group of the control plane nodes without a mode,
+// so that nothing happens until Scheduler says so (A-39).
 func (l List) Config() *v1alpha1.NodeSchedulingPolicyConfig {
 	const label = "node-role.kubernetes.io/"
 	return &v1alpha1.NodeSchedulingPolicyConfig{

@@ -10,7 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/admission/platform"
 )
 
-// maxActors is how many actors the list may have beside groups of people: each of them may put any listed namespace's pods on the nodes.
+// maxActors is how many actors the list may have beside groups of people: each of them may put any listed
+// namespace's pods on the nodes.
 const maxActors = 12
 
 func load(t *testing.T) platform.List {
@@ -29,7 +30,8 @@ func enabled(t *testing.T, list platform.List, taint string) *schedulingtest.Wor
 	world.Sources.Config = list.Config()
 	world.Sources.Config.Groups[0].Mode = configv1.Enable
 	const role = "node-role.kubernetes.io/"
-	out, err := world.Run("cluster", false, "node cp1 labels="+role+"control-plane=,"+role+"master= taints="+role+taint+":NoSchedule\nnode w1", nil)
+	out, err := world.Run("cluster", false,
+		"node cp1 labels="+role+"control-plane=,"+role+"master= taints="+role+taint+":NoSchedule\nnode w1", nil)
 	if err != nil || !strings.HasPrefix(out, "ControlPlane Enable") {
 		t.Fatalf("%s, %v", out, err)
 	}
@@ -50,8 +52,9 @@ func ask(t *testing.T, world *schedulingtest.World, line string) nodescheduling.
 	return verdict
 }
 
-// A-40: in the mode Enable the pods of each row come to a node of the control plane as their actor puts them there, by an entry of the list
-// and not because nothing was judged. Alice puts none of them there, and the actor none of another namespace.
+// A-40: in the mode Enable the pods of each row come to a node of the control plane as their actor puts them there,
+// by an entry of the list and not because nothing was judged. Alice puts none of them there, and the actor none of
+// another namespace.
 func TestA40_EveryRowIsReplayed(t *testing.T) {
 	t.Parallel()
 	list := load(t)
@@ -62,7 +65,8 @@ func TestA40_EveryRowIsReplayed(t *testing.T) {
 				line := step.Line(step.User)
 				verdict := ask(t, world, line)
 				mirror := row.Entry == "" || strings.HasSuffix(line, " mirror") // nobody's entry is asked for
-				if !verdict.Allowed || !mirror && (len(verdict.Findings) != 1 || verdict.Findings[0].Decision != nodescheduling.Authorized) {
+				if !verdict.Allowed || !mirror &&
+					(len(verdict.Findings) != 1 || verdict.Findings[0].Decision != nodescheduling.Authorized) {
 					t.Errorf("%s: allowed %v, %+v", line, verdict.Allowed, verdict.Findings)
 				}
 				if alice := step.Line("alice"); ask(t, world, alice).Allowed {
@@ -77,7 +81,8 @@ func TestA40_EveryRowIsReplayed(t *testing.T) {
 	}
 }
 
-// A-40: actors are few, each row of one is used or says why it is there, and no entry of a namespace makes its accounts actors (H5).
+// A-40: actors are few, each row of one is used or says why it is there, and no entry of a namespace makes its
+// accounts actors (H5).
 func TestA40_ActorsAreFew(t *testing.T) {
 	t.Parallel()
 	list := load(t)
@@ -109,20 +114,23 @@ func TestA40_ARowWithoutASourceFails(t *testing.T) {
 actors: [{actor: ns/op, entry: "user:system:serviceaccount:ns:op", does: all, sources: [repo@0123456789 a/b.yaml]}]
 people: [{actor: "group:admins", entry: "group:admins", does: all, sources: [repo@v1.2 a/b.yaml +3]}]
 components:
-- {namespace: ns, workloads: 1 Deployment, pods: [{how: Pod, actor: ns/op}], entry: "namespace:ns", sources: [repo@0123456789 a/b.go]}
+- {namespace: ns, workloads: 1 Pod, pods: [{how: Pod, actor: ns/op}], entry: "namespace:ns", sources: [repo@0123456789 a/b.go]}
 - {namespace: static, workloads: 1 Pod, pods: [{how: Static}], sources: [repo@0123456789 a/b.go]}
 `
 	if _, err := platform.Read([]byte(whole)); err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range []struct{ from, to, want string }{
-		{`entry: "namespace:ns", sources: [repo@0123456789 a/b.go]`, `entry: "namespace:ns"`, "components[0].sources is missing"},
+		{`entry: "namespace:ns", sources: [repo@0123456789 a/b.go]`, `entry: "namespace:ns"`,
+			"components[0].sources is missing"},
 		{`does: all, sources: [repo@0123456789 a/b.yaml]`, "does: all", "actors[0].sources is missing"},
 		{`, sources: [repo@v1.2 a/b.yaml +3]`, "", "people[0].sources is missing"},
-		{"[repo@0123456789 a/b.go]", "[seen somewhere]", `components[0].sources[0] is "seen somewhere": it must be REPOSITORY@COMMIT PATH`},
+		{"[repo@0123456789 a/b.go]", "[seen somewhere]",
+			`components[0].sources[0] is "seen somewhere": it must be REPOSITORY@COMMIT PATH`},
 		{`entry: "namespace:ns"`, "entry: ns/op", `components[0].entry is "ns/op": it must be "namespace:ns"`},
 		{"how: Static", `how: Static, actor: ns/op`, `components[1].pods[0].actor is "ns/op"`},
-		{"{how: Pod, actor: ns/op}", `{how: Pod, actor: ns/other}`, `components[0].pods[0].actor is "ns/other": it must be one of the actors`},
+		{"{how: Pod, actor: ns/op}", `{how: Pod, actor: ns/other}`,
+			`components[0].pods[0].actor is "ns/other": it must be one of the actors`},
 		{"how: Pod", "how: Magic", `components[0].pods[0].how is "Magic"`},
 		{"pods: [{how: Static}], ", "", "components[1].pods is missing"},
 		{"namespace: static", "namespace: Static", `components[1].namespace is "Static": it must be the name`},
@@ -130,10 +138,11 @@ components:
 		{"user:system:serviceaccount:ns:op", "ns/op", `actors[0].entry is "ns/op": for the actor "ns/op" it must be "user:`},
 		{`{actor: "group:admins", entry: "group:admins"`, `{actor: ns/op, entry: "user:system:serviceaccount:ns:op"`,
 			`people[0].actor is "ns/op" a second time`},
-		{"workloads: 1 Pod", "workload: 1 Pod", `unknown field "workload"`},
+		{"static, workloads: 1 Pod", "static, workload: 1 Pod", `unknown field "workload"`},
 	} {
 		changed := strings.Replace(whole, row.from, row.to, 1)
-		if _, err := platform.Read([]byte(changed)); changed == whole || err == nil || !strings.Contains(err.Error(), row.want) {
+		if _, err := platform.Read([]byte(changed)); changed == whole || err == nil ||
+			!strings.Contains(err.Error(), row.want) {
 			t.Errorf("%q for %q: %v, want %s", row.to, row.from, err, row.want)
 		}
 	}

@@ -14,13 +14,14 @@ type Step struct {
 // Line is the request of the user, or of another one.
 func (s Step) Line(user string) string { return user + " " + s.Request }
 
-// aim is what pods of the platform say to come to a control plane node. Manifests differ in which of both roles they tolerate, and many
-// tolerate everything.
-const aim = " tolerate=node-role.kubernetes.io/master:NoSchedule tolerate=node-role.kubernetes.io/control-plane:NoSchedule" +
+// aim is what pods of the platform say to come to a control plane node. Manifests differ in which of both roles
+// they tolerate, and many tolerate everything.
+const aim = " tolerate=node-role.kubernetes.io/master:NoSchedule" +
+	" tolerate=node-role.kubernetes.io/control-plane:NoSchedule" +
 	" select=node-role.kubernetes.io/control-plane="
 
-// Replay is how the pods of a component come to a node: for each way the creation of a pod of its own, with the name before it, and its
-// binding where the scheduler binds it.
+// Replay is how the pods of a component come to a node: for each way the creation of a pod of its own, with the
+// name before it, and its binding where the scheduler binds it.
 func (c Component) Replay(prefix, node string) []Step {
 	var steps []Step
 	for i, way := range c.Pods {
@@ -28,11 +29,11 @@ func (c Component) Replay(prefix, node string) []Step {
 		user, binds, attributes := user(way.Actor), true, aim
 		switch way.How {
 		case Deployment:
-			attributes += " owner=ReplicaSet/" + prefix
+			attributes += " owner=ReplicaSet/own"
 		case Job:
-			attributes += " owner=Job/" + prefix
+			attributes += " owner=Job/own"
 		case DaemonSet:
-			attributes = " tolerate=* need=name=" + node + " owner=DaemonSet/" + prefix
+			attributes = " tolerate=* need=name=" + node + " owner=DaemonSet/own"
 		case Affinity:
 			attributes = " tolerate=* need=kubernetes.io/hostname=" + node
 		case NodeName:

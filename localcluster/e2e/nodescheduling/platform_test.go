@@ -15,8 +15,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/upstream/ckao"
 )
 
-// a server that is configured as cluster-kube-apiserver-operator would do it lets everything pass until Scheduler has a mode. In the
-// mode Enable it admits the pods of every component, each as its actor puts it there, and none of them by alice.
+// a server that is configured as cluster-kube-apiserver-operator would do it lets everything pass until
+// Scheduler has a mode. In the mode Enable it admits the pods of every component, each as its actor puts it there,
+// and none of them by alice.
 func TestA40_TheWholePlatformComesToItsNodes(t *testing.T) {
 	stanza, err := ckao.Configuration()
 	if err != nil {
@@ -29,7 +30,8 @@ func TestA40_TheWholePlatformComesToItsNodes(t *testing.T) {
 	for _, door := range placingtest.Doors() {
 		t.Run(string(door), func(t *testing.T) {
 			t.Parallel()
-			g := beginWith(t, placingtest.Options{Door: door, Policy: string(stanza), World: placing.Nodes + namespaces(list), WithScheduler: true,
+			g := beginWith(t, placingtest.Options{Door: door, Policy: string(stanza), World: placing.Nodes +
+				namespaces(list), WithScheduler: true,
 				Components: []cluster.Component{cluster.Etcd, cluster.APIServer}})
 			if err := g.Apply(t.Context(), accounts(list)); err != nil {
 				t.Fatal(err)
@@ -93,7 +95,8 @@ func namespaces(list platform.List) string {
 func accounts(list platform.List) string {
 	var all strings.Builder
 	for _, row := range list.Components {
-		fmt.Fprintf(&all, "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {namespace: %s, name: default}\n", row.Namespace)
+		fmt.Fprintf(&all, "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {namespace: %s, name: default}\n",
+			row.Namespace)
 	}
 	return all.String()
 }

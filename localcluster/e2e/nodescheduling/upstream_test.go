@@ -19,9 +19,11 @@ import (
 	openshiftapi "github.com/joiner-autoscaler/joiner/upstream/openshift-api"
 )
 
-// what is proposed to openshift/api does on a real API server what its own files of tests say, with the feature gate and without it.
+// what is proposed to openshift/api does on a real API server what its own files of tests say, with the
+// feature gate and without it.
 func TestA38_TheProposedFieldPassesItsSuite(t *testing.T) {
-	g := beginWith(t, placingtest.Options{Door: placingtest.Plugin, Components: []cluster.Component{cluster.Etcd, cluster.APIServer}})
+	g := beginWith(t, placingtest.Options{Door: placingtest.Plugin, Components: []cluster.Component{cluster.Etcd,
+		cluster.APIServer}})
 	suites, err := openshiftapi.Suites()
 	if err != nil {
 		t.Fatal(err)
