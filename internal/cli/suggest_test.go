@@ -57,7 +57,8 @@ func TestA41_TheCommandSuggests(t *testing.T) {
 	dir := t.TempDir()
 	log, metrics := filepath.Join(dir, "audit.log"), filepath.Join(dir, "metrics")
 	for name, content := range map[string]string{
-		log: `{"stage": "ResponseComplete", "user": {"username": "system:serviceaccount:batch:second"},
+		log: `{"kind": "Event", "apiVersion": "audit.k8s.io/v1", "stage": "ResponseComplete",
+			"user": {"username": "system:serviceaccount:batch:second"},
 			"objectRef": {"resource": "bindings", "namespace": "openshift-dns"}, "annotations": {
 			"nodeschedulingpolicy.scheduling.openshift.io/decision": "inform",
 			"nodeschedulingpolicy.scheduling.openshift.io/group": "ControlPlane",

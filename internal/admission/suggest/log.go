@@ -16,6 +16,8 @@ import (
 
 // event is what is read of a line of an audit log (audit.k8s.io/v1).
 type event struct {
+	Kind             string            `json:"kind"`
+	APIVersion       string            `json:"apiVersion"`
 	Stage            string            `json:"stage"`
 	RequestURI       string            `json:"requestURI"`
 	Verb             string            `json:"verb"`
@@ -53,6 +55,9 @@ func (c *Collector) ReadAuditLog(in io.Reader) error {
 		}
 		if err != nil {
 			return fmt.Errorf("event %d: %w: it must be an event of an audit log, in JSON", number, err)
+		}
+		if group, _, _ := strings.Cut(e.APIVersion, "/"); group != "audit.k8s.io" || e.Kind != "Event" {
+			return fmt.Errorf("event %d: it is %q of %q: it must be an Event of audit.k8s.io", number, e.Kind, e.APIVersion)
 		}
 		c.event(e)
 	}

@@ -19,7 +19,8 @@ type Class string
 const (
 	// Platform: the list of the platform's components has it.
 	Platform Class = "platform"
-	// Known: an entry that is there covers it, or it puts only pods there that such an entry covers.
+	// Known: an entry that is there covers it, or it is Kubernetes' own: the namespace kube-system, and controllers that
+	// put pods there which may be there.
 	Known Class = "known"
 	// Unknown: somebody has to decide about it.
 	Unknown Class = "unknown"
@@ -103,8 +104,11 @@ func (c *Collector) group(name string) (Group, error) {
 				continue
 			}
 			entry := Entry{Text: "namespace:" + namespace, Class: Unknown, Reason: told(g.namespaces[namespace].reasons)}
-			if listed[entry.Text] {
+			switch {
+			case listed[entry.Text]:
 				entry.Class = Platform
+			case namespace == metav1.NamespaceSystem:
+				entry.Class, fine[namespace] = Known, true // Kubernetes' own
 			}
 			if err := c.suggest(&group, entry, namespace); err != nil {
 				return Group{}, err

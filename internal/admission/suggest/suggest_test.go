@@ -22,7 +22,7 @@ const role = "node-role.kubernetes.io/"
 func inform(t *testing.T, users string) *schedulingtest.World {
 	t.Helper()
 	world := schedulingtest.NewWorld()
-	run(t, world, "group ControlPlane mode=Inform select="+role+"control-plane= taints="+role+"master:NoSchedule users="+users+
+	run(t, world, "group ControlPlane mode=Inform select="+role+"control-plane= users="+users+
 		"\nnode cp1 labels="+role+"control-plane= taints="+role+"master:NoSchedule\nnode w1")
 	return world
 }
@@ -168,7 +168,7 @@ func expect(t *testing.T, world *schedulingtest.World, allowed bool, line string
 // passed is an event of an audit log.
 func passed(user, groups, resource, subresource, namespace, decision, reason string) string {
 	const door = "nodeschedulingpolicy.scheduling.openshift.io/"
-	return fmt.Sprintf(`{"kind": "Event", "stage": "ResponseComplete", "verb": "create",
+	return fmt.Sprintf(`{"kind": "Event", "apiVersion": "audit.k8s.io/v1", "stage": "ResponseComplete", "verb": "create",
 		"user": {"username": %q, "groups": [%s]}, "responseStatus": {"code": 201},
 		"objectRef": {"resource": %q, "subresource": %q, "namespace": %q},
 		"annotations": {%q: %q, %q: "ControlPlane", %q: %q}}`+"\n", user, groups, resource, subresource, namespace,
@@ -226,6 +226,11 @@ func TestA41_TheAuditLogTellsWhoItWas(t *testing.T) {
 	if len(report.Groups) != 1 || len(report.Groups[0].Unused) > 0 {
 		t.Errorf("unused %+v", report.Groups)
 	}
+	list := strings.Replace(log, `"Event"`, `"EventList"`, 1)
+	if err := collector.ReadAuditLog(strings.NewReader(list)); err == nil ||
+		!strings.Contains(err.Error(), `event 1: it is "EventList" of "audit.k8s.io/v1": it must be an Event`) {
+		t.Errorf("a list: %v", err)
+	}
 	if err := collector.ReadAuditLog(strings.NewReader(log + "nonsense")); err == nil ||
 		!strings.Contains(err.Error(), "event 11: ") {
 		t.Errorf("nonsense: %v", err)
@@ -280,7 +285,8 @@ func TestA41_WhatPodsShowAndWhatNot(t *testing.T) {
 	t.Parallel()
 	world := inform(t, "system:kube-scheduler")
 	run(t, world, "override Enable")
-	collector := collect(t, world, suggest.File, "tmp/debug node=cp1 override=must-gather",
+	collector := collect(t, world, suggest.File, "kube-system/proxy node=cp1 owner=DaemonSet/proxy",
+		"tmp/debug node=cp1 override=must-gather",
 		"ended/pod node=cp1 phase=Succeeded", "lost/set node=cp1 owner=ReplicationController/set")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "pod",
 		OwnerReferences: []metav1.OwnerReference{{Kind: "Rollout", Name: "r", Controller: new(true)}}},
@@ -298,7 +304,7 @@ func TestA41_WhatPodsShowAndWhatNot(t *testing.T) {
 	}
 	text, report := yamlOf(t, collector)
 	for _, line := range []string{
-		`- "namespace:openshift-etcd"  # platform: CronJob backup`,
+		`- "namespace:openshift-etcd"  # platform: CronJob backup`, `  - "namespace:kube-system"  # known: DaemonSet proxy`,
 		`- "user:system:serviceaccount:kube-system:job-controller"  # platform: creates pods of a Job in openshift-etcd`,
 		`kube-system:replication-controller"  # unknown: creates pods of a ReplicationController in lost`,
 		"the user of the scheduler second, which pods of namespace own ask for, is not known: give --audit-log",
