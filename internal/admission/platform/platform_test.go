@@ -1,8 +1,12 @@
 package platform_test
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 
 	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
 	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
@@ -81,6 +85,64 @@ func TestA40_EveryRowIsReplayed(t *testing.T) {
 	}
 }
 
+// A-40: each way of a pod to its node is a request, or two where the scheduler binds it.
+func TestA40_AReplayIsEveryWay(t *testing.T) {
+	t.Parallel()
+	row := platform.Component{Namespace: "ns"}
+	for _, how := range []platform.How{platform.Deployment, platform.Job, platform.Pod, platform.DaemonSet,
+		platform.NodeName, platform.Affinity, platform.Static} {
+		row.Pods = append(row.Pods, platform.Way{How: how, Actor: "ns/" + strings.ToLower(string(how))})
+	}
+	row.Pods = append(row.Pods, platform.Way{How: platform.NodeName, Actor: "somebody"})
+	const aims = "tolerate=node-role.kubernetes.io/master:NoSchedule " +
+		"tolerate=node-role.kubernetes.io/control-plane:NoSchedule " +
+		"select=node-role.kubernetes.io/control-plane="
+	var got []string
+	for _, step := range row.Replay("p", "cp1") {
+		got = append(got, strings.Replace(step.Line(step.User), aims, "AIMS", 1))
+	}
+	want := []string{
+		"sa:ns/deployment create pod ns/p-deployment-0 AIMS owner=ReplicaSet/own",
+		"system:kube-scheduler bind ns/p-deployment-0 to=cp1",
+		"sa:ns/job create pod ns/p-job-1 AIMS owner=Job/own", "system:kube-scheduler bind ns/p-job-1 to=cp1",
+		"sa:ns/pod create pod ns/p-pod-2 AIMS", "system:kube-scheduler bind ns/p-pod-2 to=cp1",
+		"sa:ns/daemonset create pod ns/p-daemonset-3 tolerate=* need=name=cp1 owner=DaemonSet/own",
+		"system:kube-scheduler bind ns/p-daemonset-3 to=cp1",
+		"sa:ns/nodename create pod ns/p-nodename-4 tolerate=* node=cp1",
+		"sa:ns/affinity create pod ns/p-affinity-5 tolerate=* need=kubernetes.io/hostname=cp1",
+		"system:kube-scheduler bind ns/p-affinity-5 to=cp1",
+		"system:node:cp1 create pod ns/p-static-6 tolerate=* node=cp1 mirror",
+		"somebody create pod ns/p-nodename-7 tolerate=* node=cp1",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// A-39: the configuration is one that a door reads as it is, and a node with a taint of the control plane is of the
+// group before it has its label.
+func TestA39_TheConfigurationIsReadAsItIs(t *testing.T) {
+	t.Parallel()
+	list := load(t)
+	text, err := yaml.Marshal(list.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read, err := nodescheduling.Decode(text); err != nil || !reflect.DeepEqual(read, list.Config()) {
+		t.Errorf("%v: %+v", err, read)
+	}
+	for _, taint := range []string{"master", "control-plane"} {
+		world := enabled(t, list, taint)
+		node := "node new taints=node-role.kubernetes.io/" + taint + ":NoSchedule"
+		if _, err := world.Run("cluster", false, node, nil); err != nil {
+			t.Fatal(err)
+		}
+		if ask(t, world, "alice create pod app/pod node=new").Allowed {
+			t.Errorf("a node with the taint %s is not of the group", taint)
+		}
+	}
+}
+
 // A-40: actors are few, each row of one is used or says why it is there, and no entry of a namespace makes its
 // accounts actors (H5).
 func TestA40_ActorsAreFew(t *testing.T) {
@@ -114,14 +176,15 @@ func TestA40_ARowWithoutASourceFails(t *testing.T) {
 actors: [{actor: ns/op, entry: "user:system:serviceaccount:ns:op", does: all, sources: [repo@0123456789 a/b.yaml]}]
 people: [{actor: "group:admins", entry: "group:admins", does: all, sources: [repo@v1.2 a/b.yaml +3]}]
 components:
-- {namespace: ns, workloads: 1 Pod, pods: [{how: Pod, actor: ns/op}], entry: "namespace:ns", sources: [repo@0123456789 a/b.go]}
+- {namespace: ns, workloads: 1 Pod, pods: [{how: Pod, actor: ns/op}], entry: "namespace:ns",
+   sources: [repo@0123456789 a/b.go]}
 - {namespace: static, workloads: 1 Pod, pods: [{how: Static}], sources: [repo@0123456789 a/b.go]}
 `
 	if _, err := platform.Read([]byte(whole)); err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range []struct{ from, to, want string }{
-		{`entry: "namespace:ns", sources: [repo@0123456789 a/b.go]`, `entry: "namespace:ns"`,
+		{"entry: \"namespace:ns\",\n   sources: [repo@0123456789 a/b.go]", `entry: "namespace:ns"`,
 			"components[0].sources is missing"},
 		{`does: all, sources: [repo@0123456789 a/b.yaml]`, "does: all", "actors[0].sources is missing"},
 		{`, sources: [repo@v1.2 a/b.yaml +3]`, "", "people[0].sources is missing"},
@@ -134,6 +197,9 @@ components:
 		{"how: Pod", "how: Magic", `components[0].pods[0].how is "Magic"`},
 		{"pods: [{how: Static}], ", "", "components[1].pods is missing"},
 		{"namespace: static", "namespace: Static", `components[1].namespace is "Static": it must be the name`},
+		{"namespace: static", "namespace: ns", `components[1].namespace is "ns" after "ns"`},
+		{`actor: ns/op, entry: "user:system:serviceaccount:ns:op"`, `actor: "", entry: ""`,
+			`actors[0].entry is "": for the actor ""`},
 		{"namespace: static", "namespace: nr", `components[1].namespace is "nr" after "ns"`},
 		{"user:system:serviceaccount:ns:op", "ns/op", `actors[0].entry is "ns/op": for the actor "ns/op" it must be "user:`},
 		{`{actor: "group:admins", entry: "group:admins"`, `{actor: ns/op, entry: "user:system:serviceaccount:ns:op"`,

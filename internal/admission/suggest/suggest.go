@@ -262,10 +262,9 @@ func home(user string) (string, bool) {
 // probe asks which entries cover an actor and a namespace now.
 func (c *Collector) probe(group, user string, groups []string, namespace string) nodescheduling.Finding {
 	member := c.groups[group].member
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"},
-		Spec: corev1.PodSpec{NodeName: member}}
 	verdict := c.full.Evaluate(&nodescheduling.Request{
-		Operation: nodescheduling.Create, Resource: "pods", Namespace: namespace, Name: pod.Name, Pod: pod, DryRun: true,
+		Operation: nodescheduling.Create, Resource: "pods", Namespace: namespace,
+		Pod:  &corev1.Pod{Spec: corev1.PodSpec{NodeName: member}},
 		User: nodescheduling.User{Name: user, Groups: groups},
 	}, c.config.Cluster)
 	for _, finding := range verdict.Findings {

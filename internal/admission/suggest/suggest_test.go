@@ -330,7 +330,7 @@ func TestA41_WhatPodsShowAndWhatNot(t *testing.T) {
 	if err := report.WriteText(&plain); err != nil || !strings.Contains(plain.String(),
 		"  to decide  unknown   namespace:lost@") ||
 		!strings.Contains(plain.String(), "  to add     platform  namespace:openshift-etcd  (CronJob backup)\n") ||
-		!strings.Contains(plain.String(), "\nentries are missing; ") {
+		!strings.Contains(plain.String(), "\nentries are missing: ") {
 		t.Errorf("%v:\n%s", err, plain.String())
 	}
 }

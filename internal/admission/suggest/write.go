@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -47,11 +48,11 @@ func (r Report) WriteText(out io.Writer) error {
 	for _, note := range r.Notes {
 		fmt.Fprintf(&b, "Note: %s\n", printable(note))
 	}
-	verdict := "entries are missing"
+	verdict := "entries are missing: -o yaml writes them for the source"
 	if r.Complete() {
 		verdict = "no entry is missing that could be added without a decision"
 	}
-	fmt.Fprintf(&b, "%s; -o yaml writes them for the source\n", verdict)
+	b.WriteString(verdict + "\n")
 	_, err := io.WriteString(out, b.String())
 	return err
 }
@@ -123,14 +124,8 @@ func (g Group) writeYAML(b *strings.Builder, indent string, source nodeschedulin
 	}
 }
 
-// quoted is a text as YAML and JSON spell it, on one line.
-func quoted(text string) string {
-	spelled, err := json.Marshal(printable(text))
-	if err != nil {
-		return `""`
-	}
-	return string(spelled)
-}
+// quoted is a text as YAML spells it, on one line: a printable one needs an escape for quotes and backslashes only.
+func quoted(text string) string { return strconv.Quote(printable(text)) }
 
 // printable keeps what users choose, such as their names, from beginning a line of its own.
 func printable(text string) string {
