@@ -58,6 +58,61 @@ func TestA41_FailuresAreErrors(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
+	collector := collect(t, world, suggest.File)
+	const sample = `node_scheduling_policy_entry_uses_total{entry="a",group="b",source="Config"} 1` + "\n"
+	if err := collector.ReadMetrics(strings.NewReader(sample + "# " + strings.Repeat("x", 1<<19) + "\n")); err != nil {
+		t.Error(err)
+	}
+	if err := collector.ReadMetrics(strings.NewReader(sample + "# " + strings.Repeat("x", 1<<21) + "\n")); err == nil {
+		t.Error("a line without an end: no error")
+	}
+	cluster := world.Cluster()
+	cluster.Namespace = func(name string) (string, bool, error) {
+		if name == "batch" {
+			return "", false, errors.New("connection refused")
+		}
+		return world.Namespace(name)
+	}
+	collector, err := suggest.New(suggest.Config{Sources: world.Sources, Cluster: cluster, Platform: list(t),
+		Target: func(string) suggest.Target { return suggest.File }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	event := passed("system:serviceaccount:batch:second", "", "pods", "", "shop", "inform", "NodeName")
+	if err := collector.ReadAuditLog(strings.NewReader(event)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := collector.Report(); err == nil || !strings.Contains(err.Error(),
+		"reading namespace batch: connection refused") {
+		t.Errorf("a namespace that cannot be read: %v", err)
+	}
+	for _, part := range []string{`"responseStatus": {"code": 201},`,
+		`"objectRef": {"resource": "pods", "subresource": "", "namespace": "shop"},`} {
+		less := strings.Replace(event, part, "", 1)
+		if err := collector.ReadAuditLog(strings.NewReader(less)); err != nil || less == event {
+			t.Errorf("without %s: %v", part, err)
+		}
+	}
+	cluster.Namespace = nil
+	blind, err := suggest.New(suggest.Config{Sources: world.Sources, Cluster: cluster, Platform: list(t),
+		Target: func(string) suggest.Target { return suggest.File }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := strings.Replace(event, `"responseStatus": {"code": 201},`, "", 1)
+	if err := blind.ReadAuditLog(strings.NewReader(answered)); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := yamlOf(t, blind); !strings.Contains(text, "# - \"namespace:shop\"  # unknown") {
+		t.Errorf("without the port to namespaces:\n%s", text)
+	}
+	none := inform(t, "")
+	none.Sources.Config.Groups = none.Sources.Config.Groups[:0]
+	_, report = yamlOf(t, collect(t, none, suggest.File))
+	var text strings.Builder
+	if err := report.WriteJSON(&text); err != nil || !strings.Contains(text.String(), `"groups": []`) {
+		t.Errorf("without groups: %v, %s", err, text.String())
+	}
 	world.Sources.Config.Groups[0].LabelSelector = metav1.LabelSelector{}
 	if _, err := suggest.New(suggest.Config{Sources: world.Sources, Cluster: world.Cluster()}); err == nil {
 		t.Error("a group of all nodes: no error")

@@ -81,7 +81,7 @@ func (c *Collector) event(e event) {
 		passed := decisions[i] == string(nodescheduling.Authorized) || decisions[i] == string(nodescheduling.InformOnly)
 		override := reasons[i] == string(nodescheduling.OverrideMisused) ||
 			reasons[i] == string(nodescheduling.OverrideTampered)
-		if !ours || !passed || override || g.member == "" {
+		if !ours || !passed || override {
 			continue
 		}
 		does := "creates pods"
@@ -100,11 +100,7 @@ func (c *Collector) event(e event) {
 // noted is an annotation of the door, whose values are those of groups. The plugin writes it below its prefix, and
 // the API server below the name of the webhook, which is the same.
 func noted(annotations map[string]string, key string) []string {
-	value, found := annotations[nodescheduling.AuditPrefix+"/"+key]
-	if !found {
-		return nil
-	}
-	return strings.Split(value, ",")
+	return strings.Split(annotations[nodescheduling.AuditPrefix+"/"+key], ",")
 }
 
 var (

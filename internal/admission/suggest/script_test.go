@@ -13,10 +13,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/admission/suggest"
 )
 
-// TestScripts runs every script below testdata/scripts (A-41). Its clusters are written as those of the evaluator. The lines of
-// the command suggest are pods and workloads (KIND NAMESPACE/NAME ATTRIBUTES), events of an audit log
-// (event USER[GROUPS] creates|binds|changes NAMESPACE DECISION REASON) and uses of entries (uses GROUP ENTRY COUNT). It prints
-// what the words ask for: text, yaml or json. Entries of the group ControlPlane are of Scheduler with the word scheduler.
+// TestScripts runs every script below testdata/scripts (A-41). Its clusters are written as those of the evaluator.
+// The lines of the command suggest are pods and workloads (KIND NAMESPACE/NAME ATTRIBUTES), events of an audit log
+// (event USER[GROUPS] creates|binds|changes NAMESPACE DECISION REASON, and a GROUP that is not ControlPlane) and
+// uses of entries (uses GROUP ENTRY COUNT). It prints what the words ask for: text, yaml or json. Entries of the
+// group ControlPlane are of Scheduler with the word scheduler.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -92,6 +93,9 @@ func take(collector *suggest.Collector, line string) error {
 			groups = `"` + strings.ReplaceAll(groups, ",", `", "`) + `"`
 		}
 		text := passed(name, groups, "pods", map[string]string{"binds": "binding"}[words[2]], words[3], words[4], words[5])
+		if len(words) > 6 {
+			text = strings.Replace(text, `"ControlPlane"`, `"`+words[6]+`"`, 1)
+		}
 		if words[2] == "changes" {
 			text = strings.Replace(text, `"verb": "create"`, `"verb": "update"`, 1)
 		}

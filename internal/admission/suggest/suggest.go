@@ -110,7 +110,7 @@ func without(sources nodescheduling.Sources) nodescheduling.Sources {
 // enabled are the sources with every group in the mode Enable, so that each of them is judged.
 func enabled(sources nodescheduling.Sources) nodescheduling.Sources {
 	config := sources.Config.DeepCopy()
-	config.Authorization, config.EmergencyOverride = v1alpha1.Lists, v1alpha1.OverrideDisable
+	config.Authorization = v1alpha1.Lists
 	for i := range config.Groups {
 		config.Groups[i].Mode = configv1.Enable
 	}
@@ -233,14 +233,14 @@ func (c *Collector) namespace(g *needs, name, reason string) {
 	g.namespaces[name].reasons[reason] = true
 }
 
-// actor notes who puts pods of a namespace there. Groups are nil for a service account that did not log in here.
+// actor notes who puts pods of a namespace there. The groups of a service account are known by its name.
 func (c *Collector) actor(g *needs, user string, groups []string, namespace, reason string) {
 	if g.actors[user] == nil {
 		if len(g.actors) >= maxActors {
 			c.more++
 			return
 		}
-		if home, is := home(user); is && groups == nil {
+		if home, is := home(user); is {
 			groups = []string{"system:serviceaccounts", "system:serviceaccounts:" + home, "system:authenticated"}
 		}
 		g.actors[user] = &need{groups: groups, reasons: map[string]bool{}, serves: map[string]bool{}}

@@ -188,7 +188,7 @@ func TestA41_TheAuditLogTellsWhoItWas(t *testing.T) {
 		passed("eve", "", "pods", "", "tmp", "deny", "NodeName") + passed("frank", "", "pods", "", "tmp", "override",
 		"NodeName") +
 		passed("grace", "", "pods", "", "tmp", "inform", "OverrideTampered") +
-		strings.Replace(passed("heidi", "", "pods", "", "tmp", "inform", "NodeName"), "201", "409", 1) +
+		strings.Replace(passed("heidi", "", "pods", "", "tmp", "inform", "NodeName"), "201", "400", 1) +
 		strings.Replace(passed("ivan", "", "pods", "", "tmp", "inform", "NodeName"), `"verb"`,
 			`"requestURI": "/x?dryRun=All", "verb"`, 1) +
 		strings.Replace(passed("judy", "", "pods", "", "tmp", "inform", "NodeName"), "ResponseComplete",
@@ -226,13 +226,19 @@ func TestA41_TheAuditLogTellsWhoItWas(t *testing.T) {
 	if len(report.Groups) != 1 || len(report.Groups[0].Unused) > 0 {
 		t.Errorf("unused %+v", report.Groups)
 	}
+	other := strings.Replace(log, "audit.k8s.io/v1", "events.k8s.io/v1", 1)
+	if err := collector.ReadAuditLog(strings.NewReader(other)); err == nil ||
+		!strings.Contains(err.Error(), `it is "Event" of "events.k8s.io/v1"`) {
+		t.Errorf("events: %v", err)
+	}
 	list := strings.Replace(log, `"Event"`, `"EventList"`, 1)
 	if err := collector.ReadAuditLog(strings.NewReader(list)); err == nil ||
 		!strings.Contains(err.Error(), `event 1: it is "EventList" of "audit.k8s.io/v1": it must be an Event`) {
 		t.Errorf("a list: %v", err)
 	}
 	if err := collector.ReadAuditLog(strings.NewReader(log + "nonsense")); err == nil ||
-		!strings.Contains(err.Error(), "event 11: ") {
+		!strings.Contains(err.Error(), "event 11: ") ||
+		!strings.Contains(err.Error(), ", in JSON") {
 		t.Errorf("nonsense: %v", err)
 	}
 }
