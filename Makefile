@@ -25,7 +25,7 @@ HOSTED_CLUSTERS ?= 20
 PLACEMENT_NODES ?= 5000
 RACE_PACKAGES := ./internal/engine/... ./internal/world/... ./internal/translate/...
 
-GENERATED = $$(find api autonodepolicy/api charts/*/files charts/*/crds -name 'zz_generated*' -o -name '*.yaml' | sort)
+GENERATED = $$(find api autonodepolicy/api charts/*/files charts/*/crds upstream/openshift-api/crd -name 'zz_generated*' -o -name '*.yaml' | sort)
 
 include localcluster/localcluster.mk
 include bench/bench.mk
@@ -139,7 +139,7 @@ tables: ## What is known of EC2 without asking it: prices and branch interfaces,
 .PHONY: generated
 generated:
 	@before="$$(cat $(GENERATED) | cksum)"; tools/generate.sh; if [ "$$before" != "$$(cat $(GENERATED) | cksum)" ]; then \
-		echo "Generated files were not current; they are now. Commit them:"; git status --porcelain -- api autonodepolicy charts; exit 1; fi
+		echo "Generated files were not current; they are now. Commit them:"; git status --porcelain -- api autonodepolicy charts upstream; exit 1; fi
 
 .PHONY: vet
 vet: localcluster-vet ## go vet in every module
@@ -192,6 +192,7 @@ churn: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/churn ## Random users on a real cont
 rewrite: ## Rewrite the expected output of all scripts (docs/scripts.md); the diff is the review
 	$(GO) test ./internal/engine ./internal/autonode/merge ./internal/admission/... ./internal/convert ./internal/migrate -run TestScripts -rewrite
 	$(GO) test ./internal/provider/ec2/plug -run TestBadInputIsTold -rewrite
+	$(GO) test ./upstream/ckao -run TestA39_TheStanzaIsMadeOfTheList -rewrite
 
 # How long each fuzz target runs. Inputs that are merely new are not made smaller for long: by default that takes the whole time.
 T ?= 10s

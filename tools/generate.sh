@@ -29,6 +29,13 @@ go tool -modfile=tools/go.mod controller-gen crd "paths=./api/hypershift/..." ou
 # What OpenShift has already, for clusters that are not OpenShift.
 go tool -modfile=tools/go.mod controller-gen crd "paths=./api/openshiftconfig/..." output:crd:dir=./api/crd/openshift
 
+# What is proposed to openshift/api, with its feature gate and without it.
+proposed=upstream/openshift-api
+go tool -modfile=tools/go.mod controller-gen crd "paths=./$proposed/config/v1" output:crd:dir=./$proposed/crd
+go run -C tools ./crdgate OpenShiftNodeSchedulingPolicy "$PWD/$proposed/config/v1" "$PWD/$proposed/crd/config.openshift.io_schedulers.yaml" \
+	"$PWD/$proposed/crd/schedulers-enabled.yaml" "$PWD/$proposed/crd/schedulers-disabled.yaml"
+rm "$proposed/crd/config.openshift.io_schedulers.yaml"
+
 # CRDs are called <group>_<plural>.yaml; a group has a dot, the policies written by hand have none.
 set -- "$PWD"/api/crd/*.*_*.yaml "$PWD"/api/crd/*/*.yaml "$PWD"/autonodepolicy/api/v1beta1/*.yaml
 go run -C tools ./crdschema "$@"

@@ -28,6 +28,7 @@ const living = "status.phase!=Succeeded,status.phase!=Failed"
 
 func auditControlPlane(config Config) *cobra.Command {
 	var policyFile, kubeconfig, output, webhook string
+	var suggested suggestion
 	command := &cobra.Command{
 		Use: "control-plane", Short: "Report the pods that the node scheduling policy would refuse", Args: cobra.NoArgs,
 		Long: `Report the pods that are on protected nodes without being authorized, and those whose successors would be refused because
@@ -40,17 +41,28 @@ templates of Deployments, StatefulSets, DaemonSets and CronJobs. Nothing is ever
 Classes: OnProtectedNode, AimsAtProtectedNode, OverrideWaiting, OverrideInUse. Protected nodes without a taint are found too
 (NodeWithoutTaint), and entries of authorizedUsers that do not say which namespace they mean.
 
-Exit code: 0 nothing is left, 1 something is left, 2 the audit could not be made.`,
+With --suggest it writes the list of authorizedUsers instead that these pods need: who they belong to, who creates and who binds them. An
+entry is of class platform (part of OpenShift), known (covered by an entry that is there) or unknown; unknown ones are comments in -o yaml,
+since somebody has to decide about them. Pods do not show who created or bound them by hand: --audit-log does, for the mode Inform.
+
+Exit code: 0 nothing is left, 1 something is left, 2 the audit could not be made. With --suggest: 1 when entries are to be added.`,
 		Example: `  joinerctl audit control-plane --policy-file policy.yaml
   kubectl get configmap joiner-webhook-policy -n joiner-webhook -o jsonpath='{.data.policy\.yaml}' |
-    joinerctl audit control-plane --policy-file - --webhook-namespace joiner-webhook`,
+    joinerctl audit control-plane --policy-file - --webhook-namespace joiner-webhook
+  joinerctl audit control-plane --policy-file policy.yaml --suggest --audit-log audit.log -o yaml`,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if output != "text" && output != "json" {
+			if err := suggested.check(output); err != nil {
+				return err
+			}
+			if !suggested.on && output != "text" && output != "json" {
 				return fmt.Errorf("--output is %q: it must be text or json", output)
 			}
 			policy, err := readPolicy(config.In, policyFile)
 			if err != nil {
 				return err
+			}
+			if suggested.on {
+				return suggested.run(command.Context(), config, kubeconfig, nodescheduling.Sources{Config: policy, SelfNamespace: webhook}, output)
 			}
 			found, err := auditCluster(command.Context(), config, kubeconfig, nodescheduling.Sources{Config: policy, SelfNamespace: webhook})
 			if err != nil {
@@ -63,7 +75,8 @@ Exit code: 0 nothing is left, 1 something is left, 2 the audit could not be made
 	command.Flags().StringVar(&webhook, "webhook-namespace", "",
 		"namespace of joiner-webhook, whose pods it does not judge; leave it out for the plugin")
 	command.Flags().StringVar(&kubeconfig, "kubeconfig", "", "path of the kubeconfig; without it $KUBECONFIG, then ~/.kube/config")
-	command.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	command.Flags().StringVarP(&output, "output", "o", "text", "text or json; with --suggest also yaml, to be applied")
+	suggested.flags(command)
 	return command
 }
 
@@ -93,44 +106,59 @@ func readPolicy(in io.Reader, name string) (*v1alpha1.NodeSchedulingPolicyConfig
 
 // auditCluster reads Scheduler and nodes, and then looks at the pods, page by page.
 func auditCluster(ctx context.Context, config Config, kubeconfig string, sources nodescheduling.Sources) (audit.Report, error) {
-	client, err := config.Client(kubeconfig)
+	found, err := readProtected(ctx, config, kubeconfig, sources)
 	if err != nil {
 		return audit.Report{}, err
 	}
-	clients, err := config.Clientset(kubeconfig)
+	policy, ignored, err := nodescheduling.New(found.sources)
 	if err != nil {
 		return audit.Report{}, err
 	}
-	if sources.Scheduler, err = door.SchedulerFrom(client)(ctx); err != nil {
-		return audit.Report{}, err
-	}
-	policy, ignored, err := nodescheduling.New(sources)
-	if err != nil {
-		return audit.Report{}, err
-	}
-	var all []*corev1.Node
-	if err := eachNode(ctx, clients, func(node *corev1.Node) error { all = append(all, node); return nil }); err != nil {
-		return audit.Report{}, err
-	}
-	nodes, err := door.FixedNodes(sources.Config, all)
-	if err != nil {
-		return audit.Report{}, err
-	}
-	ports := door.Ports(clients, nodes, door.NamespacesOf(nil, clients), func() bool { return true })(ctx)
-	ports.Namespace = onceEach(ports.Namespace)
-	ports.Allowed = once(ports.Allowed)
-	auditor := audit.New(audit.Config{Policy: policy, Ignored: ignored, Cluster: ports, Owner: owners(ctx, clients)})
+	auditor := audit.New(audit.Config{Policy: policy, Ignored: ignored, Cluster: found.ports, Owner: owners(ctx, found.clients)})
 	auditor.LookAtNodes()
 	if err := auditor.LookAtEntries(); err != nil {
 		return audit.Report{}, err
 	}
-	if err := eachPod(ctx, clients, auditor.Look); err != nil {
+	if err := eachPod(ctx, found.clients, auditor.Look); err != nil {
 		return audit.Report{}, err
 	}
-	if err := eachWorkload(ctx, clients, auditor.LookAtWorkload); err != nil {
+	if err := eachWorkload(ctx, found.clients, auditor.LookAtWorkload); err != nil {
 		return audit.Report{}, err
 	}
 	return auditor.Report(), nil
+}
+
+// protected is what both commands read of a cluster before its pods.
+type protected struct {
+	clients kubernetes.Interface
+	sources nodescheduling.Sources // with Scheduler
+	ports   nodescheduling.Cluster
+}
+
+func readProtected(ctx context.Context, config Config, kubeconfig string, sources nodescheduling.Sources) (protected, error) {
+	client, err := config.Client(kubeconfig)
+	if err != nil {
+		return protected{}, err
+	}
+	clients, err := config.Clientset(kubeconfig)
+	if err != nil {
+		return protected{}, err
+	}
+	if sources.Scheduler, err = door.SchedulerFrom(client)(ctx); err != nil {
+		return protected{}, err
+	}
+	var all []*corev1.Node
+	if err := eachNode(ctx, clients, func(node *corev1.Node) error { all = append(all, node); return nil }); err != nil {
+		return protected{}, err
+	}
+	nodes, err := door.FixedNodes(sources.Config, all)
+	if err != nil {
+		return protected{}, err
+	}
+	ports := door.Ports(clients, nodes, door.NamespacesOf(nil, clients), func() bool { return true })(ctx)
+	ports.Namespace = onceEach(ports.Namespace)
+	ports.Allowed = once(ports.Allowed)
+	return protected{clients: clients, sources: sources, ports: ports}, nil
 }
 
 func eachNode(ctx context.Context, clients kubernetes.Interface, visit func(*corev1.Node) error) error {

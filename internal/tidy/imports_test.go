@@ -102,6 +102,7 @@ var layers = []layer{
 	{"internal/app/joiner", []string{"api", "internal"}, "puts the controller together"},
 	{"internal/app/operator", []string{"api", "internal"}, "puts the operator together"},
 	{"internal/app/webhook", []string{"api", "internal", "charts"}, "puts the webhook together"},
+	{"upstream", []string{"api", "internal/admission"}, "what is offered to OpenShift's repositories, as text of ours, and its tests"},
 	{"internal/sim", []string{"api", "internal"}, "runs everything, in a world of its own"},
 	{"internal/tidy", nil, "looks at files, not at packages"},
 	{"cmd", []string{"internal/app", "internal/cli", "internal/sim"}, "flags to configuration"},

@@ -24,6 +24,8 @@ var subjects = []subject{
 	{dir: "internal/admission/nodescheduling",
 		witnesses: []witness{{dir: "internal/admission/audit"}, {dir: "internal/door"}, {dir: "internal/webhook"}}},
 	{dir: "internal/admission/audit"},
+	{dir: "internal/admission/platform"},
+	{dir: "internal/admission/suggest"},
 	{dir: "internal/convert"},
 	{dir: "internal/autonode/merge"},
 	{dir: "autonodepolicy/policy", path: "github.com/joiner-autoscaler/joiner/autonodepolicy/policy", tests: "internal/autonode/merge"},

@@ -2,7 +2,6 @@ package nodescheduling
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -24,7 +23,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
-	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
 const (
@@ -155,21 +153,10 @@ func TestUsesOfEntriesAreCounted(t *testing.T) {
 // begin starts an API server of the test's own, where no controller takes lost pods away.
 func begin(t *testing.T) guarded {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), shared.StartTimeout)
-	defer cancel()
-	started, err := placingtest.Start(ctx, placingtest.Options{
+	return beginWith(t, placingtest.Options{
 		Door: placingtest.Plugin, Policy: placing.Policy, World: placing.Nodes, WithScheduler: true,
 		Components: []cluster.Component{cluster.Etcd, cluster.APIServer},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := started.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return guarded{started}
 }
 
 const binding = `apiVersion: rbac.authorization.k8s.io/v1

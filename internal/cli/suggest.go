@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+
+	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
+	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+	"github.com/joiner-autoscaler/joiner/internal/admission/platform"
+	"github.com/joiner-autoscaler/joiner/internal/admission/suggest"
+)
+
+// suggestion is the part of the audit that makes lists.
+type suggestion struct {
+	on            bool
+	logs, metrics []string
+}
+
+func (s *suggestion) flags(command *cobra.Command) {
+	command.Flags().BoolVar(&s.on, "suggest", false,
+		"write the authorizedUsers that the cluster needs, instead of the report")
+	command.Flags().StringArrayVar(&s.logs, "audit-log", nil,
+		"with --suggest: file with the audit log of an API server, of the time in mode Inform; may be given again")
+	command.Flags().StringArrayVar(&s.metrics, "metrics-file", nil,
+		"with --suggest: file with what the plugin or the webhook shows at /metrics, for entries that nobody uses; "+
+			"may be given again")
+}
+
+// check says what is wrong with the flags.
+func (s *suggestion) check(output string) error {
+	switch {
+	case !s.on && (len(s.logs) > 0 || len(s.metrics) > 0):
+		return errors.New("--audit-log and --metrics-file are for --suggest: give it too, or leave them out")
+	case !s.on && output == "yaml":
+		return errors.New("--output is \"yaml\": without --suggest it must be text or json")
+	case s.on && output != "text" && output != "json" && output != "yaml":
+		return fmt.Errorf("--output is %q: with --suggest it must be text, json or yaml", output)
+	}
+	return nil
+}
+
+// run reads cluster and files, and writes what they need.
+func (s *suggestion) run(ctx context.Context, config Config, kubeconfig string, sources nodescheduling.Sources,
+	output string) error {
+	found, err := readProtected(ctx, config, kubeconfig, sources)
+	if err != nil {
+		return err
+	}
+	list, err := platform.Load()
+	if err != nil {
+		return err
+	}
+	target, err := targets(found.clients)
+	if err != nil {
+		return err
+	}
+	collector, err := suggest.New(suggest.Config{Sources: found.sources, Cluster: found.ports, Platform: list,
+		Owner: owners(ctx, found.clients), Target: target})
+	if err != nil {
+		return err
+	}
+	if err := eachPod(ctx, found.clients, collector.Look); err != nil {
+		return err
+	}
+	if err := eachWorkload(ctx, found.clients, collector.LookAtWorkload); err != nil {
+		return err
+	}
+	if err := readEach("--audit-log", s.logs, collector.ReadAuditLog); err != nil {
+		return err
+	}
+	if err := readEach("--metrics-file", s.metrics, collector.ReadMetrics); err != nil {
+		return err
+	}
+	report, err := collector.Report()
+	if err != nil {
+		return err
+	}
+	write := map[string]func(io.Writer) error{"text": report.WriteText, "json": report.WriteJSON,
+		"yaml": report.WriteYAML}[output]
+	if err := write(config.Out); err != nil {
+		return err
+	}
+	if !report.Complete() {
+		return errFindings
+	}
+	return nil
+}
+
+// readEach reads files.
+func readEach(flag string, names []string, read func(io.Reader) error) error {
+	for _, name := range names {
+		file, err := os.Open(name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", flag, err)
+		}
+		err = errors.Join(read(file), file.Close())
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", flag, name, err)
+		}
+	}
+	return nil
+}
+
+// targets says where the entries of a group are written: into Scheduler, where the cluster has that kind and it
+// knows the group, else into the file. A further source of entries is chosen here.
+func targets(clients kubernetes.Interface) (func(group string) suggest.Target, error) {
+	served := false
+	resources, err := clients.Discovery().ServerResourcesForGroupVersion(configv1.GroupVersion().String())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("asking whether the cluster has the kind Scheduler: %w", err)
+	}
+	if err == nil {
+		for _, resource := range resources.APIResources {
+			served = served || resource.Name == "schedulers"
+		}
+	}
+	return func(group string) suggest.Target {
+		if served && group == string(configv1.ControlPlane) {
+			return suggest.Scheduler
+		}
+		return suggest.File
+	}, nil
+}

@@ -1,0 +1,129 @@
+package nodescheduling
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
+	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
+	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
+	openshiftapi "github.com/joiner-autoscaler/joiner/upstream/openshift-api"
+)
+
+// what is proposed to openshift/api does on a real API server what its own files of tests say, with the
+// feature gate and without it.
+func TestA38_TheProposedFieldPassesItsSuite(t *testing.T) {
+	g := beginWith(t, placingtest.Options{Door: placingtest.Plugin, Components: []cluster.Component{cluster.Etcd,
+		cluster.APIServer}})
+	suites, err := openshiftapi.Suites()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, suite := range suites {
+		definition := openshiftapi.Enabled
+		if suite.Off() {
+			definition = openshiftapi.Disabled
+		}
+		manifest, err := definition()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Apply(t.Context(), string(manifest)); err != nil {
+			t.Fatal(err)
+		}
+		g.must(t, "wait", "--for=condition=Established", "--timeout=60s", "crd/"+suite.CRDName)
+		s := g.schedulers(t)
+		for _, test := range suite.Tests.OnCreate {
+			s.check(t, suite.Name, test, test.Initial, s.create(t, test.Initial))
+		}
+		for _, test := range suite.Tests.OnUpdate {
+			if err := s.create(t, test.Initial); err != nil {
+				t.Errorf("%s: %s: %v", suite.Name, test.Name, err)
+				continue
+			}
+			s.check(t, suite.Name, test, test.Updated, s.update(t, test.Updated))
+		}
+		g.must(t, "delete", "crd", suite.CRDName, "--wait=true", "--timeout=60s")
+	}
+}
+
+// schedulers writes the only Scheduler.
+type schedulers struct{ dynamic.ResourceInterface }
+
+func (g guarded) schedulers(t *testing.T) schedulers {
+	t.Helper()
+	config, err := g.Cluster.RESTConfig("admin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schedulers{client.Resource(configv1.GroupVersion().WithResource("schedulers"))}
+}
+
+func parse(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	object.SetName(configv1.SchedulerName)
+	return object
+}
+
+// create replaces the object by a new one. A kind that has just been defined may not be served yet.
+func (s schedulers) create(t *testing.T, text string) error {
+	t.Helper()
+	err := s.Delete(t.Context(), configv1.SchedulerName, metav1.DeleteOptions{})
+	for began := time.Now(); time.Since(began) < placingtest.Within; time.Sleep(poll) {
+		if _, err = s.Create(t.Context(), parse(t, text), metav1.CreateOptions{}); !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("the kind is not served: %w", err)
+}
+
+func (s schedulers) update(t *testing.T, text string) error {
+	t.Helper()
+	stored, err := s.Get(t.Context(), configv1.SchedulerName, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	wanted := parse(t, text)
+	wanted.SetResourceVersion(stored.GetResourceVersion())
+	_, err = s.Update(t.Context(), wanted, metav1.UpdateOptions{})
+	return err
+}
+
+// check compares what a write came to with what the test says.
+func (s schedulers) check(t *testing.T, suite string, test openshiftapi.Test, written string, got error) {
+	t.Helper()
+	if test.ExpectedError != "" {
+		if got == nil || !strings.Contains(got.Error(), test.ExpectedError) {
+			t.Errorf("%s: %s: %v, want %s", suite, test.Name, got, test.ExpectedError)
+		}
+		return
+	}
+	if got != nil {
+		t.Errorf("%s: %s: %v\n%s", suite, test.Name, got, written)
+		return
+	}
+	stored, err := s.Get(t.Context(), configv1.SchedulerName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := parse(t, test.Expected); !reflect.DeepEqual(stored.Object["spec"], want.Object["spec"]) {
+		t.Errorf("%s: %s: stored %v, want %v", suite, test.Name, stored.Object["spec"], want.Object["spec"])
+	}
+}
