@@ -74,6 +74,10 @@ func (o *options) addGuest(flags *pflag.FlagSet) {
 }
 
 func (o *options) addProtection(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&o.Own, "own", o.Own,
+		"what this operator writes in the hosted cluster: Full, Alongside (beside HyperShift's operator: NodePools and the "+
+			"admission policies for nodepools and nodeclaims), or some of NodePools, EC2NodeClasses, Admission/nodepools, "+
+			"Admission/ec2nodeclasses, Admission/nodeclaims, DefaultClass. The rest is read, judged and left alone")
 	flags.StringVar(&o.OperandUserName, "operand-user-name", o.OperandUserName,
 		"the user name of Karpenter in the guest, when nobody else has it; empty when it shares the cluster admin's")
 	flags.StringVar(&o.ProtectNodeClaims, "protect-nodeclaims", o.ProtectNodeClaims,

@@ -43,6 +43,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		`--log-level is "loud"`:                 {"--log-level", "loud"},
 		"no usable kubeconfig":                  {"--guest-kubeconfig", filepath.Join(t.TempDir(), "none")},
 		"both lead to http://127.0.0.1:2":       {"--guest-kubeconfig", valid[3]},
+		`--own has "Everything"`:                {"--own", "NodePools,Everything"},
+		`--own is "Alongside,NodePools"`:        {"--own", "Alongside,NodePools"},
 		`--foreign-objects is "Keep"`:           {"--foreign-objects", "Keep"},
 		`nodeClaims is "Never"`:                 {"--protect-nodeclaims", "Never"},
 		`unknown command "argument"`:            {"argument"},

@@ -18,6 +18,7 @@ import (
 	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/conformance"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 	"github.com/joiner-autoscaler/joiner/internal/kube"
@@ -46,11 +47,14 @@ const (
 // operatorDeps are what the operator's controllers are made of.
 type operatorDeps struct {
 	kinds       []operator.Kind // pools first
+	others      []operator.Kind // that another operator writes
+	owning      operator.Owning
 	guest       operator.GuestClient
 	live        client.Reader
 	management  operator.ManagementClient
 	board       *operator.Board
 	protections []merge.Protection
+	ofOthers    []merge.Protection // that another operator writes
 	unwanted    []merge.Protection
 	unwrapped   []schema.GroupKind // node classes of which NodeClaims may refer to any
 	events      event.Recorder
@@ -69,12 +73,35 @@ type operatorDeps struct {
 	instanceNames operator.InstanceNames // with a bootstrapper
 }
 
-// kinds are the wrappers of the platforms: pools first, which every platform has (G25).
+// split tells kinds that are written from those that are read only.
+func split(all []operator.Kind) (own, others []operator.Kind) {
+	for _, kind := range all {
+		if kind.ByOther {
+			others = append(others, kind)
+		} else {
+			own = append(own, kind)
+		}
+	}
+	return own, others
+}
+
+// byOthers reports whether another operator writes a kind of product.
+func (d operatorDeps) byOthers(product string) bool {
+	return slices.ContainsFunc(d.others, func(kind operator.Kind) bool { return kind.Product == product })
+}
+
+// kinds are the wrappers of the platforms: pools first, which every platform has (G25). Those of others are among them.
 func (c Config) kinds(management operator.ManagementClient) ([]operator.Kind, error) {
-	var pools merge.NodePoolSettings
-	pools.NodeClasses = c.unwrapped()
+	owning, err := operator.NewOwning(c.Own)
+	if err != nil {
+		return nil, err
+	}
+	var settings merge.NodePoolSettings
+	settings.NodeClasses = c.unwrapped()
+	pools := operator.NodePools(settings)
+	pools.ByOther = !owning.Has(operator.PartNodePools)
 	if !slices.Contains(c.Platforms, PlatformAWS) {
-		return []operator.Kind{operator.NodePools(pools).OnlyManaged(nil)}, nil
+		return []operator.Kind{pools.OnlyManaged(nil)}, nil
 	}
 	volume, err := c.rootVolume()
 	if err != nil {
@@ -88,7 +115,8 @@ func (c Config) kinds(management operator.ManagementClient) ([]operator.Kind, er
 		Infra:      merge.Infra{InfraID: c.InfraID, InstanceProfile: c.InstanceProfile, ResourceTags: c.resourceTags()},
 		RootVolume: volume, Bootstrap: bootstrap, VersionsFromStatus: c.UserDataSecrets, ReleaseVersion: c.ReleaseVersion,
 	})
-	return []operator.Kind{operator.NodePools(pools).OnlyManaged(&classes), classes}, nil
+	classes.ByOther = !owning.Has(operator.PartEC2NodeClasses)
+	return []operator.Kind{pools.OnlyManaged(&classes), classes}, nil
 }
 
 // resourceTags are the hosted cluster's tags, in the order of their names.
@@ -110,10 +138,11 @@ func (c Config) resourceTags() []merge.ResourceTag {
 func (d operatorDeps) controllers() []kube.Controller {
 	status := kube.Controller{Name: PolicyStatus, Workers: 1, Start: true, Reconciler: operator.NewPolicyController(operator.PolicyConfig{
 		Management: d.management, Guest: d.guest, Kinds: d.kinds, Board: d.board, ClaimsOpen: d.claimsOpen, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(PolicyStatus),
+		PoolsOfOthers: d.byOthers(conformance.NodePool), ClassesOfOthers: d.byOthers(conformance.EC2NodeClass),
 	})}
 	var controllers []kube.Controller
 	for _, kind := range d.kinds {
-		controllers = append(controllers, kube.Controller{
+		controller := kube.Controller{
 			Name: kind.Wrapper, Workers: wrapperWorkers,
 			Reconciler: operator.New(operator.Config{
 				Kind: kind, Guest: d.guest, Live: d.live, Board: d.board, Foreign: d.foreign, Events: d.events, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(kind.Wrapper),
@@ -123,29 +152,36 @@ func (d operatorDeps) controllers() []kube.Controller {
 				{Object: kind.NewWrapper(), After: kube.OwnPatches, Requests: kube.Itself},
 				{Object: kind.NewProduct(), After: kube.OwnPatches, Requests: kube.Itself},
 			},
-		})
+		}
+		if kind.Product == conformance.NodePool {
+			controller.Watches = append(controller.Watches, d.classesOfOthers()...)
+		}
+		controllers = append(controllers, controller)
 		status.Watches = append(status.Watches,
 			kube.Watch{Object: kind.NewWrapper(), After: policyAfter, Requests: always},
 			kube.Watch{Object: kind.NewProduct(), After: policyAfter, Requests: bornOrGone})
 	}
 	protector := operator.NewProtectionController(operator.ProtectionConfig{
-		Guest: d.guest, Wanted: d.protections, Unwanted: d.unwanted, Board: d.board, Wake: d.guestProtected,
+		Guest: d.guest, Wanted: d.protections, Unwanted: d.unwanted, Others: d.ofOthers, Board: d.board, Wake: d.guestProtected,
 		Events: d.events, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(Protection),
 	})
 	protection := kube.Controller{Name: Protection, Workers: 1, Start: true, Reconciler: protector, Watches: []kube.Watch{
 		{Object: &admissionv1.ValidatingAdmissionPolicy{}, Requests: d.ownProtection},
 		{Object: &admissionv1.ValidatingAdmissionPolicyBinding{}, Requests: d.ownProtection},
 	}}
-	controllers = append([]kube.Controller{protection, d.claimRule(), status}, controllers...)
+	controllers = append([]kube.Controller{protection, status}, controllers...)
+	if d.owning.Has(operator.PartNodeClaimRules) {
+		controllers = append(controllers, d.claimRule())
+	}
 	if d.teardown {
 		teardown := operator.TeardownConfig{
-			Guest: d.guest, Kinds: d.kinds, Protections: slices.Concat(d.protections, d.unwanted, []merge.Protection{operator.ClaimRule()}),
+			Guest: d.guest, Kinds: d.kinds, Protections: d.allProtections(),
 			Board: d.board, Done: d.done, Log: d.log.WithName(Teardown),
 		}
 		controllers = append(controllers,
 			kube.Controller{Name: Teardown, Workers: 1, Start: true, Reconciler: operator.NewTeardown(teardown)})
 	}
-	if d.infraID != "" && !d.teardown {
+	if d.infraID != "" && d.owning.Has(operator.PartDefaultClass) && !d.teardown {
 		class := operator.DefaultClassConfig{Guest: d.guest, InfraID: d.infraID, Board: d.board, Metrics: d.metrics}
 		controllers = append(controllers, kube.Controller{
 			Name: DefaultClass, Workers: 1, Start: true, Reconciler: operator.NewDefaultClassController(class),
@@ -179,6 +215,14 @@ func (d operatorDeps) verdictReached(kind, name string) {
 	if kind != hypershiftv1.OpenshiftEC2NodeClassKind {
 		return
 	}
+	d.wakePoolsOf(name)
+}
+
+// wakePoolsOf wakes the pools whose user asks for a node class.
+func (d operatorDeps) wakePoolsOf(name string) {
+	if d.byOthers(conformance.NodePool) {
+		return
+	}
 	var pools hypershiftv1beta1.OpenshiftNodePoolList
 	if d.guest.List(context.Background(), &pools, client.UnsafeDisableDeepCopy) != nil {
 		return // a cache fails only while it is not started, and then everything is listed again
@@ -191,6 +235,34 @@ func (d operatorDeps) verdictReached(kind, name string) {
 			d.bells.Ring(d.kinds[0].Wrapper, request, 0)
 		}
 	}
+}
+
+// classesOfOthers are what pools have to see of the node classes that another operator makes.
+func (d operatorDeps) classesOfOthers() (watches []kube.Watch) {
+	wake := func(_ context.Context, old, fresh client.Object) []reconcile.Request {
+		switch {
+		case fresh == nil:
+			d.wakePoolsOf(old.GetName())
+		case old == nil || (old.GetDeletionTimestamp() == nil) != (fresh.GetDeletionTimestamp() == nil):
+			d.wakePoolsOf(fresh.GetName())
+		}
+		return nil
+	}
+	for _, kind := range d.others {
+		if kind.Product == conformance.EC2NodeClass {
+			watches = append(watches, kube.Watch{Object: kind.NewWrapper(), Requests: wake}, kube.Watch{Object: kind.NewProduct(), Requests: wake})
+		}
+	}
+	return watches
+}
+
+// allProtections are the admission policies that the operator writes, or has written under other flags.
+func (d operatorDeps) allProtections() []merge.Protection {
+	all := slices.Concat(d.protections, d.unwanted)
+	if d.owning.Has(operator.PartNodeClaimRules) {
+		all = append(all, operator.ClaimRule())
+	}
+	return all
 }
 
 // policyChanged wakes who has to look again after the policy was read: the policy's status always, the wrappers when what
@@ -220,7 +292,7 @@ func (d operatorDeps) ownProtection(_ context.Context, old, fresh client.Object)
 	if fresh == nil {
 		fresh = old
 	}
-	for _, wanted := range slices.Concat(d.protections, d.unwanted) {
+	for _, wanted := range slices.Concat(d.protections, d.unwanted, d.ofOthers) {
 		if name := fresh.GetName(); name == wanted.Policy.Name || name == wanted.Binding.Name {
 			return []reconcile.Request{kube.Singleton()}
 		}

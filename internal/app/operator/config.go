@@ -27,7 +27,8 @@ type Config struct {
 	KubeClientQPS   float32
 	KubeClientBurst int
 
-	OnPolicyUnreadable    string // PolicyPermissive or PolicyKeepLast
+	Own                   []string // parts of the hosted cluster that are written; see operator.NewOwning
+	OnPolicyUnreadable    string   // PolicyPermissive or PolicyKeepLast
 	FeatureGates          string
 	Platforms             []string // PlatformAWS, PlatformKWOK
 	InfraID               string
@@ -74,7 +75,7 @@ const gateAutoNodePolicy = "AutoNodePolicy"
 func DefaultConfig() Config {
 	return Config{
 		GuestUserName: merge.DefaultOperator, KubeClientQPS: 200, KubeClientBurst: 300,
-		OnPolicyUnreadable: PolicyPermissive, FeatureGates: gateAutoNodePolicy + "=true", Platforms: []string{PlatformAWS},
+		Own: []string{operator.OwnFull}, OnPolicyUnreadable: PolicyPermissive, FeatureGates: gateAutoNodePolicy + "=true", Platforms: []string{PlatformAWS},
 		DefaultRootVolumeSize: merge.DefaultRootVolumeSize, ProtectNodeClaims: nodeClaimsAuto, ForeignObjects: string(operator.ForeignQuarantine), NodeBootstrapperUserName: defaultNodeBootstrapper,
 		MetricsBindAddress: ":8080", HealthProbeBindAddress: ":8081",
 	}
@@ -103,6 +104,9 @@ func (c Config) Validate() error {
 	}
 	if rules := []operator.ForeignRule{operator.ForeignQuarantine, operator.ForeignReport, operator.ForeignDelete}; !slices.Contains(rules, operator.ForeignRule(c.ForeignObjects)) {
 		fault("--foreign-objects is %q: want one of %s", c.ForeignObjects, rules)
+	}
+	if _, err := operator.NewOwning(c.Own); err != nil {
+		fault("--own %w", err)
 	}
 	if _, err := c.policyEnabled(); err != nil {
 		faults = append(faults, err)
@@ -134,10 +138,15 @@ func (c Config) validatePlatforms() error {
 func (c Config) validateAWS() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	if c.InfraID == "" {
+	owning, err := operator.NewOwning(c.Own)
+	if err != nil {
+		return nil // told before
+	}
+	classes := owning.Has(operator.PartEC2NodeClasses)
+	if c.InfraID == "" && (classes || owning.Has(operator.PartDefaultClass)) {
 		fault("--infra-id is missing: want the cluster's infrastructure ID, by which its subnets and security groups are found on AWS")
 	}
-	if c.InstanceProfile == "" {
+	if c.InstanceProfile == "" && classes {
 		fault("--instance-profile is missing: want the name of the instance profile of the cluster's nodes on AWS")
 	}
 	for key := range c.ResourceTags {
@@ -150,7 +159,7 @@ func (c Config) validateAWS() error {
 		fault("--userdata-secrets and --userdata-file are both set: want one of them")
 	case c.UserDataFile != "" && len(c.AMIs) == 0:
 		fault("--ami-ids is missing: want the machine images that go with --userdata-file, one for each architecture")
-	case c.UserDataFile == "" && !c.UserDataSecrets:
+	case c.UserDataFile == "" && !c.UserDataSecrets && classes:
 		fault("--userdata-file is missing: want the path of the user data that makes an instance a node of the cluster, or --userdata-secrets")
 	case c.UserDataFile == "" && len(c.AMIs) > 0:
 		fault("--ami-ids is %s: it goes with --userdata-file; with --userdata-secrets the machine images stand on the Secrets", strings.Join(c.AMIs, ","))

@@ -45,6 +45,37 @@ func TestPlatformsDecideWhichWrappersThereAre(t *testing.T) {
 	}
 }
 
+// what is left to another operator has no controller, and takes no flag.
+func TestA30_WhatIsNotOwnedHasNoController(t *testing.T) {
+	t.Parallel()
+	config := DefaultConfig()
+	config.Namespace, config.Own = "hcp-a", []string{operator.OwnAlongside}
+	if err := config.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	all, err := config.kinds(operator.ManagementClient{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owning, err := operator.NewOwning(config.Own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, others := split(all)
+	deps := operatorDeps{kinds: own, others: others, owning: owning, infraID: "infra", board: operator.NewBoard()}
+	var names []string
+	for _, controller := range deps.controllers() {
+		names = append(names, controller.Name)
+	}
+	if got, want := strings.Join(names, " "), "protection autonodepolicy OpenshiftNodePool nodeclaimrule conformance"; got != want {
+		t.Errorf("the controllers are %s, want %s", got, want)
+	}
+	config.Own = []string{string(operator.PartDefaultClass)}
+	if err := config.Validate(); err == nil || err.Error() != "--infra-id is missing: want the cluster's infrastructure ID, by which its subnets and security groups are found on AWS" {
+		t.Errorf("the default class alone: %v", err)
+	}
+}
+
 // G7: the built-in size is the one that the source's tests demand.
 func TestTheDefaultsOfTheOperatorAreThoseOfTheSource(t *testing.T) {
 	t.Parallel()

@@ -137,11 +137,23 @@ func assembleOperator(
 	if err != nil {
 		return nil, err
 	}
+	owning, err := operator.NewOwning(config.Own)
+	if err != nil {
+		return nil, err
+	}
+	own, others := split(kinds)
+	unwanted := merge.Unwanted(config.admission())
+	if owning.Has(operator.PartNodeClaimRules) {
+		own = afterRule(own, p.board)
+	} else {
+		unwanted = nil
+	}
+	protections, ofOthers := owning.Split(protections)
 	deps := operatorDeps{
-		kinds: afterRule(kinds, p.board), unwrapped: config.unwrapped(), foreign: operator.ForeignRule(config.ForeignObjects),
+		kinds: own, others: others, owning: owning, ofOthers: ofOthers, unwrapped: config.unwrapped(), foreign: operator.ForeignRule(config.ForeignObjects),
 		claimsOpen: config.admission().NodeClaims == merge.NodeClaimsOpen, infraID: config.awsInfraID(), profile: config.InstanceProfile,
 		teardown: config.Teardown, guest: operator.GuestClient{Client: mgr.GetClient()}, live: mgr.GetAPIReader(), management: management,
-		board: p.board, protections: protections, unwanted: merge.Unwanted(config.admission()), events: event.NewDeduplicated(sink, time.Now), metrics: set, bells: bells, done: done, now: time.Now, log: log,
+		board: p.board, protections: protections, unwanted: unwanted, events: event.NewDeduplicated(sink, time.Now), metrics: set, bells: bells, done: done, now: time.Now, log: log,
 	}
 	if config.ApproveKubeletCSRs {
 		deps.bootstrapper, deps.instanceNames = config.NodeBootstrapperUserName, config.instanceNames(ctx)

@@ -17,6 +17,7 @@
 //	policy.go       the policy's conditions, by a single writer
 //	memory.go       what the operator remembers of its own writes; conformance.go has everything compared with the policy
 //	protection.go   the admission policies that keep others from writing products
+//	owning.go       what of all this is another operator's
 //	teardown.go     taking everything away
 //	approval.go     certificate requests of kubelets, by what package approver says; instances.go what it is told
 //

@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// PolicyConfig is what the controller of the policy's status works with; all fields are required but for ClaimsOpen.
+// PolicyConfig is what the controller of the policy's status works with; all fields are required but for the booleans.
 type PolicyConfig struct {
 	Management ManagementClient
 	Guest      GuestClient
@@ -27,9 +27,12 @@ type PolicyConfig struct {
 	Board      *Board
 	// ClaimsOpen says that NodeClaims are not protected, since a flag says so.
 	ClaimsOpen bool
-	Metrics    Metrics
-	Now        func() time.Time
-	Log        logr.Logger
+	// PoolsOfOthers and ClassesOfOthers say that another operator writes these, so that what the policy asks of them is not
+	// applied.
+	PoolsOfOthers, ClassesOfOthers bool
+	Metrics                        Metrics
+	Now                            func() time.Time
+	Log                            logr.Logger
 }
 
 // readyAfterStart is how long a policy's Ready that an earlier process has written is left as it is, while this one has not
@@ -63,7 +66,7 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 	if policy == nil || !c.config.Board.Protected() { // G22: not Ready before the guest is protected
 		return reconcile.Result{}, nil
 	}
-	ready := merge.Ready(policy, targets)
+	ready := notOwned(policy, c.config.PoolsOfOthers, c.config.ClassesOfOthers, merge.Ready(policy, targets))
 	if len(altered) > 0 {
 		ready.Message = strings.TrimSuffix(ready.Message, ".") + ". " + alteredStatuses(altered)
 	}
@@ -90,13 +93,16 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 func (c *PolicyController) sayProtected(policy *hypershiftv1beta1.AutoNodePolicy, status *hypershiftv1beta1.AutoNodePolicyStatus) (changed bool) {
 	now, missing := condition.True(hypershiftv1beta1.ConditionTypeProtected, hypershiftv1beta1.ReasonInForce, ""), c.config.Board.Missing()
 	missing = append(slices.Clone(missing), c.config.Board.ruleMissing()...)
-	leftOut := c.config.Board.RuleLeftOut()
+	leftOut, ofOthers := c.config.Board.RuleLeftOut(), c.config.Board.missingOfOthers()
 	switch {
 	case c.config.ClaimsOpen:
 		now = condition.False(now.Type, hypershiftv1beta1.ReasonOpenByFlag, "everybody may make NodeClaims: take --protect-nodeclaims=Open away")
 	case len(missing) > 0:
 		now = condition.False(now.Type, hypershiftv1beta1.ReasonProtectionMissing,
 			"somebody has changed or deleted these in the hosted cluster, and they are being restored: "+strings.Join(missing, ", "))
+	case len(ofOthers) > 0:
+		now = condition.False(now.Type, hypershiftv1beta1.ReasonProtectionMissing,
+			"another operator is to write these in the hosted cluster, and they are missing or do not protect: "+strings.Join(ofOthers, ", "))
 	case len(leftOut) > 0:
 		now = condition.False(now.Type, hypershiftv1beta1.ReasonRuleTooLarge, fmt.Sprintf(
 			"the policy has too many values for the rule that NodeClaims have to keep, so it does not have %s: list fewer; NodeClaims outside are found afterwards",
@@ -104,7 +110,7 @@ func (c *PolicyController) sayProtected(policy *hypershiftv1beta1.AutoNodePolicy
 	}
 	changed = condition.Set(&status.Conditions, policy.Generation, now, c.config.Now())
 	const once = hypershiftv1beta1.ConditionTypeProtectedOnce
-	if len(missing) == 0 && !condition.IsTrue(status.Conditions, once) {
+	if len(missing)+len(ofOthers) == 0 && !condition.IsTrue(status.Conditions, once) {
 		changed = condition.Set(&status.Conditions, policy.Generation, condition.True(once, hypershiftv1beta1.ReasonInForce, ""), c.config.Now()) || changed
 	}
 	return changed
