@@ -2,7 +2,7 @@
 // the guest cluster from what users write (OpenshiftNodePool, OpenshiftEC2NodeClass) and from the provider's policy in
 // the management cluster. Settings are flags, or environment variables of the same name in capitals.
 //
-// It exits with 0 when it was asked to stop or a teardown is done, with 2 when a flag is wrong and with 1 on any other
+// It exits with 0 when it was asked to stop or a teardown or release is done, with 2 when a flag is wrong and with 1 on any other
 // failure, each time with one line for each thing that is wrong. docs/autonode-policy.md is the user's page.
 package main
 
@@ -52,6 +52,14 @@ func (o *options) addGeneral(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Teardown, "teardown", o.Teardown,
 		"delete all OpenshiftNodePools and OpenshiftEC2NodeClasses, wait until what was made from them is gone, take "+
 			"the admission policies away, and exit")
+	o.addRelease(flags)
+}
+
+// addRelease is apart from the teardown, which is the opposite.
+func (o *options) addRelease(flags *pflag.FlagSet) {
+	flags.BoolVar(&o.Release, "release", o.Release,
+		"hand the hosted cluster over to HyperShift's own operator and exit: take off what only joiner-operator knows, and "+
+			"leave NodePools, node classes, nodes and the admission policy of EC2NodeClasses. Stop the running operator before")
 }
 
 func (o *options) addManagement(flags *pflag.FlagSet) {

@@ -45,6 +45,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"both lead to http://127.0.0.1:2":       {"--guest-kubeconfig", valid[3]},
 		`--own has "Everything"`:                {"--own", "NodePools,Everything"},
 		`--own is "Alongside,NodePools"`:        {"--own", "Alongside,NodePools"},
+		"--release and --teardown are both":     {"--release", "--teardown"},
 		`--foreign-objects is "Keep"`:           {"--foreign-objects", "Keep"},
 		`nodeClaims is "Never"`:                 {"--protect-nodeclaims", "Never"},
 		`unknown command "argument"`:            {"argument"},

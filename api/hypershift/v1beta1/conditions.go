@@ -94,6 +94,8 @@ const (
 	ReasonNoTargets = "NoTargets"
 	// ReasonProgressing: not all objects have seen this generation of the policy. Ready is Unknown.
 	ReasonProgressing = "Progressing"
+	// ReasonReleased: of all conditions of a policy; the hosted cluster was handed over to another operator. They are Unknown.
+	ReasonReleased = "Released"
 	// ReasonRootVolumeNotOwned: it has a root volume, and another operator writes the node classes. Ready is False.
 	ReasonRootVolumeNotOwned = "RootVolumeNotOwned"
 	// ReasonRequirementsNotOwned: it has requirements, and another operator writes the NodePools. Ready is False.

@@ -32,6 +32,7 @@ const (
 	DefaultClass = "defaultnodeclass"
 	Teardown     = "teardown"
 	Approval     = "kubeletcsr"
+	HandOver     = "handover"
 	Conformance  = "conformance"
 )
 
@@ -65,7 +66,8 @@ type operatorDeps struct {
 	infraID     string // of AWS; "" when its node classes are not served
 	profile     string // the instance profile of all nodes; "" when none is given
 	teardown    bool
-	done        func() // after a teardown
+	release     bool
+	done        func() // after a teardown or a release
 	now         func() time.Time
 	log         logr.Logger
 
@@ -136,6 +138,12 @@ func (c Config) resourceTags() []merge.ResourceTag {
 
 // controllers are the step functions with what wakes them.
 func (d operatorDeps) controllers() []kube.Controller {
+	if d.release {
+		return []kube.Controller{{Name: HandOver, Workers: 1, Start: true, Reconciler: serve.NewCalm(operator.NewHandOver(operator.HandOverConfig{
+			Guest: d.guest, Live: d.live, Management: d.management, Kinds: d.kinds, Protections: d.allProtections(), Done: d.done,
+			Metrics: d.metrics, Now: d.now, Log: d.log.WithName(HandOver),
+		}))}}
+	}
 	status := kube.Controller{Name: PolicyStatus, Workers: 1, Start: true, Reconciler: operator.NewPolicyController(operator.PolicyConfig{
 		Management: d.management, Guest: d.guest, Kinds: d.kinds, Board: d.board, ClaimsOpen: d.claimsOpen, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(PolicyStatus),
 		PoolsOfOthers: d.byOthers(conformance.NodePool), ClassesOfOthers: d.byOthers(conformance.EC2NodeClass),

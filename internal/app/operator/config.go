@@ -45,6 +45,7 @@ type Config struct {
 	StrictAdmission   bool
 	ForeignObjects    string // an operator.ForeignRule
 	Teardown          bool
+	Release           bool
 
 	ApproveKubeletCSRs       bool
 	NodeBootstrapperUserName string // with ApproveKubeletCSRs
@@ -107,6 +108,9 @@ func (c Config) Validate() error {
 	}
 	if _, err := operator.NewOwning(c.Own); err != nil {
 		fault("--own %w", err)
+	}
+	if c.Release && c.Teardown {
+		fault("--release and --teardown are both set: the one leaves what runs and the other deletes it; want one of them")
 	}
 	if _, err := c.policyEnabled(); err != nil {
 		faults = append(faults, err)

@@ -31,7 +31,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// Run runs the operator of AutoNodePolicy until ctx ends, or until a teardown is done, and returns nil then.
+// Run runs the operator of AutoNodePolicy until ctx ends, or until a teardown or a release is done, and returns nil then.
 // Errors before anything was started are for people, one line each.
 func Run(ctx context.Context, config Config, log logr.Logger) error {
 	servers, err := serve.OpenAddresses(config.MetricsBindAddress, config.HealthProbeBindAddress)
@@ -152,7 +152,7 @@ func assembleOperator(
 	deps := operatorDeps{
 		kinds: own, others: others, owning: owning, ofOthers: ofOthers, unwrapped: config.unwrapped(), foreign: operator.ForeignRule(config.ForeignObjects),
 		claimsOpen: config.admission().NodeClaims == merge.NodeClaimsOpen, infraID: config.awsInfraID(), profile: config.InstanceProfile,
-		teardown: config.Teardown, guest: operator.GuestClient{Client: mgr.GetClient()}, live: mgr.GetAPIReader(), management: management,
+		teardown: config.Teardown, release: config.Release, guest: operator.GuestClient{Client: mgr.GetClient()}, live: mgr.GetAPIReader(), management: management,
 		board: p.board, protections: protections, unwanted: unwanted, events: event.NewDeduplicated(sink, time.Now), metrics: set, bells: bells, done: done, now: time.Now, log: log,
 	}
 	if config.ApproveKubeletCSRs {
@@ -168,7 +168,7 @@ func assembleOperator(
 			return nil, fmt.Errorf("adding controller %s: %w", c.Name, err)
 		}
 	}
-	if !enabled {
+	if !enabled || config.Release { // a release asks for the policy itself
 		return p, nil
 	}
 	return p, mgr.Add(&policyFeed{

@@ -19,6 +19,7 @@
 //	protection.go   the admission policies that keep others from writing products
 //	owning.go       what of all this is another operator's
 //	teardown.go     taking everything away
+//	handover.go     giving the cluster to another operator
 //	approval.go     certificate requests of kubelets, by what package approver says; instances.go what it is told
 //
 // The controllers are step functions. Package app gives them their watches, and reads the policy for them.
