@@ -70,4 +70,5 @@ func TestAGuestThatIsNotThereIsAFailureOfOneLine(t *testing.T) {
 func TestThePageNamesFlagsThatExist(t *testing.T) {
 	t.Parallel()
 	program.PageNamesItsFlags(t, "../../docs/autonode-policy.md", 10)
+	program.PageNamesItsFlags(t, "../../docs/autonode-handover.md", 4)
 }
