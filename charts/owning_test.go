@@ -109,3 +109,26 @@ func TestA30_AlongsideTakesNoUserData(t *testing.T) {
 		t.Errorf("it mounts %v, and its Role is %s", container.VolumeMounts, documents["Role/joiner-operator"])
 	}
 }
+
+// the right to read HostedControlPlanes comes with the mode only, and then no flag has to be given.
+func TestA32_TheModeBringsItsRight(t *testing.T) {
+	t.Parallel()
+	for from, want := range map[string]bool{"Flags": false, "HostedControlPlane": true} {
+		set := map[string]any{"image": "joiner-operator:1", "infraFrom": from, "userData.secret": "user-data", "userData.amiIDs": []any{"ami-1"}}
+		if !want {
+			set["aws.infraID"], set["aws.instanceProfile"] = "infra", "nodes"
+		}
+		documents := render(t, charts.Operator, set)
+		var role rbacv1.Role
+		if err := yaml.UnmarshalStrict(documents["Role/joiner-operator"], &role); err != nil {
+			t.Fatal(err)
+		}
+		found := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+			return slices.Equal(rule.Resources, []string{"hostedcontrolplanes"}) && slices.Equal(rule.Verbs, []string{"get", "list", "watch"})
+		})
+		deployment := string(documents["Deployment/joiner-operator"])
+		if found != want || len(role.Rules) > 3 || !strings.Contains(deployment, "--infra-from="+from) || strings.Contains(deployment, "--infra-id=") == want {
+			t.Errorf("%s: the right is there: %t, of %d rules", from, found, len(role.Rules))
+		}
+	}
+}

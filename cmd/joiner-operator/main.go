@@ -103,6 +103,9 @@ func (o *options) addClasses(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.Platforms, "platform", o.Platforms,
 		"kinds of node classes: AWS (EC2NodeClasses made from OpenshiftEC2NodeClasses), KWOK (KWOKNodeClasses as they "+
 			"are), or both")
+	flags.StringVar(&o.InfraFrom, "infra-from", o.InfraFrom,
+		"where infrastructure ID, instance profile and tags of the hosted cluster come from: Flags, or HostedControlPlane, the one "+
+			"of --namespace, which also pauses and dismantles; flags may then be left out, and have to say the same")
 	flags.StringVar(&o.InfraID, "infra-id", o.InfraID,
 		"infrastructure ID of the hosted cluster, by which subnets and security groups are found; needed on AWS")
 	flags.StringVar(&o.InstanceProfile, "instance-profile", o.InstanceProfile,

@@ -46,6 +46,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		`--own has "Everything"`:                {"--own", "NodePools,Everything"},
 		`--own is "Alongside,NodePools"`:        {"--own", "Alongside,NodePools"},
 		"--release and --teardown are both":     {"--release", "--teardown"},
+		`--infra-from is "HCP"`:                 {"--infra-from", "HCP"},
 		`--foreign-objects is "Keep"`:           {"--foreign-objects", "Keep"},
 		`nodeClaims is "Never"`:                 {"--protect-nodeclaims", "Never"},
 		`unknown command "argument"`:            {"argument"},

@@ -33,6 +33,7 @@ const (
 	Teardown     = "teardown"
 	Approval     = "kubeletcsr"
 	HandOver     = "handover"
+	Dismantling  = "dismantling"
 	Conformance  = "conformance"
 )
 
@@ -63,7 +64,9 @@ type operatorDeps struct {
 	bells       *serve.Bells
 	foreign     operator.ForeignRule
 	claimsOpen  bool
-	infraID     string // of AWS; "" when its node classes are not served
+	aws         bool
+	hosted      bool   // the HostedControlPlane says what the infrastructure is
+	infraID     string // of AWS, by a flag
 	profile     string // the instance profile of all nodes; "" when none is given
 	teardown    bool
 	release     bool
@@ -93,7 +96,7 @@ func (d operatorDeps) byOthers(product string) bool {
 }
 
 // kinds are the wrappers of the platforms: pools first, which every platform has (G25). Those of others are among them.
-func (c Config) kinds(management operator.ManagementClient) ([]operator.Kind, error) {
+func (c Config) kinds(management operator.ManagementClient, board *operator.Board) ([]operator.Kind, error) {
 	owning, err := operator.NewOwning(c.Own)
 	if err != nil {
 		return nil, err
@@ -113,10 +116,14 @@ func (c Config) kinds(management operator.ManagementClient) ([]operator.Kind, er
 	if c.UserDataSecrets {
 		bootstrap = operator.BootstrapFromSecrets(management)
 	}
-	classes := operator.EC2NodeClasses(operator.AWSConfig{
+	aws := operator.AWSConfig{
 		Infra:      merge.Infra{InfraID: c.InfraID, InstanceProfile: c.InstanceProfile, ResourceTags: c.resourceTags()},
 		RootVolume: volume, Bootstrap: bootstrap, VersionsFromStatus: c.UserDataSecrets, ReleaseVersion: c.ReleaseVersion,
-	})
+	}
+	if c.InfraFrom == InfraFromHosted {
+		aws.Hosted = func() (merge.Infra, bool) { hosted := board.Hosted(); return hosted.Infra, hosted.Known }
+	}
+	classes := operator.EC2NodeClasses(aws)
 	classes.ByOther = !owning.Has(operator.PartEC2NodeClasses)
 	return []operator.Kind{pools.OnlyManaged(&classes), classes}, nil
 }
@@ -189,7 +196,7 @@ func (d operatorDeps) controllers() []kube.Controller {
 		controllers = append(controllers,
 			kube.Controller{Name: Teardown, Workers: 1, Start: true, Reconciler: operator.NewTeardown(teardown)})
 	}
-	if d.infraID != "" && d.owning.Has(operator.PartDefaultClass) && !d.teardown {
+	if d.aws && d.owning.Has(operator.PartDefaultClass) && !d.teardown {
 		class := operator.DefaultClassConfig{Guest: d.guest, InfraID: d.infraID, Board: d.board, Metrics: d.metrics}
 		controllers = append(controllers, kube.Controller{
 			Name: DefaultClass, Workers: 1, Start: true, Reconciler: operator.NewDefaultClassController(class),
@@ -202,7 +209,14 @@ func (d operatorDeps) controllers() []kube.Controller {
 	if !d.teardown {
 		controllers = append(controllers, d.conformance())
 	}
-	for i := range controllers {
+	if d.hosted && d.owning.Has(operator.PartNodePools) && !d.teardown {
+		dismantling := operator.TeardownConfig{Guest: d.guest, Kinds: d.kinds, Board: d.board, Log: d.log.WithName(Dismantling)}
+		controllers = append(controllers, kube.Controller{Name: Dismantling, Workers: 1, Start: true, Reconciler: operator.NewDismantling(dismantling)})
+	}
+	for i, c := range controllers {
+		if d.hosted && c.Name != PolicyStatus {
+			controllers[i].Reconciler = pausing{c.Reconciler, d.board, d.now}
+		}
 		controllers[i].Reconciler = serve.NewCalm(controllers[i].Reconciler)
 	}
 	return controllers

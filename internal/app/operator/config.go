@@ -31,6 +31,7 @@ type Config struct {
 	OnPolicyUnreadable    string   // PolicyPermissive or PolicyKeepLast
 	FeatureGates          string
 	Platforms             []string // PlatformAWS, PlatformKWOK
+	InfraFrom             string   // InfraFromFlags or InfraFromHosted
 	InfraID               string
 	InstanceProfile       string
 	ResourceTags          map[string]string // of the hosted cluster; they win over those of users
@@ -59,6 +60,12 @@ const (
 	PolicyKeepLast   = "KeepLast"
 )
 
+// What --infra-from may be.
+const (
+	InfraFromFlags  = "Flags"
+	InfraFromHosted = "HostedControlPlane"
+)
+
 // The platforms (G25).
 const (
 	PlatformAWS  = "AWS"
@@ -76,7 +83,7 @@ const gateAutoNodePolicy = "AutoNodePolicy"
 func DefaultConfig() Config {
 	return Config{
 		GuestUserName: merge.DefaultOperator, KubeClientQPS: 200, KubeClientBurst: 300,
-		Own: []string{operator.OwnFull}, OnPolicyUnreadable: PolicyPermissive, FeatureGates: gateAutoNodePolicy + "=true", Platforms: []string{PlatformAWS},
+		Own: []string{operator.OwnFull}, InfraFrom: InfraFromFlags, OnPolicyUnreadable: PolicyPermissive, FeatureGates: gateAutoNodePolicy + "=true", Platforms: []string{PlatformAWS},
 		DefaultRootVolumeSize: merge.DefaultRootVolumeSize, ProtectNodeClaims: nodeClaimsAuto, ForeignObjects: string(operator.ForeignQuarantine), NodeBootstrapperUserName: defaultNodeBootstrapper,
 		MetricsBindAddress: ":8080", HealthProbeBindAddress: ":8081",
 	}
@@ -108,6 +115,9 @@ func (c Config) Validate() error {
 	}
 	if _, err := operator.NewOwning(c.Own); err != nil {
 		fault("--own %w", err)
+	}
+	if c.InfraFrom != InfraFromFlags && c.InfraFrom != InfraFromHosted {
+		fault("--infra-from is %q: want %s or %s", c.InfraFrom, InfraFromFlags, InfraFromHosted)
 	}
 	if c.Release && c.Teardown {
 		fault("--release and --teardown are both set: the one leaves what runs and the other deletes it; want one of them")
@@ -146,11 +156,11 @@ func (c Config) validateAWS() error {
 	if err != nil {
 		return nil // told before
 	}
-	classes := owning.Has(operator.PartEC2NodeClasses)
-	if c.InfraID == "" && (classes || owning.Has(operator.PartDefaultClass)) {
+	classes, flags := owning.Has(operator.PartEC2NodeClasses), c.InfraFrom == InfraFromFlags
+	if c.InfraID == "" && flags && (classes || owning.Has(operator.PartDefaultClass)) {
 		fault("--infra-id is missing: want the cluster's infrastructure ID, by which its subnets and security groups are found on AWS")
 	}
-	if c.InstanceProfile == "" && classes {
+	if c.InstanceProfile == "" && flags && classes {
 		fault("--instance-profile is missing: want the name of the instance profile of the cluster's nodes on AWS")
 	}
 	for key := range c.ResourceTags {
@@ -180,14 +190,6 @@ func (c Config) validateAWS() error {
 		fault("--default-root-volume-size is %q: want a size above 0, such as %s", c.DefaultRootVolumeSize, merge.DefaultRootVolumeSize)
 	}
 	return errors.Join(faults...)
-}
-
-// awsInfraID is the infrastructure ID on AWS, "" without that platform.
-func (c Config) awsInfraID() string {
-	if !slices.Contains(c.Platforms, PlatformAWS) {
-		return ""
-	}
-	return c.InfraID
 }
 
 // rootVolume is the root volume where the policy says nothing (G7).

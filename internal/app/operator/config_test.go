@@ -31,7 +31,7 @@ func TestPlatformsDecideWhichWrappersThereAre(t *testing.T) {
 		if err := config.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		kinds, err := config.kinds(operator.ManagementClient{})
+		kinds, err := config.kinds(operator.ManagementClient{}, operator.NewBoard())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestA30_WhatIsNotOwnedHasNoController(t *testing.T) {
 	if err := config.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	all, err := config.kinds(operator.ManagementClient{})
+	all, err := config.kinds(operator.ManagementClient{}, operator.NewBoard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestA30_WhatIsNotOwnedHasNoController(t *testing.T) {
 		t.Fatal(err)
 	}
 	own, others := split(all)
-	deps := operatorDeps{kinds: own, others: others, owning: owning, infraID: "infra", board: operator.NewBoard()}
+	deps := operatorDeps{kinds: own, others: others, owning: owning, aws: true, board: operator.NewBoard()}
 	var names []string
 	for _, controller := range deps.controllers() {
 		names = append(names, controller.Name)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -133,7 +134,13 @@ func assembleOperator(
 			log.Info(message, "reason", reason, "name", about.GetName())
 		}
 	}
-	kinds, err := config.kinds(management)
+	given := operator.HostedGiven{Infra: merge.Infra{InfraID: config.InfraID, InstanceProfile: config.InstanceProfile, ResourceTags: config.resourceTags()}}
+	if config.InfraFrom == InfraFromHosted {
+		if err := firstHosted(ctx, management, given, p.board); err != nil {
+			return nil, err
+		}
+	}
+	kinds, err := config.kinds(management, p.board)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +158,7 @@ func assembleOperator(
 	protections, ofOthers := owning.Split(protections)
 	deps := operatorDeps{
 		kinds: own, others: others, owning: owning, ofOthers: ofOthers, unwrapped: config.unwrapped(), foreign: operator.ForeignRule(config.ForeignObjects),
-		claimsOpen: config.admission().NodeClaims == merge.NodeClaimsOpen, infraID: config.awsInfraID(), profile: config.InstanceProfile,
+		claimsOpen: config.admission().NodeClaims == merge.NodeClaimsOpen, aws: slices.Contains(config.Platforms, PlatformAWS), hosted: config.InfraFrom == InfraFromHosted, infraID: config.InfraID, profile: config.InstanceProfile,
 		teardown: config.Teardown, release: config.Release, guest: operator.GuestClient{Client: mgr.GetClient()}, live: mgr.GetAPIReader(), management: management,
 		board: p.board, protections: protections, unwanted: unwanted, events: event.NewDeduplicated(sink, time.Now), metrics: set, bells: bells, done: done, now: time.Now, log: log,
 	}
@@ -166,6 +173,12 @@ func assembleOperator(
 	for _, c := range controllers {
 		if err := serve.AddController(ctx, mgr, c, bells, log); err != nil {
 			return nil, fmt.Errorf("adding controller %s: %w", c.Name, err)
+		}
+	}
+	if config.InfraFrom == InfraFromHosted {
+		feed := &hostedFeed{client: management, board: p.board, given: given, changed: deps.hostedChanged, log: log.WithName("hostedcontrolplane")}
+		if err := mgr.Add(feed); err != nil {
+			return nil, err
 		}
 	}
 	if !enabled || config.Release { // a release asks for the policy itself

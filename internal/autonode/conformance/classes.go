@@ -20,7 +20,7 @@ func (l *look) class(class *awsv1.EC2NodeClass) {
 	}
 	l.seen(EC2NodeClass, class.Name)
 	w, ours := l.written(EC2NodeClass, class)
-	if !ours {
+	if !ours || l.Memory.Others[EC2NodeClass] {
 		l.strayClass(class)
 		return
 	}

@@ -16,6 +16,7 @@ type Board struct {
 	began     time.Time // when the admission policies were looked at first
 	missing   []string  // admission policies and bindings that are not in force at the moment
 	lacking   []string  // of what others are to write of them
+	hosted    HostedReading
 	verdicts  map[verdictKey]Verdict
 	tell      func(kind, name string) // of news in verdicts; nil for nobody
 	memory    memory

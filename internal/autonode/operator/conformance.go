@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -152,7 +153,14 @@ func (c *ConformanceController) memory(ctx context.Context) (conformance.Memory,
 	if len(images) > 0 {
 		m.Images = images
 	}
-	for _, kind := range c.config.Others {
+	others := c.config.Others
+	if hosted := c.config.Board.Hosted(); hosted.Known {
+		m.Profile = hosted.Infra.InstanceProfile
+		if hosted.LeavesClasses && c.config.Classes {
+			others = append(slices.Clone(others), EC2NodeClasses(AWSConfig{}))
+		}
+	}
+	for _, kind := range others {
 		m.Others = union(m.Others, map[string]bool{kind.Product: true})
 		if kind.Product != conformance.EC2NodeClass {
 			continue

@@ -18,6 +18,7 @@
 //	memory.go       what the operator remembers of its own writes; conformance.go has everything compared with the policy
 //	protection.go   the admission policies that keep others from writing products
 //	owning.go       what of all this is another operator's
+//	hosted.go       what a HostedControlPlane says of its cluster
 //	teardown.go     taking everything away
 //	handover.go     giving the cluster to another operator
 //	approval.go     certificate requests of kubelets, by what package approver says; instances.go what it is told

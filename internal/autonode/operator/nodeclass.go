@@ -31,6 +31,8 @@ const (
 type AWSConfig struct {
 	// Infra is what is known of the hosted cluster, but for Bootstrap.
 	Infra merge.Infra
+	// Hosted is where Infra comes from instead, nil for nowhere; it is not known before one was read.
+	Hosted func() (infra merge.Infra, known bool)
 	// RootVolume holds where the policy says nothing (G7).
 	RootVolume merge.RootVolume
 	// Bootstrap returns what nodes of a node class start with, nil when it is not there yet.
@@ -56,6 +58,12 @@ func EC2NodeClasses(config AWSConfig) Kind {
 				return Made{}, err
 			}
 			infra := config.Infra
+			if config.Hosted != nil {
+				var known bool
+				if infra, known = config.Hosted(); !known {
+					return Made{Missing: "the hosted control plane has not said yet how nodes start", RetryAfter: missingAgainAfter}, nil
+				}
+			}
 			infra.Bootstrap = release.bootstrap
 			return madeClass(merge.EC2NodeClass(policy, class, config.RootVolume, infra), release), nil
 		},

@@ -79,7 +79,7 @@ func (c *Controller) lookAtClass(ctx context.Context, s scene, name string) (cla
 		return classPending, fmt.Errorf("looking for %s %s: %w", classes.Wrapper, name, err)
 	case wrapper.GetDeletionTimestamp() != nil:
 		return classUnmanaged, nil
-	case classes.ByOther:
+	case classes.ByOther || c.config.Board.leavesClasses():
 		return c.lookAtOthersClass(ctx, name)
 	}
 	v, found := c.config.Board.lastVerdict(classes.Wrapper, wrapper)

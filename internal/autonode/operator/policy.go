@@ -66,12 +66,15 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 	if policy == nil || !c.config.Board.Protected() { // G22: not Ready before the guest is protected
 		return reconcile.Result{}, nil
 	}
-	ready := notOwned(policy, c.config.PoolsOfOthers, c.config.ClassesOfOthers, merge.Ready(policy, targets))
+	ready := notOwned(policy, c.config.PoolsOfOthers, c.config.ClassesOfOthers || c.config.Board.leavesClasses(), merge.Ready(policy, targets))
 	if len(altered) > 0 {
 		ready.Message = strings.TrimSuffix(ready.Message, ".") + ". " + alteredStatuses(altered)
 	}
 	status := policy.Status.DeepCopy()
 	changed := c.sayProtected(policy, status)
+	if hosted := c.config.Board.Hosted(); hosted.Asked {
+		changed = condition.Set(&status.Conditions, policy.Generation, hosted.condition(c.config.Now()), c.config.Now()) || changed
+	}
 	changed = c.addConforming(&status.Conditions, policy.Generation) || changed
 	wait := c.leave(policy, ready)
 	if wait <= 0 {
@@ -140,6 +143,9 @@ func alteredStatuses(names []string) string {
 // the policy's readiness asks of each, and the names of those whose status is changed on its way to storage.
 func (c *PolicyController) survey(ctx context.Context) (targets []merge.Target, altered []string, err error) {
 	for _, kind := range c.config.Kinds {
+		if kind.Shared && c.config.Board.leavesClasses() {
+			continue
+		}
 		wrappers, err := c.list(ctx, kind.NewWrapperList())
 		if err != nil {
 			return nil, nil, fmt.Errorf("listing %ss: %w", kind.Wrapper, err)

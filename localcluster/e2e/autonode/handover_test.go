@@ -107,7 +107,15 @@ func (w *world) uids() map[string]string {
 func (w *world) release() {
 	w.t.Helper()
 	w.halt()
-	program := w.program([]string{"--release", "--platform=AWS,KWOK", "--operand-user-name=" + rig.User})
+	if output, err := w.once("--release", "--platform=AWS,KWOK", "--operand-user-name="+rig.User); err != nil {
+		w.t.Fatalf("--release: %v\n%s", err, output)
+	}
+}
+
+// once runs joiner-operator until it ends by itself, and returns what it printed.
+func (w *world) once(flags ...string) (output string, err error) {
+	w.t.Helper()
+	program := w.program(flags)
 	kubeconfig, err := w.guest.Cluster.KubeconfigFor(cluster.Identity{Name: program.Name, User: program.User, Groups: program.Groups})
 	if err != nil {
 		w.t.Fatal(err)
@@ -117,9 +125,8 @@ func (w *world) release() {
 	defer cancel()
 	command := exec.CommandContext(ctx, program.Path, append(args, "--metrics-bind-address=0", "--health-probe-bind-address=0")...)
 	command.Env = slices.Concat(os.Environ(), program.Env, env)
-	if output, err := command.CombinedOutput(); err != nil {
-		w.t.Fatalf("--release: %v\n%s", err, output)
-	}
+	text, err := command.CombinedOutput()
+	return string(text), err
 }
 
 // besideEachOther demands that neither operator has written to what is the other's, and that nothing moves while both run.
