@@ -146,10 +146,7 @@ func (c Config) resourceTags() []merge.ResourceTag {
 // controllers are the step functions with what wakes them.
 func (d operatorDeps) controllers() []kube.Controller {
 	if d.release {
-		return []kube.Controller{{Name: HandOver, Workers: 1, Start: true, Reconciler: serve.NewCalm(operator.NewHandOver(operator.HandOverConfig{
-			Guest: d.guest, Live: d.live, Management: d.management, Kinds: d.kinds, Protections: d.allProtections(), Done: d.done,
-			Metrics: d.metrics, Now: d.now, Log: d.log.WithName(HandOver),
-		}))}}
+		return []kube.Controller{d.handOver()}
 	}
 	status := kube.Controller{Name: PolicyStatus, Workers: 1, Start: true, Reconciler: operator.NewPolicyController(operator.PolicyConfig{
 		Management: d.management, Guest: d.guest, Kinds: d.kinds, Board: d.board, ClaimsOpen: d.claimsOpen, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(PolicyStatus),
@@ -195,29 +192,42 @@ func (d operatorDeps) controllers() []kube.Controller {
 		}
 		controllers = append(controllers,
 			kube.Controller{Name: Teardown, Workers: 1, Start: true, Reconciler: operator.NewTeardown(teardown)})
-	}
-	if d.aws && d.owning.Has(operator.PartDefaultClass) && !d.teardown {
-		class := operator.DefaultClassConfig{Guest: d.guest, InfraID: d.infraID, Board: d.board, Metrics: d.metrics}
-		controllers = append(controllers, kube.Controller{
-			Name: DefaultClass, Workers: 1, Start: true, Reconciler: operator.NewDefaultClassController(class),
-			Watches: []kube.Watch{{Object: &hypershiftv1.OpenshiftEC2NodeClass{}, Requests: defaultClassGone}},
-		})
-	}
-	if d.bootstrapper != "" && !d.teardown {
-		controllers = append(controllers, d.approval())
-	}
-	if !d.teardown {
-		controllers = append(controllers, d.conformance())
-	}
-	if d.hosted && d.owning.Has(operator.PartNodePools) && !d.teardown {
-		dismantling := operator.TeardownConfig{Guest: d.guest, Kinds: d.kinds, Board: d.board, Log: d.log.WithName(Dismantling)}
-		controllers = append(controllers, kube.Controller{Name: Dismantling, Workers: 1, Start: true, Reconciler: operator.NewDismantling(dismantling)})
+	} else {
+		controllers = append(controllers, d.lasting()...)
 	}
 	for i, c := range controllers {
 		if d.hosted && c.Name != PolicyStatus {
 			controllers[i].Reconciler = pausing{c.Reconciler, d.board, d.now}
 		}
 		controllers[i].Reconciler = serve.NewCalm(controllers[i].Reconciler)
+	}
+	return controllers
+}
+
+// handOver is the only controller of a release.
+func (d operatorDeps) handOver() kube.Controller {
+	return kube.Controller{Name: HandOver, Workers: 1, Start: true, Reconciler: serve.NewCalm(operator.NewHandOver(operator.HandOverConfig{
+		Guest: d.guest, Live: d.live, Management: d.management, Kinds: d.kinds, Protections: d.allProtections(), Done: d.done,
+		Metrics: d.metrics, Now: d.now, Log: d.log.WithName(HandOver),
+	}))}
+}
+
+// lasting are the controllers that a teardown does without.
+func (d operatorDeps) lasting() (controllers []kube.Controller) {
+	if d.aws && d.owning.Has(operator.PartDefaultClass) {
+		class := operator.DefaultClassConfig{Guest: d.guest, InfraID: d.infraID, Board: d.board, Metrics: d.metrics}
+		controllers = append(controllers, kube.Controller{
+			Name: DefaultClass, Workers: 1, Start: true, Reconciler: operator.NewDefaultClassController(class),
+			Watches: []kube.Watch{{Object: &hypershiftv1.OpenshiftEC2NodeClass{}, Requests: defaultClassGone}},
+		})
+	}
+	if d.bootstrapper != "" {
+		controllers = append(controllers, d.approval())
+	}
+	controllers = append(controllers, d.conformance())
+	if d.hosted && d.owning.Has(operator.PartNodePools) {
+		dismantling := operator.TeardownConfig{Guest: d.guest, Kinds: d.kinds, Board: d.board, Log: d.log.WithName(Dismantling)}
+		controllers = append(controllers, kube.Controller{Name: Dismantling, Workers: 1, Start: true, Reconciler: operator.NewDismantling(dismantling)})
 	}
 	return controllers
 }

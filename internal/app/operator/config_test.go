@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -73,6 +74,39 @@ func TestA30_WhatIsNotOwnedHasNoController(t *testing.T) {
 	config.Own = []string{string(operator.PartDefaultClass)}
 	if err := config.Validate(); err == nil || err.Error() != "--infra-id is missing: want the cluster's infrastructure ID, by which its subnets and security groups are found on AWS" {
 		t.Errorf("the default class alone: %v", err)
+	}
+}
+
+// what the HostedControlPlane says needs no flag; it pauses every controller but that of the policy's status, and has the pools
+// go with the cluster.
+func TestA32_TheHostedControlPlaneTakesNoFlags(t *testing.T) {
+	t.Parallel()
+	config := DefaultConfig()
+	config.Namespace, config.UserDataSecrets, config.InfraFrom = "hcp-a", true, InfraFromHosted
+	if err := config.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	board := operator.NewBoard()
+	board.SetHosted(operator.HostedReading{Asked: true}) // not answered: paused
+	kinds, err := config.kinds(operator.ManagementClient{}, board)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dismantles := false
+	for _, controller := range (operatorDeps{kinds: kinds, aws: true, hosted: true, board: board, now: time.Now}).controllers() {
+		dismantles = dismantles || controller.Name == Dismantling
+		if controller.Name == PolicyStatus { // it reads a guest that is not there
+			continue
+		}
+		if result, err := controller.Reconciler.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter != pausedAgainAfter {
+			t.Errorf("%s is not paused: %v, error %v", controller.Name, result, err)
+		}
+	}
+	if !dismantles {
+		t.Error("nobody lets the pools go")
+	}
+	if _, err := config.instanceNames(t.Context(), board)(t.Context(), []string{"aws:///a/i-1"}); err == nil || err.Error() != "the HostedControlPlane has not been read yet" {
+		t.Errorf("names of instances before the cluster is known: %v", err)
 	}
 }
 

@@ -112,10 +112,6 @@ func (p *operatorProcess) ready() bool { return p.synced.All() && p.board.Protec
 func assembleOperator(
 	ctx context.Context, config Config, mgr manager.Manager, management operator.ManagementClient, done func(), log logr.Logger,
 ) (*operatorProcess, error) {
-	protections, err := merge.Admission(config.admission())
-	if err != nil {
-		return nil, err
-	}
 	enabled, err := config.policyEnabled()
 	if err != nil {
 		return nil, err
@@ -134,36 +130,23 @@ func assembleOperator(
 			log.Info(message, "reason", reason, "name", about.GetName())
 		}
 	}
-	given := operator.HostedGiven{Infra: merge.Infra{InfraID: config.InfraID, InstanceProfile: config.InstanceProfile, ResourceTags: config.resourceTags()}}
+	given := config.given()
 	if config.InfraFrom == InfraFromHosted {
 		if err := firstHosted(ctx, management, given, p.board); err != nil {
 			return nil, err
 		}
 	}
-	kinds, err := config.kinds(management, p.board)
-	if err != nil {
-		return nil, err
-	}
-	owning, err := operator.NewOwning(config.Own)
-	if err != nil {
-		return nil, err
-	}
-	own, others := split(kinds)
-	unwanted := merge.Unwanted(config.admission())
-	if owning.Has(operator.PartNodeClaimRules) {
-		own = afterRule(own, p.board)
-	} else {
-		unwanted = nil
-	}
-	protections, ofOthers := owning.Split(protections)
 	deps := operatorDeps{
-		kinds: own, others: others, owning: owning, ofOthers: ofOthers, unwrapped: config.unwrapped(), foreign: operator.ForeignRule(config.ForeignObjects),
+		unwrapped: config.unwrapped(), foreign: operator.ForeignRule(config.ForeignObjects),
 		claimsOpen: config.admission().NodeClaims == merge.NodeClaimsOpen, aws: slices.Contains(config.Platforms, PlatformAWS), hosted: config.InfraFrom == InfraFromHosted, infraID: config.InfraID, profile: config.InstanceProfile,
 		teardown: config.Teardown, release: config.Release, guest: operator.GuestClient{Client: mgr.GetClient()}, live: mgr.GetAPIReader(), management: management,
-		board: p.board, protections: protections, unwanted: unwanted, events: event.NewDeduplicated(sink, time.Now), metrics: set, bells: bells, done: done, now: time.Now, log: log,
+		board: p.board, events: event.NewDeduplicated(sink, time.Now), metrics: set, bells: bells, done: done, now: time.Now, log: log,
+	}
+	if err := deps.divide(config); err != nil {
+		return nil, err
 	}
 	if config.ApproveKubeletCSRs {
-		deps.bootstrapper, deps.instanceNames = config.NodeBootstrapperUserName, config.instanceNames(ctx)
+		deps.bootstrapper, deps.instanceNames = config.NodeBootstrapperUserName, config.instanceNames(ctx, p.board)
 	}
 	p.board.OnVerdict(deps.verdictReached)
 	controllers := deps.controllers()
@@ -188,6 +171,32 @@ func assembleOperator(
 		client: management, board: p.board, keepLast: config.OnPolicyUnreadable == PolicyKeepLast, changed: deps.policyRead,
 		metrics: set, now: time.Now, log: log.WithName("policy"),
 	})
+}
+
+// divide says which kinds and admission policies are written, and which are others'.
+func (d *operatorDeps) divide(config Config) (err error) {
+	if d.owning, err = operator.NewOwning(config.Own); err != nil {
+		return err
+	}
+	kinds, err := config.kinds(d.management, d.board)
+	if err != nil {
+		return err
+	}
+	protections, err := merge.Admission(config.admission())
+	if err != nil {
+		return err
+	}
+	d.kinds, d.others = split(kinds)
+	d.protections, d.ofOthers = d.owning.Split(protections)
+	if d.owning.Has(operator.PartNodeClaimRules) {
+		d.kinds, d.unwanted = afterRule(d.kinds, d.board), merge.Unwanted(config.admission())
+	}
+	return nil
+}
+
+// given are the settings that the HostedControlPlane has to agree with.
+func (c Config) given() operator.HostedGiven {
+	return operator.HostedGiven{Infra: merge.Infra{InfraID: c.InfraID, InstanceProfile: c.InstanceProfile, ResourceTags: c.resourceTags()}}
 }
 
 // watchKinds starts an informer for each kind that a controller watches; they read no others.

@@ -49,7 +49,8 @@ func (m ManagementClient) WatchHosted(ctx context.Context, version string, secon
 
 // Hosted is what a HostedControlPlane says of its cluster.
 type Hosted struct {
-	Infra merge.Infra // without Bootstrap
+	Infra  merge.Infra // without Bootstrap
+	Region string      // in which the instances are
 	// PausedUntil is when reconciling goes on: a time, or "true"; "" for not paused.
 	PausedUntil string
 	Deleting    bool
@@ -66,7 +67,7 @@ func readHosted(plane *unstructured.Unstructured) Hosted {
 		}
 		return value
 	}
-	h := Hosted{PausedUntil: text("spec", "pausedUntil"), Deleting: plane.GetDeletionTimestamp() != nil}
+	h := Hosted{Region: text("spec", "platform", "aws", "region"), PausedUntil: text("spec", "pausedUntil"), Deleting: plane.GetDeletionTimestamp() != nil}
 	h.Infra = merge.Infra{InfraID: text("spec", "infraID"), InstanceProfile: plane.GetAnnotations()[profileAnnotation]}
 	tags, _, err := unstructured.NestedSlice(plane.Object, "spec", "platform", "aws", "resourceTags")
 	if err != nil {

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/conformance"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
@@ -25,7 +27,7 @@ func plane(name string, changes ...func(spec map[string]any, annotations map[str
 	annotations := map[string]string{"hypershift.openshift.io/aws-karpenter-default-instance-profile": "nodes"}
 	spec := map[string]any{
 		"infraID":  "infra",
-		"platform": map[string]any{"aws": map[string]any{"resourceTags": []any{map[string]any{"key": "b", "value": "2", "overridePolicy": "Allow"}, map[string]any{"key": "a", "value": "1"}}}},
+		"platform": map[string]any{"aws": map[string]any{"region": "eu-west-9", "resourceTags": []any{map[string]any{"key": "b", "value": "2", "overridePolicy": "Allow"}, map[string]any{"key": "a", "value": "1"}}}},
 		"autoNode": map[string]any{"provisionerConfig": map[string]any{"name": "Karpenter", "karpenter": map[string]any{"platform": "AWS"}}},
 	}
 	for _, change := range changes {
@@ -46,7 +48,7 @@ func TestA32_WhatAHostedControlPlaneSays(t *testing.T) {
 	t.Parallel()
 	got := read(plane("one"))
 	want := merge.Infra{InfraID: "infra", InstanceProfile: "nodes", ResourceTags: []merge.ResourceTag{{Key: "a", Value: "1"}, {Key: "b", Value: "2", Overridable: true}}}
-	if !got.Known || got.Reason != "" || got.LeavesClasses || got.Deleting || got.Infra.InfraID != want.InfraID || got.Infra.InstanceProfile != want.InstanceProfile ||
+	if !got.Known || got.Reason != "" || got.LeavesClasses || got.Deleting || got.Region != "eu-west-9" || got.Infra.InfraID != want.InfraID || got.Infra.InstanceProfile != want.InstanceProfile ||
 		len(got.Infra.ResourceTags) != 2 || got.Infra.ResourceTags[0] != want.ResourceTags[0] || got.Infra.ResourceTags[1] != want.ResourceTags[1] {
 		t.Errorf("read %+v", got)
 	}
@@ -133,6 +135,25 @@ func TestA32_WhenNothingIsWritten(t *testing.T) {
 	}
 }
 
+// a pause that ends by itself is no longer told ten seconds later.
+func TestA32_APauseThatIsOverIsNotTold(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, nil, policyOf(1))
+	s.read()
+	s.board.SetHosted(read(plane("one", func(spec map[string]any, _ map[string]string) {
+		spec["pausedUntil"] = s.clock.Now().Add(time.Second).UTC().Format(time.RFC3339)
+	})))
+	for _, want := range []string{hypershiftv1beta1.ReasonHostedPaused, hypershiftv1beta1.ReasonHostedFound} {
+		again := s.step(s.policy, "").RequeueAfter
+		said, _ := condition.Get(s.stored().Status.Conditions, hypershiftv1beta1.ConditionTypeHostedControlPlane)
+		if said.Reason != want || (again > 0) != (want == hypershiftv1beta1.ReasonHostedPaused) {
+			t.Errorf("it says %s %q, again after %s; want %s", said.Reason, said.Message, again, want)
+		}
+		s.clock.Advance(again)
+		s.read()
+	}
+}
+
 // node classes wait for the first HostedControlPlane, follow each later one, and are left alone when it says so. Pools use
 // those that are there.
 func TestA32_NodeClassesFollowTheHostedControlPlane(t *testing.T) {
@@ -176,6 +197,30 @@ func TestA32_NodeClassesFollowTheHostedControlPlane(t *testing.T) {
 	if said.Status != metav1.ConditionTrue || said.Reason != hypershiftv1beta1.ReasonHostedLeavesClasses {
 		t.Errorf("the policy says %s %s %q", said.Status, said.Reason, said.Message)
 	}
+}
+
+// node classes that the HostedControlPlane takes from the operator are judged as another's, by the profile that it names.
+func TestA32_ClassesThatAreLeftAloneAreJudged(t *testing.T) {
+	t.Parallel()
+	policy := policyOf(1, in(instanceType, "a"))
+	policy.Spec.EC2NodeClassDefaults.RootVolume = &hypershiftv1beta1.RootVolume{VolumeSize: new(resource.MustParse("90Gi"))}
+	theirs := othersClass("big", "90Gi")
+	theirs.Spec.InstanceProfile = new("hosted")
+	s := newScene(t, []client.Object{class("big"), theirs}, policy)
+	s.read()
+	leaving := func(profile string) operator.HostedReading {
+		return read(plane("one", func(_ map[string]any, a map[string]string) {
+			a["hypershift.openshift.io/karpenter-core-e2e-override"], a["hypershift.openshift.io/aws-karpenter-default-instance-profile"] = "true", profile
+		}))
+	}
+	s.board.SetHosted(leaving("hosted"))
+	look := s.looking(s.guest)
+	s.step(look, "")
+	s.conforming(metav1.ConditionTrue, conformance.ReasonConforms)
+	s.policySays(metav1.ConditionFalse, hypershiftv1beta1.ReasonRootVolumeNotOwned)
+	s.board.SetHosted(leaving("another"))
+	s.step(look, "")
+	s.conforming(metav1.ConditionFalse, conformance.ReasonNotConforming, "1 NotOwned (Service): EC2NodeClass big")
 }
 
 // A-32, U8: when the hosted cluster is being deleted its pools go, those without a wrapper after the others; and nothing before.

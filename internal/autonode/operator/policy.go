@@ -39,6 +39,9 @@ type PolicyConfig struct {
 // looked at all wrappers yet.
 const readyAfterStart = time.Minute
 
+// pausedAgainAfter is when it is looked again whether a pause is over.
+const pausedAgainAfter = 10 * time.Second
+
 // PolicyController is the only writer of the policy's status (G16). A step looks at all wrappers and writes at most once.
 // It has one worker.
 type PolicyController struct {
@@ -81,6 +84,9 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 		changed = condition.Set(&status.Conditions, policy.Generation, ready, c.config.Now()) || changed
 	}
 	result := reconcile.Result{RequeueAfter: max(0, wait)}
+	if result.RequeueAfter == 0 && c.config.Board.Paused(c.config.Now()) { // nothing tells that a time has come
+		result.RequeueAfter = pausedAgainAfter
+	}
 	if !changed {
 		return result, nil
 	}
