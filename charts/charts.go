@@ -37,15 +37,18 @@ func Alongside() []string {
 
 // Full returns all parts of a hosted cluster that joiner-operator may own.
 func Full() []string {
-	return []string{"NodePools", "EC2NodeClasses", "Admission/nodepools", "Admission/ec2nodeclasses", "Admission/nodeclaims", "DefaultClass"}
+	return []string{"NodePools", "EC2NodeClasses", "Admission/nodepools", "Admission/ec2nodeclasses",
+		"Admission/nodeclaims", "DefaultClass"}
 }
 
-// HostedRules returns the rules that --infra-from=HostedControlPlane adds to those of the Role in the management cluster.
+// HostedRules returns the rules that --infra-from=HostedControlPlane adds to those of the Role in the management
+// cluster.
 func HostedRules() ([]byte, error) {
 	return files.ReadFile(Operator + "/rules/hostedcontrolplane.yaml")
 }
 
-// GuestRules returns the rules of the ClusterRole in the hosted cluster for an operator that owns these parts of it, a list in YAML.
+// GuestRules returns the rules of the ClusterRole in the hosted cluster for an operator that owns these parts of it, a
+// list in YAML.
 func GuestRules(own ...string) ([]byte, error) {
 	rules, err := files.ReadFile(Guest + "/rules/guest.yaml")
 	for _, part := range own {

@@ -260,7 +260,9 @@ func TestTheDeploymentPassesTheValuesOn(t *testing.T) {
 	args := deployment.Spec.Template.Spec.Containers[0].Args
 	for _, want := range []string{
 		"--namespace=hcp-a", "--guest-kubeconfig=/etc/guest/kubeconfig", "--guest-user-name=system:hosted-cluster-config", "--platform=AWS,KWOK",
-		"--own=Full", "--infra-id=infra", "--instance-profile=nodes", "--resource-tags=owner=sre", "--userdata-file=/etc/userdata/value", "--ami-ids=ami-1", "--release-version=4.21.0", "--foreign-objects=Report", "--default-root-volume-size=75Gi",
+		"--own=Full", "--infra-id=infra", "--instance-profile=nodes", "--resource-tags=owner=sre",
+		"--userdata-file=/etc/userdata/value", "--ami-ids=ami-1", "--release-version=4.21.0",
+		"--foreign-objects=Report", "--default-root-volume-size=75Gi",
 	} {
 		if !slices.Contains(args, want) {
 			t.Errorf("the arguments %q lack %s", args, want)

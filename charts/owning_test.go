@@ -17,7 +17,9 @@ import (
 func writes(t *testing.T, rules []rbacv1.PolicyRule) (all []string) {
 	t.Helper()
 	for _, rule := range rules {
-		changes := slices.ContainsFunc(rule.Verbs, func(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) })
+		changes := slices.ContainsFunc(rule.Verbs, func(verb string) bool {
+			return !slices.Contains([]string{"get", "list", "watch"}, verb)
+		})
 		for _, resource := range rule.Resources {
 			if changes && !slices.Contains(all, resource) {
 				all = append(all, resource)
@@ -37,11 +39,14 @@ func TestA30_RightsFollowWhatIsOwned(t *testing.T) {
 	}{
 		{[]any{"Full"}, []string{"nodepools", "ec2nodeclasses", "openshiftec2nodeclasses"}, nil},
 		{[]any{"Alongside"}, []string{"nodepools", "openshiftnodepools/status"},
-			[]string{"ec2nodeclasses", "openshiftec2nodeclasses", "openshiftec2nodeclasses/status", "karpenter.ec2nodeclass.hypershift.io"}},
-		{[]any{"Admission/ec2nodeclasses"}, []string{"karpenter.ec2nodeclass.hypershift.io"}, []string{"nodepools", "ec2nodeclasses"}},
+			[]string{"ec2nodeclasses", "openshiftec2nodeclasses", "openshiftec2nodeclasses/status",
+				"karpenter.ec2nodeclass.hypershift.io"}},
+		{[]any{"Admission/ec2nodeclasses"}, []string{"karpenter.ec2nodeclass.hypershift.io"},
+			[]string{"nodepools", "ec2nodeclasses"}},
 	} {
 		var role rbacv1.ClusterRole
-		if err := yaml.UnmarshalStrict(render(t, charts.Guest, map[string]any{"own": c.own})["ClusterRole/joiner-operator"], &role); err != nil {
+		if err := yaml.UnmarshalStrict(render(t, charts.Guest,
+			map[string]any{"own": c.own})["ClusterRole/joiner-operator"], &role); err != nil {
 			t.Fatal(err)
 		}
 		got := writes(t, role.Rules)
@@ -61,7 +66,8 @@ func TestA30_RightsFollowWhatIsOwned(t *testing.T) {
 // chart and program mean the same parts by the same words.
 func TestA30_ChartAndProgramMeanTheSame(t *testing.T) {
 	t.Parallel()
-	for word, parts := range map[string][]string{operator.OwnFull: charts.Full(), operator.OwnAlongside: charts.Alongside()} {
+	for word, parts := range map[string][]string{operator.OwnFull: charts.Full(),
+		operator.OwnAlongside: charts.Alongside()} {
 		owning, err := operator.NewOwning([]string{word})
 		if err != nil {
 			t.Fatal(err)
@@ -80,7 +86,8 @@ func TestA30_ChartAndProgramMeanTheSame(t *testing.T) {
 		if err := yaml.UnmarshalStrict(want, &rules); err != nil {
 			t.Fatal(err)
 		}
-		if err := yaml.UnmarshalStrict(render(t, charts.Guest, map[string]any{"own": []any{word}})["ClusterRole/joiner-operator"], &role); err != nil {
+		if err := yaml.UnmarshalStrict(render(t, charts.Guest,
+			map[string]any{"own": []any{word}})["ClusterRole/joiner-operator"], &role); err != nil {
 			t.Fatal(err)
 		}
 		if a, b := writes(t, rules), writes(t, role.Rules); !slices.Equal(a, b) || len(rules) != len(role.Rules) {
@@ -102,7 +109,8 @@ func TestA30_AlongsideTakesNoUserData(t *testing.T) {
 		t.Fatal(err)
 	}
 	container := deployment.Spec.Template.Spec.Containers[0]
-	if args := strings.Join(container.Args, " "); !strings.Contains(args, "--own=Alongside") || strings.Contains(args, "--userdata") {
+	if args := strings.Join(container.Args, " "); !strings.Contains(args, "--own=Alongside") ||
+		strings.Contains(args, "--userdata") {
 		t.Errorf("the arguments are %s", args)
 	}
 	if len(container.VolumeMounts) != 1 || strings.Contains(string(documents["Role/joiner-operator"]), "secrets") {
@@ -114,7 +122,8 @@ func TestA30_AlongsideTakesNoUserData(t *testing.T) {
 func TestA32_TheModeBringsItsRight(t *testing.T) {
 	t.Parallel()
 	for from, want := range map[string]bool{"Flags": false, "HostedControlPlane": true} {
-		set := map[string]any{"image": "joiner-operator:1", "infraFrom": from, "userData.secret": "user-data", "userData.amiIDs": []any{"ami-1"}}
+		set := map[string]any{"image": "joiner-operator:1", "infraFrom": from, "userData.secret": "user-data",
+			"userData.amiIDs": []any{"ami-1"}}
 		if !want {
 			set["aws.infraID"], set["aws.instanceProfile"] = "infra", "nodes"
 		}
@@ -124,10 +133,12 @@ func TestA32_TheModeBringsItsRight(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
-			return slices.Equal(rule.Resources, []string{"hostedcontrolplanes"}) && slices.Equal(rule.Verbs, []string{"get", "list", "watch"})
+			return slices.Equal(rule.Resources, []string{"hostedcontrolplanes"}) &&
+				slices.Equal(rule.Verbs, []string{"get", "list", "watch"})
 		})
 		deployment := string(documents["Deployment/joiner-operator"])
-		if found != want || len(role.Rules) > 3 || !strings.Contains(deployment, "--infra-from="+from) || strings.Contains(deployment, "--infra-id=") == want {
+		if found != want || len(role.Rules) > 3 || !strings.Contains(deployment, "--infra-from="+from) ||
+			strings.Contains(deployment, "--infra-id=") == want {
 			t.Errorf("%s: the right is there: %t, of %d rules", from, found, len(role.Rules))
 		}
 	}

@@ -80,8 +80,8 @@ func (r *Rig) InstallHosted(ctx context.Context) error {
 	return r.InstallHostedFor(ctx, charts.Full()...)
 }
 
-// InstallHostedFor is InstallHosted with the rights of an operator that owns these parts of the cluster. It may be called again
-// with others.
+// InstallHostedFor is InstallHosted with the rights of an operator that owns these parts of the cluster. It may be
+// called again with others.
 func (r *Rig) InstallHostedFor(ctx context.Context, own ...string) error {
 	manifests, err := joined(crd.Guest)
 	if err != nil {

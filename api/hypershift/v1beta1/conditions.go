@@ -88,8 +88,8 @@ const (
 	ReasonReconcileFailed = "ReconcileFailed"
 )
 
-// What an AutoNodePolicy says of the HostedControlPlane, where the operator's settings come from it. While it is False with
-// another reason than Paused and Deleting, what the last one said holds.
+// What an AutoNodePolicy says of the HostedControlPlane, where the operator's settings come from it. While it is
+// False with another reason than Paused and Deleting, what the last one said holds.
 const (
 	ConditionTypeHostedControlPlane = "HostedControlPlane"
 	ReasonHostedFound               = "Found"         // True
@@ -108,11 +108,14 @@ const (
 	ReasonNoTargets = "NoTargets"
 	// ReasonProgressing: not all objects have seen this generation of the policy. Ready is Unknown.
 	ReasonProgressing = "Progressing"
-	// ReasonReleased: of all conditions of a policy; the hosted cluster was handed over to another operator. They are Unknown.
+	// ReasonReleased: of all conditions of a policy; the hosted cluster was handed over to another operator.
+	// They are Unknown.
 	ReasonReleased = "Released"
-	// ReasonRootVolumeNotOwned: it has a root volume, and another operator writes the node classes. Ready is False.
+	// ReasonRootVolumeNotOwned: it has a root volume, and another operator writes the node classes. Ready is
+	// False.
 	ReasonRootVolumeNotOwned = "RootVolumeNotOwned"
-	// ReasonRequirementsNotOwned: it has requirements, and another operator writes the NodePools. Ready is False.
+	// ReasonRequirementsNotOwned: it has requirements, and another operator writes the NodePools. Ready is
+	// False.
 	ReasonRequirementsNotOwned = "RequirementsNotOwned"
 )
 

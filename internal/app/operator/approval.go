@@ -50,7 +50,8 @@ func (c Config) instanceNames(ctx context.Context, board *operator.Board) operat
 			maps.Copy(names, known)
 		}
 		if aws {
-			known, err := named(ctx, slices.DeleteFunc(slices.Clone(providerIDs), func(id string) bool { return names[id] != "" }))
+			known, err := named(ctx, slices.DeleteFunc(slices.Clone(providerIDs),
+				func(id string) bool { return names[id] != "" }))
 			if err != nil {
 				return nil, err
 			}
@@ -60,8 +61,8 @@ func (c Config) instanceNames(ctx context.Context, board *operator.Board) operat
 	}
 }
 
-// namesOnEC2 asks EC2, about the cluster and in the region that a HostedControlPlane says, where one is asked. There is one caller at
-// a time.
+// namesOnEC2 asks EC2, about the cluster and in the region that a HostedControlPlane says, where one is asked. There is
+// one caller at a time.
 func (c Config) namesOnEC2(process context.Context, board *operator.Board) operator.InstanceNames {
 	if c.InfraFrom != InfraFromHosted {
 		return ec2.NewNames(process, c.InfraID, "").Of

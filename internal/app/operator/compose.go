@@ -174,7 +174,8 @@ func (d operatorDeps) controllers() []kube.Controller {
 			kube.Watch{Object: kind.NewProduct(), After: policyAfter, Requests: bornOrGone})
 	}
 	protector := operator.NewProtectionController(operator.ProtectionConfig{
-		Guest: d.guest, Wanted: d.protections, Unwanted: d.unwanted, Others: d.ofOthers, Board: d.board, Wake: d.guestProtected,
+		Guest: d.guest, Wanted: d.protections, Unwanted: d.unwanted, Others: d.ofOthers, Board: d.board,
+		Wake:   d.guestProtected,
 		Events: d.events, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(Protection),
 	})
 	protection := kube.Controller{Name: Protection, Workers: 1, Start: true, Reconciler: protector, Watches: []kube.Watch{
@@ -206,10 +207,12 @@ func (d operatorDeps) controllers() []kube.Controller {
 
 // handOver is the only controller of a release.
 func (d operatorDeps) handOver() kube.Controller {
-	return kube.Controller{Name: HandOver, Workers: 1, Start: true, Reconciler: serve.NewCalm(operator.NewHandOver(operator.HandOverConfig{
-		Guest: d.guest, Live: d.live, Management: d.management, Kinds: d.kinds, Protections: d.allProtections(), Done: d.done,
-		Metrics: d.metrics, Now: d.now, Log: d.log.WithName(HandOver),
-	}))}
+	return kube.Controller{Name: HandOver, Workers: 1, Start: true,
+		Reconciler: serve.NewCalm(operator.NewHandOver(operator.HandOverConfig{
+			Guest: d.guest, Live: d.live, Management: d.management, Kinds: d.kinds, Protections: d.allProtections(),
+			Done:    d.done,
+			Metrics: d.metrics, Now: d.now, Log: d.log.WithName(HandOver),
+		}))}
 }
 
 // lasting are the controllers that a teardown does without.
@@ -226,8 +229,10 @@ func (d operatorDeps) lasting() (controllers []kube.Controller) {
 	}
 	controllers = append(controllers, d.conformance())
 	if d.hosted && d.owning.Has(operator.PartNodePools) {
-		dismantling := operator.TeardownConfig{Guest: d.guest, Kinds: d.kinds, Board: d.board, Log: d.log.WithName(Dismantling)}
-		controllers = append(controllers, kube.Controller{Name: Dismantling, Workers: 1, Start: true, Reconciler: operator.NewDismantling(dismantling)})
+		dismantling := operator.TeardownConfig{Guest: d.guest, Kinds: d.kinds, Board: d.board,
+			Log: d.log.WithName(Dismantling)}
+		controllers = append(controllers, kube.Controller{Name: Dismantling, Workers: 1, Start: true,
+			Reconciler: operator.NewDismantling(dismantling)})
 	}
 	return controllers
 }
@@ -282,7 +287,8 @@ func (d operatorDeps) classesOfOthers() (watches []kube.Watch) {
 	}
 	for _, kind := range d.others {
 		if kind.Product == conformance.EC2NodeClass {
-			watches = append(watches, kube.Watch{Object: kind.NewWrapper(), Requests: wake}, kube.Watch{Object: kind.NewProduct(), Requests: wake})
+			watches = append(watches, kube.Watch{Object: kind.NewWrapper(), Requests: wake},
+				kube.Watch{Object: kind.NewProduct(), Requests: wake})
 		}
 	}
 	return watches

@@ -83,7 +83,8 @@ const gateAutoNodePolicy = "AutoNodePolicy"
 func DefaultConfig() Config {
 	return Config{
 		GuestUserName: merge.DefaultOperator, KubeClientQPS: 200, KubeClientBurst: 300,
-		Own: []string{operator.OwnFull}, InfraFrom: InfraFromFlags, OnPolicyUnreadable: PolicyPermissive, FeatureGates: gateAutoNodePolicy + "=true", Platforms: []string{PlatformAWS},
+		Own: []string{operator.OwnFull}, InfraFrom: InfraFromFlags, OnPolicyUnreadable: PolicyPermissive,
+		FeatureGates: gateAutoNodePolicy + "=true", Platforms: []string{PlatformAWS},
 		DefaultRootVolumeSize: merge.DefaultRootVolumeSize, ProtectNodeClaims: nodeClaimsAuto, ForeignObjects: string(operator.ForeignQuarantine), NodeBootstrapperUserName: defaultNodeBootstrapper,
 		MetricsBindAddress: ":8080", HealthProbeBindAddress: ":8081",
 	}
@@ -120,7 +121,8 @@ func (c Config) Validate() error {
 		fault("--infra-from is %q: want %s or %s", c.InfraFrom, InfraFromFlags, InfraFromHosted)
 	}
 	if c.Release && c.Teardown {
-		fault("--release and --teardown are both set: the one leaves what runs and the other deletes it; want one of them")
+		fault("--release and --teardown are both set: the one leaves what runs and the other deletes it; want one of " +
+			"them")
 	}
 	if _, err := c.policyEnabled(); err != nil {
 		faults = append(faults, err)

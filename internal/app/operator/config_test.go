@@ -68,17 +68,19 @@ func TestA30_WhatIsNotOwnedHasNoController(t *testing.T) {
 	for _, controller := range deps.controllers() {
 		names = append(names, controller.Name)
 	}
-	if got, want := strings.Join(names, " "), "protection autonodepolicy OpenshiftNodePool nodeclaimrule conformance"; got != want {
+	const want = "protection autonodepolicy OpenshiftNodePool nodeclaimrule conformance"
+	if got := strings.Join(names, " "); got != want {
 		t.Errorf("the controllers are %s, want %s", got, want)
 	}
 	config.Own = []string{string(operator.PartDefaultClass)}
-	if err := config.Validate(); err == nil || err.Error() != "--infra-id is missing: want the cluster's infrastructure ID, by which its subnets and security groups are found on AWS" {
+	if err := config.Validate(); err == nil || err.Error() != "--infra-id is missing: want the cluster's "+
+		"infrastructure ID, by which its subnets and security groups are found on AWS" {
 		t.Errorf("the default class alone: %v", err)
 	}
 }
 
-// what the HostedControlPlane says needs no flag; it pauses every controller but that of the policy's status, and has the pools
-// go with the cluster.
+// what the HostedControlPlane says needs no flag; it pauses every controller but that of the policy's status, and
+// has the pools go with the cluster.
 func TestA32_TheHostedControlPlaneTakesNoFlags(t *testing.T) {
 	t.Parallel()
 	config := DefaultConfig()
@@ -93,19 +95,22 @@ func TestA32_TheHostedControlPlaneTakesNoFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	dismantles := false
-	for _, controller := range (operatorDeps{kinds: kinds, aws: true, hosted: true, board: board, now: time.Now}).controllers() {
+	for _, controller := range (operatorDeps{kinds: kinds, aws: true, hosted: true, board: board,
+		now: time.Now}).controllers() {
 		dismantles = dismantles || controller.Name == Dismantling
 		if controller.Name == PolicyStatus { // it reads a guest that is not there
 			continue
 		}
-		if result, err := controller.Reconciler.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter != pausedAgainAfter {
+		if result, err := controller.Reconciler.Reconcile(t.Context(), reconcile.Request{}); err != nil ||
+			result.RequeueAfter != pausedAgainAfter {
 			t.Errorf("%s is not paused: %v, error %v", controller.Name, result, err)
 		}
 	}
 	if !dismantles {
 		t.Error("nobody lets the pools go")
 	}
-	if _, err := config.instanceNames(t.Context(), board)(t.Context(), []string{"aws:///a/i-1"}); err == nil || err.Error() != "the HostedControlPlane has not been read yet" {
+	if _, err := config.instanceNames(t.Context(), board)(t.Context(), []string{"aws:///a/i-1"}); err == nil ||
+		err.Error() != "the HostedControlPlane has not been read yet" {
 		t.Errorf("names of instances before the cluster is known: %v", err)
 	}
 }

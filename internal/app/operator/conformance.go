@@ -20,12 +20,14 @@ import (
 // conformance is the controller that has everything in the guest compared with the policy, with what wakes it.
 func (d operatorDeps) conformance() kube.Controller {
 	kinds := slices.Concat(d.kinds, d.others)
-	classes := slices.ContainsFunc(kinds, func(kind operator.Kind) bool { return kind.Product == conformance.EC2NodeClass })
+	classes := slices.ContainsFunc(kinds,
+		func(kind operator.Kind) bool { return kind.Product == conformance.EC2NodeClass })
 	controller := kube.Controller{
 		Name: Conformance, Workers: 1, Start: true,
 		Reconciler: operator.NewConformanceController(operator.ConformanceConfig{
-			Guest: d.guest, Live: d.live, Classes: classes, Others: d.others, Profile: d.profile, Settings: conformance.DefaultSettings(),
-			Board: d.board, Wake: func() { d.bells.Ring(PolicyStatus, kube.Singleton(), policyAfter) },
+			Guest: d.guest, Live: d.live, Classes: classes, Others: d.others, Profile: d.profile,
+			Settings: conformance.DefaultSettings(),
+			Board:    d.board, Wake: func() { d.bells.Ring(PolicyStatus, kube.Singleton(), policyAfter) },
 			Events: d.events, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(Conformance),
 		}),
 		Watches: []kube.Watch{
@@ -40,7 +42,8 @@ func (d operatorDeps) conformance() kube.Controller {
 		}
 		controller.Watches = append(controller.Watches, kube.Watch{Object: kind.NewProduct(), After: conformanceAfter, Requests: judgedAnew})
 		if kind.ByOther {
-			controller.Watches = append(controller.Watches, kube.Watch{Object: kind.NewWrapper(), After: conformanceAfter, Requests: bornOrGone})
+			controller.Watches = append(controller.Watches,
+				kube.Watch{Object: kind.NewWrapper(), After: conformanceAfter, Requests: bornOrGone})
 		}
 	}
 	return controller

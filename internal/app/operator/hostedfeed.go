@@ -37,22 +37,24 @@ func (p pausing) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	return p.Reconciler.Reconcile(ctx, request)
 }
 
-// firstHosted asks for the HostedControlPlane before anything begins. Only what nobody but the operator's own user can mend keeps it
-// from starting: several of them, and flags that say something else.
-func firstHosted(ctx context.Context, management operator.ManagementClient, given operator.HostedGiven, board *operator.Board) error {
+// firstHosted asks for the HostedControlPlane before anything begins. Only what nobody but the operator's own user can
+// mend keeps it from starting: several of them, and flags that say something else.
+func firstHosted(ctx context.Context, management operator.ManagementClient, given operator.HostedGiven,
+	board *operator.Board) error {
 	ctx, cancel := context.WithTimeout(ctx, serve.ReachWithin)
 	defer cancel()
 	planes, _, err := management.HostedControlPlanes(ctx)
 	reading := operator.HostedReading{}.Next(planes, err, given)
 	board.SetHosted(reading)
-	if reading.Reason == hypershiftv1beta1.ReasonHostedAmbiguous || reading.Reason == hypershiftv1beta1.ReasonHostedDiffers {
+	if reading.Reason == hypershiftv1beta1.ReasonHostedAmbiguous ||
+		reading.Reason == hypershiftv1beta1.ReasonHostedDiffers {
 		return errors.New("--infra-from=HostedControlPlane: " + reading.Message)
 	}
 	return nil
 }
 
-// hostedFeed follows the HostedControlPlane of the namespace and hangs up what is known of it. As that of the policy it is no informer,
-// since reading may be refused, and nothing waits for it.
+// hostedFeed follows the HostedControlPlane of the namespace and hangs up what is known of it. As that of the policy it
+// is no informer, since reading may be refused, and nothing waits for it.
 type hostedFeed struct {
 	client  operator.ManagementClient
 	board   *operator.Board
@@ -138,7 +140,8 @@ func (f *hostedFeed) take(ctx context.Context, planes []unstructured.Unstructure
 	if !f.board.SetHosted(after) {
 		return
 	}
-	f.log.Info("the HostedControlPlane says something new", "known", after.Known, "reason", after.Reason, "message", after.Message,
+	f.log.Info("the HostedControlPlane says something new", "known", after.Known, "reason", after.Reason, "message",
+		after.Message,
 		"pausedUntil", after.PausedUntil, "deleting", after.Deleting)
 	f.changed(ctx)
 }

@@ -24,7 +24,8 @@ import (
 
 func hostedControlPlane(name, infraID string) *unstructured.Unstructured {
 	plane := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"infraID": infraID}}}
-	plane.SetGroupVersionKind(schema.GroupVersionKind{Group: "hypershift.openshift.io", Version: "v1beta1", Kind: "HostedControlPlane"})
+	plane.SetGroupVersionKind(schema.GroupVersionKind{Group: "hypershift.openshift.io", Version: "v1beta1",
+		Kind: "HostedControlPlane"})
 	plane.SetNamespace("hcp-a")
 	plane.SetName(name)
 	return plane
@@ -37,7 +38,8 @@ func management(fail func() error, objects ...client.Object) operator.Management
 	scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 	scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
 	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, options ...client.ListOption) error {
+		WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch,
+			l client.ObjectList, options ...client.ListOption) error {
 			if err := fail(); err != nil {
 				return err
 			}
@@ -53,7 +55,8 @@ func TestA32_TheFeedFollowsTheHostedControlPlane(t *testing.T) {
 	t.Parallel()
 	changes := 0
 	var failure error
-	feed := &hostedFeed{client: management(func() error { return failure }, hostedControlPlane("one", "infra-1")), board: operator.NewBoard(),
+	feed := &hostedFeed{client: management(func() error { return failure }, hostedControlPlane("one", "infra-1")),
+		board:   operator.NewBoard(),
 		changed: func(context.Context) { changes++ }, log: logr.Discard()}
 	ctx, cancel := context.WithCancel(t.Context())
 	bounded, stop := context.WithTimeout(ctx, time.Second) // of the watch, which says nothing
@@ -73,13 +76,19 @@ func TestA32_TheFeedFollowsTheHostedControlPlane(t *testing.T) {
 		infraID, reason string
 		changes         int
 	}{
-		{"changed", watch.Event{Type: watch.Modified, Object: hostedControlPlane("one", "infra-2")}, true, "infra-2", "", 2},
-		{"the same again", watch.Event{Type: watch.Modified, Object: hostedControlPlane("one", "infra-2")}, true, "infra-2", "", 2},
+		{"changed", watch.Event{Type: watch.Modified, Object: hostedControlPlane("one", "infra-2")}, true, "infra-2",
+			"", 2},
+		{"the same again", watch.Event{Type: watch.Modified, Object: hostedControlPlane("one", "infra-2")}, true,
+			"infra-2", "", 2},
 		{"bookmark", watch.Event{Type: watch.Bookmark, Object: hostedControlPlane("", "")}, true, "infra-2", "", 2},
-		{"a second", watch.Event{Type: watch.Added, Object: hostedControlPlane("two", "infra-3")}, true, "infra-2", hypershiftv1beta1.ReasonHostedAmbiguous, 3},
-		{"the first gone", watch.Event{Type: watch.Deleted, Object: hostedControlPlane("one", "infra-2")}, true, "infra-3", "", 4},
-		{"both gone", watch.Event{Type: watch.Deleted, Object: hostedControlPlane("two", "infra-3")}, true, "infra-3", hypershiftv1beta1.ReasonHostedMissing, 5},
-		{"an error", watch.Event{Type: watch.Error, Object: &metav1.Status{}}, false, "infra-3", hypershiftv1beta1.ReasonHostedMissing, 5},
+		{"a second", watch.Event{Type: watch.Added, Object: hostedControlPlane("two", "infra-3")}, true, "infra-2",
+			hypershiftv1beta1.ReasonHostedAmbiguous, 3},
+		{"the first gone", watch.Event{Type: watch.Deleted, Object: hostedControlPlane("one", "infra-2")}, true,
+			"infra-3", "", 4},
+		{"both gone", watch.Event{Type: watch.Deleted, Object: hostedControlPlane("two", "infra-3")}, true,
+			"infra-3", hypershiftv1beta1.ReasonHostedMissing, 5},
+		{"an error", watch.Event{Type: watch.Error, Object: &metav1.Status{}}, false, "infra-3",
+			hypershiftv1beta1.ReasonHostedMissing, 5},
 	} {
 		if goes := feed.follow(ctx, c.event); goes != c.goes {
 			t.Errorf("%s: there is more to expect: %t", c.what, goes)
@@ -97,7 +106,8 @@ func TestA32_TheFeedFollowsTheHostedControlPlane(t *testing.T) {
 	}
 }
 
-// two of them, or flags that say something else, keep the operator from starting; none, and one that cannot be read, do not.
+// two of them, or flags that say something else, keep the operator from starting; none, and one that cannot be
+// read, do not.
 func TestA32_WhatKeepsTheOperatorFromStarting(t *testing.T) {
 	t.Parallel()
 	one, two := hostedControlPlane("one", "infra"), hostedControlPlane("two", "infra")
@@ -115,7 +125,8 @@ func TestA32_WhatKeepsTheOperatorFromStarting(t *testing.T) {
 	} {
 		board := operator.NewBoard()
 		err := firstHosted(t.Context(), c.management, c.given, board)
-		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || !board.Hosted().Asked {
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) ||
+			!board.Hosted().Asked {
 			t.Errorf("%s: error %v, want one with %q", what, err, c.want)
 		}
 	}
@@ -138,7 +149,8 @@ func TestA32_WhoIsPaused(t *testing.T) {
 		plane.Object["spec"].(map[string]any)["pausedUntil"] = until
 		board.SetHosted(operator.HostedReading{}.Next([]unstructured.Unstructured{*plane}, nil, operator.HostedGiven{}))
 		result, err := p.Reconcile(t.Context(), reconcile.Request{})
-		if paused := until != ""; err != nil || (result.RequeueAfter == pausedAgainAfter) != paused || (inner.steps == 0) != paused {
+		if paused := until != ""; err != nil || (result.RequeueAfter == pausedAgainAfter) != paused ||
+			(inner.steps == 0) != paused {
 			t.Errorf("paused until %q: %v after %d steps, error %v", until, result, inner.steps, err)
 		}
 	}

@@ -32,8 +32,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// Run runs the operator of AutoNodePolicy until ctx ends, or until a teardown or a release is done, and returns nil then.
-// Errors before anything was started are for people, one line each.
+// Run runs the operator of AutoNodePolicy until ctx ends, or until a teardown or a release is done, and returns nil
+// then. Errors before anything was started are for people, one line each.
 func Run(ctx context.Context, config Config, log logr.Logger) error {
 	servers, err := serve.OpenAddresses(config.MetricsBindAddress, config.HealthProbeBindAddress)
 	if err != nil {
@@ -138,8 +138,11 @@ func assembleOperator(
 	}
 	deps := operatorDeps{
 		unwrapped: config.unwrapped(), foreign: operator.ForeignRule(config.ForeignObjects),
-		claimsOpen: config.admission().NodeClaims == merge.NodeClaimsOpen, aws: slices.Contains(config.Platforms, PlatformAWS), hosted: config.InfraFrom == InfraFromHosted, infraID: config.InfraID, profile: config.InstanceProfile,
-		teardown: config.Teardown, release: config.Release, guest: operator.GuestClient{Client: mgr.GetClient()}, live: mgr.GetAPIReader(), management: management,
+		claimsOpen: config.admission().NodeClaims == merge.NodeClaimsOpen,
+		teardown:   config.Teardown, release: config.Release,
+		aws: slices.Contains(config.Platforms, PlatformAWS), hosted: config.InfraFrom == InfraFromHosted,
+		infraID: config.InfraID, profile: config.InstanceProfile,
+		guest: operator.GuestClient{Client: mgr.GetClient()}, live: mgr.GetAPIReader(), management: management,
 		board: p.board, events: event.NewDeduplicated(sink, time.Now), metrics: set, bells: bells, done: done, now: time.Now, log: log,
 	}
 	if err := deps.divide(config); err != nil {
@@ -159,7 +162,8 @@ func assembleOperator(
 		}
 	}
 	if config.InfraFrom == InfraFromHosted {
-		feed := &hostedFeed{client: management, board: p.board, given: given, changed: deps.hostedChanged, log: log.WithName("hostedcontrolplane")}
+		feed := &hostedFeed{client: management, board: p.board, given: given, changed: deps.hostedChanged,
+			log: log.WithName("hostedcontrolplane")}
 		if err := mgr.Add(feed); err != nil {
 			return nil, err
 		}
@@ -196,7 +200,8 @@ func (d *operatorDeps) divide(config Config) (err error) {
 
 // given are the settings that the HostedControlPlane has to agree with.
 func (c Config) given() operator.HostedGiven {
-	return operator.HostedGiven{Infra: merge.Infra{InfraID: c.InfraID, InstanceProfile: c.InstanceProfile, ResourceTags: c.resourceTags()}}
+	return operator.HostedGiven{Infra: merge.Infra{InfraID: c.InfraID, InstanceProfile: c.InstanceProfile,
+		ResourceTags: c.resourceTags()}}
 }
 
 // watchKinds starts an informer for each kind that a controller watches; they read no others.

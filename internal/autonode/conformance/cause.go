@@ -42,7 +42,8 @@ const (
 func Causes() []Cause {
 	return []Cause{
 		AlteredOnWrite, WrittenByOther, Foreign, HandMade, NodeClassUnmanaged, VersionNotSupported, IncompatibleRequirements,
-		PolicyInvalid, PolicyUnreadable, PolicyChanged, TooManyRequirements, BootstrapMissing, OperatorError, ProtectionMissing, NotOwned, Legacy,
+		PolicyInvalid, PolicyUnreadable, PolicyChanged, TooManyRequirements, BootstrapMissing, OperatorError,
+		ProtectionMissing, NotOwned, Legacy,
 		CloudRefused, CloudDiffers, Unclear,
 	}
 }

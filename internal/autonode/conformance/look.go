@@ -46,7 +46,8 @@ type look struct {
 
 func newLook(input Input) *look {
 	l := &look{
-		Input: input, pools: map[types.UID]bool{}, classes: map[string]bool{}, claims: map[string]*karpenterv1.NodeClaim{},
+		Input: input, pools: map[types.UID]bool{}, classes: map[string]bool{},
+		claims: map[string]*karpenterv1.NodeClaim{},
 		strays: map[string]map[fold.Key]Finding{}, judged: map[Product]State{},
 	}
 	if input.Policy != nil {

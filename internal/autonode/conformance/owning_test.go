@@ -26,17 +26,22 @@ func TestA30_WhatAnotherOperatorWritesIsJudged(t *testing.T) {
 		want    []conformance.Finding // of which kind, name and cause count
 	}{
 		"a class as provided": {conformance.EC2NodeClass, []string{"c"}, func(world) {}, nil},
-		"another root volume": {conformance.EC2NodeClass, []string{"c"}, func(w world) { w.class.Spec.BlockDeviceMappings[0].EBS.IOPS = nil },
+		"another root volume": {conformance.EC2NodeClass, []string{"c"},
+			func(w world) { w.class.Spec.BlockDeviceMappings[0].EBS.IOPS = nil },
 			[]conformance.Finding{{Kind: "EC2NodeClass", Name: "c", Cause: conformance.NotOwned}}},
-		"another profile": {conformance.EC2NodeClass, []string{"c"}, func(w world) { w.class.Spec.InstanceProfile = new("admin") },
+		"another profile": {conformance.EC2NodeClass, []string{"c"},
+			func(w world) { w.class.Spec.InstanceProfile = new("admin") },
 			[]conformance.Finding{{Kind: "EC2NodeClass", Name: "c", Cause: conformance.NotOwned}}},
 		"a class without a wrapper": {conformance.EC2NodeClass, nil, func(world) {}, []conformance.Finding{
-			{Kind: "EC2NodeClass", Name: "c", Cause: conformance.Foreign}, {Kind: "NodeClaim", Name: "k", Cause: conformance.NodeClassUnmanaged},
+			{Kind: "EC2NodeClass", Name: "c", Cause: conformance.Foreign}, {Kind: "NodeClaim", Name: "k",
+				Cause: conformance.NodeClassUnmanaged},
 			{Kind: "NodePool", Name: "p", Cause: conformance.NodeClassUnmanaged},
 		}},
-		"a class that is gone": {conformance.EC2NodeClass, []string{"c"}, func(w world) { w.Objects.Classes = nil }, []conformance.Finding{
-			{Kind: "NodeClaim", Name: "k", Cause: conformance.NodeClassUnmanaged}, {Kind: "NodePool", Name: "p", Cause: conformance.NodeClassUnmanaged},
-		}},
+		"a class that is gone": {conformance.EC2NodeClass, []string{"c"}, func(w world) { w.Objects.Classes = nil },
+			[]conformance.Finding{
+				{Kind: "NodeClaim", Name: "k", Cause: conformance.NodeClassUnmanaged}, {Kind: "NodePool", Name: "p",
+					Cause: conformance.NodeClassUnmanaged},
+			}},
 		"a pool within the policy": {conformance.NodePool, nil, func(world) {}, nil},
 		"a pool outside of it": {conformance.NodePool, nil, func(w world) {
 			w.pool.Spec.Template.Spec.Requirements = w.pool.Spec.Template.Spec.Requirements[3:]

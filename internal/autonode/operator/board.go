@@ -75,8 +75,8 @@ func (b *Board) Missing() []string {
 	return b.missing
 }
 
-// setMissingOfOthers says which admission policies and bindings that are others' to write are not in force, and tells whoever
-// listens when that is news.
+// setMissingOfOthers says which admission policies and bindings that are others' to write are not in force, and tells
+// whoever listens when that is news.
 func (b *Board) setMissingOfOthers(names []string) {
 	b.mu.Lock()
 	news, tell := !slices.Equal(b.lacking, names), b.tell

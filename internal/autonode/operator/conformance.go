@@ -86,7 +86,8 @@ func (c *ConformanceController) Reconcile(ctx context.Context, _ reconcile.Reque
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	input := conformance.Input{State: state, Policy: c.policy, Memory: memory, Objects: objects, Settings: c.config.Settings, Now: now}
+	input := conformance.Input{State: state, Policy: c.policy, Memory: memory, Objects: objects,
+		Settings: c.config.Settings, Now: now}
 	report := conformance.Look(input)
 	c.config.Metrics.ShowConformance(report, now)
 	c.tell(report, objects, now)

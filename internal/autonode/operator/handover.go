@@ -33,9 +33,10 @@ type HandOverConfig struct {
 	Log         logr.Logger
 }
 
-// HandOver gives a hosted cluster back to HyperShift's own operator: what only this operator knows goes, and what runs
-// stays. NodePools, EC2NodeClasses and nodes are not touched but for labels and owners, and the admission policy that HyperShift
-// has under the same name stays in force. No other controller runs beside it. It may be cut short at any place and begun again.
+// HandOver gives a hosted cluster back to HyperShift's own operator: what only this operator knows goes, and
+// what runs stays. NodePools, EC2NodeClasses and nodes are not touched but for labels and owners, and the admission
+// policy that HyperShift has under the same name stays in force. No other controller runs beside it. It may be cut
+// short at any place and begun again.
 type HandOver struct {
 	config HandOverConfig
 }
@@ -43,9 +44,9 @@ type HandOver struct {
 // NewHandOver returns the step function.
 func NewHandOver(config HandOverConfig) *HandOver { return &HandOver{config: config} }
 
-// Reconcile does the whole hand-over. The policy loses the memory of having been protected first: what users make without this
-// operator is theirs, and is not to be taken for a break-in when it comes back. Products come before wrappers, since a
-// wrapper that goes would take its product along; admission policies come last.
+// Reconcile does the whole hand-over. The policy loses the memory of having been protected first: what users make
+// without this operator is theirs, and is not to be taken for a break-in when it comes back. Products come
+// before wrappers, since a wrapper that goes would take its product along; admission policies come last.
 func (h *HandOver) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	if err := h.sayReleased(ctx); err != nil {
 		return reconcile.Result{}, err
@@ -98,8 +99,10 @@ func (h *HandOver) sayReleased(ctx context.Context) error {
 	}
 	status := policy.Status.DeepCopy()
 	changed := condition.Clear(&status.Conditions, hypershiftv1beta1.ConditionTypeProtectedOnce)
-	for _, kind := range []string{hypershiftv1beta1.ConditionTypeReady, hypershiftv1beta1.ConditionTypeProtected, hypershiftv1beta1.ConditionTypeConforming} {
-		value := condition.Unknown(kind, hypershiftv1beta1.ReasonReleased, "the hosted cluster was handed over by --release, and no operator of policies looks at it")
+	for _, kind := range []string{hypershiftv1beta1.ConditionTypeReady, hypershiftv1beta1.ConditionTypeProtected,
+		hypershiftv1beta1.ConditionTypeConforming} {
+		value := condition.Unknown(kind, hypershiftv1beta1.ReasonReleased,
+			"the hosted cluster was handed over by --release, and no operator of policies looks at it")
 		changed = condition.Set(&status.Conditions, policy.Generation, value, h.config.Now()) || changed
 	}
 	if !changed {
@@ -111,8 +114,8 @@ func (h *HandOver) sayReleased(ctx context.Context) error {
 	return nil
 }
 
-// product takes the signs of this operator off a product. Its owner stays where HyperShift's operator has the same one, and where
-// the user has deleted it: then the garbage collector ends what was begun.
+// product takes the signs of this operator off a product. Its owner stays where HyperShift's operator has the same one,
+// and where the user has deleted it: then the garbage collector ends what was begun.
 func (h *HandOver) product(ctx context.Context, kind Kind, product client.Object, going bool) error {
 	labels, owners := without(product.GetLabels(), merge.ManagedByLabel), product.GetOwnerReferences()
 	if !kind.Shared && !going {
@@ -132,7 +135,8 @@ func (h *HandOver) product(ctx context.Context, kind Kind, product client.Object
 	return nil
 }
 
-// wrapper takes the signs of this operator off a wrapper. A finalizer that HyperShift's operator has under the same name stays.
+// wrapper takes the signs of this operator off a wrapper. A finalizer that HyperShift's operator has under the same
+// name stays.
 func (h *HandOver) wrapper(ctx context.Context, kind Kind, wrapper client.Object) error {
 	before := wrapper.DeepCopyObject().(client.Object)
 	labels := without(wrapper.GetLabels(), merge.ManagedByLabel)
@@ -151,8 +155,8 @@ func (h *HandOver) wrapper(ctx context.Context, kind Kind, wrapper client.Object
 	return nil
 }
 
-// protection deletes a part of an admission policy that only this operator knows. Of the one that HyperShift has under the same
-// name, only the label goes.
+// protection deletes a part of an admission policy that only this operator knows. Of the one that HyperShift has under
+// the same name, only the label goes.
 func (h *HandOver) protection(ctx context.Context, ours client.Object) error {
 	var list client.ObjectList = &admissionv1.ValidatingAdmissionPolicyList{}
 	if kindOf(ours) == bindingKind {
@@ -167,7 +171,8 @@ func (h *HandOver) protection(ctx context.Context, ours client.Object) error {
 		return nil
 	}
 	found := all[i]
-	if name := found.GetName(); name == "karpenter.ec2nodeclass.hypershift.io" || name == "karpenter-binding.ec2nodeclass.hypershift.io" {
+	if name := found.GetName(); name == "karpenter.ec2nodeclass.hypershift.io" ||
+		name == "karpenter-binding.ec2nodeclass.hypershift.io" {
 		found.SetLabels(without(found.GetLabels(), merge.ManagedByLabel))
 		err = h.config.Guest.Update(ctx, found)
 	} else {

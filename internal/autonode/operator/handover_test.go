@@ -21,7 +21,8 @@ import (
 // releasing is a guest in which everything is applied, and what hands it over through server.
 func releasing(t *testing.T) *scene {
 	t.Helper()
-	s := newScene(t, []client.Object{wrapper("web", in(instanceType, "a")), class("big")}, policyOf(1, in(instanceType, "a")))
+	s := newScene(t, []client.Object{wrapper("web", in(instanceType, "a")), class("big")},
+		policyOf(1, in(instanceType, "a")))
 	s.read()
 	s.step(s.pools, "web")
 	s.step(s.classes, "big")
@@ -37,7 +38,9 @@ func (s *scene) handOver(server client.Client, done *int) *operator.HandOver {
 	s.t.Helper()
 	return operator.NewHandOver(operator.HandOverConfig{
 		Guest: operator.GuestClient{Client: server}, Live: server, Management: s.managementClient(), Kinds: s.kinds,
-		Protections: append(protections(s.t), operator.ClaimRule()), Done: func() { *done++ }, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
+		Protections: append(protections(s.t), operator.ClaimRule()), Done: func() {
+			*done++
+		}, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
 	})
 }
 
@@ -53,14 +56,16 @@ func TestA33_WhatAReleaseTakesAway(t *testing.T) {
 		t.Fatalf("done %d times, want once for each", done)
 	}
 	after := s.nodePool("web")
-	if after.UID != pool || len(after.Labels) > 0 || len(after.OwnerReferences) > 0 || len(after.Spec.Template.Spec.Requirements) == 0 {
+	if after.UID != pool || len(after.Labels) > 0 || len(after.OwnerReferences) > 0 ||
+		len(after.Spec.Template.Spec.Requirements) == 0 {
 		t.Errorf("the NodePool is %v with labels %v and owners %v", after.UID, after.Labels, after.OwnerReferences)
 	}
 	if finalizers := s.wrapper("web").Finalizers; len(finalizers) > 0 {
 		t.Errorf("the wrapper has the finalizers %v", finalizers)
 	}
 	now := s.madeClass("big")
-	if now.UID != class.UID || now.Labels[merge.ManagedByLabel] != "" || len(now.OwnerReferences) != len(class.OwnerReferences) {
+	if now.UID != class.UID || now.Labels[merge.ManagedByLabel] != "" ||
+		len(now.OwnerReferences) != len(class.OwnerReferences) {
 		t.Errorf("the EC2NodeClass has labels %v and owners %v", now.Labels, now.OwnerReferences)
 	}
 	if finalizers := s.classWrapper("big").Finalizers; !slices.Equal(finalizers, []string{operator.EC2ClassFinalizer}) {
@@ -70,13 +75,17 @@ func TestA33_WhatAReleaseTakesAway(t *testing.T) {
 	var bindings admissionv1.ValidatingAdmissionPolicyBindingList
 	s.must(s.guest.List(t.Context(), &policies))
 	s.must(s.guest.List(t.Context(), &bindings))
-	if len(policies.Items) != 1 || len(bindings.Items) != 1 || policies.Items[0].Name != "karpenter.ec2nodeclass.hypershift.io" ||
-		len(policies.Items[0].Labels)+len(bindings.Items[0].Labels) > 0 || len(policies.Items[0].Spec.Validations) == 0 {
+	if len(policies.Items) != 1 || len(bindings.Items) != 1 ||
+		policies.Items[0].Name != "karpenter.ec2nodeclass.hypershift.io" ||
+		len(policies.Items[0].Labels)+len(bindings.Items[0].Labels) > 0 ||
+		len(policies.Items[0].Spec.Validations) == 0 {
 		t.Errorf("left are %v and %v", policies.Items, bindings.Items)
 	}
 	conditions := s.stored().Status.Conditions
-	for _, kind := range []string{hypershiftv1beta1.ConditionTypeReady, hypershiftv1beta1.ConditionTypeProtected, hypershiftv1beta1.ConditionTypeConforming} {
-		if said, _ := condition.Get(conditions, kind); said.Status != metav1.ConditionUnknown || said.Reason != hypershiftv1beta1.ReasonReleased {
+	for _, kind := range []string{hypershiftv1beta1.ConditionTypeReady, hypershiftv1beta1.ConditionTypeProtected,
+		hypershiftv1beta1.ConditionTypeConforming} {
+		if said, _ := condition.Get(conditions, kind); said.Status != metav1.ConditionUnknown ||
+			said.Reason != hypershiftv1beta1.ReasonReleased {
 			t.Errorf("%s is %s %s", kind, said.Status, said.Reason)
 		}
 	}

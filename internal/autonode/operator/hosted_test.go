@@ -26,9 +26,12 @@ import (
 func plane(name string, changes ...func(spec map[string]any, annotations map[string]string)) unstructured.Unstructured {
 	annotations := map[string]string{"hypershift.openshift.io/aws-karpenter-default-instance-profile": "nodes"}
 	spec := map[string]any{
-		"infraID":  "infra",
-		"platform": map[string]any{"aws": map[string]any{"region": "eu-west-9", "resourceTags": []any{map[string]any{"key": "b", "value": "2", "overridePolicy": "Allow"}, map[string]any{"key": "a", "value": "1"}}}},
-		"autoNode": map[string]any{"provisionerConfig": map[string]any{"name": "Karpenter", "karpenter": map[string]any{"platform": "AWS"}}},
+		"infraID": "infra",
+		"platform": map[string]any{"aws": map[string]any{"region": "eu-west-9",
+			"resourceTags": []any{map[string]any{"key": "b", "value": "2", "overridePolicy": "Allow"},
+				map[string]any{"key": "a", "value": "1"}}}},
+		"autoNode": map[string]any{"provisionerConfig": map[string]any{"name": "Karpenter",
+			"karpenter": map[string]any{"platform": "AWS"}}},
 	}
 	for _, change := range changes {
 		change(spec, annotations)
@@ -47,9 +50,12 @@ func read(planes ...unstructured.Unstructured) operator.HostedReading {
 func TestA32_WhatAHostedControlPlaneSays(t *testing.T) {
 	t.Parallel()
 	got := read(plane("one"))
-	want := merge.Infra{InfraID: "infra", InstanceProfile: "nodes", ResourceTags: []merge.ResourceTag{{Key: "a", Value: "1"}, {Key: "b", Value: "2", Overridable: true}}}
-	if !got.Known || got.Reason != "" || got.LeavesClasses || got.Deleting || got.Region != "eu-west-9" || got.Infra.InfraID != want.InfraID || got.Infra.InstanceProfile != want.InstanceProfile ||
-		len(got.Infra.ResourceTags) != 2 || got.Infra.ResourceTags[0] != want.ResourceTags[0] || got.Infra.ResourceTags[1] != want.ResourceTags[1] {
+	want := merge.Infra{InfraID: "infra", InstanceProfile: "nodes", ResourceTags: []merge.ResourceTag{{Key: "a",
+		Value: "1"}, {Key: "b", Value: "2", Overridable: true}}}
+	if !got.Known || got.Reason != "" || got.LeavesClasses || got.Deleting || got.Region != "eu-west-9" ||
+		got.Infra.InfraID != want.InfraID || got.Infra.InstanceProfile != want.InstanceProfile ||
+		len(got.Infra.ResourceTags) != 2 || got.Infra.ResourceTags[0] != want.ResourceTags[0] ||
+		got.Infra.ResourceTags[1] != want.ResourceTags[1] {
 		t.Errorf("read %+v", got)
 	}
 	for what, change := range map[string]func(map[string]any, map[string]string){
@@ -69,7 +75,8 @@ func TestA32_WhatAHostedControlPlaneSays(t *testing.T) {
 		}
 	}
 	odd := read(plane("one", func(spec map[string]any, _ map[string]string) {
-		spec["infraID"], spec["pausedUntil"], spec["platform"] = int64(1), []any{}, map[string]any{"aws": map[string]any{"resourceTags": "none"}}
+		spec["infraID"], spec["pausedUntil"] = int64(1), []any{}
+		spec["platform"] = map[string]any{"aws": map[string]any{"resourceTags": "none"}}
 	}))
 	if odd.Infra.InfraID != "" || odd.PausedUntil != "" || odd.Infra.ResourceTags != nil {
 		t.Errorf("of other types: %+v", odd)
@@ -92,15 +99,23 @@ func TestA32_WhatDoesNotCountChangesNothing(t *testing.T) {
 		reason string
 		part   string
 	}{
-		"none":            {known.Next(nil, nil, given(merge.Infra{})), hypershiftv1beta1.ReasonHostedMissing, "there is no HostedControlPlane"},
-		"two":             {known.Next([]unstructured.Unstructured{plane("two"), plane("one")}, nil, given(merge.Infra{})), hypershiftv1beta1.ReasonHostedAmbiguous, "one and two"},
-		"no answer":       {known.Next(nil, errors.New("away"), given(merge.Infra{})), hypershiftv1beta1.ReasonHostedUnreadable, "away"},
-		"another ID":      {known.Next([]unstructured.Unstructured{plane("one")}, nil, given(merge.Infra{InfraID: "x"})), hypershiftv1beta1.ReasonHostedDiffers, `--infra-id is "x"`},
-		"another profile": {known.Next([]unstructured.Unstructured{plane("one")}, nil, given(merge.Infra{InstanceProfile: "x"})), hypershiftv1beta1.ReasonHostedDiffers, `--instance-profile is "x"`},
-		"other tags": {known.Next([]unstructured.Unstructured{plane("one")}, nil, given(merge.Infra{ResourceTags: []merge.ResourceTag{{Key: "a", Value: "1"}}})),
+		"none": {known.Next(nil, nil, given(merge.Infra{})), hypershiftv1beta1.ReasonHostedMissing,
+			"there is no HostedControlPlane"},
+		"two": {known.Next([]unstructured.Unstructured{plane("two"), plane("one")}, nil,
+			given(merge.Infra{})), hypershiftv1beta1.ReasonHostedAmbiguous, "one and two"},
+		"no answer": {known.Next(nil, errors.New("away"), given(merge.Infra{})),
+			hypershiftv1beta1.ReasonHostedUnreadable, "away"},
+		"another ID": {known.Next([]unstructured.Unstructured{plane("one")}, nil,
+			given(merge.Infra{InfraID: "x"})), hypershiftv1beta1.ReasonHostedDiffers, `--infra-id is "x"`},
+		"another profile": {known.Next([]unstructured.Unstructured{plane("one")}, nil,
+			given(merge.Infra{InstanceProfile: "x"})), hypershiftv1beta1.ReasonHostedDiffers,
+			`--instance-profile is "x"`},
+		"other tags": {known.Next([]unstructured.Unstructured{plane("one")}, nil,
+			given(merge.Infra{ResourceTags: []merge.ResourceTag{{Key: "a", Value: "1"}}})),
 			hypershiftv1beta1.ReasonHostedDiffers, "--resource-tags"},
 	} {
-		if c.after.Reason != c.reason || !strings.Contains(c.after.Message, c.part) || !c.after.Known || c.after.Infra.InfraID != "infra" {
+		if c.after.Reason != c.reason || !strings.Contains(c.after.Message, c.part) || !c.after.Known ||
+			c.after.Infra.InfraID != "infra" {
 			t.Errorf("%s: %+v", what, c.after)
 		}
 	}
@@ -121,8 +136,10 @@ func TestA32_WhenNothingIsWritten(t *testing.T) {
 		want    bool
 	}{
 		"not asked": {operator.HostedReading{}, false}, "not answered": {operator.HostedReading{Asked: true}, true},
-		"refused": {operator.HostedReading{}.Next(nil, errors.New("no"), operator.HostedGiven{}), true}, "none": {read(), false},
-		"not paused": {until(""), false}, "true": {until("true"), true}, "false": {until("false"), false}, "later": {until("2026-11-23T12:00:01Z"), true},
+		"refused": {operator.HostedReading{}.Next(nil, errors.New("no"), operator.HostedGiven{}),
+			true}, "none": {read(), false},
+		"not paused": {until(""), false}, "true": {until("true"), true}, "false": {until("false"),
+			false}, "later": {until("2026-11-23T12:00:01Z"), true},
 		"over": {until("2026-11-23T12:00:00Z"), false}, "nonsense": {until("tomorrow"), false},
 		"refused since": {until("").Next(nil, errors.New("no"), operator.HostedGiven{}), false},
 		"gone while so": {until("true").Next(nil, nil, operator.HostedGiven{}), true},
@@ -154,21 +171,26 @@ func TestA32_APauseThatIsOverIsNotTold(t *testing.T) {
 	}
 }
 
-// A-32: node classes wait for the first HostedControlPlane, follow each later one, and are left alone when it says so. Pools use
-// those that are there.
+// A-32: node classes wait for the first HostedControlPlane, follow each later one, and are left alone when it says so.
+// Pools use those that are there.
 func TestA32_NodeClassesFollowTheHostedControlPlane(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{class("big"), ofClass("web", "big")}, policyOf(1, in(instanceType, "a")))
 	s.read()
 	s.kinds[1] = operator.EC2NodeClasses(operator.AWSConfig{
-		RootVolume: merge.DefaultRootVolume(), Bootstrap: func(context.Context, string) (*merge.Bootstrap, error) { return s.bootstrap, nil },
+		RootVolume: merge.DefaultRootVolume(), Bootstrap: func(context.Context, string) (*merge.Bootstrap,
+			error) {
+			return s.bootstrap, nil
+		},
 		Hosted: func() (merge.Infra, bool) { hosted := s.board.Hosted(); return hosted.Infra, hosted.Known },
 	})
 	s.kinds[0] = s.kinds[0].OnlyManaged(&s.kinds[1])
 	s.classes, s.pools = s.controller(s.kinds[1]), s.controller(s.kinds[0])
 	s.board.SetHosted(read())
 	s.step(s.classes, "big")
-	if said := s.classSays("big", hypershiftv1beta1.ConditionTypePolicyApplied); said.Status != metav1.ConditionUnknown || !strings.Contains(said.Message, "hosted control plane") {
+	if said := s.classSays("big",
+		hypershiftv1beta1.ConditionTypePolicyApplied); said.Status != metav1.ConditionUnknown ||
+		!strings.Contains(said.Message, "hosted control plane") {
 		t.Errorf("before the first: %v", said)
 	}
 	profile := func(name string, changes ...func(map[string]any, map[string]string)) operator.HostedReading {
@@ -199,18 +221,21 @@ func TestA32_NodeClassesFollowTheHostedControlPlane(t *testing.T) {
 	}
 }
 
-// A-32: node classes that the HostedControlPlane takes from the operator are judged as another's, by the profile that it names.
+// A-32: node classes that the HostedControlPlane takes from the operator are judged as another's, by the profile that
+// it names.
 func TestA32_ClassesThatAreLeftAloneAreJudged(t *testing.T) {
 	t.Parallel()
 	policy := policyOf(1, in(instanceType, "a"))
-	policy.Spec.EC2NodeClassDefaults.RootVolume = &hypershiftv1beta1.RootVolume{VolumeSize: new(resource.MustParse("90Gi"))}
+	size := resource.MustParse("90Gi")
+	policy.Spec.EC2NodeClassDefaults.RootVolume = &hypershiftv1beta1.RootVolume{VolumeSize: &size}
 	theirs := othersClass("big", "90Gi")
 	theirs.Spec.InstanceProfile = new("hosted")
 	s := newScene(t, []client.Object{class("big"), theirs}, policy)
 	s.read()
 	leaving := func(profile string) operator.HostedReading {
 		return read(plane("one", func(_ map[string]any, a map[string]string) {
-			a["hypershift.openshift.io/karpenter-core-e2e-override"], a["hypershift.openshift.io/aws-karpenter-default-instance-profile"] = "true", profile
+			a["hypershift.openshift.io/karpenter-core-e2e-override"] = "true"
+			a["hypershift.openshift.io/aws-karpenter-default-instance-profile"] = profile
 		}))
 	}
 	s.board.SetHosted(leaving("hosted"))
@@ -223,16 +248,21 @@ func TestA32_ClassesThatAreLeftAloneAreJudged(t *testing.T) {
 	s.conforming(metav1.ConditionFalse, conformance.ReasonNotConforming, "1 NotOwned (Service): EC2NodeClass big")
 }
 
-// A-32, U8: when the hosted cluster is being deleted its pools go, those without a wrapper after the others; and nothing before.
+// A-32, U8: when the hosted cluster is being deleted its pools go, those without a wrapper after the others; and
+// nothing before.
 func TestA32_PoolsGoWithTheCluster(t *testing.T) {
 	t.Parallel()
 	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
 		held := wrapper("web")
 		held.Finalizers = []string{operator.PoolFinalizer}
-		s := newScene(t, []client.Object{held, &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "alone"}}, class("big")})
-		dismantling := operator.NewDismantling(operator.TeardownConfig{Guest: operator.GuestClient{Client: f.Wrap(s.guest)}, Kinds: s.kinds, Board: s.board, Log: logr.Discard()})
+		s := newScene(t, []client.Object{held, &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "alone"}},
+			class("big")})
+		dismantling := operator.NewDismantling(operator.TeardownConfig{
+			Guest: operator.GuestClient{Client: f.Wrap(s.guest)}, Kinds: s.kinds, Board: s.board, Log: logr.Discard(),
+		})
 		s.board.SetHosted(read(plane("one")))
-		if result, err := dismantling.Reconcile(t.Context(), request("")); err != nil || result.RequeueAfter > 0 || s.nodePool("alone") == nil {
+		if result, err := dismantling.Reconcile(t.Context(), request("")); err != nil || result.RequeueAfter > 0 ||
+			s.nodePool("alone") == nil {
 			t.Errorf("a cluster that stays: %v, error %v", result, err)
 		}
 		going := plane("one")

@@ -48,7 +48,8 @@ func EC2NodeClasses(config AWSConfig) Kind {
 	defaults := karpenterawsv1.EC2NodeClassSpecDefaults()
 	before := &bootstraps{}
 	return Kind{
-		Wrapper: hypershiftv1.OpenshiftEC2NodeClassKind, Product: karpenterawsv1.EC2NodeClassKind, Finalizer: EC2ClassFinalizer, Shared: true,
+		Wrapper: hypershiftv1.OpenshiftEC2NodeClassKind, Product: karpenterawsv1.EC2NodeClassKind,
+		Finalizer: EC2ClassFinalizer, Shared: true,
 		NewWrapper: func() client.Object { return &hypershiftv1.OpenshiftEC2NodeClass{} }, NewWrapperList: func() client.ObjectList { return &hypershiftv1.OpenshiftEC2NodeClassList{} },
 		NewProduct: func() client.Object { return &karpenterawsv1.EC2NodeClass{} }, NewProductList: func() client.ObjectList { return &karpenterawsv1.EC2NodeClassList{} },
 		Make: func(ctx context.Context, policy *hypershiftv1beta1.AutoNodePolicy, wrapper client.Object) (Made, error) {
@@ -61,7 +62,8 @@ func EC2NodeClasses(config AWSConfig) Kind {
 			if config.Hosted != nil {
 				var known bool
 				if infra, known = config.Hosted(); !known {
-					return Made{Missing: "the hosted control plane has not said yet how nodes start", RetryAfter: missingAgainAfter}, nil
+					return Made{Missing: "the hosted control plane has not said yet how nodes start",
+						RetryAfter: missingAgainAfter}, nil
 				}
 			}
 			infra.Bootstrap = release.bootstrap

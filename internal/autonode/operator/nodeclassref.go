@@ -96,8 +96,8 @@ func (c *Controller) lookAtClass(ctx context.Context, s scene, name string) (cla
 	return classPending, nil
 }
 
-// lookAtOthersClass finds out whether another operator has made the node class of a wrapper. How it is made is not this
-// operator's business: what differs from the policy is told by the condition Conforming.
+// lookAtOthersClass finds out whether another operator has made the node class of a wrapper. How it is made is
+// not this operator's business: what differs from the policy is told by the condition Conforming.
 func (c *Controller) lookAtOthersClass(ctx context.Context, name string) (classState, error) {
 	classes := c.config.Kind.classes
 	product := classes.NewProduct()

@@ -34,11 +34,12 @@ const (
 )
 
 func parts() []Part {
-	return []Part{PartNodePools, PartEC2NodeClasses, PartNodePoolRules, PartClassRules, PartNodeClaimRules, PartDefaultClass}
+	return []Part{PartNodePools, PartEC2NodeClasses, PartNodePoolRules, PartClassRules, PartNodeClaimRules,
+		PartDefaultClass}
 }
 
-// Owning says which parts are written. What is not is read and judged, and nothing of it is changed, finalizers included. The
-// zero value owns everything.
+// Owning says which parts are written. What is not is read and judged, and nothing of it is changed, finalizers
+// included. The zero value owns everything.
 type Owning struct {
 	others []Part // that are left to others
 }
@@ -64,10 +65,12 @@ func NewOwning(words []string) (Owning, error) {
 	}
 	for _, word := range words {
 		if word == OwnFull || word == OwnAlongside {
-			return Owning{}, fmt.Errorf("is %q: want %s alone, since it stands for several parts", strings.Join(words, ","), word)
+			return Owning{}, fmt.Errorf("is %q: want %s alone, since it stands for several parts",
+				strings.Join(words, ","), word)
 		}
 		if !slices.Contains(parts(), Part(word)) {
-			return Owning{}, fmt.Errorf("has %q: want %s, %s, or some of %s with commas between", word, OwnFull, OwnAlongside, parts())
+			return Owning{}, fmt.Errorf("has %q: want %s, %s, or some of %s with commas between", word, OwnFull,
+				OwnAlongside, parts())
 		}
 	}
 	return o, nil
@@ -89,19 +92,22 @@ func (o Owning) Split(all []merge.Protection) (own, others []merge.Protection) {
 	return own, others
 }
 
-// guards reports whether somebody else's admission policy does what ours would: it refuses, when it cannot be evaluated too, and
-// sees every request that ours sees. What its expressions let pass is its owner's business.
+// guards reports whether somebody else's admission policy does what ours would: it refuses, when it cannot be evaluated
+// too, and sees every request that ours sees. What its expressions let pass is its owner's business.
 func guards(ours merge.Protection, policy *admissionv1.ValidatingAdmissionPolicy) bool {
 	spec := policy.Spec
-	if spec.FailurePolicy != nil && *spec.FailurePolicy != admissionv1.Fail || len(spec.Validations) == 0 || spec.MatchConstraints == nil {
+	if spec.FailurePolicy != nil && *spec.FailurePolicy != admissionv1.Fail || len(spec.Validations) == 0 ||
+		spec.MatchConstraints == nil {
 		return false
 	}
 	for _, want := range ours.Policy.Spec.MatchConstraints.ResourceRules {
 		for _, operation := range want.Operations {
-			if !slices.ContainsFunc(spec.MatchConstraints.ResourceRules, func(rule admissionv1.NamedRuleWithOperations) bool {
-				return len(rule.ResourceNames) == 0 && either(rule.Operations, operation, admissionv1.OperationAll) &&
-					either(rule.APIGroups, want.APIGroups[0], "*") && either(rule.Resources, want.Resources[0], "*")
-			}) {
+			if !slices.ContainsFunc(spec.MatchConstraints.ResourceRules,
+				func(rule admissionv1.NamedRuleWithOperations) bool {
+					return len(rule.ResourceNames) == 0 &&
+						either(rule.Operations, operation, admissionv1.OperationAll) &&
+						either(rule.APIGroups, want.APIGroups[0], "*") && either(rule.Resources, want.Resources[0], "*")
+				}) {
 				return false
 			}
 		}
@@ -119,13 +125,15 @@ func binds(policy string, binding *admissionv1.ValidatingAdmissionPolicyBinding)
 		slices.Contains(binding.Spec.ValidationActions, admissionv1.Deny)
 }
 
-// notOwned is what the policy's readiness becomes when the policy asks for something that this operator does not write: that is
-// not applied, whatever somebody else writes there. What the policy itself lacks comes first.
-func notOwned(policy *hypershiftv1beta1.AutoNodePolicy, poolsOfOthers, classesOfOthers bool, ready condition.Value) condition.Value {
+// notOwned is what the policy's readiness becomes when the policy asks for something that this operator does not write:
+// that is not applied, whatever somebody else writes there. What the policy itself lacks comes first.
+func notOwned(policy *hypershiftv1beta1.AutoNodePolicy, poolsOfOthers, classesOfOthers bool,
+	ready condition.Value) condition.Value {
 	if len(merge.Check(policy)) > 0 {
 		return ready
 	}
-	const remedy = "%s: take it away, or let this operator write %s (--own): another one does, so it is not applied. Conforming tells what is there. For the rest: %s"
+	const remedy = "%s: take it away, or let this operator write %s (--own): another one does, so it is not applied. " +
+		"Conforming tells what is there. For the rest: %s"
 	root := policy.Spec.EC2NodeClassDefaults.RootVolume
 	switch {
 	case poolsOfOthers && len(policy.Spec.NodePoolDefaults.Requirements) > 0:

@@ -47,20 +47,24 @@ func alongside(t *testing.T, policy *hypershiftv1beta1.AutoNodePolicy, guest ...
 	s.read()
 	s.pools = s.controller(s.kinds[0])
 	s.policy = operator.NewPolicyController(operator.PolicyConfig{
-		Management: s.managementClient(), Guest: operator.GuestClient{Client: s.guest}, Kinds: s.kinds[:1], Board: s.board, ClassesOfOthers: true,
+		Management: s.managementClient(), Guest: operator.GuestClient{Client: s.guest}, Kinds: s.kinds[:1],
+		Board: s.board, ClassesOfOthers: true,
 		Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
 	})
 	return s
 }
 
 func othersClass(name, size string) *karpenterawsv1.EC2NodeClass {
-	return &karpenterawsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid-of-theirs"}, Spec: karpenterawsv1.EC2NodeClassSpec{
-		InstanceProfile: new("nodes"), BlockDeviceMappings: []karpenterawsv1.BlockDeviceMapping{{
-			DeviceName: new("/dev/xvda"), RootVolume: new(true), EBS: &karpenterawsv1.BlockDevice{VolumeSize: new(resource.MustParse(size))},
-		}}}}
+	return &karpenterawsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid-of-theirs"},
+		Spec: karpenterawsv1.EC2NodeClassSpec{
+			InstanceProfile: new("nodes"), BlockDeviceMappings: []karpenterawsv1.BlockDeviceMapping{{
+				DeviceName: new("/dev/xvda"), RootVolume: new(true),
+				EBS: &karpenterawsv1.BlockDevice{VolumeSize: new(resource.MustParse(size))},
+			}}}}
 }
 
-// a pool waits for the class that another operator makes, and for its wrapper, and closes without it. Neither is written.
+// a pool waits for the class that another operator makes, and for its wrapper, and closes without it. Neither is
+// written.
 func TestA30_PoolsUseTheClassesOfAnotherOperator(t *testing.T) {
 	t.Parallel()
 	s := alongside(t, policyOf(1, in(instanceType, "a")), ofClass("web", "big"))
@@ -86,22 +90,28 @@ func TestA30_PoolsUseTheClassesOfAnotherOperator(t *testing.T) {
 	s.merged("web", in(instanceType, "a"), closing)
 }
 
-// what the policy asks of node classes is not applied while another operator writes them: the policy is not Ready, and
-// Conforming says what is there.
+// what the policy asks of node classes is not applied while another operator writes them: the policy is not
+// Ready, and Conforming says what is there.
 func TestA30_ARootVolumeThatIsNotOwned(t *testing.T) {
 	t.Parallel()
 	policy := policyOf(1, in(instanceType, "a"))
-	policy.Spec.EC2NodeClassDefaults.RootVolume = &hypershiftv1beta1.RootVolume{VolumeSize: new(resource.MustParse("90Gi"))}
-	s := alongside(t, policy, ofClass("web", "big"), class("big"), othersClass("big", "120Gi"), othersClass("stray", "90Gi"))
+	size := resource.MustParse("90Gi")
+	policy.Spec.EC2NodeClassDefaults.RootVolume = &hypershiftv1beta1.RootVolume{VolumeSize: &size}
+	s := alongside(t, policy, ofClass("web", "big"), class("big"), othersClass("big", "120Gi"),
+		othersClass("stray", "90Gi"))
 	s.step(s.pools, "web")
-	if said := s.policySays(metav1.ConditionFalse, hypershiftv1beta1.ReasonRootVolumeNotOwned); !strings.Contains(said, "spec.ec2NodeClassDefaults.rootVolume: take it away") ||
+	if said := s.policySays(metav1.ConditionFalse,
+		hypershiftv1beta1.ReasonRootVolumeNotOwned); !strings.Contains(said, "spec.ec2NodeClassDefaults.rootVolume: "+
+		"take it away") ||
 		!strings.Contains(said, "applied to 1 of 1") {
 		t.Errorf("the policy says %q", said)
 	}
 	look := s.looking(s.guest)
 	look.ConformanceController = operator.NewConformanceController(operator.ConformanceConfig{
-		Guest: operator.GuestClient{Client: s.guest}, Live: s.guest, Classes: true, Profile: "nodes", Settings: conformance.DefaultSettings(),
-		Others: s.kinds[1:], Board: s.board, Wake: func() {}, Events: s.tape, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
+		Guest: operator.GuestClient{Client: s.guest}, Live: s.guest, Classes: true, Profile: "nodes",
+		Settings: conformance.DefaultSettings(),
+		Others:   s.kinds[1:], Board: s.board, Wake: func() {}, Events: s.tape, Metrics: s.metrics, Now: s.clock.Now,
+		Log: logr.Discard(),
 	})
 	s.step(look, "")
 	s.conforming(metav1.ConditionFalse, conformance.ReasonNotConforming, "1 NotOwned (Service)", "EC2NodeClass big")
@@ -122,12 +132,14 @@ func TestA30_ARootVolumeThatIsNotOwned(t *testing.T) {
 	s.policySays(metav1.ConditionTrue, hypershiftv1beta1.ReasonApplied)
 }
 
-// the admission policies of another operator are looked at, and never written. What they lack is told; nothing waits.
+// the admission policies of another operator are looked at, and never written. What they lack is told; nothing
+// waits.
 func TestA30_TheAdmissionPoliciesOfOthersAreLookedAt(t *testing.T) {
 	t.Parallel()
 	s := newUnprotectedScene(t, nil, policyOf(1, in(instanceType, "a")))
 	s.read()
-	all, err := merge.Admission(merge.AdmissionConfig{Operator: merge.DefaultOperator, NodeClaims: merge.NodeClaimsByContent})
+	all, err := merge.Admission(merge.AdmissionConfig{Operator: merge.DefaultOperator,
+		NodeClaims: merge.NodeClaimsByContent})
 	s.must(err)
 	owning, err := operator.NewOwning([]string{operator.OwnAlongside})
 	s.must(err)
@@ -145,13 +157,15 @@ func TestA30_TheAdmissionPoliciesOfOthersAreLookedAt(t *testing.T) {
 		s.step(s.policy, "")
 		said, _ := condition.Get(s.stored().Status.Conditions, hypershiftv1beta1.ConditionTypeProtected)
 		lacks := slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(said.Message, part) })
-		if said.Status != status || lacks || condition.IsTrue(s.stored().Status.Conditions, hypershiftv1beta1.ConditionTypeProtectedOnce) != (what != "none") {
+		if said.Status != status || lacks || condition.IsTrue(s.stored().Status.Conditions,
+			hypershiftv1beta1.ConditionTypeProtectedOnce) != (what != "none") {
 			t.Errorf("%s: Protected is %s %s %q", what, said.Status, said.Reason, said.Message)
 		}
 		s.read()
 	}
 	s.protect(protector)
-	const policyName, bindingName = "ValidatingAdmissionPolicy karpenter.ec2nodeclass.hypershift.io", "Binding karpenter-binding.ec2nodeclass.hypershift.io"
+	const policyName, bindingName = "ValidatingAdmissionPolicy karpenter.ec2nodeclass.hypershift.io", "Binding " +
+		"karpenter-binding.ec2nodeclass.hypershift.io"
 	says("none", metav1.ConditionFalse, policyName, bindingName)
 	theirs := others[0].Policy.DeepCopy()
 	theirs.Spec.Validations = []admissionv1.Validation{{Expression: "false"}}
@@ -159,10 +173,12 @@ func TestA30_TheAdmissionPoliciesOfOthersAreLookedAt(t *testing.T) {
 	s.must(s.guest.Create(t.Context(), others[0].Binding.DeepCopy()))
 	says("theirs", metav1.ConditionTrue)
 	for what, weaken := range map[string]func(*admissionv1.ValidatingAdmissionPolicySpec){
-		"it lets pass what it cannot judge": func(s *admissionv1.ValidatingAdmissionPolicySpec) { s.FailurePolicy = new(admissionv1.Ignore) },
-		"it says nothing":                   func(s *admissionv1.ValidatingAdmissionPolicySpec) { s.Validations = nil },
+		"it lets pass what it cannot " +
+			"judge": func(s *admissionv1.ValidatingAdmissionPolicySpec) { s.FailurePolicy = new(admissionv1.Ignore) },
+		"it says nothing": func(s *admissionv1.ValidatingAdmissionPolicySpec) { s.Validations = nil },
 		"it sees no deletions": func(s *admissionv1.ValidatingAdmissionPolicySpec) {
-			s.MatchConstraints.ResourceRules[0].Operations = []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}
+			s.MatchConstraints.ResourceRules[0].Operations = []admissionv1.OperationType{admissionv1.Create,
+				admissionv1.Update}
 		},
 		"it sees another kind": func(s *admissionv1.ValidatingAdmissionPolicySpec) {
 			s.MatchConstraints.ResourceRules[0].Resources = []string{"nodepools"}

@@ -27,8 +27,8 @@ type PolicyConfig struct {
 	Board      *Board
 	// ClaimsOpen says that NodeClaims are not protected, since a flag says so.
 	ClaimsOpen bool
-	// PoolsOfOthers and ClassesOfOthers say that another operator writes these, so that what the policy asks of them is not
-	// applied.
+	// PoolsOfOthers and ClassesOfOthers say that another operator writes these, so that what the policy asks of them is
+	// not applied.
 	PoolsOfOthers, ClassesOfOthers bool
 	Metrics                        Metrics
 	Now                            func() time.Time
@@ -69,14 +69,16 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 	if policy == nil || !c.config.Board.Protected() { // G22: not Ready before the guest is protected
 		return reconcile.Result{}, nil
 	}
-	ready := notOwned(policy, c.config.PoolsOfOthers, c.config.ClassesOfOthers || c.config.Board.leavesClasses(), merge.Ready(policy, targets))
+	ready := notOwned(policy, c.config.PoolsOfOthers, c.config.ClassesOfOthers || c.config.Board.leavesClasses(),
+		merge.Ready(policy, targets))
 	if len(altered) > 0 {
 		ready.Message = strings.TrimSuffix(ready.Message, ".") + ". " + alteredStatuses(altered)
 	}
 	status := policy.Status.DeepCopy()
 	changed := c.sayProtected(policy, status)
 	if hosted := c.config.Board.Hosted(); hosted.Asked {
-		changed = condition.Set(&status.Conditions, policy.Generation, hosted.condition(c.config.Now()), c.config.Now()) || changed
+		changed = condition.Set(&status.Conditions, policy.Generation, hosted.condition(c.config.Now()),
+			c.config.Now()) || changed
 	}
 	changed = c.addConforming(&status.Conditions, policy.Generation) || changed
 	wait := c.leave(policy, ready)
@@ -111,7 +113,8 @@ func (c *PolicyController) sayProtected(policy *hypershiftv1beta1.AutoNodePolicy
 			"somebody has changed or deleted these in the hosted cluster, and they are being restored: "+strings.Join(missing, ", "))
 	case len(ofOthers) > 0:
 		now = condition.False(now.Type, hypershiftv1beta1.ReasonProtectionMissing,
-			"another operator is to write these in the hosted cluster, and they are missing or do not protect: "+strings.Join(ofOthers, ", "))
+			"another operator is to write these in the hosted cluster, and they are missing or do not protect: "+
+				""+strings.Join(ofOthers, ", "))
 	case len(leftOut) > 0:
 		now = condition.False(now.Type, hypershiftv1beta1.ReasonRuleTooLarge, fmt.Sprintf(
 			"the policy has too many values for the rule that NodeClaims have to keep, so it does not have %s: list fewer; NodeClaims outside are found afterwards",

@@ -63,8 +63,9 @@ func (t *Teardown) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	return reconcile.Result{}, nil
 }
 
-// Dismantling takes the pools of a hosted cluster away while that is being deleted (A-32, U8): OpenshiftNodePools, then what is left
-// of NodePools. Their NodeClaims and machines go with them; node classes stay until the cluster goes, and so does the protection.
+// Dismantling takes the pools of a hosted cluster away while that is being deleted (A-32, U8): OpenshiftNodePools, then
+// what is left of NodePools. Their NodeClaims and machines go with them; node classes stay until the cluster goes, and
+// so does the protection.
 type Dismantling struct {
 	config TeardownConfig
 }

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// handOverNodesEnv and alongsideEnv are how many nodes a hand-over has to leave alone, and for how many minutes two operators
-	// work beside each other; `make e2e` sets the numbers that the specification asks for.
+	// handOverNodesEnv and alongsideEnv are how many nodes a hand-over has to leave alone, and for how many minutes two
+	// operators work beside each other; `make e2e` sets the numbers that the specification asks for.
 	handOverNodesEnv = "JOINER_HANDOVER_NODES"
 	alongsideEnv     = "JOINER_ALONGSIDE_MINUTES"
 )
@@ -43,7 +43,8 @@ func numberFromEnv(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// hypershiftCluster is a hosted cluster as HyperShift runs it: with an autoscaler and simulated machines, without our operator.
+// hypershiftCluster is a hosted cluster as HyperShift runs it: with an autoscaler and simulated machines, without our
+// operator.
 func hypershiftCluster(t *testing.T) *world {
 	t.Helper()
 	own := sharedFixture.Get(t)
@@ -116,20 +117,23 @@ func (w *world) release() {
 func (w *world) once(flags ...string) (output string, err error) {
 	w.t.Helper()
 	program := w.program(flags)
-	kubeconfig, err := w.guest.Cluster.KubeconfigFor(cluster.Identity{Name: program.Name, User: program.User, Groups: program.Groups})
+	kubeconfig, err := w.guest.Cluster.KubeconfigFor(cluster.Identity{Name: program.Name, User: program.User,
+		Groups: program.Groups})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	args, env := program.Command(rig.Place{Kubeconfig: kubeconfig})
 	ctx, cancel := context.WithTimeout(w.ctx, nodePatience)
 	defer cancel()
-	command := exec.CommandContext(ctx, program.Path, append(args, "--metrics-bind-address=0", "--health-probe-bind-address=0")...)
+	command := exec.CommandContext(ctx, program.Path,
+		append(args, "--metrics-bind-address=0", "--health-probe-bind-address=0")...)
 	command.Env = slices.Concat(os.Environ(), program.Env, env)
 	text, err := command.CombinedOutput()
 	return string(text), err
 }
 
-// besideEachOther demands that neither operator has written to what is the other's, and that nothing moves while both run.
+// besideEachOther demands that neither operator has written to what is the other's, and that nothing moves while both
+// run.
 func (w *world) besideEachOther(since time.Time, minutes int) {
 	w.t.Helper()
 	still := []kindOfObject{nodeClassKind, classWrapper, vapKind, bindingKind}
@@ -154,7 +158,8 @@ func (w *world) besideEachOther(since time.Time, minutes int) {
 		if writes(e) {
 			own++
 		}
-		others := e.Resource == "ec2nodeclasses" || e.Resource == "openshiftec2nodeclasses" || strings.Contains(e.Name, "ec2nodeclass")
+		others := e.Resource == "ec2nodeclasses" || e.Resource == "openshiftec2nodeclasses" ||
+			strings.Contains(e.Name, "ec2nodeclass")
 		if others && !slices.Contains([]string{"get", "list", "watch"}, e.Verb) || e.Code == 403 {
 			w.t.Errorf("the operator asked for %s %s, answered with %d", e.Verb, e.URI, e.Code)
 		}
@@ -170,8 +175,8 @@ func (w *world) besideEachOther(since time.Time, minutes int) {
 	}
 }
 
-// A-30, A-33: a hosted cluster goes from an operator like HyperShift's to ours, by way of both beside each other, and back. No
-// node is replaced, no pool and no class is another one, and node classes are protected at every moment.
+// A-30, A-33: a hosted cluster goes from an operator like HyperShift's to ours, by way of both beside each other, and
+// back. No node is replaced, no pool and no class is another one, and node classes are protected at every moment.
 func TestA33_A30_AClusterIsHandedOverBothWays(t *testing.T) {
 	n, minutes := numberFromEnv(t, handOverNodesEnv, 5), numberFromEnv(t, alongsideEnv, 1)
 	w := hypershiftCluster(t)
@@ -195,7 +200,8 @@ func TestA33_A30_AClusterIsHandedOverBothWays(t *testing.T) {
 	w.policySays("False", "RootVolumeNotOwned", "spec.ec2NodeClassDefaults.rootVolume", "applied to 1 of 1")
 	w.eventuallyIn(conformancePatience, "Conforming to tell the root volume", func() (bool, string) {
 		said := condition(w.get(policyKind, "default"), "Conforming")
-		return said != nil && said["status"] == "False" && strings.Contains(show(said), "1 NotOwned (Service): EC2NodeClass default"), show(said)
+		return said != nil && said["status"] == "False" && strings.Contains(show(said), "1 NotOwned (Service): "+
+			"EC2NodeClass default"), show(said)
 	})
 	w.says(func() *unstructured.Unstructured { return w.get(policyKind, "default") }, "Protected", "True", "")
 	w.besideEachOther(since, minutes)
@@ -231,14 +237,16 @@ func (w *world) givenBack() {
 	w.t.Helper()
 	for _, kind := range []kindOfObject{vapKind, bindingKind} {
 		for _, o := range w.list(w.guest.Client, kind) {
-			if name := o.GetName(); strings.Contains(name, "hypershift") && name != classVAP && name != classBinding || len(o.GetLabels()) > 0 {
+			if name := o.GetName(); strings.Contains(name, "hypershift") && name != classVAP &&
+				name != classBinding || len(o.GetLabels()) > 0 {
 				w.t.Errorf("%s %s is left, with labels %v", kind.Kind, name, o.GetLabels())
 			}
 		}
 	}
 	pool, wrapper := w.get(nodePoolKind, "web"), w.get(poolWrapper, "web")
 	if len(pool.GetLabels())+len(pool.GetOwnerReferences())+len(wrapper.GetFinalizers()) > 0 {
-		w.t.Errorf("the NodePool has labels %v and owners %v, its wrapper the finalizers %v", pool.GetLabels(), pool.GetOwnerReferences(), wrapper.GetFinalizers())
+		w.t.Errorf("the NodePool has labels %v and owners %v, its wrapper the finalizers %v", pool.GetLabels(),
+			pool.GetOwnerReferences(), wrapper.GetFinalizers())
 	}
 	if held := w.get(classWrapper, "default").GetFinalizers(); !slices.Equal(held, []string{classHold}) {
 		w.t.Errorf("the class default has the finalizers %v", held)

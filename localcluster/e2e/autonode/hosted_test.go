@@ -20,9 +20,12 @@ import (
 const (
 	fromHosted  = "--infra-from=HostedControlPlane"
 	planeHolder = "example.com/held"
+	// profileOf is the annotation with the instance profile of a cluster.
+	profileOf = "hypershift.openshift.io/aws-karpenter-default-instance-profile"
 )
 
-var planeKind = schema.GroupVersionKind{Group: "hypershift.openshift.io", Version: "v1beta1", Kind: "HostedControlPlane"}
+var planeKind = schema.GroupVersionKind{Group: "hypershift.openshift.io", Version: "v1beta1",
+	Kind: "HostedControlPlane"}
 
 // planeCRD stands in for HyperShift's kind: it has the fields that the operator reads, and no others are looked at.
 const planeCRD = `
@@ -32,7 +35,11 @@ metadata: {name: hostedcontrolplanes.hypershift.openshift.io}
 spec:
   group: hypershift.openshift.io
   scope: Namespaced
-  names: {plural: hostedcontrolplanes, singular: hostedcontrolplane, kind: HostedControlPlane, listKind: HostedControlPlaneList}
+  names:
+    plural: hostedcontrolplanes
+    singular: hostedcontrolplane
+    kind: HostedControlPlane
+    listKind: HostedControlPlaneList
   versions:
   - name: v1beta1
     served: true
@@ -85,9 +92,11 @@ func (w *world) planes() {
 // plane makes a HostedControlPlane of a cluster with Karpenter on AWS.
 func (w *world) plane(name string) *unstructured.Unstructured {
 	w.t.Helper()
-	plane := newObject(planeKind, hcp, name, parse(`{infraID: infra-1, autoNode: {provisionerConfig: {name: Karpenter, karpenter: {platform: AWS}}},
-		platform: {type: AWS, aws: {region: us-east-1, resourceTags: [{key: owner, value: sre}, {key: team, value: provider, overridePolicy: Allow}]}}}`))
-	plane.SetAnnotations(map[string]string{"hypershift.openshift.io/aws-karpenter-default-instance-profile": "profile-1"})
+	plane := newObject(planeKind, hcp, name, parse(`{infraID: infra-1,
+		autoNode: {provisionerConfig: {name: Karpenter, karpenter: {platform: AWS}}},
+		platform: {type: AWS, aws: {region: us-east-1,
+			resourceTags: [{key: owner, value: sre}, {key: team, value: provider, overridePolicy: Allow}]}}}`))
+	plane.SetAnnotations(map[string]string{profileOf: "profile-1"})
 	plane.SetFinalizers([]string{planeHolder})
 	if err := w.sre.Create(w.ctx, plane); err != nil {
 		w.t.Fatal(err)
@@ -110,10 +119,12 @@ func (w *world) classHas(name string, texts ...string) {
 
 func (w *world) planeSays(status, reason string, parts ...string) {
 	w.t.Helper()
-	w.says(func() *unstructured.Unstructured { return w.get(policyKind, "default") }, "HostedControlPlane", status, reason, parts...)
+	w.says(func() *unstructured.Unstructured { return w.get(policyKind, "default") }, "HostedControlPlane", status,
+		reason, parts...)
 }
 
-// A-32: what the HostedControlPlane says, live, is what node classes are made of. What does not count leaves what the last one said.
+// A-32: what the HostedControlPlane says, live, is what node classes are made of. What does not count leaves what the
+// last one said.
 func TestA32_TheHostedControlPlaneSaysTheInfrastructure(t *testing.T) {
 	w := begin(t)
 	w.planes()
@@ -125,22 +136,24 @@ func TestA32_TheHostedControlPlaneSaysTheInfrastructure(t *testing.T) {
 	w.classHas("default", `"instanceProfile":"profile-1"`, `"owner":"sre"`, `"team":"provider"`, "infra-1")
 	w.classHas("a32", `"owner":"sre"`, `"team":"mine"`)
 
-	const profile = "hypershift.openshift.io/aws-karpenter-default-instance-profile"
 	for _, change := range []struct {
 		patch object
 		text  string
 	}{
-		{object{"metadata": object{"annotations": object{profile: "profile-2"}}}, `"instanceProfile":"profile-2"`},
+		{object{"metadata": object{"annotations": object{profileOf: "profile-2"}}}, `"instanceProfile":"profile-2"`},
 		{object{"spec": object{"infraID": "infra-2"}}, `infra-2`},
-		{object{"spec": object{"platform": object{"aws": object{"resourceTags": list(object{"key": "owner", "value": "others"})}}}}, `"owner":"others"`},
+		{object{"spec": object{"platform": object{"aws": object{"resourceTags": list(object{"key": "owner",
+			"value": "others"})}}}}, `"owner":"others"`},
 	} {
 		w.mustPatch(w.sre, plane, change.patch)
 		w.classHas("default", change.text)
 	}
 	const override = "hypershift.openshift.io/karpenter-core-e2e-override"
 	for _, leave := range []struct{ do, undo object }{
-		{object{"metadata": object{"annotations": object{override: "true"}}}, object{"metadata": object{"annotations": object{override: nil}}}},
-		{object{"spec": object{"autoNode": nil}}, object{"spec": object{"autoNode": parse("{provisionerConfig: {name: Karpenter, karpenter: {platform: AWS}}}")}}},
+		{object{"metadata": object{"annotations": object{override: "true"}}},
+			object{"metadata": object{"annotations": object{override: nil}}}},
+		{object{"spec": object{"autoNode": nil}}, object{"spec": object{
+			"autoNode": parse("{provisionerConfig: {name: Karpenter, karpenter: {platform: AWS}}}")}}},
 	} {
 		w.mustPatch(w.sre, plane, leave.do)
 		w.planeSays("True", "LeavesClasses")
@@ -191,7 +204,8 @@ func TestA32_WhatKeepsTheOperatorFromStarting(t *testing.T) {
 	}
 }
 
-// A-32: while the HostedControlPlane is paused nothing is written in the hosted cluster, and when it is being deleted its pools go.
+// A-32: while the HostedControlPlane is paused nothing is written in the hosted cluster, and when it is being deleted
+// its pools go.
 func TestA32_PausedAndDeleted(t *testing.T) {
 	w := begin(t)
 	w.planes()
@@ -210,8 +224,12 @@ func TestA32_PausedAndDeleted(t *testing.T) {
 		w.mustPatch(w.sre, plane, object{"spec": object{"infraID": "infra-9"}})
 		w.remove(w.cadmin, newObject(bindingKind, "", "karpenter-binding.nodepool.hypershift.io", nil))
 		w.stays("the pools", func() any { return len(w.list(w.guest.Client, nodePoolKind)) })
-		for _, e := range w.events(w.guest, func(e cluster.Event) bool { return e.User == operatorUser && e.ReceivedAt.After(since) }) {
-			if strings.HasPrefix(e.UserAgent, operatorAgent) && !slices.Contains([]string{"get", "list", "watch"}, e.Verb) {
+		for _, e := range w.events(w.guest, func(e cluster.Event) bool {
+			return e.User == operatorUser &&
+				e.ReceivedAt.After(since)
+		}) {
+			if strings.HasPrefix(e.UserAgent, operatorAgent) && !slices.Contains([]string{"get", "list", "watch"},
+				e.Verb) {
 				t.Errorf("it wrote while paused until %s: %s %s", until, e.Verb, e.URI)
 			}
 		}

@@ -25,9 +25,10 @@ const (
 	standInVolume = "{volumeSize: 120Gi, volumeType: gp3, encrypted: true}"
 )
 
-// standIn does to a hosted cluster what HyperShift's own operator of Karpenter can be seen to do (U1 to U5 of the specification):
-// one admission policy for EC2NodeClasses, a fixed node class `default`, and an EC2NodeClass with the whole spec of its own making
-// for each OpenshiftEC2NodeClass, which it holds by a finalizer. It is a program of ours and has none of HyperShift's code.
+// standIn does to a hosted cluster what HyperShift's own operator of Karpenter can be seen to do (U1 to U5 of the
+// specification): one admission policy for EC2NodeClasses, a fixed node class named default, and an EC2NodeClass with
+// the whole spec of its own making for each OpenshiftEC2NodeClass, which it holds by a finalizer. It is a program of
+// ours and has none of HyperShift's code.
 type standIn struct {
 	t      *testing.T
 	client client.Client
@@ -53,7 +54,8 @@ func (w *world) hypershiftRuns() *standIn {
 	go func() {
 		defer close(done)
 		for tick := time.NewTicker(2 * poll); ; {
-			if err := s.round(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			if err := s.round(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) &&
+				!apierrors.IsAlreadyExists(err) {
 				w.t.Errorf("the stand-in: %v", err)
 			}
 			select {
@@ -71,7 +73,8 @@ func (w *world) hypershiftRuns() *standIn {
 
 // round brings everything in line once; the admission policy comes last.
 func (s *standIn) round(ctx context.Context) error {
-	err := s.keep(ctx, newObject(classWrapper, "", "default", parse(`{subnetSelectorTerms: [{tags: {"kubernetes.io/role/internal-elb": "1"}}],
+	err := s.keep(ctx, newObject(classWrapper, "", "default", parse(`{
+		subnetSelectorTerms: [{tags: {"kubernetes.io/role/internal-elb": "1"}}],
 		securityGroupSelectorTerms: [{tags: {"karpenter.sh/discovery": cluster-x7k2p}}]}`)), nil)
 	if err != nil {
 		return err
@@ -88,12 +91,16 @@ func (s *standIn) round(ctx context.Context) error {
 	}
 	policy := newObject(vapKind, "", classVAP, parse(`{failurePolicy: Fail,
 		matchConditions: [{name: but-the-operator, expression: "request.userInfo.username != '`+operatorUser+`'"}],
-		matchConstraints: {resourceRules: [{apiGroups: [karpenter.k8s.aws], apiVersions: ["*"], resources: [ec2nodeclasses], operations: [CREATE, UPDATE, DELETE]}]},
-		validations: [{expression: "request.operation == 'UPDATE' && object.spec == oldObject.spec", message: "Use OpenshiftEC2NodeClass instead."}]}`))
+		matchConstraints: {resourceRules: [{apiGroups: [karpenter.k8s.aws], apiVersions: ["*"],
+			resources: [ec2nodeclasses],
+			operations: [CREATE, UPDATE, DELETE]}]},
+		validations: [{expression: "request.operation == 'UPDATE' && object.spec == oldObject.spec",
+			message: "Use OpenshiftEC2NodeClass instead."}]}`))
 	if err := s.keep(ctx, policy, nil); err != nil {
 		return err
 	}
-	return s.keep(ctx, newObject(bindingKind, "", classBinding, parse("{policyName: "+classVAP+", validationActions: [Deny]}")), nil)
+	return s.keep(ctx, newObject(bindingKind, "", classBinding,
+		parse("{policyName: "+classVAP+", validationActions: [Deny]}")), nil)
 }
 
 // class makes the EC2NodeClass of a wrapper, or lets both go.
@@ -113,10 +120,14 @@ func (s *standIn) class(ctx context.Context, wrapper *unstructured.Unstructured)
 			return err
 		}
 	}
-	spec := parse(`{amiFamily: Custom, amiSelectorTerms: [{id: ami-0a}], userData: boot, instanceProfile: cluster-x7k2p-worker,
-		subnetSelectorTerms: [{tags: {"kubernetes.io/role/internal-elb": "1"}}], securityGroupSelectorTerms: [{tags: {"karpenter.sh/discovery": cluster-x7k2p}}]}`)
-	spec["blockDeviceMappings"] = list(object{"deviceName": rootDevice, "rootVolume": true, "ebs": parse(standInVolume)})
-	owner := object{"apiVersion": wrapper.GetAPIVersion(), "kind": wrapper.GetKind(), "name": wrapper.GetName(), "uid": string(wrapper.GetUID()), "controller": true}
+	spec := parse(`{
+		amiFamily: Custom, amiSelectorTerms: [{id: ami-0a}], userData: boot, instanceProfile: cluster-x7k2p-worker,
+		subnetSelectorTerms: [{tags: {"kubernetes.io/role/internal-elb": "1"}}],
+		securityGroupSelectorTerms: [{tags: {"karpenter.sh/discovery": cluster-x7k2p}}]}`)
+	spec["blockDeviceMappings"] = list(object{"deviceName": rootDevice, "rootVolume": true,
+		"ebs": parse(standInVolume)})
+	owner := object{"apiVersion": wrapper.GetAPIVersion(), "kind": wrapper.GetKind(), "name": wrapper.GetName(),
+		"uid": string(wrapper.GetUID()), "controller": true}
 	return s.keep(ctx, newObject(nodeClassKind, "", wrapper.GetName(), spec), owner)
 }
 
@@ -148,8 +159,8 @@ func (s *standIn) keep(ctx context.Context, wanted *unstructured.Unstructured, o
 	return nil
 }
 
-// probe asks every 200 ms, as a customer, whether an EC2NodeClass may be made by hand. The returned function ends that, and says
-// how often it asked and what was answered other than a refusal by the admission policy.
+// probe asks every 200 ms, as a customer, whether an EC2NodeClass may be made by hand. The returned function ends that,
+// and says how often it asked and what was answered other than a refusal by the admission policy.
 func (w *world) probe() (end func() (asked int, wrong []string)) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	done := make(chan struct{})

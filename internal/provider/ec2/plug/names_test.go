@@ -80,7 +80,8 @@ func aClaim(name string) *karpenterv1.NodeClaim {
 func TestNamesAreAskedForInTheRegionOfTheCluster(t *testing.T) {
 	t.Setenv("AWS_REGION", "us-east-1")
 	for given, want := range map[string]string{"": "us-east-1", "eu-west-9": "eu-west-9"} {
-		if found, err := NewNames(t.Context(), clusterName, given).load(t.Context()); err != nil || found.Region != want {
+		if found, err := NewNames(t.Context(), clusterName, given).load(t.Context()); err != nil ||
+			found.Region != want {
 			t.Errorf("given %q: %q, error %v", given, found.Region, err)
 		}
 	}
