@@ -21,6 +21,9 @@ EC2_KILLS ?= 50
 POLICY_POOLS ?= 500
 # Hosted clusters that run beside each other on one management cluster (A-10).
 HOSTED_CLUSTERS ?= 20
+# Nodes that a hand-over between two operators must leave alone, and minutes for which both work beside each other (A-30, A-33).
+HANDOVER_NODES ?= 20
+ALONGSIDE_MINUTES ?= 5
 # Nodes of the clusters in which the latency of the node scheduling policy is measured (B-14).
 PLACEMENT_NODES ?= 5000
 RACE_PACKAGES := ./internal/engine/... ./internal/world/... ./internal/translate/...
@@ -55,6 +58,8 @@ test: EC2_NODES = 20
 test: EC2_KILLS = 5
 test: POLICY_POOLS = 20
 test: HOSTED_CLUSTERS = 3
+test: HANDOVER_NODES = 5
+test: ALONGSIDE_MINUTES = 1
 test: PLACEMENT_NODES = 100
 test: unit e2e ## All tests: unit, scripts, laws, contract suites, and end to end on a real control plane
 
@@ -68,6 +73,7 @@ e2e: programs ## The end-to-end tests in their long forms; the variables that ma
 	cd localcluster && $(E2E_ENV) JOINER_LIMIT_ROUNDS='$(LIMIT_ROUNDS)' JOINER_LIMIT_ENFORCED='$(LIMIT_ENFORCED)' \
 		JOINER_FLEET_NODES='$(FLEET_NODES)' JOINER_FLEET_KILLS='$(FLEET_KILLS)' \
 		JOINER_EC2_NODES='$(EC2_NODES)' JOINER_EC2_KILLS='$(EC2_KILLS)' \
+		JOINER_HANDOVER_NODES='$(HANDOVER_NODES)' JOINER_ALONGSIDE_MINUTES='$(ALONGSIDE_MINUTES)' \
 		JOINER_POLICY_POOLS='$(POLICY_POOLS)' JOINER_HOSTED_CLUSTERS='$(HOSTED_CLUSTERS)' JOINER_PLACEMENT_NODES='$(PLACEMENT_NODES)' $(GO) test -trimpath -count=1 $(E2E_FLAGS) ./...
 
 # Where the tests of the EC2 provider that set no faults are to run: any server that speaks AWS's protocols. Region and keys are

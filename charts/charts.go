@@ -30,8 +30,37 @@ func Files() embed.FS { return files }
 // ManagementRules returns the rules of the Role in the management cluster, a list in YAML: exactly those of R41.
 func ManagementRules() ([]byte, error) { return files.ReadFile(Operator + "/rules/policy.yaml") }
 
-// GuestRules returns the rules of the ClusterRole in the hosted cluster, a list in YAML.
-func GuestRules() ([]byte, error) { return files.ReadFile(Guest + "/rules/guest.yaml") }
+// Alongside returns the parts of a hosted cluster that joiner-operator owns beside an operator of HyperShift's.
+func Alongside() []string {
+	return []string{"NodePools", "Admission/nodepools", "Admission/nodeclaims"}
+}
+
+// Full returns all parts of a hosted cluster that joiner-operator may own.
+func Full() []string {
+	return []string{"NodePools", "EC2NodeClasses", "Admission/nodepools", "Admission/ec2nodeclasses",
+		"Admission/nodeclaims", "DefaultClass"}
+}
+
+// HostedRules returns the rules that --infra-from=HostedControlPlane adds to those of the Role in the management
+// cluster.
+func HostedRules() ([]byte, error) {
+	return files.ReadFile(Operator + "/rules/hostedcontrolplane.yaml")
+}
+
+// GuestRules returns the rules of the ClusterRole in the hosted cluster for an operator that owns these parts of it, a
+// list in YAML.
+func GuestRules(own ...string) ([]byte, error) {
+	rules, err := files.ReadFile(Guest + "/rules/guest.yaml")
+	for _, part := range own {
+		if err != nil {
+			return nil, err
+		}
+		var further []byte
+		further, err = files.ReadFile(Guest + "/rules/own/" + strings.ToLower(part) + ".yaml")
+		rules = append(rules, further...)
+	}
+	return rules, err
+}
 
 // ApprovalRules returns the rules that --approve-kubelet-csrs adds to those, a list in YAML.
 func ApprovalRules() ([]byte, error) { return files.ReadFile(Guest + "/rules/kubelet-csrs.yaml") }

@@ -120,6 +120,8 @@ func functions() template.FuncMap {
 			}
 			return strings.Join(texts, separator)
 		},
+		"list":      func(items ...any) []any { return items },
+		"lower":     strings.ToLower,
 		"splitList": func(separator, text string) []string { return strings.Split(text, separator) },
 		"fromYaml": func(text string) (object map[string]any, err error) {
 			err = yaml.Unmarshal([]byte(text), &object)
@@ -273,7 +275,9 @@ func TestTheDeploymentPassesTheValuesOn(t *testing.T) {
 	args := deployment.Spec.Template.Spec.Containers[0].Args
 	for _, want := range []string{
 		"--namespace=hcp-a", "--guest-kubeconfig=/etc/guest/kubeconfig", "--guest-user-name=system:hosted-cluster-config", "--platform=AWS,KWOK",
-		"--infra-id=infra", "--instance-profile=nodes", "--resource-tags=owner=sre", "--userdata-file=/etc/userdata/value", "--ami-ids=ami-1", "--release-version=4.21.0", "--foreign-objects=Report", "--default-root-volume-size=75Gi",
+		"--own=Full", "--infra-id=infra", "--instance-profile=nodes", "--resource-tags=owner=sre",
+		"--userdata-file=/etc/userdata/value", "--ami-ids=ami-1", "--release-version=4.21.0",
+		"--foreign-objects=Report", "--default-root-volume-size=75Gi",
 	} {
 		if !slices.Contains(args, want) {
 			t.Errorf("the arguments %q lack %s", args, want)

@@ -2,8 +2,8 @@
 // the guest cluster from what users write (OpenshiftNodePool, OpenshiftEC2NodeClass) and from the provider's policy in
 // the management cluster. Settings are flags, or environment variables of the same name in capitals.
 //
-// It exits with 0 when it was asked to stop or a teardown is done, with 2 when a flag is wrong and with 1 on any other
-// failure, each time with one line for each thing that is wrong. docs/autonode-policy.md is the user's page.
+// It exits with 0 when it was asked to stop or a teardown or release is done, with 2 when a flag is wrong and with 1 on
+// any other failure, each time with one line for each thing that is wrong. docs/autonode-policy.md is the user's page.
 package main
 
 import (
@@ -52,6 +52,15 @@ func (o *options) addGeneral(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Teardown, "teardown", o.Teardown,
 		"delete all OpenshiftNodePools and OpenshiftEC2NodeClasses, wait until what was made from them is gone, take "+
 			"the admission policies away, and exit")
+	o.addRelease(flags)
+}
+
+// addRelease is apart from the teardown, which is the opposite.
+func (o *options) addRelease(flags *pflag.FlagSet) {
+	flags.BoolVar(&o.Release, "release", o.Release,
+		"hand the hosted cluster over to HyperShift's own operator and exit: take off what only joiner-operator "+
+			"knows, and leave NodePools, node classes, nodes and the admission policy of EC2NodeClasses. Stop the "+
+			"running operator before")
 }
 
 func (o *options) addManagement(flags *pflag.FlagSet) {
@@ -74,6 +83,11 @@ func (o *options) addGuest(flags *pflag.FlagSet) {
 }
 
 func (o *options) addProtection(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&o.Own, "own", o.Own,
+		"what this operator writes in the hosted cluster: Full, Alongside (beside HyperShift's operator: NodePools "+
+			"and the admission policies for nodepools and nodeclaims), or some of NodePools, EC2NodeClasses, "+
+			"Admission/nodepools, Admission/ec2nodeclasses, Admission/nodeclaims, DefaultClass. The rest is read, "+
+			"judged and left alone")
 	flags.StringVar(&o.OperandUserName, "operand-user-name", o.OperandUserName,
 		"the user name of Karpenter in the guest, when nobody else has it; empty when it shares the cluster admin's")
 	flags.StringVar(&o.ProtectNodeClaims, "protect-nodeclaims", o.ProtectNodeClaims,
@@ -91,6 +105,10 @@ func (o *options) addClasses(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.Platforms, "platform", o.Platforms,
 		"kinds of node classes: AWS (EC2NodeClasses made from OpenshiftEC2NodeClasses), KWOK (KWOKNodeClasses as they "+
 			"are), or both")
+	flags.StringVar(&o.InfraFrom, "infra-from", o.InfraFrom,
+		"where infrastructure ID, instance profile and tags of the hosted cluster come from: Flags, or "+
+			"HostedControlPlane, the one of --namespace, which also pauses and dismantles; flags may then be left "+
+			"out, and have to say the same")
 	flags.StringVar(&o.InfraID, "infra-id", o.InfraID,
 		"infrastructure ID of the hosted cluster, by which subnets and security groups are found; needed on AWS")
 	flags.StringVar(&o.InstanceProfile, "instance-profile", o.InstanceProfile,

@@ -43,6 +43,10 @@ func TestMistakesAreNamed(t *testing.T) {
 		`--log-level is "loud"`:                 {"--log-level", "loud"},
 		"no usable kubeconfig":                  {"--guest-kubeconfig", filepath.Join(t.TempDir(), "none")},
 		"both lead to http://127.0.0.1:2":       {"--guest-kubeconfig", valid[3]},
+		`--own has "Everything"`:                {"--own", "NodePools,Everything"},
+		`--own is "Alongside,NodePools"`:        {"--own", "Alongside,NodePools"},
+		"--release and --teardown are both":     {"--release", "--teardown"},
+		`--infra-from is "HCP"`:                 {"--infra-from", "HCP"},
 		`--foreign-objects is "Keep"`:           {"--foreign-objects", "Keep"},
 		`nodeClaims is "Never"`:                 {"--protect-nodeclaims", "Never"},
 		`unknown command "argument"`:            {"argument"},
@@ -67,4 +71,5 @@ func TestAGuestThatIsNotThereIsAFailureOfOneLine(t *testing.T) {
 func TestThePageNamesFlagsThatExist(t *testing.T) {
 	t.Parallel()
 	program.PageNamesItsFlags(t, "../../docs/autonode-policy.md", 10)
+	program.PageNamesItsFlags(t, "../../docs/autonode-handover.md", 4)
 }

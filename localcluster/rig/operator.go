@@ -77,11 +77,17 @@ func (r *Rig) InstallHostedControlPlane(ctx context.Context, namespace string) (
 // InstallHosted makes a cluster that has our CRDs a hosted one: with the kinds that its users write, and the rights of the
 // operator's chart for OperatorUser.
 func (r *Rig) InstallHosted(ctx context.Context) error {
+	return r.InstallHostedFor(ctx, charts.Full()...)
+}
+
+// InstallHostedFor is InstallHosted with the rights of an operator that owns these parts of the cluster. It may be
+// called again with others.
+func (r *Rig) InstallHostedFor(ctx context.Context, own ...string) error {
 	manifests, err := joined(crd.Guest)
 	if err != nil {
 		return err
 	}
-	rules, err := charts.GuestRules()
+	rules, err := charts.GuestRules(own...)
 	if err != nil {
 		return err
 	}

@@ -88,12 +88,35 @@ const (
 	ReasonReconcileFailed = "ReconcileFailed"
 )
 
+// What an AutoNodePolicy says of the HostedControlPlane, where the operator's settings come from it. While it is
+// False with another reason than Paused and Deleting, what the last one said holds.
+const (
+	ConditionTypeHostedControlPlane = "HostedControlPlane"
+	ReasonHostedFound               = "Found"         // True
+	ReasonHostedLeavesClasses       = "LeavesClasses" // True: node classes are not touched
+	ReasonHostedPaused              = "Paused"        // False: nothing is written in the hosted cluster
+	ReasonHostedDeleting            = "Deleting"      // False: NodePools are being deleted
+	ReasonHostedMissing             = "Missing"       // False
+	ReasonHostedAmbiguous           = "Ambiguous"     // False: there are several
+	ReasonHostedDiffers             = "Differs"       // False: a flag says something else
+	ReasonHostedUnreadable          = "Unreadable"    // False
+)
+
 // Further reasons of the Ready of an AutoNodePolicy (G16).
 const (
 	// ReasonNoTargets: there is nothing yet that the policy could apply to. Ready is True.
 	ReasonNoTargets = "NoTargets"
 	// ReasonProgressing: not all objects have seen this generation of the policy. Ready is Unknown.
 	ReasonProgressing = "Progressing"
+	// ReasonReleased: of all conditions of a policy; the hosted cluster was handed over to another operator.
+	// They are Unknown.
+	ReasonReleased = "Released"
+	// ReasonRootVolumeNotOwned: it has a root volume, and another operator writes the node classes. Ready is
+	// False.
+	ReasonRootVolumeNotOwned = "RootVolumeNotOwned"
+	// ReasonRequirementsNotOwned: it has requirements, and another operator writes the NodePools. Ready is
+	// False.
+	ReasonRequirementsNotOwned = "RequirementsNotOwned"
 )
 
 // Reasons of ConditionTypeRootVolumeOverridden.

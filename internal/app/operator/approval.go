@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,9 +37,9 @@ func (c Config) validateApproval() error {
 
 // instanceNames are the names of instances that the platforms can tell: those of simulated machines, and those that EC2 has under
 // the infra ID, which is the cluster's name there (E-47).
-func (c Config) instanceNames(ctx context.Context) operator.InstanceNames {
+func (c Config) instanceNames(ctx context.Context, board *operator.Board) operator.InstanceNames {
 	simulated, aws := slices.Contains(c.Platforms, PlatformKWOK), slices.Contains(c.Platforms, PlatformAWS)
-	onEC2 := ec2.NewNames(ctx, c.InfraID)
+	named := c.namesOnEC2(ctx, board)
 	return func(ctx context.Context, providerIDs []string) (map[string]string, error) {
 		names := map[string]string{}
 		if simulated {
@@ -49,13 +50,35 @@ func (c Config) instanceNames(ctx context.Context) operator.InstanceNames {
 			maps.Copy(names, known)
 		}
 		if aws {
-			known, err := onEC2.Of(ctx, slices.DeleteFunc(slices.Clone(providerIDs), func(id string) bool { return names[id] != "" }))
+			known, err := named(ctx, slices.DeleteFunc(slices.Clone(providerIDs),
+				func(id string) bool { return names[id] != "" }))
 			if err != nil {
 				return nil, err
 			}
 			maps.Copy(names, known)
 		}
 		return names, nil
+	}
+}
+
+// namesOnEC2 asks EC2, about the cluster and in the region that a HostedControlPlane says, where one is asked. There is
+// one caller at a time.
+func (c Config) namesOnEC2(process context.Context, board *operator.Board) operator.InstanceNames {
+	if c.InfraFrom != InfraFromHosted {
+		return ec2.NewNames(process, c.InfraID, "").Of
+	}
+	var infraID, region string
+	var names *ec2.Names
+	return func(ctx context.Context, providerIDs []string) (map[string]string, error) {
+		hosted := board.Hosted()
+		if !hosted.Known {
+			return nil, errors.New("the HostedControlPlane has not been read yet")
+		}
+		if names == nil || infraID != hosted.Infra.InfraID || region != hosted.Region {
+			infraID, region = hosted.Infra.InfraID, hosted.Region
+			names = ec2.NewNames(process, infraID, region)
+		}
+		return names.Of(ctx, providerIDs)
 	}
 }
 

@@ -47,7 +47,7 @@ func (d operatorDeps) claimRule() kube.Controller {
 		{Object: &admissionv1.ValidatingAdmissionPolicy{}, Requests: ownRule},
 		{Object: &admissionv1.ValidatingAdmissionPolicyBinding{}, Requests: ownRule},
 	}
-	for _, kind := range d.kinds {
+	for _, kind := range slices.Concat(d.kinds, d.others) {
 		if kind.Product == karpenterawsv1.EC2NodeClassKind {
 			config.Class = kind
 			watches = append(watches, kube.Watch{Object: kind.NewWrapper(), Requests: bornOrGone})

@@ -18,6 +18,7 @@ import (
 	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/conformance"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 	"github.com/joiner-autoscaler/joiner/internal/kube"
@@ -31,6 +32,8 @@ const (
 	DefaultClass = "defaultnodeclass"
 	Teardown     = "teardown"
 	Approval     = "kubeletcsr"
+	HandOver     = "handover"
+	Dismantling  = "dismantling"
 	Conformance  = "conformance"
 )
 
@@ -46,11 +49,14 @@ const (
 // operatorDeps are what the operator's controllers are made of.
 type operatorDeps struct {
 	kinds       []operator.Kind // pools first
+	others      []operator.Kind // that another operator writes
+	owning      operator.Owning
 	guest       operator.GuestClient
 	live        client.Reader
 	management  operator.ManagementClient
 	board       *operator.Board
 	protections []merge.Protection
+	ofOthers    []merge.Protection // that another operator writes
 	unwanted    []merge.Protection
 	unwrapped   []schema.GroupKind // node classes of which NodeClaims may refer to any
 	events      event.Recorder
@@ -58,10 +64,13 @@ type operatorDeps struct {
 	bells       *serve.Bells
 	foreign     operator.ForeignRule
 	claimsOpen  bool
-	infraID     string // of AWS; "" when its node classes are not served
+	aws         bool
+	hosted      bool   // the HostedControlPlane says what the infrastructure is
+	infraID     string // of AWS, by a flag
 	profile     string // the instance profile of all nodes; "" when none is given
 	teardown    bool
-	done        func() // after a teardown
+	release     bool
+	done        func() // after a teardown or a release
 	now         func() time.Time
 	log         logr.Logger
 
@@ -69,12 +78,35 @@ type operatorDeps struct {
 	instanceNames operator.InstanceNames // with a bootstrapper
 }
 
-// kinds are the wrappers of the platforms: pools first, which every platform has (G25).
-func (c Config) kinds(management operator.ManagementClient) ([]operator.Kind, error) {
-	var pools merge.NodePoolSettings
-	pools.NodeClasses = c.unwrapped()
+// split tells kinds that are written from those that are read only.
+func split(all []operator.Kind) (own, others []operator.Kind) {
+	for _, kind := range all {
+		if kind.ByOther {
+			others = append(others, kind)
+		} else {
+			own = append(own, kind)
+		}
+	}
+	return own, others
+}
+
+// byOthers reports whether another operator writes a kind of product.
+func (d operatorDeps) byOthers(product string) bool {
+	return slices.ContainsFunc(d.others, func(kind operator.Kind) bool { return kind.Product == product })
+}
+
+// kinds are the wrappers of the platforms: pools first, which every platform has (G25). Those of others are among them.
+func (c Config) kinds(management operator.ManagementClient, board *operator.Board) ([]operator.Kind, error) {
+	owning, err := operator.NewOwning(c.Own)
+	if err != nil {
+		return nil, err
+	}
+	var settings merge.NodePoolSettings
+	settings.NodeClasses = c.unwrapped()
+	pools := operator.NodePools(settings)
+	pools.ByOther = !owning.Has(operator.PartNodePools)
 	if !slices.Contains(c.Platforms, PlatformAWS) {
-		return []operator.Kind{operator.NodePools(pools).OnlyManaged(nil)}, nil
+		return []operator.Kind{pools.OnlyManaged(nil)}, nil
 	}
 	volume, err := c.rootVolume()
 	if err != nil {
@@ -84,11 +116,16 @@ func (c Config) kinds(management operator.ManagementClient) ([]operator.Kind, er
 	if c.UserDataSecrets {
 		bootstrap = operator.BootstrapFromSecrets(management)
 	}
-	classes := operator.EC2NodeClasses(operator.AWSConfig{
+	aws := operator.AWSConfig{
 		Infra:      merge.Infra{InfraID: c.InfraID, InstanceProfile: c.InstanceProfile, ResourceTags: c.resourceTags()},
 		RootVolume: volume, Bootstrap: bootstrap, VersionsFromStatus: c.UserDataSecrets, ReleaseVersion: c.ReleaseVersion,
-	})
-	return []operator.Kind{operator.NodePools(pools).OnlyManaged(&classes), classes}, nil
+	}
+	if c.InfraFrom == InfraFromHosted {
+		aws.Hosted = func() (merge.Infra, bool) { hosted := board.Hosted(); return hosted.Infra, hosted.Known }
+	}
+	classes := operator.EC2NodeClasses(aws)
+	classes.ByOther = !owning.Has(operator.PartEC2NodeClasses)
+	return []operator.Kind{pools.OnlyManaged(&classes), classes}, nil
 }
 
 // resourceTags are the hosted cluster's tags, in the order of their names.
@@ -108,12 +145,16 @@ func (c Config) resourceTags() []merge.ResourceTag {
 
 // controllers are the step functions with what wakes them.
 func (d operatorDeps) controllers() []kube.Controller {
+	if d.release {
+		return []kube.Controller{d.handOver()}
+	}
 	status := kube.Controller{Name: PolicyStatus, Workers: 1, Start: true, Reconciler: operator.NewPolicyController(operator.PolicyConfig{
 		Management: d.management, Guest: d.guest, Kinds: d.kinds, Board: d.board, ClaimsOpen: d.claimsOpen, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(PolicyStatus),
+		PoolsOfOthers: d.byOthers(conformance.NodePool), ClassesOfOthers: d.byOthers(conformance.EC2NodeClass),
 	})}
 	var controllers []kube.Controller
 	for _, kind := range d.kinds {
-		controllers = append(controllers, kube.Controller{
+		controller := kube.Controller{
 			Name: kind.Wrapper, Workers: wrapperWorkers,
 			Reconciler: operator.New(operator.Config{
 				Kind: kind, Guest: d.guest, Live: d.live, Board: d.board, Foreign: d.foreign, Events: d.events, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(kind.Wrapper),
@@ -123,43 +164,75 @@ func (d operatorDeps) controllers() []kube.Controller {
 				{Object: kind.NewWrapper(), After: kube.OwnPatches, Requests: kube.Itself},
 				{Object: kind.NewProduct(), After: kube.OwnPatches, Requests: kube.Itself},
 			},
-		})
+		}
+		if kind.Product == conformance.NodePool {
+			controller.Watches = append(controller.Watches, d.classesOfOthers()...)
+		}
+		controllers = append(controllers, controller)
 		status.Watches = append(status.Watches,
 			kube.Watch{Object: kind.NewWrapper(), After: policyAfter, Requests: always},
 			kube.Watch{Object: kind.NewProduct(), After: policyAfter, Requests: bornOrGone})
 	}
 	protector := operator.NewProtectionController(operator.ProtectionConfig{
-		Guest: d.guest, Wanted: d.protections, Unwanted: d.unwanted, Board: d.board, Wake: d.guestProtected,
+		Guest: d.guest, Wanted: d.protections, Unwanted: d.unwanted, Others: d.ofOthers, Board: d.board,
+		Wake:   d.guestProtected,
 		Events: d.events, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(Protection),
 	})
 	protection := kube.Controller{Name: Protection, Workers: 1, Start: true, Reconciler: protector, Watches: []kube.Watch{
 		{Object: &admissionv1.ValidatingAdmissionPolicy{}, Requests: d.ownProtection},
 		{Object: &admissionv1.ValidatingAdmissionPolicyBinding{}, Requests: d.ownProtection},
 	}}
-	controllers = append([]kube.Controller{protection, d.claimRule(), status}, controllers...)
+	controllers = append([]kube.Controller{protection, status}, controllers...)
+	if d.owning.Has(operator.PartNodeClaimRules) {
+		controllers = append(controllers, d.claimRule())
+	}
 	if d.teardown {
 		teardown := operator.TeardownConfig{
-			Guest: d.guest, Kinds: d.kinds, Protections: slices.Concat(d.protections, d.unwanted, []merge.Protection{operator.ClaimRule()}),
+			Guest: d.guest, Kinds: d.kinds, Protections: d.allProtections(),
 			Board: d.board, Done: d.done, Log: d.log.WithName(Teardown),
 		}
 		controllers = append(controllers,
 			kube.Controller{Name: Teardown, Workers: 1, Start: true, Reconciler: operator.NewTeardown(teardown)})
+	} else {
+		controllers = append(controllers, d.lasting()...)
 	}
-	if d.infraID != "" && !d.teardown {
+	for i, c := range controllers {
+		if d.hosted && c.Name != PolicyStatus {
+			controllers[i].Reconciler = pausing{c.Reconciler, d.board, d.now}
+		}
+		controllers[i].Reconciler = serve.NewCalm(controllers[i].Reconciler)
+	}
+	return controllers
+}
+
+// handOver is the only controller of a release.
+func (d operatorDeps) handOver() kube.Controller {
+	return kube.Controller{Name: HandOver, Workers: 1, Start: true,
+		Reconciler: serve.NewCalm(operator.NewHandOver(operator.HandOverConfig{
+			Guest: d.guest, Live: d.live, Management: d.management, Kinds: d.kinds, Protections: d.allProtections(),
+			Done:    d.done,
+			Metrics: d.metrics, Now: d.now, Log: d.log.WithName(HandOver),
+		}))}
+}
+
+// lasting are the controllers that a teardown does without.
+func (d operatorDeps) lasting() (controllers []kube.Controller) {
+	if d.aws && d.owning.Has(operator.PartDefaultClass) {
 		class := operator.DefaultClassConfig{Guest: d.guest, InfraID: d.infraID, Board: d.board, Metrics: d.metrics}
 		controllers = append(controllers, kube.Controller{
 			Name: DefaultClass, Workers: 1, Start: true, Reconciler: operator.NewDefaultClassController(class),
 			Watches: []kube.Watch{{Object: &hypershiftv1.OpenshiftEC2NodeClass{}, Requests: defaultClassGone}},
 		})
 	}
-	if d.bootstrapper != "" && !d.teardown {
+	if d.bootstrapper != "" {
 		controllers = append(controllers, d.approval())
 	}
-	if !d.teardown {
-		controllers = append(controllers, d.conformance())
-	}
-	for i := range controllers {
-		controllers[i].Reconciler = serve.NewCalm(controllers[i].Reconciler)
+	controllers = append(controllers, d.conformance())
+	if d.hosted && d.owning.Has(operator.PartNodePools) {
+		dismantling := operator.TeardownConfig{Guest: d.guest, Kinds: d.kinds, Board: d.board,
+			Log: d.log.WithName(Dismantling)}
+		controllers = append(controllers, kube.Controller{Name: Dismantling, Workers: 1, Start: true,
+			Reconciler: operator.NewDismantling(dismantling)})
 	}
 	return controllers
 }
@@ -179,6 +252,14 @@ func (d operatorDeps) verdictReached(kind, name string) {
 	if kind != hypershiftv1.OpenshiftEC2NodeClassKind {
 		return
 	}
+	d.wakePoolsOf(name)
+}
+
+// wakePoolsOf wakes the pools whose user asks for a node class.
+func (d operatorDeps) wakePoolsOf(name string) {
+	if d.byOthers(conformance.NodePool) {
+		return
+	}
 	var pools hypershiftv1beta1.OpenshiftNodePoolList
 	if d.guest.List(context.Background(), &pools, client.UnsafeDisableDeepCopy) != nil {
 		return // a cache fails only while it is not started, and then everything is listed again
@@ -191,6 +272,35 @@ func (d operatorDeps) verdictReached(kind, name string) {
 			d.bells.Ring(d.kinds[0].Wrapper, request, 0)
 		}
 	}
+}
+
+// classesOfOthers are what pools have to see of the node classes that another operator makes.
+func (d operatorDeps) classesOfOthers() (watches []kube.Watch) {
+	wake := func(_ context.Context, old, fresh client.Object) []reconcile.Request {
+		switch {
+		case fresh == nil:
+			d.wakePoolsOf(old.GetName())
+		case old == nil || (old.GetDeletionTimestamp() == nil) != (fresh.GetDeletionTimestamp() == nil):
+			d.wakePoolsOf(fresh.GetName())
+		}
+		return nil
+	}
+	for _, kind := range d.others {
+		if kind.Product == conformance.EC2NodeClass {
+			watches = append(watches, kube.Watch{Object: kind.NewWrapper(), Requests: wake},
+				kube.Watch{Object: kind.NewProduct(), Requests: wake})
+		}
+	}
+	return watches
+}
+
+// allProtections are the admission policies that the operator writes, or has written under other flags.
+func (d operatorDeps) allProtections() []merge.Protection {
+	all := slices.Concat(d.protections, d.unwanted)
+	if d.owning.Has(operator.PartNodeClaimRules) {
+		all = append(all, operator.ClaimRule())
+	}
+	return all
 }
 
 // policyChanged wakes who has to look again after the policy was read: the policy's status always, the wrappers when what
@@ -220,7 +330,7 @@ func (d operatorDeps) ownProtection(_ context.Context, old, fresh client.Object)
 	if fresh == nil {
 		fresh = old
 	}
-	for _, wanted := range slices.Concat(d.protections, d.unwanted) {
+	for _, wanted := range slices.Concat(d.protections, d.unwanted, d.ofOthers) {
 		if name := fresh.GetName(); name == wanted.Policy.Name || name == wanted.Binding.Name {
 			return []reconcile.Request{kube.Singleton()}
 		}

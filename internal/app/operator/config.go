@@ -27,9 +27,11 @@ type Config struct {
 	KubeClientQPS   float32
 	KubeClientBurst int
 
-	OnPolicyUnreadable    string // PolicyPermissive or PolicyKeepLast
+	Own                   []string // parts of the hosted cluster that are written; see operator.NewOwning
+	OnPolicyUnreadable    string   // PolicyPermissive or PolicyKeepLast
 	FeatureGates          string
 	Platforms             []string // PlatformAWS, PlatformKWOK
+	InfraFrom             string   // InfraFromFlags or InfraFromHosted
 	InfraID               string
 	InstanceProfile       string
 	ResourceTags          map[string]string // of the hosted cluster; they win over those of users
@@ -44,6 +46,7 @@ type Config struct {
 	StrictAdmission   bool
 	ForeignObjects    string // an operator.ForeignRule
 	Teardown          bool
+	Release           bool
 
 	ApproveKubeletCSRs       bool
 	NodeBootstrapperUserName string // with ApproveKubeletCSRs
@@ -55,6 +58,12 @@ type Config struct {
 const (
 	PolicyPermissive = "Permissive"
 	PolicyKeepLast   = "KeepLast"
+)
+
+// What --infra-from may be.
+const (
+	InfraFromFlags  = "Flags"
+	InfraFromHosted = "HostedControlPlane"
 )
 
 // The platforms (G25).
@@ -74,7 +83,8 @@ const gateAutoNodePolicy = "AutoNodePolicy"
 func DefaultConfig() Config {
 	return Config{
 		GuestUserName: merge.DefaultOperator, KubeClientQPS: 200, KubeClientBurst: 300,
-		OnPolicyUnreadable: PolicyPermissive, FeatureGates: gateAutoNodePolicy + "=true", Platforms: []string{PlatformAWS},
+		Own: []string{operator.OwnFull}, InfraFrom: InfraFromFlags, OnPolicyUnreadable: PolicyPermissive,
+		FeatureGates: gateAutoNodePolicy + "=true", Platforms: []string{PlatformAWS},
 		DefaultRootVolumeSize: merge.DefaultRootVolumeSize, ProtectNodeClaims: nodeClaimsAuto, ForeignObjects: string(operator.ForeignQuarantine), NodeBootstrapperUserName: defaultNodeBootstrapper,
 		MetricsBindAddress: ":8080", HealthProbeBindAddress: ":8081",
 	}
@@ -103,6 +113,16 @@ func (c Config) Validate() error {
 	}
 	if rules := []operator.ForeignRule{operator.ForeignQuarantine, operator.ForeignReport, operator.ForeignDelete}; !slices.Contains(rules, operator.ForeignRule(c.ForeignObjects)) {
 		fault("--foreign-objects is %q: want one of %s", c.ForeignObjects, rules)
+	}
+	if _, err := operator.NewOwning(c.Own); err != nil {
+		fault("--own %w", err)
+	}
+	if c.InfraFrom != InfraFromFlags && c.InfraFrom != InfraFromHosted {
+		fault("--infra-from is %q: want %s or %s", c.InfraFrom, InfraFromFlags, InfraFromHosted)
+	}
+	if c.Release && c.Teardown {
+		fault("--release and --teardown are both set: the one leaves what runs and the other deletes it; want one of " +
+			"them")
 	}
 	if _, err := c.policyEnabled(); err != nil {
 		faults = append(faults, err)
@@ -134,10 +154,15 @@ func (c Config) validatePlatforms() error {
 func (c Config) validateAWS() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	if c.InfraID == "" {
+	owning, err := operator.NewOwning(c.Own)
+	if err != nil {
+		return nil // told before
+	}
+	classes, flags := owning.Has(operator.PartEC2NodeClasses), c.InfraFrom == InfraFromFlags
+	if c.InfraID == "" && flags && (classes || owning.Has(operator.PartDefaultClass)) {
 		fault("--infra-id is missing: want the cluster's infrastructure ID, by which its subnets and security groups are found on AWS")
 	}
-	if c.InstanceProfile == "" {
+	if c.InstanceProfile == "" && flags && classes {
 		fault("--instance-profile is missing: want the name of the instance profile of the cluster's nodes on AWS")
 	}
 	for key := range c.ResourceTags {
@@ -150,7 +175,7 @@ func (c Config) validateAWS() error {
 		fault("--userdata-secrets and --userdata-file are both set: want one of them")
 	case c.UserDataFile != "" && len(c.AMIs) == 0:
 		fault("--ami-ids is missing: want the machine images that go with --userdata-file, one for each architecture")
-	case c.UserDataFile == "" && !c.UserDataSecrets:
+	case c.UserDataFile == "" && !c.UserDataSecrets && classes:
 		fault("--userdata-file is missing: want the path of the user data that makes an instance a node of the cluster, or --userdata-secrets")
 	case c.UserDataFile == "" && len(c.AMIs) > 0:
 		fault("--ami-ids is %s: it goes with --userdata-file; with --userdata-secrets the machine images stand on the Secrets", strings.Join(c.AMIs, ","))
@@ -167,14 +192,6 @@ func (c Config) validateAWS() error {
 		fault("--default-root-volume-size is %q: want a size above 0, such as %s", c.DefaultRootVolumeSize, merge.DefaultRootVolumeSize)
 	}
 	return errors.Join(faults...)
-}
-
-// awsInfraID is the infrastructure ID on AWS, "" without that platform.
-func (c Config) awsInfraID() string {
-	if !slices.Contains(c.Platforms, PlatformAWS) {
-		return ""
-	}
-	return c.InfraID
 }
 
 // rootVolume is the root volume where the policy says nothing (G7).

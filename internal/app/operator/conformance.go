@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"reflect"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,11 +19,15 @@ import (
 
 // conformance is the controller that has everything in the guest compared with the policy, with what wakes it.
 func (d operatorDeps) conformance() kube.Controller {
+	kinds := slices.Concat(d.kinds, d.others)
+	classes := slices.ContainsFunc(kinds,
+		func(kind operator.Kind) bool { return kind.Product == conformance.EC2NodeClass })
 	controller := kube.Controller{
 		Name: Conformance, Workers: 1, Start: true,
 		Reconciler: operator.NewConformanceController(operator.ConformanceConfig{
-			Guest: d.guest, Live: d.live, Classes: d.infraID != "" || len(d.kinds) > 1, Profile: d.profile, Settings: conformance.DefaultSettings(),
-			Board: d.board, Wake: func() { d.bells.Ring(PolicyStatus, kube.Singleton(), policyAfter) },
+			Guest: d.guest, Live: d.live, Classes: classes, Others: d.others, Profile: d.profile,
+			Settings: conformance.DefaultSettings(),
+			Board:    d.board, Wake: func() { d.bells.Ring(PolicyStatus, kube.Singleton(), policyAfter) },
 			Events: d.events, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(Conformance),
 		}),
 		Watches: []kube.Watch{
@@ -31,11 +36,15 @@ func (d operatorDeps) conformance() kube.Controller {
 			{Object: &corev1.Node{}, After: conformanceAfter, Requests: judgedAnew},
 		},
 	}
-	for _, kind := range d.kinds {
+	for _, kind := range kinds {
 		if kind.Product == conformance.NodePool {
 			continue
 		}
 		controller.Watches = append(controller.Watches, kube.Watch{Object: kind.NewProduct(), After: conformanceAfter, Requests: judgedAnew})
+		if kind.ByOther {
+			controller.Watches = append(controller.Watches,
+				kube.Watch{Object: kind.NewWrapper(), After: conformanceAfter, Requests: bornOrGone})
+		}
 	}
 	return controller
 }

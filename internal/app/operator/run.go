@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -31,8 +32,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// Run runs the operator of AutoNodePolicy until ctx ends, or until a teardown is done, and returns nil then.
-// Errors before anything was started are for people, one line each.
+// Run runs the operator of AutoNodePolicy until ctx ends, or until a teardown or a release is done, and returns nil
+// then. Errors before anything was started are for people, one line each.
 func Run(ctx context.Context, config Config, log logr.Logger) error {
 	servers, err := serve.OpenAddresses(config.MetricsBindAddress, config.HealthProbeBindAddress)
 	if err != nil {
@@ -111,10 +112,6 @@ func (p *operatorProcess) ready() bool { return p.synced.All() && p.board.Protec
 func assembleOperator(
 	ctx context.Context, config Config, mgr manager.Manager, management operator.ManagementClient, done func(), log logr.Logger,
 ) (*operatorProcess, error) {
-	protections, err := merge.Admission(config.admission())
-	if err != nil {
-		return nil, err
-	}
 	enabled, err := config.policyEnabled()
 	if err != nil {
 		return nil, err
@@ -133,18 +130,26 @@ func assembleOperator(
 			log.Info(message, "reason", reason, "name", about.GetName())
 		}
 	}
-	kinds, err := config.kinds(management)
-	if err != nil {
-		return nil, err
+	given := config.given()
+	if config.InfraFrom == InfraFromHosted {
+		if err := firstHosted(ctx, management, given, p.board); err != nil {
+			return nil, err
+		}
 	}
 	deps := operatorDeps{
-		kinds: afterRule(kinds, p.board), unwrapped: config.unwrapped(), foreign: operator.ForeignRule(config.ForeignObjects),
-		claimsOpen: config.admission().NodeClaims == merge.NodeClaimsOpen, infraID: config.awsInfraID(), profile: config.InstanceProfile,
-		teardown: config.Teardown, guest: operator.GuestClient{Client: mgr.GetClient()}, live: mgr.GetAPIReader(), management: management,
-		board: p.board, protections: protections, unwanted: merge.Unwanted(config.admission()), events: event.NewDeduplicated(sink, time.Now), metrics: set, bells: bells, done: done, now: time.Now, log: log,
+		unwrapped: config.unwrapped(), foreign: operator.ForeignRule(config.ForeignObjects),
+		claimsOpen: config.admission().NodeClaims == merge.NodeClaimsOpen,
+		teardown:   config.Teardown, release: config.Release,
+		aws: slices.Contains(config.Platforms, PlatformAWS), hosted: config.InfraFrom == InfraFromHosted,
+		infraID: config.InfraID, profile: config.InstanceProfile,
+		guest: operator.GuestClient{Client: mgr.GetClient()}, live: mgr.GetAPIReader(), management: management,
+		board: p.board, events: event.NewDeduplicated(sink, time.Now), metrics: set, bells: bells, done: done, now: time.Now, log: log,
+	}
+	if err := deps.divide(config); err != nil {
+		return nil, err
 	}
 	if config.ApproveKubeletCSRs {
-		deps.bootstrapper, deps.instanceNames = config.NodeBootstrapperUserName, config.instanceNames(ctx)
+		deps.bootstrapper, deps.instanceNames = config.NodeBootstrapperUserName, config.instanceNames(ctx, p.board)
 	}
 	p.board.OnVerdict(deps.verdictReached)
 	controllers := deps.controllers()
@@ -156,13 +161,47 @@ func assembleOperator(
 			return nil, fmt.Errorf("adding controller %s: %w", c.Name, err)
 		}
 	}
-	if !enabled {
+	if config.InfraFrom == InfraFromHosted {
+		feed := &hostedFeed{client: management, board: p.board, given: given, changed: deps.hostedChanged,
+			log: log.WithName("hostedcontrolplane")}
+		if err := mgr.Add(feed); err != nil {
+			return nil, err
+		}
+	}
+	if !enabled || config.Release { // a release asks for the policy itself
 		return p, nil
 	}
 	return p, mgr.Add(&policyFeed{
 		client: management, board: p.board, keepLast: config.OnPolicyUnreadable == PolicyKeepLast, changed: deps.policyRead,
 		metrics: set, now: time.Now, log: log.WithName("policy"),
 	})
+}
+
+// divide says which kinds and admission policies are written, and which are others'.
+func (d *operatorDeps) divide(config Config) (err error) {
+	if d.owning, err = operator.NewOwning(config.Own); err != nil {
+		return err
+	}
+	kinds, err := config.kinds(d.management, d.board)
+	if err != nil {
+		return err
+	}
+	protections, err := merge.Admission(config.admission())
+	if err != nil {
+		return err
+	}
+	d.kinds, d.others = split(kinds)
+	d.protections, d.ofOthers = d.owning.Split(protections)
+	if d.owning.Has(operator.PartNodeClaimRules) {
+		d.kinds, d.unwanted = afterRule(d.kinds, d.board), merge.Unwanted(config.admission())
+	}
+	return nil
+}
+
+// given are the settings that the HostedControlPlane has to agree with.
+func (c Config) given() operator.HostedGiven {
+	return operator.HostedGiven{Infra: merge.Infra{InfraID: c.InfraID, InstanceProfile: c.InstanceProfile,
+		ResourceTags: c.resourceTags()}}
 }
 
 // watchKinds starts an informer for each kind that a controller watches; they read no others.

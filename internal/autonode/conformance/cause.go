@@ -34,7 +34,8 @@ const (
 	BootstrapMissing         Cause = "BootstrapMissing"
 	OperatorError            Cause = "OperatorError"
 	ProtectionMissing        Cause = "ProtectionMissing"
-	Legacy                   Cause = "Legacy" // older than the protection of this guest
+	NotOwned                 Cause = "NotOwned" // another operator writes objects of this kind
+	Legacy                   Cause = "Legacy"   // older than the protection of this guest
 	CloudRefused             Cause = "CloudRefused"
 	CloudDiffers             Cause = "CloudDiffers" // the machine is not what the claim asked for
 	Unclear                  Cause = "Unknown"      // the operator's memory does not reach back far enough
@@ -44,7 +45,8 @@ const (
 func Causes() []Cause {
 	return []Cause{
 		AlteredOnWrite, WrittenByOther, Foreign, HandMade, NodeClassUnmanaged, VersionNotSupported, IncompatibleRequirements,
-		PolicyInvalid, PolicyUnreadable, PolicyChanged, TooManyRequirements, BootstrapMissing, OperatorError, ProtectionMissing, Legacy,
+		PolicyInvalid, PolicyUnreadable, PolicyChanged, TooManyRequirements, BootstrapMissing, OperatorError,
+		ProtectionMissing, NotOwned, Legacy,
 		CloudRefused, CloudDiffers, Unclear,
 	}
 }
@@ -56,7 +58,7 @@ func (c Cause) Party() Party {
 		return Tenant
 	case PolicyInvalid, PolicyUnreadable, PolicyChanged, TooManyRequirements:
 		return Provider
-	case BootstrapMissing, OperatorError, ProtectionMissing, Legacy:
+	case BootstrapMissing, OperatorError, ProtectionMissing, NotOwned, Legacy:
 		return Service
 	case CloudRefused, CloudDiffers:
 		return Cloud

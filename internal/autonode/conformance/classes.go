@@ -20,7 +20,7 @@ func (l *look) class(class *awsv1.EC2NodeClass) {
 	}
 	l.seen(EC2NodeClass, class.Name)
 	w, ours := l.written(EC2NodeClass, class)
-	if !ours {
+	if !ours || l.Memory.Others[EC2NodeClass] {
 		l.strayClass(class)
 		return
 	}
@@ -44,6 +44,9 @@ func (l *look) class(class *awsv1.EC2NodeClass) {
 // strayClass judges a node class that the operator has not written.
 func (l *look) strayClass(class *awsv1.EC2NodeClass) {
 	state, cause := l.stray(class)
+	if l.Memory.Others[EC2NodeClass] && l.Memory.Wrapped[class.Name] {
+		state, cause = NotConforming, NotOwned
+	}
 	add := func(field, message string) {
 		l.add(Finding{EC2NodeClass, class.Name, state, cause, field, message})
 	}

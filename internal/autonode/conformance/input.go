@@ -69,6 +69,11 @@ type Memory struct {
 	Written map[Product]Written
 	// Images are the identifiers of the machine images that this process gave to node classes; nil when it gives none.
 	Images map[string]bool
+	// Others are the kinds that another operator writes: NodePool, EC2NodeClass. What is written of them is nothing,
+	// and they are judged by the policy alone.
+	Others map[string]bool
+	// Wrapped are the names that have an OpenshiftEC2NodeClass, where another operator writes EC2NodeClasses.
+	Wrapped map[string]bool
 	// Profile is the instance profile that all nodes are to have; "" when the operator gives none.
 	Profile string
 }

@@ -37,6 +37,7 @@ type look struct {
 	allowed fold.Set           // by the policy
 	least   map[fold.Key]int   // minValues of the policy
 	pools   map[types.UID]bool // those that exist
+	classes map[string]bool    // those that exist
 	claims  map[string]*karpenterv1.NodeClaim
 	strays  map[string]map[fold.Key]Finding // by provider ID of a claim: labels outside of the policy
 	found   []Finding
@@ -45,7 +46,8 @@ type look struct {
 
 func newLook(input Input) *look {
 	l := &look{
-		Input: input, pools: map[types.UID]bool{}, claims: map[string]*karpenterv1.NodeClaim{},
+		Input: input, pools: map[types.UID]bool{}, classes: map[string]bool{},
+		claims: map[string]*karpenterv1.NodeClaim{},
 		strays: map[string]map[fold.Key]Finding{}, judged: map[Product]State{},
 	}
 	if input.Policy != nil {
@@ -54,6 +56,9 @@ func newLook(input Input) *look {
 	}
 	for _, pool := range input.Objects.Pools {
 		l.pools[pool.UID] = true
+	}
+	for _, class := range input.Objects.Classes {
+		l.classes[class.Name] = true
 	}
 	for i := range input.Objects.Claims {
 		if claim := &input.Objects.Claims[i]; claim.Status.ProviderID != "" {

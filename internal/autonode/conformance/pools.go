@@ -18,7 +18,10 @@ func (l *look) pool(pool *karpenterv1.NodePool) {
 	l.seen(NodePool, pool.Name)
 	w, ours := l.written(NodePool, pool)
 	state, cause := l.whose(w)
-	if !ours {
+	switch {
+	case l.Memory.Others[NodePool]:
+		state, cause, ours = NotConforming, NotOwned, false
+	case !ours:
 		if state, cause = l.stray(pool); cause == Foreign {
 			l.add(Finding{NodePool, pool.Name, state, cause, "",
 				"delete it, or make an OpenshiftNodePool of this name: it was made past the wrappers while nothing kept people from that"})
@@ -60,6 +63,9 @@ func (l *look) classRef(kind, name, field string, ref *karpenterv1.NodeClassRefe
 		return
 	}
 	if ref.Kind == awsv1.EC2NodeClassKind && ref.Group == awsv1.Group {
+		if l.Memory.Others[EC2NodeClass] && l.Memory.Wrapped[ref.Name] && l.classes[ref.Name] {
+			return
+		}
 		w, found := l.Memory.Written[Product{EC2NodeClass, ref.Name}]
 		if found && w.Class != nil {
 			return
@@ -69,7 +75,7 @@ func (l *look) classRef(kind, name, field string, ref *karpenterv1.NodeClassRefe
 			l.add(Finding{kind, name, state, cause, field, fmt.Sprintf("EC2NodeClass %s never was as the policy wants it", ref.Name)})
 			return
 		}
-		if l.fresh() {
+		if l.fresh() && !l.Memory.Others[EC2NodeClass] {
 			l.add(Finding{kind, name, NotKnown, Unclear, field, fmt.Sprintf("EC2NodeClass %s has not been looked at yet", ref.Name)})
 			return
 		}

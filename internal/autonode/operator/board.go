@@ -15,6 +15,8 @@ type Board struct {
 	written   time.Time // when an admission policy was written last
 	began     time.Time // when the admission policies were looked at first
 	missing   []string  // admission policies and bindings that are not in force at the moment
+	lacking   []string  // of what others are to write of them
+	hosted    HostedReading
 	verdicts  map[verdictKey]Verdict
 	tell      func(kind, name string) // of news in verdicts; nil for nobody
 	memory    memory
@@ -71,6 +73,25 @@ func (b *Board) Missing() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.missing
+}
+
+// setMissingOfOthers says which admission policies and bindings that are others' to write are not in force, and tells
+// whoever listens when that is news.
+func (b *Board) setMissingOfOthers(names []string) {
+	b.mu.Lock()
+	news, tell := !slices.Equal(b.lacking, names), b.tell
+	b.lacking = names
+	b.mu.Unlock()
+	if news && tell != nil {
+		tell(policyKind, "")
+	}
+}
+
+// missingOfOthers returns them.
+func (b *Board) missingOfOthers() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lacking
 }
 
 // wroteProtection says when an admission policy was written.

@@ -24,7 +24,8 @@ const PolicyName = "default"
 type GuestClient struct{ client.Client }
 
 // ManagementClient reaches one namespace of the management cluster, for exactly what R41 allows: the policy and its
-// status; and the Secrets of that namespace when they are asked for. It has no cache and does no discovery.
+// status; and the Secrets and the HostedControlPlane of that namespace when they are asked for. It has no cache and
+// does no discovery.
 type ManagementClient struct {
 	client    client.WithWatch
 	namespace string
@@ -44,6 +45,9 @@ func NewManagementClient(config *rest.Config, namespace string) (ManagementClien
 		hypershiftv1beta1.GroupVersion().WithResource("autonodepolicies"), hypershiftv1beta1.GroupVersion().WithResource("autonodepolicy"), meta.RESTScopeNamespace)
 	mapper.AddSpecific(corev1.SchemeGroupVersion.WithKind("Secret"),
 		corev1.SchemeGroupVersion.WithResource("secrets"), corev1.SchemeGroupVersion.WithResource("secret"), meta.RESTScopeNamespace)
+	mapper.AddSpecific(hostedControlPlane,
+		hostedControlPlane.GroupVersion().WithResource("hostedcontrolplanes"),
+		hostedControlPlane.GroupVersion().WithResource("hostedcontrolplane"), meta.RESTScopeNamespace)
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return ManagementClient{}, fmt.Errorf("setting up the connection to the management cluster: %w", err)

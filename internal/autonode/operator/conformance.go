@@ -3,11 +3,14 @@ package operator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -32,12 +35,13 @@ const (
 // ReasonNotConforming is an event: an object of the guest is not as the provider's policy wants it.
 const ReasonNotConforming = conformance.ReasonNotConforming
 
-// ConformanceConfig is what the controller of conformance works with; all fields are required but Profile.
+// ConformanceConfig is what the controller of conformance works with; all fields are required but Profile and Others.
 type ConformanceConfig struct {
 	Guest    GuestClient   // reads from a cache that watches NodePools, NodeClaims, Nodes and, with Classes, EC2NodeClasses
 	Live     client.Reader // reads from the guest's API server
 	Classes  bool          // whether the guest has EC2NodeClasses
 	Profile  string        // the instance profile of all nodes; "" when the operator gives none
+	Others   []Kind        // that another operator writes; none is usual
 	Settings conformance.Settings
 	Board    *Board
 	Wake     func() // the policy's status
@@ -78,7 +82,12 @@ func (c *ConformanceController) Reconcile(ctx context.Context, _ reconcile.Reque
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	input := conformance.Input{State: state, Policy: c.policy, Memory: c.memory(), Objects: objects, Settings: c.config.Settings, Now: now}
+	memory, err := c.memory(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	input := conformance.Input{State: state, Policy: c.policy, Memory: memory, Objects: objects,
+		Settings: c.config.Settings, Now: now}
 	report := conformance.Look(input)
 	c.config.Metrics.ShowConformance(report, now)
 	c.tell(report, objects, now)
@@ -134,8 +143,9 @@ func (c *ConformanceController) state(now time.Time) (state conformance.PolicySt
 }
 
 // memory is what the operator remembers of itself.
-func (c *ConformanceController) memory() conformance.Memory {
-	m := conformance.Memory{Began: c.began, PolicySince: c.since, Profile: c.config.Profile, Unprotected: len(c.config.Board.Missing()) > 0}
+func (c *ConformanceController) memory(ctx context.Context) (conformance.Memory, error) {
+	unprotected := len(c.config.Board.Missing())+len(c.config.Board.missingOfOthers()) > 0
+	m := conformance.Memory{Began: c.began, PolicySince: c.since, Profile: c.config.Profile, Unprotected: unprotected}
 	if since, known := c.config.Board.protectedSince(); known {
 		m.Protected = since
 	}
@@ -144,7 +154,29 @@ func (c *ConformanceController) memory() conformance.Memory {
 	if len(images) > 0 {
 		m.Images = images
 	}
-	return m
+	others := c.config.Others
+	if hosted := c.config.Board.Hosted(); hosted.Known {
+		m.Profile = hosted.Infra.InstanceProfile
+		if hosted.LeavesClasses && c.config.Classes {
+			others = append(slices.Clone(others), EC2NodeClasses(AWSConfig{}))
+		}
+	}
+	for _, kind := range others {
+		m.Others = union(m.Others, map[string]bool{kind.Product: true})
+		if kind.Product != conformance.EC2NodeClass {
+			continue
+		}
+		list := kind.NewWrapperList()
+		if err := c.config.Guest.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return m, fmt.Errorf("listing %ss: %w", kind.Wrapper, err)
+		}
+		m.Wrapped = map[string]bool{}
+		_ = meta.EachListItem(list, func(item runtime.Object) error { // the function returns none
+			m.Wrapped[item.(client.Object).GetName()] = true
+			return nil
+		})
+	}
+	return m, nil
 }
 
 // gather reads all objects: from the cache, and once an hour from the API server itself.

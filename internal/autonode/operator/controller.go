@@ -56,6 +56,10 @@ type scene struct {
 
 // Reconcile brings the product of that name in line with its wrapper and the policy.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if c.config.Kind.Shared && c.config.Board.leavesClasses() { // as HyperShift's operator does
+		c.config.Board.Forget(c.config.Kind.Wrapper, request.Name)
+		return reconcile.Result{}, nil
+	}
 	s, err := c.gather(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err

@@ -19,7 +19,7 @@ const DefaultClassName = "default"
 // DefaultClassConfig is what the controller of the default node class works with; all fields are required.
 type DefaultClassConfig struct {
 	Guest   GuestClient
-	InfraID string
+	InfraID string // unless the HostedControlPlane says it
 	Board   *Board
 	Metrics Metrics
 }
@@ -40,7 +40,13 @@ func (c *DefaultClassController) Reconcile(ctx context.Context, _ reconcile.Requ
 	if !c.config.Board.Protected() {
 		return reconcile.Result{}, nil
 	}
-	wanted := defaultClass(c.config.InfraID)
+	infraID := c.config.InfraID
+	if hosted := c.config.Board.Hosted(); hosted.Asked {
+		if infraID = hosted.Infra.InfraID; infraID == "" || hosted.LeavesClasses || hosted.Deleting {
+			return reconcile.Result{}, nil // its next state wakes this controller
+		}
+	}
+	wanted := defaultClass(infraID)
 	err := c.config.Guest.Get(ctx, client.ObjectKeyFromObject(wanted), &hypershiftv1.OpenshiftEC2NodeClass{})
 	if !apierrors.IsNotFound(err) {
 		return reconcile.Result{}, err

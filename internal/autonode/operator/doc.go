@@ -17,7 +17,10 @@
 //	policy.go       the policy's conditions, by a single writer
 //	memory.go       what the operator remembers of its own writes; conformance.go has everything compared with the policy
 //	protection.go   the admission policies that keep others from writing products
+//	owning.go       what of all this is another operator's
+//	hosted.go       what a HostedControlPlane says of its cluster
 //	teardown.go     taking everything away
+//	handover.go     giving the cluster to another operator
 //	approval.go     certificate requests of kubelets, by what package approver says; instances.go what it is told
 //
 // The controllers are step functions. Package app gives them their watches, and reads the policy for them.

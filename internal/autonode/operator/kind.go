@@ -45,6 +45,14 @@ type Kind struct {
 	// Target is what the policy's readiness asks of the wrapper (G16).
 	Target func(wrapper client.Object) merge.Target
 
+	// ByOther says that another operator writes wrapper and product: they are read and judged, and never written
+	//
+	ByOther bool
+
+	// Shared says that HyperShift's own operator knows wrapper and product too, under the same finalizer: a hand-over
+	// leaves them tied to each other.
+	Shared bool
+
 	// class returns the name of the EC2NodeClass that a product refers to, and whether it is to have a wrapper of classes; nil
 	// where products refer to none. See OnlyManaged.
 	class   func(product client.Object) (name string, ofWrapper bool)

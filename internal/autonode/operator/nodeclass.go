@@ -31,6 +31,8 @@ const (
 type AWSConfig struct {
 	// Infra is what is known of the hosted cluster, but for Bootstrap.
 	Infra merge.Infra
+	// Hosted is where Infra comes from instead, nil for nowhere; it is not known before one was read.
+	Hosted func() (infra merge.Infra, known bool)
 	// RootVolume holds where the policy says nothing (G7).
 	RootVolume merge.RootVolume
 	// Bootstrap returns what nodes of a node class start with, nil when it is not there yet.
@@ -46,7 +48,8 @@ func EC2NodeClasses(config AWSConfig) Kind {
 	defaults := karpenterawsv1.EC2NodeClassSpecDefaults()
 	before := &bootstraps{}
 	return Kind{
-		Wrapper: hypershiftv1.OpenshiftEC2NodeClassKind, Product: karpenterawsv1.EC2NodeClassKind, Finalizer: EC2ClassFinalizer,
+		Wrapper: hypershiftv1.OpenshiftEC2NodeClassKind, Product: karpenterawsv1.EC2NodeClassKind,
+		Finalizer: EC2ClassFinalizer, Shared: true,
 		NewWrapper: func() client.Object { return &hypershiftv1.OpenshiftEC2NodeClass{} }, NewWrapperList: func() client.ObjectList { return &hypershiftv1.OpenshiftEC2NodeClassList{} },
 		NewProduct: func() client.Object { return &karpenterawsv1.EC2NodeClass{} }, NewProductList: func() client.ObjectList { return &karpenterawsv1.EC2NodeClassList{} },
 		Make: func(ctx context.Context, policy *hypershiftv1beta1.AutoNodePolicy, wrapper client.Object) (Made, error) {
@@ -56,6 +59,13 @@ func EC2NodeClasses(config AWSConfig) Kind {
 				return Made{}, err
 			}
 			infra := config.Infra
+			if config.Hosted != nil {
+				var known bool
+				if infra, known = config.Hosted(); !known {
+					return Made{Missing: "the hosted control plane has not said yet how nodes start",
+						RetryAfter: missingAgainAfter}, nil
+				}
+			}
 			infra.Bootstrap = release.bootstrap
 			return madeClass(merge.EC2NodeClass(policy, class, config.RootVolume, infra), release), nil
 		},

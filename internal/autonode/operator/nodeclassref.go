@@ -79,6 +79,8 @@ func (c *Controller) lookAtClass(ctx context.Context, s scene, name string) (cla
 		return classPending, fmt.Errorf("looking for %s %s: %w", classes.Wrapper, name, err)
 	case wrapper.GetDeletionTimestamp() != nil:
 		return classUnmanaged, nil
+	case classes.ByOther || c.config.Board.leavesClasses():
+		return c.lookAtOthersClass(ctx, name)
 	}
 	v, found := c.config.Board.lastVerdict(classes.Wrapper, wrapper)
 	switch {
@@ -92,6 +94,21 @@ func (c *Controller) lookAtClass(ctx context.Context, s scene, name string) (cla
 		return classNotApplied, nil
 	}
 	return classPending, nil
+}
+
+// lookAtOthersClass finds out whether another operator has made the node class of a wrapper. How it is made is
+// not this operator's business: what differs from the policy is told by the condition Conforming.
+func (c *Controller) lookAtOthersClass(ctx context.Context, name string) (classState, error) {
+	classes := c.config.Kind.classes
+	product := classes.NewProduct()
+	err := c.config.Guest.Get(ctx, client.ObjectKey{Name: name}, product)
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && product.GetDeletionTimestamp() != nil:
+		return classPending, nil
+	case err != nil:
+		return classPending, fmt.Errorf("looking for %s %s: %w", classes.Product, name, err)
+	}
+	return classManaged, nil
 }
 
 // guardClass lets a pool launch nodes of managed classes only: otherwise a new product is not made, and one that is there is
@@ -114,6 +131,9 @@ func (c *Controller) guardClass(ctx context.Context, s scene, made *Made) (later
 		made.Conditions = append(made.Conditions, condition.True(said, hypershiftv1beta1.ReasonManaged, ""))
 	case classPending:
 		made.Missing, made.RetryAfter = fmt.Sprintf("node class %s is not in line with the provider's policy yet", name), classAgainAfter
+		if kind.classes != nil && kind.classes.ByOther {
+			made.Missing = fmt.Sprintf("node class %s is not made yet", name)
+		}
 		made.Conditions = append(made.Conditions, condition.Unknown(said, ReasonWaiting, made.Missing))
 		if s.product == nil {
 			made.Product = nil

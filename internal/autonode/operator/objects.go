@@ -33,13 +33,13 @@ func emptyLike(object client.Object) client.Object {
 }
 
 // union returns a map with the entries of both; those of over win.
-func union(under, over map[string]string) map[string]string {
+func union[V any](under, over map[string]V) map[string]V {
 	if len(under)+len(over) == 0 {
 		return nil
 	}
 	all := maps.Clone(under)
 	if all == nil {
-		all = map[string]string{}
+		all = map[string]V{}
 	}
 	maps.Copy(all, over)
 	return all

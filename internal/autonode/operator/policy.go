@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// PolicyConfig is what the controller of the policy's status works with; all fields are required but for ClaimsOpen.
+// PolicyConfig is what the controller of the policy's status works with; all fields are required but for the booleans.
 type PolicyConfig struct {
 	Management ManagementClient
 	Guest      GuestClient
@@ -28,14 +28,20 @@ type PolicyConfig struct {
 	Board      *Board
 	// ClaimsOpen says that NodeClaims are not protected, since a flag says so.
 	ClaimsOpen bool
-	Metrics    Metrics
-	Now        func() time.Time
-	Log        logr.Logger
+	// PoolsOfOthers and ClassesOfOthers say that another operator writes these, so that what the policy asks of them is
+	// not applied.
+	PoolsOfOthers, ClassesOfOthers bool
+	Metrics                        Metrics
+	Now                            func() time.Time
+	Log                            logr.Logger
 }
 
 // readyAfterStart is how long a policy's Ready that an earlier process has written is left as it is, while this one has not
 // looked at all wrappers yet.
 const readyAfterStart = time.Minute
+
+// pausedAgainAfter is when it is looked again whether a pause is over.
+const pausedAgainAfter = 10 * time.Second
 
 // PolicyController is the only writer of the policy's status (G16). A step looks at all wrappers and writes at most once.
 // It has one worker.
@@ -68,18 +74,26 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 	if policy == nil || !c.config.Board.Protected() { // G22: not Ready before the guest is protected
 		return reconcile.Result{}, nil
 	}
-	ready := merge.Ready(policy, targets)
+	ready := notOwned(policy, c.config.PoolsOfOthers, c.config.ClassesOfOthers || c.config.Board.leavesClasses(),
+		merge.Ready(policy, targets))
 	if len(altered) > 0 {
 		ready.Message = strings.TrimSuffix(ready.Message, ".") + ". " + alteredStatuses(altered)
 	}
 	status := policy.Status.DeepCopy()
 	changed := c.sayProtected(policy, status)
+	if hosted := c.config.Board.Hosted(); hosted.Asked {
+		changed = condition.Set(&status.Conditions, policy.Generation, hosted.condition(c.config.Now()),
+			c.config.Now()) || changed
+	}
 	changed = c.addConforming(&status.Conditions, policy.Generation) || changed
 	wait := c.leave(policy, ready)
 	if wait <= 0 {
 		changed = condition.Set(&status.Conditions, policy.Generation, ready, c.config.Now()) || changed
 	}
 	result := reconcile.Result{RequeueAfter: max(0, wait)}
+	if result.RequeueAfter == 0 && c.config.Board.Paused(c.config.Now()) { // nothing tells that a time has come
+		result.RequeueAfter = pausedAgainAfter
+	}
 	if !changed {
 		return result, nil
 	}
@@ -116,7 +130,7 @@ func (c *PolicyController) showWhose(reading Reading, found surveyed) {
 func (c *PolicyController) sayProtected(policy *hypershiftv1beta1.AutoNodePolicy, status *hypershiftv1beta1.AutoNodePolicyStatus) (changed bool) {
 	changed = condition.Set(&status.Conditions, policy.Generation, c.protected(), c.config.Now())
 	const once = hypershiftv1beta1.ConditionTypeProtectedOnce
-	if len(c.missing()) == 0 && !condition.IsTrue(status.Conditions, once) {
+	if len(c.missing())+len(c.config.Board.missingOfOthers()) == 0 && !condition.IsTrue(status.Conditions, once) {
 		changed = condition.Set(&status.Conditions, policy.Generation, condition.True(once,
 			hypershiftv1beta1.ReasonInForce, ""), c.config.Now()) || changed
 	}
@@ -131,7 +145,7 @@ func (c *PolicyController) missing() []string {
 // protected says whether all admission policies are in force.
 func (c *PolicyController) protected() condition.Value {
 	const kind = hypershiftv1beta1.ConditionTypeProtected
-	missing, leftOut := c.missing(), c.config.Board.RuleLeftOut()
+	missing, leftOut, ofOthers := c.missing(), c.config.Board.RuleLeftOut(), c.config.Board.missingOfOthers()
 	switch {
 	case c.config.ClaimsOpen:
 		return condition.False(kind, hypershiftv1beta1.ReasonOpenByFlag,
@@ -139,6 +153,9 @@ func (c *PolicyController) protected() condition.Value {
 	case len(missing) > 0:
 		return condition.False(kind, hypershiftv1beta1.ReasonProtectionMissing,
 			"somebody has changed or deleted these in the hosted cluster, and they are being restored: "+strings.Join(missing, ", "))
+	case len(ofOthers) > 0:
+		return condition.False(kind, hypershiftv1beta1.ReasonProtectionMissing,
+			"another operator is to write these in the hosted cluster, and they are missing or do not protect: "+strings.Join(ofOthers, ", "))
 	case !c.config.Board.Protected(): // not since the start; nothing is said of a policy then
 		return condition.False(kind, hypershiftv1beta1.ReasonProtectionMissing, "the admission policies are not in force yet")
 	case len(leftOut) > 0:
@@ -180,6 +197,9 @@ type surveyed struct {
 func (c *PolicyController) survey(ctx context.Context) (surveyed, error) {
 	all := surveyed{parties: map[conformance.Party]bool{}}
 	for _, kind := range c.config.Kinds {
+		if kind.Shared && c.config.Board.leavesClasses() {
+			continue
+		}
 		wrappers, err := c.list(ctx, kind.NewWrapperList())
 		if err != nil {
 			return surveyed{}, fmt.Errorf("listing %ss: %w", kind.Wrapper, err)

@@ -26,6 +26,7 @@ type ProtectionConfig struct {
 	Guest    GuestClient
 	Wanted   []merge.Protection
 	Unwanted []merge.Protection // deleted where they are and are the operator's
+	Others   []merge.Protection // that another operator writes: looked at, and never written
 	Board    *Board
 	Wake     func(context.Context) // all other controllers, once the guest is protected
 	Events   event.Recorder
@@ -52,6 +53,9 @@ func (c *ProtectionController) Reconcile(ctx context.Context, _ reconcile.Reques
 		return reconcile.Result{}, nil
 	}
 	c.config.Board.begin(c.config.Now())
+	if err := c.lookAtOthers(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
 	repaired := c.config.Board.Protected() // before that, what is missing was never there
 	for _, wanted := range c.config.Wanted {
 		for _, object := range []client.Object{wanted.Policy.DeepCopy(), wanted.Binding.DeepCopy()} {
@@ -89,6 +93,32 @@ func (c *ProtectionController) Reconcile(ctx context.Context, _ reconcile.Reques
 		c.config.Wake(ctx)
 	}
 	return reconcile.Result{}, nil
+}
+
+// lookAtOthers finds out which of the admission policies that others write are not in force. Nothing waits for them.
+func (c *ProtectionController) lookAtOthers(ctx context.Context) error {
+	var missing []string
+	for _, ours := range c.config.Others {
+		policy, binding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
+		for _, part := range []struct {
+			object, ours client.Object
+			good         func() bool
+		}{
+			{policy, &ours.Policy, func() bool { return guards(ours, policy) }},
+			{binding, &ours.Binding, func() bool { return binds(ours.Policy.Name, binding) }},
+		} {
+			name := kindOf(part.object) + " " + part.ours.GetName()
+			err := c.config.Guest.Get(ctx, client.ObjectKeyFromObject(part.ours), part.object)
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("reading %s: %w", name, err)
+			}
+			if err != nil || !part.good() {
+				missing = append(missing, name)
+			}
+		}
+	}
+	c.config.Board.setMissingOfOthers(missing)
+	return nil
 }
 
 // ensure makes the object in the cluster like the wanted one, but for metadata that others may add.

@@ -63,6 +63,44 @@ func (t *Teardown) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	return reconcile.Result{}, nil
 }
 
+// Dismantling takes the pools of a hosted cluster away while that is being deleted (A-32, U8): OpenshiftNodePools, then
+// what is left of NodePools. Their NodeClaims and machines go with them; node classes stay until the cluster goes, and
+// so does the protection.
+type Dismantling struct {
+	config TeardownConfig
+}
+
+// NewDismantling returns the step function. Kinds begin with the pools; Protections and Done are not used.
+func NewDismantling(config TeardownConfig) *Dismantling { return &Dismantling{config: config} }
+
+// Reconcile does nothing unless the HostedControlPlane is being deleted.
+func (d *Dismantling) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if !d.config.Board.Hosted().Deleting {
+		return reconcile.Result{}, nil
+	}
+	again := reconcile.Result{RequeueAfter: teardownAgainAfter}
+	pools := d.config.Kinds[0]
+	left, err := (&Teardown{config: d.config}).deleteAll(ctx, pools)
+	if err != nil || left > 0 {
+		return again, err
+	}
+	list := pools.NewProductList()
+	if err := d.config.Guest.List(ctx, list); err != nil {
+		return again, fmt.Errorf("listing %ss: %w", pools.Product, err)
+	}
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		pool := item.(client.Object)
+		if pool.GetDeletionTimestamp() != nil {
+			return nil
+		}
+		if err := d.config.Guest.Delete(ctx, pool); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting %s %s: %w", pools.Product, pool.GetName(), err)
+		}
+		return nil
+	})
+	return again, err
+}
+
 // deleteAll deletes the wrappers of a kind and returns how many are still there.
 func (t *Teardown) deleteAll(ctx context.Context, kind Kind) (left int, err error) {
 	list := kind.NewWrapperList()

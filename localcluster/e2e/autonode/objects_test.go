@@ -19,8 +19,12 @@ var (
 	nodeClassKind = schema.GroupVersionKind{Group: "karpenter.k8s.aws", Version: "v1", Kind: "EC2NodeClass"}
 	vapKind       = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"}
 	bindingKind   = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicyBinding"}
+	nodeKind      = schema.GroupVersionKind{Version: "v1", Kind: "Node"}
 	crdKind       = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
+
+// kindOfObject is one of these.
+type kindOfObject = schema.GroupVersionKind
 
 func hypershift(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "karpenter.hypershift.openshift.io", Version: "v1beta1", Kind: kind}

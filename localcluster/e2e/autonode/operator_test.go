@@ -66,7 +66,10 @@ func (f *fixture) program(flags []string) rig.Program {
 	if !slices.Contains(flags, "--userdata-secrets") {
 		flags = append(f.bootstrap(), flags...)
 	}
-	return rig.OperatorProgram(f.binary, f.kubeconfig, f.namespace, append([]string{"--infra-id", infraID, "--instance-profile", infraID + "-worker"}, flags...)...)
+	if !slices.Contains(flags, fromHosted) {
+		flags = append([]string{"--infra-id", infraID, "--instance-profile", infraID + "-worker"}, flags...)
+	}
+	return rig.OperatorProgram(f.binary, f.kubeconfig, f.namespace, flags...)
 }
 
 // metric returns the lines of the operator's metrics that begin with a name.

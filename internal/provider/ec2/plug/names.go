@@ -25,9 +25,12 @@ type Names struct {
 	machines *machines.Machines
 }
 
-// NewNames returns one for the instances of a cluster, by the name that is in their tag eks:eks-cluster-name.
-func NewNames(ctx context.Context, cluster string) *Names {
-	return &Names{process: ctx, cluster: cluster, load: func(ctx context.Context) (aws.Config, error) { return config.LoadDefaultConfig(ctx) }}
+// NewNames returns one for the instances of a cluster, by the name that is in their tag eks:eks-cluster-name, in a
+// region; "" is the one that the SDK finds.
+func NewNames(ctx context.Context, cluster, region string) *Names {
+	return &Names{process: ctx, cluster: cluster, load: func(ctx context.Context) (aws.Config, error) {
+		return config.LoadDefaultConfig(ctx, config.WithRegion(region))
+	}}
 }
 
 // Of returns the names by provider ID. What EC2 does not know of this cluster is left out.

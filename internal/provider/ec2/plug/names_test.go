@@ -38,7 +38,7 @@ func TestInstancesHaveNames(t *testing.T) {
 	if err := c.machines.Terminate(t.Context(), ids[2]); err != nil {
 		t.Fatal(err)
 	}
-	names := NewNames(t.Context(), clusterName)
+	names := NewNames(t.Context(), clusterName, "")
 	names.load = func(context.Context) (aws.Config, error) { return r.server.Config(), nil }
 	r.server.Forget()
 	got, err := names.Of(t.Context(), append(slices.Clone(ids), "aws:///us-east-1a/i-00000000000000000", "kwok://n0"))
@@ -60,7 +60,7 @@ func TestInstancesHaveNames(t *testing.T) {
 	if len(want) != 2 || !maps.Equal(got, want) {
 		t.Errorf("names %v, want %v", got, want)
 	}
-	others := NewNames(t.Context(), "other")
+	others := NewNames(t.Context(), "other", "")
 	others.load = names.load
 	if got, err := others.Of(t.Context(), ids); err != nil || len(got) != 0 {
 		t.Errorf("another cluster has the names %v, error %v", got, err)
@@ -74,4 +74,15 @@ func aClaim(name string) *karpenterv1.NodeClaim {
 	c.Labels = map[string]string{karpenterv1.NodePoolLabelKey: "default"}
 	c.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "default"}
 	return c
+}
+
+// the region is the one that is given, where one is.
+func TestNamesAreAskedForInTheRegionOfTheCluster(t *testing.T) {
+	t.Setenv("AWS_REGION", "us-east-1")
+	for given, want := range map[string]string{"": "us-east-1", "eu-west-9": "eu-west-9"} {
+		if found, err := NewNames(t.Context(), clusterName, given).load(t.Context()); err != nil ||
+			found.Region != want {
+			t.Errorf("given %q: %q, error %v", given, found.Region, err)
+		}
+	}
 }

@@ -1,0 +1,154 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
+	"github.com/joiner-autoscaler/joiner/internal/app/serve"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
+	"github.com/joiner-autoscaler/joiner/internal/kube"
+)
+
+// pausedAgainAfter is when a step that is paused is tried again.
+const pausedAgainAfter = 2 * time.Second
+
+// pausing lets nothing be written while the HostedControlPlane says so.
+type pausing struct {
+	reconcile.Reconciler
+	board *operator.Board
+	now   func() time.Time
+}
+
+// Reconcile comes back later while it is paused: nothing that was asked for is lost.
+func (p pausing) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if p.board.Paused(p.now()) {
+		return reconcile.Result{RequeueAfter: pausedAgainAfter}, nil
+	}
+	return p.Reconciler.Reconcile(ctx, request)
+}
+
+// firstHosted asks for the HostedControlPlane before anything begins. Only what nobody but the operator's own user can
+// mend keeps it from starting: several of them, and flags that say something else.
+func firstHosted(ctx context.Context, management operator.ManagementClient, given operator.HostedGiven,
+	board *operator.Board) error {
+	ctx, cancel := context.WithTimeout(ctx, serve.ReachWithin)
+	defer cancel()
+	planes, _, err := management.HostedControlPlanes(ctx)
+	reading := operator.HostedReading{}.Next(planes, err, given)
+	board.SetHosted(reading)
+	if reading.Reason == hypershiftv1beta1.ReasonHostedAmbiguous ||
+		reading.Reason == hypershiftv1beta1.ReasonHostedDiffers {
+		return errors.New("--infra-from=HostedControlPlane: " + reading.Message)
+	}
+	return nil
+}
+
+// hostedFeed follows the HostedControlPlane of the namespace and hangs up what is known of it. As that of the policy it
+// is no informer, since reading may be refused, and nothing waits for it.
+type hostedFeed struct {
+	client  operator.ManagementClient
+	board   *operator.Board
+	given   operator.HostedGiven
+	changed func(context.Context)
+	log     logr.Logger
+
+	planes map[types.NamespacedName]unstructured.Unstructured
+}
+
+// Start implements manager.Runnable: it follows until ctx ends.
+func (f *hostedFeed) Start(ctx context.Context) error {
+	for ctx.Err() == nil {
+		wait := time.NewTimer(f.round(ctx))
+		select {
+		case <-ctx.Done():
+		case <-wait.C:
+		}
+		wait.Stop()
+	}
+	return nil
+}
+
+// round reads once, watches for a while, and says how long to pause before the next round.
+func (f *hostedFeed) round(ctx context.Context) time.Duration {
+	bounded, cancel := context.WithTimeout(ctx, policyReadWithin)
+	planes, version, err := f.client.HostedControlPlanes(bounded)
+	cancel()
+	if ctx.Err() != nil {
+		return 0
+	}
+	if err != nil {
+		f.take(ctx, nil, err)
+		return policyRetryAfter
+	}
+	f.planes = map[types.NamespacedName]unstructured.Unstructured{}
+	for _, plane := range planes {
+		f.planes[types.NamespacedName{Namespace: plane.GetNamespace(), Name: plane.GetName()}] = plane
+	}
+	f.take(ctx, planes, nil)
+	watching, cancel := context.WithTimeout(ctx, policyRereadAfter+policyReadWithin)
+	defer cancel()
+	events, err := f.client.WatchHosted(watching, version, int64(policyRereadAfter/time.Second))
+	if err != nil {
+		f.log.V(1).Info("the HostedControlPlane cannot be watched, it is read instead", "reason", err.Error())
+		return policyRetryAfter
+	}
+	defer events.Stop()
+	for {
+		select {
+		case <-watching.Done():
+			return policyPause
+		case event, open := <-events.ResultChan():
+			if !open || !f.follow(ctx, event) {
+				return policyPause
+			}
+		}
+	}
+}
+
+// follow takes what a watch tells, and reports whether there is more to expect of it.
+func (f *hostedFeed) follow(ctx context.Context, event watch.Event) bool {
+	plane, is := event.Object.(*unstructured.Unstructured)
+	switch {
+	case event.Type == watch.Bookmark:
+		return true
+	case event.Type == watch.Error || !is: // the next round finds out what is wrong
+		return false
+	}
+	name := types.NamespacedName{Namespace: plane.GetNamespace(), Name: plane.GetName()}
+	if event.Type == watch.Deleted {
+		delete(f.planes, name)
+	} else {
+		f.planes[name] = *plane
+	}
+	f.take(ctx, slices.Collect(maps.Values(f.planes)), nil)
+	return true
+}
+
+// take hangs up what an answer changes and wakes whom that concerns.
+func (f *hostedFeed) take(ctx context.Context, planes []unstructured.Unstructured, err error) {
+	after := f.board.Hosted().Next(planes, err, f.given)
+	if !f.board.SetHosted(after) {
+		return
+	}
+	f.log.Info("the HostedControlPlane says something new", "known", after.Known, "reason", after.Reason, "message",
+		after.Message,
+		"pausedUntil", after.PausedUntil, "deleting", after.Deleting)
+	f.changed(ctx)
+}
+
+// hostedChanged wakes everybody whose work follows from the HostedControlPlane.
+func (d operatorDeps) hostedChanged(ctx context.Context) {
+	d.bells.Ring(DefaultClass, kube.Singleton(), 0)
+	d.bells.Ring(Dismantling, kube.Singleton(), 0)
+	d.policyChanged(ctx, true)
+}
