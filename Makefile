@@ -25,7 +25,7 @@ HOSTED_CLUSTERS ?= 20
 PLACEMENT_NODES ?= 5000
 RACE_PACKAGES := ./internal/engine/... ./internal/world/... ./internal/translate/...
 
-GENERATED = $$(find api autonodepolicy/api charts/*/files charts/*/crds -name 'zz_generated*' -o -name '*.yaml' | sort)
+GENERATED = $$(find api autonodepolicy/api nodescheduling/api charts/*/files charts/*/crds -name 'zz_generated*' -o -name '*.yaml' | sort)
 
 include localcluster/localcluster.mk
 include bench/bench.mk
@@ -58,10 +58,16 @@ test: HOSTED_CLUSTERS = 3
 test: PLACEMENT_NODES = 100
 test: unit e2e ## All tests: unit, scripts, laws, contract suites, and end to end on a real control plane
 
+# The module of the plugin, built as a part of the newest Kubernetes, which is the one that localcluster links: its own go.mod asks for
+# the oldest (A-36). The tests that need other modules are one of their own.
+PLUGIN_TESTS = cd localcluster && CGO_ENABLED=0 $(GO) test -trimpath $(TEST_FLAGS) github.com/joiner-autoscaler/joiner/nodescheduling/...
+
 .PHONY: unit
 unit: ## Tests that need no control plane
 	$(GO) test $(TEST_FLAGS) ./...
 	cd autonodepolicy && $(GO) test $(TEST_FLAGS) ./...
+	$(PLUGIN_TESTS)
+	cd nodescheduling/test && $(GO) test $(TEST_FLAGS) ./...
 
 .PHONY: e2e
 e2e: programs ## The end-to-end tests in their long forms; the variables that make test sets shorten them
@@ -104,6 +110,8 @@ check: generated vet lint race fuzz-public ## Generated files are current, vet, 
 	$(GO) test ./internal/tidy/...
 	cd tools && $(GO) test ./...
 	cd autonodepolicy && $(GO) test ./...
+	$(PLUGIN_TESTS)
+	cd nodescheduling/test && $(GO) test ./...
 
 # As another operator's build would do it: no workspace, and the module's own go.mod; its Go is newer than Joiner's.
 CONSUMER := cd examples/karpenter-operator && GOWORK=off GOFLAGS=-mod=mod GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO)
@@ -125,19 +133,22 @@ tables: ## What is known of EC2 without asking it: prices and branch interfaces,
 .PHONY: generated
 generated:
 	@before="$$(cat $(GENERATED) | cksum)"; tools/generate.sh; if [ "$$before" != "$$(cat $(GENERATED) | cksum)" ]; then \
-		echo "Generated files were not current; they are now. Commit them:"; git status --porcelain -- api autonodepolicy charts; exit 1; fi
+		echo "Generated files were not current; they are now. Commit them:"; git status --porcelain -- api autonodepolicy nodescheduling charts; exit 1; fi
 
 .PHONY: vet
 vet: localcluster-vet ## go vet in every module
 	$(GO) vet ./...
 	cd tools && $(GO) vet ./...
 	cd autonodepolicy && $(GO) vet ./...
+	cd localcluster && CGO_ENABLED=0 $(GO) vet -trimpath github.com/joiner-autoscaler/joiner/nodescheduling/...
+	cd nodescheduling/test && $(GO) vet ./...
 
 .PHONY: lint
 lint: ## staticcheck and formatting
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; if [ -n "$$unformatted" ]; then echo "not formatted: $$unformatted"; exit 1; fi
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 	cd autonodepolicy && $(GO) tool -modfile=../tools/go.mod staticcheck ./...
+	cd nodescheduling/test && $(GO) tool -modfile=../../tools/go.mod staticcheck ./... github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/...
 
 .PHONY: race
 race: ## Tests of the core under the race detector (needs a C compiler)
@@ -177,6 +188,7 @@ churn: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/churn ## Random users on a real cont
 .PHONY: rewrite
 rewrite: ## Rewrite the expected output of all scripts (docs/scripts.md); the diff is the review
 	$(GO) test ./internal/engine ./internal/autonode/merge ./internal/admission/... ./internal/convert ./internal/migrate -run TestScripts -rewrite
+	cd nodescheduling/test && $(GO) test . -run TestScripts -rewrite
 	$(GO) test ./internal/provider/ec2/plug -run TestBadInputIsTold -rewrite
 
 # How long each fuzz target runs. Inputs that are merely new are not made smaller for long: by default that takes the whole time.
