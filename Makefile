@@ -121,6 +121,12 @@ check-consumers: $(CONTROLPLANE) ## A-28: an operator of others' making that use
 	cd localcluster && CGO_ENABLED=0 $(GO) build -trimpath -o $(abspath $(BIN))/pair ./cmd/pair
 	$(BIN)/pair --controlplane $(CONTROLPLANE) $(BIN)/consumer.test -test.v
 
+# The oldest and the middle one of the releases that the plugin's module is built with; localcluster links the newest.
+UPSTREAM ?= 1.34.0 1.35.4
+.PHONY: check-upstream
+check-upstream: ## A-36: the plugin's module as a part of older Kubernetes releases, UPSTREAM=; needs the network
+	GO='$(GO)' tools/check-upstream.sh $(UPSTREAM)
+
 .PHONY: generate
 generate: ## Deep copies and CRDs from the API types
 	tools/generate.sh
