@@ -28,7 +28,7 @@ ALONGSIDE_MINUTES ?= 5
 PLACEMENT_NODES ?= 5000
 RACE_PACKAGES := ./internal/engine/... ./internal/world/... ./internal/translate/...
 
-GENERATED = $$(find api autonodepolicy/api charts/*/files charts/*/crds upstream/openshift-api/crd -name 'zz_generated*' -o -name '*.yaml' | sort)
+GENERATED = $$(find api autonodepolicy/api nodescheduling/api charts/*/files charts/*/crds upstream/openshift-api/crd -name 'zz_generated*' -o -name '*.yaml' | sort)
 
 include localcluster/localcluster.mk
 include bench/bench.mk
@@ -63,10 +63,16 @@ test: ALONGSIDE_MINUTES = 1
 test: PLACEMENT_NODES = 100
 test: unit e2e ## All tests: unit, scripts, laws, contract suites, and end to end on a real control plane
 
+# The module of the plugin, built as a part of the newest Kubernetes, which is the one that localcluster links: its own go.mod asks for
+# the oldest (A-36). The tests that need other modules are one of their own.
+PLUGIN_TESTS = cd localcluster && CGO_ENABLED=0 $(GO) test -trimpath $(TEST_FLAGS) github.com/joiner-autoscaler/joiner/nodescheduling/...
+
 .PHONY: unit
 unit: ## Tests that need no control plane
 	$(GO) test $(TEST_FLAGS) ./...
 	cd autonodepolicy && $(GO) test $(TEST_FLAGS) ./...
+	$(PLUGIN_TESTS)
+	cd nodescheduling/test && $(GO) test $(TEST_FLAGS) ./...
 
 .PHONY: e2e
 e2e: programs ## The end-to-end tests in their long forms; the variables that make test sets shorten them
@@ -120,6 +126,8 @@ check: generated vet lint race fuzz-public alerts ## Generated files are current
 	$(GO) test ./internal/tidy/...
 	cd tools && $(GO) test ./...
 	cd autonodepolicy && $(GO) test ./...
+	$(PLUGIN_TESTS)
+	cd nodescheduling/test && $(GO) test ./...
 
 .PHONY: alerts
 alerts: ## The alerts of the charts, evaluated by Prometheus' own code (A-43 to A-45)
@@ -133,6 +141,12 @@ check-consumers: $(CONTROLPLANE) ## A-28: an operator of others' making that use
 	cd localcluster && CGO_ENABLED=0 $(GO) build -trimpath -o $(abspath $(BIN))/pair ./cmd/pair
 	$(BIN)/pair --controlplane $(CONTROLPLANE) $(BIN)/consumer.test -test.v
 
+# The oldest and the middle one of the releases that the plugin's module is built with; localcluster links the newest.
+UPSTREAM ?= 1.34.0 1.35.4
+.PHONY: check-upstream
+check-upstream: ## A-36: the plugin's module as a part of older Kubernetes releases, UPSTREAM=; needs the network
+	GO='$(GO)' tools/check-upstream.sh $(UPSTREAM)
+
 .PHONY: generate
 generate: ## Deep copies and CRDs from the API types
 	tools/generate.sh
@@ -145,19 +159,22 @@ tables: ## What is known of EC2 without asking it: prices and branch interfaces,
 .PHONY: generated
 generated:
 	@before="$$(cat $(GENERATED) | cksum)"; tools/generate.sh; if [ "$$before" != "$$(cat $(GENERATED) | cksum)" ]; then \
-		echo "Generated files were not current; they are now. Commit them:"; git status --porcelain -- api autonodepolicy charts upstream; exit 1; fi
+		echo "Generated files were not current; they are now. Commit them:"; git status --porcelain -- api autonodepolicy nodescheduling charts upstream; exit 1; fi
 
 .PHONY: vet
 vet: localcluster-vet ## go vet in every module
 	$(GO) vet ./...
 	cd tools && $(GO) vet ./...
 	cd autonodepolicy && $(GO) vet ./...
+	cd localcluster && CGO_ENABLED=0 $(GO) vet -trimpath github.com/joiner-autoscaler/joiner/nodescheduling/...
+	cd nodescheduling/test && $(GO) vet ./...
 
 .PHONY: lint
 lint: ## staticcheck and formatting
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; if [ -n "$$unformatted" ]; then echo "not formatted: $$unformatted"; exit 1; fi
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 	cd autonodepolicy && $(GO) tool -modfile=../tools/go.mod staticcheck ./...
+	cd nodescheduling/test && $(GO) tool -modfile=../../tools/go.mod staticcheck ./... github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/...
 
 .PHONY: race
 race: ## Tests of the core under the race detector (needs a C compiler)
@@ -197,6 +214,7 @@ churn: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/churn ## Random users on a real cont
 .PHONY: rewrite
 rewrite: ## Rewrite the expected output of all scripts (docs/scripts.md); the diff is the review
 	$(GO) test ./internal/engine ./internal/autonode/merge ./internal/admission/... ./internal/convert ./internal/migrate -run TestScripts -rewrite
+	cd nodescheduling/test && $(GO) test . -run TestScripts -rewrite
 	$(GO) test ./internal/provider/ec2/plug -run TestBadInputIsTold -rewrite
 	$(GO) test ./upstream/ckao -run TestA39_TheStanzaIsMadeOfTheList -rewrite
 

@@ -16,6 +16,7 @@ require (
 	github.com/cockroachdb/datadriven v1.0.3
 	github.com/go-logr/logr v1.4.3
 	github.com/joiner-autoscaler/joiner/autonodepolicy v0.0.0
+	github.com/joiner-autoscaler/joiner/nodescheduling v0.0.0
 	github.com/mitchellh/hashstructure/v2 v2.0.2
 	github.com/pelletier/go-toml/v2 v2.4.3
 	github.com/prometheus/client_golang v1.23.2
@@ -95,3 +96,5 @@ require (
 )
 
 replace github.com/joiner-autoscaler/joiner/autonodepolicy => ./autonodepolicy
+
+replace github.com/joiner-autoscaler/joiner/nodescheduling => ./nodescheduling

@@ -11,7 +11,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
 var rewrite = flag.Bool("rewrite-conditions", false, "write the matchConditions of the evaluator into the chart and the user's page")
@@ -20,7 +20,7 @@ var rewrite = flag.Bool("rewrite-conditions", false, "write the matchConditions 
 func conditions() string {
 	const width = 128
 	var b strings.Builder
-	for _, c := range nodescheduling.MatchConditions() {
+	for _, c := range evaluator.MatchConditions() {
 		b.WriteString("- name: " + c.Name + "\n  expression: >-\n   ")
 		line := 3
 		for word := range strings.FieldsSeq(c.Expression) {
@@ -72,7 +72,7 @@ func TestA16_TheMatchConditionsAreTheEvaluators(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want []admissionv1.MatchCondition
-	for _, c := range nodescheduling.MatchConditions() {
+	for _, c := range evaluator.MatchConditions() {
 		want = append(want, admissionv1.MatchCondition{Name: c.Name, Expression: c.Expression})
 	}
 	if !reflect.DeepEqual(read, want) {

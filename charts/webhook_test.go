@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/joiner-autoscaler/joiner/charts"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
 // protected renders the chart of the webhook with its values, changed by set, and returns the object of a kind and name.
@@ -150,7 +150,7 @@ func TestTheWebhooksDeployment(t *testing.T) {
 	if service.Spec.Ports[0].Port != 443 || service.Spec.Ports[0].TargetPort.StrVal != container.Ports[0].Name || !reflect.DeepEqual(service.Spec.Selector, deployment.Spec.Template.Labels) {
 		t.Errorf("the Service is %+v", service.Spec)
 	}
-	policy, err := nodescheduling.Decode([]byte(protected[corev1.ConfigMap](t, nil, "ConfigMap/joiner-webhook-policy").Data["policy.yaml"]))
+	policy, err := evaluator.Decode([]byte(protected[corev1.ConfigMap](t, nil, "ConfigMap/joiner-webhook-policy").Data["policy.yaml"]))
 	if err != nil || len(policy.Groups) != 1 || policy.Groups[0].Mode != "Inform" {
 		t.Errorf("the policy is %+v, %v", policy, err)
 	}

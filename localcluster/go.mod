@@ -118,6 +118,7 @@ require (
 	github.com/itchyny/timefmt-go v0.1.8 // indirect
 	github.com/joiner-autoscaler/joiner v0.0.0
 	github.com/joiner-autoscaler/joiner/autonodepolicy v0.0.0
+	github.com/joiner-autoscaler/joiner/nodescheduling v0.0.0
 	github.com/jonboulle/clockwork v0.5.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/kylelemons/godebug v1.1.0 // indirect
@@ -275,3 +276,5 @@ replace (
 replace github.com/joiner-autoscaler/joiner => ../
 
 replace github.com/joiner-autoscaler/joiner/autonodepolicy => ../autonodepolicy
+
+replace github.com/joiner-autoscaler/joiner/nodescheduling => ../nodescheduling

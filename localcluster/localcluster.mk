@@ -13,8 +13,8 @@ CONTROLPLANE ?= $(BIN)/controlplane
 GO ?= go
 
 # Our own packages that are linked in: the command, and the admission plugin with what it is made of.
-CONTROLPLANE_PACKAGES := $(addprefix $(LOCALCLUSTER)/,cmd/controlplane nodeschedulingpolicy ../internal/door \
-	../internal/admission/nodescheduling ../api/openshiftconfig/v1 ../api/openshiftscheduling/v1alpha1)
+CONTROLPLANE_PACKAGES := $(addprefix $(LOCALCLUSTER)/,cmd/controlplane ../nodescheduling/plugin ../nodescheduling/door \
+	../nodescheduling/evaluator ../nodescheduling/api/config/v1 ../nodescheduling/api/v1alpha1)
 
 # What only runs the binary is not part of it: package cluster, the tests.
 CONTROLPLANE_SOURCES := $(LOCALCLUSTER)/go.mod $(LOCALCLUSTER)/go.sum \

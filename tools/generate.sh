@@ -12,6 +12,13 @@ go tool -modfile=tools/go.mod controller-gen object "$types"
 	go tool -modfile=../tools/go.mod controller-gen object "paths=./api/..."
 	go tool -modfile=../tools/go.mod controller-gen crd "paths=./api/..." output:crd:dir=./api/v1beta1
 )
+# What the plugin's module reads: its configuration, and what OpenShift has already, whose CRD is for clusters that are not OpenShift.
+# They are built with the versions of its tests: the module itself asks for older ones.
+(
+	cd nodescheduling/test
+	go tool -modfile=../../tools/go.mod controller-gen object "paths=../api/..."
+	go tool -modfile=../../tools/go.mod controller-gen crd "paths=../api/config/..." output:crd:dir=../../api/crd/openshift
+)
 for package in karpenter/v1 karpenter/v1alpha1 karpenterkwok/v1alpha1 karpenteraws/v1; do
 	go tool -modfile=tools/go.mod controller-gen crd "paths=./api/$package" output:crd:dir=./api/crd
 done
@@ -26,8 +33,6 @@ for manifest in api/crd/conversion/*.yaml; do
 done
 # What a hosted cluster has, and what its users must not see (R1, R8).
 go tool -modfile=tools/go.mod controller-gen crd "paths=./api/hypershift/..." output:crd:dir=./api/crd/guest
-# What OpenShift has already, for clusters that are not OpenShift.
-go tool -modfile=tools/go.mod controller-gen crd "paths=./api/openshiftconfig/..." output:crd:dir=./api/crd/openshift
 
 # What is proposed to openshift/api, with its feature gate and without it.
 proposed=upstream/openshift-api

@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/pager"
 
-	"github.com/joiner-autoscaler/joiner/api/openshiftscheduling/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/admission/audit"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
-	"github.com/joiner-autoscaler/joiner/internal/door"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/api/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/door"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
 // maxPolicy is the most bytes of a policy file that are read.
@@ -62,9 +62,9 @@ Exit code: 0 nothing is left, 1 something is left, 2 the audit could not be made
 				return err
 			}
 			if suggested.on {
-				return suggested.run(command.Context(), config, kubeconfig, nodescheduling.Sources{Config: policy, SelfNamespace: webhook}, output)
+				return suggested.run(command.Context(), config, kubeconfig, evaluator.Sources{Config: policy, SelfNamespace: webhook}, output)
 			}
-			found, err := auditCluster(command.Context(), config, kubeconfig, nodescheduling.Sources{Config: policy, SelfNamespace: webhook})
+			found, err := auditCluster(command.Context(), config, kubeconfig, evaluator.Sources{Config: policy, SelfNamespace: webhook})
 			if err != nil {
 				return err
 			}
@@ -97,7 +97,7 @@ func readPolicy(in io.Reader, name string) (*v1alpha1.NodeSchedulingPolicyConfig
 	if err != nil {
 		return nil, fmt.Errorf("--policy-file %s: %w", name, err)
 	}
-	policy, err := nodescheduling.Decode(document)
+	policy, err := evaluator.Decode(document)
 	if err != nil {
 		return nil, fmt.Errorf("--policy-file %s: %w", name, err)
 	}
@@ -105,12 +105,12 @@ func readPolicy(in io.Reader, name string) (*v1alpha1.NodeSchedulingPolicyConfig
 }
 
 // auditCluster reads Scheduler and nodes, and then looks at the pods, page by page.
-func auditCluster(ctx context.Context, config Config, kubeconfig string, sources nodescheduling.Sources) (audit.Report, error) {
+func auditCluster(ctx context.Context, config Config, kubeconfig string, sources evaluator.Sources) (audit.Report, error) {
 	found, err := readProtected(ctx, config, kubeconfig, sources)
 	if err != nil {
 		return audit.Report{}, err
 	}
-	policy, ignored, err := nodescheduling.New(found.sources)
+	policy, ignored, err := evaluator.New(found.sources)
 	if err != nil {
 		return audit.Report{}, err
 	}
@@ -131,11 +131,11 @@ func auditCluster(ctx context.Context, config Config, kubeconfig string, sources
 // protected is what both commands read of a cluster before its pods.
 type protected struct {
 	clients kubernetes.Interface
-	sources nodescheduling.Sources // with Scheduler
-	ports   nodescheduling.Cluster
+	sources evaluator.Sources // with Scheduler
+	ports   evaluator.Cluster
 }
 
-func readProtected(ctx context.Context, config Config, kubeconfig string, sources nodescheduling.Sources) (protected, error) {
+func readProtected(ctx context.Context, config Config, kubeconfig string, sources evaluator.Sources) (protected, error) {
 	client, err := config.Client(kubeconfig)
 	if err != nil {
 		return protected{}, err
@@ -176,7 +176,7 @@ func eachPod(ctx context.Context, clients kubernetes.Interface, visit func(*core
 
 // eachWorkload visits what makes pods and may have none at the moment. A ReplicaSet or a Job that nothing else made is seen by its
 // pods: reading all of them would cost more than the rest of the audit.
-func eachWorkload(ctx context.Context, clients kubernetes.Interface, visit func(nodescheduling.WorkloadObject, string) error) error {
+func eachWorkload(ctx context.Context, clients kubernetes.Interface, visit func(evaluator.WorkloadObject, string) error) error {
 	apps, batch := clients.AppsV1(), clients.BatchV1()
 	for _, of := range []struct {
 		what, kind string
@@ -195,7 +195,7 @@ func eachWorkload(ctx context.Context, clients kubernetes.Interface, visit func(
 			return batch.CronJobs(metav1.NamespaceAll).List(ctx, o)
 		}},
 	} {
-		err := each(ctx, of.what, of.read, metav1.ListOptions{}, func(o nodescheduling.WorkloadObject) error { return visit(o, of.kind) })
+		err := each(ctx, of.what, of.read, metav1.ListOptions{}, func(o evaluator.WorkloadObject) error { return visit(o, of.kind) })
 		if err != nil {
 			return err
 		}
@@ -204,10 +204,10 @@ func eachWorkload(ctx context.Context, clients kubernetes.Interface, visit func(
 }
 
 // once asks the authorizer each question once: it is asked for every pod, and pods of a namespace have the same answer.
-func once(ask func(nodescheduling.Access) (bool, error)) func(nodescheduling.Access) (bool, error) {
+func once(ask func(evaluator.Access) (bool, error)) func(evaluator.Access) (bool, error) {
 	type question struct{ user, verb, group string }
 	known := map[question]bool{}
-	return func(access nodescheduling.Access) (bool, error) {
+	return func(access evaluator.Access) (bool, error) {
 		key := question{access.User.Name, string(access.Verb), access.Group}
 		if answer, asked := known[key]; asked {
 			return answer, nil

@@ -11,10 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 
-	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
 	"github.com/joiner-autoscaler/joiner/internal/admission/platform"
 	"github.com/joiner-autoscaler/joiner/internal/admission/suggest"
+	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
 // suggestion is the part of the audit that makes lists.
@@ -47,7 +47,7 @@ func (s *suggestion) check(output string) error {
 }
 
 // run reads cluster and files, and writes what they need.
-func (s *suggestion) run(ctx context.Context, config Config, kubeconfig string, sources nodescheduling.Sources,
+func (s *suggestion) run(ctx context.Context, config Config, kubeconfig string, sources evaluator.Sources,
 	output string) error {
 	found, err := readProtected(ctx, config, kubeconfig, sources)
 	if err != nil {

@@ -29,12 +29,17 @@ func packages(t *testing.T) map[string]golistPackage {
 	t.Helper()
 	all := list(t, "../../autonodepolicy")
 	maps.Copy(all, list(t, "../.."))
+	maps.Copy(all, list(t, "../../localcluster", module+"nodescheduling/..."))
 	return all
 }
 
-func list(t *testing.T, folder string) map[string]golistPackage {
+func list(t *testing.T, folder string, patterns ...string) map[string]golistPackage {
 	t.Helper()
-	command := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps,GoFiles,Dir", "./...")
+	command := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps,GoFiles,Dir")
+	if len(patterns) == 0 {
+		patterns = []string{"./..."}
+	}
+	command.Args = append(command.Args, patterns...)
 	command.Dir = folder
 	out, err := command.Output()
 	if err != nil {
@@ -92,17 +97,20 @@ var layers = []layer{
 	{"internal/autonode/conformance", []string{"api", "autonodepolicy/fold", "internal/condition"}, "pure: a second opinion on what the merge and the operator made (A-20: not a word of theirs)"},
 	{"internal/autonode/approver", nil, "pure: which certificate requests of kubelets may be approved"},
 	{"internal/autonode/operator", []string{"api", "internal/autonode/merge", "internal/autonode/approver", "internal/autonode/conformance", "internal/condition", "internal/kube"}, "when what packages merge and approver say may be written; two clusters, two client types"},
-	{"internal/admission", []string{"api"}, "pure: whether a request may place a pod on protected nodes"},
-	{"internal/door", []string{"api", "internal/admission"}, "what every door of the node scheduling policy needs of a cluster"},
-	{"internal/webhook", []string{"api", "internal/admission", "internal/convert"}, "HTTP to requests, verdicts to HTTP: decides nothing"},
+	{"nodescheduling/api", nil, "types that others import without the plugin (A-35)"},
+	{"nodescheduling/evaluator", []string{"nodescheduling/api"}, "pure: whether a request may place a pod on protected nodes"},
+	{"nodescheduling/door", []string{"nodescheduling/api", "nodescheduling/evaluator"}, "what every door of the node scheduling policy needs of a cluster"},
+	{"nodescheduling/plugin", []string{"nodescheduling/api", "nodescheduling/evaluator", "nodescheduling/door"}, "requests of a kube-apiserver to those of the evaluator: decides nothing"},
+	{"internal/admission", []string{"api", "nodescheduling/api", "nodescheduling/evaluator"}, "pure: what of a cluster the policy would refuse"},
+	{"internal/webhook", []string{"api", "nodescheduling/api", "nodescheduling/evaluator", "internal/convert"}, "HTTP to requests, verdicts to HTTP: decides nothing"},
 	{"internal/certificate", nil, "certificates of a webhook's own: who serves and when is app's"},
 	{"internal/migrate", []string{"api", "internal/convert"}, "pure: what of v1beta1 is left"},
-	{"internal/cli", []string{"api", "internal/convert", "internal/migrate", "internal/admission", "internal/door"}, "commands: files and clusters to pure packages, findings to text"},
+	{"internal/cli", []string{"api", "internal/convert", "internal/migrate", "internal/admission", "nodescheduling"}, "commands: files and clusters to pure packages, findings to text"},
 	{"internal/app/serve", []string{"internal/kube", "internal/certificate"}, "what all programs have in common around their controllers"},
 	{"internal/app/joiner", []string{"api", "internal"}, "puts the controller together"},
 	{"internal/app/operator", []string{"api", "internal"}, "puts the operator together"},
-	{"internal/app/webhook", []string{"api", "internal", "charts"}, "puts the webhook together"},
-	{"upstream", []string{"api", "internal/admission"}, "what is offered to OpenShift's repositories, as text of ours, and its tests"},
+	{"internal/app/webhook", []string{"api", "internal", "charts", "nodescheduling"}, "puts the webhook together"},
+	{"upstream", []string{"api", "internal/admission", "nodescheduling"}, "what is offered to OpenShift's repositories, as text of ours, and its tests"},
 	{"internal/sim", []string{"api", "internal"}, "runs everything, in a world of its own"},
 	{"internal/tidy", nil, "looks at files, not at packages"},
 	{"cmd", []string{"internal/app", "internal/cli", "internal/sim"}, "flags to configuration"},
@@ -190,7 +198,11 @@ var closures = []struct {
 	{"internal/autonode/conformance", "k8s.io/client-go", nil, "pure: no client"},
 	{"internal/autonode/approver", "k8s.io/client-go", nil, "pure: no client"},
 	{"internal/admission", "sigs.k8s.io/controller-runtime", nil, "pure: no client"},
-	{"internal/admission", "k8s.io/client-go", nil, "pure, and a part of kube-apiserver: it asks through narrow ports"},
+	{"internal/admission", "k8s.io/client-go", nil, "pure: no client"},
+	{"nodescheduling/evaluator", "k8s.io/client-go", nil, "pure, and a part of kube-apiserver: it asks through narrow ports"},
+	{"nodescheduling/evaluator", "sigs.k8s.io/controller-runtime", nil, "pure: no client"},
+	{"nodescheduling/api", "k8s.io/client-go", nil, "types for outsiders bring no client"},
+	{"nodescheduling", "k8s.io/kubernetes", nil, "what kube-apiserver takes over cannot require it (A-36)"},
 	{"internal/convert", "k8s.io/client-go", nil, "pure: no client"},
 	{"internal/migrate", "k8s.io/client-go", nil, "pure: no client"},
 	{"internal/provider", "k8s.io/client-go", []string{"internal/provider/kwok/plug", "internal/provider/ec2/plug"}, "a provider reaches the cluster through its own narrow port"},

@@ -10,7 +10,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling/schedulingtest"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
 )
 
 // FuzzReview: whatever the API server sends, nothing panics, the answer fits the review, a denial says why, and in mode
@@ -55,7 +55,7 @@ func FuzzReview(f *testing.F) {
 // seeds are the reviews of every request in the scripts.
 func seeds(f *testing.F) [][]byte {
 	f.Helper()
-	paths, err := filepath.Glob("../admission/nodescheduling/testdata/scripts/*.txt")
+	paths, err := filepath.Glob("../../nodescheduling/test/testdata/scripts/*.txt")
 	if err != nil || len(paths) == 0 {
 		f.Fatalf("no scripts: %v", err)
 	}

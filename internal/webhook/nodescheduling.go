@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
 const (
@@ -28,13 +28,13 @@ const (
 // NodeSchedulingConfig is what the door of the node scheduling policy needs.
 type NodeSchedulingConfig struct {
 	// Judge is the verdict on a request, by what is in force.
-	Judge func(*nodescheduling.Request, nodescheduling.Cluster) nodescheduling.Verdict
+	Judge func(*evaluator.Request, evaluator.Cluster) evaluator.Verdict
 	// Cluster returns the ports for one request; they keep the deadline of the context.
-	Cluster func(context.Context) nodescheduling.Cluster
+	Cluster func(context.Context) evaluator.Cluster
 	// Observe is told every verdict, for metrics and events. It may be nil. It must not wait.
-	Observe func(nodescheduling.Request, nodescheduling.Verdict)
+	Observe func(evaluator.Request, evaluator.Verdict)
 	// Took is told how long each verdict took, from the first byte of the review. It may be nil.
-	Took func(nodescheduling.Request, time.Duration)
+	Took func(evaluator.Request, time.Duration)
 	// Timeout bounds a verdict; 0 is DefaultTimeout.
 	Timeout time.Duration
 }
@@ -118,19 +118,19 @@ func decodeReview(body []byte) (*admissionv1.AdmissionReview, error) {
 
 // toRequest reads a request of the API server. An object that cannot be read is left out and stated: the verdict on it is
 // the policy's.
-func toRequest(from *admissionv1.AdmissionRequest) nodescheduling.Request {
-	request := nodescheduling.Request{
-		Operation: nodescheduling.Operation(from.Operation),
+func toRequest(from *admissionv1.AdmissionRequest) evaluator.Request {
+	request := evaluator.Request{
+		Operation: evaluator.Operation(from.Operation),
 		Group:     from.Resource.Group, Resource: from.Resource.Resource, Subresource: from.SubResource,
 		Namespace: from.Namespace, Name: from.Name,
-		User:   nodescheduling.User{Name: from.UserInfo.Username, Groups: from.UserInfo.Groups},
+		User:   evaluator.User{Name: from.UserInfo.Username, Groups: from.UserInfo.Groups},
 		DryRun: from.DryRun != nil && *from.DryRun,
 	}
-	if nodescheduling.NewObject(request.Group, request.Resource, request.Subresource) == nil {
+	if evaluator.NewObject(request.Group, request.Resource, request.Subresource) == nil {
 		return request
 	}
 	read := func(raw runtime.RawExtension) (runtime.Object, error) {
-		object := nodescheduling.NewObject(request.Group, request.Resource, request.Subresource)
+		object := evaluator.NewObject(request.Group, request.Resource, request.Subresource)
 		if len(raw.Raw) == 0 || string(raw.Raw) == "null" {
 			return nil, nil
 		}
@@ -147,7 +147,7 @@ func toRequest(from *admissionv1.AdmissionRequest) nodescheduling.Request {
 	return request
 }
 
-func toResponse(request *admissionv1.AdmissionRequest, verdict nodescheduling.Verdict) *admissionv1.AdmissionResponse {
+func toResponse(request *admissionv1.AdmissionRequest, verdict evaluator.Verdict) *admissionv1.AdmissionResponse {
 	response := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: verdict.Allowed, Warnings: verdict.Warnings,
 		AuditAnnotations: verdict.Audit()}
 	if !verdict.Allowed {

@@ -17,16 +17,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling/schedulingtest"
 	"github.com/joiner-autoscaler/joiner/internal/webhook"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
 )
 
 // TestScripts runs the scripts of the evaluator through this door: the words must be the same (the preamble of
 // docs/spec/node-scheduling-policy.md).
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	datadriven.Walk(t, "../admission/nodescheduling/testdata/scripts", func(t *testing.T, path string) {
+	datadriven.Walk(t, "../../nodescheduling/test/testdata/scripts", func(t *testing.T, path string) {
 		world, function := schedulingtest.NewWorld(), schedulingtest.NewWorld()
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			want, err := function.Run(d.Cmd, d.HasArg("text"), d.Input, schedulingtest.Function)
@@ -86,13 +86,13 @@ func review(asked schedulingtest.Asked) admissionv1.AdmissionReview {
 }
 
 func handler(w *schedulingtest.World) http.Handler {
-	policy, _, err := nodescheduling.New(w.Sources)
+	policy, _, err := evaluator.New(w.Sources)
 	if err != nil {
 		panic(err) // the script printed it
 	}
 	h, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{
 		Judge:   policy.Evaluate,
-		Cluster: func(context.Context) nodescheduling.Cluster { return w.Cluster() },
+		Cluster: func(context.Context) evaluator.Cluster { return w.Cluster() },
 	})
 	if err != nil {
 		panic(err)
@@ -176,20 +176,20 @@ func TestAnObjectThatCannotBeRead(t *testing.T) {
 func TestDeadlineAndObserver(t *testing.T) {
 	t.Parallel()
 	w := world(t, "")
-	policy, _, err := nodescheduling.New(w.Sources)
+	policy, _, err := evaluator.New(w.Sources)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var left time.Duration
-	var seen []nodescheduling.Verdict
+	var seen []evaluator.Verdict
 	h, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{
 		Judge: policy.Evaluate,
-		Cluster: func(ctx context.Context) nodescheduling.Cluster {
+		Cluster: func(ctx context.Context) evaluator.Cluster {
 			deadline, _ := ctx.Deadline()
 			left = time.Until(deadline)
 			return w.Cluster()
 		},
-		Observe: func(_ nodescheduling.Request, v nodescheduling.Verdict) { seen = append(seen, v) },
+		Observe: func(_ evaluator.Request, v evaluator.Verdict) { seen = append(seen, v) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func TestDeadlineAndObserver(t *testing.T) {
 	if left <= 0 || left > webhook.DefaultTimeout || len(seen) != 1 || seen[0].Allowed {
 		t.Errorf("%s left, seen %+v", left, seen)
 	}
-	for _, config := range []webhook.NodeSchedulingConfig{{}, {Judge: (*nodescheduling.Policy)(nil).Evaluate}, {Timeout: -1}} {
+	for _, config := range []webhook.NodeSchedulingConfig{{}, {Judge: (*evaluator.Policy)(nil).Evaluate}, {Timeout: -1}} {
 		if _, err := webhook.NewNodeScheduling(config); err == nil {
 			t.Errorf("%+v is accepted", config)
 		}

@@ -12,7 +12,7 @@ import (
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
-	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
+	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
 )
 
 // kind is one of our kinds: its resource, and a new Go value of its type.

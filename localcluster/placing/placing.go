@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling/schedulingtest"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
 )
 
 const (
@@ -135,10 +135,10 @@ func send(ctx context.Context, config *rest.Config, asked schedulingtest.Asked) 
 		}
 		return path.Resource("pods").Name(asked.Name).SubResource("binding").Body(object).Do(ctx).Error()
 	case *corev1.Pod:
-		if asked.Operation == nodescheduling.Update {
+		if asked.Operation == evaluator.Update {
 			return update(ctx, clients, asked)
 		}
-		if asked.Operation == nodescheduling.Connect {
+		if asked.Operation == evaluator.Connect {
 			return connect(ctx, clients, asked)
 		}
 		object.Spec.SchedulerName = Nobody
@@ -210,7 +210,7 @@ func sendWorkload(ctx context.Context, config *rest.Config, asked schedulingtest
 	}
 	version := object.GroupVersionKind().GroupVersion()
 	workloads := objects.Resource(version.WithResource(asked.Resource)).Namespace(asked.Namespace)
-	if asked.Operation == nodescheduling.Create {
+	if asked.Operation == evaluator.Create {
 		_, err = workloads.Create(ctx, object, metav1.CreateOptions{DryRun: dry})
 		return err
 	}

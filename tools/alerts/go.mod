@@ -83,6 +83,7 @@ require (
 	github.com/googleapis/gax-go/v2 v2.22.0 // indirect
 	github.com/grafana/regexp v0.0.0-20250905093917-f7b3be9d1853 // indirect
 	github.com/joiner-autoscaler/joiner/autonodepolicy v0.0.0 // indirect
+	github.com/joiner-autoscaler/joiner/nodescheduling v0.0.0
 	github.com/jpillora/backoff v1.0.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/klauspost/compress v1.18.6 // indirect
@@ -145,3 +146,5 @@ replace (
 	github.com/joiner-autoscaler/joiner => ../..
 	github.com/joiner-autoscaler/joiner/autonodepolicy => ../../autonodepolicy
 )
+
+replace github.com/joiner-autoscaler/joiner/nodescheduling => ../../nodescheduling

@@ -12,14 +12,14 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
 	"github.com/joiner-autoscaler/joiner/charts"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 	"github.com/joiner-autoscaler/joiner/internal/app/webhook"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/conformance"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
-	"github.com/joiner-autoscaler/joiner/internal/door"
+	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/door"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
 // report is what a look found.
@@ -48,13 +48,13 @@ func operatorMetrics(registry *prometheus.Registry) operator.Metrics {
 // webhookMetrics are those of joiner-webhook, each with all values that its labels take, for one group.
 func webhookMetrics(registry *prometheus.Registry) {
 	m := door.NewMetrics(registry)
-	m.Show([]nodescheduling.Effective{{Group: "ControlPlane", Mode: configv1.Enable}}, 0, time.Unix(0, 0))
+	m.Show([]evaluator.Effective{{Group: "ControlPlane", Mode: configv1.Enable}}, 0, time.Unix(0, 0))
 	m.ShowNodes("ControlPlane", 1, 1)
-	m.ShowPins([]nodescheduling.Effective{{Group: "ControlPlane"}}, nil)
-	for _, decision := range []nodescheduling.Decision{nodescheduling.Deny, nodescheduling.InformOnly,
-		nodescheduling.Warn, nodescheduling.Overridden, nodescheduling.Authorized} {
+	m.ShowPins([]evaluator.Effective{{Group: "ControlPlane"}}, nil)
+	for _, decision := range []evaluator.Decision{evaluator.Deny, evaluator.InformOnly,
+		evaluator.Warn, evaluator.Overridden, evaluator.Authorized} {
 		for _, dry := range []bool{false, true} {
-			m.Count([]nodescheduling.Sample{{Group: "ControlPlane", Mode: string(configv1.Enable),
+			m.Count([]evaluator.Sample{{Group: "ControlPlane", Mode: string(configv1.Enable),
 				Decision: string(decision), Resource: "pods", Reason: "NodeName", DryRun: dry}})
 		}
 	}

@@ -21,8 +21,8 @@ type witness struct {
 var subjects = []subject{
 	{dir: "internal/kube/event"},
 	{dir: "internal/controller/metrics"},
-	{dir: "internal/admission/nodescheduling",
-		witnesses: []witness{{dir: "internal/admission/audit"}, {dir: "internal/door"}, {dir: "internal/webhook"}}},
+	{dir: "nodescheduling/evaluator", path: "github.com/joiner-autoscaler/joiner/nodescheduling/evaluator", tests: "internal/webhook",
+		witnesses: []witness{{dir: "internal/admission/audit"}}},
 	{dir: "internal/admission/audit"},
 	{dir: "internal/admission/platform"},
 	{dir: "internal/admission/suggest"},

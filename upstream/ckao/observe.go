@@ -7,8 +7,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
 	"github.com/joiner-autoscaler/joiner/internal/admission/platform"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
 // Plugin is the name of the admission plugin, and of its configuration.
@@ -74,7 +74,7 @@ func Observe(existing map[string]any, gates Gates) (map[string]any, error) {
 		return only(existing, "admission", "pluginConfig", Plugin), nil
 	}
 	for _, gate := range gates.Enabled {
-		if gate != nodescheduling.FeatureGate {
+		if gate != evaluator.FeatureGate {
 			continue
 		}
 		written := map[string]any{}

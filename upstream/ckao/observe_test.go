@@ -10,9 +10,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
 	"github.com/joiner-autoscaler/joiner/internal/admission/platform"
+	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 	"github.com/joiner-autoscaler/joiner/upstream/ckao"
 )
 
@@ -53,11 +53,11 @@ func TestA39_TheStanzaIsMadeOfTheList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := nodescheduling.Decode(configuration)
+	config, err := evaluator.Decode(configuration)
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, ignored, err := nodescheduling.New(nodescheduling.Sources{Config: config})
+	policy, ignored, err := evaluator.New(evaluator.Sources{Config: config})
 	if err != nil || len(ignored) > 0 {
 		t.Fatalf("ignored %v, error %v", ignored, err)
 	}
@@ -68,7 +68,7 @@ func TestA39_TheStanzaIsMadeOfTheList(t *testing.T) {
 		t.Errorf("groups in force: %+v", effective)
 	}
 	config.EntryPins = "Require" // no name that somebody else may come to have
-	if err := nodescheduling.Check(config); err != nil {
+	if err := evaluator.Check(config); err != nil {
 		t.Error(err)
 	}
 }
@@ -81,7 +81,7 @@ func TestA39_TheRuleOfTheObserver(t *testing.T) {
 	existing := object(t, strings.Replace(strings.Replace(before, "%s", ", PodSecurity: {configuration: {}}", 1), "%s",
 		", projectConfig: {defaultNodeSelector: a=b}", 1))
 	older := object(t, strings.ReplaceAll(before, "%s", ""))
-	on, others := []string{"Other", nodescheduling.FeatureGate}, []string{"Other"}
+	on, others := []string{"Other", evaluator.FeatureGate}, []string{"Other"}
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/joiner-autoscaler/joiner/api/crd"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 	openshiftapi "github.com/joiner-autoscaler/joiner/upstream/openshift-api"
 )
 
@@ -113,7 +113,7 @@ func TestA38_BothDefinitionsHaveASuite(t *testing.T) {
 			}
 			found++
 			if suite.CRDName != "schedulers.config.openshift.io" || strings.TrimPrefix(suite.FeatureGates[0],
-				"-") != nodescheduling.FeatureGate ||
+				"-") != evaluator.FeatureGate ||
 				len(suite.Tests.OnCreate) == 0 || len(suite.Tests.OnUpdate) == 0 {
 				t.Errorf("suite %+v", suite)
 			}

@@ -9,17 +9,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
 // Config is what an [Auditor] needs.
 type Config struct {
 	// Policy is the one that is, or will be, in force. Groups are audited whatever their mode.
-	Policy *nodescheduling.Policy
+	Policy *evaluator.Policy
 	// Ignored are the parts of Scheduler that have no effect.
-	Ignored []nodescheduling.Ignored
+	Ignored []evaluator.Ignored
 	// Cluster are the ports of the evaluator. Its nodes are all there before the first pod is looked at.
-	Cluster nodescheduling.Cluster
+	Cluster evaluator.Cluster
 	// Owner names what a user edits to change a pod: for the controller of a pod, the one behind it, such as the Deployment of
 	// a ReplicaSet. It is asked for pods that are found only. Nil leaves each controller as it is.
 	Owner func(namespace string, controller metav1.OwnerReference) Owner
@@ -71,9 +71,9 @@ func (a *Auditor) Look(pod *corev1.Pod) error {
 	a.report.Pods++
 	for _, i := range inspections {
 		switch i.Class {
-		case nodescheduling.StaticPod:
+		case evaluator.StaticPod:
 			a.groups[i.Group].Static++
-		case nodescheduling.AuthorizedPod:
+		case evaluator.AuthorizedPod:
 			a.groups[i.Group].Authorized[pod.Namespace]++
 		default:
 			f := a.finding(pod, i)
@@ -86,7 +86,7 @@ func (a *Auditor) Look(pod *corev1.Pod) error {
 
 // LookAtWorkload judges the pods that a workload would make next. It is called after the last pod: what was found of a pod of the
 // workload is not told again.
-func (a *Auditor) LookAtWorkload(object nodescheduling.WorkloadObject, kind string) error {
+func (a *Auditor) LookAtWorkload(object evaluator.WorkloadObject, kind string) error {
 	inspections, err := a.config.Policy.InspectWorkload(object, a.config.Cluster)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (a *Auditor) LookAtEntries() error {
 // LookAtNodes finds the nodes of groups without a taint.
 func (a *Auditor) LookAtNodes() {
 	for node := range a.config.Cluster.Nodes.All() {
-		if nodescheduling.Tainted(node) {
+		if evaluator.Tainted(node) {
 			continue
 		}
 		for _, group := range a.config.Policy.GroupsOf(node) {
@@ -135,7 +135,7 @@ func (a *Auditor) LookAtNodes() {
 	slices.SortFunc(a.report.Bare, func(x, y NodeFinding) int { return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Node, y.Node)) })
 }
 
-func (a *Auditor) finding(pod *corev1.Pod, i nodescheduling.Inspection) Finding {
+func (a *Auditor) finding(pod *corev1.Pod, i evaluator.Inspection) Finding {
 	f := Finding{
 		Group: i.Group, Class: i.Class, Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName,
 		Reasons: i.Reasons, Message: i.Found, Authorize: i.Authorize,
@@ -153,14 +153,14 @@ func (a *Auditor) finding(pod *corev1.Pod, i nodescheduling.Inspection) Finding 
 
 // action says where the steps are to be taken: those for a pod that is to be deleted stand for themselves.
 func (f Finding) action(steps string) string {
-	lost := slices.Contains(f.Reasons, nodescheduling.UnknownNode)
-	override := f.Class == nodescheduling.OverrideWaiting || f.Class == nodescheduling.OverrideInUse
+	lost := slices.Contains(f.Reasons, evaluator.UnknownNode)
+	override := f.Class == evaluator.OverrideWaiting || f.Class == evaluator.OverrideInUse
 	switch {
 	case lost || override:
 		return steps
 	case f.Owner != nil:
 		return fmt.Sprintf("%s, in the pod template of %s %q", steps, f.Owner.Kind, f.Owner.Name)
-	case f.Class == nodescheduling.OnProtectedNode:
+	case f.Class == evaluator.OnProtectedNode:
 		return "delete it; if it is created again, " + steps
 	}
 	return "if it is created again, " + steps
@@ -169,7 +169,7 @@ func (f Finding) action(steps string) string {
 // Report returns what was found, in an order that does not depend on that of the pods: by group, namespace, owner, class (the
 // weightiest first) and name.
 func (a *Auditor) Report() Report {
-	report, classes := a.report, nodescheduling.Classes()
+	report, classes := a.report, evaluator.Classes()
 	for _, effective := range a.config.Policy.Effective() {
 		group := *a.groups[effective.Group]
 		group.Authorized = maps.Clone(group.Authorized)

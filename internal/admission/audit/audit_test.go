@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joiner-autoscaler/joiner/internal/admission/audit"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling/schedulingtest"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
 )
 
 const cluster = `
@@ -28,7 +28,7 @@ func auditor(t *testing.T, more string, owner func(string, metav1.OwnerReference
 	if _, err := w.Run("cluster", false, cluster+more, nil); err != nil {
 		t.Fatal(err)
 	}
-	policy, ignored, err := nodescheduling.New(w.Sources)
+	policy, ignored, err := evaluator.New(w.Sources)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
 // maxNames is how many pods of one owner the text names; JSON names all.
@@ -16,8 +16,8 @@ const maxNames = 5
 
 // Finding is one pod that concerns one group.
 type Finding struct {
-	Group string               `json:"group"`
-	Class nodescheduling.Class `json:"class"`
+	Group string          `json:"group"`
+	Class evaluator.Class `json:"class"`
 	// Namespace and Name are the pod's, Node is where it is, "" while it waits. Name is "" where it is the pod template of the
 	// owner that was found.
 	Namespace string `json:"namespace"`
@@ -26,7 +26,7 @@ type Finding struct {
 	// Owner is the workload that made it, nil for a pod of its own.
 	Owner *Owner `json:"owner,omitempty"`
 	// Reasons are how it aims at the group.
-	Reasons []nodescheduling.Reason `json:"reasons"`
+	Reasons []evaluator.Reason `json:"reasons"`
 	// Message says what was found, Action what to do, and Authorize what to do instead if it belongs there.
 	Message   string `json:"message"`
 	Action    string `json:"action"`
@@ -173,15 +173,15 @@ func describe(b *strings.Builder, findings []Finding) {
 }
 
 // consequence says what a class means while the mode is Enable.
-func consequence(class nodescheduling.Class) string {
+func consequence(class evaluator.Class) string {
 	switch class {
-	case nodescheduling.OnProtectedNode:
+	case evaluator.OnProtectedNode:
 		return "it stays where it is, and the next one like it is refused"
-	case nodescheduling.AimsAtProtectedNode:
+	case evaluator.AimsAtProtectedNode:
 		return "it is not on these nodes, but the next one like it is refused"
-	case nodescheduling.OverrideWaiting:
+	case evaluator.OverrideWaiting:
 		return "it is let in when it is bound, whoever wrote the annotation"
-	case nodescheduling.OverrideInUse:
+	case evaluator.OverrideInUse:
 		return "it is there by the emergency override"
 	}
 	return string(class)

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joiner-autoscaler/joiner/internal/admission/audit"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling/schedulingtest"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
 )
 
 // TestScripts runs every script below testdata/scripts. Its clusters are written as those of the evaluator; the lines of the
@@ -42,7 +42,7 @@ func TestScripts(t *testing.T) {
 
 // run audits the pods of a script, and if asked the entries of the lists. The workload behind a ReplicaSet is a Deployment of its name.
 func run(world *schedulingtest.World, input string, entries, nodes bool) (audit.Report, error) {
-	policy, ignored, err := nodescheduling.New(world.Sources)
+	policy, ignored, err := evaluator.New(world.Sources)
 	if err != nil {
 		return audit.Report{}, err
 	}

@@ -8,10 +8,10 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling/schedulingtest"
 	"github.com/joiner-autoscaler/joiner/internal/admission/platform"
+	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
 )
 
 // maxActors is how many actors the list may have beside groups of people: each of them may put any listed
@@ -43,7 +43,7 @@ func enabled(t *testing.T, list platform.List, taint string) *schedulingtest.Wor
 }
 
 // ask sends a request, and returns its verdict.
-func ask(t *testing.T, world *schedulingtest.World, line string) nodescheduling.Verdict {
+func ask(t *testing.T, world *schedulingtest.World, line string) evaluator.Verdict {
 	t.Helper()
 	asked, err := schedulingtest.ParseRequest(line)
 	if err != nil {
@@ -70,7 +70,7 @@ func TestA40_EveryRowIsReplayed(t *testing.T) {
 				verdict := ask(t, world, line)
 				mirror := row.Entry == "" || strings.HasSuffix(line, " mirror") // nobody's entry is asked for
 				if !verdict.Allowed || !mirror &&
-					(len(verdict.Findings) != 1 || verdict.Findings[0].Decision != nodescheduling.Authorized) {
+					(len(verdict.Findings) != 1 || verdict.Findings[0].Decision != evaluator.Authorized) {
 					t.Errorf("%s: allowed %v, %+v", line, verdict.Allowed, verdict.Findings)
 				}
 				if alice := step.Line("alice"); ask(t, world, alice).Allowed {
@@ -128,7 +128,7 @@ func TestA39_TheConfigurationIsReadAsItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if read, err := nodescheduling.Decode(text); err != nil || !reflect.DeepEqual(read, list.Config()) {
+	if read, err := evaluator.Decode(text); err != nil || !reflect.DeepEqual(read, list.Config()) {
 		t.Errorf("%v: %+v", err, read)
 	}
 	for _, taint := range []string{"master", "control-plane"} {

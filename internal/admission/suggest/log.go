@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
 // event is what is read of a line of an audit log (audit.k8s.io/v1).
@@ -73,14 +73,14 @@ func (c *Collector) event(e event) {
 	if e.ImpersonatedUser != nil {
 		from = *e.ImpersonatedUser
 	}
-	decisions, groups, reasons := noted(e.Annotations, nodescheduling.AuditDecision),
-		noted(e.Annotations, nodescheduling.AuditGroup),
-		noted(e.Annotations, nodescheduling.AuditReason)
+	decisions, groups, reasons := noted(e.Annotations, evaluator.AuditDecision),
+		noted(e.Annotations, evaluator.AuditGroup),
+		noted(e.Annotations, evaluator.AuditReason)
 	for i := range min(len(decisions), len(groups), len(reasons)) {
 		g, ours := c.groups[groups[i]]
-		passed := decisions[i] == string(nodescheduling.Authorized) || decisions[i] == string(nodescheduling.InformOnly)
-		override := reasons[i] == string(nodescheduling.OverrideMisused) ||
-			reasons[i] == string(nodescheduling.OverrideTampered)
+		passed := decisions[i] == string(evaluator.Authorized) || decisions[i] == string(evaluator.InformOnly)
+		override := reasons[i] == string(evaluator.OverrideMisused) ||
+			reasons[i] == string(evaluator.OverrideTampered)
 		if !ours || !passed || override {
 			continue
 		}
@@ -100,7 +100,7 @@ func (c *Collector) event(e event) {
 // noted is an annotation of the door, whose values are those of groups. The plugin writes it below its prefix, and
 // the API server below the name of the webhook, which is the same.
 func noted(annotations map[string]string, key string) []string {
-	return strings.Split(annotations[nodescheduling.AuditPrefix+"/"+key], ",")
+	return strings.Split(annotations[evaluator.AuditPrefix+"/"+key], ",")
 }
 
 var (

@@ -9,8 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joiner-autoscaler/joiner/api/openshiftscheduling/v1alpha1"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/api/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
 // Class is whose an entry is.
@@ -35,7 +35,7 @@ type Entry struct {
 	// Reason says what needs it; it is empty for one that nothing needs.
 	Reason string `json:"reason,omitempty"`
 	// Source is where it stands already, "" for one that is new.
-	Source nodescheduling.Source `json:"source,omitempty"`
+	Source evaluator.Source `json:"source,omitempty"`
 }
 
 // Adds says whether the entry is to be added as it is, without anybody's decision.
@@ -164,7 +164,7 @@ func (c *Collector) suggest(group *Group, entry Entry, namespace string) error {
 		}
 		entry.Text += "@" + uid
 	}
-	if slices.ContainsFunc(c.full.Entries(), func(e nodescheduling.Entry) bool {
+	if slices.ContainsFunc(c.full.Entries(), func(e evaluator.Entry) bool {
 		return e.Group == group.Name &&
 			e.Text == entry.Text
 	}) {
@@ -234,7 +234,7 @@ func spell(user string) string {
 
 // valid says what the door would say of an entry.
 func valid(text string) error {
-	return nodescheduling.Check(&v1alpha1.NodeSchedulingPolicyConfig{Groups: []v1alpha1.SchedulingPolicyGroup{{
+	return evaluator.Check(&v1alpha1.NodeSchedulingPolicyConfig{Groups: []v1alpha1.SchedulingPolicyGroup{{
 		Name: "ControlPlane", LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
 		AuthorizedUsers: []string{text},
 	}}})

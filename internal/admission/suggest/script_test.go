@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joiner-autoscaler/joiner/internal/admission/audit"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling/schedulingtest"
 	"github.com/joiner-autoscaler/joiner/internal/admission/suggest"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
 )
 
 // TestScripts runs every script below testdata/scripts. Its clusters are written as those of the evaluator.

@@ -9,11 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
-	"github.com/joiner-autoscaler/joiner/api/openshiftscheduling/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/admission/audit"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
 	"github.com/joiner-autoscaler/joiner/internal/admission/platform"
+	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/api/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
 // maxActors bounds what an audit log brings: a list of Scheduler has at most that many entries.
@@ -22,9 +22,9 @@ const maxActors = 1000
 // Config is what a [Collector] needs.
 type Config struct {
 	// Sources are those of the policy in force.
-	Sources nodescheduling.Sources
+	Sources evaluator.Sources
 	// Cluster are the ports of the evaluator. Its nodes are all there.
-	Cluster nodescheduling.Cluster
+	Cluster evaluator.Cluster
 	// Platform is the list that the class platform comes from.
 	Platform platform.List
 	// Owner names the workload behind a controller, as for the audit. Nil leaves each controller as it is.
@@ -48,8 +48,8 @@ const (
 // Collector looks at one thing after another and remembers who needs what. It is not for several goroutines.
 type Collector struct {
 	config Config
-	bare   *nodescheduling.Policy // the same groups without a single entry: it finds every pod that needs one
-	full   *nodescheduling.Policy // the lists as they are, every group with the mode Enable: which entry covers a need
+	bare   *evaluator.Policy // the same groups without a single entry: it finds every pod that needs one
+	full   *evaluator.Policy // the lists as they are, every group with the mode Enable: which entry covers a need
 	groups map[string]*needs
 	order  []string
 	notes  map[string]bool
@@ -77,10 +77,10 @@ type need struct {
 func New(config Config) (*Collector, error) {
 	c := &Collector{config: config, groups: map[string]*needs{}, notes: map[string]bool{}, uses: map[use]float64{}}
 	var err error
-	if c.bare, _, err = nodescheduling.New(without(config.Sources)); err != nil {
+	if c.bare, _, err = evaluator.New(without(config.Sources)); err != nil {
 		return nil, err
 	}
-	if c.full, _, err = nodescheduling.New(enabled(config.Sources)); err != nil {
+	if c.full, _, err = evaluator.New(enabled(config.Sources)); err != nil {
 		return nil, err
 	}
 	for _, group := range c.full.Effective() {
@@ -98,23 +98,23 @@ func New(config Config) (*Collector, error) {
 }
 
 // without are the sources without entries.
-func without(sources nodescheduling.Sources) nodescheduling.Sources {
+func without(sources evaluator.Sources) evaluator.Sources {
 	config := sources.Config.DeepCopy()
 	config.Authorization, config.EntryPins = v1alpha1.Lists, v1alpha1.PinsWarn
 	for i := range config.Groups {
 		config.Groups[i].AuthorizedUsers = []string{}
 	}
-	return nodescheduling.Sources{Config: config, SelfNamespace: sources.SelfNamespace}
+	return evaluator.Sources{Config: config, SelfNamespace: sources.SelfNamespace}
 }
 
 // enabled are the sources with every group in the mode Enable, so that each of them is judged.
-func enabled(sources nodescheduling.Sources) nodescheduling.Sources {
+func enabled(sources evaluator.Sources) evaluator.Sources {
 	config := sources.Config.DeepCopy()
 	config.Authorization = v1alpha1.Lists
 	for i := range config.Groups {
 		config.Groups[i].Mode = configv1.Enable
 	}
-	all := nodescheduling.Sources{Config: config}
+	all := evaluator.Sources{Config: config}
 	if sources.Scheduler != nil {
 		all.Scheduler = sources.Scheduler.DeepCopy()
 		for i := range all.Scheduler.Spec.SchedulingGroups {
@@ -134,7 +134,7 @@ func (c *Collector) Look(pod *corev1.Pod) error {
 		return err
 	}
 	for _, i := range inspections {
-		if i.Class != nodescheduling.OnProtectedNode && i.Class != nodescheduling.AimsAtProtectedNode {
+		if i.Class != evaluator.OnProtectedNode && i.Class != evaluator.AimsAtProtectedNode {
 			continue
 		}
 		controller := metav1.GetControllerOfNoCopy(pod)
@@ -152,7 +152,7 @@ func (c *Collector) Look(pod *corev1.Pod) error {
 }
 
 // LookAtWorkload takes what makes pods and may have none at the moment.
-func (c *Collector) LookAtWorkload(object nodescheduling.WorkloadObject, kind string) error {
+func (c *Collector) LookAtWorkload(object evaluator.WorkloadObject, kind string) error {
 	inspections, err := c.bare.InspectWorkload(object, c.config.Cluster)
 	if err != nil {
 		return err
@@ -260,19 +260,19 @@ func home(user string) (string, bool) {
 }
 
 // probe asks which entries cover an actor and a namespace now.
-func (c *Collector) probe(group, user string, groups []string, namespace string) nodescheduling.Finding {
+func (c *Collector) probe(group, user string, groups []string, namespace string) evaluator.Finding {
 	member := c.groups[group].member
-	verdict := c.full.Evaluate(&nodescheduling.Request{
-		Operation: nodescheduling.Create, Resource: "pods", Namespace: namespace,
+	verdict := c.full.Evaluate(&evaluator.Request{
+		Operation: evaluator.Create, Resource: "pods", Namespace: namespace,
 		Pod:  &corev1.Pod{Spec: corev1.PodSpec{NodeName: member}},
-		User: nodescheduling.User{Name: user, Groups: groups},
+		User: evaluator.User{Name: user, Groups: groups},
 	}, c.config.Cluster)
 	for _, finding := range verdict.Findings {
 		if finding.Group == group {
 			return finding
 		}
 	}
-	return nodescheduling.Finding{}
+	return evaluator.Finding{}
 }
 
 // note keeps what could not be found out, once.

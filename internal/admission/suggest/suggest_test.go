@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling/schedulingtest"
 	"github.com/joiner-autoscaler/joiner/internal/admission/platform"
 	"github.com/joiner-autoscaler/joiner/internal/admission/suggest"
+	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
 )
 
 const role = "node-role.kubernetes.io/"

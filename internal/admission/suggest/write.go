@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode"
 
-	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
+	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
 // WriteJSON writes the report as one JSON object.
@@ -69,9 +69,9 @@ func (r Report) WriteYAML(out io.Writer) error {
 		}
 		b.WriteString(separate)
 		separate = "---\n"
-		indent, source := "", nodescheduling.FromConfig
+		indent, source := "", evaluator.FromConfig
 		if target == Scheduler {
-			indent, source = "  ", nodescheduling.FromScheduler
+			indent, source = "  ", evaluator.FromScheduler
 			b.WriteString("# kubectl apply --server-side --field-manager=joinerctl -f FILE adds entries and takes none away.\n")
 			fmt.Fprintf(&b, "apiVersion: %s\nkind: Scheduler\nmetadata:\n  name: %s\nspec:\n  schedulingGroups:\n",
 				configv1.GroupVersion(), configv1.SchedulerName)
@@ -90,7 +90,7 @@ func (r Report) WriteYAML(out io.Writer) error {
 }
 
 // writeYAML writes the list of a group: the entries that its source has, and the new ones.
-func (g Group) writeYAML(b *strings.Builder, indent string, source nodescheduling.Source) {
+func (g Group) writeYAML(b *strings.Builder, indent string, source evaluator.Source) {
 	fmt.Fprintf(b, "%s- name: %s\n", indent, g.Name)
 	lines, written := "", 0
 	for _, e := range g.Entries {

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
-	"github.com/joiner-autoscaler/joiner/api/openshiftscheduling/v1alpha1"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 	"github.com/joiner-autoscaler/joiner/internal/certificate"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/api/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
 // Config is everything that a user of joiner-webhook can set. Fields are named like their flags.
@@ -75,7 +75,7 @@ func (c Config) readPolicy() (*v1alpha1.NodeSchedulingPolicyConfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--policy-file: %w", err)
 	}
-	config, err := nodescheduling.Decode(content)
+	config, err := evaluator.Decode(content)
 	if err != nil {
 		return nil, fmt.Errorf("--policy-file %s: %w", c.PolicyFile, err)
 	}

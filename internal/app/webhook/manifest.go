@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/yaml"
 
-	"github.com/joiner-autoscaler/joiner/api/openshiftscheduling/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/charts"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/api/v1alpha1"
 )
 
 // Manifest is what a kube-apiserver has to know that reads its webhooks from files and not from its API (Kubernetes

@@ -24,10 +24,10 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
-	"github.com/joiner-autoscaler/joiner/internal/door"
 	"github.com/joiner-autoscaler/joiner/internal/webhook"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/door"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
 // Path is where joiner-webhook answers reviews of the node scheduling policy.
@@ -77,7 +77,7 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 	if err != nil {
 		return fmt.Errorf("setting up the connection to %s: %w", config.Cluster.Host, err)
 	}
-	p, err := assembleWebhook(mgr, nodescheduling.Sources{Config: policy, SelfNamespace: config.Namespace}, config.Authentication != Unverified, log)
+	p, err := assembleWebhook(mgr, evaluator.Sources{Config: policy, SelfNamespace: config.Namespace}, config.Authentication != Unverified, log)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ type webhookProcess struct {
 }
 
 // assembleWebhook puts together what judges. Without events it writes none: who asks is not known.
-func assembleWebhook(mgr manager.Manager, sources nodescheduling.Sources, events bool, log logr.Logger) (*webhookProcess, error) {
+func assembleWebhook(mgr manager.Manager, sources evaluator.Sources, events bool, log logr.Logger) (*webhookProcess, error) {
 	clients, err := kubernetes.NewForConfig(mgr.GetConfig())
 	if err != nil {
 		return nil, err

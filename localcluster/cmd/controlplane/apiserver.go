@@ -19,8 +19,6 @@ import (
 	"k8s.io/component-base/version/verflag"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
-
-	"github.com/joiner-autoscaler/joiner/localcluster/nodeschedulingpolicy"
 )
 
 // helpColumns is the width of the help of kube-apiserver.
@@ -44,7 +42,7 @@ func newAPIServerCommand() (*cobra.Command, error) {
 	if !mutable {
 		return nil, errors.New("the feature gates of Kubernetes cannot be extended")
 	}
-	if err := nodeschedulingpolicy.AddTo(server.Admission.GenericAdmission, gates); err != nil {
+	if err := addNodeScheduling(server.Admission.GenericAdmission, gates); err != nil {
 		return nil, err
 	}
 	command := &cobra.Command{

@@ -15,14 +15,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
 	"github.com/joiner-autoscaler/joiner/deploy"
 	"github.com/joiner-autoscaler/joiner/internal/admission/audit"
-	"github.com/joiner-autoscaler/joiner/internal/admission/nodescheduling"
 	"github.com/joiner-autoscaler/joiner/internal/cli"
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
+	"github.com/joiner-autoscaler/joiner/localcluster/shared"
+	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
 const (
@@ -126,10 +127,10 @@ func TestTheOverrideIsWatchedInEveryMode(t *testing.T) {
 		g.Expect(t, "allow", "alice create pod app/plain")
 		g.Expect(t, "deny ControlPlane/OverrideMisused", "alice update pod app/plain -> override=mine")
 		// Other subresources are not judged: the API server lets them change no annotation.
-		annotation := []byte(`{"metadata":{"annotations":{"` + nodescheduling.OverrideAnnotation + `":"mine"}}}`)
+		annotation := []byte(`{"metadata":{"annotations":{"` + evaluator.OverrideAnnotation + `":"mine"}}}`)
 		for _, subresource := range []string{"resize", "ephemeralcontainers"} {
 			pod, err := g.Clients.CoreV1().Pods("app").Patch(t.Context(), "plain", types.StrategicMergePatchType, annotation, metav1.PatchOptions{}, subresource)
-			if err != nil || pod.Annotations[nodescheduling.OverrideAnnotation] != "" {
+			if err != nil || pod.Annotations[evaluator.OverrideAnnotation] != "" {
 				t.Errorf("%s: %v, annotations %v", subresource, err, pod.Annotations)
 			}
 		}

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/machinetime"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
+	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
 )
 
 // Each row of "When something fails" in docs/control-plane-protection.md names a test of this file or of package protection.

@@ -6,8 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
+	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
 )
 
 // the annotation of the override comes onto no pod that has its node, by no path and through no door.

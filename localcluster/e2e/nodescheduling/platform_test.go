@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
 	"github.com/joiner-autoscaler/joiner/internal/admission/platform"
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
 	"github.com/joiner-autoscaler/joiner/localcluster/shared"
+	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
 	"github.com/joiner-autoscaler/joiner/upstream/ckao"
 )
 

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
+	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
 )
 
 // sampleScheduler is the design's example of the object.

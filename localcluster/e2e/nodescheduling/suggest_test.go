@@ -10,13 +10,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
 	"github.com/joiner-autoscaler/joiner/deploy"
 	"github.com/joiner-autoscaler/joiner/internal/admission/platform"
 	"github.com/joiner-autoscaler/joiner/internal/cli"
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
+	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
 )
 
 // unlisted is a policy that knows nobody.

@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
-	configv1 "github.com/joiner-autoscaler/joiner/api/openshiftconfig/v1"
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
+	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
 	openshiftapi "github.com/joiner-autoscaler/joiner/upstream/openshift-api"
 )
 

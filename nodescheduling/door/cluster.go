@@ -1,0 +1,113 @@
+package door
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/joiner-autoscaler/joiner/nodescheduling/api/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
+)
+
+// nodePort shows the nodes of a cache to the evaluator, for one request.
+type nodePort struct {
+	ctx    context.Context // one request's deadline, which Ready keeps
+	nodes  *Nodes
+	synced func() bool
+}
+
+// nodesReadyEvery is how often a request looks whether the nodes are listed.
+const nodesReadyEvery = 50 * time.Millisecond
+
+// Ready implements evaluator.Nodes. It waits for as long as the request may take (N60).
+func (p nodePort) Ready() bool {
+	for !p.Synced() {
+		timer := time.NewTimer(nodesReadyEvery)
+		select {
+		case <-p.ctx.Done():
+			timer.Stop()
+			return p.Synced()
+		case <-timer.C:
+		}
+	}
+	return true
+}
+
+// Synced implements evaluator.Nodes.
+func (p nodePort) Synced() bool { return p.synced() }
+
+// Get implements evaluator.Nodes.
+func (p nodePort) Get(name string) (*corev1.Node, bool) {
+	found, exists, err := p.nodes.cache.GetByKey(name)
+	if err != nil || !exists {
+		return nil, false
+	}
+	node, ok := found.(*corev1.Node)
+	return node, ok
+}
+
+// All implements evaluator.Nodes.
+func (p nodePort) All() iter.Seq[*corev1.Node] { return each(p.nodes.list()) }
+
+// SlimNode is a transformer for an informer of nodes. It keeps what the evaluator reads: thousands of them stay in memory.
+func SlimNode(object any) (any, error) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return object, nil // the tombstone of a deletion that was missed
+	}
+	return &corev1.Node{
+		TypeMeta:   node.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
+		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints},
+	}, nil
+}
+
+// Ports returns the ports of the evaluator for one request, which keep the deadline of the context. The cache holds all
+// nodes once synced says so.
+func Ports(clients kubernetes.Interface, nodes *Nodes, namespaces Namespaces, synced func() bool) func(context.Context) evaluator.Cluster {
+	return func(ctx context.Context) evaluator.Cluster {
+		return evaluator.Cluster{
+			Nodes: nodePort{ctx: ctx, nodes: nodes, synced: synced}, Members: nodes.members,
+			LiveNode: func(name string) (*corev1.Node, error) {
+				return orNone(clients.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{}))
+			},
+			LivePod: func(namespace, name string) (*corev1.Pod, error) {
+				return orNone(clients.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{}))
+			},
+			Namespace: func(name string) (string, bool, error) { return namespaces.UID(ctx, name) },
+			Allowed:   func(access evaluator.Access) (bool, error) { return allowed(ctx, clients, access) },
+		}
+	}
+}
+
+// orNone makes an object that does not exist none, and no error.
+func orNone[T any](object *T, err error) (*T, error) {
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return object, nil
+}
+
+func allowed(ctx context.Context, clients kubernetes.Interface, access evaluator.Access) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: access.User.Name, Groups: access.User.Groups,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Group: v1alpha1.Group, Resource: evaluator.AccessResource, Name: access.Group, Verb: string(access.Verb),
+		},
+	}}
+	answer, err := clients.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("asking whether %s may %s: %w", access.User.Name, access.Verb, err)
+	}
+	return answer.Status.Allowed, nil
+}

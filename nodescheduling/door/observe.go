@@ -1,0 +1,28 @@
+package door
+
+import (
+	"github.com/go-logr/logr"
+
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
+)
+
+// Observer counts verdicts, logs those that refuse or override, and offers their events. It does not wait.
+func Observer(events *Events, metrics Metrics, log logr.Logger) func(evaluator.Request, evaluator.Verdict) {
+	return func(request evaluator.Request, verdict evaluator.Verdict) {
+		metrics.Count(verdict.Samples)
+		metrics.Entries.Count(verdict.Uses)
+		for _, f := range verdict.Findings {
+			log.V(verbosity(f.Decision)).Info("judged", "decision", f.Decision, "group", f.Group, "reason", f.Reason, "node", f.Node,
+				"user", request.User.Name, "namespace", request.Namespace, "name", request.Name, "override", f.Override)
+		}
+		events.Offer(verdict.Events)
+	}
+}
+
+// verbosity: that somebody may is no news.
+func verbosity(decision evaluator.Decision) int {
+	if decision == evaluator.Authorized {
+		return 1
+	}
+	return 0
+}

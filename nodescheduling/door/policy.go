@@ -1,0 +1,259 @@
+package door
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+
+	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
+)
+
+// schedulerEvery is how often Scheduler is read: well within the five seconds in which a change must hold (N7, N10). It is
+// read and not watched because a cluster may have no such kind, now or later (N12).
+const schedulerEvery = 2 * time.Second
+
+// firstEvery is how often it is tried until it was read once: requests wait for that.
+const firstEvery = 200 * time.Millisecond
+
+// PolicyConfig is what a [Policy] needs.
+type PolicyConfig struct {
+	// Sources are those of the policy, without Scheduler.
+	Sources evaluator.Sources
+	// Read reads Scheduler; a cluster that has none has nil and no error.
+	Read    func(context.Context) (*configv1.Scheduler, error)
+	Metrics Metrics
+	Log     logr.Logger
+	// Namespace returns the UID of a namespace, and whether it exists. Nil looks after no pins.
+	Namespace func(ctx context.Context, name string) (uid string, exists bool, err error)
+	// Nodes are those whose number is shown. Nil shows none.
+	Nodes *Nodes
+}
+
+// Policy keeps the policy in force: the configuration, which does not change, and what Scheduler adds.
+type Policy struct {
+	config PolicyConfig
+	strict *evaluator.Policy // the configuration with all groups enabled
+
+	current atomic.Pointer[evaluator.Policy]
+	known   atomic.Bool
+	seen    string // what was last made a policy of: UID and version
+	told    map[pinTold]bool
+	failing bool
+}
+
+// NewPolicy puts the configuration alone into force, until Scheduler is read. An error is a configuration that makes no
+// policy.
+func NewPolicy(config PolicyConfig) (*Policy, error) {
+	s := &Policy{config: config}
+	var err error
+	if s.strict, err = strict(config.Sources); err != nil {
+		return nil, err
+	}
+	return s, s.use(nil)
+}
+
+// strict is the configuration alone with every group in mode Enable. It stands for a Scheduler of which nobody knows what it
+// says.
+func strict(sources evaluator.Sources) (*evaluator.Policy, error) {
+	sources.Scheduler = nil
+	if sources.Config != nil {
+		sources.Config = sources.Config.DeepCopy()
+		for i := range sources.Config.Groups {
+			sources.Config.Groups[i].Mode = configv1.Enable
+		}
+	}
+	policy, _, err := evaluator.New(sources)
+	return policy, err
+}
+
+// Judge is the verdict on a request. Until Scheduler was read once, what concerns a group is judged as if the group were
+// enabled, which waits for the nodes and for Scheduler, and then again with what Scheduler says: a start opens no gap. The
+// cluster's nodes must not count as listed before Scheduler is known.
+func (s *Policy) Judge(request *evaluator.Request, cluster evaluator.Cluster) evaluator.Verdict {
+	if !s.Known() {
+		verdict := s.strict.Evaluate(request, cluster)
+		if verdict.Allowed && len(verdict.Findings) == 0 || !s.Known() {
+			return verdict
+		}
+	}
+	return s.InForce().Evaluate(request, cluster)
+}
+
+// InForce is the policy in force, nil where there is none.
+func (s *Policy) InForce() *evaluator.Policy { return s.current.Load() }
+
+// Known says whether Scheduler was read once: before that, the lists may lack entries.
+func (s *Policy) Known() bool { return s.known.Load() }
+
+// Start reads Scheduler again and again until ctx ends. It implements manager.Runnable.
+func (s *Policy) Start(ctx context.Context) error {
+	for {
+		if err := s.step(ctx); err != nil {
+			return err
+		}
+		wait := schedulerEvery
+		if !s.Known() {
+			wait = firstEvery
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica judges.
+func (s *Policy) NeedLeaderElection() bool { return false }
+
+// step reads Scheduler once. While it cannot be read what was read last holds. One whose content cannot be understood at
+// a start counts as read, with the strictest meaning it may have: otherwise every request that aims at a group would wait
+// for somebody to mend it. An error is a configuration that makes no policy.
+func (s *Policy) step(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, schedulerEvery)
+	defer cancel()
+	defer s.lookAtPins(bounded)
+	defer s.lookAtNodes()
+	scheduler, err := s.config.Read(bounded)
+	if err != nil {
+		s.report(ctx, err)
+		if !s.Known() && errors.Is(err, errMalformed) {
+			s.enforce(s.strict, 1)
+			s.known.Store(true)
+		}
+		return nil
+	}
+	s.failing = false
+	seen := "none"
+	if scheduler != nil {
+		seen = string(scheduler.UID) + "/" + scheduler.ResourceVersion
+	}
+	if s.seen != seen {
+		if err := s.use(scheduler); err != nil {
+			return err
+		}
+		s.seen = seen
+	}
+	s.config.Metrics.Read.Set(float64(time.Now().UnixMilli()) / 1000)
+	s.known.Store(true)
+	return nil
+}
+
+// report logs that Scheduler could not be read, once for as long as that goes on.
+func (s *Policy) report(ctx context.Context, err error) {
+	if !s.failing && ctx.Err() == nil {
+		s.config.Log.Error(err, "Scheduler cannot be read; what was read last holds, and after a start the configuration alone with all groups enabled")
+	}
+	s.failing = true
+}
+
+// lookAtNodes counts the nodes of each group.
+func (s *Policy) lookAtNodes() {
+	if s.config.Nodes == nil {
+		return
+	}
+	for _, group := range s.InForce().Effective() {
+		tainted, bare := 0, 0
+		for node := range s.config.Nodes.members(group.Group) {
+			if evaluator.Tainted(node) {
+				tainted++
+			} else {
+				bare++
+			}
+		}
+		s.config.Metrics.ShowNodes(group.Group, tainted, bare)
+	}
+}
+
+// pinTold is a state of an entry that the log has.
+type pinTold struct {
+	group, entry string
+	state        evaluator.PinState
+}
+
+// lookAtPins shows which entries mean a namespace that is not the one they were written for, or may come to. The log has each of
+// them once. What cannot be read is left as it was.
+func (s *Policy) lookAtPins(ctx context.Context) {
+	if s.config.Namespace == nil {
+		return
+	}
+	policy := s.InForce()
+	pins, err := policy.Pins(func(name string) (string, bool, error) { return s.config.Namespace(ctx, name) })
+	if err != nil {
+		return
+	}
+	s.config.Metrics.ShowPins(policy.Effective(), pins)
+	told := map[pinTold]bool{}
+	for _, pin := range pins {
+		key := pinTold{pin.Group, pin.Text, pin.State}
+		if pin.Fine() || told[key] {
+			continue
+		}
+		told[key] = true
+		if !s.told[key] {
+			s.config.Log.Info("an entry does not say which namespace it means: let it end in @ and the UID of the namespace, or take it away",
+				"group", pin.Group, "entry", pin.Text, "source", pin.Source, "state", pin.State, "uid", pin.Now)
+		}
+	}
+	s.told = told
+}
+
+// use makes a policy of the configuration and a Scheduler, and puts it into force.
+func (s *Policy) use(scheduler *configv1.Scheduler) error {
+	sources := s.config.Sources
+	sources.Scheduler = scheduler
+	policy, ignored, err := evaluator.New(sources)
+	if err != nil {
+		return err
+	}
+	s.enforce(policy, len(ignored))
+	for _, part := range ignored {
+		s.config.Log.Info("a part of Scheduler has no effect", "field", part.Field, "reason", part.Why)
+	}
+	return nil
+}
+
+// enforce puts a policy into force, and shows it with the number of parts of Scheduler that have no effect.
+func (s *Policy) enforce(policy *evaluator.Policy, ignored int) {
+	s.current.Store(policy)
+	s.config.Metrics.Show(policy.Effective(), ignored, time.Now())
+	s.config.Metrics.Entries.Show(policy.Entries())
+	for _, group := range policy.Effective() {
+		s.config.Log.Info("policy in force", "group", group.Group, "mode", group.Mode, "entries", group.Authorized)
+	}
+}
+
+// errMalformed is a Scheduler with content of other types than it has. Its definition keeps that out; a definition of
+// somebody else's may not.
+var errMalformed = errors.New("its content has wrong types")
+
+// SchedulerFrom reads the object; a cluster without it, or without the kind, has none (N12). Fields that nobody knows yet
+// are left out (N69).
+func SchedulerFrom(client dynamic.Interface) func(context.Context) (*configv1.Scheduler, error) {
+	resource := client.Resource(configv1.GroupVersion().WithResource("schedulers"))
+	return func(ctx context.Context) (*configv1.Scheduler, error) {
+		found, err := resource.Get(ctx, configv1.SchedulerName, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading Scheduler %s: %w", configv1.SchedulerName, err)
+		}
+		scheduler := &configv1.Scheduler{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, scheduler); err != nil {
+			return nil, fmt.Errorf("reading Scheduler %s: %w: %w", configv1.SchedulerName, errMalformed, err)
+		}
+		return scheduler, nil
+	}
+}

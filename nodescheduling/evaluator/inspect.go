@@ -1,0 +1,202 @@
+package evaluator
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Class is what a pod that exists is to a group of nodes.
+type Class string
+
+// The classes. Those before AuthorizedPod are what the policy would refuse, or should be looked at.
+const (
+	// OnProtectedNode: the pod is on a node of the group, and its namespace is not authorized to have pods there.
+	OnProtectedNode Class = "OnProtectedNode"
+	// AimsAtProtectedNode: the pod is elsewhere, or waits for a node, but the next one like it would be refused.
+	AimsAtProtectedNode Class = "AimsAtProtectedNode"
+	// OverrideWaiting: the pod waits for a node with the annotation of the emergency override, which is believed when it is
+	// bound. Nothing shows whether it was written by somebody who may, or before the policy watched over it.
+	OverrideWaiting Class = "OverrideWaiting"
+	// OverrideInUse: the pod is on a node of the group with that annotation.
+	OverrideInUse Class = "OverrideInUse"
+	// AuthorizedPod: the pod is on a node of the group, and its namespace is authorized.
+	AuthorizedPod Class = "AuthorizedPod"
+	// StaticPod: the pod is the mirror of a static pod of a node of the group.
+	StaticPod Class = "StaticPod"
+)
+
+// Classes lists them all, the weightiest first.
+func Classes() []Class {
+	return []Class{OnProtectedNode, AimsAtProtectedNode, OverrideWaiting, OverrideInUse, AuthorizedPod, StaticPod}
+}
+
+// Fine says whether the class needs nobody's attention.
+func (c Class) Fine() bool { return c == AuthorizedPod || c == StaticPod }
+
+// Inspection is what came of a pod that exists, for one group (H14).
+type Inspection struct {
+	Group string
+	Class Class
+	// Reasons are how the pod aims at the group: Toleration, Selector, both, or NodeName or UnknownNode where nothing in the
+	// pod but its node does.
+	Reasons []Reason
+	// Found says what was found, without the name of the pod, and Steps what keeps the pod off the nodes; both begin with a
+	// small letter and have no full stop at the end. They are empty where the class is fine.
+	Found, Steps string
+	// Authorize says what would make it right to be there: the entry, and the list that it belongs to.
+	Authorize string
+}
+
+// Inspect judges a pod that exists as if every group had the mode Enable, whatever its mode is: for reports, before the mode is
+// set and after (H14). A pod does not say who created or bound it, so only the half of its namespace is asked, as for
+// workloads. Groups that the pod does not concern are left out. It changes none of its arguments. An error is the authorizer's,
+// without which nothing can be said.
+func (p *Policy) Inspect(pod *corev1.Pod, cluster Cluster) ([]Inspection, error) {
+	free := pod.Spec // the same pod, before it had a node
+	free.NodeName = ""
+	return p.inspectAll(&evaluation{cluster: cluster, subject: storedPod,
+		request: &Request{Namespace: pod.Namespace, Pod: pod}}, place(&free))
+}
+
+// InspectWorkload is Inspect for the pods that a workload would make next: those found are of class AimsAtProtectedNode. A kind
+// without a pod template, and a workload that a controller wrote, concern no group.
+func (p *Policy) InspectWorkload(object WorkloadObject, cluster Cluster) ([]Inspection, error) {
+	w := workload(object)
+	if !warnable(w) {
+		return nil, nil
+	}
+	return p.inspectAll(&evaluation{cluster: cluster, subject: createdWorkload,
+		request: &Request{Namespace: object.GetNamespace()}}, place(&w.Template.Spec))
+}
+
+// WorkloadObject is an object with a pod template.
+type WorkloadObject interface {
+	metav1.Object
+	runtime.Object
+}
+
+// inspectAll inspects for each group. The placement is where the pod, or the next one, asks to be put.
+func (p *Policy) inspectAll(e *evaluation, asked placement) ([]Inspection, error) {
+	if p == nil || p.self != "" && e.request.Namespace == p.self {
+		return nil, nil
+	}
+	e.policy = p
+	var found []Inspection
+	for i := range p.all {
+		g := &p.all[i]
+		inspection, concerns, err := e.inspect(g, asked)
+		if err != nil {
+			return nil, fmt.Errorf("asking the cluster's authorizer about namespace %s and group %s: %w", e.request.Namespace, g.name, err)
+		}
+		if concerns {
+			found = append(found, inspection)
+		}
+	}
+	return found, nil
+}
+
+func (e *evaluation) inspect(g *group, asked placement) (Inspection, bool, error) {
+	e.stale = nil
+	f := Finding{ActorAuthorized: true, NamespaceAuthorized: e.occupant(g) != ""}
+	e.placement = asked
+	aims := e.targets(g, f.NamespaceAuthorized)
+	var there []target
+	var overrides, waits bool
+	if pod := e.request.Pod; pod != nil {
+		overrides = e.policy.override && strings.TrimSpace(pod.Annotations[OverrideAnnotation]) != ""
+		waits = overrides && pod.Spec.NodeName == ""
+		if pod.Spec.NodeName != "" {
+			e.placement = placement{node: pod.Spec.NodeName}
+			there = e.targets(g, f.NamespaceAuthorized)
+		}
+	}
+	if len(aims)+len(there) == 0 && !waits {
+		return Inspection{}, false, nil
+	}
+	if err := e.askAuthorizer(g, &f); err != nil {
+		return Inspection{}, false, err
+	}
+	inspection := Inspection{Group: g.name, Class: AimsAtProtectedNode}
+	switch {
+	case len(there) > 0 && e.mirrors(g):
+		inspection.Class = StaticPod
+	case f.NamespaceAuthorized:
+		inspection.Class = AuthorizedPod
+		return inspection, len(there) > 0, nil
+	case waits:
+		inspection.Class = OverrideWaiting
+	case overrides && len(there) > 0:
+		inspection.Class = OverrideInUse
+	case len(there) > 0:
+		inspection.Class = OnProtectedNode
+	}
+	if !inspection.Class.Fine() {
+		e.explain(&inspection, g, f, aims, there)
+	}
+	return inspection, true, nil
+}
+
+// mirrors says whether a pod that is stored is the mirror of a static pod of its node: it has the annotation, and its owner is
+// the node. Both can be forged where nobody judges (F7), but not to any use: a kubelet removes mirrors of static pods that it
+// does not have, and does not start them.
+func (e *evaluation) mirrors(g *group) bool {
+	pod := e.request.Pod
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; !mirror || owner == nil || owner.Kind != "Node" || owner.Name != pod.Spec.NodeName {
+		return false
+	}
+	return e.assigned.node != nil && g.members.Has(e.assigned.node) && owner.UID == e.assigned.node.UID
+}
+
+// found is describe for a text that does not speak of the group's nodes before; named is for a node that is known.
+func (t target) found(named string) string {
+	switch t.reason {
+	case NodeName:
+		return fmt.Sprintf(named, shorten(t.node))
+	case UnknownNode:
+		return fmt.Sprintf("there is no node %q, so it may become one of the group", shorten(t.node))
+	}
+	return t.describe()
+}
+
+// explain says what was found, and what to do. What the pod's own fields ask for decides about that; a pod that asks for
+// nothing was put there by its nodeName, or by the scheduler because nothing kept it off.
+func (e *evaluation) explain(i *Inspection, g *group, f Finding, aims, there []target) {
+	var found []string
+	for _, t := range there {
+		found = append(found, t.found("it is on node %q, which is of the group"))
+	}
+	for _, t := range aims {
+		found = append(found, t.found("its nodeName is %q, which is of the group"))
+		i.Reasons = append(i.Reasons, t.reason)
+	}
+	i.Steps = e.steps(g, aims)
+	if len(aims) == 0 && len(there) > 0 {
+		i.Reasons = []Reason{there[0].reason}
+		i.Steps = e.steps(g, []target{{reason: Binding}}) + ", and set no nodeName"
+		if there[0].reason == UnknownNode {
+			i.Steps = "delete it, since its node does not exist"
+		}
+	}
+	switch i.Class {
+	case OverrideWaiting, OverrideInUse:
+		reason := e.request.Pod.Annotations[OverrideAnnotation]
+		found = append([]string{fmt.Sprintf("it has the annotation %s: %q", OverrideAnnotation, shorten(reason))}, found...)
+		i.Steps = "delete it, unless you know who created it"
+		if i.Class == OverrideInUse {
+			i.Steps = "delete it when the emergency is over"
+		}
+	}
+	if e.request.Pod != nil && e.request.Pod.Spec.NodeName == "" {
+		found = append(found, "it waits for a node")
+	}
+	for _, s := range e.stale {
+		found = append(found, s.describe())
+	}
+	i.Found = strings.Join(found, ", and ")
+	i.Authorize = fmt.Sprintf("add %s to %s", e.entries(f), g.listName())
+}
