@@ -79,6 +79,28 @@ func TestA30_WhatIsNotOwnedHasNoController(t *testing.T) {
 	}
 }
 
+// kinds and admission policies are divided, and what is switched off is deleted by its owner alone.
+func TestA30_WhatIsWrittenIsDivided(t *testing.T) {
+	t.Parallel()
+	// Kinds, those of others, admission policies, those of others, unwanted ones, and all that a teardown takes away.
+	for own, want := range map[string][6]int{
+		operator.OwnFull: {2, 0, 2, 0, 1, 4}, operator.OwnAlongside: {1, 1, 1, 1, 1, 3},
+		string(operator.PartClassRules): {0, 2, 1, 1, 0, 1},
+	} {
+		config := awsOperator()
+		config.Own, config.ProtectNodeClaims = []string{own}, "Open"
+		deps := operatorDeps{board: operator.NewBoard()}
+		if err := deps.divide(config); err != nil {
+			t.Fatal(err)
+		}
+		got := [6]int{len(deps.kinds), len(deps.others), len(deps.protections), len(deps.ofOthers),
+			len(deps.unwanted), len(deps.allProtections())}
+		if got != want {
+			t.Errorf("%s: %v, want %v", own, got, want)
+		}
+	}
+}
+
 // what the HostedControlPlane says needs no flag; it pauses every controller but that of the policy's status, and
 // has the pools go with the cluster.
 func TestA32_TheHostedControlPlaneTakesNoFlags(t *testing.T) {

@@ -143,7 +143,8 @@ func assembleOperator(
 		aws: slices.Contains(config.Platforms, PlatformAWS), hosted: config.InfraFrom == InfraFromHosted,
 		infraID: config.InfraID, profile: config.InstanceProfile,
 		guest: operator.GuestClient{Client: mgr.GetClient()}, live: mgr.GetAPIReader(), management: management,
-		board: p.board, events: event.NewDeduplicated(sink, time.Now), metrics: set, bells: bells, done: done, now: time.Now, log: log,
+		board: p.board, events: event.NewDeduplicated(sink, time.Now), metrics: set, bells: bells, done: done,
+		now: time.Now, log: log,
 	}
 	if err := deps.divide(config); err != nil {
 		return nil, err

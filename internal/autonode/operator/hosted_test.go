@@ -285,3 +285,52 @@ func TestA32_PoolsGoWithTheCluster(t *testing.T) {
 		}
 	})
 }
+
+// each thing that a HostedControlPlane says wakes who has to follow it.
+func TestA32_EveryFieldIsNews(t *testing.T) {
+	t.Parallel()
+	going := plane("one")
+	going.SetDeletionTimestamp(new(metav1.Now()))
+	changed := func(change func(map[string]any, map[string]string)) operator.HostedReading {
+		return read(plane("one",
+			change))
+	}
+	for what, reading := range map[string]operator.HostedReading{
+		"its ID":     changed(func(spec map[string]any, _ map[string]string) { spec["infraID"] = "another" }),
+		"its tags":   changed(func(spec map[string]any, _ map[string]string) { delete(spec, "platform") }),
+		"a pause":    changed(func(spec map[string]any, _ map[string]string) { spec["pausedUntil"] = "true" }),
+		"autoNode":   changed(func(spec map[string]any, _ map[string]string) { delete(spec, "autoNode") }),
+		"annotation": changed(func(_ map[string]any, annotations map[string]string) { clear(annotations) }),
+		"deletion":   read(going), "that it is gone": read(plane("one")).Next(nil, nil, operator.HostedGiven{}),
+	} {
+		board := operator.NewBoard()
+		board.SetHosted(read(plane("one")))
+		if board.SetHosted(read(plane("one"))) || !board.SetHosted(reading) {
+			t.Errorf("%s is no news, or the same is", what)
+		}
+	}
+}
+
+// the default class is made as the HostedControlPlane says, and not where classes are left alone or the cluster
+// goes.
+func TestA32_TheDefaultClassFollowsTheHostedControlPlane(t *testing.T) {
+	t.Parallel()
+	going := plane("one")
+	going.SetDeletionTimestamp(new(metav1.Now()))
+	leaving := plane("one", func(spec map[string]any, _ map[string]string) { delete(spec, "autoNode") })
+	other := plane("one", func(spec map[string]any, _ map[string]string) { spec["infraID"] = "infra-7" })
+	s := newScene(t, nil)
+	for what, reading := range map[string]operator.HostedReading{"not known": read(), "going": read(going),
+		"left alone": read(leaving)} {
+		s.board.SetHosted(reading)
+		if s.step(s.defaults(s.guest), ""); s.defaultClass() != nil {
+			t.Errorf("%s: the class was made", what)
+		}
+	}
+	s.board.SetHosted(read(other))
+	s.step(s.defaults(s.guest), "")
+	if made := s.defaultClass(); made == nil ||
+		made.Spec.SecurityGroupSelectorTerms[0].Tags["karpenter.sh/discovery"] != "infra-7" {
+		t.Errorf("the class is %+v", made)
+	}
+}

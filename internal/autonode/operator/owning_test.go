@@ -192,8 +192,50 @@ func TestA30_TheAdmissionPoliciesOfOthersAreLookedAt(t *testing.T) {
 		weak.Spec = theirs.Spec
 		s.must(s.guest.Update(t.Context(), weak))
 	}
+	for what, weaken := range map[string]func(*admissionv1.ValidatingAdmissionPolicyBindingSpec){
+		"it warns": func(s *admissionv1.ValidatingAdmissionPolicyBindingSpec) {
+			s.ValidationActions = []admissionv1.ValidationAction{admissionv1.Warn}
+		},
+		"it is for some objects": func(s *admissionv1.ValidatingAdmissionPolicyBindingSpec) {
+			s.MatchResources = &admissionv1.MatchResources{}
+		},
+		"it takes parameters": func(s *admissionv1.ValidatingAdmissionPolicyBindingSpec) {
+			s.ParamRef = &admissionv1.ParamRef{Name: "none"}
+		},
+		"it binds another": func(s *admissionv1.ValidatingAdmissionPolicyBindingSpec) { s.PolicyName = "another" },
+	} {
+		weak := others[0].Binding.DeepCopy()
+		s.must(s.guest.Get(t.Context(), client.ObjectKeyFromObject(weak), weak))
+		weaken(&weak.Spec)
+		s.must(s.guest.Update(t.Context(), weak))
+		says(what, metav1.ConditionFalse, bindingName)
+		weak.Spec = others[0].Binding.Spec
+		s.must(s.guest.Update(t.Context(), weak))
+	}
 	says("whole again", metav1.ConditionTrue)
 	if restored := s.restored(); restored != 0 {
 		t.Errorf("%d were restored", restored)
+	}
+}
+
+// requirements are not applied where another operator writes the pools; a policy without any is ready.
+func TestA30_RequirementsThatAreNotOwned(t *testing.T) {
+	t.Parallel()
+	for reason, policy := range map[string]*hypershiftv1beta1.AutoNodePolicy{
+		hypershiftv1beta1.ReasonRequirementsNotOwned: policyOf(1, in(instanceType, "a")),
+		hypershiftv1beta1.ReasonNoTargets:            policyOf(1),
+	} {
+		s := newScene(t, nil, policy)
+		s.read()
+		s.policy = operator.NewPolicyController(operator.PolicyConfig{
+			Management: s.managementClient(), Guest: operator.GuestClient{Client: s.guest}, Kinds: s.kinds[1:],
+			Board:         s.board,
+			PoolsOfOthers: true, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
+		})
+		status := metav1.ConditionTrue
+		if reason == hypershiftv1beta1.ReasonRequirementsNotOwned {
+			status = metav1.ConditionFalse
+		}
+		s.policySays(status, reason)
 	}
 }
