@@ -47,9 +47,10 @@ func TestA05_HandMadeNodeClaimsAreRefusedOrFound(t *testing.T) {
 	t.Cleanup(func() { w.remove(w.cadmin, posing); w.remove(w.cadmin, true_) })
 	began := time.Now()
 	for _, claim := range []*unstructured.Unstructured{posing, true_} {
-		if err := w.cadmin.Create(w.ctx, claim); err != nil {
-			t.Fatalf("%s: %v", claim.GetName(), err)
-		}
+		w.eventually("claim "+claim.GetName()+" to be let through, once the API server has the rule of this policy", func() (bool, string) {
+			err := w.cadmin.Create(w.ctx, claim)
+			return err == nil, fmt.Sprint(err)
+		})
 	}
 	w.countsHandMade(1)
 	t.Logf("found %s after it was made", time.Since(began).Round(time.Millisecond))

@@ -52,6 +52,7 @@ func TestA47_OneOperatorIsSmall(t *testing.T) {
 	}
 	w.createPools(size.pools)
 	w.allMerged(size.pools, in(instanceType, "a", "b"))
+	w.quiet() // by then the API server has the rule for claims
 	w.createClaims(size.claims)
 	w.conforming("True", "Conforms")
 	w.quiet()
