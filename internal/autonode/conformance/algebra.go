@@ -35,7 +35,7 @@ func label(labels map[string]string, key fold.Key) (string, bool) {
 	if value, found := labels[string(key)]; found {
 		return value, true
 	}
-	aliases := make([]string, 0, 1)
+	var aliases []string
 	for name := range labels {
 		if fold.Canonical(name) == key {
 			aliases = append(aliases, name)

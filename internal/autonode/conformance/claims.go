@@ -56,7 +56,6 @@ func (l *look) asked(claim *karpenterv1.NodeClaim, allowed fold.Allowed, set fol
 		l.add(Finding{NodeClaim, claim.Name, state, cause, "spec.requirements",
 			fmt.Sprintf("says nothing of %s, the policy allows %s", key, describe(allowed))})
 		l.astray(claim, key, state, cause)
-		return
 	}
 	if !labelled {
 		return
@@ -87,11 +86,9 @@ func (l *look) gotElse(claim *karpenterv1.NodeClaim, allowed fold.Allowed) Cause
 }
 
 // astray remembers which label of a claim is outside of the policy and why, so that its node is not blamed for another cause.
+// A claim without a machine has no node that could ask.
 func (l *look) astray(claim *karpenterv1.NodeClaim, key fold.Key, state State, cause Cause) {
 	id := claim.Status.ProviderID
-	if id == "" {
-		return
-	}
 	if l.strays[id] == nil {
 		l.strays[id] = map[fold.Key]Finding{}
 	}

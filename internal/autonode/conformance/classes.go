@@ -31,9 +31,9 @@ func (l *look) class(class *awsv1.EC2NodeClass) {
 	switch {
 	case w.Class == nil && w.Altered:
 		add("spec", "find out what changes it on its way: it never was as the operator wrote it")
-	case w.Class == nil && w.Failed != "":
+	case w.Class == nil:
 		add("spec", "it never was as the policy wants it")
-	case w.Class != nil && !equality.Semantic.DeepEqual(*w.Class, class.Spec):
+	case !equality.Semantic.DeepEqual(*w.Class, class.Spec):
 		add(firstDifference(*w.Class, class.Spec), "is not as the operator wrote it")
 	}
 	if field, message := l.rootVolume(class); field != "" {
@@ -74,7 +74,11 @@ func (l *look) rootVolume(class *awsv1.EC2NodeClass) (field, message string) {
 	if l.Policy == nil || l.Policy.Spec.EC2NodeClassDefaults.RootVolume == nil {
 		return "", ""
 	}
-	want, root, at := l.Policy.Spec.EC2NodeClassDefaults.RootVolume, (*awsv1.BlockDevice)(nil), 0
+	var (
+		want = l.Policy.Spec.EC2NodeClassDefaults.RootVolume
+		root *awsv1.BlockDevice
+		at   int
+	)
 	for i, mapping := range class.Spec.BlockDeviceMappings {
 		if mapping.RootVolume != nil && *mapping.RootVolume {
 			if root != nil {
@@ -129,7 +133,7 @@ func differ(a, b any) string {
 			}
 		}
 	}
-	if first, second, both := twoOf[[]any](a, b); both && len(first) == len(second) {
+	if first, second, _ := twoOf[[]any](a, b); len(first) == len(second) {
 		for i := range first {
 			if !equality.Semantic.DeepEqual(first[i], second[i]) {
 				return fmt.Sprintf("[%d]", i) + differ(first[i], second[i])

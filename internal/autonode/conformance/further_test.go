@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +21,40 @@ func furtherWays() []way {
 	bordersOfPools(add)
 	bordersOfClasses(add)
 	bordersOfMachines(add)
+	severalFindings(add)
 	return all
+}
+
+// severalFindings of one object, and of two: which cause is counted, and which objects are named.
+func severalFindings(add func(string, func(world))) {
+	replaced := func(w world) {
+		w.claim.Spec.Requirements[0] = in(instanceType, "d")
+		older(w.claim, changed-1)
+	}
+	add("a claim that is being replaced, with a label that somebody wrote", func(w world) {
+		replaced(w)
+		w.claim.Labels[zone] = "z9"
+	})
+	add("a claim that is being replaced, and a pool that somebody wrote", func(w world) {
+		replaced(w)
+		w.pool.Spec.Template.Spec.Requirements = w.pool.Spec.Template.Spec.Requirements[1:]
+	})
+	add("a claim with two causes, the first by name at the first field", func(w world) {
+		w.claim.OwnerReferences = nil
+		rogue := *w.claim.Spec.NodeClassRef
+		rogue.Name = "rogue"
+		w.claim.Spec.NodeClassRef = &rogue
+	})
+	add("a claim with two causes, the first by name at the last field", func(w world) {
+		w.claim.Labels[zone], w.claim.Status.ImageID = "z9", "ami-2"
+	})
+}
+
+// mayBeAbsent makes the policy restrict a label that nodes need not have.
+func mayBeAbsent(w world) {
+	excluded := entry{Key: gpus, Operator: "NotIn", Values: []string{"8"}}
+	w.Policy.Spec.NodePoolDefaults.Requirements = append(w.Policy.Spec.NodePoolDefaults.Requirements, excluded)
+	w.pool.Spec.Template.Spec.Requirements = append(w.pool.Spec.Template.Spec.Requirements, excluded)
 }
 
 func older(object metav1.Object, minutes int) {
@@ -70,7 +104,11 @@ func bordersOfTime(add func(string, func(world))) {
 		w.pool.Spec.Template.Spec.Requirements = nil
 	})
 	add("a pool that came ten seconds after the protection", func(w world) {
-		w.Memory.Protected = w.pool.CreationTimestamp.Add(-w.Settings.Clocks)
+		w.Memory.Protected = w.pool.CreationTimestamp.Add(-10 * time.Second)
+		w.forgets("NodePool", "p")
+	})
+	add("a pool that came eleven seconds after the protection", func(w world) {
+		w.Memory.Protected = w.pool.CreationTimestamp.Add(-11 * time.Second)
 		w.forgets("NodePool", "p")
 	})
 	add("a pool from before the protection that conforms", func(w world) {
@@ -80,6 +118,22 @@ func bordersOfTime(add func(string, func(world))) {
 	add("a node without a claim, of a minute ago", func(w world) {
 		w.Objects.Claims = nil
 		older(w.node, now-1)
+	})
+	add("a process that began 59 seconds ago, and a pool outside that it has not looked at", func(w world) {
+		w.Memory.Began = w.Now.Add(-59 * time.Second)
+		w.forgets("NodePool", "p")
+		w.pool.Spec.Template.Spec.Requirements = nil
+	})
+	add("a claim outside, 24 hours less a second after the policy was changed", func(w world) {
+		outside(w)
+		older(w.claim, changed-1)
+		w.Now = at(changed).Add(24*time.Hour - time.Second)
+	})
+	add("a first policy that came into force after it was made, and a claim from between", func(w world) {
+		outside(w)
+		w.Policy.Generation, w.Memory.PolicySince = 1, at(155)
+		older(w.Policy, 150)
+		older(w.claim, 153)
 	})
 	add("no objects but a policy that is not valid", func(w world) {
 		w.Objects, w.State = conformance.Objects{}, conformance.PolicyIsBad
@@ -97,6 +151,15 @@ func bordersOfPools(add func(string, func(world))) {
 	add("DoesNotExist with values, which Karpenter ignores", exists("DoesNotExist"))
 	add("an alias of the instance type", func(w world) {
 		w.pool.Spec.Template.Spec.Requirements[0].Key = corev1.LabelInstanceType
+	})
+	add("DoesNotExist with values, for a label that may be absent", func(w world) {
+		mayBeAbsent(w)
+		w.pool.Spec.Template.Spec.Requirements = append(w.pool.Spec.Template.Spec.Requirements,
+			entry{Key: gpus, Operator: "DoesNotExist", Values: []string{"1"}})
+	})
+	add("a pool that launches nothing, without an entry of the policy", func(w world) {
+		w.pool.Spec.Template.Spec.Requirements = []entry{w.pool.Spec.Template.Spec.Requirements[0],
+			w.pool.Spec.Template.Spec.Requirements[2], in(instanceType, "d")}
 	})
 	add("a contradiction in a pool that was altered", func(w world) {
 		w.pool.Spec.Template.ObjectMeta.Labels[team] = "green"
@@ -129,6 +192,10 @@ func bordersOfPools(add func(string, func(world))) {
 	add("a class that has not been looked at, in a process that has just begun", func(w world) {
 		w.Memory.Began = w.Now
 		w.forgets("EC2NodeClass", "c")
+	})
+	add("values that just fit into a message", func(w world) {
+		fits := strings.Repeat("x", 200-len(instanceType+"=")) // what a message shows at most
+		w.pool.Spec.Template.Spec.Requirements = []entry{in(instanceType, fits), in(zone, "z1"), in(team, "red")}
 	})
 	add("a long list of values", func(w world) {
 		many := make([]string, 100)
@@ -174,6 +241,17 @@ func bordersOfClasses(add func(string, func(world))) {
 	add("a field added, and one taken away", func(w world) {
 		w.class.Spec.Context, w.class.Spec.UserData = new("a"), nil
 	})
+	add("a block added", func(w world) { w.class.Spec.Kubelet = &awsv1.KubeletConfiguration{MaxPods: new(int32(5))} })
+	add("a block taken away", func(w world) {
+		w.class.Spec.Kubelet = &awsv1.KubeletConfiguration{MaxPods: new(int32(5))}
+		own(w)
+		w.class.Spec.Kubelet = nil
+	})
+	add("one image less", func(w world) {
+		w.class.Spec.AMISelectorTerms = append(w.class.Spec.AMISelectorTerms, awsv1.AMISelectorTerm{ID: "ami-2"})
+		own(w)
+		w.class.Spec.AMISelectorTerms = w.class.Spec.AMISelectorTerms[:1]
+	})
 	add("one image more", func(w world) {
 		w.class.Spec.AMISelectorTerms = append(w.class.Spec.AMISelectorTerms, awsv1.AMISelectorTerm{ID: "ami-2"})
 	})
@@ -187,6 +265,13 @@ func bordersOfClasses(add func(string, func(world))) {
 	})
 	add("a class that waits for what nodes start with, and was written before", func(w world) {
 		w.wrote("EC2NodeClass", "c", func(r *conformance.Written) { r.Failed = conformance.BootstrapMissing })
+	})
+	add("a class that was as wanted, and is altered on its way since", func(w world) {
+		w.wrote("EC2NodeClass", "c", func(r *conformance.Written) { r.Altered = true })
+		w.class.Spec.Tags["team"] = "blue"
+	})
+	add("a class of which the operator knows nothing but that it is its own", func(w world) {
+		w.wrote("EC2NodeClass", "c", func(r *conformance.Written) { r.Class = nil })
 	})
 	stray := func(change func(world)) func(world) {
 		return func(w world) {
@@ -216,6 +301,9 @@ func bordersOfMachines(add func(string, func(world))) {
 		delete(w.node.Labels, zone)
 		w.node.Labels[corev1.LabelFailureDomainBetaZone], w.node.Labels["topology.ebs.csi.aws.com/zone"] = "z9", "z1"
 	})
+	add("a label by its name, and another value by an alias", func(w world) {
+		w.node.Labels[corev1.LabelFailureDomainBetaZone] = "z9"
+	})
 	add("the operator gives no images", func(w world) { w.Memory.Images = nil; w.claim.Status.ImageID = "ami-2" })
 	add("a claim without a machine yet", func(w world) {
 		w.claim.Status.ProviderID, w.claim.Labels = "", nil
@@ -226,6 +314,10 @@ func bordersOfMachines(add func(string, func(world))) {
 		w.claim.Status.ProviderID = ""
 		w.claim.Spec.Requirements[0] = in(instanceType, "d")
 		w.node.Spec.ProviderID = ""
+	})
+	add("a claim without a machine, with a label outside, and a node without an id", func(w world) {
+		w.claim.Status.ProviderID, w.node.Spec.ProviderID = "", ""
+		w.claim.Labels[instanceType] = "d"
 	})
 	add("two labels outside", func(w world) {
 		for _, labels := range []map[string]string{w.claim.Labels, w.node.Labels} {
@@ -251,11 +343,15 @@ func bordersOfMachines(add func(string, func(world))) {
 		w.claim.Labels[instanceType] = "d"
 		w.node.Spec.ProviderID = "aws:///z1/i-2"
 	})
-	add("a label that may be absent", func(w world) {
-		w.Policy.Spec.NodePoolDefaults.Requirements = append(w.Policy.Spec.NodePoolDefaults.Requirements,
-			entry{Key: gpus, Operator: "NotIn", Values: []string{"8"}})
-		w.pool.Spec.Template.Spec.Requirements = append(w.pool.Spec.Template.Spec.Requirements,
-			entry{Key: gpus, Operator: "NotIn", Values: []string{"8"}})
+	add("somebody wrote the claim's label, and its node is not the first", func(w world) {
+		w.claim.Labels[instanceType] = "d"
+		other := corev1.Node{ObjectMeta: meta("capi", made), Spec: corev1.NodeSpec{ProviderID: "aws:///z1/i-9"}}
+		w.Objects.Nodes = append([]corev1.Node{other}, w.Objects.Nodes...)
+	})
+	add("a label that may be absent", mayBeAbsent)
+	add("a node outside, of a claim, without the label of a pool", func(w world) {
+		delete(w.node.Labels, karpenterv1.NodePoolLabelKey)
+		w.node.Labels[instanceType] = "d"
 	})
 	add("a node of a pool that has not registered", func(w world) {
 		delete(w.node.Labels, karpenterv1.NodeRegisteredLabelKey)

@@ -230,6 +230,18 @@ func BenchmarkLook(b *testing.B) {
 	}
 }
 
+// byHand makes so many claims that no pool owns.
+func byHand(claims int) func(world) {
+	return func(w world) {
+		w.claim.OwnerReferences = nil
+		for i := range claims - 1 {
+			claim := w.claim.DeepCopy()
+			claim.Name, claim.Status.ProviderID = fmt.Sprintf("k%02d", i), ""
+			w.Objects.Claims = append(w.Objects.Claims, *claim)
+		}
+	}
+}
+
 // the condition says the gravest state, counts by cause and whose business it is, and names ten objects.
 func TestA22_TheCondition(t *testing.T) {
 	t.Parallel()
@@ -249,15 +261,12 @@ func TestA22_TheCondition(t *testing.T) {
 			w.forgets("", "")
 		},
 			"Unknown", "NotChecked", "2 Unknown: NodeClaim k, NodePool p"},
-		"twelve claims by hand": {func(w world) {
-			w.claim.OwnerReferences = nil
-			for i := range 11 {
-				claim := w.claim.DeepCopy()
-				claim.Name, claim.Status.ProviderID = fmt.Sprintf("k%02d", i), ""
-				w.Objects.Claims = append(w.Objects.Claims, *claim)
-			}
-		}, "False", "NotConforming", "12 HandMade (Tenant): NodeClaim k, NodeClaim k00, NodeClaim k01, NodeClaim k02, NodeClaim k03, " +
-			"NodeClaim k04, NodeClaim k05, NodeClaim k06, NodeClaim k07, NodeClaim k08 and 2 more"},
+		"ten claims by hand": {byHand(10), "False", "NotConforming",
+			"10 HandMade (Tenant): NodeClaim k, NodeClaim k00, NodeClaim k01, NodeClaim k02, NodeClaim k03, " +
+				"NodeClaim k04, NodeClaim k05, NodeClaim k06, NodeClaim k07, NodeClaim k08"},
+		"twelve claims by hand": {byHand(12), "False", "NotConforming",
+			"12 HandMade (Tenant): NodeClaim k, NodeClaim k00, NodeClaim k01, NodeClaim k02, NodeClaim k03, " +
+				"NodeClaim k04, NodeClaim k05, NodeClaim k06, NodeClaim k07, NodeClaim k08 and 2 more"},
 	} {
 		w := newWorld()
 		c.do(w)
@@ -271,6 +280,13 @@ func TestA22_TheCondition(t *testing.T) {
 // causes and parties are closed sets, and each cause but the unknown one has a party.
 func TestA21_EachCauseHasAParty(t *testing.T) {
 	t.Parallel()
+	for _, way := range slices.Concat(poolWays(), classWays(), machineWays(), policyWays(), furtherWays()) {
+		for _, f := range way.look().Findings {
+			if !slices.Contains(conformance.Causes(), f.Cause) {
+				t.Errorf("%s: the set of causes lacks %q", way.name, f.Cause)
+			}
+		}
+	}
 	for _, cause := range conformance.Causes() {
 		if party := cause.Party(); (party == conformance.Nobody) != (cause == conformance.Unclear) {
 			t.Errorf("%s is the business of %q", cause, party)

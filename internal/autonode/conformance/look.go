@@ -72,22 +72,16 @@ func newLook(input Input) *look {
 func (l *look) add(f Finding) {
 	l.found = append(l.found, f)
 	product := Product{f.Kind, f.Name}
-	if was, found := l.judged[product]; !found || gravity(f.State) > gravity(was) {
-		l.judged[product] = f.State
-	}
+	l.judged[product] = graver(l.judged[product], f.State)
 }
 
-// seen notes an object that was looked at.
-func (l *look) seen(kind, name string) {
-	product := Product{kind, name}
-	if _, found := l.judged[product]; !found {
-		l.judged[product] = Conforms
-	}
-}
+// seen notes an object that is looked at, before anything is found.
+func (l *look) seen(kind, name string) { l.judged[Product{kind, name}] = Conforms }
 
-// gravity orders states: the gravest of an object's findings is the object's.
-func gravity(s State) int {
-	return slices.Index([]State{Conforms, Replacing, NotKnown, NotConforming}, s)
+// graver orders states: the gravest of an object's findings is the object's. Every state is graver than none.
+func graver(a, b State) State {
+	order := []State{Conforms, Replacing, NotKnown, NotConforming}
+	return order[max(slices.Index(order, a), slices.Index(order, b))]
 }
 
 // fresh reports whether the process has not had the time to look at everything once.
@@ -126,10 +120,11 @@ const (
 	unclear
 )
 
+// age is asked only about what is outside of a policy, so there is one.
 func (l *look) age(object metav1.Object) age {
 	made := object.GetCreationTimestamp().Time
 	switch {
-	case l.Memory.PolicySince.IsZero() && l.Policy != nil && l.Policy.Generation == 1:
+	case l.Memory.PolicySince.IsZero() && l.Policy.Generation == 1:
 		// Nobody has changed the policy: it is in force since it was made.
 		return ageAt(made, l.Policy.CreationTimestamp.Add(l.Settings.Settle))
 	case !l.Memory.PolicySince.IsZero():
@@ -150,7 +145,7 @@ func ageAt(made, since time.Time) age {
 // late says what becomes of an object that is outside of the policy because it is older: its node is replaced, for a while.
 func (l *look) late() State {
 	since := l.Memory.PolicySince
-	if since.IsZero() && l.Policy != nil {
+	if since.IsZero() {
 		since = l.Policy.CreationTimestamp.Time
 	}
 	if l.Now.Sub(since) < l.Settings.Grace {
@@ -184,10 +179,10 @@ func (l *look) stray(object metav1.Object) (State, Cause) {
 	return NotConforming, Legacy
 }
 
-// written is what the operator made of a product, if this one is it.
+// written is what the operator made of a product, if this one is it: every object of an API server has a UID.
 func (l *look) written(kind string, object metav1.Object) (Written, bool) {
-	w, found := l.Memory.Written[Product{kind, object.GetName()}]
-	return w, found && w.UID == object.GetUID()
+	w := l.Memory.Written[Product{kind, object.GetName()}]
+	return w, w.UID == object.GetUID()
 }
 
 // whose is the state and cause of a product that is the operator's and not as the policy wants it.
@@ -199,7 +194,7 @@ func (l *look) whose(w Written) (State, Cause) {
 		return NotConforming, w.Failed
 	case l.Policy != nil && w.Policy == l.Policy.Generation:
 		return NotConforming, WrittenByOther
-	case !l.Memory.PolicySince.IsZero() && l.Now.Sub(l.Memory.PolicySince) < l.Settings.Settle || l.fresh():
+	case l.Now.Sub(l.Memory.PolicySince) < l.Settings.Settle || l.fresh():
 		return Replacing, PolicyChanged
 	}
 	return NotConforming, OperatorError

@@ -178,7 +178,7 @@ func machineWays() []way {
 		{"outside, older than the policy, and its time is over", func(w world) {
 			old(w)
 			asks(in(instanceType, "d"))(w)
-			w.Now = at(changed).Add(w.Settings.Grace)
+			w.Now = at(changed).Add(24 * time.Hour)
 		}, "NodeClaim k", wrong, conformance.PolicyChanged, "spec.requirements"},
 		{"outside, and older than the process", func(w world) {
 			w.Memory.PolicySince = time.Time{}
@@ -311,7 +311,7 @@ func TestA19_WhatIsNotJudged(t *testing.T) {
 	for name, do := range map[string]func(world){
 		"being deleted": func(w world) {
 			gone := metav1.Time{Time: w.Now}
-			w.pool.Spec.Template.Spec.Requirements, w.claim.Spec.Requirements, w.class.Spec.InstanceProfile = nil, nil, nil
+			w.pool.Spec.Template.Spec.Requirements, w.claim.OwnerReferences, w.class.Spec.InstanceProfile = nil, nil, nil
 			w.node.Labels[instanceType] = "d"
 			w.pool.DeletionTimestamp, w.class.DeletionTimestamp, w.claim.DeletionTimestamp, w.node.DeletionTimestamp = &gone, &gone, &gone, &gone
 		},

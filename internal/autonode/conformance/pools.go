@@ -67,7 +67,7 @@ func (l *look) classRef(kind, name, field string, ref *karpenterv1.NodeClassRefe
 			return
 		}
 		w, found := l.Memory.Written[Product{EC2NodeClass, ref.Name}]
-		if found && w.Class != nil {
+		if w.Class != nil {
 			return
 		}
 		if found { // the class's own cause is this object's too

@@ -48,9 +48,14 @@ func newReport(found []Finding, judged map[Product]State) Report {
 	causes := map[Product]Cause{}
 	for _, f := range found {
 		product := Product{f.Kind, f.Name}
-		if before, told := causes[product]; f.State == judged[product] && (!told || f.Cause < before) {
-			causes[product] = f.Cause
+		if f.State != judged[product] {
+			continue
 		}
+		cause := f.Cause
+		if before, told := causes[product]; told {
+			cause = min(cause, before)
+		}
+		causes[product] = cause
 	}
 	counts := map[Count]int{}
 	for product, state := range judged {
@@ -77,9 +82,7 @@ const shownNames = 10
 func (r Report) Condition() condition.Value {
 	worst := Conforms
 	for _, count := range r.Counts {
-		if gravity(count.State) > gravity(worst) {
-			worst = count.State
-		}
+		worst = graver(worst, count.State)
 	}
 	switch {
 	case worst == NotConforming:
