@@ -53,8 +53,7 @@ func firstHosted(ctx context.Context, management operator.ManagementClient, give
 	return nil
 }
 
-// hostedFeed follows the HostedControlPlane of the namespace and hangs up what is known of it. As that of the policy it
-// is no informer, since reading may be refused, and nothing waits for it.
+// hostedFeed follows the HostedControlPlane of the namespace and hangs up what is known of it.
 type hostedFeed struct {
 	client  operator.ManagementClient
 	board   *operator.Board
@@ -67,52 +66,31 @@ type hostedFeed struct {
 
 // Start implements manager.Runnable: it follows until ctx ends.
 func (f *hostedFeed) Start(ctx context.Context) error {
-	for ctx.Err() == nil {
-		wait := time.NewTimer(f.round(ctx))
-		select {
-		case <-ctx.Done():
-		case <-wait.C:
-		}
-		wait.Stop()
-	}
+	f.feed().run(ctx)
 	return nil
 }
 
-// round reads once, watches for a while, and says how long to pause before the next round.
-func (f *hostedFeed) round(ctx context.Context) time.Duration {
-	bounded, cancel := context.WithTimeout(ctx, policyReadWithin)
+func (f *hostedFeed) feed() feed {
+	return feed{what: "the HostedControlPlane", read: f.read, watch: f.client.WatchHosted, follow: f.follow, log: f.log}
+}
+
+func (f *hostedFeed) read(ctx context.Context) (version string, err error) {
+	bounded, cancel := context.WithTimeout(ctx, readWithin)
 	planes, version, err := f.client.HostedControlPlanes(bounded)
 	cancel()
 	if ctx.Err() != nil {
-		return 0
+		return "", ctx.Err()
 	}
 	if err != nil {
 		f.take(ctx, nil, err)
-		return policyRetryAfter
+		return "", err
 	}
 	f.planes = map[types.NamespacedName]unstructured.Unstructured{}
 	for _, plane := range planes {
 		f.planes[types.NamespacedName{Namespace: plane.GetNamespace(), Name: plane.GetName()}] = plane
 	}
 	f.take(ctx, planes, nil)
-	watching, cancel := context.WithTimeout(ctx, policyRereadAfter+policyReadWithin)
-	defer cancel()
-	events, err := f.client.WatchHosted(watching, version, int64(policyRereadAfter/time.Second))
-	if err != nil {
-		f.log.V(1).Info("the HostedControlPlane cannot be watched, it is read instead", "reason", err.Error())
-		return policyRetryAfter
-	}
-	defer events.Stop()
-	for {
-		select {
-		case <-watching.Done():
-			return policyPause
-		case event, open := <-events.ResultChan():
-			if !open || !f.follow(ctx, event) {
-				return policyPause
-			}
-		}
-	}
+	return version, nil
 }
 
 // follow takes what a watch tells, and reports whether there is more to expect of it.

@@ -60,7 +60,7 @@ func TestA32_TheFeedFollowsTheHostedControlPlane(t *testing.T) {
 		changed: func(context.Context) { changes++ }, log: logr.Discard()}
 	ctx, cancel := context.WithCancel(t.Context())
 	bounded, stop := context.WithTimeout(ctx, time.Second) // of the watch, which says nothing
-	feed.round(bounded)
+	feed.feed().round(bounded)
 	stop()
 	says := func(what, infraID, reason string, n int) {
 		t.Helper()
@@ -96,12 +96,12 @@ func TestA32_TheFeedFollowsTheHostedControlPlane(t *testing.T) {
 		says(c.what, c.infraID, c.reason, c.changes)
 	}
 	failure = errors.New("away")
-	if again := feed.round(ctx); again != policyRetryAfter {
+	if again := feed.feed().round(ctx); again != retryAfter {
 		t.Errorf("after a failure again after %s", again)
 	}
 	says("not to be read", "infra-3", hypershiftv1beta1.ReasonHostedUnreadable, 6)
 	cancel()
-	if again := feed.round(ctx); again != 0 {
+	if again := feed.feed().round(ctx); again != 0 {
 		t.Errorf("at the end again after %s", again)
 	}
 }

@@ -11,20 +11,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 )
 
-const (
-	// policyReadWithin bounds one request for the policy.
-	policyReadWithin = 10 * time.Second
-	// policyRereadAfter is how long the policy is watched before it is read again. A watch lives on when the right to read
-	// is taken away: this is the longest time for which that goes unnoticed (G15).
-	policyRereadAfter = time.Minute
-	// policyRetryAfter is the pause after a failure. It is short so that a policy counts soon after it can be read again.
-	policyRetryAfter = 2 * time.Second
-	// policyPause keeps a management cluster that ends watches at once from being asked all the time.
-	policyPause = 200 * time.Millisecond
-)
-
-// policyFeed reads and watches the one policy that counts, and hangs up what is known of it (R40). It is no informer: that
-// would not tell when its picture is old because reading is refused, and the controllers would wait for its first list.
+// policyFeed follows the one policy that counts, and hangs up what is known of it (R40).
 type policyFeed struct {
 	client   operator.ManagementClient
 	board    *operator.Board
@@ -37,47 +24,22 @@ type policyFeed struct {
 
 // Start implements manager.Runnable: it follows the policy until ctx ends.
 func (f *policyFeed) Start(ctx context.Context) error {
-	for ctx.Err() == nil {
-		wait := time.NewTimer(f.round(ctx))
-		select {
-		case <-ctx.Done():
-		case <-wait.C:
-		}
-		wait.Stop()
-	}
+	f.feed().run(ctx)
 	return nil
 }
 
-// round reads the policy once, watches it for a while, and says how long to pause before the next round.
-func (f *policyFeed) round(ctx context.Context) time.Duration {
-	bounded, cancel := context.WithTimeout(ctx, policyReadWithin)
+func (f *policyFeed) feed() feed {
+	return feed{what: "the policy", read: f.read, watch: f.client.Watch, follow: f.follow, log: f.log}
+}
+
+func (f *policyFeed) read(ctx context.Context) (version string, err error) {
+	bounded, cancel := context.WithTimeout(ctx, readWithin)
 	policy, version, err := f.client.Policy(bounded)
 	cancel()
-	if ctx.Err() != nil {
-		return 0
+	if ctx.Err() == nil {
+		f.take(ctx, operator.Answer{Policy: policy, Err: err})
 	}
-	f.take(ctx, operator.Answer{Policy: policy, Err: err})
-	if err != nil {
-		return policyRetryAfter
-	}
-	watching, cancel := context.WithTimeout(ctx, policyRereadAfter+policyReadWithin)
-	defer cancel()
-	events, err := f.client.Watch(watching, version, int64(policyRereadAfter/time.Second))
-	if err != nil {
-		f.log.V(1).Info("the policy cannot be watched, it is read instead", "reason", err.Error())
-		return policyRetryAfter
-	}
-	defer events.Stop()
-	for {
-		select {
-		case <-watching.Done():
-			return policyPause
-		case event, open := <-events.ResultChan():
-			if !open || !f.follow(ctx, event) {
-				return policyPause
-			}
-		}
-	}
+	return version, err
 }
 
 // follow takes what a watch tells, and reports whether there is more to expect of it.

@@ -99,7 +99,7 @@ func TestTheFeedAsksAgainAfterARefusal(t *testing.T) {
 		wakes bool
 	}{{0, operator.StateDenied, true}, {operator.ConfirmAfter / 2, operator.StateDenied, false}, {operator.ConfirmAfter / 2, operator.StatePermissive, true}} {
 		now = now.Add(step.after)
-		if wait := feed.round(t.Context()); wait <= 0 || wait > operator.ConfirmAfter/10 {
+		if wait := feed.feed().round(t.Context()); wait <= 0 || wait > operator.ConfirmAfter/10 {
 			t.Errorf("it asks again after %s", wait)
 		}
 		if wakes := <-changes; feed.board.Reading().State != step.want || wakes != step.wakes {
