@@ -1,0 +1,75 @@
+package operator
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+const (
+	// readWithin bounds one request to the management cluster.
+	readWithin = 10 * time.Second
+	// rereadAfter is how long is watched before it is read again. A watch lives on when the right to read is taken away:
+	// this is the longest time for which that goes unnoticed (G15).
+	rereadAfter = time.Minute
+	// retryAfter is the pause after a failure. It is short so that a policy counts soon after it can be read again.
+	retryAfter = 2 * time.Second
+	// feedPause keeps a management cluster that ends watches at once from being asked all the time.
+	feedPause = 200 * time.Millisecond
+)
+
+// feed reads something of the management cluster and watches it, over and over. It is no informer: that would not tell when
+// its picture is old because reading is refused, and the controllers would wait for its first list.
+type feed struct {
+	what string // for the log
+	// read asks, takes the answer or the error, and returns the version to watch from.
+	read func(ctx context.Context) (version string, err error)
+	// watch tells of changes since a version, for some seconds.
+	watch func(ctx context.Context, version string, seconds int64) (watch.Interface, error)
+	// follow takes what a watch tells, and reports whether there is more to expect of it.
+	follow func(ctx context.Context, event watch.Event) bool
+	log    logr.Logger
+}
+
+// run goes on until ctx ends.
+func (f feed) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		wait := time.NewTimer(f.round(ctx))
+		select {
+		case <-ctx.Done():
+		case <-wait.C:
+		}
+		wait.Stop()
+	}
+}
+
+// round reads once, watches for a while, and says how long to pause before the next round.
+func (f feed) round(ctx context.Context) time.Duration {
+	version, err := f.read(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return 0
+	case err != nil:
+		return retryAfter
+	}
+	watching, cancel := context.WithTimeout(ctx, rereadAfter+readWithin)
+	defer cancel()
+	events, err := f.watch(watching, version, int64(rereadAfter/time.Second))
+	if err != nil {
+		f.log.V(1).Info(f.what+" cannot be watched, it is read instead", "reason", err.Error())
+		return retryAfter
+	}
+	defer events.Stop()
+	for {
+		select {
+		case <-watching.Done():
+			return feedPause
+		case event, open := <-events.ResultChan():
+			if !open || !f.follow(ctx, event) {
+				return feedPause
+			}
+		}
+	}
+}
