@@ -47,8 +47,9 @@ type Exists func(context.Context, corev1.ObjectReference) (found corev1.ObjectRe
 
 // NewEvents makes a writer. Nothing is written until it is started. A nil recorder writes nothing at all.
 func NewEvents(recorder events.EventRecorder, exists Exists, metrics Metrics) *Events {
-	return &Events{recorder: recorder, exists: exists, cut: metrics.EventsCut.Inc, now: time.Now, waiting: make(chan evaluator.Event, eventsWaiting),
-		sent: window{most: eventsAMinute}, lookedUp: window{most: lookUpsAMinute}, told: map[corev1.ObjectReference]time.Time{}}
+	return &Events{recorder: recorder, exists: exists, cut: metrics.EventsCut.Inc, now: time.Now,
+		waiting: make(chan evaluator.Event, eventsWaiting),
+		sent:    window{most: eventsAMinute}, lookedUp: window{most: lookUpsAMinute}, told: map[corev1.ObjectReference]time.Time{}}
 }
 
 // Offer takes events to be written, without waiting. What is too many is counted.

@@ -77,7 +77,8 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 	if err != nil {
 		return fmt.Errorf("setting up the connection to %s: %w", config.Cluster.Host, err)
 	}
-	p, err := assembleWebhook(mgr, evaluator.Sources{Config: policy, SelfNamespace: config.Namespace}, config.Authentication != Unverified, log)
+	sources := evaluator.Sources{Config: policy, SelfNamespace: config.Namespace}
+	p, err := assembleWebhook(mgr, sources, config.Authentication != Unverified, log)
 	if err != nil {
 		return err
 	}

@@ -207,9 +207,10 @@ func (t *teller) end(took time.Duration) (failed bool) {
 		parts = append(parts, fmt.Sprintf("%s %d", outcome, n))
 	}
 	slices.Sort(parts)
-	fmt.Fprintf(t.out, "\n%d attempts in %s, by what the pages say: %s.\n", len(t.attempts), took.Round(time.Second), strings.Join(parts, ", "))
-	fmt.Fprintf(t.out, "%d of %d tests saw it so. The latest that the operator or a door told of something was %s after the test began to look.\n",
-		tests-failures, tests, t.latest.Round(time.Second/10))
+	fmt.Fprintf(t.out, "\n%d attempts in %s, by what the pages say: %s.\n",
+		len(t.attempts), took.Round(time.Second), strings.Join(parts, ", "))
+	fmt.Fprintf(t.out, "%d of %d tests saw it so. The latest that the operator or a door told of something was %s after "+
+		"the test began to look.\n", tests-failures, tests, t.latest.Round(time.Second/10))
 	for _, text := range t.silent {
 		fmt.Fprintf(t.out, "Nothing that the page tells was seen of: %s\n", text)
 	}

@@ -41,7 +41,8 @@ func (s *story) attacked(ctx context.Context) error {
 	}
 	began, weight := time.Now(), 0
 	var ready, conforming karpenterv1.Condition
-	err := s.Eventually(ctx, refusing, "the provider to see that NodePool tenant was altered", func(ctx context.Context) (bool, string, error) {
+	const awaited = "the provider to see that NodePool tenant was altered"
+	err := s.Eventually(ctx, refusing, awaited, func(ctx context.Context) (bool, string, error) {
 		// A write of the operator's goes through the mutation once the API server knows it.
 		if weight++; ready.Status != "False" {
 			patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"weight":%d}}`, weight%100+1))
@@ -62,8 +63,8 @@ func (s *story) attacked(ctx context.Context) error {
 	if !strings.Contains(ready.Message, "tenant") {
 		return fmt.Errorf("the AutoNodePolicy does not name the pool that was altered: %+v", ready)
 	}
-	s.done("The tenant, who is cluster-admin, makes an admission policy that puts %s into whatever the operator writes. %.1f s after that the "+
-		"provider sees it, in the management cluster:\n\n    Ready=%s %s: %s\n\n    Conforming=%s %s: %s", outside, time.Since(began).Seconds(),
+	s.done("The tenant, who is cluster-admin, makes an admission policy that puts %s into whatever the operator writes. "+
+		"%.1f s after that the provider sees it, in the management cluster:\n\n    Ready=%s %s: %s\n\n    Conforming=%s %s: %s", outside, time.Since(began).Seconds(),
 		ready.Status, ready.Reason, ready.Message, conforming.Status, conforming.Reason, conforming.Message)
 	if err := show(ctx, s.management, "provider$", "get", "autonodepolicies", "-n", namespace); err != nil {
 		return err

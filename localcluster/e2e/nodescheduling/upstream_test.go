@@ -1,15 +1,16 @@
 package nodescheduling
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
@@ -85,13 +86,18 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 // create replaces the object by a new one. A kind that has just been defined may not be served yet.
 func (s schedulers) create(t *testing.T, text string) error {
 	t.Helper()
-	err := s.Delete(t.Context(), configv1.SchedulerName, metav1.DeleteOptions{})
-	for began := time.Now(); time.Since(began) < placingtest.Within; time.Sleep(poll) {
-		if _, err = s.Create(t.Context(), parse(t, text), metav1.CreateOptions{}); !apierrors.IsNotFound(err) {
-			return err
-		}
+	if err := s.Delete(t.Context(), configv1.SchedulerName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return err
 	}
-	return fmt.Errorf("the kind is not served: %w", err)
+	var answer error
+	err := wait.PollUntilContextTimeout(t.Context(), poll, placingtest.Within, true, func(ctx context.Context) (bool, error) {
+		_, answer = s.Create(ctx, parse(t, text), metav1.CreateOptions{})
+		return !apierrors.IsNotFound(answer), nil
+	})
+	if err != nil {
+		return fmt.Errorf("the kind is not served: %w: %w", err, answer)
+	}
+	return answer
 }
 
 func (s schedulers) update(t *testing.T, text string) error {

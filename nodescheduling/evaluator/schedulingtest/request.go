@@ -72,7 +72,8 @@ func user(text string) evaluator.User {
 		namespace, short, _ := strings.Cut(account, "/")
 		name = "system:serviceaccount:" + namespace + ":" + short
 		if !given {
-			return evaluator.User{Name: name, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}}
+			groups := []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}
+			return evaluator.User{Name: name, Groups: groups}
 		}
 	}
 	u := evaluator.User{Name: name}
