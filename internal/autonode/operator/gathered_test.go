@@ -1,0 +1,125 @@
+package operator_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	karpenterawsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/conformance"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
+)
+
+// an object is told of once an hour, and anew when it was in order in between.
+func TestA23_WhatIsWrongAgainIsToldAgain(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, []client.Object{class("default"), wrapper("web", in(instanceType, "a"))}, policyOf(1, in(instanceType, "a", "b")))
+	s.read()
+	c := s.looking(s.guest)
+	s.step(c, "")
+	s.step(s.classes, "default")
+	s.step(s.pools, "web")
+	s.clock.Advance(time.Minute)
+	for i := range 3 {
+		s.must(s.guest.Create(t.Context(), handMade("rogue")))
+		s.step(c, "")
+		s.step(c, "")
+		if n := s.told(operator.ReasonNotConforming); n != i+1 {
+			t.Errorf("%d events after it was wrong for the %d. time", n, i+1)
+		}
+		s.must(s.guest.Delete(t.Context(), handMade("rogue")))
+		s.step(c, "")
+	}
+}
+
+// nodes and node classes are looked at as well; node classes only where the platform has them.
+func TestA19_EveryKindIsLookedAt(t *testing.T) {
+	t.Parallel()
+	for _, classes := range []bool{true, false} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "poses", Labels: map[string]string{karpenterv1.NodePoolLabelKey: "web"}}}
+		s := newScene(t, []client.Object{class("default"), node, &karpenterawsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "rogue"}}},
+			policyOf(1, in(instanceType, "a", "b")))
+		s.read()
+		asked := 0
+		guest := interceptor.NewClient(s.guest, interceptor.Funcs{
+			List: func(ctx context.Context, server client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				if _, is := list.(*karpenterawsv1.EC2NodeClassList); is {
+					asked++
+				}
+				return server.List(ctx, list, options...)
+			}})
+		l := &looker{t: t, registry: prometheus.NewRegistry()}
+		l.ConformanceController = operator.NewConformanceController(operator.ConformanceConfig{
+			Guest: operator.GuestClient{Client: guest}, Live: guest, Classes: classes, Profile: "nodes", Settings: conformance.DefaultSettings(),
+			Board: s.board, Wake: func() {}, Events: s.tape, Metrics: operator.NewMetrics(l.registry), Now: s.clock.Now, Log: logr.Discard(),
+		})
+		s.step(l, "")
+		s.clock.Advance(2 * time.Minute)
+		s.step(l, "")
+		if n := l.objects("Node", "NotConforming", "HandMade", "Tenant"); n != 1 {
+			t.Errorf("node classes %t: %v nodes made by hand are found, want 1", classes, n)
+		}
+		if found := l.anyClass(); classes != (asked > 0) || classes != (found > 0) {
+			t.Errorf("node classes %t: they were listed %d times, and %v are counted", classes, asked, found)
+		}
+	}
+}
+
+// anyClass counts series of the metric about node classes, whatever they say.
+func (l *looker) anyClass() float64 {
+	l.t.Helper()
+	families, err := l.registry.Gather()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	count := 0.0
+	for _, family := range families {
+		if family.GetName() != "autonode_conformance_objects" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if label.GetValue() == conformance.EC2NodeClass {
+					count += metric.GetGauge().GetValue()
+				}
+			}
+		}
+	}
+	return count
+}
+
+// a node class that the operator has not written has to have the instance profile that the operator was given.
+func TestA21_TheProfileIsTheOneThatWasGiven(t *testing.T) {
+	t.Parallel()
+	first := newScene(t, []client.Object{class("default")}, policyOf(1, in(instanceType, "a", "b")))
+	first.read()
+	first.step(first.classes, "default")
+	var made karpenterawsv1.EC2NodeClass
+	first.must(first.guest.Get(t.Context(), client.ObjectKey{Name: "default"}, &made))
+	for profile, want := range map[string]bool{"nodes": true, "another": false} {
+		stray := &karpenterawsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "stray", UID: "of-its-own"}, Spec: *made.Spec.DeepCopy()}
+		s := newScene(t, []client.Object{stray}, policyOf(1, in(instanceType, "a", "b")))
+		s.read()
+		l := &looker{t: t, registry: prometheus.NewRegistry()}
+		l.ConformanceController = operator.NewConformanceController(operator.ConformanceConfig{
+			Guest: operator.GuestClient{Client: s.guest}, Live: s.guest, Classes: true, Profile: profile, Settings: conformance.DefaultSettings(),
+			Board: s.board, Wake: func() {}, Events: s.tape, Metrics: operator.NewMetrics(l.registry), Now: s.clock.Now, Log: logr.Discard(),
+		})
+		s.step(l, "")
+		s.clock.Advance(2 * time.Minute)
+		s.step(l, "")
+		said := strings.Join(s.tape.Said(), "\n")
+		if told := strings.Contains(said, "spec.instanceProfile is not another, which the provider gives"); told == want {
+			t.Errorf("given %s, the class with nodes is told of: %t, want %t\n%s", profile, told, !want, said)
+		}
+	}
+}
