@@ -118,9 +118,8 @@ func (f *hostedFeed) take(ctx context.Context, planes []unstructured.Unstructure
 	if !f.board.SetHosted(after) {
 		return
 	}
-	f.log.Info("the HostedControlPlane says something new", "known", after.Known, "reason", after.Reason, "message",
-		after.Message,
-		"pausedUntil", after.PausedUntil, "deleting", after.Deleting)
+	f.log.Info("the HostedControlPlane says something new", "known", after.Known, "reason", after.Reason,
+		"message", after.Message, "pausedUntil", after.PausedUntil, "deleting", after.Deleting)
 	f.changed(ctx)
 }
 

@@ -122,8 +122,8 @@ func (r HostedReading) Next(planes []unstructured.Unstructured, err error, given
 	case err != nil:
 		return keep(hypershiftv1beta1.ReasonHostedUnreadable, "the HostedControlPlane cannot be read: %v", err)
 	case len(planes) == 0:
-		return keep(hypershiftv1beta1.ReasonHostedMissing, "there is no HostedControlPlane in this namespace: what "+
-			"the last one said holds")
+		return keep(hypershiftv1beta1.ReasonHostedMissing,
+			"there is no HostedControlPlane in this namespace: what the last one said holds")
 	case len(planes) > 1:
 		return keep(hypershiftv1beta1.ReasonHostedAmbiguous,
 			"there are the HostedControlPlanes %s in this namespace: want one", strings.Join(names, " and "))
@@ -131,13 +131,11 @@ func (r HostedReading) Next(planes []unstructured.Unstructured, err error, given
 	hosted := readHosted(&planes[0])
 	for _, c := range []struct{ flag, given, said, field string }{
 		{"--infra-id", given.Infra.InfraID, hosted.Infra.InfraID, "spec.infraID"},
-		{"--instance-profile", given.Infra.InstanceProfile, hosted.Infra.InstanceProfile, "annotation " +
-			profileAnnotation},
+		{"--instance-profile", given.Infra.InstanceProfile, hosted.Infra.InstanceProfile, "annotation " + profileAnnotation},
 	} {
 		if c.given != "" && c.given != c.said {
 			return keep(hypershiftv1beta1.ReasonHostedDiffers,
-				"%s is %q, and the %s of HostedControlPlane %s is %q: take the flag "+
-					"away", c.flag, c.given, c.field, names[0], c.said)
+				"%s is %q, and the %s of HostedControlPlane %s is %q: take the flag away", c.flag, c.given, c.field, names[0], c.said)
 		}
 	}
 	if len(given.Infra.ResourceTags) > 0 && !slices.Equal(given.Infra.ResourceTags, hosted.Infra.ResourceTags) {
@@ -175,8 +173,7 @@ func (r HostedReading) condition(now time.Time) condition.Value {
 			"the hosted cluster is being deleted, its NodePools first")
 	case r.LeavesClasses:
 		return condition.True(kind, hypershiftv1beta1.ReasonHostedLeavesClasses,
-			"node classes are left alone: spec.autoNode is not Karpenter on AWS, or the annotation "+
-				""+overrideAnnotation+" is set")
+			"node classes are left alone: spec.autoNode is not Karpenter on AWS, or the annotation "+overrideAnnotation+" is set")
 	}
 	return condition.True(kind, hypershiftv1beta1.ReasonHostedFound, "")
 }
@@ -188,8 +185,7 @@ func (b *Board) SetHosted(reading HostedReading) (news bool) {
 	before := b.hosted
 	b.hosted = reading
 	return before.Asked != reading.Asked || before.Known != reading.Known || before.Reason != reading.Reason ||
-		before.Message != reading.Message ||
-		before.PausedUntil != reading.PausedUntil || before.Deleting != reading.Deleting ||
+		before.Message != reading.Message || before.PausedUntil != reading.PausedUntil || before.Deleting != reading.Deleting ||
 		before.LeavesClasses != reading.LeavesClasses ||
 		before.Infra.InfraID != reading.Infra.InfraID ||
 		before.Infra.InstanceProfile != reading.Infra.InstanceProfile ||
