@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -120,6 +121,38 @@ func TestA21_TheProfileIsTheOneThatWasGiven(t *testing.T) {
 		said := strings.Join(s.tape.Said(), "\n")
 		if told := strings.Contains(said, "spec.instanceProfile is not another, which the provider gives"); told == want {
 			t.Errorf("given %s, the class with nodes is told of: %t, want %t\n%s", profile, told, !want, said)
+		}
+	}
+}
+
+// images that the operator has given to a node class are the provider's, on any class; others are not.
+func TestA21_ImagesOfTheProviderAreKnown(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, []client.Object{class("default")}, policyOf(1, in(instanceType, "a", "b")))
+	s.read()
+	s.step(s.classes, "default")
+	var made karpenterawsv1.EC2NodeClass
+	s.must(s.guest.Get(t.Context(), client.ObjectKey{Name: "default"}, &made))
+	if len(made.Spec.AMISelectorTerms) == 0 || made.Spec.AMISelectorTerms[0].ID == "" {
+		t.Fatalf("the class chooses no image: %+v", made.Spec.AMISelectorTerms)
+	}
+	for name, image := range map[string]string{"same": made.Spec.AMISelectorTerms[0].ID, "other": "ami-other"} {
+		stray := &karpenterawsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: *made.Spec.DeepCopy()}
+		stray.Spec.AMISelectorTerms[0].ID = image
+		stray.Spec.InstanceProfile = new("wrong") // so that both are told of
+		s.must(s.guest.Create(t.Context(), stray))
+	}
+	c := s.looking(s.guest)
+	s.step(c, "")
+	s.clock.Advance(2 * time.Minute)
+	s.step(c, "")
+	said := strings.Join(s.tape.Said(), "\n")
+	if !strings.Contains(said, "other ") || !strings.Contains(said, "same ") {
+		t.Errorf("not both are told of:\n%s", said)
+	}
+	for line := range strings.Lines(said) {
+		if told := strings.Contains(line, "chooses images"); told != strings.HasPrefix(line, "other ") && strings.Contains(line, "NotConforming") {
+			t.Errorf("images are told: %t: %s", told, line)
 		}
 	}
 }
