@@ -76,9 +76,9 @@ func FuzzMergeRequirements(f *testing.F) {
 	})
 }
 
-// tiny numbers take Kubernetes minutes to parse, before any function of the module sees them. The definition of AutoNodePolicy refuses
-// exponents of more than two digits.
-var tiny = regexp.MustCompile(`[eE]-[0-9]{4,}$`)
+// endless are texts that Kubernetes takes minutes to parse, before any function of the module sees them: tiny numbers, and exponents
+// beyond 32 bits, which turn into those of tiny ones. The definition of AutoNodePolicy refuses exponents of more than two digits.
+var endless = regexp.MustCompile(`[eE](-[0-9]{4,}|\+?[0-9]{10,})$`)
 
 // FuzzRootVolume: whatever a policy says of the root volume, nothing panics, and what passes the check has a size that an
 // EC2NodeClass accepts (K6, A-27).
@@ -89,7 +89,7 @@ func FuzzRootVolume(f *testing.F) {
 	f.Add("0.1m", "sc1", int64(0), int64(-9))
 	f.Fuzz(func(t *testing.T, size, kind string, iops, throughput int64) {
 		change := policy.RootVolumeChange{Type: &kind}
-		if tiny.MatchString(size) {
+		if endless.MatchString(size) {
 			return
 		}
 		if quantity, err := resource.ParseQuantity(size); err == nil {
