@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joiner-autoscaler/joiner/internal/migrate"
+	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
+	"github.com/joiner-autoscaler/joiner/internal/whatif"
+)
+
+// What --catalogue takes beside a path.
+const (
+	catalogueAuto    = "auto"
+	catalogueDefault = "default"
+)
+
+func simulate(config Config) *cobra.Command {
+	var files []string
+	var catalogue, output string
+	command := &cobra.Command{
+		Use: "simulate", Short: "Plan nodes for manifests, without a cluster", Args: cobra.NoArgs,
+		Long: `Plan nodes for the pools, node classes and workloads of files, with the engine that the controller has: which nodes would be
+launched, at which price, and why a pod would get none. No cluster is asked and nothing is written.
+
+Instance types and prices come from a catalogue: "aws" is 584 EC2 types with the on-demand prices of us-east-1 of July 2026 and
+made-up spot prices, "default" is that of the KWOK provider, anything else a file (docs/catalogues.md). Without --catalogue it is
+"aws" where a NodePool names an EC2NodeClass, else "default".
+
+Exit code: 0 every pod has a place, 1 a pod waits, 2 nothing could be planned.`,
+		Example: "  joinerctl simulate -f examples/simulate\n  kubectl get nodepools,ec2nodeclasses,deployments,daemonsets -A -o yaml | joinerctl simulate -f -\n" +
+			"  helm template . | joinerctl simulate -f pools.yaml -f -",
+		RunE: func(command *cobra.Command, _ []string) error {
+			if output != "text" && output != "json" {
+				return fmt.Errorf("--output is %q: it must be text or json", output)
+			}
+			if len(files) == 0 {
+				return errors.New("-f is missing: name a file or a directory with manifests, or - for standard input")
+			}
+			return runSimulate(config, files, catalogue, output)
+		},
+	}
+	command.Flags().StringArrayVarP(&files, "filename", "f", nil,
+		"file or directory with manifests (.yaml, .yml, .json), or - for standard input; may be repeated")
+	command.Flags().StringVar(&catalogue, "catalogue", catalogueAuto, "instance types and prices: auto, aws, default, or a file")
+	command.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	return command
+}
+
+func runSimulate(config Config, files []string, catalogue, output string) error {
+	objects, err := readFiles(config.In, files)
+	if err != nil {
+		return err
+	}
+	catalogue = chosenCatalogue(catalogue, objects)
+	setting := catalogue
+	if setting == catalogueDefault {
+		setting = ""
+	}
+	inventory, err := kwok.LoadInventory(setting, os.ReadFile)
+	if err != nil {
+		return fmt.Errorf("--catalogue %s: %w", catalogue, err)
+	}
+	in := whatif.Input{Catalogue: inventory.Catalog(), Now: time.Now(), Estimated: catalogue == kwok.EC2Types}
+	for _, o := range objects {
+		in.Documents = append(in.Documents, whatif.Document{Where: o.Where, Content: o.Content})
+	}
+	world, err := whatif.New(in)
+	if err != nil {
+		return err
+	}
+	result := world.Plan()
+	if err := report(config.Out, result, output); !errors.Is(err, errFindings) && err != nil || output == "json" {
+		return err
+	}
+	if err := sources(config.Out, world, catalogue, len(inventory.Catalog().Types)); err != nil {
+		return err
+	}
+	if !result.Clean() {
+		return errFindings
+	}
+	return nil
+}
+
+// chosenCatalogue says which catalogue counts: that of EC2 where a pool wants machines of EC2.
+func chosenCatalogue(setting string, objects []migrate.Object) string {
+	if setting != catalogueAuto {
+		return setting
+	}
+	for _, o := range objects {
+		if kind, _ := o.Content["kind"].(string); kind == "EC2NodeClass" {
+			return kwok.EC2Types
+		}
+	}
+	return catalogueDefault
+}
+
+// sources says where the numbers come from (U-21): what was read, what was not looked at, and whose prices count.
+func sources(out io.Writer, w *whatif.World, catalogue string, types int) error {
+	var read, ignored []string
+	kinds := w.Kinds()
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		read = append(read, fmt.Sprintf("%d %s", kinds[kind], kind))
+	}
+	for _, kind := range w.IgnoredKinds() {
+		ignored = append(ignored, fmt.Sprintf("%d %s", w.Ignored[kind], kind))
+	}
+	line := "\nobjects: files (" + strings.Join(read, ", ") + ")"
+	if len(ignored) > 0 {
+		line += "; not looked at: " + strings.Join(ignored, ", ")
+	}
+	line += fmt.Sprintf("; catalogue: %s (%d types)", catalogue, types)
+	if catalogue == kwok.EC2Types {
+		line += ", on-demand prices of us-east-1 of July 2026, spot prices are made up"
+	}
+	_, err := fmt.Fprintln(out, line)
+	return err
+}
