@@ -60,42 +60,53 @@ func runSimulate(config Config, files []string, catalogue, output string) error 
 	if err != nil {
 		return err
 	}
-	catalogue = chosenCatalogue(catalogue, objects)
-	setting := catalogue
-	if setting == catalogueDefault {
-		setting = ""
-	}
-	inventory, err := kwok.LoadInventory(setting, os.ReadFile)
-	if err != nil {
-		return fmt.Errorf("--catalogue %s: %w", catalogue, err)
-	}
-	in := whatif.Input{Catalogue: inventory.Catalog(), Now: time.Now(), Estimated: catalogue == kwok.EC2Types}
-	for _, o := range objects {
-		in.Documents = append(in.Documents, whatif.Document{Where: o.Where, Content: o.Content})
-	}
-	world, err := whatif.New(in)
+	world, offered, err := picture(fromFiles(objects), catalogue)
 	if err != nil {
 		return err
 	}
-	result := world.Plan()
-	if err := report(config.Out, result, output); !errors.Is(err, errFindings) && err != nil || output == "json" {
+	err = report(config.Out, world.Plan(), output)
+	if output == "json" || err != nil && !errors.Is(err, errFindings) {
 		return err
 	}
-	if err := sources(config.Out, world, catalogue, len(inventory.Catalog().Types)); err != nil {
-		return err
-	}
-	if !result.Clean() {
-		return errFindings
-	}
-	return nil
+	return errors.Join(err, sources(config.Out, world, "files", offered))
 }
 
-// chosenCatalogue says which catalogue counts: that of EC2 where a pool wants machines of EC2.
-func chosenCatalogue(setting string, objects []migrate.Object) string {
+func fromFiles(objects []migrate.Object) []whatif.Document {
+	documents := make([]whatif.Document, 0, len(objects))
+	for _, o := range objects {
+		documents = append(documents, whatif.Document{Where: o.Where, Content: o.Content})
+	}
+	return documents
+}
+
+// offers is the catalogue that counts.
+type offers struct {
+	name  string
+	types int
+}
+
+// picture makes a world of documents, in which all node classes offer the catalogue that is set.
+func picture(documents []whatif.Document, setting string) (*whatif.World, offers, error) {
+	chosen := chosenCatalogue(setting, documents)
+	path := chosen
+	if path == catalogueDefault {
+		path = ""
+	}
+	inventory, err := kwok.LoadInventory(path, os.ReadFile)
+	if err != nil {
+		return nil, offers{}, fmt.Errorf("--catalogue %s: %w", chosen, err)
+	}
+	catalogue := inventory.Catalog()
+	world, err := whatif.New(whatif.Input{Documents: documents, Catalogue: catalogue, Now: time.Now(), Estimated: chosen == kwok.EC2Types})
+	return world, offers{name: chosen, types: len(catalogue.Types)}, err
+}
+
+// chosenCatalogue says which catalogue counts: that of EC2 where there is a node class of EC2.
+func chosenCatalogue(setting string, documents []whatif.Document) string {
 	if setting != catalogueAuto {
 		return setting
 	}
-	for _, o := range objects {
+	for _, o := range documents {
 		if kind, _ := o.Content["kind"].(string); kind == "EC2NodeClass" {
 			return kwok.EC2Types
 		}
@@ -104,7 +115,7 @@ func chosenCatalogue(setting string, objects []migrate.Object) string {
 }
 
 // sources says where the numbers come from (U-21): what was read, what was not looked at, and whose prices count.
-func sources(out io.Writer, w *whatif.World, catalogue string, types int) error {
+func sources(out io.Writer, w *whatif.World, from string, catalogue offers) error {
 	var read, ignored []string
 	kinds := w.Kinds()
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
@@ -113,12 +124,12 @@ func sources(out io.Writer, w *whatif.World, catalogue string, types int) error 
 	for _, kind := range w.IgnoredKinds() {
 		ignored = append(ignored, fmt.Sprintf("%d %s", w.Ignored[kind], kind))
 	}
-	line := "\nobjects: files (" + strings.Join(read, ", ") + ")"
+	line := "\nobjects: " + from + " (" + strings.Join(read, ", ") + ")"
 	if len(ignored) > 0 {
 		line += "; not looked at: " + strings.Join(ignored, ", ")
 	}
-	line += fmt.Sprintf("; catalogue: %s (%d types)", catalogue, types)
-	if catalogue == kwok.EC2Types {
+	line += fmt.Sprintf("; catalogue: %s (%d types)", catalogue.name, catalogue.types)
+	if catalogue.name == kwok.EC2Types {
 		line += ", on-demand prices of us-east-1 of July 2026, spot prices are made up"
 	}
 	_, err := fmt.Fprintln(out, line)

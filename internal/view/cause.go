@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
@@ -40,7 +41,28 @@ const goes = "when a node of the pool goes"
 
 // entries are the causes of pods that wait, in the order of cause.WaitingCodes.
 func entries() []Entry {
-	return append(append(ofPods(), ofPools()...), ofOffers()...)
+	return slices.Concat(ofCluster(), ofPods(), ofPools(), ofOffers())
+}
+
+// nothing is what a user does about what comes right by itself.
+const nothing = "nothing to do"
+
+func ofCluster() []Entry {
+	own := func(code cause.Code, says, byItself, remedy string) Entry {
+		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: []string{remedy}, sentence: detail}
+	}
+	return []Entry{
+		own(cause.SchedulingGated, "it has the scheduling gate NAME", "when the gate goes", "whoever set the gate takes it away"),
+		own(cause.NotMarkedUnschedulable, "kube-scheduler has not called it unschedulable", "in seconds",
+			"look at kube-scheduler, or at what spec.schedulerName names, if it stays so"),
+		own(cause.WaitsForVictims, "kube-scheduler ends other pods on node NAME for it", "when those have ended", nothing),
+		own(cause.NodeOnTheWay, "it should run on the node of NodeClaim NAME, which is on its way", "when that node is there",
+			"look at NodeClaim NAME if that takes long"),
+		own(cause.NodeFits, "it should run on node NAME, which has room", "when kube-scheduler tries again",
+			"look at kube-scheduler if it stays so"),
+		own(cause.LaunchPlanned, "a node of pool POOL would be launched for it: TYPES", "when Joiner has launched it",
+			"look at Joiner's leader and its log if it stays so"),
+	}
 }
 
 func ofPods() []Entry {

@@ -23,6 +23,8 @@ type Document struct {
 	// Where says where it stands, for messages: "pools.yaml, document 2".
 	Where   string
 	Content map[string]any
+	// Stored says that an API server has it: it is complete, and was checked by a definition that may be newer than ours.
+	Stored bool
 }
 
 // object is a document that was understood.
@@ -33,7 +35,8 @@ type object struct {
 
 // reader turns documents into objects.
 type reader struct {
-	decoder     runtime.Decoder
+	strict      runtime.Decoder
+	lenient     runtime.Decoder
 	definitions definitions
 }
 
@@ -50,8 +53,11 @@ func newReader() (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	codecs := serializer.NewCodecFactory(scheme, serializer.EnableStrict)
-	return &reader{decoder: codecs.UniversalDeserializer(), definitions: definitions}, nil
+	return &reader{
+		strict:      serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
+		lenient:     serializer.NewCodecFactory(scheme).UniversalDeserializer(),
+		definitions: definitions,
+	}, nil
 }
 
 // read returns the object of a document; nil for a kind that planning does not look at. The error names the document, the field,
@@ -67,14 +73,18 @@ func (r *reader) read(d Document) (*object, error) {
 		return nil, fmt.Errorf("%s: apiVersion is %q and kind is %q: both are needed", d.Where, apiVersion, kind)
 	}
 	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
-	if own := r.definitions.of(gvk.GroupKind()); own != nil {
+	decoder := r.strict
+	if d.Stored {
+		decoder = r.lenient
+	}
+	if own := r.definitions.of(gvk.GroupKind()); own != nil && !d.Stored {
 		if data, err = own.complete(gvk.Version, data); err != nil {
 			return nil, fmt.Errorf("%s: %s %s: %w", d.Where, kind, nameOf(d.Content), err)
 		}
-	} else if !looksAt(gvk) {
+	} else if own == nil && !looksAt(gvk) {
 		return nil, nil
 	}
-	decoded, _, err := r.decoder.Decode(data, nil, nil)
+	decoded, _, err := decoder.Decode(data, nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s %s: %s", d.Where, kind, nameOf(d.Content), strings.Join(strings.Fields(err.Error()), " "))
 	}
@@ -110,6 +120,32 @@ func kindsOfKubernetes() map[schema.GroupVersion][]string {
 		{Group: "node.k8s.io", Version: "v1"}:       {"RuntimeClass"},
 		{Group: "storage.k8s.io", Version: "v1"}:    {"StorageClass", "CSINode", "VolumeAttachment"},
 	}
+}
+
+// Resource is what is read of a cluster.
+type Resource struct {
+	schema.GroupVersionResource
+	// Required says that nothing can be planned without it.
+	Required bool
+}
+
+// Resources lists what is read of a cluster to explain a pod: what is pending, what there is to run it on, and what keeps it
+// from there.
+func Resources() []Resource {
+	of := func(group, version string, required bool, names ...string) (list []Resource) {
+		for _, name := range names {
+			list = append(list, Resource{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: version, Resource: name}, Required: required})
+		}
+		return list
+	}
+	return slices.Concat(
+		of("", "v1", true, "pods", "nodes"), of(karpenterv1.Group, "v1", true, "nodepools"),
+		of("", "v1", false, "namespaces", "persistentvolumeclaims", "persistentvolumes", "limitranges"),
+		of("apps", "v1", false, "daemonsets"), of("node.k8s.io", "v1", false, "runtimeclasses"),
+		of("storage.k8s.io", "v1", false, "storageclasses", "csinodes", "volumeattachments"),
+		of(karpenterv1.Group, "v1", false, "nodeclaims"), of(karpenterv1.Group, "v1alpha1", false, "nodeoverlays"),
+		of(awsv1.Group, "v1", false, "ec2nodeclasses"), of(kwokv1alpha1.Group, "v1alpha1", false, "kwoknodeclasses"),
+	)
 }
 
 func looksAt(gvk schema.GroupVersionKind) bool {

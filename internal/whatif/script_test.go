@@ -16,7 +16,8 @@ import (
 )
 
 // TestScripts runs every script below testdata/scripts (U-03, U-16). "files" has the manifests that all commands after it add
-// theirs to; "simulate" prints what is planned for them, or with the word json the same for programs.
+// theirs to; "simulate" prints what is planned for them, or with the word json the same for programs; "explain NAME" says how the
+// pod default/NAME stands.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -27,7 +28,11 @@ func TestScripts(t *testing.T) {
 				base = documents
 				return ""
 			}
-			out, err := simulated(t, append(base[:len(base):len(base)], documents...), d.HasArg("json"))
+			documents = append(base[:len(base):len(base)], documents...)
+			if d.Cmd == "explain" {
+				return explained(t, documents, d.CmdArgs[0].Key)
+			}
+			out, err := simulated(t, documents, d.HasArg("json"))
 			if err != nil {
 				return "error: " + err.Error() + "\n"
 			}
@@ -51,13 +56,35 @@ func documentsOf(t *testing.T, d *datadriven.TestData) []whatif.Document {
 	return documents
 }
 
-func simulated(t *testing.T, documents []whatif.Document, asJSON bool) (string, error) {
+func pictured(t *testing.T, documents []whatif.Document) (*whatif.World, error) {
 	t.Helper()
 	inventory, err := kwok.LoadInventory("testdata/small.json", os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	world, err := whatif.New(whatif.Input{Documents: documents, Catalogue: inventory.Catalog(), Now: time.Unix(1_800_000_000, 0)})
+	return whatif.New(whatif.Input{Documents: documents, Catalogue: inventory.Catalog(), Now: time.Unix(1_800_000_000, 0)})
+}
+
+func explained(t *testing.T, documents []whatif.Document, pod string) string {
+	t.Helper()
+	world, err := pictured(t, documents)
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	e, err := world.ExplainPod("default", pod)
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	var out strings.Builder
+	if err := e.WriteText(&out); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%s%s, clean: %t\n", out.String(), e.State, e.Clean())
+}
+
+func simulated(t *testing.T, documents []whatif.Document, asJSON bool) (string, error) {
+	t.Helper()
+	world, err := pictured(t, documents)
 	if err != nil {
 		return "", err
 	}
@@ -92,7 +119,8 @@ func TestU16_EachCauseHasAScript(t *testing.T) {
 		cause.NoPlaceFound:   "no combination is known that is none of the others",
 	}
 	for _, code := range cause.WaitingCodes() {
-		if has := strings.Contains(shown.String(), ", "+string(code)+"\n"); has == (elsewhere[code] != "") {
+		waits, stands := ", "+string(code)+"\n", " waits: "+string(code)+"\n"
+		if has := strings.Contains(shown.String(), waits) || strings.Contains(shown.String(), stands); has == (elsewhere[code] != "") {
 			t.Errorf("%s: in a script: %t; said to be elsewhere: %q", code, has, elsewhere[code])
 		}
 	}

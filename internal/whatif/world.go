@@ -46,6 +46,9 @@ type World struct {
 	// Notes are what of the objects could not be understood, or is without effect; sorted.
 	Notes []string
 
+	// known are the pods, by namespace/name, and nodes the names of the nodes.
+	known     map[string]*corev1.Pod
+	nodes     map[string]bool
 	estimated bool
 	objects   []object
 	// idle says of a pod without a node, by namespace/name, why nothing is planned for it.
@@ -60,7 +63,7 @@ func New(in Input) (*World, error) {
 	}
 	w := &World{
 		store:  world.New(world.Config{Now: func() time.Time { return in.Now }, Fleet: both{}}),
-		owners: map[string]string{}, Ignored: map[string]int{}, idle: map[string]string{}, estimated: in.Estimated,
+		owners: map[string]string{}, Ignored: map[string]int{}, idle: map[string]string{}, known: map[string]*corev1.Pod{}, nodes: map[string]bool{}, estimated: in.Estimated,
 	}
 	var faults []error
 	seen := map[string]string{}
@@ -108,6 +111,9 @@ func (w *World) fill(in Input) error {
 	for _, o := range w.objects {
 		switch o := o.Object.(type) {
 		case *corev1.Pod:
+		case *corev1.Node:
+			w.nodes[o.Name] = true
+			w.tell(o)
 		case *karpenterv1.NodePool:
 			if !(both{}).OwnsPool(o) {
 				ref := o.Spec.Template.Spec.NodeClassRef
@@ -124,6 +130,7 @@ func (w *World) fill(in Input) error {
 		w.tell(claim)
 	}
 	for _, pod := range pods {
+		w.known[pod.Namespace+"/"+pod.Name] = pod
 		w.tell(pod)
 	}
 	slices.Sort(w.Notes)
@@ -154,7 +161,9 @@ func (both) serves(ref *karpenterv1.NodeClassReference) bool {
 }
 
 // OwnsPool reports whether a pool's node class is of one of the two.
-func (b both) OwnsPool(pool *karpenterv1.NodePool) bool { return b.serves(pool.Spec.Template.Spec.NodeClassRef) }
+func (b both) OwnsPool(pool *karpenterv1.NodePool) bool {
+	return b.serves(pool.Spec.Template.Spec.NodeClassRef)
+}
 
 // OwnsClaim is OwnsPool for a claim.
 func (b both) OwnsClaim(claim *karpenterv1.NodeClaim) bool { return b.serves(claim.Spec.NodeClassRef) }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
 // How much of lists a table shows; the rest is counted. JSON has all.
@@ -34,30 +36,7 @@ func (r Result) WriteText(out io.Writer) error {
 	r.launches(&b)
 	for _, w := range r.Waiting {
 		fmt.Fprintf(&b, "\n%s: %s, %s\n", w.Workload, count(w.Pods, "pod waits", "pods wait"), w.Cause.Code)
-		fmt.Fprintf(&b, "  %s\n", w.Cause.Text)
-		for i, remedy := range w.Cause.Remedies {
-			lead := "do one of"
-			switch {
-			case i > 0:
-				lead = ""
-			case len(w.Cause.Remedies) == 1:
-				lead = "do"
-			}
-			fmt.Fprintf(&b, "  %-9s  %s\n", lead, remedy)
-		}
-		if w.Cause.ByItself != "" {
-			fmt.Fprintf(&b, "  %-9s  %s\n", "by itself", w.Cause.ByItself)
-		}
-		for i, pool := range w.Pools {
-			if i == 0 {
-				continue // it is the cause
-			}
-			if i > poolsShown {
-				fmt.Fprintf(&b, "  and %d more pools\n", len(w.Pools)-i)
-				break
-			}
-			fmt.Fprintf(&b, "  %-9s  %s: %s\n", "also", pool.Code, pool.Text)
-		}
+		writeCause(&b, w.Cause, w.Pools)
 	}
 	for _, line := range r.NotPlanned {
 		fmt.Fprintf(&b, "\nnot planned: %s\n", line)
@@ -67,6 +46,34 @@ func (r Result) WriteText(out io.Writer) error {
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// writeCause writes a cause below its heading, and what the other pools say.
+func writeCause(b *strings.Builder, c view.Cause, pools []view.PoolCause) {
+	fmt.Fprintf(b, "  %s\n", c.Text)
+	for i, remedy := range c.Remedies {
+		lead := "do one of"
+		switch {
+		case i > 0:
+			lead = ""
+		case len(c.Remedies) == 1:
+			lead = "do"
+		}
+		fmt.Fprintf(b, "  %-9s  %s\n", lead, remedy)
+	}
+	if c.ByItself != "" {
+		fmt.Fprintf(b, "  %-9s  %s\n", "by itself", c.ByItself)
+	}
+	for i, pool := range pools {
+		if i == 0 {
+			continue // it is the cause
+		}
+		if i > poolsShown {
+			fmt.Fprintf(b, "  and %d more pools\n", len(pools)-i)
+			break
+		}
+		fmt.Fprintf(b, "  %-9s  %s: %s\n", "also", pool.Code, pool.Text)
+	}
 }
 
 func (r Result) launches(b *strings.Builder) {

@@ -80,9 +80,26 @@ const (
 	NoPlaceFound Code = "NoPlaceFound"
 )
 
+// Why a pod waits: what the cluster says of it. No pool is asked.
+const (
+	// SchedulingGated: the pod has scheduling gates.
+	SchedulingGated Code = "SchedulingGated"
+	// NotMarkedUnschedulable: kube-scheduler has not tried the pod yet.
+	NotMarkedUnschedulable Code = "NotMarkedUnschedulable"
+	// WaitsForVictims: kube-scheduler ends other pods for it.
+	WaitsForVictims Code = "WaitsForVictims"
+	// NodeOnTheWay: a node that is not there yet is expected to take it.
+	NodeOnTheWay Code = "NodeOnTheWay"
+	// NodeFits: a node that is there is expected to take it.
+	NodeFits Code = "NodeFits"
+	// LaunchPlanned: a node would be launched for it.
+	LaunchPlanned Code = "LaunchPlanned"
+)
+
 // WaitingCodes are the codes that a waiting pod may have, in the order of the catalogue.
 func WaitingCodes() []Code {
 	return []Code{
+		SchedulingGated, NotMarkedUnschedulable, WaitsForVictims, NodeOnTheWay, NodeFits, LaunchPlanned,
 		PodMalformed, ContradictsItself, OnlyOneNode, VolumeMissing, VolumeUnbindable, VolumeElsewhere, VolumeLimit, VolumeInUse,
 		NoNodePool, PoolNotReady, StaticPool, PoolContradictsItself, TaintNotTolerated, LabelMismatch, LabelUnknown,
 		HardLimitNodes, SoftLimitNodes, ResourceLimit, MinValues, LaunchesInVain,
