@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/joiner-autoscaler/joiner/internal/migrate"
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
@@ -21,6 +22,7 @@ import (
 const (
 	catalogueAuto    = "auto"
 	catalogueDefault = "default"
+	ec2NodeClass     = "EC2NodeClass"
 )
 
 func simulate(config Config) *cobra.Command {
@@ -101,13 +103,15 @@ func picture(documents []whatif.Document, setting string) (*whatif.World, offers
 	return world, offers{name: chosen, types: len(catalogue.Types)}, err
 }
 
-// chosenCatalogue says which catalogue counts: that of EC2 where there is a node class of EC2.
+// chosenCatalogue says which catalogue counts: that of EC2 where there is a node class of EC2, or a pool that names one.
 func chosenCatalogue(setting string, documents []whatif.Document) string {
 	if setting != catalogueAuto {
 		return setting
 	}
 	for _, o := range documents {
-		if kind, _ := o.Content["kind"].(string); kind == "EC2NodeClass" {
+		kind, _ := o.Content["kind"].(string)
+		of, _, _ := unstructured.NestedString(o.Content, "spec", "template", "spec", "nodeClassRef", "kind")
+		if kind == ec2NodeClass || kind == "NodePool" && of == ec2NodeClass {
 			return kwok.EC2Types
 		}
 	}

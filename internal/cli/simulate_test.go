@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"bytes"
@@ -8,26 +8,48 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/joiner-autoscaler/joiner/internal/cli"
 )
 
 var rewritePage = flag.Bool("rewrite", false, "write what the program says into the page")
 
-// simulated runs joinerctl in the root of the repository, where the examples are.
-func simulated(t *testing.T, in string, args ...string) (code int, out, failures string) {
+// ran runs joinerctl without a cluster.
+func ran(t *testing.T, in string, args ...string) (code int, out, failures string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code = Run(t.Context(), Config{In: strings.NewReader(in), Out: &stdout, Err: &stderr}, append([]string{"simulate"}, args...))
+	code = cli.Run(t.Context(), cli.Config{In: strings.NewReader(in), Out: &stdout, Err: &stderr}, args)
 	return code, stdout.String(), stderr.String()
+}
+
+func simulated(t *testing.T, in string, args ...string) (code int, out, failures string) {
+	t.Helper()
+	return ran(t, in, append([]string{"simulate"}, args...)...)
 }
 
 // TestU03_ThePageShowsWhatTheProgramSays: the page's example is run, and its output stands there word for word.
 func TestU03_ThePageShowsWhatTheProgramSays(t *testing.T) {
 	t.Parallel()
-	const page, command = "../../docs/simulate.md", "$ joinerctl simulate -f examples/simulate\n"
 	code, out, failures := simulated(t, "", "-f", "../../examples/simulate")
-	if code != CodeFindings || failures != "" {
-		t.Errorf("exit code %d, %q; want %d, since two pods wait", code, failures, CodeFindings)
+	if code != cli.CodeFindings || failures != "" {
+		t.Errorf("exit code %d, %q; want %d, since two pods wait", code, failures, cli.CodeFindings)
 	}
+	shows(t, "../../docs/simulate.md", "$ joinerctl simulate -f examples/simulate\n", out)
+}
+
+// TestU04_ThePageShowsWhatExplainSays.
+func TestU04_ThePageShowsWhatExplainSays(t *testing.T) {
+	t.Parallel()
+	code, out, failures := ran(t, "", "explain", "pod", "ml/train-2", "-f", "../../examples/simulate")
+	if code != cli.CodeFindings || failures != "" {
+		t.Errorf("exit code %d, %q", code, failures)
+	}
+	shows(t, "../../docs/explain.md", "$ joinerctl explain pod ml/train-2 -f examples/simulate\n", out)
+}
+
+// shows demands that a page has a command's output word for word, or writes it there.
+func shows(t *testing.T, page, command, out string) {
+	t.Helper()
 	data, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -35,16 +57,14 @@ func TestU03_ThePageShowsWhatTheProgramSays(t *testing.T) {
 	before, rest, found := strings.Cut(string(data), command)
 	shown, after, closed := strings.Cut(rest, "```\n")
 	if !found || !closed {
-		t.Fatalf("docs/simulate.md does not show %q", command)
+		t.Fatalf("%s does not show %q", page, command)
 	}
 	if *rewritePage {
 		if err := os.WriteFile(page, []byte(before+command+out+"```\n"+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return
-	}
-	if shown != out {
-		t.Errorf("docs/simulate.md shows\n%s\nthe program says\n%s\ngo test ./internal/cli -run TestU03 -rewrite", shown, out)
+	} else if shown != out {
+		t.Errorf("%s shows\n%s\nthe program says\n%s\ngo test ./internal/cli -run ThePageShows -rewrite", page, shown, out)
 	}
 }
 
@@ -102,8 +122,8 @@ func TestU36_SimulateSaysWhatIsWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			code, out, failures := simulated(t, c.in, c.args...)
-			if code != CodeFailed || !strings.Contains(failures, c.want) || out != "" {
-				t.Errorf("exit code %d, %q on stdout, %q; want %d and %q", code, out, failures, CodeFailed, c.want)
+			if code != cli.CodeFailed || !strings.Contains(failures, c.want) || out != "" {
+				t.Errorf("exit code %d, %q on stdout, %q; want %d and %q", code, out, failures, cli.CodeFailed, c.want)
 			}
 		})
 	}

@@ -173,7 +173,8 @@ func (b both) OwnsNode(_ *corev1.Node, claim *karpenterv1.NodeClaim, _ *karpente
 	return claim != nil && b.OwnsClaim(claim)
 }
 
-// classes are the node classes that there are.
+// classes are the node classes that there are. That of a pool which a controller calls Ready is one of them, though it could not
+// be read.
 func (w *World) classes() map[world.ClassRef]bool {
 	found := map[world.ClassRef]bool{}
 	for _, o := range w.objects {
@@ -182,8 +183,18 @@ func (w *World) classes() map[world.ClassRef]bool {
 			gvk := o.GetObjectKind().GroupVersionKind()
 			found[world.ClassRef{Group: gvk.Group, Kind: gvk.Kind, Name: o.GetName()}] = true
 		}
+		if pool, isPool := o.Object.(*karpenterv1.NodePool); isPool && pool.Spec.Template.Spec.NodeClassRef != nil && isReady(pool) {
+			ref := pool.Spec.Template.Spec.NodeClassRef
+			found[world.ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}] = true
+		}
 	}
 	return found
+}
+
+func isReady(pool *karpenterv1.NodePool) bool {
+	return slices.ContainsFunc(pool.Status.Conditions, func(c karpenterv1.Condition) bool {
+		return c.Type == karpenterv1.ConditionTypeReady && c.Status == metav1.ConditionTrue
+	})
 }
 
 // judge gives a pool that no controller has looked at the condition Ready, as a controller would if the class were ready.
