@@ -218,6 +218,8 @@ churn: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/churn ## Random users on a real cont
 rewrite: ## Rewrite the expected output of all scripts (docs/scripts.md); the diff is the review
 	$(GO) test ./internal/engine ./internal/autonode/merge ./internal/admission/... ./internal/convert ./internal/migrate -run TestScripts -rewrite
 	cd nodescheduling/test && $(GO) test . -run TestScripts -rewrite
+	$(GO) test ./internal/whatif -run TestScripts -rewrite
+	$(GO) test ./internal/view ./internal/cli -run "TestU16|ThePageShows" -rewrite
 	$(GO) test ./internal/provider/ec2/plug -run TestBadInputIsTold -rewrite
 	$(GO) test ./upstream/ckao -run TestA39_TheStanzaIsMadeOfTheList -rewrite
 

@@ -73,6 +73,6 @@ func root(config Config) *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	audit.AddCommand(auditControlPlane(config))
-	command.AddCommand(migrate, audit)
+	command.AddCommand(simulate(config), explain(config), migrate, audit)
 	return command
 }

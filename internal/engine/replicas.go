@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
@@ -10,3 +13,21 @@ import (
 // those that exist, whatever becomes of these. A node is launched as the cheapest that the pool admits, for no pod. The
 // nodes of static pools always have slots, so two replicas of the controller cannot make them twice.
 func Replicas(s *cluster.Snapshot) plan.Plan { return pack.Replicas(s) }
+
+// Launches plans what static pools lack and then, as if those nodes were there, what pending pods want: what a controller does
+// in two rounds. Pods that go onto a node of a static pool stand in its launch.
+func Launches(s *cluster.Snapshot) plan.Plan {
+	static := Replicas(s)
+	if len(static.Launches) == 0 {
+		return Provision(s)
+	}
+	p := Provision(s.With(virtuals(s, static.Launches, newLast)))
+	for i := range static.Launches {
+		for _, n := range p.NominationsOf(newLast.of(i)) {
+			static.Launches[i].Pods = append(static.Launches[i].Pods, n.Pod)
+		}
+	}
+	p.Nominations = slices.DeleteFunc(p.Nominations, func(n plan.Nominate) bool { return strings.HasPrefix(n.Node, string(newLast)) })
+	p.Launches = append(static.Launches, p.Launches...)
+	return p
+}

@@ -14,10 +14,10 @@ type Admission struct {
 	Class *nodev1.RuntimeClass
 }
 
-// admit fills a template in as the API server does with the pods made of it, and with them only: limits become requests,
+// Admit fills a template in as the API server does with the pods made of it, and with them only: limits become requests,
 // then LimitRanges give containers what they do not name, and the RuntimeClass adds its overhead, labels and tolerations.
 // Where two LimitRanges say different things it is left to chance which one counts: here the larger does.
-func (a Admission) admit(spec *corev1.PodSpec) {
+func (a Admission) Admit(spec *corev1.PodSpec) {
 	each := func(do func(*corev1.ResourceRequirements)) {
 		for i := range spec.InitContainers {
 			do(&spec.InitContainers[i].Resources)

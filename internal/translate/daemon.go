@@ -40,7 +40,7 @@ func Daemon(space *resources.Space, set *appsv1.DaemonSet, given Admission, witn
 	pod.Spec.NodeName = ""
 	tolerateAsDaemon(&pod.Spec)
 	if !current {
-		given.admit(&pod.Spec)
+		given.Admit(&pod.Spec)
 	}
 	shape, err := podShape(space, pod)
 	if err != nil {

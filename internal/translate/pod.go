@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
@@ -148,6 +149,7 @@ func podShape(space *resources.Space, pod *corev1.Pod) (*cluster.Shape, error) {
 	}
 	if fatal != nil {
 		shape.Alternatives = []cluster.Alternative{impossible()}
+		shape.BlockedBy = cause.PodMalformed
 		shape.Blocked = "its specification cannot be understood: " + strings.ReplaceAll(fatal.Error(), "\n", "; ")
 	}
 	return shape, errors.Join(badRequests(&pod.Spec), choiceErr, spreadErr, affinityErr, badTolerations(&pod.Spec))

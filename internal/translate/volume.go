@@ -11,6 +11,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
@@ -85,6 +86,7 @@ type volumeNeed struct {
 	places  []cluster.Alternative // where the volume can be used: an OR; nil for anywhere
 	driver  string                // CSI driver that attaches it; "" when unknown
 	blocked string                // why no node can be right; "" when one may be
+	code    cause.Code            // of blocked
 }
 
 // AddVolumes makes a pod's shape, which is not interned yet, ask for what its volumes need (P-07): a node where all of
@@ -109,7 +111,7 @@ func AddVolumes(space *resources.Space, to *cluster.Pod, from *corev1.Pod, stora
 			errs = append(errs, fmt.Errorf("PersistentVolumeClaim %s: %w", key, err))
 		}
 		if need.blocked != "" {
-			block(shape, need.blocked)
+			block(shape, need.code, need.blocked)
 			return wrap(to, errs)
 		}
 		attached[need.driver]++
@@ -118,7 +120,7 @@ func AddVolumes(space *resources.Space, to *cluster.Pod, from *corev1.Pod, stora
 			errs = append(errs, fmt.Errorf("PersistentVolumeClaim %s: more than %d ways to choose a node, the others are left out", key, maxAlternatives))
 		}
 		if len(both) == 0 && len(need.places) > 0 && (len(ways) == 0 || !contradictory(ways)) {
-			block(shape, fmt.Sprintf("PersistentVolumeClaim %s can be used on %s only, where the pod cannot run", key, places(need.places)))
+			block(shape, cause.VolumeElsewhere, fmt.Sprintf("PersistentVolumeClaim %s can be used on %s only, where the pod cannot run", key, places(need.places)))
 			return wrap(to, errs)
 		}
 		if len(both) > 0 {
@@ -130,7 +132,7 @@ func AddVolumes(space *resources.Space, to *cluster.Pod, from *corev1.Pod, stora
 	}
 	for _, driver := range slices.Sorted(maps.Keys(attached)) {
 		if most, known := storage.Most[driver]; known && attached[driver] > most && driver != "" {
-			block(shape, fmt.Sprintf("it has %d volumes of CSI driver %s, and no node has been able to attach more than %d: use fewer volumes, or start a node that attaches more", attached[driver], driver, most))
+			block(shape, cause.VolumeLimit, fmt.Sprintf("it has %d volumes of CSI driver %s, and no node has been able to attach more than %d: use fewer volumes, or start a node that attaches more", attached[driver], driver, most))
 			return wrap(to, errs)
 		}
 		if !slices.Contains(storage.Limited, driver) {
@@ -149,7 +151,7 @@ func Exclusive(claim *corev1.PersistentVolumeClaim) bool {
 // AddRival makes a shape, which is not interned yet, say that another pod has a claim which only one pod at a time may
 // use.
 func AddRival(shape *cluster.Shape, claim, rival string) {
-	block(shape, fmt.Sprintf("PersistentVolumeClaim %s is ReadWriteOncePod, and pod %s uses it", claim, rival))
+	block(shape, cause.VolumeInUse, fmt.Sprintf("PersistentVolumeClaim %s is ReadWriteOncePod, and pod %s uses it", claim, rival))
 }
 
 func wrap(pod *cluster.Pod, errs []error) error {
@@ -159,31 +161,31 @@ func wrap(pod *cluster.Pod, errs []error) error {
 	return nil
 }
 
-func block(shape *cluster.Shape, why string) {
-	shape.Blocked = why
+func block(shape *cluster.Shape, code cause.Code, why string) {
+	shape.Blocked, shape.BlockedBy = why, code
 	shape.Narrow([]cluster.Alternative{impossible()})
 }
 
 // need finds out about one claim, as kube-scheduler's plugins VolumeBinding and VolumeZone do.
 func (s Storage) need(pod *corev1.Pod, key string, ephemeral bool) (volumeNeed, error) {
 	claim := s.Claims[key]
-	blocked := func(format string, args ...any) (volumeNeed, error) {
-		return volumeNeed{blocked: "PersistentVolumeClaim " + key + " " + fmt.Sprintf(format, args...)}, nil
+	blocked := func(code cause.Code, format string, args ...any) (volumeNeed, error) {
+		return volumeNeed{code: code, blocked: "PersistentVolumeClaim " + key + " " + fmt.Sprintf(format, args...)}, nil
 	}
 	switch {
 	case claim == nil:
-		return blocked("does not exist")
+		return blocked(cause.VolumeMissing, "does not exist")
 	case claim.DeletionTimestamp != nil:
-		return blocked("is being deleted")
+		return blocked(cause.VolumeMissing, "is being deleted")
 	case claim.Status.Phase == corev1.ClaimLost:
-		return blocked("has lost its PersistentVolume %s", claim.Spec.VolumeName)
+		return blocked(cause.VolumeMissing, "has lost its PersistentVolume %s", claim.Spec.VolumeName)
 	case ephemeral && !metav1.IsControlledBy(claim, pod):
-		return blocked("was not made for this pod")
+		return blocked(cause.VolumeInUse, "was not made for this pod")
 	}
 	if VolumeBound(claim) {
 		volume := s.Volumes[claim.Spec.VolumeName]
 		if volume == nil {
-			return blocked("is bound to PersistentVolume %s, which does not exist", claim.Spec.VolumeName)
+			return blocked(cause.VolumeMissing, "is bound to PersistentVolume %s, which does not exist", claim.Spec.VolumeName)
 		}
 		places, err := placesOf(volume)
 		return volumeNeed{places: places, driver: driverOf(volume)}, err
@@ -192,15 +194,15 @@ func (s Storage) need(pod *corev1.Pod, key string, ephemeral bool) (volumeNeed, 
 	class := s.Classes[name]
 	switch {
 	case claim.Spec.VolumeName != "":
-		return blocked("is not bound to PersistentVolume %s yet", claim.Spec.VolumeName)
+		return blocked(cause.VolumeUnbindable, "is not bound to PersistentVolume %s yet", claim.Spec.VolumeName)
 	case name == "":
-		return blocked("is not bound and has no StorageClass")
+		return blocked(cause.VolumeUnbindable, "is not bound and has no StorageClass")
 	case class == nil:
-		return blocked("is not bound, and its StorageClass %s does not exist", name)
+		return blocked(cause.VolumeMissing, "is not bound, and its StorageClass %s does not exist", name)
 	case class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
-		return blocked("is not bound yet, which its StorageClass %s wants before pods are scheduled", name)
+		return blocked(cause.VolumeUnbindable, "is not bound yet, which its StorageClass %s wants before pods are scheduled", name)
 	case class.Provisioner == "" || class.Provisioner == noProvisioner:
-		return blocked("is not bound, and its StorageClass %s makes no volumes", name)
+		return blocked(cause.VolumeUnbindable, "is not bound, and its StorageClass %s makes no volumes", name)
 	}
 	need := volumeNeed{places: allowed(class), driver: csiName(class.Provisioner)}
 	if node := claim.Annotations[annotationSelectedNode]; node != "" {

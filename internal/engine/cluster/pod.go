@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
@@ -54,7 +55,9 @@ type Shape struct {
 	Alternatives []Alternative
 	// Blocked says what must come first before any node can be right, such as a volume that does not exist yet; "" when
 	// nothing must. Alternatives then contradict themselves.
-	Blocked      string
+	Blocked string
+	// BlockedBy is the code of Blocked, which follows from its text.
+	BlockedBy    cause.Code
 	Tolerations  []Toleration
 	HostPorts    []HostPort
 	Spread       []Spread

@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 )
 
 // Unplaced is a pod for which no pool has room, and why (P-12).
@@ -19,6 +21,8 @@ type PoolRefusal struct {
 	Pool string
 	// Steps are the filters in the order in which they were applied. The last one left nothing.
 	Steps []Step
+	// Beyond is what would be in the way if the pod tolerated the pool's taints: "" when nothing would, or when no taint is.
+	Beyond cause.Code
 }
 
 // Demand says whose wish a step stands for.
@@ -38,12 +42,22 @@ const (
 // Step is one filter between all instance types of a pool's node class and none.
 type Step struct {
 	Demand Demand
+	// Cause is the code of what the filter found: the cause of a refusal is that of its last step.
+	Cause cause.Code
 	// Key is what was asked about: a label, a resource, a taint's key; "" when the filter has none.
 	Key string
 	// Detail is the demand in words, such as zone=a|b or cpu=64.
 	Detail string
 	// Before and Left count instance types before and after the filter.
 	Before, Left int
+}
+
+// Last returns the step that left nothing; the zero Step when there is none.
+func (r PoolRefusal) Last() Step {
+	if len(r.Steps) == 0 {
+		return Step{}
+	}
+	return r.Steps[len(r.Steps)-1]
 }
 
 // String prints the refusal on one line, naming every step that removed something.

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -251,8 +252,22 @@ func (s *story) explain(ctx context.Context) error {
 		return fmt.Errorf("the event does not name what is in the way, cpu=1000: %s", message)
 	}
 	s.done("A pod that asks for 1000 cpus waits, and says why:\n\n    %s", message)
+	if err := s.explained(ctx, "default/impossible", "PodTooLarge"); err != nil {
+		return err
+	}
 	_, err = s.Kubectl(ctx, "", "delete", "pod", "impossible", "--wait=true")
 	return err
+}
+
+// explained demands that joinerctl names the cause for which a pod waits, and shows what it says.
+func (s *story) explained(ctx context.Context, pod, cause string) error {
+	output, err := s.Cluster.Program(ctx, s.joinerctl, "explain", "pod", pod).CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(string(output), "waits: "+cause+"\n") {
+		return fmt.Errorf("joinerctl explain pod %s: %w; want exit code 1 and %s:\n%s", pod, err, cause, output)
+	}
+	fmt.Printf("\n    $ joinerctl explain pod %s\n    %s\n", pod, strings.ReplaceAll(strings.TrimSpace(string(output)), "\n", "\n    "))
+	return nil
 }
 
 // event waits for an event about a pod that says why no node can be launched for it.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
@@ -165,13 +166,13 @@ func portsConflict(a, b []cluster.HostPort) bool {
 }
 
 // keptOut says which daemons leave the shape no place in a pool.
-func (s *solver) keptOut(p *pool, c *cluster.Shape) (by plan.Demand, detail string) {
+func (s *solver) keptOut(p *pool, c *cluster.Shape) (by plan.Demand, code cause.Code, detail string) {
 	repelled := s.repelledAfar(c) || slices.ContainsFunc(p.residents, func(r resident) bool { return s.topology.Repel(c, r.shape) })
 	if repelled {
-		return plan.ByTopology, "anti-affinity to a daemon that runs on every node"
+		return plan.ByTopology, cause.AntiAffinityEverywhere, "anti-affinity to a daemon that runs on every node"
 	}
 	if constraint, daemon := s.counted(c); constraint != "" && s.care.wary[c] {
-		return plan.ByTopology, constraint + " counts DaemonSet " + daemon + ", whose pods come first on a new node"
+		return plan.ByTopology, cause.DaemonsCount, constraint + " counts DaemonSet " + daemon + ", whose pods come first on a new node"
 	}
-	return plan.ByPod, "host ports are taken by daemons"
+	return plan.ByPod, cause.HostPortTaken, "host ports are taken by daemons"
 }

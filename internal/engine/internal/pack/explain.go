@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
@@ -23,8 +24,7 @@ func (s *solver) explain(c *cluster.Shape) plan.Unplaced {
 	}
 	for _, p := range s.pools {
 		e := explainer{pool: p, shape: c, names: s.snapshot.Names}
-		e.run(s)
-		u.Pools = append(u.Pools, plan.PoolRefusal{Pool: p.Name, Steps: e.steps})
+		u.Pools = append(u.Pools, e.run(s))
 	}
 	return u
 }
@@ -37,72 +37,102 @@ type explainer struct {
 	steps []plan.Step
 }
 
-func (e *explainer) run(s *solver) {
+func (e *explainer) run(s *solver) plan.PoolRefusal {
+	refusal := plan.PoolRefusal{Pool: e.pool.Name}
+	if e.fit() {
+		if taint, bad := cluster.Untolerated(e.pool.Taints, e.shape.Tolerations); bad {
+			beyond := *e
+			if !beyond.offers(s) {
+				refusal.Beyond = beyond.steps[len(beyond.steps)-1].Cause
+			}
+			e.stop(plan.ByTaint, cause.TaintNotTolerated, taint.Key, "taint "+taint.String()+" is not tolerated")
+		} else if e.offers(s) {
+			e.topology(s)
+		}
+	}
+	refusal.Steps = e.steps
+	return refusal
+}
+
+// fit reports whether pod and pool are such that filters say something.
+func (e *explainer) fit() bool {
 	p := e.pool
 	if e.shape.Blocked != "" {
-		e.stop(plan.ByPod, "", e.shape.Blocked)
-		return
+		e.stop(plan.ByPod, cmp.Or(e.shape.BlockedBy, cause.PodMalformed), "", e.shape.Blocked)
+		return false
 	}
 	if p.Blocked != "" || p.Catalog == nil || len(p.Catalog.Offers) == 0 {
-		e.stop(plan.ByPool, "", cmp.Or(p.Blocked, "its node class offers nothing"))
-		return
+		code := cause.PoolNotReady
+		if p.Static {
+			code = cause.StaticPool
+		}
+		e.stop(plan.ByPool, code, "", cmp.Or(p.Blocked, "its node class offers nothing"))
+		return false
 	}
-	if taint, bad := cluster.Untolerated(p.Taints, e.shape.Tolerations); bad {
-		e.stop(plan.ByTaint, taint.Key, "taint "+taint.String()+" is not tolerated")
-		return
-	}
+	return true
+}
+
+// offers applies the filters of instance types and the pool's limits. It reports whether they leave something.
+func (e *explainer) offers(s *solver) bool {
+	p := e.pool
 	e.left = p.Catalog.All()
-	if !e.demand(plan.ByPool, p.Requirements) || !e.narrow(plan.ByCapacity, "", "availability", p.Catalog.Available) {
-		return
+	if !e.demand(plan.ByPool, p.Requirements) || !e.narrow(plan.ByCapacity, cause.NoCapacity, "", "availability", p.Catalog.Available) {
+		return false
 	}
-	if !e.selection() || !e.narrow(plan.ByCapacity, string(catalog.LabelCapacityType), "left in reservations", p.inStock()) || !e.resources() {
-		return
+	if !e.selection() || !e.narrow(plan.ByCapacity, cause.ReservationsUsedUp, string(catalog.LabelCapacityType), "left in reservations", p.inStock()) || !e.resources() {
+		return false
 	}
 	if why := s.held(p, e.shape); why != "" {
-		e.stop(plan.ByBrake, "", why)
-		return
+		e.stop(plan.ByBrake, cause.LaunchesInVain, "", why)
+		return false
 	}
 	e.limits()
-	if len(e.steps) == 0 || e.steps[len(e.steps)-1].Left > 0 {
-		e.topology(s)
-	}
+	return len(e.steps) == 0 || e.steps[len(e.steps)-1].Left > 0
 }
 
 // stop notes a refusal that has nothing to do with instance types.
-func (e *explainer) stop(by plan.Demand, key, detail string) {
-	e.steps = append(e.steps, plan.Step{Demand: by, Key: key, Detail: detail})
+func (e *explainer) stop(by plan.Demand, code cause.Code, key, detail string) {
+	e.steps = append(e.steps, plan.Step{Demand: by, Cause: code, Key: key, Detail: detail})
 }
 
 // narrow applies a filter and notes it when it removed something. It reports whether something is left.
-func (e *explainer) narrow(by plan.Demand, key, detail string, allowed catalog.Bits) bool {
+func (e *explainer) narrow(by plan.Demand, code cause.Code, key, detail string, allowed catalog.Bits) bool {
 	before := e.pool.Catalog.CountTypes(e.left)
 	allowed.AndTo(e.left)
 	left := e.pool.Catalog.CountTypes(e.left)
 	if left < before {
-		e.steps = append(e.steps, plan.Step{Demand: by, Key: key, Detail: detail, Before: before, Left: left})
+		e.steps = append(e.steps, plan.Step{Demand: by, Cause: code, Key: key, Detail: detail, Before: before, Left: left})
 	}
 	return left > 0
 }
 
 // demand applies requirements key by key. A custom label that the pool does not have, or has with other values, ends it.
 func (e *explainer) demand(by plan.Demand, demands requirement.Set) bool {
+	contradiction, mismatch := cause.PoolContradictsItself, cause.PoolContradictsItself
+	if by == plan.ByPod {
+		contradiction, mismatch = cause.ContradictsItself, cause.LabelMismatch
+	}
 	for r := range demands.All() {
 		key := r.Key()
 		switch {
 		case r.Empty():
-			e.stop(by, string(key), "the "+string(by)+"'s requirements on "+string(key)+" contradict each other")
+			e.stop(by, contradiction, string(key), "the "+string(by)+"'s requirements on "+string(key)+" contradict each other")
 			return false
 		case e.pool.Catalog.Known(key):
-			if !e.narrow(by, string(key), r.String(), e.pool.Catalog.Compatible(r)) {
+			if !e.narrow(by, mismatch, string(key), r.String(), e.pool.Catalog.Compatible(r)) {
 				return false
 			}
 		case by == plan.ByPod && key == cluster.LabelHostname:
 			if !newHostname(r) {
-				e.stop(by, string(key), "pod wants one particular node: "+r.String())
+				e.stop(by, cause.OnlyOneNode, string(key), "pod wants one particular node: "+r.String())
 				return false
 			}
 		case by == plan.ByPod && !e.pool.label(key).Intersects(r):
-			e.stop(by, string(key), "pod wants "+r.String()+", the pool has "+e.pool.label(key).String())
+			code := cause.LabelMismatch
+			if e.pool.label(key).AllowsAbsent() {
+				code = cause.LabelUnknown
+			}
+			e.stop(by, code, string(key), "pod wants "+r.String()+", the pool has "+e.pool.label(key).String())
 			return false
 		}
 	}
@@ -119,7 +149,7 @@ func (e *explainer) selection() bool {
 	for i, alternative := range e.shape.Alternatives {
 		attempt := explainer{pool: e.pool, shape: e.shape, names: e.names, left: start.Clone(), steps: slices.Clone(steps)}
 		if !newHostname(alternative.Names) {
-			attempt.stop(plan.ByPod, "metadata.name", "pod wants a node by name: "+alternative.Names.String())
+			attempt.stop(plan.ByPod, cause.OnlyOneNode, "metadata.name", "pod wants a node by name: "+alternative.Names.String())
 		} else if attempt.demand(plan.ByPod, alternative.Labels) {
 			e.left, e.steps = attempt.left, attempt.steps
 			return true
@@ -142,23 +172,47 @@ func (e *explainer) resources() bool {
 			allowed = catalog.NewBits(len(e.pool.Catalog.Offers))
 		}
 		detail := e.names[component] + "=" + e.names.FormatOne(component, amount)
-		if !e.narrow(plan.ByPod, e.names[component], detail, allowed) {
+		if !e.narrow(plan.ByPod, e.shortage(component, amount), e.names[component], detail, allowed) {
 			return false
 		}
 	}
 	return true
 }
 
+// attachable begins the names of resources that count volumes, as the scheduler spells them.
+const attachable = "attachable-volumes-"
+
+// shortage names what it is when none of the types that are left has an amount of a resource.
+func (e *explainer) shortage(component int, amount int64) cause.Code {
+	has := func(amount int64, among catalog.Bits) bool {
+		enough := e.pool.room.AtLeast(component, amount)
+		return enough != nil && enough.Intersects(among)
+	}
+	switch {
+	case strings.HasPrefix(e.names[component], attachable):
+		return cause.VolumeLimit
+	case has(amount, e.left):
+		return cause.DaemonsTakeTheRoom
+	case has(1, e.pool.Catalog.All()):
+		return cause.PodTooLarge
+	}
+	return cause.ExtendedResource
+}
+
 func (e *explainer) limits() {
 	p := e.pool
 	if exceeded, ok := p.Limits.CheckNodes(p.used.Nodes); !ok {
-		e.stop(plan.ByLimit, resources.NameNodes, exceeded.Text(e.names))
+		code := cause.SoftLimitNodes
+		if exceeded.Hard {
+			code = cause.HardLimitNodes
+		}
+		e.stop(plan.ByLimit, code, resources.NameNodes, exceeded.Text(e.names))
 		return
 	}
 	if p.cheapestWithin(e.left, nil) < 0 {
 		capacity := p.Catalog.Types[p.Catalog.Offers[e.left.First()].Type].Capacity
 		exceeded, _ := p.Limits.Check(p.used, capacity)
-		e.stop(plan.ByLimit, e.names[exceeded.Component], exceeded.Text(e.names))
+		e.stop(plan.ByLimit, cause.ResourceLimit, e.names[exceeded.Component], exceeded.Text(e.names))
 	}
 }
 
@@ -166,20 +220,41 @@ func (e *explainer) limits() {
 func (e *explainer) topology(s *solver) {
 	info := s.info(e.shape)
 	var blamed []string
+	var codes []cause.Code
 	for _, key := range info.rules.Keys {
-		if constraint := s.topology.Blames(info.rules, key); constraint != "" {
-			blamed = append(blamed, constraint)
+		if code, constraint := s.topology.Blames(info.rules, key); constraint != "" {
+			blamed, codes = append(blamed, constraint), append(codes, code)
 		}
 	}
 	switch {
-	case !e.pool.enough(e.left):
-		e.stop(plan.ByPool, "minValues", "fewer values than minValues demands")
+	case !e.enough():
+		e.stop(plan.ByPool, cause.MinValues, "minValues", "fewer values than minValues demands")
 	case len(info.ways[e.pool.number]) == 0, s.care.wary[e.shape]:
-		by, detail := s.keptOut(e.pool, e.shape)
-		e.stop(by, "", detail)
+		by, code, detail := s.keptOut(e.pool, e.shape)
+		e.stop(by, code, "", detail)
 	case len(blamed) > 0:
-		e.stop(plan.ByTopology, "", strings.Join(blamed, ", ")+" leaves no domain")
+		e.stop(plan.ByTopology, codes[0], "", strings.Join(blamed, ", ")+" leaves no domain")
+	case len(e.shape.HostPorts) > 0:
+		e.stop(plan.ByPod, cause.HostPortTaken, "", "host ports are taken by daemons")
 	default:
-		e.stop(plan.ByPod, "", "host ports are taken by daemons")
+		e.stop(plan.ByPod, cause.NoPlaceFound, "", "each of its demands can be met, but no place was found that meets all of them")
 	}
+}
+
+// enough reports whether what is left has the values that minValues demands. A node in a reservation has that one offering,
+// and another node none that is reserved (settle).
+func (e *explainer) enough() bool {
+	p := e.pool
+	if p.reserved == nil {
+		return p.enough(e.left)
+	}
+	others := e.left.Minus(p.reserved)
+	for i := range e.left.And(p.reserved).All() {
+		only := catalog.NewBits(len(p.Catalog.Offers))
+		only.Add(i)
+		if p.lacking(only) == nil || p.RelaxMinValues && others.Empty() {
+			return true
+		}
+	}
+	return !others.Empty() && p.enough(others)
 }

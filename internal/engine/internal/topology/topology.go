@@ -15,6 +15,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
@@ -432,19 +433,19 @@ func (t *Tracker) Crowd(rules *Rules, key int, domain int32) int32 {
 
 // Blames says in words which constraint of a shape, or of others against it, may refuse domains of a key; "" for a key
 // on which the shape is only counted.
-func (t *Tracker) Blames(rules *Rules, key int) string {
+func (t *Tracker) Blames(rules *Rules, key int) (cause.Code, string) {
 	is := func(a *anti) bool { return a.key == key }
 	switch {
 	case slices.ContainsFunc(rules.spreads, func(s *spread) bool { return s.key == key }):
-		return "topology spread over " + t.keys[key]
+		return cause.SpreadNoDomain, "topology spread over " + t.keys[key]
 	case slices.ContainsFunc(rules.affinity, func(a *affinity) bool { return slices.Contains(a.keys, key) }):
-		return "pod affinity over " + t.keys[key]
+		return cause.AffinityNoTarget, "pod affinity over " + t.keys[key]
 	case slices.ContainsFunc(rules.antis, is):
-		return "pod anti-affinity over " + t.keys[key]
+		return cause.AntiAffinityEverywhere, "pod anti-affinity over " + t.keys[key]
 	case slices.ContainsFunc(rules.blocking, is):
-		return "the anti-affinity of other pods over " + t.keys[key]
+		return cause.AntiAffinityEverywhere, "the anti-affinity of other pods over " + t.keys[key]
 	}
-	return ""
+	return "", ""
 }
 
 // DropBin takes back the bin that AddBin made last, which is not occupied.

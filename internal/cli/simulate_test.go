@@ -1,0 +1,147 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/joiner-autoscaler/joiner/internal/cli"
+)
+
+var rewritePage = flag.Bool("rewrite", false, "write what the program says into the page")
+
+// ran runs joinerctl without a cluster.
+func ran(t *testing.T, in string, args ...string) (code int, out, failures string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code = cli.Run(t.Context(), cli.Config{In: strings.NewReader(in), Out: &stdout, Err: &stderr}, args)
+	return code, stdout.String(), stderr.String()
+}
+
+func simulated(t *testing.T, in string, args ...string) (code int, out, failures string) {
+	t.Helper()
+	return ran(t, in, append([]string{"simulate"}, args...)...)
+}
+
+// TestU03_ThePageShowsWhatTheProgramSays: the page's example is run, and its output stands there word for word.
+func TestU03_ThePageShowsWhatTheProgramSays(t *testing.T) {
+	t.Parallel()
+	code, out, failures := simulated(t, "", "-f", "../../examples/simulate")
+	if code != cli.CodeFindings || failures != "" {
+		t.Errorf("exit code %d, %q; want %d, since two pods wait", code, failures, cli.CodeFindings)
+	}
+	shows(t, "../../docs/simulate.md", "$ joinerctl simulate -f examples/simulate\n", out)
+}
+
+// TestU04_ThePageShowsWhatExplainSays.
+func TestU04_ThePageShowsWhatExplainSays(t *testing.T) {
+	t.Parallel()
+	code, out, failures := ran(t, "", "explain", "pod", "ml/train-2", "-f", "../../examples/simulate")
+	if code != cli.CodeFindings || failures != "" {
+		t.Errorf("exit code %d, %q", code, failures)
+	}
+	shows(t, "../../docs/explain.md", "$ joinerctl explain pod ml/train-2 -f examples/simulate\n", out)
+}
+
+// shows demands that a page has a command's output word for word, or writes it there.
+func shows(t *testing.T, page, command, out string) {
+	t.Helper()
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(data), command)
+	shown, after, closed := strings.Cut(rest, "```\n")
+	if !found || !closed {
+		t.Fatalf("%s does not show %q", page, command)
+	}
+	if *rewritePage {
+		if err := os.WriteFile(page, []byte(before+command+out+"```\n"+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if shown != out {
+		t.Errorf("%s shows\n%s\nthe program says\n%s\ngo test ./internal/cli -run ThePageShows -rewrite", page, shown, out)
+	}
+}
+
+// TestU22_TheSameBytes: the same files give the same answer, in whatever order they are named.
+func TestU22_TheSameBytes(t *testing.T) {
+	t.Parallel()
+	pools, workloads := "../../examples/simulate/pools.yaml", "../../examples/simulate/workloads.yaml"
+	_, first, _ := simulated(t, "", "-o", "json", "-f", pools, "-f", workloads)
+	for range 3 {
+		if _, again, _ := simulated(t, "", "-o", "json", "-f", workloads, "-f", pools); again != first {
+			t.Fatalf("another answer:\n%s\nafter\n%s", again, first)
+		}
+	}
+	var answer struct {
+		APIVersion, Kind string
+		Nodes            int
+		Waiting          []struct {
+			Workload string
+			Cause    struct{ Code string }
+		}
+	}
+	if err := json.Unmarshal([]byte(first), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if answer.APIVersion != "cli.joiner.sh/v1" || answer.Kind != "Simulation" || answer.Nodes == 0 || len(answer.Waiting) != 2 {
+		t.Errorf("%+v", answer)
+	}
+}
+
+// TestU36_SimulateSaysWhatIsWrong: each mistake is told with the field, the value and what is allowed, and ends with 2.
+func TestU36_SimulateSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	garbage := filepath.Join(folder, "types.json")
+	if err := os.WriteFile(garbage, []byte(`[{"name": ""}]`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	pool := "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: web}\nspec:\n"
+	for name, c := range map[string]struct {
+		in, want string
+		args     []string
+	}{
+		"no files":             {want: "-f is missing"},
+		"no such file":         {args: []string{"-f", filepath.Join(folder, "none.yaml")}, want: "none.yaml: no such file"},
+		"another output":       {args: []string{"-f", "-", "-o", "yaml"}, want: `--output is "yaml": it must be text or json`},
+		"a bad catalogue":      {args: []string{"-f", "-", "--catalogue", garbage}, want: "--catalogue " + garbage},
+		"no kind":              {in: "apiVersion: v1\n", args: []string{"-f", "-"}, want: `-, document 1: apiVersion is "v1" and kind is ""`},
+		"an old version":       {in: "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: web}\n", args: []string{"-f", "-"}, want: "version v1beta1 is not served: use v1"},
+		"an unknown field":     {in: pool + "  weigth: 3\n  template: {spec: {nodeClassRef: {group: g, kind: k, name: n}, requirements: []}}\n", args: []string{"-f", "-"}, want: "spec.weigth: unknown field: allowed here are disruption, hardLimits, limits, replicas, template, weight"},
+		"a value out of range": {in: pool + "  weight: 1000\n  template: {spec: {nodeClassRef: {group: g, kind: k, name: n}, requirements: []}}\n", args: []string{"-f", "-"}, want: "spec.weight in body should be less than or equal to 100"},
+		"a field of a pod":     {in: "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {container: []}\n", args: []string{"-f", "-"}, want: `Pod web: strict decoding error: unknown field "spec.container"`},
+		"the same twice":       {in: "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\n", args: []string{"-f", "-"}, want: "Pod /web stands in -, document 1 already"},
+		"too many replicas":    {in: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 2000000}\n", args: []string{"-f", "-"}, want: "spec.replicas is 2000000: allowed are 0 to 1000000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, out, failures := simulated(t, c.in, c.args...)
+			if code != cli.CodeFailed || !strings.Contains(failures, c.want) || out != "" {
+				t.Errorf("exit code %d, %q on stdout, %q; want %d and %q", code, out, failures, cli.CodeFailed, c.want)
+			}
+		})
+	}
+}
+
+// TestU42_WhatIsNotLookedAtIsSaid: kinds that planning ignores are counted, gated pods and unknown classes are told.
+func TestU42_WhatIsNotLookedAtIsSaid(t *testing.T) {
+	t.Parallel()
+	_, out, _ := simulated(t, `{"apiVersion": "v1", "kind": "List", "items": [
+		{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}},
+		{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "gated"}, "spec": {"schedulingGates": [{"name": "quota"}], "containers": []}},
+		{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "urgent"}, "spec": {"priorityClassName": "high", "containers": []}}]}`, "-f", "-")
+	for _, want := range []string{
+		"not looked at: 1 ConfigMap", "not planned: 1 of default/gated: it has the scheduling gate quota",
+		"note: pod default/urgent: PriorityClass high is not among the files", "default/urgent: 1 pod waits, NoNodePool",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in\n%s", want, out)
+		}
+	}
+}

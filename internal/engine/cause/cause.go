@@ -1,0 +1,109 @@
+// Package cause names why something waits, stays or is not done. A cause is a stable code: events, conditions, the command
+// line and documents say the same word for the same thing (U-16). Package view has the sentence and the remedy of each.
+//
+// Codes are added, never renamed. The package imports nothing.
+package cause
+
+// Code is a cause, in CamelCase; "" for none.
+type Code string
+
+// Why a pod waits: what the pod itself says (U, 3.1).
+const (
+	// PodMalformed: a field of the pod cannot be understood.
+	PodMalformed Code = "PodMalformed"
+	// ContradictsItself: what the pod demands of one label excludes itself.
+	ContradictsItself Code = "ContradictsItself"
+	// OnlyOneNode: the pod wants one particular node, by name or hostname. No new node is that one.
+	OnlyOneNode Code = "OnlyOneNode"
+	// VolumeMissing: a claim or its storage class does not exist, or is going.
+	VolumeMissing Code = "VolumeMissing"
+	// VolumeUnbindable: nothing makes the volume, or something must happen to its claim first.
+	VolumeUnbindable Code = "VolumeUnbindable"
+	// VolumeElsewhere: the volume can be used in places where the pod cannot run.
+	VolumeElsewhere Code = "VolumeElsewhere"
+	// VolumeLimit: no node attaches as many volumes as the pod has, or as it needs beside others.
+	VolumeLimit Code = "VolumeLimit"
+	// VolumeInUse: another pod has a claim that only one pod at a time may use.
+	VolumeInUse Code = "VolumeInUse"
+)
+
+// Why a pod waits: what the pools and their limits say.
+const (
+	// NoNodePool: there is none.
+	NoNodePool Code = "NoNodePool"
+	// PoolNotReady: the pool or its node class is not fit to launch anything.
+	PoolNotReady Code = "PoolNotReady"
+	// StaticPool: replicas decide on the pool's nodes, not pods.
+	StaticPool Code = "StaticPool"
+	// PoolContradictsItself: the pool's requirements leave no instance type.
+	PoolContradictsItself Code = "PoolContradictsItself"
+	// TaintNotTolerated: the pod does not tolerate a taint of the pool.
+	TaintNotTolerated Code = "TaintNotTolerated"
+	// LabelMismatch: the pod wants other values of a label than the pool allows, or than are left.
+	LabelMismatch Code = "LabelMismatch"
+	// LabelUnknown: the pod wants a label that the pool does not define.
+	LabelUnknown Code = "LabelUnknown"
+	// HardLimitNodes and SoftLimitNodes: the pool has as many nodes as it may have.
+	HardLimitNodes Code = "HardLimitNodes"
+	SoftLimitNodes Code = "SoftLimitNodes"
+	// ResourceLimit: another node would exceed a limit of the pool's resources.
+	ResourceLimit Code = "ResourceLimit"
+	// MinValues: the pool demands more different values of a label than are left for the pod.
+	MinValues Code = "MinValues"
+	// LaunchesInVain: nodes were launched for such pods and the pods did not come onto them (P-35).
+	LaunchesInVain Code = "LaunchesInVain"
+)
+
+// Why a pod waits: what is on offer, and where other pods are.
+const (
+	// PodTooLarge: no instance type that is left has as much of a resource as the pod requests.
+	PodTooLarge Code = "PodTooLarge"
+	// DaemonsTakeTheRoom: an instance type has as much, but not beside the pods of DaemonSets.
+	DaemonsTakeTheRoom Code = "DaemonsTakeTheRoom"
+	// ExtendedResource: no instance type of the pool has the resource at all.
+	ExtendedResource Code = "ExtendedResource"
+	// NoCapacity: what would fit is sold out.
+	NoCapacity Code = "NoCapacity"
+	// ReservationsUsedUp: nothing is left in the reservations that would fit.
+	ReservationsUsedUp Code = "ReservationsUsedUp"
+	// SpreadNoDomain: topology spread allows no domain that a new node could be in.
+	SpreadNoDomain Code = "SpreadNoDomain"
+	// AffinityNoTarget: the pods that the pod has to be near are nowhere a node could be launched.
+	AffinityNoTarget Code = "AffinityNoTarget"
+	// AntiAffinityEverywhere: each domain has a pod that the pod keeps apart from, or that keeps apart from it.
+	AntiAffinityEverywhere Code = "AntiAffinityEverywhere"
+	// DaemonsCount: a constraint counts pods of a DaemonSet, which come first on each new node.
+	DaemonsCount Code = "DaemonsCount"
+	// HostPortTaken: a port that the pod wants is used by a DaemonSet on each new node.
+	HostPortTaken Code = "HostPortTaken"
+	// NoPlaceFound: nothing of the above alone, but all of it together.
+	NoPlaceFound Code = "NoPlaceFound"
+)
+
+// Why a pod waits: what the cluster says of it. No pool is asked.
+const (
+	// SchedulingGated: the pod has scheduling gates.
+	SchedulingGated Code = "SchedulingGated"
+	// NotMarkedUnschedulable: kube-scheduler has not tried the pod yet.
+	NotMarkedUnschedulable Code = "NotMarkedUnschedulable"
+	// WaitsForVictims: kube-scheduler ends other pods for it.
+	WaitsForVictims Code = "WaitsForVictims"
+	// NodeOnTheWay: a node that is not there yet is expected to take it.
+	NodeOnTheWay Code = "NodeOnTheWay"
+	// NodeFits: a node that is there is expected to take it.
+	NodeFits Code = "NodeFits"
+	// LaunchPlanned: a node would be launched for it.
+	LaunchPlanned Code = "LaunchPlanned"
+)
+
+// WaitingCodes are the codes that a waiting pod may have, in the order of the catalogue.
+func WaitingCodes() []Code {
+	return []Code{
+		SchedulingGated, NotMarkedUnschedulable, WaitsForVictims, NodeOnTheWay, NodeFits, LaunchPlanned,
+		PodMalformed, ContradictsItself, OnlyOneNode, VolumeMissing, VolumeUnbindable, VolumeElsewhere, VolumeLimit, VolumeInUse,
+		NoNodePool, PoolNotReady, StaticPool, PoolContradictsItself, TaintNotTolerated, LabelMismatch, LabelUnknown,
+		HardLimitNodes, SoftLimitNodes, ResourceLimit, MinValues, LaunchesInVain,
+		PodTooLarge, DaemonsTakeTheRoom, ExtendedResource, NoCapacity, ReservationsUsedUp,
+		SpreadNoDomain, AffinityNoTarget, AntiAffinityEverywhere, DaemonsCount, HostPortTaken, NoPlaceFound,
+	}
+}

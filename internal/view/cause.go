@@ -1,0 +1,198 @@
+package view
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// Entry is what the catalogue knows of a cause (U-16).
+type Entry struct {
+	Code cause.Code
+	// Says is the form of its sentence, for the page: POOL, LABEL and the like stand for names.
+	Says string
+	// Remedies are what a user can do, best first. POOL stands for the pool's name, KEY for the label, resource or taint.
+	Remedies []string
+	// ByItself is what ends it without anybody; "" when nothing does.
+	ByItself string
+	// distance orders causes of several pools: the least is nearest to taking the pod (U, part 3).
+	distance int
+	// sentence says it of a pool; nil for "pool POOL: DETAIL".
+	sentence func(pool string, s plan.Step) string
+}
+
+// How far a pool is from taking a pod: what the pod says itself comes before all, a limit before capacity, capacity before
+// the places of other pods, those before a taint, a taint before a label, a label before a resource.
+const (
+	ofThePod = iota
+	ofALimit
+	ofCapacity
+	ofPlaces
+	ofReadiness
+	ofATaint
+	ofALabel
+	ofAResource
+	ofReplicas
+)
+
+const goes = "when a node of the pool goes"
+
+// entries are the causes of pods that wait, in the order of cause.WaitingCodes.
+func entries() []Entry {
+	return slices.Concat(ofCluster(), ofPods(), ofPools(), ofOffers())
+}
+
+// nothing is what a user does about what comes right by itself.
+const nothing = "nothing to do"
+
+func ofCluster() []Entry {
+	own := func(code cause.Code, says, byItself, remedy string) Entry {
+		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: []string{remedy}, sentence: detail}
+	}
+	return []Entry{
+		own(cause.SchedulingGated, "it has the scheduling gate NAME", "when the gate goes", "whoever set the gate takes it away"),
+		own(cause.NotMarkedUnschedulable, "kube-scheduler has not called it unschedulable", "in seconds",
+			"look at kube-scheduler, or at what spec.schedulerName names, if it stays so"),
+		own(cause.WaitsForVictims, "kube-scheduler ends other pods on node NAME for it", "when those have ended", nothing),
+		own(cause.NodeOnTheWay, "it should run on the node of NodeClaim NAME, which is on its way", "when that node is there",
+			"look at NodeClaim NAME if that takes long"),
+		own(cause.NodeFits, "it should run on node NAME, which has room", "when kube-scheduler tries again",
+			"look at kube-scheduler if it stays so"),
+		own(cause.LaunchPlanned, "a node of pool POOL would be launched for it: TYPES", "when Joiner has launched it",
+			"look at Joiner's leader and its log if it stays so"),
+	}
+}
+
+func ofPods() []Entry {
+	own := func(code cause.Code, says, byItself string, remedies ...string) Entry {
+		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: remedies, distance: ofThePod, sentence: detail}
+	}
+	return []Entry{
+		own(cause.PodMalformed, "its specification cannot be understood: FIELD: what is allowed", "",
+			"correct the field in the template of the pod"),
+		own(cause.ContradictsItself, "the pod's requirements on LABEL contradict each other", "",
+			"take back one of the pod's terms on KEY: nodeSelector and node affinity hold together"),
+		own(cause.OnlyOneNode, "pod wants one particular node: LABEL=NAME", "when that node has room",
+			"make room on that node, or do not ask for it by name"),
+		own(cause.VolumeMissing, "PersistentVolumeClaim NAME does not exist", "when it comes",
+			"create what is missing, or correct the name in the pod"),
+		own(cause.VolumeUnbindable, "PersistentVolumeClaim NAME is not bound, and nothing makes its volume", "when a volume is bound",
+			"make a volume for the claim, or use a StorageClass that does, with volumeBindingMode WaitForFirstConsumer"),
+		own(cause.VolumeElsewhere, "PersistentVolumeClaim NAME can be used on PLACES only, where the pod cannot run", "",
+			"let the pod follow its volume: take back its own zone or node selector; or use another volume"),
+		{Code: cause.VolumeLimit, Says: "no node attaches as many volumes as the pod needs", distance: ofThePod,
+			Remedies: []string{"use fewer volumes in one pod", "allow larger instance types in NodePool POOL"},
+			ByItself: "when volumes are detached", sentence: func(pool string, s plan.Step) string {
+				if s.Before == 0 {
+					return s.Detail
+				}
+				return "pool " + pool + ": no instance type attaches that many volumes: " + s.Detail
+			}},
+		own(cause.VolumeInUse, "PersistentVolumeClaim NAME is ReadWriteOncePod, and pod NAME uses it", "when that pod ends",
+			"end the other pod, or give this one a claim of its own"),
+	}
+}
+
+func ofPools() []Entry {
+	return []Entry{
+		{Code: cause.NoNodePool, Says: "there is no NodePool", Remedies: []string{"apply a NodePool"}, distance: ofReadiness, sentence: detail},
+		{Code: cause.PoolNotReady, Says: "pool POOL: it is not Ready: REASON", distance: ofReadiness,
+			Remedies: []string{"look at the conditions of NodePool POOL and of its node class"}, ByItself: "when the pool is Ready"},
+		{Code: cause.StaticPool, Says: "pool POOL: it is static: spec.replicas decides on its nodes, not pods", distance: ofReplicas,
+			Remedies: []string{"raise spec.replicas of NodePool POOL", "use a pool without spec.replicas"}},
+		{Code: cause.PoolContradictsItself, Says: "pool POOL: its own requirement LABEL=VALUES leaves no instance type", distance: ofALabel,
+			Remedies: []string{"widen the requirement of NodePool POOL on KEY, or drop it"},
+			sentence: func(pool string, s plan.Step) string {
+				if s.Before == 0 {
+					return "pool " + pool + ": " + s.Detail
+				}
+				return "pool " + pool + ": its own requirement " + s.Detail + " leaves no instance type"
+			}},
+		{Code: cause.TaintNotTolerated, Says: "pool POOL: taint KEY=VALUE:EFFECT is not tolerated", distance: ofATaint,
+			Remedies: []string{"give the pod a toleration of KEY if it belongs on NodePool POOL", "use another pool"}},
+		{Code: cause.LabelMismatch, Says: "pool POOL: no instance type left has LABEL=VALUES, which the pod wants", distance: ofALabel,
+			Remedies: []string{"change what the pod demands of KEY", "widen NodePool POOL on KEY"},
+			sentence: func(pool string, s plan.Step) string {
+				if s.Before == 0 {
+					return "pool " + pool + ": " + s.Detail
+				}
+				return "pool " + pool + ": no instance type left has " + s.Detail + ", which the pod wants"
+			}},
+		{Code: cause.LabelUnknown, Says: "pool POOL: pod wants LABEL=VALUES, which the pool does not define", distance: ofALabel,
+			Remedies: []string{"add KEY to the template labels or the requirements of NodePool POOL", "correct the label in the pod"},
+			sentence: func(pool string, s plan.Step) string {
+				wants, _, _ := strings.Cut(s.Detail, ", the pool has ")
+				return "pool " + pool + ": " + wants + ", which the pool does not define"
+			}},
+		{Code: cause.HardLimitNodes, Says: "pool POOL: nodes N of N (hard limit)", distance: ofALimit, ByItself: goes,
+			Remedies: []string{"raise spec.hardLimits.nodes of NodePool POOL", "free a node of the pool"}},
+		{Code: cause.SoftLimitNodes, Says: "pool POOL: nodes N of N (soft limit)", distance: ofALimit, ByItself: goes,
+			Remedies: []string{"raise spec.limits.nodes of NodePool POOL", "free a node of the pool"}},
+		{Code: cause.ResourceLimit, Says: "pool POOL: RESOURCE N of N, N more needed", distance: ofALimit, ByItself: goes,
+			Remedies: []string{"raise spec.limits.KEY of NodePool POOL", "allow smaller instance types in it"}},
+		{Code: cause.MinValues, Says: "pool POOL: fewer values than minValues demands", distance: ofPlaces,
+			Remedies: []string{"lower minValues in NodePool POOL", "let the pod run on more instance types"}},
+		{Code: cause.LaunchesInVain, Says: "pool POOL: launches for such pods were in vain", distance: ofALimit, ByItself: "at the time that is told",
+			Remedies: []string{"find out why the pods did not come onto the nodes that were launched for them"}},
+	}
+}
+
+func ofOffers() []Entry {
+	return []Entry{
+		{Code: cause.PodTooLarge, Says: "pool POOL: RESOURCE=AMOUNT is more than any instance type left has", distance: ofAResource,
+			Remedies: []string{"request less of KEY", "allow larger instance types in NodePool POOL"},
+			sentence: func(pool string, s plan.Step) string {
+				return "pool " + pool + ": " + s.Detail + " is more than any instance type left has"
+			}},
+		{Code: cause.DaemonsTakeTheRoom, Says: "pool POOL: RESOURCE=AMOUNT fits no instance type beside the pods of DaemonSets", distance: ofAResource,
+			Remedies: []string{"request less of KEY, in the pod or in the DaemonSets", "allow larger instance types in NodePool POOL"},
+			sentence: func(pool string, s plan.Step) string {
+				return "pool " + pool + ": " + s.Detail + " fits no instance type beside the pods of DaemonSets"
+			}},
+		{Code: cause.ExtendedResource, Says: "pool POOL: no instance type has RESOURCE", distance: ofAResource,
+			Remedies: []string{"allow instance types with KEY in a NodePool", "correct the resource's name in the pod"},
+			sentence: func(pool string, s plan.Step) string { return "pool " + pool + ": no instance type has " + s.Key }},
+		{Code: cause.NoCapacity, Says: "pool POOL: everything that it allows is sold out", distance: ofCapacity,
+			ByItself: "when capacity comes back",
+			Remedies: []string{"allow more instance types, zones or capacity types in NodePool POOL"},
+			sentence: func(pool string, _ plan.Step) string {
+				return "pool " + pool + ": everything that it allows is sold out"
+			}},
+		{Code: cause.ReservationsUsedUp, Says: "pool POOL: the reservations that fit are used up", distance: ofCapacity,
+			ByItself: "when a machine of a reservation ends",
+			Remedies: []string{"allow on-demand or spot in NodePool POOL beside reserved", "free a reservation"},
+			sentence: func(pool string, _ plan.Step) string {
+				return "pool " + pool + ": the reservations that fit are used up"
+			}},
+		{Code: cause.SpreadNoDomain, Says: "pool POOL: topology spread over LABEL leaves no domain", distance: ofPlaces, ByItself: "when other pods move",
+			Remedies: []string{"raise maxSkew, or set whenUnsatisfiable: ScheduleAnyway", "let NodePool POOL launch in the domains that lack pods"}},
+		{Code: cause.AffinityNoTarget, Says: "pool POOL: pod affinity over LABEL leaves no domain", distance: ofPlaces,
+			ByItself: "when a pod that it must be near is placed",
+			Remedies: []string{"start the pods that it must be near, where NodePool POOL launches", "make the affinity a preference"}},
+		{Code: cause.AntiAffinityEverywhere, Says: "pool POOL: pod anti-affinity over LABEL leaves no domain", distance: ofPlaces,
+			ByItself: "when other pods move",
+			Remedies: []string{"keep apart by kubernetes.io/hostname, of which each new node is another", "make the anti-affinity a preference"}},
+		{Code: cause.DaemonsCount, Says: "pool POOL: CONSTRAINT counts DaemonSet NAME, whose pods come first on a new node", distance: ofPlaces,
+			Remedies: []string{"let the constraint's selector leave the DaemonSet's pods out"}},
+		{Code: cause.HostPortTaken, Says: "pool POOL: host ports are taken by daemons", distance: ofPlaces,
+			Remedies: []string{"use another host port in the pod or in the DaemonSet"}},
+		{Code: cause.NoPlaceFound, Says: "pool POOL: each of its demands can be met, but no place was found that meets all of them", distance: ofPlaces,
+			Remedies: []string{"demand less of the pod's place: ports, spread, affinity"}, ByItself: "when other pods move"},
+	}
+}
+
+func detail(_ string, s plan.Step) string { return s.Detail }
+
+// Catalogue returns the causes of pods that wait, in the order of cause.WaitingCodes.
+func Catalogue() []Entry { return entries() }
+
+func entryOf(code cause.Code) (Entry, bool) {
+	for _, e := range entries() {
+		if e.Code == code {
+			return e, true
+		}
+	}
+	return Entry{}, false
+}

@@ -1,0 +1,103 @@
+package view_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/view"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the page of causes anew")
+
+const page = "../../docs/causes.md"
+
+// TestU16_TheCatalogueIsWhole: each code has one entry, in the order of the codes, with a sentence and something to do.
+func TestU16_TheCatalogueIsWhole(t *testing.T) {
+	t.Parallel()
+	codes, entries := cause.WaitingCodes(), view.Catalogue()
+	if len(codes) != len(entries) {
+		t.Fatalf("%d codes, %d entries", len(codes), len(entries))
+	}
+	for i, e := range entries {
+		if e.Code != codes[i] || e.Says == "" || len(e.Remedies) == 0 {
+			t.Errorf("entry %d is %+v; want %s with a sentence and a remedy", i, e, codes[i])
+		}
+	}
+}
+
+// TestU16_ThePageIsMadeOfTheCatalogue.
+func TestU16_ThePageIsMadeOfTheCatalogue(t *testing.T) {
+	t.Parallel()
+	want := pageOf(view.Catalogue())
+	if *rewrite {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(page); err != nil || string(got) != want {
+		t.Errorf("docs/causes.md is not what the catalogue says (%v): go test ./internal/view -rewrite", err)
+	}
+}
+
+func pageOf(entries []view.Entry) string {
+	var b strings.Builder
+	b.WriteString(`# Causes
+
+Why a pod waits: each cause has a code, which stays what it is, a sentence, what you can do, and what ends it without you. ` + "`joinerctl simulate`" + `
+prints them. Words in capitals stand for names. Where several pools refuse a pod for different causes, the first one told is that of
+the pool that is nearest to taking it: a limit before missing capacity, that before the places of other pods, before a pool that is not
+ready, before a taint, before a label, before a resource; of equals the heavier pool.
+
+This page is made of the code (package ` + "`internal/view`" + `).
+
+| code | what it says | what to do | by itself |
+|---|---|---|---|
+`)
+	for _, e := range entries {
+		ends := e.ByItself
+		if ends == "" {
+			ends = "–"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", e.Code, e.Says, strings.Join(e.Remedies, "; or "), ends)
+	}
+	return b.String()
+}
+
+// TestWaits: of several pools, the one that is nearest to taking the pod comes first; of equals the first.
+func TestWaits(t *testing.T) {
+	t.Parallel()
+	refusal := func(pool string, code cause.Code, beyond cause.Code) plan.PoolRefusal {
+		return plan.PoolRefusal{Pool: pool, Beyond: beyond, Steps: []plan.Step{{Cause: code, Key: "zone", Detail: "something"}}}
+	}
+	for name, c := range map[string]struct {
+		refusals []plan.PoolRefusal
+		want     string
+	}{
+		"a limit before capacity":         {[]plan.PoolRefusal{refusal("a", cause.NoCapacity, ""), refusal("b", cause.SoftLimitNodes, "")}, "SoftLimitNodes b"},
+		"capacity before spread":          {[]plan.PoolRefusal{refusal("a", cause.SpreadNoDomain, ""), refusal("b", cause.ReservationsUsedUp, "")}, "ReservationsUsedUp b"},
+		"spread before readiness":         {[]plan.PoolRefusal{refusal("a", cause.PoolNotReady, ""), refusal("b", cause.SpreadNoDomain, "")}, "SpreadNoDomain b"},
+		"readiness before a taint":        {[]plan.PoolRefusal{refusal("a", cause.TaintNotTolerated, ""), refusal("b", cause.PoolNotReady, "")}, "PoolNotReady b"},
+		"a taint before a label":          {[]plan.PoolRefusal{refusal("a", cause.LabelUnknown, ""), refusal("b", cause.TaintNotTolerated, "")}, "TaintNotTolerated b"},
+		"a label before a resource":       {[]plan.PoolRefusal{refusal("a", cause.ExtendedResource, ""), refusal("b", cause.LabelMismatch, "")}, "LabelMismatch b"},
+		"a resource before replicas":      {[]plan.PoolRefusal{refusal("a", cause.StaticPool, ""), refusal("b", cause.PodTooLarge, "")}, "PodTooLarge b"},
+		"a label before a taint with one": {[]plan.PoolRefusal{refusal("a", cause.TaintNotTolerated, cause.LabelMismatch), refusal("b", cause.LabelMismatch, "")}, "LabelMismatch b"},
+		"the first of equals":             {[]plan.PoolRefusal{refusal("a", cause.LaunchesInVain, ""), refusal("b", cause.HardLimitNodes, "")}, "LaunchesInVain a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := view.Waits(plan.Unplaced{Pools: c.refusals})
+			if got := fmt.Sprint(w.Cause.Code, " ", w.Cause.Object.Name); got != c.want || len(w.Pools) != len(c.refusals) {
+				t.Errorf("%s with %d pools, want %s with %d", got, len(w.Pools), c.want, len(c.refusals))
+			}
+		})
+	}
+	w := view.Waits(plan.Unplaced{Pools: []plan.PoolRefusal{refusal("a", cause.LabelMismatch, "")}})
+	if len(w.Cause.Remedies) != 2 || w.Cause.Remedies[1] != "widen NodePool a on zone" {
+		t.Errorf("remedies %q: pool and key have to stand in them", w.Cause.Remedies)
+	}
+}

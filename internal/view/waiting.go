@@ -1,0 +1,107 @@
+package view
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// Object names what a cause is about.
+type Object struct {
+	Kind string `json:"kind"`
+	Name string `json:"name,omitempty"`
+}
+
+// Cause is why something is as it is: a code, a sentence, and what to do.
+type Cause struct {
+	Code   cause.Code `json:"code"`
+	Object Object     `json:"object"`
+	// Text is one sentence without a full stop.
+	Text     string   `json:"text"`
+	Remedies []string `json:"remedies,omitempty"`
+	ByItself string   `json:"byItself,omitempty"`
+}
+
+// Waiting is why a pod gets no node.
+type Waiting struct {
+	// Cause is the one to act on first: that of the pool which is nearest to taking the pod (U-17).
+	Cause Cause `json:"cause"`
+	// Pools is what each pool says, nearest first. It is empty where the cause is the pod's own.
+	Pools []PoolCause `json:"pools,omitempty"`
+}
+
+// PoolCause is why one pool cannot launch a node for a pod.
+type PoolCause struct {
+	Pool string     `json:"pool"`
+	Code cause.Code `json:"code"`
+	Text string     `json:"text"`
+	// Steps are all filters that removed something, in words.
+	Steps []string `json:"steps,omitempty"`
+}
+
+// Waits says why a pod has no place, of the reasons that the engine gives. Of pools that are equally near, the first counts:
+// that is the heaviest.
+func Waits(u plan.Unplaced) Waiting {
+	if len(u.Pools) == 0 {
+		return Waiting{Cause: about("", plan.Step{Cause: cause.NoNodePool, Detail: "there is no NodePool"})}
+	}
+	type reason struct {
+		PoolCause
+		cause    Cause
+		distance int
+	}
+	reasons := make([]reason, 0, len(u.Pools))
+	for _, refusal := range u.Pools {
+		last := refusal.Last()
+		found := about(refusal.Pool, last)
+		e, _ := entryOf(last.Cause)
+		r := reason{cause: found, distance: distance(e, refusal.Beyond), PoolCause: PoolCause{Pool: refusal.Pool, Code: last.Cause, Text: found.Text}}
+		for _, step := range refusal.Steps {
+			r.Steps = append(r.Steps, step.String())
+		}
+		reasons = append(reasons, r)
+	}
+	slices.SortStableFunc(reasons, func(a, b reason) int { return a.distance - b.distance })
+	w := Waiting{Cause: reasons[0].cause}
+	if w.Cause.Object.Kind == "Pod" {
+		return w
+	}
+	for _, r := range reasons {
+		w.Pools = append(w.Pools, r.PoolCause)
+	}
+	return w
+}
+
+// distance is how far a pool is from taking a pod. A taint before something else that is in the way counts as that, and a bit further.
+func distance(e Entry, beyond cause.Code) int {
+	if beyond == "" {
+		return 2 * e.distance
+	}
+	next, _ := entryOf(beyond)
+	return 2*max(e.distance, next.distance) + 1
+}
+
+// about makes a cause of a step. A code that the catalogue does not have is told with the engine's own words.
+func about(pool string, s plan.Step) Cause {
+	e, known := entryOf(s.Cause)
+	c := Cause{Code: s.Cause, Object: Object{Kind: "NodePool", Name: pool}, ByItself: e.ByItself}
+	switch {
+	case !known, e.sentence == nil:
+		c.Text = "pool " + pool + ": " + s.Detail
+	default:
+		c.Text = e.sentence(pool, s)
+	}
+	if pool == "" || !strings.HasPrefix(c.Text, "pool ") {
+		c.Object = Object{Kind: "Pod"}
+	}
+	if s.Cause == cause.NoNodePool {
+		c.Object = Object{Kind: "Cluster"}
+	}
+	names := strings.NewReplacer("POOL", pool, "KEY", s.Key)
+	for _, remedy := range e.Remedies {
+		c.Remedies = append(c.Remedies, names.Replace(remedy))
+	}
+	return c
+}

@@ -1,0 +1,139 @@
+package whatif
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+	"github.com/joiner-autoscaler/joiner/internal/view"
+)
+
+// Explained is an explanation of one object. Its names in JSON are an API (U-29).
+type Explained struct {
+	APIVersion string `json:"apiVersion"` // APIVersion
+	Kind       string `json:"kind"`       // "Explanation"
+	About      About  `json:"about"`
+	view.Explanation
+	// NotChecked are kinds that could not be read: something of them may stand in the way.
+	NotChecked []string `json:"notChecked,omitempty"`
+}
+
+// About names the object that is explained.
+type About struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// ExplainPod says why a pod waits, or where it runs (U-04). The error says that there is no such pod.
+func (w *World) ExplainPod(namespace, name string) (Explained, error) {
+	e := Explained{APIVersion: APIVersion, Kind: "Explanation", About: About{Kind: "Pod", Namespace: namespace, Name: name}}
+	pod := w.known[namespace+"/"+name]
+	if pod == nil {
+		return e, fmt.Errorf("there is no pod %s in namespace %s%s", name, namespace, w.like(name))
+	}
+	e.Explanation = w.explain(pod)
+	return e, nil
+}
+
+// like names pods of that name in other namespaces, the nearest mistake.
+func (w *World) like(name string) string {
+	var found []string
+	for _, pod := range w.known {
+		if pod.Name == name {
+			found = append(found, pod.Namespace)
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	slices.Sort(found)
+	return "; there is one in " + strings.Join(found, ", ")
+}
+
+func (w *World) explain(pod *corev1.Pod) view.Explanation {
+	switch {
+	case translate.Finished(pod):
+		return view.Stands("it has ended: " + string(pod.Status.Phase))
+	case pod.DeletionTimestamp != nil:
+		return view.Stands("it is being deleted")
+	case pod.Spec.NodeName != "":
+		return view.Stands("it is bound to node " + pod.Spec.NodeName)
+	case len(pod.Spec.SchedulingGates) > 0:
+		gate := pod.Spec.SchedulingGates[0].Name
+		return view.WaitsFor(cause.SchedulingGated, "it has the scheduling gate "+gate, gate, "")
+	case pod.Status.NominatedNodeName != "":
+		node := pod.Status.NominatedNodeName
+		return view.WaitsFor(cause.WaitsForVictims, "kube-scheduler ends other pods on node "+node+" for it", node, "")
+	}
+	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "DaemonSet" {
+		return view.Stands("it is of DaemonSet " + owner.Name + " and runs on its own node or nowhere: no node is launched for it")
+	}
+	if !translate.Provisionable(pod) {
+		return view.WaitsFor(cause.NotMarkedUnschedulable, "kube-scheduler has not called it unschedulable", "", "")
+	}
+	return w.placeOf(plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)})
+}
+
+// placeOf says what a plan for all waiting pods does with one of them.
+func (w *World) placeOf(pod plan.PodRef) view.Explanation {
+	s := w.store.Snapshot()
+	p := engine.Launches(s)
+	for _, n := range p.Nominations {
+		if n.Pod.UID != pod.UID {
+			continue
+		}
+		if w.nodes[n.Node] {
+			return view.WaitsFor(cause.NodeFits, "it should run on node "+n.Node+", which has room", n.Node, "")
+		}
+		return view.WaitsFor(cause.NodeOnTheWay, "it should run on the node of NodeClaim "+n.Node+", which is on its way", n.Node, "")
+	}
+	for _, l := range p.Launches {
+		if slices.ContainsFunc(l.Pods, func(other plan.PodRef) bool { return other.UID == pod.UID }) {
+			return view.WaitsFor(cause.LaunchPlanned, fmt.Sprintf("a node of pool %s would be launched for it: %s in %s", l.Pool,
+				some(l.Types, typesShown), zones(l.Zones)), "", l.Pool)
+		}
+	}
+	for _, u := range p.Unplaced {
+		if u.Pod.UID == pod.UID {
+			return view.NotPlaced(u)
+		}
+	}
+	return view.WaitsFor(cause.NotMarkedUnschedulable, "no plan is made for it", "", "")
+}
+
+// Clean reports whether nothing is held.
+func (e Explained) Clean() bool { return e.State != view.Held }
+
+// WriteJSON writes the explanation for programs.
+func (e Explained) WriteJSON(out io.Writer) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(e)
+}
+
+// WriteText writes the explanation for people. Its form may change.
+func (e Explained) WriteText(out io.Writer) error {
+	var b strings.Builder
+	if e.Cause == nil {
+		fmt.Fprintf(&b, "%s/%s: %s\n", e.About.Namespace, e.About.Name, e.Text)
+	} else {
+		fmt.Fprintf(&b, "%s/%s waits: %s\n", e.About.Namespace, e.About.Name, e.Cause.Code)
+		writeCause(&b, *e.Cause, e.Pools)
+	}
+	for _, kind := range e.NotChecked {
+		fmt.Fprintf(&b, "  not checked: %s\n", kind)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}

@@ -1,0 +1,127 @@
+package whatif_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
+	"github.com/joiner-autoscaler/joiner/internal/whatif"
+)
+
+// TestScripts runs every script below testdata/scripts (U-03, U-16). "files" has the manifests that all commands after it add
+// theirs to; "simulate" prints what is planned for them, or with the word json the same for programs; "explain NAME" says how the
+// pod default/NAME stands.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
+		var base []whatif.Document
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			documents := documentsOf(t, d)
+			if d.Cmd == "files" {
+				base = documents
+				return ""
+			}
+			documents = append(base[:len(base):len(base)], documents...)
+			if d.Cmd == "explain" {
+				return explained(t, documents, d.CmdArgs[0].Key)
+			}
+			out, err := simulated(t, documents, d.HasArg("json"))
+			if err != nil {
+				return "error: " + err.Error() + "\n"
+			}
+			return out
+		})
+	})
+}
+
+func documentsOf(t *testing.T, d *datadriven.TestData) []whatif.Document {
+	t.Helper()
+	var documents []whatif.Document
+	for i, text := range strings.Split(d.Input, "\n---\n") {
+		var content map[string]any
+		if err := yaml.Unmarshal([]byte(text), &content); err != nil {
+			d.Fatalf(t, "document %d: %v", i+1, err)
+		}
+		if content != nil {
+			documents = append(documents, whatif.Document{Where: fmt.Sprintf("%s, document %d", d.Cmd, i+1), Content: content})
+		}
+	}
+	return documents
+}
+
+func pictured(t *testing.T, documents []whatif.Document) (*whatif.World, error) {
+	t.Helper()
+	inventory, err := kwok.LoadInventory("testdata/small.json", os.ReadFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return whatif.New(whatif.Input{Documents: documents, Catalogue: inventory.Catalog(), Now: time.Unix(1_800_000_000, 0)})
+}
+
+func explained(t *testing.T, documents []whatif.Document, pod string) string {
+	t.Helper()
+	world, err := pictured(t, documents)
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	e, err := world.ExplainPod("default", pod)
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	var out strings.Builder
+	if err := e.WriteText(&out); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%s%s, clean: %t\n", out.String(), e.State, e.Clean())
+}
+
+func simulated(t *testing.T, documents []whatif.Document, asJSON bool) (string, error) {
+	t.Helper()
+	world, err := pictured(t, documents)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	write := world.Plan().WriteText
+	if asJSON {
+		write = world.Plan().WriteJSON
+	}
+	if err := write(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String(), nil
+}
+
+// TestU16_EachCauseHasAScript: a cause that no script shows is one that nobody has seen.
+func TestU16_EachCauseHasAScript(t *testing.T) {
+	t.Parallel()
+	var shown strings.Builder
+	entries, err := os.ReadDir("testdata/scripts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		data, err := os.ReadFile("testdata/scripts/" + entry.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown.Write(data)
+	}
+	elsewhere := map[cause.Code]string{
+		cause.LaunchesInVain: "nothing was launched yet where nothing is applied; TestWaits of package view has it",
+		cause.NoPlaceFound:   "no combination is known that is none of the others",
+	}
+	for _, code := range cause.WaitingCodes() {
+		waits, stands := ", "+string(code)+"\n", " waits: "+string(code)+"\n"
+		if has := strings.Contains(shown.String(), waits) || strings.Contains(shown.String(), stands); has == (elsewhere[code] != "") {
+			t.Errorf("%s: in a script: %t; said to be elsewhere: %q", code, has, elsewhere[code])
+		}
+	}
+}

@@ -1,0 +1,371 @@
+package whatif
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+	"github.com/joiner-autoscaler/joiner/internal/world"
+)
+
+// Input is what is planned for.
+type Input struct {
+	Documents []Document
+	// Catalogue is what all node classes offer.
+	Catalogue catalog.Catalog
+	// Estimated says that its prices are nobody's own.
+	Estimated bool
+	// Now is the time that the plan is made for.
+	Now time.Time
+}
+
+// World is a picture of the cluster that an input describes. Use [New].
+type World struct {
+	store *world.Store
+	// owners names the workload of each pod, KIND/NAME, by the pod's namespace/name.
+	owners map[string]string
+	// Ignored counts documents of kinds that planning does not look at, by kind.
+	Ignored map[string]int
+	// Notes are what of the objects could not be understood, or is without effect; sorted.
+	Notes []string
+
+	// known are the pods, by namespace/name, and nodes the names of the nodes.
+	known     map[string]*corev1.Pod
+	nodes     map[string]bool
+	estimated bool
+	objects   []object
+	// idle says of a pod without a node, by namespace/name, why nothing is planned for it.
+	idle map[string]string
+}
+
+// New reads an input. The error names every document that an API server would refuse, or that cannot be read.
+func New(in Input) (*World, error) {
+	r, err := newReader()
+	if err != nil {
+		return nil, err
+	}
+	w := &World{
+		store:  world.New(world.Config{Now: func() time.Time { return in.Now }, Fleet: both{}}),
+		owners: map[string]string{}, Ignored: map[string]int{}, idle: map[string]string{}, known: map[string]*corev1.Pod{}, nodes: map[string]bool{}, estimated: in.Estimated,
+	}
+	var faults []error
+	seen := map[string]string{}
+	for _, d := range in.Documents {
+		o, err := r.read(d)
+		switch {
+		case err != nil:
+			faults = append(faults, err)
+		case o == nil:
+			kind, _ := d.Content["kind"].(string)
+			w.Ignored[kind]++
+		default:
+			name := o.GetObjectKind().GroupVersionKind().GroupKind().String() + " " + o.GetNamespace() + "/" + o.GetName()
+			if first := seen[name]; first != "" {
+				faults = append(faults, fmt.Errorf("%s: %s stands in %s already", d.Where, name, first))
+			}
+			seen[name] = d.Where
+			w.objects = append(w.objects, *o)
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	return w, w.fill(in)
+}
+
+// fill tells the store of all objects, in an order in which each finds what it refers to.
+func (w *World) fill(in Input) error {
+	for i, o := range w.objects {
+		o.SetResourceVersion(strconv.Itoa(i + 1))
+		o.SetUID(uidOf(o.Object))
+		if namespaced(o.Object) && o.GetNamespace() == "" {
+			o.SetNamespace(metav1.NamespaceDefault)
+		}
+	}
+	pods, claims, err := w.pods()
+	if err != nil {
+		return err
+	}
+	for class := range w.classes() {
+		if err := w.store.SetCatalog(class, in.Catalogue); err != nil {
+			return fmt.Errorf("the catalogue: %w", err)
+		}
+	}
+	for _, o := range w.objects {
+		switch o := o.Object.(type) {
+		case *corev1.Pod:
+		case *corev1.Node:
+			w.nodes[o.Name] = true
+			w.tell(o)
+		case *karpenterv1.NodePool:
+			if !(both{}).OwnsPool(o) {
+				ref := o.Spec.Template.Spec.NodeClassRef
+				w.Notes = append(w.Notes, fmt.Sprintf("NodePool %s: nothing is planned for node classes of the kind %s.%s: planned are EC2NodeClass.%s and KWOKNodeClass.%s",
+					o.Name, ref.Kind, ref.Group, awsv1.Group, kwokv1alpha1.Group))
+			}
+			w.judge(o, in.Now)
+			w.tell(o)
+		default:
+			w.tell(o)
+		}
+	}
+	for _, claim := range claims {
+		w.tell(claim)
+	}
+	for _, pod := range pods {
+		w.known[pod.Namespace+"/"+pod.Name] = pod
+		w.tell(pod)
+	}
+	slices.Sort(w.Notes)
+	w.Notes = slices.Compact(w.Notes)
+	return nil
+}
+
+func (w *World) tell(o client.Object) {
+	if err := w.store.Apply(o); err != nil {
+		w.Notes = append(w.Notes, err.Error())
+	}
+}
+
+func namespaced(o client.Object) bool {
+	switch o.(type) {
+	case *corev1.Node, *corev1.Namespace, *corev1.PersistentVolume, *schedulingv1.PriorityClass, *nodev1.RuntimeClass:
+		return false
+	}
+	group := o.GetObjectKind().GroupVersionKind().Group
+	return group == "" || group == "apps" || group == "batch" || group == "policy"
+}
+
+// both are the providers whose pools are planned for, whichever of them a process would run.
+type both struct{}
+
+func (both) serves(ref *karpenterv1.NodeClassReference) bool {
+	return ref != nil && (ref.Group == awsv1.Group && ref.Kind == "EC2NodeClass" || ref.Group == kwokv1alpha1.Group && ref.Kind == "KWOKNodeClass")
+}
+
+// OwnsPool reports whether a pool's node class is of one of the two.
+func (b both) OwnsPool(pool *karpenterv1.NodePool) bool {
+	return b.serves(pool.Spec.Template.Spec.NodeClassRef)
+}
+
+// OwnsClaim is OwnsPool for a claim.
+func (b both) OwnsClaim(claim *karpenterv1.NodeClaim) bool { return b.serves(claim.Spec.NodeClassRef) }
+
+// OwnsNode reports whether a node came of a claim that is owned.
+func (b both) OwnsNode(_ *corev1.Node, claim *karpenterv1.NodeClaim, _ *karpenterv1.NodePool) bool {
+	return claim != nil && b.OwnsClaim(claim)
+}
+
+// classes are the node classes that there are. That of a pool which a controller calls Ready is one of them, though it could not
+// be read.
+func (w *World) classes() map[world.ClassRef]bool {
+	found := map[world.ClassRef]bool{}
+	for _, o := range w.objects {
+		switch o.Object.(type) {
+		case *awsv1.EC2NodeClass, *kwokv1alpha1.KWOKNodeClass:
+			gvk := o.GetObjectKind().GroupVersionKind()
+			found[world.ClassRef{Group: gvk.Group, Kind: gvk.Kind, Name: o.GetName()}] = true
+		}
+		if pool, isPool := o.Object.(*karpenterv1.NodePool); isPool && pool.Spec.Template.Spec.NodeClassRef != nil && isReady(pool) {
+			ref := pool.Spec.Template.Spec.NodeClassRef
+			found[world.ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}] = true
+		}
+	}
+	return found
+}
+
+func isReady(pool *karpenterv1.NodePool) bool {
+	return slices.ContainsFunc(pool.Status.Conditions, func(c karpenterv1.Condition) bool {
+		return c.Type == karpenterv1.ConditionTypeReady && c.Status == metav1.ConditionTrue
+	})
+}
+
+// judge gives a pool that no controller has looked at the condition Ready, as a controller would if the class were ready.
+func (w *World) judge(pool *karpenterv1.NodePool, now time.Time) {
+	for _, c := range pool.Status.Conditions {
+		if c.Type == karpenterv1.ConditionTypeReady {
+			return
+		}
+	}
+	ready := karpenterv1.Condition{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)}
+	ref := pool.Spec.Template.Spec.NodeClassRef
+	if ref != nil && !w.classes()[world.ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}] {
+		ready.Status, ready.Reason = metav1.ConditionFalse, "NodeClassNotFound"
+		ready.Message = fmt.Sprintf("%s %s is not among the files", ref.Kind, ref.Name)
+	}
+	pool.Status.Conditions = append(pool.Status.Conditions, ready)
+}
+
+// pods returns the pods that there are and those that workloads lack, as an API server would store them, and the claims that
+// come with them.
+func (w *World) pods() (pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim, err error) {
+	sets, have, known := map[string]string{}, map[string]int64{}, map[string]bool{}
+	for _, o := range w.objects {
+		if set, isSet := o.Object.(*appsv1.ReplicaSet); isSet {
+			if owner := metav1.GetControllerOf(set); owner != nil && owner.Kind == "Deployment" {
+				sets[set.Namespace+"/"+set.Name] = owner.Name
+			}
+		}
+		if claim, isClaim := o.Object.(*corev1.PersistentVolumeClaim); isClaim {
+			known[claim.Namespace+"/"+claim.Name] = true
+		}
+	}
+	for _, o := range w.objects {
+		if pod, isPod := o.Object.(*corev1.Pod); isPod {
+			pods = append(pods, pod)
+			if !translate.Finished(pod) {
+				have[pod.Namespace+"/"+ownerOf(pod, sets)]++
+			}
+		}
+	}
+	var faults []error
+	for _, o := range w.objects {
+		d, makes, err := demandOf(o)
+		if err != nil {
+			faults = append(faults, err)
+		}
+		if !makes || err != nil {
+			continue
+		}
+		fresh, with := d.expand(have[o.GetNamespace()+"/"+d.kind+"/"+o.GetName()])
+		if pods = append(pods, fresh...); len(pods) > maxPods {
+			return nil, nil, fmt.Errorf("the workloads make more than %d pods together", maxPods)
+		}
+		for _, claim := range with {
+			if !known[claim.Namespace+"/"+claim.Name] {
+				claims = append(claims, claim)
+			}
+		}
+	}
+	a := w.admission()
+	for i, pod := range pods {
+		w.admit(a, pod, i)
+		w.owners[pod.Namespace+"/"+pod.Name] = ownerOf(pod, sets)
+	}
+	for i, claim := range claims {
+		claim.ResourceVersion, claim.UID = strconv.Itoa(i+1), uidOf(claim)
+	}
+	w.classify(claims)
+	return pods, claims, errors.Join(faults...)
+}
+
+// classify gives claims that name no StorageClass the one that the cluster has for them, as its API server would.
+func (w *World) classify(made []*corev1.PersistentVolumeClaim) {
+	usual := ""
+	for _, o := range w.objects {
+		if class, isClass := o.Object.(*storagev1.StorageClass); isClass && class.Annotations[usualClass] == "true" {
+			usual = class.Name
+		}
+	}
+	claims := slices.Clone(made)
+	for _, o := range w.objects {
+		if claim, isClaim := o.Object.(*corev1.PersistentVolumeClaim); isClaim {
+			claims = append(claims, claim)
+		}
+	}
+	for _, claim := range claims {
+		if claim.Spec.StorageClassName == nil && claim.Spec.VolumeName == "" && usual != "" {
+			claim.Spec.StorageClassName = &usual
+		}
+	}
+}
+
+// usualClass is the annotation of the StorageClass of claims that name none.
+const usualClass = "storageclass.kubernetes.io/is-default-class"
+
+// admission is what other objects say about each pod that is created.
+type admission struct {
+	limits     map[string][]*corev1.LimitRange // by namespace
+	classes    map[string]*nodev1.RuntimeClass
+	priorities map[string]int32
+	usual      string // the PriorityClass of pods that name none
+}
+
+func (w *World) admission() admission {
+	a := admission{
+		limits: map[string][]*corev1.LimitRange{}, classes: map[string]*nodev1.RuntimeClass{},
+		// What every cluster has.
+		priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000},
+	}
+	for _, o := range w.objects {
+		switch o := o.Object.(type) {
+		case *corev1.LimitRange:
+			a.limits[o.Namespace] = append(a.limits[o.Namespace], o)
+		case *nodev1.RuntimeClass:
+			a.classes[o.Name] = o
+		case *schedulingv1.PriorityClass:
+			a.priorities[o.Name] = o.Value
+			if o.GlobalDefault {
+				a.usual = o.Name
+			}
+		}
+	}
+	return a
+}
+
+// admit makes of a pod of the files what the API server would store, and of one without a node what kube-scheduler would
+// make of it in a cluster without room.
+func (w *World) admit(a admission, pod *corev1.Pod, number int) {
+	if pod.UID == "" {
+		pod.UID = uidOf(pod)
+	}
+	if pod.ResourceVersion == "" {
+		pod.ResourceVersion = strconv.Itoa(number + 1)
+	}
+	if pod.Status.Phase != "" || pod.Spec.NodeName != "" {
+		if pod.Spec.NodeName == "" && !translate.Provisionable(pod) && !translate.Finished(pod) {
+			w.idle[pod.Namespace+"/"+pod.Name] = "kube-scheduler has not called it unschedulable"
+		}
+		return // a cluster has admitted it
+	}
+	given := translate.Admission{Limits: a.limits[pod.Namespace]}
+	if name := pod.Spec.RuntimeClassName; name != nil {
+		given.Class = a.classes[*name]
+		if given.Class == nil {
+			w.Notes = append(w.Notes, fmt.Sprintf("pod %s/%s: RuntimeClass %s is not among the files: its overhead is not counted", pod.Namespace, pod.Name, *name))
+		}
+	}
+	given.Admit(&pod.Spec)
+	if name := cmp.Or(pod.Spec.PriorityClassName, a.usual); name != "" && pod.Spec.Priority == nil {
+		value, known := a.priorities[name]
+		if !known {
+			w.Notes = append(w.Notes, fmt.Sprintf("pod %s/%s: PriorityClass %s is not among the files: its priority counts as 0", pod.Namespace, pod.Name, name))
+		}
+		pod.Spec.Priority = &value
+	}
+	if gates := pod.Spec.SchedulingGates; len(gates) > 0 {
+		w.idle[pod.Namespace+"/"+pod.Name] = "it has the scheduling gate " + gates[0].Name
+		return
+	}
+	pod.Status.Phase = corev1.PodPending
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+}
+
+// Kinds returns how many objects of each kind were read.
+func (w *World) Kinds() map[string]int {
+	counts := map[string]int{}
+	for _, o := range w.objects {
+		counts[o.GetObjectKind().GroupVersionKind().Kind]++
+	}
+	return counts
+}
+
+// IgnoredKinds lists the kinds of Ignored in order.
+func (w *World) IgnoredKinds() []string { return slices.Sorted(maps.Keys(w.Ignored)) }
