@@ -82,7 +82,8 @@ func TestTheWebhooksConfigurationIsThatOfThePage(t *testing.T) {
 	}
 	connections := page[[]admissionv1.ValidatingWebhook](t, "", "- name: connections.")
 	connections[0].ClientConfig.Service.Namespace, connections[0].NamespaceSelector.MatchExpressions[0].Values = "hcp-a", []string{"hcp-a"}
-	if got := protected[admissionv1.ValidatingWebhookConfiguration](t, map[string]any{"policy.emergencyOverride": "Enable"}, guard).Webhooks; len(got) != 4 ||
+	if got := protected[admissionv1.ValidatingWebhookConfiguration](t,
+		map[string]any{"policy.emergencyOverride": "Enable"}, guard).Webhooks; len(got) != 4 ||
 		!reflect.DeepEqual(got[3], connections[0]) {
 		t.Errorf("for connections the chart has\n%+v\nthe page\n%+v", got, connections)
 	}
@@ -99,7 +100,8 @@ func TestTheWebhooksRightsAreThoseOfThePage(t *testing.T) {
 		want []rbacv1.PolicyRule
 	}{
 		{nil, slices.Concat(rules[:7], []rbacv1.PolicyRule{trust})},
-		{map[string]any{"certificates.secret": "mine", "certificates.caBundle": "eA==", "authentication.path": token}, rules[:7]},
+		{map[string]any{"certificates.secret": "mine", "certificates.caBundle": "eA==", "authentication.path": token},
+			rules[:7]},
 		{map[string]any{"policy.emergencyOverride": "Enable", "policy.authorization": "ListsAndRBAC"}, slices.Concat(rules, []rbacv1.PolicyRule{trust})},
 	} {
 		if got := protected[rbacv1.ClusterRole](t, c.set, "ClusterRole/joiner-webhook").Rules; !reflect.DeepEqual(got, c.want) {
@@ -194,7 +196,8 @@ func checkCallers(t *testing.T, own []string) {
 	}
 }
 
-// the chart brings the definition of Joiner's own kind, with the rights to read it, and writes none of OpenShift's kinds.
+// the chart brings the definition of Joiner's own kind, with the rights to read it, and writes none of
+// OpenShift's kinds.
 func TestA18_TheChartBringsItsOwnKindOnly(t *testing.T) {
 	t.Parallel()
 	wanted, err := crd.NodeScheduling()
@@ -213,7 +216,8 @@ func TestA18_TheChartBringsItsOwnKindOnly(t *testing.T) {
 	}
 	for _, rule := range protected[rbacv1.ClusterRole](t, nil, "ClusterRole/joiner-webhook").Rules {
 		for _, group := range []string{"config.openshift.io", "scheduling.joiner.sh", "apiextensions.k8s.io"} {
-			if slices.Contains(rule.APIGroups, group) && !slices.Equal(rule.Verbs, []string{"get"}) && !slices.Equal(rule.Verbs, []string{"list"}) {
+			if slices.Contains(rule.APIGroups, group) && !slices.Equal(rule.Verbs, []string{"get"}) &&
+				!slices.Equal(rule.Verbs, []string{"list"}) {
 				t.Errorf("the webhook may %v %v", rule.Verbs, rule.Resources)
 			}
 		}

@@ -37,8 +37,8 @@ func Guest() (map[string][]byte, error) { return manifests("guest") }
 // error are those of Manifests.
 func OpenShift() (map[string][]byte, error) { return manifests("openshift") }
 
-// NodeScheduling returns what a cluster needs for the protection of control plane nodes where its Scheduler has no field for
-// it, as that of OpenShift today: NodeSchedulingGroup. Form and error are those of Manifests.
+// NodeScheduling returns what a cluster needs for the protection of control plane nodes where its Scheduler has no
+// field for it, as that of OpenShift today: NodeSchedulingGroup. Form and error are those of Manifests.
 func NodeScheduling() (map[string][]byte, error) { return manifests("nodescheduling") }
 
 func manifests(folder string) (map[string][]byte, error) {

@@ -33,8 +33,8 @@ func auditControlPlane(config Config) *cobra.Command {
 		Use: "control-plane", Short: "Report the pods that the node scheduling policy would refuse", Args: cobra.NoArgs,
 		Long: `Report the pods that are on protected nodes without being authorized, and those whose successors would be refused because
 they aim at these nodes, whatever the mode of a group is now. The policy is that of --policy-file, the file that the plugin
-or the webhook reads, with what the live source adds: the cluster's Scheduler, or NodeSchedulingGroups where Scheduler has no field for
-it. The report begins with that source, and how to write it. docs/control-plane-protection.md is the guide.
+or the webhook reads, with what the live source adds: the cluster's Scheduler, or NodeSchedulingGroups where
+Scheduler has no field for it. The report begins with that source, and how to write it. docs/control-plane-protection.md is the guide.
 
 A pod does not say who created it, so its namespace decides alone. Pods that run are looked at, and pods that wait, and the pod
 templates of Deployments, StatefulSets, DaemonSets and CronJobs. Nothing is ever written.
@@ -115,7 +115,8 @@ func auditCluster(ctx context.Context, config Config, kubeconfig string, sources
 	if err != nil {
 		return audit.Report{}, err
 	}
-	auditor := audit.New(audit.Config{Policy: policy, Ignored: ignored, Live: found.live, Cluster: found.ports, Owner: owners(ctx, found.clients)})
+	auditor := audit.New(audit.Config{Policy: policy, Ignored: ignored, Live: found.live, Cluster: found.ports,
+		Owner: owners(ctx, found.clients)})
 	auditor.LookAtNodes()
 	if err := auditor.LookAtEntries(); err != nil {
 		return audit.Report{}, err

@@ -23,7 +23,8 @@ func TestA18_TheReportBeginsWithTheLiveSource(t *testing.T) {
 	}{
 		"Scheduler": {func(s *doortest.Server) { s.Scheduler = scheduler("Inform") },
 			`Live source: Scheduler "cluster" (config.openshift.io/v1), which has spec.schedulingGroups` + "\n  set the mode: " +
-				`kubectl patch scheduler cluster --type=json -p '[{"op":"add","path":"/spec/schedulingGroups/0/mode",` + enable, []string{add, "mode Inform"}},
+				`kubectl patch scheduler cluster --type=json -p '[{"op":"add","path":"/spec/schedulingGroups/0/mode",` +
+				enable, []string{add, "mode Inform"}},
 		"Scheduler without groups": {func(s *doortest.Server) { s.Scheduler = doortest.Scheduler("1", map[string]any{}) },
 			"Live source: Scheduler ", []string{`kubectl patch scheduler cluster --type=merge -p '{"spec":{"schedulingGroups":[{"name":"ControlPlane","mode":"Inform"}]}}'`}},
 		"no object": {func(*doortest.Server) {}, "Live source: Scheduler ",
@@ -45,7 +46,8 @@ func TestA18_TheReportBeginsWithTheLiveSource(t *testing.T) {
 			s.Scheduler = doortest.Scheduler("1", map[string]any{"mastersSchedulable": true})
 		}, "Live source: NodeSchedulingGroup ", []string{"is true, which opens the control plane nodes to all pods: the mode Enable holds all the same"}},
 		"own, masters open": {func(s *doortest.Server) {
-			s.Spec, s.NoGroups, s.Scheduler = doortest.WithoutField, false, doortest.Scheduler("1", map[string]any{"mastersSchedulable": true})
+			s.Spec, s.NoGroups, s.Scheduler = doortest.WithoutField, false, doortest.Scheduler("1",
+				map[string]any{"mastersSchedulable": true})
 		}, "Live source: NodeSchedulingGroup ", []string{"until it is false, the mode cannot become Enable"}},
 		"neither": {func(s *doortest.Server) { s.NoScheduler = true },
 			"Live source: none, since the cluster has no kind Scheduler and no kind NodeSchedulingGroup: the file of the policy decides alone\n", []string{"mode Disable"}},
@@ -62,7 +64,8 @@ func TestA18_TheReportBeginsWithTheLiveSource(t *testing.T) {
 			}
 		}
 		var report audit.Report
-		if _, stdout, _ := cluster.run(t, policy, "--policy-file", "-", "-o", "json"); json.Unmarshal([]byte(stdout), &report) != nil || report.Live == nil || report.Live.SetMode == "" {
+		if _, stdout, _ := cluster.run(t, policy, "--policy-file", "-", "-o", "json"); json.Unmarshal([]byte(stdout),
+			&report) != nil || report.Live == nil || report.Live.SetMode == "" {
 			t.Errorf("%s: in JSON %s", name, stdout)
 		}
 	}
@@ -75,15 +78,18 @@ func TestA18_TheSuggestionIsForTheLiveSource(t *testing.T) {
 	c.server.Spec, c.server.NoGroups = doortest.WithoutField, false
 	code, stdout, stderr := c.run(t, policy, "--policy-file", "-", "--suggest", "-o", "yaml")
 	const manifest = "apiVersion: scheduling.joiner.sh/v1alpha1\nkind: NodeSchedulingGroup\nmetadata:\n  name: controlplane\nspec:\n  name: ControlPlane\n  authorizedUsers:\n  - "
-	if code != cli.CodeFindings || stderr != "" || !strings.Contains(stdout, manifest) || strings.Contains(stdout, "kind: Scheduler") {
+	if code != cli.CodeFindings || stderr != "" || !strings.Contains(stdout, manifest) || strings.Contains(stdout,
+		"kind: Scheduler") {
 		t.Errorf("exit %d, %s, %s", code, stderr, stdout)
 	}
 	c.server.NoGroups = true
-	if _, stdout, _ := c.run(t, policy, "--policy-file", "-", "--suggest"); !strings.Contains(stdout, "Group ControlPlane, entries of File:\n") {
+	if _, stdout, _ := c.run(t, policy, "--policy-file", "-", "--suggest"); !strings.Contains(stdout,
+		"Group ControlPlane, entries of File:\n") {
 		t.Errorf("without either kind: %s", stdout)
 	}
 	c.server.Fails = errors.New("no answer")
-	if code, _, stderr := c.run(t, policy, "--policy-file", "-"); code != cli.CodeFailed || !strings.Contains(stderr, "reading the schema of Scheduler from /openapi/v3: ") {
+	if code, _, stderr := c.run(t, policy, "--policy-file", "-"); code != cli.CodeFailed || !strings.Contains(stderr,
+		"reading the schema of Scheduler from /openapi/v3: ") {
 		t.Errorf("without schemas: exit %d, %s", code, stderr)
 	}
 }

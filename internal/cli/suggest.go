@@ -103,7 +103,8 @@ func readEach(flag string, names []string, read func(io.Reader) error) error {
 	return nil
 }
 
-// targets says where the entries of a group are written: into the live source, where it knows the group, else into the file.
+// targets says where the entries of a group are written: into the live source, where it knows the group, else into
+// the file.
 func targets(live audit.LiveConfig) func(group string) suggest.Target {
 	return func(group string) suggest.Target {
 		switch {

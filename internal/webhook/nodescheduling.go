@@ -104,9 +104,10 @@ func (h *NodeScheduling) answer(w http.ResponseWriter, review *admissionv1.Admis
 	_, _ = w.Write(answer) // a client that is gone is not our concern
 }
 
-// refuseGroup judges a write of a NodeSchedulingGroup (N70), and says whether the review is about one. An object that cannot be
-// read has no mode: the API server has checked it against its definition.
-func (h *NodeScheduling) refuseGroup(ctx context.Context, request *admissionv1.AdmissionRequest) (refusal string, concerns bool) {
+// refuseGroup judges a write of a NodeSchedulingGroup (N70), and says whether the review is about one. An object that
+// cannot be read has no mode: the API server has checked it against its definition.
+func (h *NodeScheduling) refuseGroup(ctx context.Context, request *admissionv1.AdmissionRequest) (refusal string,
+	concerns bool) {
 	resource := request.Resource
 	if h.config.Group == nil || !h.config.Group.Concern(resource.Group, resource.Resource, request.SubResource) {
 		return "", false

@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// schemaEvery is how often the schema of Scheduler is looked at while nothing says that it changed, and schemaJitter the part
-	// of it that is added by chance, so that doors do not ask together.
+	// schemaEvery is how often the schema of Scheduler is looked at while nothing says that it changed, and schemaJitter
+	// the part of it that is added by chance, so that doors do not ask together.
 	schemaEvery  = 30 * time.Second
 	schemaJitter = 0.2
-	// settleWithin is how long it is looked at with each reading after Scheduler came, went, or changed between having groups and
-	// having none: its definition may have changed, and what the API server publishes follows a moment later.
+	// settleWithin is how long it is looked at with each reading after Scheduler came, went, or changed between having
+	// groups and having none: its definition may have changed, and what the API server publishes follows a moment later.
 	settleWithin = 10 * time.Second
 )
 
@@ -44,7 +44,8 @@ type Live struct {
 // Add returns the sources with what is said.
 func (l Live) Add(to evaluator.Sources) evaluator.Sources {
 	to.Scheduler, to.Live, to.Groups = l.Scheduler, evaluator.FromScheduler, l.Groups
-	// Without its definition, too, that kind is what an administrator of a cluster with a Scheduler that lacks the field has to write.
+	// Without its definition, too, that kind is what an administrator of a cluster with a Scheduler that lacks the field
+	// has to write.
 	if l.Source == evaluator.FromGroups || l.Source == evaluator.NoSource && l.Served {
 		to.Live = evaluator.FromGroups
 	}
@@ -91,8 +92,8 @@ func NewLiveReader(client dynamic.Interface, openAPI rest.Interface) *LiveReader
 	return &LiveReader{client: client, schema: schema{client: openAPI}, now: time.Now}
 }
 
-// Read reads the source that counts. A schema that cannot be read changes nothing: the source that was found last stays, and is
-// an error until there is one.
+// Read reads the source that counts. A schema that cannot be read changes nothing: the source that was found last
+// stays, and is an error until there is one.
 func (r *LiveReader) Read(ctx context.Context) (Live, error) {
 	live, says, err := r.readScheduler(ctx)
 	if err != nil {
@@ -115,8 +116,8 @@ func (r *LiveReader) Read(ctx context.Context) (Live, error) {
 	return live, nil
 }
 
-// choose finds out whether the API server keeps the field. A Scheduler that has it is proof: what is not kept is dropped when it
-// is read, too. Where there is no such kind there is nothing to ask for.
+// choose finds out whether the API server keeps the field. A Scheduler that has it is proof: what is not kept is
+// dropped when it is read, too. Where there is no such kind there is nothing to ask for.
 func (r *LiveReader) choose(ctx context.Context, now signs) error {
 	at := r.now()
 	if now != r.last {
@@ -145,8 +146,8 @@ func unserved(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// readScheduler reads the object; a cluster without it, or without the kind, has none (N12). Fields that nobody knows yet are left
-// out (N69). It also says whether the object has the field.
+// readScheduler reads the object; a cluster without it, or without the kind, has none (N12). Fields that nobody knows
+// yet are left out (N69). It also says whether the object has the field.
 func (r *LiveReader) readScheduler(ctx context.Context) (live Live, says bool, err error) {
 	found, err := readScheduler(ctx, r.client)
 	switch {
@@ -169,12 +170,14 @@ func (r *LiveReader) readScheduler(ctx context.Context) (live Live, says bool, e
 }
 
 func readScheduler(ctx context.Context, client dynamic.Interface) (*unstructured.Unstructured, error) {
-	return client.Resource(configv1.GroupVersion().WithResource("schedulers")).Get(ctx, configv1.SchedulerName, metav1.GetOptions{})
+	return client.Resource(configv1.GroupVersion().WithResource("schedulers")).Get(ctx, configv1.SchedulerName,
+		metav1.GetOptions{})
 }
 
 // Groups lists the NodeSchedulingGroups, and says whether the cluster has the kind.
 func (r *LiveReader) Groups(ctx context.Context) ([]groupsv1alpha1.NodeSchedulingGroup, bool, error) {
-	found, err := r.client.Resource(groupsv1alpha1.GroupVersion().WithResource(groupsv1alpha1.Resource)).List(ctx, metav1.ListOptions{})
+	found, err := r.client.Resource(groupsv1alpha1.GroupVersion().WithResource(groupsv1alpha1.Resource)).List(ctx,
+		metav1.ListOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, false, nil
@@ -184,7 +187,8 @@ func (r *LiveReader) Groups(ctx context.Context) ([]groupsv1alpha1.NodeSchedulin
 	groups := make([]groupsv1alpha1.NodeSchedulingGroup, len(found.Items))
 	for i := range found.Items {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Items[i].Object, &groups[i]); err != nil {
-			return nil, false, fmt.Errorf("reading %s %s: %w: %w", groupsv1alpha1.Kind, found.Items[i].GetName(), errMalformed, err)
+			return nil, false, fmt.Errorf("reading %s %s: %w: %w", groupsv1alpha1.Kind, found.Items[i].GetName(), errMalformed,
+				err)
 		}
 	}
 	return groups, true, nil

@@ -26,7 +26,8 @@ type reading struct {
 }
 
 func newReading() *reading {
-	r := &reading{Server: &doortest.Server{Spec: doortest.WithoutField, Scheduler: doortest.Scheduler("1", map[string]any{})}, at: time.Unix(1000, 0)}
+	r := &reading{Server: &doortest.Server{Spec: doortest.WithoutField, Scheduler: doortest.Scheduler("1",
+		map[string]any{})}, at: time.Unix(1000, 0)}
 	r.reader = NewLiveReader(r.Dynamic(), r.OpenAPI())
 	r.reader.now = func() time.Time { return r.at }
 	return r
@@ -54,10 +55,12 @@ const document = "/apis/config.openshift.io/v1"
 
 // groupsOf are Scheduler's spec with a group.
 func groupsOf(users ...any) map[string]any {
-	return map[string]any{"schedulingGroups": []any{map[string]any{"name": "ControlPlane", "mode": "Enable", "authorizedUsers": users}}}
+	return map[string]any{"schedulingGroups": []any{map[string]any{"name": "ControlPlane", "mode": "Enable",
+		"authorizedUsers": users}}}
 }
 
-// A-18: the source is Scheduler where the API server keeps its field, else Joiner's own kind, and neither where that is not there.
+// A-18: the source is Scheduler where the API server keeps its field, else Joiner's own kind, and neither where that
+// is not there.
 func TestA18_TheSchemaDecidesAboutTheSource(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -65,14 +68,19 @@ func TestA18_TheSchemaDecidesAboutTheSource(t *testing.T) {
 		want   evaluator.Source
 		use    evaluator.Source // what an administrator is told to write
 	}{
-		"a field":             {func(s *doortest.Server) { s.Spec = doortest.WithField }, evaluator.FromScheduler, evaluator.FromScheduler},
-		"any field":           {func(s *doortest.Server) { s.Spec = doortest.AnyField }, evaluator.FromScheduler, evaluator.FromScheduler},
-		"a field, no object":  {func(s *doortest.Server) { s.Spec, s.Scheduler = doortest.WithField, nil }, evaluator.FromScheduler, evaluator.FromScheduler},
+		"a field": {func(s *doortest.Server) { s.Spec = doortest.WithField }, evaluator.FromScheduler,
+			evaluator.FromScheduler},
+		"any field": {func(s *doortest.Server) { s.Spec = doortest.AnyField }, evaluator.FromScheduler,
+			evaluator.FromScheduler},
+		"a field, no object": {func(s *doortest.Server) { s.Spec, s.Scheduler = doortest.WithField, nil },
+			evaluator.FromScheduler, evaluator.FromScheduler},
 		"no field":            {func(*doortest.Server) {}, evaluator.FromGroups, evaluator.FromGroups},
 		"no field, no object": {func(s *doortest.Server) { s.Scheduler = nil }, evaluator.FromGroups, evaluator.FromGroups},
-		"no kind":             {func(s *doortest.Server) { s.NoScheduler = true }, evaluator.FromGroups, evaluator.FromGroups},
-		"no field, no own":    {func(s *doortest.Server) { s.NoGroups = true }, evaluator.NoSource, evaluator.FromGroups},
-		"neither kind":        {func(s *doortest.Server) { s.NoScheduler, s.NoGroups = true, true }, evaluator.NoSource, evaluator.FromScheduler},
+		"no kind": {func(s *doortest.Server) { s.NoScheduler = true }, evaluator.FromGroups,
+			evaluator.FromGroups},
+		"no field, no own": {func(s *doortest.Server) { s.NoGroups = true }, evaluator.NoSource, evaluator.FromGroups},
+		"neither kind": {func(s *doortest.Server) { s.NoScheduler, s.NoGroups = true, true }, evaluator.NoSource,
+			evaluator.FromScheduler},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +88,8 @@ func TestA18_TheSchemaDecidesAboutTheSource(t *testing.T) {
 			r.Groups = append(r.Groups, doortest.Group("1", "Enable", "bob"))
 			c.change(r.Server)
 			live, err := r.reader.Read(t.Context())
-			if use := live.Add(evaluator.Sources{}).Live; err != nil || live.Source != c.want || use != c.use || (len(live.Groups) == 1) != (c.want == evaluator.FromGroups) {
+			if use := live.Add(evaluator.Sources{}).Live; err != nil || live.Source != c.want || use != c.use ||
+				(len(live.Groups) == 1) != (c.want == evaluator.FromGroups) {
 				t.Errorf("source %s, to write %s, %d groups, error %v", live.Source, use, len(live.Groups), err)
 			}
 			if asked := r.Asked(); r.NoScheduler && len(asked) > 0 {
@@ -90,8 +99,9 @@ func TestA18_TheSchemaDecidesAboutTheSource(t *testing.T) {
 	}
 }
 
-// A-18: the schema is looked at every half minute, and its document is fetched when it changed; for ten seconds after Scheduler changed as
-// it does with its definition, the list is looked at each time. A Scheduler with the field needs no schema.
+// A-18: the schema is looked at every half minute, and its document is fetched when it changed; for ten seconds after
+// Scheduler changed as it does with its definition, the list is looked at each time. A Scheduler with the field needs
+// no schema.
 func TestA18_TheSchemaIsReadSeldom(t *testing.T) {
 	t.Parallel()
 	r := newReading()
@@ -114,8 +124,8 @@ func TestA18_TheSchemaIsReadSeldom(t *testing.T) {
 	r.says(t, "it came, and the schema is behind", time.Second, evaluator.FromScheduler)
 }
 
-// A-18: a schema that cannot be read keeps the source that was found last; before there is one nothing is known, as when Scheduler
-// cannot be read. A kind that is served and not published yet is no kind without the field.
+// A-18: a schema that cannot be read keeps the source that was found last; before there is one nothing is known, as
+// when Scheduler cannot be read. A kind that is served and not published yet is no kind without the field.
 func TestA18_ASchemaThatCannotBeReadChangesNothing(t *testing.T) {
 	t.Parallel()
 	r := newReading()
@@ -133,7 +143,8 @@ func TestA18_ASchemaThatCannotBeReadChangesNothing(t *testing.T) {
 	r.says(t, "the kind went", time.Second, evaluator.FromGroups)
 	r.NoScheduler = false
 	r.says(t, "and came, unpublished", time.Second, evaluator.FromGroups, "")
-	if _, err := NewLiveReader(newReading().Dynamic(), nil).Read(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no client for it") {
+	if _, err := NewLiveReader(newReading().Dynamic(), nil).Read(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "there is no client for it") {
 		t.Errorf("without a client: %v", err)
 	}
 }
@@ -144,13 +155,14 @@ func TestA18_AnObjectThatNobodyUnderstands(t *testing.T) {
 	r := newReading()
 	r.Groups = append(r.Groups, doortest.Group("1", "Enable"))
 	r.Groups[0].Object["spec"] = "none"
-	if _, err := r.reader.Read(t.Context()); !errors.Is(err, errMalformed) || !strings.Contains(err.Error(), "reading NodeSchedulingGroup controlplane") {
+	if _, err := r.reader.Read(t.Context()); !errors.Is(err, errMalformed) || !strings.Contains(err.Error(),
+		"reading NodeSchedulingGroup controlplane") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// A-18: the definition gains the field while the door runs: the source changes once, entries of the other one are no longer counted,
-// and the metric shows both.
+// A-18: the definition gains the field while the door runs: the source changes once, entries of the other one are no
+// longer counted, and the metric shows both.
 func TestA18_TheSourceChangesOnce(t *testing.T) {
 	t.Parallel()
 	r := newReading()
@@ -161,7 +173,8 @@ func TestA18_TheSourceChangesOnce(t *testing.T) {
 			told = append(told, text)
 		}
 	}, funcr.Options{})
-	s, err := NewPolicy(PolicyConfig{Sources: protectedSources(), Metrics: NewMetrics(registry), Log: log, Read: r.reader.Read})
+	s, err := NewPolicy(PolicyConfig{Sources: protectedSources(), Metrics: NewMetrics(registry), Log: log,
+		Read: r.reader.Read})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,14 +233,17 @@ func sources(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return found
 }
 
-// A-18, N70: the mode cannot become Enable while Scheduler opens the nodes to all pods; what has it already can be changed.
+// A-18, N70: the mode cannot become Enable while Scheduler opens the nodes to all pods; what has it already can be
+// changed.
 func TestA18_EnableIsRefusedWhileMastersAreSchedulable(t *testing.T) {
 	t.Parallel()
 	server := &doortest.Server{}
 	client := server.Dynamic()
 	writes := NewGroupWrites(client)
-	enable, inform := doortest.Group("1", string(configv1.Enable)).Object, doortest.Group("1", string(configv1.Inform)).Object
-	open, closed := doortest.Scheduler("1", map[string]any{"mastersSchedulable": true}), doortest.Scheduler("1", map[string]any{"mastersSchedulable": false})
+	enable, inform := doortest.Group("1", string(configv1.Enable)).Object, doortest.Group("1",
+		string(configv1.Inform)).Object
+	open, closed := doortest.Scheduler("1", map[string]any{"mastersSchedulable": true}), doortest.Scheduler("1",
+		map[string]any{"mastersSchedulable": false})
 	const refusal = `NodeSchedulingPolicy [ControlPlane/MastersSchedulable]: spec.mode of the NodeSchedulingGroup "controlplane" cannot be Enable: ` +
 		`spec.mastersSchedulable of the Scheduler "cluster" (config.openshift.io/v1) is true, which opens the control plane nodes to all pods. ` +
 		`Set it to false first, or the mode to Disable or Inform.`
@@ -244,7 +260,10 @@ func TestA18_EnableIsRefusedWhileMastersAreSchedulable(t *testing.T) {
 		"masters closed": {func() { server.Scheduler = closed }, enable, nil, ""},
 		"no Scheduler":   {func() { server.Scheduler = nil }, enable, nil, ""},
 		"no such kind":   {func() { server.NoScheduler = true }, enable, nil, ""},
-		"it has not":     {func() { server.Scheduler, server.NoScheduler = doortest.Scheduler("1", map[string]any{}), false }, enable, nil, ""},
+		"it has not": {func() {
+			server.Scheduler, server.NoScheduler = doortest.Scheduler("1", map[string]any{}),
+				false
+		}, enable, nil, ""},
 	} {
 		server.NoScheduler = false
 		c.change()
@@ -252,14 +271,19 @@ func TestA18_EnableIsRefusedWhileMastersAreSchedulable(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
-	client.PrependReactor("get", "schedulers", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no answer") })
-	if got := writes.Refusal(t.Context(), enable, nil); !strings.Contains(got, `could not be found out ("no answer"). Try again.`) {
+	client.PrependReactor("get", "schedulers", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true,
+			nil, errors.New("no answer")
+	})
+	if got := writes.Refusal(t.Context(), enable, nil); !strings.Contains(got,
+		`could not be found out ("no answer"). Try again.`) {
 		t.Errorf("without an answer: %q", got)
 	}
 	for _, c := range []struct {
 		group, resource, subresource string
 		want                         bool
-	}{{"scheduling.joiner.sh", "nodeschedulinggroups", "", true}, {"scheduling.openshift.io", "nodeschedulinggroups", "", false},
+	}{{"scheduling.joiner.sh", "nodeschedulinggroups", "", true}, {"scheduling.openshift.io", "nodeschedulinggroups", "",
+		false},
 		{"scheduling.joiner.sh", "nodeschedulinggroups", "status", false}, {"", "pods", "", false}} {
 		if got := writes.Concern(c.group, c.resource, c.subresource); got != c.want {
 			t.Errorf("%+v: %t", c, got)

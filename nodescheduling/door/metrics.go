@@ -52,7 +52,8 @@ func NewMetrics(registry Registry) Metrics {
 		Help: "Nodes of a protected group, by whether they have a taint for good. On those without one pods are refused only when they are bound."},
 		[]string{"group", "tainted"})
 	m.Live = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "live_source",
-		Help: "1 for the source that is read while the cluster runs, beside the configuration, 0 for the others."}, []string{"source"})
+		Help: "1 for the source that is read while the cluster runs, beside the configuration, 0 for the others."},
+		[]string{"source"})
 	registry.MustRegister(m.Live, m.Nodes, m.Pins, m.Decisions, m.Policy, m.Ignored, m.Read, m.EventsCut)
 	return m
 }

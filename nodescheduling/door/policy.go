@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// schedulerEvery is how often the live source is read: well within the five seconds in which a change must hold (N7, N10). It is
-// read and not watched because a cluster may have no such kind, now or later (N12).
+// schedulerEvery is how often the live source is read: well within the five seconds in which a change must hold (N7,
+// N10). It is read and not watched because a cluster may have no such kind, now or later (N12).
 const schedulerEvery = 2 * time.Second
 
 // firstEvery is how often it is tried until it was read once: requests wait for that.
@@ -33,8 +33,8 @@ type PolicyConfig struct {
 	Nodes *Nodes
 }
 
-// Policy keeps the policy in force: the configuration, which does not change, and what the live source adds: Scheduler, or
-// Joiner's own kind where that has no field for it.
+// Policy keeps the policy in force: the configuration, which does not change, and what the live source adds:
+// Scheduler, or Joiner's own kind where that has no field for it.
 type Policy struct {
 	config PolicyConfig
 	strict *evaluator.Policy // the configuration with all groups enabled
@@ -47,8 +47,8 @@ type Policy struct {
 	failing bool
 }
 
-// NewPolicy puts the configuration alone into force, until the live source is read. An error is a configuration that makes no
-// policy.
+// NewPolicy puts the configuration alone into force, until the live source is read. An error is a configuration that
+// makes no policy.
 func NewPolicy(config PolicyConfig) (*Policy, error) {
 	s := &Policy{config: config}
 	var err error
@@ -59,8 +59,8 @@ func NewPolicy(config PolicyConfig) (*Policy, error) {
 	return s, s.use(Live{})
 }
 
-// strict is the configuration alone with every group in mode Enable. It stands for a live source of which nobody knows what it
-// says.
+// strict is the configuration alone with every group in mode Enable. It stands for a live source of which nobody
+// knows what it says.
 func strict(sources evaluator.Sources) (*evaluator.Policy, error) {
 	sources = Live{}.Add(sources)
 	if sources.Config != nil {
@@ -73,9 +73,9 @@ func strict(sources evaluator.Sources) (*evaluator.Policy, error) {
 	return policy, err
 }
 
-// Judge is the verdict on a request. Until the live source was read once, what concerns a group is judged as if the group were
-// enabled, which waits for the nodes and for that source, and then again with what it says: a start opens no gap. The
-// cluster's nodes must not count as listed before it is known.
+// Judge is the verdict on a request. Until the live source was read once, what concerns a group is judged as if the
+// group were enabled, which waits for the nodes and for that source, and then again with what it says: a start opens
+// no gap. The cluster's nodes must not count as listed before it is known.
 func (s *Policy) Judge(request *evaluator.Request, cluster evaluator.Cluster) evaluator.Verdict {
 	if !s.Known() {
 		verdict := s.strict.Evaluate(request, cluster)
@@ -115,9 +115,9 @@ func (s *Policy) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica judges.
 func (s *Policy) NeedLeaderElection() bool { return false }
 
-// step reads the live source once. While it cannot be read what was read last holds. One whose content cannot be understood at
-// a start counts as read, with the strictest meaning it may have: otherwise every request that aims at a group would wait
-// for somebody to mend it. An error is a configuration that makes no policy.
+// step reads the live source once. While it cannot be read what was read last holds. One whose content cannot be
+// understood at a start counts as read, with the strictest meaning it may have: otherwise every request that aims at
+// a group would wait for somebody to mend it. An error is a configuration that makes no policy.
 func (s *Policy) step(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, schedulerEvery)
 	defer cancel()
@@ -152,7 +152,9 @@ func (s *Policy) step(ctx context.Context) error {
 // report logs that the live source could not be read, once for as long as that goes on.
 func (s *Policy) report(ctx context.Context, err error) {
 	if !s.failing && ctx.Err() == nil {
-		s.config.Log.Error(err, "the live source cannot be read; what was read last holds, and after a start the configuration alone with all groups enabled")
+		s.config.Log.Error(err,
+			"the live source cannot be read; what was read last holds, "+
+				"and after a start the configuration alone with all groups enabled")
 	}
 	s.failing = true
 }
@@ -216,11 +218,13 @@ func (s *Policy) use(live Live) error {
 	}
 	s.enforce(policy, len(ignored))
 	for _, part := range ignored {
-		s.config.Log.Info("a part of the live source has no effect", "object", part.Object, "field", part.Field, "reason", part.Why)
+		s.config.Log.Info("a part of the live source has no effect", "object", part.Object, "field", part.Field, "reason",
+			part.Why)
 	}
 	for _, group := range policy.Effective() {
 		if group.Group == string(configv1.ControlPlane) && group.Mode == configv1.Enable && live.MastersSchedulable() {
-			s.config.Log.Info("mastersSchedulable of Scheduler opens the nodes to all pods, and the mode closes them, which holds: set one of them otherwise",
+			s.config.Log.Info("mastersSchedulable of Scheduler opens the nodes to all pods, and the mode closes them, which holds: "+
+				"set one of them otherwise",
 				"group", group.Group, "mode", group.Mode)
 		}
 	}
@@ -237,6 +241,6 @@ func (s *Policy) enforce(policy *evaluator.Policy, ignored int) {
 	}
 }
 
-// errMalformed is an object with content of other types than its kind has. Its definition keeps that out; a definition of
-// somebody else's may not.
+// errMalformed is an object with content of other types than its kind has. Its definition keeps that out; a
+// definition of somebody else's may not.
 var errMalformed = errors.New("its content has wrong types")

@@ -14,8 +14,8 @@ import (
 // schema looks at what the API server publishes of Scheduler as OpenAPI v3. It is not for several goroutines.
 type schema struct {
 	client rest.Interface
-	// url is that of the document which was read last. It changes with the content, so that a document that did not change is
-	// not fetched again.
+	// url is that of the document which was read last. It changes with the content, so that a document that did not
+	// change is not fetched again.
 	url   string
 	keeps bool
 }
@@ -43,8 +43,8 @@ type field struct {
 	} `json:"x-kubernetes-group-version-kind"`
 }
 
-// errUnpublished is a kind that is served and of which no schema is published, which is so for a moment after a start and after
-// its definition came.
+// errUnpublished is a kind that is served and of which no schema is published, which is so for a moment after a start
+// and after its definition came.
 var errUnpublished = errors.New("the API server publishes no schema of Scheduler yet")
 
 // look says whether the API server keeps spec.schedulingGroups of Scheduler, which it serves.

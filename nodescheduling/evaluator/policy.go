@@ -24,8 +24,8 @@ type Sources struct {
 	// Scheduler is the cluster's Scheduler, or nil where there is none (N12). One that is not called cluster does not
 	// count (N8).
 	Scheduler *configv1.Scheduler
-	// Live is the source that administrators write while the cluster runs: FromScheduler, which it is where it is empty, or
-	// FromGroups. What the other one says does not count.
+	// Live is the source that administrators write while the cluster runs: FromScheduler, which it is where it is empty,
+	// or FromGroups. What the other one says does not count.
 	Live Source
 	// Groups are the cluster's NodeSchedulingGroups.
 	Groups []groupsv1alpha1.NodeSchedulingGroup
@@ -98,9 +98,9 @@ type Ignored struct {
 	Why string
 }
 
-// New makes a policy of its sources. Entries of the live source add to those of the configuration and take none away (N7, N9);
-// its mode, where it is not empty, replaces that of the configuration (N10, H11). It is written at run time, so
-// what is wrong with it does not fail: it is ignored, and returned. An error is [Check]'s.
+// New makes a policy of its sources. Entries of the live source add to those of the configuration and take none away
+// (N7, N9); its mode, where it is not empty, replaces that of the configuration (N10, H11). It is written at run
+// time, so what is wrong with it does not fail: it is ignored, and returned. An error is [Check]'s.
 func New(sources Sources) (*Policy, []Ignored, error) {
 	if sources.Config == nil {
 		return nil, nil, nil
@@ -170,7 +170,8 @@ func (s Sources) said() ([]said, []Ignored) {
 	}
 	const object = "Scheduler " + configv1.SchedulerName
 	if name := s.Scheduler.Name; name != configv1.SchedulerName {
-		return nil, []Ignored{{object, "metadata.name", fmt.Sprintf("is %q: only the Scheduler called %s counts", shorten(name), configv1.SchedulerName)}}
+		return nil, []Ignored{{object, "metadata.name", fmt.Sprintf("is %q: only the Scheduler called %s counts",
+			shorten(name), configv1.SchedulerName)}}
 	}
 	for i, group := range s.Scheduler.Spec.SchedulingGroups {
 		all = append(all, said{object, fmt.Sprintf("spec.schedulingGroups[%d]", i), group})
@@ -243,8 +244,8 @@ func (p *Policy) Effective() []Effective {
 // something.
 func (p *Policy) watches() bool { return len(p.groups) > 0 || p.override && len(p.all) > 0 }
 
-// Entries lists the entries of the groups whose mode is not Disable, in the order of the configuration, with the live source's behind
-// those of the file. A text that stands in both is listed twice; it is the first that is used.
+// Entries lists the entries of the groups whose mode is not Disable, in the order of the configuration, with the live
+// source's behind those of the file. A text that stands in both is listed twice; it is the first that is used.
 func (p *Policy) Entries() []Entry {
 	if p == nil {
 		return nil

@@ -73,7 +73,8 @@ func (e *evaluation) writeTampered(b *strings.Builder, t target, asking error) {
 func (g *group) listName() string {
 	if g.name == string(configv1.ControlPlane) {
 		if g.live == FromGroups {
-			return fmt.Sprintf("authorizedUsers of the %s %q (%s)", groupsv1alpha1.Kind, groupsv1alpha1.NameOf(configv1.ControlPlane), groupsv1alpha1.GroupVersion())
+			return fmt.Sprintf("authorizedUsers of the %s %q (%s)", groupsv1alpha1.Kind,
+				groupsv1alpha1.NameOf(configv1.ControlPlane), groupsv1alpha1.GroupVersion())
 		}
 		return fmt.Sprintf("authorizedUsers of the group %s in spec.schedulingGroups of the Scheduler %q (config.openshift.io/v1)", g.name, configv1.SchedulerName)
 	}

@@ -173,7 +173,8 @@ func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, 
 	return admission.NewForbidden(attributes, errors.New(verdict.Message))
 }
 
-// refuseGroup judges a write of a NodeSchedulingGroup (N70). Kinds that a server learns at run time have no types there.
+// refuseGroup judges a write of a NodeSchedulingGroup (N70). Kinds that a server learns at run time have no types
+// there.
 func (p *Plugin) refuseGroup(ctx context.Context, a admission.Attributes) string {
 	resource := a.GetResource()
 	if !p.groups.Concern(resource.Group, resource.Resource, a.GetSubresource()) {

@@ -192,7 +192,8 @@ func TestA18_ThePluginRefusesEnableWhileMastersAreSchedulable(t *testing.T) {
 		attributes := admission.NewAttributesRecord(object, nil, object.GroupVersionKind(), "", object.GetName(),
 			version.WithResource("nodeschedulinggroups"), "", admission.Create, &metav1.CreateOptions{}, false, nil)
 		err := plugin.Validate(t.Context(), attributes, external{})
-		if refused != apierrors.IsForbidden(err) || refused && !strings.Contains(err.Error(), "[ControlPlane/MastersSchedulable]") || !refused && err != nil {
+		if refused != apierrors.IsForbidden(err) || refused && !strings.Contains(err.Error(),
+			"[ControlPlane/MastersSchedulable]") || !refused && err != nil {
 			t.Errorf("mode %s: %v", mode, err)
 		}
 		if err := inert.Validate(t.Context(), attributes, external{}); err != nil {

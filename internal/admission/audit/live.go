@@ -26,7 +26,8 @@ type Live struct {
 	Source evaluator.Source `json:"source"`
 	// Message says why it is that one.
 	Message string `json:"message"`
-	// SetMode is a command that sets the mode of the control plane's group to Inform, and AddEntries one that writes what is needed.
+	// SetMode is a command that sets the mode of the control plane's group to Inform, and AddEntries one that writes
+	// what is needed.
 	SetMode    string `json:"setMode"`
 	AddEntries string `json:"addEntries,omitempty"`
 	// NotCounted are the entries and modes of the other source.
@@ -35,7 +36,8 @@ type Live struct {
 	Note string `json:"note,omitempty"`
 }
 
-const addEntries = "joinerctl audit control-plane --suggest -o yaml --policy-file FILE | kubectl apply --server-side --field-manager=joinerctl -f -"
+const addEntries = "joinerctl audit control-plane --suggest -o yaml --policy-file FILE | " +
+	"kubectl apply --server-side --field-manager=joinerctl -f -"
 
 // live says where entries and modes are written, in the cluster as it is.
 func (c LiveConfig) live(mode configv1.GroupMode) *Live {
@@ -43,22 +45,26 @@ func (c LiveConfig) live(mode configv1.GroupMode) *Live {
 	live := &Live{Source: c.Source, AddEntries: addEntries}
 	switch c.Source {
 	case evaluator.FromScheduler:
-		live.Message = fmt.Sprintf("Scheduler %q (%s), which has spec.schedulingGroups", configv1.SchedulerName, configv1.GroupVersion())
+		live.Message = fmt.Sprintf("Scheduler %q (%s), which has spec.schedulingGroups", configv1.SchedulerName,
+			configv1.GroupVersion())
 		live.SetMode = c.setInScheduler()
 		for _, group := range c.Groups {
-			live.NotCounted = append(live.NotCounted, fmt.Sprintf("%s %s: mode %q, %s", groupsv1alpha1.Kind, group.Name, group.Spec.Mode,
+			live.NotCounted = append(live.NotCounted, fmt.Sprintf("%s %s: mode %q, %s", groupsv1alpha1.Kind, group.Name,
+				group.Spec.Mode,
 				entries(len(group.Spec.AuthorizedUsers))))
 		}
 	case evaluator.FromGroups:
 		live.Message = fmt.Sprintf("%s %q (%s), since %s", groupsv1alpha1.Kind, own, groupsv1alpha1.GroupVersion(), c.lacks())
 		live.SetMode = c.setInGroup(own)
 	default:
-		live.Message = fmt.Sprintf("none, since %s and no kind %s: the file of the policy decides alone", c.lacks(), groupsv1alpha1.Kind)
+		live.Message = fmt.Sprintf("none, since %s and no kind %s: the file of the policy decides alone", c.lacks(),
+			groupsv1alpha1.Kind)
 		live.SetMode = fmt.Sprintf("kubectl apply -f charts/joiner-webhook/crds, then make a %s", groupsv1alpha1.Kind)
 		live.AddEntries = ""
 	}
 	if c.Source != evaluator.FromScheduler && c.Scheduler != nil && c.Scheduler.Spec.MastersSchedulable {
-		live.Note = fmt.Sprintf("spec.mastersSchedulable of Scheduler %s is true, which opens the control plane nodes to all pods: ", configv1.SchedulerName)
+		live.Note = fmt.Sprintf("spec.mastersSchedulable of Scheduler %s is true, which opens the control plane nodes to all "+
+			"pods: ", configv1.SchedulerName)
 		if mode == configv1.Enable {
 			live.Note += "the mode Enable holds all the same; set one of them otherwise"
 		} else {
@@ -82,7 +88,8 @@ func (c LiveConfig) setInGroup(name string) string {
 			return fmt.Sprintf(`kubectl patch nodeschedulinggroup %s --type=merge -p '{"spec":{"mode":"Inform"}}'`, name)
 		}
 	}
-	return create(groupsv1alpha1.GroupVersion().String(), groupsv1alpha1.Kind, name, map[string]any{"name": configv1.ControlPlane, "mode": configv1.Inform})
+	return create(groupsv1alpha1.GroupVersion().String(), groupsv1alpha1.Kind, name,
+		map[string]any{"name": configv1.ControlPlane, "mode": configv1.Inform})
 }
 
 func (c LiveConfig) setInScheduler() string {
@@ -93,7 +100,8 @@ func (c LiveConfig) setInScheduler() string {
 	}
 	for i, group := range c.Scheduler.Spec.SchedulingGroups {
 		if group.Name == configv1.ControlPlane {
-			return fmt.Sprintf(`%s --type=json -p '[{"op":"add","path":"/spec/schedulingGroups/%d/mode","value":"Inform"}]'`, patch, i)
+			return fmt.Sprintf(`%s --type=json -p '[{"op":"add","path":"/spec/schedulingGroups/%d/mode","value":"Inform"}]'`,
+				patch, i)
 		}
 	}
 	return patch + ` --type=merge -p '{"spec":{"schedulingGroups":[{"name":"ControlPlane","mode":"Inform"}]}}'`
@@ -101,7 +109,8 @@ func (c LiveConfig) setInScheduler() string {
 
 // create is a command that makes an object which is not there.
 func create(version, kind, name string, spec map[string]any) string {
-	text, err := json.Marshal(map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec})
+	text, err := json.Marshal(map[string]any{"apiVersion": version, "kind": kind,
+		"metadata": map[string]any{"name": name}, "spec": spec})
 	if err != nil {
 		return err.Error() // texts always become JSON
 	}

@@ -95,8 +95,8 @@ func (r Report) WriteJSON(out io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// WriteText writes the report for people: the live source, each group with what is right about it, then what is not, one paragraph for the pods
-// of a workload that have the same thing wrong with them, and a line that sums up.
+// WriteText writes the report for people: the live source, each group with what is right about it, then what is not,
+// one paragraph for the pods of a workload that have the same thing wrong with them, and a line that sums up.
 func (r Report) WriteText(out io.Writer) error {
 	var b strings.Builder
 	r.Live.describe(&b)

@@ -36,8 +36,8 @@ type Config struct {
 // Target is a source of entries.
 type Target string
 
-// The targets. A further source of entries is a further target: it needs a name here, the text in [Report.WriteYAML], and
-// whoever knows the cluster to choose it in Config.Target.
+// The targets. A further source of entries is a further target: it needs a name here, the text in [Report.WriteYAML],
+// and whoever knows the cluster to choose it in Config.Target.
 const (
 	// Scheduler is the cluster's Scheduler, which is written while the cluster runs.
 	Scheduler Target = "Scheduler"

@@ -103,14 +103,15 @@ func writeGroups(b *strings.Builder, groups []Group) {
 		if i > 0 {
 			b.WriteString("---\n")
 		}
-		fmt.Fprintf(b, "apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\nspec:\n", groupsv1alpha1.GroupVersion(), groupsv1alpha1.Kind,
+		fmt.Fprintf(b, "apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\nspec:\n", groupsv1alpha1.GroupVersion(),
+			groupsv1alpha1.Kind,
 			groupsv1alpha1.NameOf(configv1.GroupName(g.Name)))
 		g.writeYAML(b, "  ", evaluator.FromGroups)
 	}
 }
 
-// writeYAML writes the list of a group: the entries that its source has, and the new ones. The first line begins with a text, and the others
-// with as many blanks.
+// writeYAML writes the list of a group: the entries that its source has, and the new ones. The first line begins with
+// a text, and the others with as many blanks.
 func (g Group) writeYAML(b *strings.Builder, begin string, source evaluator.Source) {
 	fmt.Fprintf(b, "%sname: %s\n", begin, g.Name)
 	indent := strings.Repeat(" ", len(begin))

@@ -1,5 +1,5 @@
-// Package doortest stands for the parts of an API server that decide about the live source (A-18), for tests without one: what it
-// publishes of its schemas, and the two kinds.
+// Package doortest stands for the parts of an API server that decide about the live source (A-18), for tests without
+// one: what it publishes of its schemas, and the two kinds.
 package doortest
 
 import (
@@ -63,7 +63,8 @@ func (s *Server) Asked() []string {
 
 // OpenAPI is the client that reads schemas.
 func (s *Server) OpenAPI() rest.Interface {
-	return &restfake.RESTClient{NegotiatedSerializer: scheme.Codecs.WithoutConversion(), Client: restfake.CreateHTTPClient(s.answer)}
+	return &restfake.RESTClient{NegotiatedSerializer: scheme.Codecs.WithoutConversion(),
+		Client: restfake.CreateHTTPClient(s.answer)}
 }
 
 func (s *Server) answer(request *http.Request) (*http.Response, error) {
@@ -84,20 +85,23 @@ func (s *Server) answer(request *http.Request) (*http.Response, error) {
 	default:
 		body = fmt.Sprintf(`{"paths": {"apis/config.openshift.io/v1": {"serverRelativeURL": "%s?hash=%x"}}}`, path, s.Spec)
 	}
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body))}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(body))}, nil
 }
 
 // Dynamic is the client of both kinds.
 func (s *Server) Dynamic() *dynamicfake.FakeDynamicClient {
 	groups := groupsv1alpha1.GroupVersion().WithResource(groupsv1alpha1.Resource)
-	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		configv1.GroupVersion().WithResource("schedulers"): "SchedulerList", groups: groupsv1alpha1.Kind + "List"})
+	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{
+			configv1.GroupVersion().WithResource("schedulers"): "SchedulerList", groups: groupsv1alpha1.Kind + "List"})
 	client.PrependReactor("get", "schedulers", func(clienttesting.Action) (bool, runtime.Object, error) {
 		switch {
 		case s.NoScheduler:
 			return true, nil, NoKind("get", "schedulers")
 		case s.Scheduler == nil:
-			return true, nil, apierrors.NewNotFound(schema.GroupResource{Group: configv1.Group, Resource: "schedulers"}, configv1.SchedulerName)
+			return true, nil, apierrors.NewNotFound(schema.GroupResource{Group: configv1.Group, Resource: "schedulers"},
+				configv1.SchedulerName)
 		}
 		return true, s.Scheduler, nil
 	})
@@ -117,7 +121,8 @@ func (s *Server) Dynamic() *dynamicfake.FakeDynamicClient {
 
 // NoKind is how a server answers that does not serve a kind.
 func NoKind(verb, resource string) error {
-	return apierrors.NewGenericServerResponse(http.StatusNotFound, verb, schema.GroupResource{Resource: resource}, "", "404 page not found", 0, true)
+	return apierrors.NewGenericServerResponse(http.StatusNotFound, verb, schema.GroupResource{Resource: resource}, "",
+		"404 page not found", 0, true)
 }
 
 // Scheduler is an object of that kind with a spec.
@@ -127,7 +132,8 @@ func Scheduler(version string, spec map[string]any) *unstructured.Unstructured {
 
 // Group is a NodeSchedulingGroup for the control plane.
 func Group(version, mode string, users ...any) *unstructured.Unstructured {
-	return object(groupsv1alpha1.GroupVersion().String(), groupsv1alpha1.Kind, groupsv1alpha1.NameOf(configv1.ControlPlane), version,
+	return object(groupsv1alpha1.GroupVersion().String(), groupsv1alpha1.Kind,
+		groupsv1alpha1.NameOf(configv1.ControlPlane), version,
 		map[string]any{"name": string(configv1.ControlPlane), "mode": mode, "authorizedUsers": users})
 }
 

@@ -147,8 +147,10 @@ func scheduler(name string, a map[string][]string) *configv1.Scheduler {
 func (w *World) own(name string, a map[string][]string) {
 	entry := scheduler(name, a).Spec.SchedulingGroups[0]
 	object := groupsv1alpha1.NodeSchedulingGroup{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: groupsv1alpha1.NodeSchedulingGroupSpec{Name: string(entry.Name), Mode: string(entry.Mode), AuthorizedUsers: entry.AuthorizedUsers}}
-	w.Sources.Groups = slices.DeleteFunc(w.Sources.Groups, func(g groupsv1alpha1.NodeSchedulingGroup) bool { return g.Name == name })
+		Spec: groupsv1alpha1.NodeSchedulingGroupSpec{Name: string(entry.Name), Mode: string(entry.Mode),
+			AuthorizedUsers: entry.AuthorizedUsers}}
+	w.Sources.Groups = slices.DeleteFunc(w.Sources.Groups,
+		func(g groupsv1alpha1.NodeSchedulingGroup) bool { return g.Name == name })
 	w.Sources.Groups = append(w.Sources.Groups, object)
 }
 

@@ -8,10 +8,12 @@ import (
 	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
 )
 
-// NodeSchedulingGroup says how a group of nodes is protected, and who may use them beside those that the cluster's own
-// configuration lists. It counts only where the cluster's Scheduler (config.openshift.io/v1) has no field schedulingGroups.
+// NodeSchedulingGroup says how a group of nodes is protected, and who may use them beside those that the cluster's
+// own configuration lists. It counts only where the cluster's Scheduler (config.openshift.io/v1) has no field
+// schedulingGroups.
 //
-// Names of objects are small letters, so the object is called as its group in small letters: there is one for each group.
+// Names of objects are small letters, so the object is called as its group in small letters: there is one for each
+// group.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -32,7 +34,7 @@ type NodeSchedulingGroup struct {
 // NodeSchedulingGroupSpec is a protected group of nodes, as the cluster's administrators see it.
 //
 // +kubebuilder:validation:XValidation:rule="self.name == 'ControlPlane'",messageExpression="'spec.name is ' + self.name + ': it must be ControlPlane, the nodes of the control plane'"
-// +kubebuilder:validation:XValidation:rule="!has(self.mode) || self.mode in [”, 'Disable', 'Enable', 'Inform']",messageExpression="'spec.mode is ' + self.mode + ': it must be Disable, Enable or Inform, or be left out'"
+// +kubebuilder:validation:XValidation:rule="!has(self.mode) || size(self.mode) == 0 || self.mode in ['Disable', 'Enable', 'Inform']",messageExpression="'spec.mode is ' + self.mode + ': it must be Disable, Enable or Inform, or be left out'"
 type NodeSchedulingGroupSpec struct {
 	// Name is the group of the cluster's own configuration that this is about. ControlPlane is the only one: the
 	// nodes of the control plane.
@@ -61,7 +63,8 @@ type NodeSchedulingGroupSpec struct {
 
 // Entry is what the spec says, as an entry of schedulingGroups of Scheduler says it.
 func (s NodeSchedulingGroupSpec) Entry() configv1.SchedulingGroup {
-	return configv1.SchedulingGroup{Name: configv1.GroupName(s.Name), Mode: configv1.GroupMode(s.Mode), AuthorizedUsers: s.AuthorizedUsers}
+	return configv1.SchedulingGroup{Name: configv1.GroupName(s.Name), Mode: configv1.GroupMode(s.Mode),
+		AuthorizedUsers: s.AuthorizedUsers}
 }
 
 // NodeSchedulingGroupList is a list of NodeSchedulingGroups.

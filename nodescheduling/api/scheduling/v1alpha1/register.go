@@ -23,8 +23,8 @@ func GroupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: Group, Version: Version}
 }
 
-// AddToScheme makes NodeSchedulingGroup and its list known to the scheme. It fails only when the scheme already holds other Go
-// types under these kinds.
+// AddToScheme makes NodeSchedulingGroup and its list known to the scheme. It fails only when the scheme already holds
+// other Go types under these kinds.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion(), &NodeSchedulingGroup{}, &NodeSchedulingGroupList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion())
