@@ -128,7 +128,8 @@ var builtIn = []string{
 func kinds(t *testing.T) []string {
 	t.Helper()
 	known := slices.Clone(builtIn)
-	for _, definitions := range []func() (map[string][]byte, error){crd.Management, crd.Guest, crd.Manifests} {
+	for _, definitions := range []func() (map[string][]byte, error){crd.Management, crd.Guest, crd.Manifests,
+		crd.NodeScheduling} {
 		found, err := definitions()
 		if err != nil {
 			t.Fatal(err)

@@ -1,8 +1,11 @@
 package charts_test
 
 import (
+	"bytes"
+	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/joiner-autoscaler/joiner/api/crd"
 	"github.com/joiner-autoscaler/joiner/charts"
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
@@ -78,8 +82,9 @@ func TestTheWebhooksConfigurationIsThatOfThePage(t *testing.T) {
 	}
 	connections := page[[]admissionv1.ValidatingWebhook](t, "", "- name: connections.") // A-17
 	connections[0].ClientConfig.Service.Namespace, connections[0].NamespaceSelector.MatchExpressions[0].Values = "hcp-a", []string{"hcp-a"}
-	if got := protected[admissionv1.ValidatingWebhookConfiguration](t, map[string]any{"policy.emergencyOverride": "Enable"}, guard).Webhooks; len(got) != 3 ||
-		!reflect.DeepEqual(got[2], connections[0]) {
+	if got := protected[admissionv1.ValidatingWebhookConfiguration](t,
+		map[string]any{"policy.emergencyOverride": "Enable"}, guard).Webhooks; len(got) != 4 ||
+		!reflect.DeepEqual(got[3], connections[0]) {
 		t.Errorf("for connections the chart has\n%+v\nthe page\n%+v", got, connections)
 	}
 }
@@ -94,8 +99,9 @@ func TestTheWebhooksRightsAreThoseOfThePage(t *testing.T) {
 		set  map[string]any
 		want []rbacv1.PolicyRule
 	}{
-		{nil, slices.Concat(rules[:6], []rbacv1.PolicyRule{trust})},
-		{map[string]any{"certificates.secret": "mine", "certificates.caBundle": "eA==", "authentication.path": token}, rules[:6]},
+		{nil, slices.Concat(rules[:7], []rbacv1.PolicyRule{trust})},
+		{map[string]any{"certificates.secret": "mine", "certificates.caBundle": "eA==", "authentication.path": token},
+			rules[:7]},
 		{map[string]any{"policy.emergencyOverride": "Enable", "policy.authorization": "ListsAndRBAC"}, slices.Concat(rules, []rbacv1.PolicyRule{trust})},
 	} {
 		if got := protected[rbacv1.ClusterRole](t, c.set, "ClusterRole/joiner-webhook").Rules; !reflect.DeepEqual(got, c.want) {
@@ -187,5 +193,33 @@ func checkCallers(t *testing.T, own []string) {
 	schema, err := charts.Files().ReadFile(charts.Webhook + "/values.schema.json")
 	if err != nil || !strings.Contains(string(schema), `"mode": {"enum": ["Path", "ClientCertificate"]}`) {
 		t.Errorf("the schema takes other modes (%v)", err)
+	}
+}
+
+// A-18: the chart brings the definition of Joiner's own kind, with the rights to read it, and writes none of
+// OpenShift's kinds.
+func TestA18_TheChartBringsItsOwnKindOnly(t *testing.T) {
+	t.Parallel()
+	wanted, err := crd.NodeScheduling()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := fs.Glob(charts.Files(), charts.Webhook+"/crds/*")
+	if err != nil || len(found) != len(wanted) {
+		t.Fatalf("the chart has %v (%v), want the files of %v", found, err, slices.Sorted(maps.Keys(wanted)))
+	}
+	for _, name := range found {
+		content, err := fs.ReadFile(charts.Files(), name)
+		if err != nil || !bytes.Equal(content, wanted[path.Base(name)]) {
+			t.Errorf("%s is not that of api/crd/nodescheduling (%v)", name, err)
+		}
+	}
+	for _, rule := range protected[rbacv1.ClusterRole](t, nil, "ClusterRole/joiner-webhook").Rules {
+		for _, group := range []string{"config.openshift.io", "scheduling.joiner.sh", "apiextensions.k8s.io"} {
+			if slices.Contains(rule.APIGroups, group) && !slices.Equal(rule.Verbs, []string{"get"}) &&
+				!slices.Equal(rule.Verbs, []string{"list"}) {
+				t.Errorf("the webhook may %v %v", rule.Verbs, rule.Resources)
+			}
+		}
 	}
 }

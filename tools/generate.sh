@@ -18,6 +18,7 @@ go tool -modfile=tools/go.mod controller-gen object "$types"
 	cd nodescheduling/test
 	go tool -modfile=../../tools/go.mod controller-gen object "paths=../api/..."
 	go tool -modfile=../../tools/go.mod controller-gen crd "paths=../api/config/..." output:crd:dir=../../api/crd/openshift
+	go tool -modfile=../../tools/go.mod controller-gen crd "paths=../api/scheduling/..." output:crd:dir=../../api/crd/nodescheduling
 )
 for package in karpenter/v1 karpenter/v1alpha1 karpenterkwok/v1alpha1 karpenteraws/v1; do
 	go tool -modfile=tools/go.mod controller-gen crd "paths=./api/$package" output:crd:dir=./api/crd
@@ -55,3 +56,4 @@ cp api/crd/*.*_*.yaml charts/joiner/crds/
 cp api/crd/policy_*.yaml deploy/rbac.yaml deploy/v1beta1.yaml charts/joiner/files/
 cp api/crd/management/*.yaml charts/joiner-operator/files/
 cp api/crd/guest/*.yaml charts/joiner-operator-guest/files/
+cp api/crd/nodescheduling/*.yaml charts/joiner-webhook/crds/

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-//go:embed *.yaml conversion/*.yaml guest/*.yaml management/*.yaml openshift/*.yaml
+//go:embed *.yaml conversion/*.yaml guest/*.yaml management/*.yaml nodescheduling/*.yaml openshift/*.yaml
 var files embed.FS
 
 // Manifests returns the YAML documents that a cluster in which Joiner provisions nodes needs, by file
@@ -36,6 +36,10 @@ func Guest() (map[string][]byte, error) { return manifests("guest") }
 // Scheduler. It must not be applied to an OpenShift cluster, whose own definition it would replace. Form and
 // error are those of Manifests.
 func OpenShift() (map[string][]byte, error) { return manifests("openshift") }
+
+// NodeScheduling returns what a cluster needs for the protection of control plane nodes where its Scheduler has no
+// field for it, as that of OpenShift today: NodeSchedulingGroup. Form and error are those of Manifests.
+func NodeScheduling() (map[string][]byte, error) { return manifests("nodescheduling") }
 
 func manifests(folder string) (map[string][]byte, error) {
 	entries, err := files.ReadDir(folder)

@@ -31,6 +31,7 @@ func TestEachClusterGetsItsManifestsAsSingleDocuments(t *testing.T) {
 			"karpenter.hypershift.openshift.io_openshiftnodepools.yaml",
 		}},
 		{"not OpenShift", OpenShift, []string{"config.openshift.io_schedulers.yaml"}},
+		{"protected", NodeScheduling, []string{"scheduling.joiner.sh_nodeschedulinggroups.yaml"}},
 	} {
 		t.Run(cluster.name, func(t *testing.T) {
 			t.Parallel()

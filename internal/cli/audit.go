@@ -33,7 +33,8 @@ func auditControlPlane(config Config) *cobra.Command {
 		Use: "control-plane", Short: "Report the pods that the node scheduling policy would refuse", Args: cobra.NoArgs,
 		Long: `Report the pods that are on protected nodes without being authorized, and those whose successors would be refused because
 they aim at these nodes, whatever the mode of a group is now. The policy is that of --policy-file, the file that the plugin
-or the webhook reads, with what the cluster's Scheduler adds. docs/control-plane-protection.md is the guide.
+or the webhook reads, with what the live source adds: the cluster's Scheduler, or NodeSchedulingGroups where
+Scheduler has no field for it. The report begins with that source, and how to write it. docs/control-plane-protection.md is the guide.
 
 A pod does not say who created it, so its namespace decides alone. Pods that run are looked at, and pods that wait, and the pod
 templates of Deployments, StatefulSets, DaemonSets and CronJobs. Nothing is ever written.
@@ -104,7 +105,7 @@ func readPolicy(in io.Reader, name string) (*v1alpha1.NodeSchedulingPolicyConfig
 	return policy, nil
 }
 
-// auditCluster reads Scheduler and nodes, and then looks at the pods, page by page.
+// auditCluster reads the live source and nodes, and then looks at the pods, page by page.
 func auditCluster(ctx context.Context, config Config, kubeconfig string, sources evaluator.Sources) (audit.Report, error) {
 	found, err := readProtected(ctx, config, kubeconfig, sources)
 	if err != nil {
@@ -114,7 +115,8 @@ func auditCluster(ctx context.Context, config Config, kubeconfig string, sources
 	if err != nil {
 		return audit.Report{}, err
 	}
-	auditor := audit.New(audit.Config{Policy: policy, Ignored: ignored, Cluster: found.ports, Owner: owners(ctx, found.clients)})
+	auditor := audit.New(audit.Config{Policy: policy, Ignored: ignored, Live: found.live, Cluster: found.ports,
+		Owner: owners(ctx, found.clients)})
 	auditor.LookAtNodes()
 	if err := auditor.LookAtEntries(); err != nil {
 		return audit.Report{}, err
@@ -131,7 +133,8 @@ func auditCluster(ctx context.Context, config Config, kubeconfig string, sources
 // protected is what both commands read of a cluster before its pods.
 type protected struct {
 	clients kubernetes.Interface
-	sources evaluator.Sources // with Scheduler
+	sources evaluator.Sources // with the live one
+	live    audit.LiveConfig
 	ports   evaluator.Cluster
 }
 
@@ -144,7 +147,14 @@ func readProtected(ctx context.Context, config Config, kubeconfig string, source
 	if err != nil {
 		return protected{}, err
 	}
-	if sources.Scheduler, err = door.SchedulerFrom(client)(ctx); err != nil {
+	reader := door.NewLiveReader(client, clients.Discovery().RESTClient())
+	live, err := reader.Read(ctx)
+	if err != nil {
+		return protected{}, err
+	}
+	sources = live.Add(sources)
+	found := audit.LiveConfig{Source: live.Source, Served: live.Served, Scheduler: live.Scheduler}
+	if found.Groups, _, err = reader.Groups(ctx); err != nil {
 		return protected{}, err
 	}
 	var all []*corev1.Node
@@ -158,7 +168,7 @@ func readProtected(ctx context.Context, config Config, kubeconfig string, source
 	ports := door.Ports(clients, nodes, door.NamespacesOf(nil, clients), func() bool { return true })(ctx)
 	ports.Namespace = onceEach(ports.Namespace)
 	ports.Allowed = once(ports.Allowed)
-	return protected{clients: clients, sources: sources, ports: ports}, nil
+	return protected{clients: clients, sources: sources, ports: ports, live: found}, nil
 }
 
 func eachNode(ctx context.Context, clients kubernetes.Interface, visit func(*corev1.Node) error) error {

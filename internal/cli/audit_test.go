@@ -24,6 +24,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/admission/audit"
 	"github.com/joiner-autoscaler/joiner/internal/cli"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/door/doortest"
 )
 
 const policy = `
@@ -37,17 +38,15 @@ groups:
 
 // audited is a cluster to audit: a Scheduler, or none, and objects of Kubernetes.
 type audited struct {
+	server  *doortest.Server
 	dynamic *dynamicfake.FakeDynamicClient
 	typed   *fake.Clientset
 }
 
+// newAudited has Scheduler with the field, and no NodeSchedulingGroups.
 func newAudited(scheduler *unstructured.Unstructured, objects ...runtime.Object) audited {
-	var cluster []runtime.Object
-	if scheduler != nil {
-		cluster = append(cluster, scheduler)
-	}
-	lists := map[schema.GroupVersionResource]string{{Group: "config.openshift.io", Version: "v1", Resource: "schedulers"}: "SchedulerList"}
-	return audited{dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, cluster...), fake.NewClientset(objects...)}
+	server := &doortest.Server{Spec: doortest.WithField, Scheduler: scheduler, NoGroups: true}
+	return audited{server, server.Dynamic(), fake.NewClientset(objects...)}
 }
 
 func (a audited) run(t *testing.T, in string, args ...string) (code int, stdout, stderr string) {
@@ -55,7 +54,7 @@ func (a audited) run(t *testing.T, in string, args ...string) (code int, stdout,
 	var out, failures bytes.Buffer
 	code = cli.Run(t.Context(), cli.Config{
 		Client:    func(string) (dynamic.Interface, error) { return a.dynamic, nil },
-		Clientset: func(string) (kubernetes.Interface, error) { return a.typed, nil },
+		Clientset: func(string) (kubernetes.Interface, error) { return a.server.Clients(a.typed), nil },
 		In:        strings.NewReader(in), Out: &out, Err: &failures,
 	}, append([]string{"audit", "control-plane"}, args...))
 	return code, out.String(), failures.String()

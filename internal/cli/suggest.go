@@ -8,9 +8,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/kubernetes"
 
+	"github.com/joiner-autoscaler/joiner/internal/admission/audit"
 	"github.com/joiner-autoscaler/joiner/internal/admission/platform"
 	"github.com/joiner-autoscaler/joiner/internal/admission/suggest"
 	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
@@ -57,12 +56,8 @@ func (s *suggestion) run(ctx context.Context, config Config, kubeconfig string, 
 	if err != nil {
 		return err
 	}
-	target, err := targets(found.clients)
-	if err != nil {
-		return err
-	}
 	collector, err := suggest.New(suggest.Config{Sources: found.sources, Cluster: found.ports, Platform: list,
-		Owner: owners(ctx, found.clients), Target: target})
+		Owner: owners(ctx, found.clients), Target: targets(found.live)})
 	if err != nil {
 		return err
 	}
@@ -108,23 +103,17 @@ func readEach(flag string, names []string, read func(io.Reader) error) error {
 	return nil
 }
 
-// targets says where the entries of a group are written: into Scheduler, where the cluster has that kind and it
-// knows the group, else into the file. A further source of entries is chosen here.
-func targets(clients kubernetes.Interface) (func(group string) suggest.Target, error) {
-	served := false
-	resources, err := clients.Discovery().ServerResourcesForGroupVersion(configv1.GroupVersion().String())
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("asking whether the cluster has the kind Scheduler: %w", err)
-	}
-	if err == nil {
-		for _, resource := range resources.APIResources {
-			served = served || resource.Name == "schedulers"
-		}
-	}
+// targets says where the entries of a group are written: into the live source, where it knows the group, else into
+// the file.
+func targets(live audit.LiveConfig) func(group string) suggest.Target {
 	return func(group string) suggest.Target {
-		if served && group == string(configv1.ControlPlane) {
+		switch {
+		case group != string(configv1.ControlPlane):
+		case live.Source == evaluator.FromScheduler:
 			return suggest.Scheduler
+		case live.Source == evaluator.FromGroups:
+			return suggest.Groups
 		}
 		return suggest.File
-	}, nil
+	}
 }

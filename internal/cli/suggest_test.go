@@ -29,10 +29,7 @@ func suggesting(withScheduler bool) audited {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "batch", UID: shopUID}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "openshift-dns"}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}})
-	if withScheduler {
-		c.typed.Resources = []*metav1.APIResourceList{{GroupVersion: "config.openshift.io/v1",
-			APIResources: []metav1.APIResource{{Name: "schedulers"}}}}
-	}
+	c.server.NoScheduler = !withScheduler
 	return c
 }
 

@@ -31,12 +31,20 @@ type NodeSchedulingConfig struct {
 	Judge func(*evaluator.Request, evaluator.Cluster) evaluator.Verdict
 	// Cluster returns the ports for one request; they keep the deadline of the context.
 	Cluster func(context.Context) evaluator.Cluster
+	// Group judges writes of NodeSchedulingGroups. Nil lets them pass.
+	Group GroupWrites
 	// Observe is told every verdict, for metrics and events. It may be nil. It must not wait.
 	Observe func(evaluator.Request, evaluator.Verdict)
 	// Took is told how long each verdict took, from the first byte of the review. It may be nil.
 	Took func(evaluator.Request, time.Duration)
 	// Timeout bounds a verdict; 0 is DefaultTimeout.
 	Timeout time.Duration
+}
+
+// GroupWrites judge writes of NodeSchedulingGroups; a refusal is the text for the user.
+type GroupWrites interface {
+	Concern(group, resource, subresource string) bool
+	Refusal(ctx context.Context, object, old map[string]any) string
 }
 
 // NodeScheduling is an http.Handler for AdmissionReviews of version v1. The verdict is that of every other door.
@@ -70,21 +78,47 @@ func (h *NodeScheduling) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), h.config.Timeout)
 	defer cancel()
+	if refusal, concerns := h.refuseGroup(ctx, review.Request); concerns {
+		h.answer(w, review, evaluator.Verdict{Allowed: refusal == "", Message: refusal})
+		return
+	}
 	request := toRequest(review.Request)
 	verdict := h.config.Judge(&request, h.config.Cluster(ctx))
 	if h.config.Observe != nil {
 		h.config.Observe(request, verdict)
 	}
+	if h.config.Took != nil {
+		h.config.Took(request, time.Since(began))
+	}
+	h.answer(w, review, verdict)
+}
+
+// answer writes a verdict.
+func (h *NodeScheduling) answer(w http.ResponseWriter, review *admissionv1.AdmissionReview, verdict evaluator.Verdict) {
 	answer, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: toResponse(review.Request, verdict)})
 	if err != nil {
 		http.Error(w, fmt.Sprintf("writing the review: %v", err), http.StatusInternalServerError)
 		return
 	}
-	if h.config.Took != nil {
-		h.config.Took(request, time.Since(began))
-	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(answer) // a client that is gone is not our concern
+}
+
+// refuseGroup judges a write of a NodeSchedulingGroup (N70), and says whether the review is about one. An object that
+// cannot be read has no mode: the API server has checked it against its definition.
+func (h *NodeScheduling) refuseGroup(ctx context.Context, request *admissionv1.AdmissionRequest) (refusal string,
+	concerns bool) {
+	resource := request.Resource
+	if h.config.Group == nil || !h.config.Group.Concern(resource.Group, resource.Resource, request.SubResource) {
+		return "", false
+	}
+	content := func(raw runtime.RawExtension) (object map[string]any) {
+		if err := utiljson.Unmarshal(raw.Raw, &object); err != nil {
+			return nil
+		}
+		return object
+	}
+	return h.config.Group.Refusal(ctx, content(request.Object), content(request.OldObject)), true
 }
 
 // readReview reads a review within MaxReviewBytes. An error comes with the status that tells it.

@@ -212,3 +212,44 @@ func TestDeadlineAndObserver(t *testing.T) {
 		}
 	}
 }
+
+// refusing refuses the mode Enable.
+type refusing struct{}
+
+// Concern implements webhook.GroupWrites.
+func (refusing) Concern(group, resource, _ string) bool {
+	return group == "scheduling.joiner.sh" && resource == "nodeschedulinggroups"
+}
+
+// Refusal implements webhook.GroupWrites.
+func (refusing) Refusal(_ context.Context, object, old map[string]any) string {
+	return fmt.Sprintf("object %v, old %v", object["mode"], old["mode"])
+}
+
+// A-18, N70: a write of a NodeSchedulingGroup is answered by who judges those, and counts as no verdict.
+func TestA18_WritesOfGroupsAreAnswered(t *testing.T) {
+	t.Parallel()
+	counted := 0
+	h, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{Group: refusing{},
+		Judge:   func(*evaluator.Request, evaluator.Cluster) evaluator.Verdict { return evaluator.Verdict{Allowed: true} },
+		Cluster: func(context.Context) evaluator.Cluster { return evaluator.Cluster{} },
+		Observe: func(evaluator.Request, evaluator.Verdict) { counted++ },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const body = `{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {"uid": "42", "operation": "UPDATE",
+		"resource": {"group": "%s", "version": "v1alpha1", "resource": "nodeschedulinggroups"}, "object": {"mode": "Enable"}, "oldObject": {"mode": "Inform"}}}`
+	for group, refused := range map[string]bool{"scheduling.joiner.sh": true, "scheduling.openshift.io": false} {
+		var answer admissionv1.AdmissionReview
+		if err := json.Unmarshal(post(h, fmt.Appendf(nil, body, group)).Body.Bytes(), &answer); err != nil {
+			t.Fatal(err)
+		}
+		if answer.Response.Allowed == refused || refused && answer.Response.Result.Message != "object Enable, old Inform" {
+			t.Errorf("group %s: %+v", group, answer.Response)
+		}
+	}
+	if counted != 1 {
+		t.Errorf("%d verdicts were counted, want that of the other group", counted)
+	}
+}

@@ -20,7 +20,6 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/batch/install"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 
-	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
 	"github.com/joiner-autoscaler/joiner/nodescheduling/door"
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
@@ -60,7 +59,9 @@ func TestScripts(t *testing.T) {
 // ask is the door: a plugin in the world, with objects of internal types as in kube-apiserver.
 func ask(w *schedulingtest.World, asked schedulingtest.Asked) (schedulingtest.Answer, error) {
 	policy, err := door.NewPolicy(door.PolicyConfig{Sources: w.Sources, Metrics: door.NewMetrics(prometheus.NewRegistry()), Log: logr.Discard(),
-		Read: func(context.Context) (*configv1.Scheduler, error) { return w.Sources.Scheduler, nil }})
+		Read: func(context.Context) (door.Live, error) {
+			return door.Live{Source: w.Sources.Live, Scheduler: w.Sources.Scheduler, Groups: w.Sources.Groups}, nil
+		}})
 	if err != nil {
 		return schedulingtest.Answer{}, err
 	}
@@ -83,7 +84,7 @@ func BenchmarkValidate(b *testing.B) {
 		b.Fatal(err)
 	}
 	policy, err := door.NewPolicy(door.PolicyConfig{Sources: evaluator.Sources{Config: config}, Metrics: door.NewMetrics(prometheus.NewRegistry()), Log: logr.Discard(),
-		Read: func(context.Context) (*configv1.Scheduler, error) { return nil, nil }})
+		Read: func(context.Context) (door.Live, error) { return door.Live{}, nil }})
 	if err != nil {
 		b.Fatal(err)
 	}

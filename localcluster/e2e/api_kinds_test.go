@@ -13,6 +13,7 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
+	groupsv1alpha1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/scheduling/v1alpha1"
 )
 
 // kind is one of our kinds: its resource, and a new Go value of its type.
@@ -32,6 +33,7 @@ func apiKinds() map[string]kind {
 		"AutoNodePolicy":        {hypershiftv1beta1.GroupVersion().WithResource("autonodepolicies"), func() any { return &hypershiftv1beta1.AutoNodePolicy{} }},
 		"OpenshiftNodePool":     {hypershiftv1beta1.GroupVersion().WithResource("openshiftnodepools"), func() any { return &hypershiftv1beta1.OpenshiftNodePool{} }},
 		"OpenshiftEC2NodeClass": {hypershiftv1.GroupVersion().WithResource("openshiftec2nodeclasses"), func() any { return &hypershiftv1.OpenshiftEC2NodeClass{} }},
+		"NodeSchedulingGroup":   {groupsv1alpha1.GroupVersion().WithResource(groupsv1alpha1.Resource), func() any { return &groupsv1alpha1.NodeSchedulingGroup{} }},
 		"Scheduler":             {configv1.GroupVersion().WithResource("schedulers"), func() any { return &configv1.Scheduler{} }},
 	}
 }

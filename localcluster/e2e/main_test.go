@@ -90,7 +90,8 @@ func newEnvironment(ctx context.Context, running *cluster.Cluster) (*environment
 // allManifests are the manifests of every kind of cluster, so that the rules of all kinds can be tested in one.
 func allManifests() (map[string][]byte, error) {
 	all := map[string][]byte{}
-	for _, read := range []func() (map[string][]byte, error){crd.Manifests, crd.Management, crd.Guest, crd.OpenShift} {
+	for _, read := range []func() (map[string][]byte, error){crd.Manifests, crd.Management, crd.Guest, crd.OpenShift,
+		crd.NodeScheduling} {
 		manifests, err := read()
 		if err != nil {
 			return nil, err

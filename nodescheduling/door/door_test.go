@@ -35,7 +35,9 @@ func TestThePolicyFollowsScheduler(t *testing.T) {
 	var failure error
 	registry := prometheus.NewRegistry()
 	s, err := NewPolicy(PolicyConfig{Sources: protectedSources(), Metrics: NewMetrics(registry), Log: logr.Discard(),
-		Read: func(context.Context) (*configv1.Scheduler, error) { return scheduler, failure }})
+		Read: func(context.Context) (Live, error) {
+			return Live{Source: evaluator.FromScheduler, Scheduler: scheduler}, failure
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +116,9 @@ func TestASchedulerThatNobodyUnderstands(t *testing.T) {
 	failure := errors.New("no answer")
 	registry := prometheus.NewRegistry()
 	s, err := NewPolicy(PolicyConfig{Sources: sources, Metrics: NewMetrics(registry), Log: logr.Discard(),
-		Read: func(context.Context) (*configv1.Scheduler, error) { return scheduler, failure }})
+		Read: func(context.Context) (Live, error) {
+			return Live{Source: evaluator.FromScheduler, Scheduler: scheduler}, failure
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ type Metrics struct {
 	Entries   *Entries
 	Pins      *prometheus.GaugeVec // group, state
 	Nodes     *prometheus.GaugeVec // group, tainted
+	Live      *prometheus.GaugeVec // source: 1 for the live one, 0 for the others
 }
 
 // Registry is what of a registry is needed: that of kube-apiserver has no more in common with Prometheus' own.
@@ -38,9 +39,9 @@ func NewMetrics(registry Registry) Metrics {
 		Policy: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "group_mode",
 			Help: "1 for the mode in which a group of nodes is protected, 0 for the others."}, []string{"group", "mode"}),
 		Ignored: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "scheduler_ignored_fields",
-			Help: "Parts of the object Scheduler that have no effect because they are wrong. The log says which."}),
+			Help: "Parts of the live source that have no effect because they are wrong. The log says which."}),
 		Read: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "scheduler_read_timestamp_seconds",
-			Help: "When the object Scheduler was last read, as Unix time."}),
+			Help: "When the live source was last read, as Unix time."}),
 		EventsCut: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "events_dropped_total",
 			Help: "Events that were not written because there were too many."}),
 		Entries: newEntries(registry, namespace),
@@ -50,7 +51,10 @@ func NewMetrics(registry Registry) Metrics {
 	m.Nodes = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "nodes",
 		Help: "Nodes of a protected group, by whether they have a taint for good. On those without one pods are refused only when they are bound."},
 		[]string{"group", "tainted"})
-	registry.MustRegister(m.Nodes, m.Pins, m.Decisions, m.Policy, m.Ignored, m.Read, m.EventsCut)
+	m.Live = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "live_source",
+		Help: "1 for the source that is read while the cluster runs, beside the configuration, 0 for the others."},
+		[]string{"source"})
+	registry.MustRegister(m.Live, m.Nodes, m.Pins, m.Decisions, m.Policy, m.Ignored, m.Read, m.EventsCut)
 	return m
 }
 
@@ -65,6 +69,17 @@ func (m Metrics) Count(samples []evaluator.Sample) {
 func (m Metrics) ShowNodes(group string, tainted, bare int) {
 	m.Nodes.WithLabelValues(group, "true").Set(float64(tainted))
 	m.Nodes.WithLabelValues(group, "false").Set(float64(bare))
+}
+
+// ShowLive shows which source is the live one, "" as long as nobody knows.
+func (m Metrics) ShowLive(live evaluator.Source) {
+	for _, source := range evaluator.Lives() {
+		value := 0.0
+		if source == live {
+			value = 1
+		}
+		m.Live.WithLabelValues(string(source)).Set(value)
+	}
 }
 
 // ShowPins shows how many entries of each group are in each state. A name of the platform that a cluster does not

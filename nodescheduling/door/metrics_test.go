@@ -21,6 +21,7 @@ func TestMetrics(t *testing.T) {
 	m.Show([]evaluator.Effective{{Group: "ControlPlane", Mode: "Inform"}}, 1, time.UnixMilli(1500))
 	m.Show([]evaluator.Effective{{Group: "ControlPlane", Mode: "Enable"}}, 2, time.UnixMilli(2500))
 	m.ShowNodes("ControlPlane", 2, 1)
+	m.ShowLive(evaluator.FromGroups)
 	m.Entries.Show([]evaluator.Entry{{Group: "ControlPlane", Text: "backup/agent", Source: evaluator.FromScheduler}})
 	families, err := registry.Gather()
 	if err != nil {
@@ -43,6 +44,9 @@ node_scheduling_policy_events_dropped_total{} 0
 node_scheduling_policy_group_mode{group=ControlPlane,mode=Disable} 0
 node_scheduling_policy_group_mode{group=ControlPlane,mode=Enable} 1
 node_scheduling_policy_group_mode{group=ControlPlane,mode=Inform} 0
+node_scheduling_policy_live_source{source=NodeSchedulingGroup} 1
+node_scheduling_policy_live_source{source=None} 0
+node_scheduling_policy_live_source{source=Scheduler} 0
 node_scheduling_policy_nodes{group=ControlPlane,tainted=false} 1
 node_scheduling_policy_nodes{group=ControlPlane,tainted=true} 2
 node_scheduling_policy_scheduler_ignored_fields{} 2

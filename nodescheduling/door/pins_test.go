@@ -14,8 +14,6 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
-
-	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
 )
 
 const (
@@ -37,7 +35,7 @@ func TestA11_PinsAreCountedAndToldOnce(t *testing.T) {
 		}
 	}, funcr.Options{})
 	s, err := NewPolicy(PolicyConfig{Sources: sources, Metrics: NewMetrics(registry), Log: log,
-		Read: func(context.Context) (*configv1.Scheduler, error) { return nil, nil },
+		Read: func(context.Context) (Live, error) { return Live{}, nil },
 		Namespace: func(_ context.Context, name string) (string, bool, error) {
 			uid, exists := uids[name]
 			return uid, exists, nil

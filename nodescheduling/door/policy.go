@@ -3,22 +3,17 @@ package door
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/dynamic"
 
 	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// schedulerEvery is how often Scheduler is read: well within the five seconds in which a change must hold (N7, N10). It is
-// read and not watched because a cluster may have no such kind, now or later (N12).
+// schedulerEvery is how often the live source is read: well within the five seconds in which a change must hold (N7,
+// N10). It is read and not watched because a cluster may have no such kind, now or later (N12).
 const schedulerEvery = 2 * time.Second
 
 // firstEvery is how often it is tried until it was read once: requests wait for that.
@@ -26,10 +21,10 @@ const firstEvery = 200 * time.Millisecond
 
 // PolicyConfig is what a [Policy] needs.
 type PolicyConfig struct {
-	// Sources are those of the policy, without Scheduler.
+	// Sources are those of the policy, without the live one.
 	Sources evaluator.Sources
-	// Read reads Scheduler; a cluster that has none has nil and no error.
-	Read    func(context.Context) (*configv1.Scheduler, error)
+	// Read reads the live source, as [LiveReader] does.
+	Read    func(context.Context) (Live, error)
 	Metrics Metrics
 	Log     logr.Logger
 	// Namespace returns the UID of a namespace, and whether it exists. Nil looks after no pins.
@@ -38,33 +33,36 @@ type PolicyConfig struct {
 	Nodes *Nodes
 }
 
-// Policy keeps the policy in force: the configuration, which does not change, and what Scheduler adds.
+// Policy keeps the policy in force: the configuration, which does not change, and what the live source adds:
+// Scheduler, or Joiner's own kind where that has no field for it.
 type Policy struct {
 	config PolicyConfig
 	strict *evaluator.Policy // the configuration with all groups enabled
 
 	current atomic.Pointer[evaluator.Policy]
 	known   atomic.Bool
-	seen    string // what was last made a policy of: UID and version
+	live    evaluator.Source // what was told last
+	seen    string           // what was last made a policy of: source, UIDs and versions
 	told    map[pinTold]bool
 	failing bool
 }
 
-// NewPolicy puts the configuration alone into force, until Scheduler is read. An error is a configuration that makes no
-// policy.
+// NewPolicy puts the configuration alone into force, until the live source is read. An error is a configuration that
+// makes no policy.
 func NewPolicy(config PolicyConfig) (*Policy, error) {
 	s := &Policy{config: config}
 	var err error
 	if s.strict, err = strict(config.Sources); err != nil {
 		return nil, err
 	}
-	return s, s.use(nil)
+	config.Metrics.ShowLive("")
+	return s, s.use(Live{})
 }
 
-// strict is the configuration alone with every group in mode Enable. It stands for a Scheduler of which nobody knows what it
-// says.
+// strict is the configuration alone with every group in mode Enable. It stands for a live source of which nobody
+// knows what it says.
 func strict(sources evaluator.Sources) (*evaluator.Policy, error) {
-	sources.Scheduler = nil
+	sources = Live{}.Add(sources)
 	if sources.Config != nil {
 		sources.Config = sources.Config.DeepCopy()
 		for i := range sources.Config.Groups {
@@ -75,9 +73,9 @@ func strict(sources evaluator.Sources) (*evaluator.Policy, error) {
 	return policy, err
 }
 
-// Judge is the verdict on a request. Until Scheduler was read once, what concerns a group is judged as if the group were
-// enabled, which waits for the nodes and for Scheduler, and then again with what Scheduler says: a start opens no gap. The
-// cluster's nodes must not count as listed before Scheduler is known.
+// Judge is the verdict on a request. Until the live source was read once, what concerns a group is judged as if the
+// group were enabled, which waits for the nodes and for that source, and then again with what it says: a start opens
+// no gap. The cluster's nodes must not count as listed before it is known.
 func (s *Policy) Judge(request *evaluator.Request, cluster evaluator.Cluster) evaluator.Verdict {
 	if !s.Known() {
 		verdict := s.strict.Evaluate(request, cluster)
@@ -91,10 +89,10 @@ func (s *Policy) Judge(request *evaluator.Request, cluster evaluator.Cluster) ev
 // InForce is the policy in force, nil where there is none.
 func (s *Policy) InForce() *evaluator.Policy { return s.current.Load() }
 
-// Known says whether Scheduler was read once: before that, the lists may lack entries.
+// Known says whether the live source was read once: before that, the lists may lack entries.
 func (s *Policy) Known() bool { return s.known.Load() }
 
-// Start reads Scheduler again and again until ctx ends. It implements manager.Runnable.
+// Start reads the live source again and again until ctx ends. It implements manager.Runnable.
 func (s *Policy) Start(ctx context.Context) error {
 	for {
 		if err := s.step(ctx); err != nil {
@@ -117,15 +115,15 @@ func (s *Policy) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica judges.
 func (s *Policy) NeedLeaderElection() bool { return false }
 
-// step reads Scheduler once. While it cannot be read what was read last holds. One whose content cannot be understood at
-// a start counts as read, with the strictest meaning it may have: otherwise every request that aims at a group would wait
-// for somebody to mend it. An error is a configuration that makes no policy.
+// step reads the live source once. While it cannot be read what was read last holds. One whose content cannot be
+// understood at a start counts as read, with the strictest meaning it may have: otherwise every request that aims at
+// a group would wait for somebody to mend it. An error is a configuration that makes no policy.
 func (s *Policy) step(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, schedulerEvery)
 	defer cancel()
 	defer s.lookAtPins(bounded)
 	defer s.lookAtNodes()
-	scheduler, err := s.config.Read(bounded)
+	live, err := s.config.Read(bounded)
 	if err != nil {
 		s.report(ctx, err)
 		if !s.Known() && errors.Is(err, errMalformed) {
@@ -135,12 +133,13 @@ func (s *Policy) step(ctx context.Context) error {
 		return nil
 	}
 	s.failing = false
-	seen := "none"
-	if scheduler != nil {
-		seen = string(scheduler.UID) + "/" + scheduler.ResourceVersion
+	if s.live != live.Source {
+		s.config.Log.Info("live source", "source", live.Source, "before", s.live)
+		s.config.Metrics.ShowLive(live.Source)
+		s.live = live.Source
 	}
-	if s.seen != seen {
-		if err := s.use(scheduler); err != nil {
+	if seen := live.seen(); s.seen != seen {
+		if err := s.use(live); err != nil {
 			return err
 		}
 		s.seen = seen
@@ -150,10 +149,12 @@ func (s *Policy) step(ctx context.Context) error {
 	return nil
 }
 
-// report logs that Scheduler could not be read, once for as long as that goes on.
+// report logs that the live source could not be read, once for as long as that goes on.
 func (s *Policy) report(ctx context.Context, err error) {
 	if !s.failing && ctx.Err() == nil {
-		s.config.Log.Error(err, "Scheduler cannot be read; what was read last holds, and after a start the configuration alone with all groups enabled")
+		s.config.Log.Error(err,
+			"the live source cannot be read; what was read last holds, "+
+				"and after a start the configuration alone with all groups enabled")
 	}
 	s.failing = true
 }
@@ -209,22 +210,28 @@ func (s *Policy) lookAtPins(ctx context.Context) {
 	s.told = told
 }
 
-// use makes a policy of the configuration and a Scheduler, and puts it into force.
-func (s *Policy) use(scheduler *configv1.Scheduler) error {
-	sources := s.config.Sources
-	sources.Scheduler = scheduler
-	policy, ignored, err := evaluator.New(sources)
+// use makes a policy of the configuration and what the cluster says, and puts it into force.
+func (s *Policy) use(live Live) error {
+	policy, ignored, err := evaluator.New(live.Add(s.config.Sources))
 	if err != nil {
 		return err
 	}
 	s.enforce(policy, len(ignored))
 	for _, part := range ignored {
-		s.config.Log.Info("a part of Scheduler has no effect", "field", part.Field, "reason", part.Why)
+		s.config.Log.Info("a part of the live source has no effect", "object", part.Object, "field", part.Field, "reason",
+			part.Why)
+	}
+	for _, group := range policy.Effective() {
+		if group.Group == string(configv1.ControlPlane) && group.Mode == configv1.Enable && live.MastersSchedulable() {
+			s.config.Log.Info("mastersSchedulable of Scheduler opens the nodes to all pods, and the mode closes them, which holds: "+
+				"set one of them otherwise",
+				"group", group.Group, "mode", group.Mode)
+		}
 	}
 	return nil
 }
 
-// enforce puts a policy into force, and shows it with the number of parts of Scheduler that have no effect.
+// enforce puts a policy into force, and shows it with the number of parts of the live source that have no effect.
 func (s *Policy) enforce(policy *evaluator.Policy, ignored int) {
 	s.current.Store(policy)
 	s.config.Metrics.Show(policy.Effective(), ignored, time.Now())
@@ -234,26 +241,6 @@ func (s *Policy) enforce(policy *evaluator.Policy, ignored int) {
 	}
 }
 
-// errMalformed is a Scheduler with content of other types than it has. Its definition keeps that out; a definition of
-// somebody else's may not.
+// errMalformed is an object with content of other types than its kind has. Its definition keeps that out; a
+// definition of somebody else's may not.
 var errMalformed = errors.New("its content has wrong types")
-
-// SchedulerFrom reads the object; a cluster without it, or without the kind, has none (N12). Fields that nobody knows yet
-// are left out (N69).
-func SchedulerFrom(client dynamic.Interface) func(context.Context) (*configv1.Scheduler, error) {
-	resource := client.Resource(configv1.GroupVersion().WithResource("schedulers"))
-	return func(ctx context.Context) (*configv1.Scheduler, error) {
-		found, err := resource.Get(ctx, configv1.SchedulerName, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading Scheduler %s: %w", configv1.SchedulerName, err)
-		}
-		scheduler := &configv1.Scheduler{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, scheduler); err != nil {
-			return nil, fmt.Errorf("reading Scheduler %s: %w: %w", configv1.SchedulerName, errMalformed, err)
-		}
-		return scheduler, nil
-	}
-}

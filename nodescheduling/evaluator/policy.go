@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
+	groupsv1alpha1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/scheduling/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/nodescheduling/api/v1alpha1"
 )
 
@@ -23,6 +24,11 @@ type Sources struct {
 	// Scheduler is the cluster's Scheduler, or nil where there is none (N12). One that is not called cluster does not
 	// count (N8).
 	Scheduler *configv1.Scheduler
+	// Live is the source that administrators write while the cluster runs: FromScheduler, which it is where it is empty,
+	// or FromGroups. What the other one says does not count.
+	Live Source
+	// Groups are the cluster's NodeSchedulingGroups.
+	Groups []groupsv1alpha1.NodeSchedulingGroup
 	// SelfNamespace, where set, is the namespace of the door itself, whose pods are not judged: a webhook that must run
 	// on protected nodes could not start otherwise. A door in kube-apiserver leaves it empty.
 	SelfNamespace string
@@ -46,6 +52,7 @@ type group struct {
 	mode     configv1.GroupMode
 	members  Members
 	labelKey string // a label whose absence keeps a pod off the group's nodes, "" if there is no single one
+	live     Source
 	entries  []Entry
 	authorized
 }
@@ -65,7 +72,14 @@ const (
 	FromConfig Source = "Config"
 	// FromScheduler: in the cluster's Scheduler.
 	FromScheduler Source = "Scheduler"
+	// FromGroups: in the cluster's NodeSchedulingGroups.
+	FromGroups Source = "NodeSchedulingGroup"
+	// NoSource is the live source of a cluster that has neither kind with the field.
+	NoSource Source = "None"
 )
+
+// Lives lists the live sources that a cluster may have beside the configuration.
+func Lives() []Source { return []Source{FromScheduler, FromGroups, NoSource} }
 
 // Entry is a line of authorizedUsers.
 type Entry struct {
@@ -74,17 +88,19 @@ type Entry struct {
 	read        entry
 }
 
-// Ignored is a part of Scheduler that has no effect.
+// Ignored is a part of the live source that has no effect.
 type Ignored struct {
+	// Object is what has it, as in "Scheduler cluster".
+	Object string
 	// Field is its path.
 	Field string
 	// Why says what is wrong with it and what is allowed.
 	Why string
 }
 
-// New makes a policy of its sources. Entries of Scheduler add to those of the configuration and take none away (N7, N9);
-// its mode, where it is not empty, replaces that of the configuration (N10, H11). Scheduler is written at run time, so
-// what is wrong with it does not fail: it is ignored, and returned. An error is [Check]'s.
+// New makes a policy of its sources. Entries of the live source add to those of the configuration and take none away
+// (N7, N9); its mode, where it is not empty, replaces that of the configuration (N10, H11). It is written at run
+// time, so what is wrong with it does not fail: it is ignored, and returned. An error is [Check]'s.
 func New(sources Sources) (*Policy, []Ignored, error) {
 	if sources.Config == nil {
 		return nil, nil, nil
@@ -107,7 +123,7 @@ func New(sources Sources) (*Policy, []Ignored, error) {
 		extension := extensions[configured.Name]
 		g := group{
 			name: string(configured.Name), mode: cmp.Or(extension.Mode, configured.Mode, configv1.Disable),
-			members: members, labelKey: labelKey(configured.LabelSelector), authorized: newAuthorized(),
+			members: members, labelKey: labelKey(configured.LabelSelector), live: sources.live(), authorized: newAuthorized(),
 		}
 		texts := slices.Concat(configured.AuthorizedUsers, extension.AuthorizedUsers)
 		for i, text := range texts {
@@ -118,7 +134,7 @@ func New(sources Sources) (*Policy, []Ignored, error) {
 			g.add(text, read)
 			source := FromConfig
 			if i >= len(configured.AuthorizedUsers) {
-				source = FromScheduler
+				source = sources.live()
 			}
 			g.entries = append(g.entries, Entry{Group: g.name, Text: text, Source: source, read: read})
 		}
@@ -131,21 +147,47 @@ func New(sources Sources) (*Policy, []Ignored, error) {
 	return policy, ignored, nil
 }
 
-// extend reads Scheduler: what it adds to each group of the configuration, by name, without what has no effect.
-func extend(sources Sources) (map[configv1.GroupName]configv1.SchedulingGroup, []Ignored) {
-	if sources.Scheduler == nil {
+// live is the source that counts.
+func (s Sources) live() Source { return cmp.Or(s.Live, FromScheduler) }
+
+// said is an entry of the live source, and where it stands.
+type said struct {
+	object, path string
+	group        configv1.SchedulingGroup
+}
+
+// said lists what the live source says, in its order.
+func (s Sources) said() ([]said, []Ignored) {
+	var all []said
+	if s.live() == FromGroups {
+		for _, object := range s.Groups {
+			all = append(all, said{groupsv1alpha1.Kind + " " + shorten(object.Name), "spec", object.Spec.Entry()})
+		}
+		return all, nil
+	}
+	if s.Scheduler == nil {
 		return nil, nil
 	}
-	if name := sources.Scheduler.Name; name != configv1.SchedulerName {
-		return nil, []Ignored{{Field: "metadata.name", Why: fmt.Sprintf("is %q: only the Scheduler called %s counts", shorten(name), configv1.SchedulerName)}}
+	const object = "Scheduler " + configv1.SchedulerName
+	if name := s.Scheduler.Name; name != configv1.SchedulerName {
+		return nil, []Ignored{{object, "metadata.name", fmt.Sprintf("is %q: only the Scheduler called %s counts",
+			shorten(name), configv1.SchedulerName)}}
 	}
-	var ignored []Ignored
-	ignore := func(field, format string, args ...any) {
-		ignored = append(ignored, Ignored{Field: field, Why: fmt.Sprintf(format, args...)})
+	for i, group := range s.Scheduler.Spec.SchedulingGroups {
+		all = append(all, said{object, fmt.Sprintf("spec.schedulingGroups[%d]", i), group})
 	}
+	return all, nil
+}
+
+// extend reads the live source: what it adds to each group of the configuration, by name, without what has no effect.
+func extend(sources Sources) (map[configv1.GroupName]configv1.SchedulingGroup, []Ignored) {
+	all, ignored := sources.said()
 	found := map[configv1.GroupName]configv1.SchedulingGroup{}
-	for i, group := range sources.Scheduler.Spec.SchedulingGroups {
-		path := fmt.Sprintf("spec.schedulingGroups[%d]", i)
+	for _, s := range all {
+		group, path := s.group, s.path
+		ignore := func(field, format string, args ...any) {
+			ignored = append(ignored, Ignored{Object: s.object, Field: field, Why: fmt.Sprintf(format, args...)})
+		}
 		if !slices.ContainsFunc(sources.Config.Groups, func(c v1alpha1.SchedulingPolicyGroup) bool { return c.Name == group.Name }) {
 			ignore(path+".name", "is %q: the configuration has no such group", shorten(string(group.Name)))
 			continue
@@ -202,8 +244,8 @@ func (p *Policy) Effective() []Effective {
 // something.
 func (p *Policy) watches() bool { return len(p.groups) > 0 || p.override && len(p.all) > 0 }
 
-// Entries lists the entries of the groups whose mode is not Disable, in the order of the configuration, with Scheduler's behind
-// those of the file. A text that stands in both is listed twice; it is the first that is used.
+// Entries lists the entries of the groups whose mode is not Disable, in the order of the configuration, with the live
+// source's behind those of the file. A text that stands in both is listed twice; it is the first that is used.
 func (p *Policy) Entries() []Entry {
 	if p == nil {
 		return nil

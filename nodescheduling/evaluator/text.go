@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
+	groupsv1alpha1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/scheduling/v1alpha1"
 )
 
 // text is what a user reads (N64): a code that programs can find, which pod aims at which group and how, which half is not
@@ -68,9 +69,13 @@ func (e *evaluation) writeTampered(b *strings.Builder, t target, asking error) {
 		e.request.pod(), doing, shorten(e.request.User.Name), OverrideAnnotation, unanswered(asking))
 }
 
-// listName names the list that administrators add entries to. Scheduler knows the group ControlPlane only (N11).
+// listName names the list that administrators add entries to. The live sources know the group ControlPlane only (N11).
 func (g *group) listName() string {
 	if g.name == string(configv1.ControlPlane) {
+		if g.live == FromGroups {
+			return fmt.Sprintf("authorizedUsers of the %s %q (%s)", groupsv1alpha1.Kind,
+				groupsv1alpha1.NameOf(configv1.ControlPlane), groupsv1alpha1.GroupVersion())
+		}
 		return fmt.Sprintf("authorizedUsers of the group %s in spec.schedulingGroups of the Scheduler %q (config.openshift.io/v1)", g.name, configv1.SchedulerName)
 	}
 	return fmt.Sprintf("authorizedUsers of the group %s in the configuration of the policy", g.name)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/warning"
@@ -24,7 +25,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// readyWithin is how long a request waits for nodes and Scheduler, as for the caches of every plugin (N60).
+// readyWithin is how long a request waits for nodes and the live source, as for the caches of every plugin (N60).
 const readyWithin = 10 * time.Second
 
 // Plugin judges requests that may place pods. Its initializers are called before the server starts, one after another;
@@ -42,6 +43,7 @@ type Plugin struct {
 	drained  <-chan struct{}
 
 	policy  *door.Policy
+	groups  door.GroupWrites
 	ports   func(context.Context) evaluator.Cluster
 	observe func(evaluator.Request, evaluator.Verdict)
 	took    func(evaluator.Request, time.Duration)
@@ -81,7 +83,7 @@ func (p *Plugin) SetExternalKubeInformerFactory(factory informers.SharedInformer
 }
 
 // ValidateInitialization implements admission.InitializationValidator. With a configuration and the feature gate it
-// begins to read Scheduler, until the server ends.
+// begins to read the live source, until the server ends.
 func (p *Plugin) ValidateInitialization() error {
 	if p.config == nil || !p.enabled {
 		return nil
@@ -109,11 +111,13 @@ func (p *Plugin) start(log logr.Logger) (err error) {
 		return err
 	}
 	if p.policy, err = door.NewPolicy(door.PolicyConfig{
-		Sources: evaluator.Sources{Config: p.config}, Read: door.SchedulerFrom(p.dynamic), Metrics: metrics, Log: log,
+		Sources: evaluator.Sources{Config: p.config}, Metrics: metrics, Log: log,
+		Read:      door.NewLiveReader(p.dynamic, p.clients.Discovery().RESTClient()).Read,
 		Namespace: namespaces.UID, Nodes: nodes,
 	}); err != nil {
 		return err
 	}
+	p.groups = door.NewGroupWrites(p.dynamic)
 	p.ports = door.Ports(p.clients, nodes, namespaces, func() bool { return p.nodes.HasSynced() && p.policy.Known() })
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: p.clients.EventsV1()})
 	writer := door.NewEvents(broadcaster.NewRecorder(scheme.Scheme, "kube-apiserver"), door.ExistsIn(p.clients), metrics)
@@ -131,7 +135,7 @@ func (p *Plugin) start(log logr.Logger) (err error) {
 	}()
 	go func() {
 		if err := p.policy.Start(ctx); err != nil {
-			log.Error(err, "Scheduler is not read any more; what was read last holds")
+			log.Error(err, "the live source is not read any more; what was read last holds")
 		}
 	}()
 	return nil
@@ -141,6 +145,9 @@ func (p *Plugin) start(log logr.Logger) (err error) {
 func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, server admission.ObjectInterfaces) error {
 	if p.policy == nil {
 		return nil
+	}
+	if refusal := p.refuseGroup(ctx, attributes); refusal != "" {
+		return admission.NewForbidden(attributes, errors.New(refusal))
 	}
 	began := time.Now()
 	request, relevant := toRequest(attributes, server)
@@ -164,4 +171,22 @@ func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, 
 		return nil
 	}
 	return admission.NewForbidden(attributes, errors.New(verdict.Message))
+}
+
+// refuseGroup judges a write of a NodeSchedulingGroup (N70). Kinds that a server learns at run time have no types
+// there.
+func (p *Plugin) refuseGroup(ctx context.Context, a admission.Attributes) string {
+	resource := a.GetResource()
+	if !p.groups.Concern(resource.Group, resource.Resource, a.GetSubresource()) {
+		return ""
+	}
+	content := func(object runtime.Object) map[string]any {
+		if unstructured, is := object.(runtime.Unstructured); is {
+			return unstructured.UnstructuredContent()
+		}
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	return p.groups.Refusal(bounded, content(a.GetObject()), content(a.GetOldObject()))
 }

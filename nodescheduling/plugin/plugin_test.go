@@ -17,13 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
-	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-base/featuregate"
 
-	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/door/doortest"
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
 	"github.com/joiner-autoscaler/joiner/nodescheduling/plugin/plugintest"
 )
@@ -66,18 +65,15 @@ func initialized(t *testing.T, file string, on bool, scheduler func() (bool, run
 	ops := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ops"}}
 	clients := fake.NewClientset(ops, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp1", Labels: map[string]string{"cp": ""}}})
 	factory := informers.NewSharedInformerFactory(clients, 0)
-	kinds := runtime.NewScheme()
-	if err := configv1.AddToScheme(kinds); err != nil {
-		t.Fatal(err)
-	}
-	schedulers := dynamicfake.NewSimpleDynamicClient(kinds)
+	server := &doortest.Server{Spec: doortest.WithField}
+	schedulers := server.Dynamic()
 	schedulers.PrependReactor("get", "schedulers", func(clienttesting.Action) (bool, runtime.Object, error) { return scheduler() })
 	gates := featuregate.NewFeatureGate()
 	if err := errors.Join(gates.Add(map[featuregate.Feature]featuregate.FeatureSpec{Feature: {}}), gates.SetFromMap(map[string]bool{string(Feature): on})); err != nil {
 		t.Fatal(err)
 	}
 	plugin.InspectFeatureGates(gates)
-	plugin.SetExternalKubeClientSet(clients)
+	plugin.SetExternalKubeClientSet(server.Clients(clients))
 	plugin.SetDynamicClient(schedulers)
 	plugin.SetExternalKubeInformerFactory(factory)
 	plugin.SetDrainedNotification(t.Context().Done())
@@ -88,7 +84,7 @@ func initialized(t *testing.T, file string, on bool, scheduler func() (bool, run
 }
 
 func noScheduler() (bool, runtime.Object, error) {
-	return true, nil, apierrors.NewNotFound(schema.GroupResource{}, "cluster")
+	return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "schedulers"}, "cluster")
 }
 
 func must(t *testing.T, ctx context.Context, plugin *Plugin, line string) schedulingtest.Answer {
@@ -180,5 +176,28 @@ func TestA35_ThePluginIsRegistered(t *testing.T) {
 	given, err := plugintest.Server{}.Send(t.Context(), plugin, asked)
 	if err != nil || given.Allowed || !strings.Contains(given.Message, "brought no conversion") {
 		t.Errorf("without a conversion: %+v (%v)", given, err)
+	}
+}
+
+// A-18, N70: the plugin is asked about NodeSchedulingGroups, too, which a server has as objects without a type.
+func TestA18_ThePluginRefusesEnableWhileMastersAreSchedulable(t *testing.T) {
+	t.Parallel()
+	plugin, _ := initialized(t, configuration, true, func() (bool, runtime.Object, error) {
+		return true, doortest.Scheduler("1", map[string]any{"mastersSchedulable": true}), nil
+	})
+	inert, _ := initialized(t, configuration, false, noScheduler)
+	for mode, refused := range map[string]bool{"Enable": true, "Inform": false} {
+		object := doortest.Group("1", mode)
+		version := object.GroupVersionKind().GroupVersion()
+		attributes := admission.NewAttributesRecord(object, nil, object.GroupVersionKind(), "", object.GetName(),
+			version.WithResource("nodeschedulinggroups"), "", admission.Create, &metav1.CreateOptions{}, false, nil)
+		err := plugin.Validate(t.Context(), attributes, external{})
+		if refused != apierrors.IsForbidden(err) || refused && !strings.Contains(err.Error(),
+			"[ControlPlane/MastersSchedulable]") || !refused && err != nil {
+			t.Errorf("mode %s: %v", mode, err)
+		}
+		if err := inert.Validate(t.Context(), attributes, external{}); err != nil {
+			t.Errorf("without the gate, mode %s: %v", mode, err)
+		}
 	}
 }

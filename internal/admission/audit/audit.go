@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
@@ -16,8 +17,10 @@ import (
 type Config struct {
 	// Policy is the one that is, or will be, in force. Groups are audited whatever their mode.
 	Policy *evaluator.Policy
-	// Ignored are the parts of Scheduler that have no effect.
+	// Ignored are the parts of the live source that have no effect.
 	Ignored []evaluator.Ignored
+	// Live is what was found of the live source.
+	Live LiveConfig
 	// Cluster are the ports of the evaluator. Its nodes are all there before the first pod is looked at.
 	Cluster evaluator.Cluster
 	// Owner names what a user edits to change a pod: for the controller of a pod, the one behind it, such as the Deployment of
@@ -53,7 +56,14 @@ func New(config Config) *Auditor {
 		}
 	}
 	for _, ignored := range config.Ignored {
-		a.report.Ignored = append(a.report.Ignored, ignored.Field+" "+ignored.Why)
+		a.report.Ignored = append(a.report.Ignored, ignored.Object+": "+ignored.Field+" "+ignored.Why)
+	}
+	if config.Live.Source != "" {
+		mode := configv1.GroupMode("")
+		if group := a.groups[string(configv1.ControlPlane)]; group != nil {
+			mode = configv1.GroupMode(group.Mode)
+		}
+		a.report.Live = config.Live.live(mode)
 	}
 	return a
 }

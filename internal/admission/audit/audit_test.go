@@ -80,7 +80,7 @@ func TestTheReportAsJSON(t *testing.T) {
   ],
   "findings": [],
   "ignored": [
-    "spec.schedulingGroups[0].authorizedUsers[0] is \"group:\": after group: the name of a group must follow"
+    "Scheduler cluster: spec.schedulingGroups[0].authorizedUsers[0] is \"group:\": after group: the name of a group must follow"
   ],
   "pods": 0,
   "workloads": 0,

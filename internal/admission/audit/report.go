@@ -66,13 +66,15 @@ type Group struct {
 
 // Report is what an audit comes to.
 type Report struct {
+	// Live is where administrators write while the cluster runs, nil where nobody looked.
+	Live     *Live     `json:"live,omitempty"`
 	Groups   []Group   `json:"groups"`
 	Findings []Finding `json:"findings"`
 	// Entries are those that do not say which namespace they mean.
 	Entries []EntryFinding `json:"entries,omitempty"`
 	// Bare are the nodes of a group without a taint.
 	Bare []NodeFinding `json:"bare,omitempty"`
-	// Ignored are the parts of Scheduler that have no effect, and why.
+	// Ignored are the parts of the live source that have no effect, and why.
 	Ignored []string `json:"ignored,omitempty"`
 	// Pods, Workloads and Nodes count what was looked at.
 	Pods      int `json:"pods"`
@@ -93,10 +95,11 @@ func (r Report) WriteJSON(out io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// WriteText writes the report for people: each group with what is right about it, then what is not, one paragraph for the pods
-// of a workload that have the same thing wrong with them, and a line that sums up.
+// WriteText writes the report for people: the live source, each group with what is right about it, then what is not,
+// one paragraph for the pods of a workload that have the same thing wrong with them, and a line that sums up.
 func (r Report) WriteText(out io.Writer) error {
 	var b strings.Builder
+	r.Live.describe(&b)
 	for _, g := range r.Groups {
 		g.describe(&b)
 		findings := slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool { return f.Group != g.Name })
@@ -116,7 +119,7 @@ func (r Report) WriteText(out io.Writer) error {
 		n.describe(&b)
 	}
 	for _, ignored := range r.Ignored {
-		fmt.Fprintf(&b, "Scheduler cluster: %s; this part has no effect\n", ignored)
+		fmt.Fprintf(&b, "%s; this part has no effect\n", ignored)
 	}
 	if len(r.Groups) == 0 {
 		b.WriteString("The policy has no groups: it protects nothing.\n")

@@ -17,7 +17,7 @@ import (
 // The lines of the command suggest are pods and workloads (KIND NAMESPACE/NAME ATTRIBUTES), events of an audit log
 // (event USER[GROUPS] creates|binds|changes NAMESPACE DECISION REASON, and a GROUP that is not ControlPlane) and
 // uses of entries (uses GROUP ENTRY COUNT). It prints what the words ask for: text, yaml or json. Entries of the
-// group ControlPlane are of Scheduler with the word scheduler.
+// group ControlPlane are of Scheduler with the word scheduler, and of Joiner's own kind with the word own.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -45,8 +45,11 @@ func suggested(t *testing.T, world *schedulingtest.World, d *datadriven.TestData
 	collector, err := suggest.New(suggest.Config{Sources: world.Sources, Cluster: world.Cluster(), Platform: list(t),
 		Owner: behind,
 		Target: func(group string) suggest.Target {
-			if d.HasArg("scheduler") && group == "ControlPlane" {
+			switch {
+			case d.HasArg("scheduler") && group == "ControlPlane":
 				return suggest.Scheduler
+			case d.HasArg("own") && group == "ControlPlane":
+				return suggest.Groups
 			}
 			return suggest.File
 		}})

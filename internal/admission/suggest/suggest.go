@@ -36,11 +36,13 @@ type Config struct {
 // Target is a source of entries.
 type Target string
 
-// The targets. A further source of entries, such as a kind of Joiner's own, is a further target: it needs a name
-// here, the text in [Report.WriteYAML], and whoever knows the cluster to choose it in Config.Target.
+// The targets. A further source of entries is a further target: it needs a name here, the text in [Report.WriteYAML],
+// and whoever knows the cluster to choose it in Config.Target.
 const (
 	// Scheduler is the cluster's Scheduler, which is written while the cluster runs.
 	Scheduler Target = "Scheduler"
+	// Groups are the cluster's NodeSchedulingGroups, where Scheduler has no field for it.
+	Groups Target = "NodeSchedulingGroup"
 	// File is the file that the door reads when it starts.
 	File Target = "File"
 )
@@ -114,7 +116,10 @@ func enabled(sources evaluator.Sources) evaluator.Sources {
 	for i := range config.Groups {
 		config.Groups[i].Mode = configv1.Enable
 	}
-	all := evaluator.Sources{Config: config}
+	all := evaluator.Sources{Config: config, Live: sources.Live, Groups: slices.Clone(sources.Groups)}
+	for i := range all.Groups {
+		all.Groups[i].Spec.Mode = ""
+	}
 	if sources.Scheduler != nil {
 		all.Scheduler = sources.Scheduler.DeepCopy()
 		for i := range all.Scheduler.Spec.SchedulingGroups {

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
+	groupsv1alpha1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/scheduling/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
@@ -57,12 +58,12 @@ func (r Report) WriteText(out io.Writer) error {
 	return err
 }
 
-// WriteYAML writes what is to be applied: for Scheduler a manifest of the entries that it has and those that it
+// WriteYAML writes what is to be applied: for the live source a manifest of the entries that it has and those that it
 // lacks, for the file the list of each group. What is unknown is a comment.
 func (r Report) WriteYAML(out io.Writer) error {
 	var b strings.Builder
 	separate := ""
-	for _, target := range []Target{Scheduler, File} {
+	for _, target := range []Target{Scheduler, Groups, File} {
 		groups := slices.DeleteFunc(slices.Clone(r.Groups), func(g Group) bool { return g.Target != target })
 		if len(groups) == 0 {
 			continue
@@ -70,16 +71,21 @@ func (r Report) WriteYAML(out io.Writer) error {
 		b.WriteString(separate)
 		separate = "---\n"
 		indent, source := "", evaluator.FromConfig
-		if target == Scheduler {
+		switch target {
+		case Scheduler:
 			indent, source = "  ", evaluator.FromScheduler
-			b.WriteString("# kubectl apply --server-side --field-manager=joinerctl -f FILE adds entries and takes none away.\n")
+			b.WriteString(applied)
 			fmt.Fprintf(&b, "apiVersion: %s\nkind: Scheduler\nmetadata:\n  name: %s\nspec:\n  schedulingGroups:\n",
 				configv1.GroupVersion(), configv1.SchedulerName)
-		} else {
+		case Groups:
+			b.WriteString(applied)
+			writeGroups(&b, groups)
+			continue
+		default:
 			b.WriteString("# The lists of these groups in the file of the policy; the door reads it when it starts.\ngroups:\n")
 		}
 		for _, g := range groups {
-			g.writeYAML(&b, indent, source)
+			g.writeYAML(&b, indent+"- ", source)
 		}
 	}
 	for _, note := range r.Notes {
@@ -89,9 +95,26 @@ func (r Report) WriteYAML(out io.Writer) error {
 	return err
 }
 
-// writeYAML writes the list of a group: the entries that its source has, and the new ones.
-func (g Group) writeYAML(b *strings.Builder, indent string, source evaluator.Source) {
-	fmt.Fprintf(b, "%s- name: %s\n", indent, g.Name)
+const applied = "# kubectl apply --server-side --field-manager=joinerctl -f FILE adds entries and takes none away.\n"
+
+// writeGroups writes an object for each group.
+func writeGroups(b *strings.Builder, groups []Group) {
+	for i, g := range groups {
+		if i > 0 {
+			b.WriteString("---\n")
+		}
+		fmt.Fprintf(b, "apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\nspec:\n", groupsv1alpha1.GroupVersion(),
+			groupsv1alpha1.Kind,
+			groupsv1alpha1.NameOf(configv1.GroupName(g.Name)))
+		g.writeYAML(b, "  ", evaluator.FromGroups)
+	}
+}
+
+// writeYAML writes the list of a group: the entries that its source has, and the new ones. The first line begins with
+// a text, and the others with as many blanks.
+func (g Group) writeYAML(b *strings.Builder, begin string, source evaluator.Source) {
+	fmt.Fprintf(b, "%sname: %s\n", begin, g.Name)
+	indent := strings.Repeat(" ", len(begin))
 	lines, written := "", 0
 	for _, e := range g.Entries {
 		if e.Source != "" && e.Source != source {
@@ -110,16 +133,16 @@ func (g Group) writeYAML(b *strings.Builder, indent string, source evaluator.Sou
 		} else {
 			written++
 		}
-		lines += fmt.Sprintf("%s  %s%s  # %s: %s\n", indent, mark, quoted(e.Text), e.Class, printable(reason))
+		lines += fmt.Sprintf("%s%s%s  # %s: %s\n", indent, mark, quoted(e.Text), e.Class, printable(reason))
 	}
 	list := "authorizedUsers:"
 	if written == 0 {
 		list += " []"
 	}
-	fmt.Fprintf(b, "%s  %s\n%s", indent, list, lines)
+	fmt.Fprintf(b, "%s%s\n%s", indent, list, lines)
 	for _, text := range g.Unused {
 		if !slices.ContainsFunc(g.Entries, func(e Entry) bool { return e.Text == text && e.Source == source }) {
-			fmt.Fprintf(b, "%s  # unused in the other list: %s\n", indent, quoted(text))
+			fmt.Fprintf(b, "%s# unused in the other list: %s\n", indent, quoted(text))
 		}
 	}
 }

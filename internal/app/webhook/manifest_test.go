@@ -46,7 +46,8 @@ func TestTheManifestForFiles(t *testing.T) {
 	}
 	object := printed(policy, "")
 	first := object.Webhooks[0]
-	if object.Name != "node-scheduling-policy.static.k8s.io" || len(object.Webhooks) != 2 || *first.FailurePolicy != admissionv1.Fail || len(first.Rules) != 2 || first.NamespaceSelector != nil {
+	if object.Name != "node-scheduling-policy.static.k8s.io" || len(object.Webhooks) != 3 ||
+		*first.FailurePolicy != admissionv1.Fail || len(first.Rules) != 2 || first.NamespaceSelector != nil {
 		t.Errorf("the manifest is %+v", object)
 	}
 	for _, w := range object.Webhooks {
@@ -55,7 +56,8 @@ func TestTheManifestForFiles(t *testing.T) {
 		}
 	}
 	overriding := printed(policy+"emergencyOverride: Enable\n", "guard")
-	if w := overriding.Webhooks[0]; len(overriding.Webhooks) != 3 || len(w.Rules) != 3 || w.NamespaceSelector.MatchExpressions[0].Values[0] != "guard" {
+	if w := overriding.Webhooks[0]; len(overriding.Webhooks) != 4 || len(w.Rules) != 3 ||
+		w.NamespaceSelector.MatchExpressions[0].Values[0] != "guard" {
 		t.Errorf("with the override and a namespace it is %+v", w)
 	}
 	config := DefaultConfig()

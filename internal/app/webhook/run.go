@@ -156,7 +156,7 @@ func assembleWebhook(mgr manager.Manager, sources evaluator.Sources, events bool
 		return nil, err
 	}
 	registry := prometheus.NewRegistry()
-	schedulers, err := dynamic.NewForConfig(mgr.GetConfig())
+	objects, err := dynamic.NewForConfig(mgr.GetConfig())
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,8 @@ func assembleWebhook(mgr manager.Manager, sources evaluator.Sources, events bool
 	if err != nil {
 		return nil, err
 	}
-	policy, err := door.NewPolicy(door.PolicyConfig{Sources: sources, Read: door.SchedulerFrom(schedulers), Metrics: metrics, Log: log,
+	policy, err := door.NewPolicy(door.PolicyConfig{Sources: sources, Metrics: metrics, Log: log,
+		Read:      door.NewLiveReader(objects, clients.Discovery().RESTClient()).Read,
 		Namespace: namespaces.UID, Nodes: nodes})
 	if err != nil {
 		return nil, err
@@ -187,6 +188,7 @@ func assembleWebhook(mgr manager.Manager, sources evaluator.Sources, events bool
 	writer := door.NewEvents(recorder, door.ExistsIn(clients), metrics)
 	handler, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{
 		Judge: policy.Judge, Cluster: door.Ports(clients, nodes, namespaces, known),
+		Group:   door.NewGroupWrites(objects),
 		Observe: door.Observer(writer, metrics, log), Took: door.NewDurations(registry).Observe,
 	})
 	if err != nil {

@@ -175,6 +175,8 @@ func TestN44_EditorsCannotChangeTheScheduler(t *testing.T) {
 		for _, args := range [][]string{
 			{"patch", "schedulers.config.openshift.io", "cluster", "--type=merge", `--patch={"spec": {"schedulingGroups": [{"name": "ControlPlane", "mode": "Disable"}]}}`},
 			{"delete", "schedulers.config.openshift.io", "cluster"},
+			{"patch", "nodeschedulinggroups.scheduling.joiner.sh", "controlplane", "--type=merge", `--patch={"spec": {"mode": "Disable"}}`}, // A-18
+			{"delete", "nodeschedulinggroups.scheduling.joiner.sh", "controlplane"},
 			{"label", "node", "cp1", "node-role.kubernetes.io/control-plane-"},
 			{"taint", "node", "cp1", "node-role.kubernetes.io/master-"},
 		} {

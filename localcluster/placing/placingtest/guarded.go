@@ -41,7 +41,7 @@ type Options struct {
 	FromFiles string
 	// World is a text of manifests that are applied before anything is asked, beside placing.Rights and the namespaces.
 	World string
-	// WithScheduler installs the definition of the kind Scheduler.
+	// WithScheduler installs the definition of the kind Scheduler, with the field, and Joiner's own beside it, which does not count then.
 	WithScheduler bool
 	// Components are those of the control plane; empty: all.
 	Components []cluster.Component
@@ -121,7 +121,7 @@ func (g *Guarded) prepare(ctx context.Context, options Options) (err error) {
 		return err
 	}
 	if options.WithScheduler {
-		if err := g.InstallScheduler(ctx); err != nil {
+		if err := errors.Join(g.InstallScheduler(ctx), g.InstallGroups(ctx)); err != nil {
 			return err
 		}
 	}
@@ -132,8 +132,13 @@ func (g *Guarded) prepare(ctx context.Context, options Options) (err error) {
 }
 
 // InstallScheduler installs the definition of the kind Scheduler, and waits until it is served.
-func (g *Guarded) InstallScheduler(ctx context.Context) error {
-	manifests, err := crd.OpenShift()
+func (g *Guarded) InstallScheduler(ctx context.Context) error { return g.define(ctx, crd.OpenShift) }
+
+// InstallGroups does the same for NodeSchedulingGroup, the kind of Joiner's own.
+func (g *Guarded) InstallGroups(ctx context.Context) error { return g.define(ctx, crd.NodeScheduling) }
+
+func (g *Guarded) define(ctx context.Context, definitions func() (map[string][]byte, error)) error {
+	manifests, err := definitions()
 	if err != nil {
 		return err
 	}

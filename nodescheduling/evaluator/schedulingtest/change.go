@@ -3,13 +3,16 @@ package schedulingtest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
+	groupsv1alpha1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/scheduling/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/nodescheduling/api/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
 // change applies one line of the command cluster.
@@ -38,6 +41,9 @@ func (w *World) change(line string) error {
 		return nil
 	case "self":
 		w.Sources.SelfNamespace = name
+		return nil
+	case "live":
+		w.Sources.Live = evaluator.Source(name)
 		return nil
 	case "namespace":
 		w.namespaces[name] = last(a["uid"])
@@ -72,6 +78,8 @@ func (w *World) set(words []string, name string, a map[string][]string) error {
 		w.config().EmergencyOverride = v1alpha1.EmergencyOverride(name)
 	case "scheduler":
 		w.Sources.Scheduler = scheduler(name, a)
+	case "own":
+		w.own(name, a)
 	case "node", "live-node":
 		node, err := newNode(name, a)
 		if err != nil {
@@ -89,7 +97,7 @@ func (w *World) set(words []string, name string, a map[string][]string) error {
 		}
 		w.pods[name] = pod
 	default:
-		return errors.New("want new, group, authorization, override, pins, scheduler, no-scheduler, node, live-node, no-node, pod, grant, namespace, no-namespace, self, ready, not-ready, readable or unreadable")
+		return errors.New("want new, group, authorization, override, pins, scheduler, no-scheduler, live, own, node, live-node, no-node, pod, grant, namespace, no-namespace, self, ready, not-ready, readable or unreadable")
 	}
 	return nil
 }
@@ -133,6 +141,17 @@ func scheduler(name string, a map[string][]string) *configv1.Scheduler {
 	}
 	s.Spec.SchedulingGroups = []configv1.SchedulingGroup{{Name: group, Mode: configv1.GroupMode(last(a["mode"])), AuthorizedUsers: list(a["users"])}}
 	return s
+}
+
+// own sets a NodeSchedulingGroup of that name: mode, users, group (ControlPlane if unset).
+func (w *World) own(name string, a map[string][]string) {
+	entry := scheduler(name, a).Spec.SchedulingGroups[0]
+	object := groupsv1alpha1.NodeSchedulingGroup{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: groupsv1alpha1.NodeSchedulingGroupSpec{Name: string(entry.Name), Mode: string(entry.Mode),
+			AuthorizedUsers: entry.AuthorizedUsers}}
+	w.Sources.Groups = slices.DeleteFunc(w.Sources.Groups,
+		func(g groupsv1alpha1.NodeSchedulingGroup) bool { return g.Name == name })
+	w.Sources.Groups = append(w.Sources.Groups, object)
 }
 
 // newNode makes a node: labels, taints.

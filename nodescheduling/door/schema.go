@@ -1,0 +1,112 @@
+package door
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/client-go/rest"
+
+	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
+)
+
+// schema looks at what the API server publishes of Scheduler as OpenAPI v3. It is not for several goroutines.
+type schema struct {
+	client rest.Interface
+	// url is that of the document which was read last. It changes with the content, so that a document that did not
+	// change is not fetched again.
+	url   string
+	keeps bool
+}
+
+// documents is the list of the documents, as far as it is read.
+type documents struct {
+	Paths map[string]struct {
+		URL string `json:"serverRelativeURL"`
+	} `json:"paths"`
+}
+
+// published is a document, as far as it is read.
+type published struct {
+	Components struct {
+		Schemas map[string]*field `json:"schemas"`
+	} `json:"components"`
+}
+
+// field is a schema, as far as it is read.
+type field struct {
+	Properties map[string]*field `json:"properties"`
+	Unknown    bool              `json:"x-kubernetes-preserve-unknown-fields"`
+	Kinds      []struct {
+		Group, Version, Kind string
+	} `json:"x-kubernetes-group-version-kind"`
+}
+
+// errUnpublished is a kind that is served and of which no schema is published, which is so for a moment after a start
+// and after its definition came.
+var errUnpublished = errors.New("the API server publishes no schema of Scheduler yet")
+
+// look says whether the API server keeps spec.schedulingGroups of Scheduler, which it serves.
+func (s *schema) look(ctx context.Context) (bool, error) {
+	if s.client == nil {
+		return false, errors.New("reading the schema of Scheduler: there is no client for it")
+	}
+	var all documents
+	if err := s.get(ctx, "/openapi/v3", &all); err != nil {
+		return false, err
+	}
+	document, found := all.Paths["apis/"+configv1.GroupVersion().String()]
+	if !found || document.URL == "" {
+		return false, errUnpublished
+	}
+	if document.URL == s.url {
+		return s.keeps, nil
+	}
+	var content published
+	if err := s.get(ctx, document.URL, &content); err != nil {
+		return false, err
+	}
+	for _, kind := range content.Components.Schemas {
+		if kind.is("Scheduler") {
+			s.url, s.keeps = document.URL, kind.keeps("spec", "schedulingGroups")
+			return s.keeps, nil
+		}
+	}
+	return false, errUnpublished
+}
+
+func (s *schema) get(ctx context.Context, url string, into any) error {
+	content, err := s.client.Get().RequestURI(url).SetHeader("Accept", "application/json").Do(ctx).Raw()
+	if err == nil {
+		err = json.Unmarshal(content, into)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the schema of Scheduler from %s: %w", url, err)
+	}
+	return nil
+}
+
+// is says whether the schema is that of the kind, and not that of its list.
+func (f *field) is(kind string) bool {
+	if f == nil {
+		return false
+	}
+	for _, of := range f.Kinds {
+		if of.Group == configv1.Group && of.Version == configv1.Version && of.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// keeps says whether a field below is not dropped: it is there, or fields that nobody knows are kept.
+func (f *field) keeps(path ...string) bool {
+	switch {
+	case f == nil:
+		return false
+	case f.Unknown || len(path) == 0:
+		return true
+	}
+	return f.Properties[path[0]].keeps(path[1:]...)
+}
