@@ -21,8 +21,8 @@ const (
 	feedPause = 200 * time.Millisecond
 )
 
-// spread is by what part a time between two requests may be longer or shorter: after the restart of an API server the feeds of
-// all hosted clusters on it would otherwise ask at the same moment for ever.
+// spread is by what part a time between two requests may be longer or shorter: after the restart of an API server the
+// feeds of all hosted clusters on it would otherwise ask at the same moment for ever.
 const spread = 0.2
 
 // spreadOut is a time around the one given.

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// a feed reads again after some ninety seconds, at a moment of its own, and pauses as long as others only by chance.
+// a feed reads again after some ninety seconds, at a moment of its own, and pauses as long as others only by
+// chance.
 func TestA47_FeedsDoNotAskAtTheSameMoment(t *testing.T) {
 	t.Parallel()
 	const least, most = 72, 108
