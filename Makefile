@@ -104,7 +104,7 @@ bench-policy: programs ## B-15: one change of the policy for POLICY_POOLS=500 po
 	cd localcluster && $(E2E_ENV) JOINER_POLICY_POOLS='$(POLICY_POOLS)' $(GO) test -trimpath -count=1 -timeout 30m -v -run TestB15 ./e2e/autonode
 
 .PHONY: bench-operator
-bench-operator: programs ## A-47: what joiner-operator costs beside 100 pools, 10 node classes and 1,000 claims at rest
+bench-operator: programs ## A-47: what joiner-operator costs beside 100 pools, 10 node classes and 1,000 claims at rest, alone and inside another program
 	cd localcluster && $(E2E_ENV) JOINER_OPERATOR_SIZES=full $(GO) test -trimpath -count=1 -timeout 30m -v -run TestA47_OneOperator ./e2e/autonode
 
 .PHONY: bench-feeds
