@@ -21,6 +21,8 @@ EC2_KILLS ?= 50
 POLICY_POOLS ?= 500
 # Hosted clusters that run beside each other on one management cluster (A-10).
 HOSTED_CLUSTERS ?= 20
+# Operators whose policies are on one management cluster (A-47).
+POLICY_FEEDS ?= 1000
 # Nodes that a hand-over between two operators must leave alone, and minutes for which both work beside each other (A-30, A-33).
 HANDOVER_NODES ?= 20
 ALONGSIDE_MINUTES ?= 5
@@ -102,8 +104,12 @@ bench-policy: programs ## B-15: one change of the policy for POLICY_POOLS=500 po
 	cd localcluster && $(E2E_ENV) JOINER_POLICY_POOLS='$(POLICY_POOLS)' $(GO) test -trimpath -count=1 -timeout 30m -v -run TestB15 ./e2e/autonode
 
 .PHONY: bench-operator
-bench-operator: programs ## A-47: what joiner-operator costs beside 100 pools, 10 node classes and 1,000 claims at rest
-	cd localcluster && $(E2E_ENV) JOINER_OPERATOR_SIZES=full $(GO) test -trimpath -count=1 -timeout 30m -v -run TestA47 ./e2e/autonode
+bench-operator: programs ## A-47: what joiner-operator costs beside 100 pools, 10 node classes and 1,000 claims at rest, alone and inside another program
+	cd localcluster && $(E2E_ENV) JOINER_OPERATOR_SIZES=full $(GO) test -trimpath -count=1 -timeout 30m -v -run TestA47_OneOperator ./e2e/autonode
+
+.PHONY: bench-feeds
+bench-feeds: $(CONTROLPLANE) ## A-47: what one management cluster has to do for the policies of POLICY_FEEDS=1000 operators, and after a restart
+	cd localcluster && $(E2E_ENV) JOINER_POLICY_FEEDS='$(POLICY_FEEDS)' $(GO) test -trimpath -count=1 -timeout 60m -v -run TestA47_OneManagement ./e2e/autonode
 
 .PHONY: bench-placement
 bench-placement: programs ## B-14: what a verdict of the node scheduling policy costs with PLACEMENT_NODES=5000, plugin and webhook

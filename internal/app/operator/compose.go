@@ -148,10 +148,7 @@ func (d operatorDeps) controllers() []kube.Controller {
 	if d.release {
 		return []kube.Controller{d.handOver()}
 	}
-	status := kube.Controller{Name: PolicyStatus, Workers: 1, Start: true, Reconciler: operator.NewPolicyController(operator.PolicyConfig{
-		Management: d.management, Guest: d.guest, Kinds: d.kinds, Board: d.board, ClaimsOpen: d.claimsOpen, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(PolicyStatus),
-		PoolsOfOthers: d.byOthers(conformance.NodePool), ClassesOfOthers: d.byOthers(conformance.EC2NodeClass),
-	})}
+	status := d.policyStatus()
 	var controllers []kube.Controller
 	for _, kind := range d.kinds {
 		controller := kube.Controller{
@@ -203,6 +200,16 @@ func (d operatorDeps) controllers() []kube.Controller {
 		controllers[i].Reconciler = serve.NewCalm(controllers[i].Reconciler)
 	}
 	return controllers
+}
+
+// policyStatus is the controller of the policy's status, without the watches of the kinds.
+func (d operatorDeps) policyStatus() kube.Controller {
+	config := operator.PolicyConfig{
+		Management: d.management, Guest: d.guest, Kinds: d.kinds, Board: d.board, ClaimsOpen: d.claimsOpen,
+		Metrics: d.metrics, Now: d.now, Log: d.log.WithName(PolicyStatus),
+		PoolsOfOthers: d.byOthers(conformance.NodePool), ClassesOfOthers: d.byOthers(conformance.EC2NodeClass),
+	}
+	return kube.Controller{Name: PolicyStatus, Workers: 1, Start: true, Reconciler: operator.NewPolicyController(config)}
 }
 
 // handOver is the only controller of a release.

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -12,13 +13,22 @@ const (
 	// readWithin bounds one request to the management cluster.
 	readWithin = 10 * time.Second
 	// rereadAfter is how long is watched before it is read again. A watch lives on when the right to read is taken away:
-	// this is the longest time for which that goes unnoticed (G15).
-	rereadAfter = time.Minute
+	// this and a fifth is the longest time for which that goes unnoticed (G15).
+	rereadAfter = 90 * time.Second
 	// retryAfter is the pause after a failure. It is short so that a policy counts soon after it can be read again.
 	retryAfter = 2 * time.Second
 	// feedPause keeps a management cluster that ends watches at once from being asked all the time.
 	feedPause = 200 * time.Millisecond
 )
+
+// spread is by what part a time between two requests may be longer or shorter: after the restart of an API server the
+// feeds of all hosted clusters on it would otherwise ask at the same moment for ever.
+const spread = 0.2
+
+// spreadOut is a time around the one given.
+func spreadOut(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (1 - spread + 2*spread*rand.Float64()))
+}
 
 // feed reads something of the management cluster and watches it, over and over. It is no informer: that would not tell when
 // its picture is old because reading is refused, and the controllers would wait for its first list.
@@ -36,7 +46,7 @@ type feed struct {
 // run goes on until ctx ends.
 func (f feed) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		wait := time.NewTimer(f.round(ctx))
+		wait := time.NewTimer(spreadOut(f.round(ctx)))
 		select {
 		case <-ctx.Done():
 		case <-wait.C:
@@ -54,9 +64,10 @@ func (f feed) round(ctx context.Context) time.Duration {
 	case err != nil:
 		return retryAfter
 	}
-	watching, cancel := context.WithTimeout(ctx, rereadAfter+readWithin)
+	reread := spreadOut(rereadAfter)
+	watching, cancel := context.WithTimeout(ctx, reread+readWithin)
 	defer cancel()
-	events, err := f.watch(watching, version, int64(rereadAfter/time.Second))
+	events, err := f.watch(watching, version, int64(reread/time.Second))
 	if err != nil {
 		f.log.V(1).Info(f.what+" cannot be watched, it is read instead", "reason", err.Error())
 		return retryAfter

@@ -82,6 +82,7 @@ func TestA47_OneOperatorIsSmall(t *testing.T) {
 	if len(writes) > 0 {
 		t.Errorf("at rest it wrote %d times in the guest, the first time %s %s", len(writes), writes[0].Verb, writes[0].Resource)
 	}
+	w.inside(size.pools)
 }
 
 // createClaims makes claims of the pools, as Karpenter would.
