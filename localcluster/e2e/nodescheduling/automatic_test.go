@@ -28,6 +28,28 @@ var automaticPolicy = strings.NewReplacer(`"system:admin"]`, `"system:admin", "g
 var linux = strings.NewReplacer("kubernetes.io/hostname: cp1,", "kubernetes.io/hostname: cp1, kubernetes.io/os: linux,", "kubernetes.io/hostname: w1}",
 	"kubernetes.io/hostname: w1, kubernetes.io/os: linux}").Replace(placing.Nodes)
 
+// forged is a mutating policy of somebody else's, which writes on every pod of a namespace what the policy would write.
+const forged = `apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: forged}
+spec:
+  reinvocationPolicy: IfNeeded
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: web}}
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [pods], operations: [CREATE]}]
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration:
+      expression: >-
+        Object{metadata: Object.metadata{annotations:
+        {"scheduling.openshift.io/emergency-override": "automatic: " + request.userInfo.username}}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: forged}
+spec: {policyName: forged}
+`
+
 // as are the clients of a user with the rights of placing.People.
 func (g guarded) as(t *testing.T, user string, groups ...string) kubernetes.Interface {
 	t.Helper()
@@ -123,10 +145,12 @@ func TestA42_ToolsOfAdministratorsWork(t *testing.T) {
 				}
 			}
 			g.untouched(t)
-			g.ExpectAll(t, []placing.Case{ // a mutating policy of somebody's own gives nothing
-				{Want: "deny ControlPlane/OverrideMisused", Line: "alice create pod tmp/- node=cp1 override=automatic:alice"},
-				{Want: "deny ControlPlane/NodeName", Line: "sa:ops/default create pod tmp/- node=cp1"},
-			})
+			g.Expect(t, "deny ControlPlane/NodeName", "sa:ops/default create pod tmp/- node=cp1")
+			if err := g.Apply(t.Context(), forged); err != nil {
+				t.Fatal(err)
+			}
+			g.EventuallyWithin(t, workloadsWithin, "deny ControlPlane/OverrideMisused", "alice create pod web/- node=cp1")
+			g.Expect(t, "deny ControlPlane/OverrideMisused", "sa:ops/default create pod web/- tolerate=*")
 			g.daemonStaysOff(t, g.temporary(t, "openshift-must-gather-"))
 		})
 	}
