@@ -87,11 +87,13 @@ func Alerts(chart, namespace string) ([]byte, error) {
 	return bytes.ReplaceAll(content, []byte("$NAMESPACE"), []byte(namespace)), err
 }
 
-// AutomaticPolicies are the MutatingAdmissionPolicies of the chart, with their bindings, in YAML, for a release in a namespace and a policy
-// as it is in a file, whose emergencyOverride is Automatic. Without a namespace they are for the pods of every namespace.
+// AutomaticPolicies are the MutatingAdmissionPolicies of the chart, with their bindings, in YAML, for a release in a
+// namespace and a policy as it is in a file, whose emergencyOverride is Automatic. Without a namespace they
+// are for the pods of every namespace.
 func AutomaticPolicies(namespace string, policy map[string]any) ([]byte, error) {
 	return webhookTemplate("automatic.yaml", map[string]any{
-		"Files": webhookFiles{}, "Release": map[string]any{"Namespace": namespace}, "Values": map[string]any{"policy": policy},
+		"Files": webhookFiles{}, "Release": map[string]any{"Namespace": namespace},
+		"Values":       map[string]any{"policy": policy},
 		"Capabilities": map[string]any{"APIVersions": everything{}},
 	})
 }
@@ -138,8 +140,8 @@ func (webhookFiles) Get(name string) (string, error) {
 	return string(content), err
 }
 
-// WebhookConfiguration is the ValidatingWebhookConfiguration of the chart, in YAML, for a release in a namespace whose policy
-// has this emergencyOverride. It has no caBundle.
+// WebhookConfiguration is the ValidatingWebhookConfiguration of the chart, in YAML, for a release in a namespace
+// whose policy has this emergencyOverride. It has no caBundle.
 func WebhookConfiguration(namespace, override string) ([]byte, error) {
 	return webhookTemplate("configuration.yaml", map[string]any{
 		"Files":   webhookFiles{},

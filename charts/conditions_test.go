@@ -48,15 +48,19 @@ func folded(margin, expression string) string {
 	return b.String() + "\n"
 }
 
-// A-16, A-42: what the API server calls the webhook for is written by the evaluator, in the chart and on the page, and so in the manifest for files.
+// A-16, A-42: what the API server calls the webhook for is written by the evaluator, in the chart and on the page,
+// and so in the manifest for files.
 // With -rewrite-conditions they are written anew.
 func TestA16_TheMatchConditionsAreTheEvaluators(t *testing.T) {
 	t.Parallel()
-	indented := "  " + strings.ReplaceAll(strings.TrimSuffix(conditions(evaluator.MatchConditions()), "\n"), "\n", "\n  ") + "\n"
+	indented := "  " + strings.ReplaceAll(strings.TrimSuffix(conditions(evaluator.MatchConditions()), "\n"), "\n",
+		"\n  ") + "\n"
 	block := regexp.MustCompile(`(?s)(  matchConditions: [^\n]*\n).*?(- name: templates\.)`)
 	for file, want := range map[string]func(string) string{
 		"joiner-webhook/rules/conditions.yaml": func(string) string { return conditions(evaluator.MatchConditions()) },
-		"joiner-webhook/rules/automatic.yaml":  func(string) string { return conditions(evaluator.AutomaticConditions()) },
+		"joiner-webhook/rules/automatic.yaml": func(string) string {
+			return conditions(evaluator.AutomaticConditions())
+		},
 		"joiner-webhook/rules/automatic-mutation.yaml": func(string) string {
 			return "expression: >-\n" + folded("  ", evaluator.AutomaticMutation())
 		},

@@ -192,8 +192,8 @@ func checkCallers(t *testing.T, own []string) {
 	}
 }
 
-// with Automatic the chart has what Enable has, and policies that write the annotation: those that joiner-webhook prints. A cluster that does
-// not serve them is told, and so is whoever renders without a cluster.
+// with Automatic the chart has what Enable has, and policies that write the annotation: those that
+// joiner-webhook prints. A cluster that does not serve them is told, and so is whoever renders without a cluster.
 func TestA42_TheChartHasThePoliciesForAutomatic(t *testing.T) {
 	t.Parallel()
 	const kind = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
@@ -208,7 +208,8 @@ func TestA42_TheChartHasThePoliciesForAutomatic(t *testing.T) {
 	const name = "node-scheduling-policy-automatic-0"
 	var policy admissionv1.MutatingAdmissionPolicy
 	var binding admissionv1.MutatingAdmissionPolicyBinding
-	for object, into := range map[string]any{"MutatingAdmissionPolicy/" + name: &policy, "MutatingAdmissionPolicyBinding/" + name: &binding} {
+	for object, into := range map[string]any{"MutatingAdmissionPolicy/" + name: &policy,
+		"MutatingAdmissionPolicyBinding/" + name: &binding} {
 		if enabled[object] != nil {
 			t.Errorf("with Enable there is a %s", object)
 		}
@@ -231,12 +232,15 @@ func TestA42_TheChartHasThePoliciesForAutomatic(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(first), &same); err != nil || !reflect.DeepEqual(same, policy) {
 		t.Errorf("printed is (%v)\n%+v\nthe chart has\n%+v", err, same, policy)
 	}
-	if binding.Spec.PolicyName != policy.Name || policy.Spec.MatchConstraints.NamespaceSelector.MatchExpressions[0].Values[0] != "hcp-a" || len(policy.Spec.MatchConditions) != 5 {
+	if binding.Spec.PolicyName != policy.Name ||
+		policy.Spec.MatchConstraints.NamespaceSelector.MatchExpressions[0].Values[0] != "hcp-a" ||
+		len(policy.Spec.MatchConditions) != 5 {
 		t.Errorf("the policy is %+v, its binding %+v", policy, binding)
 	}
 	text := string(file(t, charts.Webhook+"/templates/automatic.yaml"))
 	parsed := template.Must(template.New("").Funcs(functions()).Parse(text))
-	err = parsed.Execute(io.Discard, map[string]any{"Values": map[string]any{"policy": in}, "Capabilities": map[string]any{"APIVersions": apiVersions{}}})
+	err = parsed.Execute(io.Discard, map[string]any{"Values": map[string]any{"policy": in},
+		"Capabilities": map[string]any{"APIVersions": apiVersions{}}})
 	if err == nil || !strings.Contains(err.Error(), "policy.emergencyOverride: Automatic needs "+kind) {
 		t.Errorf("where it is not served: %v", err)
 	}

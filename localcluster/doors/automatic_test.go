@@ -95,7 +95,8 @@ func automaticPolicies(w *schedulingtest.World, types managedfields.TypeConverte
 				return nil, fmt.Errorf("%w\n%s", err, document)
 			}
 			last := &all[len(all)-1]
-			if binding.Spec.PolicyName != last.policy.Name || *binding.Spec.ParamRef.ParameterNotFoundAction != registrationv1.AllowAction {
+			if binding.Spec.PolicyName != last.policy.Name ||
+				*binding.Spec.ParamRef.ParameterNotFoundAction != registrationv1.AllowAction {
 				return nil, fmt.Errorf("the binding of %s is %+v", last.policy.Name, binding.Spec)
 			}
 			if last.selector, err = metav1.LabelSelectorAsSelector(binding.Spec.ParamRef.Selector); err != nil {
@@ -117,9 +118,11 @@ func (a *automatic) compile() error {
 		conditions = append(conditions, (*matchconditions.MatchCondition)(&a.policy.Spec.MatchConditions[i]))
 	}
 	fail := registrationv1.Fail // an expression that fails shows
-	a.matcher = matchconditions.NewMatcher(compiler.CompileCondition(conditions, declared, environment.StoredExpressions), &fail, "policy", "mutate", a.policy.Name)
+	a.matcher = matchconditions.NewMatcher(compiler.CompileCondition(conditions, declared,
+		environment.StoredExpressions), &fail, "policy", "mutate", a.policy.Name)
 	declared.HasPatchTypes = true
-	compiled := compiler.CompileMutatingEvaluator(&patch.ApplyConfigurationCondition{Expression: a.policy.Spec.Mutations[0].ApplyConfiguration.Expression},
+	applies := a.policy.Spec.Mutations[0].ApplyConfiguration.Expression
+	compiled := compiler.CompileMutatingEvaluator(&patch.ApplyConfigurationCondition{Expression: applies},
 		declared, environment.StoredExpressions)
 	if errs := compiled.CompilationErrors(); len(errs) > 0 {
 		return fmt.Errorf("%s: %v", a.policy.Name, errs)
@@ -133,7 +136,10 @@ func (a *automatic) admit(w *schedulingtest.World, asked schedulingtest.Asked) (
 	if slices.Contains(a.policy.Spec.MatchConstraints.NamespaceSelector.MatchExpressions[0].Values, asked.Namespace) {
 		return asked, nil
 	}
-	for _, node := range slices.SortedFunc(w.All(), func(x, y *corev1.Node) int { return strings.Compare(x.Name, y.Name) }) {
+	for _, node := range slices.SortedFunc(w.All(), func(x, y *corev1.Node) int {
+		return strings.Compare(x.Name,
+			y.Name)
+	}) {
 		if !a.selector.Matches(labels.Set(node.Labels)) {
 			continue
 		}
@@ -142,7 +148,8 @@ func (a *automatic) admit(w *schedulingtest.World, asked schedulingtest.Asked) (
 			return asked, err
 		}
 		object, _ := asked.Objects()
-		versioned := &admission.VersionedAttributes{Attributes: internal, VersionedObject: object, VersionedKind: internal.GetKind()}
+		versioned := &admission.VersionedAttributes{Attributes: internal, VersionedObject: object,
+			VersionedKind: internal.GetKind()}
 		matched := a.matcher.Match(context.Background(), versioned, node, nil)
 		if matched.Error != nil || !matched.Matches {
 			if matched.Error != nil {
@@ -150,8 +157,10 @@ func (a *automatic) admit(w *schedulingtest.World, asked schedulingtest.Asked) (
 			}
 			continue
 		}
-		patched, err := a.patcher.Patch(context.Background(), patch.Request{MatchedResource: internal.GetResource(), VersionedAttributes: versioned,
-			ObjectInterfaces: server.Interfaces, OptionalVariables: cel.OptionalVariableBindings{VersionedParams: node}, TypeConverter: a.types},
+		patched, err := a.patcher.Patch(context.Background(), patch.Request{MatchedResource: internal.GetResource(),
+			VersionedAttributes: versioned,
+			ObjectInterfaces:    server.Interfaces,
+			OptionalVariables:   cel.OptionalVariableBindings{VersionedParams: node}, TypeConverter: a.types},
 			celconfig.RuntimeCELCostBudget)
 		if err != nil {
 			return asked, err
@@ -170,10 +179,13 @@ func (a *automatic) admit(w *schedulingtest.World, asked schedulingtest.Asked) (
 }
 
 // automaticEntries are those of the worlds below: people in every spelling, accounts, namespaces.
-var automaticEntries = []string{"system:admin", "user:a/b", "a/b/c", "group:oncall", "ops/default", "namespace:web", "namespace:app@" + schedulingtest.NamespaceUID,
-	"system:serviceaccount:tmp:default", "system:kube-scheduler", "user:system:serviceaccount:tmp:bot", "é\"\\\n<ENTRIES>"}
+var automaticEntries = []string{"system:admin", "user:a/b", "a/b/c", "group:oncall", "ops/default", "namespace:web",
+	"namespace:app@" + schedulingtest.NamespaceUID,
+	"system:serviceaccount:tmp:default", "system:kube-scheduler", "user:system:serviceaccount:tmp:bot",
+	"é\"\\\n<ENTRIES>"}
 
-// guarded is a configuration with the policies that the chart has for it. Compiling takes most of the time, so there are few.
+// guarded is a configuration with the policies that the chart has for it. Compiling takes most of the time, so there
+// are few.
 type guarded struct {
 	world    []string // lines
 	entries  [][]string
@@ -189,9 +201,11 @@ func configurations(t *testing.T) []guarded {
 	var all []guarded
 	for i := range automaticEntries {
 		some := func(from int) []string {
-			return []string{automaticEntries[(from+i)%len(automaticEntries)], automaticEntries[(3*from+i+1)%len(automaticEntries)], "group:admins"}
+			return []string{automaticEntries[(from+i)%len(automaticEntries)],
+				automaticEntries[(3*from+i+1)%len(automaticEntries)], "group:admins"}
 		}
-		g := guarded{world: []string{"override Automatic", "group ControlPlane select=cp= mode=Enable"}, entries: [][]string{some(0)}}
+		g := guarded{world: []string{"override Automatic", "group ControlPlane select=cp= mode=Enable"},
+			entries: [][]string{some(0)}}
 		if i%2 == 1 {
 			g.world, g.entries = append(g.world, "group Gpu select=gpu=a mode=Enable"), append(g.entries, some(1))
 		}
@@ -237,14 +251,16 @@ func debugging(t *rapid.T, g guarded, free bool) (*schedulingtest.World, []strin
 	w := g.begin(t.Fatal)
 	var lines []string
 	for i, labels := range []string{"cp,os=linux", "cp,gpu=a", "gpu=a", "os=linux"} {
-		lines = append(lines, fmt.Sprintf("node n%d labels=%s taints=%s", i, labels, pick("taints", "cp:NoSchedule", "cp=v:NoExecute",
+		lines = append(lines, fmt.Sprintf("node n%d labels=%s taints=%s", i, labels, pick("taints", "cp:NoSchedule",
+			"cp=v:NoExecute",
 			"cp:NoSchedule,gpu=x:NoSchedule", "node.kubernetes.io/not-ready:NoSchedule", "")))
 	}
 	if free {
 		lines = append(lines, "node late taints=cp:NoSchedule", "live-node secret labels=cp")
 		for i := range w.Sources.Config.Groups {
 			if pick("taint", "", "yes") != "" {
-				w.Sources.Config.Groups[i].Taints = []v1alpha1.GroupTaint{{Key: "cp", Effect: corev1.TaintEffectNoSchedule}}
+				w.Sources.Config.Groups[i].Taints = []v1alpha1.GroupTaint{{Key: "cp",
+					Effect: corev1.TaintEffectNoSchedule}}
 			}
 		}
 	}
@@ -253,21 +269,27 @@ func debugging(t *rapid.T, g guarded, free bool) (*schedulingtest.World, []strin
 	}
 	var requests []string
 	for range 10 {
-		words := []string{pick("node", "", "node=n0", "node=n2", "node=n3", "node=none"), pick("tolerates", "", "tolerate=*", "tolerate=cp:NoSchedule tolerate=gpu", "tolerate=cp=v"),
-			pick("selects", "", "select=cp=", "select=os=linux", "select=gpu=a", "select=os=linux select=cp="), pick("owner", "", "", "owner=ReplicaSet/web"),
+		words := []string{pick("node", "", "node=n0", "node=n2", "node=n3", "node=none"), pick("tolerates", "",
+			"tolerate=*", "tolerate=cp:NoSchedule tolerate=gpu", "tolerate=cp=v"),
+			pick("selects", "", "select=cp=", "select=os=linux", "select=gpu=a", "select=os=linux select=cp="),
+			pick("owner", "", "", "owner=ReplicaSet/web"),
 			pick("override", "", "", "override=why")}
-		users := []string{"system:admin", "dora[admins]", "dora[oncall]", "alice", "a/b", "sa:tmp/bot", "sa:ops/default", "group:admins", "system:kube-scheduler"}
+		users := []string{"system:admin", "dora[admins]", "dora[oncall]", "alice", "a/b", "sa:tmp/bot",
+			"sa:ops/default", "group:admins", "system:kube-scheduler"}
 		if free {
 			users = append(users, "a/b/c") // whose entry need not begin with user:
-			words = append(words, pick("needs", "", "need=cp", "need=name=n0"), pick("more", "", "node=late", "node=secret", "tolerate=cp>5", "mirror"))
+			words = append(words, pick("needs", "", "need=cp", "need=name=n0"), pick("more", "", "node=late",
+				"node=secret", "tolerate=cp>5", "mirror"))
 		}
-		requests = append(requests, fmt.Sprintf("%s create pod %s/web %s", pick("user", users...), pick("namespace", "tmp", "ops", "web", "app"), strings.Join(words, " ")))
+		requests = append(requests, fmt.Sprintf("%s create pod %s/web %s", pick("user", users...), pick("namespace",
+			"tmp", "ops", "web", "app"), strings.Join(words, " ")))
 	}
 	return w, requests
 }
 
-// A-42: the policies that the chart has for the webhook write what the plugin writes, where the policy's file says all that is to be known. On
-// whatever else a pod may have, or a cluster, they write nothing that the plugin would not write.
+// A-42: the policies that the chart has for the webhook write what the plugin writes, where the policy's file says
+// all that is to be known. On whatever else a pod may have, or a cluster, they write nothing that the plugin would
+// not write.
 func TestA42_TheMutatingPolicyWritesWhatThePluginWrites(t *testing.T) {
 	t.Parallel()
 	configurations := configurations(t)
@@ -276,7 +298,10 @@ func TestA42_TheMutatingPolicyWritesWhatThePluginWrites(t *testing.T) {
 			t.Parallel()
 			written, asks := 0, 0
 			rapid.Check(t, func(t *rapid.T) {
-				g := rapid.SampledFrom(configurations).Filter(func(g guarded) bool { return free || !g.byExpression }).Draw(t, "configuration")
+				g := rapid.SampledFrom(configurations).Filter(func(g guarded) bool {
+					return free ||
+						!g.byExpression
+				}).Draw(t, "configuration")
 				w, requests := debugging(t, g, free)
 				for _, line := range requests {
 					asked, err := schedulingtest.ParseRequest(line)
@@ -306,8 +331,9 @@ func TestA42_TheMutatingPolicyWritesWhatThePluginWrites(t *testing.T) {
 	}
 }
 
-// A-42: where the policies know less than the webhook, a pod is refused in the words that it would be refused in without them, and never
-// for an annotation that they wrote. What they do not know: the entries and modes of Scheduler.
+// A-42: where the policies know less than the webhook, a pod is refused in the words that it would be refused in
+// without them, and never for an annotation that they wrote. What they do not know: the entries and modes of
+// Scheduler.
 func TestA42_AMutatingPolicyHarmsNoPod(t *testing.T) {
 	t.Parallel()
 	configurations := configurations(t)
@@ -315,9 +341,12 @@ func TestA42_AMutatingPolicyHarmsNoPod(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := rapid.SampledFrom(configurations).Draw(t, "configuration")
 		w, requests := debugging(t, g, true)
-		w.Sources.Scheduler = &configv1.Scheduler{ObjectMeta: metav1.ObjectMeta{Name: configv1.SchedulerName}, Spec: configv1.SchedulerSpec{
-			SchedulingGroups: []configv1.SchedulingGroup{{Name: configv1.ControlPlane, Mode: rapid.SampledFrom([]configv1.GroupMode{"", configv1.Disable,
-				configv1.Inform, configv1.Enable}).Draw(t, "mode"), AuthorizedUsers: []string{"alice", "tmp/default"}}}}}
+		w.Sources.Scheduler = &configv1.Scheduler{ObjectMeta: metav1.ObjectMeta{Name: configv1.SchedulerName},
+			Spec: configv1.SchedulerSpec{
+				SchedulingGroups: []configv1.SchedulingGroup{{Name: configv1.ControlPlane,
+					Mode: rapid.SampledFrom([]configv1.GroupMode{"", configv1.Disable,
+						configv1.Inform, configv1.Enable}).Draw(t, "mode"), AuthorizedUsers: []string{"alice",
+						"tmp/default"}}}}}
 		for _, line := range requests {
 			asked, err := schedulingtest.ParseRequest(line)
 			if err != nil {
@@ -332,10 +361,41 @@ func TestA42_AMutatingPolicyHarmsNoPod(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			misused := strings.Contains(after.Message, string(evaluator.OverrideMisused)) && len(asked.Object.GetAnnotations()) == 0
-			if before.Allowed && !after.Allowed || !before.Allowed && !after.Allowed && before.Message != after.Message || misused {
+			misused := strings.Contains(after.Message, string(evaluator.OverrideMisused)) &&
+				len(asked.Object.GetAnnotations()) == 0
+			if before.Allowed && !after.Allowed || !before.Allowed && !after.Allowed &&
+				before.Message != after.Message || misused {
 				t.Fatalf("%s: first %s\n%safter the policies %s\n%s", line, before, before.Text(), after, after.Text())
 			}
 		}
 	})
+}
+
+// A-42: lists as long as Scheduler's may be, and a user of many groups, stay within what kube-apiserver lets an expression cost.
+func TestA42_LongListsFit(t *testing.T) {
+	t.Parallel()
+	w := schedulingtest.NewWorld()
+	if _, err := w.Run("cluster", false, "override Automatic\ngroup ControlPlane select=cp= mode=Enable\nnode n0 labels=cp", nil); err != nil {
+		t.Fatal(err)
+	}
+	var entries, groups []string
+	for i := range 1000 {
+		entries = append(entries, fmt.Sprintf("namespace:openshift-somewhere-%04d@%s", i, schedulingtest.NamespaceUID))
+	}
+	for i := range 100 {
+		groups = append(groups, fmt.Sprintf("group-of-the-company-%d", i))
+	}
+	w.Sources.Config.Groups[0].AuthorizedUsers = append(entries, "group:oncall")
+	policies, err := automaticPolicies(w, podTypes(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := schedulingtest.ParseRequest("dora create pod tmp/debug node=n0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked.User.Groups = append(groups, "oncall")
+	if asked, err = policies[0].admit(w, asked); err != nil || len(asked.Object.GetAnnotations()) != 1 {
+		t.Errorf("the pod has %v (%v)", asked.Object.GetAnnotations(), err)
+	}
 }

@@ -119,7 +119,8 @@ func Check(config *v1alpha1.NodeSchedulingPolicyConfig) error {
 	switch config.EmergencyOverride {
 	case "", v1alpha1.OverrideDisable, v1alpha1.OverrideEnable, v1alpha1.OverrideAutomatic:
 	default:
-		wrong("emergencyOverride", "is %q: it must be %s, %s or %s, or be left out, which is %[2]s", config.EmergencyOverride,
+		wrong("emergencyOverride", "is %q: it must be %s, %s or %s, or be left out, which is %[2]s",
+			config.EmergencyOverride,
 			v1alpha1.OverrideDisable, v1alpha1.OverrideEnable, v1alpha1.OverrideAutomatic)
 	}
 	switch config.EntryPins {

@@ -130,7 +130,8 @@ func (e *evaluation) misuse(g *group) (Finding, bool) {
 	case metav1.GetControllerOfNoCopy(e.request.Pod) != nil:
 		return refuse("a pod that a controller makes cannot have it", nil)
 	case strings.HasPrefix(reason, automaticPrefix) && reason != automaticReason(e.request.User.Name):
-		return refuse(fmt.Sprintf("a value that begins with %q must go on with the name of whoever creates the pod", automaticPrefix), nil)
+		return refuse(fmt.Sprintf("a value that begins with %q must go on with the name of whoever creates the pod",
+			automaticPrefix), nil)
 	}
 	if allowed, err := e.mayOverride(g); !allowed {
 		return refuse("only who the lists authorize by an entry for a user or a group may set it, or who has the verb override", err)

@@ -52,16 +52,18 @@ func (e *evaluation) text(g *group, f Finding, targets []target, asking error) s
 	return b.String()
 }
 
-// shortcut is what an administrator does whose own pod is refused because of its namespace, as those of oc debug and oc adm must-gather
-// are. It comes first: whoever waits for a tool reads one line.
+// shortcut is what an administrator does whose own pod is refused because of its namespace, as those of oc debug and
+// oc adm must-gather are. It comes first: whoever waits for a tool reads one line.
 func (e *evaluation) shortcut(f Finding) string {
-	if f.Decision != Deny || e.subject != createdPod || metav1.GetControllerOfNoCopy(e.request.Pod) != nil || !f.ActorAuthorized || !e.personEverywhere() {
+	if f.Decision != Deny || e.subject != createdPod || metav1.GetControllerOfNoCopy(e.request.Pod) != nil ||
+		!f.ActorAuthorized || !e.personEverywhere() {
 		return ""
 	}
 	if e.policy.override {
 		return "set the annotation " + OverrideAnnotation + " to the reason, or use an authorized namespace. "
 	}
-	return "use an authorized namespace (oc: --to-namespace, --run-namespace), or have emergencyOverride set to Automatic. "
+	return "use an authorized namespace (oc: --to-namespace, --run-namespace), " +
+		"or have emergencyOverride set to Automatic. "
 }
 
 // capital puts a text behind a sentence that may be empty.

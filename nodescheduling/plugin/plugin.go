@@ -141,8 +141,9 @@ func (p *Plugin) start(log logr.Logger) (err error) {
 	return nil
 }
 
-// Admit implements admission.MutationInterface: with emergencyOverride Automatic it writes the annotation of the override on pods that
-// administrators create, such as those of oc debug. It refuses nothing; Validate judges what it wrote.
+// Admit implements admission.MutationInterface: with emergencyOverride Automatic it writes the annotation of the
+// override on pods that administrators create, such as those of oc debug. It refuses nothing; Validate judges
+// what it wrote.
 func (p *Plugin) Admit(ctx context.Context, attributes admission.Attributes, server admission.ObjectInterfaces) error {
 	if p.policy == nil || attributes.GetOperation() != admission.Create || attributes.GetSubresource() != "" ||
 		attributes.GetResource().GroupResource() != corev1.Resource("pods") || !p.policy.MayAutomate() {
@@ -160,7 +161,8 @@ func (p *Plugin) Admit(ctx context.Context, attributes admission.Attributes, ser
 	}
 	pod, err := meta.Accessor(attributes.GetObject())
 	if err != nil {
-		return admission.NewForbidden(attributes, fmt.Errorf("the annotation %s cannot be written: %w", evaluator.OverrideAnnotation, err))
+		return admission.NewForbidden(attributes, fmt.Errorf("the annotation %s cannot be written: %w",
+			evaluator.OverrideAnnotation, err))
 	}
 	annotations := maps.Clone(pod.GetAnnotations())
 	if annotations == nil {

@@ -195,8 +195,9 @@ func TestNobodyElseBringsTheOverride(t *testing.T) {
 	})
 }
 
-// what the policy writes by itself is nothing that it refuses. A pod gets the annotation only if without it the pod is refused, or would
-// be if the policy were enforced, because of its namespace, and with it the pod passes; and no pod that passes is refused for it.
+// what the policy writes by itself is nothing that it refuses. A pod gets the annotation only if without it the
+// pod is refused, or would be if the policy were enforced, because of its namespace, and with it the pod passes; and
+// no pod that passes is refused for it.
 func TestWhatIsWrittenAutomaticallyHelps(t *testing.T) {
 	t.Parallel()
 	written := 0
@@ -228,7 +229,8 @@ func helps(t *rapid.T, w *schedulingtest.World, line string) bool {
 	}
 	plain := evaluate(t, w, line)
 	refused := func(f evaluator.Finding) bool {
-		return (f.Decision == evaluator.Deny || f.Decision == evaluator.InformOnly) && !f.NamespaceAuthorized && f.ActorAuthorized
+		return (f.Decision == evaluator.Deny || f.Decision == evaluator.InformOnly) && !f.NamespaceAuthorized &&
+			f.ActorAuthorized
 	}
 	if !slices.ContainsFunc(plain.Findings, refused) || !strings.Contains(line, " create pod ") {
 		t.Fatalf("%s needs no annotation: %+v", line, plain)
@@ -238,7 +240,8 @@ func helps(t *rapid.T, w *schedulingtest.World, line string) bool {
 		t.Fatal(err)
 	}
 	explained(t.Fatalf, after)
-	if !after.Allowed || !slices.ContainsFunc(after.Findings, func(f evaluator.Finding) bool { return f.Decision == evaluator.Overridden }) {
+	if !after.Allowed || !slices.ContainsFunc(after.Findings,
+		func(f evaluator.Finding) bool { return f.Decision == evaluator.Overridden }) {
 		t.Fatalf("%s with the annotation: %+v", line, after)
 	}
 	return true

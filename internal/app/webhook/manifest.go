@@ -24,8 +24,8 @@ type Manifest struct {
 	PrintManifestURL    string // by which the API server calls joiner-webhook; "" prints nothing
 	PrintManifestCAFile string // the authority of its certificate
 
-	// PrintAutomaticPolicies prints what an API server needs for emergencyOverride Automatic instead, as objects of its API: in files
-	// it takes no policy that looks at nodes.
+	// PrintAutomaticPolicies prints what an API server needs for emergencyOverride Automatic instead, as objects of
+	// its API: in files it takes no policy that looks at nodes.
 	PrintAutomaticPolicies bool
 }
 
@@ -74,7 +74,8 @@ func (m Manifest) Print(config Config, out io.Writer) error {
 	return err
 }
 
-// PrintAutomatic writes the MutatingAdmissionPolicies of the chart for the policy of the file, with their bindings.
+// PrintAutomatic writes the MutatingAdmissionPolicies of the chart for the policy of the file, with their bindings
+//
 func (m Manifest) PrintAutomatic(config Config, out io.Writer) error {
 	policy, err := config.readPolicy()
 	if err != nil {

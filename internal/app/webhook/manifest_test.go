@@ -72,8 +72,8 @@ func TestTheManifestForFiles(t *testing.T) {
 	}
 }
 
-// A-42: what a policy with Automatic needs is printed for every group of the file, without a namespace for the pods of all of them; any other
-// policy is refused by its field.
+// A-42: what a policy with Automatic needs is printed for every group of the file, without a namespace for the pods
+// of all of them; any other policy is refused by its field.
 func TestA42_ThePoliciesForAutomaticArePrinted(t *testing.T) {
 	t.Parallel()
 	const policy = `apiVersion: scheduling.openshift.io/v1alpha1
@@ -109,20 +109,25 @@ groups:
 			}
 		}
 		exempt := first.Spec.MatchConstraints.NamespaceSelector
-		if (exempt == nil) != (namespace == "") || exempt != nil && exempt.MatchExpressions[0].Values[0] != namespace || *first.Spec.FailurePolicy != admissionv1.Ignore {
+		if (exempt == nil) != (namespace == "") || exempt != nil &&
+			exempt.MatchExpressions[0].Values[0] != namespace || *first.Spec.FailurePolicy != admissionv1.Ignore {
 			t.Errorf("for namespace %q: %+v", namespace, first.Spec)
 		}
-		if got := first.Spec.MatchConditions[2].Expression; !strings.Contains(got, `[["system:admin","say \"\u003cENTRIES\u003e\""],[]].all(`) {
+		if got := first.Spec.MatchConditions[2].Expression; !strings.Contains(got,
+			`[["system:admin","say \"\u003cENTRIES\u003e\""],[]].all(`) {
 			t.Errorf("the people are %s", got)
 		}
-		if binding.Spec.PolicyName != "node-scheduling-policy-automatic-1" || binding.Spec.ParamRef.Selector.MatchExpressions[0].Key != "infra" {
+		if binding.Spec.PolicyName != "node-scheduling-policy-automatic-1" ||
+			binding.Spec.ParamRef.Selector.MatchExpressions[0].Key != "infra" {
 			t.Errorf("the second binding is %+v", binding.Spec)
 		}
 	}
-	if _, err := printed("emergencyOverride: Enable", ""); err == nil || !strings.Contains(err.Error(), `emergencyOverride of --policy-file is "Enable": want Automatic`) {
+	if _, err := printed("emergencyOverride: Enable", ""); err == nil || !strings.Contains(err.Error(),
+		`emergencyOverride of --policy-file is "Enable": want Automatic`) {
 		t.Errorf("error %v", err)
 	}
-	if _, err := printed("emergencyOverride: Auto", ""); err == nil || !strings.Contains(err.Error(), `emergencyOverride is "Auto": it must be Disable, Enable or Automatic`) {
+	if _, err := printed("emergencyOverride: Auto", ""); err == nil || !strings.Contains(err.Error(),
+		`emergencyOverride is "Auto": it must be Disable, Enable or Automatic`) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -19,13 +19,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// automaticPolicy is the policy of the scripts where the annotation of the override is written by the door, and administrators are a group
-// too.
-var automaticPolicy = strings.NewReplacer(`"system:admin"]`, `"system:admin", "group:system:cluster-admins"]`, "emergencyOverride: Enable", "emergencyOverride: Automatic").
+// automaticPolicy is the policy of the scripts where the annotation of the override is written by the door, and
+// administrators are a group too.
+var automaticPolicy = strings.NewReplacer(`"system:admin"]`, `"system:admin", "group:system:cluster-admins"]`,
+	"emergencyOverride: Enable", "emergencyOverride: Automatic").
 	Replace(placing.Policy)
 
 // linux are the nodes of the scripts with the label by which tools choose the system.
-var linux = strings.NewReplacer("kubernetes.io/hostname: cp1,", "kubernetes.io/hostname: cp1, kubernetes.io/os: linux,", "kubernetes.io/hostname: w1}",
+var linux = strings.NewReplacer("kubernetes.io/hostname: cp1,",
+	"kubernetes.io/hostname: cp1, kubernetes.io/os: linux,", "kubernetes.io/hostname: w1}",
 	"kubernetes.io/hostname: w1, kubernetes.io/os: linux}").Replace(placing.Nodes)
 
 // forged is a mutating policy of somebody else's, which writes on every pod of a namespace what the policy would write.
@@ -58,7 +60,8 @@ func (g guarded) as(t *testing.T, user string, groups ...string) kubernetes.Inte
 		t.Fatal(err)
 	}
 	config := rest.CopyConfig(admin)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append([]string{"system:authenticated"}, groups...)}
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append([]string{"system:authenticated"},
+		groups...)}
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -69,8 +72,9 @@ func (g guarded) as(t *testing.T, user string, groups ...string) kubernetes.Inte
 // temporary makes a namespace whose name the API server chooses, and waits until pods can run there.
 func (g guarded) temporary(t *testing.T, prefix string) string {
 	t.Helper()
-	made, err := g.Clients.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix,
-		Labels: map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}}}, metav1.CreateOptions{})
+	made, err := g.Clients.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix,
+			Labels: map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,22 +94,30 @@ type tool struct {
 	pod                   corev1.Pod
 }
 
-// tools are the shapes of these pods: on a node that is named, with the namespaces of the host, or anywhere on the control plane.
+// tools are the shapes of these pods: on a node that is named, with the namespaces of the host, or anywhere on the
+// control plane.
 func tools() []tool {
 	privileged := true
-	container := []corev1.Container{{Name: "tool", Image: "tool", SecurityContext: &corev1.SecurityContext{Privileged: &privileged}}}
+	container := []corev1.Container{{Name: "tool", Image: "tool",
+		SecurityContext: &corev1.SecurityContext{Privileged: &privileged}}}
 	everything := []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-	debug := corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "cp1-debug-"}, Spec: corev1.PodSpec{NodeName: "cp1", HostPID: true, HostNetwork: true,
-		HostIPC: true, RestartPolicy: corev1.RestartPolicyNever, Containers: container}}
-	gather := corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "must-gather-"}, Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
-		NodeSelector: map[string]string{"kubernetes.io/os": "linux", "node-role.kubernetes.io/control-plane": ""}, Tolerations: everything, Containers: container}}
-	copied := corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "copy-"}, Spec: corev1.PodSpec{NodeName: "cp1", HostPID: true,
+	debug := corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "cp1-debug-"},
+		Spec: corev1.PodSpec{NodeName: "cp1", HostPID: true, HostNetwork: true,
+			HostIPC: true, RestartPolicy: corev1.RestartPolicyNever, Containers: container}}
+	gather := corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "must-gather-"},
+		Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
+			NodeSelector: map[string]string{"kubernetes.io/os": "linux", "node-role.kubernetes.io/control-plane": ""},
+			Tolerations:  everything, Containers: container}}
+	copied := corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "copy-"}, Spec: corev1.PodSpec{NodeName: "cp1",
+		HostPID:       true,
 		RestartPolicy: corev1.RestartPolicyOnFailure, Tolerations: everything, Containers: container}}
 	restart := copied.DeepCopy()
 	restart.GenerateName = "restart-"
 	return []tool{
-		{"debug", "openshift-debug-", "NodeName", debug}, {"must-gather", "openshift-must-gather-", "Toleration", gather},
-		{"copy-to-node", "openshift-copy-to-node-", "NodeName", copied}, {"restart-kubelet", "openshift-restart-kubelet-", "NodeName", *restart},
+		{"debug", "openshift-debug-", "NodeName", debug}, {"must-gather", "openshift-must-gather-", "Toleration",
+			gather},
+		{"copy-to-node", "openshift-copy-to-node-", "NodeName", copied}, {"restart-kubelet",
+			"openshift-restart-kubelet-", "NodeName", *restart},
 	}
 }
 
@@ -122,25 +134,30 @@ func (g guarded) runs(t *testing.T, namespace, name string) *corev1.Pod {
 			return pod
 		}
 	}
-	t.Errorf("pod %s/%s is %s on %q after %s: %+v", namespace, name, pod.Status.Phase, pod.Spec.NodeName, workloadsWithin, pod.Status.Conditions)
+	t.Errorf("pod %s/%s is %s on %q after %s: %+v", namespace, name, pod.Status.Phase, pod.Spec.NodeName,
+		workloadsWithin, pod.Status.Conditions)
 	return pod
 }
 
-// A-42: pods as oc sends them run on a control plane node when an administrator of the lists sends them, and nobody else's do; what runs is
-// audited, counted, told and frozen as any override. What needs no annotation gets none.
+// A-42: pods as oc sends them run on a control plane node when an administrator of the lists sends them, and nobody
+// else's do; what runs is audited, counted, told and frozen as any override. What needs no annotation gets none.
 func TestA42_ToolsOfAdministratorsWork(t *testing.T) {
 	for _, door := range placingtest.Doors() {
 		t.Run(string(door), func(t *testing.T) {
 			t.Parallel()
-			g := beginWith(t, placingtest.Options{Door: door, Policy: automaticPolicy, World: linux, WithScheduler: true})
-			g.EventuallyWithin(t, workloadsWithin, "warn ControlPlane/NodeName", "system:admin create pod tmp/- node=cp1 dry-run")
+			g := beginWith(t, placingtest.Options{Door: door, Policy: automaticPolicy, World: linux,
+				WithScheduler: true})
+			g.EventuallyWithin(t, workloadsWithin, "warn ControlPlane/NodeName",
+				"system:admin create pod tmp/- node=cp1 dry-run")
 			for _, tool := range tools() {
 				for user, groups := range map[string][]string{"system:admin": nil, "dora": {"system:cluster-admins"}} {
 					g.administrates(t, tool, user, groups)
 				}
 				namespace := g.temporary(t, tool.prefix)
-				_, err := g.as(t, "alice", placing.People).CoreV1().Pods(namespace).Create(t.Context(), &tool.pod, metav1.CreateOptions{})
-				if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "[ControlPlane/"+tool.refusal+"]") || !strings.Contains(err.Error(), `User "alice" is not authorized`) {
+				_, err := g.as(t, "alice", placing.People).CoreV1().Pods(namespace).Create(t.Context(), &tool.pod,
+					metav1.CreateOptions{})
+				if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "[ControlPlane/"+tool.refusal+"]") ||
+					!strings.Contains(err.Error(), `User "alice" is not authorized`) {
 					t.Errorf("%s by alice: %v", tool.name, err)
 				}
 			}
@@ -149,7 +166,8 @@ func TestA42_ToolsOfAdministratorsWork(t *testing.T) {
 			if err := g.Apply(t.Context(), forged); err != nil {
 				t.Fatal(err)
 			}
-			g.EventuallyWithin(t, workloadsWithin, "deny ControlPlane/OverrideMisused", "alice create pod web/- node=cp1")
+			g.EventuallyWithin(t, workloadsWithin, "deny ControlPlane/OverrideMisused",
+				"alice create pod web/- node=cp1")
 			g.Expect(t, "deny ControlPlane/OverrideMisused", "sa:ops/default create pod web/- tolerate=*")
 			g.daemonStaysOff(t, g.temporary(t, "openshift-must-gather-"))
 		})
@@ -160,7 +178,8 @@ func TestA42_ToolsOfAdministratorsWork(t *testing.T) {
 func (g guarded) administrates(t *testing.T, tool tool, user string, groups []string) {
 	t.Helper()
 	namespace := g.temporary(t, tool.prefix)
-	made, err := g.as(t, user, append(groups, placing.People)...).CoreV1().Pods(namespace).Create(t.Context(), &tool.pod, metav1.CreateOptions{})
+	made, err := g.as(t, user, append(groups, placing.People)...).CoreV1().Pods(namespace).Create(t.Context(),
+		&tool.pod, metav1.CreateOptions{})
 	if err != nil {
 		t.Errorf("%s by %s: %v", tool.name, user, err)
 		return
@@ -173,7 +192,8 @@ func (g guarded) administrates(t *testing.T, tool tool, user string, groups []st
 	}
 	at := namespace + "/" + made.Name
 	for _, line := range []string{ // A-17
-		"alice connect pod/exec " + at, "alice connect pod/attach " + at, "alice update pod/status " + at + " override=x -> no-override",
+		"alice connect pod/exec " + at, "alice connect pod/attach " + at, "alice update pod/status " + at +
+			" override=x -> no-override",
 	} {
 		g.Expect(t, "deny ControlPlane/OverrideTampered", line)
 	}
@@ -183,19 +203,23 @@ func (g guarded) administrates(t *testing.T, tool tool, user string, groups []st
 		return string(log), err
 	}, annotation("decision", "override"), annotation("override", "automatic: "+user))
 	eventuallySees(t, "metrics", func() (string, error) { return g.Metrics(t.Context()) },
-		fmt.Sprintf(`node_scheduling_policy_decisions_total{decision="override",dry_run="false",group="ControlPlane",mode="Enable",reason=%q,resource="pods"}`, tool.refusal))
+		fmt.Sprintf(`decisions_total{decision="override",dry_run="false",group="ControlPlane",mode="Enable",reason=%q,`,
+			tool.refusal))
 }
 
 // untouched creates pods of an administrator that need no annotation.
 func (g guarded) untouched(t *testing.T) {
 	t.Helper()
 	pods := map[string]corev1.PodSpec{
-		"tmp/ordinary": {}, "tmp/worker": {NodeName: "w1"}, "tmp/linux": {NodeSelector: map[string]string{"kubernetes.io/os": "linux"}}, "ops/listed": {NodeName: "cp1"},
+		"tmp/ordinary": {}, "tmp/worker": {NodeName: "w1"},
+		"tmp/linux":  {NodeSelector: map[string]string{"kubernetes.io/os": "linux"}},
+		"ops/listed": {NodeName: "cp1"},
 	}
 	for at, spec := range pods {
 		namespace, name, _ := strings.Cut(at, "/")
 		spec.Containers = []corev1.Container{{Name: "main", Image: "image"}}
-		made, err := g.as(t, "system:admin", placing.People).CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec},
+		made, err := g.as(t, "system:admin", placing.People).CoreV1().Pods(namespace).Create(t.Context(),
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec},
 			metav1.CreateOptions{})
 		if err != nil || len(made.Annotations) > 0 {
 			t.Errorf("%s: %v, %v", at, made.Annotations, err)
@@ -203,26 +227,31 @@ func (g guarded) untouched(t *testing.T) {
 	}
 }
 
-// daemonStaysOff: the DaemonSet that must-gather makes for figures of performance has pods of a controller. They come to workers only.
+// daemonStaysOff: the DaemonSet that must-gather makes for figures of performance has pods of a controller. They come
+// to workers only.
 func (g guarded) daemonStaysOff(t *testing.T, namespace string) {
 	t.Helper()
-	manifest := strings.ReplaceAll(workload("DaemonSet", namespace, `, "tolerations": [{"operator": "Exists"}]`), `"daemonset"`, `"performance"`)
+	manifest := strings.ReplaceAll(workload("DaemonSet", namespace, `, "tolerations": [{"operator": "Exists"}]`),
+		`"daemonset"`, `"performance"`)
 	if err := g.Apply(t.Context(), manifest); err != nil {
 		t.Fatal(err)
 	}
 	eventuallySees(t, "events", func() (string, error) {
-		return g.Kubectl(t.Context(), "", "get", "events", "--namespace", namespace, "--field-selector=reason=FailedCreate", "-o", `jsonpath={.items[*].message}`)
+		return g.Kubectl(t.Context(), "", "get", "events", "--namespace", namespace,
+			"--field-selector=reason=FailedCreate", "-o", `jsonpath={.items[*].message}`)
 	}, "[ControlPlane/Toleration]")
 	if nodes := g.where(t, namespace, "performance", 1, workloadsWithin); !slices.Equal(nodes, []string{"w1"}) {
 		t.Errorf("the pods of the DaemonSet are on %v, want w1", nodes)
 	}
 }
 
-// A-42: with the override off administrators are refused, and read first what to do. What they read works: the namespace of the user's page,
-// with the entries and the rights that stand there. Whoever has those rights and no more debugs there and nowhere else.
+// A-42: with the override off administrators are refused, and read first what to do. What they read works: the
+// namespace of the user's page, with the entries and the rights that stand there. Whoever has those rights and no
+// more debugs there and nowhere else.
 func TestA42_AListedNamespaceIsTheOtherWay(t *testing.T) {
 	manifest, entries := supportNamespace(t)
-	policy := strings.NewReplacer(`"system:admin"]`, `"system:admin", `+entries+"]", "emergencyOverride: Enable", "emergencyOverride: Disable").Replace(placing.Policy)
+	policy := strings.NewReplacer(`"system:admin"]`, `"system:admin", `+entries+"]", "emergencyOverride: Enable",
+		"emergencyOverride: Disable").Replace(placing.Policy)
 	for _, door := range placingtest.Doors() {
 		t.Run(string(door), func(t *testing.T) {
 			t.Parallel()
@@ -239,7 +268,8 @@ func TestA42_AListedNamespaceIsTheOtherWay(t *testing.T) {
 			for _, tool := range tools() {
 				namespace := g.temporary(t, tool.prefix)
 				_, err := admin.CoreV1().Pods(namespace).Create(t.Context(), &tool.pod, metav1.CreateOptions{})
-				if first := fmt.Sprint(err); !apierrors.IsForbidden(err) || !strings.Contains(first, "NodeSchedulingPolicy [ControlPlane/"+tool.refusal+"]: use an authorized namespace (oc: --to-namespace, --run-namespace)") {
+				if first := fmt.Sprint(err); !apierrors.IsForbidden(err) || !strings.Contains(first,
+					"[ControlPlane/"+tool.refusal+"]: use an authorized namespace (oc: --to-namespace, --run-namespace)") {
 					t.Errorf("%s in %s: %v", tool.name, namespace, err)
 				}
 				for user, clients := range map[string]kubernetes.Interface{"system:admin": admin, "sam": sam} {
@@ -248,26 +278,33 @@ func TestA42_AListedNamespaceIsTheOtherWay(t *testing.T) {
 						t.Errorf("%s by %s: %v", tool.name, user, err)
 						continue
 					}
-					if pod := g.runs(t, listed, made.Name); pod.Spec.NodeName != "cp1" || len(pod.Annotations[evaluator.OverrideAnnotation]) > 0 {
+					if pod := g.runs(t, listed, made.Name); pod.Spec.NodeName != "cp1" ||
+						len(pod.Annotations[evaluator.OverrideAnnotation]) > 0 {
 						t.Errorf("%s by %s is on %s with %v", tool.name, user, pod.Spec.NodeName, pod.Annotations)
 					}
-					if err := clients.CoreV1().Pods(listed).Delete(t.Context(), made.Name, metav1.DeleteOptions{}); err != nil {
+					if err := clients.CoreV1().Pods(listed).Delete(t.Context(), made.Name,
+						metav1.DeleteOptions{}); err != nil {
 						t.Errorf("%s by %s cannot be deleted: %v", tool.name, user, err)
 					}
 				}
-				if _, err := sam.CoreV1().Pods(namespace).Create(t.Context(), &tool.pod, metav1.CreateOptions{}); !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "NodeSchedulingPolicy") {
+				if _, err := sam.CoreV1().Pods(namespace).Create(t.Context(), &tool.pod,
+					metav1.CreateOptions{}); !apierrors.IsForbidden(err) || strings.Contains(err.Error(),
+					"NodeSchedulingPolicy") {
 					t.Errorf("%s by sam in %s: %v, want a refusal of RBAC", tool.name, namespace, err)
 				}
-				if _, err := g.as(t, "alice", placing.People).CoreV1().Pods(listed).Create(t.Context(), &tool.pod, metav1.CreateOptions{}); !apierrors.IsForbidden(err) ||
+				if _, err := g.as(t, "alice", placing.People).CoreV1().Pods(listed).Create(t.Context(), &tool.pod,
+					metav1.CreateOptions{}); !apierrors.IsForbidden(err) ||
 					!strings.Contains(err.Error(), "[ControlPlane/"+tool.refusal+"]") {
 					t.Errorf("%s by alice: %v", tool.name, err)
 				}
 			}
-			daemon := strings.ReplaceAll(workload("DaemonSet", listed, `, "tolerations": [{"operator": "Exists"}]`), `"daemonset"`, `"performance"`)
+			daemon := strings.ReplaceAll(workload("DaemonSet", listed, `, "tolerations": [{"operator": "Exists"}]`),
+				`"daemonset"`, `"performance"`)
 			if err := g.Apply(t.Context(), daemon); err != nil {
 				t.Fatal(err)
 			}
-			if nodes := g.where(t, listed, "performance", 2, workloadsWithin); !slices.Equal(nodes, []string{"cp1", "w1"}) {
+			if nodes := g.where(t, listed, "performance", 2, workloadsWithin); !slices.Equal(nodes, []string{"cp1",
+				"w1"}) {
 				t.Errorf("the pods of the DaemonSet are on %v, want cp1 and w1", nodes)
 			}
 		})

@@ -79,13 +79,15 @@ func (g *Guarded) guard(ctx context.Context, options Options) error {
 	return g.Client.Create(ctx, configuration)
 }
 
-// automate has joiner-webhook print what writes the annotation of the override, if the policy says that it is written, and applies it.
+// automate has joiner-webhook print what writes the annotation of the override, if the policy says that it is
+// written, and applies it.
 func (g *Guarded) automate(ctx context.Context, policy string) error {
 	config, err := evaluator.Decode([]byte(policy))
 	if err != nil || config.EmergencyOverride != v1alpha1.OverrideAutomatic {
 		return err
 	}
-	command := exec.CommandContext(ctx, g.binary, "--policy-file", g.PolicyFile(), "--namespace", "joiner-webhook", "--print-automatic-policies")
+	command := exec.CommandContext(ctx, g.binary, "--policy-file", g.PolicyFile(), "--namespace", "joiner-webhook",
+		"--print-automatic-policies")
 	printed, err := command.Output()
 	if err != nil {
 		return fmt.Errorf("%s: %w", command, err)

@@ -92,7 +92,7 @@ const (
 	OverrideDisable EmergencyOverride = "Disable"
 	// OverrideEnable honours it.
 	OverrideEnable EmergencyOverride = "Enable"
-	// OverrideAutomatic honours it, and writes it on pods that administrators create without it, such as those of oc debug
-	// and oc adm must-gather.
+	// OverrideAutomatic honours it, and writes it on pods that administrators create without it, such as those of oc
+	// debug and oc adm must-gather.
 	OverrideAutomatic EmergencyOverride = "Automatic"
 )

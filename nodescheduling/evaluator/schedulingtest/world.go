@@ -73,7 +73,8 @@ type Answer struct {
 // Door answers a request in a world.
 type Door func(*World, Asked) (Answer, error)
 
-// Function is the door that calls the evaluator: as an API server does, it lets the policy write what it has to write first.
+// Function is the door that calls the evaluator: as an API server does, it lets the policy write what it has to write
+// first.
 func Function(w *World, asked Asked) (Answer, error) {
 	asked, err := w.Admit(asked)
 	if err != nil {
