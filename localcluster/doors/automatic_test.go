@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
@@ -44,19 +46,16 @@ type automatic struct {
 // podTypes are the types of Kubernetes, as the API server's merge wants them.
 func podTypes(t *testing.T) managedfields.TypeConverter {
 	t.Helper()
-	paths, err := openapitest.NewEmbeddedFileClient().Paths()
-	if err != nil {
-		t.Fatal(err)
-	}
 	manager := patch.NewTypeConverterManager(nil, openapitest.NewEmbeddedFileClient())
 	go manager.Run(t.Context())
-	for len(paths) > 0 {
-		if types := manager.GetTypeConverter(corev1.SchemeGroupVersion.WithKind("Pod")); types != nil {
-			return types
-		}
+	var types managedfields.TypeConverter
+	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, false, func(context.Context) (bool, error) {
+		types = manager.GetTypeConverter(corev1.SchemeGroupVersion.WithKind("Pod"))
+		return types != nil, nil
+	}); err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no types")
-	return nil
+	return types
 }
 
 // automaticPolicies are those of the chart for the configuration of a world.

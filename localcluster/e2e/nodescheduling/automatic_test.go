@@ -170,6 +170,9 @@ func TestA42_ToolsOfAdministratorsWork(t *testing.T) {
 				"alice create pod web/- node=cp1")
 			g.Expect(t, "deny ControlPlane/OverrideMisused", "sa:ops/default create pod web/- tolerate=*")
 			g.daemonStaysOff(t, g.temporary(t, "openshift-must-gather-"))
+			if door == placingtest.Webhook {
+				g.withoutPolicies(t)
+			}
 		})
 	}
 }
@@ -243,6 +246,17 @@ func (g guarded) daemonStaysOff(t *testing.T, namespace string) {
 	if nodes := g.where(t, namespace, "performance", 1, workloadsWithin); !slices.Equal(nodes, []string{"w1"}) {
 		t.Errorf("the pods of the DaemonSet are on %v, want w1", nodes)
 	}
+}
+
+// withoutPolicies takes away what writes the annotation beside the webhook: then administrators write it themselves, and nobody else gains.
+func (g guarded) withoutPolicies(t *testing.T) {
+	t.Helper()
+	g.must(t, "delete", "mutatingadmissionpolicybinding,mutatingadmissionpolicy", "node-scheduling-policy-automatic-0")
+	g.EventuallyWithin(t, workloadsWithin, "deny ControlPlane/NodeName", "system:admin create pod tmp/- node=cp1 dry-run")
+	g.ExpectAll(t, []placing.Case{
+		{Want: "warn ControlPlane/NodeName", Line: "system:admin create pod tmp/- node=cp1 override=by-hand"},
+		{Want: "deny ControlPlane/NodeName", Line: "alice create pod tmp/- node=cp1"},
+	})
 }
 
 // with the override off administrators are refused, and read first what to do. What they read works: the
