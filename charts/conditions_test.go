@@ -11,6 +11,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/joiner-autoscaler/joiner/charts"
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
@@ -48,6 +49,24 @@ func folded(margin, expression string) string {
 	return b.String() + "\n"
 }
 
+// automatic are the policies of the chart for the example of the user's page, as joiner-webhook prints them.
+func automatic(t *testing.T) string {
+	t.Helper()
+	text, err := charts.AutomaticPolicies("joiner-webhook", map[string]any{"emergencyOverride": "Automatic", "groups": []any{map[string]any{
+		"name":            "ControlPlane",
+		"labelSelector":   map[string]any{"matchLabels": map[string]any{"node-role.kubernetes.io/control-plane": ""}},
+		"authorizedUsers": []any{"system:kube-scheduler", "group:system:masters", "openshift-console/default"},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(strings.TrimPrefix(string(text), "\n---\n")), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.ReplaceAll(strings.Join(lines, "\n")+"\n", "\n\n", "\n")
+}
+
 // A-16, A-42: what the API server calls the webhook for is written by the evaluator, in the chart and on the page,
 // and so in the manifest for files.
 // With -rewrite-conditions they are written anew.
@@ -56,6 +75,7 @@ func TestA16_TheMatchConditionsAreTheEvaluators(t *testing.T) {
 	indented := "  " + strings.ReplaceAll(strings.TrimSuffix(conditions(evaluator.MatchConditions()), "\n"), "\n",
 		"\n  ") + "\n"
 	block := regexp.MustCompile(`(?s)(  matchConditions: [^\n]*\n).*?(- name: templates\.)`)
+	policies := regexp.MustCompile("(?s)<!-- automatic policies -->\n```yaml\n.*?```\n")
 	for file, want := range map[string]func(string) string{
 		"joiner-webhook/rules/conditions.yaml": func(string) string { return conditions(evaluator.MatchConditions()) },
 		"joiner-webhook/rules/automatic.yaml": func(string) string {
@@ -65,6 +85,7 @@ func TestA16_TheMatchConditionsAreTheEvaluators(t *testing.T) {
 			return "expression: >-\n" + folded("  ", evaluator.AutomaticMutation())
 		},
 		"../docs/control-plane-protection.md": func(page string) string {
+			page = policies.ReplaceAllLiteralString(page, "<!-- automatic policies -->\n```yaml\n"+automatic(t)+"```\n")
 			return block.ReplaceAllStringFunc(page, func(found string) string {
 				parts := block.FindStringSubmatch(found)
 				return parts[1] + indented + parts[2]

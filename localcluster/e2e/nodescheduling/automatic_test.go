@@ -161,6 +161,10 @@ func TestA42_ToolsOfAdministratorsWork(t *testing.T) {
 					t.Errorf("%s by alice: %v", tool.name, err)
 				}
 			}
+			eventuallySees(t, "events", func() (string, error) {
+				return g.Kubectl(t.Context(), "", "get", "events", "--all-namespaces",
+					"--field-selector=reason=NodeSchedulingPolicyOverride", "-o", `jsonpath={.items[*].message}`)
+			}, "is not authorized, for the reason in its annotation", `"automatic: `)
 			g.untouched(t)
 			g.Expect(t, "deny ControlPlane/NodeName", "sa:ops/default create pod tmp/- node=cp1")
 			if err := g.Apply(t.Context(), forged); err != nil {
