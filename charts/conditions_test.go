@@ -52,11 +52,12 @@ func folded(margin, expression string) string {
 // automatic are the policies of the chart for the example of the user's page, as joiner-webhook prints them.
 func automatic(t *testing.T) string {
 	t.Helper()
-	text, err := charts.AutomaticPolicies("joiner-webhook", map[string]any{"emergencyOverride": "Automatic", "groups": []any{map[string]any{
-		"name":            "ControlPlane",
-		"labelSelector":   map[string]any{"matchLabels": map[string]any{"node-role.kubernetes.io/control-plane": ""}},
-		"authorizedUsers": []any{"system:kube-scheduler", "group:system:masters", "openshift-console/default"},
-	}}})
+	text, err := charts.AutomaticPolicies("joiner-webhook", map[string]any{"emergencyOverride": "Automatic",
+		"groups": []any{map[string]any{
+			"name":            "ControlPlane",
+			"labelSelector":   map[string]any{"matchLabels": map[string]any{"node-role.kubernetes.io/control-plane": ""}},
+			"authorizedUsers": []any{"system:kube-scheduler", "group:system:masters", "openshift-console/default"},
+		}}})
 	if err != nil {
 		t.Fatal(err)
 	}

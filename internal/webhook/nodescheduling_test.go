@@ -45,8 +45,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// door asks the webhook, as an API server does whose mutating policies have written what there is to write; what these are is
-// tested in localcluster/doors.
+// door asks the webhook, as an API server does whose mutating policies have written what there is to write;
+// what these are is tested in localcluster/doors.
 func door(w *schedulingtest.World, asked schedulingtest.Asked) (schedulingtest.Answer, error) {
 	asked, err := w.Admit(asked)
 	if err != nil {

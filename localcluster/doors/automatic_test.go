@@ -49,10 +49,11 @@ func podTypes(t *testing.T) managedfields.TypeConverter {
 	manager := patch.NewTypeConverterManager(nil, openapitest.NewEmbeddedFileClient())
 	go manager.Run(t.Context())
 	var types managedfields.TypeConverter
-	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, false, func(context.Context) (bool, error) {
-		types = manager.GetTypeConverter(corev1.SchemeGroupVersion.WithKind("Pod"))
-		return types != nil, nil
-	}); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, false,
+		func(context.Context) (bool, error) {
+			types = manager.GetTypeConverter(corev1.SchemeGroupVersion.WithKind("Pod"))
+			return types != nil, nil
+		}); err != nil {
 		t.Fatal(err)
 	}
 	return types
@@ -370,11 +371,13 @@ func TestA42_AMutatingPolicyHarmsNoPod(t *testing.T) {
 	})
 }
 
-// lists as long as Scheduler's may be, and a user of many groups, stay within what kube-apiserver lets an expression cost.
+// lists as long as Scheduler's may be, and a user of many groups, stay within what kube-apiserver lets an
+// expression cost.
 func TestA42_LongListsFit(t *testing.T) {
 	t.Parallel()
 	w := schedulingtest.NewWorld()
-	if _, err := w.Run("cluster", false, "override Automatic\ngroup ControlPlane select=cp= mode=Enable\nnode n0 labels=cp", nil); err != nil {
+	if _, err := w.Run("cluster", false,
+		"override Automatic\ngroup ControlPlane select=cp= mode=Enable\nnode n0 labels=cp", nil); err != nil {
 		t.Fatal(err)
 	}
 	var entries, groups []string

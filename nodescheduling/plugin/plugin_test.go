@@ -183,8 +183,9 @@ func TestA35_ThePluginIsRegistered(t *testing.T) {
 	}
 }
 
-// A-42: the plugin writes the annotation once it knows the nodes and Scheduler, into creations of pods only, and keeps what stands beside it.
-// Before that it writes nothing, and the pod is refused as not yet ready. Without the gate it writes nothing at all.
+// A-42: the plugin writes the annotation once it knows the nodes and Scheduler, into creations of pods only, and
+// keeps what stands beside it. Before that it writes nothing, and the pod is refused as not yet ready. Without the
+// gate it writes nothing at all.
 func TestA42_ThePluginWritesTheOverride(t *testing.T) {
 	t.Parallel()
 	automatic := strings.NewReplacer("Disable", "Enable", `"groups":[`, `"emergencyOverride":"Automatic","groups":[`).

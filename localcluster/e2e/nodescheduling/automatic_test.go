@@ -252,7 +252,8 @@ func (g guarded) daemonStaysOff(t *testing.T, namespace string) {
 	}
 }
 
-// withoutPolicies takes away what writes the annotation beside the webhook: then administrators write it themselves, and nobody else gains.
+// withoutPolicies takes away what writes the annotation beside the webhook: then administrators write it themselves,
+// and nobody else gains.
 func (g guarded) withoutPolicies(t *testing.T) {
 	t.Helper()
 	g.must(t, "delete", "mutatingadmissionpolicybinding,mutatingadmissionpolicy", "node-scheduling-policy-automatic-0")
