@@ -5,6 +5,8 @@ package charts
 import (
 	"bytes"
 	"embed"
+	"encoding/json"
+	"errors"
 	"strings"
 	"text/template"
 )
@@ -85,6 +87,50 @@ func Alerts(chart, namespace string) ([]byte, error) {
 	return bytes.ReplaceAll(content, []byte("$NAMESPACE"), []byte(namespace)), err
 }
 
+// AutomaticPolicies are the MutatingAdmissionPolicies of the chart, with their bindings, in YAML, for a release in a
+// namespace and a policy as it is in a file, whose emergencyOverride is Automatic. Without a namespace they
+// are for the pods of every namespace.
+func AutomaticPolicies(namespace string, policy map[string]any) ([]byte, error) {
+	return webhookTemplate("automatic.yaml", map[string]any{
+		"Files": webhookFiles{}, "Release": map[string]any{"Namespace": namespace},
+		"Values":       map[string]any{"policy": policy},
+		"Capabilities": map[string]any{"APIVersions": everything{}},
+	})
+}
+
+// everything is what a cluster serves when nobody asks it.
+type everything struct{}
+
+// Has is .Capabilities.APIVersions.Has of Helm.
+func (everything) Has(string) bool { return true }
+
+// webhookTemplate executes a template of the chart of the webhook.
+func webhookTemplate(file string, data map[string]any) ([]byte, error) {
+	parsed, err := template.New(file).Funcs(template.FuncMap{
+		"required": func(_ string, value any) any { return value }, // only with a Secret of somebody else's
+		"fail":     func(why string) (string, error) { return "", errors.New(why) },
+		"indent": func(by int, text string) string {
+			margin := strings.Repeat(" ", by)
+			return margin + strings.ReplaceAll(text, "\n", "\n"+margin)
+		},
+		"replace": func(old, now, text string) string { return strings.ReplaceAll(text, old, now) },
+		"list":    func(items ...any) []any { return items },
+		"append":  func(list []any, item any) []any { return append(list[:len(list):len(list)], item) },
+		"dict":    func(key, value string) map[string]any { return map[string]any{key: value} },
+		"hasKey":  func(object map[string]any, key string) bool { return object[key] != nil },
+		"toJson": func(value any) (string, error) {
+			text, err := json.Marshal(value)
+			return string(text), err
+		},
+	}).Option("missingkey=error").ParseFS(files, Webhook+"/templates/"+file)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = parsed.Execute(&out, data)
+	return out.Bytes(), err
+}
+
 // webhookFiles are the files of the chart, as Helm shows them to its templates.
 type webhookFiles struct{}
 
@@ -94,27 +140,14 @@ func (webhookFiles) Get(name string) (string, error) {
 	return string(content), err
 }
 
-// WebhookConfiguration is the ValidatingWebhookConfiguration of the chart, in YAML, for a release in a namespace whose policy
-// has this emergencyOverride, Enable or Disable. It has no caBundle.
+// WebhookConfiguration is the ValidatingWebhookConfiguration of the chart, in YAML, for a release in a namespace
+// whose policy has this emergencyOverride. It has no caBundle.
 func WebhookConfiguration(namespace, override string) ([]byte, error) {
-	const name = Webhook + "/templates/configuration.yaml"
-	parsed, err := template.New("configuration.yaml").Funcs(template.FuncMap{
-		"required": func(_ string, value any) any { return value }, // only with a Secret of somebody else's
-		"indent": func(by int, text string) string {
-			margin := strings.Repeat(" ", by)
-			return margin + strings.ReplaceAll(text, "\n", "\n"+margin)
-		},
-	}).Option("missingkey=error").ParseFS(files, name)
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	err = parsed.Execute(&out, map[string]any{
+	return webhookTemplate("configuration.yaml", map[string]any{
 		"Files":   webhookFiles{},
 		"Release": map[string]any{"Namespace": namespace},
 		"Values": map[string]any{
 			"failurePolicy": "Fail", "certificates": map[string]any{"secret": ""}, "authentication": map[string]any{"mode": "Path"}, "policy": map[string]any{"emergencyOverride": override},
 		},
 	})
-	return out.Bytes(), err
 }

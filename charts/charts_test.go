@@ -131,7 +131,14 @@ func functions() template.FuncMap {
 			_, found := object[key]
 			return found
 		},
-		"has": func(v any, list []any) bool { return slices.Contains(list, v) },
+		"has":    func(v any, list []any) bool { return slices.Contains(list, v) },
+		"fail":   func(why string) (string, error) { return "", fmt.Errorf("%s", why) },
+		"append": func(list []any, item any) []any { return append(list[:len(list):len(list)], item) },
+		"dict":   func(key, value string) map[string]any { return map[string]any{key: value} },
+		"toJson": func(value any) (string, error) {
+			text, err := json.Marshal(value)
+			return string(text), err
+		},
 		"required": func(message string, v any) (any, error) {
 			if v == nil || v == "" {
 				return nil, fmt.Errorf("%s", message)

@@ -2,6 +2,7 @@ package charts_test
 
 import (
 	"bytes"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"text/template"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -221,5 +223,59 @@ func TestA18_TheChartBringsItsOwnKindOnly(t *testing.T) {
 				t.Errorf("the webhook may %v %v", rule.Verbs, rule.Resources)
 			}
 		}
+	}
+}
+
+// with Automatic the chart has what Enable has, and policies that write the annotation: those that
+// joiner-webhook prints. A cluster that does not serve them is told, and so is whoever renders without a cluster.
+func TestA42_TheChartHasThePoliciesForAutomatic(t *testing.T) {
+	t.Parallel()
+	const kind = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
+	set := map[string]any{"image": "i", "policy.emergencyOverride": "Automatic"}
+	automatic := renderWhere(t, charts.Webhook, set, apiVersions{kind})
+	enabled := render(t, charts.Webhook, map[string]any{"image": "i", "policy.emergencyOverride": "Enable"})
+	for _, same := range []string{guard, "ClusterRole/joiner-webhook"} {
+		if string(automatic[same]) != string(enabled[same]) {
+			t.Errorf("%s differs from that of Enable:\n%s", same, automatic[same])
+		}
+	}
+	const name = "node-scheduling-policy-automatic-0"
+	var policy admissionv1.MutatingAdmissionPolicy
+	var binding admissionv1.MutatingAdmissionPolicyBinding
+	for object, into := range map[string]any{"MutatingAdmissionPolicy/" + name: &policy,
+		"MutatingAdmissionPolicyBinding/" + name: &binding} {
+		if enabled[object] != nil {
+			t.Errorf("with Enable there is a %s", object)
+		}
+		if err := yaml.UnmarshalStrict(automatic[object], into); err != nil {
+			t.Fatalf("%s: %v\n%s", object, err, automatic[object])
+		}
+	}
+	values := map[string]any{}
+	if err := yaml.Unmarshal(file(t, charts.Webhook+"/values.yaml"), &values); err != nil {
+		t.Fatal(err)
+	}
+	in := values["policy"].(map[string]any)
+	in["emergencyOverride"] = "Automatic"
+	printed, err := charts.AutomaticPolicies("hcp-a", in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(string(printed), "\n---\n"), "\n---")
+	var same admissionv1.MutatingAdmissionPolicy
+	if err := yaml.UnmarshalStrict([]byte(first), &same); err != nil || !reflect.DeepEqual(same, policy) {
+		t.Errorf("printed is (%v)\n%+v\nthe chart has\n%+v", err, same, policy)
+	}
+	if binding.Spec.PolicyName != policy.Name ||
+		policy.Spec.MatchConstraints.NamespaceSelector.MatchExpressions[0].Values[0] != "hcp-a" ||
+		len(policy.Spec.MatchConditions) != 5 {
+		t.Errorf("the policy is %+v, its binding %+v", policy, binding)
+	}
+	text := string(file(t, charts.Webhook+"/templates/automatic.yaml"))
+	parsed := template.Must(template.New("").Funcs(functions()).Parse(text))
+	err = parsed.Execute(io.Discard, map[string]any{"Values": map[string]any{"policy": in},
+		"Capabilities": map[string]any{"APIVersions": apiVersions{}}})
+	if err == nil || !strings.Contains(err.Error(), "policy.emergencyOverride: Automatic needs "+kind) {
+		t.Errorf("where it is not served: %v", err)
 	}
 }

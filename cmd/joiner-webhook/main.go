@@ -93,6 +93,9 @@ func (o *options) addManifest(flags *pflag.FlagSet) {
 			"and end")
 	flags.StringVar(&o.PrintManifestCAFile, "print-manifest-ca-file", "",
 		"path of the authority of the certificate that is shown at that URL")
+	flags.BoolVar(&o.PrintAutomaticPolicies, "print-automatic-policies", false,
+		"print the MutatingAdmissionPolicies that a policy with emergencyOverride Automatic needs, to be applied to "+
+			"the cluster, and end")
 }
 
 // start checks what was asked for, and runs.
@@ -100,6 +103,9 @@ func start(ctx context.Context, o *options, logs io.Writer) error {
 	level, err := commandline.ParseLevel(o.logLevel)
 	if err != nil {
 		return commandline.Usage(err)
+	}
+	if o.PrintAutomaticPolicies {
+		return commandline.Usage(o.PrintAutomatic(o.Config, logs))
 	}
 	if o.PrintManifestURL != "" {
 		return commandline.Usage(o.Print(o.Config, logs))

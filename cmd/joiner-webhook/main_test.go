@@ -31,6 +31,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		`--log-level is "loud"`:      {2, []string{"--log-level", "loud"}},
 		"no usable kubeconfig":       {2, []string{"--kubeconfig", filepath.Join(t.TempDir(), "none")}},
 		"apiVersion is \"\": it must be scheduling.openshift.io/v1alpha1": {1, []string{"--policy-file", commandlinetest.File(t, "kind: NodeSchedulingPolicyConfig")}},
+		`emergencyOverride of --policy-file is "": want Automatic`:        {2, []string{"--print-automatic-policies"}},
 		"--policy-file: open":                {1, []string{"--policy-file", filepath.Join(t.TempDir(), "none")}},
 		"--tls-cert-file and --tls-key-file": {1, nil},
 	} {

@@ -45,8 +45,13 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// door asks the webhook, as an API server does.
+// door asks the webhook, as an API server does whose mutating policies have written what there is to write;
+// what these are is tested in localcluster/doors.
 func door(w *schedulingtest.World, asked schedulingtest.Asked) (schedulingtest.Answer, error) {
+	asked, err := w.Admit(asked)
+	if err != nil {
+		return schedulingtest.Answer{}, err
+	}
 	body, err := json.Marshal(review(asked))
 	if err != nil {
 		return schedulingtest.Answer{}, err

@@ -86,6 +86,28 @@ func (s *Policy) Judge(request *evaluator.Request, cluster evaluator.Cluster) ev
 	return s.InForce().Evaluate(request, cluster)
 }
 
+// MayAutomate says whether Automatic may have anything to say, whatever the request. A start waits for what Scheduler
+// says.
+func (s *Policy) MayAutomate() bool {
+	if !s.Known() {
+		return s.strict.Automates()
+	}
+	return s.InForce().Automates()
+}
+
+// Automatic is what the annotation of the override has to say on a pod that is about to be created, "" if it is to
+// have none. Until Scheduler was read once it waits as Judge does, and if that is in vain it writes nothing:
+// the pod is not judged yet either.
+func (s *Policy) Automatic(request *evaluator.Request, cluster evaluator.Cluster) string {
+	if !s.Known() {
+		s.strict.Automatic(request, cluster)
+		if !s.Known() {
+			return ""
+		}
+	}
+	return s.InForce().Automatic(request, cluster)
+}
+
 // InForce is the policy in force, nil where there is none.
 func (s *Policy) InForce() *evaluator.Policy { return s.current.Load() }
 

@@ -117,9 +117,11 @@ func Check(config *v1alpha1.NodeSchedulingPolicyConfig) error {
 		wrong("authorization", "is %q: it must be %s or %s, or be left out, which is %[2]s", config.Authorization, v1alpha1.Lists, v1alpha1.ListsAndRBAC)
 	}
 	switch config.EmergencyOverride {
-	case "", v1alpha1.OverrideDisable, v1alpha1.OverrideEnable:
+	case "", v1alpha1.OverrideDisable, v1alpha1.OverrideEnable, v1alpha1.OverrideAutomatic:
 	default:
-		wrong("emergencyOverride", "is %q: it must be %s or %s, or be left out, which is %[2]s", config.EmergencyOverride, v1alpha1.OverrideDisable, v1alpha1.OverrideEnable)
+		wrong("emergencyOverride", "is %q: it must be %s, %s or %s, or be left out, which is %[2]s",
+			config.EmergencyOverride,
+			v1alpha1.OverrideDisable, v1alpha1.OverrideEnable, v1alpha1.OverrideAutomatic)
 	}
 	switch config.EntryPins {
 	case "", v1alpha1.PinsWarn, v1alpha1.PinsRequire:

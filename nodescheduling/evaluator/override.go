@@ -1,6 +1,7 @@
 package evaluator
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -128,6 +129,9 @@ func (e *evaluation) misuse(g *group) (Finding, bool) {
 		return refuse("its value, the reason for the override, is too long", nil)
 	case metav1.GetControllerOfNoCopy(e.request.Pod) != nil:
 		return refuse("a pod that a controller makes cannot have it", nil)
+	case strings.HasPrefix(reason, automaticPrefix) && reason != automaticReason(e.request.User.Name):
+		return refuse(fmt.Sprintf("a value that begins with %q must go on with the name of whoever creates the pod",
+			automaticPrefix), nil)
 	}
 	if allowed, err := e.mayOverride(g); !allowed {
 		return refuse("only who the lists authorize by an entry for a user or a group may set it, or who has the verb override", err)

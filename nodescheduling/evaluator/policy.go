@@ -42,6 +42,7 @@ type Policy struct {
 	effective []Effective
 	rbac      bool
 	override  bool
+	automatic bool // a door that can change pods writes the annotation of the override
 	pins      bool // entries need the UID of the namespace that they name
 	self      string
 }
@@ -110,10 +111,12 @@ func New(sources Sources) (*Policy, []Ignored, error) {
 	}
 	extensions, ignored := extend(sources)
 	policy := &Policy{
-		rbac:     sources.Config.Authorization == v1alpha1.ListsAndRBAC,
-		override: sources.Config.EmergencyOverride == v1alpha1.OverrideEnable,
-		pins:     sources.Config.EntryPins == v1alpha1.PinsRequire,
-		self:     sources.SelfNamespace,
+		rbac: sources.Config.Authorization == v1alpha1.ListsAndRBAC,
+		override: sources.Config.EmergencyOverride == v1alpha1.OverrideEnable ||
+			sources.Config.EmergencyOverride == v1alpha1.OverrideAutomatic,
+		automatic: sources.Config.EmergencyOverride == v1alpha1.OverrideAutomatic,
+		pins:      sources.Config.EntryPins == v1alpha1.PinsRequire,
+		self:      sources.SelfNamespace,
 	}
 	for _, configured := range sources.Config.Groups {
 		members, err := MembersOf(&configured)

@@ -37,7 +37,7 @@ func (e *evaluation) text(g *group, f Finding, targets []target, asking error) s
 		e.writeTampered(&b, targets[0], asking)
 		return b.String()
 	}
-	b.WriteString(e.request.pod())
+	b.WriteString(capital(e.shortcut(f), e.request.pod()))
 	b.WriteString(map[Decision]string{
 		Deny: " is not allowed on", InformOnly: " would not be allowed, if the policy were enforced, on", Warn: " would not be allowed on",
 	}[f.Decision])
@@ -51,6 +51,28 @@ func (e *evaluation) text(g *group, f Finding, targets []target, asking error) s
 	fmt.Fprintf(&b, ". %s%s%s. %s", e.missing(f), e.replaced(), unanswered(asking), e.remedy(g, targets))
 	fmt.Fprintf(&b, " If it belongs there, ask a cluster administrator to add %s to %s.", e.entries(f), g.listName())
 	return b.String()
+}
+
+// shortcut is what an administrator does whose own pod is refused because of its namespace, as those of oc debug and
+// oc adm must-gather are. It comes first: whoever waits for a tool reads one line.
+func (e *evaluation) shortcut(f Finding) string {
+	if f.Decision != Deny || e.subject != createdPod || metav1.GetControllerOfNoCopy(e.request.Pod) != nil ||
+		!f.ActorAuthorized || !e.personEverywhere() {
+		return ""
+	}
+	if e.policy.override {
+		return "set the annotation " + OverrideAnnotation + " to the reason, or use an authorized namespace. "
+	}
+	return "use an authorized namespace (oc: --to-namespace, --run-namespace), " +
+		"or have emergencyOverride set to Automatic. "
+}
+
+// capital puts a text behind a sentence that may be empty.
+func capital(sentence, text string) string {
+	if sentence == "" {
+		return text
+	}
+	return sentence + strings.ToUpper(text[:1]) + text[1:]
 }
 
 // writeTampered says why a pod with the annotation of the override is left as it is, and what can be done.

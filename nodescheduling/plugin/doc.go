@@ -7,5 +7,7 @@
 // that every kube-apiserver has. It is without effect unless the gate is on and the file of
 // --admission-control-config-file configures it.
 //
-// The plugin only validates: all of that comes after all mutation, so nothing can change a pod after it was judged (H18).
+// What it refuses it refuses after all mutation, so nothing can change a pod after it was judged (H18). The one thing
+// that it writes, with emergencyOverride Automatic, is the annotation of the override, and that is judged like
+// anybody's.
 package plugin

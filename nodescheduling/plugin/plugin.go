@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
@@ -29,7 +32,7 @@ import (
 const readyWithin = 10 * time.Second
 
 // Plugin judges requests that may place pods. Its initializers are called before the server starts, one after another;
-// Validate by many requests at once.
+// Admit and Validate by many requests at once.
 type Plugin struct {
 	*admission.Handler
 
@@ -50,6 +53,7 @@ type Plugin struct {
 }
 
 var (
+	_ admission.MutationInterface                  = &Plugin{}
 	_ admission.ValidationInterface                = &Plugin{}
 	_ admission.InitializationValidator            = &Plugin{}
 	_ initializer.WantsFeatures                    = &Plugin{}
@@ -138,6 +142,38 @@ func (p *Plugin) start(log logr.Logger) (err error) {
 			log.Error(err, "the live source is not read any more; what was read last holds")
 		}
 	}()
+	return nil
+}
+
+// Admit implements admission.MutationInterface: with emergencyOverride Automatic it writes the annotation of the
+// override on pods that administrators create, such as those of oc debug. It refuses nothing; Validate judges
+// what it wrote.
+func (p *Plugin) Admit(ctx context.Context, attributes admission.Attributes, server admission.ObjectInterfaces) error {
+	if p.policy == nil || attributes.GetOperation() != admission.Create || attributes.GetSubresource() != "" ||
+		attributes.GetResource().GroupResource() != corev1.Resource("pods") || !p.policy.MayAutomate() {
+		return nil
+	}
+	request, relevant := toRequest(attributes, server)
+	if !relevant || request.Fault != "" {
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	reason := p.policy.Automatic(&request, p.ports(bounded))
+	if reason == "" {
+		return nil
+	}
+	pod, err := meta.Accessor(attributes.GetObject())
+	if err != nil {
+		return admission.NewForbidden(attributes, fmt.Errorf("the annotation %s cannot be written: %w",
+			evaluator.OverrideAnnotation, err))
+	}
+	annotations := maps.Clone(pod.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[evaluator.OverrideAnnotation] = reason
+	pod.SetAnnotations(annotations)
 	return nil
 }
 

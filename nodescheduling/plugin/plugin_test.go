@@ -201,3 +201,63 @@ func TestA18_ThePluginRefusesEnableWhileMastersAreSchedulable(t *testing.T) {
 		}
 	}
 }
+
+// A-42: the plugin writes the annotation once it knows the nodes and Scheduler, into creations of pods only, and
+// keeps what stands beside it. Before that it writes nothing, and the pod is refused as not yet ready. Without the
+// gate it writes nothing at all.
+func TestA42_ThePluginWritesTheOverride(t *testing.T) {
+	t.Parallel()
+	automatic := strings.NewReplacer("Disable", "Enable", `"groups":[`, `"emergencyOverride":"Automatic","groups":[`).
+		Replace(configuration)
+	const line = "admin create pod tmp/debug node=cp1 annotation=a=b"
+	known := make(chan struct{})
+	plugin, factory := initialized(t, automatic, true, func() (bool, runtime.Object, error) {
+		select {
+		case <-known:
+			return noScheduler()
+		default:
+			return true, nil, errors.New("no answer yet")
+		}
+	})
+	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if given := must(t, short, plugin, line); given.Allowed || !strings.Contains(given.Message, "NodesNotReady") {
+		t.Errorf("before it knows the cluster: %+v", given)
+	}
+	factory.Start(t.Context().Done())
+	close(known)
+	if given := must(t, t.Context(), plugin, line); !given.Allowed || given.Audit["override"] != "automatic: admin" {
+		t.Errorf("by an administrator: %+v", given)
+	}
+	for _, other := range []string{"admin create pod/status tmp/debug node=cp1", "admin update pod tmp/debug node=cp1",
+		"admin create deployment tmp/debug node=cp1", "alice create pod tmp/debug node=cp1"} {
+		asked, err := schedulingtest.ParseRequest(other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		attributes, err := plugintest.Server{}.Record(asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = plugin.Admit(t.Context(), attributes, external{})
+		if annotations := asked.Object.GetAnnotations(); err != nil || len(annotations) > 0 {
+			t.Errorf("%s: %v, %v", other, annotations, err)
+		}
+	}
+	asked, err := schedulingtest.ParseRequest(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	off, _ := initialized(t, automatic, false, noScheduler)
+	for one, want := range map[*Plugin]int{plugin: 2, off: 1} {
+		attributes, err := plugintest.Server{}.Record(asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		attributes.GetObject().(*corev1.Pod).Annotations = map[string]string{"a": "b"}
+		err = one.Admit(t.Context(), attributes, external{})
+		if got := attributes.GetObject().(*corev1.Pod).Annotations; err != nil || len(got) != want || got["a"] != "b" {
+			t.Errorf("the pod has %v (%v), want %d annotations", got, err, want)
+		}
+	}
+}

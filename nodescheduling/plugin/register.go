@@ -22,9 +22,11 @@ const PluginName = "scheduling.openshift.io/NodeSchedulingPolicy"
 // Feature is the gate without which the plugin has no effect (N5).
 const Feature featuregate.Feature = evaluator.FeatureGate
 
-// Register makes the plugin known to a server. Whether it is on, and where it stands, are the server's: off or on by default, the
-// plugin has no effect without the gate [Feature] and its part of the AdmissionConfiguration. It only validates, so its place
-// among plugins that change objects is any (H18).
+// Register makes the plugin known to a server. Whether it is on, and where it stands, are the server's: off or on by
+// default, the plugin has no effect without the gate [Feature] and its part of the AdmissionConfiguration. It
+// validates after all mutation, so its place among plugins that change objects is any (H18), but for
+// emergencyOverride Automatic: what it writes depends on what a pod tolerates and selects, so it belongs behind those
+// that change that.
 func Register(plugins *admission.Plugins) {
 	plugins.Register(PluginName, func(config io.Reader) (admission.Interface, error) {
 		return fromFile(config, kubeRegistry{})

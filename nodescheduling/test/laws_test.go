@@ -195,6 +195,58 @@ func TestNobodyElseBringsTheOverride(t *testing.T) {
 	})
 }
 
+// what the policy writes by itself is nothing that it refuses. A pod gets the annotation only if without it the
+// pod is refused, or would be if the policy were enforced, because of its namespace, and with it the pod passes; and
+// no pod that passes is refused for it.
+func TestWhatIsWrittenAutomaticallyHelps(t *testing.T) {
+	t.Parallel()
+	written := 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := build(t, append(world(t), "override Automatic"))
+		for range 30 {
+			if helps(t, w, request(t)) {
+				written++
+			}
+		}
+	})
+	if written == 0 {
+		t.Error("nothing was written")
+	}
+}
+
+// helps says whether the policy writes the annotation on what a line creates, and checks that this helps.
+func helps(t *rapid.T, w *schedulingtest.World, line string) bool {
+	asked, err := schedulingtest.ParseRequest(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admitted, err := w.Admit(asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reflect.DeepEqual(admitted, asked) {
+		return false
+	}
+	plain := evaluate(t, w, line)
+	refused := func(f evaluator.Finding) bool {
+		return (f.Decision == evaluator.Deny || f.Decision == evaluator.InformOnly) && !f.NamespaceAuthorized &&
+			f.ActorAuthorized
+	}
+	if !slices.ContainsFunc(plain.Findings, refused) || !strings.Contains(line, " create pod ") {
+		t.Fatalf("%s needs no annotation: %+v", line, plain)
+	}
+	after, err := w.Evaluate(admitted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	explained(t.Fatalf, after)
+	if !after.Allowed || !slices.ContainsFunc(after.Findings,
+		func(f evaluator.Finding) bool { return f.Decision == evaluator.Overridden }) {
+		t.Fatalf("%s with the annotation: %+v", line, after)
+	}
+	return true
+}
+
 // N40, N41: Inform denies nothing and finds what Enable finds; Disable finds nothing.
 func TestModesDifferInWhatTheyDoOnly(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,8 @@
 package webhook
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +23,10 @@ import (
 type Manifest struct {
 	PrintManifestURL    string // by which the API server calls joiner-webhook; "" prints nothing
 	PrintManifestCAFile string // the authority of its certificate
+
+	// PrintAutomaticPolicies prints what an API server needs for emergencyOverride Automatic instead, as objects of
+	// its API: in files it takes no policy that looks at nodes.
+	PrintAutomaticPolicies bool
 }
 
 // staticSuffix is what names of configurations in files end in; kube-apiserver refuses others, and refuses these in its API.
@@ -65,6 +71,33 @@ func (m Manifest) Print(config Config, out io.Writer) error {
 		return err
 	}
 	_, err = out.Write(text)
+	return err
+}
+
+// PrintAutomatic writes the MutatingAdmissionPolicies of the chart for the policy of the file, with their bindings
+//
+func (m Manifest) PrintAutomatic(config Config, out io.Writer) error {
+	policy, err := config.readPolicy()
+	if err != nil {
+		return err
+	}
+	if policy.EmergencyOverride != v1alpha1.OverrideAutomatic {
+		return fmt.Errorf("--print-automatic-policies: emergencyOverride of --policy-file is %q: want %s",
+			policy.EmergencyOverride, v1alpha1.OverrideAutomatic)
+	}
+	content, err := json.Marshal(policy)
+	if err != nil {
+		return err
+	}
+	values := map[string]any{}
+	if err := json.Unmarshal(content, &values); err != nil {
+		return err
+	}
+	text, err := charts.AutomaticPolicies(config.Namespace, values)
+	if err != nil {
+		return fmt.Errorf("the chart's policies: %w", err)
+	}
+	_, err = out.Write(bytes.TrimLeft(text, "\n"))
 	return err
 }
 

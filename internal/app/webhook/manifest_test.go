@@ -73,3 +73,63 @@ func TestTheManifestForFiles(t *testing.T) {
 		}
 	}
 }
+
+// A-42: what a policy with Automatic needs is printed for every group of the file, without a namespace for the pods
+// of all of them; any other policy is refused by its field.
+func TestA42_ThePoliciesForAutomaticArePrinted(t *testing.T) {
+	t.Parallel()
+	const policy = `apiVersion: scheduling.openshift.io/v1alpha1
+kind: NodeSchedulingPolicyConfig
+groups:
+- {name: ControlPlane, labelSelector: {matchLabels: {cp: ""}}, authorizedUsers: [system:admin, "say \"<ENTRIES>\""]}
+- {name: Infra, labelSelector: {matchExpressions: [{key: infra, operator: Exists}]}, authorizedUsers: []}
+`
+	printed := func(override, namespace string) (string, error) {
+		t.Helper()
+		config, out := DefaultConfig(), bytes.Buffer{}
+		config.PolicyFile, config.Namespace = filepath.Join(t.TempDir(), "policy.yaml"), namespace
+		if err := os.WriteFile(config.PolicyFile, []byte(policy+override), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := Manifest{PrintAutomaticPolicies: true}.PrintAutomatic(config, &out)
+		return out.String(), err
+	}
+	for _, namespace := range []string{"", "guard"} {
+		text, err := printed("emergencyOverride: Automatic", namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents := strings.Split(strings.TrimPrefix(text, "---\n"), "\n---\n")
+		if len(documents) != 4 {
+			t.Fatalf("%d documents:\n%s", len(documents), text)
+		}
+		var first admissionv1.MutatingAdmissionPolicy
+		var binding admissionv1.MutatingAdmissionPolicyBinding
+		for document, into := range map[string]any{documents[0]: &first, documents[3]: &binding} {
+			if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
+				t.Fatalf("%v\n%s", err, document)
+			}
+		}
+		exempt := first.Spec.MatchConstraints.NamespaceSelector
+		if (exempt == nil) != (namespace == "") || exempt != nil &&
+			exempt.MatchExpressions[0].Values[0] != namespace || *first.Spec.FailurePolicy != admissionv1.Ignore {
+			t.Errorf("for namespace %q: %+v", namespace, first.Spec)
+		}
+		if got := first.Spec.MatchConditions[2].Expression; !strings.Contains(got,
+			`[["system:admin","say \"\u003cENTRIES\u003e\""],[]].all(`) {
+			t.Errorf("the people are %s", got)
+		}
+		if binding.Spec.PolicyName != "node-scheduling-policy-automatic-1" ||
+			binding.Spec.ParamRef.Selector.MatchExpressions[0].Key != "infra" {
+			t.Errorf("the second binding is %+v", binding.Spec)
+		}
+	}
+	if _, err := printed("emergencyOverride: Enable", ""); err == nil || !strings.Contains(err.Error(),
+		`emergencyOverride of --policy-file is "Enable": want Automatic`) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := printed("emergencyOverride: Auto", ""); err == nil || !strings.Contains(err.Error(),
+		`emergencyOverride is "Auto": it must be Disable, Enable or Automatic`) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -27,6 +27,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/charts"
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/api/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
 const (
@@ -63,6 +65,9 @@ func (g *Guarded) guard(ctx context.Context, options Options) error {
 	if err := g.StartWebhook(ctx); err != nil {
 		return err
 	}
+	if err := g.automate(ctx, options.Policy); err != nil {
+		return err
+	}
 	configuration, err := chartConfiguration()
 	if err != nil {
 		return err
@@ -72,6 +77,22 @@ func (g *Guarded) guard(ctx context.Context, options Options) error {
 		configuration.Webhooks[i].ClientConfig = admissionv1.WebhookClientConfig{URL: &url, CABundle: certificate}
 	}
 	return g.Client.Create(ctx, configuration)
+}
+
+// automate has joiner-webhook print what writes the annotation of the override, if the policy says that it is
+// written, and applies it.
+func (g *Guarded) automate(ctx context.Context, policy string) error {
+	config, err := evaluator.Decode([]byte(policy))
+	if err != nil || config.EmergencyOverride != v1alpha1.OverrideAutomatic {
+		return err
+	}
+	command := exec.CommandContext(ctx, g.binary, "--policy-file", g.PolicyFile(), "--namespace", "joiner-webhook",
+		"--print-automatic-policies")
+	printed, err := command.Output()
+	if err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	return g.Apply(ctx, string(printed))
 }
 
 // writeFiles chooses the port and writes what the webhook reads. It returns the certificate.

@@ -27,7 +27,7 @@ type NodeSchedulingPolicyConfig struct {
 	// +optional
 	Authorization Authorization `json:"authorization,omitempty"`
 	// EmergencyOverride lets administrators place single pods of any namespace, with a reason, by an annotation on the
-	// pod. Unset is Disable.
+	// pod, which they write or, with Automatic, the policy. Unset is Disable.
 	// +optional
 	EmergencyOverride EmergencyOverride `json:"emergencyOverride,omitempty"`
 	// EntryPins says whether entries that name a namespace must have its UID. Unset is Warn.
@@ -92,4 +92,7 @@ const (
 	OverrideDisable EmergencyOverride = "Disable"
 	// OverrideEnable honours it.
 	OverrideEnable EmergencyOverride = "Enable"
+	// OverrideAutomatic honours it, and writes it on pods that administrators create without it, such as those of oc
+	// debug and oc adm must-gather.
+	OverrideAutomatic EmergencyOverride = "Automatic"
 )

@@ -73,10 +73,41 @@ type Answer struct {
 // Door answers a request in a world.
 type Door func(*World, Asked) (Answer, error)
 
-// Function is the door that calls the evaluator.
+// Function is the door that calls the evaluator: as an API server does, it lets the policy write what it has to write
+// first.
 func Function(w *World, asked Asked) (Answer, error) {
+	asked, err := w.Admit(asked)
+	if err != nil {
+		return Answer{}, err
+	}
 	verdict, err := w.Evaluate(asked)
 	return Answer{Allowed: verdict.Allowed, Message: verdict.Message, Warnings: verdict.Warnings, Audit: verdict.Audit()}, err
+}
+
+// Admit is a request with what the policy writes into it.
+func (w *World) Admit(asked Asked) (Asked, error) {
+	policy, _, err := evaluator.New(w.Sources)
+	if err != nil {
+		return asked, err
+	}
+	pod, isPod := asked.Object.(*corev1.Pod)
+	if !isPod || asked.Operation != evaluator.Create || asked.Subresource != "" {
+		return asked, nil
+	}
+	request := asked.Request
+	if err := request.SetObjects(pod, nil); err != nil {
+		return asked, err
+	}
+	if reason := policy.Automatic(&request, w.Cluster()); reason != "" {
+		pod = pod.DeepCopy()
+		pod.Annotations = maps.Clone(pod.Annotations)
+		if pod.Annotations == nil {
+			pod.Annotations = map[string]string{}
+		}
+		pod.Annotations[evaluator.OverrideAnnotation] = reason
+		asked.Object = pod
+	}
+	return asked, nil
 }
 
 // Evaluate is the verdict on a request.

@@ -28,13 +28,18 @@ type Server struct {
 	Interfaces admission.ObjectInterfaces
 }
 
-// Send sends a request.
+// Send sends a request: the plugin changes it, if it does such things, and judges it then.
 func (s Server) Send(ctx context.Context, plugin admission.ValidationInterface, asked schedulingtest.Asked) (schedulingtest.Answer, error) {
 	inner, err := s.Record(asked)
 	if err != nil {
 		return schedulingtest.Answer{}, err
 	}
 	attributes, warnings := &recorded{Attributes: inner}, &heard{}
+	if changing, changes := plugin.(admission.MutationInterface); changes {
+		if err := changing.Admit(ctx, attributes, s.Interfaces); err != nil {
+			return schedulingtest.Answer{}, err
+		}
+	}
 	err = plugin.Validate(warning.WithWarningRecorder(ctx, warnings), attributes, s.Interfaces)
 	given := schedulingtest.Answer{Allowed: err == nil, Warnings: warnings.texts, Audit: attributes.audit}
 	if err != nil {
