@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -39,10 +40,11 @@ type classes struct {
 	*link
 	trials trials
 	told   map[string]time.Time // by UID of a class: when it last said what it waits for
+	lacks  map[types.UID]string // by UID of a pool: what it was told last of enclaves
 }
 
 func newClasses(l *link) *classes {
-	return &classes{link: l, trials: trials{}, told: map[string]time.Time{}}
+	return &classes{link: l, trials: trials{}, told: map[string]time.Time{}, lacks: map[types.UID]string{}}
 }
 
 func sameAnnotations(a, b client.Object) bool {
@@ -167,6 +169,7 @@ func (k *classes) annotate(ctx context.Context, claim *karpenterv1.NodeClaim, of
 func (k *classes) conclude(
 	ctx context.Context, c *connection, each *awsv1.EC2NodeClass, r resolve.Result, claims []karpenterv1.NodeClaim,
 ) (again time.Duration, err error) {
+	r = k.fit(ctx, c, each, r)
 	again = r.After
 	status := r.Status
 	status.Subnets = inOrder(each.Status.Subnets, status.Subnets)
