@@ -311,6 +311,9 @@ func (w *writer) content(by layout, capacityType string) (*awsec2.CreateLaunchTe
 	p, class := w.provider, w.order.class
 	family := resolve.Family(&class.Spec)
 	data, err := p.userData(w.claim, class, family, capacityType, by.pods)
+	if size, known := userdata.SizeOf(data, err); known {
+		p.config.Rendered(class, size)
+	}
 	if err != nil {
 		return nil, err
 	}

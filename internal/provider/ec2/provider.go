@@ -93,6 +93,8 @@ type Config struct {
 	Branches func(kind string) int64
 	// Told is told what users should know; nil for nobody.
 	Told func(Event)
+	// Rendered is told how many bytes of user data a machine of a class would read, before anything is launched; nil for nobody.
+	Rendered func(class *awsv1.EC2NodeClass, bytes int)
 }
 
 // Provider launches and ends instances. What it remembers is lost with the process, which costs calls and no machine. Safe for
@@ -147,6 +149,9 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 	}
 	if c.Told == nil {
 		c.Told = func(Event) {}
+	}
+	if c.Rendered == nil {
+		c.Rendered = func(*awsv1.EC2NodeClass, int) {}
 	}
 	p := &Provider{
 		config: c, keeper: template.NewKeeper(ctx, c.Clients.EC2, c.Clock, c.Name), builder: offering.NewBuilder(),

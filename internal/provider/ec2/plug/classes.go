@@ -200,7 +200,7 @@ func (k *classes) conclude(
 			condition.Value{Type: each1.Type, Status: each1.Status, Reason: each1.Reason, Message: each1.Message}, k.deps.Now())
 	}
 	dropOthers(&each.Status.Conditions, conclusions)
-	k.meterOf(each.Name, r)
+	k.meterOf(each, r)
 	if !equality.Semantic.DeepEqual(before.Status, each.Status) {
 		err := k.deps.Client.Status().Patch(ctx, each, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
@@ -259,12 +259,15 @@ func propagating(list []karpenterv1.Condition) bool {
 	return slices.ContainsFunc(list, func(c karpenterv1.Condition) bool { return c.Reason == resolve.Propagating })
 }
 
-func (k *classes) meterOf(name string, r resolve.Result) {
+func (k *classes) meterOf(each *awsv1.EC2NodeClass, r resolve.Result) {
+	if bytes, known := class.UserDataBytes(each, k.known().join); known {
+		k.meter.rendered(each, bytes)
+	}
 	age := 0.0
 	if !r.StaleSince.IsZero() {
 		age = k.deps.Now().Sub(r.StaleSince).Seconds()
 	}
-	k.meter.stale.WithLabelValues(name).Set(age)
+	k.meter.stale.WithLabelValues(each.Name).Set(age)
 }
 
 // end lets a class go that nobody refers to, with what was made for it (E-04).
@@ -292,7 +295,7 @@ func (k *classes) end(ctx context.Context, c *connection, each *awsv1.EC2NodeCla
 		return fmt.Errorf("deleting the instance profiles of EC2NodeClass %s: %w", each.Name, err)
 	}
 	delete(k.told, string(each.UID))
-	k.meter.stale.DeleteLabelValues(each.Name)
+	k.meter.forget(each.Name)
 	err := k.deps.Client.Patch(ctx, &awsv1.EC2NodeClass{ObjectMeta: metaOf(each)}, patch.RemoveFinalizer(each, class.Finalizer))
 	return client.IgnoreNotFound(err)
 }
