@@ -126,6 +126,7 @@ type Provider struct {
 	failing    map[types.UID]failing            // by UID of the class
 	refused    map[types.UID]refusedFor         // by UID of the class: those that may not launch
 	placements map[types.UID]offering.Placement // by UID of the class: the groups that classes select
+	drained    map[string]bool                  // by ID of the notice: machines of capacity blocks that end, of which all was told
 	making     sync.Mutex                       // of made
 	made       map[string]kept                  // by name of the class: catalogues of the last moment
 	epoch      atomic.Int64                     // counts what changes catalogues
@@ -159,6 +160,7 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 		asking: map[string]*karpenterv1.NodeClaim{}, brought: map[string]provider.Instance{}, lastSeen: map[string]machines.Machine{},
 		tagged: map[string]map[string]string{}, ends: map[string]time.Time{}, failing: map[types.UID]failing{},
 		refused: map[types.UID]refusedFor{}, placements: map[types.UID]offering.Placement{}, made: map[string]kept{},
+		drained: map[string]bool{},
 	}
 	p.machines = machines.New(ctx, machines.Config{EC2: c.Clients.EC2, Clock: c.Clock, Cluster: c.Name})
 	p.launcher = launcher.New[*order](ctx, ports{p}, c.Clock)

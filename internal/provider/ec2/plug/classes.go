@@ -83,6 +83,7 @@ func (k *classes) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	}
 	results := c.resolver.Resolve(ctx, live, k.known().kubernetes)
 	c.machines.Resolved(live, results)
+	k.expire(ctx, c, results)
 	for _, each := range live {
 		after, err := k.conclude(ctx, c, each, results[each.Name], claims.Items)
 		again = min(again, after)

@@ -52,3 +52,26 @@ func (k *classes) poolsOf(ctx context.Context, name string) ([]karpenterv1.NodeP
 	slices.SortFunc(list, func(a, b karpenterv1.NodePool) int { return strings.Compare(a.Name, b.Name) })
 	return list, nil
 }
+
+// expire looks at the reservations that machines run in: those in a capacity block that ends soon are drained (E-13). What classes
+// have found out is not asked again.
+func (k *classes) expire(ctx context.Context, c *connection, results map[string]resolve.Result) {
+	known := map[string]resolve.Reservation{}
+	for _, r := range results {
+		for _, each := range r.Reservations {
+			known[each.ID] = each
+		}
+	}
+	var list []resolve.Reservation
+	var others []string
+	for _, id := range c.machines.InReservations() {
+		if r, is := known[id]; is {
+			list = append(list, r)
+		} else {
+			others = append(others, id)
+		}
+	}
+	if c.machines.Expiring(append(list, c.resolver.Reservations(ctx, others)...)) {
+		k.deps.Wake("") // whoever asks for notices
+	}
+}

@@ -194,7 +194,7 @@ func (h *health) ask(ctx context.Context, c *connection, filters ...ec2types.Fil
 			each := &out.InstanceStatuses[i]
 			id := c.machines.Ours(aws.ToString(each.InstanceId))
 			if id != "" && h.broken(each) {
-				list = append(list, provider.Notice{ID: "status/" + aws.ToString(each.InstanceId), Kind: provider.InstanceUnhealthy, ProviderID: id})
+				list = append(list, ec2.StatusNotice(aws.ToString(each.InstanceId), id))
 			}
 		}
 		if aws.ToString(out.NextToken) == "" {

@@ -78,6 +78,9 @@ func (c Reservation) what() string {
 	return fmt.Sprintf("%s (%s in %s)", c.ID, c.InstanceType, c.AvailabilityZone)
 }
 
+// Expiring reports whether it is a capacity block near its end: it takes no new machines, and those in it go (E-13).
+func (c Reservation) Expiring() bool { return c.State == reservationExpiring }
+
 // useless says why no machine of the class can have a reservation; "" when it can. zones are those of the class's
 // subnets; nil when they are not known.
 func (c Reservation) useless(zones map[string]bool, now time.Time) string {
@@ -129,6 +132,34 @@ func (r *Resolver) askReservations(ctx context.Context, classes []*awsv1.EC2Node
 	for chunk := range slices.Chunk(ids, mostReservations) {
 		r.askReservationIDs(ctx, chunk)
 	}
+}
+
+// Reservations returns what is known of capacity reservations, whether a class chooses them or not: machines may run in one that no
+// class chooses any more. What is not known yet, or is old, is asked for.
+func (r *Resolver) Reservations(ctx context.Context, ids []string) []Reservation {
+	var keys []string
+	for _, id := range ids {
+		keys = append(keys, idKey(id))
+	}
+	due := r.knownReservations.due(r.now(), keys, func(string, []Reservation) time.Duration { return reservationsFor })
+	var ask []string
+	for _, id := range ids {
+		if slices.Contains(due, idKey(id)) {
+			ask = append(ask, id)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, patienceWithAll)
+	defer cancel()
+	for chunk := range slices.Chunk(ask, mostReservations) {
+		r.askReservationIDs(ctx, chunk)
+	}
+	var found []Reservation
+	for _, id := range ids {
+		for _, c := range r.knownReservations.get(idKey(id)).value {
+			found = append(found, c.at(r.now()))
+		}
+	}
+	return found
 }
 
 func reservationFilters(term awsv1.CapacityReservationSelectorTerm) (filters []ec2types.Filter) {
