@@ -36,7 +36,7 @@ type Window struct {
 // which may take some seconds with an API server that is busy.
 func Launches() Window {
 	w := Window{Idle: 35 * time.Millisecond, Longest: 300 * time.Millisecond, Most: 100}
-	w.Missing.Idle, w.Missing.Longest = time.Second, 5*time.Second
+	w.Missing.Idle, w.Missing.Longest = 2*time.Second, 10*time.Second
 	return w
 }
 

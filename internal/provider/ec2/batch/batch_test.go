@@ -97,7 +97,7 @@ func TestHowLongAsksWait(t *testing.T) {
 }
 
 // E-29, E-35: who comes alone goes at once, and a company as soon as all of it are there, however long they take to come; who never comes
-// is waited for a second, and all of them for five.
+// is waited for two seconds, and all of them for ten.
 func TestCompanyIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
@@ -108,10 +108,10 @@ func TestCompanyIsWaitedFor(t *testing.T) {
 	}{
 		"alone":            {0, 1, 1, "1 at 0s"},
 		"slow":             {250 * ms, 3, 3, "3 at 500ms"},
-		"one never comes":  {250 * ms, 3, 2, "2 at 1.25s"},
-		"all but one":      {0, 2, 1, "1 at 1s"},
-		"slower and slow":  {900 * ms, 12, 12, "6 at 5s, 6 at 9.9s"},
-		"too far apart":    {1100 * ms, 2, 2, "1 at 1s, 1 at 1.1s"},
+		"one never comes":  {250 * ms, 3, 2, "2 at 2.25s"},
+		"all but one":      {0, 2, 1, "1 at 2s"},
+		"slower and slow":  {1900 * ms, 12, 12, "6 at 10s, 6 at 20.9s"},
+		"too far apart":    {2100 * ms, 2, 2, "1 at 2s, 1 at 2.1s"},
 		"more than a call": {40 * ms, 250, 250, "100 at 3.96s, 100 at 7.96s, 50 at 9.96s"},
 		"five calls":       {10 * ms, 500, 500, "100 at 990ms, 100 at 1.99s, 100 at 2.99s, 100 at 3.99s, 100 at 4.99s"},
 	} {
@@ -121,7 +121,7 @@ func TestCompanyIsWaitedFor(t *testing.T) {
 			g.join("", i, Company{Group: "g", Size: c.size, Name: fmt.Sprint(i)})
 			clock.Advance(c.every)
 		}
-		clock.Advance(10 * time.Second)
+		clock.Advance(20 * time.Second)
 		if got := r.said(); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
@@ -155,9 +155,9 @@ func TestCompanyIsCounted(t *testing.T) {
 	}
 	clock.Advance(time.Millisecond)
 	g.join("c", 2, of("g", 2, "two")) // of another key: the first waits no longer than for one that never comes
-	clock.Advance(2 * time.Second)
-	if got := r.said(); got != "2 at 35ms, 1 at 35ms, 1 at 1s" {
-		t.Errorf("%s: want the stranger after 35 ms, the second at once, the first after a second", got)
+	clock.Advance(3 * time.Second)
+	if got := r.said(); got != "2 at 35ms, 1 at 35ms, 1 at 2s" {
+		t.Errorf("%s: want the stranger after 35 ms, the second at once, the first after two seconds", got)
 	}
 	clock.Advance(companyFor + time.Second)
 	g.join("d", 5, of("i", 1, "five"))
