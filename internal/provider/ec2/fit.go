@@ -122,7 +122,8 @@ func takes(c catalog.Catalog, w wish) []string {
 	return types
 }
 
-// asOffered is what a class would offer, whether it is ready or not.
+// asOffered is what a class would offer, whether it is ready or not. Nothing is told of it.
 func (p *Provider) asOffered(class *awsv1.EC2NodeClass) (catalog.Catalog, error) {
-	return p.make(class, p.config.Types.Known(), p.config.Prices.Known(), p.config.Clock.Now())
+	result, err := p.build(class, p.config.Types.Known(), p.config.Prices.Known(), p.config.Clock.Now())
+	return result.Catalog, err
 }

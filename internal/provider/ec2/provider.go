@@ -246,14 +246,22 @@ func (p *Provider) class(ctx context.Context, name string) (*awsv1.EC2NodeClass,
 	return class, nil
 }
 
-// make makes a catalogue.
+// make makes a catalogue, and tells what is to be said of it.
 func (p *Provider) make(class *awsv1.EC2NodeClass, sold *offering.Sold, prices offering.PriceList, now time.Time) (catalog.Catalog, error) {
+	result, err := p.build(class, sold, prices, now)
+	if err == nil && result.Short != "" {
+		p.config.Told(Event{Class: class.Name, Reason: EventAddresses, Message: result.Short})
+	}
+	return result.Catalog, err
+}
+
+func (p *Provider) build(class *awsv1.EC2NodeClass, sold *offering.Sold, prices offering.PriceList, now time.Time) (offering.Result, error) {
 	if sold.At.IsZero() {
-		return catalog.Catalog{}, &provider.NodeClassNotReadyError{Class: class.Name, Reason: "what EC2 sells in this region is not known yet"}
+		return offering.Result{}, &provider.NodeClassNotReadyError{Class: class.Name, Reason: "what EC2 sells in this region is not known yet"}
 	}
 	group, err := p.placement(class)
 	if err != nil {
-		return catalog.Catalog{}, err
+		return offering.Result{}, err
 	}
 	family := resolve.Family(&class.Spec)
 	result, err := p.builder.Build(offering.Input{
@@ -267,12 +275,9 @@ func (p *Provider) make(class *awsv1.EC2NodeClass, sold *offering.Sold, prices o
 		Quotas: &p.quotas, Shortages: &p.shortages, Now: now,
 	})
 	if err != nil {
-		return catalog.Catalog{}, &provider.NodeClassNotReadyError{Class: class.Name, Reason: err.Error()}
+		return offering.Result{}, &provider.NodeClassNotReadyError{Class: class.Name, Reason: err.Error()}
 	}
-	if result.Short != "" {
-		p.config.Told(Event{Class: class.Name, Reason: EventAddresses, Message: result.Short})
-	}
-	return result.Catalog, nil
+	return result, nil
 }
 
 // settings are those of the configuration, and what is known of the cluster's network now.
