@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// E-29, E-35: each claim says how many others like it its plan makes; what the limits do not allow is not counted, and what asks for
-// something else is another company.
+// E-29, E-35: each claim says how many others like it its plan makes; what the limits do not allow is not counted, and
+// what asks for something else is another company.
 func TestClaimsSayHowManyThereAre(t *testing.T) {
 	t.Parallel()
 	limits := limit.Unlimited()
@@ -39,7 +39,8 @@ func TestClaimsSayHowManyThereAre(t *testing.T) {
 	}
 	alone := newRig(t, limit.Unlimited(), interceptor.Funcs{})
 	alone.apply(t, planOf(launch(plan.NoSlot, "a")))
-	if err := alone.server.List(t.Context(), &list); err != nil || len(list.Items) != 1 || translate.CompanyOf(&list.Items[0]).Size != 1 {
+	if err := alone.server.List(t.Context(), &list); err != nil || len(list.Items) != 1 ||
+		translate.CompanyOf(&list.Items[0]).Size != 1 {
 		t.Errorf("error %v, claims %+v: want one that says it is alone", err, list.Items)
 	}
 }

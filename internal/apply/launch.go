@@ -80,8 +80,8 @@ func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 	return out, errors.Join(failures...)
 }
 
-// together counts the claims that are alike, so that a cloud can launch them in one call without waiting for more than there are. A
-// launch that fails on the way is counted: whoever waits does so for a short time.
+// together counts the claims that are alike, so that a cloud can launch them in one call without waiting for more than
+// there are. A launch that fails on the way is counted: whoever waits does so for a short time.
 func together(p plan.Plan, attempts []attempt, views map[string]*view) {
 	claims, seed := make([]*karpenterv1.NodeClaim, len(attempts)), sha256.New()
 	for i, t := range attempts {

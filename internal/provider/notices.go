@@ -28,8 +28,8 @@ const (
 
 // NoticeKinds returns all kinds, in a fixed order.
 func NoticeKinds() []NoticeKind {
-	return []NoticeKind{SpotInterrupted, CapacityReservationInterrupted, CapacityBlockExpiring, RebalanceRecommended, InstanceStopping,
-		InstanceTerminating, InstanceUnhealthy}
+	return []NoticeKind{SpotInterrupted, CapacityReservationInterrupted, CapacityBlockExpiring, RebalanceRecommended,
+		InstanceStopping, InstanceTerminating, InstanceUnhealthy}
 }
 
 // Ends reports whether the machine goes. A recommendation is for information only.

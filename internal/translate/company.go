@@ -11,8 +11,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// Company is how many claims that ask for the same are made together: a cloud that launches many machines in one call knows by it
-// whom to wait for (E-29, E-35).
+// Company is how many claims that ask for the same are made together: a cloud that launches many machines in one call
+// knows by it whom to wait for (E-29, E-35).
 type Company struct {
 	Group string // equal for claims of one company
 	Size  int    // this claim among them
@@ -32,8 +32,8 @@ func SetCompany(claim *karpenterv1.NodeClaim, c Company) {
 	claim.Annotations[karpenterv1.LaunchedWithAnnotationKey] = c.Group + "/" + strconv.Itoa(c.Size)
 }
 
-// CompanyOf returns with whom a claim was made. The zero value says that nobody knows: the claim is another program's, or somebody has
-// changed it.
+// CompanyOf returns with whom a claim was made. The zero value says that nobody knows: the claim is another program's,
+// or somebody has changed it.
 func CompanyOf(claim *karpenterv1.NodeClaim) Company {
 	group, size, found := strings.Cut(claim.Annotations[karpenterv1.LaunchedWithAnnotationKey], "/")
 	n, err := strconv.Atoi(size)
@@ -43,8 +43,8 @@ func CompanyOf(claim *karpenterv1.NodeClaim) Company {
 	return Company{Group: group, Size: n}
 }
 
-// Companies returns the company of each of the claims that are made together, in their order; seed makes groups of another plan
-// others. A nil claim has none.
+// Companies returns the company of each of the claims that are made together, in their order; seed makes groups of
+// another plan others. A nil claim has none.
 func Companies(claims []*karpenterv1.NodeClaim, seed string) ([]Company, error) {
 	groups := make([]string, len(claims))
 	sizes := map[string]int{}

@@ -7,8 +7,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// E-29, E-35: claims are of one company when they ask for the same in one plan; what stands on a claim is read again, and what others
-// wrote is not believed.
+// E-29, E-35: claims are of one company when they ask for the same in one plan; what stands on a claim is read again,
+// and what others wrote is not believed.
 func TestCompanies(t *testing.T) {
 	t.Parallel()
 	of := func(name, team string) *karpenterv1.NodeClaim {
@@ -21,7 +21,8 @@ func TestCompanies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first[0] != first[3] || first[0].Size != 2 || first[1].Size != 1 || first[1].Group == first[0].Group || first[2] != (Company{}) {
+	if first[0] != first[3] || first[0].Size != 2 || first[1].Size != 1 || first[1].Group == first[0].Group ||
+		first[2] != (Company{}) {
 		t.Errorf("companies %+v", first)
 	}
 	if other, err := Companies(claims, "plan 2"); err != nil || other[0].Group == first[0].Group {

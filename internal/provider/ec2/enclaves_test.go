@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 )
 
-// E-01: a class that asks for enclaves launches types that have them, however dear, with enclaves on; a claim for others gets nothing,
-// and nothing is asked of EC2. Without the field, and with false, there are none.
+// E-01: a class that asks for enclaves launches types that have them, however dear, with enclaves on; a claim for
+// others gets nothing, and nothing is asked of EC2. Without the field, and with false, there are none.
 func TestEnclaves(t *testing.T) {
 	t.Parallel()
 	s := whatIsSold(t)
@@ -35,7 +35,8 @@ func TestEnclaves(t *testing.T) {
 			wants := func(types ...string) func(*karpenterv1.NodeClaim) {
 				return func(c *karpenterv1.NodeClaim) {
 					c.Spec.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{
-						in(corev1.LabelInstanceTypeStable, types...), in(karpenterv1.CapacityTypeLabelKey, karpenterv1.CapacityTypeOnDemand)}
+						in(corev1.LabelInstanceTypeStable, types...),
+						in(karpenterv1.CapacityTypeLabelKey, karpenterv1.CapacityTypeOnDemand)}
 				}
 			}
 			i, err := a.Launch(t.Context(), claim("n1", wants("m5.large", "m6i.xlarge")), time.Time{})

@@ -16,8 +16,9 @@ const blockEndsBefore = 30 * time.Minute
 // InReservations returns the capacity reservations that machines of this cluster run in, by the last listing, in order.
 func (p *Provider) InReservations() []string { return slices.Sorted(maps.Keys(p.inReservation())) }
 
-// Expiring takes in what is known of the reservations that machines run in, all of them. Machines in a capacity block that ends soon
-// get a notice, once for each: they are drained before EC2 ends them (E-13). news says that Notices has more than before.
+// Expiring takes in what is known of the reservations that machines run in, all of them. Machines in a capacity block
+// that ends soon get a notice, once for each: they are drained before EC2 ends them (E-13). news says that Notices has
+// more than before.
 func (p *Provider) Expiring(list []resolve.Reservation) (news bool) {
 	ends := map[string]time.Time{}
 	for _, r := range list {
@@ -33,8 +34,8 @@ func (p *Provider) Expiring(list []resolve.Reservation) (news bool) {
 		if !is || m.Ending || m.Gone {
 			continue
 		}
-		notice := provider.Notice{ID: sourceReservations + m.Reservation + "/" + m.InstanceID, Kind: provider.CapacityBlockExpiring,
-			ProviderID: id, Gone: end.Add(-blockEndsBefore)}
+		notice := provider.Notice{ID: sourceReservations + m.Reservation + "/" + m.InstanceID,
+			Kind: provider.CapacityBlockExpiring, ProviderID: id, Gone: end.Add(-blockEndsBefore)}
 		if still[notice.ID] = true; !p.drained[notice.ID] {
 			notices = append(notices, notice)
 		}

@@ -39,9 +39,9 @@ func wishesOf(pools []karpenterv1.NodePool) []wish {
 	return list
 }
 
-// Untaken returns the capacity reservations of a class's status that none of its pools takes machines in, by id, and why: the pool
-// that comes closest and what it asks for instead (E-77). Nothing is said of a class that no pool refers to, or while it is not
-// known what EC2 sells.
+// Untaken returns the capacity reservations of a class's status that none of its pools takes machines in, by id, and
+// why: the pool that comes closest and what it asks for instead (E-77). Nothing is said of a class that no pool refers
+// to, or while it is not known what EC2 sells.
 func (p *Provider) Untaken(class *awsv1.EC2NodeClass, pools []karpenterv1.NodePool) map[string]string {
 	wishes := wishesOf(pools)
 	if len(wishes) == 0 || len(class.Status.CapacityReservations) == 0 {
@@ -63,7 +63,8 @@ func (p *Provider) Untaken(class *awsv1.EC2NodeClass, pools []karpenterv1.NodePo
 			continue
 		}
 		if closest, problems := nearest(offered, t, t.Offerings[at], wishes); len(problems) > 0 {
-			untaken[r.ID] = fmt.Sprintf("is taken by no NodePool of the class; closest is %s: %s", closest, strings.Join(problems, "; "))
+			untaken[r.ID] = fmt.Sprintf("is taken by no NodePool of the class; closest is %s: %s", closest,
+				strings.Join(problems, "; "))
 		}
 	}
 	return untaken
@@ -79,8 +80,8 @@ func nearest(c catalog.Catalog, t catalog.Type, o catalog.Offering, wishes []wis
 	return pool, problems
 }
 
-// WithoutEnclaves returns the pools of a class that would have machines, and have none since the class asks for Nitro enclaves, by
-// name, and what to say of each (E-01).
+// WithoutEnclaves returns the pools of a class that would have machines, and have none since the class asks for Nitro
+// enclaves, by name, and what to say of each (E-01).
 func (p *Provider) WithoutEnclaves(class *awsv1.EC2NodeClass, pools []karpenterv1.NodePool) map[string]string {
 	if wanted := class.Spec.EnclaveOptions; wanted == nil || !wanted.Enabled {
 		return nil
@@ -103,9 +104,9 @@ func (p *Provider) WithoutEnclaves(class *awsv1.EC2NodeClass, pools []karpenterv
 			if more := len(types) - most; more > 0 {
 				named += fmt.Sprintf(" and %d more", more)
 			}
-			told[w.pool] = fmt.Sprintf("spec.enclaveOptions.enabled of EC2NodeClass %s is true, and no instance type that this NodePool "+
-				"takes has Nitro enclaves (%s): nothing is launched for it; let its requirements allow a type that has them, or give it "+
-				"a class without enclaves", class.Name, named)
+			told[w.pool] = fmt.Sprintf("spec.enclaveOptions.enabled of EC2NodeClass %s is true, and no instance type "+
+				"that this NodePool takes has Nitro enclaves (%s): nothing is launched for it; let its requirements allow a "+
+				"type that has them, or give it a class without enclaves", class.Name, named)
 		}
 	}
 	return told

@@ -97,8 +97,8 @@ func TestFiveHundredClaims(t *testing.T) {
 	}
 }
 
-// E-35, E-61: claims that say with how many they were made wait for no timer: one alone goes at once, and 450 share five calls, in
-// whatever order they come and however slowly.
+// E-35, E-61: claims that say with how many they were made wait for no timer: one alone goes at once, and 450 share
+// five calls, in whatever order they come and however slowly.
 func TestClaimsThatWereMadeTogether(t *testing.T) {
 	t.Parallel()
 	s := whatIsSold(t)

@@ -93,7 +93,8 @@ type Config struct {
 	Branches func(kind string) int64
 	// Told is told what users should know; nil for nobody.
 	Told func(Event)
-	// Rendered is told how many bytes of user data a machine of a class would read, before anything is launched; nil for nobody.
+	// Rendered is told how many bytes of user data a machine of a class would read, before anything is launched; nil for
+	// nobody.
 	Rendered func(class *awsv1.EC2NodeClass, bytes int)
 }
 
@@ -126,7 +127,7 @@ type Provider struct {
 	failing    map[types.UID]failing            // by UID of the class
 	refused    map[types.UID]refusedFor         // by UID of the class: those that may not launch
 	placements map[types.UID]offering.Placement // by UID of the class: the groups that classes select
-	drained    map[string]bool                  // by ID of the notice: machines of capacity blocks that end, of which all was told
+	drained    map[string]bool                  // by ID of the notice: what was drained for the end of a block
 	making     sync.Mutex                       // of made
 	made       map[string]kept                  // by name of the class: catalogues of the last moment
 	epoch      atomic.Int64                     // counts what changes catalogues
@@ -255,9 +256,12 @@ func (p *Provider) make(class *awsv1.EC2NodeClass, sold *offering.Sold, prices o
 	return result.Catalog, err
 }
 
-func (p *Provider) build(class *awsv1.EC2NodeClass, sold *offering.Sold, prices offering.PriceList, now time.Time) (offering.Result, error) {
+func (p *Provider) build(
+	class *awsv1.EC2NodeClass, sold *offering.Sold, prices offering.PriceList, now time.Time,
+) (offering.Result, error) {
 	if sold.At.IsZero() {
-		return offering.Result{}, &provider.NodeClassNotReadyError{Class: class.Name, Reason: "what EC2 sells in this region is not known yet"}
+		return offering.Result{}, &provider.NodeClassNotReadyError{Class: class.Name,
+			Reason: "what EC2 sells in this region is not known yet"}
 	}
 	group, err := p.placement(class)
 	if err != nil {

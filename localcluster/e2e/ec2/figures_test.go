@@ -52,9 +52,9 @@ func TestCallsForEqualNodes(t *testing.T) {
 	for _, at := range asked[1:] {
 		t.Logf("  a fleet %s after the first", at.Sub(asked[0]).Round(time.Millisecond))
 	}
-	// Claims of a round say how many they are: a fleet is full, or the last of its round, or nobody has come for two seconds. The ends
-	// and the listings go by the clock: a machine that does something else needs more of them than E-61 allows one that is free, and
-	// those bounds only tell whether calls are gathered at all.
+	// Claims of a round say how many they are: a fleet is full, or the last of its round, or nobody has come for two
+	// seconds. The ends and the listings go by the clock: a machine that does something else needs more of them than E-61
+	// allows one that is free, and those bounds only tell whether calls are gathered at all.
 	fleets := 1 + nodes/100 + rounds + int(asked[len(asked)-1].Sub(asked[0])/(2*time.Second))
 	ends := max(5, nodes*3/4)
 	listings := 20 + int(took/(10*time.Second)) + nodes/2

@@ -116,13 +116,13 @@ func (n *town) warn(instance string) {
 	}
 }
 
-// E-13: nodes in a capacity block are drained once it has 40 minutes to go, before EC2 ends their instances, and others take their
-// place outside of it.
+// E-13: nodes in a capacity block are drained once it has 40 minutes to go, before EC2 ends their instances, and others
+// take their place outside of it.
 func TestE13_ACapacityBlockThatEnds(t *testing.T) {
 	t.Parallel()
 	n := newTown(t, nil)
-	n.Account.AddCapacityReservation(ec2test.CapacityReservation{ID: "cr-0123456789abcdef0", Kind: "capacity-block", Type: "m5.large",
-		Zone: n.Account.Subnets[0].Zone, Total: 1, Ends: time.Now().Add(41*time.Minute + 30*time.Second)})
+	n.Account.AddCapacityReservation(ec2test.CapacityReservation{ID: "cr-0123456789abcdef0", Kind: "capacity-block",
+		Type: "m5.large", Zone: n.Account.Subnets[0].Zone, Total: 1, Ends: time.Now().Add(41*time.Minute + 30*time.Second)})
 	n.apply(class("default", "capacityReservationSelectorTerms: [{id: cr-0123456789abcdef0}]"),
 		pool("default", "default", "- {key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}\n"+
 			"- {key: karpenter.sh/capacity-type, operator: In, values: [reserved, on-demand]}", quick),

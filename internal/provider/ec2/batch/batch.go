@@ -27,13 +27,14 @@ type Window struct {
 	Idle    time.Duration // after the last one came
 	Longest time.Duration // after the first one came
 	Most    int           // of one call
-	// Missing bounds the same while it is known that others are still to come ([Company]). They may have failed on the way.
+	// Missing bounds the same while it is known that others are still to come ([Company]). They may have failed on the
+	// way.
 	Missing struct{ Idle, Longest time.Duration }
 }
 
 // Launches is the window for machines. A pod's node comes a blink later, and a thousand nodes are ten calls; more
-// for each call would let one refused call fail them all. Claims that were made together are waited for as long as they keep coming,
-// which may take some seconds with an API server that is busy.
+// for each call would let one refused call fail them all. Claims that were made together are waited for as long as they
+// keep coming, which may take some seconds with an API server that is busy.
 func Launches() Window {
 	w := Window{Idle: 35 * time.Millisecond, Longest: 300 * time.Millisecond, Most: 100}
 	w.Missing.Idle, w.Missing.Longest = 2*time.Second, 10*time.Second
@@ -126,7 +127,8 @@ func (g *Gatherer[A, R]) Do(ctx context.Context, key string, ask A) (R, error) {
 	return g.DoWith(ctx, key, ask, Company{})
 }
 
-// DoWith is Do of an ask that comes in company: the call is made at once when all of it have come, and waits for those that have not.
+// DoWith is Do of an ask that comes in company: the call is made at once when all of it have come, and waits for those
+// that have not.
 func (g *Gatherer[A, R]) DoWith(ctx context.Context, key string, ask A, with Company) (R, error) {
 	if err := ctx.Err(); err != nil {
 		var none R

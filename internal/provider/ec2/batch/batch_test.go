@@ -96,8 +96,8 @@ func TestHowLongAsksWait(t *testing.T) {
 	}
 }
 
-// E-29, E-35: who comes alone goes at once, and a company as soon as all of it are there, however long they take to come; who never comes
-// is waited for two seconds, and all of them for ten.
+// E-29, E-35: who comes alone goes at once, and a company as soon as all of it are there, however long they take to
+// come; who never comes is waited for two seconds, and all of them for ten.
 func TestCompanyIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond

@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/class"
 )
 
-// E-01, E-05: the hash of a class that does not use a field is the one that earlier releases wrote, or each update would roll every
-// node. Enclaves count as Karpenter 1.15.1 counts them: false is another spec than nothing.
+// E-01, E-05: the hash of a class that does not use a field is the one that earlier releases wrote, or each update
+// would roll every node. Enclaves count as Karpenter 1.15.1 counts them: false is another spec than nothing.
 func TestTheHashOfAFieldThatIsNotSet(t *testing.T) {
 	t.Parallel()
 	hash := func(change ...func(*awsv1.EC2NodeClassSpec)) string {

@@ -153,8 +153,8 @@ func userData(class *awsv1.EC2NodeClass, family string, join Join) (text string,
 	return text, nil
 }
 
-// UserDataBytes is how much user data a machine of the class would read, beside what its pool, its claim and its type add; known is
-// false where it cannot be written (E-34).
+// UserDataBytes is how much user data a machine of the class would read, beside what its pool, its claim and its type
+// add; known is false where it cannot be written (E-34).
 func UserDataBytes(class *awsv1.EC2NodeClass, join Join) (bytes int, known bool) {
 	return userdata.SizeOf(rendered(class, resolve.Family(&class.Spec), join))
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 )
 
-// blockWorld is a class that chooses a capacity block and a plain reservation, both with an hour to go, and a machine in each.
+// blockWorld is a class that chooses a capacity block and a plain reservation, both with an hour to go, and a machine
+// in each.
 func blockWorld(t *testing.T) (r *region, c *connection, block string, ends time.Time) {
 	t.Helper()
 	r = newRegion(t, nil, aClass("default", func(c *awsv1.EC2NodeClass) {
@@ -20,7 +21,8 @@ func blockWorld(t *testing.T) (r *region, c *connection, block string, ends time
 	}))
 	ends = r.Now().Add(2 * time.Hour)
 	for id, kind := range map[string]string{"cr-block": "capacity-block", "cr-plain": "default"} {
-		r.server.AddCapacityReservation(ec2test.CapacityReservation{ID: id, Type: "m5.large", Zone: "us-east-1a", Total: 1, Kind: kind, Ends: ends})
+		r.server.AddCapacityReservation(ec2test.CapacityReservation{ID: id, Type: "m5.large", Zone: "us-east-1a",
+			Total: 1, Kind: kind, Ends: ends})
 	}
 	newDay(r).run(70 * time.Second) // until EC2 is sure to know the profile
 	r.join("plain")                 // the plain one comes first
@@ -49,8 +51,8 @@ func (r *region) noticesOf(c *connection) []provider.Notice {
 	return notices.List
 }
 
-// E-13: a machine in a capacity block gets a notice once the block has 40 min to go, with the time at which EC2 begins to end its
-// instances, and whoever acts on notices is woken. It is told once. A reservation of another kind ends none.
+// E-13: a machine in a capacity block gets a notice once the block has 40 min to go, with the time at which EC2 begins
+// to end its instances, and whoever acts on notices is woken. It is told once. A reservation of another kind ends none.
 func TestACapacityBlockThatEndsIsDrained(t *testing.T) {
 	t.Parallel()
 	r, c, block, ends := blockWorld(t)

@@ -12,12 +12,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
-// EventNoEnclaves is the reason of the event on a NodePool that its class leaves no instance type, since it asks for Nitro enclaves
-// (E-01).
+// EventNoEnclaves is the reason of the event on a NodePool that its class leaves no instance type, since it asks for
+// Nitro enclaves (E-01).
 const EventNoEnclaves = "EnclavesUnsupported"
 
-// fit finds where a class and its NodePools do not go together: reservations that no pool takes become a matter of the result's
-// condition (E-77), and a pool without a type that has enclaves is told so, once as long as the text is the same.
+// fit finds where a class and its NodePools do not go together: reservations that no pool takes become a matter of the
+// result's condition (E-77), and a pool without a type that has enclaves is told so, once as long as the text is the
+// same.
 func (k *classes) fit(ctx context.Context, c *connection, each *awsv1.EC2NodeClass, r resolve.Result) resolve.Result {
 	pools, err := k.poolsOf(ctx, each.Name)
 	if err != nil {
@@ -53,8 +54,8 @@ func (k *classes) poolsOf(ctx context.Context, name string) ([]karpenterv1.NodeP
 	return list, nil
 }
 
-// expire looks at the reservations that machines run in: those in a capacity block that ends soon are drained (E-13). What classes
-// have found out is not asked again.
+// expire looks at the reservations that machines run in: those in a capacity block that ends soon are drained (E-13).
+// What classes have found out is not asked again.
 func (k *classes) expire(ctx context.Context, c *connection, results map[string]resolve.Result) {
 	known := map[string]resolve.Reservation{}
 	for _, r := range results {

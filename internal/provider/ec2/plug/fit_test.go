@@ -19,9 +19,11 @@ const instanceType = "node.kubernetes.io/instance-type"
 // aPool refers to a class, and takes what a label may be.
 func aPool(name, class, key string, values ...string) *karpenterv1.NodePool {
 	p := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
-	p.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: "EC2NodeClass", Name: class}
+	p.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: awsv1.Group,
+		Kind: "EC2NodeClass", Name: class}
 	if len(values) > 0 {
-		p.Spec.Template.Spec.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{{Key: key, Operator: "In", Values: values}}
+		p.Spec.Template.Spec.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{
+			{Key: key, Operator: "In", Values: values}}
 	}
 	return p
 }
@@ -30,8 +32,8 @@ func withEnclaves(c *awsv1.EC2NodeClass) {
 	c.Spec.EnclaveOptions = &awsv1.EnclaveOptions{Enabled: true}
 }
 
-// E-01: a pool that its class leaves no type, since it asks for enclaves, is told so once, and again when the text is another; others
-// are told nothing.
+// E-01: a pool that its class leaves no type, since it asks for enclaves, is told so once, and again when the text is
+// another; others are told nothing.
 func TestAPoolWithoutEnclavesIsTold(t *testing.T) {
 	t.Parallel()
 	small := aPool("small", "secure", instanceType, "t3.micro", "t3.small", "t3.medium", "t3.nano")
@@ -44,7 +46,8 @@ func TestAPoolWithoutEnclavesIsTold(t *testing.T) {
 	if told := r.saidOf(EventNoEnclaves); told != 1 {
 		t.Fatalf("%d events, want one: %q", told, r.events)
 	}
-	for _, want := range []string{"spec.enclaveOptions.enabled of EC2NodeClass secure is true", "(t3.medium, t3.micro, t3.nano and 1 more)"} {
+	for _, want := range []string{"spec.enclaveOptions.enabled of EC2NodeClass secure is true",
+		"(t3.medium, t3.micro, t3.nano and 1 more)"} {
 		if said := strings.Join(r.events, "\n"); !strings.Contains(said, want) {
 			t.Errorf("%q is not in %s", want, said)
 		}
@@ -71,12 +74,13 @@ func TestAPoolWithoutEnclavesIsTold(t *testing.T) {
 	}
 }
 
-// E-77: a reservation of a type or in a zone that no pool takes is named, with the pool that comes closest; a pool that changes, and
-// one without a pool, is not told. The class stays ready, and the reservation stays in its status.
+// E-77: a reservation of a type or in a zone that no pool takes is named, with the pool that comes closest; a pool that
+// changes, and one without a pool, is not told. The class stays ready, and the reservation stays in its status.
 func TestAReservationThatNoPoolTakes(t *testing.T) {
 	t.Parallel()
 	terms := func(c *awsv1.EC2NodeClass) {
-		c.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}, {Tags: map[string]string{"team": "a"}}}
+		c.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"},
+			{Tags: map[string]string{"team": "a"}}}
 	}
 	pool := aPool("general", "default", "karpenter.k8s.aws/instance-family", "c5")
 	r := newRegion(t, nil, aClass("default", terms), aClass("alone", terms), pool)

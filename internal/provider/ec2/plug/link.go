@@ -351,8 +351,8 @@ func (l *link) tellClasses(ctx context.Context, told map[types.UID]string, reaso
 	}
 }
 
-// tellProgram tells what is the matter with no class in particular: on the lease of the leader, once as long as the text is the same;
-// on each class where there is no lease, or it cannot be read.
+// tellProgram tells what is the matter with no class in particular: on the lease of the leader, once as long as the
+// text is the same; on each class where there is no lease, or it cannot be read.
 func (l *link) tellProgram(ctx context.Context, told map[types.UID]string, reason, text string) {
 	var lease coordinationv1.Lease
 	if l.deps.Lease.Name == "" || l.deps.Live.Get(ctx, l.deps.Lease, &lease) != nil {

@@ -34,7 +34,8 @@ func newMeter(registerer prometheus.Registerer) *meter {
 	m := &meter{
 		sizes: map[string]sized{},
 		userData: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_ec2nodeclasses_userdata_bytes",
-			Help: "How many bytes of user data machines of a node class read, the most since its spec changed; EC2 takes 16384."},
+			Help: "How many bytes of user data machines of a node class read, the most since its spec changed; " +
+				"EC2 takes 16384."},
 			[]string{"nodeclass"}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "joiner_ec2_calls_total",
 			Help: "Attempts to call AWS, by service, action and what came of them: ok, or the class of the refusal."},

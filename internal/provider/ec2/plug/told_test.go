@@ -60,11 +60,12 @@ func TestAQueueThatCannotBeReadIsTold(t *testing.T) {
 	}
 }
 
-// E-76, E-62: where there is a leader, it is told on the leader's lease, once as long as the text is the same, and on no class; a lease
-// that cannot be read is no reason to keep silent.
+// E-76, E-62: where there is a leader, it is told on the leader's lease, once as long as the text is the same, and on
+// no class; a lease that cannot be read is no reason to keep silent.
 func TestAQueueThatCannotBeReadIsToldOnTheLease(t *testing.T) {
 	t.Parallel()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "leader", UID: "uid-of-lease"}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "leader",
+		UID: "uid-of-lease"}}
 	r := newRegion(t, func(s *settings) { s.queue = "warnings" }, aClass("one"), aClass("two"), lease)
 	r.deps.Lease = client.ObjectKeyFromObject(lease)
 	c, reader := r.connectNow(), newReader(r.link)
@@ -89,8 +90,8 @@ func TestAQueueThatCannotBeReadIsToldOnTheLease(t *testing.T) {
 	step(onLease, onLease, "*v1.EC2NodeClass one", "*v1.EC2NodeClass two")
 }
 
-// E-34, E-62: how much user data a class comes to is shown by Karpenter's name, before a launch and when it is too much; what a pool
-// adds counts, another spec counts anew, and a class that goes is shown no more.
+// E-34, E-62: how much user data a class comes to is shown by Karpenter's name, before a launch and when it is too
+// much; what a pool adds counts, another spec counts anew, and a class that goes is shown no more.
 func TestUserDataIsMeasured(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, func(s *settings) { s.dryRunOff = true }, aClass("default"))

@@ -39,8 +39,8 @@ type reader struct {
 
 func newReader(l *link) *reader { return &reader{link: l, told: map[types.UID]string{}} }
 
-// EventQueue is the reason of the event that the interruption queue cannot be read: on the leader's lease, since it is a matter of the
-// whole program, or on each class where there is no lease (E-76).
+// EventQueue is the reason of the event that the interruption queue cannot be read: on the leader's lease, since it is
+// a matter of the whole program, or on each class where there is no lease (E-76).
 const EventQueue = "InterruptionQueueUnavailable"
 
 // step waits for messages, and reads all that are there. It is called again at once.

@@ -73,7 +73,8 @@ func newRegion(t *testing.T, change func(*settings), objects ...client.Object) *
 	}
 	r.server.AddCluster(ec2test.Cluster{Name: clusterName, Version: "1.34", Endpoint: "https://c1.example.com", CA: "Y2E=", CIDR: "10.100.0.0/16"})
 	scheme := runtime.NewScheme()
-	if err := errors.Join(appsv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), corev1.AddToScheme(scheme), karpenterv1.AddToScheme(scheme), awsv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(appsv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme),
+		corev1.AddToScheme(scheme), karpenterv1.AddToScheme(scheme), awsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	r.kube = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&awsv1.EC2NodeClass{}, &karpenterv1.NodeClaim{}).

@@ -134,8 +134,8 @@ func (r *Resolver) askReservations(ctx context.Context, classes []*awsv1.EC2Node
 	}
 }
 
-// Reservations returns what is known of capacity reservations, whether a class chooses them or not: machines may run in one that no
-// class chooses any more. What is not known yet, or is old, is asked for.
+// Reservations returns what is known of capacity reservations, whether a class chooses them or not: machines may run in
+// one that no class chooses any more. What is not known yet, or is old, is asked for.
 func (r *Resolver) Reservations(ctx context.Context, ids []string) []Reservation {
 	var keys []string
 	for _, id := range ids {
@@ -231,10 +231,12 @@ func (r *Resolver) listReservations(ctx context.Context, in *ec2.DescribeCapacit
 	return found, err
 }
 
-// Untaken returns a result of this resolver with what is known of reservations that no NodePool takes, by id, and why (E-77): a term
-// that finds no others is told as one that finds none. They stay in the status, since a pool may change.
+// Untaken returns a result of this resolver with what is known of reservations that no NodePool takes, by id, and why
+// (E-77): a term that finds no others is told as one that finds none. They stay in the status, since a pool may change.
 func (r *Resolver) Untaken(class *awsv1.EC2NodeClass, of Result, why map[string]string) Result {
-	at := slices.IndexFunc(of.Conditions, func(c karpenterv1.Condition) bool { return c.Type == CapacityReservationsReady })
+	at := slices.IndexFunc(of.Conditions, func(c karpenterv1.Condition) bool {
+		return c.Type == CapacityReservationsReady
+	})
 	if at < 0 || len(why) == 0 {
 		return of
 	}
@@ -245,9 +247,11 @@ func (r *Resolver) Untaken(class *awsv1.EC2NodeClass, of Result, why map[string]
 	return of
 }
 
-// judgeReservations decides which reservations a class may use; untaken are those that no pool takes. It is not called for a class
-// without terms.
-func (r *Resolver) judgeReservations(class *awsv1.EC2NodeClass, into *Result, untaken map[string]string, now time.Time) {
+// judgeReservations decides which reservations a class may use; untaken are those that no pool takes. It is not called
+// for a class without terms.
+func (r *Resolver) judgeReservations(
+	class *awsv1.EC2NodeClass, into *Result, untaken map[string]string, now time.Time,
+) {
 	b := newBasis()
 	var problems []string
 	usable := map[string]Reservation{}
