@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,6 +31,7 @@ type attempt struct {
 	ordinal int // among the plan's launches for the same pods, or to replace the same claims
 	view    *view
 	claim   *karpenterv1.NodeClaim // nil until there is one
+	company translate.Company      // with whom it is made
 	refusal string                 // why there will be none, when the plan no longer holds
 	err     error
 }
@@ -52,6 +54,7 @@ func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 		attempts[i].ordinal = same[purpose(launch)]
 		same[purpose(launch)]++
 	}
+	together(p, attempts, views)
 	for rest := attempts; len(rest) > 0; rest = rest[min(len(rest), atATime):] {
 		part := rest[:min(len(rest), atATime)]
 		a.lookAgain(ctx, snapshot, p, part, views)
@@ -75,6 +78,26 @@ func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 		}
 	}
 	return out, errors.Join(failures...)
+}
+
+// together counts the claims that are alike, so that a cloud can launch them in one call without waiting for more than
+// there are. A launch that fails on the way is counted: whoever waits does so for a short time.
+func together(p plan.Plan, attempts []attempt, views map[string]*view) {
+	claims, seed := make([]*karpenterv1.NodeClaim, len(attempts)), sha256.New()
+	for i, t := range attempts {
+		if t.refusal != "" || t.err != nil {
+			continue
+		}
+		claims[i] = translate.NodeClaimFor(views[t.launch.Pool].pool, p.Names, t.launch, "")
+		fmt.Fprintln(seed, t.launch.PoolUID, purpose(t.launch), t.ordinal)
+	}
+	companies, err := translate.Companies(claims, hex.EncodeToString(seed.Sum(nil)))
+	if err != nil {
+		return // nobody knows, and clouds wait as they do then
+	}
+	for i := range attempts {
+		attempts[i].company = companies[i]
+	}
 }
 
 // lookAgain takes views anew that are not young any more, and judges by them what is still to be created: a limit may have
@@ -158,6 +181,7 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 			return holder, "", nil // this very launch, see objection
 		}
 		claim := translate.NodeClaimFor(t.view.pool, p.Names, launch, name)
+		translate.SetCompany(claim, t.company)
 		err := a.createOnce(ctx, claim, t.view.at.Add(viewFor))
 		if err == nil {
 			a.config.Created(launch.Pool)

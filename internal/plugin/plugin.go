@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -57,6 +58,8 @@ type Deps struct {
 	Client    client.Client // reads from caches, writes to the API server
 	Live      client.Reader // reads from the API server
 	Namespace string        // for objects of its own
+	// Lease is that of the leader, for events about the whole program; empty where one process leads without.
+	Lease types.NamespacedName
 	// Correct returns the catalogue as it holds for a claim, where users have said better (NodeOverlay).
 	Correct    func(claim *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog
 	Events     event.Recorder

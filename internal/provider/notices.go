@@ -19,6 +19,7 @@ type NoticeKind string
 const (
 	SpotInterrupted                NoticeKind = "SpotInterrupted"
 	CapacityReservationInterrupted NoticeKind = "CapacityReservationInstanceInterrupted"
+	CapacityBlockExpiring          NoticeKind = "CapacityBlockExpiring"
 	RebalanceRecommended           NoticeKind = "SpotRebalanceRecommendation"
 	InstanceStopping               NoticeKind = "InstanceStopping"
 	InstanceTerminating            NoticeKind = "InstanceTerminating"
@@ -27,7 +28,8 @@ const (
 
 // NoticeKinds returns all kinds, in a fixed order.
 func NoticeKinds() []NoticeKind {
-	return []NoticeKind{SpotInterrupted, CapacityReservationInterrupted, RebalanceRecommended, InstanceStopping, InstanceTerminating, InstanceUnhealthy}
+	return []NoticeKind{SpotInterrupted, CapacityReservationInterrupted, CapacityBlockExpiring, RebalanceRecommended,
+		InstanceStopping, InstanceTerminating, InstanceUnhealthy}
 }
 
 // Ends reports whether the machine goes. A recommendation is for information only.

@@ -63,6 +63,9 @@ const (
 	// LaunchedForAnnotationKey on a NodeClaim that was made for pods says, in short, what they ask for, joined by commas.
 	// By it is noticed that such nodes do not help their pods. It is ours.
 	LaunchedForAnnotationKey = Group + "/launched-for"
+	// LaunchedWithAnnotationKey on a NodeClaim says with how many others like it it was made: a group, a slash and their
+	// number, this one among them. By it a provider knows whom to wait for. It is ours.
+	LaunchedWithAnnotationKey = "joiner.sh/launched-with"
 	// ReplacesAnnotationKey on a NodeClaim that was made to replace others holds their names, joined by commas. It
 	// is ours: Karpenter keeps this in memory.
 	ReplacesAnnotationKey = Group + "/replaces"

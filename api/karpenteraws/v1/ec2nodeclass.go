@@ -123,6 +123,9 @@ type EC2NodeClassSpec struct {
 	// +optional
 	// +kubebuilder:default={httpEndpoint: enabled, httpProtocolIPv6: disabled, httpPutResponseHopLimit: 1, httpTokens: required}
 	MetadataOptions *MetadataOptions `json:"metadataOptions,omitempty"`
+	// EnclaveOptions are about Nitro enclaves: parts of an instance that it shuts itself out of.
+	// +optional
+	EnclaveOptions *EnclaveOptions `json:"enclaveOptions,omitempty"`
 	// Kubelet are settings of the kubelet. Fields that are not described here are passed through.
 	// +optional
 	Kubelet *KubeletConfiguration `json:"kubelet,omitempty"`
@@ -185,6 +188,14 @@ type CPUOptions struct {
 	// +optional
 	// +kubebuilder:validation:Enum=enabled;disabled
 	NestedVirtualization *string `json:"nestedVirtualization,omitempty"`
+}
+
+// EnclaveOptions are about Nitro enclaves.
+type EnclaveOptions struct {
+	// Enabled says whether programs on an instance can start enclaves. Only instance types that have them are
+	// used then.
+	// +required
+	Enabled bool `json:"enabled"`
 }
 
 // MetadataOptions say how an instance can read the metadata service.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/joiner-autoscaler/joiner/internal/certificate"
@@ -160,6 +161,14 @@ func (c Config) Settings() Settings {
 		MinSaving:       saving, MinSavingPercent: c.ConsolidationMinSavingPercent,
 		NodeRepair: gates.NodeRepair, StaticOff: !gates.StaticCapacity,
 	}
+}
+
+// lease names the lease of the leader; empty without leader election.
+func (c Config) lease() types.NamespacedName {
+	if c.DisableLeaderElection {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: c.leaseNamespace(), Name: c.LeaderElectionName}
 }
 
 func (c Config) leaseNamespace() string {

@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -144,7 +145,7 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, plugins [
 	var plugged []plugin.Parts
 	for _, each := range plugins {
 		made, err := each.New(ctx, plugin.Deps{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: config.SystemNamespace,
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: config.SystemNamespace, Lease: config.lease(),
 			Correct: func(claim *karpenterv1.NodeClaim, offered catalog.Catalog) catalog.Catalog {
 				return store.Corrected(claim, offered)
 			},
@@ -203,6 +204,7 @@ func newScheme(plugins []plugin.Plugin) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	var failures []error
 	kinds := []func(*runtime.Scheme) error{
+		coordinationv1.AddToScheme, // for events about the lease
 		corev1.AddToScheme, appsv1.AddToScheme, nodev1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme,
 		karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme,
 	}

@@ -181,6 +181,8 @@ func sentence(kind provider.NoticeKind) string {
 		return "the cloud takes the spot machine back"
 	case provider.CapacityReservationInterrupted:
 		return "the cloud takes the machine's capacity reservation back"
+	case provider.CapacityBlockExpiring:
+		return "the capacity block that the machine runs in ends soon"
 	case provider.RebalanceRecommended:
 		return "the cloud says that the spot machine may be taken back soon"
 	case provider.InstanceStopping:
@@ -198,6 +200,8 @@ func messageType(kind provider.NoticeKind) string {
 		return "spot_interrupted"
 	case provider.CapacityReservationInterrupted:
 		return "capacity_reservation_interrupted"
+	case provider.CapacityBlockExpiring:
+		return "capacity_block_expiring"
 	case provider.RebalanceRecommended:
 		return "rebalance_recommendation"
 	case provider.InstanceStopping:

@@ -70,6 +70,7 @@ func TestEachNoticeIsToldAndCounted(t *testing.T) {
 	for kind, want := range map[provider.NoticeKind]struct{ text, message string }{
 		provider.SpotInterrupted:                {"the cloud takes the spot machine back", "spot_interrupted"},
 		provider.CapacityReservationInterrupted: {"the cloud takes the machine's capacity reservation back", "capacity_reservation_interrupted"},
+		provider.CapacityBlockExpiring:          {"the capacity block that the machine runs in ends soon", "capacity_block_expiring"},
 		provider.RebalanceRecommended:           {"the cloud says that the spot machine may be taken back soon", "rebalance_recommendation"},
 		provider.InstanceStopping:               {"the machine is being stopped", "instance_stopped"},
 		provider.InstanceTerminating:            {"the machine is being terminated", "instance_terminated"},

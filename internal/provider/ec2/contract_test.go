@@ -73,11 +73,16 @@ func (c *cluster) Intend(_ context.Context, claim *karpenterv1.NodeClaim, launch
 type clock struct {
 	of   *ec2test.Server
 	slow bool
+	// never has nobody called who wants to be called later.
+	never bool
 }
 
 func (c clock) Now() time.Time { return c.of.Now() }
 
 func (c clock) AfterFunc(d time.Duration, f func()) func() {
+	if c.never && d > 0 {
+		return func() {}
+	}
 	if c.slow {
 		return timer.Real{}.AfterFunc(100*d, f)
 	}

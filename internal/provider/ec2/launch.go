@@ -21,6 +21,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/choose"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/batch"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launch"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launcher"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
@@ -29,6 +30,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tag"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/template"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/userdata"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // The reasons that Launch gives in a *provider.LaunchError, beside codes of AWS.
@@ -110,7 +112,9 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim, not
 	if err != nil {
 		return provider.Instance{}, err
 	}
-	id, err := p.launcher.Do(ctx, launcher.Order[*order]{Claim: traceOf(claim), Key: key, Request: o, NotAfter: notAfter})
+	with := translate.CompanyOf(claim)
+	id, err := p.launcher.Do(ctx, launcher.Order[*order]{Claim: traceOf(claim), Key: key, Request: o, NotAfter: notAfter,
+		With: batch.Company{Group: with.Group, Size: with.Size, Name: string(claim.UID)}})
 	if err != nil {
 		return provider.Instance{}, err
 	}
@@ -311,6 +315,9 @@ func (w *writer) content(by layout, capacityType string) (*awsec2.CreateLaunchTe
 	p, class := w.provider, w.order.class
 	family := resolve.Family(&class.Spec)
 	data, err := p.userData(w.claim, class, family, capacityType, by.pods)
+	if size, known := userdata.SizeOf(data, err); known {
+		p.config.Rendered(class, size)
+	}
 	if err != nil {
 		return nil, err
 	}

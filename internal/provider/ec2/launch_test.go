@@ -20,6 +20,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/quota"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // claim returns one as planning makes it: some types, any zone, a pool.
@@ -93,6 +94,41 @@ func TestFiveHundredClaims(t *testing.T) {
 		if i.Tags["joiner.sh/launch"] == "" || i.Token != i.Tags["joiner.sh/launch"] {
 			t.Fatalf("instance %s has launch %q and token %q, want the same", i.ID, i.Tags["joiner.sh/launch"], i.Token)
 		}
+	}
+}
+
+// E-35, E-61: claims that say with how many they were made wait for no timer: one alone goes at once, and 450 share
+// five calls, in whatever order they come and however slowly.
+func TestClaimsThatWereMadeTogether(t *testing.T) {
+	t.Parallel()
+	s := whatIsSold(t)
+	a := newAccount(t, s, ec2test.Faults{})
+	a.clock.never = true
+	a.Provider = a.restart(t, s, "")
+	of := func(group string, size int) func(*karpenterv1.NodeClaim) {
+		return func(c *karpenterv1.NodeClaim) { translate.SetCompany(c, translate.Company{Group: group, Size: size}) }
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := a.Launch(ctx, claim("alone", of("one", 1)), time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	const many = 450
+	a.server.Forget()
+	var group sync.WaitGroup
+	for i := range many {
+		group.Go(func() {
+			if _, err := a.Launch(ctx, claim(fmt.Sprintf("n%03d", i), of("many", many)), time.Time{}); err != nil {
+				t.Error(err)
+			}
+		})
+		if i%50 == 0 {
+			<-time.After(20 * time.Millisecond) // an API server that is busy
+		}
+	}
+	group.Wait()
+	if calls, n := a.server.Counts()["ec2:CreateFleet"], a.Machines(); calls != 5 || n != many+1 {
+		t.Errorf("%d calls of CreateFleet brought %d machines, want 5 and %d", calls, n, many+1)
 	}
 }
 

@@ -3,6 +3,7 @@ package ec2
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -106,6 +107,11 @@ func (p *Provider) Acknowledge(_ context.Context, notice provider.Notice) error 
 		p.deletions.Add(m.queue, m.receipt)
 	}
 	p.told.drop(notice.ID)
+	if strings.HasPrefix(notice.ID, sourceReservations) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.drained[notice.ID] = true
+	}
 	return nil
 }
 
@@ -193,23 +199,36 @@ func (t *told) drop(id string) {
 // Ours returns the provider ID of an instance of this cluster, "" for others. It asks nobody.
 func (p *Provider) Ours(instanceID string) string { return p.known(instanceID) }
 
+// Sources of notices that no queue brings, as their IDs begin.
+const (
+	sourceStatus       = "status/"
+	sourceReservations = "reservation/"
+)
+
 // Sick takes in the machines whose status checks fail, all of them, and reports whether one of them is news (E-53). One that is well
 // again has no notice any more.
 func (p *Provider) Sick(list []provider.Notice) (news bool) {
-	p.told.mu.Lock()
-	defer p.told.mu.Unlock()
-	if p.told.list == nil {
-		p.told.list = map[string]message{}
+	return p.told.replace(sourceStatus, list)
+}
+
+// StatusNotice says that a machine's status checks fail, or that EC2 has scheduled something that it does not survive.
+func StatusNotice(instanceID, providerID string) provider.Notice {
+	return provider.Notice{ID: sourceStatus + instanceID, Kind: provider.InstanceUnhealthy, ProviderID: providerID}
+}
+
+// replace makes the notices of a source those of a list, and reports whether one of them was not known.
+func (t *told) replace(source string, list []provider.Notice) (news bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.list == nil {
+		t.list = map[string]message{}
 	}
-	for id, m := range p.told.list {
-		well := !slices.ContainsFunc(list, func(n provider.Notice) bool { return n.ID == id })
-		if m.receipt == "" && well {
-			delete(p.told.list, id)
-		}
-	}
+	maps.DeleteFunc(t.list, func(id string, _ message) bool {
+		return strings.HasPrefix(id, source) && !slices.ContainsFunc(list, func(n provider.Notice) bool { return n.ID == id })
+	})
 	for _, notice := range list {
-		if _, known := p.told.list[notice.ID]; !known {
-			p.told.list[notice.ID], news = message{notice: notice}, true
+		if _, known := t.list[notice.ID]; !known {
+			t.list[notice.ID], news = message{notice: notice}, true
 		}
 	}
 	return news

@@ -93,6 +93,9 @@ type Config struct {
 	Branches func(kind string) int64
 	// Told is told what users should know; nil for nobody.
 	Told func(Event)
+	// Rendered is told how many bytes of user data a machine of a class would read, before anything is launched; nil for
+	// nobody.
+	Rendered func(class *awsv1.EC2NodeClass, bytes int)
 }
 
 // Provider launches and ends instances. What it remembers is lost with the process, which costs calls and no machine. Safe for
@@ -124,6 +127,7 @@ type Provider struct {
 	failing    map[types.UID]failing            // by UID of the class
 	refused    map[types.UID]refusedFor         // by UID of the class: those that may not launch
 	placements map[types.UID]offering.Placement // by UID of the class: the groups that classes select
+	drained    map[string]bool                  // by ID of the notice: what was drained for the end of a block
 	making     sync.Mutex                       // of made
 	made       map[string]kept                  // by name of the class: catalogues of the last moment
 	epoch      atomic.Int64                     // counts what changes catalogues
@@ -148,12 +152,16 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 	if c.Told == nil {
 		c.Told = func(Event) {}
 	}
+	if c.Rendered == nil {
+		c.Rendered = func(*awsv1.EC2NodeClass, int) {}
+	}
 	p := &Provider{
 		config: c, keeper: template.NewKeeper(ctx, c.Clients.EC2, c.Clock, c.Name), builder: offering.NewBuilder(),
 		memory: instancetype.NewMemory(), free: subnet.NewFree(),
 		asking: map[string]*karpenterv1.NodeClaim{}, brought: map[string]provider.Instance{}, lastSeen: map[string]machines.Machine{},
 		tagged: map[string]map[string]string{}, ends: map[string]time.Time{}, failing: map[types.UID]failing{},
 		refused: map[types.UID]refusedFor{}, placements: map[types.UID]offering.Placement{}, made: map[string]kept{},
+		drained: map[string]bool{},
 	}
 	p.machines = machines.New(ctx, machines.Config{EC2: c.Clients.EC2, Clock: c.Clock, Cluster: c.Name})
 	p.launcher = launcher.New[*order](ctx, ports{p}, c.Clock)
@@ -239,14 +247,25 @@ func (p *Provider) class(ctx context.Context, name string) (*awsv1.EC2NodeClass,
 	return class, nil
 }
 
-// make makes a catalogue.
+// make makes a catalogue, and tells what is to be said of it.
 func (p *Provider) make(class *awsv1.EC2NodeClass, sold *offering.Sold, prices offering.PriceList, now time.Time) (catalog.Catalog, error) {
+	result, err := p.build(class, sold, prices, now)
+	if err == nil && result.Short != "" {
+		p.config.Told(Event{Class: class.Name, Reason: EventAddresses, Message: result.Short})
+	}
+	return result.Catalog, err
+}
+
+func (p *Provider) build(
+	class *awsv1.EC2NodeClass, sold *offering.Sold, prices offering.PriceList, now time.Time,
+) (offering.Result, error) {
 	if sold.At.IsZero() {
-		return catalog.Catalog{}, &provider.NodeClassNotReadyError{Class: class.Name, Reason: "what EC2 sells in this region is not known yet"}
+		return offering.Result{}, &provider.NodeClassNotReadyError{Class: class.Name,
+			Reason: "what EC2 sells in this region is not known yet"}
 	}
 	group, err := p.placement(class)
 	if err != nil {
-		return catalog.Catalog{}, err
+		return offering.Result{}, err
 	}
 	family := resolve.Family(&class.Spec)
 	result, err := p.builder.Build(offering.Input{
@@ -260,12 +279,9 @@ func (p *Provider) make(class *awsv1.EC2NodeClass, sold *offering.Sold, prices o
 		Quotas: &p.quotas, Shortages: &p.shortages, Now: now,
 	})
 	if err != nil {
-		return catalog.Catalog{}, &provider.NodeClassNotReadyError{Class: class.Name, Reason: err.Error()}
+		return offering.Result{}, &provider.NodeClassNotReadyError{Class: class.Name, Reason: err.Error()}
 	}
-	if result.Short != "" {
-		p.config.Told(Event{Class: class.Name, Reason: EventAddresses, Message: result.Short})
-	}
-	return result.Catalog, nil
+	return result, nil
 }
 
 // settings are those of the configuration, and what is known of the cluster's network now.

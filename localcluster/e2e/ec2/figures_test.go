@@ -43,13 +43,20 @@ func TestCallsForEqualNodes(t *testing.T) {
 	n.nothingLeft(3 * later)
 	took := time.Since(began)
 	calls := n.Account.CallsOf(account.Joiner)
-	t.Logf("%d nodes in %s:", nodes, took.Round(time.Second))
+	rounds := len(n.logged("planned"))
+	t.Logf("%d nodes in %s, planned in %d rounds, as pods came:", nodes, took.Round(time.Second), rounds)
 	for _, action := range slices.Sorted(maps.Keys(calls)) {
 		t.Logf("  %4d %s", calls[action], action)
 	}
-	// Who waits for whom, and for how long, goes by the clock: a machine that does something else needs more fleets, more calls for the
-	// ends and more listings than E-61 allows one that is free. So these bounds only tell whether calls are gathered at all.
-	fleets, ends := max(5, nodes/2), max(5, nodes*3/4)
+	asked := n.fleets()
+	for _, at := range asked[1:] {
+		t.Logf("  a fleet %s after the first", at.Sub(asked[0]).Round(time.Millisecond))
+	}
+	// Claims of a round say how many they are: a fleet is full, or the last of its round, or nobody has come for two
+	// seconds. The ends and the listings go by the clock: a machine that does something else needs more of them than E-61
+	// allows one that is free, and those bounds only tell whether calls are gathered at all.
+	fleets := 1 + nodes/100 + rounds + int(asked[len(asked)-1].Sub(asked[0])/(2*time.Second))
+	ends := max(5, nodes*3/4)
 	listings := 20 + int(took/(10*time.Second)) + nodes/2
 	for action, most := range map[string]int{
 		"ec2:CreateFleet": fleets, "ec2:CreateLaunchTemplate": 1, "ec2:TerminateInstances": ends, "ec2:CreateTags": nodes,
@@ -74,12 +81,7 @@ func TestFromClaimToFleet(t *testing.T) {
 		n.running(pods, later)
 	}
 	claims := n.logged("created NodeClaim")
-	var fleets []time.Time
-	for _, call := range n.Account.Calls() {
-		if call.Action == "CreateFleet" && !call.DryRun {
-			fleets = append(fleets, call.Time)
-		}
-	}
+	fleets := n.fleets()
 	var took []time.Duration
 	for _, at := range claims[1:] {
 		next := slices.IndexFunc(fleets, func(fleet time.Time) bool { return fleet.After(at) })
@@ -93,6 +95,19 @@ func TestFromClaimToFleet(t *testing.T) {
 	if middle := took[len(took)/2]; middle > time.Second {
 		t.Errorf("half of the launches took more than %s: E-35 wants 100 ms on a machine that is free", middle)
 	}
+}
+
+// fleets returns when Joiner asked for machines.
+func (n *town) fleets() (times []time.Time) {
+	for _, call := range n.Account.Calls() {
+		if call.Action == "CreateFleet" && !call.DryRun {
+			times = append(times, call.Time)
+		}
+	}
+	if len(times) == 0 {
+		n.t.Fatal("no CreateFleet was asked for")
+	}
+	return times
 }
 
 // logged returns the times of Joiner's log lines with this message.

@@ -116,6 +116,37 @@ func (n *town) warn(instance string) {
 	}
 }
 
+// E-13: nodes in a capacity block are drained once it has 40 minutes to go, before EC2 ends their instances, and others
+// take their place outside of it.
+func TestE13_ACapacityBlockThatEnds(t *testing.T) {
+	t.Parallel()
+	n := newTown(t, nil)
+	n.Account.AddCapacityReservation(ec2test.CapacityReservation{ID: "cr-0123456789abcdef0", Kind: "capacity-block",
+		Type: "m5.large", Zone: n.Account.Subnets[0].Zone, Total: 1, Ends: time.Now().Add(41*time.Minute + 30*time.Second)})
+	n.apply(class("default", "capacityReservationSelectorTerms: [{id: cr-0123456789abcdef0}]"),
+		pool("default", "default", "- {key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}\n"+
+			"- {key: karpenter.sh/capacity-type, operator: In, values: [reserved, on-demand]}", quick),
+		deployment("web", 1, "{cpu: 500m}", ""))
+	n.running(1, later)
+	claims, err := n.claims(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := claims[0]
+	if i := n.ofInstance(idOf(first.Status.ProviderID)); i.Reservation == "" {
+		t.Fatalf("%s runs in no reservation", i.ID)
+	}
+	n.said(5*time.Minute, "CapacityBlockExpiring", "the capacity block that the machine runs in ends soon")
+	n.eventually(later, "the claim in the block to go and another to take its place", func(ctx context.Context) (bool, string, error) {
+		now, err := n.claims(ctx)
+		return len(now) == 1 && now[0].Name != first.Name, fmt.Sprintf("%d claims", len(now)), err
+	})
+	n.running(1, later)
+	if i := n.ofInstance(idOf(first.Status.ProviderID)); i.Code != "Client.UserInitiatedShutdown" {
+		t.Errorf("%s ended by %q: want it drained and terminated before EC2 takes it", i.ID, i.Code)
+	}
+}
+
 // E-10, E-49: a new image is told, and the nodes of the old one are replaced one after the other, as the budget says.
 func TestANewImage(t *testing.T) {
 	t.Parallel()

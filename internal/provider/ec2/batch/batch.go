@@ -11,6 +11,7 @@ package batch
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -26,12 +27,34 @@ type Window struct {
 	Idle    time.Duration // after the last one came
 	Longest time.Duration // after the first one came
 	Most    int           // of one call
+	// Missing bounds the same while it is known that others are still to come ([Company]). They may have failed on the
+	// way.
+	Missing struct{ Idle, Longest time.Duration }
 }
 
 // Launches is the window for machines. A pod's node comes a blink later, and a thousand nodes are ten calls; more
-// for each call would let one refused call fail them all.
+// for each call would let one refused call fail them all. Claims that were made together are waited for as long as they
+// keep coming, which may take some seconds with an API server that is busy.
 func Launches() Window {
-	return Window{Idle: 35 * time.Millisecond, Longest: 300 * time.Millisecond, Most: 100}
+	w := Window{Idle: 35 * time.Millisecond, Longest: 300 * time.Millisecond, Most: 100}
+	w.Missing.Idle, w.Missing.Longest = 2*time.Second, 10*time.Second
+	return w
+}
+
+// Company says which asks come together. Who has none may be followed by others, or not.
+type Company struct {
+	Group string // equal for asks of one company; "" for none
+	Size  int    // how many they are
+	Name  string // of this ask, which may ask again
+}
+
+// companyFor is how long after its last ask a company is remembered.
+const companyFor = time.Minute
+
+// gathered is how much of a company has come, in whichever round.
+type gathered struct {
+	names map[string]bool
+	last  time.Time
 }
 
 // Terminations is the window for ending machines, where nobody waits for a moment.
@@ -68,6 +91,7 @@ type Gatherer[A, R any] struct {
 
 	mu      sync.Mutex
 	waiting map[string]*round[A, R] // by key: the round that still takes asks
+	came    map[string]*gathered    // by group of a company
 }
 
 // round is what becomes one call.
@@ -76,6 +100,9 @@ type round[A, R any] struct {
 	began time.Time
 	asks  []*place[A, R]
 	stop  func() // of the callback that makes the call
+	// sizes are the companies of its asks, by group; alone is false once one came of which no company is known.
+	sizes map[string]int
+	alone bool
 }
 
 // place is an ask in a round, with all callers who ask for it.
@@ -90,18 +117,24 @@ type place[A, R any] struct {
 // New returns a gatherer. Calls are made with ctx: it ends with the process, not with a caller. The calls run on the
 // clock's goroutines.
 func New[A, R any](ctx context.Context, config Config[A, R]) *Gatherer[A, R] {
-	return &Gatherer[A, R]{ctx: ctx, config: config, waiting: map[string]*round[A, R]{}}
+	return &Gatherer[A, R]{ctx: ctx, config: config, waiting: map[string]*round[A, R]{}, came: map[string]*gathered{}}
 }
 
 // Do asks together with others of the same key and returns this caller's part of the answer. A caller whose context
 // ends gets the context's error. Before the call its ask is taken out, unless somebody else asks for it too; once
 // the call is under way it goes on, and whether the ask is done is not known.
 func (g *Gatherer[A, R]) Do(ctx context.Context, key string, ask A) (R, error) {
+	return g.DoWith(ctx, key, ask, Company{})
+}
+
+// DoWith is Do of an ask that comes in company: the call is made at once when all of it have come, and waits for those
+// that have not.
+func (g *Gatherer[A, R]) DoWith(ctx context.Context, key string, ask A, with Company) (R, error) {
 	if err := ctx.Err(); err != nil {
 		var none R
 		return none, err
 	}
-	p := g.join(key, ask)
+	p := g.join(key, ask, with)
 	if err := timer.Await(ctx, g.config.Clock, p.done); err != nil {
 		g.leave(p)
 		var none R
@@ -111,16 +144,16 @@ func (g *Gatherer[A, R]) Do(ctx context.Context, key string, ask A) (R, error) {
 }
 
 // Add asks together with others of the same key, and does not wait: nobody gets this ask's part of the answer.
-func (g *Gatherer[A, R]) Add(key string, ask A) { g.join(key, ask) }
+func (g *Gatherer[A, R]) Add(key string, ask A) { g.join(key, ask, Company{}) }
 
 // join takes an ask in.
-func (g *Gatherer[A, R]) join(key string, ask A) *place[A, R] {
+func (g *Gatherer[A, R]) join(key string, ask A, with Company) *place[A, R] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.config.Clock.Now()
 	r := g.waiting[key]
 	if r == nil {
-		r = &round[A, R]{key: key, began: now}
+		r = &round[A, R]{key: key, began: now, sizes: map[string]int{}, alone: true}
 		g.waiting[key] = r
 	} else {
 		r.stop()
@@ -132,13 +165,45 @@ func (g *Gatherer[A, R]) join(key string, ask A) *place[A, R] {
 	}
 	p := r.asks[at]
 	p.callers++
-	wait := min(g.config.Window.Idle, r.began.Add(g.config.Window.Longest).Sub(now))
+	g.met(r, with, now)
+	wait := g.wait(r, now)
 	if len(r.asks) >= g.config.Window.Most {
 		wait = 0
 		delete(g.waiting, key) // who comes now begins another round
 	}
 	r.stop = g.config.Clock.AfterFunc(wait, func() { g.call(r) })
 	return p
+}
+
+// met notes the company of an ask that has come.
+func (g *Gatherer[A, R]) met(r *round[A, R], with Company, now time.Time) {
+	if with.Group == "" {
+		r.alone = false
+		return
+	}
+	r.sizes[with.Group] = with.Size
+	c := g.came[with.Group]
+	if c == nil {
+		maps.DeleteFunc(g.came, func(_ string, c *gathered) bool { return now.Sub(c.last) > companyFor })
+		c = &gathered{names: map[string]bool{}}
+		g.came[with.Group] = c
+	}
+	c.names[with.Name], c.last = true, now
+}
+
+// wait is how much longer a round waits, if nobody comes.
+func (g *Gatherer[A, R]) wait(r *round[A, R], now time.Time) time.Duration {
+	w := g.config.Window
+	idle, longest := w.Idle, w.Longest
+	if r.alone {
+		idle = 0
+	}
+	for group, size := range r.sizes {
+		if c := g.came[group]; c != nil && len(c.names) < size {
+			idle, longest = w.Missing.Idle, w.Missing.Longest
+		}
+	}
+	return min(idle, r.began.Add(longest).Sub(now))
 }
 
 // leave takes a caller out. An ask that nobody wants any more is not made, if its call has not begun.

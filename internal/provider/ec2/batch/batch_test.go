@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -69,7 +70,7 @@ func TestHowLongAsksWait(t *testing.T) {
 		clock, r := onFake()
 		g := r.gather(Launches())
 		for i := range c.asks {
-			g.join("", i)
+			g.join("", i, Company{})
 			clock.Advance(c.every)
 		}
 		clock.Advance(time.Second)
@@ -80,9 +81,9 @@ func TestHowLongAsksWait(t *testing.T) {
 	clock, r := onFake()
 	g := r.gather(Launches())
 	for i := range 250 {
-		g.join("a", i)
+		g.join("a", i, Company{})
 		if i < 2 {
-			g.join("b", i)
+			g.join("b", i, Company{})
 		}
 	}
 	clock.Advance(time.Second)
@@ -92,6 +93,76 @@ func TestHowLongAsksWait(t *testing.T) {
 	}
 	if want := []string{"a100/0s", "a100/0s", "b2/35ms", "a50/35ms"}; !slices.Equal(got, want) {
 		t.Errorf("250 and 2 at once: %v, want %v", got, want)
+	}
+}
+
+// E-29, E-35: who comes alone goes at once, and a company as soon as all of it are there, however long they take to
+// come; who never comes is waited for two seconds, and all of them for ten.
+func TestCompanyIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		every      time.Duration
+		size, asks int
+		want       string
+	}{
+		"alone":            {0, 1, 1, "1 at 0s"},
+		"slow":             {250 * ms, 3, 3, "3 at 500ms"},
+		"one never comes":  {250 * ms, 3, 2, "2 at 2.25s"},
+		"all but one":      {0, 2, 1, "1 at 2s"},
+		"slower and slow":  {1900 * ms, 12, 12, "6 at 10s, 6 at 20.9s"},
+		"too far apart":    {2100 * ms, 2, 2, "1 at 2s, 1 at 2.1s"},
+		"more than a call": {40 * ms, 250, 250, "100 at 3.96s, 100 at 7.96s, 50 at 9.96s"},
+		"five calls":       {10 * ms, 500, 500, "100 at 990ms, 100 at 1.99s, 100 at 2.99s, 100 at 3.99s, 100 at 4.99s"},
+	} {
+		clock, r := onFake()
+		g := r.gather(Launches())
+		for i := range c.asks {
+			g.join("", i, Company{Group: "g", Size: c.size, Name: fmt.Sprint(i)})
+			clock.Advance(c.every)
+		}
+		clock.Advance(20 * time.Second)
+		if got := r.said(); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// said is how many asks each call had, and when it was made.
+func (r *recorder) said() string {
+	var calls []string
+	for _, call := range r.calls {
+		calls = append(calls, fmt.Sprint(len(call.asks), " at ", call.at))
+	}
+	return strings.Join(calls, ", ")
+}
+
+// E-29: who asks again is not counted twice, others in the round are waited for as ever, and companies are forgotten.
+func TestCompanyIsCounted(t *testing.T) {
+	t.Parallel()
+	clock, r := onFake()
+	g := r.gather(Launches())
+	of := func(group string, size int, name string) Company {
+		return Company{Group: group, Size: size, Name: name}
+	}
+	g.join("a", 1, of("g", 2, "one"))
+	g.join("a", 1, of("g", 2, "one"))
+	g.join("b", 3, of("h", 1, "three"))
+	g.join("b", 4, Company{})
+	clock.Advance(34 * time.Millisecond)
+	if got := r.said(); got != "" {
+		t.Errorf("%s: want nothing yet", got)
+	}
+	clock.Advance(time.Millisecond)
+	g.join("c", 2, of("g", 2, "two")) // of another key: the first waits no longer than for one that never comes
+	clock.Advance(3 * time.Second)
+	if got := r.said(); got != "2 at 35ms, 1 at 35ms, 1 at 2s" {
+		t.Errorf("%s: want the stranger after 35 ms, the second at once, the first after two seconds", got)
+	}
+	clock.Advance(companyFor + time.Second)
+	g.join("d", 5, of("i", 1, "five"))
+	if len(g.came) != 1 {
+		t.Errorf("%d companies are remembered, want the last one", len(g.came))
 	}
 }
 
@@ -183,7 +254,7 @@ func TestWhatIsNotAnsweredIsUnknown(t *testing.T) {
 	clock := timer.NewFake(time.Unix(0, 0))
 	short := func(_ context.Context, _ string, asks []int) []Answer[int] { return []Answer[int]{{Value: asks[0]}} }
 	g := New(t.Context(), Config[int, int]{Clock: clock, Window: Launches(), Compare: cmp.Compare[int], Call: short})
-	b, a := g.join("", 7), g.join("", 3)
+	b, a := g.join("", 7, Company{}), g.join("", 3, Company{})
 	clock.Advance(time.Second)
 	if a.answer.Value != 3 || a.answer.Err != nil || !errors.Is(b.answer.Err, ErrUnanswered) {
 		t.Errorf("%+v and %+v", a.answer, b.answer)
@@ -223,7 +294,7 @@ func TestEachGetsItsOwnAnswer(t *testing.T) {
 				}
 			default:
 				c := &caller{key: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key"), ask: rapid.IntRange(0, 9).Draw(t, "ask")}
-				c.came, c.place = clock.Now().Sub(r.start), g.join(c.key, c.ask)
+				c.came, c.place = clock.Now().Sub(r.start), g.join(c.key, c.ask, Company{})
 				all = append(all, c)
 			}
 		}

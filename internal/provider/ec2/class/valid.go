@@ -137,8 +137,30 @@ func volumes(
 		"; correct volumeSize in spec.blockDeviceMappings"
 }
 
-// userData is what a machine of the class would read, but for what only a claim or a type decides.
+// userData is what a machine of the class would read, or what is wrong with it.
 func userData(class *awsv1.EC2NodeClass, family string, join Join) (text string, problem *Problem) {
+	text, err := rendered(class, family, join)
+	var tooLarge *userdata.TooLargeError
+	var wrong *userdata.Error // which names the field
+	switch {
+	case errors.As(err, &wrong):
+		return "", &Problem{Reason: ReasonUserData, Message: err.Error()}
+	case errors.As(err, &tooLarge):
+		return "", &Problem{Reason: ReasonUserDataSize, Message: fmt.Sprintf("spec.userData: %s", err)}
+	case err != nil:
+		return "", &Problem{Reason: ReasonUserData, Message: fmt.Sprintf("spec.userData: %s", err)}
+	}
+	return text, nil
+}
+
+// UserDataBytes is how much user data a machine of the class would read, beside what its pool, its claim and its type
+// add; known is false where it cannot be written (E-34).
+func UserDataBytes(class *awsv1.EC2NodeClass, join Join) (bytes int, known bool) {
+	return userdata.SizeOf(rendered(class, resolve.Family(&class.Spec), join))
+}
+
+// rendered is what a machine of the class would read, but for what only a claim or a type decides.
+func rendered(class *awsv1.EC2NodeClass, family string, join Join) (text string, err error) {
 	if class.Spec.UserData != nil {
 		text = *class.Spec.UserData
 	}
@@ -151,24 +173,14 @@ func userData(class *awsv1.EC2NodeClass, family string, join Join) (text string,
 	if node.Cluster.Endpoint == "" || node.Cluster.CIDR == "" { // not known yet: that is told elsewhere
 		node.Cluster = userdata.Cluster{Name: "any", Endpoint: "https://any.example.com", CA: "Y2E=", CIDR: "10.0.0.0/16"}
 	}
-	var err error
 	switch family {
 	case resolve.FamilyAL2023:
-		text, err = userdata.AL2023(text, node)
+		return userdata.AL2023(text, node)
 	case resolve.FamilyBottlerocket:
-		text, err = userdata.Bottlerocket(text, node, "")
+		return userdata.Bottlerocket(text, node, "")
 	}
-	var tooLarge *userdata.TooLargeError
-	var wrong *userdata.Error // which names the field
-	switch {
-	case errors.As(err, &wrong):
-		return "", &Problem{Reason: ReasonUserData, Message: err.Error()}
-	case errors.As(err, &tooLarge):
-		return "", &Problem{Reason: ReasonUserDataSize, Message: fmt.Sprintf("spec.userData: %s", err)}
-	case err != nil:
-		return "", &Problem{Reason: ReasonUserData, Message: fmt.Sprintf("spec.userData: %s", err)}
-	case len(text) > userdata.Limit:
-		return "", &Problem{Reason: ReasonUserDataSize, Message: fmt.Sprintf("spec.userData: %s", &userdata.TooLargeError{Size: len(text)})}
+	if len(text) > userdata.Limit {
+		return "", &userdata.TooLargeError{Size: len(text)}
 	}
 	return text, nil
 }

@@ -57,6 +57,9 @@ type Instance struct {
 // UserData is what the instance's launch template says, in base64 as it was sent.
 func (i Instance) UserData() string { return i.data.UserData }
 
+// Enclaves reports whether programs on the instance can start enclaves.
+func (i Instance) Enclaves() bool { return i.data.enclaves() }
+
 func (i *Instance) runs() bool { return i.State == Pending || i.State == Running }
 
 // settle brings the world to its present: what was to happen until now has happened.

@@ -185,6 +185,10 @@ func (l *launch) tagsFor(p pool, kind string) map[string]string {
 	return tags
 }
 
+func (d *templateData) enclaves() bool {
+	return d.Enclave != nil && d.Enclave.Enabled != nil && *d.Enclave.Enabled
+}
+
 func (d *templateData) groups() []string {
 	ids := slices.Clone(d.GroupIDs)
 	for _, n := range d.Interfaces {
@@ -218,6 +222,8 @@ func (l *launch) fits(p pool) error {
 	case !slices.Contains(texts(info.SupportedUsageClasses), l.capacityType):
 		return refuse(400, "Unsupported", "The requested configuration is currently not supported: %s as %s.", p.kind,
 			l.capacityType)
+	case p.template.data.enclaves() && info.NitroEnclavesSupport != "supported":
+		return refuse(400, "Unsupported", "The instance type '%s' does not support enclaves.", p.kind)
 	case info.ProcessorInfo != nil && !slices.Contains(texts(info.ProcessorInfo.SupportedArchitectures),
 		image.Architecture):
 		return refuse(400, codeBadValue,

@@ -64,10 +64,23 @@ func (s *Server) AddPlacementGroup(g PlacementGroup) PlacementGroup {
 	return g
 }
 
-// expireReservations ends those whose time is over.
+// blockEndsBefore is how long before the end of a capacity block its instances end.
+const blockEndsBefore = 30 * time.Minute
+
+// expireReservations ends those whose time is over, and the instances of capacity blocks half an hour before it.
 func (s *Server) expireReservations() {
 	for _, r := range s.reservations {
-		if r.State == "active" && !r.Ends.IsZero() && !s.now().Before(r.Ends) {
+		if r.Ends.IsZero() {
+			continue
+		}
+		if end := r.Ends.Add(-blockEndsBefore); r.Kind == "capacity-block" && !s.now().Before(end) {
+			for _, id := range slices.Sorted(maps.Keys(s.machines)) {
+				if i := s.machines[id]; i.Reservation == r.ID {
+					s.end(i, end, "Server.CapacityBlockEnded", "Server.CapacityBlockEnded: the capacity block ends")
+				}
+			}
+		}
+		if r.State == "active" && !s.now().Before(r.Ends) {
 			r.State = "expired"
 		}
 	}

@@ -217,6 +217,9 @@ func TestWhatAPoolIsRefusedFor(t *testing.T) {
 			"InvalidGroup.NotFound"},
 		"volume": {func(d *ec2types.RequestLaunchTemplateData) { d.BlockDeviceMappings[0].Ebs.VolumeSize = aws.Int32(8) },
 			"c5.large", "InvalidBlockDeviceMapping"},
+		"enclaves": {func(d *ec2types.RequestLaunchTemplateData) {
+			d.ImageId, d.EnclaveOptions = &old, &ec2types.LaunchTemplateEnclaveOptionsRequest{Enabled: aws.Bool(true)}
+		}, "t3.micro", "Unsupported"},
 		"quota":   {func(d *ec2types.RequestLaunchTemplateData) { d.ImageId = &old }, "c5.xlarge", "VcpuLimitExceeded"},
 		"nowhere": {func(d *ec2types.RequestLaunchTemplateData) { d.ImageId = &old }, "no.such", "InvalidParameterValue"},
 	} {

@@ -90,6 +90,39 @@ func TestReservationsEnd(t *testing.T) {
 	}
 }
 
+// E-13: the instances of a capacity block end half an hour before it; those of another reservation go on.
+func TestACapacityBlockEndsItsInstances(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, ec2test.Faults{})
+	for name, kind := range map[string]string{"block": "capacity-block", "plain": "default"} {
+		r := a.AddCapacityReservation(ec2test.CapacityReservation{Type: "c5.large", Zone: "us-east-1b", Total: 1, Kind: kind,
+			Ends: a.Now().Add(time.Hour)})
+		a.template(name, func(d *ec2types.RequestLaunchTemplateData) {
+			d.CapacityReservationSpecification = &ec2types.LaunchTemplateCapacityReservationSpecificationRequest{
+				CapacityReservationTarget: &ec2types.CapacityReservationTarget{CapacityReservationId: &r.ID}}
+		})
+		if out := a.launch(by(a.fleet(1, onDemand, "c5.large"), name)); len(out.Instances) != 1 {
+			t.Fatalf("%s: %s", name, taken(out))
+		}
+	}
+	ended := func() (codes []string) {
+		for _, i := range a.Instances() {
+			if i.Code != "" {
+				codes = append(codes, i.Template+" "+i.Code)
+			}
+		}
+		return codes
+	}
+	a.Advance(30*time.Minute - time.Second)
+	if codes := ended(); len(codes) > 0 {
+		t.Errorf("%v ended too early", codes)
+	}
+	a.Advance(time.Second)
+	if codes := ended(); len(codes) != 1 || codes[0] != "karpenter.k8s.aws/block Server.CapacityBlockEnded" {
+		t.Errorf("%v ended, want that in the block", codes)
+	}
+}
+
 // E-15: a spread group has seven instances in a zone; a cluster group does not take every type.
 func TestPlacementGroups(t *testing.T) {
 	t.Parallel()

@@ -56,6 +56,8 @@ type Order[R any] struct {
 	Request R
 	// NotAfter is until when the call may be made; zero for ever.
 	NotAfter time.Time
+	// With is with whom the claim was made.
+	With batch.Company
 }
 
 // Launcher brings machines. It is lost with the process, which costs one more question to EC2 for each claim that has no machine.
@@ -105,7 +107,10 @@ func (l *Launcher[R]) Do(ctx context.Context, order Order[R]) (string, error) {
 			return was.providerID, err
 		}
 	}
-	return l.launches.Do(ctx, order.Key, order)
+	if launch != "" { // it was tried before, and those with which it was made have had their turn
+		order.With = batch.Company{}
+	}
+	return l.launches.DoWith(ctx, order.Key, order, order.With)
 }
 
 func (l *Launcher[R]) recall(claim launchid.Claim) (providerID string, launch launchid.ID, over bool) {

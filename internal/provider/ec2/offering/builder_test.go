@@ -124,6 +124,9 @@ func TestWhatDoesNotFitIsNotOffered(t *testing.T) {
 		{"virtual machines within", func(in *offering.Input) {
 			in.Class.Spec.CPUOptions = &awsv1.CPUOptions{NestedVirtualization: new("enabled")}
 		}, "m8i.large"},
+		{"enclaves", func(in *offering.Input) { in.Class.Spec.EnclaveOptions = &awsv1.EnclaveOptions{Enabled: true} },
+			"dl2q.24xlarge g5.xlarge inf2.xlarge m6g.large p4d.24xlarge"},
+		{"enclaves that are off", func(in *offering.Input) { in.Class.Spec.EnclaveOptions = &awsv1.EnclaveOptions{} }, everything},
 		{"no subnet", func(in *offering.Input) { in.Class.Status.Subnets = nil }, ""},
 	} {
 		in := input(all, class("a"))

@@ -119,7 +119,7 @@ func accelerator(labels map[string]string) string {
 }
 
 // fits reports whether EC2 would launch a type at all as a class asks for it: into its placement group, with its network
-// interfaces and its options for processors.
+// interfaces, its options for processors and its enclaves.
 func fits(class *awsv1.EC2NodeClass, placement Placement, info *ec2types.InstanceTypeInfo) bool {
 	if placement.ID != "" && (info.PlacementGroupInfo == nil ||
 		!slices.Contains(info.PlacementGroupInfo.SupportedStrategies, ec2types.PlacementGroupStrategy(placement.Strategy))) {
@@ -129,7 +129,13 @@ func fits(class *awsv1.EC2NodeClass, placement Placement, info *ec2types.Instanc
 		!slices.Contains(info.ProcessorInfo.SupportedFeatures, ec2types.SupportedAdditionalProcessorFeatureNestedVirtualization)) {
 		return false
 	}
-	return hasInterfaces(class.Spec.NetworkInterfaces, info.NetworkInfo)
+	return hasEnclaves(class, info) && hasInterfaces(class.Spec.NetworkInterfaces, info.NetworkInfo)
+}
+
+// hasEnclaves reports whether a type has Nitro enclaves, or the class does without (E-01).
+func hasEnclaves(class *awsv1.EC2NodeClass, info *ec2types.InstanceTypeInfo) bool {
+	wanted := class.Spec.EnclaveOptions
+	return wanted == nil || !wanted.Enabled || info.NitroEnclavesSupport == ec2types.NitroEnclavesSupportSupported
 }
 
 // hasInterfaces reports whether a type has the cards that the interfaces of a class belong to, with room for them.

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
@@ -31,6 +32,7 @@ const validation = karpenterv1.ConditionTypeValidationSucceeded
 // badInput is something wrong, and where that is told.
 type badInput struct {
 	name     string // as the page has it; begins with the id of the specification
+	pool     *karpenterv1.NodePool
 	settings func(*settings)
 	class    func(*awsv1.EC2NodeClass)
 	prepare  func(*region)
@@ -78,7 +80,11 @@ func (b badInput) say(t *testing.T) string {
 	if b.class != nil {
 		changes = append(changes, b.class)
 	}
-	r := newRegion(t, b.settings, aClass("default", changes...))
+	objects := []client.Object{aClass("default", changes...)}
+	if b.pool != nil {
+		objects = append(objects, b.pool)
+	}
+	r := newRegion(t, b.settings, objects...)
 	var logged strings.Builder
 	r.deps.Log = funcr.New(func(_, args string) { logged.WriteString(args) }, funcr.Options{})
 	if b.prepare != nil {
@@ -283,6 +289,10 @@ func machinesThatCannotBe() []badInput {
 		reserve(ec2test.CapacityReservation{Type: "m5.large", Zone: "us-east-1a", State: "expired", Total: 1}),
 		reserve(ec2test.CapacityReservation{Type: "m5.large", Zone: "us-east-1f", Total: 1})
 	unknown.name, ended.name, elsewhere.name = "E-77, unknown", "E-77, ended", "E-77, another zone"
+	untaken := reserve(ec2test.CapacityReservation{Type: "m5.large", Zone: "us-east-1a", Total: 1})
+	untaken.name, untaken.tried = "E-77, no pool takes it", true
+	untaken.pool = aPool("general", "default", "karpenter.k8s.aws/instance-family", "c5", "c6i")
+	untaken.want = append(untaken.want, "general")
 	data := func(family, alias, text string) func(*awsv1.EC2NodeClass) {
 		return func(c *awsv1.EC2NodeClass) {
 			c.Spec.UserData, c.Spec.AMIFamily, c.Spec.AMISelectorTerms = new(text), new(family), []awsv1.AMISelectorTerm{{Alias: alias}}
@@ -301,7 +311,9 @@ func machinesThatCannotBe() []badInput {
 			told: validation, want: []string{"UserDataInvalid", "line 2"}},
 		{name: "E-75, too large", class: data("AL2023", latest, "#!/bin/bash\n"+strings.Repeat("echo 0123456\n", 1300)), told: validation,
 			want: []string{"UserDataSizeLimitExceeded", "16384"}},
-		unknown, ended, elsewhere,
+		unknown, ended, elsewhere, untaken,
+		{name: "E-01, enclaves", class: withEnclaves, pool: aPool("small", "default", instanceType, "t3.micro", "t3.small"), tried: true,
+			told: "event", want: []string{EventNoEnclaves, "spec.enclaveOptions.enabled", "EC2NodeClass default", "t3.micro, t3.small"}},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -39,10 +40,11 @@ type classes struct {
 	*link
 	trials trials
 	told   map[string]time.Time // by UID of a class: when it last said what it waits for
+	lacks  map[types.UID]string // by UID of a pool: what it was told last of enclaves
 }
 
 func newClasses(l *link) *classes {
-	return &classes{link: l, trials: trials{}, told: map[string]time.Time{}}
+	return &classes{link: l, trials: trials{}, told: map[string]time.Time{}, lacks: map[types.UID]string{}}
 }
 
 func sameAnnotations(a, b client.Object) bool {
@@ -81,6 +83,7 @@ func (k *classes) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	}
 	results := c.resolver.Resolve(ctx, live, k.known().kubernetes)
 	c.machines.Resolved(live, results)
+	k.expire(ctx, c, results)
 	for _, each := range live {
 		after, err := k.conclude(ctx, c, each, results[each.Name], claims.Items)
 		again = min(again, after)
@@ -167,6 +170,7 @@ func (k *classes) annotate(ctx context.Context, claim *karpenterv1.NodeClaim, of
 func (k *classes) conclude(
 	ctx context.Context, c *connection, each *awsv1.EC2NodeClass, r resolve.Result, claims []karpenterv1.NodeClaim,
 ) (again time.Duration, err error) {
+	r = k.fit(ctx, c, each, r)
 	again = r.After
 	status := r.Status
 	status.Subnets = inOrder(each.Status.Subnets, status.Subnets)
@@ -197,7 +201,7 @@ func (k *classes) conclude(
 			condition.Value{Type: each1.Type, Status: each1.Status, Reason: each1.Reason, Message: each1.Message}, k.deps.Now())
 	}
 	dropOthers(&each.Status.Conditions, conclusions)
-	k.meterOf(each.Name, r)
+	k.meterOf(each, r)
 	if !equality.Semantic.DeepEqual(before.Status, each.Status) {
 		err := k.deps.Client.Status().Patch(ctx, each, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
@@ -256,12 +260,15 @@ func propagating(list []karpenterv1.Condition) bool {
 	return slices.ContainsFunc(list, func(c karpenterv1.Condition) bool { return c.Reason == resolve.Propagating })
 }
 
-func (k *classes) meterOf(name string, r resolve.Result) {
+func (k *classes) meterOf(each *awsv1.EC2NodeClass, r resolve.Result) {
+	if bytes, known := class.UserDataBytes(each, k.known().join); known {
+		k.meter.rendered(each, bytes)
+	}
 	age := 0.0
 	if !r.StaleSince.IsZero() {
 		age = k.deps.Now().Sub(r.StaleSince).Seconds()
 	}
-	k.meter.stale.WithLabelValues(name).Set(age)
+	k.meter.stale.WithLabelValues(each.Name).Set(age)
 }
 
 // end lets a class go that nobody refers to, with what was made for it (E-04).
@@ -289,7 +296,7 @@ func (k *classes) end(ctx context.Context, c *connection, each *awsv1.EC2NodeCla
 		return fmt.Errorf("deleting the instance profiles of EC2NodeClass %s: %w", each.Name, err)
 	}
 	delete(k.told, string(each.UID))
-	k.meter.stale.DeleteLabelValues(each.Name)
+	k.meter.forget(each.Name)
 	err := k.deps.Client.Patch(ctx, &awsv1.EC2NodeClass{ObjectMeta: metaOf(each)}, patch.RemoveFinalizer(each, class.Finalizer))
 	return client.IgnoreNotFound(err)
 }

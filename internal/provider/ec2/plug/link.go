@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -216,6 +217,7 @@ func (l *link) make(ctx context.Context, cfg aws.Config) (*connection, error) {
 		},
 		Settings: offering.Settings{ReservedInterfaces: s.reservedInterfaces, MemoryOverhead: s.memoryOverhead},
 		Prices:   c.prices, Types: c.types, Correct: l.deps.Correct, Heard: l.heard, Branches: known.Branches, Told: l.tell,
+		Rendered: l.meter.rendered,
 	})
 	return c, err
 }
@@ -346,6 +348,20 @@ func (l *link) tellClasses(ctx context.Context, told map[types.UID]string, reaso
 			told[each.UID] = text
 			l.deps.Events.Event(each, event.Warning, reason, text)
 		}
+	}
+}
+
+// tellProgram tells what is the matter with no class in particular: on the lease of the leader, once as long as the
+// text is the same; on each class where there is no lease, or it cannot be read.
+func (l *link) tellProgram(ctx context.Context, told map[types.UID]string, reason, text string) {
+	var lease coordinationv1.Lease
+	if l.deps.Lease.Name == "" || l.deps.Live.Get(ctx, l.deps.Lease, &lease) != nil {
+		l.tellClasses(ctx, told, reason, text)
+		return
+	}
+	if told[lease.UID] != text {
+		told[lease.UID] = text
+		l.deps.Events.Event(&lease, event.Warning, reason, text)
 	}
 }
 

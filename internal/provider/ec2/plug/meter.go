@@ -1,8 +1,11 @@
 package plug
 
 import (
+	"sync"
+
 	"github.com/prometheus/client_golang/prometheus"
 
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/calls"
 )
 
@@ -15,10 +18,25 @@ type meter struct {
 	messages *prometheus.CounterVec
 	failures *prometheus.CounterVec
 	queue    prometheus.Gauge
+	userData *prometheus.GaugeVec // nodeclass
+
+	mu    sync.Mutex
+	sizes map[string]sized // by name of the class
+}
+
+// sized is the most user data that a class was seen to come to, since its spec changed.
+type sized struct {
+	generation int64
+	bytes      int
 }
 
 func newMeter(registerer prometheus.Registerer) *meter {
 	m := &meter{
+		sizes: map[string]sized{},
+		userData: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_ec2nodeclasses_userdata_bytes",
+			Help: "How many bytes of user data machines of a node class read, the most since its spec changed; " +
+				"EC2 takes 16384."},
+			[]string{"nodeclass"}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "joiner_ec2_calls_total",
 			Help: "Attempts to call AWS, by service, action and what came of them: ok, or the class of the refusal."},
 			[]string{"service", "action", "result"}),
@@ -37,7 +55,7 @@ func newMeter(registerer prometheus.Registerer) *meter {
 			Help: "1 while the interruption queue cannot be read, so that warnings are not heard; else 0."}),
 	}
 	if registerer != nil {
-		registerer.MustRegister(m.calls, m.took, m.prices, m.stale, m.messages, m.failures, m.queue)
+		registerer.MustRegister(m.calls, m.took, m.prices, m.stale, m.messages, m.failures, m.queue, m.userData)
 	}
 	return m
 }
@@ -50,4 +68,24 @@ func (m *meter) observe(a calls.Attempt) {
 	}
 	m.calls.WithLabelValues(a.Service, a.Action, result).Inc()
 	m.took.WithLabelValues(a.Service, a.Action).Observe(a.Took.Seconds())
+}
+
+// rendered shows how much user data a class comes to. Pools and types differ by what they add: the most counts.
+func (m *meter) rendered(class *awsv1.EC2NodeClass, bytes int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.sizes[class.Name]; known.generation == class.Generation {
+		bytes = max(bytes, known.bytes)
+	}
+	m.sizes[class.Name] = sized{class.Generation, bytes}
+	m.userData.WithLabelValues(class.Name).Set(float64(bytes))
+}
+
+// forget drops what is shown of a class that goes.
+func (m *meter) forget(class string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.sizes, class)
+	m.userData.DeleteLabelValues(class)
+	m.stale.DeleteLabelValues(class)
 }

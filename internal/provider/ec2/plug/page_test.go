@@ -83,12 +83,12 @@ func TestThePageShowsWhatThereIs(t *testing.T) {
 		t.Errorf("no manifest of %v", objects)
 	}
 	code := sourceOf(t, ".")
-	for _, name := range regexp.MustCompile("`(joiner_ec2_[a-z_]+|ec2\\.[a-z]+)").FindAllStringSubmatch(page, -1) {
+	for _, name := range regexp.MustCompile("`((?:joiner_ec2|karpenter)_[a-z0-9_]+|ec2\\.[a-z]+)").FindAllStringSubmatch(page, -1) {
 		if !strings.Contains(code, `"`+name[1]+`"`) {
 			t.Errorf("docs/aws.md names %s, which does not exist", name[1])
 		}
 	}
-	for _, name := range regexp.MustCompile(`"(joiner_ec2_[a-z_]+|ec2\.[a-z]+)"`).FindAllStringSubmatch(code, -1) {
+	for _, name := range regexp.MustCompile(`"((?:joiner_ec2|karpenter)_[a-z0-9_]+|ec2\.[a-z]+)"`).FindAllStringSubmatch(code, -1) {
 		if !strings.Contains(page, "`"+name[1]) {
 			t.Errorf("docs/aws.md does not name %s", name[1])
 		}

@@ -6,10 +6,14 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tables"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/userdata"
 )
 
 // saidOf counts the events with a reason.
@@ -53,6 +57,98 @@ func TestAQueueThatCannotBeReadIsTold(t *testing.T) {
 	step()
 	if gauge() != 0 {
 		t.Errorf("the gauge is %v once the queue is read", gauge())
+	}
+}
+
+// E-76, E-62: where there is a leader, it is told on the leader's lease, once as long as the text is the same, and on
+// no class; a lease that cannot be read is no reason to keep silent.
+func TestAQueueThatCannotBeReadIsToldOnTheLease(t *testing.T) {
+	t.Parallel()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "leader",
+		UID: "uid-of-lease"}}
+	r := newRegion(t, func(s *settings) { s.queue = "warnings" }, aClass("one"), aClass("two"), lease)
+	r.deps.Lease = client.ObjectKeyFromObject(lease)
+	c, reader := r.connectNow(), newReader(r.link)
+	step := func(want ...string) {
+		t.Helper()
+		if _, err := reader.step(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(r.about, ", "); got != strings.Join(want, ", ") {
+			t.Errorf("events about %s, want %v: %q", got, want, r.events)
+		}
+	}
+	const onLease = "*v1.Lease leader"
+	step(onLease)
+	step(onLease)
+	r.server.AddQueue("warnings")
+	r.faults(ec2test.Faults{Deny: []ec2test.Denial{{Action: "sqs:ReceiveMessage"}}})
+	step(onLease, onLease) // another text
+	if err := r.kube.Delete(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	step(onLease, onLease, "*v1.EC2NodeClass one", "*v1.EC2NodeClass two")
+}
+
+// E-34, E-62: how much user data a class comes to is shown by Karpenter's name, before a launch and when it is too
+// much; what a pool adds counts, another spec counts anew, and a class that goes is shown no more.
+func TestUserDataIsMeasured(t *testing.T) {
+	t.Parallel()
+	r := newRegion(t, func(s *settings) { s.dryRunOff = true }, aClass("default"))
+	shown := prometheus.NewRegistry()
+	shown.MustRegister(r.meter.userData)
+	bytes := func() float64 {
+		t.Helper()
+		families, err := shown.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(families) == 0 {
+			return 0
+		}
+		m := families[0]
+		if m.GetName() != "karpenter_ec2nodeclasses_userdata_bytes" || m.GetMetric()[0].GetLabel()[0].GetValue() != "default" {
+			t.Fatalf("metric %s of %v", m.GetName(), m.GetMetric()[0].GetLabel())
+		}
+		return m.GetMetric()[0].GetGauge().GetValue()
+	}
+	change := func(text string, generation int64) {
+		t.Helper()
+		class := r.class("default")
+		class.Spec.UserData, class.Generation = &text, generation
+		if err := r.kube.Update(t.Context(), class); err != nil {
+			t.Fatal(err)
+		}
+		r.look()
+	}
+	c := r.connectNow()
+	r.look()
+	plain := bytes()
+	if plain < 500 || plain > userdata.Limit/2 {
+		t.Errorf("%v bytes without user data of the user's", plain)
+	}
+	if trial := c.machines.Try(t.Context(), r.class("default"), strings.Repeat("p", 63)); trial.Untold != nil {
+		t.Fatal(trial.Untold)
+	}
+	if got := bytes(); got < plain+60 {
+		t.Errorf("%v bytes with the name of a pool that has 63, want at least %v", got, plain+60)
+	}
+	r.look()
+	if got := bytes(); got < plain+60 {
+		t.Errorf("%v bytes after another look, want what the pool came to", got)
+	}
+	large := strings.Repeat("# 0123456\n", userdata.Limit/10)
+	change("#!/bin/bash\n"+large, 2)
+	if got := bytes(); got < userdata.Limit {
+		t.Errorf("%v bytes, want more than EC2 takes", got)
+	}
+	change("#!/bin/bash\n", 3)
+	if got := bytes(); got <= plain || got > userdata.Limit/2 {
+		t.Errorf("%v bytes of another spec, want a little more than %v", got, plain)
+	}
+	r.meter.forget("default")
+	if got := bytes(); got != 0 {
+		t.Errorf("%v bytes of a class that is gone", got)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
@@ -153,19 +152,9 @@ func someTime(uid types.UID) time.Duration {
 
 // poolOf is the first pool that refers to a class.
 func (k *classes) poolOf(ctx context.Context, name string) string {
-	var pools karpenterv1.NodePoolList
-	if err := k.deps.Client.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
+	pools, err := k.poolsOf(ctx, name)
+	if err != nil || len(pools) == 0 {
 		return anyPool
 	}
-	first := ""
-	for i := range pools.Items {
-		ref := pools.Items[i].Spec.Template.Spec.NodeClassRef
-		if ref != nil && ref.Kind == (ec2.Kind{}).NodeClass().Kind && ref.Name == name && (first == "" || pools.Items[i].Name < first) {
-			first = pools.Items[i].Name
-		}
-	}
-	if first == "" {
-		return anyPool
-	}
-	return first
+	return pools[0].Name
 }

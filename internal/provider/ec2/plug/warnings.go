@@ -33,13 +33,14 @@ const (
 type reader struct {
 	*link
 	url  string
-	bad  string               // the last failure that was told
-	told map[types.UID]string // on each class
+	bad  string               // the last failure that was logged
+	told map[types.UID]string // on the lease, or on each class
 }
 
 func newReader(l *link) *reader { return &reader{link: l, told: map[types.UID]string{}} }
 
-// EventQueue is the reason of the event on each class that the interruption queue cannot be read (E-76).
+// EventQueue is the reason of the event that the interruption queue cannot be read: on the leader's lease, since it is
+// a matter of the whole program, or on each class where there is no lease (E-76).
 const EventQueue = "InterruptionQueueUnavailable"
 
 // step waits for messages, and reads all that are there. It is called again at once.
@@ -100,7 +101,7 @@ func (r *reader) failed(ctx context.Context, c *connection, action string, err e
 		r.bad = text
 		r.deps.Log.Error(nil, EventQueue+": "+text)
 	}
-	r.tellClasses(ctx, r.told, EventQueue, text)
+	r.tellProgram(ctx, r.told, EventQueue, text)
 	return queueAgain, nil
 }
 
@@ -193,7 +194,7 @@ func (h *health) ask(ctx context.Context, c *connection, filters ...ec2types.Fil
 			each := &out.InstanceStatuses[i]
 			id := c.machines.Ours(aws.ToString(each.InstanceId))
 			if id != "" && h.broken(each) {
-				list = append(list, provider.Notice{ID: "status/" + aws.ToString(each.InstanceId), Kind: provider.InstanceUnhealthy, ProviderID: id})
+				list = append(list, ec2.StatusNotice(aws.ToString(each.InstanceId), id))
 			}
 		}
 		if aws.ToString(out.NextToken) == "" {

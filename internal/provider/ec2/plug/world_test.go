@@ -3,6 +3,7 @@ package plug
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,13 +45,15 @@ type region struct {
 	mu     sync.Mutex
 	later  time.Duration
 	events []string // reason: message
+	about  []string // the kinds and names of what events are about
 	woken  []string
 }
 
 // Event implements event.Recorder.
-func (r *region) Event(_ client.Object, _ event.Kind, reason, message string) {
+func (r *region) Event(about client.Object, _ event.Kind, reason, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.about = append(r.about, fmt.Sprintf("%T %s", about, about.GetName()))
 	r.events = append(r.events, reason+": "+message)
 }
 
@@ -69,7 +73,8 @@ func newRegion(t *testing.T, change func(*settings), objects ...client.Object) *
 	}
 	r.server.AddCluster(ec2test.Cluster{Name: clusterName, Version: "1.34", Endpoint: "https://c1.example.com", CA: "Y2E=", CIDR: "10.100.0.0/16"})
 	scheme := runtime.NewScheme()
-	if err := errors.Join(appsv1.AddToScheme(scheme), corev1.AddToScheme(scheme), karpenterv1.AddToScheme(scheme), awsv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(appsv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme),
+		corev1.AddToScheme(scheme), karpenterv1.AddToScheme(scheme), awsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	r.kube = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&awsv1.EC2NodeClass{}, &karpenterv1.NodeClaim{}).

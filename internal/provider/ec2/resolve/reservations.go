@@ -13,6 +13,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/batch"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
@@ -72,10 +73,18 @@ func (c Reservation) at(now time.Time) Reservation {
 	return c
 }
 
+// what names a reservation, with what it is for.
+func (c Reservation) what() string {
+	return fmt.Sprintf("%s (%s in %s)", c.ID, c.InstanceType, c.AvailabilityZone)
+}
+
+// Expiring reports whether it is a capacity block near its end: it takes no new machines, and those in it go (E-13).
+func (c Reservation) Expiring() bool { return c.State == reservationExpiring }
+
 // useless says why no machine of the class can have a reservation; "" when it can. zones are those of the class's
 // subnets; nil when they are not known.
 func (c Reservation) useless(zones map[string]bool, now time.Time) string {
-	what := fmt.Sprintf("%s (%s in %s)", c.ID, c.InstanceType, c.AvailabilityZone)
+	what := c.what()
 	switch {
 	case c.state != reservationActive:
 		return what + " is " + c.state
@@ -123,6 +132,34 @@ func (r *Resolver) askReservations(ctx context.Context, classes []*awsv1.EC2Node
 	for chunk := range slices.Chunk(ids, mostReservations) {
 		r.askReservationIDs(ctx, chunk)
 	}
+}
+
+// Reservations returns what is known of capacity reservations, whether a class chooses them or not: machines may run in
+// one that no class chooses any more. What is not known yet, or is old, is asked for.
+func (r *Resolver) Reservations(ctx context.Context, ids []string) []Reservation {
+	var keys []string
+	for _, id := range ids {
+		keys = append(keys, idKey(id))
+	}
+	due := r.knownReservations.due(r.now(), keys, func(string, []Reservation) time.Duration { return reservationsFor })
+	var ask []string
+	for _, id := range ids {
+		if slices.Contains(due, idKey(id)) {
+			ask = append(ask, id)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, patienceWithAll)
+	defer cancel()
+	for chunk := range slices.Chunk(ask, mostReservations) {
+		r.askReservationIDs(ctx, chunk)
+	}
+	var found []Reservation
+	for _, id := range ids {
+		for _, c := range r.knownReservations.get(idKey(id)).value {
+			found = append(found, c.at(r.now()))
+		}
+	}
+	return found
 }
 
 func reservationFilters(term awsv1.CapacityReservationSelectorTerm) (filters []ec2types.Filter) {
@@ -194,8 +231,27 @@ func (r *Resolver) listReservations(ctx context.Context, in *ec2.DescribeCapacit
 	return found, err
 }
 
-// judgeReservations decides which reservations a class may use. It is not called for one without terms.
-func (r *Resolver) judgeReservations(class *awsv1.EC2NodeClass, into *Result, now time.Time) {
+// Untaken returns a result of this resolver with what is known of reservations that no NodePool takes, by id, and why
+// (E-77): a term that finds no others is told as one that finds none. They stay in the status, since a pool may change.
+func (r *Resolver) Untaken(class *awsv1.EC2NodeClass, of Result, why map[string]string) Result {
+	at := slices.IndexFunc(of.Conditions, func(c karpenterv1.Condition) bool {
+		return c.Type == CapacityReservationsReady
+	})
+	if at < 0 || len(why) == 0 {
+		return of
+	}
+	again := Result{Status: of.Status}
+	r.judgeReservations(class, &again, why, r.now())
+	of.Conditions = slices.Clone(of.Conditions)
+	of.Conditions[at] = again.Conditions[0]
+	return of
+}
+
+// judgeReservations decides which reservations a class may use; untaken are those that no pool takes. It is not called
+// for a class without terms.
+func (r *Resolver) judgeReservations(
+	class *awsv1.EC2NodeClass, into *Result, untaken map[string]string, now time.Time,
+) {
 	b := newBasis()
 	var problems []string
 	usable := map[string]Reservation{}
@@ -209,7 +265,12 @@ func (r *Resolver) judgeReservations(class *awsv1.EC2NodeClass, into *Result, no
 				why = append(why, text)
 				continue
 			}
-			some, usable[c.ID] = true, c.at(now)
+			usable[c.ID] = c.at(now)
+			if text := untaken[c.ID]; text != "" {
+				why = append(why, c.what()+" "+text)
+				continue
+			}
+			some = true
 		}
 		if !some {
 			problems = append(problems, fmt.Sprintf("spec.capacityReservationSelectorTerms[%d] (%s): %s", i,

@@ -195,7 +195,7 @@ func (r *Resolver) judge(class *awsv1.EC2NodeClass, kubernetes string, now time.
 	r.judgeImages(class, kubernetes, &into, now)
 	r.judgeProfile(class, &into, now)
 	if len(class.Spec.CapacityReservationSelectorTerms) > 0 {
-		r.judgeReservations(class, &into, now)
+		r.judgeReservations(class, &into, nil, now)
 	} else {
 		into.Status.CapacityReservations = nil
 	}

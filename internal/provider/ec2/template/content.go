@@ -44,8 +44,6 @@ type Ask struct {
 	// IPv6 says that the cluster's pods and nodes have addresses of IPv6.
 	IPv6      bool
 	Placement Placement
-	// Enclaves asks for Nitro enclaves.
-	Enclaves bool
 }
 
 // Placement is where instances stand. The zero value leaves it to EC2.
@@ -98,7 +96,7 @@ func Content(ask Ask) (*ec2.CreateLaunchTemplateInput, error) {
 	if on := class.Spec.DetailedMonitoring; on != nil {
 		data.Monitoring = &ec2types.LaunchTemplatesMonitoringRequest{Enabled: aws.Bool(*on)}
 	}
-	if ask.Enclaves {
+	if o := class.Spec.EnclaveOptions; o != nil && o.Enabled {
 		data.EnclaveOptions = &ec2types.LaunchTemplateEnclaveOptionsRequest{Enabled: aws.Bool(true)}
 	}
 	if ask.CapacityType == catalog.Spot { // elsewhere no request is made that could have tags

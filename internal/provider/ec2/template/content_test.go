@@ -61,12 +61,14 @@ func shapes() map[string]func(*template.Ask) {
 		"family":     func(a *template.Ask) { a.Family = "Bottlerocket" },
 		"custom":     func(a *template.Ask) { a.Family = "Custom" },
 		"monitoring": func(a *template.Ask) { a.Class.Spec.DetailedMonitoring = aws.Bool(true) },
-		"enclaves":   func(a *template.Ask) { a.Enclaves = true },
-		"fabric":     func(a *template.Ask) { a.FabricCards = 4 },
-		"ipv6":       func(a *template.Ask) { a.IPv6 = true },
-		"public":     func(a *template.Ask) { a.Class.Spec.AssociatePublicIPAddress = aws.Bool(true) },
-		"private":    func(a *template.Ask) { a.Class.Spec.AssociatePublicIPAddress = aws.Bool(false) },
-		"prefixes":   func(a *template.Ask) { a.Class.Spec.IPPrefixCount = aws.Int32(2) },
+		"enclaves": func(a *template.Ask) {
+			a.Class.Spec.EnclaveOptions = &awsv1.EnclaveOptions{Enabled: true}
+		},
+		"fabric":   func(a *template.Ask) { a.FabricCards = 4 },
+		"ipv6":     func(a *template.Ask) { a.IPv6 = true },
+		"public":   func(a *template.Ask) { a.Class.Spec.AssociatePublicIPAddress = aws.Bool(true) },
+		"private":  func(a *template.Ask) { a.Class.Spec.AssociatePublicIPAddress = aws.Bool(false) },
+		"prefixes": func(a *template.Ask) { a.Class.Spec.IPPrefixCount = aws.Int32(2) },
 		"tracking": func(a *template.Ask) {
 			a.Class.Spec.ConnectionTracking = &awsv1.ConnectionTracking{TCPEstablishedTimeout: aws.Int32(600)}
 		},

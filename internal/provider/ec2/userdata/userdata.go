@@ -10,6 +10,7 @@
 package userdata
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -74,6 +75,16 @@ type TooLargeError struct{ Size int } // in bytes
 // Error implements error.
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("the user data would have %d bytes, EC2 takes at most %d: shorten spec.userData or spec.kubelet", e.Size, Limit)
+}
+
+// SizeOf returns how many bytes user data has, or would have had if EC2 took as much; known is false when another error
+// kept it from being written. Its arguments are what [AL2023] or [Bottlerocket] returned.
+func SizeOf(text string, err error) (bytes int, known bool) {
+	var large *TooLargeError
+	if errors.As(err, &large) {
+		return large.Size, true
+	}
+	return len(text), err == nil
 }
 
 func bounded(text string) (string, error) {

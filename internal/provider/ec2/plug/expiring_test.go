@@ -1,0 +1,109 @@
+package plug
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
+)
+
+// blockWorld is a class that chooses a capacity block and a plain reservation, both with an hour to go, and a machine
+// in each.
+func blockWorld(t *testing.T) (r *region, c *connection, block string, ends time.Time) {
+	t.Helper()
+	r = newRegion(t, nil, aClass("default", func(c *awsv1.EC2NodeClass) {
+		c.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{ID: "cr-block"}, {ID: "cr-plain"}}
+	}))
+	ends = r.Now().Add(2 * time.Hour)
+	for id, kind := range map[string]string{"cr-block": "capacity-block", "cr-plain": "default"} {
+		r.server.AddCapacityReservation(ec2test.CapacityReservation{ID: id, Type: "m5.large", Zone: "us-east-1a",
+			Total: 1, Kind: kind, Ends: ends})
+	}
+	newDay(r).run(70 * time.Second) // until EC2 is sure to know the profile
+	r.join("plain")                 // the plain one comes first
+	r.pass(2 * time.Second)         // by then the catalogue shows that it is full
+	r.join("block")
+	c = r.connected()
+	if _, err := c.machines.List(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	in := map[string]string{}
+	for _, i := range r.server.Instances() {
+		in[i.Reservation] = "aws:///" + i.Zone + "/" + i.ID
+	}
+	if len(in) != 2 || in["cr-block"] == "" || in["cr-plain"] == "" {
+		t.Fatalf("machines in reservations: %v", in)
+	}
+	return r, c, in["cr-block"], ends
+}
+
+func (r *region) noticesOf(c *connection) []provider.Notice {
+	r.t.Helper()
+	notices, err := c.machines.Notices(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return notices.List
+}
+
+// E-13: a machine in a capacity block gets a notice once the block has 40 min to go, with the time at which EC2 begins
+// to end its instances, and whoever acts on notices is woken. It is told once. A reservation of another kind ends none.
+func TestACapacityBlockThatEndsIsDrained(t *testing.T) {
+	t.Parallel()
+	r, c, block, ends := blockWorld(t)
+	r.pass(ends.Sub(r.Now()) - 41*time.Minute)
+	r.look()
+	if list := r.noticesOf(c); len(list) > 0 {
+		t.Fatalf("notices %+v with 41 min to go", list)
+	}
+	r.woken = nil
+	r.pass(61 * time.Second)
+	r.look()
+	list := r.noticesOf(c)
+	if len(list) != 1 || list[0].Kind != provider.CapacityBlockExpiring || list[0].ProviderID != block ||
+		!list[0].Gone.Equal(ends.Add(-30*time.Minute).Truncate(time.Second)) {
+		t.Fatalf("notices %+v, want one of %s, gone 30 min before %s", list, block, ends)
+	}
+	if woken := strings.Join(r.woken, ","); !strings.Contains(","+woken+",", ",,") {
+		t.Errorf("woken are %q, want who asks for notices", woken)
+	}
+	r.look()
+	if list := r.noticesOf(c); len(list) != 1 {
+		t.Errorf("notices %+v before anybody has acted, want the same one", list)
+	}
+	if err := c.machines.Acknowledge(t.Context(), list[0]); err != nil {
+		t.Fatal(err)
+	}
+	r.pass(time.Minute)
+	r.look()
+	if list := r.noticesOf(c); len(list) > 0 {
+		t.Errorf("notices %+v after all was done", list)
+	}
+}
+
+// E-13: machines in a block that no class chooses any more are drained, too, and a failure to ask ends no notice.
+func TestABlockThatNoClassChoosesIsDrained(t *testing.T) {
+	t.Parallel()
+	r, c, block, ends := blockWorld(t)
+	class := r.class("default")
+	class.Spec.CapacityReservationSelectorTerms, class.Generation = nil, 2
+	if err := r.kube.Update(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	r.pass(ends.Sub(r.Now()) - 39*time.Minute)
+	r.look()
+	r.faults(ec2test.Faults{Deny: []ec2test.Denial{{Action: "ec2:DescribeCapacityReservations"}}})
+	r.pass(2 * time.Minute)
+	r.look()
+	if list := r.noticesOf(c); len(list) != 1 || list[0].ProviderID != block {
+		t.Errorf("notices %+v, want one of %s", list, block)
+	}
+	if err := r.kube.Get(t.Context(), client.ObjectKeyFromObject(class), class); err != nil || len(class.Status.CapacityReservations) > 0 {
+		t.Errorf("error %v, reservations %+v of a class that chooses none", err, class.Status.CapacityReservations)
+	}
+}
