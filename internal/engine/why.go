@@ -34,7 +34,7 @@ type Standing struct {
 // Why says how a node of s stands. It asks what the methods of disruption ask, in their order, so that it names what they would meet
 // first; what the process remembers (pauses, commands that failed) is not known to it.
 func Why(s *cluster.Snapshot, terms Terms, node *cluster.Node) Standing {
-	for _, look := range []func(*cluster.Snapshot, Terms, *cluster.Node) (Standing, bool){whyGoing, whyNotReady, whyForbidden, whyDue, whyQuiet} {
+	for _, look := range []func(*cluster.Snapshot, Terms, *cluster.Node) (Standing, bool){whyGoing, whyNotReady, whyForbidden, whyChosen, whyDue, whyQuiet} {
 		if found, done := look(s, terms, node); done {
 			return found
 		}
@@ -83,9 +83,9 @@ func whyNotReady(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bo
 	switch {
 	case s.Pool(node.Pool) == nil:
 		return stays(cause.PoolGone, "its NodePool %s is gone", node.Pool)
-	case !node.Launched:
+	case !node.Initialized && !node.Launched:
 		return stays(cause.NotInitialized, "its machine is not launched yet")
-	case node.Name == "" || !node.Registered:
+	case node.Name == "" || !node.Initialized && !node.Registered:
 		return stays(cause.NotInitialized, "its machine has not joined yet")
 	case !node.Initialized:
 		return stays(cause.NotInitialized, "it has joined, and is not initialized: a startup taint or a resource is still to come or to go")
@@ -119,6 +119,23 @@ func whyForbidden(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, b
 	return Standing{}, false
 }
 
+// whyChosen is about nodes that one of the methods removes, in the order in which a round asks them.
+func whyChosen(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, bool) {
+	for _, method := range []func() plan.Plan{
+		func() plan.Plan { return Emptiness(s, terms.Now, terms.Budgets) },
+		func() plan.Plan { return Expire(s, terms) },
+		func() plan.Plan { return Drift(s, terms) },
+		func() plan.Plan { return Consolidate(s, terms) },
+	} {
+		for _, r := range method().Removes {
+			if r.Claim == node.Claim {
+				return Standing{Goes: r.Reason, Text: "it goes now"}, true
+			}
+		}
+	}
+	return Standing{}, false
+}
+
 // whyDue is about nodes that are drifted or expired: they are to go whatever they cost.
 func whyDue(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, bool) {
 	reason, method := plan.Drifted, Drift
@@ -129,16 +146,12 @@ func whyDue(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, boo
 	default:
 		return Standing{}, false
 	}
-	p := method(s, terms)
-	if removes(p, node) {
-		return Standing{Goes: reason, Text: "it goes now"}, true
-	}
 	if found, held := budgeted(s, terms, node, reason); held {
 		found.Wanted = reason
 		return found, true
 	}
 	found := Standing{Wanted: reason, Cause: cause.OthersFirst, Text: "others are replaced first"}
-	for _, stay := range p.Stays {
+	for _, stay := range method(s, terms).Stays {
 		if stay.Claim == node.Claim {
 			found.Cause, found.Text = cause.PodFitsNowhereElse, stay.Why
 			if moved := movedFrom(s, node); len(moved.Unplaced) > 0 {
@@ -183,13 +196,6 @@ func whyQuiet(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, b
 	case reason == plan.Underutilized && node.Price == resources.Unpriced:
 		return stays(cause.PriceUnknown, "its price is not known, so nothing can be called cheaper")
 	}
-	p := Consolidate(s, terms)
-	if reason == plan.Empty {
-		p = Emptiness(s, terms.Now, terms.Budgets)
-	}
-	if removes(p, node) {
-		return Standing{Goes: reason, Text: "it goes now"}, true
-	}
 	if found, held := budgeted(s, terms, node, reason); held {
 		found.Wanted = reason
 		return found, true
@@ -232,10 +238,6 @@ func movedFrom(s *cluster.Snapshot, node *cluster.Node) plan.Plan {
 	d := beginFrom(s, s, Terms{})
 	without := d.future.Without(d.now(node))
 	return pack.Solve(without, without.Pending)
-}
-
-func removes(p plan.Plan, node *cluster.Node) bool {
-	return slices.ContainsFunc(p.Removes, func(r plan.Remove) bool { return r.Claim == node.Claim })
 }
 
 func ref(pod *cluster.Pod) plan.PodRef {
