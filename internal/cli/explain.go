@@ -17,46 +17,69 @@ import (
 
 func explain(config Config) *cobra.Command {
 	command := &cobra.Command{
-		Use: "explain", Short: "Say why a pod waits, and what to do about it", Args: cobra.NoArgs,
+		Use: "explain", Short: "Say why a pod waits or a node stays, and what to do about it", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(explainPod(config))
+	command.AddCommand(explainPod(config), explainNode(config))
 	return command
 }
 
 func explainPod(config Config) *cobra.Command {
-	var files []string
-	var kubeconfig, namespace, catalogue, output string
+	var namespace string
+	command, with := explaining(config, "Say why a pod waits, and what to do about it", `Say why a pod waits, which pool is nearest to taking it, what can be done, and what ends it without anybody.`,
+		"0 the pod runs or a node takes it, 1 a cause holds it, 2 nothing could be explained")
+	command.Use = "pod [NAMESPACE/]NAME"
+	command.Example = "  joinerctl explain pod shop/web-6d4cf-9k2\n  joinerctl explain pod -n shop web-0 -f manifests/"
+	command.Flags().StringVarP(&namespace, "namespace", "n", metav1.NamespaceDefault, "namespace of a pod that is named without one")
+	command.RunE = func(command *cobra.Command, args []string) error {
+		pod, err := podNamed(args[0], namespace)
+		if err != nil {
+			return err
+		}
+		return with.run(command.Context(), config, func(w *whatif.World) (whatif.Explained, error) { return w.ExplainPod(pod.Namespace, pod.Name) })
+	}
+	return command
+}
+
+func explainNode(config Config) *cobra.Command {
+	command, with := explaining(config, "Say why a node stays, and what to do about it", `Say why a node stays: what it would go for, what keeps it, what can be done, and what ends that without anybody. Budgets are those of
+this moment; what only a controller remembers, such as a pause or a command that failed, is not known.`,
+		"0 nothing wants it gone or it goes, 1 a cause holds it, 2 nothing could be explained")
+	command.Use = "node NAME"
+	command.Example = "  joinerctl explain node ip-10-0-7-4"
+	command.RunE = func(command *cobra.Command, args []string) error {
+		return with.run(command.Context(), config, func(w *whatif.World) (whatif.Explained, error) { return w.ExplainNode(args[0]) })
+	}
+	return command
+}
+
+// explainer holds the flags that all explanations have.
+type explainer struct {
+	files                         []string
+	kubeconfig, catalogue, output string
+}
+
+// explaining makes a command for one object, without its use, example and work.
+func explaining(config Config, short, long, codes string) (*cobra.Command, *explainer) {
+	with := &explainer{}
 	command := &cobra.Command{
-		Use: "pod [NAMESPACE/]NAME", Short: "Say why a pod waits, and what to do about it", Args: cobra.ExactArgs(1),
-		Long: `Say why a pod waits, which pool is nearest to taking it, what can be done, and what ends it without anybody.
+		Short: short, Args: cobra.ExactArgs(1),
+		Long: long + `
 
 The objects of the cluster are read and planned for by the engine that the controller has. No controller is asked, so it works while
 none runs, and where Karpenter decides: then it says what Joiner would say. What was sold out when a controller last tried is not
 known here. Without -f the cluster is read; nothing is ever written. It needs to list pods, nodes and nodepools; what else may not
 be read is named, since something of it may stand in the way.
 
-Exit code: 0 the pod runs or a node takes it, 1 a cause holds it, 2 nothing could be explained.`,
-		Example: "  joinerctl explain pod shop/web-6d4cf-9k2\n  joinerctl explain pod -n shop web-0 -f manifests/",
-		RunE: func(command *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
-				return fmt.Errorf("--output is %q: it must be text or json", output)
-			}
-			pod, err := podNamed(args[0], namespace)
-			if err != nil {
-				return err
-			}
-			return runExplain(command.Context(), config, pod, files, kubeconfig, catalogue, output)
-		},
+Exit code: ` + codes + ".",
 	}
 	flags := command.Flags()
-	flags.StringArrayVarP(&files, "filename", "f", nil, "file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; may be repeated")
-	flags.StringVar(&kubeconfig, "kubeconfig", "", "path of the kubeconfig; without it $KUBECONFIG, then ~/.kube/config")
-	flags.StringVarP(&namespace, "namespace", "n", metav1.NamespaceDefault, "namespace of a pod that is named without one")
-	flags.StringVar(&catalogue, "catalogue", catalogueAuto, "instance types and prices: auto, aws, default, or a file (joinerctl simulate --help)")
-	flags.StringVarP(&output, "output", "o", "text", "text or json")
+	flags.StringArrayVarP(&with.files, "filename", "f", nil, "file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; may be repeated")
+	flags.StringVar(&with.kubeconfig, "kubeconfig", "", "path of the kubeconfig; without it $KUBECONFIG, then ~/.kube/config")
+	flags.StringVar(&with.catalogue, "catalogue", catalogueAuto, "instance types and prices: auto, aws, default, or a file (joinerctl simulate --help)")
+	flags.StringVarP(&with.output, "output", "o", "text", "text or json")
 	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")
-	return command
+	return command, with
 }
 
 // podNamed splits namespace/name.
@@ -71,40 +94,42 @@ func podNamed(name, namespace string) (whatif.About, error) {
 	return whatif.About{Kind: "Pod", Namespace: first, Name: rest}, nil
 }
 
-func runExplain(ctx context.Context, config Config, pod whatif.About, files []string, kubeconfig, catalogue, output string) error {
-	var documents []whatif.Document
-	var unread []string
-	from := "files"
-	if len(files) > 0 {
-		objects, err := readFiles(config.In, files)
-		if err != nil {
-			return err
-		}
-		documents = fromFiles(objects)
-	} else {
-		client, err := config.Client(kubeconfig)
-		if err != nil {
-			return err
-		}
-		if documents, unread, err = readAll(ctx, client); err != nil {
-			return err
-		}
-		from = "cluster"
+func (with *explainer) run(ctx context.Context, config Config, about func(*whatif.World) (whatif.Explained, error)) error {
+	if with.output != "text" && with.output != "json" {
+		return fmt.Errorf("--output is %q: it must be text or json", with.output)
 	}
-	world, offered, err := picture(documents, catalogue)
+	documents, unread, from, err := with.read(ctx, config)
 	if err != nil {
 		return err
 	}
-	explained, err := world.ExplainPod(pod.Namespace, pod.Name)
+	world, offered, err := picture(documents, with.catalogue)
 	if err != nil {
 		return err
 	}
-	explained.NotChecked = unread
-	err = report(config.Out, explained, output)
-	if output == "json" || err != nil && !errors.Is(err, errFindings) {
+	explained, err := about(world)
+	if err != nil {
+		return err
+	}
+	explained.NotChecked = append(explained.NotChecked, unread...)
+	err = report(config.Out, explained, with.output)
+	if with.output == "json" || err != nil && !errors.Is(err, errFindings) {
 		return err
 	}
 	return errors.Join(err, sources(config.Out, world, from, offered))
+}
+
+// read reads the files, or the cluster: from says which.
+func (with *explainer) read(ctx context.Context, config Config) (documents []whatif.Document, unread []string, from string, err error) {
+	if len(with.files) > 0 {
+		objects, err := readFiles(config.In, with.files)
+		return fromFiles(objects), nil, "files", err
+	}
+	client, err := config.Client(with.kubeconfig)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	documents, unread, err = readAll(ctx, client)
+	return documents, unread, "cluster", err
 }
 
 // readAll reads what a plan looks at. unread says what may not be read, each with the right that is missing; without what is

@@ -47,6 +47,24 @@ func TestU04_ThePageShowsWhatExplainSays(t *testing.T) {
 	shows(t, "../../docs/explain.md", "$ joinerctl explain pod ml/train-2 -f examples/simulate\n", out)
 }
 
+// TestU04_ThePageShowsWhyANodeStays.
+func TestU04_ThePageShowsWhyANodeStays(t *testing.T) {
+	t.Parallel()
+	code, out, failures := ran(t, "", "explain", "node", "n1", "-f", "../../examples/explain")
+	if code != cli.CodeFindings || failures != "" {
+		t.Errorf("exit code %d, %q", code, failures)
+	}
+	shows(t, "../../docs/explain.md", "$ joinerctl explain node n1 -f examples/explain\n", out)
+	code, out, _ = ran(t, "", "explain", "node", "default-bbbb", "-f", "../../examples/explain")
+	if code != cli.CodeFine || !strings.Contains(out, "it would be chosen to go now, Underutilized") {
+		t.Errorf("exit code %d, %s", code, out)
+	}
+	if code, _, failures = ran(t, "", "explain", "node", "n9", "-f", "../../examples/explain"); code != cli.CodeFailed ||
+		!strings.Contains(failures, "there is no node and no NodeClaim n9") {
+		t.Errorf("exit code %d, %q", code, failures)
+	}
+}
+
 // shows demands that a page has a command's output word for word, or writes it there.
 func shows(t *testing.T, page, command, out string) {
 	t.Helper()

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
@@ -18,7 +20,7 @@ import (
 // review, and is committed only when you can explain it.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	for _, dir := range []string{"provision", "topology", "limits", "disrupt"} {
+	for _, dir := range []string{"provision", "topology", "limits", "disrupt", "why"} {
 		datadriven.Walk(t, "testdata/"+dir, func(t *testing.T, path string) {
 			datadriven.RunTest(t, path, run)
 		})
@@ -44,6 +46,9 @@ func run(t *testing.T, d *datadriven.TestData) string {
 		}
 		return enginetest.Shorten(engine.Emptiness(snapshot, now, budgets(d)).String())
 	}
+	if d.Cmd == "why" {
+		return why(snapshot, terms(t, d))
+	}
 	if d.Cmd == "consolidate" || d.Cmd == "drift" || d.Cmd == "expire" {
 		terms := terms(t, d)
 		if d.Cmd == "expire" {
@@ -60,8 +65,26 @@ func run(t *testing.T, d *datadriven.TestData) string {
 	if d.Cmd == "replicas" {
 		return enginetest.Shorten(engine.Replicas(snapshot).String())
 	}
-	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, expire, trim or replicas", d.Pos, d.Cmd)
+	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, expire, trim, replicas or why", d.Pos, d.Cmd)
 	return ""
+}
+
+// why prints how each node stands.
+func why(s *cluster.Snapshot, terms engine.Terms) string {
+	var b strings.Builder
+	for _, node := range s.Nodes {
+		w := engine.Why(s, terms, node)
+		fmt.Fprintf(&b, "%s: ", node.ID())
+		if w.Wanted != "" {
+			fmt.Fprintf(&b, "although %s, ", w.Wanted)
+		}
+		fmt.Fprintf(&b, "%s: %s", cmp.Or(string(w.Goes), string(w.Cause)), w.Text)
+		if w.Until > 0 {
+			fmt.Fprintf(&b, "; until %d", w.Until)
+		}
+		fmt.Fprintln(&b)
+	}
+	return enginetest.Shorten(b.String())
 }
 
 // terms reads now, budget, spot-to-spot, min-percent and, in dollars per hour, min-saving.

@@ -183,13 +183,60 @@ func ofOffers() []Entry {
 	}
 }
 
+// ofNodes are the causes of nodes that stay. POOL stands for the pool, NAME for the pod.
+func ofNodes() []Entry {
+	own := func(code cause.Code, says, byItself string, remedies ...string) Entry {
+		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: remedies, sentence: detail}
+	}
+	return []Entry{
+		own(cause.NotManaged, "it has no NodeClaim: Joiner does not touch it", "", "drain and delete it yourself, or leave it"),
+		own(cause.NotInitialized, "its machine is not launched, has not joined, or is not initialized yet", "when it is; a machine that does not join is given up after 15 minutes",
+			"look at its NodeClaim, and at who takes startup taints off"),
+		own(cause.NodeNotReady, "it is not Ready", "when its kubelet is back, or when repair replaces it", "look at the node; docs/repair.md says when it is replaced"),
+		own(cause.PoolGone, "its NodePool POOL is gone", "", "delete the NodeClaim to remove it, or apply the NodePool again"),
+		own(cause.DoNotDisruptNode, "karpenter.sh/do-not-disrupt is set on the node or its NodeClaim", "", "take the annotation off"),
+		own(cause.DoNotDisruptPod, "karpenter.sh/do-not-disrupt is set on pod NAME", "when the pod ends, or the duration that the annotation says",
+			"take the annotation off pod NAME, or let it end"),
+		own(cause.PodDisruptionBudget, "a PodDisruptionBudget lets a pod of the node not go", "when more pods of the budget are healthy",
+			"raise the replicas of its workload, or what its budget allows"),
+		own(cause.IsReplacement, "it replaces CLAIM, whose pods are to come here", "when those are gone", nothing),
+		own(cause.ReplacementOnTheWay, "it was chosen to go, and waits for NodeClaim CLAIM", "when that is initialized, or taken back if it fails",
+			"look at that NodeClaim if it takes long"),
+		own(cause.Draining, "it is being removed, and waits for pod NAME", "when its pods have ended",
+			"look at the condition Drained of its NodeClaim: it says what the drain waits for"),
+		own(cause.PodsComing, "pods are planned onto it", "when they run, or found another place", nothing),
+		own(cause.BudgetClosed, "the budgets of NodePool POOL allow no node to go now", "when another budget comes into force",
+			"raise the budget in spec.disruption.budgets of NodePool POOL, or wait for its window"),
+		own(cause.BudgetUsedUp, "the budgets of NodePool POOL allow N at a time, and N are going or not ready", "when one of those is gone",
+			"wait, or raise the budget in spec.disruption.budgets of NodePool POOL"),
+		own(cause.StaticPoolNode, "NodePool POOL keeps N nodes, whatever runs on them", "", "lower spec.replicas of NodePool POOL"),
+		own(cause.ConsolidationOff, "NodePool POOL does not remove such nodes to save money", "",
+			"set spec.disruption.consolidationPolicy: WhenEmptyOrUnderutilized in NodePool POOL, and a consolidateAfter"),
+		own(cause.QuietTime, "pods came or went, and NodePool POOL waits for its consolidateAfter", "at the time that is told",
+			"lower spec.disruption.consolidateAfter of NodePool POOL"),
+		own(cause.PriceUnknown, "its price is not known, so nothing can be called cheaper", "", "give its offering a price: in the catalogue, or by a NodeOverlay"),
+		own(cause.PodFitsNowhereElse, "pod NAME would find no place elsewhere: REASON", "when there is a place",
+			"look at why: joinerctl explain pod NAME would say the same if it waited"),
+		own(cause.NothingCheaper, "what its pods need would cost $N/h elsewhere, and it costs $N/h", "when prices or pods change", nothing),
+		own(cause.SavingTooSmall, "replacing it would save $N/h of $N/h, less than is worth a move", "when prices or pods change",
+			"lower --consolidation-min-saving-percent if that is worth moving pods for"),
+		own(cause.SpotToSpotOff, "what its pods need would cost $N/h less, and a spot node is not replaced by a spot node", "",
+			"switch on the feature gate SpotToSpotConsolidation"),
+		own(cause.WaitingPodsFirst, "pods wait that no NodePool may launch a node for", "when those have a place", "make room for the pods that wait"),
+		own(cause.OthersFirst, "other nodes go first", "in a later round", nothing),
+	}
+}
+
 func detail(_ string, s plan.Step) string { return s.Detail }
 
 // Catalogue returns the causes of pods that wait, in the order of cause.WaitingCodes.
 func Catalogue() []Entry { return entries() }
 
+// NodeCatalogue returns the causes of nodes that stay, in the order of cause.StayingCodes.
+func NodeCatalogue() []Entry { return ofNodes() }
+
 func entryOf(code cause.Code) (Entry, bool) {
-	for _, e := range entries() {
+	for _, e := range slices.Concat(entries(), ofNodes()) {
 		if e.Code == code {
 			return e, true
 		}

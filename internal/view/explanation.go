@@ -2,7 +2,9 @@ package view
 
 import (
 	"strings"
+	"time"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
@@ -26,6 +28,8 @@ type Explanation struct {
 	// Text says how it stands where there is no cause; "" where there is one.
 	Text  string `json:"text,omitempty"`
 	Cause *Cause `json:"cause,omitempty"`
+	// Wanted is what a node would go for if nothing kept it; "" when nothing wants it gone.
+	Wanted string `json:"wanted,omitempty"`
 	// Pools is what each pool says, nearest first; empty where the cause is not theirs.
 	Pools []PoolCause `json:"pools,omitempty"`
 }
@@ -51,6 +55,37 @@ func WaitsFor(code cause.Code, text, name, pool string) Explanation {
 		found.Remedies[i] = strings.ReplaceAll(remedy, "NAME", name)
 	}
 	return Explanation{State: state, Cause: &found}
+}
+
+// Standing makes an explanation of a node of ours, or of nobody's.
+func Standing(s engine.Standing, pool string) Explanation {
+	if s.Goes != "" {
+		return Explanation{State: Coming, Text: "it would be chosen to go now, " + string(s.Goes)}
+	}
+	found := about(pool, plan.Step{Cause: s.Cause, Detail: s.Text})
+	found.Object = Object{Kind: "Node"}
+	if s.Pod.Name != "" {
+		found.Object = Object{Kind: "Pod", Name: s.Pod.String()}
+	}
+	for i, remedy := range found.Remedies {
+		found.Remedies[i] = strings.ReplaceAll(remedy, "NAME", s.Pod.String())
+	}
+	e := Explanation{State: Held, Cause: &found, Wanted: string(s.Wanted)}
+	switch s.Cause {
+	case cause.NothingCheaper, cause.NotManaged, cause.StaticPoolNode, cause.ConsolidationOff, cause.PodsComing, cause.IsReplacement:
+		e.State = Settled // nothing wants it gone
+	case cause.Draining, cause.ReplacementOnTheWay, cause.QuietTime, cause.OthersFirst:
+		e.State = Coming
+	}
+	if s.Until > 0 {
+		found.ByItself = "at " + time.Unix(s.Until, 0).UTC().Format(time.RFC3339)
+	}
+	if len(s.Homeless.Pools) > 0 {
+		w := Waits(s.Homeless)
+		found.Text = "pod " + s.Pod.String() + " would find no place elsewhere: " + w.Cause.Text
+		e.Pools = w.Pools
+	}
+	return e
 }
 
 // NotPlaced makes an explanation of a pod that no pool takes.

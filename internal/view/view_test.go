@@ -28,12 +28,21 @@ func TestU16_TheCatalogueIsWhole(t *testing.T) {
 			t.Errorf("entry %d is %+v; want %s with a sentence and a remedy", i, e, codes[i])
 		}
 	}
+	codes, entries = cause.StayingCodes(), view.NodeCatalogue()
+	if len(codes) != len(entries) {
+		t.Fatalf("nodes: %d codes, %d entries", len(codes), len(entries))
+	}
+	for i, e := range entries {
+		if e.Code != codes[i] || e.Says == "" || len(e.Remedies) == 0 {
+			t.Errorf("entry %d of nodes is %+v; want %s with a sentence and a remedy", i, e, codes[i])
+		}
+	}
 }
 
 // TestU16_ThePageIsMadeOfTheCatalogue.
 func TestU16_ThePageIsMadeOfTheCatalogue(t *testing.T) {
 	t.Parallel()
-	want := pageOf(view.Catalogue())
+	want := pageOf()
 	if *rewrite {
 		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -44,28 +53,35 @@ func TestU16_ThePageIsMadeOfTheCatalogue(t *testing.T) {
 	}
 }
 
-func pageOf(entries []view.Entry) string {
+func pageOf() string {
 	var b strings.Builder
 	b.WriteString(`# Causes
 
-Why a pod waits: each cause has a code, which stays what it is, a sentence, what you can do, and what ends it without you. ` + "`joinerctl simulate`" + `
-prints them. Words in capitals stand for names. Where several pools refuse a pod for different causes, the first one told is that of
+Why a pod waits, and why a node stays: each cause has a code, which stays what it is, a sentence, what you can do, and what ends it without you. ` + "`joinerctl simulate`" + `
+and ` + "`joinerctl explain`" + ` print them. Words in capitals stand for names. Where several pools refuse a pod for different causes, the first one told is that of
 the pool that is nearest to taking it: a limit before missing capacity, that before the places of other pods, before a pool that is not
 ready, before a taint, before a label, before a resource; of equals the heavier pool.
 
 This page is made of the code (package ` + "`internal/view`" + `).
 
-| code | what it says | what to do | by itself |
-|---|---|---|---|
+## A pod waits
+
 `)
+	table(&b, view.Catalogue())
+	b.WriteString("\n## A node stays\n\n")
+	table(&b, view.NodeCatalogue())
+	return b.String()
+}
+
+func table(b *strings.Builder, entries []view.Entry) {
+	b.WriteString("| code | what it says | what to do | by itself |\n|---|---|---|---|\n")
 	for _, e := range entries {
 		ends := e.ByItself
 		if ends == "" {
 			ends = "–"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", e.Code, e.Says, strings.Join(e.Remedies, "; or "), ends)
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", e.Code, e.Says, strings.Join(e.Remedies, "; or "), ends)
 	}
-	return b.String()
 }
 
 // TestWaits: of several pools, the one that is nearest to taking the pod comes first; of equals the first.

@@ -2,6 +2,7 @@ package whatif
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -10,8 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/view"
@@ -43,6 +46,40 @@ func (w *World) ExplainPod(namespace, name string) (Explained, error) {
 	}
 	e.Explanation = w.explain(pod)
 	return e, nil
+}
+
+// ExplainNode says why a node stays, or that it goes (U-04). The error says that there is no such node.
+func (w *World) ExplainNode(name string) (Explained, error) {
+	e := Explained{APIVersion: APIVersion, Kind: "Explanation", About: About{Kind: "Node", Name: name}}
+	s := w.store.Snapshot()
+	for _, node := range s.Nodes {
+		if node.Name == name || node.Claim == name {
+			terms, err := w.terms(s)
+			e.Explanation = view.Standing(engine.Why(s, terms, node), node.Pool)
+			if err != nil {
+				e.NotChecked = append(e.NotChecked, err.Error())
+			}
+			return e, nil
+		}
+	}
+	return e, fmt.Errorf("there is no node and no NodeClaim %s", name)
+}
+
+// terms are those of a controller with its default flags: budgets as they are now, and the least saving.
+func (w *World) terms(s *cluster.Snapshot) (engine.Terms, error) {
+	terms := engine.Terms{Now: w.now.Unix(), Budgets: map[string][]engine.Budget{}, MinSavingPercent: engine.DefaultMinSavingPercent}
+	sizes := engine.Sizes(s)
+	var faults []error
+	for _, o := range w.objects {
+		if pool, isPool := o.Object.(*karpenterv1.NodePool); isPool {
+			budgets, err := translate.ActiveBudgets(pool, w.now, sizes[pool.Name])
+			terms.Budgets[pool.Name] = budgets
+			if err != nil {
+				faults = append(faults, fmt.Errorf("NodePool %s: a disruption budget cannot be read, and counts as 0: %w", pool.Name, err))
+			}
+		}
+	}
+	return terms, errors.Join(faults...)
 }
 
 // like names pods of that name in other namespaces, the nearest mistake.
@@ -125,10 +162,18 @@ func (e Explained) WriteJSON(out io.Writer) error {
 // WriteText writes the explanation for people. Its form may change.
 func (e Explained) WriteText(out io.Writer) error {
 	var b strings.Builder
-	if e.Cause == nil {
-		fmt.Fprintf(&b, "%s/%s: %s\n", e.About.Namespace, e.About.Name, e.Text)
-	} else {
-		fmt.Fprintf(&b, "%s/%s waits: %s\n", e.About.Namespace, e.About.Name, e.Cause.Code)
+	name, verb := e.About.Namespace+"/"+e.About.Name, "waits"
+	if e.About.Kind == "Node" {
+		name, verb = e.About.Name, "stays"
+	}
+	switch {
+	case e.Cause == nil:
+		fmt.Fprintf(&b, "%s: %s\n", name, e.Text)
+	case e.Wanted != "":
+		fmt.Fprintf(&b, "%s %s, although %s: %s\n", name, verb, e.Wanted, e.Cause.Code)
+		writeCause(&b, *e.Cause, e.Pools)
+	default:
+		fmt.Fprintf(&b, "%s %s: %s\n", name, verb, e.Cause.Code)
 		writeCause(&b, *e.Cause, e.Pools)
 	}
 	for _, kind := range e.NotChecked {

@@ -141,7 +141,7 @@ func Resources() []Resource {
 	return slices.Concat(
 		of("", "v1", true, "pods", "nodes"), of(karpenterv1.Group, "v1", true, "nodepools"),
 		of("", "v1", false, "namespaces", "persistentvolumeclaims", "persistentvolumes", "limitranges"),
-		of("apps", "v1", false, "daemonsets"), of("node.k8s.io", "v1", false, "runtimeclasses"),
+		of("apps", "v1", false, "daemonsets"), of("policy", "v1", false, "poddisruptionbudgets"), of("node.k8s.io", "v1", false, "runtimeclasses"),
 		of("storage.k8s.io", "v1", false, "storageclasses", "csinodes", "volumeattachments"),
 		of(karpenterv1.Group, "v1", false, "nodeclaims"), of(karpenterv1.Group, "v1alpha1", false, "nodeoverlays"),
 		of(awsv1.Group, "v1", false, "ec2nodeclasses"), of(kwokv1alpha1.Group, "v1alpha1", false, "kwoknodeclasses"),

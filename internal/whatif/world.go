@@ -50,6 +50,7 @@ type World struct {
 	known     map[string]*corev1.Pod
 	nodes     map[string]bool
 	estimated bool
+	now       time.Time
 	objects   []object
 	// idle says of a pod without a node, by namespace/name, why nothing is planned for it.
 	idle map[string]string
@@ -63,7 +64,7 @@ func New(in Input) (*World, error) {
 	}
 	w := &World{
 		store:  world.New(world.Config{Now: func() time.Time { return in.Now }, Fleet: both{}}),
-		owners: map[string]string{}, Ignored: map[string]int{}, idle: map[string]string{}, known: map[string]*corev1.Pod{}, nodes: map[string]bool{}, estimated: in.Estimated,
+		owners: map[string]string{}, Ignored: map[string]int{}, idle: map[string]string{}, known: map[string]*corev1.Pod{}, nodes: map[string]bool{}, estimated: in.Estimated, now: in.Now,
 	}
 	var faults []error
 	seen := map[string]string{}

@@ -96,6 +96,63 @@ const (
 	LaunchPlanned Code = "LaunchPlanned"
 )
 
+// Why a node stays, or goes slowly (U, 3.2).
+const (
+	// NotManaged: the node has no NodeClaim.
+	NotManaged Code = "NotManaged"
+	// NotInitialized: the machine is not launched, has not joined, or is not initialized.
+	NotInitialized Code = "NotInitialized"
+	// NodeNotReady: the node is not Ready.
+	NodeNotReady Code = "NodeNotReady"
+	// PoolGone: the NodePool is gone without it.
+	PoolGone Code = "PoolGone"
+	// DoNotDisruptNode and DoNotDisruptPod: an annotation forbids it.
+	DoNotDisruptNode Code = "DoNotDisruptNode"
+	DoNotDisruptPod  Code = "DoNotDisruptPod"
+	// PodDisruptionBudget: a budget lets a pod of the node not go.
+	PodDisruptionBudget Code = "PodDisruptionBudget"
+	// IsReplacement: what it replaces is still there.
+	IsReplacement Code = "IsReplacement"
+	// ReplacementOnTheWay: the node was chosen, and waits for what replaces it.
+	ReplacementOnTheWay Code = "ReplacementOnTheWay"
+	// Draining: the node is being removed.
+	Draining Code = "Draining"
+	// PodsComing: pods are planned onto it.
+	PodsComing Code = "PodsComing"
+	// BudgetClosed: the pool's budgets allow none; BudgetUsedUp: as many as they allow are going.
+	BudgetClosed Code = "BudgetClosed"
+	BudgetUsedUp Code = "BudgetUsedUp"
+	// StaticPoolNode: the pool keeps a number of nodes.
+	StaticPoolNode Code = "StaticPoolNode"
+	// ConsolidationOff: the pool does not remove such nodes to save money.
+	ConsolidationOff Code = "ConsolidationOff"
+	// QuietTime: pods came or went a moment ago.
+	QuietTime Code = "QuietTime"
+	// PriceUnknown: nobody knows what the node costs.
+	PriceUnknown Code = "PriceUnknown"
+	// PodFitsNowhereElse: a pod of the node would find no place.
+	PodFitsNowhereElse Code = "PodFitsNowhereElse"
+	// NothingCheaper: what its pods need costs as much elsewhere.
+	NothingCheaper Code = "NothingCheaper"
+	// SavingTooSmall: it costs less elsewhere, but not enough.
+	SavingTooSmall Code = "SavingTooSmall"
+	// SpotToSpotOff: only a spot node would be cheaper.
+	SpotToSpotOff Code = "SpotToSpotOff"
+	// WaitingPodsFirst: pods wait at a limit.
+	WaitingPodsFirst Code = "WaitingPodsFirst"
+	// OthersFirst: the node may go, and others go before it.
+	OthersFirst Code = "OthersFirst"
+)
+
+// StayingCodes are the codes that a node may have, in the order of the catalogue.
+func StayingCodes() []Code {
+	return []Code{
+		NotManaged, NotInitialized, NodeNotReady, PoolGone, DoNotDisruptNode, DoNotDisruptPod, PodDisruptionBudget,
+		IsReplacement, ReplacementOnTheWay, Draining, PodsComing, BudgetClosed, BudgetUsedUp, StaticPoolNode, ConsolidationOff,
+		QuietTime, PriceUnknown, PodFitsNowhereElse, NothingCheaper, SavingTooSmall, SpotToSpotOff, WaitingPodsFirst, OthersFirst,
+	}
+}
+
 // WaitingCodes are the codes that a waiting pod may have, in the order of the catalogue.
 func WaitingCodes() []Code {
 	return []Code{

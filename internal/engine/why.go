@@ -1,0 +1,245 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// Standing is how a node stands: it goes, or it stays for a cause (U-04).
+type Standing struct {
+	// Goes is why the node would be chosen to go now, or was; "" when it stays.
+	Goes plan.DisruptionReason
+	// Wanted is what it would go for, if nothing kept it; "" when nothing wants it gone.
+	Wanted plan.DisruptionReason
+	// Cause is what keeps it; "" when it goes.
+	Cause cause.Code
+	// Text says it in words.
+	Text string
+	// Pod is the pod that the cause is about, and Homeless why it would find no place; zero where there is none.
+	Pod      plan.PodRef
+	Homeless plan.Unplaced
+	// Until is when the cause ends by itself, in Unix seconds; 0 when no time ends it.
+	Until int64
+	// Launches are what would replace the node, where that is the cause.
+	Launches []plan.Launch
+}
+
+// Why says how a node of s stands. It asks what the methods of disruption ask, in their order, so that it names what they would meet
+// first; what the process remembers (pauses, commands that failed) is not known to it.
+func Why(s *cluster.Snapshot, terms Terms, node *cluster.Node) Standing {
+	for _, look := range []func(*cluster.Snapshot, Terms, *cluster.Node) (Standing, bool){whyGoing, whyNotReady, whyForbidden, whyChosen, whyDue, whyQuiet} {
+		if found, done := look(s, terms, node); done {
+			return found
+		}
+	}
+	return whyNotCheaper(s, terms, node)
+}
+
+func stays(code cause.Code, format string, args ...any) (Standing, bool) {
+	return Standing{Cause: code, Text: fmt.Sprintf(format, args...)}, true
+}
+
+// whyGoing is about nodes that are not ours, and those that go already.
+func whyGoing(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bool) {
+	switch {
+	case node.Claim == "":
+		return stays(cause.NotManaged, "it has no NodeClaim: Joiner does not touch it")
+	case node.Deleting:
+		for _, pod := range node.Pods {
+			if !pod.Fixed {
+				return Standing{Cause: cause.Draining, Text: "it is being removed, and waits for pod " + pod.Ref(), Pod: ref(pod)}, true
+			}
+		}
+		return stays(cause.Draining, "it is being removed: its pods are gone, the machine ends")
+	case node.Disrupting:
+		for _, other := range s.Nodes {
+			if other.Claim != "" && slices.Contains(other.Replaces, node.Claim) {
+				stage := "is launching"
+				switch {
+				case other.Initialized:
+					stage = "is there"
+				case other.Registered:
+					stage = "has joined, and is not initialized yet"
+				case other.Launched:
+					stage = "is launched, and has not joined yet"
+				}
+				return stays(cause.ReplacementOnTheWay, "it was chosen to go, and waits for NodeClaim %s, which %s", other.Claim, stage)
+			}
+		}
+		return stays(cause.ReplacementOnTheWay, "it was chosen to go, and is about to")
+	}
+	return Standing{}, false
+}
+
+// whyNotReady is about nodes that no method looks at.
+func whyNotReady(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bool) {
+	switch {
+	case s.Pool(node.Pool) == nil:
+		return stays(cause.PoolGone, "its NodePool %s is gone", node.Pool)
+	case !node.Initialized && !node.Launched:
+		return stays(cause.NotInitialized, "its machine is not launched yet")
+	case node.Name == "" || !node.Initialized && !node.Registered:
+		return stays(cause.NotInitialized, "its machine has not joined yet")
+	case !node.Initialized:
+		return stays(cause.NotInitialized, "it has joined, and is not initialized: a startup taint or a resource is still to come or to go")
+	case node.NotReady:
+		return stays(cause.NodeNotReady, "it is not Ready")
+	}
+	return Standing{}, false
+}
+
+// whyForbidden is about what forbids that a node goes, whatever for.
+func whyForbidden(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bool) {
+	if Replacing(s, node) {
+		return stays(cause.IsReplacement, "it replaces %s, whose pods are to come here", strings.Join(node.Replaces, ", "))
+	}
+	if node.DoNotDisrupt {
+		return stays(cause.DoNotDisruptNode, "%s", Forbidden(node))
+	}
+	for _, pod := range node.Pods {
+		if pod.DoNotDisrupt {
+			return Standing{Cause: cause.DoNotDisruptPod, Text: Forbidden(node), Pod: ref(pod)}, true
+		}
+	}
+	if node.Held != "" {
+		return stays(cause.PodDisruptionBudget, "%s", node.Held)
+	}
+	for _, pod := range s.Pending {
+		if pod.Promised != "" && (pod.Promised == node.Name || pod.Promised == node.Claim) {
+			return Standing{Cause: cause.PodsComing, Text: "pod " + pod.Ref() + " is planned onto it", Pod: ref(pod)}, true
+		}
+	}
+	return Standing{}, false
+}
+
+// whyChosen is about nodes that one of the methods removes, in the order in which a round asks them.
+func whyChosen(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, bool) {
+	for _, method := range []func() plan.Plan{
+		func() plan.Plan { return Emptiness(s, terms.Now, terms.Budgets) },
+		func() plan.Plan { return Expire(s, terms) },
+		func() plan.Plan { return Drift(s, terms) },
+		func() plan.Plan { return Consolidate(s, terms) },
+	} {
+		for _, r := range method().Removes {
+			if r.Claim == node.Claim {
+				return Standing{Goes: r.Reason, Text: "it goes now"}, true
+			}
+		}
+	}
+	return Standing{}, false
+}
+
+// whyDue is about nodes that are drifted or expired: they are to go whatever they cost.
+func whyDue(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, bool) {
+	reason, method := plan.Drifted, Drift
+	switch {
+	case node.Drifted:
+	case node.Expired && s.Pool(node.Pool).ExpiresGracefully:
+		reason, method = plan.Expired, Expire
+	default:
+		return Standing{}, false
+	}
+	if found, held := budgeted(s, terms, node, reason); held {
+		found.Wanted = reason
+		return found, true
+	}
+	found := Standing{Wanted: reason, Cause: cause.OthersFirst, Text: "others are replaced first"}
+	for _, stay := range method(s, terms).Stays {
+		if stay.Claim == node.Claim {
+			found.Cause, found.Text = cause.PodFitsNowhereElse, stay.Why
+			if moved := movedFrom(s, node); len(moved.Unplaced) > 0 {
+				found.Homeless, found.Pod = moved.Unplaced[0], moved.Unplaced[0].Pod
+			}
+		}
+	}
+	return found, true
+}
+
+// budgeted reports whether the budgets keep the node from going for a reason.
+func budgeted(s *cluster.Snapshot, terms Terms, node *cluster.Node, reason plan.DisruptionReason) (Standing, bool) {
+	switch allowed, taken := Allowed(terms.Budgets[node.Pool], reason), Taken(s)[node.Pool]; {
+	case allowed == 0:
+		return stays(cause.BudgetClosed, "the budgets of NodePool %s allow no node to go now for the reason %s", node.Pool, reason)
+	case taken >= allowed:
+		return stays(cause.BudgetUsedUp, "the budgets of NodePool %s allow %d at a time for the reason %s, and %d are going or not ready",
+			node.Pool, allowed, reason, taken)
+	}
+	return Standing{}, false
+}
+
+// whyQuiet is about what a pool says of nodes that cost too much.
+func whyQuiet(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, bool) {
+	pool := s.Pool(node.Pool)
+	_, pods := DisruptionCost(node)
+	reason := plan.Underutilized
+	if pods == 0 {
+		reason = plan.Empty
+	}
+	switch {
+	case pool.Static:
+		return stays(cause.StaticPoolNode, "NodePool %s keeps %d nodes, whatever runs on them", pool.Name, pool.Replicas)
+	case node.ConsolidatableAt == cluster.Never:
+		return stays(cause.ConsolidationOff, "NodePool %s never removes nodes to save money", pool.Name)
+	case reason == plan.Underutilized && pool.Consolidates == cluster.WhenEmpty:
+		return stays(cause.ConsolidationOff, "NodePool %s removes empty nodes only, and this one has pods: %d", pool.Name, pods)
+	case node.ConsolidatableAt > terms.Now:
+		found, _ := stays(cause.QuietTime, "pods came or went, and NodePool %s waits for its consolidateAfter", pool.Name)
+		found.Until, found.Wanted = node.ConsolidatableAt, reason
+		return found, true
+	case reason == plan.Underutilized && node.Price == resources.Unpriced:
+		return stays(cause.PriceUnknown, "its price is not known, so nothing can be called cheaper")
+	}
+	if found, held := budgeted(s, terms, node, reason); held {
+		found.Wanted = reason
+		return found, true
+	}
+	if reason == plan.Empty {
+		return stays(cause.PodsComing, "pods that wait are planned onto it")
+	}
+	return Standing{}, false
+}
+
+// whyNotCheaper is about nodes that could go and do not, since that saves nothing, or not enough.
+func whyNotCheaper(s *cluster.Snapshot, terms Terms, node *cluster.Node) Standing {
+	moved := movedFrom(s, node)
+	if len(moved.Unplaced) > 0 {
+		u := moved.Unplaced[0]
+		return Standing{Cause: cause.PodFitsNowhereElse, Text: homeless(u), Pod: u.Pod, Homeless: u}
+	}
+	price, needs := node.Price, moved.Price()
+	found := Standing{Launches: moved.Launches}
+	switch saving := price - needs; {
+	case len(moved.Launches) == 0:
+		found.Cause, found.Text = cause.OthersFirst, "its pods fit elsewhere, and other nodes go first"
+	case saving <= 0:
+		found.Cause, found.Text = cause.NothingCheaper, fmt.Sprintf("what its pods need would cost $%s/h elsewhere, and it costs $%s/h", needs, price)
+	case capacityType(node) == "spot" && !terms.SpotToSpot:
+		found.Cause, found.Text = cause.SpotToSpotOff,
+			fmt.Sprintf("what its pods need would cost $%s/h less, and a spot node is not replaced by a spot node", saving)
+	case saving < max(terms.MinSaving, price*resources.Money(terms.MinSavingPercent)/100):
+		found.Cause, found.Text = cause.SavingTooSmall, fmt.Sprintf("replacing it would save $%s/h of $%s/h, less than is worth a move", saving, price)
+	case len(hungry(s, Provision(s))) > 0:
+		found.Cause, found.Text = cause.WaitingPodsFirst, "pods wait that no NodePool may launch a node for: nothing is replaced to save money meanwhile"
+	default:
+		found.Cause, found.Text = cause.OthersFirst, fmt.Sprintf("replacing it would save $%s/h, and other nodes go first", saving)
+	}
+	return found
+}
+
+// movedFrom plans for the pods of a node as if it went now.
+func movedFrom(s *cluster.Snapshot, node *cluster.Node) plan.Plan {
+	d := beginFrom(s, s, Terms{})
+	without := d.future.Without(d.now(node))
+	return pack.Solve(without, without.Pending)
+}
+
+func ref(pod *cluster.Pod) plan.PodRef {
+	return plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+}

@@ -1,0 +1,70 @@
+package engine_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// U-04. What is said of a node is what the methods do: it goes exactly where one of them removes it, for that reason, and
+// otherwise a known cause keeps it.
+func TestWhyAgreesWithThePlans(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		script := enginetest.PlainScript(t)
+		s := shrunk(t, script)
+		terms := engine.Terms{Budgets: map[string][]engine.Budget{}, SpotToSpot: rapid.Bool().Draw(t, "spot"), MinSavingPercent: rapid.SampledFrom([]int{0, 5, 30}).Draw(t, "percent")}
+		for _, pool := range s.Pools {
+			terms.Budgets[pool.Name] = []engine.Budget{{Max: rapid.IntRange(0, 4).Draw(t, "budget")}}
+		}
+		plans := []plan.Plan{engine.Emptiness(s, terms.Now, terms.Budgets), engine.Expire(s, terms), engine.Drift(s, terms), engine.Consolidate(s, terms)}
+		for _, node := range s.Nodes {
+			if node.Claim == "" {
+				continue
+			}
+			want := goes(plans, node)
+			w := engine.Why(s, terms, node)
+			switch {
+			case w.Goes != want:
+				t.Fatalf("%s\n----\n%s goes for %q; it is said to go for %q, or to stay for %s: %s", script, node.ID(), want, w.Goes, w.Cause, w.Text)
+			case w.Goes == "" && !slices.Contains(cause.StayingCodes(), w.Cause), w.Text == "":
+				t.Fatalf("%s\n----\n%s stays for %q: %s", script, node.ID(), w.Cause, w.Text)
+			}
+		}
+	})
+}
+
+// TestU16_EachCauseOfNodesHasAScript: a cause that no script shows is one that nobody has seen.
+func TestU16_EachCauseOfNodesHasAScript(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("testdata/why/01_stays.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range cause.StayingCodes() {
+		if !strings.Contains(string(data), " "+string(code)+": ") {
+			t.Errorf("no script shows %s", code)
+		}
+	}
+}
+
+// goes returns the reason for which the first of the plans removes a node, and "" when none does.
+func goes(plans []plan.Plan, node *cluster.Node) plan.DisruptionReason {
+	for _, p := range plans {
+		for _, r := range p.Removes {
+			if r.Claim == node.Claim {
+				return r.Reason
+			}
+		}
+	}
+	return ""
+}
