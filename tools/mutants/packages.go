@@ -24,7 +24,7 @@ var subjects = []subject{
 	{dir: "internal/controller/metrics"},
 	{dir: "nodescheduling/evaluator", path: "github.com/joiner-autoscaler/joiner/nodescheduling/evaluator", tests: "nodescheduling/test",
 		witnesses: []witness{{dir: "nodescheduling/evaluator", from: "nodescheduling/test"}, {dir: "internal/webhook"},
-			{dir: "internal/admission/audit"}, {dir: "localcluster/doors"}}},
+			{dir: "internal/admission/audit"}, {dir: "charts"}, {dir: "localcluster/doors"}}},
 	{dir: "internal/admission/audit"},
 	{dir: "internal/admission/platform"},
 	{dir: "internal/admission/suggest"},
