@@ -31,7 +31,11 @@ type unit struct {
 	pkg   *types.Package
 
 	imports types.Importer
+	module  moduleOf
 }
+
+// moduleOf is the module that a package is of: the switches come into the same one, so that all who import the package find them.
+type moduleOf struct{ Path, Dir string }
 
 // source is one file of a package.
 type source struct {
@@ -48,7 +52,7 @@ type listed struct {
 	Export     string
 	GoFiles    []string
 	DepOnly    bool
-	Module     *struct{ Path, Dir string }
+	Module     *moduleOf
 }
 
 // load reads the package in dir, below the module's root, with the types of all that it imports.
@@ -77,7 +81,7 @@ func load(root, dir string) (*unit, error) {
 	if target == nil {
 		return nil, fmt.Errorf("%s is no package", dir)
 	}
-	u := &unit{path: target.ImportPath, dir: target.Dir, fset: token.NewFileSet()}
+	u := &unit{path: target.ImportPath, dir: target.Dir, fset: token.NewFileSet(), module: *target.Module}
 	u.imports = importer.ForCompiler(u.fset, "gc",
 		func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	for _, name := range target.GoFiles {

@@ -16,13 +16,15 @@ type subject struct {
 type witness struct {
 	dir, run string
 	args     []string
+	from     string // the module that builds them, where the package's own go.mod lacks what its tests need; dir when empty
 }
 
 var subjects = []subject{
 	{dir: "internal/kube/event"},
 	{dir: "internal/controller/metrics"},
-	{dir: "nodescheduling/evaluator", path: "github.com/joiner-autoscaler/joiner/nodescheduling/evaluator", tests: "internal/webhook",
-		witnesses: []witness{{dir: "internal/admission/audit"}}},
+	{dir: "nodescheduling/evaluator", path: "github.com/joiner-autoscaler/joiner/nodescheduling/evaluator", tests: "nodescheduling/test",
+		witnesses: []witness{{dir: "nodescheduling/evaluator", from: "nodescheduling/test"}, {dir: "internal/webhook"},
+			{dir: "internal/admission/audit"}, {dir: "charts"}, {dir: "localcluster/doors"}}},
 	{dir: "internal/admission/audit"},
 	{dir: "internal/admission/platform"},
 	{dir: "internal/admission/suggest"},

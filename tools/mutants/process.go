@@ -24,12 +24,19 @@ const (
 	late   verdict = "late"
 )
 
+// module begins the import paths of the repository's packages.
+const module = "github.com/joiner-autoscaler/joiner/"
+
 // build compiles the tests of a package with the overlay, lists them, and notes what each one reaches.
 func build(root, work, overlay string, w witness, skip string) (*suite, error) {
 	s := &suite{binary: filepath.Join(work, strings.ReplaceAll(w.dir, "/", "-")+".test"),
 		dir: filepath.Join(root, w.dir), args: slices.Clone(w.args), work: work}
-	compile := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", s.binary, "./"+w.dir)
-	compile.Dir = root
+	compile := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", s.binary, ".")
+	compile.Dir = s.dir // which may be in another module than the root
+	if w.from != "" {
+		compile.Args[len(compile.Args)-1] = module + w.dir
+		compile.Dir = filepath.Join(root, w.from)
+	}
 	if out, err := compile.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("go test -c: %w\n%s", err, out)
 	}

@@ -55,7 +55,7 @@ func try(o options, s subject, k *known) (*outcome, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(work)
-	mutants, dropped, overlay, err := instrument(u, root, work)
+	mutants, dropped, overlay, err := instrument(u, work)
 	if err != nil {
 		return nil, err
 	}
@@ -105,10 +105,9 @@ func try(o options, s subject, k *known) (*outcome, error) {
 
 // instrument writes the package with all mutants that compile, and the overlay that puts it in the place of the real
 // one.
-func instrument(u *unit, root, work string) ([]*mutant, int, string, error) {
-	module := strings.TrimSuffix(u.path, "/"+filepath.ToSlash(mustRel(root, u.dir)))
-	switchDir := filepath.Join(root, "internal", "zzmutant")
-	switchPath := module + "/internal/zzmutant"
+func instrument(u *unit, work string) ([]*mutant, int, string, error) {
+	switchDir := filepath.Join(u.module.Dir, "internal", "zzmutant")
+	switchPath := u.module.Path + "/internal/zzmutant"
 	header := fmt.Sprintf("; import mutant %q", switchPath)
 	mutants := find(u)
 	found := len(mutants)
@@ -153,14 +152,6 @@ func instrument(u *unit, root, work string) ([]*mutant, int, string, error) {
 	}
 	overlay := filepath.Join(work, "overlay.json")
 	return mutants, found - len(mutants), overlay, os.WriteFile(overlay, text, 0o644)
-}
-
-func mustRel(root, dir string) string {
-	rel, err := filepath.Rel(root, dir)
-	if err != nil {
-		panic(err)
-	}
-	return rel
 }
 
 // concerned says whether a mutant may be the cause of a mistake: it touches the line, or empties a case of the function
