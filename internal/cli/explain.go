@@ -26,17 +26,22 @@ func explain(config Config) *cobra.Command {
 
 func explainPod(config Config) *cobra.Command {
 	var namespace string
-	command, with := explaining(config, "Say why a pod waits, and what to do about it", `Say why a pod waits, which pool is nearest to taking it, what can be done, and what ends it without anybody.`,
+	command, with := explaining(config, "Say why a pod waits, and what to do about it",
+		`Say why a pod waits, which pool is nearest to taking it, what can be done, and what ends it without anybody.`,
 		"0 the pod runs or a node takes it, 1 a cause holds it, 2 nothing could be explained")
 	command.Use = "pod [NAMESPACE/]NAME"
 	command.Example = "  joinerctl explain pod shop/web-6d4cf-9k2\n  joinerctl explain pod -n shop web-0 -f manifests/"
-	command.Flags().StringVarP(&namespace, "namespace", "n", metav1.NamespaceDefault, "namespace of a pod that is named without one")
+	command.Flags().StringVarP(&namespace, "namespace", "n", metav1.NamespaceDefault,
+		"namespace of a pod that is named without one")
 	command.RunE = func(command *cobra.Command, args []string) error {
 		pod, err := podNamed(args[0], namespace)
 		if err != nil {
 			return err
 		}
-		return with.run(command.Context(), config, func(w *whatif.World) (whatif.Explained, error) { return w.ExplainPod(pod.Namespace, pod.Name) })
+		return with.run(command.Context(), config, func(w *whatif.World) (whatif.Explained,
+			error) {
+			return w.ExplainPod(pod.Namespace, pod.Name)
+		})
 	}
 	return command
 }
@@ -48,7 +53,10 @@ this moment; what only a controller remembers, such as a pause or a command that
 	command.Use = "node NAME"
 	command.Example = "  joinerctl explain node ip-10-0-7-4"
 	command.RunE = func(command *cobra.Command, args []string) error {
-		return with.run(command.Context(), config, func(w *whatif.World) (whatif.Explained, error) { return w.ExplainNode(args[0]) })
+		return with.run(command.Context(), config, func(w *whatif.World) (whatif.Explained,
+			error) {
+			return w.ExplainNode(args[0])
+		})
 	}
 	return command
 }
@@ -74,9 +82,12 @@ be read is named, since something of it may stand in the way.
 Exit code: ` + codes + ".",
 	}
 	flags := command.Flags()
-	flags.StringArrayVarP(&with.files, "filename", "f", nil, "file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; may be repeated")
-	flags.StringVar(&with.kubeconfig, "kubeconfig", "", "path of the kubeconfig; without it $KUBECONFIG, then ~/.kube/config")
-	flags.StringVar(&with.catalogue, "catalogue", catalogueAuto, "instance types and prices: auto, aws, default, or a file (joinerctl simulate --help)")
+	flags.StringArrayVarP(&with.files, "filename", "f", nil,
+		"file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; may be repeated")
+	flags.StringVar(&with.kubeconfig, "kubeconfig", "",
+		"path of the kubeconfig; without it $KUBECONFIG, then ~/.kube/config")
+	flags.StringVar(&with.catalogue, "catalogue", catalogueAuto,
+		"instance types and prices: auto, aws, default, or a file (joinerctl simulate --help)")
 	flags.StringVarP(&with.output, "output", "o", "text", "text or json")
 	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")
 	return command, with
@@ -94,7 +105,8 @@ func podNamed(name, namespace string) (whatif.About, error) {
 	return whatif.About{Kind: "Pod", Namespace: first, Name: rest}, nil
 }
 
-func (with *explainer) run(ctx context.Context, config Config, about func(*whatif.World) (whatif.Explained, error)) error {
+func (with *explainer) run(ctx context.Context, config Config, about func(*whatif.World) (whatif.Explained,
+	error)) error {
 	if with.output != "text" && with.output != "json" {
 		return fmt.Errorf("--output is %q: it must be text or json", with.output)
 	}
@@ -119,7 +131,8 @@ func (with *explainer) run(ctx context.Context, config Config, about func(*whati
 }
 
 // read reads the files, or the cluster: from says which.
-func (with *explainer) read(ctx context.Context, config Config) (documents []whatif.Document, unread []string, from string, err error) {
+func (with *explainer) read(ctx context.Context, config Config) (documents []whatif.Document, unread []string,
+	from string, err error) {
 	if len(with.files) > 0 {
 		objects, err := readFiles(config.In, with.files)
 		return fromFiles(objects), nil, "files", err

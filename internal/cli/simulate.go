@@ -52,7 +52,8 @@ Exit code: 0 every pod has a place, 1 a pod waits, 2 nothing could be planned.`,
 	}
 	command.Flags().StringArrayVarP(&files, "filename", "f", nil,
 		"file or directory with manifests (.yaml, .yml, .json), or - for standard input; may be repeated")
-	command.Flags().StringVar(&catalogue, "catalogue", catalogueAuto, "instance types and prices: auto, aws, default, or a file")
+	command.Flags().StringVar(&catalogue, "catalogue", catalogueAuto,
+		"instance types and prices: auto, aws, default, or a file")
 	command.Flags().StringVarP(&output, "output", "o", "text", "text or json")
 	return command
 }
@@ -99,7 +100,8 @@ func picture(documents []whatif.Document, setting string) (*whatif.World, offers
 		return nil, offers{}, fmt.Errorf("--catalogue %s: %w", chosen, err)
 	}
 	catalogue := inventory.Catalog()
-	world, err := whatif.New(whatif.Input{Documents: documents, Catalogue: catalogue, Now: time.Now(), Estimated: chosen == kwok.EC2Types})
+	world, err := whatif.New(whatif.Input{Documents: documents, Catalogue: catalogue, Now: time.Now(),
+		Estimated: chosen == kwok.EC2Types})
 	return world, offers{name: chosen, types: len(catalogue.Types)}, err
 }
 

@@ -34,7 +34,8 @@ type Standing struct {
 // Why says how a node of s stands. It asks what the methods of disruption ask, in their order, so that it names what they would meet
 // first; what the process remembers (pauses, commands that failed) is not known to it.
 func Why(s *cluster.Snapshot, terms Terms, node *cluster.Node) Standing {
-	for _, look := range []func(*cluster.Snapshot, Terms, *cluster.Node) (Standing, bool){whyGoing, whyNotReady, whyForbidden, whyChosen, whyDue, whyQuiet} {
+	for _, look := range []func(*cluster.Snapshot, Terms, *cluster.Node) (Standing, bool){whyGoing, whyNotReady,
+		whyForbidden, whyChosen, whyDue, whyQuiet} {
 		if found, done := look(s, terms, node); done {
 			return found
 		}
@@ -54,7 +55,8 @@ func whyGoing(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bool)
 	case node.Deleting:
 		for _, pod := range node.Pods {
 			if !pod.Fixed {
-				return Standing{Cause: cause.Draining, Text: "it is being removed, and waits for pod " + pod.Ref(), Pod: ref(pod)}, true
+				return Standing{Cause: cause.Draining, Text: "it is being removed, and waits for pod " + pod.Ref(),
+					Pod: ref(pod)}, true
 			}
 		}
 		return stays(cause.Draining, "it is being removed: its pods are gone, the machine ends")
@@ -70,7 +72,8 @@ func whyGoing(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bool)
 				case other.Launched:
 					stage = "is launched, and has not joined yet"
 				}
-				return stays(cause.ReplacementOnTheWay, "it was chosen to go, and waits for NodeClaim %s, which %s", other.Claim, stage)
+				return stays(cause.ReplacementOnTheWay, "it was chosen to go, and waits for NodeClaim %s, which %s",
+					other.Claim, stage)
 			}
 		}
 		return stays(cause.ReplacementOnTheWay, "it was chosen to go, and is about to")
@@ -88,7 +91,8 @@ func whyNotReady(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bo
 	case node.Name == "" || !node.Initialized && !node.Registered:
 		return stays(cause.NotInitialized, "its machine has not joined yet")
 	case !node.Initialized:
-		return stays(cause.NotInitialized, "it has joined, and is not initialized: a startup taint or a resource is still to come or to go")
+		return stays(cause.NotInitialized,
+			"it has joined, and is not initialized: a startup taint or a resource is still to come or to go")
 	case node.NotReady:
 		return stays(cause.NodeNotReady, "it is not Ready")
 	}
@@ -166,9 +170,11 @@ func whyDue(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, boo
 func budgeted(s *cluster.Snapshot, terms Terms, node *cluster.Node, reason plan.DisruptionReason) (Standing, bool) {
 	switch allowed, taken := Allowed(terms.Budgets[node.Pool], reason), Taken(s)[node.Pool]; {
 	case allowed == 0:
-		return stays(cause.BudgetClosed, "the budgets of NodePool %s allow no node to go now for the reason %s", node.Pool, reason)
+		return stays(cause.BudgetClosed, "the budgets of NodePool %s allow no node to go now for the reason %s",
+			node.Pool, reason)
 	case taken >= allowed:
-		return stays(cause.BudgetUsedUp, "the budgets of NodePool %s allow %d at a time for the reason %s, and %d are going or not ready",
+		return stays(cause.BudgetUsedUp,
+			"the budgets of NodePool %s allow %d at a time for the reason %s, and %d are going or not ready",
 			node.Pool, allowed, reason, taken)
 	}
 	return Standing{}, false
@@ -188,7 +194,8 @@ func whyQuiet(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, b
 	case node.ConsolidatableAt == cluster.Never:
 		return stays(cause.ConsolidationOff, "NodePool %s never removes nodes to save money", pool.Name)
 	case reason == plan.Underutilized && pool.Consolidates == cluster.WhenEmpty:
-		return stays(cause.ConsolidationOff, "NodePool %s removes empty nodes only, and this one has pods: %d", pool.Name, pods)
+		return stays(cause.ConsolidationOff, "NodePool %s removes empty nodes only, and this one has pods: %d", pool.Name,
+			pods)
 	case node.ConsolidatableAt > terms.Now:
 		found, _ := stays(cause.QuietTime, "pods came or went, and NodePool %s waits for its consolidateAfter", pool.Name)
 		found.Until, found.Wanted = node.ConsolidatableAt, reason
@@ -219,16 +226,20 @@ func whyNotCheaper(s *cluster.Snapshot, terms Terms, node *cluster.Node) Standin
 	case len(moved.Launches) == 0:
 		found.Cause, found.Text = cause.OthersFirst, "its pods fit elsewhere, and other nodes go first"
 	case saving <= 0:
-		found.Cause, found.Text = cause.NothingCheaper, fmt.Sprintf("what its pods need would cost $%s/h elsewhere, and it costs $%s/h", needs, price)
+		found.Cause, found.Text = cause.NothingCheaper,
+			fmt.Sprintf("what its pods need would cost $%s/h elsewhere, and it costs $%s/h", needs, price)
 	case capacityType(node) == "spot" && !terms.SpotToSpot:
 		found.Cause, found.Text = cause.SpotToSpotOff,
 			fmt.Sprintf("what its pods need would cost $%s/h less, and a spot node is not replaced by a spot node", saving)
 	case saving < max(terms.MinSaving, price*resources.Money(terms.MinSavingPercent)/100):
-		found.Cause, found.Text = cause.SavingTooSmall, fmt.Sprintf("replacing it would save $%s/h of $%s/h, less than is worth a move", saving, price)
+		found.Cause, found.Text = cause.SavingTooSmall,
+			fmt.Sprintf("replacing it would save $%s/h of $%s/h, less than is worth a move", saving, price)
 	case len(hungry(s, Provision(s))) > 0:
-		found.Cause, found.Text = cause.WaitingPodsFirst, "pods wait that no NodePool may launch a node for: nothing is replaced to save money meanwhile"
+		found.Cause, found.Text = cause.WaitingPodsFirst,
+			"pods wait that no NodePool may launch a node for: nothing is replaced to save money meanwhile"
 	default:
-		found.Cause, found.Text = cause.OthersFirst, fmt.Sprintf("replacing it would save $%s/h, and other nodes go first", saving)
+		found.Cause, found.Text = cause.OthersFirst,
+			fmt.Sprintf("replacing it would save $%s/h, and other nodes go first", saving)
 	}
 	return found
 }

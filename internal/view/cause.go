@@ -52,7 +52,8 @@ func ofCluster() []Entry {
 		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: []string{remedy}, sentence: detail}
 	}
 	return []Entry{
-		own(cause.SchedulingGated, "it has the scheduling gate NAME", "when the gate goes", "whoever set the gate takes it away"),
+		own(cause.SchedulingGated, "it has the scheduling gate NAME", "when the gate goes",
+			"whoever set the gate takes it away"),
 		own(cause.NotMarkedUnschedulable, "kube-scheduler has not called it unschedulable", "in seconds",
 			"look at kube-scheduler, or at what spec.schedulerName names, if it stays so"),
 		own(cause.WaitsForVictims, "kube-scheduler ends other pods on node NAME for it", "when those have ended", nothing),
@@ -78,7 +79,8 @@ func ofPods() []Entry {
 			"make room on that node, or do not ask for it by name"),
 		own(cause.VolumeMissing, "PersistentVolumeClaim NAME does not exist", "when it comes",
 			"create what is missing, or correct the name in the pod"),
-		own(cause.VolumeUnbindable, "PersistentVolumeClaim NAME is not bound, and nothing makes its volume", "when a volume is bound",
+		own(cause.VolumeUnbindable, "PersistentVolumeClaim NAME is not bound, and nothing makes its volume",
+			"when a volume is bound",
 			"make a volume for the claim, or use a StorageClass that does, with volumeBindingMode WaitForFirstConsumer"),
 		own(cause.VolumeElsewhere, "PersistentVolumeClaim NAME can be used on PLACES only, where the pod cannot run", "",
 			"let the pod follow its volume: take back its own zone or node selector; or use another volume"),
@@ -97,12 +99,16 @@ func ofPods() []Entry {
 
 func ofPools() []Entry {
 	return []Entry{
-		{Code: cause.NoNodePool, Says: "there is no NodePool", Remedies: []string{"apply a NodePool"}, distance: ofReadiness, sentence: detail},
+		{Code: cause.NoNodePool, Says: "there is no NodePool", Remedies: []string{"apply a NodePool"},
+			distance: ofReadiness, sentence: detail},
 		{Code: cause.PoolNotReady, Says: "pool POOL: it is not Ready: REASON", distance: ofReadiness,
-			Remedies: []string{"look at the conditions of NodePool POOL and of its node class"}, ByItself: "when the pool is Ready"},
-		{Code: cause.StaticPool, Says: "pool POOL: it is static: spec.replicas decides on its nodes, not pods", distance: ofReplicas,
+			Remedies: []string{"look at the conditions of NodePool POOL and of its node class"},
+			ByItself: "when the pool is Ready"},
+		{Code: cause.StaticPool, Says: "pool POOL: it is static: spec.replicas decides on its nodes, not pods",
+			distance: ofReplicas,
 			Remedies: []string{"raise spec.replicas of NodePool POOL", "use a pool without spec.replicas"}},
-		{Code: cause.PoolContradictsItself, Says: "pool POOL: its own requirement LABEL=VALUES leaves no instance type", distance: ofALabel,
+		{Code: cause.PoolContradictsItself, Says: "pool POOL: its own requirement LABEL=VALUES leaves no instance type",
+			distance: ofALabel,
 			Remedies: []string{"widen the requirement of NodePool POOL on KEY, or drop it"},
 			sentence: func(pool string, s plan.Step) string {
 				if s.Before == 0 {
@@ -112,7 +118,8 @@ func ofPools() []Entry {
 			}},
 		{Code: cause.TaintNotTolerated, Says: "pool POOL: taint KEY=VALUE:EFFECT is not tolerated", distance: ofATaint,
 			Remedies: []string{"give the pod a toleration of KEY if it belongs on NodePool POOL", "use another pool"}},
-		{Code: cause.LabelMismatch, Says: "pool POOL: no instance type left has LABEL=VALUES, which the pod wants", distance: ofALabel,
+		{Code: cause.LabelMismatch, Says: "pool POOL: no instance type left has LABEL=VALUES, which the pod wants",
+			distance: ofALabel,
 			Remedies: []string{"change what the pod demands of KEY", "widen NodePool POOL on KEY"},
 			sentence: func(pool string, s plan.Step) string {
 				if s.Before == 0 {
@@ -120,8 +127,10 @@ func ofPools() []Entry {
 				}
 				return "pool " + pool + ": no instance type left has " + s.Detail + ", which the pod wants"
 			}},
-		{Code: cause.LabelUnknown, Says: "pool POOL: pod wants LABEL=VALUES, which the pool does not define", distance: ofALabel,
-			Remedies: []string{"add KEY to the template labels or the requirements of NodePool POOL", "correct the label in the pod"},
+		{Code: cause.LabelUnknown, Says: "pool POOL: pod wants LABEL=VALUES, which the pool does not define",
+			distance: ofALabel,
+			Remedies: []string{"add KEY to the template labels or the requirements of NodePool POOL",
+				"correct the label in the pod"},
 			sentence: func(pool string, s plan.Step) string {
 				wants, _, _ := strings.Cut(s.Detail, ", the pool has ")
 				return "pool " + pool + ": " + wants + ", which the pool does not define"
@@ -134,20 +143,24 @@ func ofPools() []Entry {
 			Remedies: []string{"raise spec.limits.KEY of NodePool POOL", "allow smaller instance types in it"}},
 		{Code: cause.MinValues, Says: "pool POOL: fewer values than minValues demands", distance: ofPlaces,
 			Remedies: []string{"lower minValues in NodePool POOL", "let the pod run on more instance types"}},
-		{Code: cause.LaunchesInVain, Says: "pool POOL: launches for such pods were in vain", distance: ofALimit, ByItself: "at the time that is told",
+		{Code: cause.LaunchesInVain, Says: "pool POOL: launches for such pods were in vain", distance: ofALimit,
+			ByItself: "at the time that is told",
 			Remedies: []string{"find out why the pods did not come onto the nodes that were launched for them"}},
 	}
 }
 
 func ofOffers() []Entry {
 	return []Entry{
-		{Code: cause.PodTooLarge, Says: "pool POOL: RESOURCE=AMOUNT is more than any instance type left has", distance: ofAResource,
+		{Code: cause.PodTooLarge, Says: "pool POOL: RESOURCE=AMOUNT is more than any instance type left has",
+			distance: ofAResource,
 			Remedies: []string{"request less of KEY", "allow larger instance types in NodePool POOL"},
 			sentence: func(pool string, s plan.Step) string {
 				return "pool " + pool + ": " + s.Detail + " is more than any instance type left has"
 			}},
-		{Code: cause.DaemonsTakeTheRoom, Says: "pool POOL: RESOURCE=AMOUNT fits no instance type beside the pods of DaemonSets", distance: ofAResource,
-			Remedies: []string{"request less of KEY, in the pod or in the DaemonSets", "allow larger instance types in NodePool POOL"},
+		{Code: cause.DaemonsTakeTheRoom,
+			Says: "pool POOL: RESOURCE=AMOUNT fits no instance type beside the pods of DaemonSets", distance: ofAResource,
+			Remedies: []string{"request less of KEY, in the pod or in the DaemonSets",
+				"allow larger instance types in NodePool POOL"},
 			sentence: func(pool string, s plan.Step) string {
 				return "pool " + pool + ": " + s.Detail + " fits no instance type beside the pods of DaemonSets"
 			}},
@@ -166,19 +179,27 @@ func ofOffers() []Entry {
 			sentence: func(pool string, _ plan.Step) string {
 				return "pool " + pool + ": the reservations that fit are used up"
 			}},
-		{Code: cause.SpreadNoDomain, Says: "pool POOL: topology spread over LABEL leaves no domain", distance: ofPlaces, ByItself: "when other pods move",
-			Remedies: []string{"raise maxSkew, or set whenUnsatisfiable: ScheduleAnyway", "let NodePool POOL launch in the domains that lack pods"}},
+		{Code: cause.SpreadNoDomain, Says: "pool POOL: topology spread over LABEL leaves no domain", distance: ofPlaces,
+			ByItself: "when other pods move",
+			Remedies: []string{"raise maxSkew, or set whenUnsatisfiable: ScheduleAnyway",
+				"let NodePool POOL launch in the domains that lack pods"}},
 		{Code: cause.AffinityNoTarget, Says: "pool POOL: pod affinity over LABEL leaves no domain", distance: ofPlaces,
 			ByItself: "when a pod that it must be near is placed",
-			Remedies: []string{"start the pods that it must be near, where NodePool POOL launches", "make the affinity a preference"}},
-		{Code: cause.AntiAffinityEverywhere, Says: "pool POOL: pod anti-affinity over LABEL leaves no domain", distance: ofPlaces,
+			Remedies: []string{"start the pods that it must be near, where NodePool POOL launches",
+				"make the affinity a preference"}},
+		{Code: cause.AntiAffinityEverywhere, Says: "pool POOL: pod anti-affinity over LABEL leaves no domain",
+			distance: ofPlaces,
 			ByItself: "when other pods move",
-			Remedies: []string{"keep apart by kubernetes.io/hostname, of which each new node is another", "make the anti-affinity a preference"}},
-		{Code: cause.DaemonsCount, Says: "pool POOL: CONSTRAINT counts DaemonSet NAME, whose pods come first on a new node", distance: ofPlaces,
+			Remedies: []string{"keep apart by kubernetes.io/hostname, of which each new node is another",
+				"make the anti-affinity a preference"}},
+		{Code: cause.DaemonsCount,
+			Says: "pool POOL: CONSTRAINT counts DaemonSet NAME, whose pods come first on a new node", distance: ofPlaces,
 			Remedies: []string{"let the constraint's selector leave the DaemonSet's pods out"}},
 		{Code: cause.HostPortTaken, Says: "pool POOL: host ports are taken by daemons", distance: ofPlaces,
 			Remedies: []string{"use another host port in the pod or in the DaemonSet"}},
-		{Code: cause.NoPlaceFound, Says: "pool POOL: each of its demands can be met, but no place was found that meets all of them", distance: ofPlaces,
+		{Code: cause.NoPlaceFound,
+			Says:     "pool POOL: each of its demands can be met, but no place was found that meets all of them",
+			distance: ofPlaces,
 			Remedies: []string{"demand less of the pod's place: ports, spread, affinity"}, ByItself: "when other pods move"},
 	}
 }
@@ -189,40 +210,57 @@ func ofNodes() []Entry {
 		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: remedies, sentence: detail}
 	}
 	return []Entry{
-		own(cause.NotManaged, "it has no NodeClaim: Joiner does not touch it", "", "drain and delete it yourself, or leave it"),
-		own(cause.NotInitialized, "its machine is not launched, has not joined, or is not initialized yet", "when it is; a machine that does not join is given up after 15 minutes",
+		own(cause.NotManaged, "it has no NodeClaim: Joiner does not touch it", "",
+			"drain and delete it yourself, or leave it"),
+		own(cause.NotInitialized, "its machine is not launched, has not joined, or is not initialized yet",
+			"when it is; a machine that does not join is given up after 15 minutes",
 			"look at its NodeClaim, and at who takes startup taints off"),
-		own(cause.NodeNotReady, "it is not Ready", "when its kubelet is back, or when repair replaces it", "look at the node; docs/repair.md says when it is replaced"),
-		own(cause.PoolGone, "its NodePool POOL is gone", "", "delete the NodeClaim to remove it, or apply the NodePool again"),
-		own(cause.DoNotDisruptNode, "karpenter.sh/do-not-disrupt is set on the node or its NodeClaim", "", "take the annotation off"),
-		own(cause.DoNotDisruptPod, "karpenter.sh/do-not-disrupt is set on pod NAME", "when the pod ends, or the duration that the annotation says",
+		own(cause.NodeNotReady, "it is not Ready", "when its kubelet is back, or when repair replaces it",
+			"look at the node; docs/repair.md says when it is replaced"),
+		own(cause.PoolGone, "its NodePool POOL is gone", "",
+			"delete the NodeClaim to remove it, or apply the NodePool again"),
+		own(cause.DoNotDisruptNode, "karpenter.sh/do-not-disrupt is set on the node or its NodeClaim", "",
+			"take the annotation off"),
+		own(cause.DoNotDisruptPod, "karpenter.sh/do-not-disrupt is set on pod NAME",
+			"when the pod ends, or the duration that the annotation says",
 			"take the annotation off pod NAME, or let it end"),
-		own(cause.PodDisruptionBudget, "a PodDisruptionBudget lets a pod of the node not go", "when more pods of the budget are healthy",
+		own(cause.PodDisruptionBudget, "a PodDisruptionBudget lets a pod of the node not go",
+			"when more pods of the budget are healthy",
 			"raise the replicas of its workload, or what its budget allows"),
 		own(cause.IsReplacement, "it replaces CLAIM, whose pods are to come here", "when those are gone", nothing),
-		own(cause.ReplacementOnTheWay, "it was chosen to go, and waits for NodeClaim CLAIM", "when that is initialized, or taken back if it fails",
+		own(cause.ReplacementOnTheWay, "it was chosen to go, and waits for NodeClaim CLAIM",
+			"when that is initialized, or taken back if it fails",
 			"look at that NodeClaim if it takes long"),
 		own(cause.Draining, "it is being removed, and waits for pod NAME", "when its pods have ended",
 			"look at the condition Drained of its NodeClaim: it says what the drain waits for"),
 		own(cause.PodsComing, "pods are planned onto it", "when they run, or found another place", nothing),
-		own(cause.BudgetClosed, "the budgets of NodePool POOL allow no node to go now", "when another budget comes into force",
+		own(cause.BudgetClosed, "the budgets of NodePool POOL allow no node to go now",
+			"when another budget comes into force",
 			"raise the budget in spec.disruption.budgets of NodePool POOL, or wait for its window"),
-		own(cause.BudgetUsedUp, "the budgets of NodePool POOL allow N at a time, and N are going or not ready", "when one of those is gone",
+		own(cause.BudgetUsedUp, "the budgets of NodePool POOL allow N at a time, and N are going or not ready",
+			"when one of those is gone",
 			"wait, or raise the budget in spec.disruption.budgets of NodePool POOL"),
-		own(cause.StaticPoolNode, "NodePool POOL keeps N nodes, whatever runs on them", "", "lower spec.replicas of NodePool POOL"),
+		own(cause.StaticPoolNode, "NodePool POOL keeps N nodes, whatever runs on them", "",
+			"lower spec.replicas of NodePool POOL"),
 		own(cause.ConsolidationOff, "NodePool POOL does not remove such nodes to save money", "",
 			"set spec.disruption.consolidationPolicy: WhenEmptyOrUnderutilized in NodePool POOL, and a consolidateAfter"),
-		own(cause.QuietTime, "pods came or went, and NodePool POOL waits for its consolidateAfter", "at the time that is told",
+		own(cause.QuietTime, "pods came or went, and NodePool POOL waits for its consolidateAfter",
+			"at the time that is told",
 			"lower spec.disruption.consolidateAfter of NodePool POOL"),
-		own(cause.PriceUnknown, "its price is not known, so nothing can be called cheaper", "", "give its offering a price: in the catalogue, or by a NodeOverlay"),
+		own(cause.PriceUnknown, "its price is not known, so nothing can be called cheaper", "",
+			"give its offering a price: in the catalogue, or by a NodeOverlay"),
 		own(cause.PodFitsNowhereElse, "pod NAME would find no place elsewhere: REASON", "when there is a place",
 			"look at why: joinerctl explain pod NAME would say the same if it waited"),
-		own(cause.NothingCheaper, "what its pods need would cost $N/h elsewhere, and it costs $N/h", "when prices or pods change", nothing),
-		own(cause.SavingTooSmall, "replacing it would save $N/h of $N/h, less than is worth a move", "when prices or pods change",
+		own(cause.NothingCheaper, "what its pods need would cost $N/h elsewhere, and it costs $N/h",
+			"when prices or pods change", nothing),
+		own(cause.SavingTooSmall, "replacing it would save $N/h of $N/h, less than is worth a move",
+			"when prices or pods change",
 			"lower --consolidation-min-saving-percent if that is worth moving pods for"),
-		own(cause.SpotToSpotOff, "what its pods need would cost $N/h less, and a spot node is not replaced by a spot node", "",
+		own(cause.SpotToSpotOff,
+			"what its pods need would cost $N/h less, and a spot node is not replaced by a spot node", "",
 			"switch on the feature gate SpotToSpotConsolidation"),
-		own(cause.WaitingPodsFirst, "pods wait that no NodePool may launch a node for", "when those have a place", "make room for the pods that wait"),
+		own(cause.WaitingPodsFirst, "pods wait that no NodePool may launch a node for", "when those have a place",
+			"make room for the pods that wait"),
 		own(cause.OthersFirst, "other nodes go first", "in a later round", nothing),
 	}
 }

@@ -88,21 +88,31 @@ func table(b *strings.Builder, entries []view.Entry) {
 func TestWaits(t *testing.T) {
 	t.Parallel()
 	refusal := func(pool string, code cause.Code, beyond cause.Code) plan.PoolRefusal {
-		return plan.PoolRefusal{Pool: pool, Beyond: beyond, Steps: []plan.Step{{Cause: code, Key: "zone", Detail: "something"}}}
+		return plan.PoolRefusal{Pool: pool, Beyond: beyond, Steps: []plan.Step{{Cause: code, Key: "zone",
+			Detail: "something"}}}
 	}
 	for name, c := range map[string]struct {
 		refusals []plan.PoolRefusal
 		want     string
 	}{
-		"a limit before capacity":         {[]plan.PoolRefusal{refusal("a", cause.NoCapacity, ""), refusal("b", cause.SoftLimitNodes, "")}, "SoftLimitNodes b"},
-		"capacity before spread":          {[]plan.PoolRefusal{refusal("a", cause.SpreadNoDomain, ""), refusal("b", cause.ReservationsUsedUp, "")}, "ReservationsUsedUp b"},
-		"spread before readiness":         {[]plan.PoolRefusal{refusal("a", cause.PoolNotReady, ""), refusal("b", cause.SpreadNoDomain, "")}, "SpreadNoDomain b"},
-		"readiness before a taint":        {[]plan.PoolRefusal{refusal("a", cause.TaintNotTolerated, ""), refusal("b", cause.PoolNotReady, "")}, "PoolNotReady b"},
-		"a taint before a label":          {[]plan.PoolRefusal{refusal("a", cause.LabelUnknown, ""), refusal("b", cause.TaintNotTolerated, "")}, "TaintNotTolerated b"},
-		"a label before a resource":       {[]plan.PoolRefusal{refusal("a", cause.ExtendedResource, ""), refusal("b", cause.LabelMismatch, "")}, "LabelMismatch b"},
-		"a resource before replicas":      {[]plan.PoolRefusal{refusal("a", cause.StaticPool, ""), refusal("b", cause.PodTooLarge, "")}, "PodTooLarge b"},
-		"a label before a taint with one": {[]plan.PoolRefusal{refusal("a", cause.TaintNotTolerated, cause.LabelMismatch), refusal("b", cause.LabelMismatch, "")}, "LabelMismatch b"},
-		"the first of equals":             {[]plan.PoolRefusal{refusal("a", cause.LaunchesInVain, ""), refusal("b", cause.HardLimitNodes, "")}, "LaunchesInVain a"},
+		"a limit before capacity": {[]plan.PoolRefusal{refusal("a", cause.NoCapacity, ""),
+			refusal("b", cause.SoftLimitNodes, "")}, "SoftLimitNodes b"},
+		"capacity before spread": {[]plan.PoolRefusal{refusal("a", cause.SpreadNoDomain, ""),
+			refusal("b", cause.ReservationsUsedUp, "")}, "ReservationsUsedUp b"},
+		"spread before readiness": {[]plan.PoolRefusal{refusal("a", cause.PoolNotReady, ""),
+			refusal("b", cause.SpreadNoDomain, "")}, "SpreadNoDomain b"},
+		"readiness before a taint": {[]plan.PoolRefusal{refusal("a", cause.TaintNotTolerated, ""),
+			refusal("b", cause.PoolNotReady, "")}, "PoolNotReady b"},
+		"a taint before a label": {[]plan.PoolRefusal{refusal("a", cause.LabelUnknown, ""),
+			refusal("b", cause.TaintNotTolerated, "")}, "TaintNotTolerated b"},
+		"a label before a resource": {[]plan.PoolRefusal{refusal("a", cause.ExtendedResource, ""),
+			refusal("b", cause.LabelMismatch, "")}, "LabelMismatch b"},
+		"a resource before replicas": {[]plan.PoolRefusal{refusal("a", cause.StaticPool, ""),
+			refusal("b", cause.PodTooLarge, "")}, "PodTooLarge b"},
+		"a label before a taint with one": {[]plan.PoolRefusal{refusal("a", cause.TaintNotTolerated, cause.LabelMismatch),
+			refusal("b", cause.LabelMismatch, "")}, "LabelMismatch b"},
+		"the first of equals": {[]plan.PoolRefusal{refusal("a", cause.LaunchesInVain, ""),
+			refusal("b", cause.HardLimitNodes, "")}, "LaunchesInVain a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

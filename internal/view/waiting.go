@@ -57,7 +57,8 @@ func Waits(u plan.Unplaced) Waiting {
 		last := refusal.Last()
 		found := about(refusal.Pool, last)
 		e, _ := entryOf(last.Cause)
-		r := reason{cause: found, distance: distance(e, refusal.Beyond), PoolCause: PoolCause{Pool: refusal.Pool, Code: last.Cause, Text: found.Text}}
+		r := reason{cause: found, distance: distance(e, refusal.Beyond), PoolCause: PoolCause{Pool: refusal.Pool,
+			Code: last.Cause, Text: found.Text}}
 		for _, step := range refusal.Steps {
 			r.Steps = append(r.Steps, step.String())
 		}

@@ -1,7 +1,6 @@
 package whatif
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -39,7 +38,8 @@ type About struct {
 
 // ExplainPod says why a pod waits, or where it runs (U-04). The error says that there is no such pod.
 func (w *World) ExplainPod(namespace, name string) (Explained, error) {
-	e := Explained{APIVersion: APIVersion, Kind: "Explanation", About: About{Kind: "Pod", Namespace: namespace, Name: name}}
+	e := Explained{APIVersion: APIVersion, Kind: "Explanation", About: About{Kind: "Pod", Namespace: namespace,
+		Name: name}}
 	pod := w.known[namespace+"/"+name]
 	if pod == nil {
 		return e, fmt.Errorf("there is no pod %s in namespace %s%s", name, namespace, w.like(name))
@@ -67,7 +67,8 @@ func (w *World) ExplainNode(name string) (Explained, error) {
 
 // terms are those of a controller with its default flags: budgets as they are now, and the least saving.
 func (w *World) terms(s *cluster.Snapshot) (engine.Terms, error) {
-	terms := engine.Terms{Now: w.now.Unix(), Budgets: map[string][]engine.Budget{}, MinSavingPercent: engine.DefaultMinSavingPercent}
+	terms := engine.Terms{Now: w.now.Unix(), Budgets: map[string][]engine.Budget{},
+		MinSavingPercent: engine.DefaultMinSavingPercent}
 	sizes := engine.Sizes(s)
 	var faults []error
 	for _, o := range w.objects {
@@ -75,7 +76,8 @@ func (w *World) terms(s *cluster.Snapshot) (engine.Terms, error) {
 			budgets, err := translate.ActiveBudgets(pool, w.now, sizes[pool.Name])
 			terms.Budgets[pool.Name] = budgets
 			if err != nil {
-				faults = append(faults, fmt.Errorf("NodePool %s: a disruption budget cannot be read, and counts as 0: %w", pool.Name, err))
+				faults = append(faults, fmt.Errorf("NodePool %s: a disruption budget cannot be read, and counts as 0: %w",
+					pool.Name, err))
 			}
 		}
 	}
@@ -113,7 +115,8 @@ func (w *World) explain(pod *corev1.Pod) view.Explanation {
 		return view.WaitsFor(cause.WaitsForVictims, "kube-scheduler ends other pods on node "+node+" for it", node, "")
 	}
 	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "DaemonSet" {
-		return view.Stands("it is of DaemonSet " + owner.Name + " and runs on its own node or nowhere: no node is launched for it")
+		return view.Stands("it is of DaemonSet " + owner.Name +
+			" and runs on its own node or nowhere: no node is launched for it")
 	}
 	if !translate.Provisionable(pod) {
 		return view.WaitsFor(cause.NotMarkedUnschedulable, "kube-scheduler has not called it unschedulable", "", "")
@@ -132,7 +135,8 @@ func (w *World) placeOf(pod plan.PodRef) view.Explanation {
 		if w.nodes[n.Node] {
 			return view.WaitsFor(cause.NodeFits, "it should run on node "+n.Node+", which has room", n.Node, "")
 		}
-		return view.WaitsFor(cause.NodeOnTheWay, "it should run on the node of NodeClaim "+n.Node+", which is on its way", n.Node, "")
+		return view.WaitsFor(cause.NodeOnTheWay, "it should run on the node of NodeClaim "+n.Node+", which is on its way",
+			n.Node, "")
 	}
 	for _, l := range p.Launches {
 		if slices.ContainsFunc(l.Pods, func(other plan.PodRef) bool { return other.UID == pod.UID }) {
@@ -152,12 +156,7 @@ func (w *World) placeOf(pod plan.PodRef) view.Explanation {
 func (e Explained) Clean() bool { return e.State != view.Held }
 
 // WriteJSON writes the explanation for programs.
-func (e Explained) WriteJSON(out io.Writer) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(e)
-}
+func (e Explained) WriteJSON(out io.Writer) error { return writeJSON(out, e) }
 
 // WriteText writes the explanation for people. Its form may change.
 func (e Explained) WriteText(out io.Writer) error {

@@ -86,7 +86,8 @@ type Waiting struct {
 func (w *World) Plan() Result {
 	s := w.store.Snapshot()
 	p := engine.Launches(s)
-	r := Result{APIVersion: APIVersion, Kind: "Simulation", Launches: []Launch{}, Waiting: []Waiting{}, Notes: w.Notes, NotPlanned: w.notPlanned(p), Estimated: w.estimated}
+	r := Result{APIVersion: APIVersion, Kind: "Simulation", Launches: []Launch{}, Waiting: []Waiting{}, Notes: w.Notes,
+		NotPlanned: w.notPlanned(p), Estimated: w.estimated}
 	r.Pods.Existing = len(p.Nominations)
 	at := map[string]int{}
 	for _, l := range p.Launches {

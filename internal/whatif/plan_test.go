@@ -20,16 +20,19 @@ func TestU21_WhatHasNoPriceIsInNoSum(t *testing.T) {
 			Labels:    requirement.NewSet(requirement.OneOf("kubernetes.io/arch", "amd64")),
 			Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.OnDemand, Price: price, Available: true}}}
 	}
-	world, err := whatif.New(whatif.Input{Now: time.Unix(1_800_000_000, 0), Documents: documents(t, "4", "16"), Catalogue: catalog.Catalog{
-		WellKnown: map[requirement.Key]bool{catalog.LabelInstanceType: true, catalog.LabelZone: true, catalog.LabelCapacityType: true},
-		Types:     []catalog.Type{kind("priced", 8, resources.Dollar), kind("unknown", 32, resources.MaxPrice)},
-	}})
+	world, err := whatif.New(whatif.Input{Now: time.Unix(1_800_000_000, 0), Documents: documents(t, "4", "16"),
+		Catalogue: catalog.Catalog{
+			WellKnown: map[requirement.Key]bool{catalog.LabelInstanceType: true, catalog.LabelZone: true,
+				catalog.LabelCapacityType: true},
+			Types: []catalog.Type{kind("priced", 8, resources.Dollar), kind("unknown", 32, resources.MaxPrice)},
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	result := world.Plan()
 	if result.Nodes != 2 || result.Unpriced != 1 || result.PricePerHour != whatif.Dollars(resources.Dollar) {
-		t.Errorf("%d nodes, %d of them without a price, $%s/h; want 2, 1 and 1.000", result.Nodes, result.Unpriced, result.PricePerHour)
+		t.Errorf("%d nodes, %d of them without a price, $%s/h; want 2, 1 and 1.000", result.Nodes, result.Unpriced,
+			result.PricePerHour)
 	}
 	var out strings.Builder
 	if err := result.WriteText(&out); err != nil {

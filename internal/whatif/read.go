@@ -43,7 +43,8 @@ type reader struct {
 func newReader() (*reader, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientscheme.AddToScheme, karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, awsv1.AddToScheme, kwokv1alpha1.AddToScheme,
+		clientscheme.AddToScheme, karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, awsv1.AddToScheme,
+		kwokv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering kinds: %w", err)
@@ -86,7 +87,8 @@ func (r *reader) read(d Document) (*object, error) {
 	}
 	decoded, _, err := decoder.Decode(data, nil, nil)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s %s: %s", d.Where, kind, nameOf(d.Content), strings.Join(strings.Fields(err.Error()), " "))
+		return nil, fmt.Errorf("%s: %s %s: %s", d.Where, kind, nameOf(d.Content),
+			strings.Join(strings.Fields(err.Error()), " "))
 	}
 	o, isObject := decoded.(client.Object)
 	if !isObject {
@@ -134,14 +136,16 @@ type Resource struct {
 func Resources() []Resource {
 	of := func(group, version string, required bool, names ...string) (list []Resource) {
 		for _, name := range names {
-			list = append(list, Resource{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: version, Resource: name}, Required: required})
+			list = append(list, Resource{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: version,
+				Resource: name}, Required: required})
 		}
 		return list
 	}
 	return slices.Concat(
 		of("", "v1", true, "pods", "nodes"), of(karpenterv1.Group, "v1", true, "nodepools"),
 		of("", "v1", false, "namespaces", "persistentvolumeclaims", "persistentvolumes", "limitranges"),
-		of("apps", "v1", false, "daemonsets"), of("policy", "v1", false, "poddisruptionbudgets"), of("node.k8s.io", "v1", false, "runtimeclasses"),
+		of("apps", "v1", false, "daemonsets"), of("policy", "v1", false, "poddisruptionbudgets"),
+		of("node.k8s.io", "v1", false, "runtimeclasses"),
 		of("storage.k8s.io", "v1", false, "storageclasses", "csinodes", "volumeattachments"),
 		of(karpenterv1.Group, "v1", false, "nodeclaims"), of(karpenterv1.Group, "v1alpha1", false, "nodeoverlays"),
 		of(awsv1.Group, "v1", false, "ec2nodeclasses"), of(kwokv1alpha1.Group, "v1alpha1", false, "kwoknodeclasses"),

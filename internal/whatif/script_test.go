@@ -120,7 +120,8 @@ func TestU16_EachCauseHasAScript(t *testing.T) {
 	}
 	for _, code := range cause.WaitingCodes() {
 		waits, stands := ", "+string(code)+"\n", " waits: "+string(code)+"\n"
-		if has := strings.Contains(shown.String(), waits) || strings.Contains(shown.String(), stands); has == (elsewhere[code] != "") {
+		if has := strings.Contains(shown.String(), waits) || strings.Contains(shown.String(),
+			stands); has == (elsewhere[code] != "") {
 			t.Errorf("%s: in a script: %t; said to be elsewhere: %q", code, has, elsewhere[code])
 		}
 	}

@@ -32,7 +32,8 @@ func demandOf(o object) (demand, bool, error) {
 			d.pods = int64(*of)
 		}
 		if d.pods < 0 || d.pods > maxPods {
-			return fmt.Errorf("%s: %s %s: %s is %d: allowed are 0 to %d", o.where, d.kind, client.ObjectKeyFromObject(o), field, d.pods, maxPods)
+			return fmt.Errorf("%s: %s %s: %s is %d: allowed are 0 to %d", o.where, d.kind, client.ObjectKeyFromObject(o),
+				field, d.pods, maxPods)
 		}
 		return nil
 	}
@@ -52,7 +53,8 @@ func demandOf(o object) (demand, bool, error) {
 	case *batchv1.Job:
 		d.template, err = w.Spec.Template, number("spec.parallelism", atOnce(&w.Spec))
 	case *batchv1.CronJob: // one run of it
-		d.template, err = w.Spec.JobTemplate.Spec.Template, number("spec.jobTemplate.spec.parallelism", atOnce(&w.Spec.JobTemplate.Spec))
+		d.template, err = w.Spec.JobTemplate.Spec.Template, number("spec.jobTemplate.spec.parallelism",
+			atOnce(&w.Spec.JobTemplate.Spec))
 	default:
 		return d, false, nil
 	}

@@ -64,7 +64,8 @@ func New(in Input) (*World, error) {
 	}
 	w := &World{
 		store:  world.New(world.Config{Now: func() time.Time { return in.Now }, Fleet: both{}}),
-		owners: map[string]string{}, Ignored: map[string]int{}, idle: map[string]string{}, known: map[string]*corev1.Pod{}, nodes: map[string]bool{}, estimated: in.Estimated, now: in.Now,
+		owners: map[string]string{}, Ignored: map[string]int{}, idle: map[string]string{},
+		known: map[string]*corev1.Pod{}, nodes: map[string]bool{}, estimated: in.Estimated, now: in.Now,
 	}
 	var faults []error
 	seen := map[string]string{}
@@ -118,8 +119,9 @@ func (w *World) fill(in Input) error {
 		case *karpenterv1.NodePool:
 			if !(both{}).OwnsPool(o) {
 				ref := o.Spec.Template.Spec.NodeClassRef
-				w.Notes = append(w.Notes, fmt.Sprintf("NodePool %s: nothing is planned for node classes of the kind %s.%s: planned are EC2NodeClass.%s and KWOKNodeClass.%s",
-					o.Name, ref.Kind, ref.Group, awsv1.Group, kwokv1alpha1.Group))
+				w.Notes = append(w.Notes,
+					fmt.Sprintf("NodePool %s: nothing is planned for node classes of the kind %s.%s: planned are EC2NodeClass.%s and KWOKNodeClass.%s",
+						o.Name, ref.Kind, ref.Group, awsv1.Group, kwokv1alpha1.Group))
 			}
 			w.judge(o, in.Now)
 			w.tell(o)
@@ -158,7 +160,8 @@ func namespaced(o client.Object) bool {
 type both struct{}
 
 func (both) serves(ref *karpenterv1.NodeClassReference) bool {
-	return ref != nil && (ref.Group == awsv1.Group && ref.Kind == "EC2NodeClass" || ref.Group == kwokv1alpha1.Group && ref.Kind == "KWOKNodeClass")
+	return ref != nil && (ref.Group == awsv1.Group && ref.Kind == "EC2NodeClass" || ref.Group == kwokv1alpha1.Group &&
+		ref.Kind == "KWOKNodeClass")
 }
 
 // OwnsPool reports whether a pool's node class is of one of the two.
@@ -184,7 +187,8 @@ func (w *World) classes() map[world.ClassRef]bool {
 			gvk := o.GetObjectKind().GroupVersionKind()
 			found[world.ClassRef{Group: gvk.Group, Kind: gvk.Kind, Name: o.GetName()}] = true
 		}
-		if pool, isPool := o.Object.(*karpenterv1.NodePool); isPool && pool.Spec.Template.Spec.NodeClassRef != nil && isReady(pool) {
+		if pool, isPool := o.Object.(*karpenterv1.NodePool); isPool && pool.Spec.Template.Spec.NodeClassRef != nil &&
+			isReady(pool) {
 			ref := pool.Spec.Template.Spec.NodeClassRef
 			found[world.ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}] = true
 		}
@@ -205,7 +209,8 @@ func (w *World) judge(pool *karpenterv1.NodePool, now time.Time) {
 			return
 		}
 	}
-	ready := karpenterv1.Condition{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)}
+	ready := karpenterv1.Condition{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionTrue,
+		LastTransitionTime: metav1.NewTime(now)}
 	ref := pool.Spec.Template.Spec.NodeClassRef
 	if ref != nil && !w.classes()[world.ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}] {
 		ready.Status, ready.Reason = metav1.ConditionFalse, "NodeClassNotFound"
@@ -340,14 +345,18 @@ func (w *World) admit(a admission, pod *corev1.Pod, number int) {
 	if name := pod.Spec.RuntimeClassName; name != nil {
 		given.Class = a.classes[*name]
 		if given.Class == nil {
-			w.Notes = append(w.Notes, fmt.Sprintf("pod %s/%s: RuntimeClass %s is not among the files: its overhead is not counted", pod.Namespace, pod.Name, *name))
+			w.Notes = append(w.Notes,
+				fmt.Sprintf("pod %s/%s: RuntimeClass %s is not among the files: its overhead is not counted", pod.Namespace,
+					pod.Name, *name))
 		}
 	}
 	given.Admit(&pod.Spec)
 	if name := cmp.Or(pod.Spec.PriorityClassName, a.usual); name != "" && pod.Spec.Priority == nil {
 		value, known := a.priorities[name]
 		if !known {
-			w.Notes = append(w.Notes, fmt.Sprintf("pod %s/%s: PriorityClass %s is not among the files: its priority counts as 0", pod.Namespace, pod.Name, name))
+			w.Notes = append(w.Notes,
+				fmt.Sprintf("pod %s/%s: PriorityClass %s is not among the files: its priority counts as 0", pod.Namespace,
+					pod.Name, name))
 		}
 		pod.Spec.Priority = &value
 	}
@@ -356,7 +365,8 @@ func (w *World) admit(a admission, pod *corev1.Pod, number int) {
 		return
 	}
 	pod.Status.Phase = corev1.PodPending
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonUnschedulable}}
 }
 
 // Kinds returns how many objects of each kind were read.

@@ -23,11 +23,13 @@ const (
 func (r Result) Clean() bool { return r.Pods.Waiting == 0 }
 
 // WriteJSON writes the result for programs.
-func (r Result) WriteJSON(out io.Writer) error {
+func (r Result) WriteJSON(out io.Writer) error { return writeJSON(out, r) }
+
+func writeJSON(out io.Writer, answer any) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(r)
+	return encoder.Encode(answer)
 }
 
 // WriteText writes the result for people. Its form may change.
@@ -95,7 +97,8 @@ func (r Result) launches(b *strings.Builder) {
 				strings.Join(l.CapacityTypes, "|"), price, workloads(l.Pods))
 		}
 		table.Flush() //nolint:errcheck // into a strings.Builder
-		fmt.Fprintf(b, "\n%s for %s: %s$%s/h", count(r.Nodes, "node", "nodes"), count(r.Pods.New, "pod", "pods"), about, cents(r.PricePerHour))
+		fmt.Fprintf(b, "\n%s for %s: %s$%s/h", count(r.Nodes, "node", "nodes"), count(r.Pods.New, "pod", "pods"), about,
+			cents(r.PricePerHour))
 		if r.Unpriced > 0 {
 			fmt.Fprintf(b, " +%d unpriced", r.Unpriced)
 		}
