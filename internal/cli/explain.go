@@ -47,8 +47,9 @@ func explainPod(config Config) *cobra.Command {
 }
 
 func explainNode(config Config) *cobra.Command {
-	command, with := explaining(config, "Say why a node stays, and what to do about it", `Say why a node stays: what it would go for, what keeps it, what can be done, and what ends that without anybody. Budgets are those of
-this moment; what only a controller remembers, such as a pause or a command that failed, is not known.`,
+	command, with := explaining(config, "Say why a node stays, and what to do about it",
+		`Say why a node stays: what it would go for, what keeps it, what can be done, and what ends that without
+anybody. Budgets are those of this moment; what only a controller remembers, such as a pause or a command that failed, is not known.`,
 		"0 nothing wants it gone or it goes, 1 a cause holds it, 2 nothing could be explained")
 	command.Use = "node NAME"
 	command.Example = "  joinerctl explain node ip-10-0-7-4"
@@ -157,7 +158,8 @@ func readAll(ctx context.Context, client dynamic.Interface) (documents []whatif.
 		case apierrors.IsForbidden(err) && !resource.Required:
 			unread = append(unread, fmt.Sprintf("%s, for want of the right to list them", resource.GroupResource()))
 		case apierrors.IsForbidden(err):
-			return nil, nil, fmt.Errorf("%s cannot be listed: nothing can be explained without (rule: {apiGroups: [%q], resources: [%s], verbs: [list]})",
+			return nil, nil, fmt.Errorf("%s cannot be listed: nothing can be explained without "+
+				"(rule: {apiGroups: [%q], resources: [%s], verbs: [list]})",
 				resource.GroupResource(), resource.Group, resource.Resource)
 		case err != nil:
 			return nil, nil, err

@@ -6,12 +6,10 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"sigs.k8s.io/yaml"
 
 	"github.com/joiner-autoscaler/joiner/internal/cli"
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
@@ -20,24 +18,13 @@ import (
 // live is a cluster with a pool of kwok and a pod that is too large for it, as kubectl would read them.
 func live(t *testing.T, forbidden ...string) *fake.FakeDynamicClient {
 	t.Helper()
-	var objects []runtime.Object
-	for _, manifest := range []string{
+	objects := objectsOf(t,
 		"apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: default}\n",
-		"apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default, uid: p}\nspec:\n  template: {spec: {nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}}}\n" +
+		"apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default, uid: p}\nspec:\n  template: {spec: {nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}}}\n"+
 			"status: {conditions: [{type: Ready, status: \"True\"}], ofTomorrow: 1}\n",
-		"apiVersion: v1\nkind: Pod\nmetadata: {name: huge, namespace: shop, uid: u}\nspec: {containers: [{name: main, resources: {requests: {cpu: 1k}}}], ofTomorrow: 1}\n" +
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: huge, namespace: shop, uid: u}\nspec: {containers: [{name: main, resources: {requests: {cpu: 1k}}}], ofTomorrow: 1}\n"+
 			"status: {phase: Pending, conditions: [{type: PodScheduled, status: \"False\", reason: Unschedulable}]}\n",
-	} {
-		data, err := yaml.YAMLToJSON([]byte(manifest))
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := &unstructured.Unstructured{}
-		if err := o.UnmarshalJSON(data); err != nil {
-			t.Fatal(err)
-		}
-		objects = append(objects, o)
-	}
+	)
 	lists := map[schema.GroupVersionResource]string{}
 	for _, resource := range whatif.Resources() {
 		lists[resource.GroupVersionResource] = "List"

@@ -43,7 +43,8 @@ const (
 	old   = "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: old}\nspec: {template: {spec: {requirements: [], nodeClassRef: {name: a}}}}\n"
 )
 
-func cluster(t *testing.T, manifests ...string) *fake.FakeDynamicClient {
+// objectsOf reads manifests, one object each.
+func objectsOf(t *testing.T, manifests ...string) []runtime.Object {
 	t.Helper()
 	var objects []runtime.Object
 	for _, manifest := range manifests {
@@ -57,6 +58,11 @@ func cluster(t *testing.T, manifests ...string) *fake.FakeDynamicClient {
 		}
 		objects = append(objects, o)
 	}
+	return objects
+}
+
+func cluster(t *testing.T, manifests ...string) *fake.FakeDynamicClient {
+	t.Helper()
 	return fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		definitions: "CustomResourceDefinitionList", nodePools: "NodePoolList",
 		{Group: "karpenter.sh", Version: "v1beta1", Resource: "nodepools"}:      "NodePoolList",
@@ -64,7 +70,7 @@ func cluster(t *testing.T, manifests ...string) *fake.FakeDynamicClient {
 		{Group: "karpenter.k8s.aws", Version: "v1", Resource: "ec2nodeclasses"}: "EC2NodeClassList",
 		{Version: "v1", Resource: "nodes"}:                                      "NodeList",
 		{Version: "v1", Resource: "pods"}:                                       "PodList",
-	}, objects...)
+	}, objectsOf(t, manifests...)...)
 }
 
 func run(t *testing.T, client dynamic.Interface, in string, args ...string) (code int, stdout, stderr string) {

@@ -38,7 +38,8 @@ made-up spot prices, "default" is that of the KWOK provider, anything else a fil
 "aws" where a NodePool names an EC2NodeClass, else "default".
 
 Exit code: 0 every pod has a place, 1 a pod waits, 2 nothing could be planned.`,
-		Example: "  joinerctl simulate -f examples/simulate\n  kubectl get nodepools,ec2nodeclasses,deployments,daemonsets -A -o yaml | joinerctl simulate -f -\n" +
+		Example: "  joinerctl simulate -f examples/simulate\n  kubectl get nodepools,ec2nodeclasses,deployments,daemonsets -A -o yaml | " +
+			"joinerctl simulate -f -\n" +
 			"  helm template . | joinerctl simulate -f pools.yaml -f -",
 		RunE: func(command *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {

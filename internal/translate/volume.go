@@ -120,7 +120,8 @@ func AddVolumes(space *resources.Space, to *cluster.Pod, from *corev1.Pod, stora
 			errs = append(errs, fmt.Errorf("PersistentVolumeClaim %s: more than %d ways to choose a node, the others are left out", key, maxAlternatives))
 		}
 		if len(both) == 0 && len(need.places) > 0 && (len(ways) == 0 || !contradictory(ways)) {
-			block(shape, cause.VolumeElsewhere, fmt.Sprintf("PersistentVolumeClaim %s can be used on %s only, where the pod cannot run", key, places(need.places)))
+			block(shape, cause.VolumeElsewhere,
+				fmt.Sprintf("PersistentVolumeClaim %s can be used on %s only, where the pod cannot run", key, places(need.places)))
 			return wrap(to, errs)
 		}
 		if len(both) > 0 {
@@ -132,7 +133,8 @@ func AddVolumes(space *resources.Space, to *cluster.Pod, from *corev1.Pod, stora
 	}
 	for _, driver := range slices.Sorted(maps.Keys(attached)) {
 		if most, known := storage.Most[driver]; known && attached[driver] > most && driver != "" {
-			block(shape, cause.VolumeLimit, fmt.Sprintf("it has %d volumes of CSI driver %s, and no node has been able to attach more than %d: use fewer volumes, or start a node that attaches more", attached[driver], driver, most))
+			block(shape, cause.VolumeLimit, fmt.Sprintf("it has %d volumes of CSI driver %s, and no node has been able to "+
+				"attach more than %d: use fewer volumes, or start a node that attaches more", attached[driver], driver, most))
 			return wrap(to, errs)
 		}
 		if !slices.Contains(storage.Limited, driver) {

@@ -1,16 +1,17 @@
 package nodescheduling
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -125,17 +126,20 @@ func tools() []tool {
 func (g guarded) runs(t *testing.T, namespace, name string) *corev1.Pod {
 	t.Helper()
 	var pod *corev1.Pod
-	for began := time.Now(); time.Since(began) < workloadsWithin; time.Sleep(poll) {
-		var err error
-		if pod, err = g.Clients.CoreV1().Pods(namespace).Get(t.Context(), name, metav1.GetOptions{}); err != nil {
-			t.Fatal(err)
+	err := wait.PollUntilContextTimeout(t.Context(), poll, workloadsWithin, true, func(ctx context.Context) (bool, error) {
+		found, err := g.Clients.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
 		}
-		if pod.Status.Phase == corev1.PodRunning {
-			return pod
-		}
+		pod = found
+		return pod.Status.Phase == corev1.PodRunning, nil
+	})
+	switch {
+	case pod == nil:
+		t.Fatalf("pod %s/%s: %v", namespace, name, err)
+	case err != nil:
+		t.Errorf("pod %s/%s is %s on %q: %v: %+v", namespace, name, pod.Status.Phase, pod.Spec.NodeName, err, pod.Status.Conditions)
 	}
-	t.Errorf("pod %s/%s is %s on %q after %s: %+v", namespace, name, pod.Status.Phase, pod.Spec.NodeName,
-		workloadsWithin, pod.Status.Conditions)
 	return pod
 }
 

@@ -97,7 +97,8 @@ func (w *World) set(words []string, name string, a map[string][]string) error {
 		}
 		w.pods[name] = pod
 	default:
-		return errors.New("want new, group, authorization, override, pins, scheduler, no-scheduler, live, own, node, live-node, no-node, pod, grant, namespace, no-namespace, self, ready, not-ready, readable or unreadable")
+		return errors.New("want new, group, authorization, override, pins, scheduler, no-scheduler, live, own, node, live-node, no-node, " +
+			"pod, grant, namespace, no-namespace, self, ready, not-ready, readable or unreadable")
 	}
 	return nil
 }

@@ -79,7 +79,11 @@ func (e *explainer) offers(s *solver) bool {
 	if !e.demand(plan.ByPool, p.Requirements) || !e.narrow(plan.ByCapacity, cause.NoCapacity, "", "availability", p.Catalog.Available) {
 		return false
 	}
-	if !e.selection() || !e.narrow(plan.ByCapacity, cause.ReservationsUsedUp, string(catalog.LabelCapacityType), "left in reservations", p.inStock()) || !e.resources() {
+	if !e.selection() {
+		return false
+	}
+	const kept = "left in reservations"
+	if !e.narrow(plan.ByCapacity, cause.ReservationsUsedUp, string(catalog.LabelCapacityType), kept, p.inStock()) || !e.resources() {
 		return false
 	}
 	if why := s.held(p, e.shape); why != "" {
