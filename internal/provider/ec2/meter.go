@@ -90,6 +90,11 @@ type Offered struct {
 	Available                bool
 }
 
+// Dollars is what it costs an hour; false where that is not known.
+func (o Offered) Dollars() (perHour float64, known bool) {
+	return o.Price.Dollars(), o.Price != resources.Unpriced
+}
+
 // Size is what a type has.
 type Size struct {
 	Type  string

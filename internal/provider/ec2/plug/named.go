@@ -6,14 +6,13 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/queue"
 )
 
-// named are the metrics that have the names of Karpenter's provider for AWS, so that its dashboards and alerts go on (E-62). The
-// buckets are ours.
+// named are the metrics that have the names of Karpenter's provider for AWS, so that its dashboards and alerts go on
+// (E-62). The buckets are ours.
 type named struct {
 	log      logr.Logger
 	launches *prometheus.CounterVec   // zone, zone_id, capacity_type, reason
@@ -47,32 +46,43 @@ var (
 )
 
 func newNamed(log logr.Logger) named {
-	seconds := []float64{.005, .01, .02, .035, .05, .1, .15, .2, .3, .5, .75, 1, 2, 5, 10}
 	return named{
 		log: log,
-		launches: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_cloudprovider_instance_launch_failures_total",
-			Help: "Offerings that EC2 refused to launch in, by zone, capacity type and EC2's code; without a zone where it named none."},
-			[]string{"zone", "zone_id", "capacity_type", "reason"}),
-		ends: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_cloudprovider_instance_termination_failures_total",
-			Help: "Machines that EC2 refused to end, by zone, each time."}, []string{"zone", "zone_id"}),
-		waited: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "karpenter_cloudprovider_batcher_batch_time_seconds",
-			Help: "How long the first caller of a call that several share waited for the others.", Buckets: seconds},
-			[]string{"batcher"}),
-		asks: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "karpenter_cloudprovider_batcher_batch_size",
-			Help: "How many callers' asks became one call.", Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500}},
-			[]string{"batcher"}),
-		messages: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_interruption_received_messages_total",
-			Help: "Messages of the interruption queue by what they say, those about other machines too; no_op is what no machine " +
-				"goes by, malformed what cannot be read."}, []string{"message_type"}),
-		deleted: prometheus.NewCounter(prometheus.CounterOpts{Name: "karpenter_interruption_deleted_messages_total",
-			Help: "Messages of the interruption queue that were deleted, since all that they say was done."}),
-		late: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "karpenter_interruption_message_queue_duration_seconds",
+		launches: counters("karpenter_cloudprovider_instance_launch_failures_total",
+			"Offerings that EC2 refused to launch in, by zone, capacity type and EC2's code; without a zone where it named none.",
+			"zone", "zone_id", "capacity_type", "reason"),
+		ends: counters("karpenter_cloudprovider_instance_termination_failures_total",
+			"Machines that EC2 refused to end, by zone, each time.", "zone", "zone_id"),
+		waited: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "karpenter_cloudprovider_batcher_batch_time_seconds",
+			Help:    "How long the first caller of a call that several share waited for the others.",
+			Buckets: []float64{.005, .01, .02, .035, .05, .1, .15, .2, .3, .5, .75, 1, 2, 5, 10},
+		}, []string{"batcher"}),
+		asks: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "karpenter_cloudprovider_batcher_batch_size",
+			Help:    "How many callers' asks became one call.",
+			Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500},
+		}, []string{"batcher"}),
+		messages: counters("karpenter_interruption_received_messages_total",
+			"Messages of the interruption queue by what they say, those about other machines too; "+
+				"no_op is what no machine goes by, malformed what cannot be read.", "message_type"),
+		deleted: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "karpenter_interruption_deleted_messages_total",
+			Help: "Messages of the interruption queue that were deleted, since all that they say was done.",
+		}),
+		late: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "karpenter_interruption_message_queue_duration_seconds",
 			Help:    "How old a message of the interruption queue was when it was read.",
-			Buckets: []float64{.1, .25, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600}}),
-		sick: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_interruption_instance_status_unhealthy_total",
-			Help: "Machines whose status checks began to fail for long, or for which EC2 has scheduled something, by which it is: " +
-				"InstanceStatus, SystemStatus or EventStatus."}, []string{"category"}),
+			Buckets: []float64{.1, .25, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600},
+		}),
+		sick: counters("karpenter_interruption_instance_status_unhealthy_total",
+			"Machines whose status checks began to fail for long, or for which EC2 has scheduled something, "+
+				"by which it is: InstanceStatus, SystemStatus or EventStatus.", "category"),
 	}
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
 
 // Gathered implements ec2.Meter.
@@ -129,8 +139,8 @@ func (n *named) Collect(into chan<- prometheus.Metric) {
 		}
 		labels := []string{o.Type, o.CapacityType, o.Zone}
 		into <- prometheus.MustNewConstMetric(descAvailable, prometheus.GaugeValue, available, labels...)
-		if o.Price != resources.Unpriced {
-			into <- prometheus.MustNewConstMetric(descPrice, prometheus.GaugeValue, o.Price.Dollars(), labels...)
+		if price, known := o.Dollars(); known {
+			into <- prometheus.MustNewConstMetric(descPrice, prometheus.GaugeValue, price, labels...)
 		}
 	}
 	for _, s := range sizes {

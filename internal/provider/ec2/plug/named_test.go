@@ -56,7 +56,8 @@ func claimOf(name, kind string) *karpenterv1.NodeClaim {
 		corev1.LabelInstanceTypeStable: kind, karpenterv1.CapacityTypeLabelKey: "on-demand",
 	} {
 		claim.Spec.Requirements = append(claim.Spec.Requirements,
-			karpenterv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}})
+			karpenterv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn,
+				Values: []string{value}})
 	}
 	return claim
 }
@@ -79,7 +80,8 @@ func TestRefusalsAndBatchesHaveKarpentersNames(t *testing.T) {
 	}
 	const kind = "on-demand"
 	r.faults(ec2test.Faults{Pools: []ec2test.Pool{
-		{Type: "m5.large", Zone: "us-east-1a", CapacityType: kind}, {Type: "m5.large", Zone: "us-east-1b", CapacityType: kind},
+		{Type: "m5.large", Zone: "us-east-1a", CapacityType: kind}, {Type: "m5.large", Zone: "us-east-1b",
+			CapacityType: kind},
 	}})
 	if id, err := launch("n0", "m5.large"); err == nil {
 		t.Fatalf("%s came where nothing is left", id)
@@ -142,8 +144,10 @@ func TestOffersHaveKarpentersNames(t *testing.T) {
 	if len(prices) == 0 || len(prices) > len(all) {
 		t.Errorf("%d prices of %d offerings", len(prices), len(all))
 	}
-	cores, memory := r.shown("karpenter_cloudprovider_instance_type_cpu_cores"), r.shown("karpenter_cloudprovider_instance_type_memory_bytes")
-	if cores["instance_type=m5.large"] != 2 || memory["instance_type=m5.large"] < 7<<30 || memory["instance_type=m5.large"] > 8<<30 {
+	cores, memory := r.shown("karpenter_cloudprovider_instance_type_cpu_cores"),
+		r.shown("karpenter_cloudprovider_instance_type_memory_bytes")
+	if cores["instance_type=m5.large"] != 2 || memory["instance_type=m5.large"] < 7<<30 ||
+		memory["instance_type=m5.large"] > 8<<30 {
 		t.Errorf("m5.large: %v CPUs, %v bytes", cores["instance_type=m5.large"], memory["instance_type=m5.large"])
 	}
 
@@ -151,7 +155,8 @@ func TestOffersHaveKarpentersNames(t *testing.T) {
 	at := slices.IndexFunc(offered, func(o ec2.Offered) bool {
 		return o.Type == "m5.large" && o.Zone == "us-east-1a" && o.CapacityType == "on-demand"
 	})
-	c.machines.MarkUnavailable(provider.Offering{Type: offered[at].Type, Zone: offered[at].Zone, CapacityType: offered[at].CapacityType})
+	c.machines.MarkUnavailable(provider.Offering{Type: offered[at].Type, Zone: offered[at].Zone,
+		CapacityType: offered[at].CapacityType})
 	if _, err := c.machines.Catalog(t.Context(), "default"); err != nil {
 		t.Fatal(err)
 	}
@@ -164,8 +169,8 @@ func TestOffersHaveKarpentersNames(t *testing.T) {
 	}
 }
 
-// E-51, E-62: messages of the queue are counted by Karpenter's names for what they say, with how old they were, and when
-// they are deleted.
+// E-51, E-62: messages of the queue are counted by Karpenter's names for what they say, with how old they were, and
+// when they are deleted.
 func TestMessagesHaveKarpentersNames(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, nil, aClass("default"))
