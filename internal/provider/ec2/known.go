@@ -219,6 +219,21 @@ func (p *Provider) TagsOf(providerID string) (tags map[string]string, found bool
 	return tags, listed || brought
 }
 
+// ReservationOf returns in which capacity reservation a machine runs by the last listing, "" for none, and when it was launched;
+// false for one that was not listed.
+func (p *Provider) ReservationOf(providerID string) (reservation string, launched time.Time, listed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m, listed := p.lastSeen[providerID]
+	return m.Reservation, m.Launched, listed && !m.Ending
+}
+
+// ReservationLabels returns the labels that only machines in capacity reservations have.
+func ReservationLabels() []string {
+	return []string{string(offering.LabelReservationID), string(offering.LabelReservationType),
+		string(offering.LabelReservationInterruptible)}
+}
+
 // Tagged takes in tags that were written on a machine. They hold until a listing has them: one that was asked for before does not.
 func (p *Provider) Tagged(providerID string, tags map[string]string) {
 	p.mu.Lock()

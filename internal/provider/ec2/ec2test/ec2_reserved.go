@@ -49,7 +49,17 @@ func (s *Server) EndReservation(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.reservations[id]; r != nil {
-		r.State = "expired"
+		s.expire(r)
+	}
+}
+
+// expire ends a reservation. Its instances run on outside of it.
+func (s *Server) expire(r *CapacityReservation) {
+	r.State = "expired"
+	for _, i := range s.machines {
+		if i.Reservation == r.ID && r.Kind != "capacity-block" {
+			i.Reservation = ""
+		}
 	}
 }
 
@@ -81,7 +91,7 @@ func (s *Server) expireReservations() {
 			}
 		}
 		if r.State == "active" && !s.now().Before(r.Ends) {
-			r.State = "expired"
+			s.expire(r)
 		}
 	}
 }

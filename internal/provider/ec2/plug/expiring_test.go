@@ -1,14 +1,18 @@
 package plug
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 )
 
@@ -106,4 +110,66 @@ func TestABlockThatNoClassChoosesIsDrained(t *testing.T) {
 	if err := r.kube.Get(t.Context(), client.ObjectKeyFromObject(class), class); err != nil || len(class.Status.CapacityReservations) > 0 {
 		t.Errorf("error %v, reservations %+v of a class that chooses none", err, class.Status.CapacityReservations)
 	}
+}
+
+// E-13: when a reservation ends, its machine runs on as on-demand by label, claim and node, and does not drift. One in a
+// reservation that goes on keeps its labels, also when its class does not choose it any more.
+func TestAMachineWhoseReservationEndedIsOnDemand(t *testing.T) {
+	t.Parallel()
+	r, c, _, ends := blockWorld(t)
+	labels := map[string]string{karpenterv1.CapacityTypeLabelKey: "reserved", "team": "a"}
+	for _, key := range ec2.ReservationLabels() {
+		labels[key] = "x"
+	}
+	for _, name := range []string{"plain", "block"} {
+		for _, o := range r.objectsOf(name) {
+			maps.Copy(o.GetLabels(), labels)
+			if err := r.kube.Update(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	look := func() {
+		t.Helper()
+		if _, err := c.machines.List(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := newOffers(r.link).step(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(name, capacityType string) {
+		t.Helper()
+		for _, o := range r.objectsOf(name) {
+			got := o.GetLabels()
+			_, reserved := got[ec2.ReservationLabels()[0]]
+			if got[karpenterv1.CapacityTypeLabelKey] != capacityType || reserved != (capacityType == "reserved") || got["team"] != "a" {
+				t.Errorf("%T %s: labels %v, want %s", o, o.GetName(), got, capacityType)
+			}
+		}
+	}
+	look()
+	want("plain", "reserved")
+	r.pass(ends.Sub(r.Now()) - 35*time.Minute) // before the block's machines end
+	r.server.EndReservation("cr-plain")
+	look()
+	want("plain", "on-demand")
+	want("block", "reserved")
+	claim := r.objectsOf("plain")[0].(*karpenterv1.NodeClaim)
+	claim.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: "EC2NodeClass", Name: "default"}
+	if reason, err := c.machines.Drifted(t.Context(), claim); err != nil || reason == ec2.DriftReservation {
+		t.Errorf("drifted by %q, error %v", reason, err)
+	}
+}
+
+// objectsOf returns a claim, and its node.
+func (r *region) objectsOf(name string) []client.Object {
+	r.t.Helper()
+	claim, node := &karpenterv1.NodeClaim{}, &corev1.Node{}
+	for o, key := range map[client.Object]string{claim: name, node: "node-" + name} {
+		if err := r.kube.Get(r.t.Context(), client.ObjectKey{Name: key}, o); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	return []client.Object{claim, node}
 }

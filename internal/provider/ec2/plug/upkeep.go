@@ -89,7 +89,7 @@ func (o *offers) step(ctx context.Context, c *connection) (time.Duration, error)
 	return max(again, time.Second), errors.Join(failures...)
 }
 
-// learn takes in how much memory nodes have, and which of them take no more addresses.
+// learn takes in how much memory nodes have, which of them take no more addresses, and whose reservation has ended.
 func (o *offers) learn(ctx context.Context, c *connection) error {
 	var nodes corev1.NodeList
 	var claims karpenterv1.NodeClaimList
@@ -107,6 +107,7 @@ func (o *offers) learn(ctx context.Context, c *connection) error {
 	for i := range nodes.Items {
 		byID[nodes.Items[i].Spec.ProviderID] = &nodes.Items[i]
 	}
+	var failures []error
 	for i := range claims.Items {
 		claim := &claims.Items[i]
 		node := byID[claim.Status.ProviderID]
@@ -117,8 +118,9 @@ func (o *offers) learn(ctx context.Context, c *connection) error {
 		if condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized) {
 			c.machines.Settled(claim.Status.ProviderID)
 		}
+		failures = append(failures, o.relabel(ctx, c, claim, node))
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 // tagger names instances after their nodes.
