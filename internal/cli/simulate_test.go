@@ -65,6 +65,24 @@ func TestU04_ThePageShowsWhyANodeStays(t *testing.T) {
 	}
 }
 
+// TestU04_ThePageShowsPoolsClaimsAndWorkloads.
+func TestU04_ThePageShowsPoolsClaimsAndWorkloads(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]int{
+		"explain nodepool gpu -f examples/simulate":            cli.CodeFine,
+		"explain nodepool batch -f examples/explain":           cli.CodeFindings,
+		"explain nodeclaim spot-0002 -f examples/explain":      cli.CodeFine,
+		"explain deployment ml/train -f examples/simulate":     cli.CodeFindings,
+		"explain pod shop/search-0 --all -f examples/simulate": cli.CodeFindings,
+	} {
+		code, out, failures := ran(t, "", strings.Fields(strings.ReplaceAll(line, " examples/", " ../../examples/"))...)
+		if code != want || failures != "" {
+			t.Errorf("%s: exit code %d, %q; want %d", line, code, failures, want)
+		}
+		shows(t, "../../docs/explain.md", "$ joinerctl "+line+"\n", out)
+	}
+}
+
 // shows demands that a page has a command's output word for word, or writes it there.
 func shows(t *testing.T, page, command, out string) {
 	t.Helper()

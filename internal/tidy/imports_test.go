@@ -106,7 +106,7 @@ var layers = []layer{
 	{"internal/certificate", nil, "certificates of a webhook's own: who serves and when is app's"},
 	{"internal/migrate", []string{"api", "internal/convert"}, "pure: what of v1beta1 is left"},
 	{"internal/view", []string{"internal/engine"}, "pure: the answers that people get, one word for one thing (U-15)"},
-	{"internal/whatif", []string{"api", "internal/engine", "internal/translate", "internal/world", "internal/view"}, "plans for manifests that nobody has applied"},
+	{"internal/whatif", []string{"api", "internal/engine", "internal/translate", "internal/world", "internal/view", "internal/condition"}, "plans for manifests that nobody has applied"},
 	{"internal/cli", []string{"api", "internal/convert", "internal/migrate", "internal/admission", "nodescheduling", "internal/whatif", "internal/provider/kwok"}, "commands: files and clusters to pure packages, findings to text"},
 	{"internal/app/serve", []string{"internal/kube", "internal/certificate"}, "what all programs have in common around their controllers"},
 	{"internal/app/joiner", []string{"api", "internal"}, "puts the controller together"},

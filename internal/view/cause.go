@@ -234,6 +234,11 @@ func ofNodes() []Entry {
 		own(cause.Draining, "it is being removed, and waits for pod NAME", "when its pods have ended",
 			"look at the condition Drained of its NodeClaim: it says what the drain waits for"),
 		own(cause.PodsComing, "pods are planned onto it", "when they run, or found another place", nothing),
+		own(cause.Paused, "voluntary disruption is paused by ConfigMap NAME: REASON", "when the pause is taken back",
+			"take the pause back: docs/disruption.md"),
+		own(cause.BackingOff, "the last command of NodePool POOL was taken back, and the pool is left alone for a while",
+			"at the time that is told",
+			"look at why what was to replace its node failed: events of the NodePool and its NodeClaims"),
 		own(cause.BudgetClosed, "the budgets of NodePool POOL allow no node to go now",
 			"when another budget comes into force",
 			"raise the budget in spec.disruption.budgets of NodePool POOL, or wait for its window"),
@@ -273,8 +278,14 @@ func Catalogue() []Entry { return entries() }
 // NodeCatalogue returns the causes of nodes that stay, in the order of cause.StayingCodes.
 func NodeCatalogue() []Entry { return ofNodes() }
 
+// PoolCatalogue returns the causes of pools that launch nothing, in the order of cause.PoolCodes.
+func PoolCatalogue() []Entry { return ofPoolsThemselves() }
+
+// ClaimCatalogue returns the causes that hold NodeClaims, in the order of cause.ClaimCodes.
+func ClaimCatalogue() []Entry { return ofClaims() }
+
 func entryOf(code cause.Code) (Entry, bool) {
-	for _, e := range slices.Concat(entries(), ofNodes()) {
+	for _, e := range slices.Concat(entries(), ofNodes(), ofPoolsThemselves(), ofClaims()) {
 		if e.Code == code {
 			return e, true
 		}
