@@ -48,7 +48,8 @@ func explainPod(config Config) *cobra.Command {
 	var namespace string
 	command, with := explaining(config, "Say why a pod waits, and what to do about it",
 		`Say why a pod waits, which pool is nearest to taking it, what can be done, and what ends it without anybody.`,
-		"0 the pod runs or a node takes it, 1 a cause holds it, 2 nothing could be explained, or not everything checked")
+		"0 the pod runs or a node takes it, 1 a cause holds it, 2 nothing could be explained, or not everything "+
+			"checked")
 	command.Use, command.Aliases = "pod [NAMESPACE/]NAME", []string{"pods", "po"}
 	command.Example = "  joinerctl explain pod shop/web-6d4cf-9k2\n  joinerctl explain pod -n shop web-0 -f manifests/"
 	namespaceFlag(command, &namespace)
@@ -69,8 +70,10 @@ func explainPod(config Config) *cobra.Command {
 func explainNode(config Config) *cobra.Command {
 	command, with := explaining(config, "Say why a node stays, and what to do about it",
 		`Say why a node stays: what it would go for, what keeps it, what can be done, and what ends that without
-anybody. Budgets are those of this moment; what only a controller remembers, such as a command that failed just now, is not known.`,
-		"0 nothing wants it gone or it goes, 1 a cause holds it, 2 nothing could be explained, or not everything checked")
+anybody. Budgets are those of this moment; what only a controller remembers, such as a command that failed just now, is not
+known.`,
+		"0 nothing wants it gone or it goes, 1 a cause holds it, 2 nothing could be explained, or not everything "+
+			"checked")
 	command.Use, command.Aliases = "node NAME", []string{"nodes", "no"}
 	command.Example = "  joinerctl explain node ip-10-0-7-4"
 	with.allFlag(command, "say everything that keeps it, and not only what counts first")
@@ -90,7 +93,8 @@ type explainer struct {
 	files                         []string
 	kubeconfig, catalogue, output string
 	all                           bool
-	// system is what is read of systemNamespace, and more what is read of a cluster beside what every explanation needs.
+	// system is what is read of systemNamespace, and more what is read of a cluster beside what every explanation
+	// needs.
 	systemNamespace string
 	system          []systemObject
 	more            func(context.Context, dynamic.Interface) ([]whatif.Document, error)
@@ -155,7 +159,8 @@ func (with *explainer) run(ctx context.Context, config Config, about func(*whati
 	explained.NotChecked = append(explained.NotChecked, unread...)
 	err = report(config.Out, explained, with.output)
 	if err == nil && explained.Open() {
-		err = fmt.Errorf("no cause was found, and not everything was checked: %s", strings.Join(explained.NotChecked, "; "))
+		err = fmt.Errorf("no cause was found, and not everything was checked: %s",
+			strings.Join(explained.NotChecked, "; "))
 	} else if err != nil && !errors.Is(err, errFindings) {
 		return err
 	}
@@ -209,8 +214,10 @@ func readAll(ctx context.Context, client dynamic.Interface) (documents []whatif.
 	return documents, unread, nil
 }
 
-// mayNotList says that something cannot be listed that nothing can be explained without, and which rule allows it (U-19).
+// mayNotList says that something cannot be listed that nothing can be explained without, and which rule allows it
+// (U-19).
 func mayNotList(resource schema.GroupVersionResource) error {
 	return fmt.Errorf("%s cannot be listed: nothing can be explained without "+
-		"(rule: {apiGroups: [%q], resources: [%s], verbs: [list]})", resource.GroupResource(), resource.Group, resource.Resource)
+		"(rule: {apiGroups: [%q], resources: [%s], verbs: [list]})", resource.GroupResource(), resource.Group,
+		resource.Resource)
 }

@@ -68,7 +68,8 @@ func run(t *testing.T, d *datadriven.TestData) string {
 	if d.Cmd == "replicas" {
 		return enginetest.Shorten(engine.Replicas(snapshot).String())
 	}
-	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, expire, trim, replicas, why or why-pool", d.Pos, d.Cmd)
+	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, expire, trim, replicas, why or why-pool",
+		d.Pos, d.Cmd)
 	return ""
 }
 

@@ -114,7 +114,8 @@ func forbidding(s *cluster.Snapshot, node *cluster.Node) []Standing {
 		all = append(all, Standing{Cause: code, Text: text, Pod: pod})
 	}
 	if Replacing(s, node) {
-		add(cause.IsReplacement, "it replaces "+strings.Join(node.Replaces, ", ")+", whose pods are to come here", plan.PodRef{})
+		add(cause.IsReplacement, "it replaces "+strings.Join(node.Replaces, ", ")+", whose pods are to come here",
+			plan.PodRef{})
 	}
 	if node.DoNotDisrupt {
 		add(cause.DoNotDisruptNode, Forbidden(node), plan.PodRef{})

@@ -78,7 +78,8 @@ func goes(plans []plan.Plan, node *cluster.Node) plan.DisruptionReason {
 	return ""
 }
 
-// U-04. What is said of a pool is what the plan does: it launches exactly where the plan has launches of it, and otherwise a cause is told.
+// U-04. What is said of a pool is what the plan does: it launches exactly where the plan has launches of it, and
+// otherwise a cause is told.
 func TestU04_WhyPoolAgreesWithThePlan(t *testing.T) {
 	t.Parallel()
 	shared := []cause.Code{cause.NoCapacity, cause.ReservationsUsedUp, cause.LaunchesInVain}
@@ -100,12 +101,14 @@ func TestU04_WhyPoolAgreesWithThePlan(t *testing.T) {
 			}
 			switch {
 			case len(w.Launches) != want || want == 0 && len(w.Causes) == 0:
-				t.Fatalf("%s\n----\n%s: %d launches, want %d, causes %v", script, pool.Name, len(w.Launches), want, w.Causes)
+				t.Fatalf("%s\n----\n%s: %d launches, want %d, causes %v", script, pool.Name, len(w.Launches), want,
+					w.Causes)
 			case pods != len(s.Pending):
 				t.Fatalf("%s\n----\n%s: told what becomes of %d pods of %d", script, pool.Name, pods, len(s.Pending))
 			}
 			for _, step := range w.Causes {
-				if step.Detail == "" || !slices.Contains(cause.PoolCodes(), step.Cause) && !slices.Contains(shared, step.Cause) {
+				if step.Detail == "" || !slices.Contains(cause.PoolCodes(), step.Cause) &&
+					!slices.Contains(shared, step.Cause) {
 					t.Fatalf("%s\n----\n%s: %+v", script, pool.Name, step)
 				}
 			}

@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// WhyAll says everything that keeps a node, what Why says first: what would still be in the way once that is gone. A node that goes,
-// that is not ours, or that is not ready has what Why says alone.
+// WhyAll says everything that keeps a node, what Why says first: what would still be in the way once that is gone. A
+// node that goes, that is not ours, or that is not ready has what Why says alone.
 func WhyAll(s *cluster.Snapshot, terms Terms, node *cluster.Node) []Standing {
 	all := []Standing{Why(s, terms, node)}
 	if all[0].Goes != "" {
@@ -21,7 +21,8 @@ func WhyAll(s *cluster.Snapshot, terms Terms, node *cluster.Node) []Standing {
 	}
 	add := func(more ...Standing) {
 		for _, found := range more {
-			if !slices.ContainsFunc(all, func(s Standing) bool { return s.Cause == found.Cause && s.Text == found.Text }) {
+			same := func(s Standing) bool { return s.Cause == found.Cause && s.Text == found.Text }
+			if !slices.ContainsFunc(all, same) {
 				all = append(all, found)
 			}
 		}

@@ -18,8 +18,8 @@ import (
 type PoolStanding struct {
 	// Launches are what it launches for the pods that wait, or for its replicas.
 	Launches []plan.Launch
-	// Causes are why it launches nothing, or no more: the one to act on first comes first. Key is the label that a cause is about.
-	// A pool that launches nothing has one at least.
+	// Causes are why it launches nothing, or no more: the one to act on first comes first. Key is the label that a
+	// cause is about. A pool that launches nothing has one at least.
 	Causes []plan.Step
 	// Demand says where the pods that wait go, most pods first. The pods of Launches are left out.
 	Demand []Demand
@@ -28,7 +28,8 @@ type PoolStanding struct {
 // Demand is a number of pods that wait, and what becomes of them.
 type Demand struct {
 	Pods int
-	// Pool is the other pool that launches for them. Where it is "", they go onto nodes that there are, or Waits is set.
+	// Pool is the other pool that launches for them. Where it is "", they go onto nodes that there are, or Waits is
+	// set.
 	Pool string
 	// Waits is set where no pool takes them. Refuses is then why this one does not.
 	Waits   bool
@@ -64,8 +65,8 @@ func WhyPool(s *cluster.Snapshot, pool *cluster.Pool) PoolStanding {
 	return found
 }
 
-// noTypes is about a pool whose own requirements leave no instance type: which of them are in conflict, and how many types each
-// leaves.
+// noTypes is about a pool whose own requirements leave no instance type: which of them are in conflict, and how many
+// types each leaves.
 func noTypes(pool *cluster.Pool) (plan.Step, bool) {
 	step := plan.Step{Cause: cause.NoInstanceTypes}
 	if pool.Catalog == nil {
@@ -182,7 +183,7 @@ func demands(p plan.Plan, pool *cluster.Pool) []Demand {
 		list = append(list, d)
 	}
 	slices.SortFunc(list, func(a, b Demand) int {
-		return cmp.Or(b.Pods-a.Pods, strings.Compare(a.Pool, b.Pool), strings.Compare(string(a.Refuses), string(b.Refuses)))
+		return cmp.Or(b.Pods-a.Pods, strings.Compare(a.Pool, b.Pool), cmp.Compare(a.Refuses, b.Refuses))
 	})
 	return list
 }
@@ -197,8 +198,8 @@ func refusalOf(u plan.Unplaced, pool string) plan.Step {
 	return plan.Step{}
 }
 
-// alone plans as if a pool were the only one, so that what it says of pods that others take is known too: refused is what of the
-// pool itself keeps pods from it, and outweighed which other pools take those that it would take.
+// alone plans as if a pool were the only one, so that what it says of pods that others take is known too: refused is
+// what of the pool itself keeps pods from it, and outweighed which other pools take those that it would take.
 func alone(s *cluster.Snapshot, p plan.Plan, pool *cluster.Pool) (refused, outweighed []plan.Step) {
 	only := *s.With(virtuals(s, Replicas(s).Launches, newLast))
 	only.Pools = slices.Clone(only.Pools)

@@ -236,7 +236,8 @@ func ofNodes() []Entry {
 		own(cause.PodsComing, "pods are planned onto it", "when they run, or found another place", nothing),
 		own(cause.Paused, "voluntary disruption is paused by ConfigMap NAME: REASON", "when the pause is taken back",
 			"take the pause back: docs/disruption.md"),
-		own(cause.BackingOff, "the last command of NodePool POOL was taken back, and the pool is left alone for a while",
+		own(cause.BackingOff, "the last command of NodePool POOL was taken back, and the pool is left alone for a "+
+			"while",
 			"at the time that is told",
 			"look at why what was to replace its node failed: events of the NodePool and its NodeClaims"),
 		own(cause.BudgetClosed, "the budgets of NodePool POOL allow no node to go now",

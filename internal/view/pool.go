@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// ofPoolsThemselves are the causes of pools that launch nothing, in the order of cause.PoolCodes. POOL stands for the pool, KEY for
-// the label, the node class or the other pool.
+// ofPoolsThemselves are the causes of pools that launch nothing, in the order of cause.PoolCodes. POOL stands for the
+// pool, KEY for the label, the node class or the other pool.
 func ofPoolsThemselves() []Entry {
 	own := func(code cause.Code, says, byItself string, remedies ...string) Entry {
 		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: remedies, sentence: detail}
@@ -17,7 +17,8 @@ func ofPoolsThemselves() []Entry {
 	return []Entry{
 		own(cause.ControllerSilent, "nobody leads: the Lease NAME has no holder, or was not renewed since TIME",
 			"when a replica of Joiner leads", "start Joiner, or look at its log: joiner in the namespace of the Lease"),
-		own(cause.BeingDeleted, "it is being deleted since TIME, and N of its nodes are left", "when its nodes are gone",
+		own(cause.BeingDeleted, "it is being deleted since TIME, and N of its nodes are left",
+			"when its nodes are gone",
 			"look at what holds its nodes: joinerctl explain node", "apply it again under another name"),
 		own(cause.KindNotServed, "no node is planned for node classes of the kind KIND", "",
 			"name a node class of a kind that is served in spec.template.spec.nodeClassRef of a new NodePool",
@@ -28,21 +29,26 @@ func ofPoolsThemselves() []Entry {
 			"look at the conditions of KEY: kubectl describe"),
 		own(cause.InvalidPool, "its specification cannot be understood: FIELD: what is allowed", "",
 			"correct the field in NodePool POOL"),
-		own(cause.NoInstanceTypes, "its requirements leave no instance type: LABEL=VALUES (N of N) with LABEL=VALUES (N of N)", "",
+		own(cause.NoInstanceTypes, "its requirements leave no instance type: LABEL=VALUES (N of N) with LABEL=VALUES "+
+			"(N of N)", "",
 			"widen NodePool POOL on KEY"),
 		own(cause.MinValuesUnmet, "minValues demands N values of LABEL, and its requirements leave N", "",
 			"lower minValues of KEY in NodePool POOL, or widen its requirements",
 			"start Joiner with --min-values-policy=BestEffort"),
-		own(cause.LaunchesFail, "the provider refuses N of its NodeClaims: REASON: MESSAGE", "when the provider takes them",
+		own(cause.LaunchesFail, "the provider refuses N of its NodeClaims: REASON: MESSAGE",
+			"when the provider takes them",
 			"put right what the provider says: a quota, a right, an image, a field of the node class"),
-		own(cause.NodesNeverJoin, "machines are launched and do not join: NodeClaim NAME: MESSAGE", "when a node of it joins",
+		own(cause.NodesNeverJoin, "machines are launched and do not join: NodeClaim NAME: MESSAGE",
+			"when a node of it joins",
 			"look at the console of a machine: user data, network, and the role by which its kubelet may join"),
-		own(cause.LimitReached, "RESOURCE N of N (hard or soft limit), and whether a replacement may go above it; N pods would come", goes,
+		own(cause.LimitReached, "RESOURCE N of N (hard or soft limit), and whether a replacement may go above it; N "+
+			"pods would come", goes,
 			"raise KEY of NodePool POOL", "free a node of the pool"),
 		own(cause.ReplicasBelow, "replicas N, nodes N, and none is launched: REASON", "",
 			"raise the limit on nodes of NodePool POOL, or lower its spec.replicas",
 			"switch on the feature gate StaticCapacity, if it is that"),
-		own(cause.StaticFull, "replicas N, nodes N", "", "scale NodePool POOL if it is to have more: kubectl scale nodepool POOL --replicas=N"),
+		own(cause.StaticFull, "replicas N, nodes N", "", "scale NodePool POOL if it is to have more: kubectl scale "+
+			"nodepool POOL --replicas=N"),
 		own(cause.Outweighed, "N pods could use it, and go to NodePool NAME (weight N over N)", "",
 			"nothing to do, or raise spec.weight of NodePool POOL over that of KEY"),
 		own(cause.NoDemand, "no waiting pod is planned onto it", "when a pod waits that it can take", nothing),
@@ -51,7 +57,8 @@ func ofPoolsThemselves() []Entry {
 	}
 }
 
-// ofClaims are the causes that hold a NodeClaim at its stage, in the order of cause.ClaimCodes. NAME stands for the claim.
+// ofClaims are the causes that hold a NodeClaim at its stage, in the order of cause.ClaimCodes. NAME stands for the
+// claim.
 func ofClaims() []Entry {
 	own := func(code cause.Code, says, byItself string, remedies ...string) Entry {
 		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: remedies, sentence: detail}
@@ -73,8 +80,8 @@ func ofClaims() []Entry {
 	}
 }
 
-// Pool makes an explanation of a pool. steps are what the engine and the pool's objects say, in any order; launches says in words what
-// it launches, "" for nothing.
+// Pool makes an explanation of a pool. steps are what the engine and the pool's objects say, in any order; launches
+// says in words what it launches, "" for nothing.
 func Pool(pool, launches string, steps []plan.Step) Explanation {
 	order := cause.PoolCodes()
 	place := func(s plan.Step) int {

@@ -75,10 +75,12 @@ This page is made of the code (package ` + "`internal/view`" + `).
 	table(&b, view.Catalogue())
 	b.WriteString("\n## A node stays\n\n")
 	table(&b, view.NodeCatalogue())
-	b.WriteString("\n## A pool launches nothing\n\nThe first of several is told first. NoCapacity, ReservationsUsedUp and LaunchesInVain, of a pod that " +
+	b.WriteString("\n## A pool launches nothing\n\nThe first of several is told first. NoCapacity, " +
+		"ReservationsUsedUp and LaunchesInVain, of a pod that " +
 		"waits, are causes of pools too.\n\n")
 	table(&b, view.PoolCatalogue())
-	b.WriteString("\n## A NodeClaim is held at a stage\n\nNotInitialized, ReplacementOnTheWay and Draining, of nodes, LaunchesFail, of pools, and HardLimitNodes, " +
+	b.WriteString("\n## A NodeClaim is held at a stage\n\nNotInitialized, ReplacementOnTheWay and Draining, of " +
+		"nodes, LaunchesFail, of pools, and HardLimitNodes, " +
 		"of pods, are causes of NodeClaims too.\n\n")
 	table(&b, view.ClaimCatalogue())
 	return b.String()

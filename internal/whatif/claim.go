@@ -30,7 +30,8 @@ type ClaimFacts struct {
 	PricePerHour *Dollars `json:"pricePerHour"`
 	// Estimated says that the price is not that of the account or the region.
 	Estimated bool `json:"estimated,omitempty"`
-	// Stages are those that the claim has come to, in order. The last one that is not reached is the one that it is held at.
+	// Stages are those that the claim has come to, in order. The last one that is not reached is the one that it is
+	// held at.
 	Stages []Stage `json:"stages"`
 }
 
@@ -56,8 +57,8 @@ const (
 	stageGone        = "gone"
 )
 
-// ExplainClaim says at which stage a NodeClaim is, when it came to each, and what holds it there (U-04). The error says that there is
-// none of that name.
+// ExplainClaim says at which stage a NodeClaim is, when it came to each, and what holds it there (U-04). The error says
+// that there is none of that name.
 func (w *World) ExplainClaim(name string) (Explained, error) {
 	e := Explained{APIVersion: APIVersion, Kind: "Explanation", About: About{Kind: "NodeClaim", Name: name}}
 	var claim *karpenterv1.NodeClaim
@@ -88,7 +89,8 @@ func (w *World) ExplainClaim(name string) (Explained, error) {
 		return e, nil
 	}
 	e.Explanation = view.Claim(code, text, claim.Name, translate.PoolOf(claim))
-	if c, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDrained); code == cause.Draining && c.Reason == reasonBlocked {
+	if c, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDrained); code == cause.Draining &&
+		c.Reason == reasonBlocked {
 		e.State = view.Held
 	}
 	return e, nil
@@ -97,7 +99,8 @@ func (w *World) ExplainClaim(name string) (Explained, error) {
 // claimFacts are the stages of a claim as its conditions have them.
 func (w *World) claimFacts(claim *karpenterv1.NodeClaim, node *cluster.Node) *ClaimFacts {
 	facts := &ClaimFacts{Pool: translate.PoolOf(claim), Node: claim.Status.NodeName, Estimated: w.estimated}
-	facts.Machine = Offering{Type: claim.Labels[string(catalog.LabelInstanceType)], Zone: claim.Labels[string(catalog.LabelZone)],
+	facts.Machine = Offering{Type: claim.Labels[string(catalog.LabelInstanceType)],
+		Zone:         claim.Labels[string(catalog.LabelZone)],
 		CapacityType: claim.Labels[karpenterv1.CapacityTypeLabelKey]}
 	is := func(kind string) bool { return condition.IsTrue(claim.Status.Conditions, kind) }
 	if node != nil && node.Price != resources.Unpriced && is(karpenterv1.ConditionTypeLaunched) {
@@ -113,7 +116,8 @@ func (w *World) claimFacts(claim *karpenterv1.NodeClaim, node *cluster.Node) *Cl
 		facts.Stages = append(facts.Stages, Stage{Name: stage, At: at(since), Text: text})
 		return true
 	}
-	facts.Stages = append(facts.Stages, Stage{Name: stageCreated, At: at(claim.CreationTimestamp.Time), Text: originOf(claim)})
+	facts.Stages = append(facts.Stages, Stage{Name: stageCreated, At: at(claim.CreationTimestamp.Time),
+		Text: originOf(claim)})
 	deleted := claim.DeletionTimestamp
 	up := reached(stageLaunched, karpenterv1.ConditionTypeLaunched, facts.machine()) &&
 		reached(stageRegistered, karpenterv1.ConditionTypeRegistered, named("node ", facts.Node)) &&
@@ -122,7 +126,8 @@ func (w *World) claimFacts(claim *karpenterv1.NodeClaim, node *cluster.Node) *Cl
 		return facts
 	}
 	facts.Stages = slices.DeleteFunc(facts.Stages, func(s Stage) bool { return s.At == "" && s.Name != stageCreated })
-	if chosen, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason); chosen.Status == metav1.ConditionTrue {
+	if chosen, _ := condition.Get(claim.Status.Conditions,
+		karpenterv1.ConditionTypeDisruptionReason); chosen.Status == metav1.ConditionTrue {
 		reached(stageChosen, karpenterv1.ConditionTypeDisruptionReason, reasonOf(chosen))
 	}
 	if deleted == nil {
@@ -135,7 +140,8 @@ func (w *World) claimFacts(claim *karpenterv1.NodeClaim, node *cluster.Node) *Cl
 	}
 	if is(karpenterv1.ConditionTypeRegistered) {
 		_ = reached(stageDrained, karpenterv1.ConditionTypeDrained, "") &&
-			reached(stageDetached, karpenterv1.ConditionTypeVolumesDetached, "from its volumes") && reached(stageEnded, "", "")
+			reached(stageDetached, karpenterv1.ConditionTypeVolumesDetached, "from its volumes") &&
+			reached(stageEnded, "", "")
 		return facts
 	}
 	facts.Stages = append(facts.Stages, Stage{Name: stageEnded})
@@ -177,7 +183,8 @@ func originOf(claim *karpenterv1.NodeClaim) string {
 	case pool == "":
 		return "by hand"
 	case claim.Annotations[karpenterv1.ReplacesAnnotationKey] != "":
-		return "by NodePool " + pool + ", to replace " + strings.ReplaceAll(claim.Annotations[karpenterv1.ReplacesAnnotationKey], ",", ", ")
+		return "by NodePool " + pool + ", to replace " +
+			strings.ReplaceAll(claim.Annotations[karpenterv1.ReplacesAnnotationKey], ",", ", ")
 	case asks == plan.AskReplicas:
 		return "by NodePool " + pool + ", as one of its replicas"
 	case asks != "":
@@ -221,17 +228,20 @@ func (w *World) holds(claim *karpenterv1.NodeClaim, node *cluster.Node) (cause.C
 	case launched.Status != metav1.ConditionTrue:
 		return cause.LaunchPending, "its machine is asked for, and there is no answer yet"
 	case registered.Status != metav1.ConditionTrue:
-		return cause.NotRegistered, "its machine is launched, and has not joined: " + cmp.Or(registered.Message, "nothing more is known")
+		return cause.NotRegistered, "its machine is launched, and has not joined: " +
+			cmp.Or(registered.Message, "nothing more is known")
 	case !is(karpenterv1.ConditionTypeInitialized):
 		return cause.NotInitialized, "it has joined, and is not initialized: " +
-			cmp.Or(get(karpenterv1.ConditionTypeInitialized).Message, "a startup taint or a resource is still to come or to go")
+			cmp.Or(get(karpenterv1.ConditionTypeInitialized).Message, "a startup taint or a resource is still to "+
+				"come or to go")
 	case is(karpenterv1.ConditionTypeDisruptionReason) && node != nil:
 		s := w.store.Snapshot()
 		if why := engine.Why(s, engine.Terms{Now: w.now.Unix()}, node); why.Cause == cause.ReplacementOnTheWay {
 			return why.Cause, why.Text
 		}
 	}
-	return "", "it is initialized; joinerctl explain node " + cmp.Or(claim.Status.NodeName, claim.Name) + " says why it stays"
+	return "", "it is initialized; joinerctl explain node " + cmp.Or(claim.Status.NodeName, claim.Name) +
+		" says why it stays"
 }
 
 // reasonBlocked is the reason of the condition Drained while something is in the way.
@@ -272,7 +282,8 @@ func ending(claim *karpenterv1.NodeClaim, node *cluster.Node) (cause.Code, strin
 
 // foreign are the finalizers of other programs.
 func foreign(claim *karpenterv1.NodeClaim) []string {
-	return slices.DeleteFunc(slices.Clone(claim.Finalizers), func(f string) bool { return f == karpenterv1.TerminationFinalizer })
+	return slices.DeleteFunc(slices.Clone(claim.Finalizers),
+		func(f string) bool { return f == karpenterv1.TerminationFinalizer })
 }
 
 // now names the present stage.

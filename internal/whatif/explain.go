@@ -42,7 +42,8 @@ type About struct {
 	Name      string `json:"name"`
 }
 
-// ExplainPod says why a pod waits, or where it runs (U-04); with all, what each pool says. The error says that there is no such pod.
+// ExplainPod says why a pod waits, or where it runs (U-04); with all, what each pool says. The error says that there is
+// no such pod.
 func (w *World) ExplainPod(namespace, name string, all bool) (Explained, error) {
 	e := Explained{APIVersion: APIVersion, Kind: "Explanation", About: About{Kind: "Pod", Namespace: namespace,
 		Name: name}}
@@ -54,8 +55,8 @@ func (w *World) ExplainPod(namespace, name string, all bool) (Explained, error) 
 	return e, nil
 }
 
-// ExplainNode says why a node stays, or that it goes (U-04); with all, everything that keeps it. The error says that there is no such
-// node.
+// ExplainNode says why a node stays, or that it goes (U-04); with all, everything that keeps it. The error says that
+// there is no such node.
 func (w *World) ExplainNode(name string, all bool) (Explained, error) {
 	e := Explained{APIVersion: APIVersion, Kind: "Explanation", About: About{Kind: "Node", Name: name}, all: all}
 	s := w.store.Snapshot()
@@ -79,8 +80,8 @@ func (w *World) ExplainNode(name string, all bool) (Explained, error) {
 	return e, fmt.Errorf("there is no node and no NodeClaim %s%s", name, nearest(name, names))
 }
 
-// remembered puts before how a node stands what a controller has written down of its pool: that disruption is paused, or that the pool is
-// left alone for a while. Both hold up what budgets bound, and nothing else.
+// remembered puts before how a node stands what a controller has written down of its pool: that disruption is paused,
+// or that the pool is left alone for a while. Both hold up what budgets bound, and nothing else.
 func (w *World) remembered(pool string, standings []engine.Standing) []engine.Standing {
 	bound := []cause.Code{cause.BudgetClosed, cause.BudgetUsedUp, cause.OthersFirst}
 	now := standings[0]
@@ -133,7 +134,8 @@ func (w *World) terms(s *cluster.Snapshot) (engine.Terms, error) {
 	return terms, errors.Join(faults...)
 }
 
-// like names pods of that name in other namespaces, the nearest mistake, or else the pod of the namespace whose name is most like it.
+// like names pods of that name in other namespaces, the nearest mistake, or else the pod of the namespace whose name is
+// most like it.
 func (w *World) like(namespace, name string) string {
 	var found, names []string
 	for _, pod := range w.known {
@@ -219,8 +221,8 @@ func (w *World) planned() plan.Plan {
 // Clean reports whether nothing is held.
 func (e Explained) Clean() bool { return e.State != view.Held }
 
-// Open reports whether no cause was found and a check was left out, so that there may be one (U-19). Of a pod that runs or ended nothing
-// is to be checked.
+// Open reports whether no cause was found and a check was left out, so that there may be one (U-19). Of a pod that runs
+// or ended nothing is to be checked.
 func (e Explained) Open() bool {
 	return e.Clean() && len(e.NotChecked) > 0 && !(e.About.Kind == "Pod" && e.State == view.Settled)
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// nearest names what was probably meant: the name that is most like the mistyped one, as the end of a message; "" when none is like it
-// (U-13).
+// nearest names what was probably meant: the name that is most like the mistyped one, as the end of a message; "" when
+// none is like it (U-13).
 func nearest(name string, names []string) string {
 	if best := Nearest(name, names); best != "" {
 		return ": is " + best + " meant?"
@@ -14,8 +14,9 @@ func nearest(name string, names []string) string {
 	return ""
 }
 
-// Nearest returns the one of names that is most like a mistyped name: the one with the fewest letters to change, add, leave out or swap,
-// at most a third of them; else one that it is a part of. Of equals the first in order counts; "" when none is like it.
+// Nearest returns the one of names that is most like a mistyped name: the one with the fewest letters to change, add,
+// leave out or swap, at most a third of them; else one that it is a part of. Of equals the first in order counts; ""
+// when none is like it.
 func Nearest(name string, names []string) string {
 	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
 	best, least := "", max(1, len(name)/3)+1

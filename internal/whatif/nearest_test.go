@@ -6,13 +6,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// TestU13_Nearest: letters changed, added, left out or swapped count, at most a third of them; else a name that has it within.
+// TestU13_Nearest: letters changed, added, left out or swapped count, at most a third of them; else a name that has it
+// within.
 func TestU13_Nearest(t *testing.T) {
 	t.Parallel()
 	names := []string{"web", "default", "gpu", "train-2", "train-1", "shop-batch-a"}
 	for name, want := range map[string]string{
-		"wbe": "web", "Default": "default", "defaul": "default", "gpuu": "gpu", "train-3": "train-1", "batch": "shop-batch-a",
-		"": "", "x": "", "everything": "", "gpu": "gpu",
+		"wbe": "web", "Default": "default", "defaul": "default", "gpuu": "gpu", "train-3": "train-1",
+		"batch": "shop-batch-a",
+		"":      "", "x": "", "everything": "", "gpu": "gpu",
 	} {
 		if got := whatif.Nearest(name, names); got != want {
 			t.Errorf("nearest to %q is %q; want %q", name, got, want)

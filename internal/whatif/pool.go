@@ -26,7 +26,8 @@ import (
 // LeaseName is the Lease of the leader, whether that is Joiner or Karpenter.
 const LeaseName = "karpenter-leader-election"
 
-// ExplainPool says what a NodePool launches, or why it launches nothing (U-04). The error says that there is no such pool.
+// ExplainPool says what a NodePool launches, or why it launches nothing (U-04). The error says that there is no such
+// pool.
 func (w *World) ExplainPool(name string) (Explained, error) {
 	e := Explained{APIVersion: APIVersion, Kind: "Explanation", About: About{Kind: "NodePool", Name: name}}
 	var pool *karpenterv1.NodePool
@@ -79,7 +80,8 @@ func replicasOff(pool *karpenterv1.NodePool) string {
 func (w *World) poolSteps(pool *karpenterv1.NodePool) []plan.Step {
 	var steps []plan.Step
 	add := func(code cause.Code, key, format string, args ...any) {
-		steps = append(steps, plan.Step{Cause: code, Key: key, Detail: strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")})
+		steps = append(steps, plan.Step{Cause: code, Key: key, Detail: strings.Join(strings.Fields(fmt.Sprintf(format,
+			args...)), " ")})
 	}
 	if code, text := w.leader(); code != "" {
 		add(code, "", "%s", text)
@@ -92,15 +94,19 @@ func (w *World) poolSteps(pool *karpenterv1.NodePool) []plan.Step {
 		if c.Status == metav1.ConditionFalse {
 			add(cause.InvalidPool, "", "its specification cannot be understood: %s", c.Message)
 		}
-	} else if value := w.store.Snapshot().Pool(pool.Name); value != nil && value.Invalid && pool.DeletionTimestamp == nil {
-		add(cause.InvalidPool, "", "its specification cannot be understood: %s", strings.ReplaceAll(value.Blocked, "\n", "; "))
+	} else if value := w.store.Snapshot().Pool(pool.Name); value != nil && value.Invalid &&
+		pool.DeletionTimestamp == nil {
+		add(cause.InvalidPool, "", "its specification cannot be understood: %s",
+			strings.ReplaceAll(value.Blocked, "\n", "; "))
 	}
 	w.claimSteps(pool, add)
-	if c, _ := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeLaunchesInVain); c.Status == metav1.ConditionTrue {
+	if c, _ := condition.Get(pool.Status.Conditions,
+		karpenterv1.ConditionTypeLaunchesInVain); c.Status == metav1.ConditionTrue {
 		add(cause.LaunchesInVain, "", "%s", c.Message)
 	}
 	if len(steps) == 0 { // a reason that none of the above has
-		if c, found := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeReady); found && c.Status != metav1.ConditionTrue &&
+		if c, found := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeReady); found &&
+			c.Status != metav1.ConditionTrue &&
 			!w.typesLeave(c) {
 			add(cause.PoolNotReady, "", "it is not Ready: %s", cmp.Or(c.Message, c.Reason, "no reason is given"))
 		}
@@ -141,7 +147,8 @@ func (w *World) leader() (cause.Code, string) {
 			return cause.ControllerSilent, "nobody leads: the Lease " + name + " has no holder"
 		case lease.Spec.RenewTime != nil && lease.Spec.LeaseDurationSeconds != nil &&
 			lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second).Before(w.now):
-			return cause.ControllerSilent, fmt.Sprintf("nobody leads: the Lease %s was not renewed since %s, by %s", name,
+			return cause.ControllerSilent, fmt.Sprintf("nobody leads: the Lease %s was not renewed since %s, by %s",
+				name,
 				clock(lease.Spec.RenewTime.Time), host)
 		case strings.HasPrefix(host, "karpenter"):
 			return cause.OtherController, fmt.Sprintf("Karpenter leads: the Lease %s is held by %s", name, host)
@@ -161,13 +168,15 @@ func (w *World) classSteps(pool *karpenterv1.NodePool, add func(cause.Code, stri
 	c, judged := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeNodeClassReady)
 	switch {
 	case !(both{}).OwnsPool(pool):
-		add(cause.KindNotServed, ref.Kind+"."+ref.Group, "nothing is planned for node classes of the kind %s.%s: served are EC2NodeClass.%s and "+
+		add(cause.KindNotServed, ref.Kind+"."+ref.Group, "nothing is planned for node classes of the kind %s.%s: "+
+			"served are EC2NodeClass.%s and "+
 			"KWOKNodeClass.%s", ref.Kind, ref.Group, awsv1.Group, kwokv1alpha1.Group)
 	case judged && c.Status == metav1.ConditionTrue:
 	case judged && c.Reason == "NodeClassNotFound", !judged && !w.hasClass(ref):
 		add(cause.NodeClassMissing, class, "there is no %s", class)
 	case judged:
-		add(cause.NodeClassNotReady, class, "%s is not Ready: %s", class, cmp.Or(c.Message, c.Reason, "no reason is given"))
+		add(cause.NodeClassNotReady, class, "%s is not Ready: %s", class,
+			cmp.Or(c.Message, c.Reason, "no reason is given"))
 	}
 }
 
@@ -191,7 +200,8 @@ func (w *World) claimsOf(pool string) []*karpenterv1.NodeClaim {
 	return claims
 }
 
-// claimSteps are about launches that the provider refuses, and machines that do not join. What a younger claim did better counts no more.
+// claimSteps are about launches that the provider refuses, and machines that do not join. What a younger claim did
+// better counts no more.
 func (w *World) claimSteps(pool *karpenterv1.NodePool, add func(cause.Code, string, string, ...any)) {
 	claims := w.claimsOf(pool.Name)
 	refused, first := 0, karpenterv1.Condition{}
@@ -207,10 +217,12 @@ func (w *World) claimSteps(pool *karpenterv1.NodePool, add func(cause.Code, stri
 		}
 	}
 	if refused > 0 {
-		add(cause.LaunchesFail, "", "the provider refuses %d of the %d NodeClaims that it has: %s: %s", refused, len(claims),
+		add(cause.LaunchesFail, "", "the provider refuses %d of the %d NodeClaims that it has: %s: %s", refused,
+			len(claims),
 			first.Reason, first.Message)
 	}
-	if c, _ := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeNodeRegistrationHealthy); c.Status == metav1.ConditionFalse {
+	if c, _ := condition.Get(pool.Status.Conditions,
+		karpenterv1.ConditionTypeNodeRegistrationHealthy); c.Status == metav1.ConditionFalse {
 		add(cause.NodesNeverJoin, "", "machines are launched and do not join: %s", c.Message)
 		return
 	}
@@ -220,14 +232,15 @@ func (w *World) claimSteps(pool *karpenterv1.NodePool, add func(cause.Code, stri
 		case metav1.ConditionTrue:
 			return
 		case metav1.ConditionFalse:
-			add(cause.NodesNeverJoin, "", "machines are launched and do not join: NodeClaim %s: %s", claim.Name, c.Message)
+			add(cause.NodesNeverJoin, "", "machines are launched and do not join: NodeClaim %s: %s", claim.Name,
+				c.Message)
 			return
 		}
 	}
 }
 
-// paused says what pauses voluntary disruption in the whole cluster, as a ConfigMap or the pool's status has it; "" when nothing
-// does.
+// paused says what pauses voluntary disruption in the whole cluster, as a ConfigMap or the pool's status has it; ""
+// when nothing does.
 func (w *World) paused(pool *karpenterv1.NodePool) string {
 	for _, o := range w.objects {
 		if object, is := o.Object.(*corev1.ConfigMap); is && object.Name == SwitchName {

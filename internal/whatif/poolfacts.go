@@ -21,7 +21,8 @@ type PoolFacts struct {
 	Leaving  int `json:"leaving,omitempty"`
 	// Limits are those of the pool, that of nodes first.
 	Limits []PoolLimit `json:"limits,omitempty"`
-	// PricePerHour is of the machines that are launched. Unpriced counts those whose price nobody knows; they are not in PricePerHour.
+	// PricePerHour is of the machines that are launched. Unpriced counts those whose price nobody knows; they are not
+	// in PricePerHour.
 	PricePerHour Dollars `json:"pricePerHour"`
 	Unpriced     int     `json:"unpriced,omitempty"`
 	// Estimated says that prices are not those of the account or the region.
@@ -104,7 +105,8 @@ func (w *World) factsOf(s *cluster.Snapshot, pool *cluster.Pool, standing engine
 func limitsOf(s *cluster.Snapshot, pool *cluster.Pool) []PoolLimit {
 	var list []PoolLimit
 	if most, hard := pool.Limits.Nodes(); most != limit.None {
-		list = append(list, PoolLimit{Resource: resources.NameNodes, Used: fmt.Sprint(pool.Used.Nodes), Limit: fmt.Sprint(most), Hard: hard})
+		list = append(list, PoolLimit{Resource: resources.NameNodes, Used: fmt.Sprint(pool.Used.Nodes),
+			Limit: fmt.Sprint(most), Hard: hard})
 	}
 	for i, limited := range pool.Limits.Limited {
 		if limited {
@@ -175,8 +177,8 @@ func (f *PoolFacts) launches() string {
 	return fmt.Sprintf("%s, %s: %s in %s", text, price, some(l.Types, typesShown), zones(l.Zones))
 }
 
-// write prints the facts below what is said of the pool. Where it launches nothing for a cause of its own, what it would launch is one of
-// them.
+// write prints the facts below what is said of the pool. Where it launches nothing for a cause of its own, what it
+// would launch is one of them.
 func (f *PoolFacts) write(b *strings.Builder, launches bool) {
 	text := fmt.Sprint(f.Nodes)
 	for i, l := range f.Limits {

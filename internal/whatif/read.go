@@ -158,7 +158,8 @@ func looksAt(gvk schema.GroupVersionKind) bool {
 	return slices.Contains(kindsOfKubernetes()[gvk.GroupVersion()], gvk.Kind)
 }
 
-// SwitchName is the ConfigMap that pauses voluntary disruption, in the system namespace (docs/disruption.md), and its keys.
+// SwitchName is the ConfigMap that pauses voluntary disruption, in the system namespace (docs/disruption.md), and its
+// keys.
 const (
 	SwitchName   = "joiner-disruption"
 	switchPaused = "paused"

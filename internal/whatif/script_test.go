@@ -17,10 +17,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// TestScripts runs every script below testdata/scripts (U-03, U-16). "files" has the manifests that all commands after it add
-// theirs to; "simulate" prints what is planned for them, or with the word json the same for programs; "explain NAME" says how the
-// pod default/NAME stands, and "explain-node", "explain-pool", "explain-claim" or "explain KIND NAME" how another object does. The word
-// all asks for every cause, json for programs, and stored says that the manifests are those of a cluster.
+// TestScripts runs every script below testdata/scripts (U-03, U-16). "files" has the manifests that all commands after
+// it add theirs to; "simulate" prints what is planned for them, or with the word json the same for programs; "explain
+// NAME" says how the pod default/NAME stands, and "explain-node", "explain-pool", "explain-claim" or "explain KIND
+// NAME" how another object does. The word all asks for every cause, json for programs, and stored says that the
+// manifests are those of a cluster.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -150,7 +151,8 @@ func TestU16_EachCauseHasAScript(t *testing.T) {
 			t.Errorf("%s: in a script: %t; said to be elsewhere: %q", code, has, elsewhere[code])
 		}
 	}
-	for _, code := range slices.Concat(cause.PoolCodes(), cause.ClaimCodes(), []cause.Code{cause.Paused, cause.BackingOff}) {
+	for _, code := range slices.Concat(cause.PoolCodes(), cause.ClaimCodes(),
+		[]cause.Code{cause.Paused, cause.BackingOff}) {
 		if !regexp.MustCompile("\n(nodepool|nodeclaim|n1) .*: " + string(code) + "\n").MatchString(shown.String()) {
 			t.Errorf("no script shows %s", code)
 		}

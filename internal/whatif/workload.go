@@ -56,10 +56,11 @@ func WorkloadResources(kind string) []schema.GroupVersionResource {
 	return []schema.GroupVersionResource{of(strings.ToLower(kind) + "s")}
 }
 
-// ExplainWorkload says how the pods of a Deployment, StatefulSet, DaemonSet, Job or ReplicaSet stand, grouped by cause (U-04). The error
-// says that there is neither such a workload nor a pod of it.
+// ExplainWorkload says how the pods of a Deployment, StatefulSet, DaemonSet, Job or ReplicaSet stand, grouped by cause
+// (U-04). The error says that there is neither such a workload nor a pod of it.
 func (w *World) ExplainWorkload(kind, namespace, name string, all bool) (Explained, error) {
-	e := Explained{APIVersion: APIVersion, Kind: "Explanation", About: About{Kind: kind, Namespace: namespace, Name: name}, all: all}
+	e := Explained{APIVersion: APIVersion, Kind: "Explanation", About: About{Kind: kind, Namespace: namespace,
+		Name: name}, all: all}
 	var workload *object
 	var names, elsewhere []string
 	for i, o := range w.objects {
@@ -148,7 +149,8 @@ func (w *World) grouped(kind, namespace, name string, all bool) *WorkloadFacts {
 // isOf reports whether a workload made a pod, itself or by a ReplicaSet.
 func (w *World) isOf(pod *corev1.Pod, kind, name string) bool {
 	owner := metav1.GetControllerOf(pod)
-	return owner != nil && (owner.Kind == kind && owner.Name == name || w.owners[pod.Namespace+"/"+pod.Name] == kind+"/"+name)
+	return owner != nil && (owner.Kind == kind && owner.Name == name ||
+		w.owners[pod.Namespace+"/"+pod.Name] == kind+"/"+name)
 }
 
 // settledAs says in words, for many, how a pod stands for which nothing is done.

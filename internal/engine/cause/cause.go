@@ -152,9 +152,9 @@ const (
 func StayingCodes() []Code {
 	return []Code{
 		NotManaged, NotInitialized, NodeNotReady, PoolGone, DoNotDisruptNode, DoNotDisruptPod, PodDisruptionBudget,
-		IsReplacement, ReplacementOnTheWay, Draining, PodsComing, Paused, BackingOff, BudgetClosed, BudgetUsedUp, StaticPoolNode,
-		ConsolidationOff, QuietTime, PriceUnknown, PodFitsNowhereElse, NothingCheaper, SavingTooSmall, SpotToSpotOff, WaitingPodsFirst,
-		OthersFirst,
+		IsReplacement, ReplacementOnTheWay, Draining, PodsComing, Paused, BackingOff, BudgetClosed, BudgetUsedUp,
+		StaticPoolNode, ConsolidationOff, QuietTime, PriceUnknown, PodFitsNowhereElse, NothingCheaper, SavingTooSmall,
+		SpotToSpotOff, WaitingPodsFirst, OthersFirst,
 	}
 }
 

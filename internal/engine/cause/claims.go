@@ -16,8 +16,8 @@ const (
 	ForeignFinalizer Code = "ForeignFinalizer"
 )
 
-// ClaimCodes are the codes that a NodeClaim may have, beside those that it shares with nodes and pools, in the order of the
-// catalogue.
+// ClaimCodes are the codes that a NodeClaim may have, beside those that it shares with nodes and pools, in the order of
+// the catalogue.
 func ClaimCodes() []Code {
 	return []Code{LaunchPending, NotRegistered, GivenUp, VolumesAttached, MachineEnds, ForeignFinalizer}
 }

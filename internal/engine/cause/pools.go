@@ -4,7 +4,8 @@ package cause
 const (
 	// ControllerSilent: nobody has the lease of the leader.
 	ControllerSilent Code = "ControllerSilent"
-	// OtherController: the leader is Karpenter. What would keep Joiner from launching comes first: it may keep Karpenter too.
+	// OtherController: the leader is Karpenter. What would keep Joiner from launching comes first: it may keep
+	// Karpenter too.
 	OtherController Code = "OtherController"
 	// BeingDeleted: the pool goes.
 	BeingDeleted Code = "BeingDeleted"
@@ -40,12 +41,13 @@ const (
 	NoDemand Code = "NoDemand"
 )
 
-// PoolCodes are the codes that a pool may have, beside those that it shares with waiting pods, in the order of the catalogue: the
-// first of several is told first.
+// PoolCodes are the codes that a pool may have, beside those that it shares with waiting pods, in the order of the
+// catalogue: the first of several is told first.
 func PoolCodes() []Code {
 	return []Code{
 		ControllerSilent, BeingDeleted, KindNotServed, NodeClassMissing, NodeClassNotReady, InvalidPool,
-		NoInstanceTypes, MinValuesUnmet, LaunchesFail, NodesNeverJoin, LimitReached, ReplicasBelow, StaticFull, Outweighed, NoDemand,
+		NoInstanceTypes, MinValuesUnmet, LaunchesFail, NodesNeverJoin, LimitReached, ReplicasBelow, StaticFull,
+		Outweighed, NoDemand,
 		OtherController,
 	}
 }
