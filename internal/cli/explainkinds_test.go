@@ -205,3 +205,22 @@ func TestU13_TheNearestKindAndName(t *testing.T) {
 		t.Errorf("without a kind: exit code %d, %q\n%s", code, failures, out)
 	}
 }
+
+// TestU22_ExplainSaysTheSameBytes: the order of the files does not matter.
+func TestU22_ExplainSaysTheSameBytes(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"nodepool", "gpu"}, {"deployment", "ml/train"}, {"pod", "ml/train-2", "--all"},
+		{"nodeclaim", "spot-0002"},
+		{"node", "n1", "--all"}} {
+		folder, one, two := "../../examples/simulate/", "pools.yaml", "workloads.yaml"
+		if strings.HasPrefix(args[0], "node") && args[0] != "nodepool" {
+			folder, one, two = "../../examples/explain/", "cluster.yaml", "stuck.yaml"
+		}
+		args = append([]string{"explain", "-o", "json"}, args...)
+		_, first, failures := ran(t, "", append(slices.Clone(args), "-f", folder+one, "-f", folder+two)...)
+		_, second, _ := ran(t, "", append(args, "-f", folder+two, "-f", folder+one)...)
+		if first != second || !strings.Contains(first, `"kind": "Explanation"`) {
+			t.Errorf("%v: %q\n%s\nand in another order\n%s", args, failures, first, second)
+		}
+	}
+}

@@ -95,7 +95,7 @@ func noTypes(pool *cluster.Pool) (plan.Step, bool) {
 	var keys, texts []string
 	for i, r := range needed {
 		keys = append(keys, string(r.Key()))
-		text := fmt.Sprintf("%s (%d of %d", r, pool.Catalog.CountTypes(left(r)), len(pool.Catalog.Types))
+		text := fmt.Sprintf("%s (%d of %d", shortly(r), pool.Catalog.CountTypes(left(r)), len(pool.Catalog.Types))
 		if len(needed) > 2 {
 			others := slices.Delete(slices.Clone(needed), i, i+1)
 			text += fmt.Sprintf(", %d without it", pool.Catalog.CountTypes(left(others...)))
@@ -105,6 +105,19 @@ func noTypes(pool *cluster.Pool) (plan.Step, bool) {
 	step.Key = strings.Join(keys, " or ")
 	step.Detail = "its requirements leave no instance type: " + strings.Join(texts, " with ")
 	return step, true
+}
+
+// valuesTold is how many values of a requirement are told; the rest is counted.
+const valuesTold = 3
+
+// shortly prints a requirement with its first values.
+func shortly(r requirement.Requirement) string {
+	values, finite := r.Values()
+	more := len(values) - valuesTold
+	if !finite || more <= 0 {
+		return r.String()
+	}
+	return fmt.Sprintf("%s|+%d", requirement.OneOf(r.Key(), values[:valuesTold]...), more)
 }
 
 // allowedBy returns the offers that all rules allow.

@@ -97,6 +97,10 @@ func Pool(pool, launches string, steps []plan.Step) Explanation {
 		c := about(pool, step)
 		c.Object = Object{Kind: "NodePool", Name: pool}
 		c.Text = strings.TrimPrefix(c.Text, "pool "+pool+": ")
+		if step.Cause == cause.PoolNotReady { // what is said to pods sends here
+			c.Remedies = []string{"look at the conditions of NodePool " + pool +
+				" and of its node class: kubectl describe"}
+		}
 		causes = append(causes, c)
 	}
 	bars := slices.IndexFunc(sorted, func(s plan.Step) bool {
