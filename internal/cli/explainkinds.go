@@ -127,16 +127,16 @@ func readIn(ctx context.Context, client dynamic.Interface, namespace string,
 // systemObject is an object of the system namespace that tells something of the controller.
 type systemObject struct {
 	schema.GroupVersionResource
-	name string
+	kind, name string
 	// absent is what is not known where there is no such object; "" where that is an answer.
 	absent string
 }
 
 // What is read of the system namespace: who leads, and whether disruption is paused.
 var (
-	leaderLease = systemObject{coordinationv1.SchemeGroupVersion.WithResource("leases"), whatif.LeaseName,
+	leaderLease = systemObject{coordinationv1.SchemeGroupVersion.WithResource("leases"), "Lease", whatif.LeaseName,
 		"whether a controller leads"}
-	pauseSwitch = systemObject{corev1.SchemeGroupVersion.WithResource("configmaps"), whatif.SwitchName, ""}
+	pauseSwitch = systemObject{corev1.SchemeGroupVersion.WithResource("configmaps"), "ConfigMap", whatif.SwitchName, ""}
 )
 
 // readSystem reads objects of the system namespace. unread says which of them may not be read, or are not there
@@ -153,7 +153,7 @@ func readSystem(ctx context.Context, client dynamic.Interface, namespace string,
 				namespace, o.name))
 		case apierrors.IsNotFound(err) && o.absent != "":
 			unread = append(unread, fmt.Sprintf("%s: there is no %s %s/%s; --system-namespace names another namespace",
-				o.absent, o.GroupResource(), namespace, o.name))
+				o.absent, o.kind, namespace, o.name))
 		case !apierrors.IsNotFound(err):
 			return nil, nil, fmt.Errorf("reading %s %s/%s: %w", o.GroupResource(), namespace, o.name, err)
 		}

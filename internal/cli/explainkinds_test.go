@@ -61,7 +61,7 @@ func TestU19_WithoutACauseWhatIsLeftOutCounts(t *testing.T) {
 // where it was looked for, that is said.
 func TestU04_APoolIsToldOfItsLeader(t *testing.T) {
 	t.Parallel()
-	const none = "whether a controller leads: there is no leases.coordination.k8s.io " +
+	const none = "whether a controller leads: there is no Lease " +
 		"kube-system/karpenter-leader-election; --system-namespace"
 	for name, c := range map[string]struct {
 		forbidden []string

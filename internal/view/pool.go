@@ -16,7 +16,7 @@ func ofPoolsThemselves() []Entry {
 	}
 	return []Entry{
 		own(cause.ControllerSilent, "nobody leads: the Lease NAME has no holder, or was not renewed since TIME",
-			"when a replica of Joiner leads", "start Joiner, or look at its log: joiner in the namespace of the Lease"),
+			"when a replica of Joiner leads", "start Joiner, or look at its log in the namespace of the Lease"),
 		own(cause.BeingDeleted, "it is being deleted since TIME, and N of its nodes are left",
 			"when its nodes are gone",
 			"look at what holds its nodes: joinerctl explain node", "apply it again under another name"),

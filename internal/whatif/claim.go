@@ -30,6 +30,8 @@ type ClaimFacts struct {
 	PricePerHour *Dollars `json:"pricePerHour"`
 	// Estimated says that the price is not that of the account or the region.
 	Estimated bool `json:"estimated,omitempty"`
+	// Pods are those that are planned onto it and not bound yet, namespace/name.
+	Pods []string `json:"pods,omitempty"`
 	// Stages are those that the claim has come to, in order. The last one that is not reached is the one that it is
 	// held at.
 	Stages []Stage `json:"stages"`
@@ -83,6 +85,11 @@ func (w *World) ExplainClaim(name string) (Explained, error) {
 		}
 	}
 	e.Claim = w.claimFacts(claim, node)
+	if node != nil {
+		for _, n := range w.planned().NominationsOf(node.ID()) {
+			e.Claim.Pods = append(e.Claim.Pods, n.Pod.String())
+		}
+	}
 	code, text := w.holds(claim, node)
 	if code == "" {
 		e.Explanation = view.Stands(text)
@@ -306,5 +313,8 @@ func (f *ClaimFacts) write(b *strings.Builder) {
 	for _, s := range f.Stages {
 		line := fmt.Sprintf("  %-*s  %-20s  %s", width, s.Name, cmp.Or(s.At, "-"), s.Text)
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	if n := len(f.Pods); n > 0 {
+		fmt.Fprintf(b, "  %s planned onto it: %s\n", count(n, "pod is", "pods are"), listed(f.Pods, n))
 	}
 }

@@ -26,6 +26,9 @@ import (
 // LeaseName is the Lease of the leader, whether that is Joiner or Karpenter.
 const LeaseName = "karpenter-leader-election"
 
+// reasonNoClass is the reason of a condition about a node class that is not there.
+const reasonNoClass = "NodeClassNotFound"
+
 // ExplainPool says what a NodePool launches, or why it launches nothing (U-04). The error says that there is no such
 // pool.
 func (w *World) ExplainPool(name string) (Explained, error) {
@@ -51,16 +54,20 @@ func (w *World) ExplainPool(name string) (Explained, error) {
 		return e, nil
 	}
 	standing := engine.WhyPool(s, value)
+	has := func(code cause.Code) bool {
+		return slices.ContainsFunc(standing.Causes, func(s plan.Step) bool { return s.Cause == code })
+	}
+	if step, so := w.notReady(pool); so && len(steps) == 0 && !has(cause.NoInstanceTypes) {
+		steps = append(steps, step)
+	}
 	for _, step := range standing.Causes {
 		switch {
 		case len(steps) > 0 && step.Cause == cause.NoDemand && len(standing.Demand) > 0:
-			// the pods that wait are listed with what this pool says of them
+			continue // the pods that wait are listed with what this pool says of them
 		case step.Cause == cause.ReplicasBelow && replicasOff(pool) != "":
 			step.Detail += ": " + replicasOff(pool)
-			steps = append(steps, step)
-		default:
-			steps = append(steps, step)
 		}
+		steps = append(steps, step)
 	}
 	e.Pool = w.factsOf(s, value, standing)
 	e.Explanation = view.Pool(name, e.Pool.launches(), steps)
@@ -104,19 +111,25 @@ func (w *World) poolSteps(pool *karpenterv1.NodePool) []plan.Step {
 		karpenterv1.ConditionTypeLaunchesInVain); c.Status == metav1.ConditionTrue {
 		add(cause.LaunchesInVain, "", "%s", c.Message)
 	}
-	if len(steps) == 0 { // a reason that none of the above has
-		if c, found := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeReady); found &&
-			c.Status != metav1.ConditionTrue &&
-			!w.typesLeave(c) {
-			add(cause.PoolNotReady, "", "it is not Ready: %s", cmp.Or(c.Message, c.Reason, "no reason is given"))
-		}
-	}
 	return steps
 }
 
-// typesLeave reports whether a pool is not Ready since its requirements leave no instance type: the engine says which.
-func (w *World) typesLeave(ready karpenterv1.Condition) bool {
-	return strings.HasPrefix(ready.Reason, karpenterv1.ConditionTypeInstanceTypesCompatible)
+// notReady is why a pool is not Ready where no other cause of it says so: a node class that its controller offers
+// nothing of, though the catalogue here does, or something that is not known.
+func (w *World) notReady(pool *karpenterv1.NodePool) (plan.Step, bool) {
+	types, _ := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeInstanceTypesCompatible)
+	ready, found := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeReady)
+	ref := pool.Spec.Template.Spec.NodeClassRef
+	switch {
+	case !found || ready.Status == metav1.ConditionTrue:
+		return plan.Step{}, false
+	case types.Status == metav1.ConditionFalse:
+		return plan.Step{Cause: cause.NoInstanceTypes, Key: "what is named", Detail: types.Message}, true
+	case ready.Reason == reasonNoClass && ref != nil && w.hasClass(ref):
+		return plan.Step{}, false // it could not be read
+	}
+	return plan.Step{Cause: cause.PoolNotReady, Detail: "it is not Ready: " +
+		cmp.Or(ready.Message, ready.Reason, "no reason is given")}, true
 }
 
 // held says what keeps a deleted pool.
@@ -172,7 +185,7 @@ func (w *World) classSteps(pool *karpenterv1.NodePool, add func(cause.Code, stri
 			"served are EC2NodeClass.%s and "+
 			"KWOKNodeClass.%s", ref.Kind, ref.Group, awsv1.Group, kwokv1alpha1.Group)
 	case judged && c.Status == metav1.ConditionTrue:
-	case judged && c.Reason == "NodeClassNotFound", !judged && !w.hasClass(ref):
+	case judged && c.Reason == reasonNoClass, !judged && !w.hasClass(ref):
 		add(cause.NodeClassMissing, class, "there is no %s", class)
 	case judged:
 		add(cause.NodeClassNotReady, class, "%s is not Ready: %s", class,

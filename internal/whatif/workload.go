@@ -202,10 +202,7 @@ func (f *WorkloadFacts) write(b *strings.Builder, about About, all bool) {
 		b.WriteString("  it has one on each node that it fits, and is part of each node that is planned\n")
 	}
 	for _, group := range f.Groups {
-		such := strings.Join(group.Names, ", ")
-		if more := group.Pods - len(group.Names); more > 0 {
-			such += fmt.Sprintf(" and %d more", more)
-		}
+		such := listed(group.Names, group.Pods)
 		if group.Cause == nil {
 			fmt.Fprintf(b, "%s: %s (%s)\n", count(group.Pods, "pod", "pods"), group.Text, such)
 			continue
@@ -219,4 +216,14 @@ func (f *WorkloadFacts) write(b *strings.Builder, about About, all bool) {
 		writeCause(b, c, one.shortPools())
 		one.writeAlso(b)
 	}
+}
+
+// listed joins the first names of so many, and counts the others.
+func listed(names []string, of int) string {
+	shown := names[:min(len(names), namesShown)]
+	text := strings.Join(shown, ", ")
+	if more := of - len(shown); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }

@@ -219,7 +219,7 @@ func (w *World) judge(pool *karpenterv1.NodePool, now time.Time) {
 		LastTransitionTime: metav1.NewTime(now)}
 	ref := pool.Spec.Template.Spec.NodeClassRef
 	if ref != nil && !w.classes()[world.ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}] {
-		ready.Status, ready.Reason = metav1.ConditionFalse, "NodeClassNotFound"
+		ready.Status, ready.Reason = metav1.ConditionFalse, reasonNoClass
 		ready.Message = fmt.Sprintf("%s %s is not among the files", ref.Kind, ref.Name)
 	}
 	pool.Status.Conditions = append(pool.Status.Conditions, ready)
