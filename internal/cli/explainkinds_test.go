@@ -96,6 +96,24 @@ func TestU04_APoolIsToldOfItsLeader(t *testing.T) {
 	}
 }
 
+// TestU19_AClassThatMayNotBeReadIsNotMissing: a pool that no controller has looked at names a class that is there, or
+// is not: without the right to list classes nobody knows.
+func TestU19_AClassThatMayNotBeReadIsNotMissing(t *testing.T) {
+	t.Parallel()
+	pool := "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: fresh, uid: f}\nspec: {template: {spec: " +
+		"{nodeClassRef: " +
+		"{group: karpenter.kwok.sh, kind: KWOKNodeClass, name: other}}}}\n"
+	for resource, says := range map[string]string{"": "fresh launches nothing: NodeClassMissing\n",
+		"kwoknodeclasses": "fresh launches nothing: NoDemand\n"} {
+		code, out, failures := run(t, liveWith(t, []string{resource}, pool, lease("joiner-a_1", always)), "", "explain",
+			"nodepool", "fresh")
+		want := map[string]int{"": cli.CodeFindings, "kwoknodeclasses": cli.CodeFailed}[resource]
+		if code != want || !strings.Contains(out, says) {
+			t.Errorf("without %q: exit code %d, %q; want %d and %q in\n%s", resource, code, failures, want, says, out)
+		}
+	}
+}
+
 // TestU04_AWorkloadIsReadWithItsReplicaSets: the pods of a Deployment are those of its ReplicaSets, so both have to be
 // listed.
 func TestU04_AWorkloadIsReadWithItsReplicaSets(t *testing.T) {
