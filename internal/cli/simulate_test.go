@@ -7,12 +7,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/joiner-autoscaler/joiner/internal/cli"
 )
 
 var rewritePage = flag.Bool("rewrite", false, "write what the program says into the page")
+
+// pages keeps tests that write the same page apart.
+var pages sync.Mutex
 
 // ran runs joinerctl without a cluster.
 func ran(t *testing.T, in string, args ...string) (code int, out, failures string) {
@@ -86,6 +90,10 @@ func TestU04_ThePageShowsPoolsClaimsAndWorkloads(t *testing.T) {
 // shows demands that a page has a command's output word for word, or writes it there.
 func shows(t *testing.T, page, command, out string) {
 	t.Helper()
+	if *rewritePage {
+		pages.Lock()
+		defer pages.Unlock()
+	}
 	data, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

@@ -178,7 +178,7 @@ func lacksReplicas(s *cluster.Snapshot, pool *cluster.Pool, launches int) (plan.
 
 // demands says where the pods of a plan go that a pool launches nothing for.
 func demands(p plan.Plan, pool *cluster.Pool) []Demand {
-	counts := map[Demand]int{}
+	counts := map[Demand]int{} // Pods is 0 in its keys
 	for _, l := range p.Launches {
 		if l.Pool != pool.Name && len(l.Pods) > 0 {
 			counts[Demand{Pool: l.Pool}] += len(l.Pods)
@@ -196,7 +196,8 @@ func demands(p plan.Plan, pool *cluster.Pool) []Demand {
 		list = append(list, d)
 	}
 	slices.SortFunc(list, func(a, b Demand) int {
-		return cmp.Or(b.Pods-a.Pods, strings.Compare(a.Pool, b.Pool), cmp.Compare(a.Refuses, b.Refuses))
+		return cmp.Or(b.Pods-a.Pods, strings.Compare(a.Pool, b.Pool), cmp.Compare(a.Refuses, b.Refuses),
+			cmp.Compare(fmt.Sprint(a.Waits), fmt.Sprint(b.Waits)))
 	})
 	return list
 }

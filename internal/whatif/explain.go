@@ -93,7 +93,7 @@ func (w *World) remembered(pool string, standings []engine.Standing) []engine.St
 	switch text, until := w.paused(object), w.backsOff(object); {
 	case text != "":
 		held.Cause, held.Text = cause.Paused, text
-	case !until.IsZero() && now.Goes != plan.Empty:
+	case !until.IsZero() && held.Wanted != plan.Empty: // what is empty goes all the same
 		held.Cause, held.Until = cause.BackingOff, until.Unix()
 		held.Text = "the last command of NodePool " + pool + " was taken back, and the pool is left alone for a while"
 	default:

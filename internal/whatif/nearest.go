@@ -21,6 +21,9 @@ func Nearest(name string, names []string) string {
 	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
 	best, least := "", max(1, len(name)/3)+1
 	for _, other := range sorted {
+		if other == "" { // an object that is there and has no name yet
+			continue
+		}
 		if d := distance(strings.ToLower(name), strings.ToLower(other)); d < least {
 			best, least = other, d
 		}

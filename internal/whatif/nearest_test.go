@@ -10,11 +10,11 @@ import (
 // within.
 func TestU13_Nearest(t *testing.T) {
 	t.Parallel()
-	names := []string{"web", "default", "gpu", "train-2", "train-1", "shop-batch-a"}
+	names := []string{"web", "default", "gpu", "train-2", "train-1", "shop-batch-a", "", "n1"}
 	for name, want := range map[string]string{
 		"wbe": "web", "Default": "default", "defaul": "default", "gpuu": "gpu", "train-3": "train-1",
 		"batch": "shop-batch-a",
-		"":      "", "x": "", "everything": "", "gpu": "gpu",
+		"":      "", "n": "n1", "xyz": "", "everything": "", "gpu": "gpu",
 	} {
 		if got := whatif.Nearest(name, names); got != want {
 			t.Errorf("nearest to %q is %q; want %q", name, got, want)
