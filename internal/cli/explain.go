@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
@@ -17,30 +17,51 @@ import (
 
 func explain(config Config) *cobra.Command {
 	command := &cobra.Command{
-		Use: "explain", Short: "Say why a pod waits or a node stays, and what to do about it", Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+		Use: "explain", Short: "Say why a pod waits, a node stays or a pool launches nothing, and what to do about it",
+		Args: ofAKind, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+		DisableFlagParsing: true, // of a kind that there is not, any flag would be unknown first
 	}
-	command.AddCommand(explainPod(config), explainNode(config))
+	command.AddCommand(explainPod(config), explainNode(config), explainPool(config), explainClaim(config))
+	for _, kind := range whatif.Workloads() {
+		command.AddCommand(explainWorkload(config, kind))
+	}
 	return command
+}
+
+// ofAKind refuses a kind that there is no command for, and names the one that is nearest (U-13).
+func ofAKind(command *cobra.Command, args []string) error {
+	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" {
+		return nil
+	}
+	var kinds, words []string
+	for _, of := range command.Commands() {
+		kinds, words = append(kinds, of.Name()), append(append(words, of.Name()), of.Aliases...)
+	}
+	meant := ""
+	if best := whatif.Nearest(args[0], words); best != "" {
+		meant = ": is " + best + " meant?"
+	}
+	return fmt.Errorf("the kind to explain is %q: it must be one of %s%s", args[0], strings.Join(kinds, ", "), meant)
 }
 
 func explainPod(config Config) *cobra.Command {
 	var namespace string
 	command, with := explaining(config, "Say why a pod waits, and what to do about it",
 		`Say why a pod waits, which pool is nearest to taking it, what can be done, and what ends it without anybody.`,
-		"0 the pod runs or a node takes it, 1 a cause holds it, 2 nothing could be explained")
-	command.Use = "pod [NAMESPACE/]NAME"
+		"0 the pod runs or a node takes it, 1 a cause holds it, 2 nothing could be explained, or not everything "+
+			"checked")
+	command.Use, command.Aliases = "pod [NAMESPACE/]NAME", []string{"pods", "po"}
 	command.Example = "  joinerctl explain pod shop/web-6d4cf-9k2\n  joinerctl explain pod -n shop web-0 -f manifests/"
-	command.Flags().StringVarP(&namespace, "namespace", "n", metav1.NamespaceDefault,
-		"namespace of a pod that is named without one")
+	namespaceFlag(command, &namespace)
+	with.allFlag(command, "say what each pool says, and not only the nearest")
 	command.RunE = func(command *cobra.Command, args []string) error {
-		pod, err := podNamed(args[0], namespace)
+		pod, err := namespacedName("pod", args[0], namespace)
 		if err != nil {
 			return err
 		}
 		return with.run(command.Context(), config, func(w *whatif.World) (whatif.Explained,
 			error) {
-			return w.ExplainPod(pod.Namespace, pod.Name)
+			return w.ExplainPod(pod.Namespace, pod.Name, with.all)
 		})
 	}
 	return command
@@ -49,14 +70,19 @@ func explainPod(config Config) *cobra.Command {
 func explainNode(config Config) *cobra.Command {
 	command, with := explaining(config, "Say why a node stays, and what to do about it",
 		`Say why a node stays: what it would go for, what keeps it, what can be done, and what ends that without
-anybody. Budgets are those of this moment; what only a controller remembers, such as a pause or a command that failed, is not known.`,
-		"0 nothing wants it gone or it goes, 1 a cause holds it, 2 nothing could be explained")
-	command.Use = "node NAME"
+anybody. Budgets are those of this moment; what only a controller remembers, such as a command that failed just now, is not
+known.`,
+		"0 nothing wants it gone or it goes, 1 a cause holds it, 2 nothing could be explained, or not everything "+
+			"checked")
+	command.Use, command.Aliases = "node NAME", []string{"nodes", "no"}
 	command.Example = "  joinerctl explain node ip-10-0-7-4"
+	with.allFlag(command, "say everything that keeps it, and not only what counts first")
+	with.systemFlag(command)
+	with.system = []systemObject{pauseSwitch}
 	command.RunE = func(command *cobra.Command, args []string) error {
 		return with.run(command.Context(), config, func(w *whatif.World) (whatif.Explained,
 			error) {
-			return w.ExplainNode(args[0])
+			return w.ExplainNode(args[0], with.all)
 		})
 	}
 	return command
@@ -66,6 +92,12 @@ anybody. Budgets are those of this moment; what only a controller remembers, suc
 type explainer struct {
 	files                         []string
 	kubeconfig, catalogue, output string
+	all                           bool
+	// system is what is read of systemNamespace, and more what is read of a cluster beside what every explanation
+	// needs.
+	systemNamespace string
+	system          []systemObject
+	more            func(context.Context, dynamic.Interface) ([]whatif.Document, error)
 }
 
 // explaining makes a command for one object, without its use, example and work.
@@ -94,16 +126,16 @@ Exit code: ` + codes + ".",
 	return command, with
 }
 
-// podNamed splits namespace/name.
-func podNamed(name, namespace string) (whatif.About, error) {
+// namespacedName splits namespace/name of an object of a kind.
+func namespacedName(kind, name, namespace string) (whatif.About, error) {
 	first, rest, both := strings.Cut(name, "/")
 	if !both {
 		first, rest = namespace, name
 	}
 	if first == "" || rest == "" || strings.Contains(rest, "/") {
-		return whatif.About{}, fmt.Errorf("the pod is %q: name it NAMESPACE/NAME, or NAME with -n NAMESPACE", name)
+		return whatif.About{}, fmt.Errorf("the %s is %q: name it NAMESPACE/NAME, or NAME with -n NAMESPACE", kind, name)
 	}
-	return whatif.About{Kind: "Pod", Namespace: first, Name: rest}, nil
+	return whatif.About{Namespace: first, Name: rest}, nil
 }
 
 func (with *explainer) run(ctx context.Context, config Config, about func(*whatif.World) (whatif.Explained,
@@ -119,13 +151,20 @@ func (with *explainer) run(ctx context.Context, config Config, about func(*whati
 	if err != nil {
 		return err
 	}
+	world.Unread = unread
 	explained, err := about(world)
 	if err != nil {
 		return err
 	}
 	explained.NotChecked = append(explained.NotChecked, unread...)
 	err = report(config.Out, explained, with.output)
-	if with.output == "json" || err != nil && !errors.Is(err, errFindings) {
+	if err == nil && explained.Open() {
+		err = fmt.Errorf("no cause was found, and not everything was checked: %s",
+			strings.Join(explained.NotChecked, "; "))
+	} else if err != nil && !errors.Is(err, errFindings) {
+		return err
+	}
+	if with.output == "json" {
 		return err
 	}
 	return errors.Join(err, sources(config.Out, world, from, offered))
@@ -143,7 +182,16 @@ func (with *explainer) read(ctx context.Context, config Config) (documents []wha
 		return nil, nil, "", err
 	}
 	documents, unread, err = readAll(ctx, client)
-	return documents, unread, "cluster", err
+	if err == nil && with.more != nil {
+		var more []whatif.Document
+		more, err = with.more(ctx, client)
+		documents = append(documents, more...)
+	}
+	if err != nil {
+		return nil, nil, "", err
+	}
+	more, missing, err := readSystem(ctx, client, with.systemNamespace, with.system)
+	return append(documents, more...), append(unread, missing...), "cluster", err
 }
 
 // readAll reads what a plan looks at. unread says what may not be read, each with the right that is missing; without what is
@@ -158,12 +206,18 @@ func readAll(ctx context.Context, client dynamic.Interface) (documents []whatif.
 		case apierrors.IsForbidden(err) && !resource.Required:
 			unread = append(unread, fmt.Sprintf("%s, for want of the right to list them", resource.GroupResource()))
 		case apierrors.IsForbidden(err):
-			return nil, nil, fmt.Errorf("%s cannot be listed: nothing can be explained without "+
-				"(rule: {apiGroups: [%q], resources: [%s], verbs: [list]})",
-				resource.GroupResource(), resource.Group, resource.Resource)
+			return nil, nil, mayNotList(resource.GroupVersionResource)
 		case err != nil:
 			return nil, nil, err
 		}
 	}
 	return documents, unread, nil
+}
+
+// mayNotList says that something cannot be listed that nothing can be explained without, and which rule allows it
+// (U-19).
+func mayNotList(resource schema.GroupVersionResource) error {
+	return fmt.Errorf("%s cannot be listed: nothing can be explained without "+
+		"(rule: {apiGroups: [%q], resources: [%s], verbs: [list]})", resource.GroupResource(), resource.Group,
+		resource.Resource)
 }

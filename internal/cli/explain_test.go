@@ -18,19 +18,30 @@ import (
 // live is a cluster with a pool of kwok and a pod that is too large for it, as kubectl would read them.
 func live(t *testing.T, forbidden ...string) *fake.FakeDynamicClient {
 	t.Helper()
-	objects := objectsOf(t,
+	return liveWith(t, forbidden)
+}
+
+// liveWith is live with more objects.
+func liveWith(t *testing.T, forbidden []string, more ...string) *fake.FakeDynamicClient {
+	t.Helper()
+	objects := objectsOf(t, append(more,
 		"apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: default}\n",
 		"apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default, uid: p}\nspec:\n  template: {spec: {nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}}}\n"+
 			"status: {conditions: [{type: Ready, status: \"True\"}], ofTomorrow: 1}\n",
 		"apiVersion: v1\nkind: Pod\nmetadata: {name: huge, namespace: shop, uid: u}\nspec: {containers: [{name: main, resources: {requests: {cpu: 1k}}}], ofTomorrow: 1}\n"+
 			"status: {phase: Pending, conditions: [{type: PodScheduled, status: \"False\", reason: Unschedulable}]}\n",
-	)
+	)...)
 	lists := map[schema.GroupVersionResource]string{}
 	for _, resource := range whatif.Resources() {
 		lists[resource.GroupVersionResource] = "List"
 	}
+	for _, kind := range whatif.Workloads() {
+		for _, resource := range whatif.WorkloadResources(kind) {
+			lists[resource] = "List"
+		}
+	}
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, objects...)
-	client.PrependReactor("list", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		resource := action.GetResource().GroupResource()
 		if slices.Contains(forbidden, resource.Resource) {
 			return true, nil, apierrors.NewForbidden(resource, "", nil)

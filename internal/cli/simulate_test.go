@@ -7,12 +7,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/joiner-autoscaler/joiner/internal/cli"
 )
 
 var rewritePage = flag.Bool("rewrite", false, "write what the program says into the page")
+
+// pages keeps tests that write the same page apart.
+var pages sync.Mutex
 
 // ran runs joinerctl without a cluster.
 func ran(t *testing.T, in string, args ...string) (code int, out, failures string) {
@@ -65,9 +69,31 @@ func TestU04_ThePageShowsWhyANodeStays(t *testing.T) {
 	}
 }
 
+// TestU04_ThePageShowsPoolsClaimsAndWorkloads.
+func TestU04_ThePageShowsPoolsClaimsAndWorkloads(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]int{
+		"explain nodepool gpu -f examples/simulate":            cli.CodeFine,
+		"explain nodepool batch -f examples/explain":           cli.CodeFindings,
+		"explain nodeclaim spot-0002 -f examples/explain":      cli.CodeFine,
+		"explain deployment ml/train -f examples/simulate":     cli.CodeFindings,
+		"explain pod shop/search-0 --all -f examples/simulate": cli.CodeFindings,
+	} {
+		code, out, failures := ran(t, "", strings.Fields(strings.ReplaceAll(line, " examples/", " ../../examples/"))...)
+		if code != want || failures != "" {
+			t.Errorf("%s: exit code %d, %q; want %d", line, code, failures, want)
+		}
+		shows(t, "../../docs/explain.md", "$ joinerctl "+line+"\n", out)
+	}
+}
+
 // shows demands that a page has a command's output word for word, or writes it there.
 func shows(t *testing.T, page, command, out string) {
 	t.Helper()
+	if *rewritePage {
+		pages.Lock()
+		defer pages.Unlock()
+	}
 	data, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

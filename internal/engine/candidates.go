@@ -180,10 +180,14 @@ func Forbidden(node *cluster.Node) string {
 	}
 	for _, pod := range node.Pods {
 		if pod.DoNotDisrupt {
-			return "karpenter.sh/do-not-disrupt is set on pod " + pod.Ref()
+			return forbiddenBy(pod)
 		}
 	}
 	return node.Held
+}
+
+func forbiddenBy(pod *cluster.Pod) string {
+	return "karpenter.sh/do-not-disrupt is set on pod " + pod.Ref()
 }
 
 // Replacing reports whether a claim that the node was made to replace is still there: what runs on that is to come here, so

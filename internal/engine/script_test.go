@@ -47,7 +47,10 @@ func run(t *testing.T, d *datadriven.TestData) string {
 		return enginetest.Shorten(engine.Emptiness(snapshot, now, budgets(d)).String())
 	}
 	if d.Cmd == "why" {
-		return why(snapshot, terms(t, d))
+		return why(snapshot, terms(t, d), d.HasArg("all"))
+	}
+	if d.Cmd == "why-pool" {
+		return whyPool(snapshot)
 	}
 	if d.Cmd == "consolidate" || d.Cmd == "drift" || d.Cmd == "expire" {
 		terms := terms(t, d)
@@ -65,24 +68,55 @@ func run(t *testing.T, d *datadriven.TestData) string {
 	if d.Cmd == "replicas" {
 		return enginetest.Shorten(engine.Replicas(snapshot).String())
 	}
-	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, expire, trim, replicas or why", d.Pos, d.Cmd)
+	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, expire, trim, replicas, why or why-pool",
+		d.Pos, d.Cmd)
 	return ""
 }
 
-// why prints how each node stands.
-func why(s *cluster.Snapshot, terms engine.Terms) string {
+// why prints how each node stands, or with all everything that keeps it.
+func why(s *cluster.Snapshot, terms engine.Terms, all bool) string {
 	var b strings.Builder
 	for _, node := range s.Nodes {
-		w := engine.Why(s, terms, node)
-		fmt.Fprintf(&b, "%s: ", node.ID())
-		if w.Wanted != "" {
-			fmt.Fprintf(&b, "although %s, ", w.Wanted)
+		list := []engine.Standing{engine.Why(s, terms, node)}
+		if all {
+			list = engine.WhyAll(s, terms, node)
 		}
-		fmt.Fprintf(&b, "%s: %s", cmp.Or(string(w.Goes), string(w.Cause)), w.Text)
-		if w.Until > 0 {
-			fmt.Fprintf(&b, "; until %d", w.Until)
+		for _, w := range list {
+			fmt.Fprintf(&b, "%s: ", node.ID())
+			if w.Wanted != "" {
+				fmt.Fprintf(&b, "although %s, ", w.Wanted)
+			}
+			fmt.Fprintf(&b, "%s: %s", cmp.Or(string(w.Goes), string(w.Cause)), w.Text)
+			if w.Until > 0 {
+				fmt.Fprintf(&b, "; until %d", w.Until)
+			}
+			fmt.Fprintln(&b)
 		}
-		fmt.Fprintln(&b)
+	}
+	return enginetest.Shorten(b.String())
+}
+
+// whyPool prints how each pool stands, and where the pods go that it launches nothing for.
+func whyPool(s *cluster.Snapshot) string {
+	var b strings.Builder
+	for _, pool := range s.Pools {
+		w := engine.WhyPool(s, pool)
+		for _, l := range w.Launches {
+			fmt.Fprintf(&b, "%s: launches %s\n", pool.Name, l)
+		}
+		for _, step := range w.Causes {
+			fmt.Fprintf(&b, "%s: %s: %s\n", pool.Name, step.Cause, step.Detail)
+		}
+		for _, d := range w.Demand {
+			switch {
+			case d.Waits:
+				fmt.Fprintf(&b, "  %d wait: %s\n", d.Pods, d.Refuses)
+			case d.Pool != "":
+				fmt.Fprintf(&b, "  %d go to pool %s\n", d.Pods, d.Pool)
+			default:
+				fmt.Fprintf(&b, "  %d go onto nodes that there are\n", d.Pods)
+			}
+		}
 	}
 	return enginetest.Shorten(b.String())
 }

@@ -99,28 +99,42 @@ func whyNotReady(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bo
 	return Standing{}, false
 }
 
-// whyForbidden is about what forbids that a node goes, whatever for.
+// whyForbidden is about what forbids that a node goes, whatever for: the first of it.
 func whyForbidden(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bool) {
+	if all := forbidding(s, node); len(all) > 0 {
+		return all[0], true
+	}
+	return Standing{}, false
+}
+
+// forbidding is all that forbids that a node goes, whatever for.
+func forbidding(s *cluster.Snapshot, node *cluster.Node) []Standing {
+	var all []Standing
+	add := func(code cause.Code, text string, pod plan.PodRef) {
+		all = append(all, Standing{Cause: code, Text: text, Pod: pod})
+	}
 	if Replacing(s, node) {
-		return stays(cause.IsReplacement, "it replaces %s, whose pods are to come here", strings.Join(node.Replaces, ", "))
+		add(cause.IsReplacement, "it replaces "+strings.Join(node.Replaces, ", ")+", whose pods are to come here",
+			plan.PodRef{})
 	}
 	if node.DoNotDisrupt {
-		return stays(cause.DoNotDisruptNode, "%s", Forbidden(node))
+		add(cause.DoNotDisruptNode, Forbidden(node), plan.PodRef{})
 	}
 	for _, pod := range node.Pods {
 		if pod.DoNotDisrupt {
-			return Standing{Cause: cause.DoNotDisruptPod, Text: Forbidden(node), Pod: ref(pod)}, true
+			add(cause.DoNotDisruptPod, forbiddenBy(pod), ref(pod))
 		}
 	}
 	if node.Held != "" {
-		return stays(cause.PodDisruptionBudget, "%s", node.Held)
+		add(cause.PodDisruptionBudget, node.Held, plan.PodRef{})
 	}
 	for _, pod := range s.Pending {
 		if pod.Promised != "" && (pod.Promised == node.Name || pod.Promised == node.Claim) {
-			return Standing{Cause: cause.PodsComing, Text: "pod " + pod.Ref() + " is planned onto it", Pod: ref(pod)}, true
+			add(cause.PodsComing, "pod "+pod.Ref()+" is planned onto it", ref(pod))
+			break
 		}
 	}
-	return Standing{}, false
+	return all
 }
 
 // whyChosen is about nodes that one of the methods removes, in the order in which a round asks them.

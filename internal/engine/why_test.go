@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -39,6 +40,10 @@ func TestWhyAgreesWithThePlans(t *testing.T) {
 			case w.Goes == "" && !slices.Contains(cause.StayingCodes(), w.Cause), w.Text == "":
 				t.Fatalf("%s\n----\n%s stays for %q: %s", script, node.ID(), w.Cause, w.Text)
 			}
+			all := engine.WhyAll(s, terms, node)
+			if len(all) == 0 || !reflect.DeepEqual(all[0], w) || w.Goes != "" && len(all) > 1 {
+				t.Fatalf("%s\n----\n%s: of all that is said, the first has to be %+v: %+v", script, node.ID(), w, all)
+			}
 		}
 	})
 }
@@ -50,9 +55,13 @@ func TestU16_EachCauseOfNodesHasAScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	elsewhere := map[cause.Code]string{
+		cause.Paused:     "a ConfigMap says so; a script of package whatif has it",
+		cause.BackingOff: "an annotation of the pool says so; a script of package whatif has it",
+	}
 	for _, code := range cause.StayingCodes() {
-		if !strings.Contains(string(data), " "+string(code)+": ") {
-			t.Errorf("no script shows %s", code)
+		if has := strings.Contains(string(data), " "+string(code)+": "); has == (elsewhere[code] != "") {
+			t.Errorf("%s: in a script: %t; said to be elsewhere: %q", code, has, elsewhere[code])
 		}
 	}
 }
@@ -67,4 +76,42 @@ func goes(plans []plan.Plan, node *cluster.Node) plan.DisruptionReason {
 		}
 	}
 	return ""
+}
+
+// U-04. What is said of a pool is what the plan does: it launches exactly where the plan has launches of it, and
+// otherwise a cause is told.
+func TestU04_WhyPoolAgreesWithThePlan(t *testing.T) {
+	t.Parallel()
+	shared := []cause.Code{cause.NoCapacity, cause.ReservationsUsedUp, cause.LaunchesInVain}
+	rapid.Check(t, func(t *rapid.T) {
+		script := enginetest.PlainScript(t)
+		s := shrunk(t, script)
+		p := engine.Launches(s)
+		for _, pool := range s.Pools {
+			want, pods := 0, 0
+			for _, l := range p.Launches {
+				if l.Pool == pool.Name {
+					want++
+					pods += len(l.Pods)
+				}
+			}
+			w := engine.WhyPool(s, pool)
+			for _, demand := range w.Demand {
+				pods += demand.Pods
+			}
+			switch {
+			case len(w.Launches) != want || want == 0 && len(w.Causes) == 0:
+				t.Fatalf("%s\n----\n%s: %d launches, want %d, causes %v", script, pool.Name, len(w.Launches), want,
+					w.Causes)
+			case pods != len(s.Pending):
+				t.Fatalf("%s\n----\n%s: told what becomes of %d pods of %d", script, pool.Name, pods, len(s.Pending))
+			}
+			for _, step := range w.Causes {
+				if step.Detail == "" || !slices.Contains(cause.PoolCodes(), step.Cause) &&
+					!slices.Contains(shared, step.Cause) {
+					t.Fatalf("%s\n----\n%s: %+v", script, pool.Name, step)
+				}
+			}
+		}
+	})
 }

@@ -58,7 +58,7 @@ func ofCluster() []Entry {
 			"look at kube-scheduler, or at what spec.schedulerName names, if it stays so"),
 		own(cause.WaitsForVictims, "kube-scheduler ends other pods on node NAME for it", "when those have ended", nothing),
 		own(cause.NodeOnTheWay, "it should run on the node of NodeClaim NAME, which is on its way", "when that node is there",
-			"look at NodeClaim NAME if that takes long"),
+			"see what holds it, if that takes long: joinerctl explain nodeclaim NAME"),
 		own(cause.NodeFits, "it should run on node NAME, which has room", "when kube-scheduler tries again",
 			"look at kube-scheduler if it stays so"),
 		own(cause.LaunchPlanned, "a node of pool POOL would be launched for it: TYPES", "when Joiner has launched it",
@@ -102,7 +102,7 @@ func ofPools() []Entry {
 		{Code: cause.NoNodePool, Says: "there is no NodePool", Remedies: []string{"apply a NodePool"},
 			distance: ofReadiness, sentence: detail},
 		{Code: cause.PoolNotReady, Says: "pool POOL: it is not Ready: REASON", distance: ofReadiness,
-			Remedies: []string{"look at the conditions of NodePool POOL and of its node class"},
+			Remedies: []string{"see what is wrong with it: joinerctl explain nodepool POOL"},
 			ByItself: "when the pool is Ready"},
 		{Code: cause.StaticPool, Says: "pool POOL: it is static: spec.replicas decides on its nodes, not pods",
 			distance: ofReplicas,
@@ -214,7 +214,7 @@ func ofNodes() []Entry {
 			"drain and delete it yourself, or leave it"),
 		own(cause.NotInitialized, "its machine is not launched, has not joined, or is not initialized yet",
 			"when it is; a machine that does not join is given up after 15 minutes",
-			"look at its NodeClaim, and at who takes startup taints off"),
+			"see what holds it: joinerctl explain nodeclaim"),
 		own(cause.NodeNotReady, "it is not Ready", "when its kubelet is back, or when repair replaces it",
 			"look at the node; docs/repair.md says when it is replaced"),
 		own(cause.PoolGone, "its NodePool POOL is gone", "",
@@ -230,10 +230,16 @@ func ofNodes() []Entry {
 		own(cause.IsReplacement, "it replaces CLAIM, whose pods are to come here", "when those are gone", nothing),
 		own(cause.ReplacementOnTheWay, "it was chosen to go, and waits for NodeClaim CLAIM",
 			"when that is initialized, or taken back if it fails",
-			"look at that NodeClaim if it takes long"),
+			"see what holds that NodeClaim, if it takes long: joinerctl explain nodeclaim"),
 		own(cause.Draining, "it is being removed, and waits for pod NAME", "when its pods have ended",
-			"look at the condition Drained of its NodeClaim: it says what the drain waits for"),
+			"see what the drain waits for: joinerctl explain nodeclaim"),
 		own(cause.PodsComing, "pods are planned onto it", "when they run, or found another place", nothing),
+		own(cause.Paused, "voluntary disruption is paused by ConfigMap NAME: REASON", "when the pause is taken back",
+			"take the pause back: docs/disruption.md"),
+		own(cause.BackingOff, "the last command of NodePool POOL was taken back, and the pool is left alone for a "+
+			"while",
+			"at the time that is told",
+			"look at why what was to replace its node failed: events of the NodePool and its NodeClaims"),
 		own(cause.BudgetClosed, "the budgets of NodePool POOL allow no node to go now",
 			"when another budget comes into force",
 			"raise the budget in spec.disruption.budgets of NodePool POOL, or wait for its window"),
@@ -273,8 +279,14 @@ func Catalogue() []Entry { return entries() }
 // NodeCatalogue returns the causes of nodes that stay, in the order of cause.StayingCodes.
 func NodeCatalogue() []Entry { return ofNodes() }
 
+// PoolCatalogue returns the causes of pools that launch nothing, in the order of cause.PoolCodes.
+func PoolCatalogue() []Entry { return ofPoolsThemselves() }
+
+// ClaimCatalogue returns the causes that hold NodeClaims, in the order of cause.ClaimCodes.
+func ClaimCatalogue() []Entry { return ofClaims() }
+
 func entryOf(code cause.Code) (Entry, bool) {
-	for _, e := range slices.Concat(entries(), ofNodes()) {
+	for _, e := range slices.Concat(entries(), ofNodes(), ofPoolsThemselves(), ofClaims()) {
 		if e.Code == code {
 			return e, true
 		}

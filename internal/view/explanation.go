@@ -9,20 +9,20 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// State is how a pod stands.
+// State is how an object stands.
 type State string
 
-// The states of a pod.
+// The states of an object.
 const (
-	// Settled: it runs on a node, has ended, or ends.
+	// Settled: nothing is wanted of it: a pod runs or has ended, a node stays as it should.
 	Settled State = "Settled"
-	// Coming: a node takes it, or will, without anybody doing anything.
+	// Coming: what is wanted comes about without anybody doing anything.
 	Coming State = "Coming"
-	// Held: it waits for a cause.
+	// Held: a cause is in the way.
 	Held State = "Held"
 )
 
-// Explanation is why one pod is where it is. Its names in JSON are an API (U-29).
+// Explanation is why one object is as it is. Its names in JSON are an API (U-29).
 type Explanation struct {
 	State State `json:"state"`
 	// Text says how it stands where there is no cause; "" where there is one.
@@ -32,6 +32,8 @@ type Explanation struct {
 	Wanted string `json:"wanted,omitempty"`
 	// Pools is what each pool says, nearest first; empty where the cause is not theirs.
 	Pools []PoolCause `json:"pools,omitempty"`
+	// Also are further causes, in the order in which they would be told; of pods and nodes where all are asked for.
+	Also []Cause `json:"also,omitempty"`
 }
 
 // Stands makes an explanation of a pod that is settled.
@@ -85,6 +87,17 @@ func Standing(s engine.Standing, pool string) Explanation {
 		w := Waits(s.Homeless)
 		found.Text = "pod " + s.Pod.String() + " would find no place elsewhere: " + w.Cause.Text
 		e.Pools = w.Pools
+	}
+	return e
+}
+
+// Standings makes an explanation of everything that keeps a node, of which the first is told first.
+func Standings(list []engine.Standing, pool string) Explanation {
+	e := Standing(list[0], pool)
+	for _, s := range list[1:] {
+		if more := Standing(s, pool); more.Cause != nil {
+			e.Also = append(e.Also, *more.Cause)
+		}
 	}
 	return e
 }

@@ -19,22 +19,27 @@ const page = "../../docs/causes.md"
 // TestU16_TheCatalogueIsWhole: each code has one entry, in the order of the codes, with a sentence and something to do.
 func TestU16_TheCatalogueIsWhole(t *testing.T) {
 	t.Parallel()
-	codes, entries := cause.WaitingCodes(), view.Catalogue()
-	if len(codes) != len(entries) {
-		t.Fatalf("%d codes, %d entries", len(codes), len(entries))
-	}
-	for i, e := range entries {
-		if e.Code != codes[i] || e.Says == "" || len(e.Remedies) == 0 {
-			t.Errorf("entry %d is %+v; want %s with a sentence and a remedy", i, e, codes[i])
+	seen := map[cause.Code]string{}
+	for of, c := range map[string]struct {
+		codes   []cause.Code
+		entries []view.Entry
+	}{
+		"pods":       {cause.WaitingCodes(), view.Catalogue()},
+		"nodes":      {cause.StayingCodes(), view.NodeCatalogue()},
+		"pools":      {cause.PoolCodes(), view.PoolCatalogue()},
+		"NodeClaims": {cause.ClaimCodes(), view.ClaimCatalogue()},
+	} {
+		if len(c.codes) != len(c.entries) {
+			t.Fatalf("%s: %d codes, %d entries", of, len(c.codes), len(c.entries))
 		}
-	}
-	codes, entries = cause.StayingCodes(), view.NodeCatalogue()
-	if len(codes) != len(entries) {
-		t.Fatalf("nodes: %d codes, %d entries", len(codes), len(entries))
-	}
-	for i, e := range entries {
-		if e.Code != codes[i] || e.Says == "" || len(e.Remedies) == 0 {
-			t.Errorf("entry %d of nodes is %+v; want %s with a sentence and a remedy", i, e, codes[i])
+		for i, e := range c.entries {
+			if e.Code != c.codes[i] || e.Says == "" || len(e.Remedies) == 0 {
+				t.Errorf("%s: entry %d is %+v; want %s with a sentence and a remedy", of, i, e, c.codes[i])
+			}
+			if other := seen[e.Code]; other != "" {
+				t.Errorf("%s is a cause of %s and of %s: one entry of them would never be told", e.Code, other, of)
+			}
+			seen[e.Code] = of
 		}
 	}
 }
@@ -57,7 +62,7 @@ func pageOf() string {
 	var b strings.Builder
 	b.WriteString(`# Causes
 
-Why a pod waits, and why a node stays: each cause has a code, which stays what it is, a sentence, what you can do, and what ends it without you. ` + "`joinerctl simulate`" + `
+Why a pod waits, why a node stays, why a pool launches nothing, and what holds a NodeClaim: each cause has a code, which stays what it is, a sentence, what you can do, and what ends it without you. ` + "`joinerctl simulate`" + `
 and ` + "`joinerctl explain`" + ` print them. Words in capitals stand for names. Where several pools refuse a pod for different causes, the first one told is that of
 the pool that is nearest to taking it: a limit before missing capacity, that before the places of other pods, before a pool that is not
 ready, before a taint, before a label, before a resource; of equals the heavier pool.
@@ -70,6 +75,14 @@ This page is made of the code (package ` + "`internal/view`" + `).
 	table(&b, view.Catalogue())
 	b.WriteString("\n## A node stays\n\n")
 	table(&b, view.NodeCatalogue())
+	b.WriteString("\n## A pool launches nothing\n\nThe first of several is told first. NoCapacity, " +
+		"ReservationsUsedUp and LaunchesInVain, of a pod that " +
+		"waits, are causes of pools too.\n\n")
+	table(&b, view.PoolCatalogue())
+	b.WriteString("\n## A NodeClaim is held at a stage\n\nNotInitialized, ReplacementOnTheWay and Draining, of " +
+		"nodes, LaunchesFail, of pools, and HardLimitNodes, " +
+		"of pods, are causes of NodeClaims too.\n\n")
+	table(&b, view.ClaimCatalogue())
 	return b.String()
 }
 

@@ -39,6 +39,8 @@ type PoolCause struct {
 	Text string     `json:"text"`
 	// Steps are all filters that removed something, in words.
 	Steps []string `json:"steps,omitempty"`
+	// Beyond is what would be in the way if the pod tolerated the pool's taints; "" when nothing would, or no taint is.
+	Beyond cause.Code `json:"beyond,omitempty"`
 }
 
 // Waits says why a pod has no place, of the reasons that the engine gives. Of pools that are equally near, the first counts:
@@ -47,32 +49,51 @@ func Waits(u plan.Unplaced) Waiting {
 	if len(u.Pools) == 0 {
 		return Waiting{Cause: about("", plan.Step{Cause: cause.NoNodePool, Detail: "there is no NodePool"})}
 	}
-	type reason struct {
-		PoolCause
-		cause    Cause
-		distance int
+	list := reasons(u)
+	w := Waiting{Cause: list[0].cause}
+	if w.Cause.Object.Kind == "Pod" {
+		return w
 	}
-	reasons := make([]reason, 0, len(u.Pools))
+	for _, r := range list {
+		w.Pools = append(w.Pools, r.PoolCause)
+	}
+	return w
+}
+
+// Further are the causes that the other pools have, nearest first: those that Waits leaves out.
+func Further(u plan.Unplaced) []Cause {
+	var further []Cause
+	for i, r := range reasons(u) {
+		if i > 0 && r.cause.Object.Kind != "Pod" {
+			further = append(further, r.cause)
+		}
+	}
+	return further
+}
+
+// reason is why one pool does not take a pod.
+type reason struct {
+	PoolCause
+	cause    Cause
+	distance int
+}
+
+// reasons are those of all pools, nearest first.
+func reasons(u plan.Unplaced) []reason {
+	list := make([]reason, 0, len(u.Pools))
 	for _, refusal := range u.Pools {
 		last := refusal.Last()
 		found := about(refusal.Pool, last)
 		e, _ := entryOf(last.Cause)
 		r := reason{cause: found, distance: distance(e, refusal.Beyond), PoolCause: PoolCause{Pool: refusal.Pool,
-			Code: last.Cause, Text: found.Text}}
+			Code: last.Cause, Text: found.Text, Beyond: refusal.Beyond}}
 		for _, step := range refusal.Steps {
 			r.Steps = append(r.Steps, step.String())
 		}
-		reasons = append(reasons, r)
+		list = append(list, r)
 	}
-	slices.SortStableFunc(reasons, func(a, b reason) int { return a.distance - b.distance })
-	w := Waiting{Cause: reasons[0].cause}
-	if w.Cause.Object.Kind == "Pod" {
-		return w
-	}
-	for _, r := range reasons {
-		w.Pools = append(w.Pools, r.PoolCause)
-	}
-	return w
+	slices.SortStableFunc(list, func(a, b reason) int { return a.distance - b.distance })
+	return list
 }
 
 // distance is how far a pool is from taking a pod. A taint before something else that is in the way counts as that, and a bit further.

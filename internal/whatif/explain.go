@@ -1,9 +1,9 @@
 package whatif
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -25,8 +25,14 @@ type Explained struct {
 	Kind       string `json:"kind"`       // "Explanation"
 	About      About  `json:"about"`
 	view.Explanation
+	// Pool, Claim and Workload say more of such an object.
+	Pool     *PoolFacts     `json:"pool,omitempty"`
+	Claim    *ClaimFacts    `json:"claim,omitempty"`
+	Workload *WorkloadFacts `json:"workload,omitempty"`
 	// NotChecked are kinds that could not be read: something of them may stand in the way.
 	NotChecked []string `json:"notChecked,omitempty"`
+
+	all bool // everything was asked for, not only what binds
 }
 
 // About names the object that is explained.
@@ -36,33 +42,77 @@ type About struct {
 	Name      string `json:"name"`
 }
 
-// ExplainPod says why a pod waits, or where it runs (U-04). The error says that there is no such pod.
-func (w *World) ExplainPod(namespace, name string) (Explained, error) {
+// ExplainPod says why a pod waits, or where it runs (U-04); with all, what each pool says. The error says that there is
+// no such pod.
+func (w *World) ExplainPod(namespace, name string, all bool) (Explained, error) {
 	e := Explained{APIVersion: APIVersion, Kind: "Explanation", About: About{Kind: "Pod", Namespace: namespace,
 		Name: name}}
 	pod := w.known[namespace+"/"+name]
 	if pod == nil {
-		return e, fmt.Errorf("there is no pod %s in namespace %s%s", name, namespace, w.like(name))
+		return e, fmt.Errorf("there is no pod %s in namespace %s%s", name, namespace, w.like(namespace, name))
 	}
-	e.Explanation = w.explain(pod)
+	e.Explanation, e.all = w.explain(pod, all), all
 	return e, nil
 }
 
-// ExplainNode says why a node stays, or that it goes (U-04). The error says that there is no such node.
-func (w *World) ExplainNode(name string) (Explained, error) {
-	e := Explained{APIVersion: APIVersion, Kind: "Explanation", About: About{Kind: "Node", Name: name}}
+// ExplainNode says why a node stays, or that it goes (U-04); with all, everything that keeps it. The error says that
+// there is no such node.
+func (w *World) ExplainNode(name string, all bool) (Explained, error) {
+	e := Explained{APIVersion: APIVersion, Kind: "Explanation", About: About{Kind: "Node", Name: name}, all: all}
 	s := w.store.Snapshot()
+	var names []string
 	for _, node := range s.Nodes {
-		if node.Name == name || node.Claim == name {
-			terms, err := w.terms(s)
-			e.Explanation = view.Standing(engine.Why(s, terms, node), node.Pool)
-			if err != nil {
-				e.NotChecked = append(e.NotChecked, err.Error())
-			}
-			return e, nil
+		if node.Name != name && node.Claim != name {
+			names = append(names, node.Name, node.Claim)
+			continue
+		}
+		terms, err := w.terms(s)
+		standings := []engine.Standing{engine.Why(s, terms, node)}
+		if all {
+			standings = engine.WhyAll(s, terms, node)
+		}
+		e.Explanation = view.Standings(w.remembered(node.Pool, standings), node.Pool)
+		if err != nil {
+			e.NotChecked = append(e.NotChecked, err.Error())
+		}
+		return e, nil
+	}
+	return e, fmt.Errorf("there is no node and no NodeClaim %s%s", name, nearest(name, names))
+}
+
+// remembered puts before how a node stands what a controller has written down of its pool: that disruption is paused,
+// or that the pool is left alone for a while. Both hold up what budgets bound, and nothing else.
+func (w *World) remembered(pool string, standings []engine.Standing) []engine.Standing {
+	bound := []cause.Code{cause.BudgetClosed, cause.BudgetUsedUp, cause.OthersFirst}
+	now := standings[0]
+	if now.Goes == "" && !slices.Contains(bound, now.Cause) {
+		return standings
+	}
+	held := engine.Standing{Wanted: cmp.Or(now.Wanted, now.Goes)}
+	object := w.pool(pool)
+	switch text, until := w.paused(object), w.backsOff(object); {
+	case text != "":
+		held.Cause, held.Text = cause.Paused, text
+	case !until.IsZero() && held.Wanted != plan.Empty: // what is empty goes all the same
+		held.Cause, held.Until = cause.BackingOff, until.Unix()
+		held.Text = "the last command of NodePool " + pool + " was taken back, and the pool is left alone for a while"
+	default:
+		return standings
+	}
+	if now.Goes != "" {
+		return []engine.Standing{held}
+	}
+	return append([]engine.Standing{held}, standings...)
+}
+
+// pool returns the NodePool of that name, or nil.
+func (w *World) pool(name string) *karpenterv1.NodePool {
+	for _, o := range w.objects {
+		if pool, isPool := o.Object.(*karpenterv1.NodePool); isPool && pool.Name == name {
+			return pool
 		}
 	}
-	return e, fmt.Errorf("there is no node and no NodeClaim %s", name)
+	return nil
 }
 
 // terms are those of a controller with its default flags: budgets as they are now, and the least saving.
@@ -84,22 +134,26 @@ func (w *World) terms(s *cluster.Snapshot) (engine.Terms, error) {
 	return terms, errors.Join(faults...)
 }
 
-// like names pods of that name in other namespaces, the nearest mistake.
-func (w *World) like(name string) string {
-	var found []string
+// like names pods of that name in other namespaces, the nearest mistake, or else the pod of the namespace whose name is
+// most like it.
+func (w *World) like(namespace, name string) string {
+	var found, names []string
 	for _, pod := range w.known {
 		if pod.Name == name {
 			found = append(found, pod.Namespace)
 		}
+		if pod.Namespace == namespace {
+			names = append(names, pod.Name)
+		}
 	}
 	if len(found) == 0 {
-		return ""
+		return nearest(name, names)
 	}
 	slices.Sort(found)
 	return "; there is one in " + strings.Join(found, ", ")
 }
 
-func (w *World) explain(pod *corev1.Pod) view.Explanation {
+func (w *World) explain(pod *corev1.Pod, all bool) view.Explanation {
 	switch {
 	case translate.Finished(pod):
 		return view.Stands("it has ended: " + string(pod.Status.Phase))
@@ -121,13 +175,12 @@ func (w *World) explain(pod *corev1.Pod) view.Explanation {
 	if !translate.Provisionable(pod) {
 		return view.WaitsFor(cause.NotMarkedUnschedulable, "kube-scheduler has not called it unschedulable", "", "")
 	}
-	return w.placeOf(plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)})
+	return w.placeOf(plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}, all)
 }
 
 // placeOf says what a plan for all waiting pods does with one of them.
-func (w *World) placeOf(pod plan.PodRef) view.Explanation {
-	s := w.store.Snapshot()
-	p := engine.Launches(s)
+func (w *World) placeOf(pod plan.PodRef, all bool) view.Explanation {
+	p := w.planned()
 	for _, n := range p.Nominations {
 		if n.Pod.UID != pod.UID {
 			continue
@@ -146,38 +199,30 @@ func (w *World) placeOf(pod plan.PodRef) view.Explanation {
 	}
 	for _, u := range p.Unplaced {
 		if u.Pod.UID == pod.UID {
-			return view.NotPlaced(u)
+			e := view.NotPlaced(u)
+			if all {
+				e.Also = view.Further(u)
+			}
+			return e
 		}
 	}
 	return view.WaitsFor(cause.NotMarkedUnschedulable, "no plan is made for it", "", "")
 }
 
+// planned is the plan for all waiting pods; it is made once.
+func (w *World) planned() plan.Plan {
+	if w.plan == nil {
+		p := engine.Launches(w.store.Snapshot())
+		w.plan = &p
+	}
+	return *w.plan
+}
+
 // Clean reports whether nothing is held.
 func (e Explained) Clean() bool { return e.State != view.Held }
 
-// WriteJSON writes the explanation for programs.
-func (e Explained) WriteJSON(out io.Writer) error { return writeJSON(out, e) }
-
-// WriteText writes the explanation for people. Its form may change.
-func (e Explained) WriteText(out io.Writer) error {
-	var b strings.Builder
-	name, verb := e.About.Namespace+"/"+e.About.Name, "waits"
-	if e.About.Kind == "Node" {
-		name, verb = e.About.Name, "stays"
-	}
-	switch {
-	case e.Cause == nil:
-		fmt.Fprintf(&b, "%s: %s\n", name, e.Text)
-	case e.Wanted != "":
-		fmt.Fprintf(&b, "%s %s, although %s: %s\n", name, verb, e.Wanted, e.Cause.Code)
-		writeCause(&b, *e.Cause, e.Pools)
-	default:
-		fmt.Fprintf(&b, "%s %s: %s\n", name, verb, e.Cause.Code)
-		writeCause(&b, *e.Cause, e.Pools)
-	}
-	for _, kind := range e.NotChecked {
-		fmt.Fprintf(&b, "  not checked: %s\n", kind)
-	}
-	_, err := io.WriteString(out, b.String())
-	return err
+// Open reports whether no cause was found and a check was left out, so that there may be one (U-19). Of a pod that runs
+// or ended nothing is to be checked.
+func (e Explained) Open() bool {
+	return e.Clean() && len(e.NotChecked) > 0 && !(e.About.Kind == "Pod" && e.State == view.Settled)
 }

@@ -38,6 +38,12 @@ func TestU21_WhatHasNoPriceIsInNoSum(t *testing.T) {
 	if err := result.WriteText(&out); err != nil {
 		t.Fatal(err)
 	}
+	pool, err := world.ExplainPool("default")
+	if l := pool.Pool.Launches; err != nil || l.Nodes != 2 || l.Unpriced != 1 ||
+		l.PricePerHour != result.PricePerHour ||
+		!strings.Contains(pool.Text, "2 nodes for 2 pods, $1.000/h +1 unpriced together") {
+		t.Errorf("of the pool: %+v, %q, %v", l, pool.Text, err)
+	}
 	if text := out.String(); !strings.Contains(text, "$1.000/h +1 unpriced") || !strings.Contains(text, "on-demand  -  ") {
 		t.Errorf("the price that nobody knows has to be -, and counted:\n%s", text)
 	}

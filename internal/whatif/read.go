@@ -29,7 +29,8 @@ type Document struct {
 
 // object is a document that was understood.
 type object struct {
-	where string
+	where  string
+	stored bool // see Document
 	client.Object
 }
 
@@ -82,7 +83,7 @@ func (r *reader) read(d Document) (*object, error) {
 		if data, err = own.complete(gvk.Version, data); err != nil {
 			return nil, fmt.Errorf("%s: %s %s: %w", d.Where, kind, nameOf(d.Content), err)
 		}
-	} else if own == nil && !looksAt(gvk) {
+	} else if own == nil && !looksAt(gvk) && !isSwitch(gvk, d.Content) {
 		return nil, nil
 	}
 	decoded, _, err := decoder.Decode(data, nil, nil)
@@ -98,7 +99,7 @@ func (r *reader) read(d Document) (*object, error) {
 		return nil, fmt.Errorf("%s: %s: metadata.name is missing", d.Where, kind)
 	}
 	o.GetObjectKind().SetGroupVersionKind(gvk)
-	return &object{where: d.Where, Object: o}, nil
+	return &object{where: d.Where, stored: d.Stored, Object: o}, nil
 }
 
 func nameOf(content map[string]any) string {
@@ -115,12 +116,13 @@ func kindsOfKubernetes() map[schema.GroupVersion][]string {
 	return map[schema.GroupVersion][]string{
 		{Version: "v1"}: {"Pod", "Node", "Namespace", "PersistentVolumeClaim", "PersistentVolume", "LimitRange",
 			"ReplicationController"},
-		{Group: "apps", Version: "v1"}:              {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"},
-		{Group: "batch", Version: "v1"}:             {"Job", "CronJob"},
-		{Group: "policy", Version: "v1"}:            {"PodDisruptionBudget"},
-		{Group: "scheduling.k8s.io", Version: "v1"}: {"PriorityClass"},
-		{Group: "node.k8s.io", Version: "v1"}:       {"RuntimeClass"},
-		{Group: "storage.k8s.io", Version: "v1"}:    {"StorageClass", "CSINode", "VolumeAttachment"},
+		{Group: "apps", Version: "v1"}:                {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"},
+		{Group: "batch", Version: "v1"}:               {"Job", "CronJob"},
+		{Group: "coordination.k8s.io", Version: "v1"}: {"Lease"},
+		{Group: "policy", Version: "v1"}:              {"PodDisruptionBudget"},
+		{Group: "scheduling.k8s.io", Version: "v1"}:   {"PriorityClass"},
+		{Group: "node.k8s.io", Version: "v1"}:         {"RuntimeClass"},
+		{Group: "storage.k8s.io", Version: "v1"}:      {"StorageClass", "CSINode", "VolumeAttachment"},
 	}
 }
 
@@ -154,4 +156,18 @@ func Resources() []Resource {
 
 func looksAt(gvk schema.GroupVersionKind) bool {
 	return slices.Contains(kindsOfKubernetes()[gvk.GroupVersion()], gvk.Kind)
+}
+
+// SwitchName is the ConfigMap that pauses voluntary disruption, in the system namespace (docs/disruption.md), and its
+// keys.
+const (
+	SwitchName   = "joiner-disruption"
+	switchPaused = "paused"
+	switchReason = "reason"
+)
+
+// isSwitch reports whether a document is that ConfigMap: no other is looked at.
+func isSwitch(gvk schema.GroupVersionKind, content map[string]any) bool {
+	metadata, _ := content["metadata"].(map[string]any)
+	return gvk == schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"} && metadata["name"] == SwitchName
 }

@@ -3,6 +3,8 @@ package whatif_test
 import (
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,9 +17,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// TestScripts runs every script below testdata/scripts (U-03, U-16). "files" has the manifests that all commands after it add
-// theirs to; "simulate" prints what is planned for them, or with the word json the same for programs; "explain NAME" says how the
-// pod default/NAME stands.
+// TestScripts runs every script below testdata/scripts (U-03, U-16). "files" has the manifests that all commands after
+// it add theirs to; "simulate" prints what is planned for them, or with the word json the same for programs; "explain
+// NAME" says how the pod default/NAME stands, and "explain-node", "explain-pool", "explain-claim" or "explain KIND
+// NAME" how another object does. The word all asks for every cause, json for programs, and stored says that the
+// manifests are those of a cluster.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -29,8 +33,8 @@ func TestScripts(t *testing.T) {
 				return ""
 			}
 			documents = append(base[:len(base):len(base)], documents...)
-			if d.Cmd == "explain" {
-				return explained(t, documents, d.CmdArgs[0].Key)
+			if strings.HasPrefix(d.Cmd, "explain") {
+				return explained(t, documents, d)
 			}
 			out, err := simulated(t, documents, d.HasArg("json"))
 			if err != nil {
@@ -65,18 +69,40 @@ func pictured(t *testing.T, documents []whatif.Document) (*whatif.World, error) 
 	return whatif.New(whatif.Input{Documents: documents, Catalogue: inventory.Catalog(), Now: time.Unix(1_800_000_000, 0)})
 }
 
-func explained(t *testing.T, documents []whatif.Document, pod string) string {
+func explained(t *testing.T, documents []whatif.Document, d *datadriven.TestData) string {
 	t.Helper()
+	for i := range documents {
+		documents[i].Stored = d.HasArg("stored")
+	}
 	world, err := pictured(t, documents)
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
-	e, err := world.ExplainPod("default", pod)
+	var e whatif.Explained
+	name, all := d.CmdArgs[0].Key, d.HasArg("all")
+	switch d.Cmd {
+	case "explain":
+		e, err = world.ExplainPod("default", name, all)
+	case "explain-node":
+		e, err = world.ExplainNode(name, all)
+	case "explain-pool":
+		e, err = world.ExplainPool(name)
+	case "explain-claim":
+		e, err = world.ExplainClaim(name)
+	case "explain-workload":
+		e, err = world.ExplainWorkload(name, "default", d.CmdArgs[1].Key, all)
+	default:
+		d.Fatalf(t, "unknown verb %s", d.Cmd)
+	}
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
+	write := e.WriteText
+	if d.HasArg("json") {
+		write = e.WriteJSON
+	}
 	var out strings.Builder
-	if err := e.WriteText(&out); err != nil {
+	if err := write(&out); err != nil {
 		t.Fatal(err)
 	}
 	return fmt.Sprintf("%s%s, clean: %t\n", out.String(), e.State, e.Clean())
@@ -123,6 +149,12 @@ func TestU16_EachCauseHasAScript(t *testing.T) {
 		if has := strings.Contains(shown.String(), waits) || strings.Contains(shown.String(),
 			stands); has == (elsewhere[code] != "") {
 			t.Errorf("%s: in a script: %t; said to be elsewhere: %q", code, has, elsewhere[code])
+		}
+	}
+	for _, code := range slices.Concat(cause.PoolCodes(), cause.ClaimCodes(),
+		[]cause.Code{cause.Paused, cause.BackingOff}) {
+		if !regexp.MustCompile("\n(nodepool|nodeclaim|n1) .*: " + string(code) + "\n").MatchString(shown.String()) {
+			t.Errorf("no script shows %s", code)
 		}
 	}
 }

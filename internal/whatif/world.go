@@ -21,6 +21,7 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
@@ -46,6 +47,9 @@ type World struct {
 	// Notes are what of the objects could not be understood, or is without effect; sorted.
 	Notes []string
 
+	// Unread says what could not be read of the cluster, so that nothing is said to be missing for that.
+	Unread []string
+
 	// known are the pods, by namespace/name, and nodes the names of the nodes.
 	known     map[string]*corev1.Pod
 	nodes     map[string]bool
@@ -54,6 +58,8 @@ type World struct {
 	objects   []object
 	// idle says of a pod without a node, by namespace/name, why nothing is planned for it.
 	idle map[string]string
+	// plan is that of planned, once it is made.
+	plan *plan.Plan
 }
 
 // New reads an input. The error names every document that an API server would refuse, or that cannot be read.
@@ -153,7 +159,7 @@ func namespaced(o client.Object) bool {
 		return false
 	}
 	group := o.GetObjectKind().GroupVersionKind().Group
-	return group == "" || group == "apps" || group == "batch" || group == "policy"
+	return group == "" || group == "apps" || group == "batch" || group == "policy" || group == "coordination.k8s.io"
 }
 
 // both are the providers whose pools are planned for, whichever of them a process would run.
@@ -213,7 +219,7 @@ func (w *World) judge(pool *karpenterv1.NodePool, now time.Time) {
 		LastTransitionTime: metav1.NewTime(now)}
 	ref := pool.Spec.Template.Spec.NodeClassRef
 	if ref != nil && !w.classes()[world.ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}] {
-		ready.Status, ready.Reason = metav1.ConditionFalse, "NodeClassNotFound"
+		ready.Status, ready.Reason = metav1.ConditionFalse, reasonNoClass
 		ready.Message = fmt.Sprintf("%s %s is not among the files", ref.Kind, ref.Name)
 	}
 	pool.Status.Conditions = append(pool.Status.Conditions, ready)
@@ -247,7 +253,7 @@ func (w *World) pods() (pods []*corev1.Pod, claims []*corev1.PersistentVolumeCla
 		if err != nil {
 			faults = append(faults, err)
 		}
-		if !makes || err != nil {
+		if !makes || err != nil || o.stored { // what a cluster has made its pods, or is about to
 			continue
 		}
 		fresh, with := d.expand(have[o.GetNamespace()+"/"+d.kind+"/"+o.GetName()])

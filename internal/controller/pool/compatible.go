@@ -92,18 +92,9 @@ func label(t catalog.Type, o catalog.Offering, key requirement.Key) requirement.
 	return t.Labels.Get(key).And(o.Labels.Get(key))
 }
 
-// conflict names a smallest set of rules that no instance type satisfies together: each rule without which some type
-// would be left stays, each that makes no difference goes.
+// conflict names a smallest set of rules that no instance type satisfies together.
 func conflict(offered catalog.Catalog, rules []requirement.Requirement) string {
-	needed := rules
-	for i := 0; i < len(needed); {
-		without := append(append([]requirement.Requirement(nil), needed[:i]...), needed[i+1:]...)
-		if !left(offered, without) {
-			needed = without
-			continue
-		}
-		i++
-	}
+	needed := requirement.Conflict(rules, func(part []requirement.Requirement) bool { return left(offered, part) })
 	texts := make([]string, len(needed))
 	for i, r := range needed {
 		texts[i] = r.String()

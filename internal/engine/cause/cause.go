@@ -119,6 +119,10 @@ const (
 	Draining Code = "Draining"
 	// PodsComing: pods are planned onto it.
 	PodsComing Code = "PodsComing"
+	// Paused: voluntary disruption is paused in the whole cluster.
+	Paused Code = "Paused"
+	// BackingOff: a command of the pool was taken back, and the pool is left alone for a while.
+	BackingOff Code = "BackingOff"
 	// BudgetClosed: the pool's budgets allow none; BudgetUsedUp: as many as they allow are going.
 	BudgetClosed Code = "BudgetClosed"
 	BudgetUsedUp Code = "BudgetUsedUp"
@@ -148,8 +152,9 @@ const (
 func StayingCodes() []Code {
 	return []Code{
 		NotManaged, NotInitialized, NodeNotReady, PoolGone, DoNotDisruptNode, DoNotDisruptPod, PodDisruptionBudget,
-		IsReplacement, ReplacementOnTheWay, Draining, PodsComing, BudgetClosed, BudgetUsedUp, StaticPoolNode, ConsolidationOff,
-		QuietTime, PriceUnknown, PodFitsNowhereElse, NothingCheaper, SavingTooSmall, SpotToSpotOff, WaitingPodsFirst, OthersFirst,
+		IsReplacement, ReplacementOnTheWay, Draining, PodsComing, Paused, BackingOff, BudgetClosed, BudgetUsedUp,
+		StaticPoolNode, ConsolidationOff, QuietTime, PriceUnknown, PodFitsNowhereElse, NothingCheaper, SavingTooSmall,
+		SpotToSpotOff, WaitingPodsFirst, OthersFirst,
 	}
 }
 

@@ -1,0 +1,17 @@
+package requirement
+
+import "slices"
+
+// Conflict returns a smallest part of rules that leaves nothing: each rule without which something would be left stays,
+// each that makes no difference goes. left says whether rules leave anything; all of them together leave nothing.
+func Conflict(rules []Requirement, left func([]Requirement) bool) []Requirement {
+	needed := rules
+	for i := 0; i < len(needed); {
+		if without := slices.Delete(slices.Clone(needed), i, i+1); !left(without) {
+			needed = without
+			continue
+		}
+		i++
+	}
+	return needed
+}

@@ -1,0 +1,148 @@
+package view
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// ofPoolsThemselves are the causes of pools that launch nothing, in the order of cause.PoolCodes. POOL stands for the
+// pool, KEY for the label, the node class or the other pool.
+func ofPoolsThemselves() []Entry {
+	own := func(code cause.Code, says, byItself string, remedies ...string) Entry {
+		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: remedies, sentence: detail}
+	}
+	return []Entry{
+		own(cause.ControllerSilent, "nobody leads: the Lease NAME has no holder, or was not renewed since TIME",
+			"when a replica of Joiner leads", "start Joiner, or look at its log in the namespace of the Lease"),
+		own(cause.BeingDeleted, "it is being deleted since TIME, and N NodeClaims of it are left",
+			"when its nodes are gone",
+			"look at what holds its nodes: joinerctl explain node", "apply it again under another name"),
+		own(cause.KindNotServed, "nothing is planned for node classes of the kind KIND: served are KINDS", "",
+			"name a node class of a kind that is served in spec.template.spec.nodeClassRef of a new NodePool",
+			"leave the pool to the program that serves KEY"),
+		own(cause.NodeClassMissing, "there is no KIND NAME", "when it comes",
+			"apply it, or correct spec.template.spec.nodeClassRef of NodePool POOL"),
+		own(cause.NodeClassNotReady, "KIND NAME is not Ready: REASON", "when it is Ready",
+			"look at the conditions of KEY: kubectl describe"),
+		own(cause.InvalidPool, "its specification cannot be understood: FIELD: what is allowed", "",
+			"correct the field in NodePool POOL"),
+		own(cause.NoInstanceTypes, "its requirements leave no instance type: LABEL=VALUES (N of N) with LABEL=VALUES "+
+			"(N of N)", "",
+			"widen NodePool POOL on KEY"),
+		own(cause.MinValuesUnmet, "minValues demands N values of LABEL, and its requirements leave N", "",
+			"lower minValues of KEY in NodePool POOL, or widen its requirements",
+			"start Joiner with --min-values-policy=BestEffort"),
+		own(cause.LaunchesFail, "the provider refuses N of the N NodeClaims that it has: REASON: MESSAGE",
+			"when the provider takes them",
+			"put right what the provider says: a quota, a right, an image, a field of the node class"),
+		own(cause.NodesNeverJoin, "machines are launched and do not join: NodeClaim NAME: MESSAGE",
+			"when a node of it joins",
+			"look at the console of a machine: user data, network, and the role by which its kubelet may join"),
+		own(cause.LimitReached, "RESOURCE N of N (hard limit), and no replacement goes above it; N "+
+			"pods would come", goes,
+			"raise KEY of NodePool POOL", "free a node of the pool"),
+		own(cause.ReplicasBelow, "replicas N, nodes N, and none is launched: REASON", "",
+			"raise the limit on nodes of NodePool POOL, or lower its spec.replicas",
+			"switch on the feature gate StaticCapacity, if it is that"),
+		own(cause.StaticFull, "replicas N, nodes N", "", "scale NodePool POOL if it is to have more: kubectl scale "+
+			"nodepool POOL --replicas=N"),
+		own(cause.Outweighed, "N pods could use it, and go to NodePool NAME (weight N over N)", "",
+			"nothing to do, or raise spec.weight of NodePool POOL over that of KEY"),
+		own(cause.NoDemand, "no waiting pod is planned onto it", "when a pod waits that it can take", nothing),
+		own(cause.OtherController, "Karpenter leads: the Lease NAME is held by HOLDER", "",
+			"ask Karpenter's log why it launches nothing", "docs/takeover.md says how Joiner takes over"),
+	}
+}
+
+// ofClaims are the causes that hold a NodeClaim at its stage, in the order of cause.ClaimCodes. NAME stands for the
+// claim.
+func ofClaims() []Entry {
+	own := func(code cause.Code, says, byItself string, remedies ...string) Entry {
+		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: remedies, sentence: detail}
+	}
+	return []Entry{
+		own(cause.LaunchPending, "its machine is asked for, and there is no answer yet",
+			"when the provider answers; given up after --launch-timeout",
+			"look at the events of NodeClaim NAME, and at Joiner's leader if it stays so"),
+		own(cause.NotRegistered, "its machine is launched, and has not joined",
+			"when it joins; given up after --registration-timeout",
+			"look at the console of the machine: user data, network, and the role by which its kubelet may join"),
+		own(cause.GivenUp, "it was given up: REASON", "when it is gone; its pods are planned for anew",
+			"put right what is said, or nothing if the next NodeClaim does better"),
+		own(cause.VolumesAttached, "its pods are gone, and its machine waits: N volumes are still attached: NAMES",
+			"when they are detached",
+			"look at their VolumeAttachments, and at the driver that detaches them, if it stays so"),
+		own(cause.MachineEnds, "its machine is being ended", "when the cloud says that it is gone", nothing),
+		own(cause.ForeignFinalizer, "the finalizer NAME of another program keeps it", "when its owner takes it off",
+			"look at the program that set the finalizer"),
+	}
+}
+
+// Pool makes an explanation of a pool. steps are what the engine and the pool's objects say, in any order; launches
+// says in words what it launches, "" for nothing.
+func Pool(pool, launches string, steps []plan.Step) Explanation {
+	order := cause.PoolCodes()
+	place := func(s plan.Step) int {
+		if i := slices.Index(order, s.Cause); i >= 0 {
+			return i
+		}
+		return slices.Index(order, cause.LimitReached) // what it shares with pods comes before limits
+	}
+	sorted := slices.Clone(steps)
+	slices.SortStableFunc(sorted, func(a, b plan.Step) int { return place(a) - place(b) })
+	causes := make([]Cause, 0, len(sorted))
+	for _, step := range sorted {
+		c := about(pool, step)
+		c.Object = Object{Kind: "NodePool", Name: pool}
+		c.Text = strings.TrimPrefix(c.Text, "pool "+pool+": ")
+		if step.Cause == cause.PoolNotReady { // what is said to pods sends here
+			c.Remedies = []string{"look at the conditions of NodePool " + pool +
+				" and of its node class: kubectl describe"}
+		}
+		causes = append(causes, c)
+	}
+	bars := slices.IndexFunc(sorted, func(s plan.Step) bool {
+		return s.Cause == cause.OtherController || place(s) < slices.Index(order, cause.LimitReached)
+	})
+	switch {
+	case launches != "" && bars < 0:
+		return Explanation{State: Coming, Text: launches, Also: causes}
+	case launches != "": // what keeps it from what is planned counts first
+		binding := causes[bars]
+		causes = slices.Insert(slices.Delete(causes, bars, bars+1), 0, binding)
+	}
+	if len(causes) == 0 {
+		return Explanation{State: Settled, Text: "nothing is known of it"}
+	}
+	e := Explanation{State: Held, Cause: &causes[0], Also: causes[1:]}
+	switch e.Cause.Code {
+	case cause.NoDemand, cause.Outweighed, cause.StaticFull:
+		e.State = Settled
+	}
+	return e
+}
+
+// Claim makes an explanation of a NodeClaim that is held at a stage.
+func Claim(code cause.Code, text, name, pool string) Explanation {
+	c := about(pool, plan.Step{Cause: code, Detail: text})
+	c.Object, c.Text = Object{Kind: "NodeClaim", Name: name}, text
+	for i, remedy := range c.Remedies {
+		c.Remedies[i] = strings.ReplaceAll(remedy, "NAME", name)
+	}
+	switch code { // what is said of nodes sends to their claim
+	case cause.NotInitialized:
+		c.Remedies = []string{"look at who takes the startup taint off, or brings the resource"}
+		c.ByItself = "when it is; given up after --initialization-timeout"
+	case cause.Draining:
+		c.Remedies = []string{"look at what the drain waits for: kubectl describe nodeclaim " + name}
+	}
+	e := Explanation{State: Coming, Cause: &c}
+	switch code {
+	case cause.LaunchesFail, cause.HardLimitNodes, cause.ForeignFinalizer:
+		e.State = Held
+	}
+	return e
+}

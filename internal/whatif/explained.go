@@ -1,0 +1,110 @@
+package whatif
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/view"
+)
+
+// WriteJSON writes the explanation for programs.
+func (e Explained) WriteJSON(out io.Writer) error { return writeJSON(out, e) }
+
+// WriteText writes the explanation for people. Its form may change.
+func (e Explained) WriteText(out io.Writer) error {
+	var b strings.Builder
+	switch {
+	case e.Workload != nil:
+		e.Workload.write(&b, e.About, e.all)
+	case e.Cause == nil:
+		fmt.Fprintf(&b, "%s%s %s\n", e.About, e.verb(), e.Text)
+	default:
+		although := ""
+		if e.Wanted != "" {
+			although = ", although " + e.Wanted
+		}
+		fmt.Fprintf(&b, "%s %s%s: %s\n", e.About, e.verb(), although, e.Cause.Code)
+		writeCause(&b, *e.Cause, e.shortPools())
+	}
+	e.writeAlso(&b)
+	if e.Pool != nil {
+		e.Pool.write(&b, e.Cause == nil)
+	}
+	if e.Claim != nil {
+		e.Claim.write(&b)
+	}
+	for _, kind := range e.NotChecked {
+		fmt.Fprintf(&b, "  not checked: %s\n", kind)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// shortPools are the pools that stand in short below the cause: none where they follow with what can be done.
+func (e Explained) shortPools() []view.PoolCause {
+	if e.all && len(e.Also) > 0 {
+		return nil
+	}
+	return e.Pools
+}
+
+// verb stands between the object and its cause, or its text where there is none.
+func (e Explained) verb() string {
+	kind := e.About.Kind
+	switch {
+	case e.Cause == nil && kind == "NodePool" && e.State == view.Coming:
+		return " launches:"
+	case e.Cause == nil:
+		return ":"
+	case kind == "Node":
+		return "stays"
+	case kind == "NodePool":
+		return "launches nothing"
+	case kind == "NodeClaim":
+		return "is " + e.Claim.now()
+	}
+	return "waits"
+}
+
+// String names the object as messages begin: pods and nodes by their name alone.
+func (a About) String() string {
+	switch a.Kind {
+	case "Pod":
+		return a.Namespace + "/" + a.Name
+	case "Node":
+		return a.Name
+	}
+	if a.Namespace != "" {
+		return strings.ToLower(a.Kind) + " " + a.Namespace + "/" + a.Name
+	}
+	return strings.ToLower(a.Kind) + " " + a.Name
+}
+
+// writeAlso prints the further causes: each on a line, or where all are asked for each with what can be done.
+func (e Explained) writeAlso(b *strings.Builder) {
+	for _, c := range e.Also {
+		if !e.all {
+			fmt.Fprintf(b, "  %-9s  %s: %s\n", "also", c.Code, c.Text)
+			continue
+		}
+		fmt.Fprintf(b, "also: %s\n", c.Code)
+		writeCause(b, c, nil)
+	}
+	if !e.all {
+		return
+	}
+	for _, pool := range e.Pools {
+		lines := pool.Steps
+		if pool.Beyond != "" {
+			lines = append(lines[:len(lines):len(lines)], "and if it were tolerated: "+string(pool.Beyond))
+		}
+		for i, line := range lines {
+			lead := ""
+			if i == 0 {
+				lead = "filters of NodePool " + pool.Pool + ":\n"
+			}
+			fmt.Fprintf(b, "%s  %s\n", lead, line)
+		}
+	}
+}

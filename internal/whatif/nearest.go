@@ -1,0 +1,60 @@
+package whatif
+
+import (
+	"slices"
+	"strings"
+)
+
+// nearest names what was probably meant: the name that is most like the mistyped one, as the end of a message; "" when
+// none is like it (U-13).
+func nearest(name string, names []string) string {
+	if best := Nearest(name, names); best != "" {
+		return ": is " + best + " meant?"
+	}
+	return ""
+}
+
+// Nearest returns the one of names that is most like a mistyped name: the one with the fewest letters to change, add,
+// leave out or swap, at most a third of them; else one that it is a part of. Of equals the first in order counts; ""
+// when none is like it.
+func Nearest(name string, names []string) string {
+	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
+	best, least := "", max(1, len(name)/3)+1
+	for _, other := range sorted {
+		if other == "" { // an object that is there and has no name yet
+			continue
+		}
+		if d := distance(strings.ToLower(name), strings.ToLower(other)); d < least {
+			best, least = other, d
+		}
+	}
+	if best == "" && len(name) > 2 {
+		if i := slices.IndexFunc(sorted, func(other string) bool { return strings.Contains(other, name) }); i >= 0 {
+			return sorted[i]
+		}
+	}
+	return best
+}
+
+// distance counts the letters to change, add, leave out or swap between two words.
+func distance(a, b string) int {
+	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
+	for j := range rows[1] {
+		rows[1][j] = j
+	}
+	for i := range len(a) {
+		rows[2][0] = i + 1
+		for j := range len(b) {
+			change := 1
+			if a[i] == b[j] {
+				change = 0
+			}
+			rows[2][j+1] = min(rows[1][j+1]+1, rows[2][j]+1, rows[1][j]+change)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				rows[2][j+1] = min(rows[2][j+1], rows[0][j-1]+1)
+			}
+		}
+		rows[0], rows[1], rows[2] = rows[1], rows[2], rows[0]
+	}
+	return rows[1][len(b)]
+}
