@@ -34,8 +34,8 @@ func (s *scene) backwards(backwards *bool) client.WithWatch {
 	})
 }
 
-// A-04, G14: while the policy is not known, or not valid, the rule that is there stays: a process that has just begun does not
-// write another, and one that has written it restores it.
+// A-04, G14: while the policy is not known, or not valid, the rule that is there stays: a process that has just begun
+// does not write another, and one that has written it restores it.
 func TestA04_APolicyThatIsNotKnownLeavesTheRule(t *testing.T) {
 	t.Parallel()
 	const zone = "topology.kubernetes.io/zone"
@@ -96,8 +96,8 @@ func TestA04_AFailureToWriteTheRuleIsToldOnce(t *testing.T) {
 	}
 }
 
-// whoever tells which labels the rule leaves out is woken when these are others than before, also for a policy that
-// is followed already.
+// whoever tells which labels the rule leaves out is woken when these are others than before, also for a policy
+// that is followed already.
 func TestA04_WhoTellsWhatIsLeftOutIsWoken(t *testing.T) {
 	t.Parallel()
 	const zone = "topology.kubernetes.io/zone"
