@@ -33,8 +33,7 @@ type PolicyState string
 
 // The states of the policy.
 const (
-	PolicyInForce  PolicyState = "InForce"
-	PolicyNone     PolicyState = "None"       // there is none: requirements are not judged
+	PolicyHolds    PolicyState = ""           // the one that is given; without one requirements are not judged
 	PolicyIsBad    PolicyState = "Invalid"    // the last valid one holds
 	PolicyIsUnread PolicyState = "Unreadable" // nothing is known of it, and nothing is enforced
 )

@@ -320,7 +320,7 @@ func TestA19_WhatIsNotJudged(t *testing.T) {
 			w.Objects.Nodes = append(w.Objects.Nodes, other)
 		},
 		"no policy": func(w world) {
-			w.State, w.Policy = conformance.PolicyNone, nil
+			w.Policy = nil
 			w.claim.Spec.Requirements[0] = in(instanceType, "d")
 		},
 		"a class of KWOK": func(w world) {

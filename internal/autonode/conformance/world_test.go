@@ -84,7 +84,7 @@ func conforming() conformance.Input {
 		node.Labels[key] = value
 	}
 	return conformance.Input{
-		State: conformance.PolicyInForce, Policy: policy, Settings: conformance.DefaultSettings(), Now: at(now),
+		Policy: policy, Settings: conformance.DefaultSettings(), Now: at(now),
 		Memory: conformance.Memory{
 			Began: at(began), Protected: at(protected), PolicySince: at(changed),
 			Images: map[string]bool{"ami-1": true}, Profile: "nodes",

@@ -41,12 +41,10 @@ func differing(stored, wanted any, defaults map[string]string, decides func(path
 	return d
 }
 
-// plain is a value of an API type as JSON has it; those always marshal.
+// plain is a value of an API type as JSON has it.
 func plain(value any) any {
 	var result any
-	if data, err := json.Marshal(value); err == nil {
-		_ = json.Unmarshal(data, &result) // what was just marshalled
-	}
+	_ = json.Unmarshal([]byte(spelled(value)), &result) // what was just marshalled
 	return result
 }
 
@@ -56,45 +54,29 @@ var places = regexp.MustCompile(`\[[^\]]*\]`)
 // alteredAt lists the paths at and below one where is differs from want; nil is a field that is absent.
 func alteredAt(path string, is, want any, defaults map[string]string) []string {
 	if want == nil && is != nil {
-		if text, found := defaults[places.ReplaceAllString(path, "[]")]; found {
-			_ = json.Unmarshal([]byte(text), &want) // the generator has marshalled it
+		// The generator has marshalled the defaults; where there is none, the text is empty, and nothing is wanted.
+		_ = json.Unmarshal([]byte(defaults[places.ReplaceAllString(path, "[]")]), &want)
+	}
+	// Both are of one type, or absent. An absent object counts as an empty one beside another that has fields, so that
+	// these are named and not the object.
+	fields, _ := is.(map[string]any)
+	wantedFields, _ := want.(map[string]any)
+	if len(fields)+len(wantedFields) > 0 {
+		return alteredFields(path, fields, wantedFields, defaults)
+	}
+	values, _ := is.([]any)
+	wanted, _ := want.([]any)
+	if len(values) > 0 && len(values) == len(wanted) {
+		var paths []string
+		for i := range values {
+			paths = append(paths, alteredAt(fmt.Sprintf("%s[%d]", path, i), values[i], wanted[i], defaults)...)
 		}
-	}
-	if is == nil && want == nil {
-		return nil
-	}
-	if values, wanted, both := objects(is, want); both {
-		return alteredFields(path, values, wanted, defaults)
-	}
-	if values, isList := is.([]any); isList {
-		if wanted, wantList := want.([]any); wantList && len(values) == len(wanted) {
-			var paths []string
-			for i := range values {
-				paths = append(paths, alteredAt(fmt.Sprintf("%s[%d]", path, i), values[i], wanted[i], defaults)...)
-			}
-			return paths
-		}
+		return paths
 	}
 	if reflect.DeepEqual(is, want) {
 		return nil
 	}
 	return []string{path}
-}
-
-// objects returns both values as objects. One that is absent counts as an empty one beside another that has fields, so that
-// these are named and not the object.
-func objects(is, want any) (values, wanted map[string]any, both bool) {
-	values, isObject := is.(map[string]any)
-	wanted, wantObject := want.(map[string]any)
-	switch {
-	case isObject && wantObject:
-		return values, wanted, true
-	case isObject && want == nil:
-		return values, wanted, len(values) > 0
-	case wantObject && is == nil:
-		return values, wanted, len(wanted) > 0
-	}
-	return nil, nil, false
 }
 
 func alteredFields(path string, is, want map[string]any, defaults map[string]string) []string {
@@ -127,8 +109,7 @@ func alteration(kind string, paths []string) string {
 func under(parents ...string) func(path string) bool {
 	return func(path string) bool {
 		return slices.ContainsFunc(parents, func(parent string) bool {
-			rest, found := strings.CutPrefix(path, parent)
-			return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
+			return path == parent || strings.HasPrefix(path, parent+".") || strings.HasPrefix(path, parent+"[")
 		})
 	}
 }

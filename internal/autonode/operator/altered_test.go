@@ -9,11 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
 	"github.com/joiner-autoscaler/joiner/api/crd"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	karpenterawsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 )
 
 // specSchema returns the schema of the spec in version v1 of a definition.
@@ -187,5 +189,62 @@ func TestA01_AMessageNamesTenFields(t *testing.T) {
 	}
 	if said := alteration("EC2NodeClass", paths[:10]); !strings.Contains(said, "spec.tags.k09: ") {
 		t.Error(said)
+	}
+}
+
+// the paths are those of the fields that differ, and of no others.
+func TestA01_WhichFieldsDiffer(t *testing.T) {
+	t.Parallel()
+	type object = map[string]any
+	type list = []any
+	defaults := map[string]string{"spec.size": "3", "spec.parts[].size": "4"}
+	for name, c := range map[string]struct {
+		stored, wanted object
+		paths          []string
+	}{
+		"another value":            {object{"a": "x", "b": "y"}, object{"a": "z", "b": "y"}, []string{"spec.a"}},
+		"a field more":             {object{"a": "x"}, object{}, []string{"spec.a"}},
+		"a field less":             {object{}, object{"a": "x"}, []string{"spec.a"}},
+		"in an object":             {object{"o": object{"a": 1}}, object{"o": object{"a": 2}}, []string{"spec.o.a"}},
+		"an object more":           {object{"o": object{"a": 1}}, object{}, []string{"spec.o.a"}},
+		"an object less":           {object{}, object{"o": object{"a": 1}}, []string{"spec.o.a"}},
+		"an empty object more":     {object{"o": object{}}, object{}, []string{"spec.o"}},
+		"an empty object less":     {object{}, object{"o": object{}}, []string{"spec.o"}},
+		"in a list":                {object{"l": list{"x", "y"}}, object{"l": list{"x", "z"}}, []string{"spec.l[1]"}},
+		"a list of another length": {object{"l": list{"x"}}, object{"l": list{"x", "z"}}, []string{"spec.l"}},
+		"a list more":              {object{"l": list{"x"}}, object{}, []string{"spec.l"}},
+		"an empty list more":       {object{"l": list{}}, object{}, []string{"spec.l"}},
+		"an empty list less":       {object{}, object{"l": list{}}, []string{"spec.l"}},
+		"a default":                {object{"size": 3, "a": "x"}, object{}, []string{"spec.a"}},
+		"a default in a list": {object{"parts": list{object{"size": 4}}, "a": "x"}, object{"parts": list{object{}}},
+			[]string{"spec.a"}},
+		"another than the default":     {object{"size": 4}, object{}, []string{"spec.size"}},
+		"null where the default is":    {object{"size": nil, "a": "x"}, object{"size": nil}, []string{"spec.a"}},
+		"null, and nothing but":        {object{"b": nil, "a": "x"}, object{}, []string{"spec.a"}},
+		"a name that begins the same":  {object{"nodes": 1}, object{}, []string{"spec.nodes"}},
+		"what the policy decides":      {object{"node": 1}, object{}, nil},
+		"below what it decides":        {object{"node": object{"a": 1}}, object{}, nil},
+		"in a list that it decides of": {object{"node": list{1}}, object{"node": list{2}}, nil},
+	} {
+		got := differing(c.stored, c.wanted, defaults, under("spec.node"))
+		if !slices.Equal(got.Other, c.paths) || (len(got.Policy) == 1) != (c.paths == nil) {
+			t.Errorf("%s: %+v, want %v", name, got, c.paths)
+		}
+	}
+}
+
+// an amount that is spelled otherwise is the same amount.
+func TestA01_AnotherSpellingIsNoAlteration(t *testing.T) {
+	t.Parallel()
+	pool := func(memory string) *karpenterv1.NodePool {
+		return &karpenterv1.NodePool{Spec: karpenterv1.NodePoolSpec{
+			Limits: karpenterv1.Limits{"memory": resource.MustParse(memory)},
+		}}
+	}
+	kind := NodePools(merge.NodePoolSettings{})
+	for stored, want := range map[string]bool{"1Gi": false, "1073741824": false, "2Gi": true} {
+		if got := kind.Altered(pool(stored), pool("1Gi")); got.Any() != want {
+			t.Errorf("stored as %s: %+v", stored, got)
+		}
 	}
 }

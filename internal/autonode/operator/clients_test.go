@@ -22,7 +22,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 )
 
-// far is a management cluster that is reached by HTTP: it answers the two lists that R41 allows, and nothing else.
+// far is a management cluster that is reached by HTTP: it answers the lists that R41 and A-32 allow, and nothing else.
 type far struct {
 	*httptest.Server
 	asked []string // path and query of each request
@@ -43,6 +43,12 @@ func newFar(t *testing.T) *far {
 		},
 		"/api/v1/namespaces/" + namespace + "/secrets": corev1.SecretList{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}, Items: []corev1.Secret{secret},
+		},
+		"/apis/hypershift.openshift.io/v1beta1/namespaces/" + namespace + "/hostedcontrolplanes": map[string]any{
+			"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "HostedControlPlaneList",
+			"metadata": map[string]any{"resourceVersion": "9"}, "items": []any{map[string]any{
+				"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "HostedControlPlane",
+				"metadata": map[string]any{"name": "one"}}},
 		},
 	}
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -65,8 +71,8 @@ func newFar(t *testing.T) *far {
 	return f
 }
 
-// R41: the management cluster is asked for the policy of one namespace and its Secrets, and for nothing else: not
-// even which kinds it serves.
+// R41, A-32: the management cluster is asked for the policy of one namespace, its Secrets and its HostedControlPlane,
+// and for nothing else: not even which kinds it serves.
 func TestWhatTheManagementClusterIsAskedFor(t *testing.T) {
 	t.Parallel()
 	f := newFar(t)
@@ -90,11 +96,16 @@ func TestWhatTheManagementClusterIsAskedFor(t *testing.T) {
 	if err != nil || boot == nil || boot.UserData != "boot" {
 		t.Errorf("nodes start with %v, error %v", boot, err)
 	}
+	planes, version, err := management.HostedControlPlanes(t.Context())
+	if err != nil || len(planes) != 1 || planes[0].GetName() != "one" || version != "9" {
+		t.Errorf("HostedControlPlanes %v at version %s, error %v", planes, version, err)
+	}
 	policies := "/apis/karpenter.hypershift.openshift.io/v1beta1/namespaces/hcp-a/autonodepolicies?"
 	want := []string{
 		policies + "fieldSelector=metadata.name=default",
 		policies + "fieldSelector=metadata.name=default&resourceVersion=7&timeoutSeconds=60&watch=true",
 		"/api/v1/namespaces/hcp-a/secrets?labelSelector=hypershift.openshift.io/managed-by-karpenter=true",
+		"/apis/hypershift.openshift.io/v1beta1/namespaces/hcp-a/hostedcontrolplanes?",
 	}
 	if !slices.Equal(f.asked, want) {
 		t.Errorf("asked for\n%s\nwant\n%s", strings.Join(f.asked, "\n"), strings.Join(want, "\n"))

@@ -123,14 +123,11 @@ func (c *ConformanceController) state(now time.Time) (state conformance.PolicySt
 		c.policy, c.since = nil, time.Time{}
 		return conformance.PolicyIsUnread, true
 	case StateDenied, StateUnavailable, StateStarting: // what is known of it holds (G15)
-		if c.policy == nil {
-			return conformance.PolicyNone, true
-		}
-		return conformance.PolicyInForce, true
+		return conformance.PolicyHolds, true
 	}
 	if reading.Policy == nil {
 		c.policy, c.since = nil, now
-		return conformance.PolicyNone, true
+		return conformance.PolicyHolds, true
 	}
 	if len(merge.Check(reading.Policy)) > 0 {
 		return conformance.PolicyIsBad, true // the last valid one holds
@@ -139,7 +136,7 @@ func (c *ConformanceController) state(now time.Time) (state conformance.PolicySt
 		c.since = now
 	}
 	c.policy = reading.Policy
-	return conformance.PolicyInForce, true
+	return conformance.PolicyHolds, true
 }
 
 // memory is what the operator remembers of itself.
@@ -220,7 +217,7 @@ func (c *ConformanceController) tell(report conformance.Report, objects conforma
 			continue
 		}
 		wrong[product] = true
-		if last, told := c.told[product]; told && now.Sub(last) < toldEvery {
+		if now.Sub(c.told[product]) < toldEvery { // the zero time is long ago
 			continue
 		}
 		about := find(objects, product)

@@ -31,13 +31,18 @@ type looker struct {
 	woken    int // how often it woke the policy's status
 }
 
-func (s *scene) looking(live client.Reader) *looker {
+func (s *scene) looking(live client.Reader, changes ...func(*operator.ConformanceConfig)) *looker {
 	l := &looker{t: s.t, registry: prometheus.NewRegistry()}
-	l.ConformanceController = operator.NewConformanceController(operator.ConformanceConfig{
-		Guest: operator.GuestClient{Client: s.guest}, Live: live, Classes: true, Profile: "nodes", Settings: conformance.DefaultSettings(),
-		Board: s.board, Wake: func() { l.woken++ }, Events: s.tape, Metrics: operator.NewMetrics(l.registry), Now: s.clock.Now,
-		Log: logr.Discard(),
-	})
+	config := operator.ConformanceConfig{
+		Guest: operator.GuestClient{Client: s.guest}, Live: live, Classes: true, Profile: "nodes",
+		Settings: conformance.DefaultSettings(),
+		Board:    s.board, Wake: func() { l.woken++ }, Events: s.tape, Metrics: operator.NewMetrics(l.registry),
+		Now: s.clock.Now, Log: logr.Discard(),
+	}
+	for _, change := range changes {
+		change(&config)
+	}
+	l.ConformanceController = operator.NewConformanceController(config)
 	return l
 }
 

@@ -2,12 +2,10 @@ package operator
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -112,19 +110,16 @@ func (c *Controller) stranger(ctx context.Context, s scene) (reconcile.Result, e
 // quarantine lets a NodePool launch nothing, and reports whether that changed anything.
 func quarantine(product client.Object) (changed bool) {
 	pool := product.(*karpenterv1.NodePool)
-	none := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("0")}
+	none := corev1.ResourceList{corev1.ResourceCPU: {}}
 	if pool.Spec.Replicas != nil { // such a pool takes no other limit
-		none = corev1.ResourceList{"nodes": resource.MustParse("0")}
+		none = corev1.ResourceList{"nodes": {}}
 	}
 	if patch.SameAmounts(corev1.ResourceList(pool.Spec.Limits), none) {
 		return false
 	}
 	if _, kept := pool.Annotations[LimitsAnnotation]; !kept {
-		former, err := json.Marshal(pool.Spec.Limits)
-		if err != nil { // API types always marshal
-			former = nil
-		}
-		pool.SetAnnotations(union(pool.Annotations, map[string]string{LimitsAnnotation: string(former)}))
+		former := map[string]string{LimitsAnnotation: spelled(pool.Spec.Limits)}
+		pool.SetAnnotations(union(pool.Annotations, former))
 	}
 	pool.Spec.Limits = karpenterv1.Limits(none)
 	return true

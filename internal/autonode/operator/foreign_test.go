@@ -234,3 +234,61 @@ func TestA07_NoFailureToTreatIsSwallowed(t *testing.T) {
 		})
 	}
 }
+
+// without a policy the memory is the first look at the admission policies, and not a later one.
+func TestA07_TheFirstLookCounts(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, madeAt("foreign", controllertest.NewClock().Now().Add(11*time.Second)))
+	c := s.protector(s.guest)
+	s.step(c, "")
+	s.clock.Advance(time.Hour)
+	s.step(c, "")
+	s.learn(operator.Answer{})
+	s.under(operator.ForeignQuarantine)
+	if s.step(s.pools, "foreign"); amounts(s.nodePool("foreign").Spec.Limits) != "cpu=0" {
+		t.Error("what was made between two looks is not foreign")
+	}
+}
+
+// what is known to be older is left alone, and not looked at again and again.
+func TestA07_WhatIsOlderIsLookedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := strangers(t, operator.ForeignQuarantine)
+	if again := s.step(s.pools, "legacy").RequeueAfter; again != 0 {
+		t.Errorf("again after %s", again)
+	}
+}
+
+// nothing is limited or deleted while the API server has a wrapper of its name, which the cache does not show
+// yet.
+func TestA07_WhatHasAWrapperIsNotForeign(t *testing.T) {
+	t.Parallel()
+	for _, rule := range []operator.ForeignRule{operator.ForeignQuarantine, operator.ForeignDelete} {
+		s := strangers(t, rule)
+		s.must(s.guest.Create(t.Context(), wrapper("foreign")))
+		cache := newStale(s.guest)
+		cache.hide(wrapper("foreign"))
+		pools := operator.New(operator.Config{
+			Kind: s.kinds[0], Guest: operator.GuestClient{Client: cache}, Live: s.guest, Board: s.board, Foreign: rule,
+			Events: s.tape, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
+		})
+		again := s.step(pools, "foreign").RequeueAfter
+		pool := s.nodePool("foreign")
+		if pool == nil || amounts(pool.Spec.Limits) != "cpu=100" || again != 100*time.Millisecond {
+			t.Errorf("%s: the pool became %+v, again after %s", rule, pool, again)
+		}
+	}
+}
+
+// A-07, U-10: a quarantine is a write, and counts as one.
+func TestA07_AQuarantineIsCounted(t *testing.T) {
+	t.Parallel()
+	s := strangers(t, operator.ForeignQuarantine)
+	registry := s.behind(s.guest)
+	s.under(operator.ForeignQuarantine)
+	s.everyone()
+	s.everyone()
+	if n := controllertest.Count(t, registry, "autonode_writes_total", "NodePool", "update"); n != 1 {
+		t.Errorf("%v updates of pools are counted, want 1", n)
+	}
+}

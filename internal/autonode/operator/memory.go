@@ -34,22 +34,21 @@ func (b *Board) made(kind, name string, reading Reading, out outcome) {
 		delete(b.memory.written, product)
 		return
 	}
+	if out.made == nil { // the policy is not known: what was found before holds
+		return
+	}
 	w := conformance.Written{UID: out.product.GetUID(), Failed: failure(kind, reading, out)}
 	if reading.Policy != nil {
 		w.Policy = reading.Policy.Generation
 	}
 	before := b.memory.written[product]
+	class, is := out.product.(*karpenterawsv1.EC2NodeClass)
 	switch {
 	case w.Failed == conformance.AlteredOnWrite:
 		w.Altered, w.Failed = true, ""
-	case w.Failed == "" && out.made == nil: // the policy is not known: what was found before holds
-		if w = before; w.UID != out.product.GetUID() {
-			return
-		}
-	case out.made != nil && out.made.Missing != "" && before.UID == w.UID:
+	case out.made.Missing != "" && before.UID == w.UID:
 		w.Class = before.Class // it stays as it was
-	}
-	if class, is := out.product.(*karpenterawsv1.EC2NodeClass); is && out.made != nil && !w.Altered && w.Failed == "" {
+	case is && w.Failed == "":
 		w.Class = class.Spec.DeepCopy()
 		for _, term := range class.Spec.AMISelectorTerms {
 			b.memory.images[term.ID] = true
@@ -65,8 +64,8 @@ func (b *Board) unmade(kind, name string) {
 	delete(b.memory.written, conformance.Product{Kind: kind, Name: name})
 }
 
-// failure is why a step did not bring a product in line, in the words of package conformance; "" when it did, when
-// that is not known, and for a pool that waits for its class: then the class has the cause.
+// failure is why a step that knew the policy did not bring a product in line, in the words of package conformance; ""
+// when it did, and for a pool that waits for its class: then the class has the cause.
 func failure(kind string, reading Reading, out outcome) conformance.Cause {
 	switch {
 	case out.refused != nil && out.refused.reason == hypershiftv1beta1.ReasonAlteredOnWrite:
@@ -75,8 +74,6 @@ func failure(kind string, reading Reading, out outcome) conformance.Cause {
 		return conformance.WrittenByOther
 	case out.refused != nil:
 		return conformance.OperatorError
-	case out.made == nil:
-		return ""
 	case len(out.made.Problems) > 0:
 		return causeOf(out.made.Problems[0], reading.Policy)
 	case out.made.Missing != "" && kind == karpenterawsv1.EC2NodeClassKind:

@@ -144,7 +144,7 @@ func (m Metrics) ShowPending(requests map[approver.Reason]int) {
 func (m Metrics) CountRead(answer Answer) {
 	result := "read"
 	switch {
-	case answer.Err != nil && denied(answer.Err):
+	case denied(answer.Err):
 		result = "denied"
 	case answer.Err != nil:
 		result = "failed"

@@ -1,11 +1,14 @@
 package operator_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/joiner-autoscaler/joiner/internal/autonode/conformance"
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 )
@@ -78,5 +81,42 @@ func TestReadsAreCounted(t *testing.T) {
 		if got := controllertest.Count(t, registry, "autonode_policy_reads_total", result); got != want {
 			t.Errorf("%v reads count as %s, want %v", got, result, want)
 		}
+	}
+}
+
+// what is not found any more is not shown any more.
+func TestA23_WhatIsFoundIsShown(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	m := operator.NewMetrics(registry)
+	for _, state := range []conformance.State{conformance.NotConforming, conformance.Conforms} {
+		counts := []conformance.Count{{Kind: "Node", State: state, Objects: 3}}
+		m.ShowConformance(conformance.Report{Counts: counts}, time.Now())
+		want := "cause=,kind=Node,party=,state=" + string(state) + " 3"
+		if got := shown(t, registry, "autonode_conformance_objects"); got != want {
+			t.Errorf("%q is shown, want %q", got, want)
+		}
+	}
+}
+
+// a wrapper to which the policy is applied is nobody's business: there is no series that says otherwise.
+func TestA45_WhatIsAppliedIsNobodysBusiness(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, nil)
+	registry := s.behind(s.guest)
+	s.step(s.summing(s.guest, s.management), "")
+	families, err := registry.Gather()
+	s.must(err)
+	parties := map[string]int{} // by what is said of PolicyApplied
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			if family.GetName() == "autonode_wrappers" {
+				parties[metric.GetLabel()[0].GetValue()]++
+			}
+		}
+	}
+	all := (len(conformance.Parties()) + 1) * len(s.kinds)
+	if want := map[string]int{"True": len(s.kinds), "False": all, "Unknown": all}; !maps.Equal(parties, want) {
+		t.Errorf("there are %v series, want %v", parties, want)
 	}
 }

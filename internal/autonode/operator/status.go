@@ -184,6 +184,6 @@ func samePolicy(seen *hypershiftv1.ObservedPolicy, policy *hypershiftv1beta1.Aut
 
 // applied reports whether the wrapper says that this generation of it is in the product.
 func applied(conditions []karpenterv1.Condition, generation int64) bool {
-	said, found := condition.Get(conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
-	return found && said.Status == metav1.ConditionTrue && said.ObservedGeneration == generation
+	said, _ := condition.Get(conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
+	return said.Status == metav1.ConditionTrue && said.ObservedGeneration == generation
 }

@@ -48,7 +48,7 @@ func standingAfter(s scene, out outcome, before Verdict) standing {
 	}
 	now := standing{true, out.product.GetUID(), out.product.GetGeneration()}
 	switch made := out.made; {
-	case made.Product != nil && out.refused == nil && len(made.Problems) == 0 && made.Missing == "":
+	case out.refused == nil && len(made.Problems) == 0 && made.Missing == "":
 		return now
 	case made.Product == nil && before.stands == now && samePolicy(before.Observed, s.reading.Policy):
 		return now
@@ -90,11 +90,11 @@ type verdictKey struct{ kind, name string }
 // Reach hangs up a verdict, and tells whoever listens when it is news.
 func (b *Board) Reach(kind, name string, v Verdict) {
 	b.mu.Lock()
-	before, found := b.verdicts[verdictKey{kind, name}]
+	before := b.verdicts[verdictKey{kind, name}] // the zero value for none, which says nothing
 	b.verdicts[verdictKey{kind, name}] = v
 	tell := b.tell
 	b.mu.Unlock()
-	if tell != nil && (!found || !before.same(v) || before.statusAltered.IsZero() != v.statusAltered.IsZero()) {
+	if tell != nil && (!before.same(v) || before.statusAltered.IsZero() != v.statusAltered.IsZero()) {
 		tell(kind, name)
 	}
 }
@@ -115,18 +115,18 @@ func (b *Board) Forget(kind, name string) {
 // earlier generation of it.
 func (b *Board) Verdict(kind string, wrapper client.Object) (Verdict, bool) {
 	v, found := b.lastVerdict(kind, wrapper)
-	if !found || v.Generation < wrapper.GetGeneration() {
+	if v.Generation < wrapper.GetGeneration() {
 		return Verdict{}, false
 	}
-	return v, true
+	return v, found
 }
 
 // lastVerdict returns the verdict about a wrapper, of whatever generation.
 func (b *Board) lastVerdict(kind string, wrapper client.Object) (Verdict, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	v, found := b.verdicts[verdictKey{kind, wrapper.GetName()}]
-	if !found || v.UID != wrapper.GetUID() {
+	v := b.verdicts[verdictKey{kind, wrapper.GetName()}]
+	if v.UID != wrapper.GetUID() {
 		return Verdict{}, false
 	}
 	return v, true
@@ -145,9 +145,7 @@ func (b *Board) asReached(kind Kind, wrapper client.Object) (client.Object, Verd
 	said := kind.NewWrapper()
 	said.SetName(wrapper.GetName())
 	said.SetDeletionTimestamp(wrapper.GetDeletionTimestamp())
-	v, found := b.Verdict(kind.Wrapper, wrapper)
-	if found {
-		*kind.State(said).Conditions, *kind.State(said).ObservedPolicy = v.Conditions, v.Observed
-	}
+	v, _ := b.Verdict(kind.Wrapper, wrapper)
+	*kind.State(said).Conditions, *kind.State(said).ObservedPolicy = v.Conditions, v.Observed
 	return said, v
 }

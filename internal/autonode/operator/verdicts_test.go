@@ -15,6 +15,7 @@ import (
 	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 )
@@ -208,5 +209,21 @@ func TestA03_AStatusThatIsChangedOnItsWayIsTold(t *testing.T) {
 	s.says("web", hypershiftv1beta1.ConditionTypePolicyApplied, metav1.ConditionTrue, hypershiftv1beta1.ReasonApplied)
 	if news < 3 {
 		t.Errorf("%d times told, want the verdict, the alteration and its end", news)
+	}
+}
+
+// whoever listens is told of a verdict that says something else than the one before, and of no other.
+func TestA03_ANewVerdictIsTold(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, []client.Object{wrapper("web")}, policyOf(1, in(instanceType, "a")))
+	s.read()
+	news := 0
+	s.board.OnVerdict(func(string, string) { news++ })
+	for i, generation := range []int64{1, 1, 2, 2, 1} {
+		s.learn(operator.Answer{Policy: policyOf(generation, in(instanceType, "a"))})
+		s.step(s.pools, "web")
+		if want := []int{1, 1, 2, 2, 3}[i]; news != want {
+			t.Errorf("step %d: told %d times, want %d", i, news, want)
+		}
 	}
 }

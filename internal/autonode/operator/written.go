@@ -53,8 +53,8 @@ func (w *written) hold(product client.Object) {
 func (w *written) holds(product client.Object) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	uid, found := w.held[product.GetName()]
-	return found && uid == product.GetUID() && uid != ""
+	uid := w.held[product.GetName()]
+	return uid != "" && uid == product.GetUID()
 }
 
 func (w *written) forget(name string) {
@@ -84,11 +84,8 @@ func (w *written) same(product, wanted client.Object, now time.Time) bool {
 		last.after.GetGeneration() == product.GetGeneration() && now.Sub(last.at) < refusedAgainAfter && last.wanted == spelled(wanted)
 }
 
-// spelled is an object as text; API types always marshal.
-func spelled(object client.Object) string {
-	data, err := json.Marshal(object)
-	if err != nil {
-		return ""
-	}
+// spelled is a value of an API type as JSON; those always marshal.
+func spelled(value any) string {
+	data, _ := json.Marshal(value)
 	return string(data)
 }

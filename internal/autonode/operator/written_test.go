@@ -44,6 +44,28 @@ func TestWhatWasWrittenIsKnownWithoutItsLabels(t *testing.T) {
 	if w.forget("web"); w.holds(stripped) {
 		t.Error("a forgotten pool is the operator's")
 	}
+	if w.holds(writtenPool("", "a")) {
+		t.Error("an object that no API server has seen is the operator's")
+	}
+}
+
+// what was written is shown instead of what was written over, until it is forgotten.
+func TestWhatIsForgottenIsNotShown(t *testing.T) {
+	t.Parallel()
+	w := newWritten()
+	before, after, unseen := writtenPool("u", "a"), writtenPool("u", "b"), writtenPool("u", "a")
+	after.ResourceVersion, unseen.ResourceVersion = "2", ""
+	if got := w.newest(unseen); got != unseen {
+		t.Errorf("%v is shown, though nothing was written", got)
+	}
+	w.remember(before, after, after, time.Now())
+	if got := w.newest(before); got.GetResourceVersion() != "2" {
+		t.Errorf("version %s is shown, want what was written", got.GetResourceVersion())
+	}
+	w.forget("web")
+	if got := w.newest(before); got.GetResourceVersion() != "1" {
+		t.Errorf("version %s is shown after it was forgotten", got.GetResourceVersion())
+	}
 }
 
 // what the policy decides has to be stored as it was written: requirements, node class and the labels of the

@@ -42,12 +42,15 @@ func (p ports) Fleet(ctx context.Context, o *order, ask launcher.Ask) (launcher.
 	at := p.config.Clock.Now()
 	if err != nil {
 		p.free.End(held, at)
-		if refused := refusal.Of(err); refused.Class != refusal.Server {
+		refused := refusal.Of(err)
+		p.countRefused(launch.Refused{Refusal: refused, CapacityType: request.CapacityType})
+		if refused.Class != refusal.Server {
 			return launcher.Answer{Refused: p.refusedCall(o, refused, err)}, nil
 		}
 		return launcher.Answer{}, err
 	}
 	came, refused := launch.Read(request, out)
+	p.countRefused(refused...)
 	answer := launcher.Answer{Refused: p.refusedPools(o, refused)}
 	var took []subnet.Took
 	for _, i := range came {

@@ -123,6 +123,7 @@ func (p *Provider) Get(ctx context.Context, providerID string) (provider.Instanc
 func (p *Provider) Terminate(ctx context.Context, providerID string) error {
 	before, _ := p.recall(providerID)
 	err := p.machines.End(ctx, providerID, before.Launched)
+	p.countEnd(providerID, err)
 	if errors.Is(err, provider.ErrNotFound) {
 		p.forget(providerID)
 	}

@@ -28,10 +28,11 @@ import (
 // reservations have left, and their placement groups. results are by the name of the class.
 func (p *Provider) Resolved(classes []*awsv1.EC2NodeClass, results map[string]resolve.Result) {
 	var addresses, places count
-	groups := map[types.UID]offering.Placement{}
+	groups, zones := map[types.UID]offering.Placement{}, map[string]string{}
 	for _, class := range classes {
 		r := results[class.Name]
 		for _, s := range r.Subnets {
+			zones[s.Zone] = s.ZoneID
 			addresses.add(r.SubnetsAsked, s.ID, s.Free)
 		}
 		for _, each := range r.Reservations {
@@ -48,7 +49,7 @@ func (p *Provider) Resolved(classes []*awsv1.EC2NodeClass, results map[string]re
 		p.reservations.Seen(places.asked, places.left)
 	}
 	p.mu.Lock()
-	p.placements = groups
+	p.placements, p.zoneIDs = groups, zones
 	p.mu.Unlock()
 	p.changed()
 }

@@ -68,11 +68,10 @@ func (p *Provider) Receive(ctx context.Context, queueURL string, wait time.Durat
 	if err != nil {
 		return 0, false, fmt.Errorf("reading the interruption queue %s: %w", queueURL, machines.Told(err))
 	}
+	now := p.config.Clock.Now()
 	for _, m := range out.Messages {
-		read := queue.Parse([]byte(aws.ToString(m.Body)), p.config.Clock.Now(), p.known)
-		if p.config.Heard != nil {
-			p.config.Heard(read)
-		}
+		read := queue.Parse([]byte(aws.ToString(m.Body)), now, p.known)
+		p.config.Meter.Heard(read, now)
 		if len(read.Notices) == 0 {
 			p.deletions.Add(queueURL, aws.ToString(m.ReceiptHandle))
 			continue
@@ -128,6 +127,9 @@ func (p *Provider) deleteMessages(ctx context.Context, queueURL string, receipts
 		no := out.Failed[0]
 		err = fmt.Errorf("deleting messages of the interruption queue: %d of %d failed, the first with %s: %s", len(out.Failed), len(receipts),
 			aws.ToString(no.Code), aws.ToString(no.Message))
+	}
+	if out != nil {
+		p.config.Meter.Deleted(len(out.Successful))
 	}
 	p.told.fail(err)
 	return make([]batch.Answer[struct{}], len(receipts))

@@ -37,7 +37,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
-	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/queue"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/quota"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
@@ -87,8 +86,8 @@ type Config struct {
 	Correct func(claim *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog
 	// Queue is the URL of an interruption queue that Notices is to read by itself; "" for none.
 	Queue string
-	// Heard is told of every message of a queue; nil for nobody.
-	Heard func(queue.Message)
+	// Meter is told what is to be counted; nil for nobody.
+	Meter Meter
 	// Branches returns how many branch interfaces a type can have (E-26). Nil: none.
 	Branches func(kind string) int64
 	// Told is told what users should know; nil for nobody.
@@ -127,6 +126,7 @@ type Provider struct {
 	failing    map[types.UID]failing            // by UID of the class
 	refused    map[types.UID]refusedFor         // by UID of the class: those that may not launch
 	placements map[types.UID]offering.Placement // by UID of the class: the groups that classes select
+	zoneIDs    map[string]string                // by zone: those of the classes' subnets
 	drained    map[string]bool                  // by ID of the notice: what was drained for the end of a block
 	making     sync.Mutex                       // of made
 	made       map[string]kept                  // by name of the class: catalogues of the last moment
@@ -149,6 +149,9 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 	if c.Branches == nil {
 		c.Branches = func(string) int64 { return 0 }
 	}
+	if c.Meter == nil {
+		c.Meter = noMeter{}
+	}
 	if c.Told == nil {
 		c.Told = func(Event) {}
 	}
@@ -161,10 +164,11 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 		asking: map[string]*karpenterv1.NodeClaim{}, brought: map[string]provider.Instance{}, lastSeen: map[string]machines.Machine{},
 		tagged: map[string]map[string]string{}, ends: map[string]time.Time{}, failing: map[types.UID]failing{},
 		refused: map[types.UID]refusedFor{}, placements: map[types.UID]offering.Placement{}, made: map[string]kept{},
-		drained: map[string]bool{},
+		drained: map[string]bool{}, zoneIDs: map[string]string{},
 	}
-	p.machines = machines.New(ctx, machines.Config{EC2: c.Clients.EC2, Clock: c.Clock, Cluster: c.Name})
-	p.launcher = launcher.New[*order](ctx, ports{p}, c.Clock)
+	p.machines = machines.New(ctx, machines.Config{EC2: c.Clients.EC2, Clock: c.Clock, Cluster: c.Name,
+		Described: p.gathered(CallDescribe), Terminated: p.gathered(CallTerminate)})
+	p.launcher = launcher.New[*order](ctx, ports{p}, c.Clock, p.gathered(CallFleet))
 	p.deletions = batch.New(ctx, batch.Config[string, struct{}]{
 		Clock: c.Clock, Window: batch.Deletions(), Compare: strings.Compare, Call: p.deleteMessages,
 	})

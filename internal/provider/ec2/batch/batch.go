@@ -82,6 +82,8 @@ type Config[A, R any] struct {
 	// Call does what is asked, all of one key, in the order of Compare. It returns the answer to each in the same
 	// order.
 	Call func(ctx context.Context, key string, asks []A) []Answer[R]
+	// Told is told of each call before it is made: how many asks, and how long the first of them has waited; nil for nobody.
+	Told func(asks int, waited time.Duration)
 }
 
 // Gatherer gathers asks with equal keys.
@@ -229,6 +231,9 @@ func (g *Gatherer[A, R]) call(r *round[A, R]) {
 	asks := g.begin(r)
 	if len(asks) == 0 {
 		return
+	}
+	if g.config.Told != nil {
+		g.config.Told(len(asks), g.config.Clock.Now().Sub(r.began))
 	}
 	answers := g.config.Call(g.ctx, r.key, asks)
 	for i, p := range r.asks {

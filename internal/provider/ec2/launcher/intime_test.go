@@ -38,7 +38,7 @@ func TestACallIsForTheEarliestTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q, start := &queue{}, time.Now()
-		l := launcher.New[string](t.Context(), q, timer.Real{})
+		l := launcher.New[string](t.Context(), q, timer.Real{}, nil)
 		for round := range 2 {
 			var group sync.WaitGroup
 			for i, left := range []time.Duration{time.Hour, time.Minute, 0} {

@@ -81,11 +81,13 @@ type found struct {
 // intents is how many claims are written at a time.
 const intents = 16
 
-// New returns a launcher. Calls for several claims are made with ctx, which ends with the process.
-func New[R any](ctx context.Context, ports Ports[R], clock timer.Clock) *Launcher[R] {
+// New returns a launcher. Calls for several claims are made with ctx, which ends with the process. gathered is told how many claims
+// became one launch, and how long the first of them had waited; nil for nobody.
+func New[R any](ctx context.Context, ports Ports[R], clock timer.Clock, gathered func(asks int, waited time.Duration)) *Launcher[R] {
 	l := &Launcher[R]{ports: ports, clock: clock, memory: newMemory()}
 	byUID := func(a, b Order[R]) int { return cmp.Compare(a.Claim.UID, b.Claim.UID) }
-	l.launches = batch.New(ctx, batch.Config[Order[R], string]{Clock: clock, Window: batch.Launches(), Compare: byUID, Call: l.launch})
+	l.launches = batch.New(ctx, batch.Config[Order[R], string]{Clock: clock, Window: batch.Launches(), Compare: byUID, Call: l.launch,
+		Told: gathered})
 	l.searches = batch.New(ctx, batch.Config[Order[R], found]{Clock: clock, Window: batch.Launches(), Compare: byUID, Call: l.search})
 	return l
 }

@@ -226,7 +226,7 @@ func (w *world) live(lasts time.Duration) {
 	ctx, crash := context.WithTimeout(context.Background(), lasts)
 	defer crash()
 	p := process{w, ctx}
-	l := launcher.New[string](ctx, p, timer.Real{})
+	l := launcher.New[string](ctx, p, timer.Real{}, nil)
 	var group sync.WaitGroup
 	w.mu.Lock()
 	claims := slices.Clone(w.claims)

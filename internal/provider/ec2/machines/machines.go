@@ -36,6 +36,9 @@ type Config struct {
 	Cluster string // the name, in the tag eks:eks-cluster-name
 	// ZoneOf returns the zone of a subnet, "" when it is not known; nil when nobody can say.
 	ZoneOf func(subnet string) string
+	// Described and Terminated are told how many asks became one call of a kind, and how long the first of them had waited; nil
+	// for nobody.
+	Described, Terminated func(asks int, waited time.Duration)
 }
 
 // Machines are the instances of a cluster. Safe for concurrent use.
@@ -63,9 +66,10 @@ func together() batch.Window {
 // New returns the instances of a cluster. Calls for several callers are made with ctx, which ends with the process.
 func New(ctx context.Context, c Config) *Machines {
 	m := &Machines{config: c, ended: map[string]time.Time{}}
-	gather := batch.Config[string, Machine]{Clock: c.Clock, Window: together(), Compare: strings.Compare, Call: m.describe}
+	gather := batch.Config[string, Machine]{Clock: c.Clock, Window: together(), Compare: strings.Compare, Call: m.describe,
+		Told: c.Described}
 	m.gets = batch.New(ctx, gather)
-	gather.Window, gather.Call = batch.Terminations(), m.terminate
+	gather.Window, gather.Call, gather.Told = batch.Terminations(), m.terminate, c.Terminated
 	m.ends = batch.New(ctx, gather)
 	return m
 }

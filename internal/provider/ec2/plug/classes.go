@@ -297,6 +297,7 @@ func (k *classes) end(ctx context.Context, c *connection, each *awsv1.EC2NodeCla
 	}
 	delete(k.told, string(each.UID))
 	k.meter.forget(each.Name)
+	c.machines.Forget(each.Name)
 	err := k.deps.Client.Patch(ctx, &awsv1.EC2NodeClass{ObjectMeta: metaOf(each)}, patch.RemoveFinalizer(each, class.Finalizer))
 	return client.IgnoreNotFound(err)
 }

@@ -55,6 +55,8 @@ func TestSickInstances(t *testing.T) {
 	p.server.Schedule(instance("web-2"), ec2test.ScheduledEvent{Code: "instance-retirement", NotBefore: p.Now().Add(time.Hour)})
 	p.wait(eventsEvery)
 	look("web-1", "web-2")
+	const sick = "karpenter_interruption_instance_status_unhealthy_total" // what lasts is counted once (E-62)
+	p.wantShown(sick, map[string]float64{"category=EventStatus": 1, "category=InstanceStatus": 1})
 	p.faults(ec2test.Faults{Deny: []ec2test.Denial{{Action: "ec2:DescribeInstanceStatus"}}})
 	look("web-1", "web-2")
 }

@@ -88,8 +88,14 @@ type facts struct {
 }
 
 func newLink(s settings, deps plugin.Deps) *link {
-	l := &link{settings: s, deps: deps, meter: newMeter(deps.Registerer), clock: timer.Real{},
+	l := &link{settings: s, deps: deps, meter: newMeter(deps.Registerer, deps.Log), clock: timer.Real{},
 		missing: trouble{reasonStarting, "nobody has asked yet"}}
+	l.meter.offers = func() ([]ec2.Offered, []ec2.Size) {
+		if c := l.connected(); c != nil {
+			return c.machines.OnOffer()
+		}
+		return nil, nil
+	}
 	l.load = func(ctx context.Context) (aws.Config, error) { return config.LoadDefaultConfig(ctx) }
 	l.facts.join = class.Join{Cluster: l.given()}
 	return l
@@ -216,7 +222,7 @@ func (l *link) make(ctx context.Context, cfg aws.Config) (*connection, error) {
 			return ec2.Facts{Join: known.join.Cluster, DNS: known.join.DNS, PodAddresses: known.pods}
 		},
 		Settings: offering.Settings{ReservedInterfaces: s.reservedInterfaces, MemoryOverhead: s.memoryOverhead},
-		Prices:   c.prices, Types: c.types, Correct: l.deps.Correct, Heard: l.heard, Branches: known.Branches, Told: l.tell,
+		Prices:   c.prices, Types: c.types, Correct: l.deps.Correct, Meter: l.meter, Branches: known.Branches, Told: l.tell,
 		Rendered: l.meter.rendered,
 	})
 	return c, err

@@ -3,6 +3,7 @@ package plug
 import (
 	"sync"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
@@ -15,10 +16,10 @@ type meter struct {
 	took     *prometheus.HistogramVec
 	prices   *prometheus.GaugeVec // source
 	stale    *prometheus.GaugeVec // nodeclass
-	messages *prometheus.CounterVec
 	failures *prometheus.CounterVec
 	queue    prometheus.Gauge
 	userData *prometheus.GaugeVec // nodeclass
+	named
 
 	mu    sync.Mutex
 	sizes map[string]sized // by name of the class
@@ -30,8 +31,9 @@ type sized struct {
 	bytes      int
 }
 
-func newMeter(registerer prometheus.Registerer) *meter {
+func newMeter(registerer prometheus.Registerer, log logr.Logger) *meter {
 	m := &meter{
+		named: newNamed(log),
 		sizes: map[string]sized{},
 		userData: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_ec2nodeclasses_userdata_bytes",
 			Help: "How many bytes of user data machines of a node class read, the most since its spec changed; " +
@@ -47,15 +49,13 @@ func newMeter(registerer prometheus.Registerer) *meter {
 		stale: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "joiner_ec2_nodeclass_stale_seconds",
 			Help: "How long ago AWS last answered what a node class stands for and could not be asked again since; 0 when all is fresh."},
 			[]string{"nodeclass"}),
-		messages: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "joiner_ec2_messages_total",
-			Help: "Messages of the interruption queue, by what they say, those about other machines too."}, []string{"kind"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "joiner_ec2_upkeep_failures_total",
 			Help: "Failures of what is done beside launches: refreshes, tags, collections, the queue."}, []string{"what"}),
 		queue: prometheus.NewGauge(prometheus.GaugeOpts{Name: "joiner_ec2_queue_unavailable",
 			Help: "1 while the interruption queue cannot be read, so that warnings are not heard; else 0."}),
 	}
 	if registerer != nil {
-		registerer.MustRegister(m.calls, m.took, m.prices, m.stale, m.messages, m.failures, m.queue, m.userData)
+		registerer.MustRegister(m.calls, m.took, m.prices, m.stale, m.failures, m.queue, m.userData, &m.named)
 	}
 	return m
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
-	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/queue"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
 )
 
@@ -105,14 +104,6 @@ func (r *reader) failed(ctx context.Context, c *connection, action string, err e
 	return queueAgain, nil
 }
 
-// heard counts a message, and logs what cannot be understood.
-func (l *link) heard(m queue.Message) {
-	l.meter.messages.WithLabelValues(string(m.Kind)).Inc()
-	if m.Explanation != "" {
-		l.deps.Log.V(1).Info("a message of the interruption queue is not understood", "kind", m.Kind, "reason", m.Explanation)
-	}
-}
-
 const (
 	// healthEvery is between two looks at status checks, impairedFor how long one has to fail (E-53).
 	healthEvery = time.Minute
@@ -128,9 +119,20 @@ type health struct {
 	*link
 	denied    bool
 	began     bool
-	scheduled []provider.Notice // as last asked for
+	scheduled []ailment // as last asked for
 	asked     time.Time
+	known     map[ailment]bool // those of the last look: what lasts is counted once (E-62)
 }
+
+// ailment is what a machine of ours has.
+type ailment struct{ instanceID, providerID, category string }
+
+// The categories, as Karpenter calls them.
+const (
+	categoryInstance = "InstanceStatus"
+	categorySystem   = "SystemStatus"
+	categoryEvent    = "EventStatus"
+)
 
 func newHealth(l *link) *health { return &health{link: l} }
 
@@ -141,7 +143,7 @@ func (h *health) step(ctx context.Context, c *connection) (time.Duration, error)
 		h.began = true
 		return healthEvery, nil
 	}
-	var sick []provider.Notice
+	var sick []ailment
 	for _, name := range []string{"instance-status.status", "system-status.status"} {
 		found, err := h.ask(ctx, c, filterOf(name, "impaired"))
 		if err != nil {
@@ -161,10 +163,27 @@ func (h *health) step(ctx context.Context, c *connection) (time.Duration, error)
 	}
 	sick = append(sick, h.scheduled...)
 	h.denied = false
-	if c.machines.Sick(sick) {
+	h.count(sick)
+	var notices []provider.Notice
+	for _, each := range sick {
+		notices = append(notices, ec2.StatusNotice(each.instanceID, each.providerID))
+	}
+	if c.machines.Sick(notices) {
 		h.deps.Wake("")
 	}
 	return healthEvery, nil
+}
+
+// count counts the ailments that the last look did not find.
+func (h *health) count(sick []ailment) {
+	now := map[ailment]bool{}
+	for _, each := range sick {
+		if !h.known[each] && !now[each] {
+			h.meter.sick.WithLabelValues(each.category).Inc()
+		}
+		now[each] = true
+	}
+	h.known = now
 }
 
 func (h *health) failed(err error) {
@@ -181,10 +200,10 @@ func filterOf(name string, values ...string) ec2types.Filter {
 	return ec2types.Filter{Name: aws.String(name), Values: values}
 }
 
-// ask returns a notice for each instance of ours that EC2 lists, once its trouble has lasted long enough.
-func (h *health) ask(ctx context.Context, c *connection, filters ...ec2types.Filter) ([]provider.Notice, error) {
+// ask returns what the instances of ours have that EC2 lists, once it has lasted long enough.
+func (h *health) ask(ctx context.Context, c *connection, filters ...ec2types.Filter) ([]ailment, error) {
 	in := &awsec2.DescribeInstanceStatusInput{Filters: filters, MaxResults: aws.Int32(statusPage)}
-	var list []provider.Notice
+	var list []ailment
 	for range statusPages {
 		out, err := c.clients.EC2.DescribeInstanceStatus(ctx, in)
 		if err != nil {
@@ -192,9 +211,13 @@ func (h *health) ask(ctx context.Context, c *connection, filters ...ec2types.Fil
 		}
 		for i := range out.InstanceStatuses {
 			each := &out.InstanceStatuses[i]
-			id := c.machines.Ours(aws.ToString(each.InstanceId))
-			if id != "" && h.broken(each) {
-				list = append(list, ec2.StatusNotice(aws.ToString(each.InstanceId), id))
+			instanceID := aws.ToString(each.InstanceId)
+			id := c.machines.Ours(instanceID)
+			if id == "" {
+				continue
+			}
+			for _, category := range h.broken(each) {
+				list = append(list, ailment{instanceID, id, category})
 			}
 		}
 		if aws.ToString(out.NextToken) == "" {
@@ -205,20 +228,28 @@ func (h *health) ask(ctx context.Context, c *connection, filters ...ec2types.Fil
 	return list, nil
 }
 
-// broken reports whether a check has failed for long, or something is scheduled that the machine does not survive as it is.
-func (h *health) broken(s *ec2types.InstanceStatus) bool {
-	for _, summary := range []*ec2types.InstanceStatusSummary{s.InstanceStatus, s.SystemStatus} {
-		if summary == nil || summary.Status != ec2types.SummaryStatusImpaired {
-			continue
-		}
-		for _, detail := range summary.Details {
-			if detail.Status == ec2types.StatusTypeFailed && detail.ImpairedSince != nil && h.deps.Now().Sub(*detail.ImpairedSince) >= impairedFor {
-				return true
-			}
-		}
+// broken returns the categories of the checks that have failed for long, and of what is scheduled that the machine does not survive
+// as it is.
+func (h *health) broken(s *ec2types.InstanceStatus) []string {
+	var of []string
+	if h.impaired(s.InstanceStatus) {
+		of = append(of, categoryInstance)
 	}
-	return slices.ContainsFunc(s.Events, func(e ec2types.InstanceStatusEvent) bool {
+	if h.impaired(s.SystemStatus) {
+		of = append(of, categorySystem)
+	}
+	if slices.ContainsFunc(s.Events, func(e ec2types.InstanceStatusEvent) bool {
 		text := aws.ToString(e.Description) // EC2 leaves events in the list for a while, marked at the beginning
 		return !strings.HasPrefix(text, "[Completed]") && !strings.HasPrefix(text, "[Canceled]")
-	})
+	}) {
+		of = append(of, categoryEvent)
+	}
+	return of
+}
+
+func (h *health) impaired(s *ec2types.InstanceStatusSummary) bool {
+	return s != nil && s.Status == ec2types.SummaryStatusImpaired &&
+		slices.ContainsFunc(s.Details, func(d ec2types.InstanceStatusDetails) bool {
+			return d.Status == ec2types.StatusTypeFailed && d.ImpairedSince != nil && h.deps.Now().Sub(*d.ImpairedSince) >= impairedFor
+		})
 }

@@ -1,0 +1,140 @@
+package ec2
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launch"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/queue"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
+)
+
+// Calls that several callers share, as a [Meter] is told of them.
+const (
+	CallFleet     = "create_fleet"
+	CallDescribe  = "describe_instances"
+	CallTerminate = "terminate_instances"
+)
+
+// Meter is told what is to be counted (E-62). It must not block.
+type Meter interface {
+	// Gathered: so many asks became one call, after the first of them had waited that long.
+	Gathered(call string, asks int, waited time.Duration)
+	// LaunchRefused: EC2 refused to launch in a pool. zoneID is "" when it is not known; code is EC2's.
+	LaunchRefused(pool offering.Pool, zoneID, code string)
+	// EndRefused: EC2 refused to end a machine. zoneID is "" when it is not known.
+	EndRefused(zone, zoneID string)
+	// Heard: a message of an interruption queue was read at a time.
+	Heard(message queue.Message, at time.Time)
+	// Deleted: so many messages of an interruption queue were deleted.
+	Deleted(messages int)
+}
+
+// noMeter counts nothing.
+type noMeter struct{}
+
+func (noMeter) Gathered(string, int, time.Duration)         {}
+func (noMeter) LaunchRefused(offering.Pool, string, string) {}
+func (noMeter) EndRefused(string, string)                   {}
+func (noMeter) Heard(queue.Message, time.Time)              {}
+func (noMeter) Deleted(int)                                 {}
+
+// gathered returns what tells the meter of calls of a name.
+func (p *Provider) gathered(call string) func(asks int, waited time.Duration) {
+	return func(asks int, waited time.Duration) { p.config.Meter.Gathered(call, asks, waited) }
+}
+
+// countRefused counts what EC2 refused: each pool once, and what it says of no pool as one without type and zone.
+func (p *Provider) countRefused(list ...launch.Refused) {
+	for _, r := range list {
+		counted := map[offering.Pool]bool{}
+		for _, pool := range r.Pools {
+			if key := poolOf(pool, r.CapacityType); !counted[key] {
+				counted[key] = true
+				p.config.Meter.LaunchRefused(key, p.zoneID(key.Zone), r.Code)
+			}
+		}
+		if len(r.Pools) == 0 {
+			p.config.Meter.LaunchRefused(offering.Pool{CapacityType: r.CapacityType}, "", r.Code)
+		}
+	}
+}
+
+// countEnd counts that EC2 refused to end a machine. One that is gone is no failure, nor is a caller that gave up.
+func (p *Provider) countEnd(providerID string, err error) {
+	if err == nil || errors.Is(err, provider.ErrNotFound) || refusal.Of(err).Code == "" {
+		return
+	}
+	zone, _, _ := machines.ParseProviderID(providerID)
+	p.config.Meter.EndRefused(zone, p.zoneID(zone))
+}
+
+// zoneID returns the ID of a zone in which a class has a subnet, "" for others.
+func (p *Provider) zoneID(zone string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.zoneIDs[zone]
+}
+
+// Offered is what a type costs in a zone, and whether it can be had there now, whichever class asks.
+type Offered struct {
+	Type, Zone, CapacityType string
+	Price                    resources.Money // per hour
+	Available                bool
+}
+
+// Dollars is what it costs an hour; false where that is not known.
+func (o Offered) Dollars() (perHour float64, known bool) {
+	return o.Price.Dollars(), o.Price != resources.Unpriced
+}
+
+// Size is what a type has.
+type Size struct {
+	Type  string
+	CPU   int64 // millicores
+	Bytes int64 // of memory
+}
+
+// OnOffer returns what the catalogues of node classes have, as planning saw them last, ordered by type, zone and
+// capacity type. An offering of several classes or reservations is one: available when one of them is, at the lowest
+// price.
+func (p *Provider) OnOffer() ([]Offered, []Size) {
+	p.making.Lock()
+	made := slices.Collect(maps.Values(p.made))
+	p.making.Unlock()
+	type place struct{ kind, zone, capacityType string }
+	offered, sizes := map[place]Offered{}, map[string]Size{}
+	for _, k := range made {
+		for _, t := range k.catalog.Types {
+			size := Size{t.Name, t.Capacity[resources.NameCPU], t.Capacity[resources.NameMemory]}
+			size.Bytes = max(size.Bytes, sizes[t.Name].Bytes)
+			sizes[t.Name] = size
+			for _, o := range t.Offerings {
+				at := place{t.Name, o.Zone, o.CapacityType}
+				known, found := offered[at]
+				if found {
+					o.Price, o.Available = min(o.Price, known.Price), o.Available || known.Available
+				}
+				offered[at] = Offered{t.Name, o.Zone, o.CapacityType, o.Price, o.Available}
+			}
+		}
+	}
+	list := slices.SortedFunc(maps.Values(offered), func(a, b Offered) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
+	})
+	return list, slices.SortedFunc(maps.Values(sizes), func(a, b Size) int { return cmp.Compare(a.Type, b.Type) })
+}
+
+// Forget drops what is kept of a class that is gone, by its name.
+func (p *Provider) Forget(class string) {
+	p.making.Lock()
+	defer p.making.Unlock()
+	delete(p.made, class)
+}
