@@ -244,10 +244,10 @@ func (c *Controller) report(ctx context.Context, s scene, out outcome) (again ti
 	kind := c.config.Kind
 	now := c.config.Now()
 	before := s.wrapper.DeepCopyObject().(client.Object)
-	known, found := c.config.Board.lastVerdict(kind.Wrapper, s.wrapper)
+	known, _ := c.config.Board.lastVerdict(kind.Wrapper, s.wrapper)
 	reached := verdict(kind.Product, s, out, known)
 	if reached != nil {
-		if found && known.same(*reached) {
+		if known.same(*reached) {
 			reached.statusAltered = known.statusAltered
 		}
 		c.config.Board.Reach(kind.Wrapper, s.name, *reached)

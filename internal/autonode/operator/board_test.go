@@ -40,20 +40,6 @@ func TestA07_WhatIsMissingIsToldOnce(t *testing.T) {
 	}
 }
 
-// that other labels are left out of the rule than before is news.
-func TestA04_OtherLabelsAreLeftOut(t *testing.T) {
-	t.Parallel()
-	board := NewBoard()
-	for i, step := range []struct {
-		leftOut []string
-		news    bool
-	}{{nil, true}, {nil, false}, {[]string{"a"}, true}, {[]string{"a"}, false}, {[]string{"b"}, true}} {
-		if news := board.wroteRule(writtenRule{leftOut: step.leftOut}); news != step.news {
-			t.Errorf("step %d: %v are left out, which is news: %t", i, step.leftOut, news)
-		}
-	}
-}
-
 // what was found out about a wrapper is not known of another one of its name.
 func TestA03_AVerdictIsNotAnothers(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,14 +43,13 @@ type ClaimRuleController struct {
 func NewClaimRuleController(config ClaimRuleConfig) *ClaimRuleController {
 	config.Board.wantRule()
 	return &ClaimRuleController{config: config, writer: NewProtectionController(ProtectionConfig{
-		Guest: config.Guest, Board: config.Board, Events: config.Events, Metrics: config.Metrics, Log: config.Log,
+		Guest: config.Guest, Events: config.Events, Metrics: config.Metrics,
 	})}
 }
 
-// ClaimRule names the rule with its binding, without contents: for a teardown, and to tell its events from others.
+// ClaimRule names the rule with its binding, for a teardown and to tell its events from others. Its contents are those of no policy.
 func ClaimRule() merge.Protection {
 	rule, _, _ := merge.ClaimRule(nil, nil, nil) // no policy is always a valid one
-	rule.Policy.Spec, rule.Binding.Spec = admissionv1.ValidatingAdmissionPolicySpec{}, admissionv1.ValidatingAdmissionPolicyBindingSpec{}
 	return rule
 }
 
@@ -95,12 +93,11 @@ func (c *ClaimRuleController) Reconcile(ctx context.Context, _ reconcile.Request
 			c.writer.report(object)
 		}
 	}
-	news := board.wroteRule(writtenRule{reading: decided, classes: classes, leftOut: leftOut})
-	if news = news && before != nil || len(leftOut) > 0 && before == nil; news {
-		c.config.Log.Info("labels of the policy are left out of the rule for NodeClaims, where it would be too large", "labels", leftOut)
-	}
+	news := !slices.Equal(board.RuleLeftOut(), leftOut)
+	board.wroteRule(writtenRule{reading: decided, classes: classes, leftOut: leftOut})
 	news = board.setRuleMissing() || news
 	if board.cover(reading) || news {
+		c.config.Log.Info("the rule for NodeClaims is there; it leaves out what it would be too large with", "labels", leftOut)
 		c.config.Wake(ctx)
 	}
 	return reconcile.Result{}, nil

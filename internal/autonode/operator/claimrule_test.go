@@ -266,12 +266,10 @@ func TestA04_ALostRightDoesNotKeepThePolicyFromThePools(t *testing.T) {
 	}
 }
 
-// labels for which the rule would be too large are told.
-func TestA04_WhatIsTooLargeForTheRuleIsTold(t *testing.T) {
-	t.Parallel()
-	var entries []karpenterv1.NodeSelectorRequirementWithMinValues
+// tooMany excludes more values of a label than the rule has room for.
+func tooMany(key string) (entries []karpenterv1.NodeSelectorRequirementWithMinValues) {
 	for part := range 2 {
-		e := karpenterv1.NodeSelectorRequirementWithMinValues{Key: "example.com/many", Operator: "NotIn"}
+		e := karpenterv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: "NotIn"}
 		for i := range 600 {
 			e.Values = append(e.Values, "v"+string(rune('a'+part))+strings.Repeat("x", i%60)+string(rune('a'+i%26)))
 		}
@@ -279,7 +277,14 @@ func TestA04_WhatIsTooLargeForTheRuleIsTold(t *testing.T) {
 		e.Values = slices.Compact(e.Values)
 		entries = append(entries, e)
 	}
-	s := newScene(t, []client.Object{class("default")}, policyOf(1, append(entries, in("topology.kubernetes.io/zone", "a"))...))
+	return entries
+}
+
+// labels for which the rule would be too large are told.
+func TestA04_WhatIsTooLargeForTheRuleIsTold(t *testing.T) {
+	t.Parallel()
+	entries := append(tooMany("example.com/many"), in("topology.kubernetes.io/zone", "a"))
+	s := newScene(t, []client.Object{class("default")}, policyOf(1, entries...))
 	woken := 0
 	c := s.ruler(s.guest, &woken)
 	s.read()

@@ -36,8 +36,14 @@ func releasing(t *testing.T) *scene {
 
 func (s *scene) handOver(server client.Client, done *int) *operator.HandOver {
 	s.t.Helper()
+	return s.handOverOf(server, s.management, done)
+}
+
+func (s *scene) handOverOf(server client.Client, management client.WithWatch, done *int) *operator.HandOver {
+	s.t.Helper()
 	return operator.NewHandOver(operator.HandOverConfig{
-		Guest: operator.GuestClient{Client: server}, Live: server, Management: s.managementClient(), Kinds: s.kinds,
+		Guest: operator.GuestClient{Client: server}, Live: server, Kinds: s.kinds,
+		Management:  operator.ManagementClientOf(management, namespace),
 		Protections: append(protections(s.t), operator.ClaimRule()), Done: func() {
 			*done++
 		}, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
@@ -121,7 +127,7 @@ func TestA33_NoFailureOfAReleaseIsSwallowed(t *testing.T) {
 	t.Parallel()
 	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
 		s, done := releasing(t), 0
-		steps := s.steps(s.handOver(f.Wrap(s.guest), &done), "", nil)
+		steps := s.steps(s.handOverOf(f.Wrap(s.guest), f.Wrap(s.management), &done), "", nil)
 		return func() error {
 			err := steps()
 			if (err == nil) != (done > 0) {

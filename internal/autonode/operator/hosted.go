@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,19 +65,13 @@ type Hosted struct {
 // readHosted reads the fields of a HostedControlPlane; what is not there, or of another type, counts as not set.
 func readHosted(plane *unstructured.Unstructured) Hosted {
 	text := func(path ...string) string {
-		value, _, err := unstructured.NestedString(plane.Object, path...)
-		if err != nil {
-			return ""
-		}
+		value, _, _ := unstructured.NestedString(plane.Object, path...) // "" beside an error
 		return value
 	}
 	h := Hosted{Region: text("spec", "platform", "aws", "region"), PausedUntil: text("spec", "pausedUntil"),
 		Deleting: plane.GetDeletionTimestamp() != nil}
 	h.Infra = merge.Infra{InfraID: text("spec", "infraID"), InstanceProfile: plane.GetAnnotations()[profileAnnotation]}
-	tags, _, err := unstructured.NestedSlice(plane.Object, "spec", "platform", "aws", "resourceTags")
-	if err != nil {
-		tags = nil
-	}
+	tags, _, _ := unstructured.NestedSlice(plane.Object, "spec", "platform", "aws", "resourceTags") // none beside an error
 	for _, tag := range tags {
 		fields, _ := tag.(map[string]any)
 		key, _ := fields["key"].(string)
@@ -149,14 +144,14 @@ func (r HostedReading) Next(planes []unstructured.Unstructured, err error, given
 // paused reports whether nothing may be written: while the HostedControlPlane says so, and while it could not be asked
 // since the start. A text that is neither a time nor a boolean does not pause, as with HyperShift.
 func (r HostedReading) paused(now time.Time) bool {
-	if !r.Asked || !r.Known {
+	if !r.Known {
 		return r.Asked && (r.Reason == "" || r.Reason == hypershiftv1beta1.ReasonHostedUnreadable)
 	}
 	if until, err := time.Parse(time.RFC3339, r.PausedUntil); err == nil {
 		return now.Before(until)
 	}
-	paused, err := strconv.ParseBool(r.PausedUntil)
-	return err == nil && paused
+	paused, _ := strconv.ParseBool(r.PausedUntil) // false beside an error
+	return paused
 }
 
 // condition is what the policy says of the HostedControlPlane.
@@ -184,12 +179,7 @@ func (b *Board) SetHosted(reading HostedReading) (news bool) {
 	defer b.mu.Unlock()
 	before := b.hosted
 	b.hosted = reading
-	return before.Asked != reading.Asked || before.Known != reading.Known || before.Reason != reading.Reason ||
-		before.Message != reading.Message || before.PausedUntil != reading.PausedUntil || before.Deleting != reading.Deleting ||
-		before.LeavesClasses != reading.LeavesClasses ||
-		before.Infra.InfraID != reading.Infra.InfraID ||
-		before.Infra.InstanceProfile != reading.Infra.InstanceProfile ||
-		!slices.Equal(before.Infra.ResourceTags, reading.Infra.ResourceTags)
+	return !reflect.DeepEqual(before, reading)
 }
 
 // Hosted returns what is known of the HostedControlPlane.
@@ -204,6 +194,5 @@ func (b *Board) Paused(now time.Time) bool { return b.Hosted().paused(now) }
 
 // leavesClasses reports whether the HostedControlPlane says that node classes are not to be touched.
 func (b *Board) leavesClasses() bool {
-	hosted := b.Hosted()
-	return hosted.Known && hosted.LeavesClasses
+	return b.Hosted().LeavesClasses
 }

@@ -296,7 +296,10 @@ func TestA32_EveryFieldIsNews(t *testing.T) {
 			change))
 	}
 	for what, reading := range map[string]operator.HostedReading{
-		"its ID":     changed(func(spec map[string]any, _ map[string]string) { spec["infraID"] = "another" }),
+		"its ID": changed(func(spec map[string]any, _ map[string]string) { spec["infraID"] = "another" }),
+		"its region": changed(func(spec map[string]any, _ map[string]string) {
+			set(spec, "eu-west-8", "platform", "aws", "region")
+		}),
 		"its tags":   changed(func(spec map[string]any, _ map[string]string) { delete(spec, "platform") }),
 		"a pause":    changed(func(spec map[string]any, _ map[string]string) { spec["pausedUntil"] = "true" }),
 		"autoNode":   changed(func(spec map[string]any, _ map[string]string) { delete(spec, "autoNode") }),

@@ -82,9 +82,9 @@ func (c *Controller) lookAtClass(ctx context.Context, s scene, name string) (cla
 	case classes.ByOther || c.config.Board.leavesClasses():
 		return c.lookAtOthersClass(ctx, name)
 	}
-	v, found := c.config.Board.lastVerdict(classes.Wrapper, wrapper)
+	v, _ := c.config.Board.lastVerdict(classes.Wrapper, wrapper)
 	switch {
-	case !found || !samePolicy(v.Observed, s.reading.Policy):
+	case !samePolicy(v.Observed, s.reading.Policy):
 		return classPending, nil
 	case v.stands.found:
 		return classManaged, nil
@@ -103,10 +103,12 @@ func (c *Controller) lookAtOthersClass(ctx context.Context, name string) (classS
 	product := classes.NewProduct()
 	err := c.config.Guest.Get(ctx, client.ObjectKey{Name: name}, product)
 	switch {
-	case apierrors.IsNotFound(err) || err == nil && product.GetDeletionTimestamp() != nil:
+	case apierrors.IsNotFound(err):
 		return classPending, nil
 	case err != nil:
 		return classPending, fmt.Errorf("looking for %s %s: %w", classes.Product, name, err)
+	case product.GetDeletionTimestamp() != nil:
+		return classPending, nil
 	}
 	return classManaged, nil
 }
@@ -131,7 +133,7 @@ func (c *Controller) guardClass(ctx context.Context, s scene, made *Made) (later
 		made.Conditions = append(made.Conditions, condition.True(said, hypershiftv1beta1.ReasonManaged, ""))
 	case classPending:
 		made.Missing, made.RetryAfter = fmt.Sprintf("node class %s is not in line with the provider's policy yet", name), classAgainAfter
-		if kind.classes != nil && kind.classes.ByOther {
+		if kind.classes.ByOther || c.config.Board.leavesClasses() {
 			made.Missing = fmt.Sprintf("node class %s is not made yet", name)
 		}
 		made.Conditions = append(made.Conditions, condition.Unknown(said, ReasonWaiting, made.Missing))

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -91,8 +92,8 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 		changed = condition.Set(&status.Conditions, policy.Generation, ready, c.config.Now()) || changed
 	}
 	result := reconcile.Result{RequeueAfter: max(0, wait)}
-	if result.RequeueAfter == 0 && c.config.Board.Paused(c.config.Now()) { // nothing tells that a time has come
-		result.RequeueAfter = pausedAgainAfter
+	if c.config.Board.Paused(c.config.Now()) { // nothing tells that a time has come
+		result.RequeueAfter = min(cmp.Or(result.RequeueAfter, pausedAgainAfter), pausedAgainAfter)
 	}
 	if !changed {
 		return result, nil
@@ -110,7 +111,7 @@ func (c *PolicyController) showWhose(reading Reading, found surveyed) {
 	policy := reading.Policy
 	whose := map[conformance.Party]bool{}
 	switch {
-	case policy == nil && !reading.Known():
+	case !reading.Known():
 		return
 	case policy == nil:
 	case len(merge.Check(policy)) > 0:
@@ -118,7 +119,7 @@ func (c *PolicyController) showWhose(reading Reading, found surveyed) {
 	case c.config.Board.Protected() && merge.Ready(policy, found.targets).Status == metav1.ConditionTrue:
 	default:
 		whose = found.parties
-		if len(whose) == 0 || !c.config.Board.Protected() { // nobody else has to do anything
+		if len(whose) == 0 { // nobody else has to do anything, or no wrapper was looked at yet
 			whose[conformance.Service] = true
 		}
 	}
@@ -131,8 +132,9 @@ func (c *PolicyController) sayProtected(policy *hypershiftv1beta1.AutoNodePolicy
 	changed = condition.Set(&status.Conditions, policy.Generation, c.protected(), c.config.Now())
 	const once = hypershiftv1beta1.ConditionTypeProtectedOnce
 	if len(c.missing())+len(c.config.Board.missingOfOthers()) == 0 && !condition.IsTrue(status.Conditions, once) {
-		changed = condition.Set(&status.Conditions, policy.Generation, condition.True(once,
-			hypershiftv1beta1.ReasonInForce, ""), c.config.Now()) || changed
+		condition.Set(&status.Conditions, policy.Generation, condition.True(once,
+			hypershiftv1beta1.ReasonInForce, ""), c.config.Now())
+		return true
 	}
 	return changed
 }
@@ -169,8 +171,9 @@ func (c *PolicyController) protected() condition.Value {
 // leave returns for how long Ready is left as an earlier process has written it: while this one does not know yet, a minute
 // after the start at most.
 func (c *PolicyController) leave(policy *hypershiftv1beta1.AutoNodePolicy, ready condition.Value) time.Duration {
-	said, found := condition.Get(policy.Status.Conditions, ready.Type)
-	if c.settled = c.settled || ready.Status != metav1.ConditionUnknown; c.settled || !found || said.ObservedGeneration != policy.Generation {
+	said, _ := condition.Get(policy.Status.Conditions, ready.Type)
+	c.settled = c.settled || ready.Status != metav1.ConditionUnknown
+	if c.settled || said.ObservedGeneration != policy.Generation {
 		return 0
 	}
 	return c.started.Add(readyAfterStart).Sub(c.config.Now())

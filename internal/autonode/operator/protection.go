@@ -112,7 +112,7 @@ func (c *ProtectionController) lookAtOthers(ctx context.Context) error {
 			if client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("reading %s: %w", name, err)
 			}
-			if err != nil || !part.good() {
+			if !part.good() { // what is not there is empty, and not good
 				missing = append(missing, name)
 			}
 		}
@@ -192,5 +192,4 @@ func adopt(wanted, found client.Object) {
 	wanted.SetFinalizers(found.GetFinalizers())
 	wanted.SetOwnerReferences(found.GetOwnerReferences())
 	wanted.SetDeletionTimestamp(found.GetDeletionTimestamp())
-	wanted.SetDeletionGracePeriodSeconds(found.GetDeletionGracePeriodSeconds())
 }

@@ -68,7 +68,7 @@ func (c AWSConfig) releaseOf(ctx context.Context, class *hypershiftv1.OpenshiftE
 			"take it away: it is %s, and %s", asked, only)}
 		return release{bootstrap: bootstrap, withheld: &problem, said: condition.False(kind, problem.Reason, problem.String())}, nil
 	}
-	if c.VersionsFromStatus && bootstrap != nil {
+	if bootstrap != nil {
 		before.remember(class.Name, bootstrap)
 	}
 	return release{bootstrap: bootstrap, said: condition.True(kind, hypershiftv1beta1.ReasonVersionResolved, "")}, nil

@@ -80,13 +80,11 @@ func (b *Board) ruleWritten() *writtenRule {
 	return b.rule.written
 }
 
-// wroteRule remembers what was written, and reports whether other labels are left out than before.
-func (b *Board) wroteRule(written writtenRule) (news bool) {
+// wroteRule remembers what was written.
+func (b *Board) wroteRule(written writtenRule) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	news = b.rule.written == nil || !slices.Equal(b.rule.written.leftOut, written.leftOut)
 	b.rule.written = &written
-	return news
 }
 
 // decided returns the reading that the rule was written for last, by this process.

@@ -1,0 +1,134 @@
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
+)
+
+// backwards lists the guest's objects from the last to the first while backwards is set: a cache has no order.
+func (s *scene) backwards(backwards *bool) client.WithWatch {
+	return interceptor.NewClient(s.guest, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if err := c.List(ctx, list, options...); err != nil || !*backwards {
+				return err
+			}
+			items, err := meta.ExtractList(list)
+			if err != nil {
+				return err
+			}
+			for i, j := 0, len(items)-1; i < j; i, j = i+1, j-1 {
+				items[i], items[j] = items[j], items[i]
+			}
+			return meta.SetList(list, items)
+		},
+	})
+}
+
+// A-04, G14: while the policy is not known, or not valid, the rule that is there stays: a process that has just begun
+// does not write another, and one that has written it restores it.
+func TestA04_APolicyThatIsNotKnownLeavesTheRule(t *testing.T) {
+	t.Parallel()
+	const zone = "topology.kubernetes.io/zone"
+	for what, answer := range map[string]operator.Answer{
+		"not valid": {Policy: policyOf(2, in(zone, "a"), in(zone, "b"))},
+		"not read":  {Err: errors.New("down")},
+	} {
+		s := newScene(t, []client.Object{class("default")}, policyOf(1, in(zone, "a")))
+		woken := 0
+		c := s.ruler(s.guest, &woken)
+		s.read()
+		s.step(c, "")
+		s.learn(answer)
+		s.must(s.guest.Delete(t.Context(), s.rule()))
+		if s.step(c, ""); s.rule() == nil || !speaksOf(s.rule(), zone) || s.restored() != 1 {
+			t.Fatalf("%s: restored %d times, the rule is %+v", what, s.restored(), s.rule())
+		}
+		before := s.rule().ResourceVersion
+		s.board = operator.NewBoard()
+		begun := s.ruler(s.guest, &woken)
+		s.learn(answer)
+		if s.step(begun, ""); s.rule().ResourceVersion != before {
+			t.Errorf("%s: a process that has just begun wrote %+v", what, s.rule().Spec)
+		}
+	}
+}
+
+// A-04, G25: where no wrappers stand for node classes the rule has the kinds without wrappers alone.
+func TestA04_TheRuleWhereThereAreNoWrappersOfClasses(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, []client.Object{class("default")}, policyOf(1))
+	c := operator.NewClaimRuleController(operator.ClaimRuleConfig{
+		Guest: operator.GuestClient{Client: s.guest}, Board: s.board,
+		AnyOf: []schema.GroupKind{{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass"}},
+		Wake:  func(context.Context) {}, Events: s.tape, Metrics: s.metrics, Log: logr.Discard(),
+	})
+	s.read()
+	if s.step(c, ""); !speaksOf(s.rule(), "KWOKNodeClass") || speaksOf(s.rule(), "'default'") {
+		t.Errorf("the rule is %+v", s.rule().Spec.Validations)
+	}
+}
+
+// a failure to write the rule that passes is told in the policy, once, before it is tried again.
+func TestA04_AFailureToWriteTheRuleIsToldOnce(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, []client.Object{class("default")}, policyOf(1))
+	woken := 0
+	c := s.ruler(interceptor.NewClient(s.guest, interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return apierrors.NewInternalError(errors.New("etcd is slow"))
+		},
+	}), &woken)
+	s.read()
+	for range 2 {
+		if _, err := c.Reconcile(t.Context(), request("")); err == nil || woken != 1 {
+			t.Errorf("error %v, woken %d times, want an error and once", err, woken)
+		}
+	}
+}
+
+// whoever tells which labels the rule leaves out is woken when these are others than before, also for a policy
+// that is followed already.
+func TestA04_WhoTellsWhatIsLeftOutIsWoken(t *testing.T) {
+	t.Parallel()
+	const zone = "topology.kubernetes.io/zone"
+	s := newScene(t, nil, policyOf(1, in(zone, "a")))
+	woken := 0
+	s.read()
+	c := s.ruler(s.guest, &woken) // what was read before counts
+	if s.step(c, ""); woken != 0 {
+		t.Errorf("woken %d times, though nothing is left out", woken)
+	}
+	s.board = operator.NewBoard()
+	s.learn(operator.Answer{Policy: policyOf(2, tooMany("example.com/many")...)})
+	c = s.ruler(s.guest, &woken)
+	for range 2 {
+		if s.step(c, ""); woken != 1 {
+			t.Errorf("woken %d times, want once for what is left out", woken)
+		}
+	}
+}
+
+// A-04, R38: a rule that was changed is told of, in whatever order the cache lists the node classes.
+func TestA04_TheOrderOfTheCacheHidesNoRepair(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, []client.Object{class("default"), class("large")}, policyOf(1))
+	woken, backwards := 0, false
+	c := s.ruler(s.backwards(&backwards), &woken)
+	s.read()
+	s.step(c, "")
+	backwards = true
+	s.must(s.guest.Delete(t.Context(), s.rule()))
+	if s.step(c, ""); s.rule() == nil || s.restored() != 1 {
+		t.Errorf("%d events tell of the repair, want one", s.restored())
+	}
+}
