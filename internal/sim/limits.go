@@ -72,15 +72,15 @@ type counted struct {
 	claims   map[types.UID]sentIn
 	born     map[types.UID]time.Duration // when claims appeared, whoever made them
 	machines map[string]sentIn           // by provider ID
-	// blind are the UIDs of claims that users took the finalizer off, or moved to another pool, before any list of
-	// the cloud showed their machine: nobody can know of it then.
-	blind map[string]bool
+	// blind has claims, by UID, that users took the finalizer off, or moved to another pool, before any list of the
+	// cloud showed their machine, and when: nobody can know of it then.
+	blind map[string]time.Duration
 }
 
 func newCounted() counted {
 	return counted{
 		claims: map[types.UID]sentIn{}, born: map[types.UID]time.Duration{},
-		machines: map[string]sentIn{}, blind: map[string]bool{},
+		machines: map[string]sentIn{}, blind: map[string]time.Duration{},
 	}
 }
 
@@ -98,7 +98,7 @@ func (w *World) looked() time.Duration { return max(w.actor.since, w.sent-lookFo
 func (w *World) turnsBlind(claim client.Object) {
 	m := w.checks.machines[string(claim.GetUID())]
 	if m == nil || w.clock().Before(m.Launched.Add(m.ListLag)) {
-		w.checks.counted.blind[string(claim.GetUID())] = true
+		w.checks.counted.blind[string(claim.GetUID())] = w.now
 	}
 }
 
@@ -165,12 +165,15 @@ func enforced(pool *karpenterv1.NodePool) bool {
 }
 
 // poolMachines are the machines of a pool that count. Without all, those are left out that were sent for before
-// the limit was lowered and came after, and those whose claim is gone.
+// the limit was lowered and came after, and those whose claim is gone. With all, what nobody can know of counts if it
+// was so before the limit was set: a pool does not say that its limit is in force while such a launch may land.
 func (w *World) poolMachines(pool *karpenterv1.NodePool, all bool, lowered time.Duration) int64 {
+	set := w.checks.lowered("hard "+string(pool.UID), w.now)
 	alive, n := map[string]bool{}, int64(0)
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) { alive[string(o.GetUID())] = true })
 	for _, m := range w.cloud.Machines() {
-		if m.Labels[karpenterv1.NodePoolLabelKey] != pool.Name || w.checks.counted.blind[m.ClaimUID] {
+		blind, is := w.checks.counted.blind[m.ClaimUID]
+		if m.Labels[karpenterv1.NodePoolLabelKey] != pool.Name || is && (!all || blind >= set) {
 			continue
 		}
 		if all && w.account == nil || alive[m.ClaimUID] && !w.checks.counted.machines[m.ProviderID].over(lowered) {
