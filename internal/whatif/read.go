@@ -30,6 +30,8 @@ type Document struct {
 // object is a document that was understood.
 type object struct {
 	where string
+	// stored says that a cluster has it, see Document.
+	stored bool
 	client.Object
 }
 
@@ -98,7 +100,7 @@ func (r *reader) read(d Document) (*object, error) {
 		return nil, fmt.Errorf("%s: %s: metadata.name is missing", d.Where, kind)
 	}
 	o.GetObjectKind().SetGroupVersionKind(gvk)
-	return &object{where: d.Where, Object: o}, nil
+	return &object{where: d.Where, stored: d.Stored, Object: o}, nil
 }
 
 func nameOf(content map[string]any) string {
