@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +20,22 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/spec"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
+
+// isNew stands in the names of nodes that are not there, before their number.
+const isNew = "-new-"
+
+// pastNames lets new names begin after those of an earlier play: one that goes in this play must not come in it again.
+func (s *Stage) pastNames() {
+	for _, names := range [][]string{sortedNames(s.nodes), sortedNames(s.claims)} {
+		for _, name := range names {
+			if at := strings.LastIndex(name, isNew); at >= 0 {
+				if number, err := strconv.Atoi(name[at+len(isNew):]); err == nil && number < 1<<30 {
+					s.names = max(s.names, number)
+				}
+			}
+		}
+	}
+}
 
 // providerID begins the IDs of machines that are not there.
 const providerID = "foretold://"
@@ -50,11 +68,11 @@ func (s *Stage) nameFor(l plan.Launch) string {
 	return s.newName(l.Pool)
 }
 
-// newName is a name that neither a claim nor a node of the pool has.
+// newName is a name that neither a claim nor a node has or had in this play.
 func (s *Stage) newName(pool string) string {
 	for {
 		s.names++
-		name := fmt.Sprintf("%s-new-%d", pool, s.names)
+		name := fmt.Sprintf("%s%s%d", pool, isNew, s.names)
 		if s.claims[name] == nil && s.nodes[name] == nil {
 			return name
 		}

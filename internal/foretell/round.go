@@ -219,8 +219,14 @@ func (s *Stage) wait() bool {
 	return true
 }
 
-// Unplaced are the pods that wait, each with the cause that every pool has.
-func (s *Stage) Unplaced() []plan.Unplaced { return engine.Launches(s.Snapshot()).Unplaced }
+// Unplaced are the pods that wait, each with the cause that every pool has. Those that still run on a node that goes are not among
+// them.
+func (s *Stage) Unplaced() []plan.Unplaced {
+	return slices.DeleteFunc(engine.Launches(s.Snapshot()).Unplaced, func(u plan.Unplaced) bool {
+		pod := s.pods[nameOf(u.Pod)]
+		return pod != nil && pod.Spec.NodeName != ""
+	})
+}
 
 // Held says why a node stays that is to go, see engine.WhyDue; false for one that nothing wants gone.
 func (s *Stage) Held(node *cluster.Node) (engine.Standing, bool) {

@@ -120,6 +120,7 @@ func New(in Input) (*Stage, error) {
 	for _, o := range objects {
 		s.put(o.DeepCopyObject().(client.Object))
 	}
+	s.pastNames()
 	for _, key := range sortedKeys(s.pods) {
 		switch pod := s.pods[key]; {
 		case translate.Finished(pod):

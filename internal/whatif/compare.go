@@ -2,7 +2,6 @@ package whatif
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -34,7 +33,7 @@ type Comparison struct {
 	// Changed says that there is a change, and Changes what of it is another thing than before: nothing, when it is equal to what is.
 	Changed bool           `json:"changed"`
 	Changes []ObjectChange `json:"changes"`
-	// Before is the cluster without the change, once it has come to rest by itself; After is the cluster when the change has come,
+	// Before is the cluster without the change, once it has come to rest by itself, or after one plan where only that was asked for; After is the cluster when the change has come,
 	// new nodes are there, and none has gone yet; Quiet is when nothing changes any more, nil when only a plan was asked for.
 	// Without a change, Before is the cluster as it is.
 	Before Totals  `json:"before"`
@@ -45,7 +44,7 @@ type Comparison struct {
 	Restless bool `json:"restless,omitempty"`
 	// Nodes are those that come, go, are replaced or are held, in that order.
 	Nodes []NodeFate `json:"nodes"`
-	// Pods are the workloads of which pods move, wait or are lost.
+	// Pods are the workloads of which pods are evicted, wait or are lost.
 	Pods []PodFate `json:"pods"`
 	// Price sums up the totals.
 	Price Prices `json:"price"`
@@ -96,19 +95,19 @@ type NodeFate struct {
 	Replaces []string `json:"replaces,omitempty"`
 	// Cause is what holds it.
 	Cause *view.Cause `json:"cause,omitempty"`
-	// Pods counts the pods that move, by workload.
+	// Pods counts the pods that are evicted, by workload.
 	Pods map[string]int `json:"pods,omitempty"`
 }
 
 // PodFate is what becomes of pods of one workload.
 type PodFate struct {
 	Workload string `json:"workload"`
-	// Moves, Waits and Lost count pods: those that move to another node, those that have none in the end, and those that nobody makes
-	// again. New counts those of Waits that did not wait before.
-	Moves int `json:"moves,omitempty"`
-	Waits int `json:"waits,omitempty"`
-	New   int `json:"new,omitempty"`
-	Lost  int `json:"lost,omitempty"`
+	// Evicted, Waiting and Lost count pods: evictions from nodes that go, pods that have no node in the end, and those that nobody
+	// makes again. NewWaiting counts those of Waiting that did not wait before.
+	Evicted    int `json:"evicted,omitempty"`
+	Waiting    int `json:"waiting,omitempty"`
+	NewWaiting int `json:"newWaiting,omitempty"`
+	Lost       int `json:"lost,omitempty"`
 }
 
 // stage makes a copy of the cluster on which plans are carried out.
@@ -147,13 +146,11 @@ func (w *World) Compare(change Change, until Until) (Comparison, error) {
 		c.Before = w.totals(first)
 		return c, c.play(w, first, nil)
 	}
-	base := w.told
 	if first.Plan(); until == UntilQuiet {
 		first.Settle()
-		base = first.Objects()
 	}
 	c.Before = w.totals(first)
-	after, going, err := w.with(base, edits, change.RemoveNodes)
+	after, going, err := w.with(first.Objects(), edits, change.RemoveNodes)
 	if err != nil {
 		return c, err
 	}
@@ -245,7 +242,7 @@ func (c *Comparison) fates(w *World, s *foretell.Stage, record foretell.Record, 
 		}
 		found := view.Standing(standing, node.Pool)
 		c.Nodes = append(c.Nodes, NodeFate{Name: cmp.Or(node.Name, node.Claim), Pool: node.Pool, Fate: Held,
-			Reason: cmp.Or(found.Wanted, string(s.Reason(node.Claim))), Why: s.DriftText(node.Claim), Cause: found.Cause, Offering: Offering{Type: node.InstanceType,
+			Reason: cmp.Or(found.Wanted, string(s.Reason(node.Claim))), Why: cmp.Or(s.DriftText(node.Claim), node.Held), Cause: found.Cause, Offering: Offering{Type: node.InstanceType,
 				Zone:         node.Labels[string(catalog.LabelZone)],
 				CapacityType: node.Labels[string(catalog.LabelCapacityType)]}})
 	}
@@ -279,7 +276,7 @@ func (c *Comparison) podFates(w *World, record foretell.Record, last Totals) {
 	}
 	for _, gone := range record.Gone {
 		for workload, n := range w.byWorkload(gone.Pods) {
-			of(workload).Moves += n
+			of(workload).Evicted += n
 		}
 	}
 	for workload, n := range w.byWorkload(record.Lost) {
@@ -287,7 +284,7 @@ func (c *Comparison) podFates(w *World, record foretell.Record, last Totals) {
 	}
 	before := c.Before.waitingOf()
 	for workload, n := range last.waitingOf() {
-		of(workload).Waits, of(workload).New = n, max(0, n-before[workload])
+		of(workload).Waiting, of(workload).NewWaiting = n, max(0, n-before[workload])
 	}
 	for _, workload := range slices.Sorted(maps.Keys(fates)) {
 		c.Pods = append(c.Pods, *fates[workload])
@@ -299,6 +296,12 @@ func (w *World) byItself(record foretell.Record) []string {
 	if len(w.nodes) == 0 || len(record.Gone)+len(record.Launched) == 0 {
 		return nil // files without nodes: all that there is comes by itself
 	}
-	return []string{fmt.Sprintf("without the change, %s and %s before the cluster is at rest: that is \"before\"",
-		count(len(record.Launched), "node comes", "nodes come"), count(len(record.Gone), "node goes", "nodes go"))}
+	var parts []string
+	if n := len(record.Launched); n > 0 {
+		parts = append(parts, count(n, "node comes", "nodes come"))
+	}
+	if n := len(record.Gone); n > 0 {
+		parts = append(parts, count(n, "node goes", "nodes go"))
+	}
+	return []string{strings.Join(parts, " and ") + " without the change as well: \"before\" is the cluster after that"}
 }

@@ -23,7 +23,9 @@ func (c Comparison) WriteText(out io.Writer) error {
 	var b strings.Builder
 	if c.Changed && len(c.Changes) == 0 {
 		b.WriteString("nothing changes: what would be applied is equal to what is there\n")
-		c.notes(&b)
+		for _, line := range c.Notes {
+			fmt.Fprintf(&b, "\nnote: %s\n", line)
+		}
 		_, err := io.WriteString(out, b.String())
 		return err
 	}
@@ -120,8 +122,25 @@ func (c Comparison) table(b *strings.Builder) {
 			text += fmt.Sprintf(" +%d unpriced", t.Unpriced)
 		}
 		return text
-	}, "")
+	}, c.dearer())
 	table.Flush() //nolint:errcheck // into a strings.Builder
+}
+
+// dearer says how much more the end costs than the beginning, "" when it costs the same.
+func (c Comparison) dearer() string {
+	rise := c.last().PricePerHour - c.Before.PricePerHour
+	if rise == 0 || c.last().Unpriced != c.Before.Unpriced {
+		return "" // of other nodes nobody knows what they cost
+	}
+	sign := "+"
+	if rise < 0 {
+		sign, rise = "-", -rise
+	}
+	text := sign + cents(rise)
+	if c.Before.PricePerHour > 0 {
+		text += fmt.Sprintf(" (%s%.0f%%)", sign, rise.dollars()/c.Before.PricePerHour.dollars()*100)
+	}
+	return text
 }
 
 // about marks prices that are nobody's own.
@@ -154,7 +173,7 @@ func (c Comparison) newlyWaiting() string {
 	}
 	more := map[string]int{}
 	for _, p := range c.Pods {
-		more[p.Workload] = p.New
+		more[p.Workload] = p.NewWaiting
 	}
 	var parts []string
 	for _, w := range c.last().Waiting {
@@ -173,7 +192,7 @@ func (c Comparison) newlyWaiting() string {
 func (c Comparison) waiting(b *strings.Builder) {
 	fresh := map[string]bool{}
 	for _, p := range c.Pods {
-		fresh[p.Workload] = p.New > 0
+		fresh[p.Workload] = p.NewWaiting > 0
 	}
 	for _, w := range c.last().Waiting {
 		if pods := count(w.Pods, "pod waits", "pods wait"); c.Changed && !fresh[w.Workload] {
@@ -189,6 +208,7 @@ func (c Comparison) waiting(b *strings.Builder) {
 type fateGroup struct {
 	first NodeFate
 	names []string
+	zones []string
 	waves map[int]int // nodes by wave
 	pods  map[string]int
 }
@@ -210,7 +230,9 @@ func (c Comparison) nodes(b *strings.Builder) {
 			g = &fateGroup{first: n, waves: map[int]int{}, pods: map[string]int{}}
 			at[key], groups = g, append(groups, g)
 		}
-		g.names = append(g.names, n.Name)
+		if g.names = append(g.names, n.Name); !slices.Contains(g.zones, n.Offering.Zone) {
+			g.zones = append(g.zones, n.Offering.Zone)
+		}
 		g.waves[n.Wave]++
 		for workload, pods := range n.Pods {
 			g.pods[workload] += pods
@@ -241,8 +263,8 @@ func (c Comparison) writeComing(b *strings.Builder, g *fateGroup) {
 	if len(n.Replaces) > 0 {
 		why = "in place of nodes that go"
 	}
-	fmt.Fprintf(b, "%-8s  %d  %s: %s %s, %s, %s\n", n.Fate, len(g.names), n.Pool, n.Offering.Type, n.Offering.CapacityType,
-		price, why)
+	fmt.Fprintf(b, "%-8s  %d  %s: %s %s in %s, %s, %s\n", n.Fate, len(g.names), n.Pool, n.Offering.Type, n.Offering.CapacityType,
+		zones(slices.Sorted(slices.Values(g.zones))), price, why)
 }
 
 // write prints nodes that go, are replaced, or stay.
@@ -265,7 +287,7 @@ func (g *fateGroup) write(b *strings.Builder) {
 	names := slices.Sorted(slices.Values(g.names))
 	fmt.Fprintf(b, "%s%s\n", line, listed(names))
 	if len(g.pods) > 0 {
-		fmt.Fprintf(b, "%smoves %s\n", line, workloads(g.pods))
+		fmt.Fprintf(b, "%sevicts %s\n", line, workloads(g.pods))
 	}
 	if n.Fate == Held {
 		fmt.Fprintf(b, "%s%s\n", line, n.Cause.Text)

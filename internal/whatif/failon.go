@@ -41,7 +41,7 @@ func findings() map[string]func(*Comparison) bool {
 	}
 	return map[string]func(*Comparison) bool{
 		"new-waiting": func(c *Comparison) bool {
-			return slices.ContainsFunc(c.Pods, func(p PodFate) bool { return p.New > 0 })
+			return slices.ContainsFunc(c.Pods, func(p PodFate) bool { return p.NewWaiting > 0 })
 		},
 		"held":       fate(func(n NodeFate) bool { return n.Fate == Held }),
 		"drift":      fate(func(n NodeFate) bool { return n.Reason == string(plan.Drifted) }),
@@ -98,7 +98,7 @@ func (c *Comparison) last() Totals {
 func (c *Comparison) Judge(on FailOn) {
 	c.found = !c.Changed && c.last().WaitingPods > 0
 	for _, happens := range on {
-		c.found = c.found || c.Changed && happens(c)
+		c.found = c.found || len(c.Changes) > 0 && happens(c)
 	}
 }
 

@@ -39,6 +39,9 @@ func (w *World) notForetold(c *Comparison, record foretell.Record) []string {
 		}
 	}
 	lines := []string{}
+	if c.Until == UntilPlan {
+		lines = append(lines, "what goes, drifts or moves after one plan: --until quiet foretells it")
+	}
 	add := func(format string, names []string) {
 		if len(names) > 0 {
 			slices.Sort(names)
