@@ -37,7 +37,7 @@ func (s *Stage) judge() {
 // here.
 func (s *Stage) judgeDrift(claim *karpenterv1.NodeClaim) {
 	pool := s.pools[translate.PoolOf(claim)]
-	if pool == nil || claim.DeletionTimestamp != nil {
+	if pool == nil || claim.DeletionTimestamp != nil || !s.in.Fleet.OwnsClaim(claim) {
 		return
 	}
 	reason, text := s.driftOf(pool, claim)

@@ -16,6 +16,10 @@ func (s *Stage) bind(key types.NamespacedName, node string) bool {
 	if old == nil || s.nodes[node] == nil {
 		return false
 	}
+	if old.Spec.NodeName != "" && metav1.GetControllerOf(old) == nil {
+		s.lose(old) // a place was planned for it, and nobody comes
+		return true
+	}
 	pod := s.again(old)
 	pod.Spec.NodeName, pod.Status.Phase = node, corev1.PodRunning
 	pod.Status.StartTime = &metav1.Time{Time: s.at().Time}
@@ -32,11 +36,16 @@ func (s *Stage) release(old *corev1.Pod) {
 		return
 	}
 	if metav1.GetControllerOf(old) == nil {
-		s.remove(old)
-		s.record.Lost = append(s.record.Lost, keyOf(old))
+		s.lose(old)
 		return
 	}
 	s.put(Waiting(s.again(old)))
+}
+
+// lose ends a pod for good.
+func (s *Stage) lose(old *corev1.Pod) {
+	s.remove(old)
+	s.record.Lost = append(s.record.Lost, keyOf(old))
 }
 
 // Waiting makes of a pod one that kube-scheduler has found no room for, and returns it.

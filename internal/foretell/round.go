@@ -51,7 +51,7 @@ func (s *Stage) prepare() (changed bool) {
 		node := s.nodes[claim.Status.NodeName]
 		fit := node != nil && node.Labels[karpenterv1.NodeInitializedLabelKey] == "true"
 		lost := node == nil && condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeRegistered)
-		if claim.DeletionTimestamp == nil && !fit && !lost {
+		if claim.DeletionTimestamp == nil && !fit && !lost && s.in.Fleet.OwnsClaim(claim) {
 			_, up := s.raise(claim)
 			changed = changed || up
 		}
