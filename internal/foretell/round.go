@@ -1,6 +1,7 @@
 package foretell
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -127,7 +128,7 @@ func (s *Stage) end(node *cluster.Node, claim *karpenterv1.NodeClaim) {
 	}
 	gone, known := s.going[claim.Name]
 	if !known { // it was being deleted when the play began
-		gone = s.goneOf(node, s.in.Going[claim.Name], "")
+		gone = s.goneOf(node, s.Reason(claim.Name), "")
 		gone.Round = 1
 	}
 	gone.Pods = s.moved[claim.Name]
@@ -233,12 +234,12 @@ func (s *Stage) Held(node *cluster.Node) (engine.Standing, bool) {
 	return engine.WhyDue(s.Snapshot(), s.Terms(), node)
 }
 
-// Reason is why a claim that is being deleted goes, "" when nobody said.
+// Reason is why a claim that is being deleted goes.
 func (s *Stage) Reason(claim string) plan.DisruptionReason {
 	if gone, chosen := s.going[claim]; chosen {
 		return gone.Reason
 	}
-	return s.in.Going[claim]
+	return cmp.Or(s.in.Going[claim], Deleted)
 }
 
 // DriftText says what a claim that has drifted is not any more.

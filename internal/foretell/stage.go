@@ -91,6 +91,9 @@ type Gone struct {
 	Pods  []types.NamespacedName
 }
 
+// Deleted is why a node goes that was being deleted before, and of which nobody said why.
+const Deleted plan.DisruptionReason = "Deleted"
+
 // Launched is a node that came.
 type Launched struct {
 	Claim, Node      string

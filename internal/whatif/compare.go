@@ -48,8 +48,10 @@ type Comparison struct {
 	Pods []PodFate `json:"pods"`
 	// Price sums up the totals.
 	Price Prices `json:"price"`
-	// NotForetold lists what may come otherwise, and Notes what is without effect.
+	// NotForetold lists what may come otherwise, NotPlanned pods that no plan is for, such as gated ones, and Notes what is without
+	// effect.
 	NotForetold []string `json:"notForetold"`
+	NotPlanned  []string `json:"notPlanned,omitempty"`
 	Notes       []string `json:"notes,omitempty"`
 	Estimated   bool     `json:"estimated,omitempty"`
 
@@ -138,6 +140,7 @@ func (w *World) Compare(change Change, until Until) (Comparison, error) {
 		c.Changes = append(c.Changes, ObjectChange{Object: view.Object{Kind: "Node", Name: name}, Difference: Difference{
 			Old: "is there"}})
 	}
+	c.Notes = slices.Clone(w.Notes)
 	first, err := w.stage(nil)
 	if err != nil {
 		return c, err
@@ -179,6 +182,11 @@ func (c *Comparison) play(w *World, s *foretell.Stage, held map[string]bool) err
 	c.fates(w, s, record, held)
 	c.podFates(w, record, last)
 	c.NotForetold = w.notForetold(c, record)
+	if len(w.idle) > 0 {
+		c.NotPlanned = w.notPlanned(engine.Launches(w.store.Snapshot()))
+	}
+	slices.Sort(c.Notes)
+	c.Notes = slices.Compact(c.Notes)
 	return nil
 }
 

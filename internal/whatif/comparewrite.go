@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -14,6 +15,9 @@ import (
 
 // namesShown is how many names of nodes and objects stand in a line; the rest is counted.
 const namesShown = 6
+
+// wholePercent is from when on percents have no decimals.
+const wholePercent = 10
 
 // WriteJSON writes the comparison for programs.
 func (c Comparison) WriteJSON(out io.Writer) error { return writeJSON(out, c) }
@@ -52,6 +56,9 @@ func (c Comparison) notes(b *strings.Builder) {
 			b.WriteString("\nNot foretold\n")
 		}
 		fmt.Fprintf(b, "  %s\n", line)
+	}
+	for _, line := range c.NotPlanned {
+		fmt.Fprintf(b, "\nnot planned: %s\n", line)
 	}
 	for _, line := range c.Notes {
 		fmt.Fprintf(b, "\nnote: %s\n", line)
@@ -138,7 +145,11 @@ func (c Comparison) dearer() string {
 	}
 	text := sign + cents(rise)
 	if c.Before.PricePerHour > 0 {
-		text += fmt.Sprintf(" (%s%.0f%%)", sign, rise.dollars()/c.Before.PricePerHour.dollars()*100)
+		share, decimals := rise.dollars()/c.Before.PricePerHour.dollars()*100, 0
+		if share < wholePercent {
+			decimals = 1
+		}
+		text += fmt.Sprintf(" (%s%.*f%%)", sign, decimals, share)
 	}
 	return text
 }
@@ -223,7 +234,7 @@ func (c Comparison) nodes(b *strings.Builder) {
 		case Comes:
 			key = fmt.Sprint(n.Fate, n.Pool, n.Offering.Type, n.Offering.CapacityType, len(n.Replaces) > 0)
 		case Held:
-			key += fmt.Sprint(n.Cause.Code, n.Cause.Text)
+			key = fmt.Sprint(n.Fate, n.Pool, n.Reason, n.Cause.Code) // of many, the first stands for all
 		}
 		g := at[key]
 		if g == nil {
@@ -284,13 +295,19 @@ func (g *fateGroup) write(b *strings.Builder) {
 	}
 	b.WriteString("\n")
 	line := "             "
-	names := slices.Sorted(slices.Values(g.names))
+	names := slices.SortedFunc(slices.Values(g.names), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) // so that 2 comes before 10
+	})
 	fmt.Fprintf(b, "%s%s\n", line, listed(names))
 	if len(g.pods) > 0 {
 		fmt.Fprintf(b, "%sevicts %s\n", line, workloads(g.pods))
 	}
 	if n.Fate == Held {
-		fmt.Fprintf(b, "%s%s\n", line, n.Cause.Text)
+		lead := ""
+		if len(g.names) > 1 {
+			lead = n.Name + ": "
+		}
+		fmt.Fprintf(b, "%s%s%s\n", line, lead, n.Cause.Text)
 		for i, remedy := range n.Cause.Remedies {
 			lead := "do        "
 			if i > 0 {

@@ -1,7 +1,6 @@
 package whatif
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -132,7 +131,7 @@ func keysOf(list []any) []string {
 	return keys
 }
 
-// text prints a value in one line: a list of words as [a b c].
+// text prints a value in one line: a list of words as [a b c], an object as {field: value}.
 func text(value any) string {
 	switch value := value.(type) {
 	case string:
@@ -143,12 +142,14 @@ func text(value any) string {
 			words[i] = text(inner)
 		}
 		return "[" + strings.Join(words, " ") + "]"
+	case map[string]any:
+		var fields []string
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			fields = append(fields, name+": "+text(value[name]))
+		}
+		return "{" + strings.Join(fields, ", ") + "}"
 	}
-	data, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Sprint(value)
-	}
-	return string(data)
+	return fmt.Sprint(value)
 }
 
 func parseReplicas(text string) (int32, error) {
