@@ -37,7 +37,9 @@ func (f *foreseen) flags(command *cobra.Command) {
 	flags.StringArrayVarP(&f.files, "filename", "f", nil,
 		"file or directory with manifests (.yaml, .yml, .json), or - for standard input; may be repeated")
 	flags.StringVar(&f.from, "from", "",
-		"what is planned for: files, or cluster, to which the objects of -f are added; without it files where there is -f, else cluster")
+		"what is planned for: files; or cluster, to which the objects of -f are added; without it files where there is "+
+			"-f and no "+
+			"--kubeconfig, else cluster")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "",
 		"path of the kubeconfig; without it $KUBECONFIG, then ~/.kube/config")
 	flags.StringArrayVar(&f.changes, "change", nil,
@@ -69,12 +71,17 @@ func (f *foreseen) check() (whatif.FailOn, error) {
 		return nil, fmt.Errorf("--until is %q: it must be plan or quiet", f.until)
 	case f.from == fromFilesOnly && len(f.files) == 0:
 		return nil, errors.New("-f is missing: name a file or a directory with manifests, or - for standard input")
+	case f.from == fromFilesOnly && f.kubeconfig != "":
+		return nil, errors.New("--kubeconfig names a cluster, and --from files asks none: leave one of them out")
+	case !changes && f.failOn != whatif.DefaultFailOn:
+		return nil, fmt.Errorf("--fail-on is %q and nothing changes: add --change, --delete, --scale or --remove-node",
+			f.failOn)
 	case slices.Contains(f.files, "-") && slices.Contains(f.changes, "-"):
 		return nil, errors.New("-f and --change are both -: standard input can be read once")
 	}
 	if f.from == "" {
 		f.from = fromLive
-		if len(f.files) > 0 {
+		if len(f.files) > 0 && f.kubeconfig == "" {
 			f.from = fromFilesOnly
 		}
 	}
@@ -193,10 +200,12 @@ func identity(d whatif.Document) string {
 	if namespace == "" && whatif.Namespaced(schema.FromAPIVersionAndKind(apiVersion, kind)) {
 		namespace = "default"
 	}
-	return strings.Join([]string{schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind().String(), namespace, o.GetName()}, " ")
+	return strings.Join([]string{schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind().String(), namespace,
+		o.GetName()}, " ")
 }
 
-// workloads are what is read beside what explain reads: they name the pods' workloads, and change by --scale and --change.
+// workloads are what is read beside what explain reads: they name the pods' workloads, and change by --scale and
+// --change.
 func workloads() []schema.GroupVersionResource {
 	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
 	batch := schema.GroupVersion{Group: "batch", Version: "v1"}
@@ -207,7 +216,8 @@ func workloads() []schema.GroupVersionResource {
 }
 
 // readWorkloads reads them as far as that is allowed; unread says what is not, and which right is missing.
-func readWorkloads(ctx context.Context, client dynamic.Interface) (documents []whatif.Document, unread []string, err error) {
+func readWorkloads(ctx context.Context, client dynamic.Interface) (documents []whatif.Document, unread []string,
+	err error) {
 	for _, resource := range workloads() {
 		err := eachObject(ctx, client, resource, func(o *unstructured.Unstructured) error {
 			documents = append(documents, whatif.Document{Where: "the cluster", Content: o.Object, Stored: true})

@@ -32,21 +32,29 @@ func running(t *testing.T, forbidden ...string) *fake.FakeDynamicClient {
 	t.Helper()
 	objects := objectsOf(t,
 		"apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: default}\n",
-		"apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default, uid: p}\nspec:\n  template: {spec: {nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}}}\n"+
+		"apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default, uid: p}\nspec:\n  template: {spec: "+
+			"{nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}}}\n"+
 			"  disruption: {consolidateAfter: 0s}\nstatus: {conditions: [{type: Ready, status: \"True\"}]}\n",
-		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop, uid: d}\nspec: {replicas: 1, selector: {matchLabels: {app: web}}, "+
-			"strategy: {type: RollingUpdate}, template: {metadata: {labels: {app: web}}, spec: {restartPolicy: Always, containers: [{name: main, "+
+		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop, uid: d}\nspec: {replicas: 1, "+
+			"selector: {matchLabels: {app: web}}, "+
+			"strategy: {type: RollingUpdate}, template: {metadata: {labels: {app: web}}, spec: {restartPolicy: Always, "+
+			"containers: [{name: main, "+
 			"terminationMessagePath: /dev/termination-log, resources: {requests: {cpu: \"3\"}}}]}}}\n",
-		"apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: web-1, namespace: shop, uid: r, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: d, controller: true}]}\n"+
+		"apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: web-1, namespace: shop, uid: r, ownerReferences: "+
+			"[{apiVersion: apps/v1, kind: Deployment, name: web, uid: d, controller: true}]}\n"+
 			"spec: {replicas: 1, selector: {matchLabels: {app: web}}}\n",
-		"apiVersion: v1\nkind: Pod\nmetadata: {name: web-1-x, namespace: shop, uid: u, labels: {app: web}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-1, uid: r, controller: true}]}\n"+
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: web-1-x, namespace: shop, uid: u, labels: {app: web}, "+
+			"ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-1, uid: r, controller: true}]}\n"+
 			"spec: {containers: [{name: main, resources: {requests: {cpu: \"3\"}}}]}\n"+
 			"status: {phase: Pending, conditions: [{type: PodScheduled, status: \"False\", reason: Unschedulable}]}\n",
 	)
 	lists := map[schema.GroupVersionResource]string{
-		{Group: "apps", Version: "v1", Resource: "deployments"}: "List", {Group: "apps", Version: "v1", Resource: "replicasets"}: "List",
-		{Group: "apps", Version: "v1", Resource: "statefulsets"}: "List", {Group: "batch", Version: "v1", Resource: "jobs"}: "List",
-		{Group: "batch", Version: "v1", Resource: "cronjobs"}: "List", {Version: "v1", Resource: "replicationcontrollers"}: "List",
+		{Group: "apps", Version: "v1", Resource: "deployments"}: "List", {Group: "apps", Version: "v1",
+			Resource: "replicasets"}: "List",
+		{Group: "apps", Version: "v1", Resource: "statefulsets"}: "List", {Group: "batch", Version: "v1",
+			Resource: "jobs"}: "List",
+		{Group: "batch", Version: "v1", Resource: "cronjobs"}: "List", {Version: "v1",
+			Resource: "replicationcontrollers"}: "List",
 		{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"}: "List",
 	}
 	for _, resource := range whatif.Resources() {
@@ -63,8 +71,8 @@ func running(t *testing.T, forbidden ...string) *fake.FakeDynamicClient {
 	return client
 }
 
-// TestU03_SimulateReadsTheCluster: without -f the cluster is planned for, and so are changes of it. Nothing is written (U-18), and the
-// Deployment's own controller makes its pods, so none is counted twice.
+// TestU03_SimulateReadsTheCluster: without -f the cluster is planned for, and so are changes of it. Nothing is written
+// (U-18), and the Deployment's own controller makes its pods, so none is counted twice.
 func TestU03_SimulateReadsTheCluster(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -99,16 +107,20 @@ func TestU03_SimulateReadsTheCluster(t *testing.T) {
 	}
 }
 
-// TestU03_AManifestIsAppliedAsKubectlDoes: what an API server filled in is no difference, and its pods are not made anew for it.
+// TestU03_AManifestIsAppliedAsKubectlDoes: what an API server filled in is no difference, and its pods are not made
+// anew for it.
 func TestU03_AManifestIsAppliedAsKubectlDoes(t *testing.T) {
 	t.Parallel()
-	const manifest = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec: {replicas: 1, selector: {matchLabels: {app: web}}, " +
-		"template: {metadata: {labels: {app: web}}, spec: {containers: [{name: main, resources: {requests: {cpu: 3000m}}}]}}}\n"
+	const manifest = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec: {replicas: " +
+		"1, selector: {matchLabels: {app: web}}, " +
+		"template: {metadata: {labels: {app: web}}, spec: {containers: [{name: main, resources: {requests: {cpu: " +
+		"3000m}}}]}}}\n"
 	code, out, failures := run(t, running(t), manifest, "simulate", "--change", "-")
 	if code != cli.CodeFine || failures != "" || !strings.HasPrefix(out, "nothing changes: ") {
 		t.Errorf("exit code %d, %q\n%s", code, failures, out)
 	}
-	code, out, failures = run(t, running(t), strings.Replace(manifest, "3000m", "7", 1), "simulate", "--change", "-", "-o", "json")
+	code, out, failures = run(t, running(t), strings.Replace(manifest, "3000m", "7", 1), "simulate", "--change", "-",
+		"-o", "json")
 	var answer struct {
 		APIVersion, Kind string
 		Changes          []whatif.ObjectChange
@@ -129,7 +141,8 @@ func TestU03_AManifestIsAppliedAsKubectlDoes(t *testing.T) {
 // TestU03_FilesAreAddedToTheCluster: objects of files take the place of those of the same kind and name.
 func TestU03_FilesAreAddedToTheCluster(t *testing.T) {
 	t.Parallel()
-	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web-1-x, namespace: shop}\nspec: {containers: [{name: main, resources: {requests: {cpu: 1k}}}]}\n"
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web-1-x, namespace: shop}\nspec: {containers: [{name: " +
+		"main, resources: {requests: {cpu: 1k}}}]}\n"
 	code, out, failures := run(t, running(t), pod, "simulate", "--from", "cluster", "-f", "-")
 	if code != cli.CodeFindings || failures != "" || !strings.Contains(out, "shop/web-1-x: 1 pod waits, PodTooLarge") ||
 		!strings.Contains(out, "objects: cluster and files (") || !strings.Contains(out, " 1 Pod,") {
@@ -159,10 +172,14 @@ func TestU36_ChangesSayWhatIsWrong(t *testing.T) {
 		args []string
 		want string
 	}{
-		"from":         {[]string{"--from", "dump"}, `--from is "dump": it must be files or cluster`},
-		"until":        {[]string{"--until", "night"}, `--until is "night": it must be plan or quiet`},
-		"fail-on":      {[]string{"--fail-on", "price+5"}, `--fail-on has "price+5": allowed are new-waiting, held, drift`},
-		"a number":     {[]string{"--fail-on", "price+$NaN"}, `--fail-on has "price+$NaN"`},
+		"from":      {[]string{"--from", "dump"}, `--from is "dump": it must be files or cluster`},
+		"until":     {[]string{"--until", "night"}, `--until is "night": it must be plan or quiet`},
+		"no change": {[]string{"--fail-on", "any"}, `--fail-on is "any" and nothing changes: add --change`},
+		"kubeconfig": {[]string{"--from", "files", "--kubeconfig", "x"},
+			"--kubeconfig names a cluster, and --from files asks none"},
+		"fail-on": {[]string{"--scale", "shop/web=1", "--fail-on", "price+5"},
+			`--fail-on has "price+5": allowed are new-waiting, held, drift`},
+		"a number":     {[]string{"--scale", "shop/web=1", "--fail-on", "price+$NaN"}, `--fail-on has "price+$NaN"`},
 		"scale":        {[]string{"--scale", "web"}, `--scale is "web": write NAMESPACE/DEPLOYMENT=N`},
 		"delete":       {[]string{"--delete", "web"}, `--delete is "web": name it KIND/NAME`},
 		"remove-node":  {[]string{"--remove-node", "n1"}, "--remove-node n1: there is no node and no NodeClaim of that name"},

@@ -27,21 +27,23 @@ const (
 func simulate(config Config) *cobra.Command {
 	with := &foreseen{}
 	command := &cobra.Command{
-		Use: "simulate", Short: "Plan nodes for manifests or a cluster, and foretell what a change would do", Args: cobra.NoArgs,
-		Long: `Plan nodes for pools, node classes and workloads, with the engine that the controller has: which nodes would be launched, at
-which price, and why a pod would get none. Nothing is written. With -f the objects are those of files, and no cluster is asked;
-without it those of the cluster are read.
+		Use: "simulate", Short: "Plan nodes for manifests or a cluster, and foretell what a change would do",
+		Args: cobra.NoArgs,
+		Long: `Plan nodes for pools, node classes and workloads, with the engine that the controller has: which nodes would be
+launched, at which price, and why a pod would get none. Nothing is written. With -f the objects are those of
+files, and no cluster is asked; without it those of the cluster are read.
 
---change, --delete, --scale and --remove-node say what would change. Then both states are planned for, and the answer is what would
-be different: when the change has come, and when nothing changes any more. For that, plans are carried out on a copy in memory,
-round by round: nodes come, pods move, nodes that drift are replaced within their budgets, and what costs too much goes.
+--change, --delete, --scale and --remove-node say what would change. Then both states are planned for, and the
+answer is what would be different: when the change has come, and when nothing changes any more. For that, plans
+are carried out on a copy in memory, round by round: nodes come, pods move, nodes that drift are replaced within
+their budgets, and what costs too much goes.
 
-Instance types and prices come from a catalogue: "aws" is 584 EC2 types with the on-demand prices of us-east-1 of July 2026 and
-made-up spot prices, "default" is that of the KWOK provider, anything else a file (docs/catalogues.md). Without --catalogue it is
-"aws" where a NodePool names an EC2NodeClass, else "default".
+Instance types and prices come from a catalogue: "aws" is 584 EC2 types with the on-demand prices of us-east-1
+of July 2026 and made-up spot prices, "default" is that of the KWOK provider, anything else a file
+(docs/catalogues.md). Without --catalogue it is "aws" where a NodePool names an EC2NodeClass, else "default".
 
-Exit code: 0 every pod has a place, 1 a pod waits, 2 nothing could be planned. With a change: 0 nothing of --fail-on happens, 1
-something of it does, 2 the change would be refused, or nothing could be planned.`,
+Exit code: 0 every pod has a place, 1 a pod waits, 2 nothing could be planned. With a change: 0 nothing of
+--fail-on happens, 1 something of it does, 2 the change would be refused, or nothing could be planned.`,
 		Example: "  joinerctl simulate -f examples/simulate\n" +
 			"  joinerctl simulate -f examples/simulate --change examples/change/pools.yaml\n" +
 			"  joinerctl simulate --scale shop/web=40\n" +

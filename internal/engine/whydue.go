@@ -5,8 +5,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// WhyDue is Why for nodes that are to go whatever they cost, or go already; false for all others. No method of disruption is asked for
-// its plan, so it is for clusters in which none of them chooses anything.
+// WhyDue is Why for nodes that are to go whatever they cost, or go already; false for all others. No method of
+// disruption is asked for its plan, so it is for clusters in which none of them chooses anything.
 func WhyDue(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, bool) {
 	if node.Deleting {
 		return whyGoing(s, terms, node)
@@ -15,7 +15,8 @@ func WhyDue(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, boo
 	if node.Claim == "" || pool == nil || !node.Drifted && !(node.Expired && pool.ExpiresGracefully) {
 		return Standing{}, false
 	}
-	for _, look := range []func(*cluster.Snapshot, Terms, *cluster.Node) (Standing, bool){whyNotReady, whyForbidden, whyDue} {
+	for _, look := range []func(*cluster.Snapshot, Terms, *cluster.Node) (Standing, bool){whyNotReady, whyForbidden,
+		whyDue} {
 		if found, done := look(s, terms, node); done {
 			if found.Wanted == "" {
 				found.Wanted = due(node)

@@ -38,9 +38,11 @@ func offers(names ...string) catalog.Catalog {
 	c := catalog.Catalog{WellKnown: map[requirement.Key]bool{catalog.LabelInstanceType: true, catalog.LabelZone: true,
 		catalog.LabelCapacityType: true}}
 	for _, name := range names {
-		c.Types = append(c.Types, catalog.Type{Name: name, Capacity: resources.Amounts{"cpu": 4000, "memory": 16 << 30, "pods": 20},
-			Labels:    requirement.NewSet(requirement.OneOf("kubernetes.io/arch", "amd64")),
-			Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.OnDemand, Price: resources.Dollar, Available: true}}})
+		c.Types = append(c.Types, catalog.Type{Name: name, Capacity: resources.Amounts{"cpu": 4000, "memory": 16 << 30,
+			"pods": 20},
+			Labels: requirement.NewSet(requirement.OneOf("kubernetes.io/arch", "amd64")),
+			Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.OnDemand, Price: resources.Dollar,
+				Available: true}}})
 	}
 	return c
 }
@@ -63,11 +65,13 @@ func now() time.Time { return time.Unix(1_800_000_000, 0) }
 // pod asks for 3 cores; nobody makes it again unless it has an owner.
 func pod(name string, owned bool) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("pod-" + name)}}
-	p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("3")}}}}
+	p.Spec.Containers = []corev1.Container{{Name: "main",
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("3")}}}}
 	if owned {
 		yes := true
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "r", Controller: &yes}}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "r",
+			Controller: &yes}}
 	}
 	return foretell.Waiting(p)
 }
@@ -105,8 +109,8 @@ func edited[O client.Object](s *foretell.Stage, change func(O)) []client.Object 
 	return list
 }
 
-// TestU03_DriftIsForetold: the template's hash, the requirements, the hash of the node class, a type that is gone; and nothing where
-// nothing has changed.
+// TestU03_DriftIsForetold: the template's hash, the requirements, the hash of the node class, a type that is gone; and
+// nothing where nothing has changed.
 func TestU03_DriftIsForetold(t *testing.T) {
 	t.Parallel()
 	base := settled(t, offers("big", "other"), pool(), class(), pod("a", true))
@@ -145,8 +149,8 @@ func TestU03_DriftIsForetold(t *testing.T) {
 	}
 }
 
-// TestU03_WhatNobodyMakesAgainIsLost: a pod without a controller ends with its node, and what was launched for it is empty; another one
-// moves.
+// TestU03_WhatNobodyMakesAgainIsLost: a pod without a controller ends with its node, and what was launched for it is
+// empty; another one moves.
 func TestU03_WhatNobodyMakesAgainIsLost(t *testing.T) {
 	t.Parallel()
 	base := settled(t, offers("big"), pool(), class(), pod("a", true), pod("b", false))
@@ -154,7 +158,8 @@ func TestU03_WhatNobodyMakesAgainIsLost(t *testing.T) {
 		p.Spec.Template.ObjectMeta.Labels = map[string]string{"team": "shop"}
 	})...)
 	record := s.Record()
-	if len(record.Gone) != 3 || record.Gone[2].Reason != plan.Empty || len(record.Lost) != 1 || record.Lost[0].Name != "b" {
+	if len(record.Gone) != 3 || record.Gone[2].Reason != plan.Empty || len(record.Lost) != 1 ||
+		record.Lost[0].Name != "b" {
 		t.Errorf("%+v", record)
 	}
 	for _, o := range s.Objects() {
@@ -204,7 +209,8 @@ func TestU03_NewNamesAreNew(t *testing.T) {
 func TestU03_AReservationIsUsedOnce(t *testing.T) {
 	t.Parallel()
 	c := offers("big")
-	c.Types[0].Offerings = append(c.Types[0].Offerings, catalog.Offering{Zone: "a", CapacityType: catalog.Reserved, Price: 1,
+	c.Types[0].Offerings = append(c.Types[0].Offerings, catalog.Offering{Zone: "a", CapacityType: catalog.Reserved,
+		Price:     1,
 		Available: true, Reservation: 1})
 	s := settled(t, c, pool(), class(), pod("a", true), pod("b", true))
 	count := map[string]int{}

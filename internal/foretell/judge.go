@@ -23,7 +23,8 @@ import (
 // driftNodeClass is the reason of drift that is found by the hash of a class.
 const driftNodeClass = "NodeClassDrift"
 
-// judge writes what controllers would write onto objects: which claims have drifted, and what PodDisruptionBudgets allow.
+// judge writes what controllers would write onto objects: which claims have drifted, and what PodDisruptionBudgets
+// allow.
 func (s *Stage) judge() {
 	for _, name := range sortedNames(s.claims) {
 		s.judgeDrift(s.claims[name])
@@ -33,8 +34,8 @@ func (s *Stage) judge() {
 	}
 }
 
-// judgeDrift sets the condition Drifted by the functions that the controllers have. What a cloud said before stays: it is not asked
-// here.
+// judgeDrift sets the condition Drifted by the functions that the controllers have. What a cloud said before stays: it
+// is not asked here.
 func (s *Stage) judgeDrift(claim *karpenterv1.NodeClaim) {
 	pool := s.pools[translate.PoolOf(claim)]
 	if pool == nil || claim.DeletionTimestamp != nil || !s.in.Fleet.OwnsClaim(claim) {
@@ -49,7 +50,8 @@ func (s *Stage) judgeDrift(claim *karpenterv1.NodeClaim) {
 	if reason == "" {
 		condition.Clear(&fresh.Status.Conditions, karpenterv1.ConditionTypeDrifted)
 	} else {
-		condition.Set(&fresh.Status.Conditions, fresh.Generation, condition.True(karpenterv1.ConditionTypeDrifted, reason, text),
+		condition.Set(&fresh.Status.Conditions, fresh.Generation, condition.True(karpenterv1.ConditionTypeDrifted, reason,
+			text),
 			s.clock)
 	}
 	s.put(fresh)
@@ -57,7 +59,8 @@ func (s *Stage) judgeDrift(claim *karpenterv1.NodeClaim) {
 
 // foretold are the reasons of drift that are judged here.
 func foretold() []string {
-	return []string{translate.DriftNodePool, translate.DriftRequirements, driftNodeClass, provider.DriftInstanceTypeNotFound}
+	return []string{translate.DriftNodePool, translate.DriftRequirements, driftNodeClass,
+		provider.DriftInstanceTypeNotFound}
 }
 
 func (s *Stage) driftOf(pool *karpenterv1.NodePool, claim *karpenterv1.NodeClaim) (reason, text string) {
@@ -88,8 +91,8 @@ func (s *Stage) classOf(claim *karpenterv1.NodeClaim) *awsv1.EC2NodeClass {
 	return s.classes[ref.Name]
 }
 
-// count brings the status of a PodDisruptionBudget up to date, as Kubernetes' controller does. Shares are of the pods that there
-// are: what the scale of their workload expects beyond them is not known here.
+// count brings the status of a PodDisruptionBudget up to date, as Kubernetes' controller does. Shares are of the pods
+// that there are: what the scale of their workload expects beyond them is not known here.
 func (s *Stage) count(old *policyv1.PodDisruptionBudget) {
 	selector, err := metav1.LabelSelectorAsSelector(old.Spec.Selector)
 	if err != nil {
@@ -119,7 +122,8 @@ func (s *Stage) count(old *policyv1.PodDisruptionBudget) {
 	}
 }
 
-// isHealthy reports whether a pod counts for its budget. One of a file that runs somewhere and says nothing of itself does.
+// isHealthy reports whether a pod counts for its budget. One of a file that runs somewhere and says nothing of itself
+// does.
 func isHealthy(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName == "" {
 		return false

@@ -53,14 +53,15 @@ func (s *Stage) launch(names resources.Names, l plan.Launch) (*karpenterv1.NodeC
 	if !up {
 		return nil, false
 	}
-	s.record.Launched = append(s.record.Launched, Launched{Claim: claim.Name, Node: fresh.Status.NodeName, Pool: l.Pool, Replaces: l.Replaces, Round: s.round,
+	s.record.Launched = append(s.record.Launched, Launched{Claim: claim.Name, Node: fresh.Status.NodeName, Pool: l.Pool,
+		Replaces: l.Replaces, Round: s.round,
 		Type: fresh.Labels[string(catalog.LabelInstanceType)], Zone: fresh.Labels[string(catalog.LabelZone)],
 		Kind: fresh.Labels[string(catalog.LabelCapacityType)]})
 	return fresh, true
 }
 
-// nameFor names a claim: after its slot where it has one, as the store expects it, else so that one can tell it from those that
-// there are.
+// nameFor names a claim: after its slot where it has one, as the store expects it, else so that one can tell it from
+// those that there are.
 func (s *Stage) nameFor(l plan.Launch) string {
 	if l.Slot != plan.NoSlot {
 		return limit.SlotName(l.Pool, l.PoolUID, l.Slot)
@@ -79,7 +80,8 @@ func (s *Stage) newName(pool string) string {
 	}
 }
 
-// raise brings a claim to its end: a machine is there, its node has joined and is initialized. It returns the claim as it is then.
+// raise brings a claim to its end: a machine is there, its node has joined and is initialized. It returns the claim as
+// it is then.
 func (s *Stage) raise(old *karpenterv1.NodeClaim) (*karpenterv1.NodeClaim, bool) {
 	claim := old.DeepCopy()
 	if !translate.Launched(claim) && !s.machine(claim) {

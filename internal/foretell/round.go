@@ -18,8 +18,8 @@ import (
 // MaxRounds bounds a play: what is not at rest by then goes in circles.
 const MaxRounds = 200
 
-// Plan carries out one plan: nodes that are on their way come, what is too many is chosen to go, and pods get places. Nothing has
-// gone yet.
+// Plan carries out one plan: nodes that are on their way come, what is too many is chosen to go, and pods get places.
+// Nothing has gone yet.
 func (s *Stage) Plan() {
 	s.round++
 	s.prepare()
@@ -141,7 +141,8 @@ func (s *Stage) end(node *cluster.Node, claim *karpenterv1.NodeClaim) {
 
 func (s *Stage) goneOf(node *cluster.Node, reason plan.DisruptionReason, why string) Gone {
 	gone := Gone{Claim: node.Claim, Node: node.Name, Pool: node.Pool, Reason: reason, Why: why, Round: s.round,
-		Type: node.InstanceType, Zone: node.Labels[string(catalog.LabelZone)], Kind: node.Labels[string(catalog.LabelCapacityType)]}
+		Type: node.InstanceType, Zone: node.Labels[string(catalog.LabelZone)],
+		Kind: node.Labels[string(catalog.LabelCapacityType)]}
 	if claim := s.claims[node.Claim]; claim != nil && reason == plan.Drifted {
 		drifted, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDrifted)
 		gone.Drift = drifted.Message
@@ -169,8 +170,8 @@ func (s *Stage) chooseNamed(r plan.Remove) bool {
 	return false
 }
 
-// disrupt asks the methods in the order in which a controller does, and carries out what the first of them wants: replacements are
-// there before the nodes go.
+// disrupt asks the methods in the order in which a controller does, and carries out what the first of them wants:
+// replacements are there before the nodes go.
 func (s *Stage) disrupt() bool {
 	snapshot, terms := s.Snapshot(), s.Terms()
 	for _, method := range []func() plan.Plan{
@@ -220,8 +221,8 @@ func (s *Stage) wait() bool {
 	return true
 }
 
-// Unplaced are the pods that wait, each with the cause that every pool has. Those that still run on a node that goes are not among
-// them.
+// Unplaced are the pods that wait, each with the cause that every pool has. Those that still run on a node that goes
+// are not among them.
 func (s *Stage) Unplaced() []plan.Unplaced {
 	return slices.DeleteFunc(engine.Launches(s.Snapshot()).Unplaced, func(u plan.Unplaced) bool {
 		pod := s.pods[nameOf(u.Pod)]

@@ -59,7 +59,8 @@ type Stage struct {
 	others  []client.Object
 
 	versions, names int
-	// moved are the pods that have left a node which goes, by its claim: the workloads' own names for them are the caller's.
+	// moved are the pods that have left a node which goes, by its claim: the workloads' own names for them are the
+	// caller's.
 	moved  map[string][]types.NamespacedName
 	going  map[string]Gone
 	record Record
@@ -108,7 +109,8 @@ func New(in Input) (*Stage, error) {
 	s := &Stage{in: in, clock: in.Now, pods: map[types.NamespacedName]*corev1.Pod{}, nodes: map[string]*corev1.Node{},
 		claims: map[string]*karpenterv1.NodeClaim{}, pools: map[string]*karpenterv1.NodePool{},
 		classes: map[string]*awsv1.EC2NodeClass{}, budgets: map[types.NamespacedName]*policyv1.PodDisruptionBudget{},
-		daemons: map[types.NamespacedName]*appsv1.DaemonSet{}, moved: map[string][]types.NamespacedName{}, going: map[string]Gone{}}
+		daemons: map[types.NamespacedName]*appsv1.DaemonSet{}, moved: map[string][]types.NamespacedName{},
+		going: map[string]Gone{}}
 	s.store = world.New(world.Config{Now: func() time.Time { return s.clock }, Fleet: in.Fleet})
 	for _, class := range in.Classes {
 		if err := s.store.SetCatalog(class, in.Catalogue); err != nil {
@@ -186,7 +188,8 @@ func (s *Stage) Record() Record { return s.record }
 // Terms are the budgets of the moment, and that all quiet time has passed which had by then.
 func (s *Stage) Terms() engine.Terms {
 	snapshot := s.Snapshot()
-	terms := engine.Terms{Now: s.clock.Unix(), Budgets: map[string][]engine.Budget{}, MinSavingPercent: s.in.MinSavingPercent}
+	terms := engine.Terms{Now: s.clock.Unix(), Budgets: map[string][]engine.Budget{},
+		MinSavingPercent: s.in.MinSavingPercent}
 	sizes := engine.Sizes(snapshot)
 	for _, name := range sortedNames(s.pools) {
 		// A budget that cannot be read counts as one of 0, as the controller has it.

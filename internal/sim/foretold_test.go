@@ -29,14 +29,17 @@ func calmScript(seed uint64) Script {
 	pick := func(words ...string) string { return words[r.IntN(len(words))] }
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d\ncalm\n", seed)
-	fmt.Fprintf(&b, "at 0s pool a after=30s budget=%s soft=%d policy=WhenEmptyOrUnderutilized\n", pick("1", "2", "100%"), 3+r.IntN(6))
+	fmt.Fprintf(&b, "at 0s pool a after=30s budget=%s soft=%d policy=WhenEmptyOrUnderutilized\n", pick("1", "2", "100%"),
+		3+r.IntN(6))
 	for i := range 1 + r.IntN(3) {
 		guard := pick("", "", " unavailable=1")
-		fmt.Fprintf(&b, "at %ds workload w%d replicas=%d cpu=%s mem=%s%s\n", 1+i, i, 1+r.IntN(6), pick("300m", "900m", "1500m", "3"),
+		fmt.Fprintf(&b, "at %ds workload w%d replicas=%d cpu=%s mem=%s%s\n", 1+i, i, 1+r.IntN(6), pick("300m", "900m",
+			"1500m", "3"),
 			pick("512Mi", "1Gi", "3Gi"), guard)
 	}
-	fmt.Fprintf(&b, "at %s %s\n", changeAt, pick("drift a", fmt.Sprintf("limit a soft=%d", 1+r.IntN(8)), fmt.Sprintf("scale w0 %d",
-		r.IntN(9))))
+	fmt.Fprintf(&b, "at %s %s\n", changeAt, pick("drift a", fmt.Sprintf("limit a soft=%d", 1+r.IntN(8)),
+		fmt.Sprintf("scale w0 %d",
+			r.IntN(9))))
 	fmt.Fprintf(&b, "heal %s\n", changeAt+time.Minute)
 	script, err := Parse(b.String())
 	if err != nil {
@@ -48,7 +51,8 @@ func calmScript(seed uint64) Script {
 // objects are those of the server that a plan looks at.
 func (w *World) objects() []client.Object {
 	var list []client.Object
-	for _, like := range []client.Object{&corev1.Namespace{}, &corev1.Node{}, &corev1.Pod{}, &policyv1.PodDisruptionBudget{},
+	for _, like := range []client.Object{&corev1.Namespace{}, &corev1.Node{}, &corev1.Pod{},
+		&policyv1.PodDisruptionBudget{},
 		&karpenterv1.NodePool{}, &karpenterv1.NodeClaim{}, &kwokv1alpha1.KWOKNodeClass{}} {
 		w.server.All(like, func(o client.Object) {
 			own := o.DeepCopyObject().(client.Object)
@@ -111,9 +115,10 @@ func machinesOf(t *testing.T, w *World, objects []client.Object, settle bool) (m
 	return count, price
 }
 
-// TestU03_ForetoldIsWhatTheControllersReach: from a cluster at rest, a change leads the controllers, without faults, where it was
-// foretold to lead: to the same price within a hundredth, nearly always. Not always: the simulated kube-scheduler chooses among nodes
-// by itself, a launch draws one of the zones at one price, and consolidation then comes to rest in another place.
+// TestU03_ForetoldIsWhatTheControllersReach: from a cluster at rest, a change leads the controllers, without faults,
+// where it was foretold to lead: to the same price within a hundredth, nearly always. Not always: the simulated
+// kube-scheduler chooses among nodes by itself, a launch draws one of the zones at one price, and consolidation then
+// comes to rest in another place.
 func TestU03_ForetoldIsWhatTheControllersReach(t *testing.T) {
 	t.Parallel()
 	g, err := NewGround()
@@ -127,7 +132,8 @@ func TestU03_ForetoldIsWhatTheControllersReach(t *testing.T) {
 		w := newWorld(g, script, nil)
 		var before, changed []client.Object
 		w.at(changeAt-time.Second, func() { before = w.objects() })
-		w.at(changeAt, func() { changed = w.objects() }) // after the change itself, which was planned for the same time before
+		w.at(changeAt,
+			func() { changed = w.objects() }) // after the change itself, which was planned for the same time before
 		if r := w.run(); r.Violation != "" {
 			t.Fatalf("seed %d: %s: %s\n%s", seed, r.Check, r.Violation, script)
 		}
@@ -148,9 +154,11 @@ func TestU03_ForetoldIsWhatTheControllersReach(t *testing.T) {
 		}
 	}
 	if near < mostly || moved < clusters/5 {
-		t.Errorf("of %d clusters %d came to the price that was foretold, want %d; the change changed the price of %d", clusters, near,
+		t.Errorf("of %d clusters %d came to the price that was foretold, want %d; the change changed the price of %d",
+			clusters, near,
 			mostly, moved)
 	}
-	t.Logf("of %d clusters %d came to the price that was foretold, %d to the very machines; the change changed the price of %d",
+	t.Logf("of %d clusters %d came to the price that was foretold, %d to the very machines; the change changed the "+
+		"price of %d",
 		clusters, near, same, moved)
 }

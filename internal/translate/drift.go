@@ -14,8 +14,8 @@ const (
 	DriftRequirements = "RequirementsDrifted"
 )
 
-// Drift says why a claim is not any more what its pool would make, as a reason and in words; "" when it is, or when nobody can tell.
-// node is the claim's, nil while there is none. What the provider finds is not asked here.
+// Drift says why a claim is not any more what its pool would make, as a reason and in words; "" when it is, or when
+// nobody can tell. node is the claim's, nil while there is none. What the provider finds is not asked here.
 func Drift(pool *karpenterv1.NodePool, claim *karpenterv1.NodeClaim, node *corev1.Node) (reason, text string) {
 	if pool.Annotations[karpenterv1.ConversionProblemAnnotationKey] != "" {
 		return "", "" // it only stands for the pool, whose template cannot be read (V-24)

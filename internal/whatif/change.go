@@ -127,8 +127,9 @@ func (w *World) replaced(r *reader, d Document, known map[id]*object) (edit, err
 	}
 	if fresh == nil {
 		kind, _ := d.Content["kind"].(string)
-		w.Notes = append(w.Notes, fmt.Sprintf("%s: %s %s is of a kind that planning does not look at: it changes nothing here",
-			d.Where, kind, nameOf(d.Content)))
+		w.Notes = append(w.Notes,
+			fmt.Sprintf("%s: %s %s is of a kind that planning does not look at: it changes nothing here",
+				d.Where, kind, nameOf(d.Content)))
 		return edit{}, nil
 	}
 	if namespaced(fresh.Object) && fresh.GetNamespace() == "" {
@@ -154,9 +155,9 @@ func ofTemplate(path string) bool {
 	return strings.HasPrefix(path, "spec.template.") || strings.HasPrefix(path, "spec.jobTemplate.spec.template.")
 }
 
-// inherit gives an object what an API server keeps of the one before: its identity, its status, and the labels and annotations of
-// which the new one says nothing. Of a kind whose defaults are not filled in here, it keeps the fields as well that only the API
-// server wrote.
+// inherit gives an object what an API server keeps of the one before: its identity, its status, and the labels and
+// annotations of which the new one says nothing. Of a kind whose defaults are not filled in here, it keeps the fields
+// as well that only the API server wrote.
 func inherit(old, fresh *object) error {
 	if old.stored && looksAt(fresh.GetObjectKind().GroupVersionKind()) {
 		if err := overlay(old, fresh); err != nil {
@@ -220,6 +221,9 @@ func (w *World) deleted(text string) (edit, error) {
 			if _, isNode := o.Object.(*corev1.Node); isNode {
 				return edit{}, fmt.Errorf("--delete %s: a node goes by --remove-node %s", text, name)
 			}
+			if _, isNamespace := o.Object.(*corev1.Namespace); isNamespace {
+				return edit{}, fmt.Errorf("--delete %s: what is in a namespace is not followed: name its workloads", text)
+			}
 			return edit{old: o, diff: []Difference{{Old: "is there"}}}, nil
 		}
 		near = append(near, nameOfObject(o))
@@ -277,7 +281,8 @@ func (w *World) scaled(text string) (edit, error) {
 	}
 	slices.Sort(near)
 	if len(near) == 0 {
-		return edit{}, fmt.Errorf("--scale %s: there is no Deployment: neither among the files nor in the cluster, as far as it could be read",
+		return edit{}, fmt.Errorf("--scale %s: there is no Deployment: neither among the files nor in the cluster, as "+
+			"far as it could be read",
 			text)
 	}
 	return edit{}, fmt.Errorf("--scale %s: there is no such Deployment: those that there are: %s", text, listed(near))

@@ -30,12 +30,13 @@ type Comparison struct {
 	APIVersion string `json:"apiVersion"` // APIVersion
 	Kind       string `json:"kind"`       // "Comparison"
 	Until      Until  `json:"until"`
-	// Changed says that there is a change, and Changes what of it is another thing than before: nothing, when it is equal to what is.
+	// Changed says that there is a change, and Changes what of it is another thing than before: nothing, when it is equal
+	// to what is.
 	Changed bool           `json:"changed"`
 	Changes []ObjectChange `json:"changes"`
-	// Before is the cluster without the change, once it has come to rest by itself, or after one plan where only that was asked for; After is the cluster when the change has come,
-	// new nodes are there, and none has gone yet; Quiet is when nothing changes any more, nil when only a plan was asked for.
-	// Without a change, Before is the cluster as it is.
+	// Before is the cluster without the change, once it has come to rest by itself, or after one plan where only that was
+	// asked for; After is the cluster when the change has come, new nodes are there, and none has gone yet; Quiet is when
+	// nothing changes any more, nil when only a plan was asked for. Without a change, Before is the cluster as it is.
 	Before Totals  `json:"before"`
 	After  Totals  `json:"after"`
 	Quiet  *Totals `json:"quiet,omitempty"`
@@ -48,8 +49,8 @@ type Comparison struct {
 	Pods []PodFate `json:"pods"`
 	// Price sums up the totals.
 	Price Prices `json:"price"`
-	// NotForetold lists what may come otherwise, NotPlanned pods that no plan is for, such as gated ones, and Notes what is without
-	// effect.
+	// NotForetold lists what may come otherwise, NotPlanned pods that no plan is for, such as gated ones, and Notes what
+	// is without effect.
 	NotForetold []string `json:"notForetold"`
 	NotPlanned  []string `json:"notPlanned,omitempty"`
 	Notes       []string `json:"notes,omitempty"`
@@ -104,8 +105,8 @@ type NodeFate struct {
 // PodFate is what becomes of pods of one workload.
 type PodFate struct {
 	Workload string `json:"workload"`
-	// Evicted, Waiting and Lost count pods: evictions from nodes that go, pods that have no node in the end, and those that nobody
-	// makes again. NewWaiting counts those of Waiting that did not wait before.
+	// Evicted, Waiting and Lost count pods: evictions from nodes that go, pods that have no node in the end, and those
+	// that nobody makes again. NewWaiting counts those of Waiting that did not wait before.
 	Evicted    int `json:"evicted,omitempty"`
 	Waiting    int `json:"waiting,omitempty"`
 	NewWaiting int `json:"newWaiting,omitempty"`
@@ -117,15 +118,17 @@ func (w *World) stage(going map[string]plan.DisruptionReason) (*foretell.Stage, 
 	classes := slices.SortedFunc(maps.Keys(w.classes()), func(a, b world.ClassRef) int {
 		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
 	})
-	return foretell.New(foretell.Input{Objects: w.told, Catalogue: w.catalogue, Classes: classes, Fleet: both{}, Now: w.now,
+	return foretell.New(foretell.Input{Objects: w.told, Catalogue: w.catalogue, Classes: classes, Fleet: both{},
+		Now:              w.now,
 		MinSavingPercent: engine.DefaultMinSavingPercent, Going: going})
 }
 
-// Compare foretells what becomes of the cluster with a change, or without one where it is empty. The error names what of the change
-// an API server would refuse, or what there is not.
+// Compare foretells what becomes of the cluster with a change, or without one where it is empty. The error names what
+// of the change an API server would refuse, or what there is not.
 func (w *World) Compare(change Change, until Until) (Comparison, error) {
-	c := Comparison{APIVersion: APIVersion, Kind: "Comparison", Until: until, Changed: !change.Empty(), Changes: []ObjectChange{},
-		Nodes: []NodeFate{}, Pods: []PodFate{}, NotForetold: []string{}, Estimated: w.estimated}
+	c := Comparison{APIVersion: APIVersion, Kind: "Comparison", Until: until, Changed: !change.Empty(),
+		Changes: []ObjectChange{},
+		Nodes:   []NodeFate{}, Pods: []PodFate{}, NotForetold: []string{}, Estimated: w.estimated}
 	edits, err := w.edits(change)
 	if err != nil {
 		return c, err
@@ -250,7 +253,8 @@ func (c *Comparison) fates(w *World, s *foretell.Stage, record foretell.Record, 
 		}
 		found := view.Standing(standing, node.Pool)
 		c.Nodes = append(c.Nodes, NodeFate{Name: cmp.Or(node.Name, node.Claim), Pool: node.Pool, Fate: Held,
-			Reason: cmp.Or(found.Wanted, string(s.Reason(node.Claim))), Why: cmp.Or(s.DriftText(node.Claim), node.Held), Cause: found.Cause, Offering: Offering{Type: node.InstanceType,
+			Reason: cmp.Or(found.Wanted, string(s.Reason(node.Claim))), Why: cmp.Or(s.DriftText(node.Claim), node.Held),
+			Cause: found.Cause, Offering: Offering{Type: node.InstanceType,
 				Zone:         node.Labels[string(catalog.LabelZone)],
 				CapacityType: node.Labels[string(catalog.LabelCapacityType)]}})
 	}

@@ -274,7 +274,8 @@ func (c Comparison) writeComing(b *strings.Builder, g *fateGroup) {
 	if len(n.Replaces) > 0 {
 		why = "in place of nodes that go"
 	}
-	fmt.Fprintf(b, "%-8s  %d  %s: %s %s in %s, %s, %s\n", n.Fate, len(g.names), n.Pool, n.Offering.Type, n.Offering.CapacityType,
+	fmt.Fprintf(b, "%-8s  %d  %s: %s %s in %s, %s, %s\n", n.Fate, len(g.names), n.Pool, n.Offering.Type,
+		n.Offering.CapacityType,
 		zones(slices.Sorted(slices.Values(g.zones))), price, why)
 }
 

@@ -11,16 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Difference is a field that is another one than before. Old is "" for one that comes, New for one that goes. An object that comes or
-// goes as a whole has no path.
+// Difference is a field that is another one than before. Old is "" for one that comes, New for one that goes. An object
+// that comes or goes as a whole has no path.
 type Difference struct {
 	Path string `json:"path,omitempty"`
 	Old  string `json:"old,omitempty"`
 	New  string `json:"new,omitempty"`
 }
 
-// differences compares two states of an object by path: what users write, and nothing that an API server or a controller does.
-// Elements of lists are told by what names them, wherever they stand.
+// differences compares two states of an object by path: what users write, and nothing that an API server or a
+// controller does. Elements of lists are told by what names them, wherever they stand.
 func differences(old, fresh *object) []Difference {
 	if old == nil {
 		return []Difference{{New: "is new"}}

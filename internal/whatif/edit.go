@@ -30,9 +30,10 @@ type changed struct {
 	notes   []string
 }
 
-// with returns the cluster of these objects with the edits made, and the nodes gone that are named. Nothing of the given objects is
-// changed. The error names nodes that there are not.
-func (w *World) with(objects []client.Object, edits []edit, nodes []string) (*World, map[string]plan.DisruptionReason, error) {
+// with returns the cluster of these objects with the edits made, and the nodes gone that are named. Nothing of the
+// given objects is changed. The error names nodes that there are not.
+func (w *World) with(objects []client.Object, edits []edit, nodes []string) (*World, map[string]plan.DisruptionReason,
+	error) {
 	c := &changed{sets: w.replicaSets(), going: map[string]plan.DisruptionReason{}, now: metav1.NewTime(w.now),
 		sizes: map[string]int64{}}
 	stored := map[id]bool{}
@@ -125,7 +126,8 @@ func (c *changed) classesChanged(e edit) {
 	}
 }
 
-// mark notes on a pool that what its soft limit is lowered to is seen by a Joiner that runs, which then brings it down at once (L-40).
+// mark notes on a pool that what its soft limit is lowered to is seen by a Joiner that runs, which then brings it down
+// at once (L-40).
 func (c *changed) mark(old, fresh *karpenterv1.NodePool) {
 	bound := func(pool *karpenterv1.NodePool) (int64, bool) {
 		value, err := translate.Pool(resources.NewSpace(), pool)
@@ -136,7 +138,8 @@ func (c *changed) mark(old, fresh *karpenterv1.NodePool) {
 	}
 	before, was := bound(old)
 	most, is := bound(fresh)
-	settled := !was || c.sizes[old.Name] <= before || old.Annotations[karpenterv1.AboveLimitAnnotationKey] == translate.AtOnce(before)
+	settled := !was || c.sizes[old.Name] <= before ||
+		old.Annotations[karpenterv1.AboveLimitAnnotationKey] == translate.AtOnce(before)
 	if is && (settled || most < before) {
 		if fresh.Annotations == nil {
 			fresh.Annotations = map[string]string{}
@@ -176,8 +179,8 @@ func (c *changed) delete(claim *karpenterv1.NodeClaim, reason plan.DisruptionRea
 	}
 }
 
-// rescale ends the pods of a workload that are too many, youngest first, or all of them when their template is another one.
-// Those that lack are made when the cluster is filled.
+// rescale ends the pods of a workload that are too many, youngest first, or all of them when their template is another
+// one. Those that lack are made when the cluster is filled.
 func (c *changed) rescale(o object, remade bool) {
 	pods := c.podsOf(o)
 	if set, isDaemon := o.Object.(*appsv1.DaemonSet); isDaemon {
@@ -243,8 +246,9 @@ func (c *changed) removeNode(name string) (bool, error) {
 	})
 	if at < 0 {
 		slices.Sort(claims)
-		return false, fmt.Errorf("--remove-node %s: there is no node and no NodeClaim of that name: those that there are: %s", name,
-			listed(claims))
+		return false,
+			fmt.Errorf("--remove-node %s: there is no node and no NodeClaim of that name: those that there are: %s", name,
+				listed(claims))
 	}
 	c.objects = slices.Delete(c.objects, at, at+1)
 	var lost []*corev1.Pod

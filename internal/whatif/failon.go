@@ -17,7 +17,8 @@ type FailOn []func(*Comparison) bool
 const DefaultFailOn = "new-waiting,held"
 
 // failOnAllowed says what --fail-on takes.
-const failOnAllowed = "new-waiting, held, drift, disruption, trim, any, price+N% and price+$N, such as price+5% or price+$1.50"
+const failOnAllowed = "new-waiting, held, drift, disruption, trim, any, price+N% and price+$N, such as price+5% or " +
+	"price+$1.50"
 
 // ParseFailOn reads a list with commas. The error names the word that is not one of it.
 func ParseFailOn(list string) (FailOn, error) {

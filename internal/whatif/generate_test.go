@@ -35,8 +35,8 @@ func (g generator) document(format string, args ...any) Document {
 func (g generator) pick(words ...string) string { return words[g.IntN(len(words))] }
 
 func (g generator) pool(i int) Document {
-	return g.document(`{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "pool-%d"}, "spec": {"weight": %d,
-		"template": {"metadata": {"labels": {"tier": %q}}, "spec": {
+	return g.document(`{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "pool-%d"},
+		"spec": {"weight": %d, "template": {"metadata": {"labels": {"tier": %q}}, "spec": {
 			"nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
 			"requirements": [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": %s}]}},
 		"limits": {"nodes": %d}, "disruption": {"consolidateAfter": "30s", "budgets": [{"nodes": %q}]}}}`,
@@ -58,16 +58,18 @@ func (g generator) deployment(i int) Document {
 }
 
 func (g generator) budget(i int) Document {
-	return g.document(`{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "app-%d", "namespace": "shop"},
-		"spec": {"maxUnavailable": %s, "selector": {"matchLabels": {"app": "app-%d"}}}}`, i, g.pick("0", "1", `"50%"`), i)
+	return g.document(`{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {
+		"name": "app-%d", "namespace": "shop"}, "spec": {"maxUnavailable": %s, "selector": {"matchLabels": {
+			"app": "app-%d"}}}}`, i, g.pick("0", "1", `"50%"`), i)
 }
 
 // cluster makes the files of a cluster.
 func (g generator) cluster() []Document {
 	list := []Document{
 		g.document(`{"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": "default"}}`),
-		g.document(`{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "log", "namespace": "kube-system"}, "spec": {
-			"selector": {"matchLabels": {"app": "log"}}, "template": {"metadata": {"labels": {"app": "log"}}, "spec": {"containers": [
+		g.document(`{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {
+			"name": "log", "namespace": "kube-system"}, "spec": {"selector": {"matchLabels": {
+			"app": "log"}}, "template": {"metadata": {"labels": {"app": "log"}}, "spec": {"containers": [
 				{"name": "log", "resources": {"requests": {"cpu": "50m"}}}]}}}}`),
 	}
 	for i := range 1 + g.IntN(2) {

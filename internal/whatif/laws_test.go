@@ -121,8 +121,8 @@ func printed(t *testing.T, c Comparison) string {
 	return out.String()
 }
 
-// TestU03_WhatIsForetoldAddsUp: nodes come and go as the totals say, no pod is on two nodes or on none, and no pool is above its limit
-// in the end.
+// TestU03_WhatIsForetoldAddsUp: nodes come and go as the totals say, no pod is on two nodes or on none, and no pool is
+// above its limit in the end.
 func TestU03_WhatIsForetoldAddsUp(t *testing.T) {
 	t.Parallel()
 	came := 0
@@ -144,7 +144,8 @@ func TestU03_WhatIsForetoldAddsUp(t *testing.T) {
 		}
 		came += len(c.Nodes)
 		if sum != c.Quiet.Nodes {
-			t.Errorf("seed %d: %d nodes before, %d by what comes and goes, %d in the end", seed, c.Before.Nodes, sum, c.Quiet.Nodes)
+			t.Errorf("seed %d: %d nodes before, %d by what comes and goes, %d in the end", seed, c.Before.Nodes, sum,
+				c.Quiet.Nodes)
 		}
 		for _, p := range c.Quiet.Pools {
 			if p.Limit != nil && int64(p.Nodes) > *p.Limit && !slices.ContainsFunc(c.Nodes,

@@ -49,7 +49,8 @@ func (w *World) notForetold(c *Comparison, record foretell.Record) []string {
 		}
 	}
 	if len(images) > 0 {
-		add("which nodes drift because the selectors of EC2NodeClass %s come to something else: the cloud resolves them", images)
+		add("which nodes drift because the selectors of EC2NodeClass %s come to something else: the cloud resolves them",
+			images)
 	} else {
 		add("drift by what the selectors of EC2NodeClass %s come to: the cloud resolves them", classes)
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/foretell"
 )
 
-// Totals are what a cluster comes to at one moment. Unpriced counts nodes whose price nobody knows; they are not in PricePerHour.
+// Totals are what a cluster comes to at one moment. Unpriced counts nodes whose price nobody knows; they are not in
+// PricePerHour.
 type Totals struct {
 	Nodes        int     `json:"nodes"`
 	PricePerHour Dollars `json:"pricePerHour"`

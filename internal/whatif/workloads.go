@@ -71,8 +71,8 @@ func atOnce(spec *batchv1.JobSpec) *int32 {
 	return most
 }
 
-// expand returns the pods that a workload lacks, named NAME-0 and on, and the claims that come with them. have is how many there are,
-// and taken are the names, namespace/name, that pods have.
+// expand returns the pods that a workload lacks, named NAME-0 and on, and the claims that come with them. have is how
+// many there are, and taken are the names, namespace/name, that pods have.
 func (d demand) expand(have int64, taken map[string]bool) (pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim) {
 	yes := true
 	reference := metav1.OwnerReference{

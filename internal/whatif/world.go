@@ -247,8 +247,8 @@ func (w *World) replicaSets() map[string]string {
 	return sets
 }
 
-// pods returns the pods that there are and those that workloads lack, as an API server would store them, and the claims that
-// come with them.
+// pods returns the pods that there are and those that workloads lack, as an API server would store them, and the claims
+// that come with them.
 func (w *World) pods() (pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim, err error) {
 	sets, have, known, taken := w.replicaSets(), map[string]int64{}, map[string]bool{}, map[string]bool{}
 	for _, o := range w.objects {
