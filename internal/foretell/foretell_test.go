@@ -184,24 +184,32 @@ func TestU03_NothingGivenIsChanged(t *testing.T) {
 	}
 }
 
-// TestU03_NewNamesAreNew: a node that goes in a play is told from those that come in it.
-func TestU03_NewNamesAreNew(t *testing.T) {
+// TestU03_NewNodesAreNew: a node that goes in a play is told from those that come in it, also where a slot gives it the name of one
+// before it.
+func TestU03_NewNodesAreNew(t *testing.T) {
 	t.Parallel()
-	base := settled(t, offers("big"), pool(), class(), pod("a", true), pod("b", true), pod("c", true))
-	record := settled(t, offers("big"), edited(base, func(p *karpenterv1.NodePool) {
-		p.Spec.Template.ObjectMeta.Labels = map[string]string{"team": "shop"}
-	})...).Record()
-	was := map[string]bool{}
-	for _, gone := range record.Gone {
-		was[gone.Claim] = true
-	}
-	if len(was) != 3 {
-		t.Fatalf("%d nodes went, want 3", len(was))
-	}
-	for _, l := range record.Launched {
-		if was[l.Claim] || was[l.Node] {
-			t.Errorf("%s comes, and one of that name goes", l.Claim)
-		}
+	for name, limits := range map[string]karpenterv1.Limits{"names": nil, "slots": {"nodes": resource.MustParse("4")}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			limited := pool()
+			limited.Spec.HardLimits = limits
+			base := settled(t, offers("big"), limited, class(), pod("a", true), pod("b", true), pod("c", true))
+			record := settled(t, offers("big"), edited(base, func(p *karpenterv1.NodePool) {
+				p.Spec.Template.ObjectMeta.Labels = map[string]string{"team": "shop"}
+			})...).Record()
+			nodes, claims := map[string]bool{}, map[types.UID]bool{}
+			for _, gone := range record.Gone {
+				nodes[gone.Node], claims[gone.UID] = true, true
+			}
+			if len(nodes) != 3 || len(claims) != 3 {
+				t.Fatalf("%d nodes and %d claims went, want 3", len(nodes), len(claims))
+			}
+			for _, l := range record.Launched {
+				if nodes[l.Node] || claims[l.UID] {
+					t.Errorf("%s comes, and one of that name goes", l.Node)
+				}
+			}
+		})
 	}
 }
 

@@ -131,8 +131,11 @@ func (s *Stage) end(node *cluster.Node, claim *karpenterv1.NodeClaim) {
 		gone = s.goneOf(node, s.Reason(claim.Name), "")
 		gone.Round = 1
 	}
-	gone.Pods = s.moved[claim.Name]
+	gone.UID, gone.Pods = claim.UID, s.moved[claim.Name]
 	s.record.Gone = append(s.record.Gone, gone)
+	delete(s.going, claim.Name) // another claim may get the name
+	delete(s.moved, claim.Name)
+	delete(s.in.Going, claim.Name)
 	if object := s.nodes[node.Name]; object != nil {
 		s.remove(object)
 	}

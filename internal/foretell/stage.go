@@ -82,6 +82,8 @@ type Record struct {
 
 // Gone is a node that went.
 type Gone struct {
+	// UID is that of the claim: names are used again where a pool has slots.
+	UID               types.UID
 	Claim, Node, Pool string
 	// Reason and Why are those of the plan; Drift says what a drifted node is not any more.
 	Reason           plan.DisruptionReason
@@ -97,8 +99,10 @@ const Deleted plan.DisruptionReason = "Deleted"
 
 // Launched is a node that came.
 type Launched struct {
+	UID              types.UID // of the claim
 	Claim, Node      string
 	Pool             string
+	Pods             int // for how many pods; none for one that replaces others, or for a replica of a static pool
 	Type, Zone, Kind string
 	Replaces         []string
 	Round            int
@@ -106,6 +110,7 @@ type Launched struct {
 
 // New makes a copy. The error says what of the catalogue is wrong.
 func New(in Input) (*Stage, error) {
+	in.Going = maps.Clone(in.Going)
 	s := &Stage{in: in, clock: in.Now, pods: map[types.NamespacedName]*corev1.Pod{}, nodes: map[string]*corev1.Node{},
 		claims: map[string]*karpenterv1.NodeClaim{}, pools: map[string]*karpenterv1.NodePool{},
 		classes: map[string]*awsv1.EC2NodeClass{}, budgets: map[types.NamespacedName]*policyv1.PodDisruptionBudget{},

@@ -2,6 +2,7 @@ package whatif
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -206,34 +207,35 @@ func heldOn(s *foretell.Stage) map[string]bool {
 
 // fates notes what becomes of nodes. Those that come and go again are left out.
 func (c *Comparison) fates(w *World, s *foretell.Stage, record foretell.Record, held map[string]bool) {
-	replaced, came, left := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	replaced, came, left := map[string]bool{}, map[types.UID]bool{}, map[types.UID]bool{}
+	inRound := func(claim string, round int) string { return fmt.Sprint(claim, " ", round) }
 	for _, l := range record.Launched {
-		came[l.Claim] = true
+		came[l.UID] = true
 		for _, claim := range l.Replaces {
-			replaced[claim] = true
+			replaced[inRound(claim, l.Round)] = true
 		}
 	}
 	for _, gone := range record.Gone {
-		left[gone.Claim] = true
+		left[gone.UID] = true
 	}
 	passing := 0
 	for _, l := range record.Launched {
-		if left[l.Claim] {
+		if left[l.UID] {
 			passing++
 			continue
 		}
-		c.Nodes = append(c.Nodes, NodeFate{Name: l.Node, Pool: l.Pool, Fate: Comes, Replaces: l.Replaces,
+		c.Nodes = append(c.Nodes, NodeFate{Name: l.Node, Pool: l.Pool, Fate: Comes, Replaces: l.Replaces, Why: whyComes(l),
 			Offering: Offering{Type: l.Type, Zone: l.Zone, CapacityType: l.Kind}})
 	}
 	waves := map[string][]int{}
 	for _, gone := range record.Gone {
-		if came[gone.Claim] {
+		if came[gone.UID] {
 			continue
 		}
 		fate := NodeFate{Name: cmp.Or(gone.Node, gone.Claim), Pool: gone.Pool, Fate: Goes, Reason: string(gone.Reason),
 			Offering: Offering{Type: gone.Type, Zone: gone.Zone, CapacityType: gone.Kind}, Why: cmp.Or(gone.Drift, gone.Why),
 			Pods: w.byWorkload(gone.Pods)}
-		if replaced[gone.Claim] || gone.Reason == plan.Drifted || gone.Reason == plan.Expired {
+		if replaced[inRound(gone.Claim, gone.Round)] || gone.Reason == plan.Drifted || gone.Reason == plan.Expired {
 			fate.Fate = Replaced
 		}
 		key := gone.Pool + " " + fate.Reason
@@ -266,6 +268,17 @@ func (c *Comparison) fates(w *World, s *foretell.Stage, record foretell.Record, 
 	slices.SortStableFunc(c.Nodes, func(a, b NodeFate) int {
 		return slices.Index(order, a.Fate) - slices.Index(order, b.Fate)
 	})
+}
+
+// whyComes says what a node is launched for.
+func whyComes(l foretell.Launched) string {
+	switch {
+	case len(l.Replaces) > 0:
+		return "in place of nodes that go"
+	case l.Pods > 0:
+		return "for pods that wait"
+	}
+	return "as a replica of its pool"
 }
 
 // byWorkload counts pods by workload.

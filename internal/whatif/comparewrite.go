@@ -232,7 +232,7 @@ func (c Comparison) nodes(b *strings.Builder) {
 		key := fmt.Sprint(n.Fate, n.Pool, n.Reason, n.Why)
 		switch n.Fate {
 		case Comes:
-			key = fmt.Sprint(n.Fate, n.Pool, n.Offering.Type, n.Offering.CapacityType, len(n.Replaces) > 0)
+			key = fmt.Sprint(n.Fate, n.Pool, n.Offering.Type, n.Offering.CapacityType, n.Why)
 		case Held:
 			key = fmt.Sprint(n.Fate, n.Pool, n.Reason, n.Cause.Code) // of many, the first stands for all
 		}
@@ -270,13 +270,9 @@ func (c Comparison) writeComing(b *strings.Builder, g *fateGroup) {
 			price = c.about() + "$" + cents(*m.PricePerHour) + "/h each"
 		}
 	}
-	why := "for pods that wait"
-	if len(n.Replaces) > 0 {
-		why = "in place of nodes that go"
-	}
 	fmt.Fprintf(b, "%-8s  %d  %s: %s %s in %s, %s, %s\n", n.Fate, len(g.names), n.Pool, n.Offering.Type,
 		n.Offering.CapacityType,
-		zones(slices.Sorted(slices.Values(g.zones))), price, why)
+		zones(slices.Sorted(slices.Values(g.zones))), price, n.Why)
 }
 
 // write prints nodes that go, are replaced, or stay.

@@ -39,8 +39,9 @@ func (g generator) pool(i int) Document {
 		"spec": {"weight": %d, "template": {"metadata": {"labels": {"tier": %q}}, "spec": {
 			"nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
 			"requirements": [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": %s}]}},
-		"limits": {"nodes": %d}, "disruption": {"consolidateAfter": "30s", "budgets": [{"nodes": %q}]}}}`,
-		i, 1+g.IntN(2), g.pick("a", "b"), g.pick(`["small"]`, `["small", "large"]`, `["large"]`), 1+g.IntN(8),
+		%q: {"nodes": %d}, "disruption": {"consolidateAfter": "30s", "budgets": [{"nodes": %q}]}}}`,
+		i, 1+g.IntN(2), g.pick("a", "b"), g.pick(`["small"]`, `["small", "large"]`, `["large"]`),
+		g.pick("limits", "hardLimits"), 1+g.IntN(8),
 		g.pick("1", "2", "50%", "100%"))
 }
 
