@@ -184,8 +184,8 @@ func TestU03_NothingGivenIsChanged(t *testing.T) {
 	}
 }
 
-// TestU03_NewNodesAreNew: a node that goes in a play is told from those that come in it, also where a slot gives it the name of one
-// before it.
+// TestU03_NewNodesAreNew: a node that goes in a play is told from those that come in it, also where a slot gives one the
+// name of another.
 func TestU03_NewNodesAreNew(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]karpenterv1.Limits{"names": nil, "slots": {"nodes": resource.MustParse("4")}} {

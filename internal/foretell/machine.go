@@ -53,8 +53,8 @@ func (s *Stage) launch(names resources.Names, l plan.Launch) (*karpenterv1.NodeC
 	if !up {
 		return nil, false
 	}
-	s.record.Launched = append(s.record.Launched, Launched{UID: claim.UID, Pods: len(l.Pods), Claim: claim.Name, Node: fresh.Status.NodeName, Pool: l.Pool,
-		Replaces: l.Replaces, Round: s.round,
+	s.record.Launched = append(s.record.Launched, Launched{UID: claim.UID, Claim: claim.Name,
+		Node: fresh.Status.NodeName, Pool: l.Pool, Pods: len(l.Pods), Replaces: l.Replaces, Round: s.round,
 		Type: fresh.Labels[string(catalog.LabelInstanceType)], Zone: fresh.Labels[string(catalog.LabelZone)],
 		Kind: fresh.Labels[string(catalog.LabelCapacityType)]})
 	return fresh, true
