@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -26,53 +25,33 @@ const (
 )
 
 func simulate(config Config) *cobra.Command {
-	var files []string
-	var catalogue, output string
+	with := &foreseen{}
 	command := &cobra.Command{
-		Use: "simulate", Short: "Plan nodes for manifests, without a cluster", Args: cobra.NoArgs,
-		Long: `Plan nodes for the pools, node classes and workloads of files, with the engine that the controller has: which nodes would be
-launched, at which price, and why a pod would get none. No cluster is asked and nothing is written.
+		Use: "simulate", Short: "Plan nodes for manifests or a cluster, and foretell what a change would do",
+		Args: cobra.NoArgs,
+		Long: `Plan nodes for pools, node classes and workloads, with the engine that the controller has: which nodes would be
+launched, at which price, and why a pod would get none. Nothing is written. With -f the objects are those of
+files, and no cluster is asked; without it those of the cluster are read.
 
-Instance types and prices come from a catalogue: "aws" is 584 EC2 types with the on-demand prices of us-east-1 of July 2026 and
-made-up spot prices, "default" is that of the KWOK provider, anything else a file (docs/catalogues.md). Without --catalogue it is
-"aws" where a NodePool names an EC2NodeClass, else "default".
+--change, --delete, --scale and --remove-node say what would change. Then both states are planned for, and the
+answer is what would be different: when the change has come, and when nothing changes any more. For that, plans
+are carried out on a copy in memory, round by round: nodes come, pods move, nodes that drift are replaced within
+their budgets, and what costs too much goes.
 
-Exit code: 0 every pod has a place, 1 a pod waits, 2 nothing could be planned.`,
-		Example: "  joinerctl simulate -f examples/simulate\n  kubectl get nodepools,ec2nodeclasses,deployments,daemonsets -A -o yaml | " +
-			"joinerctl simulate -f -\n" +
+Instance types and prices come from a catalogue: "aws" is 584 EC2 types with the on-demand prices of us-east-1
+of July 2026 and made-up spot prices, "default" is that of the KWOK provider, anything else a file
+(docs/catalogues.md). Without --catalogue it is "aws" where a NodePool names an EC2NodeClass, else "default".
+
+Exit code: 0 every pod has a place, 1 a pod waits, 2 nothing could be planned. With a change: 0 nothing of
+--fail-on happens, 1 something of it does, 2 the change would be refused, or nothing could be planned.`,
+		Example: "  joinerctl simulate -f examples/simulate\n" +
+			"  joinerctl simulate -f examples/simulate --change examples/change/pools.yaml\n" +
+			"  joinerctl simulate --scale shop/web=40\n" +
 			"  helm template . | joinerctl simulate -f pools.yaml -f -",
-		RunE: func(command *cobra.Command, _ []string) error {
-			if output != "text" && output != "json" {
-				return fmt.Errorf("--output is %q: it must be text or json", output)
-			}
-			if len(files) == 0 {
-				return errors.New("-f is missing: name a file or a directory with manifests, or - for standard input")
-			}
-			return runSimulate(config, files, catalogue, output)
-		},
+		RunE: func(command *cobra.Command, _ []string) error { return with.run(command.Context(), config) },
 	}
-	command.Flags().StringArrayVarP(&files, "filename", "f", nil,
-		"file or directory with manifests (.yaml, .yml, .json), or - for standard input; may be repeated")
-	command.Flags().StringVar(&catalogue, "catalogue", catalogueAuto,
-		"instance types and prices: auto, aws, default, or a file")
-	command.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	with.flags(command)
 	return command
-}
-
-func runSimulate(config Config, files []string, catalogue, output string) error {
-	objects, err := readFiles(config.In, files)
-	if err != nil {
-		return err
-	}
-	world, offered, err := picture(fromFiles(objects), catalogue)
-	if err != nil {
-		return err
-	}
-	err = report(config.Out, world.Plan(), output)
-	if output == "json" || err != nil && !errors.Is(err, errFindings) {
-		return err
-	}
-	return errors.Join(err, sources(config.Out, world, "files", offered))
 }
 
 func fromFiles(objects []migrate.Object) []whatif.Document {

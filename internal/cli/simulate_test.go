@@ -151,7 +151,8 @@ func TestU36_SimulateSaysWhatIsWrong(t *testing.T) {
 		in, want string
 		args     []string
 	}{
-		"no files":             {want: "-f is missing"},
+		"no files":             {args: []string{"--from", "files"}, want: "-f is missing"},
+		"no cluster":           {want: "no cluster: no kubeconfig is known; to plan for files, name them with -f"},
 		"no such file":         {args: []string{"-f", filepath.Join(folder, "none.yaml")}, want: "none.yaml: no such file"},
 		"another output":       {args: []string{"-f", "-", "-o", "yaml"}, want: `--output is "yaml": it must be text or json`},
 		"a bad catalogue":      {args: []string{"-f", "-", "--catalogue", garbage}, want: "--catalogue " + garbage},

@@ -141,6 +141,11 @@ func start() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
 // Run runs a script to its end, or to the first violation. out gets the story; nil tells none.
 func Run(ground *Ground, script Script, out io.Writer) Result {
+	return newWorld(ground, script, out).run()
+}
+
+// newWorld makes the world of a script, in which nothing has happened yet.
+func newWorld(ground *Ground, script Script, out io.Writer) *World {
 	w := &World{script: script, ground: ground, scheme: ground.scheme, out: out, trace: fnvOffset, occasions: map[string]int{}}
 	w.cluster, w.checks = newCluster(w), newChecks(w)
 	d := newDice(script.Seed, "server")
@@ -152,6 +157,11 @@ func Run(ground *Ground, script Script, out io.Writer) Result {
 		w.at(action.At, func() { w.act(action) })
 	}
 	w.at(script.Heal, w.heal)
+	return w
+}
+
+// run lets everything happen.
+func (w *World) run() Result {
 	w.launchReplica()
 	for w.result == nil && len(w.agenda) > 0 {
 		next := w.agenda.pop()

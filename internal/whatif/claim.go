@@ -315,6 +315,6 @@ func (f *ClaimFacts) write(b *strings.Builder) {
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	if n := len(f.Pods); n > 0 {
-		fmt.Fprintf(b, "  %s planned onto it: %s\n", count(n, "pod is", "pods are"), listed(f.Pods, n))
+		fmt.Fprintf(b, "  %s planned onto it: %s\n", count(n, "pod is", "pods are"), firstOf(f.Pods, n, podsShown))
 	}
 }

@@ -29,8 +29,9 @@ type Document struct {
 
 // object is a document that was understood.
 type object struct {
-	where  string
-	stored bool // see Document
+	where string
+	// stored says that a cluster has it, see Document.
+	stored bool
 	client.Object
 }
 

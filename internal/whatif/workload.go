@@ -34,8 +34,8 @@ type PodGroup struct {
 	view.Explanation
 }
 
-// namesShown is how many pods of a group are named.
-const namesShown = 3
+// podsShown is how many pods of a group are named.
+const podsShown = 3
 
 // Workloads are the kinds of workloads whose pods can be explained, in the order in which they are listed.
 func Workloads() []string {
@@ -135,7 +135,7 @@ func (w *World) grouped(kind, namespace, name string, all bool) *WorkloadFacts {
 				facts.Groups[i].Text = settledAs(pod)
 			}
 		}
-		if facts.Groups[i].Pods++; len(facts.Groups[i].Names) < namesShown {
+		if facts.Groups[i].Pods++; len(facts.Groups[i].Names) < podsShown {
 			facts.Groups[i].Names = append(facts.Groups[i].Names, pod.Name)
 		}
 	}
@@ -202,7 +202,7 @@ func (f *WorkloadFacts) write(b *strings.Builder, about About, all bool) {
 		b.WriteString("  it has one on each node that it fits, and is part of each node that is planned\n")
 	}
 	for _, group := range f.Groups {
-		such := listed(group.Names, group.Pods)
+		such := firstOf(group.Names, group.Pods, podsShown)
 		if group.Cause == nil {
 			fmt.Fprintf(b, "%s: %s (%s)\n", count(group.Pods, "pod", "pods"), group.Text, such)
 			continue
@@ -218,11 +218,11 @@ func (f *WorkloadFacts) write(b *strings.Builder, about About, all bool) {
 	}
 }
 
-// listed joins the first names of so many, and counts the others.
-func listed(names []string, of int) string {
-	shown := names[:min(len(names), namesShown)]
-	text := strings.Join(shown, ", ")
-	if more := of - len(shown); more > 0 {
+// firstOf joins the first names of so many, at most as many as are shown, and counts the others.
+func firstOf(names []string, of, shown int) string {
+	first := names[:min(len(names), shown)]
+	text := strings.Join(first, ", ")
+	if more := of - len(first); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

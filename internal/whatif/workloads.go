@@ -71,15 +71,21 @@ func atOnce(spec *batchv1.JobSpec) *int32 {
 	return most
 }
 
-// expand returns the pods that a workload lacks, named NAME-0 and on, and the claims that come with them. have is how many there are.
-func (d demand) expand(have int64) (pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim) {
+// expand returns the pods that a workload lacks, named NAME-0 and on, and the claims that come with them. have is how
+// many there are, and taken are the names, namespace/name, that pods have.
+func (d demand) expand(have int64, taken map[string]bool) (pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim) {
 	yes := true
 	reference := metav1.OwnerReference{
 		APIVersion: d.owner.GetObjectKind().GroupVersionKind().GroupVersion().String(), Kind: d.kind, Name: d.owner.GetName(),
 		UID: uidOf(d.owner), Controller: &yes,
 	}
-	for i := have; i < d.pods; i++ {
-		name := fmt.Sprintf("%s-%d", d.owner.GetName(), i)
+	number := 0
+	for range max(0, d.pods-have) {
+		for taken[fmt.Sprintf("%s/%s-%d", d.owner.GetNamespace(), d.owner.GetName(), number)] {
+			number++
+		}
+		name := fmt.Sprintf("%s-%d", d.owner.GetName(), number)
+		number++
 		pod := &corev1.Pod{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 			ObjectMeta: *d.template.ObjectMeta.DeepCopy(), Spec: *d.template.Spec.DeepCopy(),

@@ -15,6 +15,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -56,6 +57,9 @@ type World struct {
 	estimated bool
 	now       time.Time
 	objects   []object
+	catalogue catalog.Catalog
+	// told are all objects that the store was told of.
+	told []client.Object
 	// idle says of a pod without a node, by namespace/name, why nothing is planned for it.
 	idle map[string]string
 	// plan is that of planned, once it is made.
@@ -68,11 +72,7 @@ func New(in Input) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &World{
-		store:  world.New(world.Config{Now: func() time.Time { return in.Now }, Fleet: both{}}),
-		owners: map[string]string{}, Ignored: map[string]int{}, idle: map[string]string{},
-		known: map[string]*corev1.Pod{}, nodes: map[string]bool{}, estimated: in.Estimated, now: in.Now,
-	}
+	w := empty(in)
 	var faults []error
 	seen := map[string]string{}
 	for _, d := range in.Documents {
@@ -96,6 +96,14 @@ func New(in Input) (*World, error) {
 		return nil, err
 	}
 	return w, w.fill(in)
+}
+
+func empty(in Input) *World {
+	return &World{
+		store:  world.New(world.Config{Now: func() time.Time { return in.Now }, Fleet: both{}}),
+		owners: map[string]string{}, Ignored: map[string]int{}, idle: map[string]string{}, catalogue: in.Catalogue,
+		known: map[string]*corev1.Pod{}, nodes: map[string]bool{}, estimated: in.Estimated, now: in.Now,
+	}
 }
 
 // fill tells the store of all objects, in an order in which each finds what it refers to.
@@ -148,18 +156,22 @@ func (w *World) fill(in Input) error {
 }
 
 func (w *World) tell(o client.Object) {
+	w.told = append(w.told, o)
 	if err := w.store.Apply(o); err != nil {
 		w.Notes = append(w.Notes, err.Error())
 	}
 }
 
 func namespaced(o client.Object) bool {
-	switch o.(type) {
-	case *corev1.Node, *corev1.Namespace, *corev1.PersistentVolume, *schedulingv1.PriorityClass, *nodev1.RuntimeClass:
+	return Namespaced(o.GetObjectKind().GroupVersionKind())
+}
+
+// Namespaced reports whether objects of a kind that planning looks at have a namespace.
+func Namespaced(gvk schema.GroupVersionKind) bool {
+	if slices.Contains([]string{"Node", "Namespace", "PersistentVolume"}, gvk.Kind) {
 		return false
 	}
-	group := o.GetObjectKind().GroupVersionKind().Group
-	return group == "" || group == "apps" || group == "batch" || group == "policy" || group == "coordination.k8s.io"
+	return slices.Contains([]string{"", "apps", "batch", "policy", "coordination.k8s.io"}, gvk.Group)
 }
 
 // both are the providers whose pools are planned for, whichever of them a process would run.
@@ -178,9 +190,12 @@ func (b both) OwnsPool(pool *karpenterv1.NodePool) bool {
 // OwnsClaim is OwnsPool for a claim.
 func (b both) OwnsClaim(claim *karpenterv1.NodeClaim) bool { return b.serves(claim.Spec.NodeClassRef) }
 
-// OwnsNode reports whether a node came of a claim that is owned.
-func (b both) OwnsNode(_ *corev1.Node, claim *karpenterv1.NodeClaim, _ *karpenterv1.NodePool) bool {
-	return claim != nil && b.OwnsClaim(claim)
+// OwnsNode reports whether a node is of a claim that is owned or, where the claim is not asked about, of a pool.
+func (b both) OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, _ *karpenterv1.NodePool) bool {
+	if claim != nil {
+		return b.OwnsClaim(claim)
+	}
+	return node.Labels[karpenterv1.NodePoolLabelKey] != ""
 }
 
 // classes are the node classes that there are. That of a pool which a controller calls Ready is one of them, though it could not
@@ -225,23 +240,31 @@ func (w *World) judge(pool *karpenterv1.NodePool, now time.Time) {
 	pool.Status.Conditions = append(pool.Status.Conditions, ready)
 }
 
-// pods returns the pods that there are and those that workloads lack, as an API server would store them, and the claims that
-// come with them.
-func (w *World) pods() (pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim, err error) {
-	sets, have, known := map[string]string{}, map[string]int64{}, map[string]bool{}
+// replicaSets names the Deployment of each ReplicaSet that has one.
+func (w *World) replicaSets() map[string]string {
+	sets := map[string]string{}
 	for _, o := range w.objects {
 		if set, isSet := o.Object.(*appsv1.ReplicaSet); isSet {
 			if owner := metav1.GetControllerOf(set); owner != nil && owner.Kind == "Deployment" {
 				sets[set.Namespace+"/"+set.Name] = owner.Name
 			}
 		}
+	}
+	return sets
+}
+
+// pods returns the pods that there are and those that workloads lack, as an API server would store them, and the claims
+// that come with them.
+func (w *World) pods() (pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim, err error) {
+	sets, have, known, taken := w.replicaSets(), map[string]int64{}, map[string]bool{}, map[string]bool{}
+	for _, o := range w.objects {
 		if claim, isClaim := o.Object.(*corev1.PersistentVolumeClaim); isClaim {
 			known[claim.Namespace+"/"+claim.Name] = true
 		}
 	}
 	for _, o := range w.objects {
 		if pod, isPod := o.Object.(*corev1.Pod); isPod {
-			pods = append(pods, pod)
+			pods, taken[pod.Namespace+"/"+pod.Name] = append(pods, pod), true
 			if !translate.Finished(pod) {
 				have[pod.Namespace+"/"+ownerOf(pod, sets)]++
 			}
@@ -253,10 +276,10 @@ func (w *World) pods() (pods []*corev1.Pod, claims []*corev1.PersistentVolumeCla
 		if err != nil {
 			faults = append(faults, err)
 		}
-		if !makes || err != nil || o.stored { // what a cluster has made its pods, or is about to
-			continue
+		if !makes || err != nil || o.stored {
+			continue // what a cluster has, its own controllers make pods for
 		}
-		fresh, with := d.expand(have[o.GetNamespace()+"/"+d.kind+"/"+o.GetName()])
+		fresh, with := d.expand(have[o.GetNamespace()+"/"+d.kind+"/"+o.GetName()], taken)
 		if pods = append(pods, fresh...); len(pods) > maxPods {
 			return nil, nil, fmt.Errorf("the workloads make more than %d pods together", maxPods)
 		}

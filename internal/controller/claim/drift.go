@@ -23,14 +23,8 @@ const (
 	driftUntold = 30 * time.Second
 )
 
-// The causes of drift that are not the provider's, as Karpenter names them.
-const (
-	driftedPool         = "NodePoolDrifted"
-	driftedRequirements = "RequirementsDrifted"
-
-	// noPool stands for a claim that has no pool of ours any more: nothing can be said of its drift.
-	noPool = "NoPool"
-)
+// noPool stands for a claim that has no pool of ours any more: nothing can be said of its drift.
+const noPool = "NoPool"
 
 // watchDrift keeps the condition Drifted (D-06): the claim is not any more what its pool and its node class would make.
 func (c *Controller) watchDrift(ctx context.Context, w *work) {
@@ -81,16 +75,9 @@ func (c *Controller) driftOf(ctx context.Context, reader client.Reader, w *work,
 	if pool == nil {
 		return noPool, "", nil
 	}
-	if pool.Annotations[karpenterv1.ConversionProblemAnnotationKey] != "" {
-		return "", "", nil // it only stands for the pool, whose template cannot be read (V-24)
-	}
-	// A hash of another version says nothing; the pool's controller replaces it.
-	hash, version := w.claim.Annotations[karpenterv1.NodePoolHashAnnotationKey], w.claim.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey]
-	if hash != "" && version == translate.HashVersion && hash != translate.Hash(pool) {
-		return driftedPool, "the template of NodePool " + name + " has changed", nil
-	}
-	if text := outside(w, pool); text != "" {
-		return driftedRequirements, text, nil
+	if reason, text = translate.Drift(pool, w.claim, w.node); reason != "" ||
+		pool.Annotations[karpenterv1.ConversionProblemAnnotationKey] != "" {
+		return reason, text, nil // a pool that could not be converted only stands for another, which nobody can read (V-24)
 	}
 	reason, err = w.cloud.Drifted(ctx, w.claim)
 	if err != nil {
@@ -100,27 +87,4 @@ func (c *Controller) driftOf(ctx context.Context, reader client.Reader, w *work,
 		return reason, "the instance type " + w.claim.Labels[corev1.LabelInstanceTypeStable] + " is not offered any more", nil
 	}
 	return reason, "the provider says so", nil
-}
-
-// outside says which label of the claim's machine its pool does not allow any more, "" when it allows all. A label that
-// the machine does not have is looked at once its node is there: the node may bring it.
-func outside(w *work, pool *karpenterv1.NodePool) string {
-	set, _, err := translate.Requirements(pool.Spec.Template.Spec.Requirements) // labels and node class are in the hash
-	if err != nil {
-		return "" // what the pool wants cannot be understood: nothing is replaced for that
-	}
-	for r := range set.All() {
-		key := string(r.Key())
-		value, found := w.claim.Labels[key]
-		if !found && w.node != nil {
-			value, found = w.node.Labels[key]
-		}
-		switch {
-		case found && !r.Has(value):
-			return fmt.Sprintf("%s=%s: NodePool %s asks for %s", key, value, pool.Name, r)
-		case !found && w.is(karpenterv1.ConditionTypeInitialized) && w.node != nil && !r.AllowsAbsent():
-			return fmt.Sprintf("the label %s is missing: NodePool %s asks for %s", key, pool.Name, r)
-		}
-	}
-	return ""
 }

@@ -7,46 +7,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/spec"
 )
 
 // Families of images.
 const (
 	FamilyAL2          = "AL2"
 	FamilyAL2023       = "AL2023"
-	FamilyBottlerocket = "Bottlerocket"
+	FamilyBottlerocket = spec.FamilyBottlerocket
 	FamilyCustom       = "Custom"
 )
 
 const latest = "latest"
 
-// Family returns how the images of a class read user data: what spec.amiFamily says, else the family of the alias.
-// It is "" for a class that has neither.
-func Family(spec *awsv1.EC2NodeClassSpec) string {
-	if spec.AMIFamily != nil && *spec.AMIFamily != "" {
-		return *spec.AMIFamily
-	}
-	for _, term := range spec.AMISelectorTerms {
-		if family, _ := aliasOf(term); family != "" {
-			return family
-		}
-	}
-	return ""
-}
+// Family returns how the images of a class read user data, see spec.Family.
+func Family(of *awsv1.EC2NodeClassSpec) string { return spec.Family(of) }
 
-// aliasOf splits an alias into its family, as amiFamily has it, and the version.
-func aliasOf(term awsv1.AMISelectorTerm) (family, version string) {
-	name, version, found := strings.Cut(term.Alias, "@")
-	if !found {
-		return "", ""
-	}
-	switch name = strings.ToLower(name); name {
-	case "al2", "al2023":
-		return strings.ToUpper(name), version
-	case "bottlerocket":
-		return FamilyBottlerocket, version
-	}
-	return strings.Replace(name, "windows", "Windows", 1), version
-}
+func aliasOf(term awsv1.AMISelectorTerm) (family, version string) { return spec.Alias(term) }
 
 // unsupported says why the family of a class, or of its alias, is not served, and what to use instead (E-33, E-70); ""
 // when it is served.

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/joiner-autoscaler/joiner/internal/whatif"
+)
+
+// What --from takes.
+const (
+	fromFilesOnly = "files"
+	fromLive      = "cluster"
+)
+
+// foreseen are the flags of simulate that say what is planned for, what changes, and how far to look.
+type foreseen struct {
+	files, changes    []string
+	change            whatif.Change
+	from, kubeconfig  string
+	until, failOn     string
+	catalogue, output string
+}
+
+// flags adds the flags to a command.
+func (f *foreseen) flags(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringArrayVarP(&f.files, "filename", "f", nil,
+		"file or directory with manifests (.yaml, .yml, .json), or - for standard input; may be repeated")
+	flags.StringVar(&f.from, "from", "",
+		"what is planned for: files; or cluster, to which the objects of -f are added; without it files where there is "+
+			"-f and no "+
+			"--kubeconfig, else cluster")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "",
+		"path of the kubeconfig; without it $KUBECONFIG, then ~/.kube/config")
+	flags.StringArrayVar(&f.changes, "change", nil,
+		"file or directory with manifests that would be applied, or -: what would be different; may be repeated")
+	flags.StringArrayVar(&f.change.Delete, "delete", nil,
+		"KIND/NAME or KIND/NAMESPACE/NAME of an object that would be deleted; may be repeated")
+	flags.StringArrayVar(&f.change.Scale, "scale", nil,
+		"NAMESPACE/DEPLOYMENT=N: a Deployment that would get N replicas; may be repeated")
+	flags.StringArrayVar(&f.change.RemoveNodes, "remove-node", nil,
+		"node, or NodeClaim, that would be deleted; may be repeated")
+	flags.StringVar(&f.until, "until", "",
+		"plan: one plan; quiet: plan after plan until nothing changes; without it quiet where something changes, else plan")
+	flags.StringVar(&f.failOn, "fail-on", whatif.DefaultFailOn,
+		"what of a change ends with exit code 1: new-waiting, held, drift, disruption, trim, any, price+N%, price+$N")
+	flags.StringVar(&f.catalogue, "catalogue", catalogueAuto,
+		"instance types and prices: auto, aws, default, or a file")
+	flags.StringVarP(&f.output, "output", "o", "text", "text or json")
+}
+
+// check looks at the flags, and fills in what follows from them.
+func (f *foreseen) check() (whatif.FailOn, error) {
+	changes := len(f.changes) > 0 || !f.change.Empty()
+	switch {
+	case f.output != "text" && f.output != "json":
+		return nil, fmt.Errorf("--output is %q: it must be text or json", f.output)
+	case !slices.Contains([]string{"", fromFilesOnly, fromLive}, f.from):
+		return nil, fmt.Errorf("--from is %q: it must be files or cluster", f.from)
+	case !slices.Contains([]string{"", string(whatif.UntilPlan), string(whatif.UntilQuiet)}, f.until):
+		return nil, fmt.Errorf("--until is %q: it must be plan or quiet", f.until)
+	case f.from == fromFilesOnly && len(f.files) == 0:
+		return nil, errors.New("-f is missing: name a file or a directory with manifests, or - for standard input")
+	case f.from == fromFilesOnly && f.kubeconfig != "":
+		return nil, errors.New("--kubeconfig names a cluster, and --from files asks none: leave one of them out")
+	case !changes && f.failOn != whatif.DefaultFailOn:
+		return nil, fmt.Errorf("--fail-on is %q and nothing changes: add --change, --delete, --scale or --remove-node",
+			f.failOn)
+	case slices.Contains(f.files, "-") && slices.Contains(f.changes, "-"):
+		return nil, errors.New("-f and --change are both -: standard input can be read once")
+	}
+	if f.from == "" {
+		f.from = fromLive
+		if len(f.files) > 0 && f.kubeconfig == "" {
+			f.from = fromFilesOnly
+		}
+	}
+	if f.until == "" {
+		f.until = string(whatif.UntilPlan)
+		if changes {
+			f.until = string(whatif.UntilQuiet)
+		}
+	}
+	return whatif.ParseFailOn(f.failOn)
+}
+
+// compares reports whether two states are compared, and not one plan is made.
+func (f *foreseen) compares() bool {
+	return len(f.changes) > 0 || !f.change.Empty() || f.until == string(whatif.UntilQuiet)
+}
+
+func (f *foreseen) run(ctx context.Context, config Config) error {
+	failOn, err := f.check()
+	if err != nil {
+		return err
+	}
+	documents, unread, err := f.read(ctx, config)
+	if err != nil {
+		return err
+	}
+	changes, err := readFiles(config.In, f.changes)
+	if err != nil {
+		return err
+	}
+	f.change.Documents = fromFiles(changes)
+	world, offered, err := picture(documents, f.catalogue)
+	if err != nil {
+		return err
+	}
+	var found findings
+	if f.compares() {
+		compared, err := world.Compare(f.change, whatif.Until(f.until))
+		if err != nil {
+			return err
+		}
+		compared.Notes = append(compared.Notes, unread...)
+		compared.Judge(failOn)
+		found = compared
+	} else {
+		planned := world.Plan()
+		planned.Notes = append(planned.Notes, unread...)
+		found = planned
+	}
+	err = report(config.Out, found, f.output)
+	if f.output == "json" || err != nil && !errors.Is(err, errFindings) {
+		return err
+	}
+	from := f.from
+	if from == fromLive && len(f.files) > 0 {
+		from = "cluster and files"
+	}
+	return errors.Join(err, sources(config.Out, world, from, offered))
+}
+
+// read reads what is planned for. Objects of files take the place of those of a cluster that have their kind and name.
+func (f *foreseen) read(ctx context.Context, config Config) (documents []whatif.Document, unread []string, err error) {
+	objects, err := readFiles(config.In, f.files)
+	if err != nil {
+		return nil, nil, err
+	}
+	files := fromFiles(objects)
+	if f.from == fromFilesOnly {
+		return files, nil, nil
+	}
+	if config.Client == nil {
+		return nil, nil, errNoCluster(errors.New("no kubeconfig is known"))
+	}
+	client, err := config.Client(f.kubeconfig)
+	if err != nil {
+		return nil, nil, errNoCluster(err)
+	}
+	live, unread, err := readAll(ctx, client)
+	if err != nil {
+		return nil, nil, err
+	}
+	more, missing, err := readWorkloads(ctx, client)
+	if err != nil {
+		return nil, nil, err
+	}
+	given := map[string]bool{}
+	for _, d := range files {
+		given[identity(d)] = true
+	}
+	for _, d := range append(live, more...) {
+		if !given[identity(d)] {
+			documents = append(documents, d)
+		}
+	}
+	return append(documents, files...), notLookedAt(append(unread, missing...)), nil
+}
+
+func errNoCluster(err error) error {
+	return fmt.Errorf("no cluster: %w; to plan for files, name them with -f", err)
+}
+
+func notLookedAt(kinds []string) []string {
+	var notes []string
+	for _, kind := range kinds {
+		notes = append(notes, "not looked at: "+kind)
+	}
+	return notes
+}
+
+// identity tells an object from others, whichever version it has.
+func identity(d whatif.Document) string {
+	apiVersion, _ := d.Content["apiVersion"].(string)
+	kind, _ := d.Content["kind"].(string)
+	o := unstructured.Unstructured{Object: d.Content}
+	namespace := o.GetNamespace()
+	if namespace == "" && whatif.Namespaced(schema.FromAPIVersionAndKind(apiVersion, kind)) {
+		namespace = "default"
+	}
+	return strings.Join([]string{schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind().String(), namespace,
+		o.GetName()}, " ")
+}
+
+// workloads are what is read beside what explain reads: they name the pods' workloads, and change by --scale and
+// --change.
+func workloads() []schema.GroupVersionResource {
+	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
+	batch := schema.GroupVersion{Group: "batch", Version: "v1"}
+	return []schema.GroupVersionResource{apps.WithResource("deployments"), apps.WithResource("replicasets"),
+		apps.WithResource("statefulsets"), batch.WithResource("jobs"), batch.WithResource("cronjobs"),
+		{Version: "v1", Resource: "replicationcontrollers"},
+		{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"}}
+}
+
+// readWorkloads reads them as far as that is allowed; unread says what is not, and which right is missing.
+func readWorkloads(ctx context.Context, client dynamic.Interface) (documents []whatif.Document, unread []string,
+	err error) {
+	for _, resource := range workloads() {
+		err := eachObject(ctx, client, resource, func(o *unstructured.Unstructured) error {
+			documents = append(documents, whatif.Document{Where: "the cluster", Content: o.Object, Stored: true})
+			return nil
+		})
+		switch {
+		case apierrors.IsForbidden(err):
+			unread = append(unread, fmt.Sprintf("%s, for want of the right to list them", resource.GroupResource()))
+		case err != nil:
+			return nil, nil, err
+		}
+	}
+	return documents, unread, nil
+}

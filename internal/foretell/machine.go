@@ -1,0 +1,192 @@
+package foretell
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/provider/choose"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/spec"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// isNew stands in the names of nodes that are not there, before their number.
+const isNew = "-new-"
+
+// pastNames lets new names begin after those of an earlier play: one that goes in this play must not come in it again.
+func (s *Stage) pastNames() {
+	for _, names := range [][]string{sortedNames(s.nodes), sortedNames(s.claims)} {
+		for _, name := range names {
+			if at := strings.LastIndex(name, isNew); at >= 0 {
+				if number, err := strconv.Atoi(name[at+len(isNew):]); err == nil && number < 1<<30 {
+					s.names = max(s.names, number)
+				}
+			}
+		}
+	}
+}
+
+// providerID begins the IDs of machines that are not there.
+const providerID = "foretold://"
+
+// launch makes what a plan wants: a claim, its machine and its node. false when the catalogue has nothing for it.
+func (s *Stage) launch(names resources.Names, l plan.Launch) (*karpenterv1.NodeClaim, bool) {
+	pool := s.pools[l.Pool]
+	if pool == nil {
+		return nil, false
+	}
+	claim := translate.NodeClaimFor(pool, names, l, s.nameFor(l))
+	claim.UID, claim.CreationTimestamp = s.fresh(claim.Name), s.at()
+	claim.Finalizers = nil // nobody waits for the cloud here
+	fresh, up := s.raise(claim)
+	if !up {
+		return nil, false
+	}
+	s.record.Launched = append(s.record.Launched, Launched{UID: claim.UID, Claim: claim.Name,
+		Node: fresh.Status.NodeName, Pool: l.Pool, Pods: len(l.Pods), Replaces: l.Replaces, Round: s.round,
+		Type: fresh.Labels[string(catalog.LabelInstanceType)], Zone: fresh.Labels[string(catalog.LabelZone)],
+		Kind: fresh.Labels[string(catalog.LabelCapacityType)]})
+	return fresh, true
+}
+
+// nameFor names a claim: after its slot where it has one, as the store expects it, else so that one can tell it from
+// those that there are.
+func (s *Stage) nameFor(l plan.Launch) string {
+	if l.Slot != plan.NoSlot {
+		return limit.SlotName(l.Pool, l.PoolUID, l.Slot)
+	}
+	return s.newName(l.Pool)
+}
+
+// newName is a name that neither a claim nor a node has or had in this play.
+func (s *Stage) newName(pool string) string {
+	for {
+		s.names++
+		name := fmt.Sprintf("%s%s%d", pool, isNew, s.names)
+		if s.claims[name] == nil && s.nodes[name] == nil {
+			return name
+		}
+	}
+}
+
+// raise brings a claim to its end: a machine is there, its node has joined and is initialized. It returns the claim as
+// it is then.
+func (s *Stage) raise(old *karpenterv1.NodeClaim) (*karpenterv1.NodeClaim, bool) {
+	claim := old.DeepCopy()
+	if !translate.Launched(claim) && !s.machine(claim) {
+		return nil, false
+	}
+	node := s.nodes[claim.Status.NodeName]
+	known := node != nil
+	if !known {
+		name := claim.Name
+		if _, slotted := limit.SlotOf(name, translate.PoolOf(claim), s.poolUID(claim)); slotted {
+			name = s.newName(translate.PoolOf(claim)) // a slot has the name of the one before it, and people tell nodes by names
+		}
+		node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: s.fresh(name), CreationTimestamp: s.at(),
+			Annotations: maps.Clone(claim.Annotations), Labels: map[string]string{}},
+			Spec: corev1.NodeSpec{ProviderID: claim.Status.ProviderID, Taints: slices.Clone(claim.Spec.Taints)}}
+	} else {
+		node = node.DeepCopy()
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return passes(t, claim) })
+		if node.Labels == nil {
+			node.Labels = map[string]string{}
+		}
+	}
+	maps.Copy(node.Labels, claim.Labels)
+	if node.Labels[corev1.LabelHostname] == "" || !known {
+		node.Labels[corev1.LabelHostname] = node.Name
+	}
+	node.Labels[karpenterv1.NodeRegisteredLabelKey], node.Labels[karpenterv1.NodeInitializedLabelKey] = "true", "true"
+	if class := claim.Spec.NodeClassRef; class != nil {
+		node.Labels[translate.NodeClassLabel(class)] = class.Name
+	}
+	node.Status.Capacity, node.Status.Allocatable = claim.Status.Capacity, claim.Status.Allocatable
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+		LastTransitionTime: s.at()}}
+	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	claim.Status.NodeName = node.Name
+	for _, kind := range []string{karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeRegistered,
+		karpenterv1.ConditionTypeInitialized} {
+		condition.Set(&claim.Status.Conditions, claim.Generation, condition.True(kind, kind, ""), s.clock)
+	}
+	s.put(claim)
+	s.put(node)
+	return claim, true
+}
+
+func (s *Stage) poolUID(claim *karpenterv1.NodeClaim) string {
+	if pool := s.pools[translate.PoolOf(claim)]; pool != nil {
+		return string(pool.UID)
+	}
+	return ""
+}
+
+// passes reports whether a taint is one that a new node loses before it is initialized.
+func passes(t corev1.Taint, claim *karpenterv1.NodeClaim) bool {
+	switch t.Key {
+	case karpenterv1.UnregisteredTaintKey, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable,
+		corev1.TaintNodeNetworkUnavailable, "node.cloudprovider.kubernetes.io/uninitialized":
+		return true
+	}
+	return slices.ContainsFunc(claim.Spec.StartupTaints, func(other corev1.Taint) bool { return t.MatchTaint(&other) })
+}
+
+// machine gives a claim the offering that a simulated cloud would: the cheapest that fits, reserved ones first.
+func (s *Stage) machine(claim *karpenterv1.NodeClaim) bool {
+	demand, err := choose.DemandOf(claim)
+	if err != nil {
+		s.record.Unlaunched = fmt.Sprintf("NodeClaim %s: %v", claim.Name, err)
+		return false
+	}
+	taken, err := demand.Best(s.left())
+	if err != nil {
+		s.record.Unlaunched = fmt.Sprintf("pool %s: %v", translate.PoolOf(claim), err)
+		return false
+	}
+	labels := taken.NodeLabels(claim)
+	maps.Copy(labels, claim.Labels)
+	claim.Labels = labels
+	claim.Status.ProviderID = providerID + claim.Name
+	claim.Status.Capacity, claim.Status.Allocatable = demand.Resources(taken.Type)
+	if class := s.classOf(claim); class != nil {
+		if hash, err := spec.Hash(class); err == nil {
+			claim.Annotations[spec.HashKey], claim.Annotations[spec.HashVersionKey] = hash, spec.HashVersion
+		}
+	}
+	return true
+}
+
+// left is the catalogue without the reservations that are used up.
+func (s *Stage) left() catalog.Catalog {
+	used := map[string]int{}
+	for _, claim := range s.claims {
+		used[claim.Labels[string(catalog.LabelInstanceType)]+" "+claim.Labels[string(catalog.LabelZone)]+" "+
+			claim.Labels[string(catalog.LabelCapacityType)]]++
+	}
+	c, copied := s.in.Catalogue, false
+	for i, t := range c.Types {
+		for j, o := range t.Offerings {
+			if o.Reservation == 0 || used[t.Name+" "+o.Zone+" "+o.CapacityType] < o.Reservation {
+				continue
+			}
+			if !copied {
+				c.Types, copied = slices.Clone(c.Types), true
+			}
+			c.Types[i].Offerings = slices.Clone(c.Types[i].Offerings)
+			c.Types[i].Offerings[j].Available = false
+		}
+	}
+	return c
+}

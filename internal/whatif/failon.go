@@ -1,0 +1,107 @@
+package whatif
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// FailOn are the things of which one is a finding. Use [ParseFailOn].
+type FailOn []func(*Comparison) bool
+
+// DefaultFailOn is what counts as a finding without a word of the user.
+const DefaultFailOn = "new-waiting,held"
+
+// failOnAllowed says what --fail-on takes.
+const failOnAllowed = "new-waiting, held, drift, disruption, trim, any, price+N% and price+$N, such as price+5% or " +
+	"price+$1.50"
+
+// ParseFailOn reads a list with commas. The error names the word that is not one of it.
+func ParseFailOn(list string) (FailOn, error) {
+	var found FailOn
+	for word := range strings.SplitSeq(list, ",") {
+		happens, known := findings()[word]
+		if !known {
+			var err error
+			if happens, err = dearer(word); err != nil {
+				return nil, fmt.Errorf("--fail-on has %q: allowed are %s", word, failOnAllowed)
+			}
+		}
+		found = append(found, happens)
+	}
+	return found, nil
+}
+
+func findings() map[string]func(*Comparison) bool {
+	fate := func(happens func(NodeFate) bool) func(*Comparison) bool {
+		return func(c *Comparison) bool { return slices.ContainsFunc(c.Nodes, happens) }
+	}
+	return map[string]func(*Comparison) bool{
+		"new-waiting": func(c *Comparison) bool {
+			return slices.ContainsFunc(c.Pods, func(p PodFate) bool { return p.NewWaiting > 0 })
+		},
+		"held":       fate(func(n NodeFate) bool { return n.Fate == Held }),
+		"drift":      fate(func(n NodeFate) bool { return n.Reason == string(plan.Drifted) }),
+		"disruption": fate(func(n NodeFate) bool { return n.Fate == Goes || n.Fate == Replaced }),
+		"trim": fate(func(n NodeFate) bool {
+			return n.Reason == string(plan.NodeLimitExceeded) || n.Reason == string(plan.ReplicasExceeded)
+		}),
+		"any": func(c *Comparison) bool { return len(c.Changes) > 0 },
+	}
+}
+
+// dearer reads price+5% or price+$1.
+func dearer(word string) (func(*Comparison) bool, error) {
+	more, isPrice := strings.CutPrefix(word, "price+")
+	if !isPrice {
+		return nil, fmt.Errorf("%q is no price", word)
+	}
+	share, isShare := strings.CutSuffix(more, "%")
+	amount, isAmount := strings.CutPrefix(more, "$")
+	if isShare == isAmount {
+		return nil, fmt.Errorf("%q has neither %% nor $", word)
+	}
+	if isShare {
+		amount = share
+	}
+	n, err := strconv.ParseFloat(amount, 64)
+	if err != nil {
+		return nil, err
+	}
+	money, err := resources.FromDollars(n) // NaN, negative and absurd numbers are refused alike
+	if err != nil {
+		return nil, err
+	}
+	return func(c *Comparison) bool {
+		rise := resources.Money(c.last().PricePerHour - c.Before.PricePerHour)
+		if isShare {
+			return rise > 0 && rise.Dollars()*100 >= c.Before.PricePerHour.dollars()*n
+		}
+		return rise > 0 && rise >= money
+	}, nil
+}
+
+func (d Dollars) dollars() float64 { return resources.Money(d).Dollars() }
+
+// last is the end of what was foretold.
+func (c *Comparison) last() Totals {
+	if c.Quiet != nil {
+		return *c.Quiet
+	}
+	return c.After
+}
+
+// Judge says whether something happens that is a finding. Without a change that is a pod that waits in the end.
+func (c *Comparison) Judge(on FailOn) {
+	c.found = !c.Changed && c.last().WaitingPods > 0
+	for _, happens := range on {
+		c.found = c.found || len(c.Changes) > 0 && happens(c)
+	}
+}
+
+// Clean reports whether nothing was found, see [Comparison.Judge].
+func (c Comparison) Clean() bool { return !c.found }
