@@ -313,6 +313,10 @@ func TestA42_NothingIsWrittenInVain(t *testing.T) {
 	if got := policy.Automatic(&request, ports); got != "" {
 		t.Errorf("while the nodes are not all known: %q", got)
 	}
+	listed := worldOf(t, "group ControlPlane select=cp mode=Enable users=system:admin,namespace:tmp\noverride Automatic")
+	if got := policyOf(t, listed.Sources).Automatic(&request, evaluator.Cluster{Nodes: untouched{t}}); got != "" {
+		t.Errorf("in a namespace that is authorized: %q", got)
+	}
 	ports.Nodes, ports.Allowed = w, func(evaluator.Access) (bool, error) { return true, errors.New("no answer") }
 	if got := policy.Automatic(&request, ports); got == "" {
 		t.Error("the lists decide, and nothing is written")
