@@ -212,9 +212,17 @@ func TestN2_AConfigurationThatMakesNoPolicy(t *testing.T) {
 	if p, err := NewPolicy(config); err == nil || p != nil {
 		t.Errorf("%v (%v)", p, err)
 	}
+	mode := protectedSources()
+	mode.Config.Groups[0].Mode = "Maybe" // which counts for nothing until the live source is known, and is wrong at once
+	if _, err := NewPolicy(PolicyConfig{Sources: mode, Log: logr.Discard(),
+		Metrics: NewMetrics(prometheus.NewRegistry())}); err == nil || !strings.Contains(err.Error(), "groups[0].mode") {
+		t.Errorf("a mode that is none: %v", err)
+	}
 	f := newFollowing(t, protectedSources(), nil)
 	f.config.Sources.Config = config.Sources.Config
-	if err := f.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "groups is missing") || f.Known() {
+	bounded, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := f.Start(bounded); err == nil || !strings.Contains(err.Error(), "groups is missing") || f.Known() {
 		t.Errorf("later: %v", err)
 	}
 	f = newFollowing(t, evaluator.Sources{}, nil)
@@ -314,19 +322,21 @@ func TestN60_WhatWasWaitedForDecides(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		what, user, namespace, node string
+		mode                        configv1.GroupMode
 		known                       bool
 		findings                    []evaluator.Decision
 		waits                       int
 	}{
-		{"it is disabled meanwhile", "alice", "app", "cp1", false, nil, 1},
-		{"an authorized pair, which waits for nothing", "admin", "ops", "cp1", false, []evaluator.Decision{evaluator.Authorized}, 0},
-		{"another node", "alice", "app", "w1", false, nil, 1},
-		{"it is known to be disabled", "alice", "app", "cp1", true, nil, 0},
+		{"it is disabled meanwhile", "alice", "app", "cp1", configv1.Disable, false, nil, 1},
+		{"an authorized pair, which waits for nothing", "admin", "ops", "cp1", configv1.Disable, false,
+			[]evaluator.Decision{evaluator.Authorized}, 0},
+		{"another node", "alice", "app", "w1", configv1.Enable, false, nil, 1},
+		{"it is known to be disabled", "alice", "app", "cp1", configv1.Disable, true, nil, 0},
 	} {
 		sources := protectedSources()
 		sources.Config.Groups[0].AuthorizedUsers = append(sources.Config.Groups[0].AuthorizedUsers, "namespace:ops")
 		f := newFollowing(t, sources, nil)
-		f.live.Scheduler = schedulerOf("1", groupIn(configv1.Disable))
+		f.live.Scheduler = schedulerOf("1", groupIn(c.mode))
 		nodes := &waiting{nodes: twoNodes(), readyNow: true, happens: func() { f.read(t.Context(), t, "") }}
 		if c.known {
 			f.read(t.Context(), t, "")
@@ -389,6 +399,7 @@ func TestA42_TheAnnotationWaitsForTheLiveSource(t *testing.T) {
 	t.Parallel()
 	sources := protectedSources()
 	sources.Config.EmergencyOverride = v1alpha1.OverrideAutomatic
+	sources.Config.Groups[0].Mode = configv1.Disable // Scheduler may say otherwise
 	for _, c := range []struct {
 		what      string
 		comes     bool
