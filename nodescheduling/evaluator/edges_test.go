@@ -272,6 +272,8 @@ func TestA42_NothingIsWrittenInVain(t *testing.T) {
 	const line = "system:admin create pod tmp/debug node=cp1"
 	for _, c := range []struct{ more, line, want string }{
 		{"", line, "automatic: system:admin"},
+		{"node w1", "system:admin create pod tmp/debug node=w1", ""},
+		{"", "system:admin create pod tmp/debug node=not-there-yet", ""},
 		{"self tmp", line, ""},
 		{"", "system:node:cp1[system:nodes,oncall] create pod tmp/debug node=cp1 mirror", ""},
 		{"", "system:node:cp1[oncall] create pod tmp/debug node=cp1 mirror", "automatic: system:node:cp1"},
