@@ -311,6 +311,16 @@ func TestA42_NothingIsWrittenInVain(t *testing.T) {
 	if err := request.SetObjects(asked.Object, nil); err != nil {
 		t.Fatal(err)
 	}
+	ordinary := evaluator.Request{Operation: evaluator.Create, Resource: "pods", Namespace: "tmp", User: request.User,
+		Pod: &corev1.Pod{}}
+	if got := policy.Automatic(&ordinary, evaluator.Cluster{Nodes: untouched{t}}); got != "" {
+		t.Errorf("on a pod that aims at nothing: %q", got)
+	}
+	update := request
+	update.Operation, update.OldPod = evaluator.Update, &corev1.Pod{}
+	if got := policy.Automatic(&update, ports); got != "" {
+		t.Errorf("on an update: %q", got)
+	}
 	ports.Nodes = known{w}
 	if got := policy.Automatic(&request, ports); got != "" {
 		t.Errorf("while the nodes are not all known: %q", got)
