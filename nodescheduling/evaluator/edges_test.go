@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joiner-autoscaler/joiner/nodescheduling/api/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
 )
@@ -274,6 +275,7 @@ func TestA42_NothingIsWrittenInVain(t *testing.T) {
 		{"", line, "automatic: system:admin"},
 		{"node w1", "system:admin create pod tmp/debug node=w1", ""},
 		{"", "system:admin create pod tmp/debug node=not-there-yet", ""},
+		{"live-node cp2 labels=cp", "system:admin create pod tmp/debug node=cp2", "automatic: system:admin"},
 		{"self tmp", line, ""},
 		{"", "system:node:cp1[system:nodes,oncall] create pod tmp/debug node=cp1 mirror", ""},
 		{"", "system:node:cp1[oncall] create pod tmp/debug node=cp1 mirror", "automatic: system:node:cp1"},
@@ -335,5 +337,28 @@ func TestA42_NothingIsWrittenInVain(t *testing.T) {
 	}
 	if (*evaluator.Policy)(nil).Automates() {
 		t.Error("no policy automates")
+	}
+}
+
+// what an administrator can do about a refusal is told with a refusal only.
+func TestA42_WhatIsOnlyInformedAboutNeedsNoRemedy(t *testing.T) {
+	t.Parallel()
+	w := automaticWorld(t)
+	if _, err := w.Run("cluster", false, "scheduler cluster mode=Inform\noverride Disable", nil); err != nil {
+		t.Fatal(err)
+	}
+	v := ask(t, w, w.Cluster(), "system:admin create pod tmp/debug node=cp1")
+	if !v.Allowed || len(v.Warnings) != 1 || strings.Contains(v.Warnings[0], "use an authorized namespace") {
+		t.Errorf("%+v", v)
+	}
+}
+
+// N2: a selector that is none is an error, for whoever asks about members.
+func TestASelectorThatIsNoneHasNoMembers(t *testing.T) {
+	t.Parallel()
+	group := v1alpha1.SchedulingPolicyGroup{LabelSelector: metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Maybe"}}}}
+	if _, err := evaluator.MembersOf(&group); err == nil {
+		t.Error("it is taken")
 	}
 }
