@@ -28,6 +28,7 @@ func TestA14_StrangersGetNoAnswer(t *testing.T) {
 	const base, token = "/node-scheduling", "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG"
 	byPath := webhook.ByPath(base, func() []string { return []string{token, "next"} })
 	none := webhook.ByPath(base, func() []string { return nil })
+	odd := webhook.ByPath(base, func() []string { return []string{"", "/elsewhere"} })
 	byName := webhook.ByCertificate(base, []string{"kube-apiserver"})
 	shows := func(name string) *tls.ConnectionState {
 		return &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Subject: pkix.Name{CommonName: name}}}}}
@@ -48,6 +49,8 @@ func TestA14_StrangersGetNoAnswer(t *testing.T) {
 		{"another token", byPath, base + "/" + strings.ToUpper(token), nil, 404},
 		{"another path", byPath, "/" + token, nil, 404},
 		{"no token is known yet", none, base + "/", nil, 404},
+		{"an empty token that a file has", odd, base + "/", nil, 404},
+		{"a token that is a path, elsewhere", odd, "/elsewhere", nil, 404},
 		{"a certificate", byName, base, shows("kube-apiserver"), 200},
 		{"a certificate of another name", byName, base, shows("kubelet"), 401},
 		{"no certificate", byName, base, &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{Subject: pkix.Name{CommonName: "kube-apiserver"}}}}, 401},
@@ -65,5 +68,10 @@ func TestA14_StrangersGetNoAnswer(t *testing.T) {
 		if fine := c.status == 200; recorder.Code != c.status || (asked == 1) != fine || (rejected == 1) == fine {
 			t.Errorf("%s: status %d, asked %d times, rejected %d; want %d", c.what, recorder.Code, asked, rejected, c.status)
 		}
+	}
+	recorder := httptest.NewRecorder()
+	webhook.Callers{Verify: none}.ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, base, unread{t}))
+	if recorder.Code != 404 {
+		t.Errorf("where nobody counts: status %d", recorder.Code)
 	}
 }

@@ -22,7 +22,11 @@ func TestTheDoorOfConversion(t *testing.T) {
 		t.Fatal(err)
 	}
 	var held []convert.Held
-	door, err := webhook.NewConversion(webhook.ConversionConfig{Converter: converter, Observe: func(h []convert.Held) { held = append(held, h...) }})
+	told := 0
+	door, err := webhook.NewConversion(webhook.ConversionConfig{Converter: converter, Observe: func(h []convert.Held) {
+		held = append(held, h...)
+		told++
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,9 +45,25 @@ func TestTheDoorOfConversion(t *testing.T) {
 		request.Header.Set("Content-Type", row.kind)
 		recorder := httptest.NewRecorder()
 		door.ServeHTTP(recorder, request)
-		if recorder.Code != row.status || !strings.Contains(recorder.Body.String(), row.want) {
-			t.Errorf("%s: status %d, %s; want %d and %s", name, recorder.Code, recorder.Body, row.status, row.want)
+		said, answered := recorder.Body.String(), row.status == http.StatusOK
+		if recorder.Code != row.status || !strings.Contains(said, row.want) {
+			t.Errorf("%s: status %d, %s; want %d and %s", name, recorder.Code, said, row.status, row.want)
 		}
+		// What is refused is told in one line of text.
+		if kind := recorder.Header().Get("Content-Type"); answered != (kind == "application/json") || !answered &&
+			strings.Index(said, "\n") != len(said)-1 {
+			t.Errorf("%s: %s %q", name, kind, said)
+		}
+	}
+	silent, err := webhook.NewConversion(webhook.ConversionConfig{Converter: converter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if recorder := post(silent, []byte(conversionReview)); recorder.Code != http.StatusOK {
+		t.Errorf("where nobody is told: status %d", recorder.Code)
+	}
+	if told != 1 {
+		t.Errorf("told %d times, want of the review that has one which cannot be converted", told)
 	}
 	if len(held) != 1 || held[0].String() != `NodePool bad: spec.weight is "heavy": it must be a whole number of at most 32 bits` {
 		t.Errorf("held %v", held)

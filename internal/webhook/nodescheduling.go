@@ -165,7 +165,7 @@ func toRequest(from *admissionv1.AdmissionRequest) evaluator.Request {
 	}
 	read := func(raw runtime.RawExtension) (runtime.Object, error) {
 		object := evaluator.NewObject(request.Group, request.Resource, request.Subresource)
-		if len(raw.Raw) == 0 || string(raw.Raw) == "null" {
+		if len(raw.Raw) == 0 { // also where the review has null
 			return nil, nil
 		}
 		return object, utiljson.Unmarshal(raw.Raw, object)

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/cockroachdb/datadriven"
@@ -139,8 +141,14 @@ func TestWhatIsNoReviewIsRefused(t *testing.T) {
 		{"method", http.MethodGet, "application/json", "", http.StatusMethodNotAllowed, `method is "GET": it must be POST`},
 		{"type", http.MethodPost, "text/plain", "{}", http.StatusUnsupportedMediaType, `Content-Type is "text/plain"`},
 		{"no type", http.MethodPost, "", "{}", http.StatusUnsupportedMediaType, `Content-Type is ""`},
+		{"type with nonsense behind it", http.MethodPost, "application/json; charset", "{}", http.StatusUnsupportedMediaType,
+			`Content-Type is "application/json; charset"`},
 		{"no JSON", http.MethodPost, "application/json", "{", http.StatusBadRequest, "reading the review"},
 		{"other kind", http.MethodPost, "application/json", `{"kind": "Pod", "apiVersion": "v1"}`, http.StatusBadRequest, "must be AdmissionReview of admission.k8s.io/v1"},
+		{"other version", http.MethodPost, "application/json", `{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1beta1",
+			"request": {"uid": "42"}}`, http.StatusBadRequest, `the review is "AdmissionReview" of "admission.k8s.io/v1beta1"`},
+		{"other kind of that version", http.MethodPost, "application/json", `{"kind": "Review", "apiVersion": "admission.k8s.io/v1",
+			"request": {"uid": "42"}}`, http.StatusBadRequest, `the review is "Review" of "admission.k8s.io/v1"`},
 		{"no request", http.MethodPost, "application/json", `{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}`, http.StatusBadRequest, "has no request"},
 		{"no uid", http.MethodPost, "application/json", `{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {}}`, http.StatusBadRequest, "request.uid is missing"},
 		{"too large", http.MethodPost, "application/json", strings.Repeat(" ", webhook.MaxReviewBytes+1), http.StatusRequestEntityTooLarge, "more than 8388608 bytes"},
@@ -154,7 +162,22 @@ func TestWhatIsNoReviewIsRefused(t *testing.T) {
 			if recorder.Code != c.status || !strings.Contains(recorder.Body.String(), c.says) {
 				t.Errorf("status %d, %q; want %d, %q", recorder.Code, recorder.Body, c.status, c.says)
 			}
+			if allowed := recorder.Header().Get("Allow"); (allowed == "POST") != (c.status == http.StatusMethodNotAllowed) {
+				t.Errorf("Allow is %q", allowed)
+			}
 		})
+	}
+}
+
+// A review that ends too early, since the client went away, is no empty review.
+func TestAReviewThatCannotBeReadIsRefused(t *testing.T) {
+	t.Parallel()
+	request := httptest.NewRequest(http.MethodPost, "/", iotest.ErrReader(errors.New("cut off")))
+	request.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	handler(world(t, "")).ServeHTTP(recorder, request)
+	if want := "reading the review: cut off\n"; recorder.Code != http.StatusBadRequest || recorder.Body.String() != want {
+		t.Errorf("status %d, %q; want %q", recorder.Code, recorder.Body, want)
 	}
 }
 
@@ -165,6 +188,11 @@ func TestAnObjectThatCannotBeRead(t *testing.T) {
 	const body = `{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {"uid": "42", "operation": "CREATE",
 		"resource": {"version": "v1", "resource": "pods"}, "object": {"spec": {"nodeName": 3}}}}`
 	for more, allowed := range map[string]bool{"": false, "scheduler cluster mode=Inform": true} {
+		absent := post(handler(world(t, more)), []byte(strings.Replace(body, `{"spec": {"nodeName": 3}}`, "null", 1)))
+		if said := absent.Body.String(); !strings.Contains(said, "has no object to judge. ") || strings.Contains(said,
+			`"status":"Failure"`) == allowed {
+			t.Errorf("%q: without an object: %s", more, said)
+		}
 		recorder := post(handler(world(t, more)), []byte(body))
 		var answer admissionv1.AdmissionReview
 		if err := json.Unmarshal(recorder.Body.Bytes(), &answer); err != nil {
@@ -177,44 +205,88 @@ func TestAnObjectThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// The ports get a deadline, and who watches is told.
-func TestDeadlineAndObserver(t *testing.T) {
-	t.Parallel()
-	w := world(t, "")
+// seen is what a door tells those who watch it.
+type seen struct {
+	left     time.Duration // that the ports have
+	requests []evaluator.Request
+	verdicts []evaluator.Verdict
+	took     []time.Duration
+}
+
+// watched posts a review to a door in a world, and returns what it tells.
+func watched(t *testing.T, w *schedulingtest.World, timeout time.Duration, body []byte) (seen, *httptest.ResponseRecorder) {
+	t.Helper()
 	policy, _, err := evaluator.New(w.Sources)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var left time.Duration
-	var seen []evaluator.Verdict
+	var s seen
 	h, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{
 		Judge: policy.Evaluate,
 		Cluster: func(ctx context.Context) evaluator.Cluster {
 			deadline, _ := ctx.Deadline()
-			left = time.Until(deadline)
+			s.left = time.Until(deadline)
 			return w.Cluster()
 		},
-		Observe: func(_ evaluator.Request, v evaluator.Verdict) { seen = append(seen, v) },
+		Observe: func(r evaluator.Request, v evaluator.Verdict) {
+			s.requests, s.verdicts = append(s.requests, r), append(s.verdicts, v)
+		},
+		Took:    func(_ evaluator.Request, took time.Duration) { s.took = append(s.took, took) },
+		Timeout: timeout,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked, err := schedulingtest.ParseRequest("alice bind app/web to=cp1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := json.Marshal(review(asked))
-	if err != nil {
-		t.Fatal(err)
-	}
-	post(h, body)
-	if left <= 0 || left > webhook.DefaultTimeout || len(seen) != 1 || seen[0].Allowed {
-		t.Errorf("%s left, seen %+v", left, seen)
-	}
-	for _, config := range []webhook.NodeSchedulingConfig{{}, {Judge: (*evaluator.Policy)(nil).Evaluate}, {Timeout: -1}} {
-		if _, err := webhook.NewNodeScheduling(config); err == nil {
-			t.Errorf("%+v is accepted", config)
+	recorder := post(h, body)
+	return s, recorder
+}
+
+// The ports get a deadline, and who watches is told.
+func TestDeadlineAndObserver(t *testing.T) {
+	t.Parallel()
+	for timeout, want := range map[time.Duration]time.Duration{0: webhook.DefaultTimeout, time.Hour: time.Hour} {
+		for line, dry := range map[string]bool{"alice bind app/web to=cp1": false, "alice bind app/web to=cp1 dry-run": true} {
+			asked, err := schedulingtest.ParseRequest(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := json.Marshal(review(asked))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, recorder := watched(t, world(t, ""), timeout, body)
+			if s.left <= want*3/4 || s.left > want || len(s.verdicts) != 1 || s.verdicts[0].Allowed || s.requests[0].DryRun != dry ||
+				len(s.took) != 1 || s.took[0] <= 0 {
+				t.Errorf("timeout %s, %s: %+v", timeout, line, s)
+			}
+			if kind := recorder.Header().Get("Content-Type"); kind != "application/json" || !strings.Contains(recorder.Body.String(),
+				`"status":"Failure"`) {
+				t.Errorf("%s %s", kind, recorder.Body)
+			}
 		}
+	}
+	judge, cluster := (*evaluator.Policy)(nil).Evaluate, func(context.Context) evaluator.Cluster { return evaluator.Cluster{} }
+	for want, config := range map[string]webhook.NodeSchedulingConfig{
+		"Judge is missing":                                 {Cluster: cluster},
+		"Cluster is missing":                               {Judge: judge},
+		"Timeout is -1ns: it must not be negative":         {Judge: judge, Cluster: cluster, Timeout: -1},
+		"node scheduling webhook: Timeout is -2s: it must": {Judge: judge, Cluster: cluster, Timeout: -2 * time.Second},
+	} {
+		if _, err := webhook.NewNodeScheduling(config); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// What the evaluator does not look at is judged without its object, as what it is.
+func TestWhatIsNotLookedAtIsNotRead(t *testing.T) {
+	t.Parallel()
+	const body = `{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {"uid": "42", "operation": "CREATE",
+		"resource": {"version": "v1", "resource": "configmaps"}, "namespace": "app", "object": {"data": {"a": "b"}}}}`
+	s, _ := watched(t, world(t, ""), 0, []byte(body))
+	if len(s.requests) != 1 || s.requests[0].Resource != "configmaps" || s.requests[0].Namespace != "app" ||
+		s.requests[0].Fault != "" || !s.verdicts[0].Allowed {
+		t.Errorf("%+v", s)
 	}
 }
 
@@ -228,6 +300,9 @@ func (refusing) Concern(group, resource, _ string) bool {
 
 // Refusal implements webhook.GroupWrites.
 func (refusing) Refusal(_ context.Context, object, old map[string]any) string {
+	if object["mode"] == "Inform" {
+		return ""
+	}
 	return fmt.Sprintf("object %v, old %v", object["mode"], old["mode"])
 }
 
@@ -244,14 +319,20 @@ func TestA18_WritesOfGroupsAreAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	const body = `{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {"uid": "42", "operation": "UPDATE",
-		"resource": {"group": "%s", "version": "v1alpha1", "resource": "nodeschedulinggroups"}, "object": {"mode": "Enable"}, "oldObject": {"mode": "Inform"}}}`
-	for group, refused := range map[string]bool{"scheduling.joiner.sh": true, "scheduling.openshift.io": false} {
+		"resource": {"group": "%s", "version": "v1alpha1", "resource": "nodeschedulinggroups"}, "object": %s, "oldObject": {"mode": "Inform"}}}`
+	const enable = `{"mode": "Enable"}`
+	for _, c := range []struct{ group, object, refusal string }{
+		{"scheduling.joiner.sh", enable, "object Enable, old Inform"},
+		{"scheduling.joiner.sh", `{"mode": "Inform"}`, ""},
+		{"scheduling.joiner.sh", `{"mode": "Enable", "n": 1e999}`, "object <nil>, old Inform"}, // too large a number: not read
+		{"scheduling.openshift.io", enable, ""},
+	} {
 		var answer admissionv1.AdmissionReview
-		if err := json.Unmarshal(post(h, fmt.Appendf(nil, body, group)).Body.Bytes(), &answer); err != nil {
+		if err := json.Unmarshal(post(h, fmt.Appendf(nil, body, c.group, c.object)).Body.Bytes(), &answer); err != nil {
 			t.Fatal(err)
 		}
-		if answer.Response.Allowed == refused || refused && answer.Response.Result.Message != "object Enable, old Inform" {
-			t.Errorf("group %s: %+v", group, answer.Response)
+		if r := answer.Response; r.Allowed != (c.refusal == "") || !r.Allowed && r.Result.Message != c.refusal {
+			t.Errorf("group %s, %s: %+v", c.group, c.object, r)
 		}
 	}
 	if counted != 1 {

@@ -45,10 +45,7 @@ func (p nodePort) Synced() bool { return p.synced() }
 
 // Get implements evaluator.Nodes.
 func (p nodePort) Get(name string) (*corev1.Node, bool) {
-	found, exists, err := p.nodes.cache.GetByKey(name)
-	if err != nil || !exists {
-		return nil, false
-	}
+	found, _, _ := p.nodes.cache.GetByKey(name) // nil where there is none
 	node, ok := found.(*corev1.Node)
 	return node, ok
 }

@@ -31,7 +31,6 @@ func newEntries(registry Registry, namespace string) *Entries {
 			[]string{"group", "entry", "source"}),
 		uncounted: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "entries_not_counted",
 			Help: "Entries of authorizedUsers whose uses are not counted because there are too many."}),
-		shown: map[evaluator.Use]evaluator.Source{},
 	}
 	registry.MustRegister(e.uses, e.uncounted)
 	return e

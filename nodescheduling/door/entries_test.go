@@ -85,6 +85,10 @@ func TestUsesOfEntriesAreCounted(t *testing.T) {
 	expect("Scheduler changed", map[string]float64{"Config scheduler": 1, "Config ops/a": 1, "Config ops/b": 0, "Config group:admins": 1, "Scheduler other/x": 0})
 	metrics.Entries.Count([]evaluator.Use{{Group: "ControlPlane", Entry: "backup/agent"}})
 	expect("an older verdict comes late", map[string]float64{"Config scheduler": 1, "Config ops/a": 1, "Config ops/b": 0, "Config group:admins": 1, "Scheduler other/x": 0})
+	change("group ControlPlane select=cp mode=Enable users=scheduler,ops/a\nscheduler cluster users=ops/b")
+	expect("an entry moved", map[string]float64{"Config scheduler": 1, "Config ops/a": 1, "Scheduler ops/b": 0})
+	change("group ControlPlane select=cp mode=Enable users=scheduler\nscheduler cluster users=ops/a,ops/b")
+	expect("one that was used moved", map[string]float64{"Config scheduler": 1, "Scheduler ops/a": 0, "Scheduler ops/b": 0})
 	change("scheduler cluster mode=Disable")
 	expect("a group that is not judged has no entries that could be used", map[string]float64{})
 }

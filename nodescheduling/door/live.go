@@ -127,7 +127,7 @@ func (r *LiveReader) choose(ctx context.Context, now signs) error {
 	case !now.served || now.says:
 		r.keeps, r.known = now.says, true
 		return nil
-	case r.known && at.After(r.settles) && at.Before(r.next):
+	case at.After(r.settles) && at.Before(r.next):
 		return nil
 	}
 	keeps, err := r.schema.look(ctx)
@@ -159,11 +159,8 @@ func (r *LiveReader) readScheduler(ctx context.Context) (live Live, says bool, e
 		return Live{}, false, fmt.Errorf("reading Scheduler %s: %w", configv1.SchedulerName, err)
 	}
 	live = Live{Served: true, Scheduler: &configv1.Scheduler{}}
-	_, says, err = unstructured.NestedFieldNoCopy(found.Object, "spec", "schedulingGroups")
-	if err == nil {
-		err = runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, live.Scheduler)
-	}
-	if err != nil {
+	_, says, _ = unstructured.NestedFieldNoCopy(found.Object, "spec", "schedulingGroups")
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, live.Scheduler); err != nil {
 		return Live{}, false, fmt.Errorf("reading Scheduler %s: %w: %w", configv1.SchedulerName, errMalformed, err)
 	}
 	return live, says, nil

@@ -28,14 +28,13 @@ func NamespacesOf(informer cache.SharedIndexInformer, clients kubernetes.Interfa
 // namespace is not believed.
 func (n Namespaces) UID(ctx context.Context, name string) (uid string, exists bool, err error) {
 	if n.cache != nil {
-		if found, known, err := n.cache.GetByKey(name); err == nil && known {
-			if namespace, ok := found.(*corev1.Namespace); ok {
-				return string(namespace.UID), true, nil
-			}
+		found, _, _ := n.cache.GetByKey(name) // nil where there is none
+		if namespace, ok := found.(*corev1.Namespace); ok {
+			return string(namespace.UID), true, nil
 		}
 	}
 	namespace, err := orNone(n.clients.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{}))
-	if err != nil || namespace == nil {
+	if namespace == nil {
 		return "", false, err
 	}
 	return string(namespace.UID), true, nil

@@ -46,17 +46,18 @@ func NodesOf(informer cache.SharedIndexInformer, config *v1alpha1.NodeScheduling
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { n.changes.Add(1) },
 		DeleteFunc: func(any) { n.changes.Add(1) },
-		UpdateFunc: func(old, now any) {
-			before, known := old.(*corev1.Node)
-			node, is := now.(*corev1.Node)
-			// A status is written all the time, and decides nothing.
-			if !known || !is || !maps.Equal(before.Labels, node.Labels) ||
-				!slices.Equal(before.Spec.Taints, node.Spec.Taints) {
-				n.changes.Add(1)
-			}
-		},
+		UpdateFunc: n.updated,
 	})
 	return n, err
+}
+
+// updated counts a change of what decides. A status is written all the time, and decides nothing.
+func (n *Nodes) updated(old, now any) {
+	before, known := old.(*corev1.Node)
+	node, is := now.(*corev1.Node)
+	if !known || !is || !maps.Equal(before.Labels, node.Labels) || !slices.Equal(before.Spec.Taints, node.Spec.Taints) {
+		n.changes.Add(1)
+	}
 }
 
 // FixedNodes are nodes that nobody changes any more.

@@ -79,7 +79,7 @@ func strict(sources evaluator.Sources) (*evaluator.Policy, error) {
 func (s *Policy) Judge(request *evaluator.Request, cluster evaluator.Cluster) evaluator.Verdict {
 	if !s.Known() {
 		verdict := s.strict.Evaluate(request, cluster)
-		if verdict.Allowed && len(verdict.Findings) == 0 || !s.Known() {
+		if len(verdict.Findings) == 0 || !s.Known() {
 			return verdict
 		}
 	}

@@ -56,8 +56,8 @@ func (s *schema) look(ctx context.Context) (bool, error) {
 	if err := s.get(ctx, "/openapi/v3", &all); err != nil {
 		return false, err
 	}
-	document, found := all.Paths["apis/"+configv1.GroupVersion().String()]
-	if !found || document.URL == "" {
+	document := all.Paths["apis/"+configv1.GroupVersion().String()]
+	if document.URL == "" {
 		return false, errUnpublished
 	}
 	if document.URL == s.url {

@@ -57,8 +57,11 @@ func (p *Policy) Automatic(request *Request, cluster Cluster) string {
 func (p *Policy) Automates() bool { return p != nil && p.automatic && len(p.groups) > 0 }
 
 // personEverywhere says whether whoever sends the request has an entry for a user or a group in every group: without
-// that the annotation is refused, whatever group the pod aims at.
+// that the annotation is refused, whatever group the pod aims at. What is noted about entries of other groups is no part
+// of a finding about one.
 func (e *evaluation) personEverywhere() bool {
+	noted := e.stale
+	defer func() { e.stale = noted }()
 	for i := range e.policy.all {
 		if e.person(&e.policy.all[i]) == "" {
 			return false

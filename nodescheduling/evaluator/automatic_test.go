@@ -71,7 +71,8 @@ func TestA42_AnAutomaticReasonIsNotForged(t *testing.T) {
 func TestA42_AnAutomaticReasonFits(t *testing.T) {
 	t.Parallel()
 	w := automaticWorld(t)
-	for _, name := range []string{"d", strings.Repeat("d", 5000), strings.Repeat("\U0001F600", 300)} {
+	for _, name := range []string{"d", strings.Repeat("d", 120), strings.Repeat("d", 121), strings.Repeat("d", 5000),
+		strings.Repeat("\U0001F600", 300)} {
 		asked, err := schedulingtest.ParseRequest("x[oncall] create pod tmp/debug node=cp1")
 		if err != nil {
 			t.Fatal(err)
@@ -83,7 +84,8 @@ func TestA42_AnAutomaticReasonFits(t *testing.T) {
 		}
 		reason := admitted.Object.GetAnnotations()[evaluator.OverrideAnnotation]
 		if !strings.HasPrefix(reason, "automatic: ") || !strings.HasPrefix(name, strings.TrimPrefix(reason,
-			"automatic: ")) || len(reason) > 512 || !utf8.ValidString(reason) {
+			"automatic: ")) || len(reason) > 512 || !utf8.ValidString(reason) ||
+			utf8.RuneCountInString(reason) != len("automatic: ")+min(120, utf8.RuneCountInString(name)) {
 			t.Errorf("a name of %d bytes: %q", len(name), reason)
 		}
 		if len(asked.Object.GetAnnotations()) > 0 {

@@ -122,7 +122,7 @@ func (e *evaluation) inspect(g *group, asked placement) (Inspection, bool, error
 	}
 	inspection := Inspection{Group: g.name, Class: AimsAtProtectedNode}
 	switch {
-	case len(there) > 0 && e.mirrors(g):
+	case len(there) > 0 && e.mirrors():
 		inspection.Class = StaticPod
 	case f.NamespaceAuthorized:
 		inspection.Class = AuthorizedPod
@@ -142,14 +142,14 @@ func (e *evaluation) inspect(g *group, asked placement) (Inspection, bool, error
 
 // mirrors says whether a pod that is stored is the mirror of a static pod of its node: it has the annotation, and its owner is
 // the node. Both can be forged where nobody judges (F7), but not to any use: a kubelet removes mirrors of static pods that it
-// does not have, and does not start them.
-func (e *evaluation) mirrors(g *group) bool {
+// does not have, and does not start them. It is asked where that node is of the group.
+func (e *evaluation) mirrors() bool {
 	pod := e.request.Pod
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; !mirror || owner == nil || owner.Kind != "Node" || owner.Name != pod.Spec.NodeName {
 		return false
 	}
-	return e.assigned.node != nil && g.members.Has(e.assigned.node) && owner.UID == e.assigned.node.UID
+	return e.assigned.node != nil && owner.UID == e.assigned.node.UID
 }
 
 // found is describe for a text that does not speak of the group's nodes before; named is for a node that is known.

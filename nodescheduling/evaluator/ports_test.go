@@ -252,6 +252,7 @@ pod tmp/debug override=why
 		"alice create pod ops/web node=n1":                               "[]",
 		"admin create pod ops/web node=n2":                               "[]",
 		"admin create pod ops/web tolerate=node.kubernetes.io/not-ready": "[]",
+		"sa:ops/x create pod ops/web node=n1":                            "[{ControlPlane ops/x}]",
 	} {
 		if v := ask(t, w, w.Cluster(), line); fmt.Sprint(v.Uses) != want {
 			t.Errorf("%s: used %v, want %s", line, v.Uses, want)

@@ -37,8 +37,9 @@ func toleratesTaint(t *corev1.Toleration, taint *corev1.Taint) bool {
 	return false
 }
 
-// wholeNumber reads a number that is written as it is printed: no sign before a positive one, no zeros in front.
+// wholeNumber reads a number that is written as it is printed: no sign before a positive one, no zeros in front. What is no
+// number reads as one that is printed otherwise.
 func wholeNumber(text string) (int64, bool) {
-	number, err := strconv.ParseInt(text, 10, 64)
-	return number, err == nil && strconv.FormatInt(number, 10) == text
+	number, _ := strconv.ParseInt(text, 10, 64)
+	return number, strconv.FormatInt(number, 10) == text
 }

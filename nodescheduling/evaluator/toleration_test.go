@@ -28,6 +28,8 @@ func TestA36_ATolerationIsJudgedAsKubernetesDoes(t *testing.T) {
 		{corev1.Toleration{Key: "a", Value: "3", Operator: "Gt"}, taint("a", "3", "NoSchedule"), false},
 		{corev1.Toleration{Key: "a", Value: "3", Operator: "Lt"}, taint("a", "-4", "NoSchedule"), true},
 		{corev1.Toleration{Key: "a", Value: "3", Operator: "Lt"}, taint("a", "3", "NoSchedule"), false},
+		{corev1.Toleration{Key: "a", Value: "10", Operator: "Gt"}, taint("a", "12", "NoSchedule"), true},
+		{corev1.Toleration{Key: "a", Value: "", Operator: "Gt"}, taint("a", "1", "NoSchedule"), false},
 		{corev1.Toleration{Key: "a", Value: "03", Operator: "Lt"}, taint("a", "2", "NoSchedule"), false},
 		{corev1.Toleration{Key: "a", Value: "3", Operator: "Lt"}, taint("a", "+2", "NoSchedule"), false},
 		{corev1.Toleration{Key: "a", Value: "3", Operator: "Lt"}, taint("a", "two", "NoSchedule"), false},

@@ -32,7 +32,7 @@ const exampleUID = "0a1b2c3d-4e5f-6789-abcd-ef0123456789"
 // to have the name of, without its UID.
 func readEntry(text string, pins bool) (entry, error) {
 	read, err := parseEntry(text)
-	if err == nil && pins && read.loose() {
+	if pins && read.loose() {
 		return entry{}, fmt.Errorf("it names the namespace %s without its UID, and entryPins is Require: it must end in @UID, such as %s@%s", read.home, text, exampleUID)
 	}
 	return read, err

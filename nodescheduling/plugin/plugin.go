@@ -153,10 +153,7 @@ func (p *Plugin) Admit(ctx context.Context, attributes admission.Attributes, ser
 		attributes.GetResource().GroupResource() != corev1.Resource("pods") || !p.policy.MayAutomate() {
 		return nil
 	}
-	request, relevant := toRequest(attributes, server)
-	if !relevant || request.Fault != "" {
-		return nil
-	}
+	request, _ := toRequest(attributes, server) // nothing is written on a pod that cannot be read
 	bounded, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	reason := p.policy.Automatic(&request, p.ports(bounded))

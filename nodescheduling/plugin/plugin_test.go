@@ -52,6 +52,15 @@ const configuration = `{"apiVersion":"scheduling.openshift.io/v1alpha1","kind":"
 // initialized is a plugin as kube-apiserver makes it, with the node cp1 behind informers that are not started.
 func initialized(t *testing.T, file string, on bool, scheduler func() (bool, runtime.Object, error)) (*Plugin, informers.SharedInformerFactory) {
 	t.Helper()
+	ops := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ops"}}
+	clients := fake.NewClientset(ops, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp1", Labels: map[string]string{"cp": ""}}})
+	return initializedWith(t, clients, file, on, scheduler)
+}
+
+// initializedWith is initialized in a cluster of these clients.
+func initializedWith(t *testing.T, clients *fake.Clientset, file string, on bool,
+	scheduler func() (bool, runtime.Object, error)) (*Plugin, informers.SharedInformerFactory) {
+	t.Helper()
 	var plugin *Plugin
 	var err error
 	if file == "" {
@@ -62,8 +71,6 @@ func initialized(t *testing.T, file string, on bool, scheduler func() (bool, run
 	if err != nil {
 		t.Fatal(err)
 	}
-	ops := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ops"}}
-	clients := fake.NewClientset(ops, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp1", Labels: map[string]string{"cp": ""}}})
 	factory := informers.NewSharedInformerFactory(clients, 0)
 	server := &doortest.Server{Spec: doortest.WithField}
 	schedulers := server.Dynamic()

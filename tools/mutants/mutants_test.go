@@ -74,6 +74,16 @@ func Grade(n int) string {
 	}
 }
 
+// Offer is a select: what a case waits for stays as it is.
+func Offer(to chan int, n int) bool {
+	select {
+	case to <- n:
+		return true
+	default:
+	}
+	return false
+}
+
 // Unused is reached by no test.
 func Unused(a, b int) int { return min(a, b) }
 `,
@@ -120,6 +130,13 @@ func TestSum(t *testing.T) {
 func TestGrade(t *testing.T) {
 	if Grade(4) != "good" || Grade(3) != "bad" {
 		t.Fatal("grade")
+	}
+}
+
+func TestOffer(t *testing.T) {
+	to := make(chan int, 1)
+	if !Offer(to, 1) || Offer(to, 2) || <-to != 1 {
+		t.Fatal("offer")
 	}
 }
 `,

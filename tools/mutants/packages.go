@@ -4,6 +4,7 @@ package main
 type subject struct {
 	dir   string
 	path  string   // its import path, when it is of another module of the repository than the root's
+	from  string   // the module that lists it, when the root's go.mod lacks what it needs
 	tests string   // where the tests are that count as its own; dir when empty
 	files []string // those that are mutated; all when there are none
 	args  []string // further arguments of its tests
@@ -25,6 +26,11 @@ var subjects = []subject{
 	{dir: "nodescheduling/evaluator", path: "github.com/joiner-autoscaler/joiner/nodescheduling/evaluator", tests: "nodescheduling/test",
 		witnesses: []witness{{dir: "nodescheduling/evaluator", from: "nodescheduling/test"}, {dir: "internal/webhook"},
 			{dir: "internal/admission/audit"}, {dir: "charts"}, {dir: "localcluster/doors"}}},
+	{dir: "nodescheduling/door", path: "github.com/joiner-autoscaler/joiner/nodescheduling/door",
+		witnesses: []witness{{dir: "internal/webhook"}, {dir: "nodescheduling/plugin"}, {dir: "localcluster/doors"}}},
+	{dir: "nodescheduling/plugin", path: "github.com/joiner-autoscaler/joiner/nodescheduling/plugin", from: "nodescheduling",
+		witnesses: []witness{{dir: "localcluster/doors"}}},
+	{dir: "internal/webhook", witnesses: []witness{{dir: "localcluster/doors"}}},
 	{dir: "internal/admission/audit"},
 	{dir: "internal/admission/platform"},
 	{dir: "internal/admission/suggest"},

@@ -9,11 +9,14 @@ import (
 	"strings"
 )
 
-// inList says whether the node at hand stands in a list of statements, so that others may stand around it.
-func (w *finder) inList() bool {
-	switch w.parent().(type) {
-	case *ast.BlockStmt, *ast.CaseClause, *ast.CommClause:
+// inList says whether the node at hand stands in a list of statements, so that others may stand around it. What a case
+// of a select waits for does not.
+func (w *finder) inList(n ast.Stmt) bool {
+	switch parent := w.parent().(type) {
+	case *ast.BlockStmt, *ast.CaseClause:
 		return true
+	case *ast.CommClause:
+		return parent.Comm != n
 	}
 	return false
 }
@@ -33,7 +36,7 @@ func (w *finder) statement(n ast.Stmt) bool {
 		w.branch(n)
 		return true
 	}
-	if !w.inList() {
+	if !w.inList(n) {
 		return true
 	}
 	switch n := n.(type) {
@@ -125,7 +128,7 @@ func (w *finder) caseBody(n *ast.CaseClause) {
 
 // branch drops a continue or break, and swaps it for the other.
 func (w *finder) branch(n *ast.BranchStmt) {
-	if n.Tok != token.CONTINUE && n.Tok != token.BREAK || !w.inList() {
+	if n.Tok != token.CONTINUE && n.Tok != token.BREAK || !w.inList(n) {
 		return
 	}
 	w.remove(n)
@@ -149,7 +152,7 @@ func (w *finder) branch(n *ast.BranchStmt) {
 func (w *finder) returned(n *ast.ReturnStmt) {
 	results := w.results()
 	if len(n.Results) == 0 {
-		if results == nil && w.inList() {
+		if results == nil && w.inList(n) {
 			w.remove(n)
 		}
 		return
@@ -162,7 +165,7 @@ func (w *finder) returned(n *ast.ReturnStmt) {
 			failed = true
 		}
 	}
-	if failed && len(n.Results) > 1 || !w.inList() || results == nil {
+	if failed && len(n.Results) > 1 || !w.inList(n) || results == nil {
 		return
 	}
 	if !slices.ContainsFunc(n.Results, w.worth) ||

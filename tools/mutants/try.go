@@ -43,7 +43,7 @@ func try(o options, s subject, k *known) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	u, err := load(root, cmp.Or(s.path, "./"+s.dir))
+	u, err := load(filepath.Join(root, s.from), cmp.Or(s.path, "./"+s.dir))
 	if err != nil {
 		return nil, err
 	}
