@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -16,10 +15,7 @@ import (
 )
 
 func explain(config Config) *cobra.Command {
-	command := &cobra.Command{
-		Use: "explain", Short: "Say why a pod waits or a node stays, and what to do about it", Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
-	}
+	command := parent("explain", "Say why a pod waits or a node stays, and what to do about it", "")
 	command.AddCommand(explainPod(config), explainNode(config))
 	return command
 }
@@ -64,8 +60,10 @@ anybody. Budgets are those of this moment; what only a controller remembers, suc
 
 // explainer holds the flags that all explanations have.
 type explainer struct {
-	files                         []string
-	kubeconfig, catalogue, output string
+	files      []string
+	catalogue  string
+	connection *Connection
+	printing   *printing
 }
 
 // explaining makes a command for one object, without its use, example and work.
@@ -85,11 +83,9 @@ Exit code: ` + codes + ".",
 	flags := command.Flags()
 	flags.StringArrayVarP(&with.files, "filename", "f", nil,
 		"file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; may be repeated")
-	flags.StringVar(&with.kubeconfig, "kubeconfig", "",
-		"path of the kubeconfig; without it $KUBECONFIG, then ~/.kube/config")
 	flags.StringVar(&with.catalogue, "catalogue", catalogueAuto,
 		"instance types and prices: auto, aws, default, or a file (joinerctl simulate --help)")
-	flags.StringVarP(&with.output, "output", "o", "text", "text or json")
+	with.connection, with.printing = connects(command), prints(command)
 	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")
 	return command, with
 }
@@ -108,8 +104,9 @@ func podNamed(name, namespace string) (whatif.About, error) {
 
 func (with *explainer) run(ctx context.Context, config Config, about func(*whatif.World) (whatif.Explained,
 	error)) error {
-	if with.output != "text" && with.output != "json" {
-		return fmt.Errorf("--output is %q: it must be text or json", with.output)
+	printer, err := with.printing.printer(config)
+	if err != nil {
+		return err
 	}
 	documents, unread, from, err := with.read(ctx, config)
 	if err != nil {
@@ -124,11 +121,7 @@ func (with *explainer) run(ctx context.Context, config Config, about func(*whati
 		return err
 	}
 	explained.NotChecked = append(explained.NotChecked, unread...)
-	err = report(config.Out, explained, with.output)
-	if with.output == "json" || err != nil && !errors.Is(err, errFindings) {
-		return err
-	}
-	return errors.Join(err, sources(config.Out, world, from, offered))
+	return report(config.Out, printer, explained, sources(world, from, offered))
 }
 
 // read reads the files, or the cluster: from says which.
@@ -138,7 +131,7 @@ func (with *explainer) read(ctx context.Context, config Config) (documents []wha
 		objects, err := readFiles(config.In, with.files)
 		return fromFiles(objects), nil, "files", err
 	}
-	client, err := config.Client(with.kubeconfig)
+	client, err := config.Client(*with.connection)
 	if err != nil {
 		return nil, nil, "", err
 	}

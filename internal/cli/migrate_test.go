@@ -76,7 +76,7 @@ func cluster(t *testing.T, manifests ...string) *fake.FakeDynamicClient {
 func run(t *testing.T, client dynamic.Interface, in string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, failures bytes.Buffer
-	connect := func(string) (dynamic.Interface, error) {
+	connect := func(cli.Connection) (dynamic.Interface, error) {
 		if client == nil {
 			return nil, errors.New("no usable kubeconfig")
 		}
@@ -104,20 +104,20 @@ func TestCheckOfFiles(t *testing.T) {
 		args []string
 		code int
 	}{
-		"nothing of v1beta1 is left; checked 1 NodePool":      {clean, []string{"-f", "-"}, cli.CodeFine},
-		"document 3: OldManifest":                             {"", []string{"-f", folder}, cli.CodeFindings},
-		`"code": "OldManifest"`:                               {old, []string{"-f", "-", "-o", "json"}, cli.CodeFindings},
-		"NodePool old in -, document 1":                       {`{"kind":"List","items":[` + asJSON(t, old) + `]}`, []string{"-f", "-"}, cli.CodeFindings},
-		"joinerctl: --output is \"xml\": it must be text or":  {clean, []string{"-f", "-", "-o", "xml"}, cli.CodeFailed},
-		"joinerctl: -f nowhere: ":                             {"", []string{"-f", "nowhere"}, cli.CodeFailed},
-		"joinerctl: -, document 2: it is not an object":       {clean + "---\n- 7\n", []string{"-f", "-"}, cli.CodeFailed},
-		"joinerctl: -, document 1: yaml":                      {"a: [", []string{"-f", "-"}, cli.CodeFailed},
-		"no .yaml, .yml or .json file":                        {"", []string{"-f", t.TempDir()}, cli.CodeFailed},
-		"joinerctl: no usable kubeconfig":                     {"", nil, cli.CodeFailed},
-		"unknown flag: --nonsense":                            {"", []string{"--nonsense"}, cli.CodeFailed},
-		"joinerctl: -, document 1: items[1] is not an object": {`{"kind":"List","items":[` + asJSON(t, clean) + `,7]}`, []string{"-f", "-"}, cli.CodeFailed},
-		"joinerctl: - has more than 67108864 bytes: split it": {clean + "# " + strings.Repeat("x", 64<<20), []string{"-f", "-"}, cli.CodeFailed},
-		"joinerctl: and 1 more":                               {"", slices.Repeat([]string{"-f", "nowhere"}, 21), cli.CodeFailed},
+		"nothing of v1beta1 is left; checked 1 NodePool":         {clean, []string{"-f", "-"}, cli.CodeFine},
+		"document 3: OldManifest":                                {"", []string{"-f", folder}, cli.CodeFindings},
+		`"code": "OldManifest"`:                                  {old, []string{"-f", "-", "-o", "json"}, cli.CodeFindings},
+		"NodePool old in -, document 1":                          {`{"kind":"List","items":[` + asJSON(t, old) + `]}`, []string{"-f", "-"}, cli.CodeFindings},
+		"joinerctl: --output is \"xml\": it must be table, wide": {clean, []string{"-f", "-", "-o", "xml"}, cli.CodeFailed},
+		"joinerctl: -f nowhere: ":                                {"", []string{"-f", "nowhere"}, cli.CodeFailed},
+		"joinerctl: -, document 2: it is not an object":          {clean + "---\n- 7\n", []string{"-f", "-"}, cli.CodeFailed},
+		"joinerctl: -, document 1: yaml":                         {"a: [", []string{"-f", "-"}, cli.CodeFailed},
+		"no .yaml, .yml or .json file":                           {"", []string{"-f", t.TempDir()}, cli.CodeFailed},
+		"joinerctl: no usable kubeconfig":                        {"", nil, cli.CodeFailed},
+		"unknown flag: --nonsense":                               {"", []string{"--nonsense"}, cli.CodeFailed},
+		"joinerctl: -, document 1: items[1] is not an object":    {`{"kind":"List","items":[` + asJSON(t, clean) + `,7]}`, []string{"-f", "-"}, cli.CodeFailed},
+		"joinerctl: - has more than 67108864 bytes: split it":    {clean + "# " + strings.Repeat("x", 64<<20), []string{"-f", "-"}, cli.CodeFailed},
+		"joinerctl: and 1 more":                                  {"", slices.Repeat([]string{"-f", "nowhere"}, 21), cli.CodeFailed},
 	} {
 		code, stdout, stderr := run(t, nil, row.in, append([]string{"migrate", "check"}, row.args...)...)
 		if code != row.code || !strings.Contains(stdout+stderr, want) || (code == cli.CodeFailed) != (stderr != "") {
@@ -314,7 +314,7 @@ func TestHelpAndWrongCommands(t *testing.T) {
 			t.Errorf("%v: exit %d, %s", args, code, stdout)
 		}
 	}
-	if code, _, stderr := run(t, nil, "", "migrat"); code != cli.CodeFailed || !strings.Contains(stderr, "unknown command") {
+	if code, _, stderr := run(t, nil, "", "migrat"); code != cli.CodeFailed || !strings.Contains(stderr, `there is no command "migrat" in joinerctl; do you mean "migrate"?`) {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }

@@ -25,7 +25,7 @@ const (
 )
 
 func migrateStorage(config Config) *cobra.Command {
-	var kubeconfig string
+	var connection *Connection
 	var dryRun bool
 	command := &cobra.Command{
 		Use: "storage", Short: "Rewrite the objects that may be stored in v1beta1", Args: cobra.NoArgs,
@@ -39,7 +39,7 @@ An object that cannot be converted is left as it is, and its CRD keeps v1beta1.
 
 Exit code: 0 all is stored in v1, 1 some objects were left, 2 it could not be done.`,
 		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := config.Client(kubeconfig)
+			client, err := config.Client(*connection)
 			if err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ Exit code: 0 all is stored in v1, 1 some objects were left, 2 it could not be do
 			return nil
 		},
 	}
-	command.Flags().StringVar(&kubeconfig, "kubeconfig", "", "path of the kubeconfig; without it $KUBECONFIG, then ~/.kube/config")
+	connection = connects(command)
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be rewritten, and write nothing")
 	return command
 }
