@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// KeptNode is a node that is to go, and stays.
+type KeptNode struct {
+	Node *cluster.Node
+	// Standing has what it is to go for as Wanted, and what [Why] says of it.
+	Standing
+}
+
+// Kept lists the nodes that something wants gone and something else keeps, in the order of the snapshot, and counts those that would
+// be chosen to go now (U-24). It says of each what Why says, and asks the methods once for all of them.
+func Kept(s *cluster.Snapshot, terms Terms) (kept []KeptNode, going int) {
+	due := map[plan.DisruptionReason]plan.Plan{plan.Drifted: Drift(s, terms), plan.Expired: Expire(s, terms)}
+	chosen := map[string]bool{}
+	for _, p := range []plan.Plan{Emptiness(s, terms.Now, terms.Budgets), due[plan.Expired], due[plan.Drifted],
+		Consolidate(s, terms)} {
+		for _, r := range p.Removes {
+			chosen[r.Claim] = true
+		}
+	}
+	future := beginFrom(s, s, Terms{})
+	for _, node := range s.Nodes {
+		if _, done := whyGoing(s, terms, node); done {
+			continue
+		}
+		if _, done := whyNotReady(s, terms, node); done || chosen[node.Claim] {
+			continue
+		}
+		found, held := whyForbidden(s, terms, node)
+		if !held {
+			found, held = whyDueBy(s, terms, node, func(reason plan.DisruptionReason) plan.Plan { return due[reason] })
+		}
+		if !held {
+			found, held = whyQuiet(s, terms, node)
+		}
+		if !held {
+			continue
+		}
+		if found.Wanted = wanted(s, terms, node, future); found.Wanted != "" {
+			kept = append(kept, KeptNode{Node: node, Standing: found})
+		}
+	}
+	return kept, len(chosen)
+}
+
+// wanted is what a node would go for if nothing kept it, "" when nothing wants it gone.
+func wanted(s *cluster.Snapshot, terms Terms, node *cluster.Node, future *disruption) plan.DisruptionReason {
+	pool := s.Pool(node.Pool)
+	_, pods := DisruptionCost(node)
+	switch {
+	case node.Drifted:
+		return plan.Drifted
+	case node.Expired:
+		return plan.Expired
+	case pool.Static || node.ConsolidatableAt > terms.Now:
+		return ""
+	case pods == 0:
+		return plan.Empty
+	case !node.Consolidatable(pool, terms.Now) || node.Price == resources.Unpriced:
+		return ""
+	}
+	moved := future.movedFrom(node)
+	saving := node.Price - moved.Price()
+	switch {
+	case len(moved.Unplaced) > 0:
+		return ""
+	case len(moved.Launches) == 0:
+		return plan.Underutilized
+	case saving <= 0, saving < terms.least(node.Price), capacityType(node) == "spot" && !terms.SpotToSpot:
+		return ""
+	}
+	return plan.Underutilized
+}
+
+// least is what a replacement has to save of a price.
+func (t Terms) least(price resources.Money) resources.Money {
+	return max(t.MinSaving, price*resources.Money(t.MinSavingPercent)/100)
+}
+
+// movedFrom plans for the pods of a node as if it went now.
+func (d *disruption) movedFrom(node *cluster.Node) plan.Plan {
+	without := d.future.Without(d.now(node))
+	return pack.Solve(without, without.Pending)
+}
