@@ -45,6 +45,8 @@ func calls() []call {
 			"ml/train-2 waits: HardLimitNodes", "nodepool/gpu\n"},
 		{"explain node", files("explain", "node", "n1", "-f", "../../examples/explain"), "Explanation",
 			"n1 stays: PodDisruptionBudget", "node/n1\n"},
+		{"status", files("status", "-f", "../../examples/status"), "Status", "Joiner 0.4.0   leader joiner-a   1 standby",
+			"nodepool/batch\npod/train-0 -n ml\nnode/ip-10-0-7-4\n"},
 		{"audit control-plane", audit(), "ControlPlaneAudit", "Live source: Scheduler",
 			"pod/dns-1 -n openshift-dns\npod/web -n shop\n"},
 		{"audit control-plane --suggest", audit("--suggest"), "ControlPlaneSuggestion", "Group ControlPlane",

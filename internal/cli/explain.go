@@ -135,14 +135,15 @@ func (with *explainer) read(ctx context.Context, config Config) (documents []wha
 	if err != nil {
 		return nil, nil, "", err
 	}
-	documents, unread, err = readAll(ctx, client)
+	documents, unread, err = readAll(ctx, client, whatif.Resources())
 	return documents, unread, "cluster", err
 }
 
 // readAll reads what a plan looks at. unread says what may not be read, each with the right that is missing; without what is
 // required it is an error.
-func readAll(ctx context.Context, client dynamic.Interface) (documents []whatif.Document, unread []string, err error) {
-	for _, resource := range whatif.Resources() {
+func readAll(ctx context.Context, client dynamic.Interface, resources []whatif.Resource) (documents []whatif.Document,
+	unread []string, err error) {
+	for _, resource := range resources {
 		err := eachObject(ctx, client, resource.GroupVersionResource, func(o *unstructured.Unstructured) error {
 			documents = append(documents, whatif.Document{Where: "the cluster", Content: o.Object, Stored: true})
 			return nil
@@ -151,7 +152,7 @@ func readAll(ctx context.Context, client dynamic.Interface) (documents []whatif.
 		case apierrors.IsForbidden(err) && !resource.Required:
 			unread = append(unread, fmt.Sprintf("%s, for want of the right to list them", resource.GroupResource()))
 		case apierrors.IsForbidden(err):
-			return nil, nil, fmt.Errorf("%s cannot be listed: nothing can be explained without "+
+			return nil, nil, fmt.Errorf("%s cannot be listed: nothing can be said without "+
 				"(rule: {apiGroups: [%q], resources: [%s], verbs: [list]})",
 				resource.GroupResource(), resource.Group, resource.Resource)
 		case err != nil:

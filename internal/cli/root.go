@@ -45,7 +45,7 @@ var errFindings = errors.New("something is left to do")
 // Run runs joinerctl with arguments, and returns its exit code. A failure is one line on Err for each thing that is wrong.
 func Run(ctx context.Context, config Config, args []string) int {
 	command := root(config)
-	command.SetArgs(args)
+	command.SetArgs(append([]string{}, args...)) // none at all would mean those of the process
 	command.SetIn(config.In)
 	command.SetOut(config.Out)
 	command.SetErr(config.Err)
@@ -82,7 +82,7 @@ func root(config Config) *cobra.Command {
 	migrate.AddCommand(migrateCheck(config), migrateStorage(config))
 	audit := parent("audit", "Report what a policy would refuse", "")
 	audit.AddCommand(auditControlPlane(config))
-	command.AddCommand(simulate(config), explain(config), migrate, audit)
+	command.AddCommand(status(config), simulate(config), explain(config), migrate, audit)
 	return command
 }
 

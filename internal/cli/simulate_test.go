@@ -82,7 +82,7 @@ func shows(t *testing.T, page, command, out string) {
 			t.Fatal(err)
 		}
 	} else if shown != out {
-		t.Errorf("%s shows\n%s\nthe program says\n%s\ngo test ./internal/cli -run ThePageShows -rewrite", page, shown, out)
+		t.Errorf("%s shows\n%s\nthe program says\n%s\ngo test ./internal/cli -run 'ThePageShows|OneScreen' -rewrite", page, shown, out)
 	}
 }
 

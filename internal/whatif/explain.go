@@ -100,6 +100,11 @@ func (w *World) like(name string) string {
 }
 
 func (w *World) explain(pod *corev1.Pod) view.Explanation {
+	return w.explainWith(pod, func() plan.Plan { return engine.Launches(w.store.Snapshot()) })
+}
+
+// explainWith is explain with a plan for all pods that wait, which is asked for when it is needed.
+func (w *World) explainWith(pod *corev1.Pod, planned func() plan.Plan) view.Explanation {
 	switch {
 	case translate.Finished(pod):
 		return view.Stands("it has ended: " + string(pod.Status.Phase))
@@ -121,13 +126,11 @@ func (w *World) explain(pod *corev1.Pod) view.Explanation {
 	if !translate.Provisionable(pod) {
 		return view.WaitsFor(cause.NotMarkedUnschedulable, "kube-scheduler has not called it unschedulable", "", "")
 	}
-	return w.placeOf(plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)})
+	return w.placeOf(plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}, planned())
 }
 
 // placeOf says what a plan for all waiting pods does with one of them.
-func (w *World) placeOf(pod plan.PodRef) view.Explanation {
-	s := w.store.Snapshot()
-	p := engine.Launches(s)
+func (w *World) placeOf(pod plan.PodRef, p plan.Plan) view.Explanation {
 	for _, n := range p.Nominations {
 		if n.Pod.UID != pod.UID {
 			continue
