@@ -39,7 +39,8 @@ Exit code: 0 nothing is left, 1 something is left, 2 the check could not be made
 			if err != nil {
 				return err
 			}
-			return report(config.Out, printer, migrationAnswer{typed: ofKind("MigrationCheck"), Report: migrate.Check(objects, converter)}, "")
+			return report(config.Out, printer, migrationAnswer{typed: ofKind("MigrationCheck"),
+				Report: migrate.Check(objects, converter)}, "")
 		},
 	}
 	command.Flags().StringArrayVarP(&files, "filename", "f", nil,

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +71,25 @@ func (c Config) both(to *Connection) (clients, error) {
 	return clients{dynamic: dynamic, typed: typed}, err
 }
 
-// unanswered says in one line that a cluster does not answer, where that is what an error comes to; else it is the error.
+// confirm asks whoever is at the terminal; without one it is an error, which names the flag that answers (U-07).
+func (c Config) confirm(what string) error {
+	if !c.InTerminal {
+		return fmt.Errorf("it is to %s, and nobody is there to ask: give --yes, or --dry-run to see what it would do",
+			what)
+	}
+	fmt.Fprintf(c.Err, "%s? Type yes to go on: ", strings.ToUpper(what[:1])+what[1:])
+	line, err := bufio.NewReader(c.In).ReadString('\n')
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer == "yes" || answer == "y" {
+		return nil
+	}
+	if err != nil {
+		fmt.Fprintln(c.Err)
+	}
+	return errors.New("nothing was written")
+}
+
+// unanswered says in one line that a cluster does not answer, where that is what an error comes to; else it is the
+// error.
 func unanswered(err error) error {
 	var request *url.Error
 	var dialled *net.OpError

@@ -58,7 +58,8 @@ func calls() []call {
 	}
 }
 
-// TestU13_EveryCommandHasEveryForm: each form is written whole, says the same kind (U-29), and ends with the same exit code (U-30).
+// TestU13_EveryCommandHasEveryForm: each form is written whole, says the same kind (U-29), and ends with the same exit
+// code (U-30).
 func TestU13_EveryCommandHasEveryForm(t *testing.T) {
 	t.Parallel()
 	for _, c := range calls() {
@@ -73,7 +74,8 @@ func TestU13_EveryCommandHasEveryForm(t *testing.T) {
 				},
 				"yaml": func(out string) bool {
 					got := kindOf(func(data []byte, into any) error { return yaml.Unmarshal(data, into) }, out)
-					return got == "cli.joiner.sh/v1 "+c.kind || c.kind == "ControlPlaneSuggestion" && strings.HasSuffix(got, " Scheduler")
+					return got == "cli.joiner.sh/v1 "+c.kind || c.kind == "ControlPlaneSuggestion" && strings.HasSuffix(got,
+						" Scheduler")
 				},
 				"name":                             func(out string) bool { return out == c.named },
 				"jsonpath={.kind}":                 func(out string) bool { return out == c.kind },
@@ -101,8 +103,8 @@ func kindOf(unmarshal func([]byte, any) error, out string) string {
 	return content.APIVersion + " " + content.Kind
 }
 
-// TestU30_ExitCodesAreTheSameEverywhere: a finding is 1, and 0 with --exit-zero; a wrong call is 2 with and without it, with nothing
-// on standard output; whoever interrupts gets 130.
+// TestU30_ExitCodesAreTheSameEverywhere: a finding is 1, and 0 with --exit-zero; a wrong call is 2 with and without it,
+// with nothing on standard output; whoever interrupts gets 130.
 func TestU30_ExitCodesAreTheSameEverywhere(t *testing.T) {
 	t.Parallel()
 	for _, c := range calls() {
@@ -112,8 +114,10 @@ func TestU30_ExitCodesAreTheSameEverywhere(t *testing.T) {
 			if code, out, failures := c.run(t, "--exit-zero"); code != cli.CodeFine || out != said || failures != "" {
 				t.Errorf("--exit-zero: exit %d, %q, %q", code, out, failures)
 			}
-			for _, wrong := range [][]string{{"--nonsense"}, {"-o", "xml"}, {"-o", "json="}, {"-o", "jsonpath"}, {"--color", "red"},
-				{"-o", "jsonpath={.a"}, {"-o", "go-template={{.a"}, {"more", "than", "one"}, {"-o", "go-template={{.kind.of}}"}} {
+			for _, wrong := range [][]string{{"--nonsense"}, {"-o", "xml"}, {"-o", "json="}, {"-o", "jsonpath"}, {"--color",
+				"red"},
+				{"-o", "jsonpath={.a"}, {"-o", "go-template={{.a"}, {"more", "than", "one"}, {"-o",
+					"go-template={{.kind.of}}"}} {
 				code, out, failures := c.run(t, append([]string{"--exit-zero"}, wrong...)...)
 				if code != cli.CodeFailed || out != "" || !strings.HasPrefix(failures, "joinerctl: ") {
 					t.Errorf("%v: exit %d, %q, %q", wrong, code, out, failures)
@@ -142,10 +146,11 @@ func TestU13_TheNearestNameIsTold(t *testing.T) {
 		`there is no command "chek" in joinerctl migrate; do you mean "check"?`: {"migrate", "chek"},
 		`there is no command "vanish" in joinerctl: see joinerctl --help`:       {"vanish"},
 		`unknown flag: --catalog; do you mean --catalogue?`:                     {"simulate", "--catalog", "aws"},
-		`unknown flag: --contxt; do you mean --context?`:                        {"explain", "pod", "a", "--contxt", "prod"},
-		`unknown flag: --exitzero; do you mean --exit-zero?`:                    {"migrate", "check", "--exitzero"},
-		`unknown flag: --x: see joinerctl simulate --help`:                      {"simulate", "--x"},
-		`unknown shorthand flag: 'x' in -x: see joinerctl simulate --help`:      {"simulate", "-x"},
+		`unknown flag: --contxt; do you mean --context?`: {"explain", "pod", "a", "--contxt",
+			"prod"},
+		`unknown flag: --exitzero; do you mean --exit-zero?`:               {"migrate", "check", "--exitzero"},
+		`unknown flag: --x: see joinerctl simulate --help`:                 {"simulate", "--x"},
+		`unknown shorthand flag: 'x' in -x: see joinerctl simulate --help`: {"simulate", "-x"},
 	} {
 		code, out, failures := ran(t, "", args...)
 		if code != cli.CodeFailed || out != "" || failures != "joinerctl: "+want+"\n" {
@@ -157,12 +162,14 @@ func TestU13_TheNearestNameIsTold(t *testing.T) {
 // TestU13_TheConnectionIsKubectls: every command that asks a cluster passes on what kubectl's flags say.
 func TestU13_TheConnectionIsKubectls(t *testing.T) {
 	t.Parallel()
-	for _, command := range [][]string{{"explain", "pod", "a"}, {"explain", "node", "a"}, {"migrate", "check"}, {"migrate", "storage"},
+	for _, command := range [][]string{{"explain", "pod", "a"}, {"explain", "node", "a"}, {"migrate", "check"},
+		{"migrate", "storage"}, {"status"}, {"pause"}, {"resume"},
 		{"audit", "control-plane", "--policy-file", "-"}} {
 		var got cli.Connection
 		connect := func(c cli.Connection) (dynamic.Interface, error) { got = c; return nil, errors.New("seen") }
 		var failures strings.Builder
-		code := cli.Run(t.Context(), cli.Config{Client: connect, In: strings.NewReader(policy), Out: &failures, Err: &failures},
+		code := cli.Run(t.Context(), cli.Config{Client: connect, In: strings.NewReader(policy), Out: &failures,
+			Err: &failures},
 			slices.Concat(command, []string{"--kubeconfig", "k", "--context", "c", "--cluster", "l", "--user", "u",
 				"--server", "https://s", "--token", "t", "--as", "a", "--as-group", "g", "--request-timeout", "7s"}))
 		o := got.Overrides
@@ -199,10 +206,12 @@ func TestU13_ColoursAreForTerminals(t *testing.T) {
 	}
 }
 
-// TestU36_NoClusterIsOneSentence: a server that cannot be reached is told with its address, and with what works without it.
+// TestU36_NoClusterIsOneSentence: a server that cannot be reached is told with its address, and with what works without
+// it.
 func TestU36_NoClusterIsOneSentence(t *testing.T) {
 	t.Parallel()
-	refused := &url.Error{Op: "Get", URL: "https://10.0.0.1:6443/api/v1/pods?limit=500", Err: &net.OpError{Op: "dial", Net: "tcp",
+	refused := &url.Error{Op: "Get", URL: "https://10.0.0.1:6443/api/v1/pods?limit=500", Err: &net.OpError{Op: "dial",
+		Net: "tcp",
 		Err: errors.New("connection refused")}}
 	var failures strings.Builder
 	code := cli.Run(t.Context(), cli.Config{Out: &failures, Err: &failures,
@@ -219,8 +228,10 @@ func TestU13_TheHelpIsGrouped(t *testing.T) {
 	t.Parallel()
 	_, out, _ := ran(t, "", "explain", "pod", "--help")
 	last := -1
-	for _, part := range []string{"\nUsage:\n  joinerctl explain pod [NAMESPACE/]NAME [flags]\n", "\nExamples:\n", "\nFlags:\n",
-		"--catalogue", "--exit-zero", "\nWhat is printed:\n", "--no-headers", "--output", "\nWhich cluster, and as whom:\n", "--as-group",
+	for _, part := range []string{"\nUsage:\n  joinerctl explain pod [NAMESPACE/]NAME [flags]\n", "\nExamples:\n",
+		"\nFlags:\n",
+		"--catalogue", "--exit-zero", "\nWhat is printed:\n", "--no-headers", "--output",
+		"\nWhich cluster, and as whom:\n", "--as-group",
 		"--request-timeout"} {
 		at := strings.Index(out, part)
 		if at <= last {

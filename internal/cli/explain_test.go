@@ -83,11 +83,12 @@ func TestU36_ExplainSaysWhatIsWrong(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no pod":         {[]string{"shop/none"}, "there is no pod none in namespace shop"},
-		"elsewhere":      {[]string{"huge"}, "there is no pod huge in namespace default; there is one in shop"},
-		"a bad name":     {[]string{"a/b/c"}, `the pod is "a/b/c": name it NAMESPACE/NAME`},
-		"another output": {[]string{"huge", "-o", "wid"}, `--output is "wid": it must be table, wide, json, yaml, name, jsonpath=TEMPLATE or go-template=TEMPLATE`},
-		"nothing":        {nil, "accepts 1 arg(s), received 0"},
+		"no pod":     {[]string{"shop/none"}, "there is no pod none in namespace shop"},
+		"elsewhere":  {[]string{"huge"}, "there is no pod huge in namespace default; there is one in shop"},
+		"a bad name": {[]string{"a/b/c"}, `the pod is "a/b/c": name it NAMESPACE/NAME`},
+		"another output": {[]string{"huge", "-o", "wid"},
+			`--output is "wid": it must be table, wide, json, yaml, name, jsonpath=TEMPLATE or go-template=TEMPLATE`},
+		"nothing": {nil, "accepts 1 arg(s), received 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// subcommands is for commands that only have others below them: one that is mistyped is told with the nearest real ones (U-13).
+// subcommands is for commands that only have others below them: one that is mistyped is told with the nearest real ones
+// (U-13).
 func subcommands(command *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -40,8 +41,8 @@ func mistypedFlag(command *cobra.Command, err error) error {
 	return fmt.Errorf("%w: see %s --help", err, command.CommandPath())
 }
 
-// nearest returns the word that takes the fewest changes of a letter, "" when all are too far: more than a third of the letters
-// changed is another word.
+// nearest returns the word that takes the fewest changes of a letter, "" when all are too far: more than a third of the
+// letters changed is another word.
 func nearest(word string, words []string) string {
 	best, found := len(word)/3+1, ""
 	for _, other := range words {
@@ -52,7 +53,8 @@ func nearest(word string, words []string) string {
 	return found
 }
 
-// distance is how many letters have to be added, dropped, changed, or swapped with their neighbour, to get from one word to another.
+// distance is how many letters have to be added, dropped, changed, or swapped with their neighbour, to get from one
+// word to another.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

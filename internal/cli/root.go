@@ -78,11 +78,12 @@ func root(config Config) *cobra.Command {
 	command.SetFlagErrorFunc(mistypedFlag)
 	command.SetUsageFunc(usage)
 	migrate := parent("migrate", "Get from v1beta1 to v1",
-		"Get from the v1beta1 versions of NodePool, NodeClaim and EC2NodeClass to v1. docs/migrating-v1beta1.md is the guide.")
+		"Get from the v1beta1 versions of NodePool, NodeClaim and EC2NodeClass to v1. "+
+			"docs/migrating-v1beta1.md is the guide.")
 	migrate.AddCommand(migrateCheck(config), migrateStorage(config))
 	audit := parent("audit", "Report what a policy would refuse", "")
 	audit.AddCommand(auditControlPlane(config))
-	command.AddCommand(status(config), simulate(config), explain(config), migrate, audit)
+	command.AddCommand(status(config), simulate(config), explain(config), pause(config), resume(config), migrate, audit)
 	return command
 }
 

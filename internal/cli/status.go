@@ -53,24 +53,28 @@ func status(config Config) *cobra.Command {
 	var where place
 	var in whatif.StatusInput
 	command := &cobra.Command{
-		Use: "status", Short: "Show on one screen how the cluster stands, and what needs attention first", Args: cobra.NoArgs,
-		Long: `Show on one screen who leads, whether disruption is paused, how each NodePool stands, which pods wait and which nodes that
-are to go stay, by cause, and what to type next.
+		Use: "status", Short: "Show on one screen how the cluster stands, and what needs attention first",
+		Args: cobra.NoArgs,
+		Long: `Show on one screen who leads, whether disruption is paused, how each NodePool stands, which pods
+wait and which nodes that are to go stay, by cause, and what to type next.
 
-It reads the objects of the cluster and asks no controller: it works while none runs, and where Karpenter decides. Nothing is ever
-written. It needs to list nodes, nodepools and nodeclaims; what else may not be read is named, and left out.
+It reads the objects of the cluster and asks no controller: it works while none runs, and where Karpenter decides.
+Nothing is ever written. It needs to list nodes, nodepools and nodeclaims; what else may not be read is named, and
+left out.
 
-Exit code: 0 nothing needs attention; 1 something does: nobody leads or more than one does, a NodePool is not ready, a pod waits for
-longer than --pods-waiting and no node is on its way for it, a node is being removed for longer than --draining; 2 it could not be
-said, or not all could be read and nothing was found in the rest.`,
-		Example: "  joinerctl status\n  joinerctl status -f cluster.yaml\n  joinerctl status -o jsonpath='{.attention[*].text}'",
+Exit code: 0 nothing needs attention; 1 something does: nobody leads or more than one does, a NodePool is not ready, a
+pod waits for longer than --pods-waiting and no node is on its way for it, a node is being removed for longer than
+--draining; 2 it could not be said, or not all could be read and nothing was found in the rest.`,
+		Example: "  joinerctl status\n  joinerctl status -f cluster.yaml\n" +
+			"  joinerctl status -o jsonpath='{.attention[*].text}'",
 		RunE: func(command *cobra.Command, _ []string) error {
 			printer, err := with.printing.printer(config)
 			if err != nil {
 				return err
 			}
 			if in.PodsWaiting < 0 || in.Draining < 0 {
-				return fmt.Errorf("--pods-waiting is %s and --draining is %s: neither may be negative", in.PodsWaiting, in.Draining)
+				return fmt.Errorf("--pods-waiting is %s and --draining is %s: neither may be negative", in.PodsWaiting,
+					in.Draining)
 			}
 			documents, from, err := with.surroundings(command.Context(), config, where, &in)
 			if err != nil {
@@ -89,10 +93,13 @@ said, or not all could be read and nothing was found in the rest.`,
 		},
 	}
 	where.flags(command)
-	command.Flags().DurationVar(&in.PodsWaiting, "pods-waiting", 5*time.Minute, "how long a pod may wait until it needs attention")
-	command.Flags().DurationVar(&in.Draining, "draining", 30*time.Minute, "how long a node may take to go until it needs attention")
+	command.Flags().DurationVar(&in.PodsWaiting, "pods-waiting", 5*time.Minute,
+		"how long a pod may wait until it needs attention")
+	command.Flags().DurationVar(&in.Draining, "draining", 30*time.Minute,
+		"how long a node may take to go until it needs attention")
 	command.Flags().StringArrayVarP(&with.files, "filename", "f", nil,
-		"file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; may be repeated")
+		"file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; "+
+			"may be repeated")
 	command.Flags().StringVar(&with.catalogue, "catalogue", catalogueAuto,
 		"instance types and prices: auto, aws, default, or a file (joinerctl simulate --help)")
 	with.connection, with.printing = connects(command), prints(command)
@@ -158,7 +165,8 @@ func setAside(documents []whatif.Document, where place, into *whatif.Surrounding
 }
 
 // readSurroundings reads leases and the switch of a cluster. unread says what may not be read.
-func readSurroundings(ctx context.Context, client dynamic.Interface, where place, into *whatif.Surroundings) (unread []string,
+func readSurroundings(ctx context.Context, client dynamic.Interface, where place,
+	into *whatif.Surroundings) (unread []string,
 	err error) {
 	into.Leases, err = leasesOf(ctx, client, where)
 	if apierrors.IsForbidden(err) {
@@ -173,7 +181,8 @@ func readSurroundings(ctx context.Context, client dynamic.Interface, where place
 	switch {
 	case apierrors.IsForbidden(err):
 		into.SwitchUnread = true
-		return append(unread, fmt.Sprintf("whether disruption is paused, for want of the right to get ConfigMap %s/%s", namespace,
+		return append(unread, fmt.Sprintf("whether disruption is paused, for want of the right to get ConfigMap %s/%s",
+			namespace,
 			translate.SwitchName)), nil
 	case apierrors.IsNotFound(err):
 		return unread, nil
@@ -213,13 +222,22 @@ func understand(content map[string]any, into any) error {
 	return json.Unmarshal(data, into)
 }
 
-// of is the namespace of what a controller keeps, as far as its lease tells: where there are several, the flag has to.
+// of is the namespace of what a controller keeps, as far as its lease tells: that of the one that leads, or of the only
+// one that there is.
 func (p place) of(found []coordinationv1.Lease) string {
-	switch {
-	case p.namespace != "":
+	if p.namespace != "" {
 		return p.namespace
-	case len(found) == 1:
-		return found[0].Namespace
+	}
+	nobody := func(string, string) *corev1.Pod { return nil }
+	leading, silent := whatif.Surroundings{Leases: found}.Controllers(nobody, false, time.Now())
+	for _, list := range [][]whatif.Controller{leading, silent} {
+		if len(list) == 1 {
+			namespace, _, _ := strings.Cut(list[0].Lease, "/")
+			return namespace
+		}
+		if len(list) > 1 {
+			break
+		}
 	}
 	return usualNamespace
 }

@@ -55,7 +55,8 @@ func standing(t *testing.T, forbidden []string, replaced ...string) *fake.FakeDy
 	return client
 }
 
-// TestU24_StatusIsOneScreen: the page shows a cluster with something of everything, word for word; of a live one it says the same.
+// TestU24_StatusIsOneScreen: the page shows a cluster with something of everything, word for word; of a live one it
+// says the same.
 func TestU24_StatusIsOneScreen(t *testing.T) {
 	t.Parallel()
 	code, out, failures := ran(t, "", "status", "-f", "../../examples/status")
@@ -65,7 +66,8 @@ func TestU24_StatusIsOneScreen(t *testing.T) {
 	shows(t, "../../docs/joinerctl.md", "$ joinerctl status -f examples/status\n", out)
 	client := standing(t, nil)
 	code, lives, failures := run(t, client, "", "status")
-	if code != cli.CodeFindings || failures != "" || lives != strings.Replace(out, "objects: files (", "objects: cluster (", 1) {
+	if code != cli.CodeFindings || failures != "" || lives != strings.Replace(out, "objects: files (",
+		"objects: cluster (", 1) {
 		t.Errorf("exit code %d, %q\n%s", code, failures, lives)
 	}
 	for _, action := range client.Actions() {
@@ -89,7 +91,8 @@ func TestU24_WhoLeads(t *testing.T) {
 			"Joiner 0.4.0   leader joiner-a (since ", ")   1 standby   "},
 		"stopped": {[]string{renewed, `renewTime: "2026-01-01T00:00:00.000000Z"`}, "no leader since ",
 			"d (lease joiner/karpenter-leader-election, last held by joiner-a)   disruption paused"},
-		"given back": {[]string{renewed, `renewTime: "2026-01-01T00:00:00.000000Z"`, "joiner-a_77d2", `""`}, "no leader since ",
+		"given back": {[]string{renewed, `renewTime: "2026-01-01T00:00:00.000000Z"`, "joiner-a_77d2", `""`},
+			"no leader since ",
 			"d (lease joiner/karpenter-leader-election)   disruption paused"},
 		"no lease": {[]string{"name: karpenter-leader-election", "name: another"}, "no leader   ",
 			"\nControllerSilent: nobody leads: there is no lease karpenter-leader-election\n"},
@@ -105,15 +108,16 @@ func TestU24_WhoLeads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			code, out, failures := run(t, standing(t, nil, c.replaced...), "", "status")
-			if code != cli.CodeFindings || failures != "" || !strings.HasPrefix(out, c.begins) || !strings.Contains(out, c.has) {
+			if code != cli.CodeFindings || failures != "" || !strings.HasPrefix(out, c.begins) || !strings.Contains(out,
+				c.has) {
 				t.Errorf("exit code %d, %q\n%s", code, failures, out)
 			}
 		})
 	}
 }
 
-// TestU19_StatusWithoutRights: what may not be read is named and nothing is said of it; without nodes, pools and claims there is no
-// status.
+// TestU19_StatusWithoutRights: what may not be read is named and nothing is said of it; without nodes, pools and claims
+// there is no status.
 func TestU19_StatusWithoutRights(t *testing.T) {
 	t.Parallel()
 	for resource, c := range map[string]struct{ want, not string }{
@@ -137,7 +141,8 @@ func TestU19_StatusWithoutRights(t *testing.T) {
 	}
 }
 
-// TestU30_StatusSaysHowItEnds: what is new needs no attention yet; where nothing is found and not all was read, that is no 0.
+// TestU30_StatusSaysHowItEnds: what is new needs no attention yet; where nothing is found and not all was read, that is
+// no 0.
 func TestU30_StatusSaysHowItEnds(t *testing.T) {
 	t.Parallel()
 	quiet := []string{`status: "False", reason: NodeClassNotReady`, `status: "True", reason: Ready`}
@@ -148,12 +153,15 @@ func TestU30_StatusSaysHowItEnds(t *testing.T) {
 		code      int
 		failures  string
 	}{
-		"patient":                {args: patient, code: cli.CodeFine},
-		"patient, without pods":  {[]string{"pods"}, patient, cli.CodeFailed, "nothing needs attention in what could be read"},
-		"pods that wait":         {args: []string{"status", "--draining", "900000h"}, code: cli.CodeFindings},
-		"a drain":                {args: []string{"status", "--pods-waiting", "900000h"}, code: cli.CodeFindings},
-		"a drain, but exit zero": {args: []string{"status", "--pods-waiting", "900000h", "--exit-zero"}, code: cli.CodeFine},
-		"a negative time":        {args: []string{"status", "--draining", "-1s"}, code: cli.CodeFailed, failures: "--draining is -1s: neither"},
+		"patient": {args: patient, code: cli.CodeFine},
+		"patient, without pods": {[]string{"pods"}, patient, cli.CodeFailed,
+			"nothing needs attention in what could be read"},
+		"pods that wait": {args: []string{"status", "--draining", "900000h"}, code: cli.CodeFindings},
+		"a drain":        {args: []string{"status", "--pods-waiting", "900000h"}, code: cli.CodeFindings},
+		"a drain, but exit zero": {args: []string{"status", "--pods-waiting", "900000h", "--exit-zero"},
+			code: cli.CodeFine},
+		"a negative time": {args: []string{"status", "--draining", "-1s"}, code: cli.CodeFailed,
+			failures: "--draining is -1s: neither"},
 	} {
 		code, _, failures := run(t, standing(t, c.forbidden, quiet...), "", c.args...)
 		if code != c.code || !strings.Contains(failures, c.failures) || (failures == "") != (c.failures == "") {
@@ -162,7 +170,8 @@ func TestU30_StatusSaysHowItEnds(t *testing.T) {
 	}
 }
 
-// TestU21_StatusAddsUpWhatHasAPrice: in JSON a sum has no node without a price, and these are counted; no field depends on the clock.
+// TestU21_StatusAddsUpWhatHasAPrice: in JSON a sum has no node without a price, and these are counted; no field depends
+// on the clock.
 func TestU21_StatusAddsUpWhatHasAPrice(t *testing.T) {
 	t.Parallel()
 	_, first, _ := run(t, standing(t, nil), "", "status", "-o", "json")

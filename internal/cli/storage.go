@@ -26,22 +26,30 @@ const (
 
 func migrateStorage(config Config) *cobra.Command {
 	var connection *Connection
-	var dryRun bool
+	var dryRun, yes bool
 	command := &cobra.Command{
 		Use: "storage", Short: "Rewrite the objects that may be stored in v1beta1", Args: cobra.NoArgs,
-		Long: `Rewrite each NodePool, NodeClaim and EC2NodeClass that may be stored in v1beta1, so that the API server stores it in v1, and then
-take v1beta1 out of status.storedVersions of the CRD. Only after that the API server lets v1beta1 be taken out of the CRD.
-NodeClaims and nodes that name their owner in v1beta1 name it in v1 then: otherwise they would not be deleted with it once
-v1beta1 is not served. What managedFields say of writes in v1beta1 goes; entries of server-side apply stay. Nothing else of an
-object changes. It can be stopped and started again at any time.
+		Long: `Writes to the cluster. Rewrite each NodePool, NodeClaim and EC2NodeClass that may be stored in v1beta1, so
+that the API server stores it in v1, and then take v1beta1 out of status.storedVersions of the CRD. Only after that
+the API server lets v1beta1 be taken out of the CRD. NodeClaims and nodes that name their owner in v1beta1 name
+it in v1 then: otherwise they would not be deleted with it once v1beta1 is not served. What managedFields say of
+writes in v1beta1 goes; entries of server-side apply stay. Nothing else of an object changes. It can be stopped
+and started again at any time.
 
 An object that cannot be converted is left as it is, and its CRD keeps v1beta1.
+
+It asks before it writes, unless --yes is given, and refuses where nobody is there to answer. --dry-run does not ask.
 
 Exit code: 0 all is stored in v1, 1 some objects were left, 2 it could not be done.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			client, err := config.Client(*connection)
 			if err != nil {
 				return err
+			}
+			if !dryRun && !yes {
+				if err := config.confirm("rewrite the objects of this cluster that may be stored in v1beta1"); err != nil {
+					return err
+				}
 			}
 			left := 0
 			for _, resource := range converted() {
@@ -61,6 +69,7 @@ Exit code: 0 all is stored in v1, 1 some objects were left, 2 it could not be do
 		},
 	}
 	connection = connects(command)
+	command.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be rewritten, and write nothing")
 	return command
 }

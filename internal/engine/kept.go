@@ -14,8 +14,9 @@ type KeptNode struct {
 	Standing
 }
 
-// Kept lists the nodes that something wants gone and something else keeps, in the order of the snapshot, and counts those that would
-// be chosen to go now (U-24). It says of each what Why says, and asks the methods once for all of them.
+// Kept lists the nodes that something wants gone and something else keeps, in the order of the snapshot, and counts
+// those that would be chosen to go now (U-24). It says of each what Why says, and asks the methods once for all of
+// them.
 func Kept(s *cluster.Snapshot, terms Terms) (kept []KeptNode, going int) {
 	due := map[plan.DisruptionReason]plan.Plan{plan.Drifted: Drift(s, terms), plan.Expired: Expire(s, terms)}
 	chosen := map[string]bool{}

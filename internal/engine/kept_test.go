@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// U-24. The nodes that are kept are kept for what Why says of each; none of them goes, none that is drifted and stays is left out,
-// and what goes is counted.
+// U-24. The nodes that are kept are kept for what Why says of each; none of them goes, none that is drifted and stays
+// is left out, and what goes is counted.
 func TestKeptAgreesWithWhy(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -150,7 +150,8 @@ func whyDue(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, boo
 }
 
 // whyDueBy is whyDue with what the method for a reason plans.
-func whyDueBy(s *cluster.Snapshot, terms Terms, node *cluster.Node, method func(plan.DisruptionReason) plan.Plan) (Standing,
+func whyDueBy(s *cluster.Snapshot, terms Terms, node *cluster.Node,
+	method func(plan.DisruptionReason) plan.Plan) (Standing,
 	bool) {
 	reason := plan.Drifted
 	switch {

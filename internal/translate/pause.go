@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The switch that pauses disruption (D-14) is a ConfigMap of this name in the system namespace, with these keys: whether disruption
-// is paused, true or false; why; and when that ends by itself (U-27).
+// The switch that pauses disruption (D-14) is a ConfigMap of this name in the system namespace, with these keys:
+// whether disruption is paused, true or false; why; and when that ends by itself (U-27).
 const (
 	SwitchName   = "joiner-disruption"
 	SwitchPaused = "paused"
@@ -25,7 +25,8 @@ type Pause struct {
 	Faults []string
 }
 
-// PauseOf reads the data of the switch. What cannot be understood holds up, because whoever wrote it wanted something held up.
+// PauseOf reads the data of the switch. What cannot be understood holds up, because whoever wrote it wanted something
+// held up.
 func PauseOf(data map[string]string, now time.Time) Pause {
 	p := Pause{On: true, Reason: data[SwitchReason]}
 	switch value := data[SwitchPaused]; value {
@@ -39,8 +40,9 @@ func PauseOf(data map[string]string, now time.Time) Pause {
 		until, err := time.Parse(time.RFC3339, value)
 		switch {
 		case err != nil:
-			p.Faults = append(p.Faults, fmt.Sprintf("%s is %q: want a time such as 2026-03-02T22:00:00Z; the pause has no end",
-				SwitchUntil, value))
+			p.Faults = append(p.Faults,
+				fmt.Sprintf("%s is %q: want a time such as 2026-03-02T22:00:00Z; the pause has no end",
+					SwitchUntil, value))
 		case !now.Before(until):
 			return Pause{}
 		default:

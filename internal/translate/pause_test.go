@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// TestU27_WhatTheSwitchSays: a pause ends at its time and not a second earlier; what cannot be understood holds up and is told; what
-// was written before there was an end means what it meant.
+// TestU27_WhatTheSwitchSays: a pause ends at its time and not a second earlier; what cannot be understood holds up and
+// is told; what was written before there was an end means what it meant.
 func TestU27_WhatTheSwitchSays(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
@@ -36,7 +36,8 @@ func TestU27_WhatTheSwitchSays(t *testing.T) {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
-	if p := translate.PauseOf(map[string]string{"paused": "true", "until": "2026-03-02T14:00:00+01:00"}, now); p.Until.String() !=
+	if p := translate.PauseOf(map[string]string{"paused": "true", "until": "2026-03-02T14:00:00+01:00"},
+		now); p.Until.String() !=
 		"2026-03-02 13:00:00 +0000 UTC" {
 		t.Errorf("ends %s", p.Until)
 	}

@@ -15,12 +15,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// The programs that may decide in a cluster, and the label by which their pods say which they are.
+// The programs that may decide in a cluster.
 const (
-	programJoiner    = "Joiner"
-	programKarpenter = "Karpenter"
-	nameLabel        = "app.kubernetes.io/name"
-	versionLabel     = "app.kubernetes.io/version"
+	ProgramJoiner    = "Joiner"
+	ProgramKarpenter = "Karpenter"
+)
+
+// The labels by which pods say of which program they are.
+const (
+	nameLabel    = "app.kubernetes.io/name"
+	versionLabel = "app.kubernetes.io/version"
 )
 
 // Surroundings are the objects that say who decides in a cluster, and whether disruption is paused.
@@ -32,7 +36,8 @@ type Surroundings struct {
 	Leases    []coordinationv1.Lease
 	// LeasesUnread says that they could not be read.
 	LeasesUnread bool
-	// Switch is the ConfigMap that pauses disruption; nil when there is none. SwitchUnread says that it could not be read.
+	// Switch is the ConfigMap that pauses disruption; nil when there is none. SwitchUnread says that it could not be
+	// read.
 	Switch       *corev1.ConfigMap
 	SwitchUnread bool
 }
@@ -80,15 +85,8 @@ func (st *stater) controller() {
 	if in.LeasesUnread || !in.Live && len(in.Leases) == 0 {
 		return
 	}
-	var leading, silent []Controller
-	for _, lease := range in.Leases {
-		c := st.holder(lease)
-		if c.Leader != "" {
-			leading = append(leading, c)
-		} else {
-			silent = append(silent, c)
-		}
-	}
+	pod := func(namespace, name string) *corev1.Pod { return st.w.known[namespace+"/"+name] }
+	leading, silent := in.Controllers(pod, st.joinersPools(), st.w.now)
 	if len(leading) > 1 {
 		var names []string
 		for _, c := range leading {
@@ -100,10 +98,12 @@ func (st *stater) controller() {
 	switch {
 	case len(leading) > 0:
 		st.out.Controller = &leading[0]
+		st.out.Controller.Standby = st.standby(leading[0])
 	case len(silent) > 0:
 		c := latest(silent)
 		st.out.Controller = &c
-		st.attend(Attention{Code: codeNoLeader, Object: leaseOf(c.Lease), Text: "nobody leads: no node is launched or removed",
+		st.attend(Attention{Code: codeNoLeader, Object: leaseOf(c.Lease),
+			Text: "nobody leads: no node is launched or removed",
 			Next: "kubectl get pods -A -l '" + nameLabel + " in (joiner,karpenter)'"})
 	default:
 		st.out.Controller = &Controller{}
@@ -132,8 +132,34 @@ func leaseOf(name string) About {
 	return About{Kind: "Lease", Namespace: namespace, Name: name}
 }
 
+// Controllers says who holds the leases: those that lead, and those that did. pod finds a pod, nil where it cannot;
+// joiners says that NodePools have what only Joiner writes.
+func (in Surroundings) Controllers(pod func(namespace, name string) *corev1.Pod, joiners bool, now time.Time) (leading,
+	silent []Controller) {
+	for _, lease := range in.Leases {
+		c := holder(lease, now)
+		name, labels := c.Leader+c.Last, map[string]string(nil)
+		if found := pod(lease.Namespace, name); found != nil {
+			labels = found.Labels
+			name, c.Version = labels[nameLabel], labels[versionLabel]
+		}
+		switch {
+		case strings.HasPrefix(name, "karpenter"):
+			c.Program = ProgramKarpenter
+		case strings.HasPrefix(name, "joiner"), joiners:
+			c.Program = ProgramJoiner
+		}
+		if c.Leader != "" {
+			leading = append(leading, c)
+		} else {
+			silent = append(silent, c)
+		}
+	}
+	return leading, silent
+}
+
 // holder says who holds a lease. One that was not renewed for as long as it lasts is held by nobody.
-func (st *stater) holder(lease coordinationv1.Lease) Controller {
+func holder(lease coordinationv1.Lease, now time.Time) Controller {
 	c := Controller{Lease: lease.Namespace + "/" + lease.Name}
 	spec := lease.Spec
 	if spec.HolderIdentity != nil {
@@ -146,51 +172,36 @@ func (st *stater) holder(lease coordinationv1.Lease) Controller {
 	if spec.AcquireTime != nil {
 		c.Since = &spec.AcquireTime.Time
 	}
-	pod := st.w.known[lease.Namespace+"/"+c.Leader]
-	c.Program = st.programOf(pod, c.Leader)
-	if pod != nil {
-		c.Version = pod.Labels[versionLabel]
-		c.Standby = st.standby(pod)
-	}
 	if renewed := spec.RenewTime; renewed != nil && spec.LeaseDurationSeconds != nil {
 		ends := renewed.Add(time.Duration(*spec.LeaseDurationSeconds) * time.Second)
-		if st.w.now.After(ends) || c.Leader == "" {
-			c.Last, c.Leader, c.Since, c.Standby = c.Leader, "", &renewed.Time, 0
+		if now.After(ends) || c.Leader == "" {
+			c.Last, c.Leader, c.Since = c.Leader, "", &renewed.Time
 		}
 	}
 	return c
 }
 
-// programOf says which program a pod is of: by its label, its name, or what only Joiner writes.
-func (st *stater) programOf(pod *corev1.Pod, name string) string {
-	if pod != nil {
-		name = pod.Labels[nameLabel]
-	}
-	switch {
-	case strings.HasPrefix(name, "joiner"):
-		return programJoiner
-	case strings.HasPrefix(name, "karpenter"):
-		return programKarpenter
-	}
-	for _, o := range st.w.objects {
-		if pool, is := o.Object.(*karpenterv1.NodePool); is && pool.Status.Disruption != nil {
-			return programJoiner
-		}
-	}
-	return ""
+// joinersPools reports whether NodePools have what only Joiner writes.
+func (st *stater) joinersPools() bool {
+	return slices.ContainsFunc(st.w.objects, func(o object) bool {
+		pool, is := o.Object.(*karpenterv1.NodePool)
+		return is && pool.Status.Disruption != nil
+	})
 }
 
 // standby counts the pods that would lead next.
-func (st *stater) standby(leader *corev1.Pod) int {
+func (st *stater) standby(c Controller) int {
+	namespace, _, _ := strings.Cut(c.Lease, "/")
+	leader := st.w.known[namespace+"/"+c.Leader]
+	if leader == nil || leader.Labels[nameLabel] == "" {
+		return 0
+	}
 	n := 0
 	for _, pod := range st.w.known {
-		if pod.Namespace != leader.Namespace || pod.Name == leader.Name || pod.Labels[nameLabel] != leader.Labels[nameLabel] ||
-			leader.Labels[nameLabel] == "" {
-			continue
-		}
-		if slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		}) {
+		if pod.Namespace == namespace && pod.Name != leader.Name && pod.Labels[nameLabel] == leader.Labels[nameLabel] &&
+			slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+			}) {
 			n++
 		}
 	}
@@ -261,8 +272,10 @@ func (st *stater) draining() {
 		if name == "" {
 			name = claim.Name
 		}
-		st.attend(Attention{Code: "Draining", Object: About{Kind: "Node", Name: name}, Pool: claim.Labels[karpenterv1.NodePoolLabelKey],
-			Text: "node " + name + " is being removed since " + claim.DeletionTimestamp.UTC().Format(time.RFC3339) + waits[claim.Name],
+		st.attend(Attention{Code: "Draining", Object: About{Kind: "Node", Name: name},
+			Pool: claim.Labels[karpenterv1.NodePoolLabelKey],
+			Text: "node " + name + " is being removed since " + claim.DeletionTimestamp.UTC().Format(time.RFC3339) +
+				waits[claim.Name],
 			Next: "joinerctl explain node " + name})
 	}
 }

@@ -33,8 +33,8 @@ type Status struct {
 	Pools []PoolStatus `json:"pools"`
 	// Unmanaged counts nodes without a NodeClaim.
 	Unmanaged int `json:"unmanaged,omitempty"`
-	// Waiting counts the pods that wait, by cause, and Kept the nodes that are to go and stay: first the causes that hold
-	// until somebody does something, of those the most frequent.
+	// Waiting counts the pods that wait, by cause, and Kept the nodes that are to go and stay: first the causes that
+	// hold until somebody does something, of those the most frequent.
 	Waiting []CauseCount `json:"waiting"`
 	Kept    []CauseCount `json:"kept"`
 	// Going counts the nodes that would be chosen to go now, if disruption is not paused.
@@ -277,7 +277,8 @@ func ofDaemonSet(pod *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// waitsSince says since when kube-scheduler has found no place, or the pod is there; not known of one that no cluster has seen.
+// waitsSince says since when kube-scheduler has found no place, or the pod is there; not known of one that no cluster
+// has seen.
 func waitsSince(pod *corev1.Pod) (time.Time, bool) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && !c.LastTransitionTime.IsZero() {

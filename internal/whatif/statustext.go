@@ -16,8 +16,8 @@ const messageShown = 90
 // WriteText writes the status for people. Its form may change.
 func (s Status) WriteText(out io.Writer) error { return s.WriteTable(out, false, true) }
 
-// WriteTable writes the status for people: who decides, a row for each pool, and what waits or stays. The wide form has everything
-// that needs attention in full.
+// WriteTable writes the status for people: who decides, a row for each pool, and what waits or stays. The wide form has
+// everything that needs attention in full.
 func (s Status) WriteTable(out io.Writer, wide, headers bool) error {
 	var b strings.Builder
 	s.heading(&b)
@@ -153,7 +153,8 @@ func (s Status) rows(b *strings.Builder, headers bool) {
 		if p.PricePerHour != nil || p.Unpriced > 0 {
 			price = s.priced(p.PricePerHour, p.Unpriced)
 		}
-		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n", p.Name, p.Nodes, limit, yes(p.Ready), p.Waiting, p.OnTheWay,
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n", p.Name, p.Nodes, limit, yes(p.Ready), p.Waiting,
+			p.OnTheWay,
 			p.Leaving, price, attention)
 	}
 	table.Flush() //nolint:errcheck // into a strings.Builder
@@ -193,5 +194,6 @@ func (s Status) sum(b *strings.Builder, what string, counts []CauseCount) {
 	if about.Namespace != "" {
 		name = about.Namespace + "/" + name
 	}
-	fmt.Fprintf(b, "%s %d: %s   joinerctl explain %s %s\n", what, total, strings.Join(parts, ", "), strings.ToLower(about.Kind), name)
+	fmt.Fprintf(b, "%s %d: %s   joinerctl explain %s %s\n", what, total, strings.Join(parts, ", "),
+		strings.ToLower(about.Kind), name)
 }

@@ -1,5 +1,6 @@
-// Package printer writes the answers of commands in the forms that --output names (U-13): tables for people, JSON and YAML for
-// programs, names and templates for scripts. A table is a function of the same value that the other forms show.
+// Package printer writes the answers of commands in the forms that --output names (U-13): tables for people, JSON and
+// YAML for programs, names and templates for scripts. A table is a function of the same value that the other forms
+// show.
 package printer
 
 import (

@@ -101,8 +101,8 @@ type round struct {
 	moving map[string]bool
 	// trimmings are filled as pools are looked at.
 	trimmings map[string]*trimming
-	// paused says why nothing is disrupted that budgets bound; "" when it may be (D-14). That ends at pausedUntil, unless that is
-	// zero (U-27).
+	// paused says why nothing is disrupted that budgets bound; "" when it may be (D-14). That ends at pausedUntil,
+	// unless that is zero (U-27).
 	paused      string
 	pausedUntil time.Time
 }

@@ -18,8 +18,8 @@ import (
 // NodePool had a budget of 0 nodes for every reason. What is marked and not deleted yet is taken back; what is being drained
 // goes on, because a deletion cannot be taken back. What budgets do not bound goes on too.
 
-// SwitchName is the name of the ConfigMap, in the system namespace, and the others are its keys: whether disruption is paused, true
-// or false, why, which is repeated in events, and until when.
+// SwitchName is the name of the ConfigMap, in the system namespace, and the others are its keys: whether disruption is
+// paused, true or false, why, which is repeated in events, and until when.
 const (
 	SwitchName   = translate.SwitchName
 	SwitchPaused = translate.SwitchPaused
@@ -30,9 +30,10 @@ const (
 // LastPaused is Paused as the last round has found it.
 func (c *Controller) LastPaused() string { return c.memory.pausedBy() }
 
-// Paused says why voluntary disruption is paused, "" when it is not, also to other controllers that keep to the switch. It
-// asks the API server itself, each round: once the switch is written, no later round begins anything. A value that is
-// neither true nor false counts as true, because whoever wrote it wanted something held up. So does one whose end cannot be read.
+// Paused says why voluntary disruption is paused, "" when it is not, also to other controllers that keep to the switch.
+// It asks the API server itself, each round: once the switch is written, no later round begins anything. A value that
+// is neither true nor false counts as true, because whoever wrote it wanted something held up. So does one whose end
+// cannot be read.
 func (c *Controller) Paused(ctx context.Context) (string, error) {
 	why, _, err := c.readSwitch(ctx)
 	return why, err

@@ -87,8 +87,8 @@ func TestWhatThePauseSwitchMaySay(t *testing.T) {
 	}
 }
 
-// TestU27_APauseEndsByItself: until its time nothing is chosen and the next round comes then; at its time work goes on, whoever
-// leads then, and the ConfigMap may stay.
+// TestU27_APauseEndsByItself: until its time nothing is chosen and the next round comes then; at its time work goes on,
+// whoever leads then, and the ConfigMap may stay.
 func TestU27_APauseEndsByItself(t *testing.T) {
 	t.Parallel()
 	object := pauseSwitch("true")
@@ -103,7 +103,8 @@ func TestU27_APauseEndsByItself(t *testing.T) {
 		t.Errorf("the next round comes after %s, want %s", result.RequeueAfter, left)
 	}
 	said := strings.Join(r.tape.Said(), "\n")
-	if _, marked := r.claims(t); marked != 0 || !strings.Contains(said, "joiner-disruption until "+end.Format(time.RFC3339)+": release week") {
+	if _, marked := r.claims(t); marked != 0 || !strings.Contains(said,
+		"joiner-disruption until "+end.Format(time.RFC3339)+": release week") {
 		t.Fatalf("%d nodes are marked, said %s", marked, said)
 	}
 	r.clock.Advance(left - time.Nanosecond)
