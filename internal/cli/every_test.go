@@ -51,6 +51,10 @@ func calls() []call {
 			"pod/dns-1 -n openshift-dns\npod/web -n shop\n"},
 		{"audit control-plane --suggest", audit("--suggest"), "ControlPlaneSuggestion", "Group ControlPlane",
 			"namespace/openshift-dns\n"},
+		{"version", func(t *testing.T, more ...string) (int, string, string) {
+			t.Helper()
+			return run(t, withLeases(t, beforeV1), "", slices.Concat([]string{"version"}, more)...)
+		}, "Version", "joinerctl  ", "customresourcedefinition/nodepools.karpenter.sh\n"},
 		{"migrate check", func(t *testing.T, more ...string) (int, string, string) {
 			t.Helper()
 			return ran(t, old, slices.Concat([]string{"migrate", "check", "-f", "-"}, more)...)

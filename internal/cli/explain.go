@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
@@ -29,6 +30,8 @@ func explainPod(config Config) *cobra.Command {
 	command.Example = "  joinerctl explain pod shop/web-6d4cf-9k2\n  joinerctl explain pod -n shop web-0 -f manifests/"
 	command.Flags().StringVarP(&namespace, "namespace", "n", metav1.NamespaceDefault,
 		"namespace of a pod that is named without one")
+	command.ValidArgsFunction = completes(config, with.connection, schema.GroupVersionResource{Version: "v1",
+		Resource: "pods"})
 	command.RunE = func(command *cobra.Command, args []string) error {
 		pod, err := podNamed(args[0], namespace)
 		if err != nil {
@@ -49,6 +52,8 @@ anybody. Budgets are those of this moment; what only a controller remembers, suc
 		"0 nothing wants it gone or it goes, 1 a cause holds it, 2 nothing could be explained")
 	command.Use = "node NAME"
 	command.Example = "  joinerctl explain node ip-10-0-7-4"
+	command.ValidArgsFunction = completes(config, with.connection, schema.GroupVersionResource{Version: "v1",
+		Resource: "nodes"})
 	command.RunE = func(command *cobra.Command, args []string) error {
 		return with.run(command.Context(), config, func(w *whatif.World) (whatif.Explained,
 			error) {

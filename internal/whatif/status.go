@@ -31,7 +31,7 @@ type Status struct {
 	PauseKnown bool   `json:"pauseKnown"`
 	// Pools are the NodePools, by name.
 	Pools []PoolStatus `json:"pools"`
-	// Unmanaged counts nodes without a NodeClaim.
+	// Unmanaged counts nodes of no NodePool that is planned for.
 	Unmanaged int `json:"unmanaged,omitempty"`
 	// Waiting counts the pods that wait, by cause, and Kept the nodes that are to go and stay: first the causes that
 	// hold until somebody does something, of those the most frequent.
@@ -46,7 +46,8 @@ type Status struct {
 	// Attention is what somebody has to look at, most urgent first; Next is the command to begin with.
 	Attention []Attention `json:"attention"`
 	Next      string      `json:"next,omitempty"`
-	// NotChecked are kinds that could not be read.
+	// Notes are what could not be understood, or is not planned for; NotChecked kinds that could not be read.
+	Notes      []string `json:"notes,omitempty"`
 	NotChecked []string `json:"notChecked,omitempty"`
 
 	now time.Time
@@ -118,16 +119,14 @@ type stater struct {
 	s     *cluster.Snapshot
 	out   Status
 	pools map[string]*PoolStatus
-	// held counts, by pool and cause, pods that wait longer than they may.
-	held map[string]map[cause.Code]int
 }
 
 // Status says how the cluster stands.
 func (w *World) Status(in StatusInput) Status {
 	st := &stater{w: w, in: in, s: w.store.Snapshot(), pools: map[string]*PoolStatus{},
-		held: map[string]map[cause.Code]int{}, out: Status{APIVersion: APIVersion, Kind: "Status", Pools: []PoolStatus{},
+		out: Status{APIVersion: APIVersion, Kind: "Status", Pools: []PoolStatus{},
 			Waiting: []CauseCount{}, Kept: []CauseCount{}, Attention: []Attention{}, Estimated: w.estimated,
-			NotChecked: in.NotChecked, now: w.now}}
+			Notes: w.Notes, NotChecked: in.NotChecked, now: w.now}}
 	st.controller()
 	st.countNodes()
 	st.conditions()
@@ -222,7 +221,7 @@ func limitOf(pool *karpenterv1.NodePool) string {
 // waiting looks at every pod that has no node, with one plan for all.
 func (st *stater) waiting() {
 	p := engine.Launches(st.s)
-	counts := counter{}
+	counts, overdue := counter{}, late{}
 	for _, name := range slices.Sorted(maps.Keys(st.w.known)) {
 		pod := st.w.known[name]
 		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || translate.Finished(pod) || ofDaemonSet(pod) {
@@ -243,20 +242,43 @@ func (st *stater) waiting() {
 			!known && e.State != view.Held {
 			continue
 		}
-		if st.held[pool] == nil {
-			st.held[pool] = map[cause.Code]int{}
-		}
-		if st.held[pool][e.Cause.Code]++; st.held[pool][e.Cause.Code] == 1 {
-			st.attend(Attention{Code: string(e.Cause.Code), Object: about, Pool: pool, Text: e.Cause.Text,
-				Next: "joinerctl explain pod " + name})
-		}
+		overdue.add(pool, e, about)
 	}
-	for i, a := range st.out.Attention {
-		if n := st.held[a.Pool][cause.Code(a.Code)]; n > 0 && a.Object.Kind == "Pod" {
-			st.out.Attention[i].Text = count(n, "pod waits", "pods wait") + ": " + a.Text
-		}
-	}
+	st.out.Attention = append(st.out.Attention, overdue.attention()...)
 	st.out.Waiting = counts.sorted()
+}
+
+// late are pods that wait for longer than they may, by pool and cause.
+type late map[[2]string]*lateGroup
+
+type lateGroup struct {
+	Attention
+	pods  int
+	state view.State
+}
+
+func (l late) add(pool string, e view.Explanation, about About) {
+	key := [2]string{pool, string(e.Cause.Code)}
+	if l[key] == nil {
+		l[key] = &lateGroup{state: e.State, Attention: Attention{Code: key[1], Object: about, Pool: pool,
+			Text: e.Cause.Text,
+			Next: "joinerctl explain pod " + about.Namespace + "/" + about.Name}}
+	}
+	l[key].pods++
+}
+
+// attention puts what ends by itself last, and the most pods first.
+func (l late) attention() []Attention {
+	groups := slices.SortedFunc(maps.Values(l), func(a, b *lateGroup) int {
+		return cmp.Or(cmp.Compare(b.state, a.state), cmp.Compare(b.pods, a.pods), cmp.Compare(a.Pool, b.Pool),
+			cmp.Compare(a.Code, b.Code))
+	})
+	list := make([]Attention, 0, len(groups))
+	for _, group := range groups {
+		group.Text = count(group.pods, "pod waits", "pods wait") + ": " + group.Text
+		list = append(list, group.Attention)
+	}
+	return list
 }
 
 // poolOf is the pool that a cause is about, "" for none.

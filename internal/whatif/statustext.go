@@ -28,15 +28,19 @@ func (s Status) WriteTable(out io.Writer, wide, headers bool) error {
 	case s.Going > 0 && s.Pause != nil:
 		fmt.Fprintf(&b, "Nodes that only the pause keeps %d\n", s.Going)
 	case s.Going > 0:
-		fmt.Fprintf(&b, "Nodes that go next %d\n", s.Going)
+		fmt.Fprintf(&b, "Nodes that nothing keeps %d\n", s.Going)
 	}
 	if s.Unmanaged > 0 {
-		fmt.Fprintf(&b, "%s no NodeClaim: nobody removes them\n", count(s.Unmanaged, "node has", "nodes have"))
+		fmt.Fprintf(&b, "%s of no NodePool that is planned for: Joiner does not touch them\n",
+			count(s.Unmanaged, "node is", "nodes are"))
 	}
 	for _, a := range s.Attention {
 		if a.Pool == "" || wide {
 			fmt.Fprintf(&b, "%s: %s\n", a.Code, a.Text)
 		}
+	}
+	for _, line := range s.Notes {
+		fmt.Fprintf(&b, "note: %s\n", line)
 	}
 	for _, kind := range s.NotChecked {
 		fmt.Fprintf(&b, "not checked: %s\n", kind)
