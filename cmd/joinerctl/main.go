@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/joiner-autoscaler/joiner/cmd/internal/commandline"
 	"github.com/joiner-autoscaler/joiner/internal/cli"
@@ -33,7 +34,7 @@ func main() {
 
 // run is main with everything it touches as an argument, and returns the exit code.
 func run(ctx context.Context, args []string, in io.Reader, out, failures io.Writer) int {
-	return cli.Run(ctx, cli.Config{Client: client, Clientset: clientset, In: in, Out: out, Err: failures,
+	return cli.Run(ctx, cli.Config{Client: client, Clientset: clientset, Namespace: namespace, In: in, Out: out, Err: failures,
 		InTerminal: terminal(in), OutTerminal: terminal(out),
 		Plain: os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"}, args)
 }
@@ -62,6 +63,17 @@ func clientset(c cli.Connection) (kubernetes.Interface, error) {
 		c.ContentType, c.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 		return kubernetes.NewForConfig(c)
 	})
+}
+
+// namespace is that of the context; "" where it cannot be read: connecting says why.
+func namespace(c cli.Connection) string {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.Kubeconfig
+	name, _, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &c.Overrides).Namespace()
+	if err != nil {
+		return ""
+	}
+	return name
 }
 
 func connect[T any](c cli.Connection, to func(*rest.Config) (T, error)) (T, error) {

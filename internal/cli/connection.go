@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -69,6 +71,14 @@ func (c Config) both(to *Connection) (clients, error) {
 	}
 	typed, err := c.Clientset(*to)
 	return clients{dynamic: dynamic, typed: typed}, err
+}
+
+// namespace is that of what is named without one: as kubectl has it, or default in files.
+func (c Config) namespace(connection *Connection, files []string) string {
+	if c.Namespace == nil || len(files) > 0 {
+		return metav1.NamespaceDefault
+	}
+	return cmp.Or(c.Namespace(*connection), metav1.NamespaceDefault)
 }
 
 // confirm asks whoever is at the terminal; without one it is an error, which names the flag that answers (U-07).

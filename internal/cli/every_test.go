@@ -149,6 +149,9 @@ func TestU13_TheNearestNameIsTold(t *testing.T) {
 		`there is no command "nod" in joinerctl explain; do you mean "node"?`:   {"explain", "nod", "n1"},
 		`there is no command "chek" in joinerctl migrate; do you mean "check"?`: {"migrate", "chek"},
 		`there is no command "vanish" in joinerctl: see joinerctl --help`:       {"vanish"},
+		`there is no command "pot" in joinerctl explain; do you mean "pod"?`:    {"explain", "pot", "a", "-f", "x"},
+		`there is no pod train-O in namespace ml; do you mean train-0?`:         {"explain", "po", "ml/train-O", "-f", "../../examples/simulate"},
+		`there is no node and no NodeClaim n9; do you mean n1?`:                 {"explain", "nodes", "n9", "-f", "../../examples/explain"},
 		`unknown flag: --catalog; do you mean --catalogue?`:                     {"simulate", "--catalog", "aws"},
 		`unknown flag: --contxt; do you mean --context?`: {"explain", "pod", "a", "--contxt",
 			"prod"},
@@ -245,5 +248,31 @@ func TestU13_TheHelpIsGrouped(t *testing.T) {
 	}
 	if _, out, _ = ran(t, ""); !strings.Contains(out, "\nCommands:\n") || !strings.Contains(out, "  simulate ") {
 		t.Error(out)
+	}
+}
+
+// TestU13_TheNamespaceIsThatOfTheContext: as with kubectl, and default in files; -n and a name with a namespace come first.
+func TestU13_TheNamespaceIsThatOfTheContext(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		context string
+		args    []string
+		found   bool
+	}{
+		"the context's": {"shop", []string{"huge"}, true},
+		"another":       {"other", []string{"huge"}, false},
+		"none":          {"", []string{"huge"}, false},
+		"-n":            {"other", []string{"huge", "-n", "shop"}, true},
+		"in the name":   {"other", []string{"shop/huge"}, true},
+	} {
+		var out, failures strings.Builder
+		client := live(t)
+		code := cli.Run(t.Context(), cli.Config{Out: &out, Err: &failures,
+			Client:    func(cli.Connection) (dynamic.Interface, error) { return client, nil },
+			Namespace: func(o cli.Connection) string { return c.context + o.Overrides.CurrentContext },
+		}, append([]string{"explain", "pod"}, c.args...))
+		if found := code == cli.CodeFindings; found != c.found {
+			t.Errorf("%s: exit %d, %s%s", name, code, failures.String(), out.String())
+		}
 	}
 }

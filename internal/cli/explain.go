@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -26,13 +25,16 @@ func explainPod(config Config) *cobra.Command {
 	command, with := explaining(config, "Say why a pod waits, and what to do about it",
 		`Say why a pod waits, which pool is nearest to taking it, what can be done, and what ends it without anybody.`,
 		"0 the pod runs or a node takes it, 1 a cause holds it, 2 nothing could be explained")
-	command.Use = "pod [NAMESPACE/]NAME"
+	command.Use, command.Aliases = "pod [NAMESPACE/]NAME", []string{"pods", "po"}
 	command.Example = "  joinerctl explain pod shop/web-6d4cf-9k2\n  joinerctl explain pod -n shop web-0 -f manifests/"
-	command.Flags().StringVarP(&namespace, "namespace", "n", metav1.NamespaceDefault,
-		"namespace of a pod that is named without one")
+	command.Flags().StringVarP(&namespace, "namespace", "n", "",
+		"namespace of a pod that is named without one; without it that of the kubeconfig's context, or default")
 	command.ValidArgsFunction = completes(config, with.connection, schema.GroupVersionResource{Version: "v1",
 		Resource: "pods"})
 	command.RunE = func(command *cobra.Command, args []string) error {
+		if namespace == "" {
+			namespace = config.namespace(with.connection, with.files)
+		}
 		pod, err := podNamed(args[0], namespace)
 		if err != nil {
 			return err
@@ -50,7 +52,7 @@ func explainNode(config Config) *cobra.Command {
 		`Say why a node stays: what it would go for, what keeps it, what can be done, and what ends that without
 anybody. Budgets are those of this moment; what only a controller remembers, such as a pause or a command that failed, is not known.`,
 		"0 nothing wants it gone or it goes, 1 a cause holds it, 2 nothing could be explained")
-	command.Use = "node NAME"
+	command.Use, command.Aliases = "node NAME", []string{"nodes", "no"}
 	command.Example = "  joinerctl explain node ip-10-0-7-4"
 	command.ValidArgsFunction = completes(config, with.connection, schema.GroupVersionResource{Version: "v1",
 		Resource: "nodes"})

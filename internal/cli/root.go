@@ -30,6 +30,8 @@ type Config struct {
 	Client func(Connection) (dynamic.Interface, error)
 	// Clientset is Client for the kinds of Kubernetes itself.
 	Clientset func(Connection) (kubernetes.Interface, error)
+	// Namespace is that of a connection's context; nil where contexts have none.
+	Namespace func(Connection) string
 	// In, Out and Err are the standard streams.
 	In       io.Reader
 	Out, Err io.Writer

@@ -48,6 +48,9 @@ func usage(command *cobra.Command) error {
 			fmt.Fprintf(&b, "\n%s:\n%s", title, flags.FlagUsages())
 		}
 	}
+	if command.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\n%s COMMAND --help says more of each.\n", command.CommandPath())
+	}
 	_, err := fmt.Fprint(command.OutOrStderr(), b.String())
 	return err
 }

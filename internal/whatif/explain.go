@@ -42,7 +42,7 @@ func (w *World) ExplainPod(namespace, name string) (Explained, error) {
 		Name: name}}
 	pod := w.known[namespace+"/"+name]
 	if pod == nil {
-		return e, fmt.Errorf("there is no pod %s in namespace %s%s", name, namespace, w.like(name))
+		return e, fmt.Errorf("there is no pod %s in namespace %s%s", name, namespace, w.like(namespace, name))
 	}
 	e.Explanation = w.explain(pod)
 	return e, nil
@@ -62,7 +62,11 @@ func (w *World) ExplainNode(name string) (Explained, error) {
 			return e, nil
 		}
 	}
-	return e, fmt.Errorf("there is no node and no NodeClaim %s", name)
+	var names []string
+	for _, node := range s.Nodes {
+		names = append(names, node.Name, node.Claim)
+	}
+	return e, fmt.Errorf("there is no node and no NodeClaim %s%s", name, meant(name, names))
 }
 
 // terms are those of a controller with its default flags: budgets as they are now, and the least saving.
@@ -84,16 +88,19 @@ func (w *World) terms(s *cluster.Snapshot) (engine.Terms, error) {
 	return terms, errors.Join(faults...)
 }
 
-// like names pods of that name in other namespaces, the nearest mistake.
-func (w *World) like(name string) string {
-	var found []string
+// like names pods of that name in other namespaces, the nearest mistake, or else that of the namespace with the nearest name.
+func (w *World) like(namespace, name string) string {
+	var found, names []string
 	for _, pod := range w.known {
+		if pod.Namespace == namespace {
+			names = append(names, pod.Name)
+		}
 		if pod.Name == name {
 			found = append(found, pod.Namespace)
 		}
 	}
 	if len(found) == 0 {
-		return ""
+		return meant(name, names)
 	}
 	slices.Sort(found)
 	return "; there is one in " + strings.Join(found, ", ")
