@@ -180,7 +180,7 @@ func (s *switching) run(ctx context.Context, config Config, write func(context.C
 		return fmt.Errorf("more than one controller leads (leases %s and %s): give --system-namespace, that of Joiner",
 			leading[0].Lease, leading[1].Lease)
 	case len(leading) == 1 && leading[0].Program == whatif.ProgramKarpenter:
-		return fmt.Errorf("Karpenter leads here (%s, lease %s), and does not read ConfigMap %s: "+
+		return fmt.Errorf("here leads Karpenter (%s, lease %s), which does not read ConfigMap %s: "+
 			"with Karpenter, set spec.disruption.budgets to [{nodes: \"0\"}] in each NodePool", leading[0].Leader,
 			leading[0].Lease, answer.ConfigMap)
 	case unread && s.namespace == "":

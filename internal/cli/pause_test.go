@@ -139,8 +139,9 @@ func TestU27_WhereThePauseIsWritten(t *testing.T) {
 		"no lease": {client: unpaused(t, "name: karpenter-leader-election", "name: another"), namespace: "kube-system",
 			out: "note: nobody leads"},
 		"Karpenter": {client: unpaused(t, "app.kubernetes.io/name: joiner", "app.kubernetes.io/name: karpenter"),
-			notHere:  "joiner",
-			failures: "Karpenter leads here (joiner-a, lease joiner/karpenter-leader-election), and does not read ConfigMap joiner/"},
+			notHere: "joiner",
+			failures: "here leads Karpenter (joiner-a, lease joiner/karpenter-leader-election), which does not read " +
+				"ConfigMap joiner/"},
 		"two lead": {client: unpaused(t, second...), notHere: "kube-system",
 			failures: "more than one controller leads (leases joiner/karpenter-leader-election and kube-system/"},
 		"two lead, and a flag": {client: unpaused(t, second...), args: []string{"--system-namespace", "joiner"},
