@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
 
 	"github.com/joiner-autoscaler/joiner/internal/cli"
 )
@@ -256,5 +257,36 @@ func TestU07_MigrateStorageAsks(t *testing.T) {
 			name != "a dry run") {
 			t.Errorf("%s: exit %d, wrote %t, %q\n%s", name, code, wrote, failures.String(), out.String())
 		}
+	}
+}
+
+// TestU13_MigrateStorageAsData: JSON and YAML are one document, without the lines that people get as it goes.
+func TestU13_MigrateStorageAsData(t *testing.T) {
+	t.Parallel()
+	for form, unmarshal := range map[string]func([]byte, any) error{"json": json.Unmarshal,
+		"yaml": func(data []byte, into any) error { return yaml.Unmarshal(data, into) }} {
+		code, out, failures := run(t, cluster(t, definition, pool, held), "", "migrate", "storage", "--yes", "-o", form)
+		var answer struct {
+			APIVersion, Kind string
+			Resources        []struct {
+				Name      string
+				Served    bool
+				Rewritten int
+				Left      []struct{ Name, Problem string }
+			}
+		}
+		if err := unmarshal([]byte(out), &answer); err != nil || code != cli.CodeFindings || failures != "" ||
+			answer.APIVersion != "cli.joiner.sh/v1" || answer.Kind != "StorageMigration" || len(answer.Resources) != 4 {
+			t.Fatalf("%s: exit %d, %q, %v\n%s", form, code, failures, err, out)
+		}
+		pools, classes := answer.Resources[0], answer.Resources[2]
+		if pools.Name != "nodepools.karpenter.sh" || pools.Rewritten != 1 || len(pools.Left) != 1 ||
+			pools.Left[0].Name != "broken" || pools.Left[0].Problem != "spec.weight is wrong" || !pools.Served || classes.Served {
+			t.Errorf("%+v", answer.Resources)
+		}
+	}
+	code, out, failures := run(t, cluster(t, definition, pool), "", "migrate", "storage", "--yes", "-o", "wide")
+	if code != cli.CodeFailed || out != "" || !strings.Contains(failures, `--output is "wide": it must be text, json or yaml`) {
+		t.Errorf("wide: exit %d, %q, %q", code, out, failures)
 	}
 }
