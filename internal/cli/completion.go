@@ -16,8 +16,8 @@ const (
 	completionMost = 500
 )
 
-// completes offers a shell the names of objects of a cluster (U-28): NAMESPACE/NAME for those that are in a namespace. Without a
-// cluster, or without the right to list, there are none, and no complaint in the middle of a command line.
+// completes offers a shell the names of objects of a cluster (U-28): NAMESPACE/NAME for those that are in a namespace.
+// Without a cluster, or without the right to list, there are none, and no complaint in the middle of a command line.
 func completes(config Config, connection *Connection, resource schema.GroupVersionResource) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {

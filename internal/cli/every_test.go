@@ -150,9 +150,11 @@ func TestU13_TheNearestNameIsTold(t *testing.T) {
 		`there is no command "chek" in joinerctl migrate; do you mean "check"?`: {"migrate", "chek"},
 		`there is no command "vanish" in joinerctl: see joinerctl --help`:       {"vanish"},
 		`there is no command "pot" in joinerctl explain; do you mean "pod"?`:    {"explain", "pot", "a", "-f", "x"},
-		`there is no pod train-O in namespace ml; do you mean train-0?`:         {"explain", "po", "ml/train-O", "-f", "../../examples/simulate"},
-		`there is no node and no NodeClaim n9; do you mean n1?`:                 {"explain", "nodes", "n9", "-f", "../../examples/explain"},
-		`unknown flag: --catalog; do you mean --catalogue?`:                     {"simulate", "--catalog", "aws"},
+		`there is no pod train-O in namespace ml; do you mean train-0?`: {"explain", "po", "ml/train-O", "-f",
+			"../../examples/simulate"},
+		`there is no node and no NodeClaim n9; do you mean n1?`: {"explain", "nodes", "n9", "-f",
+			"../../examples/explain"},
+		`unknown flag: --catalog; do you mean --catalogue?`: {"simulate", "--catalog", "aws"},
 		`unknown flag: --contxt; do you mean --context?`: {"explain", "pod", "a", "--contxt",
 			"prod"},
 		`unknown flag: --exitzero; do you mean --exit-zero?`:               {"migrate", "check", "--exitzero"},
@@ -251,7 +253,8 @@ func TestU13_TheHelpIsGrouped(t *testing.T) {
 	}
 }
 
-// TestU13_TheNamespaceIsThatOfTheContext: as with kubectl, and default in files; -n and a name with a namespace come first.
+// TestU13_TheNamespaceIsThatOfTheContext: as with kubectl, and default in files; -n and a name with a namespace come
+// first.
 func TestU13_TheNamespaceIsThatOfTheContext(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -24,7 +24,8 @@ func explainPod(config Config) *cobra.Command {
 	var namespace string
 	command, with := explaining(config, "Say why a pod waits, and what to do about it",
 		`Say why a pod waits, which pool is nearest to taking it, what can be done, and what ends it without anybody.`,
-		"0 the pod runs or a node takes it, 1 a cause holds it, 2 nothing could be explained")
+		"0 the pod runs or a node takes it, 1 a cause holds it, 2 nothing could be explained, or not all "+
+			"could be read and no cause was found in the rest")
 	command.Use, command.Aliases = "pod [NAMESPACE/]NAME", []string{"pods", "po"}
 	command.Example = "  joinerctl explain pod shop/web-6d4cf-9k2\n  joinerctl explain pod -n shop web-0 -f manifests/"
 	command.Flags().StringVarP(&namespace, "namespace", "n", "",
@@ -51,7 +52,8 @@ func explainNode(config Config) *cobra.Command {
 	command, with := explaining(config, "Say why a node stays, and what to do about it",
 		`Say why a node stays: what it would go for, what keeps it, what can be done, and what ends that without
 anybody. Budgets are those of this moment; what only a controller remembers, such as a pause or a command that failed, is not known.`,
-		"0 nothing wants it gone or it goes, 1 a cause holds it, 2 nothing could be explained")
+		"0 nothing wants it gone or it goes, 1 a cause holds it, 2 nothing could be explained, or not all "+
+			"could be read and no cause was found in the rest")
 	command.Use, command.Aliases = "node NAME", []string{"nodes", "no"}
 	command.Example = "  joinerctl explain node ip-10-0-7-4"
 	command.ValidArgsFunction = completes(config, with.connection, schema.GroupVersionResource{Version: "v1",
@@ -128,7 +130,11 @@ func (with *explainer) run(ctx context.Context, config Config, about func(*whati
 		return err
 	}
 	explained.NotChecked = append(explained.NotChecked, unread...)
-	return report(config.Out, printer, explained, sources(world, from, offered))
+	err = report(config.Out, printer, explained, sources(world, from, offered))
+	if err == nil && explained.Open() {
+		return errPartial
+	}
+	return err
 }
 
 // read reads the files, or the cluster: from says which.

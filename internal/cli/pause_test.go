@@ -281,12 +281,14 @@ func TestU13_MigrateStorageAsData(t *testing.T) {
 		}
 		pools, classes := answer.Resources[0], answer.Resources[2]
 		if pools.Name != "nodepools.karpenter.sh" || pools.Rewritten != 1 || len(pools.Left) != 1 ||
-			pools.Left[0].Name != "broken" || pools.Left[0].Problem != "spec.weight is wrong" || !pools.Served || classes.Served {
+			pools.Left[0].Name != "broken" || pools.Left[0].Problem != "spec.weight is wrong" || !pools.Served ||
+			classes.Served {
 			t.Errorf("%+v", answer.Resources)
 		}
 	}
 	code, out, failures := run(t, cluster(t, definition, pool), "", "migrate", "storage", "--yes", "-o", "wide")
-	if code != cli.CodeFailed || out != "" || !strings.Contains(failures, `--output is "wide": it must be text, json or yaml`) {
+	if code != cli.CodeFailed || out != "" || !strings.Contains(failures,
+		`--output is "wide": it must be text, json or yaml`) {
 		t.Errorf("wide: exit %d, %q, %q", code, out, failures)
 	}
 }

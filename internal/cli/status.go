@@ -46,7 +46,7 @@ func configMaps() schema.GroupVersionResource {
 }
 
 // errPartial ends a command that found nothing, and could not look everywhere.
-var errPartial = errors.New("nothing needs attention in what could be read, and not all could")
+var errPartial = errors.New("nothing was found in what could be read, and not all could be read")
 
 func status(config Config) *cobra.Command {
 	with := &explainer{}

@@ -155,7 +155,7 @@ func TestU30_StatusSaysHowItEnds(t *testing.T) {
 	}{
 		"patient": {args: patient, code: cli.CodeFine},
 		"patient, without pods": {[]string{"pods"}, patient, cli.CodeFailed,
-			"nothing needs attention in what could be read"},
+			"nothing was found in what could be read"},
 		"pods that wait": {args: []string{"status", "--draining", "900000h"}, code: cli.CodeFindings},
 		"a drain":        {args: []string{"status", "--pods-waiting", "900000h"}, code: cli.CodeFindings},
 		"a drain, but exit zero": {args: []string{"status", "--pods-waiting", "900000h", "--exit-zero"},
@@ -199,5 +199,30 @@ func TestU21_StatusAddsUpWhatHasAPrice(t *testing.T) {
 	}
 	if sum != s.PricePerHour || s.Unpriced != 1 || sum == 0 {
 		t.Errorf("%v and %d unpriced; the pools come to %v", s.PricePerHour, s.Unpriced, sum)
+	}
+}
+
+// TestU19_NothingFoundIsNotAllFine: where something could not be read, that a node will be launched is no more than
+// likely, and no 0; what is certain without it stays 0, and a cause stays a cause.
+func TestU19_NothingFoundIsNotAllFine(t *testing.T) {
+	t.Parallel()
+	open := []string{"nodeSelector: {team: ml}, ", ""}
+	for name, c := range map[string]struct {
+		forbidden, replaced, args []string
+		code                      int
+	}{
+		"all was read":  {nil, open, []string{"pod", "ml/train-0"}, cli.CodeFine},
+		"not all":       {[]string{"limitranges"}, open, []string{"pod", "ml/train-0"}, cli.CodeFailed},
+		"it runs":       {[]string{"limitranges"}, open, []string{"pod", "joiner/joiner-a"}, cli.CodeFine},
+		"it is held":    {[]string{"limitranges"}, nil, []string{"pod", "ml/train-0"}, cli.CodeFindings},
+		"not its nodes": {[]string{"limitranges"}, nil, []string{"node", "by-hand"}, cli.CodeFine},
+	} {
+		code, out, failures := run(t, standing(t, c.forbidden, c.replaced...), "", append([]string{"explain"},
+			c.args...)...)
+		if code != c.code || out == "" ||
+			(failures == "joinerctl: nothing was found in what could be read, and not all could be read\n") !=
+				(code == cli.CodeFailed) {
+			t.Errorf("%s: exit %d, %q\n%s", name, code, failures, out)
+		}
 	}
 }

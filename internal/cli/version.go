@@ -56,8 +56,9 @@ func version(config Config) *cobra.Command {
 	command := &cobra.Command{
 		Use: "version", Short: "Say what runs: this program, the cluster, the controller and its definitions",
 		Args: cobra.NoArgs,
-		Long: `Say which version this program is and, of the cluster, Kubernetes, the controller that leads, and the versions of our kinds
-that are served and may be stored; and what of it does not go together. Without a cluster it says the first alone.
+		Long: `Say which version this program is and, of the cluster, Kubernetes, the controller that leads, and the versions
+of our kinds that are served and may be stored; and what of it does not go together. Without a cluster it says
+the first alone.
 
 Exit code: 0 it goes together, or there is no cluster to ask; 1 it does not; 2 the call was wrong.`,
 		Example: "  joinerctl version\n  joinerctl version --client -o jsonpath={.client.version}",
@@ -96,7 +97,8 @@ func ownVersion(info *debug.BuildInfo, known bool) clientVersion {
 	return v
 }
 
-// ask asks the cluster. What it does not answer is a note: whoever asks for versions often does so since something is broken.
+// ask asks the cluster. What it does not answer is a note: whoever asks for versions often does so since something is
+// broken.
 func (v *versions) ask(ctx context.Context, config Config, connection *Connection, where place) {
 	note := func(err error) {
 		first, _, _ := strings.Cut(unanswered(err).Error(), "\n")

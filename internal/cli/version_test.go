@@ -32,7 +32,8 @@ func withLeases(t *testing.T, manifests ...string) *fake.FakeDynamicClient {
 	}, objectsOf(t, manifests...)...)
 }
 
-// TestU28_VersionSaysWhatRunsTogether: and what does not. Without a cluster there is this program alone, and that is no failure.
+// TestU28_VersionSaysWhatRunsTogether: and what does not. Without a cluster there is this program alone, and that is no
+// failure.
 func TestU28_VersionSaysWhatRunsTogether(t *testing.T) {
 	t.Parallel()
 	const (
@@ -77,8 +78,8 @@ func TestU28_VersionSaysWhatRunsTogether(t *testing.T) {
 	}
 }
 
-// TestU28_AShellGetsNames: of pods and nodes of the cluster; without one there are none, and no complaint. The scripts for shells
-// are there.
+// TestU28_AShellGetsNames: of pods and nodes of the cluster; without one there are none, and no complaint. The scripts
+// for shells are there.
 func TestU28_AShellGetsNames(t *testing.T) {
 	t.Parallel()
 	pod := func(namespace, name string) string {

@@ -88,7 +88,8 @@ func (w *World) terms(s *cluster.Snapshot) (engine.Terms, error) {
 	return terms, errors.Join(faults...)
 }
 
-// like names pods of that name in other namespaces, the nearest mistake, or else that of the namespace with the nearest name.
+// like names pods of that name in other namespaces, the nearest mistake, or else that of the namespace with the nearest
+// name.
 func (w *World) like(namespace, name string) string {
 	var found, names []string
 	for _, pod := range w.known {

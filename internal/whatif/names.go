@@ -68,6 +68,10 @@ func (e Explained) Names() []string {
 	return names.List()
 }
 
+// Open reports whether it would come right by itself by what could be read, and not all could: something of the rest
+// may hold it (U-19).
+func (e Explained) Open() bool { return e.State == view.Coming && len(e.NotChecked) > 0 }
+
 // WriteTable writes the result for people. The wide form has every filter of every pool.
 func (r Result) WriteTable(out io.Writer, wide, headers bool) error {
 	var b strings.Builder
