@@ -79,7 +79,7 @@ type explainer struct {
 func explaining(config Config, short, long, codes string) (*cobra.Command, *explainer) {
 	with := &explainer{}
 	command := &cobra.Command{
-		Short: short, Args: cobra.ExactArgs(1),
+		Short: short, Args: exactlyOne,
 		Long: long + `
 
 The objects of the cluster are read and planned for by the engine that the controller has. No controller is asked, so it works while

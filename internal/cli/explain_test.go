@@ -88,7 +88,7 @@ func TestU36_ExplainSaysWhatIsWrong(t *testing.T) {
 		"a bad name": {[]string{"a/b/c"}, `the pod is "a/b/c": name it NAMESPACE/NAME`},
 		"another output": {[]string{"huge", "-o", "wid"},
 			`--output is "wid": it must be table, wide, json, yaml, name, jsonpath=TEMPLATE or go-template=TEMPLATE`},
-		"nothing": {nil, "accepts 1 arg(s), received 0"},
+		"nothing": {nil, "name one, not 0: joinerctl explain pod [NAMESPACE/]NAME"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -29,6 +29,14 @@ func subcommands(command *cobra.Command, args []string) error {
 	return fmt.Errorf("%s: see %s --help", text, command.CommandPath())
 }
 
+// exactlyOne is for commands about one object.
+func exactlyOne(command *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("name one, not %d: %s %s", len(args), command.Parent().CommandPath(), command.Use)
+	}
+	return nil
+}
+
 // mistypedFlag adds the nearest real flag to an error about one that does not exist.
 func mistypedFlag(command *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError

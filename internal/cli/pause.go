@@ -186,6 +186,9 @@ func (s *switching) run(ctx context.Context, config Config, write func(context.C
 	case unread && s.namespace == "":
 		answer.Notes = append(answer.Notes, "the lease of the controller may not be read: "+namespace+
 			" is the usual namespace; --system-namespace is for another")
+	case len(in.Leases) == 0 && !unread:
+		answer.Notes = append(answer.Notes, "there is no lease "+s.lease+": nobody reads it now, unless Joiner runs with "+
+			"--disable-leader-election; --system-namespace says where it reads")
 	case len(leading) == 0 && !unread:
 		answer.Notes = append(answer.Notes, "nobody leads: nobody reads it now")
 	}

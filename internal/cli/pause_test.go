@@ -138,7 +138,7 @@ func TestU27_WhereThePauseIsWritten(t *testing.T) {
 		"nobody leads": {client: unpaused(t, stopped...), namespace: "joiner",
 			out: "note: nobody leads: nobody reads it now\n"},
 		"no lease": {client: unpaused(t, "name: karpenter-leader-election", "name: another"), namespace: "kube-system",
-			out: "note: nobody leads"},
+			out: "note: there is no lease karpenter-leader-election: nobody reads it now, unless"},
 		"Karpenter": {client: unpaused(t, "app.kubernetes.io/name: joiner", "app.kubernetes.io/name: karpenter"),
 			notHere: "joiner",
 			failures: "here leads Karpenter (joiner-a, lease joiner/karpenter-leader-election), which does not read " +

@@ -95,7 +95,7 @@ func TestU24_WhoLeads(t *testing.T) {
 			"no leader since ",
 			"d (lease joiner/karpenter-leader-election)   disruption paused"},
 		"no lease": {[]string{"name: karpenter-leader-election", "name: another"}, "no leader   ",
-			"\nControllerSilent: nobody leads: there is no lease karpenter-leader-election\n"},
+			"\nControllerSilent: there is no lease karpenter-leader-election: no controller runs, or"},
 		"two": {[]string{"---\napiVersion: v1\nkind: ConfigMap", "---\napiVersion: coordination.k8s.io/v1\nkind: Lease\n" +
 			"metadata: {name: karpenter-leader-election, namespace: kube-system}\nspec: {holderIdentity: karpenter-x_1, " +
 			"leaseDurationSeconds: 15, " + renewed + "}\n---\napiVersion: v1\nkind: ConfigMap"},

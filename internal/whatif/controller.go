@@ -107,7 +107,8 @@ func (st *stater) controller() {
 			Next: "kubectl get pods -A -l '" + nameLabel + " in (joiner,karpenter)'"})
 	default:
 		st.out.Controller = &Controller{}
-		st.attend(Attention{Code: codeNoLeader, Text: "nobody leads: there is no lease " + in.LeaseName,
+		st.attend(Attention{Code: codeNoLeader, Text: "there is no lease " + in.LeaseName +
+			": no controller runs, or it runs with --disable-leader-election",
 			Next: "kubectl get pods -A -l '" + nameLabel + " in (joiner,karpenter)'"})
 	}
 }
