@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/joiner-autoscaler/joiner/internal/cli/printer"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
@@ -52,6 +53,7 @@ func status(config Config) *cobra.Command {
 	with := &explainer{}
 	var where place
 	var in whatif.StatusInput
+	var watch watching
 	command := &cobra.Command{
 		Use: "status", Short: "Show on one screen how the cluster stands, and what needs attention first",
 		Args: cobra.NoArgs,
@@ -76,23 +78,16 @@ pod waits for longer than --pods-waiting and no node is on its way for it, a nod
 				return fmt.Errorf("--pods-waiting is %s and --draining is %s: neither may be negative", in.PodsWaiting,
 					in.Draining)
 			}
-			documents, from, err := with.surroundings(command.Context(), config, where, &in)
-			if err != nil {
-				return err
+			once := func() error { return with.status(command.Context(), config, where, in, printer) }
+			if !watch.on {
+				return once()
 			}
-			world, offered, err := picture(documents, with.catalogue)
-			if err != nil {
-				return err
-			}
-			answer := world.Status(in)
-			err = report(config.Out, printer, answer, sources(world, from, offered))
-			if err == nil && len(in.NotChecked) > 0 {
-				return errPartial
-			}
-			return err
+			return watch.repeat(command.Context(), config, with.files, printer, once)
 		},
 	}
 	where.flags(command)
+	command.Flags().BoolVarP(&watch.on, "watch", "w", false, "look again every --every, until it is interrupted")
+	command.Flags().DurationVar(&watch.every, "every", 5*time.Second, "with --watch: how long to wait between two looks")
 	command.Flags().DurationVar(&in.PodsWaiting, "pods-waiting", 5*time.Minute,
 		"how long a pod may wait until it needs attention")
 	command.Flags().DurationVar(&in.Draining, "draining", 30*time.Minute,
@@ -105,6 +100,57 @@ pod waits for longer than --pods-waiting and no node is on its way for it, a nod
 	with.connection, with.printing = connects(command), prints(command)
 	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")
 	return command
+}
+
+// status looks once.
+func (with *explainer) status(ctx context.Context, config Config, where place, in whatif.StatusInput,
+	to *printer.Printer) error {
+	documents, from, err := with.surroundings(ctx, config, where, &in)
+	if err != nil {
+		return err
+	}
+	world, offered, err := picture(documents, with.catalogue)
+	if err != nil {
+		return err
+	}
+	err = report(config.Out, to, world.Status(in), sources(world, from, offered))
+	if err == nil && len(in.NotChecked) > 0 {
+		return errPartial
+	}
+	return err
+}
+
+// watching is a command that looks again and again.
+type watching struct {
+	on    bool
+	every time.Duration
+}
+
+// emptying empties a terminal.
+const emptying = "\x1b[H\x1b[2J"
+
+// repeat looks again until it is interrupted. What is found does not end it; that nothing can be read does.
+func (w watching) repeat(ctx context.Context, config Config, files []string, to *printer.Printer,
+	once func() error) error {
+	switch {
+	case w.every <= 0:
+		return fmt.Errorf("--every is %s: it must be more than 0", w.every)
+	case slices.Contains(files, "-"):
+		return errors.New("--watch reads again and again, and standard input can be read once: leave out -f -")
+	}
+	for {
+		if config.OutTerminal && to.ForPeople() {
+			fmt.Fprint(config.Out, emptying)
+		}
+		if err := once(); err != nil && !errors.Is(err, errFindings) && !errors.Is(err, errPartial) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(w.every):
+		}
+	}
 }
 
 // surroundings reads the files, or the cluster, and puts aside what says who decides there.

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -223,6 +225,38 @@ func TestU19_NothingFoundIsNotAllFine(t *testing.T) {
 			(failures == "joinerctl: nothing was found in what could be read, and not all could be read\n") !=
 				(code == cli.CodeFailed) {
 			t.Errorf("%s: exit %d, %q\n%s", name, code, failures, out)
+		}
+	}
+}
+
+// TestU24_StatusWatches: it looks until it is interrupted, whatever it finds, and clears a terminal in between.
+func TestU24_StatusWatches(t *testing.T) {
+	t.Parallel()
+	for _, terminal := range []bool{true, false} {
+		client := standing(t, nil)
+		ctx, interrupt := context.WithCancel(t.Context())
+		looks := 0
+		client.PrependReactor("list", "nodepools", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if looks++; looks == 4 {
+				interrupt()
+			}
+			return false, nil, nil
+		})
+		var out, failures strings.Builder
+		code := cli.Run(ctx, cli.Config{Out: &out, Err: &failures, OutTerminal: terminal, Plain: true,
+			Client: func(cli.Connection) (dynamic.Interface, error) { return client, nil }},
+			[]string{"status", "--watch", "--every", "1ms"})
+		clears := strings.Count(out.String(), "\x1b[H\x1b[2J")
+		if shown := strings.Count(out.String(), "POOL "); code != cli.CodeInterrupted || shown < 3 || looks != 4 ||
+			clears > 0 != terminal || failures.String() != "joinerctl: interrupted\n" {
+			t.Errorf("exit %d, shown %d times, cleared %d times, %q", code, shown, clears, failures.String())
+		}
+	}
+	for want, args := range map[string][]string{"--every is 0s: it must be more than 0": {"--every", "0s"},
+		"--watch reads again and again, and standard input": {"-f", "-"}} {
+		code, out, failures := run(t, standing(t, nil), "", append([]string{"status", "--watch"}, args...)...)
+		if code != cli.CodeFailed || out != "" || !strings.Contains(failures, want) {
+			t.Errorf("%v: exit %d, %q, %q", args, code, out, failures)
 		}
 	}
 }
