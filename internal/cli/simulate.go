@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/joiner-autoscaler/joiner/internal/cli/printer"
 	"github.com/joiner-autoscaler/joiner/internal/migrate"
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
@@ -27,7 +27,8 @@ const (
 
 func simulate(config Config) *cobra.Command {
 	var files []string
-	var catalogue, output string
+	var catalogue string
+	var printing *printing
 	command := &cobra.Command{
 		Use: "simulate", Short: "Plan nodes for manifests, without a cluster", Args: cobra.NoArgs,
 		Long: `Plan nodes for the pools, node classes and workloads of files, with the engine that the controller has: which nodes would be
@@ -41,25 +42,26 @@ Exit code: 0 every pod has a place, 1 a pod waits, 2 nothing could be planned.`,
 		Example: "  joinerctl simulate -f examples/simulate\n  kubectl get nodepools,ec2nodeclasses,deployments,daemonsets -A -o yaml | " +
 			"joinerctl simulate -f -\n" +
 			"  helm template . | joinerctl simulate -f pools.yaml -f -",
-		RunE: func(command *cobra.Command, _ []string) error {
-			if output != "text" && output != "json" {
-				return fmt.Errorf("--output is %q: it must be text or json", output)
+		RunE: func(*cobra.Command, []string) error {
+			printer, err := printing.printer(config)
+			if err != nil {
+				return err
 			}
 			if len(files) == 0 {
 				return errors.New("-f is missing: name a file or a directory with manifests, or - for standard input")
 			}
-			return runSimulate(config, files, catalogue, output)
+			return runSimulate(config, files, catalogue, printer)
 		},
 	}
 	command.Flags().StringArrayVarP(&files, "filename", "f", nil,
 		"file or directory with manifests (.yaml, .yml, .json), or - for standard input; may be repeated")
 	command.Flags().StringVar(&catalogue, "catalogue", catalogueAuto,
 		"instance types and prices: auto, aws, default, or a file")
-	command.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	printing = prints(command)
 	return command
 }
 
-func runSimulate(config Config, files []string, catalogue, output string) error {
+func runSimulate(config Config, files []string, catalogue string, to *printer.Printer) error {
 	objects, err := readFiles(config.In, files)
 	if err != nil {
 		return err
@@ -68,11 +70,7 @@ func runSimulate(config Config, files []string, catalogue, output string) error 
 	if err != nil {
 		return err
 	}
-	err = report(config.Out, world.Plan(), output)
-	if output == "json" || err != nil && !errors.Is(err, errFindings) {
-		return err
-	}
-	return errors.Join(err, sources(config.Out, world, "files", offered))
+	return report(config.Out, to, world.Plan(), sources(world, "files", offered))
 }
 
 func fromFiles(objects []migrate.Object) []whatif.Document {
@@ -122,7 +120,7 @@ func chosenCatalogue(setting string, documents []whatif.Document) string {
 }
 
 // sources says where the numbers come from (U-21): what was read, what was not looked at, and whose prices count.
-func sources(out io.Writer, w *whatif.World, from string, catalogue offers) error {
+func sources(w *whatif.World, from string, catalogue offers) string {
 	var read, ignored []string
 	kinds := w.Kinds()
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
@@ -139,6 +137,5 @@ func sources(out io.Writer, w *whatif.World, from string, catalogue offers) erro
 	if catalogue.name == kwok.EC2Types {
 		line += ", on-demand prices of us-east-1 of July 2026, spot prices are made up"
 	}
-	_, err := fmt.Fprintln(out, line)
-	return err
+	return line + "\n"
 }

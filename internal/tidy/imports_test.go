@@ -108,7 +108,7 @@ var layers = []layer{
 	{"internal/view", []string{"internal/engine"}, "pure: the answers that people get, one word for one thing (U-15)"},
 	{"internal/whatif", []string{"api", "internal/engine", "internal/translate", "internal/world", "internal/view",
 		"internal/condition"}, "plans for manifests that nobody has applied"},
-	{"internal/cli", []string{"api", "internal/convert", "internal/migrate", "internal/admission", "nodescheduling", "internal/whatif", "internal/provider/kwok"}, "commands: files and clusters to pure packages, findings to text"},
+	{"internal/cli", []string{"api", "internal/convert", "internal/migrate", "internal/admission", "nodescheduling", "internal/whatif", "internal/translate", "internal/condition", "internal/provider/kwok"}, "commands: files and clusters to pure packages, findings to text"},
 	{"internal/app/serve", []string{"internal/kube", "internal/certificate"}, "what all programs have in common around their controllers"},
 	{"internal/app/joiner", []string{"api", "internal"}, "puts the controller together"},
 	{"internal/app/operator", []string{"api", "internal"}, "puts the operator together"},

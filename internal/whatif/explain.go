@@ -90,9 +90,13 @@ func (w *World) remembered(pool string, standings []engine.Standing) []engine.St
 	}
 	held := engine.Standing{Wanted: cmp.Or(now.Wanted, now.Goes)}
 	object := w.pool(pool)
-	switch text, until := w.paused(object), w.backsOff(object); {
+	text, ends := w.paused(object)
+	switch until := w.backsOff(object); {
 	case text != "":
 		held.Cause, held.Text = cause.Paused, text
+		if !ends.IsZero() {
+			held.Until = ends.Unix()
+		}
 	case !until.IsZero() && held.Wanted != plan.Empty: // what is empty goes all the same
 		held.Cause, held.Until = cause.BackingOff, until.Unix()
 		held.Text = "the last command of NodePool " + pool + " was taken back, and the pool is left alone for a while"
