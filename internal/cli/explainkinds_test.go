@@ -179,6 +179,18 @@ func TestU04_APauseIsReadFromTheCluster(t *testing.T) {
 	}
 }
 
+// TestU04_APauseIsAmongAllCauses: also of a node that something else keeps first, with its end.
+func TestU04_APauseIsAmongAllCauses(t *testing.T) {
+	t.Parallel()
+	code, out, failures := ran(t, "", "explain", "node", "n3", "--all", "-f", "../../examples/status")
+	if code != cli.CodeFindings || failures != "" || !strings.HasPrefix(out, "n3 stays: DoNotDisruptNode\n") ||
+		!strings.Contains(out, "\nalso: Paused\n  voluntary disruption is paused by ConfigMap joiner/joiner-disruption "+
+			"until 2999-01-01T00:00:00Z: release week\n") ||
+		!strings.Contains(out, "\n  by itself  at 2999-01-01T00:00:00Z\nalso: BudgetUsedUp\n") {
+		t.Errorf("exit code %d, %q\n%s", code, failures, out)
+	}
+}
+
 // TestU13_TheNearestKindAndName: a mistyped kind or name is answered with the nearest real one; kubectl's short names
 // will do.
 func TestU13_TheNearestKindAndName(t *testing.T) {
