@@ -1,20 +1,25 @@
 // Command joinerctl looks after a cluster with Joiner. Its commands are in package cli; joinerctl --help lists them.
 //
-// It exits with 0 when all is well, with 1 when it found something to do, and with 2 when it could not do its work.
+// It exits with 0 when all is well, with 1 when it found something to do, with 2 when it could not do its work, and
+// with 130 when it was interrupted.
 package main
 
 import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
+	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/joiner-autoscaler/joiner/cmd/internal/commandline"
 	"github.com/joiner-autoscaler/joiner/internal/cli"
@@ -29,7 +34,16 @@ func main() {
 
 // run is main with everything it touches as an argument, and returns the exit code.
 func run(ctx context.Context, args []string, in io.Reader, out, failures io.Writer) int {
-	return cli.Run(ctx, cli.Config{Client: client, Clientset: clientset, In: in, Out: out, Err: failures}, args)
+	return cli.Run(ctx, cli.Config{Client: client, Clientset: clientset, Namespace: namespace, In: in, Out: out,
+		Err:        failures,
+		InTerminal: terminal(in), OutTerminal: terminal(out),
+		Plain: os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"}, args)
+}
+
+// terminal reports whether a person is at the other end of a stream.
+func terminal(stream any) bool {
+	file, is := stream.(*os.File)
+	return is && term.IsTerminal(int(file.Fd()))
 }
 
 // Requests per second, and at once: a command is one user's, and a migration reads and writes each object.
@@ -38,24 +52,41 @@ const (
 	burst   = 100
 )
 
-func client(kubeconfig string) (dynamic.Interface, error) {
-	return connect(kubeconfig, func(c *rest.Config) (dynamic.Interface, error) { return dynamic.NewForConfig(c) })
+// patience is how long a server may take until it is there: a command says soon that there is no cluster.
+const patience = 10 * time.Second
+
+func client(c cli.Connection) (dynamic.Interface, error) {
+	return connect(c, func(c *rest.Config) (dynamic.Interface, error) { return dynamic.NewForConfig(c) })
 }
 
-func clientset(kubeconfig string) (kubernetes.Interface, error) {
-	return connect(kubeconfig, func(c *rest.Config) (kubernetes.Interface, error) {
+func clientset(c cli.Connection) (kubernetes.Interface, error) {
+	return connect(c, func(c *rest.Config) (kubernetes.Interface, error) {
 		c.ContentType, c.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 		return kubernetes.NewForConfig(c)
 	})
 }
 
-func connect[T any](kubeconfig string, to func(*rest.Config) (T, error)) (T, error) {
+// namespace is that of the context; "" where it cannot be read: connecting says why.
+func namespace(c cli.Connection) string {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.Kubeconfig
+	name, _, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &c.Overrides).Namespace()
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+func connect[T any](c cli.Connection, to func(*rest.Config) (T, error)) (T, error) {
 	var none T
-	config, err := commandline.LoadREST("kubeconfig", kubeconfig)
+	config, err := commandline.LoadRESTWith("kubeconfig", c.Kubeconfig, &c.Overrides)
 	if err != nil {
 		return none, err
 	}
-	config.QPS, config.Burst = queries, burst
+	config.QPS, config.Burst, config.UserAgent = queries, burst, "joinerctl"
+	if config.Dial == nil {
+		config.Dial = (&net.Dialer{Timeout: patience}).DialContext
+	}
 	connected, err := to(config)
 	if err != nil {
 		return none, fmt.Errorf("connecting to the cluster: %w", err)

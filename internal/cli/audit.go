@@ -27,7 +27,9 @@ const maxPolicy = 4 << 20
 const living = "status.phase!=Succeeded,status.phase!=Failed"
 
 func auditControlPlane(config Config) *cobra.Command {
-	var policyFile, kubeconfig, output, webhook string
+	var policyFile, webhook string
+	var connection *Connection
+	var printing *printing
 	var suggested suggestion
 	command := &cobra.Command{
 		Use: "control-plane", Short: "Report the pods that the node scheduling policy would refuse", Args: cobra.NoArgs,
@@ -52,32 +54,33 @@ Exit code: 0 nothing is left, 1 something is left, 2 the audit could not be made
     joinerctl audit control-plane --policy-file - --webhook-namespace joiner-webhook
   joinerctl audit control-plane --policy-file policy.yaml --suggest --audit-log audit.log -o yaml`,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := suggested.check(output); err != nil {
+			if err := suggested.check(); err != nil {
 				return err
 			}
-			if !suggested.on && output != "text" && output != "json" {
-				return fmt.Errorf("--output is %q: it must be text or json", output)
+			printer, err := printing.printer(config)
+			if err != nil {
+				return err
 			}
 			policy, err := readPolicy(config.In, policyFile)
 			if err != nil {
 				return err
 			}
+			sources := evaluator.Sources{Config: policy, SelfNamespace: webhook}
 			if suggested.on {
-				return suggested.run(command.Context(), config, kubeconfig, evaluator.Sources{Config: policy, SelfNamespace: webhook}, output)
+				return suggested.run(command.Context(), config, connection, sources, printer)
 			}
-			found, err := auditCluster(command.Context(), config, kubeconfig, evaluator.Sources{Config: policy, SelfNamespace: webhook})
+			found, err := auditCluster(command.Context(), config, connection, sources)
 			if err != nil {
 				return err
 			}
-			return report(config.Out, found, output)
+			return report(config.Out, printer, auditAnswer{typed: ofKind("ControlPlaneAudit"), Report: found}, "")
 		},
 	}
 	command.Flags().StringVar(&policyFile, "policy-file", "", "file with the NodeSchedulingPolicyConfig, or - for standard input (required)")
 	command.Flags().StringVar(&webhook, "webhook-namespace", "",
 		"namespace of joiner-webhook, whose pods it does not judge; leave it out for the plugin")
-	command.Flags().StringVar(&kubeconfig, "kubeconfig", "", "path of the kubeconfig; without it $KUBECONFIG, then ~/.kube/config")
-	command.Flags().StringVarP(&output, "output", "o", "text", "text or json; with --suggest also yaml, to be applied")
 	suggested.flags(command)
+	connection, printing = connects(command), prints(command)
 	return command
 }
 
@@ -106,8 +109,9 @@ func readPolicy(in io.Reader, name string) (*v1alpha1.NodeSchedulingPolicyConfig
 }
 
 // auditCluster reads the live source and nodes, and then looks at the pods, page by page.
-func auditCluster(ctx context.Context, config Config, kubeconfig string, sources evaluator.Sources) (audit.Report, error) {
-	found, err := readProtected(ctx, config, kubeconfig, sources)
+func auditCluster(ctx context.Context, config Config, connection *Connection, sources evaluator.Sources) (audit.Report,
+	error) {
+	found, err := readProtected(ctx, config, connection, sources)
 	if err != nil {
 		return audit.Report{}, err
 	}
@@ -138,15 +142,13 @@ type protected struct {
 	ports   evaluator.Cluster
 }
 
-func readProtected(ctx context.Context, config Config, kubeconfig string, sources evaluator.Sources) (protected, error) {
-	client, err := config.Client(kubeconfig)
+func readProtected(ctx context.Context, config Config, connection *Connection, sources evaluator.Sources) (protected,
+	error) {
+	reached, err := config.both(connection)
 	if err != nil {
 		return protected{}, err
 	}
-	clients, err := config.Clientset(kubeconfig)
-	if err != nil {
-		return protected{}, err
-	}
+	client, clients := reached.dynamic, reached.typed
 	reader := door.NewLiveReader(client, clients.Discovery().RESTClient())
 	live, err := reader.Read(ctx)
 	if err != nil {

@@ -53,8 +53,8 @@ func (a audited) run(t *testing.T, in string, args ...string) (code int, stdout,
 	t.Helper()
 	var out, failures bytes.Buffer
 	code = cli.Run(t.Context(), cli.Config{
-		Client:    func(string) (dynamic.Interface, error) { return a.dynamic, nil },
-		Clientset: func(string) (kubernetes.Interface, error) { return a.server.Clients(a.typed), nil },
+		Client:    func(cli.Connection) (dynamic.Interface, error) { return a.dynamic, nil },
+		Clientset: func(cli.Connection) (kubernetes.Interface, error) { return a.server.Clients(a.typed), nil },
 		In:        strings.NewReader(in), Out: &out, Err: &failures,
 	}, append([]string{"audit", "control-plane"}, args...))
 	return code, out.String(), failures.String()
@@ -168,10 +168,11 @@ func TestAuditThatCannotBeMade(t *testing.T) {
 		"joinerctl: --policy-file: open nowhere":                                                 {newAudited(nil), "", []string{"--policy-file", "nowhere"}},
 		"joinerctl: --policy-file -: NodeSchedulingPolicyConfig: the document is empty":          {newAudited(nil), "", []string{"--policy-file", "-"}},
 		`groups[0].mode is "On": it must be`:                                                     {newAudited(nil), strings.Replace(policy, "- name:", "- mode: \"On\"\n  name:", 1) + "authorization: All\n", []string{"--policy-file", "-"}},
-		`joinerctl: --output is "xml": it must be text or json`:                                  {newAudited(nil), policy, []string{"--policy-file", "-", "-o", "xml"}},
-		"joinerctl: listing pods: pods is forbidden":                                             {forbidden, policy, []string{"--policy-file", "-"}},
-		"joinerctl: asking the cluster's authorizer about namespace shop and group ControlP":     {unasked, policy + "authorization: ListsAndRBAC\n", []string{"--policy-file", "-"}},
-		"unknown command \"now\"":                                                                {newAudited(nil), policy, []string{"--policy-file", "-", "now"}},
+		`joinerctl: --output is "xml": it must be table, wide, json`: {newAudited(nil),
+			policy, []string{"--policy-file", "-", "-o", "xml"}},
+		"joinerctl: listing pods: pods is forbidden":                                         {forbidden, policy, []string{"--policy-file", "-"}},
+		"joinerctl: asking the cluster's authorizer about namespace shop and group ControlP": {unasked, policy + "authorization: ListsAndRBAC\n", []string{"--policy-file", "-"}},
+		"unknown command \"now\"":                                                            {newAudited(nil), policy, []string{"--policy-file", "-", "now"}},
 	} {
 		if code, stdout, stderr := row.cluster.run(t, row.in, row.args...); code != cli.CodeFailed || stdout != "" || !strings.Contains(stderr, want) {
 			t.Errorf("%v: exit %d, %q, %q; want %q", row.args, code, stdout, stderr, want)

@@ -24,11 +24,13 @@ const (
 
 // foreseen are the flags of simulate that say what is planned for, what changes, and how far to look.
 type foreseen struct {
-	files, changes    []string
-	change            whatif.Change
-	from, kubeconfig  string
-	until, failOn     string
-	catalogue, output string
+	files, changes []string
+	change         whatif.Change
+	from           string
+	until, failOn  string
+	catalogue      string
+	connection     *Connection
+	printing       *printing
 }
 
 // flags adds the flags to a command.
@@ -38,10 +40,7 @@ func (f *foreseen) flags(command *cobra.Command) {
 		"file or directory with manifests (.yaml, .yml, .json), or - for standard input; may be repeated")
 	flags.StringVar(&f.from, "from", "",
 		"what is planned for: files; or cluster, to which the objects of -f are added; without it files where there is "+
-			"-f and no "+
-			"--kubeconfig, else cluster")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "",
-		"path of the kubeconfig; without it $KUBECONFIG, then ~/.kube/config")
+			"-f and no flag names a cluster, else cluster")
 	flags.StringArrayVar(&f.changes, "change", nil,
 		"file or directory with manifests that would be applied, or -: what would be different; may be repeated")
 	flags.StringArrayVar(&f.change.Delete, "delete", nil,
@@ -56,23 +55,22 @@ func (f *foreseen) flags(command *cobra.Command) {
 		"what of a change ends with exit code 1: new-waiting, held, drift, disruption, trim, any, price+N%, price+$N")
 	flags.StringVar(&f.catalogue, "catalogue", catalogueAuto,
 		"instance types and prices: auto, aws, default, or a file")
-	flags.StringVarP(&f.output, "output", "o", "text", "text or json")
+	f.connection, f.printing = connects(command), prints(command)
 }
 
 // check looks at the flags, and fills in what follows from them.
 func (f *foreseen) check() (whatif.FailOn, error) {
 	changes := len(f.changes) > 0 || !f.change.Empty()
 	switch {
-	case f.output != "text" && f.output != "json":
-		return nil, fmt.Errorf("--output is %q: it must be text or json", f.output)
 	case !slices.Contains([]string{"", fromFilesOnly, fromLive}, f.from):
 		return nil, fmt.Errorf("--from is %q: it must be files or cluster", f.from)
 	case !slices.Contains([]string{"", string(whatif.UntilPlan), string(whatif.UntilQuiet)}, f.until):
 		return nil, fmt.Errorf("--until is %q: it must be plan or quiet", f.until)
 	case f.from == fromFilesOnly && len(f.files) == 0:
 		return nil, errors.New("-f is missing: name a file or a directory with manifests, or - for standard input")
-	case f.from == fromFilesOnly && f.kubeconfig != "":
-		return nil, errors.New("--kubeconfig names a cluster, and --from files asks none: leave one of them out")
+	case f.from == fromFilesOnly && f.connection.named() != "":
+		return nil, fmt.Errorf("--%s names a cluster, and --from files asks none: leave one of them out",
+			f.connection.named())
 	case !changes && f.failOn != whatif.DefaultFailOn:
 		return nil, fmt.Errorf("--fail-on is %q and nothing changes: add --change, --delete, --scale or --remove-node",
 			f.failOn)
@@ -81,7 +79,7 @@ func (f *foreseen) check() (whatif.FailOn, error) {
 	}
 	if f.from == "" {
 		f.from = fromLive
-		if len(f.files) > 0 && f.kubeconfig == "" {
+		if len(f.files) > 0 && f.connection.named() == "" {
 			f.from = fromFilesOnly
 		}
 	}
@@ -100,6 +98,10 @@ func (f *foreseen) compares() bool {
 }
 
 func (f *foreseen) run(ctx context.Context, config Config) error {
+	printer, err := f.printing.printer(config)
+	if err != nil {
+		return err
+	}
 	failOn, err := f.check()
 	if err != nil {
 		return err
@@ -117,29 +119,22 @@ func (f *foreseen) run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	var found findings
-	if f.compares() {
-		compared, err := world.Compare(f.change, whatif.Until(f.until))
-		if err != nil {
-			return err
-		}
-		compared.Notes = append(compared.Notes, unread...)
-		compared.Judge(failOn)
-		found = compared
-	} else {
-		planned := world.Plan()
-		planned.Notes = append(planned.Notes, unread...)
-		found = planned
-	}
-	err = report(config.Out, found, f.output)
-	if f.output == "json" || err != nil && !errors.Is(err, errFindings) {
-		return err
-	}
 	from := f.from
 	if from == fromLive && len(f.files) > 0 {
 		from = "cluster and files"
 	}
-	return errors.Join(err, sources(config.Out, world, from, offered))
+	if !f.compares() {
+		planned := world.Plan()
+		planned.Notes = append(planned.Notes, unread...)
+		return report(config.Out, printer, planned, sources(world, from, offered))
+	}
+	compared, err := world.Compare(f.change, whatif.Until(f.until))
+	if err != nil {
+		return err
+	}
+	compared.Notes = append(compared.Notes, unread...)
+	compared.Judge(failOn)
+	return report(config.Out, printer, compared, sources(world, from, offered))
 }
 
 // read reads what is planned for. Objects of files take the place of those of a cluster that have their kind and name.
@@ -155,11 +150,11 @@ func (f *foreseen) read(ctx context.Context, config Config) (documents []whatif.
 	if config.Client == nil {
 		return nil, nil, errNoCluster(errors.New("no kubeconfig is known"))
 	}
-	client, err := config.Client(f.kubeconfig)
+	client, err := config.Client(*f.connection)
 	if err != nil {
 		return nil, nil, errNoCluster(err)
 	}
-	live, unread, err := readAll(ctx, client)
+	live, unread, err := readAll(ctx, client, whatif.Resources())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -2,11 +2,11 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,11 +16,7 @@ import (
 )
 
 func explain(config Config) *cobra.Command {
-	command := &cobra.Command{
-		Use: "explain", Short: "Say why a pod waits, a node stays or a pool launches nothing, and what to do about it",
-		Args: ofAKind, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
-		DisableFlagParsing: true, // of a kind that there is not, any flag would be unknown first
-	}
+	command := parent("explain", "Say why a pod waits, a node stays or a pool launches nothing, and what to do about it", "")
 	command.AddCommand(explainPod(config), explainNode(config), explainPool(config), explainClaim(config))
 	for _, kind := range whatif.Workloads() {
 		command.AddCommand(explainWorkload(config, kind))
@@ -28,34 +24,17 @@ func explain(config Config) *cobra.Command {
 	return command
 }
 
-// ofAKind refuses a kind that there is no command for, and names the one that is nearest (U-13).
-func ofAKind(command *cobra.Command, args []string) error {
-	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" {
-		return nil
-	}
-	var kinds, words []string
-	for _, of := range command.Commands() {
-		kinds, words = append(kinds, of.Name()), append(append(words, of.Name()), of.Aliases...)
-	}
-	meant := ""
-	if best := whatif.Nearest(args[0], words); best != "" {
-		meant = ": is " + best + " meant?"
-	}
-	return fmt.Errorf("the kind to explain is %q: it must be one of %s%s", args[0], strings.Join(kinds, ", "), meant)
-}
-
 func explainPod(config Config) *cobra.Command {
-	var namespace string
-	command, with := explaining(config, "Say why a pod waits, and what to do about it",
+	command, with := explaining("Say why a pod waits, and what to do about it",
 		`Say why a pod waits, which pool is nearest to taking it, what can be done, and what ends it without anybody.`,
-		"0 the pod runs or a node takes it, 1 a cause holds it, 2 nothing could be explained, or not everything "+
-			"checked")
+		"0 the pod runs or a node takes it, 1 a cause holds it")
 	command.Use, command.Aliases = "pod [NAMESPACE/]NAME", []string{"pods", "po"}
 	command.Example = "  joinerctl explain pod shop/web-6d4cf-9k2\n  joinerctl explain pod -n shop web-0 -f manifests/"
-	namespaceFlag(command, &namespace)
+	with.namespaceFlag(command)
 	with.allFlag(command, "say what each pool says, and not only the nearest")
+	command.ValidArgsFunction = completes(config, with.connection, corev1.SchemeGroupVersion.WithResource("pods"))
 	command.RunE = func(command *cobra.Command, args []string) error {
-		pod, err := namespacedName("pod", args[0], namespace)
+		pod, err := with.named(config, "pod", args[0])
 		if err != nil {
 			return err
 		}
@@ -68,17 +47,16 @@ func explainPod(config Config) *cobra.Command {
 }
 
 func explainNode(config Config) *cobra.Command {
-	command, with := explaining(config, "Say why a node stays, and what to do about it",
+	command, with := explaining("Say why a node stays, and what to do about it",
 		`Say why a node stays: what it would go for, what keeps it, what can be done, and what ends that without
 anybody. Budgets are those of this moment; what only a controller remembers, such as a command that failed just now, is not
 known.`,
-		"0 nothing wants it gone or it goes, 1 a cause holds it, 2 nothing could be explained, or not everything "+
-			"checked")
+		"0 nothing wants it gone or it goes, 1 a cause holds it")
 	command.Use, command.Aliases = "node NAME", []string{"nodes", "no"}
 	command.Example = "  joinerctl explain node ip-10-0-7-4"
 	with.allFlag(command, "say everything that keeps it, and not only what counts first")
-	with.systemFlag(command)
-	with.system = []systemObject{pauseSwitch}
+	with.asksWhere(command, asked{pause: true})
+	command.ValidArgsFunction = completes(config, with.connection, corev1.SchemeGroupVersion.WithResource("nodes"))
 	command.RunE = func(command *cobra.Command, args []string) error {
 		return with.run(command.Context(), config, func(w *whatif.World) (whatif.Explained,
 			error) {
@@ -90,21 +68,23 @@ known.`,
 
 // explainer holds the flags that all explanations have.
 type explainer struct {
-	files                         []string
-	kubeconfig, catalogue, output string
-	all                           bool
-	// system is what is read of systemNamespace, and more what is read of a cluster beside what every explanation
-	// needs.
-	systemNamespace string
-	system          []systemObject
-	more            func(context.Context, dynamic.Interface) ([]whatif.Document, error)
+	files                []string
+	catalogue, namespace string
+	connection           *Connection
+	printing             *printing
+	all                  bool
+	// where is the place of the controller, and asked what is read there; more is what is read of a cluster beside
+	// what every explanation needs.
+	where place
+	asked asked
+	more  func(context.Context, dynamic.Interface) ([]whatif.Document, error)
 }
 
 // explaining makes a command for one object, without its use, example and work.
-func explaining(config Config, short, long, codes string) (*cobra.Command, *explainer) {
+func explaining(short, long, codes string) (*cobra.Command, *explainer) {
 	with := &explainer{}
 	command := &cobra.Command{
-		Short: short, Args: cobra.ExactArgs(1),
+		Short: short, Args: exactlyOne,
 		Long: long + `
 
 The objects of the cluster are read and planned for by the engine that the controller has. No controller is asked, so it works while
@@ -112,16 +92,15 @@ none runs, and where Karpenter decides: then it says what Joiner would say. What
 known here. Without -f the cluster is read; nothing is ever written. It needs to list pods, nodes and nodepools; what else may not
 be read is named, since something of it may stand in the way.
 
-Exit code: ` + codes + ".",
+Exit code: ` + codes +
+			", 2 nothing could be explained, or no cause was found and not everything was checked.",
 	}
 	flags := command.Flags()
 	flags.StringArrayVarP(&with.files, "filename", "f", nil,
 		"file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; may be repeated")
-	flags.StringVar(&with.kubeconfig, "kubeconfig", "",
-		"path of the kubeconfig; without it $KUBECONFIG, then ~/.kube/config")
 	flags.StringVar(&with.catalogue, "catalogue", catalogueAuto,
 		"instance types and prices: auto, aws, default, or a file (joinerctl simulate --help)")
-	flags.StringVarP(&with.output, "output", "o", "text", "text or json")
+	with.connection, with.printing = connects(command), prints(command)
 	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")
 	return command, with
 }
@@ -138,10 +117,21 @@ func namespacedName(kind, name, namespace string) (whatif.About, error) {
 	return whatif.About{Namespace: first, Name: rest}, nil
 }
 
+// named splits the argument of a command about an object of a namespace: without one it is that of -n, or that of the
+// context.
+func (with *explainer) named(config Config, kind, name string) (whatif.About, error) {
+	namespace := with.namespace
+	if namespace == "" {
+		namespace = config.namespace(with.connection, with.files)
+	}
+	return namespacedName(kind, name, namespace)
+}
+
 func (with *explainer) run(ctx context.Context, config Config, about func(*whatif.World) (whatif.Explained,
 	error)) error {
-	if with.output != "text" && with.output != "json" {
-		return fmt.Errorf("--output is %q: it must be text or json", with.output)
+	printer, err := with.printing.printer(config)
+	if err != nil {
+		return err
 	}
 	documents, unread, from, err := with.read(ctx, config)
 	if err != nil {
@@ -151,23 +141,17 @@ func (with *explainer) run(ctx context.Context, config Config, about func(*whati
 	if err != nil {
 		return err
 	}
-	world.Unread = unread
+	world.Unread, world.LeaseName = unread, with.where.lease
 	explained, err := about(world)
 	if err != nil {
 		return err
 	}
 	explained.NotChecked = append(explained.NotChecked, unread...)
-	err = report(config.Out, explained, with.output)
+	err = report(config.Out, printer, explained, sources(world, from, offered))
 	if err == nil && explained.Open() {
-		err = fmt.Errorf("no cause was found, and not everything was checked: %s",
-			strings.Join(explained.NotChecked, "; "))
-	} else if err != nil && !errors.Is(err, errFindings) {
-		return err
+		return partial(explained.NotChecked)
 	}
-	if with.output == "json" {
-		return err
-	}
-	return errors.Join(err, sources(config.Out, world, from, offered))
+	return err
 }
 
 // read reads the files, or the cluster: from says which.
@@ -177,11 +161,11 @@ func (with *explainer) read(ctx context.Context, config Config) (documents []wha
 		objects, err := readFiles(config.In, with.files)
 		return fromFiles(objects), nil, "files", err
 	}
-	client, err := config.Client(with.kubeconfig)
+	client, err := config.Client(*with.connection)
 	if err != nil {
 		return nil, nil, "", err
 	}
-	documents, unread, err = readAll(ctx, client)
+	documents, unread, err = readAll(ctx, client, whatif.Resources())
 	if err == nil && with.more != nil {
 		var more []whatif.Document
 		more, err = with.more(ctx, client)
@@ -190,14 +174,19 @@ func (with *explainer) read(ctx context.Context, config Config) (documents []wha
 	if err != nil {
 		return nil, nil, "", err
 	}
-	more, missing, err := readSystem(ctx, client, with.systemNamespace, with.system)
+	in := whatif.Surroundings{LeaseName: with.where.lease}
+	more, missing, err := with.where.read(ctx, client, with.asked, &in)
+	if with.asked.leader && !in.LeasesUnread && len(in.Leases) == 0 {
+		missing = append(missing, "whether a controller leads: "+whatif.NoLease(in.LeaseName))
+	}
 	return append(documents, more...), append(unread, missing...), "cluster", err
 }
 
 // readAll reads what a plan looks at. unread says what may not be read, each with the right that is missing; without what is
 // required it is an error.
-func readAll(ctx context.Context, client dynamic.Interface) (documents []whatif.Document, unread []string, err error) {
-	for _, resource := range whatif.Resources() {
+func readAll(ctx context.Context, client dynamic.Interface, resources []whatif.Resource) (documents []whatif.Document,
+	unread []string, err error) {
+	for _, resource := range resources {
 		err := eachObject(ctx, client, resource.GroupVersionResource, func(o *unstructured.Unstructured) error {
 			documents = append(documents, whatif.Document{Where: "the cluster", Content: o.Object, Stored: true})
 			return nil
@@ -214,10 +203,10 @@ func readAll(ctx context.Context, client dynamic.Interface) (documents []whatif.
 	return documents, unread, nil
 }
 
-// mayNotList says that something cannot be listed that nothing can be explained without, and which rule allows it
+// mayNotList says that something cannot be listed that nothing can be said without, and which rule allows it
 // (U-19).
 func mayNotList(resource schema.GroupVersionResource) error {
-	return fmt.Errorf("%s cannot be listed: nothing can be explained without "+
+	return fmt.Errorf("%s cannot be listed: nothing can be said without "+
 		"(rule: {apiGroups: [%q], resources: [%s], verbs: [list]})", resource.GroupResource(), resource.Group,
 		resource.Resource)
 }

@@ -35,6 +35,7 @@ func liveWith(t *testing.T, forbidden []string, more ...string) *fake.FakeDynami
 	for _, resource := range whatif.Resources() {
 		lists[resource.GroupVersionResource] = "List"
 	}
+	lists[schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}] = "LeaseList"
 	for _, kind := range whatif.Workloads() {
 		for _, resource := range whatif.WorkloadResources(kind) {
 			lists[resource] = "List"
@@ -94,11 +95,12 @@ func TestU36_ExplainSaysWhatIsWrong(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no pod":         {[]string{"shop/none"}, "there is no pod none in namespace shop"},
-		"elsewhere":      {[]string{"huge"}, "there is no pod huge in namespace default; there is one in shop"},
-		"a bad name":     {[]string{"a/b/c"}, `the pod is "a/b/c": name it NAMESPACE/NAME`},
-		"another output": {[]string{"huge", "-o", "wide"}, `--output is "wide": it must be text or json`},
-		"nothing":        {nil, "accepts 1 arg(s), received 0"},
+		"no pod":     {[]string{"shop/none"}, "there is no pod none in namespace shop"},
+		"elsewhere":  {[]string{"huge"}, "there is no pod huge in namespace default; there is one in shop"},
+		"a bad name": {[]string{"a/b/c"}, `the pod is "a/b/c": name it NAMESPACE/NAME`},
+		"another output": {[]string{"huge", "-o", "wid"},
+			`--output is "wid": it must be table, wide, json, yaml, name, jsonpath=TEMPLATE or go-template=TEMPLATE`},
+		"nothing": {nil, "name one, not 0: joinerctl explain pod [NAMESPACE/]NAME"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

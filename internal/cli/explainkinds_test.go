@@ -40,7 +40,7 @@ func TestU19_WithoutACauseWhatIsLeftOutCounts(t *testing.T) {
 		client := liveWith(t, []string{resource.Resource}, smallPod)
 		code, out, failures := run(t, client, "", "explain", "pod", "shop/small")
 		want := resource.GroupResource().String() + ", for want of the right to list them"
-		if code != cli.CodeFailed || !strings.Contains(failures, "no cause was found, and not everything was "+
+		if code != cli.CodeFailed || !strings.Contains(failures, "nothing was found, and not everything was "+
 			"checked: "+want) ||
 			!strings.Contains(out, "small waits: LaunchPlanned") || !strings.Contains(out, "not checked: "+want) {
 			t.Errorf("without %s: exit code %d, %q\n%s", resource.Resource, code, failures, out)
@@ -61,8 +61,7 @@ func TestU19_WithoutACauseWhatIsLeftOutCounts(t *testing.T) {
 // where it was looked for, that is said.
 func TestU04_APoolIsToldOfItsLeader(t *testing.T) {
 	t.Parallel()
-	const none = "whether a controller leads: there is no Lease " +
-		"kube-system/karpenter-leader-election; --system-namespace"
+	const none = "whether a controller leads: there is no lease karpenter-leader-election: no controller runs, or"
 	for name, c := range map[string]struct {
 		forbidden []string
 		objects   []string
@@ -77,8 +76,7 @@ func TestU04_APoolIsToldOfItsLeader(t *testing.T) {
 			"launches nothing: OtherController\n"},
 		"no Lease": {nil, []string{smallPod}, cli.CodeFailed, "not checked: " + none},
 		"no right": {[]string{"leases"}, []string{smallPod}, cli.CodeFailed,
-			"not checked: leases.coordination.k8s.io kube-system/karpenter-leader-election, for want of the right to " +
-				"get it"},
+			"not checked: who leads, for want of the right to list leases.coordination.k8s.io"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -167,11 +165,28 @@ func TestU04_APauseIsReadFromTheCluster(t *testing.T) {
 			"release week") {
 		t.Errorf("exit code %d, %q\n%s", code, failures, out)
 	}
+	code, out, failures = run(t, liveWith(t, nil, pool, claim, node, pause), "", "status", "--system-namespace", "joiner")
+	if code != cli.CodeFindings || failures != "" || !strings.Contains(out,
+		"\nNodes that are to go and stay 1: 1 Paused   joinerctl explain node n1\n") {
+		t.Errorf("status: exit code %d, %q\n%s", code, failures, out)
+	}
 	code, out, failures = run(t, liveWith(t, []string{"configmaps"}, pool, claim, node, pause), "", "explain", "node",
 		"n1")
-	if code != cli.CodeFailed || !strings.Contains(failures, "configmaps kube-system/joiner-disruption, for want of "+
-		"the right to get it") ||
+	if code != cli.CodeFailed || !strings.Contains(failures, "whether disruption is paused, for want of the right to "+
+		"get ConfigMap kube-system/joiner-disruption") ||
 		!strings.Contains(out, "it would be chosen to go now, Empty") {
+		t.Errorf("exit code %d, %q\n%s", code, failures, out)
+	}
+}
+
+// TestU04_APauseIsAmongAllCauses: also of a node that something else keeps first, with its end.
+func TestU04_APauseIsAmongAllCauses(t *testing.T) {
+	t.Parallel()
+	code, out, failures := ran(t, "", "explain", "node", "n3", "--all", "-f", "../../examples/status")
+	if code != cli.CodeFindings || failures != "" || !strings.HasPrefix(out, "n3 stays: DoNotDisruptNode\n") ||
+		!strings.Contains(out, "\nalso: Paused\n  voluntary disruption is paused by ConfigMap joiner/joiner-disruption "+
+			"until 2999-01-01T00:00:00Z: release week\n") ||
+		!strings.Contains(out, "\n  by itself  at 2999-01-01T00:00:00Z\nalso: BudgetUsedUp\n") {
 		t.Errorf("exit code %d, %q\n%s", code, failures, out)
 	}
 }
@@ -187,19 +202,20 @@ func TestU13_TheNearestKindAndName(t *testing.T) {
 		says string
 	}{
 		"a kind": {[]string{"podd", "ml/train-2", "-f", simulate},
-			`the kind to explain is "podd": it must be one of daemonset, `, "is pod meant?"},
-		"a kind in capital": {[]string{"NodePool", "gpu"}, `"NodePool"`, "is nodepool meant?"},
-		"nothing like it":   {[]string{"ingress", "a"}, `"ingress"`, "statefulset\n"},
+			`there is no command "podd" in joinerctl explain`, "; do you mean pod?"},
+		"a kind in capital": {[]string{"NodePool", "gpu"}, `"NodePool"`, "; do you mean nodepool?"},
+		"nothing like it": {[]string{"ingress", "a"}, `"ingress"`,
+			": it must be one of daemonset, deployment, job, node, nodeclaim, nodepool, pod, replicaset, statefulset\n"},
 		"a pod": {[]string{"po", "ml/trian-2", "-f", simulate}, "there is no pod trian-2 in namespace ml",
-			"is train-2 meant?"},
+			"; do you mean train-2?"},
 		"a node": {[]string{"no", "n11", "-f", explain}, "there is no node and no NodeClaim n11",
-			"is n1 meant?"},
+			"; do you mean n1?"},
 		"a pool": {[]string{"np", "defualt", "-f", explain}, "there is no NodePool defualt",
-			"is default meant?"},
+			"; do you mean default?"},
 		"a claim": {[]string{"nc", "spot-002", "-f", explain}, "there is no NodeClaim spot-002",
-			"is spot-0002 meant?"},
+			"; do you mean spot-0002?"},
 		"a workload": {[]string{"deploy", "ml/trains", "-f", simulate},
-			"there is no Deployment trains in namespace ml", "is train meant?"},
+			"there is no Deployment trains in namespace ml", "; do you mean train?"},
 		"elsewhere": {[]string{"sts", "search", "-f", simulate},
 			"there is no StatefulSet search in namespace default", "; there is one in shop"},
 		"a bad name": {[]string{"job", "a/b/c", "-f", simulate}, `the Job is "a/b/c": name it NAMESPACE/NAME`,

@@ -76,7 +76,7 @@ func cluster(t *testing.T, manifests ...string) *fake.FakeDynamicClient {
 func run(t *testing.T, client dynamic.Interface, in string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, failures bytes.Buffer
-	connect := func(string) (dynamic.Interface, error) {
+	connect := func(cli.Connection) (dynamic.Interface, error) {
 		if client == nil {
 			return nil, errors.New("no usable kubeconfig")
 		}
@@ -104,20 +104,26 @@ func TestCheckOfFiles(t *testing.T) {
 		args []string
 		code int
 	}{
-		"nothing of v1beta1 is left; checked 1 NodePool":      {clean, []string{"-f", "-"}, cli.CodeFine},
-		"document 3: OldManifest":                             {"", []string{"-f", folder}, cli.CodeFindings},
-		`"code": "OldManifest"`:                               {old, []string{"-f", "-", "-o", "json"}, cli.CodeFindings},
-		"NodePool old in -, document 1":                       {`{"kind":"List","items":[` + asJSON(t, old) + `]}`, []string{"-f", "-"}, cli.CodeFindings},
-		"joinerctl: --output is \"xml\": it must be text or":  {clean, []string{"-f", "-", "-o", "xml"}, cli.CodeFailed},
-		"joinerctl: -f nowhere: ":                             {"", []string{"-f", "nowhere"}, cli.CodeFailed},
-		"joinerctl: -, document 2: it is not an object":       {clean + "---\n- 7\n", []string{"-f", "-"}, cli.CodeFailed},
-		"joinerctl: -, document 1: yaml":                      {"a: [", []string{"-f", "-"}, cli.CodeFailed},
-		"no .yaml, .yml or .json file":                        {"", []string{"-f", t.TempDir()}, cli.CodeFailed},
-		"joinerctl: no usable kubeconfig":                     {"", nil, cli.CodeFailed},
-		"unknown flag: --nonsense":                            {"", []string{"--nonsense"}, cli.CodeFailed},
-		"joinerctl: -, document 1: items[1] is not an object": {`{"kind":"List","items":[` + asJSON(t, clean) + `,7]}`, []string{"-f", "-"}, cli.CodeFailed},
-		"joinerctl: - has more than 67108864 bytes: split it": {clean + "# " + strings.Repeat("x", 64<<20), []string{"-f", "-"}, cli.CodeFailed},
-		"joinerctl: and 1 more":                               {"", slices.Repeat([]string{"-f", "nowhere"}, 21), cli.CodeFailed},
+		"nothing of v1beta1 is left; checked 1 NodePool": {clean, []string{"-f", "-"}, cli.CodeFine},
+		"document 3: OldManifest":                        {"", []string{"-f", folder}, cli.CodeFindings},
+		`"code": "OldManifest"`: {old, []string{"-f", "-", "-o", "json"},
+			cli.CodeFindings},
+		"NodePool old in -, document 1": {`{"kind":"List","items":[` + asJSON(t, old) + `]}`,
+			[]string{"-f", "-"}, cli.CodeFindings},
+		"joinerctl: --output is \"xml\": it must be table, wide": {clean, []string{"-f", "-", "-o", "xml"}, cli.CodeFailed},
+		"joinerctl: -f nowhere: ":                                {"", []string{"-f", "nowhere"}, cli.CodeFailed},
+		"joinerctl: -, document 2: it is not an object": {clean + "---\n- 7\n", []string{"-f", "-"},
+			cli.CodeFailed},
+		"joinerctl: -, document 1: yaml":  {"a: [", []string{"-f", "-"}, cli.CodeFailed},
+		"no .yaml, .yml or .json file":    {"", []string{"-f", t.TempDir()}, cli.CodeFailed},
+		"joinerctl: no usable kubeconfig": {"", nil, cli.CodeFailed},
+		"unknown flag: --nonsense":        {"", []string{"--nonsense"}, cli.CodeFailed},
+		"joinerctl: -, document 1: items[1] is not an object": {`{"kind":"List","items":[` + asJSON(t, clean) + `,7]}`,
+			[]string{"-f", "-"}, cli.CodeFailed},
+		"joinerctl: - has more than 67108864 bytes: split it": {clean + "# " + strings.Repeat("x", 64<<20),
+			[]string{"-f", "-"}, cli.CodeFailed},
+		"joinerctl: and 1 more": {"", slices.Repeat([]string{"-f", "nowhere"}, 21),
+			cli.CodeFailed},
 	} {
 		code, stdout, stderr := run(t, nil, row.in, append([]string{"migrate", "check"}, row.args...)...)
 		if code != row.code || !strings.Contains(stdout+stderr, want) || (code == cli.CodeFailed) != (stderr != "") {
@@ -177,14 +183,15 @@ func TestStorageIsMigrated(t *testing.T) {
 		}
 		return false, nil, nil
 	})
-	code, stdout, stderr := run(t, client, "", "migrate", "storage")
+	code, stdout, stderr := run(t, client, "", "migrate", "storage", "--yes")
 	if code != cli.CodeFine || !strings.Contains(stdout, "nodepools.karpenter.sh: 2 rewritten; all is stored in v1") || !strings.Contains(stdout, "nodeclaims.karpenter.sh: the cluster does not have it") {
 		t.Fatalf("exit %d, %s, %s", code, stdout, stderr)
 	}
 	if got := stored(t, client); !slices.Equal(got, []string{"v1"}) || conflicts != 1 {
 		t.Errorf("stored versions %v, %d conflicts", got, conflicts)
 	}
-	if code, stdout, _ := run(t, client, "", "migrate", "storage"); code != cli.CodeFine || !strings.Contains(stdout, "nodepools.karpenter.sh: 0 rewritten; all is stored in v1") {
+	if code, stdout, _ := run(t, client, "", "migrate", "storage", "--yes"); code != cli.CodeFine ||
+		!strings.Contains(stdout, "nodepools.karpenter.sh: 0 rewritten; all is stored in v1") {
 		t.Errorf("again: exit %d, %s", code, stdout)
 	}
 }
@@ -202,7 +209,8 @@ func TestOwnersAreNamedInV1(t *testing.T) {
 	if code, stdout, _ := run(t, client, "", "migrate", "storage", "--dry-run"); code != cli.CodeFine || !strings.Contains(stdout, "nodeclaims.karpenter.sh: 1 would be rewritten") || strings.Contains(owners(t, client), "karpenter.sh/v1 ") {
 		t.Errorf("dry run: exit %d, %s, owners %s", code, stdout, owners(t, client))
 	}
-	if code, stdout, stderr := run(t, client, "", "migrate", "storage"); code != cli.CodeFine || !strings.Contains(stdout, "nodes: 1 rewritten; all name their owners in v1") {
+	if code, stdout, stderr := run(t, client, "", "migrate", "storage", "--yes"); code != cli.CodeFine ||
+		!strings.Contains(stdout, "nodes: 1 rewritten; all name their owners in v1") {
 		t.Errorf("exit %d, %s, %s", code, stdout, stderr)
 	}
 	if got := owners(t, client); got != "karpenter.sh/v1 NodePool example.com/v1beta1 NodeClaim karpenter.sh/v1 NodeClaim " {
@@ -224,7 +232,8 @@ func TestOldWritersAreForgotten(t *testing.T) {
 	} {
 		pool := "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default, managedFields: [" + row.entries + "]}\n"
 		client := cluster(t, strings.Replace(definition, "storedVersions: [v1beta1, v1]", "storedVersions: [v1]", 1), pool)
-		if code, stdout, stderr := run(t, client, "", "migrate", "storage"); code != cli.CodeFine || !strings.Contains(stdout, "nodepools.karpenter.sh: 1 rewritten") {
+		if code, stdout, stderr := run(t, client, "", "migrate", "storage", "--yes"); code != cli.CodeFine ||
+			!strings.Contains(stdout, "nodepools.karpenter.sh: 1 rewritten") {
 			t.Errorf("%s: exit %d, %s, %s", name, code, stdout, stderr)
 		}
 		o, err := client.Resource(nodePools).Get(t.Context(), "default", metav1.GetOptions{})
@@ -270,7 +279,7 @@ func TestCheckOfAClusterWithoutV1(t *testing.T) {
 func TestStorageOfABrokenObjectIsLeft(t *testing.T) {
 	t.Parallel()
 	client := cluster(t, definition, pool, held)
-	code, stdout, _ := run(t, client, "", "migrate", "storage")
+	code, stdout, _ := run(t, client, "", "migrate", "storage", "--yes")
 	if code != cli.CodeFindings || !strings.Contains(stdout, "broken is left: spec.weight is wrong") || !strings.Contains(stdout, "1 rewritten, 1 left") {
 		t.Fatalf("exit %d, %s", code, stdout)
 	}
@@ -288,7 +297,8 @@ func TestStorageOfABrokenObjectIsLeft(t *testing.T) {
 		}
 	}
 	early := cluster(t, strings.Replace(definition, "name: v1, served: true, storage: true", "name: v1beta1, storage: true", 1))
-	if code, _, stderr := run(t, early, "", "migrate", "storage"); code != cli.CodeFailed || !strings.Contains(stderr, "apply the CRD that stores v1 first") {
+	if code, _, stderr := run(t, early, "", "migrate", "storage", "--yes"); code != cli.CodeFailed ||
+		!strings.Contains(stderr, "apply the CRD that stores v1 first") {
 		t.Errorf("a CRD that stores v1beta1: exit %d, %s", code, stderr)
 	}
 }
@@ -314,7 +324,8 @@ func TestHelpAndWrongCommands(t *testing.T) {
 			t.Errorf("%v: exit %d, %s", args, code, stdout)
 		}
 	}
-	if code, _, stderr := run(t, nil, "", "migrat"); code != cli.CodeFailed || !strings.Contains(stderr, "unknown command") {
+	if code, _, stderr := run(t, nil, "", "migrat"); code != cli.CodeFailed || !strings.Contains(stderr,
+		`there is no command "migrat" in joinerctl; do you mean migrate?`) {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }

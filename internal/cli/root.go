@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Exit codes.
+// Exit codes, the same for every command (U-30).
 const (
 	// CodeFine: nothing is wrong.
 	CodeFine = 0
@@ -20,17 +20,25 @@ const (
 	CodeFindings = 1
 	// CodeFailed: the command could not do its work, or was called wrongly.
 	CodeFailed = 2
+	// CodeInterrupted: it was told to stop before it was done.
+	CodeInterrupted = 130
 )
 
 // Config is what the commands reach the world through.
 type Config struct {
-	// Client returns a client for the cluster of a kubeconfig; "" means that of the environment.
-	Client func(kubeconfig string) (dynamic.Interface, error)
+	// Client returns a client for a cluster.
+	Client func(Connection) (dynamic.Interface, error)
 	// Clientset is Client for the kinds of Kubernetes itself.
-	Clientset func(kubeconfig string) (kubernetes.Interface, error)
+	Clientset func(Connection) (kubernetes.Interface, error)
+	// Namespace is that of a connection's context; nil where contexts have none.
+	Namespace func(Connection) string
 	// In, Out and Err are the standard streams.
 	In       io.Reader
 	Out, Err io.Writer
+	// InTerminal and OutTerminal say that a person is at the other end of In and Out.
+	InTerminal, OutTerminal bool
+	// Plain says that the environment wants no colours (NO_COLOR).
+	Plain bool
 }
 
 // errFindings ends a command that found something; it was printed already.
@@ -39,40 +47,51 @@ var errFindings = errors.New("something is left to do")
 // Run runs joinerctl with arguments, and returns its exit code. A failure is one line on Err for each thing that is wrong.
 func Run(ctx context.Context, config Config, args []string) int {
 	command := root(config)
-	command.SetArgs(args)
+	command.SetArgs(append([]string{}, args...)) // none at all would mean those of the process
 	command.SetIn(config.In)
 	command.SetOut(config.Out)
 	command.SetErr(config.Err)
-	err := command.ExecuteContext(ctx)
+	ran, err := command.ExecuteContextC(ctx)
 	switch {
 	case err == nil:
 		return CodeFine
 	case errors.Is(err, errFindings):
+		if forgiven, known := ran.Flags().GetBool(exitZero); known == nil && forgiven {
+			return CodeFine
+		}
 		return CodeFindings
+	case ctx.Err() != nil:
+		fmt.Fprintln(config.Err, "joinerctl: interrupted")
+		return CodeInterrupted
 	}
-	for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(unanswered(err).Error()), "\n") {
 		fmt.Fprintf(config.Err, "joinerctl: %s\n", line)
 	}
 	return CodeFailed
 }
 
+// exitZero is the flag that makes a finding no failure.
+const exitZero = "exit-zero"
+
 func root(config Config) *cobra.Command {
-	command := &cobra.Command{
-		Use: "joinerctl", Short: "joinerctl looks after a cluster with Joiner", SilenceErrors: true, SilenceUsage: true,
-		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
-	}
-	migrate := &cobra.Command{
-		Use: "migrate", Short: "Get from v1beta1 to v1", Args: cobra.NoArgs,
-		Long: "Get from the v1beta1 versions of NodePool, NodeClaim and EC2NodeClass to v1. docs/migrating-v1beta1.md is the guide.",
-		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
-	}
+	command := parent("joinerctl", "joinerctl looks after a cluster with Joiner", "")
+	command.SilenceErrors, command.SilenceUsage = true, true
+	command.PersistentFlags().Bool(exitZero, false, "end with 0 instead of 1 when something is found")
+	command.SetFlagErrorFunc(mistypedFlag)
+	command.SetUsageFunc(usage)
+	migrate := parent("migrate", "Get from v1beta1 to v1",
+		"Get from the v1beta1 versions of NodePool, NodeClaim and EC2NodeClass to v1. "+
+			"docs/migrating-v1beta1.md is the guide.")
 	migrate.AddCommand(migrateCheck(config), migrateStorage(config))
-	audit := &cobra.Command{
-		Use: "audit", Short: "Report what a policy would refuse", Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
-	}
+	audit := parent("audit", "Report what a policy would refuse", "")
 	audit.AddCommand(auditControlPlane(config))
-	command.AddCommand(simulate(config), explain(config), migrate, audit)
+	command.AddCommand(status(config), simulate(config), explain(config), pause(config), resume(config), migrate, audit,
+		version(config))
 	return command
+}
+
+// parent makes a command that only has others below it.
+func parent(use, short, long string) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Long: long, Args: subcommands,
+		RunE: func(command *cobra.Command, _ []string) error { return command.Help() }}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
@@ -101,7 +100,7 @@ func chosenCatalogue(setting string, documents []whatif.Document) string {
 }
 
 // sources says where the numbers come from (U-21): what was read, what was not looked at, and whose prices count.
-func sources(out io.Writer, w *whatif.World, from string, catalogue offers) error {
+func sources(w *whatif.World, from string, catalogue offers) string {
 	var read, ignored []string
 	kinds := w.Kinds()
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
@@ -118,6 +117,5 @@ func sources(out io.Writer, w *whatif.World, from string, catalogue offers) erro
 	if catalogue.name == kwok.EC2Types {
 		line += ", on-demand prices of us-east-1 of July 2026, spot prices are made up"
 	}
-	_, err := fmt.Fprintln(out, line)
-	return err
+	return line + "\n"
 }

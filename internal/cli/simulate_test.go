@@ -108,7 +108,8 @@ func shows(t *testing.T, page, command, out string) {
 			t.Fatal(err)
 		}
 	} else if shown != out {
-		t.Errorf("%s shows\n%s\nthe program says\n%s\ngo test ./internal/cli -run ThePageShows -rewrite", page, shown, out)
+		t.Errorf("%s shows\n%s\nthe program says\n%s\ngo test ./internal/cli -run 'ThePageShows|OneScreen' -rewrite",
+			page, shown, out)
 	}
 }
 
@@ -151,10 +152,11 @@ func TestU36_SimulateSaysWhatIsWrong(t *testing.T) {
 		in, want string
 		args     []string
 	}{
-		"no files":             {args: []string{"--from", "files"}, want: "-f is missing"},
-		"no cluster":           {want: "no cluster: no kubeconfig is known; to plan for files, name them with -f"},
-		"no such file":         {args: []string{"-f", filepath.Join(folder, "none.yaml")}, want: "none.yaml: no such file"},
-		"another output":       {args: []string{"-f", "-", "-o", "yaml"}, want: `--output is "yaml": it must be text or json`},
+		"no files":     {args: []string{"--from", "files"}, want: "-f is missing"},
+		"no cluster":   {want: "no cluster: no kubeconfig is known; to plan for files, name them with -f"},
+		"no such file": {args: []string{"-f", filepath.Join(folder, "none.yaml")}, want: "none.yaml: no such file"},
+		"another output": {args: []string{"-f", "-", "-o", "xml"},
+			want: `--output is "xml": it must be table, wide, json, yaml, name, jsonpath=TEMPLATE or go-template=TEMPLATE`},
 		"a bad catalogue":      {args: []string{"-f", "-", "--catalogue", garbage}, want: "--catalogue " + garbage},
 		"no kind":              {in: "apiVersion: v1\n", args: []string{"-f", "-"}, want: `-, document 1: apiVersion is "v1" and kind is ""`},
 		"an old version":       {in: "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: web}\n", args: []string{"-f", "-"}, want: "version v1beta1 is not served: use v1"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/cli/printer"
 	"github.com/joiner-autoscaler/joiner/internal/convert"
 )
 
@@ -25,116 +27,179 @@ const (
 )
 
 func migrateStorage(config Config) *cobra.Command {
-	var kubeconfig string
-	var dryRun bool
+	var connection *Connection
+	var printing *printing
+	var dryRun, yes bool
 	command := &cobra.Command{
 		Use: "storage", Short: "Rewrite the objects that may be stored in v1beta1", Args: cobra.NoArgs,
-		Long: `Rewrite each NodePool, NodeClaim and EC2NodeClass that may be stored in v1beta1, so that the API server stores it in v1, and then
-take v1beta1 out of status.storedVersions of the CRD. Only after that the API server lets v1beta1 be taken out of the CRD.
-NodeClaims and nodes that name their owner in v1beta1 name it in v1 then: otherwise they would not be deleted with it once
-v1beta1 is not served. What managedFields say of writes in v1beta1 goes; entries of server-side apply stay. Nothing else of an
-object changes. It can be stopped and started again at any time.
+		Long: `Writes to the cluster. Rewrite each NodePool, NodeClaim and EC2NodeClass that may be stored in v1beta1, so
+that the API server stores it in v1, and then take v1beta1 out of status.storedVersions of the CRD. Only after that
+the API server lets v1beta1 be taken out of the CRD. NodeClaims and nodes that name their owner in v1beta1 name
+it in v1 then: otherwise they would not be deleted with it once v1beta1 is not served. What managedFields say of
+writes in v1beta1 goes; entries of server-side apply stay. Nothing else of an object changes. It can be stopped
+and started again at any time.
 
 An object that cannot be converted is left as it is, and its CRD keeps v1beta1.
 
+It asks before it writes, unless --yes is given, and refuses where nobody is there to answer. --dry-run does not ask.
+
 Exit code: 0 all is stored in v1, 1 some objects were left, 2 it could not be done.`,
 		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := config.Client(kubeconfig)
+			printer, err := printing.printer(config)
 			if err != nil {
 				return err
 			}
-			left := 0
-			for _, resource := range converted() {
-				n, err := migrateResource(command.Context(), config, client, resource, dryRun)
-				if err != nil {
-					return err
-				}
-				left += n
-			}
-			if err := migrateNodes(command.Context(), config, client, dryRun); err != nil {
+			client, err := config.Client(*connection)
+			if err != nil {
 				return err
 			}
-			if left > 0 {
-				return errFindings
+			if !dryRun && !yes {
+				if err := config.confirm("rewrite the objects of this cluster that may be stored in v1beta1"); err != nil {
+					return err
+				}
 			}
-			return nil
+			r := &rewriting{client: client, out: io.Discard, dryRun: dryRun,
+				answer: storageAnswer{typed: ofKind("StorageMigration"), DryRun: dryRun, Resources: []storageResource{}}}
+			if printer.ForPeople() {
+				r.out = config.Out // as it goes: it may take a while
+			}
+			if err := r.all(command.Context()); err != nil {
+				return err
+			}
+			return report(config.Out, printer, r.answer, "")
 		},
 	}
-	command.Flags().StringVar(&kubeconfig, "kubeconfig", "", "path of the kubeconfig; without it $KUBECONFIG, then ~/.kube/config")
+	connection, printing = connects(command), prints(command, printer.Text, printer.JSON, printer.YAML)
+	command.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be rewritten, and write nothing")
 	return command
 }
 
-// migrateResource rewrites the objects of one resource and returns how many had to be left.
-func migrateResource(ctx context.Context, config Config, client dynamic.Interface, resource schema.GroupVersionResource, dryRun bool) (left int, err error) {
+// storageAnswer is what migrate storage did.
+type storageAnswer struct {
+	typed
+	DryRun    bool              `json:"dryRun,omitempty"`
+	Resources []storageResource `json:"resources"`
+}
+
+// storageResource is what became of the objects of a resource.
+type storageResource struct {
+	Name string `json:"name"`
+	// Served says whether the cluster has it.
+	Served bool `json:"served"`
+	// Rewritten counts objects, in a dry run those that would be; Left are those that cannot be converted.
+	Rewritten int          `json:"rewritten"`
+	Left      []leftObject `json:"left,omitempty"`
+}
+
+// leftObject is an object that cannot be converted, and why.
+type leftObject struct {
+	Name    string `json:"name"`
+	Problem string `json:"problem"`
+}
+
+// Clean reports whether nothing was left.
+func (a storageAnswer) Clean() bool {
+	return !slices.ContainsFunc(a.Resources, func(r storageResource) bool { return len(r.Left) > 0 })
+}
+
+// WriteText writes nothing: for people it was written as it went.
+func (storageAnswer) WriteText(io.Writer) error { return nil }
+
+// rewriting is a run of migrate storage; out gets its lines for people.
+type rewriting struct {
+	client dynamic.Interface
+	out    io.Writer
+	dryRun bool
+	answer storageAnswer
+}
+
+func (r *rewriting) all(ctx context.Context) error {
+	for _, resource := range converted() {
+		done, err := r.migrate(ctx, resource)
+		if err != nil {
+			return err
+		}
+		r.answer.Resources = append(r.answer.Resources, done)
+	}
+	nodes, err := r.nodes(ctx)
+	r.answer.Resources = append(r.answer.Resources, nodes)
+	return err
+}
+
+// migrate rewrites the objects of one resource.
+func (r *rewriting) migrate(ctx context.Context, resource schema.GroupVersionResource) (storageResource, error) {
 	name := resource.GroupResource().String()
-	definition, err := client.Resource(definitions()).Get(ctx, name, metav1.GetOptions{})
+	definition, err := r.client.Resource(definitions()).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		fmt.Fprintf(config.Out, "%s: the cluster does not have it\n", name)
-		return 0, nil
+		fmt.Fprintf(r.out, "%s: the cluster does not have it\n", name)
+		return storageResource{Name: name}, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("reading the CRD %s: %w", name, err)
+		return storageResource{}, fmt.Errorf("reading the CRD %s: %w", name, err)
 	}
 	stored, _, _ := unstructured.NestedStringSlice(definition.Object, "status", "storedVersions")
 	stale := slices.Contains(stored, convert.V1beta1)
 	if version := storageVersion(definition); stale && version != convert.V1 {
-		return 0, fmt.Errorf("the CRD %s stores objects in %q: apply the CRD that stores v1 first", name, version)
+		return storageResource{}, fmt.Errorf("the CRD %s stores objects in %q: apply the CRD that stores v1 first", name,
+			version)
 	}
-	done, left, err := rewriteAll(ctx, config, client, resource, stale, dryRun)
-	switch {
+	done, err := r.rewrite(ctx, resource, stale)
+	switch left := len(done.Left); {
 	case err != nil:
-		return left, err
-	case dryRun:
-		fmt.Fprintf(config.Out, "%s: %d would be rewritten, %d left\n", name, done, left)
-		return left, nil
+		return done, err
+	case r.dryRun:
+		fmt.Fprintf(r.out, "%s: %d would be rewritten, %d left\n", name, done.Rewritten, left)
+		return done, nil
 	case left > 0:
-		fmt.Fprintf(config.Out, "%s: %d rewritten, %d left; v1beta1 stays in status.storedVersions\n", name, done, left)
-		return left, nil
+		fmt.Fprintf(r.out, "%s: %d rewritten, %d left; v1beta1 stays in status.storedVersions\n", name, done.Rewritten,
+			left)
+		return done, nil
 	case stale:
-		if err := forget(ctx, client, definition); err != nil {
-			return 0, err
+		if err := forget(ctx, r.client, definition); err != nil {
+			return done, err
 		}
 	}
-	fmt.Fprintf(config.Out, "%s: %d rewritten; all is stored in v1\n", name, done)
-	return 0, nil
+	fmt.Fprintf(r.out, "%s: %d rewritten; all is stored in v1\n", name, done.Rewritten)
+	return done, nil
 }
 
-// migrateNodes rewrites the nodes that name their NodeClaim in v1beta1.
-func migrateNodes(ctx context.Context, config Config, client dynamic.Interface, dryRun bool) error {
-	done, _, err := rewriteAll(ctx, config, client, schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, false, dryRun)
-	if err == nil && dryRun {
-		fmt.Fprintf(config.Out, "nodes: %d would be rewritten\n", done)
+// nodes rewrites the nodes that name their NodeClaim in v1beta1.
+func (r *rewriting) nodes(ctx context.Context) (storageResource, error) {
+	done, err := r.rewrite(ctx, schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, false)
+	if err == nil && r.dryRun {
+		fmt.Fprintf(r.out, "nodes: %d would be rewritten\n", done.Rewritten)
 	} else if err == nil {
-		fmt.Fprintf(config.Out, "nodes: %d rewritten; all name their owners in v1\n", done)
+		fmt.Fprintf(r.out, "nodes: %d rewritten; all name their owners in v1\n", done.Rewritten)
 	}
-	return err
+	return done, err
 }
 
-// rewriteAll rewrites the objects of a resource, those with traces of v1beta1 or, if they may be stored in it, all. left are
-// those that may be stored in it and cannot be converted.
-func rewriteAll(ctx context.Context, config Config, client dynamic.Interface, resource schema.GroupVersionResource, stale, dryRun bool) (done, left int, err error) {
+// rewrite rewrites the objects of a resource, those with traces of v1beta1 or, if they may be stored in it, all.
+func (r *rewriting) rewrite(ctx context.Context, resource schema.GroupVersionResource, stale bool) (storageResource,
+	error) {
 	name := resource.GroupResource().String()
-	err = eachObject(ctx, client, resource, func(o *unstructured.Unstructured) error {
+	done := storageResource{Name: name, Served: true}
+	err := eachObject(ctx, r.client, resource, func(o *unstructured.Unstructured) error {
 		if problem, held := o.GetAnnotations()[karpenterv1.ConversionProblemAnnotationKey]; held && stale {
-			left++
-			fmt.Fprintf(config.Out, "%s: %s is left: %s\n", name, o.GetName(), problem)
+			done.Left = append(done.Left, leftObject{Name: o.GetName(), Problem: problem})
+			fmt.Fprintf(r.out, "%s: %s is left: %s\n", name, o.GetName(), problem)
 			return nil
 		}
 		if !clean(o) && !stale {
 			return nil
 		}
-		if !dryRun {
-			if err := rewrite(ctx, client.Resource(resource), o); err != nil {
+		if !r.dryRun {
+			if err := rewrite(ctx, r.client.Resource(resource), o); err != nil {
 				return fmt.Errorf("rewriting %s %s: %w", name, o.GetName(), err)
 			}
 		}
-		if done++; done%progressEvery == 0 && !dryRun {
-			fmt.Fprintf(config.Out, "%s: %d rewritten\n", name, done)
+		if done.Rewritten++; done.Rewritten%progressEvery == 0 && !r.dryRun {
+			fmt.Fprintf(r.out, "%s: %d rewritten\n", name, done.Rewritten)
 		}
 		return nil
 	})
-	return done, left, err
+	return done, err
 }
 
 func storageVersion(definition *unstructured.Unstructured) string {

@@ -12,6 +12,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/admission/audit"
 	"github.com/joiner-autoscaler/joiner/internal/admission/platform"
 	"github.com/joiner-autoscaler/joiner/internal/admission/suggest"
+	"github.com/joiner-autoscaler/joiner/internal/cli/printer"
 	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
@@ -33,22 +34,17 @@ func (s *suggestion) flags(command *cobra.Command) {
 }
 
 // check says what is wrong with the flags.
-func (s *suggestion) check(output string) error {
-	switch {
-	case !s.on && (len(s.logs) > 0 || len(s.metrics) > 0):
+func (s *suggestion) check() error {
+	if !s.on && (len(s.logs) > 0 || len(s.metrics) > 0) {
 		return errors.New("--audit-log and --metrics-file are for --suggest: give it too, or leave them out")
-	case !s.on && output == "yaml":
-		return errors.New("--output is \"yaml\": without --suggest it must be text or json")
-	case s.on && output != "text" && output != "json" && output != "yaml":
-		return fmt.Errorf("--output is %q: with --suggest it must be text, json or yaml", output)
 	}
 	return nil
 }
 
 // run reads cluster and files, and writes what they need.
-func (s *suggestion) run(ctx context.Context, config Config, kubeconfig string, sources evaluator.Sources,
-	output string) error {
-	found, err := readProtected(ctx, config, kubeconfig, sources)
+func (s *suggestion) run(ctx context.Context, config Config, connection *Connection, sources evaluator.Sources,
+	to *printer.Printer) error {
+	found, err := readProtected(ctx, config, connection, sources)
 	if err != nil {
 		return err
 	}
@@ -73,19 +69,11 @@ func (s *suggestion) run(ctx context.Context, config Config, kubeconfig string, 
 	if err := readEach("--metrics-file", s.metrics, collector.ReadMetrics); err != nil {
 		return err
 	}
-	report, err := collector.Report()
+	made, err := collector.Report()
 	if err != nil {
 		return err
 	}
-	write := map[string]func(io.Writer) error{"text": report.WriteText, "json": report.WriteJSON,
-		"yaml": report.WriteYAML}[output]
-	if err := write(config.Out); err != nil {
-		return err
-	}
-	if !report.Complete() {
-		return errFindings
-	}
-	return nil
+	return report(config.Out, to, suggestionAnswer{typed: ofKind("ControlPlaneSuggestion"), Report: made}, "")
 }
 
 // readEach reads files.

@@ -96,12 +96,11 @@ func TestA41_ASuggestionThatCannotBeMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"--audit-log and --metrics-file are for --suggest":        {"--audit-log", "x"},
-		`--output is "yaml": without --suggest it must be`:        {"-o", "yaml"},
-		`--output is "xml": with --suggest it must be text, json`: {"--suggest", "-o", "xml"},
-		"--audit-log: open nowhere":                               {"--suggest", "--audit-log", "nowhere"},
-		"--audit-log " + empty + ": event 1: ":                    {"--suggest", "--audit-log", empty},
-		"--metrics-file " + empty + ": it has no sample of":       {"--suggest", "--metrics-file", empty},
+		"--audit-log and --metrics-file are for --suggest":      {"--audit-log", "x"},
+		`--output is "xml": it must be table, wide, json, yaml`: {"--suggest", "-o", "xml"},
+		"--audit-log: open nowhere":                             {"--suggest", "--audit-log", "nowhere"},
+		"--audit-log " + empty + ": event 1: ":                  {"--suggest", "--audit-log", empty},
+		"--metrics-file " + empty + ": it has no sample of":     {"--suggest", "--metrics-file", empty},
 	} {
 		code, stdout, stderr := suggesting(true).run(t, policy, append([]string{"--policy-file", "-"}, args...)...)
 		if code != cli.CodeFailed || stdout != "" || !strings.Contains(stderr, want) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
-	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
@@ -156,11 +155,23 @@ func whyChosen(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, 
 
 // whyDue is about nodes that are drifted or expired: they are to go whatever they cost.
 func whyDue(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, bool) {
-	reason, method := plan.Drifted, Drift
+	return whyDueBy(s, terms, node, func(reason plan.DisruptionReason) plan.Plan {
+		if reason == plan.Expired {
+			return Expire(s, terms)
+		}
+		return Drift(s, terms)
+	})
+}
+
+// whyDueBy is whyDue with what the method for a reason plans.
+func whyDueBy(s *cluster.Snapshot, terms Terms, node *cluster.Node,
+	method func(plan.DisruptionReason) plan.Plan) (Standing,
+	bool) {
+	reason := plan.Drifted
 	switch {
 	case node.Drifted:
 	case node.Expired && s.Pool(node.Pool).ExpiresGracefully:
-		reason, method = plan.Expired, Expire
+		reason = plan.Expired
 	default:
 		return Standing{}, false
 	}
@@ -169,7 +180,7 @@ func whyDue(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, boo
 		return found, true
 	}
 	found := Standing{Wanted: reason, Cause: cause.OthersFirst, Text: "others are replaced first"}
-	for _, stay := range method(s, terms).Stays {
+	for _, stay := range method(reason).Stays {
 		if stay.Claim == node.Claim {
 			found.Cause, found.Text = cause.PodFitsNowhereElse, stay.Why
 			if moved := movedFrom(s, node); len(moved.Unplaced) > 0 {
@@ -245,7 +256,7 @@ func whyNotCheaper(s *cluster.Snapshot, terms Terms, node *cluster.Node) Standin
 	case capacityType(node) == "spot" && !terms.SpotToSpot:
 		found.Cause, found.Text = cause.SpotToSpotOff,
 			fmt.Sprintf("what its pods need would cost $%s/h less, and a spot node is not replaced by a spot node", saving)
-	case saving < max(terms.MinSaving, price*resources.Money(terms.MinSavingPercent)/100):
+	case saving < terms.least(price):
 		found.Cause, found.Text = cause.SavingTooSmall,
 			fmt.Sprintf("replacing it would save $%s/h of $%s/h, less than is worth a move", saving, price)
 	case len(hungry(s, Provision(s))) > 0:
@@ -260,9 +271,7 @@ func whyNotCheaper(s *cluster.Snapshot, terms Terms, node *cluster.Node) Standin
 
 // movedFrom plans for the pods of a node as if it went now.
 func movedFrom(s *cluster.Snapshot, node *cluster.Node) plan.Plan {
-	d := beginFrom(s, s, Terms{})
-	without := d.future.Without(d.now(node))
-	return pack.Solve(without, without.Pending)
+	return beginFrom(s, s, Terms{}).movedFrom(node)
 }
 
 func ref(pod *cluster.Pod) plan.PodRef {

@@ -80,19 +80,24 @@ func (w *World) ExplainNode(name string, all bool) (Explained, error) {
 	return e, fmt.Errorf("there is no node and no NodeClaim %s%s", name, nearest(name, names))
 }
 
-// remembered puts before how a node stands what a controller has written down of its pool: that disruption is paused,
-// or that the pool is left alone for a while. Both hold up what budgets bound, and nothing else.
+// remembered adds to how a node stands what a controller has written down of its pool: that disruption is paused, or
+// that the pool is left alone for a while. Both hold up what budgets bound, and nothing else: they come before that.
 func (w *World) remembered(pool string, standings []engine.Standing) []engine.Standing {
 	bound := []cause.Code{cause.BudgetClosed, cause.BudgetUsedUp, cause.OthersFirst}
-	now := standings[0]
-	if now.Goes == "" && !slices.Contains(bound, now.Cause) {
+	at := slices.IndexFunc(standings, func(s engine.Standing) bool { return s.Goes != "" || slices.Contains(bound, s.Cause) })
+	if at < 0 {
 		return standings
 	}
+	now := standings[at]
 	held := engine.Standing{Wanted: cmp.Or(now.Wanted, now.Goes)}
 	object := w.pool(pool)
-	switch text, until := w.paused(object), w.backsOff(object); {
+	text, ends := w.paused(object)
+	switch until := w.backsOff(object); {
 	case text != "":
 		held.Cause, held.Text = cause.Paused, text
+		if !ends.IsZero() {
+			held.Until = ends.Unix()
+		}
 	case !until.IsZero() && held.Wanted != plan.Empty: // what is empty goes all the same
 		held.Cause, held.Until = cause.BackingOff, until.Unix()
 		held.Text = "the last command of NodePool " + pool + " was taken back, and the pool is left alone for a while"
@@ -102,7 +107,7 @@ func (w *World) remembered(pool string, standings []engine.Standing) []engine.St
 	if now.Goes != "" {
 		return []engine.Standing{held}
 	}
-	return append([]engine.Standing{held}, standings...)
+	return slices.Insert(slices.Clone(standings), at, held)
 }
 
 // pool returns the NodePool of that name, or nil.

@@ -5,13 +5,15 @@ import (
 	"strings"
 )
 
-// nearest names what was probably meant: the name that is most like the mistyped one, as the end of a message; "" when
-// none is like it (U-13).
-func nearest(name string, names []string) string {
-	if best := Nearest(name, names); best != "" {
-		return ": is " + best + " meant?"
+// nearest asks about the name that is most like the mistyped one, as the end of a message; "" when none is like it.
+func nearest(name string, names []string) string { return Meant(Nearest(name, names)) }
+
+// Meant asks whether a word is what a mistyped one stands for, as the end of a message; "" for no word (U-13).
+func Meant(word string) string {
+	if word == "" {
+		return ""
 	}
-	return ""
+	return "; do you mean " + word + "?"
 }
 
 // Nearest returns the one of names that is most like a mistyped name: the one with the fewest letters to change, add,

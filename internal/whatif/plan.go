@@ -78,6 +78,7 @@ type Offering struct {
 // Waiting is a number of pods of one workload that get no node.
 type Waiting struct {
 	Workload string `json:"workload"` // namespace/name
+	Kind     string `json:"kind"`     // of the workload
 	Pods     int    `json:"pods"`
 	view.Waiting
 }
@@ -135,7 +136,7 @@ func (w *World) waits(p plan.Plan) []Waiting {
 		if !known {
 			i = len(groups)
 			at[key] = i
-			groups = append(groups, Waiting{Workload: workload, Waiting: view.Waits(u)})
+			groups = append(groups, Waiting{Workload: workload, Kind: w.kindOf(u.Pod), Waiting: view.Waits(u)})
 		}
 		groups[i].Pods++
 	}
@@ -148,6 +149,15 @@ func (w *World) workload(pod plan.PodRef) string {
 	owner := w.owners[pod.Namespace+"/"+pod.Name]
 	_, name, _ := strings.Cut(owner, "/")
 	return pod.Namespace + "/" + cmp.Or(name, pod.Name)
+}
+
+// kindOf is the kind of the workload of a pod: Pod for one that is of none.
+func (w *World) kindOf(pod plan.PodRef) string {
+	kind, name, _ := strings.Cut(w.owners[pod.Namespace+"/"+pod.Name], "/")
+	if name == "" {
+		return "Pod"
+	}
+	return kind
 }
 
 // notPlanned says which pods no plan is for, and why.

@@ -142,33 +142,30 @@ func (w *World) held(pool *karpenterv1.NodePool) string {
 	return text
 }
 
-// leader says that nobody leads, or Karpenter. Without a Lease nothing is known.
+// leader says that nobody leads, or Karpenter, or more than one. Without a Lease nothing is known.
 func (w *World) leader() (cause.Code, string) {
+	var in Surroundings
 	for _, o := range w.objects {
-		lease, isLease := o.Object.(*coordinationv1.Lease)
-		if !isLease || lease.Name != LeaseName {
-			continue
+		if lease, isLease := o.Object.(*coordinationv1.Lease); isLease && lease.Name == cmp.Or(w.LeaseName, LeaseName) {
+			in.Leases = append(in.Leases, *lease)
 		}
-		name := lease.Namespace + "/" + lease.Name
-		holder := ""
-		if lease.Spec.HolderIdentity != nil {
-			holder = *lease.Spec.HolderIdentity
-		}
-		host, _, _ := strings.Cut(holder, "_")
-		switch {
-		case holder == "":
-			return cause.ControllerSilent, "nobody leads: the Lease " + name + " has no holder"
-		case lease.Spec.RenewTime != nil && lease.Spec.LeaseDurationSeconds != nil &&
-			lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second).Before(w.now):
-			return cause.ControllerSilent, fmt.Sprintf("nobody leads: the Lease %s was not renewed since %s, by %s",
-				name,
-				clock(lease.Spec.RenewTime.Time), host)
-		case strings.HasPrefix(host, "karpenter"):
-			return cause.OtherController, fmt.Sprintf("Karpenter leads: the Lease %s is held by %s", name, host)
-		}
+	}
+	leading, silent := in.Controllers(w.podNamed, w.joinersPools(), w.now)
+	switch {
+	case len(leading) > 1:
+		return cause.OtherController, several(leading)
+	case len(leading) == 1 && leading[0].Program == ProgramKarpenter:
+		return cause.OtherController, fmt.Sprintf("Karpenter leads: the Lease %s is held by %s", leading[0].Lease,
+			leading[0].Leader)
+	case len(leading) == 1 || len(silent) == 0:
 		return "", ""
 	}
-	return "", ""
+	last := latest(silent)
+	if last.Last == "" || last.Since == nil {
+		return cause.ControllerSilent, "nobody leads: the Lease " + last.Lease + " has no holder"
+	}
+	return cause.ControllerSilent, fmt.Sprintf("nobody leads: the Lease %s was not renewed since %s, by %s", last.Lease,
+		clock(*last.Since), last.Last)
 }
 
 // classSteps are about the node class of a pool.
@@ -252,25 +249,22 @@ func (w *World) claimSteps(pool *karpenterv1.NodePool, add func(cause.Code, stri
 	}
 }
 
-// paused says what pauses voluntary disruption in the whole cluster, as a ConfigMap or the pool's status has it; ""
-// when nothing does.
-func (w *World) paused(pool *karpenterv1.NodePool) string {
+// paused says what pauses voluntary disruption in the whole cluster, as a ConfigMap or the pool's status has it, and
+// when that ends by itself; "" when nothing does.
+func (w *World) paused(pool *karpenterv1.NodePool) (text string, until time.Time) {
 	for _, o := range w.objects {
-		if object, is := o.Object.(*corev1.ConfigMap); is && object.Name == SwitchName {
-			if value := object.Data[switchPaused]; value == "" || value == "false" {
-				return ""
+		if object, is := o.Object.(*corev1.ConfigMap); is && object.Name == translate.SwitchName {
+			pause := translate.PauseOf(object.Data, w.now)
+			if !pause.On {
+				return "", until
 			}
-			text := "voluntary disruption is paused by ConfigMap " + object.Namespace + "/" + object.Name
-			if reason := object.Data[switchReason]; reason != "" {
-				text += ": " + reason
-			}
-			return text
+			return pause.By(object.Namespace + "/" + object.Name), pause.Until
 		}
 	}
 	if pool != nil && pool.Status.Disruption != nil {
-		return pool.Status.Disruption.Paused
+		return pool.Status.Disruption.Paused, until
 	}
-	return ""
+	return "", until
 }
 
 // backsOff says until when a pool is left alone after a command of it was taken back; zero when it is not.

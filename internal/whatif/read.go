@@ -16,6 +16,7 @@ import (
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // Document is an object as a file gave it.
@@ -159,16 +160,8 @@ func looksAt(gvk schema.GroupVersionKind) bool {
 	return slices.Contains(kindsOfKubernetes()[gvk.GroupVersion()], gvk.Kind)
 }
 
-// SwitchName is the ConfigMap that pauses voluntary disruption, in the system namespace (docs/disruption.md), and its
-// keys.
-const (
-	SwitchName   = "joiner-disruption"
-	switchPaused = "paused"
-	switchReason = "reason"
-)
-
-// isSwitch reports whether a document is that ConfigMap: no other is looked at.
+// isSwitch reports whether a document is the ConfigMap that pauses voluntary disruption: no other is looked at.
 func isSwitch(gvk schema.GroupVersionKind, content map[string]any) bool {
 	metadata, _ := content["metadata"].(map[string]any)
-	return gvk == schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"} && metadata["name"] == SwitchName
+	return gvk == schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"} && metadata["name"] == translate.SwitchName
 }

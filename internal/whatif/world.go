@@ -50,6 +50,8 @@ type World struct {
 
 	// Unread says what could not be read of the cluster, so that nothing is said to be missing for that.
 	Unread []string
+	// LeaseName is the name of the leader's Lease; "" means the usual one.
+	LeaseName string
 
 	// known are the pods, by namespace/name, and nodes the names of the nodes.
 	known     map[string]*corev1.Pod

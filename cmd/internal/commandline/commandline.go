@@ -137,12 +137,16 @@ func FromEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) e
 
 // LoadREST reads the kubeconfig at path; with an empty path that of the environment, then what a pod finds in itself.
 // The flag is the one to name in errors.
-func LoadREST(flag, path string) (*rest.Config, error) {
+func LoadREST(flag, path string) (*rest.Config, error) { return LoadRESTWith(flag, path, nil) }
+
+// LoadRESTWith is LoadREST for a program that lets its user choose another context, server or identity.
+func LoadRESTWith(flag, path string, overrides *clientcmd.ConfigOverrides) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("no usable kubeconfig: give --%s or set KUBECONFIG (%s)", flag, strings.Join(strings.Fields(err.Error()), " "))
+		return nil, fmt.Errorf("no usable kubeconfig: give --%s or set KUBECONFIG (%s)", flag,
+			strings.Join(strings.Fields(err.Error()), " "))
 	}
 	return config, nil
 }

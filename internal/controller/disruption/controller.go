@@ -101,8 +101,10 @@ type round struct {
 	moving map[string]bool
 	// trimmings are filled as pools are looked at.
 	trimmings map[string]*trimming
-	// paused says why nothing is disrupted that budgets bound; "" when it may be (D-14).
-	paused string
+	// paused says why nothing is disrupted that budgets bound; "" when it may be (D-14). That ends at pausedUntil,
+	// unless that is zero (U-27).
+	paused      string
+	pausedUntil time.Time
 }
 
 // Reconcile goes on with removals under way and begins new ones. The request means nothing: there is one for everything.
@@ -125,7 +127,11 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{RequeueAfter: proceedAfter}, errors.Join(failure, err)
 	}
 	if r.paused != "" {
-		return reconcile.Result{RequeueAfter: pollEvery}, failure
+		rest := pollEvery
+		if !r.pausedUntil.IsZero() {
+			rest = min(rest, max(r.pausedUntil.Sub(r.now), proceedAfter))
+		}
+		return reconcile.Result{RequeueAfter: rest}, failure
 	}
 	p := engine.Emptiness(r.snapshot, r.now.Unix(), r.budgets)
 	c.reportBlocked(r, p)
@@ -174,7 +180,7 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 		c.recall(pool)
 	}
 	var err error
-	r.paused, err = c.Paused(ctx)
+	r.paused, r.pausedUntil, err = c.readSwitch(ctx)
 	c.pause(&r)
 	return r, err
 }

@@ -3,6 +3,7 @@ package disruption_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,5 +84,53 @@ func TestWhatThePauseSwitchMaySay(t *testing.T) {
 		if said := strings.Join(r.tape.Said(), "\n"); strings.Contains(said, "want true or false") != (value == "yes") {
 			t.Errorf("paused: %q: said %s", value, said)
 		}
+	}
+}
+
+// TestU27_APauseEndsByItself: until its time nothing is chosen and the next round comes then; at its time work goes on,
+// whoever leads then, and the ConfigMap may stay.
+func TestU27_APauseEndsByItself(t *testing.T) {
+	t.Parallel()
+	object := pauseSwitch("true")
+	r := newRig(t, fleet("100%", "a", "b")...)
+	end := r.clock.Now().Add(30 * time.Second).UTC().Truncate(time.Second)
+	object.Data[disruption.SwitchUntil] = end.Format(time.RFC3339)
+	if err := r.server.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	left := end.Sub(r.clock.Now())
+	if result := r.reconcile(t); result.RequeueAfter != left {
+		t.Errorf("the next round comes after %s, want %s", result.RequeueAfter, left)
+	}
+	said := strings.Join(r.tape.Said(), "\n")
+	if _, marked := r.claims(t); marked != 0 || !strings.Contains(said,
+		"joiner-disruption until "+end.Format(time.RFC3339)+": release week") {
+		t.Fatalf("%d nodes are marked, said %s", marked, said)
+	}
+	r.clock.Advance(left - time.Nanosecond)
+	r.reconcile(t)
+	if _, marked := r.claims(t); marked != 0 {
+		t.Fatalf("%d nodes are marked before the end", marked)
+	}
+	r.clock.Advance(time.Nanosecond)
+	r.restart()
+	r.sync(t)
+	r.reconcile(t)
+	if _, marked := r.claims(t); marked != 2 {
+		t.Fatalf("%d nodes are marked after the end, want both", marked)
+	}
+	r.pausedGauge(t, 0)
+}
+
+// TestU27_AnEndThatCannotBeReadIsNone: it holds up, and says so.
+func TestU27_AnEndThatCannotBeReadIsNone(t *testing.T) {
+	t.Parallel()
+	object := pauseSwitch("true")
+	object.Data[disruption.SwitchUntil] = "2h"
+	r := newRig(t, append(fleet("100%", "a"), object)...)
+	r.reconcile(t)
+	said := strings.Join(r.tape.Said(), "\n")
+	if _, marked := r.claims(t); marked != 0 || !strings.Contains(said, `until is "2h": want a time such as`) {
+		t.Errorf("%d nodes are marked, said %s", marked, said)
 	}
 }

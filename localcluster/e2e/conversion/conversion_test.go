@@ -138,7 +138,8 @@ func (r *rig) joinerctl(args ...string) (int, string) {
 	r.t.Helper()
 	var out bytes.Buffer
 	code := cli.Run(r.t.Context(), cli.Config{
-		Client: func(string) (dynamic.Interface, error) { return r.client, nil }, In: strings.NewReader(""), Out: &out, Err: &out,
+		Client: func(cli.Connection) (dynamic.Interface, error) { return r.client, nil }, In: strings.NewReader(""),
+		Out: &out, Err: &out,
 	}, args)
 	return code, out.String()
 }
@@ -307,7 +308,8 @@ func (r *rig) migrates() {
 	if code, out := r.joinerctl("migrate", "check"); code != cli.CodeFindings || !strings.Contains(out, "nodepools.karpenter.sh: StoredVersion") || !strings.Contains(out, "OldWriter") {
 		r.t.Errorf("check: exit %d\n%s", code, out)
 	}
-	if code, out := r.joinerctl("migrate", "storage"); code != cli.CodeFine || !strings.Contains(out, "nodepools.karpenter.sh: 4 rewritten; all is stored in v1") {
+	if code, out := r.joinerctl("migrate", "storage", "--yes"); code != cli.CodeFine || !strings.Contains(out,
+		"nodepools.karpenter.sh: 4 rewritten; all is stored in v1") {
 		r.t.Fatalf("storage: exit %d\n%s", code, out)
 	}
 	if code, out := r.joinerctl("migrate", "check"); code != cli.CodeFindings || strings.Contains(out, "StoredVersion") {

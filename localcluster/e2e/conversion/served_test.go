@@ -91,7 +91,7 @@ func TestJoinerServesV1beta1(t *testing.T) {
 	if err := running.StartJoiner(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if code, out := r.joinerctl("migrate", "storage"); code != cli.CodeFine {
+	if code, out := r.joinerctl("migrate", "storage", "--yes"); code != cli.CodeFine {
 		t.Fatalf("storage: exit %d\n%s", code, out)
 	}
 	if err := running.StopJoiner(); err != nil {

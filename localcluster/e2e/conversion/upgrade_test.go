@@ -162,7 +162,8 @@ func (u *upgrade) beforeJoiner() {
 	if code, out := u.joinerctl("migrate", "check"); code != cli.CodeFindings || !strings.Contains(out, "nodepools.karpenter.sh: StoredVersion") || !strings.Contains(out, "NodePool full: DifferentKubelets") {
 		u.t.Errorf("check: exit %d\n%s", code, out)
 	}
-	if code, out := u.joinerctl("migrate", "storage"); code != cli.CodeFailed || !strings.Contains(out, "apply the CRD that stores v1 first") {
+	if code, out := u.joinerctl("migrate", "storage", "--yes"); code != cli.CodeFailed || !strings.Contains(out,
+		"apply the CRD that stores v1 first") {
 		u.t.Errorf("storage: exit %d\n%s", code, out)
 	}
 	manifests, err := crd.Manifests()
@@ -211,7 +212,8 @@ func (u *upgrade) migrated() {
 			u.t.Errorf("check: exit %d, without %s\n%s", code, want, out)
 		}
 	}
-	if code, out := u.joinerctl("migrate", "storage"); code != cli.CodeFine || !strings.Contains(out, fmt.Sprintf("nodeclaims.karpenter.sh: %d rewritten; all is stored in v1\nec2nodeclasses.karpenter.k8s.aws: 0 rewritten; all is stored in v1\nnodes: %[1]d rewritten", 2*machinesOfEach)) {
+	if code, out := u.joinerctl("migrate", "storage", "--yes"); code != cli.CodeFine || !strings.Contains(out,
+		fmt.Sprintf("nodeclaims.karpenter.sh: %d rewritten; all is stored in v1\nec2nodeclasses.karpenter.k8s.aws: 0 rewritten; all is stored in v1\nnodes: %[1]d rewritten", 2*machinesOfEach)) {
 		u.t.Fatalf("storage: exit %d\n%s", code, out)
 	}
 	stored := u.must("", "get", "crd", "nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws", "-o", "jsonpath={.items[*].status.storedVersions}")

@@ -194,8 +194,8 @@ func (g guarded) audit(t *testing.T) (code int, report audit.Report) {
 	pinned := strings.ReplaceAll(placing.Policy, "ops/default", "ops/default@"+string(ops.UID))
 	var out, failures bytes.Buffer
 	code = cli.Run(t.Context(), cli.Config{
-		Client:    func(string) (dynamic.Interface, error) { return dynamic.NewForConfig(config) },
-		Clientset: func(string) (kubernetes.Interface, error) { return kubernetes.NewForConfig(config) },
+		Client:    func(cli.Connection) (dynamic.Interface, error) { return dynamic.NewForConfig(config) },
+		Clientset: func(cli.Connection) (kubernetes.Interface, error) { return kubernetes.NewForConfig(config) },
 		In:        strings.NewReader(pinned), Out: &out, Err: &failures,
 	}, []string{"audit", "control-plane", "--policy-file", "-", "-o", "json"})
 	if err := json.Unmarshal(out.Bytes(), &report); err != nil {

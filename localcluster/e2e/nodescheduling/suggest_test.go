@@ -134,8 +134,8 @@ func (g guarded) suggest(t *testing.T) (code int, text string) {
 	config.Impersonate = rest.ImpersonationConfig{UserName: auditor}
 	var out, failures bytes.Buffer
 	code = cli.Run(t.Context(), cli.Config{
-		Client:    func(string) (dynamic.Interface, error) { return dynamic.NewForConfig(config) },
-		Clientset: func(string) (kubernetes.Interface, error) { return kubernetes.NewForConfig(config) },
+		Client:    func(cli.Connection) (dynamic.Interface, error) { return dynamic.NewForConfig(config) },
+		Clientset: func(cli.Connection) (kubernetes.Interface, error) { return kubernetes.NewForConfig(config) },
 		In:        strings.NewReader(unlisted), Out: &out, Err: &failures,
 	}, []string{"audit", "control-plane", "--policy-file", "-", "--suggest", "-o", "yaml", "--audit-log",
 		g.Cluster.AuditLog()})

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/joiner-autoscaler/joiner/internal/whatif"
+)
+
+// subcommands is for commands that only have others below them: one that is mistyped is told with the nearest real ones
+// (U-13).
+func subcommands(command *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names, others []string
+	for _, other := range command.Commands() {
+		if other.IsAvailableCommand() {
+			names, others = append(names, other.Name()), append(others, other.Aliases...)
+		}
+	}
+	text := fmt.Sprintf("there is no command %q in %s", args[0], command.CommandPath())
+	if near := cmp.Or(whatif.Nearest(args[0], names), whatif.Nearest(args[0], others)); near != "" {
+		return errors.New(text + whatif.Meant(near))
+	}
+	return fmt.Errorf("%s: it must be one of %s", text, strings.Join(names, ", "))
+}
+
+// exactlyOne is for commands about one object.
+func exactlyOne(command *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("name one, not %d: %s %s", len(args), command.Parent().CommandPath(), command.Use)
+	}
+	return nil
+}
+
+// mistypedFlag adds the nearest real flag to an error about one that does not exist.
+func mistypedFlag(command *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	if before := command.Flags().Args(); command.HasSubCommands() && len(before) > 0 {
+		return subcommands(command, before) // a flag of a command that is not there
+	}
+	var names []string
+	command.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+	if near := whatif.Nearest(unknown.GetSpecifiedName(), names); near != "" && len(unknown.GetSpecifiedName()) > 1 {
+		return fmt.Errorf("%w%s", err, whatif.Meant("--"+near))
+	}
+	return fmt.Errorf("%w: see %s --help", err, command.CommandPath())
+}

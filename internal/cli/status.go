@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joiner-autoscaler/joiner/internal/cli/printer"
+	"github.com/joiner-autoscaler/joiner/internal/whatif"
+)
+
+// errPartial ends a command that found nothing, and could not look everywhere.
+var errPartial = errors.New("nothing was found, and not everything was checked")
+
+// partial is errPartial with what was not checked.
+func partial(notChecked []string) error {
+	return fmt.Errorf("%w: %s", errPartial, strings.Join(notChecked, "; "))
+}
+
+func status(config Config) *cobra.Command {
+	with := &explainer{}
+	var where place
+	var in whatif.StatusInput
+	var watch watching
+	command := &cobra.Command{
+		Use: "status", Short: "Show on one screen how the cluster stands, and what needs attention first",
+		Args: cobra.NoArgs,
+		Long: `Show on one screen who leads, whether disruption is paused, how each NodePool stands, which pods
+wait and which nodes that are to go stay, by cause, and what to type next.
+
+It reads the objects of the cluster and asks no controller: it works while none runs, and where Karpenter decides.
+Nothing is ever written. It needs to list nodes, nodepools and nodeclaims; what else may not be read is named, and
+left out.
+
+Exit code: 0 nothing needs attention; 1 something does: nobody leads or more than one does, a NodePool is not ready, a
+pod waits for longer than --pods-waiting and no node is on its way for it, a node is being removed for longer than
+--draining; 2 it could not be said, or not all could be read and nothing was found in the rest.`,
+		Example: "  joinerctl status\n  joinerctl status -f cluster.yaml\n" +
+			"  joinerctl status -o jsonpath='{.attention[*].text}'",
+		RunE: func(command *cobra.Command, _ []string) error {
+			printer, err := with.printing.printer(config)
+			if err != nil {
+				return err
+			}
+			if in.PodsWaiting < 0 || in.Draining < 0 {
+				return fmt.Errorf("--pods-waiting is %s and --draining is %s: neither may be negative", in.PodsWaiting,
+					in.Draining)
+			}
+			once := func() error { return with.status(command.Context(), config, where, in, printer) }
+			if !watch.on {
+				return once()
+			}
+			return watch.repeat(command.Context(), config, with.files, printer, once)
+		},
+	}
+	where.flags(command)
+	command.Flags().BoolVarP(&watch.on, "watch", "w", false, "look again every --every, until it is interrupted")
+	command.Flags().DurationVar(&watch.every, "every", 5*time.Second, "with --watch: how long to wait between two looks")
+	command.Flags().DurationVar(&in.PodsWaiting, "pods-waiting", 5*time.Minute,
+		"how long a pod may wait until it needs attention")
+	command.Flags().DurationVar(&in.Draining, "draining", 30*time.Minute,
+		"how long a node may take to go until it needs attention")
+	command.Flags().StringArrayVarP(&with.files, "filename", "f", nil,
+		"file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; "+
+			"may be repeated")
+	command.Flags().StringVar(&with.catalogue, "catalogue", catalogueAuto,
+		"instance types and prices: auto, aws, default, or a file (joinerctl simulate --help)")
+	with.connection, with.printing = connects(command), prints(command)
+	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")
+	return command
+}
+
+// status looks once.
+func (with *explainer) status(ctx context.Context, config Config, where place, in whatif.StatusInput,
+	to *printer.Printer) error {
+	documents, from, err := with.surroundings(ctx, config, where, &in)
+	if err != nil {
+		return err
+	}
+	world, offered, err := picture(documents, with.catalogue)
+	if err != nil {
+		return err
+	}
+	err = report(config.Out, to, world.Status(in), sources(world, from, offered))
+	if err == nil && len(in.NotChecked) > 0 {
+		return partial(in.NotChecked)
+	}
+	return err
+}
+
+// watching is a command that looks again and again.
+type watching struct {
+	on    bool
+	every time.Duration
+}
+
+// emptying empties a terminal.
+const emptying = "\x1b[H\x1b[2J"
+
+// repeat looks again until it is interrupted. What is found does not end it; that nothing can be read does.
+func (w watching) repeat(ctx context.Context, config Config, files []string, to *printer.Printer,
+	once func() error) error {
+	switch {
+	case w.every <= 0:
+		return fmt.Errorf("--every is %s: it must be more than 0", w.every)
+	case slices.Contains(files, "-"):
+		return errors.New("--watch reads again and again, and standard input can be read once: leave out -f -")
+	}
+	for {
+		if config.OutTerminal && to.ForPeople() {
+			fmt.Fprint(config.Out, emptying)
+		}
+		if err := once(); err != nil && !errors.Is(err, errFindings) && !errors.Is(err, errPartial) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(w.every):
+		}
+	}
+}
+
+// surroundings reads the files, or the cluster, and finds in them what says who decides there.
+func (with *explainer) surroundings(ctx context.Context, config Config, where place, in *whatif.StatusInput) (
+	documents []whatif.Document, from string, err error) {
+	in.Surroundings = whatif.Surroundings{LeaseName: where.lease, Live: len(with.files) == 0}
+	if !in.Surroundings.Live {
+		objects, err := readFiles(config.In, with.files)
+		if err != nil {
+			return nil, "", err
+		}
+		documents = fromFiles(objects)
+		return documents, "files", findSurroundings(documents, where, &in.Surroundings)
+	}
+	client, err := config.Client(*with.connection)
+	if err != nil {
+		return nil, "", err
+	}
+	if documents, in.NotChecked, err = readAll(ctx, client, statusResources()); err != nil {
+		return nil, "", err
+	}
+	more, unread, err := where.read(ctx, client, asked{leader: true, pause: true}, &in.Surroundings)
+	in.NotChecked = append(in.NotChecked, unread...)
+	return append(documents, more...), "cluster", err
+}
+
+// statusResources are what a status is made of: it can do without pods, and not without NodeClaims.
+func statusResources() []whatif.Resource {
+	list := whatif.Resources()
+	for i := range list {
+		list[i].Required = slices.Contains([]string{"nodes", "nodepools", "nodeclaims"}, list[i].Resource)
+	}
+	return list
+}

@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// KeptNode is a node that is to go: one that stays, or one that nothing keeps.
+type KeptNode struct {
+	Node *cluster.Node
+	// Standing is what [Why] says of it; of a node that stays Wanted is what it is to go for.
+	Standing
+}
+
+// Kept lists the nodes that something wants gone and something else keeps, and those that would be chosen to go now,
+// both in the order of the snapshot (U-24). It says of each what Why says, and asks the methods once for all of them.
+func Kept(s *cluster.Snapshot, terms Terms) (kept, going []KeptNode) {
+	due := map[plan.DisruptionReason]plan.Plan{plan.Drifted: Drift(s, terms), plan.Expired: Expire(s, terms)}
+	chosen := map[string]plan.DisruptionReason{}
+	for _, p := range []plan.Plan{Emptiness(s, terms.Now, terms.Budgets), due[plan.Expired], due[plan.Drifted],
+		Consolidate(s, terms)} {
+		for _, r := range p.Removes {
+			if chosen[r.Claim] == "" {
+				chosen[r.Claim] = r.Reason
+			}
+		}
+	}
+	future := beginFrom(s, s, Terms{})
+	for _, node := range s.Nodes {
+		if _, done := whyGoing(s, terms, node); done {
+			continue
+		}
+		if _, done := whyNotReady(s, terms, node); done {
+			continue
+		}
+		if reason := chosen[node.Claim]; reason != "" {
+			going = append(going, KeptNode{Node: node, Standing: Standing{Goes: reason}})
+			continue
+		}
+		found, held := whyForbidden(s, terms, node)
+		if !held {
+			found, held = whyDueBy(s, terms, node, func(reason plan.DisruptionReason) plan.Plan { return due[reason] })
+		}
+		if !held {
+			found, held = whyQuiet(s, terms, node)
+		}
+		if !held {
+			continue
+		}
+		if found.Wanted = wanted(s, terms, node, future); found.Wanted != "" {
+			kept = append(kept, KeptNode{Node: node, Standing: found})
+		}
+	}
+	return kept, going
+}
+
+// wanted is what a node would go for if nothing kept it, "" when nothing wants it gone.
+func wanted(s *cluster.Snapshot, terms Terms, node *cluster.Node, future *disruption) plan.DisruptionReason {
+	pool := s.Pool(node.Pool)
+	_, pods := DisruptionCost(node)
+	switch {
+	case node.Drifted:
+		return plan.Drifted
+	case node.Expired:
+		return plan.Expired
+	case pool.Static || node.ConsolidatableAt > terms.Now:
+		return ""
+	case pods == 0:
+		return plan.Empty
+	case !node.Consolidatable(pool, terms.Now) || node.Price == resources.Unpriced:
+		return ""
+	}
+	moved := future.movedFrom(node)
+	saving := node.Price - moved.Price()
+	switch {
+	case len(moved.Unplaced) > 0:
+		return ""
+	case len(moved.Launches) == 0:
+		return plan.Underutilized
+	case saving <= 0, saving < terms.least(node.Price), capacityType(node) == "spot" && !terms.SpotToSpot:
+		return ""
+	}
+	return plan.Underutilized
+}
+
+// least is what a replacement has to save of a price.
+func (t Terms) least(price resources.Money) resources.Money {
+	return max(t.MinSaving, price*resources.Money(t.MinSavingPercent)/100)
+}
+
+// movedFrom plans for the pods of a node as if it went now.
+func (d *disruption) movedFrom(node *cluster.Node) plan.Plan {
+	without := d.future.Without(d.now(node))
+	return pack.Solve(without, without.Pending)
+}

@@ -1,0 +1,136 @@
+package whatif
+
+import (
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/view"
+)
+
+// Names collects objects in the order in which they are added, each once, as arguments of kubectl.
+type Names struct{ list []string }
+
+// Add adds an object; one without a name or a kind is none.
+func (n *Names) Add(kind, namespace, name string) {
+	if kind == "" || name == "" {
+		return
+	}
+	text := strings.ToLower(kind) + "/" + name
+	if namespace != "" {
+		text += " -n " + namespace
+	}
+	if !slices.Contains(n.list, text) {
+		n.list = append(n.list, text)
+	}
+}
+
+// List returns them.
+func (n *Names) List() []string { return n.list }
+
+// Codes are all causes, for whoever shows them in another way than the rest.
+func Codes() []string {
+	var codes []string
+	for _, code := range slices.Concat(cause.WaitingCodes(), cause.StayingCodes(), cause.PoolCodes(),
+		cause.ClaimCodes()) {
+		codes = append(codes, string(code))
+	}
+	return codes
+}
+
+// Names are the workloads whose pods wait.
+func (r Result) Names() []string {
+	var names Names
+	for _, w := range r.Waiting {
+		namespace, name, _ := strings.Cut(w.Workload, "/")
+		names.Add(w.Kind, namespace, name)
+	}
+	return names.List()
+}
+
+// Names are the nodes that go, are replaced or are held.
+func (c Comparison) Names() []string {
+	var names Names
+	for _, n := range c.Nodes {
+		if n.Fate != Comes {
+			names.Add("Node", "", n.Name)
+		}
+	}
+	return names.List()
+}
+
+// Names is the object that the cause is about: the one to look at; of a workload it is the workload.
+func (e Explained) Names() []string {
+	var names Names
+	if e.Workload != nil && e.State != view.Settled {
+		names.Add(e.About.Kind, e.About.Namespace, e.About.Name)
+		return names.List()
+	}
+	if e.Cause == nil || e.State == view.Settled {
+		return nil
+	}
+	object := e.Cause.Object
+	if object.Name == "" {
+		object.Name, object.Kind = e.About.Name, e.About.Kind
+		names.Add(object.Kind, e.About.Namespace, object.Name)
+		return names.List()
+	}
+	namespace, name, both := strings.Cut(object.Name, "/")
+	if !both {
+		namespace, name = "", object.Name
+	}
+	names.Add(object.Kind, namespace, name)
+	return names.List()
+}
+
+// WriteTable writes the result for people. The wide form has every filter of every pool.
+func (r Result) WriteTable(out io.Writer, wide, headers bool) error {
+	var b strings.Builder
+	if err := r.WriteText(&b); err != nil {
+		return err
+	}
+	text := b.String()
+	if _, rest, found := strings.Cut(text, "\n"); found && !headers && len(r.Launches) > 0 {
+		text = rest
+	}
+	if wide {
+		b.Reset()
+		for _, w := range r.Waiting {
+			writeSteps(&b, "\n"+w.Workload+", pool by pool\n", w.Pools)
+		}
+		text += b.String()
+	}
+	_, err := io.WriteString(out, text)
+	return err
+}
+
+// WriteTable writes the explanation for people. The wide form has every filter of every pool.
+func (e Explained) WriteTable(out io.Writer, wide, _ bool) error {
+	var b strings.Builder
+	if err := e.WriteText(&b); err != nil {
+		return err
+	}
+	if wide && !e.all { // which has them already
+		writeSteps(&b, "\npool by pool\n", e.Pools)
+		for i := 0; e.Workload != nil && i < len(e.Workload.Groups); i++ {
+			group := e.Workload.Groups[i]
+			writeSteps(&b, "\n"+firstOf(group.Names, group.Pods, podsShown)+", pool by pool\n", group.Pools)
+		}
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func writeSteps(b *strings.Builder, heading string, pools []view.PoolCause) {
+	if len(pools) == 0 {
+		return
+	}
+	b.WriteString(heading)
+	for _, pool := range pools {
+		b.WriteString("  " + pool.Pool + "\n")
+		for _, step := range pool.Steps {
+			b.WriteString("    " + step + "\n")
+		}
+	}
+}
