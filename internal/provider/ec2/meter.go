@@ -33,8 +33,6 @@ type Meter interface {
 	EndRefused(zone, zoneID string)
 	// Heard: a message of an interruption queue was read at a time.
 	Heard(message queue.Message, at time.Time)
-	// Deleted: so many messages of an interruption queue were deleted.
-	Deleted(messages int)
 }
 
 // noMeter counts nothing.
@@ -44,7 +42,6 @@ func (noMeter) Gathered(string, int, time.Duration)         {}
 func (noMeter) LaunchRefused(offering.Pool, string, string) {}
 func (noMeter) EndRefused(string, string)                   {}
 func (noMeter) Heard(queue.Message, time.Time)              {}
-func (noMeter) Deleted(int)                                 {}
 
 // gathered returns what tells the meter of calls of a name.
 func (p *Provider) gathered(call string) func(asks int, waited time.Duration) {

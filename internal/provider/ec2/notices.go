@@ -128,9 +128,6 @@ func (p *Provider) deleteMessages(ctx context.Context, queueURL string, receipts
 		err = fmt.Errorf("deleting messages of the interruption queue: %d of %d failed, the first with %s: %s", len(out.Failed), len(receipts),
 			aws.ToString(no.Code), aws.ToString(no.Message))
 	}
-	if out != nil {
-		p.config.Meter.Deleted(len(out.Successful))
-	}
 	p.told.fail(err)
 	return make([]batch.Answer[struct{}], len(receipts))
 }

@@ -19,8 +19,7 @@ type named struct {
 	ends     *prometheus.CounterVec   // zone, zone_id
 	waited   *prometheus.HistogramVec // batcher
 	asks     *prometheus.HistogramVec // batcher
-	messages *prometheus.CounterVec   // message_type
-	deleted  prometheus.Counter
+	messages *prometheus.CounterVec   // kind
 	late     prometheus.Histogram
 	sick     *prometheus.CounterVec // category
 
@@ -63,13 +62,8 @@ func newNamed(log logr.Logger) named {
 			Help:    "How many callers' asks became one call.",
 			Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500},
 		}, []string{"batcher"}),
-		messages: counters("karpenter_interruption_received_messages_total",
-			"Messages of the interruption queue by what they say, those about other machines too; "+
-				"no_op is what no machine goes by, malformed what cannot be read.", "message_type"),
-		deleted: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "karpenter_interruption_deleted_messages_total",
-			Help: "Messages of the interruption queue that were deleted, since all that they say was done.",
-		}),
+		messages: counters("joiner_ec2_messages_total", // Karpenter's name is that of notices about machines of the cluster
+			"Messages of the interruption queue, by what they say, those about other machines too.", "kind"),
 		late: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "karpenter_interruption_message_queue_duration_seconds",
 			Help:    "How old a message of the interruption queue was when it was read.",
@@ -101,7 +95,7 @@ func (n *named) EndRefused(zone, zoneID string) { n.ends.WithLabelValues(zone, z
 
 // Heard implements ec2.Meter, and logs what cannot be understood.
 func (n *named) Heard(m queue.Message, at time.Time) {
-	n.messages.WithLabelValues(m.Name).Inc()
+	n.messages.WithLabelValues(string(m.Kind)).Inc()
 	if !m.Sent.IsZero() {
 		n.late.Observe(max(0, at.Sub(m.Sent).Seconds()))
 	}
@@ -109,9 +103,6 @@ func (n *named) Heard(m queue.Message, at time.Time) {
 		n.log.V(1).Info("a message of the interruption queue is not understood", "kind", m.Kind, "reason", m.Explanation)
 	}
 }
-
-// Deleted implements ec2.Meter.
-func (n *named) Deleted(messages int) { n.deleted.Add(float64(messages)) }
 
 // Describe implements prometheus.Collector.
 func (n *named) Describe(into chan<- *prometheus.Desc) {
@@ -150,5 +141,5 @@ func (n *named) Collect(into chan<- prometheus.Metric) {
 }
 
 func (n *named) counted() []prometheus.Collector {
-	return []prometheus.Collector{n.launches, n.ends, n.waited, n.asks, n.messages, n.deleted, n.late, n.sick}
+	return []prometheus.Collector{n.launches, n.ends, n.waited, n.asks, n.messages, n.late, n.sick}
 }

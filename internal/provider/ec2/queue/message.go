@@ -47,9 +47,6 @@ const (
 // Message is what a message says.
 type Message struct {
 	Kind Kind
-	// Name is what Karpenter calls such a message where it counts them, "no_op" for one that it does nothing about (E-62).
-	// What is malformed it does not count: that has the name of its kind.
-	Name string
 	// Notices are those about instances that providerID knew, in the message's order. There may be none: of an
 	// instance that is not ours, or of a state that is no matter.
 	Notices []provider.Notice
@@ -107,7 +104,7 @@ func Parse(body []byte, received time.Time, providerID func(instanceID string) s
 	kind := kindOf(e)
 	if kind == Unknown {
 		what := fmt.Sprintf("detail-type %q of source %q", short(e.DetailType), short(e.Source))
-		return Message{Kind: Unknown, Name: nameNone, Sent: sent, Explanation: what}
+		return Message{Kind: Unknown, Sent: sent, Explanation: what}
 	}
 	var notices []provider.Notice
 	if kind == Health {
@@ -118,7 +115,7 @@ func Parse(body []byte, received time.Time, providerID func(instanceID string) s
 	if err != nil {
 		return malformed("%s: %s", kind, short(err.Error()))
 	}
-	ours := Message{Kind: kind, Name: nameOf(kind, notices), Sent: sent}
+	ours := Message{Kind: kind, Sent: sent}
 	for _, n := range notices {
 		if id := providerID(n.ProviderID); id != "" {
 			n.ID = e.ID + "/" + n.ProviderID
@@ -212,31 +209,8 @@ func ofHealthEvent(e envelope) (notices []provider.Notice, err error) {
 	return notices, nil
 }
 
-// nameNone is Karpenter's name for messages that say nothing about machines that go.
-const nameNone = "no_op"
-
-// nameOf returns Karpenter's name for a message that has such notices.
-func nameOf(kind Kind, notices []provider.Notice) string {
-	if len(notices) == 0 {
-		return nameNone
-	}
-	switch kind {
-	case Spot:
-		return "spot_interrupted"
-	case Reservation:
-		return "capacity_reservation_interrupted"
-	case StateChange:
-		if notices[0].Kind == provider.InstanceStopping {
-			return "instance_stopped"
-		}
-		return "instance_terminated"
-	default:
-		return string(kind)
-	}
-}
-
 func malformed(format string, args ...any) Message {
-	return Message{Kind: Malformed, Name: string(Malformed), Explanation: fmt.Sprintf(format, args...)}
+	return Message{Kind: Malformed, Explanation: fmt.Sprintf(format, args...)}
 }
 
 // short bounds a text that somebody else wrote.
