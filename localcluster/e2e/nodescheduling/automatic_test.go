@@ -251,7 +251,7 @@ func (g guarded) daemonStaysOff(t *testing.T, namespace string) {
 		return g.Kubectl(t.Context(), "", "get", "events", "--namespace", namespace,
 			"--field-selector=reason=FailedCreate", "-o", `jsonpath={.items[*].message}`)
 	}, "[ControlPlane/Toleration]")
-	if nodes := g.where(t, namespace, "performance", 1, workloadsWithin); !slices.Equal(nodes, []string{"w1"}) {
+	if nodes := g.daemonIsOn(t, namespace, "performance"); !slices.Equal(nodes, []string{"w1"}) {
 		t.Errorf("the pods of the DaemonSet are on %v, want w1", nodes)
 	}
 }

@@ -62,6 +62,24 @@ func (g guarded) where(t *testing.T, namespace, app string, wanted int, limit ti
 	return nodes
 }
 
+// daemonIsOn kicks a DaemonSet until one of its pods has a node, and returns the nodes of its pods. The controller goes
+// through the nodes in the order of a map, ends a round at its first refusal, and begins the next one after a pause that
+// doubles, up to a quarter of an hour. With two nodes the map begins with cp1 in seven rounds of eight, if luck is bad.
+// A change of the object makes a round begin at once, and these are a hundred.
+func (g guarded) daemonIsOn(t *testing.T, namespace, name string) []string {
+	t.Helper()
+	var nodes []string
+	for began := time.Now(); time.Since(began) < workloadsWithin && len(nodes) == 0; {
+		kick := fmt.Appendf(nil, `{"metadata": {"annotations": {"round": %q}}}`, time.Since(began))
+		if _, err := g.Clients.AppsV1().DaemonSets(namespace).Patch(t.Context(), name, types.MergePatchType, kick,
+			metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		nodes = g.where(t, namespace, name, 1, 300*time.Millisecond)
+	}
+	return nodes
+}
+
 // told waits for an event of the namespace with both texts.
 func (g guarded) told(t *testing.T, reason, text string) {
 	t.Helper()
@@ -121,17 +139,7 @@ func TestN35_DaemonSetsOfAuthorizedNamespacesRunEverywhere(t *testing.T) {
 			t.Errorf("the DaemonSet of ops is on %v", nodes)
 		}
 		g.told(t, "FailedCreate", "DaemonSet/everywhere")
-		// The controller goes through the nodes in the order of a map, ends a round at its first refusal, and begins the next
-		// one after a pause that doubles, up to a quarter of an hour. With two nodes the map begins with cp1 in seven rounds of
-		// eight, if luck is bad. A change of the object makes a round begin at once, and these are a hundred.
-		var nodes []string
-		for began := time.Now(); time.Since(began) < workloadsWithin && len(nodes) == 0; {
-			kick := fmt.Appendf(nil, `{"metadata": {"annotations": {"round": %q}}}`, time.Since(began))
-			if _, err := g.Clients.AppsV1().DaemonSets("app").Patch(t.Context(), "everywhere", types.MergePatchType, kick, metav1.PatchOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			nodes = g.where(t, "app", "everywhere", 1, 300*time.Millisecond)
-		}
+		nodes := g.daemonIsOn(t, "app", "everywhere")
 		if !slices.Equal(nodes, []string{"w1"}) {
 			t.Errorf("the DaemonSet of app is on %v", nodes)
 		}
