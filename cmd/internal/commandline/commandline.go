@@ -11,6 +11,9 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -91,6 +94,7 @@ func Run(ctx context.Context, p Program, args []string, lookup func(string) (str
 func New(p Program, lookup func(string) (string, bool)) *cobra.Command {
 	command := &cobra.Command{
 		Use: p.Name, Short: p.Short, Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
+		Version: Version(debug.ReadBuildInfo()),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := FromEnvironment(command.Flags(), lookup); err != nil {
 				return UsageError{err}
@@ -99,6 +103,7 @@ func New(p Program, lookup func(string) (string, bool)) *cobra.Command {
 		},
 	}
 	command.CompletionOptions.DisableDefaultCmd = true
+	command.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	for _, g := range p.Groups {
 		command.Flags().AddFlagSet(g.Flags)
 	}
@@ -108,21 +113,42 @@ func New(p Program, lookup func(string) (string, bool)) *cobra.Command {
 }
 
 func printHelp(out io.Writer, p Program) {
-	fmt.Fprintf(out, "%s\n\nUsage:\n  %s [flags]\n\nEvery flag can be set by an environment variable: --%s is %s.\n", p.Short, p.Name, p.Example, variable(p.Example))
+	fmt.Fprintf(out, "%s\n\nUsage:\n  %s [flags]\n\nEvery flag can be set by an environment variable: --%s is %s.\n"+
+		"--version says which build this is, --help this.\n", p.Short, p.Name, p.Example, variable(p.Example))
 	for _, g := range p.Groups {
 		fmt.Fprintf(out, "\n%s:\n%s", g.Title, g.Flags.FlagUsages())
 	}
 }
 
+// Version is what a build knows of itself: its version, its commit, Go and the platform.
+func Version(info *debug.BuildInfo, known bool) string {
+	version, commit := "unknown", ""
+	if known {
+		if info.Main.Version != "" {
+			version = info.Main.Version
+		}
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				commit = " commit " + setting.Value
+			}
+		}
+	}
+	return fmt.Sprintf("%s%s %s %s/%s", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
 // variable is the environment variable of a flag.
 func variable(flag string) string { return strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) }
+
+// notFromEnvironment are questions to the program, and what the Kubernetes libraries read themselves. Many a container
+// has a variable VERSION.
+var notFromEnvironment = []string{"help", "version", "kubeconfig"}
 
 // FromEnvironment sets the flags that were not given from variables of their name in capitals. KUBECONFIG is left to
 // the Kubernetes libraries, which know lists of paths.
 func FromEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
 	var faults []error
 	flags.VisitAll(func(flag *pflag.Flag) {
-		if flag.Changed || flag.Name == "kubeconfig" || flag.Name == "help" {
+		if flag.Changed || slices.Contains(notFromEnvironment, flag.Name) {
 			return
 		}
 		name := variable(flag.Name)

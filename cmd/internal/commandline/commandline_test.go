@@ -2,6 +2,9 @@ package commandline_test
 
 import (
 	"bytes"
+	"context"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -47,5 +50,30 @@ func TestTheHelpHasEveryFlagUnderItsHeading(t *testing.T) {
 			t.Fatalf("%q is not in the help, or in another place:\n%s", next, out.String())
 		}
 		rest = after
+	}
+}
+
+// U-28: --version says which build this is, and a variable VERSION, which many a container has, is nothing to us.
+func TestU28_TheVersionOfABuild(t *testing.T) {
+	t.Parallel()
+	started := false
+	program := commandline.Program{Name: "joiner", Short: "It launches nodes.", Example: "x",
+		Start: func(context.Context) error { started = true; return nil }}
+	lookup := func(name string) (string, bool) { return "1.2.3", name == "VERSION" }
+	var out, err bytes.Buffer
+	if code := commandline.Run(t.Context(), program, []string{"--version"}, lookup, &out, &err); code != 0 || started ||
+		!strings.HasPrefix(out.String(), "joiner ") || !strings.HasSuffix(out.String(), runtime.GOARCH+"\n") {
+		t.Errorf("exit %d, started %t, %q, %q", code, started, out.String(), err.String())
+	}
+	if code := commandline.Run(t.Context(), program, nil, lookup, &out, &err); code != 0 || !started {
+		t.Errorf("with a variable VERSION: exit %d, started %t, %q", code, started, err.String())
+	}
+	info := &debug.BuildInfo{Main: debug.Module{Version: "v0.4.0"},
+		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}}}
+	if text := commandline.Version(info, true); !strings.HasPrefix(text, "v0.4.0 commit abc go") {
+		t.Errorf("the version is %q", text)
+	}
+	if text := commandline.Version(nil, false); !strings.HasPrefix(text, "unknown go") {
+		t.Errorf("without information the version is %q", text)
 	}
 }
