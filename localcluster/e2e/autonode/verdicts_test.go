@@ -124,8 +124,11 @@ func TestA03_AForgedStatusDoesNotMakeThePolicyReady(t *testing.T) {
 		return named
 	}
 	w.policySays("False", "TooManyRequirements", "a03-no-0 (TooManyRequirements)")
-	w.eventually("Ready to name all", func() (bool, string) { n := failed(); return n == len(all),
-		fmt.Sprint(n, " are named") })
+	w.eventually("Ready to name all", func() (bool, string) {
+		n := failed()
+		return n == len(all),
+			fmt.Sprint(n, " are named")
+	})
 	w.stays("Ready of the policy", func() any { return failed() })
 	w.policySays("False", "TooManyRequirements", "status of 5")
 	if lines := w.metric(`autonode_altered_writes_total{kind="status"}`); len(lines) != 1 ||
