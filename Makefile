@@ -134,6 +134,7 @@ fuzz-public: ## The fuzz targets of the module that others import, some ten to t
 check: generated vet lint race fuzz-public alerts ## Generated files are current, vet, lint, import rules, race-free tests of the core, tests of the tools, of the alerts and of the public module
 	$(GO) test ./internal/tidy/...
 	cd tools && $(GO) test ./...
+	cd tools/release && $(GO) vet ./... && $(GO) test ./...
 	cd autonodepolicy && $(GO) test ./...
 	$(PLUGIN_TESTS)
 	cd nodescheduling/test && $(GO) test ./...
@@ -141,6 +142,26 @@ check: generated vet lint race fuzz-public alerts ## Generated files are current
 .PHONY: alerts
 alerts: ## The alerts of the charts, evaluated by Prometheus' own code (A-43 to A-45)
 	cd tools/alerts && CGO_ENABLED=0 $(GO) vet ./... && CGO_ENABLED=0 $(GO) test -trimpath $(TEST_FLAGS) ./...
+
+# One image layout for each program, and joinerctl for each system, below bin (U-11, U-33).
+RELEASE := cd tools/release && $(GO) run .
+.PHONY: images
+images: ## Images of the programs as OCI layouts for two architectures, without a daemon, below bin/images (docs/images.md)
+	$(RELEASE) images --source ../.. --out ../../$(BIN)/images
+
+.PHONY: release
+release: ## joinerctl for Linux, macOS and Windows as archives with their sums, in bin/release
+	$(RELEASE) archives --source ../.. --out ../../$(BIN)/release
+
+# A second time from a clone of the last commit with a cache of its own, so nothing of the first can be in it.
+.PHONY: images-check
+images-check: images release ## Images and archives are the same bytes when they are built elsewhere, and each program starts from its layout
+	@again="$$(mktemp -d)"; trap 'chmod -R u+w "$$again"; rm -rf "$$again"' EXIT; \
+	git clone -q . "$$again/clone" && GOCACHE="$$again/cache" $(MAKE) --no-print-directory -C "$$again/clone" images release && \
+	diff -r $(BIN)/images "$$again/clone/$(BIN)/images" && diff -r $(BIN)/release "$$again/clone/$(BIN)/release" && \
+	for program in "joiner --version" "joiner-operator --version" "joiner-webhook --version" "joinerctl version --client"; do \
+		set -- $$program; (cd tools/release && $(GO) run . run --layout ../../$(BIN)/images/"$$@") || exit 1; done && \
+	(cd $(BIN)/release && sha256sum --quiet -c SHA256SUMS) && echo "the same bytes twice"
 
 # As another operator's build would do it: no workspace, and the module's own go.mod; its Go is newer than Joiner's.
 CONSUMER := cd examples/karpenter-operator && GOWORK=off GOFLAGS=-mod=mod GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO)

@@ -204,22 +204,3 @@ func NewLogger(logs io.Writer, level slog.Level) (log logr.Logger, stop func()) 
 
 // Warn logs at the level of warnings, which logr does not have.
 func Warn(log logr.Logger, message string) { slog.New(logr.ToSlogHandler(log)).Warn(message) }
-
-// switchLevel changes between debug and the level of the flag at each SIGUSR1, until the returned function is called.
-func switchLevel(current *slog.LevelVar, usual slog.Level) func() {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGUSR1)
-	go func() {
-		for range signals {
-			if current.Level() == slog.LevelDebug {
-				current.Set(usual)
-			} else {
-				current.Set(slog.LevelDebug)
-			}
-		}
-	}()
-	return func() {
-		signal.Stop(signals)
-		close(signals)
-	}
-}

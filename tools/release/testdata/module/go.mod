@@ -1,0 +1,3 @@
+module example.test/hello
+
+go 1.26.0
