@@ -11,9 +11,12 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
@@ -27,15 +30,28 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	called, args := calledAs(os.Args[0], os.Args[1:])
+	code := run(ctx, called, args, os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
+// calledAs is how the user calls the program, by the name of its file, and what it is to do. As kubectl-joiner kubectl
+// finds it as its plugin, as kubectl_complete-joiner it is asked by kubectl what a shell may complete (U-28).
+func calledAs(file string, args []string) (called string, do []string) {
+	switch strings.TrimSuffix(filepath.Base(file), ".exe") {
+	case "kubectl-joiner":
+		return "kubectl joiner", args
+	case "kubectl_complete-joiner":
+		return "kubectl joiner", append([]string{cobra.ShellCompRequestCmd}, args...)
+	}
+	return "", args
+}
+
 // run is main with everything it touches as an argument, and returns the exit code.
-func run(ctx context.Context, args []string, in io.Reader, out, failures io.Writer) int {
+func run(ctx context.Context, called string, args []string, in io.Reader, out, failures io.Writer) int {
 	return cli.Run(ctx, cli.Config{Client: client, Clientset: clientset, Namespace: namespace, In: in, Out: out,
-		Err:        failures,
+		Err: failures, Called: called,
 		InTerminal: terminal(in), OutTerminal: terminal(out),
 		Plain: os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"}, args)
 }

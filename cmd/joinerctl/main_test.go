@@ -84,7 +84,7 @@ contexts:
 	} {
 		var out, failures strings.Builder
 		args := append([]string{"explain", "pod", "web", "--kubeconfig", path}, c.args...)
-		code := run(t.Context(), args, strings.NewReader(""), &out, &failures)
+		code := run(t.Context(), "", args, strings.NewReader(""), &out, &failures)
 		got, other := c.server.take(), first.take()
 		if c.server == first {
 			other = second.take()
@@ -109,7 +109,7 @@ func TestU36_NoUsableKubeconfig(t *testing.T) {
 		"Timeout must be":               {"--kubeconfig", path, "--server", "http://localhost:1", "--request-timeout", "soon"},
 	} {
 		var failures strings.Builder
-		code := run(t.Context(), append([]string{"status"}, args...), strings.NewReader(""), io.Discard, &failures)
+		code := run(t.Context(), "", append([]string{"status"}, args...), strings.NewReader(""), io.Discard, &failures)
 		if said := failures.String(); code != cli.CodeFailed || !strings.HasPrefix(said, "joinerctl: no usable kubeconfig: ") ||
 			!strings.Contains(said, want) || strings.Count(said, "\n") != 1 {
 			t.Errorf("%v: exit %d, %s", args, code, said)

@@ -27,7 +27,8 @@ func prints(command *cobra.Command, forms ...string) *printing {
 
 // printer returns what the flags ask for; the error is about a flag.
 func (p *printing) printer(config Config) (*printer.Printer, error) {
-	return p.flags.Printer(printer.Surroundings{Terminal: config.OutTerminal, Plain: config.Plain, Codes: whatif.Codes()})
+	return p.flags.Printer(printer.Surroundings{Terminal: config.OutTerminal, Plain: config.Plain,
+		Codes: whatif.Codes(), Rename: config.renamed})
 }
 
 // report prints an answer, and ends with a finding where there is one.

@@ -39,6 +39,8 @@ type Config struct {
 	InTerminal, OutTerminal bool
 	// Plain says that the environment wants no colours (NO_COLOR).
 	Plain bool
+	// Called is how its user calls the program, where that is not joinerctl: a plugin is kubectl joiner (U-28).
+	Called string
 }
 
 // errFindings ends a command that found something; it was printed already.
@@ -61,11 +63,11 @@ func Run(ctx context.Context, config Config, args []string) int {
 		}
 		return CodeFindings
 	case ctx.Err() != nil:
-		fmt.Fprintln(config.Err, "joinerctl: interrupted")
+		fmt.Fprintf(config.Err, "%s: interrupted\n", config.called())
 		return CodeInterrupted
 	}
 	for line := range strings.SplitSeq(strings.TrimSpace(unanswered(err).Error()), "\n") {
-		fmt.Fprintf(config.Err, "joinerctl: %s\n", line)
+		fmt.Fprintf(config.Err, "%s: %s\n", config.called(), config.renamed(line))
 	}
 	return CodeFailed
 }
@@ -74,7 +76,7 @@ func Run(ctx context.Context, config Config, args []string) int {
 const exitZero = "exit-zero"
 
 func root(config Config) *cobra.Command {
-	command := parent("joinerctl", "joinerctl looks after a cluster with Joiner", "")
+	command := parent(program, "joinerctl looks after a cluster with Joiner", "")
 	command.SilenceErrors, command.SilenceUsage = true, true
 	command.PersistentFlags().Bool(exitZero, false, "end with 0 instead of 1 when something is found")
 	command.SetFlagErrorFunc(mistypedFlag)
@@ -87,6 +89,7 @@ func root(config Config) *cobra.Command {
 	audit.AddCommand(auditControlPlane(config))
 	command.AddCommand(status(config), simulate(config), explain(config), pause(config), resume(config), migrate, audit,
 		version(config))
+	config.rename(command)
 	return command
 }
 

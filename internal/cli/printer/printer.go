@@ -104,6 +104,8 @@ type Surroundings struct {
 	Plain bool
 	// Codes are the words that are painted.
 	Codes []string
+	// Rename makes a text what its reader types, where the program has another name; nil leaves it.
+	Rename func(string) string
 }
 
 // Printer writes answers in one form. Use [Flags.Printer].
@@ -112,6 +114,7 @@ type Printer struct {
 	noHeaders bool
 	paint     bool
 	codes     []string
+	rename    func(string) string
 	path      *jsonpath.JSONPath
 	template  *template.Template
 }
@@ -120,7 +123,7 @@ type Printer struct {
 func (f *Flags) Printer(where Surroundings) (*Printer, error) {
 	form, argument, given := strings.Cut(f.output, "=")
 	takes := form == JSONPath || form == GoTemplate
-	p := &Printer{form: form, noHeaders: f.noHeaders, codes: where.Codes}
+	p := &Printer{form: form, noHeaders: f.noHeaders, codes: where.Codes, rename: where.Rename}
 	if form == Text && slices.Contains(f.forms, Table) {
 		p.form = Table
 	}
@@ -166,6 +169,9 @@ func (p *Printer) Print(out io.Writer, a Answer, footer string) error {
 	text := b.String()
 	if p.ForPeople() {
 		text += footer
+		if p.rename != nil {
+			text = p.rename(text)
+		}
 		if p.paint {
 			text = painted(text, p.codes)
 		}

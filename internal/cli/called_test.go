@@ -1,0 +1,77 @@
+package cli_test
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/joiner-autoscaler/joiner/internal/cli"
+)
+
+// plugged runs a command as kubectl's plugin.
+func plugged(t *testing.T, args ...string) (code int, out, failures string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code = cli.Run(t.Context(), cli.Config{In: strings.NewReader(""), Out: &stdout, Err: &stderr,
+		Called: "kubectl joiner"}, args)
+	return code, stdout.String(), stderr.String()
+}
+
+// typed finds the name where a person would type it.
+var typed = regexp.MustCompile(`(?m)(^|[ "'(])joinerctl[ :].*$`)
+
+// TestU28_APluginSaysWhatItsUserTypes: help, answers for people and failures name the program as it was called.
+func TestU28_APluginSaysWhatItsUserTypes(t *testing.T) {
+	t.Parallel()
+	_, list, _ := ran(t, "")
+	_, below, _ := strings.Cut(list, "\nCommands:\n")
+	below, _, _ = strings.Cut(below, "\n\n")
+	var commands [][]string
+	for line := range strings.Lines(below) {
+		commands = append(commands, strings.Fields(line)[:1])
+	}
+	if len(commands) < 9 {
+		t.Fatalf("the commands are %v", commands)
+	}
+	commands = append(commands, nil, []string{"explain", "pod"}, []string{"explain", "node"},
+		[]string{"migrate", "check"}, []string{"migrate", "storage"}, []string{"audit", "control-plane"})
+	for _, command := range commands {
+		if command != nil && command[0] == "completion" {
+			continue // it is about the program alone: kubectl completes its plugins in its own way
+		}
+		args := append(command[:len(command):len(command)], "--help")
+		code, out, failures := plugged(t, args...)
+		if code != 0 || failures != "" || !strings.Contains(out, "kubectl joiner") {
+			t.Errorf("%v: exit %d, %q:\n%s", args, code, failures, out)
+		}
+		if left := typed.FindString(out); left != "" && !strings.Contains(out, "completion") {
+			t.Errorf("%v: %q is left in\n%s", args, left, out)
+		}
+		_, own, _ := ran(t, "", args...)
+		if same := strings.NewReplacer("joinerctl", "kubectl joiner"); same.Replace(own) != same.Replace(out) {
+			t.Errorf("%v: the help says something else besides:\n%s", args, out)
+		}
+	}
+	if code, _, failures := plugged(t, "explain", "pods"); code != cli.CodeFailed ||
+		!strings.HasPrefix(failures, "kubectl joiner: ") || strings.Contains(failures, "joinerctl") {
+		t.Errorf("exit %d, %q", code, failures)
+	}
+}
+
+// TestU28_AnswersForProgramsStay: a table names the plugin, and fields are the same whoever called.
+func TestU28_AnswersForProgramsStay(t *testing.T) {
+	t.Parallel()
+	args := []string{"status", "-f", "../../examples/status"}
+	_, own, _ := ran(t, "", args...)
+	_, out, _ := plugged(t, args...)
+	if !strings.Contains(own, "joinerctl explain ") || out != strings.ReplaceAll(own, "joinerctl explain ",
+		"kubectl joiner explain ") {
+		t.Errorf("%s\nis not\n%s", out, own)
+	}
+	args = append(args, "-o", "json")
+	_, own, _ = ran(t, "", args...)
+	if _, out, _ = plugged(t, args...); out != own {
+		t.Errorf("%s\nis not\n%s", out, own)
+	}
+}
