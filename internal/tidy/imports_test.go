@@ -91,7 +91,7 @@ var layers = []layer{
 	{"internal/provider/ec2/plug", []string{"api", "internal/provider", "internal/plugin", "internal/kube", "internal/condition", "internal/engine/catalog"}, "a provider as a part of a program: clients, watches, controllers"},
 	{"internal/provider/ec2/rights", []string{"internal/provider", "deploy"}, "the policies that users are given, for tests"},
 	{"internal/provider", []string{"api", "internal/condition", "internal/translate", "internal/engine/catalog", "internal/engine/requirement", "internal/engine/resources"}, "a cloud, and what it offers"},
-	{"internal/controller", []string{"api", "internal/world", "internal/apply", "internal/provider", "internal/translate", "internal/engine", "internal/condition", "internal/kube"}, "gather, decide, act"},
+	{"internal/controller", []string{"api", "internal/world", "internal/apply", "internal/provider", "internal/translate", "internal/engine", "internal/condition", "internal/view", "internal/kube"}, "gather, decide, act"},
 	{"internal/convert", []string{"api"}, "pure: one version of an object to another"},
 	{"internal/autonode/merge", []string{"api", "autonodepolicy", "internal/condition"}, "pure: what a policy and a wrapper come to, in our API's types"},
 	{"internal/autonode/conformance", []string{"api", "autonodepolicy/fold", "internal/condition"}, "pure: a second opinion on what the merge and the operator made (A-20: not a word of theirs)"},

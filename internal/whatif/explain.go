@@ -191,10 +191,9 @@ func (w *World) placeOf(pod plan.PodRef, all bool) view.Explanation {
 			continue
 		}
 		if w.nodes[n.Node] {
-			return view.WaitsFor(cause.NodeFits, "it should run on node "+n.Node+", which has room", n.Node, "")
+			return view.Fits(n.Node)
 		}
-		return view.WaitsFor(cause.NodeOnTheWay, "it should run on the node of NodeClaim "+n.Node+", which is on its way",
-			n.Node, "")
+		return view.OnTheWay(n.Node)
 	}
 	for _, l := range p.Launches {
 		if slices.ContainsFunc(l.Pods, func(other plan.PodRef) bool { return other.UID == pod.UID }) {

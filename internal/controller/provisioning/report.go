@@ -1,0 +1,86 @@
+package provisioning
+
+import (
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/apply"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+	"github.com/joiner-autoscaler/joiner/internal/view"
+)
+
+// report tells users and operators what was decided, once: a nomination that only repeats an earlier one is no news.
+func (c *Controller) report(snapshot *cluster.Snapshot, p plan.Plan, outcome apply.Outcome) {
+	promised := map[string]string{}
+	for _, pod := range snapshot.Pending {
+		promised[pod.UID] = pod.Promised
+		if pod.PassedOver != "" {
+			c.config.Events.Event(podOf(plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}),
+				event.Warning, event.FailedScheduling, "kube-scheduler binds other pods, but not this one to "+
+					pod.PassedOver+", where it should run; it is not expected there for a while")
+		}
+	}
+	for _, launched := range outcome.Launched {
+		text := view.OnTheWay(launched.Claim).Cause.Headline()
+		for _, pod := range launched.Pods {
+			c.config.Events.Event(podOf(pod), event.Normal, event.Nominated, text)
+		}
+	}
+	for _, nomination := range p.Nominations {
+		if promised[nomination.Pod.UID] != "" {
+			continue
+		}
+		c.config.Events.Event(podOf(nomination.Pod), event.Normal, event.Nominated, expected(snapshot, nomination.Node))
+	}
+	for _, refused := range outcome.Refused {
+		c.config.Log.Info("did not launch", "pool", refused.Pool, "reason", refused.Why, "pods", len(refused.Pods))
+	}
+	if len(p.Launches) > 0 {
+		c.config.Log.Info("planned", "launches", len(p.Launches), "nominated", len(p.Nominations),
+			"unplaced", len(p.Unplaced), "pricePerHour", p.Price().String(), "snapshot", p.BasedOn)
+	}
+}
+
+// expected says that a pod should run on a node that is there, or on that of a claim.
+func expected(snapshot *cluster.Snapshot, name string) string {
+	there := func(node *cluster.Node) bool { return node.Name == name }
+	if slices.ContainsFunc(snapshot.Nodes, there) {
+		return view.Fits(name).Cause.Headline()
+	}
+	return view.OnTheWay(name).Cause.Headline()
+}
+
+// reportUnplaced tells each pod that no pool takes why (U-17), and the log once of all that wait for the same (U-14).
+func (c *Controller) reportUnplaced(p plan.Plan) {
+	groups := view.Groups(p.Unplaced)
+	for _, group := range groups {
+		text := group.Event()
+		for _, pod := range group.Pods {
+			c.config.Events.Event(podOf(pod), event.Warning, event.FailedScheduling, text)
+		}
+	}
+	for _, group := range c.waits.news(groups) {
+		c.config.Log.Info("pods wait", "cause", group.Cause.Code, "object", group.Cause.Object.String(),
+			"text", group.Cause.Text, "pods", len(group.Pods), "first", group.Pods[0].String())
+	}
+}
+
+// waits remembers what the log was told, so that it says a cause when it begins and not with each plan. After a restart it is said
+// once more.
+type waits struct{ said map[string]bool }
+
+// news returns the groups whose cause was not there before. Only the one worker calls it.
+func (w *waits) news(groups []view.Group) []view.Group {
+	var fresh []view.Group
+	now := make(map[string]bool, len(groups))
+	for _, group := range groups {
+		key := string(group.Cause.Code) + " " + group.Cause.Text
+		if !w.said[key] && !now[key] {
+			fresh = append(fresh, group)
+		}
+		now[key] = true
+	}
+	w.said = now
+	return fresh
+}
