@@ -29,8 +29,8 @@ func (c Cause) Headline() string {
 	return text[:size] + left
 }
 
-// Event is the text of an event or a condition: the headline, what to do, and what ends it by itself. It has no clock and no
-// count of its own, so it stays the same as long as the cause does.
+// Event is the text of an event or a condition: the headline, what to do, and what ends it by itself. It has no clock
+// and no count of its own, so it stays the same as long as the cause does.
 func (c Cause) Event() string {
 	return ended(c.Headline()) + c.advice()
 }
@@ -59,7 +59,8 @@ func ended(text string) string {
 	return text + "."
 }
 
-// Event is the text of an event about a pod that waits: that of its cause, and then how many other pools say what, nearest first.
+// Event is the text of an event about a pod that waits: that of its cause, and then how many other pools say what,
+// nearest first.
 func (w Waiting) Event() string {
 	text := w.Cause.Event()
 	if len(w.Pools) < 2 {
@@ -95,8 +96,8 @@ type Group struct {
 	Pods []plan.PodRef
 }
 
-// Groups puts pods together whose cause says the same, in the order in which the first of each stands. What is refused in the
-// same words is looked at once: there may be thousands.
+// Groups puts pods together whose cause says the same, in the order in which the first of each stands. What is refused
+// in the same words is looked at once: there may be thousands.
 func Groups(list []plan.Unplaced) []Group {
 	var groups []Group
 	words, at := map[string]int{}, map[string]int{}
@@ -116,4 +117,13 @@ func Groups(list []plan.Unplaced) []Group {
 		groups[i].Pods = append(groups[i].Pods, u.Pod)
 	}
 	return groups
+}
+
+// Event is the text of an event about a node that stays: that of its cause, and what it is to go for.
+func (e Explanation) Event() string {
+	text := e.Cause.Event()
+	if e.Wanted != "" {
+		text += " It is to go: " + e.Wanted + "."
+	}
+	return text
 }

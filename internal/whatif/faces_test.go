@@ -14,6 +14,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/apply"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
+	"github.com/joiner-autoscaler/joiner/internal/controller/disruption"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/provisioning"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
@@ -68,13 +69,13 @@ type picture func() *cluster.Snapshot
 
 func (p picture) Snapshot() *cluster.Snapshot { return p() }
 
-// idle carries nothing out.
-type idle struct{}
+// idle carries nothing out, and nothing else is asked of it.
+type idle struct{ disruption.Applier }
 
 func (idle) Apply(context.Context, plan.Plan) (apply.Outcome, error) { return apply.Outcome{}, nil }
 
-// told is what the controller of provisioning says in three rounds about a picture in which nothing happens that matters: its events
-// and its lines at info.
+// told is what the controller of provisioning says in three rounds about a picture in which nothing happens that
+// matters: its events and its lines at info.
 func told(t *testing.T, world *whatif.World) (events, lines []string) {
 	t.Helper()
 	state, tape, clock := &moving{*world.Snapshot()}, &controllertest.Tape{}, controllertest.NewClock()
@@ -94,9 +95,9 @@ func told(t *testing.T, world *whatif.World) (events, lines []string) {
 	return tape.Said(), lines
 }
 
-// TestU15_OneCauseHasManyFaces: of one picture, explain in text and in JSON, simulate, the event on the pod and the line in the log
-// have the same code and the same sentence, and the event says what to do. Nothing of it changes with time, and the log
-// says it once.
+// TestU15_OneCauseHasManyFaces: of one picture, explain in text and in JSON, simulate, the event on the pod and the
+// line in the log have the same code and the same sentence, and the event says what to do. Nothing of it changes with
+// time, and the log says it once.
 func TestU15_OneCauseHasManyFaces(t *testing.T) {
 	t.Parallel()
 	world, err := pictured(t, documentsOf(t, &datadriven.TestData{Cmd: "faces", Input: waitingPods}))
@@ -112,7 +113,8 @@ func TestU15_OneCauseHasManyFaces(t *testing.T) {
 	if err := world.Plan().WriteText(&simulated); err != nil {
 		t.Fatal(err)
 	}
-	for pod, code := range map[string]string{"limited": "HardLimitNodes", "stranger": "TaintNotTolerated", "odd": "PodMalformed"} {
+	for pod, code := range map[string]string{"limited": "HardLimitNodes", "stranger": "TaintNotTolerated",
+		"odd": "PodMalformed"} {
 		e, err := world.ExplainPod("default", pod, false)
 		if err != nil || e.Cause == nil || string(e.Cause.Code) != code {
 			t.Fatalf("%s: %v, %+v; want %s", pod, err, e.Cause, code)
@@ -125,7 +127,8 @@ func TestU15_OneCauseHasManyFaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		var read struct{ Cause struct{ Code, Text string } }
-		if err := json.Unmarshal([]byte(object.String()), &read); err != nil || read.Cause.Code != code || read.Cause.Text != e.Cause.Text {
+		if err := json.Unmarshal([]byte(object.String()), &read); err != nil || read.Cause.Code != code ||
+			read.Cause.Text != e.Cause.Text {
 			t.Errorf("%s: JSON has %+v (%v)", pod, read.Cause, err)
 		}
 		sentence := code + ": " + e.Cause.Text + ". To do: " + strings.Join(e.Cause.Remedies, "; or ") + "."
@@ -147,7 +150,8 @@ func TestU15_OneCauseHasManyFaces(t *testing.T) {
 		logged := 0
 		for _, line := range lines {
 			var l struct{ Cause, Text, First string }
-			if err := json.Unmarshal([]byte(line), &l); err == nil && l.First == "default/"+pod && l.Cause == code && l.Text == e.Cause.Text {
+			if err := json.Unmarshal([]byte(line), &l); err == nil && l.First == "default/"+pod &&
+				l.Cause == code && l.Text == e.Cause.Text {
 				logged++
 			}
 		}

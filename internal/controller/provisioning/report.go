@@ -66,8 +66,8 @@ func (c *Controller) reportUnplaced(p plan.Plan) {
 	}
 }
 
-// waits remembers what the log was told, so that it says a cause when it begins and not with each plan. After a restart it is said
-// once more.
+// waits remembers what the log was told, so that it says a cause when it begins and not with each plan. After a
+// restart it is said once more.
 type waits struct{ said map[string]bool }
 
 // news returns the groups whose cause was not there before. Only the one worker calls it.

@@ -215,3 +215,18 @@ func TestALongTextIsCutBetweenCharacters(t *testing.T) {
 		}
 	}
 }
+
+// U-17: a node that nothing is cheaper than says so once an hour, whatever the amounts are by then; another cause is
+// news.
+func TestAmountsAreNoNewsOfANodeThatStays(t *testing.T) {
+	t.Parallel()
+	tape := &tape{now: time.Unix(0, 0)}
+	r := tape.recorder()
+	for _, text := range []string{"NothingCheaper: $1", "NothingCheaper: $2",
+		"PodFitsNowhereElse: $1", "NothingCheaper: $3"} {
+		r.Event(pod("a"), event.Normal, event.Unconsolidatable, text)
+	}
+	if len(tape.said) != 2 || tape.said[1] != "a Unconsolidatable PodFitsNowhereElse: $1" {
+		t.Errorf("said %q", tape.said)
+	}
+}
