@@ -29,10 +29,17 @@ type Explained struct {
 	Pool     *PoolFacts     `json:"pool,omitempty"`
 	Claim    *ClaimFacts    `json:"claim,omitempty"`
 	Workload *WorkloadFacts `json:"workload,omitempty"`
+	// Decides says who decides here, where that is not Joiner.
+	Decides *Decides `json:"decides,omitempty"`
+	// Tries are the single changes that would place a pod, cheapest first, and Tried how many were tried; where that was
+	// asked for.
+	Tries []Try `json:"tries,omitempty"`
+	Tried int   `json:"tried,omitempty"`
 	// NotChecked are kinds that could not be read: something of them may stand in the way.
 	NotChecked []string `json:"notChecked,omitempty"`
 
-	all bool // everything was asked for, not only what binds
+	all   bool // everything was asked for, not only what binds
+	tried []Try
 }
 
 // About names the object that is explained.
