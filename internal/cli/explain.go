@@ -97,7 +97,8 @@ func explaining(short, long, codes string) (*cobra.Command, *explainer) {
 
 The objects of the cluster are read and planned for by the engine that the controller has. No controller is asked, so it works while
 none runs, and where Karpenter decides: then it says what Joiner would say, and ends with Karpenter's own last event
-on the object. What was sold out when a controller last tried is not known here. Without -f the cluster is read; nothing is ever written. It needs to list pods, nodes and nodepools; what else may not
+on the object. What was sold out when a controller last tried is not known here. Without -f the cluster is read;
+nothing is ever written. It needs to list pods, nodes and nodepools; what else may not
 be read is named, since something of it may stand in the way.
 
 Exit code: ` + codes +

@@ -3,6 +3,7 @@ package whatif_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/disruption"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/provisioning"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
@@ -105,7 +107,16 @@ func TestU15_OneCauseHasManyFaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	events, lines := told(t, world)
-	if len(events) != 9 || len(lines) != 3 {
+	full, err := world.ExplainPool("full")
+	if err != nil {
+		t.Fatal(err)
+	}
+	event := "full LimitReached: " + full.Cause.Event()
+	others := slices.DeleteFunc(slices.Clone(events), func(said string) bool { return said == event })
+	if len(events) != len(others)+3 || full.Cause.Code != cause.LimitReached {
+		t.Errorf("explain says %+v of the pool; said\n%s", full.Cause, strings.Join(events, "\n"))
+	}
+	if events = others; len(events) != 9 || len(lines) != 3 {
 		t.Fatalf("%d events and %d lines of three pods in three rounds:\n%s\n%s", len(events), len(lines),
 			strings.Join(events, "\n"), strings.Join(lines, "\n"))
 	}

@@ -124,7 +124,7 @@ func (c *Controller) plan(
 		c.config.Metrics.Duration.WithLabelValues("provisioner").Observe(c.config.Now().Sub(start).Seconds())
 		c.config.Metrics.Unschedulable.WithLabelValues("provisioner").Set(float64(len(p.Unplaced)))
 		outcome, err := c.carryOut(ctx, snapshot, p)
-		c.reportUnplaced(p)
+		c.reportUnplaced(snapshot, p)
 		if failures = append(failures, err); len(outcome.Refused) > 0 {
 			result = reconcile.Result{RequeueAfter: refusedAfter}
 		}

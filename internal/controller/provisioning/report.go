@@ -3,7 +3,12 @@ package provisioning
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/apply"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
@@ -52,7 +57,7 @@ func expected(snapshot *cluster.Snapshot, name string) string {
 }
 
 // reportUnplaced tells each pod that no pool takes why (U-17), and the log once of all that wait for the same (U-14).
-func (c *Controller) reportUnplaced(p plan.Plan) {
+func (c *Controller) reportUnplaced(snapshot *cluster.Snapshot, p plan.Plan) {
 	groups := view.Groups(p.Unplaced)
 	for _, group := range groups {
 		text := group.Event()
@@ -60,9 +65,29 @@ func (c *Controller) reportUnplaced(p plan.Plan) {
 			c.config.Events.Event(podOf(pod), event.Warning, event.FailedScheduling, text)
 		}
 	}
+	c.reportLimited(snapshot, p)
 	for _, group := range c.waits.news(groups) {
 		c.config.Log.Info("pods wait", "cause", group.Cause.Code, "object", group.Cause.Object.String(),
 			"text", group.Cause.Text, "pods", len(group.Pods), "first", group.Pods[0].String())
+	}
+}
+
+// reportLimited tells each pool whose limit is what binds a pod that waits, in the words of the pool (U-15): the first
+// such pod's, since a limit on a resource is short of another amount for each.
+func (c *Controller) reportLimited(snapshot *cluster.Snapshot, p plan.Plan) {
+	limits := []cause.Code{cause.HardLimitNodes, cause.SoftLimitNodes, cause.ResourceLimit}
+	told := map[string]bool{}
+	for _, u := range p.Unplaced {
+		for _, refusal := range u.Pools {
+			step := refusal.Last()
+			pool := snapshot.Pool(refusal.Pool)
+			if !slices.Contains(limits, step.Cause) || pool == nil || told[pool.Name] {
+				continue
+			}
+			told[pool.Name] = true
+			object := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: pool.Name, UID: types.UID(pool.UID)}}
+			c.config.Events.Event(object, event.Warning, event.LimitReached, view.Limited(pool.Name, step).Event())
+		}
 	}
 }
 

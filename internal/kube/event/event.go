@@ -181,7 +181,7 @@ func (d *Deduplicated) forget(now time.Time) {
 
 func window(reason string) time.Duration {
 	switch reason {
-	case FailedScheduling:
+	case FailedScheduling, LimitReached:
 		return 5 * time.Minute
 	case DisruptionPaused, Unconsolidatable:
 		return time.Hour

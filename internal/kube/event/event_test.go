@@ -84,6 +84,7 @@ func TestEachReasonHasItsWindow(t *testing.T) {
 	t.Parallel()
 	for reason, window := range map[string]time.Duration{
 		event.FailedScheduling:          5 * time.Minute,
+		event.LimitReached:              5 * time.Minute,
 		event.DisruptionPaused:          time.Hour,
 		event.Unconsolidatable:          time.Hour,
 		event.NoCompatibleInstanceTypes: time.Minute,
