@@ -32,6 +32,8 @@ func explainPod(config Config) *cobra.Command {
 	command.Example = "  joinerctl explain pod shop/web-6d4cf-9k2\n  joinerctl explain pod -n shop web-0 -f manifests/"
 	with.namespaceFlag(command)
 	with.allFlag(command, "say what each pool says, and not only the nearest")
+	command.Flags().BoolVar(&with.try, "try", false,
+		"say which single changes, of the pod or of a pool's limit, would place it, cheapest first, at most 5")
 	command.ValidArgsFunction = completes(config, with.connection, corev1.SchemeGroupVersion.WithResource("pods"))
 	command.RunE = func(command *cobra.Command, args []string) error {
 		pod, err := with.named(config, "pod", args[0])
@@ -40,7 +42,11 @@ func explainPod(config Config) *cobra.Command {
 		}
 		return with.run(command.Context(), config, func(w *whatif.World) (whatif.Explained,
 			error) {
-			return w.ExplainPod(pod.Namespace, pod.Name, with.all)
+			explained, err := w.ExplainPod(pod.Namespace, pod.Name, with.all)
+			if err == nil && with.try {
+				w.Try(&explained)
+			}
+			return explained, err
 		})
 	}
 	return command
@@ -72,12 +78,14 @@ type explainer struct {
 	catalogue, namespace string
 	connection           *Connection
 	printing             *printing
-	all                  bool
+	all, try             bool
 	// where is the place of the controller, and asked what is read there; more is what is read of a cluster beside
 	// what every explanation needs.
 	where place
 	asked asked
 	more  func(context.Context, dynamic.Interface) ([]whatif.Document, error)
+	// client is that of the cluster, once it is read; nil for files.
+	client dynamic.Interface
 }
 
 // explaining makes a command for one object, without its use, example and work.
@@ -88,8 +96,9 @@ func explaining(short, long, codes string) (*cobra.Command, *explainer) {
 		Long: long + `
 
 The objects of the cluster are read and planned for by the engine that the controller has. No controller is asked, so it works while
-none runs, and where Karpenter decides: then it says what Joiner would say. What was sold out when a controller last tried is not
-known here. Without -f the cluster is read; nothing is ever written. It needs to list pods, nodes and nodepools; what else may not
+none runs, and where Karpenter decides: then it says what Joiner would say, and ends with Karpenter's own last event
+on the object. What was sold out when a controller last tried is not known here. Without -f the cluster is read;
+nothing is ever written. It needs to list pods, nodes and nodepools; what else may not
 be read is named, since something of it may stand in the way.
 
 Exit code: ` + codes +
@@ -147,6 +156,11 @@ func (with *explainer) run(ctx context.Context, config Config, about func(*whati
 		return err
 	}
 	explained.NotChecked = append(explained.NotChecked, unread...)
+	if world.Karpenter() {
+		if explained.Decides, err = karpenterSays(ctx, with.client, explained.About); err != nil {
+			return err
+		}
+	}
 	err = report(config.Out, printer, explained, sources(world, from, offered))
 	if err == nil && explained.Open() {
 		return partial(explained.NotChecked)
@@ -165,6 +179,7 @@ func (with *explainer) read(ctx context.Context, config Config) (documents []wha
 	if err != nil {
 		return nil, nil, "", err
 	}
+	with.client, with.asked.heading = client, true
 	documents, unread, err = readAll(ctx, client, whatif.Resources())
 	if err == nil && with.more != nil {
 		var more []whatif.Document

@@ -36,6 +36,7 @@ func liveWith(t *testing.T, forbidden []string, more ...string) *fake.FakeDynami
 		lists[resource.GroupVersionResource] = "List"
 	}
 	lists[schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}] = "LeaseList"
+	lists[schema.GroupVersionResource{Version: "v1", Resource: "events"}] = "EventList"
 	for _, kind := range whatif.Workloads() {
 		for _, resource := range whatif.WorkloadResources(kind) {
 			lists[resource] = "List"

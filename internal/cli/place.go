@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -65,16 +66,19 @@ func findSurroundings(documents []whatif.Document, where place, into *whatif.Sur
 	return nil
 }
 
-// asked says what is to be known of a controller's place: who leads, and whether disruption is paused.
-type asked struct{ leader, pause bool }
+// asked says what is to be known of a controller's place: who leads, and whether disruption is paused. For a heading
+// that says who leads nothing is missed where it may not be read.
+type asked struct{ leader, pause, heading bool }
 
 // read reads leases and the switch of a cluster, as far as that is asked: a switch is looked for where the lease is.
 // unread says what may not be read.
 func (p place) read(ctx context.Context, client dynamic.Interface, what asked, into *whatif.Surroundings) (
 	documents []whatif.Document, unread []string, err error) {
-	if what.leader || what.pause && p.namespace == "" {
+	if needed := what.leader || what.pause && p.namespace == ""; needed || what.heading {
 		into.Leases, err = leasesOf(ctx, client, p)
-		if apierrors.IsForbidden(err) {
+		if apierrors.IsForbidden(err) && !needed {
+			err = nil
+		} else if apierrors.IsForbidden(err) {
 			into.LeasesUnread = true
 			unread, err = append(unread, "who leads, for want of the right to list leases.coordination.k8s.io"), nil
 		}
@@ -123,7 +127,8 @@ func stored(documents []whatif.Document, object any) ([]whatif.Document, error) 
 
 // leasesOf lists the leases of controllers, in all namespaces.
 func leasesOf(ctx context.Context, client dynamic.Interface, where place) ([]coordinationv1.Lease, error) {
-	list, err := client.Resource(leases()).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + where.lease})
+	name := cmp.Or(where.lease, usualLease)
+	list, err := client.Resource(leases()).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
 		return nil, fmt.Errorf("listing leases.coordination.k8s.io: %w", err)
 	}
@@ -133,7 +138,7 @@ func leasesOf(ctx context.Context, client dynamic.Interface, where place) ([]coo
 		if err := understand(item.Object, &lease); err != nil {
 			return nil, fmt.Errorf("reading Lease %s/%s: %w", item.GetNamespace(), item.GetName(), err)
 		}
-		if lease.Name == where.lease {
+		if lease.Name == name {
 			found = append(found, lease)
 		}
 	}

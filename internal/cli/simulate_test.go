@@ -51,6 +51,16 @@ func TestU04_ThePageShowsWhatExplainSays(t *testing.T) {
 	shows(t, "../../docs/explain.md", "$ joinerctl explain pod ml/train-2 -f examples/simulate\n", out)
 }
 
+// TestU04_ThePageShowsWhatIsTried.
+func TestU04_ThePageShowsWhatIsTried(t *testing.T) {
+	t.Parallel()
+	code, out, failures := run(t, nil, "", "explain", "pod", "ml/train-2", "--try", "-f", "../../examples/simulate")
+	if code != cli.CodeFindings || failures != "" {
+		t.Errorf("exit code %d, %q", code, failures)
+	}
+	shows(t, "../../docs/explain.md", "$ joinerctl explain pod ml/train-2 --try -f examples/simulate\n", out)
+}
+
 // TestU04_ThePageShowsWhyANodeStays.
 func TestU04_ThePageShowsWhyANodeStays(t *testing.T) {
 	t.Parallel()

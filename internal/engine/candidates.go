@@ -264,8 +264,9 @@ func (d *disruption) choose(c command) {
 }
 
 // stay notes that a node which is due cannot go.
-func (d *disruption) stay(node *cluster.Node, why string) {
-	d.stays = append(d.stays, plan.Stay{Claim: node.Claim, ClaimUID: node.ClaimUID, Why: why})
+func (d *disruption) stay(node *cluster.Node, lead string, u plan.Unplaced) {
+	d.stays = append(d.stays, plan.Stay{Claim: node.Claim, ClaimUID: node.ClaimUID, Why: lead + homeless(u), Lead: lead,
+		Homeless: u})
 }
 
 // dropUntilTogether gives up the last commands until all that are left can stand together, by the given check on the

@@ -121,7 +121,7 @@ func (d *disruption) rollTogether(group []*cluster.Node, reason plan.DisruptionR
 		d.rollTogether(group[:half], reason)
 		d.rollTogether(group[half:], reason)
 	default:
-		d.stay(group[0], homeless(p.Unplaced[0]))
+		d.stay(group[0], "", p.Unplaced[0])
 	}
 }
 

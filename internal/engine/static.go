@@ -46,8 +46,8 @@ func (d *disruption) rollStatic(pool *cluster.Pool, nodes []*cluster.Node, reaso
 			coming = []plan.Launch{l}
 		}
 		now := d.now(node)
-		if stuck := d.stuck(now, coming); stuck != "" {
-			d.stay(node, stuck)
+		if lead, lacking := d.stuck(now, coming); lead != "" {
+			d.stay(node, lead, lacking)
 			tries++
 			continue
 		}
@@ -69,24 +69,25 @@ func (d *disruption) arriving(launches []plan.Launch) []*cluster.Node {
 	return nodes
 }
 
-// stuck says why the drain of a node would not end though these launches are there, "" when it would. Only pods that leave one
+// stuck says why the drain of a node would not end though these launches are there, "" when it would, and which pod
+// would find no place. Only pods that leave one
 // after another can hold it up: others are evicted, wherever they start anew. As many as may leave at once need no place: they are
 // the last to leave. Where pods differ, one that finds none may be the first, and then the others may not leave.
-func (d *disruption) stuck(node *cluster.Node, launches []plan.Launch) string {
+func (d *disruption) stuck(node *cluster.Node, launches []plan.Launch) (lead string, homeless plan.Unplaced) {
 	list := successions(d.origin.Guards, node)
 	if len(list) == 0 {
-		return ""
+		return "", plan.Unplaced{}
 	}
 	s := d.future.Without(node).With(d.arriving(launches))
 	unplaced := pack.Solve(s, s.Pending).Unplaced
 	for _, own := range list {
 		lacking := slices.DeleteFunc(slices.Clone(unplaced), func(u plan.Unplaced) bool { return !own.pods[u.Pod.UID] })
 		if n := len(lacking); n > own.guard.AtOnce || n > 0 && !own.alike {
-			return fmt.Sprintf("PodDisruptionBudget %s/%s lets its pods go one after another, and %s", own.guard.Namespace,
-				own.guard.Name, homeless(lacking[0]))
+			return fmt.Sprintf("PodDisruptionBudget %s/%s lets its pods go one after another, and ", own.guard.Namespace,
+				own.guard.Name), lacking[0]
 		}
 	}
-	return ""
+	return "", plan.Unplaced{}
 }
 
 // Stuck says why the drain of a node of a static pool would not end as things are, "" when it would (D-09).
@@ -95,7 +96,11 @@ func Stuck(s *cluster.Snapshot, node *cluster.Node) string {
 		return ""
 	}
 	d := beginFrom(s, s, Terms{})
-	return d.stuck(d.now(node), nil)
+	lead, lacking := d.stuck(d.now(node), nil)
+	if lead == "" {
+		return ""
+	}
+	return lead + homeless(lacking)
 }
 
 // succession is pods of a node that a PodDisruptionBudget does not let leave all at once.

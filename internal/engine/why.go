@@ -21,9 +21,11 @@ type Standing struct {
 	Cause cause.Code
 	// Text says it in words.
 	Text string
-	// Pod is the pod that the cause is about, and Homeless why it would find no place; zero where there is none.
+	// Pod is the pod that the cause is about, Homeless why it would find no place, and Lead what has to be said before
+	// that; zero where there is none.
 	Pod      plan.PodRef
 	Homeless plan.Unplaced
+	Lead     string
 	// Until is when the cause ends by itself, in Unix seconds; 0 when no time ends it.
 	Until int64
 	// Launches are what would replace the node, where that is the cause.
@@ -39,7 +41,7 @@ func Why(s *cluster.Snapshot, terms Terms, node *cluster.Node) Standing {
 			return found
 		}
 	}
-	return whyNotCheaper(s, terms, node)
+	return whyNotCheaper(s, terms, beginFrom(s, s, Terms{}), node)
 }
 
 func stays(code cause.Code, format string, args ...any) (Standing, bool) {
@@ -179,28 +181,36 @@ func whyDueBy(s *cluster.Snapshot, terms Terms, node *cluster.Node,
 		found.Wanted = reason
 		return found, true
 	}
-	found := Standing{Wanted: reason, Cause: cause.OthersFirst, Text: "others are replaced first"}
 	for _, stay := range method(reason).Stays {
 		if stay.Claim == node.Claim {
-			found.Cause, found.Text = cause.PodFitsNowhereElse, stay.Why
-			if moved := movedFrom(s, node); len(moved.Unplaced) > 0 {
-				found.Homeless, found.Pod = moved.Unplaced[0], moved.Unplaced[0].Pod
-			}
+			return WhyStay(stay, reason), true
 		}
 	}
-	return found, true
+	return Standing{Wanted: reason, Cause: cause.OthersFirst, Text: "others are replaced first"}, true
+}
+
+// WhyStay is how a node stands that the method for a reason came upon and left.
+func WhyStay(stay plan.Stay, reason plan.DisruptionReason) Standing {
+	return Standing{Wanted: reason, Cause: cause.PodFitsNowhereElse, Text: stay.Why, Pod: stay.Homeless.Pod,
+		Homeless: stay.Homeless, Lead: stay.Lead}
 }
 
 // budgeted reports whether the budgets keep the node from going for a reason.
 func budgeted(s *cluster.Snapshot, terms Terms, node *cluster.Node, reason plan.DisruptionReason) (Standing, bool) {
-	switch allowed, taken := Allowed(terms.Budgets[node.Pool], reason), Taken(s)[node.Pool]; {
+	return WhyBudget(node.Pool, Allowed(terms.Budgets[node.Pool], reason), Taken(s)[node.Pool], reason)
+}
+
+// WhyBudget says that budgets which allow so many nodes of a pool to go for a reason keep further ones, since so many
+// are going or not ready; false when they do not.
+func WhyBudget(pool string, allowed, taken int, reason plan.DisruptionReason) (Standing, bool) {
+	switch {
 	case allowed == 0:
-		return stays(cause.BudgetClosed, "the budgets of NodePool %s allow no node to go now for the reason %s",
-			node.Pool, reason)
+		return stays(cause.BudgetClosed, "the budgets of NodePool %s allow no node to go now for the reason %s", pool,
+			reason)
 	case taken >= allowed:
 		return stays(cause.BudgetUsedUp,
 			"the budgets of NodePool %s allow %d at a time for the reason %s, and %d are going or not ready",
-			node.Pool, allowed, reason, taken)
+			pool, allowed, reason, taken)
 	}
 	return Standing{}, false
 }
@@ -239,8 +249,9 @@ func whyQuiet(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, b
 }
 
 // whyNotCheaper is about nodes that could go and do not, since that saves nothing, or not enough.
-func whyNotCheaper(s *cluster.Snapshot, terms Terms, node *cluster.Node) Standing {
-	moved := movedFrom(s, node)
+// future is what comes of the pods that wait.
+func whyNotCheaper(s *cluster.Snapshot, terms Terms, future *disruption, node *cluster.Node) Standing {
+	moved := future.movedFrom(node)
 	if len(moved.Unplaced) > 0 {
 		u := moved.Unplaced[0]
 		return Standing{Cause: cause.PodFitsNowhereElse, Text: homeless(u), Pod: u.Pod, Homeless: u}
@@ -267,11 +278,6 @@ func whyNotCheaper(s *cluster.Snapshot, terms Terms, node *cluster.Node) Standin
 			fmt.Sprintf("replacing it would save $%s/h, and other nodes go first", saving)
 	}
 	return found
-}
-
-// movedFrom plans for the pods of a node as if it went now.
-func movedFrom(s *cluster.Snapshot, node *cluster.Node) plan.Plan {
-	return beginFrom(s, s, Terms{}).movedFrom(node)
 }
 
 func ref(pod *cluster.Pod) plan.PodRef {

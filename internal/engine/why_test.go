@@ -48,6 +48,66 @@ func TestWhyAgreesWithThePlans(t *testing.T) {
 	})
 }
 
+// TestU15_EventsOfNodesAgreeWithWhy: what events say of a node that is forbidden to go, or that is no bargain, is what
+// Why says of it.
+func TestU15_EventsOfNodesAgreeWithWhy(t *testing.T) {
+	t.Parallel()
+	forbidden, notCheaper := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		script := enginetest.PlainScript(t)
+		s := shrunk(t, script)
+		for _, node := range s.Nodes {
+			switch rapid.IntRange(0, 7).Draw(t, "held") {
+			case 0:
+				node.DoNotDisrupt = true
+			case 1:
+				node.Held = "a budget"
+			}
+		}
+		terms := engine.Terms{Budgets: map[string][]engine.Budget{}, SpotToSpot: rapid.Bool().Draw(t, "spot"),
+			MinSavingPercent: 5}
+		for _, pool := range s.Pools {
+			terms.Budgets[pool.Name] = []engine.Budget{{Max: rapid.IntRange(0, 4).Draw(t, "budget")}}
+		}
+		drift := engine.Drift(s, terms)
+		plans := []plan.Plan{engine.Emptiness(s, terms.Now, terms.Budgets), engine.Expire(s, terms), drift,
+			engine.Consolidate(s, terms)}
+		var nodes []*cluster.Node
+		for _, node := range s.Nodes {
+			if found, so := engine.WhyForbidden(s, node); so {
+				forbidden++
+				if w := engine.Why(s, terms, node); !reflect.DeepEqual(w, found) {
+					t.Fatalf("%s\n----\n%s: %+v, and Why says %+v", script, node.ID(), found, w)
+				}
+			}
+			pool := s.Pool(node.Pool)
+			if goes(plans, node) == "" && node.Consolidatable(pool, terms.Now) && engine.Disruptable(s, node) &&
+				!node.Drifted && !node.Expired {
+				nodes = append(nodes, node)
+			}
+		}
+		for i, found := range engine.WhyNotCheaper(s, terms, nodes) {
+			notCheaper++
+			if w := engine.Why(s, terms, nodes[i]); !reflect.DeepEqual(w, found) {
+				t.Fatalf("%s\n----\n%s: %+v, and Why says %+v", script, nodes[i].ID(), found, w)
+			}
+		}
+		for _, stay := range drift.Stays {
+			for _, node := range s.Nodes {
+				if node.Claim != stay.Claim || goes(plans, node) != "" {
+					continue
+				}
+				if w := engine.Why(s, terms, node); !reflect.DeepEqual(w, engine.WhyStay(stay, plan.Drifted)) {
+					t.Fatalf("%s\n----\n%s: %+v, and Why says %+v", script, node.ID(), stay, w)
+				}
+			}
+		}
+	})
+	if forbidden == 0 || notCheaper == 0 { // due ones are rare here; TestU15_ANodeHasManyFaces has one
+		t.Errorf("%d nodes were forbidden to go, %d no bargain: want some of each", forbidden, notCheaper)
+	}
+}
+
 // TestU16_EachCauseOfNodesHasAScript: a cause that no script shows is one that nobody has seen.
 func TestU16_EachCauseOfNodesHasAScript(t *testing.T) {
 	t.Parallel()

@@ -239,8 +239,8 @@ func alone(s *cluster.Snapshot, p plan.Plan, pool *cluster.Pool) (refused, outwe
 		}
 	}
 	for _, code := range []cause.Code{cause.HardLimitNodes, cause.SoftLimitNodes, cause.ResourceLimit} {
-		if n := counts[code]; n > 0 {
-			refused = append(refused, limited(first[code], n))
+		if counts[code] > 0 {
+			refused = append(refused, Limited(first[code]))
 		}
 	}
 	for _, code := range []cause.Code{cause.LaunchesInVain, cause.NoCapacity, cause.ReservationsUsedUp} {
@@ -278,8 +278,9 @@ func alone(s *cluster.Snapshot, p plan.Plan, pool *cluster.Pool) (refused, outwe
 	return refused, outweighed
 }
 
-// limited is about a limit that keeps so many pods from a pool. Its Key is the field of the limit.
-func limited(step plan.Step, pods int) plan.Step {
+// Limited is what a pool says of a limit that keeps pods from it; step is what it says to one of them. Its Key is the
+// field of the limit.
+func Limited(step plan.Step) plan.Step {
 	field, aside := "spec.limits.", ""
 	switch step.Cause {
 	case cause.HardLimitNodes:
@@ -288,15 +289,8 @@ func limited(step plan.Step, pods int) plan.Step {
 		aside = ", which a replacement may go above"
 	}
 	step.Cause, step.Key = cause.LimitReached, field+step.Key
-	step.Detail += aside + "; " + podsWould(pods)
+	step.Detail += aside
 	return step
-}
-
-func podsWould(n int) string {
-	if n == 1 {
-		return "1 pod would come"
-	}
-	return fmt.Sprintf("%d pods would come", n)
 }
 
 func podsCould(n int) string {

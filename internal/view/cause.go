@@ -256,7 +256,7 @@ func ofNodes() []Entry {
 		own(cause.PriceUnknown, "its price is not known, so nothing can be called cheaper", "",
 			"give its offering a price: in the catalogue, or by a NodeOverlay"),
 		own(cause.PodFitsNowhereElse, "pod NAME would find no place elsewhere: REASON", "when there is a place",
-			"look at why: joinerctl explain pod NAME would say the same if it waited"),
+			"what helps a pod that waits for that reason"),
 		own(cause.NothingCheaper, "what its pods need would cost $N/h elsewhere, and it costs $N/h",
 			"when prices or pods change", nothing),
 		own(cause.SavingTooSmall, "replacing it would save $N/h of $N/h, less than is worth a move",

@@ -85,7 +85,8 @@ func Standing(s engine.Standing, pool string) Explanation {
 	}
 	if len(s.Homeless.Pools) > 0 {
 		w := Waits(s.Homeless)
-		found.Text = "pod " + s.Pod.String() + " would find no place elsewhere: " + w.Cause.Text
+		found.Text = s.Lead + "pod " + s.Pod.String() + " would find no place elsewhere: " + w.Cause.Text
+		found.Remedies = w.Cause.Remedies // what would help it would let the node go
 		e.Pools = w.Pools
 	}
 	return e

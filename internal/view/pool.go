@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
@@ -41,8 +42,7 @@ func ofPoolsThemselves() []Entry {
 		own(cause.NodesNeverJoin, "machines are launched and do not join: NodeClaim NAME: MESSAGE",
 			"when a node of it joins",
 			"look at the console of a machine: user data, network, and the role by which its kubelet may join"),
-		own(cause.LimitReached, "RESOURCE N of N (hard limit), and no replacement goes above it; N "+
-			"pods would come", goes,
+		own(cause.LimitReached, "RESOURCE N of N (hard limit), and no replacement goes above it", goes,
 			"raise KEY of NodePool POOL", "free a node of the pool"),
 		own(cause.ReplicasBelow, "replicas N, nodes N, and none is launched: REASON", "",
 			"raise the limit on nodes of NodePool POOL, or lower its spec.replicas",
@@ -123,6 +123,12 @@ func Pool(pool, launches string, steps []plan.Step) Explanation {
 		e.State = Settled
 	}
 	return e
+}
+
+// Limited is the cause of a pool that a limit keeps from launching; step is what it says to a pod (see
+// [engine.Limited]).
+func Limited(pool string, step plan.Step) Cause {
+	return *Pool(pool, "", []plan.Step{engine.Limited(step)}).Cause
 }
 
 // Claim makes an explanation of a NodeClaim that is held at a stage.

@@ -14,6 +14,9 @@ type Object struct {
 	Name string `json:"name,omitempty"`
 }
 
+// String is the kind and the name, as far as there are both.
+func (o Object) String() string { return strings.TrimSpace(o.Kind + " " + o.Name) }
+
 // Cause is why something is as it is: a code, a sentence, and what to do.
 type Cause struct {
 	Code   cause.Code `json:"code"`

@@ -29,10 +29,17 @@ type Explained struct {
 	Pool     *PoolFacts     `json:"pool,omitempty"`
 	Claim    *ClaimFacts    `json:"claim,omitempty"`
 	Workload *WorkloadFacts `json:"workload,omitempty"`
+	// Decides says who decides here, where that is not Joiner.
+	Decides *Decides `json:"decides,omitempty"`
+	// Tries are the single changes that would place a pod, cheapest first, and Tried how many were tried; where that was
+	// asked for.
+	Tries []Try `json:"tries,omitempty"`
+	Tried int   `json:"tried,omitempty"`
 	// NotChecked are kinds that could not be read: something of them may stand in the way.
 	NotChecked []string `json:"notChecked,omitempty"`
 
-	all bool // everything was asked for, not only what binds
+	all   bool // everything was asked for, not only what binds
+	tried []Try
 }
 
 // About names the object that is explained.
@@ -191,10 +198,9 @@ func (w *World) placeOf(pod plan.PodRef, all bool) view.Explanation {
 			continue
 		}
 		if w.nodes[n.Node] {
-			return view.WaitsFor(cause.NodeFits, "it should run on node "+n.Node+", which has room", n.Node, "")
+			return view.Fits(n.Node)
 		}
-		return view.WaitsFor(cause.NodeOnTheWay, "it should run on the node of NodeClaim "+n.Node+", which is on its way",
-			n.Node, "")
+		return view.OnTheWay(n.Node)
 	}
 	for _, l := range p.Launches {
 		if slices.ContainsFunc(l.Pods, func(other plan.PodRef) bool { return other.UID == pod.UID }) {

@@ -14,6 +14,7 @@ func (e Explained) WriteJSON(out io.Writer) error { return writeJSON(out, e) }
 // WriteText writes the explanation for people. Its form may change.
 func (e Explained) WriteText(out io.Writer) error {
 	var b strings.Builder
+	b.WriteString(e.heading())
 	switch {
 	case e.Workload != nil:
 		e.Workload.write(&b, e.About, e.all)
@@ -28,6 +29,7 @@ func (e Explained) WriteText(out io.Writer) error {
 		writeCause(&b, *e.Cause, e.shortPools())
 	}
 	e.writeAlso(&b)
+	e.writeTries(&b)
 	if e.Pool != nil {
 		e.Pool.write(&b, e.Cause == nil)
 	}
@@ -37,6 +39,7 @@ func (e Explained) WriteText(out io.Writer) error {
 	for _, kind := range e.NotChecked {
 		fmt.Fprintf(&b, "  not checked: %s\n", kind)
 	}
+	e.writeEvent(&b)
 	_, err := io.WriteString(out, b.String())
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -144,13 +143,7 @@ func (w *World) held(pool *karpenterv1.NodePool) string {
 
 // leader says that nobody leads, or Karpenter, or more than one. Without a Lease nothing is known.
 func (w *World) leader() (cause.Code, string) {
-	var in Surroundings
-	for _, o := range w.objects {
-		if lease, isLease := o.Object.(*coordinationv1.Lease); isLease && lease.Name == cmp.Or(w.LeaseName, LeaseName) {
-			in.Leases = append(in.Leases, *lease)
-		}
-	}
-	leading, silent := in.Controllers(w.podNamed, w.joinersPools(), w.now)
+	leading, silent := w.leading()
 	switch {
 	case len(leading) > 1:
 		return cause.OtherController, several(leading)

@@ -20,7 +20,8 @@ import (
 // TestScripts runs every script below testdata/scripts (U-03, U-16). "files" has the manifests that all commands after
 // it add theirs to; "simulate" prints what is planned for them, or with the word json the same for programs; "explain
 // NAME" says how the pod default/NAME stands, and "explain-node", "explain-pool", "explain-claim" or "explain KIND
-// NAME" how another object does. The word all asks for every cause, json for programs, and stored says that the
+// NAME" how another object does. The word all asks for every cause, try for changes that would help, json for
+// programs, and stored says that the
 // manifests are those of a cluster.
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -82,7 +83,9 @@ func explained(t *testing.T, documents []whatif.Document, d *datadriven.TestData
 	name, all := d.CmdArgs[0].Key, d.HasArg("all")
 	switch d.Cmd {
 	case "explain":
-		e, err = world.ExplainPod("default", name, all)
+		if e, err = world.ExplainPod("default", name, all); err == nil && d.HasArg("try") {
+			world.Try(&e)
+		}
 	case "explain-node":
 		e, err = world.ExplainNode(name, all)
 	case "explain-pool":

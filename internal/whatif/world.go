@@ -66,6 +66,8 @@ type World struct {
 	idle map[string]string
 	// plan is that of planned, once it is made.
 	plan *plan.Plan
+	// states counts the states of objects that were only tried.
+	states uint64
 }
 
 // New reads an input. The error names every document that an API server would refuse, or that cannot be read.

@@ -24,7 +24,7 @@ import (
 )
 
 // nominatedTo is what stands before the claim's name in the event about a pod for which a node is launched.
-const nominatedTo = "Pod should run on a node of NodeClaim "
+const nominatedTo = "it should run on the node of NodeClaim "
 
 // view is what is seen of the cluster by watches, and what was seen of claims that are gone. Objects that it returns
 // are not to be changed.
@@ -115,7 +115,8 @@ func (v *view) note(old, object any, deleted bool) {
 	case *corev1.Pod:
 		v.notePod(old, object, deleted, now)
 	case *corev1.Event:
-		if _, claim, launched := strings.Cut(object.Message, nominatedTo); launched && !deleted {
+		if _, text, launched := strings.Cut(object.Message, nominatedTo); launched && !deleted {
+			claim, _, _ := strings.Cut(text, ",")
 			pod := object.InvolvedObject.Namespace + "/" + object.InvolvedObject.Name
 			if !slices.Contains(v.nominated[pod], claim) {
 				v.nominated[pod] = append(v.nominated[pod], claim)

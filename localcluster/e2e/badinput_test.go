@@ -84,9 +84,9 @@ func TestBadObjects(t *testing.T) {
 
 	r.apply(pod("giant", "{cpu: '4000'}", "") + pod("elsewhere", "{cpu: '1'}", "nodeSelector: {topology.kubernetes.io/zone: mars-1a}") +
 		pod("teamless", "{cpu: '1'}", "nodeSelector: {example.com/team: red}"))
-	r.podEvent("giant", "cpu=4000", "pool good", "pool classless")
-	r.podEvent("elsewhere", "topology.kubernetes.io/zone=mars-1a")
-	r.podEvent("teamless", "example.com/team=red", "!example.com/team")
+	r.podEvent("giant", "PoolNotReady: pool ", "To do: ", "Other pools: ", "1 PodTooLarge")
+	r.podEvent("elsewhere", "PoolNotReady: pool ", "Other pools: ", "1 LabelMismatch")
+	r.podEvent("teamless", "PoolNotReady: pool ", "Other pools: ", "1 LabelUnknown")
 	if claims, err := r.claims(t.Context()); err != nil || len(claims) != 0 {
 		t.Errorf("%d claims were created for pods that nothing can hold (%v)", len(claims), err)
 	}

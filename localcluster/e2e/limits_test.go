@@ -104,7 +104,8 @@ func TestHardLimit(t *testing.T) {
 	r.apply(kwokPool("default", amd64Linux, quick+"\nhardLimits: {nodes: 3}"))
 	r.apply(deployment("web", 5, "{cpu: '1'}", oneEach("web")))
 	r.count(3)
-	r.told("Pod", "", "FailedScheduling", "nodes 3 of 3 (hard limit)") // L-11
+	r.told("Pod", "", "FailedScheduling", "nodes 3 of 3 (hard limit)")                       // L-11
+	r.told("NodePool", "default", "LimitReached", "LimitReached: nodes 3 of 3 (hard limit)") // U-15
 	for _, name := range r.names() {
 		if !strings.HasPrefix(name, "default-") || !slices.Contains([]string{"0", "1", "2"}, name[strings.LastIndex(name, "-")+1:]) {
 			t.Errorf("claim %s is in no slot of three", name)

@@ -43,7 +43,8 @@ func TestThePoolIsDeleted(t *testing.T) {
 	r.allRunning(2, later)
 	r.run("delete", "nodepool", "default", "--cascade=orphan")
 	r.run("scale", "deployment", "web", "--replicas=1")
-	r.told("NodeClaim", "", "DisruptionBlocked", "The node stays: its NodePool default is gone; delete the NodeClaim to remove it")
+	r.told("NodeClaim", "", "DisruptionBlocked",
+		"PoolGone: its NodePool default is gone. To do: delete the NodeClaim to remove it")
 	r.count(2)
 	r.oneNodePerClaim()
 	r.run("scale", "deployment", "web", "--replicas=0")

@@ -7,26 +7,36 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// reportBlocked tells about empty nodes that stay, and why (D-02): protected by an annotation, or by a budget. p is the plan that
-// emptiness made.
+// reportBlocked tells about nodes that somebody wants to go and that stay, and why (D-02): protected by an annotation,
+// or by a budget. p is the plan that emptiness made.
 func (c *Controller) reportBlocked(r round, p plan.Plan) {
 	for _, node := range r.snapshot.Nodes {
-		if why := c.blocked(r, node); why != "" && !node.Deleting && !node.Disrupting {
-			c.config.Events.Event(claimOf(node), event.Normal, event.DisruptionBlocked, why)
+		if standing, so := c.blocked(r, node); so {
+			c.config.Events.Event(claimOf(node), event.Normal, event.DisruptionBlocked,
+				view.Standing(standing, node.Pool).Event())
 		}
+	}
+	taken := engine.Taken(r.snapshot)
+	for _, remove := range p.Removes {
+		taken[remove.Pool]++
 	}
 	for name, count := range p.Held {
 		if r.pools[name] == nil {
 			continue
 		}
-		allowed := engine.Allowed(r.budgets[name], plan.Empty)
+		standing, held := engine.WhyBudget(name, engine.Allowed(r.budgets[name], plan.Empty), taken[name], plan.Empty)
+		if !held {
+			continue // what was removed does not count against it any more
+		}
 		c.config.Events.Event(r.pools[name], event.Normal, event.DisruptionBlocked,
-			fmt.Sprintf("%d empty nodes stay for now: the budget allows %d nodes at a time for the reason %s", count, allowed, plan.Empty))
+			fmt.Sprintf("%s Empty nodes that stay: %d.", view.Standing(standing, name).Event(), count))
 	}
 }
 
@@ -39,37 +49,25 @@ func (c *Controller) ReportHardLimit(pool *karpenterv1.NodePool, reason plan.Dis
 		fmt.Sprintf("No allowed disruptions for disruption reason %s due to node hard limit", reason))
 }
 
-// blocked says what keeps a node that would be looked at otherwise, "" when nothing does or nobody wants it to go.
-func (c *Controller) blocked(r round, node *cluster.Node) string {
-	if why := protection(node); why != "" {
-		return why
+// blocked says what keeps a node that would be looked at otherwise, false when nothing does or nobody wants it to go.
+func (c *Controller) blocked(r round, node *cluster.Node) (engine.Standing, bool) {
+	if node.Claim == "" || node.Name == "" || !node.Initialized || node.Disrupting {
+		return engine.Standing{}, false
 	}
+	standing, so := engine.WhyForbidden(r.snapshot, node)
 	pool := r.snapshot.Pool(node.Pool)
-	if pool == nil && node.Pool != "" && node.Claim != "" && node.Initialized {
-		return "The node stays: its NodePool " + node.Pool + " is gone; delete the NodeClaim to remove it"
+	switch {
+	case !so, pool == nil:
+		return standing, so && node.Pool != ""
+	case node.Drifted:
+		standing.Wanted = plan.Drifted
+	case node.Expired && pool.ExpiresGracefully:
+		standing.Wanted = plan.Expired
 	}
-	wanted := pool != nil && !pool.Static && (node.Drifted || node.Expired && pool.ExpiresGracefully || pool.Consolidates != cluster.WhenEmpty && node.ConsolidatableAt <= r.now.Unix())
-	why := engine.Forbidden(node)
-	if why == "" || !wanted || node.Claim == "" || node.Name == "" || !node.Initialized {
-		return ""
-	}
-	return "The node stays: " + why
-}
-
-// protection says which annotation keeps a node that is empty otherwise, "" when none does.
-func protection(node *cluster.Node) string {
-	if node.Claim == "" || node.Name == "" || !node.Initialized || slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return !p.Fixed }) {
-		return ""
-	}
-	if node.DoNotDisrupt {
-		return "The empty node stays: karpenter.sh/do-not-disrupt is set on the node or its NodeClaim"
-	}
-	for _, pod := range node.Pods {
-		if pod.DoNotDisrupt {
-			return "The empty node stays: karpenter.sh/do-not-disrupt is set on pod " + pod.Ref()
-		}
-	}
-	return ""
+	empty := !slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return !p.Fixed })
+	wanted := !pool.Static && (standing.Wanted != "" ||
+		pool.Consolidates != cluster.WhenEmpty && node.ConsolidatableAt <= r.now.Unix())
+	return standing, wanted || empty && standing.Cause != cause.PodDisruptionBudget
 }
 
 // claimOf makes as much of a node's claim as an event needs.

@@ -150,7 +150,6 @@ func TestWhatTakesACommandBack(t *testing.T) {
 // D-02, V-15: a node that would go and may not says why; one that nobody wants to go says nothing.
 func TestWhatANodeSaysThatStays(t *testing.T) {
 	t.Parallel()
-	const theirs = "karpenter.sh/do-not-disrupt is set on the node or its NodeClaim"
 	for name, c := range map[string]struct {
 		change func(*cluster.Pool, *cluster.Node)
 		pods   []*cluster.Pod
@@ -158,13 +157,13 @@ func TestWhatANodeSaysThatStays(t *testing.T) {
 	}{
 		"nothing holds it": {func(*cluster.Pool, *cluster.Node) {}, nil, ""},
 		"empty": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt = true }, nil,
-			"The empty node stays: " + theirs},
+			"DoNotDisruptNode"},
 		"with a daemon": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt = true },
-			[]*cluster.Pod{{Fixed: true}}, "The empty node stays: " + theirs},
+			[]*cluster.Pod{{Fixed: true}}, "DoNotDisruptNode"},
 		"the daemon's word": {func(*cluster.Pool, *cluster.Node) {}, []*cluster.Pod{{Fixed: true}, {Namespace: "a",
-			Name: "b", Fixed: true, DoNotDisrupt: true}}, "The empty node stays: karpenter.sh/do-not-disrupt is set on pod a/b"},
+			Name: "b", Fixed: true, DoNotDisrupt: true}}, "DoNotDisruptPod"},
 		"in use": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt = true }, []*cluster.Pod{{}},
-			"The node stays: " + theirs},
+			"DoNotDisruptNode"},
 		"no claim": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt, n.Claim = true, "" },
 			[]*cluster.Pod{{}}, ""},
 		"no node": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt, n.Name = true, "" },
@@ -176,12 +175,21 @@ func TestWhatANodeSaysThatStays(t *testing.T) {
 		"empty, new": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt, n.Initialized = true, false }, nil,
 			""},
 		"pool gone": {func(_ *cluster.Pool, n *cluster.Node) { n.Pool = "gone" }, []*cluster.Pod{{}},
-			"The node stays: its NodePool gone is gone; delete the NodeClaim to remove it"},
+			"PoolGone"},
 		"pool gone, new": {func(_ *cluster.Pool, n *cluster.Node) { n.Pool, n.Initialized = "gone", false },
 			[]*cluster.Pod{{}}, ""},
 		"no pool": {func(_ *cluster.Pool, n *cluster.Node) { n.Pool = "" }, []*cluster.Pod{{}}, ""},
 		"pool gone, bare": {func(_ *cluster.Pool, n *cluster.Node) { n.Pool, n.Claim = "gone", "" }, []*cluster.Pod{{}},
 			""},
+		"not ready": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt, n.NotReady = true, true },
+			[]*cluster.Pod{{}}, ""},
+		"goes": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt, n.Deleting = true, true },
+			[]*cluster.Pod{{}}, ""},
+		"chosen": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt, n.Disrupting = true, true },
+			[]*cluster.Pod{{}}, ""},
+		"held": {func(_ *cluster.Pool, n *cluster.Node) { n.Held = "a budget" }, []*cluster.Pod{{}},
+			"PodDisruptionBudget"},
+		"held, empty": {func(_ *cluster.Pool, n *cluster.Node) { n.Held, n.ConsolidatableAt = "a budget", 1001 }, nil, ""},
 		"static": {func(p *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt, p.Static = true, true },
 			[]*cluster.Pod{{}}, ""},
 		"not quiet yet": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt, n.ConsolidatableAt = true, 1001 },
@@ -192,10 +200,10 @@ func TestWhatANodeSaysThatStays(t *testing.T) {
 		}, []*cluster.Pod{{}}, ""},
 		"drifted": {func(p *cluster.Pool, n *cluster.Node) {
 			n.DoNotDisrupt, n.Drifted, p.Consolidates = true, true, cluster.WhenEmpty
-		}, []*cluster.Pod{{}}, "The node stays: " + theirs},
+		}, []*cluster.Pod{{}}, "DoNotDisruptNode Drifted"},
 		"expired": {func(p *cluster.Pool, n *cluster.Node) {
 			n.DoNotDisrupt, n.Expired, p.ExpiresGracefully, p.Consolidates = true, true, true, cluster.WhenEmpty
-		}, []*cluster.Pod{{}}, "The node stays: " + theirs},
+		}, []*cluster.Pod{{}}, "DoNotDisruptNode Expired"},
 		"expired at once": {func(p *cluster.Pool, n *cluster.Node) {
 			n.DoNotDisrupt, n.Expired, p.Consolidates = true, true, cluster.WhenEmpty
 		}, []*cluster.Pod{{}}, ""},
@@ -206,7 +214,11 @@ func TestWhatANodeSaysThatStays(t *testing.T) {
 		pool, node := somePool(), someNode()
 		node.Pods = c.pods
 		c.change(pool, node)
-		if got := (&Controller{}).blocked(one(pool, node), node); got != c.want {
+		got := ""
+		if standing, so := (&Controller{}).blocked(one(pool, node), node); so {
+			got = strings.TrimSpace(string(standing.Cause) + " " + string(standing.Wanted))
+		}
+		if got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

@@ -227,7 +227,9 @@ func TestTheBudgetIsKept(t *testing.T) {
 	if _, marked := r.claims(t); marked != 1 {
 		t.Fatalf("%d marked, want one at a time", marked)
 	}
-	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, "default DisruptionBlocked: 2 empty nodes stay for now") {
+	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, "default DisruptionBlocked: BudgetUsedUp: "+
+		"the budgets of NodePool default allow 1 at a time for the reason Empty, and 1 are going") ||
+		!strings.Contains(said, " Empty nodes that stay: 2.") {
 		t.Fatalf("said %s", said)
 	}
 }
@@ -299,7 +301,8 @@ func TestAProtectedNodeStaysAndSaysWhy(t *testing.T) {
 	if _, marked := r.claims(t); marked != 0 {
 		t.Fatal("a protected node must not be marked")
 	}
-	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, "a DisruptionBlocked: The empty node stays: karpenter.sh/do-not-disrupt") {
+	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said,
+		"a DisruptionBlocked: DoNotDisruptNode: karpenter.sh/do-not-disrupt") {
 		t.Fatalf("said %s", said)
 	}
 }

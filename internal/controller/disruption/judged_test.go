@@ -13,10 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
-	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
-	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
 // D-09: what takes back the removal of one node: an empty one, or a replacement that nobody needs.
@@ -158,30 +156,20 @@ func TestTheOrderOfClaims(t *testing.T) {
 	}
 }
 
-// D-02: why a node that was looked at stays.
-func TestWhyANodeIsNotMadeCheaper(t *testing.T) {
+// D-02: of many nodes some are asked why they stay, then the next ones, then the first again.
+func TestSomeOfManyNodesAreAsked(t *testing.T) {
 	t.Parallel()
-	spot := map[string]string{string(catalog.LabelCapacityType): catalog.Spot}
-	for name, c := range map[string]struct {
-		price      resources.Money
-		max        int
-		labels     map[string]string
-		spotToSpot bool
-		want       string
-	}{
-		"no price":     {resources.Unpriced, 1, nil, false, "its price is not known"},
-		"no budget":    {1, 0, nil, false, "the disruption budgets of its NodePool allow no consolidation now"},
-		"spot":         {1, 1, spot, false, "only with the feature gate SpotToSpotConsolidation"},
-		"spot to spot": {1, 1, spot, true, "nothing was found that costs enough less"},
-		"on demand":    {1, 1, nil, false, "nothing was found that costs enough less"},
-	} {
-		node := someNode()
-		node.Price, node.Labels = c.price, c.labels
-		terms := engine.Terms{Budgets: map[string][]engine.Budget{"default": {{Max: c.max}}}, SpotToSpot: c.spotToSpot}
-		if got := unconsolidatable(node, terms); !strings.HasPrefix(got, "The node stays: ") || !strings.Contains(got,
-			c.want) {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+	m := newMemory()
+	for i, want := range [][2]int{{0, 2}, {2, 2}, {4, 2}, {0, 2}} {
+		if first, count := m.next(5, 2); first != want[0] || count != want[1] {
+			t.Errorf("search %d: %d from %d, want %v", i, count, first, want)
 		}
+	}
+	if first, count := m.next(1, 2); first != 0 || count != 1 {
+		t.Errorf("%d from %d of one", count, first)
+	}
+	if first, count := m.next(0, 2); first != 0 || count != 0 {
+		t.Errorf("%d from %d of none", count, first)
 	}
 }
 

@@ -29,6 +29,7 @@ type memory struct {
 		question question
 		at       time.Time
 	}
+	asked int // how far nodes were asked why they stay
 }
 
 // question is what the answer to whether something can be made cheaper depends on.
@@ -115,6 +116,19 @@ func (m *memory) fruitless(q question, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.looked.question, m.looked.at = q, now
+}
+
+// next returns which of so many nodes are asked now, at most so many: those after the last ones, and then the first
+// again.
+func (m *memory) next(of, most int) (first, count int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.asked >= of {
+		m.asked = 0
+	}
+	first, count = m.asked, min(of, most)
+	m.asked += count
+	return first, count
 }
 
 // rest returns how long the next search has to wait; 0 when it may be done now. The same question is asked again only

@@ -15,6 +15,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
 // This file chooses nodes to go although pods run on them: expired ones first, then drifted ones, and when there are none,
@@ -27,11 +28,11 @@ func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.D
 	terms := c.terms(r)
 	p := engine.Expire(r.snapshot, terms)
 	c.reportDueBlocked(r, terms, p, plan.Expired, engine.Expire)
-	c.reportStays(p)
+	c.reportStays(r, p, plan.Expired)
 	if len(p.Removes) == 0 {
 		p = engine.Drift(r.snapshot, terms)
 		c.reportDueBlocked(r, terms, p, plan.Drifted, engine.Drift)
-		c.reportStays(p)
+		c.reportStays(r, p, plan.Drifted)
 	}
 	if len(p.Removes) == 0 {
 		terms = terms.Holding(r.moving, plan.Underutilized)
@@ -133,11 +134,21 @@ func (c *Controller) reportCommands(p plan.Plan, outcome apply.Outcome) {
 }
 
 // reportStays tells of nodes that are due to be replaced and cannot be (D-02).
-func (c *Controller) reportStays(p plan.Plan) {
+func (c *Controller) reportStays(r round, p plan.Plan, reason plan.DisruptionReason) {
 	for _, stay := range p.Stays {
-		c.config.Events.Event(claimRef(plan.Remove{Claim: stay.Claim, ClaimUID: stay.ClaimUID}), event.Normal, event.DisruptionBlocked,
-			"The node stays: "+stay.Why)
+		c.config.Events.Event(claimRef(plan.Remove{Claim: stay.Claim, ClaimUID: stay.ClaimUID}), event.Normal,
+			event.DisruptionBlocked, view.Standing(engine.WhyStay(stay, reason), poolOf(r, stay.Claim)).Event())
 	}
+}
+
+// poolOf names the pool of a claim.
+func poolOf(r round, claim string) string {
+	for _, node := range r.snapshot.Nodes {
+		if node.Claim == claim {
+			return node.Pool
+		}
+	}
+	return ""
 }
 
 // full reports whether a hard limit leaves a pool no room for a replacement although its budgets allow one (L-30).

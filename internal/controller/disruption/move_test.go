@@ -358,7 +358,9 @@ func TestAPodDisruptionBudgetHoldsANode(t *testing.T) {
 	if marked, _ := r.state(t); len(marked) != 0 {
 		t.Fatalf("marked %v, want it held", marked)
 	}
-	want := "a DisruptionBlocked: The node stays: pod default/on-a is under PodDisruptionBudget web, which allows no disruption now"
+	want := "a DisruptionBlocked: PodDisruptionBudget: pod default/on-a is under PodDisruptionBudget web, " +
+		"which allows no disruption now. To do: raise the replicas of its workload, or what its budget allows. " +
+		"By itself: when more pods of the budget are healthy."
 	if !slices.Contains(r.tape.Said(), want) {
 		t.Errorf("said %q, want %q", r.tape.Said(), want)
 	}

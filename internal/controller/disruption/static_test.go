@@ -130,8 +130,8 @@ func TestAStaticPoolKeepsANodeWhoseDrainWouldNotEnd(t *testing.T) {
 	if marked, _ := r.state(t); len(marked) != 0 {
 		t.Fatalf("marked %v: want the node to stay", marked)
 	}
-	const want = "a DisruptionBlocked: The node stays: PodDisruptionBudget default/tied lets its pods go one after another, " +
-		"and pod default/tied-1 would find no place elsewhere"
+	const want = "a DisruptionBlocked: PodFitsNowhereElse: PodDisruptionBudget default/tied lets its pods go one " +
+		"after another, and pod default/tied-1 would find no place elsewhere"
 	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, want) {
 		t.Errorf("said %s, want %s", said, want)
 	}

@@ -2,32 +2,34 @@ package disruption
 
 import (
 	"github.com/joiner-autoscaler/joiner/internal/engine"
-	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
-	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
-	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// reportUnconsolidatable tells of each node that was looked at and stays because nothing cheaper was found (D-02), rarely: it
-// is nothing that a user has to act on. What forbids that a node goes is told elsewhere.
+// asked is of how many nodes a search that has found nothing asks why they stay: for each a plan is made.
+const asked = 20
+
+// reportUnconsolidatable tells of nodes that were looked at and stay because nothing cheaper was found (D-02), rarely:
+// it is nothing that a user has to act on. In a large cluster it tells of some, and of the next ones after the next
+// search. What forbids that a node goes is told elsewhere, and so is what one that has drifted or expired waits for.
 func (c *Controller) reportUnconsolidatable(r round, terms engine.Terms) {
+	var nodes []*cluster.Node
 	for _, node := range r.snapshot.Nodes {
-		if !node.Consolidatable(r.snapshot.Pool(node.Pool), terms.Now) || !engine.Disruptable(r.snapshot, node) {
+		pool := r.snapshot.Pool(node.Pool)
+		if !node.Consolidatable(pool, terms.Now) || !engine.Disruptable(r.snapshot, node) || node.Drifted ||
+			node.Expired && pool.ExpiresGracefully || r.moving[node.Pool] || c.memory.paused(node.Pool, r.now) {
 			continue
 		}
-		c.config.Events.Event(claimOf(node), event.Normal, event.Unconsolidatable, unconsolidatable(node, terms))
+		nodes = append(nodes, node)
 	}
-}
-
-func unconsolidatable(node *cluster.Node, terms engine.Terms) string {
-	switch {
-	case node.Price == resources.Unpriced:
-		return "The node stays: its price is not known, so nothing can be called cheaper"
-	case engine.Allowed(terms.Budgets[node.Pool], plan.Underutilized) == 0:
-		return "The node stays: the disruption budgets of its NodePool allow no consolidation now"
-	case node.Labels[string(catalog.LabelCapacityType)] == catalog.Spot && !terms.SpotToSpot:
-		return "The node stays: its pods fit nowhere else, and a spot node is replaced by a cheaper spot node only with the feature gate SpotToSpotConsolidation"
+	first, count := c.memory.next(len(nodes), asked)
+	some := make([]*cluster.Node, 0, count)
+	for i := range count {
+		some = append(some, nodes[(first+i)%len(nodes)])
 	}
-	return "The node stays: its pods fit nowhere else, and nothing was found that costs enough less"
+	for i, standing := range engine.WhyNotCheaper(r.snapshot, terms, some) {
+		c.config.Events.Event(claimOf(some[i]), event.Normal, event.Unconsolidatable,
+			view.Standing(standing, some[i].Pool).Event())
+	}
 }

@@ -1,16 +1,20 @@
 package disruption_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // D-02: a node that was looked at and stays says why, and one that goes does not.
 func TestANodeThatNothingIsCheaperThanSaysSo(t *testing.T) {
 	t.Parallel()
 	for budget, want := range map[string]string{
-		"100%": "a Unconsolidatable: The node stays: its pods fit nowhere else, and nothing was found that costs enough less",
-		"0":    "a Unconsolidatable: The node stays: the disruption budgets of its NodePool allow no consolidation now",
+		"100%": "a Unconsolidatable: NothingCheaper: what its pods need would cost $1.000/h elsewhere, " +
+			"and it costs $1.000/h. Nothing to do. By itself: ",
+		"0": "a Unconsolidatable: BudgetClosed: the budgets of NodePool default allow no node to go now " +
+			"for the reason Underutilized. To do: ",
 	} {
 		r := clusterOf(t, budget, map[string]string{"a": "small"}, "1500m")
 		r.turn(t)
@@ -41,5 +45,29 @@ func TestAProtectedNodeDoesNotSayThatNothingIsCheaper(t *testing.T) {
 	}
 	if len(told) != 1 || !told["b"] {
 		t.Errorf("said %q, want that nothing is cheaper of b alone", r.tape.Said())
+	}
+}
+
+// U-15: in a large cluster a search asks some nodes why they stay, and the next search the next ones, until each was
+// asked.
+func TestEachNodeIsAskedInTheEnd(t *testing.T) {
+	t.Parallel()
+	nodes := map[string]string{}
+	for i := range 45 {
+		nodes[fmt.Sprintf("n%02d", i)] = "small"
+	}
+	r := clusterOf(t, "0", nodes, "1500m")
+	told := map[string]bool{}
+	for round, want := range []int{20, 40, 45} {
+		r.reconcile(t)
+		for _, said := range r.tape.Said() {
+			if name, _, found := strings.Cut(said, " Unconsolidatable: "); found {
+				told[name] = true
+			}
+		}
+		if len(told) != want {
+			t.Fatalf("after %d searches %d nodes were told, want %d", round+1, len(told), want)
+		}
+		r.clock.Advance(2 * time.Minute)
 	}
 }

@@ -68,10 +68,11 @@ type Config struct {
 // Controller is the singleton that plans for pending pods.
 type Controller struct {
 	config Config
+	waits  *waits
 }
 
 // New returns the controller.
-func New(config Config) *Controller { return &Controller{config: config} }
+func New(config Config) *Controller { return &Controller{config: config, waits: &waits{}} }
 
 // Reconcile plans when it is time to. The request means nothing: there is one for everything.
 func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
@@ -116,12 +117,14 @@ func (c *Controller) plan(
 	}
 	if len(snapshot.Pending) == 0 {
 		c.config.Metrics.Unschedulable.WithLabelValues("provisioner").Set(0) // the last one that had no place may be gone
+		c.waits.news(nil)
 	} else {
 		start := c.config.Now()
 		p := c.provision(snapshot, now)
 		c.config.Metrics.Duration.WithLabelValues("provisioner").Observe(c.config.Now().Sub(start).Seconds())
 		c.config.Metrics.Unschedulable.WithLabelValues("provisioner").Set(float64(len(p.Unplaced)))
 		outcome, err := c.carryOut(ctx, snapshot, p)
+		c.reportUnplaced(snapshot, p)
 		if failures = append(failures, err); len(outcome.Refused) > 0 {
 			result = reconcile.Result{RequeueAfter: refusedAfter}
 		}
@@ -147,39 +150,6 @@ func again(snapshot *cluster.Snapshot, held bool) reconcile.Result {
 		return reconcile.Result{}
 	}
 	return reconcile.Result{RequeueAfter: retryAfter}
-}
-
-// report tells users and operators what was decided, once: a nomination that only repeats an earlier one is no news.
-func (c *Controller) report(snapshot *cluster.Snapshot, p plan.Plan, outcome apply.Outcome) {
-	promised := map[string]string{}
-	for _, pod := range snapshot.Pending {
-		promised[pod.UID] = pod.Promised
-		if pod.PassedOver != "" {
-			c.config.Events.Event(podOf(plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}), event.Warning, event.FailedScheduling,
-				"kube-scheduler binds other pods, but not this one to "+pod.PassedOver+", where it should run; it is not expected there for a while")
-		}
-	}
-	for _, launched := range outcome.Launched {
-		for _, pod := range launched.Pods {
-			c.config.Events.Event(podOf(pod), event.Normal, event.Nominated, "Pod should run on a node of NodeClaim "+launched.Claim)
-		}
-	}
-	for _, nomination := range p.Nominations {
-		if promised[nomination.Pod.UID] != "" {
-			continue
-		}
-		c.config.Events.Event(podOf(nomination.Pod), event.Normal, event.Nominated, "Pod should run on "+nomination.Node)
-	}
-	for _, unplaced := range p.Unplaced {
-		c.config.Events.Event(podOf(unplaced.Pod), event.Warning, event.FailedScheduling, "No node can be launched for the pod: "+unplaced.String())
-	}
-	for _, refused := range outcome.Refused {
-		c.config.Log.Info("did not launch", "pool", refused.Pool, "reason", refused.Why, "pods", len(refused.Pods))
-	}
-	if len(p.Launches) > 0 {
-		c.config.Log.Info("planned", "launches", len(p.Launches), "nominated", len(p.Nominations),
-			"unplaced", len(p.Unplaced), "pricePerHour", p.Price().String(), "snapshot", p.BasedOn)
-	}
 }
 
 // podOf makes of a reference as much of a pod as an event needs.

@@ -122,6 +122,9 @@ type Stay struct {
 	Claim    string
 	ClaimUID string
 	Why      string
+	// Lead is what stands in Why before the pod that would find no place, and Homeless says why it would find none.
+	Lead     string
+	Homeless Unplaced
 }
 
 // DisruptionReason is why a node goes, spelled as in budgets, events and metrics.

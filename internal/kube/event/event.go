@@ -6,6 +6,7 @@
 package event
 
 import (
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -135,6 +136,9 @@ func (d *Deduplicated) admit(about client.Object, reason, message string) bool {
 	defer d.mu.Unlock()
 	now := d.now()
 	k := key{about: string(about.GetUID()) + "/" + about.GetNamespace() + "/" + about.GetName(), reason: reason, message: message}
+	if reason == Unconsolidatable { // its amounts change with every pod: only another cause is news
+		k.message, _, _ = strings.Cut(message, ":")
+	}
 	if last, found := d.said[k]; found && now.Sub(last) < window(reason) {
 		return false
 	}
@@ -177,7 +181,7 @@ func (d *Deduplicated) forget(now time.Time) {
 
 func window(reason string) time.Duration {
 	switch reason {
-	case FailedScheduling:
+	case FailedScheduling, LimitReached:
 		return 5 * time.Minute
 	case DisruptionPaused, Unconsolidatable:
 		return time.Hour

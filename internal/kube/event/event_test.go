@@ -84,6 +84,7 @@ func TestEachReasonHasItsWindow(t *testing.T) {
 	t.Parallel()
 	for reason, window := range map[string]time.Duration{
 		event.FailedScheduling:          5 * time.Minute,
+		event.LimitReached:              5 * time.Minute,
 		event.DisruptionPaused:          time.Hour,
 		event.Unconsolidatable:          time.Hour,
 		event.NoCompatibleInstanceTypes: time.Minute,
@@ -213,5 +214,20 @@ func TestALongTextIsCutBetweenCharacters(t *testing.T) {
 				t.Errorf("%d and many %s: %d bytes, valid %t, ends in %q", lead, character, len(text), utf8.ValidString(text), text[len(text)-8:])
 			}
 		}
+	}
+}
+
+// U-17: a node that nothing is cheaper than says so once an hour, whatever the amounts are by then; another cause is
+// news.
+func TestAmountsAreNoNewsOfANodeThatStays(t *testing.T) {
+	t.Parallel()
+	tape := &tape{now: time.Unix(0, 0)}
+	r := tape.recorder()
+	for _, text := range []string{"NothingCheaper: $1", "NothingCheaper: $2",
+		"PodFitsNowhereElse: $1", "NothingCheaper: $3"} {
+		r.Event(pod("a"), event.Normal, event.Unconsolidatable, text)
+	}
+	if len(tape.said) != 2 || tape.said[1] != "a Unconsolidatable PodFitsNowhereElse: $1" {
+		t.Errorf("said %q", tape.said)
 	}
 }
