@@ -15,7 +15,9 @@ import (
 func joinerMetrics(registry *prometheus.Registry) {
 	set, pool := metrics.New(registry), "default"
 	metrics.NewRequests(registry).WithLabelValues("list", "Pod")
-	row := func(family metrics.Family, labels ...string) metrics.Row { return metrics.Row{Family: family, Labels: labels} }
+	row := func(family metrics.Family, labels ...string) metrics.Row {
+		return metrics.Row{Family: family, Labels: labels}
+	}
 	rows := []metrics.Row{row(metrics.UnpricedNodes), row(metrics.Looked)}
 	for _, code := range append([]cause.Code{""}, slices.Concat(cause.WaitingCodes(), cause.StayingCodes())...) {
 		rows = append(rows, row(metrics.PodsWaiting, string(code), pool), row(metrics.NodesStaying, pool, string(code)))

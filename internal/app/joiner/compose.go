@@ -9,6 +9,7 @@
 //	watches.go   which objects wake which controller
 //	run.go       a real cluster: the manager and its caches
 //	conversion.go  v1beta1 beside v1: the webhook, its certificates, and the versions in the CRDs (definitions.go)
+//	standing.go  how the cluster stands, as metrics; requests.go counts calls to the API server
 //	check.go     is the cluster there, are the CRDs there, are the ports free: one clear line each
 //	plugins.go   the providers that there are, and those that a cluster has the kinds of
 package joiner
