@@ -28,8 +28,8 @@ const (
 // Result is what became of a decision.
 type Result string
 
-// What becomes of a launch: its NodeClaim is made (done), the plan did not hold any more (refused), or the API server could
-// not be told (failed). A removal is planned, and then done or taken back.
+// What becomes of a launch: its NodeClaim is made (done), the plan did not hold any more (refused), or the API server
+// could not be told (failed). A removal is planned, and then done or taken back.
 const (
 	Planned   Result = "planned"
 	Done      Result = "done"

@@ -39,8 +39,8 @@ func TestU10_LaunchesAreTold(t *testing.T) {
 	r.told(t, apply.Decision{Verb: apply.Launch, Cause: "Pending", Outcome: apply.NotHeld})
 }
 
-// U-10: a removal is told when its intent stands, and when it is carried out or taken back: with the reason that stands on
-// the claim. What somebody else wrote there is no label.
+// U-10: a removal is told when its intent stands, and when it is carried out or taken back: with the reason that
+// stands on the claim. What somebody else wrote there is no label.
 func TestU10_RemovalsAreTold(t *testing.T) {
 	t.Parallel()
 	claim, node, remove := markable()

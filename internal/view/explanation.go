@@ -59,8 +59,8 @@ func WaitsFor(code cause.Code, text, name, pool string) Explanation {
 	return Explanation{State: state, Cause: &found}
 }
 
-// Nominated makes an explanation of a pod that is expected on a node that is there, or else on that of a NodeClaim which is
-// on its way.
+// Nominated makes an explanation of a pod that is expected on a node that is there, or else on that of a NodeClaim
+// which is on its way.
 func Nominated(node string, there bool) Explanation {
 	if there {
 		return WaitsFor(cause.NodeFits, "it should run on node "+node+", which has room", node, "")

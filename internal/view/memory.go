@@ -19,8 +19,8 @@ type Memory struct {
 	BacksOffUntil time.Time
 }
 
-// Remembered adds to how a node stands what is remembered of its pool. Both hold up what budgets bound, and nothing else:
-// they come before that.
+// Remembered adds to how a node stands what is remembered of its pool. Both hold up what budgets bound, and nothing
+// else: they come before that.
 func Remembered(pool string, standings []engine.Standing, m Memory) []engine.Standing {
 	bound := []cause.Code{cause.BudgetClosed, cause.BudgetUsedUp, cause.OthersFirst}
 	at := slices.IndexFunc(standings, func(s engine.Standing) bool {

@@ -12,8 +12,8 @@ import (
 
 // Numbers are how a cluster stands, in numbers without the names of pods, nodes and claims (U-10).
 type Numbers struct {
-	// Waiting counts the pods that wait, by cause and by the pool that the cause is about. The cause is "" for pods that came
-	// after the plan was made, and the pool where the cause is about none.
+	// Waiting counts the pods that wait, by cause and by the pool that the cause is about. The cause is "" for pods
+	// that came after the plan was made, and the pool where the cause is about none.
 	Waiting map[Group]int
 	// Limited says of each limit that a pool has whether it is the cause for which a pod of Waiting waits.
 	Limited map[PoolLimit]bool
@@ -22,7 +22,8 @@ type Numbers struct {
 	Unpriced int
 	// Staying counts the nodes that something wants gone and that stay.
 	Staying map[Group]int
-	// Nodes counts nodes, and claims without one, by state: of each pool all states, of nodes without a claim NodeUnmanaged.
+	// Nodes counts nodes, and claims without one, by state: of each pool all states, of nodes without a claim
+	// NodeUnmanaged.
 	Nodes map[PoolState]int
 	// Offers counts what the requirements of each pool allow.
 	Offers map[string]Offers
@@ -57,8 +58,8 @@ type PoolState struct {
 // NodeState is how far a node is.
 type NodeState string
 
-// The states of a node: its machine is asked for; is there, and has not joined; has joined, and is not initialized; the node
-// is ready, or not; it was chosen to go; it is being removed. A node without a claim is unmanaged.
+// The states of a node: its machine is asked for; is there, and has not joined; has joined, and is not initialized;
+// the node is ready, or not; it was chosen to go; it is being removed. A node without a claim is unmanaged.
 const (
 	NodeLaunching    NodeState = "launching"
 	NodeJoining      NodeState = "joining"
@@ -231,8 +232,8 @@ func held(u plan.Unplaced, group Group, holds map[PoolLimit]bool) {
 	}
 }
 
-// Stay counts the nodes that something wants gone and that stay: what the engine says of each, with what is remembered of its
-// pool. It is dear where nearly all nodes are to go and may not.
+// Stay counts the nodes that something wants gone and that stay: what the engine says of each, with what is remembered
+// of its pool. It is dear where nearly all nodes are to go and may not.
 func (n *Numbers) Stay(s *cluster.Snapshot, terms engine.Terms, remembered func(pool string) Memory) {
 	kept, going := engine.Kept(s, terms)
 	for _, list := range [][]engine.KeptNode{kept, going} {

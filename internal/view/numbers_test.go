@@ -72,7 +72,8 @@ func TestU10_NumbersOfACluster(t *testing.T) {
 	}
 }
 
-// U-10: nodes that are to go and stay are counted with what is remembered of their pool; the pause comes before a closed budget.
+// U-10: nodes that are to go and stay are counted with what is remembered of their pool; the pause comes before a
+// closed budget.
 func TestU10_NodesThatStay(t *testing.T) {
 	t.Parallel()
 	s := scripted(t, "type m cpu=4 mem=16Gi zones=a od=0.2\npool default\nnode n1..3 type=m zone=a pool=default drifted\n"+

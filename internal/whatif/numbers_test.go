@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// TestU15_MetricsCountWhatStatusCounts: of the same cluster, the numbers of the metrics and those of joinerctl status have the
-// same causes, and price and nodes agree.
+// TestU15_MetricsCountWhatStatusCounts: of the same cluster, the numbers of the metrics and those of joinerctl status
+// have the same causes, and price and nodes agree.
 func TestU15_MetricsCountWhatStatusCounts(t *testing.T) {
 	t.Parallel()
 	waiting, nodes := 0, 0

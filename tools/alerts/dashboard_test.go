@@ -61,8 +61,8 @@ func shownByAll(t *testing.T) map[string]map[string][]string {
 	return shown
 }
 
-// U-10: each expression of the dashboard can be parsed, its metrics are ones that the programs register, and so are its labels and
-// the values that it names, but for those that a scrape or the user's Prometheus adds.
+// U-10: each expression of the dashboard can be parsed, its metrics are ones that the programs register, and so are
+// its labels and the values that it names, but for those that a scrape or the user's Prometheus adds.
 func TestU10_TheDashboardShowsWhatIsRegistered(t *testing.T) {
 	t.Parallel()
 	shown, selectors := shownByAll(t), 0

@@ -20,7 +20,8 @@ func TestU10_TheDashboardOfTheChartIsCurrent(t *testing.T) {
 	}
 }
 
-// U-10: no panel covers another or leaves the grid, each has a title, its unit and an expression, and no two have one number.
+// U-10: no panel covers another or leaves the grid, each has a title, its unit and an expression, and no two have one
+// number.
 func TestU10_PanelsStandBesideEachOther(t *testing.T) {
 	t.Parallel()
 	taken, numbers := map[[2]int]any{}, map[any]bool{}

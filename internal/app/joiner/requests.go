@@ -8,7 +8,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// countingCalls returns the connection with each call counted, by verb and kind (U-10). What is read from a cache is no call.
+// countingCalls returns the connection with each call counted, by verb and kind (U-10). What is read from a cache is
+// no call.
 func countingCalls(config *rest.Config, requests *prometheus.CounterVec) *rest.Config {
 	own := rest.CopyConfig(config)
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return &counting{next, requests, kindsCalled()} })

@@ -17,15 +17,17 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// This file shows how the cluster stands as metrics (U-10): of the picture that planning works on and of its last plan, in a
-// goroutine of its own, so that planning waits for nothing. Only the leader does; another replica shows nothing of it.
+// This file shows how the cluster stands as metrics (U-10): of the picture that planning works on and of its last
+// plan, in a goroutine of its own, so that planning waits for nothing. Only the leader does; another replica shows
+// nothing of it.
 
 const (
 	// lookEvery is how often the cluster is looked at: a series is gone that long after its object.
 	lookEvery = 10 * time.Second
 	// stayEvery is how often it is asked, at most, which nodes stay and why: the engine plans for that.
 	stayEvery = 30 * time.Second
-	// stayShare keeps that question to a part of the time: after an answer that took long nobody asks for as many times that.
+	// stayShare keeps that question to a part of the time: after an answer that took long nobody asks for as many
+	// times that.
 	stayShare = 20
 )
 

@@ -103,8 +103,8 @@ node old type=m zone=b pool=other capacity=spot deleting
 pod huge cpu=64
 `
 
-// U-10: a look shows waiting pods by cause, nodes by state, prices, limits, what stays and what drains; what is gone at the next
-// look is not shown any more, and nothing is by a replica that does not lead.
+// U-10: a look shows waiting pods by cause, nodes by state, prices, limits, what stays and what drains; what is gone
+// at the next look is not shown any more, and nothing is by a replica that does not lead.
 func TestU10_HowTheClusterStandsIsShown(t *testing.T) {
 	t.Parallel()
 	s, picture, registry := looking(t, oneOfEach, "default", "other")
@@ -179,8 +179,9 @@ func TestU10_WhatStaysIsAskedRarely(t *testing.T) {
 	}
 }
 
-// U-10: with every cause, state, capacity type, stage, decision and kind in use, there are no more series than 300, 60 for each
-// pool, and one for each pool and cause that is in use; and no label has the name of a pod, a node or a claim.
+// U-10: with every cause, state, capacity type, stage, decision and kind in use, there are no more series than 300, 60
+// for each pool, and one for each pool and cause that is in use; and no label has the name of a pod, a node or a
+// claim.
 func TestU10_TheSeriesAreBounded(t *testing.T) {
 	t.Parallel()
 	const pools = 40

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// reached measures how long the claim took to the stage that it has just reached. The times that stand on the claim are of
-// whole seconds; where one is missing, nothing is measured.
+// reached measures how long the claim took to the stage that it has just reached. The times that stand on the claim
+// are of whole seconds; where one is missing, nothing is measured.
 func (c *Controller) reached(w *work, stage string) {
 	since := func(kind string) time.Time {
 		at, _ := condition.Since(w.claim.Status.Conditions, kind)

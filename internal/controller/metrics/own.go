@@ -48,15 +48,16 @@ func newOwn(r prometheus.Registerer) Own {
 	return own
 }
 
-// stageBuckets span a cloud that answers at once to the time after which a claim is given up. They are few: there is one
-// histogram for each pool and stage.
+// stageBuckets span a cloud that answers at once to the time after which a claim is given up. They are few: there is
+// one histogram for each pool and stage.
 func stageBuckets() []float64 { return []float64{5, 15, 30, 60, 120, 300, 900} }
 
 func newPlans(r prometheus.Registerer, plans Plans) Plans {
 	plans.Seconds = prometheus.NewHistogram(prometheus.HistogramOpts{Name: ownPrefix + "plan_duration_seconds",
 		Help: "Duration of one round of planning for pods that wait.", Buckets: durationBuckets()})
 	plans.Pods = prometheus.NewHistogram(prometheus.HistogramOpts{Name: ownPrefix + "plan_pods",
-		Help: "Pods that one round planned for.", Buckets: []float64{1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 30000, 100000}})
+		Help:    "Pods that one round planned for.",
+		Buckets: []float64{1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 30000, 100000}})
 	plans.Last = prometheus.NewGauge(prometheus.GaugeOpts{Name: ownPrefix + "last_plan_timestamp_seconds",
 		Help: "When this replica last planned for pods that wait, or found that its last plan still holds."})
 	plans.Latest = &Latest{}
@@ -64,8 +65,8 @@ func newPlans(r prometheus.Registerer, plans Plans) Plans {
 	return plans
 }
 
-// NewRequests returns the counter of calls to the API server, registered on r. It is apart from the others: the connection is made
-// before them.
+// NewRequests returns the counter of calls to the API server, registered on r. It is apart from the others: the
+// connection is made before them.
 func NewRequests(r prometheus.Registerer) *prometheus.CounterVec {
 	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: ownPrefix + "api_requests_total",
 		Help: "Calls to the API server, by verb and kind."}, []string{"verb", "kind"})

@@ -45,7 +45,8 @@ func table() string {
 	all := &recorder{Registerer: prometheus.NewRegistry()}
 	metrics.New(all)
 	metrics.NewRequests(all)
-	described := regexp.MustCompile(`fqName: "(joiner_[^"]+)", help: "([^"]+)", constLabels: \{\}, variableLabels: \{([^}]*)\}`)
+	described := regexp.MustCompile(`fqName: "(joiner_[^"]+)", help: "([^"]+)", constLabels: \{\}, ` +
+		`variableLabels: \{([^}]*)\}`)
 	var rows []string
 	for _, c := range all.all {
 		descs := make(chan *prometheus.Desc, 100)
@@ -94,7 +95,8 @@ func TestU10_ThePageListsTheMetrics(t *testing.T) {
 	}
 }
 
-// U-10: what is shown of a look are its series and no others; a row with other labels than its metric has fails the scrape.
+// U-10: what is shown of a look are its series and no others; a row with other labels than its metric has fails the
+// scrape.
 func TestU10_ALookShowsItsSeries(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()

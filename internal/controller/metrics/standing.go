@@ -51,8 +51,8 @@ func standing() []family {
 			[]string{"nodepool"}},
 		HardLimit: {"hard_limit_nodes", "The most NodeClaims that the hard limit of a NodePool allows.",
 			[]string{"nodepool"}},
-		HardLimitUsed: {"hard_limit_nodes_used", "NodeClaims of a NodePool with a hard limit; those made by hand are not counted.",
-			[]string{"nodepool"}},
+		HardLimitUsed: {"hard_limit_nodes_used", "NodeClaims of a NodePool with a hard limit; those made by hand are " +
+			"not counted.", []string{"nodepool"}},
 		NodepoolReady: {"nodepool_ready", "1 while the condition Ready of a NodePool is True, otherwise 0.",
 			[]string{"nodepool"}},
 		OldestDrain: {"oldest_drain_seconds", "For how long that node of a NodePool has been draining that has been longest.",
@@ -68,8 +68,8 @@ type Row struct {
 	Value  float64
 }
 
-// Standing shows how the cluster stands, as of the last look: a series of which a look says nothing is gone. It is safe for
-// concurrent use, and a scrape costs what its series do.
+// Standing shows how the cluster stands, as of the last look: a series of which a look says nothing is gone. It is
+// safe for concurrent use, and a scrape costs what its series do.
 type Standing struct {
 	described []*prometheus.Desc
 	shown     atomic.Pointer[[]prometheus.Metric]
