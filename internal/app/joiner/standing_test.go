@@ -1,6 +1,7 @@
 package joiner
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -155,6 +156,27 @@ func TestU10_HowTheClusterStandsIsShown(t *testing.T) {
 	s.metrics.Own.Standing.Show(nil)
 	if shown, _ = scrape(t, registry); len(shown) > 4 { // leader, and what is measured of plans
 		t.Errorf("a replica that does not lead shows %v", shown)
+	}
+}
+
+// U-10: a replica says that it leads while it does, and what it shows goes with that.
+func TestU10_TheLeaderShowsItself(t *testing.T) {
+	t.Parallel()
+	s, _, registry := looking(t, oneOfEach, "default")
+	ctx, end := context.WithCancel(t.Context())
+	leads := 0.0
+	s.ready = func() bool {
+		shown, _ := scrape(t, registry)
+		leads = shown["joiner_leader{}"]
+		end()
+		return true
+	}
+	if err := s.Start(ctx); err != nil || leads != 1 || !s.NeedLeaderElection() {
+		t.Errorf("joiner_leader is %v while it leads, error %v", leads, err)
+	}
+	shown, _ := scrape(t, registry)
+	if _, still := shown["joiner_unpriced_nodes{}"]; still || shown["joiner_leader{}"] != 0 {
+		t.Errorf("after that it shows %v", shown)
 	}
 }
 
