@@ -30,7 +30,7 @@ ALONGSIDE_MINUTES ?= 5
 PLACEMENT_NODES ?= 5000
 RACE_PACKAGES := ./internal/engine/... ./internal/world/... ./internal/translate/...
 
-GENERATED = $$(find api autonodepolicy/api nodescheduling/api charts/*/files charts/*/crds upstream/openshift-api/crd -name 'zz_generated*' -o -name '*.yaml' | sort)
+GENERATED = $$(find api autonodepolicy/api nodescheduling/api charts/*/files charts/*/crds upstream/openshift-api/crd -name 'zz_generated*' -o -name '*.yaml' -o -name 'dashboard.json' | sort)
 
 include localcluster/localcluster.mk
 include bench/bench.mk
@@ -178,7 +178,7 @@ check-upstream: ## A-36: the plugin's module as a part of older Kubernetes relea
 	GO='$(GO)' tools/check-upstream.sh $(UPSTREAM)
 
 .PHONY: generate
-generate: ## Deep copies and CRDs from the API types
+generate: ## Deep copies and CRDs from the API types, and the dashboard
 	tools/generate.sh
 
 # Needs the network, unlike what make check compares.
@@ -247,6 +247,7 @@ rewrite: ## Rewrite the expected output of all scripts (docs/scripts.md); the di
 	cd nodescheduling/test && $(GO) test . -run TestScripts -rewrite
 	$(GO) test ./internal/whatif -run TestScripts -rewrite
 	$(GO) test ./internal/view ./internal/cli -run "TestU16|ThePageShows" -rewrite
+	$(GO) test ./internal/controller/metrics -run TestU10_ThePageListsTheMetrics -rewrite
 	$(GO) test ./internal/provider/ec2/plug -run TestBadInputIsTold -rewrite
 	$(GO) test ./upstream/ckao -run TestA39_TheStanzaIsMadeOfTheList -rewrite
 

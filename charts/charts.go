@@ -7,8 +7,11 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"text/template"
+
+	"sigs.k8s.io/yaml"
 )
 
 // The charts.
@@ -81,10 +84,26 @@ func WebhookCertificateRules() (role, clusterRole []byte, err error) {
 func WebhookConditions() ([]byte, error) { return files.ReadFile(Webhook + "/rules/conditions.yaml") }
 
 // Alerts returns the groups of alerts of a chart for a release in a namespace, in YAML: the spec of its
-// PrometheusRule.
+// PrometheusRule, with the thresholds that the chart's values have.
 func Alerts(chart, namespace string) ([]byte, error) {
 	content, err := files.ReadFile(chart + "/rules/alerts.yaml")
-	return bytes.ReplaceAll(content, []byte("$NAMESPACE"), []byte(namespace)), err
+	if err != nil {
+		return nil, err
+	}
+	given, err := files.ReadFile(chart + "/values.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var values struct {
+		Alerts struct{ Thresholds map[string]any }
+	}
+	if err := yaml.Unmarshal(given, &values); err != nil {
+		return nil, err
+	}
+	for name, value := range values.Alerts.Thresholds {
+		content = bytes.ReplaceAll(content, fmt.Appendf(nil, "${%s}", name), fmt.Append(nil, value))
+	}
+	return bytes.ReplaceAll(content, []byte("$NAMESPACE"), []byte(namespace)), nil
 }
 
 // AutomaticPolicies are the MutatingAdmissionPolicies of the chart, with their bindings, in YAML, for a release in a

@@ -15,7 +15,8 @@ import (
 
 // monitored are the charts with a program that is scraped, and values with which each can be rendered.
 func monitored() map[string]map[string]any {
-	return map[string]map[string]any{charts.Operator: given(), charts.Webhook: {"image": "joiner-webhook:1"}}
+	return map[string]map[string]any{charts.Operator: given(), charts.Webhook: {"image": "joiner-webhook:1"},
+		charts.Joiner: {"image": "joiner:1"}}
 }
 
 // servedBy are the kinds of the operator of Prometheus.
@@ -170,7 +171,7 @@ func TestA43_TheRuleHasTheAlertsOfTheFile(t *testing.T) {
 			found.Metadata.Labels["role"] != "alerts" {
 			t.Errorf("%s: the rule is %+v", chart, found)
 		}
-		if strings.Contains(string(content), "NAMESPACE") {
+		if strings.Contains(string(content), "NAMESPACE") || strings.Contains(string(content), "${") {
 			t.Errorf("%s: a placeholder is left in\n%s", chart, content)
 		}
 	}

@@ -45,7 +45,7 @@ type Owners interface {
 	OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool
 }
 
-// Config is what an Applier works with. All fields are required but Each, Created and Log.
+// Config is what an Applier works with. All fields are required but Each, Created, Decided and Log.
 type Config struct {
 	Client client.Client // reads from a cache, writes to the API server
 	Live   client.Reader // reads from the API server; used only after a name was found taken
@@ -57,6 +57,8 @@ type Config struct {
 	Each func(n int, do func(i int))
 	// Created is called for each NodeClaim that was created, for metrics.
 	Created func(pool string)
+	// Decided is called for each decision, with what became of it, for metrics (U-10).
+	Decided func(Decision)
 	Log     logr.Logger
 }
 
@@ -69,6 +71,9 @@ type Applier struct {
 func New(config Config) *Applier {
 	if config.Created == nil {
 		config.Created = func(string) {}
+	}
+	if config.Decided == nil {
+		config.Decided = func(Decision) {}
 	}
 	if config.Each == nil {
 		config.Each = func(n int, do func(i int)) {

@@ -86,6 +86,7 @@ type rig struct {
 	store   *store
 	server  client.WithWatch
 	applier *apply.Applier
+	decided []apply.Decision
 }
 
 func newRig(t *testing.T, limits limit.Limits, hooks interceptor.Funcs, objects ...client.Object) *rig {
@@ -95,7 +96,9 @@ func newRig(t *testing.T, limits limit.Limits, hooks interceptor.Funcs, objects 
 		store:  &store{snapshot: snapshot, nominate: map[string]string{}},
 		server: controllertest.NewServer(t, append(objects, limited(limits))...).WithInterceptorFuncs(hooks).Build(),
 	}
-	r.applier = apply.New(apply.Config{Client: r.server, Live: r.server, Store: r.store, Fleet: controllertest.Everything{}, Now: controllertest.Start, Log: logr.Discard()})
+	r.applier = apply.New(apply.Config{Client: r.server, Live: r.server, Store: r.store,
+		Fleet: controllertest.Everything{}, Now: controllertest.Start, Log: logr.Discard(),
+		Decided: func(d apply.Decision) { r.decided = append(r.decided, d) }})
 	return r
 }
 

@@ -69,8 +69,10 @@ func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 	for _, t := range attempts {
 		switch {
 		case t.err != nil:
+			a.decided(p, t.launch, Failed)
 			failures = append(failures, fmt.Errorf("creating a NodeClaim of pool %s: %w", t.launch.Pool, t.err))
 		case t.refusal != "":
+			a.decided(p, t.launch, NotHeld)
 			out.Refused = append(out.Refused, Refused{Pool: t.launch.Pool, Why: t.refusal, Pods: t.launch.Pods})
 		default:
 			a.promise(t)
@@ -185,6 +187,7 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 		err := a.createOnce(ctx, claim, t.view.at.Add(viewFor))
 		if err == nil {
 			a.config.Created(launch.Pool)
+			a.decided(p, launch, Done)
 			return claim, "", nil
 		}
 		if !apierrors.IsAlreadyExists(err) {

@@ -44,6 +44,7 @@ func (a *Applier) Mark(ctx context.Context, remove plan.Remove) (bool, error) {
 		if err := a.config.Client.Status().Patch(ctx, claim, optimistic(before)); err != nil {
 			return false, client.IgnoreNotFound(err)
 		}
+		a.config.Decided(Decision{Remove, causeOf(remove.Reason), Planned})
 		a.config.Log.Info("marked for removal", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool,
 			"reason", remove.Reason, "pricePerHour", remove.Price.String())
 	}
@@ -73,6 +74,7 @@ func (a *Applier) Delete(ctx context.Context, remove plan.Remove) (bool, error) 
 		}
 		return false, client.IgnoreNotFound(err)
 	}
+	a.config.Decided(Decision{Remove, marked(claim), Done})
 	return true, nil
 }
 
@@ -86,6 +88,7 @@ func (a *Applier) DeleteUnchanged(ctx context.Context, remove plan.Remove, resou
 		}
 		return false, client.IgnoreNotFound(err)
 	}
+	a.config.Decided(Decision{Remove, causeOf(remove.Reason), Done})
 	return true, nil
 }
 
@@ -103,11 +106,15 @@ func (a *Applier) Undo(ctx context.Context, remove plan.Remove) error {
 	if claim == nil {
 		return nil
 	}
-	before := claim.DeepCopy()
+	before, cause := claim.DeepCopy(), marked(claim)
 	if !condition.Clear(&claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason) {
 		return nil
 	}
-	return client.IgnoreNotFound(a.config.Client.Status().Patch(ctx, claim, optimistic(before)))
+	if err := a.config.Client.Status().Patch(ctx, claim, optimistic(before)); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	a.config.Decided(Decision{Remove, cause, TakenBack})
+	return nil
 }
 
 // Release takes off a claim what it was made to replace: it is a claim like any other from now on.

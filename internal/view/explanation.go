@@ -59,6 +59,15 @@ func WaitsFor(code cause.Code, text, name, pool string) Explanation {
 	return Explanation{State: state, Cause: &found}
 }
 
+// Nominated makes an explanation of a pod that is expected on a node that is there, or else on that of a NodeClaim
+// which is on its way.
+func Nominated(node string, there bool) Explanation {
+	if there {
+		return Fits(node)
+	}
+	return OnTheWay(node)
+}
+
 // Standing makes an explanation of a node of ours, or of nobody's.
 func Standing(s engine.Standing, pool string) Explanation {
 	if s.Goes != "" {

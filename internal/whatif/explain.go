@@ -1,7 +1,6 @@
 package whatif
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -87,34 +86,15 @@ func (w *World) ExplainNode(name string, all bool) (Explained, error) {
 	return e, fmt.Errorf("there is no node and no NodeClaim %s%s", name, nearest(name, names))
 }
 
-// remembered adds to how a node stands what a controller has written down of its pool: that disruption is paused, or
-// that the pool is left alone for a while. Both hold up what budgets bound, and nothing else: they come before that.
+// remembered adds to how a node stands what a controller has written down of its pool.
 func (w *World) remembered(pool string, standings []engine.Standing) []engine.Standing {
-	bound := []cause.Code{cause.BudgetClosed, cause.BudgetUsedUp, cause.OthersFirst}
-	at := slices.IndexFunc(standings, func(s engine.Standing) bool { return s.Goes != "" || slices.Contains(bound, s.Cause) })
-	if at < 0 {
-		return standings
-	}
-	now := standings[at]
-	held := engine.Standing{Wanted: cmp.Or(now.Wanted, now.Goes)}
 	object := w.pool(pool)
-	text, ends := w.paused(object)
-	switch until := w.backsOff(object); {
-	case text != "":
-		held.Cause, held.Text = cause.Paused, text
-		if !ends.IsZero() {
-			held.Until = ends.Unix()
-		}
-	case !until.IsZero() && held.Wanted != plan.Empty: // what is empty goes all the same
-		held.Cause, held.Until = cause.BackingOff, until.Unix()
-		held.Text = "the last command of NodePool " + pool + " was taken back, and the pool is left alone for a while"
-	default:
-		return standings
+	m := view.Memory{}
+	m.Paused, m.PauseEnds = w.paused(object)
+	if object != nil {
+		m.BacksOffUntil = translate.BacksOffUntil(object, w.now)
 	}
-	if now.Goes != "" {
-		return []engine.Standing{held}
-	}
-	return slices.Insert(slices.Clone(standings), at, held)
+	return view.Remembered(pool, standings, m)
 }
 
 // pool returns the NodePool of that name, or nil.
@@ -197,10 +177,7 @@ func (w *World) placeOf(pod plan.PodRef, all bool) view.Explanation {
 		if n.Pod.UID != pod.UID {
 			continue
 		}
-		if w.nodes[n.Node] {
-			return view.Fits(n.Node)
-		}
-		return view.OnTheWay(n.Node)
+		return view.Nominated(n.Node, w.nodes[n.Node])
 	}
 	for _, l := range p.Launches {
 		if slices.ContainsFunc(l.Pods, func(other plan.PodRef) bool { return other.UID == pod.UID }) {

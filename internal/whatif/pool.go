@@ -260,17 +260,4 @@ func (w *World) paused(pool *karpenterv1.NodePool) (text string, until time.Time
 	return "", until
 }
 
-// backsOff says until when a pool is left alone after a command of it was taken back; zero when it is not.
-func (w *World) backsOff(pool *karpenterv1.NodePool) time.Time {
-	if pool == nil {
-		return time.Time{}
-	}
-	text, _, _ := strings.Cut(pool.Annotations[karpenterv1.DisruptionBackoffAnnotationKey], " ")
-	until, err := time.Parse(time.RFC3339, text)
-	if err != nil || !until.After(w.now) {
-		return time.Time{}
-	}
-	return until
-}
-
 func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }

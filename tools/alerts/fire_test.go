@@ -18,15 +18,16 @@ func (noCertificate) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, err
 	return nil, errors.New("none")
 }
 
-// well are the samples of a cluster of which there is nothing to tell, for five hours.
+// well are the samples of a cluster of which there is nothing to tell, for 28 hours.
 var well = []string{
-	`autonode_conformance_checked_timestamp_seconds 0+60x300`,
-	`node_scheduling_policy_scheduler_read_timestamp_seconds 0+60x300`,
-	`joiner_webhook_certificate_expiry_timestamp_seconds 7776000x300`,
-	`joiner_webhook_rejected_total 0x300`,
-	`autonode_altered_writes_total{kind="NodePool"} 0x300`,
-	`node_scheduling_policy_group_mode{group="ControlPlane",mode="Enable"} 1x300`,
-	`node_scheduling_policy_nodes{group="ControlPlane",tainted="false"} 0x300`,
+	`autonode_conformance_checked_timestamp_seconds 0+60x1700`,
+	`node_scheduling_policy_scheduler_read_timestamp_seconds 0+60x1700`,
+	`joiner_webhook_certificate_expiry_timestamp_seconds 7776000x1700`,
+	`joiner_webhook_rejected_total 0x1700`,
+	`autonode_altered_writes_total{kind="NodePool"} 0x1700`,
+	`node_scheduling_policy_group_mode{group="ControlPlane",mode="Enable"} 1x1700`,
+	`node_scheduling_policy_nodes{group="ControlPlane",tainted="false"} 0x1700`,
+	`joiner_leader 1x1700`,
 }
 
 // with are the samples of well, some of them others.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -65,9 +66,12 @@ func webhookMetrics(registry *prometheus.Registry) {
 func registered(t *testing.T, chart string) map[string]map[string][]string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	if chart == charts.Operator {
+	switch chart {
+	case charts.Operator:
 		operatorMetrics(registry)
-	} else {
+	case charts.Joiner:
+		joinerMetrics(registry)
+	default:
 		webhookMetrics(registry)
 	}
 	families, err := registry.Gather()
@@ -76,11 +80,22 @@ func registered(t *testing.T, chart string) map[string]map[string][]string {
 	}
 	shown := map[string]map[string][]string{}
 	for _, family := range families {
-		shown[family.GetName()] = map[string][]string{}
+		has := map[string][]string{}
 		for _, metric := range family.GetMetric() {
 			for _, label := range metric.GetLabel() {
-				shown[family.GetName()][label.GetName()] = append(shown[family.GetName()][label.GetName()], label.GetValue())
+				has[label.GetName()] = append(has[label.GetName()], label.GetValue())
 			}
+		}
+		names := []string{""}
+		if family.GetType() == dto.MetricType_HISTOGRAM {
+			names = []string{"_bucket", "_sum", "_count"}
+		}
+		for _, suffix := range names {
+			shown[family.GetName()+suffix] = has
+		}
+		if len(names) > 1 {
+			shown[family.GetName()+"_bucket"] = maps.Clone(has)
+			shown[family.GetName()+"_bucket"]["le"] = nil
 		}
 	}
 	return shown

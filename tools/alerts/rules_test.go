@@ -32,7 +32,7 @@ type alert struct {
 // alerts are those of all charts.
 func alerts(t *testing.T) (all []alert) {
 	t.Helper()
-	for _, chart := range []string{charts.Operator, charts.Webhook} {
+	for _, chart := range []string{charts.Operator, charts.Webhook, charts.Joiner} {
 		content, err := charts.Alerts(chart, namespace)
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +53,7 @@ func alerts(t *testing.T) (all []alert) {
 			}
 		}
 	}
-	if len(all) < 15 {
+	if len(all) < 28 {
 		t.Fatalf("only %d alerts: does the test still read them?", len(all))
 	}
 	return all

@@ -9,6 +9,7 @@
 //	watches.go   which objects wake which controller
 //	run.go       a real cluster: the manager and its caches
 //	conversion.go  v1beta1 beside v1: the webhook, its certificates, and the versions in the CRDs (definitions.go)
+//	standing.go  how the cluster stands, as metrics; requests.go counts calls to the API server
 //	check.go     is the cluster there, are the CRDs there, are the ports free: one clear line each
 //	plugins.go   the providers that there are, and those that a cluster has the kinds of
 package joiner
@@ -97,6 +98,8 @@ type Deps struct {
 type Parts struct {
 	Feed        *Feed
 	Controllers []kube.Controller
+
+	standing *standing // is no controller: it decides nothing, and nothing waits for it
 }
 
 // Compose wires the controllers. It calls none of the ports.
@@ -110,7 +113,10 @@ func Compose(settings Settings, deps Deps) Parts {
 		store: deps.Store, window: c.window, podEvents: c.podEvents, brake: c.brake, idle: settings.BatchIdle,
 		wake: deps.Wake, claimOf: claimByNode(deps.Client), now: deps.Now, log: deps.Log.WithName("world"),
 	}
-	return Parts{Feed: feed, Controllers: controllers}
+	return Parts{Feed: feed, Controllers: controllers, standing: &standing{
+		client: deps.Client, picture: deps.Store, fleet: deps.Fleet, metrics: c.metrics, settings: settings,
+		paused: c.disrupting.LastPaused, ready: deps.Ready, now: deps.Now, log: deps.Log.WithName("standing"),
+	}}
 }
 
 // composition is what several controllers share.
@@ -137,6 +143,9 @@ func newComposition(settings Settings, deps Deps) *composition {
 		Client: deps.Client, Live: deps.Live, Store: deps.Store, Fleet: deps.Fleet,
 		Each: deps.Each, Now: deps.Now, Log: deps.Log.WithName("applier"),
 		Created: func(pool string) { c.metrics.Claims.Created.WithLabelValues("provisioned", pool, "false").Inc() },
+		Decided: func(d apply.Decision) {
+			c.metrics.Own.Decisions.WithLabelValues(string(d.Verb), d.Cause, string(d.Outcome)).Inc()
+		},
 	})
 	c.disrupting = disruption.New(disruption.Config{
 		Client: deps.Client, Live: deps.Live, Picture: deps.Store, Applier: c.applier, Fleet: deps.Fleet,

@@ -34,6 +34,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
@@ -64,6 +65,7 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 		return err
 	}
 	defer served.close()
+	config.REST = countingCalls(config.REST, metrics.NewRequests(registry))
 	mgr, err := newManager(ctx, config, plugins, log)
 	if err != nil {
 		return fmt.Errorf("setting up the connection to %s: %w", config.REST.Host, err)
@@ -179,6 +181,9 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, plugins [
 		if err := serve.AddController(ctx, mgr, c, bells, log); err != nil {
 			return nil, fmt.Errorf("adding controller %s: %w", c.Name, err)
 		}
+	}
+	if err := mgr.Add(parts.standing); err != nil {
+		return nil, fmt.Errorf("adding what shows how the cluster stands: %w", err)
 	}
 	return p, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
@@ -39,6 +40,7 @@ func (c *Controller) initialize(ctx context.Context, w *work) error {
 	c.set(w, condition.True(karpenterv1.ConditionTypeInitialized, "Initialized", ""))
 	w.fresh = true
 	w.saved = append(w.saved, func() {
+		c.reached(w, metrics.StageInitialized)
 		c.config.Log.Info("initialized", "claim", w.claim.Name, "node", w.node.Name, "pool", translate.PoolOf(w.claim))
 	})
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
@@ -73,6 +74,7 @@ func (c *Controller) launch(ctx context.Context, w *work) (bool, error) {
 	w.claim.Status.Capacity, w.claim.Status.Allocatable = instance.Capacity, instance.Allocatable
 	c.set(w, condition.True(karpenterv1.ConditionTypeLaunched, "Launched", ""))
 	w.saved = append(w.saved, func() {
+		c.reached(w, metrics.StageLaunched)
 		c.config.Log.Info("launched", "claim", w.claim.Name, "pool", translate.PoolOf(w.claim), "type", instance.Type,
 			"zone", instance.Zone, "capacityType", instance.CapacityType, "pricePerHour", instance.Price.String(), "providerID", instance.ProviderID)
 	})

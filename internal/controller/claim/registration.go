@@ -16,6 +16,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
@@ -72,6 +73,7 @@ func (c *Controller) register(ctx context.Context, w *work) error {
 	c.set(w, condition.True(karpenterv1.ConditionTypeRegistered, "Registered", ""))
 	w.saved = append(w.saved, func() {
 		pool := translate.PoolOf(w.claim)
+		c.reached(w, metrics.StageRegistered)
 		c.config.Metrics.Nodes.Created.WithLabelValues(pool, w.node.Labels[corev1.LabelTopologyZone]).Inc()
 		c.config.Log.Info("registered", "claim", w.claim.Name, "node", w.node.Name, "pool", pool)
 		c.reportHealth(ctx, w, condition.True(karpenterv1.ConditionTypeNodeRegistrationHealthy, "NodeRegistrationHealthy", ""))

@@ -108,6 +108,44 @@ func TestOtherTimeoutsDoNotTouchTheHealthOfRegistration(t *testing.T) {
 	}
 }
 
+// stages are those that were measured, each as often as it was, in order.
+func stages(t *testing.T, registry *prometheus.Registry) string {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, family := range families {
+		if family.GetName() != "joiner_node_stage_seconds" {
+			continue
+		}
+		for _, metric := range family.Metric {
+			for range metric.GetHistogram().GetSampleCount() {
+				all = append(all, metric.Label[1].GetValue())
+			}
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+// U-10: how long each stage took is measured once for each claim.
+func TestU10_StagesAreMeasured(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newClaim(), joined())
+	registry := r.counted()
+	r.reconcile(t)
+	r.makeReady(t)
+	for range 3 {
+		r.clock.Advance(10 * time.Second)
+		r.reconcile(t)
+	}
+	if got := stages(t, registry); got != "initialized launched registered" {
+		t.Errorf("measured are the stages %q, want each once", got)
+	}
+}
+
 // U-10: each node that joins counts once, with its pool and zone; each claim that ends or is given up, too.
 func TestClaimsAndNodesAreCounted(t *testing.T) {
 	t.Parallel()
@@ -120,6 +158,9 @@ func TestClaimsAndNodesAreCounted(t *testing.T) {
 	r.reconcile(t)
 	if n := count("karpenter_nodes_created_total", "default", "a"); n != 1 {
 		t.Errorf("%v nodes were created in pool default and zone a, want 1", n)
+	}
+	if got := stages(t, registry); got != "launched registered" {
+		t.Errorf("measured are the stages %q, want one launch and one registration", got)
 	}
 	r.clock.Advance(time.Hour)
 	r.reconcile(t) // initialization times out

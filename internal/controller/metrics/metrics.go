@@ -15,6 +15,7 @@ type Set struct {
 	Plans         Plans
 	Pools         Pools
 	Cloud         Cloud
+	Own           Own
 }
 
 // Claims counts what becomes of NodeClaims.
@@ -47,6 +48,11 @@ type Pods struct {
 type Plans struct {
 	Duration      *prometheus.HistogramVec // controller; seconds
 	Unschedulable *prometheus.GaugeVec     // controller
+	// Seconds and Pods measure rounds for pods that wait, and Last is when the last one was (U-10).
+	Seconds, Pods prometheus.Histogram
+	Last          prometheus.Gauge
+	// Latest is what the last of them planned.
+	Latest *Latest
 }
 
 // Pools shows limits and usage of pools.
@@ -126,10 +132,11 @@ func New(r prometheus.Registerer) *Set {
 		Pods: Pods{
 			Evictions: counter("pods_eviction_requests_total", "Calls of the eviction API, by HTTP status of the answer.", "code"),
 		},
-		Plans: Plans{
+		Plans: newPlans(r, Plans{
 			Duration:      histogram("scheduler_scheduling_duration_seconds", "Duration of one round of planning.", "controller"),
 			Unschedulable: gauge("scheduler_unschedulable_pods_count", "Pods that the last round left unplaced.", "controller"),
-		},
+		}),
+		Own: newOwn(r),
 		Pools: Pools{
 			Limit:   newAmounts(gauge("nodepools_limit", "Limits of a NodePool, by resource.", "resource_type", "nodepool")),
 			Usage:   newAmounts(gauge("nodepools_usage", "What the nodes of a NodePool have, by resource.", "resource_type", "nodepool")),

@@ -92,6 +92,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	result := again(snapshot, len(held) > 0)
 	if !c.config.Window.Close(snapshot.Version) {
+		c.config.Metrics.Last.Set(float64(now.Unix()))
 		return result, nil
 	}
 	result, err := c.plan(ctx, snapshot, now, result)
@@ -116,13 +117,16 @@ func (c *Controller) plan(
 		}
 	}
 	if len(snapshot.Pending) == 0 {
-		c.config.Metrics.Unschedulable.WithLabelValues("provisioner").Set(0) // the last one that had no place may be gone
+		c.planned(snapshot, plan.Plan{}) // the last one that had no place may be gone
 		c.waits.news(nil)
 	} else {
 		start := c.config.Now()
 		p := c.provision(snapshot, now)
-		c.config.Metrics.Duration.WithLabelValues("provisioner").Observe(c.config.Now().Sub(start).Seconds())
-		c.config.Metrics.Unschedulable.WithLabelValues("provisioner").Set(float64(len(p.Unplaced)))
+		took := c.config.Now().Sub(start).Seconds()
+		c.config.Metrics.Duration.WithLabelValues("provisioner").Observe(took)
+		c.config.Metrics.Seconds.Observe(took)
+		c.config.Metrics.Pods.Observe(float64(len(snapshot.Pending)))
+		c.planned(snapshot, p)
 		outcome, err := c.carryOut(ctx, snapshot, p)
 		c.reportUnplaced(snapshot, p)
 		if failures = append(failures, err); len(outcome.Refused) > 0 {
@@ -130,6 +134,14 @@ func (c *Controller) plan(
 		}
 	}
 	return result, errors.Join(failures...)
+}
+
+// planned shows what was planned for the pending pods.
+func (c *Controller) planned(snapshot *cluster.Snapshot, p plan.Plan) {
+	c.config.Metrics.Unschedulable.WithLabelValues("provisioner").Set(float64(len(p.Unplaced)))
+	c.config.Metrics.Last.Set(float64(c.config.Now().Unix()))
+	p.BasedOn = snapshot.Version
+	c.config.Metrics.Latest.Set(p)
 }
 
 // carryOut applies a plan and tells about it. What was out of date makes the next look plan again.

@@ -32,11 +32,12 @@ func (c *Controller) report(snapshot *cluster.Snapshot, p plan.Plan, outcome app
 			c.config.Events.Event(podOf(pod), event.Normal, event.Nominated, text)
 		}
 	}
+	there := namesOf(snapshot.Nodes)
 	for _, nomination := range p.Nominations {
 		if promised[nomination.Pod.UID] != "" {
 			continue
 		}
-		c.config.Events.Event(podOf(nomination.Pod), event.Normal, event.Nominated, expected(snapshot, nomination.Node))
+		c.config.Events.Event(podOf(nomination.Pod), event.Normal, event.Nominated, expected(there, nomination.Node))
 	}
 	for _, refused := range outcome.Refused {
 		c.config.Log.Info("did not launch", "pool", refused.Pool, "reason", refused.Why, "pods", len(refused.Pods))
@@ -48,12 +49,20 @@ func (c *Controller) report(snapshot *cluster.Snapshot, p plan.Plan, outcome app
 }
 
 // expected says that a pod should run on a node that is there, or on that of a claim.
-func expected(snapshot *cluster.Snapshot, name string) string {
-	there := func(node *cluster.Node) bool { return node.Name == name }
-	if slices.ContainsFunc(snapshot.Nodes, there) {
+func expected(there map[string]bool, name string) string {
+	if there[name] {
 		return view.Fits(name).Cause.Headline()
 	}
 	return view.OnTheWay(name).Cause.Headline()
+}
+
+// namesOf are the names of the nodes that are there.
+func namesOf(nodes []*cluster.Node) map[string]bool {
+	names := make(map[string]bool, len(nodes))
+	for _, node := range nodes {
+		names[node.Name] = true
+	}
+	return names
 }
 
 // reportUnplaced tells each pod that no pool takes why (U-17), and the log once of all that wait for the same (U-14).

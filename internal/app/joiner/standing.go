@@ -1,0 +1,205 @@
+package joiner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+	"github.com/joiner-autoscaler/joiner/internal/view"
+)
+
+// This file shows how the cluster stands as metrics (U-10): of the picture that planning works on and of its last
+// plan, in a goroutine of its own, so that planning waits for nothing. Only the leader does; another replica shows
+// nothing of it.
+
+const (
+	// lookEvery is how often the cluster is looked at: a series is gone that long after its object.
+	lookEvery = 10 * time.Second
+	// stayEvery is how often it is asked, at most, which nodes stay and why: the engine plans for that.
+	stayEvery = 30 * time.Second
+	// stayShare keeps that question to a part of the time: after an answer that took long nobody asks for as many
+	// times that.
+	stayShare = 20
+)
+
+// standing looks at how the cluster stands.
+type standing struct {
+	client  client.Client // reads from a cache
+	picture interface{ Snapshot() *cluster.Snapshot }
+	fleet   interface {
+		OwnsPool(*karpenterv1.NodePool) bool
+	}
+	metrics  *metrics.Set
+	settings Settings
+	paused   func() string
+	ready    func() bool
+	now      func() time.Time
+	log      logr.Logger
+
+	pools    map[string]bool // of which something is shown
+	staying  map[view.CauseOfPool]int
+	nextStay time.Time
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: Start is called in the leader.
+func (*standing) NeedLeaderElection() bool { return true }
+
+// Start looks until ctx ends.
+func (s *standing) Start(ctx context.Context) error {
+	s.metrics.Own.Leader.Set(1)
+	defer func() {
+		s.metrics.Own.Leader.Set(0)
+		s.metrics.Own.Standing.Show(nil)
+	}()
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		if s.ready() {
+			if err := s.look(ctx); err != nil && ctx.Err() == nil {
+				s.log.Info("could not look at how the cluster stands", "reason", err.Error())
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// look shows how the cluster stands now.
+func (s *standing) look(ctx context.Context) error {
+	var pools karpenterv1.NodePoolList
+	var claims karpenterv1.NodeClaimList
+	if err := s.client.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing NodePools: %w", err)
+	}
+	if err := s.client.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing NodeClaims: %w", err)
+	}
+	snapshot, now := s.picture.Snapshot(), s.now()
+	n := view.NumbersOf(snapshot, s.metrics.Plans.Latest.Get())
+	if begun := s.now(); !begun.Before(s.nextStay) {
+		n.Stay(snapshot, s.terms(snapshot, pools.Items, now), s.memory(pools.Items, now))
+		s.staying = n.Staying
+		done := s.now()
+		s.nextStay = done.Add(max(stayEvery, stayShare*done.Sub(begun)))
+	}
+	n.Staying = s.staying
+	rows := append(rowsOf(n), metrics.Row{Family: metrics.Looked, Value: float64(now.Unix())})
+	for i := range pools.Items {
+		if pool := &pools.Items[i]; s.fleet.OwnsPool(pool) {
+			rows = append(rows, metrics.Row{Family: metrics.NodepoolReady, Labels: []string{pool.Name},
+				Value: oneIf(condition.IsTrue(pool.Status.Conditions, karpenterv1.ConditionTypeReady))})
+		}
+	}
+	s.metrics.Own.Standing.Show(append(rows, drains(snapshot, claims.Items, now)...))
+	s.forget(snapshot)
+	return nil
+}
+
+// terms are those of the disruption controller, with the budgets of now.
+func (s *standing) terms(snapshot *cluster.Snapshot, pools []karpenterv1.NodePool, now time.Time) engine.Terms {
+	terms := engine.Terms{Now: now.Unix(), Budgets: map[string][]engine.Budget{}, MinSaving: s.settings.MinSaving,
+		MinSavingPercent: s.settings.MinSavingPercent, SpotToSpot: s.settings.SpotToSpot}
+	sizes := engine.Sizes(snapshot)
+	for i := range pools {
+		// One that cannot be read counts as 0, and the disruption controller says so.
+		terms.Budgets[pools[i].Name], _ = translate.ActiveBudgets(&pools[i], now, sizes[pools[i].Name])
+	}
+	return terms
+}
+
+// memory is what is remembered of each pool.
+func (s *standing) memory(pools []karpenterv1.NodePool, now time.Time) func(string) view.Memory {
+	remembered, paused := map[string]view.Memory{}, s.paused()
+	for i := range pools {
+		remembered[pools[i].Name] = view.Memory{Paused: paused, BacksOffUntil: translate.BacksOffUntil(&pools[i], now)}
+	}
+	return func(pool string) view.Memory { return remembered[pool] }
+}
+
+// forget takes away what was measured of pools that are gone, with their nodes.
+func (s *standing) forget(snapshot *cluster.Snapshot) {
+	known := map[string]bool{}
+	for _, pool := range snapshot.Pools {
+		known[pool.Name] = true
+	}
+	for _, node := range snapshot.Nodes {
+		known[node.Pool] = true
+	}
+	for pool := range s.pools {
+		if !known[pool] {
+			s.metrics.Own.Stages.DeletePartialMatch(map[string]string{"nodepool": pool})
+		}
+	}
+	s.pools = known
+}
+
+// drains says of each pool with nodes that are being removed for how long the first of them has been.
+func drains(snapshot *cluster.Snapshot, claims []karpenterv1.NodeClaim, now time.Time) (rows []metrics.Row) {
+	since := map[string]time.Time{}
+	for i := range claims {
+		if at := claims[i].DeletionTimestamp; at != nil {
+			since[claims[i].Name] = at.Time
+		}
+	}
+	oldest := map[string]float64{}
+	for _, node := range snapshot.Nodes {
+		if at, going := since[node.Claim]; going && node.Name != "" {
+			oldest[node.Pool] = max(oldest[node.Pool], now.Sub(at).Seconds())
+		}
+	}
+	for pool, seconds := range oldest {
+		rows = append(rows, metrics.Row{Family: metrics.OldestDrain, Labels: []string{pool}, Value: seconds})
+	}
+	return rows
+}
+
+// rowsOf are the series of the numbers.
+func rowsOf(n view.Numbers) (rows []metrics.Row) {
+	add := func(family metrics.Family, value float64, labels ...string) {
+		rows = append(rows, metrics.Row{Family: family, Labels: labels, Value: value})
+	}
+	for group, pods := range n.Waiting {
+		add(metrics.PodsWaiting, float64(pods), string(group.Cause), group.Pool)
+	}
+	for which, holds := range n.Limited {
+		add(metrics.NodepoolLimited, oneIf(holds), which.Pool, which.Limit)
+	}
+	for which, price := range n.Price {
+		add(metrics.Price, price.Dollars(), which.Pool, which.CapacityType)
+	}
+	add(metrics.UnpricedNodes, float64(n.Unpriced))
+	for group, nodes := range n.Staying {
+		add(metrics.NodesStaying, float64(nodes), group.Pool, string(group.Cause))
+	}
+	for which, nodes := range n.Nodes {
+		add(metrics.NodesByState, float64(nodes), which.Pool, string(which.State))
+	}
+	for pool, offers := range n.Offers {
+		add(metrics.Offerings, float64(offers.All), pool)
+		add(metrics.OfferingsUnavailable, float64(offers.Unavailable), pool)
+	}
+	for pool, hard := range n.Hard {
+		add(metrics.HardLimit, float64(hard.Most), pool)
+		add(metrics.HardLimitUsed, float64(hard.Used), pool)
+	}
+	return rows
+}
+
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}

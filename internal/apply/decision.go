@@ -1,0 +1,84 @@
+package apply
+
+import (
+	"slices"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// Decision is something that was decided about a node, and what became of it (U-10). Its fields are of closed sets.
+type Decision struct {
+	Verb    Verb
+	Cause   string // of a removal and of what replaces, a reason of disruption
+	Outcome Result
+}
+
+// Verb is what is done.
+type Verb string
+
+// What is done: a node is launched, for pods or as a replacement, or is removed.
+const (
+	Launch  Verb = "launch"
+	Replace Verb = "replace"
+	Remove  Verb = "remove"
+)
+
+// Result is what became of a decision.
+type Result string
+
+// What becomes of a launch: its NodeClaim is made (done), the plan did not hold any more (refused), or the API server
+// could not be told (failed). A removal is planned, and then done or taken back.
+const (
+	Planned   Result = "planned"
+	Done      Result = "done"
+	TakenBack Result = "taken_back"
+	NotHeld   Result = "refused"
+	Failed    Result = "failed"
+)
+
+// Why a node is launched that replaces none: for pods that wait, or for the replicas of a static pool.
+const (
+	CausePending  = "Pending"
+	CauseReplicas = "Replicas"
+)
+
+// causeOther stands for what is no cause of ours: somebody has edited it.
+const causeOther = "Other"
+
+// reasons are those for which nodes are removed.
+func reasons() []plan.DisruptionReason {
+	return []plan.DisruptionReason{plan.Empty, plan.Underutilized, plan.Drifted, plan.Expired, plan.NodeLimitExceeded,
+		plan.ReplicasExceeded, plan.ReplacementAbandoned}
+}
+
+func causeOf(reason plan.DisruptionReason) string {
+	if slices.Contains(reasons(), reason) {
+		return string(reason)
+	}
+	return causeOther
+}
+
+// marked is the cause that stands on a claim which is to be removed.
+func marked(claim *karpenterv1.NodeClaim) string {
+	intent, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
+	return causeOf(plan.DisruptionReason(intent.Reason))
+}
+
+// decided tells of a launch of p.
+func (a *Applier) decided(p plan.Plan, launch plan.Launch, outcome Result) {
+	d := Decision{Verb: Launch, Cause: CausePending, Outcome: outcome}
+	switch {
+	case len(launch.Replaces) > 0:
+		d.Verb, d.Cause = Replace, causeOther
+		for _, remove := range p.Removes {
+			if slices.Contains(launch.Replaces, remove.Claim) {
+				d.Cause = causeOf(remove.Reason)
+			}
+		}
+	case slices.Contains(launch.For, plan.AskReplicas):
+		d.Cause = CauseReplicas
+	}
+	a.config.Decided(d)
+}

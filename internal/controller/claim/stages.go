@@ -1,0 +1,31 @@
+package claim
+
+import (
+	"time"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// reached measures how long the claim took to the stage that it has just reached. The times that stand on the claim
+// are of whole seconds; where one is missing, nothing is measured.
+func (c *Controller) reached(w *work, stage string) {
+	since := func(kind string) time.Time {
+		at, _ := condition.Since(w.claim.Status.Conditions, kind)
+		return at
+	}
+	begin := w.claim.CreationTimestamp.Time
+	switch stage {
+	case metrics.StageRegistered:
+		begin = since(karpenterv1.ConditionTypeLaunched)
+	case metrics.StageInitialized:
+		begin = since(karpenterv1.ConditionTypeRegistered)
+	}
+	if begin.IsZero() {
+		return
+	}
+	took := max(0, c.config.Now().Sub(begin).Seconds())
+	c.config.Metrics.Own.Stages.WithLabelValues(translate.PoolOf(w.claim), stage).Observe(took)
+}

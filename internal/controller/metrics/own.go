@@ -1,0 +1,89 @@
+package metrics
+
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// This file has the metrics that Karpenter has not (U-10). No label holds the name of a pod, a node or a claim.
+
+// ownPrefix is that of the metrics which Karpenter has not.
+const ownPrefix = "joiner_"
+
+// Own are the metrics that Karpenter has not, but for those of Plans.
+type Own struct {
+	// Decisions counts what was decided to do with nodes, and what became of it.
+	Decisions *prometheus.CounterVec // verb, cause, outcome
+	// Leader is 1 in the replica that leads, otherwise 0.
+	Leader prometheus.Gauge
+	// Stages measures how long NodeClaims take from one stage to the next.
+	Stages *prometheus.HistogramVec // nodepool, stage
+	// Standing is how the cluster stands.
+	Standing *Standing
+}
+
+// The stages of Stages: each is over when the condition of its name becomes true.
+const (
+	StageLaunched    = "launched"
+	StageRegistered  = "registered"
+	StageInitialized = "initialized"
+)
+
+func newOwn(r prometheus.Registerer) Own {
+	own := Own{
+		Decisions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: ownPrefix + "decisions_total",
+			Help: "Decisions about nodes, by what is done, why, and what became of it."},
+			[]string{"verb", "cause", "outcome"}),
+		Leader: prometheus.NewGauge(prometheus.GaugeOpts{Name: ownPrefix + "leader",
+			Help: "1 while this replica leads, otherwise 0."}),
+		Stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: ownPrefix + "node_stage_seconds",
+			Help:    "How long NodeClaims took to reach a stage, from the one before, or from their creation.",
+			Buckets: stageBuckets()}, []string{"nodepool", "stage"}),
+		Standing: newStanding(),
+	}
+	r.MustRegister(own.Decisions, own.Leader, own.Stages, own.Standing)
+	return own
+}
+
+// stageBuckets span a cloud that answers at once to the time after which a claim is given up. They are few: there is
+// one histogram for each pool and stage.
+func stageBuckets() []float64 { return []float64{5, 15, 30, 60, 120, 300, 900} }
+
+func newPlans(r prometheus.Registerer, plans Plans) Plans {
+	plans.Seconds = prometheus.NewHistogram(prometheus.HistogramOpts{Name: ownPrefix + "plan_duration_seconds",
+		Help: "Duration of one round of planning for pods that wait.", Buckets: durationBuckets()})
+	plans.Pods = prometheus.NewHistogram(prometheus.HistogramOpts{Name: ownPrefix + "plan_pods",
+		Help:    "Pods that one round planned for.",
+		Buckets: []float64{1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 30000, 100000}})
+	plans.Last = prometheus.NewGauge(prometheus.GaugeOpts{Name: ownPrefix + "last_plan_timestamp_seconds",
+		Help: "When this replica last planned for pods that wait, or found that its last plan still holds."})
+	plans.Latest = &Latest{}
+	r.MustRegister(plans.Seconds, plans.Pods, plans.Last)
+	return plans
+}
+
+// NewRequests returns the counter of calls to the API server, registered on r. It is apart from the others: the
+// connection is made before them.
+func NewRequests(r prometheus.Registerer) *prometheus.CounterVec {
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: ownPrefix + "api_requests_total",
+		Help: "Calls to the API server, by verb and kind."}, []string{"verb", "kind"})
+	r.MustRegister(requests)
+	return requests
+}
+
+// Latest is the last plan for pods that wait. It is safe for concurrent use; plans are not changed once made.
+type Latest struct{ plan atomic.Pointer[plan.Plan] }
+
+// Set takes a plan.
+func (l *Latest) Set(p plan.Plan) { l.plan.Store(&p) }
+
+// Get returns the last plan; an empty one before there is any.
+func (l *Latest) Get() plan.Plan {
+	if p := l.plan.Load(); p != nil {
+		return *p
+	}
+	return plan.Plan{}
+}

@@ -1,0 +1,114 @@
+package metrics
+
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Family is a metric of how the cluster stands.
+type Family int
+
+// The metrics of how the cluster stands.
+const (
+	PodsWaiting Family = iota
+	NodepoolLimited
+	Price
+	UnpricedNodes
+	NodesStaying
+	NodesByState
+	Offerings
+	OfferingsUnavailable
+	HardLimit
+	HardLimitUsed
+	NodepoolReady
+	OldestDrain
+	Looked
+)
+
+// family is what is said of a metric.
+type family struct {
+	name, help string
+	labels     []string
+}
+
+// standing are the metrics of how the cluster stands, each in the place of its Family.
+func standing() []family {
+	return []family{
+		PodsWaiting: {"pods_waiting", "Pods that wait for a node, by cause and by the NodePool that the cause is about; " +
+			"without a cause as long as no plan has seen them.", []string{"cause", "nodepool"}},
+		NodepoolLimited: {"nodepool_limited", "1 while a limit of a NodePool holds back a pod, otherwise 0.",
+			[]string{"nodepool", "limit"}},
+		Price: {"price_dollars_per_hour", "What the machines of a NodePool cost per hour, as far as their prices are known.",
+			[]string{"nodepool", "capacity_type"}},
+		UnpricedNodes: {"unpriced_nodes", "Nodes with a NodeClaim whose price is not known.", nil},
+		NodesStaying: {"nodes_staying", "Nodes that something wants gone and that stay, by cause.",
+			[]string{"nodepool", "cause"}},
+		NodesByState: {"nodes", "Nodes, and NodeClaims that have none yet, by state.", []string{"nodepool", "state"}},
+		Offerings: {"offerings", "Offerings of instance types that the requirements of a NodePool allow.",
+			[]string{"nodepool"}},
+		OfferingsUnavailable: {"offerings_unavailable", "Those of the offerings that cannot be had at present.",
+			[]string{"nodepool"}},
+		HardLimit: {"hard_limit_nodes", "The most NodeClaims that the hard limit of a NodePool allows.",
+			[]string{"nodepool"}},
+		HardLimitUsed: {"hard_limit_nodes_used", "NodeClaims of a NodePool with a hard limit; those made by hand are " +
+			"not counted.", []string{"nodepool"}},
+		NodepoolReady: {"nodepool_ready", "1 while the condition Ready of a NodePool is True, otherwise 0.",
+			[]string{"nodepool"}},
+		OldestDrain: {"oldest_drain_seconds", "For how long that node of a NodePool has been draining that has been longest.",
+			[]string{"nodepool"}},
+		Looked: {"standing_timestamp_seconds", "Of when what is said of the cluster is.", nil},
+	}
+}
+
+// Row is one series.
+type Row struct {
+	Family Family
+	Labels []string
+	Value  float64
+}
+
+// Standing shows how the cluster stands, as of the last look: a series of which a look says nothing is gone. It is
+// safe for concurrent use, and a scrape costs what its series do.
+type Standing struct {
+	described []*prometheus.Desc
+	shown     atomic.Pointer[[]prometheus.Metric]
+}
+
+func newStanding() *Standing {
+	s := &Standing{}
+	for _, f := range standing() {
+		s.described = append(s.described, prometheus.NewDesc(ownPrefix+f.name, f.help, f.labels, nil))
+	}
+	return s
+}
+
+// Show shows these series and no others; none when this replica does not lead.
+func (s *Standing) Show(rows []Row) {
+	shown := make([]prometheus.Metric, len(rows))
+	for i, row := range rows {
+		desc := s.described[row.Family]
+		metric, err := prometheus.NewConstMetric(desc, prometheus.GaugeValue, row.Value, row.Labels...)
+		if err != nil {
+			metric = prometheus.NewInvalidMetric(desc, err)
+		}
+		shown[i] = metric
+	}
+	s.shown.Store(&shown)
+}
+
+// Describe implements prometheus.Collector.
+func (s *Standing) Describe(to chan<- *prometheus.Desc) {
+	for _, desc := range s.described {
+		to <- desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s *Standing) Collect(to chan<- prometheus.Metric) {
+	if shown := s.shown.Load(); shown != nil {
+		for _, metric := range *shown {
+			to <- metric
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package view
+
+import (
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// Numbers are how a cluster stands, in numbers without the names of pods, nodes and claims (U-10).
+type Numbers struct {
+	// Waiting counts the pods that wait, by cause and by the pool that the cause is about. The cause is "" for pods
+	// that came after the plan was made, and the pool where the cause is about none.
+	Waiting map[CauseOfPool]int
+	// Limited says of each limit that a pool has whether it is the cause for which a pod of Waiting waits.
+	Limited map[PoolLimit]bool
+	// Price is of the machines whose price is known, and Unpriced counts the others.
+	Price    map[PoolCapacity]resources.Money
+	Unpriced int
+	// Staying counts the nodes that something wants gone and that stay.
+	Staying map[CauseOfPool]int
+	// Nodes counts nodes, and claims without one, by state: of each pool all states, of nodes without a claim
+	// NodeUnmanaged.
+	Nodes map[PoolState]int
+	// Offers counts what the requirements of each pool allow.
+	Offers map[string]Offers
+	// Hard has the pools with a hard limit of nodes.
+	Hard map[string]HardLimit
+}
+
+// CauseOfPool is a cause and the pool that it is about.
+type CauseOfPool struct {
+	Cause cause.Code
+	Pool  string
+}
+
+// PoolLimit is a limit of a pool: LimitHardNodes, LimitSoftNodes or a resource.
+type PoolLimit struct{ Pool, Limit string }
+
+// The limits that are none of a resource.
+const (
+	LimitHardNodes = "hard_nodes"
+	LimitSoftNodes = "soft_nodes"
+)
+
+// PoolCapacity is a pool, and whether its machines are spot, on-demand or reserved; "" where nobody knows.
+type PoolCapacity struct{ Pool, CapacityType string }
+
+// PoolState is a state of nodes of a pool.
+type PoolState struct {
+	Pool  string
+	State NodeState
+}
+
+// NodeState is how far a node is.
+type NodeState string
+
+// The states of a node: its machine is asked for; is there, and has not joined; has joined, and is not initialized;
+// the node is ready, or not; it was chosen to go; it is being removed. A node without a claim is unmanaged.
+const (
+	NodeLaunching    NodeState = "launching"
+	NodeJoining      NodeState = "joining"
+	NodeInitializing NodeState = "initializing"
+	NodeReady        NodeState = "ready"
+	NodeNotReady     NodeState = "not_ready"
+	NodeChosen       NodeState = "chosen"
+	NodeDraining     NodeState = "draining"
+	NodeUnmanaged    NodeState = "unmanaged"
+)
+
+// NodeStates are those of nodes with a claim.
+func NodeStates() []NodeState {
+	return []NodeState{NodeLaunching, NodeJoining, NodeInitializing, NodeReady, NodeNotReady, NodeChosen, NodeDraining}
+}
+
+// Offers counts offerings, and those that cannot be had at present.
+type Offers struct{ All, Unavailable int }
+
+// HardLimit is a hard limit of nodes, and how many claims count against it that were not made by hand.
+type HardLimit struct{ Most, Used int64 }
+
+// NumbersOf counts what a picture and the last plan for its waiting pods say; Staying is for Stay.
+func NumbersOf(s *cluster.Snapshot, p plan.Plan) Numbers {
+	n := Numbers{Waiting: map[CauseOfPool]int{}, Limited: map[PoolLimit]bool{}, Price: map[PoolCapacity]resources.Money{},
+		Staying: map[CauseOfPool]int{}, Nodes: map[PoolState]int{}, Offers: map[string]Offers{}, Hard: map[string]HardLimit{}}
+	for _, pool := range s.Pools {
+		n.pool(s, pool)
+	}
+	for _, node := range s.Nodes {
+		n.node(node)
+	}
+	n.waiting(s, p)
+	return n
+}
+
+func (n *Numbers) pool(s *cluster.Snapshot, pool *cluster.Pool) {
+	for _, state := range NodeStates() {
+		n.Nodes[PoolState{pool.Name, state}] = 0
+	}
+	if pool.Limits.HardNodes != limit.None {
+		n.Limited[PoolLimit{pool.Name, LimitHardNodes}] = false
+		n.Hard[pool.Name] = HardLimit{Most: pool.Limits.HardNodes}
+	}
+	if pool.Limits.SoftNodes != limit.None {
+		n.Limited[PoolLimit{pool.Name, LimitSoftNodes}] = false
+	}
+	for component, limited := range pool.Limits.Limited {
+		if limited && component < len(s.Names) {
+			n.Limited[PoolLimit{pool.Name, s.Names[component]}] = false
+		}
+	}
+	if pool.Catalog == nil {
+		return
+	}
+	offers := pool.Catalog.All()
+	for r := range pool.Requirements.All() {
+		if pool.Catalog.Known(r.Key()) {
+			pool.Catalog.Compatible(r).AndTo(offers)
+		}
+	}
+	n.Offers[pool.Name] = Offers{All: offers.Count(), Unavailable: offers.Minus(pool.Catalog.Available).Count()}
+}
+
+func (n *Numbers) node(node *cluster.Node) {
+	n.Nodes[PoolState{node.Pool, stateOf(node)}]++
+	if node.Claim == "" {
+		return
+	}
+	if hard, has := n.Hard[node.Pool]; has && !node.Foreign {
+		hard.Used++
+		n.Hard[node.Pool] = hard
+	}
+	switch {
+	case !node.Launched && !node.Initialized: // there is no machine yet
+	case node.Price == resources.Unpriced:
+		n.Unpriced++
+	default:
+		n.Price[PoolCapacity{node.Pool, node.Labels[string(catalog.LabelCapacityType)]}] += node.Price
+	}
+}
+
+func stateOf(node *cluster.Node) NodeState {
+	switch {
+	case node.Claim == "":
+		return NodeUnmanaged
+	case node.Deleting:
+		return NodeDraining
+	case node.Disrupting:
+		return NodeChosen
+	case !node.Launched && !node.Registered && !node.Initialized:
+		return NodeLaunching
+	case !node.Registered && !node.Initialized:
+		return NodeJoining
+	case !node.Initialized:
+		return NodeInitializing
+	case node.NotReady:
+		return NodeNotReady
+	}
+	return NodeReady
+}
+
+// waiting counts the pods that have no node, of what the plan says of each.
+func (n *Numbers) waiting(s *cluster.Snapshot, p plan.Plan) {
+	there, pools := map[string]bool{}, map[string]string{}
+	for _, node := range s.Nodes {
+		there[node.Name], pools[node.Claim], pools[node.Name] = true, node.Pool, node.Pool
+	}
+	said := map[string]CauseOfPool{}
+	for _, nomination := range p.Nominations {
+		e := Nominated(nomination.Node, there[nomination.Node])
+		said[nomination.Pod.UID] = CauseOfPool{e.Cause.Code, pools[nomination.Node]}
+	}
+	for _, launch := range p.Launches {
+		for _, pod := range launch.Pods {
+			said[pod.UID] = CauseOfPool{cause.LaunchPlanned, launch.Pool}
+		}
+	}
+	type shared struct {
+		first *plan.PoolRefusal
+		pools int
+	}
+	told := map[shared]CauseOfPool{} // pods that are alike share what the pools say
+	holds := map[PoolLimit]bool{}
+	for _, u := range p.Unplaced {
+		key := shared{pools: len(u.Pools)}
+		if key.pools > 0 {
+			key.first = &u.Pools[0]
+		}
+		group, known := told[key]
+		if !known {
+			group = groupOf(u)
+			told[key] = group
+			held(u, group, holds)
+		}
+		said[u.Pod.UID] = group
+	}
+	for _, pod := range s.Pending {
+		if pod.Node == "" {
+			n.Waiting[said[pod.UID]]++
+		}
+	}
+	for which := range holds {
+		n.Limited[which] = true
+	}
+}
+
+func groupOf(u plan.Unplaced) CauseOfPool {
+	w := Waits(u)
+	if w.Cause.Object.Kind != "NodePool" {
+		return CauseOfPool{Cause: w.Cause.Code}
+	}
+	return CauseOfPool{w.Cause.Code, w.Cause.Object.Name}
+}
+
+// held notes the limit that a group waits at. Those of other pools are not known to be all that is in the way there.
+func held(u plan.Unplaced, group CauseOfPool, holds map[PoolLimit]bool) {
+	for _, refusal := range u.Pools {
+		if refusal.Pool != group.Pool {
+			continue
+		}
+		switch group.Cause {
+		case cause.HardLimitNodes:
+			holds[PoolLimit{refusal.Pool, LimitHardNodes}] = true
+		case cause.SoftLimitNodes:
+			holds[PoolLimit{refusal.Pool, LimitSoftNodes}] = true
+		case cause.ResourceLimit:
+			holds[PoolLimit{refusal.Pool, refusal.Last().Key}] = true
+		}
+	}
+}
+
+// Stay counts the nodes that something wants gone and that stay: what the engine says of each, with what is remembered
+// of its pool. It is dear where nearly all nodes are to go and may not.
+func (n *Numbers) Stay(s *cluster.Snapshot, terms engine.Terms, remembered func(pool string) Memory) {
+	kept, going := engine.Kept(s, terms)
+	for _, list := range [][]engine.KeptNode{kept, going} {
+		for _, k := range list {
+			stands := Remembered(k.Node.Pool, []engine.Standing{k.Standing}, remembered(k.Node.Pool))[0]
+			if stands.Goes == "" && Standing(stands, k.Node.Pool).State == Held {
+				n.Staying[CauseOfPool{stands.Cause, k.Node.Pool}]++
+			}
+		}
+	}
+}
