@@ -41,7 +41,7 @@ func Why(s *cluster.Snapshot, terms Terms, node *cluster.Node) Standing {
 			return found
 		}
 	}
-	return whyNotCheaper(s, terms, beginFrom(s, s, Terms{}), node)
+	return whyNotCheaper(terms, beginFrom(s, s, Terms{}), node)
 }
 
 func stays(code cause.Code, format string, args ...any) (Standing, bool) {
@@ -250,7 +250,7 @@ func whyQuiet(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, b
 
 // whyNotCheaper is about nodes that could go and do not, since that saves nothing, or not enough.
 // future is what comes of the pods that wait.
-func whyNotCheaper(s *cluster.Snapshot, terms Terms, future *disruption, node *cluster.Node) Standing {
+func whyNotCheaper(terms Terms, future *disruption, node *cluster.Node) Standing {
 	moved := future.movedFrom(node)
 	if len(moved.Unplaced) > 0 {
 		u := moved.Unplaced[0]
@@ -270,7 +270,7 @@ func whyNotCheaper(s *cluster.Snapshot, terms Terms, future *disruption, node *c
 	case saving < terms.least(price):
 		found.Cause, found.Text = cause.SavingTooSmall,
 			fmt.Sprintf("replacing it would save $%s/h of $%s/h, less than is worth a move", saving, price)
-	case len(hungry(s, Provision(s))) > 0:
+	case len(future.hungry) > 0:
 		found.Cause, found.Text = cause.WaitingPodsFirst,
 			"pods wait that no NodePool may launch a node for: nothing is replaced to save money meanwhile"
 	default:

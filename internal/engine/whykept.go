@@ -25,7 +25,7 @@ func WhyNotCheaper(s *cluster.Snapshot, terms Terms, nodes []*cluster.Node) []St
 	for i, node := range nodes {
 		found, done := whyQuiet(s, terms, node)
 		if !done {
-			found = whyNotCheaper(s, terms, future, node)
+			found = whyNotCheaper(terms, future, node)
 		}
 		list[i] = found
 	}

@@ -155,6 +155,17 @@ func podShape(space *resources.Space, pod *corev1.Pod) (*cluster.Shape, error) {
 	return shape, errors.Join(badRequests(&pod.Spec), choiceErr, spreadErr, affinityErr, badTolerations(&pod.Spec))
 }
 
+// Ignored says what of a pod counts for nothing although the rest of it is planned for: a toleration whose operator is
+// none, a term of several of its node affinity that cannot be understood (U-42). What keeps all of a pod from being
+// planned for is told as why it waits.
+func Ignored(pod *corev1.Pod) error {
+	choices, err := alternatives(&pod.Spec)
+	if contradictory(choices) {
+		err = nil
+	}
+	return errors.Join(err, badTolerations(&pod.Spec))
+}
+
 // badRequests names the requests that the API server would have refused: negative amounts.
 func badRequests(spec *corev1.PodSpec) error {
 	var errs []error

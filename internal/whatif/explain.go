@@ -28,6 +28,8 @@ type Explained struct {
 	Pool     *PoolFacts     `json:"pool,omitempty"`
 	Claim    *ClaimFacts    `json:"claim,omitempty"`
 	Workload *WorkloadFacts `json:"workload,omitempty"`
+	// Ignored is what of a pod without a node counts for nothing (U-42).
+	Ignored []string `json:"ignored,omitempty"`
 	// Decides says who decides here, where that is not Joiner.
 	Decides *Decides `json:"decides,omitempty"`
 	// Tries are the single changes that would place a pod, cheapest first, and Tried how many were tried; where that was
@@ -58,6 +60,9 @@ func (w *World) ExplainPod(namespace, name string, all bool) (Explained, error) 
 		return e, fmt.Errorf("there is no pod %s in namespace %s%s", name, namespace, w.like(namespace, name))
 	}
 	e.Explanation, e.all = w.explain(pod, all), all
+	if err := translate.Ignored(pod); err != nil && pod.Spec.NodeName == "" {
+		e.Ignored = strings.Split(err.Error(), "\n")
+	}
 	return e, nil
 }
 

@@ -30,6 +30,9 @@ func (e Explained) WriteText(out io.Writer) error {
 	}
 	e.writeAlso(&b)
 	e.writeTries(&b)
+	for _, field := range e.Ignored {
+		fmt.Fprintf(&b, "  %-9s  %s\n", "ignored", field)
+	}
 	if e.Pool != nil {
 		e.Pool.write(&b, e.Cause == nil)
 	}

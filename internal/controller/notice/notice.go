@@ -1,10 +1,12 @@
 // Package notice tells users about annotations that do not do what they hope: those that v1 dropped (V-15), and a
-// do-not-disrupt whose value means nothing. It changes nothing and stores nothing; an event that was said is not
+// do-not-disrupt whose value means nothing; and about fields of a pod that planning leaves out (U-42). It changes
+// nothing and stores nothing; an event that was said is not
 // repeated while the process lives.
 package notice
 
 import (
 	"context"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,11 +36,28 @@ func (p *Pods) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	if _, err := translate.ProtectedUntil(&pod); err != nil {
 		p.Events.Event(&pod, event.Warning, event.InvalidDoNotDisrupt, err.Error())
 	}
+	if err := ignored(&pod); err != nil {
+		p.Events.Event(&pod, event.Warning, event.IgnoredField,
+			"It counts for nothing, and the rest of the pod is planned for: "+
+				strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
 	return reconcile.Result{}, nil
 }
 
-// Concerns reports whether there may be anything to say about an object's annotations: a filter for watches.
+// ignored says what of a pod without a node is left out when that is planned for.
+func ignored(pod *corev1.Pod) error {
+	if pod.Spec.NodeName != "" {
+		return nil
+	}
+	return translate.Ignored(pod)
+}
+
+// Concerns reports whether there may be anything to say about an object's annotations, or about what a pod asks for: a
+// filter for watches.
 func Concerns(object client.Object) bool {
+	if pod, isPod := object.(*corev1.Pod); isPod && ignored(pod) != nil {
+		return true
+	}
 	annotations := object.GetAnnotations()
 	_, evict := annotations[karpenterv1.DroppedDoNotEvictAnnotationKey]
 	_, consolidate := annotations[karpenterv1.DroppedDoNotConsolidateAnnotationKey]

@@ -62,3 +62,44 @@ func TestDroppedAnnotationsOfNodesAreTold(t *testing.T) {
 		}
 	}
 }
+
+// U-42: a field of a pod that planning leaves out is told as long as the pod has no node; one that planning
+// understands, or that keeps the pod from being planned for at all, is not.
+func TestU42_WhatOfAPodIsIgnoredIsTold(t *testing.T) {
+	t.Parallel()
+	terms := func(operators ...corev1.NodeSelectorOperator) *corev1.Affinity {
+		required := &corev1.NodeSelector{}
+		for _, operator := range operators {
+			required.NodeSelectorTerms = append(required.NodeSelectorTerms, corev1.NodeSelectorTerm{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: operator, Values: []string{"a"}}}})
+		}
+		return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: required}}
+	}
+	bad := []corev1.Toleration{{Key: "x", Operator: "Maybe"}}
+	for name, c := range map[string]struct {
+		spec corev1.PodSpec
+		want string
+	}{
+		"a toleration": {corev1.PodSpec{Tolerations: bad}, `p IgnoredField: It counts for nothing, and the rest of ` +
+			`the pod is planned for: spec.tolerations[0].operator is "Maybe"`},
+		"on a node":        {corev1.PodSpec{Tolerations: bad, NodeName: "n"}, ""},
+		"a good one":       {corev1.PodSpec{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}}, ""},
+		"one term of two":  {corev1.PodSpec{Affinity: terms("In", "About")}, `operator "About" is none of In, NotIn`},
+		"both are good":    {corev1.PodSpec{Affinity: terms("In", "NotIn")}, ""},
+		"the only term":    {corev1.PodSpec{Affinity: terms("About")}, ""},
+		"nothing is asked": {corev1.PodSpec{}, ""},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: c.spec}
+		tape := &controllertest.Tape{}
+		step := &notice.Pods{Client: controllertest.NewServer(t, pod).Build(), Events: tape}
+		request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "p"}}
+		if _, err := step.Reconcile(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		said, concerns := strings.Join(tape.Said(), ""), notice.Concerns(pod)
+		if !strings.Contains(said, c.want) || (said == "") != (c.want == "") || concerns != (c.want != "") {
+			t.Errorf("%s: said %q, want %q; the filter of the watch lets it through: %t", name, said, c.want, concerns)
+		}
+	}
+}

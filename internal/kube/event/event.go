@@ -57,6 +57,7 @@ const (
 	TerminatingOnInterruption      = "TerminatingOnInterruption"
 	NodeRepairBlocked              = "NodeRepairBlocked"
 	LaunchesInVain                 = "LaunchesInVain"
+	IgnoredField                   = "IgnoredField"
 )
 
 // Recorder is the port that controllers see.
@@ -189,7 +190,7 @@ func window(reason string) time.Duration {
 		return time.Minute
 	case NodeRepairBlocked:
 		return 15 * time.Minute
-	case DroppedAnnotation, InvalidDoNotDisrupt:
+	case DroppedAnnotation, InvalidDoNotDisrupt, IgnoredField:
 		return 24 * time.Hour // said once: it changes only when the user does something about it
 	}
 	return defaultWindow

@@ -91,6 +91,7 @@ func TestEachReasonHasItsWindow(t *testing.T) {
 		event.NodeRepairBlocked:         15 * time.Minute,
 		event.DroppedAnnotation:         24 * time.Hour,
 		event.InvalidDoNotDisrupt:       24 * time.Hour,
+		event.IgnoredField:              24 * time.Hour,
 		event.DisruptionBlocked:         2 * time.Minute,
 		event.Nominated:                 2 * time.Minute,
 	} {
