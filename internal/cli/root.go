@@ -85,7 +85,8 @@ func root(config Config) *cobra.Command {
 	migrate.AddCommand(migrateCheck(config), migrateStorage(config))
 	audit := parent("audit", "Report what a policy would refuse", "")
 	audit.AddCommand(auditControlPlane(config))
-	command.AddCommand(status(config), simulate(config), explain(config), pause(config), resume(config), migrate, audit,
+	command.AddCommand(status(config), simulate(config), explain(config), dumps(config), replay(config), pause(config),
+		resume(config), migrate, audit,
 		version(config))
 	return command
 }

@@ -14,6 +14,8 @@ type Header struct {
 	Source Source `json:"source"`
 	// Redaction says what was taken away.
 	Redaction Redaction `json:"redaction"`
+	// NotRead says of a rebuilt picture what it lacks: kinds that nobody was allowed to read.
+	NotRead []string `json:"notRead,omitempty"`
 	// SHA256 is that of the lines after this one, in hexadecimal.
 	SHA256 string `json:"sha256"`
 }

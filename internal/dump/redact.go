@@ -27,7 +27,7 @@ type Key map[string]map[string]string
 // Redact takes names away: each becomes the kind of the name and its rank among those of its kind, so that every
 // comparison of names comes out alike. The plans are made anew; same reports whether they are those of before but for
 // the names, and for sentences, which have names in them.
-func Redact(d Dump, how Redaction) (redacted Dump, key Key, same bool, err error) {
+func Redact(d Dump, how Redaction, differences ...Difference) (redacted Dump, key Key, same bool, err error) {
 	if how == RedactNone {
 		d.Header.Redaction = how
 		return d, nil, true, nil
@@ -49,6 +49,11 @@ func Redact(d Dump, how Redaction) (redacted Dump, key Key, same bool, err error
 	redacted.Header.Redaction = how
 	same = true
 	for i, planned := range redacted.Plans {
+		if slices.ContainsFunc(differences, func(d Difference) bool { return d.Question == planned.Question }) {
+			// What the engine does not say once more is kept as it was, but for its sentences.
+			redacted.Plans[i].Plan = readPlan(wordless(before.plans[i]), redacted.Snapshot.Names)
+			continue
+		}
 		p, err := Ask(planned.Question, redacted.Snapshot, redacted.Terms)
 		if err != nil {
 			return d, nil, false, err
@@ -73,26 +78,26 @@ func (c content) copied() (content, error) {
 }
 
 // alikeBut compares two plans but for what is a sentence, or names something in one.
-func alikeBut(a, b planRecord) bool {
-	plain := func(p planRecord) []byte {
-		p, _ = copiedPlan(p)
-		for i := range p.Removes {
-			p.Removes[i].Why = ""
-		}
-		for i := range p.Stays {
-			p.Stays[i].Why = ""
-		}
-		for i := range p.Unplaced {
-			for j := range p.Unplaced[i].Pools {
-				for k := range p.Unplaced[i].Pools[j].Steps {
-					step := &p.Unplaced[i].Pools[j].Steps[k]
-					step.Key, step.Detail = "", ""
-				}
+func alikeBut(a, b planRecord) bool { return bytes.Equal(encoded(wordless(a)), encoded(wordless(b))) }
+
+// wordless returns a plan without its sentences.
+func wordless(p planRecord) planRecord {
+	p, _ = copiedPlan(p)
+	for i := range p.Removes {
+		p.Removes[i].Why = ""
+	}
+	for i := range p.Stays {
+		p.Stays[i].Why = ""
+	}
+	for i := range p.Unplaced {
+		for j := range p.Unplaced[i].Pools {
+			for k := range p.Unplaced[i].Pools[j].Steps {
+				step := &p.Unplaced[i].Pools[j].Steps[k]
+				step.Key, step.Detail = "", ""
 			}
 		}
-		return encoded(p)
 	}
-	return bytes.Equal(plain(a), plain(b))
+	return p
 }
 
 func copiedPlan(p planRecord) (own planRecord, err error) {
