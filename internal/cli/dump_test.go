@@ -173,6 +173,29 @@ func TestU06_ReplayExplains(t *testing.T) {
 	}
 }
 
+// TestU06_ADumpBecomesATest: the script has the plan of the dump; what scripts cannot say is named, and ends it.
+func TestU06_ADumpBecomesATest(t *testing.T) {
+	t.Parallel()
+	code, out, failures := ran(t, "", "replay", otherPlan(t), "--script")
+	const want = "provision\ntype m cpu=2000m mem=8589934592 pods=110 zones=a od=0.100 arch=amd64 os=linux\n" +
+		"namespace default\npool gpu hard.nodes=2\npod train-0 ns=ml cpu=1500m\npod train-1 ns=ml cpu=1500m\n" +
+		"pod train-2 ns=ml cpu=1500m\n----\nlaunch gpu/slot-0 m zone=a on-demand 0.100/h: ml/train-0\n" +
+		"launch gpu/slot-1 m zone=a on-demand 0.100/h: ml/train-1\n" +
+		"unplaced ml/train-2: pool gpu: nodes 2 of 2 (hard limit)\n"
+	if code != cli.CodeFine || failures != "" || out != want {
+		t.Errorf("exit %d, %q\n%s", code, failures, out)
+	}
+	path := filepath.Join(t.TempDir(), "dump.gz")
+	if code, _, failures := ran(t, "", "dump", "-f", "../../examples/status", "-o", path); code != cli.CodeFine {
+		t.Fatal(failures)
+	}
+	code, out, failures = ran(t, "", "replay", path, "--script")
+	if code != cli.CodeFailed || out != "" || !strings.HasPrefix(failures, "joinerctl: --script: scripts cannot say:\n") ||
+		!strings.Contains(failures, "\njoinerctl: pool pool-000001: no catalogue\n") {
+		t.Errorf("exit %d, %q, %q", code, out, failures)
+	}
+}
+
 // TestU22_TheSameDump: the same objects in any order are the same bytes.
 func TestU22_TheSameDump(t *testing.T) {
 	t.Parallel()

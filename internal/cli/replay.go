@@ -25,7 +25,7 @@ const (
 type replaying struct {
 	expect, explain string
 	with            []string
-	strict          bool
+	strict, script  bool
 	printing        *printing
 }
 
@@ -34,12 +34,15 @@ func replay(config Config) *cobra.Command {
 	command := &cobra.Command{
 		Use: "replay FILE", Short: "Plan again from a dump, and compare",
 		Args: exactlyOne,
-		Long: `Plan again from a file that joinerctl dump has written, with the engine of this program, and say whether it comes
-to the same plans. No cluster is asked. - is standard input.
+		Long: `Plan again from a file that joinerctl dump has written, with the engine of this program, and say whether it
+comes to the same plans. No cluster is asked. - is standard input.
 
 --with plans under another value of one of the controller's flags: consolidation-min-saving,
 consolidation-min-saving-percent, or feature-gates=SpotToSpotConsolidation=true. --explain says of a pod or a node of
 the dump what explain would say.
+
+--script prints a script of docs/scripts.md for each question that has an answer: an incident becomes a test. What the
+language cannot say is named, and nothing is printed then.
 
 Exit code: 0 the plans are the same, or --expect any; 1 another plan; 2 the file cannot be read, or the call was
 wrong.`,
@@ -55,6 +58,9 @@ wrong.`,
 	flags.StringArrayVar(&with.with, "with", nil,
 		"FLAG=VALUE of the controller under which it is planned; may be repeated")
 	flags.BoolVar(&with.strict, "strict", false, "refuse a file with fields that this program does not know")
+	flags.BoolVar(&with.script, "script", false,
+		"print the dump as scripts of the engine's tests (docs/scripts.md), or name what they cannot say")
+	command.MarkFlagsMutuallyExclusive("script", "explain")
 	with.printing = prints(command)
 	return command
 }
@@ -103,6 +109,9 @@ func (with *replaying) run(config Config, file string) error {
 			return fmt.Errorf("--with: %w", err)
 		}
 	}
+	if with.script {
+		return printScript(config, d)
+	}
 	answer := replayAnswer{typed: ofKind("Replay"), File: file, Header: d.Header, Settings: with.with, Warnings: warnings,
 		Now: time.Unix(d.Terms.Now, 0).UTC(), Same: true, any: with.expect == expectAny}
 	if with.explain != "" {
@@ -127,6 +136,19 @@ func (with *replaying) run(config Config, file string) error {
 		answer.Plans = append(answer.Plans, p)
 	}
 	return report(config.Out, printer, answer, "")
+}
+
+// printScript prints a dump in the language of the engine's tests.
+func printScript(config Config, d dump.Dump) error {
+	text, refused, err := dump.Script(d)
+	if err != nil {
+		return err
+	}
+	if len(refused) > 0 {
+		return fmt.Errorf("--script: scripts cannot say:\n%s", strings.Join(refused, "\n"))
+	}
+	_, err = io.WriteString(config.Out, text)
+	return err
 }
 
 // readDump reads a file, or standard input.

@@ -69,8 +69,8 @@ func NewIndex(c Catalog, space *resources.Space) *Index {
 	return Compile(indexed, offers, slices.Collect(maps.Keys(c.WellKnown)))
 }
 
-// Compile makes an Index of what one consists of: Types, Offers and [Index.WellKnown] of an Index give it once more. Types
-// are ordered by name and Offers as Index says, and the Type of each Offer is one of them.
+// Compile makes an Index of what one consists of: Types, Offers and [Index.WellKnown] of an Index give it once more.
+// Types are ordered by name and Offers as Index says, and the Type of each Offer is one of them.
 func Compile(types []IndexedType, offers []Offer, wellKnown []requirement.Key) *Index {
 	x := &Index{Types: types, Offers: offers, wellKnown: map[requirement.Key]bool{},
 		byKey: map[requirement.Key][]class{}, byType: map[string]Bits{}}
