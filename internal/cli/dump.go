@@ -23,6 +23,7 @@ type dumping struct {
 	explainer
 	out, redact, key, maxSize, now string
 	rebuild                        bool
+	port                           int
 }
 
 // differs ends the name of a dump that does not replay to the plan that was made.
@@ -38,8 +39,10 @@ PodDisruptionBudgets, budgets of the moment) and with its plans. joinerctl repla
 what a bug report needs. Nothing is in it that planning does not look at: no secret, environment, image, argument or
 annotation (docs/dump.md).
 
-With --rebuild it is made from the objects of the cluster, or with -f from those of files, under the default flags of a
-controller. It needs the rights that explain needs; what else may not be read is named.
+The controller that leads is asked for what it planned with last, through the API server: that needs the right to
+create pods/portforward in its namespace, and to list leases. With --rebuild it is made from the objects of the cluster,
+or with -f from those of files, under the default flags of a controller. That needs the rights that explain needs; what
+else may not be read is named.
 
 Names become ranks that keep their order, so that the plan is the same but for them: of pods, nodes, pools and
 namespaces, and values of labels (--redact names). With all, keys of labels, zones and resources of your own do too;
@@ -49,7 +52,7 @@ The dump is replayed before it is written. If that comes out otherwise, the file
 is a bug of its own, please report it with the file.
 
 Exit code: 0 it is written, 2 it is not, or it differs, or not everything could be read.`,
-		Example: "  joinerctl dump --rebuild -o dump.gz\n" +
+		Example: "  joinerctl dump -o dump.gz\n  joinerctl dump --rebuild -o dump.gz\n" +
 			"  joinerctl dump -f manifests/ -o dump.gz --redact none\n" +
 			"  joinerctl replay dump.gz",
 		RunE: func(command *cobra.Command, _ []string) error { return with.run(command.Context(), config) },
@@ -57,6 +60,8 @@ Exit code: 0 it is written, 2 it is not, or it differs, or not everything could 
 	flags := command.Flags()
 	flags.StringVarP(&with.out, "output", "o", "-", "file that is written; - is standard output")
 	flags.BoolVar(&with.rebuild, "rebuild", false, "make it from the objects of the API server, and ask no controller")
+	flags.IntVar(&with.port, "read-port", usualReadPort, "port on the loopback of the controller's pod that is asked")
+	with.where.flags(command)
 	flags.StringArrayVarP(&with.files, "filename", "f", nil,
 		"file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; "+
 			"may be repeated")
@@ -126,7 +131,7 @@ func (with *dumping) check(config Config) (how dump.Redaction, most int64, now t
 // gather makes the dump of the cluster, or of files.
 func (with *dumping) gather(ctx context.Context, config Config, now time.Time) (dump.Dump, error) {
 	if !with.rebuild && len(with.files) == 0 {
-		return dump.Dump{}, errors.New("--rebuild and -f are missing: want one of them")
+		return with.ask(ctx, config, now)
 	}
 	documents, unread, _, err := with.read(ctx, config)
 	if err != nil {

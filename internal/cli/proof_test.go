@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
 )
 
-// TestU06_WhatDoesNotReplayIsNamedSo: a plan that the engine does not make again is written all the same, without names, under a
-// name that says so, and is an error.
+// TestU06_WhatDoesNotReplayIsNamedSo: a plan that the engine does not make again is written all the same, without
+// names, under a name that says so, and is an error.
 func TestU06_WhatDoesNotReplayIsNamedSo(t *testing.T) {
 	t.Parallel()
 	s, err := enginetest.Parse("type m cpu=2 mem=8Gi od=0.1\npool p nodes=1\npod hidden-0..2 cpu=1500m")
@@ -31,7 +31,8 @@ func TestU06_WhatDoesNotReplayIsNamedSo(t *testing.T) {
 	}
 	made.Plans[0].Plan.Launches = nil
 	data, key, err := proven(made, dump.RedactNames)
-	if err == nil || !strings.HasPrefix(err.Error(), "the dump does not replay to the plan that was made, please report that") ||
+	if err == nil || !strings.HasPrefix(err.Error(),
+		"the dump does not replay to the plan that was made, please report that") ||
 		!strings.Contains(err.Error(), "+ launch p m ") {
 		t.Error(err)
 	}
@@ -47,7 +48,8 @@ func TestU06_WhatDoesNotReplayIsNamedSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if differences, err := dump.Replay(read); err != nil || len(differences) != 1 || read.Header.Redaction != dump.RedactNames {
+	differences, err := dump.Replay(read)
+	if err != nil || len(differences) != 1 || read.Header.Redaction != dump.RedactNames {
 		t.Errorf("%v, %v, %+v", err, differences, read.Header)
 	}
 	for _, p := range read.Plans {

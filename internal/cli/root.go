@@ -32,6 +32,8 @@ type Config struct {
 	Clientset func(Connection) (kubernetes.Interface, error)
 	// Namespace is that of a connection's context; nil where contexts have none.
 	Namespace func(Connection) string
+	// Forward reaches the loopback of pods; nil where nothing can.
+	Forward func(Connection) (Forwarder, error)
 	// In, Out and Err are the standard streams.
 	In       io.Reader
 	Out, Err io.Writer
