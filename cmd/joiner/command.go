@@ -108,6 +108,8 @@ func (o *options) addLife(flags *pflag.FlagSet) {
 func (o *options) addServing(flags *pflag.FlagSet) {
 	flags.IntVar(&o.MetricsPort, "metrics-port", o.MetricsPort, "port of /metrics; 0 for none")
 	flags.IntVar(&o.HealthProbePort, "health-probe-port", o.HealthProbePort, "port of /healthz and /readyz; 0 for none")
+	flags.IntVar(&o.ReadPort, "read-port", o.ReadPort,
+		"port on the loopback by which joinerctl dump asks what was planned with; 0 for none")
 	flags.BoolVar(&o.EnableProfiling, "enable-profiling", o.EnableProfiling, "serve /debug/pprof on the metrics port")
 	flags.BoolVar(&o.V1beta1, "v1beta1", o.V1beta1,
 		"serve v1beta1 beside v1: a conversion webhook, and the version in the CustomResourceDefinitions; needs "+

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +73,14 @@ func calls() []call {
 			t.Helper()
 			return run(t, withLeases(t, beforeV1), "", slices.Concat([]string{"version"}, more)...)
 		}, "Version", "joinerctl  ", "customresourcedefinition/nodepools.karpenter.sh\n"},
+		{"replay", func(t *testing.T, more ...string) (int, string, string) {
+			t.Helper()
+			data, err := os.ReadFile(otherPlan(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ran(t, string(data), slices.Concat([]string{"replay", "-", "--explain", "pod/ml/train-2"}, more)...)
+		}, "Replay", "-: another plan\nwritten by ", "nodepool/gpu\n"},
 		{"migrate check", func(t *testing.T, more ...string) (int, string, string) {
 			t.Helper()
 			return ran(t, old, slices.Concat([]string{"migrate", "check", "-f", "-"}, more)...)
@@ -165,8 +174,8 @@ func TestU13_TheNearestNameIsTold(t *testing.T) {
 		`there is no command "epxlain" in joinerctl; do you mean explain?`:    {"epxlain"},
 		`there is no command "nod" in joinerctl explain; do you mean node?`:   {"explain", "nod", "n1"},
 		`there is no command "chek" in joinerctl migrate; do you mean check?`: {"migrate", "chek"},
-		`there is no command "vanish" in joinerctl: it must be one of audit, completion, explain, migrate, pause, ` +
-			`resume, simulate, status, version`: {"vanish"},
+		`there is no command "vanish" in joinerctl: it must be one of audit, completion, dump, explain, migrate, ` +
+			`pause, replay, resume, simulate, status, version`: {"vanish"},
 		`there is no command "pot" in joinerctl explain; do you mean pod?`: {"explain", "pot", "a", "-f", "x"},
 		`there is no pod train-O in namespace ml; do you mean train-0?`: {"explain", "po", "ml/train-O", "-f",
 			"../../examples/simulate"},
@@ -191,7 +200,7 @@ func TestU13_TheConnectionIsKubectls(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{{"explain", "pod", "a"}, {"explain", "node", "a"},
 		{"explain", "nodepool", "a"}, {"explain", "nodeclaim", "a"}, {"explain", "job", "a"}, {"migrate", "check"},
-		{"migrate", "storage"}, {"status"}, {"pause"}, {"resume"},
+		{"migrate", "storage"}, {"status"}, {"pause"}, {"resume"}, {"dump", "--rebuild", "-o", "x"},
 		{"audit", "control-plane", "--policy-file", "-"}} {
 		var got cli.Connection
 		connect := func(c cli.Connection) (dynamic.Interface, error) { got = c; return nil, errors.New("seen") }

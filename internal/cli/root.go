@@ -32,6 +32,8 @@ type Config struct {
 	Clientset func(Connection) (kubernetes.Interface, error)
 	// Namespace is that of a connection's context; nil where contexts have none.
 	Namespace func(Connection) string
+	// Forward reaches the loopback of pods; nil where nothing can.
+	Forward func(Connection) (Forwarder, error)
 	// In, Out and Err are the standard streams.
 	In       io.Reader
 	Out, Err io.Writer
@@ -87,7 +89,8 @@ func root(config Config) *cobra.Command {
 	migrate.AddCommand(migrateCheck(config), migrateStorage(config))
 	audit := parent("audit", "Report what a policy would refuse", "")
 	audit.AddCommand(auditControlPlane(config))
-	command.AddCommand(status(config), simulate(config), explain(config), pause(config), resume(config), migrate, audit,
+	command.AddCommand(status(config), simulate(config), explain(config), dumps(config), replay(config), pause(config),
+		resume(config), migrate, audit,
 		version(config))
 	config.rename(command)
 	return command

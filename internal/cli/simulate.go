@@ -69,6 +69,11 @@ type offers struct {
 
 // picture makes a world of documents, in which all node classes offer the catalogue that is set.
 func picture(documents []whatif.Document, setting string) (*whatif.World, offers, error) {
+	return pictureAt(documents, setting, time.Now())
+}
+
+// pictureAt is picture at another time.
+func pictureAt(documents []whatif.Document, setting string, now time.Time) (*whatif.World, offers, error) {
 	chosen := chosenCatalogue(setting, documents)
 	path := chosen
 	if path == catalogueDefault {
@@ -79,7 +84,7 @@ func picture(documents []whatif.Document, setting string) (*whatif.World, offers
 		return nil, offers{}, fmt.Errorf("--catalogue %s: %w", chosen, err)
 	}
 	catalogue := inventory.Catalog()
-	world, err := whatif.New(whatif.Input{Documents: documents, Catalogue: catalogue, Now: time.Now(),
+	world, err := whatif.New(whatif.Input{Documents: documents, Catalogue: catalogue, Now: now,
 		Estimated: chosen == kwok.EC2Types})
 	return world, offers{name: chosen, types: len(catalogue.Types)}, err
 }

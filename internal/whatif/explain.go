@@ -177,29 +177,7 @@ func (w *World) explain(pod *corev1.Pod, all bool) view.Explanation {
 
 // placeOf says what a plan for all waiting pods does with one of them.
 func (w *World) placeOf(pod plan.PodRef, all bool) view.Explanation {
-	p := w.planned()
-	for _, n := range p.Nominations {
-		if n.Pod.UID != pod.UID {
-			continue
-		}
-		return view.Nominated(n.Node, w.nodes[n.Node])
-	}
-	for _, l := range p.Launches {
-		if slices.ContainsFunc(l.Pods, func(other plan.PodRef) bool { return other.UID == pod.UID }) {
-			return view.WaitsFor(cause.LaunchPlanned, fmt.Sprintf("a node of pool %s would be launched for it: %s in %s", l.Pool,
-				some(l.Types, typesShown), zones(l.Zones)), "", l.Pool)
-		}
-	}
-	for _, u := range p.Unplaced {
-		if u.Pod.UID == pod.UID {
-			e := view.NotPlaced(u)
-			if all {
-				e.Also = view.Further(u)
-			}
-			return e
-		}
-	}
-	return view.WaitsFor(cause.NotMarkedUnschedulable, "no plan is made for it", "", "")
+	return place(w.planned(), pod, all, func(name string) bool { return w.nodes[name] })
 }
 
 // planned is the plan for all waiting pods; it is made once.

@@ -106,6 +106,11 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 	c = DefaultConfig()
 	c.HealthProbePort = c.MetricsPort
 	want(t, c.Validate(), "both 8080")
+	c = DefaultConfig()
+	c.ReadPort = c.MetricsPort
+	want(t, c.Validate(), "--read-port is 8080, as --metrics-port or --health-probe-port is")
+	c.ReadPort = -1
+	want(t, c.Validate(), "--read-port is -1")
 }
 
 func want(t *testing.T, err error, parts ...string) {

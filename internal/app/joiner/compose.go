@@ -35,6 +35,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/pool"
 	"github.com/joiner-autoscaler/joiner/internal/controller/provisioning"
 	"github.com/joiner-autoscaler/joiner/internal/controller/repair"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
@@ -90,8 +93,10 @@ type Deps struct {
 	Wake func(controller string, request reconcile.Request, after time.Duration)
 	// Each calls do with 0 to n-1, possibly at the same time, and returns when all calls have. Nil: one after the other.
 	Each func(n int, do func(i int))
-	Now  func() time.Time
-	Log  logr.Logger
+	// Planned is told what was planned with and what came out, by the name of the question (dump.Question); nil tells nobody.
+	Planned func(question string, s *cluster.Snapshot, terms engine.Terms, p plan.Plan)
+	Now     func() time.Time
+	Log     logr.Logger
 }
 
 // Parts are the result of Compose.
@@ -151,7 +156,8 @@ func newComposition(settings Settings, deps Deps) *composition {
 		Client: deps.Client, Live: deps.Live, Picture: deps.Store, Applier: c.applier, Fleet: deps.Fleet,
 		Namespace: settings.SystemNamespace, SpotToSpot: settings.SpotToSpot,
 		MinSaving: settings.MinSaving, MinSavingPercent: settings.MinSavingPercent,
-		Events: deps.Events, Metrics: c.metrics, Ready: deps.Ready, Now: deps.Now, Log: deps.Log.WithName(Disruption),
+		Events: deps.Events, Metrics: c.metrics, Ready: deps.Ready, Planned: deps.Planned, Now: deps.Now,
+		Log: deps.Log.WithName(Disruption),
 	})
 	return c
 }
@@ -169,7 +175,7 @@ func (c *composition) decide() []kube.Controller {
 		{Name: Provisioning, Workers: 1, Start: true, Reconciler: provisioning.New(provisioning.Config{
 			Picture: c.Store, Applier: c.applier, Window: c.window, Brake: c.brake, Events: c.Events, Metrics: c.metrics.Plans,
 			InVain: c.metrics.Pools.InVain, Told: func(pool string) { c.Wake(Pools, kube.Requests(pool)[0], 0) },
-			Ready: c.Ready, Now: c.Now, Log: c.Log.WithName(Provisioning),
+			Ready: c.Ready, Planned: c.Planned, Now: c.Now, Log: c.Log.WithName(Provisioning),
 		})},
 		{Name: Disruption, Workers: 1, Start: true, Reconciler: c.disrupting},
 	}

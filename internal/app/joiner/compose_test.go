@@ -35,6 +35,7 @@ type stage struct {
 	clock  *controllertest.Clock
 	parts  Parts
 	woken  []string
+	inputs inputs
 }
 
 func newStage(t *testing.T, objects ...client.Object) *stage {
@@ -62,6 +63,7 @@ func newStage(t *testing.T, objects ...client.Object) *stage {
 	s.parts = Compose(config.Settings(), Deps{
 		Client: s.server, Live: s.server, Store: store, Fleet: fleet.New(machines), Plugged: []plugin.Parts{plug.PartsOf(machines, s.clock.Now)}, Events: &controllertest.Tape{},
 		Registerer: prometheus.NewRegistry(), Ready: func() bool { return true }, Now: s.clock.Now, Log: logr.Discard(),
+		Planned: s.inputs.noted,
 		Wake: func(controller string, request reconcile.Request, _ time.Duration) {
 			s.woken = append(s.woken, strings.TrimSpace(controller+" "+request.Name))
 		},

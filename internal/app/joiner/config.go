@@ -23,6 +23,7 @@ type Config struct {
 
 	MetricsPort, HealthProbePort int // 0 serves nothing
 	EnableProfiling              bool
+	ReadPort                     int // of the read API, on the loopback; 0 is none
 	Conversion
 	KubeClientQPS   float32
 	KubeClientBurst int
@@ -69,7 +70,7 @@ const (
 // DefaultConfig returns the values that hold when nothing is set: Karpenter's where it has the setting.
 func DefaultConfig() Config {
 	return Config{
-		MetricsPort: 8080, HealthProbePort: 8081, KubeClientQPS: 200, KubeClientBurst: 300, Conversion: Conversion{WebhookPort: 8443, CertLifetime: certificate.Lifetime},
+		MetricsPort: 8080, HealthProbePort: 8081, ReadPort: 8082, KubeClientQPS: 200, KubeClientBurst: 300, Conversion: Conversion{WebhookPort: 8443, CertLifetime: certificate.Lifetime},
 		LeaderElectionName: "karpenter-leader-election", SystemNamespace: "kube-system",
 		BatchIdleDuration: time.Second, BatchMaxDuration: 10 * time.Second, PreferencePolicy: PreferencesRespected, DefaultSpreadConstraints: translate.DefaultSpreadNone, MinValuesPolicy: MinValuesStrict,
 		ConsolidationMinSavingPercent: engine.DefaultMinSavingPercent,
@@ -78,24 +79,35 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate returns an error for each field that cannot work, with the flag's name, the value and what is allowed.
-func (c Config) Validate() error {
-	var faults []error
+// portFaults says what is wrong with the ports.
+func (c Config) portFaults() (faults []error) {
 	port := func(flag string, value int) {
 		if value < 0 || value > 65535 {
 			faults = append(faults, fmt.Errorf("--%s is %d: want a port from 1 to 65535, or 0 to serve nothing", flag, value))
 		}
 	}
+	port("metrics-port", c.MetricsPort)
+	port("health-probe-port", c.HealthProbePort)
+	port("read-port", c.ReadPort)
+	if c.ReadPort != 0 && (c.ReadPort == c.MetricsPort || c.ReadPort == c.HealthProbePort) {
+		faults = append(faults, fmt.Errorf("--read-port is %d, as --metrics-port or --health-probe-port is: give each its own",
+			c.ReadPort))
+	}
+	if c.MetricsPort != 0 && c.MetricsPort == c.HealthProbePort {
+		faults = append(faults, fmt.Errorf("--metrics-port and --health-probe-port are both %d: give each its own", c.MetricsPort))
+	}
+	return faults
+}
+
+// Validate returns an error for each field that cannot work, with the flag's name, the value and what is allowed.
+func (c Config) Validate() error {
+	var faults []error
 	positive := func(flag string, value time.Duration) {
 		if value <= 0 {
 			faults = append(faults, fmt.Errorf("--%s is %s: want a duration above 0, for example 10s", flag, value))
 		}
 	}
-	port("metrics-port", c.MetricsPort)
-	port("health-probe-port", c.HealthProbePort)
-	if c.MetricsPort != 0 && c.MetricsPort == c.HealthProbePort {
-		faults = append(faults, fmt.Errorf("--metrics-port and --health-probe-port are both %d: give each its own", c.MetricsPort))
-	}
+	faults = append(faults, c.portFaults()...)
 	faults = append(faults, c.Conversion.validate(c.MetricsPort, c.HealthProbePort))
 	if c.KubeClientQPS <= 0 {
 		faults = append(faults, fmt.Errorf("--kube-client-qps is %v: want requests per second above 0", c.KubeClientQPS))

@@ -81,7 +81,7 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 	if err := servers.Add(mgr, serve.MetricsHandler(shown, config.EnableProfiling), serve.HealthHandlerOf(p.why)); err != nil {
 		return err
 	}
-	if err := served.add(mgr); err != nil {
+	if err := errors.Join(served.add(mgr), addReadAPI(ctx, config, mgr, p.inputs, log)); err != nil {
 		return err
 	}
 	log.Info("started", "server", config.REST.Host, "leaderElection", !config.DisableLeaderElection)
@@ -100,6 +100,7 @@ type process struct {
 	registry *prometheus.Registry
 	synced   *serve.Syncs
 	plugged  []plugin.Parts
+	inputs   *inputs
 }
 
 // why says why the process is not ready; "" when it is.
@@ -138,7 +139,7 @@ func pictureOf(config Config, owned *fleet.Fleet) (world.Config, error) {
 // assemble wires ports, feed and controllers to a manager.
 func assemble(ctx context.Context, config Config, mgr manager.Manager, plugins []plugin.Plugin, log logr.Logger) (*process, error) {
 	var store *world.Store
-	p := &process{registry: prometheus.NewRegistry(), synced: &serve.Syncs{}}
+	p := &process{registry: prometheus.NewRegistry(), synced: &serve.Syncs{}, inputs: &inputs{}}
 	bells := serve.NewBells()
 	recorder := mgr.GetEventRecorder("karpenter")
 	events := event.NewDeduplicated(func(about client.Object, kind event.Kind, reason, message string) {
@@ -172,7 +173,7 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, plugins [
 	parts := Compose(config.Settings(), Deps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: store, Plugged: plugged, Fleet: owned,
 		Events: events, Registerer: p.registry, Ready: p.synced.All, Wake: bells.Ring,
-		Each: inParallel, Identity: string(uuid.NewUUID()), Now: time.Now, Log: log,
+		Each: inParallel, Identity: string(uuid.NewUUID()), Planned: p.inputs.noted, Now: time.Now, Log: log,
 	})
 	if err := connect(ctx, mgr.GetCache(), parts.Feed, plugged, parts.Controllers, p.synced); err != nil {
 		return nil, fmt.Errorf("starting the watches: %w", err)

@@ -61,7 +61,7 @@ type Owners interface {
 	OwnsClaim(claim *karpenterv1.NodeClaim) bool
 }
 
-// Config is what the controller works with; all fields are required.
+// Config is what the controller works with; all fields but Planned are required.
 type Config struct {
 	Client  client.Client // reads from a cache
 	Live    client.Reader // reads from the API server: where the truth must not be late
@@ -78,8 +78,10 @@ type Config struct {
 	Events           event.Recorder
 	Metrics          *metrics.Set
 	Ready            func() bool // the picture holds everything that exists
-	Now              func() time.Time
-	Log              logr.Logger
+	// Planned is told what was planned with and what came out; nil tells nobody.
+	Planned func(question string, s *cluster.Snapshot, terms engine.Terms, p plan.Plan)
+	Now     func() time.Time
+	Log     logr.Logger
 }
 
 // Controller is the singleton that removes nodes.
@@ -134,6 +136,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{RequeueAfter: rest}, failure
 	}
 	p := engine.Emptiness(r.snapshot, r.now.Unix(), r.budgets)
+	c.planned("emptiness", r, engine.Terms{Now: r.now.Unix(), Budgets: r.budgets}, p)
 	c.reportBlocked(r, p)
 	outcome, err := c.config.Applier.Apply(ctx, p)
 	if err := errors.Join(failure, err); err != nil {
@@ -151,6 +154,13 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{RequeueAfter: proceedAfter}, nil
 	}
 	return reconcile.Result{RequeueAfter: min(rest, c.untilNext(r))}, nil
+}
+
+// planned passes on what was planned with.
+func (c *Controller) planned(question string, r round, terms engine.Terms, p plan.Plan) {
+	if c.config.Planned != nil {
+		c.config.Planned(question, r.snapshot, terms, p)
+	}
 }
 
 // gather takes the picture, and the budgets of this moment.

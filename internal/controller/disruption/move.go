@@ -27,10 +27,12 @@ import (
 func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.Duration, err error) {
 	terms := c.terms(r)
 	p := engine.Expire(r.snapshot, terms)
+	c.planned("expire", r, terms, p)
 	c.reportDueBlocked(r, terms, p, plan.Expired, engine.Expire)
 	c.reportStays(r, p, plan.Expired)
 	if len(p.Removes) == 0 {
 		p = engine.Drift(r.snapshot, terms)
+		c.planned("drift", r, terms, p)
 		c.reportDueBlocked(r, terms, p, plan.Drifted, engine.Drift)
 		c.reportStays(r, p, plan.Drifted)
 	}
@@ -41,6 +43,7 @@ func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.D
 			return false, rest, nil
 		}
 		p = engine.Consolidate(r.snapshot, terms)
+		c.planned("consolidate", r, terms, p)
 		c.reportLimited(r, terms, p)
 		if len(p.Removes) == 0 {
 			c.memory.fruitless(asked, r.now)

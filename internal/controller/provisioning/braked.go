@@ -21,7 +21,9 @@ import (
 func (c *Controller) provision(s *cluster.Snapshot, now time.Time) plan.Plan {
 	for {
 		held, due := c.config.Brake.Holds(now)
-		p := engine.Provision(with(s, s.Pending, held))
+		asked := with(s, s.Pending, held)
+		p := engine.Provision(asked)
+		c.planned("provision", asked, now, p)
 		if len(due) > 0 {
 			p = tryAgain(s, p, held, due)
 		}
@@ -83,11 +85,12 @@ func tryAgain(s *cluster.Snapshot, p plan.Plan, held map[cluster.Hold]string, du
 // replicas plans for static pools: nothing for those that are held back, one node where it may be tried again.
 func (c *Controller) replicas(s *cluster.Snapshot, now time.Time) plan.Plan {
 	p := engine.Replicas(s)
+	c.planned("replicas", s, now, p)
 	held, due := c.config.Brake.Holds(now)
 	if len(held) == 0 {
 		return p
 	}
-	p.Launches = slices.DeleteFunc(p.Launches, func(l plan.Launch) bool {
+	p.Launches = slices.DeleteFunc(slices.Clone(p.Launches), func(l plan.Launch) bool {
 		hold := cluster.Hold{Pool: l.Pool, Ask: plan.AskReplicas}
 		if held[hold] == "" || due[hold] {
 			delete(due, hold)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/apply"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
@@ -47,7 +48,7 @@ type Applier interface {
 	Apply(ctx context.Context, p plan.Plan) (apply.Outcome, error)
 }
 
-// Config is what the controller works with; all fields are required.
+// Config is what the controller works with; all fields but Planned are required.
 type Config struct {
 	Picture Picture
 	Applier Applier
@@ -61,8 +62,10 @@ type Config struct {
 	// Ready reports whether the picture holds everything that exists. Planning on half of it would launch nodes that
 	// are there already.
 	Ready func() bool
-	Now   func() time.Time
-	Log   logr.Logger
+	// Planned is told what was planned with and what came out; nil tells nobody.
+	Planned func(question string, s *cluster.Snapshot, terms engine.Terms, p plan.Plan)
+	Now     func() time.Time
+	Log     logr.Logger
 }
 
 // Controller is the singleton that plans for pending pods.
@@ -117,7 +120,7 @@ func (c *Controller) plan(
 		}
 	}
 	if len(snapshot.Pending) == 0 {
-		c.planned(snapshot, plan.Plan{}) // the last one that had no place may be gone
+		c.shown(snapshot, plan.Plan{}) // the last one that had no place may be gone
 		c.waits.news(nil)
 	} else {
 		start := c.config.Now()
@@ -126,7 +129,7 @@ func (c *Controller) plan(
 		c.config.Metrics.Duration.WithLabelValues("provisioner").Observe(took)
 		c.config.Metrics.Seconds.Observe(took)
 		c.config.Metrics.Pods.Observe(float64(len(snapshot.Pending)))
-		c.planned(snapshot, p)
+		c.shown(snapshot, p)
 		outcome, err := c.carryOut(ctx, snapshot, p)
 		c.reportUnplaced(snapshot, p)
 		if failures = append(failures, err); len(outcome.Refused) > 0 {
@@ -136,12 +139,19 @@ func (c *Controller) plan(
 	return result, errors.Join(failures...)
 }
 
-// planned shows what was planned for the pending pods.
-func (c *Controller) planned(snapshot *cluster.Snapshot, p plan.Plan) {
+// shown shows in the metrics what was planned for the pending pods.
+func (c *Controller) shown(snapshot *cluster.Snapshot, p plan.Plan) {
 	c.config.Metrics.Unschedulable.WithLabelValues("provisioner").Set(float64(len(p.Unplaced)))
 	c.config.Metrics.Last.Set(float64(c.config.Now().Unix()))
 	p.BasedOn = snapshot.Version
 	c.config.Metrics.Latest.Set(p)
+}
+
+// planned passes on what was planned with.
+func (c *Controller) planned(question string, s *cluster.Snapshot, now time.Time, p plan.Plan) {
+	if c.config.Planned != nil {
+		c.config.Planned(question, s, engine.Terms{Now: now.Unix()}, p)
+	}
 }
 
 // carryOut applies a plan and tells about it. What was out of date makes the next look plan again.

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -54,21 +55,28 @@ type class struct {
 func NewIndex(c Catalog, space *resources.Space) *Index {
 	types := slices.Clone(c.Types)
 	slices.SortFunc(types, func(a, b Type) int { return strings.Compare(a.Name, b.Name) })
-	x := &Index{wellKnown: map[requirement.Key]bool{}, byKey: map[requirement.Key][]class{}, byType: map[string]Bits{}}
-	for key := range c.WellKnown {
-		x.wellKnown[key] = true
-	}
+	var indexed []IndexedType
+	var offers []Offer
 	for i, t := range types {
 		capacity := space.Vector(t.Capacity)
-		x.Types = append(x.Types, IndexedType{Name: t.Name, Capacity: capacity, Allocatable: capacity.Minus(space.Vector(t.Overhead))})
+		indexed = append(indexed, IndexedType{Name: t.Name, Capacity: capacity,
+			Allocatable: capacity.Minus(space.Vector(t.Overhead))})
 		for _, o := range t.Offerings {
-			x.Offers = append(x.Offers, offer(i, t, o))
+			offers = append(offers, offer(i, t, o))
 		}
 	}
-	slices.SortFunc(x.Offers, func(a, b Offer) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Price, b.Price), cmp.Compare(a.Type, b.Type), strings.Compare(a.Zone, b.Zone),
-			strings.Compare(a.CapacityType, b.CapacityType))
-	})
+	slices.SortFunc(offers, compareOffers)
+	return Compile(indexed, offers, slices.Collect(maps.Keys(c.WellKnown)))
+}
+
+// Compile makes an Index of what one consists of: Types, Offers and [Index.WellKnown] of an Index give it once more.
+// Types are ordered by name and Offers as Index says, and the Type of each Offer is one of them.
+func Compile(types []IndexedType, offers []Offer, wellKnown []requirement.Key) *Index {
+	x := &Index{Types: types, Offers: offers, wellKnown: map[requirement.Key]bool{},
+		byKey: map[requirement.Key][]class{}, byType: map[string]Bits{}}
+	for _, key := range wellKnown {
+		x.wellKnown[key] = true
+	}
 	x.Available = NewBits(len(x.Offers))
 	for _, t := range x.Types {
 		x.byType[t.Name] = NewBits(len(x.Offers))
@@ -87,6 +95,11 @@ func NewIndex(c Catalog, space *resources.Space) *Index {
 	}
 	x.Room = NewThresholds(len(x.Offers), func(i int) resources.Vector { return x.Types[x.Offers[i].Type].Allocatable })
 	return x
+}
+
+func compareOffers(a, b Offer) int {
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Price, b.Price), cmp.Compare(a.Type, b.Type),
+		strings.Compare(a.Zone, b.Zone), strings.Compare(a.CapacityType, b.CapacityType))
 }
 
 func rank(o Offer) int {
@@ -128,6 +141,12 @@ func (x *Index) classes(key requirement.Key) []class {
 
 // Known reports whether the provider decides the values of key (P-02).
 func (x *Index) Known(key requirement.Key) bool { return x.wellKnown[key] }
+
+// WellKnown lists the labels that are Known, sorted.
+func (x *Index) WellKnown() []requirement.Key { return slices.Sorted(maps.Keys(x.wellKnown)) }
+
+// Ordered reports whether offers stand in the order of Index.Offers.
+func Ordered(offers []Offer) bool { return slices.IsSortedFunc(offers, compareOffers) }
 
 // All returns the set of all offers.
 func (x *Index) All() Bits {

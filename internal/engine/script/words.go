@@ -1,7 +1,8 @@
-package enginetest
+package script
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -94,6 +95,22 @@ func (a *attributes) rest() [][2]string {
 		}
 	}
 	return list
+}
+
+// prefixed returns the attributes whose names begin with prefix, without it.
+func (a *attributes) prefixed(prefix string) [][2]string {
+	var list [][2]string
+	for _, pair := range a.pairs {
+		if name, found := strings.CutPrefix(pair[0], prefix); found {
+			list = append(list, [2]string{name, pair[1]})
+		}
+	}
+	return list
+}
+
+// unprefixed is rest without those.
+func (a *attributes) unprefixed(prefix string) [][2]string {
+	return slices.DeleteFunc(a.rest(), func(pair [2]string) bool { return strings.HasPrefix(pair[0], prefix) })
 }
 
 // scriptError ends the parsing of a script; Parse turns it into an error.

@@ -1,4 +1,4 @@
-package enginetest
+package script
 
 import (
 	"fmt"
@@ -15,13 +15,16 @@ import (
 
 // Parse reads a cluster. Lines are independent of their order, but for nodes, which name a type above them. An error
 // quotes the line.
-func Parse(input string) (snapshot *cluster.Snapshot, err error) {
+func Parse(input string) (*cluster.Snapshot, error) { return ParseWith(resources.NewSpace(), input) }
+
+// ParseWith is Parse with resources whose components are known already.
+func ParseWith(space *resources.Space, input string) (snapshot *cluster.Snapshot, err error) {
 	defer func() {
 		if stop, ok := recover().(scriptError); ok {
 			err = fmt.Errorf("%s", string(stop))
 		}
 	}()
-	p := &parser{space: resources.NewSpace(), shapes: cluster.NewShapes(), nodes: map[string]*cluster.Node{}}
+	p := &parser{space: space, shapes: cluster.NewShapes(), nodes: map[string]*cluster.Node{}}
 	p.parts.Namespaces = map[string]map[string]string{"default": {}}
 	p.parts.Version = 1
 	for _, line := range strings.Split(input, "\n") {
@@ -115,7 +118,10 @@ func (p *parser) instanceType(name string, a *attributes) {
 	if a.has("reserved-for-system") {
 		t.Overhead[resources.NameCPU] = a.milli(a.get("reserved-for-system", "0"))
 	}
-	t.Capacity = a.amounts(a.rest())
+	for name, amount := range a.amounts(a.prefixed("system.")) {
+		t.Overhead[name] = amount
+	}
+	t.Capacity = a.amounts(a.unprefixed("system."))
 	if _, given := t.Capacity[resources.NamePods]; !given {
 		t.Capacity[resources.NamePods] = 110
 	}
@@ -144,20 +150,10 @@ func (p *parser) pool(name string, a *attributes) {
 		key, count, _ := strings.Cut(demand, ":")
 		pool.MinValues = append(pool.MinValues, cluster.MinValues{Key: requirement.Key(longName(key)), Count: int(a.integer(count))})
 	}
-	for name, amount := range a.amounts(limited(a.pairs)) {
+	for name, amount := range a.amounts(a.prefixed("limit.")) {
 		pool.Limits = pool.Limits.With(p.space.Index(name), amount)
 	}
 	p.pools = append(p.pools, pool)
-}
-
-func limited(pairs [][2]string) [][2]string {
-	var limits [][2]string
-	for _, pair := range pairs {
-		if resource, found := strings.CutPrefix(pair[0], "limit."); found {
-			limits = append(limits, [2]string{resource, pair[1]})
-		}
-	}
-	return limits
 }
 
 func (p *parser) taints(a *attributes) []cluster.Taint {

@@ -1,0 +1,95 @@
+package joiner
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/joiner-autoscaler/joiner/internal/app/serve"
+	"github.com/joiner-autoscaler/joiner/internal/dump"
+)
+
+// readAPI answers what only a controller knows (U-41): GET, on the loopback of the pod. Whoever may forward a port
+// to the pod may read it.
+type readAPI struct {
+	inputs  *inputs
+	elected <-chan struct{} // closed once this process leads
+	leader  func(context.Context) string
+	log     logr.Logger
+}
+
+// pathDump is where the newest input is, packed as joinerctl replay reads it.
+const pathDump = "/joiner/v1/dump"
+
+func (a readAPI) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+pathDump, func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-a.elected:
+		default:
+			http.Error(w, "this pod does not lead: "+a.leader(r.Context()), http.StatusServiceUnavailable)
+			return
+		}
+		newest, planned := a.inputs.newest()
+		if !planned {
+			http.Error(w, "nothing was planned yet", http.StatusNotFound)
+			return
+		}
+		w.Header().Set("Content-Type", "application/gzip")
+		if err := dump.Write(w, newest.dump(ownProgram())); err != nil {
+			a.log.Info("a dump was not sent", "reason", err.Error())
+		}
+	})
+	return mux
+}
+
+// ownProgram is the name and version of this program.
+func ownProgram() string {
+	info, known := debug.ReadBuildInfo()
+	if !known {
+		return "joiner"
+	}
+	return "joiner " + info.Main.Version
+}
+
+// leaderIn says who holds a lease.
+func leaderIn(reader client.Reader, lease types.NamespacedName) func(context.Context) string {
+	return func(ctx context.Context) string {
+		var found coordinationv1.Lease
+		if err := reader.Get(ctx, lease, &found); err != nil {
+			return fmt.Sprintf("who does cannot be read: %s", serve.OneLine(err))
+		}
+		if holder := found.Spec.HolderIdentity; holder != nil && *holder != "" {
+			name := *holder
+			if at := strings.LastIndex(name, "_"); at > 0 { // behind it is what is new at each start
+				name = name[:at]
+			}
+			return "the leader is " + name
+		}
+		return "nobody does"
+	}
+}
+
+// addReadAPI serves it, unless the port is 0. A port that is taken is said, and no reason not to run.
+func addReadAPI(ctx context.Context, config Config, mgr manager.Manager, known *inputs, log logr.Logger) error {
+	if config.ReadPort == 0 {
+		return nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", config.ReadPort))
+	if err != nil {
+		log.Info("the read API is not served, joinerctl dump needs --rebuild: give --read-port a free port, or 0",
+			"port", config.ReadPort, "reason", serve.OneLine(err))
+		return nil
+	}
+	api := readAPI{inputs: known, elected: mgr.Elected(), leader: leaderIn(mgr.GetAPIReader(), config.lease()), log: log}
+	return mgr.Add(serve.Server{Listener: listener, Handler: api.handler()})
+}

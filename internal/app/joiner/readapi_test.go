@@ -1,0 +1,163 @@
+package joiner
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
+	"github.com/joiner-autoscaler/joiner/internal/dump"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// asked asks a read API.
+func asked(t *testing.T, api readAPI, method, path string) (int, []byte) {
+	t.Helper()
+	server := httptest.NewServer(api.handler())
+	defer server.Close()
+	request, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := server.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, body
+}
+
+// leads is closed: this process leads.
+func leads() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+// TestU41_TheLeaderTellsWhatItPlannedWith: a standby names the leader, and nothing can be written.
+func TestU41_TheLeaderTellsWhatItPlannedWith(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, manifests()...)
+	api := readAPI{inputs: &s.inputs, elected: make(chan struct{}), log: logr.Discard(),
+		leader: func(context.Context) string { return "the leader is joiner-b" }}
+	if code, body := asked(t, api, http.MethodGet, pathDump); code != http.StatusServiceUnavailable ||
+		string(body) != "this pod does not lead: the leader is joiner-b\n" {
+		t.Errorf("standby: %d %s", code, body)
+	}
+	api.elected = leads()
+	if code, body := asked(t, api, http.MethodGet, pathDump); code != http.StatusNotFound ||
+		string(body) != "nothing was planned yet\n" {
+		t.Errorf("before any plan: %d %s", code, body)
+	}
+	s.run(Pools, "default")
+	s.tell()
+	s.clock.Advance(time.Second)
+	s.run(Provisioning, "")
+	s.run(Disruption, "")
+	code, body := asked(t, api, http.MethodGet, pathDump)
+	d, warnings, err := dump.Read(bytes.NewReader(body), dump.Options{Strict: true})
+	if code != http.StatusOK || err != nil || len(warnings) > 0 {
+		t.Fatalf("%d, %v, %v", code, err, warnings)
+	}
+	if d.Header.Source != dump.FromController || len(d.Plans) != 1 || d.Plans[0].Question != dump.AskProvision ||
+		len(d.Plans[0].Plan.Launches) != 1 {
+		t.Errorf("%+v %+v", d.Header, d.Plans)
+	}
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete} {
+		if code, _ := asked(t, api, method, pathDump); code != http.StatusMethodNotAllowed {
+			t.Errorf("%s: %d", method, code)
+		}
+	}
+	if code, _ := asked(t, api, http.MethodGet, "/joiner/v1/nothing"); code != http.StatusNotFound {
+		t.Errorf("an unknown path: %d", code)
+	}
+}
+
+// TestU41_WhatControllersPlanReplays: each question that the controllers ask is known to a dump, and its input
+// leads to its plan.
+func TestU41_WhatControllersPlanReplays(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, manifests()...)
+	s.run(Pools, "default")
+	s.tell()
+	s.clock.Advance(time.Second)
+	s.run(Provisioning, "")
+	s.run(Disruption, "")
+	seen := map[dump.Question]bool{}
+	for _, noted := range s.inputs.list {
+		seen[noted.question] = true
+		if differences, err := dump.Replay(noted.dump("test")); err != nil || len(differences) > 0 {
+			t.Errorf("%s: %v %v", noted.question, err, differences)
+		}
+	}
+	for _, question := range []dump.Question{dump.AskProvision, dump.AskReplicas, dump.AskTrim, dump.AskEmptiness,
+		dump.AskExpire, dump.AskDrift, dump.AskConsolidate} {
+		if !seen[question] {
+			t.Errorf("nothing is noted of %s: %v", question, seen)
+		}
+	}
+}
+
+// TestU41_TheLastDifferentPlansAreKept: no more than eight, each with its newest input; what says something comes
+// first.
+func TestU41_TheLastDifferentPlansAreKept(t *testing.T) {
+	t.Parallel()
+	var in inputs
+	removing := func(n int) plan.Plan { return plan.Plan{Removes: []plan.Remove{{Claim: fmt.Sprint("c", n)}}} }
+	for n := range 20 {
+		in.noted("trim", &cluster.Snapshot{Version: uint64(n)}, engine.Terms{}, removing(n))
+	}
+	for version := range uint64(20) {
+		in.noted("drift", &cluster.Snapshot{Version: 100 + version}, engine.Terms{}, plan.Plan{})
+	}
+	if len(in.list) != mostInputs || in.list[0].snapshot.Version != 13 || in.list[7].snapshot.Version != 119 {
+		t.Errorf("%d are kept, from %d to %d", len(in.list), in.list[0].snapshot.Version, in.list[7].snapshot.Version)
+	}
+	if newest, planned := in.newest(); !planned || newest.snapshot.Version != 19 {
+		t.Errorf("%v, version %d", planned, newest.snapshot.Version)
+	}
+}
+
+// TestU41_TheLeaseNamesTheLeader.
+func TestU41_TheLeaseNamesTheLeader(t *testing.T) {
+	t.Parallel()
+	name := types.NamespacedName{Namespace: "joiner", Name: "lease"}
+	server := controllertest.NewServer(t).Build()
+	if err := coordinationv1.AddToScheme(server.Scheme()); err != nil {
+		t.Fatal(err)
+	}
+	if got := leaderIn(server, name)(t.Context()); !strings.HasPrefix(got, "who does cannot be read: ") {
+		t.Error(got)
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+	if err := server.Create(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	if got := leaderIn(server, name)(t.Context()); got != "nobody does" {
+		t.Error(got)
+	}
+	lease.Spec.HolderIdentity = new("joiner-a_with_underscores_1f2e")
+	if err := server.Update(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	if got := leaderIn(server, name)(t.Context()); got != "the leader is joiner-a_with_underscores" {
+		t.Error(got)
+	}
+}

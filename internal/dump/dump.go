@@ -1,0 +1,158 @@
+package dump
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// Dump is a picture, under which terms it was planned for, and what the engine said.
+type Dump struct {
+	Header   Header // but for Format and SHA256, which writing sets
+	Snapshot *cluster.Snapshot
+	Terms    engine.Terms
+	Plans    []Planned
+}
+
+// Planned is what the engine said to one question.
+type Planned struct {
+	Question Question
+	Plan     plan.Plan
+}
+
+// Question is what the engine can be asked of a picture.
+type Question string
+
+// The questions, by what they lead to.
+const (
+	AskLaunches    Question = "launches"  // nodes for static pools and pending pods
+	AskProvision   Question = "provision" // nodes for pending pods
+	AskReplicas    Question = "replicas"  // nodes for static pools
+	AskTrim        Question = "trim"
+	AskEmptiness   Question = "emptiness"
+	AskExpire      Question = "expire"
+	AskDrift       Question = "drift"
+	AskConsolidate Question = "consolidate"
+)
+
+// All are the questions that together say what a controller would do, in its order.
+func All() []Question {
+	return []Question{AskLaunches, AskTrim, AskEmptiness, AskExpire, AskDrift, AskConsolidate}
+}
+
+// Ask asks the engine.
+func Ask(question Question, s *cluster.Snapshot, terms engine.Terms) (plan.Plan, error) {
+	switch question {
+	case AskLaunches:
+		return engine.Launches(s), nil
+	case AskProvision:
+		return engine.Provision(s), nil
+	case AskReplicas:
+		return engine.Replicas(s), nil
+	case AskTrim:
+		return engine.Trim(s, terms.Budgets), nil
+	case AskEmptiness:
+		return engine.Emptiness(s, terms.Now, terms.Budgets), nil
+	case AskExpire:
+		return engine.Expire(s, terms), nil
+	case AskDrift:
+		return engine.Drift(s, terms), nil
+	case AskConsolidate:
+		return engine.Consolidate(s, terms), nil
+	}
+	return plan.Plan{}, fmt.Errorf("the question is %q; known are %s", question, questions())
+}
+
+func questions() string {
+	var names []string
+	for _, q := range append(All(), AskProvision, AskReplicas) {
+		names = append(names, string(q))
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// Make asks these questions of a picture.
+func Make(s *cluster.Snapshot, terms engine.Terms, questions ...Question) (Dump, error) {
+	d := Dump{Snapshot: s, Terms: terms}
+	for _, question := range questions {
+		p, err := Ask(question, s, terms)
+		if err != nil {
+			return d, err
+		}
+		d.Plans = append(d.Plans, Planned{question, p})
+	}
+	return d, nil
+}
+
+// Difference is a question to which the engine says something else than what stands in a dump.
+type Difference struct {
+	Question Question
+	// Then is what stands in the dump, and Now what the engine says.
+	Then, Now plan.Plan
+	// Lines tell them apart: those that are only in Then begin with "- ", those only in Now with "+ ".
+	Lines []string
+}
+
+// Replay asks the engine the questions of a dump again, and returns where it says something else. Two plans are the
+// same when their records are, byte for byte.
+func Replay(d Dump) ([]Difference, error) {
+	var differences []Difference
+	for _, then := range d.Plans {
+		now, err := Ask(then.Question, d.Snapshot, d.Terms)
+		if err != nil {
+			return nil, err
+		}
+		before, after := plannedRecord(then), plannedRecord(Planned{then.Question, now})
+		if string(encoded(before)) != string(encoded(after)) {
+			differences = append(differences, Difference{then.Question, then.Plan, now, apart(before, after)})
+		}
+	}
+	return differences, nil
+}
+
+// apart lists the lines of two plans that are not in both; where these are alike, the records of which they are made.
+func apart(before, after planRecord) []string {
+	then, now := readPlan(before, nil), readPlan(after, nil)
+	lines := onlyIn("- ", then.String(), now.String())
+	if lines = append(lines, onlyIn("+ ", now.String(), then.String())...); len(lines) > 0 {
+		return lines
+	}
+	split := func(p planRecord) string {
+		var parts []string
+		for _, l := range p.Launches {
+			parts = append(parts, "launch "+string(encoded(l)))
+		}
+		for _, n := range p.Nominations {
+			parts = append(parts, "nominate "+string(encoded(n)))
+		}
+		for _, u := range p.Unplaced {
+			parts = append(parts, "unplaced "+string(encoded(u)))
+		}
+		for _, r := range p.Removes {
+			parts = append(parts, "remove "+string(encoded(r)))
+		}
+		return strings.Join(append(parts, fmt.Sprintf("basedOn %d, order %v", p.BasedOn, p.Order)), "\n")
+	}
+	lines = onlyIn("- ", split(before), split(after))
+	return append(lines, onlyIn("+ ", split(after), split(before))...)
+}
+
+func onlyIn(sign, text, other string) []string {
+	count := map[string]int{}
+	for line := range strings.Lines(other + "\n") {
+		count[strings.TrimSuffix(line, "\n")]++
+	}
+	var lines []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if count[line]--; count[line] < 0 {
+			lines = append(lines, sign+line)
+		}
+	}
+	return lines
+}

@@ -1,0 +1,390 @@
+package dump
+
+// The records of a file. Their names in JSON are an API: fields are added, not renamed.
+
+// Format names what is written. A reader of version n reads those of 1 to n.
+const Format = "dump.joiner.sh/v1"
+
+// Header is the first line.
+type Header struct {
+	Format string `json:"format"`
+	// Program is the version of the program that wrote the file.
+	Program string `json:"program"`
+	// Source says where the picture comes from.
+	Source Source `json:"source"`
+	// Redaction says what was taken away.
+	Redaction Redaction `json:"redaction"`
+	// NotRead says of a rebuilt picture what it lacks: kinds that nobody was allowed to read.
+	NotRead []string `json:"notRead,omitempty"`
+	// SHA256 is that of the lines after this one, in hexadecimal.
+	SHA256 string `json:"sha256"`
+}
+
+// Source is where a picture comes from.
+type Source string
+
+// The sources: what a controller planned with, and what was made from the objects of an API server or of files.
+const (
+	FromController Source = "controller"
+	Rebuilt        Source = "rebuilt"
+)
+
+// Redaction is what was taken away.
+type Redaction string
+
+// The redactions; docs/dump.md says what each takes away.
+const (
+	RedactNone  Redaction = "none"
+	RedactNames Redaction = "names"
+	RedactAll   Redaction = "all"
+)
+
+// line is a line after the first: one of its fields is set.
+type line struct {
+	Picture   *pictureRecord   `json:"picture,omitempty"`
+	Catalogue *catalogueRecord `json:"catalogue,omitempty"`
+	Namespace *namespaceRecord `json:"namespace,omitempty"`
+	Pool      *poolRecord      `json:"pool,omitempty"`
+	Shape     *shapeRecord     `json:"shape,omitempty"`
+	Daemon    *daemonRecord    `json:"daemon,omitempty"`
+	Node      *nodeRecord      `json:"node,omitempty"`
+	Guard     *guardRecord     `json:"podDisruptionBudget,omitempty"`
+	Hold      *holdRecord      `json:"hold,omitempty"`
+	Plan      *planRecord      `json:"plan,omitempty"`
+}
+
+// pictureRecord is what there is once in a snapshot, and the options of planning.
+type pictureRecord struct {
+	Version   uint64   `json:"version"`
+	Resources []string `json:"resources"` // the names behind each vector
+	// Pending and Repelling are positions in the list of all pods, in the order of their lines.
+	Pending   []int         `json:"pending,omitempty"`
+	Repelling []int         `json:"repelling,omitempty"`
+	Options   optionsRecord `json:"options"`
+}
+
+type optionsRecord struct {
+	Now              int64                     `json:"now"` // Unix seconds
+	MinSaving        int64                     `json:"minSaving,omitempty"`
+	MinSavingPercent int                       `json:"minSavingPercent,omitempty"`
+	SpotToSpot       bool                      `json:"spotToSpot,omitempty"`
+	Budgets          map[string][]budgetRecord `json:"budgets,omitempty"` // by pool
+}
+
+type budgetRecord struct {
+	Reasons []string `json:"reasons,omitempty"`
+	Max     int      `json:"max"`
+}
+
+type catalogueRecord struct {
+	WellKnown []string      `json:"wellKnown,omitempty"`
+	Types     []typeRecord  `json:"types,omitempty"`
+	Offers    []offerRecord `json:"offers,omitempty"`
+}
+
+type typeRecord struct {
+	Name        string  `json:"name"`
+	Capacity    []int64 `json:"capacity,omitempty"`
+	Allocatable []int64 `json:"allocatable,omitempty"`
+	// Labels are those that all offers of the type have alike.
+	Labels []requirementRecord `json:"labels,omitempty"`
+}
+
+type offerRecord struct {
+	Type         int                 `json:"type"` // position in Types
+	Zone         string              `json:"zone"`
+	CapacityType string              `json:"capacityType"`
+	Price        int64               `json:"price"` // micro-dollars per hour
+	SoldOut      bool                `json:"soldOut,omitempty"`
+	Reservation  int                 `json:"reservation,omitempty"`
+	Labels       []requirementRecord `json:"labels,omitempty"` // beside those of the type
+}
+
+// requirementRecord is a set of values of a label. In lists the values, or with Open every value is allowed but those
+// of NotIn, and with a bound only integers.
+type requirementRecord struct {
+	Key    string   `json:"key"`
+	Absent bool     `json:"absent,omitempty"`
+	In     []string `json:"in,omitempty"`
+	Open   bool     `json:"open,omitempty"`
+	NotIn  []string `json:"notIn,omitempty"`
+	Gte    *int64   `json:"gte,omitempty"`
+	Lte    *int64   `json:"lte,omitempty"`
+}
+
+type namespaceRecord struct {
+	Name   string            `json:"name"`
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+type poolRecord struct {
+	Name              string              `json:"name"`
+	UID               string              `json:"uid,omitempty"`
+	Weight            int32               `json:"weight,omitempty"`
+	Blocked           string              `json:"blocked,omitempty"`
+	Requirements      []requirementRecord `json:"requirements,omitempty"`
+	Taints            []taintRecord       `json:"taints,omitempty"`
+	Catalogue         *int                `json:"catalogue,omitempty"` // position of its line among those of catalogues
+	Limits            limitsRecord        `json:"limits"`
+	Used              usageRecord         `json:"used"`
+	MinValues         []minValuesRecord   `json:"minValues,omitempty"`
+	RelaxMinValues    bool                `json:"relaxMinValues,omitempty"`
+	FreeSlots         []int               `json:"freeSlots"`  // null: the pool has no slots
+	SurgeSlots        []int               `json:"surgeSlots"` // the same
+	Static            bool                `json:"static,omitempty"`
+	Replicas          int64               `json:"replicas,omitempty"`
+	Dormant           bool                `json:"dormant,omitempty"`
+	Gentle            bool                `json:"gentle,omitempty"`
+	Invalid           bool                `json:"invalid,omitempty"`
+	ExpiresGracefully bool                `json:"expiresGracefully,omitempty"`
+	Consolidates      int                 `json:"consolidates,omitempty"`
+}
+
+type limitsRecord struct {
+	Resources []int64 `json:"resources,omitempty"`
+	Limited   []bool  `json:"limited,omitempty"`
+	SoftNodes int64   `json:"softNodes"`
+	HardNodes int64   `json:"hardNodes"`
+}
+
+type usageRecord struct {
+	Nodes    int64   `json:"nodes"`
+	Capacity []int64 `json:"capacity,omitempty"`
+}
+
+type minValuesRecord struct {
+	Key   string `json:"key"`
+	Count int    `json:"count"`
+}
+
+type taintRecord struct {
+	Key    string `json:"key"`
+	Value  string `json:"value,omitempty"`
+	Effect string `json:"effect"`
+}
+
+// shapeRecord is what pods that are alike ask for, and these pods.
+type shapeRecord struct {
+	Namespace    string              `json:"namespace"`
+	Labels       map[string]string   `json:"labels,omitempty"`
+	Requests     []int64             `json:"requests,omitempty"`
+	Alternatives []alternativeRecord `json:"alternatives,omitempty"`
+	// Narrowed says that volumes left Alternatives of Own.
+	Narrowed     bool                `json:"narrowed,omitempty"`
+	Own          []alternativeRecord `json:"own,omitempty"`
+	Blocked      string              `json:"blocked,omitempty"`
+	BlockedBy    string              `json:"blockedBy,omitempty"`
+	Tolerations  []tolerationRecord  `json:"tolerations,omitempty"`
+	HostPorts    []portRecord        `json:"hostPorts,omitempty"`
+	Spread       []spreadRecord      `json:"spread,omitempty"`
+	Affinity     []termRecord        `json:"affinity,omitempty"`
+	AntiAffinity []termRecord        `json:"antiAffinity,omitempty"`
+	Wishes       []wishRecord        `json:"wishes,omitempty"`
+	SoftSpread   []spreadRecord      `json:"softSpread,omitempty"`
+	Pods         []podRecord         `json:"pods,omitempty"`
+}
+
+type alternativeRecord struct {
+	Labels []requirementRecord `json:"labels,omitempty"`
+	Names  requirementRecord   `json:"names"`
+}
+
+type tolerationRecord struct {
+	Key      string `json:"key,omitempty"`
+	Operator string `json:"operator,omitempty"`
+	Value    string `json:"value,omitempty"`
+	Effect   string `json:"effect,omitempty"`
+}
+
+type portRecord struct {
+	IP       string `json:"ip,omitempty"`
+	Protocol string `json:"protocol,omitempty"`
+	Port     int32  `json:"port"`
+}
+
+type selectorRecord struct {
+	Enabled bool                `json:"enabled,omitempty"`
+	Labels  []requirementRecord `json:"labels,omitempty"`
+}
+
+type spreadRecord struct {
+	Key            string         `json:"key"`
+	Pods           selectorRecord `json:"pods"`
+	MaxSkew        int32          `json:"maxSkew"`
+	MinDomains     int32          `json:"minDomains,omitempty"`
+	IgnoreAffinity bool           `json:"ignoreAffinity,omitempty"`
+	HonorTaints    bool           `json:"honorTaints,omitempty"`
+}
+
+type termRecord struct {
+	Key               string         `json:"key,omitempty"`
+	Pods              selectorRecord `json:"pods"`
+	Namespaces        []string       `json:"namespaces,omitempty"`
+	NamespaceSelector selectorRecord `json:"namespaceSelector"`
+}
+
+type wishRecord struct {
+	Weight int32               `json:"weight"`
+	Labels []requirementRecord `json:"labels,omitempty"`
+	Term   termRecord          `json:"term"`
+	Apart  bool                `json:"apart,omitempty"`
+}
+
+type podRecord struct {
+	UID          string `json:"uid,omitempty"`
+	Namespace    string `json:"namespace"`
+	Name         string `json:"name"`
+	Priority     int32  `json:"priority,omitempty"`
+	DeletionCost int32  `json:"deletionCost,omitempty"`
+	Created      int64  `json:"created,omitempty"`
+	Node         string `json:"node,omitempty"`
+	Promised     string `json:"promised,omitempty"`
+	PassedOver   string `json:"passedOver,omitempty"`
+	Daemon       string `json:"daemon,omitempty"`
+	Fixed        bool   `json:"fixed,omitempty"`
+	DoNotDisrupt bool   `json:"doNotDisrupt,omitempty"`
+	Terminating  bool   `json:"terminating,omitempty"`
+}
+
+type daemonRecord struct {
+	Name  string `json:"name"`
+	Shape int    `json:"shape"` // position of its line among those of shapes
+}
+
+type nodeRecord struct {
+	// List is "leaving" or "closed" for a node that a what-if has set aside, else "".
+	List             string              `json:"list,omitempty"`
+	Name             string              `json:"name,omitempty"`
+	Claim            string              `json:"claim,omitempty"`
+	ClaimUID         string              `json:"claimUID,omitempty"`
+	Pool             string              `json:"pool,omitempty"`
+	Labels           map[string]string   `json:"labels,omitempty"`
+	Open             []requirementRecord `json:"open,omitempty"`
+	Taints           []taintRecord       `json:"taints,omitempty"`
+	Allocatable      []int64             `json:"allocatable,omitempty"`
+	Pods             []int               `json:"pods,omitempty"` // positions in the list of all pods
+	Used             []int64             `json:"used,omitempty"`
+	Ports            []portRecord        `json:"ports,omitempty"`
+	Initialized      bool                `json:"initialized,omitempty"`
+	Launched         bool                `json:"launched,omitempty"`
+	Registered       bool                `json:"registered,omitempty"`
+	RegisteredAt     int64               `json:"registeredAt,omitempty"`
+	Foreign          bool                `json:"foreign,omitempty"`
+	Drifted          bool                `json:"drifted,omitempty"`
+	Expired          bool                `json:"expired,omitempty"`
+	For              []string            `json:"for,omitempty"`
+	Replaces         []string            `json:"replaces,omitempty"`
+	Together         int                 `json:"together,omitempty"`
+	Deleting         bool                `json:"deleting,omitempty"`
+	Disrupting       bool                `json:"disrupting,omitempty"`
+	NotReady         bool                `json:"notReady,omitempty"`
+	DoNotDisrupt     bool                `json:"doNotDisrupt,omitempty"`
+	Held             string              `json:"held,omitempty"`
+	ConsolidatableAt int64               `json:"consolidatableAt,omitempty"`
+	Created          int64               `json:"created,omitempty"`
+	InstanceType     string              `json:"instanceType,omitempty"`
+	Price            *int64              `json:"price,omitempty"` // micro-dollars per hour; missing when not known
+}
+
+type guardRecord struct {
+	Namespace string         `json:"namespace"`
+	Name      string         `json:"name"`
+	Pods      selectorRecord `json:"pods"`
+	AtOnce    int            `json:"atOnce"`
+}
+
+type holdRecord struct {
+	Pool string `json:"pool"`
+	Ask  string `json:"ask"`
+	Why  string `json:"why"`
+}
+
+// planRecord is what the engine said when it was asked one thing.
+type planRecord struct {
+	Question    string           `json:"question"`
+	BasedOn     uint64           `json:"basedOn"`
+	Launches    []launchRecord   `json:"launches,omitempty"`
+	Nominations []nominateRecord `json:"nominations,omitempty"`
+	Unplaced    []unplacedRecord `json:"unplaced,omitempty"`
+	Removes     []removeRecord   `json:"removes,omitempty"`
+	Stays       []stayRecord     `json:"stays,omitempty"`
+	Held        map[string]int   `json:"held,omitempty"`
+	Order       []string         `json:"order,omitempty"`
+}
+
+type refRecord struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid,omitempty"`
+}
+
+type launchRecord struct {
+	Pool          string              `json:"pool"`
+	PoolUID       string              `json:"poolUID,omitempty"`
+	Slot          int                 `json:"slot"`
+	Requirements  []requirementRecord `json:"requirements,omitempty"`
+	Types         []string            `json:"types,omitempty"`
+	Relaxed       map[string]int      `json:"relaxed,omitempty"`
+	Labels        map[string]string   `json:"labels,omitempty"`
+	Requests      []int64             `json:"requests,omitempty"`
+	Reserve       []int64             `json:"reserve,omitempty"`
+	Pods          []refRecord         `json:"pods,omitempty"`
+	For           []string            `json:"for,omitempty"`
+	Replaces      []string            `json:"replaces,omitempty"`
+	Together      int                 `json:"together,omitempty"`
+	Cheapest      choiceRecord        `json:"cheapest"`
+	Zones         []string            `json:"zones,omitempty"`
+	CapacityTypes []string            `json:"capacityTypes,omitempty"`
+}
+
+type choiceRecord struct {
+	Type         string `json:"type"`
+	Zone         string `json:"zone"`
+	CapacityType string `json:"capacityType"`
+	Price        int64  `json:"price"`
+}
+
+type nominateRecord struct {
+	Pod  refRecord `json:"pod"`
+	Node string    `json:"node"`
+}
+
+type unplacedRecord struct {
+	Pod   refRecord       `json:"pod"`
+	Pools []refusalRecord `json:"pools,omitempty"`
+	Nodes int             `json:"nodes"`
+}
+
+type refusalRecord struct {
+	Pool   string       `json:"pool"`
+	Steps  []stepRecord `json:"steps,omitempty"`
+	Beyond string       `json:"beyond,omitempty"`
+}
+
+type stepRecord struct {
+	Demand string `json:"demand"`
+	Cause  string `json:"cause"`
+	Key    string `json:"key,omitempty"`
+	Detail string `json:"detail,omitempty"`
+	Before int    `json:"before"`
+	Left   int    `json:"left"`
+}
+
+type removeRecord struct {
+	Claim    string `json:"claim"`
+	ClaimUID string `json:"claimUID,omitempty"`
+	Node     string `json:"node,omitempty"`
+	Pool     string `json:"pool"`
+	Reason   string `json:"reason"`
+	Price    *int64 `json:"price,omitempty"`
+	Why      string `json:"why,omitempty"`
+}
+
+type stayRecord struct {
+	Claim    string `json:"claim"`
+	ClaimUID string `json:"claimUID,omitempty"`
+	Why      string `json:"why"`
+	// Lead and Homeless are what Why is made of, where a pod would find no place.
+	Lead     string          `json:"lead,omitempty"`
+	Homeless *unplacedRecord `json:"homeless,omitempty"`
+}

@@ -1,0 +1,105 @@
+package whatif
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/view"
+)
+
+// Picture is the cluster as the engine sees it, and the terms under which it is planned for (U-06). The error says
+// which budgets cannot be read, and count as 0.
+func (w *World) Picture() (*cluster.Snapshot, engine.Terms, error) {
+	s := w.store.Snapshot()
+	terms, err := w.terms(s)
+	return s, terms, err
+}
+
+// ExplainIn says of a pod or a node what the engine says of it in a picture, of which there are no objects. What is
+// the name pod/NAMESPACE/NAME or node/NAME.
+func ExplainIn(s *cluster.Snapshot, terms engine.Terms, what string) (Explained, error) {
+	parts := strings.Split(what, "/")
+	switch {
+	case len(parts) == 3 && parts[0] == "pod":
+		return explainPodIn(s, About{Kind: "Pod", Namespace: parts[1], Name: parts[2]})
+	case len(parts) == 2 && parts[0] == "node":
+		return explainNodeIn(s, terms, parts[1])
+	}
+	return Explained{}, fmt.Errorf("%q is explained; want pod/NAMESPACE/NAME or node/NAME", what)
+}
+
+func explained(about About) Explained {
+	return Explained{APIVersion: APIVersion, Kind: "Explanation", About: about}
+}
+
+func explainPodIn(s *cluster.Snapshot, about About) (Explained, error) {
+	e := explained(about)
+	var names []string
+	is := func(pod *cluster.Pod) bool {
+		if pod.Namespace == about.Namespace {
+			names = append(names, pod.Name)
+		}
+		return pod.Namespace == about.Namespace && pod.Name == about.Name
+	}
+	for _, pod := range s.Pending {
+		if is(pod) {
+			onNode := func(name string) bool {
+				return slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool { return n.Name == name })
+			}
+			ref := plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+			e.Explanation = place(engine.Launches(s), ref, false, onNode)
+			return e, nil
+		}
+	}
+	for _, node := range slices.Concat(s.Nodes, s.Leaving, s.Closed) {
+		if slices.ContainsFunc(node.Pods, is) {
+			e.Explanation = view.Stands("it is bound to node " + node.ID())
+			return e, nil
+		}
+	}
+	return e, fmt.Errorf("there is no pod %s in namespace %s%s", about.Name, about.Namespace, nearest(about.Name, names))
+}
+
+func explainNodeIn(s *cluster.Snapshot, terms engine.Terms, name string) (Explained, error) {
+	e := explained(About{Kind: "Node", Name: name})
+	var names []string
+	for _, node := range s.Nodes {
+		if node.Name == name || node.Claim == name {
+			e.Explanation = view.Standings([]engine.Standing{engine.Why(s, terms, node)}, node.Pool)
+			return e, nil
+		}
+		names = append(names, node.Name, node.Claim)
+	}
+	return e, fmt.Errorf("there is no node and no NodeClaim %s%s", name, nearest(name, names))
+}
+
+// place says what a plan does with a pod that waits. onNode says whether a name is that of a node that there is.
+func place(p plan.Plan, pod plan.PodRef, all bool, onNode func(string) bool) view.Explanation {
+	for _, n := range p.Nominations {
+		if n.Pod.UID != pod.UID {
+			continue
+		}
+		return view.Nominated(n.Node, onNode(n.Node))
+	}
+	for _, l := range p.Launches {
+		if slices.ContainsFunc(l.Pods, func(other plan.PodRef) bool { return other.UID == pod.UID }) {
+			return view.WaitsFor(cause.LaunchPlanned, fmt.Sprintf("a node of pool %s would be launched for it: %s in %s", l.Pool,
+				some(l.Types, typesShown), zones(l.Zones)), "", l.Pool)
+		}
+	}
+	for _, u := range p.Unplaced {
+		if u.Pod.UID == pod.UID {
+			e := view.NotPlaced(u)
+			if all {
+				e.Also = view.Further(u)
+			}
+			return e
+		}
+	}
+	return view.WaitsFor(cause.NotMarkedUnschedulable, "no plan is made for it", "", "")
+}
