@@ -130,6 +130,21 @@ func (p *Provider) Terminate(ctx context.Context, providerID string) error {
 	return err
 }
 
+// leaving returns the machines of claims that are being deleted: their ends are on their way, sooner or later (E-61).
+func (p *Provider) leaving(ctx context.Context) []string {
+	claims, err := p.config.Cluster.Claims(ctx)
+	if err != nil {
+		return nil // nobody is waited for
+	}
+	var ids []string
+	for _, claim := range claims {
+		if claim.DeletionTimestamp != nil && claim.Status.ProviderID != "" {
+			ids = append(ids, claim.Status.ProviderID)
+		}
+	}
+	return ids
+}
+
 // instance says of a machine what is known of it. claim is its claim, nil when it has none any more or nobody has read it yet.
 func (p *Provider) instance(ctx context.Context, m machines.Machine, uid string, claim *karpenterv1.NodeClaim) provider.Instance {
 	i, known := p.recall(m.ProviderID())

@@ -167,6 +167,7 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 		drained: map[string]bool{}, zoneIDs: map[string]string{},
 	}
 	p.machines = machines.New(ctx, machines.Config{EC2: c.Clients.EC2, Clock: c.Clock, Cluster: c.Name,
+		Leaving:   func() []string { return p.leaving(ctx) },
 		Described: p.gathered(CallDescribe), Terminated: p.gathered(CallTerminate)})
 	p.launcher = launcher.New[*order](ctx, ports{p}, c.Clock, p.gathered(CallFleet))
 	p.deletions = batch.New(ctx, batch.Config[string, struct{}]{
