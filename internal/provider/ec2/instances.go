@@ -17,6 +17,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launcher"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tag"
 )
 
@@ -189,6 +190,9 @@ func (p *Provider) compose(ctx context.Context, m machines.Machine, claim *karpe
 				i.Price = o.Price
 			}
 		}
+	}
+	if m.Tenancy != "" { // the class may offer another one by now
+		i.Labels[string(offering.LabelTenancy)] = m.Tenancy
 	}
 	return i
 }

@@ -127,6 +127,7 @@ type Provider struct {
 	refused    map[types.UID]refusedFor         // by UID of the class: those that may not launch
 	placements map[types.UID]offering.Placement // by UID of the class: the groups that classes select
 	zoneIDs    map[string]string                // by zone: those of the classes' subnets
+	dedicated  map[types.UID]bool               // by UID of the class: those whose machines are dedicated
 	drained    map[string]bool                  // by ID of the notice: what was drained for the end of a block
 	making     sync.Mutex                       // of made
 	made       map[string]kept                  // by name of the class: catalogues of the last moment
@@ -164,7 +165,7 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 		asking: map[string]*karpenterv1.NodeClaim{}, brought: map[string]provider.Instance{}, lastSeen: map[string]machines.Machine{},
 		tagged: map[string]map[string]string{}, ends: map[string]time.Time{}, failing: map[types.UID]failing{},
 		refused: map[types.UID]refusedFor{}, placements: map[types.UID]offering.Placement{}, made: map[string]kept{},
-		drained: map[string]bool{}, zoneIDs: map[string]string{},
+		drained: map[string]bool{}, zoneIDs: map[string]string{}, dedicated: map[types.UID]bool{},
 	}
 	p.machines = machines.New(ctx, machines.Config{EC2: c.Clients.EC2, Clock: c.Clock, Cluster: c.Name,
 		Leaving:   func() []string { return p.leaving(ctx) },
@@ -275,6 +276,7 @@ func (p *Provider) build(
 	family := resolve.Family(&class.Spec)
 	result, err := p.builder.Build(offering.Input{
 		Class: class, Region: p.config.Region, Sold: sold, Prices: prices, Settings: p.settings(), Placement: group,
+		Dedicated: p.isDedicated(class),
 		ImageFor: func(architecture, accelerator string) (instancetype.Image, bool) {
 			image, found := imageFor(class, architecture, accelerator)
 			return instancetype.Image{Family: family, ID: image.ID}, found
