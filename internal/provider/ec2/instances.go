@@ -23,6 +23,7 @@ import (
 
 // List returns the machines of this cluster. One that is too young to say whose it is comes with the next list.
 func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
+	listing := p.listings.Add(1)
 	shown, err := p.machines.List(ctx)
 	if err != nil {
 		return nil, err
@@ -54,16 +55,20 @@ func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
 			list = append(list, i)
 		}
 	}
-	p.saw(seen)
+	p.saw(listing, seen)
 	slices.SortFunc(list, func(a, b provider.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
 	return list, nil
 }
 
-// saw keeps a listing, for questions about drift, and forgets what a launch brought that is long gone.
-func (p *Provider) saw(seen map[string]machines.Machine) {
+// saw keeps a listing, for questions about drift, and forgets what a launch brought that is long gone. Listings have numbers: one that
+// was asked for before the last that was taken in came late, and has less than is known by now.
+func (p *Provider) saw(listing int64, seen map[string]machines.Machine) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.lastSeen = seen
+	if listing < p.lastListing {
+		return
+	}
+	p.lastSeen, p.lastListing = seen, listing
 	long := p.config.Clock.Now().Add(-time.Hour)
 	maps.DeleteFunc(p.brought, func(id string, i provider.Instance) bool {
 		_, listed := seen[id]

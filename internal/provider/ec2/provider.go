@@ -121,6 +121,9 @@ type Provider struct {
 	brought  map[string]provider.Instance      // by provider ID: what a launch of this process brought
 	lastSeen map[string]machines.Machine       // by provider ID: of the last listing
 	tagged   map[string]map[string]string      // by provider ID: tags that were written and are not listed yet
+	// lastListing is the number of the listing that lastSeen is; listings counts those that were asked for.
+	lastListing int64
+	listings    atomic.Int64
 
 	ends       map[string]time.Time             // by provider ID: when the end of a machine was told
 	failing    map[types.UID]failing            // by UID of the class
