@@ -41,7 +41,8 @@ type Provider interface {
 	// or not its caller still waits: the cloud has to see to that, as it does with a signature that expires. Zero is never.
 	// Errors: [ErrNodeClassNotFound], [*NodeClassNotReadyError], [*InsufficientCapacityError], [*LaunchError], [ErrExpired].
 	Launch(ctx context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (Instance, error)
-	// Terminate ends a machine. nil means accepted and still going on: call again. [ErrNotFound] means proved gone.
+	// Terminate ends a machine. nil means taken on and still going on: call again, and hear then what came of it. [ErrNotFound] means
+	// proved gone.
 	Terminate(ctx context.Context, providerID string) error
 	// Get returns one machine, or [ErrNotFound] when it is proved gone or never was.
 	Get(ctx context.Context, providerID string) (Instance, error)

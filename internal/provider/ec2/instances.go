@@ -17,11 +17,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launcher"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tag"
 )
 
 // List returns the machines of this cluster. One that is too young to say whose it is comes with the next list.
 func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
+	listing := p.listings.Add(1)
 	shown, err := p.machines.List(ctx)
 	if err != nil {
 		return nil, err
@@ -53,16 +55,20 @@ func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
 			list = append(list, i)
 		}
 	}
-	p.saw(seen)
+	p.saw(listing, seen)
 	slices.SortFunc(list, func(a, b provider.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
 	return list, nil
 }
 
-// saw keeps a listing, for questions about drift, and forgets what a launch brought that is long gone.
-func (p *Provider) saw(seen map[string]machines.Machine) {
+// saw keeps a listing, for questions about drift, and forgets what a launch brought that is long gone. Listings have numbers: one that
+// was asked for before the last that was taken in came late, and has less than is known by now.
+func (p *Provider) saw(listing int64, seen map[string]machines.Machine) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.lastSeen = seen
+	if listing < p.lastListing {
+		return
+	}
+	p.lastSeen, p.lastListing = seen, listing
 	long := p.config.Clock.Now().Add(-time.Hour)
 	maps.DeleteFunc(p.brought, func(id string, i provider.Instance) bool {
 		_, listed := seen[id]
@@ -130,6 +136,21 @@ func (p *Provider) Terminate(ctx context.Context, providerID string) error {
 	return err
 }
 
+// leaving returns the machines of claims that are being deleted: their ends are on their way, sooner or later (E-61).
+func (p *Provider) leaving(ctx context.Context) []string {
+	claims, err := p.config.Cluster.Claims(ctx)
+	if err != nil {
+		return nil // nobody is waited for
+	}
+	var ids []string
+	for _, claim := range claims {
+		if claim.DeletionTimestamp != nil && claim.Status.ProviderID != "" {
+			ids = append(ids, claim.Status.ProviderID)
+		}
+	}
+	return ids
+}
+
 // instance says of a machine what is known of it. claim is its claim, nil when it has none any more or nobody has read it yet.
 func (p *Provider) instance(ctx context.Context, m machines.Machine, uid string, claim *karpenterv1.NodeClaim) provider.Instance {
 	i, known := p.recall(m.ProviderID())
@@ -174,6 +195,9 @@ func (p *Provider) compose(ctx context.Context, m machines.Machine, claim *karpe
 				i.Price = o.Price
 			}
 		}
+	}
+	if m.Tenancy != "" { // the class may offer another one by now
+		i.Labels[string(offering.LabelTenancy)] = m.Tenancy
 	}
 	return i
 }

@@ -84,6 +84,9 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim, not
 		return provider.Instance{}, err
 	}
 	moment, err := p.keptOf(ctx, class)
+	if err == nil {
+		err = p.unasked(class, claim, d.Requirements)
+	}
 	if err != nil {
 		return provider.Instance{}, err
 	}
@@ -274,6 +277,7 @@ func (w *writer) override(each launch.Offer, c choose.Choice) (launch.Override, 
 		return launch.Override{}, fmt.Errorf("status.amis of EC2NodeClass %s has no image for type %s", class.Name, each.Type)
 	}
 	by := layout{image: image.ID, pods: pods, reservation: each.Reservation}
+	by.tenancy, _ = c.Type.Labels.Get(offering.LabelTenancy).Single()
 	if w.demand.Requests[resourceEFA] > 0 {
 		by.cards = int32(c.Type.Capacity[resourceEFA])
 	}
@@ -309,6 +313,7 @@ type layout struct {
 	pods        int64
 	cards       int32
 	reservation launch.Reservation
+	tenancy     string
 }
 
 func (w *writer) content(by layout, capacityType string) (*awsec2.CreateLaunchTemplateInput, error) {
@@ -324,7 +329,7 @@ func (w *writer) content(by layout, capacityType string) (*awsec2.CreateLaunchTe
 	return template.Content(template.Ask{
 		Class: class, Cluster: p.config.Name, Pool: w.claim.Labels[karpenterv1.NodePoolLabelKey], Family: family, Image: by.image, UserData: data,
 		CapacityType: capacityType, Reservation: by.reservation, FabricCards: by.cards,
-		Placement: template.Placement{GroupID: w.group},
+		Placement: template.Placement{GroupID: w.group, Tenancy: by.tenancy},
 	})
 }
 

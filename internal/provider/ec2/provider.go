@@ -121,12 +121,16 @@ type Provider struct {
 	brought  map[string]provider.Instance      // by provider ID: what a launch of this process brought
 	lastSeen map[string]machines.Machine       // by provider ID: of the last listing
 	tagged   map[string]map[string]string      // by provider ID: tags that were written and are not listed yet
+	// lastListing is the number of the listing that lastSeen is; listings counts those that were asked for.
+	lastListing int64
+	listings    atomic.Int64
 
 	ends       map[string]time.Time             // by provider ID: when the end of a machine was told
 	failing    map[types.UID]failing            // by UID of the class
 	refused    map[types.UID]refusedFor         // by UID of the class: those that may not launch
 	placements map[types.UID]offering.Placement // by UID of the class: the groups that classes select
 	zoneIDs    map[string]string                // by zone: those of the classes' subnets
+	dedicated  map[types.UID]bool               // by UID of the class: those whose machines are dedicated
 	drained    map[string]bool                  // by ID of the notice: what was drained for the end of a block
 	making     sync.Mutex                       // of made
 	made       map[string]kept                  // by name of the class: catalogues of the last moment
@@ -164,9 +168,10 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 		asking: map[string]*karpenterv1.NodeClaim{}, brought: map[string]provider.Instance{}, lastSeen: map[string]machines.Machine{},
 		tagged: map[string]map[string]string{}, ends: map[string]time.Time{}, failing: map[types.UID]failing{},
 		refused: map[types.UID]refusedFor{}, placements: map[types.UID]offering.Placement{}, made: map[string]kept{},
-		drained: map[string]bool{}, zoneIDs: map[string]string{},
+		drained: map[string]bool{}, zoneIDs: map[string]string{}, dedicated: map[types.UID]bool{},
 	}
 	p.machines = machines.New(ctx, machines.Config{EC2: c.Clients.EC2, Clock: c.Clock, Cluster: c.Name,
+		Leaving:   func() []string { return p.leaving(ctx) },
 		Described: p.gathered(CallDescribe), Terminated: p.gathered(CallTerminate)})
 	p.launcher = launcher.New[*order](ctx, ports{p}, c.Clock, p.gathered(CallFleet))
 	p.deletions = batch.New(ctx, batch.Config[string, struct{}]{
@@ -274,6 +279,7 @@ func (p *Provider) build(
 	family := resolve.Family(&class.Spec)
 	result, err := p.builder.Build(offering.Input{
 		Class: class, Region: p.config.Region, Sold: sold, Prices: prices, Settings: p.settings(), Placement: group,
+		Dedicated: p.isDedicated(class),
 		ImageFor: func(architecture, accelerator string) (instancetype.Image, bool) {
 			image, found := imageFor(class, architecture, accelerator)
 			return instancetype.Image{Family: family, ID: image.ID}, found

@@ -44,7 +44,9 @@ func TestCallsForEqualNodes(t *testing.T) {
 	took := time.Since(began)
 	calls := n.Account.CallsOf(account.Joiner)
 	rounds := len(n.logged("planned"))
-	t.Logf("%d nodes in %s, planned in %d rounds, as pods came:", nodes, took.Round(time.Second), rounds)
+	created, launched := len(n.logged("created NodeClaim")), len(n.Account.Instances())
+	t.Logf("%d nodes in %s, planned in %d rounds, as pods came; %d NodeClaims, %d instances:", nodes, took.Round(time.Second), rounds,
+		created, launched)
 	for _, action := range slices.Sorted(maps.Keys(calls)) {
 		t.Logf("  %4d %s", calls[action], action)
 	}
@@ -52,6 +54,8 @@ func TestCallsForEqualNodes(t *testing.T) {
 	for _, at := range asked[1:] {
 		t.Logf("  a fleet %s after the first", at.Sub(asked[0]).Round(time.Millisecond))
 	}
+	// A busy API server shows pods and claims late, so that there may be more nodes than are needed, for a while: each is
+	// tagged once.
 	// Claims of a round say how many they are: a fleet is full, or the last of its round, or nobody has come for two
 	// seconds. The ends and the listings go by the clock: a machine that does something else needs more of them than E-61
 	// allows one that is free, and those bounds only tell whether calls are gathered at all.
@@ -59,7 +63,7 @@ func TestCallsForEqualNodes(t *testing.T) {
 	ends := max(5, nodes*3/4)
 	listings := 20 + int(took/(10*time.Second)) + nodes/2
 	for action, most := range map[string]int{
-		"ec2:CreateFleet": fleets, "ec2:CreateLaunchTemplate": 1, "ec2:TerminateInstances": ends, "ec2:CreateTags": nodes,
+		"ec2:CreateFleet": fleets, "ec2:CreateLaunchTemplate": 1, "ec2:TerminateInstances": ends, "ec2:CreateTags": launched,
 		"ec2:DescribeInstances": listings, "ec2:RunInstances": 0, "ec2:DeleteLaunchTemplate": 0,
 	} {
 		if calls[action] > most {

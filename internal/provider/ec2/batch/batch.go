@@ -22,13 +22,16 @@ import (
 // ErrUnanswered means that a call said nothing about one of its asks. Whether it was done is not known.
 var ErrUnanswered = errors.New("the answer says nothing about this request")
 
+// ErrTaken means that an ask is taken and will be made, with others that are on their way. Its caller need not wait.
+var ErrTaken = errors.New("the request waits for others that are on their way")
+
 // Window bounds how long callers wait for company, and how many they become.
 type Window struct {
 	Idle    time.Duration // after the last one came
 	Longest time.Duration // after the first one came
 	Most    int           // of one call
-	// Missing bounds the same while it is known that others are still to come ([Company]). They may have failed on the
-	// way.
+	// Missing bounds the same while it is known that others are still to come ([Company], or Coming of a [Config]). They may
+	// have failed on the way.
 	Missing struct{ Idle, Longest time.Duration }
 }
 
@@ -57,9 +60,12 @@ type gathered struct {
 	last  time.Time
 }
 
-// Terminations is the window for ending machines, where nobody waits for a moment.
+// Terminations is the window for ending machines, where nobody waits for a moment. While others are on their way nobody waits
+// for the call either, so that it may take some seconds more: what drains a thousand nodes does so a few at a time.
 func Terminations() Window {
-	return Window{Idle: 100 * time.Millisecond, Longest: time.Second, Most: 500}
+	w := Window{Idle: 100 * time.Millisecond, Longest: time.Second, Most: 500}
+	w.Missing.Idle, w.Missing.Longest = time.Second, 10*time.Second
+	return w
 }
 
 // Deletions is the window for messages of a queue that are done with: SQS takes ten at a time.
@@ -84,6 +90,10 @@ type Config[A, R any] struct {
 	Call func(ctx context.Context, key string, asks []A) []Answer[R]
 	// Told is told of each call before it is made: how many asks, and how long the first of them has waited; nil for nobody.
 	Told func(asks int, waited time.Duration)
+	// Coming reports whether others than these asks are known to be on their way. It is called without a lock, when a call
+	// is due. As long as they are, the call waits within Missing of the window, and its callers get [ErrTaken]: they may be
+	// the very ones on whom the others wait. Nil: nobody knows.
+	Coming func(key string, asks []A) bool
 }
 
 // Gatherer gathers asks with equal keys.
@@ -105,6 +115,9 @@ type round[A, R any] struct {
 	// sizes are the companies of its asks, by group; alone is false once one came of which no company is known.
 	sizes map[string]int
 	alone bool
+	last  time.Time // when the last ask came
+	joins int       // how many callers have come
+	held  bool      // it waits for others that are on their way; no caller waits for it
 }
 
 // place is an ask in a round, with all callers who ask for it.
@@ -114,6 +127,7 @@ type place[A, R any] struct {
 	callers int
 	done    chan struct{} // closed once answer is set
 	answer  Answer[R]
+	taken   bool // its callers do not wait
 }
 
 // New returns a gatherer. Calls are made with ctx: it ends with the process, not with a caller. The calls run on the
@@ -167,13 +181,17 @@ func (g *Gatherer[A, R]) join(key string, ask A, with Company) *place[A, R] {
 	}
 	p := r.asks[at]
 	p.callers++
+	r.last, r.joins = now, r.joins+1
+	if r.held {
+		p.take()
+	}
 	g.met(r, with, now)
 	wait := g.wait(r, now)
 	if len(r.asks) >= g.config.Window.Most {
 		wait = 0
 		delete(g.waiting, key) // who comes now begins another round
 	}
-	r.stop = g.config.Clock.AfterFunc(wait, func() { g.call(r) })
+	r.stop = g.config.Clock.AfterFunc(wait, func() { g.due(r) })
 	return p
 }
 
@@ -200,6 +218,9 @@ func (g *Gatherer[A, R]) wait(r *round[A, R], now time.Time) time.Duration {
 	if r.alone {
 		idle = 0
 	}
+	if r.held {
+		longest = w.Missing.Longest
+	}
 	for group, size := range r.sizes {
 		if c := g.came[group]; c != nil && len(c.names) < size {
 			idle, longest = w.Missing.Idle, w.Missing.Longest
@@ -214,7 +235,7 @@ func (g *Gatherer[A, R]) leave(p *place[A, R]) {
 	defer g.mu.Unlock()
 	p.callers--
 	r := p.round
-	if p.callers > 0 || r.stop == nil {
+	if p.callers > 0 || p.taken || r.stop == nil {
 		return
 	}
 	r.asks = slices.DeleteFunc(r.asks, func(each *place[A, R]) bool { return each == p })
@@ -224,6 +245,57 @@ func (g *Gatherer[A, R]) leave(p *place[A, R]) {
 			delete(g.waiting, r.key)
 		}
 	}
+}
+
+// due makes the call of a round, unless it waits for others that are on their way.
+func (g *Gatherer[A, R]) due(r *round[A, R]) {
+	if g.config.Coming == nil || !g.hold(r) {
+		g.call(r)
+	}
+}
+
+// hold lets a round wait for others that are on their way, and its callers go. It returns false when the call is to be made.
+func (g *Gatherer[A, R]) hold(r *round[A, R]) bool {
+	g.mu.Lock()
+	asks, joins := r.list(), r.joins
+	open := r.stop != nil && g.waiting[r.key] == r
+	g.mu.Unlock()
+	if !open || !g.config.Coming(r.key, asks) {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if r.stop == nil || r.joins != joins {
+		return true // others have come meanwhile, and a callback of theirs will call this again
+	}
+	w, now := g.config.Window.Missing, g.config.Clock.Now()
+	wait := min(r.last.Add(w.Idle).Sub(now), r.began.Add(w.Longest).Sub(now))
+	if wait <= 0 {
+		return false
+	}
+	r.held = true
+	for _, p := range r.asks {
+		p.take()
+	}
+	r.stop = g.config.Clock.AfterFunc(wait, func() { g.due(r) })
+	return true
+}
+
+// take lets the callers of an ask go.
+func (p *place[A, R]) take() {
+	if !p.taken {
+		p.taken, p.answer.Err = true, ErrTaken
+		close(p.done)
+	}
+}
+
+// list returns the asks of a round.
+func (r *round[A, R]) list() []A {
+	asks := make([]A, len(r.asks))
+	for i, p := range r.asks {
+		asks[i] = p.ask
+	}
+	return asks
 }
 
 // call makes the call of a round, without the lock.
@@ -237,6 +309,9 @@ func (g *Gatherer[A, R]) call(r *round[A, R]) {
 	}
 	answers := g.config.Call(g.ctx, r.key, asks)
 	for i, p := range r.asks {
+		if p.taken {
+			continue
+		}
 		if i < len(answers) {
 			p.answer = answers[i]
 		} else {
@@ -258,9 +333,5 @@ func (g *Gatherer[A, R]) begin(r *round[A, R]) []A {
 	if g.waiting[r.key] == r {
 		delete(g.waiting, r.key)
 	}
-	asks := make([]A, len(r.asks))
-	for i, p := range r.asks {
-		asks[i] = p.ask
-	}
-	return asks
+	return r.list()
 }

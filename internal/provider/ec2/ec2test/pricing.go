@@ -27,8 +27,11 @@ type product struct {
 	SKU           string            `json:"sku"`
 }
 
-// products are what the Pricing API would tell of Linux on shared machines, with one line of Windows for each type,
-// which a caller that filters too little takes for Linux.
+// dedicatedShare is what a dedicated machine costs, as a share of a shared one's price.
+const dedicatedShare = 1.1
+
+// products are what the Pricing API would tell of Linux on shared machines and on dedicated ones, of which the types whose names
+// begin with t2 are none, with lines of Windows for each type, which a caller that filters too little takes for Linux.
 func (s *Server) products() []product {
 	var all []product
 	for _, name := range slices.Sorted(maps.Keys(s.types)) {
@@ -37,13 +40,19 @@ func (s *Server) products() []product {
 			if strings.Contains(name, ".metal") {
 				family += " (bare metal)"
 			}
-			all = append(all, product{ProductFamily: family, SKU: strings.ToUpper(sum(name + system)[:16]),
-				Attributes: map[string]string{
-					"instanceType": name, "regionCode": s.region, "operatingSystem": system, "tenancy": "Shared",
-					"capacitystatus": "Used",
-					"preInstalledSw": "NA", "marketoption": "OnDemand", "locationType": "AWS Region", "servicecode": "AmazonEC2",
-					"licenseModel": "No License required",
-				}})
+			line := func(tenancy, sku string) {
+				all = append(all, product{ProductFamily: family, SKU: strings.ToUpper(sum(sku)[:16]),
+					Attributes: map[string]string{
+						"instanceType": name, "regionCode": s.region, "operatingSystem": system, "tenancy": tenancy,
+						"capacitystatus": "Used",
+						"preInstalledSw": "NA", "marketoption": "OnDemand", "locationType": "AWS Region", "servicecode": "AmazonEC2",
+						"licenseModel": "No License required",
+					}})
+			}
+			line("Shared", name+system)
+			if family == "Compute Instance" && !strings.HasPrefix(name, "t2.") {
+				line("Dedicated", name+system+"Dedicated")
+			}
 		}
 	}
 	return all
@@ -101,6 +110,9 @@ func (s *Server) offer(p product) map[string]any {
 	price := s.onDemandPrice(p.Attributes["instanceType"])
 	if p.Attributes["operatingSystem"] == "Windows" {
 		price *= 2
+	}
+	if p.Attributes["tenancy"] == "Dedicated" {
+		price *= dedicatedShare
 	}
 	currency := "USD"
 	if strings.HasPrefix(s.region, "cn-") {

@@ -18,6 +18,7 @@ type Machine struct {
 	Image, Subnet      string
 	Reservation        string   // id of the capacity reservation that it runs in, "" for none
 	PlacementGroup     string   // id, "" for none
+	Tenancy            string   // default, dedicated or host; "" when the answer leaves it out
 	Profile            string   // ARN of its instance profile
 	Groups             []string // ids of its security groups, sorted
 	Launched           time.Time
@@ -44,6 +45,7 @@ func machineOf(i *ec2types.Instance, zoneOf func(subnet string) string) Machine 
 	}
 	if i.Placement != nil {
 		m.Zone, m.PlacementGroup = aws.ToString(i.Placement.AvailabilityZone), aws.ToString(i.Placement.GroupId)
+		m.Tenancy = string(i.Placement.Tenancy)
 	}
 	if m.Zone == "" && zoneOf != nil {
 		m.Zone = zoneOf(m.Subnet)

@@ -4,8 +4,8 @@ package machines
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -36,6 +36,9 @@ type Config struct {
 	Cluster string // the name, in the tag eks:eks-cluster-name
 	// ZoneOf returns the zone of a subnet, "" when it is not known; nil when nobody can say.
 	ZoneOf func(subnet string) string
+	// Leaving returns the provider IDs of the machines that are to end, soon or later: those of claims that are being deleted.
+	// It is asked when a call of TerminateInstances is due, which waits a moment for them. Nil: nobody knows.
+	Leaving func() []string
 	// Described and Terminated are told how many asks became one call of a kind, and how long the first of them had waited; nil
 	// for nobody.
 	Described, Terminated func(asks int, waited time.Duration)
@@ -48,8 +51,10 @@ type Machines struct {
 	gets   *batch.Gatherer[string, Machine]
 	ends   *batch.Gatherer[string, Machine]
 
-	mu    sync.Mutex
-	ended map[string]time.Time // by id: when EC2 said to [Machines.End] that it has ended, which is for good
+	mu     sync.Mutex
+	ended  map[string]time.Time // by id: when EC2 said to [Machines.End] that it has ended, which is for good
+	ending map[string]*ending   // by id: those of which EC2 has accepted the end
+	failed map[string]failure   // by id: ends that were refused while nobody waited
 }
 
 // remembered is how long it is known of an instance that it has ended: whoever waits for that asks soon.
@@ -65,11 +70,14 @@ func together() batch.Window {
 
 // New returns the instances of a cluster. Calls for several callers are made with ctx, which ends with the process.
 func New(ctx context.Context, c Config) *Machines {
-	m := &Machines{config: c, ended: map[string]time.Time{}}
+	m := &Machines{config: c, ended: map[string]time.Time{}, ending: map[string]*ending{}, failed: map[string]failure{}}
 	gather := batch.Config[string, Machine]{Clock: c.Clock, Window: together(), Compare: strings.Compare, Call: m.describe,
 		Told: c.Described}
 	m.gets = batch.New(ctx, gather)
 	gather.Window, gather.Call, gather.Told = batch.Terminations(), m.terminate, c.Terminated
+	if c.Leaving != nil {
+		gather.Coming = m.coming
+	}
 	m.ends = batch.New(ctx, gather)
 	return m
 }
@@ -171,11 +179,15 @@ func (m *Machines) Get(ctx context.Context, providerID string, launched time.Tim
 	if err := m.knownEnded(ctx, id); err != nil {
 		return Machine{}, err
 	}
+	if machine, at, known, err := m.look(ctx, id); known && (err != nil || machine.InstanceID != "") {
+		return m.judged(machine, id, launched, at, err)
+	}
 	machine, err := m.gets.Do(ctx, "", id)
-	return m.judged(machine, id, launched, err)
+	return m.judged(machine, id, launched, m.config.Clock.Now(), err)
 }
 
-// End ends an instance. nil means that EC2 has accepted it and is at it; [provider.ErrNotFound] that it is proved gone.
+// End ends an instance. nil means that EC2 has accepted it and is at it, or is about to be asked; [provider.ErrNotFound] that it is
+// proved gone.
 func (m *Machines) End(ctx context.Context, providerID string, launched time.Time) error {
 	_, id, err := ParseProviderID(providerID)
 	if err != nil {
@@ -184,11 +196,19 @@ func (m *Machines) End(ctx context.Context, providerID string, launched time.Tim
 	if err := m.knownEnded(ctx, id); err != nil {
 		return err
 	}
-	machine, err := m.ends.Do(ctx, "", id)
-	if err == nil && machine.Gone {
-		m.remember(id)
+	if machine, at, known, err := m.look(ctx, id); known {
+		_, err = m.judged(machine, id, launched, at, err)
+		return err
 	}
-	_, err = m.judged(machine, id, launched, err)
+	machine, err := Machine{}, m.failure(id)
+	if err == nil {
+		machine, err = m.ends.Do(ctx, "", id)
+	}
+	if errors.Is(err, batch.ErrTaken) {
+		return nil
+	}
+	m.failure(id) // it is told now
+	_, err = m.judged(machine, id, launched, m.config.Clock.Now(), err)
 	return err
 }
 
@@ -206,17 +226,8 @@ func (m *Machines) knownEnded(ctx context.Context, id string) error {
 	return nil
 }
 
-// remember takes in that an instance has ended, and forgets those of which that was heard long ago.
-func (m *Machines) remember(id string) {
-	now := m.config.Clock.Now()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	maps.DeleteFunc(m.ended, func(_ string, at time.Time) bool { return now.Sub(at) >= remembered })
-	m.ended[id] = now
-}
-
-// judged turns an answer about an instance into what is known of it now.
-func (m *Machines) judged(machine Machine, id string, launched time.Time, err error) (Machine, error) {
+// judged turns an answer of some time about an instance into what is known of it.
+func (m *Machines) judged(machine Machine, id string, launched, at time.Time, err error) (Machine, error) {
 	switch {
 	case err == nil && machine.Gone:
 		return Machine{}, &EndedError{ID: id, Reason: machine.Reason, Message: machine.Message}
@@ -224,7 +235,7 @@ func (m *Machines) judged(machine Machine, id string, launched time.Time, err er
 		return machine, nil
 	case !isUnknown(err):
 		return Machine{}, fmt.Errorf("instance %s: %w", id, Told(err))
-	case m.absent.Unknown(id, launched, m.config.Clock.Now()):
+	case m.absent.Unknown(id, launched, at):
 		return Machine{}, fmt.Errorf("%w: EC2 does not know instance %s any more", provider.ErrNotFound, id)
 	}
 	return Machine{}, fmt.Errorf("EC2 does not know instance %s yet, or any more; asking again will tell", id)
@@ -262,7 +273,9 @@ func (m *Machines) terminate(ctx context.Context, _ string, ids []string) []batc
 		}
 		return nil
 	}, faultOf)
-	return answers(ids, found, failed)
+	list := answers(ids, found, failed)
+	m.asked(ids, list)
+	return list
 }
 
 func terminated(state *ec2types.InstanceState) bool {

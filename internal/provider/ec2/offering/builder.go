@@ -43,6 +43,8 @@ type Input struct {
 	Settings Settings
 	// Placement is the group that the class selects.
 	Placement Placement
+	// Dedicated says that machines of the class run on hardware of their own: whoever uses it asks for that.
+	Dedicated bool
 	// ImageFor returns the image for types of an architecture (amd64, arm64) and accelerator ("", [GPU], [Neuron]).
 	// Types for which it returns false are not offered. Never nil.
 	ImageFor func(architecture, accelerator string) (instancetype.Image, bool)
@@ -80,7 +82,7 @@ type Builder struct {
 type kind struct {
 	name, architecture, accelerator string
 	info                            *ec2types.InstanceTypeInfo
-	labels                          requirement.Set
+	labels, dedicated               requirement.Set // on shared machines, and on dedicated ones
 	vcpus                           int64
 	zones                           []string
 	onDemand, spot                  bool
@@ -113,9 +115,15 @@ func (b *Builder) Build(in Input) (Result, error) {
 		if err != nil {
 			return Result{}, fmt.Errorf("EC2NodeClass %s: spec.%w", in.Class.Name, err)
 		}
-		if offerings := w.offerings(k, node); len(offerings) > 0 {
+		labels, offerings := k.labels, []catalog.Offering(nil)
+		if in.Dedicated {
+			labels, offerings = k.dedicated, w.dedicated(k, node)
+		} else {
+			offerings = w.offerings(k, node)
+		}
+		if len(offerings) > 0 {
 			result.Catalog.Types = append(result.Catalog.Types, catalog.Type{
-				Name: k.name, Labels: k.labels, Capacity: node.Capacity, Overhead: node.Overhead, Offerings: offerings,
+				Name: k.name, Labels: labels, Capacity: node.Capacity, Overhead: node.Overhead, Offerings: offerings,
 			})
 		}
 	}
@@ -146,6 +154,8 @@ func (b *Builder) learn(sold *Sold) {
 			onDemand: sells(ec2types.UsageClassTypeOnDemand) || len(info.SupportedUsageClasses) == 0,
 			spot:     sells(ec2types.UsageClassTypeSpot),
 		}
+		labels[string(LabelTenancy)] = string(ec2types.TenancyDedicated)
+		k.dedicated = requirement.FromLabels(labels)
 		if info.VCpuInfo != nil {
 			k.vcpus = int64(value(info.VCpuInfo.DefaultVCpus))
 		}

@@ -86,6 +86,50 @@ func TestTheCatalogueOfARegion(t *testing.T) {
 	}
 }
 
+// E-18, E-24: dedicated machines are sold on demand, at the price list's prices for them, which are asked for once somebody wants
+// them; before that shared machines' stand in. What the list does not sell so is not offered.
+func TestDedicatedMachines(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, ec2test.Faults{})
+	for name, price := range map[string]float64{"m5.large": 0.1, "m5.metal": 4, "t2.micro": 0.01} {
+		a.SetPrice(name, price)
+	}
+	prices := a.prices(nil)
+	if err := prices.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	shared := a.Counts()["pricing:GetProducts"]
+	in := input(only(sold(t, "us-east-1a", "us-east-1b"), "m5.large", "m5.metal", "t2.micro"), class("us-east-1a"))
+	in.Dedicated, in.Prices = true, prices.Known()
+	c := build(t, in).Catalog
+	if m5 := find(t, c, "m5.large"); len(c.Types) != 3 || len(m5) != 1 || m5["us-east-1a on-demand"].Price != dollars(t, 0.1) {
+		t.Errorf("before the prices are known: %v, m5.large %+v", names(c), m5)
+	}
+	if !prices.WantDedicated() || prices.WantDedicated() || prices.Due().After(a.clock.Now()) {
+		t.Error("that dedicated machines are wanted is news once, and their prices are due then")
+	}
+	if err := prices.Refresh(t.Context()); err != nil || a.Counts()["pricing:GetProducts"] <= shared {
+		t.Errorf("asking for their prices: %v, %v", err, a.Counts())
+	}
+	in.Prices = prices.Known()
+	c = build(t, in).Catalog
+	if !slices.Equal(names(c), []string{"m5.large", "m5.metal"}) || c.Validate() != nil {
+		t.Errorf("offered are %v; t2 is not sold so", names(c))
+	}
+	for name, price := range map[string]float64{"m5.large": 0.11, "m5.metal": 4} {
+		if o := find(t, c, name); available(o) != "us-east-1a on-demand" || o["us-east-1a on-demand"].Price != dollars(t, price) {
+			t.Errorf("%s is offered as %+v, want it on demand for %v", name, o, price)
+		}
+	}
+	if tenancy, _ := c.Types[0].Labels.Get(offering.LabelTenancy).Single(); tenancy != "dedicated" {
+		t.Errorf("the label of the tenancy is %q", tenancy)
+	}
+	in.Dedicated = false
+	if o := find(t, build(t, in).Catalog, "m5.large"); o["us-east-1a on-demand"].Price != dollars(t, 0.1) || len(o) != 2 {
+		t.Errorf("shared machines: %+v", o)
+	}
+}
+
 // E-09, E-15: a type that no image fits, and one that EC2 would refuse as the class asks for it, is not offered.
 func TestWhatDoesNotFitIsNotOffered(t *testing.T) {
 	t.Parallel()

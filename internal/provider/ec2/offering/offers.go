@@ -122,6 +122,25 @@ func (w *work) offerings(k *kind, node instancetype.Node) []catalog.Offering {
 	return list
 }
 
+// dedicated returns how a type is sold on dedicated machines: on demand. What EC2 takes for spot ones it does not tell, nor for which
+// tenancy a capacity reservation is.
+func (w *work) dedicated(k *kind, node instancetype.Node) []catalog.Offering {
+	price, sold := w.in.Prices.Dedicated(k.name)
+	if !sold || !k.onDemand {
+		return nil
+	}
+	var list []catalog.Offering
+	enough, allowed := w.roomFor(k, node.Pods), w.allowed(k, catalog.OnDemand)
+	for _, zone := range k.zones {
+		if labels, ours := w.zones[zone]; ours {
+			pool := Pool{Type: k.name, Zone: zone, CapacityType: catalog.OnDemand}
+			list = append(list, catalog.Offering{Zone: zone, CapacityType: catalog.OnDemand, Labels: labels, Price: price,
+				Available: allowed && enough[zone] && !w.lacks(pool)})
+		}
+	}
+	return list
+}
+
 // allowed reports whether no quota is known to be used up for a type (E-43).
 func (w *work) allowed(k *kind, capacityType string) bool {
 	return w.in.Quotas == nil || !w.in.Quotas.Marked(k.name, k.vcpus, capacityType, w.in.Now)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -47,9 +48,12 @@ type PricesConfig struct {
 // Prices keeps what instance types cost. Safe for concurrent use.
 type Prices struct {
 	onDemand *source[onDemandPrices] // nil: not asked for
-	spot     *source[spotPrices]
-	table    *tables.Prices
-	region   string
+	// dedicated are on-demand prices of dedicated machines: asked for once somebody wants such machines.
+	dedicated *source[onDemandPrices] // nil: not asked for
+	wanted    atomic.Bool
+	spot      *source[spotPrices]
+	table     *tables.Prices
+	region    string
 }
 
 // NewPrices returns one that knows what its table says.
@@ -63,7 +67,10 @@ func NewPrices(c PricesConfig) *Prices {
 	})
 	if c.Pricing != nil {
 		p.onDemand = newSource(c.Clock, onDemandEvery, func(ctx context.Context, now time.Time) (*onDemandPrices, error) {
-			return askOnDemand(ctx, c.Pricing, c.Region, now)
+			return askOnDemand(ctx, c.Pricing, c.Region, shared, now)
+		})
+		p.dedicated = newSource(c.Clock, onDemandEvery, func(ctx context.Context, now time.Time) (*onDemandPrices, error) {
+			return askOnDemand(ctx, c.Pricing, c.Region, dedicated, now)
 		})
 	}
 	return p
@@ -77,14 +84,25 @@ func (p *Prices) Refresh(ctx context.Context) error {
 	if p.onDemand != nil {
 		err = errors.Join(p.onDemand.refresh(ctx), err)
 	}
+	if p.dedicated != nil && p.wanted.Load() {
+		err = errors.Join(p.dedicated.refresh(ctx), err)
+	}
 	return err
 }
+
+// WantDedicated makes Refresh ask for the prices of dedicated machines from now on. It returns whether that is news.
+func (p *Prices) WantDedicated() bool { return !p.wanted.Swap(true) }
 
 // Due is when Refresh is to be called again; before that it does nothing.
 func (p *Prices) Due() time.Time {
 	due := p.spot.due()
 	if p.onDemand != nil {
 		if other := p.onDemand.due(); other.Before(due) {
+			due = other
+		}
+	}
+	if p.dedicated != nil && p.wanted.Load() {
+		if other := p.dedicated.due(); other.Before(due) {
 			due = other
 		}
 	}
@@ -95,7 +113,7 @@ func (p *Prices) Due() time.Time {
 func (p *Prices) Known() PriceList {
 	list := PriceList{table: p.table, region: p.region, spot: p.spot.get()}
 	if p.onDemand != nil {
-		list.onDemand = p.onDemand.get()
+		list.onDemand, list.dedicated = p.onDemand.get(), p.dedicated.get()
 	}
 	return list
 }
@@ -103,10 +121,10 @@ func (p *Prices) Known() PriceList {
 // PriceList are prices at one time. It is immutable; two of one [Prices] are equal (==) when nothing has changed. The
 // zero value knows no price.
 type PriceList struct {
-	onDemand *onDemandPrices
-	spot     *spotPrices
-	table    *tables.Prices
-	region   string
+	onDemand, dedicated *onDemandPrices
+	spot                *spotPrices
+	table               *tables.Prices
+	region              string
 }
 
 // OnDemand returns the price of a type per hour: as the Pricing service said, or else as the table has it. ok is false
@@ -121,6 +139,21 @@ func (l PriceList) OnDemand(kind string) (price resources.Money, ok bool) {
 		price, ok = l.table.OnDemand[kind]
 	}
 	return price, ok
+}
+
+// Dedicated returns the price of a dedicated machine of a type per hour. sold is false for a type that the price list does not sell so.
+// As long as nobody has said what is sold, every type is, and the price is that of a shared machine or the highest: it says at
+// least which type is the cheaper one.
+func (l PriceList) Dedicated(kind string) (price resources.Money, sold bool) {
+	if l.dedicated != nil && !l.dedicated.at.IsZero() {
+		price, sold = l.dedicated.prices[kind]
+		return price, sold
+	}
+	price, known := l.OnDemand(kind)
+	if !known {
+		price = Unknown
+	}
+	return price, true
 }
 
 // Spot returns the price of a type in a zone per hour: as EC2 said, or else 60 % of on-demand (E-24). ok is false when

@@ -64,11 +64,11 @@ type onDemandPrices struct {
 	prices map[string]resources.Money
 }
 
-// askOnDemand asks for the price list of a region: machines with Linux and nothing else, not those within a capacity
+// askOnDemand asks for the price list of a region: machines of a tenancy with Linux and nothing else, not those within a capacity
 // reservation (E-24). Those of bare metal are listed apart, and have no tenancy that one could rely on.
-func askOnDemand(ctx context.Context, api PricingAPI, region string, now time.Time) (*onDemandPrices, error) {
+func askOnDemand(ctx context.Context, api PricingAPI, region, tenancy string, now time.Time) (*onDemandPrices, error) {
 	found := map[string]listed{}
-	for _, of := range [][][2]string{{{"productFamily", virtual}, {"tenancy", shared}}, {{"productFamily", metal}}} {
+	for _, of := range [][][2]string{{{"productFamily", virtual}, {"tenancy", tenancy}}, {{"productFamily", metal}}} {
 		in := &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), MaxResults: aws.Int32(pricingPage)}
 		for _, f := range append(of, [][2]string{{"regionCode", region}, {"operatingSystem", linux},
 			{"preInstalledSw", notInstalled}, {"capacitystatus", used}, {"marketoption", "OnDemand"}}...) {
@@ -83,9 +83,9 @@ func askOnDemand(ctx context.Context, api PricingAPI, region string, now time.Ti
 				return nil, err
 			}
 			for _, text := range out.PriceList {
-				if line, ok := readLine(text, region); ok {
+				if line, ok := readLine(text, region); ok && (tenancy == shared || line.dedicated()) {
 					best, any := found[line.kind]
-					if !any || line.better(best) {
+					if !any || line.better(best, tenancy) {
 						found[line.kind] = line
 					}
 				}
@@ -112,17 +112,20 @@ type listed struct {
 	price         resources.Money
 }
 
-// better reports whether a line is to be preferred to another one of the same type: shared machines first.
-func (l listed) better(other listed) bool {
-	return cmp.Or(cmp.Compare(l.rank(), other.rank()), cmp.Compare(l.price, other.price)) < 0
+// better reports whether a line is to be preferred to another one of the same type: machines of the tenancy first.
+func (l listed) better(other listed, tenancy string) bool {
+	return cmp.Or(cmp.Compare(l.rank(tenancy), other.rank(tenancy)), cmp.Compare(l.price, other.price)) < 0
 }
 
-func (l listed) rank() int {
-	if l.tenancy == shared {
+func (l listed) rank(tenancy string) int {
+	if l.tenancy == tenancy {
 		return 0
 	}
 	return 1
 }
+
+// dedicated reports whether a line is of machines that nobody shares: bare metal is so, whatever it is called.
+func (l listed) dedicated() bool { return l.tenancy == dedicated || strings.Contains(l.kind, ".metal") }
 
 // priceLine is what we read of a line's JSON.
 type priceLine struct {

@@ -38,8 +38,11 @@ func TestLinesOfThePriceList(t *testing.T) {
 		}
 	}
 	for _, l := range []listed{{"m5.metal", dedicated, 1}, {"m5.metal", shared, 3}} {
-		if best := (listed{"m5.metal", shared, 2}); !best.better(l) || l.better(best) {
+		if best := (listed{"m5.metal", shared, 2}); !best.better(l, shared) || l.better(best, shared) {
 			t.Errorf("%+v is preferred to the cheapest shared one", l)
+		}
+		if own := (listed{"m5.metal", dedicated, 1}); !own.better(listed{"m5.metal", shared, 1}, dedicated) || !l.dedicated() {
+			t.Errorf("%+v is no line of dedicated machines, or another is preferred to it", l)
 		}
 	}
 }

@@ -125,6 +125,7 @@ func (r *region) fill(n int) {
 // join makes a claim, launches its machine, and has its node register.
 func (r *region) join(name string) {
 	claim := aClaim(name)
+	claim.Finalizers = []string{karpenterv1.TerminationFinalizer}
 	if err := r.kube.Create(r.t.Context(), claim); err != nil {
 		r.t.Error(err)
 		return
@@ -145,7 +146,8 @@ func (r *region) join(name string) {
 		r.t.Error(err)
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + name, Labels: map[string]string{corev1.LabelInstanceTypeStable: i.Type}}}
-	node.Spec.ProviderID = i.ProviderID
+	node.Spec.ProviderID, node.Finalizers = i.ProviderID, claim.Finalizers
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	node.Status.Capacity = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("3900Mi")}
 	if err := r.kube.Create(r.t.Context(), node); err != nil {
 		r.t.Error(err)

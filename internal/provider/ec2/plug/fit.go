@@ -12,13 +12,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
-// EventNoEnclaves is the reason of the event on a NodePool that its class leaves no instance type, since it asks for
-// Nitro enclaves (E-01).
-const EventNoEnclaves = "EnclavesUnsupported"
+// Reasons of events on a NodePool that its class leaves no instance type: since the class asks for Nitro enclaves (E-01), or the pool
+// for dedicated machines where others of the class do not (E-18).
+const (
+	EventNoEnclaves = "EnclavesUnsupported"
+	EventTenancy    = "TenancyUnsupported"
+)
 
 // fit finds where a class and its NodePools do not go together: reservations that no pool takes become a matter of the
-// result's condition (E-77), and a pool without a type that has enclaves is told so, once as long as the text is the
-// same.
+// result's condition (E-77), and a pool without a type that has enclaves, or without the tenancy that it asks for, is told so, once
+// as long as the text is the same.
 func (k *classes) fit(ctx context.Context, c *connection, each *awsv1.EC2NodeClass, r resolve.Result) resolve.Result {
 	pools, err := k.poolsOf(ctx, each.Name)
 	if err != nil {
@@ -26,11 +29,18 @@ func (k *classes) fit(ctx context.Context, c *connection, each *awsv1.EC2NodeCla
 	}
 	as := each.DeepCopy()
 	as.Status = r.Status
+	wanted, shared := c.machines.Tenancy(as, pools)
+	if wanted {
+		k.deps.Wake(Offers) // to ask for their prices
+	}
 	lacking := c.machines.WithoutEnclaves(as, pools)
 	for i := range pools {
-		text := lacking[pools[i].Name]
+		reason, text := EventNoEnclaves, lacking[pools[i].Name]
+		if text == "" {
+			reason, text = EventTenancy, shared[pools[i].Name]
+		}
 		if text != "" && k.lacks[pools[i].UID] != text {
-			k.deps.Events.Event(&pools[i], event.Warning, EventNoEnclaves, text)
+			k.deps.Events.Event(&pools[i], event.Warning, reason, text)
 		}
 		if k.lacks[pools[i].UID] = text; text == "" {
 			delete(k.lacks, pools[i].UID)
