@@ -76,9 +76,10 @@ func FuzzMergeRequirements(f *testing.F) {
 	})
 }
 
-// endless are texts that Kubernetes takes minutes to parse, before any function of the module sees them: tiny numbers, and exponents
-// beyond 32 bits, which turn into those of tiny ones. The definition of AutoNodePolicy refuses exponents of more than two digits.
-var endless = regexp.MustCompile(`[eE](-[0-9]{4,}|\+?[0-9]{10,})$`)
+// endless are texts that Kubernetes takes seconds to minutes to parse, before any function of the module sees them: tiny numbers,
+// exponents beyond 32 bits, which turn into those of tiny ones, and large exponents behind more digits than 64 bits hold, which it
+// writes out. The definition of AutoNodePolicy refuses exponents of more than two digits.
+var endless = regexp.MustCompile(`[eE](-[0-9]{4,}|\+?[0-9]{10,})$|^[^eE]{18,}[eE]\+?[0-9]{6,}$`)
 
 // FuzzRootVolume: whatever a policy says of the root volume, nothing panics, and what passes the check has a size that an
 // EC2NodeClass accepts (K6, A-27).
@@ -87,6 +88,8 @@ func FuzzRootVolume(f *testing.F) {
 	f.Add("76800Mi", "IO1", int64(100), int64(0))
 	f.Add("1e30", "", int64(-1), int64(9))
 	f.Add("0.1m", "sc1", int64(0), int64(-9))
+	f.Add("1e2000000000", "gp3", int64(0), int64(0)) // an hour, if anything writes it out
+	f.Add("1234567890123456789e99999", "gp3", int64(0), int64(0))
 	f.Fuzz(func(t *testing.T, size, kind string, iops, throughput int64) {
 		change := policy.RootVolumeChange{Type: &kind}
 		if endless.MatchString(size) {

@@ -73,14 +73,24 @@ func (v RootVolume) With(change *RootVolumeChange) RootVolume {
 // volumeSizes is what an EC2NodeClass accepts as the size of a volume (K6).
 var volumeSizes = regexp.MustCompile(`^((?:[1-9][0-9]{0,3}|[1-4][0-9]{4}|5[0-8][0-9]{3}|59000)Gi|(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-3][0-9]{3}|64000)G|(?:[1-9]|[1-4][0-9]|5[0-8])Ti|(?:[1-9]|[1-5][0-9]|6[0-4])T)$`)
 
-// largestExponent is far beyond the bytes of any disk. To compare a quantity with a larger one would mean to write its number out: that
-// takes minutes for 1e70000000, which the definition of AutoNodePolicy refuses, and another's may let pass.
-const largestExponent = 60
+// largestExponent is far beyond the bytes of any disk, and so are numbers of as many bits as mostBits.
+const (
+	largestExponent = 60
+	mostBits        = 256
+)
+
+// enormous reports whether a size is so large that it is not worth to compare or to print it: either would write its number out,
+// which takes minutes for 1e70000000. The definition of AutoNodePolicy refuses such exponents, another's may let them pass.
+func enormous(size resource.Quantity) bool {
+	c := size.DeepCopy()
+	number := c.AsDec()
+	return number.Scale() < -largestExponent || number.UnscaledBig().BitLen() > mostBits
+}
 
 // NormalSize spells a size the way an EC2NodeClass accepts it: 76800Mi is 75Gi. The second result is false when there is no
 // such spelling: the size is no whole number of Gi or G, or out of range.
 func NormalSize(size resource.Quantity) (resource.Quantity, bool) {
-	if c := size.DeepCopy(); c.AsDec().Scale() < -largestExponent {
+	if enormous(size) {
 		return resource.Quantity{}, false
 	}
 	bytes := size.Value()
@@ -117,7 +127,11 @@ func (v RootVolume) Check(field string) []Problem {
 		list = append(list, Problem{ReasonInvalidRootVolume, field + part, fmt.Sprintf(format, values...)})
 	}
 	if _, fits := NormalSize(v.Size); !fits {
-		add(".volumeSize", "is %s: it must be a whole number of Gi (1Gi to 59000Gi), G, Ti or T", v.Size.String())
+		size := "far beyond any disk"
+		if !enormous(v.Size) {
+			size = v.Size.String()
+		}
+		add(".volumeSize", "is %s: it must be a whole number of Gi (1Gi to 59000Gi), G, Ti or T", size)
 	}
 	if !slices.Contains(volumeTypes(), v.Type) {
 		add(".volumeType", "is %q: it must be one of %s", v.Type, strings.Join(volumeTypes(), ", "))
