@@ -51,7 +51,7 @@ func (f forwarder) Forward(ctx context.Context, namespace, pod string, port int)
 		return "", nil, ctx.Err()
 	}
 	ports, err := to.GetPorts()
-	if err != nil || len(ports) != 1 {
+	if err != nil {
 		end()
 		return "", nil, fmt.Errorf("no local port was opened: %w", err)
 	}

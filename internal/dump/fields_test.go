@@ -76,7 +76,6 @@ func anIndex() *catalog.Index {
 type filler struct {
 	n      int
 	fields map[string]bool
-	shape  *cluster.Shape
 }
 
 func (f *filler) fill(v reflect.Value) {
