@@ -2,6 +2,7 @@ package whatif
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,6 +43,17 @@ type Dollars resources.Money
 
 // MarshalJSON writes dollars with as many decimals as are needed.
 func (d Dollars) MarshalJSON() ([]byte, error) { return []byte(resources.Money(d).String()), nil }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (d *Dollars) UnmarshalJSON(data []byte) error {
+	var dollars float64
+	if err := json.Unmarshal(data, &dollars); err != nil {
+		return err
+	}
+	m, err := resources.FromDollars(dollars)
+	*d = Dollars(m)
+	return err
+}
 
 // String prints it as in plans: 0.096.
 func (d Dollars) String() string { return resources.Money(d).String() }

@@ -16,6 +16,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/cli"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
@@ -97,7 +98,7 @@ func (r *testRig) foretold(args ...string) whatif.Comparison {
 
 // quietly is the state that a comparison ends in; it has no names.
 func quietly(said whatif.Comparison) state {
-	s := state{nodes: map[string]int{}, waiting: map[string]int{}, price: float64(*said.Price.Quiet)}
+	s := state{nodes: map[string]int{}, waiting: map[string]int{}, price: resources.Money(*said.Price.Quiet).Dollars()}
 	for _, pool := range said.Quiet.Pools {
 		if pool.Nodes > 0 {
 			s.nodes[pool.Pool] = pool.Nodes
@@ -137,18 +138,19 @@ type tried struct {
 	goes int
 }
 
-// U-03: what simulate foretells of eight changes and more is what then happens on a
-// real control plane: how many nodes each pool has, which pods wait, the price within a hundredth, and which nodes drift, are
-// trimmed or are removed.
+// U-03: what simulate foretells of ten changes is what then happens on a real control plane: how many nodes each pool
+// has, which pods wait, the price within a hundredth, and which nodes drift, are trimmed or are removed.
 func TestU03_WhatIsForetoldHappens(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	pool := func(name, template, spec string) string { return kwokPool(name, amd64Linux+template, spec) }
-	const spot, batch = "\n- {key: karpenter.sh/capacity-type, operator: In, values: [spot, on-demand]}",
+	const web = "\n- {key: team, operator: In, values: [web]}"
+	const spot, batch = web + "\n- {key: karpenter.sh/capacity-type, operator: In, values: [spot, on-demand]}",
 		"\n- {key: team, operator: In, values: [batch]}"
 	r.apply("apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: second}\n---" +
 		pool("default", spot, quiet) + "\n---" + pool("batch", batch, quiet+"\nhardLimits: {nodes: 3}"))
-	r.apply(deployment("web", 4, "{cpu: '1'}", oneEach("web")) + deployment("filler", 6, "{cpu: 500m}", "") +
+	r.apply(deployment("web", 4, "{cpu: '1'}", oneEach("web")+"\nnodeSelector: {team: web}") +
+		deployment("filler", 6, "{cpu: 500m}", "nodeSelector: {team: web}") +
 		deployment("train", 3, "{cpu: '2'}", oneEach("train")+"\nnodeSelector: {team: batch}") +
 		deployment("ml", 2, "{cpu: '1'}", oneEach("ml")+"\nnodeSelector: {team: ml}"))
 	before := r.rests()
@@ -169,7 +171,7 @@ func TestU03_WhatIsForetoldHappens(t *testing.T) {
 	flags := func(name string, goes int, given []string, command ...string) tried {
 		return tried{name, func() []string { return given }, func() { r.run(command...) }, goes}
 	}
-	const onDemand = "\n- {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}"
+	const onDemand = web + "\n- {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}"
 	labelled := strings.Replace(pool("default", onDemand,
 		"disruption:\n  consolidateAfter: 5s\n  budgets: [{nodes: \"0\"}]"),
 		"template:\n", "template:\n    metadata: {labels: {generation: two}}\n", 1)
@@ -194,25 +196,23 @@ func TestU03_WhatIsForetoldHappens(t *testing.T) {
 		c.do()
 		after := r.rests()
 		want := quietly(said)
-		gone := slices.DeleteFunc(slices.Clone(before.names), func(name string) bool {
-			return slices.Contains(after.names,
-				name)
-		})
+		gone := without(before.names, after.names)
 		t.Logf("%d. %s\n  foretold %s, go %d (%d drift)\n  happened %s, went %d of %d", i+1, c.name, want, len(names),
-			drifted,
-			after, len(gone), len(before.names))
+			drifted, after, len(gone), len(before.names))
 		if !maps.Equal(want.nodes, after.nodes) || !maps.Equal(want.waiting, after.waiting) ||
 			math.Abs(want.price-after.price) > after.price/100 {
 			t.Errorf("%s: foretold %s, happened %s", c.name, want, after)
 		}
-		if missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-			return slices.Contains(gone,
-				name)
-		}); len(names) != c.goes || len(missing) > 0 {
+		if missing := without(names, gone); len(names) != c.goes || len(missing) > 0 {
 			t.Errorf("%s: foretold that %v go, want %d; %v are still there", c.name, names, c.goes, missing)
 		}
 		before = after
 	}
+}
+
+// without is what list has and others have not.
+func without(list, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return slices.Contains(others, name) })
 }
 
 // first is the first node of a pool, by name.
