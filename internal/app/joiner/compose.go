@@ -177,7 +177,7 @@ func (c *composition) decide() []kube.Controller {
 			InVain: c.metrics.Pools.InVain, Told: func(pool string) { c.Wake(Pools, kube.Requests(pool)[0], 0) },
 			Ready: c.Ready, Planned: c.Planned, Now: c.Now, Log: c.Log.WithName(Provisioning),
 		})},
-		{Name: Disruption, Workers: 1, Start: true, Reconciler: c.disrupting},
+		{Name: Disruption, Workers: 1, Start: true, Reconciler: c.disrupting, Watches: disruptionWatches()},
 	}
 }
 

@@ -244,6 +244,18 @@ func poolsOfClass(reader client.Reader, kind schema.GroupKind) func(context.Cont
 	}
 }
 
+// disruptionWatches wake the singleton upon a change of a pool that the picture does not show: its budgets are of the
+// moment, so the engine is told of them when it plans. A budget that opens would otherwise wait for the next look.
+func disruptionWatches() []kube.Watch {
+	return []kube.Watch{{Object: &karpenterv1.NodePool{}, After: disruptAfter,
+		Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
+			if fresh == nil || old != nil && old.GetGeneration() == fresh.GetGeneration() {
+				return nil
+			}
+			return []reconcile.Request{kube.Singleton()}
+		}}}
+}
+
 // overlayWatches wake all overlays: each may be in conflict with any other.
 func overlayWatches(reader client.Reader) []kube.Watch {
 	all := func(ctx context.Context, old, fresh client.Object) []reconcile.Request {

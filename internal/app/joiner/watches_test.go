@@ -2,9 +2,11 @@ package joiner
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -54,5 +56,36 @@ func TestAPoolIsWokenByWhatItCounts(t *testing.T) {
 		if got := woken(each.old, each.fresh); got != each.want {
 			t.Errorf("%s: woken %t, want %t", name, got, each.want)
 		}
+	}
+}
+
+// D-08: a budget that opens is looked at when it was written, not with the next look of the minute. The picture has no budgets,
+// so the feed does not tell of them.
+func TestD08_ABudgetThatOpensIsLookedAt(t *testing.T) {
+	t.Parallel()
+	watch := disruptionWatches()[0]
+	pool := func(generation int64, nodes string) *karpenterv1.NodePool {
+		p := &karpenterv1.NodePool{}
+		p.Name, p.Generation = "web", generation
+		p.Spec.Disruption.Budgets = []karpenterv1.Budget{{Nodes: intstr.Parse(nodes)}}
+		return p
+	}
+	counted := pool(1, "0")
+	counted.Status.Nodes = new(int64(3))
+	for name, each := range map[string]struct {
+		old, fresh client.Object
+		want       bool
+	}{
+		"new":     {nil, pool(1, "0"), true},
+		"opened":  {pool(1, "0"), pool(2, "100%"), true},
+		"counted": {pool(1, "0"), counted, false},
+		"gone":    {pool(1, "0"), nil, false},
+	} {
+		if got := len(watch.Requests(t.Context(), each.old, each.fresh)) > 0; got != each.want {
+			t.Errorf("%s: woken %t, want %t", name, got, each.want)
+		}
+	}
+	if watch.After > 2*time.Second {
+		t.Errorf("after %s", watch.After)
 	}
 }
