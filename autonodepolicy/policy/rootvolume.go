@@ -79,18 +79,20 @@ const (
 	mostBits        = 256
 )
 
-// enormous reports whether a size is so large that it is not worth to compare or to print it: either would write its number out,
-// which takes minutes for 1e70000000. The definition of AutoNodePolicy refuses such exponents, another's may let them pass.
-func enormous(size resource.Quantity) bool {
+// enormous reports whether a size is so large that it is not worth to compare it: that would write its number out, which takes
+// minutes for 1e70000000. The definition of AutoNodePolicy refuses such exponents, another's may let them pass. endless says that
+// it is written out already, and would take as long to print.
+func enormous(size resource.Quantity) (is, endless bool) {
 	c := size.DeepCopy()
 	number := c.AsDec()
-	return number.Scale() < -largestExponent || number.UnscaledBig().BitLen() > mostBits
+	endless = number.UnscaledBig().BitLen() > mostBits
+	return endless || number.Scale() < -largestExponent, endless
 }
 
 // NormalSize spells a size the way an EC2NodeClass accepts it: 76800Mi is 75Gi. The second result is false when there is no
 // such spelling: the size is no whole number of Gi or G, or out of range.
 func NormalSize(size resource.Quantity) (resource.Quantity, bool) {
-	if enormous(size) {
+	if is, _ := enormous(size); is {
 		return resource.Quantity{}, false
 	}
 	bytes := size.Value()
@@ -128,7 +130,7 @@ func (v RootVolume) Check(field string) []Problem {
 	}
 	if _, fits := NormalSize(v.Size); !fits {
 		size := "far beyond any disk"
-		if !enormous(v.Size) {
+		if _, endless := enormous(v.Size); !endless {
 			size = v.Size.String()
 		}
 		add(".volumeSize", "is %s: it must be a whole number of Gi (1Gi to 59000Gi), G, Ti or T", size)

@@ -63,6 +63,7 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 		s.reviseRivals(pod)
 		return nil
 	}
+	before := e.object
 	s.linkPod(e, pod)
 	value, err := s.translatePod(pod)
 	value.Shape = s.shapes.Intern(value.Shape)
@@ -81,6 +82,9 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 		s.reviseHeldOf(s.nodes[pod.Spec.NodeName])
 	}
 	s.reviseRivals(pod)
+	if before != nil { // what it wants no more others may have
+		s.reviseRivals(before)
+	}
 	return err
 }
 

@@ -270,4 +270,8 @@ func TestExclusiveClaimsAreForOnePod(t *testing.T) {
 	sees("the other one runs", "a: "+rival+"b uses it")
 	s.Remove(pod("b", 6, "n1"))
 	sees("it is gone", "a: ")
+	_ = s.Apply(pod("c", 7, ""))
+	sees("another one waits", "a: ", "c: "+rival+"a uses it")
+	_ = s.Apply(testPod("a", "ua", 8, ""))
+	sees("the first one wants it no more", "a: ", "c: ")
 }

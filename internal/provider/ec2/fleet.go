@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
@@ -43,30 +44,39 @@ func (p ports) Fleet(ctx context.Context, o *order, ask launcher.Ask) (launcher.
 	if err != nil {
 		p.free.End(held, at)
 		refused := refusal.Of(err)
-		p.countRefused(launch.Refused{Refusal: refused, CapacityType: request.CapacityType})
+		p.countRefused(o, launch.Refused{Refusal: refused, CapacityType: request.CapacityType})
 		if refused.Class != refusal.Server {
 			return launcher.Answer{Refused: p.refusedCall(o, refused, err)}, nil
 		}
 		return launcher.Answer{}, err
 	}
 	came, refused := launch.Read(request, out)
-	p.countRefused(refused...)
-	answer := launcher.Answer{Refused: p.refusedPools(o, refused)}
+	p.countRefused(o, refused...)
+	var answer launcher.Answer
 	var took []subnet.Took
 	for _, i := range came {
 		id := machines.ProviderID(i.Zone, i.ID)
 		answer.Machines = append(answer.Machines, launchid.Instance{ProviderID: id, Launch: ask.Launch, Launched: at})
 		took = append(took, subnet.Took{Machine: id, Subnet: i.Subnet, Need: o.needs[i.Type]})
-		p.had(i, id)
+		p.had(o, i, id)
 	}
 	p.free.End(held, at, took...)
+	answer.Refused = p.refusedPools(o, refused) // what came may be what fills a zone
 	return answer, nil
 }
 
 // had takes in a machine that came.
-func (p *Provider) had(i launch.Instance, id string) {
+func (p *Provider) had(o *order, i launch.Instance, id string) {
 	now := p.config.Clock.Now()
-	p.shortages.Clear(poolOf(i.Override, i.CapacityType)) // the next catalogue shows it, in a second
+	pool := o.pool(i.Override, i.CapacityType) // the next catalogue shows it, in a second
+	p.shortages.Clear(pool)
+	if group := pool.PlacementGroup; group != "" {
+		zone := offering.SpreadZone(group, pool.Zone)
+		p.shortages.Clear(zone)
+		pool.PlacementGroup = ""
+		p.shortages.Clear(pool)
+		p.intoGroup(id, zone)
+	}
 	info := p.config.Types.Known().Types[i.Type]
 	p.quotas.Had(i.Type, vcpus(info.VCpuInfo), i.CapacityType)
 	if i.Reservation != "" {
@@ -80,8 +90,13 @@ func (p *Provider) had(i launch.Instance, id string) {
 	})
 }
 
-func poolOf(o launch.Override, capacityType string) offering.Pool {
-	return offering.Pool{Type: o.Type, Zone: o.Zone, CapacityType: capacityType, Reservation: o.Reservation}
+// intoGroup notes a machine that came into a placement group, until it is listed.
+func (p *Provider) intoGroup(id string, zone offering.Pool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, listed := p.lastSeen[id]; !listed {
+		p.spread[id] = zone
+	}
 }
 
 // ensure makes the launch templates of an order, each once in this process.
@@ -173,9 +188,10 @@ func (p *Provider) refusedPools(o *order, list []launch.Refused) error {
 func (p *Provider) mark(o *order, r launch.Refused) {
 	defer p.changed()
 	now := p.config.Clock.Now()
+	r.Pools = p.inFullZones(o, r, now)
 	var pools []offering.Pool
 	for _, pool := range r.Pools {
-		pools = append(pools, poolOf(pool, r.CapacityType))
+		pools = append(pools, o.pool(pool, r.CapacityType))
 	}
 	if r.For > 0 && r.Code != quota.NoSpotRole { // EC2 did not say which of them it is
 		p.shortages.Pause(pools, now)
@@ -202,9 +218,27 @@ func (p *Provider) mark(o *order, r launch.Refused) {
 	case r.Class == refusal.Reservation:
 		for _, pool := range r.Pools {
 			p.reservations.Empty(pool.Reservation, now)
-			p.shortages.Note(poolOf(pool, r.CapacityType), now)
+			p.shortages.Note(o.pool(pool, r.CapacityType), now)
 		}
 	}
+}
+
+// inFullZones marks the zones in which the order's placement group has all the machines that it may have, for a minute:
+// one that ends makes room. It returns the pools of the other zones (E-15). EC2 names no such zone, and machines of the
+// group that are another cluster's are not counted: the pools are marked one by one then.
+func (p *Provider) inFullZones(o *order, r launch.Refused, now time.Time) []launch.Override {
+	most := o.placement.MostInZone()
+	if most == 0 || r.Class != refusal.Capacity && r.Class != refusal.Quota {
+		return r.Pools
+	}
+	count := p.inGroup(o.placement.ID)
+	return slices.DeleteFunc(slices.Clone(r.Pools), func(pool launch.Override) bool {
+		full := count[pool.Zone] >= most
+		if full {
+			p.shortages.Pause([]offering.Pool{offering.SpreadZone(o.placement.ID, pool.Zone)}, now)
+		}
+		return full
+	})
 }
 
 func text(r refusal.Refusal) string {

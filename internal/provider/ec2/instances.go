@@ -74,6 +74,11 @@ func (p *Provider) saw(listing int64, seen map[string]machines.Machine) {
 		_, listed := seen[id]
 		return !listed && i.Launched.Before(long)
 	})
+	maps.DeleteFunc(p.spread, func(id string, _ offering.Pool) bool {
+		_, listed := seen[id]
+		_, brought := p.brought[id]
+		return listed || !brought
+	})
 	maps.DeleteFunc(p.tagged, func(id string, tags map[string]string) bool {
 		m, listed := seen[id]
 		_, brought := p.brought[id]

@@ -120,6 +120,25 @@ func (p *Provider) inReservation() map[string]int64 {
 	return ours
 }
 
+// inGroup counts the machines of this cluster in a placement group, by zone: those of the last listing, and those that
+// were launched since.
+func (p *Provider) inGroup(id string) map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ours := map[string]int{}
+	for _, m := range p.lastSeen {
+		if m.PlacementGroup == id && !m.Ending && !m.Gone {
+			ours[m.Zone]++
+		}
+	}
+	for providerID, pool := range p.spread {
+		if _, listed := p.lastSeen[providerID]; !listed && pool.PlacementGroup == id {
+			ours[pool.Zone]++
+		}
+	}
+	return ours
+}
+
 // changed makes the next catalogues anew.
 func (p *Provider) changed() { p.epoch.Add(1) }
 

@@ -47,6 +47,13 @@ type order struct {
 	templates map[string]*awsec2.CreateLaunchTemplateInput
 	asked     string                 // by the claim, for messages
 	needs     map[string]subnet.Need // by type
+	placement offering.Placement     // zero for none
+}
+
+// pool is what EC2 has or lacks capacity of, for one of the order's overrides.
+func (o *order) pool(override launch.Override, capacityType string) offering.Pool {
+	return offering.Pool{Type: override.Type, Zone: override.Zone, CapacityType: capacityType, Reservation: override.Reservation,
+		PlacementGroup: o.placement.ID}
 }
 
 // Launch makes the claim's machine. The call carries no deadline that EC2 knows: one that was sent before notAfter and is held up
@@ -207,8 +214,9 @@ func (p *Provider) orderOf(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeCla
 	if err != nil {
 		return nil, err
 	}
+	o.placement = group
 	o.request.Tags[tagGroups] = hashOf(groupsOf(class))
-	w := writer{provider: p, group: group.ID, claim: claim, demand: d, order: o,
+	w := writer{provider: p, claim: claim, demand: d, order: o,
 		zones: map[subnet.Need][]subnet.Choice{}, templates: map[layout]string{}}
 	for _, each := range chosen.Offers {
 		override, err := w.override(each, byName[each.Type])
@@ -301,7 +309,6 @@ type writer struct {
 	provider  *Provider
 	claim     *karpenterv1.NodeClaim
 	demand    choose.Demand
-	group     string // id of the placement group, "" for none
 	order     *order
 	zones     map[subnet.Need][]subnet.Choice
 	templates map[layout]string // their names
@@ -329,7 +336,7 @@ func (w *writer) content(by layout, capacityType string) (*awsec2.CreateLaunchTe
 	return template.Content(template.Ask{
 		Class: class, Cluster: p.config.Name, Pool: w.claim.Labels[karpenterv1.NodePoolLabelKey], Family: family, Image: by.image, UserData: data,
 		CapacityType: capacityType, Reservation: by.reservation, FabricCards: by.cards,
-		Placement: template.Placement{GroupID: w.group, Tenancy: by.tenancy},
+		Placement: template.Placement{GroupID: w.order.placement.ID, Tenancy: by.tenancy},
 	})
 }
 

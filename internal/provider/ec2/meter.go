@@ -49,11 +49,11 @@ func (p *Provider) gathered(call string) func(asks int, waited time.Duration) {
 }
 
 // countRefused counts what EC2 refused: each pool once, and what it says of no pool as one without type and zone.
-func (p *Provider) countRefused(list ...launch.Refused) {
+func (p *Provider) countRefused(o *order, list ...launch.Refused) {
 	for _, r := range list {
 		counted := map[offering.Pool]bool{}
 		for _, pool := range r.Pools {
-			if key := poolOf(pool, r.CapacityType); !counted[key] {
+			if key := o.pool(pool, r.CapacityType); !counted[key] {
 				counted[key] = true
 				p.config.Meter.LaunchRefused(key, p.zoneID(key.Zone), r.Code)
 			}

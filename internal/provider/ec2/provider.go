@@ -121,6 +121,9 @@ type Provider struct {
 	brought  map[string]provider.Instance      // by provider ID: what a launch of this process brought
 	lastSeen map[string]machines.Machine       // by provider ID: of the last listing
 	tagged   map[string]map[string]string      // by provider ID: tags that were written and are not listed yet
+	// spread are machines that were launched into a placement group and are not listed yet: by provider ID, all that the
+	// group may have in the zone.
+	spread map[string]offering.Pool
 	// lastListing is the number of the listing that lastSeen is; listings counts those that were asked for.
 	lastListing int64
 	listings    atomic.Int64
@@ -166,7 +169,7 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 		config: c, keeper: template.NewKeeper(ctx, c.Clients.EC2, c.Clock, c.Name), builder: offering.NewBuilder(),
 		memory: instancetype.NewMemory(), free: subnet.NewFree(),
 		asking: map[string]*karpenterv1.NodeClaim{}, brought: map[string]provider.Instance{}, lastSeen: map[string]machines.Machine{},
-		tagged: map[string]map[string]string{}, ends: map[string]time.Time{}, failing: map[types.UID]failing{},
+		tagged: map[string]map[string]string{}, spread: map[string]offering.Pool{}, ends: map[string]time.Time{}, failing: map[types.UID]failing{},
 		refused: map[types.UID]refusedFor{}, placements: map[types.UID]offering.Placement{}, made: map[string]kept{},
 		drained: map[string]bool{}, zoneIDs: map[string]string{}, dedicated: map[types.UID]bool{},
 	}
@@ -345,6 +348,7 @@ func (p *Provider) forget(providerID string) {
 	delete(p.brought, providerID)
 	delete(p.lastSeen, providerID)
 	delete(p.tagged, providerID)
+	delete(p.spread, providerID)
 }
 
 // priceOf is what an offering costs, resources.Unpriced when nobody knows.

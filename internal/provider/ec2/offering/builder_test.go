@@ -206,7 +206,7 @@ func TestWhatWasRefusedIsNotAvailable(t *testing.T) {
 	check("refused", map[string]string{"m5.large": "a on-demand, b on-demand, b spot", "m5.24xlarge": "a spot, b spot",
 		"g5.xlarge": "a on-demand, a spot, b spot"})
 	in.Placement = offering.Placement{ID: "pg-1", Strategy: "spread"}
-	check("in a group of its own", map[string]string{"m5.large": "a on-demand, a spot", "m5.24xlarge": "a spot"})
+	check("in a group", map[string]string{"m5.large": "a on-demand", "m5.24xlarge": "a spot"})
 	in.Placement = offering.Placement{}
 	shortages.Clear(offering.Pool{Type: "m5.large", Zone: "a", CapacityType: catalog.Spot})
 	check("had again", map[string]string{"m5.large": everything})

@@ -95,6 +95,17 @@ type Placement struct {
 	Strategy string // cluster, partition or spread
 }
 
+// MostInZone is how many machines the group may have in a zone; 0 for as many as EC2 has (E-15).
+func (p Placement) MostInZone() int {
+	if p.Strategy == string(ec2types.PlacementGroupStrategySpread) {
+		return mostSpread
+	}
+	return 0
+}
+
+// mostSpread is how many machines EC2 starts for a group in a zone when it puts each on hardware of its own.
+const mostSpread = 7
+
 // Accelerators, as far as images differ by them (E-09). They go by the labels that images' requirements name, so GPUs are
 // those of any maker.
 const (

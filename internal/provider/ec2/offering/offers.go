@@ -153,8 +153,12 @@ func reservedPrice(onDemand resources.Money) resources.Money {
 	return onDemand / reservedPart
 }
 
-// lacks reports whether a pool of the class counts as short.
+// lacks reports whether a pool of the class counts as short. What cannot be had anywhere cannot be had in a placement
+// group either; the other way it may.
 func (w *work) lacks(p Pool) bool {
+	if w.lacking[p.Type][p] {
+		return true
+	}
 	p.PlacementGroup = w.in.Placement.ID
-	return w.lacking[p.Type][p] || p.PlacementGroup != "" && w.lacking[""][SpreadZone(p.PlacementGroup, p.Zone)]
+	return p.PlacementGroup != "" && (w.lacking[p.Type][p] || w.lacking[""][SpreadZone(p.PlacementGroup, p.Zone)])
 }
