@@ -58,6 +58,21 @@ func (m *Machines) coming(_ string, asked []string) bool {
 	})
 }
 
+// call notes that EC2 is asked to end machines, until asked.
+func (m *Machines) call(ids []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range ids {
+		m.calling[id] = true
+	}
+}
+
+func (m *Machines) isCalling(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.calling[id]
+}
+
 // asked takes in what came of a call that ends machines.
 func (m *Machines) asked(ids []string, answers []batch.Answer[Machine]) {
 	now := m.config.Clock.Now()
@@ -66,6 +81,7 @@ func (m *Machines) asked(ids []string, answers []batch.Answer[Machine]) {
 	maps.DeleteFunc(m.failed, func(_ string, f failure) bool { return now.Sub(f.at) >= toldFor })
 	maps.DeleteFunc(m.ending, func(_ string, e *ending) bool { return now.Sub(e.accepted) >= remembered })
 	for i, id := range ids {
+		delete(m.calling, id)
 		switch a := answers[i]; {
 		case a.Err != nil:
 			m.failed[id] = failure{now, a.Err}

@@ -55,6 +55,8 @@ type Machines struct {
 	ended  map[string]time.Time // by id: when EC2 said to [Machines.End] that it has ended, which is for good
 	ending map[string]*ending   // by id: those of which EC2 has accepted the end
 	failed map[string]failure   // by id: ends that were refused while nobody waited
+	// calling are the ids of which EC2 is being asked to end the machine: it is asked once at a time.
+	calling map[string]bool
 }
 
 // remembered is how long it is known of an instance that it has ended: whoever waits for that asks soon.
@@ -70,7 +72,8 @@ func together() batch.Window {
 
 // New returns the instances of a cluster. Calls for several callers are made with ctx, which ends with the process.
 func New(ctx context.Context, c Config) *Machines {
-	m := &Machines{config: c, ended: map[string]time.Time{}, ending: map[string]*ending{}, failed: map[string]failure{}}
+	m := &Machines{config: c, ended: map[string]time.Time{}, ending: map[string]*ending{}, failed: map[string]failure{},
+		calling: map[string]bool{}}
 	gather := batch.Config[string, Machine]{Clock: c.Clock, Window: together(), Compare: strings.Compare, Call: m.describe,
 		Told: c.Described}
 	m.gets = batch.New(ctx, gather)
@@ -201,6 +204,9 @@ func (m *Machines) End(ctx context.Context, providerID string, launched time.Tim
 		return err
 	}
 	machine, err := Machine{}, m.failure(id)
+	if err == nil && m.isCalling(id) {
+		return nil
+	}
 	if err == nil {
 		machine, err = m.ends.Do(ctx, "", id)
 	}
@@ -260,6 +266,7 @@ func (m *Machines) describe(ctx context.Context, _ string, ids []string) []batch
 // terminate ends instances. EC2 says of each in which state it was and is, and nothing else. One that had ended stays so, whatever
 // the answer calls it now: a server that is not AWS says shutting-down of it each time (E-64).
 func (m *Machines) terminate(ctx context.Context, _ string, ids []string) []batch.Answer[Machine] {
+	m.call(ids)
 	found := map[string]Machine{}
 	failed := batch.Apart(ctx, ids, func(ctx context.Context, ids []string) error {
 		out, err := m.config.EC2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
