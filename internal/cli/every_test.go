@@ -54,7 +54,7 @@ func calls() []call {
 		{"explain pod", files("explain", "pod", "ml/train-2", "-f", "../../examples/simulate"), "Explanation",
 			"ml/train-2 waits: HardLimitNodes", "nodepool/gpu\n"},
 		{"explain node", files("explain", "node", "n1", "-f", "../../examples/explain"), "Explanation",
-			"n1 stays: PodDisruptionBudget", "node/n1\n"},
+			"n1 stays, although Underutilized: PodDisruptionBudget", "node/n1\n"},
 		{"explain nodepool", files("explain", "nodepool", "batch", "-f", "../../examples/explain"), "Explanation",
 			"nodepool batch launches nothing: NoInstanceTypes", "nodepool/batch\n"},
 		{"explain nodeclaim", func(t *testing.T, more ...string) (int, string, string) {

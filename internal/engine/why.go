@@ -26,6 +26,8 @@ type Standing struct {
 	Pod      plan.PodRef
 	Homeless plan.Unplaced
 	Lead     string
+	// Claim is the NodeClaim to look at: what is on its way, or the node's own; "" where neither explains more.
+	Claim string
 	// Until is when the cause ends by itself, in Unix seconds; 0 when no time ends it.
 	Until int64
 	// Launches are what would replace the node, where that is the cause.
@@ -35,17 +37,38 @@ type Standing struct {
 // Why says how a node of s stands. It asks what the methods of disruption ask, in their order, so that it names what they would meet
 // first; what the process remembers (pauses, commands that failed) is not known to it.
 func Why(s *cluster.Snapshot, terms Terms, node *cluster.Node) Standing {
-	for _, look := range []func(*cluster.Snapshot, Terms, *cluster.Node) (Standing, bool){whyGoing, whyNotReady,
-		whyForbidden, whyChosen, whyDue, whyQuiet} {
+	for _, look := range []func(*cluster.Snapshot, Terms, *cluster.Node) (Standing, bool){whyGoing, whyNotReady} {
 		if found, done := look(s, terms, node); done {
 			return found
+		}
+	}
+	for _, look := range []func(*cluster.Snapshot, Terms, *cluster.Node) (Standing, bool){whyForbidden, whyChosen, whyDue,
+		whyQuiet} {
+		if found, done := look(s, terms, node); done {
+			return found.although(s, terms, node, beginFrom(s, s, Terms{}))
 		}
 	}
 	return whyNotCheaper(terms, beginFrom(s, s, Terms{}), node)
 }
 
+// although adds what the node would go for. What is expected to fill up is not wanted gone.
+func (found Standing) although(s *cluster.Snapshot, terms Terms, node *cluster.Node, future *disruption) Standing {
+	if found.Goes != "" || found.Cause == cause.IsReplacement || found.Cause == cause.PodsComing {
+		return found
+	}
+	if reason := wanted(s, terms, node, future); reason != "" {
+		found.Wanted = reason
+	}
+	return found
+}
+
 func stays(code cause.Code, format string, args ...any) (Standing, bool) {
 	return Standing{Cause: code, Text: fmt.Sprintf(format, args...)}, true
+}
+
+// staysFor is stays with a NodeClaim to look at.
+func staysFor(code cause.Code, claim, text string) (Standing, bool) {
+	return Standing{Cause: code, Text: text, Claim: claim}, true
 }
 
 // whyGoing is about nodes that are not ours, and those that go already.
@@ -57,10 +80,10 @@ func whyGoing(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bool)
 		for _, pod := range node.Pods {
 			if !pod.Fixed {
 				return Standing{Cause: cause.Draining, Text: "it is being removed, and waits for pod " + pod.Ref(),
-					Pod: ref(pod)}, true
+					Pod: ref(pod), Claim: node.Claim}, true
 			}
 		}
-		return stays(cause.Draining, "it is being removed: its pods are gone, the machine ends")
+		return staysFor(cause.Draining, node.Claim, "it is being removed: its pods are gone, the machine ends")
 	case node.Disrupting:
 		for _, other := range s.Nodes {
 			if other.Claim != "" && slices.Contains(other.Replaces, node.Claim) {
@@ -73,11 +96,11 @@ func whyGoing(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bool)
 				case other.Launched:
 					stage = "is launched, and has not joined yet"
 				}
-				return stays(cause.ReplacementOnTheWay, "it was chosen to go, and waits for NodeClaim %s, which %s",
-					other.Claim, stage)
+				return staysFor(cause.ReplacementOnTheWay, other.Claim, "it was chosen to go, and waits for NodeClaim "+
+					other.Claim+", which "+stage)
 			}
 		}
-		return stays(cause.ReplacementOnTheWay, "it was chosen to go, and is about to")
+		return staysFor(cause.ReplacementOnTheWay, node.Claim, "it was chosen to go, and is about to")
 	}
 	return Standing{}, false
 }
@@ -88,11 +111,11 @@ func whyNotReady(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bo
 	case s.Pool(node.Pool) == nil:
 		return stays(cause.PoolGone, "its NodePool %s is gone", node.Pool)
 	case !node.Initialized && !node.Launched:
-		return stays(cause.NotInitialized, "its machine is not launched yet")
+		return staysFor(cause.NotInitialized, node.Claim, "its machine is not launched yet")
 	case node.Name == "" || !node.Initialized && !node.Registered:
-		return stays(cause.NotInitialized, "its machine has not joined yet")
+		return staysFor(cause.NotInitialized, node.Claim, "its machine has not joined yet")
 	case !node.Initialized:
-		return stays(cause.NotInitialized,
+		return staysFor(cause.NotInitialized, node.Claim,
 			"it has joined, and is not initialized: a startup taint or a resource is still to come or to go")
 	case node.NotReady:
 		return stays(cause.NodeNotReady, "it is not Ready")
@@ -225,7 +248,11 @@ func whyQuiet(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, b
 	}
 	switch {
 	case pool.Static:
-		return stays(cause.StaticPoolNode, "NodePool %s keeps %d nodes, whatever runs on them", pool.Name, pool.Replicas)
+		nodes := "nodes"
+		if pool.Replicas == 1 {
+			nodes = "node"
+		}
+		return stays(cause.StaticPoolNode, "NodePool %s keeps %d %s, whatever runs on them", pool.Name, pool.Replicas, nodes)
 	case node.ConsolidatableAt == cluster.Never:
 		return stays(cause.ConsolidationOff, "NodePool %s never removes nodes to save money", pool.Name)
 	case reason == plan.Underutilized && pool.Consolidates == cluster.WhenEmpty:
@@ -233,13 +260,14 @@ func whyQuiet(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, b
 			pods)
 	case node.ConsolidatableAt > terms.Now:
 		found, _ := stays(cause.QuietTime, "pods came or went, and NodePool %s waits for its consolidateAfter", pool.Name)
-		found.Until, found.Wanted = node.ConsolidatableAt, reason
+		if found.Until = node.ConsolidatableAt; reason == plan.Empty {
+			found.Wanted = reason
+		}
 		return found, true
 	case reason == plan.Underutilized && node.Price == resources.Unpriced:
 		return stays(cause.PriceUnknown, "its price is not known, so nothing can be called cheaper")
 	}
 	if found, held := budgeted(s, terms, node, reason); held {
-		found.Wanted = reason
 		return found, true
 	}
 	if reason == plan.Empty {

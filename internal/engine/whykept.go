@@ -26,6 +26,8 @@ func WhyNotCheaper(s *cluster.Snapshot, terms Terms, nodes []*cluster.Node) []St
 		found, done := whyQuiet(s, terms, node)
 		if !done {
 			found = whyNotCheaper(terms, future, node)
+		} else {
+			found = found.although(s, terms, node, future)
 		}
 		list[i] = found
 	}

@@ -204,7 +204,7 @@ func ofOffers() []Entry {
 	}
 }
 
-// ofNodes are the causes of nodes that stay. POOL stands for the pool, NAME for the pod.
+// ofNodes are the causes of nodes that stay. POOL stands for the pool, NAME for the pod, CLAIM for a NodeClaim.
 func ofNodes() []Entry {
 	own := func(code cause.Code, says, byItself string, remedies ...string) Entry {
 		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: remedies, sentence: detail}
@@ -214,7 +214,7 @@ func ofNodes() []Entry {
 			"drain and delete it yourself, or leave it"),
 		own(cause.NotInitialized, "its machine is not launched, has not joined, or is not initialized yet",
 			"when it is; a machine that does not join is given up after 15 minutes",
-			"see what holds it: joinerctl explain nodeclaim"),
+			"see what holds it: joinerctl explain nodeclaim CLAIM"),
 		own(cause.NodeNotReady, "it is not Ready", "when its kubelet is back, or when repair replaces it",
 			"look at the node; docs/repair.md says when it is replaced"),
 		own(cause.PoolGone, "its NodePool POOL is gone", "",
@@ -230,9 +230,9 @@ func ofNodes() []Entry {
 		own(cause.IsReplacement, "it replaces CLAIM, whose pods are to come here", "when those are gone", nothing),
 		own(cause.ReplacementOnTheWay, "it was chosen to go, and waits for NodeClaim CLAIM",
 			"when that is initialized, or taken back if it fails",
-			"see what holds that NodeClaim, if it takes long: joinerctl explain nodeclaim"),
+			"see what holds that NodeClaim, if it takes long: joinerctl explain nodeclaim CLAIM"),
 		own(cause.Draining, "it is being removed, and waits for pod NAME", "when its pods have ended",
-			"see what the drain waits for: joinerctl explain nodeclaim"),
+			"see what the drain waits for: joinerctl explain nodeclaim CLAIM"),
 		own(cause.PodsComing, "pods are planned onto it", "when they run, or found another place", nothing),
 		own(cause.Paused, "voluntary disruption is paused by ConfigMap NAME: REASON", "when the pause is taken back",
 			"take the pause back: docs/disruption.md"),

@@ -79,7 +79,7 @@ func Standing(s engine.Standing, pool string) Explanation {
 		found.Object = Object{Kind: "Pod", Name: s.Pod.String()}
 	}
 	for i, remedy := range found.Remedies {
-		found.Remedies[i] = strings.ReplaceAll(remedy, "NAME", s.Pod.String())
+		found.Remedies[i] = strings.NewReplacer("NAME", s.Pod.String(), "CLAIM", s.Claim).Replace(remedy)
 	}
 	e := Explanation{State: Held, Cause: &found, Wanted: string(s.Wanted)}
 	switch s.Cause {

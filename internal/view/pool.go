@@ -131,12 +131,12 @@ func Limited(pool string, step plan.Step) Cause {
 	return *Pool(pool, "", []plan.Step{engine.Limited(step)}).Cause
 }
 
-// Claim makes an explanation of a NodeClaim that is held at a stage.
-func Claim(code cause.Code, text, name, pool string) Explanation {
+// Claim makes an explanation of a NodeClaim that is held at a stage. other is the NodeClaim that it waits for, or "".
+func Claim(code cause.Code, text, name, other, pool string) Explanation {
 	c := about(pool, plan.Step{Cause: code, Detail: text})
 	c.Object, c.Text = Object{Kind: "NodeClaim", Name: name}, text
 	for i, remedy := range c.Remedies {
-		c.Remedies[i] = strings.ReplaceAll(remedy, "NAME", name)
+		c.Remedies[i] = strings.NewReplacer("NAME", name, "CLAIM", other).Replace(remedy)
 	}
 	switch code { // what is said of nodes sends to their claim
 	case cause.NotInitialized:

@@ -90,12 +90,12 @@ func (w *World) ExplainClaim(name string) (Explained, error) {
 			e.Claim.Pods = append(e.Claim.Pods, n.Pod.String())
 		}
 	}
-	code, text := w.holds(claim, node)
+	code, text, other := w.holds(claim, node)
 	if code == "" {
 		e.Explanation = view.Stands(text)
 		return e, nil
 	}
-	e.Explanation = view.Claim(code, text, claim.Name, translate.PoolOf(claim))
+	e.Explanation = view.Claim(code, text, claim.Name, other, translate.PoolOf(claim))
 	if c, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDrained); code == cause.Draining &&
 		c.Reason == reasonBlocked {
 		e.State = view.Held
@@ -216,39 +216,41 @@ func (f *ClaimFacts) machine() string {
 	return strings.TrimPrefix(text+", "+price, ", ")
 }
 
-// holds says what holds a claim at its stage; where nothing does the text says how it stands.
-func (w *World) holds(claim *karpenterv1.NodeClaim, node *cluster.Node) (cause.Code, string) {
+// holds says what holds a claim at its stage; where nothing does the text says how it stands. other is the
+// NodeClaim that it waits for, or "".
+func (w *World) holds(claim *karpenterv1.NodeClaim, node *cluster.Node) (code cause.Code, text, other string) {
 	is := func(kind string) bool { return condition.IsTrue(claim.Status.Conditions, kind) }
 	get := func(kind string) karpenterv1.Condition {
 		c, _ := condition.Get(claim.Status.Conditions, kind)
 		return c
 	}
 	if claim.DeletionTimestamp != nil {
-		return ending(claim, node)
+		code, text = ending(claim, node)
+		return code, text, ""
 	}
 	launched, registered := get(karpenterv1.ConditionTypeLaunched), get(karpenterv1.ConditionTypeRegistered)
 	switch {
 	case launched.Status == metav1.ConditionFalse:
-		return cause.LaunchesFail, "the provider refuses it: " + reasonOf(launched)
+		return cause.LaunchesFail, "the provider refuses it: " + reasonOf(launched), ""
 	case launched.Status != metav1.ConditionTrue && launched.Reason == reasonHeld:
-		return cause.HardLimitNodes, launched.Message
+		return cause.HardLimitNodes, launched.Message, ""
 	case launched.Status != metav1.ConditionTrue:
-		return cause.LaunchPending, "its machine is asked for, and there is no answer yet"
+		return cause.LaunchPending, "its machine is asked for, and there is no answer yet", ""
 	case registered.Status != metav1.ConditionTrue:
 		return cause.NotRegistered, "its machine is launched, and has not joined: " +
-			cmp.Or(registered.Message, "nothing more is known")
+			cmp.Or(registered.Message, "nothing more is known"), ""
 	case !is(karpenterv1.ConditionTypeInitialized):
 		return cause.NotInitialized, "it has joined, and is not initialized: " +
 			cmp.Or(get(karpenterv1.ConditionTypeInitialized).Message, "a startup taint or a resource is still to "+
-				"come or to go")
+				"come or to go"), ""
 	case is(karpenterv1.ConditionTypeDisruptionReason) && node != nil:
 		s := w.store.Snapshot()
 		if why := engine.Why(s, engine.Terms{Now: w.now.Unix()}, node); why.Cause == cause.ReplacementOnTheWay {
-			return why.Cause, why.Text
+			return why.Cause, why.Text, why.Claim
 		}
 	}
 	return "", "it is initialized; joinerctl explain node " + cmp.Or(claim.Status.NodeName, claim.Name) +
-		" says why it stays"
+		" says why it stays", ""
 }
 
 // reasonBlocked is the reason of the condition Drained while something is in the way.
