@@ -65,6 +65,9 @@ func calls() []call {
 			"Explanation", "deployment ml/train: 3 pods, 1 is held", "deployment/train -n ml\n"},
 		{"status", files("status", "-f", "../../examples/status"), "Status", "Joiner 0.4.0   leader joiner-a   1 standby",
 			"nodepool/batch\npod/train-0 -n ml\nnode/ip-10-0-7-4\n"},
+		{"policy status", files("policy", "status", "-f", "../../examples/policies"), "PolicyStatus", "NAMESPACE  NAME",
+			"autonodepolicy/default -n hcp-b\nautonodepolicy/default -n hcp-c\nautonodepolicy/default -n hcp-d\n" +
+				"autonodepolicy/other -n hcp-d\n"},
 		{"audit control-plane", audit(), "ControlPlaneAudit", "Live source: Scheduler",
 			"pod/dns-1 -n openshift-dns\npod/web -n shop\n"},
 		{"audit control-plane --suggest", audit("--suggest"), "ControlPlaneSuggestion", "Group ControlPlane",
@@ -117,7 +120,8 @@ func TestU13_EveryCommandHasEveryForm(t *testing.T) {
 				}
 			}
 			code, out, failures := c.run(t, "-o", "wide", "--no-headers")
-			if headed := strings.Contains(c.heading, "POOL"); code != cli.CodeFindings || failures != "" || out == "" ||
+			headed := strings.Contains(c.heading, "POOL") || strings.Contains(c.heading, "NAMESPACE")
+			if code != cli.CodeFindings || failures != "" || out == "" ||
 				strings.Contains(out, c.heading) == headed {
 				t.Errorf("--no-headers: exit %d, %q:\n%s", code, failures, out)
 			}
@@ -175,7 +179,7 @@ func TestU13_TheNearestNameIsTold(t *testing.T) {
 		`there is no command "nod" in joinerctl explain; do you mean node?`:   {"explain", "nod", "n1"},
 		`there is no command "chek" in joinerctl migrate; do you mean check?`: {"migrate", "chek"},
 		`there is no command "vanish" in joinerctl: it must be one of audit, completion, dump, explain, migrate, ` +
-			`pause, replay, resume, simulate, status, version`: {"vanish"},
+			`pause, policy, replay, resume, simulate, status, version`: {"vanish"},
 		`there is no command "pot" in joinerctl explain; do you mean pod?`: {"explain", "pot", "a", "-f", "x"},
 		`there is no pod train-O in namespace ml; do you mean train-0?`: {"explain", "po", "ml/train-O", "-f",
 			"../../examples/simulate"},

@@ -90,7 +90,7 @@ func root(config Config) *cobra.Command {
 	audit := parent("audit", "Report what a policy would refuse", "")
 	audit.AddCommand(auditControlPlane(config))
 	command.AddCommand(status(config), simulate(config), explain(config), dumps(config), replay(config), pause(config),
-		resume(config), migrate, audit,
+		resume(config), migrate, audit, policyCommands(config),
 		version(config))
 	config.rename(command)
 	return command

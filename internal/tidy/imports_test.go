@@ -112,7 +112,7 @@ var layers = []layer{
 		"internal/provider"}, "pure: plans carried out on a copy in memory"},
 	{"internal/whatif", []string{"api", "internal/engine", "internal/translate", "internal/world", "internal/condition",
 		"internal/view", "internal/foretell"}, "plans for manifests that nobody has applied"},
-	{"internal/cli", []string{"api", "internal/convert", "internal/migrate", "internal/admission", "nodescheduling", "internal/whatif", "internal/dump", "internal/translate", "internal/condition", "internal/provider/kwok"}, "commands: files and clusters to pure packages, findings to text"},
+	{"internal/cli", []string{"api", "autonodepolicy/api", "internal/convert", "internal/migrate", "internal/admission", "nodescheduling", "internal/whatif", "internal/dump", "internal/translate", "internal/condition", "internal/provider/kwok"}, "commands: files and clusters to pure packages, findings to text"},
 	{"internal/app/serve", []string{"internal/kube", "internal/certificate"}, "what all programs have in common around their controllers"},
 	{"internal/app/joiner", []string{"api", "internal"}, "puts the controller together"},
 	{"internal/app/operator", []string{"api", "internal"}, "puts the operator together"},
