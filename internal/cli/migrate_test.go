@@ -83,6 +83,7 @@ func run(t *testing.T, client dynamic.Interface, in string, args ...string) (cod
 		return client, nil
 	}
 	code = cli.Run(t.Context(), cli.Config{Client: connect, In: strings.NewReader(in), Out: &out, Err: &failures}, args)
+	fits(t, code, out.String(), args)
 	return code, out.String(), failures.String()
 }
 

@@ -23,6 +23,7 @@ func ran(t *testing.T, in string, args ...string) (code int, out, failures strin
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	code = cli.Run(t.Context(), cli.Config{In: strings.NewReader(in), Out: &stdout, Err: &stderr}, args)
+	fits(t, code, stdout.String(), args)
 	return code, stdout.String(), stderr.String()
 }
 
