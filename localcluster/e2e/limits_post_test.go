@@ -89,9 +89,9 @@ func (l *latePost) holds(pool, name string, request *http.Request, body []byte) 
 	pass, here := l.pass[pool]
 	letters := l.letters[pool]
 	switch {
+	case letters[name] != nil: // asked for again; only deliver lets it land, also when the way is open
 	case !here:
 		return false
-	case letters[name] != nil: // asked for again
 	case pass > 0:
 		l.pass[pool]--
 		return false
