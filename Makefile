@@ -131,7 +131,7 @@ fuzz-public: ## The fuzz targets of the module that others import, some ten to t
 		CGO_ENABLED=0 $(GO) test ./$$1 -run '^$$' -fuzz "^$$2$$" -fuzztime $(or $(FUZZ_TIME),$$3) -fuzzminimizetime 20x || exit 1; done
 
 .PHONY: check
-check: generated vet lint race fuzz-public alerts ## Generated files are current, vet, lint, import rules, race-free tests of the core, tests of the tools, of the alerts and of the public module
+check: generated vet lint race fuzz-public alerts charts ## Generated files are current, vet, lint, import rules, race-free tests of the core, tests of the tools, of the alerts, of the charts and of the public module
 	$(GO) test ./internal/tidy/...
 	cd tools && $(GO) test ./...
 	cd tools/release && $(GO) vet ./... && $(GO) test ./...
@@ -142,6 +142,10 @@ check: generated vet lint race fuzz-public alerts ## Generated files are current
 .PHONY: alerts
 alerts: ## The alerts of the charts, evaluated by Prometheus' own code (A-43 to A-45)
 	cd tools/alerts && CGO_ENABLED=0 $(GO) vet ./... && CGO_ENABLED=0 $(GO) test -trimpath $(TEST_FLAGS) ./...
+
+.PHONY: charts
+charts: ## The charts as Helm 3 and Helm 4 render and lint them, with each value changed once (U-11)
+	cd tools/helm && CGO_ENABLED=0 $(GO) vet -trimpath ./... && CGO_ENABLED=0 $(GO) test -trimpath $(TEST_FLAGS) ./...
 
 # One image layout for each program, and joinerctl for each system, below bin (U-11, U-33).
 RELEASE := cd tools/release && $(GO) run .
