@@ -244,3 +244,29 @@ func refused(t *testing.T, chart, path string, value any, says string) {
 		}
 	}
 }
+
+// U-11: what is inside of lists is checked too, and told with its place.
+func TestU11_WrongItemsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		chart, path string
+		value       any
+		says        string
+	}{
+		{"joiner", "replicas", 0, "at '/replicas': minimum: got 0, want 1"},
+		{"joiner", "resources.memory", "1 GB", "at '/resources/memory': '1 GB' does not match pattern"},
+		{"joiner", "env", []any{map[string]any{"name": "A", "valueFrom": map[string]any{}}}, "additional properties 'valueFrom' not allowed"},
+		{"joiner", "tolerations", []any{map[string]any{"effect": "Never"}}, "at '/tolerations/0/effect': value must be one of"},
+		{"joiner", "extraArgs", []any{"batch"}, "at '/extraArgs/0': 'batch' does not match pattern"},
+		{"joiner-operator", "serviceAccountName", "A B", "at '/serviceAccountName': 'A B' does not match pattern"},
+		{"joiner-operator", "own", []any{"Full", "NodePools"}, "at '/own': 'oneOf' failed"},
+		{"joiner-operator", "userData.amiIDs", []any{"image"}, "at '/userData/amiIDs/0': 'image' does not match pattern"},
+		{"joiner-webhook", "policy.groups", []any{map[string]any{"name": "ControlPlane"}}, "at '/policy/groups/0': missing properties"},
+		{"joiner-webhook", "policy.groups", []any{group("On")}, "at '/policy/groups/0/mode': value must be one of"},
+		{"joiner-webhook", "ports.https", 443, "at '/ports/https': minimum: got 443, want 1,024"},
+		{"joiner-webhook", "authentication.mode", "None", "at '/authentication/mode': value must be one of"},
+		{"joiner", "image", "", "image: want the image of joiner"},
+	} {
+		refused(t, c.chart, c.path, c.value, c.says)
+	}
+}
