@@ -27,8 +27,6 @@ POLICY_FEEDS ?= 1000
 # Nodes that a hand-over between two operators must leave alone, and minutes for which both work beside each other (A-30, A-33).
 HANDOVER_NODES ?= 20
 ALONGSIDE_MINUTES ?= 5
-# 1 upgrades the charts to every value in turn (U-11), 0 to three of each.
-CHART_VALUES ?= 1
 # Nodes of the clusters in which the latency of the node scheduling policy is measured (B-14).
 PLACEMENT_NODES ?= 5000
 RACE_PACKAGES := ./internal/engine/... ./internal/world/... ./internal/translate/...
@@ -66,7 +64,6 @@ test: HOSTED_CLUSTERS = 3
 test: HANDOVER_NODES = 5
 test: ALONGSIDE_MINUTES = 1
 test: PLACEMENT_NODES = 100
-test: CHART_VALUES = 0
 test: unit e2e ## All tests: unit, scripts, laws, contract suites, and end to end on a real control plane
 
 # The module of the plugin, built as a part of the newest Kubernetes, which is the one that localcluster links: its own go.mod asks for
@@ -83,14 +80,14 @@ unit: ## Tests that need no control plane
 .PHONY: e2e
 e2e: programs $(BIN)/helm3 $(BIN)/helm4 ## The end-to-end tests in their long forms; the variables that make test sets shorten them
 	cd localcluster && $(E2E_ENV) JOINER_LIMIT_ROUNDS='$(LIMIT_ROUNDS)' JOINER_LIMIT_ENFORCED='$(LIMIT_ENFORCED)' \
-		JOINER_FLEET_NODES='$(FLEET_NODES)' JOINER_FLEET_KILLS='$(FLEET_KILLS)' JOINER_CHART_VALUES='$(CHART_VALUES)' \
+		JOINER_FLEET_NODES='$(FLEET_NODES)' JOINER_FLEET_KILLS='$(FLEET_KILLS)' \
 		JOINER_EC2_NODES='$(EC2_NODES)' JOINER_EC2_KILLS='$(EC2_KILLS)' \
 		JOINER_HANDOVER_NODES='$(HANDOVER_NODES)' JOINER_ALONGSIDE_MINUTES='$(ALONGSIDE_MINUTES)' \
 		JOINER_POLICY_POOLS='$(POLICY_POOLS)' JOINER_HOSTED_CLUSTERS='$(HOSTED_CLUSTERS)' JOINER_PLACEMENT_NODES='$(PLACEMENT_NODES)' $(GO) test -trimpath -count=1 $(E2E_FLAGS) ./...
 
 .PHONY: charts-e2e
 charts-e2e: $(CONTROLPLANE) $(BIN)/helm3 $(BIN)/helm4 ## U-11: the charts installed, upgraded, rolled back and removed by Helm 3 and 4 on a real API server
-	cd localcluster && $(E2E_ENV) JOINER_CHART_VALUES='$(CHART_VALUES)' $(GO) test -trimpath -count=1 -timeout 60m -v ./e2e/charts
+	cd localcluster && $(E2E_ENV) $(GO) test -trimpath -count=1 -timeout 60m -v ./e2e/charts
 
 # Where the tests of the EC2 provider that set no faults are to run: any server that speaks AWS's protocols. Region and keys are
 # AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.

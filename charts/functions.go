@@ -12,8 +12,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Functions are those of Helm's functions that the charts use. joiner-webhook prints what its chart would install, and
-// must not bring Helm for that. tools/helm holds them to Helm's own: what comes out of every chart has to be the same.
+// Functions are those of Helm's functions that the charts use. joiner-webhook prints what its chart would install,
+// and must not bring Helm for that. tools/helm holds them to Helm's own: what comes out of every chart has to be
+// the same.
 func Functions() template.FuncMap {
 	return template.FuncMap{
 		"indent": func(by int, text string) string {

@@ -86,8 +86,8 @@ func eachLeaf(values map[string]any, at string, visit func(path string, value an
 	}
 }
 
-// commentsOf are the comments above the values of a file, by path. A value without one is of what stands above the one
-// before it, and the first below another of what stands above that one.
+// commentsOf are the comments above the values of a file, by path. A value without one is of what stands above the
+// one before it, and the first below another of what stands above that one.
 func commentsOf(text string) map[string]string {
 	said := map[string]string{}
 	var above, parents []string

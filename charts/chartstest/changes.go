@@ -16,7 +16,8 @@ type Change struct {
 	Served Served
 }
 
-// Set are the values with which the chart of the change is rendered: those that it always needs, and those of the change.
+// Set are the values with which the chart of the change is rendered: those that it always needs, and those of the
+// change.
 func (c Change) Set(chart string) map[string]any {
 	set := c.Before(chart)
 	set[c.Path] = c.Value
@@ -49,8 +50,8 @@ func Needed(chart string) map[string]any {
 	return map[string]any{}
 }
 
-// Changes returns a change of every value of a chart. tools/helm holds the list to the schemas: none is missing, and each
-// changes what comes out.
+// Changes returns a change of every value of a chart. tools/helm holds the list to the schemas: none is missing,
+// and each changes what comes out.
 func Changes(chart string) []Change {
 	switch chart {
 	case charts.Joiner:
@@ -99,7 +100,8 @@ func placed() []Change {
 	return []Change{
 		{Path: "replicas", Value: 3},
 		{Path: "nodeSelector", Value: map[string]any{"node-role.kubernetes.io/infra": ""}},
-		{Path: "tolerations", Value: []any{map[string]any{"key": "infra", "operator": "Exists", "effect": "NoSchedule"}}},
+		{Path: "tolerations", Value: []any{map[string]any{"key": "infra", "operator": "Exists",
+			"effect": "NoSchedule"}}},
 		{Path: "priorityClassName", Value: "system-node-critical"},
 	}
 }
@@ -116,10 +118,12 @@ func ofJoiner() []Change {
 		Change{Path: "v1beta1.certificates.lifetime", Value: "720h", With: conversion},
 		Change{Path: "alerts.enabled", Value: false, Served: rules},
 		Change{Path: "dashboards.enabled", Value: true},
-		Change{Path: "dashboards.labels", Value: map[string]any{"folder": "nodes"}, With: map[string]any{"dashboards.enabled": true}},
+		Change{Path: "dashboards.labels", Value: map[string]any{"folder": "nodes"},
+			With: map[string]any{"dashboards.enabled": true}},
 	)
 	for name, value := range map[string]any{
-		"noLeaderFor": "6m", "notPlanningSeconds": 301, "podsWaitingFor": "16m", "poolLimitedFor": "17m", "poolNotReadyFor": "18m",
+		"noLeaderFor": "6m", "notPlanningSeconds": 301, "podsWaitingFor": "16m", "poolLimitedFor": "17m",
+		"poolNotReadyFor": "18m",
 		"launchesFailFor": "19m", "launchesFailShare": 0.3, "nodesNeverJoin": 4, "noCapacityFor": "21m",
 		"drainStuckSeconds": 1801, "pausedFor": "25h", "churnFor": "2h", "churnLaunches": 5, "priceJump": 1.6,
 		"priceJumpNodes": 1.2,
@@ -152,7 +156,8 @@ func ofOperator() []Change {
 		{Path: "guest.userName", Value: "operator"},
 		{Path: "guest.operandUserName", Value: "karpenter"},
 		{Path: "guest.approveKubeletCSRs", Value: true},
-		{Path: "guest.nodeBootstrapperUserName", Value: "bootstrapper", With: map[string]any{"guest.approveKubeletCSRs": true}},
+		{Path: "guest.nodeBootstrapperUserName", Value: "bootstrapper",
+			With: map[string]any{"guest.approveKubeletCSRs": true}},
 		{Path: "protection.nodeClaims", Value: "ByContent"},
 		{Path: "protection.foreignObjects", Value: "Report"},
 		{Path: "protection.strict", Value: true},

@@ -1,5 +1,6 @@
-// Package chartstest renders the charts for tests, with values that differ from their own. The renderer has the functions of
-// package charts. tools/helm compares what it makes with what Helm makes, and localcluster/e2e/charts installs by Helm.
+// Package chartstest renders the charts for tests, with values that differ from their own. The renderer has the
+// functions of package charts. tools/helm compares what it makes with what Helm makes, and localcluster/e2e/charts
+// installs by Helm.
 package chartstest
 
 import (
@@ -57,8 +58,8 @@ func over(own, given map[string]any) map[string]any {
 	return all
 }
 
-// Render executes the templates of a chart with its values, changed by set, in a cluster that serves these kinds beside those
-// of Kubernetes. It returns the documents by kind and name.
+// Render executes the templates of a chart with its values, changed by set, in a cluster that serves these kinds
+// beside those of Kubernetes. It returns the documents by kind and name.
 func Render(chart string, set map[string]any, served Served) (map[string][]byte, error) {
 	own := map[string]any{}
 	content, err := fs.ReadFile(charts.Files(), chart+"/values.yaml")
@@ -82,7 +83,8 @@ func Render(chart string, set map[string]any, served Served) (map[string][]byte,
 		if err != nil {
 			return nil, err
 		}
-		parsed, err := template.New(path.Base(name)).Funcs(charts.Functions()).Option("missingkey=error").Parse(string(content))
+		empty := template.New(path.Base(name)).Funcs(charts.Functions()).Option("missingkey=error")
+		parsed, err := empty.Parse(string(content))
 		if err != nil {
 			return nil, err
 		}

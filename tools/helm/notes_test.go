@@ -12,7 +12,8 @@ import (
 func TestU11_TheNotesAreTheSameOfBothVersions(t *testing.T) {
 	t.Parallel()
 	for _, chart := range chartstest.Charts() {
-		for _, change := range append(chartstest.Changes(chart), chartstest.Change{Path: "global", Value: map[string]any{}}) {
+		none := chartstest.Change{Path: "global", Value: map[string]any{}}
+		for _, change := range append(chartstest.Changes(chart), none) {
 			var told []string
 			for _, v := range Versions() {
 				_, notes, err := rendered(v, chart, change.Set(chart), change.Served)
@@ -48,20 +49,25 @@ func TestU11_TheNotesFollowTheValues(t *testing.T) {
 		{charts.Joiner, map[string]any{"v1beta1.mode": "Enable"}, nil, "v1beta1 is served", "taken away"},
 		{charts.Joiner, map[string]any{"v1beta1.mode": "Withdraw"}, nil, "Set v1beta1.mode=Disable when", "is served"},
 		{charts.Joiner, nil, nil, "the cluster serves no PodMonitor", "no ServiceMonitor"},
-		{charts.Joiner, map[string]any{"monitoring.kind": "ServiceMonitor"}, monitors, "the cluster serves no ServiceMonitor", "no PodMonitor"},
+		{charts.Joiner, map[string]any{"monitoring.kind": "ServiceMonitor"}, monitors,
+			"the cluster serves no ServiceMonitor", "no PodMonitor"},
 		{charts.Joiner, nil, monitors, "CRDs", "Nothing is scraped"},
 		{charts.Joiner, map[string]any{"monitoring.enabled": false}, nil, "CRDs", "Nothing is scraped"},
 		{charts.Operator, nil, nil, "crds.install is false", "approveKubeletCSRs"},
 		{charts.Operator, map[string]any{"crds.install": true}, nil, "Write the AutoNodePolicy", "crds.install is false"},
-		{charts.Operator, map[string]any{"guest.approveKubeletCSRs": true}, nil, "approveKubeletCSRs=true", "crds.install is true"},
-		{charts.Operator, map[string]any{"serviceAccountName": "autonode"}, nil, "deployment/autonode", "deployment/joiner-operator"},
+		{charts.Operator, map[string]any{"guest.approveKubeletCSRs": true}, nil, "approveKubeletCSRs=true",
+			"crds.install is true"},
+		{charts.Operator, map[string]any{"serviceAccountName": "autonode"}, nil, "deployment/autonode",
+			"deployment/joiner-operator"},
 		{charts.Guest, map[string]any{"userName": "me"}, nil, "guest.userName=me", "crds.install is false"},
-		{charts.Guest, map[string]any{"crds.install": false, "approveKubeletCSRs": true}, nil, "crds.install is false", "approveKubeletCSRs=false"},
+		{charts.Guest, map[string]any{"crds.install": false, "approveKubeletCSRs": true}, nil, "crds.install is false",
+			"approveKubeletCSRs=false"},
 		{charts.Webhook, nil, nil, "is in mode Inform", "is protected"},
 		{charts.Webhook, nil, nil, "pod-security.kubernetes.io/enforce=privileged", "need the pod network"},
 		{charts.Webhook, map[string]any{"hostNetwork": false}, nil, "need the pod network", "enforce=privileged"},
 		{charts.Webhook, map[string]any{"failurePolicy": "Ignore"}, nil, "failurePolicy is Ignore", "is protected"},
-		{charts.Webhook, map[string]any{"policy.groups": []any{group("Enable"), group("Disable")}}, nil, "is protected", "is in mode Inform"},
+		{charts.Webhook, map[string]any{"policy.groups": []any{group("Enable"), group("Disable")}}, nil,
+			"is protected", "is in mode Inform"},
 		{charts.Webhook, map[string]any{"certificates.secret": "mine", "certificates.caBundle": "eA==",
 			"authentication.path": strings.Repeat("x", 32)}, nil, "those of Secret mine", "is protected"},
 		{charts.CRDs, map[string]any{"aws": false}, nil, "nodepools.karpenter.sh", "ec2nodeclasses"},

@@ -10,8 +10,8 @@ import (
 	loader3 "helm.sh/helm/v3/pkg/chart/loader"
 	chartutil3 "helm.sh/helm/v3/pkg/chartutil"
 	action4 "helm.sh/helm/v4/pkg/action"
-	loader4 "helm.sh/helm/v4/pkg/chart/loader"
 	common4 "helm.sh/helm/v4/pkg/chart/common"
+	loader4 "helm.sh/helm/v4/pkg/chart/loader"
 	release4 "helm.sh/helm/v4/pkg/release/v1"
 )
 
@@ -71,7 +71,8 @@ func render4(r Release) (Rendered, error) {
 	if err != nil {
 		return Rendered{}, err
 	}
-	install := action4.NewInstall(action4.NewConfiguration(action4.ConfigurationSetLogger(slog.NewTextHandler(io.Discard, nil))))
+	install := action4.NewInstall(action4.NewConfiguration(
+		action4.ConfigurationSetLogger(slog.NewTextHandler(io.Discard, nil))))
 	install.DryRunStrategy = action4.DryRunClient
 	install.ReleaseName, install.Namespace = name, r.Namespace
 	install.APIVersions = common4.VersionSet(r.Served)

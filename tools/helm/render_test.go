@@ -17,12 +17,14 @@ import (
 func folder(chart string) string { return "../../charts/" + chart }
 
 // rendered are the documents that a version of Helm makes of a chart, and its notes.
-func rendered(v Version, chart string, set map[string]any, served chartstest.Served) (map[string][]byte, string, error) {
+func rendered(v Version, chart string, set map[string]any, served chartstest.Served) (
+	map[string][]byte, string, error) {
 	values, err := asRead(chartstest.Nested(set))
 	if err != nil {
 		return nil, "", err
 	}
-	made, err := v.Render(Release{Folder: folder(chart), Namespace: chartstest.Namespace, Values: values, Served: served})
+	made, err := v.Render(Release{Folder: folder(chart), Namespace: chartstest.Namespace, Values: values,
+		Served: served})
 	if err != nil {
 		return nil, "", err
 	}
@@ -62,8 +64,8 @@ func differ(a, b map[string][]byte) (names []string, err error) {
 	return names, nil
 }
 
-// U-11: for every chart, with its own values and with each value changed once, both versions of Helm make the same objects,
-// and they are those that the renderer of our other tests makes. A value that changes nothing is found.
+// U-11: for every chart, with its own values and with each value changed once, both versions of Helm make the same
+// objects, and they are those that the renderer of our other tests makes. A value that changes nothing is found.
 func TestU11_HelmMakesWhatOurRendererMakes(t *testing.T) {
 	t.Parallel()
 	for _, chart := range chartstest.Charts() {
@@ -255,13 +257,16 @@ func TestU11_WrongItemsAreRefused(t *testing.T) {
 	}{
 		{"joiner", "replicas", 0, "at '/replicas': minimum: got 0, want 1"},
 		{"joiner", "resources.memory", "1 GB", "at '/resources/memory': '1 GB' does not match pattern"},
-		{"joiner", "env", []any{map[string]any{"name": "A", "valueFrom": map[string]any{}}}, "additional properties 'valueFrom' not allowed"},
-		{"joiner", "tolerations", []any{map[string]any{"effect": "Never"}}, "at '/tolerations/0/effect': value must be one of"},
+		{"joiner", "env", []any{map[string]any{"name": "A", "valueFrom": map[string]any{}}},
+			"additional properties 'valueFrom' not allowed"},
+		{"joiner", "tolerations", []any{map[string]any{"effect": "Never"}},
+			"at '/tolerations/0/effect': value must be one of"},
 		{"joiner", "extraArgs", []any{"batch"}, "at '/extraArgs/0': 'batch' does not match pattern"},
 		{"joiner-operator", "serviceAccountName", "A B", "at '/serviceAccountName': 'A B' does not match pattern"},
 		{"joiner-operator", "own", []any{"Full", "NodePools"}, "at '/own': 'oneOf' failed"},
 		{"joiner-operator", "userData.amiIDs", []any{"image"}, "at '/userData/amiIDs/0': 'image' does not match pattern"},
-		{"joiner-webhook", "policy.groups", []any{map[string]any{"name": "ControlPlane"}}, "at '/policy/groups/0': missing properties"},
+		{"joiner-webhook", "policy.groups", []any{map[string]any{"name": "ControlPlane"}},
+			"at '/policy/groups/0': missing properties"},
 		{"joiner-webhook", "policy.groups", []any{group("On")}, "at '/policy/groups/0/mode': value must be one of"},
 		{"joiner-webhook", "ports.https", 443, "at '/ports/https': minimum: got 443, want 1,024"},
 		{"joiner-webhook", "authentication.mode", "None", "at '/authentication/mode': value must be one of"},

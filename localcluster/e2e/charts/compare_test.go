@@ -35,9 +35,10 @@ func added(before, after map[string]*unstructured.Unstructured) (names []string)
 	return names
 }
 
-// holds demands that the cluster has what a chart renders with these values, and of what it had before everything. Defaults of the
-// API server may be beside it.
-func (h *helm) holds(when, chart string, set map[string]any, before map[string]*unstructured.Unstructured, beside ...string) {
+// holds demands that the cluster has what a chart renders with these values, and of what it had before everything.
+// Defaults of the API server may be beside it.
+func (h *helm) holds(when, chart string, set map[string]any, before map[string]*unstructured.Unstructured,
+	beside ...string) {
 	h.t.Helper()
 	want, err := chartstest.Render(chart, set, served())
 	if err != nil {
@@ -106,8 +107,8 @@ func lacks(at string, have, want any) (differences []string) {
 // What the comparison is for: it must not take everything.
 func TestTheComparisonFindsWhatDiffers(t *testing.T) {
 	have := map[string]any{"a": []any{map[string]any{"b": int64(1), "default": true}}, "c": "x"}
-	for want, differs := range map[string]bool{"{a: [{b: 1}]}": false, "{c: x, d: {}, e: '', f: []}": false, "{a: [{b: 2}]}": true,
-		"{a: []}": true, "{a: {b: 1}}": true, "{d: x}": true, "{c: x, a: [{b: 1, d: 1}]}": true} {
+	for want, differs := range map[string]bool{"{a: [{b: 1}]}": false, "{c: x, d: {}, e: '', f: []}": false,
+		"{a: [{b: 2}]}": true, "{a: []}": true, "{a: {b: 1}}": true, "{d: x}": true, "{c: x, a: [{b: 1, d: 1}]}": true} {
 		var object map[string]any
 		if err := yaml.Unmarshal([]byte(want), &object); err != nil {
 			t.Fatal(err)

@@ -47,8 +47,8 @@ func (h *helm) takeOver() []string {
 	return []string{"--take-ownership"}
 }
 
-// U-11: definitions from the folder crds get to the chart of definitions as its page says, are upgraded by it, and stay when
-// it goes, and their objects are the same all along.
+// U-11: definitions from the folder crds get to the chart of definitions as its page says, are upgraded by it, and
+// stay when it goes, and their objects are the same all along.
 func TestU11_DefinitionsGetToAChartOfTheirOwn(t *testing.T) {
 	eachHelm(t, func(h *helm) {
 		h.put("install", ours.Joiner, chartstest.Needed(ours.Joiner))
@@ -66,7 +66,8 @@ func TestU11_DefinitionsGetToAChartOfTheirOwn(t *testing.T) {
 		if !h.isOlder("nodepools.karpenter.sh") {
 			h.t.Errorf("%s: the chart joiner changed a definition of its folder crds: its page says otherwise", h.name)
 		}
-		if _, err := h.try("install", ours.CRDs, source(ours.CRDs)); err == nil || !strings.Contains(err.Error(), "ownership") {
+		_, err := h.try("install", ours.CRDs, source(ours.CRDs))
+		if err == nil || !strings.Contains(err.Error(), "ownership") {
 			h.t.Errorf("%s: definitions of nobody's are taken over without being asked: %v", h.name, err)
 		}
 		h.put("upgrade", ours.CRDs, nil, append(h.takeOver(), "--install")...)
@@ -88,7 +89,8 @@ func TestU11_DefinitionsGetToAChartOfTheirOwn(t *testing.T) {
 	})
 }
 
-// again are the flags with which a version of Helm installs a release over definitions that it kept, and that somebody changed.
+// again are the flags with which a version of Helm installs a release over definitions that it kept, and that
+// somebody changed.
 func (h *helm) again() []string {
 	if h.name == "Helm 4" {
 		return []string{"--force-conflicts"}
@@ -97,7 +99,8 @@ func (h *helm) again() []string {
 }
 
 func crds() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}
 }
 
 func (h *helm) definition(name string) *unstructured.Unstructured {
@@ -113,7 +116,8 @@ func (h *helm) definition(name string) *unstructured.Unstructured {
 func (h *helm) makeOlder(name string) {
 	h.t.Helper()
 	found := h.definition(name)
-	if names, _, err := unstructured.NestedStringSlice(found.Object, "spec", "names", "categories"); err != nil || len(names) == 0 {
+	names, _, err := unstructured.NestedStringSlice(found.Object, "spec", "names", "categories")
+	if err != nil || len(names) == 0 {
 		h.t.Fatalf("%s has no categories to take away (%v)", name, err)
 	}
 	unstructured.RemoveNestedField(found.Object, "spec", "names", "categories")
@@ -134,7 +138,8 @@ func (h *helm) isOlder(name string) bool {
 // U-11: a definition whose value is switched off stays with its objects, and the release takes it again.
 func TestU11_ADefinitionThatIsSwitchedOffStays(t *testing.T) {
 	eachHelm(t, func(h *helm) {
-		for chart, value := range map[string]string{ours.CRDs: "kwok", ours.Operator: "crds.install", ours.Guest: "crds.install"} {
+		for chart, value := range map[string]string{ours.CRDs: "kwok", ours.Operator: "crds.install",
+			ours.Guest: "crds.install"} {
 			on := chartstest.Needed(chart)
 			on[value] = true
 			stays := kept(h.t, chart, on)
@@ -153,8 +158,8 @@ func TestU11_ADefinitionThatIsSwitchedOffStays(t *testing.T) {
 	})
 }
 
-// U-11: what the programs write into objects of their charts, Helm leaves alone: the webhook's caBundle and path, and the
-// certificates of the conversion.
+// U-11: what the programs write into objects of their charts, Helm leaves alone: the webhook's caBundle and path,
+// and the certificates of the conversion.
 func TestU11_WhatTheProgramsWriteSurvives(t *testing.T) {
 	eachHelm(t, func(h *helm) {
 		webhook, joiner := chartstest.Needed(ours.Webhook), chartstest.Needed(ours.Joiner)
@@ -169,8 +174,9 @@ func TestU11_WhatTheProgramsWriteSurvives(t *testing.T) {
 		}
 		var patch []map[string]any
 		for _, i := range []string{"0", "1", "2"} {
-			patch = append(patch, map[string]any{"op": "add", "path": "/webhooks/" + i + "/clientConfig/caBundle", "value": "eHh4"},
-				map[string]any{"op": "add", "path": "/webhooks/" + i + "/clientConfig/service/path", "value": "/node-scheduling/secret"})
+			at := "/webhooks/" + i + "/clientConfig/"
+			patch = append(patch, map[string]any{"op": "add", "path": at + "caBundle", "value": "eHh4"},
+				map[string]any{"op": "add", "path": at + "service/path", "value": "/node-scheduling/secret"})
 		}
 		text, err := json.Marshal(patch)
 		if err != nil {
@@ -180,7 +186,8 @@ func TestU11_WhatTheProgramsWriteSurvives(t *testing.T) {
 		write("secrets", "joiner-v1beta1-certificates", `[{"op": "add", "path": "/data", "value": {"tls.key": "eHh4"}}]`)
 		survives := func(when string) {
 			live := h.inventory(h.t)
-			webhooks, _, err := unstructured.NestedSlice(live["ValidatingWebhookConfiguration/node-scheduling-policy"].Object, "webhooks")
+			configuration := live["ValidatingWebhookConfiguration/node-scheduling-policy"].Object
+			webhooks, _, err := unstructured.NestedSlice(configuration, "webhooks")
 			if err != nil || len(webhooks) != 3 {
 				h.t.Fatalf("%s: %d webhooks, error %v", when, len(webhooks), err)
 			}
@@ -190,8 +197,9 @@ func TestU11_WhatTheProgramsWriteSurvives(t *testing.T) {
 					h.t.Errorf("%s: %s: the API server is told %v", h.name, when, config)
 				}
 			}
-			if key, _, _ := unstructured.NestedString(live["Secret/joiner-v1beta1-certificates"].Object, "data", "tls.key"); key != "eHh4" {
-				h.t.Errorf("%s: %s: the key of the certificates is %q", h.name, when, key)
+			secret := live["Secret/joiner-v1beta1-certificates"].Object
+			if key, _, err := unstructured.NestedString(secret, "data", "tls.key"); err != nil || key != "eHh4" {
+				h.t.Errorf("%s: %s: the key of the certificates is %q (%v)", h.name, when, key, err)
 			}
 		}
 		webhook["failurePolicy"], joiner["replicas"] = "Ignore", 3

@@ -1,6 +1,6 @@
-// Package charts installs the charts with Helm's own commands, of versions 3 and 4, on a real API server (U-11): tools/helm
-// builds the commands. There are no controllers, so what a release makes is all there is; no pod runs. The charts have
-// cluster-wide objects with fixed names, so the tests run one after another.
+// Package charts installs the charts with Helm's own commands, of versions 3 and 4, on a real API server (U-11):
+// tools/helm builds the commands. There are no controllers, so what a release makes is all there is; no pod runs.
+// The charts have cluster-wide objects with fixed names, so the tests run one after another.
 //
 // The binaries come from the environment: JOINER_CONTROLPLANE, and those of helmEnv. Without them the tests fail.
 package charts
@@ -77,7 +77,10 @@ spec:
   scope: Namespaced
   names: {kind: %[1]s, plural: %[2]s}
   versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `, kind, plural)
 	}
 	if err := p.Apply(ctx, manifests); err != nil {
