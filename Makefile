@@ -7,7 +7,8 @@ BUILD := CGO_ENABLED=0 $(GO) build -trimpath
 TEST_FLAGS ?=
 E2E_FLAGS ?= -timeout 180m
 E2E_ENV = CGO_ENABLED=0 JOINER_CONTROLPLANE='$(abspath $(CONTROLPLANE))' JOINER_BINARY='$(abspath $(BIN)/joiner)' \
-	JOINER_OPERATOR_BINARY='$(abspath $(BIN)/joiner-operator)' JOINER_WEBHOOK_BINARY='$(abspath $(BIN)/joiner-webhook)'
+	JOINER_OPERATOR_BINARY='$(abspath $(BIN)/joiner-operator)' JOINER_WEBHOOK_BINARY='$(abspath $(BIN)/joiner-webhook)' \
+	JOINER_HELM3='$(abspath $(BIN)/helm3)' JOINER_HELM4='$(abspath $(BIN)/helm4)'
 # Rounds of scale-up and scale-down in which two controllers must keep a hard limit (L-14).
 LIMIT_ROUNDS ?= 200
 # 1 lets the test of launches that land late wait until HardLimitEnforced is True, which takes three and a half minutes.
@@ -77,12 +78,16 @@ unit: ## Tests that need no control plane
 	cd nodescheduling/test && $(GO) test -count=1 $(TEST_FLAGS) ./...
 
 .PHONY: e2e
-e2e: programs ## The end-to-end tests in their long forms; the variables that make test sets shorten them
+e2e: programs $(BIN)/helm3 $(BIN)/helm4 ## The end-to-end tests in their long forms; the variables that make test sets shorten them
 	cd localcluster && $(E2E_ENV) JOINER_LIMIT_ROUNDS='$(LIMIT_ROUNDS)' JOINER_LIMIT_ENFORCED='$(LIMIT_ENFORCED)' \
 		JOINER_FLEET_NODES='$(FLEET_NODES)' JOINER_FLEET_KILLS='$(FLEET_KILLS)' \
 		JOINER_EC2_NODES='$(EC2_NODES)' JOINER_EC2_KILLS='$(EC2_KILLS)' \
 		JOINER_HANDOVER_NODES='$(HANDOVER_NODES)' JOINER_ALONGSIDE_MINUTES='$(ALONGSIDE_MINUTES)' \
 		JOINER_POLICY_POOLS='$(POLICY_POOLS)' JOINER_HOSTED_CLUSTERS='$(HOSTED_CLUSTERS)' JOINER_PLACEMENT_NODES='$(PLACEMENT_NODES)' $(GO) test -trimpath -count=1 $(E2E_FLAGS) ./...
+
+.PHONY: charts-e2e
+charts-e2e: $(CONTROLPLANE) $(BIN)/helm3 $(BIN)/helm4 ## U-11: the charts installed, upgraded, rolled back and removed by Helm 3 and 4 on a real API server
+	cd localcluster && $(E2E_ENV) $(GO) test -trimpath -count=1 -timeout 60m -v ./e2e/charts
 
 # Where the tests of the EC2 provider that set no faults are to run: any server that speaks AWS's protocols. Region and keys are
 # AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
@@ -131,7 +136,7 @@ fuzz-public: ## The fuzz targets of the module that others import, some ten to t
 		CGO_ENABLED=0 $(GO) test ./$$1 -run '^$$' -fuzz "^$$2$$" -fuzztime $(or $(FUZZ_TIME),$$3) -fuzzminimizetime 20x || exit 1; done
 
 .PHONY: check
-check: generated vet lint race fuzz-public alerts ## Generated files are current, vet, lint, import rules, race-free tests of the core, tests of the tools, of the alerts and of the public module
+check: generated vet lint race fuzz-public alerts charts ## Generated files are current, vet, lint, import rules, race-free tests of the core, tests of the tools, of the alerts, of the charts and of the public module
 	$(GO) test ./internal/tidy/...
 	cd tools && $(GO) test -count=1 ./... # a cached result does not know that a page changed: files outside of a module are not part of it
 	cd tools/release && $(GO) vet ./... && $(GO) test ./...
@@ -142,6 +147,10 @@ check: generated vet lint race fuzz-public alerts ## Generated files are current
 .PHONY: alerts
 alerts: ## The alerts of the charts, evaluated by Prometheus' own code (A-43 to A-45)
 	cd tools/alerts && CGO_ENABLED=0 $(GO) vet ./... && CGO_ENABLED=0 $(GO) test -count=1 -trimpath $(TEST_FLAGS) ./...
+
+.PHONY: charts
+charts: ## The charts as Helm 3 and Helm 4 render and lint them, with each value changed once (U-11)
+	cd tools/helm && CGO_ENABLED=0 $(GO) vet -trimpath ./... && CGO_ENABLED=0 $(GO) test -trimpath $(TEST_FLAGS) ./...
 
 # One image layout for each program, and joinerctl for each system, below bin (U-11, U-33).
 RELEASE := cd tools/release && $(GO) run .
@@ -272,6 +281,12 @@ programs: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/joiner-web
 $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/joiner-webhook $(BIN)/joinerctl:
 	@echo "Building $@ ..."
 	@$(BUILD) -o $@ ./cmd/$(@F)
+
+# Helm's own commands, from the module that its libraries are tested in.
+.PHONY: $(BIN)/helm3 $(BIN)/helm4
+$(BIN)/helm3 $(BIN)/helm4: $(BIN)/helm%:
+	@echo "Building $@ ..."
+	@cd tools/helm && $(BUILD) -o ../../$@ helm.sh/helm/v$*/cmd/helm
 
 $(BIN)/demo $(BIN)/churn:
 	@echo "Building $@ ..."

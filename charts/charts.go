@@ -1,12 +1,10 @@
-// Package charts holds the Helm charts of joiner, joiner-operator and joiner-webhook, and the rights that they grant for whoever
+// Package charts holds the Helm charts of joiner, joiner-operator and joiner-webhook, and of their CRDs, and the rights that they grant for whoever
 // installs without Helm.
 package charts
 
 import (
 	"bytes"
 	"embed"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"text/template"
@@ -24,9 +22,11 @@ const (
 	Guest = "joiner-operator-guest"
 	// Webhook is the chart of the protection of control plane nodes.
 	Webhook = "joiner-webhook"
+	// CRDs is the chart of the definitions that the others have in their folders crds, which Helm never changes (U-11).
+	CRDs = "joiner-crds"
 )
 
-//go:embed joiner joiner-operator joiner-operator-guest joiner-webhook
+//go:embed joiner joiner-crds joiner-operator joiner-operator-guest joiner-webhook
 var files embed.FS
 
 // Files returns the charts, each in a folder of its name.
@@ -125,23 +125,7 @@ func (everything) Has(string) bool { return true }
 
 // webhookTemplate executes a template of the chart of the webhook.
 func webhookTemplate(file string, data map[string]any) ([]byte, error) {
-	parsed, err := template.New(file).Funcs(template.FuncMap{
-		"required": func(_ string, value any) any { return value }, // only with a Secret of somebody else's
-		"fail":     func(why string) (string, error) { return "", errors.New(why) },
-		"indent": func(by int, text string) string {
-			margin := strings.Repeat(" ", by)
-			return margin + strings.ReplaceAll(text, "\n", "\n"+margin)
-		},
-		"replace": func(old, now, text string) string { return strings.ReplaceAll(text, old, now) },
-		"list":    func(items ...any) []any { return items },
-		"append":  func(list []any, item any) []any { return append(list[:len(list):len(list)], item) },
-		"dict":    func(key, value string) map[string]any { return map[string]any{key: value} },
-		"hasKey":  func(object map[string]any, key string) bool { return object[key] != nil },
-		"toJson": func(value any) (string, error) {
-			text, err := json.Marshal(value)
-			return string(text), err
-		},
-	}).Option("missingkey=error").ParseFS(files, Webhook+"/templates/"+file)
+	parsed, err := template.New(file).Funcs(Functions()).Option("missingkey=error").ParseFS(files, Webhook+"/templates/"+file)
 	if err != nil {
 		return nil, err
 	}

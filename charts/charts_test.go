@@ -2,17 +2,14 @@ package charts_test
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
-	"path"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
-	"text/template"
 
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -20,76 +17,28 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/api/crd"
 	"github.com/joiner-autoscaler/joiner/charts"
+	"github.com/joiner-autoscaler/joiner/charts/chartstest"
 )
 
-// render executes the templates of a chart with its values, changed by set, as Helm would, with those of its functions
-// that the charts use. It returns the documents by kind and name.
+// render executes the templates of a chart with its values, changed by set, as Helm would (chartstest.Render, which
+// tools/helm compares with Helm). It returns the documents by kind and name.
 func render(t *testing.T, chart string, set map[string]any) map[string][]byte {
 	t.Helper()
 	return renderWhere(t, chart, set, nil)
 }
 
 // apiVersions are what a cluster serves, each as group/version/kind.
-type apiVersions []string
-
-// Has is .Capabilities.APIVersions.Has of Helm.
-func (a apiVersions) Has(version string) bool { return slices.Contains(a, version) }
+type apiVersions = chartstest.Served
 
 // renderWhere is render for a cluster that serves more than Kubernetes does.
 func renderWhere(t *testing.T, chart string, set map[string]any, served apiVersions) map[string][]byte {
 	t.Helper()
-	values := map[string]any{}
-	if err := yaml.Unmarshal(file(t, chart+"/values.yaml"), &values); err != nil {
+	documents, err := chartstest.Render(chart, set, served)
+	if err != nil {
 		t.Fatal(err)
-	}
-	for name, value := range set {
-		where := values
-		parts := strings.Split(name, ".")
-		for _, part := range parts[:len(parts)-1] {
-			where = where[part].(map[string]any)
-		}
-		where[parts[len(parts)-1]] = value
-	}
-	data := map[string]any{"Values": values, "Release": map[string]any{"Namespace": "hcp-a"}, "Files": chartFiles{t,
-		chart},
-		"Capabilities": map[string]any{"APIVersions": served}}
-	documents := map[string][]byte{}
-	templates, err := fs.Glob(charts.Files(), chart+"/templates/*.yaml")
-	if err != nil || len(templates) == 0 {
-		t.Fatalf("no templates in %s: %v", chart, err)
-	}
-	for _, name := range templates {
-		parsed, err := template.New(path.Base(name)).Funcs(functions()).Option("missingkey=error").Parse(string(file(t, name)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var out bytes.Buffer
-		if err := parsed.Execute(&out, data); err != nil {
-			t.Fatal(err)
-		}
-		for document := range strings.SplitSeq(out.String(), "\n---") {
-			var head struct {
-				Kind     string
-				Metadata struct{ Name string }
-			}
-			if err := yaml.Unmarshal([]byte(document), &head); err != nil {
-				t.Fatalf("%s: %v\n%s", name, err, document)
-			}
-			if head.Kind != "" {
-				documents[head.Kind+"/"+head.Metadata.Name] = []byte(document)
-			}
-		}
 	}
 	return documents
 }
-
-type chartFiles struct {
-	t     *testing.T
-	chart string
-}
-
-// Get is .Files.Get of Helm.
-func (f chartFiles) Get(name string) string { return string(file(f.t, f.chart+"/"+name)) }
 
 func file(t *testing.T, name string) []byte {
 	t.Helper()
@@ -98,54 +47,6 @@ func file(t *testing.T, name string) []byte {
 		t.Fatal(err)
 	}
 	return content
-}
-
-func functions() template.FuncMap {
-	return template.FuncMap{
-		"indent": func(n int, text string) string {
-			pad := strings.Repeat(" ", n)
-			return pad + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n"+pad)
-		},
-		"toYaml": func(v any) (string, error) {
-			text, err := yaml.Marshal(v)
-			return strings.TrimSuffix(string(text), "\n"), err
-		},
-		"replace":   func(old, now, text string) string { return strings.ReplaceAll(text, old, now) },
-		"sha256sum": func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) },
-		"quote":     func(v any) string { return fmt.Sprintf("%q", fmt.Sprint(v)) },
-		"join": func(separator string, list []any) string {
-			texts := make([]string, len(list))
-			for i := range list {
-				texts[i] = fmt.Sprint(list[i])
-			}
-			return strings.Join(texts, separator)
-		},
-		"list":      func(items ...any) []any { return items },
-		"lower":     strings.ToLower,
-		"splitList": func(separator, text string) []string { return strings.Split(text, separator) },
-		"fromYaml": func(text string) (object map[string]any, err error) {
-			err = yaml.Unmarshal([]byte(text), &object)
-			return object, err
-		},
-		"hasKey": func(object map[string]any, key string) bool {
-			_, found := object[key]
-			return found
-		},
-		"has":    func(v any, list []any) bool { return slices.Contains(list, v) },
-		"fail":   func(why string) (string, error) { return "", fmt.Errorf("%s", why) },
-		"append": func(list []any, item any) []any { return append(list[:len(list):len(list)], item) },
-		"dict":   func(key, value string) map[string]any { return map[string]any{key: value} },
-		"toJson": func(value any) (string, error) {
-			text, err := json.Marshal(value)
-			return string(text), err
-		},
-		"required": func(message string, v any) (any, error) {
-			if v == nil || v == "" {
-				return nil, fmt.Errorf("%s", message)
-			}
-			return v, nil
-		},
-	}
 }
 
 func given() map[string]any {
@@ -295,7 +196,7 @@ func TestTheDeploymentPassesTheValuesOn(t *testing.T) {
 // Every value has a line in the schema, and the other way round, so that a misspelt one is refused by Helm.
 func TestTheSchemasKnowTheValues(t *testing.T) {
 	t.Parallel()
-	for _, chart := range []string{charts.Joiner, charts.Operator, charts.Guest, charts.Webhook} {
+	for _, chart := range chartstest.Charts() {
 		var values, schema map[string]any
 		if err := yaml.Unmarshal(file(t, chart+"/values.yaml"), &values); err != nil {
 			t.Fatal(err)

@@ -272,7 +272,7 @@ func TestA42_TheChartHasThePoliciesForAutomatic(t *testing.T) {
 		t.Errorf("the policy is %+v, its binding %+v", policy, binding)
 	}
 	text := string(file(t, charts.Webhook+"/templates/automatic.yaml"))
-	parsed := template.Must(template.New("").Funcs(functions()).Parse(text))
+	parsed := template.Must(template.New("").Funcs(charts.Functions()).Parse(text))
 	err = parsed.Execute(io.Discard, map[string]any{"Values": map[string]any{"policy": in},
 		"Capabilities": map[string]any{"APIVersions": apiVersions{}}})
 	if err == nil || !strings.Contains(err.Error(), "policy.emergencyOverride: Automatic needs "+kind) {

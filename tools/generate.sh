@@ -56,6 +56,7 @@ go run -C tools ./dashboard "$PWD/charts/joiner/files/dashboard.json"
 
 # Helm reads nothing outside of a chart.
 cp api/crd/*.*_*.yaml charts/joiner/crds/
+cp api/crd/*.*_*.yaml api/crd/nodescheduling/*.yaml charts/joiner-crds/files/
 cp api/crd/policy_*.yaml deploy/rbac.yaml deploy/v1beta1.yaml charts/joiner/files/
 cp api/crd/management/*.yaml charts/joiner-operator/files/
 cp api/crd/guest/*.yaml charts/joiner-operator-guest/files/

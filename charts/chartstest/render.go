@@ -1,0 +1,131 @@
+// Package chartstest renders the charts for tests, with values that differ from their own. The renderer has the
+// functions of package charts. tools/helm compares what it makes with what Helm makes, and localcluster/e2e/charts
+// installs by Helm.
+package chartstest
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"text/template"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-autoscaler/joiner/charts"
+)
+
+// Namespace is that of the releases that are rendered.
+const Namespace = "hcp-a"
+
+// Served are the kinds that a cluster serves, each as group/version/kind.
+type Served []string
+
+// Has is .Capabilities.APIVersions.Has of Helm.
+func (s Served) Has(version string) bool { return slices.Contains(s, version) }
+
+// Nested are values by their path, such as aws.region, as Helm gets them from a file.
+func Nested(set map[string]any) map[string]any {
+	nested := map[string]any{}
+	for name, value := range set {
+		where := nested
+		parts := strings.Split(name, ".")
+		for _, part := range parts[:len(parts)-1] {
+			if where[part] == nil {
+				where[part] = map[string]any{}
+			}
+			where = where[part].(map[string]any)
+		}
+		where[parts[len(parts)-1]] = value
+	}
+	return nested
+}
+
+// over puts values over those of a chart, as Helm does: maps are merged, anything else is replaced.
+func over(own, given map[string]any) map[string]any {
+	all := maps.Clone(own)
+	for name, value := range given {
+		inner, isMap := value.(map[string]any)
+		if below, both := all[name].(map[string]any); isMap && both {
+			all[name] = over(below, inner)
+			continue
+		}
+		all[name] = value
+	}
+	return all
+}
+
+// Render executes the templates of a chart with its values, changed by set, in a cluster that serves these kinds
+// beside those of Kubernetes. It returns the documents by kind and name.
+func Render(chart string, set map[string]any, served Served) (map[string][]byte, error) {
+	own := map[string]any{}
+	content, err := fs.ReadFile(charts.Files(), chart+"/values.yaml")
+	if err != nil {
+		return nil, err
+	}
+	if err := yaml.Unmarshal(content, &own); err != nil {
+		return nil, err
+	}
+	data := map[string]any{
+		"Values": over(own, Nested(set)), "Release": map[string]any{"Namespace": Namespace}, "Files": files(chart),
+		"Capabilities": map[string]any{"APIVersions": served},
+	}
+	templates, err := fs.Glob(charts.Files(), chart+"/templates/*.yaml")
+	if err != nil || len(templates) == 0 {
+		return nil, fmt.Errorf("no templates in %s: %w", chart, err)
+	}
+	documents := map[string][]byte{}
+	for _, name := range templates {
+		content, err := fs.ReadFile(charts.Files(), name)
+		if err != nil {
+			return nil, err
+		}
+		empty := template.New(path.Base(name)).Funcs(charts.Functions()).Option("missingkey=error")
+		parsed, err := empty.Parse(string(content))
+		if err != nil {
+			return nil, err
+		}
+		var out bytes.Buffer
+		if err := parsed.Execute(&out, data); err != nil {
+			return nil, err
+		}
+		if err := Split(out.String(), documents); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return documents, nil
+}
+
+// Split adds the documents of a text by kind and name. Two of the same are an error.
+func Split(text string, into map[string][]byte) error {
+	for document := range strings.SplitSeq("\n"+text, "\n---") {
+		var head struct {
+			Kind     string
+			Metadata struct{ Name string }
+		}
+		if err := yaml.Unmarshal([]byte(document), &head); err != nil {
+			return fmt.Errorf("%w\n%s", err, document)
+		}
+		if head.Kind == "" {
+			continue
+		}
+		name := head.Kind + "/" + head.Metadata.Name
+		if into[name] != nil {
+			return fmt.Errorf("%s is there twice", name)
+		}
+		into[name] = []byte(document + "\n")
+	}
+	return nil
+}
+
+// files are those of a chart, as Helm shows them to its templates.
+type files string
+
+// Get is .Files.Get of Helm, with an error instead of nothing for a file that is not there.
+func (f files) Get(name string) (string, error) {
+	content, err := fs.ReadFile(charts.Files(), string(f)+"/"+name)
+	return string(content), err
+}

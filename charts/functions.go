@@ -1,0 +1,72 @@
+package charts
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/template"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Functions are those of Helm's functions that the charts use. joiner-webhook prints what its chart would install,
+// and must not bring Helm for that. tools/helm holds them to Helm's own: what comes out of every chart has to be
+// the same.
+func Functions() template.FuncMap {
+	return template.FuncMap{
+		"indent": func(by int, text string) string {
+			margin := strings.Repeat(" ", by)
+			return margin + strings.ReplaceAll(text, "\n", "\n"+margin)
+		},
+		"replace":   func(old, now, text string) string { return strings.ReplaceAll(text, old, now) },
+		"lower":     strings.ToLower,
+		"quote":     func(v any) string { return fmt.Sprintf("%q", fmt.Sprint(v)) },
+		"join":      join,
+		"splitList": func(separator, text string) []string { return strings.Split(text, separator) },
+		"sha256sum": func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) },
+
+		"list":   func(items ...any) []any { return items },
+		"append": func(list []any, item any) []any { return append(list[:len(list):len(list)], item) },
+		"has":    func(v any, list []any) bool { return slices.Contains(list, v) },
+		"dict":   func(key, value string) map[string]any { return map[string]any{key: value} },
+		"hasKey": func(object map[string]any, key string) bool {
+			_, found := object[key]
+			return found
+		},
+
+		"toYaml": func(v any) (string, error) {
+			text, err := yaml.Marshal(v)
+			return strings.TrimSuffix(string(text), "\n"), err
+		},
+		"fromYaml": func(text string) (object map[string]any, err error) {
+			err = yaml.Unmarshal([]byte(text), &object)
+			return object, err
+		},
+		"toJson": func(value any) (string, error) {
+			text, err := json.Marshal(value)
+			return string(text), err
+		},
+
+		"fail":     func(why string) (string, error) { return "", errors.New(why) },
+		"required": required,
+	}
+}
+
+func join(separator string, list []any) string {
+	texts := make([]string, len(list))
+	for i := range list {
+		texts[i] = fmt.Sprint(list[i])
+	}
+	return strings.Join(texts, separator)
+}
+
+// required refuses a value that is not given.
+func required(why string, value any) (any, error) {
+	if value == nil || value == "" {
+		return nil, errors.New(why)
+	}
+	return value, nil
+}

@@ -1,0 +1,207 @@
+package charts
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	ours "github.com/joiner-autoscaler/joiner/charts"
+	"github.com/joiner-autoscaler/joiner/charts/chartstest"
+)
+
+// others are values that differ from a chart's own, of all that can be changed together.
+func others(chart string) map[string]any {
+	set := chartstest.Needed(chart)
+	for _, change := range chartstest.Changes(chart) {
+		switch change.Path { // each of these takes the object away with which another value is seen
+		case "monitoring.enabled", "alerts.enabled", "platforms", "own", "userData.fromSecrets", "infraFrom",
+			"authentication.mode":
+			continue
+		case "crds.install", "karpenter", "aws", "kwok", "nodeSchedulingGroups": // the test of what is switched off
+			continue
+		}
+		maps.Copy(set, change.With)
+		set[change.Path] = change.Value
+	}
+	delete(set, "authentication.mode") // a path is shown, or a certificate
+	return set
+}
+
+// definitions are those that a chart has in its folder crds, as the inventory calls them.
+func definitions(t *testing.T, chart string) (names []string) {
+	t.Helper()
+	found, err := fs.Glob(ours.Files(), chart+"/crds/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range found {
+		plural, group, _ := strings.Cut(strings.TrimSuffix(path.Base(name), ".yaml"), "_")
+		names = append(names, "CustomResourceDefinition/"+group+"."+plural)
+	}
+	return names
+}
+
+// kept are what the page of a chart says stays when a release is removed.
+func kept(t *testing.T, chart string, set map[string]any) []string {
+	t.Helper()
+	names := definitions(t, chart)
+	documents, err := chartstest.Render(chart, set, served())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range documents {
+		if strings.HasPrefix(name, "CustomResourceDefinition/") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// U-11: each chart is installed, upgraded to other values, rolled back and removed; each time the API server has
+// what was rendered and nothing else, and in the end what the page says stays.
+func TestU11_HelmInstallsUpgradesRollsBackAndRemoves(t *testing.T) {
+	eachHelm(t, func(h *helm) {
+		for _, chart := range chartstest.Charts() {
+			before := h.inventory(h.t)
+			first, second := chartstest.Needed(chart), others(chart)
+			stays := kept(h.t, chart, first)
+			if chart == ours.Operator {
+				first["crds.install"], second["crds.install"] = true, true
+				stays = kept(h.t, chart, first)
+			}
+			notes := h.put("install", chart, first)
+			h.holds("installed "+chart, chart, first, before, stays...)
+			h.commandsRun(chart, notes)
+			h.put("upgrade", chart, second)
+			h.holds("upgraded "+chart, chart, second, before, stays...)
+			h.run("rollback", chart, "1")
+			h.holds("rolled back "+chart, chart, first, before, stays...)
+			h.run("uninstall", chart)
+			if got := added(before, h.inventory(h.t)); !slices.Equal(got, stays) {
+				h.t.Errorf("%s: after %s is removed there are %v, want %v", h.name, chart, got, stays)
+			}
+			h.removeDefinitions(stays)
+		}
+	})
+}
+
+// removeDefinitions takes away what a release left, as the pages say, so that the next begins as this one did.
+func (h *helm) removeDefinitions(names []string) {
+	h.t.Helper()
+	for _, name := range names {
+		_, err := h.Kubectl(h.t.Context(), "", "delete", "crd", path.Base(name), "--wait=true", "--timeout=60s")
+		if err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
+// commandsRun runs each kubectl that the notes of a release tell. Those that wait for pods are asked whether there is
+// what they wait for: no pod runs here.
+func (h *helm) commandsRun(chart, notes string) {
+	h.t.Helper()
+	run := 0
+	for line := range strings.Lines(notes) {
+		command, is := strings.CutPrefix(strings.TrimSpace(line), "kubectl ")
+		if !is {
+			continue
+		}
+		run++
+		command = strings.NewReplacer(" rollout status ", " get ", " get secret hcco-kubeconfig", " get secrets",
+			"NODE", "nowhere", "'", "").Replace(command)
+		if strings.HasPrefix(command, "get crd") && chart == ours.Guest {
+			continue // Karpenter's definitions are not here
+		}
+		_, err := h.Kubectl(h.t.Context(), "", strings.Fields(command)...)
+		if err != nil && !strings.Contains(err.Error(), "serviceaccount") {
+			h.t.Errorf("%s: the notes of %s: %v", h.name, chart, err)
+		}
+	}
+	if run == 0 {
+		h.t.Errorf("%s: the notes of %s tell no command:\n%s", h.name, chart, notes)
+	}
+}
+
+// alone are the changes that nobody sees when all others are made too: those that
+// TestU11_HelmInstallsUpgradesRollsBackAndRemoves leaves.
+func alone(t *testing.T, chart string) (left []chartstest.Change) {
+	t.Helper()
+	together := others(chart)
+	with := rendered(t, chart, together)
+	for _, change := range chartstest.Changes(chart) {
+		without := maps.Clone(together)
+		delete(without, change.Path)
+		if value, needed := chartstest.Needed(chart)[change.Path]; needed {
+			without[change.Path] = value
+		}
+		if value, needed := change.With[change.Path]; needed {
+			without[change.Path] = value
+		}
+		if _, made := together[change.Path]; !made || maps.EqualFunc(with, rendered(t, chart, without), bytes.Equal) {
+			left = append(left, change)
+		}
+	}
+	return left
+}
+
+// rendered are the documents of a chart, nothing where a value lacks another one.
+func rendered(t *testing.T, chart string, set map[string]any) map[string][]byte {
+	t.Helper()
+	documents, err := chartstest.Render(chart, set, served())
+	if err != nil && !strings.Contains(err.Error(), ": want ") {
+		t.Fatal(err)
+	}
+	return documents
+}
+
+// U-11: the API server takes every value of every chart: together with all others, as the test before has it, or
+// else alone: a release is upgraded to each of those in turn.
+func TestU11_TheAPIServerTakesEveryValue(t *testing.T) {
+	h := newHelm(t, versions[1].name, versions[1].env)
+	for _, chart := range chartstest.Charts() {
+		t.Run(chart, func(t *testing.T) {
+			h := &helm{plain: h.plain, t: t, path: h.path, name: h.name}
+			before := h.inventory(t)
+			set := chartstest.Needed(chart)
+			if chart == ours.Operator {
+				set["crds.install"] = true
+			}
+			stays := kept(t, chart, set)
+			h.put("install", chart, set)
+			changes := alone(t, chart)
+			if chart == ours.Webhook {
+				changes = append(changes, chartstest.Change{Path: "policy.emergencyOverride", Value: "Automatic"})
+			}
+			t.Logf("%d of %d values are changed alone", len(changes), len(chartstest.Changes(chart)))
+			for _, change := range changes {
+				set := change.Set(chart)
+				h.put("upgrade", chart, set, "--history-max", "2")
+				h.holds(fmt.Sprintf("%s with %s: %v", chart, change.Path, change.Value), chart, set, before, stays...)
+			}
+			h.run("uninstall", chart)
+			h.removeDefinitions(stays)
+		})
+	}
+}
+
+// U-11: `helm show readme` shows the page of each chart, and `helm lint` has nothing against it.
+func TestU11_HelmShowsThePages(t *testing.T) {
+	eachHelm(t, func(h *helm) {
+		for _, chart := range chartstest.Charts() {
+			want, err := os.ReadFile(source(chart) + "/README.md")
+			if err != nil {
+				h.t.Fatal(err)
+			}
+			if got := h.run("show", "readme", source(chart)); !strings.Contains(got, string(want)) {
+				h.t.Errorf("%s: %s: the page shown is\n%s", h.name, chart, got)
+			}
+		}
+	})
+}

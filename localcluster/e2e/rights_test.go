@@ -1,0 +1,244 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/deploy"
+	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
+	"github.com/joiner-autoscaler/joiner/localcluster/rig"
+)
+
+// right is a verb that Joiner may use on a resource, as "verb resource.group".
+type right string
+
+func rightOf(verb, resource, group string) right {
+	if group == "" {
+		return right(verb + " " + resource)
+	}
+	name, sub, has := strings.Cut(resource, "/")
+	if has {
+		sub = "/" + sub
+	}
+	return right(verb + " " + name + "." + group + sub)
+}
+
+// granted are all rights of deploy/rbac.yaml.
+func granted(t *testing.T) map[right]bool {
+	t.Helper()
+	all := map[right]bool{}
+	for _, content := range deploy.Manifests() {
+		for document := range strings.SplitSeq(string(content), "\n---\n") {
+			var role rbacv1.Role // a ClusterRole has its rules in the same place
+			if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+				t.Fatal(err)
+			}
+			for _, rule := range role.Rules {
+				for _, group := range rule.APIGroups {
+					for _, resource := range rule.Resources {
+						for _, verb := range rule.Verbs {
+							all[rightOf(verb, resource, group)] = true
+						}
+					}
+				}
+			}
+		}
+	}
+	if len(all) < 50 {
+		t.Fatalf("only %d rights are granted", len(all))
+	}
+	return all
+}
+
+// elsewhere are the rights that the story of this test does not need, each with the test that fails without it.
+func elsewhere() map[right]string {
+	return map[right]string{
+		"list ec2nodeclasses.karpenter.k8s.aws":         "TestASpotWarning",
+		"watch ec2nodeclasses.karpenter.k8s.aws":        "TestASpotWarning",
+		"patch ec2nodeclasses.karpenter.k8s.aws":        "TestASpotWarning",
+		"patch ec2nodeclasses.karpenter.k8s.aws/status": "TestASpotWarning",
+		"get daemonsets.apps":                           "TestASpotWarning", // aws-node
+		"get services":                                  "TestASpotWarning", // kube-dns
+		// No request: the plugin that this test switches on asks for them, and without them nothing is launched.
+		"update nodepools.karpenter.sh/finalizers":  "TestU11_EachRightOfJoinerIsNeeded",
+		"update nodeclaims.karpenter.sh/finalizers": "TestU11_EachRightOfJoinerIsNeeded",
+	}
+}
+
+// spare are the rights that no request needs: reads that caches make by list and watch, and what libraries might
+// do. The list is short of nothing: a right that is needed after all, or another that is not, fails the test.
+func spare() []right {
+	return []right{
+		"get csinodes.storage.k8s.io", "get ec2nodeclasses.karpenter.k8s.aws", "get kwoknodeclasses.karpenter.kwok.sh",
+		"get limitranges", "get namespaces", "get nodeoverlays.karpenter.sh", "get persistentvolumeclaims",
+		"get persistentvolumes", "get poddisruptionbudgets.policy", "get pods",
+		"get replicasets.apps", "get replicationcontrollers",
+		"get runtimeclasses.node.k8s.io", "get statefulsets.apps", "get storageclasses.storage.k8s.io",
+		"get volumeattachments.storage.k8s.io", "patch events",
+	}
+}
+
+// unreached are the rights that requests need which this story leads to by chance only, each with the file that
+// makes them.
+func unreached() map[right]string {
+	return map[right]string{"get nodeclaims.karpenter.sh": "../../internal/controller/claim/garbage.go"}
+}
+
+// everyRight is a story in which Joiner does all that a cluster with simulated machines has it do: launches with
+// slow machines, overlays, and a drain that a budget holds up until its deadline.
+const everyRight = `
+apiVersion: karpenter.sh/v1alpha1
+kind: NodeOverlay
+metadata: {name: dearer}
+spec:
+  requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]
+  priceAdjustment: "+10%"
+---
+`
+
+// U-11: a right that no request needs is found, and so is a request without a right. The API server's own log says
+// which requests Joiner makes.
+func TestU11_EachRightOfJoinerIsNeeded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *rig.Options) {
+		o.Audit = true
+		o.ExtraArgs = map[cluster.Component][]string{cluster.APIServer: {
+			"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"}}
+		// As with API servers that have no watches which begin with a list: lists are asked for.
+		o.Env = append(o.Env, "KUBE_FEATURE_WatchListClient=false")
+		o.Args = append(o.Args, "--disable-leader-election=false",
+			`--default-spread-constraints=[{"maxSkew":1,"topologyKey":"topology.kubernetes.io/zone",`+
+				`"whenUnsatisfiable":"ScheduleAnyway"}]`)
+	})
+	r.apply(everyRight + strings.Replace(faultyPool("slow", "slowBoot: [{delay: 3s}]", quick), "      requirements:",
+		"      terminationGracePeriod: 5s\n      requirements:", 1))
+	r.apply(deployment("web", 2, "{cpu: 1}", "") + guard("web", "maxUnavailable: 0"))
+	r.allRunning(2, later)
+	r.run("delete", "nodeclaims", "--all", "--wait=false")
+	r.eventually(later, "the pods to be deleted at the deadline", func(ctx context.Context) (bool, string, error) {
+		deleted, err := r.Requests()
+		n := deleted.Total(func(kind cluster.RequestKind) bool { return kind.Verb == "delete" && kind.Resource == "pods" })
+		return n >= 2, fmt.Sprintf("%d deleted", n), err
+	})
+	r.allRunning(2, later)
+	// A claim that somebody takes away beside its controller: whether it is gone is asked of the API server.
+	r.run("delete", "poddisruptionbudget", "web")
+	claims, err := r.claims(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.run("delete", "nodeclaims", "--all", "--wait=false")
+	for _, claim := range claims {
+		output, err := r.Kubectl(t.Context(), "", "patch", "nodeclaim", claim.Name, "--type=merge",
+			"-p", `{"metadata":{"finalizers":null}}`)
+		if err != nil && !strings.Contains(output, "not found") {
+			t.Fatal(err)
+		}
+	}
+	r.eventually(later, "the claims to be replaced", func(ctx context.Context) (bool, string, error) {
+		now, err := r.claims(ctx)
+		old := slices.ContainsFunc(now, func(claim karpenterv1.NodeClaim) bool {
+			return slices.ContainsFunc(claims, func(before karpenterv1.NodeClaim) bool { return before.UID == claim.UID })
+		})
+		return len(now) > 0 && !old, fmt.Sprintf("%d claims, old ones among them: %t", len(now), old), err
+	})
+	r.allRunning(2, later)
+	r.run("scale", "deployment", "web", "--replicas=0")
+	r.nothingLeft(later)
+	r.run("delete", "nodepool", "slow", "--wait=true", "--timeout=60s")
+	if err := r.StopJoiner(); err != nil { // a watch is in the log when it ends
+		t.Fatal(err)
+	}
+	compareRights(t, r)
+}
+
+// compareRights compares what is granted with what was asked for, as the API server's own log has it.
+func compareRights(t *testing.T, r *testRig) {
+	t.Helper()
+	may, used, refused := granted(t), map[right]int{}, map[string]int{}
+	err := cluster.ReadAudit(r.Cluster.AuditLog(), func(e cluster.Event) {
+		if e.User != rig.User || e.Resource == "" {
+			return
+		}
+		resource := e.Resource
+		if e.Sub != "" {
+			resource += "/" + e.Sub
+		}
+		used[rightOf(e.Verb, resource, e.Group)]++
+		// Whether v1beta1 is left is asked at every start; the right comes with --v1beta1 only (deploy/v1beta1.yaml).
+		if e.Code == 403 && resource != "customresourcedefinitions" {
+			refused[fmt.Sprintf("%s %s in %q named %q", e.Verb, resource, e.Namespace, e.Name)]++
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for request, times := range refused {
+		t.Errorf("Joiner has no right to %s (%d times)", request, times)
+	}
+	others, unused := elsewhere(), spare()
+	for one, name := range unreached() {
+		content, err := os.ReadFile(name)
+		if err != nil || !strings.Contains(string(content), "Live.Get(") {
+			t.Errorf("%q is said to be needed by %s, which asks for nothing (%v)", one, name, err)
+		}
+		unused = append(unused, one)
+	}
+	for _, one := range unused {
+		if !may[one] {
+			t.Errorf("%q is not granted: it cannot be spare", one)
+		}
+	}
+	for _, one := range slices.Sorted(maps.Keys(may)) {
+		switch {
+		case used[one] == 0 && others[one] == "" && !slices.Contains(unused, one):
+			t.Errorf("deploy/rbac.yaml grants %q, and no request needs it", one)
+		case used[one] > 0 && (others[one] != "" || slices.Contains(spare(), one)):
+			t.Errorf("%q is needed by this story: it is not spare, and no other test has to stand for it", one)
+		}
+	}
+	for _, one := range slices.Sorted(maps.Keys(used)) {
+		if !may[one] {
+			t.Logf("beside deploy/rbac.yaml, by what everybody may do: %s", one)
+		}
+	}
+	testsExist(t, may, others)
+}
+
+// testsExist demands that rights that are proved elsewhere are granted, and that the tests are there.
+func testsExist(t *testing.T, may map[right]bool, others map[right]string) {
+	t.Helper()
+	var all strings.Builder
+	for _, pattern := range []string{"*_test.go", "*/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			content, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(content)
+		}
+	}
+	for one, test := range others {
+		if !may[one] {
+			t.Errorf("%q is proved by %s and not granted", one, test)
+		}
+		if !regexp.MustCompile(`(?m)^func ` + test + `\(t \*testing\.T\)`).MatchString(all.String()) {
+			t.Errorf("%q is said to be proved by %s, which there is not", one, test)
+		}
+	}
+}
