@@ -89,7 +89,7 @@ func root(config Config) *cobra.Command {
 	migrate.AddCommand(migrateCheck(config), migrateStorage(config))
 	audit := parent("audit", "Report what a policy would refuse", "")
 	audit.AddCommand(auditControlPlane(config))
-	command.AddCommand(status(config), simulate(config), explain(config), dumps(config), replay(config), pause(config),
+	command.AddCommand(status(config), top(config), simulate(config), explain(config), dumps(config), replay(config), pause(config),
 		resume(config), migrate, audit,
 		version(config))
 	config.rename(command)
