@@ -41,6 +41,8 @@ type Config struct {
 	InTerminal, OutTerminal bool
 	// Plain says that the environment wants no colours (NO_COLOR).
 	Plain bool
+	// Dumb says that the terminal cannot do more than print (TERM=dumb).
+	Dumb bool
 	// Called is how its user calls the program, where that is not joinerctl: a plugin is kubectl joiner (U-28).
 	Called string
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	terminal "github.com/joiner-autoscaler/joiner/internal/cli/top"
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
@@ -23,6 +24,7 @@ type topping struct {
 	in       whatif.TopInput
 	selector string
 	watch    watching
+	once     bool
 }
 
 func top(config Config) *cobra.Command {
@@ -31,17 +33,23 @@ func top(config Config) *cobra.Command {
 		Use: "top", Short: "Show the nodes: what they cost, what pods ask of them, and why they come, go or stay",
 		Args: cobra.NoArgs,
 		Long: `Show every node with its pool, machine, price, what its pods ask for, age and state, and what holds it
-there; the pods that wait, by cause; and what all of it comes to. -o wide adds the NodePools with limits and budgets.
+there; the pods that wait, by cause; and what all of it comes to. On a terminal that is a screen which is kept up to
+date, with keys (? lists them); with --once, with --output, and elsewhere it is printed once. -o wide adds the
+NodePools with limits and budgets.
 
 It reads the objects of the cluster and asks no controller: it works while none runs, and where Karpenter decides.
 Nothing is ever written. It needs to list nodes; what else may not be read is named, and left out. What is not known
 is -, and in no sum.
 
-Exit code: that of status: 0 nothing needs attention; 1 something does; 2 it could not be said, or not all could be
+Exit code: 0 when a screen was quit; else that of status: 0 nothing needs attention; 1 something does; 2 it could not be said, or not all could be
 read and nothing was found in the rest.`,
 		Example: "  joinerctl top\n  joinerctl top --nodepool gpu --resources cpu,nvidia.com/gpu --sort free\n" +
 			"  joinerctl top -l topology.kubernetes.io/zone=eu-west-1a -o json",
-		RunE: func(command *cobra.Command, _ []string) error { return with.run(command.Context(), config) },
+		RunE: func(command *cobra.Command, _ []string) error {
+			given := command.Flags().Changed
+			with.once = with.once || with.watch.on || given("output") || given("no-headers")
+			return with.run(command.Context(), config)
+		},
 	}
 	with.place.flags(command)
 	flags := command.Flags()
@@ -52,7 +60,8 @@ read and nothing was found in the rest.`,
 	flags.StringVar(&with.in.Sort, "sort", whatif.SortPrice,
 		"order of nodes: price, free, age, name, or the key of a label")
 	flags.BoolVar(&with.watch.on, "watch", false, "print again every --every, until it is interrupted")
-	flags.DurationVar(&with.watch.every, "every", 5*time.Second, "with --watch: how long to wait between two looks")
+	flags.DurationVar(&with.watch.every, "every", 5*time.Second, "how long to wait between two looks")
+	flags.BoolVar(&with.once, "once", false, "print once, also on a terminal")
 	flags.StringArrayVarP(&with.files, "filename", "f", nil,
 		"file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; "+
 			"may be repeated")
@@ -71,6 +80,9 @@ func (with *topping) run(ctx context.Context, config Config) error {
 	if err := with.check(); err != nil {
 		return err
 	}
+	if !with.once && config.InTerminal && config.OutTerminal && !config.Dumb {
+		return with.screen(ctx, config, printer.Paints())
+	}
 	once := func() error {
 		t, footer, err := with.look(ctx, config)
 		if err != nil {
@@ -86,6 +98,29 @@ func (with *topping) run(ctx context.Context, config Config) error {
 		return with.watch.repeat(ctx, config, with.files, printer, once)
 	}
 	return once()
+}
+
+// screen keeps a terminal up to date. What is wrong at the first look is told before the terminal is touched.
+func (with *topping) screen(ctx context.Context, config Config, paint bool) error {
+	switch {
+	case with.watch.every <= 0:
+		return fmt.Errorf("--every is %s: it must be more than 0", with.watch.every)
+	case slices.Contains(with.files, "-"):
+		return errors.New("-f - reads standard input, and top needs that for keys: give --once, or a file")
+	}
+	look := func() (terminal.Look, error) {
+		var explain func(whatif.About) string
+		t, _, err := with.lookWith(ctx, config, func(w *whatif.World) {
+			explain = func(about whatif.About) string { return config.renamed(terminal.Told(w, about)) }
+		})
+		return terminal.Look{Top: t, At: time.Now(), Explain: explain}, err
+	}
+	first, err := look()
+	if err != nil {
+		return err
+	}
+	settings := terminal.Settings{Every: with.watch.every, Paint: paint, Look: look}
+	return terminal.Run(ctx, terminal.New(settings, first, with.in.Sort), config.In, config.Out)
 }
 
 // check looks at what the flags say.
@@ -111,6 +146,12 @@ func (with *topping) check() error {
 
 // look looks once: footer says where everything comes from.
 func (with *topping) look(ctx context.Context, config Config) (t whatif.Top, footer string, err error) {
+	return with.lookWith(ctx, config, func(*whatif.World) {})
+}
+
+// lookWith is look for whoever wants the World too.
+func (with *topping) lookWith(ctx context.Context, config Config, keep func(*whatif.World)) (t whatif.Top,
+	footer string, err error) {
 	in := with.in
 	in.StatusInput = whatif.StatusInput{PodsWaiting: podsWaiting, Draining: drainingFor}
 	resources := whatif.Resources()
@@ -126,6 +167,7 @@ func (with *topping) look(ctx context.Context, config Config) (t whatif.Top, foo
 	if err != nil {
 		return t, "", err
 	}
+	keep(world)
 	t = world.Top(in)
 	if err := known(t, in); err != nil {
 		return t, "", err

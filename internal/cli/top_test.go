@@ -174,3 +174,37 @@ func TestU05_TopWithoutRights(t *testing.T) {
 		}
 	}
 }
+
+// TestU05_TopIsAScreenOnTerminalsAlone: a dumb one, --once and any --output are text; a screen needs standard input for
+// keys, and what is wrong is told before it begins.
+func TestU05_TopIsAScreenOnTerminalsAlone(t *testing.T) {
+	t.Parallel()
+	on := func(dumb bool, args ...string) (int, string, string) {
+		var out, failures strings.Builder
+		config := cli.Config{In: strings.NewReader("q"), Out: &out, Err: &failures, InTerminal: true, OutTerminal: true,
+			Plain: true, Dumb: dumb}
+		code := cli.Run(t.Context(), config, append([]string{"top"}, args...))
+		return code, out.String(), failures.String()
+	}
+	const path = "../../examples/status"
+	_, want, _ := ran(t, "", "top", "-f", path)
+	if code, out, failures := on(true, "-f", path); code != cli.CodeFindings || out != want || failures != "" {
+		t.Errorf("dumb: exit %d, %q, %q", code, out, failures)
+	}
+	for _, more := range []string{"--once", "--output=table"} {
+		if code, out, failures := on(false, "-f", path, more); code != cli.CodeFindings || out != want || failures != "" {
+			t.Errorf("%s: exit %d, %q, %q", more, code, out, failures)
+		}
+	}
+	for want, args := range map[string][]string{"-f - reads standard input": {"-f", "-"},
+		"--every is -1s": {"-f", path, "--every", "-1s"}, "--nodepool is": {"-f", path, "--nodepool", "x"}} {
+		if code, out, failures := on(false, args...); code != cli.CodeFailed || out != "" ||
+			!strings.HasPrefix(failures, "joinerctl: "+want) {
+			t.Errorf("%v: exit %d, %q, %q", args, code, out, failures)
+		}
+	}
+	if code, out, failures := on(false, "-f", path); code != cli.CodeFine || failures != "" ||
+		!strings.Contains(out, "\x1b[?1049h") || !strings.Contains(out, "\x1b[?1049l") {
+		t.Errorf("q: exit %d, %q, %q", code, out, failures)
+	}
+}

@@ -292,3 +292,13 @@ func (p TopPool) budgets() string {
 	}
 	return cmp.Or(strings.Join(parts, ", "), "none")
 }
+
+// Letter stands for a state where there is no room for its word.
+func (n TopNode) Letter() string {
+	if n.Stays() {
+		return "S"
+	}
+	return map[view.NodeState]string{view.NodeLaunching: "L", view.NodeJoining: "J", view.NodeInitializing: "I",
+		view.NodeReady: "R", view.NodeNotReady: "N", view.NodeChosen: "C", view.NodeDraining: "D",
+		view.NodeUnmanaged: "U"}[n.State]
+}
