@@ -41,8 +41,8 @@ It reads the objects of the cluster and asks no controller: it works while none 
 Nothing is ever written. It needs to list nodes; what else may not be read is named, and left out. What is not known
 is -, and in no sum.
 
-Exit code: 0 when a screen was quit; else that of status: 0 nothing needs attention; 1 something does; 2 it could not be said, or not all could be
-read and nothing was found in the rest.`,
+Exit code: 0 when a screen was quit; else that of status: 0 nothing needs attention; 1 something does; 2 it could not
+be said, or not all could be read and nothing was found in the rest.`,
 		Example: "  joinerctl top\n  joinerctl top --nodepool gpu --resources cpu,nvidia.com/gpu --sort free\n" +
 			"  joinerctl top -l topology.kubernetes.io/zone=eu-west-1a -o json",
 		RunE: func(command *cobra.Command, _ []string) error {

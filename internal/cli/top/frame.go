@@ -333,7 +333,8 @@ func (m Model) detailLines() []line {
 
 func helpText() []string {
 	return []string{"↑ ↓ j k          row by row; PgUp, PgDn and space by screens; Home, End",
-		"enter → p        explain what the cursor is on, and its pods", "esc ←            back; in the nodes: all nodes again",
+		"enter → p        explain what the cursor is on, and its pods",
+		"esc ←            back; in the nodes: all nodes again",
 		"n w o            nodes, waiting pods by cause, pools",
 		"/                only nodes whose row has what is typed",
 		"s                sort by price, free, age, name", "g                group by pool, zone, type, not at all",
