@@ -53,7 +53,8 @@ func run(ctx context.Context, called string, args []string, in io.Reader, out, f
 	return cli.Run(ctx, cli.Config{Client: client, Clientset: clientset, Namespace: namespace, Forward: forward, In: in, Out: out,
 		Err: failures, Called: called,
 		InTerminal: terminal(in), OutTerminal: terminal(out),
-		Plain: os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"}, args)
+		Plain: os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb",
+		Dumb:  os.Getenv("TERM") == "dumb"}, args)
 }
 
 // terminal reports whether a person is at the other end of a stream.

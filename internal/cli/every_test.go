@@ -68,6 +68,8 @@ func calls() []call {
 		{"policy status", files("policy", "status", "-f", "../../examples/policies"), "PolicyStatus", "NAMESPACE  NAME",
 			"autonodepolicy/default -n hcp-b\nautonodepolicy/default -n hcp-c\nautonodepolicy/default -n hcp-d\n" +
 				"autonodepolicy/other -n hcp-d\n"},
+		{"top", files("top", "-f", "../../examples/status"), "NodeList", "Joiner 0.4.0   leader joiner-a   1 standby",
+			"nodepool/batch\npod/train-0 -n ml\nnode/ip-10-0-7-4\n"},
 		{"audit control-plane", audit(), "ControlPlaneAudit", "Live source: Scheduler",
 			"pod/dns-1 -n openshift-dns\npod/web -n shop\n"},
 		{"audit control-plane --suggest", audit("--suggest"), "ControlPlaneSuggestion", "Group ControlPlane",
@@ -179,7 +181,7 @@ func TestU13_TheNearestNameIsTold(t *testing.T) {
 		`there is no command "nod" in joinerctl explain; do you mean node?`:   {"explain", "nod", "n1"},
 		`there is no command "chek" in joinerctl migrate; do you mean check?`: {"migrate", "chek"},
 		`there is no command "vanish" in joinerctl: it must be one of audit, completion, dump, explain, migrate, ` +
-			`pause, policy, replay, resume, simulate, status, version`: {"vanish"},
+			`pause, policy, replay, resume, simulate, status, top, version`: {"vanish"},
 		`there is no command "pot" in joinerctl explain; do you mean pod?`: {"explain", "pot", "a", "-f", "x"},
 		`there is no pod train-O in namespace ml; do you mean train-0?`: {"explain", "po", "ml/train-O", "-f",
 			"../../examples/simulate"},
@@ -204,7 +206,7 @@ func TestU13_TheConnectionIsKubectls(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{{"explain", "pod", "a"}, {"explain", "node", "a"},
 		{"explain", "nodepool", "a"}, {"explain", "nodeclaim", "a"}, {"explain", "job", "a"}, {"migrate", "check"},
-		{"migrate", "storage"}, {"status"}, {"pause"}, {"resume"}, {"dump", "--rebuild", "-o", "x"},
+		{"migrate", "storage"}, {"status"}, {"top"}, {"pause"}, {"resume"}, {"dump", "--rebuild", "-o", "x"},
 		{"audit", "control-plane", "--policy-file", "-"}} {
 		var got cli.Connection
 		connect := func(c cli.Connection) (dynamic.Interface, error) { got = c; return nil, errors.New("seen") }

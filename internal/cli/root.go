@@ -41,6 +41,8 @@ type Config struct {
 	InTerminal, OutTerminal bool
 	// Plain says that the environment wants no colours (NO_COLOR).
 	Plain bool
+	// Dumb says that the terminal cannot do more than print (TERM=dumb).
+	Dumb bool
 	// Called is how its user calls the program, where that is not joinerctl: a plugin is kubectl joiner (U-28).
 	Called string
 }
@@ -89,8 +91,8 @@ func root(config Config) *cobra.Command {
 	migrate.AddCommand(migrateCheck(config), migrateStorage(config))
 	audit := parent("audit", "Report what a policy would refuse", "")
 	audit.AddCommand(auditControlPlane(config))
-	command.AddCommand(status(config), simulate(config), explain(config), dumps(config), replay(config), pause(config),
-		resume(config), migrate, audit, policyCommands(config),
+	command.AddCommand(status(config), top(config), simulate(config), explain(config), dumps(config), replay(config),
+		pause(config), resume(config), migrate, audit, policyCommands(config),
 		version(config))
 	config.rename(command)
 	return command

@@ -22,6 +22,12 @@ func partial(notChecked []string) error {
 	return fmt.Errorf("%w: %s", errPartial, strings.Join(notChecked, "; "))
 }
 
+// How long a pod may wait, and a node take to go, until it needs attention.
+const (
+	podsWaiting = 5 * time.Minute
+	drainingFor = 30 * time.Minute
+)
+
 func status(config Config) *cobra.Command {
 	with := &explainer{}
 	var where place
@@ -61,9 +67,9 @@ pod waits for longer than --pods-waiting and no node is on its way for it, a nod
 	where.flags(command)
 	command.Flags().BoolVarP(&watch.on, "watch", "w", false, "look again every --every, until it is interrupted")
 	command.Flags().DurationVar(&watch.every, "every", 5*time.Second, "with --watch: how long to wait between two looks")
-	command.Flags().DurationVar(&in.PodsWaiting, "pods-waiting", 5*time.Minute,
+	command.Flags().DurationVar(&in.PodsWaiting, "pods-waiting", podsWaiting,
 		"how long a pod may wait until it needs attention")
-	command.Flags().DurationVar(&in.Draining, "draining", 30*time.Minute,
+	command.Flags().DurationVar(&in.Draining, "draining", drainingFor,
 		"how long a node may take to go until it needs attention")
 	command.Flags().StringArrayVarP(&with.files, "filename", "f", nil,
 		"file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; "+
@@ -78,7 +84,7 @@ pod waits for longer than --pods-waiting and no node is on its way for it, a nod
 // status looks once.
 func (with *explainer) status(ctx context.Context, config Config, where place, in whatif.StatusInput,
 	to *printer.Printer) error {
-	documents, from, err := with.surroundings(ctx, config, where, &in)
+	documents, from, err := with.surroundings(ctx, config, where, &in, statusResources())
 	if err != nil {
 		return err
 	}
@@ -127,8 +133,8 @@ func (w watching) repeat(ctx context.Context, config Config, files []string, to 
 }
 
 // surroundings reads the files, or the cluster, and finds in them what says who decides there.
-func (with *explainer) surroundings(ctx context.Context, config Config, where place, in *whatif.StatusInput) (
-	documents []whatif.Document, from string, err error) {
+func (with *explainer) surroundings(ctx context.Context, config Config, where place, in *whatif.StatusInput,
+	resources []whatif.Resource) (documents []whatif.Document, from string, err error) {
 	in.Surroundings = whatif.Surroundings{LeaseName: where.lease, Live: len(with.files) == 0}
 	if !in.Surroundings.Live {
 		objects, err := readFiles(config.In, with.files)
@@ -142,7 +148,7 @@ func (with *explainer) surroundings(ctx context.Context, config Config, where pl
 	if err != nil {
 		return nil, "", err
 	}
-	if documents, in.NotChecked, err = readAll(ctx, client, statusResources()); err != nil {
+	if documents, in.NotChecked, err = readAll(ctx, client, resources); err != nil {
 		return nil, "", err
 	}
 	more, unread, err := where.read(ctx, client, asked{leader: true, pause: true}, &in.Surroundings)

@@ -168,6 +168,7 @@ func TestU40_WhatNobodyMayKnowIsNowhere(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"Paused":      {"status", "-f", path},
+		"capacity":    {"top", "-f", path},
 		"waits":       {"explain", "pod", "shop/waits", "-f", path, "--all"},
 		"missing":     {"explain", "pod", "shop/volumes", "-f", path},
 		"runs":        {"explain", "pod", "shop/runs", "-f", path},

@@ -123,6 +123,30 @@ var layers = []layer{
 	{"cmd", []string{"internal/app", "internal/cli", "internal/sim"}, "flags to configuration"},
 }
 
+// TestTheTerminalIsOfJoinerctl: only joinerctl's screens are made with the library for terminals, so no controller is.
+func TestTheTerminalIsOfJoinerctl(t *testing.T) {
+	t.Parallel()
+	const library, screens = "charm.land/bubbletea/v2", module + "internal/cli/top"
+	all, found := packages(t), false
+	for path, p := range all {
+		name, ours := strings.CutPrefix(path, module)
+		if !ours {
+			continue
+		}
+		if slices.Contains(p.Imports, library) {
+			if found = true; path != screens {
+				t.Errorf("%s imports %s", name, library)
+			}
+		}
+		if strings.HasPrefix(name, "cmd/") && name != "cmd/joinerctl" && slices.Contains(p.Deps, library) {
+			t.Errorf("%s is made of %s", name, library)
+		}
+	}
+	if !found {
+		t.Errorf("nothing imports %s: this test looks at nothing", library)
+	}
+}
+
 // TestImportsFollowTheLayers holds every package of ours to its layer, and controllers apart from one another.
 func TestImportsFollowTheLayers(t *testing.T) {
 	t.Parallel()

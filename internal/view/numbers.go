@@ -125,7 +125,7 @@ func (n *Numbers) pool(s *cluster.Snapshot, pool *cluster.Pool) {
 }
 
 func (n *Numbers) node(node *cluster.Node) {
-	n.Nodes[PoolState{node.Pool, stateOf(node)}]++
+	n.Nodes[PoolState{node.Pool, StateOf(node)}]++
 	if node.Claim == "" {
 		return
 	}
@@ -142,7 +142,8 @@ func (n *Numbers) node(node *cluster.Node) {
 	}
 }
 
-func stateOf(node *cluster.Node) NodeState {
+// StateOf says how far a node is.
+func StateOf(node *cluster.Node) NodeState {
 	switch {
 	case node.Claim == "":
 		return NodeUnmanaged

@@ -113,11 +113,25 @@ type stater struct {
 	s     *cluster.Snapshot
 	out   Status
 	pools map[string]*PoolStatus
+	// waits are the pods that have no node for a cause, by namespace and name, and stands what is said of the nodes that
+	// are to go, by Node.ID.
+	waits  []waits
+	stands map[string]view.Explanation
+}
+
+// waits is a pod that has no node, and why.
+type waits struct {
+	about About
+	view.Explanation
+	since *time.Time // nil when that is not known
 }
 
 // Status says how the cluster stands.
-func (w *World) Status(in StatusInput) Status {
+func (w *World) Status(in StatusInput) Status { return w.status(in).out }
+
+func (w *World) status(in StatusInput) *stater {
 	st := &stater{w: w, in: in, s: w.store.Snapshot(), pools: map[string]*PoolStatus{},
+		stands: map[string]view.Explanation{},
 		out: Status{APIVersion: APIVersion, Kind: "Status", Pools: []PoolStatus{},
 			Waiting: []CauseCount{}, Kept: []CauseCount{}, Attention: []Attention{}, Estimated: w.estimated,
 			Notes: w.Notes, NotChecked: in.NotChecked, now: w.now}}
@@ -135,7 +149,7 @@ func (w *World) Status(in StatusInput) Status {
 			st.out.Next = a.Next
 		}
 	}
-	return st.out
+	return st
 }
 
 // Clean reports whether nothing needs attention.
@@ -231,6 +245,7 @@ func (st *stater) waiting() {
 		}
 		counts.add(string(e.Cause.Code), about, e.State)
 		since, known := waitsSince(pod)
+		st.waits = append(st.waits, waits{about: about, Explanation: e, since: timeOf(since)})
 		if e.Cause.Code == cause.NodeOnTheWay || known && st.w.now.Sub(since) < st.in.PodsWaiting ||
 			!known && e.State != view.Held {
 			continue
@@ -303,6 +318,14 @@ func waitsSince(pod *corev1.Pod) (time.Time, bool) {
 	return pod.CreationTimestamp.Time, !pod.CreationTimestamp.IsZero()
 }
 
+// timeOf is a time of an object, nil where the object has none.
+func timeOf(t time.Time) *time.Time {
+	if t.IsZero() || t.Unix() == 0 {
+		return nil
+	}
+	return &t
+}
+
 // kept looks at the nodes that are to go and stay.
 func (st *stater) kept() {
 	terms, err := st.w.terms(st.s)
@@ -313,9 +336,11 @@ func (st *stater) kept() {
 	counts := counter{}
 	for _, k := range slices.Concat(kept, going) {
 		stands := st.w.remembered(k.Node.Pool, []engine.Standing{k.Standing})[0]
+		e := view.Standing(stands, k.Node.Pool)
+		st.stands[k.Node.ID()] = e
 		if stands.Goes != "" {
 			st.out.Going++
-		} else if e := view.Standing(stands, k.Node.Pool); e.State == view.Held {
+		} else if e.State == view.Held {
 			counts.add(string(stands.Cause), About{Kind: "Node", Name: k.Node.ID()}, e.State)
 		}
 	}

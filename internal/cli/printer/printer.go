@@ -160,6 +160,9 @@ func (f *Flags) Printer(where Surroundings) (*Printer, error) {
 // ForPeople reports whether the form is a table.
 func (p *Printer) ForPeople() bool { return p.form == Table || p.form == Wide || p.form == Text }
 
+// Paints reports whether colours are wanted.
+func (p *Printer) Paints() bool { return p.paint }
+
 // Print writes an answer, and below a table the footer: at once or, when it cannot be made, not at all (U-30).
 func (p *Printer) Print(out io.Writer, a Answer, footer string) error {
 	var b bytes.Buffer
