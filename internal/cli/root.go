@@ -34,6 +34,8 @@ type Config struct {
 	Namespace func(Connection) string
 	// Forward reaches the loopback of pods; nil where nothing can.
 	Forward func(Connection) (Forwarder, error)
+	// Open opens an address in a browser; nil where nothing can.
+	Open func(address string) error
 	// In, Out and Err are the standard streams.
 	In       io.Reader
 	Out, Err io.Writer
@@ -89,7 +91,7 @@ func root(config Config) *cobra.Command {
 	migrate.AddCommand(migrateCheck(config), migrateStorage(config))
 	audit := parent("audit", "Report what a policy would refuse", "")
 	audit.AddCommand(auditControlPlane(config))
-	command.AddCommand(status(config), simulate(config), explain(config), dumps(config), replay(config), pause(config),
+	command.AddCommand(status(config), simulate(config), explain(config), console(config), dumps(config), replay(config), pause(config),
 		resume(config), migrate, audit,
 		version(config))
 	config.rename(command)

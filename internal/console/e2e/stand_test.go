@@ -28,9 +28,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/readmodel"
 )
 
-// now is the time of the generated clusters.
-const now = 1_800_000_000
-
 // generated is a cluster of 300 nodes and 3,000 pods in which there is something of everything.
 func generated() string {
 	var b strings.Builder
@@ -42,7 +39,7 @@ func generated() string {
 		"pool gpu hard.nodes=12 need=type=p3.2xlarge\n" +
 		"pool batch limit.cpu=100 need=type=m5.2xlarge,team=red blocked=NodeClassNotReady:subnet-selector-matches-nothing\n" +
 		"pool own need=type=own.large\n")
-	old := now - 3*86400
+	old := time.Now().Unix() - 3*86400
 	for i := range 260 {
 		kind, zone, capacity, more := "m5.large", string("abc"[i%3]), "on-demand", ""
 		if i%3 == 0 {
@@ -62,7 +59,7 @@ func generated() string {
 			more = " disrupting"
 		}
 		fmt.Fprintf(&b, "node ip-10-0-%d-%d type=%s zone=%s pool=default capacity=%s created=%d%s\n", i/100, i%100, kind, zone,
-			capacity, old+100*i, more)
+			capacity, old+100*int64(i), more)
 	}
 	for i := range 12 {
 		fmt.Fprintf(&b, "node gpu-%d type=p3.2xlarge zone=a pool=gpu capacity=on-demand created=%d\n", i, old)
@@ -75,7 +72,7 @@ func generated() string {
 	for i := range 2950 {
 		fmt.Fprintf(&b, "pod app-%d ns=team-%d cpu=150m mem=256Mi node=%s\n", i, i%9, hostOf(i))
 	}
-	b.WriteString("pod train-0..6 ns=ml cpu=6 mem=40Gi\npod report-0..29 ns=shop cpu=1 need=team=red\npod huge ns=shop cpu=96\n" +
+	b.WriteString("pod train-0..6 ns=ml cpu=7 mem=40Gi\npod report-0..29 ns=shop cpu=1 need=team=red\npod huge ns=shop cpu=96\n" +
 		"pod web-0..11 ns=shop cpu=500m\n")
 	return b.String()
 }
@@ -141,7 +138,7 @@ func (s *stand) show(more string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.input.Store(&readmodel.Input{Snapshot: snapshot, Plan: engine.Provision(snapshot), Terms: engine.Terms{Now: now}})
+	s.input.Store(&readmodel.Input{Snapshot: snapshot, Plan: engine.Provision(snapshot), Terms: engine.Terms{Now: time.Now().Unix()}})
 }
 
 // tab is one of a browser of its own, and what it did that it should not.
@@ -253,11 +250,20 @@ func (b *tab) text() string { return ask[string](b, "document.querySelector('mai
 
 func ask[T any](b *tab, expression string) T {
 	b.t.Helper()
-	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.t.Fatalf("%s: %v", expression, err)
 	}
 	return value
+}
+
+// do runs statements.
+func (b *tab) do(statements string) {
+	b.t.Helper()
+	if ask[bool](b, "(() => {"+statements+"\n})() === undefined") {
+		return
+	}
+	b.t.Fatal("statements have a value")
 }
 
 // picture keeps a picture of the page, where JOINER_CONSOLE_PICTURES names a folder.

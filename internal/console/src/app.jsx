@@ -30,7 +30,7 @@ function Top() {
       <nav aria-label="Pages">
         <Tab parts={[]}>Overview</Tab>
         <Tab parts={["nodes"]} at="nodes">Nodes</Tab>
-        <Tab parts={["pods"]} at="pods">Waiting{t?.waiting ? <span class="badge">{t.waiting.toLocaleString("en")}</span> : null}</Tab>
+        <Tab parts={["pods"]} at="pods">Waiting{t?.waiting ? <span class={"badge" + (waiting.value.some((w) => w.state === "Held") ? "" : " soft")}>{t.waiting.toLocaleString("en")}</span> : null}</Tab>
         <Tab parts={["pools"]} at="pools">Pools</Tab>
       </nav>
       <div class="right">
@@ -80,7 +80,7 @@ function Overview() {
     <Fragment>
       <Heading title="Overview">Overview</Heading>
       <dl class="figures">
-        <Figure name="Price">{perHour(t.pricePerHour, t.unpriced)}</Figure>
+        <Figure name="Price">{perHour(t.pricePerHour)} <small>{t.unpriced ? `+${t.unpriced} unpriced` : "every machine has a price"}</small></Figure>
         <Figure name="Nodes"><Link parts={["nodes"]}>{t.nodes.toLocaleString("en")}</Link> <small>{[way && way + " on the way", leaving && leaving + " leaving", s.not_ready && s.not_ready + " not ready"].filter(Boolean).join(", ") || "all ready"}</small></Figure>
         <Figure name="Pods">{t.running.toLocaleString("en")} <small>{t.waiting ? <Link parts={["pods"]}>{t.waiting.toLocaleString("en")} wait</Link> : "none waits"}</small></Figure>
         <Figure name="CPU requested"><Meter pair={t.cpu} /> <small>{cores(t.cpu[0])} of {cores(t.cpu[1])}</small></Figure>
@@ -106,10 +106,11 @@ function Overview() {
 
 function PoolRow({ p }) {
   const bound = p.limits.find((b) => b.resource === "nodes");
+  const held = waiting.value.some((w) => w.pool === p.name && w.state === "Held");
   const most = p.replicas ?? (bound ? Number(bound.limit) : null);
   return (
     <li><Link parts={["pools", p.name]}>
-      <span class="name">{p.name}{p.cause || p.waiting ? <span class="badge">{p.cause ? "not ready" : p.waiting + " wait"}</span> : null}</span>
+      <span class="name">{p.name}{p.cause || p.waiting ? <span class={"badge" + (p.cause || held ? "" : " soft")}>{p.cause ? "not ready" : p.waiting + " wait"}</span> : null}</span>
       <span class="number">{p.nodes}{most != null ? " of " + most + (bound?.hard ? " hard" : p.replicas != null ? " static" : "") : ""}</span>
       <span class="number">{perHour(p.pricePerHour, p.unpriced)}</span>
       {most != null ? <span class="bar" aria-hidden="true"><span style={{ width: Math.min(100, (100 * p.nodes) / Math.max(1, most)) + "%" }} /></span> : null}

@@ -68,7 +68,7 @@ export function Pod({ namespace, name }) {
 }
 
 const Bound = ({ b }) => (
-  <span class={b.used === b.limit ? "full" : ""}>{b.resource === "nodes" ? "" : b.resource + " "}{b.used} of {b.limit}{b.hard ? " hard" : ""}</span>
+  <span class={b.used === b.limit ? "full" : ""}>{b.resource} {b.used} of {b.limit}{b.hard ? " (hard)" : ""}</span>
 );
 
 export function Pools() {

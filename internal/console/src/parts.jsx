@@ -31,6 +31,12 @@ export const State = ({ node }) => (
 
 export const Code = ({ code, state }) => <span class={"code " + (state || "")}>{code}</span>;
 
+// About leads to what a cause is about, where there is a page for it.
+const About = ({ kind, name }) => {
+  const page = { NodePool: "pools", Node: "nodes", NodeClaim: "nodes", Pod: "pods" }[kind];
+  return page ? <Link parts={[page, ...name.split("/")]}>{name}</Link> : name;
+};
+
 // CauseBox says a cause: what, what to do, and what ends it by itself.
 export const CauseBox = ({ cause, state, wanted, level = "h2" }) => {
   const H = level;
@@ -39,7 +45,7 @@ export const CauseBox = ({ cause, state, wanted, level = "h2" }) => {
       <H><Code code={cause.code} state={state} /></H>
       <p>{wanted ? <Fragment>It is to go (<b>{wanted}</b>) and stays: {cause.text}.</Fragment> : cause.text + "."}</p>
       <dl>
-        {cause.object?.name ? <Fragment><dt>About</dt><dd>{cause.object.kind} {cause.object.name}</dd></Fragment> : null}
+        {cause.object?.name ? <Fragment><dt>About</dt><dd>{cause.object.kind} <About {...cause.object} /></dd></Fragment> : null}
         {cause.remedies?.length ? <Fragment><dt>To do</dt><dd><ul>{cause.remedies.map((r) => <li key={r}>{r}</li>)}</ul></dd></Fragment> : null}
         <dt>By itself</dt><dd>{cause.byItself || "nothing ends it"}</dd>
       </dl>
