@@ -66,6 +66,9 @@ func Handler() http.Handler {
 
 // isPage reports whether the page shows something at this address.
 func isPage(address string) bool {
+	if address != "/" && strings.HasSuffix(address, "/") {
+		return false
+	}
 	for _, form := range []string{"/", "/nodes", "/nodes/*", "/pods", "/pods/*/*", "/pools", "/pools/*", "/about"} {
 		if matched, err := path.Match(form, address); err == nil && matched {
 			return true

@@ -69,7 +69,8 @@ const arrows = (event) => {
 
 const many = 1000;
 
-export function Boxes({ list, query, current }) {
+export function Boxes({ list, query, current, level = "h3" }) {
+  const H = level;
   const size = amounts[query.size] ? query.size : "price", fill = ["cpu", "memory", "pods"].includes(query.fill) ? query.fill : "cpu";
   const by = groups[query.group] ? query.group : "pool";
   let most = 0;
@@ -86,7 +87,7 @@ export function Boxes({ list, query, current }) {
     <div class="boxes" role="group" aria-label="Nodes; arrows go from one to the next" onKeyDown={arrows}>
       {[...sorted.keys()].sort(byText).map((key) => (
         <section key={key}>
-          {by === "none" ? null : <h3>{key} <span class="dim">{count(sorted.get(key).length, "node", "nodes")}</span></h3>}
+          {by === "none" ? null : <H class="group-name">{key} <span class="dim">{count(sorted.get(key).length, "node", "nodes")}</span></H>}
           <div class="row">
             {list.length > many ? <Bundles list={sorted.get(key)} query={query} by={by} tab={() => { const t = first; first = false; return t; }} /> :
               sorted.get(key).map((n) => {
@@ -204,7 +205,7 @@ export function Nodes({ current }) {
     <Fragment>
       <Title>Nodes <span class="dim">{list.length === all.nodes ? all.nodes : `${list.length} of ${all.nodes}`}, {perHour(price, unpriced)}</span></Title>
       <Controls query={query} />
-      {query.as === "table" ? <Table list={list} query={query} /> : <Fragment><Boxes list={list} query={query} current={current} /><Legend /></Fragment>}
+      {query.as === "table" ? <Table list={list} query={query} /> : <Fragment><Boxes list={list} query={query} current={current} level={current ? "h3" : "h2"} /><Legend /></Fragment>}
     </Fragment>
   );
 }
