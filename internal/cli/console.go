@@ -85,8 +85,8 @@ func (with *consoling) run(ctx context.Context, config Config) error {
 	return ctx.Err()
 }
 
-// keyed lets those in who have the key, which is the first part of the path, and passes on what comes after it. The page
-// behind it asks for everything relative to its own address.
+// keyed lets those in who have the key, which is the first part of the path, and passes on what comes after it. The
+// page behind it asks for everything relative to its own address.
 func keyed(key string, to *tunnel) http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {

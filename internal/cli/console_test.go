@@ -37,7 +37,8 @@ func (s *spoken) String() string {
 }
 
 // consoled runs console until end is called, which returns the exit code.
-func consoled(t *testing.T, c *controller, manifests []string, open func(string) error, args ...string) (out, failures *spoken,
+func consoled(t *testing.T, c *controller, manifests []string, open func(string) error, args ...string) (out,
+	failures *spoken,
 	end func() int,
 ) {
 	t.Helper()
@@ -87,7 +88,10 @@ func fetched(t *testing.T, method, url, host string) (*http.Response, string) {
 // TestU26_TheConsoleIsBehindALocalDoor that asks for the key of the address, and for nothing but reads.
 func TestU26_TheConsoleIsBehindALocalDoor(t *testing.T) {
 	t.Parallel()
-	c := &controller{t: t, answers: func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%s of %s", r.URL, r.Host) }}
+	c := &controller{t: t, answers: func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s of %s", r.URL,
+			r.Host)
+	}}
 	opened := make(chan string, 1)
 	out, failures, end := consoled(t, c, []string{leaderLease}, func(address string) error { opened <- address; return nil },
 		"--open")
@@ -96,7 +100,8 @@ func TestU26_TheConsoleIsBehindALocalDoor(t *testing.T) {
 		!strings.Contains(failures.String(), "the console of joiner/joiner-a;") {
 		t.Errorf("%q was opened, %q printed, %q", got, address, failures)
 	}
-	if answer, text := fetched(t, http.MethodGet, address+"nodes/a%2Fb?q=1", ""); text != "/nodes/a%2Fb?q=1 of localhost" ||
+	if answer, text := fetched(t, http.MethodGet, address+"nodes/a%2Fb?q=1",
+		""); text != "/nodes/a%2Fb?q=1 of localhost" ||
 		answer.Header.Get("Referrer-Policy") != "no-referrer" {
 		t.Errorf("%d %q", answer.StatusCode, text)
 	}
@@ -113,7 +118,8 @@ func TestU26_TheConsoleIsBehindALocalDoor(t *testing.T) {
 	if answer, _ := fetched(t, http.MethodPost, address, ""); answer.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", answer.StatusCode)
 	}
-	if answer, _ := fetched(t, http.MethodGet, strings.TrimSuffix(address, "/"), ""); answer.StatusCode != http.StatusFound ||
+	if answer, _ := fetched(t, http.MethodGet, strings.TrimSuffix(address, "/"),
+		""); answer.StatusCode != http.StatusFound ||
 		!strings.HasSuffix(address, answer.Header.Get("Location")) {
 		t.Errorf("without the last slash: %d", answer.StatusCode)
 	}
@@ -136,7 +142,8 @@ func TestU26_TheConsoleFollowsTheLeader(t *testing.T) {
 	}}
 	out, failures, end := consoled(t, c, []string{leaderLease}, nil, "--open")
 	address := printed(t, out, failures)
-	if answer, _ := fetched(t, http.MethodGet, address, ""); answer.StatusCode != http.StatusServiceUnavailable || !c.stopped {
+	if answer, _ := fetched(t, http.MethodGet, address, ""); answer.StatusCode != http.StatusServiceUnavailable ||
+		!c.stopped {
 		t.Errorf("%d, stopped %t", answer.StatusCode, c.stopped)
 	}
 	if answer, text := fetched(t, http.MethodGet, address, ""); answer.StatusCode != http.StatusOK || text != "here" {
@@ -161,8 +168,9 @@ func TestU26_WhoCannotOpenItIsToldWhatWorks(t *testing.T) {
 		args      []string
 		want      string
 	}{
-		"no lease":     {nil, &controller{}, nil, "there is no lease karpenter-leader-election: no controller runs, "},
-		"nobody leads": {[]string{strings.Replace(leaderLease, "2999", "2001", 1)}, &controller{}, nil, "no controller leads: "},
+		"no lease": {nil, &controller{}, nil, "there is no lease karpenter-leader-election: no controller runs, "},
+		"nobody leads": {[]string{strings.Replace(leaderLease, "2999", "2001", 1)}, &controller{}, nil,
+			"no controller leads: "},
 		"no right": {[]string{leaderLease}, &controller{err: errors.New(`pods "joiner-a" is forbidden: no`)}, nil,
 			"pod joiner/joiner-a: it cannot be asked, for want of the right to create pods/portforward in namespace joiner " +
 				"(rule: {apiGroups: [\"\"], resources: [pods/portforward], verbs: [create]}): "},

@@ -91,7 +91,8 @@ func root(config Config) *cobra.Command {
 	migrate.AddCommand(migrateCheck(config), migrateStorage(config))
 	audit := parent("audit", "Report what a policy would refuse", "")
 	audit.AddCommand(auditControlPlane(config))
-	command.AddCommand(status(config), simulate(config), explain(config), console(config), dumps(config), replay(config), pause(config),
+	command.AddCommand(status(config), simulate(config), explain(config), console(config), dumps(config),
+		replay(config), pause(config),
 		resume(config), migrate, audit,
 		version(config))
 	config.rename(command)

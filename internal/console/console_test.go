@@ -26,8 +26,8 @@ func get(t *testing.T, path, etag string) (*http.Response, string) {
 	return w.Result(), string(body)
 }
 
-// TestU08_TheFilesAreServed under all addresses of the page, which finds them relative to its own; scripts and styles are
-// small, and nothing in them or in the page is from elsewhere.
+// TestU08_TheFilesAreServed under all addresses of the page, which finds them relative to its own; scripts and styles
+// are small, and nothing in them or in the page is from elsewhere.
 func TestU08_TheFilesAreServed(t *testing.T) {
 	t.Parallel()
 	for path, up := range map[string]string{"/": "./", "/nodes": "./", "/nodes/n1": "./../", "/pods/shop/web": "./../../",
@@ -38,13 +38,15 @@ func TestU08_TheFilesAreServed(t *testing.T) {
 			t.Errorf("%s: %d %s", path, answer.StatusCode, body)
 		}
 	}
-	for _, path := range []string{"/other", "/nodes/", "/nodes/a/b", "/index.html", "/app.jsx", "/pods/a", "/assets/app.js"} {
+	for _, path := range []string{"/other", "/nodes/", "/nodes/a/b", "/index.html", "/app.jsx", "/pods/a",
+		"/assets/app.js"} {
 		if answer, _ := get(t, path, ""); answer.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: %d", path, answer.StatusCode)
 		}
 	}
 	size := 0
-	for path, kind := range map[string]string{"/app.js": "text/javascript", "/app.css": "text/css", "/icon.svg": "image/svg+xml",
+	for path, kind := range map[string]string{"/app.js": "text/javascript", "/app.css": "text/css",
+		"/icon.svg":     "image/svg+xml",
 		"/LICENCES.txt": "text/plain"} {
 		answer, body := get(t, path, "")
 		if answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Type"), kind) || body == "" {

@@ -201,7 +201,8 @@ func PoolOf(in Input, name string) (PoolDetail, bool) {
 	}
 	m := Of(in)
 	i := slices.IndexFunc(m.Pools, func(p Pool) bool { return p.Name == name })
-	d := PoolDetail{Pool: m.Pools[i], Requirements: []string{}, Taints: []string{}, Budgets: []Budget{}, Demand: []Demand{}}
+	d := PoolDetail{Pool: m.Pools[i], Requirements: []string{}, Taints: []string{}, Budgets: []Budget{},
+		Demand: []Demand{}}
 	for r := range pool.Requirements.All() {
 		d.Requirements = append(d.Requirements, r.String())
 	}

@@ -104,8 +104,8 @@ func (s *Sheet) Snapshot(id string) ([]byte, error) {
 	}{APIVersion, id, s.version, s.totals, s.attention, s.pools.all(), s.nodes.all(), s.waiting})
 }
 
-// Delta are the changes since an earlier sheet: lists that are short are told whole. False when nothing a reader sees is
-// other.
+// Delta are the changes since an earlier sheet: lists that are short are told whole. False when nothing a reader sees
+// is other.
 func (s *Sheet) Delta(before *Sheet, from, id string) (data []byte, different bool, err error) {
 	d := struct {
 		From      string          `json:"from"`

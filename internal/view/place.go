@@ -82,8 +82,8 @@ type saying struct {
 	explain func() Explanation
 }
 
-// sayings are what a plan says, by the UID of the pod. each is told of the pods without a place, once for those that are
-// alike; it may be nil.
+// sayings are what a plan says, by the UID of the pod. each is told of the pods without a place, once for those that
+// are alike; it may be nil.
 func sayings(s *cluster.Snapshot, p plan.Plan, each func(plan.Unplaced, CauseOfPool)) map[string]saying {
 	there, pools := map[string]bool{}, map[string]string{}
 	for _, node := range s.Nodes {
@@ -122,8 +122,8 @@ func sayings(s *cluster.Snapshot, p plan.Plan, each func(plan.Unplaced, CauseOfP
 	return said
 }
 
-// PodGroup is a number of pods that wait for the same: the groups are those that Numbers counts. The cause is "" for pods
-// that came after the plan was made.
+// PodGroup is a number of pods that wait for the same: the groups are those that Numbers counts. The cause is "" for
+// pods that came after the plan was made.
 type PodGroup struct {
 	CauseOfPool
 	// Explanation is that of the first pod; of the others the sentence may have other figures.

@@ -93,7 +93,8 @@ func (r Result) launches(b *strings.Builder) {
 				price = about + cents(*l.PricePerHour) + " " + l.Cheapest.CapacityType
 			}
 			fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Nodes, l.Pool,
-				view.Some(l.Types, view.TypesShown), view.Zones(l.Zones), strings.Join(l.CapacityTypes, "|"), price, workloads(l.Pods))
+				view.Some(l.Types, view.TypesShown), view.Zones(l.Zones), strings.Join(l.CapacityTypes,
+					"|"), price, workloads(l.Pods))
 		}
 		table.Flush() //nolint:errcheck // into a strings.Builder
 		fmt.Fprintf(b, "\n%s for %s: %s$%s/h", count(r.Nodes, "node", "nodes"), count(r.Pods.New, "pod", "pods"), about,

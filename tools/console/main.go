@@ -46,7 +46,8 @@ func run(from, to string) error {
 	for name, file := range libraries() {
 		alias[name] = filepath.Join(vendor, file)
 	}
-	made := api.Build(api.BuildOptions{EntryPoints: []string{filepath.Join(from, "app.jsx"), filepath.Join(from, "app.css")},
+	made := api.Build(api.BuildOptions{EntryPoints: []string{filepath.Join(from, "app.jsx"), filepath.Join(from,
+		"app.css")},
 		AbsWorkingDir: from, Outdir: to, Bundle: true, MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true,
 		Format: api.FormatESModule, Target: api.ES2022, JSX: api.JSXTransform, JSXFactory: "h", JSXFragment: "Fragment",
 		Charset: api.CharsetUTF8, LegalComments: api.LegalCommentsNone, Alias: alias, LogLevel: api.LogLevelSilent,

@@ -55,10 +55,10 @@ func TestU38_EveryPageIsAccessible(t *testing.T) {
 		for _, dark := range []bool{false, true} {
 			b.dark(dark)
 			for _, page := range pages() {
-				b.at(page[1])
 				if page[0] == "gone" { // the browser itself calls that an error
 					continue
 				}
+				b.at(page[1])
 				b.shows(page[2])
 				name := fmt.Sprintf("%s-%d-%t", page[0], size, dark)
 				b.picture(name)
@@ -99,14 +99,15 @@ func TestU08_EveryPageShowsItsCauses(t *testing.T) {
 	b.shows("3 of 300")
 }
 
-// TestU08_WhatChangesIsShown without a reload: a node that comes, pods that wait and then do not; frozen, nothing moves.
+// TestU08_WhatChangesIsShown without a reload: a node that comes, pods that wait and then do not; frozen, nothing
+// moves.
 func TestU08_WhatChangesIsShown(t *testing.T) {
 	s := newStand(t, generated())
 	b := s.opened(1440, 900)
 	b.at("/")
 	b.until(`document.querySelectorAll(".box").length === 300`)
 	b.do("window.first = document.querySelector('.box[aria-label^=gpu-3]')")
-	s.show("node fresh type=p3.2xlarge zone=a pool=gpu capacity=on-demand\npod more-0..4 ns=ml cpu=7.5\n")
+	s.show("node fresh type=p3.2xlarge zone=a pool=gpu capacity=on-demand\npod more-0..4 ns=ml cpu=7500m\n")
 	b.until(`document.querySelectorAll(".box").length === 301 && !!document.querySelector('.box[aria-label^=fresh]')`)
 	b.shows("wait")
 	if !ask[bool](b, "window.first === document.querySelector('.box[aria-label^=gpu-3]')") {
@@ -157,7 +158,8 @@ func TestU08_NamesAreText(t *testing.T) {
 	s := newStand(t, "type m cpu=4 zones=a od=0.2\npool "+evil+" blocked="+evil+"\nnode "+evil+"1 type=m zone=a pool="+evil+
 		"\npod "+evil+"2 ns="+evil+" cpu=64\n")
 	b := s.opened(1440, 900)
-	for _, page := range []string{"/", "/nodes", "/nodes?as=table", "/pods", "/pools", "/pods?q=%3Cimg", "/nodes?q=%3Cimg"} {
+	for _, page := range []string{"/", "/nodes", "/nodes?as=table", "/pods", "/pools", "/pods?q=%3Cimg",
+		"/nodes?q=%3Cimg"} {
 		b.at(page)
 		b.shows("<img/src=x")
 		if n := ask[int](b, "document.querySelectorAll('main img, main script').length"); n != 0 {
@@ -177,4 +179,22 @@ func TestU08_AStreamThatIsHeldBackIsAskedForInstead(t *testing.T) {
 	b.until(`document.querySelectorAll(".box").length === 300`)
 	s.show("node fresh type=p3.2xlarge zone=a pool=gpu capacity=on-demand\n")
 	b.until(`document.querySelectorAll(".box").length === 301`)
+}
+
+// TestU38_WhatIsNewTakesNoFocus: neither from a link above, nor from a box, nor from what is being typed.
+func TestU38_WhatIsNewTakesNoFocus(t *testing.T) {
+	s := newStand(t, generated())
+	b := s.opened(1440, 900)
+	b.at("/nodes?as=table")
+	for i, what := range []string{"nav a", "th button", "tbody a"} {
+		b.do(fmt.Sprintf("window.had = document.querySelector(%q); window.had.focus()", what))
+		s.show(fmt.Sprintf("node z-%d type=p3.2xlarge zone=a pool=gpu capacity=on-demand\n", i))
+		b.until(fmt.Sprintf("document.querySelector('h1').textContent.includes('301') && !!%s",
+			"document.activeElement"))
+		if !ask[bool](b, "document.activeElement === window.had") {
+			t.Errorf("%s has lost the focus", what)
+		}
+		s.show("")
+		b.until("document.querySelector('h1').textContent.includes('300')")
+	}
 }

@@ -58,7 +58,8 @@ func generated() string {
 		case 50:
 			more = " disrupting"
 		}
-		fmt.Fprintf(&b, "node ip-10-0-%d-%d type=%s zone=%s pool=default capacity=%s created=%d%s\n", i/100, i%100, kind, zone,
+		fmt.Fprintf(&b, "node ip-10-0-%d-%d type=%s zone=%s pool=default capacity=%s created=%d%s\n", i/100, i%100, kind,
+			zone,
 			capacity, old+100*int64(i), more)
 	}
 	for i := range 12 {
@@ -138,7 +139,8 @@ func (s *stand) show(more string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.input.Store(&readmodel.Input{Snapshot: snapshot, Plan: engine.Provision(snapshot), Terms: engine.Terms{Now: time.Now().Unix()}})
+	s.input.Store(&readmodel.Input{Snapshot: snapshot, Plan: engine.Provision(snapshot),
+		Terms: engine.Terms{Now: time.Now().Unix()}})
 }
 
 // tab is one of a browser of its own, and what it did that it should not.
@@ -154,7 +156,8 @@ type tab struct {
 // opened opens a tab of a size: nothing but the loopback may be asked for, and what its console calls an error is one.
 func (s *stand) opened(width, height int) *tab {
 	s.t.Helper()
-	options := []chromedp.ExecAllocatorOption{chromedp.NoFirstRun, chromedp.NoSandbox, chromedp.Headless, chromedp.DisableGPU,
+	options := []chromedp.ExecAllocatorOption{chromedp.NoFirstRun, chromedp.NoSandbox, chromedp.Headless,
+		chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
 		chromedp.UserDataDir(s.t.TempDir()), chromedp.WindowSize(width, height)}
@@ -165,7 +168,7 @@ func (s *stand) opened(width, height int) *tab {
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(int64(width), int64(height))); err != nil { // starts it
 		s.t.Fatal(err)
 	}
-	late, cancelLate := context.WithTimeout(ctx, 2*time.Minute)
+	late, cancelLate := context.WithTimeout(ctx, 6*time.Minute)
 	s.t.Cleanup(cancelLate)
 	own.ctx = late
 	call(own, network.Enable, network.EnableParams{})

@@ -21,17 +21,18 @@ const turn = () => {
 
 const help = signal(false);
 
+const Tab = ({ at, page, children, parts }) => <Link parts={parts} aria-current={page === at ? "page" : undefined}>{children}</Link>;
+
 function Top() {
   const t = totals.value, [page] = route.value.parts;
-  const Tab = ({ at, children, parts }) => <Link parts={parts} aria-current={page === at ? "page" : undefined}>{children}</Link>;
   return (
     <header>
       <Link parts={[]} class="brand"><img src={base + "icon.svg"} alt="" width="20" height="20" /> Joiner</Link>
       <nav aria-label="Pages">
-        <Tab parts={[]}>Overview</Tab>
-        <Tab parts={["nodes"]} at="nodes">Nodes</Tab>
-        <Tab parts={["pods"]} at="pods">Waiting{t?.waiting ? <span class={"badge" + (waiting.value.some((w) => w.state === "Held") ? "" : " soft")}>{t.waiting.toLocaleString("en")}</span> : null}</Tab>
-        <Tab parts={["pools"]} at="pools">Pools</Tab>
+        <Tab page={page} parts={[]}>Overview</Tab>
+        <Tab page={page} parts={["nodes"]} at="nodes">Nodes</Tab>
+        <Tab page={page} parts={["pods"]} at="pods">Waiting{t?.waiting ? <span class={"badge" + (waiting.value.some((w) => w.state === "Held") ? "" : " soft")}>{t.waiting.toLocaleString("en")}</span> : null}</Tab>
+        <Tab page={page} parts={["pools"]} at="pools">Pools</Tab>
       </nav>
       <div class="right">
         <Live />
@@ -134,10 +135,11 @@ function About() {
   );
 }
 
+const Key = ({ k, children }) => <Fragment><dt>{k.split(" ").map((x, i) => <Fragment key={i}><kbd>{x}</kbd> </Fragment>)}</dt><dd>{children}</dd></Fragment>;
+
 function Help() {
   const own = useRef();
   useEffect(() => { if (help.value) own.current.showModal(); else own.current.close(); }, [help.value]);
-  const Key = ({ k, children }) => <Fragment><dt>{k.split(" ").map((x, i) => <Fragment key={i}><kbd>{x}</kbd> </Fragment>)}</dt><dd>{children}</dd></Fragment>;
   return (
     <dialog ref={own} onClose={() => { help.value = false; }} aria-labelledby="help">
       <h2 id="help">Keys</h2>

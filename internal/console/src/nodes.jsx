@@ -1,6 +1,6 @@
 // Nodes as boxes or as a table.
 import { h, Fragment } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { nodes, ids, revision, totals } from "./store.js";
 import { route, change, to, follow } from "./route.js";
 import { Link, Meter, State, Heading } from "./parts.jsx";
@@ -121,23 +121,27 @@ function Bundles({ list, query, tab }) {
 
 const pageOfRows = 200;
 
+const rising = ["name", "state", "pool", "age"];
+
+// Parts stand outside of what draws them: one that is made anew each time would lose the focus.
+const Head = ({ by, sort, children, number }) => (
+  <th scope="col" class={number ? "number" : ""} aria-sort={sort === by ? (rising.includes(by) ? "ascending" : "descending") : undefined}>
+    <button class="plain" onClick={() => change({ sort: by })}>{children}{sort === by ? " ▾" : ""}</button>
+  </th>
+);
+
 function Table({ list, query }) {
   const [rows, more] = useState(pageOfRows);
   const sort = orders[query.sort] ? query.sort : "name", now = Date.now() / 1000;
   const sorted = list.slice().sort(orders[sort]);
-  const Head = ({ by, children, number }) => (
-    <th scope="col" class={number ? "number" : ""} aria-sort={sort === by ? (by === "name" || by === "state" || by === "pool" || by === "age" ? "ascending" : "descending") : undefined}>
-      <button class="plain" onClick={() => change({ sort: by })}>{children}{sort === by ? " ▾" : ""}</button>
-    </th>
-  );
   return (
     <Fragment>
       <div class="scroll" tabIndex={0} role="region" aria-label="Table of nodes">
         <table>
           <thead><tr>
-            <Head by="name">Node</Head><Head by="state">State</Head><Head by="pool">Pool</Head><th scope="col">Type</th><th scope="col">Zone</th>
-            <Head by="price" number>$/h</Head><Head by="cpu">CPU</Head><Head by="memory">Memory</Head><Head by="pods" number>Pods</Head>
-            <Head by="age" number>Age</Head><th scope="col">Why</th>
+            <Head sort={sort} by="name">Node</Head><Head sort={sort} by="state">State</Head><Head sort={sort} by="pool">Pool</Head><th scope="col">Type</th><th scope="col">Zone</th>
+            <Head sort={sort} by="price" number>$/h</Head><Head sort={sort} by="cpu">CPU</Head><Head sort={sort} by="memory">Memory</Head><Head sort={sort} by="pods" number>Pods</Head>
+            <Head sort={sort} by="age" number>Age</Head><th scope="col">Why</th>
           </tr></thead>
           <tbody>{sorted.slice(0, rows).map((n) => (
             <tr key={n.id}>
@@ -168,15 +172,17 @@ const Tag = ({ name, value }) => (
 );
 
 export function Controls({ query }) {
-  const typing = useRef();
+  const typing = useRef(), input = useRef(), [text, set] = useState(query.q || "");
   const type = (e) => {
-    const text = e.currentTarget.value;
+    const typed = e.currentTarget.value;
+    set(typed);
     clearTimeout(typing.current);
-    typing.current = setTimeout(() => change({ q: text }), 150);
+    typing.current = setTimeout(() => change({ q: typed }), 150);
   };
+  useEffect(() => { if (document.activeElement !== input.current) set(query.q || ""); }, [query.q]); // by a link, or going back
   return (
     <div class="controls">
-      <label>Filter <input type="search" id="filter" value={query.q || ""} onInput={type} placeholder="name, type, zone" /></label>
+      <label>Filter <input type="search" id="filter" ref={input} value={text} onInput={type} placeholder="name, type, zone" /></label>
       <label>State <select value={query.state || ""} onChange={(e) => change({ state: e.currentTarget.value })}>
         <option value="">any</option><option value="stays">stays</option>
         {Object.entries(states).map(([k, v]) => <option key={k} value={k}>{v}</option>)}
@@ -200,10 +206,10 @@ export function Nodes({ current }) {
   const query = route.value.query, list = chosen(query), all = totals.value;
   const price = list.reduce((sum, n) => sum + (n.pricePerHour || 0), 0);
   const unpriced = list.filter((n) => n.pricePerHour == null && n.claim && n.state !== "launching").length;
-  const Title = current ? ({ children }) => <h2>{children}</h2> : ({ children }) => <Heading title="Nodes">{children}</Heading>;
+  const title = <Fragment>Nodes <span class="dim">{list.length === all.nodes ? all.nodes : `${list.length} of ${all.nodes}`}, {perHour(price, unpriced)}</span></Fragment>;
   return (
     <Fragment>
-      <Title>Nodes <span class="dim">{list.length === all.nodes ? all.nodes : `${list.length} of ${all.nodes}`}, {perHour(price, unpriced)}</span></Title>
+      {current ? <h2>{title}</h2> : <Heading title="Nodes">{title}</Heading>}
       <Controls query={query} />
       {query.as === "table" ? <Table list={list} query={query} /> : <Fragment><Boxes list={list} query={query} current={current} level={current ? "h3" : "h2"} /><Legend /></Fragment>}
     </Fragment>

@@ -24,7 +24,7 @@ export const Meter = ({ pair, text }) => (
 
 export const State = ({ node }) => (
   <span class={"state " + node.state + (stays(node) ? " stays" : "")}>
-    <span aria-hidden="true">{sign(node) || "✓"} </span>
+    <span aria-hidden="true">{sign(node) || (node.goes ? "→" : "✓")} </span>
     {stays(node) ? "stays" : node.goes ? "goes: " + node.goes : states[node.state] || node.state}
   </span>
 );

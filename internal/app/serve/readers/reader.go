@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// writeWithin is how long one write to a reader may take: a reader that stands still has the network's buffers before that.
+// writeWithin is how long one write to a reader may take: a reader that stands still has the network's buffers before
+// that.
 const writeWithin = 30 * time.Second
 
 // reader is one stream. What is to be sent waits in a list, so that nobody waits for the network.

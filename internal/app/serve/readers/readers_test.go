@@ -135,8 +135,8 @@ func stream(t *testing.T, from io.Reader) func() told {
 	}
 }
 
-// TestU41_AStreamTellsTheWholeAndThenWhatChanges, each with the version of the snapshot; who comes back with what it has
-// is told what it missed, and the whole where that is not known.
+// TestU41_AStreamTellsTheWholeAndThenWhatChanges, each with the version of the snapshot; who comes back with what it
+// has is told what it missed, and the whole where that is not known.
 func TestU41_AStreamTellsTheWholeAndThenWhatChanges(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -166,7 +166,8 @@ func TestU41_AStreamTellsTheWholeAndThenWhatChanges(t *testing.T) {
 	if _, text := s.body(PathView + "?since=" + first.id); !strings.Contains(text, `"deltas":[{"from":"`+first.id) {
 		t.Error(text)
 	}
-	if code, text := s.body(PathView); code != http.StatusOK || !strings.HasPrefix(text, `{"apiVersion":"view.joiner.sh/v1"`) {
+	if code, text := s.body(PathView); code != http.StatusOK || !strings.HasPrefix(text,
+		`{"apiVersion":"view.joiner.sh/v1"`) {
 		t.Error(text)
 	}
 }
@@ -240,7 +241,8 @@ func TestU41_TheModelIsMadeOnceForAll(t *testing.T) {
 func TestU41_WhoDoesNotReadIsDropped(t *testing.T) {
 	t.Parallel()
 	var cuts atomic.Int64
-	slow, quick := newReader(false, func() { cuts.Add(1) }), newReader(false, func() { t.Error("a reader that reads is cut") })
+	slow, quick := newReader(false, func() { cuts.Add(1) }), newReader(false,
+		func() { t.Error("a reader that reads is cut") })
 	large := &frame{plain: make([]byte, mostBacklog+1)}
 	slow.send(large, true) // a snapshot may be larger
 	part := &frame{plain: make([]byte, mostBacklog/8)}
@@ -297,7 +299,8 @@ func TestU41_OnlyReadsOfTheLoopbackAreAnswered(t *testing.T) {
 	for _, path := range []string{PathView, PathStream, "/"} {
 		answer := s.get(http.MethodHead, path)
 		h := answer.Header
-		if answer.StatusCode != http.StatusOK || !strings.HasPrefix(h.Get("Content-Security-Policy"), "default-src 'none';") ||
+		if answer.StatusCode != http.StatusOK || !strings.HasPrefix(h.Get("Content-Security-Policy"),
+			"default-src 'none';") ||
 			h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "no-referrer" ||
 			h.Get("Cache-Control") != "no-store" || h.Get("Access-Control-Allow-Origin") != "" || h.Get("Set-Cookie") != "" {
 			t.Errorf("%s: %d %v", path, answer.StatusCode, h)
@@ -317,7 +320,8 @@ func TestU41_DetailsAreFoundByAddress(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s", path, code, text, want)
 		}
 	}
-	for path, want := range map[string]int{"/pods/default/no": 404, "/nodes/no": 404, "/pools/no": 404, "/pods?from=x": 400,
+	for path, want := range map[string]int{"/pods/default/no": 404, "/nodes/no": 404, "/pools/no": 404,
+		"/pods?from=x":  400,
 		"/pods?from=-1": 400, "/nodes/n3?from=x": 400, "/other": 404} {
 		if code, text := s.body(PathView + path); code != want {
 			t.Errorf("%s: %d %s, want %d", path, code, text, want)
