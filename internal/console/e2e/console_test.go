@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -134,7 +135,9 @@ func TestU38_TheKeyboardIsEnough(t *testing.T) {
 		b.run(chromedp.KeyEvent("g"), chromedp.KeyEvent(page[0]))
 		b.until(fmt.Sprintf("location.pathname === %q && document.activeElement.tagName === 'H1'", page[1]))
 	}
-	b.run(chromedp.KeyEvent("/"))
+	// As a keyboard does it: a key that is taken writes nothing.
+	call(b, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: "keyDown", Key: "/", Text: "/"})
+	call(b, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: "keyUp", Key: "/"})
 	b.until("document.activeElement.id === 'filter'")
 	b.run(chromedp.KeyEvent("gpu-"))
 	b.until("location.search.includes('q=gpu-') && document.querySelectorAll('.box').length === 12")
@@ -189,8 +192,7 @@ func TestU38_WhatIsNewTakesNoFocus(t *testing.T) {
 	for i, what := range []string{"nav a", "th button", "tbody a"} {
 		b.do(fmt.Sprintf("window.had = document.querySelector(%q); window.had.focus()", what))
 		s.show(fmt.Sprintf("node z-%d type=p3.2xlarge zone=a pool=gpu capacity=on-demand\n", i))
-		b.until(fmt.Sprintf("document.querySelector('h1').textContent.includes('301') && !!%s",
-			"document.activeElement"))
+		b.until("document.querySelector('h1').textContent.includes('301')")
 		if !ask[bool](b, "document.activeElement === window.had") {
 			t.Errorf("%s has lost the focus", what)
 		}
