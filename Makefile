@@ -31,7 +31,7 @@ ALONGSIDE_MINUTES ?= 5
 PLACEMENT_NODES ?= 5000
 RACE_PACKAGES := ./internal/engine/... ./internal/world/... ./internal/translate/...
 
-GENERATED = $$(find api autonodepolicy/api nodescheduling/api charts/*/files charts/*/crds upstream/openshift-api/crd -name 'zz_generated*' -o -name '*.yaml' -o -name 'dashboard.json' | sort)
+GENERATED = $$(find api autonodepolicy/api nodescheduling/api charts/*/files charts/*/crds upstream/openshift-api/crd -name 'zz_generated*' -o -name '*.yaml' -o -name 'dashboard.json' | sort; find internal/console/assets -type f | sort)
 
 include localcluster/localcluster.mk
 include bench/bench.mk
@@ -103,6 +103,10 @@ e2e-ec2: programs ## E-64: the contract of the EC2 provider, and pods to instanc
 	@test -n '$(ENDPOINT)' || { echo "ENDPOINT is not set: want the URL of a server that speaks AWS's protocols"; exit 2; }
 	JOINER_EC2_ENDPOINT='$(ENDPOINT)' $(GO) test -count=1 -timeout 30m -v -run TestContractAnywhere ./internal/provider/ec2
 	cd localcluster && $(E2E_ENV) JOINER_EC2_ENDPOINT='$(ENDPOINT)' $(GO) test -trimpath -count=1 -timeout 30m -v -run TestAnywhere ./e2e/ec2
+
+.PHONY: console-e2e
+console-e2e: ## U-08, U-38: the console in a headless Chromium, with axe; needs chromium, and npm for axe alone
+	cd internal/console/e2e && npm ci --ignore-scripts --no-audit --no-fund && CGO_ENABLED=0 $(GO) test -trimpath -count=1 $(TEST_FLAGS) .
 
 .PHONY: bench-policy
 bench-policy: programs ## B-15: one change of the policy for POLICY_POOLS=500 pools, the time and the requests it takes
@@ -198,7 +202,7 @@ tables: ## What is known of EC2 without asking it: prices and branch interfaces,
 .PHONY: generated
 generated:
 	@before="$$(cat $(GENERATED) | cksum)"; tools/generate.sh; if [ "$$before" != "$$(cat $(GENERATED) | cksum)" ]; then \
-		echo "Generated files were not current; they are now. Commit them:"; git status --porcelain -- api autonodepolicy nodescheduling charts upstream; exit 1; fi
+		echo "Generated files were not current; they are now. Commit them:"; git status --porcelain -- api autonodepolicy nodescheduling charts upstream internal/console/assets; exit 1; fi
 
 .PHONY: vet
 vet: localcluster-vet ## go vet in every module

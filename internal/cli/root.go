@@ -34,6 +34,8 @@ type Config struct {
 	Namespace func(Connection) string
 	// Forward reaches the loopback of pods; nil where nothing can.
 	Forward func(Connection) (Forwarder, error)
+	// Open opens an address in a browser; nil where nothing can.
+	Open func(address string) error
 	// In, Out and Err are the standard streams.
 	In       io.Reader
 	Out, Err io.Writer
@@ -91,8 +93,8 @@ func root(config Config) *cobra.Command {
 	migrate.AddCommand(migrateCheck(config), migrateStorage(config))
 	audit := parent("audit", "Report what a policy would refuse", "")
 	audit.AddCommand(auditControlPlane(config))
-	command.AddCommand(status(config), top(config), simulate(config), explain(config), dumps(config), replay(config),
-		pause(config), resume(config), migrate, audit, policyCommands(config),
+	command.AddCommand(status(config), top(config), simulate(config), explain(config), console(config), dumps(config),
+		replay(config), pause(config), resume(config), migrate, audit, policyCommands(config),
 		version(config))
 	config.rename(command)
 	return command

@@ -2,11 +2,14 @@ package cli_test
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/joiner-autoscaler/joiner/internal/cli"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/readmodel"
 )
 
 // mark stands where nobody may look: in secrets, environments, annotations that are not ours, image names, and
@@ -141,7 +144,7 @@ func markedFile(t *testing.T) string {
 }
 
 // TestU40_WhatNobodyMayKnowIsNowhere: neither in a dump, nor in what explain, simulate, status and replay say, in any
-// form.
+// form, nor in what a console is told.
 func TestU40_WhatNobodyMayKnowIsNowhere(t *testing.T) {
 	t.Parallel()
 	path, packed := markedFile(t), filepath.Join(t.TempDir(), "dump.gz")
@@ -166,6 +169,9 @@ func TestU40_WhatNobodyMayKnowIsNowhere(t *testing.T) {
 		packed); code != cli.CodeFine {
 		t.Fatal(failures)
 	}
+	d := understood(t, packed)
+	looks("the read model", shownByConsole(t, readmodel.Input{Snapshot: d.Snapshot, Terms: d.Terms,
+		Plan: engine.Launches(d.Snapshot), Stays: readmodel.StaysOf(d.Snapshot, d.Terms)}))
 	for want, args := range map[string][]string{
 		"Paused":      {"status", "-f", path},
 		"capacity":    {"top", "-f", path},
@@ -192,4 +198,37 @@ func TestU40_WhatNobodyMayKnowIsNowhere(t *testing.T) {
 			looks(strings.Join(args, " ")+" -o "+form, out+failures)
 		}
 	}
+}
+
+// shownByConsole is all that a console can ask for.
+func shownByConsole(t *testing.T, in readmodel.Input) string {
+	t.Helper()
+	m := readmodel.Of(in)
+	all := []any{m}
+	add := func(what any, there bool) {
+		t.Helper()
+		if !there {
+			t.Errorf("%+v is not there", what)
+		}
+		all = append(all, what)
+	}
+	for _, node := range m.Nodes {
+		found, there := readmodel.NodeOf(in, node.ID, 0)
+		add(found, there)
+	}
+	for _, pool := range m.Pools {
+		found, there := readmodel.PoolOf(in, pool.Name)
+		add(found, there)
+	}
+	waiting := readmodel.WaitingPods(in, "", "", "", "", 0)
+	add(waiting, len(waiting.Pods) > 0)
+	for _, pod := range waiting.Pods {
+		found, there := readmodel.PodOf(in, pod.Namespace, pod.Name)
+		add(found, there)
+	}
+	data, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }

@@ -77,7 +77,10 @@ func NodeStates() []NodeState {
 }
 
 // Offers counts offerings, and those that cannot be had at present.
-type Offers struct{ All, Unavailable int }
+type Offers struct {
+	All         int `json:"all"`
+	Unavailable int `json:"unavailable"`
+}
 
 // HardLimit is a hard limit of nodes, and how many claims count against it that were not made by hand.
 type HardLimit struct{ Most, Used int64 }
@@ -112,8 +115,15 @@ func (n *Numbers) pool(s *cluster.Snapshot, pool *cluster.Pool) {
 			n.Limited[PoolLimit{pool.Name, s.Names[component]}] = false
 		}
 	}
+	if pool.Catalog != nil {
+		n.Offers[pool.Name] = OffersOf(pool)
+	}
+}
+
+// OffersOf counts what the requirements of a pool allow.
+func OffersOf(pool *cluster.Pool) Offers {
 	if pool.Catalog == nil {
-		return
+		return Offers{}
 	}
 	offers := pool.Catalog.All()
 	for r := range pool.Requirements.All() {
@@ -121,7 +131,7 @@ func (n *Numbers) pool(s *cluster.Snapshot, pool *cluster.Pool) {
 			pool.Catalog.Compatible(r).AndTo(offers)
 		}
 	}
-	n.Offers[pool.Name] = Offers{All: offers.Count(), Unavailable: offers.Minus(pool.Catalog.Available).Count()}
+	return Offers{All: offers.Count(), Unavailable: offers.Minus(pool.Catalog.Available).Count()}
 }
 
 func (n *Numbers) node(node *cluster.Node) {
@@ -165,55 +175,16 @@ func StateOf(node *cluster.Node) NodeState {
 
 // waiting counts the pods that have no node, of what the plan says of each.
 func (n *Numbers) waiting(s *cluster.Snapshot, p plan.Plan) {
-	there, pools := map[string]bool{}, map[string]string{}
-	for _, node := range s.Nodes {
-		there[node.Name], pools[node.Claim], pools[node.Name] = true, node.Pool, node.Pool
-	}
-	said := map[string]CauseOfPool{}
-	for _, nomination := range p.Nominations {
-		e := Nominated(nomination.Node, there[nomination.Node])
-		said[nomination.Pod.UID] = CauseOfPool{e.Cause.Code, pools[nomination.Node]}
-	}
-	for _, launch := range p.Launches {
-		for _, pod := range launch.Pods {
-			said[pod.UID] = CauseOfPool{cause.LaunchPlanned, launch.Pool}
-		}
-	}
-	type shared struct {
-		first *plan.PoolRefusal
-		pools int
-	}
-	told := map[shared]CauseOfPool{} // pods that are alike share what the pools say
 	holds := map[PoolLimit]bool{}
-	for _, u := range p.Unplaced {
-		key := shared{pools: len(u.Pools)}
-		if key.pools > 0 {
-			key.first = &u.Pools[0]
-		}
-		group, known := told[key]
-		if !known {
-			group = groupOf(u)
-			told[key] = group
-			held(u, group, holds)
-		}
-		said[u.Pod.UID] = group
-	}
+	said := sayings(s, p, func(u plan.Unplaced, group CauseOfPool) { held(u, group, holds) })
 	for _, pod := range s.Pending {
 		if pod.Node == "" {
-			n.Waiting[said[pod.UID]]++
+			n.Waiting[said[pod.UID].group]++
 		}
 	}
 	for which := range holds {
 		n.Limited[which] = true
 	}
-}
-
-func groupOf(u plan.Unplaced) CauseOfPool {
-	w := Waits(u)
-	if w.Cause.Object.Kind != "NodePool" {
-		return CauseOfPool{Cause: w.Cause.Code}
-	}
-	return CauseOfPool{w.Cause.Code, w.Cause.Object.Name}
 }
 
 // held notes the limit that a group waits at. Those of other pools are not known to be all that is in the way there.

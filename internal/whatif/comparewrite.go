@@ -272,7 +272,7 @@ func (c Comparison) writeComing(b *strings.Builder, g *fateGroup) {
 	}
 	fmt.Fprintf(b, "%-8s  %d  %s: %s %s in %s, %s, %s\n", n.Fate, len(g.names), n.Pool, n.Offering.Type,
 		n.Offering.CapacityType,
-		zones(slices.Sorted(slices.Values(g.zones))), price, n.Why)
+		view.Zones(slices.Sorted(slices.Values(g.zones))), price, n.Why)
 }
 
 // write prints nodes that go, are replaced, or stay.

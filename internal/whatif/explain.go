@@ -177,7 +177,7 @@ func (w *World) explain(pod *corev1.Pod, all bool) view.Explanation {
 
 // placeOf says what a plan for all waiting pods does with one of them.
 func (w *World) placeOf(pod plan.PodRef, all bool) view.Explanation {
-	return place(w.planned(), pod, all, func(name string) bool { return w.nodes[name] })
+	return view.Placed(w.planned(), pod, all, func(name string) bool { return w.nodes[name] })
 }
 
 // planned is the plan for all waiting pods; it is made once.

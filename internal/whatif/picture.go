@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine"
-	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/view"
@@ -52,7 +51,7 @@ func explainPodIn(s *cluster.Snapshot, about About) (Explained, error) {
 				return slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool { return n.Name == name })
 			}
 			ref := plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
-			e.Explanation = place(engine.Launches(s), ref, false, onNode)
+			e.Explanation = view.Placed(engine.Launches(s), ref, false, onNode)
 			return e, nil
 		}
 	}
@@ -76,30 +75,4 @@ func explainNodeIn(s *cluster.Snapshot, terms engine.Terms, name string) (Explai
 		names = append(names, node.Name, node.Claim)
 	}
 	return e, fmt.Errorf("there is no node and no NodeClaim %s%s", name, nearest(name, names))
-}
-
-// place says what a plan does with a pod that waits. onNode says whether a name is that of a node that there is.
-func place(p plan.Plan, pod plan.PodRef, all bool, onNode func(string) bool) view.Explanation {
-	for _, n := range p.Nominations {
-		if n.Pod.UID != pod.UID {
-			continue
-		}
-		return view.Nominated(n.Node, onNode(n.Node))
-	}
-	for _, l := range p.Launches {
-		if slices.ContainsFunc(l.Pods, func(other plan.PodRef) bool { return other.UID == pod.UID }) {
-			return view.WaitsFor(cause.LaunchPlanned, fmt.Sprintf("a node of pool %s would be launched for it: %s in %s", l.Pool,
-				some(l.Types, typesShown), zones(l.Zones)), "", l.Pool)
-		}
-	}
-	for _, u := range p.Unplaced {
-		if u.Pod.UID == pod.UID {
-			e := view.NotPlaced(u)
-			if all {
-				e.Also = view.Further(u)
-			}
-			return e
-		}
-	}
-	return view.WaitsFor(cause.NotMarkedUnschedulable, "no plan is made for it", "", "")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
 // PoolFacts are what a pool has and what it is asked for. Its names in JSON are an API (U-29).
@@ -20,7 +21,7 @@ type PoolFacts struct {
 	OnTheWay int `json:"onTheWay,omitempty"`
 	Leaving  int `json:"leaving,omitempty"`
 	// Limits are those of the pool, that of nodes first.
-	Limits []PoolLimit `json:"limits,omitempty"`
+	Limits []view.Bound `json:"limits,omitempty"`
 	// PricePerHour is of the machines that are launched. Unpriced counts those whose price nobody knows; they are not
 	// in PricePerHour.
 	PricePerHour Dollars `json:"pricePerHour"`
@@ -33,14 +34,6 @@ type PoolFacts struct {
 	Demand []PoolDemand `json:"demand,omitempty"`
 
 	machines int // that are launched
-}
-
-// PoolLimit is a limit of a pool and what counts against it.
-type PoolLimit struct {
-	Resource string `json:"resource"`
-	Used     string `json:"used"`
-	Limit    string `json:"limit"`
-	Hard     bool   `json:"hard,omitempty"`
 }
 
 // PoolLaunches sums up the nodes that a pool would launch.
@@ -67,7 +60,7 @@ type PoolDemand struct {
 
 // factsOf sums a pool up.
 func (w *World) factsOf(s *cluster.Snapshot, pool *cluster.Pool, standing engine.PoolStanding) *PoolFacts {
-	facts := &PoolFacts{Estimated: w.estimated, Limits: limitsOf(s, pool), Launches: launchesOf(standing.Launches)}
+	facts := &PoolFacts{Estimated: w.estimated, Limits: view.Bounds(s, pool), Launches: launchesOf(standing.Launches)}
 	for _, node := range s.Nodes {
 		if node.Pool != pool.Name || node.Claim == "" {
 			continue
@@ -100,21 +93,6 @@ func (w *World) factsOf(s *cluster.Snapshot, pool *cluster.Pool, standing engine
 		facts.Demand = append(facts.Demand, demand)
 	}
 	return facts
-}
-
-func limitsOf(s *cluster.Snapshot, pool *cluster.Pool) []PoolLimit {
-	var list []PoolLimit
-	if most, hard := pool.Limits.Nodes(); most != limit.None {
-		list = append(list, PoolLimit{Resource: resources.NameNodes, Used: fmt.Sprint(pool.Used.Nodes),
-			Limit: fmt.Sprint(most), Hard: hard})
-	}
-	for i, limited := range pool.Limits.Limited {
-		if limited {
-			list = append(list, PoolLimit{Resource: s.Names[i], Used: s.Names.FormatOne(i, pool.Used.Capacity.At(i)),
-				Limit: s.Names.FormatOne(i, pool.Limits.Resources.At(i))})
-		}
-	}
-	return list
 }
 
 func launchesOf(launches []plan.Launch) *PoolLaunches {
@@ -174,7 +152,7 @@ func (f *PoolFacts) launches() string {
 	if l.Nodes > 1 {
 		price += " together"
 	}
-	return fmt.Sprintf("%s, %s: %s in %s", text, price, some(l.Types, typesShown), zones(l.Zones))
+	return fmt.Sprintf("%s, %s: %s in %s", text, price, view.Some(l.Types, view.TypesShown), view.Zones(l.Zones))
 }
 
 // write prints the facts below what is said of the pool. Where it launches nothing for a cause of its own, what it

@@ -114,7 +114,7 @@ type TopWaiting struct {
 // TopPool is a NodePool.
 type TopPool struct {
 	PoolStatus
-	Limits []PoolLimit `json:"limits,omitempty"`
+	Limits []view.Bound `json:"limits,omitempty"`
 	// Budgets are those of spec.disruption.budgets, in their order, and Going how many nodes count against them.
 	Budgets []TopBudget `json:"budgets,omitempty"`
 	Going   int         `json:"going,omitempty"`
@@ -379,7 +379,7 @@ func (st *stater) topPools(only string) []TopPool {
 		}
 		pool := TopPool{PoolStatus: status, Going: taken[status.Name]}
 		if value := st.s.Pool(status.Name); value != nil {
-			pool.Limits = limitsOf(st.s, value)
+			pool.Limits = view.Bounds(st.s, value)
 		}
 		if object := st.w.pool(status.Name); object != nil {
 			for _, budget := range object.Spec.Disruption.Budgets {

@@ -157,10 +157,10 @@ func (t Top) rows() [][]string {
 const typesOfRow = 1
 
 // Type, Zone and Capacity are the machine's, or what it may come to be.
-func (n TopNode) Type() string { return cmp.Or(some(n.Types, typesOfRow), noValue) }
+func (n TopNode) Type() string { return cmp.Or(view.Some(n.Types, typesOfRow), noValue) }
 
 // Zone is that of the machine: see Type.
-func (n TopNode) Zone() string { return cmp.Or(zones(n.Zones), noValue) }
+func (n TopNode) Zone() string { return cmp.Or(view.Zones(n.Zones), noValue) }
 
 // Capacity is whether the machine is spot, on-demand or reserved: see Type.
 func (n TopNode) Capacity() string { return cmp.Or(strings.Join(n.CapacityTypes, "|"), noValue) }

@@ -14,7 +14,6 @@ import (
 
 // How much of lists a table shows; the rest is counted. JSON has all.
 const (
-	typesShown     = 2
 	workloadsShown = 3
 	poolsShown     = 4
 )
@@ -93,8 +92,9 @@ func (r Result) launches(b *strings.Builder) {
 			if l.PricePerHour != nil {
 				price = about + cents(*l.PricePerHour) + " " + l.Cheapest.CapacityType
 			}
-			fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Nodes, l.Pool, some(l.Types, typesShown), zones(l.Zones),
-				strings.Join(l.CapacityTypes, "|"), price, workloads(l.Pods))
+			fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Nodes, l.Pool,
+				view.Some(l.Types, view.TypesShown), view.Zones(l.Zones), strings.Join(l.CapacityTypes,
+					"|"), price, workloads(l.Pods))
 		}
 		table.Flush() //nolint:errcheck // into a strings.Builder
 		fmt.Fprintf(b, "\n%s for %s: %s$%s/h", count(r.Nodes, "node", "nodes"), count(r.Pods.New, "pod", "pods"), about,
@@ -115,40 +115,11 @@ func cents(d Dollars) string {
 	return ((d + tenthOfACent/2) / tenthOfACent * tenthOfACent).String()
 }
 
-// zones joins zones, and leaves out of all but the first what it begins with: us-east-1a|b|c.
-func zones(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "|")
-	}
-	common := names[0]
-	for _, name := range names[1:] {
-		for !strings.HasPrefix(name, common) {
-			common = common[:len(common)-1]
-		}
-	}
-	if slices.Contains(names, common) {
-		return strings.Join(names, "|")
-	}
-	short := []string{names[0]}
-	for _, name := range names[1:] {
-		short = append(short, name[len(common):])
-	}
-	return strings.Join(short, "|")
-}
-
 func count(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, more)
-}
-
-// some joins the first of a list, and counts the others.
-func some(list []string, most int) string {
-	if more := len(list) - most; more > 0 {
-		return fmt.Sprintf("%s|+%d", strings.Join(list[:most], "|"), more)
-	}
-	return strings.Join(list, "|")
 }
 
 // workloads lists pods by workload, those with most first.

@@ -2,6 +2,7 @@ package joiner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,10 +12,12 @@ import (
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
+	"github.com/joiner-autoscaler/joiner/internal/app/serve/readers"
 	"github.com/joiner-autoscaler/joiner/internal/dump"
 )
 
@@ -22,6 +25,7 @@ import (
 // to the pod may read it.
 type readAPI struct {
 	inputs  *inputs
+	readers *readers.Readers
 	elected <-chan struct{} // closed once this process leads
 	leader  func(context.Context) string
 	log     logr.Logger
@@ -33,10 +37,8 @@ const pathDump = "/joiner/v1/dump"
 func (a readAPI) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+pathDump, func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case <-a.elected:
-		default:
-			http.Error(w, "this pod does not lead: "+a.leader(r.Context()), http.StatusServiceUnavailable)
+		if why := a.standby(r.Context()); why != "" {
+			http.Error(w, why, http.StatusServiceUnavailable)
 			return
 		}
 		newest, planned := a.inputs.newest()
@@ -49,7 +51,18 @@ func (a readAPI) handler() http.Handler {
 			a.log.Info("a dump was not sent", "reason", err.Error())
 		}
 	})
-	return mux
+	a.readers.Mount(mux)
+	return readers.Guard(mux)
+}
+
+// standby says why this pod answers nothing; "" when it leads.
+func (a readAPI) standby(ctx context.Context) string {
+	select {
+	case <-a.elected:
+		return ""
+	default:
+		return "this pod does not lead: " + a.leader(ctx)
+	}
 }
 
 // ownProgram is the name and version of this program.
@@ -79,17 +92,29 @@ func leaderIn(reader client.Reader, lease types.NamespacedName) func(context.Con
 	}
 }
 
+// newReadAPI makes it, with what it tells of how the cluster stands. epoch names this process.
+func newReadAPI(known *inputs, stands *standing, elected <-chan struct{}, leader func(context.Context) string,
+	epoch string, log logr.Logger,
+) readAPI {
+	api := readAPI{inputs: known, elected: elected, leader: leader, log: log}
+	api.readers = readers.New(readers.Config{Input: stands.input, Standby: api.standby, Epoch: epoch, Now: stands.now,
+		Log: log})
+	return api
+}
+
 // addReadAPI serves it, unless the port is 0. A port that is taken is said, and no reason not to run.
-func addReadAPI(ctx context.Context, config Config, mgr manager.Manager, known *inputs, log logr.Logger) error {
+func addReadAPI(ctx context.Context, config Config, mgr manager.Manager, p *process, log logr.Logger) error {
 	if config.ReadPort == 0 {
 		return nil
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", config.ReadPort))
 	if err != nil {
-		log.Info("the read API is not served, joinerctl dump needs --rebuild: give --read-port a free port, or 0",
+		log.Info("the read API is not served, so there is no console, and joinerctl dump needs --rebuild: give --read-port a "+
+			"free port, or 0",
 			"port", config.ReadPort, "reason", serve.OneLine(err))
 		return nil
 	}
-	api := readAPI{inputs: known, elected: mgr.Elected(), leader: leaderIn(mgr.GetAPIReader(), config.lease()), log: log}
-	return mgr.Add(serve.Server{Listener: listener, Handler: api.handler()})
+	api := newReadAPI(p.inputs, p.standing, mgr.Elected(), leaderIn(mgr.GetAPIReader(), config.lease()),
+		string(uuid.NewUUID()), log.WithName("readers"))
+	return errors.Join(mgr.Add(api.readers), mgr.Add(serve.Server{Listener: listener, Handler: api.handler()}))
 }

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/joiner-autoscaler/joiner/internal/app/serve/readers"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 	"github.com/joiner-autoscaler/joiner/internal/dump"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
@@ -55,8 +56,8 @@ func leads() chan struct{} {
 func TestU41_TheLeaderTellsWhatItPlannedWith(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, manifests()...)
-	api := readAPI{inputs: &s.inputs, elected: make(chan struct{}), log: logr.Discard(),
-		leader: func(context.Context) string { return "the leader is joiner-b" }}
+	leader := func(context.Context) string { return "the leader is joiner-b" }
+	api := newReadAPI(&s.inputs, s.parts.standing, make(chan struct{}), leader, "e", logr.Discard())
 	if code, body := asked(t, api, http.MethodGet, pathDump); code != http.StatusServiceUnavailable ||
 		string(body) != "this pod does not lead: the leader is joiner-b\n" {
 		t.Errorf("standby: %d %s", code, body)
@@ -159,5 +160,37 @@ func TestU41_TheLeaseNamesTheLeader(t *testing.T) {
 	}
 	if got := leaderIn(server, name)(t.Context()); got != "the leader is joiner-a_with_underscores" {
 		t.Error(got)
+	}
+}
+
+// TestU41_TheLeaderTellsHowItsClusterStands: of the picture that its controllers planned with, with the cause that they
+// tell; a standby names the leader.
+func TestU41_TheLeaderTellsHowItsClusterStands(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, manifests()...)
+	s.run(Pools, "default")
+	s.tell()
+	s.clock.Advance(time.Second)
+	s.run(Provisioning, "")
+	leader := func(context.Context) string { return "the leader is joiner-b" }
+	api := newReadAPI(&s.inputs, s.parts.standing, make(chan struct{}), leader, "e", logr.Discard())
+	if code, body := asked(t, api, http.MethodGet, readers.PathView); code != http.StatusServiceUnavailable ||
+		string(body) != "this pod does not lead: the leader is joiner-b\n" {
+		t.Errorf("standby: %d %s", code, body)
+	}
+	api = newReadAPI(&s.inputs, s.parts.standing, leads(), leader, "e", logr.Discard())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- api.readers.Start(ctx) }()
+	code, body := asked(t, api, http.MethodGet, readers.PathView)
+	for _, want := range []string{`"apiVersion":"view.joiner.sh/v1"`, `"name":"default"`, `"state":"launching"`,
+		s.only().Name} {
+		if code != http.StatusOK || !strings.Contains(string(body), want) {
+			t.Errorf("%d %s lacks %s", code, body, want)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

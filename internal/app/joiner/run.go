@@ -81,7 +81,7 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 	if err := servers.Add(mgr, serve.MetricsHandler(shown, config.EnableProfiling), serve.HealthHandlerOf(p.why)); err != nil {
 		return err
 	}
-	if err := errors.Join(served.add(mgr), addReadAPI(ctx, config, mgr, p.inputs, log)); err != nil {
+	if err := errors.Join(served.add(mgr), addReadAPI(ctx, config, mgr, p, log)); err != nil {
 		return err
 	}
 	log.Info("started", "server", config.REST.Host, "leaderElection", !config.DisableLeaderElection)
@@ -101,6 +101,7 @@ type process struct {
 	synced   *serve.Syncs
 	plugged  []plugin.Parts
 	inputs   *inputs
+	standing *standing
 }
 
 // why says why the process is not ready; "" when it is.
@@ -183,6 +184,7 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, plugins [
 			return nil, fmt.Errorf("adding controller %s: %w", c.Name, err)
 		}
 	}
+	p.standing = parts.standing
 	if err := mgr.Add(parts.standing); err != nil {
 		return nil, fmt.Errorf("adding what shows how the cluster stands: %w", err)
 	}

@@ -2,6 +2,7 @@ package joiner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/readmodel"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
@@ -105,6 +107,20 @@ func (s *standing) look(ctx context.Context) error {
 	s.metrics.Own.Standing.Show(append(rows, drains(snapshot, claims.Items, now)...))
 	s.forget(snapshot)
 	return nil
+}
+
+// input is what consoles are told of (U-41). It changes nothing of s: readers ask while s looks.
+func (s *standing) input(ctx context.Context) (readmodel.Input, error) {
+	if !s.ready() {
+		return readmodel.Input{}, errors.New("caches are being filled")
+	}
+	var pools karpenterv1.NodePoolList
+	if err := s.client.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
+		return readmodel.Input{}, fmt.Errorf("listing NodePools: %w", err)
+	}
+	snapshot, now := s.picture.Snapshot(), s.now()
+	return readmodel.Input{Snapshot: snapshot, Plan: s.metrics.Plans.Latest.Get(),
+		Terms: s.terms(snapshot, pools.Items, now), Remembered: s.memory(pools.Items, now), Paused: s.paused()}, nil
 }
 
 // terms are those of the disruption controller, with the budgets of now.

@@ -1,0 +1,329 @@
+// Package readers tells consoles how a cluster stands (U-41): once as a whole, or as a stream of changes. The model is
+// made once for all readers, at most once a second and only while somebody reads; whoever plans waits for none of them.
+package readers
+
+import (
+	"bytes"
+	"compress/flate"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/readmodel"
+)
+
+const (
+	// every is how often a change is told at most, and beatEvery how often that the stream lives.
+	every     = time.Second
+	beatEvery = 10 * time.Second
+	// mostReaders is how many streams there are at a time.
+	mostReaders = 32
+	// mostBacklog is how many bytes may wait for a reader, the first snapshot left out, until it is dropped.
+	mostBacklog = 1 << 20
+	// remembered is how many changes are kept for readers that resume.
+	remembered = 256
+	// staysEvery is how often it is asked, at most, which nodes stay and why: the engine plans for that. After an answer
+	// that took long nobody asks for staysShare times that.
+	staysEvery = 10 * time.Second
+	staysShare = 20
+	// staysHold is from when on an answer says nothing of now.
+	staysHold = 5 * time.Minute
+)
+
+// Config is what readers are told of.
+type Config struct {
+	// Input is what a model is made of now, but for Stays.
+	Input func(context.Context) (readmodel.Input, error)
+	// Stays asks how the nodes stand that are to go; nil for readmodel.StaysOf.
+	Stays func(*cluster.Snapshot, engine.Terms) map[string]engine.Standing
+	// Standby says why this process has nothing to tell, "" when it leads.
+	Standby func(context.Context) string
+	// Epoch tells the streams of one process from those of another.
+	Epoch string
+	Now   func() time.Time
+	Log   logr.Logger
+}
+
+// Readers makes the model and tells it. One goroutine, that of Start, owns everything below.
+type Readers struct {
+	config Config
+	asks   chan ask
+	leaves chan *reader
+	ended  chan struct{} // closed once Start has returned
+	busy   chan struct{} // what asks the engine for details is one at a time
+
+	current *published
+	changes []change // the newest last
+	streams map[*reader]bool
+
+	stays      map[string]engine.Standing
+	staysAt    time.Time
+	staysNext  time.Time
+	staysAsked bool
+	stayed     chan stayAnswer
+	packer     *flate.Writer
+	computed   int // how often a model was made
+}
+
+// published is a model as it was told last.
+type published struct {
+	input    readmodel.Input
+	sheet    *readmodel.Sheet
+	number   uint64
+	at       time.Time
+	fresh    bool // nothing has come in since that the model is not made of
+	snapshot *frame
+	data     []byte // of the snapshot
+}
+
+// change leads from one model to the next.
+type change struct {
+	number uint64 // of the model that it leads to
+	data   []byte
+	frame  *frame
+}
+
+type stayAnswer struct {
+	stays map[string]engine.Standing
+	took  time.Duration
+}
+
+// ask asks for the model of now. With a reader it is told what comes from then on.
+type ask struct {
+	since  string
+	reader *reader
+	answer chan answer
+}
+
+// answer is a model, or what leads to it from where the asker is.
+type answer struct {
+	err      error
+	full     bool // there are as many readers as there may be
+	input    readmodel.Input
+	snapshot []byte
+	resumes  bool
+	deltas   [][]byte
+	id       string
+}
+
+// New returns readers of a source. They are told nothing before Start.
+func New(config Config) *Readers {
+	if config.Stays == nil {
+		config.Stays = readmodel.StaysOf
+	}
+	packer, _ := flate.NewWriter(nil, flate.DefaultCompression) // the level is one that there is
+	return &Readers{config: config, asks: make(chan ask), leaves: make(chan *reader), ended: make(chan struct{}),
+		busy: make(chan struct{}, 1), streams: map[*reader]bool{}, stayed: make(chan stayAnswer, 1), packer: packer}
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: only the leader has something to tell.
+func (r *Readers) NeedLeaderElection() bool { return true }
+
+// Start tells readers until ctx ends.
+func (r *Readers) Start(ctx context.Context) error {
+	defer close(r.ended)
+	ticker, beat := time.NewTicker(every), time.NewTicker(beatEvery)
+	defer ticker.Stop()
+	defer beat.Stop()
+	ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case a := <-r.asks:
+			a.answer <- r.told(ctx, a)
+			if len(r.streams) == 1 && r.streams[a.reader] {
+				ticker.Reset(every)
+			}
+		case left := <-r.leaves:
+			delete(r.streams, left)
+			if len(r.streams) == 0 {
+				ticker.Stop()
+			}
+		case found := <-r.stayed:
+			now := r.config.Now()
+			r.stays, r.staysAt, r.staysAsked = found.stays, now, false
+			r.staysNext = now.Add(max(staysEvery, staysShare*found.took))
+			if r.current != nil {
+				r.current.fresh = false
+			}
+		case <-ticker.C:
+			if len(r.streams) > 0 {
+				r.tick(ctx)
+			}
+		case <-beat.C:
+			r.beat()
+		}
+	}
+}
+
+// told answers an ask.
+func (r *Readers) told(ctx context.Context, a ask) answer {
+	if a.reader != nil && len(r.streams) >= mostReaders {
+		return answer{full: true}
+	}
+	if r.current == nil || r.config.Now().Sub(r.current.at) >= every {
+		if err := r.make(ctx); err != nil {
+			return answer{err: err}
+		}
+	}
+	now := answer{input: r.current.input, id: r.id()}
+	missed, resumes := r.since(a.since)
+	now.resumes = resumes
+	for _, c := range missed {
+		now.deltas = append(now.deltas, c.data)
+	}
+	if !resumes {
+		if now.err = r.whole(); now.err != nil {
+			return now
+		}
+		now.snapshot = r.current.data
+	}
+	if a.reader == nil {
+		return now
+	}
+	r.streams[a.reader] = true
+	if !resumes {
+		a.reader.send(r.current.snapshot, true)
+	}
+	for _, c := range missed {
+		a.reader.send(c.frame, true)
+	}
+	a.reader.send(r.beatFrame(), true)
+	return now
+}
+
+// whole writes the snapshot of the current model, once.
+func (r *Readers) whole() error {
+	if r.current.snapshot != nil {
+		return nil
+	}
+	data, err := r.current.sheet.Snapshot(r.id())
+	if err != nil {
+		return fmt.Errorf("writing the snapshot: %w", err)
+	}
+	r.current.data, r.current.snapshot = data, r.framed("snapshot", r.id(), data)
+	return nil
+}
+
+func (r *Readers) id() string { return r.config.Epoch + "." + strconv.FormatUint(r.current.number, 10) }
+
+// since are the changes from the model that a reader has; false when they are not known any more.
+func (r *Readers) since(id string) ([]change, bool) {
+	epoch, number, found := strings.Cut(id, ".")
+	has, err := strconv.ParseUint(number, 10, 64)
+	if !found || err != nil || epoch != r.config.Epoch || has > r.current.number {
+		return nil, false
+	}
+	behind := r.current.number - has
+	if behind > uint64(len(r.changes)) {
+		return nil, false
+	}
+	return r.changes[len(r.changes)-int(behind):], true
+}
+
+// tick tells all readers what is other than a second ago.
+func (r *Readers) tick(ctx context.Context) {
+	before := r.current.number
+	if err := r.make(ctx); err != nil {
+		if ctx.Err() == nil {
+			r.config.Log.Info("consoles are not told what is new", "reason", err.Error())
+		}
+		return
+	}
+	if r.current.number == before {
+		return
+	}
+	for reader := range r.streams {
+		reader.send(r.changes[len(r.changes)-1].frame, false)
+	}
+}
+
+func (r *Readers) beat() {
+	for reader := range r.streams {
+		reader.send(r.beatFrame(), false)
+	}
+}
+
+func (r *Readers) beatFrame() *frame {
+	data := fmt.Appendf(nil, `{"now":%d,"id":%q}`, r.config.Now().Unix(), r.id())
+	return r.framed("beat", "", data)
+}
+
+// make makes the model of now, unless nothing came in since the last one.
+func (r *Readers) make(ctx context.Context) error {
+	in, err := r.config.Input(ctx)
+	if err != nil {
+		return err
+	}
+	now := r.config.Now()
+	r.askStays(in, now)
+	if r.stays != nil && now.Sub(r.staysAt) > max(staysHold, 2*r.staysNext.Sub(r.staysAt)) {
+		r.stays = nil
+	}
+	in.Stays = r.stays
+	if c := r.current; c != nil && c.fresh && c.input.Snapshot == in.Snapshot && c.input.Paused == in.Paused &&
+		c.input.Plan.BasedOn == in.Plan.BasedOn && (c.input.Stays == nil) == (in.Stays == nil) {
+		c.at, c.input = now, in
+		return nil
+	}
+	r.computed++
+	sheet, err := readmodel.Write(readmodel.Of(in))
+	if err != nil {
+		return err
+	}
+	next := &published{input: in, sheet: sheet, number: 1, at: now, fresh: true}
+	if r.current != nil {
+		next.number = r.current.number + 1
+		id := r.config.Epoch + "." + strconv.FormatUint(next.number, 10)
+		data, different, err := sheet.Delta(r.current.sheet, r.id(), id)
+		if err != nil {
+			return err
+		}
+		if !different {
+			r.current.input, r.current.at, r.current.fresh = in, now, true
+			return nil
+		}
+		if len(r.changes) == remembered {
+			r.changes = append(r.changes[:0:0], r.changes[1:]...)
+		}
+		r.changes = append(r.changes, change{number: next.number, data: data, frame: r.framed("delta", id, data)})
+	}
+	r.current = next
+	return nil
+}
+
+// askStays has it asked beside which nodes stay, if that is not asked already and is due.
+func (r *Readers) askStays(in readmodel.Input, now time.Time) {
+	if r.staysAsked || now.Before(r.staysNext) {
+		return
+	}
+	r.staysAsked = true
+	go func() {
+		stays := r.config.Stays(in.Snapshot, in.Terms)
+		r.stayed <- stayAnswer{stays, r.config.Now().Sub(now)}
+	}()
+}
+
+// frame is an event as it goes over the wire: plain, and packed so that packed frames one after the other are one
+// stream. It is made once for all readers.
+type frame struct{ plain, packed []byte }
+
+func (r *Readers) framed(event, id string, data []byte) *frame {
+	var text, packed bytes.Buffer
+	if id != "" {
+		fmt.Fprintf(&text, "id: %s\n", id)
+	}
+	fmt.Fprintf(&text, "event: %s\ndata: %s\n\n", event, data)
+	r.packer.Reset(&packed)
+	// Writing to a buffer does not fail.
+	_, _ = r.packer.Write(text.Bytes())
+	_ = r.packer.Flush()
+	return &frame{plain: text.Bytes(), packed: packed.Bytes()}
+}

@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// consoling holds the flags of console.
+type consoling struct {
+	reaching
+	open      bool
+	localPort int
+}
+
+// insteadOfConsole says what works without a controller.
+const insteadOfConsole = "joinerctl status and joinerctl explain read the objects of the API server"
+
+func console(config Config) *cobra.Command {
+	with := &consoling{}
+	with.instead = insteadOfConsole
+	command := &cobra.Command{
+		Use: "console", Short: "Open the page that shows how the cluster stands",
+		Args: cobra.NoArgs,
+		Long: `Find the controller that leads, open a local port that leads to it through the API server, and print the
+address of its page: what needs attention, NodePools, nodes with what keeps them, waiting pods by cause. It goes on until
+it is interrupted, and follows when another replica takes over.
+
+It needs the rights to list leases, and to create pods/portforward in the namespace of the controller: whoever has the
+second one may read what the controller sees. Nothing is ever written. The page listens on the loopback of this machine;
+others who work on it reach that too, so the address has a key in it, new each time: whoever has the address may read.
+
+Exit code: 2 the controller cannot be reached; 130 it was interrupted.`,
+		Example: "  joinerctl console\n  joinerctl console --open",
+		RunE:    func(command *cobra.Command, _ []string) error { return with.run(command.Context(), config) },
+	}
+	flags := command.Flags()
+	flags.BoolVar(&with.open, "open", false, "open the address in a browser")
+	flags.IntVar(&with.localPort, "local-port", 0, "port on the loopback of this machine; 0 takes one that is free")
+	flags.IntVar(&with.port, "read-port", usualReadPort, "port on the loopback of the controller's pod that is asked")
+	with.where.flags(command)
+	with.connection = connects(command)
+	return command
+}
+
+func (with *consoling) run(ctx context.Context, config Config) error {
+	if with.localPort < 0 || with.localPort > 65535 {
+		return fmt.Errorf("--local-port is %d: it must be a port, or 0", with.localPort)
+	}
+	tunnel := &tunnel{with: with.reaching, config: config, turn: make(chan struct{}, 1)}
+	defer tunnel.close(context.WithoutCancel(ctx))
+	if err := tunnel.try(ctx); err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", with.localPort))
+	if err != nil {
+		return fmt.Errorf("--local-port is %d: %w", with.localPort, err)
+	}
+	key := rand.Text()
+	server := &http.Server{Handler: keyed(key, tunnel), ReadHeaderTimeout: answerWithin,
+		BaseContext: func(net.Listener) context.Context { return ctx }}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // nothing is under way that is worth waiting for
+	address := "http://" + listener.Addr().String() + "/" + key + "/"
+	fmt.Fprintf(config.Out, "%s\n", address)
+	fmt.Fprintf(config.Err, "the console of %s; whoever has this address may read it; Ctrl-C ends it\n", tunnel.leads)
+	if with.open {
+		if config.Open == nil {
+			fmt.Fprintln(config.Err, "no browser can be opened from here: open the address yourself")
+		} else if err := config.Open(address); err != nil {
+			fmt.Fprintf(config.Err, "no browser was opened (%s): open the address yourself\n", err)
+		}
+	}
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return ctx.Err()
+}
+
+// keyed lets those in who have the key, which is the first part of the path, and passes on what comes after it. The
+// page behind it asks for everything relative to its own address.
+func keyed(key string, to *tunnel) http.Handler {
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", "localhost", "localhost"
+		},
+		Transport: &http.Transport{DialContext: to.dial, DisableCompression: true, IdleConnTimeout: answerWithin},
+		// Events are to come as they are sent.
+		FlushInterval: -1,
+		ModifyResponse: func(answer *http.Response) error {
+			// It leads no more: what it cannot do for now it would say when to ask again for.
+			if answer.StatusCode == http.StatusServiceUnavailable && answer.Header.Get("Retry-After") == "" {
+				to.close(answer.Request.Context())
+			}
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, strings.Join(strings.Fields(err.Error()), " "), http.StatusBadGateway)
+		},
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		first, rest, slash := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		host, _, err := net.SplitHostPort(r.Host)
+		switch {
+		case err != nil || host != "127.0.0.1" && host != "localhost",
+			subtle.ConstantTimeCompare([]byte(first), []byte(key)) != 1:
+			http.Error(w, "this address lacks its key: take the whole address that joinerctl console printed",
+				http.StatusForbidden)
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "method "+r.Method+": GET and HEAD are answered", http.StatusMethodNotAllowed)
+		case !slash:
+			http.Redirect(w, r, "/"+key+"/", http.StatusFound)
+		default:
+			r.URL.Path = "/" + rest
+			r.URL.RawPath = strings.TrimPrefix(r.URL.RawPath, "/"+key)
+			proxy.ServeHTTP(w, r)
+		}
+	})
+}
+
+// tunnel leads to whoever leads: where the way ends, the leader is looked for anew.
+type tunnel struct {
+	with   reaching
+	config Config
+
+	turn    chan struct{} // one at a time makes the way or ends it
+	leads   leader
+	address string // "" while there is no way
+	stop    func()
+}
+
+// try finds the leader and asks it for its page.
+func (t *tunnel) try(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	address, err := t.way(ctx)
+	if err != nil {
+		return err
+	}
+	answer, err := t.with.get(ctx, address, "/joiner/v1/view/pods")
+	if err == nil {
+		defer answer.Body.Close()
+		if err = refusal(answer); answer.StatusCode == http.StatusNotFound {
+			err = errors.New("it is a version without a console")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("pod %s: %w: %s", t.leads, err, t.with.instead)
+	}
+	return nil
+}
+
+// way is the local address that leads to the leader; it is made where there is none.
+func (t *tunnel) way(ctx context.Context) (string, error) {
+	select { // whoever comes meanwhile waits for the same way
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	if t.address != "" {
+		return t.address, nil
+	}
+	leads, err := t.with.find(ctx, t.config, time.Now())
+	if err != nil {
+		return "", err
+	}
+	address, stop, err := t.with.forward(ctx, leads)
+	if err != nil {
+		return "", fmt.Errorf("pod %s: %w: %s", leads, err, t.with.instead)
+	}
+	t.leads, t.address, t.stop = leads, address, stop
+	return address, nil
+}
+
+// dial goes the way to the leader. One that has ended is made anew, once.
+func (t *tunnel) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	var failure error
+	for range 2 {
+		address, err := t.way(ctx)
+		if err != nil {
+			return nil, err
+		}
+		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		if err == nil {
+			return connection, nil
+		}
+		failure = err
+		t.close(ctx)
+	}
+	return nil, failure
+}
+
+// close ends the way.
+func (t *tunnel) close(ctx context.Context) {
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+		return
+	}
+	if t.address != "" {
+		t.stop()
+		t.address = ""
+	}
+}
