@@ -23,7 +23,7 @@ func answers() map[string]any {
 	return map[string]any{
 		"Comparison": whatif.Comparison{}, "ControlPlaneAudit": auditAnswer{}, "ControlPlaneSuggestion": suggestionAnswer{},
 		"Explanation": whatif.Explained{}, "MigrationCheck": migrationAnswer{}, "Pause": switched{},
-		"PolicyStatus": policyAnswer{}, "Replay": replayAnswer{}, "Simulation": whatif.Result{}, "Status": whatif.Status{},
+		"NodeList": whatif.Top{}, "PolicyStatus": policyAnswer{}, "Replay": replayAnswer{}, "Simulation": whatif.Result{}, "Status": whatif.Status{},
 		"StorageMigration": storageAnswer{}, "Version": versions{},
 	}
 }
