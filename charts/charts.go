@@ -1,5 +1,5 @@
-// Package charts holds the Helm charts of joiner, joiner-operator and joiner-webhook, and of their CRDs, and the rights that they grant for whoever
-// installs without Helm.
+// Package charts holds the Helm charts of joiner, joiner-operator and joiner-webhook, and of their CRDs, and the
+// rights that they grant for whoever installs without Helm.
 package charts
 
 import (
@@ -125,7 +125,8 @@ func (everything) Has(string) bool { return true }
 
 // webhookTemplate executes a template of the chart of the webhook.
 func webhookTemplate(file string, data map[string]any) ([]byte, error) {
-	parsed, err := template.New(file).Funcs(Functions()).Option("missingkey=error").ParseFS(files, Webhook+"/templates/"+file)
+	parsed, err := template.New(file).Funcs(Functions()).Option("missingkey=error").ParseFS(files,
+		Webhook+"/templates/"+file)
 	if err != nil {
 		return nil, err
 	}

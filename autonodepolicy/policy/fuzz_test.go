@@ -76,9 +76,9 @@ func FuzzMergeRequirements(f *testing.F) {
 	})
 }
 
-// endless are texts that Kubernetes takes seconds to minutes to parse, before any function of the module sees them: tiny numbers,
-// exponents beyond 32 bits, which turn into those of tiny ones, and large exponents behind more digits than 64 bits hold, which it
-// writes out. The definition of AutoNodePolicy refuses exponents of more than two digits.
+// endless are texts that Kubernetes takes seconds to minutes to parse, before any function of the module sees them:
+// tiny numbers, exponents beyond 32 bits, which turn into those of tiny ones, and large exponents behind more digits
+// than 64 bits hold, which it writes out. The definition of AutoNodePolicy refuses exponents of more than two digits.
 var endless = regexp.MustCompile(`[eE](-[0-9]{4,}|\+?[0-9]{10,})$|^[^eE]{18,}[eE]\+?[0-9]{6,}$`)
 
 // FuzzRootVolume: whatever a policy says of the root volume, nothing panics, and what passes the check has a size that an

@@ -79,9 +79,9 @@ const (
 	mostBits        = 256
 )
 
-// enormous reports whether a size is so large that it is not worth to compare it: that would write its number out, which takes
-// minutes for 1e70000000. The definition of AutoNodePolicy refuses such exponents, another's may let them pass. endless says that
-// it is written out already, and would take as long to print.
+// enormous reports whether a size is so large that it is not worth to compare it: that would write its number out,
+// which takes minutes for 1e70000000. The definition of AutoNodePolicy refuses such exponents, another's may let them
+// pass. endless says that it is written out already, and would take as long to print.
 func enormous(size resource.Quantity) (is, endless bool) {
 	c := size.DeepCopy()
 	number := c.AsDec()

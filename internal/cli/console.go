@@ -32,8 +32,8 @@ func console(config Config) *cobra.Command {
 		Use: "console", Short: "Open the page that shows how the cluster stands",
 		Args: cobra.NoArgs,
 		Long: `Find the controller that leads, open a local port that leads to it through the API server, and print the
-address of its page: what needs attention, NodePools, nodes with what keeps them, waiting pods by cause. It goes on until
-it is interrupted, and follows when another replica takes over.
+address of its page: what needs attention, NodePools, nodes with what keeps them, waiting pods by cause. It goes on
+until it is interrupted, and follows when another replica takes over.
 
 It needs the rights to list leases, and to create pods/portforward in the namespace of the controller: whoever has the
 second one may read what the controller sees. Nothing is ever written. The page listens on the loopback of this machine;

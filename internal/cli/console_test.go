@@ -93,7 +93,8 @@ func TestU26_TheConsoleIsBehindALocalDoor(t *testing.T) {
 			r.Host)
 	}}
 	opened := make(chan string, 1)
-	out, failures, end := consoled(t, c, []string{leaderLease}, func(address string) error { opened <- address; return nil },
+	out, failures, end := consoled(t, c, []string{leaderLease},
+		func(address string) error { opened <- address; return nil },
 		"--open")
 	address := printed(t, out, failures)
 	if got := <-opened; got != address || !strings.HasPrefix(address, "http://127.0.0.1:") ||
@@ -185,7 +186,8 @@ func TestU26_WhoCannotOpenItIsToldWhatWorks(t *testing.T) {
 		}
 		if code := end(); code != cli.CodeFailed || out.String() != "" ||
 			!strings.HasPrefix(failures.String(), "joinerctl: "+c.want) ||
-			!strings.HasSuffix(failures.String(), ": joinerctl status and joinerctl explain read the objects of the API server\n") {
+			!strings.HasSuffix(failures.String(),
+				": joinerctl status and joinerctl explain read the objects of the API server\n") {
 			t.Errorf("%s: exit %d, %q, %q", name, code, out, failures)
 		}
 	}

@@ -168,7 +168,8 @@ func TestU06_ReplayExplains(t *testing.T) {
 	if code, _, failures := ran(t, "", "dump", "-f", "../../examples/explain", "-o", own, "--redact", "none"); code != 0 {
 		t.Fatal(failures)
 	}
-	if _, out, _ := ran(t, "", "replay", own, "--explain", "node/n1"); !strings.Contains(out, "\nn1 stays, although Underutilized: PodDisruptionBudget\n") {
+	if _, out, _ := ran(t, "", "replay", own, "--explain", "node/n1"); !strings.Contains(out,
+		"\nn1 stays, although Underutilized: PodDisruptionBudget\n") {
 		t.Error(out)
 	}
 }

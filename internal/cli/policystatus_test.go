@@ -25,7 +25,9 @@ func management(t *testing.T, answer error) *fake.FakeDynamicClient {
 		{Group: "karpenter.hypershift.openshift.io", Version: "v1beta1", Resource: "autonodepolicies"}: "AutoNodePolicyList",
 	}, objectsOf(t, strings.Split(string(text), "\n---\n")...)...)
 	if answer != nil {
-		client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, answer })
+		client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, answer
+		})
 	}
 	return client
 }
@@ -63,8 +65,8 @@ func TestU07_PolicyStatusIsALineForEachPolicy(t *testing.T) {
 	}
 }
 
-// TestU19_PolicyStatusSaysWhatItNeeds: a right that is missing, and a cluster that has no policies, end it with 2 and what
-// to do.
+// TestU19_PolicyStatusSaysWhatItNeeds: a right that is missing, and a cluster that has no policies, end it with 2 and
+// what to do.
 func TestU19_PolicyStatusSaysWhatItNeeds(t *testing.T) {
 	t.Parallel()
 	resource := schema.GroupResource{Group: "karpenter.hypershift.openshift.io", Resource: "autonodepolicies"}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +24,8 @@ func answers() map[string]any {
 	return map[string]any{
 		"Comparison": whatif.Comparison{}, "ControlPlaneAudit": auditAnswer{}, "ControlPlaneSuggestion": suggestionAnswer{},
 		"Explanation": whatif.Explained{}, "MigrationCheck": migrationAnswer{}, "Pause": switched{},
-		"NodeList": whatif.Top{}, "PolicyStatus": policyAnswer{}, "Replay": replayAnswer{}, "Simulation": whatif.Result{}, "Status": whatif.Status{},
+		"NodeList": whatif.Top{}, "PolicyStatus": policyAnswer{}, "Replay": replayAnswer{}, "Simulation": whatif.Result{},
+		"Status":           whatif.Status{},
 		"StorageMigration": storageAnswer{}, "Version": versions{},
 	}
 }
@@ -61,7 +63,7 @@ func orNothing(of reflect.Type, s *jsonschema.Schema) {
 		return
 	}
 	for _, field := range reflect.VisibleFields(of) {
-		name, options, _ := cutTag(field.Tag.Get("json"))
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		property, found := s.Properties.Get(name)
 		if !found || field.Anonymous {
 			continue
@@ -78,16 +80,12 @@ func orNothing(of reflect.Type, s *jsonschema.Schema) {
 	}
 }
 
-func cutTag(tag string) (name, options string, found bool) {
-	before, after, found := bytes.Cut([]byte(tag), []byte(","))
-	return string(before), string(after), found
-}
-
 // schemas are the schemas of all answers, by kind.
 func schemas(t *testing.T) map[string][]byte {
 	t.Helper()
 	r := jsonschema.Reflector{DoNotReference: true, Anonymous: true, AllowAdditionalProperties: true, Mapper: spelled(t)}
-	for _, folder := range []string{"internal/cli", "internal/whatif", "internal/view", "internal/migrate", "internal/dump",
+	for _, folder := range []string{"internal/cli", "internal/whatif", "internal/view", "internal/migrate",
+		"internal/dump",
 		"internal/admission"} {
 		if err := r.AddGoComments("github.com/joiner-autoscaler/joiner", folder, jsonschema.WithFullComment()); err != nil {
 			t.Fatal(err)

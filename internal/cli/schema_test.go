@@ -62,8 +62,8 @@ func closed(s *spec.Schema) {
 	}
 }
 
-// TestU29_WhatIsNotInTheSchemaIsFound: the check itself finds a field that is not in the schema, one that is missing, and
-// one of another type.
+// TestU29_WhatIsNotInTheSchemaIsFound: the check itself finds a field that is not in the schema, one that is missing,
+// and one of another type.
 func TestU29_WhatIsNotInTheSchemaIsFound(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../../docs/schemas/PolicyStatus.json")
@@ -88,7 +88,8 @@ func TestU29_WhatIsNotInTheSchemaIsFound(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &answer); err != nil {
 			t.Fatal(err)
 		}
-		if found := validate.NewSchemaValidator(&schema, nil, "", strfmt.Default).Validate(answer).Errors; len(found) != faults {
+		if found := validate.NewSchemaValidator(&schema, nil, "",
+			strfmt.Default).Validate(answer).Errors; len(found) != faults {
 			t.Errorf("%s: %v, want %d faults", text, found, faults)
 		}
 	}

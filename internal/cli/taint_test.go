@@ -56,7 +56,8 @@ spec:
 ---
 apiVersion: karpenter.sh/v1
 kind: NodeClaim
-metadata: {name: default-a, annotations: {NOTE}, creationTimestamp: "2026-01-01T00:00:00Z", labels: {karpenter.sh/nodepool: default}}
+metadata: {name: default-a, annotations: {NOTE}, creationTimestamp: "2026-01-01T00:00:00Z",
+  labels: {karpenter.sh/nodepool: default}}
 spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}, requirements: []}
 status:
   providerID: aws:///us-east-1a/i-1
@@ -72,7 +73,12 @@ kind: Node
 metadata:
   name: n1
   annotations: {karpenter.sh/do-not-disrupt: "true", NOTE}
-  labels: {karpenter.sh/nodepool: default, kubernetes.io/hostname: n1, karpenter.sh/registered: "true", karpenter.sh/initialized: "true", node.kubernetes.io/instance-type: m5.xlarge}
+  labels:
+    karpenter.sh/nodepool: default
+    kubernetes.io/hostname: n1
+    karpenter.sh/registered: "true"
+    karpenter.sh/initialized: "true"
+    node.kubernetes.io/instance-type: m5.xlarge
 spec: {providerID: "aws:///us-east-1a/i-1"}
 status:
   images: [{names: ["MARK/app:1"]}]
@@ -94,7 +100,8 @@ status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reas
 apiVersion: v1
 kind: Pod
 metadata: {name: volumes, namespace: shop, annotations: {NOTE}}
-spec: {volumes: [{name: s, secret: {secretName: db, items: [{key: MARK, path: MARK}]}}, {name: d, persistentVolumeClaim: {claimName: missing}}], CONTAINERS}
+spec: {volumes: [{name: s, secret: {secretName: db, items: [{key: MARK, path: MARK}]}},
+  {name: d, persistentVolumeClaim: {claimName: missing}}], CONTAINERS}
 status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]}
 ---
 apiVersion: v1

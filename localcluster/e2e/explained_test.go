@@ -32,7 +32,8 @@ func (r *testRig) ask(args ...string) (code int, out, failures string) {
 	return code, stdout.String(), stderr.String()
 }
 
-// explained is the cause that joinerctl explain says of an object, and its whole text, which the test prints to be read.
+// explained is the cause that joinerctl explain says of an object, and its whole text, which the test prints to be
+// read.
 func (r *testRig) explained(kind, name string) (code, text string) {
 	r.t.Helper()
 	_, text, _ = r.ask("explain", kind, name)
@@ -97,7 +98,8 @@ func TestU04_PodsThatWaitAreExplained(t *testing.T) {
 		r.reads("pod", c.name, "default/"+c.name, c.cause)
 	}
 	// A pool that is not Ready counts as near for every pod, so it comes last (known gap).
-	r.apply(strings.ReplaceAll(poolOf("classless", "", quick), "KWOKNodeClass, name: default", "KWOKNodeClass, name: gone"))
+	r.apply(strings.ReplaceAll(poolOf("classless", "", quick), "KWOKNodeClass, name: default",
+		"KWOKNodeClass, name: gone"))
 	r.apply(pod("classless", "{cpu: 100m}", chosen("classless")))
 	r.reads("pod", "classless", "default/classless", "PoolNotReady")
 }

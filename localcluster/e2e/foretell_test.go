@@ -20,8 +20,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// atRest is how long nothing may change until the cluster has come to rest: longer than the quiet time of its pools, and than
-// a fruitless round of consolidation.
+// atRest is how long nothing may change until the cluster has come to rest: longer than the quiet time of its pools,
+// and than a fruitless round of consolidation.
 const atRest = 20 * time.Second
 
 // state is what a change is compared by.
@@ -112,7 +112,8 @@ func quietly(said whatif.Comparison) state {
 	return s
 }
 
-// goers names the nodes that go or are replaced for other reasons than a better price: those that are no question of luck.
+// goers names the nodes that go or are replaced for other reasons than a better price: those that are no question of
+// luck.
 func goers(said whatif.Comparison) (names []string, drifted int) {
 	for _, node := range said.Nodes {
 		if node.Fate != whatif.Goes && node.Fate != whatif.Replaced || node.Reason == "Underutilized" ||

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// U-10: in a real run Joiner's own metrics have series: of nodes, prices, offerings, plans, decisions, stages and calls;
-// of pods that wait at a limit, with the cause, until they are gone.
+// U-10: in a real run Joiner's own metrics have series: of nodes, prices, offerings, plans, decisions, stages and
+// calls; of pods that wait at a limit, with the cause, until they are gone.
 func TestU10_MetricsOfARealRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

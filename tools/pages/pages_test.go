@@ -154,8 +154,9 @@ func wrongLinks(p *page, all map[string]*page, exists func(string) bool) (wrong 
 // delimiter is the second line of a table.
 var delimiter = regexp.MustCompile(`^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$`)
 
-// brokenRows says which rows of a page's tables have another number of cells than the head: a host drops what is too many, and
-// shows the rest in the wrong columns. A bar splits cells in backquotes too, unless a backslash stands before it.
+// brokenRows says which rows of a page's tables have another number of cells than the head: a host drops what is too
+// many, and shows the rest in the wrong columns. A bar splits cells in backquotes too, unless a backslash stands
+// before it.
 func brokenRows(p *page) (wrong []string) {
 	lines := strings.Split(string(p.source), "\n")
 	fenced, cells := false, 0
@@ -167,11 +168,13 @@ func brokenRows(p *page) (wrong []string) {
 		case fenced || !strings.Contains(line, "|"):
 			cells = 0
 		case cells == 0:
-			if i+1 < len(lines) && strings.Contains(lines[i+1], "-") && strings.Contains(lines[i+1], "|") && delimiter.MatchString(lines[i+1]) {
+			if i+1 < len(lines) && strings.Contains(lines[i+1], "-") && strings.Contains(lines[i+1], "|") &&
+				delimiter.MatchString(lines[i+1]) {
 				cells = cellsOf(line)
 			}
 		case cellsOf(line) != cells:
-			wrong = append(wrong, fmt.Sprintf("%s:%d: the row has %d cells, the head of its table %d", p.name, i+1, cellsOf(line), cells))
+			wrong = append(wrong, fmt.Sprintf("%s:%d: the row has %d cells, the head of its table %d", p.name, i+1,
+				cellsOf(line), cells))
 		}
 	}
 	return wrong

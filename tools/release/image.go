@@ -26,8 +26,8 @@ const (
 	annotation = "org.opencontainers.image."
 )
 
-// roots are the certificates of the authorities that browsers trust, as PEM. Left out are those that are trusted up to a
-// day only: a file of certificates cannot say that.
+// roots are the certificates of the authorities that browsers trust, as PEM. Left out are those that are trusted up
+// to a day only: a file of certificates cannot say that.
 func roots() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {

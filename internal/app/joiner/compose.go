@@ -93,7 +93,8 @@ type Deps struct {
 	Wake func(controller string, request reconcile.Request, after time.Duration)
 	// Each calls do with 0 to n-1, possibly at the same time, and returns when all calls have. Nil: one after the other.
 	Each func(n int, do func(i int))
-	// Planned is told what was planned with and what came out, by the name of the question (dump.Question); nil tells nobody.
+	// Planned is told what was planned with and what came out, by the name of the question (dump.Question); nil tells
+	// nobody.
 	Planned func(question string, s *cluster.Snapshot, terms engine.Terms, p plan.Plan)
 	Now     func() time.Time
 	Log     logr.Logger

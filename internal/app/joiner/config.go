@@ -70,7 +70,8 @@ const (
 // DefaultConfig returns the values that hold when nothing is set: Karpenter's where it has the setting.
 func DefaultConfig() Config {
 	return Config{
-		MetricsPort: 8080, HealthProbePort: 8081, ReadPort: 8082, KubeClientQPS: 200, KubeClientBurst: 300, Conversion: Conversion{WebhookPort: 8443, CertLifetime: certificate.Lifetime},
+		MetricsPort: 8080, HealthProbePort: 8081, ReadPort: 8082, KubeClientQPS: 200, KubeClientBurst: 300,
+		Conversion:         Conversion{WebhookPort: 8443, CertLifetime: certificate.Lifetime},
 		LeaderElectionName: "karpenter-leader-election", SystemNamespace: "kube-system",
 		BatchIdleDuration: time.Second, BatchMaxDuration: 10 * time.Second, PreferencePolicy: PreferencesRespected, DefaultSpreadConstraints: translate.DefaultSpreadNone, MinValuesPolicy: MinValuesStrict,
 		ConsolidationMinSavingPercent: engine.DefaultMinSavingPercent,
@@ -90,8 +91,9 @@ func (c Config) portFaults() (faults []error) {
 	port("health-probe-port", c.HealthProbePort)
 	port("read-port", c.ReadPort)
 	if c.ReadPort != 0 && (c.ReadPort == c.MetricsPort || c.ReadPort == c.HealthProbePort) {
-		faults = append(faults, fmt.Errorf("--read-port is %d, as --metrics-port or --health-probe-port is: give each its own",
-			c.ReadPort))
+		faults = append(faults,
+			fmt.Errorf("--read-port is %d, as --metrics-port or --health-probe-port is: give each its own",
+				c.ReadPort))
 	}
 	if c.MetricsPort != 0 && c.MetricsPort == c.HealthProbePort {
 		faults = append(faults, fmt.Errorf("--metrics-port and --health-probe-port are both %d: give each its own", c.MetricsPort))

@@ -59,8 +59,8 @@ func TestAPoolIsWokenByWhatItCounts(t *testing.T) {
 	}
 }
 
-// D-08: a budget that opens is looked at when it was written, not with the next look of the minute. The picture has no budgets,
-// so the feed does not tell of them.
+// D-08: a budget that opens is looked at when it was written, not with the next look of the minute. The picture has
+// no budgets, so the feed does not tell of them.
 func TestD08_ABudgetThatOpensIsLookedAt(t *testing.T) {
 	t.Parallel()
 	watch := disruptionWatches()[0]

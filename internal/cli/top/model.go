@@ -1,5 +1,5 @@
-// Package top is the program for terminals behind joinerctl top (U-05): update and view are functions of what was looked
-// at last, of keys and of the size, so that frames are tested without a terminal.
+// Package top is the program for terminals behind joinerctl top (U-05): update and view are functions of what was
+// looked at last, of keys and of the size, so that frames are tested without a terminal.
 package top
 
 import (

@@ -143,8 +143,8 @@ func TestU05_ThePageShowsAFrame(t *testing.T) {
 	}
 }
 
-// TestU05_ViewsSurviveSizes: a view, its filter and its cursor are the same after the size changed; a screen that is too
-// small says so, and shows plain lines.
+// TestU05_ViewsSurviveSizes: a view, its filter and its cursor are the same after the size changed; a screen that is
+// too small says so, and shows plain lines.
 func TestU05_ViewsSurviveSizes(t *testing.T) {
 	t.Parallel()
 	m := press(model(t, 120, 40), "/", "g", "p", "u", "enter")
@@ -190,7 +190,8 @@ func TestU05_ALostConnectionIsStale(t *testing.T) {
 	}
 	back := m.look
 	back.At = at().Add(15 * time.Second)
-	if frame := send(lost, looked(back)).Frame(); strings.Contains(frame, "stale") || !strings.Contains(frame, "00:12:15") {
+	if frame := send(lost, looked(back)).Frame(); strings.Contains(frame, "stale") || !strings.Contains(frame,
+		"00:12:15") {
 		t.Error(frame)
 	}
 	m.settings.Look = func() (Look, error) { return Look{}, errors.New("gone") }

@@ -40,7 +40,8 @@ func (b *tab) axe(rules string) string {
 	b.t.Helper()
 	b.do(rules)
 	return ask[string](b, `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]})`+
-		`.then((r) => r.violations.map((v) => v.id + ": " + v.nodes.slice(0, 3).map((n) => n.html + " " + n.failureSummary).join(" | ")).join("\n"))`)
+		`.then((r) => r.violations.map((v) => v.id + ": " + v.nodes.slice(0, 3)`+
+		`.map((n) => n.html + " " + n.failureSummary).join(" | ")).join("\n"))`)
 }
 
 // TestU38_EveryPageIsAccessible in both themes, wide and narrow, without scrolling sideways: axe finds nothing.

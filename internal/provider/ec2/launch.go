@@ -52,8 +52,10 @@ type order struct {
 
 // pool is what EC2 has or lacks capacity of, for one of the order's overrides.
 func (o *order) pool(override launch.Override, capacityType string) offering.Pool {
-	return offering.Pool{Type: override.Type, Zone: override.Zone, CapacityType: capacityType, Reservation: override.Reservation,
-		PlacementGroup: o.placement.ID}
+	return offering.Pool{
+		Type: override.Type, Zone: override.Zone, CapacityType: capacityType,
+		Reservation: override.Reservation, PlacementGroup: o.placement.ID,
+	}
 }
 
 // Launch makes the claim's machine. The call carries no deadline that EC2 knows: one that was sent before notAfter and is held up

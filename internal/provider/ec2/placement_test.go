@@ -47,8 +47,8 @@ func (a *account) offers(t *testing.T, class string) map[string]int {
 	return zones
 }
 
-// E-15: the eighth machine of a spread group in a zone is refused, and the zone is out of reach for that group alone, until
-// one of its machines ends or a minute has passed. No type is short for it.
+// E-15: the eighth machine of a spread group in a zone is refused, and the zone is out of reach for that group alone,
+// until one of its machines ends or a minute has passed. No type is short for it.
 func TestE15_AFullZoneOfASpreadGroup(t *testing.T) {
 	t.Parallel()
 	s := whatIsSold(t)
@@ -116,7 +116,8 @@ func TestE42_AShortageInAPlacementGroupIsSeenByItsClass(t *testing.T) {
 	if !offered("us-east-1a") {
 		t.Fatal("m5.large is not offered before anything was refused")
 	}
-	only := claim("n0", func(c *karpenterv1.NodeClaim) { c.Spec.Requirements = nil }, must(corev1.LabelInstanceTypeStable, "m5.large"),
+	only := claim("n0", func(c *karpenterv1.NodeClaim) { c.Spec.Requirements = nil },
+		must(corev1.LabelInstanceTypeStable, "m5.large"),
 		must(corev1.LabelTopologyZone, "us-east-1a"), must(karpenterv1.CapacityTypeLabelKey, "on-demand"))
 	if _, err := a.Launch(t.Context(), only, time.Time{}); err == nil {
 		t.Fatal("it was launched")

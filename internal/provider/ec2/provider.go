@@ -169,7 +169,8 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 		config: c, keeper: template.NewKeeper(ctx, c.Clients.EC2, c.Clock, c.Name), builder: offering.NewBuilder(),
 		memory: instancetype.NewMemory(), free: subnet.NewFree(),
 		asking: map[string]*karpenterv1.NodeClaim{}, brought: map[string]provider.Instance{}, lastSeen: map[string]machines.Machine{},
-		tagged: map[string]map[string]string{}, spread: map[string]offering.Pool{}, ends: map[string]time.Time{}, failing: map[types.UID]failing{},
+		tagged: map[string]map[string]string{}, spread: map[string]offering.Pool{}, ends: map[string]time.Time{},
+		failing: map[types.UID]failing{},
 		refused: map[types.UID]refusedFor{}, placements: map[types.UID]offering.Placement{}, made: map[string]kept{},
 		drained: map[string]bool{}, zoneIDs: map[string]string{}, dedicated: map[types.UID]bool{},
 	}
