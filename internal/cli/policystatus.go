@@ -246,9 +246,9 @@ func (a policyAnswer) WriteTable(out io.Writer, wide, headers bool) error {
 		if len(s.LeftToDo) > 0 {
 			left = s.LeftToDo[0]
 			if more := len(s.LeftToDo) - 1; !wide && more > 0 {
-				left = fmt.Sprintf("%s (and %d more: -o wide)", cut(left, leftShown), more)
+				left = fmt.Sprintf("%s (and %d more: -o wide)", whatif.Shortened(left, leftShown), more)
 			} else if !wide {
-				left = cut(left, leftShown)
+				left = whatif.Shortened(left, leftShown)
 			}
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Namespace, s.Name, ready, cmp.Or(s.Reason, "-"), since,
@@ -258,12 +258,4 @@ func (a policyAnswer) WriteTable(out io.Writer, wide, headers bool) error {
 		}
 	}
 	return w.Flush()
-}
-
-// cut shortens a text to so many characters.
-func cut(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return text
 }

@@ -171,10 +171,13 @@ func yes(status string) string {
 	return "?"
 }
 
-func shortened(text string) string {
+func shortened(text string) string { return Shortened(text, messageShown) }
+
+// Shortened makes one line of a text, of so many letters at most.
+func Shortened(text string, most int) string {
 	letters := []rune(strings.Join(strings.Fields(text), " "))
-	if len(letters) > messageShown {
-		return string(letters[:messageShown-1]) + "…"
+	if len(letters) > most {
+		return string(letters[:most-1]) + "…"
 	}
 	return string(letters)
 }

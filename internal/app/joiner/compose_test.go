@@ -20,6 +20,9 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
@@ -36,6 +39,7 @@ type stage struct {
 	parts  Parts
 	woken  []string
 	inputs inputs
+	noted  []input // all that was planned with, the oldest first
 }
 
 func newStage(t *testing.T, objects ...client.Object) *stage {
@@ -63,7 +67,10 @@ func newStage(t *testing.T, objects ...client.Object) *stage {
 	s.parts = Compose(config.Settings(), Deps{
 		Client: s.server, Live: s.server, Store: store, Fleet: fleet.New(machines), Plugged: []plugin.Parts{plug.PartsOf(machines, s.clock.Now)}, Events: &controllertest.Tape{},
 		Registerer: prometheus.NewRegistry(), Ready: func() bool { return true }, Now: s.clock.Now, Log: logr.Discard(),
-		Planned: s.inputs.noted,
+		Planned: func(question string, snapshot *cluster.Snapshot, terms engine.Terms, p plan.Plan) {
+			s.inputs.noted(question, snapshot, terms, p)
+			s.noted = append(s.noted, s.inputs.last)
+		},
 		Wake: func(controller string, request reconcile.Request, _ time.Duration) {
 			s.woken = append(s.woken, strings.TrimSpace(controller+" "+request.Name))
 		},

@@ -1,7 +1,6 @@
 package joiner
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/joiner-autoscaler/joiner/internal/dump"
@@ -10,14 +9,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// mostInputs is how many inputs are kept that led to different plans (U-41).
-const mostInputs = 8
-
-// inputs remembers what was planned with lately, and what came out. Snapshots do not change, so nothing is copied,
-// and whoever plans waits for nobody who reads.
+// inputs remembers what was planned with last, and what came out (U-41). Snapshots do not change, so nothing is
+// copied or written out: whoever plans waits for nobody who reads.
 type inputs struct {
-	mutex sync.Mutex
-	list  []input // the newest last
+	mutex        sync.Mutex
+	last, saying input // the newest, and the newest whose plan says something
+	planned      bool
 }
 
 type input struct {
@@ -25,21 +22,17 @@ type input struct {
 	snapshot *cluster.Snapshot
 	terms    engine.Terms
 	plan     plan.Plan
-	said     string
 }
 
-// noted adds a plan. The newest input of each different plan is kept.
+// noted takes in a plan.
 func (in *inputs) noted(question string, s *cluster.Snapshot, terms engine.Terms, p plan.Plan) {
-	own := input{question: dump.Question(question), snapshot: s, terms: terms, plan: p, said: p.String()}
+	own := input{question: dump.Question(question), snapshot: s, terms: terms, plan: p}
 	in.mutex.Lock()
 	defer in.mutex.Unlock()
-	in.list = slices.DeleteFunc(in.list, func(other input) bool {
-		return other.question == own.question && other.said == own.said
-	})
-	if len(in.list) == mostInputs {
-		in.list = slices.Delete(in.list, 0, 1)
+	in.last, in.planned = own, true
+	if own.says() {
+		in.saying = own
 	}
-	in.list = append(in.list, own)
 }
 
 // newest returns the input of the newest plan that says something, else of the newest; false when nothing was
@@ -47,16 +40,16 @@ func (in *inputs) noted(question string, s *cluster.Snapshot, terms engine.Terms
 func (in *inputs) newest() (input, bool) {
 	in.mutex.Lock()
 	defer in.mutex.Unlock()
-	nothing := plan.Plan{}.String()
-	for _, own := range slices.Backward(in.list) {
-		if own.said != nothing {
-			return own, true
-		}
+	if in.saying.snapshot != nil {
+		return in.saying, true
 	}
-	if len(in.list) == 0 {
-		return input{}, false
-	}
-	return in.list[len(in.list)-1], true
+	return in.last, in.planned
+}
+
+// says reports whether the plan does something, or tells of a pod or a node that it does nothing for.
+func (i input) says() bool {
+	p := i.plan
+	return !p.Empty() || len(p.Nominations) > 0 || len(p.Unplaced) > 0 || len(p.Stays) > 0 || len(p.Held) > 0
 }
 
 // dump is the input as a file has it.

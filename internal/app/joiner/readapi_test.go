@@ -22,6 +22,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
 // asked asks a read API.
@@ -102,7 +103,7 @@ func TestU41_WhatControllersPlanReplays(t *testing.T) {
 	s.run(Provisioning, "")
 	s.run(Disruption, "")
 	seen := map[dump.Question]bool{}
-	for _, noted := range s.inputs.list {
+	for _, noted := range s.noted {
 		seen[noted.question] = true
 		if differences, err := dump.Replay(noted.dump("test")); err != nil || len(differences) > 0 {
 			t.Errorf("%s: %v %v", noted.question, err, differences)
@@ -116,23 +117,30 @@ func TestU41_WhatControllersPlanReplays(t *testing.T) {
 	}
 }
 
-// TestU41_TheLastDifferentPlansAreKept: no more than eight, each with its newest input; what says something comes
-// first.
-func TestU41_TheLastDifferentPlansAreKept(t *testing.T) {
+// TestU41_TheNewestPlanThatSaysSomethingIsKept: rounds that have nothing to do do not push it out.
+func TestU41_TheNewestPlanThatSaysSomethingIsKept(t *testing.T) {
 	t.Parallel()
 	var in inputs
-	removing := func(n int) plan.Plan { return plan.Plan{Removes: []plan.Remove{{Claim: fmt.Sprint("c", n)}}} }
-	for n := range 20 {
-		in.noted("trim", &cluster.Snapshot{Version: uint64(n)}, engine.Terms{}, removing(n))
+	version := uint64(0)
+	told := func(what string, p plan.Plan, want uint64) {
+		t.Helper()
+		version++
+		in.noted("trim", &cluster.Snapshot{Version: version}, engine.Terms{}, p)
+		if newest, planned := in.newest(); !planned || newest.snapshot.Version != want {
+			t.Errorf("%s: %t, version %d, want %d", what, planned, newest.snapshot.Version, want)
+		}
 	}
-	for version := range uint64(20) {
-		in.noted("drift", &cluster.Snapshot{Version: 100 + version}, engine.Terms{}, plan.Plan{})
+	if _, planned := in.newest(); planned {
+		t.Error("something was planned before anything was")
 	}
-	if len(in.list) != mostInputs || in.list[0].snapshot.Version != 13 || in.list[7].snapshot.Version != 119 {
-		t.Errorf("%d are kept, from %d to %d", len(in.list), in.list[0].snapshot.Version, in.list[7].snapshot.Version)
-	}
-	if newest, planned := in.newest(); !planned || newest.snapshot.Version != 19 {
-		t.Errorf("%v, version %d", planned, newest.snapshot.Version)
+	told("nothing to do", plan.Plan{}, 1)
+	told("nothing again", plan.Plan{Names: resources.Names{"cpu"}, BasedOn: 7}, 2)
+	for i, p := range []plan.Plan{
+		{Removes: []plan.Remove{{Claim: "c"}}}, {Launches: []plan.Launch{{Pool: "p"}}}, {Stays: []plan.Stay{{Claim: "c"}}},
+		{Nominations: []plan.Nominate{{Node: "n"}}}, {Unplaced: []plan.Unplaced{{}}}, {Held: map[string]int{"p": 1}},
+	} {
+		told(fmt.Sprintf("plan %d", i), p, version+1)
+		told(fmt.Sprintf("nothing after plan %d", i), plan.Plan{}, version)
 	}
 }
 
