@@ -96,6 +96,8 @@ type Deps struct {
 	// Planned is told what was planned with and what came out, by the name of the question (dump.Question); nil tells
 	// nobody.
 	Planned func(question string, s *cluster.Snapshot, terms engine.Terms, p plan.Plan)
+	// Decided is told each decision and returns its ID; nil keeps none.
+	Decided func(apply.Decision, apply.About) string
 	Now     func() time.Time
 	Log     logr.Logger
 }
@@ -149,8 +151,12 @@ func newComposition(settings Settings, deps Deps) *composition {
 		Client: deps.Client, Live: deps.Live, Store: deps.Store, Fleet: deps.Fleet,
 		Each: deps.Each, Now: deps.Now, Log: deps.Log.WithName("applier"),
 		Created: func(pool string) { c.metrics.Claims.Created.WithLabelValues("provisioned", pool, "false").Inc() },
-		Decided: func(d apply.Decision) {
+		Decided: func(d apply.Decision, about apply.About) string {
 			c.metrics.Own.Decisions.WithLabelValues(string(d.Verb), d.Cause, string(d.Outcome)).Inc()
+			if deps.Decided == nil {
+				return ""
+			}
+			return deps.Decided(d, about)
 		},
 	})
 	c.disrupting = disruption.New(disruption.Config{
