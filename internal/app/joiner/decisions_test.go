@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -182,5 +183,35 @@ func TestU25_TheReadAPIHasTheHistory(t *testing.T) {
 	api.elected = make(chan struct{})
 	if code, _ := asked(t, api, http.MethodGet, pathHistory); code != http.StatusServiceUnavailable {
 		t.Errorf("a standby: %d", code)
+	}
+}
+
+// U-40: what nobody may know comes with the pods and the pool that are decided about, and is in no decision; neither in
+// a line of the log.
+func TestU40_TheHistoryTellsNoSecret(t *testing.T) {
+	t.Parallel()
+	const mark = "s3cr3t-m4rk"
+	objects := manifests()
+	for _, object := range objects {
+		object.SetAnnotations(map[string]string{"example.com/note": mark})
+		if pod, is := object.(*corev1.Pod); is {
+			pod.Spec.Containers = []corev1.Container{{Name: "main", Image: mark + "/app:1", Args: []string{mark},
+				Env: []corev1.EnvVar{{Name: "TOKEN", Value: mark}}}}
+		}
+	}
+	s := newStage(t, objects...)
+	var lines strings.Builder
+	s.kept.log = funcr.New(func(_, args string) { lines.WriteString(args) }, funcr.Options{})
+	s.run(Pools, "default")
+	s.tell()
+	s.clock.Advance(time.Second)
+	s.run(Provisioning, "")
+	s.kept.decided(apply.Decision{Verb: apply.Remove, Cause: "Empty", Outcome: apply.Done}, apply.About{Claim: s.only().Name})
+	data, err := json.Marshal(recordsOf(s.kept))
+	if err != nil || !strings.Contains(string(data), "default/web") || !strings.Contains(lines.String(), s.only().Name) {
+		t.Fatalf("nothing was decided: %s %v, %s", data, err, lines.String())
+	}
+	if strings.Contains(string(data)+lines.String(), mark) {
+		t.Errorf("the mark is told: %s\n%s", data, lines.String())
 	}
 }
