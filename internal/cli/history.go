@@ -144,7 +144,8 @@ func (with *recalling) ask(ctx context.Context, leads leader) (got history.Answe
 }
 
 // fromConfigMaps reads what controllers have stored.
-func (with *recalling) fromConfigMaps(ctx context.Context, config Config, namespace string) (got history.Answer, err error) {
+func (with *recalling) fromConfigMaps(ctx context.Context, config Config, namespace string) (got history.Answer,
+	err error) {
 	client, err := config.Client(*with.connection)
 	if err != nil {
 		return got, err

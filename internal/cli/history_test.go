@@ -24,7 +24,8 @@ func decidedLog(t *testing.T) *history.Log {
 	kept.Add(history.Record{Verb: "launch", Cause: "Pending", Outcome: "done", NodePool: "default", NodeClaim: "default-a",
 		Pods: 2, PodNames: []string{"shop/web-0", "shop/web-1"}, Types: []string{"m5.large"}, TypeCount: 4, Before: &none,
 		After: &price}, start)
-	kept.Add(history.Record{Verb: "remove", Cause: "Empty", Outcome: "planned", NodePool: "default", NodeClaim: "default-b"},
+	kept.Add(history.Record{Verb: "remove", Cause: "Empty", Outcome: "planned", NodePool: "default",
+		NodeClaim: "default-b"},
 		start.Add(time.Hour))
 	return kept
 }
@@ -37,7 +38,8 @@ func historyMap(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: joiner-history-01, namespace: joiner}\nbinaryData: {records.gz: " +
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: joiner-history-01, namespace: joiner}\n" +
+		"binaryData: {records.gz: " +
 		base64.StdEncoding.EncodeToString(packed[0].Data) + "}\n"
 }
 

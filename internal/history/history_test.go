@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -34,14 +35,14 @@ func TestU32_APageIsReadAsItWasWritten(t *testing.T) {
 	for i := range 500 {
 		l.Add(Record{Verb: "launch", Cause: "Pending", Outcome: "done", NodePool: "default",
 			NodeClaim: fmt.Sprintf("default-%d", i), Pods: 1, PodNames: []string{fmt.Sprintf("shop/web-%d", i)},
-			After: &price}, start().Add(time.Duration(i)*time.Second))
+			After: &price, Why: "line 1\nline 2\xff" + strings.Repeat("ä", i)}, start().Add(time.Duration(i)*time.Second))
 	}
 	open, _ := l.Open()
 	const limit = 1 << 10
 	packed, err := Pack(open, limit)
 	if err != nil || len(packed) < 2 {
-		t.Fatalf("%d pages, the first of %d bytes with %d of %d records, error %v; want several", len(packed), len(packed[0].Data),
-			len(packed[0].Records), len(open.Records), err)
+		t.Fatalf("%d pages, the first of %d bytes with %d of %d records, error %v; want several", len(packed),
+			len(packed[0].Data), len(packed[0].Records), len(open.Records), err)
 	}
 	var read []Record
 	for i, each := range packed {
@@ -115,7 +116,8 @@ func TestU32_TheLogIsBounded(t *testing.T) {
 		l.Add(Record{Verb: "launch", Outcome: "done"}, start())
 	}
 	for sequence := uint64(1); sequence < 3*Slots; sequence++ {
-		l.Closed(sequence, "~") // all of it
+		id, _ := l.Add(Record{Verb: "launch", Outcome: "done"}, start())
+		l.Closed(sequence, id)
 	}
 	if len(l.pages) > Slots {
 		t.Errorf("%d pages for %d slots", len(l.pages), Slots)

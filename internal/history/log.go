@@ -43,15 +43,17 @@ type Log struct {
 	stored    uint64 // changes that are in the ConfigMap
 }
 
-// New returns an empty log. Records older than retention are dropped; 0 drops none for their age. origin names the process.
+// New returns an empty log. Records older than retention are dropped; 0 drops none for their age.
+// origin names the process.
 func New(retention time.Duration, origin uint64) *Log {
-	return &Log{retention: retention, origin: number(origin, 3), pages: []Page{{Sequence: 1}}, removals: map[string]string{}}
+	return &Log{retention: retention, origin: number(origin, 3), pages: []Page{{Sequence: 1}},
+		removals: map[string]string{}}
 }
 
 // Add takes in a record of now and returns its ID, and whether it is a new one. A refusal that repeats is counted where
 // it stands.
 func (l *Log) Add(r Record, now time.Time) (id string, isNew bool) {
-	now = now.UTC().Truncate(time.Millisecond)
+	now, r.Why = now.UTC().Truncate(time.Millisecond), printable(r.Why)
 	open := &l.pages[len(l.pages)-1]
 	for i := len(open.Records) - 1; i >= max(0, len(open.Records)-lookBack); i-- {
 		if known := &open.Records[i]; r.same(*known) && now.Sub(known.Time) < sameWithin {
@@ -178,10 +180,8 @@ func (l *Log) Closed(sequence uint64, last string) {
 	if open.Sequence != sequence {
 		return
 	}
-	n := len(open.Records)
-	for n > 0 && open.Records[n-1].ID > last {
-		n--
-	}
+	// Not by order: the clock of the leader before may have been ahead.
+	n := 1 + slices.IndexFunc(open.Records, func(r Record) bool { return r.ID == last })
 	rest := slices.Clone(open.Records[n:])
 	open.Records = open.Records[:n:n]
 	l.pages = append(l.pages, Page{Sequence: sequence + 1, Records: rest})

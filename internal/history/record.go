@@ -20,7 +20,7 @@ type Record struct {
 	Time time.Time `json:"time"`
 	// Verb is what is done: launch, replace or remove; lead marks where another controller began.
 	Verb string `json:"verb"`
-	// Cause is why: Pending, Replicas, or a reason of disruption.
+	// Cause is why: Pending, Replicas, a reason of disruption, or why a NodeClaim failed.
 	Cause string `json:"cause"`
 	// Outcome is what became of it: planned, done, taken_back, refused or failed.
 	Outcome string `json:"outcome"`
@@ -70,13 +70,28 @@ func (r Record) valid() bool {
 	if len(r.ID) != idLength || r.Time.IsZero() || r.Verb == "" || len(r.PodNames) > MostPodNames {
 		return false
 	}
-	texts := append([]string{r.ID, r.Verb, r.Cause, r.Outcome, r.NodePool, r.NodeClaim, r.Node, r.Why, r.Of}, r.Replaces...)
+	texts := append([]string{r.ID, r.Verb, r.Cause, r.Outcome, r.NodePool, r.NodeClaim, r.Node, r.Why, r.Of},
+		r.Replaces...)
 	for _, text := range append(append(texts, r.PodNames...), r.Types...) {
 		if len(text) > mostText || strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) {
 			return false
 		}
 	}
 	return true
+}
+
+// printable makes a text of somebody else's one line that [Record.valid] takes.
+func printable(text string) string {
+	text = strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return ' '
+	}, strings.ToValidUTF8(text, "?"))
+	if len(text) > mostText {
+		text = strings.ToValidUTF8(text[:mostText], "")
+	}
+	return text
 }
 
 // same reports whether r says what came before once more: a launch that is refused in each round is one record.

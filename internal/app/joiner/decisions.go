@@ -40,8 +40,8 @@ const (
 // historyFaults says what is wrong with the settings of the history.
 func (c Config) historyFaults() (faults []error) {
 	if c.HistoryRetention < 0 {
-		faults = append(faults, fmt.Errorf("--history-retention is %s: want a duration, or 0 to keep decisions in memory only",
-			c.HistoryRetention))
+		faults = append(faults, fmt.Errorf("--history-retention is %s: want a duration, or 0 to keep decisions in "+
+			"memory only", c.HistoryRetention))
 	}
 	if size := c.HistoryMaxSize; size != 0 && (size < leastHistory || size > mostHistory) {
 		faults = append(faults, fmt.Errorf("--history-max-size is %d: want bytes from %d to %d, or 0 to keep decisions in "+
@@ -82,8 +82,8 @@ func newDecisions(config Config, c client.Client, live client.Reader, log logr.L
 		kept: history.New(retention, origin.Sum64())}
 }
 
-// decided takes in a decision, and returns its ID. One line of the log tells each (U-14); what the applier tells itself,
-// it tells with the ID.
+// decided takes in a decision, and returns its ID. One line of the log tells each (U-14); what the applier tells
+// itself, it tells with the ID.
 func (d *decisions) decided(what apply.Decision, about apply.About) string {
 	r := history.Record{Verb: string(what.Verb), Cause: what.Cause, Outcome: string(what.Outcome), NodePool: about.Pool,
 		NodeClaim: about.Claim, Node: about.Node, Replaces: about.Replaces, Pods: len(about.Pods),
@@ -251,7 +251,8 @@ func (d *decisions) failed(doing string, err error) {
 func (d *decisions) put(ctx context.Context, p history.Packed) error {
 	slot := p.Slot()
 	object := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: history.ConfigMap(slot), ResourceVersion: d.versions[slot]},
+		ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: history.ConfigMap(slot),
+			ResourceVersion: d.versions[slot]},
 		BinaryData: map[string][]byte{history.Key: p.Data},
 	}
 	var err error

@@ -35,7 +35,8 @@ type calls struct {
 func (c *calls) server(t *testing.T) client.WithWatch {
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "joiner-history-01", nil)
 	return controllertest.NewServer(t).WithInterceptorFuncs(interceptor.Funcs{
-		Get: func(ctx context.Context, to client.WithWatch, key client.ObjectKey, o client.Object, with ...client.GetOption) error {
+		Get: func(ctx context.Context, to client.WithWatch, key client.ObjectKey, o client.Object,
+			with ...client.GetOption) error {
 			c.reads++
 			return to.Get(ctx, key, o, with...)
 		},
@@ -76,8 +77,8 @@ func runs(t *testing.T, d *decisions) (stop func()) {
 	}
 }
 
-// U-32: nothing is written at rest, decisions at most once a minute, and at once when the leader stops in order; the next
-// one tells the same and goes on. A decision itself is no call (U-41).
+// U-32: nothing is written at rest, decisions at most once a minute, and at once when the leader stops in order; the
+// next one tells the same and goes on. A decision itself is no call (U-41).
 func TestU32_TheHistorySurvivesTheLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,10 +124,12 @@ func TestU32_TheHistorySurvivesTheLeader(t *testing.T) {
 		second.decided(launched("default-3"))
 		stop()
 		var stored corev1.ConfigMap
-		if err := server.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: history.ConfigMap(1)}, &stored); err != nil {
+		key := client.ObjectKey{Namespace: "kube-system", Name: history.ConfigMap(1)}
+		if err := server.Get(t.Context(), key, &stored); err != nil {
 			t.Fatal(err)
 		}
-		if page, skipped, err := history.Unpack(stored.BinaryData[history.Key]); err != nil || skipped > 0 || len(page.Records) != 104 {
+		page, skipped, err := history.Unpack(stored.BinaryData[history.Key])
+		if err != nil || skipped > 0 || len(page.Records) != 104 {
 			t.Errorf("%d records are stored, %d skipped, %v", len(page.Records), skipped, err)
 		}
 	})
@@ -165,10 +168,12 @@ func TestU25_TheReadAPIHasTheHistory(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, manifests()...)
 	kept := newDecisions(DefaultConfig(), nil, nil, logr.Discard())
-	api := newReadAPI(&s.inputs, kept, s.parts.standing, leads(), func(context.Context) string { return "" }, "e", logr.Discard())
+	api := newReadAPI(&s.inputs, kept, s.parts.standing, leads(), func(context.Context) string { return "" }, "e",
+		logr.Discard())
 	kept.decided(launched("default-0"))
 	kept.decided(launched("default-1"))
-	code, body := asked(t, api, http.MethodGet, pathHistory+"?"+history.Filter{Node: "default-1", Pod: "shop/web"}.Query().Encode())
+	query := history.Filter{Node: "default-1", Pod: "shop/web"}.Query().Encode()
+	code, body := asked(t, api, http.MethodGet, pathHistory+"?"+query)
 	var answer history.Answer
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&answer); err != nil || code != http.StatusOK ||
 		len(answer.Records) != 1 || answer.Records[0].NodeClaim != "default-1" || *answer.Records[0].After != 0.07 {
@@ -206,12 +211,32 @@ func TestU40_TheHistoryTellsNoSecret(t *testing.T) {
 	s.tell()
 	s.clock.Advance(time.Second)
 	s.run(Provisioning, "")
-	s.kept.decided(apply.Decision{Verb: apply.Remove, Cause: "Empty", Outcome: apply.Done}, apply.About{Claim: s.only().Name})
+	s.kept.decided(apply.Decision{Verb: apply.Remove, Cause: "Empty", Outcome: apply.Done},
+		apply.About{Claim: s.only().Name})
 	data, err := json.Marshal(recordsOf(s.kept))
 	if err != nil || !strings.Contains(string(data), "default/web") || !strings.Contains(lines.String(), s.only().Name) {
 		t.Fatalf("nothing was decided: %s %v, %s", data, err, lines.String())
 	}
 	if strings.Contains(string(data)+lines.String(), mark) {
 		t.Errorf("the mark is told: %s\n%s", data, lines.String())
+	}
+}
+
+// U-25: a claim that is given up is a decision, tied to nothing that was planned.
+func TestU25_WhatIsGivenUpIsInTheHistory(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, manifests()...)
+	s.run(Pools, "default")
+	s.tell()
+	s.clock.Advance(time.Second)
+	s.run(Provisioning, "")
+	claim := s.only()
+	s.run(Claims, claim.Name)
+	s.clock.Advance(DefaultConfig().InitializationTimeout + time.Minute) // its node is never ready
+	s.run(Claims, claim.Name)
+	records := recordsOf(s.kept)
+	last := records[len(records)-1]
+	if last.Verb != "remove" || last.Outcome != "done" || last.NodeClaim != claim.Name || last.Why == "" || last.Of != "" {
+		t.Errorf("%+v", records)
 	}
 }
