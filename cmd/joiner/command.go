@@ -108,6 +108,10 @@ func (o *options) addLife(flags *pflag.FlagSet) {
 func (o *options) addServing(flags *pflag.FlagSet) {
 	flags.IntVar(&o.MetricsPort, "metrics-port", o.MetricsPort, "port of /metrics; 0 for none")
 	flags.IntVar(&o.HealthProbePort, "health-probe-port", o.HealthProbePort, "port of /healthz and /readyz; 0 for none")
+	flags.DurationVar(&o.HistoryRetention, "history-retention", o.HistoryRetention,
+		"how long decisions are kept in ConfigMaps of the system namespace; 0 keeps them in memory only")
+	flags.IntVar(&o.HistoryMaxSize, "history-max-size", o.HistoryMaxSize,
+		"how many bytes these ConfigMaps hold; 0 keeps decisions in memory only")
 	flags.IntVar(&o.ReadPort, "read-port", o.ReadPort,
 		"port on the loopback by which joinerctl dump asks what was planned with; 0 for none")
 	flags.BoolVar(&o.EnableProfiling, "enable-profiling", o.EnableProfiling, "serve /debug/pprof on the metrics port")

@@ -57,8 +57,9 @@ type Config struct {
 	Each func(n int, do func(i int))
 	// Created is called for each NodeClaim that was created, for metrics.
 	Created func(pool string)
-	// Decided is called for each decision, with what became of it, for metrics (U-10).
-	Decided func(Decision)
+	// Decided is called for each decision, with what became of it, for metrics (U-10) and for the history (U-32). It
+	// returns the decision's ID, "" when nobody keeps it. It makes no call, and may be called at the same time.
+	Decided func(Decision, About) string
 	Log     logr.Logger
 }
 
@@ -73,7 +74,7 @@ func New(config Config) *Applier {
 		config.Created = func(string) {}
 	}
 	if config.Decided == nil {
-		config.Decided = func(Decision) {}
+		config.Decided = func(Decision, About) string { return "" }
 	}
 	if config.Each == nil {
 		config.Each = func(n int, do func(i int)) {

@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -87,6 +88,7 @@ type rig struct {
 	server  client.WithWatch
 	applier *apply.Applier
 	decided []apply.Decision
+	about   []apply.About
 }
 
 func newRig(t *testing.T, limits limit.Limits, hooks interceptor.Funcs, objects ...client.Object) *rig {
@@ -98,7 +100,10 @@ func newRig(t *testing.T, limits limit.Limits, hooks interceptor.Funcs, objects 
 	}
 	r.applier = apply.New(apply.Config{Client: r.server, Live: r.server, Store: r.store,
 		Fleet: controllertest.Everything{}, Now: controllertest.Start, Log: logr.Discard(),
-		Decided: func(d apply.Decision) { r.decided = append(r.decided, d) }})
+		Decided: func(d apply.Decision, about apply.About) string {
+			r.decided, r.about = append(r.decided, d), append(r.about, about)
+			return fmt.Sprintf("d%d", len(r.about))
+		}})
 	return r
 }
 

@@ -6,6 +6,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
 // Decision is something that was decided about a node, and what became of it (U-10). Its fields are of closed sets.
@@ -13,6 +14,19 @@ type Decision struct {
 	Verb    Verb
 	Cause   string // of a removal and of what replaces, a reason of disruption
 	Outcome Result
+}
+
+// About is what a decision was about, for whoever keeps it (U-32). What is not known is empty.
+type About struct {
+	Pool, Claim, Node string
+	// Replaces are the NodeClaims that a launch is to replace.
+	Replaces []string
+	Pods     []plan.PodRef // that a launch is for
+	Types    []string      // that fit, cheapest first
+	// Before and After are prices per hour: a launch has none before, a removal none after. See resources.Unpriced.
+	Before, After resources.Money
+	BasedOn       uint64 // version of the snapshot
+	Why           string
 }
 
 // Verb is what is done.
@@ -66,8 +80,8 @@ func marked(claim *karpenterv1.NodeClaim) string {
 	return causeOf(plan.DisruptionReason(intent.Reason))
 }
 
-// decided tells of a launch of p.
-func (a *Applier) decided(p plan.Plan, launch plan.Launch, outcome Result) {
+// decided tells of a launch of p, and returns the decision's ID. claim is "" when there is none.
+func (a *Applier) decided(p plan.Plan, launch plan.Launch, outcome Result, claim, why string) string {
 	d := Decision{Verb: Launch, Cause: CausePending, Outcome: outcome}
 	switch {
 	case len(launch.Replaces) > 0:
@@ -80,5 +94,12 @@ func (a *Applier) decided(p plan.Plan, launch plan.Launch, outcome Result) {
 	case slices.Contains(launch.For, plan.AskReplicas):
 		d.Cause = CauseReplicas
 	}
-	a.config.Decided(d)
+	return a.config.Decided(d, About{Pool: launch.Pool, Claim: claim, Replaces: launch.Replaces, Pods: launch.Pods,
+		Types: launch.Types, After: launch.Cheapest.Price.OfNode(), BasedOn: p.BasedOn, Why: why})
+}
+
+// removing tells of a removal, and returns the decision's ID.
+func (a *Applier) removing(remove plan.Remove, cause string, outcome Result) string {
+	return a.config.Decided(Decision{Remove, cause, outcome}, About{Pool: remove.Pool, Claim: remove.Claim,
+		Node: remove.Node, Before: remove.Price.OfNode(), Why: remove.Why})
 }

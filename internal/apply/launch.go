@@ -34,6 +34,8 @@ type attempt struct {
 	company translate.Company      // with whom it is made
 	refusal string                 // why there will be none, when the plan no longer holds
 	err     error
+
+	decision string // the ID of the decision, when it was taken just now
 }
 
 // atATime is how many claims are created before it is looked whether the views of their pools are still young.
@@ -69,10 +71,10 @@ func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 	for _, t := range attempts {
 		switch {
 		case t.err != nil:
-			a.decided(p, t.launch, Failed)
+			a.decided(p, t.launch, Failed, "", "the API server could not be told")
 			failures = append(failures, fmt.Errorf("creating a NodeClaim of pool %s: %w", t.launch.Pool, t.err))
 		case t.refusal != "":
-			a.decided(p, t.launch, NotHeld)
+			a.decided(p, t.launch, NotHeld, "", t.refusal)
 			out.Refused = append(out.Refused, Refused{Pool: t.launch.Pool, Why: t.refusal, Pods: t.launch.Pods})
 		default:
 			a.promise(t)
@@ -123,8 +125,8 @@ func (a *Applier) lookAgain(ctx context.Context, snapshot *cluster.Snapshot, p p
 
 func (a *Applier) promise(t attempt) {
 	a.config.Store.Promise(t.claim, t.launch.Reserve, t.launch.Pods)
-	a.config.Log.Info("created NodeClaim", "claim", t.claim.Name, "pool", t.launch.Pool, "pods", len(t.launch.Pods),
-		"types", len(t.launch.Types), "cheapest", t.launch.Cheapest.Type, "zone", t.launch.Cheapest.Zone,
+	a.config.Log.Info("created NodeClaim", "decision", t.decision, "claim", t.claim.Name, "pool", t.launch.Pool,
+		"pods", len(t.launch.Pods), "types", len(t.launch.Types), "cheapest", t.launch.Cheapest.Type, "zone", t.launch.Cheapest.Zone,
 		"capacityType", t.launch.Cheapest.CapacityType, "pricePerHour", t.launch.Cheapest.Price.String())
 }
 
@@ -187,7 +189,7 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 		err := a.createOnce(ctx, claim, t.view.at.Add(viewFor))
 		if err == nil {
 			a.config.Created(launch.Pool)
-			a.decided(p, launch, Done)
+			t.decision = a.decided(p, launch, Done, claim.Name, "")
 			return claim, "", nil
 		}
 		if !apierrors.IsAlreadyExists(err) {

@@ -44,8 +44,8 @@ func (a *Applier) Mark(ctx context.Context, remove plan.Remove) (bool, error) {
 		if err := a.config.Client.Status().Patch(ctx, claim, optimistic(before)); err != nil {
 			return false, client.IgnoreNotFound(err)
 		}
-		a.config.Decided(Decision{Remove, causeOf(remove.Reason), Planned})
-		a.config.Log.Info("marked for removal", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool,
+		id := a.removing(remove, causeOf(remove.Reason), Planned)
+		a.config.Log.Info("marked for removal", "decision", id, "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool,
 			"reason", remove.Reason, "pricePerHour", remove.Price.String())
 	}
 	if remove.Node == "" {
@@ -74,7 +74,7 @@ func (a *Applier) Delete(ctx context.Context, remove plan.Remove) (bool, error) 
 		}
 		return false, client.IgnoreNotFound(err)
 	}
-	a.config.Decided(Decision{Remove, marked(claim), Done})
+	a.removing(remove, marked(claim), Done)
 	return true, nil
 }
 
@@ -88,7 +88,7 @@ func (a *Applier) DeleteUnchanged(ctx context.Context, remove plan.Remove, resou
 		}
 		return false, client.IgnoreNotFound(err)
 	}
-	a.config.Decided(Decision{Remove, causeOf(remove.Reason), Done})
+	a.removing(remove, causeOf(remove.Reason), Done)
 	return true, nil
 }
 
@@ -113,7 +113,7 @@ func (a *Applier) Undo(ctx context.Context, remove plan.Remove) error {
 	if err := a.config.Client.Status().Patch(ctx, claim, optimistic(before)); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	a.config.Decided(Decision{Remove, cause, TakenBack})
+	a.removing(remove, cause, TakenBack)
 	return nil
 }
 

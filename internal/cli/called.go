@@ -13,7 +13,7 @@ const program = "joinerctl"
 // typedCommand is the name with a command of ours behind it, as in remedies and examples. A path, a file's name and an
 // object that is called so are none.
 var typedCommand = regexp.MustCompile(`(^|[^-./\w])joinerctl( (?:COMMAND|audit|completion|console|dump|explain|help|` +
-	`migrate|pause|policy|replay|resume|simulate|status|top|version)\b| looks\b)`)
+	`history|migrate|pause|policy|replay|resume|simulate|status|top|version)\b| looks\b)`)
 
 // called is how the user calls the program.
 func (c Config) called() string {

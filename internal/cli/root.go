@@ -93,7 +93,7 @@ func root(config Config) *cobra.Command {
 	migrate.AddCommand(migrateCheck(config), migrateStorage(config))
 	audit := parent("audit", "Report what a policy would refuse", "")
 	audit.AddCommand(auditControlPlane(config))
-	command.AddCommand(status(config), top(config), simulate(config), explain(config), console(config), dumps(config),
+	command.AddCommand(status(config), top(config), simulate(config), explain(config), console(config), historyCommand(config), dumps(config),
 		replay(config), pause(config), resume(config), migrate, audit, policyCommands(config),
 		version(config))
 	config.rename(command)

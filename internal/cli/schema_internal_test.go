@@ -23,7 +23,7 @@ import (
 func answers() map[string]any {
 	return map[string]any{
 		"Comparison": whatif.Comparison{}, "ControlPlaneAudit": auditAnswer{}, "ControlPlaneSuggestion": suggestionAnswer{},
-		"Explanation": whatif.Explained{}, "MigrationCheck": migrationAnswer{}, "Pause": switched{},
+		"Explanation": whatif.Explained{}, "History": historyAnswer{}, "MigrationCheck": migrationAnswer{}, "Pause": switched{},
 		"NodeList": whatif.Top{}, "PolicyStatus": policyAnswer{}, "Replay": replayAnswer{}, "Simulation": whatif.Result{},
 		"Status":           whatif.Status{},
 		"StorageMigration": storageAnswer{}, "Version": versions{},
@@ -85,7 +85,7 @@ func schemas(t *testing.T) map[string][]byte {
 	t.Helper()
 	r := jsonschema.Reflector{DoNotReference: true, Anonymous: true, AllowAdditionalProperties: true, Mapper: spelled(t)}
 	for _, folder := range []string{"internal/cli", "internal/whatif", "internal/view", "internal/migrate",
-		"internal/dump",
+		"internal/dump", "internal/history",
 		"internal/admission"} {
 		if err := r.AddGoComments("github.com/joiner-autoscaler/joiner", folder, jsonschema.WithFullComment()); err != nil {
 			t.Fatal(err)

@@ -102,7 +102,7 @@ func eachFile(t *testing.T, folder string, look func(string, *token.FileSet, *as
 }
 
 // pure are the packages that decide: no clock, no concurrency, no environment, no chance.
-var pure = []string{"autonodepolicy/", "internal/engine/", "internal/translate/", "internal/autonode/merge/",
+var pure = []string{"internal/history/", "autonodepolicy/", "internal/engine/", "internal/translate/", "internal/autonode/merge/",
 	"internal/autonode/approver/", "internal/readmodel/", "internal/admission/", "internal/convert/",
 	"internal/migrate/", "internal/foretell/"}
 

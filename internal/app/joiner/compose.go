@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 	"github.com/joiner-autoscaler/joiner/internal/apply"
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
@@ -44,6 +45,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
@@ -96,6 +98,8 @@ type Deps struct {
 	// Planned is told what was planned with and what came out, by the name of the question (dump.Question); nil tells
 	// nobody.
 	Planned func(question string, s *cluster.Snapshot, terms engine.Terms, p plan.Plan)
+	// Decided is told each decision and returns its ID; nil keeps none.
+	Decided func(apply.Decision, apply.About) string
 	Now     func() time.Time
 	Log     logr.Logger
 }
@@ -149,8 +153,12 @@ func newComposition(settings Settings, deps Deps) *composition {
 		Client: deps.Client, Live: deps.Live, Store: deps.Store, Fleet: deps.Fleet,
 		Each: deps.Each, Now: deps.Now, Log: deps.Log.WithName("applier"),
 		Created: func(pool string) { c.metrics.Claims.Created.WithLabelValues("provisioned", pool, "false").Inc() },
-		Decided: func(d apply.Decision) {
+		Decided: func(d apply.Decision, about apply.About) string {
 			c.metrics.Own.Decisions.WithLabelValues(string(d.Verb), d.Cause, string(d.Outcome)).Inc()
+			if deps.Decided == nil {
+				return ""
+			}
+			return deps.Decided(d, about)
 		},
 	})
 	c.disrupting = disruption.New(disruption.Config{
@@ -161,6 +169,14 @@ func newComposition(settings Settings, deps Deps) *composition {
 		Log: deps.Log.WithName(Disruption),
 	})
 	return c
+}
+
+// removed is told of NodeClaims that controllers take away which find that they failed, broke or lose their machine.
+func (c *composition) removed(claim *karpenterv1.NodeClaim, cause, why string) {
+	if c.Decided != nil {
+		c.Decided(apply.Decision{Verb: apply.Remove, Cause: cause, Outcome: apply.Done}, apply.About{Why: why,
+			Pool: translate.PoolOf(claim), Claim: claim.Name, Node: claim.Status.NodeName, Before: resources.Unpriced})
+	}
 }
 
 // clouds are the providers as a controller calls them: each call is measured.
@@ -186,7 +202,7 @@ func (c *composition) decide() []kube.Controller {
 func (c *composition) machines() []kube.Controller {
 	claims := claim.Config{
 		Client: c.Client, Live: c.Live, Fleet: c.clouds(Claims), Catalogs: c.catalogs, PodEvents: c.podEvents,
-		Timeouts: c.Timeouts, Holder: c.Identity, Events: c.Events, Metrics: c.metrics,
+		Timeouts: c.Timeouts, Holder: c.Identity, Events: c.Events, Removed: c.removed, Metrics: c.metrics,
 		Now: c.Now, Log: c.Log.WithName(Claims),
 	}
 	nodes := node.Config{
@@ -220,7 +236,7 @@ func (c *composition) pools() []kube.Controller {
 func (c *composition) tell() []kube.Controller {
 	return []kube.Controller{
 		{Name: Interruption, Workers: 1, Start: true, Reconciler: interruption.New(interruption.Config{
-			Client: c.Client, Fleet: c.clouds(Interruption), Catalogs: c.catalogs, Events: c.Events,
+			Client: c.Client, Fleet: c.clouds(Interruption), Catalogs: c.catalogs, Events: c.Events, Removed: c.removed,
 			Claims: c.metrics.Claims, Metrics: c.metrics.Interruptions, Now: c.Now, Log: c.Log.WithName(Interruption),
 		}), Watches: interruptionWatches(c.Plugged)},
 		{Name: PodNotices, Workers: 1, Watches: podNoticeWatches(),
@@ -236,7 +252,7 @@ func (c *composition) repair() []kube.Controller {
 		return nil
 	}
 	return []kube.Controller{{Name: Repair, Workers: 1, Start: true, Reconciler: repair.New(repair.Config{
-		Client: c.Client, Live: c.Live, Fleet: c.Fleet, Paused: c.disrupting.Paused, Events: c.Events,
+		Client: c.Client, Live: c.Live, Fleet: c.Fleet, Paused: c.disrupting.Paused, Events: c.Events, Removed: c.removed,
 		Metrics: c.metrics.Claims, Ready: c.Ready, Now: c.Now, Log: c.Log.WithName(Repair),
 	}), Watches: repairWatches()}}
 }

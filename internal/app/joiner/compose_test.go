@@ -33,6 +33,7 @@ import (
 
 // stage is the whole controller over an API server in memory: the watches are played by tell, the queues by run.
 type stage struct {
+	kept   *decisions
 	t      *testing.T
 	server client.WithWatch
 	clock  *controllertest.Clock
@@ -64,6 +65,7 @@ func newStage(t *testing.T, objects ...client.Object) *stage {
 		t.Fatal(err)
 	}
 	config := DefaultConfig()
+	s.kept = newDecisions(config, s.server, s.server, logr.Discard())
 	s.parts = Compose(config.Settings(), Deps{
 		Client: s.server, Live: s.server, Store: store, Fleet: fleet.New(machines), Plugged: []plugin.Parts{plug.PartsOf(machines, s.clock.Now)}, Events: &controllertest.Tape{},
 		Registerer: prometheus.NewRegistry(), Ready: func() bool { return true }, Now: s.clock.Now, Log: logr.Discard(),
@@ -71,6 +73,7 @@ func newStage(t *testing.T, objects ...client.Object) *stage {
 			s.inputs.noted(question, snapshot, terms, p)
 			s.noted = append(s.noted, s.inputs.last)
 		},
+		Decided: s.kept.decided,
 		Wake: func(controller string, request reconcile.Request, _ time.Duration) {
 			s.woken = append(s.woken, strings.TrimSpace(controller+" "+request.Name))
 		},

@@ -24,6 +24,10 @@ type Config struct {
 	MetricsPort, HealthProbePort int // 0 serves nothing
 	EnableProfiling              bool
 	ReadPort                     int // of the read API, on the loopback; 0 is none
+	// HistoryRetention is how long decisions are kept, and HistoryMaxSize how many bytes ConfigMaps hold of them; with 0
+	// for one of them decisions are kept in memory only.
+	HistoryRetention time.Duration
+	HistoryMaxSize   int
 	Conversion
 	KubeClientQPS   float32
 	KubeClientBurst int
@@ -71,7 +75,8 @@ const (
 func DefaultConfig() Config {
 	return Config{
 		MetricsPort: 8080, HealthProbePort: 8081, ReadPort: 8082, KubeClientQPS: 200, KubeClientBurst: 300,
-		Conversion:         Conversion{WebhookPort: 8443, CertLifetime: certificate.Lifetime},
+		Conversion:       Conversion{WebhookPort: 8443, CertLifetime: certificate.Lifetime},
+		HistoryRetention: 7 * 24 * time.Hour, HistoryMaxSize: mostHistory,
 		LeaderElectionName: "karpenter-leader-election", SystemNamespace: "kube-system",
 		BatchIdleDuration: time.Second, BatchMaxDuration: 10 * time.Second, PreferencePolicy: PreferencesRespected, DefaultSpreadConstraints: translate.DefaultSpreadNone, MinValuesPolicy: MinValuesStrict,
 		ConsolidationMinSavingPercent: engine.DefaultMinSavingPercent,
@@ -110,6 +115,7 @@ func (c Config) Validate() error {
 		}
 	}
 	faults = append(faults, c.portFaults()...)
+	faults = append(faults, c.historyFaults()...)
 	faults = append(faults, c.Conversion.validate(c.MetricsPort, c.HealthProbePort))
 	if c.KubeClientQPS <= 0 {
 		faults = append(faults, fmt.Errorf("--kube-client-qps is %v: want requests per second above 0", c.KubeClientQPS))

@@ -19,12 +19,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 	"github.com/joiner-autoscaler/joiner/internal/app/serve/readers"
 	"github.com/joiner-autoscaler/joiner/internal/dump"
+	"github.com/joiner-autoscaler/joiner/internal/history"
 )
 
 // readAPI answers what only a controller knows (U-41): GET, on the loopback of the pod. Whoever may forward a port
 // to the pod may read it.
 type readAPI struct {
 	inputs  *inputs
+	history *decisions
 	readers *readers.Readers
 	elected <-chan struct{} // closed once this process leads
 	leader  func(context.Context) string
@@ -33,6 +35,9 @@ type readAPI struct {
 
 // pathDump is where the newest input is, packed as joinerctl replay reads it.
 const pathDump = "/joiner/v1/dump"
+
+// pathHistory is where decisions are, newest first, filtered by the query (U-25).
+const pathHistory = history.Path
 
 func (a readAPI) handler() http.Handler {
 	mux := http.NewServeMux()
@@ -50,6 +55,13 @@ func (a readAPI) handler() http.Handler {
 		if err := dump.Write(w, newest.dump(ownProgram())); err != nil {
 			a.log.Info("a dump was not sent", "reason", err.Error())
 		}
+	})
+	mux.HandleFunc("GET "+pathHistory, func(w http.ResponseWriter, r *http.Request) {
+		if why := a.standby(r.Context()); why != "" {
+			http.Error(w, why, http.StatusServiceUnavailable)
+			return
+		}
+		a.history.serve(w, r)
 	})
 	a.readers.Mount(mux)
 	return readers.Guard(mux)
@@ -93,10 +105,10 @@ func leaderIn(reader client.Reader, lease types.NamespacedName) func(context.Con
 }
 
 // newReadAPI makes it, with what it tells of how the cluster stands. epoch names this process.
-func newReadAPI(known *inputs, stands *standing, elected <-chan struct{}, leader func(context.Context) string,
-	epoch string, log logr.Logger,
+func newReadAPI(known *inputs, kept *decisions, stands *standing, elected <-chan struct{},
+	leader func(context.Context) string, epoch string, log logr.Logger,
 ) readAPI {
-	api := readAPI{inputs: known, elected: elected, leader: leader, log: log}
+	api := readAPI{inputs: known, history: kept, elected: elected, leader: leader, log: log}
 	api.readers = readers.New(readers.Config{Input: stands.input, Standby: api.standby, Epoch: epoch, Now: stands.now,
 		Log: log})
 	return api
@@ -114,7 +126,7 @@ func addReadAPI(ctx context.Context, config Config, mgr manager.Manager, p *proc
 			"port", config.ReadPort, "reason", serve.OneLine(err))
 		return nil
 	}
-	api := newReadAPI(p.inputs, p.standing, mgr.Elected(), leaderIn(mgr.GetAPIReader(), config.lease()),
+	api := newReadAPI(p.inputs, p.history, p.standing, mgr.Elected(), leaderIn(mgr.GetAPIReader(), config.lease()),
 		string(uuid.NewUUID()), log.WithName("readers"))
 	return errors.Join(mgr.Add(api.readers), mgr.Add(serve.Server{Listener: listener, Handler: api.handler()}))
 }

@@ -58,7 +58,7 @@ func TestU41_TheLeaderTellsWhatItPlannedWith(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, manifests()...)
 	leader := func(context.Context) string { return "the leader is joiner-b" }
-	api := newReadAPI(&s.inputs, s.parts.standing, make(chan struct{}), leader, "e", logr.Discard())
+	api := newReadAPI(&s.inputs, newDecisions(DefaultConfig(), nil, nil, logr.Discard()), s.parts.standing, make(chan struct{}), leader, "e", logr.Discard())
 	if code, body := asked(t, api, http.MethodGet, pathDump); code != http.StatusServiceUnavailable ||
 		string(body) != "this pod does not lead: the leader is joiner-b\n" {
 		t.Errorf("standby: %d %s", code, body)
@@ -181,12 +181,12 @@ func TestU41_TheLeaderTellsHowItsClusterStands(t *testing.T) {
 	s.clock.Advance(time.Second)
 	s.run(Provisioning, "")
 	leader := func(context.Context) string { return "the leader is joiner-b" }
-	api := newReadAPI(&s.inputs, s.parts.standing, make(chan struct{}), leader, "e", logr.Discard())
+	api := newReadAPI(&s.inputs, newDecisions(DefaultConfig(), nil, nil, logr.Discard()), s.parts.standing, make(chan struct{}), leader, "e", logr.Discard())
 	if code, body := asked(t, api, http.MethodGet, readers.PathView); code != http.StatusServiceUnavailable ||
 		string(body) != "this pod does not lead: the leader is joiner-b\n" {
 		t.Errorf("standby: %d %s", code, body)
 	}
-	api = newReadAPI(&s.inputs, s.parts.standing, leads(), leader, "e", logr.Discard())
+	api = newReadAPI(&s.inputs, newDecisions(DefaultConfig(), nil, nil, logr.Discard()), s.parts.standing, leads(), leader, "e", logr.Discard())
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- api.readers.Start(ctx) }()

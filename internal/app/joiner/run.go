@@ -101,6 +101,7 @@ type process struct {
 	synced   *serve.Syncs
 	plugged  []plugin.Parts
 	inputs   *inputs
+	history  *decisions
 	standing *standing
 }
 
@@ -140,7 +141,8 @@ func pictureOf(config Config, owned *fleet.Fleet) (world.Config, error) {
 // assemble wires ports, feed and controllers to a manager.
 func assemble(ctx context.Context, config Config, mgr manager.Manager, plugins []plugin.Plugin, log logr.Logger) (*process, error) {
 	var store *world.Store
-	p := &process{registry: prometheus.NewRegistry(), synced: &serve.Syncs{}, inputs: &inputs{}}
+	p := &process{registry: prometheus.NewRegistry(), synced: &serve.Syncs{}, inputs: &inputs{},
+		history: newDecisions(config, mgr.GetClient(), mgr.GetAPIReader(), log.WithName("history"))}
 	bells := serve.NewBells()
 	recorder := mgr.GetEventRecorder("karpenter")
 	events := event.NewDeduplicated(func(about client.Object, kind event.Kind, reason, message string) {
@@ -174,7 +176,8 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, plugins [
 	parts := Compose(config.Settings(), Deps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: store, Plugged: plugged, Fleet: owned,
 		Events: events, Registerer: p.registry, Ready: p.synced.All, Wake: bells.Ring,
-		Each: inParallel, Identity: string(uuid.NewUUID()), Planned: p.inputs.noted, Now: time.Now, Log: log,
+		Each: inParallel, Identity: string(uuid.NewUUID()), Planned: p.inputs.noted, Decided: p.history.decided,
+		Now: time.Now, Log: log,
 	})
 	if err := connect(ctx, mgr.GetCache(), parts.Feed, plugged, parts.Controllers, p.synced); err != nil {
 		return nil, fmt.Errorf("starting the watches: %w", err)
@@ -185,8 +188,8 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, plugins [
 		}
 	}
 	p.standing = parts.standing
-	if err := mgr.Add(parts.standing); err != nil {
-		return nil, fmt.Errorf("adding what shows how the cluster stands: %w", err)
+	if err := errors.Join(mgr.Add(parts.standing), mgr.Add(p.history)); err != nil {
+		return nil, fmt.Errorf("adding what shows how the cluster stands, and the history: %w", err)
 	}
 	return p, nil
 }

@@ -39,6 +39,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
+	"github.com/joiner-autoscaler/joiner/internal/kube/removal"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
@@ -69,6 +70,7 @@ type Config struct {
 	PodEvents *PodEvents
 	Timeouts  Timeouts
 	Events    event.Recorder
+	Removed   removal.Told // for the history (U-32)
 	Metrics   *metrics.Set
 	// Holder names this process, for the record of who may have a launch on its way. No two processes have the same.
 	Holder string

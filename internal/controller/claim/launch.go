@@ -156,6 +156,7 @@ func (c *Controller) remove(ctx context.Context, w *work, reason, message string
 	}
 	pool, capacityType := translate.PoolOf(w.claim), w.claim.Labels[karpenterv1.CapacityTypeLabelKey]
 	c.config.Metrics.Claims.Disrupted.WithLabelValues(strings.ToLower(reason), pool, capacityType, "", "forceful").Inc()
+	c.config.Removed.Tell(w.claim, reason, message)
 	c.config.Log.Info("deleted NodeClaim", "claim", w.claim.Name, "pool", pool, "reason", reason, "message", message)
 	return nil
 }

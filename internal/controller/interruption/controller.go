@@ -46,6 +46,7 @@ type Config struct {
 	Fleet    *fleet.Fleet
 	Catalogs Catalogs
 	Events   event.Recorder
+	Removed  removal.Told // for the history (U-32)
 	Claims   metrics.Claims
 	Metrics  metrics.Interruptions
 	Now      func() time.Time
@@ -169,6 +170,7 @@ func (c *Controller) remove(ctx context.Context, claim *karpenterv1.NodeClaim, n
 		pool := claim.Labels[karpenterv1.NodePoolLabelKey]
 		c.config.Claims.Disrupted.WithLabelValues(messageType(notice.Kind), pool, claim.Labels[karpenterv1.CapacityTypeLabelKey], "", "forceful").Inc()
 		c.config.Events.Event(claim, event.Warning, event.TerminatingOnInterruption, "The node is drained: "+sentence(notice.Kind))
+		c.config.Removed.Tell(claim, string(notice.Kind), "")
 		c.config.Log.Info("interrupted", "claim", claim.Name, "node", claim.Status.NodeName, "pool", pool, "reason", string(notice.Kind), "goneAt", notice.Gone)
 	}
 	return removal.Bound(ctx, c.config.Client, claim, notice.Gone, c.config.Now())

@@ -48,6 +48,7 @@ type Config struct {
 	// Paused says why nothing may be disrupted that budgets bound, "" when it may (D-14).
 	Paused  func(ctx context.Context) (string, error)
 	Events  event.Recorder
+	Removed removal.Told // for the history (U-32)
 	Metrics metrics.Claims
 	Ready   func() bool // the cache holds everything that exists
 	Now     func() time.Time
@@ -176,6 +177,7 @@ func (c *Controller) repair(ctx context.Context, m member) error {
 	text := fmt.Sprintf("The node is removed: %s, %s since %s", Unhealthy, sick, sick.since.UTC().Format(time.RFC3339))
 	c.config.Events.Event(m.claim, event.Warning, event.DisruptionTerminating, text)
 	c.config.Events.Event(nodeRef(m), event.Warning, event.DisruptionTerminating, text)
+	c.config.Removed.Tell(m.claim, string(Unhealthy), sick.String())
 	c.config.Log.Info("repairing", "claim", m.claim.Name, "node", node.Name, "pool", m.pool, "reason", string(Unhealthy), "condition", sick.String(), "since", sick.since)
 	return c.bound(ctx, m)
 }

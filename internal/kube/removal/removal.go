@@ -13,6 +13,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 )
 
+// Told is told of each NodeClaim that a controller takes away: why as a word, and as a sentence. Nil tells nobody.
+type Told func(claim *karpenterv1.NodeClaim, cause, why string)
+
+// Tell tells it.
+func (t Told) Tell(claim *karpenterv1.NodeClaim, cause, why string) {
+	if t != nil {
+		t(claim, cause, why)
+	}
+}
+
 // Delete deletes a NodeClaim, unless it is being deleted; that it is gone is no error.
 func Delete(ctx context.Context, c client.Client, claim *karpenterv1.NodeClaim) error {
 	if claim.DeletionTimestamp != nil {
