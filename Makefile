@@ -31,7 +31,7 @@ ALONGSIDE_MINUTES ?= 5
 PLACEMENT_NODES ?= 5000
 RACE_PACKAGES := ./internal/engine/... ./internal/world/... ./internal/translate/...
 
-GENERATED = $$(find api autonodepolicy/api nodescheduling/api charts/*/files charts/*/crds upstream/openshift-api/crd -name 'zz_generated*' -o -name '*.yaml' -o -name 'dashboard.json' | sort; find internal/console/assets -type f | sort)
+GENERATED = $$(find api autonodepolicy/api nodescheduling/api charts/*/files charts/*/crds upstream/openshift-api/crd -name 'zz_generated*' -o -name '*.yaml' -o -name 'dashboard.json' | sort; find internal/console/assets docs/pictures -type f | sort)
 
 include localcluster/localcluster.mk
 include bench/bench.mk
@@ -206,7 +206,7 @@ tables: ## What is known of EC2 without asking it: prices and branch interfaces,
 .PHONY: generated
 generated:
 	@before="$$(cat $(GENERATED) | cksum)"; tools/generate.sh; if [ "$$before" != "$$(cat $(GENERATED) | cksum)" ]; then \
-		echo "Generated files were not current; they are now. Commit them:"; git status --porcelain -- api autonodepolicy nodescheduling charts upstream internal/console/assets; exit 1; fi
+		echo "Generated files were not current; they are now. Commit them:"; git status --porcelain -- api autonodepolicy nodescheduling charts upstream internal/console/assets docs/pictures; exit 1; fi
 
 .PHONY: vet
 vet: localcluster-vet ## go vet in every module
