@@ -35,7 +35,8 @@ func (c *canvas) steps(p panel, class string, values []int) {
 
 // axes draws the two axes of a chart, its name, and marks for nodes.
 func (c *canvas) axes(p panel) {
-	fmt.Fprintf(&c.body, `<path class="axis" d="M%d %d L%d %d L%d %d"/>`+"\n", p.x, p.y, p.x, p.bottom(), p.right(), p.bottom())
+	fmt.Fprintf(&c.body, `<path class="axis" d="M%d %d L%d %d L%d %d"/>`+"\n", p.x, p.y, p.x, p.bottom(),
+		p.right(), p.bottom())
 	for nodes := 0; nodes <= p.most; nodes += 4 {
 		text := fmt.Sprint(nodes)
 		c.write("dim", p.x-8-widthOf(text, textPx), p.at(nodes)+5, textPx, text)
@@ -61,9 +62,10 @@ type phase struct {
 // limits shows how a soft and a hard limit hold over time.
 func limits() picture {
 	return picture{
-		name: "limits", title: "Soft and hard limit over time",
-		about: "Two charts of the nodes of a pool. With a soft limit of ten, pods bring it to ten nodes, replacing nodes goes one above " +
-			"and back, and after the limit is lowered to six, nodes drain down to it. With a hard limit of ten it is never " +
+		name:  "limits",
+		title: "Soft and hard limit over time",
+		about: "Two charts of the nodes of a pool. With a soft limit of ten, pods bring it to ten nodes, " +
+			"replacing nodes goes one above and back, and after the limit is lowered to six, nodes drain down to it. With a hard limit of ten it is never " +
 			"above ten: a replacement waits until a node has gone.",
 		draw: func(c *canvas) {
 			soft := panel{area{68, top + 34, width - 68 - margin, 150}, 12, "limits: {nodes: 10}, soft"}
@@ -81,7 +83,8 @@ func limits() picture {
 			c.steps(hard, "bound", bound)
 			c.steps(hard, "curve", []int{0, 2, 5, 8, 10, 10, 10, 10, 10, 10, 9, 10, 9, 10, 9, 10, 10, 9, 8, 7, 6, 6, 6, 6})
 			c.phases(hard, n, phase{0, 7, "The same: up to the limit"},
-				phase{7, 16, "Drift: a replacement waits for room. When a node goes, its place is used, and the pool is never above"},
+				phase{7, 16, "Drift: a replacement waits for room. When a node goes, its place is used, " +
+					"and the pool is never above"},
 				phase{16, n, "The same. A draining node counts until it is gone"})
 			y := c.low + 18
 			fmt.Fprintf(&c.body, `<path class="curve" d="M%d %d L%d %d"/><path class="bound" d="M%d %d L%d %d"/>`+"\n",
