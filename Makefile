@@ -42,9 +42,13 @@ include bench/bench.mk
 help: ## This list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' Makefile bench/bench.mk
 
+# CHAPTER= tells one chapter alone; PAUSE=1 waits for Enter before each step.
+CHAPTER ?=
+PAUSE ?=
 .PHONY: demo
-demo: programs ## The main job, then a provider's policy, on real control planes with simulated machines; each step checked
-	$(BIN)/demo --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner --operator $(BIN)/joiner-operator --joinerctl $(BIN)/joinerctl
+demo: programs ## The main job, then a provider's policy, on real control planes with simulated machines; each step checked; CHAPTER=, PAUSE=1
+	$(BIN)/demo --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner --operator $(BIN)/joiner-operator --joinerctl $(BIN)/joinerctl \
+		$(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(PAUSE),--pause)
 
 # Whose machines the cluster of make up has: kwok, or ec2 with an AWS account on this machine.
 PROVIDER ?= kwok

@@ -18,6 +18,8 @@ type settings struct {
 	rig.Options
 	operator  string // path of the joiner-operator binary
 	joinerctl string // path of the joinerctl binary
+	chapter   string // that is told alone; none: all
+	pause     bool   // wait for Enter before each step
 }
 
 // begin starts the cluster with Joiner and, at the same time, the management cluster. On an error nothing is left behind.
