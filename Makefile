@@ -53,7 +53,7 @@ demo: programs ## The main job, then a provider's policy, on real control planes
 # Whose machines the cluster of make up has: kwok, or ec2 with an AWS account on this machine.
 PROVIDER ?= kwok
 .PHONY: up
-up: programs ## The same cluster in the foreground for your own kubectl, PROVIDER=kwok or ec2; the state stays until make clean
+up: programs ## The same cluster in the foreground, with its console, for your own kubectl and joinerctl, PROVIDER=kwok or ec2; the state stays until make clean
 	$(BIN)/demo --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner --up --provider $(PROVIDER) --dir .run/up$(if $(filter kwok,$(PROVIDER)),,-$(PROVIDER))
 
 .PHONY: test

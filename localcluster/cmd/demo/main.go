@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -81,6 +82,12 @@ func command() *cobra.Command {
 // stay runs the cluster in the foreground.
 func stay(ctx context.Context, options rig.Options) (err error) {
 	options.Log, options.NodeSchedulingPolicy = os.Stdout, manifest("protection")
+	console, err := freeAddress(ctx)
+	if err != nil {
+		return err
+	}
+	_, port, _ := net.SplitHostPort(console)
+	options.Args = append(options.Args, leading, "--read-port="+port)
 	r, err := rig.Start(ctx, options)
 	if err != nil {
 		return err
@@ -89,7 +96,7 @@ func stay(ctx context.Context, options rig.Options) (err error) {
 	if err := r.Apply(ctx, manifest("pool")); err != nil {
 		return err
 	}
-	fmt.Print(upText(r.Cluster.AdminKubeconfig(), r.JoinerLog(), r.Cluster.Dir()))
+	fmt.Print(upText(r.Cluster.AdminKubeconfig(), console, r.JoinerLog(), r.Cluster.Dir()))
 	select {
 	case <-ctx.Done():
 		fmt.Println("\nStopping ...")
@@ -101,29 +108,37 @@ func stay(ctx context.Context, options rig.Options) (err error) {
 	}
 }
 
+// freeAddress is one of the loopback that nobody listens on. Whoever takes it before Joiner does costs the console alone.
+func freeAddress(ctx context.Context) (string, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
 // upText says what to do with the cluster: how to reach it, its console, what to try, how to stop and how to delete (U-02).
-func upText(kubeconfig, log, dir string) string {
+func upText(kubeconfig, console, log, dir string) string {
 	return fmt.Sprintf(`
 The cluster runs, with Joiner, a NodePool and a KWOKNodeClass. In another terminal:
 
   export KUBECONFIG=%s
 
-The console, on an address that this prints:
-
-  bin/joinerctl console
+The console, in a browser: http://%s/
 
 Three things to try:
 
   1. pods get nodes        kubectl create deployment web --image=example.invalid/web --replicas=20
                            kubectl set resources deployment web --requests=cpu=1
                            bin/joinerctl status
-  2. a pod that waits      kubectl run large --image=example.invalid/large --overrides='{"spec":{"containers":[{"name":"large","image":"example.invalid/large","resources":{"requests":{"cpu":"1000"}}}]}}'
-                           bin/joinerctl explain pod default/large
+  2. why does it wait?     kubectl create deployment large --image=example.invalid/large
+                           kubectl set resources deployment large --requests=cpu=1000
+                           bin/joinerctl explain deployment default/large
   3. what would it do?     bin/joinerctl simulate --scale default/web=40
 
 Without a kubectl of your own: bin/controlplane kubectl ...
 Joiner's log: %s
 
 Ctrl-C stops it; make up begins again where it was. The state is in %s; make clean deletes it.
-`, kubeconfig, log, dir)
+`, kubeconfig, console, log, dir)
 }
