@@ -50,6 +50,14 @@ demo: programs ## The main job, then a provider's policy, on real control planes
 	$(BIN)/demo --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner --operator $(BIN)/joiner-operator --joinerctl $(BIN)/joinerctl \
 		$(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(PAUSE),--pause)
 
+# The cast is the source: text and picture are made of it, and a test compares them.
+.PHONY: recording
+recording: programs ## The demo as a recording in docs/recording: asciicast, text and an animated picture
+	cd tools && $(GO) build -o ../$(BIN)/recording ./recording
+	@mkdir -p docs/recording
+	$(BIN)/recording docs/recording demo $(BIN)/demo --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner \
+		--operator $(BIN)/joiner-operator --joinerctl $(BIN)/joinerctl
+
 # Whose machines the cluster of make up has: kwok, or ec2 with an AWS account on this machine.
 PROVIDER ?= kwok
 .PHONY: up
