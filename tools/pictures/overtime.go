@@ -65,7 +65,8 @@ func limits() picture {
 		name:  "limits",
 		title: "Soft and hard limit over time",
 		about: "Two charts of the nodes of a pool. With a soft limit of ten, pods bring it to ten nodes, " +
-			"replacing nodes goes one above and back, and after the limit is lowered to six, nodes drain down to it. With a hard limit of ten it is never " +
+			"replacing nodes goes one above and back, and after the limit is lowered to six, nodes drain down to it. " +
+			"With a hard limit of ten it is never " +
 			"above ten: a replacement waits until a node has gone.",
 		draw: func(c *canvas) {
 			soft := panel{area{68, top + 34, width - 68 - margin, 150}, 12, "limits: {nodes: 10}, soft"}

@@ -68,15 +68,13 @@ func textOf(lines []line) []byte {
 	return b.Bytes()
 }
 
-// folded breaks lines that are wider than the terminal, as a terminal does.
-func folded(lines []line) (made []line) {
+// cut ends lines that are wider than the terminal: a table that is folded cannot be read. The text has them whole.
+func cut(lines []line) (made []line) {
 	for _, one := range lines {
-		left := []rune(one.text)
-		for len(left) > columns {
-			made = append(made, line{one.at, string(left[:columns])})
-			left = left[columns:]
+		if whole := []rune(one.text); len(whole) > columns {
+			one.text = string(whole[:columns-1]) + "…"
 		}
-		made = append(made, line{one.at, string(left)})
+		made = append(made, one)
 	}
 	return made
 }
@@ -84,17 +82,18 @@ func folded(lines []line) (made []line) {
 // svgOf is an animated picture of the terminal. All lines stand below each other, and move up behind a window as they
 // came. Who prefers no motion sees the first screen.
 func svgOf(lines []line) []byte {
-	lines = folded(lines)
+	lines = cut(lines)
 	w, h := columns*cellX+2*edge, rows*cellY+2*edge
 	whole := lines[len(lines)-1].at + atRest
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" `+
-		`aria-labelledby="title desc">`+"\n<title id=\"title\">make demo, recorded</title>\n<desc id=\"desc\">A terminal in which "+
+		`aria-labelledby="title desc">`+"\n<title id=\"title\">make demo, recorded</title>\n"+
+		"<desc id=\"desc\">A terminal in which "+
 		"the demo runs, chapter by chapter. The same as text stands beside it.</desc>\n", w, h, w, h)
 	b.WriteString("<style>\ntext{font:13px 'DejaVu Sans Mono',Menlo,Consolas,monospace;fill:#d8dee9;white-space:pre}\n" +
 		".head{fill:#8fc7ff;font-weight:bold}.typed{fill:#a9dc8f}\n")
-	fmt.Fprintf(&b, "@media (prefers-reduced-motion:no-preference){#all{animation:run %.2fs step-end infinite}}\n@keyframes run{\n",
-		whole)
+	fmt.Fprintf(&b, "@media (prefers-reduced-motion:no-preference){#all{animation:run %.2fs step-end infinite}}\n"+
+		"@keyframes run{\n", whole)
 	for i, one := range lines {
 		if last := i == len(lines)-1; last || lines[i+1].at > one.at {
 			begins := one.at
@@ -106,7 +105,7 @@ func svgOf(lines []line) []byte {
 	}
 	fmt.Fprintf(&b, "}</style>\n<rect width=\"%d\" height=\"%d\" rx=\"10\" fill=\"#1b212c\"/>\n"+
 		`<clipPath id="window"><rect x="0" y="%d" width="%d" height="%d"/></clipPath>`+"\n"+
-		`<g clip-path="url(#window)"><g id="all">`+"\n", w, h, edge-4, w, rows*cellY+8)
+		`<g clip-path="url(#window)"><g id="all">`+"\n", w, h, edge, w, rows*cellY+2)
 	for i, one := range lines {
 		if one.text == "" {
 			continue

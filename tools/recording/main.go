@@ -1,6 +1,7 @@
 // Command recording runs a program and keeps what it prints, with when: `recording FOLDER NAME PROGRAM ARGS...` writes
 // NAME.cast (asciicast v2, the source), NAME.txt and NAME.svg. Nothing is written when the program fails. Pauses are
-// shortened, and what says which machine it was is left out.
+// shortened, and what says which machine it was is left out. Without a program, text and picture are made anew of
+// NAME.cast.
 package main
 
 import (
@@ -15,12 +16,12 @@ import (
 )
 
 func main() {
-	const least = 4
+	const least = 3
 	if len(os.Args) < least {
-		fmt.Fprintln(os.Stderr, "usage: recording FOLDER NAME PROGRAM ARGS...")
+		fmt.Fprintln(os.Stderr, "usage: recording FOLDER NAME [PROGRAM ARGS...]")
 		os.Exit(2)
 	}
-	lines, err := record(os.Args[3], os.Args[4:]...)
+	lines, err := source(os.Args[1], os.Args[2], os.Args[least:])
 	if err == nil {
 		err = save(os.Args[1], os.Args[2], lines)
 	}
@@ -28,6 +29,18 @@ func main() {
 		fmt.Fprintln(os.Stderr, "recording:", err)
 		os.Exit(1)
 	}
+}
+
+// source is what is kept: of a program that runs now, or without one of the file that there is.
+func source(folder, name string, program []string) ([]line, error) {
+	if len(program) > 0 {
+		return record(program[0], program[1:]...)
+	}
+	cast, err := os.ReadFile(filepath.Join(folder, name+".cast"))
+	if err != nil {
+		return nil, err
+	}
+	return parseCast(cast)
 }
 
 // record runs a program, shows what it prints, and keeps it.

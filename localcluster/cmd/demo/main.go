@@ -108,7 +108,8 @@ func stay(ctx context.Context, options rig.Options) (err error) {
 	}
 }
 
-// freeAddress is one of the loopback that nobody listens on. Whoever takes it before Joiner does costs the console alone.
+// freeAddress is one of the loopback that nobody listens on. Whoever takes it before Joiner does costs the console
+// alone.
 func freeAddress(ctx context.Context) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -117,7 +118,8 @@ func freeAddress(ctx context.Context) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// upText says what to do with the cluster: how to reach it, its console, what to try, how to stop and how to delete (U-02).
+// upText says what to do with the cluster: how to reach it, its console, what to try, how to stop and how to delete
+// (U-02).
 func upText(kubeconfig, console, log, dir string) string {
 	return fmt.Sprintf(`
 The cluster runs, with Joiner, a NodePool and a KWOKNodeClass. In another terminal:
