@@ -31,7 +31,7 @@ ALONGSIDE_MINUTES ?= 5
 PLACEMENT_NODES ?= 5000
 RACE_PACKAGES := ./internal/engine/... ./internal/world/... ./internal/translate/...
 
-GENERATED = $$(find api autonodepolicy/api nodescheduling/api charts/*/files charts/*/crds upstream/openshift-api/crd -name 'zz_generated*' -o -name '*.yaml' -o -name 'dashboard.json' | sort; find internal/console/assets -type f | sort)
+GENERATED = $$(find api autonodepolicy/api nodescheduling/api charts/*/files charts/*/crds upstream/openshift-api/crd -name 'zz_generated*' -o -name '*.yaml' -o -name 'dashboard.json' | sort; find internal/console/assets docs/pictures -type f | sort)
 
 include localcluster/localcluster.mk
 include bench/bench.mk
@@ -42,14 +42,26 @@ include bench/bench.mk
 help: ## This list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' Makefile bench/bench.mk
 
+# CHAPTER= tells one chapter alone; PAUSE=1 waits for Enter before each step.
+CHAPTER ?=
+PAUSE ?=
 .PHONY: demo
-demo: programs ## The main job, then a provider's policy, on real control planes with simulated machines; each step checked
-	$(BIN)/demo --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner --operator $(BIN)/joiner-operator --joinerctl $(BIN)/joinerctl
+demo: programs ## The main job, then a provider's policy, on real control planes with simulated machines; each step checked; CHAPTER=, PAUSE=1
+	$(BIN)/demo --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner --operator $(BIN)/joiner-operator --joinerctl $(BIN)/joinerctl \
+		$(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(PAUSE),--pause)
+
+# The cast is the source: text and picture are made of it, and a test compares them.
+.PHONY: recording
+recording: programs ## The demo as a recording in docs/recording: asciicast, text and an animated picture
+	cd tools && $(GO) build -o ../$(BIN)/recording ./recording
+	@mkdir -p docs/recording
+	$(BIN)/recording docs/recording demo $(BIN)/demo --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner \
+		--operator $(BIN)/joiner-operator --joinerctl $(BIN)/joinerctl
 
 # Whose machines the cluster of make up has: kwok, or ec2 with an AWS account on this machine.
 PROVIDER ?= kwok
 .PHONY: up
-up: programs ## The same cluster in the foreground for your own kubectl, PROVIDER=kwok or ec2; the state stays until make clean
+up: programs ## The same cluster in the foreground, with its console, for your own kubectl and joinerctl, PROVIDER=kwok or ec2; the state stays until make clean
 	$(BIN)/demo --controlplane $(CONTROLPLANE) --joiner $(BIN)/joiner --up --provider $(PROVIDER) --dir .run/up$(if $(filter kwok,$(PROVIDER)),,-$(PROVIDER))
 
 .PHONY: test
@@ -206,7 +218,7 @@ tables: ## What is known of EC2 without asking it: prices and branch interfaces,
 .PHONY: generated
 generated:
 	@before="$$(cat $(GENERATED) | cksum)"; tools/generate.sh; if [ "$$before" != "$$(cat $(GENERATED) | cksum)" ]; then \
-		echo "Generated files were not current; they are now. Commit them:"; git status --porcelain -- api autonodepolicy nodescheduling charts upstream internal/console/assets; exit 1; fi
+		echo "Generated files were not current; they are now. Commit them:"; git status --porcelain -- api autonodepolicy nodescheduling charts upstream internal/console/assets docs/pictures; exit 1; fi
 
 .PHONY: vet
 vet: localcluster-vet ## go vet in every module

@@ -54,6 +54,9 @@ go run -C tools ./crddefaults "$PWD/api/crd/karpenter.sh_nodepools.yaml" v1 v1 "
 # What Grafana shows (U-10).
 go run -C tools ./dashboard "$PWD/charts/joiner/files/dashboard.json"
 
+# The diagrams of the pages (U-12).
+go run -C tools ./pictures "$PWD/docs/pictures"
+
 # The page of the console (U-08).
 go run -C tools ./console "$PWD/internal/console/src" "$PWD/internal/console/assets"
 

@@ -13,11 +13,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
+// leading has joiner take its lease, though it is alone: joinerctl status finds who leads by it.
+const leading = "--disable-leader-election=false"
+
 // settings are what the command line says.
 type settings struct {
 	rig.Options
 	operator  string // path of the joiner-operator binary
 	joinerctl string // path of the joinerctl binary
+	chapter   string // that is told alone; none: all
+	pause     bool   // wait for Enter before each step
 }
 
 // begin starts the cluster with Joiner and, at the same time, the management cluster. On an error nothing is left behind.
@@ -35,6 +40,7 @@ func begin(ctx context.Context, with settings) (*story, error) {
 	var both sync.WaitGroup
 	both.Go(func() {
 		options := with.Options
+		options.Args = append(options.Args, leading)
 		options.Log, options.NodeSchedulingPolicy = os.Stdout, manifest("protection")
 		if s.Rig, failed[0] = rig.Start(ctx, options); failed[0] != nil {
 			cancel()

@@ -10,8 +10,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -59,6 +61,9 @@ func command() *cobra.Command {
 			if with.Dir != "" {
 				return fmt.Errorf("--dir is %q: it goes with --up; the story begins with empty clusters, in temporary directories", with.Dir)
 			}
+			if err := checkChapter(with.chapter); err != nil {
+				return err
+			}
 			return tell(c.Context(), with)
 		},
 	}
@@ -68,6 +73,8 @@ func command() *cobra.Command {
 	c.Flags().StringVar(&with.joinerctl, "joinerctl", "bin/joinerctl", "path of the joinerctl binary, for the story")
 	c.Flags().StringVar(&with.Dir, "dir", "", "with --up: keep the cluster's state in this directory (default: a temporary one)")
 	c.Flags().StringVar(&machines, "provider", kwokMachines, "with --up: whose machines the cluster has, kwok or ec2")
+	c.Flags().StringVar(&with.chapter, "chapter", "", "tell one chapter of the story: "+strings.Join(chapterNames(), ", "))
+	c.Flags().BoolVar(&with.pause, "pause", false, "wait for Enter before each step of the story")
 	c.Flags().BoolVar(&up, "up", false, "leave the cluster running until Ctrl-C instead of telling the story")
 	return c
 }
@@ -75,6 +82,12 @@ func command() *cobra.Command {
 // stay runs the cluster in the foreground.
 func stay(ctx context.Context, options rig.Options) (err error) {
 	options.Log, options.NodeSchedulingPolicy = os.Stdout, manifest("protection")
+	console, err := freeAddress(ctx)
+	if err != nil {
+		return err
+	}
+	_, port, _ := net.SplitHostPort(console)
+	options.Args = append(options.Args, leading, "--read-port="+port)
 	r, err := rig.Start(ctx, options)
 	if err != nil {
 		return err
@@ -83,21 +96,7 @@ func stay(ctx context.Context, options rig.Options) (err error) {
 	if err := r.Apply(ctx, manifest("pool")); err != nil {
 		return err
 	}
-	fmt.Printf(`
-The cluster runs, with Joiner, a NodePool and a KWOKNodeClass. In another terminal:
-
-  export KUBECONFIG=%s
-  kubectl create deployment web --image=example.invalid/web --replicas=20
-  kubectl set resources deployment web --requests=cpu=1
-  kubectl get nodepools,nodeclaims,nodes,pods -o wide
-  kubectl get events -A --watch
-  kubectl scale deployment web --replicas=0
-
-Without a kubectl of your own: bin/controlplane kubectl ...
-Joiner's log: %s
-
-Ctrl-C stops it; the state stays in %s until make clean.
-`, r.Cluster.AdminKubeconfig(), r.JoinerLog(), r.Cluster.Dir())
+	fmt.Print(upText(r.Cluster.AdminKubeconfig(), console, r.JoinerLog(), r.Cluster.Dir()))
 	select {
 	case <-ctx.Done():
 		fmt.Println("\nStopping ...")
@@ -107,4 +106,41 @@ Ctrl-C stops it; the state stays in %s until make clean.
 	case <-r.JoinerEnded():
 		return fmt.Errorf("joiner has ended; its log is %s", r.JoinerLog())
 	}
+}
+
+// freeAddress is one of the loopback that nobody listens on. Whoever takes it before Joiner does costs the console
+// alone.
+func freeAddress(ctx context.Context) (string, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// upText says what to do with the cluster: how to reach it, its console, what to try, how to stop and how to delete
+// (U-02).
+func upText(kubeconfig, console, log, dir string) string {
+	return fmt.Sprintf(`
+The cluster runs, with Joiner, a NodePool and a KWOKNodeClass. In another terminal:
+
+  export KUBECONFIG=%s
+
+The console, in a browser: http://%s/
+
+Three things to try:
+
+  1. pods get nodes        kubectl create deployment web --image=example.invalid/web --replicas=20
+                           kubectl set resources deployment web --requests=cpu=1
+                           bin/joinerctl status
+  2. why does it wait?     kubectl create deployment large --image=example.invalid/large
+                           kubectl set resources deployment large --requests=cpu=1000
+                           bin/joinerctl explain deployment default/large
+  3. what would it do?     bin/joinerctl simulate --scale default/web=40
+
+Without a kubectl of your own: bin/controlplane kubectl ...
+Joiner's log: %s
+
+Ctrl-C stops it; make up begins again where it was. The state is in %s; make clean deletes it.
+`, kubeconfig, console, log, dir)
 }

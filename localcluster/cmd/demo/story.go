@@ -5,7 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"os/exec"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -48,7 +48,7 @@ type story struct {
 	step       int
 }
 
-// tell runs the story from an empty machine on. Its second chapter is the provider's policy (docs/spec/autonode-policy.md).
+// tell runs the story, or one chapter of it, from an empty machine on.
 func tell(ctx context.Context, with settings) (err error) {
 	fmt.Println("Starting two real control planes, KWOK's machines and Joiner ...")
 	s, err := begin(ctx, with)
@@ -58,14 +58,13 @@ func tell(ctx context.Context, with settings) (err error) {
 	defer func() { err = errors.Join(err, s.end()) }()
 	s.done("etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok and joiner are ready; " +
 		"so is a second etcd with its kube-apiserver, for later")
-	for _, step := range []func(context.Context) error{
-		s.pool, s.scaleUp, s.explain, s.scaleDown, s.protect,
-		s.host, s.policy, s.tenant, s.editPool, s.nothing, s.deleteBinding, s.attacked, s.lifted, s.onEC2,
-	} {
-		if err := step(ctx); err != nil {
-			s.showAll(ctx)
-			return err
-		}
+	pause := onward
+	if with.pause {
+		pause = pressed(os.Stdin, os.Stdout)
+	}
+	if err := (teller{only: with.chapter, out: os.Stdout, pause: pause}).tell(ctx, s.chapters()); err != nil {
+		s.showAll(ctx)
+		return err
 	}
 	fmt.Printf("\nEverything held. %s in all. Next: make up, and docs/quickstart.md\n", time.Since(s.began).Round(time.Second))
 	return nil
@@ -257,17 +256,6 @@ func (s *story) explain(ctx context.Context) error {
 	}
 	_, err = s.Kubectl(ctx, "", "delete", "pod", "impossible", "--wait=true")
 	return err
-}
-
-// explained demands that joinerctl names the cause for which a pod waits, and shows what it says.
-func (s *story) explained(ctx context.Context, pod, cause string) error {
-	output, err := s.Cluster.Program(ctx, s.joinerctl, "explain", "pod", pod).CombinedOutput()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(string(output), "waits: "+cause+"\n") {
-		return fmt.Errorf("joinerctl explain pod %s: %w; want exit code 1 and %s:\n%s", pod, err, cause, output)
-	}
-	fmt.Printf("\n    $ joinerctl explain pod %s\n    %s\n", pod, strings.ReplaceAll(strings.TrimSpace(string(output)), "\n", "\n    "))
-	return nil
 }
 
 // event waits for an event about a pod that says why no node can be launched for it.
