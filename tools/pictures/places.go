@@ -120,10 +120,8 @@ func readers() picture {
 	return picture{
 		name: "who-reads-what", title: "Where the answers come from",
 		about: "status, top, explain and simulate read objects of the API server with your own rights, or " +
-			"files; they work without a " +
-			"controller. console and dump ask the controller that leads, through the API server. replay reads a " +
-			"dump. All " +
-			"of them say causes in the same words.",
+			"files; they work without a controller. console, dump and history ask the controller that leads, " +
+			"through the API server. replay reads a dump. All of them say causes in the same words.",
 		draw: func(c *canvas) {
 			from := c.row(margin, top, width-margin, 36,
 				cell{outside, "API server", "Pods, nodes, NodePools, NodeClaims, budgets, leases: with your rights"},
@@ -136,7 +134,8 @@ func readers() picture {
 				cell{ours, "explain", "why it waits, why it stays"},
 				cell{ours, "simulate", "what a change would do"},
 				cell{ours, "console", "the same, in a browser"},
-				cell{ours, "dump", "a decision in a file, for replay"})
+				cell{ours, "dump", "a decision in a file, for replay"},
+				cell{ours, "history", "what was decided, and why"})
 			for _, one := range ask[:4] {
 				c.arrow(from[0].midX(), from[0].bottom(), one.midX(), one.y)
 			}
