@@ -19,7 +19,7 @@ func (r run) disrupt(s scenario.Scenario) (answer, error) {
 	work := rounds.Run{Scenario: s, Limit: r.DisruptLimit}
 	var err error
 	if r.Side == report.Joiner {
-		work.Side, err = joiner.NewDisrupter(s)
+		work.Side, err = joiner.NewDisrupter(s, r.PriceTolerance)
 	} else {
 		work.Side, err = karpenter.NewDisrupter(s, r.Peer)
 	}

@@ -46,6 +46,8 @@ type run struct {
 	// DisruptLimit ends the rounds of a disruption, on either side: what was done until then counts. Trace prints each round.
 	DisruptLimit time.Duration
 	Trace        bool
+	// PriceTolerance is Joiner's, in percent.
+	PriceTolerance int
 }
 
 // answer is what the process says about it.
@@ -63,7 +65,7 @@ const warmUp = "diverse-100"
 func (r run) start(s scenario.Scenario) (planner, error) {
 	switch r.Side {
 	case report.Joiner:
-		return joiner.New(s)
+		return joiner.New(s, r.PriceTolerance)
 	case report.Karpenter:
 		return karpenter.New(s, r.Peer)
 	}

@@ -92,6 +92,8 @@ func (o *options) addDisruption(flags *pflag.FlagSet) {
 			"SpotToSpotConsolidation and NodeRepair off; with one, what it leaves out has Karpenter's default")
 	flags.Float64Var(&o.ConsolidationMinSaving, "consolidation-min-saving", o.ConsolidationMinSaving,
 		"what replacing nodes by cheaper ones has to save, in dollars per hour")
+	flags.IntVar(&o.PriceTolerance, "price-tolerance", o.PriceTolerance,
+		"by how much fewer nodes may be dearer than the cheapest ones, in percent; 0 takes the cheapest")
 	flags.IntVar(&o.ConsolidationMinSavingPercent, "consolidation-min-saving-percent", o.ConsolidationMinSavingPercent,
 		"what replacing nodes by cheaper ones has to save, in percent of what they cost")
 }

@@ -195,6 +195,7 @@ func (r *reader) pool(p poolRecord) *cluster.Pool {
 		Taints: each(p.Taints, readTaint), RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots,
 		SurgeSlots: p.SurgeSlots, Static: p.Static, Replicas: p.Replicas, Dormant: p.Dormant, Gentle: p.Gentle,
 		Invalid: p.Invalid, ExpiresGracefully: p.ExpiresGracefully, Consolidates: cluster.Consolidation(p.Consolidates),
+		PriceTolerance: p.PriceTolerance,
 		Limits: limit.Limits{Resources: r.vector("limits.resources", p.Limits.Resources), Limited: p.Limits.Limited,
 			SoftNodes: p.Limits.SoftNodes, HardNodes: p.Limits.HardNodes},
 		Used: limit.Usage{Nodes: p.Used.Nodes, Capacity: r.vector("used.capacity", p.Used.Capacity)},

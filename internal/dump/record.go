@@ -138,6 +138,7 @@ type poolRecord struct {
 	Invalid           bool                `json:"invalid,omitempty"`
 	ExpiresGracefully bool                `json:"expiresGracefully,omitempty"`
 	Consolidates      int                 `json:"consolidates,omitempty"`
+	PriceTolerance    int                 `json:"priceTolerance,omitempty"`
 }
 
 type limitsRecord struct {

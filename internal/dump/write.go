@@ -237,7 +237,7 @@ func pool(p *cluster.Pool) poolRecord {
 		}),
 		RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots, SurgeSlots: p.SurgeSlots, Static: p.Static,
 		Replicas: p.Replicas, Dormant: p.Dormant, Gentle: p.Gentle, Invalid: p.Invalid,
-		ExpiresGracefully: p.ExpiresGracefully, Consolidates: int(p.Consolidates),
+		ExpiresGracefully: p.ExpiresGracefully, Consolidates: int(p.Consolidates), PriceTolerance: p.PriceTolerance,
 	}
 }
 

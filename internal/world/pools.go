@@ -150,6 +150,7 @@ func (s *Store) rebuildPools() {
 		}
 		value := *e.base
 		value.Used = s.usage[name].counts(e.base)
+		value.PriceTolerance = s.config.PriceTolerance
 		value.FreeSlots = s.freeSlots(e, e.base.Slots())
 		if value.Static {
 			value.SurgeSlots = s.freeSlots(e, value.Limits.SurgeSlots(value.Replicas, s.usage[name].all.Nodes))

@@ -40,6 +40,8 @@ type Config struct {
 	Fleet Owners
 	// DefaultSpread are the cluster's default spread constraints, for pods that have none (P-03).
 	DefaultSpread []corev1.TopologySpreadConstraint
+	// PriceTolerance is how much dearer than the cheapest nodes fewer of them may be, in percent (P-22).
+	PriceTolerance int
 }
 
 // Owners says whose objects are; package fleet implements it. Pools and claims of other programs are not in the

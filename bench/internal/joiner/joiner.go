@@ -29,9 +29,10 @@ type Planner struct {
 	class    *karpenterv1.NodeClassReference
 }
 
-// New returns a planner that has taken in the scenario's pool, catalogue and nodes. Its pending pods are not in yet.
-func New(s scenario.Scenario) (*Planner, error) {
-	p := &Planner{store: world.New(world.Config{})}
+// New returns a planner that has taken in the scenario's pool, catalogue and nodes. Its pending pods are not in yet. Fewer
+// nodes may be dearer than the cheapest by priceTolerance, in percent.
+func New(s scenario.Scenario, priceTolerance int) (*Planner, error) {
+	p := &Planner{store: world.New(world.Config{PriceTolerance: priceTolerance})}
 	class := world.ClassRef{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
 	if err := p.store.SetCatalog(class, s.Catalog); err != nil {
 		return nil, err

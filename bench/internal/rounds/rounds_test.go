@@ -23,7 +23,7 @@ func TestBothSides(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		own, err := joiner.NewDisrupter(s)
+		own, err := joiner.NewDisrupter(s, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,6 +50,8 @@ type Config struct {
 	FeatureGates string // of ParseGates
 	// ConsolidationMinSaving is what a replacement has to save, in dollars per hour; 0 is any saving.
 	ConsolidationMinSaving float64
+	// PriceTolerance is by how much fewer nodes may be dearer than the cheapest ones, in percent, from 0 to 100 (P-22).
+	PriceTolerance int
 	// ConsolidationMinSavingPercent is the same as a part of what is replaced, from 0 to 99; the greater one of both counts.
 	ConsolidationMinSavingPercent int
 
@@ -156,6 +158,9 @@ func (c Config) Validate() error {
 	}
 	if _, err := resources.FromDollars(c.ConsolidationMinSaving); err != nil {
 		faults = append(faults, fmt.Errorf("--consolidation-min-saving: %w", err))
+	}
+	if percent := c.PriceTolerance; percent < 0 || percent > 100 {
+		faults = append(faults, fmt.Errorf("--price-tolerance is %d: want percent from 0 to 100", percent))
 	}
 	if percent := c.ConsolidationMinSavingPercent; percent < 0 || percent > 99 {
 		faults = append(faults, fmt.Errorf("--consolidation-min-saving-percent is %d: want 0 to 99", percent))

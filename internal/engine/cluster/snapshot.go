@@ -47,6 +47,8 @@ type Pool struct {
 	ExpiresGracefully bool
 	// Consolidates says which nodes may go to save money (D-03).
 	Consolidates Consolidation
+	// PriceTolerance is how much dearer than the cheapest nodes fewer of them may be, in percent (P-22).
+	PriceTolerance int
 }
 
 // Consolidation is a pool's consolidationPolicy (D-03).

@@ -46,7 +46,8 @@ func TestEveryPodOnceAndNoNodeTooFull(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		items, bins := problems(t, 6, 30)
-		solve := rapid.SampledFrom([]func([]Item, []Bin) []Pattern{Solve, Sketch}).Draw(t, "solve")
+		fewer := func(items []Item, bins []Bin) []Pattern { return Fewer(Solve, items, bins, 0.2) }
+		solve := rapid.SampledFrom([]Way{Solve, Sketch, fewer}).Draw(t, "solve")
 		left := make([]int, len(items))
 		for i, item := range items {
 			left[i] = item.Count
@@ -183,5 +184,37 @@ func TestFewerNodesAtTheSamePrice(t *testing.T) {
 	found := Solve(items, bins)
 	if len(found) != 1 || found[0].Bin != 1 || found[0].Times != 1 {
 		t.Errorf("%+v: want one large node", found)
+	}
+}
+
+// P-22: a tolerance brings no more nodes than the cheapest way has, and they cost no more than it allows.
+func TestFewerNodesKeepToTheTolerance(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		items, bins := problems(t, 12, 60)
+		way := rapid.SampledFrom([]Way{Solve, Sketch}).Draw(t, "way")
+		tolerance := rapid.SampledFrom([]float64{0, 0.05, 0.5}).Draw(t, "tolerance")
+		cheapest, found := way(items, bins), Fewer(way, items, bins, tolerance)
+		if was, is := priceOf(cheapest, bins), priceOf(found, bins); is > was*(1+tolerance) {
+			t.Fatalf("%v dollars, the cheapest %v: more than %v above", is, was, tolerance)
+		}
+		if nodesOf(found) > nodesOf(cheapest) {
+			t.Fatalf("%d nodes, the cheapest way has %d", nodesOf(found), nodesOf(cheapest))
+		}
+		if tolerance == 0 && !reflect.DeepEqual(found, cheapest) {
+			t.Fatalf("without a tolerance %+v, want %+v", found, cheapest)
+		}
+	})
+}
+
+// P-22: the money that a tolerance allows is spent: a large node for eight small ones costs 0.16, so a tenth of 1.60 pays one.
+func TestAToleranceSavesNodes(t *testing.T) {
+	t.Parallel()
+	items := []Item{{Amounts: []int64{1}, Count: 32}}
+	bins := []Bin{{Room: []int64{2}, Price: 100}, {Room: []int64{16}, Price: 960}}
+	for tolerance, want := range map[float64]int{0: 16, 0.05: 16, 0.1: 9, 0.2: 2} {
+		if found := Fewer(Solve, items, bins, tolerance); nodesOf(found) != want {
+			t.Errorf("tolerance %v: %d nodes, want %d", tolerance, nodesOf(found), want)
+		}
 	}
 }

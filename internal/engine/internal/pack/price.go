@@ -161,8 +161,8 @@ func (s *solver) packPool(p *pool, lots []*lot) {
 	}
 }
 
-// mixes finds nodes of the pool for the lots: the cheapest ones, or when those are more than the pool may have, as few as
-// it can.
+// mixes finds nodes of the pool for the lots: as few as the pool's tolerance allows beside the cheapest ones (P-22), or when
+// those are more than the pool may have, as few as it can.
 func (s *solver) mixes(p *pool, lots []*lot) []mix.Pattern {
 	candidates := s.candidates(p, lots)
 	items := make([]mix.Item, len(lots))
@@ -174,7 +174,7 @@ func (s *solver) mixes(p *pool, lots []*lot) []mix.Pattern {
 		bins[i] = mix.Bin{Room: c.room, Price: c.price, Takes: c.takes}
 		dearest = max(dearest, c.price)
 	}
-	cheapest := s.packing(items, bins)
+	cheapest := mix.Fewer(s.packing, items, bins, float64(p.PriceTolerance)/100)
 	if nodes, admitted := nodesOf(cheapest), p.admitted(); admitted < 0 || nodes <= admitted {
 		return cheapest
 	}

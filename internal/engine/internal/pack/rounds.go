@@ -2,6 +2,7 @@ package pack
 
 import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/mix"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
@@ -17,7 +18,7 @@ const (
 )
 
 // try makes a plan in which the pods of first, by UID, are placed before all others.
-func try(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing packing, first map[string]bool) plan.Plan {
+func try(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, first map[string]bool) plan.Plan {
 	var floors topology.Floors
 	var minded care
 	for round, cared := 1, 0; ; round++ {

@@ -23,7 +23,7 @@ func Sketch(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 	return solve(snapshot, pods, mix.Sketch)
 }
 
-func solve(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing packing) plan.Plan {
+func solve(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way) plan.Plan {
 	p := try(snapshot, pods, packing, nil)
 	if first := firstOf(p, pods); first != nil {
 		if other := try(snapshot, pods, packing, first); better(other, p) {
@@ -47,13 +47,10 @@ type solver struct {
 	choices  map[string]*choices
 	leavers  map[string]*leaver // by UID: pods to place that run on nodes which go
 	asking   bool               // some taint is PreferNoSchedule
-	packing  packing
-	first    map[string]bool // UIDs of pods that are placed before all others (see again.go)
+	packing  mix.Way            // finds cheap nodes for lots of pods
+	first    map[string]bool    // UIDs of pods that are placed before all others (see again.go)
 	care     care
 }
-
-// packing finds cheap nodes for lots of pods: mix.Solve or mix.Sketch.
-type packing func([]mix.Item, []mix.Bin) []mix.Pattern
 
 // shape is a kind of pod with what this round has found out about it.
 type shape struct {
