@@ -237,7 +237,7 @@ func (w *World) checkEnd(m *cloud.Machine) {
 			w.fail(checkMachine, "machine %s is ended although its claim %s lives", m.ProviderID, o.GetName())
 		}
 	})
-	if w.account != nil {
+	if w.account != nil && !asked {
 		w.checkSpared(m)
 	}
 	w.server.All(&corev1.Pod{}, func(o client.Object) {

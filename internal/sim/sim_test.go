@@ -51,6 +51,15 @@ func TestFixedSeedsWithEC2(t *testing.T) {
 	runSeeds(t, "ec2", 0, 12)
 }
 
+// E-38: what seeds with EC2 have found, and was mended: a finalizer that a dead leader's late write took off a claim with a
+// machine (2864); a check that asked for the machine of a node that a user had deleted (3574).
+func TestSeedsWithEC2ThatFailedOnce(t *testing.T) {
+	t.Parallel()
+	for _, seed := range []uint64{2864, 3574} {
+		runSeeds(t, "ec2", seed, 1)
+	}
+}
+
 // a set that nobody has seen before; its seeds are printed.
 func TestFreshSeeds(t *testing.T) {
 	t.Parallel()

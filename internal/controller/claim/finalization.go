@@ -69,7 +69,11 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 		err := c.saveStatus(ctx, before, w.claim)
 		return reconcile.Result{RequeueAfter: terminateAgainAfter}, client.IgnoreNotFound(err)
 	}
-	if err := c.config.Client.Patch(ctx, w.claim, patch.RemoveFinalizer(w.claim, karpenterv1.TerminationFinalizer)); err != nil {
+	removal := patch.RemoveFinalizer
+	if w.claim.Status.ProviderID == "" { // another leader may name a machine on it until the API server has this write
+		removal = patch.RemoveFinalizerOfUnchanged
+	}
+	if err := c.config.Client.Patch(ctx, w.claim, removal(w.claim, karpenterv1.TerminationFinalizer)); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	c.attempts.forget(w.claim.UID)

@@ -267,6 +267,39 @@ func TestWhatWasRememberedGoesWithTheClaim(t *testing.T) {
 	}
 }
 
+// P-40: a claim that had no machine when it was let go is kept when another leader has named one on it by the time that the
+// write lands (simulation with EC2, seed 2864). The machine ends before it.
+func TestAMachineThatIsNamedMeanwhileKeepsItsClaim(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newClaim())
+	r.cloud.failure = &provider.InsufficientCapacityError{}
+	named := false
+	r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			options ...client.PatchOption) error {
+			if fresh := r.claim(t); !named && fresh.DeletionTimestamp != nil {
+				named, fresh.Status.ProviderID = true, "fake://other"
+				r.cloud.machines["fake://other"] = provider.Instance{ProviderID: "fake://other", ClaimUID: "u1"}
+				if err := r.server.Status().Update(ctx, fresh); err != nil {
+					return err
+				}
+			}
+			return c.Patch(ctx, o, p, options...)
+		},
+	})
+	r.step = claim.New(r.config)
+	r.older(t)
+	for range 2 {
+		_, _ = r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
+	}
+	if !named || r.claim(t) == nil {
+		t.Fatalf("named %t, claim %v: want the claim kept with its machine", named, r.claim(t))
+	}
+	if r.reconcile(t); r.claim(t) != nil || len(r.cloud.machines) != 0 {
+		t.Errorf("claim %v, machines %v: want both gone", r.claim(t), r.cloud.machines)
+	}
+}
+
 // P-40: the same for a launch that was not answered: the claim after it waits for its own launches only.
 func TestAnUnansweredLaunchIsForgottenWithItsClaim(t *testing.T) {
 	t.Parallel()

@@ -41,6 +41,15 @@ func RemoveFinalizer(object client.Object, name string) client.Patch {
 	return patchOf(object.GetUID(), list("/metadata/finalizers", before, after))
 }
 
+// RemoveFinalizerOfUnchanged takes a finalizer off the object, which must have it, provided that nobody has written the
+// object since it was read.
+func RemoveFinalizerOfUnchanged(object client.Object, name string) client.Patch {
+	before := object.GetFinalizers()
+	after := slices.DeleteFunc(slices.Clone(before), func(f string) bool { return f == name })
+	unchanged := operation{"test", "/metadata/resourceVersion", object.GetResourceVersion()}
+	return patchOf(object.GetUID(), append([]operation{unchanged}, list("/metadata/finalizers", before, after)...))
+}
+
 // Node writes what differs between two states of a node in its labels, annotations, finalizers, owners and taints.
 // Labels and annotations that after lacks stay.
 func Node(before, after *corev1.Node) client.Patch {

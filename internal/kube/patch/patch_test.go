@@ -42,6 +42,28 @@ func TestOnlyOurFinalizerGoesAndOtherChangesDoNotMatter(t *testing.T) {
 	}
 }
 
+// P-40: an object that somebody has written meanwhile keeps the finalizer, one that nobody has written loses it.
+func TestAFinalizerGoesOffWhatNobodyHasWritten(t *testing.T) {
+	t.Parallel()
+	server := controllertest.NewServer(t, node("other/a", "ours/b")).Build()
+	var seen corev1.Node
+	if err := server.Get(t.Context(), client.ObjectKey{Name: "n"}, &seen); err != nil {
+		t.Fatal(err)
+	}
+	late := seen.DeepCopy()
+	meanwhile(t, server, func(n *corev1.Node) { n.Spec.ProviderID = "named meanwhile" })
+	if err := server.Patch(t.Context(), late, patch.RemoveFinalizerOfUnchanged(&seen, "ours/b")); err == nil {
+		t.Fatalf("finalizers %v: want the patch refused", late.Finalizers)
+	}
+	if err := server.Get(t.Context(), client.ObjectKey{Name: "n"}, &seen); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Patch(t.Context(), &seen, patch.RemoveFinalizerOfUnchanged(&seen, "ours/b")); err != nil ||
+		!slices.Equal(seen.Finalizers, []string{"other/a"}) {
+		t.Errorf("finalizers %v: %v", seen.Finalizers, err)
+	}
+}
+
 // A finalizer that somebody added meanwhile must not be lost.
 func TestAChangedListOfFinalizersIsRefused(t *testing.T) {
 	t.Parallel()
