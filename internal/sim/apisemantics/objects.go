@@ -188,6 +188,13 @@ func jsonPatch(b bench) {
 	b.must("a patch of an entry", send(`[{"op":"add","path":"/metadata/labels/z~1w","value":"2"}]`))
 	b.want("a test for no entry where one is", send(`[{"op":"test","path":"/metadata/labels/z~1w","value":null}]`), stale)
 	b.must("a test for no entry where none is", send(`[{"op":"test","path":"/metadata/labels/u~1v","value":null}]`))
+	version := func(of string) string {
+		return `[{"op":"test","path":"/metadata/resourceVersion","value":"` + of + `"},` +
+			`{"op":"add","path":"/metadata/labels/v","value":"1"}]`
+	}
+	old := pool.ResourceVersion
+	b.must("a test of the version", send(version(old)))
+	b.want("a test of an old version", send(version(old)), stale)
 	if pool.Labels["x/y"] != "1" || pool.Labels["z/w"] != "2" || !slices.Equal(pool.Finalizers, []string{"example.com/b"}) {
 		b.t.Errorf("labels %v, finalizers %v", pool.Labels, pool.Finalizers)
 	}
