@@ -36,18 +36,21 @@ type operation struct {
 
 // RemoveFinalizer takes a finalizer off the object, which must have it.
 func RemoveFinalizer(object client.Object, name string) client.Patch {
-	before := object.GetFinalizers()
-	after := slices.DeleteFunc(slices.Clone(before), func(f string) bool { return f == name })
-	return patchOf(object.GetUID(), list("/metadata/finalizers", before, after))
+	return patchOf(object.GetUID(), without(object, name))
 }
 
 // RemoveFinalizerOfUnchanged takes a finalizer off the object, which must have it, provided that nobody has written the
 // object since it was read.
 func RemoveFinalizerOfUnchanged(object client.Object, name string) client.Patch {
+	unchanged := operation{"test", "/metadata/resourceVersion", object.GetResourceVersion()}
+	return patchOf(object.GetUID(), append([]operation{unchanged}, without(object, name)...))
+}
+
+// without takes a finalizer out of the list, provided that it is still the object's.
+func without(object client.Object, name string) []operation {
 	before := object.GetFinalizers()
 	after := slices.DeleteFunc(slices.Clone(before), func(f string) bool { return f == name })
-	unchanged := operation{"test", "/metadata/resourceVersion", object.GetResourceVersion()}
-	return patchOf(object.GetUID(), append([]operation{unchanged}, list("/metadata/finalizers", before, after)...))
+	return list("/metadata/finalizers", before, after)
 }
 
 // Node writes what differs between two states of a node in its labels, annotations, finalizers, owners and taints.

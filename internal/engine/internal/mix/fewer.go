@@ -15,7 +15,7 @@ type Way func([]Item, []Bin) []Pattern
 // pods anew at a higher price for each node. It takes away as many as the tolerance allows, found by halving.
 func Fewer(way Way, items []Item, bins []Bin, tolerance float64) []Pattern {
 	best := way(items, bins)
-	if tolerance <= 0 || nodesOf(best) <= 1 {
+	if tolerance <= 0 || Nodes(best) <= 1 {
 		return best
 	}
 	price, nodes := priceOf(best, bins), single(best)
@@ -69,7 +69,7 @@ func (f *fewer) keep(found []Pattern) bool {
 	if price > f.most {
 		return false
 	}
-	if c := cmp.Compare(nodesOf(found), nodesOf(f.best)); c < 0 || c == 0 && price < priceOf(f.best, f.bins) {
+	if c := cmp.Compare(Nodes(found), Nodes(f.best)); c < 0 || c == 0 && price < priceOf(f.best, f.bins) {
 		f.best = found
 	}
 	return true
@@ -137,7 +137,8 @@ func dearer(bins []Bin, extra int64) []Bin {
 	return list
 }
 
-func nodesOf(patterns []Pattern) int {
+// Nodes is how many nodes patterns are.
+func Nodes(patterns []Pattern) int {
 	sum := 0
 	for _, found := range patterns {
 		sum += found.Times

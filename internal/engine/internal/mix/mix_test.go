@@ -198,8 +198,8 @@ func TestFewerNodesKeepToTheTolerance(t *testing.T) {
 		if was, is := priceOf(cheapest, bins), priceOf(found, bins); is > was*(1+tolerance) {
 			t.Fatalf("%v dollars, the cheapest %v: more than %v above", is, was, tolerance)
 		}
-		if nodesOf(found) > nodesOf(cheapest) {
-			t.Fatalf("%d nodes, the cheapest way has %d", nodesOf(found), nodesOf(cheapest))
+		if Nodes(found) > Nodes(cheapest) {
+			t.Fatalf("%d nodes, the cheapest way has %d", Nodes(found), Nodes(cheapest))
 		}
 		if tolerance == 0 && !reflect.DeepEqual(found, cheapest) {
 			t.Fatalf("without a tolerance %+v, want %+v", found, cheapest)
@@ -213,8 +213,8 @@ func TestAToleranceSavesNodes(t *testing.T) {
 	items := []Item{{Amounts: []int64{1}, Count: 32}}
 	bins := []Bin{{Room: []int64{2}, Price: 100}, {Room: []int64{16}, Price: 960}}
 	for tolerance, want := range map[float64]int{0: 16, 0.05: 16, 0.1: 9, 0.2: 2} {
-		if found := Fewer(Solve, items, bins, tolerance); nodesOf(found) != want {
-			t.Errorf("tolerance %v: %d nodes, want %d", tolerance, nodesOf(found), want)
+		if found := Fewer(Solve, items, bins, tolerance); Nodes(found) != want {
+			t.Errorf("tolerance %v: %d nodes, want %d", tolerance, Nodes(found), want)
 		}
 	}
 }

@@ -175,7 +175,7 @@ func (s *solver) mixes(p *pool, lots []*lot) []mix.Pattern {
 		dearest = max(dearest, c.price)
 	}
 	cheapest := mix.Fewer(s.packing, items, bins, float64(p.PriceTolerance)/100)
-	if nodes, admitted := nodesOf(cheapest), p.admitted(); admitted < 0 || nodes <= admitted {
+	if nodes, admitted := mix.Nodes(cheapest), p.admitted(); admitted < 0 || nodes <= admitted {
 		return cheapest
 	}
 	for i := range bins {
@@ -186,14 +186,6 @@ func (s *solver) mixes(p *pool, lots []*lot) []mix.Pattern {
 
 // fewNodes is how many times the dearest node a further node counts when nodes are short.
 const fewNodes = 100
-
-func nodesOf(patterns []mix.Pattern) int {
-	sum := 0
-	for _, found := range patterns {
-		sum += found.Times
-	}
-	return sum
-}
 
 // candidates lists the offerings of the pool that some lot could run on, without those that another one makes useless:
 // no dearer, no smaller, and open to the same lots.
