@@ -156,14 +156,19 @@ func manifests() []client.Object {
 	}
 }
 
-// The flow of architecture 4.5 from a pending pod to a node and back, by steps alone: no goroutine, no wait.
-func TestFromAPendingPodToANodeAndBack(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, manifests()...)
+// provision makes the pool ready, and plans for the pods that wait.
+func (s *stage) provision() {
 	s.run(Pools, "default")
 	s.tell()
 	s.clock.Advance(time.Second)
 	s.run(Provisioning, "")
+}
+
+// The flow of architecture 4.5 from a pending pod to a node and back, by steps alone: no goroutine, no wait.
+func TestFromAPendingPodToANodeAndBack(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, manifests()...)
+	s.provision()
 	claim := s.only()
 	s.run(Claims, claim.Name)
 	claim = s.only()

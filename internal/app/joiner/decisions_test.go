@@ -207,10 +207,7 @@ func TestU40_TheHistoryTellsNoSecret(t *testing.T) {
 	s := newStage(t, objects...)
 	var lines strings.Builder
 	s.kept.log = funcr.New(func(_, args string) { lines.WriteString(args) }, funcr.Options{})
-	s.run(Pools, "default")
-	s.tell()
-	s.clock.Advance(time.Second)
-	s.run(Provisioning, "")
+	s.provision()
 	s.kept.decided(apply.Decision{Verb: apply.Remove, Cause: "Empty", Outcome: apply.Done},
 		apply.About{Claim: s.only().Name})
 	data, err := json.Marshal(recordsOf(s.kept))
@@ -226,10 +223,7 @@ func TestU40_TheHistoryTellsNoSecret(t *testing.T) {
 func TestU25_WhatIsGivenUpIsInTheHistory(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, manifests()...)
-	s.run(Pools, "default")
-	s.tell()
-	s.clock.Advance(time.Second)
-	s.run(Provisioning, "")
+	s.provision()
 	claim := s.only()
 	s.run(Claims, claim.Name)
 	s.clock.Advance(DefaultConfig().InitializationTimeout + time.Minute) // its node is never ready

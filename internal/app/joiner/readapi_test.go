@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -68,10 +67,7 @@ func TestU41_TheLeaderTellsWhatItPlannedWith(t *testing.T) {
 		string(body) != "nothing was planned yet\n" {
 		t.Errorf("before any plan: %d %s", code, body)
 	}
-	s.run(Pools, "default")
-	s.tell()
-	s.clock.Advance(time.Second)
-	s.run(Provisioning, "")
+	s.provision()
 	s.run(Disruption, "")
 	code, body := asked(t, api, http.MethodGet, pathDump)
 	d, warnings, err := dump.Read(bytes.NewReader(body), dump.Options{Strict: true})
@@ -97,10 +93,7 @@ func TestU41_TheLeaderTellsWhatItPlannedWith(t *testing.T) {
 func TestU41_WhatControllersPlanReplays(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, manifests()...)
-	s.run(Pools, "default")
-	s.tell()
-	s.clock.Advance(time.Second)
-	s.run(Provisioning, "")
+	s.provision()
 	s.run(Disruption, "")
 	seen := map[dump.Question]bool{}
 	for _, noted := range s.noted {
@@ -176,10 +169,7 @@ func TestU41_TheLeaseNamesTheLeader(t *testing.T) {
 func TestU41_TheLeaderTellsHowItsClusterStands(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, manifests()...)
-	s.run(Pools, "default")
-	s.tell()
-	s.clock.Advance(time.Second)
-	s.run(Provisioning, "")
+	s.provision()
 	leader := func(context.Context) string { return "the leader is joiner-b" }
 	api := newReadAPI(&s.inputs, newDecisions(DefaultConfig(), nil, nil, logr.Discard()), s.parts.standing, make(chan struct{}), leader, "e", logr.Discard())
 	if code, body := asked(t, api, http.MethodGet, readers.PathView); code != http.StatusServiceUnavailable ||
