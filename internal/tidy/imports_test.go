@@ -82,6 +82,7 @@ var layers = []layer{
 	{"autonodepolicy", nil, "tests of what the module promises (A-27)"},
 	{"internal/engine", []string{"autonodepolicy/fold"}, "the engine knows nothing but itself, and the sets that a policy folds to"},
 	{"internal/condition", []string{"api"}, "reads and writes status conditions"},
+	{"internal/nearest", nil, "pure: the name that a mistyped one stands for"},
 	{"internal/translate", []string{"api", "internal/engine", "autonodepolicy/fold"}, "the only package that knows API objects and engine values"},
 	{"internal/world", []string{"api", "internal/translate", "internal/engine"}, "events in, snapshots out"},
 	{"internal/apply", []string{"api", "internal/world", "internal/translate", "internal/engine", "internal/condition"}, "the only creator and remover of NodeClaims"},
@@ -115,10 +116,10 @@ var layers = []layer{
 	{"internal/foretell", []string{"api", "internal/engine", "internal/translate", "internal/world", "internal/condition",
 		"internal/provider"}, "pure: plans carried out on a copy in memory"},
 	{"internal/whatif", []string{"api", "internal/engine", "internal/translate", "internal/world", "internal/condition",
-		"internal/view", "internal/foretell"}, "plans for manifests that nobody has applied"},
+		"internal/view", "internal/foretell", "internal/nearest"}, "plans for manifests that nobody has applied"},
 	{"internal/cli", []string{"api", "autonodepolicy/api", "internal/convert", "internal/migrate", "internal/admission",
 		"nodescheduling", "internal/whatif", "internal/dump", "internal/history", "internal/translate", "internal/condition",
-		"internal/provider/kwok"}, "commands: files and clusters to pure packages, findings to text"},
+		"internal/provider/kwok", "internal/nearest"}, "commands: files and clusters to pure packages, findings to text"},
 	{"internal/app/serve/readers", []string{"internal/readmodel", "internal/console", "internal/engine"},
 		"the read model to whoever reads it: decides nothing"},
 	{"internal/app/serve", []string{"internal/kube", "internal/certificate"}, "what all programs have in common around their controllers"},
@@ -128,7 +129,7 @@ var layers = []layer{
 	{"upstream", []string{"api", "internal/admission", "nodescheduling"}, "what is offered to OpenShift's repositories, as text of ours, and its tests"},
 	{"internal/sim", []string{"api", "internal"}, "runs everything, in a world of its own"},
 	{"internal/tidy", nil, "looks at files, not at packages"},
-	{"cmd", []string{"internal/app", "internal/cli", "internal/sim"}, "flags to configuration"},
+	{"cmd", []string{"internal/app", "internal/cli", "internal/sim", "internal/nearest"}, "flags to configuration"},
 }
 
 // TestTheTerminalIsOfJoinerctl: only joinerctl's screens are made with the library for terminals, so no controller is.

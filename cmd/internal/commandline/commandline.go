@@ -46,7 +46,22 @@ type Program struct {
 	Example string
 	Groups  []Group
 	Start   func(ctx context.Context) error
+	// Excuses is told of a variable that cannot be read, and says whether the program goes on with the default. Without it
+	// there is no excuse.
+	Excuses func(Mistake) bool
+	// Unknown is told of the flags that the program does not have, without their dashes, where the flag UnknownFlags lets it
+	// go on without them. A program without it has no such flag.
+	Unknown func(names []string)
 }
+
+// Mistake is a variable of the environment that its flag cannot take.
+type Mistake struct {
+	Flag, Variable, Value string
+	Err                   error
+}
+
+// Error names the variable, its value and what is wrong.
+func (m Mistake) Error() string { return fmt.Sprintf("%s=%q: %v", m.Variable, m.Value, m.Err) }
 
 // UsageError is a mistake in flags, environment or the files they name.
 type UsageError struct{ error }
@@ -72,6 +87,7 @@ func Main(program func(logs io.Writer) Program) {
 // a mistake of the user's and 1 on any other failure, each with one line on stderr for each thing that is wrong.
 func Run(ctx context.Context, p Program, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) int {
 	command := New(p, lookup)
+	args = p.known(command.Flags(), doubled(command.Flags(), args), lookup)
 	command.SetArgs(args)
 	command.SetOut(stdout)
 	command.SetErr(stderr)
@@ -96,7 +112,7 @@ func New(p Program, lookup func(string) (string, bool)) *cobra.Command {
 		Use: p.Name, Short: p.Short, Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
 		Version: Version(debug.ReadBuildInfo()),
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := FromEnvironment(command.Flags(), lookup); err != nil {
+			if err := FromEnvironment(command.Flags(), lookup, p.Excuses); err != nil {
 				return UsageError{err}
 			}
 			return p.Start(command.Context())
@@ -107,7 +123,9 @@ func New(p Program, lookup func(string) (string, bool)) *cobra.Command {
 	for _, g := range p.Groups {
 		command.Flags().AddFlagSet(g.Flags)
 	}
-	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return UsageError{err} })
+	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
+		return UsageError{nearestFlag(command.Flags(), err)}
+	})
 	command.SetHelpFunc(func(command *cobra.Command, _ []string) { printHelp(command.OutOrStdout(), p) })
 	return command
 }
@@ -144,8 +162,11 @@ func variable(flag string) string { return strings.ToUpper(strings.ReplaceAll(fl
 var notFromEnvironment = []string{"help", "version", "kubeconfig"}
 
 // FromEnvironment sets the flags that were not given from variables of their name in capitals. KUBECONFIG is left to
-// the Kubernetes libraries, which know lists of paths.
-func FromEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
+// the Kubernetes libraries, which know lists of paths. A variable that cannot be read leaves its flag at the default; it is an
+// error unless excuses, which may be nil, says that the program goes on.
+func FromEnvironment(
+	flags *pflag.FlagSet, lookup func(string) (string, bool), excuses func(Mistake) bool,
+) error {
 	var faults []error
 	flags.VisitAll(func(flag *pflag.Flag) {
 		if flag.Changed || slices.Contains(notFromEnvironment, flag.Name) {
@@ -154,7 +175,12 @@ func FromEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) e
 		name := variable(flag.Name)
 		if value, found := lookup(name); found && value != "" {
 			if err := flag.Value.Set(value); err != nil {
-				faults = append(faults, fmt.Errorf("%s=%q: %w", name, value, err))
+				mistake := Mistake{flag.Name, name, value, err}
+				// What a number cannot be leaves 0 behind. A default can always be set.
+				err := flag.Value.Set(flag.DefValue)
+				if err != nil || excuses == nil || !excuses(mistake) {
+					faults = append(faults, mistake, err)
+				}
 			}
 		}
 	})

@@ -24,7 +24,7 @@ func TestTheEnvironmentSetsWhatFlagsDoNot(t *testing.T) {
 	}
 	environment := map[string]string{"BATCH_IDLE_DURATION": "3s", "METRICS_PORT": "2"}
 	lookup := func(name string) (string, bool) { value, found := environment[name]; return value, found }
-	if err := commandline.FromEnvironment(flags, lookup); err != nil || *idle != 3*time.Second || *port != 1 {
+	if err := commandline.FromEnvironment(flags, lookup, nil); err != nil || *idle != 3*time.Second || *port != 1 {
 		t.Fatalf("idle %s, port %d, error %v: want 3s from the environment and 1 from the flag", *idle, *port, err)
 	}
 }

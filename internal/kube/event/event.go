@@ -58,6 +58,7 @@ const (
 	NodeRepairBlocked              = "NodeRepairBlocked"
 	LaunchesInVain                 = "LaunchesInVain"
 	IgnoredField                   = "IgnoredField"
+	FeatureGateDisabled            = "FeatureGateDisabled"
 )
 
 // Recorder is the port that controllers see.
@@ -184,7 +185,7 @@ func window(reason string) time.Duration {
 	switch reason {
 	case FailedScheduling, LimitReached:
 		return 5 * time.Minute
-	case DisruptionPaused, Unconsolidatable:
+	case DisruptionPaused, Unconsolidatable, FeatureGateDisabled:
 		return time.Hour
 	case NoCompatibleInstanceTypes:
 		return time.Minute

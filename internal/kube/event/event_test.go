@@ -87,6 +87,7 @@ func TestEachReasonHasItsWindow(t *testing.T) {
 		event.LimitReached:              5 * time.Minute,
 		event.DisruptionPaused:          time.Hour,
 		event.Unconsolidatable:          time.Hour,
+		event.FeatureGateDisabled:       time.Hour,
 		event.NoCompatibleInstanceTypes: time.Minute,
 		event.NodeRepairBlocked:         15 * time.Minute,
 		event.DroppedAnnotation:         24 * time.Hour,
