@@ -86,7 +86,7 @@ func TestK02_UnknownFlags(t *testing.T) {
 		code        int
 		says        string
 	}{
-		"mistyped":    {nil, []string{"--batch-idle-duratoin=1s"}, 2, "do you mean --batch-idle-duration?"},
+		"mistyped":    {nil, []string{"--batch-idle-duratoin=1s"}, 2, "do you mean batch-idle-duration?"},
 		"another's":   {nil, []string{"--vnet-subnet-id=x"}, 2, "unknown flag: --vnet-subnet-id"},
 		"warned of":   {nil, []string{"--unknown-flags=warn", "--vnet-subnet-id", "x", "-network-plugin=azure"}, 1, "--vnet-subnet-id is no flag"},
 		"by variable": {map[string]string{"UNKNOWN_FLAGS": "warn"}, []string{"--vnet-subnet-id=x", "--enable-profiling"}, 1, "--vnet-subnet-id is no flag"},

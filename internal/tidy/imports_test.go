@@ -129,7 +129,7 @@ var layers = []layer{
 	{"upstream", []string{"api", "internal/admission", "nodescheduling"}, "what is offered to OpenShift's repositories, as text of ours, and its tests"},
 	{"internal/sim", []string{"api", "internal"}, "runs everything, in a world of its own"},
 	{"internal/tidy", nil, "looks at files, not at packages"},
-	{"cmd", []string{"internal/app", "internal/cli", "internal/sim", "internal/nearest"}, "flags to configuration"},
+	{"cmd", []string{"internal/app", "internal/cli", "internal/sim"}, "flags to configuration"},
 }
 
 // TestTheTerminalIsOfJoinerctl: only joinerctl's screens are made with the library for terminals, so no controller is.

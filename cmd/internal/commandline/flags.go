@@ -1,14 +1,10 @@
 package commandline
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
-
-	"github.com/joiner-autoscaler/joiner/internal/nearest"
 )
 
 // UnknownFlags is the flag that says what becomes of flags which a program does not have (K-02).
@@ -84,19 +80,4 @@ func wanted(args []string, lookup func(string) (string, bool)) string {
 		}
 	}
 	return value
-}
-
-// nearestFlag names the flag that is most like one that there is none of.
-func nearestFlag(flags *pflag.FlagSet, err error) error {
-	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
-		return err
-	}
-	var names []string
-	flags.VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
-	near := nearest.Of(unknown.GetSpecifiedName(), names)
-	if near == "" {
-		return err
-	}
-	return fmt.Errorf("%w%s", err, nearest.Meant("--"+near))
 }
