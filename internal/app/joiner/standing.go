@@ -139,7 +139,10 @@ func (s *standing) terms(snapshot *cluster.Snapshot, pools []karpenterv1.NodePoo
 func (s *standing) memory(pools []karpenterv1.NodePool, now time.Time) func(string) view.Memory {
 	remembered, paused := map[string]view.Memory{}, s.paused()
 	for i := range pools {
-		remembered[pools[i].Name] = view.Memory{Paused: paused, BacksOffUntil: translate.BacksOffUntil(&pools[i], now)}
+		remembered[pools[i].Name] = view.Memory{
+			Paused: paused, Held: translate.PoolPauseOf(&pools[i]).Holds(pools[i].Name),
+			BacksOffUntil: translate.BacksOffUntil(&pools[i], now),
+		}
 	}
 	return func(pool string) view.Memory { return remembered[pool] }
 }

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 func (c *Controller) allow(pool *karpenterv1.NodePool) time.Duration {
 	s := c.config.Picture.Snapshot()
 	status := translate.AllowedDisruptions(pool, c.config.Now(), engine.Sizes(s)[pool.Name], engine.Taken(s)[pool.Name])
-	status.Paused = c.config.Paused()
+	status.Paused = cmp.Or(c.config.Paused(), translate.PoolPauseOf(pool).Holds(pool.Name))
 	shown := map[string]float64{}
 	for i := range status.Allowed {
 		allowed := &status.Allowed[i]

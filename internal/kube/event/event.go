@@ -44,6 +44,7 @@ const (
 	DisruptionTerminating          = "DisruptionTerminating"
 	DisruptionCancelled            = "DisruptionCancelled"
 	DisruptionPaused               = "DisruptionPaused"
+	PoolPaused                     = "PoolPaused"
 	Unconsolidatable               = "Unconsolidatable"
 	Evicted                        = "Evicted"
 	Disrupted                      = "Disrupted"
@@ -184,7 +185,7 @@ func window(reason string) time.Duration {
 	switch reason {
 	case FailedScheduling, LimitReached:
 		return 5 * time.Minute
-	case DisruptionPaused, Unconsolidatable:
+	case DisruptionPaused, PoolPaused, Unconsolidatable:
 		return time.Hour
 	case NoCompatibleInstanceTypes:
 		return time.Minute

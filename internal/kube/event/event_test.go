@@ -86,6 +86,7 @@ func TestEachReasonHasItsWindow(t *testing.T) {
 		event.FailedScheduling:          5 * time.Minute,
 		event.LimitReached:              5 * time.Minute,
 		event.DisruptionPaused:          time.Hour,
+		event.PoolPaused:                time.Hour,
 		event.Unconsolidatable:          time.Hour,
 		event.NoCompatibleInstanceTypes: time.Minute,
 		event.NodeRepairBlocked:         15 * time.Minute,
