@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -29,79 +28,18 @@ import (
 )
 
 // generated is a cluster of 300 nodes and 3,000 pods in which there is something of everything.
-func generated() string {
-	var b strings.Builder
-	b.WriteString("type m5.large cpu=2 mem=8Gi zones=a,b,c od=0.096 spot=0.035\n" +
-		"type m5.2xlarge cpu=8 mem=32Gi zones=a,b,c od=0.384 spot=0.14\n" +
-		"type p3.2xlarge cpu=8 mem=61Gi zones=a od=3.06\n" +
-		"type own.large cpu=4 mem=16Gi zones=a od=1000000\n" +
-		"pool default nodes=260 need=type=m5.large|m5.2xlarge\n" +
-		"pool gpu hard.nodes=12 need=type=p3.2xlarge\n" +
-		"pool batch limit.cpu=100 need=type=m5.2xlarge,team=red blocked=NodeClassNotReady:subnet-selector-matches-nothing\n" +
-		"pool own need=type=own.large\n")
-	old := time.Now().Unix() - 3*86400
-	for i := range 260 {
-		kind, zone, capacity, more := "m5.large", string("abc"[i%3]), "on-demand", ""
-		if i%3 == 0 {
-			kind = "m5.2xlarge"
-		}
-		if i%4 == 0 {
-			capacity = "spot"
-		}
-		switch i {
-		case 17, 18:
-			more = " not-ready"
-		case 30, 31, 32, 33:
-			more = " drifted do-not-disrupt"
-		case 40, 41, 42:
-			more = " deleting"
-		case 50:
-			more = " disrupting"
-		}
-		fmt.Fprintf(&b, "node ip-10-0-%d-%d type=%s zone=%s pool=default capacity=%s created=%d%s\n", i/100, i%100, kind,
-			zone,
-			capacity, old+100*int64(i), more)
-	}
-	for i := range 12 {
-		fmt.Fprintf(&b, "node gpu-%d type=p3.2xlarge zone=a pool=gpu capacity=on-demand created=%d\n", i, old)
-	}
-	for i := range 20 {
-		fmt.Fprintf(&b, "node own-%d type=own.large zone=a pool=own capacity=on-demand created=%d\n", i, old)
-	}
-	b.WriteString("node bastion-0..2 cpu=4 mem=16Gi\nclaim default-new-0..2 type=m5.large zone=b pool=default\n" +
-		"claim default-asked-0..1 type=m5.large zone=b pool=default unlaunched\n")
-	for i := range 2950 {
-		fmt.Fprintf(&b, "pod app-%d ns=team-%d cpu=150m mem=256Mi node=%s\n", i, i%9, hostOf(i))
-	}
-	b.WriteString("pod train-0..6 ns=ml cpu=7 mem=40Gi\npod report-0..29 ns=shop cpu=1 need=team=red\npod huge ns=shop cpu=96\n" +
-		"pod web-0..11 ns=shop cpu=500m\n")
-	return b.String()
-}
-
-func hostOf(i int) string {
-	switch n := i % 289; {
-	case n < 257:
-		if n >= 40 { // those that are being removed have none
-			n += 3
-		}
-		return fmt.Sprintf("ip-10-0-%d-%d", n/100, n%100)
-	case n < 269:
-		return fmt.Sprintf("gpu-%d", n-257)
-	default:
-		return fmt.Sprintf("own-%d", n-269)
-	}
-}
+func generated() string { return enginetest.Fleet(300, 3000, time.Now().Unix()) }
 
 // stand is a cluster and the console before it.
 type stand struct {
-	t      *testing.T
+	t      testing.TB
 	script string
 	input  atomic.Pointer[readmodel.Input]
 	url    string
 	silent atomic.Bool // the stream says nothing
 }
 
-func newStand(t *testing.T, script string) *stand {
+func newStand(t testing.TB, script string) *stand {
 	t.Helper()
 	s := &stand{t: t, script: script}
 	s.show("")
@@ -145,7 +83,7 @@ func (s *stand) show(more string) {
 
 // tab is one of a browser of its own, and what it did that it should not.
 type tab struct {
-	t   *testing.T
+	t   testing.TB
 	ctx context.Context
 	url string
 

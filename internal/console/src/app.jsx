@@ -54,10 +54,24 @@ function Live() {
 const leads = (a) => a.what === "pods" ? { parts: ["pods"], query: { cause: a.code, pool: a.pool } }
   : a.what === "pool" ? { parts: ["pools", a.pool] } : { parts: ["nodes"], query: { cause: a.code, pool: a.pool } };
 const whom = (a) => a.what === "pods" ? count(a.count, "pod waits", "pods wait") : a.what === "pool" ? "pool " + a.pool
-  : count(a.count, "node", "nodes") + (a.pool ? " of " + a.pool : "");
+  : count(a.count, "node", "nodes") + (a.pools > 1 ? ` of ${a.pools} pools` : a.pool ? " of " + a.pool : "");
+
+// Nodes of many pools that say the same are one line: with twenty pools a line for each would hide all else.
+const fewPools = 3;
+const merged = (list) => {
+  const by = new Map(), key = (a) => a.code + "\n" + a.text;
+  for (const a of list) if (a.what === "nodes") by.set(key(a), [...(by.get(key(a)) || []), a]);
+  const out = [];
+  for (const a of list) {
+    const same = a.what === "nodes" ? by.get(key(a)) : [];
+    if (same.length <= fewPools) out.push(a);
+    else if (same[0] === a) out.push({ ...a, pool: "", pools: same.length, count: same.reduce((sum, o) => sum + o.count, 0) });
+  }
+  return out;
+};
 
 function Attention() {
-  const list = attention.value, [all, show] = useState(false);
+  const list = merged(attention.value), [all, show] = useState(false);
   return (
     <section aria-labelledby="attention">
       <h2 id="attention">Needs attention</h2>
@@ -112,7 +126,7 @@ function PoolRow({ p }) {
   return (
     <li><Link parts={["pools", p.name]}>
       <span class="name">{p.name}{p.cause || p.waiting ? <span class={"badge" + (p.cause || held ? "" : " soft")}>{p.cause ? "not ready" : p.waiting + " wait"}</span> : null}</span>
-      <span class="number">{p.nodes}{most != null ? " of " + most + (bound?.hard ? " hard" : p.replicas != null ? " static" : "") : ""}</span>
+      <span class="number">{p.nodes.toLocaleString("en")}{most != null ? " of " + most.toLocaleString("en") + (bound?.hard ? " hard" : p.replicas != null ? " static" : "") : ""}</span>
       <span class="number">{perHour(p.pricePerHour, p.unpriced)}</span>
       {most != null ? <span class="bar" aria-hidden="true"><span style={{ width: Math.min(100, (100 * p.nodes) / Math.max(1, most)) + "%" }} /></span> : null}
     </Link></li>
@@ -154,7 +168,7 @@ function Help() {
 
 // Says aloud what needs attention, at most every ten seconds.
 function Announce() {
-  const [text, set] = useState(""), last = useRef(0), list = attention.value;
+  const [text, set] = useState(""), last = useRef(0), list = merged(attention.value);
   const now = list.length ? list.slice(0, 3).map((a) => `${whom(a)}: ${a.code}`).join("; ") : "Nothing needs attention";
   useEffect(() => {
     const timer = setTimeout(() => { last.current = Date.now(); set(now); }, Math.max(0, 10000 - (Date.now() - last.current)));
