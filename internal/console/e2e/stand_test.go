@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,6 +25,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/app/serve/readers"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
+	"github.com/joiner-autoscaler/joiner/internal/history"
 	"github.com/joiner-autoscaler/joiner/internal/readmodel"
 )
 
@@ -37,11 +39,12 @@ type stand struct {
 	input  atomic.Pointer[readmodel.Input]
 	url    string
 	silent atomic.Bool // the stream says nothing
+	kept   *history.Log
 }
 
 func newStand(t testing.TB, script string) *stand {
 	t.Helper()
-	s := &stand{t: t, script: script}
+	s := &stand{t: t, script: script, kept: decided()}
 	s.show("")
 	told := readers.New(readers.Config{Epoch: "e", Now: time.Now, Log: logr.Discard(),
 		Input:   func(context.Context) (readmodel.Input, error) { return *s.input.Load(), nil },
@@ -51,6 +54,15 @@ func newStand(t testing.TB, script string) *stand {
 	go func() { ended <- told.Start(ctx) }()
 	mux := http.NewServeMux()
 	told.Mount(mux)
+	mux.HandleFunc("GET "+history.Path, func(w http.ResponseWriter, r *http.Request) {
+		filter, err := history.FromQuery(r.URL.Query())
+		if err == nil {
+			err = json.NewEncoder(w).Encode(history.Answer{Records: filter.Select(s.kept.Records())})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
 	server := httptest.NewServer(readers.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.silent.Load() && r.URL.Path == readers.PathStream {
 			w.WriteHeader(http.StatusOK)
@@ -68,6 +80,28 @@ func newStand(t testing.TB, script string) *stand {
 		server.Close()
 	})
 	return s
+}
+
+// decided is a history with a record of each kind.
+func decided() *history.Log {
+	kept, at := history.New(0, 1), time.Now().Add(-26*time.Hour)
+	add := func(r history.Record) {
+		at = at.Add(time.Hour)
+		kept.Add(r, at)
+	}
+	add(history.Record{Verb: "launch", Cause: "Pending", Outcome: "done", NodePool: "default", NodeClaim: "ip-10-0-1-7", Pods: 27,
+		PodNames: []string{"shop/web-0", "shop/web-1"}, Types: []string{"m5.large", "m5.xlarge", "m5.2xlarge"}, TypeCount: 14,
+		Before: new(0.0), After: new(0.096)})
+	add(history.Record{Verb: "launch", Cause: "Launched", Outcome: "joined", NodePool: "default", NodeClaim: "ip-10-0-1-7",
+		Node: "ip-10-0-1-7", Why: "after 41s"})
+	add(history.Record{Verb: "wait", Cause: "HardLimitNodes", Outcome: "begun", NodePool: "gpu", Pods: 7,
+		PodNames: []string{"ml/train-0"}, Why: "nodes 12 of 12 (hard limit)"})
+	add(history.Record{Verb: "remove", Cause: "Underutilized", Outcome: "planned", NodePool: "default",
+		NodeClaim: "ip-10-0-0-9", Before: new(0.384), After: new(0.0)})
+	add(history.Record{Verb: "remove", Cause: "Underutilized", Outcome: "taken_back", NodePool: "default",
+		NodeClaim: "ip-10-0-0-9", Why: "a pod needs the room"})
+	add(history.Record{Verb: "pause", Cause: "Paused", Outcome: "begun", Why: "paused until 18:00 (release week)"})
+	return kept
 }
 
 // show puts the cluster there, with more in it.

@@ -7,6 +7,7 @@ import { base, go, route, to } from "./route.js";
 import { Code, Heading, Link, Meter } from "./parts.jsx";
 import { Boxes, Legend, Nodes, chosen } from "./nodes.jsx";
 import { Node, Pod, Pods, Pool, Pools } from "./details.jsx";
+import { History, Recent } from "./history.jsx";
 import { bytes, clock, cores, count, perHour, utc } from "./text.js";
 
 const themes = ["auto", "light", "dark"];
@@ -33,6 +34,7 @@ function Top() {
         <Tab page={page} parts={["nodes"]} at="nodes">Nodes</Tab>
         <Tab page={page} parts={["pods"]} at="pods">Waiting{t?.waiting ? <span class={"badge" + (waiting.value.some((w) => w.state === "Held") ? "" : " soft")}>{t.waiting.toLocaleString("en")}</span> : null}</Tab>
         <Tab page={page} parts={["pools"]} at="pools">Pools</Tab>
+        <Tab page={page} parts={["history"]} at="history">History</Tab>
       </nav>
       <div class="right">
         <Live />
@@ -115,6 +117,7 @@ function Overview() {
           <Legend />
         </section>
       </div>
+      <Recent />
     </Fragment>
   );
 }
@@ -142,7 +145,6 @@ function About() {
         <dt>Snapshot of the engine</dt><dd>version {version.value}</dd>
         <dt>Last heard</dt><dd>{utc(lastBeat.value)}</dd>
         <dt>Which nodes stay and why</dt><dd>{totals.value.staysKnown ? "known" : "being asked"}; asked again every ten seconds at most</dd>
-        <dt>Not here</dt><dd>history and decisions</dd>
         <dt>Licences</dt><dd><a href={base + "LICENCES.txt"}>of the libraries in this page</a></dd>
       </dl>
     </Fragment>
@@ -158,7 +160,7 @@ function Help() {
     <dialog ref={own} onClose={() => { help.value = false; }} aria-labelledby="help">
       <h2 id="help">Keys</h2>
       <dl>
-        <Key k="/">filter</Key><Key k="g o">overview</Key><Key k="g n">nodes</Key><Key k="g w">waiting pods</Key><Key k="g p">pools</Key><Key k="g a">about this page</Key>
+        <Key k="/">filter</Key><Key k="g o">overview</Key><Key k="g n">nodes</Key><Key k="g w">waiting pods</Key><Key k="g p">pools</Key><Key k="g h">history</Key><Key k="g a">about this page</Key>
         <Key k="← → ↑ ↓">from node to node</Key><Key k="Enter">open</Key><Key k="Esc">back to the list</Key><Key k="?">this list</Key>
       </dl>
       <button onClick={() => { help.value = false; }}>Close</button>
@@ -184,6 +186,7 @@ function Page() {
     case "nodes": return first ? <div class="beside"><div class="picture"><Nodes current={first} /></div><Node key={first} name={first} /></div> : <Nodes />;
     case "pods": return first && second ? <Pod key={first + "/" + second} namespace={first} name={second} /> : <Pods key={route.value.query.cause + "/" + route.value.query.pool} />;
     case "pools": return first ? <Pool key={first} name={first} /> : <Pools />;
+    case "history": return <History />;
     case "about": return <About />;
   }
   return <Fragment><Heading title="Nothing here">Nothing is here</Heading><p><Link parts={[]}>Overview</Link></p></Fragment>;
@@ -216,7 +219,7 @@ addEventListener("keydown", (event) => {
     return;
   }
   if (field) return;
-  const pages = { o: [], n: ["nodes"], w: ["pods"], p: ["pools"], a: ["about"] };
+  const pages = { o: [], n: ["nodes"], w: ["pods"], p: ["pools"], h: ["history"], a: ["about"] };
   if (after === "g" && pages[event.key]) {
     after = "";
     event.preventDefault();
