@@ -126,8 +126,8 @@ console-e2e: ## U-08, U-38: the console in a headless Chromium, with axe; needs 
 
 .PHONY: bench-console
 bench-console: ## U-08: what the console costs at 300/3,000 and 5,000/100,000, in the controller and in a headless Chromium; needs chromium
-	$(GO) test -run XXX -bench U08 -benchtime 20x ./internal/readmodel ./internal/app/serve/readers
-	cd internal/console/e2e && CGO_ENABLED=0 $(GO) test -trimpath -count=1 -run XXX -bench U08 -benchtime 1x .
+	$(GO) test -run NONE -bench U08 -benchtime 20x ./internal/readmodel ./internal/app/serve/readers
+	cd internal/console/e2e && CGO_ENABLED=0 $(GO) test -trimpath -count=1 -run NONE -bench U08 -benchtime 1x .
 
 .PHONY: bench-policy
 bench-policy: programs ## B-15: one change of the policy for POLICY_POOLS=500 pools, the time and the requests it takes

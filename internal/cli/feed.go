@@ -30,7 +30,7 @@ const (
 // watched, so that to look again asks the API server for nothing of it (U-05, U-31). Use [newFeed].
 type feed struct{ parts []*part }
 
-// part is one resource of a feed. One goroutine, that of run, fills it.
+// part is one resource of a feed. Only run fills it.
 type part struct {
 	whatif.Resource
 	client dynamic.NamespaceableResourceInterface
@@ -42,8 +42,9 @@ type part struct {
 	err     error // why what is held is old or missing; nil while it is kept up to date
 }
 
-// newFeed follows resources until ctx ends, and waits until each was read once.
-func newFeed(ctx context.Context, client dynamic.Interface, resources []whatif.Resource) (*feed, error) {
+// newFeed follows resources until ctx ends, each beside what the command does, and waits until each was read once.
+func newFeed(ctx context.Context, beside func(func()), client dynamic.Interface,
+	resources []whatif.Resource) (*feed, error) {
 	reads, err := whatif.NewUnderstanding()
 	if err != nil {
 		return nil, err
@@ -53,7 +54,7 @@ func newFeed(ctx context.Context, client dynamic.Interface, resources []whatif.R
 		p := &part{Resource: resource, client: client.Resource(resource.GroupVersionResource), reads: reads,
 			first: make(chan struct{})}
 		f.parts = append(f.parts, p)
-		go p.run(ctx)
+		beside(func() { p.run(ctx) })
 	}
 	for _, p := range f.parts {
 		select {

@@ -56,6 +56,7 @@ func TestU05_TopWatches(t *testing.T) {
 	ended := make(chan int, 1)
 	go func() {
 		ended <- cli.Run(ctx, cli.Config{In: strings.NewReader(""), Out: out, Err: failures,
+			Beside: func(do func()) { go do() },
 			Client: func(cli.Connection) (dynamic.Interface, error) { return client, nil }},
 			[]string{"top", "--watch", "--every", "1ms"})
 	}()

@@ -151,8 +151,8 @@ func (with *explainer) surroundings(ctx context.Context, config Config, where pl
 	if err != nil {
 		return nil, "", err
 	}
-	if with.follows && with.feed == nil {
-		if with.feed, err = newFeed(ctx, client, resources); err != nil {
+	if with.follows && with.feed == nil && config.Beside != nil {
+		if with.feed, err = newFeed(ctx, config.Beside, client, resources); err != nil {
 			return nil, "", err
 		}
 	}
