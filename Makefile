@@ -124,6 +124,11 @@ e2e-ec2: programs ## E-64: the contract of the EC2 provider, and pods to instanc
 console-e2e: ## U-08, U-38: the console in a headless Chromium, with axe; needs chromium, and npm for axe alone
 	cd internal/console/e2e && npm ci --ignore-scripts --no-audit --no-fund && CGO_ENABLED=0 $(GO) test -trimpath -count=1 $(TEST_FLAGS) .
 
+.PHONY: bench-console
+bench-console: ## U-08: what the console costs at 300/3,000 and 5,000/100,000, in the controller and in a headless Chromium; needs chromium
+	$(GO) test -run NONE -bench U08 -benchtime 20x ./internal/readmodel ./internal/app/serve/readers
+	cd internal/console/e2e && CGO_ENABLED=0 $(GO) test -trimpath -count=1 -run NONE -bench U08 -benchtime 1x .
+
 .PHONY: bench-policy
 bench-policy: programs ## B-15: one change of the policy for POLICY_POOLS=500 pools, the time and the requests it takes
 	cd localcluster && $(E2E_ENV) JOINER_POLICY_POOLS='$(POLICY_POOLS)' $(GO) test -trimpath -count=1 -timeout 30m -v -run TestB15 ./e2e/autonode

@@ -43,13 +43,14 @@ const (
 type Result string
 
 // What becomes of a launch: its NodeClaim is made (done), the plan did not hold any more (refused), or the API server
-// could not be told (failed). A removal is planned, and then done or taken back.
+// could not be told (failed); later its node has joined. A removal is planned, and then done or taken back.
 const (
 	Planned   Result = "planned"
 	Done      Result = "done"
 	TakenBack Result = "taken_back"
 	NotHeld   Result = "refused"
 	Failed    Result = "failed"
+	Joined    Result = "joined"
 )
 
 // Why a node is launched that replaces none: for pods that wait, or for the replicas of a static pool.

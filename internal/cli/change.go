@@ -154,7 +154,8 @@ func (f *foreseen) read(ctx context.Context, config Config) (documents []whatif.
 	if err != nil {
 		return nil, nil, errNoCluster(err)
 	}
-	live, unread, err := readAll(ctx, client, whatif.Resources())
+	live, unread, err := readWhole(ctx, client, whatif.Resources(),
+		func(d whatif.Document) whatif.Document { return d }) // a change is applied to the whole
 	if err != nil {
 		return nil, nil, err
 	}

@@ -185,6 +185,15 @@ func (c *composition) removed(claim *karpenterv1.NodeClaim, cause, why string) {
 	}
 }
 
+// joined is told of NodeClaims whose nodes are ready for pods.
+func (c *composition) joined(claim *karpenterv1.NodeClaim, after time.Duration) {
+	if c.Decided != nil {
+		c.Decided(apply.Decision{Verb: apply.Launch, Cause: "Launched", Outcome: apply.Joined}, apply.About{
+			Pool: translate.PoolOf(claim), Claim: claim.Name, Node: claim.Status.NodeName, Before: resources.Unpriced,
+			After: resources.Unpriced, Why: "after " + after.Round(time.Second).String()})
+	}
+}
+
 // clouds are the providers as a controller calls them: each call is measured.
 func (c *composition) clouds(controller string) *fleet.Fleet {
 	return c.Fleet.Through(func(cloud provider.Provider) provider.Provider {
@@ -208,8 +217,8 @@ func (c *composition) decide() []kube.Controller {
 func (c *composition) machines() []kube.Controller {
 	claims := claim.Config{
 		Client: c.Client, Live: c.Live, Fleet: c.clouds(Claims), Catalogs: c.catalogs, PodEvents: c.podEvents,
-		Timeouts: c.Timeouts, Holder: c.Identity, Events: c.Events, Removed: c.removed, Metrics: c.metrics,
-		Now: c.Now, Log: c.Log.WithName(Claims),
+		Timeouts: c.Timeouts, Holder: c.Identity, Events: c.Events, Removed: c.removed, Joined: c.joined,
+		Metrics: c.metrics, Now: c.Now, Log: c.Log.WithName(Claims),
 	}
 	nodes := node.Config{
 		Client: c.Client, Live: c.Live, Fleet: c.clouds(Nodes), Events: c.Events, Metrics: c.metrics,

@@ -197,6 +197,7 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, applied c
 		}
 	}
 	p.standing = parts.standing
+	p.standing.lasting = newLasting(p.history.add)
 	if err := errors.Join(mgr.Add(parts.standing), mgr.Add(p.history)); err != nil {
 		return nil, fmt.Errorf("adding what shows how the cluster stands, and the history: %w", err)
 	}

@@ -46,6 +46,7 @@ type standing struct {
 	ready    func() bool
 	now      func() time.Time
 	log      logr.Logger
+	lasting  *lasting // nil where no history is kept
 
 	pools    map[string]bool // of which something is shown
 	staying  map[view.CauseOfPool]int
@@ -89,6 +90,7 @@ func (s *standing) look(ctx context.Context) error {
 		return fmt.Errorf("listing NodeClaims: %w", err)
 	}
 	snapshot, now := s.picture.Snapshot(), s.now()
+	s.lasting.found(view.PodGroups(snapshot, s.metrics.Plans.Latest.Get()), s.paused(), now)
 	n := view.NumbersOf(snapshot, s.metrics.Plans.Latest.Get())
 	if begun := s.now(); !begun.Before(s.nextStay) {
 		n.Stay(snapshot, s.terms(snapshot, pools.Items, now), s.memory(pools.Items, now))

@@ -130,16 +130,25 @@ func stages(t *testing.T, registry *prometheus.Registry) string {
 	return strings.Join(all, " ")
 }
 
-// U-10: how long each stage took is measured once for each claim.
+// U-10, U-32: how long each stage took is measured once for each claim, and that its node is ready for pods is told once.
 func TestU10_StagesAreMeasured(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim(), joined())
+	var told []string
+	r.config.Joined = func(c *karpenterv1.NodeClaim, after time.Duration) {
+		if told = append(told, c.Name); after <= 0 {
+			t.Errorf("it took %s", after)
+		}
+	}
 	registry := r.counted()
 	r.reconcile(t)
 	r.makeReady(t)
 	for range 3 {
 		r.clock.Advance(10 * time.Second)
 		r.reconcile(t)
+	}
+	if !slices.Equal(told, []string{"c1"}) {
+		t.Errorf("told is that %q have joined, want it once", told)
 	}
 	if got := stages(t, registry); got != "initialized launched registered" {
 		t.Errorf("measured are the stages %q, want each once", got)
