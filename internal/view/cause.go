@@ -96,6 +96,10 @@ func ofPods() []Entry {
 			}},
 		own(cause.VolumeInUse, "PersistentVolumeClaim NAME is ReadWriteOncePod, and pod NAME uses it", "when that pod ends",
 			"end the other pod, or give this one a claim of its own"),
+		own(cause.DevicesUnknown, "it asks for devices by ResourceClaims, and which nodes have them is not known",
+			"when kube-scheduler finds the devices on a node that is there",
+			"keep nodes with such devices in a NodePool with spec.replicas",
+			"ask for the devices by a resource of an instance type, such as nvidia.com/gpu"),
 	}
 }
 
