@@ -201,6 +201,7 @@ func (r *reader) event(b block) {
 
 // between types the commands that stand between words, in the order of what they do: explain, and scale to zero.
 func (r *reader) between() {
+	r.works("kubectl delete deployment large") // what make up had typed keeps a node
 	pieces := inline(r.page)
 	const explain, scale = "kubectl explain nodepool.spec", "kubectl scale deployment web --replicas=0"
 	for _, line := range []string{explain, scale} {
