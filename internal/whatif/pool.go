@@ -17,6 +17,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/nearest"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/view"
 	"github.com/joiner-autoscaler/joiner/internal/world"
@@ -43,7 +44,7 @@ func (w *World) ExplainPool(name string) (Explained, error) {
 		}
 	}
 	if pool == nil {
-		return e, fmt.Errorf("there is no NodePool %s%s", name, nearest(name, names))
+		return e, fmt.Errorf("there is no NodePool %s%s", name, nearest.Ask(name, names))
 	}
 	s := w.store.Snapshot()
 	steps := w.poolSteps(pool)

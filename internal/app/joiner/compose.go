@@ -240,7 +240,7 @@ func (c *composition) pools() []kube.Controller {
 		Paused: c.disrupting.LastPaused, StaticOff: c.StaticOff, InVain: c.brake.Message,
 		Events: c.Events, Metrics: c.metrics.Pools, Now: c.Now, Log: c.Log.WithName(Pools),
 	}
-	overlays := overlay.Config{Client: c.Client, Verdicts: c.Store, Now: c.Now}
+	overlays := overlay.Config{Client: c.Client, Verdicts: c.Store, Events: c.Events, Now: c.Now}
 	return []kube.Controller{
 		{Name: Pools, Workers: 5, Reconciler: pool.New(pools), Watches: poolWatches(c.Client, c.Plugged)},
 		{Name: Overlays, Workers: 1, Reconciler: overlay.New(overlays), Watches: overlayWatches(c.Client)},

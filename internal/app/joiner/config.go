@@ -51,6 +51,9 @@ type Config struct {
 	InitializationTimeout              time.Duration // 0 waits for ever
 
 	FeatureGates string // of ParseGates
+	// IgnoredSettings and InvalidSettings are the settings that were given and have no effect, and those that could not be
+	// read and have their default. They are for metrics only.
+	IgnoredSettings, InvalidSettings []string
 	// ConsolidationMinSaving is what a replacement has to save, in dollars per hour; 0 is any saving.
 	ConsolidationMinSaving float64
 	// PriceTolerance is by how much fewer nodes may be dearer than the cheapest ones, in percent, from 0 to 100 (P-22).
@@ -131,9 +134,6 @@ func (c Config) Validate() error {
 	}
 	positive("batch-idle-duration", c.BatchIdleDuration)
 	positive("batch-max-duration", c.BatchMaxDuration)
-	if c.BatchIdleDuration > c.BatchMaxDuration {
-		faults = append(faults, fmt.Errorf("--batch-idle-duration is %s and --batch-max-duration %s: the first must not be the longer", c.BatchIdleDuration, c.BatchMaxDuration))
-	}
 	if c.PreferencePolicy != PreferencesRespected && c.PreferencePolicy != PreferencesIgnored {
 		faults = append(faults, fmt.Errorf("--preference-policy is %q: want %s or %s",
 			c.PreferencePolicy, PreferencesRespected, PreferencesIgnored))
@@ -183,7 +183,8 @@ func (c Config) Settings() Settings {
 	gates, _, _ := ParseGates(c.FeatureGates)
 	saving, _ := resources.FromDollars(c.ConsolidationMinSaving)
 	return Settings{
-		BatchIdle: c.BatchIdleDuration, BatchMax: c.BatchMaxDuration,
+		// The longer pause would never end a batch, and Karpenter runs with it (K-03).
+		BatchIdle: min(c.BatchIdleDuration, c.BatchMaxDuration), BatchMax: c.BatchMaxDuration,
 		Timeouts:        claim.Timeouts{Launch: c.LaunchTimeout, Registration: c.RegistrationTimeout, Initialization: c.InitializationTimeout},
 		SystemNamespace: c.SystemNamespace,
 		SpotToSpot:      gates.SpotToSpotConsolidation,

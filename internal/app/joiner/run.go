@@ -66,6 +66,7 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 		return err
 	}
 	defer served.close()
+	metrics.NewSettings(registry).Set(config.IgnoredSettings, config.InvalidSettings)
 	config.REST = countingCalls(config.REST, metrics.NewRequests(registry))
 	turns := serve.NewPrecedence(config.KubeClientQPS, config.KubeClientBurst)
 	mgr, err := newManager(ctx, config, turns, plugins, log)

@@ -74,6 +74,31 @@ func NewRequests(r prometheus.Registerer) *prometheus.CounterVec {
 	return requests
 }
 
+// Settings are the settings that are otherwise than somebody may think (K-03).
+type Settings struct{ ignored, invalid *prometheus.GaugeVec }
+
+// NewSettings returns the metrics of settings, registered on r.
+func NewSettings(r prometheus.Registerer) Settings {
+	own := Settings{
+		ignored: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: ownPrefix + "settings_ignored",
+			Help: "1 for each setting that was given and has no effect."}, []string{"setting"}),
+		invalid: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: ownPrefix + "settings_invalid",
+			Help: "1 for each setting whose variable cannot be read, so that it has its default."}, []string{"setting"}),
+	}
+	r.MustRegister(own.ignored, own.invalid)
+	return own
+}
+
+// Set says which settings these are, by the names of their flags. It is called once.
+func (s Settings) Set(ignored, invalid []string) {
+	for _, name := range ignored {
+		s.ignored.WithLabelValues(name).Set(1)
+	}
+	for _, name := range invalid {
+		s.invalid.WithLabelValues(name).Set(1)
+	}
+}
+
 // Latest is the last plan for pods that wait. It is safe for concurrent use; plans are not changed once made.
 type Latest struct{ plan atomic.Pointer[plan.Plan] }
 

@@ -45,6 +45,7 @@ func table() string {
 	all := &recorder{Registerer: prometheus.NewRegistry()}
 	metrics.New(all)
 	metrics.NewRequests(all)
+	metrics.NewSettings(all)
 	described := regexp.MustCompile(`fqName: "(joiner_[^"]+)", help: "([^"]+)", constLabels: \{\}, ` +
 		`variableLabels: \{([^}]*)\}`)
 	var rows []string

@@ -59,6 +59,7 @@ const (
 	NodeRepairBlocked              = "NodeRepairBlocked"
 	LaunchesInVain                 = "LaunchesInVain"
 	IgnoredField                   = "IgnoredField"
+	FeatureGateDisabled            = "FeatureGateDisabled"
 )
 
 // Recorder is the port that controllers see.
@@ -185,7 +186,7 @@ func window(reason string) time.Duration {
 	switch reason {
 	case FailedScheduling, LimitReached:
 		return 5 * time.Minute
-	case DisruptionPaused, PoolPaused, Unconsolidatable:
+	case DisruptionPaused, PoolPaused, Unconsolidatable, FeatureGateDisabled:
 		return time.Hour
 	case NoCompatibleInstanceTypes:
 		return time.Minute

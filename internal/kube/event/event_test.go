@@ -88,6 +88,7 @@ func TestEachReasonHasItsWindow(t *testing.T) {
 		event.DisruptionPaused:          time.Hour,
 		event.PoolPaused:                time.Hour,
 		event.Unconsolidatable:          time.Hour,
+		event.FeatureGateDisabled:       time.Hour,
 		event.NoCompatibleInstanceTypes: time.Minute,
 		event.NodeRepairBlocked:         15 * time.Minute,
 		event.DroppedAnnotation:         24 * time.Hour,
