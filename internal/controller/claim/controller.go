@@ -72,6 +72,8 @@ type Config struct {
 	Events    event.Recorder
 	Removed   removal.Told // for the history (U-32)
 	Metrics   *metrics.Set
+	// PodsOf returns the pods that are expected on a claim, as far as an event needs them; nil knows of none.
+	PodsOf func(claim string) []*corev1.Pod
 	// Holder names this process, for the record of who may have a launch on its way. No two processes have the same.
 	Holder string
 	Now    func() time.Time
