@@ -281,7 +281,11 @@ func (c *Controller) measure(pool *karpenterv1.NodePool) {
 		all := map[string]float64{}
 		for _, list := range lists {
 			for name, quantity := range list {
-				all[string(name)] = quantity.AsApproximateFloat64()
+				amount, kind := quantity.AsApproximateFloat64(), metrics.ResourceType(string(name))
+				if known, limited := all[kind]; limited {
+					amount = min(amount, known) // the lower one of soft and hard binds
+				}
+				all[kind] = amount
 			}
 		}
 		return all
@@ -295,4 +299,6 @@ func (c *Controller) forget(pool string) {
 	c.config.Metrics.Limit.Show(pool, nil)
 	c.config.Metrics.Usage.Show(pool, nil)
 	c.config.Metrics.Allowed.Show(pool, nil)
+	c.config.Metrics.Consuming.Show(pool, nil)
+	c.config.Metrics.Remaining.Show(pool, nil)
 }

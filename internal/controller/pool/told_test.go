@@ -71,10 +71,13 @@ func TestLimitsUsageAndBudgetsAreShown(t *testing.T) {
 			"usage of cpu":     controllertest.Count(t, registry, "karpenter_nodepools_usage", "default", "cpu"),
 			"usage of nodes":   controllertest.Count(t, registry, "karpenter_nodepools_usage", "default", "nodes"),
 			"allowed, drifted": controllertest.Count(t, registry, "karpenter_nodepools_allowed_disruptions", "default", "drifted"),
-			"allowed":          controllertest.Count(t, registry, "karpenter_nodepools_allowed_disruptions", "default"),
+			"allowed, empty":   controllertest.Count(t, registry, "karpenter_nodepools_allowed_disruptions", "default", "empty"),
+			"left, drifted":    controllertest.Count(t, registry, "joiner_nodepools_remaining_disruptions", "default", "drifted"),
+			"left":             controllertest.Count(t, registry, "joiner_nodepools_remaining_disruptions", "default"),
 		}
 	}
-	for what, want := range map[string]float64{"limit of cpu": 100, "limit of nodes": 7, "usage of cpu": 8, "usage of nodes": 2, "allowed, drifted": 1, "allowed": 1} {
+	for what, want := range map[string]float64{"limit of cpu": 100, "limit of nodes": 7, "usage of cpu": 8, "usage of nodes": 2, "allowed, drifted": 1,
+		"allowed, empty": 2147483647, "left, drifted": 1, "left": 1} {
 		if got := shown()[what]; got != want {
 			t.Errorf("%s is %v, want %v", what, got, want)
 		}
