@@ -280,6 +280,7 @@ type nodeRecord struct {
 	Disrupting       bool                `json:"disrupting,omitempty"`
 	NotReady         bool                `json:"notReady,omitempty"`
 	DoNotDisrupt     bool                `json:"doNotDisrupt,omitempty"`
+	DrainEnds        bool                `json:"drainEnds,omitempty"`
 	Held             string              `json:"held,omitempty"`
 	ConsolidatableAt int64               `json:"consolidatableAt,omitempty"`
 	Created          int64               `json:"created,omitempty"`

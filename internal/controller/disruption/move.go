@@ -175,7 +175,7 @@ func (c *Controller) reportDueBlocked(r round, terms engine.Terms, p plan.Plan, 
 		}
 		if !slices.ContainsFunc(r.snapshot.Nodes, func(n *cluster.Node) bool {
 			due := reason == plan.Drifted && n.Drifted || reason == plan.Expired && n.Expired && pool.ExpiresGracefully
-			return n.Pool == pool.Name && due && engine.Disruptable(r.snapshot, n)
+			return n.Pool == pool.Name && due && engine.DisruptableFor(r.snapshot, n, reason)
 		}) {
 			continue
 		}
