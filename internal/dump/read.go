@@ -130,6 +130,12 @@ func (r *reader) rest(parts *cluster.Snapshot) {
 func (r *reader) terms(o optionsRecord) engine.Terms {
 	t := engine.Terms{Now: o.Now, MinSaving: resources.Money(o.MinSaving), MinSavingPercent: o.MinSavingPercent,
 		SpotToSpot: o.SpotToSpot}
+	for _, pool := range o.Passing {
+		if t.Passing == nil {
+			t.Passing = map[string]bool{}
+		}
+		t.Passing[pool] = true
+	}
 	for _, pool := range slices.Sorted(maps.Keys(o.Budgets)) {
 		if t.Budgets == nil {
 			t.Budgets = map[string][]engine.Budget{}

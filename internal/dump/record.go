@@ -69,6 +69,7 @@ type optionsRecord struct {
 	MinSavingPercent int                       `json:"minSavingPercent,omitempty"`
 	SpotToSpot       bool                      `json:"spotToSpot,omitempty"`
 	Budgets          map[string][]budgetRecord `json:"budgets,omitempty"` // by pool
+	Passing          []string                  `json:"passing,omitempty"` // pools, sorted
 }
 
 type budgetRecord struct {

@@ -84,7 +84,7 @@ func contentOf(d Dump) content {
 
 func options(t engine.Terms) optionsRecord {
 	o := optionsRecord{Now: t.Now, MinSaving: int64(t.MinSaving), MinSavingPercent: t.MinSavingPercent,
-		SpotToSpot: t.SpotToSpot}
+		SpotToSpot: t.SpotToSpot, Passing: slices.Sorted(maps.Keys(t.Passing))}
 	for pool, budgets := range t.Budgets {
 		if o.Budgets == nil {
 			o.Budgets = map[string][]budgetRecord{}

@@ -22,6 +22,10 @@ type Terms struct {
 	// MinSavingPercent is the least part of the price of the nodes which it replaces that such a command has to save, in
 	// percent; 0 means any. See DefaultMinSavingPercent.
 	MinSavingPercent int
+	// Passing are the pools on whose nodes pods are ending that nobody made leave: a workload shrinks, or rolls. What is
+	// launched for the pods that are there now may not be needed a moment later, so nodes of these pools are not replaced
+	// to save money (D-15).
+	Passing map[string]bool
 	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes (D-05).
 	SpotToSpot bool
 }
@@ -189,8 +193,8 @@ func Forbidden(node *cluster.Node) string {
 	return node.Held
 }
 
-// ForbiddenFor is [Forbidden] for one reason. A drifted node whose drain ends by a terminationGracePeriod is replaced whatever its
-// pods and their PodDisruptionBudgets say: whoever set it wants nodes to be renewed in the end (D-06, K-51).
+// ForbiddenFor is [Forbidden] for one reason. A drifted node whose drain ends by a terminationGracePeriod is replaced
+// whatever its pods and their PodDisruptionBudgets say: whoever set it wants nodes to be renewed in the end (D-06, K-51).
 func ForbiddenFor(node *cluster.Node, reason plan.DisruptionReason) string {
 	if reason == plan.Drifted && node.DrainEnds && !node.DoNotDisrupt {
 		return ""

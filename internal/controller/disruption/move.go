@@ -65,6 +65,9 @@ func questionOf(r round, terms engine.Terms) question {
 		}
 	}
 	for _, pool := range r.snapshot.Pools {
+		if terms.Passing[pool.Name] {
+			q.passing += pool.Name + ","
+		}
 		q.allowed += fmt.Sprintf("%s %d,", pool.Name, engine.Allowed(terms.Budgets[pool.Name], plan.Underutilized))
 	}
 	return q
@@ -76,6 +79,7 @@ func (c *Controller) terms(r round) engine.Terms {
 		Now: r.now.Unix(), Budgets: map[string][]engine.Budget{},
 		MinSaving: c.config.MinSaving, MinSavingPercent: c.config.MinSavingPercent, SpotToSpot: c.config.SpotToSpot,
 	}
+	terms.Passing = c.memory.passingIn(r.snapshot, r.now)
 	for name, budgets := range r.budgets {
 		if c.memory.paused(name, r.now) {
 			budgets = append(slices.Clone(budgets), engine.Budget{Max: 0})
