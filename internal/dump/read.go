@@ -131,6 +131,12 @@ func (r *reader) rest(parts *cluster.Snapshot) {
 func (r *reader) terms(o optionsRecord) engine.Terms {
 	t := engine.Terms{Now: o.Now, MinSaving: resources.Money(o.MinSaving), MinSavingPercent: o.MinSavingPercent,
 		SpotToSpot: o.SpotToSpot}
+	for _, pool := range o.Passing {
+		if t.Passing == nil {
+			t.Passing = map[string]bool{}
+		}
+		t.Passing[pool] = true
+	}
 	for _, pool := range slices.Sorted(maps.Keys(o.Budgets)) {
 		if t.Budgets == nil {
 			t.Budgets = map[string][]engine.Budget{}
@@ -234,7 +240,7 @@ func (r *reader) node(n nodeRecord) *cluster.Node {
 		Used: r.vector("used", n.Used), Ports: each(n.Ports, readPort), Initialized: n.Initialized, Launched: n.Launched,
 		Registered: n.Registered, RegisteredAt: n.RegisteredAt, Foreign: n.Foreign, Drifted: n.Drifted, Expired: n.Expired,
 		For: n.For, Replaces: n.Replaces, Together: n.Together, Deleting: n.Deleting, Disrupting: n.Disrupting,
-		NotReady: n.NotReady, DoNotDisrupt: n.DoNotDisrupt, Held: n.Held, ConsolidatableAt: n.ConsolidatableAt,
+		NotReady: n.NotReady, DoNotDisrupt: n.DoNotDisrupt, Held: n.Held, DrainEnds: n.DrainEnds, ConsolidatableAt: n.ConsolidatableAt,
 		Created: n.Created, InstanceType: n.InstanceType, Price: readPrice(n.Price),
 	}
 }

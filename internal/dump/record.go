@@ -69,6 +69,7 @@ type optionsRecord struct {
 	MinSavingPercent int                       `json:"minSavingPercent,omitempty"`
 	SpotToSpot       bool                      `json:"spotToSpot,omitempty"`
 	Budgets          map[string][]budgetRecord `json:"budgets,omitempty"` // by pool
+	Passing          []string                  `json:"passing,omitempty"` // pools, sorted
 }
 
 type budgetRecord struct {
@@ -282,6 +283,7 @@ type nodeRecord struct {
 	Disrupting       bool                `json:"disrupting,omitempty"`
 	NotReady         bool                `json:"notReady,omitempty"`
 	DoNotDisrupt     bool                `json:"doNotDisrupt,omitempty"`
+	DrainEnds        bool                `json:"drainEnds,omitempty"`
 	Held             string              `json:"held,omitempty"`
 	ConsolidatableAt int64               `json:"consolidatableAt,omitempty"`
 	Created          int64               `json:"created,omitempty"`

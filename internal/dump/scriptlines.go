@@ -145,7 +145,8 @@ func (p *scripter) node(n nodeRecord) string {
 		attribute("pool", n.Pool), attribute("labels", labelText(labels)), attribute("open", needText(n.Open)),
 		strings.Join(taints, " "), flag("deleting", n.Deleting), flag("disrupting", n.Disrupting),
 		flag("new", kind == "node" && !n.Initialized), flag("unlaunched", kind == "claim" && !n.Launched && len(n.Open) == 0),
-		flag("not-ready", n.NotReady), flag("do-not-disrupt", n.DoNotDisrupt), flag("foreign", n.Foreign),
+		flag("not-ready", n.NotReady), flag("do-not-disrupt", n.DoNotDisrupt), flag("drain-ends", n.DrainEnds),
+		flag("foreign", n.Foreign),
 		flag("drifted", n.Drifted), flag("expired", n.Expired), number("quiet-at", n.ConsolidatableAt, 0),
 		number("created", n.Created, 0), attribute("replaces", strings.Join(n.Replaces, ",")), attribute("held", n.Held))
 }

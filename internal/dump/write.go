@@ -84,7 +84,7 @@ func contentOf(d Dump) content {
 
 func options(t engine.Terms) optionsRecord {
 	o := optionsRecord{Now: t.Now, MinSaving: int64(t.MinSaving), MinSavingPercent: t.MinSavingPercent,
-		SpotToSpot: t.SpotToSpot}
+		SpotToSpot: t.SpotToSpot, Passing: slices.Sorted(maps.Keys(t.Passing))}
 	for pool, budgets := range t.Budgets {
 		if o.Budgets == nil {
 			o.Budgets = map[string][]budgetRecord{}
@@ -253,7 +253,7 @@ func (w *writer) node(n *cluster.Node, list string) nodeRecord {
 		Used: n.Used, Ports: ports, Initialized: n.Initialized, Launched: n.Launched, Registered: n.Registered,
 		RegisteredAt: n.RegisteredAt, Foreign: n.Foreign, Drifted: n.Drifted, Expired: n.Expired, For: n.For,
 		Replaces: n.Replaces, Together: n.Together, Deleting: n.Deleting, Disrupting: n.Disrupting, NotReady: n.NotReady,
-		DoNotDisrupt: n.DoNotDisrupt, Held: n.Held, ConsolidatableAt: n.ConsolidatableAt, Created: n.Created,
+		DoNotDisrupt: n.DoNotDisrupt, Held: n.Held, DrainEnds: n.DrainEnds, ConsolidatableAt: n.ConsolidatableAt, Created: n.Created,
 		InstanceType: n.InstanceType, Price: price(n.Price),
 	}
 }

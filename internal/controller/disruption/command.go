@@ -178,8 +178,8 @@ func objectionToMove(r round, node *cluster.Node, reason plan.DisruptionReason) 
 		return "its NodePool is gone"
 	case pool.Dormant:
 		return "the feature gate StaticCapacity is off"
-	case engine.Forbidden(node) != "":
-		return engine.Forbidden(node)
+	case engine.ForbiddenFor(node, reason) != "":
+		return engine.ForbiddenFor(node, reason)
 	case reason == plan.Drifted && !node.Drifted:
 		return "it is not drifted any more"
 	case reason == plan.Expired && !(node.Expired && pool.ExpiresGracefully):

@@ -214,6 +214,9 @@ func (c *Controller) untilNext(r round) time.Duration {
 	if at := c.memory.pauseEnds(r.now); !at.IsZero() {
 		next = min(next, at.Sub(r.now))
 	}
+	if at := c.memory.passingEnds(r.now); !at.IsZero() {
+		next = min(next, at.Sub(r.now))
+	}
 	for _, node := range r.snapshot.Nodes {
 		if node.ConsolidatableAt == cluster.Never {
 			continue

@@ -71,6 +71,9 @@ func questionOf(r round, terms engine.Terms) question {
 		}
 	}
 	for _, pool := range r.snapshot.Pools {
+		if terms.Passing[pool.Name] {
+			q.passing += pool.Name + ","
+		}
 		q.allowed += fmt.Sprintf("%s %d,", pool.Name, engine.Allowed(terms.Budgets[pool.Name], plan.Underutilized))
 	}
 	return q
@@ -82,6 +85,7 @@ func (c *Controller) terms(r round) engine.Terms {
 		Now: r.now.Unix(), Budgets: map[string][]engine.Budget{},
 		MinSaving: c.config.MinSaving, MinSavingPercent: c.config.MinSavingPercent, SpotToSpot: c.config.SpotToSpot,
 	}
+	terms.Passing = c.memory.passingIn(r.snapshot, r.now)
 	for name, budgets := range r.budgets {
 		if c.memory.paused(name, r.now) {
 			budgets = append(slices.Clone(budgets), engine.Budget{Max: 0})
@@ -148,7 +152,7 @@ func (c *Controller) reportDueBlocked(r round, terms engine.Terms, p plan.Plan, 
 		}
 		if !slices.ContainsFunc(r.snapshot.Nodes, func(n *cluster.Node) bool {
 			due := reason == plan.Drifted && n.Drifted || reason == plan.Expired && n.Expired && pool.ExpiresGracefully
-			return n.Pool == pool.Name && due && engine.Disruptable(r.snapshot, n)
+			return n.Pool == pool.Name && due && engine.DisruptableFor(r.snapshot, n, reason)
 		}) {
 			continue
 		}
