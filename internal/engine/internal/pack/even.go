@@ -24,8 +24,9 @@ const (
 	evenFew = 0.05
 	// evenSpare is the share of a node's cores and memory that stays free. It makes up for what does not fit exactly.
 	evenSpare = 0.04
-	// evenMost is how many times dearer than the chosen one other types of a claim may be.
-	evenMost = 2
+	// evenMost is how much dearer than the chosen one other types of a claim may be, in percent. Nodes of twice the size would
+	// not be of one size.
+	evenMost = 50
 	// evenShare is the part of all nodes for which pods must ask that keep apart: where they are fewer, there is room for them.
 	evenShare = 0.25
 	// evenPods bounds the effort: a plan of more pods is made once.
@@ -157,7 +158,7 @@ func (d demand) size(p *pool) (int, bool) {
 // something to choose from.
 func (p *pool) keepEven(offer int) {
 	even := catalog.NewBits(len(p.Catalog.Offers))
-	room, most := p.roomOf(offer), p.Catalog.Offers[offer].Price*evenMost
+	room, most := p.roomOf(offer), p.Catalog.Offers[offer].Price*(100+evenMost)/100
 	for i := range p.plain().All() {
 		if p.Catalog.Offers[i].Price <= most && room.Fits(p.roomOf(i)) {
 			even.Add(i)
