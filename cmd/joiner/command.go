@@ -122,6 +122,7 @@ func (o *options) addLife(flags *pflag.FlagSet) {
 }
 
 func (o *options) addServing(flags *pflag.FlagSet) {
+	o.addObservability(flags)
 	flags.IntVar(&o.MetricsPort, "metrics-port", o.MetricsPort, "port of /metrics; 0 for none")
 	flags.IntVar(&o.HealthProbePort, "health-probe-port", o.HealthProbePort, "port of /healthz and /readyz; 0 for none")
 	flags.DurationVar(&o.HistoryRetention, "history-retention", o.HistoryRetention,

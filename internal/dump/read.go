@@ -8,6 +8,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
@@ -130,6 +131,12 @@ func (r *reader) rest(parts *cluster.Snapshot) {
 func (r *reader) terms(o optionsRecord) engine.Terms {
 	t := engine.Terms{Now: o.Now, MinSaving: resources.Money(o.MinSaving), MinSavingPercent: o.MinSavingPercent,
 		SpotToSpot: o.SpotToSpot}
+	for _, pool := range o.Passing {
+		if t.Passing == nil {
+			t.Passing = map[string]bool{}
+		}
+		t.Passing[pool] = true
+	}
 	for _, pool := range slices.Sorted(maps.Keys(o.Budgets)) {
 		if t.Budgets == nil {
 			t.Budgets = map[string][]engine.Budget{}
@@ -191,9 +198,10 @@ func (r *reader) catalogue(c catalogueRecord) {
 
 func (r *reader) pool(p poolRecord) *cluster.Pool {
 	pool := &cluster.Pool{
-		Name: p.Name, UID: p.UID, Weight: p.Weight, Blocked: p.Blocked, Requirements: r.set(p.Requirements),
-		Taints: each(p.Taints, readTaint), RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots,
-		SurgeSlots: p.SurgeSlots, Static: p.Static, Replicas: p.Replicas, Dormant: p.Dormant, Gentle: p.Gentle,
+		Name: p.Name, UID: p.UID, Weight: p.Weight, Blocked: p.Blocked, BlockedBy: cause.Code(p.BlockedBy),
+		Requirements: r.set(p.Requirements),
+		Taints:       each(p.Taints, readTaint), RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots,
+		SurgeSlots: p.SurgeSlots, Static: p.Static, Replicas: p.Replicas, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held,
 		Invalid: p.Invalid, ExpiresGracefully: p.ExpiresGracefully, Consolidates: cluster.Consolidation(p.Consolidates),
 		PriceTolerance: p.PriceTolerance,
 		Limits: limit.Limits{Resources: r.vector("limits.resources", p.Limits.Resources), Limited: p.Limits.Limited,
@@ -232,7 +240,7 @@ func (r *reader) node(n nodeRecord) *cluster.Node {
 		Used: r.vector("used", n.Used), Ports: each(n.Ports, readPort), Initialized: n.Initialized, Launched: n.Launched,
 		Registered: n.Registered, RegisteredAt: n.RegisteredAt, Foreign: n.Foreign, Drifted: n.Drifted, Expired: n.Expired,
 		For: n.For, Replaces: n.Replaces, Together: n.Together, Deleting: n.Deleting, Disrupting: n.Disrupting,
-		NotReady: n.NotReady, DoNotDisrupt: n.DoNotDisrupt, Held: n.Held, ConsolidatableAt: n.ConsolidatableAt,
+		NotReady: n.NotReady, DoNotDisrupt: n.DoNotDisrupt, Held: n.Held, DrainEnds: n.DrainEnds, ConsolidatableAt: n.ConsolidatableAt,
 		Created: n.Created, InstanceType: n.InstanceType, Price: readPrice(n.Price),
 	}
 }

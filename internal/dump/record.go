@@ -69,6 +69,7 @@ type optionsRecord struct {
 	MinSavingPercent int                       `json:"minSavingPercent,omitempty"`
 	SpotToSpot       bool                      `json:"spotToSpot,omitempty"`
 	Budgets          map[string][]budgetRecord `json:"budgets,omitempty"` // by pool
+	Passing          []string                  `json:"passing,omitempty"` // pools, sorted
 }
 
 type budgetRecord struct {
@@ -122,6 +123,7 @@ type poolRecord struct {
 	UID               string              `json:"uid,omitempty"`
 	Weight            int32               `json:"weight,omitempty"`
 	Blocked           string              `json:"blocked,omitempty"`
+	BlockedBy         string              `json:"blockedBy,omitempty"`
 	Requirements      []requirementRecord `json:"requirements,omitempty"`
 	Taints            []taintRecord       `json:"taints,omitempty"`
 	Catalogue         *int                `json:"catalogue,omitempty"` // position of its line among those of catalogues
@@ -135,6 +137,7 @@ type poolRecord struct {
 	Replicas          int64               `json:"replicas,omitempty"`
 	Dormant           bool                `json:"dormant,omitempty"`
 	Gentle            bool                `json:"gentle,omitempty"`
+	Held              bool                `json:"held,omitempty"`
 	Invalid           bool                `json:"invalid,omitempty"`
 	ExpiresGracefully bool                `json:"expiresGracefully,omitempty"`
 	Consolidates      int                 `json:"consolidates,omitempty"`
@@ -280,6 +283,7 @@ type nodeRecord struct {
 	Disrupting       bool                `json:"disrupting,omitempty"`
 	NotReady         bool                `json:"notReady,omitempty"`
 	DoNotDisrupt     bool                `json:"doNotDisrupt,omitempty"`
+	DrainEnds        bool                `json:"drainEnds,omitempty"`
 	Held             string              `json:"held,omitempty"`
 	ConsolidatableAt int64               `json:"consolidatableAt,omitempty"`
 	Created          int64               `json:"created,omitempty"`

@@ -117,6 +117,9 @@ func verbs(t engine.Terms) []verb {
 	if t.MinSaving != 0 {
 		saving += " min-saving=" + t.MinSaving.String()
 	}
+	if len(t.Passing) > 0 {
+		saving += " passing=(" + strings.Join(slices.Sorted(maps.Keys(t.Passing)), ",") + ")"
+	}
 	if t.SpotToSpot {
 		saving += " spot-to-spot"
 	}

@@ -91,7 +91,7 @@ func (p *scripter) pool(r poolRecord) string {
 		number("nodes", r.Limits.SoftNodes, -1), number("hard.nodes", r.Limits.HardNodes, -1), p.amounts("limit.", limits),
 		attribute("minvalues", strings.Join(minimums, ",")), replicas, flag("relax", r.RelaxMinValues),
 		flag("graceful-expiration", r.ExpiresGracefully), attribute("blocked", r.Blocked), flag("invalid", r.Invalid),
-		flag("dormant", r.Dormant), flag("gentle", r.Gentle), attribute("consolidate", policy),
+		flag("dormant", r.Dormant), flag("gentle", r.Gentle), flag("held", r.Held), attribute("consolidate", policy),
 		number("tolerance", r.PriceTolerance, 0))
 }
 
@@ -145,7 +145,8 @@ func (p *scripter) node(n nodeRecord) string {
 		attribute("pool", n.Pool), attribute("labels", labelText(labels)), attribute("open", needText(n.Open)),
 		strings.Join(taints, " "), flag("deleting", n.Deleting), flag("disrupting", n.Disrupting),
 		flag("new", kind == "node" && !n.Initialized), flag("unlaunched", kind == "claim" && !n.Launched && len(n.Open) == 0),
-		flag("not-ready", n.NotReady), flag("do-not-disrupt", n.DoNotDisrupt), flag("foreign", n.Foreign),
+		flag("not-ready", n.NotReady), flag("do-not-disrupt", n.DoNotDisrupt), flag("drain-ends", n.DrainEnds),
+		flag("foreign", n.Foreign),
 		flag("drifted", n.Drifted), flag("expired", n.Expired), number("quiet-at", n.ConsolidatableAt, 0),
 		number("created", n.Created, 0), attribute("replaces", strings.Join(n.Replaces, ",")), attribute("held", n.Held))
 }

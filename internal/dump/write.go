@@ -84,7 +84,7 @@ func contentOf(d Dump) content {
 
 func options(t engine.Terms) optionsRecord {
 	o := optionsRecord{Now: t.Now, MinSaving: int64(t.MinSaving), MinSavingPercent: t.MinSavingPercent,
-		SpotToSpot: t.SpotToSpot}
+		SpotToSpot: t.SpotToSpot, Passing: slices.Sorted(maps.Keys(t.Passing))}
 	for pool, budgets := range t.Budgets {
 		if o.Budgets == nil {
 			o.Budgets = map[string][]budgetRecord{}
@@ -227,8 +227,9 @@ func alike(a, b requirement.Set) requirement.Set {
 
 func pool(p *cluster.Pool) poolRecord {
 	return poolRecord{
-		Name: p.Name, UID: p.UID, Weight: p.Weight, Blocked: p.Blocked, Requirements: set(p.Requirements),
-		Taints: each(p.Taints, taint),
+		Name: p.Name, UID: p.UID, Weight: p.Weight, Blocked: p.Blocked, BlockedBy: string(p.BlockedBy),
+		Requirements: set(p.Requirements),
+		Taints:       each(p.Taints, taint),
 		Limits: limitsRecord{Resources: p.Limits.Resources, Limited: p.Limits.Limited, SoftNodes: p.Limits.SoftNodes,
 			HardNodes: p.Limits.HardNodes},
 		Used: usageRecord{Nodes: p.Used.Nodes, Capacity: p.Used.Capacity},
@@ -236,7 +237,7 @@ func pool(p *cluster.Pool) poolRecord {
 			return minValuesRecord{string(m.Key), m.Count}
 		}),
 		RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots, SurgeSlots: p.SurgeSlots, Static: p.Static,
-		Replicas: p.Replicas, Dormant: p.Dormant, Gentle: p.Gentle, Invalid: p.Invalid,
+		Replicas: p.Replicas, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held, Invalid: p.Invalid,
 		ExpiresGracefully: p.ExpiresGracefully, Consolidates: int(p.Consolidates), PriceTolerance: p.PriceTolerance,
 	}
 }
@@ -252,7 +253,7 @@ func (w *writer) node(n *cluster.Node, list string) nodeRecord {
 		Used: n.Used, Ports: ports, Initialized: n.Initialized, Launched: n.Launched, Registered: n.Registered,
 		RegisteredAt: n.RegisteredAt, Foreign: n.Foreign, Drifted: n.Drifted, Expired: n.Expired, For: n.For,
 		Replaces: n.Replaces, Together: n.Together, Deleting: n.Deleting, Disrupting: n.Disrupting, NotReady: n.NotReady,
-		DoNotDisrupt: n.DoNotDisrupt, Held: n.Held, ConsolidatableAt: n.ConsolidatableAt, Created: n.Created,
+		DoNotDisrupt: n.DoNotDisrupt, Held: n.Held, DrainEnds: n.DrainEnds, ConsolidatableAt: n.ConsolidatableAt, Created: n.Created,
 		InstanceType: n.InstanceType, Price: price(n.Price),
 	}
 }

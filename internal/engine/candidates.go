@@ -22,6 +22,10 @@ type Terms struct {
 	// MinSavingPercent is the least part of the price of the nodes which it replaces that such a command has to save, in
 	// percent; 0 means any. See DefaultMinSavingPercent.
 	MinSavingPercent int
+	// Passing are the pools on whose nodes pods are ending that nobody made leave: a workload shrinks, or rolls. What is
+	// launched for the pods that are there now may not be needed a moment later, so nodes of these pools are not replaced
+	// to save money (D-15).
+	Passing map[string]bool
 	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes (D-05).
 	SpotToSpot bool
 }
@@ -165,11 +169,14 @@ func (d *disruption) left(pool string, reason plan.DisruptionReason) int {
 // Disruptable reports whether a node may be chosen to go at all, for whatever reason (D-02): one of a pool that exists, with
 // its Node object, initialized, not going already, and nothing on it forbids it. Nodes that pending pods were promised
 // stay.
-func Disruptable(s *cluster.Snapshot, node *cluster.Node) bool {
+func Disruptable(s *cluster.Snapshot, node *cluster.Node) bool { return DisruptableFor(s, node, "") }
+
+// DisruptableFor is [Disruptable] for one reason; "" is any.
+func DisruptableFor(s *cluster.Snapshot, node *cluster.Node, reason plan.DisruptionReason) bool {
 	if node.Claim == "" || node.Name == "" || !node.Initialized || node.Deleting || node.Disrupting || node.NotReady {
 		return false
 	}
-	return s.Pool(node.Pool) != nil && Forbidden(node) == "" && !Replacing(s, node)
+	return s.Pool(node.Pool) != nil && ForbiddenFor(node, reason) == "" && !Replacing(s, node)
 }
 
 // Forbidden says what forbids that the node is disrupted (D-02): its own word or its claim's, a pod's, or what holds it; ""
@@ -184,6 +191,15 @@ func Forbidden(node *cluster.Node) string {
 		}
 	}
 	return node.Held
+}
+
+// ForbiddenFor is [Forbidden] for one reason. A drifted node whose drain ends by a terminationGracePeriod is replaced
+// whatever its pods and their PodDisruptionBudgets say: whoever set it wants nodes to be renewed in the end (D-06, K-51).
+func ForbiddenFor(node *cluster.Node, reason plan.DisruptionReason) string {
+	if reason == plan.Drifted && node.DrainEnds && !node.DoNotDisrupt {
+		return ""
+	}
+	return Forbidden(node)
 }
 
 func forbiddenBy(pod *cluster.Pod) string {

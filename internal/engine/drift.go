@@ -29,7 +29,8 @@ func renew(s *cluster.Snapshot, terms Terms, reason plan.DisruptionReason, due f
 	used := Taken(s)
 	mayGo := func(node *cluster.Node) bool {
 		pool := s.Pool(node.Pool)
-		return pool != nil && due(node, pool) && used[node.Pool] < Allowed(terms.Budgets[node.Pool], reason) && Disruptable(s, node)
+		return pool != nil && due(node, pool) && used[node.Pool] < Allowed(terms.Budgets[node.Pool], reason) &&
+			DisruptableFor(s, node, reason)
 	}
 	if !slices.ContainsFunc(s.Nodes, mayGo) { // so it is nearly always; pods that wait need not be planned to know it
 		return plan.Plan{BasedOn: s.Version, Names: s.Names}

@@ -19,6 +19,9 @@ import (
 // replaceAll replaces candidates pool by pool, so that each has its share of the work.
 func (d *disruption) replaceAll(candidates []*cluster.Node) {
 	for _, pool := range d.base.Pools {
+		if d.terms.Passing[pool.Name] {
+			continue
+		}
 		var own []*cluster.Node
 		for _, node := range candidates {
 			if node.Pool == pool.Name {

@@ -121,13 +121,21 @@ func whyPool(s *cluster.Snapshot) string {
 	return enginetest.Shorten(b.String())
 }
 
-// terms reads now, budget, spot-to-spot, min-percent and, in dollars per hour, min-saving.
+// terms reads now, budget, spot-to-spot, min-percent, passing (pools) and, in dollars per hour, min-saving.
 func terms(t *testing.T, d *datadriven.TestData) engine.Terms {
 	t.Helper()
 	terms := engine.Terms{Budgets: budgets(d), SpotToSpot: d.HasArg("spot-to-spot")}
 	for name, number := range map[string]any{"now": &terms.Now, "min-percent": &terms.MinSavingPercent} {
 		if d.HasArg(name) {
 			d.ScanArgs(t, name, number)
+		}
+	}
+	for _, arg := range d.CmdArgs {
+		if arg.Key == "passing" {
+			terms.Passing = map[string]bool{}
+			for _, pool := range arg.Vals {
+				terms.Passing[pool] = true
+			}
 		}
 	}
 	if d.HasArg("min-saving") {

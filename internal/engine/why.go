@@ -144,12 +144,13 @@ func forbidding(s *cluster.Snapshot, node *cluster.Node) []Standing {
 	if node.DoNotDisrupt {
 		add(cause.DoNotDisruptNode, Forbidden(node), plan.PodRef{})
 	}
+	ends := node.Drifted && node.DrainEnds // then drift asks neither pods nor budgets
 	for _, pod := range node.Pods {
-		if pod.DoNotDisrupt {
+		if pod.DoNotDisrupt && !ends {
 			add(cause.DoNotDisruptPod, forbiddenBy(pod), ref(pod))
 		}
 	}
-	if node.Held != "" {
+	if node.Held != "" && !ends {
 		add(cause.PodDisruptionBudget, node.Held, plan.PodRef{})
 	}
 	for _, pod := range s.Pending {

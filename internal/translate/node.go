@@ -172,6 +172,7 @@ func markLeaving(n *cluster.Node, from NodeSource) {
 		lost := from.Node == nil && isTrue(claim, karpenterv1.ConditionTypeRegistered)
 		n.Deleting = claim.DeletionTimestamp != nil || lost
 		n.Disrupting = isTrue(claim, karpenterv1.ConditionTypeDisruptionReason)
+		n.DrainEnds = claim.Spec.TerminationGracePeriod != nil
 		n.DoNotDisrupt = claim.Annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true"
 	}
 	if node := from.Node; node != nil {

@@ -237,3 +237,15 @@ func TestSignsOfLeaving(t *testing.T) { // V-15, P-40
 		}
 	}
 }
+
+// D-06, K-51: a claim that bounds its drain says so.
+func TestADrainThatEnds(t *testing.T) {
+	t.Parallel()
+	claim := claimOf("Registered")
+	for _, want := range []bool{false, true} {
+		if got := Node(resources.NewSpace(), NodeSource{Claim: claim}).DrainEnds; got != want {
+			t.Errorf("the drain ends: %t; want %t", got, want)
+		}
+		claim.Spec.TerminationGracePeriod = &karpenterv1.Duration{Duration: time.Hour}
+	}
+}

@@ -99,6 +99,7 @@ func (w *World) remembered(pool string, standings []engine.Standing) []engine.St
 	m.Paused, m.PauseEnds = w.paused(object)
 	if object != nil {
 		m.BacksOffUntil = translate.BacksOffUntil(object, w.now)
+		m.Held = translate.PoolPauseOf(object).Holds(pool)
 	}
 	return view.Remembered(pool, standings, m)
 }

@@ -106,6 +106,9 @@ func (w *World) poolSteps(pool *karpenterv1.NodePool) []plan.Step {
 		add(cause.InvalidPool, "", "its specification cannot be understood: %s",
 			strings.ReplaceAll(value.Blocked, "\n", "; "))
 	}
+	if pause := translate.PoolPauseOf(pool); pause.Launch && pool.DeletionTimestamp == nil {
+		add(cause.PoolPaused, "", "it is paused: %s", pause.By())
+	}
 	w.claimSteps(pool, add)
 	if c, _ := condition.Get(pool.Status.Conditions,
 		karpenterv1.ConditionTypeLaunchesInVain); c.Status == metav1.ConditionTrue {
@@ -255,7 +258,7 @@ func (w *World) paused(pool *karpenterv1.NodePool) (text string, until time.Time
 			return pause.By(object.Namespace + "/" + object.Name), pause.Until
 		}
 	}
-	if pool != nil && pool.Status.Disruption != nil {
+	if pool != nil && pool.Status.Disruption != nil && pool.Status.Disruption.Paused != translate.PoolPauseOf(pool).Holds(pool.Name) {
 		return pool.Status.Disruption.Paused, until
 	}
 	return "", until

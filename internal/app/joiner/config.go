@@ -61,6 +61,8 @@ type Config struct {
 	// ConsolidationMinSavingPercent is the same as a part of what is replaced, from 0 to 99; the greater one of both counts.
 	ConsolidationMinSavingPercent int
 
+	Observability
+
 	// Providers are the names of those to have; none: all whose node classes the cluster knows.
 	Providers []string
 	// Plugins are the providers to choose from, with their settings.
@@ -90,6 +92,7 @@ func DefaultConfig() Config {
 		IgnoreDRARequests:             true,
 		ConsolidationMinSavingPercent: engine.DefaultMinSavingPercent,
 		Plugins:                       Plugins(),
+		Observability:                 defaultObservability(),
 		LaunchTimeout:                 5 * time.Minute, RegistrationTimeout: 15 * time.Minute, InitializationTimeout: time.Hour,
 	}
 }
@@ -125,6 +128,7 @@ func (c Config) Validate() error {
 	}
 	faults = append(faults, c.portFaults()...)
 	faults = append(faults, c.historyFaults()...)
+	faults = append(faults, c.Observability.validate())
 	faults = append(faults, c.Conversion.validate(c.MetricsPort, c.HealthProbePort))
 	if c.KubeClientQPS <= 0 {
 		faults = append(faults, fmt.Errorf("--kube-client-qps is %v: want requests per second above 0", c.KubeClientQPS))
@@ -190,6 +194,8 @@ func (c Config) Settings() Settings {
 		SpotToSpot:      gates.SpotToSpotConsolidation,
 		MinSaving:       saving, MinSavingPercent: c.ConsolidationMinSavingPercent,
 		NodeRepair: gates.NodeRepair, StaticOff: !gates.StaticCapacity,
+		DeprecatedMetrics: c.DeprecatedMetrics, Unobserved: c.DisableClusterStateObservability,
+		ConditionEvents: c.ConditionEvents && !c.DisableClusterStateObservability,
 	}
 }
 

@@ -53,6 +53,12 @@ func TestWhatTakesAMoveBack(t *testing.T) {
 			"do-not-disrupt"},
 		"held": {drifted, func(_ *cluster.Pool, n *cluster.Node) { n.Drifted, n.Held = true, "a budget" },
 			"a budget"},
+		"held, and its drain ends": {drifted, func(_ *cluster.Pool, n *cluster.Node) { // D-06, K-51
+			n.Drifted, n.DrainEnds, n.Held = true, true, "a budget"
+		}, ""},
+		"to save money, held, and its drain ends": {underutilized, func(_ *cluster.Pool, n *cluster.Node) {
+			n.Drifted, n.DrainEnds, n.Held = true, true, "a budget"
+		}, "a budget"},
 		"not drifted": {drifted, func(*cluster.Pool, *cluster.Node) {}, "it is not drifted any more"},
 		"drifted":     {drifted, func(_ *cluster.Pool, n *cluster.Node) { n.Drifted = true }, ""},
 		"not expired": {expired, func(p *cluster.Pool, _ *cluster.Node) { p.ExpiresGracefully = true },

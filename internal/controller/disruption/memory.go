@@ -29,7 +29,9 @@ type memory struct {
 		question question
 		at       time.Time
 	}
-	asked int // how far nodes were asked why they stay
+	// passing is what was last seen of pools on whose nodes pods end (passing.go).
+	passing map[string]passage
+	asked   int // how far nodes were asked why they stay
 }
 
 // question is what the answer to whether something can be made cheaper depends on.
@@ -37,6 +39,7 @@ type question struct {
 	version uint64 // of the picture
 	due     int    // nodes whose quiet time has ended
 	allowed string // what the budgets allow in each pool
+	passing string // the pools in which nothing is replaced, since their workloads shrink
 }
 
 type pause struct {
@@ -44,7 +47,7 @@ type pause struct {
 	until  time.Time
 }
 
-func newMemory() *memory { return &memory{pauses: map[string]pause{}} }
+func newMemory() *memory { return &memory{pauses: map[string]pause{}, passing: map[string]passage{}} }
 
 // foundPaused notes what the switch said.
 func (m *memory) foundPaused(why string) {
@@ -136,8 +139,8 @@ func (m *memory) next(of, most int) (first, count int) {
 func (m *memory) rest(q question, now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.looked.at.IsZero() {
-		return 0
+	if m.looked.at.IsZero() || m.looked.question.passing != "" && q.passing == "" {
+		return 0 // or the last search was not about replacements at all
 	}
 	wait := fruitlessPause
 	if m.looked.question == q {

@@ -62,6 +62,8 @@ type Node struct {
 	DoNotDisrupt bool
 	// Held says which pod, PDB or the like forbids that the node is disrupted now; "" when nothing does (D-02).
 	Held string
+	// DrainEnds is set while the claim has a terminationGracePeriod: whatever its pods ask for, they are gone by then.
+	DrainEnds bool
 	// ConsolidatableAt is when the node's quiet time (consolidateAfter) ends, in Unix seconds; Never when it does not.
 	ConsolidatableAt int64
 	Created          int64 // Unix seconds

@@ -136,7 +136,7 @@ func (p *parser) pool(name string, a *attributes) {
 	pool.Requirements = a.requirements(a.get("need", "")).And(requirement.FromLabels(a.labels(a.get("labels", "")))).
 		With(requirement.OneOf(requirement.Key(cluster.LabelPool), name))
 	pool.RelaxMinValues, pool.ExpiresGracefully = a.has("relax"), a.has("graceful-expiration")
-	pool.Invalid, pool.Dormant, pool.Gentle = a.has("invalid"), a.has("dormant"), a.has("gentle")
+	pool.Invalid, pool.Dormant, pool.Gentle, pool.Held = a.has("invalid"), a.has("dormant"), a.has("gentle"), a.has("held")
 	pool.PriceTolerance = int(a.number("tolerance", 0))
 	pool.Static, pool.Replicas = a.has("replicas"), a.number("replicas", 0)
 	policy := a.get("consolidate", "underutilized")
@@ -195,7 +195,8 @@ func (p *parser) anyNode(name string, a *attributes) *cluster.Node {
 	n := &cluster.Node{
 		ClaimUID: "uid-of-" + name, Pool: a.get("pool", ""), Taints: p.taints(a), Labels: a.labels(a.get("labels", "")),
 		Deleting: a.has("deleting"), Disrupting: a.has("disrupting"), NotReady: a.has("not-ready"), DoNotDisrupt: a.has("do-not-disrupt"),
-		Launched: true, Registered: true, Held: strings.ReplaceAll(a.get("held", ""), "_", " "), Foreign: a.has("foreign"), Drifted: a.has("drifted"), Expired: a.has("expired"), Replaces: list(a.get("replaces", "")),
+		DrainEnds: a.has("drain-ends"),
+		Launched:  true, Registered: true, Held: strings.ReplaceAll(a.get("held", ""), "_", " "), Foreign: a.has("foreign"), Drifted: a.has("drifted"), Expired: a.has("expired"), Replaces: list(a.get("replaces", "")),
 		Created: a.number("created", 0), ConsolidatableAt: a.number("quiet-at", 0), Price: resources.Unpriced, Initialized: !a.has("new") && !a.has("open"),
 	}
 	if n.Pool != "" {

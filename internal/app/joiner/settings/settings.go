@@ -65,7 +65,7 @@ func Table() []Setting {
 		{Name: "enable-profiling", Kind: Switch, Default: "false"},
 		{Name: "disable-controller-warmup", Kind: Switch, Default: "true", Effect: Ignored},
 		{Name: "disable-leader-election", Kind: Switch, Default: "false"},
-		{Name: "disable-cluster-state-observability", Kind: Switch, Default: "false", Effect: Ignored},
+		{Name: "disable-cluster-state-observability", Kind: Switch, Default: "false"},
 		{Name: "leader-election-name", Kind: Text, Default: "karpenter-leader-election"},
 		{Name: "leader-election-namespace", Kind: Text},
 		{Name: "memory-limit", Kind: Number, Default: "-1"},
