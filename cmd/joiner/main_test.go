@@ -20,7 +20,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"--nonsense":                   {args: []string{"--nonsense"}},
 		`"abc"`:                        {args: []string{"--metrics-port", "abc"}},
 		"--metrics-port is 70000":      {args: []string{"--metrics-port", "70000"}},
-		`BATCH_IDLE_DURATION="soon"`:   {environment: map[string]string{"BATCH_IDLE_DURATION": "soon"}},
+		`LAUNCH_TIMEOUT="soon"`:        {environment: map[string]string{"LAUNCH_TIMEOUT": "soon"}},
 		`--log-level is "loud"`:        {args: []string{"--log-level", "loud"}},
 		"no usable kubeconfig":         {args: []string{"--kubeconfig", filepath.Join(t.TempDir(), "none")}},
 		"unknown command \"argument\"": {args: []string{"argument"}},

@@ -27,6 +27,7 @@ type About struct {
 	Before, After resources.Money
 	BasedOn       uint64 // version of the snapshot
 	Why           string
+	Relaxed       bool // the launch leaves fewer values than minValues demands
 }
 
 // Verb is what is done.
@@ -96,7 +97,8 @@ func (a *Applier) decided(p plan.Plan, launch plan.Launch, outcome Result, claim
 		d.Cause = CauseReplicas
 	}
 	return a.config.Decided(d, About{Pool: launch.Pool, Claim: claim, Replaces: launch.Replaces, Pods: launch.Pods,
-		Types: launch.Types, After: launch.Cheapest.Price.OfNode(), BasedOn: p.BasedOn, Why: why})
+		Types: launch.Types, After: launch.Cheapest.Price.OfNode(), BasedOn: p.BasedOn, Why: why,
+		Relaxed: len(launch.Relaxed) > 0})
 }
 
 // removing tells of a removal, and returns the decision's ID.

@@ -79,6 +79,7 @@ type explainer struct {
 	connection           *Connection
 	printing             *printing
 	all, try             bool
+	now                  planTime
 	// where is the place of the controller, and asked what is read there; more is what is read of a cluster beside
 	// what every explanation needs.
 	where place
@@ -112,6 +113,7 @@ Exit code: ` + codes +
 		"file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; may be repeated")
 	flags.StringVar(&with.catalogue, "catalogue", catalogueAuto,
 		"instance types and prices: auto, aws, default, or a file (joinerctl simulate --help)")
+	with.now.flag(command)
 	with.connection, with.printing = connects(command), prints(command)
 	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")
 	return command, with
@@ -149,7 +151,7 @@ func (with *explainer) run(ctx context.Context, config Config, about func(*whati
 	if err != nil {
 		return err
 	}
-	world, offered, err := picture(documents, with.catalogue)
+	world, offered, err := with.now.picture(documents, with.catalogue)
 	if err != nil {
 		return err
 	}

@@ -75,6 +75,9 @@ func Run(ctx context.Context, config Config, args []string) int {
 		fmt.Fprintf(config.Err, "%s: interrupted\n", config.called())
 		return CodeInterrupted
 	}
+	if out := (errTimeout{}); ran.Context() != nil && errors.As(context.Cause(ran.Context()), &out) {
+		err = out
+	}
 	for line := range strings.SplitSeq(strings.TrimSpace(unanswered(err).Error()), "\n") {
 		fmt.Fprintf(config.Err, "%s: %s\n", config.called(), config.renamed(line))
 	}

@@ -78,6 +78,7 @@ pod waits for longer than --pods-waiting and no node is on its way for it, a nod
 			"may be repeated")
 	command.Flags().StringVar(&with.catalogue, "catalogue", catalogueAuto,
 		"instance types and prices: auto, aws, default, or a file (joinerctl simulate --help)")
+	with.now.flag(command)
 	with.connection, with.printing = connects(command), prints(command)
 	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")
 	return command
@@ -90,7 +91,7 @@ func (with *explainer) status(ctx context.Context, config Config, where place, i
 	if err != nil {
 		return err
 	}
-	world, offered, err := picture(documents, with.catalogue)
+	world, offered, err := with.now.picture(documents, with.catalogue)
 	if err != nil {
 		return err
 	}

@@ -107,6 +107,9 @@ func ofPools() []Entry {
 	return []Entry{
 		{Code: cause.NoNodePool, Says: "there is no NodePool", Remedies: []string{"apply a NodePool"},
 			distance: ofReadiness, sentence: detail},
+		{Code: cause.PoolPaused, Says: "pool POOL: it is paused: annotation joiner.sh/paused is VALUE", distance: ofReadiness,
+			Remedies: []string{"remove the annotation joiner.sh/paused from NodePool POOL",
+				"let the pod run in another pool"}},
 		{Code: cause.PoolNotReady, Says: "pool POOL: it is not Ready: REASON", distance: ofReadiness,
 			Remedies: []string{"see what is wrong with it: joinerctl explain nodepool POOL"},
 			ByItself: "when the pool is Ready"},
@@ -248,6 +251,8 @@ func ofNodes() []Entry {
 		own(cause.PodsComing, "pods are planned onto it", "when they run, here or elsewhere", nothing),
 		own(cause.Paused, "voluntary disruption is paused by ConfigMap NAME: REASON", "when the pause ends",
 			"end the pause: joinerctl resume"),
+		own(cause.PoolHeld, "NodePool POOL is paused: annotation joiner.sh/paused is VALUE", "",
+			"remove the annotation joiner.sh/paused from NodePool POOL"),
 		own(cause.BackingOff, "the last disruption in NodePool POOL was cancelled, and the pool is left alone for a "+
 			"while",
 			"at the time that is told",

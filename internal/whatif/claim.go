@@ -17,6 +17,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/nearest"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
@@ -75,7 +76,7 @@ func (w *World) ExplainClaim(name string) (Explained, error) {
 		}
 	}
 	if claim == nil {
-		return e, fmt.Errorf("there is no NodeClaim %s%s", name, nearest(name, names))
+		return e, fmt.Errorf("there is no NodeClaim %s%s", name, nearest.Ask(name, names))
 	}
 	e.About.Name = claim.Name
 	var node *cluster.Node

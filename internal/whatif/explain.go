@@ -14,6 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/nearest"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
@@ -88,7 +89,7 @@ func (w *World) ExplainNode(name string, all bool) (Explained, error) {
 		}
 		return e, nil
 	}
-	return e, fmt.Errorf("there is no node and no NodeClaim %s%s", name, nearest(name, names))
+	return e, fmt.Errorf("there is no node and no NodeClaim %s%s", name, nearest.Ask(name, names))
 }
 
 // remembered adds to how a node stands what a controller has written down of its pool.
@@ -98,6 +99,7 @@ func (w *World) remembered(pool string, standings []engine.Standing) []engine.St
 	m.Paused, m.PauseEnds = w.paused(object)
 	if object != nil {
 		m.BacksOffUntil = translate.BacksOffUntil(object, w.now)
+		m.Held = translate.PoolPauseOf(object).Holds(pool)
 	}
 	return view.Remembered(pool, standings, m)
 }
@@ -144,7 +146,7 @@ func (w *World) like(namespace, name string) string {
 		}
 	}
 	if len(found) == 0 {
-		return nearest(name, names)
+		return nearest.Ask(name, names)
 	}
 	slices.Sort(found)
 	return "; there is one in " + strings.Join(found, ", ")

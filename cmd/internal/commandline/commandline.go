@@ -46,7 +46,22 @@ type Program struct {
 	Example string
 	Groups  []Group
 	Start   func(ctx context.Context) error
+	// Excuses is told of a variable that cannot be read, and says whether the program goes on with the default. Without it
+	// there is no excuse.
+	Excuses func(Mistake) bool
+	// Unknown is told of the flags that the program does not have, without their dashes, where the flag UnknownFlags lets it
+	// go on without them. A program without it has no such flag.
+	Unknown func(names []string)
 }
+
+// Mistake is a variable of the environment that its flag cannot take.
+type Mistake struct {
+	Flag, Variable, Value string
+	Err                   error
+}
+
+// Error names the variable, its value and what is wrong.
+func (m Mistake) Error() string { return fmt.Sprintf("%s=%q: %v", m.Variable, m.Value, m.Err) }
 
 // UsageError is a mistake in flags, environment or the files they name.
 type UsageError struct{ error }
@@ -72,6 +87,7 @@ func Main(program func(logs io.Writer) Program) {
 // a mistake of the user's and 1 on any other failure, each with one line on stderr for each thing that is wrong.
 func Run(ctx context.Context, p Program, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) int {
 	command := New(p, lookup)
+	args = p.known(command.Flags(), doubled(command.Flags(), args), lookup)
 	command.SetArgs(args)
 	command.SetOut(stdout)
 	command.SetErr(stderr)
@@ -96,7 +112,7 @@ func New(p Program, lookup func(string) (string, bool)) *cobra.Command {
 		Use: p.Name, Short: p.Short, Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
 		Version: Version(debug.ReadBuildInfo()),
 		RunE: func(command *cobra.Command, _ []string) error {
-			settings, err := settle(p.Name, command.Flags(), lookup)
+			settings, err := settle(p, command.Flags(), lookup)
 			if err != nil {
 				return UsageError{err}
 			}

@@ -39,12 +39,13 @@ func ConfigKind(program string) string {
 type settings struct {
 	program string
 	flags   *pflag.FlagSet
-	from    map[string]string // by name of the flag; none: its default
+	from    map[string]string  // by name of the flag; none: its default
+	excuses func(Mistake) bool // see Program
 }
 
 // settle sets the flags that were not given, from the environment and then from the file that --config names.
-func settle(program string, flags *pflag.FlagSet, lookup func(string) (string, bool)) (settings, error) {
-	s := settings{program: program, flags: flags, from: map[string]string{}}
+func settle(p Program, flags *pflag.FlagSet, lookup func(string) (string, bool)) (settings, error) {
+	s := settings{program: p.Name, flags: flags, from: map[string]string{}, excuses: p.Excuses}
 	flags.Visit(func(flag *pflag.Flag) { s.from[flag.Name] = "flag" })
 	err := s.environment(lookup)
 	if path := flags.Lookup(configFlag); path != nil && path.Value.String() != "" {
@@ -53,6 +54,8 @@ func settle(program string, flags *pflag.FlagSet, lookup func(string) (string, b
 	return s, err
 }
 
+// environment sets flags from variables. One that cannot be read leaves its flag to the file and the default (K-03); it is an
+// error unless it is excused.
 func (s settings) environment(lookup func(string) (string, bool)) error {
 	var faults []error
 	s.flags.VisitAll(func(flag *pflag.Flag) {
@@ -63,7 +66,13 @@ func (s settings) environment(lookup func(string) (string, bool)) error {
 		if value, found := lookup(name); found && value != "" {
 			s.from[flag.Name] = "variable " + name
 			if err := flag.Value.Set(value); err != nil {
-				faults = append(faults, fmt.Errorf("%s=%q: %w", name, value, err))
+				delete(s.from, flag.Name)
+				mistake := Mistake{flag.Name, name, value, err}
+				// What is no number leaves 0 behind. A default can always be set.
+				err := flag.Value.Set(flag.DefValue)
+				if err != nil || s.excuses == nil || !s.excuses(mistake) {
+					faults = append(faults, mistake, err)
+				}
 			}
 		}
 	})

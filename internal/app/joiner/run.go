@@ -36,6 +36,7 @@ import (
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics/state"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
@@ -66,6 +67,7 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 		return err
 	}
 	defer served.close()
+	metrics.NewSettings(registry).Set(config.IgnoredSettings, config.InvalidSettings)
 	config.REST = countingCalls(config.REST, metrics.NewRequests(registry))
 	turns := serve.NewPrecedence(config.KubeClientQPS, config.KubeClientBurst)
 	mgr, err := newManager(ctx, config, turns, plugins, log)
@@ -83,8 +85,8 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 	if err != nil {
 		return err
 	}
-	shown := prometheus.Gatherers{p.registry, registry, ctrlmetrics.Registry}
-	if err := servers.Add(mgr, serve.MetricsHandler(shown, config.EnableProfiling), serve.HealthHandlerOf(p.why)); err != nil {
+	p.scraper.counted = prometheus.Gatherers{p.registry, registry, ctrlmetrics.Registry}
+	if err := servers.Add(mgr, serve.MetricsHandler(p.scraper, config.EnableProfiling), serve.HealthHandlerOf(p.why)); err != nil {
 		return err
 	}
 	if err := errors.Join(served.add(mgr), addReadAPI(ctx, config, mgr, p, log)); err != nil {
@@ -109,6 +111,7 @@ type process struct {
 	inputs   *inputs
 	history  *decisions
 	standing *standing
+	scraper  *scraper
 }
 
 // why says why the process is not ready; "" when it is.
@@ -154,9 +157,10 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, applied c
 		history: newDecisions(config, mgr.GetClient(), mgr.GetAPIReader(), log.WithName("history"))}
 	bells := serve.NewBells()
 	recorder := mgr.GetEventRecorder("karpenter")
-	events := event.NewDeduplicated(func(about client.Object, kind event.Kind, reason, message string) {
+	limit := event.NewLimit(config.EventsQPS)
+	events := event.NewDeduplicated(limit.Before(func(about client.Object, kind event.Kind, reason, message string) {
 		recorder.Eventf(about, nil, string(kind), reason, reason, "%s", message)
-	}, time.Now)
+	}, time.Now), time.Now)
 	var plugged []plugin.Parts
 	for _, each := range plugins {
 		made, err := each.New(ctx, plugin.Deps{
@@ -198,10 +202,28 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, applied c
 	}
 	p.standing = parts.standing
 	p.standing.lasting = newLasting(p.history.add)
+	limit.Dropped(func(reason string) { parts.metrics.Own.EventsDropped.WithLabelValues(reason).Inc() })
+	if err := p.scrapes(ctx, config, mgr.GetCache(), parts, store, log); err != nil {
+		return nil, err
+	}
 	if err := errors.Join(mgr.Add(parts.standing), mgr.Add(p.history)); err != nil {
 		return nil, fmt.Errorf("adding what shows how the cluster stands, and the history: %w", err)
 	}
 	return p, nil
+}
+
+// scrapes makes what answers scrapes.
+func (p *process) scrapes(ctx context.Context, config Config, informers cache.Cache, parts Parts, store *world.Store, log logr.Logger) error {
+	showBuild(p.registry)
+	p.scraper = &scraper{options: config.served(p.plugged), metrics: parts.metrics, leads: parts.standing.leads.Load, synced: p.synced.All,
+		picture: store, now: time.Now, began: time.Now(), log: log.WithName("metrics")}
+	if config.DisableClusterStateObservability {
+		p.scraper.hidden = state.Observed()
+	}
+	if err := p.scraper.watch(ctx, informers); err != nil {
+		return fmt.Errorf("reading caches for metrics: %w", err)
+	}
+	return nil
 }
 
 // createsAtOnce bounds how many NodeClaims of one plan are created at the same time.

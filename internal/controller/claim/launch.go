@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -139,7 +139,20 @@ func (c *Controller) refreshCatalog(ctx context.Context, w *work) {
 // giveUpLaunch gives a claim up whose launch the provider has refused: no instance is asked for again, so there is none.
 func (c *Controller) giveUpLaunch(ctx context.Context, w *work, why refusal) error {
 	c.attempts.refuse(w.claim.UID, why)
+	if why.event == event.InsufficientCapacity {
+		for _, pod := range c.podsOf(w.claim.Name) {
+			c.config.Events.Event(pod, event.Warning, why.event, "NodeClaim "+w.claim.Name+" that it was to run on is given up: "+why.message)
+		}
+	}
 	return c.giveUp(ctx, w, karpenterv1.ConditionTypeLaunched, why.reason, why.event, why.message)
+}
+
+// podsOf returns the pods that a claim was made for, as far as they are known.
+func (c *Controller) podsOf(claim string) []*corev1.Pod {
+	if c.config.PodsOf == nil {
+		return nil
+	}
+	return c.config.PodsOf(claim)
 }
 
 // giveUp says on the claim why it has failed, and deletes it.
@@ -159,8 +172,8 @@ func (c *Controller) remove(ctx context.Context, w *work, reason, message string
 	if err := c.config.Client.Delete(ctx, w.claim, client.Preconditions{UID: &w.claim.UID}); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	pool, capacityType := translate.PoolOf(w.claim), w.claim.Labels[karpenterv1.CapacityTypeLabelKey]
-	c.config.Metrics.Claims.Disrupted.WithLabelValues(strings.ToLower(reason), pool, capacityType, "", "forceful").Inc()
+	pool := translate.PoolOf(w.claim)
+	c.config.Metrics.Claims.Disrupt(w.claim, reason, "")
 	c.config.Removed.Tell(w.claim, reason, message)
 	c.config.Log.Info("deleted NodeClaim", "claim", w.claim.Name, "pool", pool, "reason", reason, "message", message)
 	return nil

@@ -173,7 +173,7 @@ func TestClaimsAndNodesAreCounted(t *testing.T) {
 	}
 	r.clock.Advance(time.Hour)
 	r.reconcile(t) // initialization times out
-	if n := count("karpenter_nodeclaims_disrupted_total", "initializationtimeout", "default", "spot", "forceful"); n != 1 {
+	if n := count("karpenter_nodeclaims_disrupted_total", "initialization_timeout", "default", "spot", "graceful"); n != 1 {
 		t.Errorf("%v claims were disrupted by their timeout, want 1", n)
 	}
 	n := r.node(t)
@@ -186,6 +186,12 @@ func TestClaimsAndNodesAreCounted(t *testing.T) {
 	}
 	if n := count("karpenter_nodeclaims_terminated_total", "default", "spot", "a"); n != 1 || r.claim(t) != nil {
 		t.Errorf("%v claims were terminated, want 1", n)
+	}
+	// K-08: its end, and that of its machine, are measured.
+	for _, name := range []string{"karpenter_nodeclaims_termination_duration_seconds", "karpenter_nodeclaims_instance_termination_duration_seconds"} {
+		if n := controllertest.Observed(t, registry, name, "default"); n != 1 {
+			t.Errorf("%s was observed %d times, want once", name, n)
+		}
 	}
 }
 

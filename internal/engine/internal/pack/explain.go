@@ -67,7 +67,7 @@ func (e *explainer) fit() bool {
 		if p.Static {
 			code = cause.StaticPool
 		}
-		e.stop(plan.ByPool, code, "", cmp.Or(p.Blocked, "its node class offers nothing"))
+		e.stop(plan.ByPool, cmp.Or(p.BlockedBy, code), "", cmp.Or(p.Blocked, "its node class offers nothing"))
 		return false
 	}
 	return true
