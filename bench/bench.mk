@@ -32,12 +32,12 @@ $(BIN)/karpenter: ## Karpenter's own controller for KWOK nodes
 	@echo "Building $@ ..."
 	@$(BENCH_GO) build -trimpath -o $(abspath $@) sigs.k8s.io/karpenter/kwok
 
-BENCH_ENV = JOINER_CONTROLPLANE='$(abspath $(CONTROLPLANE))' JOINER_BINARY='$(abspath $(BIN)/joiner)' JOINER_PEER='$(abspath $(BIN)/karpenter)'
+BENCH_ENV = JOINER_JOINERCTL='$(abspath $(BIN)/joinerctl)' JOINER_CONTROLPLANE='$(abspath $(CONTROLPLANE))' JOINER_BINARY='$(abspath $(BIN)/joiner)' JOINER_PEER='$(abspath $(BIN)/karpenter)'
 
-takeover: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/karpenter ## Joiner takes a running cluster over from Karpenter and hands it back; equal drift hashes (P-34)
+takeover: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joinerctl $(BIN)/karpenter ## Joiner takes a running cluster over from Karpenter and hands it back; equal drift hashes (P-34)
 	cd $(BENCH) && $(BENCH_ENV) GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO) test -trimpath -count=1 -v ./takeover ./internal/karpenter
 
-bench-test: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/karpenter ## Tests of the benchmark itself, and of the takeover
+bench-test: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joinerctl $(BIN)/karpenter ## Tests of the benchmark itself, and of the takeover
 	cd $(BENCH) && $(BENCH_ENV) GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO) test -trimpath ./...
 
 bench-vet: ## Vet the module of the benchmark

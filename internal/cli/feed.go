@@ -51,7 +51,7 @@ func newFeed(ctx context.Context, beside func(func()), client dynamic.Interface,
 	}
 	f := &feed{}
 	for _, resource := range resources {
-		p := &part{Resource: resource, client: client.Resource(resource.GroupVersionResource), reads: reads,
+		p := &part{Resource: resource, client: client.Resource(resource.GroupVersionResource), reads: reads.Another(),
 			first: make(chan struct{})}
 		f.parts = append(f.parts, p)
 		beside(func() { p.run(ctx) })

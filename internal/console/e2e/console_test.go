@@ -53,28 +53,32 @@ func TestU38_EveryPageIsAccessible(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: make console-e2e fetches it", err)
 	}
-	s := newStand(t, generated())
-	b := s.opened(1440, 900)
-	for _, size := range []int64{1440, 360} {
-		b.run(chromedp.EmulateViewport(size, 900))
+	for _, size := range []int{1440, 360} {
 		for _, dark := range []bool{false, true} {
-			b.dark(dark)
-			for _, page := range pages() {
-				if page[0] == "gone" { // the browser itself calls that an error
-					continue
+			t.Run(fmt.Sprintf("%d-%t", size, dark), func(t *testing.T) {
+				b := newStand(t, generated()).opened(size, 900)
+				b.dark(dark)
+				for _, page := range pages() {
+					if page[0] != "gone" { // the browser itself calls that an error
+						b.accessible(page, fmt.Sprintf("%s-%d-%t", page[0], size, dark), string(rules), size)
+					}
 				}
-				b.at(page[1])
-				b.shows(page[2])
-				name := fmt.Sprintf("%s-%d-%t", page[0], size, dark)
-				b.picture(name)
-				if found := b.axe(string(rules)); found != "" {
-					t.Errorf("%s: %s", name, found)
-				}
-				if wide := ask[int](b, "document.documentElement.scrollWidth"); wide > int(size) {
-					t.Errorf("%s is %d wide", name, wide)
-				}
-			}
+			})
 		}
+	}
+}
+
+// accessible opens a page, keeps a picture, and holds it to axe and to its width.
+func (b *tab) accessible(page [3]string, name, rules string, width int) {
+	b.t.Helper()
+	b.at(page[1])
+	b.shows(page[2])
+	b.picture(name)
+	if found := b.axe(rules); found != "" {
+		b.t.Errorf("%s: %s", name, found)
+	}
+	if wide := ask[int](b, "document.documentElement.scrollWidth"); wide > width {
+		b.t.Errorf("%s is %d wide", name, wide)
 	}
 }
 
