@@ -4,6 +4,7 @@
 #   make bench QUICK=1   sizes up to 5,000, fewer repetitions
 #   make bench BENCH_FLAGS='-scenarios plain-100k -sides joiner'
 #   make bench BENCH_FLAGS='-scenarios system-500 -rounds 1'
+#   make waves           plans against a model of kube-scheduler, seconds
 #   make takeover        a cluster goes from Karpenter to Joiner and back
 #
 # The peer asks for a newer Go than Joiner does; the go command fetches it (GOTOOLCHAIN=auto).
@@ -18,6 +19,11 @@ BENCH_GO := cd $(BENCH) && GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO)
 bench: oraclecheck $(CONTROLPLANE) $(BIN)/joiner $(BIN)/karpenter ## Joiner against Karpenter on the same inputs; bench/results.json. QUICK=1 for small sizes
 	@$(BENCH_GO) build -trimpath -o $(abspath $(BIN))/bench .
 	@$(BIN)/bench $(if $(QUICK),-quick) -out $(BENCH)/results.json $(BENCH_FLAGS)
+
+.PHONY: waves
+waves: ## Plans against a model of kube-scheduler: nodes planned and launched (B-16). BENCH_FLAGS='-scenarios mixed-500 -inputs 10'
+	@$(BENCH_GO) build -trimpath -o $(abspath $(BIN))/waves ./waves
+	@$(BIN)/waves $(BENCH_FLAGS)
 
 oraclecheck: ## The program that checks plans by kube-scheduler's plugins
 	@cd $(BENCH)/../localcluster && CGO_ENABLED=0 $(GO) build -trimpath -o $(abspath $(BIN))/oraclecheck ./cmd/oraclecheck

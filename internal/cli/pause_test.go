@@ -208,10 +208,11 @@ func TestU27_SomebodyElseWritesToo(t *testing.T) {
 // TestU18_WhatWritesSaysSo: the help of commands that write begins with that, and no other help does.
 func TestU18_WhatWritesSaysSo(t *testing.T) {
 	t.Parallel()
-	for _, command := range [][]string{{"pause"}, {"resume"}, {"migrate", "storage"}, {"status"}, {"simulate"},
+	for _, command := range [][]string{{"pause"}, {"resume"}, {"migrate", "storage"},
+		{"takeover", "adopt-crds"}, {"status"}, {"simulate"},
 		{"explain", "pod"},
 		{"explain", "node"}, {"migrate", "check"}, {"audit", "control-plane"}} {
-		writing := slices.Contains([]string{"pause", "resume", "storage"}, command[len(command)-1])
+		writing := slices.Contains([]string{"pause", "resume", "storage", "adopt-crds"}, command[len(command)-1])
 		_, out, _ := ran(t, "", append(command, "--help")...)
 		if strings.HasPrefix(out, "Writes to the cluster. ") != writing || strings.Contains(out, "--dry-run") != writing {
 			t.Errorf("%v: %s", command, out)

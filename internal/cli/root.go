@@ -97,10 +97,13 @@ func root(config Config) *cobra.Command {
 		"Get from the v1beta1 versions of NodePool, NodeClaim and EC2NodeClass to v1. "+
 			"docs/migrating-v1beta1.md is the guide.")
 	migrate.AddCommand(migrateCheck(config), migrateStorage(config))
+	takeover := parent("takeover", "Get from Karpenter to Joiner",
+		"Get from Karpenter to Joiner. docs/takeover.md is the guide.")
+	takeover.AddCommand(adoptDefinitions(config))
 	audit := parent("audit", "Report what a policy would refuse", "")
 	audit.AddCommand(auditControlPlane(config))
 	command.AddCommand(status(config), top(config), simulate(config), explain(config), console(config), historyCommand(config), dumps(config),
-		replay(config), pause(config), resume(config), migrate, audit, policyCommands(config),
+		replay(config), pause(config), resume(config), migrate, takeover, audit, policyCommands(config),
 		version(config))
 	config.rename(command)
 	return command

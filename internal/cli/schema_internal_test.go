@@ -22,7 +22,8 @@ import (
 // answers are the kinds of -o json, each with a value of what it holds.
 func answers() map[string]any {
 	return map[string]any{
-		"Comparison": whatif.Comparison{}, "ControlPlaneAudit": auditAnswer{}, "ControlPlaneSuggestion": suggestionAnswer{},
+		"AdoptedDefinitions": adoptedAnswer{},
+		"Comparison":         whatif.Comparison{}, "ControlPlaneAudit": auditAnswer{}, "ControlPlaneSuggestion": suggestionAnswer{},
 		"Explanation": whatif.Explained{}, "History": historyAnswer{}, "MigrationCheck": migrationAnswer{}, "Pause": switched{},
 		"NodeList": whatif.Top{}, "PolicyCheck": policyCheckAnswer{}, "PolicyStatus": policyAnswer{}, "Replay": replayAnswer{},
 		"Simulation":       whatif.Result{},

@@ -20,5 +20,5 @@ import (
 // Provision plans for the snapshot's pending pods: on capacity that exists or is on its way first, then on new nodes of
 // the pools by weight (P-10, P-23). The plan lists every pending pod once: nominated, on a launch, or unplaced.
 func Provision(s *cluster.Snapshot) plan.Plan {
-	return pack.Solve(s, s.Pending)
+	return pack.Provide(s, s.Pending)
 }

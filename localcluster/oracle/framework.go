@@ -29,20 +29,27 @@ func judges() []string {
 // newFramework builds a scheduling framework that looks at s, and returns it with the store behind its lister of
 // namespaces. Nothing is watched: the informers are never started, their stores are filled by hand.
 func newFramework(ctx context.Context, s *state) (framework.Framework, cache.Indexer, error) {
-	metrics.Register() // plugins count unconditionally
+	factory := informers.NewSharedInformerFactory(nil, 0)
+	namespaces := factory.Core().V1().Namespaces().Informer().GetIndexer()
 	profile, err := profile()
 	if err != nil {
 		return nil, nil, err
 	}
-	factory := informers.NewSharedInformerFactory(nil, 0)
-	namespaces := factory.Core().V1().Namespaces().Informer().GetIndexer()
-	f, err := runtime.NewFramework(ctx, plugins.NewInTreeRegistry(), profile,
+	f, err := frameworkOf(ctx, s, profile, factory)
+	return f, namespaces, err
+}
+
+// frameworkOf builds a framework with the plugins of a profile.
+func frameworkOf(
+	ctx context.Context, s *state, profile *config.KubeSchedulerProfile, factory informers.SharedInformerFactory,
+) (framework.Framework, error) {
+	metrics.Register() // plugins count unconditionally
+	return runtime.NewFramework(ctx, plugins.NewInTreeRegistry(), profile,
 		runtime.WithSnapshotSharedLister(s),
 		runtime.WithInformerFactory(factory),
 		runtime.WithSharedDRAManager(noDevices{}),
 		runtime.WithParallelism(1), // cases are small; those who check many at a time use an Oracle for each core
 	)
-	return f, namespaces, err
 }
 
 // profile is the default profile cut down to the judges and the two plugins that every profile must have.

@@ -184,3 +184,6 @@ func (p *Planner) order() []string {
 	}
 	return order
 }
+
+// Snapshot returns the picture that Plan plans with.
+func (p *Planner) Snapshot() *cluster.Snapshot { return p.store.Snapshot() }

@@ -16,6 +16,7 @@ func Aims(w io.Writer, lines []Line) {
 		}
 		peer, found := find(lines, l.Scenario, Karpenter)
 		if l.System != nil {
+			wavesAim(w, l.Record)
 			if found {
 				systemAims(w, l.Record, peer)
 			}

@@ -36,6 +36,8 @@ type Record struct {
 
 // System is what else is known of a phase in which a whole controller ran (B-10 to B-13).
 type System struct {
+	// NodesPlanned is how many claims there were when the first pod was bound, nearly always those of the first plan (B-16).
+	NodesPlanned  int `json:"nodes_planned"`
 	NodesLaunched int `json:"nodes_launched"`
 	NodesRemoved  int `json:"nodes_removed"`
 	// Requests are the controller's, by verb and resource, watches aside.

@@ -107,12 +107,12 @@ func TestCutOffIsNoFigure(t *testing.T) {
 	}
 }
 
-// B-10 to B-13: whole controllers have a table and aims of their own.
+// B-10 to B-13, B-16: whole controllers have a table and aims of their own.
 func TestWholeControllersAreComparedPerNode(t *testing.T) {
 	t.Parallel()
 	phase := func(scenario, side string, seconds, price float64, launched, removed, requests int) Line {
 		l := Line{Record: Record{Scenario: scenario, Side: side, PricePerHour: price, System: &System{
-			NodesLaunched: launched, NodesRemoved: removed, Requests: map[string]int{"patch nodes": requests}, RoundSeconds: []float64{seconds},
+			NodesPlanned: 16, NodesLaunched: launched, NodesRemoved: removed, Requests: map[string]int{"patch nodes": requests}, RoundSeconds: []float64{seconds},
 		}}}
 		l.WallSeconds, l.CPUSeconds, l.PeakRSSBytes = seconds, seconds/10, 1<<20
 		return l
@@ -128,6 +128,8 @@ func TestWholeControllersAreComparedPerNode(t *testing.T) {
 	Aims(&out, lines)
 	for _, want := range []string{
 		"met      B-10   apply-500: time 0.50 of the peer's",
+		"NOT MET  B-16   apply-500: 20 nodes launched where 16 were planned: 1.25; aim 1.15",
+		"met      B-10   apply-500: price 1.00 of the peer's",
 		"met      B-12   apply-500: 10.0 requests per node against 20.0 (at least 5), 0.50 of the peer's",
 		"NOT MET  B-11   shrink-500: time 0.30 of the peer's; aim 0.2",
 		"NOT MET  B-11   shrink-500: final price 2.00 of the peer's; aim 1",

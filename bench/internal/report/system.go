@@ -26,7 +26,7 @@ func rate(n, nodes int) float64 { return float64(n) / float64(max(1, nodes)) }
 // for what.
 func systemTable(w io.Writer, lines []Line) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "scenario\tside\twall\tall rounds\tCPU\tpeak RSS\tbound\tunbound\tcame\twent\tleft\t$/h\trequests\tper node\tleast\twall ratio\tCPU ratio\t")
+	fmt.Fprintln(t, "scenario\tside\twall\tall rounds\tCPU\tpeak RSS\tbound\tunbound\tplanned\tcame\twent\tleft\t$/h\trequests\tper node\tleast\twall ratio\tCPU ratio\t")
 	for _, l := range lines {
 		nodes, least := perNode(l.Record)
 		requests := system.Requests(l.Requests).Total()
@@ -38,8 +38,8 @@ func systemTable(w io.Writer, lines []Line) error {
 		for _, s := range l.RoundSeconds {
 			rounds = append(rounds, fmt.Sprintf("%.1f", s))
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%.3f\t%d\t%.1f\t%d\t%s\t%s\t\n", l.Scenario, l.Side, more(l.Record)+seconds(l.WallSeconds),
-			strings.Join(rounds, " "), seconds(l.CPUSeconds), bytes(l.PeakRSSBytes), l.PodsPlaced, l.PodsUnplaced, l.NodesLaunched, l.NodesRemoved, l.Nodes,
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%.3f\t%d\t%.1f\t%d\t%s\t%s\t\n", l.Scenario, l.Side, more(l.Record)+seconds(l.WallSeconds),
+			strings.Join(rounds, " "), seconds(l.CPUSeconds), bytes(l.PeakRSSBytes), l.PodsPlaced, l.PodsUnplaced, l.NodesPlanned, l.NodesLaunched, l.NodesRemoved, l.Nodes,
 			l.PricePerHour, requests, rate(requests, nodes), least, wall, cpu)
 	}
 	if err := t.Flush(); err != nil {
@@ -93,6 +93,18 @@ func requestTable(w io.Writer, scenario string, lines []Line) error {
 	return t.Flush()
 }
 
+// mostWaves is how many times as many nodes may be launched as the first plan had (B-16).
+const mostWaves = 1.15
+
+// wavesAim prints B-16 for one of Joiner's lines.
+func wavesAim(w io.Writer, l Record) {
+	if strings.HasPrefix(l.Scenario, system.Apply) {
+		times := rate(l.NodesLaunched, l.NodesPlanned)
+		aim(w, "B-16", l.Scenario, times <= mostWaves, "%d nodes launched where %d were planned: %.2f; aim %.2f",
+			l.NodesLaunched, l.NodesPlanned, times, mostWaves)
+	}
+}
+
 // systemAims prints the aims B-10 to B-13 for one of Joiner's lines.
 func systemAims(w io.Writer, l, peer Record) {
 	below := func(id, what string, own, other, factor float64) {
@@ -101,6 +113,7 @@ func systemAims(w io.Writer, l, peer Record) {
 	apply := strings.HasPrefix(l.Scenario, system.Apply)
 	if apply {
 		below("B-10", "time", l.WallSeconds, peer.WallSeconds, 0.5)
+		below("B-10", "price", l.PricePerHour, peer.PricePerHour, 1)
 	} else {
 		below("B-11", "time", l.WallSeconds, peer.WallSeconds, 0.2)
 		below("B-11", "final price", l.PricePerHour, peer.PricePerHour, 1)

@@ -51,14 +51,14 @@ type family struct {
 func families() []family {
 	return []family{
 		{"diverse-", diverse}, {"preferences-", preferences}, {"plain-", plain}, {"one-more-pod-", oneMorePod},
-		{"limit-", limited},
+		{"limit-", limited}, {"waves-", waves}, {"mixed-", mixed},
 		{"consolidate-", consolidate}, {"drift-", drift},
 	}
 }
 
 // Make returns the scenario of that name: diverse-N, preferences-N, plain-N, one-more-pod-N, consolidate-N and drift-N as
 // in docs/spec/performance.md B-01 to B-06, where N is a number of pods (100k is 100000), for the last three of nodes;
-// limit-N for L-11 of docs/spec/node-limits.md.
+// limit-N for L-11 of docs/spec/node-limits.md; waves-N for the pods of system-N (B-16).
 func Make(name string, seed uint64) (Scenario, error) {
 	for _, f := range families() {
 		rest, found := strings.CutPrefix(name, f.prefix)
@@ -73,7 +73,7 @@ func Make(name string, seed uint64) (Scenario, error) {
 		s.Name = name
 		return s, err
 	}
-	return Scenario{}, fmt.Errorf("scenario %q; want diverse-N, preferences-N, plain-N, one-more-pod-N, consolidate-N, drift-N or limit-N", name)
+	return Scenario{}, fmt.Errorf("scenario %q; want diverse-N, preferences-N, plain-N, one-more-pod-N, consolidate-N, drift-N, limit-N or waves-N", name)
 }
 
 // Offered returns the part of the catalogue that the pool allows.

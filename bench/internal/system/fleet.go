@@ -29,6 +29,8 @@ type fleet struct {
 	claims            map[types.UID]bool // true: initialized and not on their way out
 	nodes             map[types.UID]float64
 	launched, removed int // nodes so far
+	// planned is how many claims there were when the first pod was bound: those of the first plan.
+	planned int
 	// changed is when something last happened to what is launched and removed: a claim or node came, was told to go, or
 	// went; a pod was bound or went.
 	changed time.Time
@@ -41,6 +43,7 @@ type sight struct {
 	bound, unbound       int // pods
 	claims, ready, nodes int // claims, those of them that are initialized and stay, and nodes
 	launched, removed    int // nodes so far
+	planned              int // claims when the first pod was bound
 	price                float64
 	changed, lastBound   time.Time
 }
@@ -104,6 +107,9 @@ func (f *fleet) take(event watch.Event, now time.Time) {
 	case *corev1.Pod:
 		if object.Namespace == metav1.NamespaceDefault {
 			if object.Spec.NodeName != "" && !f.pods[object.UID] && object.DeletionTimestamp == nil {
+				if f.bound.IsZero() {
+					f.planned = len(f.claims)
+				}
 				f.bound = now
 			}
 			set(f, f.pods, object.UID, gone || object.DeletionTimestamp != nil, object.Spec.NodeName != "", now)
@@ -149,7 +155,7 @@ func initialized(claim *karpenterv1.NodeClaim) bool {
 func (f *fleet) look() (sight, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := sight{claims: len(f.claims), nodes: len(f.nodes), launched: f.launched, removed: f.removed, changed: f.changed, lastBound: f.bound}
+	s := sight{claims: len(f.claims), nodes: len(f.nodes), launched: f.launched, removed: f.removed, planned: f.planned, changed: f.changed, lastBound: f.bound}
 	for _, bound := range f.pods {
 		if bound {
 			s.bound++

@@ -18,7 +18,7 @@ func empty() *fleet {
 	return &fleet{pods: map[types.UID]bool{}, claims: map[types.UID]bool{}, nodes: map[types.UID]float64{}}
 }
 
-// B-10, B-11: what the times and counts are made of.
+// B-10, B-11, B-16: what the times and counts are made of.
 func TestAFleetIsWhatTheWatchesTell(t *testing.T) {
 	t.Parallel()
 	f, start := empty(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -40,11 +40,11 @@ func TestAFleetIsWhatTheWatchesTell(t *testing.T) {
 		{event: watch.Event{Type: watch.Added, Object: node}, changes: true, want: sight{unbound: 1, claims: 1, nodes: 1, launched: 1, price: 0.25}},
 		{event: watch.Event{Type: watch.Modified, Object: node}, want: sight{unbound: 1, claims: 1, nodes: 1, launched: 1, price: 0.25}},
 		{event: watch.Event{Type: watch.Modified, Object: ready}, changes: true, want: sight{unbound: 1, claims: 1, ready: 1, nodes: 1, launched: 1, price: 0.25}},
-		{event: watch.Event{Type: watch.Modified, Object: bound}, changes: true, want: sight{bound: 1, claims: 1, ready: 1, nodes: 1, launched: 1, price: 0.25}},
-		{event: watch.Event{Type: watch.Modified, Object: leaving}, changes: true, want: sight{bound: 1, claims: 1, nodes: 1, launched: 1, price: 0.25}},
-		{event: watch.Event{Type: watch.Deleted, Object: bound}, changes: true, want: sight{claims: 1, nodes: 1, launched: 1, price: 0.25}},
-		{event: watch.Event{Type: watch.Deleted, Object: node}, changes: true, want: sight{claims: 1, launched: 1, removed: 1}},
-		{event: watch.Event{Type: watch.Deleted, Object: leaving}, changes: true, want: sight{launched: 1, removed: 1}},
+		{event: watch.Event{Type: watch.Modified, Object: bound}, changes: true, want: sight{planned: 1, bound: 1, claims: 1, ready: 1, nodes: 1, launched: 1, price: 0.25}},
+		{event: watch.Event{Type: watch.Modified, Object: leaving}, changes: true, want: sight{planned: 1, bound: 1, claims: 1, nodes: 1, launched: 1, price: 0.25}},
+		{event: watch.Event{Type: watch.Deleted, Object: bound}, changes: true, want: sight{planned: 1, claims: 1, nodes: 1, launched: 1, price: 0.25}},
+		{event: watch.Event{Type: watch.Deleted, Object: node}, changes: true, want: sight{planned: 1, claims: 1, launched: 1, removed: 1}},
+		{event: watch.Event{Type: watch.Deleted, Object: leaving}, changes: true, want: sight{planned: 1, launched: 1, removed: 1}},
 	} {
 		now := start.Add(time.Duration(i) * time.Second)
 		f.take(row.event, now)

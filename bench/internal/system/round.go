@@ -35,6 +35,7 @@ type Phase struct {
 	// Cost is the controller's, the time from the first request until the last change. AllocatedBytes is not known.
 	measure.Cost
 	Bound, Unbound          int     // pods, at the end
+	Planned                 int     // claims that there were when the first pod was bound
 	Launched, Removed, Left int     // nodes
 	Price                   float64 // of the nodes at the end, in dollars per hour
 	Requests                Requests
@@ -44,8 +45,8 @@ type Phase struct {
 
 // String is a line for people.
 func (p Phase) String() string {
-	return fmt.Sprintf("%.1f s, %.1f s of CPU, %d MiB; %d pods bound, %d nodes came, %d went, %d are left for %.3f $/h; %d requests", p.WallSeconds,
-		p.CPUSeconds, p.PeakRSSBytes>>20, p.Bound, p.Launched, p.Removed, p.Left, p.Price, p.Requests.Total())
+	return fmt.Sprintf("%.1f s, %.1f s of CPU, %d MiB; %d pods bound, %d nodes planned first, %d came, %d went, %d are left for %.3f $/h; %d requests", p.WallSeconds,
+		p.CPUSeconds, p.PeakRSSBytes>>20, p.Bound, p.Planned, p.Launched, p.Removed, p.Left, p.Price, p.Requests.Total())
 }
 
 // round runs one controller from an empty cluster to an empty cluster.
@@ -151,6 +152,7 @@ func (w watcher) phase(ctx context.Context, do step) (Phase, error) {
 	}
 	p.to = time.Now()
 	p.Bound, p.Unbound, p.Left, p.Price = last.bound, last.unbound, last.nodes, last.price
+	p.Planned = last.planned
 	p.Launched, p.Removed = last.launched-before.launched, last.removed-before.removed
 	p.PeakRSSBytes, err = measure.PeakRSSOf(w.pid)
 	return p, err

@@ -3,33 +3,18 @@ package system
 import (
 	"fmt"
 	"strings"
+
+	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
 )
 
 // workload returns Deployments of so many pods in all, a multiple of 500 (or of 50, to shrink to): four fifths of mixed
 // sizes, and a fifth in five groups whose pods keep apart from each other by hostname.
 func workload(pods int) string {
 	var b strings.Builder
-	for _, d := range []struct {
-		name    string
-		percent int
-		cpu     string
-		memory  string
-		apart   bool
-	}{
-		{"tiny", 20, "250m", "256Mi", false},
-		{"small", 20, "500m", "1Gi", false},
-		{"medium", 20, "1", "2Gi", false},
-		{"large", 12, "2", "8Gi", false},
-		{"memory", 8, "500m", "6Gi", false},
-		{"apart-0", 4, "250m", "512Mi", true},
-		{"apart-1", 4, "250m", "512Mi", true},
-		{"apart-2", 4, "500m", "1Gi", true},
-		{"apart-3", 4, "500m", "1Gi", true},
-		{"apart-4", 4, "1", "2Gi", true},
-	} {
-		fmt.Fprintf(&b, deployment, d.name, pods*d.percent/100, d.cpu, d.memory)
-		if d.apart {
-			fmt.Fprintf(&b, antiAffinity, d.name)
+	for _, w := range scenario.Workloads() {
+		fmt.Fprintf(&b, deployment, w.Name, pods*w.Percent/100, w.MilliCores, w.Mebibytes)
+		if w.Apart {
+			fmt.Fprintf(&b, antiAffinity, w.Name)
 		}
 	}
 	return b.String()
@@ -47,7 +32,7 @@ spec:
     metadata: {labels: {app: %[1]s}}
     spec:
       terminationGracePeriodSeconds: 1
-      containers: [{name: main, image: example.invalid/main, resources: {requests: {cpu: '%[3]s', memory: %[4]s}}}]`
+      containers: [{name: main, image: example.invalid/main, resources: {requests: {cpu: %[3]dm, memory: %[4]dMi}}}]`
 
 const antiAffinity = `
       affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: %s}}}]}}`

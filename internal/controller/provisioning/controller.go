@@ -4,7 +4,8 @@
 //
 // It never waits for a claim that is not launched yet: such a claim counts as capacity with what it promised (P-23). A pod
 // that was promised a place is planned for again as long as it pends: the scheduler decides who gets which place, and
-// when it has given one pod's to another, the first must not wait for its promise to run out.
+// when it has given one pod's to another, the first must not wait for its promise to run out. It waits until the scheduler
+// has come to rest (turn.go).
 package provisioning
 
 import (
@@ -132,6 +133,10 @@ func (c *Controller) plan(
 		c.config.Metrics.Duration.WithLabelValues(metrics.Provisioner).Observe(took)
 		c.config.Metrics.Seconds.Observe(took)
 		c.config.Metrics.Pods.Observe(float64(len(snapshot.Pending)))
+		p, wait := c.takeTurns(snapshot, p, now)
+		if wait > 0 {
+			result = reconcile.Result{RequeueAfter: min(wait, retryAfter)}
+		}
 		c.shown(snapshot, p)
 		outcome, err := c.carryOut(ctx, snapshot, p)
 		c.reportUnplaced(snapshot, p)

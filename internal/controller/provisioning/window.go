@@ -23,6 +23,8 @@ type Window struct {
 	failed      int       // how many plans in a row could not be carried out
 	rest        time.Time // nothing is planned before, after one of these
 	planned     uint64    // version of the snapshot that was planned last
+	again       bool      // that plan put launches off
+	turn        turn
 }
 
 // NewWindow returns a window that closes after idle without a new pod, and in any case after longest.
@@ -36,6 +38,9 @@ func (w *Window) Apply(pod *corev1.Pod, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !needsNode {
+		if w.known[pod.UID] && pod.Spec.NodeName != "" {
+			w.turn.moved = now
+		}
 		delete(w.known, pod.UID)
 		return
 	}
@@ -105,7 +110,7 @@ func (w *Window) Wait(now time.Time) time.Duration {
 func (w *Window) Close(version uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	fresh := w.urgent || !w.first.IsZero() || w.planned != version
-	w.first, w.last, w.urgent, w.planned = time.Time{}, time.Time{}, false, version
+	fresh := w.urgent || w.again || !w.first.IsZero() || w.planned != version
+	w.first, w.last, w.urgent, w.again, w.planned = time.Time{}, time.Time{}, false, false, version
 	return fresh
 }

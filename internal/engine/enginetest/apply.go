@@ -3,8 +3,8 @@ package enginetest
 import (
 	"slices"
 
-	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest/waves"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
@@ -67,31 +67,7 @@ func with(node *cluster.Node, placed []*cluster.Pod) *cluster.Node {
 }
 
 func launched(pool *cluster.Pool, l plan.Launch, number, choice int) *cluster.Node {
-	name := l.Pool + "-new-" + string(rune('a'+number%26)) + string(rune('a'+number/26%26))
-	index := pool.Catalog
-	wanted := l.Types[choice%len(l.Types)]
-	var offer catalog.Offer
-	for i := range index.OfType(wanted).All() {
-		o := index.Offers[i]
-		if o.Available && l.Requirements.Get(catalog.LabelZone).Has(o.Zone) && l.Requirements.Get(catalog.LabelCapacityType).Has(o.CapacityType) {
-			offer = o
-			break
-		}
-	}
-	node := &cluster.Node{
-		Name: name, Claim: name, Pool: l.Pool, Initialized: true, Taints: pool.Taints,
-		Allocatable: index.Types[offer.Type].Allocatable, Price: offer.Price.OfNode(), InstanceType: wanted,
-		Labels: map[string]string{cluster.LabelHostname: name, cluster.LabelPool: l.Pool},
-	}
-	for r := range offer.Labels.All() {
-		if value, single := r.Single(); single {
-			node.Labels[string(r.Key())] = value
-		}
-	}
-	for key, value := range l.Labels {
-		node.Labels[key] = value
-	}
-	return node
+	return waves.NodeOf(pool, l, choice, l.Pool+"-new-"+string(rune('a'+number%26))+string(rune('a'+number/26%26)))
 }
 
 // grown returns the pools with what the new nodes use.

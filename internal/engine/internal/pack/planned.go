@@ -25,7 +25,15 @@ func (s *solver) open(pod *cluster.Pod, info *shape) bool {
 
 // openIn plans a new node of a pool for the pod, if one can be had.
 func (s *solver) openIn(p *pool, pod *cluster.Pod, info *shape) bool {
-	b := &bin{pool: p, offers: p.offers, custom: p.custom, slot: plan.NoSlot}
+	if p.even != nil && s.openOf(p.even, p, pod, info) {
+		return true
+	}
+	return s.openOf(p.offers, p, pod, info)
+}
+
+// openOf is openIn for a node of one of these offers.
+func (s *solver) openOf(offers catalog.Bits, p *pool, pod *cluster.Pod, info *shape) bool {
+	b := &bin{pool: p, offers: offers, custom: p.custom, slot: plan.NoSlot}
 	if !s.fitsAlone(b, info, p.number) {
 		return false
 	}

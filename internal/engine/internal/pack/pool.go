@@ -26,6 +26,9 @@ type pool struct {
 	used      limit.Usage // with what this round has planned
 	slots     []int       // still free in this round
 	closed    bool        // nothing is launched in this round
+	// even are the offers that new nodes have first; nil for any. spare is what stays free on a new node (see even.go).
+	even  catalog.Bits
+	spare resources.Vector
 	// reserved are those of offers that are counted; nil when none is. reservations is shared by the pools.
 	reserved     catalog.Bits
 	reservations reservations
@@ -110,7 +113,7 @@ func (p *pool) daemonsOn(offer int) resources.Vector {
 // roomOf returns what an offer leaves to pods. It is computed once.
 func (p *pool) roomOf(offer int) resources.Vector {
 	if p.rooms[offer] == nil {
-		p.rooms[offer] = p.Catalog.Types[p.Catalog.Offers[offer].Type].Allocatable.Minus(p.daemonsOn(offer))
+		p.rooms[offer] = p.Catalog.Types[p.Catalog.Offers[offer].Type].Allocatable.Minus(p.daemonsOn(offer)).Minus(p.spare)
 	}
 	return p.rooms[offer]
 }
@@ -134,7 +137,7 @@ func (p *pool) keepFitting(want resources.Vector, offers catalog.Bits) bool {
 
 // atLeast returns the offers that leave at least amount of a component to pods; nil when none does.
 func (p *pool) atLeast(component int, amount int64) catalog.Bits {
-	return p.room.AtLeast(component, resources.Sum(amount, p.overhead.At(component)))
+	return p.room.AtLeast(component, resources.Sum(amount, resources.Sum(p.overhead.At(component), p.spare.At(component))))
 }
 
 // way is one alternative of a shape's node selection as it applies to new nodes of a pool.

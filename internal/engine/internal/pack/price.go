@@ -39,7 +39,7 @@ func (s *solver) packLots(pods []*cluster.Pod) []*cluster.Pod {
 	for _, p := range s.pools {
 		if p.Blocked == "" && !p.closed && p.Catalog != nil && (len(p.MinValues) == 0 || p.RelaxMinValues) {
 			s.packReserved(p, lots)
-			s.packPool(p, lots)
+			s.packSizes(p, lots)
 		}
 	}
 	var rest []*cluster.Pod
@@ -193,7 +193,7 @@ func (s *solver) candidates(p *pool, lots []*lot) []candidate {
 	var list []candidate
 	seen, takes, key := map[string]bool{}, make([]bool, len(lots)), make([]byte, 0, len(lots)+32)
 	open, any := p.openTo(lots)
-	p.unreserved().AndTo(any)
+	p.plain().AndTo(any)
 	for i := range any.All() { // by price
 		room := p.roomOf(i)
 		key = key[:0]
@@ -260,7 +260,7 @@ func (s *solver) launchPattern(p *pool, lots []*lot, found mix.Pattern) bool {
 	if !p.mayGrow() {
 		return false
 	}
-	b := &bin{pool: p, offers: p.unreserved(), custom: p.custom, slot: plan.NoSlot}
+	b := &bin{pool: p, offers: p.plain(), custom: p.custom, slot: plan.NoSlot}
 	s.addPlanned(b)
 	number := len(s.bins) - 1
 	for n, count := range found.Counts {

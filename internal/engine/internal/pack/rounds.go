@@ -19,14 +19,25 @@ const (
 	maxCare = 6
 )
 
-// try makes a plan in which the pods of first, by UID, are placed before all others.
-func try(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, first map[string]bool) plan.Plan {
+// trial is what a try does otherwise than the first one.
+type trial struct {
+	first map[string]bool // UIDs of pods that are placed before all others (see again.go)
+	sizes map[string]int  // by pool: the offer whose size new nodes have (see even.go)
+}
+
+// try makes a plan.
+func try(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, other trial) plan.Plan {
 	pods, blocked := able(pods)
 	var floors topology.Floors
 	var minded care
 	for round, cared := 1, 0; ; round++ {
 		s := newSolver(snapshot, pods, floors)
-		s.packing, s.first, s.care = packing, first, minded
+		s.packing, s.first, s.care = packing, other.first, minded
+		for _, p := range s.pools {
+			if offer, found := other.sizes[p.Name]; found {
+				p.keepEven(offer)
+			}
+		}
 		s.run(pods)
 		violated := s.topology.Violated()
 		if violated == nil {

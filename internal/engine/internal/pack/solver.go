@@ -24,9 +24,9 @@ func Sketch(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 }
 
 func solve(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way) plan.Plan {
-	p := try(snapshot, pods, packing, nil)
+	p := try(snapshot, pods, packing, trial{})
 	if first := firstOf(p, pods); first != nil {
-		if other := try(snapshot, pods, packing, first); better(other, p) {
+		if other := try(snapshot, pods, packing, trial{first: first}); better(other, p) {
 			return other
 		}
 	}

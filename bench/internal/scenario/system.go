@@ -1,0 +1,114 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
+)
+
+// Workload is a Deployment of the whole-system scenarios (B-10): its share of the pods, and what each asks for.
+type Workload struct {
+	Name                  string
+	Percent               int
+	MilliCores, Mebibytes int64
+	Apart                 bool // its pods keep apart from each other by hostname
+}
+
+// Workloads are what system-N applies: four fifths of mixed sizes, and a fifth in five groups whose pods keep apart.
+func Workloads() []Workload {
+	return []Workload{
+		{"tiny", 20, 250, 256, false},
+		{"small", 20, 500, 1 << 10, false},
+		{"medium", 20, 1000, 2 << 10, false},
+		{"large", 12, 2000, 8 << 10, false},
+		{"memory", 8, 500, 6 << 10, false},
+		{"apart-0", 4, 250, 512, true},
+		{"apart-1", 4, 250, 512, true},
+		{"apart-2", 4, 500, 1 << 10, true},
+		{"apart-3", 4, 500, 1 << 10, true},
+		{"apart-4", 4, 1000, 2 << 10, true},
+	}
+}
+
+// waves is what the whole-system scenarios plan first: their pods, on the default catalogue of the KWOK provider.
+func waves(_ source, n int) (Scenario, error) {
+	if n%50 != 0 {
+		return Scenario{}, fmt.Errorf("%d pods; want a multiple of 50", n)
+	}
+	types, err := genericLinux()
+	return Scenario{Catalog: types, OnDemandOnly: true, Pending: deployed(Workloads(), n)}, err
+}
+
+// mixed is like waves, with workloads, sizes and shares that are drawn, and one of the catalogues.
+func mixed(s source, n int) (Scenario, error) {
+	types, err := genericLinux()
+	if s.IntN(2) == 0 {
+		types, err = aws()
+	}
+	apart := pick(s, []int{5, 10, 20, 40})
+	return Scenario{Catalog: types, OnDemandOnly: true, Pending: deployed(append(
+		drawn(s, "plain", 100-apart, 3+s.IntN(8), false), drawn(s, "apart", apart, 1+s.IntN(5), true)...), n)}, err
+}
+
+// drawn returns workloads that have so many percent of the pods together.
+func drawn(s source, name string, percent, number int, apart bool) []Workload {
+	var list []Workload
+	for i := range number {
+		cpu := pick(s, []int64{100, 250, 500, 750, 1000, 1500, 2000, 4000})
+		share := max(1, percent/(number-i))
+		percent -= share
+		list = append(list, Workload{fmt.Sprintf("%s-%d", name, i), share, cpu, cpu * pick(s, []int64{1, 2, 4, 8}) * 512 / 1000, apart})
+	}
+	return list
+}
+
+// deployed returns the pods of workloads, n in all, in the order in which they were made.
+func deployed(workloads []Workload, n int) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, w := range workloads {
+		for i := range n * w.Percent / 100 {
+			labels := map[string]string{"app": w.Name}
+			p := podSpec{name: numbered(w.Name, i), milliCores: w.MilliCores, mebibytes: w.Mebibytes, labels: labels, resourceRev: len(pods)}
+			if w.Apart {
+				p.affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+					RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+						TopologyKey: cluster.LabelHostname, LabelSelector: selector(labels),
+					}},
+				}}
+			}
+			pod := p.pod()
+			pod.CreationTimestamp = metav1.Unix(int64(len(pods)), 0)
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// genericLinux returns the part of the default catalogue that the pool of the whole-system scenarios allows.
+func genericLinux() (catalog.Catalog, error) {
+	inventory, err := kwok.GenericInventory()
+	if err != nil {
+		return catalog.Catalog{}, err
+	}
+	c := catalog.Catalog{WellKnown: wellKnown()}
+	allowed := requirement.NewSet(requirement.OneOf(labelArch, "amd64"), requirement.OneOf(labelOS, "linux"))
+	for _, t := range inventory.Catalog().Types {
+		if t.Labels = requirement.NewSet(t.Labels.Get(labelArch), t.Labels.Get(labelOS)); !t.Labels.Get(labelArch).Has("amd64") || !t.Labels.Get(labelOS).Has("linux") {
+			continue
+		}
+		t.Labels = allowed
+		t.Offerings = slices.Clone(t.Offerings)
+		for i := range t.Offerings {
+			t.Offerings[i].Labels = requirement.Set{}
+		}
+		c.Types = append(c.Types, t)
+	}
+	return c, nil
+}

@@ -1,0 +1,79 @@
+package provisioning
+
+import (
+	"slices"
+	"time"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// This file leaves kube-scheduler its turn (P-23, B-16). While the nodes of a plan come up, the scheduler binds pods where it
+// likes. A pod that finds its place taken may still get another one, so a further node for pods that were promised a place is
+// launched when the scheduler has come to rest: no node of ours is on its way, and no pod was bound for the idle time. Nothing
+// hangs on it: a launch is put off for the longest time of a batch at most, a node that takes long to come up counts as on
+// its way for a minute, and a pod whose promise is gone, with its claim or by time, is not put off at all.
+
+// underWay is for how long a claim counts as on its way here: most machines have joined by then.
+const underWay = time.Minute
+
+// turn is what the window knows of the scheduler's turn.
+type turn struct {
+	moved time.Time // when a pod was last bound that needed a node, or a node was on its way
+	since time.Time // when a launch was first put off; zero while none is
+}
+
+// PutOff reports for how long launches are put off that are for promised pods only, 0 when they are due. coming says that nodes
+// are on their way. [Window.Caught] ends it.
+func (w *Window) PutOff(now time.Time, coming bool) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.turn.since.IsZero() || now.Before(w.turn.since) { // clocks jump
+		w.turn.since = now
+	}
+	if coming || now.Before(w.turn.moved) {
+		w.turn.moved = now
+	}
+	due := w.turn.moved.Add(w.idle)
+	if latest := w.turn.since.Add(w.longest); latest.Before(due) {
+		due = latest
+	}
+	wait := max(0, due.Sub(now))
+	w.again = wait > 0
+	return wait
+}
+
+// Caught tells that no launch is put off.
+func (w *Window) Caught() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.turn.since = time.Time{}
+}
+
+// takeTurns takes launches out of the plan that are put off, and returns for how long they are, 0 when none is.
+func (c *Controller) takeTurns(s *cluster.Snapshot, p plan.Plan, now time.Time) (plan.Plan, time.Duration) {
+	promised := map[string]bool{}
+	for _, pod := range s.Pending {
+		promised[pod.UID] = pod.Promised != ""
+	}
+	again := func(l plan.Launch) bool {
+		return len(l.Pods) > 0 && !slices.ContainsFunc(l.Pods, func(pod plan.PodRef) bool { return !promised[pod.UID] })
+	}
+	if !slices.ContainsFunc(p.Launches, again) {
+		c.config.Window.Caught()
+		return p, 0
+	}
+	wait := c.config.Window.PutOff(now, slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool { return onItsWay(s, n, now) }))
+	if wait == 0 {
+		c.config.Window.Caught()
+		return p, 0
+	}
+	p.Launches = slices.DeleteFunc(slices.Clone(p.Launches), again)
+	return p, wait
+}
+
+// onItsWay reports whether pods may soon be bound to a node of ours that cannot take any yet.
+func onItsWay(s *cluster.Snapshot, n *cluster.Node, now time.Time) bool {
+	return s.Pool(n.Pool) != nil && n.Claim != "" && !n.Initialized && !n.Deleting && !n.Disrupting &&
+		now.Sub(time.Unix(n.Created, 0)) < underWay
+}

@@ -1,0 +1,119 @@
+package provisioning_test
+
+import (
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// displaced is a rig with a pod that was promised a place on a node where there is none any more. A further node would do.
+func displaced(nodes ...*cluster.Node) *rig {
+	index := catalog.NewIndex(catalog.Catalog{Types: []catalog.Type{{
+		Name: "t", Capacity: resources.Amounts{"cpu": 4000, "pods": 10},
+		Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.OnDemand, Available: true}},
+	}}}, resources.NewSpace())
+	pod := somePod()
+	pod.Promised = "full"
+	r := newRig()
+	r.picture.snapshot = cluster.New(cluster.Snapshot{
+		Version: 1, Names: resources.NewSpace().Names(), Pending: []*cluster.Pod{pod},
+		Nodes: append(nodes, &cluster.Node{Name: "full", Claim: "full", Pool: "default", Initialized: true}),
+		Pools: []*cluster.Pool{{Name: "default", Limits: limit.Unlimited(), Catalog: index}},
+	})
+	return r
+}
+
+// launches makes a step and returns how many nodes it launches, and when it wants to come again.
+func (r *rig) launches(t *testing.T) (int, time.Duration) {
+	t.Helper()
+	before := len(r.applier.plans)
+	result, err := r.step.Reconcile(t.Context(), reconcile.Request{})
+	if err != nil || len(r.applier.plans) != before+1 {
+		t.Fatalf("%d plans, error %v", len(r.applier.plans)-before, err)
+	}
+	return len(r.applier.plans[before].Launches), result.RequeueAfter
+}
+
+// bind lets the scheduler bind a pod that needed a node.
+func (r *rig) bind(name string) {
+	pod := pendingPod(name)
+	r.window.Apply(pod, r.clock.Now())
+	r.window.Close(0)
+	bound := pod.DeepCopy()
+	bound.Spec.NodeName = "full"
+	r.window.Apply(bound, r.clock.Now())
+}
+
+// P-23, B-16: a further node for a pod that finds its place taken is launched when no pod was bound for the idle time.
+func TestFurtherNodesWaitForTheSchedulersTurn(t *testing.T) {
+	t.Parallel()
+	r := displaced()
+	r.bind("b")
+	if n, again := r.launches(t); n != 0 || again != time.Second {
+		t.Fatalf("%d launches, next look after %s; want none for a second", n, again)
+	}
+	r.clock.Advance(999 * time.Millisecond)
+	if n, again := r.launches(t); n != 0 || again != time.Millisecond {
+		t.Fatalf("%d launches, next look after %s; want none for a millisecond", n, again)
+	}
+	r.clock.Advance(time.Millisecond)
+	if n, _ := r.launches(t); n != 1 {
+		t.Fatalf("%d launches, want one: the scheduler has come to rest", n)
+	}
+}
+
+// P-23: no stream of bindings puts a launch off for longer than the longest time of a batch.
+func TestALaunchIsNotPutOffForEver(t *testing.T) {
+	t.Parallel()
+	r := displaced()
+	for i := range 6 {
+		r.bind("b")
+		if n, _ := r.launches(t); n != 0 {
+			t.Fatalf("launched after %d steps of half a second", i)
+		}
+		r.clock.Advance(500 * time.Millisecond)
+	}
+	r.bind("b")
+	if n, _ := r.launches(t); n != 1 {
+		t.Fatalf("%d launches after three seconds, want one", n)
+	}
+	r.bind("b")
+	if n, _ := r.launches(t); n != 0 {
+		t.Fatalf("%d launches: the next one has its own time", n)
+	}
+}
+
+// P-23: a node on its way is waited for, but not one that does not come up, and not where pods have no place to hope for.
+func TestOnlyWhatComesSoonIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	coming := &cluster.Node{Claim: "coming", Pool: "default"}
+	r := displaced(coming)
+	coming.Created = r.clock.Now().Unix()
+	if n, again := r.launches(t); n != 0 || again != time.Second {
+		t.Fatalf("%d launches, next look after %s: a node is on its way", n, again)
+	}
+	r.clock.Advance(3 * time.Second)
+	if n, _ := r.launches(t); n != 1 {
+		t.Fatalf("%d launches after the longest time, want one", n)
+	}
+
+	stuck := &cluster.Node{Claim: "stuck", Pool: "default"}
+	r = displaced(stuck)
+	stuck.Created = r.clock.Now().Add(-2 * time.Minute).Unix()
+	if n, _ := r.launches(t); n != 1 {
+		t.Fatalf("%d launches, want one: a claim that is stuck holds up nobody", n)
+	}
+
+	r = displaced(coming)
+	coming.Created = r.clock.Now().Unix()
+	r.picture.snapshot.Pending[0].Promised = ""
+	if n, _ := r.launches(t); n != 1 {
+		t.Fatalf("%d launches, want one: no plan has promised this pod a place", n)
+	}
+}

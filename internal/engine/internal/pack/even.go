@@ -1,0 +1,191 @@
+package pack
+
+import (
+	"math"
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/mix"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// This file plans nodes of one size where pods that keep apart by hostname decide how many nodes there are (B-16, ADR 0021).
+// kube-scheduler puts pods where it likes, not where they were planned. The cheapest plan has a small node for each pod that
+// keeps apart, and large ones for all others. Then the others fill the small nodes, and each pod that finds its place taken
+// needs a further one. On nodes of one size each has room for its share of all pods, whichever come there.
+
+const (
+	// evenTolerance is how much dearer nodes of one size may be, as a share. Further nodes for pods that find their places
+	// taken cost more than that: 0.24 in system-500, 0.2 in the mean of 24 drawn workloads.
+	evenTolerance = 0.15
+	// evenFew is how much dearer fewer nodes may be among the sizes, as a share. Much smaller nodes often cost the same.
+	evenFew = 0.05
+	// evenSpare is the share of a node's cores and memory that stays free. It makes up for what does not fit exactly.
+	evenSpare = 0.04
+	// evenMost is how much dearer than the chosen one other types of a claim may be, in percent. Nodes of twice the size would
+	// not be of one size.
+	evenMost = 50
+	// evenShare is the part of all nodes for which pods must ask that keep apart: where they are fewer, there is room for them.
+	evenShare = 0.25
+	// evenPods bounds the effort: a plan of more pods is made once.
+	evenPods = 4000
+)
+
+// Provide is [Solve] for pods that kube-scheduler will bind to new nodes.
+func Provide(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
+	cheapest := Solve(snapshot, pods)
+	sizes := evenSizes(snapshot, pods, cheapest)
+	if len(sizes) == 0 {
+		return cheapest
+	}
+	even := try(snapshot, pods, mix.Solve, trial{sizes: sizes})
+	if lost(even, cheapest) || float64(even.Price()) > float64(cheapest.Price())*(1+evenTolerance) {
+		return cheapest
+	}
+	return even
+}
+
+// lost reports whether a pod has no place in a plan that has one in another.
+func lost(p, other plan.Plan) bool {
+	had := map[string]bool{}
+	for _, u := range other.Unplaced {
+		had[u.Pod.UID] = true
+	}
+	return slices.ContainsFunc(p.Unplaced, func(u plan.Unplaced) bool { return !had[u.Pod.UID] })
+}
+
+// evenSizes returns, by pool, the offer whose size new nodes should have. Pools where it would not help are left out.
+func evenSizes(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) map[string]int {
+	keepsApart := func(pod *cluster.Pod) bool { return len(apartBy(pod.Shape)) > 0 }
+	if len(p.Launches) < 2 || len(pods) > evenPods || !slices.ContainsFunc(pods, keepsApart) {
+		return nil
+	}
+	byUID := map[string]*cluster.Pod{}
+	for _, pod := range pods {
+		byUID[pod.UID] = pod
+	}
+	sizes := map[string]int{}
+	for _, pool := range snapshot.Pools {
+		own := slices.DeleteFunc(slices.Clone(p.Launches), func(l plan.Launch) bool { return l.Pool != pool.Name })
+		d := demandOf(own, byUID)
+		if d.apart < 2 || float64(d.apart) < evenShare*float64(len(own)) || len(pool.MinValues) > 0 {
+			continue
+		}
+		prepared := newPool(0, pool, snapshot.Daemons, newReservations(snapshot))
+		if offer, found := d.size(prepared); found && prepared.reserved == nil { // what is paid for comes first, whatever its size
+			sizes[pool.Name] = offer
+		}
+	}
+	return sizes
+}
+
+// apartBy returns the terms by which pods of the shape keep apart from each other, a node for each.
+func apartBy(shape *cluster.Shape) []cluster.AffinityTerm {
+	var terms []cluster.AffinityTerm
+	for _, term := range shape.AntiAffinity {
+		if term.Key == cluster.LabelHostname && term.Pods.Matches(shape.Labels) && slices.Contains(term.Namespaces, shape.Namespace) {
+			terms = append(terms, term)
+		}
+	}
+	return terms
+}
+
+// demand is what the pods of some launches ask for.
+type demand struct {
+	sum   resources.Vector // of all together
+	apart int              // how many pods keep apart from each other, at most
+	types []string         // that take these
+}
+
+func demandOf(launches []plan.Launch, byUID map[string]*cluster.Pod) demand {
+	var d demand
+	groups, keys := map[string]int{}, map[*cluster.Shape][]string{}
+	for _, l := range launches {
+		for _, ref := range l.Pods {
+			shape := byUID[ref.UID].Shape
+			d.sum = d.sum.Plus(shape.Requests)
+			if _, known := keys[shape]; !known {
+				keys[shape] = nil
+				for _, term := range apartBy(shape) {
+					keys[shape] = append(keys[shape], term.String())
+				}
+			}
+			for _, key := range keys[shape] {
+				if groups[key]++; groups[key] > d.apart {
+					d.apart, d.types = groups[key], l.Types
+				}
+			}
+		}
+	}
+	return d
+}
+
+// size returns the offer of which nodes for all pods cost least or, for little more, are fewest.
+func (d demand) size(p *pool) (int, bool) {
+	type sized struct {
+		offer, nodes int
+		price        float64
+	}
+	var list []sized
+	least := math.Inf(1)
+	for i := range p.plain().All() {
+		offer, room := p.Catalog.Offers[i], p.roomOf(i)
+		if !slices.Contains(d.types, p.Catalog.Types[offer.Type].Name) {
+			continue
+		}
+		nodes := int64(d.apart)
+		for r, amount := range d.sum {
+			if amount > 0 {
+				usable := max(1, int64(float64(room.At(r))*(1-evenSpare)))
+				nodes = max(nodes, (amount+usable-1)/usable)
+			}
+		}
+		c := sized{i, int(nodes), float64(nodes) * float64(max(offer.Price, 1))}
+		list, least = append(list, c), min(least, c.price)
+	}
+	best, found := sized{}, false
+	for _, c := range list { // by price of a node
+		if c.price <= least*(1+evenFew) && (!found || c.nodes < best.nodes || c.nodes == best.nodes && c.price < best.price) {
+			best, found = c, true
+		}
+	}
+	return best.offer, found
+}
+
+// keepEven gives new nodes of the pool the size of an offer, as far as pods fit. Claims keep larger types, so that there is
+// something to choose from.
+func (p *pool) keepEven(offer int) {
+	even := catalog.NewBits(len(p.Catalog.Offers))
+	room, most := p.roomOf(offer), p.Catalog.Offers[offer].Price*(100+evenMost)/100
+	for i := range p.plain().All() {
+		if p.Catalog.Offers[i].Price <= most && room.Fits(p.roomOf(i)) {
+			even.Add(i)
+		}
+	}
+	p.even = even
+	p.spare = make(resources.Vector, min(len(room), resources.Memory+1))
+	for r := range p.spare {
+		p.spare[r] = max(0, int64(float64(room[r])*evenSpare))
+	}
+	clear(p.rooms)
+}
+
+// packSizes launches nodes of the pool for the lots: of its one size first, if it has one, and of any for what does not fit.
+func (s *solver) packSizes(p *pool, lots []*lot) {
+	if even := p.even; even != nil {
+		s.packPool(p, lots)
+		p.even = nil
+		defer func() { p.even = even }()
+	}
+	s.packPool(p, lots)
+}
+
+// plain returns the offers for pods that only need room.
+func (p *pool) plain() catalog.Bits {
+	if p.even != nil {
+		return p.even
+	}
+	return p.unreserved()
+}
