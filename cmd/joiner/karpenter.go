@@ -15,7 +15,7 @@ import (
 func ignoredSettings() map[string]bool {
 	return map[string]bool{
 		"cpu-requests": false, "disable-controller-warmup": true,
-		"log-output-paths": false, "log-error-output-paths": false, "ignore-dra-requests": true, "legacy-node-repair": true,
+		"log-output-paths": false, "log-error-output-paths": false, "legacy-node-repair": true,
 		// Of older releases.
 		"disable-webhook": true, "webhook-metrics-port": false, "assume-role-arn": false, "assume-role-duration": false,
 		// Only ever given as a variable.

@@ -39,3 +39,9 @@ func TestAServerThatIsNotThereIsAFailureOfOneLine(t *testing.T) {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
+
+// U-13.
+func TestU13_ThePrintedConfigIsReadAgain(t *testing.T) {
+	t.Parallel()
+	program.ConfigIsReadAgain(t)
+}

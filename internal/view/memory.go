@@ -39,7 +39,7 @@ func Remembered(pool string, standings []engine.Standing, m Memory) []engine.Sta
 		}
 	case !m.BacksOffUntil.IsZero() && held.Wanted != plan.Empty: // what is empty goes all the same
 		held.Cause, held.Until = cause.BackingOff, m.BacksOffUntil.Unix()
-		held.Text = "the last command of NodePool " + pool + " was taken back, and the pool is left alone for a while"
+		held.Text = "the last disruption in NodePool " + pool + " was cancelled, and the pool is left alone for a while"
 	default:
 		return standings
 	}

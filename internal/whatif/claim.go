@@ -235,7 +235,7 @@ func (w *World) holds(claim *karpenterv1.NodeClaim, node *cluster.Node) (code ca
 	case launched.Status != metav1.ConditionTrue && launched.Reason == reasonHeld:
 		return cause.HardLimitNodes, launched.Message, ""
 	case launched.Status != metav1.ConditionTrue:
-		return cause.LaunchPending, "its machine is asked for, and there is no answer yet", ""
+		return cause.LaunchPending, "its machine was requested, and the provider has not answered yet", ""
 	case registered.Status != metav1.ConditionTrue:
 		return cause.NotRegistered, "its machine is launched, and has not joined: " +
 			cmp.Or(registered.Message, "nothing more is known"), ""

@@ -163,14 +163,14 @@ func (w *World) explain(pod *corev1.Pod, all bool) view.Explanation {
 		return view.WaitsFor(cause.SchedulingGated, "it has the scheduling gate "+gate, gate, "")
 	case pod.Status.NominatedNodeName != "":
 		node := pod.Status.NominatedNodeName
-		return view.WaitsFor(cause.WaitsForVictims, "kube-scheduler ends other pods on node "+node+" for it", node, "")
+		return view.WaitsFor(cause.WaitsForVictims, "kube-scheduler preempts other pods on node "+node+" for it", node, "")
 	}
 	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "DaemonSet" {
 		return view.Stands("it is of DaemonSet " + owner.Name +
 			" and runs on its own node or nowhere: no node is launched for it")
 	}
 	if !translate.Provisionable(pod) {
-		return view.WaitsFor(cause.NotMarkedUnschedulable, "kube-scheduler has not called it unschedulable", "", "")
+		return view.WaitsFor(cause.NotMarkedUnschedulable, "kube-scheduler has not marked it unschedulable", "", "")
 	}
 	return w.placeOf(plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}, all)
 }

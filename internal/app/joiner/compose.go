@@ -86,7 +86,9 @@ type Settings struct {
 type Deps struct {
 	Client client.Client // reads from caches with the index fields of indexes.go, writes to the API server
 	Live   client.Reader // reads from the API server
-	Store  *world.Store
+	// Applied is Client for what decisions write; nil is Client itself.
+	Applied client.Client
+	Store   *world.Store
 	// Plugged are the providers; Fleet holds the same ones, as Store has it.
 	Plugged []plugin.Parts
 	Fleet   *fleet.Fleet
@@ -159,8 +161,12 @@ func newComposition(settings Settings, deps Deps) *composition {
 		catalogs: wakingCatalogs{store: deps.Store, wake: deps.Wake},
 	}
 	c.metrics.Claims.Moving = c.moving
+	applied := deps.Applied
+	if applied == nil {
+		applied = deps.Client
+	}
 	c.applier = apply.New(apply.Config{
-		Client: deps.Client, Live: deps.Live, Store: deps.Store, Fleet: deps.Fleet,
+		Client: applied, Live: deps.Live, Store: deps.Store, Fleet: deps.Fleet,
 		Each: deps.Each, Now: deps.Now, Log: deps.Log.WithName("applier"),
 		Decided: func(d apply.Decision, about apply.About) string {
 			c.metrics.Own.Decisions.WithLabelValues(string(d.Verb), d.Cause, string(d.Outcome)).Inc()

@@ -40,6 +40,9 @@ type Config struct {
 	BatchIdleDuration, BatchMaxDuration time.Duration
 	PreferencePolicy                    string // Respect or Ignore
 	MinValuesPolicy                     string // Strict or BestEffort
+	// IgnoreDRARequests leaves pods alone that ask for devices by ResourceClaims (K-41). Without it they are left alone all the
+	// same, and Notices says so.
+	IgnoreDRARequests bool
 	// DefaultSpreadConstraints is the setting of translate.ParseDefaultSpread.
 	DefaultSpreadConstraints string
 	// SchedulerConfig is the same as Karpenter takes it, see spreadOf; "" when it is not given.
@@ -83,6 +86,7 @@ func DefaultConfig() Config {
 		HistoryRetention: 7 * 24 * time.Hour, HistoryMaxSize: mostHistory,
 		LeaderElectionName: "karpenter-leader-election", SystemNamespace: "kube-system",
 		BatchIdleDuration: time.Second, BatchMaxDuration: 10 * time.Second, PreferencePolicy: PreferencesRespected, DefaultSpreadConstraints: translate.DefaultSpreadNone, MinValuesPolicy: MinValuesStrict,
+		IgnoreDRARequests:             true,
 		ConsolidationMinSavingPercent: engine.DefaultMinSavingPercent,
 		Plugins:                       Plugins(),
 		Observability:                 defaultObservability(),

@@ -114,5 +114,9 @@ func (g Gates) off() world.Off {
 // Notices names the settings that were given and have no effect, or another one than may be thought.
 func (c Config) Notices() []string {
 	_, notices, _ := ParseGates(c.FeatureGates)
+	if !c.IgnoreDRARequests {
+		notices = append(notices, "--ignore-dra-requests (IGNORE_DRA_REQUESTS) is false: it has no effect, "+
+			"no node is launched for pods that ask for devices by ResourceClaims")
+	}
 	return notices
 }

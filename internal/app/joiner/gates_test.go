@@ -49,7 +49,7 @@ func TestGatesWithoutEffectAreTold(t *testing.T) {
 		all + "NodeRepair=":               {`"NodeRepair=": it has no value, so the gate keeps its default`},
 		"ReservedCapacity=true":           {"does not name NodeOverlay, so it is off", "does not name StaticCapacity, so it is off"},
 	} {
-		config := Config{FeatureGates: text}
+		config := Config{FeatureGates: text, IgnoreDRARequests: true}
 		got := config.Notices()
 		if len(got) != len(want) {
 			t.Errorf("%q: %q; want %q", text, got, want)
@@ -60,5 +60,18 @@ func TestGatesWithoutEffectAreTold(t *testing.T) {
 				t.Errorf("%q: %q; want %q", text, got[i], want[i])
 			}
 		}
+	}
+}
+
+// K-41. Devices are left alone whatever the setting says, and who sets it otherwise is told.
+func TestK41_TheSettingIsSaidToHaveNoEffect(t *testing.T) {
+	t.Parallel()
+	c := DefaultConfig()
+	if notices := c.Notices(); len(notices) > 0 {
+		t.Errorf("%q without any setting", notices)
+	}
+	c.IgnoreDRARequests = false
+	if notices := c.Notices(); len(notices) != 1 || !strings.Contains(notices[0], "IGNORE_DRA_REQUESTS") {
+		t.Errorf("notices %q; want one that names IGNORE_DRA_REQUESTS", notices)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -67,14 +68,19 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 	}
 	defer served.close()
 	config.REST = countingCalls(config.REST, metrics.NewRequests(registry))
-	mgr, err := newManager(ctx, config, plugins, log)
+	turns := serve.NewPrecedence(config.KubeClientQPS, config.KubeClientBurst)
+	mgr, err := newManager(ctx, config, turns, plugins, log)
 	if err != nil {
 		return fmt.Errorf("setting up the connection to %s: %w", config.REST.Host, err)
+	}
+	applied, err := newApplied(mgr, config, turns)
+	if err != nil {
+		return fmt.Errorf("setting up what writes decisions: %w", err)
 	}
 	if err := served.pools.watch(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
-	p, err := assemble(ctx, config, mgr, plugins, log)
+	p, err := assemble(ctx, config, mgr, applied, plugins, log)
 	if err != nil {
 		return err
 	}
@@ -142,7 +148,9 @@ func pictureOf(config Config, owned *fleet.Fleet) (world.Config, error) {
 }
 
 // assemble wires ports, feed and controllers to a manager.
-func assemble(ctx context.Context, config Config, mgr manager.Manager, plugins []plugin.Plugin, log logr.Logger) (*process, error) {
+func assemble(ctx context.Context, config Config, mgr manager.Manager, applied client.Client, plugins []plugin.Plugin, log logr.Logger) (
+	*process, error,
+) {
 	var store *world.Store
 	p := &process{registry: prometheus.NewRegistry(), synced: &serve.Syncs{}, inputs: &inputs{},
 		history: newDecisions(config, mgr.GetClient(), mgr.GetAPIReader(), log.WithName("history"))}
@@ -178,7 +186,7 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, plugins [
 	}
 	store = world.New(picture)
 	parts := Compose(config.Settings(), Deps{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: store, Plugged: plugged, Fleet: owned,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Applied: applied, Store: store, Plugged: plugged, Fleet: owned,
 		Events: events, Registerer: p.registry, Ready: p.synced.All, Wake: bells.Ring,
 		Each: inParallel, Identity: string(uuid.NewUUID()), Planned: p.inputs.noted, Decided: p.history.decided,
 		Now: time.Now, Log: log,
@@ -250,7 +258,9 @@ func newScheme(plugins []plugin.Plugin) (*runtime.Scheme, error) {
 	return scheme, errors.Join(failures...)
 }
 
-func newManager(ctx context.Context, config Config, plugins []plugin.Plugin, log logr.Logger) (manager.Manager, error) {
+func newManager(ctx context.Context, config Config, turns *serve.Precedence, plugins []plugin.Plugin, log logr.Logger) (
+	manager.Manager, error,
+) {
 	scheme, err := newScheme(plugins)
 	if err != nil {
 		return nil, err
@@ -259,9 +269,7 @@ func newManager(ctx context.Context, config Config, plugins []plugin.Plugin, log
 	for _, p := range plugins {
 		maps.Copy(narrow, p.Cached(config.SystemNamespace))
 	}
-	limited := rest.CopyConfig(config.REST)
-	limited.QPS, limited.Burst = config.KubeClientQPS, config.KubeClientBurst
-	limited.UserAgent = "joiner"
+	limited := as(config, turns.Rest())
 	stop := serve.StopWithin
 	return manager.New(limited, manager.Options{
 		Scheme: scheme,
@@ -278,6 +286,21 @@ func newManager(ctx context.Context, config Config, plugins []plugin.Plugin, log
 		HealthProbeBindAddress:  "0",
 		GracefulShutdownTimeout: &stop,
 		Controller:              ctrlconfig.Controller{},
+	})
+}
+
+// as returns the connection with the bound of a client.
+func as(config Config, bound flowcontrol.RateLimiter) *rest.Config {
+	own := rest.CopyConfig(config.REST)
+	own.RateLimiter, own.UserAgent = bound, "joiner"
+	return own
+}
+
+// newApplied returns the client by which decisions are written. Its requests go before all others: the claims of a plan are there
+// before their launches write about the first of them, so that they share fleets (E-61).
+func newApplied(mgr manager.Manager, config Config, turns *serve.Precedence) (client.Client, error) {
+	return client.New(as(config, turns.First()), client.Options{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), Cache: &client.CacheOptions{Reader: mgr.GetCache()},
 	})
 }
 

@@ -168,6 +168,9 @@ func (c *Controller) findInstance(ctx context.Context, w *work) (time.Duration, 
 	}
 	for _, instance := range instances {
 		if instance.ClaimUID == string(w.claim.UID) {
+			if !instance.Fence.Open(w.claim) { // it may become another claim's
+				return lookAgain, nil
+			}
 			before := w.claim.DeepCopy()
 			w.claim.Status.ProviderID = instance.ProviderID
 			return 0, client.IgnoreNotFound(c.saveStatus(ctx, before, w.claim))

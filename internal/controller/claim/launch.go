@@ -57,10 +57,15 @@ func (c *Controller) launch(ctx context.Context, w *work) (bool, error) {
 	}
 	w.young = true
 	before := w.claim.DeepCopy()
-	if mergeMissing(&w.claim.Labels, instance.Labels) {
-		// For this very claim: another one may have the name by now, since slots are used again.
-		if err := c.config.Client.Patch(ctx, w.claim, patch.Meta(before, w.claim)); err != nil {
-			if client.IgnoreNotFound(err) == nil {
+	if mergeMissing(&w.claim.Labels, instance.Labels) || !instance.Fence.Open(w.claim) {
+		// For this very claim: another one may have the name by now, since slots are used again. Behind the fence: the write of the
+		// status below tests the version that this one brings.
+		change := patch.Meta(before, w.claim)
+		if fence := instance.Fence; fence.Annotation != "" {
+			change = patch.MetaWhere(before, w.claim, fence.Annotation, fence.Value)
+		}
+		if err := c.config.Client.Patch(ctx, w.claim, change); err != nil {
+			if client.IgnoreNotFound(err) == nil && instance.Fence.Annotation == "" {
 				w.claim.Status.ProviderID = instance.ProviderID
 				return false, c.abandon(ctx, w)
 			}

@@ -25,6 +25,8 @@ const (
 	VolumeLimit Code = "VolumeLimit"
 	// VolumeInUse: another pod has a claim that only one pod at a time may use.
 	VolumeInUse Code = "VolumeInUse"
+	// DevicesUnknown: the pod asks for devices by ResourceClaims, and nobody can tell which nodes have them (K-41).
+	DevicesUnknown Code = "DevicesUnknown"
 )
 
 // Why a pod waits: what the pools and their limits say.
@@ -163,6 +165,7 @@ func WaitingCodes() []Code {
 	return []Code{
 		SchedulingGated, NotMarkedUnschedulable, WaitsForVictims, NodeOnTheWay, NodeFits, LaunchPlanned,
 		PodMalformed, ContradictsItself, OnlyOneNode, VolumeMissing, VolumeUnbindable, VolumeElsewhere, VolumeLimit, VolumeInUse,
+		DevicesUnknown,
 		NoNodePool, PoolNotReady, StaticPool, PoolContradictsItself, TaintNotTolerated, LabelMismatch, LabelUnknown,
 		HardLimitNodes, SoftLimitNodes, ResourceLimit, MinValues, LaunchesInVain,
 		PodTooLarge, DaemonsTakeTheRoom, ExtendedResource, NoCapacity, ReservationsUsedUp,
