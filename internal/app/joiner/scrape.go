@@ -216,8 +216,8 @@ func (s *scraper) tellDropped(dropped []string) {
 	for _, family := range dropped {
 		s.metrics.Own.Dropped.WithLabelValues(family).Set(1)
 		if !slices.Contains(s.dropped, family) {
-			s.log.Info("a metric is left out, since there are too many series: raise --metrics-max-series, or take --metrics-detail=Bounded",
-				"level", "warning", "metric", family, "most", s.options.MaxSeries)
+			s.log.Info("a metric is left out, since there are too many series", "metric", family,
+				"most", s.options.MaxSeries)
 		}
 	}
 	s.dropped = dropped

@@ -93,29 +93,28 @@ func (m maker) claims() Claims {
 }
 
 func (m maker) disruption() Disruption {
-	const of = "voluntary_disruption_"
 	const paused = "1 while voluntary disruption is paused in the whole cluster, otherwise 0."
 	d := Disruption{
-		Paused: prometheus.NewGauge(prometheus.GaugeOpts{Name: ownPrefix + of + "paused", Help: paused}),
-		OldPaused: prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + of + "paused",
-			Help: "The old name of joiner_" + of + "paused."}),
-		Decisions: m.counter(of+"decisions_total", "Commands that remove or replace nodes, when they begin.",
+		Paused: prometheus.NewGauge(prometheus.GaugeOpts{Name: ownPrefix + "voluntary_disruption_paused", Help: paused}),
+		OldPaused: prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "voluntary_disruption_paused",
+			Help: "The old name of joiner_voluntary_disruption_paused."}),
+		Decisions: m.counter("voluntary_disruption_decisions_total", "Commands that remove or replace nodes, when they begin.",
 			"decision", "reason", "consolidation_type"),
-		PoolDecisions: m.counter(of+"decisions_by_nodepool_total", "The same, once for each NodePool that loses a node.",
+		PoolDecisions: m.counter("voluntary_disruption_decisions_by_nodepool_total", "The same, once for each NodePool that loses a node.",
 			"nodepool", "decision", "reason", "consolidation_type"),
-		TerminateFirst: m.counter(of+"terminate_first_decisions_total",
+		TerminateFirst: m.counter("voluntary_disruption_terminate_first_decisions_total",
 			"Commands that remove a node before there is another one.",
 			"nodepool", "reason", "terminate_first_reason"),
-		Evaluation: m.histogram(of+"decision_evaluation_duration_seconds", "Duration of one search for nodes that may go.",
+		Evaluation: m.histogram("voluntary_disruption_decision_evaluation_duration_seconds", "Duration of one search for nodes that may go.",
 			durationBuckets(), "reason", "consolidation_type"),
-		Eligible: m.gauge(of+"eligible_nodes", "Nodes that the last search could choose from.", "reason"),
-		FailedValidations: m.counter(of+"failed_validations_total",
+		Eligible: m.gauge("voluntary_disruption_eligible_nodes", "Nodes that the last search could choose from.", "reason"),
+		FailedValidations: m.counter("voluntary_disruption_failed_validations_total",
 			"Commands that did not hold when they were judged again.", "consolidation_type"),
-		Failures: m.counter(of+"queue_failures_total", "Commands that were undone, since a replacement failed.",
+		Failures: m.counter("voluntary_disruption_queue_failures_total", "Commands that were undone, since a replacement failed.",
 			"decision", "reason", "consolidation_type"),
 	}
 	m.MustRegister(d.Paused, d.OldPaused)
-	timeouts := m.counter(of+"consolidation_timeouts_total",
+	timeouts := m.counter("voluntary_disruption_consolidation_timeouts_total",
 		"0: Joiner's searches are bounded by work, not by time.", "consolidation_type")
 	for _, kind := range []string{Multi, Single} {
 		timeouts.WithLabelValues(kind)
