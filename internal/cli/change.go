@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,6 +30,7 @@ type foreseen struct {
 	from           string
 	until, failOn  string
 	catalogue      string
+	tolerance      int // percent
 	connection     *Connection
 	printing       *printing
 }
@@ -55,6 +57,7 @@ func (f *foreseen) flags(command *cobra.Command) {
 		"what of a change ends with exit code 1: new-waiting, held, drift, disruption, trim, any, price+N%, price+$N")
 	flags.StringVar(&f.catalogue, "catalogue", catalogueAuto,
 		"instance types and prices: auto, aws, default, or a file")
+	priceTolerance(command, &f.tolerance)
 	f.connection, f.printing = connects(command), prints(command)
 }
 
@@ -115,7 +118,7 @@ func (f *foreseen) run(ctx context.Context, config Config) error {
 		return err
 	}
 	f.change.Documents = fromFiles(changes)
-	world, offered, err := picture(documents, f.catalogue)
+	world, offered, err := pictureAt(documents, f.catalogue, f.tolerance, time.Now())
 	if err != nil {
 		return err
 	}

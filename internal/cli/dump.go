@@ -137,7 +137,7 @@ func (with *dumping) gather(ctx context.Context, config Config, now time.Time) (
 	if err != nil {
 		return dump.Dump{}, err
 	}
-	world, _, err := pictureAt(documents, with.catalogue, now)
+	world, _, err := pictureAt(documents, with.catalogue, 0, now)
 	if err != nil {
 		return dump.Dump{}, err
 	}

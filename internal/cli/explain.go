@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -79,6 +80,7 @@ type explainer struct {
 	connection           *Connection
 	printing             *printing
 	all, try             bool
+	tolerance            int // percent
 	// where is the place of the controller, and asked what is read there; more is what is read of a cluster beside
 	// what every explanation needs.
 	where place
@@ -109,6 +111,7 @@ Exit code: ` + codes +
 		"file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; may be repeated")
 	flags.StringVar(&with.catalogue, "catalogue", catalogueAuto,
 		"instance types and prices: auto, aws, default, or a file (joinerctl simulate --help)")
+	priceTolerance(command, &with.tolerance)
 	with.connection, with.printing = connects(command), prints(command)
 	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")
 	return command, with
@@ -146,7 +149,7 @@ func (with *explainer) run(ctx context.Context, config Config, about func(*whati
 	if err != nil {
 		return err
 	}
-	world, offered, err := picture(documents, with.catalogue)
+	world, offered, err := pictureAt(documents, with.catalogue, with.tolerance, time.Now())
 	if err != nil {
 		return err
 	}

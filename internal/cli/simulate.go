@@ -69,11 +69,20 @@ type offers struct {
 
 // picture makes a world of documents, in which all node classes offer the catalogue that is set.
 func picture(documents []whatif.Document, setting string) (*whatif.World, offers, error) {
-	return pictureAt(documents, setting, time.Now())
+	return pictureAt(documents, setting, 0, time.Now())
 }
 
-// pictureAt is picture at another time.
-func pictureAt(documents []whatif.Document, setting string, now time.Time) (*whatif.World, offers, error) {
+// priceTolerance adds the controller's flag of that name, which nothing in a cluster tells.
+func priceTolerance(command *cobra.Command, tolerance *int) {
+	command.Flags().IntVar(tolerance, "price-tolerance", 0,
+		"the controller's --price-tolerance: by how many percent fewer nodes may be dearer than the cheapest ones")
+}
+
+// pictureAt is picture at another time, and for a controller with a --price-tolerance, in percent.
+func pictureAt(documents []whatif.Document, setting string, tolerance int, now time.Time) (*whatif.World, offers, error) {
+	if tolerance < 0 || tolerance > 100 {
+		return nil, offers{}, fmt.Errorf("--price-tolerance is %d: want percent from 0 to 100", tolerance)
+	}
 	chosen := chosenCatalogue(setting, documents)
 	path := chosen
 	if path == catalogueDefault {
@@ -85,7 +94,7 @@ func pictureAt(documents []whatif.Document, setting string, now time.Time) (*wha
 	}
 	catalogue := inventory.Catalog()
 	world, err := whatif.New(whatif.Input{Documents: documents, Catalogue: catalogue, Now: now,
-		Estimated: chosen == kwok.EC2Types})
+		PriceTolerance: tolerance, Estimated: chosen == kwok.EC2Types})
 	return world, offers{name: chosen, types: len(catalogue.Types)}, err
 }
 
