@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,7 +29,7 @@ type foreseen struct {
 	from           string
 	until, failOn  string
 	catalogue      string
-	tolerance      int // percent
+	now            planTime
 	connection     *Connection
 	printing       *printing
 }
@@ -57,7 +56,7 @@ func (f *foreseen) flags(command *cobra.Command) {
 		"what of a change ends with exit code 1: new-waiting, held, drift, disruption, trim, any, price+N%, price+$N")
 	flags.StringVar(&f.catalogue, "catalogue", catalogueAuto,
 		"instance types and prices: auto, aws, default, or a file")
-	priceTolerance(command, &f.tolerance)
+	f.now.flag(command)
 	f.connection, f.printing = connects(command), prints(command)
 }
 
@@ -118,7 +117,7 @@ func (f *foreseen) run(ctx context.Context, config Config) error {
 		return err
 	}
 	f.change.Documents = fromFiles(changes)
-	world, offered, err := pictureAt(documents, f.catalogue, f.tolerance, time.Now())
+	world, offered, err := f.now.picture(documents, f.catalogue)
 	if err != nil {
 		return err
 	}
@@ -157,7 +156,8 @@ func (f *foreseen) read(ctx context.Context, config Config) (documents []whatif.
 	if err != nil {
 		return nil, nil, errNoCluster(err)
 	}
-	live, unread, err := readAll(ctx, client, whatif.Resources())
+	live, unread, err := readWhole(ctx, client, whatif.Resources(),
+		func(d whatif.Document) whatif.Document { return d }) // a change is applied to the whole
 	if err != nil {
 		return nil, nil, err
 	}

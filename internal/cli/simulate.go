@@ -72,10 +72,38 @@ func picture(documents []whatif.Document, setting string) (*whatif.World, offers
 	return pictureAt(documents, setting, 0, time.Now())
 }
 
-// priceTolerance adds the controller's flag of that name, which nothing in a cluster tells.
-func priceTolerance(command *cobra.Command, tolerance *int) {
-	command.Flags().IntVar(tolerance, "price-tolerance", 0,
+// planTime is --now, the time that is planned for, and --price-tolerance: what nothing in a cluster tells.
+type planTime struct {
+	text      string
+	tolerance int // percent
+}
+
+func (m *planTime) flag(command *cobra.Command) {
+	command.Flags().StringVar(&m.text, "now", "",
+		"the time that is planned for, as 2026-11-22T07:00:00Z; without it now")
+	command.Flags().IntVar(&m.tolerance, "price-tolerance", 0,
 		"the controller's --price-tolerance: by how many percent fewer nodes may be dearer than the cheapest ones")
+}
+
+// at is that time.
+func (m planTime) at() (time.Time, error) {
+	if m.text == "" {
+		return time.Now(), nil
+	}
+	at, err := time.Parse(time.RFC3339, m.text)
+	if err != nil {
+		return at, fmt.Errorf("--now is %q: it must be a time, such as 2026-11-22T07:00:00Z", m.text)
+	}
+	return at, nil
+}
+
+// picture is pictureAt that time.
+func (m planTime) picture(documents []whatif.Document, setting string) (*whatif.World, offers, error) {
+	at, err := m.at()
+	if err != nil {
+		return nil, offers{}, err
+	}
+	return pictureAt(documents, setting, m.tolerance, at)
 }
 
 // pictureAt is picture at another time, and for a controller with a --price-tolerance, in percent.
