@@ -81,6 +81,9 @@ type planTime struct {
 func (m *planTime) flag(command *cobra.Command) {
 	command.Flags().StringVar(&m.text, "now", "",
 		"the time that is planned for, as 2026-11-22T07:00:00Z; without it now")
+}
+
+func (m *planTime) toleranceFlag(command *cobra.Command) {
 	command.Flags().IntVar(&m.tolerance, "price-tolerance", 0,
 		"the controller's --price-tolerance: by how many percent fewer nodes may be dearer than the cheapest ones")
 }
