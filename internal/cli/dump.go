@@ -121,7 +121,7 @@ func (with *dumping) check(config Config) (how dump.Redaction, most int64, now t
 	case with.key != "" && (with.key == with.out || with.key == "-"):
 		return how, 0, now, fmt.Errorf("--key is %q: it must be a file of its own", with.key)
 	}
-	now, err = planTime{with.now}.at()
+	now, err = planTime{text: with.now}.at()
 	return how, size.Value(), now, err
 }
 
@@ -134,7 +134,7 @@ func (with *dumping) gather(ctx context.Context, config Config, now time.Time) (
 	if err != nil {
 		return dump.Dump{}, err
 	}
-	world, _, err := pictureAt(documents, with.catalogue, now)
+	world, _, err := pictureAt(documents, with.catalogue, 0, now)
 	if err != nil {
 		return dump.Dump{}, err
 	}

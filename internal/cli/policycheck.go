@@ -226,7 +226,7 @@ func (u underPolicy) check(catalogue string, now time.Time) (policyCheckAnswer, 
 	slices.SortFunc(answer.Pools, func(a, b poolUnderPolicy) int { return strings.Compare(a.Name, b.Name) })
 	before, notes := withClasses(append(before, change...), before)
 	answer.Notes = append(answer.Notes, notes...)
-	world, offered, err := pictureAt(before, catalogue, now)
+	world, offered, err := pictureAt(before, catalogue, 0, now)
 	if err != nil {
 		return answer, nil, offers{}, err
 	}
@@ -234,7 +234,7 @@ func (u underPolicy) check(catalogue string, now time.Time) (policyCheckAnswer, 
 	if err != nil {
 		return answer, nil, offers{}, err
 	}
-	after, _, err := pictureAt(replaced(before, change), catalogue, now)
+	after, _, err := pictureAt(replaced(before, change), catalogue, 0, now)
 	if err != nil {
 		return answer, nil, offers{}, err
 	}

@@ -69,15 +69,23 @@ type offers struct {
 
 // picture makes a world of documents, in which all node classes offer the catalogue that is set.
 func picture(documents []whatif.Document, setting string) (*whatif.World, offers, error) {
-	return pictureAt(documents, setting, time.Now())
+	return pictureAt(documents, setting, 0, time.Now())
 }
 
-// planTime is --now: the time that is planned for.
-type planTime struct{ text string }
+// planTime is --now, the time that is planned for, and --price-tolerance: what nothing in a cluster tells.
+type planTime struct {
+	text      string
+	tolerance int // percent
+}
 
 func (m *planTime) flag(command *cobra.Command) {
 	command.Flags().StringVar(&m.text, "now", "",
 		"the time that is planned for, as 2026-11-22T07:00:00Z; without it now")
+}
+
+func (m *planTime) toleranceFlag(command *cobra.Command) {
+	command.Flags().IntVar(&m.tolerance, "price-tolerance", 0,
+		"the controller's --price-tolerance: by how many percent fewer nodes may be dearer than the cheapest ones")
 }
 
 // at is that time.
@@ -98,11 +106,14 @@ func (m planTime) picture(documents []whatif.Document, setting string) (*whatif.
 	if err != nil {
 		return nil, offers{}, err
 	}
-	return pictureAt(documents, setting, at)
+	return pictureAt(documents, setting, m.tolerance, at)
 }
 
-// pictureAt is picture at another time.
-func pictureAt(documents []whatif.Document, setting string, now time.Time) (*whatif.World, offers, error) {
+// pictureAt is picture at another time, and for a controller with a --price-tolerance, in percent.
+func pictureAt(documents []whatif.Document, setting string, tolerance int, now time.Time) (*whatif.World, offers, error) {
+	if tolerance < 0 || tolerance > 100 {
+		return nil, offers{}, fmt.Errorf("--price-tolerance is %d: want percent from 0 to 100", tolerance)
+	}
 	chosen := chosenCatalogue(setting, documents)
 	path := chosen
 	if path == catalogueDefault {
@@ -114,7 +125,7 @@ func pictureAt(documents []whatif.Document, setting string, now time.Time) (*wha
 	}
 	catalogue := inventory.Catalog()
 	world, err := whatif.New(whatif.Input{Documents: documents, Catalogue: catalogue, Now: now,
-		Estimated: chosen == kwok.EC2Types})
+		PriceTolerance: tolerance, Estimated: chosen == kwok.EC2Types})
 	return world, offers{name: chosen, types: len(catalogue.Types)}, err
 }
 

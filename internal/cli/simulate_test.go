@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -168,7 +169,9 @@ func TestU36_SimulateSaysWhatIsWrong(t *testing.T) {
 		"no such file": {args: []string{"-f", filepath.Join(folder, "none.yaml")}, want: "none.yaml: no such file"},
 		"another output": {args: []string{"-f", "-", "-o", "xml"},
 			want: `--output is "xml": it must be table, wide, json, yaml, name, jsonpath=TEMPLATE or go-template=TEMPLATE`},
-		"a bad catalogue":      {args: []string{"-f", "-", "--catalogue", garbage}, want: "--catalogue " + garbage},
+		"a bad catalogue": {args: []string{"-f", "-", "--catalogue", garbage}, want: "--catalogue " + garbage},
+		"a bad tolerance": {args: []string{"-f", "-", "--price-tolerance", "101"},
+			want: "--price-tolerance is 101: want percent from 0 to 100"},
 		"no kind":              {in: "apiVersion: v1\n", args: []string{"-f", "-"}, want: `-, document 1: apiVersion is "v1" and kind is ""`},
 		"an old version":       {in: "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: web}\n", args: []string{"-f", "-"}, want: "version v1beta1 is not served: use v1"},
 		"an unknown field":     {in: pool + "  weigth: 3\n  template: {spec: {nodeClassRef: {group: g, kind: k, name: n}, requirements: []}}\n", args: []string{"-f", "-"}, want: "spec.weigth: unknown field: allowed here are disruption, hardLimits, limits, replicas, template, weight"},
@@ -201,5 +204,55 @@ func TestU42_WhatIsNotLookedAtIsSaid(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in\n%s", want, out)
 		}
+	}
+}
+
+// P-22, B-20: simulate plans for a controller with a tolerance as that would: with fewer nodes, for no more than it allows.
+func TestP22_SimulateTakesTheToleranceOfTheController(t *testing.T) {
+	t.Parallel()
+	many := `apiVersion: karpenter.kwok.sh/v1alpha1
+kind: KWOKNodeClass
+metadata: {name: default}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]
+---
+`
+	for i, size := range []string{"450m", "700m", "1100m", "1700m"} {
+		many += fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: many-%d}
+spec:
+  replicas: 25
+  selector: {matchLabels: {app: many}}
+  template:
+    metadata: {labels: {app: many}}
+    spec:
+      containers: [{name: main, image: example, resources: {requests: {cpu: %s, memory: 1500Mi}}}]
+---
+`, i, size)
+	}
+	planned := func(tolerance string) (nodes int, price float64) {
+		_, out, failures := simulated(t, many, "-o", "json", "--catalogue", "aws", "-f", "-",
+			"--price-tolerance", tolerance)
+		var answer struct {
+			Nodes        int
+			PricePerHour float64
+		}
+		if err := json.Unmarshal([]byte(out), &answer); err != nil {
+			t.Fatal(err, failures)
+		}
+		return answer.Nodes, answer.PricePerHour
+	}
+	most, cheapest := planned("0")
+	fewer, price := planned("10")
+	if fewer >= most || price < cheapest || price > 1.1*cheapest {
+		t.Errorf("%d nodes for %v $/h with a tolerance of 10 %%, %d for %v $/h without", fewer, price, most, cheapest)
 	}
 }

@@ -205,6 +205,11 @@ func (w *walk) budgets(o *optionsRecord) {
 	if o.Budgets != nil {
 		o.Budgets = fresh
 	}
+	o.Passing = slices.Clone(o.Passing)
+	for i := range o.Passing {
+		w.name(kindPool, &o.Passing[i])
+	}
+	slices.Sort(o.Passing)
 }
 
 func (w *walk) catalogue(c *catalogueRecord) {

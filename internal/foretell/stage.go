@@ -38,6 +38,8 @@ type Input struct {
 	Now time.Time
 	// MinSavingPercent is that of engine.Terms.
 	MinSavingPercent int
+	// PriceTolerance is that of cluster.Pool, in percent.
+	PriceTolerance int
 	// Going says of claims that are being deleted, by name, why: what a report says of them.
 	Going map[string]plan.DisruptionReason
 }
@@ -116,7 +118,8 @@ func New(in Input) (*Stage, error) {
 		classes: map[string]*awsv1.EC2NodeClass{}, budgets: map[types.NamespacedName]*policyv1.PodDisruptionBudget{},
 		daemons: map[types.NamespacedName]*appsv1.DaemonSet{}, moved: map[string][]types.NamespacedName{},
 		going: map[string]Gone{}}
-	s.store = world.New(world.Config{Now: func() time.Time { return s.clock }, Fleet: in.Fleet})
+	s.store = world.New(world.Config{Now: func() time.Time { return s.clock }, Fleet: in.Fleet,
+		PriceTolerance: in.PriceTolerance})
 	for _, class := range in.Classes {
 		if err := s.store.SetCatalog(class, in.Catalogue); err != nil {
 			return nil, fmt.Errorf("the catalogue: %w", err)

@@ -34,6 +34,8 @@ type Input struct {
 	Catalogue catalog.Catalog
 	// Estimated says that its prices are nobody's own.
 	Estimated bool
+	// PriceTolerance is by how many percent fewer nodes may be dearer than the cheapest ones (P-22).
+	PriceTolerance int
 	// Now is the time that the plan is made for.
 	Now time.Time
 }
@@ -58,6 +60,7 @@ type World struct {
 	nodes     map[string]bool
 	estimated bool
 	now       time.Time
+	tolerance int // percent
 	objects   []object
 	catalogue catalog.Catalog
 	// told are all objects that the store was told of.
@@ -104,9 +107,10 @@ func New(in Input) (*World, error) {
 
 func empty(in Input) *World {
 	return &World{
-		store:  world.New(world.Config{Now: func() time.Time { return in.Now }, Fleet: both{}}),
+		store:  world.New(world.Config{Now: func() time.Time { return in.Now }, Fleet: both{}, PriceTolerance: in.PriceTolerance}),
 		owners: map[string]string{}, Ignored: map[string]int{}, idle: map[string]string{}, catalogue: in.Catalogue,
 		known: map[string]*corev1.Pod{}, nodes: map[string]bool{}, estimated: in.Estimated, now: in.Now,
+		tolerance: in.PriceTolerance,
 	}
 }
 
