@@ -27,6 +27,9 @@ POLICY_FEEDS ?= 1000
 # Nodes that a hand-over between two operators must leave alone, and minutes for which both work beside each other (A-30, A-33).
 HANDOVER_NODES ?= 20
 ALONGSIDE_MINUTES ?= 5
+# The chapter of the demo that two demos at once tell, none for all of it; and for how many minutes an idle cluster is watched.
+DEMO_CHAPTER ?=
+IDLE_MINUTES ?= 5
 # Nodes of the clusters in which the latency of the node scheduling policy is measured (B-14).
 PLACEMENT_NODES ?= 5000
 RACE_PACKAGES := ./internal/engine/... ./internal/world/... ./internal/translate/...
@@ -76,6 +79,8 @@ test: HOSTED_CLUSTERS = 3
 test: HANDOVER_NODES = 5
 test: ALONGSIDE_MINUTES = 1
 test: PLACEMENT_NODES = 100
+test: DEMO_CHAPTER = nodes
+test: IDLE_MINUTES = 1
 test: unit clusters ## All tests: unit, scripts, laws, contract suites, and end to end on a real control plane
 
 # The module of the plugin, built as a part of the newest Kubernetes, which is the one that localcluster links: its own go.mod asks for
@@ -98,6 +103,7 @@ clusters: programs
 	cd localcluster && $(E2E_ENV) JOINER_LIMIT_ROUNDS='$(LIMIT_ROUNDS)' JOINER_LIMIT_ENFORCED='$(LIMIT_ENFORCED)' \
 		JOINER_FLEET_NODES='$(FLEET_NODES)' JOINER_FLEET_KILLS='$(FLEET_KILLS)' \
 		JOINER_EC2_NODES='$(EC2_NODES)' JOINER_EC2_KILLS='$(EC2_KILLS)' \
+		JOINER_DEMO_CHAPTER='$(DEMO_CHAPTER)' JOINER_IDLE_MINUTES='$(IDLE_MINUTES)' \
 		JOINER_HANDOVER_NODES='$(HANDOVER_NODES)' JOINER_ALONGSIDE_MINUTES='$(ALONGSIDE_MINUTES)' \
 		JOINER_POLICY_POOLS='$(POLICY_POOLS)' JOINER_HOSTED_CLUSTERS='$(HOSTED_CLUSTERS)' JOINER_PLACEMENT_NODES='$(PLACEMENT_NODES)' $(GO) test -trimpath -count=1 $(E2E_FLAGS) $$($(GO) list ./... | grep -v '/e2e/charts$$')
 
@@ -123,6 +129,11 @@ e2e-ec2: programs ## E-64: the contract of the EC2 provider, and pods to instanc
 .PHONY: console-e2e
 console-e2e: ## U-08, U-38: the console in a headless Chromium, with axe; needs chromium, and npm for axe alone
 	cd internal/console/e2e && npm ci --ignore-scripts --no-audit --no-fund && CGO_ENABLED=0 $(GO) test -trimpath -count=1 $(TEST_FLAGS) .
+
+.PHONY: bench-console
+bench-console: ## U-08: what the console costs at 300/3,000 and 5,000/100,000, in the controller and in a headless Chromium; needs chromium
+	$(GO) test -run NONE -bench U08 -benchtime 20x ./internal/readmodel ./internal/app/serve/readers
+	cd internal/console/e2e && CGO_ENABLED=0 $(GO) test -trimpath -count=1 -run NONE -bench U08 -benchtime 1x .
 
 .PHONY: bench-policy
 bench-policy: programs ## B-15: one change of the policy for POLICY_POOLS=500 pools, the time and the requests it takes

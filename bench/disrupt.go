@@ -17,7 +17,10 @@ import (
 // disrupt measures the rounds in which a cluster's nodes go (B-05, B-06).
 func (r run) disrupt(s scenario.Scenario) (answer, error) {
 	work := rounds.Run{Scenario: s, Limit: r.DisruptLimit}
-	var err error
+	fresh, err := r.fresh(s)
+	if err != nil {
+		return answer{}, err
+	}
 	if r.Side == report.Joiner {
 		work.Side, err = joiner.NewDisrupter(s, r.PriceTolerance)
 	} else {
@@ -55,6 +58,11 @@ func (r run) disrupt(s scenario.Scenario) (answer, error) {
 	}}
 	a.Note = fmt.Sprintf("%d rounds (the first: %d nodes), %d nodes went, %d came, pods moved %d times; %d nodes of %.3f $/h before",
 		result.Rounds, result.FirstRemoved, result.Removed, result.Launched, result.Moved, len(s.Nodes), result.Before.Dollars())
+	if fresh != nil {
+		a.Record.FreshPrice, a.Record.FreshNodes = fresh.Price().Dollars(), len(fresh.Launches)
+		a.Note += fmt.Sprintf("; a fresh plan: %d nodes, %.3f $/h, of which the end is %.3f times", a.Record.FreshNodes, a.Record.FreshPrice,
+			a.Record.PricePerHour/a.Record.FreshPrice)
+	}
 	if result.CutOff {
 		a.Note += fmt.Sprintf("; cut off after %s of planning", work.Limit)
 	}
@@ -63,4 +71,14 @@ func (r run) disrupt(s scenario.Scenario) (answer, error) {
 		a.Record.Violations, a.Violations = &count, result.Violations[:min(count, maxViolations)]
 	}
 	return a, nil
+}
+
+// fresh is what Joiner would launch for the pods of a cluster that is consolidated, were there no node yet (B-17). It is asked
+// for Joiner's side only, and measures nothing. nil for another side, and for drift, whose nodes are not chosen for their price.
+func (r run) fresh(s scenario.Scenario) (*outcome.Outcome, error) {
+	if r.Side != report.Joiner || s.Disrupt != scenario.Consolidate {
+		return nil, nil
+	}
+	result, err := joiner.Fresh(s, r.PriceTolerance)
+	return &result, err
 }

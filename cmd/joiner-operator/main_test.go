@@ -73,3 +73,9 @@ func TestThePageNamesFlagsThatExist(t *testing.T) {
 	program.PageNamesItsFlags(t, "../../docs/autonode-policy.md", 10)
 	program.PageNamesItsFlags(t, "../../docs/autonode-handover.md", 4)
 }
+
+// U-13.
+func TestU13_ThePrintedConfigIsReadAgain(t *testing.T) {
+	t.Parallel()
+	program.ConfigIsReadAgain(t)
+}

@@ -47,3 +47,9 @@ func TestThePageNamesFlagsThatExist(t *testing.T) {
 	t.Parallel()
 	program.PageNamesItsFlags(t, "../../docs/control-plane-protection.md", 1)
 }
+
+// U-13.
+func TestU13_ThePrintedConfigIsReadAgain(t *testing.T) {
+	t.Parallel()
+	program.ConfigIsReadAgain(t)
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"runtime/debug"
 
@@ -18,6 +19,11 @@ type options struct {
 	logLevel    string
 	memoryLimit int64
 	ignored     *pflag.FlagSet // settings of Karpenter's without effect
+	providers   *pflag.FlagSet // settings of providers
+	unknown     string         // what becomes of unknown flags
+	strict      bool           // settings of Karpenter's that cannot be read are an error
+	notKnown    []string       // unknown flags that were given
+	invalid     []commandline.Mistake
 }
 
 func newProgram(logs io.Writer) commandline.Program {
@@ -25,7 +31,8 @@ func newProgram(logs io.Writer) commandline.Program {
 	return commandline.Program{
 		Name: "joiner", Short: "Joiner launches nodes for pods that find no room, and removes nodes that nobody needs.",
 		Example: "batch-idle-duration", Groups: flagGroups(o),
-		Start: func(ctx context.Context) error { return start(ctx, o, logs) },
+		Start:   func(ctx context.Context) error { return start(ctx, o, logs) },
+		Excuses: o.excuses, Unknown: func(names []string) { o.notKnown = names },
 	}
 }
 
@@ -42,6 +49,10 @@ func (o *options) addGeneral(flags *pflag.FlagSet) {
 	o.ignored = pflag.NewFlagSet("", pflag.ContinueOnError)
 	addIgnored(o.ignored)
 	flags.AddFlagSet(o.ignored)
+	flags.StringVar(&o.unknown, commandline.UnknownFlags, commandline.RefuseUnknown,
+		"what becomes of flags that are not known: refuse, or warn and go on without them")
+	flags.BoolVar(&o.strict, "strict-settings", false,
+		"refuse variables of Karpenter's settings that cannot be read; without it they have their default, as there")
 	flags.StringVar(&o.logLevel, "log-level", "info", commandline.Levels)
 	flags.Int64Var(&o.memoryLimit, "memory-limit", -1,
 		"memory of the container in bytes; the Go runtime keeps to 90 % of it; -1 for no limit")
@@ -72,6 +83,8 @@ func (o *options) addPlanning(flags *pflag.FlagSet) {
 			"defaultConstraints in JSON")
 	flags.StringVar(&o.SchedulerConfig, "scheduler-config", o.SchedulerConfig,
 		"the same as Karpenter takes it: a document with podTopologySpread.defaultConstraints")
+	flags.BoolVar(&o.IgnoreDRARequests, "ignore-dra-requests", o.IgnoreDRARequests,
+		"launch no node for pods that ask for devices by ResourceClaims; false changes nothing yet")
 	flags.DurationVar(&o.BatchIdleDuration, "batch-idle-duration", o.BatchIdleDuration,
 		"plan when no further pod has come for this long")
 	flags.DurationVar(&o.BatchMaxDuration, "batch-max-duration", o.BatchMaxDuration,
@@ -84,6 +97,7 @@ func (o *options) addProviders(flags *pflag.FlagSet) {
 	for _, p := range o.Plugins {
 		p.Flags(flags)
 	}
+	o.providers = flags
 }
 
 func (o *options) addDisruption(flags *pflag.FlagSet) {
@@ -108,6 +122,7 @@ func (o *options) addLife(flags *pflag.FlagSet) {
 }
 
 func (o *options) addServing(flags *pflag.FlagSet) {
+	o.addObservability(flags)
 	flags.IntVar(&o.MetricsPort, "metrics-port", o.MetricsPort, "port of /metrics; 0 for none")
 	flags.IntVar(&o.HealthProbePort, "health-probe-port", o.HealthProbePort, "port of /healthz and /readyz; 0 for none")
 	flags.DurationVar(&o.HistoryRetention, "history-retention", o.HistoryRetention,
@@ -143,7 +158,7 @@ func start(ctx context.Context, o *options, logs io.Writer) error {
 	if err != nil {
 		return commandline.Usage(err)
 	}
-	if err := o.Validate(); err != nil {
+	if err := errors.Join(o.misread(), o.Validate()); err != nil {
 		return commandline.Usage(err)
 	}
 	if o.REST, err = commandline.LoadREST("kubeconfig", o.kubeconfig); err != nil {
@@ -154,8 +169,6 @@ func start(ctx context.Context, o *options, logs io.Writer) error {
 	}
 	log, stop := commandline.NewLogger(logs, level)
 	defer stop()
-	for _, notice := range append(ignoredNotices(o.ignored), o.Notices()...) {
-		commandline.Warn(log, notice)
-	}
+	o.tell(log)
 	return joiner.Run(ctx, o.Config, log)
 }

@@ -1,48 +1,114 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+
+	"github.com/joiner-autoscaler/joiner/cmd/internal/commandline"
+	"github.com/joiner-autoscaler/joiner/internal/app/joiner"
+	"github.com/joiner-autoscaler/joiner/internal/app/joiner/settings"
 )
 
-// This file takes what Karpenter's charts pass beside what Joiner has: settings of Karpenter's that change nothing
-// here are accepted, so that a deployment made for Karpenter starts, and each is told once.
+// This file takes what Karpenter's charts pass (K-01 to K-03): settings of Karpenter's that change nothing here are accepted,
+// so that a deployment made for Karpenter starts, and each is told once. Package settings is the table of them.
 
-// ignoredSettings are Karpenter's settings without effect here, by the names of their flags; true for those that are
-// switches.
-func ignoredSettings() map[string]bool {
-	return map[string]bool{
-		"cpu-requests": false, "disable-controller-warmup": true, "disable-cluster-state-observability": true,
-		"log-output-paths": false, "log-error-output-paths": false, "ignore-dra-requests": true, "legacy-node-repair": true,
-		// Of older releases.
-		"disable-webhook": true, "webhook-metrics-port": false, "assume-role-arn": false, "assume-role-duration": false,
-		// Only ever given as a variable.
-		"kubernetes-min-version": false,
-	}
-}
-
-// addIgnored adds the flags to a set, hidden from the help.
+// addIgnored adds the flags without effect to a set, hidden from the help.
 func addIgnored(flags *pflag.FlagSet) {
-	for name, isSwitch := range ignoredSettings() {
-		flags.String(name, "", "a setting of Karpenter's that has no effect here")
-		flag := flags.Lookup(name)
+	for _, setting := range settings.Table() {
+		if setting.Effect != settings.Ignored {
+			continue
+		}
+		flags.String(setting.Name, "", "a setting of Karpenter's that has no effect here")
+		flag := flags.Lookup(setting.Name)
 		flag.Hidden = true
-		if isSwitch {
+		if setting.Kind == settings.Switch {
 			flag.NoOptDefVal = "true"
 		}
 	}
 }
 
 // ignoredNotices names those that were given.
-func ignoredNotices(flags *pflag.FlagSet) []string {
-	var notices []string
-	flags.VisitAll(func(flag *pflag.Flag) { // in the order of their names
-		if value := flag.Value.String(); flag.Hidden && value != "" {
-			notices = append(notices, fmt.Sprintf("--%s (%s) is %q: it is a setting of Karpenter's and has no effect here",
-				flag.Name, strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_")), value))
+func ignoredNotices(flags *pflag.FlagSet) []joiner.Notice {
+	var notices []joiner.Notice
+	for _, setting := range settings.Table() {
+		flag := flags.Lookup(setting.Name)
+		if flag == nil || flag.Value.String() == "" {
+			continue
 		}
-	})
+		notices = append(notices, joiner.Notice{Setting: setting.Name, Idle: true,
+			Text: fmt.Sprintf("--%s (%s) is %q: it is a setting of Karpenter's and has no effect here",
+				setting.Name, setting.Variable(), flag.Value.String())})
+	}
 	return notices
+}
+
+// ofNoProvider names the settings of the provider for EC2 that were given to a program without that provider.
+func (o *options) ofNoProvider() []joiner.Notice {
+	if len(o.Providers) == 0 || slices.Contains(o.Providers, ec2) {
+		return nil
+	}
+	var notices []joiner.Notice
+	for _, setting := range settings.Table() {
+		flag := o.providers.Lookup(setting.Name)
+		if setting.Effect == settings.OfEC2 && flag != nil && flag.Value.String() != flag.DefValue {
+			notices = append(notices, joiner.Notice{Setting: setting.Name, Idle: true,
+				Text: fmt.Sprintf("--%s (%s) is given and has no effect: it belongs to the provider %s, which --providers leaves out",
+					setting.Name, setting.Variable(), ec2)})
+		}
+	}
+	return notices
+}
+
+// ec2 is the name of the provider for EC2.
+const ec2 = "ec2"
+
+// excuses reports whether a variable that cannot be read leaves its flag at the default: it does so for Karpenter's settings, as
+// in Karpenter.
+func (o *options) excuses(mistake commandline.Mistake) bool {
+	if _, karpenters := settings.Find(mistake.Flag); !karpenters {
+		return false
+	}
+	o.invalid = append(o.invalid, mistake)
+	return true
+}
+
+// misread returns what is wrong with settings beside their values: how unknown flags are to be taken, and with
+// --strict-settings each variable that cannot be read.
+func (o *options) misread() error {
+	var faults []error
+	if o.unknown != commandline.RefuseUnknown && o.unknown != commandline.WarnUnknown {
+		faults = append(faults, fmt.Errorf("--%s is %q: want %s or %s", commandline.UnknownFlags, o.unknown,
+			commandline.RefuseUnknown, commandline.WarnUnknown))
+	}
+	if o.strict {
+		for _, mistake := range o.invalid {
+			faults = append(faults, mistake)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// tell logs what becomes of settings otherwise than may be thought, and notes it for the metrics.
+func (o *options) tell(log logr.Logger) {
+	for _, mistake := range o.invalid {
+		log.Error(mistake.Err, "a variable cannot be read, so its setting has the default", "setting", mistake.Flag,
+			"variable", mistake.Variable, "value", mistake.Value)
+		o.InvalidSettings = append(o.InvalidSettings, mistake.Flag)
+	}
+	notices := append(ignoredNotices(o.ignored), o.Notices()...)
+	notices = append(notices, o.ofNoProvider()...)
+	for _, name := range o.notKnown {
+		notices = append(notices, joiner.Notice{Setting: name, Idle: true,
+			Text: fmt.Sprintf("--%s is no flag of this program: it has no effect", name)})
+	}
+	for _, notice := range notices {
+		commandline.Warn(log, notice.Text)
+		if notice.Idle {
+			o.IgnoredSettings = append(o.IgnoredSettings, notice.Setting)
+		}
+	}
 }

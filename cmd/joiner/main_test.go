@@ -20,7 +20,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"--nonsense":                   {args: []string{"--nonsense"}},
 		`"abc"`:                        {args: []string{"--metrics-port", "abc"}},
 		"--metrics-port is 70000":      {args: []string{"--metrics-port", "70000"}},
-		`BATCH_IDLE_DURATION="soon"`:   {environment: map[string]string{"BATCH_IDLE_DURATION": "soon"}},
+		`LAUNCH_TIMEOUT="soon"`:        {environment: map[string]string{"LAUNCH_TIMEOUT": "soon"}},
 		`--log-level is "loud"`:        {args: []string{"--log-level", "loud"}},
 		"no usable kubeconfig":         {args: []string{"--kubeconfig", filepath.Join(t.TempDir(), "none")}},
 		"unknown command \"argument\"": {args: []string{"argument"}},
@@ -38,4 +38,10 @@ func TestAServerThatIsNotThereIsAFailureOfOneLine(t *testing.T) {
 	if code != 1 || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "http://127.0.0.1:1 cannot be reached") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
+}
+
+// U-13.
+func TestU13_ThePrintedConfigIsReadAgain(t *testing.T) {
+	t.Parallel()
+	program.ConfigIsReadAgain(t)
 }

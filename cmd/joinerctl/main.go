@@ -51,7 +51,7 @@ func calledAs(file string, args []string) (called string, do []string) {
 // run is main with everything it touches as an argument, and returns the exit code.
 func run(ctx context.Context, called string, args []string, in io.Reader, out, failures io.Writer) int {
 	return cli.Run(ctx, cli.Config{Client: client, Clientset: clientset, Namespace: namespace, Forward: forward,
-		Open: open, In: in, Out: out,
+		Open: open, Beside: func(do func()) { go do() }, In: in, Out: out,
 		Err: failures, Called: called,
 		InTerminal: terminal(in), OutTerminal: terminal(out),
 		Plain: os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb",

@@ -55,8 +55,6 @@ type Config struct {
 	// Each calls do with 0 to n-1 and returns when all calls have; they may run at the same time. Nil: one after the
 	// other.
 	Each func(n int, do func(i int))
-	// Created is called for each NodeClaim that was created, for metrics.
-	Created func(pool string)
 	// Decided is called for each decision, with what became of it, for metrics (U-10) and for the history (U-32). It
 	// returns the decision's ID, "" when nobody keeps it. It makes no call, and may be called at the same time.
 	Decided func(Decision, About) string
@@ -70,9 +68,6 @@ type Applier struct {
 
 // New returns an Applier.
 func New(config Config) *Applier {
-	if config.Created == nil {
-		config.Created = func(string) {}
-	}
 	if config.Decided == nil {
 		config.Decided = func(Decision, About) string { return "" }
 	}

@@ -27,6 +27,7 @@ type About struct {
 	Before, After resources.Money
 	BasedOn       uint64 // version of the snapshot
 	Why           string
+	Relaxed       bool // the launch leaves fewer values than minValues demands
 }
 
 // Verb is what is done.
@@ -43,13 +44,14 @@ const (
 type Result string
 
 // What becomes of a launch: its NodeClaim is made (done), the plan did not hold any more (refused), or the API server
-// could not be told (failed). A removal is planned, and then done or taken back.
+// could not be told (failed); later its node has joined. A removal is planned, and then done or taken back.
 const (
 	Planned   Result = "planned"
 	Done      Result = "done"
 	TakenBack Result = "taken_back"
 	NotHeld   Result = "refused"
 	Failed    Result = "failed"
+	Joined    Result = "joined"
 )
 
 // Why a node is launched that replaces none: for pods that wait, or for the replicas of a static pool.
@@ -95,7 +97,8 @@ func (a *Applier) decided(p plan.Plan, launch plan.Launch, outcome Result, claim
 		d.Cause = CauseReplicas
 	}
 	return a.config.Decided(d, About{Pool: launch.Pool, Claim: claim, Replaces: launch.Replaces, Pods: launch.Pods,
-		Types: launch.Types, After: launch.Cheapest.Price.OfNode(), BasedOn: p.BasedOn, Why: why})
+		Types: launch.Types, After: launch.Cheapest.Price.OfNode(), BasedOn: p.BasedOn, Why: why,
+		Relaxed: len(launch.Relaxed) > 0})
 }
 
 // removing tells of a removal, and returns the decision's ID.

@@ -188,7 +188,6 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 		translate.SetCompany(claim, t.company)
 		err := a.createOnce(ctx, claim, t.view.at.Add(viewFor))
 		if err == nil {
-			a.config.Created(launch.Pool)
 			t.decision = a.decided(p, launch, Done, claim.Name, "")
 			return claim, "", nil
 		}

@@ -67,7 +67,14 @@ func TestTheOutcomeNamesEachLaunch(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limit.Limits{HardNodes: limit.None, SoftNodes: 1}, interceptor.Funcs{})
 	var created []string
-	r.with(func(c *apply.Config) { c.Created = func(pool string) { created = append(created, pool) } })
+	r.with(func(c *apply.Config) {
+		c.Decided = func(d apply.Decision, about apply.About) string {
+			if d.Outcome == apply.Done {
+				created = append(created, about.Pool)
+			}
+			return ""
+		}
+	})
 	a, b := launch(plan.NoSlot, "a"), launch(plan.NoSlot, "b")
 	out := r.apply(t, planOf(a, b))
 	want := apply.Outcome{

@@ -83,10 +83,11 @@ func TestAViewIsTakenAnewAfterFiveSeconds(t *testing.T) {
 		r := newRig(t, limit.Unlimited(), l.hooks())
 		creates := 0
 		r.with(func(c *apply.Config) {
-			c.Now, c.Created = clock.Now, func(string) {
+			c.Now, c.Decided = clock.Now, func(apply.Decision, apply.About) string {
 				if creates++; creates%200 == 1 { // once for each 200 that are created at a time
 					clock.Advance(passed)
 				}
+				return ""
 			}
 		})
 		var launches []plan.Launch

@@ -56,6 +56,9 @@ type migrationAnswer struct {
 	migrate.Report
 }
 
+// Rows are the findings.
+func (migrationAnswer) Rows() string { return "findings" }
+
 // Names are the objects with findings.
 func (a migrationAnswer) Names() []string {
 	var names whatif.Names
@@ -70,6 +73,9 @@ type auditAnswer struct {
 	typed
 	audit.Report
 }
+
+// Rows are the findings.
+func (auditAnswer) Rows() string { return "findings" }
 
 // Names are the pods, workloads and nodes with findings.
 func (a auditAnswer) Names() []string {

@@ -29,6 +29,7 @@ type foreseen struct {
 	from           string
 	until, failOn  string
 	catalogue      string
+	now            planTime
 	connection     *Connection
 	printing       *printing
 }
@@ -55,6 +56,7 @@ func (f *foreseen) flags(command *cobra.Command) {
 		"what of a change ends with exit code 1: new-waiting, held, drift, disruption, trim, any, price+N%, price+$N")
 	flags.StringVar(&f.catalogue, "catalogue", catalogueAuto,
 		"instance types and prices: auto, aws, default, or a file")
+	f.now.flag(command)
 	f.connection, f.printing = connects(command), prints(command)
 }
 
@@ -115,7 +117,7 @@ func (f *foreseen) run(ctx context.Context, config Config) error {
 		return err
 	}
 	f.change.Documents = fromFiles(changes)
-	world, offered, err := picture(documents, f.catalogue)
+	world, offered, err := f.now.picture(documents, f.catalogue)
 	if err != nil {
 		return err
 	}
@@ -154,7 +156,8 @@ func (f *foreseen) read(ctx context.Context, config Config) (documents []whatif.
 	if err != nil {
 		return nil, nil, errNoCluster(err)
 	}
-	live, unread, err := readAll(ctx, client, whatif.Resources())
+	live, unread, err := readWhole(ctx, client, whatif.Resources(),
+		func(d whatif.Document) whatif.Document { return d }) // a change is applied to the whole
 	if err != nil {
 		return nil, nil, err
 	}

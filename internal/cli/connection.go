@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -23,6 +24,17 @@ type Connection struct {
 	// Kubeconfig is a path; "" means what the environment says.
 	Kubeconfig string
 	Overrides  clientcmd.ConfigOverrides
+
+	// timeout bounds the whole command; 0 bounds nothing. stop gives its clock back.
+	timeout time.Duration
+	stop    context.CancelFunc
+}
+
+// errTimeout is why a command gave up; it says so for whoever asks the context.
+type errTimeout struct{ after time.Duration }
+
+func (e errTimeout) Error() string {
+	return fmt.Sprintf("gave up after %s (--timeout): nothing is known that was not printed", e.after)
 }
 
 // The groups that flags stand in below a command's own, in this order.
@@ -42,6 +54,23 @@ func connects(command *cobra.Command) *Connection {
 	names.ContextOverrideFlags.Namespace = clientcmd.FlagInfo{} // commands that have one say what it is for
 	names.AuthOverrideFlags.Username, names.AuthOverrideFlags.Password = clientcmd.FlagInfo{}, clientcmd.FlagInfo{}
 	clientcmd.BindOverrideFlags(&c.Overrides, own, names)
+	own.DurationVar(&c.timeout, "timeout", 0, "give up after this long, such as 30s; 0 waits as long as it takes")
+	command.PreRunE = func(command *cobra.Command, _ []string) error {
+		if c.timeout < 0 {
+			return fmt.Errorf("--timeout is %s: it must not be negative", c.timeout)
+		}
+		if c.timeout > 0 {
+			ctx, stop := context.WithTimeoutCause(command.Context(), c.timeout, errTimeout{c.timeout})
+			command.SetContext(ctx)
+			c.stop = stop
+		}
+		return nil
+	}
+	command.PostRun = func(*cobra.Command, []string) {
+		if c.stop != nil {
+			c.stop()
+		}
+	}
 	addGroup(command, groupConnection, own)
 	return c
 }

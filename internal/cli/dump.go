@@ -107,7 +107,7 @@ func (with *dumping) run(ctx context.Context, config Config) error {
 
 // check reads the flags.
 func (with *dumping) check(config Config) (how dump.Redaction, most int64, now time.Time, err error) {
-	how, now = dump.Redaction(with.redact), time.Now()
+	how = dump.Redaction(with.redact)
 	size, err := resource.ParseQuantity(with.maxSize)
 	switch {
 	case !how.Known():
@@ -120,12 +120,9 @@ func (with *dumping) check(config Config) (how dump.Redaction, most int64, now t
 		return how, 0, now, errors.New("--key is set and --redact is none: nothing is taken away that it could name")
 	case with.key != "" && (with.key == with.out || with.key == "-"):
 		return how, 0, now, fmt.Errorf("--key is %q: it must be a file of its own", with.key)
-	case with.now != "":
-		if now, err = time.Parse(time.RFC3339, with.now); err != nil {
-			return how, 0, now, fmt.Errorf("--now is %q: it must be a time, such as 2026-11-22T07:00:00Z", with.now)
-		}
 	}
-	return how, size.Value(), now, nil
+	now, err = planTime{with.now}.at()
+	return how, size.Value(), now, err
 }
 
 // gather makes the dump of the cluster, or of files.

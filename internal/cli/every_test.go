@@ -68,6 +68,8 @@ func calls() []call {
 		{"policy status", files("policy", "status", "-f", "../../examples/policies"), "PolicyStatus", "NAMESPACE  NAME",
 			"autonodepolicy/default -n hcp-b\nautonodepolicy/default -n hcp-c\nautonodepolicy/default -n hcp-d\n" +
 				"autonodepolicy/other -n hcp-d\n"},
+		{"policy check", files("policy", "check", "-f", "../../examples/policycheck"), "PolicyCheck", "POOL  TYPES NOW",
+			"openshiftnodepool/ml\nopenshiftnodepool/web\n"},
 		{"top", files("top", "-f", "../../examples/status"), "NodeList", "Joiner 0.4.0   leader joiner-a   1 standby",
 			"nodepool/batch\npod/train-0 -n ml\nnode/ip-10-0-7-4\n"},
 		{"audit control-plane", audit(), "ControlPlaneAudit", "Live source: Scheduler",
@@ -116,6 +118,7 @@ func TestU13_EveryCommandHasEveryForm(t *testing.T) {
 				"jsonpath={.kind}":                 func(out string) bool { return out == c.kind },
 				"jsonpath=kind":                    func(out string) bool { return out == c.kind },
 				"go-template={{.kind}}{{\"\\n\"}}": func(out string) bool { return out == c.kind+"\n" },
+				"custom-columns=A:.nothing":        func(out string) bool { return strings.HasPrefix(out, "A\n<none>\n") },
 			} {
 				if code, out, failures := c.run(t, "-o", form); code != cli.CodeFindings || failures != "" || !check(out) {
 					t.Errorf("-o %s: exit %d, %q:\n%s", form, code, failures, out)

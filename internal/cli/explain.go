@@ -79,6 +79,7 @@ type explainer struct {
 	connection           *Connection
 	printing             *printing
 	all, try             bool
+	now                  planTime
 	// where is the place of the controller, and asked what is read there; more is what is read of a cluster beside
 	// what every explanation needs.
 	where place
@@ -86,6 +87,9 @@ type explainer struct {
 	more  func(context.Context, dynamic.Interface) ([]whatif.Document, error)
 	// client is that of the cluster, once it is read; nil for files.
 	client dynamic.Interface
+	// follows says that the cluster is looked at again and again: feed is then what is read of it.
+	follows bool
+	feed    *feed
 }
 
 // explaining makes a command for one object, without its use, example and work.
@@ -109,6 +113,7 @@ Exit code: ` + codes +
 		"file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; may be repeated")
 	flags.StringVar(&with.catalogue, "catalogue", catalogueAuto,
 		"instance types and prices: auto, aws, default, or a file (joinerctl simulate --help)")
+	with.now.flag(command)
 	with.connection, with.printing = connects(command), prints(command)
 	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")
 	return command, with
@@ -146,7 +151,7 @@ func (with *explainer) run(ctx context.Context, config Config, about func(*whati
 	if err != nil {
 		return err
 	}
-	world, offered, err := picture(documents, with.catalogue)
+	world, offered, err := with.now.picture(documents, with.catalogue)
 	if err != nil {
 		return err
 	}
@@ -201,14 +206,24 @@ func (with *explainer) read(ctx context.Context, config Config) (documents []wha
 // required it is an error.
 func readAll(ctx context.Context, client dynamic.Interface, resources []whatif.Resource) (documents []whatif.Document,
 	unread []string, err error) {
+	reads, err := whatif.NewUnderstanding()
+	if err != nil {
+		return nil, nil, err
+	}
+	return readWhole(ctx, client, resources, reads.Of)
+}
+
+// readWhole is readAll that keeps of each document what it is told to keep.
+func readWhole(ctx context.Context, client dynamic.Interface, resources []whatif.Resource,
+	keep func(whatif.Document) whatif.Document) (documents []whatif.Document, unread []string, err error) {
 	for _, resource := range resources {
 		err := eachObject(ctx, client, resource.GroupVersionResource, func(o *unstructured.Unstructured) error {
-			documents = append(documents, whatif.Document{Where: "the cluster", Content: o.Object, Stored: true})
+			documents = append(documents, keep(whatif.Document{Where: "the cluster", Content: o.Object, Stored: true}))
 			return nil
 		})
 		switch {
 		case apierrors.IsForbidden(err) && !resource.Required:
-			unread = append(unread, fmt.Sprintf("%s, for want of the right to list them", resource.GroupResource()))
+			unread = append(unread, mayNotBeListed(resource))
 		case apierrors.IsForbidden(err):
 			return nil, nil, mayNotList(resource.GroupVersionResource)
 		case err != nil:

@@ -174,7 +174,7 @@ func TestU04_APauseIsReadFromTheCluster(t *testing.T) {
 		"n1")
 	if code != cli.CodeFailed || !strings.Contains(failures, "whether disruption is paused, for want of the right to "+
 		"get ConfigMap kube-system/joiner-disruption") ||
-		!strings.Contains(out, "it would be chosen to go now, Empty") {
+		!strings.Contains(out, "it would go now: Empty") {
 		t.Errorf("exit code %d, %q\n%s", code, failures, out)
 	}
 }

@@ -197,6 +197,9 @@ type historyAnswer struct {
 // Clean reports that nothing is to be done: what was decided is no finding.
 func (historyAnswer) Clean() bool { return true }
 
+// Rows are the decisions.
+func (historyAnswer) Rows() string { return "records" }
+
 // Names are the NodeClaims that were decided about.
 func (a historyAnswer) Names() []string {
 	var names whatif.Names

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/joiner-autoscaler/joiner/internal/whatif"
+	"github.com/joiner-autoscaler/joiner/internal/nearest"
 )
 
 // subcommands is for commands that only have others below them: one that is mistyped is told with the nearest real ones
@@ -25,8 +25,8 @@ func subcommands(command *cobra.Command, args []string) error {
 		}
 	}
 	text := fmt.Sprintf("there is no command %q in %s", args[0], command.CommandPath())
-	if near := cmp.Or(whatif.Nearest(args[0], names), whatif.Nearest(args[0], others)); near != "" {
-		return errors.New(text + whatif.Meant(near))
+	if near := cmp.Or(nearest.Of(args[0], names), nearest.Of(args[0], others)); near != "" {
+		return errors.New(text + nearest.Meant(near))
 	}
 	return fmt.Errorf("%s: it must be one of %s", text, strings.Join(names, ", "))
 }
@@ -50,8 +50,8 @@ func mistypedFlag(command *cobra.Command, err error) error {
 	}
 	var names []string
 	command.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
-	if near := whatif.Nearest(unknown.GetSpecifiedName(), names); near != "" && len(unknown.GetSpecifiedName()) > 1 {
-		return fmt.Errorf("%w%s", err, whatif.Meant("--"+near))
+	if near := nearest.Of(unknown.GetSpecifiedName(), names); near != "" && len(unknown.GetSpecifiedName()) > 1 {
+		return fmt.Errorf("%w%s", err, nearest.Meant("--"+near))
 	}
 	return fmt.Errorf("%w: see %s --help", err, command.CommandPath())
 }

@@ -50,8 +50,8 @@ type policyStanding struct {
 }
 
 func policyCommands(config Config) *cobra.Command {
-	command := parent("policy", "Say how AutoNodePolicies stand", "")
-	command.AddCommand(policyStatus(config))
+	command := parent("policy", "Say how AutoNodePolicies stand, and what one would do", "")
+	command.AddCommand(policyCheck(config), policyStatus(config))
 	return command
 }
 
@@ -218,6 +218,9 @@ func (a policyAnswer) Names() []string {
 	}
 	return names.List()
 }
+
+// Rows are the policies.
+func (policyAnswer) Rows() string { return "policies" }
 
 // WriteText writes the table.
 func (a policyAnswer) WriteText(out io.Writer) error { return a.WriteTable(out, false, true) }

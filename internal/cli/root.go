@@ -39,6 +39,9 @@ type Config struct {
 	// In, Out and Err are the standard streams.
 	In       io.Reader
 	Out, Err io.Writer
+	// Beside does something beside the command, until that ends. Where it is nil nothing is watched: what is looked at
+	// again is read anew.
+	Beside func(do func())
 	// InTerminal and OutTerminal say that a person is at the other end of In and Out.
 	InTerminal, OutTerminal bool
 	// Plain says that the environment wants no colours (NO_COLOR).
@@ -71,6 +74,9 @@ func Run(ctx context.Context, config Config, args []string) int {
 	case ctx.Err() != nil:
 		fmt.Fprintf(config.Err, "%s: interrupted\n", config.called())
 		return CodeInterrupted
+	}
+	if out := (errTimeout{}); ran.Context() != nil && errors.As(context.Cause(ran.Context()), &out) {
+		err = out
 	}
 	for line := range strings.SplitSeq(strings.TrimSpace(unanswered(err).Error()), "\n") {
 		fmt.Fprintf(config.Err, "%s: %s\n", config.called(), config.renamed(line))

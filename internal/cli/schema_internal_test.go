@@ -24,7 +24,8 @@ func answers() map[string]any {
 	return map[string]any{
 		"Comparison": whatif.Comparison{}, "ControlPlaneAudit": auditAnswer{}, "ControlPlaneSuggestion": suggestionAnswer{},
 		"Explanation": whatif.Explained{}, "History": historyAnswer{}, "MigrationCheck": migrationAnswer{}, "Pause": switched{},
-		"NodeList": whatif.Top{}, "PolicyStatus": policyAnswer{}, "Replay": replayAnswer{}, "Simulation": whatif.Result{},
+		"NodeList": whatif.Top{}, "PolicyCheck": policyCheckAnswer{}, "PolicyStatus": policyAnswer{}, "Replay": replayAnswer{},
+		"Simulation":       whatif.Result{},
 		"Status":           whatif.Status{},
 		"StorageMigration": storageAnswer{}, "Version": versions{},
 	}

@@ -72,6 +72,35 @@ func picture(documents []whatif.Document, setting string) (*whatif.World, offers
 	return pictureAt(documents, setting, time.Now())
 }
 
+// planTime is --now: the time that is planned for.
+type planTime struct{ text string }
+
+func (m *planTime) flag(command *cobra.Command) {
+	command.Flags().StringVar(&m.text, "now", "",
+		"the time that is planned for, as 2026-11-22T07:00:00Z; without it now")
+}
+
+// at is that time.
+func (m planTime) at() (time.Time, error) {
+	if m.text == "" {
+		return time.Now(), nil
+	}
+	at, err := time.Parse(time.RFC3339, m.text)
+	if err != nil {
+		return at, fmt.Errorf("--now is %q: it must be a time, such as 2026-11-22T07:00:00Z", m.text)
+	}
+	return at, nil
+}
+
+// picture is pictureAt that time.
+func (m planTime) picture(documents []whatif.Document, setting string) (*whatif.World, offers, error) {
+	at, err := m.at()
+	if err != nil {
+		return nil, offers{}, err
+	}
+	return pictureAt(documents, setting, at)
+}
+
 // pictureAt is picture at another time.
 func pictureAt(documents []whatif.Document, setting string, now time.Time) (*whatif.World, offers, error) {
 	chosen := chosenCatalogue(setting, documents)

@@ -71,7 +71,7 @@ func TestU04_ThePageShowsWhyANodeStays(t *testing.T) {
 	}
 	shows(t, "../../docs/explain.md", "$ joinerctl explain node n1 -f examples/explain\n", out)
 	code, out, _ = ran(t, "", "explain", "node", "default-bbbb", "-f", "../../examples/explain")
-	if code != cli.CodeFine || !strings.Contains(out, "it would be chosen to go now, Underutilized") {
+	if code != cli.CodeFine || !strings.Contains(out, "it would go now: Underutilized") {
 		t.Errorf("exit code %d, %s", code, out)
 	}
 	if code, _, failures = ran(t, "", "explain", "node", "n9", "-f", "../../examples/explain"); code != cli.CodeFailed ||

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/joiner-autoscaler/joiner/internal/cli/printer"
+	terminal "github.com/joiner-autoscaler/joiner/internal/cli/top"
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
@@ -61,6 +62,7 @@ pod waits for longer than --pods-waiting and no node is on its way for it, a nod
 			if !watch.on {
 				return once()
 			}
+			with.follows = true
 			return watch.repeat(command.Context(), config, with.files, printer, once)
 		},
 	}
@@ -76,6 +78,7 @@ pod waits for longer than --pods-waiting and no node is on its way for it, a nod
 			"may be repeated")
 	command.Flags().StringVar(&with.catalogue, "catalogue", catalogueAuto,
 		"instance types and prices: auto, aws, default, or a file (joinerctl simulate --help)")
+	with.now.flag(command)
 	with.connection, with.printing = connects(command), prints(command)
 	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")
 	return command
@@ -88,7 +91,7 @@ func (with *explainer) status(ctx context.Context, config Config, where place, i
 	if err != nil {
 		return err
 	}
-	world, offered, err := picture(documents, with.catalogue)
+	world, offered, err := with.now.picture(documents, with.catalogue)
 	if err != nil {
 		return err
 	}
@@ -121,13 +124,14 @@ func (w watching) repeat(ctx context.Context, config Config, files []string, to 
 		if config.OutTerminal && to.ForPeople() {
 			fmt.Fprint(config.Out, emptying)
 		}
+		began := time.Now()
 		if err := once(); err != nil && !errors.Is(err, errFindings) && !errors.Is(err, errPartial) {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(w.every):
+		case <-time.After(terminal.Pause(w.every, time.Since(began))):
 		}
 	}
 }
@@ -148,7 +152,17 @@ func (with *explainer) surroundings(ctx context.Context, config Config, where pl
 	if err != nil {
 		return nil, "", err
 	}
-	if documents, in.NotChecked, err = readAll(ctx, client, resources); err != nil {
+	if with.follows && with.feed == nil && config.Beside != nil {
+		if with.feed, err = newFeed(ctx, config.Beside, client, resources); err != nil {
+			return nil, "", err
+		}
+	}
+	if with.feed != nil {
+		documents, in.NotChecked, err = with.feed.documents()
+	} else {
+		documents, in.NotChecked, err = readAll(ctx, client, resources)
+	}
+	if err != nil {
 		return nil, "", err
 	}
 	more, unread, err := where.read(ctx, client, asked{leader: true, pause: true}, &in.Surroundings)

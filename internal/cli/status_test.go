@@ -236,7 +236,7 @@ func TestU24_StatusWatches(t *testing.T) {
 		client := standing(t, nil)
 		ctx, interrupt := context.WithCancel(t.Context())
 		looks := 0
-		client.PrependReactor("list", "nodepools", func(clienttesting.Action) (bool, runtime.Object, error) {
+		client.PrependReactor("list", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 			if looks++; looks == 4 {
 				interrupt()
 			}

@@ -95,6 +95,7 @@ func (with *topping) run(ctx context.Context, config Config) error {
 		return err
 	}
 	if with.watch.on {
+		with.follows = true
 		return with.watch.repeat(ctx, config, with.files, printer, once)
 	}
 	return once()
@@ -108,12 +109,14 @@ func (with *topping) screen(ctx context.Context, config Config, paint bool) erro
 	case slices.Contains(with.files, "-"):
 		return errors.New("-f - reads standard input, and top needs that for keys: give --once, or a file")
 	}
+	with.follows = true
 	look := func() (terminal.Look, error) {
+		began := time.Now()
 		var explain func(whatif.About) string
 		t, _, err := with.lookWith(ctx, config, func(w *whatif.World) {
 			explain = func(about whatif.About) string { return config.renamed(terminal.Told(w, about)) }
 		})
-		return terminal.Look{Top: t, At: time.Now(), Explain: explain}, err
+		return terminal.Look{Top: t, At: time.Now(), Took: time.Since(began), Explain: explain}, err
 	}
 	first, err := look()
 	if err != nil {

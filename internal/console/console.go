@@ -69,7 +69,7 @@ func isPage(address string) bool {
 	if address != "/" && strings.HasSuffix(address, "/") {
 		return false
 	}
-	for _, form := range []string{"/", "/nodes", "/nodes/*", "/pods", "/pods/*/*", "/pools", "/pools/*", "/about"} {
+	for _, form := range []string{"/", "/nodes", "/nodes/*", "/pods", "/pods/*/*", "/pools", "/pools/*", "/history", "/about"} {
 		if matched, err := path.Match(form, address); err == nil && matched {
 			return true
 		}

@@ -31,7 +31,7 @@ func get(t *testing.T, path, etag string) (*http.Response, string) {
 func TestU08_TheFilesAreServed(t *testing.T) {
 	t.Parallel()
 	for path, up := range map[string]string{"/": "./", "/nodes": "./", "/nodes/n1": "./../", "/pods/shop/web": "./../../",
-		"/pods": "./", "/pools": "./", "/pools/p": "./../", "/about": "./"} {
+		"/pods": "./", "/pools": "./", "/pools/p": "./../", "/history": "./", "/about": "./"} {
 		answer, body := get(t, path, "")
 		if answer.StatusCode != http.StatusOK || !strings.Contains(body, `src="`+up+`app.js"`) ||
 			!strings.Contains(body, `href="`+up+`app.css"`) || strings.Contains(body, "<style") {

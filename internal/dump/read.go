@@ -8,6 +8,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
@@ -191,9 +192,10 @@ func (r *reader) catalogue(c catalogueRecord) {
 
 func (r *reader) pool(p poolRecord) *cluster.Pool {
 	pool := &cluster.Pool{
-		Name: p.Name, UID: p.UID, Weight: p.Weight, Blocked: p.Blocked, Requirements: r.set(p.Requirements),
-		Taints: each(p.Taints, readTaint), RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots,
-		SurgeSlots: p.SurgeSlots, Static: p.Static, Replicas: p.Replicas, Dormant: p.Dormant, Gentle: p.Gentle,
+		Name: p.Name, UID: p.UID, Weight: p.Weight, Blocked: p.Blocked, BlockedBy: cause.Code(p.BlockedBy),
+		Requirements: r.set(p.Requirements),
+		Taints:       each(p.Taints, readTaint), RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots,
+		SurgeSlots: p.SurgeSlots, Static: p.Static, Replicas: p.Replicas, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held,
 		Invalid: p.Invalid, ExpiresGracefully: p.ExpiresGracefully, Consolidates: cluster.Consolidation(p.Consolidates),
 		PriceTolerance: p.PriceTolerance,
 		Limits: limit.Limits{Resources: r.vector("limits.resources", p.Limits.Resources), Limited: p.Limits.Limited,

@@ -122,6 +122,7 @@ type poolRecord struct {
 	UID               string              `json:"uid,omitempty"`
 	Weight            int32               `json:"weight,omitempty"`
 	Blocked           string              `json:"blocked,omitempty"`
+	BlockedBy         string              `json:"blockedBy,omitempty"`
 	Requirements      []requirementRecord `json:"requirements,omitempty"`
 	Taints            []taintRecord       `json:"taints,omitempty"`
 	Catalogue         *int                `json:"catalogue,omitempty"` // position of its line among those of catalogues
@@ -135,6 +136,7 @@ type poolRecord struct {
 	Replicas          int64               `json:"replicas,omitempty"`
 	Dormant           bool                `json:"dormant,omitempty"`
 	Gentle            bool                `json:"gentle,omitempty"`
+	Held              bool                `json:"held,omitempty"`
 	Invalid           bool                `json:"invalid,omitempty"`
 	ExpiresGracefully bool                `json:"expiresGracefully,omitempty"`
 	Consolidates      int                 `json:"consolidates,omitempty"`

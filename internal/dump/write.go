@@ -227,8 +227,9 @@ func alike(a, b requirement.Set) requirement.Set {
 
 func pool(p *cluster.Pool) poolRecord {
 	return poolRecord{
-		Name: p.Name, UID: p.UID, Weight: p.Weight, Blocked: p.Blocked, Requirements: set(p.Requirements),
-		Taints: each(p.Taints, taint),
+		Name: p.Name, UID: p.UID, Weight: p.Weight, Blocked: p.Blocked, BlockedBy: string(p.BlockedBy),
+		Requirements: set(p.Requirements),
+		Taints:       each(p.Taints, taint),
 		Limits: limitsRecord{Resources: p.Limits.Resources, Limited: p.Limits.Limited, SoftNodes: p.Limits.SoftNodes,
 			HardNodes: p.Limits.HardNodes},
 		Used: usageRecord{Nodes: p.Used.Nodes, Capacity: p.Used.Capacity},
@@ -236,7 +237,7 @@ func pool(p *cluster.Pool) poolRecord {
 			return minValuesRecord{string(m.Key), m.Count}
 		}),
 		RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots, SurgeSlots: p.SurgeSlots, Static: p.Static,
-		Replicas: p.Replicas, Dormant: p.Dormant, Gentle: p.Gentle, Invalid: p.Invalid,
+		Replicas: p.Replicas, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held, Invalid: p.Invalid,
 		ExpiresGracefully: p.ExpiresGracefully, Consolidates: int(p.Consolidates), PriceTolerance: p.PriceTolerance,
 	}
 }

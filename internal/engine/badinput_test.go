@@ -52,9 +52,10 @@ func TestBadInputGetsAReason(t *testing.T) {
 		"no pool":              {"pod web cpu=1", "there is no NodePool"},
 		"nothing available":    {"type t cpu=2 mem=8Gi zones=a od=0.1 unavailable=a\npool default\npod web cpu=1", "availability leaves 0 of 1"},
 		"blocked pod":          {onePool + "pod web blocked=its_claim_is_missing", "its claim is missing"},
-		"minValues beyond all": {"type t cpu=2 mem=8Gi od=0.1\npool default minvalues=type:50\npod web cpu=1", "fewer values than minValues demands"},
-		"a limit of nothing":   {"type t cpu=2 mem=8Gi od=0.1\npool default limit.cpu=0\npod web cpu=1", "cpu 0 of 0, 2 more needed (soft limit)"},
-		"a used-up huge limit": {"type t cpu=9223372036854775807m mem=8Gi od=0.1\npool default limit.cpu=9223372036854775806m\npod web cpu=1", "more needed (soft limit)"},
+		"minValues beyond all": {"type t cpu=2 mem=8Gi od=0.1\npool default minvalues=type:50\npod web cpu=1",
+			"minValues asks for 50 values of node.kubernetes.io/instance-type, with only 1 left for the pod"},
+		"a limit of nothing":   {"type t cpu=2 mem=8Gi od=0.1\npool default limit.cpu=0\npod web cpu=1", "cpu 0 of 0, another node adds 2 (soft limit)"},
+		"a used-up huge limit": {"type t cpu=9223372036854775807m mem=8Gi od=0.1\npool default limit.cpu=9223372036854775806m\npod web cpu=1", "another node adds 9223372036854775807m (soft limit)"},
 	} {
 		_, p := provision(t, c.script, nil)
 		if i := slices.IndexFunc(p.Unplaced, func(u plan.Unplaced) bool { return u.Pod.Name == "web" }); i < 0 || !strings.Contains(p.Unplaced[i].String(), c.want) {

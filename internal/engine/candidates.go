@@ -95,7 +95,7 @@ func beginFrom(origin, s *cluster.Snapshot, terms Terms) *disruption {
 	return d
 }
 
-// hungry lists the pods that a plan for s leaves unplaced, one of each shape.
+// hungry lists the pods that a plan for s leaves unplaced, one of each shape: those that some node could take.
 func hungry(s *cluster.Snapshot, p plan.Plan) []*cluster.Pod {
 	if len(p.Unplaced) == 0 {
 		return nil
@@ -107,7 +107,7 @@ func hungry(s *cluster.Snapshot, p plan.Plan) []*cluster.Pod {
 	var list []*cluster.Pod
 	seen := map[*cluster.Shape]bool{}
 	for _, pod := range s.Pending {
-		if unplaced[pod.UID] && !seen[pod.Shape] {
+		if unplaced[pod.UID] && !seen[pod.Shape] && pod.Shape.Blocked == "" {
 			seen[pod.Shape] = true
 			list = append(list, pod)
 		}
@@ -207,12 +207,17 @@ func wasteful(s *cluster.Snapshot, terms Terms) func(*cluster.Node) bool {
 	}
 	return func(node *cluster.Node) bool {
 		pool := s.Pool(node.Pool)
-		if pool == nil || pool.Static || pool.Consolidates == cluster.WhenEmpty || node.Price == resources.Unpriced {
+		if pool == nil || pool.Static || pool.Consolidates == cluster.WhenEmpty || node.Price == resources.Unpriced ||
+			slices.ContainsFunc(node.Pods, bound) {
 			return false
 		}
 		return node.ConsolidatableAt <= terms.Now && Disruptable(s, node) && !promised[node.Name] && !promised[node.Claim]
 	}
 }
+
+// bound reports whether a pod that would have to move is one that no other node can be right for, since it has devices for
+// instance (K-41). To try its node together with others would only keep those others.
+func bound(pod *cluster.Pod) bool { return !pod.Fixed && !pod.Terminating && pod.Shape.Blocked != "" }
 
 // candidates lists the nodes that may go, the most wasteful first: what part of a node's price its pods do not use, and of
 // equals what costs least to disrupt.

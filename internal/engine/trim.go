@@ -14,11 +14,11 @@ import (
 // Trim plans the removal of nodes above the node limits of their pools, hard or soft, and above the replicas of static
 // pools (L-40 to L-42, D-12). Budgets limit it in gentle pools only, see [gently]. What is leaving already, for
 // whatever reason, counts as gone: only the excess is chosen, never one more. Pools whose specification cannot be
-// understood, and dormant ones, are left alone.
+// understood, held and dormant ones are left alone.
 func Trim(s *cluster.Snapshot, budgets map[string][]Budget) plan.Plan {
 	result := plan.Plan{BasedOn: s.Version, Names: s.Names}
 	for _, pool := range s.Pools {
-		if pool.Invalid || pool.Dormant {
+		if pool.Invalid || pool.Dormant || pool.Held {
 			continue
 		}
 		staying, leaving := Leaving(s, pool.Name)

@@ -291,16 +291,17 @@ func whyNotCheaper(terms Terms, future *disruption, node *cluster.Node) Standing
 		found.Cause, found.Text = cause.OthersFirst, "its pods fit elsewhere, and other nodes go first"
 	case saving <= 0:
 		found.Cause, found.Text = cause.NothingCheaper,
-			fmt.Sprintf("what its pods need would cost $%s/h elsewhere, and it costs $%s/h", needs, price)
+			fmt.Sprintf("its pods would cost $%s/h elsewhere, and the node costs $%s/h", needs, price)
 	case capacityType(node) == "spot" && !terms.SpotToSpot:
 		found.Cause, found.Text = cause.SpotToSpotOff,
-			fmt.Sprintf("what its pods need would cost $%s/h less, and a spot node is not replaced by a spot node", saving)
+			fmt.Sprintf("its pods would cost $%s/h less on another spot node, and a spot node is not replaced by a spot node",
+				saving)
 	case saving < terms.least(price):
 		found.Cause, found.Text = cause.SavingTooSmall,
 			fmt.Sprintf("replacing it would save $%s/h of $%s/h, less than is worth a move", saving, price)
 	case len(future.hungry) > 0:
 		found.Cause, found.Text = cause.WaitingPodsFirst,
-			"pods wait that no NodePool may launch a node for: nothing is replaced to save money meanwhile"
+			"pods are waiting that no NodePool may launch a node for: nothing is replaced to save money meanwhile"
 	default:
 		found.Cause, found.Text = cause.OthersFirst,
 			fmt.Sprintf("replacing it would save $%s/h, and other nodes go first", saving)

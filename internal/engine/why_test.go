@@ -118,6 +118,7 @@ func TestU16_EachCauseOfNodesHasAScript(t *testing.T) {
 	}
 	elsewhere := map[cause.Code]string{
 		cause.Paused:     "a ConfigMap says so; a script of package whatif has it",
+		cause.PoolHeld:   "an annotation of the pool says so; a script of package whatif has it",
 		cause.BackingOff: "an annotation of the pool says so; a script of package whatif has it",
 	}
 	for _, code := range cause.StayingCodes() {

@@ -168,3 +168,37 @@ func TestU25_Filters(t *testing.T) {
 		}
 	}
 }
+
+// U-32: the end of a launch says which one it is of: its node has joined, or its NodeClaim was given up before; also
+// when another process has launched it. What goes later is no end of a launch.
+func TestU32_TheEndOfALaunchIsTiedToIt(t *testing.T) {
+	t.Parallel()
+	l := New(0, 1)
+	of := map[string]string{}
+	add := func(verb, claim, cause, outcome string) Record {
+		t.Helper()
+		id, _ := l.Add(Record{Verb: verb, NodeClaim: claim, Cause: cause, Outcome: outcome}, start())
+		of[verb+" "+claim] = id
+		all := l.Records()
+		return all[len(all)-1]
+	}
+	add("launch", "a", "Pending", "done")
+	add("replace", "b", "Drifted", "done")
+	launched, replaced := of["launch a"], of["replace b"]
+	open, _ := l.Open()
+	l = New(0, 2)
+	l.Load([]Page{open}, start())
+	if r := add("launch", "a", "Launched", "joined"); r.Of != launched || r.Cause != "Pending" {
+		t.Errorf("a has joined: %+v", r)
+	}
+	if r := add("remove", "b", "RegistrationTimeout", "done"); r.Of != replaced {
+		t.Errorf("b was given up: %+v", r)
+	}
+	if r := add("launch", "c", "Launched", "joined"); r.Of != "" || r.Cause != "Launched" {
+		t.Errorf("nobody knows of a launch of c: %+v", r)
+	}
+	planned := add("remove", "a", "Empty", "planned")
+	if r := add("remove", "a", "Empty", "done"); planned.Of != "" || r.Of != planned.ID {
+		t.Errorf("a went: %+v, planned by %+v", r, planned)
+	}
+}

@@ -37,6 +37,7 @@ type Log struct {
 	origin    string // makes IDs of two processes differ
 	pages     []Page
 	removals  map[string]string // by NodeClaim, the ID of the decision to remove it
+	launches  map[string]launch // by NodeClaim that has not joined yet
 	lastMilli uint64
 	inMilli   uint64
 	changes   uint64 // counts what was added to the open page
@@ -47,8 +48,11 @@ type Log struct {
 // origin names the process.
 func New(retention time.Duration, origin uint64) *Log {
 	return &Log{retention: retention, origin: number(origin, 3), pages: []Page{{Sequence: 1}},
-		removals: map[string]string{}}
+		removals: map[string]string{}, launches: map[string]launch{}}
 }
+
+// launch is the decision that a NodeClaim was made by.
+type launch struct{ id, cause string }
 
 // Add takes in a record of now and returns its ID, and whether it is a new one. A refusal that repeats is counted where
 // it stands.
@@ -72,19 +76,31 @@ func (l *Log) Add(r Record, now time.Time) (id string, isNew bool) {
 	return r.ID, true
 }
 
-// note ties the end of a removal to the decision.
+// note ties the end of a removal to the decision, and to a launch that its node has joined or that it was given up
+// before.
 func (l *Log) note(r *Record) {
+	made, waits := l.launches[r.NodeClaim]
 	switch {
-	case r.NodeClaim == "" || r.Verb != "remove":
+	case r.NodeClaim == "":
+	case r.Verb != "remove" && r.Outcome == "joined":
+		if waits && r.Of == "" {
+			r.Of, r.Cause = made.id, made.cause
+		}
+		delete(l.launches, r.NodeClaim)
+	case r.Verb != "remove":
+		if r.Outcome == "done" && len(l.launches) < mostPending {
+			l.launches[r.NodeClaim] = launch{r.ID, r.Cause}
+		}
 	case r.Outcome == "planned":
 		if len(l.removals) < mostPending {
 			l.removals[r.NodeClaim] = r.ID
 		}
 	default:
 		if r.Of == "" {
-			r.Of = l.removals[r.NodeClaim]
+			r.Of = cmp.Or(l.removals[r.NodeClaim], made.id)
 		}
 		delete(l.removals, r.NodeClaim)
+		delete(l.launches, r.NodeClaim)
 	}
 }
 
@@ -130,7 +146,7 @@ func (l *Log) Load(read []Page, now time.Time) {
 	read = slices.Clone(read)
 	slices.SortFunc(read, func(a, b Page) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	var pages []Page
-	l.removals = map[string]string{}
+	l.removals, l.launches = map[string]string{}, map[string]launch{}
 	for _, p := range read {
 		p.Records = slices.Clone(p.Records)
 		p.Records = slices.DeleteFunc(p.Records, func(r Record) bool { return known[r.ID] })

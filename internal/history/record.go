@@ -18,11 +18,12 @@ type Record struct {
 	ID string `json:"id"`
 	// Time is when it was decided.
 	Time time.Time `json:"time"`
-	// Verb is what is done: launch, replace or remove; lead marks where another controller began.
+	// Verb is what is done: launch, replace or remove. wait is of pods that wait, and pause of disruption that is
+	// switched off; lead marks where another controller began.
 	Verb string `json:"verb"`
 	// Cause is why: Pending, Replicas, a reason of disruption, or why a NodeClaim failed.
 	Cause string `json:"cause"`
-	// Outcome is what became of it: planned, done, taken_back, refused or failed.
+	// Outcome is what became of it: planned, done, joined, taken_back, refused or failed; of what lasts, begun or ended.
 	Outcome string `json:"outcome"`
 	// NodePool of the node.
 	NodePool string `json:"nodePool,omitempty"`
@@ -61,6 +62,14 @@ const MostPodNames = 20
 
 // mostText bounds a text of a record: one that is longer was not written by this program.
 const mostText = 1024
+
+// What lasts is told when it begins and when it ends.
+const (
+	VerbWait     = "wait"
+	VerbPause    = "pause"
+	OutcomeBegun = "begun"
+	OutcomeEnded = "ended"
+)
 
 // VerbLead is the verb of the record that a new leader begins with.
 const VerbLead = "lead"

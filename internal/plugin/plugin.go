@@ -88,6 +88,8 @@ type Parts struct {
 	// Drifts reports whether a change of a node class, beside that of its annotations, may have made machines drift: their claims
 	// are looked at. Nil: none does.
 	Drifts func(old, fresh client.Object) bool
+	// NodeLabels are the label keys of its nodes that metrics of nodes have as labels, beside those of every node.
+	NodeLabels []string
 	// Ready says why the provider cannot work yet, for people; "" when it can. Nil: it always can.
 	Ready func() string
 }

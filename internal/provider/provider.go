@@ -80,6 +80,18 @@ type Instance struct {
 	Launched              time.Time
 	// Terminating is true once Terminate was accepted and until the machine is gone.
 	Terminating bool
+	// Fence is what the claim has to bear when it comes to name the machine.
+	Fence Fence
+}
+
+// Fence is an annotation that a claim has to have, with this value, when a machine is written on it: by then another process may
+// have given the machine to another claim, and has changed the annotation first. The zero value asks for nothing. With an annotation
+// and no value no claim may name the machine yet.
+type Fence struct{ Annotation, Value string }
+
+// Open reports whether the claim, as it was read, may come to name the machine, provided that nobody has written it since.
+func (f Fence) Open(claim *karpenterv1.NodeClaim) bool {
+	return f.Annotation == "" || f.Value != "" && claim.Annotations[f.Annotation] == f.Value
 }
 
 // RepairPolicy says when a node counts as broken for good.

@@ -9,15 +9,13 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
-	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
-	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
+	ec2plug "github.com/joiner-autoscaler/joiner/internal/provider/ec2/plug"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok/plug"
 	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
@@ -114,7 +112,7 @@ func (r *replica) parts(cached client.Client, live client.Reader) (plugin.Parts,
 	if w.account == nil {
 		return plugin.Parts{Provider: w.simulated.NewProvider(w.toCloud), Class: &kwokv1alpha1.KWOKNodeClass{}, Notices: plug.Notices()}, nil
 	}
-	p, err := w.account.NewProvider(ec2cloud.Process{Clock: turns{r}, Cluster: claimsOf{cached, live}, Send: w.toAWS})
+	p, err := w.account.NewProvider(ec2cloud.Process{Name: r.name, Clock: turns{r}, Cluster: ec2plug.NewCluster(cached, live), Send: w.toAWS})
 	return plugin.Parts{Provider: p, Class: &awsv1.EC2NodeClass{}}, err
 }
 
@@ -125,42 +123,6 @@ func (w *World) toAWS(_ context.Context, c ec2cloud.Call) error {
 		verb: c.Action, subject: c.Subject, cloud: true, write: true, machine: c.Makes, refuse: c.Refuse, lose: c.Lose,
 		do: func() error { c.Do(); return nil },
 	})
-}
-
-// claimsOf is the cluster as the provider of a replica sees it.
-type claimsOf struct {
-	cached client.Client
-	live   client.Reader
-}
-
-// NodeClass implements ec2.Cluster.
-func (c claimsOf) NodeClass(ctx context.Context, name string) (*awsv1.EC2NodeClass, error) {
-	var class awsv1.EC2NodeClass
-	return &class, c.cached.Get(ctx, types.NamespacedName{Name: name}, &class)
-}
-
-// Claims implements ec2.Cluster.
-func (c claimsOf) Claims(ctx context.Context) ([]*karpenterv1.NodeClaim, error) {
-	var list karpenterv1.NodeClaimList
-	if err := c.live.List(ctx, &list); err != nil {
-		return nil, err
-	}
-	var claims []*karpenterv1.NodeClaim
-	for i := range list.Items {
-		if ref := list.Items[i].Spec.NodeClassRef; ref != nil && ref.Group == awsv1.Group && ref.Kind == awsv1.EC2NodeClassKind {
-			claims = append(claims, &list.Items[i])
-		}
-	}
-	return claims, nil
-}
-
-// Intend implements ec2.Cluster. A launch that somebody else has written meanwhile is not overwritten.
-func (c claimsOf) Intend(ctx context.Context, claim *karpenterv1.NodeClaim, launch launchid.ID) error {
-	own := claim.DeepCopy()
-	if err := c.cached.Patch(ctx, own, patch.Annotation(claim, launchid.Key, string(launch))); err != nil {
-		return fmt.Errorf("writing annotation %s: %w", launchid.Key, err)
-	}
-	return nil
 }
 
 // turns is the clock of a replica's provider: what waits, and what begins, does so in the world's order.

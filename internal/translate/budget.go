@@ -17,7 +17,8 @@ import (
 
 // ActiveBudgets returns the disruption budgets of a pool that are in force at now (V-07). nodes is the number of nodes
 // that percentages are of; shares are rounded up. A budget that cannot be understood counts as one of 0 nodes that is
-// always in force, which protects the user, and the error names it. None means that nothing is limited.
+// always in force, which protects the user, and the error names it. None means that nothing is limited. A pool whose
+// disruption is paused has one of 0 nodes (K-52).
 func ActiveBudgets(pool *karpenterv1.NodePool, now time.Time, nodes int) ([]engine.Budget, error) {
 	var active []engine.Budget
 	var errs []error
@@ -29,6 +30,9 @@ func ActiveBudgets(pool *karpenterv1.NodePool, now time.Time, nodes int) ([]engi
 		if inForce {
 			active = append(active, engine.Budget{Reasons: budgetReasons(budget), Max: most})
 		}
+	}
+	if PoolPauseOf(pool).Disrupt {
+		active = []engine.Budget{{Max: 0}}
 	}
 	return active, errors.Join(errs...)
 }

@@ -152,6 +152,7 @@ func podShape(space *resources.Space, pod *corev1.Pod) (*cluster.Shape, error) {
 		shape.BlockedBy = cause.PodMalformed
 		shape.Blocked = "its specification cannot be understood: " + strings.ReplaceAll(fatal.Error(), "\n", "; ")
 	}
+	addDevices(shape, &pod.Spec)
 	return shape, errors.Join(badRequests(&pod.Spec), choiceErr, spreadErr, affinityErr, badTolerations(&pod.Spec))
 }
 

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
@@ -41,6 +42,11 @@ func Pool(space *resources.Space, pool *karpenterv1.NodePool) (*cluster.Pool, er
 	result.Gentle = gentle(pool, result)
 	err = errors.Join(err, limitErr)
 	result.Blocked, result.Invalid = blocked(pool, err), err != nil
+	pause := PoolPauseOf(pool)
+	result.Held = pause.Disrupt
+	if pause.Launch && pool.DeletionTimestamp == nil && err == nil {
+		result.Blocked, result.BlockedBy = "it is paused: "+pause.By(), cause.PoolPaused
+	}
 	if err != nil {
 		err = fmt.Errorf("NodePool %s: %w", pool.Name, err)
 	}

@@ -164,6 +164,9 @@ func wrap(pod *cluster.Pod, errs []error) error {
 }
 
 func block(shape *cluster.Shape, code cause.Code, why string) {
+	if shape.BlockedBy == cause.DevicesUnknown {
+		return // whatever comes of its volumes, it is not planned for
+	}
 	shape.Blocked, shape.BlockedBy = why, code
 	shape.Narrow([]cluster.Alternative{impossible()})
 }

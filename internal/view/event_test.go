@@ -31,7 +31,7 @@ func TestU17_AnEventBeginsWithWhatBinds(t *testing.T) {
 			refused("c", cause.ExtendedResource, "example.com/gpu", ""),
 		},
 		"PodMalformed: its specification cannot be understood: cpu: -1. " +
-			"To do: correct the field in the template of the pod.": {
+			"To do: correct the field in the pod's template.": {
 			refused("a", cause.PodMalformed, "", "its specification cannot be understood: cpu: -1"),
 			refused("b", cause.PodMalformed, "", "its specification cannot be understood: cpu: -1"),
 		},

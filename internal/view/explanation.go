@@ -71,7 +71,7 @@ func Nominated(node string, there bool) Explanation {
 // Standing makes an explanation of a node of ours, or of nobody's.
 func Standing(s engine.Standing, pool string) Explanation {
 	if s.Goes != "" {
-		return Explanation{State: Coming, Text: "it would be chosen to go now, " + string(s.Goes)}
+		return Explanation{State: Coming, Text: "it would go now: " + string(s.Goes)}
 	}
 	found := about(pool, plan.Step{Cause: s.Cause, Detail: s.Text})
 	found.Object = Object{Kind: "Node"}

@@ -24,7 +24,7 @@ func ofPoolsThemselves() []Entry {
 		own(cause.KindNotServed, "nothing is planned for node classes of the kind KIND: served are KINDS", "",
 			"name a node class of a kind that is served in spec.template.spec.nodeClassRef of a new NodePool",
 			"leave the pool to the program that serves KEY"),
-		own(cause.NodeClassMissing, "there is no KIND NAME", "when it comes",
+		own(cause.NodeClassMissing, "there is no KIND NAME", "when it is created",
 			"apply it, or correct spec.template.spec.nodeClassRef of NodePool POOL"),
 		own(cause.NodeClassNotReady, "KIND NAME is not Ready: REASON", "when it is Ready",
 			"look at the conditions of KEY: kubectl describe"),
@@ -38,7 +38,7 @@ func ofPoolsThemselves() []Entry {
 			"start Joiner with --min-values-policy=BestEffort"),
 		own(cause.LaunchesFail, "the provider refuses N of the N NodeClaims that it has: REASON: MESSAGE",
 			"when the provider takes them",
-			"put right what the provider says: a quota, a right, an image, a field of the node class"),
+			"correct what the provider names: a quota, a right, an image, a field of the node class"),
 		own(cause.NodesNeverJoin, "machines are launched and do not join: NodeClaim NAME: MESSAGE",
 			"when a node of it joins",
 			"look at the console of a machine: user data, network, and the role by which its kubelet may join"),
@@ -46,14 +46,14 @@ func ofPoolsThemselves() []Entry {
 			"raise KEY of NodePool POOL", "free a node of the pool"),
 		own(cause.ReplicasBelow, "replicas N, nodes N, and none is launched: REASON", "",
 			"raise the limit on nodes of NodePool POOL, or lower its spec.replicas",
-			"switch on the feature gate StaticCapacity, if it is that"),
-		own(cause.StaticFull, "replicas N, nodes N", "", "scale NodePool POOL if it is to have more: kubectl scale "+
+			"switch on the feature gate StaticCapacity, if it is off"),
+		own(cause.StaticFull, "replicas N, nodes N", "", "to get more nodes: kubectl scale "+
 			"nodepool POOL --replicas=N"),
 		own(cause.Outweighed, "N pods could use it, and go to NodePool NAME (weight N over N)", "",
 			"nothing to do, or raise spec.weight of NodePool POOL over that of KEY"),
 		own(cause.NoDemand, "no waiting pod is planned onto it", "when a pod waits that it can take", nothing),
 		own(cause.OtherController, "Karpenter leads: the Lease NAME is held by HOLDER", "",
-			"ask Karpenter's log why it launches nothing", "docs/takeover.md says how Joiner takes over"),
+			"look in Karpenter's log for why it launches nothing", "docs/takeover.md says how Joiner takes over"),
 	}
 }
 
@@ -64,19 +64,19 @@ func ofClaims() []Entry {
 		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: remedies, sentence: detail}
 	}
 	return []Entry{
-		own(cause.LaunchPending, "its machine is asked for, and there is no answer yet",
+		own(cause.LaunchPending, "its machine was requested, and the provider has not answered yet",
 			"when the provider answers; given up after --launch-timeout",
-			"look at the events of NodeClaim NAME, and at Joiner's leader if it stays so"),
+			"if it stays so, look at the events of NodeClaim NAME and at the log of Joiner's leader"),
 		own(cause.NotRegistered, "its machine is launched, and has not joined",
 			"when it joins; given up after --registration-timeout",
 			"look at the console of the machine: user data, network, and the role by which its kubelet may join"),
 		own(cause.GivenUp, "it was given up: REASON", "when it is gone; its pods are planned for anew",
-			"put right what is said, or nothing if the next NodeClaim does better"),
+			"correct what is named; nothing to do if the next NodeClaim succeeds"),
 		own(cause.VolumesAttached, "its pods are gone, and its machine waits: N volumes are still attached: NAMES",
 			"when they are detached",
-			"look at their VolumeAttachments, and at the driver that detaches them, if it stays so"),
+			"if it stays so, look at their VolumeAttachments and at the CSI driver that detaches them"),
 		own(cause.MachineEnds, "its machine is being ended", "when the cloud says that it is gone", nothing),
-		own(cause.ForeignFinalizer, "the finalizer NAME of another program keeps it", "when its owner takes it off",
+		own(cause.ForeignFinalizer, "the finalizer NAME of another program keeps it", "when that program removes it",
 			"look at the program that set the finalizer"),
 	}
 }
@@ -140,7 +140,7 @@ func Claim(code cause.Code, text, name, other, pool string) Explanation {
 	}
 	switch code { // what is said of nodes sends to their claim
 	case cause.NotInitialized:
-		c.Remedies = []string{"look at who takes the startup taint off, or brings the resource"}
+		c.Remedies = []string{"look at the program that removes the startup taint, or at the driver that brings the resource"}
 		c.ByItself = "when it is; given up after --initialization-timeout"
 	case cause.Draining:
 		c.Remedies = []string{"look at what the drain waits for: kubectl describe nodeclaim " + name}

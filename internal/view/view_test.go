@@ -62,10 +62,13 @@ func pageOf() string {
 	var b strings.Builder
 	b.WriteString(`# Causes
 
-Why a pod waits, why a node stays, why a pool launches nothing, and what holds a NodeClaim: each cause has a code, which stays what it is, a sentence, what you can do, and what ends it without you. ` + "`joinerctl simulate`" + `
-and ` + "`joinerctl explain`" + ` print them. Words in capitals stand for names. Where several pools refuse a pod for different causes, the first one told is that of
-the pool that is nearest to taking it: a limit before missing capacity, that before the places of other pods, before a pool that is not
-ready, before a taint, before a label, before a resource; of equals the heavier pool.
+Why a pod waits, why a node stays, why a pool launches nothing, and what holds a NodeClaim. Each cause has a code that never changes, a
+sentence, what you can do, and what ends it without you. ` + "`joinerctl simulate`" + ` and ` + "`joinerctl explain`" + ` print them. Words in
+capitals stand for names.
+
+Several pools may refuse a pod for different causes. The pool that is nearest to taking it is told first. A limit is nearer than missing
+capacity; then come the places of other pods, a pool that is not ready, a taint, a label and a resource. Of pools that are equally near,
+the one with the greater weight comes first.
 
 This page is made of the code (package ` + "`internal/view`" + `).
 

@@ -17,6 +17,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/nearest"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
@@ -75,7 +76,7 @@ func (w *World) ExplainClaim(name string) (Explained, error) {
 		}
 	}
 	if claim == nil {
-		return e, fmt.Errorf("there is no NodeClaim %s%s", name, nearest(name, names))
+		return e, fmt.Errorf("there is no NodeClaim %s%s", name, nearest.Ask(name, names))
 	}
 	e.About.Name = claim.Name
 	var node *cluster.Node
@@ -235,7 +236,7 @@ func (w *World) holds(claim *karpenterv1.NodeClaim, node *cluster.Node) (code ca
 	case launched.Status != metav1.ConditionTrue && launched.Reason == reasonHeld:
 		return cause.HardLimitNodes, launched.Message, ""
 	case launched.Status != metav1.ConditionTrue:
-		return cause.LaunchPending, "its machine is asked for, and there is no answer yet", ""
+		return cause.LaunchPending, "its machine was requested, and the provider has not answered yet", ""
 	case registered.Status != metav1.ConditionTrue:
 		return cause.NotRegistered, "its machine is launched, and has not joined: " +
 			cmp.Or(registered.Message, "nothing more is known"), ""

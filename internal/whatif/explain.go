@@ -14,6 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/nearest"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
@@ -88,7 +89,7 @@ func (w *World) ExplainNode(name string, all bool) (Explained, error) {
 		}
 		return e, nil
 	}
-	return e, fmt.Errorf("there is no node and no NodeClaim %s%s", name, nearest(name, names))
+	return e, fmt.Errorf("there is no node and no NodeClaim %s%s", name, nearest.Ask(name, names))
 }
 
 // remembered adds to how a node stands what a controller has written down of its pool.
@@ -98,6 +99,7 @@ func (w *World) remembered(pool string, standings []engine.Standing) []engine.St
 	m.Paused, m.PauseEnds = w.paused(object)
 	if object != nil {
 		m.BacksOffUntil = translate.BacksOffUntil(object, w.now)
+		m.Held = translate.PoolPauseOf(object).Holds(pool)
 	}
 	return view.Remembered(pool, standings, m)
 }
@@ -144,7 +146,7 @@ func (w *World) like(namespace, name string) string {
 		}
 	}
 	if len(found) == 0 {
-		return nearest(name, names)
+		return nearest.Ask(name, names)
 	}
 	slices.Sort(found)
 	return "; there is one in " + strings.Join(found, ", ")
@@ -163,14 +165,14 @@ func (w *World) explain(pod *corev1.Pod, all bool) view.Explanation {
 		return view.WaitsFor(cause.SchedulingGated, "it has the scheduling gate "+gate, gate, "")
 	case pod.Status.NominatedNodeName != "":
 		node := pod.Status.NominatedNodeName
-		return view.WaitsFor(cause.WaitsForVictims, "kube-scheduler ends other pods on node "+node+" for it", node, "")
+		return view.WaitsFor(cause.WaitsForVictims, "kube-scheduler preempts other pods on node "+node+" for it", node, "")
 	}
 	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "DaemonSet" {
 		return view.Stands("it is of DaemonSet " + owner.Name +
 			" and runs on its own node or nowhere: no node is launched for it")
 	}
 	if !translate.Provisionable(pod) {
-		return view.WaitsFor(cause.NotMarkedUnschedulable, "kube-scheduler has not called it unschedulable", "", "")
+		return view.WaitsFor(cause.NotMarkedUnschedulable, "kube-scheduler has not marked it unschedulable", "", "")
 	}
 	return w.placeOf(plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}, all)
 }

@@ -29,6 +29,12 @@ func (n *Names) Add(kind, namespace, name string) {
 // List returns them.
 func (n *Names) List() []string { return n.list }
 
+// Rows are what custom columns are of (U-13).
+func (Status) Rows() string { return "pools" }
+
+// Rows are the nodes.
+func (Top) Rows() string { return "items" }
+
 // Codes are all causes, for whoever shows them in another way than the rest.
 func Codes() []string {
 	var codes []string

@@ -8,6 +8,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/nearest"
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
@@ -61,7 +62,7 @@ func explainPodIn(s *cluster.Snapshot, about About) (Explained, error) {
 			return e, nil
 		}
 	}
-	return e, fmt.Errorf("there is no pod %s in namespace %s%s", about.Name, about.Namespace, nearest(about.Name, names))
+	return e, fmt.Errorf("there is no pod %s in namespace %s%s", about.Name, about.Namespace, nearest.Ask(about.Name, names))
 }
 
 func explainNodeIn(s *cluster.Snapshot, terms engine.Terms, name string) (Explained, error) {
@@ -74,5 +75,5 @@ func explainNodeIn(s *cluster.Snapshot, terms engine.Terms, name string) (Explai
 		}
 		names = append(names, node.Name, node.Claim)
 	}
-	return e, fmt.Errorf("there is no node and no NodeClaim %s%s", name, nearest(name, names))
+	return e, fmt.Errorf("there is no node and no NodeClaim %s%s", name, nearest.Ask(name, names))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/nearest"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/view"
 	"github.com/joiner-autoscaler/joiner/internal/world"
@@ -43,7 +44,7 @@ func (w *World) ExplainPool(name string) (Explained, error) {
 		}
 	}
 	if pool == nil {
-		return e, fmt.Errorf("there is no NodePool %s%s", name, nearest(name, names))
+		return e, fmt.Errorf("there is no NodePool %s%s", name, nearest.Ask(name, names))
 	}
 	s := w.store.Snapshot()
 	steps := w.poolSteps(pool)
@@ -104,6 +105,9 @@ func (w *World) poolSteps(pool *karpenterv1.NodePool) []plan.Step {
 		pool.DeletionTimestamp == nil {
 		add(cause.InvalidPool, "", "its specification cannot be understood: %s",
 			strings.ReplaceAll(value.Blocked, "\n", "; "))
+	}
+	if pause := translate.PoolPauseOf(pool); pause.Launch && pool.DeletionTimestamp == nil {
+		add(cause.PoolPaused, "", "it is paused: %s", pause.By())
 	}
 	w.claimSteps(pool, add)
 	if c, _ := condition.Get(pool.Status.Conditions,
@@ -254,7 +258,7 @@ func (w *World) paused(pool *karpenterv1.NodePool) (text string, until time.Time
 			return pause.By(object.Namespace + "/" + object.Name), pause.Until
 		}
 	}
-	if pool != nil && pool.Status.Disruption != nil {
+	if pool != nil && pool.Status.Disruption != nil && pool.Status.Disruption.Paused != translate.PoolPauseOf(pool).Holds(pool.Name) {
 		return pool.Status.Disruption.Paused, until
 	}
 	return "", until

@@ -26,6 +26,8 @@ type Document struct {
 	Content map[string]any
 	// Stored says that an API server has it: it is complete, and was checked by a definition that may be newer than ours.
 	Stored bool
+
+	object client.Object // what it was understood as already; Content is nil then
 }
 
 // object is a document that was understood.
@@ -67,6 +69,9 @@ func newReader() (*reader, error) {
 // read returns the object of a document; nil for a kind that planning does not look at. The error names the document, the field,
 // its value and what is allowed.
 func (r *reader) read(d Document) (*object, error) {
+	if d.object != nil {
+		return &object{where: d.Where, stored: d.Stored, Object: ownOf(d.object)}, nil
+	}
 	data, err := json.Marshal(d.Content)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.Where, err)

@@ -162,7 +162,7 @@ func TestU16_EachCauseHasAScript(t *testing.T) {
 		}
 	}
 	for _, code := range slices.Concat(cause.PoolCodes(), cause.ClaimCodes(),
-		[]cause.Code{cause.Paused, cause.BackingOff}) {
+		[]cause.Code{cause.Paused, cause.PoolHeld, cause.BackingOff}) {
 		if !regexp.MustCompile("\n(nodepool|nodeclaim|n1) .*: " + string(code) + "\n").MatchString(shown.String()) {
 			t.Errorf("no script shows %s", code)
 		}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/joiner-autoscaler/joiner/internal/nearest"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
@@ -76,7 +77,7 @@ func (w *World) ExplainWorkload(kind, namespace, name string, all bool) (Explain
 	}
 	e.Workload = w.grouped(kind, namespace, name, all)
 	if workload == nil && e.Workload.Pods == 0 {
-		like := nearest(name, names)
+		like := nearest.Ask(name, names)
 		if len(elsewhere) > 0 {
 			slices.Sort(elsewhere)
 			like = "; there is one in " + strings.Join(elsewhere, ", ")

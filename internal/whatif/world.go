@@ -370,7 +370,7 @@ func (w *World) admit(a admission, pod *corev1.Pod, number int) {
 	}
 	if pod.Status.Phase != "" || pod.Spec.NodeName != "" {
 		if pod.Spec.NodeName == "" && !translate.Provisionable(pod) && !translate.Finished(pod) {
-			w.idle[pod.Namespace+"/"+pod.Name] = "kube-scheduler has not called it unschedulable"
+			w.idle[pod.Namespace+"/"+pod.Name] = "kube-scheduler has not marked it unschedulable"
 		}
 		return // a cluster has admitted it
 	}

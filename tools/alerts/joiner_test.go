@@ -43,20 +43,23 @@ func joinerMetrics(registry *prometheus.Registry) {
 	set.Own.Decisions.WithLabelValues("remove", "Empty", "planned")
 	set.Own.Decisions.WithLabelValues("replace", "Drifted", "taken_back")
 	for _, method := range []string{"Create", "Delete", "Get", "List", "GetInstanceTypes", "Notices"} {
-		set.Cloud.Duration.WithLabelValues("nodeclaim", method, "kwok")
+		set.Cloud.Duration.WithLabelValues("nodeclaim.lifecycle", method, "kwok")
 		for _, kind := range []string{"InsufficientCapacityError", "ThrottledError", "CreateError"} {
-			set.Cloud.Errors.WithLabelValues("nodeclaim", method, "kwok", kind)
+			set.Cloud.Errors.WithLabelValues("nodeclaim.lifecycle", method, "kwok", kind, "")
 		}
 	}
 	set.Claims.Created.WithLabelValues("provisioned", pool, "false")
 	set.Claims.Terminated.WithLabelValues(pool, "spot", "a")
-	set.Claims.Disrupted.WithLabelValues("registrationtimeout", pool, "spot", "", "forceful")
+	set.Claims.Disrupted.WithLabelValues("registration_timeout", pool, "spot", "", "forceful")
 	set.Nodes.Created.WithLabelValues(pool, "a")
 	set.Nodes.Drained.WithLabelValues(pool)
 	set.Pods.Evictions.WithLabelValues("429")
 	set.Pools.Limit.WithLabelValues("cpu", pool)
 	set.Pools.Usage.WithLabelValues("cpu", pool)
-	set.Pools.Allowed.WithLabelValues("Empty", pool)
-	set.Pools.InVain.WithLabelValues(pool)
-	set.Pools.BlockedByLimit.WithLabelValues("Drifted", pool)
+	set.Pools.Allowed.WithLabelValues("empty", pool)
+	set.Pools.Remaining.WithLabelValues("empty", pool)
+	set.Pools.InVain.Add(0, pool)
+	set.Pools.BlockedByLimit.Add(0, "drifted", pool)
+	set.Own.Dropped.WithLabelValues("karpenter_pods_state")
+	set.Own.EventsDropped.WithLabelValues("FailedScheduling")
 }

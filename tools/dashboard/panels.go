@@ -75,7 +75,7 @@ func now() []panel {
 			`730 * sum(joiner_price_dollars_per_hour{POOL})`),
 		figure("Leader", "Replicas that lead: one.", "short", `sum(joiner_leader{CLUSTER})`),
 		figure("Paused", "1 while voluntary disruption is paused.", "short",
-			`max(karpenter_voluntary_disruption_paused{CLUSTER})`),
+			`max(joiner_voluntary_disruption_paused{CLUSTER})`),
 		stack("Nodes by state", "", "short", `sum by (state) (joiner_nodes{POOL})`, "{{state}}"),
 		stack("Pods that wait, by cause", "The page of causes says what each means and what to do. Without a cause: no plan "+
 			"has seen them yet.", "short", `sum by (cause) (joiner_pods_waiting{POOL})`, "{{cause}}"),
@@ -113,7 +113,7 @@ func launching() []panel {
 		graph("Nodes that never joined", "In an hour.", "short", of(`sum by (nodepool) `+
 			`(increase(karpenter_nodeclaims_disrupted_total{POOL,reason="registrationtimeout"}[1h]))`, "{{nodepool}}")),
 		graph("Launches in vain", "Rounds in an hour after which none of the pods was bound that they were for.", "short",
-			of(`sum by (nodepool) (increase(karpenter_nodepools_launches_in_vain_total{POOL}[1h]))`, "{{nodepool}}")),
+			of(`sum by (nodepool) (increase(joiner_nodepools_launches_in_vain_total{POOL}[1h]))`, "{{nodepool}}")),
 		graph("NodePools that are not ready", "", "short",
 			of(`min by (nodepool) (joiner_nodepool_ready{POOL}) == 0`, "{{nodepool}}")),
 	}
@@ -126,7 +126,7 @@ func disruption() []panel {
 		stack("Nodes that stay, by cause", "Something wants them gone, and this keeps them.", "short",
 			`sum by (cause) (joiner_nodes_staying{POOL})`, "{{cause}}"),
 		graph("Disruptions that budgets allow now", "More nodes, by reason.", "short",
-			of(`sum by (nodepool, reason) (karpenter_nodepools_allowed_disruptions{POOL})`, "{{nodepool}} {{reason}}")),
+			of(`sum by (nodepool, reason) (joiner_nodepools_remaining_disruptions{POOL})`, "{{nodepool}} {{reason}}")),
 		graph("Oldest drain", "For how long the node drains that has been longest.", "s",
 			of(`max by (nodepool) (joiner_oldest_drain_seconds{POOL})`, "{{nodepool}}")),
 		graph("Evictions", "Calls per second, by the status of the answer: 429 is a PodDisruptionBudget that says no.",
@@ -145,6 +145,8 @@ func limits() []panel {
 		graph("Hard limits of nodes", "NodeClaims against what may be.", "short",
 			of(`max by (nodepool) (joiner_hard_limit_nodes_used{POOL})`, "{{nodepool}}"),
 			of(`max by (nodepool) (joiner_hard_limit_nodes{POOL})`, "{{nodepool}} at most")),
+		graph("Replacements that hard limits hold back", "In an hour, by reason.", "short", of(`sum by (nodepool, reason) `+
+			`(increase(joiner_nodepools_disruptions_blocked_by_node_limit_total{POOL}[1h]))`, "{{nodepool}} {{reason}}")),
 	}
 }
 
@@ -175,6 +177,10 @@ func controller() []panel {
 		graph("Restarts", "In an hour.", "short", of(own(`changes(process_start_time_seconds{CLUSTER}[1h])`), "{{pod}}")),
 		graph("Age of how the cluster stands", "What this page shows of pods, nodes and limits is so old.", "s",
 			of(`time() - max by (namespace) (joiner_standing_timestamp_seconds{CLUSTER})`, "{{namespace}}")),
+		graph("Metrics that are left out", "1 for each: there are too many series.", "short",
+			of(`max by (family) (joiner_metrics_family_dropped{CLUSTER})`, "{{family}}")),
+		graph("Events that were not sent", "In an hour, by reason: there were too many at a time.", "short",
+			of(`sum by (reason) (increase(joiner_events_dropped_total{CLUSTER}[1h]))`, "{{reason}}")),
 	}
 }
 

@@ -23,6 +23,9 @@ const (
 	// brought down within its disruption budgets (L-40), and on one that another program's nodes keep above its limit.
 	// It is no part of Ready; other pools do not have it.
 	ConditionTypeNodesWithinLimits = "NodesWithinLimits"
+	// ConditionTypePaused is True while PausedAnnotationKey pauses the pool; its message says what it stops. It is no part of
+	// Ready; other pools do not have it.
+	ConditionTypePaused = "Paused"
 	// ConditionTypeLaunchesInVain is True while the pool launches less for some pods than they ask for, since nodes that
 	// were launched for such pods did not help them; its message says which and what became of the nodes (P-35). It is no
 	// part of Ready.

@@ -29,6 +29,13 @@ const (
 // ExcludeBalancersLabelValue is the value of ExcludeBalancersLabelKey on a draining node.
 const ExcludeBalancersLabelValue = "karpenter"
 
+// Values of PausedAnnotationKey: one of them, or both with a comma. PausedLaunch: the pool launches nothing. PausedDisrupt: no
+// node of it is removed that budgets bound, nor for a limit.
+const (
+	PausedLaunch  = "Launch"
+	PausedDisrupt = "Disrupt"
+)
+
 // Values of AboveLimitAnnotationKey.
 const (
 	AboveLimitInherited = "Inherited"
@@ -50,6 +57,8 @@ const (
 	// value AboveLimitInherited: within the disruption budgets, since the pool was above the limit when Joiner first saw it.
 	// AboveLimitAtOnce, a space and the limit: at once, since Joiner saw the excess come about at this limit. It is ours.
 	AboveLimitAnnotationKey = "joiner.sh/above-limit"
+	// PausedAnnotationKey on a NodePool pauses it without removing anything: see PausedLaunch and PausedDisrupt.
+	PausedAnnotationKey = "joiner.sh/paused"
 	// NodePoolHashAnnotationKey holds the drift hash of the NodePool's template.
 	NodePoolHashAnnotationKey = Group + "/nodepool-hash"
 	// NodePoolHashVersionAnnotationKey says how NodePoolHashAnnotationKey was computed.

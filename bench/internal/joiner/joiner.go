@@ -4,6 +4,7 @@ package joiner
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -103,6 +104,30 @@ func (p *Planner) addNode(s scenario.Scenario, n scenario.Node) error {
 
 func claimMeta(n scenario.Node, node *corev1.Node) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: n.Name, UID: types.UID("uid-of-claim-" + n.Name), ResourceVersion: "1", Labels: node.Labels}
+}
+
+// Fresh plans for all pods of a scenario, bound ones too, as if there were no node yet.
+func Fresh(s scenario.Scenario, priceTolerance int) (outcome.Outcome, error) {
+	pods := slices.Clone(s.Pending)
+	for _, n := range s.Nodes {
+		for _, pod := range n.Pods {
+			pods = append(pods, scenario.Bound(pod, "", 1))
+		}
+	}
+	s.Nodes, s.Disrupt = nil, ""
+	p, err := New(s, priceTolerance)
+	if err != nil {
+		return outcome.Outcome{}, err
+	}
+	for _, pod := range pods {
+		if err := p.Add(pod); err != nil {
+			return outcome.Outcome{}, err
+		}
+	}
+	if err := p.Plan(); err != nil {
+		return outcome.Outcome{}, err
+	}
+	return p.Outcome()
 }
 
 // Add takes in a pending pod, as from a watch event.

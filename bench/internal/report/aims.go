@@ -41,6 +41,11 @@ func Aims(w io.Writer, lines []Line) {
 		} else if strings.HasPrefix(l.Scenario, "consolidate-") && found {
 			aim(w, "B-05", l.Scenario, faster >= 50, "%s%.0f times less planning; aim 50", more(peer), faster)
 		}
+		if l.FreshPrice > 0 {
+			aim(w, "B-17", l.Scenario, l.PricePerHour <= 1.02*l.FreshPrice,
+				"%.3f of a fresh plan's price (%.3f of %.3f $/h; %.3f of the bound), %d nodes for %d; aim 1.02",
+				l.PricePerHour/l.FreshPrice, l.PricePerHour, l.FreshPrice, l.PricePerHour/l.LowerBound, l.Nodes, l.FreshNodes)
+		}
 		if strings.HasPrefix(l.Scenario, "drift-") {
 			whole := scenario.Budget(sizeOf(l.Scenario))
 			aim(w, "B-06", l.Scenario, l.FirstRound == whole, "%d of %d nodes in the first round", l.FirstRound, whole)

@@ -26,6 +26,10 @@ type Record struct {
 	// Rounds and FirstRound are of disruptions only: how many rounds did something, and nodes that went in the first.
 	Rounds     int `json:"rounds,omitempty"`
 	FirstRound int `json:"first_round,omitempty"`
+	// FreshPrice and FreshNodes are what a plan of Joiner's for all pods of the cluster is, were there no node yet (B-17); after
+	// consolidation only. The price is in dollars per hour.
+	FreshPrice float64 `json:"fresh_price_per_hour,omitempty"`
+	FreshNodes int     `json:"fresh_nodes,omitempty"`
 	// System is of whole controllers only.
 	*System
 }

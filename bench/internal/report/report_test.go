@@ -142,3 +142,16 @@ func TestWholeControllersAreComparedPerNode(t *testing.T) {
 		}
 	}
 }
+
+// What is left after consolidation is measured by a fresh plan for the same pods: 1.02 times its price meets B-17, more does not.
+func TestAimOfTheEndStateIsAFreshPlan(t *testing.T) {
+	t.Parallel()
+	for price, verdict := range map[float64]string{10.2: "met ", 10.3: "NOT MET"} {
+		own := Line{Record: Record{Scenario: "consolidate-200", Side: Joiner, PricePerHour: price, Nodes: 61, LowerBound: 8, FreshPrice: 10, FreshNodes: 43}}
+		var b strings.Builder
+		Aims(&b, []Line{own})
+		if text := b.String(); !strings.HasPrefix(text, verdict) || !strings.Contains(text, "B-17") || !strings.Contains(text, "61 nodes for 43") {
+			t.Errorf("at %v $/h:\n%s", price, text)
+		}
+	}
+}

@@ -46,7 +46,22 @@ type Program struct {
 	Example string
 	Groups  []Group
 	Start   func(ctx context.Context) error
+	// Excuses is told of a variable that cannot be read, and says whether the program goes on with the default. Without it
+	// there is no excuse.
+	Excuses func(Mistake) bool
+	// Unknown is told of the flags that the program does not have, without their dashes, where the flag UnknownFlags lets it
+	// go on without them. A program without it has no such flag.
+	Unknown func(names []string)
 }
+
+// Mistake is a variable of the environment that its flag cannot take.
+type Mistake struct {
+	Flag, Variable, Value string
+	Err                   error
+}
+
+// Error names the variable, its value and what is wrong.
+func (m Mistake) Error() string { return fmt.Sprintf("%s=%q: %v", m.Variable, m.Value, m.Err) }
 
 // UsageError is a mistake in flags, environment or the files they name.
 type UsageError struct{ error }
@@ -72,6 +87,7 @@ func Main(program func(logs io.Writer) Program) {
 // a mistake of the user's and 1 on any other failure, each with one line on stderr for each thing that is wrong.
 func Run(ctx context.Context, p Program, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) int {
 	command := New(p, lookup)
+	args = p.known(command.Flags(), doubled(command.Flags(), args), lookup)
 	command.SetArgs(args)
 	command.SetOut(stdout)
 	command.SetErr(stderr)
@@ -96,18 +112,32 @@ func New(p Program, lookup func(string) (string, bool)) *cobra.Command {
 		Use: p.Name, Short: p.Short, Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
 		Version: Version(debug.ReadBuildInfo()),
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := FromEnvironment(command.Flags(), lookup); err != nil {
+			settings, err := settle(p, command.Flags(), lookup)
+			if err != nil {
 				return UsageError{err}
+			}
+			if ask, _ := command.Flags().GetBool(printFlag); ask {
+				return settings.print(command.OutOrStdout())
 			}
 			return p.Start(command.Context())
 		},
 	}
 	command.CompletionOptions.DisableDefaultCmd = true
 	command.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	p.Groups = append(slices.Clone(p.Groups), NewGroup("Configuration", func(flags *pflag.FlagSet) {
+		flags.String("config", "", "path of a YAML file with settings, each by the name of its flag; flags and "+
+			"environment variables win over it")
+		flags.Bool("print-config", false, "print the settings that are in force, and where each comes from, and end")
+	}))
 	for _, g := range p.Groups {
 		command.Flags().AddFlagSet(g.Flags)
 	}
-	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return UsageError{err} })
+	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
+		if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) {
+			err = fmt.Errorf("%w%s", err, settings{program: p.Name, flags: command.Flags()}.meant(unknown.GetSpecifiedName()))
+		}
+		return UsageError{err}
+	})
 	command.SetHelpFunc(func(command *cobra.Command, _ []string) { printHelp(command.OutOrStdout(), p) })
 	return command
 }
@@ -140,26 +170,8 @@ func Version(info *debug.BuildInfo, known bool) string {
 func variable(flag string) string { return strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) }
 
 // notFromEnvironment are questions to the program, and what the Kubernetes libraries read themselves. Many a container
-// has a variable VERSION.
-var notFromEnvironment = []string{"help", "version", "kubeconfig"}
-
-// FromEnvironment sets the flags that were not given from variables of their name in capitals. KUBECONFIG is left to
-// the Kubernetes libraries, which know lists of paths.
-func FromEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
-	var faults []error
-	flags.VisitAll(func(flag *pflag.Flag) {
-		if flag.Changed || slices.Contains(notFromEnvironment, flag.Name) {
-			return
-		}
-		name := variable(flag.Name)
-		if value, found := lookup(name); found && value != "" {
-			if err := flag.Value.Set(value); err != nil {
-				faults = append(faults, fmt.Errorf("%s=%q: %w", name, value, err))
-			}
-		}
-	})
-	return errors.Join(faults...)
-}
+// has a variable VERSION or CONFIG. KUBECONFIG is left to the Kubernetes libraries, which know lists of paths.
+var notFromEnvironment = []string{"help", "version", "kubeconfig", configFlag, printFlag}
 
 // LoadREST reads the kubeconfig at path; with an empty path that of the environment, then what a pod finds in itself.
 // The flag is the one to name in errors.

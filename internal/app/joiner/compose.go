@@ -16,10 +16,14 @@ package joiner
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -49,15 +53,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// Names of the controllers.
+// Names of the controllers: those of Karpenter that do the same job (K-11), since dashboards select by them.
 const (
-	Provisioning = "provisioning"
+	Provisioning = "provisioner"
 	Disruption   = "disruption"
-	Claims       = "nodeclaim"
-	Garbage      = "nodeclaim.garbage"
+	Claims       = "nodeclaim.lifecycle"
+	Garbage      = "nodeclaim.garbagecollection"
 	Nodes        = "node.termination"
 	Pools        = "nodepool"
-	Overlays     = "nodeoverlay"
+	Overlays     = "nodeoverlay.controller"
 	PodNotices   = "notice.pod"
 	NodeNotices  = "notice.node"
 	Interruption = "interruption"
@@ -74,13 +78,17 @@ type Settings struct {
 	NodeRepair          bool            // replaces unhealthy nodes (D-13)
 	MinSavingPercent    int             // of what is replaced
 	StaticOff           bool            // nobody acts on spec.replicas (D-12)
+	// DeprecatedMetrics measures conditions by their old names too, Unobserved not at all; ConditionEvents tells of changes.
+	DeprecatedMetrics, Unobserved, ConditionEvents bool
 }
 
 // Deps are the ports to everything outside.
 type Deps struct {
 	Client client.Client // reads from caches with the index fields of indexes.go, writes to the API server
 	Live   client.Reader // reads from the API server
-	Store  *world.Store
+	// Applied is Client for what decisions write; nil is Client itself.
+	Applied client.Client
+	Store   *world.Store
 	// Plugged are the providers; Fleet holds the same ones, as Store has it.
 	Plugged []plugin.Parts
 	Fleet   *fleet.Fleet
@@ -109,6 +117,7 @@ type Parts struct {
 	Feed        *Feed
 	Controllers []kube.Controller
 
+	metrics  *metrics.Set
 	standing *standing // is no controller: it decides nothing, and nothing waits for it
 }
 
@@ -120,10 +129,12 @@ func Compose(settings Settings, deps Deps) Parts {
 		controllers[i].Reconciler = serve.NewCalm(controllers[i].Reconciler)
 	}
 	feed := &Feed{
-		store: deps.Store, window: c.window, podEvents: c.podEvents, brake: c.brake, idle: settings.BatchIdle,
+		store: deps.Store, window: c.window, podEvents: c.podEvents, brake: c.brake, times: c.metrics.Pods.Times,
+		conditions: c.conditions(), events: deps.Events, tells: settings.ConditionEvents, fleet: deps.Fleet,
+		idle: settings.BatchIdle,
 		wake: deps.Wake, claimOf: claimByNode(deps.Client), now: deps.Now, log: deps.Log.WithName("world"),
 	}
-	return Parts{Feed: feed, Controllers: controllers, standing: &standing{
+	return Parts{Feed: feed, Controllers: controllers, metrics: c.metrics, standing: &standing{conditions: feed.conditions,
 		client: deps.Client, picture: deps.Store, fleet: deps.Fleet, metrics: c.metrics, settings: settings,
 		paused: c.disrupting.LastPaused, ready: deps.Ready, now: deps.Now, log: deps.Log.WithName("standing"),
 	}}
@@ -149,12 +160,17 @@ func newComposition(settings Settings, deps Deps) *composition {
 		brake:  provisioning.NewBrake(), podEvents: claim.NewPodEvents(),
 		catalogs: wakingCatalogs{store: deps.Store, wake: deps.Wake},
 	}
+	applied := deps.Applied
+	if applied == nil {
+		applied = deps.Client
+	}
+	c.metrics.Claims.Moving = c.moving
 	c.applier = apply.New(apply.Config{
-		Client: deps.Client, Live: deps.Live, Store: deps.Store, Fleet: deps.Fleet,
+		Client: applied, Live: deps.Live, Store: deps.Store, Fleet: deps.Fleet,
 		Each: deps.Each, Now: deps.Now, Log: deps.Log.WithName("applier"),
-		Created: func(pool string) { c.metrics.Claims.Created.WithLabelValues("provisioned", pool, "false").Inc() },
 		Decided: func(d apply.Decision, about apply.About) string {
 			c.metrics.Own.Decisions.WithLabelValues(string(d.Verb), d.Cause, string(d.Outcome)).Inc()
+			c.countCreated(d, about)
 			if deps.Decided == nil {
 				return ""
 			}
@@ -171,11 +187,65 @@ func newComposition(settings Settings, deps Deps) *composition {
 	return c
 }
 
+// conditions measures conditions, nil when nobody wants to know.
+func (c *composition) conditions() *metrics.Conditions {
+	if c.Unobserved {
+		return nil
+	}
+	return metrics.NewConditions(c.Registerer, classLabels(c.Plugged), c.DeprecatedMetrics)
+}
+
+// countCreated counts a NodeClaim that was made, by why.
+func (c *composition) countCreated(d apply.Decision, about apply.About) {
+	if d.Outcome != apply.Done || d.Verb == apply.Remove {
+		return
+	}
+	reason := metrics.Provisioned
+	if d.Verb == apply.Replace {
+		reason = metrics.Reason(d.Cause)
+	}
+	c.metrics.Claims.Created.WithLabelValues(reason, about.Pool, strconv.FormatBool(about.Relaxed)).Inc()
+}
+
+// moving returns how many pods have to move with a claim.
+func (c *composition) moving(claim string) (pods int) {
+	for _, node := range c.Store.Snapshot().Nodes {
+		if node.Claim != claim {
+			continue
+		}
+		for _, pod := range node.Pods {
+			if !pod.Fixed {
+				pods++
+			}
+		}
+	}
+	return pods
+}
+
+// podsOf returns the pods that were promised a place on a claim, as far as an event needs them.
+func (c *composition) podsOf(claim string) (pods []*corev1.Pod) {
+	for _, pod := range c.Store.Snapshot().Pending {
+		if pod.Promised == claim {
+			pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: types.UID(pod.UID)}})
+		}
+	}
+	return pods
+}
+
 // removed is told of NodeClaims that controllers take away which find that they failed, broke or lose their machine.
 func (c *composition) removed(claim *karpenterv1.NodeClaim, cause, why string) {
 	if c.Decided != nil {
 		c.Decided(apply.Decision{Verb: apply.Remove, Cause: cause, Outcome: apply.Done}, apply.About{Why: why,
 			Pool: translate.PoolOf(claim), Claim: claim.Name, Node: claim.Status.NodeName, Before: resources.Unpriced})
+	}
+}
+
+// joined is told of NodeClaims whose nodes are ready for pods.
+func (c *composition) joined(claim *karpenterv1.NodeClaim, after time.Duration) {
+	if c.Decided != nil {
+		c.Decided(apply.Decision{Verb: apply.Launch, Cause: "Launched", Outcome: apply.Joined}, apply.About{
+			Pool: translate.PoolOf(claim), Claim: claim.Name, Node: claim.Status.NodeName, Before: resources.Unpriced,
+			After: resources.Unpriced, Why: "after " + after.Round(time.Second).String()})
 	}
 }
 
@@ -202,8 +272,8 @@ func (c *composition) decide() []kube.Controller {
 func (c *composition) machines() []kube.Controller {
 	claims := claim.Config{
 		Client: c.Client, Live: c.Live, Fleet: c.clouds(Claims), Catalogs: c.catalogs, PodEvents: c.podEvents,
-		Timeouts: c.Timeouts, Holder: c.Identity, Events: c.Events, Removed: c.removed, Metrics: c.metrics,
-		Now: c.Now, Log: c.Log.WithName(Claims),
+		Timeouts: c.Timeouts, PodsOf: c.podsOf, Holder: c.Identity, Events: c.Events, Removed: c.removed, Joined: c.joined,
+		Metrics: c.metrics, Now: c.Now, Log: c.Log.WithName(Claims),
 	}
 	nodes := node.Config{
 		Client: c.Client, Live: c.Live, Fleet: c.clouds(Nodes), Events: c.Events, Metrics: c.metrics,
@@ -225,7 +295,7 @@ func (c *composition) pools() []kube.Controller {
 		Paused: c.disrupting.LastPaused, StaticOff: c.StaticOff, InVain: c.brake.Message,
 		Events: c.Events, Metrics: c.metrics.Pools, Now: c.Now, Log: c.Log.WithName(Pools),
 	}
-	overlays := overlay.Config{Client: c.Client, Verdicts: c.Store, Now: c.Now}
+	overlays := overlay.Config{Client: c.Client, Verdicts: c.Store, Events: c.Events, Now: c.Now}
 	return []kube.Controller{
 		{Name: Pools, Workers: 5, Reconciler: pool.New(pools), Watches: poolWatches(c.Client, c.Plugged)},
 		{Name: Overlays, Workers: 1, Reconciler: overlay.New(overlays), Watches: overlayWatches(c.Client)},

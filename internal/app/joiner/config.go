@@ -40,6 +40,9 @@ type Config struct {
 	BatchIdleDuration, BatchMaxDuration time.Duration
 	PreferencePolicy                    string // Respect or Ignore
 	MinValuesPolicy                     string // Strict or BestEffort
+	// IgnoreDRARequests leaves pods alone that ask for devices by ResourceClaims (K-41). Without it they are left alone all the
+	// same, and Notices says so.
+	IgnoreDRARequests bool
 	// DefaultSpreadConstraints is the setting of translate.ParseDefaultSpread.
 	DefaultSpreadConstraints string
 	// SchedulerConfig is the same as Karpenter takes it, see spreadOf; "" when it is not given.
@@ -48,12 +51,17 @@ type Config struct {
 	InitializationTimeout              time.Duration // 0 waits for ever
 
 	FeatureGates string // of ParseGates
+	// IgnoredSettings and InvalidSettings are the settings that were given and have no effect, and those that could not be
+	// read and have their default. They are for metrics only.
+	IgnoredSettings, InvalidSettings []string
 	// ConsolidationMinSaving is what a replacement has to save, in dollars per hour; 0 is any saving.
 	ConsolidationMinSaving float64
 	// PriceTolerance is by how much fewer nodes may be dearer than the cheapest ones, in percent, from 0 to 100 (P-22).
 	PriceTolerance int
 	// ConsolidationMinSavingPercent is the same as a part of what is replaced, from 0 to 99; the greater one of both counts.
 	ConsolidationMinSavingPercent int
+
+	Observability
 
 	// Providers are the names of those to have; none: all whose node classes the cluster knows.
 	Providers []string
@@ -81,8 +89,10 @@ func DefaultConfig() Config {
 		HistoryRetention: 7 * 24 * time.Hour, HistoryMaxSize: mostHistory,
 		LeaderElectionName: "karpenter-leader-election", SystemNamespace: "kube-system",
 		BatchIdleDuration: time.Second, BatchMaxDuration: 10 * time.Second, PreferencePolicy: PreferencesRespected, DefaultSpreadConstraints: translate.DefaultSpreadNone, MinValuesPolicy: MinValuesStrict,
+		IgnoreDRARequests:             true,
 		ConsolidationMinSavingPercent: engine.DefaultMinSavingPercent,
 		Plugins:                       Plugins(),
+		Observability:                 defaultObservability(),
 		LaunchTimeout:                 5 * time.Minute, RegistrationTimeout: 15 * time.Minute, InitializationTimeout: time.Hour,
 	}
 }
@@ -118,6 +128,7 @@ func (c Config) Validate() error {
 	}
 	faults = append(faults, c.portFaults()...)
 	faults = append(faults, c.historyFaults()...)
+	faults = append(faults, c.Observability.validate())
 	faults = append(faults, c.Conversion.validate(c.MetricsPort, c.HealthProbePort))
 	if c.KubeClientQPS <= 0 {
 		faults = append(faults, fmt.Errorf("--kube-client-qps is %v: want requests per second above 0", c.KubeClientQPS))
@@ -127,9 +138,6 @@ func (c Config) Validate() error {
 	}
 	positive("batch-idle-duration", c.BatchIdleDuration)
 	positive("batch-max-duration", c.BatchMaxDuration)
-	if c.BatchIdleDuration > c.BatchMaxDuration {
-		faults = append(faults, fmt.Errorf("--batch-idle-duration is %s and --batch-max-duration %s: the first must not be the longer", c.BatchIdleDuration, c.BatchMaxDuration))
-	}
 	if c.PreferencePolicy != PreferencesRespected && c.PreferencePolicy != PreferencesIgnored {
 		faults = append(faults, fmt.Errorf("--preference-policy is %q: want %s or %s",
 			c.PreferencePolicy, PreferencesRespected, PreferencesIgnored))
@@ -179,12 +187,15 @@ func (c Config) Settings() Settings {
 	gates, _, _ := ParseGates(c.FeatureGates)
 	saving, _ := resources.FromDollars(c.ConsolidationMinSaving)
 	return Settings{
-		BatchIdle: c.BatchIdleDuration, BatchMax: c.BatchMaxDuration,
+		// The longer pause would never end a batch, and Karpenter runs with it (K-03).
+		BatchIdle: min(c.BatchIdleDuration, c.BatchMaxDuration), BatchMax: c.BatchMaxDuration,
 		Timeouts:        claim.Timeouts{Launch: c.LaunchTimeout, Registration: c.RegistrationTimeout, Initialization: c.InitializationTimeout},
 		SystemNamespace: c.SystemNamespace,
 		SpotToSpot:      gates.SpotToSpotConsolidation,
 		MinSaving:       saving, MinSavingPercent: c.ConsolidationMinSavingPercent,
 		NodeRepair: gates.NodeRepair, StaticOff: !gates.StaticCapacity,
+		DeprecatedMetrics: c.DeprecatedMetrics, Unobserved: c.DisableClusterStateObservability,
+		ConditionEvents: c.ConditionEvents && !c.DisableClusterStateObservability,
 	}
 }
 

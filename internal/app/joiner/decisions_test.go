@@ -219,7 +219,7 @@ func TestU40_TheHistoryTellsNoSecret(t *testing.T) {
 	}
 }
 
-// U-25: a claim that is given up is a decision, tied to nothing that was planned.
+// U-25, U-32: a claim that is given up is a decision, tied to the one that launched it.
 func TestU25_WhatIsGivenUpIsInTheHistory(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, manifests()...)
@@ -230,7 +230,8 @@ func TestU25_WhatIsGivenUpIsInTheHistory(t *testing.T) {
 	s.run(Claims, claim.Name)
 	records := recordsOf(s.kept)
 	last := records[len(records)-1]
-	if last.Verb != "remove" || last.Outcome != "done" || last.NodeClaim != claim.Name || last.Why == "" || last.Of != "" {
+	if last.Verb != "remove" || last.Outcome != "done" || last.NodeClaim != claim.Name || last.Why == "" ||
+		last.Of != records[0].ID || records[0].Verb != "launch" {
 		t.Errorf("%+v", records)
 	}
 }

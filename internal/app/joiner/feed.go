@@ -18,8 +18,11 @@ import (
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/provisioning"
 	"github.com/joiner-autoscaler/joiner/internal/kube"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
@@ -38,11 +41,17 @@ type Feed struct {
 	window    *provisioning.Window
 	podEvents *claim.PodEvents
 	brake     *provisioning.Brake
-	idle      time.Duration
-	wake      func(controller string, request reconcile.Request, after time.Duration)
-	claimOf   func(node string) (claim string, found bool) // from a cache
-	now       func() time.Time
-	log       logr.Logger
+	times     *metrics.PodTimes
+	// conditions measures conditions of objects, nil for not; tells says that their changes are events, too.
+	conditions *metrics.Conditions
+	tells      bool
+	events     event.Recorder
+	fleet      *fleet.Fleet
+	idle       time.Duration
+	wake       func(controller string, request reconcile.Request, after time.Duration)
+	claimOf    func(node string) (claim string, found bool) // from a cache
+	now        func() time.Time
+	log        logr.Logger
 }
 
 // Kinds returns one empty object of each kind that the feed wants to hear of.
@@ -56,6 +65,7 @@ func (f *Feed) Kinds() []client.Object {
 
 // Apply takes in the state of an object.
 func (f *Feed) Apply(object client.Object) {
+	f.measure(object)
 	before := f.store.Version()
 	if err := f.store.Apply(object); err != nil {
 		f.log.V(1).Info("an object cannot be understood in full", "kind", fmt.Sprintf("%T", object),
@@ -74,6 +84,7 @@ func (f *Feed) Apply(object client.Object) {
 func (f *Feed) applyPod(pod *corev1.Pod) {
 	now := f.now()
 	f.window.Apply(pod, now)
+	f.times.Apply(pod, now)
 	if pod.DeletionTimestamp != nil || translate.Finished(pod) {
 		f.brake.Gone(pod)
 	}
@@ -92,9 +103,11 @@ func (f *Feed) applyPod(pod *corev1.Pod) {
 // Remove takes in that an object is gone.
 func (f *Feed) Remove(object client.Object) {
 	f.store.Remove(object)
+	f.ended(object)
 	switch object := object.(type) {
 	case *corev1.Pod:
 		f.window.Remove(object)
+		f.times.Remove(object)
 		f.brake.Gone(object)
 		if object.Spec.NodeName == "" { // what was said of it holds no more
 			f.wake(Provisioning, kube.Singleton(), f.idle)
@@ -114,6 +127,49 @@ func (f *Feed) Remove(object client.Object) {
 	}
 	f.wake(Provisioning, kube.Singleton(), f.idle)
 	f.wake(Disruption, kube.Singleton(), disruptAfter)
+}
+
+// measure takes in the conditions of an object, and tells of what has changed (K-14).
+func (f *Feed) measure(object client.Object) {
+	if f.conditions == nil {
+		return
+	}
+	for _, changed := range f.conditions.Apply(object) {
+		if !f.tells || !f.ours(object) {
+			continue
+		}
+		text := fmt.Sprintf("Status condition %s is %s", changed.Type, changed.Status)
+		if changed.From != "" {
+			text = fmt.Sprintf("Status condition %s was %s and is %s", changed.Type, changed.From, changed.Status)
+		}
+		if changed.Reason != "" && changed.Reason != changed.Type {
+			text += ": " + changed.Reason
+		}
+		if changed.Message != "" {
+			text += ": " + changed.Message
+		}
+		f.events.Event(object, event.Normal, changed.Type, text)
+	}
+}
+
+// ended takes in that an object is gone.
+func (f *Feed) ended(object client.Object) {
+	if f.conditions != nil && f.conditions.Remove(object, f.now()) && f.tells && f.ours(object) {
+		f.events.Event(object, event.Normal, event.Finalized, "It is gone: its last finalizer was taken off")
+	}
+}
+
+// ours reports whether events may tell of an object's conditions: nodes that are nobody's have many, and others care for them.
+func (f *Feed) ours(object client.Object) bool {
+	switch o := object.(type) {
+	case *corev1.Node:
+		return o.Labels[karpenterv1.NodePoolLabelKey] != ""
+	case *karpenterv1.NodeClaim:
+		return f.fleet.OwnsClaim(o)
+	case *karpenterv1.NodePool:
+		return f.fleet.OwnsPool(o)
+	}
+	return false
 }
 
 // podEvent wakes whoever cares that a pod came to a node or left it.

@@ -3,11 +3,12 @@ package joiner
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/joiner-autoscaler/joiner/internal/app/joiner/settings"
+	"github.com/joiner-autoscaler/joiner/internal/nearest"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
@@ -23,45 +24,56 @@ type Gates struct {
 	ReservedCapacity, NodeOverlay, StaticCapacity bool
 }
 
-// gate is one that Karpenter knows.
+// Notice is something that the log is told of a setting at the start.
+type Notice struct {
+	// Setting is the name of its flag, with that of a gate after a dot.
+	Setting string
+	Text    string
+	// Idle is set when it was given and has no effect.
+	Idle bool
+}
+
+// gate is one that Karpenter knows, and what it does here.
 type gate struct {
+	settings.Gate
 	value *bool // nil when it switches nothing here
-	// karpenter is Karpenter's own default. It holds for a gate that the text leaves out. Without any text Joiner's holds.
-	karpenter bool
-	// always is set for what Joiner always does, so that false has no effect. Of others that switch nothing true has none.
-	always bool
 }
 
-// gates lists the names that Karpenter knows.
-func (g *Gates) gates() map[string]gate {
-	return map[string]gate{
-		"SpotToSpotConsolidation": {value: &g.SpotToSpotConsolidation}, "NodeRepair": {value: &g.NodeRepair},
-		"ReservedCapacity": {value: &g.ReservedCapacity, karpenter: true},
-		"NodeOverlay":      {value: &g.NodeOverlay}, "StaticCapacity": {value: &g.StaticCapacity},
-		"CapacityBuffer": {}, "TerminateFirstRepair": {}, "PodDeletionCostManagement": {},
-		"TerminateFirstDrift": {always: true},
+// gates lists the gates that Karpenter knows.
+func (g *Gates) gates() []gate {
+	values := map[string]*bool{
+		"SpotToSpotConsolidation": &g.SpotToSpotConsolidation, "NodeRepair": &g.NodeRepair,
+		"ReservedCapacity": &g.ReservedCapacity, "NodeOverlay": &g.NodeOverlay, "StaticCapacity": &g.StaticCapacity,
 	}
+	var list []gate
+	for _, known := range settings.Gates() {
+		list = append(list, gate{known, values[known.Name]})
+	}
+	return list
 }
 
-// ParseGates reads a list such as SpotToSpotConsolidation=true,NodeRepair=false. Without any text overlays, static
-// pools and reservations are on, the rest is off. A text is one that somebody wrote for Karpenter, perhaps: what it
+// featureGates is the flag of the gates.
+const featureGates = "feature-gates"
+
+// ParseGates reads a list such as SpotToSpotConsolidation=true,NodeRepair=false (K-04, K-05). Without any text overlays,
+// static pools and reservations are on, the rest is off. A text is one that somebody wrote for Karpenter, perhaps: what it
 // leaves out has Karpenter's default, so that objects which had no effect there begin to act only when that is asked
 // for. The notices name what was given and has no effect, and what is off because it was left out. The error names
 // each part that cannot be read, and what is allowed.
-func ParseGates(text string) (Gates, []string, error) {
-	result := Gates{ReservedCapacity: true, NodeOverlay: true, StaticCapacity: true}
+func ParseGates(text string) (Gates, []Notice, error) {
+	var result Gates
 	known := result.gates()
 	parts := slices.DeleteFunc(strings.Split(text, ","), func(part string) bool { return strings.TrimSpace(part) == "" })
+	for _, g := range known {
+		if g.value != nil {
+			*g.value = g.Ours && len(parts) == 0 || g.Karpenter
+		}
+	}
 	if len(parts) == 0 {
 		return result, nil, nil
 	}
-	for _, g := range known {
-		if g.value != nil {
-			*g.value = g.karpenter
-		}
-	}
 	var faults []error
-	var notices []string
+	var notices []Notice
 	named := map[string]bool{}
 	for _, part := range parts {
 		name, value, found := strings.Cut(part, "=")
@@ -70,40 +82,56 @@ func ParseGates(text string) (Gates, []string, error) {
 		notice, err := setGate(known, name, value, found)
 		if err != nil {
 			faults = append(faults, fmt.Errorf("--feature-gates has %q: %w", part, err))
-		} else if notice != "" {
-			notices = append(notices, fmt.Sprintf("--feature-gates has %q: %s", part, notice))
+		} else if notice.Text != "" {
+			notice.Text = fmt.Sprintf("--feature-gates has %q: %s", part, notice.Text)
+			notices = append(notices, notice)
 		}
 	}
 	for _, name := range []string{"NodeOverlay", "StaticCapacity"} {
 		if !named[name] {
-			notices = append(notices, fmt.Sprintf("--feature-gates does not name %[1]s, so it is off, "+
-				"which is Karpenter's default: add %[1]s=true to switch it on", name))
+			notices = append(notices, Notice{Setting: featureGates + "." + name,
+				Text: fmt.Sprintf("--feature-gates does not name %[1]s, so it is off, "+
+					"which is Karpenter's default: add %[1]s=true to switch it on", name)})
 		}
 	}
 	return result, notices, errors.Join(faults...)
 }
 
-// setGate reads the value of one gate. The notice says why it has no effect, "" when it has one.
-func setGate(known map[string]gate, name, value string, given bool) (notice string, err error) {
-	g, found := known[name]
+// setGate reads the value of one gate. The notice says why it has no effect, nothing when it has one.
+func setGate(known []gate, name, value string, given bool) (Notice, error) {
+	i := slices.IndexFunc(known, func(g gate) bool { return g.Name == name })
+	own := featureGates + "." + name
 	on, invalid := strconv.ParseBool(value)
 	switch {
 	case !given || name == "":
-		return "", errors.New("want NAME=true or NAME=false")
+		return Notice{}, errors.New("want NAME=true or NAME=false")
+	case value != "" && invalid != nil:
+		return Notice{}, errors.New("want true or false after the =")
+	case i < 0: // the setting does not say the name: anything may stand there
+		return Notice{featureGates, "it has no effect, there is no such gate" + meant(known, name), true}, nil
 	case value == "":
-		return "it has no value, so the gate keeps its default", nil
-	case invalid != nil:
-		return "", errors.New("want true or false after the =")
-	case !found:
-		return "it has no effect, Joiner knows " + strings.Join(slices.Sorted(maps.Keys(known)), ", "), nil
-	case g.value != nil:
-		*g.value = on
-	case g.always && !on:
-		return "it has no effect, Joiner always does this", nil
-	case !g.always && on:
-		return "it has no effect, Joiner does not have this", nil
+		return Notice{own, "it has no value, so the gate keeps its default", false}, nil
+	case known[i].value != nil:
+		*known[i].value = on
+	case known[i].Ours && !on:
+		return Notice{own, "it has no effect, Joiner always does this", true}, nil
+	case !known[i].Ours && on:
+		return Notice{own, "it has no effect, Joiner does not have this", true}, nil
 	}
-	return "", nil
+	return Notice{}, nil
+}
+
+// meant asks about the gate whose name is most like one that there is none of, or lists them all.
+func meant(known []gate, name string) string {
+	var names []string
+	for _, g := range known {
+		names = append(names, g.Name)
+	}
+	if text := nearest.Ask(name, names); text != "" {
+		return text
+	}
+	slices.Sort(names)
+	return "; Joiner knows " + strings.Join(names, ", ")
 }
 
 // off says which parts of the picture are left out.
@@ -112,7 +140,15 @@ func (g Gates) off() world.Off {
 }
 
 // Notices names the settings that were given and have no effect, or another one than may be thought.
-func (c Config) Notices() []string {
+func (c Config) Notices() []Notice {
 	_, notices, _ := ParseGates(c.FeatureGates)
+	if !c.IgnoreDRARequests {
+		notices = append(notices, Notice{"ignore-dra-requests", "--ignore-dra-requests (IGNORE_DRA_REQUESTS) is false: it has no " +
+			"effect, no node is launched for pods that ask for devices by ResourceClaims", true})
+	}
+	if c.BatchIdleDuration > c.BatchMaxDuration {
+		notices = append(notices, Notice{"batch-idle-duration", fmt.Sprintf("--batch-idle-duration is %s and --batch-max-duration "+
+			"%s: a batch ends after %[2]s, however many pods still come", c.BatchIdleDuration, c.BatchMaxDuration), false})
+	}
 	return notices
 }

@@ -36,7 +36,7 @@ func TestGatesSwitchOff(t *testing.T) {
 	}
 }
 
-// P-34: what has no effect is told, once for each part, and nothing else is.
+// P-34, K-04, K-05: what has no effect is told, once for each part, and nothing else is.
 func TestGatesWithoutEffectAreTold(t *testing.T) {
 	t.Parallel()
 	const all = "NodeOverlay=true,StaticCapacity=true,"
@@ -45,20 +45,36 @@ func TestGatesWithoutEffectAreTold(t *testing.T) {
 		all + "CapacityBuffer=false,TerminateFirstRepair=false,TerminateFirstDrift=true,PodDeletionCostManagement=false": nil,
 		all + "CapacityBuffer=true":       {`"CapacityBuffer=true": it has no effect, Joiner does not have this`},
 		all + "TerminateFirstDrift=false": {`"TerminateFirstDrift=false": it has no effect, Joiner always does this`},
-		all + "FromTomorrow=false":        {`"FromTomorrow=false": it has no effect, Joiner knows CapacityBuffer, NodeOverlay`},
+		all + "FromTomorrow=false":        {`"FromTomorrow=false": it has no effect, there is no such gate; Joiner knows CapacityBuffer, NodeOverlay`},
+		all + "NodeRepairs=true":          {`"NodeRepairs=true": it has no effect, there is no such gate; do you mean NodeRepair?`},
+		all + "FromTomorrow=":             {`"FromTomorrow=": it has no effect, there is no such gate`},
 		all + "NodeRepair=":               {`"NodeRepair=": it has no value, so the gate keeps its default`},
 		"ReservedCapacity=true":           {"does not name NodeOverlay, so it is off", "does not name StaticCapacity, so it is off"},
 	} {
-		config := Config{FeatureGates: text}
+		config := Config{FeatureGates: text, IgnoreDRARequests: true}
 		got := config.Notices()
 		if len(got) != len(want) {
-			t.Errorf("%q: %q; want %q", text, got, want)
+			t.Errorf("%q: %v; want %q", text, got, want)
 			continue
 		}
 		for i := range want {
-			if !strings.Contains(got[i], want[i]) {
-				t.Errorf("%q: %q; want %q", text, got[i], want[i])
+			if !strings.Contains(got[i].Text, want[i]) {
+				t.Errorf("%q: %v; want %q", text, got[i], want[i])
 			}
 		}
+	}
+}
+
+// K-41. Devices are left alone whatever the setting says, and who sets it otherwise is told.
+func TestK41_TheSettingIsSaidToHaveNoEffect(t *testing.T) {
+	t.Parallel()
+	c := DefaultConfig()
+	if notices := c.Notices(); len(notices) > 0 {
+		t.Errorf("%v without any setting", notices)
+	}
+	c.IgnoreDRARequests = false
+	if notices := c.Notices(); len(notices) != 1 || !notices[0].Idle ||
+		!strings.Contains(notices[0].Text, "IGNORE_DRA_REQUESTS") {
+		t.Errorf("notices %v; want one that names IGNORE_DRA_REQUESTS", notices)
 	}
 }

@@ -49,7 +49,7 @@ func TestProbesAreAnsweredBeforeTheCaches(t *testing.T) {
 	}
 	url := "http://" + servers.Health().String()
 	ctx, end := context.WithCancel(t.Context())
-	mgr, err := newManager(ctx, config, nil, funcr.New(func(string, string) {}, funcr.Options{}))
+	mgr, err := newManager(ctx, config, serve.NewPrecedence(200, 300), nil, funcr.New(func(string, string) {}, funcr.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}

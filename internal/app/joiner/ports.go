@@ -12,6 +12,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
@@ -24,9 +25,14 @@ type measured struct {
 }
 
 func (m measured) observe(method string, start time.Time, err error) {
+	m.observeFor("", method, start, err)
+}
+
+// observeFor is observe for a call on behalf of a pool.
+func (m measured) observeFor(pool, method string, start time.Time, err error) {
 	m.metrics.Duration.WithLabelValues(m.controller, method, m.Name()).Observe(m.now().Sub(start).Seconds())
 	if err != nil {
-		m.metrics.Errors.WithLabelValues(m.controller, method, m.Name(), kindOf(err)).Inc()
+		m.metrics.Errors.WithLabelValues(m.controller, method, m.Name(), kindOf(err), pool).Inc()
 	}
 }
 
@@ -47,7 +53,7 @@ func kindOf(err error) string {
 	case errors.As(err, &launch):
 		return "CreateError"
 	}
-	return ""
+	return "unknown"
 }
 
 // Catalog implements provider.Provider.
@@ -62,7 +68,7 @@ func (m measured) Catalog(ctx context.Context, class string) (catalog.Catalog, e
 func (m measured) Launch(ctx context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (provider.Instance, error) {
 	start := m.now()
 	instance, err := m.Provider.Launch(ctx, claim, notAfter)
-	m.observe("Create", start, err)
+	m.observeFor(translate.PoolOf(claim), "Create", start, err)
 	return instance, err
 }
 
@@ -88,6 +94,14 @@ func (m measured) List(ctx context.Context) ([]provider.Instance, error) {
 	instances, err := m.Provider.List(ctx)
 	m.observe("List", start, err)
 	return instances, err
+}
+
+// Drifted implements provider.Provider.
+func (m measured) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (string, error) {
+	start := m.now()
+	reason, err := m.Provider.Drifted(ctx, claim)
+	m.observeFor(translate.PoolOf(claim), "IsDrifted", start, err)
+	return reason, err
 }
 
 // Notices implements provider.Provider.

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -35,6 +36,7 @@ import (
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics/state"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
@@ -65,20 +67,26 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 		return err
 	}
 	defer served.close()
+	metrics.NewSettings(registry).Set(config.IgnoredSettings, config.InvalidSettings)
 	config.REST = countingCalls(config.REST, metrics.NewRequests(registry))
-	mgr, err := newManager(ctx, config, plugins, log)
+	turns := serve.NewPrecedence(config.KubeClientQPS, config.KubeClientBurst)
+	mgr, err := newManager(ctx, config, turns, plugins, log)
 	if err != nil {
 		return fmt.Errorf("setting up the connection to %s: %w", config.REST.Host, err)
+	}
+	applied, err := newApplied(mgr, config, turns)
+	if err != nil {
+		return fmt.Errorf("setting up what writes decisions: %w", err)
 	}
 	if err := served.pools.watch(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
-	p, err := assemble(ctx, config, mgr, plugins, log)
+	p, err := assemble(ctx, config, mgr, applied, plugins, log)
 	if err != nil {
 		return err
 	}
-	shown := prometheus.Gatherers{p.registry, registry, ctrlmetrics.Registry}
-	if err := servers.Add(mgr, serve.MetricsHandler(shown, config.EnableProfiling), serve.HealthHandlerOf(p.why)); err != nil {
+	p.scraper.counted = prometheus.Gatherers{p.registry, registry, ctrlmetrics.Registry}
+	if err := servers.Add(mgr, serve.MetricsHandler(p.scraper, config.EnableProfiling), serve.HealthHandlerOf(p.why)); err != nil {
 		return err
 	}
 	if err := errors.Join(served.add(mgr), addReadAPI(ctx, config, mgr, p, log)); err != nil {
@@ -103,6 +111,7 @@ type process struct {
 	inputs   *inputs
 	history  *decisions
 	standing *standing
+	scraper  *scraper
 }
 
 // why says why the process is not ready; "" when it is.
@@ -140,15 +149,18 @@ func pictureOf(config Config, owned *fleet.Fleet) (world.Config, error) {
 }
 
 // assemble wires ports, feed and controllers to a manager.
-func assemble(ctx context.Context, config Config, mgr manager.Manager, plugins []plugin.Plugin, log logr.Logger) (*process, error) {
+func assemble(ctx context.Context, config Config, mgr manager.Manager, applied client.Client, plugins []plugin.Plugin, log logr.Logger) (
+	*process, error,
+) {
 	var store *world.Store
 	p := &process{registry: prometheus.NewRegistry(), synced: &serve.Syncs{}, inputs: &inputs{},
 		history: newDecisions(config, mgr.GetClient(), mgr.GetAPIReader(), log.WithName("history"))}
 	bells := serve.NewBells()
 	recorder := mgr.GetEventRecorder("karpenter")
-	events := event.NewDeduplicated(func(about client.Object, kind event.Kind, reason, message string) {
+	limit := event.NewLimit(config.EventsQPS)
+	events := event.NewDeduplicated(limit.Before(func(about client.Object, kind event.Kind, reason, message string) {
 		recorder.Eventf(about, nil, string(kind), reason, reason, "%s", message)
-	}, time.Now)
+	}, time.Now), time.Now)
 	var plugged []plugin.Parts
 	for _, each := range plugins {
 		made, err := each.New(ctx, plugin.Deps{
@@ -175,7 +187,7 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, plugins [
 	}
 	store = world.New(picture)
 	parts := Compose(config.Settings(), Deps{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: store, Plugged: plugged, Fleet: owned,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Applied: applied, Store: store, Plugged: plugged, Fleet: owned,
 		Events: events, Registerer: p.registry, Ready: p.synced.All, Wake: bells.Ring,
 		Each: inParallel, Identity: string(uuid.NewUUID()), Planned: p.inputs.noted, Decided: p.history.decided,
 		Now: time.Now, Log: log,
@@ -189,10 +201,29 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, plugins [
 		}
 	}
 	p.standing = parts.standing
+	p.standing.lasting = newLasting(p.history.add)
+	limit.Dropped(func(reason string) { parts.metrics.Own.EventsDropped.WithLabelValues(reason).Inc() })
+	if err := p.scrapes(ctx, config, mgr.GetCache(), parts, store, log); err != nil {
+		return nil, err
+	}
 	if err := errors.Join(mgr.Add(parts.standing), mgr.Add(p.history)); err != nil {
 		return nil, fmt.Errorf("adding what shows how the cluster stands, and the history: %w", err)
 	}
 	return p, nil
+}
+
+// scrapes makes what answers scrapes.
+func (p *process) scrapes(ctx context.Context, config Config, informers cache.Cache, parts Parts, store *world.Store, log logr.Logger) error {
+	showBuild(p.registry)
+	p.scraper = &scraper{options: config.served(p.plugged), metrics: parts.metrics, leads: parts.standing.leads.Load, synced: p.synced.All,
+		picture: store, now: time.Now, began: time.Now(), log: log.WithName("metrics")}
+	if config.DisableClusterStateObservability {
+		p.scraper.hidden = state.Observed()
+	}
+	if err := p.scraper.watch(ctx, informers); err != nil {
+		return fmt.Errorf("reading caches for metrics: %w", err)
+	}
+	return nil
 }
 
 // createsAtOnce bounds how many NodeClaims of one plan are created at the same time.
@@ -229,7 +260,9 @@ func newScheme(plugins []plugin.Plugin) (*runtime.Scheme, error) {
 	return scheme, errors.Join(failures...)
 }
 
-func newManager(ctx context.Context, config Config, plugins []plugin.Plugin, log logr.Logger) (manager.Manager, error) {
+func newManager(ctx context.Context, config Config, turns *serve.Precedence, plugins []plugin.Plugin, log logr.Logger) (
+	manager.Manager, error,
+) {
 	scheme, err := newScheme(plugins)
 	if err != nil {
 		return nil, err
@@ -238,9 +271,7 @@ func newManager(ctx context.Context, config Config, plugins []plugin.Plugin, log
 	for _, p := range plugins {
 		maps.Copy(narrow, p.Cached(config.SystemNamespace))
 	}
-	limited := rest.CopyConfig(config.REST)
-	limited.QPS, limited.Burst = config.KubeClientQPS, config.KubeClientBurst
-	limited.UserAgent = "joiner"
+	limited := as(config, turns.Rest())
 	stop := serve.StopWithin
 	return manager.New(limited, manager.Options{
 		Scheme: scheme,
@@ -257,6 +288,21 @@ func newManager(ctx context.Context, config Config, plugins []plugin.Plugin, log
 		HealthProbeBindAddress:  "0",
 		GracefulShutdownTimeout: &stop,
 		Controller:              ctrlconfig.Controller{},
+	})
+}
+
+// as returns the connection with the bound of a client.
+func as(config Config, bound flowcontrol.RateLimiter) *rest.Config {
+	own := rest.CopyConfig(config.REST)
+	own.RateLimiter, own.UserAgent = bound, "joiner"
+	return own
+}
+
+// newApplied returns the client by which decisions are written. Its requests go before all others: the claims of a plan are there
+// before their launches write about the first of them, so that they share fleets (E-61).
+func newApplied(mgr manager.Manager, config Config, turns *serve.Precedence) (client.Client, error) {
+	return client.New(as(config, turns.First()), client.Options{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), Cache: &client.CacheOptions{Reader: mgr.GetCache()},
 	})
 }
 

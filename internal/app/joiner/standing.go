@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -14,6 +15,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/readmodel"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/view"
@@ -46,8 +48,13 @@ type standing struct {
 	ready    func() bool
 	now      func() time.Time
 	log      logr.Logger
+	lasting  *lasting // nil where no history is kept
+
+	leads      atomic.Bool
+	conditions *metrics.Conditions // nil when they are not measured
 
 	pools    map[string]bool // of which something is shown
+	unpriced map[string]bool // claims of which it was counted that they have no price
 	staying  map[view.CauseOfPool]int
 	nextStay time.Time
 }
@@ -58,8 +65,10 @@ func (*standing) NeedLeaderElection() bool { return true }
 // Start looks until ctx ends.
 func (s *standing) Start(ctx context.Context) error {
 	s.metrics.Own.Leader.Set(1)
+	s.lead(true)
 	defer func() {
 		s.metrics.Own.Leader.Set(0)
+		s.lead(false)
 		s.metrics.Own.Standing.Show(nil)
 	}()
 	ticker := time.NewTicker(lookEvery)
@@ -78,6 +87,30 @@ func (s *standing) Start(ctx context.Context) error {
 	}
 }
 
+// lead passes on whether this replica leads, to what only a leader shows or measures.
+func (s *standing) lead(leads bool) {
+	s.leads.Store(leads)
+	s.metrics.Pods.Times.Lead(leads)
+	if s.conditions != nil {
+		s.conditions.Lead(leads)
+	}
+}
+
+// countUnpriced counts each claim once of whose machine no price is known.
+func (s *standing) countUnpriced(snapshot *cluster.Snapshot) {
+	unpriced := map[string]bool{}
+	for _, node := range snapshot.Nodes {
+		if node.Claim == "" || !node.Launched || node.Price != resources.Unpriced {
+			continue
+		}
+		unpriced[node.ClaimUID] = true
+		if !s.unpriced[node.ClaimUID] {
+			s.metrics.Pools.CostErrors.WithLabelValues(node.Pool).Inc()
+		}
+	}
+	s.unpriced = unpriced
+}
+
 // look shows how the cluster stands now.
 func (s *standing) look(ctx context.Context) error {
 	var pools karpenterv1.NodePoolList
@@ -89,6 +122,7 @@ func (s *standing) look(ctx context.Context) error {
 		return fmt.Errorf("listing NodeClaims: %w", err)
 	}
 	snapshot, now := s.picture.Snapshot(), s.now()
+	s.lasting.found(view.PodGroups(snapshot, s.metrics.Plans.Latest.Get()), s.paused(), now)
 	n := view.NumbersOf(snapshot, s.metrics.Plans.Latest.Get())
 	if begun := s.now(); !begun.Before(s.nextStay) {
 		n.Stay(snapshot, s.terms(snapshot, pools.Items, now), s.memory(pools.Items, now))
@@ -105,6 +139,7 @@ func (s *standing) look(ctx context.Context) error {
 		}
 	}
 	s.metrics.Own.Standing.Show(append(rows, drains(snapshot, claims.Items, now)...))
+	s.countUnpriced(snapshot)
 	s.forget(snapshot)
 	return nil
 }
@@ -139,7 +174,10 @@ func (s *standing) terms(snapshot *cluster.Snapshot, pools []karpenterv1.NodePoo
 func (s *standing) memory(pools []karpenterv1.NodePool, now time.Time) func(string) view.Memory {
 	remembered, paused := map[string]view.Memory{}, s.paused()
 	for i := range pools {
-		remembered[pools[i].Name] = view.Memory{Paused: paused, BacksOffUntil: translate.BacksOffUntil(&pools[i], now)}
+		remembered[pools[i].Name] = view.Memory{
+			Paused: paused, Held: translate.PoolPauseOf(&pools[i]).Holds(pools[i].Name),
+			BacksOffUntil: translate.BacksOffUntil(&pools[i], now),
+		}
 	}
 	return func(pool string) view.Memory { return remembered[pool] }
 }

@@ -154,7 +154,7 @@ func TestU10_HowTheClusterStandsIsShown(t *testing.T) {
 		}
 	}
 	s.metrics.Own.Standing.Show(nil)
-	if shown, _ = scrape(t, registry); len(shown) > 4 { // leader, and what is measured of plans
+	if shown, _ = scrape(t, registry); len(shown) > 5 { // leader, pause, and what is measured of plans
 		t.Errorf("a replica that does not lead shows %v", shown)
 	}
 }

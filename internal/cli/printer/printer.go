@@ -53,10 +53,11 @@ const (
 	Name       = "name"
 	JSONPath   = "jsonpath"
 	GoTemplate = "go-template"
+	Columns    = "custom-columns"
 )
 
 // All are the forms that every answer has.
-func All() []string { return []string{Table, Wide, JSON, YAML, Name, JSONPath, GoTemplate} }
+func All() []string { return []string{Table, Wide, JSON, YAML, Name, JSONPath, GoTemplate, Columns} }
 
 // What --color takes.
 const (
@@ -87,8 +88,11 @@ func (f *Flags) Add(flags *pflag.FlagSet, forms ...string) {
 func (f *Flags) allowed() string {
 	var words []string
 	for _, form := range f.forms {
-		if form == JSONPath || form == GoTemplate {
+		switch form {
+		case JSONPath, GoTemplate:
 			form += "=TEMPLATE"
+		case Columns:
+			form += "=HEADING:.path,..."
 		}
 		words = append(words, form)
 	}
@@ -117,12 +121,13 @@ type Printer struct {
 	rename    func(string) string
 	path      *jsonpath.JSONPath
 	template  *template.Template
+	columns   []column
 }
 
 // Printer returns the printer that the flags ask for. The error names the flag, its value and what is allowed.
 func (f *Flags) Printer(where Surroundings) (*Printer, error) {
 	form, argument, given := strings.Cut(f.output, "=")
-	takes := form == JSONPath || form == GoTemplate
+	takes := form == JSONPath || form == GoTemplate || form == Columns
 	p := &Printer{form: form, noHeaders: f.noHeaders, codes: where.Codes, rename: where.Rename}
 	if form == Text && slices.Contains(f.forms, Table) {
 		p.form = Table
@@ -146,6 +151,11 @@ func (f *Flags) Printer(where Surroundings) (*Printer, error) {
 		}
 		p.path = jsonpath.New("output").AllowMissingKeys(true)
 		if err := p.path.Parse(argument); err != nil {
+			return nil, fmt.Errorf("--output is %q: %w", f.output, err)
+		}
+	case Columns:
+		var err error
+		if p.columns, err = columnsOf(argument); err != nil {
 			return nil, fmt.Errorf("--output is %q: %w", f.output, err)
 		}
 	case GoTemplate:
@@ -205,6 +215,8 @@ func (p *Printer) write(b *bytes.Buffer, a Answer) error {
 			b.WriteString(name + "\n")
 		}
 		return nil
+	case Columns:
+		return writeColumns(b, a, p.columns, !p.noHeaders)
 	case JSONPath, GoTemplate:
 		content, err := generic(a)
 		if err != nil {

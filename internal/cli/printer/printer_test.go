@@ -94,3 +94,37 @@ func TestU13_WhatIsBelowATableIsNotInData(t *testing.T) {
 		}
 	}
 }
+
+// rows is an answer with a list.
+type rows struct {
+	answer
+	List []map[string]any `json:"list"`
+}
+
+func (rows) Rows() string { return "list" }
+
+// TestU13_CustomColumns: a row for each entry, and one for an answer without a list.
+func TestU13_CustomColumns(t *testing.T) {
+	t.Parallel()
+	list := rows{List: []map[string]any{{"name": "a", "of": map[string]any{"cpu": 1}}, {"name": "b c"}}}
+	for _, c := range []struct {
+		of   printer.Answer
+		args []string
+		want string
+	}{
+		{list, []string{"-o", "custom-columns=NAME:.name,CPU:.of.cpu"}, "NAME   CPU\na      1\nb c    <none>\n"},
+		{list, []string{"-o", "custom-columns=NAME:{.name}", "--no-headers"}, "a\nb c\n"},
+		{answer{Kind: "Status"}, []string{"-o", "custom-columns=KIND:.Kind"}, "KIND\nStatus\n"},
+	} {
+		if out, err := printed(t, printer.Surroundings{}, c.of, "footer", c.args...); err != nil || out != c.want {
+			t.Errorf("%v: %v\n%s\nwant\n%s", c.args, err, out, c.want)
+		}
+	}
+	for _, wrong := range []string{"custom-columns", "custom-columns=", "custom-columns=NAME", "custom-columns=:.a",
+		"custom-columns=A:{.a"} {
+		if _, err := printed(t, printer.Surroundings{}, list, "", "-o", wrong); err == nil ||
+			!strings.HasPrefix(err.Error(), "--output is ") {
+			t.Errorf("-o %s: %v", wrong, err)
+		}
+	}
+}

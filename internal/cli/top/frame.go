@@ -55,8 +55,8 @@ func (m Model) Frame() string {
 
 // heading is who leads, and at the right when that was seen.
 func (m Model) heading() string {
-	right := m.look.At.UTC().Format("15:04:05") + "  every " + m.settings.Every.String()
-	if m.failure != "" || m.now.Sub(m.look.At) > m.settings.Every+staleAfter {
+	right := m.look.At.UTC().Format("15:04:05") + "  every " + m.every().Round(time.Second).String()
+	if m.failure != "" || m.now.Sub(m.look.At) > m.every()+m.look.Took+staleAfter {
 		right = "stale " + m.now.Sub(m.look.At).Round(time.Second).String()
 		if m.failure != "" {
 			right += ": " + ansi.Truncate(m.failure, m.width/2, "…")

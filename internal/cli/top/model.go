@@ -16,6 +16,8 @@ import (
 type Look struct {
 	Top whatif.Top
 	At  time.Time
+	// Took is how long it took to look.
+	Took time.Duration
 	// Explain is what explain says of an object, as text.
 	Explain func(whatif.About) string
 }
@@ -90,8 +92,17 @@ func (m Model) Init() tea.Cmd { return tea.Batch(m.later(), ticking()) }
 
 func ticking() tea.Cmd { return tea.Tick(tick, func(t time.Time) tea.Msg { return clock(t) }) }
 
+// rest is how much longer to wait than a look takes: so looking takes a tenth of the time at most (U-05).
+const rest = 9
+
+// Pause is how long to wait after a look that took so long, where every is asked for.
+func Pause(every, took time.Duration) time.Duration { return max(every, rest*took) }
+
+// every is how long it is from the end of a look to the next one.
+func (m Model) every() time.Duration { return Pause(m.settings.Every, m.look.Took) }
+
 func (m Model) later() tea.Cmd {
-	return tea.Tick(m.settings.Every, func(time.Time) tea.Msg { return again{} })
+	return tea.Tick(m.every(), func(time.Time) tea.Msg { return again{} })
 }
 
 func (m Model) fetch() tea.Msg {

@@ -5,11 +5,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/joiner-autoscaler/joiner/internal/history"
 )
 
 // pages are all addresses that the console has something at, with what it has to say there.
@@ -18,7 +21,7 @@ func pages() [][3]string {
 		{"table", "/nodes?as=table", "NotInitialized"}, {"node", "/nodes/ip-10-0-0-30", "DoNotDisruptNode"},
 		{"waiting", "/pods", "HardLimitNodes"}, {"cause", "/pods?cause=HardLimitNodes&pool=gpu", "ml/train-6"},
 		{"pod", "/pods/shop/huge", "PodTooLarge"}, {"pools", "/pools", "12 of 12"},
-		{"pool", "/pools/gpu", "LimitReached"}, {"about", "/about", "Snapshot of the engine"},
+		{"pool", "/pools/gpu", "LimitReached"}, {"history", "/history", "release week"}, {"about", "/about", "Snapshot of the engine"},
 		{"gone", "/nodes/nobody", "knows of no node"}}
 }
 
@@ -127,12 +130,32 @@ func TestU08_WhatChangesIsShown(t *testing.T) {
 	b.until(`document.querySelectorAll(".box").length === 301`)
 }
 
+// TestU08_TheHistoryIsShown: on a page of its own, of one node where it is asked for, and the last of it on the
+// overview; what is decided meanwhile comes.
+func TestU08_TheHistoryIsShown(t *testing.T) {
+	s := newStand(t, generated())
+	b := s.opened(1440, 900)
+	b.at("/history?node=ip-10-0-1-7")
+	b.shows("after 41s")
+	if text := b.text(); !strings.Contains(text, "shop/web-0 and 26 more") || !strings.Contains(text, "+$0.096") ||
+		strings.Contains(text, "release week") {
+		t.Error(text)
+	}
+	b.run(chromedp.Click(chromedp.CSS(".tag button")))
+	b.shows("release week")
+	b.at("/")
+	b.shows("taken back")
+	s.kept.Add(history.Record{Verb: "remove", Cause: "Empty", Outcome: "done", NodePool: "own", NodeClaim: "own-3"}, time.Now())
+	s.show("node fresh type=p3.2xlarge zone=a pool=gpu capacity=on-demand\n")
+	b.shows("remove Empty")
+}
+
 // TestU38_TheKeyboardIsEnough: pages by their letters, boxes by arrows, the filter, and back.
 func TestU38_TheKeyboardIsEnough(t *testing.T) {
 	s := newStand(t, generated())
 	b := s.opened(1440, 900)
 	b.at("/")
-	for _, page := range [][2]string{{"w", "/pods"}, {"p", "/pools"}, {"n", "/nodes"}} {
+	for _, page := range [][2]string{{"w", "/pods"}, {"p", "/pools"}, {"h", "/history"}, {"n", "/nodes"}} {
 		b.run(chromedp.KeyEvent("g"), chromedp.KeyEvent(page[0]))
 		b.until(fmt.Sprintf("location.pathname === %q && document.activeElement.tagName === 'H1'", page[1]))
 	}

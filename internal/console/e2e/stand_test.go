@@ -4,7 +4,7 @@ package e2e
 
 import (
 	"context"
-	"fmt"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -25,85 +25,26 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/app/serve/readers"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
+	"github.com/joiner-autoscaler/joiner/internal/history"
 	"github.com/joiner-autoscaler/joiner/internal/readmodel"
 )
 
 // generated is a cluster of 300 nodes and 3,000 pods in which there is something of everything.
-func generated() string {
-	var b strings.Builder
-	b.WriteString("type m5.large cpu=2 mem=8Gi zones=a,b,c od=0.096 spot=0.035\n" +
-		"type m5.2xlarge cpu=8 mem=32Gi zones=a,b,c od=0.384 spot=0.14\n" +
-		"type p3.2xlarge cpu=8 mem=61Gi zones=a od=3.06\n" +
-		"type own.large cpu=4 mem=16Gi zones=a od=1000000\n" +
-		"pool default nodes=260 need=type=m5.large|m5.2xlarge\n" +
-		"pool gpu hard.nodes=12 need=type=p3.2xlarge\n" +
-		"pool batch limit.cpu=100 need=type=m5.2xlarge,team=red blocked=NodeClassNotReady:subnet-selector-matches-nothing\n" +
-		"pool own need=type=own.large\n")
-	old := time.Now().Unix() - 3*86400
-	for i := range 260 {
-		kind, zone, capacity, more := "m5.large", string("abc"[i%3]), "on-demand", ""
-		if i%3 == 0 {
-			kind = "m5.2xlarge"
-		}
-		if i%4 == 0 {
-			capacity = "spot"
-		}
-		switch i {
-		case 17, 18:
-			more = " not-ready"
-		case 30, 31, 32, 33:
-			more = " drifted do-not-disrupt"
-		case 40, 41, 42:
-			more = " deleting"
-		case 50:
-			more = " disrupting"
-		}
-		fmt.Fprintf(&b, "node ip-10-0-%d-%d type=%s zone=%s pool=default capacity=%s created=%d%s\n", i/100, i%100, kind,
-			zone,
-			capacity, old+100*int64(i), more)
-	}
-	for i := range 12 {
-		fmt.Fprintf(&b, "node gpu-%d type=p3.2xlarge zone=a pool=gpu capacity=on-demand created=%d\n", i, old)
-	}
-	for i := range 20 {
-		fmt.Fprintf(&b, "node own-%d type=own.large zone=a pool=own capacity=on-demand created=%d\n", i, old)
-	}
-	b.WriteString("node bastion-0..2 cpu=4 mem=16Gi\nclaim default-new-0..2 type=m5.large zone=b pool=default\n" +
-		"claim default-asked-0..1 type=m5.large zone=b pool=default unlaunched\n")
-	for i := range 2950 {
-		fmt.Fprintf(&b, "pod app-%d ns=team-%d cpu=150m mem=256Mi node=%s\n", i, i%9, hostOf(i))
-	}
-	b.WriteString("pod train-0..6 ns=ml cpu=7 mem=40Gi\npod report-0..29 ns=shop cpu=1 need=team=red\npod huge ns=shop cpu=96\n" +
-		"pod web-0..11 ns=shop cpu=500m\n")
-	return b.String()
-}
-
-func hostOf(i int) string {
-	switch n := i % 289; {
-	case n < 257:
-		if n >= 40 { // those that are being removed have none
-			n += 3
-		}
-		return fmt.Sprintf("ip-10-0-%d-%d", n/100, n%100)
-	case n < 269:
-		return fmt.Sprintf("gpu-%d", n-257)
-	default:
-		return fmt.Sprintf("own-%d", n-269)
-	}
-}
+func generated() string { return enginetest.Fleet(300, 3000, time.Now().Unix()) }
 
 // stand is a cluster and the console before it.
 type stand struct {
-	t      *testing.T
+	t      testing.TB
 	script string
 	input  atomic.Pointer[readmodel.Input]
 	url    string
 	silent atomic.Bool // the stream says nothing
+	kept   *history.Log
 }
 
-func newStand(t *testing.T, script string) *stand {
+func newStand(t testing.TB, script string) *stand {
 	t.Helper()
-	s := &stand{t: t, script: script}
+	s := &stand{t: t, script: script, kept: decided()}
 	s.show("")
 	told := readers.New(readers.Config{Epoch: "e", Now: time.Now, Log: logr.Discard(),
 		Input:   func(context.Context) (readmodel.Input, error) { return *s.input.Load(), nil },
@@ -113,6 +54,15 @@ func newStand(t *testing.T, script string) *stand {
 	go func() { ended <- told.Start(ctx) }()
 	mux := http.NewServeMux()
 	told.Mount(mux)
+	mux.HandleFunc("GET "+history.Path, func(w http.ResponseWriter, r *http.Request) {
+		filter, err := history.FromQuery(r.URL.Query())
+		if err == nil {
+			err = json.NewEncoder(w).Encode(history.Answer{Records: filter.Select(s.kept.Records())})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
 	server := httptest.NewServer(readers.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.silent.Load() && r.URL.Path == readers.PathStream {
 			w.WriteHeader(http.StatusOK)
@@ -132,6 +82,28 @@ func newStand(t *testing.T, script string) *stand {
 	return s
 }
 
+// decided is a history with a record of each kind.
+func decided() *history.Log {
+	kept, at := history.New(0, 1), time.Now().Add(-26*time.Hour)
+	add := func(r history.Record) {
+		at = at.Add(time.Hour)
+		kept.Add(r, at)
+	}
+	add(history.Record{Verb: "launch", Cause: "Pending", Outcome: "done", NodePool: "default", NodeClaim: "ip-10-0-1-7", Pods: 27,
+		PodNames: []string{"shop/web-0", "shop/web-1"}, Types: []string{"m5.large", "m5.xlarge", "m5.2xlarge"}, TypeCount: 14,
+		Before: new(0.0), After: new(0.096)})
+	add(history.Record{Verb: "launch", Cause: "Launched", Outcome: "joined", NodePool: "default", NodeClaim: "ip-10-0-1-7",
+		Node: "ip-10-0-1-7", Why: "after 41s"})
+	add(history.Record{Verb: "wait", Cause: "HardLimitNodes", Outcome: "begun", NodePool: "gpu", Pods: 7,
+		PodNames: []string{"ml/train-0"}, Why: "nodes 12 of 12 (hard limit)"})
+	add(history.Record{Verb: "remove", Cause: "Underutilized", Outcome: "planned", NodePool: "default",
+		NodeClaim: "ip-10-0-0-9", Before: new(0.384), After: new(0.0)})
+	add(history.Record{Verb: "remove", Cause: "Underutilized", Outcome: "taken_back", NodePool: "default",
+		NodeClaim: "ip-10-0-0-9", Why: "a pod needs the room"})
+	add(history.Record{Verb: "pause", Cause: "Paused", Outcome: "begun", Why: "paused until 18:00 (release week)"})
+	return kept
+}
+
 // show puts the cluster there, with more in it.
 func (s *stand) show(more string) {
 	s.t.Helper()
@@ -145,7 +117,7 @@ func (s *stand) show(more string) {
 
 // tab is one of a browser of its own, and what it did that it should not.
 type tab struct {
-	t   *testing.T
+	t   testing.TB
 	ctx context.Context
 	url string
 

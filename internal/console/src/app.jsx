@@ -7,6 +7,7 @@ import { base, go, route, to } from "./route.js";
 import { Code, Heading, Link, Meter } from "./parts.jsx";
 import { Boxes, Legend, Nodes, chosen } from "./nodes.jsx";
 import { Node, Pod, Pods, Pool, Pools } from "./details.jsx";
+import { History, Recent } from "./history.jsx";
 import { bytes, clock, cores, count, perHour, utc } from "./text.js";
 
 const themes = ["auto", "light", "dark"];
@@ -33,6 +34,7 @@ function Top() {
         <Tab page={page} parts={["nodes"]} at="nodes">Nodes</Tab>
         <Tab page={page} parts={["pods"]} at="pods">Waiting{t?.waiting ? <span class={"badge" + (waiting.value.some((w) => w.state === "Held") ? "" : " soft")}>{t.waiting.toLocaleString("en")}</span> : null}</Tab>
         <Tab page={page} parts={["pools"]} at="pools">Pools</Tab>
+        <Tab page={page} parts={["history"]} at="history">History</Tab>
       </nav>
       <div class="right">
         <Live />
@@ -54,10 +56,24 @@ function Live() {
 const leads = (a) => a.what === "pods" ? { parts: ["pods"], query: { cause: a.code, pool: a.pool } }
   : a.what === "pool" ? { parts: ["pools", a.pool] } : { parts: ["nodes"], query: { cause: a.code, pool: a.pool } };
 const whom = (a) => a.what === "pods" ? count(a.count, "pod waits", "pods wait") : a.what === "pool" ? "pool " + a.pool
-  : count(a.count, "node", "nodes") + (a.pool ? " of " + a.pool : "");
+  : count(a.count, "node", "nodes") + (a.pools > 1 ? ` of ${a.pools} pools` : a.pool ? " of " + a.pool : "");
+
+// Nodes of many pools that say the same are one line: with twenty pools a line for each would hide all else.
+const fewPools = 3;
+const merged = (list) => {
+  const by = new Map(), key = (a) => a.code + "\n" + a.text;
+  for (const a of list) if (a.what === "nodes") by.set(key(a), [...(by.get(key(a)) || []), a]);
+  const out = [];
+  for (const a of list) {
+    const same = a.what === "nodes" ? by.get(key(a)) : [];
+    if (same.length <= fewPools) out.push(a);
+    else if (same[0] === a) out.push({ ...a, pool: "", pools: same.length, count: same.reduce((sum, o) => sum + o.count, 0) });
+  }
+  return out;
+};
 
 function Attention() {
-  const list = attention.value, [all, show] = useState(false);
+  const list = merged(attention.value), [all, show] = useState(false);
   return (
     <section aria-labelledby="attention">
       <h2 id="attention">Needs attention</h2>
@@ -101,6 +117,7 @@ function Overview() {
           <Legend />
         </section>
       </div>
+      <Recent />
     </Fragment>
   );
 }
@@ -112,7 +129,7 @@ function PoolRow({ p }) {
   return (
     <li><Link parts={["pools", p.name]}>
       <span class="name">{p.name}{p.cause || p.waiting ? <span class={"badge" + (p.cause || held ? "" : " soft")}>{p.cause ? "not ready" : p.waiting + " wait"}</span> : null}</span>
-      <span class="number">{p.nodes}{most != null ? " of " + most + (bound?.hard ? " hard" : p.replicas != null ? " static" : "") : ""}</span>
+      <span class="number">{p.nodes.toLocaleString("en")}{most != null ? " of " + most.toLocaleString("en") + (bound?.hard ? " hard" : p.replicas != null ? " static" : "") : ""}</span>
       <span class="number">{perHour(p.pricePerHour, p.unpriced)}</span>
       {most != null ? <span class="bar" aria-hidden="true"><span style={{ width: Math.min(100, (100 * p.nodes) / Math.max(1, most)) + "%" }} /></span> : null}
     </Link></li>
@@ -128,7 +145,6 @@ function About() {
         <dt>Snapshot of the engine</dt><dd>version {version.value}</dd>
         <dt>Last heard</dt><dd>{utc(lastBeat.value)}</dd>
         <dt>Which nodes stay and why</dt><dd>{totals.value.staysKnown ? "known" : "being asked"}; asked again every ten seconds at most</dd>
-        <dt>Not here</dt><dd>history and decisions</dd>
         <dt>Licences</dt><dd><a href={base + "LICENCES.txt"}>of the libraries in this page</a></dd>
       </dl>
     </Fragment>
@@ -144,7 +160,7 @@ function Help() {
     <dialog ref={own} onClose={() => { help.value = false; }} aria-labelledby="help">
       <h2 id="help">Keys</h2>
       <dl>
-        <Key k="/">filter</Key><Key k="g o">overview</Key><Key k="g n">nodes</Key><Key k="g w">waiting pods</Key><Key k="g p">pools</Key><Key k="g a">about this page</Key>
+        <Key k="/">filter</Key><Key k="g o">overview</Key><Key k="g n">nodes</Key><Key k="g w">waiting pods</Key><Key k="g p">pools</Key><Key k="g h">history</Key><Key k="g a">about this page</Key>
         <Key k="← → ↑ ↓">from node to node</Key><Key k="Enter">open</Key><Key k="Esc">back to the list</Key><Key k="?">this list</Key>
       </dl>
       <button onClick={() => { help.value = false; }}>Close</button>
@@ -154,7 +170,7 @@ function Help() {
 
 // Says aloud what needs attention, at most every ten seconds.
 function Announce() {
-  const [text, set] = useState(""), last = useRef(0), list = attention.value;
+  const [text, set] = useState(""), last = useRef(0), list = merged(attention.value);
   const now = list.length ? list.slice(0, 3).map((a) => `${whom(a)}: ${a.code}`).join("; ") : "Nothing needs attention";
   useEffect(() => {
     const timer = setTimeout(() => { last.current = Date.now(); set(now); }, Math.max(0, 10000 - (Date.now() - last.current)));
@@ -170,6 +186,7 @@ function Page() {
     case "nodes": return first ? <div class="beside"><div class="picture"><Nodes current={first} /></div><Node key={first} name={first} /></div> : <Nodes />;
     case "pods": return first && second ? <Pod key={first + "/" + second} namespace={first} name={second} /> : <Pods key={route.value.query.cause + "/" + route.value.query.pool} />;
     case "pools": return first ? <Pool key={first} name={first} /> : <Pools />;
+    case "history": return <History />;
     case "about": return <About />;
   }
   return <Fragment><Heading title="Nothing here">Nothing is here</Heading><p><Link parts={[]}>Overview</Link></p></Fragment>;
@@ -202,7 +219,7 @@ addEventListener("keydown", (event) => {
     return;
   }
   if (field) return;
-  const pages = { o: [], n: ["nodes"], w: ["pods"], p: ["pools"], a: ["about"] };
+  const pages = { o: [], n: ["nodes"], w: ["pods"], p: ["pools"], h: ["history"], a: ["about"] };
   if (after === "g" && pages[event.key]) {
     after = "";
     event.preventDefault();

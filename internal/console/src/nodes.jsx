@@ -89,7 +89,7 @@ export function Boxes({ list, query, current, level = "h3" }) {
         <section key={key}>
           {by === "none" ? null : <H class="group-name">{key} <span class="dim">{count(sorted.get(key).length, "node", "nodes")}</span></H>}
           <div class="row">
-            {list.length > many ? <Bundles list={sorted.get(key)} query={query} by={by} tab={() => { const t = first; first = false; return t; }} /> :
+            {list.length > many ? <Bundles list={sorted.get(key)} query={query} fill={fill} tab={() => { const t = first; first = false; return t; }} /> :
               sorted.get(key).map((n) => {
                 const tab = current ? n.id === current : first;
                 first = false;
@@ -102,18 +102,24 @@ export function Boxes({ list, query, current, level = "h3" }) {
   );
 }
 
-// Of very many nodes those of one pool, type and state are one box with their number; it leads to them alone.
-function Bundles({ list, query, tab }) {
+// Of very many nodes those of one pool, type and state are one box with their number, and a bar for what they are used by
+// together; it leads to them alone.
+function Bundles({ list, query, fill, tab }) {
   const all = new Map();
   for (const n of list) {
     const state = stays(n) ? "stays" : n.state, key = [n.pool, n.type, state].join("\n");
-    if (!all.has(key)) all.set(key, { pool: n.pool, type: n.type, state, n, number: 0 });
-    all.get(key).number++;
+    if (!all.has(key)) all.set(key, { pool: n.pool, type: n.type, state, n, number: 0, use: [0, 0] });
+    const b = all.get(key);
+    b.number++;
+    b.use[0] += n[fill][0];
+    b.use[1] += n[fill][1];
   }
   return [...all.entries()].map(([key, b]) => (
     <a key={key} class={"box bundle " + b.n.state + (b.state === "stays" ? " stays" : "")} tabIndex={tab() ? 0 : -1} onClick={follow}
       href={to(["nodes"], { ...query, pool: b.pool, state: b.state, q: b.type })}
-      aria-label={`${b.number} nodes, pool ${b.pool || "none"}, ${b.type || "no type"}, ${states[b.state] || b.state}`}>
+      aria-label={`${b.number} nodes, pool ${b.pool || "none"}, ${b.type || "no type"}, ${states[b.state] || b.state}, ${words[fill]} ${percent(b.use)}`}
+      title={words[fill] + " requested: " + percent(b.use)}>
+      <span class="fill" style={{ width: 100 * share(b.use) + "%" }} />
       <b>{b.number.toLocaleString("en")}</b> {b.type || "no type"} <span class="dim">{states[b.state] || b.state}</span>
     </a>
   ));
@@ -206,7 +212,7 @@ export function Nodes({ current }) {
   const query = route.value.query, list = chosen(query), all = totals.value;
   const price = list.reduce((sum, n) => sum + (n.pricePerHour || 0), 0);
   const unpriced = list.filter((n) => n.pricePerHour == null && n.claim && n.state !== "launching").length;
-  const title = <Fragment>Nodes <span class="dim">{list.length === all.nodes ? all.nodes : `${list.length} of ${all.nodes}`}, {perHour(price, unpriced)}</span></Fragment>;
+  const title = <Fragment>Nodes <span class="dim">{list.length === all.nodes ? "" : list.length.toLocaleString("en") + " of "}{all.nodes.toLocaleString("en")}, {perHour(price, unpriced)}</span></Fragment>;
   return (
     <Fragment>
       {current ? <h2>{title}</h2> : <Heading title="Nodes">{title}</Heading>}

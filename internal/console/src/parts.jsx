@@ -84,7 +84,7 @@ export const Explanation = ({ e, kind }) => (
 );
 
 // useAsk asks for a detail, and again when what it depends on is other, at most every three seconds.
-export const useAsk = (path, depends) => {
+export const useAsk = (path, depends, of) => {
   const [answer, set] = useState({});
   const asked = useRef({ path: "", at: 0 });
   useEffect(() => {
@@ -94,7 +94,7 @@ export const useAsk = (path, depends) => {
     if (!same) set({});
     const timer = setTimeout(() => {
       asked.current = { path, at: Date.now() };
-      ask(path, stop.signal).then((data) => set({ data }), (error) => {
+      ask(path, stop.signal, of).then((data) => set({ data }), (error) => {
         if (!stop.signal.aborted) set((old) => ({ error, data: error.status === 404 ? undefined : old.data }));
       });
     }, wait);

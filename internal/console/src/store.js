@@ -9,6 +9,7 @@ export const waiting = signal([]);
 export const pools = signal([]);
 export const revision = signal(0); // of nodes: which there are, and what they say
 export const version = signal(0);
+export const told = signal(0); // how often something was
 export const live = signal("connecting"); // connecting, live, stale
 export const lastBeat = signal(0);
 export const problem = signal("");
@@ -49,6 +50,7 @@ function whole(m) {
   if (m.attention) attention.value = m.attention;
   if (m.waiting) waiting.value = m.waiting;
   version.value = m.version;
+  told.value++;
   id = m.id;
 }
 
@@ -160,9 +162,9 @@ async function poll(stop) {
   }
 }
 
-// ask asks for a part of the model.
-export async function ask(path, signal) {
-  const answer = await fetch(base + "joiner/v1/view" + path, { signal, cache: "no-store" });
+// ask asks for a part of the model, or for something else below the same address.
+export async function ask(path, signal, of = "view") {
+  const answer = await fetch(base + "joiner/v1/" + of + path, { signal, cache: "no-store" });
   const text = await answer.text();
   if (!answer.ok) throw Object.assign(new Error(text.trim() || "the controller answers " + answer.status), { status: answer.status });
   return JSON.parse(text);

@@ -11,11 +11,11 @@ export const onTheWay = (n) => n.state === "launching" || n.state === "joining" 
 export const stays = (n) => n.state === "ready" && n.stays && n.stays.state === "Held";
 export const sign = (n) => signs[n.state] || (stays(n) ? "!" : "");
 
-const two = (n) => n.toFixed(2);
+const two = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 }).format;
 export const dollars = (n) => (n == null ? "–" : n === 0 ? "$0" : n < 1 ? "$" + String(Number(n.toFixed(4))) : "$" + two(n));
 export const perHour = (n, unpriced) =>
   (n == null ? "–" : dollars(n) + "/h") + (unpriced > 0 ? ` +${unpriced} unpriced` : "");
-export const cores = (m) => (m % 1000 === 0 ? String(m / 1000) : m < 1000 ? m + "m" : String(Number((m / 1000).toFixed(2))));
+export const cores = (m) => (m >= 1e6 ? Math.round(m / 1000).toLocaleString("en") : m % 1000 === 0 ? String(m / 1000) : m < 1000 ? m + "m" : String(Number((m / 1000).toFixed(2))));
 export const bytes = (n) => {
   const units = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
   let i = 0;

@@ -71,7 +71,11 @@ type Config struct {
 	Timeouts  Timeouts
 	Events    event.Recorder
 	Removed   removal.Told // for the history (U-32)
-	Metrics   *metrics.Set
+	// Joined is told of each claim whose node has become ready for pods, how long after the claim was made.
+	Joined  func(*karpenterv1.NodeClaim, time.Duration)
+	Metrics *metrics.Set
+	// PodsOf returns the pods that are expected on a claim, as far as an event needs them; nil knows of none.
+	PodsOf func(claim string) []*corev1.Pod
 	// Holder names this process, for the record of who may have a launch on its way. No two processes have the same.
 	Holder string
 	Now    func() time.Time

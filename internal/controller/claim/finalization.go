@@ -80,8 +80,23 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 	pool, labels := translate.PoolOf(w.claim), w.claim.Labels
 	capacityType, zone := labels[karpenterv1.CapacityTypeLabelKey], labels[corev1.LabelTopologyZone]
 	c.config.Metrics.Claims.Terminated.WithLabelValues(pool, capacityType, zone).Inc()
+	c.measureEnd(w.claim, pool)
 	c.config.Log.Info("ended NodeClaim", "claim", w.claim.Name, "pool", pool)
 	return reconcile.Result{}, nil
+}
+
+// measureEnd measures how long the claim took to go, and its machine. The times on the claim are of whole seconds.
+func (c *Controller) measureEnd(claim *karpenterv1.NodeClaim, pool string) {
+	now, ended := c.config.Now(), c.config.Metrics.Claims
+	ended.Termination.WithLabelValues(pool).Observe(max(0, now.Sub(claim.DeletionTimestamp.Time).Seconds()))
+	if claim.Status.ProviderID == "" {
+		return // there was no machine
+	}
+	since, _ := condition.Since(claim.Status.Conditions, karpenterv1.ConditionTypeInstanceTerminating)
+	if since.IsZero() {
+		since = now // it was gone with the first call, or before
+	}
+	ended.InstanceTermination.WithLabelValues(pool).Observe(max(0, now.Sub(since).Seconds()))
 }
 
 // letGo reports whether a node goes without our waiting for it any more: it was drained, and its instance ended. Somebody else's
@@ -153,6 +168,9 @@ func (c *Controller) findInstance(ctx context.Context, w *work) (time.Duration, 
 	}
 	for _, instance := range instances {
 		if instance.ClaimUID == string(w.claim.UID) {
+			if !instance.Fence.Open(w.claim) { // it may become another claim's
+				return lookAgain, nil
+			}
 			before := w.claim.DeepCopy()
 			w.claim.Status.ProviderID = instance.ProviderID
 			return 0, client.IgnoreNotFound(c.saveStatus(ctx, before, w.claim))

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -57,10 +57,15 @@ func (c *Controller) launch(ctx context.Context, w *work) (bool, error) {
 	}
 	w.young = true
 	before := w.claim.DeepCopy()
-	if mergeMissing(&w.claim.Labels, instance.Labels) {
-		// For this very claim: another one may have the name by now, since slots are used again.
-		if err := c.config.Client.Patch(ctx, w.claim, patch.Meta(before, w.claim)); err != nil {
-			if client.IgnoreNotFound(err) == nil {
+	if mergeMissing(&w.claim.Labels, instance.Labels) || !instance.Fence.Open(w.claim) {
+		// For this very claim: another one may have the name by now, since slots are used again. Behind the fence: the write of the
+		// status below tests the version that this one brings.
+		change := patch.Meta(before, w.claim)
+		if fence := instance.Fence; fence.Annotation != "" {
+			change = patch.MetaWhere(before, w.claim, fence.Annotation, fence.Value)
+		}
+		if err := c.config.Client.Patch(ctx, w.claim, change); err != nil {
+			if client.IgnoreNotFound(err) == nil && instance.Fence.Annotation == "" {
 				w.claim.Status.ProviderID = instance.ProviderID
 				return false, c.abandon(ctx, w)
 			}
@@ -134,7 +139,20 @@ func (c *Controller) refreshCatalog(ctx context.Context, w *work) {
 // giveUpLaunch gives a claim up whose launch the provider has refused: no instance is asked for again, so there is none.
 func (c *Controller) giveUpLaunch(ctx context.Context, w *work, why refusal) error {
 	c.attempts.refuse(w.claim.UID, why)
+	if why.event == event.InsufficientCapacity {
+		for _, pod := range c.podsOf(w.claim.Name) {
+			c.config.Events.Event(pod, event.Warning, why.event, "NodeClaim "+w.claim.Name+" that it was to run on is given up: "+why.message)
+		}
+	}
 	return c.giveUp(ctx, w, karpenterv1.ConditionTypeLaunched, why.reason, why.event, why.message)
+}
+
+// podsOf returns the pods that a claim was made for, as far as they are known.
+func (c *Controller) podsOf(claim string) []*corev1.Pod {
+	if c.config.PodsOf == nil {
+		return nil
+	}
+	return c.config.PodsOf(claim)
 }
 
 // giveUp says on the claim why it has failed, and deletes it.
@@ -154,8 +172,8 @@ func (c *Controller) remove(ctx context.Context, w *work, reason, message string
 	if err := c.config.Client.Delete(ctx, w.claim, client.Preconditions{UID: &w.claim.UID}); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	pool, capacityType := translate.PoolOf(w.claim), w.claim.Labels[karpenterv1.CapacityTypeLabelKey]
-	c.config.Metrics.Claims.Disrupted.WithLabelValues(strings.ToLower(reason), pool, capacityType, "", "forceful").Inc()
+	pool := translate.PoolOf(w.claim)
+	c.config.Metrics.Claims.Disrupt(w.claim, reason, "")
 	c.config.Removed.Tell(w.claim, reason, message)
 	c.config.Log.Info("deleted NodeClaim", "claim", w.claim.Name, "pool", pool, "reason", reason, "message", message)
 	return nil

@@ -10,13 +10,17 @@ import (
 )
 
 // reached measures how long the claim took to the stage that it has just reached. The times that stand on the claim
-// are of whole seconds; where one is missing, nothing is measured.
+// are of whole seconds; where one is missing, nothing is measured. A node that is ready for pods is
+// told, once.
 func (c *Controller) reached(w *work, stage string) {
 	since := func(kind string) time.Time {
 		at, _ := condition.Since(w.claim.Status.Conditions, kind)
 		return at
 	}
 	begin := w.claim.CreationTimestamp.Time
+	if stage == metrics.StageInitialized && c.config.Joined != nil {
+		c.config.Joined(w.claim, max(0, c.config.Now().Sub(begin)))
+	}
 	switch stage {
 	case metrics.StageRegistered:
 		begin = since(karpenterv1.ConditionTypeLaunched)

@@ -130,16 +130,25 @@ func stages(t *testing.T, registry *prometheus.Registry) string {
 	return strings.Join(all, " ")
 }
 
-// U-10: how long each stage took is measured once for each claim.
+// U-10, U-32: how long each stage took is measured once for each claim, and that its node is ready for pods is told once.
 func TestU10_StagesAreMeasured(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim(), joined())
+	var told []string
+	r.config.Joined = func(c *karpenterv1.NodeClaim, after time.Duration) {
+		if told = append(told, c.Name); after <= 0 {
+			t.Errorf("it took %s", after)
+		}
+	}
 	registry := r.counted()
 	r.reconcile(t)
 	r.makeReady(t)
 	for range 3 {
 		r.clock.Advance(10 * time.Second)
 		r.reconcile(t)
+	}
+	if !slices.Equal(told, []string{"c1"}) {
+		t.Errorf("told is that %q have joined, want it once", told)
 	}
 	if got := stages(t, registry); got != "initialized launched registered" {
 		t.Errorf("measured are the stages %q, want each once", got)
@@ -164,7 +173,7 @@ func TestClaimsAndNodesAreCounted(t *testing.T) {
 	}
 	r.clock.Advance(time.Hour)
 	r.reconcile(t) // initialization times out
-	if n := count("karpenter_nodeclaims_disrupted_total", "initializationtimeout", "default", "spot", "forceful"); n != 1 {
+	if n := count("karpenter_nodeclaims_disrupted_total", "initialization_timeout", "default", "spot", "graceful"); n != 1 {
 		t.Errorf("%v claims were disrupted by their timeout, want 1", n)
 	}
 	n := r.node(t)
@@ -177,6 +186,12 @@ func TestClaimsAndNodesAreCounted(t *testing.T) {
 	}
 	if n := count("karpenter_nodeclaims_terminated_total", "default", "spot", "a"); n != 1 || r.claim(t) != nil {
 		t.Errorf("%v claims were terminated, want 1", n)
+	}
+	// K-08: its end, and that of its machine, are measured.
+	for _, name := range []string{"karpenter_nodeclaims_termination_duration_seconds", "karpenter_nodeclaims_instance_termination_duration_seconds"} {
+		if n := controllertest.Observed(t, registry, name, "default"); n != 1 {
+			t.Errorf("%s was observed %d times, want once", name, n)
+		}
 	}
 }
 

@@ -7,6 +7,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
+// Observed is how often a histogram or summary observed something with these values of labels.
+func Observed(t *testing.T, registry *prometheus.Registry, name string, labels ...string) uint64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var times uint64
+	for _, family := range families {
+		for _, metric := range family.Metric {
+			var values []string
+			for _, pair := range metric.Label {
+				values = append(values, pair.GetValue())
+			}
+			if family.GetName() == name && !slices.ContainsFunc(labels,
+				func(l string) bool { return !slices.Contains(values, l) }) {
+				times += metric.GetHistogram().GetSampleCount() + metric.GetSummary().GetSampleCount()
+			}
+		}
+	}
+	return times
+}
+
 // Count is the sum of the series of a counter or gauge that have these values of labels, as a scrape sees them.
 func Count(t *testing.T, registry *prometheus.Registry, name string, labels ...string) float64 {
 	t.Helper()

@@ -3,9 +3,9 @@ package disruption
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
@@ -19,8 +19,7 @@ import (
 func (c *Controller) reportBlocked(r round, p plan.Plan) {
 	for _, node := range r.snapshot.Nodes {
 		if standing, so := c.blocked(r, node); so {
-			c.config.Events.Event(claimOf(node), event.Normal, event.DisruptionBlocked,
-				view.Standing(standing, node.Pool).Event())
+			c.tell(removeOf(node), event.DisruptionBlocked, view.Standing(standing, node.Pool).Event())
 		}
 	}
 	taken := engine.Taken(r.snapshot)
@@ -44,7 +43,7 @@ func (c *Controller) reportBlocked(r round, p plan.Plan) {
 // (L-34). It is for methods that launch before they remove: they ask limit.Limits.Replacements how many they may, and call
 // this when the answer says ByLimit. The recorder leaves out repetitions.
 func (c *Controller) ReportHardLimit(pool *karpenterv1.NodePool, reason plan.DisruptionReason) {
-	c.config.Metrics.Pools.BlockedByLimit.WithLabelValues(strings.ToLower(string(reason)), pool.Name).Inc()
+	c.config.Metrics.Pools.BlockedByLimit.Add(1, metrics.Reason(string(reason)), pool.Name)
 	c.config.Events.Event(pool, event.Normal, event.DisruptionBlocked,
 		fmt.Sprintf("No allowed disruptions for disruption reason %s due to node hard limit", reason))
 }
@@ -70,7 +69,7 @@ func (c *Controller) blocked(r round, node *cluster.Node) (engine.Standing, bool
 	return standing, wanted || empty && standing.Cause != cause.PodDisruptionBudget
 }
 
-// claimOf makes as much of a node's claim as an event needs.
-func claimOf(node *cluster.Node) *karpenterv1.NodeClaim {
-	return claimRef(plan.Remove{Claim: node.Claim, ClaimUID: node.ClaimUID})
+// removeOf makes as much of a node's removal as an event needs.
+func removeOf(node *cluster.Node) plan.Remove {
+	return plan.Remove{Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name}
 }

@@ -19,6 +19,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 )
 
 // choose puts a whole intent onto nodes and their claims: reason and taint.
@@ -193,7 +194,7 @@ func TestANodeThatGoesIsToldAndCounted(t *testing.T) {
 			},
 		}))
 		r.reconcile(t)
-		count := controllertest.Count(t, r.registry, "karpenter_nodeclaims_disrupted_total", strings.ToLower(row.reason),
+		count := controllertest.Count(t, r.registry, "karpenter_nodeclaims_disrupted_total", metrics.Reason(row.reason),
 			"default", "graceful")
 		told := strings.Contains(strings.Join(r.tape.Said(), "\n"),
 			"a DisruptionTerminating: The node is removed: "+row.reason)
@@ -204,7 +205,7 @@ func TestANodeThatGoesIsToldAndCounted(t *testing.T) {
 			t.Errorf("changed meanwhile %t: noted %q", row.conflict, r.noted(t))
 		}
 		if n := controllertest.Count(t, r.registry, "karpenter_nodeclaims_disrupted_total", "on-demand",
-			"WhenEmptyOrUnderutilized"); row.reason == "Underutilized" && (n == 1) == row.conflict {
+			"when_empty_or_underutilized"); row.reason == "Underutilized" && (n == 1) == row.conflict {
 			t.Errorf("changed meanwhile %t: %v are counted with capacity type and policy", row.conflict, n)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
@@ -107,6 +108,7 @@ func (c *Controller) settleCommand(ctx context.Context, r round, cmd *command, u
 	if tainted, err := c.taintAll(ctx, cmd); !tainted {
 		return nil, err
 	}
+	c.reportWaits(cmd)
 	together := append(slices.Clone(leaving), cmd.nodes()...)
 	if cmd.waits() || len(leaving) > 0 && !r.snapshot.Pool(cmd.intents[0].node.Pool).Static && !fits(r, cmd, together) {
 		return nil, nil // it may go later
@@ -271,9 +273,15 @@ func (c *Controller) taintAll(ctx context.Context, cmd *command) (bool, error) {
 func (c *Controller) undoCommand(ctx context.Context, r round, cmd *command, why string) error {
 	var failures []error
 	first := passingPause
+	reason := string(cmd.intents[0].remove.Reason)
+	kind := metrics.ConsolidationType(reason, len(cmd.intents))
 	if lost, _ := cmd.lost(); lost > 0 || cmd.late(r.now) != "" {
 		first = failurePause
+		c.config.Metrics.Disruption.Failures.WithLabelValues(metrics.Replace, metrics.Reason(reason), kind).Inc()
+	} else {
+		c.config.Metrics.Disruption.FailedValidations.WithLabelValues(kind).Inc()
 	}
+	c.reportRejected(r, cmd, why)
 	for _, i := range cmd.intents {
 		if r.paused == "" {
 			failures = append(failures, c.backOff(ctx, r, i.node.Pool, first))

@@ -101,6 +101,8 @@ type round struct {
 	budgets  map[string][]engine.Budget
 	// moving are the pools of which nodes with pods on them are marked to go.
 	moving map[string]bool
+	// claims are filled as intents are read.
+	claims map[string]*karpenterv1.NodeClaim
 	// trimmings are filled as pools are looked at.
 	trimmings map[string]*trimming
 	// paused says why nothing is disrupted that budgets bound; "" when it may be (D-14). That ends at pausedUntil,
@@ -135,10 +137,14 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		}
 		return reconcile.Result{RequeueAfter: rest}, failure
 	}
+	done := c.evaluates(plan.Empty)
 	p := engine.Emptiness(r.snapshot, r.now.Unix(), r.budgets)
+	done()
+	c.reportEligible(r)
 	c.planned("emptiness", r, engine.Terms{Now: r.now.Unix(), Budgets: r.budgets}, p)
 	c.reportBlocked(r, p)
 	outcome, err := c.config.Applier.Apply(ctx, p)
+	c.countEmpty(p, outcome)
 	if err := errors.Join(failure, err); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -168,6 +174,7 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 	r := round{
 		snapshot: c.config.Picture.Snapshot(), now: c.config.Now(),
 		pools: map[string]*karpenterv1.NodePool{}, budgets: map[string][]engine.Budget{}, trimmings: map[string]*trimming{}, moving: map[string]bool{},
+		claims: map[string]*karpenterv1.NodeClaim{},
 	}
 	var pools karpenterv1.NodePoolList
 	if err := c.config.Client.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {

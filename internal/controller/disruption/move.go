@@ -13,7 +13,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
-	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
@@ -26,12 +25,16 @@ import (
 // because what comes for it would make a better place for its pods than yet another node. rest is when to look again.
 func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.Duration, err error) {
 	terms := c.terms(r)
+	done := c.evaluates(plan.Expired)
 	p := engine.Expire(r.snapshot, terms)
+	done()
 	c.planned("expire", r, terms, p)
 	c.reportDueBlocked(r, terms, p, plan.Expired, engine.Expire)
 	c.reportStays(r, p, plan.Expired)
 	if len(p.Removes) == 0 {
+		done = c.evaluates(plan.Drifted)
 		p = engine.Drift(r.snapshot, terms)
+		done()
 		c.planned("drift", r, terms, p)
 		c.reportDueBlocked(r, terms, p, plan.Drifted, engine.Drift)
 		c.reportStays(r, p, plan.Drifted)
@@ -42,7 +45,9 @@ func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.D
 		if rest := c.memory.rest(asked, r.now); rest > 0 {
 			return false, rest, nil
 		}
+		done = c.evaluates(plan.Underutilized)
 		p = engine.Consolidate(r.snapshot, terms)
+		done()
 		c.planned("consolidate", r, terms, p)
 		c.reportLimited(r, terms, p)
 		if len(p.Removes) == 0 {
@@ -51,8 +56,9 @@ func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.D
 			return false, pollEvery, nil
 		}
 	}
+	c.reportCandidates(p)
 	outcome, err := c.config.Applier.Apply(ctx, p)
-	c.reportCommands(p, outcome)
+	c.reportCommands(r, p, outcome)
 	return len(outcome.Marked) > 0, proceedAfter, err
 }
 
@@ -86,52 +92,19 @@ func (c *Controller) terms(r round) engine.Terms {
 }
 
 // reportCommands tells about what was begun: each node, what replaces it, and the price before and after (D-01).
-func (c *Controller) reportCommands(p plan.Plan, outcome apply.Outcome) {
-	type sums struct {
-		before, after resources.Money
-		claims        []string
-		launches      []string
-	}
-	var order []string
-	groups := map[string]*sums{}
-	for _, remove := range p.Removes {
-		if !slices.Contains(outcome.Marked, remove.Claim) {
-			continue
-		}
-		key := remove.Claim
-		for _, l := range p.Launches {
-			if slices.Contains(l.Replaces, remove.Claim) {
-				key = strings.Join(l.Replaces, ",")
-			}
-		}
-		if groups[key] == nil {
-			groups[key], order = &sums{}, append(order, key)
-		}
-		g := groups[key]
-		g.claims = append(g.claims, remove.Claim)
-		if remove.Price != resources.Unpriced {
-			g.before += remove.Price
-		}
-	}
-	for _, l := range p.Launches {
-		if g := groups[strings.Join(l.Replaces, ",")]; g != nil {
-			g.after += l.Cheapest.Price
-			g.launches = append(g.launches, l.Pool+"/"+l.Cheapest.Type)
-		}
-	}
-	for _, key := range order {
-		g := groups[key]
-		for _, remove := range p.Removes {
-			if !slices.Contains(g.claims, remove.Claim) {
-				continue
-			}
-			text := fmt.Sprintf("The node is to go: %s: %s/h before, %s/h after", remove.Reason, g.before, g.after)
+func (c *Controller) reportCommands(r round, p plan.Plan, outcome apply.Outcome) {
+	for _, g := range begunBy(p, outcome) {
+		c.countCommand(r, g)
+		c.reportApproved(r, g)
+		for _, remove := range g.removes {
+			text := fmt.Sprintf("The node is to go: %s: %s", remove.Reason, g.prices())
 			if len(g.launches) > 0 {
 				text += ", once " + strings.Join(g.launches, ", ") + " is there"
 			}
 			c.config.Events.Event(claimRef(remove), event.Normal, event.DisruptionLaunching, text)
 			c.config.Log.Info("disrupting", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool, "reason", remove.Reason,
-				"together", len(g.claims), "launches", len(g.launches), "pricePerHourBefore", g.before.String(), "pricePerHourAfter", g.after.String())
+				"together", len(g.removes), "launches", len(g.launches), "pricePerHourBefore", g.before.String(),
+				"pricePerHourAfter", g.after.String())
 		}
 	}
 }

@@ -359,7 +359,8 @@ func TestAPodDisruptionBudgetHoldsANode(t *testing.T) {
 		t.Fatalf("marked %v, want it held", marked)
 	}
 	want := "a DisruptionBlocked: PodDisruptionBudget: pod default/on-a is under PodDisruptionBudget web, " +
-		"which allows no disruption now. To do: raise the replicas of its workload, or what its budget allows. " +
+		"which allows no disruption now. To do: raise the replicas of the pod's workload, or allow more " +
+		"disruptions in the PodDisruptionBudget. " +
 		"By itself: when more pods of the budget are healthy."
 	if !slices.Contains(r.tape.Said(), want) {
 		t.Errorf("said %q, want %q", r.tape.Said(), want)

@@ -63,10 +63,10 @@ func (c *Controller) readSwitch(ctx context.Context) (why string, until time.Tim
 func (c *Controller) pause(r *round) {
 	c.memory.foundPaused(r.paused)
 	if r.paused == "" {
-		c.config.Metrics.Disruption.Paused.Set(0)
+		c.config.Metrics.Disruption.ShowPaused(0)
 		return
 	}
-	c.config.Metrics.Disruption.Paused.Set(1)
+	c.config.Metrics.Disruption.ShowPaused(1)
 	for name, pool := range r.pools {
 		r.budgets[name] = []engine.Budget{{Max: 0}}
 		c.config.Events.Event(pool, event.Normal, event.DisruptionPaused, r.paused)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
@@ -38,7 +38,7 @@ func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err e
 		}
 		underway = true
 		remove := plan.Remove{Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: node.Pool, Price: node.Price}
-		reason, err := c.reasonOf(ctx, remove)
+		reason, err := c.reasonOf(ctx, r, remove)
 		remove.Reason = plan.DisruptionReason(reason)
 		if moves(remove.Reason) {
 			intents = append(intents, intent{node, remove})
@@ -63,6 +63,7 @@ func (c *Controller) settle(ctx context.Context, r round, node *cluster.Node, re
 		return c.settleTrim(ctx, r, node, remove, used)
 	}
 	if why := cmp.Or(r.paused, objection(r, node, remove.Reason, used)); why != "" {
+		c.config.Metrics.Disruption.FailedValidations.WithLabelValues(metrics.ConsolidationType(string(remove.Reason), 1)).Inc()
 		return c.undo(ctx, remove, why)
 	}
 	if remove.Reason == plan.ReplacementAbandoned && used[node.Pool] >= engine.Allowed(r.budgets[node.Pool], remove.Reason) {
@@ -98,8 +99,8 @@ func (c *Controller) undo(ctx context.Context, remove plan.Remove, why string) e
 // reportRemoval tells about a claim that was just deleted.
 func (c *Controller) reportRemoval(r round, node *cluster.Node, remove plan.Remove) {
 	reason := string(remove.Reason)
-	c.config.Metrics.Claims.Disrupted.WithLabelValues(strings.ToLower(reason), remove.Pool, node.Labels[karpenterv1.CapacityTypeLabelKey], policyOf(r, remove.Pool), "graceful").Inc()
-	c.config.Events.Event(claimRef(remove), event.Normal, event.DisruptionTerminating, "The node is removed: "+reason)
+	c.config.Metrics.Claims.Disrupt(claimFor(r, node), reason, policyOf(r, remove.Pool))
+	c.tell(remove, event.DisruptionTerminating, "The node is removed: "+reason)
 	c.config.Log.Info("removing", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool, "reason", reason, "savesPerHour", remove.Price.String(), "moves", moved(node))
 }
 
@@ -116,11 +117,14 @@ func moved(node *cluster.Node) []string {
 
 // reasonOf reads the reason of an intent from the claim; "" when the claim has none. An intent without a reason is an
 // old taint, or one of which the cache has not seen the first part yet, so the API server itself is asked.
-func (c *Controller) reasonOf(ctx context.Context, remove plan.Remove) (string, error) {
+func (c *Controller) reasonOf(ctx context.Context, r round, remove plan.Remove) (string, error) {
 	for _, reader := range []client.Reader{c.config.Client, c.config.Live} {
 		var claim karpenterv1.NodeClaim
 		if err := reader.Get(ctx, types.NamespacedName{Name: remove.Claim}, &claim); err != nil {
 			return "", client.IgnoreNotFound(err)
+		}
+		if r.claims != nil {
+			r.claims[remove.Claim] = &claim
 		}
 		if found, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason); found.Status == metav1.ConditionTrue {
 			return found.Reason, nil
@@ -167,6 +171,22 @@ func (c *Controller) tainted(ctx context.Context, name string) (bool, error) {
 // claimRef makes as much of a claim as an event needs.
 func claimRef(remove plan.Remove) *karpenterv1.NodeClaim {
 	return &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: remove.Claim, UID: types.UID(remove.ClaimUID)}}
+}
+
+// tell tells of a claim and, where it has one, of its node (K-14).
+func (c *Controller) tell(remove plan.Remove, reason, text string) {
+	c.config.Events.Event(claimRef(remove), event.Normal, reason, text)
+	if remove.Node != "" {
+		c.config.Events.Event(event.NodeRef(remove.Node), event.Normal, reason, text)
+	}
+}
+
+// claimFor returns the claim of a node as this round has read it, or as much of it as the node tells.
+func claimFor(r round, node *cluster.Node) *karpenterv1.NodeClaim {
+	if claim := r.claims[node.Claim]; claim != nil {
+		return claim
+	}
+	return &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: node.Claim, Labels: node.Labels}}
 }
 
 func policyOf(r round, pool string) string {

@@ -1,17 +1,25 @@
 package disruption
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/apply"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// D-01: each node of a command that was begun is told, with what the command costs before and after and what it launches; one
-// that was not marked is not, and what has no price counts nothing.
+// D-01: each node of a command that was begun is told, with what the command costs before and after and what it
+// launches; one that was not marked is not, and what has no price counts nothing.
 func TestWhatIsToldOfACommand(t *testing.T) {
 	t.Parallel()
 	remove := func(claim string, price resources.Money) plan.Remove {
@@ -23,10 +31,101 @@ func TestWhatIsToldOfACommand(t *testing.T) {
 		remove("unmarked", 9_000_000), remove("a", 4_000_000), remove("c", resources.Unpriced), remove("b", 1_000_000),
 	}}
 	tape := &controllertest.Tape{}
-	New(Config{Events: tape}).reportCommands(p, apply.Outcome{Marked: []string{"a", "b", "c"}})
+	registry := prometheus.NewRegistry()
+	New(Config{Events: tape, Metrics: metrics.New(registry)}).reportCommands(round{snapshot: cluster.New(cluster.Snapshot{})}, p,
+		apply.Outcome{Marked: []string{"a", "b", "c"}})
 	together := " DisruptionLaunching: The node is to go: Drifted: 5.000/h before, 2.000/h after, once default/m is there"
 	want := []string{"a" + together, "b" + together,
 		"c DisruptionLaunching: The node is to go: Drifted: 0.000/h before, 0.000/h after"}
+	if said := tape.Said(); !slices.Equal(said, want) {
+		t.Errorf("said %q, want %q", said, want)
+	}
+	counted := map[string]float64{"replace drifted ": 1, "delete drifted ": 1}
+	if got := decisions(t, registry); !maps.Equal(got, counted) {
+		t.Errorf("decisions %v, want %v", got, counted)
+	}
+}
+
+// decisions are the commands that were counted, by decision, reason and type.
+func decisions(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.Metric {
+			if family.GetName() != "karpenter_voluntary_disruption_decisions_total" {
+				continue
+			}
+			has := map[string]string{}
+			for _, label := range metric.Label {
+				has[label.GetName()] = label.GetValue()
+			}
+			all[has["decision"]+" "+has["reason"]+" "+has["consolidation_type"]] = metric.Counter.GetValue()
+		}
+	}
+	return all
+}
+
+// K-16: nodes that go since that is cheaper are candidates first and approved once they are marked, each with the
+// price before and after and with what replaces it; the pool hears of several that go together. K-08: the command
+// counts once.
+func TestK16_AMoveIsToldWithItsPrices(t *testing.T) {
+	t.Parallel()
+	registry, tape := prometheus.NewRegistry(), &controllertest.Tape{}
+	c := New(Config{Events: tape, Metrics: metrics.New(registry)})
+	launch := plan.Launch{Pool: "default", Replaces: []string{"a", "b"}}
+	launch.Cheapest.Type, launch.Cheapest.Price = "m", 2_000_000
+	p := plan.Plan{Launches: []plan.Launch{launch}}
+	for _, claim := range launch.Replaces {
+		p.Removes = append(p.Removes, plan.Remove{Claim: claim, Node: "node-" + claim, Pool: "default",
+			Reason: plan.Underutilized, Price: 4_000_000})
+	}
+	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	r := round{snapshot: cluster.New(cluster.Snapshot{}), pools: map[string]*karpenterv1.NodePool{"default": pool}}
+	c.reportCandidates(p)
+	c.reportCommands(r, p, apply.Outcome{Marked: launch.Replaces})
+	const prices = "8.000/h before, 2.000/h after; replaced by default/m"
+	for _, want := range []string{"a ConsolidationCandidate: It may go: " + prices,
+		"node-a ConsolidationCandidate: It may go: " + prices,
+		"b ConsolidationApproved: It goes: " + prices, "node-b ConsolidationApproved: It goes: " + prices,
+		"default ConsolidationApproved: 2 nodes go together (node-a, node-b): " + prices} {
+		if !slices.Contains(tape.Said(), want) {
+			t.Errorf("said %q, want %q", tape.Said(), want)
+		}
+	}
+	if got, want := decisions(t, registry), map[string]float64{"replace underutilized multi": 1}; !maps.Equal(got, want) {
+		t.Errorf("decisions %v, want %v", got, want)
+	}
+	node, coming := someNode(), &cluster.Node{Claim: "new", Price: 1_000_000}
+	cmd := &command{intents: []intent{{node, plan.Remove{Claim: "c1", Node: "n1", Reason: plan.Underutilized,
+		Price: 4_000_000}}},
+		replacements: []*cluster.Node{coming}}
+	c.reportWaits(cmd)
+	for why, cause := range map[string]string{"the disruption budget of its NodePool does not allow it any more": "budget",
+		"its pods have no place elsewhere any more": "scheduling", "a pending pod was promised a place on it": "churn"} {
+		c.reportRejected(r, cmd, why)
+		want := "n1 ConsolidationRejected: " + cause + ": it stays: " + why +
+			"; 4.000/h before, 1.000/h after; replaced by new"
+		if !slices.Contains(tape.Said(), want) {
+			t.Errorf("said %q, want %q", tape.Said(), want)
+		}
+	}
+	if want := "new DisruptionWaitingReadiness: NodeClaim new has to be ready before n1 goes"; !slices.Contains(tape.Said(), want) {
+		t.Errorf("said %q, want %q", tape.Said(), want)
+	}
+}
+
+// K-14: a removal is told of the Node and of its NodeClaim; one without a node, of the claim alone.
+func TestK14_ARemovalIsToldOfNodeAndClaim(t *testing.T) {
+	t.Parallel()
+	tape := &controllertest.Tape{}
+	c := New(Config{Events: tape})
+	c.tell(plan.Remove{Claim: "c", Node: "n"}, event.DisruptionTerminating, "text")
+	c.tell(plan.Remove{Claim: "d"}, event.DisruptionTerminating, "text")
+	want := []string{"c DisruptionTerminating: text", "n DisruptionTerminating: text", "d DisruptionTerminating: text"}
 	if said := tape.Said(); !slices.Equal(said, want) {
 		t.Errorf("said %q, want %q", said, want)
 	}

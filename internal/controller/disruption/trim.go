@@ -149,6 +149,8 @@ func (c *Controller) judgeTrim(ctx context.Context, r round, name string) (*trim
 	switch {
 	case dormant(r, name):
 		why = "the feature gate StaticCapacity is off"
+	case found && pool.Held:
+		why = "its NodePool is paused: " + translate.PoolPauseOf(&object).By()
 	case found && invalid != nil:
 		why = "the limits of its NodePool cannot be understood"
 	case found:

@@ -124,6 +124,32 @@ func TestARaisedLimitTakesChoicesBack(t *testing.T) {
 	}
 }
 
+// K-52: of a pool that is paused nothing is trimmed, and what was only chosen stays. Afterwards it goes on.
+func TestK52_APausedPoolKeepsItsNodes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, limitedFleet("1", "a", "b", "c")...)
+	r.reconcile(t)
+	if marked, _ := r.state(t); len(marked) != 2 {
+		t.Fatalf("marked %v, want two", marked)
+	}
+	pause := func(annotations map[string]string) {
+		t.Helper()
+		r.change(t, func(p *karpenterv1.NodePool) { p.Annotations = annotations })
+		for range 3 {
+			r.reconcile(t)
+			r.sync(t)
+		}
+	}
+	pause(map[string]string{karpenterv1.PausedAnnotationKey: karpenterv1.PausedDisrupt})
+	if marked, deleting := r.state(t); len(marked) != 0 || len(deleting) != 0 || r.tainted(t, "a") {
+		t.Fatalf("marked %v, deleting %v: want all to stay", marked, deleting)
+	}
+	pause(map[string]string{karpenterv1.PausedAnnotationKey: karpenterv1.PausedLaunch})
+	if marked, deleting := r.state(t); len(marked) != 0 || len(deleting) != 2 {
+		t.Fatalf("marked %v, deleting %v: want two to go when launching alone is paused", marked, deleting)
+	}
+}
+
 // pausing is an API server that is listed and, before the answer is used, something else happens; so it does before writes
 // of the one who has it (see second).
 type pausing struct {

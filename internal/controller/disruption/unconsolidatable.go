@@ -29,7 +29,6 @@ func (c *Controller) reportUnconsolidatable(r round, terms engine.Terms) {
 		some = append(some, nodes[(first+i)%len(nodes)])
 	}
 	for i, standing := range engine.WhyNotCheaper(r.snapshot, terms, some) {
-		c.config.Events.Event(claimOf(some[i]), event.Normal, event.Unconsolidatable,
-			view.Standing(standing, some[i].Pool).Event())
+		c.tell(removeOf(some[i]), event.Unconsolidatable, view.Standing(standing, some[i].Pool).Event())
 	}
 }

@@ -11,8 +11,8 @@ import (
 func TestANodeThatNothingIsCheaperThanSaysSo(t *testing.T) {
 	t.Parallel()
 	for budget, want := range map[string]string{
-		"100%": "a Unconsolidatable: NothingCheaper: what its pods need would cost $1.000/h elsewhere, " +
-			"and it costs $1.000/h. Nothing to do. By itself: ",
+		"100%": "a Unconsolidatable: NothingCheaper: its pods would cost $1.000/h elsewhere, " +
+			"and the node costs $1.000/h. Nothing to do. By itself: ",
 		"0": "a Unconsolidatable: BudgetClosed: the budgets of NodePool default allow no node to go now " +
 			"for the reason Underutilized. To do: ",
 	} {

@@ -168,7 +168,7 @@ func (c *Controller) remove(ctx context.Context, claim *karpenterv1.NodeClaim, n
 			return err
 		}
 		pool := claim.Labels[karpenterv1.NodePoolLabelKey]
-		c.config.Claims.Disrupted.WithLabelValues(messageType(notice.Kind), pool, claim.Labels[karpenterv1.CapacityTypeLabelKey], "", "forceful").Inc()
+		c.config.Claims.Disrupt(claim, string(notice.Kind), "")
 		c.config.Events.Event(claim, event.Warning, event.TerminatingOnInterruption, "The node is drained: "+sentence(notice.Kind))
 		c.config.Removed.Tell(claim, string(notice.Kind), "")
 		c.config.Log.Info("interrupted", "claim", claim.Name, "node", claim.Status.NodeName, "pool", pool, "reason", string(notice.Kind), "goneAt", notice.Gone)

@@ -6,8 +6,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Amounts is a gauge with the labels resource_type and nodepool, in the resource's own unit, cpu in cores. It remembers what
-// it shows, because a pool is shown again and again and mostly nothing has changed. It is safe for concurrent use.
+// Amounts is a gauge with the labels resource_type and nodepool, in the resource's own unit, cpu in cores. It
+// remembers what it shows, because a pool is shown again and again and mostly nothing has changed. It is safe for
+// concurrent use.
 type Amounts struct {
 	*prometheus.GaugeVec
 	mu    sync.Mutex

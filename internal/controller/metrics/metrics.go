@@ -1,9 +1,22 @@
 // Package metrics holds the metrics of the controllers: one struct for each thing that is counted, built with a
-// registerer, no globals. Names and labels are Karpenter's where the meaning is the same, so that existing dashboards
-// and alerts work (U-10). Labels come from closed sets: pools, zones, capacity types, reasons.
+// registerer, no globals. Names, types, labels and buckets are Karpenter's where the meaning is the same (K-08), so
+// that existing dashboards and alerts work: testdata/karpenter.txt has them, and what is not served yet stands
+// beside the test. Labels come from closed sets: pools, zones, capacity types, reasons. Metrics that Karpenter has
+// not begin with joiner_.
+//
+//	metrics.go   what Karpenter counts, by subject; make.go makes them, buckets.go has the buckets
+//	labels.go    the values of labels (K-09)
+//	podtimes.go  how long pods take
+//	own.go, standing.go  what Karpenter has not
+//
+// Gauges of the state of nodes and pods are in package state: they are made when somebody asks.
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
 
 // Set is all metrics of one process.
 type Set struct {
@@ -23,49 +36,112 @@ type Claims struct {
 	Created    *prometheus.CounterVec // reason, nodepool, min_values_relaxed
 	Terminated *prometheus.CounterVec // nodepool, capacity_type, zone
 	Disrupted  *prometheus.CounterVec // reason, nodepool, capacity_type, consolidation_policy, termination_mode
-	Unhealthy  *prometheus.CounterVec // condition, nodepool, capacity_type, image_id
+	Unhealthy  *prometheus.CounterVec // condition, nodepool, capacity_type, image_id, termination_mode
+	// Pods counts the pods that have to move with disrupted claims; the labels are those of Disrupted.
+	Pods *prometheus.CounterVec
+	// Termination is the time from a claim's deletion to the end of its finalizer, InstanceTermination that from the
+	// first call that ends its machine to the proof that it is gone; seconds.
+	Termination, InstanceTermination *prometheus.HistogramVec // nodepool
+	// Moving returns how many pods have to move with a claim; nil counts none.
+	Moving func(claim string) int
 }
 
-// Disruption shows what bounds voluntary disruption.
+// Disrupt counts a claim that was chosen to go and is deleted: its reason, and the consolidation policy of its pool
+// where that plays a part.
+func (c Claims) Disrupt(claim *karpenterv1.NodeClaim, reason, policy string) {
+	labels := []string{Reason(reason), claim.Labels[karpenterv1.NodePoolLabelKey],
+		claim.Labels[karpenterv1.CapacityTypeLabelKey],
+		Snake(policy), TerminationMode(claim)}
+	c.Disrupted.WithLabelValues(labels...).Inc()
+	if c.Moving != nil {
+		c.Pods.WithLabelValues(labels...).Add(float64(c.Moving(claim.Name)))
+	}
+}
+
+// Disruption shows what is decided about nodes that are not needed, or not as they are.
 type Disruption struct {
-	// Paused is 1 while the pause switch is on, otherwise 0 (D-14).
-	Paused prometheus.Gauge
+	// Paused is 1 while the pause switch is on, otherwise 0 (D-14); OldPaused the same by the name of the last release.
+	Paused, OldPaused prometheus.Gauge
+
+	Decisions         *prometheus.CounterVec   // decision, reason, consolidation_type: commands begun
+	PoolDecisions     *prometheus.CounterVec   // nodepool, decision, reason, consolidation_type
+	TerminateFirst    *prometheus.CounterVec   // nodepool, reason, terminate_first_reason
+	Evaluation        *prometheus.HistogramVec // reason, consolidation_type; seconds
+	Eligible          *prometheus.GaugeVec     // reason
+	FailedValidations *prometheus.CounterVec   // consolidation_type
+	Failures          *prometheus.CounterVec   // decision, reason, consolidation_type
+}
+
+// ShowPaused shows whether voluntary disruption is paused, 1 or 0.
+func (d Disruption) ShowPaused(is float64) {
+	d.Paused.Set(is)
+	d.OldPaused.Set(is)
 }
 
 // Nodes counts what becomes of nodes.
 type Nodes struct {
-	Created    *prometheus.CounterVec // nodepool, zone
-	Terminated *prometheus.CounterVec // nodepool, zone
-	Drained    *prometheus.CounterVec // nodepool
+	Created     *prometheus.CounterVec   // nodepool, zone
+	Terminated  *prometheus.CounterVec   // nodepool, zone
+	Drained     *prometheus.CounterVec   // nodepool
+	Termination *prometheus.SummaryVec   // nodepool; seconds from deletion to the end of the finalizer
+	Lifetime    *prometheus.HistogramVec // nodepool; seconds from creation
 }
 
-// Pods counts what is done to pods.
+// Pods counts what is done to pods, and measures how long they take.
 type Pods struct {
 	Evictions *prometheus.CounterVec // code: the HTTP status of the answer
+	Drained   *prometheus.CounterVec // reason
+	// Startup is the time from a pod's creation to its being ready, Bound to its being bound; ProvisioningStartup and
+	// ProvisioningBound are the same from the first plan that had a place for it. Decision is the time from when a pod
+	// was seen to the first plan that had it. Seconds.
+	Startup                        *prometheus.SummaryVec
+	Bound, ProvisioningBound       *prometheus.HistogramVec // dynamic_resources
+	ProvisioningStartup, Decisions *prometheus.HistogramVec
+	// Times are told of pods, and measure.
+	Times *PodTimes
 }
 
 // Plans measures planning.
 type Plans struct {
 	Duration      *prometheus.HistogramVec // controller; seconds
 	Unschedulable *prometheus.GaugeVec     // controller
+	Ignored       *prometheus.GaugeVec     // pods that are left out
+	Zones         *prometheus.GaugeVec     // controller, zone
 	// Seconds and Pods measure rounds for pods that wait, and Last is when the last one was (U-10).
 	Seconds, Pods prometheus.Histogram
 	Last          prometheus.Gauge
-	// Latest is what the last of them planned.
-	Latest *Latest
+	// Latest is what the last of them planned, Running the one that is being made.
+	Latest  *Latest
+	Running *Running
+	// Times are those of Pods.
+	Times *PodTimes
 }
 
 // Pools shows limits and usage of pools.
 type Pools struct {
 	Limit *Amounts
 	Usage *Amounts
-	// Allowed is how many more nodes the budgets allow to disrupt, by pool and reason; nothing is shown where nothing limits
-	// them (D-08).
-	Allowed *Amounts
-	// BlockedByLimit counts how often the hard node limit kept nodes from being replaced (L-34).
-	BlockedByLimit *prometheus.CounterVec // reason, nodepool
-	// InVain counts rounds of launches that did not help the pods they were for (P-35).
-	InVain *prometheus.CounterVec // nodepool
+	// Allowed is how many nodes the budgets allow to disrupt in all, by pool and reason, and [Unlimited] where none is
+	// active; Consuming is how many use them up, and Remaining what is left, where anything limits it (D-08).
+	Allowed, Consuming, Remaining *Amounts
+	// BlockedByLimit counts how often the hard node limit kept nodes from being replaced (L-34), by reason and nodepool.
+	BlockedByLimit Renamed
+	// InVain counts rounds of launches that did not help the pods they were for (P-35), by nodepool.
+	InVain Renamed
+	// CostErrors counts nodes whose machine has no price.
+	CostErrors *prometheus.CounterVec // nodepool
+}
+
+// Unlimited is what is shown of a reason for which no budget is active, as Karpenter shows it.
+const Unlimited = 1<<31 - 1
+
+// Renamed is a counter that has got another name: for one release the old one counts too.
+type Renamed struct{ now, old *prometheus.CounterVec }
+
+// Add adds n to the series with these values.
+func (r Renamed) Add(n float64, values ...string) {
+	r.now.WithLabelValues(values...).Add(n)
+	r.old.WithLabelValues(values...).Add(n)
 }
 
 // Interruptions counts what clouds say about the future of machines, and what was done about it.
@@ -77,83 +153,5 @@ type Interruptions struct {
 // Cloud measures calls to the provider.
 type Cloud struct {
 	Duration *prometheus.HistogramVec // controller, method, provider; seconds
-	Errors   *prometheus.CounterVec   // controller, method, provider, error
-}
-
-// prefix is Karpenter's, on purpose.
-const prefix = "karpenter_"
-
-// New returns the metrics, registered on r. It panics, as the library does, when r already has one of them: that is a
-// mistake in the composition root, found by the first test that runs it.
-func New(r prometheus.Registerer) *Set {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, labels)
-		r.MustRegister(v)
-		return v
-	}
-	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + name, Help: help}, labels)
-		r.MustRegister(v)
-		return v
-	}
-	value := func(name, help string) prometheus.Gauge {
-		v := prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + name, Help: help})
-		r.MustRegister(v)
-		return v
-	}
-	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
-		v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: durationBuckets()}, labels)
-		r.MustRegister(v)
-		return v
-	}
-	deleted := prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "interruption_deleted_messages_total", Help: "Notices of clouds about which all was done."})
-	r.MustRegister(deleted)
-	return &Set{
-		Interruptions: Interruptions{
-			Received: counter("interruption_received_messages_total", "Notices of clouds about machines of this cluster.", "message_type"),
-			Deleted:  deleted,
-		},
-		Claims: Claims{
-			Created:    counter("nodeclaims_created_total", "NodeClaims created, by reason and NodePool.", "reason", "nodepool", "min_values_relaxed"),
-			Terminated: counter("nodeclaims_terminated_total", "NodeClaims whose instance is gone.", "nodepool", "capacity_type", "zone"),
-			Disrupted: counter("nodeclaims_disrupted_total", "NodeClaims that were chosen to go, by reason.",
-				"reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
-			Unhealthy: counter("nodeclaims_unhealthy_disrupted_total", "NodeClaims that were removed since their node was unhealthy.",
-				"condition", "nodepool", "capacity_type", "image_id"),
-		},
-		Disruption: Disruption{
-			Paused: value("voluntary_disruption_paused", "1 while voluntary disruption is paused in the whole cluster, otherwise 0."),
-		},
-		Nodes: Nodes{
-			Created:    counter("nodes_created_total", "Nodes that joined and were matched with their NodeClaim.", "nodepool", "zone"),
-			Terminated: counter("nodes_terminated_total", "Nodes that were drained and whose instance is gone.", "nodepool", "zone"),
-			Drained:    counter("nodes_drained_total", "Nodes that were drained.", "nodepool"),
-		},
-		Pods: Pods{
-			Evictions: counter("pods_eviction_requests_total", "Calls of the eviction API, by HTTP status of the answer.", "code"),
-		},
-		Plans: newPlans(r, Plans{
-			Duration:      histogram("scheduler_scheduling_duration_seconds", "Duration of one round of planning.", "controller"),
-			Unschedulable: gauge("scheduler_unschedulable_pods_count", "Pods that the last round left unplaced.", "controller"),
-		}),
-		Own: newOwn(r),
-		Pools: Pools{
-			Limit:   newAmounts(gauge("nodepools_limit", "Limits of a NodePool, by resource.", "resource_type", "nodepool")),
-			Usage:   newAmounts(gauge("nodepools_usage", "What the nodes of a NodePool have, by resource.", "resource_type", "nodepool")),
-			Allowed: newAmounts(gauge("nodepools_allowed_disruptions", "Nodes of a NodePool that its budgets allow to be disrupted now, by reason.", "reason", "nodepool")),
-			BlockedByLimit: counter("nodepools_disruptions_blocked_by_node_limit_total",
-				"Times that the hard node limit of a NodePool kept nodes from being replaced.", "reason", "nodepool"),
-			InVain: counter("nodepools_launches_in_vain_total",
-				"Rounds of launches after which none of the pods was bound that they were for.", "nodepool"),
-		},
-		Cloud: Cloud{
-			Duration: histogram("cloudprovider_duration_seconds", "Duration of calls to the provider.", "controller", "method", "provider"),
-			Errors:   counter("cloudprovider_errors_total", "Calls to the provider that failed.", "controller", "method", "provider", "error"),
-		},
-	}
-}
-
-// durationBuckets spans a cached answer (1 ms) to a stuck one (1 min).
-func durationBuckets() []float64 {
-	return []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+	Errors   *prometheus.CounterVec   // controller, method, provider, error, nodepool
 }

@@ -1,64 +1,20 @@
 package metrics_test
 
 import (
-	"errors"
+	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 )
-
-// U-10: dashboards made for Karpenter ask for these names and labels.
-func TestNamesAndLabelsAreThoseThatDashboardsKnow(t *testing.T) {
-	t.Parallel()
-	registry := prometheus.NewRegistry()
-	set := metrics.New(registry)
-	want := map[prometheus.Collector]string{
-		set.Claims.Created:         `"karpenter_nodeclaims_created_total" {reason,nodepool,min_values_relaxed}`,
-		set.Claims.Terminated:      `"karpenter_nodeclaims_terminated_total" {nodepool,capacity_type,zone}`,
-		set.Claims.Disrupted:       `"karpenter_nodeclaims_disrupted_total" {reason,nodepool,capacity_type,consolidation_policy,termination_mode}`,
-		set.Claims.Unhealthy:       `"karpenter_nodeclaims_unhealthy_disrupted_total" {condition,nodepool,capacity_type,image_id}`,
-		set.Interruptions.Received: `"karpenter_interruption_received_messages_total" {message_type}`,
-		set.Interruptions.Deleted:  `"karpenter_interruption_deleted_messages_total" {}`,
-		set.Nodes.Created:          `"karpenter_nodes_created_total" {nodepool,zone}`,
-		set.Nodes.Terminated:       `"karpenter_nodes_terminated_total" {nodepool,zone}`,
-		set.Pods.Evictions:         `"karpenter_pods_eviction_requests_total" {code}`,
-		set.Plans.Duration:         `"karpenter_scheduler_scheduling_duration_seconds" {controller}`,
-		set.Pools.Allowed:          `"karpenter_nodepools_allowed_disruptions" {nodepool,reason}`,
-		set.Pools.Limit:            `"karpenter_nodepools_limit" {resource_type,nodepool}`,
-		set.Pools.Usage:            `"karpenter_nodepools_usage" {resource_type,nodepool}`,
-		set.Cloud.Duration:         `"karpenter_cloudprovider_duration_seconds" {controller,method,provider}`,
-		set.Cloud.Errors:           `"karpenter_cloudprovider_errors_total" {controller,method,provider,error}`,
-		set.Disruption.Paused:      `"karpenter_voluntary_disruption_paused" {}`,
-		set.Nodes.Drained:          `"karpenter_nodes_drained_total" {nodepool}`,
-		set.Plans.Unschedulable:    `"karpenter_scheduler_unschedulable_pods_count" {controller}`,
-		set.Pools.BlockedByLimit:   `"karpenter_nodepools_disruptions_blocked_by_node_limit_total" {reason,nodepool}`,
-	}
-	for collector, text := range want {
-		name, labels, _ := strings.Cut(text, " ")
-		described := make(chan *prometheus.Desc, 1)
-		collector.Describe(described)
-		got := (<-described).String()
-		if !strings.Contains(got, name) {
-			t.Errorf("described as %s, want the name %s", got, name)
-		}
-		for _, label := range slices.Collect(strings.SplitSeq(strings.Trim(labels, "{}"), ",")) {
-			if !strings.Contains(got, label) {
-				t.Errorf("described as %s, want the label %s", got, label)
-			}
-		}
-		if strings.Contains(got, `help: ""`) {
-			t.Errorf("described as %s, want a text of help", got)
-		}
-		if err := registry.Register(collector); !errors.As(err, new(prometheus.AlreadyRegisteredError)) {
-			t.Errorf("%s: %v, want it to be registered already: nobody would see it", name, err)
-		}
-	}
-}
 
 // show is what a scrape sees of a collector: the value of each series by its labels.
 func show(t *testing.T, collector prometheus.Collector) map[string]float64 {
@@ -103,38 +59,6 @@ func TestAmountsFollowWhatAPoolHas(t *testing.T) {
 	}
 }
 
-// A cached answer and a stuck one have to differ: the buckets span 1 ms to 1 min, and have Prometheus' usual bounds between.
-func TestDurationsAreToldApartFromAMillisecondToAMinute(t *testing.T) {
-	t.Parallel()
-	registry := prometheus.NewRegistry()
-	set := metrics.New(registry)
-	set.Plans.Duration.WithLabelValues("provisioner").Observe(1)
-	families, err := registry.Gather()
-	if err != nil || len(families) == 0 {
-		t.Fatalf("%d families (%v)", len(families), err)
-	}
-	for _, family := range families {
-		if family.GetName() != "karpenter_scheduler_scheduling_duration_seconds" {
-			continue
-		}
-		buckets := family.Metric[0].GetHistogram().Bucket
-		if first, last := buckets[0].GetUpperBound(), buckets[len(buckets)-1].GetUpperBound(); first != .001 || last != 60 {
-			t.Errorf("the buckets span %v to %v, want 0.001 to 60", first, last)
-		}
-		bounds := map[float64]bool{}
-		for _, bucket := range buckets {
-			bounds[bucket.GetUpperBound()] = true
-		}
-		for _, usual := range append([]float64{30}, prometheus.DefBuckets...) {
-			if !bounds[usual] {
-				t.Errorf("no bucket ends at %v s", usual)
-			}
-		}
-		return
-	}
-	t.Error("the duration of planning is not to be seen")
-}
-
 // U-10: a limit that was taken away, and a pool that is gone, leave no series.
 func TestAmountsThatAreGoneAreNotShown(t *testing.T) {
 	t.Parallel()
@@ -153,5 +77,161 @@ func TestAmountsThatAreGoneAreNotShown(t *testing.T) {
 	limit.Show("a", nil)
 	if n := series(); n != 1 {
 		t.Errorf("%d series after pool a is gone, want 1", n)
+	}
+}
+
+// K-09: labels have values of closed sets, and a value that is not in one is other.
+func TestK09_LabelsHaveKarpentersWords(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]string{"Empty": "empty", "Underutilized": "underutilized",
+		"InstanceGone":  "garbage_collected",
+		"LaunchTimeout": "launch_timeout", "Expired": "expired", "Unhealthy": "unhealthy", "somebody's": "other",
+		"": "other"} {
+		if got := metrics.Reason(reason); got != want {
+			t.Errorf("reason %q is %q, want %q", reason, got, want)
+		}
+	}
+	for name, want := range map[string]string{"WhenEmptyOrUnderutilized": "when_empty_or_underutilized",
+		"MemoryPressure": "memory_pressure", "": ""} {
+		if got := metrics.Snake(name); got != want {
+			t.Errorf("%q is %q, want %q", name, got, want)
+		}
+	}
+	if got := metrics.ResourceType("ephemeral-storage"); got != "ephemeral_storage" {
+		t.Errorf("the resource is %q", got)
+	}
+	claim := func(grace *karpenterv1.Duration) *karpenterv1.NodeClaim {
+		return &karpenterv1.NodeClaim{Spec: karpenterv1.NodeClaimSpec{TerminationGracePeriod: grace}}
+	}
+	for want, grace := range map[string]*karpenterv1.Duration{"graceful": nil, "eventual": {Duration: time.Minute},
+		"forceful": {}} {
+		if got := metrics.TerminationMode(claim(grace)); got != want {
+			t.Errorf("with grace %v the mode is %q, want %q", grace, got, want)
+		}
+	}
+	for want, command := range map[string]struct {
+		reason string
+		nodes  int
+	}{"multi": {"Underutilized", 2}, "single": {"Underutilized", 1}, "empty": {"Empty", 3}, "": {"Drifted", 2}} {
+		if got := metrics.ConsolidationType(command.reason, command.nodes); got != want {
+			t.Errorf("%v is of type %q, want %q", command, got, want)
+		}
+	}
+}
+
+// pod is one in a phase, made at 0 s, with conditions that became true at some second.
+func pod(uid, phase string, conditions map[string]int64) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: uid, UID: types.UID(uid),
+		CreationTimestamp: metav1.Unix(0, 0)}}
+	p.Status.Phase = corev1.PodPhase(phase)
+	for kind, at := range conditions {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodConditionType(kind),
+			Status: corev1.ConditionTrue, LastTransitionTime: metav1.Unix(at, 0)})
+	}
+	return p
+}
+
+// K-08: a pod is measured once: when it is bound, and when it is ready; from its creation, and from the first plan
+// with a place for it. A replica that does not lead measures none.
+func TestK08_PodsAreMeasuredOnce(t *testing.T) {
+	t.Parallel()
+	for _, leads := range []bool{true, false} {
+		registry := prometheus.NewRegistry()
+		times := metrics.New(registry).Pods.Times
+		times.Lead(leads)
+		waiting := pod("web", "Pending", nil)
+		waiting.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: "Unschedulable"}}
+		times.Apply(waiting, time.Unix(1, 0))
+		times.Decided("web", false, time.Unix(3, 0))
+		times.Decided("web", true, time.Unix(4, 0))
+		if w := times.Waiting(); len(w) != 1 || w[0].Seen != time.Unix(1, 0) || w[0].Decided != time.Unix(3, 0) ||
+			w[0].Placed != time.Unix(4, 0) || w[0].Bound {
+			t.Errorf("it waits as %+v", w)
+		}
+		for range 2 {
+			times.Apply(pod("web", "Pending", map[string]int64{"PodScheduled": 10}), time.Unix(11, 0))
+		}
+		for range 2 {
+			times.Apply(pod("web", "Running", map[string]int64{"PodScheduled": 10, "Ready": 20}), time.Unix(21, 0))
+		}
+		times.Apply(pod("old", "Running", map[string]int64{"PodScheduled": 10, "Ready": 20}), time.Unix(21, 0))
+		times.Apply(pod("gone", "Pending", nil), time.Unix(21, 0))
+		times.Remove(pod("gone", "Pending", nil))
+		if w := times.Waiting(); len(w) != 0 {
+			t.Errorf("%+v still wait", w)
+		}
+		got := sums(t, registry, "karpenter_pods_")
+		want := map[string]string{}
+		if leads {
+			want = map[string]string{"startup_duration_seconds": "1 of 20", "bound_duration_seconds": "1 of 10",
+				"provisioning_bound_duration_seconds":   "1 of 6",
+				"provisioning_startup_duration_seconds": "1 of 16", "scheduling_decision_duration_seconds": "1 of 2"}
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("leads %v: measured is %v, want %v", leads, got, want)
+		}
+	}
+}
+
+// sums are how often something was measured and what the sum is, by name after the prefix.
+func sums(t *testing.T, registry *prometheus.Registry, prefix string) map[string]string {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, f := range families {
+		name, ours := strings.CutPrefix(f.GetName(), prefix)
+		for _, m := range f.Metric {
+			switch {
+			case !ours:
+			case m.Histogram != nil:
+				all[name] = fmt.Sprint(m.Histogram.GetSampleCount(), " of ", m.Histogram.GetSampleSum())
+			case m.Summary != nil:
+				all[name] = fmt.Sprint(m.Summary.GetSampleCount(), " of ", m.Summary.GetSampleSum())
+			case m.Counter != nil:
+				all[name] = fmt.Sprint(m.Counter.GetValue())
+			}
+		}
+	}
+	return all
+}
+
+// K-10: a change of a condition counts once, also by the old name; that an object is heard of is no change.
+func TestK10_ChangesOfConditionsAreMeasured(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	conditions := metrics.NewConditions(registry, nil, true)
+	conditions.Lead(true)
+	claim := func(status metav1.ConditionStatus, at int64) *karpenterv1.NodeClaim {
+		c := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "1"}}
+		c.Status.Conditions = []karpenterv1.Condition{{Type: "Launched", Status: status,
+			LastTransitionTime: metav1.Unix(at, 0)}}
+		return c
+	}
+	if changed := conditions.Apply(claim("Unknown", 10)); len(changed) != 0 {
+		t.Errorf("what is heard of first has changed: %v", changed)
+	}
+	if changed := conditions.Apply(claim("True", 25)); len(changed) != 1 || changed[0].From != "Unknown" {
+		t.Errorf("changed is %v", changed)
+	}
+	if changed := conditions.Apply(claim("True", 25)); len(changed) != 0 {
+		t.Errorf("the same is told again: %v", changed)
+	}
+	last := claim("True", 25)
+	last.DeletionTimestamp = &metav1.Time{Time: time.Unix(30, 0)}
+	if !conditions.Remove(last, time.Unix(34, 0)) {
+		t.Error("it was not being deleted")
+	}
+	want := map[string]string{}
+	for _, prefix := range []string{"", "nodeclaim_"} {
+		want[prefix+"status_condition_transitions_total"] = "1"
+		want[prefix+"status_condition_transition_seconds"] = "1 of 15"
+		want[prefix+"termination_duration_seconds"] = "1 of 4"
+	}
+	if got := sums(t, registry, "operator_"); !maps.Equal(got, want) {
+		t.Errorf("measured is %v, want %v", got, want)
 	}
 }

@@ -1,10 +1,15 @@
 package metrics
 
 import (
+	"maps"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
@@ -21,6 +26,10 @@ type Own struct {
 	Leader prometheus.Gauge
 	// Stages measures how long NodeClaims take from one stage to the next.
 	Stages *prometheus.HistogramVec // nodepool, stage
+	// Dropped is 1 for each metric that is left out, since there are too many series.
+	Dropped *prometheus.GaugeVec // family
+	// EventsDropped counts events that were not sent, since there were too many.
+	EventsDropped *prometheus.CounterVec // reason
 	// Standing is how the cluster stands.
 	Standing *Standing
 }
@@ -42,9 +51,13 @@ func newOwn(r prometheus.Registerer) Own {
 		Stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: ownPrefix + "node_stage_seconds",
 			Help:    "How long NodeClaims took to reach a stage, from the one before, or from their creation.",
 			Buckets: stageBuckets()}, []string{"nodepool", "stage"}),
+		Dropped: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: ownPrefix + "metrics_family_dropped",
+			Help: "1 for each metric that is left out, since there are too many series."}, []string{"family"}),
+		EventsDropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: ownPrefix + "events_dropped_total",
+			Help: "Events that were not sent, since there were too many at a time."}, []string{"reason"}),
 		Standing: newStanding(),
 	}
-	r.MustRegister(own.Decisions, own.Leader, own.Stages, own.Standing)
+	r.MustRegister(own.Decisions, own.Leader, own.Stages, own.Dropped, own.EventsDropped, own.Standing)
 	return own
 }
 
@@ -52,7 +65,7 @@ func newOwn(r prometheus.Registerer) Own {
 // one histogram for each pool and stage.
 func stageBuckets() []float64 { return []float64{5, 15, 30, 60, 120, 300, 900} }
 
-func newPlans(r prometheus.Registerer, plans Plans) Plans {
+func newPlans(m maker, plans Plans) Plans {
 	plans.Seconds = prometheus.NewHistogram(prometheus.HistogramOpts{Name: ownPrefix + "plan_duration_seconds",
 		Help: "Duration of one round of planning for pods that wait.", Buckets: durationBuckets()})
 	plans.Pods = prometheus.NewHistogram(prometheus.HistogramOpts{Name: ownPrefix + "plan_pods",
@@ -61,7 +74,7 @@ func newPlans(r prometheus.Registerer, plans Plans) Plans {
 	plans.Last = prometheus.NewGauge(prometheus.GaugeOpts{Name: ownPrefix + "last_plan_timestamp_seconds",
 		Help: "When this replica last planned for pods that wait, or found that its last plan still holds."})
 	plans.Latest = &Latest{}
-	r.MustRegister(plans.Seconds, plans.Pods, plans.Last)
+	m.MustRegister(plans.Seconds, plans.Pods, plans.Last)
 	return plans
 }
 
@@ -72,6 +85,31 @@ func NewRequests(r prometheus.Registerer) *prometheus.CounterVec {
 		Help: "Calls to the API server, by verb and kind."}, []string{"verb", "kind"})
 	r.MustRegister(requests)
 	return requests
+}
+
+// Settings are the settings that are otherwise than somebody may think (K-03).
+type Settings struct{ ignored, invalid *prometheus.GaugeVec }
+
+// NewSettings returns the metrics of settings, registered on r.
+func NewSettings(r prometheus.Registerer) Settings {
+	own := Settings{
+		ignored: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: ownPrefix + "settings_ignored",
+			Help: "1 for each setting that was given and has no effect."}, []string{"setting"}),
+		invalid: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: ownPrefix + "settings_invalid",
+			Help: "1 for each setting whose variable cannot be read, so that it has its default."}, []string{"setting"}),
+	}
+	r.MustRegister(own.ignored, own.invalid)
+	return own
+}
+
+// Set says which settings these are, by the names of their flags. It is called once.
+func (s Settings) Set(ignored, invalid []string) {
+	for _, name := range ignored {
+		s.ignored.WithLabelValues(name).Set(1)
+	}
+	for _, name := range invalid {
+		s.invalid.WithLabelValues(name).Set(1)
+	}
 }
 
 // Latest is the last plan for pods that wait. It is safe for concurrent use; plans are not changed once made.
@@ -86,4 +124,99 @@ func (l *Latest) Get() plan.Plan {
 		return *p
 	}
 	return plan.Plan{}
+}
+
+// Running is what is being planned at present, by the controllers that plan. It is safe for concurrent use.
+type Running struct {
+	mu    sync.Mutex
+	plans map[string]RunningPlan
+}
+
+// RunningPlan is a plan that is being made.
+type RunningPlan struct {
+	Pods  int // that it plans for
+	Since time.Time
+}
+
+// Begin takes in that a controller plans for so many pods from now on.
+func (r *Running) Begin(controller string, pods int, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.plans == nil {
+		r.plans = map[string]RunningPlan{}
+	}
+	r.plans[controller] = RunningPlan{pods, now}
+}
+
+// End takes in that the controller's plan is made.
+func (r *Running) End(controller string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.plans != nil {
+		r.plans[controller] = RunningPlan{}
+	}
+}
+
+// Plans returns what the controllers that have planned are planning; those that are not plan for no pod since the
+// zero time.
+func (r *Running) Plans() map[string]RunningPlan {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.plans)
+}
+
+// ShowPending shows by zone what pods a plan was for, and how many pods it could not be for: something of theirs is
+// missing or cannot be understood. The zone is what the pod asks for itself, and where its volumes are.
+func (p Plans) ShowPending(s *cluster.Snapshot) {
+	zones, ignored := map[string]int{}, 0
+	byShape := map[*cluster.Shape]string{}
+	for _, pod := range s.Pending {
+		if pod.Shape.Blocked != "" {
+			ignored++
+			continue
+		}
+		zone, known := byShape[pod.Shape]
+		if !known {
+			zone = zoneOf(pod.Shape)
+			byShape[pod.Shape] = zone
+		}
+		zones[zone]++
+	}
+	p.Ignored.WithLabelValues().Set(float64(ignored))
+	p.Zones.Reset()
+	for zone, pods := range zones {
+		p.Zones.WithLabelValues(Provisioner, zone).Set(float64(pods))
+	}
+}
+
+// What stands for no zone in particular, and for no zone at all.
+const (
+	zoneFlexible = "flexible"
+	zoneNone     = "none"
+)
+
+// zoneOf returns the one zone that pods of a shape can run in.
+func zoneOf(shape *cluster.Shape) string {
+	if len(shape.Alternatives) == 0 {
+		return zoneFlexible
+	}
+	zones := map[string]bool{}
+	for _, alternative := range shape.Alternatives {
+		values, finite := alternative.Labels.Get(catalog.LabelZone).Values()
+		if !finite {
+			return zoneFlexible
+		}
+		for _, zone := range values {
+			zones[zone] = true
+		}
+	}
+	if len(zones) == 0 {
+		return zoneNone
+	}
+	for zone := range zones {
+		if len(zones) == 1 {
+			return zone
+		}
+	}
+	return zoneFlexible
 }

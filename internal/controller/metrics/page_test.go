@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics/state"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the table of metrics in docs/monitoring.md anew")
@@ -45,6 +46,7 @@ func table() string {
 	all := &recorder{Registerer: prometheus.NewRegistry()}
 	metrics.New(all)
 	metrics.NewRequests(all)
+	metrics.NewSettings(all)
 	described := regexp.MustCompile(`fqName: "(joiner_[^"]+)", help: "([^"]+)", constLabels: \{\}, ` +
 		`variableLabels: \{([^}]*)\}`)
 	var rows []string
@@ -60,6 +62,12 @@ func table() string {
 				}
 				rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s |\n", found[1], kindOf(c), names, found[2]))
 			}
+		}
+	}
+	for _, f := range state.Served(state.Options{Bounded: true}) {
+		if strings.HasPrefix(f.Name, "joiner_") {
+			rows = append(rows, fmt.Sprintf("| `%s` | gauge | `%s` | %s With `--metrics-detail=Bounded` only. |\n", f.Name,
+				strings.Join(f.Labels, "`, `"), f.Help))
 		}
 	}
 	slices.Sort(rows)

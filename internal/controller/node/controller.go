@@ -197,7 +197,9 @@ func (c *Controller) end(ctx context.Context, node *corev1.Node, claim *karpente
 	}
 	drain := planDrain(pods.Items, now, due, limited)
 	if limited && len(drain.left) > 0 {
-		c.config.Events.Event(node, event.Warning, event.TerminationGracePeriodExpiring, "All pods will be deleted by "+due.UTC().Format(time.RFC3339))
+		text := "All pods will be deleted by " + due.UTC().Format(time.RFC3339)
+		c.config.Events.Event(node, event.Warning, event.TerminationGracePeriodExpiring, text)
+		c.config.Events.Event(claim, event.Warning, event.TerminationGracePeriodExpiring, text)
 	}
 	if len(drain.left) > 0 && (!limited || now.Before(due)) {
 		return c.drain(ctx, node, claim, drain)
@@ -221,6 +223,7 @@ func (c *Controller) end(ctx context.Context, node *corev1.Node, claim *karpente
 
 // drain asks for the evictions that are due and says what is in the way.
 func (c *Controller) drain(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim, drain drainPlan) (reconcile.Result, error) {
+	drain.reason = reasonOf(claim)
 	obstacles, failure := c.carryOut(ctx, drain)
 	if failure != nil && len(obstacles) == 0 { // what stands in the condition may still be so
 		return reconcile.Result{}, fmt.Errorf("draining node %s: %w", node.Name, failure)
@@ -264,6 +267,9 @@ func (c *Controller) finish(ctx context.Context, node *corev1.Node, why string) 
 	}
 	pool := node.Labels[karpenterv1.NodePoolLabelKey]
 	c.config.Metrics.Nodes.Terminated.WithLabelValues(pool, node.Labels[corev1.LabelTopologyZone]).Inc()
+	now := c.config.Now()
+	c.config.Metrics.Nodes.Termination.WithLabelValues(pool).Observe(max(0, now.Sub(node.DeletionTimestamp.Time).Seconds()))
+	c.config.Metrics.Nodes.Lifetime.WithLabelValues(pool).Observe(max(0, now.Sub(node.CreationTimestamp.Time).Seconds()))
 	if why == "drained" {
 		c.config.Metrics.Nodes.Drained.WithLabelValues(pool).Inc()
 	}

@@ -14,6 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
@@ -23,7 +26,7 @@ func (c *Controller) carryOut(ctx context.Context, plan drainPlan) ([]string, er
 	obstacles := slices.Clone(plan.held)
 	var failures []error
 	for _, r := range plan.remove {
-		refusal, err := c.remove(ctx, r)
+		refusal, err := c.remove(ctx, r, plan.reason)
 		failures = append(failures, err)
 		if refusal != "" {
 			obstacles = append(obstacles, fmt.Sprintf("pod %s/%s: its deletion is refused: %s", r.pod.Namespace, r.pod.Name, refusal))
@@ -39,7 +42,7 @@ func (c *Controller) carryOut(ctx context.Context, plan drainPlan) ([]string, er
 		if slices.ContainsFunc(budgets, func(b policyv1.PodDisruptionBudget) bool { return full[b.Namespace+"/"+b.Name] }) {
 			continue
 		}
-		refusal, err := c.evict(ctx, pod, budgets)
+		refusal, err := c.evict(ctx, pod, budgets, plan.reason)
 		failures = append(failures, err)
 		if refusal.text == "" {
 			continue
@@ -58,6 +61,18 @@ func (c *Controller) carryOut(ctx context.Context, plan drainPlan) ([]string, er
 	return obstacles, errors.Join(failures...)
 }
 
+// reasonOf returns the reason of disruption of a claim, in Karpenter's words of pods_drained_total (K-09).
+func reasonOf(claim *karpenterv1.NodeClaim) string {
+	if claim == nil {
+		return metrics.ForcefulTermination
+	}
+	reason, found := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
+	if !found || reason.Status != metav1.ConditionTrue {
+		return metrics.ForcefulTermination
+	}
+	return reason.Reason
+}
+
 // evictionRefusal is why the API server does not evict a pod; the zero value when it does.
 type evictionRefusal struct {
 	text     string
@@ -65,7 +80,8 @@ type evictionRefusal struct {
 }
 
 // evict asks the API server to evict one pod and returns why it refuses, if it does. These are its PDBs.
-func (c *Controller) evict(ctx context.Context, pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget) (evictionRefusal, error) {
+func (c *Controller) evict(ctx context.Context, pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget,
+	reason string) (evictionRefusal, error) {
 	eviction := &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
@@ -75,6 +91,7 @@ func (c *Controller) evict(ctx context.Context, pod *corev1.Pod, budgets []polic
 	several := apierrors.IsInternalError(err) && len(budgets) > 1
 	switch {
 	case err == nil:
+		c.config.Metrics.Pods.Drained.WithLabelValues(reason).Inc()
 		c.config.Events.Event(pod, event.Normal, event.Evicted, "Evicted, since its node "+pod.Spec.NodeName+" is being removed")
 		return evictionRefusal{}, nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // gone, or another pod has its name
@@ -88,10 +105,11 @@ func (c *Controller) evict(ctx context.Context, pod *corev1.Pod, budgets []polic
 }
 
 // remove deletes a pod directly, and returns why the API server refuses, "" when it does not.
-func (c *Controller) remove(ctx context.Context, r removal) (string, error) {
+func (c *Controller) remove(ctx context.Context, r removal, reason string) (string, error) {
 	err := c.config.Client.Delete(ctx, r.pod, client.GracePeriodSeconds(r.graceSeconds), client.Preconditions{UID: &r.pod.UID})
 	switch {
 	case err == nil:
+		c.config.Metrics.Pods.Drained.WithLabelValues(reason).Inc()
 		c.config.Events.Event(r.pod, event.Normal, event.Disrupted,
 			fmt.Sprintf("Deleted with %d s of grace, since the termination grace period of node %s ends", r.graceSeconds, r.pod.Spec.NodeName))
 		return "", nil

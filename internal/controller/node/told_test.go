@@ -66,6 +66,7 @@ func TestADrainIsCounted(t *testing.T) {
 		{"karpenter_pods_eviction_requests_total", []string{"200"}, 2},
 		{"karpenter_pods_eviction_requests_total", []string{"429"}, 1},
 		{"karpenter_pods_eviction_requests_total", nil, 3},
+		{"karpenter_pods_drained_total", []string{"Forceful Termination"}, 2}, // K-09
 	} {
 		if got := controllertest.Count(t, registry, c.name, c.labels...); got != c.want {
 			t.Errorf("%s %v is %v, want %v", c.name, c.labels, got, c.want)

@@ -12,6 +12,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
@@ -32,6 +33,7 @@ type Verdicts interface {
 type Config struct {
 	Client   client.Client // reads from a cache
 	Verdicts Verdicts
+	Events   event.Recorder
 	Now      func() time.Time
 }
 
@@ -52,6 +54,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	verdict, generation, known := c.config.Verdicts.OverlayVerdict(overlay.Name)
 	if !known || generation != overlay.Generation {
 		return reconcile.Result{RequeueAfter: seenAfter}, nil
+	}
+	if verdict.Reason == translate.GateDisabled { // once an hour (K-04)
+		c.config.Events.Event(&overlay, event.Warning, event.FeatureGateDisabled, "The overlay has no effect: "+verdict.Message)
 	}
 	before := overlay.DeepCopy()
 	for _, value := range conditions(verdict) {

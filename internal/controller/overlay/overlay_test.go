@@ -24,7 +24,7 @@ func (v verdict) OverlayVerdict(string) (translate.Verdict, int64, bool) {
 	return v.Verdict, v.generation, v.generation > 0
 }
 
-// P-11: an overlay says whether it is in effect, and if not, why.
+// P-11, K-04: an overlay says whether it is in effect, and if not, why.
 func TestAnOverlaySaysWhetherItIsInEffect(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -43,12 +43,17 @@ func TestAnOverlaySaysWhetherItIsInEffect(t *testing.T) {
 		object := &karpenterv1alpha1.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: "o", Generation: 3}}
 		server := controllertest.NewServer(t, object).Build()
 		request := reconcile.Request{NamespacedName: types.NamespacedName{Name: "o"}}
-		controller := overlay.New(overlay.Config{Client: server, Verdicts: row.verdict, Now: controllertest.NewClock().Now})
+		tape := &controllertest.Tape{}
+		controller := overlay.New(overlay.Config{Client: server, Verdicts: row.verdict, Events: tape,
+			Now: controllertest.NewClock().Now})
 		for range 2 { // the second time there is nothing to do
 			result, err := controller.Reconcile(t.Context(), request)
 			if err != nil || result.RequeueAfter == 0 {
 				t.Fatalf("%s: result %+v, error %v; want to be called again", name, result, err)
 			}
+		}
+		if said := tape.Said(); (len(said) > 0) != (row.reason == translate.GateDisabled) {
+			t.Errorf("%s: said %q; want an event of an overlay whose gate is off alone", name, said)
 		}
 		var got karpenterv1alpha1.NodeOverlay
 		if err := server.Get(t.Context(), request.NamespacedName, &got); err != nil {

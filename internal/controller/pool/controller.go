@@ -189,10 +189,26 @@ func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) erro
 		values = append(values, c.replicas(pool))
 	}
 	values = append(values, c.inVain(pool)...)
+	if pause := translate.PoolPauseOf(pool); pause.On() {
+		values = append(values, c.paused(pool, pause))
+	} else {
+		condition.Clear(&pool.Status.Conditions, karpenterv1.ConditionTypePaused)
+	}
 	for _, value := range values {
 		condition.Set(&pool.Status.Conditions, pool.Generation, value, c.config.Now())
 	}
 	return failure
+}
+
+// paused says what the pool's annotation stops (K-52), in a condition and an event.
+func (c *Controller) paused(pool *karpenterv1.NodePool, pause translate.PoolPause) condition.Value {
+	kind, reason := event.Normal, "PausedByAnnotation"
+	if pause.Fault != "" {
+		kind, reason = event.Warning, "PausedValueUnknown"
+	}
+	message := pause.By() + ": " + pause.Stops()
+	c.config.Events.Event(pool, kind, event.PoolPaused, message)
+	return condition.True(karpenterv1.ConditionTypePaused, reason, message)
 }
 
 // inVain says when launches of the pool do not help the pods that they are for. A pool of which that was never so says
@@ -265,7 +281,11 @@ func (c *Controller) measure(pool *karpenterv1.NodePool) {
 		all := map[string]float64{}
 		for _, list := range lists {
 			for name, quantity := range list {
-				all[string(name)] = quantity.AsApproximateFloat64()
+				amount, kind := quantity.AsApproximateFloat64(), metrics.ResourceType(string(name))
+				if known, limited := all[kind]; limited {
+					amount = min(amount, known) // the lower one of soft and hard binds
+				}
+				all[kind] = amount
 			}
 		}
 		return all
@@ -279,4 +299,6 @@ func (c *Controller) forget(pool string) {
 	c.config.Metrics.Limit.Show(pool, nil)
 	c.config.Metrics.Usage.Show(pool, nil)
 	c.config.Metrics.Allowed.Show(pool, nil)
+	c.config.Metrics.Consuming.Show(pool, nil)
+	c.config.Metrics.Remaining.Show(pool, nil)
 }

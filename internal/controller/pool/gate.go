@@ -7,14 +7,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// replicas says whether a static pool has its replicas. That nobody acts on them is an event too, the first time.
+// replicas says whether a static pool has its replicas. That nobody acts on them is an event too, once an hour (K-04).
 func (c *Controller) replicas(pool *karpenterv1.NodePool) condition.Value {
 	if !c.config.StaticOff {
 		return within(pool)
 	}
 	const text = "the feature gate StaticCapacity is off (--feature-gates): for spec.replicas nothing is launched, removed or replaced"
-	if old, _ := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeReplicasWithinLimits); old.Reason != translate.GateDisabled {
-		c.config.Events.Event(pool, event.Warning, translate.GateDisabled, "The nodes of the pool are left as they are: "+text)
-	}
+	c.config.Events.Event(pool, event.Warning, event.FeatureGateDisabled, "The nodes of the pool are left as they are: "+text)
 	return condition.False(karpenterv1.ConditionTypeReplicasWithinLimits, translate.GateDisabled, text)
 }

@@ -71,10 +71,13 @@ func TestLimitsUsageAndBudgetsAreShown(t *testing.T) {
 			"usage of cpu":     controllertest.Count(t, registry, "karpenter_nodepools_usage", "default", "cpu"),
 			"usage of nodes":   controllertest.Count(t, registry, "karpenter_nodepools_usage", "default", "nodes"),
 			"allowed, drifted": controllertest.Count(t, registry, "karpenter_nodepools_allowed_disruptions", "default", "drifted"),
-			"allowed":          controllertest.Count(t, registry, "karpenter_nodepools_allowed_disruptions", "default"),
+			"allowed, empty":   controllertest.Count(t, registry, "karpenter_nodepools_allowed_disruptions", "default", "empty"),
+			"left, drifted":    controllertest.Count(t, registry, "joiner_nodepools_remaining_disruptions", "default", "drifted"),
+			"left":             controllertest.Count(t, registry, "joiner_nodepools_remaining_disruptions", "default"),
 		}
 	}
-	for what, want := range map[string]float64{"limit of cpu": 100, "limit of nodes": 7, "usage of cpu": 8, "usage of nodes": 2, "allowed, drifted": 1, "allowed": 1} {
+	for what, want := range map[string]float64{"limit of cpu": 100, "limit of nodes": 7, "usage of cpu": 8, "usage of nodes": 2, "allowed, drifted": 1,
+		"allowed, empty": 2147483647, "left, drifted": 1, "left": 1} {
 		if got := shown()[what]; got != want {
 			t.Errorf("%s is %v, want %v", what, got, want)
 		}
@@ -243,5 +246,45 @@ func TestWhatIsInConflictIsNamed(t *testing.T) {
 		{in(corev1.LabelInstanceTypeStable, "small")}, {in(karpenterv1.CapacityTypeLabelKey, "spot")}, {in("team", "x")},
 	} {
 		check(t, newRig(t, newPool(fits...)).reconcile(t), kind, metav1.ConditionTrue)
+	}
+}
+
+// K-52: a pool that is paused says so in a condition and an event, and its budgets allow nothing; it stays Ready. What nobody
+// understands is a warning. Afterwards nothing of that is left.
+func TestK52_APausedPoolSaysSo(t *testing.T) {
+	t.Parallel()
+	object := newPool()
+	object.Spec.Disruption.Budgets = []karpenterv1.Budget{{Nodes: intstr.FromString("3")}}
+	r := newRig(t, object)
+	pause := func(value string) *karpenterv1.NodePool {
+		t.Helper()
+		p := r.reconcile(t)
+		p.Annotations = map[string]string{karpenterv1.PausedAnnotationKey: value}
+		if value == "" {
+			p.Annotations = nil
+		}
+		if err := r.server.Update(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		return r.reconcile(t)
+	}
+	p := pause("Launch")
+	check(t, p, karpenterv1.ConditionTypePaused, metav1.ConditionTrue, "the pool launches nothing")
+	check(t, p, karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
+	if *p.Status.Disruption.Allowed[0].Nodes != 3 || p.Status.Disruption.Paused != "" {
+		t.Errorf("disruption %+v, want as ever", p.Status.Disruption)
+	}
+	p = pause("Disrupt")
+	check(t, p, karpenterv1.ConditionTypePaused, metav1.ConditionTrue, "no node of the pool is disrupted or trimmed")
+	want := `NodePool default is paused: annotation joiner.sh/paused is "Disrupt"`
+	if *p.Status.Disruption.Allowed[0].Nodes != 0 || p.Status.Disruption.Paused != want {
+		t.Errorf("disruption %+v, want nothing, and why: %s", p.Status.Disruption, want)
+	}
+	check(t, pause("yes"), karpenterv1.ConditionTypePaused, metav1.ConditionTrue, "want Launch, Disrupt, or both")
+	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, "default PoolPaused: "+`annotation joiner.sh/paused is "yes"`) {
+		t.Errorf("said:\n%s", said)
+	}
+	if _, found := condition.Get(pause("").Status.Conditions, karpenterv1.ConditionTypePaused); found {
+		t.Error("the pool is not paused any more, and says that it is")
 	}
 }

@@ -106,7 +106,7 @@ func (c *Controller) tell(s *cluster.Snapshot) {
 	news := c.config.Brake.News()
 	for _, name := range slices.Sorted(maps.Keys(news)) {
 		said := news[name]
-		c.config.InVain.WithLabelValues(name).Add(float64(said.Rounds))
+		c.config.InVain.Add(float64(said.Rounds), name)
 		if said.Text != "" && said.Rounds > 0 {
 			pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
 			if known := s.Pool(name); known != nil {

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,7 +56,7 @@ type Config struct {
 	Brake   *Brake
 	Events  event.Recorder
 	Metrics metrics.Plans
-	InVain  *prometheus.CounterVec // rounds of launches in vain, by pool
+	InVain  metrics.Renamed // rounds of launches in vain, by pool
 	// Told is called with each pool of which Brake.Message says something else than before.
 	Told func(pool string)
 	// Ready reports whether the picture holds everything that exists. Planning on half of it would launch nodes that
@@ -110,7 +109,9 @@ func (c *Controller) plan(
 	ctx context.Context, snapshot *cluster.Snapshot, now time.Time, result reconcile.Result,
 ) (reconcile.Result, error) {
 	var failures []error
+	begin := c.config.Now()
 	if p := c.replicas(snapshot, now); len(p.Launches) > 0 {
+		c.config.Metrics.Duration.WithLabelValues(metrics.Static).Observe(c.config.Now().Sub(begin).Seconds())
 		outcome, err := c.carryOut(ctx, snapshot, p)
 		if len(outcome.Launched) > 0 || len(outcome.Refused) > 0 {
 			result = reconcile.Result{RequeueAfter: refusedAfter}
@@ -125,9 +126,11 @@ func (c *Controller) plan(
 		c.waits.news(nil)
 	} else {
 		start := c.config.Now()
+		c.config.Metrics.Running.Begin(metrics.Provisioner, len(snapshot.Pending), start)
 		p := c.provision(snapshot, now)
+		c.config.Metrics.Running.End(metrics.Provisioner)
 		took := c.config.Now().Sub(start).Seconds()
-		c.config.Metrics.Duration.WithLabelValues("provisioner").Observe(took)
+		c.config.Metrics.Duration.WithLabelValues(metrics.Provisioner).Observe(took)
 		c.config.Metrics.Seconds.Observe(took)
 		c.config.Metrics.Pods.Observe(float64(len(snapshot.Pending)))
 		p, wait := c.takeTurns(snapshot, p, now)
@@ -146,8 +149,17 @@ func (c *Controller) plan(
 
 // shown shows in the metrics what was planned for the pending pods.
 func (c *Controller) shown(snapshot *cluster.Snapshot, p plan.Plan) {
-	c.config.Metrics.Unschedulable.WithLabelValues("provisioner").Set(float64(len(p.Unplaced)))
-	c.config.Metrics.Last.Set(float64(c.config.Now().Unix()))
+	now := c.config.Now()
+	c.config.Metrics.Unschedulable.WithLabelValues(metrics.Provisioner).Set(float64(len(p.Unplaced)))
+	c.config.Metrics.ShowPending(snapshot)
+	unplaced := make(map[string]bool, len(p.Unplaced))
+	for _, u := range p.Unplaced {
+		unplaced[u.Pod.UID] = true
+	}
+	for _, pod := range snapshot.Pending {
+		c.config.Metrics.Times.Decided(pod.UID, !unplaced[pod.UID], now)
+	}
+	c.config.Metrics.Last.Set(float64(now.Unix()))
 	p.BasedOn = snapshot.Version
 	c.config.Metrics.Latest.Set(p)
 }

@@ -12,9 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -172,11 +170,12 @@ func (c *Controller) repair(ctx context.Context, m member) error {
 		return fmt.Errorf("repairing node %s: %w", node.Name, err)
 	}
 	capacityType := m.claim.Labels[karpenterv1.CapacityTypeLabelKey]
-	c.config.Metrics.Unhealthy.WithLabelValues(snakeCase(string(sick.policy.ConditionType)), m.pool, capacityType, m.claim.Status.ImageID).Inc()
-	c.config.Metrics.Disrupted.WithLabelValues("unhealthy", m.pool, capacityType, "", "forceful").Inc()
+	c.config.Metrics.Unhealthy.WithLabelValues(metrics.Snake(string(sick.policy.ConditionType)), m.pool, capacityType,
+		m.claim.Status.ImageID, metrics.TerminationMode(m.claim)).Inc()
+	c.config.Metrics.Disrupt(m.claim, string(Unhealthy), "")
 	text := fmt.Sprintf("The node is removed: %s, %s since %s", Unhealthy, sick, sick.since.UTC().Format(time.RFC3339))
-	c.config.Events.Event(m.claim, event.Warning, event.DisruptionTerminating, text)
-	c.config.Events.Event(nodeRef(m), event.Warning, event.DisruptionTerminating, text)
+	c.config.Events.Event(m.claim, event.Normal, event.DisruptionTerminating, text)
+	c.config.Events.Event(nodeRef(m), event.Normal, event.DisruptionTerminating, text)
 	c.config.Removed.Tell(m.claim, string(Unhealthy), sick.String())
 	c.config.Log.Info("repairing", "claim", m.claim.Name, "node", node.Name, "pool", m.pool, "reason", string(Unhealthy), "condition", sick.String(), "since", sick.since)
 	return c.bound(ctx, m)
@@ -206,17 +205,4 @@ func (c *Controller) tellBlocked(b blocked) {
 // nodeRef is as much of a node as an event needs.
 func nodeRef(m member) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.node.Name, UID: m.node.UID}}
-}
-
-// snakeCase writes the name of a condition as labels of metrics have it: MemoryPressure becomes memory_pressure.
-func snakeCase(name string) string {
-	var b strings.Builder
-	runes := []rune(name)
-	for i, r := range runes {
-		if unicode.IsUpper(r) && i > 0 && (unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
-			b.WriteByte('_')
-		}
-		b.WriteRune(unicode.ToLower(r))
-	}
-	return b.String()
 }

@@ -324,8 +324,8 @@ func TestARepairIsCounted(t *testing.T) {
 	registry := r.with(nil)
 	r.reconcile(t)
 	for name, labels := range map[string][]string{
-		"karpenter_nodeclaims_unhealthy_disrupted_total": {"broken", "p", "spot", "image-1"},
-		"karpenter_nodeclaims_disrupted_total":           {"unhealthy", "p", "spot", "forceful"},
+		"karpenter_nodeclaims_unhealthy_disrupted_total": {"broken", "p", "spot", "image-1", "graceful"},
+		"karpenter_nodeclaims_disrupted_total":           {"unhealthy", "p", "spot", "graceful"},
 	} {
 		if n := controllertest.Count(t, registry, name, labels...); n != 1 {
 			t.Errorf("%s %v is %v, want 1", name, labels, n)

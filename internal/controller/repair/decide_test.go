@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
@@ -202,7 +203,7 @@ func TestNamesOfConditionsInMetrics(t *testing.T) {
 		"Ready": "ready", "MemoryPressure": "memory_pressure", "PIDPressure": "pid_pressure", "KWOKUnhealthy": "kwok_unhealthy",
 		"NoGPU": "no_gpu", "GPU": "gpu", "PlanB": "plan_b", "KWOKOk": "kwok_ok", "b": "b", "": "",
 	} {
-		if got := snakeCase(name); got != want {
+		if got := metrics.Snake(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}

@@ -25,12 +25,16 @@ const (
 	VolumeLimit Code = "VolumeLimit"
 	// VolumeInUse: another pod has a claim that only one pod at a time may use.
 	VolumeInUse Code = "VolumeInUse"
+	// DevicesUnknown: the pod asks for devices by ResourceClaims, and nobody can tell which nodes have them (K-41).
+	DevicesUnknown Code = "DevicesUnknown"
 )
 
 // Why a pod waits: what the pools and their limits say.
 const (
 	// NoNodePool: there is none.
 	NoNodePool Code = "NoNodePool"
+	// PoolPaused: an annotation pauses what the pool launches (K-52).
+	PoolPaused Code = "PoolPaused"
 	// PoolNotReady: the pool or its node class is not fit to launch anything.
 	PoolNotReady Code = "PoolNotReady"
 	// StaticPool: replicas decide on the pool's nodes, not pods.
@@ -121,6 +125,8 @@ const (
 	PodsComing Code = "PodsComing"
 	// Paused: voluntary disruption is paused in the whole cluster.
 	Paused Code = "Paused"
+	// PoolHeld: an annotation pauses the disruption of the pool's nodes (K-52).
+	PoolHeld Code = "PoolHeld"
 	// BackingOff: a command of the pool was taken back, and the pool is left alone for a while.
 	BackingOff Code = "BackingOff"
 	// BudgetClosed: the pool's budgets allow none; BudgetUsedUp: as many as they allow are going.
@@ -152,7 +158,7 @@ const (
 func StayingCodes() []Code {
 	return []Code{
 		NotManaged, NotInitialized, NodeNotReady, PoolGone, DoNotDisruptNode, DoNotDisruptPod, PodDisruptionBudget,
-		IsReplacement, ReplacementOnTheWay, Draining, PodsComing, Paused, BackingOff, BudgetClosed, BudgetUsedUp,
+		IsReplacement, ReplacementOnTheWay, Draining, PodsComing, Paused, PoolHeld, BackingOff, BudgetClosed, BudgetUsedUp,
 		StaticPoolNode, ConsolidationOff, QuietTime, PriceUnknown, PodFitsNowhereElse, NothingCheaper, SavingTooSmall,
 		SpotToSpotOff, WaitingPodsFirst, OthersFirst,
 	}
@@ -163,7 +169,8 @@ func WaitingCodes() []Code {
 	return []Code{
 		SchedulingGated, NotMarkedUnschedulable, WaitsForVictims, NodeOnTheWay, NodeFits, LaunchPlanned,
 		PodMalformed, ContradictsItself, OnlyOneNode, VolumeMissing, VolumeUnbindable, VolumeElsewhere, VolumeLimit, VolumeInUse,
-		NoNodePool, PoolNotReady, StaticPool, PoolContradictsItself, TaintNotTolerated, LabelMismatch, LabelUnknown,
+		DevicesUnknown,
+		NoNodePool, PoolPaused, PoolNotReady, StaticPool, PoolContradictsItself, TaintNotTolerated, LabelMismatch, LabelUnknown,
 		HardLimitNodes, SoftLimitNodes, ResourceLimit, MinValues, LaunchesInVain,
 		PodTooLarge, DaemonsTakeTheRoom, ExtendedResource, NoCapacity, ReservationsUsedUp,
 		SpreadNoDomain, AffinityNoTarget, AntiAffinityEverywhere, DaemonsCount, HostPortTaken, NoPlaceFound,

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
@@ -16,8 +17,10 @@ type Pool struct {
 	Name   string
 	UID    string
 	Weight int32
-	// Blocked says why the pool launches nothing (not Ready, being deleted); "" when it may (V-12).
+	// Blocked says why the pool launches nothing (not Ready, being deleted, paused); "" when it may (V-12).
 	Blocked string
+	// BlockedBy is the code of Blocked; "" is that of a pool that is not ready.
+	BlockedBy cause.Code
 	// Requirements are those of the template, its labels and the pool's own name together.
 	Requirements requirement.Set
 	Taints       []Taint // of the template, startup taints left out (P-08)
@@ -40,6 +43,9 @@ type Pool struct {
 	Dormant bool
 	// Gentle is set for a pool that goes down to its soft node limit within its budgets: nobody has seen the excess come about.
 	Gentle bool
+	// Held is set for a pool whose nodes are to stay: none goes for a limit, nor for fewer replicas (K-52). Its budgets, which
+	// are no part of the picture, are 0 then.
+	Held bool
 	// Invalid is set when something of the specification cannot be understood; Blocked then says what. Nothing is removed
 	// for such a pool's limits: they may be what is not understood.
 	Invalid bool

@@ -136,7 +136,7 @@ func (p *parser) pool(name string, a *attributes) {
 	pool.Requirements = a.requirements(a.get("need", "")).And(requirement.FromLabels(a.labels(a.get("labels", "")))).
 		With(requirement.OneOf(requirement.Key(cluster.LabelPool), name))
 	pool.RelaxMinValues, pool.ExpiresGracefully = a.has("relax"), a.has("graceful-expiration")
-	pool.Invalid, pool.Dormant, pool.Gentle = a.has("invalid"), a.has("dormant"), a.has("gentle")
+	pool.Invalid, pool.Dormant, pool.Gentle, pool.Held = a.has("invalid"), a.has("dormant"), a.has("gentle"), a.has("held")
 	pool.PriceTolerance = int(a.number("tolerance", 0))
 	pool.Static, pool.Replicas = a.has("replicas"), a.number("replicas", 0)
 	policy := a.get("consolidate", "underutilized")

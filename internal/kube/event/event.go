@@ -11,6 +11,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -44,7 +47,12 @@ const (
 	DisruptionTerminating          = "DisruptionTerminating"
 	DisruptionCancelled            = "DisruptionCancelled"
 	DisruptionPaused               = "DisruptionPaused"
+	PoolPaused                     = "PoolPaused"
+	DisruptionWaitingReadiness     = "DisruptionWaitingReadiness"
 	Unconsolidatable               = "Unconsolidatable"
+	ConsolidationCandidate         = "ConsolidationCandidate"
+	ConsolidationRejected          = "ConsolidationRejected"
+	ConsolidationApproved          = "ConsolidationApproved"
 	Evicted                        = "Evicted"
 	Disrupted                      = "Disrupted"
 	FailedDraining                 = "FailedDraining"
@@ -58,12 +66,20 @@ const (
 	NodeRepairBlocked              = "NodeRepairBlocked"
 	LaunchesInVain                 = "LaunchesInVain"
 	IgnoredField                   = "IgnoredField"
+	FeatureGateDisabled            = "FeatureGateDisabled"
+	Finalized                      = "Finalized"
 )
 
 // Recorder is the port that controllers see.
 type Recorder interface {
 	// Event tells about an object, of which namespace, name, UID and Go type must be set.
 	Event(about client.Object, kind Kind, reason, message string)
+}
+
+// NodeRef is as much of a Node as an event needs. Events about Nodes have the name for a UID, as kubelet's have:
+// kubectl describe finds them by it.
+func NodeRef(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 }
 
 // Sink is where events go that are not repetitions.
@@ -86,12 +102,37 @@ type Deduplicated struct {
 	now  func() time.Time
 
 	mu     sync.Mutex
-	said   map[key]time.Time
+	said   map[key]saying
 	bursts map[string]*burst
 }
 
 type key struct {
 	about, reason, message string
+}
+
+// saying is when something was said, and of a steady reason for what cause.
+type saying struct {
+	at    time.Time
+	cause string
+}
+
+// causeWindow is how long after an event of a steady reason another cause of it has to wait (K-15).
+const causeWindow = time.Minute
+
+// steady reports whether the events of a reason tell how something stands: in other words it is the same event
+// within the window. What stands before the first colon is the cause.
+func steady(reason string) bool {
+	switch reason {
+	case FailedScheduling, Unconsolidatable, DisruptionBlocked, NodeRepairBlocked:
+		return true
+	}
+	return false
+}
+
+// rated reports whether events of a reason come in bursts, one for every pod of a large round, that all say the same.
+func rated(about client.Object, reason string) bool {
+	_, pod := about.(*corev1.Pod)
+	return reason == Nominated || reason == InsufficientCapacity && pod
 }
 
 // burst is a bucket of events of one reason: so many at once, then so many per second.
@@ -100,7 +141,7 @@ type burst struct {
 	at   time.Time
 }
 
-// The rate of nominations: one is made for every pod of a large round, and they all say the same.
+// The rate of what is said of every pod of a large round, for each such reason.
 const (
 	nominatedBurst     = 10.0
 	nominatedPerSecond = 5.0
@@ -108,7 +149,7 @@ const (
 
 // NewDeduplicated returns a recorder in front of sink with the clock now.
 func NewDeduplicated(sink Sink, now func() time.Time) *Deduplicated {
-	return &Deduplicated{sink: sink, now: now, said: map[key]time.Time{}, bursts: map[string]*burst{}}
+	return &Deduplicated{sink: sink, now: now, said: map[key]saying{}, bursts: map[string]*burst{}}
 }
 
 // Event implements [Recorder].
@@ -136,20 +177,24 @@ func (d *Deduplicated) admit(about client.Object, reason, message string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
-	k := key{about: string(about.GetUID()) + "/" + about.GetNamespace() + "/" + about.GetName(), reason: reason, message: message}
-	if reason == Unconsolidatable { // its amounts change with every pod: only another cause is news
-		k.message, _, _ = strings.Cut(message, ":")
+	k := key{about: string(about.GetUID()) + "/" + about.GetNamespace() + "/" + about.GetName(), reason: reason,
+		message: message}
+	cause := ""
+	if steady(reason) { // its text changes with every pod: only another cause is news
+		cause, _, _ = strings.Cut(message, ":")
+		k.message = ""
 	}
-	if last, found := d.said[k]; found && now.Sub(last) < window(reason) {
+	if last, found := d.said[k]; found && now.Sub(last.at) < window(reason) && (last.cause == cause ||
+		now.Sub(last.at) < causeWindow) {
 		return false
 	}
-	if reason == Nominated && !d.take(reason, now) {
+	if rated(about, reason) && !d.take(reason, now) {
 		return false
 	}
 	if len(d.said) >= maxRemembered {
 		d.forget(now)
 	}
-	d.said[k] = now
+	d.said[k] = saying{now, cause}
 	return true
 }
 
@@ -171,7 +216,7 @@ func (d *Deduplicated) take(reason string, now time.Time) bool {
 // forget drops what is out of its window, and everything when that is not enough.
 func (d *Deduplicated) forget(now time.Time) {
 	for k, last := range d.said {
-		if now.Sub(last) >= window(k.reason) {
+		if now.Sub(last.at) >= window(k.reason) {
 			delete(d.said, k)
 		}
 	}
@@ -184,11 +229,11 @@ func window(reason string) time.Duration {
 	switch reason {
 	case FailedScheduling, LimitReached:
 		return 5 * time.Minute
-	case DisruptionPaused, Unconsolidatable:
+	case DisruptionPaused, PoolPaused, FeatureGateDisabled:
 		return time.Hour
 	case NoCompatibleInstanceTypes:
 		return time.Minute
-	case NodeRepairBlocked:
+	case NodeRepairBlocked, Unconsolidatable:
 		return 15 * time.Minute
 	case DroppedAnnotation, InvalidDoNotDisrupt, IgnoredField:
 		return 24 * time.Hour // said once: it changes only when the user does something about it

@@ -78,15 +78,17 @@ func TestALongMessageIsCutToWhatTheServerTakes(t *testing.T) {
 	}
 }
 
-// U-09: how long an equal event is not said again depends on what it is about. It is said again when the window is over,
-// and not before.
+// U-09: how long an equal event is not said again depends on what it is about. It is said again when the window is
+// over, and not before.
 func TestEachReasonHasItsWindow(t *testing.T) {
 	t.Parallel()
 	for reason, window := range map[string]time.Duration{
 		event.FailedScheduling:          5 * time.Minute,
 		event.LimitReached:              5 * time.Minute,
 		event.DisruptionPaused:          time.Hour,
-		event.Unconsolidatable:          time.Hour,
+		event.PoolPaused:                time.Hour,
+		event.FeatureGateDisabled:       time.Hour,
+		event.Unconsolidatable:          15 * time.Minute,
 		event.NoCompatibleInstanceTypes: time.Minute,
 		event.NodeRepairBlocked:         15 * time.Minute,
 		event.DroppedAnnotation:         24 * time.Hour,
@@ -170,7 +172,8 @@ func remember(r *event.Deduplicated, n int) {
 	}
 }
 
-// The memory is bounded. When it is full, what is out of its window goes first; what is in it is kept, and not said again.
+// The memory is bounded. When it is full, what is out of its window goes first; what is in it is kept, and not said
+// again.
 func TestAFullMemoryForgetsWhatIsOld(t *testing.T) {
 	t.Parallel()
 	tape := &tape{now: time.Unix(0, 0)}
@@ -209,26 +212,83 @@ func TestALongTextIsCutBetweenCharacters(t *testing.T) {
 	for _, character := range []string{"x", "é", "€", "𝄞"} {
 		for lead := range 5 {
 			tape := &tape{now: time.Unix(0, 0)}
-			tape.recorder().Event(pod("web"), event.Warning, event.FailedScheduling, strings.Repeat("x", lead)+strings.Repeat(character, 2000))
+			tape.recorder().Event(pod("web"), event.Warning, event.FailedScheduling, strings.Repeat("x",
+				lead)+strings.Repeat(character, 2000))
 			text := strings.TrimPrefix(tape.said[0], "web FailedScheduling ")
-			if len(text) > 1024 || len(text) < 1024-len(character) || !utf8.ValidString(text) || !strings.HasSuffix(text, "...") {
-				t.Errorf("%d and many %s: %d bytes, valid %t, ends in %q", lead, character, len(text), utf8.ValidString(text), text[len(text)-8:])
+			if len(text) > 1024 || len(text) < 1024-len(character) || !utf8.ValidString(text) || !strings.HasSuffix(text,
+				"...") {
+				t.Errorf("%d and many %s: %d bytes, valid %t, ends in %q", lead, character, len(text), utf8.ValidString(text),
+					text[len(text)-8:])
 			}
 		}
 	}
 }
 
-// U-17: a node that nothing is cheaper than says so once an hour, whatever the amounts are by then; another cause is
-// news.
+// K-15: what tells how something stands is said once in its window, whatever the amounts are by then; another cause is
+// news, once a minute.
 func TestAmountsAreNoNewsOfANodeThatStays(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{event.FailedScheduling, event.Unconsolidatable, event.DisruptionBlocked,
+		event.NodeRepairBlocked} {
+		tape := &tape{now: time.Unix(0, 0)}
+		r := tape.recorder()
+		for _, text := range []string{"NothingCheaper: $1", "NothingCheaper: $2", "PodFitsNowhereElse: $1", "later",
+			"PodFitsNowhereElse: $2", "NothingCheaper: $3"} {
+			if text == "later" {
+				tape.now = tape.now.Add(time.Minute)
+				continue
+			}
+			r.Event(pod("a"), event.Normal, reason, text)
+		}
+		if len(tape.said) != 2 || tape.said[1] != "a "+reason+" PodFitsNowhereElse: $2" {
+			t.Errorf("said %q", tape.said)
+		}
+	}
+}
+
+// K-15: what is said of each pod of a round has a rate; of a NodeClaim it has none.
+func TestK15_WhatIsSaidOfEachPodHasARate(t *testing.T) {
 	t.Parallel()
 	tape := &tape{now: time.Unix(0, 0)}
 	r := tape.recorder()
-	for _, text := range []string{"NothingCheaper: $1", "NothingCheaper: $2",
-		"PodFitsNowhereElse: $1", "NothingCheaper: $3"} {
-		r.Event(pod("a"), event.Normal, event.Unconsolidatable, text)
+	for i := range 30 {
+		r.Event(pod(fmt.Sprint("web-", i)), event.Warning, event.InsufficientCapacity, "sold out")
+		r.Event(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("claim-", i)}}, event.Warning,
+			event.InsufficientCapacity, "sold out")
 	}
-	if len(tape.said) != 2 || tape.said[1] != "a Unconsolidatable PodFitsNowhereElse: $1" {
-		t.Errorf("said %q", tape.said)
+	if len(tape.said) != 40 {
+		t.Errorf("%d events, want 10 of pods and 30 of others", len(tape.said))
+	}
+}
+
+// K-15: a process sends so many events a second and ten times as many at once, and counts what it drops.
+func TestK15_AProcessHasACeiling(t *testing.T) {
+	t.Parallel()
+	tape, dropped := &tape{now: time.Unix(0, 0)}, map[string]int{}
+	limit := event.NewLimit(2)
+	limit.Dropped(func(reason string) { dropped[reason]++ })
+	sent := 0
+	sink := limit.Before(func(client.Object, event.Kind, string, string) { sent++ }, func() time.Time { return tape.now })
+	many := func(n int) int {
+		sent = 0
+		for range n {
+			sink(pod("web"), event.Normal, event.Evicted, "text")
+		}
+		return sent
+	}
+	if n := many(25); n != 20 || dropped[event.Evicted] != 5 {
+		t.Errorf("%d of 25 are sent and %v dropped, want 20 and 5", n, dropped)
+	}
+	tape.now = tape.now.Add(3 * time.Second)
+	if n := many(10); n != 6 {
+		t.Errorf("%d are sent after three seconds, want 6", n)
+	}
+	none := event.NewLimit(0).Before(func(client.Object, event.Kind, string, string) { sent++ }, time.Now)
+	sent = 0
+	for range 1000 {
+		none(pod("web"), event.Normal, event.Evicted, "text")
+	}
+	if sent != 1000 {
+		t.Errorf("%d of 1000 are sent without a ceiling", sent)
 	}
 }

@@ -74,34 +74,66 @@ func Meta(before, after client.Object) client.Patch {
 	))
 }
 
+// MetaUnlessChanged is Meta, provided that these annotations are still as before has them, or still missing: somebody else may have
+// decided meanwhile.
+func MetaUnlessChanged(before, after client.Object, keys ...string) client.Patch {
+	return patchOf(before.GetUID(), slices.Concat(
+		still(before, keys...),
+		entries("/metadata/labels", before.GetLabels(), after.GetLabels()),
+		entries("/metadata/annotations", before.GetAnnotations(), after.GetAnnotations()),
+	))
+}
+
+// MetaWhere is Meta, provided that the object has an annotation of this value. It may change nothing, and then brings the object as
+// it is.
+func MetaWhere(before, after client.Object, key, value string) client.Patch {
+	return patchOf(before.GetUID(), slices.Concat(
+		[]operation{{"test", annotation(key), value}},
+		entries("/metadata/labels", before.GetLabels(), after.GetLabels()),
+		entries("/metadata/annotations", before.GetAnnotations(), after.GetAnnotations()),
+	))
+}
+
 // Annotation sets an annotation of that very object, provided that it still has the value that object has, or is still
 // missing: somebody else may have decided meanwhile.
 func Annotation(object client.Object, key, value string) client.Patch {
-	before := object.GetAnnotations()
-	operations := entries("/metadata/annotations", before, map[string]string{key: value})
-	if len(before) > 0 && len(operations) > 0 { // else the test is for no annotations at all
+	return patchOf(object.GetUID(), slices.Concat(
+		still(object, key),
+		entries("/metadata/annotations", object.GetAnnotations(), map[string]string{key: value}),
+	))
+}
+
+// still tests that annotations are as object has them. Where it has none at all, what adds the first tests that itself.
+func still(object client.Object, keys ...string) []operation {
+	var operations []operation
+	for _, key := range keys {
+		if len(object.GetAnnotations()) == 0 {
+			break
+		}
 		var known any
-		if text, found := before[key]; found {
+		if text, found := object.GetAnnotations()[key]; found {
 			known = text
 		}
-		operations = slices.Insert(operations, 0, operation{"test", operations[0].Path, known})
+		operations = append(operations, operation{"test", annotation(key), known})
 	}
-	return patchOf(object.GetUID(), operations)
+	return operations
+}
+
+// annotation is the path of an annotation.
+func annotation(key string) string { return "/metadata/annotations/" + escaped(key) }
+
+func escaped(key string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }
 
 // LaunchUntil sets an annotation of that very claim, provided that it is still as object has it in that annotation and in
 // its finalizers, and that it is not being deleted.
 func LaunchUntil(object client.Object, key, value string) client.Patch {
-	operations := []operation{{"test", "/metadata/deletionTimestamp", nil}, {"test", "/metadata/finalizers", object.GetFinalizers()}}
-	annotated := entries("/metadata/annotations", object.GetAnnotations(), map[string]string{key: value})
-	if len(object.GetAnnotations()) > 0 && len(annotated) > 0 { // else the test is for no annotations at all
-		var known any
-		if text, found := object.GetAnnotations()[key]; found {
-			known = text
-		}
-		operations = append(operations, operation{"test", annotated[0].Path, known})
-	}
-	return patchOf(object.GetUID(), append(operations, annotated...))
+	return patchOf(object.GetUID(), slices.Concat(
+		[]operation{{"test", "/metadata/deletionTimestamp", nil}, {"test", "/metadata/finalizers", object.GetFinalizers()}},
+		still(object, key),
+		entries("/metadata/annotations", object.GetAnnotations(), map[string]string{key: value}),
+	))
 }
 
 // list replaces a list, provided it is still the one before.
@@ -128,8 +160,7 @@ func entries(path string, before, after map[string]string) []operation {
 	var operations []operation
 	for _, key := range slices.Sorted(maps.Keys(after)) {
 		if value, found := before[key]; !found || value != after[key] {
-			escaped := strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
-			operations = append(operations, operation{"add", path + "/" + escaped, after[key]})
+			operations = append(operations, operation{"add", path + "/" + escaped(key), after[key]})
 		}
 	}
 	return operations

@@ -14,6 +14,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
@@ -139,7 +140,7 @@ func newPlace(t *testing.T, s sold, controller, user aws.Config, name string) *p
 		}
 	})
 	p := &place{Ground: g, t: t, clock: &ahead{}}
-	kube := &cluster{classes: map[string]*awsv1.EC2NodeClass{}, claims: map[types.UID]*karpenterv1.NodeClaim{}}
+	kube := &cluster{classes: map[string]*awsv1.EC2NodeClass{}}
 	class := &awsv1.EC2NodeClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "default", UID: types.UID("uid-of-" + name), Generation: 1, ResourceVersion: "1"},
 		Spec: awsv1.EC2NodeClassSpec{
@@ -158,7 +159,7 @@ func newPlace(t *testing.T, s sold, controller, user aws.Config, name string) *p
 	broken.Status.Conditions = []karpenterv1.Condition{{Type: "Ready", Status: "False", ObservedGeneration: 1, Reason: "SubnetsNotFound", Message: "no subnet"}}
 	kube.classes["default"], kube.classes["broken"] = class, broken
 	p.Provider, err = ec2.New(t.Context(), ec2.Config{
-		Cluster: kube, Clock: p.clock, Name: name, Region: controller.Region, Types: s.types, Prices: s.prices, Queue: g.Queue,
+		Cluster: kube, Clock: p.clock, Process: string(uuid.NewUUID()), Name: name, Region: controller.Region, Types: s.types, Prices: s.prices, Queue: g.Queue,
 		Clients: calls.New(calls.Config{AWS: controller, Clock: p.clock}),
 		Facts: func() ec2.Facts {
 			return ec2.Facts{Join: userdata.Cluster{Name: name, Endpoint: "https://c1.example.com", CA: "Y2E=", CIDR: "10.100.0.0/16"}, DNS: []string{"10.100.0.10"}}

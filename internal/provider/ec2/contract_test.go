@@ -2,8 +2,6 @@ package ec2_test
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,15 +11,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/calls"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/claimstest"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
-	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/pace"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
@@ -31,9 +28,9 @@ import (
 
 // cluster stands for the API server: node classes, and the claims on which a launch was written.
 type cluster struct {
+	claimstest.Store
 	mu      sync.Mutex
 	classes map[string]*awsv1.EC2NodeClass
-	claims  map[types.UID]*karpenterv1.NodeClaim
 }
 
 func (c *cluster) NodeClass(_ context.Context, name string) (*awsv1.EC2NodeClass, error) {
@@ -43,30 +40,6 @@ func (c *cluster) NodeClass(_ context.Context, name string) (*awsv1.EC2NodeClass
 		return class.DeepCopy(), nil
 	}
 	return nil, apierrors.NewNotFound(schema.GroupResource{Group: awsv1.Group, Resource: "ec2nodeclasses"}, name)
-}
-
-func (c *cluster) Claims(context.Context) ([]*karpenterv1.NodeClaim, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	list := slices.Collect(maps.Values(c.claims))
-	slices.SortFunc(list, func(a, b *karpenterv1.NodeClaim) int { return strings.Compare(a.Name, b.Name) })
-	return list, nil
-}
-
-func (c *cluster) Intend(_ context.Context, claim *karpenterv1.NodeClaim, launch launchid.ID) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	stored := claim.DeepCopy()
-	if known := c.claims[claim.UID]; known != nil {
-		stored = known.DeepCopy()
-	}
-	stored.Annotations = maps.Clone(stored.Annotations)
-	if stored.Annotations == nil {
-		stored.Annotations = map[string]string{}
-	}
-	stored.Annotations[launchid.Key] = string(launch)
-	c.claims[claim.UID] = stored
-	return nil
 }
 
 // clock shows the endpoint's time. What is to be called later is called soon, or, where a test counts on company, much later.
@@ -130,7 +103,7 @@ func newAccount(t *testing.T, s sold, faults ec2test.Faults) *account {
 	t.Helper()
 	server := ec2test.Start(t, ec2test.Options{Faults: faults})
 	a := &account{server: server, clock: clock{of: server}, kube: &cluster{
-		classes: map[string]*awsv1.EC2NodeClass{}, claims: map[types.UID]*karpenterv1.NodeClaim{},
+		classes: map[string]*awsv1.EC2NodeClass{},
 	}}
 	server.AddRole("nodes")
 	server.AddInstanceProfile("nodes", "nodes")

@@ -20,11 +20,11 @@ func TestADoubleIsNobodys(t *testing.T) {
 	if _, err := a.Launch(t.Context(), c, time.Time{}); err == nil {
 		t.Fatal("no answer was lost")
 	}
-	own, err := a.Launch(t.Context(), a.kube.claims[c.UID], time.Time{})
+	own, err := a.Launch(t.Context(), a.kube.Of(c.UID), time.Time{})
 	if err != nil || a.Machines() != 2 {
 		t.Fatalf("%d machines, error %v; want two: the first is not shown, and EC2 does not know the token", a.Machines(), err)
 	}
-	a.kube.bind(a.kube.claims[c.UID], own.ProviderID)
+	a.kube.bind(a.kube.Of(c.UID), own.ProviderID)
 	a.Settle(t)
 	list, err := a.List(t.Context())
 	if err != nil || len(list) != 2 {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
@@ -19,6 +21,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tag"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
 // List returns the machines of this cluster. One that is too young to say whose it is comes with the next list.
@@ -51,6 +54,9 @@ func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
 			i := p.instance(ctx, m, uid, byUID[uid])
 			if owners.Orphans[id] && served[i.ClaimName] {
 				i.ClaimName = "" // a double of that claim's: its name would keep it for as long as the claim lives (E-38)
+			}
+			if mark, handedOut := owners.Marks[id]; handedOut {
+				i.Fence = provider.Fence{Annotation: launchid.DealerKey, Value: mark}
 			}
 			list = append(list, i)
 		}
@@ -237,20 +243,72 @@ func (p ports) Claims(ctx context.Context) ([]launchid.Claim, error) {
 func traceOf(claim *karpenterv1.NodeClaim) launchid.Claim {
 	return launchid.Claim{
 		UID: string(claim.UID), Name: claim.Name, Launch: launchid.ID(claim.Annotations[launchid.Key]),
+		Dealer:     claim.Annotations[launchid.DealerKey],
 		ProviderID: claim.Status.ProviderID, Deleting: claim.DeletionTimestamp != nil,
 	}
 }
 
 // Intend implements launcher.Ports.
-func (p ports) Intend(ctx context.Context, claim launchid.Claim, launch launchid.ID) error {
+func (p ports) Intend(ctx context.Context, claim launchid.Claim, launch launchid.ID, mark string) error {
 	p.mu.Lock()
 	asking := p.asking[claim.UID]
 	p.mu.Unlock()
 	if asking == nil {
 		return errors.New("nobody asks for its machine any more")
 	}
-	return p.config.Cluster.Intend(ctx, asking, launch)
+	return p.config.Cluster.Intend(ctx, bearing(asking, claim), launch, mark)
 }
+
+// bearing is a claim with the launch and the mark that the launcher knows of: what was read may lack what this process wrote since.
+func bearing(read *karpenterv1.NodeClaim, claim launchid.Claim) *karpenterv1.NodeClaim {
+	known := *read
+	for key, value := range map[string]string{launchid.Key: string(claim.Launch), launchid.DealerKey: claim.Dealer} {
+		if value != read.Annotations[key] && value != "" {
+			known.Annotations = maps.Clone(known.Annotations)
+			if known.Annotations == nil {
+				known.Annotations = map[string]string{}
+			}
+			known.Annotations[key] = value
+		}
+	}
+	return &known
+}
+
+// Mark implements launcher.Ports.
+func (p ports) Mark(ctx context.Context, mark string, which func([]launchid.Claim) []launchid.Claim) ([]launchid.Claim, error) {
+	live, err := p.config.Cluster.LiveClaims(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading NodeClaims: %w", err)
+	}
+	claims, byUID := make([]launchid.Claim, len(live)), map[string]int{}
+	for i, claim := range live {
+		claims[i] = traceOf(claim)
+		byUID[claims[i].UID] = i
+	}
+	chosen := which(slices.Clone(claims))
+	failures, gone := make([]error, len(chosen)), make([]bool, len(live))
+	timer.Each(p.config.Clock, markers, len(chosen), func(n int) {
+		i := byUID[chosen[n].UID]
+		switch marked, err := p.config.Cluster.Mark(ctx, live[i], mark); {
+		case apierrors.IsNotFound(err):
+			gone[i] = true
+		case err != nil:
+			failures[n] = fmt.Errorf("marking NodeClaim %s: %w", chosen[n].Name, err)
+		default:
+			claims[i] = traceOf(marked)
+		}
+	})
+	var left []launchid.Claim
+	for i, claim := range claims {
+		if !gone[i] {
+			left = append(left, claim)
+		}
+	}
+	return left, errors.Join(failures...)
+}
+
+// markers is how many claims are marked at a time.
+const markers = 16
 
 // Of implements launcher.Ports.
 func (p ports) Of(ctx context.Context, launches []launchid.ID) ([]launchid.Instance, error) {

@@ -24,6 +24,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/batch"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launch"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launcher"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
@@ -113,8 +114,10 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim, not
 		o, err = make()
 	}
 	if err != nil {
-		if id := p.already(claim); id != "" { // made by an earlier call; that nothing is left to be had is no matter
-			return p.Get(ctx, id)
+		if known := p.launcher.Known(traceOf(claim)); known.ProviderID != "" { // that nothing is left to be had is no matter then
+			i, err := p.Get(ctx, known.ProviderID)
+			i.Fence = fenceOf(known.Mark)
+			return i, err
 		}
 		return provider.Instance{}, err
 	}
@@ -125,24 +128,22 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim, not
 		return provider.Instance{}, err
 	}
 	with := translate.CompanyOf(claim)
-	id, err := p.launcher.Do(ctx, launcher.Order[*order]{Claim: traceOf(claim), Key: key, Request: o, NotAfter: notAfter,
+	machine, err := p.launcher.Do(ctx, launcher.Order[*order]{Claim: traceOf(claim), Key: key, Request: o, NotAfter: notAfter,
 		With: batch.Company{Group: with.Group, Size: with.Size, Name: string(claim.UID)}})
 	if err != nil {
 		return provider.Instance{}, err
 	}
-	return p.launched(ctx, id, claim, d, offered)
+	i, err := p.launched(ctx, machine.ProviderID, claim, d, offered)
+	i.Fence = fenceOf(machine.Mark)
+	return i, err
 }
 
-// already returns the machine that this process has got for the claim, "" for none.
-func (p *Provider) already(claim *karpenterv1.NodeClaim) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for id, i := range p.brought {
-		if i.ClaimUID == string(claim.UID) {
-			return id
-		}
+// fenceOf is for a machine that is handed out under a mark, "" for one that no other claim can get.
+func fenceOf(mark string) provider.Fence {
+	if mark == "" {
+		return provider.Fence{}
 	}
-	return ""
+	return provider.Fence{Annotation: launchid.DealerKey, Value: mark}
 }
 
 // asks notes a claim for as long as its launch is asked for.

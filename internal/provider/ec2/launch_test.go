@@ -150,7 +150,7 @@ func TestAProcessThatEndsBeforeTheAnswer(t *testing.T) {
 					t.Fatalf("%s: error %v, want one that leaves open what came of it", c.Name, err)
 				}
 				a.Provider = a.restart(t, s, "")
-				stored := a.kube.claims[c.UID]
+				stored := a.kube.Of(c.UID)
 				for _, m := range a.server.Instances() { // what came is not to be had any more: no matter for what is there
 					a.MarkUnavailable(provider.Offering{Type: m.Type, Zone: m.Zone, CapacityType: m.CapacityType})
 				}
@@ -179,11 +179,9 @@ func TestAProcessThatEndsBeforeTheAnswer(t *testing.T) {
 
 // bind writes a claim's machine, as its controller does.
 func (c *cluster) bind(claim *karpenterv1.NodeClaim, providerID string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	stored := claim.DeepCopy()
 	stored.Status.ProviderID = providerID
-	c.claims[claim.UID] = stored
+	c.Put(stored)
 }
 
 // E-37: what nobody wants is told from what a claim may still want.
@@ -201,7 +199,7 @@ func TestOrphansAreTold(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].ClaimUID != string(c.UID) {
 		t.Errorf("listed %+v, error %v; want the machine as the claim's that waits for it", list, err)
 	}
-	delete(a.kube.claims, c.UID)
+	a.kube.Delete(c.UID)
 	if list, err = a.List(t.Context()); err != nil || len(list) != 1 || list[0].ClaimUID != "" {
 		t.Errorf("listed %+v, error %v; want the machine as nobody's", list, err)
 	}

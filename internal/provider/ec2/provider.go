@@ -51,8 +51,14 @@ type Cluster interface {
 	NodeClass(ctx context.Context, name string) (*awsv1.EC2NodeClass, error)
 	// Claims returns every NodeClaim of EC2NodeClasses, as it was read. They are not changed.
 	Claims(ctx context.Context) ([]*karpenterv1.NodeClaim, error)
-	// Intend writes annotation [launchid.Key] on a claim, before EC2 is asked for its machine (E-36).
-	Intend(ctx context.Context, claim *karpenterv1.NodeClaim, launch launchid.ID) error
+	// LiveClaims is Claims as the API server has them, at least as new as the moment of the call.
+	LiveClaims(ctx context.Context) ([]*karpenterv1.NodeClaim, error)
+	// Intend writes annotations [launchid.Key] and [launchid.DealerKey] on a claim, before EC2 is asked for its machine (E-36). It is an
+	// error when one of the two is not as claim has it any more, or when the claim has got a machine.
+	Intend(ctx context.Context, claim *karpenterv1.NodeClaim, launch launchid.ID, mark string) error
+	// Mark writes annotation [launchid.DealerKey] on a claim, and returns the claim as it is then (E-38). It is an error when one of
+	// the two annotations is not as claim has it any more; that of a claim which is gone is apierrors.IsNotFound.
+	Mark(ctx context.Context, claim *karpenterv1.NodeClaim, mark string) (*karpenterv1.NodeClaim, error)
 }
 
 // Facts are what new nodes have to know of their Kubernetes cluster (E-16).
@@ -74,6 +80,8 @@ type Config struct {
 	Cluster Cluster
 	Clients calls.Clients
 	Clock   timer.Clock
+	// Process names the process; no other process ever has the name.
+	Process string
 	// Name and Region are the cluster's.
 	Name, Region string
 	// Facts returns what is known of the Kubernetes cluster now.
@@ -177,7 +185,7 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 	p.machines = machines.New(ctx, machines.Config{EC2: c.Clients.EC2, Clock: c.Clock, Cluster: c.Name,
 		Leaving:   func() []string { return p.leaving(ctx) },
 		Described: p.gathered(CallDescribe), Terminated: p.gathered(CallTerminate)})
-	p.launcher = launcher.New[*order](ctx, ports{p}, c.Clock, p.gathered(CallFleet))
+	p.launcher = launcher.New[*order](ctx, c.Process, ports{p}, c.Clock, p.gathered(CallFleet))
 	p.deletions = batch.New(ctx, batch.Config[string, struct{}]{
 		Clock: c.Clock, Window: batch.Deletions(), Compare: strings.Compare, Call: p.deleteMessages,
 	})

@@ -2,18 +2,15 @@ package ec2cloud
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
-	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/claimstest"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 	"github.com/joiner-autoscaler/joiner/internal/provider/providertest"
 	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
@@ -28,9 +25,9 @@ func (impatient) AfterFunc(_ time.Duration, f func()) func() {
 
 // held is an account as the contract's suite holds it. It stands for the API server, too.
 type held struct {
+	claimstest.Store
 	account *Account
 	clock   impatient
-	claims  map[string]*karpenterv1.NodeClaim
 }
 
 func (h *held) ClassName() string         { return "default" }
@@ -58,22 +55,6 @@ func (h *held) NodeClass(_ context.Context, name string) (*awsv1.EC2NodeClass, e
 	return class, nil
 }
 
-func (h *held) Claims(context.Context) ([]*karpenterv1.NodeClaim, error) {
-	var list []*karpenterv1.NodeClaim
-	for _, c := range h.claims {
-		list = append(list, c)
-	}
-	slices.SortFunc(list, func(a, b *karpenterv1.NodeClaim) int { return strings.Compare(a.Name, b.Name) })
-	return list, nil
-}
-
-func (h *held) Intend(_ context.Context, claim *karpenterv1.NodeClaim, launch launchid.ID) error {
-	own := claim.DeepCopy()
-	own.Annotations = map[string]string{launchid.Key: string(launch)}
-	h.claims[string(claim.UID)] = own
-	return nil
-}
-
 // X-05, P-50: the provider keeps the contract also over the wire without sockets.
 func TestContract(t *testing.T) {
 	t.Parallel()
@@ -82,12 +63,12 @@ func TestContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	providertest.Run(t, func(t *testing.T) (provider.Provider, providertest.Harness) {
-		h := &held{clock: impatient{timer.NewFake(time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC))}, claims: map[string]*karpenterv1.NodeClaim{}}
+		h := &held{clock: impatient{timer.NewFake(time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC))}}
 		h.account, err = ground.Open(Config{Now: h.clock.Now, Warns: true, Unknown: func(text string) { t.Errorf("ec2test: %s", text) }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := h.account.NewProvider(Process{Clock: h.clock, Cluster: h, Send: direct})
+		p, err := h.account.NewProvider(Process{Name: "test", Clock: h.clock, Cluster: h, Send: direct})
 		if err != nil {
 			t.Fatal(err)
 		}

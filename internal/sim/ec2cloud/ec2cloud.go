@@ -22,6 +22,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/choose"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/calls"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/claimstest"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
@@ -79,7 +80,7 @@ func NewGround() (*Ground, error) {
 	if err := errors.Join(g.types.Refresh(context.Background()), g.prices.Refresh(context.Background())); err != nil {
 		return nil, err
 	}
-	p, err := account.NewProvider(Process{Clock: clock, Cluster: alone{account}, Send: direct})
+	p, err := account.NewProvider(Process{Name: "ground", Clock: clock, Cluster: alone{&claimstest.Store{}, account}, Send: direct})
 	if err != nil {
 		return nil, err
 	}
@@ -98,14 +99,13 @@ func NewGround() (*Ground, error) {
 }
 
 // alone is a cluster that has the account's node class and no claims.
-type alone struct{ account *Account }
+type alone struct {
+	*claimstest.Store
+	account *Account
+}
 
 func (c alone) NodeClass(context.Context, string) (*awsv1.EC2NodeClass, error) {
 	return c.account.Class(), nil
-}
-func (alone) Claims(context.Context) ([]*karpenterv1.NodeClaim, error) { return nil, nil }
-func (alone) Intend(context.Context, *karpenterv1.NodeClaim, launchid.ID) error {
-	return errors.New("there are no claims")
 }
 
 // Config is what an account works with. All but Now may be nil.
@@ -185,6 +185,7 @@ func (a *Account) Class() *awsv1.EC2NodeClass { return a.class.DeepCopy() }
 
 // Process is what the provider of one process works with.
 type Process struct {
+	Name    string // no other process ever has it
 	Clock   timer.Clock
 	Cluster ec2.Cluster
 	Send    Transport
@@ -193,7 +194,7 @@ type Process struct {
 // NewProvider returns the shipped provider, as a new process has it.
 func (a *Account) NewProvider(p Process) (*ec2.Provider, error) {
 	return ec2.New(context.Background(), ec2.Config{
-		Cluster: p.Cluster, Clock: p.Clock, Name: clusterName, Region: region, Types: a.ground.types, Prices: a.ground.prices,
+		Cluster: p.Cluster, Clock: p.Clock, Process: p.Name, Name: clusterName, Region: region, Types: a.ground.types, Prices: a.ground.prices,
 		Queue: a.queue, Clients: a.clients(p.Clock, p.Send),
 		Facts: facts, Settings: offering.Settings{MemoryOverhead: 0.075},
 	})

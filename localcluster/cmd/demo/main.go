@@ -27,16 +27,19 @@ const (
 	ec2Machines  = "ec2"
 )
 
+// interrupted is the exit code after Ctrl-C (U-30).
+const interrupted = 130
+
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	if err := command().ExecuteContext(ctx); err != nil {
 		if ctx.Err() != nil {
 			fmt.Fprintln(os.Stderr, "\nInterrupted; everything that was started has been stopped.")
-		} else {
-			fmt.Fprintln(os.Stderr, "\nFAILED:", err)
+			os.Exit(interrupted) //nolint:gocritic // nothing is left to defer
 		}
-		os.Exit(1) //nolint:gocritic // nothing is left to defer
+		fmt.Fprintln(os.Stderr, "\nFAILED:", err)
+		os.Exit(1)
 	}
 }
 

@@ -234,7 +234,7 @@ func (u *upgrade) calm(metrics string, disturbed *journal) {
 		u.must("", "patch", "nodepools", "tidy", "full", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"limits":{"cpu":"10%d"}}}`, round))
 		u.eventually("the controllers to go round", func() (bool, string) {
 			now := reconciles(u.t, metrics)
-			for name, steps := range map[string]float64{"nodepool": 2, "nodeclaim": 2 * machinesOfEach, "disruption": 1} {
+			for name, steps := range map[string]float64{"nodepool": 2, "nodeclaim.lifecycle": 2 * machinesOfEach, "disruption": 1} {
 				if done := now[name] - start[name]; done < steps {
 					return false, fmt.Sprintf("%s: %v of %v", name, done, steps)
 				}

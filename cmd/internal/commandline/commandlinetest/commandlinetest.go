@@ -46,6 +46,21 @@ func (p Program) PageNamesItsFlags(t *testing.T, page string, atLeast int) {
 	}
 }
 
+// ConfigIsReadAgain demands that what --print-config prints is a configuration file, which says the same when it is read
+// (U-13).
+func (p Program) ConfigIsReadAgain(t *testing.T) {
+	t.Helper()
+	from := regexp.MustCompile(`(?m) # [a-z]+$`)
+	code, printed, failures := p.Call(t, nil, "--print-config")
+	if code != 0 || len(from.FindAllString(printed, -1)) == 0 {
+		t.Fatalf("exit %d: %s\n%s", code, failures, printed)
+	}
+	code, again, failures := p.Call(t, nil, "--config", File(t, printed), "--print-config")
+	if code != 0 || from.ReplaceAllString(again, "") != from.ReplaceAllString(printed, "") {
+		t.Errorf("exit %d: %s\nof\n%s\ncame\n%s", code, failures, printed, again)
+	}
+}
+
 // File writes a file and returns its path.
 func File(t *testing.T, content string) string {
 	t.Helper()

@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"compress/flate"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -79,13 +81,12 @@ type published struct {
 	at       time.Time
 	fresh    bool // nothing has come in since that the model is not made of
 	snapshot *frame
-	data     []byte // of the snapshot
+	delta    *frame // that led to it; nil for the first
 }
 
-// change leads from one model to the next.
+// change leads from one model to the next. It is kept packed: that is a tenth and less.
 type change struct {
 	number uint64 // of the model that it leads to
-	data   []byte
 	frame  *frame
 }
 
@@ -176,14 +177,19 @@ func (r *Readers) told(ctx context.Context, a ask) answer {
 	now := answer{input: r.current.input, id: r.id()}
 	missed, resumes := r.since(a.since)
 	now.resumes = resumes
+	frames := make([]*frame, 0, len(missed))
 	for _, c := range missed {
-		now.deltas = append(now.deltas, c.data)
+		f, err := c.frame.unpacked()
+		if err != nil {
+			return answer{err: err}
+		}
+		frames, now.deltas = append(frames, f), append(now.deltas, f.data())
 	}
 	if !resumes {
 		if now.err = r.whole(); now.err != nil {
 			return now
 		}
-		now.snapshot = r.current.data
+		now.snapshot = r.current.snapshot.data()
 	}
 	if a.reader == nil {
 		return now
@@ -192,8 +198,8 @@ func (r *Readers) told(ctx context.Context, a ask) answer {
 	if !resumes {
 		a.reader.send(r.current.snapshot, true)
 	}
-	for _, c := range missed {
-		a.reader.send(c.frame, true)
+	for _, f := range frames {
+		a.reader.send(f, true)
 	}
 	a.reader.send(r.beatFrame(), true)
 	return now
@@ -208,7 +214,7 @@ func (r *Readers) whole() error {
 	if err != nil {
 		return fmt.Errorf("writing the snapshot: %w", err)
 	}
-	r.current.data, r.current.snapshot = data, r.framed("snapshot", r.id(), data)
+	r.current.snapshot = r.framed("snapshot", r.id(), data)
 	return nil
 }
 
@@ -241,7 +247,7 @@ func (r *Readers) tick(ctx context.Context) {
 		return
 	}
 	for reader := range r.streams {
-		reader.send(r.changes[len(r.changes)-1].frame, false)
+		reader.send(r.current.delta, false)
 	}
 }
 
@@ -293,7 +299,8 @@ func (r *Readers) make(ctx context.Context) error {
 		if len(r.changes) == remembered {
 			r.changes = append(r.changes[:0:0], r.changes[1:]...)
 		}
-		r.changes = append(r.changes, change{number: next.number, data: data, frame: r.framed("delta", id, data)})
+		next.delta = r.framed("delta", id, data)
+		r.changes = append(r.changes, change{number: next.number, frame: &frame{packed: next.delta.packed}})
 	}
 	r.current = next
 	return nil
@@ -314,6 +321,27 @@ func (r *Readers) askStays(in readmodel.Input, now time.Time) {
 // frame is an event as it goes over the wire: plain, and packed so that packed frames one after the other are one
 // stream. It is made once for all readers.
 type frame struct{ plain, packed []byte }
+
+// unpacked has the plain form too.
+func (f *frame) unpacked() (*frame, error) {
+	if f.plain != nil {
+		return f, nil
+	}
+	plain, err := io.ReadAll(flate.NewReader(bytes.NewReader(f.packed)))
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) { // what follows it in a stream is not there
+		return nil, fmt.Errorf("reading what was remembered: %w", err)
+	}
+	return &frame{plain: plain, packed: f.packed}, nil
+}
+
+// dataBegins stands before the data of an event.
+const dataBegins = "\ndata: "
+
+// data is that of the event, without what is around it on the wire.
+func (f *frame) data() []byte {
+	_, data, _ := bytes.Cut(f.plain, []byte(dataBegins))
+	return bytes.TrimSuffix(data, []byte("\n\n"))
+}
 
 func (r *Readers) framed(event, id string, data []byte) *frame {
 	var text, packed bytes.Buffer

@@ -174,5 +174,5 @@ func (s *solver) keptOut(p *pool, c *cluster.Shape) (by plan.Demand, code cause.
 	if constraint, daemon := s.counted(c); constraint != "" && s.care.wary[c] {
 		return plan.ByTopology, cause.DaemonsCount, constraint + " counts DaemonSet " + daemon + ", whose pods come first on a new node"
 	}
-	return plan.ByPod, cause.HostPortTaken, "host ports are taken by daemons"
+	return plan.ByPod, cause.HostPortTaken, "the pod's host ports are used by DaemonSets on every new node"
 }

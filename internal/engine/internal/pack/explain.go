@@ -2,6 +2,7 @@ package pack
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -66,7 +67,7 @@ func (e *explainer) fit() bool {
 		if p.Static {
 			code = cause.StaticPool
 		}
-		e.stop(plan.ByPool, code, "", cmp.Or(p.Blocked, "its node class offers nothing"))
+		e.stop(plan.ByPool, cmp.Or(p.BlockedBy, code), "", cmp.Or(p.Blocked, "its node class offers nothing"))
 		return false
 	}
 	return true
@@ -232,17 +233,32 @@ func (e *explainer) topology(s *solver) {
 	}
 	switch {
 	case !e.enough():
-		e.stop(plan.ByPool, cause.MinValues, "minValues", "fewer values than minValues demands")
+		e.stop(plan.ByPool, cause.MinValues, "minValues", e.fewValues())
 	case len(info.ways[e.pool.number]) == 0, s.care.wary[e.shape]:
 		by, code, detail := s.keptOut(e.pool, e.shape)
 		e.stop(by, code, "", detail)
 	case len(blamed) > 0:
-		e.stop(plan.ByTopology, codes[0], "", strings.Join(blamed, ", ")+" leaves no domain")
+		e.stop(plan.ByTopology, codes[0], "", strings.Join(blamed, ", ")+" leaves no place for a new node")
 	case len(e.shape.HostPorts) > 0:
-		e.stop(plan.ByPod, cause.HostPortTaken, "", "host ports are taken by daemons")
+		e.stop(plan.ByPod, cause.HostPortTaken, "", "the pod's host ports are used by DaemonSets on every new node")
 	default:
 		e.stop(plan.ByPod, cause.NoPlaceFound, "", "each of its demands can be met, but no place was found that meets all of them")
 	}
+}
+
+// fewValues names the first label of which fewer values are left than the pool demands.
+func (e *explainer) fewValues() string {
+	p, offers := e.pool, e.left
+	if p.reserved != nil {
+		offers = e.left.Minus(p.reserved)
+	}
+	few := p.lacking(offers)
+	for _, demand := range p.MinValues {
+		if n, lacks := few[demand.Key]; lacks {
+			return fmt.Sprintf("minValues asks for %d values of %s, with only %d left for the pod", demand.Count, demand.Key, n)
+		}
+	}
+	return "fewer values are left for the pod than minValues asks for"
 }
 
 // enough reports whether what is left has the values that minValues demands. A node in a reservation has that one offering,

@@ -8,6 +8,9 @@ import (
 // which pods each node gets, or false when some pod finds no place. Pools count for where nodes could be, as always: pods are
 // not moved out of a zone that is theirs to spread over.
 func Fit(snapshot *cluster.Snapshot, pods []*cluster.Pod) (map[*cluster.Node][]*cluster.Pod, bool) {
+	if _, blocked := able(pods); len(blocked) > 0 {
+		return nil, false
+	}
 	s := newSolver(snapshot, pods, nil)
 	for _, p := range s.pools {
 		p.closed = true

@@ -37,7 +37,7 @@ type pool struct {
 func newPool(number int, p *cluster.Pool, daemons []cluster.Daemon, left reservations) *pool {
 	if p.Static && p.Blocked == "" {
 		forPods := *p
-		forPods.Blocked = "it is static: spec.replicas decides on its nodes, not pods"
+		forPods.Blocked = "it is static: spec.replicas sets its number of nodes, waiting pods do not"
 		p = &forPods
 	}
 	own := &pool{Pool: p, number: number, used: p.Used, slots: p.FreeSlots}

@@ -21,8 +21,11 @@ type queue struct {
 	asks []launcher.Ask
 }
 
-func (*queue) Claims(context.Context) ([]launchid.Claim, error)               { return nil, nil }
-func (*queue) Intend(context.Context, launchid.Claim, launchid.ID) error      { return nil }
+func (*queue) Claims(context.Context) ([]launchid.Claim, error)                  { return nil, nil }
+func (*queue) Intend(context.Context, launchid.Claim, launchid.ID, string) error { return nil }
+func (*queue) Mark(context.Context, string, func([]launchid.Claim) []launchid.Claim) ([]launchid.Claim, error) {
+	return nil, nil
+}
 func (*queue) Of(context.Context, []launchid.ID) ([]launchid.Instance, error) { return nil, nil }
 
 func (q *queue) Fleet(_ context.Context, _ string, ask launcher.Ask) (launcher.Answer, error) {
@@ -38,7 +41,7 @@ func TestACallIsForTheEarliestTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q, start := &queue{}, time.Now()
-		l := launcher.New[string](t.Context(), q, timer.Real{}, nil)
+		l := launcher.New[string](t.Context(), "p", q, timer.Real{}, nil)
 		for round := range 2 {
 			var group sync.WaitGroup
 			for i, left := range []time.Duration{time.Hour, time.Minute, 0} {

@@ -23,8 +23,13 @@ import (
 type Ports[R any] interface {
 	// Claims returns every claim of the provider, with or without a machine, as it was read.
 	Claims(ctx context.Context) ([]launchid.Claim, error)
-	// Intend writes a launch on a claim. The claim is known by it from then on, whoever looks.
-	Intend(ctx context.Context, claim launchid.Claim, launch launchid.ID) error
+	// Intend writes a launch on a claim, with the mark of whoever hands out its machines, provided that the claim's launch and mark
+	// are as they were read and that it has no machine. The claim is known by the launch from then on, whoever looks.
+	Intend(ctx context.Context, claim launchid.Claim, launch launchid.ID, mark string) error
+	// Mark reads all claims from the API server itself and writes the mark on those that which chooses, each provided that its launch
+	// and mark are as they were read. It returns all claims, those with what the write brought. A claim that is gone drops out; any
+	// other trouble is an error.
+	Mark(ctx context.Context, mark string, which func([]launchid.Claim) []launchid.Claim) ([]launchid.Claim, error)
 	// Fleet asks EC2 for machines. An error means that nobody knows what came of it.
 	Fleet(ctx context.Context, request R, ask Ask) (Answer, error)
 	// Of returns the machines of these launches that EC2 shows.
@@ -60,11 +65,20 @@ type Order[R any] struct {
 	With batch.Company
 }
 
+// Machine is the machine of a claim.
+type Machine struct {
+	ProviderID string
+	// Mark is what the claim's annotation [launchid.DealerKey] has to say when the machine is written on it, tested in the same write;
+	// "" when no other claim can come to have the machine.
+	Mark string
+}
+
 // Launcher brings machines. It is lost with the process, which costs one more question to EC2 for each claim that has no machine.
 // Safe for concurrent use.
 type Launcher[R any] struct {
 	ports    Ports[R]
 	clock    timer.Clock
+	self     string
 	launches *batch.Gatherer[Order[R], string]
 	searches *batch.Gatherer[Order[R], found]
 
@@ -81,10 +95,13 @@ type found struct {
 // intents is how many claims are written at a time.
 const intents = 16
 
-// New returns a launcher. Calls for several claims are made with ctx, which ends with the process. gathered is told how many claims
-// became one launch, and how long the first of them had waited; nil for nobody.
-func New[R any](ctx context.Context, ports Ports[R], clock timer.Clock, gathered func(asks int, waited time.Duration)) *Launcher[R] {
-	l := &Launcher[R]{ports: ports, clock: clock, memory: newMemory()}
+// New returns a launcher. Calls for several claims are made with ctx, which ends with the process; self names the process, and no other
+// process ever has the name. gathered is told how many claims became one launch, and how long the first of them had waited; nil for
+// nobody.
+func New[R any](ctx context.Context, self string, ports Ports[R], clock timer.Clock,
+	gathered func(asks int, waited time.Duration),
+) *Launcher[R] {
+	l := &Launcher[R]{ports: ports, clock: clock, self: self, memory: newMemory()}
 	byUID := func(a, b Order[R]) int { return cmp.Compare(a.Claim.UID, b.Claim.UID) }
 	l.launches = batch.New(ctx, batch.Config[Order[R], string]{Clock: clock, Window: batch.Launches(), Compare: byUID, Call: l.launch,
 		Told: gathered})
@@ -92,34 +109,57 @@ func New[R any](ctx context.Context, ports Ports[R], clock timer.Clock, gathered
 	return l
 }
 
-// Do returns the provider ID of the claim's machine. Asking again is always right; after an error that is not one of package
-// provider it is the only way to know.
-func (l *Launcher[R]) Do(ctx context.Context, order Order[R]) (string, error) {
+// Do returns the claim's machine. Asking again is always right; after an error that is not one of package provider it is the only way
+// to know.
+func (l *Launcher[R]) Do(ctx context.Context, order Order[R]) (Machine, error) {
 	if order.Claim.ProviderID != "" {
-		return order.Claim.ProviderID, nil
+		return Machine{ProviderID: order.Claim.ProviderID}, nil
 	}
-	providerID, launch, over := l.recall(order.Claim)
-	if providerID != "" {
-		return providerID, nil
+	machine, launch, mark, over := l.recall(order.Claim)
+	if machine.ProviderID != "" {
+		return machine, nil
 	}
-	order.Claim.Launch = launch
+	read := order.Claim
+	order.Claim.Launch, order.Claim.Dealer = launch, mark
 	if launch != "" && !over {
 		was, err := l.searches.Do(ctx, "", order)
 		if err != nil || !was.anew {
-			return was.providerID, err
+			return l.dealtTo(read, was.providerID, err)
 		}
 	}
 	if launch != "" { // it was tried before, and those with which it was made have had their turn
 		order.With = batch.Company{}
 	}
-	return l.launches.DoWith(ctx, order.Key, order, order.With)
+	providerID, err := l.launches.DoWith(ctx, order.Key, order, order.With)
+	return l.dealtTo(read, providerID, err)
 }
 
-func (l *Launcher[R]) recall(claim launchid.Claim) (providerID string, launch launchid.ID, over bool) {
+// dealtTo returns a machine that was handed out a moment ago, unless its launch was taken over since.
+func (l *Launcher[R]) dealtTo(claim launchid.Claim, providerID string, err error) (Machine, error) {
+	if err != nil {
+		return Machine{}, err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	machine := l.machineOf(claim)
+	if machine.ProviderID != providerID {
+		return Machine{}, fmt.Errorf("NodeClaim %s: %w", claim.Name, ErrLooking)
+	}
+	return machine, nil
+}
+
+// Known returns the machine that this process has got for a claim, without asking anybody; the zero value for none.
+func (l *Launcher[R]) Known(claim launchid.Claim) Machine {
+	machine, _, _, _ := l.recall(claim)
+	return machine
+}
+
+func (l *Launcher[R]) recall(claim launchid.Claim) (machine Machine, launch launchid.ID, mark string, over bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.checkMark(claim)
 	launch = l.launchOf(claim)
-	return l.dealt[claim.UID].providerID, launch, l.over[launch]
+	return l.machineOf(claim), launch, l.bears(claim), l.over[launch]
 }
 
 // launch makes one call for claims that ask for the same.
@@ -160,11 +200,17 @@ func (l *Launcher[R]) launch(ctx context.Context, _ string, orders []Order[R]) [
 	dealt, _ := batch.Deal(len(left), answer.Machines, earlier, refusedFor(id, answer))
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !l.mayDeal(id) { // another process does, since the call was made
+		for _, i := range left {
+			answers[i].Err = fmt.Errorf("launch %s of NodeClaim %s: %w", id, orders[i].Claim.Name, ErrLooking)
+		}
+		return answers
+	}
 	l.over[id] = true
 	for n, i := range left {
 		answers[i] = batch.Answer[string]{Value: dealt[n].Value.ProviderID, Err: dealt[n].Err}
 		if dealt[n].Err == nil {
-			l.deal(orders[i].Claim.UID, dealt[n].Value.ProviderID, l.clock.Now())
+			l.deal(orders[i].Claim.UID, id, dealt[n].Value.ProviderID, l.clock.Now())
 		}
 	}
 	return answers
@@ -191,32 +237,36 @@ func (l *Launcher[R]) intend(ctx context.Context, orders []Order[R], left []int,
 		for _, i := range left {
 			uids, before = append(uids, orders[i].Claim.UID), append(before, orders[i].Claim.Launch)
 		}
-		id := launchid.New(uids, launchid.NextRound(before))
+		id, mark := launchid.New(uids, launchid.NextRound(before)), l.mark()
 		l.busy(id, true)
-		l.write(ctx, orders, left, answers, id)
+		l.write(ctx, orders, left, answers, id, mark)
 		staying := slices.DeleteFunc(slices.Clone(left), func(i int) bool { return answers[i].Err != nil })
 		if len(staying) == len(left) {
+			l.hold(id)
 			return id, left
 		}
 		l.busy(id, false)
 		for _, i := range staying { // a further round for those that stay
-			orders[i].Claim.Launch = id
+			orders[i].Claim.Launch, orders[i].Claim.Dealer = id, mark
 		}
 		left = staying
 	}
 	return "", nil
 }
 
-func (l *Launcher[R]) write(ctx context.Context, orders []Order[R], left []int, answers []batch.Answer[string], id launchid.ID) {
+func (l *Launcher[R]) write(ctx context.Context, orders []Order[R], left []int, answers []batch.Answer[string], id launchid.ID,
+	mark string,
+) {
 	timer.Each(l.clock, intents, len(left), func(n int) {
 		claim := orders[left[n]].Claim
-		if err := l.ports.Intend(ctx, claim, id); err != nil {
+		if err := l.ports.Intend(ctx, claim, id, mark); err != nil {
 			answers[left[n]].Err = fmt.Errorf("writing launch %s on NodeClaim %s: %w", id, claim.Name, err)
 			return
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.intended[claim.UID] = id
+		l.wrote(mark, claim)
 	})
 }
 
@@ -260,12 +310,14 @@ func (l *Launcher[R]) search(ctx context.Context, _ string, orders []Order[R]) [
 			unknown[repeat.Launch], machines = err, append(machines, came...)
 		}
 	}
+	claims, err = l.takeOverFor(ctx, claims, machines, launches)
+	if err != nil {
+		return fail(err)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	plan := l.plan(claims, machines) // under the lock that deals out: another search may be about the same machines
-	for _, uid := range sortedKeys(plan.Take) {
-		l.deal(uid, plan.Take[uid], l.clock.Now())
-	}
+	l.dealOut(claims, plan.Take, func(launchid.Claim) bool { return true })
 	for i, order := range orders {
 		claim := order.Claim
 		switch {
@@ -334,6 +386,9 @@ type Owners struct {
 	Claims map[string]string
 	// Orphans are those that nobody will ever want (E-37). What is in neither is too young to tell.
 	Orphans map[string]bool
+	// Marks has what a claim has to bear that comes to name a machine, as [Machine].Mark; "" where nobody has handed the machine
+	// out yet. A machine that is not in it can be of no other claim.
+	Marks map[string]string
 }
 
 // Whose returns whose these machines of the cluster are.
@@ -342,12 +397,31 @@ func (l *Launcher[R]) Whose(ctx context.Context, machines []launchid.Instance) (
 	if err != nil {
 		return Owners{}, fmt.Errorf("looking for the claims of %d machines: %w", len(machines), err)
 	}
+	going := func(claim launchid.Claim) bool { return claim.Deleting && claim.ProviderID == "" }
+	if now, err := l.takeOverFor(ctx, claims, machines, l.launchesOf(claims, going)); err == nil { // else with the next listing
+		claims = now
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock.Now()
 	l.prune(claims, now)
+	l.dealOut(claims, l.plan(claims, machines).Take, going) // nobody else asks for it any more
 	claims, machines = l.with(claims, machines)
-	return whose(claims, machines, l.tries, now), nil
+	owners := whose(claims, machines, l.tries, now)
+	owners.Marks = l.marksOf(claims, machines, owners)
+	return owners, nil
+}
+
+func (l *Launcher[R]) launchesOf(claims []launchid.Claim, which func(launchid.Claim) bool) []launchid.ID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var launches []launchid.ID
+	for _, claim := range claims {
+		if which(claim) {
+			launches = append(launches, l.launchOf(claim))
+		}
+	}
+	return launches
 }
 
 func (l *Launcher[R]) busy(id launchid.ID, is bool) {

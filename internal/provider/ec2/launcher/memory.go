@@ -17,9 +17,15 @@ type memory struct {
 	tries    map[launchid.ID]launchid.Try // what was done about a launch
 	over     map[launchid.ID]bool         // launches that will bring nothing more
 	missing  map[string]time.Time         // by UID: since when a claim that something is known of is in no list
+	held     map[launchid.ID]bool         // launches whose machines this process hands out
+	own      map[string]string            // by UID: the mark that this process wrote last
+	replaced map[string]string            // by UID: the last mark of another process that one of this process has replaced
+	marks    int                          // how many marks this process has made
 }
 
+// dealing is a machine that a claim was given, of which launch.
 type dealing struct {
+	launch     launchid.ID
 	providerID string
 	at         time.Time
 }
@@ -28,6 +34,7 @@ func newMemory() memory {
 	return memory{
 		dealt: map[string]dealing{}, owner: map[string]string{}, intended: map[string]launchid.ID{},
 		tries: map[launchid.ID]launchid.Try{}, over: map[launchid.ID]bool{}, missing: map[string]time.Time{},
+		held: map[launchid.ID]bool{}, own: map[string]string{}, replaced: map[string]string{},
 	}
 }
 
@@ -49,8 +56,8 @@ func round(id launchid.ID) int {
 	return round
 }
 
-func (m *memory) deal(uid, providerID string, at time.Time) {
-	m.dealt[uid] = dealing{providerID, at}
+func (m *memory) deal(uid string, launch launchid.ID, providerID string, at time.Time) {
+	m.dealt[uid] = dealing{launch, providerID, at}
 	m.owner[providerID] = uid
 }
 
@@ -82,7 +89,7 @@ func (m *memory) prune(claims []launchid.Claim, now time.Time) {
 		listed[claim.UID] = true
 		delete(m.missing, claim.UID)
 	}
-	for _, uid := range slices.Concat(sortedKeys(m.dealt), sortedKeys(m.intended)) {
+	for _, uid := range slices.Concat(sortedKeys(m.dealt), sortedKeys(m.intended), sortedKeys(m.own)) {
 		since, known := m.missing[uid]
 		switch {
 		case listed[uid]:
@@ -92,6 +99,8 @@ func (m *memory) prune(claims []launchid.Claim, now time.Time) {
 			delete(m.owner, m.dealt[uid].providerID)
 			delete(m.dealt, uid)
 			delete(m.intended, uid)
+			delete(m.own, uid)
+			delete(m.replaced, uid)
 			delete(m.missing, uid)
 		}
 	}
@@ -104,6 +113,7 @@ func (m *memory) prune(claims []launchid.Claim, now time.Time) {
 	}
 	maps.DeleteFunc(m.tries, func(id launchid.ID, try launchid.Try) bool { return !used[id] && !try.Busy })
 	maps.DeleteFunc(m.over, func(id launchid.ID, _ bool) bool { return !used[id] })
+	maps.DeleteFunc(m.held, func(id launchid.ID, _ bool) bool { return !used[id] && !m.tries[id].Busy })
 }
 
 // whose finds the claim of each machine: the one that has it, to which it was dealt, whose name it bears, or one that waits for a

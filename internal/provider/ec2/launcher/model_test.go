@@ -33,10 +33,31 @@ type world struct {
 	source   *rand.Rand
 	tokens   tokens
 	healed   bool
-	claims   []launchid.Claim
+	claims   []stored
 	machines []*machine
+	born     int // processes
 	answers  map[launchid.ID][]*machine
 	twice    []string // machines that two claims had
+}
+
+// stored is a claim with its version, and its states up to now: a process may read one of the last seconds'.
+type stored struct {
+	launchid.Claim
+	version int
+	states  []state
+}
+
+type state struct {
+	launchid.Claim
+	version int
+	since   time.Time
+}
+
+// change writes a claim.
+func (s *stored) change(do func(*launchid.Claim)) {
+	do(&s.Claim)
+	s.version++
+	s.states = append(s.states, state{s.Claim, s.version, time.Now()})
 }
 
 type machine struct {
@@ -70,7 +91,9 @@ func (w *world) pause(ctx context.Context, most time.Duration) error {
 // process is one that runs Joiner. Whatever it asks fails once it has crashed; what is on its way then may still land.
 type process struct {
 	*world
-	ctx context.Context
+	name string
+	ctx  context.Context
+	late time.Duration // how old what it reads may be
 }
 
 var errLost = errors.New("connection reset")
@@ -81,21 +104,71 @@ func (p process) Claims(ctx context.Context) ([]launchid.Claim, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.claims), p.ctx.Err()
+	list := make([]launchid.Claim, len(p.claims))
+	for i := range p.claims {
+		list[i] = p.read(i).Claim
+	}
+	return list, p.ctx.Err()
 }
 
-func (p process) Intend(ctx context.Context, claim launchid.Claim, launch launchid.ID) error {
+// read is a claim as the process sees it. w.mu is held.
+func (p process) read(i int) state {
+	seen := state{}
+	for _, s := range p.claims[i].states {
+		if seen.UID == "" || time.Since(s.since) >= p.late {
+			seen = s
+		}
+	}
+	return seen
+}
+
+// write writes a claim as the API server does it: only when test says yes, and some writes are refused.
+func (p process) write(ctx context.Context, uid string, test func(*stored) bool, do func(*launchid.Claim)) (launchid.Claim, int, error) {
 	if err := p.pause(ctx, 100*time.Millisecond); err != nil {
-		return err
+		return launchid.Claim{}, 0, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.claims, func(c launchid.Claim) bool { return c.UID == claim.UID })
-	if p.ctx.Err() != nil || p.chance(5) {
-		return errors.New("conflict")
+	s := &p.claims[p.at(uid)]
+	if p.ctx.Err() != nil || p.chance(5) || !test(s) {
+		return launchid.Claim{}, 0, errors.New("conflict")
 	}
-	p.claims[i].Launch = launch
-	return nil
+	s.change(do)
+	return s.Claim, s.version, nil
+}
+
+func (w *world) at(uid string) int {
+	return slices.IndexFunc(w.claims, func(c stored) bool { return c.UID == uid })
+}
+
+// unchanged tests what both Intend and Mark test.
+func unchanged(read launchid.Claim) func(*stored) bool {
+	return func(s *stored) bool { return s.Launch == read.Launch && s.Dealer == read.Dealer }
+}
+
+func (p process) Intend(ctx context.Context, claim launchid.Claim, launch launchid.ID, mark string) error {
+	is, _, err := p.write(ctx, claim.UID, unchanged(claim), func(c *launchid.Claim) { c.Launch, c.Dealer = launch, mark })
+	if err == nil && is.ProviderID != "" {
+		err = errors.New("it has a machine")
+	}
+	return err
+}
+
+func (p process) Mark(ctx context.Context, mark string, which func([]launchid.Claim) []launchid.Claim) ([]launchid.Claim, error) {
+	p.mu.Lock()
+	live := make([]launchid.Claim, len(p.claims))
+	for i, s := range p.claims {
+		live[i] = s.Claim
+	}
+	p.mu.Unlock()
+	for _, claim := range which(slices.Clone(live)) {
+		is, _, err := p.write(ctx, claim.UID, unchanged(claim), func(c *launchid.Claim) { c.Dealer = mark })
+		if err != nil {
+			return nil, err
+		}
+		live[slices.IndexFunc(live, func(c launchid.Claim) bool { return c.UID == claim.UID })] = is
+	}
+	return live, nil
 }
 
 func (p process) Fleet(ctx context.Context, _ string, ask launcher.Ask) (launcher.Answer, error) {
@@ -178,30 +251,35 @@ func (w *world) shown(is func(*machine) bool) []launchid.Instance {
 func (w *world) keep(p process, l *launcher.Launcher[string], uid string) {
 	for p.ctx.Err() == nil {
 		w.mu.Lock()
-		claim := w.claims[slices.IndexFunc(w.claims, func(c launchid.Claim) bool { return c.UID == uid })]
+		claim := p.read(w.at(uid)).Claim
 		w.mu.Unlock()
 		if claim.ProviderID != "" {
 			return
 		}
-		id, err := l.Do(p.ctx, launcher.Order[string]{Claim: claim, Key: claim.Name[:1], Request: claim.Name[:1]})
-		if err == nil && w.pause(p.ctx, 300*time.Millisecond) == nil {
-			w.take(uid, id)
+		machine, err := l.Do(p.ctx, launcher.Order[string]{Claim: claim, Key: claim.Name[:1], Request: claim.Name[:1]})
+		if err == nil {
+			p.take(uid, machine)
 		}
 		_ = w.pause(p.ctx, 2*time.Second)
 	}
 }
 
-func (w *world) take(uid, id string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for i := range w.claims {
-		if w.claims[i].UID != uid && w.claims[i].ProviderID == id {
-			w.twice = append(w.twice, id)
-		}
-		if w.claims[i].UID == uid && w.claims[i].ProviderID == "" {
-			w.claims[i].ProviderID = id
-		}
+// take writes a machine on a claim as the controller of claims does: first what stands behind the fence, then the machine, unless
+// somebody has written the claim in between.
+func (p process) take(uid string, m launcher.Machine) {
+	fence := func(s *stored) bool { return m.Mark == "" || s.Dealer == m.Mark }
+	is, version, err := p.write(p.ctx, uid, fence, func(*launchid.Claim) {})
+	if err != nil || is.ProviderID != "" {
+		return
 	}
+	_, _, _ = p.write(p.ctx, uid, func(s *stored) bool { return s.version == version }, func(c *launchid.Claim) {
+		for _, other := range p.claims {
+			if other.ProviderID == m.ProviderID {
+				p.twice = append(p.twice, m.ProviderID)
+			}
+		}
+		c.ProviderID = m.ProviderID
+	})
 }
 
 // collect ends orphans, as the collector does.
@@ -222,15 +300,16 @@ func (w *world) collect(p process, l *launcher.Launcher[string]) {
 }
 
 // live runs a process until it crashes, or until the world is at rest.
-func (w *world) live(lasts time.Duration) {
+func (w *world) live(lasts, late time.Duration) {
 	ctx, crash := context.WithTimeout(context.Background(), lasts)
 	defer crash()
-	p := process{w, ctx}
-	l := launcher.New[string](ctx, p, timer.Real{}, nil)
 	var group sync.WaitGroup
 	w.mu.Lock()
+	w.born++
+	p := process{w, fmt.Sprint("p", w.born), ctx, late}
 	claims := slices.Clone(w.claims)
 	w.mu.Unlock()
+	l := launcher.New[string](ctx, p.name, p, timer.Real{}, nil)
 	for _, claim := range claims {
 		group.Go(func() { w.keep(p, l, claim.UID) })
 	}
@@ -242,20 +321,30 @@ func (w *world) live(lasts time.Duration) {
 // ends with a machine of its own, and no machine is left.
 func TestOneMachineForEachClaim(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(200) {
+	for seed := range uint64(400) {
 		synctest.Test(t, func(t *testing.T) {
 			w := &world{source: rand.New(rand.NewPCG(seed, 0)), tokens: tokens(seed % uint64(behaviours)), answers: map[launchid.ID][]*machine{}}
 			for i := range 1 + w.source.IntN(30) {
 				name := fmt.Sprintf("%c-%d", 'a'+w.source.IntN(3), i)
-				w.claims = append(w.claims, launchid.Claim{UID: fmt.Sprintf("uid-%02d", i), Name: name})
+				claim := stored{}
+				claim.change(func(c *launchid.Claim) { c.UID, c.Name = fmt.Sprintf("uid-%02d", i), name })
+				w.claims = append(w.claims, claim)
 			}
+			var old sync.WaitGroup // processes that still believe that they lead
 			for range w.roll(5) {
-				w.live(time.Duration(w.roll(20_000)) * time.Millisecond)
+				lasts, late := time.Duration(w.roll(20_000))*time.Millisecond, time.Duration(w.roll(3_000))*time.Millisecond
+				if w.roll(2) == 0 {
+					old.Go(func() { w.live(lasts, late) })
+					_ = w.pause(context.Background(), 5*time.Second)
+					continue
+				}
+				w.live(lasts, late)
 			}
 			w.mu.Lock()
 			w.healed = true
 			w.mu.Unlock()
-			w.live(20 * time.Minute)
+			w.live(20*time.Minute, time.Second)
+			old.Wait()
 			w.check(t, seed)
 		})
 	}

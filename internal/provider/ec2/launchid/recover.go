@@ -23,6 +23,7 @@ const Young = provider.ClockSkew + provider.ListLag
 type Claim struct {
 	UID, Name  string
 	Launch     ID     // "" before the first launch
+	Dealer     string // the mark of whoever hands out the machines of its launch, "" for nobody's
 	ProviderID string // "" while it has no machine
 	// Deleting says that the claim goes. It still takes a machine that is its own, so that this one ends with it.
 	Deleting bool

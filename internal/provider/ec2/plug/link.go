@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -216,7 +217,7 @@ func (l *link) make(ctx context.Context, cfg aws.Config) (*connection, error) {
 		return nil, err
 	}
 	c.machines, err = ec2.New(ctx, ec2.Config{
-		Cluster: newCluster(l.deps), Clients: clients, Clock: clock, Name: s.clusterName, Region: cfg.Region,
+		Cluster: NewCluster(l.deps.Client, l.deps.Live), Process: string(uuid.NewUUID()), Clients: clients, Clock: clock, Name: s.clusterName, Region: cfg.Region,
 		Facts: func() ec2.Facts {
 			known := l.known()
 			return ec2.Facts{Join: known.join.Cluster, DNS: known.join.DNS, PodAddresses: known.pods}

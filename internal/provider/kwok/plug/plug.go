@@ -94,6 +94,8 @@ func (p *Plug) New(_ context.Context, deps plugin.Deps) (plugin.Parts, error) {
 func PartsOf(machines *kwok.Provider, now func() time.Time) plugin.Parts {
 	return plugin.Parts{
 		Provider: machines, Class: &kwokv1alpha1.KWOKNodeClass{}, Reads: []client.Object{&corev1.ConfigMap{}}, Notices: Notices(),
+		NodeLabels: []string{kwokv1alpha1.InstanceSizeLabelKey, kwokv1alpha1.InstanceFamilyLabelKey,
+			kwokv1alpha1.InstanceCPULabelKey, kwokv1alpha1.InstanceMemoryLabelKey},
 		Controllers: []kube.Controller{{
 			Name: Boot, Workers: 1, Start: true, Reconciler: booter{machines, now}, Watches: bootWatches(),
 		}},

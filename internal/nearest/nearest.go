@@ -1,12 +1,13 @@
-package whatif
+// Package nearest finds the name that a mistyped one most likely stands for (U-13). It is pure.
+package nearest
 
 import (
 	"slices"
 	"strings"
 )
 
-// nearest asks about the name that is most like the mistyped one, as the end of a message; "" when none is like it.
-func nearest(name string, names []string) string { return Meant(Nearest(name, names)) }
+// Ask asks about the name that is most like the mistyped one, as the end of a message; "" when none is like it.
+func Ask(name string, names []string) string { return Meant(Of(name, names)) }
 
 // Meant asks whether a word is what a mistyped one stands for, as the end of a message; "" for no word (U-13).
 func Meant(word string) string {
@@ -16,10 +17,10 @@ func Meant(word string) string {
 	return "; do you mean " + word + "?"
 }
 
-// Nearest returns the one of names that is most like a mistyped name: the one with the fewest letters to change, add,
+// Of returns the one of names that is most like a mistyped name: the one with the fewest letters to change, add,
 // leave out or swap, at most a third of them; else one that it is a part of. Of equals the first in order counts; ""
 // when none is like it.
-func Nearest(name string, names []string) string {
+func Of(name string, names []string) string {
 	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
 	best, least := "", max(1, len(name)/3)+1
 	for _, other := range sorted {

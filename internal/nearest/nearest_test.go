@@ -1,9 +1,9 @@
-package whatif_test
+package nearest_test
 
 import (
 	"testing"
 
-	"github.com/joiner-autoscaler/joiner/internal/whatif"
+	"github.com/joiner-autoscaler/joiner/internal/nearest"
 )
 
 // TestU13_Nearest: letters changed, added, left out or swapped count, at most a third of them; else a name that has it
@@ -16,11 +16,11 @@ func TestU13_Nearest(t *testing.T) {
 		"batch": "shop-batch-a",
 		"":      "", "n": "n1", "xyz": "", "everything": "", "gpu": "gpu",
 	} {
-		if got := whatif.Nearest(name, names); got != want {
+		if got := nearest.Of(name, names); got != want {
 			t.Errorf("nearest to %q is %q; want %q", name, got, want)
 		}
 	}
-	if got := whatif.Nearest("web", nil); got != "" {
+	if got := nearest.Of("web", nil); got != "" {
 		t.Errorf("nearest of none is %q", got)
 	}
 }

@@ -1,0 +1,235 @@
+package joiner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics/state"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/plugin"
+)
+
+// This file answers a scrape: what was counted, and the gauges of nodes, pods and conditions, which are made then,
+// of what the watches have shown (K-13). A replica that does not lead shows none of the latter.
+
+// Observability is what of metrics and events users can set; the fields are named like their flags.
+type Observability struct {
+	// DisableClusterStateObservability leaves out the gauges of nodes, pods and conditions, as Karpenter does.
+	DisableClusterStateObservability bool
+	MetricsDetail                    string // DetailKarpenter or DetailBounded
+	MetricsMaxSeries                 int    // 0 is any number
+	DeprecatedMetrics                bool   // conditions by their old names too
+	ConditionEvents                  bool   // an event for each change of a condition
+	EventsQPS                        int    // per second, of all reasons; 0 is any number
+}
+
+// What is served of the state of the cluster (K-12): everything that Karpenter serves, or nothing with the name of a
+// node or a pod, and sums instead.
+const (
+	DetailKarpenter = "Karpenter"
+	DetailBounded   = "Bounded"
+)
+
+// defaultObservability serves what Karpenter serves.
+func defaultObservability() Observability {
+	return Observability{MetricsDetail: DetailKarpenter, MetricsMaxSeries: 500_000, DeprecatedMetrics: true,
+		ConditionEvents: true, EventsQPS: 20}
+}
+
+func (o Observability) validate() error {
+	var faults []error
+	if o.MetricsDetail != DetailKarpenter && o.MetricsDetail != DetailBounded {
+		faults = append(faults, fmt.Errorf("--metrics-detail is %q: want %s or %s", o.MetricsDetail, DetailKarpenter,
+			DetailBounded))
+	}
+	if o.MetricsMaxSeries < 0 {
+		faults = append(faults, fmt.Errorf("--metrics-max-series is %d: want a number of series, or 0 for any",
+			o.MetricsMaxSeries))
+	}
+	if o.EventsQPS < 0 {
+		faults = append(faults, fmt.Errorf("--events-qps is %d: want events per second, or 0 for any number", o.EventsQPS))
+	}
+	return errors.Join(faults...)
+}
+
+// served are the options of what is made for a scrape.
+func (o Observability) served(plugged []plugin.Parts) state.Options {
+	options := state.Options{NodeLabels: metrics.NodeLabels(), ClassLabels: classLabels(plugged),
+		Bounded:    o.MetricsDetail == DetailBounded,
+		Unobserved: o.DisableClusterStateObservability, Deprecated: o.DeprecatedMetrics, MaxSeries: o.MetricsMaxSeries}
+	for _, parts := range plugged {
+		options.NodeLabels = append(options.NodeLabels, parts.NodeLabels...)
+	}
+	slices.Sort(options.NodeLabels)
+	options.NodeLabels = slices.Compact(options.NodeLabels)
+	return options
+}
+
+// classLabels are the label keys by which claims and nodes name their node class.
+func classLabels(plugged []plugin.Parts) (keys []string) {
+	for _, parts := range plugged {
+		kind := parts.Provider.NodeClass()
+		keys = append(keys, kind.Group+"/"+strings.ToLower(kind.Kind))
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// showBuild shows what program runs, as far as it knows.
+func showBuild(r prometheus.Registerer) {
+	version, commit := "", ""
+	if info, known := debug.ReadBuildInfo(); known {
+		version = info.Main.Version
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				commit = setting.Value
+			}
+		}
+	}
+	metrics.NewBuild(r).WithLabelValues(version, runtime.Version(), runtime.GOARCH, commit).Set(1)
+}
+
+// objects are what the watches have shown of a kind, without a copy.
+type objects func() []client.Object
+
+// objectsOf returns what an informer of the cache has.
+func objectsOf(ctx context.Context, informers cache.Cache, kind client.Object) (objects, error) {
+	informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, err
+	}
+	indexed, ok := informer.(toolscache.SharedIndexInformer)
+	if !ok {
+		return nil, fmt.Errorf("the cache of %T is a %T: it cannot be read without copies", kind, informer)
+	}
+	return func() (all []client.Object) {
+		for _, o := range indexed.GetStore().List() {
+			if object, ok := o.(client.Object); ok {
+				all = append(all, object)
+			}
+		}
+		return all
+	}, nil
+}
+
+// of returns the objects as those of one kind.
+func of[T client.Object](list objects) (all []T) {
+	for _, o := range list() {
+		if object, ok := o.(T); ok {
+			all = append(all, object)
+		}
+	}
+	return all
+}
+
+// scraper is a gatherer of all metrics of the process.
+type scraper struct {
+	counted prometheus.Gatherer // what is registered
+	hidden  []string            // of that, what is left out
+	options state.Options
+	metrics *metrics.Set
+	leads   func() bool
+	synced  func() bool
+	picture interface{ Snapshot() *cluster.Snapshot }
+
+	nodes, pods, claims, pools objects
+
+	now   func() time.Time
+	began time.Time
+	log   logr.Logger
+
+	mu      sync.Mutex
+	dropped []string // families that the last scrape left out
+}
+
+// watch reads from the caches of a manager.
+func (s *scraper) watch(ctx context.Context, informers cache.Cache) (err error) {
+	var failures []error
+	read := func(kind client.Object) objects {
+		list, err := objectsOf(ctx, informers, kind)
+		failures = append(failures, err)
+		return list
+	}
+	s.nodes, s.pods = read(&corev1.Node{}), read(&corev1.Pod{})
+	s.claims, s.pools = read(&karpenterv1.NodeClaim{}), read(&karpenterv1.NodePool{})
+	return errors.Join(failures...)
+}
+
+// Gather implements prometheus.Gatherer. Names of what is registered and of what is made here differ, so nothing is
+// merged.
+func (s *scraper) Gather() ([]*dto.MetricFamily, error) {
+	made := s.state() // first: it counts too
+	families, err := s.counted.Gather()
+	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool {
+		return slices.Contains(s.hidden,
+			f.GetName())
+	})
+	families = append(families, made...)
+	slices.SortFunc(families, func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return families, err
+}
+
+// state makes the gauges of the state of the cluster; none while another replica leads.
+func (s *scraper) state() []*dto.MetricFamily {
+	if !s.leads() {
+		return nil
+	}
+	now := s.now()
+	in := state.Input{Now: now, Nodes: of[*corev1.Node](s.nodes), Pods: of[*corev1.Pod](s.pods),
+		Claims: of[*karpenterv1.NodeClaim](s.claims),
+		Pools:  of[*karpenterv1.NodePool](s.pools), Waiting: s.metrics.Pods.Times.Waiting(), Running: s.metrics.Plans.Running.Plans(),
+		Cost: costs(s.picture.Snapshot())}
+	if !s.synced() {
+		in.Unsynced = max(time.Nanosecond, now.Sub(s.began))
+	}
+	families, dropped := state.Families(in, s.options)
+	s.tellDropped(dropped)
+	return families
+}
+
+// tellDropped shows which families are left out, and says so once.
+func (s *scraper) tellDropped(dropped []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.Equal(dropped, s.dropped) {
+		return
+	}
+	s.metrics.Own.Dropped.Reset()
+	for _, family := range dropped {
+		s.metrics.Own.Dropped.WithLabelValues(family).Set(1)
+		if !slices.Contains(s.dropped, family) {
+			s.log.Info("a metric is left out, since there are too many series: raise --metrics-max-series, or take --metrics-detail=Bounded",
+				"level", "warning", "metric", family, "most", s.options.MaxSeries)
+		}
+	}
+	s.dropped = dropped
+}
+
+// costs are, by pool, what its machines cost per hour, as far as their prices are known.
+func costs(snapshot *cluster.Snapshot) map[string]float64 {
+	costs := map[string]float64{}
+	for _, node := range snapshot.Nodes {
+		if node.Claim != "" && node.Pool != "" && node.Price != resources.Unpriced {
+			costs[node.Pool] += node.Price.Dollars()
+		}
+	}
+	return costs
+}

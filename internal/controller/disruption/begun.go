@@ -1,0 +1,235 @@
+package disruption
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/apply"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+)
+
+// This file counts what is searched for and what is begun (K-08), and tells of moves that make the cluster cheaper
+// (K-16).
+
+// begun is a command of a plan that was begun: nodes that go together, and what replaces them.
+type begun struct {
+	removes       []plan.Remove
+	launches      []string // pool/type
+	before, after resources.Money
+}
+
+// prices says what the nodes cost before and after.
+func (b *begun) prices() string { return fmt.Sprintf("%s/h before, %s/h after", b.before, b.after) }
+
+// begunBy returns the commands of a plan that were begun, in its order.
+func begunBy(p plan.Plan, outcome apply.Outcome) (commands []*begun) {
+	groups := map[string]*begun{}
+	for _, remove := range p.Removes {
+		if !slices.Contains(outcome.Marked, remove.Claim) {
+			continue
+		}
+		key := remove.Claim
+		for _, l := range p.Launches {
+			if slices.Contains(l.Replaces, remove.Claim) {
+				key = strings.Join(l.Replaces, ",")
+			}
+		}
+		if groups[key] == nil {
+			groups[key] = &begun{}
+			commands = append(commands, groups[key])
+		}
+		g := groups[key]
+		g.removes = append(g.removes, remove)
+		if remove.Price != resources.Unpriced {
+			g.before += remove.Price
+		}
+	}
+	for _, l := range p.Launches {
+		if g := groups[strings.Join(l.Replaces, ",")]; g != nil {
+			g.after += l.Cheapest.Price
+			g.launches = append(g.launches, l.Pool+"/"+l.Cheapest.Type)
+		}
+	}
+	return commands
+}
+
+// evaluates measures how long the search for nodes takes that may go for a reason: until what it returns is called.
+func (c *Controller) evaluates(reason plan.DisruptionReason) func() {
+	begin := c.config.Now()
+	c.config.Metrics.Plans.Running.Begin(metrics.Disrupter, 0, begin)
+	return func() {
+		took := c.config.Now().Sub(begin).Seconds()
+		c.config.Metrics.Plans.Running.End(metrics.Disrupter)
+		c.config.Metrics.Plans.Duration.WithLabelValues(metrics.Disrupter).Observe(took)
+		kind := metrics.ConsolidationType(string(reason), 2)
+		c.config.Metrics.Disruption.Evaluation.WithLabelValues(metrics.Reason(string(reason)), kind).Observe(took)
+	}
+}
+
+// countCommand counts a command when it begins, and once more for each pool that loses a node.
+func (c *Controller) countCommand(r round, g *begun) {
+	reason := string(g.removes[0].Reason)
+	label, kind := metrics.Reason(reason), metrics.ConsolidationType(reason, len(g.removes))
+	decision := metrics.Delete
+	if len(g.launches) > 0 {
+		decision = metrics.Replace
+	}
+	pool := r.snapshot.Pool(g.removes[0].Pool)
+	if decision == metrics.Delete && pool != nil && pool.Static {
+		decision = metrics.TerminateFirst
+		c.config.Metrics.Disruption.TerminateFirst.WithLabelValues(pool.Name, label, metrics.StaticAtLimit).Inc()
+	}
+	c.countDecision(decision, label, kind, g.removes)
+}
+
+// countEmpty counts the empty nodes that a plan has chosen: they go by one command.
+func (c *Controller) countEmpty(p plan.Plan, outcome apply.Outcome) {
+	removes := slices.DeleteFunc(slices.Clone(p.Removes), func(remove plan.Remove) bool {
+		return !slices.Contains(outcome.Marked, remove.Claim)
+	})
+	if len(removes) > 0 {
+		c.countDecision(metrics.Delete, metrics.Reason(string(plan.Empty)), metrics.Empty, removes)
+	}
+}
+
+func (c *Controller) countDecision(decision, reason, kind string, removes []plan.Remove) {
+	c.config.Metrics.Disruption.Decisions.WithLabelValues(decision, reason, kind).Inc()
+	pools := map[string]bool{}
+	for _, remove := range removes {
+		if !pools[remove.Pool] {
+			pools[remove.Pool] = true
+			c.config.Metrics.Disruption.PoolDecisions.WithLabelValues(remove.Pool, decision, reason, kind).Inc()
+		}
+	}
+}
+
+// reportEligible shows how many nodes the searches of this round can choose from, by reason.
+func (c *Controller) reportEligible(r round) {
+	count := map[plan.DisruptionReason]int{plan.Empty: 0, plan.Drifted: 0, plan.Underutilized: 0}
+	for _, node := range r.snapshot.Nodes {
+		pool, now := r.snapshot.Pool(node.Pool), r.now.Unix()
+		if pool == nil || r.pools[node.Pool] == nil || !engine.Disruptable(r.snapshot, node) {
+			continue
+		}
+		if engine.IsEmpty(node, now) {
+			count[plan.Empty]++
+		}
+		if node.Drifted {
+			count[plan.Drifted]++
+		}
+		if node.Consolidatable(pool, now) {
+			count[plan.Underutilized]++
+		}
+	}
+	for reason, nodes := range count {
+		c.config.Metrics.Disruption.Eligible.WithLabelValues(metrics.Reason(string(reason))).Set(float64(nodes))
+	}
+}
+
+// reportCandidates tells of nodes that a search has found to be dearer than necessary (K-16).
+func (c *Controller) reportCandidates(p plan.Plan) {
+	all := apply.Outcome{}
+	for _, remove := range p.Removes {
+		all.Marked = append(all.Marked, remove.Claim)
+	}
+	for _, g := range begunBy(p, all) {
+		for _, remove := range g.removes {
+			if remove.Reason == plan.Underutilized {
+				c.tell(remove, event.ConsolidationCandidate, fmt.Sprintf("It may go: %s; %s", g.prices(), g.with()))
+			}
+		}
+	}
+}
+
+// Why a node stays that was found to be dearer than necessary: the closed set of ConsolidationRejected (K-16).
+const (
+	rejectedBudget     = "budget"
+	rejectedScheduling = "scheduling"
+	rejectedChurn      = "churn"
+)
+
+// reportRejected tells of a command of consolidation that does not hold any more.
+func (c *Controller) reportRejected(r round, cmd *command, why string) {
+	if cmd.intents[0].remove.Reason != plan.Underutilized {
+		return
+	}
+	cause := rejectedChurn
+	switch lost, _ := cmd.lost(); {
+	case r.paused != "" || strings.Contains(why, "budget"):
+		cause = rejectedBudget
+	case lost == 0 && cmd.late(r.now) == "" && strings.Contains(why, "pods have no place"):
+		cause = rejectedScheduling
+	}
+	var before, after resources.Money
+	var replacing []string
+	for _, i := range cmd.intents {
+		if i.remove.Price != resources.Unpriced {
+			before += i.remove.Price
+		}
+	}
+	for _, n := range cmd.replacements {
+		replacing = append(replacing, n.ID())
+		if n.Price != resources.Unpriced {
+			after += n.Price
+		}
+	}
+	g := begun{before: before, after: after, launches: replacing}
+	for _, i := range cmd.intents {
+		c.tell(i.remove, event.ConsolidationRejected, fmt.Sprintf("%s: it stays: %s; %s; %s", cause, why, g.prices(),
+			g.with()))
+	}
+}
+
+// reportWaits tells of replacements that are waited for, and for whose sake (K-16).
+func (c *Controller) reportWaits(cmd *command) {
+	var names []string
+	for _, i := range cmd.intents {
+		names = append(names, i.node.ID())
+	}
+	for _, n := range cmd.replacements {
+		if !n.Initialized || n.NotReady {
+			c.config.Events.Event(claimRef(plan.Remove{Claim: n.Claim, ClaimUID: n.ClaimUID}), event.Normal,
+				event.DisruptionWaitingReadiness,
+				fmt.Sprintf("NodeClaim %s has to be ready before %s goes", n.Claim, strings.Join(names, ", ")))
+		}
+	}
+}
+
+// with says what replaces the nodes.
+func (b *begun) with() string {
+	if len(b.launches) == 0 {
+		return "nothing replaces it"
+	}
+	return "replaced by " + strings.Join(b.launches, ", ")
+}
+
+// reportApproved tells of nodes that go since that is cheaper: about each node and its claim and, where several go
+// together, about their pools (K-16).
+func (c *Controller) reportApproved(r round, g *begun) {
+	if g.removes[0].Reason != plan.Underutilized {
+		return
+	}
+	with := g.with()
+	var nodes, pools []string
+	for _, remove := range g.removes {
+		c.tell(remove, event.ConsolidationApproved, fmt.Sprintf("It goes: %s; %s", g.prices(), with))
+		nodes = append(nodes, remove.Node)
+		if !slices.Contains(pools, remove.Pool) {
+			pools = append(pools, remove.Pool)
+		}
+	}
+	if len(nodes) < 2 {
+		return
+	}
+	for _, name := range pools {
+		if pool := r.pools[name]; pool != nil {
+			c.config.Events.Event(pool, event.Normal, event.ConsolidationApproved,
+				fmt.Sprintf("%d nodes go together (%s): %s; %s", len(nodes), strings.Join(nodes, ", "), g.prices(), with))
+		}
+	}
+}

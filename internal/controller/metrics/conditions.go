@@ -1,0 +1,245 @@
+package metrics
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+// This file measures the conditions of objects (K-10): how often and after what time they change. The names are
+// those of the library that Karpenter uses. How conditions stand is shown by package state.
+
+// The kinds whose conditions are measured.
+const (
+	KindNodeClaim = "NodeClaim"
+	KindNodePool  = "NodePool"
+	KindNode      = "Node"
+)
+
+// DeprecatedPrefix is that of the metrics which all kinds share.
+const DeprecatedPrefix = "operator_"
+
+// ConditionKind is a kind whose conditions are measured.
+type ConditionKind struct {
+	Name string
+	// Copied are the label keys of its objects that its metrics have as labels, as [PromLabel] writes them.
+	Copied []string
+	// Deprecated is set for kinds that have metrics by the old names too.
+	Deprecated bool
+}
+
+// Prefix is that of the kind's metrics.
+func (k ConditionKind) Prefix() string { return "operator_" + strings.ToLower(k.Name) + "_" }
+
+// ConditionKinds lists the kinds. classes are the label keys by which objects name their node class.
+func ConditionKinds(classes []string) []ConditionKind {
+	claim := append(slices.Clone(classes), karpenterv1.NodePoolLabelKey)
+	return []ConditionKind{
+		{KindNodeClaim, claim, true},
+		{KindNodePool, nil, true},
+		{KindNode, append(slices.Clone(claim), karpenterv1.NodeInitializedLabelKey), false},
+	}
+}
+
+// PromLabel writes a label key as the name of a label of metrics.
+func PromLabel(key string) string {
+	return strings.NewReplacer("/", "_", ".", "_", "-", "_").Replace(key)
+}
+
+// PromLabels writes several.
+func PromLabels(keys []string) []string {
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		names[i] = PromLabel(key)
+	}
+	return names
+}
+
+// ConditionsOf returns the conditions of an object of the kinds above, nil for another.
+func ConditionsOf(object client.Object) []karpenterv1.Condition {
+	switch o := object.(type) {
+	case *karpenterv1.NodeClaim:
+		return o.Status.Conditions
+	case *karpenterv1.NodePool:
+		return o.Status.Conditions
+	case *corev1.Node:
+		conditions := make([]karpenterv1.Condition, len(o.Status.Conditions))
+		for i, c := range o.Status.Conditions {
+			conditions[i] = karpenterv1.Condition{Type: string(c.Type), Status: metav1.ConditionStatus(c.Status),
+				Reason:  c.Reason,
+				Message: c.Message, LastTransitionTime: c.LastTransitionTime}
+		}
+		return conditions
+	}
+	return nil
+}
+
+// Transition is a condition that has changed its status, or was not there before: its old status is then "".
+type Transition struct {
+	karpenterv1.Condition
+	From metav1.ConditionStatus
+}
+
+// Conditions measures how the conditions of objects change. It remembers what it saw last of each object, and observes
+// only while its process leads. It is safe for concurrent use.
+type Conditions struct {
+	kinds map[string]*conditionMetrics
+	old   *conditionMetrics // nil when the old names are not served
+
+	mu    sync.Mutex
+	leads bool
+	known map[types.UID][]seenCondition
+}
+
+type seenCondition struct {
+	kind   string
+	status metav1.ConditionStatus
+	since  time.Time
+}
+
+type conditionMetrics struct {
+	ConditionKind
+	transitions *prometheus.CounterVec   // type, status, reason and what is copied
+	took        *prometheus.HistogramVec // type, status, to_status and what is copied
+	terminated  *prometheus.HistogramVec // what is copied
+}
+
+// NewConditions returns the metrics of conditions, registered on r; with deprecated by their old names too.
+func NewConditions(r prometheus.Registerer, classes []string, deprecated bool) *Conditions {
+	c := &Conditions{kinds: map[string]*conditionMetrics{}, known: map[types.UID][]seenCondition{}}
+	for _, kind := range ConditionKinds(classes) {
+		c.kinds[kind.Name] = newConditionMetrics(r, kind.Prefix(), kind, PromLabels(kind.Copied),
+			prometheus.ExponentialBuckets(.5, 2, 15))
+	}
+	if deprecated {
+		c.old = newConditionMetrics(r, DeprecatedPrefix, ConditionKind{}, []string{"group", "kind"}, prometheus.DefBuckets)
+	}
+	return c
+}
+
+func newConditionMetrics(r prometheus.Registerer, prefix string, kind ConditionKind, copied []string,
+	buckets []float64) *conditionMetrics {
+	with := func(labels ...string) []string { return append(labels, copied...) }
+	m := &conditionMetrics{kind,
+		prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "status_condition_transitions_total",
+			Help: "Changes of conditions, by what they became."}, with("type", "status", "reason")),
+		prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + "status_condition_transition_seconds",
+			Help: "How long conditions had a status before they got another.", Buckets: buckets},
+			with("type", "status", "to_status")),
+		prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + "termination_duration_seconds",
+			Help: "How long objects took to go.", Buckets: buckets}, with()),
+	}
+	r.MustRegister(m.transitions, m.took, m.terminated)
+	return m
+}
+
+// Lead says whether this process leads.
+func (c *Conditions) Lead(leads bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leads = leads
+}
+
+// Apply takes in the state of an object and returns what of its conditions has changed, in their order. Of an
+// object that is seen for the first time nothing has. Objects of other kinds have no conditions here.
+func (c *Conditions) Apply(object client.Object) (changed []Transition) {
+	m := c.of(object)
+	if m == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before, seen := c.known[object.GetUID()]
+	now := make([]seenCondition, 0, len(before))
+	for _, condition := range ConditionsOf(object) {
+		now = append(now, seenCondition{condition.Type, condition.Status, condition.LastTransitionTime.Time})
+		i := slices.IndexFunc(before, func(s seenCondition) bool { return s.kind == condition.Type })
+		switch {
+		case !seen || i >= 0 && before[i].status == condition.Status:
+		case i < 0:
+			changed = append(changed, Transition{condition, ""})
+		default:
+			changed = append(changed, Transition{condition, before[i].status})
+			c.observe(m, object, condition, before[i])
+		}
+	}
+	c.known[object.GetUID()] = now
+	if !c.leads {
+		return nil
+	}
+	for _, t := range changed {
+		m.transitions.WithLabelValues(append([]string{t.Type, string(t.Status), t.Reason}, m.copied(object)...)...).Inc()
+		if c.old != nil && m.Deprecated {
+			c.old.transitions.WithLabelValues(t.Type, string(t.Status), t.Reason, karpenterv1.Group, m.Name).Inc()
+		}
+	}
+	return changed
+}
+
+// observe measures how long a condition had the status that it had.
+func (c *Conditions) observe(m *conditionMetrics, object client.Object, now karpenterv1.Condition,
+	before seenCondition) {
+	if !c.leads {
+		return
+	}
+	took := max(0, now.LastTransitionTime.Sub(before.since).Seconds())
+	m.took.WithLabelValues(append([]string{now.Type, string(before.status), string(now.Status)},
+		m.copied(object)...)...).Observe(took)
+	if c.old != nil && m.Deprecated {
+		c.old.took.WithLabelValues(now.Type, string(before.status), string(now.Status), karpenterv1.Group,
+			m.Name).Observe(took)
+	}
+}
+
+// Remove takes in that an object is gone, in its last state, at now. It reports whether it is of a kind that is
+// measured, and was being deleted.
+func (c *Conditions) Remove(object client.Object, now time.Time) bool {
+	m := c.of(object)
+	if m == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.known, object.GetUID())
+	at := object.GetDeletionTimestamp()
+	if !c.leads || at == nil {
+		return false
+	}
+	took := max(0, now.Sub(at.Time).Seconds())
+	m.terminated.WithLabelValues(m.copied(object)...).Observe(took)
+	if c.old != nil && m.Deprecated {
+		c.old.terminated.WithLabelValues(karpenterv1.Group, m.Name).Observe(took)
+	}
+	return true
+}
+
+// of returns the metrics of an object's kind, nil when it is of another.
+func (c *Conditions) of(object client.Object) *conditionMetrics {
+	switch object.(type) {
+	case *karpenterv1.NodeClaim:
+		return c.kinds[KindNodeClaim]
+	case *karpenterv1.NodePool:
+		return c.kinds[KindNodePool]
+	case *corev1.Node:
+		return c.kinds[KindNode]
+	}
+	return nil
+}
+
+// copied are the values of the labels that are copied.
+func (m *conditionMetrics) copied(object client.Object) []string {
+	values := make([]string, len(m.Copied))
+	for i, key := range m.Copied {
+		values[i] = object.GetLabels()[key]
+	}
+	return values
+}

@@ -1,0 +1,171 @@
+package state
+
+import (
+	"slices"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// amounts are sums by resource, in base units, cpu in cores.
+type amounts map[corev1.ResourceName]float64
+
+func (a amounts) add(list corev1.ResourceList) {
+	for name, quantity := range list {
+		a[name] += amount(name, quantity)
+	}
+}
+
+func amount(name corev1.ResourceName, quantity resource.Quantity) float64 {
+	if name == corev1.ResourceCPU {
+		return float64(quantity.MilliValue()) / 1000
+	}
+	return float64(quantity.Value())
+}
+
+// load is what the pods of a node come to.
+type load struct{ requests, limits, daemonRequests, daemonLimits amounts }
+
+func newLoad() *load { return &load{amounts{}, amounts{}, amounts{}, amounts{}} }
+
+// add counts a pod that holds something of its node.
+func (l *load) add(pod *corev1.Pod) {
+	requests, limits := []amounts{l.requests}, []amounts{l.limits}
+	if ofDaemonSet(pod) {
+		requests, limits = append(requests, l.daemonRequests), append(limits, l.daemonLimits)
+	}
+	simple := len(pod.Spec.InitContainers) == 0 && pod.Spec.Overhead == nil && pod.Spec.Resources == nil
+	for i := range requests {
+		requests[i][corev1.ResourcePods]++
+		limits[i][corev1.ResourcePods]++
+		if !simple {
+			requests[i].add(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}))
+			limits[i].add(resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{}))
+			continue
+		}
+		for c := range pod.Spec.Containers {
+			requests[i].add(pod.Spec.Containers[c].Resources.Requests)
+			limits[i].add(pod.Spec.Containers[c].Resources.Limits)
+		}
+	}
+}
+
+func ofDaemonSet(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
+		return o.Kind == "DaemonSet" && o.Controller != nil && *o.Controller
+	})
+}
+
+// loads sums up what the pods of each node come to. Finished pods hold nothing.
+func loads(pods []*corev1.Pod) map[string]*load {
+	byNode := map[string]*load{}
+	for _, pod := range pods {
+		if pod.Spec.NodeName == "" || translate.Finished(pod) {
+			continue
+		}
+		if byNode[pod.Spec.NodeName] == nil {
+			byNode[pod.Spec.NodeName] = newLoad()
+		}
+		byNode[pod.Spec.NodeName].add(pod)
+	}
+	return byNode
+}
+
+// nodes adds the series of nodes: all of them, also those that are not ours.
+func (b *builder) nodes(in Input, o Options) {
+	if !b.serves("karpenter_cluster_utilization_percent") {
+		return // and none of the others
+	}
+	byNode, none := loads(in.Pods), newLoad()
+	none.requests[corev1.ResourcePods], none.limits[corev1.ResourcePods] = 0, 0
+	room, asked := amounts{}, amounts{}
+	types := map[[4]string]int{}
+	resourceLabels := map[corev1.ResourceName]*dto.LabelPair{}
+	for _, node := range in.Nodes {
+		l := byNode[node.Name]
+		if l == nil {
+			l = none
+		}
+		room.add(node.Status.Allocatable)
+		for name, value := range l.requests {
+			asked[name] += value
+		}
+		labels := node.Labels
+		types[[4]string{labels[karpenterv1.CapacityTypeLabelKey], labels[corev1.LabelInstanceTypeStable],
+			labels[karpenterv1.NodePoolLabelKey], labels[corev1.LabelTopologyZone]}]++
+		if !o.Bounded {
+			b.node(in, o, node, l, resourceLabels)
+		}
+	}
+	for name, whole := range room {
+		if whole > 0 {
+			b.add("karpenter_cluster_utilization_percent", 100*asked[name]/whole, pair("resource_type",
+				metrics.ResourceType(string(name))))
+		}
+	}
+	for t, count := range types {
+		b.add("joiner_nodes_by_type", float64(count), pair("capacity_type", t[0]), pair("instance_type", t[1]),
+			pair("nodepool", t[2]), pair("zone", t[3]))
+	}
+}
+
+// node adds the series of one node.
+func (b *builder) node(in Input, o Options, node *corev1.Node, l *load,
+	resources map[corev1.ResourceName]*dto.LabelPair) {
+	labels := []*dto.LabelPair{pair("node_name", node.Name), pair("phase", string(node.Status.Phase)),
+		pair("managed", word(managed(node)))}
+	for _, key := range o.NodeLabels {
+		labels = append(labels, pair(labelName(key), node.Labels[key]))
+	}
+	labels = sorted(labels...)
+	b.add("karpenter_nodes_current_lifetime_seconds", in.Now.Sub(node.CreationTimestamp.Time).Seconds(), labels...)
+	place := 0 // of resource_type among the labels
+	for place < len(labels) && labels[place].GetName() < "resource_type" {
+		place++
+	}
+	of := map[corev1.ResourceName][]*dto.LabelPair{} // by resource: the families share them
+	add := func(name string, values amounts) {
+		for resource, value := range values {
+			if of[resource] == nil {
+				if resources[resource] == nil {
+					resources[resource] = pair("resource_type", metrics.ResourceType(string(resource)))
+				}
+				of[resource] = slices.Insert(slices.Clone(labels), place, resources[resource])
+			}
+			b.add("karpenter_nodes_"+name, value, of[resource]...)
+		}
+	}
+	allocatable, overhead := amounts{}, amounts{}
+	allocatable.add(node.Status.Allocatable)
+	overhead.add(node.Status.Capacity)
+	for name, value := range allocatable {
+		overhead[name] -= value
+	}
+	add("allocatable", allocatable)
+	add("system_overhead", overhead)
+	add("total_pod_requests", l.requests)
+	add("total_pod_limits", l.limits)
+	add("total_daemon_requests", l.daemonRequests)
+	add("total_daemon_limits", l.daemonLimits)
+}
+
+// managed reports whether a node is of a NodePool.
+func managed(node *corev1.Node) bool { return node.Labels[karpenterv1.NodePoolLabelKey] != "" }
+
+// ownerPath is the path of a pod's first owner as Karpenter writes it, "" for none.
+func ownerPath(pod *corev1.Pod) string {
+	if len(pod.OwnerReferences) == 0 {
+		return ""
+	}
+	owner := &pod.OwnerReferences[0]
+	return "/apis/" + owner.APIVersion + "/namespaces/" + pod.Namespace + "/" + strings.ToLower(owner.Kind) + "s/" +
+		owner.Name
+}

@@ -1,0 +1,166 @@
+// Package state makes the gauges of the state of nodes, pods, pools and conditions, when somebody asks for them: of
+// the objects that the watches show. Nothing is remembered, so a series is gone with its object, and no loop writes
+// any (K-13). It is pure. Names and labels are Karpenter's (K-08).
+//
+// One family can have a series for each pod, with a dozen labels. So series are made by hand, not by the library: they
+// share the labels that they have in common, and nobody checks each against the others.
+package state
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+)
+
+// Input is what there is. Nothing of it is changed.
+type Input struct {
+	Now    time.Time
+	Nodes  []*corev1.Node
+	Pods   []*corev1.Pod
+	Claims []*karpenterv1.NodeClaim
+	Pools  []*karpenterv1.NodePool
+	// Waiting are the pods that are not ready yet, Running what is being planned, by controller.
+	Waiting []metrics.PodTime
+	Running map[string]metrics.RunningPlan
+	// Cost is, by pool, what its machines cost per hour in dollars, as far as their prices are known.
+	Cost map[string]float64
+	// Unsynced is for how long the picture of the cluster has not been whole, 0 when it is.
+	Unsynced time.Duration
+}
+
+// Options are what is served.
+type Options struct {
+	// NodeLabels are the label keys that series of nodes have as labels.
+	NodeLabels []string
+	// ClassLabels are the label keys by which a NodeClaim and its Node name their node class.
+	ClassLabels []string
+	// Bounded leaves out what has the name of a node or pod, and serves sums by pool instead (K-12).
+	Bounded bool
+	// Unobserved leaves out what Karpenter does without with --disable-cluster-state-observability.
+	Unobserved bool
+	// Deprecated serves conditions by their old names too.
+	Deprecated bool
+	// MaxSeries is the most series that are served; above it the largest families with names are left out. 0: any number.
+	MaxSeries int
+}
+
+// Families returns the families that are served, ordered by name, and the names of those that were left out since
+// there are too many series.
+func Families(in Input, o Options) (families []*dto.MetricFamily, dropped []string) {
+	b := &builder{families: map[string]*dto.MetricFamily{}, described: map[string]Family{}}
+	for _, f := range Served(o) {
+		b.described[f.Name] = f
+	}
+	b.whole(in)
+	b.nodes(in, o)
+	b.pods(in)
+	b.conditions(in, o)
+	for _, f := range b.families {
+		families = append(families, f)
+	}
+	slices.SortFunc(families, func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return fuse(families, b.described, o.MaxSeries)
+}
+
+// fuse leaves out the largest families with names until there are at most so many series, and says which.
+func fuse(families []*dto.MetricFamily, described map[string]Family, most int) (kept []*dto.MetricFamily,
+	dropped []string) {
+	series := 0
+	for _, f := range families {
+		series += len(f.Metric)
+	}
+	for most > 0 && series > most {
+		largest := slices.MaxFunc(families, func(a, b *dto.MetricFamily) int {
+			return cmp.Compare(named(a, described), named(b, described))
+		})
+		if named(largest, described) == 0 {
+			break // what is left has no names, and as many series as there are pools
+		}
+		series -= len(largest.Metric)
+		dropped = append(dropped, largest.GetName())
+		families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return f == largest })
+	}
+	slices.Sort(dropped)
+	return families, dropped
+}
+
+// named returns how many series a family has, 0 for one without names of objects.
+func named(f *dto.MetricFamily, described map[string]Family) int {
+	if !described[f.GetName()].Named {
+		return 0
+	}
+	return len(f.Metric)
+}
+
+// builder gathers series by family.
+type builder struct {
+	families  map[string]*dto.MetricFamily
+	described map[string]Family
+}
+
+// serves reports whether a family is served.
+func (b *builder) serves(name string) bool {
+	_, served := b.described[name]
+	return served
+}
+
+// add adds a series; of a family that is not served nothing. The labels are in the order of their names.
+func (b *builder) add(name string, value float64, labels ...*dto.LabelPair) {
+	described, served := b.described[name]
+	if !served {
+		return
+	}
+	f := b.families[name]
+	if f == nil {
+		f = &dto.MetricFamily{Name: &described.Name, Help: &described.Help, Type: dto.MetricType_GAUGE.Enum()}
+		b.families[name] = f
+	}
+	f.Metric = append(f.Metric, &dto.Metric{Label: labels, Gauge: &dto.Gauge{Value: &value}})
+}
+
+// pair makes a label. Series may share it.
+func pair(name, value string) *dto.LabelPair { return &dto.LabelPair{Name: &name, Value: &value} }
+
+// sorted orders labels by name.
+func sorted(labels ...*dto.LabelPair) []*dto.LabelPair {
+	slices.SortFunc(labels, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return labels
+}
+
+// word is a bool as labels have it.
+func word(is bool) string {
+	if is {
+		return "true"
+	}
+	return "false"
+}
+
+// whole adds what is of the cluster and of pools as a whole.
+func (b *builder) whole(in Input) {
+	b.add("karpenter_cluster_state_node_count", float64(len(in.Nodes)))
+	synced := 1.0
+	if in.Unsynced > 0 {
+		synced = 0
+	}
+	b.add("karpenter_cluster_state_synced", synced)
+	b.add("karpenter_cluster_state_unsynced_time_seconds", in.Unsynced.Seconds())
+	for pool, cost := range in.Cost {
+		b.add("karpenter_nodepools_cost_total", cost, pair("nodepool", pool))
+	}
+	for controller, plan := range in.Running {
+		labels := []*dto.LabelPair{pair("controller", controller), pair("scheduling_id", "")}
+		b.add("karpenter_scheduler_queue_depth", float64(plan.Pods), labels...)
+		age := 0.0
+		if !plan.Since.IsZero() {
+			age = max(0, in.Now.Sub(plan.Since).Seconds())
+		}
+		b.add("karpenter_scheduler_unfinished_work_seconds", age, labels...)
+	}
+}

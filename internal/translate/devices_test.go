@@ -1,0 +1,62 @@
+package translate_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// K-41. A pod that asks for devices, for itself or for one of its containers, has a shape that no node satisfies, and says so;
+// what is wrong with the pod comes before. A DaemonSet whose pods ask for some counts nowhere.
+func TestK41_PodsThatAskForDevices(t *testing.T) {
+	t.Parallel()
+	gpu, nic := corev1.PodResourceClaim{Name: "gpu"}, corev1.PodResourceClaim{Name: "nic"}
+	container := corev1.Container{Name: "main",
+		Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "gpu"}}}}
+	wrong := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}}
+	for name, c := range map[string]struct {
+		spec  corev1.PodSpec
+		names []string
+		code  cause.Code
+	}{
+		"none": {corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}, nil, ""},
+		"of the pod": {corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{nic, gpu}}, []string{"gpu", "nic"},
+			cause.DevicesUnknown},
+		"of a container": {corev1.PodSpec{Containers: []corev1.Container{container}}, []string{"gpu"}, cause.DevicesUnknown},
+		"of an init container": {corev1.PodSpec{InitContainers: []corev1.Container{container}},
+			[]string{"gpu"}, cause.DevicesUnknown},
+		"of a pod that is wrong": {corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{gpu},
+			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{TopologyKey: "zone", MaxSkew: 1,
+				WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &wrong}}}, []string{"gpu"}, cause.PodMalformed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			space := resources.NewSpace()
+			if names := translate.DeviceClaims(&c.spec); !slices.Equal(names, c.names) {
+				t.Errorf("claims %q, want %q", names, c.names)
+			}
+			pod, _ := translate.Pod(space, &corev1.Pod{Spec: c.spec}, time.Time{})
+			set := &appsv1.DaemonSet{}
+			set.Spec.Template.Spec = c.spec
+			daemon, _ := translate.Daemon(space, set, translate.Admission{}, nil)
+			for _, shape := range []string{string(pod.Shape.BlockedBy), string(daemon.Shape.BlockedBy)} {
+				if shape != string(c.code) {
+					t.Errorf("blocked by %q, want %q", shape, c.code)
+				}
+			}
+			node := cluster.Node{Name: "any"}
+			if takes := node.MightAdmit(pod.Shape) || node.MightAdmit(daemon.Shape); takes != (c.code == "") {
+				t.Errorf("a node takes the pod or the daemon: %t", takes)
+			}
+		})
+	}
+}
