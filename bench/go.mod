@@ -52,8 +52,7 @@ require (
 	github.com/google/gnostic-models v0.7.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
-	github.com/joiner-autoscaler/joiner/autonodepolicy v0.0.0
-	github.com/joiner-autoscaler/joiner/nodescheduling v0.0.0 // indirect
+	github.com/joiner-autoscaler/joiner/autonodepolicy v0.0.0 // indirect
 	github.com/joiner-autoscaler/joiner/localcluster v0.0.0
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/mitchellh/hashstructure/v2 v2.0.2 // indirect

@@ -184,7 +184,7 @@ func TestU13_TheNearestNameIsTold(t *testing.T) {
 		`there is no command "nod" in joinerctl explain; do you mean node?`:   {"explain", "nod", "n1"},
 		`there is no command "chek" in joinerctl migrate; do you mean check?`: {"migrate", "chek"},
 		`there is no command "vanish" in joinerctl: it must be one of audit, completion, console, dump, explain, history, ` +
-			`migrate, pause, policy, replay, resume, simulate, status, top, version`: {"vanish"},
+			`migrate, pause, policy, replay, resume, simulate, status, takeover, top, version`: {"vanish"},
 		`there is no command "pot" in joinerctl explain; do you mean pod?`: {"explain", "pot", "a", "-f", "x"},
 		`there is no pod train-O in namespace ml; do you mean train-0?`: {"explain", "po", "ml/train-O", "-f",
 			"../../examples/simulate"},

@@ -100,7 +100,7 @@ func TestU36_ExplainSaysWhatIsWrong(t *testing.T) {
 		"elsewhere":  {[]string{"huge"}, "there is no pod huge in namespace default; there is one in shop"},
 		"a bad name": {[]string{"a/b/c"}, `the pod is "a/b/c": name it NAMESPACE/NAME`},
 		"another output": {[]string{"huge", "-o", "wid"},
-			`--output is "wid": it must be table, wide, json, yaml, name, jsonpath=TEMPLATE or go-template=TEMPLATE`},
+			`--output is "wid": it must be table, wide, json, yaml, name, jsonpath=TEMPLATE, go-template=TEMPLATE or custom-columns=HEADING:.path,...`},
 		"nothing": {nil, "name one, not 0: joinerctl explain pod [NAMESPACE/]NAME"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -176,13 +176,13 @@ func wrongManifest(scheme *runtime.Scheme, document string) (string, error) {
 
 // othersFlags are flags of programs of others that pages name: Helm, kubectl and kube-apiserver.
 func othersFlags() []string {
-	return []string{"set", "take-ownership", "force-conflicts", "cascade", "enable-admission-plugins", "api-versions"}
+	return []string{"set", "take-ownership", "force-conflicts", "cascade", "enable-admission-plugins", "api-versions", "reset-then-reuse-values"}
 }
 
 // U-12: every flag that a page names is one of our programs.
 func TestU12_FlagsOfPagesExist(t *testing.T) {
 	t.Parallel()
-	known := map[string]bool{"help": true, "version": true}
+	known := map[string]bool{"help": true, "version": true, "unknown-flags": true} // the last is read before the others are
 	var add func(*cobra.Command)
 	add = func(c *cobra.Command) {
 		for _, flags := range []*pflag.FlagSet{c.Flags(), c.PersistentFlags()} {

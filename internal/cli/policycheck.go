@@ -191,7 +191,8 @@ func hosted(ctx context.Context, config Config, to *Connection) (wrappers []hype
 		return nil, nil, nil, errors.New("there is no OpenshiftNodePool among the files, and none in the cluster: ask the " +
 			"hosted cluster, a management cluster has none")
 	}
-	others, missing, err := readAll(ctx, client, whatif.Resources())
+	others, missing, err := readWhole(ctx, client, whatif.Resources(),
+		func(d whatif.Document) whatif.Document { return d }) // a policy is applied to the whole
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -168,7 +168,7 @@ func TestU36_SimulateSaysWhatIsWrong(t *testing.T) {
 		"no cluster":   {want: "no cluster: no kubeconfig is known; to plan for files, name them with -f"},
 		"no such file": {args: []string{"-f", filepath.Join(folder, "none.yaml")}, want: "none.yaml: no such file"},
 		"another output": {args: []string{"-f", "-", "-o", "xml"},
-			want: `--output is "xml": it must be table, wide, json, yaml, name, jsonpath=TEMPLATE or go-template=TEMPLATE`},
+			want: `--output is "xml": it must be table, wide, json, yaml, name, jsonpath=TEMPLATE, go-template=TEMPLATE or custom-columns=HEADING:.path,...`},
 		"a bad catalogue": {args: []string{"-f", "-", "--catalogue", garbage}, want: "--catalogue " + garbage},
 		"a bad tolerance": {args: []string{"-f", "-", "--price-tolerance", "101"},
 			want: "--price-tolerance is 101: want percent from 0 to 100"},

@@ -111,7 +111,7 @@ func launching() []panel {
 			of(`max by (nodepool) (joiner_offerings_unavailable{POOL}) / max by (nodepool) (joiner_offerings{POOL})`,
 				"{{nodepool}}")),
 		graph("Nodes that never joined", "In an hour.", "short", of(`sum by (nodepool) `+
-			`(increase(karpenter_nodeclaims_disrupted_total{POOL,reason="registrationtimeout"}[1h]))`, "{{nodepool}}")),
+			`(increase(karpenter_nodeclaims_disrupted_total{POOL,reason="registration_timeout"}[1h]))`, "{{nodepool}}")),
 		graph("Launches in vain", "Rounds in an hour after which none of the pods was bound that they were for.", "short",
 			of(`sum by (nodepool) (increase(joiner_nodepools_launches_in_vain_total{POOL}[1h]))`, "{{nodepool}}")),
 		graph("NodePools that are not ready", "", "short",

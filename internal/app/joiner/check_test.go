@@ -97,11 +97,10 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 	}
 	c := DefaultConfig()
 	c.MetricsPort, c.KubeClientQPS, c.KubeClientBurst = 70000, 0, -1
-	c.BatchIdleDuration, c.BatchMaxDuration = 10*time.Second, time.Second
 	c.LaunchTimeout, c.InitializationTimeout = 0, -time.Second
 	c.LeaderElectionName, c.SystemNamespace = "", ""
 	err := c.Validate()
-	want(t, err, "--metrics-port is 70000", "--kube-client-qps is 0", "--kube-client-burst is -1", "--batch-idle-duration is 10s", "--launch-timeout is 0s",
+	want(t, err, "--metrics-port is 70000", "--kube-client-qps is 0", "--kube-client-burst is -1", "--launch-timeout is 0s",
 		"--initialization-timeout is -1s", "--leader-election-name", "--system-namespace")
 	c = DefaultConfig()
 	c.HealthProbePort = c.MetricsPort

@@ -24,8 +24,8 @@ const (
 	evenFew = 0.05
 	// evenSpare is the share of a node's cores and memory that stays free. It makes up for what does not fit exactly.
 	evenSpare = 0.04
-	// evenMost is how much dearer than the chosen one other types of a claim may be, in percent. Nodes of twice the size would
-	// not be of one size.
+	// evenMost is how much dearer than the chosen one other types of a claim may be, in percent and for the same capacity type.
+	// Nodes of twice the size would not be of one size.
 	evenMost = 50
 	// evenShare is the part of all nodes for which pods must ask that keep apart: where they are fewer, there is room for them.
 	evenShare = 0.25
@@ -70,7 +70,7 @@ func evenSizes(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) map
 	for _, pool := range snapshot.Pools {
 		own := slices.DeleteFunc(slices.Clone(p.Launches), func(l plan.Launch) bool { return l.Pool != pool.Name })
 		d := demandOf(own, byUID)
-		if d.apart < 2 || float64(d.apart) < evenShare*float64(len(own)) || len(pool.MinValues) > 0 {
+		if d.apart < 2 || !d.shared || float64(d.apart) < evenShare*float64(len(own)) || len(pool.MinValues) > 0 {
 			continue
 		}
 		prepared := newPool(0, pool, snapshot.Daemons, newReservations(snapshot))
@@ -96,13 +96,16 @@ func apartBy(shape *cluster.Shape) []cluster.AffinityTerm {
 type demand struct {
 	sum   resources.Vector // of all together
 	apart int              // how many pods keep apart from each other, at most
-	types []string         // that take these
+	// shared is set where a node has several pods: where none has, each pod has its node wherever it comes.
+	shared bool
+	types  []string // that take these
 }
 
 func demandOf(launches []plan.Launch, byUID map[string]*cluster.Pod) demand {
 	var d demand
 	groups, keys := map[string]int{}, map[*cluster.Shape][]string{}
 	for _, l := range launches {
+		d.shared = d.shared || len(l.Pods) > 1
 		for _, ref := range l.Pods {
 			shape := byUID[ref.UID].Shape
 			d.sum = d.sum.Plus(shape.Requests)
@@ -158,9 +161,15 @@ func (d demand) size(p *pool) (int, bool) {
 // something to choose from.
 func (p *pool) keepEven(offer int) {
 	even := catalog.NewBits(len(p.Catalog.Offers))
-	room, most := p.roomOf(offer), p.Catalog.Offers[offer].Price*(100+evenMost)/100
+	room, chosen := p.roomOf(offer), p.Catalog.Offers[offer]
+	most := map[string]resources.Money{} // by capacity type
+	for i := range p.plain().All() {     // by price
+		if o := p.Catalog.Offers[i]; o.Type == chosen.Type && most[o.CapacityType] == 0 {
+			most[o.CapacityType] = o.Price * (100 + evenMost) / 100
+		}
+	}
 	for i := range p.plain().All() {
-		if p.Catalog.Offers[i].Price <= most && room.Fits(p.roomOf(i)) {
+		if o := p.Catalog.Offers[i]; o.Price <= most[o.CapacityType] && room.Fits(p.roomOf(i)) {
 			even.Add(i)
 		}
 	}
