@@ -6,9 +6,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/joiner-autoscaler/joiner/internal/app/joiner"
 	"github.com/joiner-autoscaler/joiner/internal/sim"
 )
 
@@ -145,6 +148,11 @@ func TestStories(t *testing.T) {
 			}
 			if len(script.Prose) == 0 {
 				t.Error("the story does not begin with what it is about")
+			}
+			for _, fault := range regexp.MustCompile(`(?m)^fault \S+ (\S+)`).FindAllStringSubmatch(string(text), -1) {
+				if name := fault[1]; !slices.Contains([]string{joiner.Provisioning, joiner.Disruption, joiner.Claims, joiner.Interruption}, name) {
+					t.Errorf("%s: there is no controller %s that the fault could come to", fault[0], name)
+				}
 			}
 			if r := sim.Run(g, script, nil); r.Violation != "" {
 				t.Errorf("at %s: %s: %s", r.At, r.Check, r.Violation)
