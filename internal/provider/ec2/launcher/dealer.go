@@ -117,6 +117,11 @@ func (l *Launcher[R]) takeOverFor(ctx context.Context, claims []launchid.Claim, 
 	[]launchid.Claim, error,
 ) {
 	l.mu.Lock()
+	for _, claim := range claims { // a claim that goes is not asked for by anybody: only here it shows that others have taken over
+		if claim.ProviderID == "" {
+			l.checkMark(claim)
+		}
+	}
 	take := l.plan(claims, machines).Take
 	var others []launchid.ID
 	for _, claim := range claims {
