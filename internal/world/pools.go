@@ -85,6 +85,13 @@ func (s *Store) applyPool(pool *karpenterv1.NodePool) error {
 	return err
 }
 
+// HasPool reports whether there is a NodePool of that name, and it is ours.
+func (s *Store) HasPool(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pools[name] != nil
+}
+
 func sameClass(a, b *karpenterv1.NodePool) bool {
 	return classOf(a.Spec.Template.Spec.NodeClassRef) == classOf(b.Spec.Template.Spec.NodeClassRef)
 }

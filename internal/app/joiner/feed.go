@@ -159,11 +159,12 @@ func (f *Feed) ended(object client.Object) {
 	}
 }
 
-// ours reports whether events may tell of an object's conditions: nodes that are nobody's have many, and others care for them.
+// ours reports whether events may tell of an object's conditions: nodes of nobody and of other programs have many, and others care for
+// them.
 func (f *Feed) ours(object client.Object) bool {
 	switch o := object.(type) {
 	case *corev1.Node:
-		return o.Labels[karpenterv1.NodePoolLabelKey] != ""
+		return f.store.HasPool(o.Labels[karpenterv1.NodePoolLabelKey])
 	case *karpenterv1.NodeClaim:
 		return f.fleet.OwnsClaim(o)
 	case *karpenterv1.NodePool:
