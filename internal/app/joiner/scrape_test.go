@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics/state"
@@ -174,8 +175,14 @@ func TestK14_ChangesOfConditionsAreEvents(t *testing.T) {
 			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "Ready",
 				Status: corev1.ConditionStatus(status), Reason: "Kubelet"}}}}
 	}
+	for name, kind := range map[string]string{"a": "KWOKNodeClass", "b": "OtherNodeClass"} {
+		pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("pool " + name)}}
+		pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: kind, Name: "default"}
+		s.parts.Feed.Apply(pool)
+	}
 	for _, status := range []string{"False", "True", "True"} {
 		s.parts.Feed.Apply(node("ours", "a", status))
+		s.parts.Feed.Apply(node("theirs", "b", status))
 		s.parts.Feed.Apply(node("other", "", status))
 	}
 	gone := node("ours", "a", "True")
