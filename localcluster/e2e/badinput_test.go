@@ -156,7 +156,6 @@ func TestBadStarts(t *testing.T) {
 	}{
 		{"no such flag", []string{"--batch-idle", "1s"}, []string{"--batch-idle"}},
 		{"a bad value", []string{"--batch-idle-duration", "soon"}, []string{"batch-idle-duration", "soon"}},
-		{"idle above max", []string{"--batch-idle-duration", "20s"}, []string{"--batch-idle-duration is 20s", "--batch-max-duration 10s"}},
 		{"no kubeconfig", []string{"--kubeconfig", filepath.Join(dir, "none")}, []string{filepath.Join(dir, "none")}},
 		{"a kubeconfig that is none", []string{"--kubeconfig", write("bad", "{")}, []string{filepath.Join(dir, "bad")}},
 		{"a kubeconfig that points nowhere", []string{"--kubeconfig", nowhere}, []string{"https://127.0.0.1:1", "cannot be reached"}},
