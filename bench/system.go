@@ -85,7 +85,8 @@ func summary(name, side string, pods int, phases []system.Phase) report.Line {
 	line := report.Line{Record: report.Record{
 		Scenario: fmt.Sprintf("%s-%d", name, pods), Side: side, Cost: median.Cost, PodsPlaced: median.Bound, PodsUnplaced: median.Unbound,
 		Nodes: median.Left, PricePerHour: median.Price, CutOff: median.CutOff,
-		System: &report.System{NodesPlanned: median.Planned, NodesLaunched: median.Launched, NodesRemoved: median.Removed, Requests: median.Requests},
+		System: &report.System{NodesPlanned: median.Planned, NodesLaunched: median.Launched,
+			NodesRemoved: median.Removed, Requests: median.Requests},
 	}}
 	for _, p := range own {
 		line.System.RoundSeconds = append(line.System.RoundSeconds, p.WallSeconds)

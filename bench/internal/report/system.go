@@ -26,7 +26,8 @@ func rate(n, nodes int) float64 { return float64(n) / float64(max(1, nodes)) }
 // for what.
 func systemTable(w io.Writer, lines []Line) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "scenario\tside\twall\tall rounds\tCPU\tpeak RSS\tbound\tunbound\tplanned\tcame\twent\tleft\t$/h\trequests\tper node\tleast\twall ratio\tCPU ratio\t")
+	fmt.Fprintln(t, "scenario\tside\twall\tall rounds\tCPU\tpeak RSS\tbound\tunbound\t"+
+		"planned\tcame\twent\tleft\t$/h\trequests\tper node\tleast\twall ratio\tCPU ratio\t")
 	for _, l := range lines {
 		nodes, least := perNode(l.Record)
 		requests := system.Requests(l.Requests).Total()
@@ -38,8 +39,10 @@ func systemTable(w io.Writer, lines []Line) error {
 		for _, s := range l.RoundSeconds {
 			rounds = append(rounds, fmt.Sprintf("%.1f", s))
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%.3f\t%d\t%.1f\t%d\t%s\t%s\t\n", l.Scenario, l.Side, more(l.Record)+seconds(l.WallSeconds),
-			strings.Join(rounds, " "), seconds(l.CPUSeconds), bytes(l.PeakRSSBytes), l.PodsPlaced, l.PodsUnplaced, l.NodesPlanned, l.NodesLaunched, l.NodesRemoved, l.Nodes,
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%.3f\t%d\t%.1f\t%d\t%s\t%s\t\n",
+			l.Scenario, l.Side, more(l.Record)+seconds(l.WallSeconds),
+			strings.Join(rounds, " "), seconds(l.CPUSeconds), bytes(l.PeakRSSBytes), l.PodsPlaced, l.PodsUnplaced,
+			l.NodesPlanned, l.NodesLaunched, l.NodesRemoved, l.Nodes,
 			l.PricePerHour, requests, rate(requests, nodes), least, wall, cpu)
 	}
 	if err := t.Flush(); err != nil {

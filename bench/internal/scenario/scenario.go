@@ -73,7 +73,8 @@ func Make(name string, seed uint64) (Scenario, error) {
 		s.Name = name
 		return s, err
 	}
-	return Scenario{}, fmt.Errorf("scenario %q; want diverse-N, preferences-N, plain-N, one-more-pod-N, consolidate-N, drift-N, limit-N or waves-N", name)
+	return Scenario{}, fmt.Errorf("scenario %q; want diverse-N, preferences-N, plain-N, one-more-pod-N, "+
+		"consolidate-N, drift-N, limit-N or waves-N", name)
 }
 
 // Offered returns the part of the catalogue that the pool allows.

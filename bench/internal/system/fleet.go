@@ -155,7 +155,8 @@ func initialized(claim *karpenterv1.NodeClaim) bool {
 func (f *fleet) look() (sight, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := sight{claims: len(f.claims), nodes: len(f.nodes), launched: f.launched, removed: f.removed, planned: f.planned, changed: f.changed, lastBound: f.bound}
+	s := sight{claims: len(f.claims), nodes: len(f.nodes), launched: f.launched, removed: f.removed, planned: f.planned,
+		changed: f.changed, lastBound: f.bound}
 	for _, bound := range f.pods {
 		if bound {
 			s.bound++

@@ -45,7 +45,8 @@ type Phase struct {
 
 // String is a line for people.
 func (p Phase) String() string {
-	return fmt.Sprintf("%.1f s, %.1f s of CPU, %d MiB; %d pods bound, %d nodes planned first, %d came, %d went, %d are left for %.3f $/h; %d requests", p.WallSeconds,
+	return fmt.Sprintf("%.1f s, %.1f s of CPU, %d MiB; %d pods bound, %d nodes planned first, "+
+		"%d came, %d went, %d are left for %.3f $/h; %d requests", p.WallSeconds,
 		p.CPUSeconds, p.PeakRSSBytes>>20, p.Bound, p.Planned, p.Launched, p.Removed, p.Left, p.Price, p.Requests.Total())
 }
 

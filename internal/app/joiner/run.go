@@ -213,7 +213,9 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, applied c
 }
 
 // scrapes makes what answers scrapes.
-func (p *process) scrapes(ctx context.Context, config Config, informers cache.Cache, parts Parts, store *world.Store, log logr.Logger) error {
+func (p *process) scrapes(ctx context.Context, config Config, informers cache.Cache, parts Parts, store *world.Store,
+	log logr.Logger,
+) error {
 	showBuild(p.registry)
 	p.scraper = &scraper{options: config.served(p.plugged), metrics: parts.metrics, leads: parts.standing.leads.Load, synced: p.synced.All,
 		picture: store, now: time.Now, began: time.Now(), log: log.WithName("metrics")}
@@ -302,7 +304,8 @@ func as(config Config, bound flowcontrol.RateLimiter) *rest.Config {
 // before their launches write about the first of them, so that they share fleets (E-61).
 func newApplied(mgr manager.Manager, config Config, turns *serve.Precedence) (client.Client, error) {
 	return client.New(as(config, turns.First()), client.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), Cache: &client.CacheOptions{Reader: mgr.GetCache()},
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
+		Cache: &client.CacheOptions{Reader: mgr.GetCache()},
 	})
 }
 

@@ -196,7 +196,8 @@ func (p *parser) anyNode(name string, a *attributes) *cluster.Node {
 		ClaimUID: "uid-of-" + name, Pool: a.get("pool", ""), Taints: p.taints(a), Labels: a.labels(a.get("labels", "")),
 		Deleting: a.has("deleting"), Disrupting: a.has("disrupting"), NotReady: a.has("not-ready"), DoNotDisrupt: a.has("do-not-disrupt"),
 		DrainEnds: a.has("drain-ends"),
-		Launched:  true, Registered: true, Held: strings.ReplaceAll(a.get("held", ""), "_", " "), Foreign: a.has("foreign"), Drifted: a.has("drifted"), Expired: a.has("expired"), Replaces: list(a.get("replaces", "")),
+		Launched:  true, Registered: true, Held: strings.ReplaceAll(a.get("held", ""), "_", " "),
+		Foreign: a.has("foreign"), Drifted: a.has("drifted"), Expired: a.has("expired"), Replaces: list(a.get("replaces", "")),
 		Created: a.number("created", 0), ConsolidatableAt: a.number("quiet-at", 0), Price: resources.Unpriced, Initialized: !a.has("new") && !a.has("open"),
 	}
 	if n.Pool != "" {

@@ -217,7 +217,8 @@ func (l *link) make(ctx context.Context, cfg aws.Config) (*connection, error) {
 		return nil, err
 	}
 	c.machines, err = ec2.New(ctx, ec2.Config{
-		Cluster: NewCluster(l.deps.Client, l.deps.Live), Process: string(uuid.NewUUID()), Clients: clients, Clock: clock, Name: s.clusterName, Region: cfg.Region,
+		Cluster: NewCluster(l.deps.Client, l.deps.Live), Process: string(uuid.NewUUID()),
+		Clients: clients, Clock: clock, Name: s.clusterName, Region: cfg.Region,
 		Facts: func() ec2.Facts {
 			known := l.known()
 			return ec2.Facts{Join: known.join.Cluster, DNS: known.join.DNS, PodAddresses: known.pods}
