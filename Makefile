@@ -2,8 +2,11 @@
 
 GO ?= go
 BIN := bin
-# Reproducible: no paths, no version control state; no C, so that any machine with Go can build.
-BUILD := CGO_ENABLED=0 $(GO) build -trimpath
+# Reproducible: no paths, no version control state; no C, so that any machine with Go can build. The same for programs, tests and
+# vet: with other settings all dependencies would be compiled a second time.
+export CGO_ENABLED := 0
+export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
+BUILD := $(GO) build -trimpath
 TEST_FLAGS ?=
 E2E_FLAGS ?= -timeout 180m
 E2E_ENV = CGO_ENABLED=0 JOINER_CONTROLPLANE='$(abspath $(CONTROLPLANE))' JOINER_BINARY='$(abspath $(BIN)/joiner)' \
@@ -250,7 +253,7 @@ lint: ## staticcheck and formatting
 
 .PHONY: race
 race: ## Tests of the core under the race detector (needs a C compiler)
-	$(GO) test -race $(RACE_PACKAGES)
+	CGO_ENABLED=1 $(GO) test -race $(RACE_PACKAGES)
 
 # One seed tells its story; without SEED, N of them from FROM. With CLOUD=ec2 the machines are EC2's.
 SEED ?=

@@ -121,7 +121,7 @@ func goRun(t *testing.T, dir string) string {
 	for _, args := range [][]string{{"vet", "./..."}, {"run", "./cmd/show"}} {
 		command := exec.Command("go", args...)
 		command.Dir = dir
-		command.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0")
+		command.Env = append(os.Environ(), "GOFLAGS=-mod=mod -trimpath", "GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0")
 		var err error
 		if out, err = command.CombinedOutput(); err != nil {
 			t.Fatalf("go %v: %v\n%s", args, err, out)
