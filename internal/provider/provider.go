@@ -42,8 +42,9 @@ type Provider interface {
 	// Errors: [ErrNodeClassNotFound], [*NodeClassNotReadyError], [*InsufficientCapacityError], [*LaunchError], [ErrExpired].
 	Launch(ctx context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (Instance, error)
 	// Terminate ends a machine. nil means taken on and still going on: call again, and hear then what came of it. [ErrNotFound] means
-	// proved gone.
-	Terminate(ctx context.Context, providerID string) error
+	// proved gone. A provider that does not end it at once, to ask for several together, calls inUse right before it does, in any
+	// goroutine: true keeps the machine for now, and whoever wants it to end asks again. nil is never in use.
+	Terminate(ctx context.Context, providerID string, inUse func() bool) error
 	// Get returns one machine, or [ErrNotFound] when it is proved gone or never was.
 	Get(ctx context.Context, providerID string) (Instance, error)
 	// List returns every machine that Get would return, and only those of this cluster, ordered by provider ID. It may lag

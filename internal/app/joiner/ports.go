@@ -73,9 +73,9 @@ func (m measured) Launch(ctx context.Context, claim *karpenterv1.NodeClaim, notA
 }
 
 // Terminate implements provider.Provider.
-func (m measured) Terminate(ctx context.Context, id string) error {
+func (m measured) Terminate(ctx context.Context, id string, inUse func() bool) error {
 	start := m.now()
-	err := m.Provider.Terminate(ctx, id)
+	err := m.Provider.Terminate(ctx, id, inUse)
 	m.observe("Delete", start, err)
 	return err
 }

@@ -47,11 +47,11 @@ func (f failing) List(ctx context.Context) ([]provider.Instance, error) {
 	return f.cloud.List(ctx)
 }
 
-func (f failing) Terminate(ctx context.Context, id string) error {
+func (f failing) Terminate(ctx context.Context, id string, inUse func() bool) error {
 	if err := f.failures.Call("terminate"); err != nil {
 		return err
 	}
-	return f.cloud.Terminate(ctx, id)
+	return f.cloud.Terminate(ctx, id, inUse)
 }
 
 // fail puts failures between the controller and all that it talks to.

@@ -108,7 +108,7 @@ func (c *cloud) List(context.Context) ([]provider.Instance, error) {
 // errNoID is the answer to questions about no machine at all, which nobody should ask.
 var errNoID = errors.New("want a provider ID")
 
-func (c *cloud) Terminate(_ context.Context, id string) error {
+func (c *cloud) Terminate(_ context.Context, id string, _ func() bool) error {
 	if id == "" {
 		return errNoID
 	}

@@ -228,7 +228,7 @@ func (c *Controller) instanceGone(ctx context.Context, w *work) (bool, error) {
 
 // endInstance ends the claim's instance and reports whether it is proved gone.
 func (c *Controller) endInstance(ctx context.Context, w *work) (bool, error) {
-	err := w.cloud.Terminate(ctx, w.claim.Status.ProviderID)
+	err := w.cloud.Terminate(ctx, w.claim.Status.ProviderID, nil)
 	if err != nil && !errors.Is(err, provider.ErrNotFound) {
 		return false, fmt.Errorf("ending instance %s of NodeClaim %s: %w", w.claim.Status.ProviderID, w.claim.Name, err)
 	}

@@ -139,7 +139,7 @@ func (g *Collector) endOrphan(ctx context.Context, cloud provider.Provider, inst
 		return client.IgnoreNotFound(g.config.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID}))
 	}
 	g.config.Log.Info("ending an instance without a NodeClaim", "providerID", instance.ProviderID, "claim", instance.ClaimName)
-	if err := cloud.Terminate(ctx, instance.ProviderID); err != nil && !errors.Is(err, provider.ErrNotFound) {
+	if err := cloud.Terminate(ctx, instance.ProviderID, nil); err != nil && !errors.Is(err, provider.ErrNotFound) {
 		return err
 	}
 	return nil

@@ -181,7 +181,7 @@ func (c *Controller) remove(ctx context.Context, w *work, reason, message string
 
 // abandon ends the instance of a claim that has vanished while it was being launched: somebody took its finalizer off.
 func (c *Controller) abandon(ctx context.Context, w *work) error {
-	if err := w.cloud.Terminate(ctx, w.claim.Status.ProviderID); err != nil && !errors.Is(err, provider.ErrNotFound) {
+	if err := w.cloud.Terminate(ctx, w.claim.Status.ProviderID, nil); err != nil && !errors.Is(err, provider.ErrNotFound) {
 		return fmt.Errorf("ending the instance of vanished NodeClaim %s: %w", w.claim.Name, err)
 	}
 	c.config.Log.Info("ended the instance of a NodeClaim that vanished", "claim", w.claim.Name, "providerID", w.claim.Status.ProviderID)

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -49,7 +50,7 @@ type Fleet interface {
 	OwnsClaim(claim *karpenterv1.NodeClaim) bool
 	OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool
 	Find(ctx context.Context, providerID string) (fleet.Fate, error)
-	Terminate(ctx context.Context, providerID string) (fleet.Fate, error)
+	Terminate(ctx context.Context, providerID string, inUse func() bool) (fleet.Fate, error)
 }
 
 // Config is what the controller works with; all fields are required.
@@ -218,7 +219,22 @@ func (c *Controller) end(ctx context.Context, node *corev1.Node, claim *karpente
 		err := c.setConditions(ctx, claim, drained, condition.False(karpenterv1.ConditionTypeVolumesDetached, "AwaitingVolumeDetachment", text))
 		return reconcile.Result{RequeueAfter: detachAgainAfter}, err
 	}
-	return c.terminate(ctx, node, claim, drained)
+	return c.terminate(ctx, node, claim, drained, func() bool {
+		return c.inUse(context.WithoutCancel(ctx), node.Name, due, limited)
+	})
+}
+
+// inUse reports whether pods that a drain would look after are on a node whose deadline is still to come.
+func (c *Controller) inUse(ctx context.Context, node string, due time.Time, limited bool) bool {
+	now := c.config.Now()
+	if limited && !now.Before(due) {
+		return false
+	}
+	var pods corev1.PodList
+	if err := c.config.Client.List(ctx, &pods, client.MatchingFields{IndexPodNode: node}); err != nil {
+		return true // the next step asks again
+	}
+	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return mustLeave(&pod, now) })
 }
 
 // drain asks for the evictions that are due and says what is in the way.
@@ -246,8 +262,9 @@ func (c *Controller) drain(ctx context.Context, node *corev1.Node, claim *karpen
 }
 
 // terminate ends the instance and, when that is proved, lets the node go.
-func (c *Controller) terminate(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim, drained condition.Value) (reconcile.Result, error) {
-	fate, err := c.config.Fleet.Terminate(ctx, node.Spec.ProviderID)
+func (c *Controller) terminate(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim, drained condition.Value,
+	inUse func() bool) (reconcile.Result, error) {
+	fate, err := c.config.Fleet.Terminate(ctx, node.Spec.ProviderID, inUse)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("ending the instance of node %s: %w", node.Name, err)
 	}

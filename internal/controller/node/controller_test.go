@@ -30,11 +30,13 @@ import (
 // cloud has one machine; it takes so many calls of Terminate until it is gone.
 type cloud struct {
 	controllertest.Everything
-	left int
+	left  int
+	inUse func() bool // of the last Terminate
 }
 
-func (c *cloud) Terminate(ctx context.Context, id string) (fleet.Fate, error) {
+func (c *cloud) Terminate(ctx context.Context, id string, inUse func() bool) (fleet.Fate, error) {
 	c.left--
+	c.inUse = inUse
 	return c.Find(ctx, id)
 }
 
@@ -122,6 +124,40 @@ func pod(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Labels: map[string]string{"app": "web"}},
 		Spec:       corev1.PodSpec{NodeName: "n1"},
+	}
+}
+
+// P-40: a provider that waits with the end of a drained node's machine hears of a pod that comes meanwhile, until the deadline of
+// the drain.
+func TestP40_APodThatComesToADrainedNode(t *testing.T) {
+	t.Parallel()
+	n, claim := dying()
+	due := controllertest.Start().Add(time.Hour)
+	claim.Annotations = map[string]string{karpenterv1.NodeClaimTerminationTimestampAnnotationKey: due.Format(time.RFC3339)}
+	r := newRig(t, n, claim)
+	r.cloud.left = 1
+	r.reconcile(t)
+	if r.cloud.inUse == nil || r.cloud.inUse() {
+		t.Fatal("an empty node is in use, or nobody can ask")
+	}
+	late, done, daemon := pod("late"), pod("done"), pod("daemon")
+	done.Status.Phase = corev1.PodSucceeded
+	daemon.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "agent", Controller: new(true)}}
+	daemon.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	for _, each := range []struct {
+		pod  *corev1.Pod
+		want bool
+	}{{done, false}, {daemon, false}, {late, true}} {
+		if err := r.server.Create(t.Context(), each.pod); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.cloud.inUse(); got != each.want {
+			t.Errorf("with pod %s the node is in use: %t, want %t", each.pod.Name, got, each.want)
+		}
+	}
+	r.clock.Advance(time.Hour)
+	if r.cloud.inUse() {
+		t.Error("past its deadline the node is in use")
 	}
 }
 

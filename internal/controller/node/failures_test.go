@@ -28,11 +28,11 @@ type failing struct {
 	failures *controllertest.Failures
 }
 
-func (f failing) Terminate(ctx context.Context, id string) (fleet.Fate, error) {
+func (f failing) Terminate(ctx context.Context, id string, inUse func() bool) (fleet.Fate, error) {
 	if err := f.failures.Call("terminate"); err != nil {
 		return fleet.Unproved, err
 	}
-	return f.cloud.Terminate(ctx, id)
+	return f.cloud.Terminate(ctx, id, inUse)
 }
 
 func (f failing) Find(ctx context.Context, id string) (fleet.Fate, error) {

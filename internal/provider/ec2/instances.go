@@ -137,9 +137,9 @@ func (p *Provider) Get(ctx context.Context, providerID string) (provider.Instanc
 }
 
 // Terminate ends a machine.
-func (p *Provider) Terminate(ctx context.Context, providerID string) error {
+func (p *Provider) Terminate(ctx context.Context, providerID string, inUse func() bool) error {
 	before, _ := p.recall(providerID)
-	err := p.machines.End(ctx, providerID, before.Launched)
+	err := p.machines.End(ctx, providerID, before.Launched, inUse)
 	p.countEnd(providerID, err)
 	if errors.Is(err, provider.ErrNotFound) {
 		p.forget(providerID)

@@ -79,7 +79,7 @@ func TestE15_AFullZoneOfASpreadGroup(t *testing.T) {
 	if _, err := a.Launch(t.Context(), claim("elsewhere"), time.Time{}); err != nil {
 		t.Errorf("launching in another zone: %v", err)
 	}
-	if err := a.Terminate(t.Context(), ids[0]); err != nil {
+	if err := a.Terminate(t.Context(), ids[0], nil); err != nil {
 		t.Fatal(err)
 	}
 	a.server.Advance(time.Minute)

@@ -152,7 +152,7 @@ func (a *account) run(t *testing.T, class *awsv1.EC2NodeClass, policy *iampolicy
 		if kind == catalog.Spot {
 			a.heed(t, machine.ProviderID)
 		}
-		if err := a.Terminate(ctx, machine.ProviderID); err != nil {
+		if err := a.Terminate(ctx, machine.ProviderID, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -134,8 +134,8 @@ func (f *Fleet) Find(ctx context.Context, providerID string) (Fate, error) {
 }
 
 // Terminate ends a machine: Unproved means that its end was accepted and goes on. One that is not ours is left alone.
-func (f *Fleet) Terminate(ctx context.Context, providerID string) (Fate, error) {
-	return f.ask(providerID, func(p provider.Provider) error { return p.Terminate(ctx, providerID) })
+func (f *Fleet) Terminate(ctx context.Context, providerID string, inUse func() bool) (Fate, error) {
+	return f.ask(providerID, func(p provider.Provider) error { return p.Terminate(ctx, providerID, inUse) })
 }
 
 // ask puts a question about a machine to its provider, and to no other: one that never made such machines does not find

@@ -28,12 +28,12 @@ func (c cloud) NodeClass() schema.GroupKind {
 	return schema.GroupKind{Group: "example.com", Kind: c.kind}
 }
 func (c cloud) Owns(id string) bool { return strings.HasPrefix(id, c.Name()+"://") }
-func (c cloud) Terminate(_ context.Context, id string) error {
+func (c cloud) Terminate(_ context.Context, id string, _ func() bool) error {
 	*c.asked = append(*c.asked, c.Name()+" "+id)
 	return c.answer
 }
 func (c cloud) Get(ctx context.Context, id string) (provider.Instance, error) {
-	return provider.Instance{}, c.Terminate(ctx, id)
+	return provider.Instance{}, c.Terminate(ctx, id, nil)
 }
 
 func class(group, kind string) *karpenterv1.NodeClassReference {
@@ -121,7 +121,8 @@ func TestOnlyTheOwnerProvesThatAMachineIsGone(t *testing.T) {
 	} {
 		var asked []string
 		f := fleet.New(cloud{kind: "A", answer: test.answer, asked: &asked}, cloud{kind: "B", answer: test.answer, asked: &asked})
-		for name, question := range map[string]func(context.Context, string) (fleet.Fate, error){"Find": f.Find, "Terminate": f.Terminate} {
+		terminate := func(ctx context.Context, id string) (fleet.Fate, error) { return f.Terminate(ctx, id, nil) }
+		for name, question := range map[string]func(context.Context, string) (fleet.Fate, error){"Find": f.Find, "Terminate": terminate} {
 			asked = nil
 			fate, err := question(t.Context(), test.id)
 			if fate != test.want || (err != nil) != test.fails || strings.Join(asked, ",") != test.asked {

@@ -179,7 +179,7 @@ func live(t *testing.T, w *world, name string) (crashed bool) {
 		t.Fatalf("%s: %d machines, want 1", name, w.Machines())
 	}
 	w.cluster.SetFinalizers("web", "karpenter.sh/termination")
-	survive(func() error { return w.Terminate(t.Context(), instance.ProviderID) }, func(err error) bool { return errors.Is(err, provider.ErrNotFound) })
+	survive(func() error { return w.Terminate(t.Context(), instance.ProviderID, nil) }, func(err error) bool { return errors.Is(err, provider.ErrNotFound) })
 	survive(func() error {
 		_, err := w.Boot(t.Context(), w.clock)
 		return err

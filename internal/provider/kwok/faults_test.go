@@ -128,7 +128,7 @@ func TestMachinesJoinLateOrNever(t *testing.T) {
 		t.Errorf("%d nodes of %d machines, want 1 of 2", joined(), w.Machines())
 	}
 	for _, id := range []string{late.ProviderID, never.ProviderID} {
-		if err := w.Terminate(t.Context(), id); !errors.Is(err, provider.ErrNotFound) {
+		if err := w.Terminate(t.Context(), id, nil); !errors.Is(err, provider.ErrNotFound) {
 			t.Errorf("Terminate(%s): %v", id, err)
 		}
 	}

@@ -192,7 +192,7 @@ func (p *Provider) start(ctx context.Context, record BootRecord) error {
 
 // Terminate ends a machine. A simulated one is gone at once, so the answer is always ErrNotFound, or an error that
 // asks for another call. Its Node may live on while finalizers hold it; it is marked, so that it no longer counts.
-func (p *Provider) Terminate(ctx context.Context, providerID string) error {
+func (p *Provider) Terminate(ctx context.Context, providerID string, _ func() bool) error {
 	if err := p.throttled(ctx, callTerminate, providerID); err != nil {
 		return err
 	}

@@ -121,7 +121,7 @@ func TestAReservationIsUsedUp(t *testing.T) {
 	if _, err := w.Launch(t.Context(), full, time.Time{}); !errors.As(err, &insufficient) || len(insufficient.Tried) != 1 || insufficient.Tried[0] != (provider.Offering{Type: "a", Zone: "z", CapacityType: "reserved"}) {
 		t.Errorf("error %v, want insufficient capacity after trying a/z/reserved", err)
 	}
-	if err := w.Terminate(t.Context(), "kwok://web-0"); !errors.Is(err, provider.ErrNotFound) {
+	if err := w.Terminate(t.Context(), "kwok://web-0", nil); !errors.Is(err, provider.ErrNotFound) {
 		t.Fatal(err)
 	}
 	if c, err := w.Catalog(t.Context(), "default"); err != nil || !c.Types[0].Offerings[1].Available {
@@ -236,7 +236,7 @@ func TestANameIsFreeOnlyWhenItsNodeIsGone(t *testing.T) {
 	w := newWorld(t, mustGeneric(t), 0)
 	first := mustLaunch(t, w, newClaim("slot-0", nil))
 	w.cluster.SetFinalizers("slot-0", karpenterv1.TerminationFinalizer)
-	if err := w.Terminate(t.Context(), first.ProviderID); !errors.Is(err, provider.ErrNotFound) {
+	if err := w.Terminate(t.Context(), first.ProviderID, nil); !errors.Is(err, provider.ErrNotFound) {
 		t.Fatal(err)
 	}
 	next := newClaim("slot-0", nil)
@@ -271,7 +271,7 @@ func TestAMachineOutlivesTheDeletionOfItsNode(t *testing.T) {
 		t.Errorf("Get while the node drains: %v", err)
 	}
 	for range 2 {
-		if err := w.Terminate(t.Context(), instance.ProviderID); !errors.Is(err, provider.ErrNotFound) {
+		if err := w.Terminate(t.Context(), instance.ProviderID, nil); !errors.Is(err, provider.ErrNotFound) {
 			t.Errorf("Terminate: %v", err)
 		}
 	}
@@ -306,7 +306,7 @@ func TestNodesOfKarpentersProviderAreTakenOver(t *testing.T) {
 	if got := list[0]; got.ClaimName != "default-x7k2p" || got.ClaimUID != "" || got.Price != 19_003 || got.Type != "c-1x-amd64-linux" || got.Launched.IsZero() {
 		t.Errorf("instance %+v", got)
 	}
-	if err := w.Terminate(t.Context(), node.Spec.ProviderID); !errors.Is(err, provider.ErrNotFound) || w.Machines() != 1 {
+	if err := w.Terminate(t.Context(), node.Spec.ProviderID, nil); !errors.Is(err, provider.ErrNotFound) || w.Machines() != 1 {
 		t.Errorf("Terminate: %v; %d nodes are left, want the worker", err, w.Machines())
 	}
 	unpriced := node.DeepCopy()

@@ -221,7 +221,7 @@ func cancelledContext(t *testing.T, f fixture) {
 	f.Settle(t)
 	f.wantMachines(t, 0)
 	instance := f.launch(t, f.claim("lives"))
-	err := f.Terminate(ctx, instance.ProviderID)
+	err := f.Terminate(ctx, instance.ProviderID, nil)
 	if err == nil || errors.Is(err, provider.ErrNotFound) {
 		t.Errorf("Terminate with a cancelled context returns %v, want an error other than not found", err)
 	}

@@ -122,7 +122,7 @@ func terminates(t *testing.T, f fixture) {
 		if err := terminateUntilGone(t, f, instance.ProviderID); err != nil {
 			t.Errorf("settled %t: %v", settled, err)
 		}
-		wantError(t, "Terminate of what is gone", f.Terminate(t.Context(), instance.ProviderID), provider.ErrNotFound)
+		wantError(t, "Terminate of what is gone", f.Terminate(t.Context(), instance.ProviderID, nil), provider.ErrNotFound)
 		_, err := f.Get(t.Context(), instance.ProviderID)
 		wantError(t, "Get of what is gone", err, provider.ErrNotFound)
 		f.Settle(t)
@@ -136,7 +136,7 @@ func terminates(t *testing.T, f fixture) {
 func terminateUntilGone(t *testing.T, f fixture, providerID string) error {
 	t.Helper()
 	for range maxTerminateCalls {
-		err := f.Terminate(t.Context(), providerID)
+		err := f.Terminate(t.Context(), providerID, nil)
 		if errors.Is(err, provider.ErrNotFound) {
 			return nil
 		}
@@ -153,7 +153,7 @@ func unknownMachines(t *testing.T, f fixture) {
 	for _, providerID := range []string{instance.ProviderID + "x", "other:///" + instance.ClaimName, "", instance.ClaimName, "://", "\x00"} {
 		_, err := f.Get(t.Context(), providerID)
 		wantError(t, fmt.Sprintf("Get(%q)", providerID), err, provider.ErrNotFound)
-		wantError(t, fmt.Sprintf("Terminate(%q)", providerID), f.Terminate(t.Context(), providerID), provider.ErrNotFound)
+		wantError(t, fmt.Sprintf("Terminate(%q)", providerID), f.Terminate(t.Context(), providerID, nil), provider.ErrNotFound)
 	}
 	f.wantMachines(t, 1)
 }

@@ -65,7 +65,7 @@ func (p *Provider) Launch(ctx context.Context, claim *karpenterv1.NodeClaim, not
 }
 
 // Terminate implements provider.Provider.
-func (p *Provider) Terminate(ctx context.Context, id string) error {
+func (p *Provider) Terminate(ctx context.Context, id string, _ func() bool) error {
 	return p.send(ctx, "terminate", id, func() error { return p.cloud.Terminate(ctx, id) })
 }
 

@@ -51,8 +51,13 @@ func TestCallsForEqualNodes(t *testing.T) {
 		t.Logf("  %4d %s", calls[action], action)
 	}
 	asked := n.fleets()
-	for _, at := range asked[1:] {
-		t.Logf("  a fleet %s after the first", at.Sub(asked[0]).Round(time.Millisecond))
+	for what, times := range map[string][]time.Time{
+		"a fleet": asked, "a plan": n.logged("planned"), "a NodeClaim": everyHundredth(n.logged("created NodeClaim")),
+		"a machine launched": everyHundredth(n.logged("launched")),
+	} {
+		for _, at := range times {
+			t.Logf("  %s %s after the first fleet", what, at.Sub(asked[0]).Round(time.Millisecond))
+		}
 	}
 	// A busy API server shows pods and claims late, so that there may be more nodes than are needed, for a while: each is
 	// tagged once.
@@ -99,6 +104,14 @@ func TestFromClaimToFleet(t *testing.T) {
 	if middle := took[len(took)/2]; middle > time.Second {
 		t.Errorf("half of the launches took more than %s: E-35 wants 100 ms on a machine that is free", middle)
 	}
+}
+
+// everyHundredth returns the 1st, the 101st and so on, and the last.
+func everyHundredth(times []time.Time) (some []time.Time) {
+	for i := 0; i < len(times)-1; i += 100 {
+		some = append(some, times[i])
+	}
+	return append(some, times[len(times)-1])
 }
 
 // fleets returns when Joiner asked for machines.

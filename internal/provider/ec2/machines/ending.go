@@ -2,6 +2,7 @@ package machines
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -56,6 +57,37 @@ func (m *Machines) coming(_ string, asked []string) bool {
 		_, waits := slices.BinarySearch(asked, id)
 		return !known && !waits
 	})
+}
+
+// errInUse means that an end was not asked for: the machine is in use.
+var errInUse = errors.New("the machine is in use")
+
+// mind notes how to find out whether a machine may end once the call that ends it is due.
+func (m *Machines) mind(id string, inUse func() bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.inUse[id] = inUse; inUse == nil {
+		delete(m.inUse, id)
+	}
+}
+
+// kept returns which machines are in use and must not end now. A pod may have come to a node that was drained when its end began to
+// wait for others: a scheduler may not know of the node's taint yet.
+func (m *Machines) kept(ids []string) map[string]bool {
+	m.mu.Lock()
+	ask := map[string]func() bool{}
+	for _, id := range ids {
+		if inUse := m.inUse[id]; inUse != nil {
+			ask[id] = inUse
+			delete(m.inUse, id)
+		}
+	}
+	m.mu.Unlock()
+	kept := map[string]bool{}
+	for id, inUse := range ask {
+		kept[id] = inUse()
+	}
+	return kept
 }
 
 // call notes that EC2 is asked to end machines, until asked.

@@ -26,7 +26,7 @@ func TestAnEndIsAskedForOnce(t *testing.T) {
 	a.Forget()
 	asks := 0
 	for err := error(nil); err == nil && asks < 99; asks++ {
-		if err = a.ms.End(t.Context(), id, time.Time{}); err != nil && !errors.Is(err, provider.ErrNotFound) {
+		if err = a.ms.End(t.Context(), id, time.Time{}, nil); err != nil && !errors.Is(err, provider.ErrNotFound) {
 			t.Fatal(err)
 		}
 		a.Advance(2 * time.Second)
@@ -48,7 +48,7 @@ func TestManyEndsAreLookedAtTogether(t *testing.T) {
 		var group sync.WaitGroup
 		for _, id := range ids {
 			group.Go(func() {
-				if err := a.ms.End(t.Context(), id, time.Time{}); errors.Is(err, provider.ErrNotFound) {
+				if err := a.ms.End(t.Context(), id, time.Time{}, nil); errors.Is(err, provider.ErrNotFound) {
 					gone.Add(1)
 				} else if err != nil {
 					t.Error(err)
@@ -89,19 +89,50 @@ func TestARefusalThatNobodyWaitedFor(t *testing.T) {
 			return ids[:1]
 		}})
 	a.Forget()
-	if err := a.ms.End(t.Context(), ids[0], time.Time{}); err != nil || a.Counts()["ec2:TerminateInstances"] != 0 {
+	if err := a.ms.End(t.Context(), ids[0], time.Time{}, nil); err != nil || a.Counts()["ec2:TerminateInstances"] != 0 {
 		t.Fatalf("while the other one is on its way: error %v, calls %v", err, a.Counts())
 	}
 	leaving.Store(false)
 	a.until("the call", func() bool { return a.Counts()["ec2:TerminateInstances"] > 0 })
 	for i := range 2 {
 		a.until("the refusal", func() bool {
-			err := a.ms.End(t.Context(), ids[0], time.Time{})
+			err := a.ms.End(t.Context(), ids[0], time.Time{}, nil)
 			return err != nil && strings.Contains(err.Error(), "OperationNotPermitted")
 		})
 		if calls := a.Counts()["ec2:TerminateInstances"]; calls != 1+i {
 			t.Errorf("%d calls after it was told %d times", calls, 1+i)
 		}
+	}
+}
+
+// P-40: a machine that is in use by the time of the call does not end, those with it do, and the caller who asks again ends it.
+func TestP40_AMachineInUseIsKept(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, ec2test.Options{})
+	ids := a.launch(2, onDemand, ours()...)
+	used := atomic.Bool{}
+	used.Store(true)
+	var group sync.WaitGroup
+	for i, inUse := range []func() bool{used.Load, nil} {
+		group.Go(func() {
+			if err := a.ms.End(t.Context(), ids[i], time.Time{}, inUse); err != nil {
+				t.Errorf("End of machine %d: %v", i, err)
+			}
+		})
+	}
+	group.Wait()
+	for i, want := range []bool{false, true} {
+		m, err := a.ms.Get(t.Context(), ids[i], time.Time{})
+		if ends := m.Ending || errors.Is(err, provider.ErrNotFound); ends != want {
+			t.Errorf("machine %d ends: %t, want %t (%v)", i, ends, want, err)
+		}
+	}
+	used.Store(false)
+	if err := a.ms.End(t.Context(), ids[0], time.Time{}, used.Load); err != nil && !errors.Is(err, provider.ErrNotFound) {
+		t.Fatal(err)
+	}
+	if m, err := a.ms.Get(t.Context(), ids[0], time.Time{}); !m.Ending && !errors.Is(err, provider.ErrNotFound) {
+		t.Errorf("the machine runs on when it is not in use any more (%v)", err)
 	}
 }
 
@@ -159,7 +190,7 @@ func TestAnEndIsAskedForAgain(t *testing.T) {
 	} {
 		a.Advance(step.after)
 		state, fails = step.state, step.fails
-		err := a.ms.End(t.Context(), id, time.Time{})
+		err := a.ms.End(t.Context(), id, time.Time{}, nil)
 		if got := a.Counts()["ec2:TerminateInstances"]; got != step.ends || fmt.Sprint(err != nil) != fmt.Sprint(step.fails != nil) {
 			t.Errorf("%+v: %d ends, error %v", step, got, err)
 		}

@@ -57,6 +57,8 @@ type Machines struct {
 	failed map[string]failure   // by id: ends that were refused while nobody waited
 	// calling are the ids of which EC2 is being asked to end the machine: it is asked once at a time.
 	calling map[string]bool
+	// inUse are the ways to find out whether machines may end that wait for the call, by id.
+	inUse map[string]func() bool
 }
 
 // remembered is how long it is known of an instance that it has ended: whoever waits for that asks soon.
@@ -73,7 +75,7 @@ func together() batch.Window {
 // New returns the instances of a cluster. Calls for several callers are made with ctx, which ends with the process.
 func New(ctx context.Context, c Config) *Machines {
 	m := &Machines{config: c, ended: map[string]time.Time{}, ending: map[string]*ending{}, failed: map[string]failure{},
-		calling: map[string]bool{}}
+		calling: map[string]bool{}, inUse: map[string]func() bool{}}
 	gather := batch.Config[string, Machine]{Clock: c.Clock, Window: together(), Compare: strings.Compare, Call: m.describe,
 		Told: c.Described}
 	m.gets = batch.New(ctx, gather)
@@ -190,8 +192,9 @@ func (m *Machines) Get(ctx context.Context, providerID string, launched time.Tim
 }
 
 // End ends an instance. nil means that EC2 has accepted it and is at it, or is about to be asked; [provider.ErrNotFound] that it is
-// proved gone.
-func (m *Machines) End(ctx context.Context, providerID string, launched time.Time) error {
+// proved gone. inUse is called when EC2 is about to be asked: true keeps the machine, and whoever wants it to end asks again. nil is
+// never in use. Of several callers the last one's counts.
+func (m *Machines) End(ctx context.Context, providerID string, launched time.Time, inUse func() bool) error {
 	_, id, err := ParseProviderID(providerID)
 	if err != nil {
 		return fmt.Errorf("%w: %w", provider.ErrNotFound, err)
@@ -208,9 +211,10 @@ func (m *Machines) End(ctx context.Context, providerID string, launched time.Tim
 		return nil
 	}
 	if err == nil {
+		m.mind(id, inUse)
 		machine, err = m.ends.Do(ctx, "", id)
 	}
-	if errors.Is(err, batch.ErrTaken) {
+	if errors.Is(err, batch.ErrTaken) || errors.Is(err, errInUse) {
 		return nil
 	}
 	m.failure(id) // it is told now
@@ -266,6 +270,30 @@ func (m *Machines) describe(ctx context.Context, _ string, ids []string) []batch
 // terminate ends instances. EC2 says of each in which state it was and is, and nothing else. One that had ended stays so, whatever
 // the answer calls it now: a server that is not AWS says shutting-down of it each time (E-64).
 func (m *Machines) terminate(ctx context.Context, _ string, ids []string) []batch.Answer[Machine] {
+	kept := m.kept(ids)
+	list := make([]batch.Answer[Machine], len(ids))
+	var leave []string
+	for i, id := range ids {
+		if kept[id] {
+			list[i].Err = errInUse
+		} else {
+			leave = append(leave, id)
+		}
+	}
+	if len(leave) == 0 {
+		return list
+	}
+	ended := m.terminateAll(ctx, leave)
+	for i, id := range ids {
+		if !kept[id] {
+			list[i], ended = ended[0], ended[1:]
+		}
+	}
+	return list
+}
+
+// terminateAll ends instances, whoever is on them.
+func (m *Machines) terminateAll(ctx context.Context, ids []string) []batch.Answer[Machine] {
 	m.call(ids)
 	found := map[string]Machine{}
 	failed := batch.Apart(ctx, ids, func(ctx context.Context, ids []string) error {

@@ -130,7 +130,7 @@ func TestWhichMachinesAreListed(t *testing.T) {
 			t.Errorf("%+v is incomplete, or not %s", m, want)
 		}
 	}
-	if err := a.ms.End(t.Context(), mine[0], time.Time{}); err != nil {
+	if err := a.ms.End(t.Context(), mine[0], time.Time{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	a.Advance(time.Second)
@@ -194,11 +194,11 @@ func TestWhatHadEndedIsGone(t *testing.T) {
 	a := newAccount(t, ec2test.Options{})
 	id := a.launch(1, onDemand, ours()...)[0]
 	ms := machines.New(t.Context(), machines.Config{EC2: ending{ec2.NewFromConfig(a.Config())}, Clock: clock{a.Server}, Cluster: "c1"})
-	if err := ms.End(t.Context(), id, time.Time{}); err != nil {
+	if err := ms.End(t.Context(), id, time.Time{}, nil); err != nil {
 		t.Errorf("ending it: %v", err)
 	}
 	a.Advance(time.Hour / 2)
-	if err := ms.End(t.Context(), id, time.Time{}); !errors.Is(err, provider.ErrNotFound) {
+	if err := ms.End(t.Context(), id, time.Time{}, nil); !errors.Is(err, provider.ErrNotFound) {
 		t.Errorf("ending it again: error %v, want ErrNotFound", err)
 	}
 }
@@ -221,7 +221,7 @@ func TestWhenAMachineIsGone(t *testing.T) {
 		t.Errorf("shown at last: %+v, error %v", m, err)
 	}
 	const never = "aws:///us-east-1a/i-00000000000000bad"
-	if err := a.ms.End(t.Context(), never, time.Time{}); err == nil || errors.Is(err, provider.ErrNotFound) {
+	if err := a.ms.End(t.Context(), never, time.Time{}, nil); err == nil || errors.Is(err, provider.ErrNotFound) {
 		t.Errorf("the first answer that does not know it: error %v, want one that leaves it open", err)
 	}
 	a.Advance(3 * time.Minute)
@@ -246,7 +246,7 @@ func TestEnds(t *testing.T) {
 	ended := make([]error, len(ids))
 	var group sync.WaitGroup
 	for i, id := range ids {
-		group.Go(func() { ended[i] = a.ms.End(context.WithoutCancel(t.Context()), id, time.Time{}) })
+		group.Go(func() { ended[i] = a.ms.End(context.WithoutCancel(t.Context()), id, time.Time{}, nil) })
 	}
 	group.Wait()
 	for i, err := range ended {
@@ -259,7 +259,7 @@ func TestEnds(t *testing.T) {
 		}
 	}
 	a.Advance(time.Hour / 2)
-	if err := a.ms.End(t.Context(), ids[0], time.Time{}); !errors.Is(err, provider.ErrNotFound) {
+	if err := a.ms.End(t.Context(), ids[0], time.Time{}, nil); !errors.Is(err, provider.ErrNotFound) {
 		t.Errorf("ending one that has ended: error %v, want ErrNotFound", err)
 	}
 	if calls := a.Counts()["ec2:TerminateInstances"]; calls > 12 {
@@ -272,18 +272,18 @@ func TestWhatHasEndedIsNotAskedAboutAgain(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Options{})
 	id := a.launch(1, onDemand, ours()...)[0]
-	if err := a.ms.End(t.Context(), id, time.Time{}); err != nil {
+	if err := a.ms.End(t.Context(), id, time.Time{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	a.Advance(time.Minute)
-	if err := a.ms.End(t.Context(), id, time.Time{}); !errors.Is(err, provider.ErrNotFound) {
+	if err := a.ms.End(t.Context(), id, time.Time{}, nil); !errors.Is(err, provider.ErrNotFound) {
 		t.Fatalf("ending it again: error %v, want ErrNotFound", err)
 	}
 	a.Forget()
 	if _, err := a.ms.Get(t.Context(), id, time.Time{}); !errors.Is(err, provider.ErrNotFound) {
 		t.Errorf("asking for it: error %v, want ErrNotFound", err)
 	}
-	if err := a.ms.End(t.Context(), id, time.Time{}); !errors.Is(err, provider.ErrNotFound) {
+	if err := a.ms.End(t.Context(), id, time.Time{}, nil); !errors.Is(err, provider.ErrNotFound) {
 		t.Errorf("ending it once more: error %v, want ErrNotFound", err)
 	}
 	if counts := a.Counts(); len(counts) != 0 {

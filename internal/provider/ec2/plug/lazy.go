@@ -48,12 +48,12 @@ func (l lazy) Launch(ctx context.Context, claim *karpenterv1.NodeClaim, notAfter
 }
 
 // Terminate implements provider.Provider.
-func (l lazy) Terminate(ctx context.Context, providerID string) error {
+func (l lazy) Terminate(ctx context.Context, providerID string, inUse func() bool) error {
 	p, err := l.real()
 	if err != nil {
 		return err
 	}
-	return p.Terminate(ctx, providerID)
+	return p.Terminate(ctx, providerID, inUse)
 }
 
 // Get implements provider.Provider.

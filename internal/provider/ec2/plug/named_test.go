@@ -97,7 +97,7 @@ func TestRefusalsAndBatchesHaveKarpentersNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.server.Protect(path.Base(id))
-	if err := c.machines.Terminate(t.Context(), id); err == nil {
+	if err := c.machines.Terminate(t.Context(), id, nil); err == nil {
 		t.Fatal("a machine that is protected was ended")
 	}
 	zone := path.Base(path.Dir(id))

@@ -35,7 +35,7 @@ func TestInstancesHaveNames(t *testing.T) {
 		}
 		ids = append(ids, i.ProviderID)
 	}
-	if err := c.machines.Terminate(t.Context(), ids[2]); err != nil {
+	if err := c.machines.Terminate(t.Context(), ids[2], nil); err != nil {
 		t.Fatal(err)
 	}
 	names := NewNames(t.Context(), clusterName, "")
