@@ -274,6 +274,7 @@ func newManager(ctx context.Context, config Config, turns *serve.Precedence, plu
 		maps.Copy(narrow, p.Cached(config.SystemNamespace))
 	}
 	limited := as(config, turns.Rest())
+	limited.Wrap(turns.Among(false))
 	stop := serve.StopWithin
 	return manager.New(limited, manager.Options{
 		Scheme: scheme,
@@ -303,8 +304,10 @@ func as(config Config, bound flowcontrol.RateLimiter) *rest.Config {
 // newApplied returns the client by which decisions are written. Its requests go before all others: the claims of a plan are there
 // before their launches write about the first of them, so that they share fleets (E-61).
 func newApplied(mgr manager.Manager, config Config, turns *serve.Precedence) (client.Client, error) {
-	return client.New(as(config, turns.First()), client.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
+	first := as(config, turns.First())
+	first.Wrap(turns.Among(true))
+	return client.New(first, client.Options{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), // with a transport of its own: the manager's makes way
 		Cache: &client.CacheOptions{Reader: mgr.GetCache()},
 	})
 }

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -10,7 +11,8 @@ import (
 )
 
 // Precedence bounds the requests of two clients together, and lets those of one go first. client-go's own limiter gives turns in the order
-// of asking: five hundred workers that have asked make everybody else wait for seconds. Safe for concurrent use.
+// of asking: five hundred workers that have asked make everybody else wait for seconds. And an API server that is busy shares what it has
+// among all requests that it has got: so few of the others are under way while one that goes first is. Safe for concurrent use.
 type Precedence struct {
 	bucket flowcontrol.RateLimiter
 	pause  time.Duration // from one token to the next
@@ -19,7 +21,13 @@ type Precedence struct {
 	asking      bool            // somebody asks the bucket; the others wait
 	first, rest []chan struct{} // of callers that wait, in the order in which they came; one is closed when its caller is to ask
 	row         int             // how many of the first have gone in a row while others waited
+
+	flying, others int             // requests that are under way: of the first, and of the rest
+	held           []chan struct{} // of requests of the rest that wait for others to end, in order; one is closed when its request may go
 }
+
+// besideFirst is how many requests of the rest are under way beside those that go first.
+const besideFirst = 3
 
 // firstInRow is how many of the first go before one of the others has its turn: what goes first holds nothing up for good.
 const firstInRow = 9
@@ -122,4 +130,85 @@ func (l lane) turn(ctx context.Context) error {
 		l.pass()
 	}
 	return ctx.Err()
+}
+
+// Among returns a transport for the requests of the client that goes first, or of the other one. A watch is not counted: it goes on.
+func (p *Precedence) Among(first bool) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper { return &crossing{next, p, first} }
+}
+
+// crossing is a transport whose requests make way.
+type crossing struct {
+	next  http.RoundTripper
+	p     *Precedence
+	first bool
+}
+
+// WrappedRoundTripper is how client-go finds what is below.
+func (c *crossing) WrappedRoundTripper() http.RoundTripper { return c.next }
+
+// RoundTrip implements http.RoundTripper.
+func (c *crossing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Query().Get("watch") == "true" {
+		return c.next.RoundTrip(r)
+	}
+	if err := c.p.begin(r.Context(), c.first); err != nil {
+		return nil, err
+	}
+	defer c.p.end(c.first)
+	return c.next.RoundTrip(r)
+}
+
+// begin waits until a request may go. The error is that of a context that has ended.
+func (p *Precedence) begin(ctx context.Context, first bool) error {
+	p.mu.Lock()
+	switch {
+	case first:
+		p.flying++
+		p.mu.Unlock()
+		return nil
+	case p.flying == 0 || p.others < besideFirst:
+		p.others++
+		p.mu.Unlock()
+		return nil
+	}
+	called := make(chan struct{})
+	p.held = append(p.held, called)
+	p.mu.Unlock()
+	select {
+	case <-called:
+		return nil
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.Index(p.held, called)
+	if i < 0 { // it was called in the same moment, and counts as under way
+		p.others--
+		p.release()
+		return ctx.Err()
+	}
+	p.held = slices.Delete(p.held, i, i+1)
+	return ctx.Err()
+}
+
+// end lets go who waits for a request that has ended.
+func (p *Precedence) end(first bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if first {
+		p.flying--
+	} else {
+		p.others--
+	}
+	p.release()
+}
+
+// release lets those go that may. p.mu is held.
+func (p *Precedence) release() {
+	for len(p.held) > 0 && (p.flying == 0 || p.others < besideFirst) {
+		p.others++
+		close(p.held[0])
+		p.held = p.held[1:]
+	}
 }

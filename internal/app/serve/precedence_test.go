@@ -2,7 +2,9 @@ package serve
 
 import (
 	"context"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,4 +87,69 @@ func TestATurnIsLeftToTheNext(t *testing.T) {
 			t.Errorf("QPS %v, want 1", p.First().QPS())
 		}
 	})
+}
+
+// E-61: while a request that goes first is under way, few of the others are, and all the others go once it has ended. A watch
+// goes on, and who gives up leaves its place to the next one.
+func TestE61_OthersMakeWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPrecedence(1000, 1000)
+		server := &server{answer: make(chan struct{})}
+		first, rest := p.Among(true)(server), p.Among(false)(server)
+		var group sync.WaitGroup
+		failed := atomic.Int32{}
+		ask := func(ctx context.Context, by http.RoundTripper, path string) {
+			group.Go(func() {
+				r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://api"+path, nil)
+				if err == nil {
+					_, err = by.RoundTrip(r)
+				}
+				if err != nil {
+					failed.Add(1)
+				}
+			})
+			synctest.Wait()
+		}
+		ask(t.Context(), rest, "/old")
+		ask(t.Context(), first, "/first")
+		ctx, stop := context.WithCancel(t.Context())
+		ask(ctx, rest, "/gives-up-under-way")
+		for range 4 {
+			ask(t.Context(), rest, "/other")
+		}
+		ask(ctx, rest, "/gives-up-waiting")
+		ask(t.Context(), rest, "/pods?watch=true")
+		if got, want := server.under.Load(), int32(1+besideFirst+1); got != want {
+			t.Errorf("%d requests are under way, want %d: the first, %d others and the watch", got, want, besideFirst)
+		}
+		stop()
+		synctest.Wait()
+		if failed.Load() != 1 {
+			t.Errorf("%d requests failed, want the one that gave up while it waited", failed.Load())
+		}
+		server.answer <- struct{}{} // whichever it is: another one of the rest goes in its place, or all do
+		close(server.answer)
+		group.Wait()
+		if p.flying != 0 || p.others != 0 || len(p.held) != 0 {
+			t.Errorf("at the end %d of the first and %d others count as under way, and %d wait", p.flying, p.others, len(p.held))
+		}
+		if got := server.came.Load(); got != 1+6+1 {
+			t.Errorf("%d requests came, want all but the one that gave up", got)
+		}
+	})
+}
+
+// server answers when it is told to.
+type server struct {
+	answer      chan struct{}
+	came, under atomic.Int32
+}
+
+func (s *server) RoundTrip(*http.Request) (*http.Response, error) {
+	s.came.Add(1)
+	s.under.Add(1)
+	defer s.under.Add(-1)
+	<-s.answer
+	return &http.Response{}, nil
 }
