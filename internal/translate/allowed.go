@@ -62,7 +62,7 @@ func nextChange(pool *karpenterv1.NodePool, now time.Time) time.Time {
 		if budget.Schedule == nil || budget.Duration == nil {
 			continue
 		}
-		schedule, err := parseSchedule(*budget.Schedule)
+		schedule, err := scheduleOf(budget)
 		if err != nil {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	_ "time/tzdata" // an image without files has no zones of its own
 
 	"github.com/robfig/cron/v3"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -57,13 +58,13 @@ func budgetReasons(budget karpenterv1.Budget) []plan.DisruptionReason {
 
 // budgetActive reports whether the schedule has hit within the duration before now. The end is not included.
 func budgetActive(budget karpenterv1.Budget, now time.Time) (bool, error) {
-	if budget.Schedule == nil && budget.Duration == nil {
+	if budget.Schedule == nil && budget.Duration == nil && budget.TimeZone == nil {
 		return true, nil
 	}
 	if budget.Schedule == nil || budget.Duration == nil {
 		return false, errors.New("schedule and duration come together or not at all")
 	}
-	schedule, err := parseSchedule(*budget.Schedule)
+	schedule, err := scheduleOf(budget)
 	if err != nil {
 		return false, err
 	}
@@ -78,7 +79,7 @@ func NextBudgetChange(pool *karpenterv1.NodePool, now time.Time) time.Time {
 		if budget.Schedule == nil || budget.Duration == nil {
 			continue
 		}
-		schedule, err := parseSchedule(*budget.Schedule)
+		schedule, err := scheduleOf(budget)
 		if err != nil {
 			continue
 		}
@@ -93,15 +94,22 @@ func NextBudgetChange(pool *karpenterv1.NodePool, now time.Time) time.Time {
 	return next
 }
 
-// parseSchedule reads five fields or a macro, in UTC. What the parser knows beyond that, time zones and @every, is
-// refused as the API refuses it.
-func parseSchedule(text string) (cron.Schedule, error) {
-	schedule, err := cron.ParseStandard("TZ=UTC " + text)
+// scheduleOf reads the schedule of a budget that has one: five fields or a macro, in its time zone or in UTC (K-56). What the parser
+// knows beyond that, time zones within the text and @every, is refused as the API refuses it.
+func scheduleOf(budget karpenterv1.Budget) (cron.Schedule, error) {
+	text, zone := *budget.Schedule, time.UTC
+	if budget.TimeZone != nil {
+		var err error
+		if zone, err = time.LoadLocation(*budget.TimeZone); err != nil || zone == time.Local || *budget.TimeZone == "" {
+			return nil, fmt.Errorf("timeZone is %q: want a name of the IANA database such as Europe/Berlin or UTC", *budget.TimeZone)
+		}
+	}
+	schedule, err := cron.ParseStandard("TZ=" + zone.String() + " " + text)
 	if err == nil && (strings.Contains(text, "TZ=") || strings.HasPrefix(strings.TrimSpace(text), "@every")) {
-		err = errors.New("time zones and @every are not supported")
+		err = errors.New("@every is not supported, and a time zone stands in the field timeZone")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("schedule is %q: want five cron fields or a macro such as @daily, in UTC: %w", text, err)
+		return nil, fmt.Errorf("schedule is %q: want five cron fields or a macro such as @daily, in UTC or in timeZone: %w", text, err)
 	}
 	return schedule, nil
 }

@@ -47,6 +47,7 @@ const (
 // Budget bounds how many nodes of a pool may be disrupted at the same time.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.schedule) == has(self.duration)",message="schedule and duration belong together: give both, or neither for a budget that is always active"
+// +kubebuilder:validation:XValidation:rule="!has(self.timeZone) || has(self.schedule)",message="timeZone says where the clock of schedule stands: give both, or neither"
 type Budget struct {
 	// Reasons are the causes of disruption the budget holds for; without reasons it holds for all.
 	// Expired restricts nothing, since an expired node is removed whatever the budgets say, unless the
@@ -63,13 +64,19 @@ type Budget struct {
 	// +kubebuilder:validation:MaxLength=10
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : self.matches('^([0-9]{1,9}|[0-9]{1,2}%|100%)$')",messageExpression="'nodes is ' + string(self) + ': it must be a whole number that is not negative, or a percentage from 0% to 100%'"
 	Nodes intstr.IntOrString `json:"nodes,omitempty"`
-	// Schedule is when the budget becomes active, in UTC: five fields as in cron (minute, hour, day of
+	// Schedule is when the budget becomes active, in UTC unless timeZone says otherwise: five fields as in cron (minute, hour, day of
 	// month, month, day of week), or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually.
 	// Without it, and without duration, the budget is always active.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^\s*(@(annually|yearly|monthly|weekly|daily|midnight|hourly)|[0-9A-Za-z*?,/-]+(\s+[0-9A-Za-z*?,/-]+){4})\s*$`
 	Schedule *string `json:"schedule,omitempty"`
+	// TimeZone is where the clock of schedule stands, by its name in the IANA database, such as Europe/Berlin, with its summer
+	// time. A time that a clock set forward leaves out is no time of the schedule. Karpenter does not know the field.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+){0,2}$`
+	TimeZone *string `json:"timeZone,omitempty"`
 	// Duration is how long the budget stays active after each time of the schedule: whole numbers with
 	// the units m and h, for example 8h or 1h30m.
 	// +optional
