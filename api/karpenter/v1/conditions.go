@@ -57,6 +57,9 @@ const (
 	ConditionTypeVolumesDetached = "VolumesDetached"
 	// ConditionTypeInstanceTerminating is True when the cloud was told to end the instance.
 	ConditionTypeInstanceTerminating = "InstanceTerminating"
+	// ConditionTypeRebooting is True while Karpenter 1.15 reboots the node; its reason is RebootRequested or RebootIssued. Joiner begins
+	// no reboot, and ends those that it finds (K-30).
+	ConditionTypeRebooting = "Rebooting"
 	// ConditionTypeDisruptionReason is True on a node that a disruption has chosen; its reason names the
 	// method.
 	ConditionTypeDisruptionReason = "DisruptionReason"

@@ -206,6 +206,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if launched, err := c.launch(ctx, w); !launched {
 		return reconcile.Result{RequeueAfter: w.again}, err
 	}
+	if gone, err := c.endReboot(ctx, w); gone || err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
 	before.ResourceVersion = claim.ResourceVersion // launch has written the metadata; the status is still to come
 	if err := c.advance(ctx, w); err != nil {
 		return reconcile.Result{}, err

@@ -65,10 +65,10 @@ func (c *Controller) lack(w *work, reason string) {
 
 // lacking says what keeps the node from being initialized, "" when nothing does.
 func lacking(node *corev1.Node, claim *karpenterv1.NodeClaim) string {
-	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-	if !ready {
+	if reboots(claim) {
+		return "node " + node.Name + " is being rebooted"
+	}
+	if !isReady(node) {
 		return "node " + node.Name + " is not ready"
 	}
 	for _, taint := range claim.Spec.StartupTaints {

@@ -22,6 +22,9 @@ type stage struct {
 // overdue gives the claim up when the stage it is in has taken too long, and reports whether it did. Otherwise the next
 // step is asked for in time.
 func (c *Controller) overdue(ctx context.Context, w *work) (bool, error) {
+	if reboots(w.claim) { // the time until it is initialized began long ago, and endReboot has one of its own
+		return false, nil
+	}
 	launched, _ := condition.Since(w.claim.Status.Conditions, karpenterv1.ConditionTypeLaunched)
 	registered, _ := condition.Since(w.claim.Status.Conditions, karpenterv1.ConditionTypeRegistered)
 	stages := []stage{

@@ -39,7 +39,7 @@ func poolReads(server client.WithWatch, answer func(name string) error) client.W
 func (r *rig) setCondition(t *testing.T, value condition.Value) {
 	t.Helper()
 	one := r.claim(t)
-	condition.Set(&one.Status.Conditions, 0, value, controllertest.Start())
+	condition.Set(&one.Status.Conditions, 0, value, r.clock.Now())
 	if err := r.server.Status().Update(t.Context(), one); err != nil {
 		t.Fatal(err)
 	}
