@@ -20,11 +20,18 @@ import (
 // start starts a cluster without any controller or CRD of either.
 func start(t *testing.T) *cluster {
 	t.Helper()
+	return startWith(t, func(*rig.Options) {})
+}
+
+// startWith is start with further options.
+func startWith(t *testing.T, more func(*rig.Options)) *cluster {
+	t.Helper()
 	options, err := rig.FromEnv()
 	if err != nil {
 		t.Fatal(err)
 	}
 	options.Log, options.WithoutJoiner, options.WithoutManifests = io.Discard, true, true
+	more(&options)
 	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
 	defer cancel()
 	r, err := rig.Start(ctx, options)

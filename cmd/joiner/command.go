@@ -67,6 +67,8 @@ func (o *options) addCluster(flags *pflag.FlagSet) {
 		"namespace in which this program keeps its own objects")
 	flags.BoolVar(&o.DisableLeaderElection, "disable-leader-election", o.DisableLeaderElection,
 		"run without a lease; only for a single replica")
+	flags.BoolVar(&o.ObserveOnly, "observe-only", o.ObserveOnly,
+		"plan and write nothing, beside whoever acts in the cluster; what would be done stands in the log and in metrics")
 	flags.StringVar(&o.LeaderElectionName, "leader-election-name", o.LeaderElectionName,
 		"name of the lease; Karpenter's, so that only one of both acts")
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", o.LeaderElectionNamespace,

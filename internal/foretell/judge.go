@@ -18,6 +18,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/spec"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
+	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
 // driftNodeClass is the reason of drift that is found by the hash of a class.
@@ -75,11 +76,19 @@ func (s *Stage) driftOf(pool *karpenterv1.NodePool, claim *karpenterv1.NodeClaim
 		}
 	}
 	kind := claim.Labels[string(catalog.LabelInstanceType)]
-	if kind == "" || len(s.in.Catalogue.Types) == 0 || slices.ContainsFunc(s.in.Catalogue.Types,
-		func(t catalog.Type) bool { return t.Name == kind }) {
+	offered := s.offers(claim).Types
+	if kind == "" || len(offered) == 0 || slices.ContainsFunc(offered, func(t catalog.Type) bool { return t.Name == kind }) {
 		return "", ""
 	}
 	return provider.DriftInstanceTypeNotFound, "the instance type " + kind + " is not in the catalogue any more"
+}
+
+// offers is what the node class of a claim offers.
+func (s *Stage) offers(claim *karpenterv1.NodeClaim) catalog.Catalog {
+	if ref := claim.Spec.NodeClassRef; ref != nil {
+		return s.in.Offers[world.ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}]
+	}
+	return catalog.Catalog{}
 }
 
 // classOf is the EC2NodeClass of a claim, nil when it has none.

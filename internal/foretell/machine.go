@@ -150,7 +150,7 @@ func (s *Stage) machine(claim *karpenterv1.NodeClaim) bool {
 		s.record.Unlaunched = fmt.Sprintf("NodeClaim %s: %v", claim.Name, err)
 		return false
 	}
-	taken, err := demand.Best(s.left())
+	taken, err := demand.Best(s.left(claim))
 	if err != nil {
 		s.record.Unlaunched = fmt.Sprintf("pool %s: %v", translate.PoolOf(claim), err)
 		return false
@@ -168,14 +168,14 @@ func (s *Stage) machine(claim *karpenterv1.NodeClaim) bool {
 	return true
 }
 
-// left is the catalogue without the reservations that are used up.
-func (s *Stage) left() catalog.Catalog {
+// left is what the node class of a claim offers, without the reservations that are used up.
+func (s *Stage) left(of *karpenterv1.NodeClaim) catalog.Catalog {
 	used := map[string]int{}
 	for _, claim := range s.claims {
 		used[claim.Labels[string(catalog.LabelInstanceType)]+" "+claim.Labels[string(catalog.LabelZone)]+" "+
 			claim.Labels[string(catalog.LabelCapacityType)]]++
 	}
-	c, copied := s.in.Catalogue, false
+	c, copied := s.offers(of), false
 	for i, t := range c.Types {
 		for j, o := range t.Offerings {
 			if o.Reservation == 0 || used[t.Name+" "+o.Zone+" "+o.CapacityType] < o.Reservation {

@@ -30,9 +30,10 @@ import (
 type Input struct {
 	// Objects are as an API server has them: complete, with names, namespaces and UIDs.
 	Objects []client.Object
-	// Catalogue is what each of Classes offers.
+	// Catalogue is what each of Classes offers. Offers, by class, takes their place where classes differ.
 	Catalogue catalog.Catalog
 	Classes   []world.ClassRef
+	Offers    map[world.ClassRef]catalog.Catalog
 	Fleet     world.Owners
 	// Now is the moment. Budgets are those of this moment throughout.
 	Now time.Time
@@ -120,8 +121,14 @@ func New(in Input) (*Stage, error) {
 		going: map[string]Gone{}}
 	s.store = world.New(world.Config{Now: func() time.Time { return s.clock }, Fleet: in.Fleet,
 		PriceTolerance: in.PriceTolerance})
-	for _, class := range in.Classes {
-		if err := s.store.SetCatalog(class, in.Catalogue); err != nil {
+	if in.Offers == nil {
+		s.in.Offers = map[world.ClassRef]catalog.Catalog{}
+		for _, class := range in.Classes {
+			s.in.Offers[class] = in.Catalogue
+		}
+	}
+	for class, offered := range s.in.Offers {
+		if err := s.store.SetCatalog(class, offered); err != nil {
 			return nil, fmt.Errorf("the catalogue: %w", err)
 		}
 	}

@@ -18,6 +18,8 @@ type Controller struct {
 	Workers    int
 	// Start is called once at the beginning.
 	Start bool
+	// Looks says that it writes nothing, neither to the cluster nor to a cloud: it runs in a process that only observes, too (K-26).
+	Looks bool
 	// Watches wake it, beside what the feed does.
 	Watches []Watch
 }

@@ -149,3 +149,14 @@ func (s *Store) machineOf(e *claimEntry) *cluster.Node {
 	}
 	return e.value
 }
+
+// Catalogs returns what node classes offer, without what NodeOverlays make of it. Nobody changes the values.
+func (s *Store) Catalogs() map[ClassRef]catalog.Catalog {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make(map[ClassRef]catalog.Catalog, len(s.offers))
+	for class, o := range s.offers {
+		all[class] = o.catalog
+	}
+	return all
+}

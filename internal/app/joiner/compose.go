@@ -80,6 +80,8 @@ type Settings struct {
 	StaticOff           bool            // nobody acts on spec.replicas (D-12)
 	// DeprecatedMetrics measures conditions by their old names too, Unobserved not at all; ConditionEvents tells of changes.
 	DeprecatedMetrics, Unobserved, ConditionEvents bool
+	// ObserveOnly leaves out the controllers that act (K-26).
+	ObserveOnly bool
 }
 
 // Deps are the ports to everything outside.
@@ -118,6 +120,7 @@ type Parts struct {
 	Controllers []kube.Controller
 
 	metrics  *metrics.Set
+	pending  *pendingPods  // of a process that only observes
 	standing *standing // is no controller: it decides nothing, and nothing waits for it
 }
 
@@ -125,6 +128,9 @@ type Parts struct {
 func Compose(settings Settings, deps Deps) Parts {
 	c := newComposition(settings, deps)
 	controllers := slices.Concat(c.decide(), c.machines(), c.pools(), c.tell(), c.repair(), c.provided())
+	if settings.ObserveOnly {
+		controllers = c.onlooking()
+	}
 	for i := range controllers {
 		controllers[i].Reconciler = serve.NewCalm(controllers[i].Reconciler)
 	}
@@ -134,7 +140,7 @@ func Compose(settings Settings, deps Deps) Parts {
 		idle: settings.BatchIdle,
 		wake: deps.Wake, claimOf: claimByNode(deps.Client), now: deps.Now, log: deps.Log.WithName("world"),
 	}
-	return Parts{Feed: feed, Controllers: controllers, metrics: c.metrics, standing: &standing{conditions: feed.conditions,
+	return Parts{Feed: feed, Controllers: controllers, metrics: c.metrics, pending: c.pending, standing: &standing{conditions: feed.conditions,
 		client: deps.Client, picture: deps.Store, fleet: deps.Fleet, metrics: c.metrics, settings: settings,
 		paused: c.disrupting.LastPaused, ready: deps.Ready, now: deps.Now, log: deps.Log.WithName("standing"),
 	}}
@@ -151,6 +157,7 @@ type composition struct {
 	catalogs   wakingCatalogs
 	applier    *apply.Applier
 	disrupting *disruption.Controller
+	pending    *pendingPods
 }
 
 func newComposition(settings Settings, deps Deps) *composition {
@@ -159,6 +166,7 @@ func newComposition(settings Settings, deps Deps) *composition {
 		window: provisioning.NewWindow(settings.BatchIdle, settings.BatchMax),
 		brake:  provisioning.NewBrake(), podEvents: claim.NewPodEvents(),
 		catalogs: wakingCatalogs{store: deps.Store, wake: deps.Wake},
+		pending:  &pendingPods{now: deps.Now, ready: deps.Ready},
 	}
 	applied := deps.Applied
 	if applied == nil {

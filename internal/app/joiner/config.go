@@ -33,6 +33,7 @@ type Config struct {
 	KubeClientBurst int
 
 	DisableLeaderElection   bool
+	ObserveOnly             bool // writes nothing, and needs no lease (K-26)
 	LeaderElectionName      string
 	LeaderElectionNamespace string // "" is SystemNamespace
 	SystemNamespace         string // where boot records of simulated machines are kept
@@ -128,6 +129,9 @@ func (c Config) Validate() error {
 	}
 	faults = append(faults, c.portFaults()...)
 	faults = append(faults, c.historyFaults()...)
+	if c.ObserveOnly && c.V1beta1 {
+		faults = append(faults, errors.New("--v1beta1 writes CustomResourceDefinitions, and --observe-only writes nothing: give one of them"))
+	}
 	faults = append(faults, c.Observability.validate())
 	faults = append(faults, c.Conversion.validate(c.MetricsPort, c.HealthProbePort))
 	if c.KubeClientQPS <= 0 {
@@ -195,13 +199,14 @@ func (c Config) Settings() Settings {
 		MinSaving:       saving, MinSavingPercent: c.ConsolidationMinSavingPercent,
 		NodeRepair: gates.NodeRepair, StaticOff: !gates.StaticCapacity,
 		DeprecatedMetrics: c.DeprecatedMetrics, Unobserved: c.DisableClusterStateObservability,
-		ConditionEvents: c.ConditionEvents && !c.DisableClusterStateObservability,
+		ConditionEvents: c.ConditionEvents && !c.DisableClusterStateObservability && !c.ObserveOnly,
+		ObserveOnly:     c.ObserveOnly,
 	}
 }
 
 // lease names the lease of the leader; empty without leader election.
 func (c Config) lease() types.NamespacedName {
-	if c.DisableLeaderElection {
+	if c.DisableLeaderElection || c.ObserveOnly {
 		return types.NamespacedName{}
 	}
 	return types.NamespacedName{Namespace: c.leaseNamespace(), Name: c.LeaderElectionName}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -69,6 +70,10 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 	defer served.close()
 	metrics.NewSettings(registry).Set(config.IgnoredSettings, config.InvalidSettings)
 	config.REST = countingCalls(config.REST, metrics.NewRequests(registry))
+	if config.ObserveOnly {
+		config.REST.Wrap(func(next http.RoundTripper) http.RoundTripper { return readsOnly{next} })
+		config.HistoryRetention = 0
+	}
 	turns := serve.NewPrecedence(config.KubeClientQPS, config.KubeClientBurst)
 	mgr, err := newManager(ctx, config, turns, plugins, log)
 	if err != nil {
@@ -156,15 +161,13 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, applied c
 	p := &process{registry: prometheus.NewRegistry(), synced: &serve.Syncs{}, inputs: &inputs{},
 		history: newDecisions(config, mgr.GetClient(), mgr.GetAPIReader(), log.WithName("history"))}
 	bells := serve.NewBells()
-	recorder := mgr.GetEventRecorder("karpenter")
+	written, send := writes(config, mgr)
 	limit := event.NewLimit(config.EventsQPS)
-	events := event.NewDeduplicated(limit.Before(func(about client.Object, kind event.Kind, reason, message string) {
-		recorder.Eventf(about, nil, string(kind), reason, reason, "%s", message)
-	}, time.Now), time.Now)
+	events := event.NewDeduplicated(limit.Before(send, time.Now), time.Now)
 	var plugged []plugin.Parts
 	for _, each := range plugins {
 		made, err := each.New(ctx, plugin.Deps{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: config.SystemNamespace, Lease: config.lease(),
+			Client: written, Live: mgr.GetAPIReader(), Namespace: config.SystemNamespace, Lease: config.lease(),
 			Correct: func(claim *karpenterv1.NodeClaim, offered catalog.Catalog) catalog.Catalog {
 				return store.Corrected(claim, offered)
 			},
@@ -187,7 +190,7 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, applied c
 	}
 	store = world.New(picture)
 	parts := Compose(config.Settings(), Deps{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Applied: applied, Store: store, Plugged: plugged, Fleet: owned,
+		Client: written, Live: mgr.GetAPIReader(), Applied: applied, Store: store, Plugged: plugged, Fleet: owned,
 		Events: events, Registerer: p.registry, Ready: p.synced.All, Wake: bells.Ring,
 		Each: inParallel, Identity: string(uuid.NewUUID()), Planned: p.inputs.noted, Decided: p.history.decided,
 		Now: time.Now, Log: log,
@@ -206,10 +209,35 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, applied c
 	if err := p.scrapes(ctx, config, mgr.GetCache(), parts, store, log); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(mgr.Add(parts.standing), mgr.Add(p.history)); err != nil {
+	if err := errors.Join(mgr.Add(parts.standing), mgr.Add(p.history), p.observes(config, mgr, parts, store, owned, log)); err != nil {
 		return nil, fmt.Errorf("adding what shows how the cluster stands, and the history: %w", err)
 	}
 	return p, nil
+}
+
+// observes adds what tells what would be done, to a process that does nothing.
+func (p *process) observes(config Config, mgr manager.Manager, parts Parts, store *world.Store, owned *fleet.Fleet, log logr.Logger) error {
+	if !config.ObserveOnly {
+		return nil
+	}
+	o := &observer{
+		client: mgr.GetClient(), kinds: parts.Feed.Kinds(), store: store, fleet: owned, standing: parts.standing, settings: config.Settings(),
+		tolerance: config.PriceTolerance, metrics: parts.metrics.Own.Observed, ready: p.synced.All, now: time.Now,
+		log: log.WithName("observer"),
+	}
+	parts.pending.tell = o.launches
+	return mgr.Add(o)
+}
+
+// writes returns what controllers write with: a client, and what sends events.
+func writes(config Config, mgr manager.Manager) (client.Client, func(about client.Object, kind event.Kind, reason, message string)) {
+	if config.ObserveOnly {
+		return onlooker{mgr.GetClient()}, func(client.Object, event.Kind, string, string) {}
+	}
+	recorder := mgr.GetEventRecorder("karpenter")
+	return mgr.GetClient(), func(about client.Object, kind event.Kind, reason, message string) {
+		recorder.Eventf(about, nil, string(kind), reason, reason, "%s", message)
+	}
 }
 
 // scrapes makes what answers scrapes.
@@ -284,7 +312,7 @@ func newManager(ctx context.Context, config Config, turns *serve.Precedence, plu
 			ReaderFailOnMissingInformer: true,
 			ByObject:                    narrow,
 		},
-		LeaderElection: !config.DisableLeaderElection, LeaderElectionID: config.LeaderElectionName,
+		LeaderElection: !config.DisableLeaderElection && !config.ObserveOnly, LeaderElectionID: config.LeaderElectionName,
 		LeaderElectionNamespace: config.leaseNamespace(), LeaderElectionReleaseOnCancel: true,
 		LeaderElectionConfig:    config.REST,                             // apart from the limited client, so that load never costs the lease
 		Metrics:                 metricsserver.Options{BindAddress: "0"}, // serve.go does

@@ -64,7 +64,7 @@ func (*standing) NeedLeaderElection() bool { return true }
 
 // Start looks until ctx ends.
 func (s *standing) Start(ctx context.Context) error {
-	s.metrics.Own.Leader.Set(1)
+	s.metrics.Own.Leader.Set(oneIf(!s.settings.ObserveOnly))
 	s.lead(true)
 	defer func() {
 		s.metrics.Own.Leader.Set(0)

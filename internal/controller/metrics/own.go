@@ -32,6 +32,27 @@ type Own struct {
 	EventsDropped *prometheus.CounterVec // reason
 	// Standing is how the cluster stands.
 	Standing *Standing
+	// Observed is what would be done; it is measured where nothing is done only (K-26).
+	Observed Observed
+}
+
+// Observed is what a process that only observes would do, and where that would end.
+type Observed struct {
+	Launches, Removals *prometheus.CounterVec // nodepool, reason
+	Nodes, Cost        *prometheus.GaugeVec   // nodepool
+}
+
+func newObserved() Observed {
+	return Observed{
+		Launches: prometheus.NewCounterVec(prometheus.CounterOpts{Name: ownPrefix + "observed_launches_total",
+			Help: "Nodes that would have been launched, with --observe-only."}, []string{"nodepool", "reason"}),
+		Removals: prometheus.NewCounterVec(prometheus.CounterOpts{Name: ownPrefix + "observed_removals_total",
+			Help: "Nodes that would have been removed, with --observe-only."}, []string{"nodepool", "reason"}),
+		Nodes: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: ownPrefix + "observed_nodes",
+			Help: "Nodes that a NodePool would have at rest, with --observe-only."}, []string{"nodepool"}),
+		Cost: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: ownPrefix + "observed_cost_per_hour",
+			Help: "What these nodes would cost, in dollars per hour."}, []string{"nodepool"}),
+	}
 }
 
 // The stages of Stages: each is over when the condition of its name becomes true.
@@ -56,7 +77,9 @@ func newOwn(r prometheus.Registerer) Own {
 		EventsDropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: ownPrefix + "events_dropped_total",
 			Help: "Events that were not sent, since there were too many at a time."}, []string{"reason"}),
 		Standing: newStanding(),
+		Observed: newObserved(),
 	}
+	r.MustRegister(own.Observed.Launches, own.Observed.Removals, own.Observed.Nodes, own.Observed.Cost)
 	r.MustRegister(own.Decisions, own.Leader, own.Stages, own.Dropped, own.EventsDropped, own.Standing)
 	return own
 }

@@ -90,9 +90,9 @@ func (l *link) parts(process context.Context) plugin.Parts {
 	return plugin.Parts{
 		Provider: lazy{link: l}, Class: &awsv1.EC2NodeClass{}, Ready: l.ready, Drifts: mayDrift,
 		Controllers: []kube.Controller{
-			{Name: Connect, Workers: 1, Start: true, Reconciler: connector{l, process}},
+			{Name: Connect, Workers: 1, Start: true, Looks: true, Reconciler: connector{l, process}},
 			{Name: Classes, Workers: 1, Start: true, Reconciler: classes, Watches: classWatches()},
-			{Name: Offers, Workers: 1, Start: true, Reconciler: step(newOffers(l).step)},
+			{Name: Offers, Workers: 1, Start: true, Looks: true, Reconciler: step(newOffers(l).step)},
 			{Name: Tags, Workers: 5, Reconciler: newTagger(l), Watches: tagWatches()},
 			{Name: Collect, Workers: 1, Start: true, Reconciler: step(newCollector(l).step)},
 			{Name: Queue, Workers: 1, Start: true, Reconciler: step(newReader(l).step)},
