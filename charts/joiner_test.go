@@ -160,3 +160,37 @@ func TestTheControllersDeployment(t *testing.T) {
 		t.Errorf("withdrawn, the arguments are %q", args)
 	}
 }
+
+// K-26: to a process that only observes the chart grants what reads, of every rule, and nothing else.
+func TestK26_TheChartGrantsReading(t *testing.T) {
+	t.Parallel()
+	all, reads := controller(t, nil), controller(t, map[string]any{"observeOnly": true})
+	reading := func(rules []rbacv1.PolicyRule) (kept []rbacv1.PolicyRule) {
+		for _, rule := range rules {
+			rule.Verbs = slices.DeleteFunc(slices.Clone(rule.Verbs), func(verb string) bool {
+				return verb != "get" && verb != "list" && verb != "watch"
+			})
+			if len(rule.Verbs) > 0 {
+				kept = append(kept, rule)
+			}
+		}
+		return kept
+	}
+	granted := 0
+	for name, document := range all {
+		if !strings.Contains(string(document), "kind: ClusterRole\n") && !strings.Contains(string(document), "kind: Role\n") {
+			continue
+		}
+		want, got := reading(read[right](t, document).Rules), read[right](t, reads[name]).Rules
+		if granted += len(got); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s grants\n%v\nwant\n%v", name, got, want)
+		}
+	}
+	if granted < 10 {
+		t.Errorf("%d rules are granted: an observer sees nothing", granted)
+	}
+	deployed := string(reads["Deployment/joiner"])
+	if !strings.Contains(deployed, "--observe-only") {
+		t.Errorf("the process is not told to observe only:\n%s", deployed)
+	}
+}

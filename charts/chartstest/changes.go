@@ -149,6 +149,7 @@ func ofEC2() []Change {
 
 func ofOperator() []Change {
 	return []Change{
+		{Path: "observeOnly", Value: true},
 		{Path: "serviceAccountName", Value: "autonode"},
 		{Path: "crds.install", Value: true},
 		{Path: "guest.kubeconfigSecret", Value: "guest"},

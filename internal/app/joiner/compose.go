@@ -120,8 +120,8 @@ type Parts struct {
 	Controllers []kube.Controller
 
 	metrics  *metrics.Set
-	pending  *pendingPods  // of a process that only observes
-	standing *standing // is no controller: it decides nothing, and nothing waits for it
+	pending  *pendingPods // of a process that only observes
+	standing *standing    // is no controller: it decides nothing, and nothing waits for it
 }
 
 // Compose wires the controllers. It calls none of the ports.
