@@ -110,6 +110,7 @@ func ofJoiner() []Change {
 	conversion := map[string]any{"v1beta1.mode": "Enable"}
 	rules := serves("PrometheusRule")
 	all := append(placed(),
+		Change{Path: "observeOnly", Value: true},
 		Change{Path: "extraArgs", Value: []any{"--batch-idle-duration=2s"}},
 		Change{Path: "serviceAccount.annotations", Value: annotations()},
 		Change{Path: "env", Value: []any{map[string]any{"name": "AWS_ENDPOINT_URL", "value": "http://localhost:4566"}}},
@@ -149,7 +150,6 @@ func ofEC2() []Change {
 
 func ofOperator() []Change {
 	return []Change{
-		{Path: "observeOnly", Value: true},
 		{Path: "serviceAccountName", Value: "autonode"},
 		{Path: "crds.install", Value: true},
 		{Path: "guest.kubeconfigSecret", Value: "guest"},
