@@ -83,6 +83,7 @@ var layers = []layer{
 	{"internal/engine", []string{"autonodepolicy/fold"}, "the engine knows nothing but itself, and the sets that a policy folds to"},
 	{"internal/condition", []string{"api"}, "reads and writes status conditions"},
 	{"internal/nearest", nil, "pure: the name that a mistyped one stands for"},
+	{"internal/settings", []string{"internal/nearest"}, "data: Karpenter's settings, and what becomes of each here (K-01)"},
 	{"internal/translate", []string{"api", "internal/engine", "autonodepolicy/fold"}, "the only package that knows API objects and engine values"},
 	{"internal/world", []string{"api", "internal/translate", "internal/engine"}, "events in, snapshots out"},
 	{"internal/apply", []string{"api", "internal/world", "internal/translate", "internal/engine", "internal/condition"}, "the only creator and remover of NodeClaims"},
