@@ -209,7 +209,7 @@ func TestU27_SomebodyElseWritesToo(t *testing.T) {
 func TestU18_WhatWritesSaysSo(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{{"pause"}, {"resume"}, {"migrate", "storage"},
-		{"takeover", "adopt-crds"}, {"status"}, {"simulate"},
+		{"takeover", "adopt-crds"}, {"takeover", "check"}, {"status"}, {"simulate"},
 		{"explain", "pod"},
 		{"explain", "node"}, {"migrate", "check"}, {"audit", "control-plane"}} {
 		writing := slices.Contains([]string{"pause", "resume", "storage", "adopt-crds"}, command[len(command)-1])
