@@ -17,27 +17,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/charts"
 	"github.com/joiner-autoscaler/joiner/internal/takeover"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
 // takeoverChecking are the flags of takeover check.
 type takeoverChecking struct {
 	explainer
-	values, from, failOn string
+	values, from, failOn   string
+	back, fix, dryRun, yes bool
 }
 
 func takeoverCheck(config Config) *cobra.Command {
 	with := &takeoverChecking{}
 	command := &cobra.Command{
 		Use: "check", Short: "Say what Joiner would do differently on a cluster of Karpenter's", Args: cobra.NoArgs,
-		Long: `Say what Joiner would do differently on this cluster, before it is switched: for each finding the object, what
-would become of it, and what to do. It plans with the engine that the controller has. Nothing is written, and no
-controller is asked, so it works while Karpenter runs.
+		Long: `Writes to the cluster with --fix, and never without. Say what Joiner would do differently on this cluster, before it
+is switched: for each finding the object, what would become of it, and what to do. It plans with the engine that the
+controller has. No controller is asked, so it works while Karpenter runs.
+
+With --back it says what has to be known before Karpenter gets the cluster back: what its definitions refuse or drop,
+limits that become soft, pauses that it does not know. --fix patches what can be patched, --fix --dry-run prints the
+patches. It asks before it writes, unless --yes is given.
 
 Flags and variables are those of Karpenter's Deployment: the one whose image or label says so, or --from-deployment.
 --values is the values file that Joiner is going to be installed with, which may be one that was written for
@@ -47,8 +55,9 @@ docs/takeover.md has the table of what is looked at.
 
 Exit code: 0 nothing is found, 1 something is, or with --fail-on something that weighs at least as much, 2 it could
 not be said, or not all could be read and nothing was found in the rest.`,
-		Example: "  joinerctl takeover check\n  joinerctl takeover check --values values.yaml --fail-on danger",
-		RunE:    func(command *cobra.Command, _ []string) error { return with.check(command.Context(), config) },
+		Example: "  joinerctl takeover check\n  joinerctl takeover check --values values.yaml --fail-on danger\n" +
+			"  joinerctl takeover check --back --fix --dry-run",
+		RunE: func(command *cobra.Command, _ []string) error { return with.check(command.Context(), config) },
 	}
 	flags := command.Flags()
 	flags.StringVar(&with.values, "values", "", "values file of the chart that Joiner is going to be installed with")
@@ -56,6 +65,10 @@ not be said, or not all could be read and nothing was found in the rest.`,
 		"Deployment of Karpenter, NAMESPACE/NAME; without it the one whose image or label says so")
 	flags.StringVar(&with.failOn, "fail-on", string(takeover.Info),
 		"end with 1 for findings that weigh at least as much: info, warning or danger; what passes by itself (wait) is like a warning")
+	flags.BoolVar(&with.back, "back", false, "check the way back to Karpenter")
+	flags.BoolVar(&with.fix, "fix", false, "with --back: patch what can be patched")
+	flags.BoolVar(&with.dryRun, "dry-run", false, "with --fix: print the patches, and write nothing")
+	flags.BoolVar(&with.yes, "yes", false, "do not ask")
 	flags.StringArrayVarP(&with.files, "filename", "f", nil,
 		"file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; may be repeated")
 	flags.StringVar(&with.catalogue, "catalogue", catalogueAuto,
@@ -64,6 +77,7 @@ not be said, or not all could be read and nothing was found in the rest.`,
 	with.now.toleranceFlag(command)
 	with.connection, with.printing = connects(command), prints(command)
 	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")
+	command.MarkFlagsMutuallyExclusive("back", "values")
 	return command
 }
 
@@ -77,12 +91,13 @@ type takeoverAnswer struct {
 	// Notes say what could not be seen.
 	Notes []string `json:"notes,omitempty"`
 
-	failOn takeover.Severity
+	failOn  takeover.Severity
+	patches bool // are shown
 }
 
 // Clean reports whether nothing is found that weighs as much as was asked for.
 func (a takeoverAnswer) Clean() bool {
-	return !slices.ContainsFunc(a.Findings, func(f takeover.Finding) bool { return f.Severity.AtLeast(a.failOn) })
+	return !slices.ContainsFunc(a.Findings, func(f takeover.Finding) bool { return !f.Patched && f.Severity.AtLeast(a.failOn) })
 }
 
 // Rows are the findings.
@@ -104,7 +119,10 @@ func (a takeoverAnswer) WriteText(out io.Writer) error {
 	var b strings.Builder
 	for _, f := range a.Findings {
 		fmt.Fprintf(&b, "%s: %s (%s)\n  %s\n  -> %s\n", f.Severity, f.Object(), f.Check, f.Consequence, f.Remedy)
-		if f.Patch != "" {
+		switch {
+		case f.Patched:
+			b.WriteString("  it is patched\n")
+		case f.Patch != "" && a.patches:
 			fmt.Fprintf(&b, "  %s\n", patchOf(f))
 		}
 	}
@@ -145,7 +163,15 @@ func (with *takeoverChecking) check(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	answer := takeoverAnswer{typed: ofKind("TakeoverCheck")}
+	switch {
+	case with.fix && !with.back:
+		return errors.New("--fix is for --back: nothing is written before a takeover")
+	case with.dryRun && !with.fix:
+		return errors.New("--dry-run is for --fix: without it nothing is written")
+	case with.fix && !with.dryRun && len(with.files) > 0:
+		return errors.New("--fix writes to a cluster, and -f reads files: give --dry-run to see the patches")
+	}
+	answer := takeoverAnswer{typed: ofKind("TakeoverCheck"), patches: with.fix}
 	if answer.failOn, err = takeover.ParseSeverity(with.failOn); err != nil {
 		return err
 	}
@@ -161,11 +187,20 @@ func (with *takeoverChecking) check(ctx context.Context, config Config) error {
 	if in.Now, err = with.now.at(); err != nil {
 		return err
 	}
-	if answer.Findings, err = takeover.Check(in); err != nil {
+	judge, rows := takeover.Check, takeover.Checks()
+	if with.back {
+		judge, rows = takeover.Back, takeover.BackChecks()
+	}
+	if answer.Findings, err = judge(in); err != nil {
 		return err
 	}
-	for _, row := range takeover.Checks() {
+	for _, row := range rows {
 		answer.Checked = append(answer.Checked, row.Name)
+	}
+	if with.fix && !with.dryRun {
+		if err := with.patch(ctx, config, answer.Findings); err != nil {
+			return err
+		}
 	}
 	answer.Notes = append(in.Notes(), notLookedAt(unread)...)
 	from := "cluster"
@@ -177,6 +212,41 @@ func (with *takeoverChecking) check(ctx context.Context, config Config) error {
 		return partial(unread)
 	}
 	return err
+}
+
+// patch writes the patches of findings, after it has asked.
+func (with *takeoverChecking) patch(ctx context.Context, config Config, findings []takeover.Finding) error {
+	n := 0
+	for _, f := range findings {
+		if f.Patch != "" {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	if !with.yes {
+		if err := config.confirm(fmt.Sprintf("patch %d objects of this cluster, so that Karpenter can read them", n)); err != nil {
+			return err
+		}
+	}
+	client, err := config.Client(*with.connection)
+	if err != nil {
+		return err
+	}
+	for i := range findings {
+		f := &findings[i]
+		if f.Patch == "" {
+			continue
+		}
+		resource := karpenterv1.GroupVersion().WithResource(strings.ToLower(f.Kind) + "s")
+		if _, err := client.Resource(resource).Patch(ctx, f.Name, types.MergePatchType, []byte(f.Patch),
+			metav1.PatchOptions{FieldManager: program}); err != nil {
+			return fmt.Errorf("patching %s: %w", f.Object(), err)
+		}
+		f.Patched = true
+	}
+	return nil
 }
 
 // input reads the cluster, or the files, and the settings of both programs.
@@ -256,6 +326,19 @@ func (with *takeoverChecking) objects(ctx context.Context, config Config) (docum
 		func(d whatif.Document) whatif.Document { return d })
 	if err != nil {
 		return nil, nil, err
+	}
+	if with.back {
+		pause, err := client.Resource(configMaps()).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + translate.SwitchName})
+		switch {
+		case apierrors.IsForbidden(err):
+			return documents, append(unread, "the ConfigMap of a pause, for want of the right to list configmaps"), nil
+		case err != nil:
+			return nil, nil, fmt.Errorf("listing configmaps: %w", err)
+		}
+		for _, o := range pause.Items {
+			documents = append(documents, whatif.Document{Where: "the cluster", Content: o.Object, Stored: true})
+		}
+		return documents, unread, nil
 	}
 	boards, err := dashboards(ctx, client)
 	if apierrors.IsForbidden(err) {

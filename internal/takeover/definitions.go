@@ -64,7 +64,7 @@ func definitions(p *picture) (found []Finding) {
 
 // compared says of which release a definition may be, by its fields.
 func compared(o unstructured.Unstructured, ours map[string]bool) (found []Finding) {
-	theirs := fieldsOf(o.Object)
+	theirs := FieldsOf(o.Object)
 	if len(ours) == 0 || len(theirs) == 0 {
 		return nil
 	}
@@ -76,7 +76,7 @@ func compared(o unstructured.Unstructured, ours map[string]bool) (found []Findin
 	}
 	core := strings.HasSuffix(o.GetName(), "."+karpenterv1.Group)
 	for _, path := range slices.Sorted(maps.Keys(ours)) {
-		if core && !theirs[path] && !ownField(o.GetName(), path) {
+		if core && !theirs[path] && !OwnField(o.GetName(), path) {
 			lacks = append(lacks, path)
 		}
 	}
@@ -94,7 +94,8 @@ func compared(o unstructured.Unstructured, ours map[string]bool) (found []Findin
 	return found
 }
 
-func ownField(definition, path string) bool {
+// OwnField reports whether a path is one of OwnFields, or below one.
+func OwnField(definition, path string) bool {
 	return slices.ContainsFunc(OwnFields()[definition], func(own string) bool {
 		return path == own || strings.HasPrefix(path, own+".") || strings.HasPrefix(path, own+"[")
 	})
@@ -113,14 +114,14 @@ func shipped() (map[string]map[string]bool, error) {
 			return nil, fmt.Errorf("our own %s: %w", name, err)
 		}
 		if o.GetKind() == "CustomResourceDefinition" {
-			fields[o.GetName()] = fieldsOf(o.Object)
+			fields[o.GetName()] = FieldsOf(o.Object)
 		}
 	}
 	return fields, nil
 }
 
-// fieldsOf are the paths of all fields of the version of a definition that objects are stored in.
-func fieldsOf(definition map[string]any) map[string]bool {
+// FieldsOf are the paths of all fields of the version of a definition that objects are stored in.
+func FieldsOf(definition map[string]any) map[string]bool {
 	paths := map[string]bool{}
 	versions, _, _ := unstructured.NestedSlice(definition, "spec", "versions")
 	for _, entry := range versions {

@@ -44,8 +44,9 @@ type Finding struct {
 	// Consequence says what would be different, and Remedy what to do.
 	Consequence string `json:"consequence"`
 	Remedy      string `json:"remedy"`
-	// Patch is a merge patch that does it, where one does; only of the way back.
-	Patch string `json:"patch,omitempty"`
+	// Patch is a merge patch that does it, where one does, and Patched says that it was done; only of the way back.
+	Patch   string `json:"patch,omitempty"`
+	Patched bool   `json:"patched,omitempty"`
 }
 
 // Object names what a finding is about.
