@@ -68,8 +68,11 @@ type Config struct {
 	Picture Picture
 	Applier Applier
 	Fleet   Owners
-	// Namespace is where the pause switch is.
+	// Namespace is where the pause switch is, and what the first start found.
 	Namespace string
+	// Grace is how long nothing is removed voluntarily after the first start on a cluster of another program's; 0 is none
+	// (K-27).
+	Grace time.Duration
 	// MinSaving is what a replacement has to save per hour, MinSavingPercent the same as a part of what is replaced, SpotToSpot
 	// whether it may be spot for spot (D-04, D-05).
 	MinSaving        resources.Money
@@ -109,6 +112,8 @@ type round struct {
 	// unless that is zero (U-27).
 	paused      string
 	pausedUntil time.Time
+	// graced says that the grace of the first start is why, which holds trimming too (K-27).
+	graced bool
 }
 
 // Reconcile goes on with removals under way and begins new ones. The request means nothing: there is one for everything.
@@ -197,9 +202,18 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 		c.recall(pool)
 	}
 	var err error
-	r.paused, r.pausedUntil, err = c.readSwitch(ctx)
+	if r.paused, r.pausedUntil, err = c.readSwitch(ctx); err != nil {
+		return r, err
+	}
+	why, until, err := c.grace(ctx)
+	if err != nil {
+		return r, err
+	}
+	if r.graced = why != ""; r.graced && r.paused == "" { // a pause may last longer, and somebody wrote why
+		r.paused, r.pausedUntil = why, until
+	}
 	c.pause(&r)
-	return r, err
+	return r, nil
 }
 
 // untilNext returns when something next changes by time alone, and a while when nothing does soon: a node's quiet time ends, a

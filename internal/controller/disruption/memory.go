@@ -23,6 +23,9 @@ type memory struct {
 	mu        sync.Mutex
 	pauses    map[string]pause // by pool
 	pausedWhy string           // what the switch said last
+	// grace is the end of that of the first start, zero for none, and graceDone says that it is over for good (K-27).
+	grace     time.Time
+	graceDone bool
 	// witnesses is what was last seen of pools with limits, by their UID (excess.go). Only the disruption step uses it.
 	witnesses map[types.UID]witness
 	looked    struct {
@@ -61,6 +64,27 @@ func (m *memory) pausedBy() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pausedWhy
+}
+
+// foundGrace notes what the first start's ConfigMap said: until when nothing goes, or that it is over.
+func (m *memory) foundGrace(on bool, until time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.grace, m.graceDone = until, !on
+}
+
+// graceOver reports whether the grace of the first start is over for good.
+func (m *memory) graceOver() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.graceDone
+}
+
+// graceEnds returns when it ends, zero for never.
+func (m *memory) graceEnds() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.grace
 }
 
 // failed notes that a command of the pool was taken back, and returns the pause that follows, which is no shorter than first;
