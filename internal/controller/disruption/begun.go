@@ -154,16 +154,9 @@ const (
 )
 
 // reportRejected tells of a command of consolidation that does not hold any more.
-func (c *Controller) reportRejected(r round, cmd *command, why string) {
+func (c *Controller) reportRejected(cmd *command, no refusal) {
 	if cmd.intents[0].remove.Reason != plan.Underutilized {
 		return
-	}
-	cause := rejectedChurn
-	switch lost, _ := cmd.lost(); {
-	case r.paused != "" || strings.Contains(why, "budget"):
-		cause = rejectedBudget
-	case lost == 0 && cmd.late(r.now) == "" && strings.Contains(why, "pods have no place"):
-		cause = rejectedScheduling
 	}
 	var before, after resources.Money
 	var replacing []string
@@ -180,7 +173,7 @@ func (c *Controller) reportRejected(r round, cmd *command, why string) {
 	}
 	g := begun{before: before, after: after, launches: replacing}
 	for _, i := range cmd.intents {
-		c.tell(i.remove, event.ConsolidationRejected, fmt.Sprintf("%s: it stays: %s; %s; %s", cause, why, g.prices(),
+		c.tell(i.remove, event.ConsolidationRejected, fmt.Sprintf("%s: it stays: %s; %s; %s", no.cause, no.why, g.prices(),
 			g.with()))
 	}
 }
