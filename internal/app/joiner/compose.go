@@ -312,7 +312,7 @@ func (c *composition) tell() []kube.Controller {
 			Claims: c.metrics.Claims, Metrics: c.metrics.Interruptions, Now: c.Now, Log: c.Log.WithName(Interruption),
 		}), Watches: interruptionWatches(c.Plugged)},
 		{Name: PodNotices, Workers: 1, Watches: podNoticeWatches(),
-			Reconciler: &notice.Pods{Client: c.Client, Events: c.Events}},
+			Reconciler: &notice.Pods{Client: c.Client, Events: c.Events, Now: c.Now}},
 		{Name: NodeNotices, Workers: 1, Watches: nodeNoticeWatches(),
 			Reconciler: &notice.Nodes{Client: c.Client, Fleet: c.Fleet, Events: c.Events}},
 	}

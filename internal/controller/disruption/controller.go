@@ -14,6 +14,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -94,7 +96,13 @@ type Controller struct {
 }
 
 // New returns the controller.
-func New(config Config) *Controller { return &Controller{config: config, memory: newMemory()} }
+func New(config Config) *Controller {
+	c := &Controller{config: config, memory: newMemory()}
+	if config.Metrics != nil {
+		config.Metrics.Disruption.Eligible.Measure(c.eligible)
+	}
+	return c
+}
 
 // round is what one step works on.
 type round struct {
@@ -145,7 +153,6 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	done := c.evaluates(plan.Empty)
 	p := engine.Emptiness(r.snapshot, r.now.Unix(), r.budgets)
 	done()
-	c.reportEligible(r)
 	c.planned("emptiness", r, engine.Terms{Now: r.now.Unix(), Budgets: r.budgets}, p)
 	c.reportBlocked(r, p)
 	outcome, err := c.config.Applier.Apply(ctx, p)
@@ -213,6 +220,7 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 		r.paused, r.pausedUntil = why, until
 	}
 	c.pause(&r)
+	c.memory.foundPools(slices.Collect(maps.Keys(r.pools)))
 	return r, nil
 }
 
