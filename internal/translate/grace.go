@@ -10,13 +10,14 @@ import (
 
 // What the first start on a cluster found is a ConfigMap of this name in the system namespace (K-27), with these keys: when
 // that was, how many NodeClaims another program had made, until when nothing is removed voluntarily, and whether
-// somebody has ended that: true.
+// somebody has ended that: true; and what was due at that moment, a line for each NodePool.
 const (
 	TakeoverName    = "joiner-takeover"
 	TakeoverStarted = "started"
 	TakeoverOthers  = "nodeclaims"
 	TakeoverUntil   = "until"
 	TakeoverGo      = "go"
+	TakeoverHeld    = "held"
 )
 
 // Grace is what that ConfigMap says.

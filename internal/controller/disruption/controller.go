@@ -212,7 +212,7 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 	if r.paused, r.pausedUntil, err = c.readSwitch(ctx); err != nil {
 		return r, err
 	}
-	why, until, err := c.grace(ctx)
+	why, until, err := c.grace(ctx, r)
 	if err != nil {
 		return r, err
 	}

@@ -3,6 +3,8 @@ package disruption
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
@@ -22,7 +25,7 @@ import (
 
 // grace says why the first start holds, and until when; "" when it does not. It asks the API server each round until the
 // grace is over, and never again.
-func (c *Controller) grace(ctx context.Context) (why string, until time.Time, err error) {
+func (c *Controller) grace(ctx context.Context, r round) (why string, until time.Time, err error) {
 	if c.config.Grace <= 0 || c.memory.graceOver() {
 		return "", until, nil
 	}
@@ -30,7 +33,7 @@ func (c *Controller) grace(ctx context.Context) (why string, until time.Time, er
 	key := types.NamespacedName{Namespace: c.config.Namespace, Name: translate.TakeoverName}
 	switch err := c.config.Live.Get(ctx, key, &object); {
 	case apierrors.IsNotFound(err):
-		if err := c.firstStart(ctx, &object); err != nil {
+		if err := c.firstStart(ctx, r, &object); err != nil {
 			return "", until, err
 		}
 	case err != nil:
@@ -48,7 +51,7 @@ func (c *Controller) grace(ctx context.Context) (why string, until time.Time, er
 }
 
 // firstStart looks at whose NodeClaims there are, on the API server itself, and writes down what follows.
-func (c *Controller) firstStart(ctx context.Context, object *corev1.ConfigMap) error {
+func (c *Controller) firstStart(ctx context.Context, r round, object *corev1.ConfigMap) error {
 	var claims karpenterv1.NodeClaimList
 	if err := c.config.Live.List(ctx, &claims); err != nil {
 		return fmt.Errorf("listing NodeClaims for the first start: %w", err)
@@ -68,6 +71,10 @@ func (c *Controller) firstStart(ctx context.Context, object *corev1.ConfigMap) e
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.config.Namespace, Name: translate.TakeoverName},
 		Data:       translate.GraceData(now, now.Add(length), others),
 	}
+	held := dueAtFirst(r)
+	if length > 0 && len(held) > 0 {
+		object.Data[translate.TakeoverHeld] = strings.Join(held, "\n")
+	}
 	if err := c.config.Client.Create(ctx, object); err != nil {
 		if apierrors.IsAlreadyExists(err) { // another process was first: what it wrote holds
 			key := client.ObjectKeyFromObject(object)
@@ -77,10 +84,50 @@ func (c *Controller) firstStart(ctx context.Context, object *corev1.ConfigMap) e
 	}
 	if length > 0 {
 		c.config.Log.Info("first start on a cluster with nodes of another program: nothing is removed voluntarily for a while",
-			"nodeclaims", others, "until", now.Add(length).UTC().Format(time.RFC3339),
+			"nodeclaims", others, "held", held, "until", now.Add(length).UTC().Format(time.RFC3339),
 			"configMap", object.Namespace+"/"+object.Name)
 	}
 	return nil
+}
+
+// dueAtFirst says of each pool what of it the grace holds, as the first start finds it: a line for each pool of which
+// anything is due.
+func dueAtFirst(r round) (lines []string) {
+	for _, pool := range r.snapshot.Pools {
+		if r.pools[pool.Name] == nil || pool.Held {
+			continue
+		}
+		var drifted, empty int64
+		for _, node := range r.snapshot.Nodes {
+			if node.Pool != pool.Name || node.Deleting {
+				continue
+			}
+			if node.Drifted {
+				drifted++
+			} else if engine.IsEmpty(node, r.now.Unix()) {
+				empty++
+			}
+		}
+		_, leaving := engine.Leaving(r.snapshot, pool.Name)
+		above := int64(0)
+		if !pool.Dormant {
+			above = max(0, pool.Limits.Excess(pool.Kept(), pool.Used.Nodes, int64(len(leaving))))
+		}
+		var parts []string
+		for _, due := range []struct {
+			nodes int64
+			what  string
+		}{{drifted, "drifted"}, {empty, "empty"}, {above, "above its limit or its replicas"}} {
+			if due.nodes > 0 {
+				parts = append(parts, fmt.Sprint(due.nodes, " ", due.what))
+			}
+		}
+		if len(parts) > 0 {
+			lines = append(lines, fmt.Sprintf("NodePool %s, %d nodes: %s", pool.Name, pool.Used.Nodes, strings.Join(parts, ", ")))
+		}
+	}
+	slices.Sort(lines)
+	return lines
 }
 
 // GraceLeft is how long the grace of the first start still lasts, as the last round has found it; 0 when there is none.

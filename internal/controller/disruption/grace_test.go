@@ -61,6 +61,9 @@ func TestK27_TheFirstStartHolds(t *testing.T) {
 	r.markedAre(t, 0, "after the first start")
 	end := began.Add(graceOf).UTC().Format(time.RFC3339)
 	data := r.takeover(t).Data
+	if data["held"] != "NodePool default, 2 nodes: 2 empty" {
+		t.Errorf("held is %q", data["held"])
+	}
 	if data["nodeclaims"] != "2" || data["until"] != end || data["started"] != began.UTC().Format(time.RFC3339) {
 		t.Errorf("written is %v", data)
 	}
@@ -158,6 +161,9 @@ func TestK27_TrimmingWaits(t *testing.T) {
 	r.over(r.server, graceful)
 	r.reconcile(t)
 	r.markedAre(t, 0, "in the grace")
+	if held := r.takeover(t).Data["held"]; held != "NodePool default, 3 nodes: 2 above its limit or its replicas" {
+		t.Errorf("held is %q", held)
+	}
 	r.clock.Advance(graceOf)
 	r.reconcile(t)
 	r.markedAre(t, 2, "after it")
