@@ -293,7 +293,7 @@ rewrite: ## Rewrite the expected output of all scripts (docs/scripts.md); the di
 	$(GO) test ./internal/whatif -run TestScripts -rewrite
 	$(GO) test ./internal/view ./internal/cli -run "TestU16|ThePageShows" -rewrite
 	$(GO) test ./internal/cli/top -run TestU05_Frames -rewrite
-	$(GO) test ./internal/controller/metrics -run TestU10_ThePageListsTheMetrics -rewrite
+	$(GO) test ./internal/controller/metrics -run "TestU10_ThePageListsTheMetrics|TestK25" -rewrite
 	$(GO) test ./internal/provider/ec2/plug -run TestBadInputIsTold -rewrite
 	$(GO) test ./upstream/ckao -run TestA39_TheStanzaIsMadeOfTheList -rewrite
 

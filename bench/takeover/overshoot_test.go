@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -89,7 +90,7 @@ func TestTakeoverOfAPoolAboveItsLimit(t *testing.T) {
 	own := program.Command
 	program.Command = func(at rig.Place) ([]string, []string) {
 		args, env := own(at)
-		return args, append(env, chart()...)
+		return args, append(env, append(chart(), "TAKEOVER_GRACE=20s")...)
 	}
 	c.controlledBy(program, c.comesDown)
 }
@@ -98,6 +99,7 @@ func TestTakeoverOfAPoolAboveItsLimit(t *testing.T) {
 func (c *cluster) comesDown() {
 	c.t.Helper()
 	told, most := false, 0
+	held := c.grace()
 	c.must(c.Eventually(c.t.Context(), within, "the pool at its limit", func(ctx context.Context) (bool, string, error) {
 		var pool karpenterv1.NodePool
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: "plain"}, &pool); err != nil {
@@ -115,6 +117,9 @@ func (c *cluster) comesDown() {
 		for _, condition := range pool.Status.Conditions {
 			told = told || condition.Type == karpenterv1.ConditionTypeNodesWithinLimits && strings.Contains(condition.Message, "limit 3 (soft limit)")
 		}
+		if len(claims)-going < overshotNodes && time.Now().Before(held) {
+			c.t.Errorf("%d nodes go before %s, when the grace of the first start ends (K-27)", going, held)
+		}
 		if most = max(most, going); most > 1 || (going > 0 || len(claims) < overshotNodes) && pool.Annotations[karpenterv1.AboveLimitAnnotationKey] == "" && len(claims) > 3 {
 			c.t.Errorf("%d nodes go at once, of %d; the pool says %v", going, len(claims), pool.Annotations)
 		}
@@ -129,6 +134,24 @@ func (c *cluster) comesDown() {
 		c.t.Errorf("the events say\n%s\nwant %s", said, want)
 	}
 	c.dormant()
+}
+
+// grace waits until the first start has written until when it holds (K-27), and returns that.
+func (c *cluster) grace() (until time.Time) {
+	c.t.Helper()
+	c.must(c.Eventually(c.t.Context(), within, "the ConfigMap of the first start", func(ctx context.Context) (bool, string, error) {
+		var found corev1.ConfigMap
+		if err := c.Client.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "joiner-takeover"}, &found); err != nil {
+			return false, err.Error(), client.IgnoreNotFound(err)
+		}
+		if n := found.Data["nodeclaims"]; n != fmt.Sprint(overshotNodes) {
+			c.t.Errorf("it found %s NodeClaims of another program, want %d", n, overshotNodes)
+		}
+		var err error
+		until, err = time.Parse(time.RFC3339, found.Data["until"])
+		return err == nil, fmt.Sprint(found.Data), err
+	}))
+	return until
 }
 
 // dormant demands that the objects whose gates are off say so, and that the log names what has no effect.

@@ -106,6 +106,8 @@ func (o *options) addDisruption(flags *pflag.FlagSet) {
 	flags.StringVar(&o.FeatureGates, "feature-gates", o.FeatureGates,
 		"Karpenter's list of NAME=true; without one ReservedCapacity, NodeOverlay and StaticCapacity are on, "+
 			"SpotToSpotConsolidation and NodeRepair off; with one, what it leaves out has Karpenter's default")
+	flags.DurationVar(&o.TakeoverGrace, "takeover-grace", o.TakeoverGrace,
+		"how long nothing is removed voluntarily after the first start on a cluster with NodeClaims of another program; 0 is none")
 	flags.Float64Var(&o.ConsolidationMinSaving, "consolidation-min-saving", o.ConsolidationMinSaving,
 		"what replacing nodes by cheaper ones has to save, in dollars per hour")
 	flags.IntVar(&o.PriceTolerance, "price-tolerance", o.PriceTolerance,

@@ -10,7 +10,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/cmd/internal/commandline"
 	"github.com/joiner-autoscaler/joiner/internal/app/joiner"
-	"github.com/joiner-autoscaler/joiner/internal/app/joiner/settings"
+	"github.com/joiner-autoscaler/joiner/internal/settings"
 )
 
 // This file takes what Karpenter's charts pass (K-01 to K-03): settings of Karpenter's that change nothing here are accepted,

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/joiner-autoscaler/joiner/cmd/internal/commandline/commandlinetest"
-	"github.com/joiner-autoscaler/joiner/internal/app/joiner/settings"
+	"github.com/joiner-autoscaler/joiner/internal/settings"
 )
 
 // chart is the environment that Karpenter's own charts make: the one for KWOK nodes, with a gate that it leaves empty, and the

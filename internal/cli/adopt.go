@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/joiner-autoscaler/joiner/internal/cli/printer"
+	"github.com/joiner-autoscaler/joiner/internal/takeover"
 )
 
 // What Helm writes onto an object to know whose it is, and whether it stays.
@@ -127,12 +128,6 @@ func definitionsResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 }
 
-// karpenters reports whether a definition is of a kind of Karpenter's: of its core, or of a provider that we serve too.
-func karpenters(definition string) bool {
-	_, group, _ := strings.Cut(definition, ".")
-	return slices.Contains([]string{"karpenter.sh", "karpenter.k8s.aws", "karpenter.kwok.sh"}, group)
-}
-
 // run takes each definition over. A release that they are taken from is named: nothing says later that it made them.
 func (with adopting) run(ctx context.Context, client dynamic.Interface) (adoptedAnswer, error) {
 	answer := adoptedAnswer{typed: ofKind("AdoptedDefinitions"), DryRun: with.dryRun,
@@ -144,7 +139,7 @@ func (with adopting) run(ctx context.Context, client dynamic.Interface) (adopted
 	from := map[string]bool{}
 	for i := range found.Items {
 		object := &found.Items[i]
-		if !karpenters(object.GetName()) {
+		if !takeover.Kinds(object.GetName()) {
 			continue
 		}
 		own, err := with.adopted(object)

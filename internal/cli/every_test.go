@@ -88,6 +88,10 @@ func calls() []call {
 			}
 			return ran(t, string(data), slices.Concat([]string{"replay", "-", "--explain", "pod/ml/train-2"}, more)...)
 		}, "Replay", "-: another plan\nwritten by ", "nodepool/gpu\n"},
+		{"takeover check", func(t *testing.T, more ...string) (int, string, string) {
+			t.Helper()
+			return ran(t, kwokClass+"---\n"+poolOf(", replicas: 4", ""), slices.Concat([]string{"takeover", "check", "-f", "-"}, more)...)
+		}, "TakeoverCheck", "danger: NodePool web (dormant)", "nodepool/web\n"},
 		{"migrate check", func(t *testing.T, more ...string) (int, string, string) {
 			t.Helper()
 			return ran(t, old, slices.Concat([]string{"migrate", "check", "-f", "-"}, more)...)

@@ -189,6 +189,24 @@ func TestU27_PauseNeedsOneConfigMap(t *testing.T) {
 	}
 }
 
+// TestK27_StatusShowsTheGrace: that of the first start is a pause, until when it says; a pause that is on says more, and one
+// that is over nothing.
+func TestK27_StatusShowsTheGrace(t *testing.T) {
+	t.Parallel()
+	takeover := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: joiner-takeover, namespace: joiner}\ndata: {until: \"2999-01-01T00:00:00Z\"}\n"
+	for manifests, want := range map[string]string{
+		takeover: "disruption paused until 2999-01-01T00:00:00Z (after the first start)",
+		takeover + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: joiner-disruption, namespace: joiner}\ndata: {paused: \"true\", reason: mine}\n": "disruption paused (mine)",
+		strings.Replace(takeover, "2999", "2001", 1):                   "",
+		strings.Replace(takeover, "until:", "go: \"true\", until:", 1): "",
+	} {
+		_, out, failures := ran(t, manifests, "status", "-f", "-")
+		if failures != "" || want == "" && strings.Contains(out, "disruption paused") || !strings.Contains(out, want) {
+			t.Errorf("%s%s: want %q in\n%s", manifests, failures, want, out)
+		}
+	}
+}
+
 // TestU27_SomebodyElseWritesToo: a conflict is tried again.
 func TestU27_SomebodyElseWritesToo(t *testing.T) {
 	t.Parallel()
@@ -209,12 +227,16 @@ func TestU27_SomebodyElseWritesToo(t *testing.T) {
 func TestU18_WhatWritesSaysSo(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{{"pause"}, {"resume"}, {"migrate", "storage"},
-		{"takeover", "adopt-crds"}, {"status"}, {"simulate"},
+		{"takeover", "adopt-crds"}, {"takeover", "check"}, {"status"}, {"simulate"},
 		{"explain", "pod"},
 		{"explain", "node"}, {"migrate", "check"}, {"audit", "control-plane"}} {
 		writing := slices.Contains([]string{"pause", "resume", "storage", "adopt-crds"}, command[len(command)-1])
+		begins := "Writes to the cluster. "
+		if command[0] == "takeover" && command[1] == "check" {
+			writing, begins = true, "Writes to the cluster with --fix, and never without. "
+		}
 		_, out, _ := ran(t, "", append(command, "--help")...)
-		if strings.HasPrefix(out, "Writes to the cluster. ") != writing || strings.Contains(out, "--dry-run") != writing {
+		if strings.HasPrefix(out, begins) != writing || strings.Contains(out, "--dry-run") != writing {
 			t.Errorf("%v: %s", command, out)
 		}
 	}

@@ -58,6 +58,9 @@ func findSurroundings(documents []whatif.Document, where place, into *whatif.Sur
 		case o.GetKind() == "ConfigMap" && o.GetName() == translate.SwitchName:
 			into.Switch = &corev1.ConfigMap{}
 			err = understand(d.Content, into.Switch)
+		case o.GetKind() == "ConfigMap" && o.GetName() == translate.TakeoverName:
+			into.Takeover = &corev1.ConfigMap{}
+			err = understand(d.Content, into.Takeover)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %s %s: %w", d.Where, o.GetKind(), o.GetName(), err)
@@ -95,6 +98,14 @@ func (p place) read(ctx context.Context, client dynamic.Interface, what asked, i
 		return documents, unread, nil
 	}
 	namespace := p.of(into.Leases)
+	found, err := client.Resource(configMaps()).Namespace(namespace).Get(ctx, translate.TakeoverName, metav1.GetOptions{})
+	if err == nil {
+		into.Takeover = &corev1.ConfigMap{}
+		err = understand(found.Object, into.Takeover)
+	}
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) { // the switch is asked for with the same right
+		return nil, nil, fmt.Errorf("reading ConfigMap %s/%s: %w", namespace, translate.TakeoverName, err)
+	}
 	object, err := client.Resource(configMaps()).Namespace(namespace).Get(ctx, translate.SwitchName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsForbidden(err):

@@ -99,7 +99,7 @@ func root(config Config) *cobra.Command {
 	migrate.AddCommand(migrateCheck(config), migrateStorage(config))
 	takeover := parent("takeover", "Get from Karpenter to Joiner",
 		"Get from Karpenter to Joiner. docs/takeover.md is the guide.")
-	takeover.AddCommand(adoptDefinitions(config))
+	takeover.AddCommand(takeoverCheck(config), adoptDefinitions(config))
 	audit := parent("audit", "Report what a policy would refuse", "")
 	audit.AddCommand(auditControlPlane(config))
 	command.AddCommand(status(config), top(config), simulate(config), explain(config), console(config), historyCommand(config), dumps(config),

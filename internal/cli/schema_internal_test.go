@@ -28,7 +28,9 @@ func answers() map[string]any {
 		"NodeList": whatif.Top{}, "PolicyCheck": policyCheckAnswer{}, "PolicyStatus": policyAnswer{}, "Replay": replayAnswer{},
 		"Simulation":       whatif.Result{},
 		"Status":           whatif.Status{},
-		"StorageMigration": storageAnswer{}, "Version": versions{},
+		"StorageMigration": storageAnswer{},
+		"TakeoverCheck":    takeoverAnswer{},
+		"Version":          versions{},
 	}
 }
 

@@ -78,6 +78,7 @@ func (w *World) launchReplica() *replica {
 	d := newDice(w.script.Seed, "each", r.String())
 	settings := joiner.DefaultConfig().Settings()
 	settings.NodeRepair = true
+	settings.TakeoverGrace = 0 // users of the simulation make NodeClaims from the first moment, and seeds keep their meaning
 	live := w.server.NewClient(w.scheme, w.toServer, nil)
 	machines, err := r.parts(cached, live)
 	w.cluster.must(err)

@@ -83,6 +83,7 @@ var layers = []layer{
 	{"internal/engine", []string{"autonodepolicy/fold"}, "the engine knows nothing but itself, and the sets that a policy folds to"},
 	{"internal/condition", []string{"api"}, "reads and writes status conditions"},
 	{"internal/nearest", nil, "pure: the name that a mistyped one stands for"},
+	{"internal/settings", []string{"internal/nearest"}, "data: Karpenter's settings, and what becomes of each here (K-01)"},
 	{"internal/translate", []string{"api", "internal/engine", "autonodepolicy/fold"}, "the only package that knows API objects and engine values"},
 	{"internal/world", []string{"api", "internal/translate", "internal/engine"}, "events in, snapshots out"},
 	{"internal/apply", []string{"api", "internal/world", "internal/translate", "internal/engine", "internal/condition"}, "the only creator and remover of NodeClaims"},
@@ -117,8 +118,10 @@ var layers = []layer{
 		"internal/provider"}, "pure: plans carried out on a copy in memory"},
 	{"internal/whatif", []string{"api", "internal/engine", "internal/translate", "internal/world", "internal/condition",
 		"internal/view", "internal/foretell", "internal/nearest"}, "plans for manifests that nobody has applied"},
-	{"internal/cli", []string{"api", "autonodepolicy/api", "internal/convert", "internal/migrate", "internal/admission",
-		"nodescheduling", "internal/autonode/merge", "internal/whatif", "internal/dump", "internal/history",
+	{"internal/takeover", []string{"api", "internal/engine", "internal/translate", "internal/condition", "internal/whatif",
+		"internal/settings", "internal/nearest"}, "pure: what changes when a cluster changes hands (K-25, K-28)"},
+	{"internal/cli", []string{"api", "charts", "autonodepolicy/api", "internal/convert", "internal/migrate", "internal/admission",
+		"nodescheduling", "internal/autonode/merge", "internal/whatif", "internal/takeover", "internal/dump", "internal/history",
 		"internal/translate", "internal/condition", "internal/provider/kwok", "internal/nearest"}, "commands: files and clusters to pure packages, findings to text"},
 	{"internal/app/serve/readers", []string{"internal/readmodel", "internal/console", "internal/engine"},
 		"the read model to whoever reads it: decides nothing"},
@@ -129,7 +132,7 @@ var layers = []layer{
 	{"upstream", []string{"api", "internal/admission", "nodescheduling"}, "what is offered to OpenShift's repositories, as text of ours, and its tests"},
 	{"internal/sim", []string{"api", "internal"}, "runs everything, in a world of its own"},
 	{"internal/tidy", nil, "looks at files, not at packages"},
-	{"cmd", []string{"internal/app", "internal/cli", "internal/sim"}, "flags to configuration"},
+	{"cmd", []string{"internal/app", "internal/cli", "internal/sim", "internal/settings"}, "flags to configuration"},
 }
 
 // TestTheTerminalIsOfJoinerctl: only joinerctl's screens are made with the library for terminals, so no controller is.

@@ -47,6 +47,13 @@ func NodeClaimFor(pool *karpenterv1.NodePool, names resources.Names, launch plan
 			ExpireAfter:            template.ExpireAfter,
 		},
 	}
+	// Days are a unit of ours. A NodeClaim lasts, and Karpenter, which may take it back, could not read it (K-28).
+	if strings.Contains(claim.Spec.ExpireAfter.Raw, "d") {
+		claim.Spec.ExpireAfter.Raw = ""
+	}
+	if grace := claim.Spec.TerminationGracePeriod; grace != nil && strings.Contains(grace.Raw, "d") {
+		grace.Raw = ""
+	}
 	return claim
 }
 

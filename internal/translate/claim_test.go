@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -114,5 +115,34 @@ func TestAClaimCarriesTheKubeletBlockOfItsPool(t *testing.T) {
 	annotations := NodeClaimFor(pool, resources.NewSpace().Names(), plannedLaunch(t, pool), "default-x").Annotations
 	if annotations[karpenterv1.KubeletCompatibilityAnnotationKey] != `{"maxPods":20}` || len(annotations) != 3 || Hash(pool) != before {
 		t.Errorf("annotations %v", annotations)
+	}
+}
+
+// K-28: a claim has no unit that Karpenter cannot read, whatever its pool is written in; it means the same, and other
+// texts stay as they are.
+func TestK28_ClaimsHaveKarpentersUnits(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"30d": "720h", "1d30m": "24h30m", "90m": "90m", "Never": "Never"} {
+		pool := kwokPool()
+		var expire karpenterv1.NillableDuration
+		if err := expire.UnmarshalJSON([]byte(`"` + text + `"`)); err != nil {
+			t.Fatal(err)
+		}
+		pool.Spec.Template.Spec.ExpireAfter = expire
+		if text != "Never" {
+			pool.Spec.Template.Spec.TerminationGracePeriod = &karpenterv1.Duration{Duration: *expire.Duration, Raw: text}
+		}
+		claim := NodeClaimFor(pool, resources.NewSpace().Names(), plannedLaunch(t, pool), "default-x")
+		data, err := json.Marshal(claim.Spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(data), `"expireAfter":"`+want+`"`) ||
+			text != "Never" && !strings.Contains(string(data), `"terminationGracePeriod":"`+want+`"`) {
+			t.Errorf("%s: %s; want %s", text, data, want)
+		}
+		if pool.Spec.Template.Spec.ExpireAfter.Raw != text {
+			t.Errorf("%s: the pool has %q now", text, pool.Spec.Template.Spec.ExpireAfter.Raw)
+		}
 	}
 }

@@ -41,6 +41,8 @@ type Surroundings struct {
 	// read.
 	Switch       *corev1.ConfigMap
 	SwitchUnread bool
+	// Takeover is the ConfigMap of the first start, which holds for a while too (K-27); nil when there is none.
+	Takeover *corev1.ConfigMap
 }
 
 // Controller is who decides in a cluster.
@@ -66,6 +68,25 @@ type Pause struct {
 	Until *time.Time `json:"until,omitempty"`
 }
 
+// grace shows that of the first start as a pause, where no other one says more.
+func (st *stater) grace(found *corev1.ConfigMap) {
+	if found == nil {
+		return
+	}
+	g := translate.GraceOf(found.Data, st.w.now)
+	about := About{Kind: "ConfigMap", Namespace: found.Namespace, Name: found.Name}
+	for _, fault := range g.Faults {
+		st.attend(Attention{Code: codePauseUnread, Text: fault, Object: about})
+	}
+	if !g.On || st.out.Pause != nil {
+		return
+	}
+	st.out.Pause = &Pause{Reason: "after the first start"}
+	if !g.Until.IsZero() {
+		st.out.Pause.Until = &g.Until
+	}
+}
+
 // controller finds out who leads, and whether disruption is paused.
 func (st *stater) controller() {
 	in := st.in.Surroundings
@@ -83,6 +104,7 @@ func (st *stater) controller() {
 				Object: About{Kind: "ConfigMap", Namespace: in.Switch.Namespace, Name: in.Switch.Name}})
 		}
 	}
+	st.grace(in.Takeover)
 	if in.LeasesUnread || !in.Live && len(in.Leases) == 0 {
 		return
 	}

@@ -185,7 +185,10 @@ func Namespaced(gvk schema.GroupVersionKind) bool {
 // both are the providers whose pools are planned for, whichever of them a process would run.
 type both struct{}
 
-func (both) serves(ref *karpenterv1.NodeClassReference) bool {
+func (both) serves(ref *karpenterv1.NodeClassReference) bool { return Serves(ref) }
+
+// Serves reports whether there is a provider for node classes of that kind; not for none.
+func Serves(ref *karpenterv1.NodeClassReference) bool {
 	return ref != nil && (ref.Group == awsv1.Group && ref.Kind == "EC2NodeClass" || ref.Group == kwokv1alpha1.Group &&
 		ref.Kind == "KWOKNodeClass")
 }
@@ -404,6 +407,12 @@ func (w *World) admit(a admission, pod *corev1.Pod, number int) {
 	pod.Status.Phase = corev1.PodPending
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
 		Reason: corev1.PodReasonUnschedulable}}
+}
+
+// OverlayVerdict says what becomes of a NodeOverlay; false where there is none of that name.
+func (w *World) OverlayVerdict(name string) (translate.Verdict, bool) {
+	verdict, _, known := w.store.OverlayVerdict(name)
+	return verdict, known
 }
 
 // Kinds returns how many objects of each kind were read.

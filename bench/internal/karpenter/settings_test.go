@@ -9,7 +9,7 @@ import (
 	kwok "sigs.k8s.io/karpenter/kwok/options"
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 
-	"github.com/joiner-autoscaler/joiner/internal/app/joiner/settings"
+	"github.com/joiner-autoscaler/joiner/internal/settings"
 )
 
 // kinds are the types of Go's flags.

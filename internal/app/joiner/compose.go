@@ -76,6 +76,7 @@ type Settings struct {
 	SpotToSpot          bool
 	MinSaving           resources.Money // per hour
 	NodeRepair          bool            // replaces unhealthy nodes (D-13)
+	TakeoverGrace       time.Duration   // after the first start on a cluster of another program's (K-27)
 	MinSavingPercent    int             // of what is replaced
 	StaticOff           bool            // nobody acts on spec.replicas (D-12)
 	// DeprecatedMetrics measures conditions by their old names too, Unobserved not at all; ConditionEvents tells of changes.
@@ -187,11 +188,12 @@ func newComposition(settings Settings, deps Deps) *composition {
 	})
 	c.disrupting = disruption.New(disruption.Config{
 		Client: deps.Client, Live: deps.Live, Picture: deps.Store, Applier: c.applier, Fleet: deps.Fleet,
-		Namespace: settings.SystemNamespace, SpotToSpot: settings.SpotToSpot,
+		Namespace: settings.SystemNamespace, Grace: settings.TakeoverGrace, SpotToSpot: settings.SpotToSpot,
 		MinSaving: settings.MinSaving, MinSavingPercent: settings.MinSavingPercent,
 		Events: deps.Events, Metrics: c.metrics, Ready: deps.Ready, Planned: deps.Planned, Now: deps.Now,
 		Log: deps.Log.WithName(Disruption),
 	})
+	c.metrics.Own.Grace.Measure(c.disrupting.GraceLeft)
 	return c
 }
 
@@ -318,7 +320,7 @@ func (c *composition) tell() []kube.Controller {
 			Claims: c.metrics.Claims, Metrics: c.metrics.Interruptions, Now: c.Now, Log: c.Log.WithName(Interruption),
 		}), Watches: interruptionWatches(c.Plugged)},
 		{Name: PodNotices, Workers: 1, Watches: podNoticeWatches(),
-			Reconciler: &notice.Pods{Client: c.Client, Events: c.Events}},
+			Reconciler: &notice.Pods{Client: c.Client, Events: c.Events, Now: c.Now}},
 		{Name: NodeNotices, Workers: 1, Watches: nodeNoticeWatches(),
 			Reconciler: &notice.Nodes{Client: c.Client, Fleet: c.Fleet, Events: c.Events}},
 	}

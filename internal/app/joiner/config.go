@@ -51,6 +51,10 @@ type Config struct {
 	LaunchTimeout, RegistrationTimeout time.Duration
 	InitializationTimeout              time.Duration // 0 waits for ever
 
+	// TakeoverGrace is how long nothing is removed voluntarily after the first start on a cluster of another program's
+	// (K-27); 0 is none.
+	TakeoverGrace time.Duration
+
 	FeatureGates string // of ParseGates
 	// IgnoredSettings and InvalidSettings are the settings that were given and have no effect, and those that could not be
 	// read and have their default. They are for metrics only.
@@ -91,6 +95,7 @@ func DefaultConfig() Config {
 		LeaderElectionName: "karpenter-leader-election", SystemNamespace: "kube-system",
 		BatchIdleDuration: time.Second, BatchMaxDuration: 10 * time.Second, PreferencePolicy: PreferencesRespected, DefaultSpreadConstraints: translate.DefaultSpreadNone, MinValuesPolicy: MinValuesStrict,
 		IgnoreDRARequests:             true,
+		TakeoverGrace:                 15 * time.Minute,
 		ConsolidationMinSavingPercent: engine.DefaultMinSavingPercent,
 		Plugins:                       Plugins(),
 		Observability:                 defaultObservability(),
@@ -165,6 +170,9 @@ func (c Config) Validate() error {
 	if c.InitializationTimeout < 0 {
 		faults = append(faults, fmt.Errorf("--initialization-timeout is %s: want a duration, or 0 to wait for ever", c.InitializationTimeout))
 	}
+	if c.TakeoverGrace < 0 {
+		faults = append(faults, fmt.Errorf("--takeover-grace is %s: want a duration, or 0 for none", c.TakeoverGrace))
+	}
 	if _, _, err := ParseGates(c.FeatureGates); err != nil {
 		faults = append(faults, err)
 	}
@@ -197,7 +205,8 @@ func (c Config) Settings() Settings {
 		SystemNamespace: c.SystemNamespace,
 		SpotToSpot:      gates.SpotToSpotConsolidation,
 		MinSaving:       saving, MinSavingPercent: c.ConsolidationMinSavingPercent,
-		NodeRepair: gates.NodeRepair, StaticOff: !gates.StaticCapacity,
+		TakeoverGrace: c.TakeoverGrace,
+		NodeRepair:    gates.NodeRepair, StaticOff: !gates.StaticCapacity,
 		DeprecatedMetrics: c.DeprecatedMetrics, Unobserved: c.DisableClusterStateObservability,
 		ConditionEvents: c.ConditionEvents && !c.DisableClusterStateObservability && !c.ObserveOnly,
 		ObserveOnly:     c.ObserveOnly,

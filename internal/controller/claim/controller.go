@@ -247,6 +247,7 @@ func (c *Controller) advance(ctx context.Context, w *work) error {
 	if err := c.keepNodePool(ctx, w); err != nil {
 		return err
 	}
+	c.compare(w)
 	c.sumUp(w)
 	c.watchDrift(ctx, w)
 	return c.watchPods(ctx, w)

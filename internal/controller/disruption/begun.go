@@ -108,27 +108,35 @@ func (c *Controller) countDecision(decision, reason, kind string, removes []plan
 	}
 }
 
-// reportEligible shows how many nodes the searches of this round can choose from, by reason.
-func (c *Controller) reportEligible(r round) {
-	count := map[plan.DisruptionReason]int{plan.Empty: 0, plan.Drifted: 0, plan.Underutilized: 0}
-	for _, node := range r.snapshot.Nodes {
-		pool, now := r.snapshot.Pool(node.Pool), r.now.Unix()
-		if pool == nil || r.pools[node.Pool] == nil || !engine.Disruptable(r.snapshot, node) {
+// eligible counts the nodes that a search can choose from now, by reason, when somebody asks: nil, for nothing, where no
+// round has looked yet, as in a replica that does not lead.
+func (c *Controller) eligible() map[string]int {
+	owned := c.memory.ownedPools()
+	if owned == nil {
+		return nil
+	}
+	snapshot, now := c.config.Picture.Snapshot(), c.config.Now().Unix()
+	count := map[string]int{}
+	for _, reason := range []plan.DisruptionReason{plan.Empty, plan.Drifted, plan.Underutilized} {
+		count[metrics.Reason(string(reason))] = 0
+	}
+	add := func(reason plan.DisruptionReason) { count[metrics.Reason(string(reason))]++ }
+	for _, node := range snapshot.Nodes {
+		pool := snapshot.Pool(node.Pool)
+		if pool == nil || !slices.Contains(owned, node.Pool) || !engine.Disruptable(snapshot, node) {
 			continue
 		}
 		if engine.IsEmpty(node, now) {
-			count[plan.Empty]++
+			add(plan.Empty)
 		}
 		if node.Drifted {
-			count[plan.Drifted]++
+			add(plan.Drifted)
 		}
 		if node.Consolidatable(pool, now) {
-			count[plan.Underutilized]++
+			add(plan.Underutilized)
 		}
 	}
-	for reason, nodes := range count {
-		c.config.Metrics.Disruption.Eligible.WithLabelValues(metrics.Reason(string(reason))).Set(float64(nodes))
-	}
+	return count
 }
 
 // reportCandidates tells of nodes that a search has found to be dearer than necessary (K-16).
@@ -154,16 +162,9 @@ const (
 )
 
 // reportRejected tells of a command of consolidation that does not hold any more.
-func (c *Controller) reportRejected(r round, cmd *command, why string) {
+func (c *Controller) reportRejected(cmd *command, no refusal) {
 	if cmd.intents[0].remove.Reason != plan.Underutilized {
 		return
-	}
-	cause := rejectedChurn
-	switch lost, _ := cmd.lost(); {
-	case r.paused != "" || strings.Contains(why, "budget"):
-		cause = rejectedBudget
-	case lost == 0 && cmd.late(r.now) == "" && strings.Contains(why, "pods have no place"):
-		cause = rejectedScheduling
 	}
 	var before, after resources.Money
 	var replacing []string
@@ -180,7 +181,7 @@ func (c *Controller) reportRejected(r round, cmd *command, why string) {
 	}
 	g := begun{before: before, after: after, launches: replacing}
 	for _, i := range cmd.intents {
-		c.tell(i.remove, event.ConsolidationRejected, fmt.Sprintf("%s: it stays: %s; %s; %s", cause, why, g.prices(),
+		c.tell(i.remove, event.ConsolidationRejected, fmt.Sprintf("%s: it stays: %s; %s; %s", no.cause, no.why, g.prices(),
 			g.with()))
 	}
 }

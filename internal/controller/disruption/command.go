@@ -1,7 +1,6 @@
 package disruption
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,12 +94,15 @@ func (c *Controller) settleCommands(ctx context.Context, r round, intents []inte
 // settleCommand decides about one command. leaving are nodes that this step has deleted already: their pods need places,
 // too. It returns those that it deletes.
 func (c *Controller) settleCommand(ctx context.Context, r round, cmd *command, used map[string]int, leaving []*cluster.Node) ([]*cluster.Node, error) {
-	why := cmp.Or(r.paused, objectionToCommand(r, cmd, used))
-	if why == "" && !cmd.waits() {
-		why = c.misfit(r, cmd)
+	no := objectionToCommand(r, cmd, used)
+	if r.paused != "" {
+		no = refusal{r.paused, rejectedBudget}
 	}
-	if why != "" {
-		return nil, c.undoCommand(ctx, r, cmd, why)
+	if no.why == "" && !cmd.waits() {
+		no = c.misfit(r, cmd)
+	}
+	if no.why != "" {
+		return nil, c.undoCommand(ctx, r, cmd, no)
 	}
 	for _, i := range cmd.intents {
 		used[i.node.Pool]++
@@ -127,25 +129,29 @@ func (c *Controller) settleCommand(ctx context.Context, r round, cmd *command, u
 	return gone, errors.Join(failures...)
 }
 
-// objectionToCommand says why a command does not hold any more, whatever room there is; "" when it does.
-func objectionToCommand(r round, cmd *command, used map[string]int) string {
+// refusal is why a command does not hold any more, and which of the causes of ConsolidationRejected that is; the zero value
+// when it holds.
+type refusal struct{ why, cause string }
+
+// objectionToCommand says why a command does not hold any more, whatever room there is.
+func objectionToCommand(r round, cmd *command, used map[string]int) refusal {
 	count := map[string]int{}
 	for _, i := range cmd.intents {
 		if why := objectionToMove(r, i.node, i.remove.Reason); why != "" {
-			return "node " + i.node.ID() + ": " + why
+			return refusal{"node " + i.node.ID() + ": " + why, rejectedChurn}
 		}
 		count[i.node.Pool]++
 		if used[i.node.Pool]+count[i.node.Pool] > engine.Allowed(r.budgets[i.node.Pool], i.remove.Reason) {
-			return "the disruption budget of its NodePool does not allow it any more"
+			return refusal{"the disruption budget of its NodePool does not allow it any more", rejectedBudget}
 		}
 	}
 	if lost, of := cmd.lost(); lost > 0 {
-		return fmt.Sprintf("%d of %d replacements failed", lost, of)
+		return refusal{fmt.Sprintf("%d of %d replacements failed", lost, of), rejectedChurn}
 	}
 	if late := cmd.late(r.now); late != "" {
-		return fmt.Sprintf("its replacement %s joined and is not initialized after %s", late, settlesWithin)
+		return refusal{fmt.Sprintf("its replacement %s joined and is not initialized after %s", late, settlesWithin), rejectedChurn}
 	}
-	return ""
+	return refusal{}
 }
 
 // settlesWithin is how long a replacement that has joined may take to be initialized before its command is given up. The node that
@@ -197,40 +203,40 @@ func (c *command) waits() bool {
 	return slices.ContainsFunc(c.replacements, func(n *cluster.Node) bool { return !n.Initialized || n.NotReady })
 }
 
-// misfit says why the nodes' pods have no place any more, "" when they have one. At a limit, pods that it keeps waiting may
+// misfit says why the nodes' pods have no place any more. At a limit, pods that it keeps waiting may
 // have taken the place that was launched. Then the pool is above its limit and one node has to go all the same (L-40): it
 // is the one that was to be replaced, or the roll would begin anew for ever (L-31).
-func (c *Controller) misfit(r round, cmd *command) string {
+func (c *Controller) misfit(r round, cmd *command) refusal {
 	pool := r.snapshot.Pool(cmd.intents[0].node.Pool)
 	switch {
 	case pool.Static:
 		return misfitStatic(r, pool, cmd)
 	case fits(r, cmd, cmd.nodes()):
-		return ""
+		return refusal{}
 	case cmd.intents[0].remove.Reason != plan.Underutilized && cmd.aboveLimits(r):
-		return ""
+		return refusal{}
 	case len(cmd.replacements) == 0:
-		return "its pods have no place elsewhere, and nothing was launched that replaces it"
+		return refusal{"its pods have no place elsewhere, and nothing was launched that replaces it", rejectedScheduling}
 	}
-	return "its pods have no place elsewhere any more"
+	return refusal{"its pods have no place elsewhere any more", rejectedScheduling}
 }
 
 // misfitStatic is misfit for a static pool, which replaces nodes one for one, whatever pods there are, if only their drains end.
-func misfitStatic(r round, pool *cluster.Pool, cmd *command) string {
+func misfitStatic(r round, pool *cluster.Pool, cmd *command) refusal {
 	for _, i := range cmd.intents {
 		if stuck := engine.Stuck(r.snapshot, i.node); stuck != "" {
-			return stuck
+			return refusal{stuck, rejectedChurn}
 		}
 	}
 	switch {
 	case len(cmd.replacements) > 0:
-		return ""
+		return refusal{}
 	case !engine.TerminatesFirst(pool):
-		return "nothing was launched that replaces it"
+		return refusal{"nothing was launched that replaces it", rejectedChurn}
 	case engine.Lacking(r.snapshot, pool) > engine.Allowed(r.budgets[pool.Name], cmd.intents[0].remove.Reason):
-		return "its NodePool lacks other nodes, and the disruption budget allows no more"
+		return refusal{"its NodePool lacks other nodes, and the disruption budget allows no more", rejectedBudget}
 	}
-	return ""
+	return refusal{}
 }
 
 // aboveLimits reports whether what replaces the nodes has brought a pool above its limits.
@@ -270,7 +276,7 @@ func (c *Controller) taintAll(ctx context.Context, cmd *command) (bool, error) {
 }
 
 // undoCommand takes all intents of a command back; what was launched for it is let go in a later step, see replacement.go.
-func (c *Controller) undoCommand(ctx context.Context, r round, cmd *command, why string) error {
+func (c *Controller) undoCommand(ctx context.Context, r round, cmd *command, no refusal) error {
 	var failures []error
 	first := passingPause
 	reason := string(cmd.intents[0].remove.Reason)
@@ -281,12 +287,12 @@ func (c *Controller) undoCommand(ctx context.Context, r round, cmd *command, why
 	} else {
 		c.config.Metrics.Disruption.FailedValidations.WithLabelValues(kind).Inc()
 	}
-	c.reportRejected(r, cmd, why)
+	c.reportRejected(cmd, no)
 	for _, i := range cmd.intents {
 		if r.paused == "" {
 			failures = append(failures, c.backOff(ctx, r, i.node.Pool, first))
 		}
-		failures = append(failures, c.undo(ctx, i.remove, why))
+		failures = append(failures, c.undo(ctx, i.remove, no.why))
 	}
 	return errors.Join(failures...)
 }

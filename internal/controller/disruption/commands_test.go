@@ -137,7 +137,7 @@ func TestWhyACommandDoesNotFit(t *testing.T) {
 		if c.replacement != nil {
 			cmd.replacements = []*cluster.Node{c.replacement}
 		}
-		if got := New(Config{}).misfit(one(pool, node), cmd); got != c.want {
+		if got := New(Config{}).misfit(one(pool, node), cmd); got.why != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -162,7 +162,7 @@ func TestWhyACommandDoesNotFit(t *testing.T) {
 		if c.replaced {
 			cmd.replacements = []*cluster.Node{{}}
 		}
-		if got := New(Config{}).misfit(r, cmd); got != c.want {
+		if got := New(Config{}).misfit(r, cmd); got.why != c.want {
 			t.Errorf("static, %s: %q, want %q", name, got, c.want)
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -68,8 +70,11 @@ type Config struct {
 	Picture Picture
 	Applier Applier
 	Fleet   Owners
-	// Namespace is where the pause switch is.
+	// Namespace is where the pause switch is, and what the first start found.
 	Namespace string
+	// Grace is how long nothing is removed voluntarily after the first start on a cluster of another program's; 0 is none
+	// (K-27).
+	Grace time.Duration
 	// MinSaving is what a replacement has to save per hour, MinSavingPercent the same as a part of what is replaced, SpotToSpot
 	// whether it may be spot for spot (D-04, D-05).
 	MinSaving        resources.Money
@@ -91,7 +96,13 @@ type Controller struct {
 }
 
 // New returns the controller.
-func New(config Config) *Controller { return &Controller{config: config, memory: newMemory()} }
+func New(config Config) *Controller {
+	c := &Controller{config: config, memory: newMemory()}
+	if config.Metrics != nil {
+		config.Metrics.Disruption.Eligible.Measure(c.eligible)
+	}
+	return c
+}
 
 // round is what one step works on.
 type round struct {
@@ -109,6 +120,8 @@ type round struct {
 	// unless that is zero (U-27).
 	paused      string
 	pausedUntil time.Time
+	// graced says that the grace of the first start is why, which holds trimming too (K-27).
+	graced bool
 }
 
 // Reconcile goes on with removals under way and begins new ones. The request means nothing: there is one for everything.
@@ -140,7 +153,6 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	done := c.evaluates(plan.Empty)
 	p := engine.Emptiness(r.snapshot, r.now.Unix(), r.budgets)
 	done()
-	c.reportEligible(r)
 	c.planned("emptiness", r, engine.Terms{Now: r.now.Unix(), Budgets: r.budgets}, p)
 	c.reportBlocked(r, p)
 	outcome, err := c.config.Applier.Apply(ctx, p)
@@ -197,9 +209,19 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 		c.recall(pool)
 	}
 	var err error
-	r.paused, r.pausedUntil, err = c.readSwitch(ctx)
+	if r.paused, r.pausedUntil, err = c.readSwitch(ctx); err != nil {
+		return r, err
+	}
+	why, until, err := c.grace(ctx, r)
+	if err != nil {
+		return r, err
+	}
+	if r.graced = why != ""; r.graced && r.paused == "" { // a pause may last longer, and somebody wrote why
+		r.paused, r.pausedUntil = why, until
+	}
 	c.pause(&r)
-	return r, err
+	c.memory.foundPools(slices.Collect(maps.Keys(r.pools)))
+	return r, nil
 }
 
 // untilNext returns when something next changes by time alone, and a while when nothing does soon: a node's quiet time ends, a

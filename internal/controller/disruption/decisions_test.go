@@ -135,7 +135,7 @@ func TestWhatTakesACommandBack(t *testing.T) {
 		for range 2 {
 			cmd.intents = append(cmd.intents, intent{node: node, remove: plan.Remove{Reason: plan.Underutilized}})
 		}
-		if got := objectionToCommand(r, cmd, map[string]int{"default": c.used}); got != c.want {
+		if got := objectionToCommand(r, cmd, map[string]int{"default": c.used}); got.why != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

@@ -1,6 +1,7 @@
 package disruption
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +24,11 @@ type memory struct {
 	mu        sync.Mutex
 	pauses    map[string]pause // by pool
 	pausedWhy string           // what the switch said last
+	// owned are the pools that are ours, as the last round has found them; nil before there was one.
+	owned []string
+	// grace is the end of that of the first start, zero for none, and graceDone says that it is over for good (K-27).
+	grace     time.Time
+	graceDone bool
 	// witnesses is what was last seen of pools with limits, by their UID (excess.go). Only the disruption step uses it.
 	witnesses map[types.UID]witness
 	looked    struct {
@@ -61,6 +67,41 @@ func (m *memory) pausedBy() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pausedWhy
+}
+
+// foundPools notes which pools are ours.
+func (m *memory) foundPools(names []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.owned = slices.AppendSeq([]string{}, slices.Values(names))
+}
+
+// ownedPools returns them; nil before any round.
+func (m *memory) ownedPools() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.owned
+}
+
+// foundGrace notes what the first start's ConfigMap said: until when nothing goes, or that it is over.
+func (m *memory) foundGrace(on bool, until time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.grace, m.graceDone = until, !on
+}
+
+// graceOver reports whether the grace of the first start is over for good.
+func (m *memory) graceOver() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.graceDone
+}
+
+// graceEnds returns when it ends, zero for never.
+func (m *memory) graceEnds() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.grace
 }
 
 // failed notes that a command of the pool was taken back, and returns the pause that follows, which is no shorter than first;

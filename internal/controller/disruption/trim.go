@@ -32,7 +32,7 @@ func trimmed(reason plan.DisruptionReason) bool {
 
 // trim chooses nodes that are too many, and tells about it (L-44). It reports whether any intent was written.
 func (c *Controller) trim(ctx context.Context, r round) (bool, error) {
-	if wrote, err := c.markExcess(ctx, r); wrote || err != nil {
+	if wrote, err := c.markExcess(ctx, r); wrote || err != nil || r.graced {
 		return wrote, err
 	}
 	p := engine.Trim(r.snapshot, r.budgets)

@@ -20,6 +20,12 @@ func (m maker) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
 	return v
 }
 
+func (m maker) counted(name, help, label string) *Counted {
+	v := &Counted{desc: prometheus.NewDesc(prefix+name, help, []string{label}, nil)}
+	m.MustRegister(v)
+	return v
+}
+
 func (m maker) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: buckets}, labels)
 	m.MustRegister(v)
@@ -107,7 +113,7 @@ func (m maker) disruption() Disruption {
 			"nodepool", "reason", "terminate_first_reason"),
 		Evaluation: m.histogram("voluntary_disruption_decision_evaluation_duration_seconds", "Duration of one search for nodes that may go.",
 			durationBuckets(), "reason", "consolidation_type"),
-		Eligible: m.gauge("voluntary_disruption_eligible_nodes", "Nodes that the last search could choose from.", "reason"),
+		Eligible: m.counted("voluntary_disruption_eligible_nodes", "Nodes that a search can choose from now.", "reason"),
 		FailedValidations: m.counter("voluntary_disruption_failed_validations_total",
 			"Commands that did not hold when they were judged again.", "consolidation_type"),
 		Failures: m.counter("voluntary_disruption_queue_failures_total", "Commands that were undone, since a replacement failed.",

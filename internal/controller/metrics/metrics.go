@@ -67,7 +67,7 @@ type Disruption struct {
 	PoolDecisions     *prometheus.CounterVec   // nodepool, decision, reason, consolidation_type
 	TerminateFirst    *prometheus.CounterVec   // nodepool, reason, terminate_first_reason
 	Evaluation        *prometheus.HistogramVec // reason, consolidation_type; seconds
-	Eligible          *prometheus.GaugeVec     // reason
+	Eligible          *Counted                 // reason: nodes that a search can choose from now
 	FailedValidations *prometheus.CounterVec   // consolidation_type
 	Failures          *prometheus.CounterVec   // decision, reason, consolidation_type
 }

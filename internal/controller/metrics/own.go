@@ -30,6 +30,8 @@ type Own struct {
 	Dropped *prometheus.GaugeVec // family
 	// EventsDropped counts events that were not sent, since there were too many.
 	EventsDropped *prometheus.CounterVec // reason
+	// Grace counts down that of the first start (K-27).
+	Grace *Countdown
 	// Standing is how the cluster stands.
 	Standing *Standing
 	// Observed is what would be done; it is measured where nothing is done only (K-26).
@@ -76,12 +78,30 @@ func newOwn(r prometheus.Registerer) Own {
 			Help: "1 for each metric that is left out, since there are too many series."}, []string{"family"}),
 		EventsDropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: ownPrefix + "events_dropped_total",
 			Help: "Events that were not sent, since there were too many at a time."}, []string{"reason"}),
+		Grace:    &Countdown{},
 		Standing: newStanding(),
 		Observed: newObserved(),
 	}
 	r.MustRegister(own.Observed.Launches, own.Observed.Removals, own.Observed.Nodes, own.Observed.Cost)
+	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: ownPrefix + "takeover_grace_seconds",
+		Help: "How long nothing is removed voluntarily after the first start, in seconds; 0 when that is over."}, own.Grace.seconds))
 	r.MustRegister(own.Decisions, own.Leader, own.Stages, own.Dropped, own.EventsDropped, own.Standing)
 	return own
+}
+
+// Countdown is a time that is left, measured when it is asked for. It is safe for concurrent use.
+type Countdown struct {
+	left atomic.Pointer[func() time.Duration]
+}
+
+// Measure says how long is left.
+func (c *Countdown) Measure(left func() time.Duration) { c.left.Store(&left) }
+
+func (c *Countdown) seconds() float64 {
+	if left := c.left.Load(); left != nil {
+		return (*left)().Seconds()
+	}
+	return 0
 }
 
 // stageBuckets span a cloud that answers at once to the time after which a claim is given up. They are few: there is

@@ -146,3 +146,28 @@ func measure(t *testing.T, collector prometheus.Collector, labels int) (kind, sh
 	}
 	return "gauge", ""
 }
+
+// K-25: joinerctl takeover check knows which of the metrics that Karpenter's users look at are served.
+func TestK25_TheCheckKnowsWhatIsServed(t *testing.T) {
+	t.Parallel()
+	const path = "../../takeover/metrics.txt"
+	var names []string
+	for name := range served(t) {
+		if !strings.HasPrefix(name, "joiner_") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if *rewrite {
+		if err := os.WriteFile(path, []byte(strings.Join(names, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if listed := strings.Fields(string(data)); !slices.Equal(listed, names) {
+		t.Errorf("internal/takeover/metrics.txt has\n%v\nserved are\n%v\nmake rewrite writes it anew", listed, names)
+	}
+}

@@ -7,12 +7,14 @@ package notice
 import (
 	"context"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
@@ -21,6 +23,7 @@ import (
 type Pods struct {
 	Client client.Client
 	Events event.Recorder
+	Now    func() time.Time
 }
 
 // Reconcile looks at the pod of that name.
@@ -41,7 +44,27 @@ func (p *Pods) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 			"It counts for nothing, and the rest of the pod is planned for: "+
 				strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{RequeueAfter: p.protection(&pod)}, nil
+}
+
+// protection tells until when a pod keeps its node, where that is for a while, and that it is over (K-14). It returns after
+// how long to look again, 0 for never.
+func (p *Pods) protection(pod *corev1.Pod) time.Duration {
+	until, err := translate.ProtectedUntil(pod)
+	if err != nil || until == 0 || until == cluster.Never || pod.Spec.NodeName == "" || translate.Finished(pod) {
+		return 0
+	}
+	end := time.Unix(until, 0).UTC()
+	text := "The annotation " + karpenterv1.DoNotDisruptAnnotationKey + " keeps voluntary disruption away from its node until " +
+		end.Format(time.RFC3339)
+	if left := end.Sub(p.Now()); left > 0 {
+		p.Events.Event(pod, event.Normal, event.DoNotDisruptUntil, text)
+		return left
+	}
+	p.Events.Event(pod, event.Normal, event.DoNotDisruptElapsed,
+		"The annotation "+karpenterv1.DoNotDisruptAnnotationKey+" kept voluntary disruption away from its node until "+
+			end.Format(time.RFC3339)+", and does so no more")
+	return 0
 }
 
 // ignored says what of a pod without a node is left out when that is planned for.

@@ -3,6 +3,7 @@ package notice_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,6 +101,49 @@ func TestU42_WhatOfAPodIsIgnoredIsTold(t *testing.T) {
 		said, concerns := strings.Join(tape.Said(), ""), notice.Concerns(pod)
 		if !strings.Contains(said, c.want) || (said == "") != (c.want == "") || concerns != (c.want != "") {
 			t.Errorf("%s: said %q, want %q; the filter of the watch lets it through: %t", name, said, c.want, concerns)
+		}
+	}
+}
+
+// K-14: a pod that keeps its node for a while says until when, and then that it is over; one without a node, or that keeps it
+// for ever, says neither.
+func TestK14_HowLongAPodKeepsItsNodeIsTold(t *testing.T) {
+	t.Parallel()
+	clock := controllertest.NewClock()
+	start := metav1.NewTime(clock.Now())
+	pod := func(value, node string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p",
+			Annotations: map[string]string{karpenterv1.DoNotDisruptAnnotationKey: value}},
+			Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &start}}
+	}
+	finished := pod("1h", "n")
+	finished.Status.Phase = corev1.PodSucceeded
+	for name, one := range map[string]*corev1.Pod{"kept": pod("1h", "n"), "for ever": pod("true", "n"), "without a node": pod("1h", ""),
+		"finished": finished} {
+		tape, at := &controllertest.Tape{}, clock.Now()
+		step := &notice.Pods{Client: controllertest.NewServer(t, one).Build(), Events: tape, Now: func() time.Time { return at }}
+		request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "p"}}
+		first, err := step.Reconcile(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = at.Add(first.RequeueAfter)
+		second, err := step.Reconcile(t.Context(), request)
+		said := strings.Join(tape.Said(), "\n")
+		if name != "kept" {
+			if said != "" || first.RequeueAfter != 0 || err != nil {
+				t.Errorf("%s: said %q, looks again after %s (%v)", name, said, first.RequeueAfter, err)
+			}
+			continue
+		}
+		until := start.Add(time.Hour).UTC().Format(time.RFC3339)
+		if err != nil || first.RequeueAfter <= 59*time.Minute || second.RequeueAfter != 0 ||
+			!strings.Contains(said, "p DoNotDisruptUntil: The annotation karpenter.sh/do-not-disrupt keeps voluntary disruption away from its node until "+until) ||
+			!strings.Contains(said, "p DoNotDisruptGracePeriodElapsed: ") {
+			t.Errorf("looks again after %s and %s (%v), said %s", first.RequeueAfter, second.RequeueAfter, err, said)
+		}
+		if !notice.Concerns(one) {
+			t.Error("the filter of the watch leaves it out")
 		}
 	}
 }

@@ -59,6 +59,9 @@ const (
 	AwaitingVolumeDetachment       = "AwaitingVolumeDetachment"
 	TerminationGracePeriodExpiring = "TerminationGracePeriodExpiring"
 	InvalidDoNotDisrupt            = "InvalidDoNotDisruptAnnotation"
+	DoNotDisruptUntil              = "DoNotDisruptUntil"
+	DoNotDisruptElapsed            = "DoNotDisruptGracePeriodElapsed"
+	FailedConsistencyCheck         = "FailedConsistencyCheck"
 	DroppedAnnotation              = "DroppedAnnotation"
 	LimitReached                   = "LimitReached"
 	NodeLimitExceeded              = "NodeLimitExceeded"
@@ -233,9 +236,11 @@ func window(reason string) time.Duration {
 		return time.Hour
 	case NoCompatibleInstanceTypes:
 		return time.Minute
+	case FailedConsistencyCheck:
+		return 10 * time.Minute
 	case NodeRepairBlocked, Unconsolidatable:
 		return 15 * time.Minute
-	case DroppedAnnotation, InvalidDoNotDisrupt, IgnoredField:
+	case DroppedAnnotation, InvalidDoNotDisrupt, IgnoredField, DoNotDisruptUntil, DoNotDisruptElapsed:
 		return 24 * time.Hour // said once: it changes only when the user does something about it
 	}
 	return defaultWindow

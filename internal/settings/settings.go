@@ -108,38 +108,6 @@ func Table() []Setting {
 	}
 }
 
-// Gate is one of Karpenter's feature gates.
-type Gate struct {
-	Name string
-	// Karpenter is Karpenter's own default. It holds here too for a gate that a text leaves out.
-	Karpenter bool
-	// Ours holds without any text.
-	Ours bool
-}
-
-// Gates returns Karpenter's feature gates, in its order.
-func Gates() []Gate {
-	return []Gate{
-		{Name: "NodeRepair"}, {Name: "ReservedCapacity", Karpenter: true, Ours: true},
-		{Name: "SpotToSpotConsolidation"}, {Name: "NodeOverlay", Ours: true}, {Name: "StaticCapacity", Ours: true},
-		{Name: "CapacityBuffer"}, {Name: "TerminateFirstDrift", Ours: true}, {Name: "TerminateFirstRepair"},
-		{Name: "PodDeletionCostManagement"},
-	}
-}
-
-// gatesText is Karpenter's default of the setting feature-gates.
-func gatesText() string {
-	var parts []string
-	for _, g := range Gates() {
-		text := g.Name + "=false"
-		if g.Karpenter {
-			text = g.Name + "=true"
-		}
-		parts = append(parts, text)
-	}
-	return strings.Join(parts, ",")
-}
-
 // Find returns the setting of a flag's name; false when Karpenter has none of it.
 func Find(flag string) (Setting, bool) {
 	for _, s := range Table() {

@@ -1,0 +1,376 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/charts"
+	"github.com/joiner-autoscaler/joiner/internal/takeover"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+	"github.com/joiner-autoscaler/joiner/internal/whatif"
+)
+
+// takeoverChecking are the flags of takeover check.
+type takeoverChecking struct {
+	explainer
+	values, from, failOn   string
+	back, fix, dryRun, yes bool
+}
+
+func takeoverCheck(config Config) *cobra.Command {
+	with := &takeoverChecking{}
+	command := &cobra.Command{
+		Use: "check", Short: "Say what Joiner would do differently on a cluster of Karpenter's", Args: cobra.NoArgs,
+		Long: `Writes to the cluster with --fix, and never without. Say what Joiner would do differently on this cluster, before it
+is switched: for each finding the object, what would become of it, and what to do. It plans with the engine that the
+controller has. No controller is asked, so it works while Karpenter runs.
+
+With --back it says what has to be known before Karpenter gets the cluster back: what its definitions refuse or drop,
+limits that become soft, pauses that it does not know. --fix patches what can be patched, --fix --dry-run prints the
+patches. It asks before it writes, unless --yes is given.
+
+Flags and variables are those of Karpenter's Deployment: the one whose image or label says so, or --from-deployment.
+--values is the values file that Joiner is going to be installed with, which may be one that was written for
+Karpenter's chart. What may not be read is named, and left out.
+
+docs/takeover.md has the table of what is looked at.
+
+Exit code: 0 nothing is found, 1 something is, or with --fail-on something that weighs at least as much, 2 it could
+not be said, or not all could be read and nothing was found in the rest.`,
+		Example: "  joinerctl takeover check\n  joinerctl takeover check --values values.yaml --fail-on danger\n" +
+			"  joinerctl takeover check --back --fix --dry-run",
+		RunE: func(command *cobra.Command, _ []string) error { return with.check(command.Context(), config) },
+	}
+	flags := command.Flags()
+	flags.StringVar(&with.values, "values", "", "values file of the chart that Joiner is going to be installed with")
+	flags.StringVar(&with.from, "from-deployment", "",
+		"Deployment of Karpenter, NAMESPACE/NAME; without it the one whose image or label says so")
+	flags.StringVar(&with.failOn, "fail-on", string(takeover.Info),
+		"end with 1 for findings that weigh at least as much: info, warning or danger; what passes by itself (wait) is like a warning")
+	flags.BoolVar(&with.back, "back", false, "check the way back to Karpenter")
+	flags.BoolVar(&with.fix, "fix", false, "with --back: patch what can be patched")
+	flags.BoolVar(&with.dryRun, "dry-run", false, "with --fix: print the patches, and write nothing")
+	flags.BoolVar(&with.yes, "yes", false, "do not ask")
+	flags.StringArrayVarP(&with.files, "filename", "f", nil,
+		"file or directory with manifests (.yaml, .yml, .json), or - for standard input, instead of a cluster; may be repeated")
+	flags.StringVar(&with.catalogue, "catalogue", catalogueAuto,
+		"instance types and prices: auto, aws, default, or a file (joinerctl simulate --help)")
+	with.now.flag(command)
+	with.now.toleranceFlag(command)
+	with.connection, with.printing = connects(command), prints(command)
+	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")
+	command.MarkFlagsMutuallyExclusive("back", "values")
+	return command
+}
+
+// takeoverAnswer is what takeover check prints.
+type takeoverAnswer struct {
+	typed
+	// Findings are the worst first.
+	Findings []takeover.Finding `json:"findings"`
+	// Checked are the rows of the table, by name.
+	Checked []string `json:"checked"`
+	// Notes say what could not be seen.
+	Notes []string `json:"notes,omitempty"`
+
+	failOn  takeover.Severity
+	patches bool // are shown
+}
+
+// Clean reports whether nothing is found that weighs as much as was asked for.
+func (a takeoverAnswer) Clean() bool {
+	return !slices.ContainsFunc(a.Findings, func(f takeover.Finding) bool { return !f.Patched && f.Severity.AtLeast(a.failOn) })
+}
+
+// Rows are the findings.
+func (takeoverAnswer) Rows() string { return "findings" }
+
+// Names are the objects with findings.
+func (a takeoverAnswer) Names() []string {
+	var names whatif.Names
+	for _, f := range a.Findings {
+		if f.Name != "" && f.Kind != takeover.KindSettings {
+			names.Add(f.Kind, f.Namespace, f.Name)
+		}
+	}
+	return names.List()
+}
+
+// WriteText writes it for people: the worst first, what to do below each, and a line that sums up.
+func (a takeoverAnswer) WriteText(out io.Writer) error {
+	var b strings.Builder
+	for _, f := range a.Findings {
+		fmt.Fprintf(&b, "%s: %s (%s)\n  %s\n  -> %s\n", f.Severity, f.Object(), f.Check, f.Consequence, f.Remedy)
+		switch {
+		case f.Patched:
+			b.WriteString("  it is patched\n")
+		case f.Patch != "" && a.patches:
+			fmt.Fprintf(&b, "  %s\n", patchOf(f))
+		}
+	}
+	var counts []string
+	for _, severity := range []takeover.Severity{takeover.Danger, takeover.Wait, takeover.Warning, takeover.Info} {
+		n := 0
+		for _, f := range a.Findings {
+			if f.Severity == severity {
+				n++
+			}
+		}
+		if n > 0 {
+			counts = append(counts, fmt.Sprint(n, " ", severity))
+		}
+	}
+	if len(counts) == 0 {
+		counts = []string{"nothing is found"}
+	}
+	fmt.Fprintf(&b, "%s; checked: %s\n", strings.Join(counts, ", "), strings.Join(a.Checked, ", "))
+	for _, note := range a.Notes {
+		fmt.Fprintf(&b, "note: %s\n", note)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// patchOf is the command that does what a finding asks for.
+func patchOf(f takeover.Finding) string {
+	namespace := ""
+	if f.Namespace != "" {
+		namespace = " --namespace " + f.Namespace
+	}
+	return fmt.Sprintf("kubectl patch %s %s%s --type=merge -p '%s'", strings.ToLower(f.Kind), f.Name, namespace, f.Patch)
+}
+
+func (with *takeoverChecking) check(ctx context.Context, config Config) error {
+	to, err := with.printing.printer(config)
+	if err != nil {
+		return err
+	}
+	switch {
+	case with.fix && !with.back:
+		return errors.New("--fix is for --back: nothing is written before a takeover")
+	case with.dryRun && !with.fix:
+		return errors.New("--dry-run is for --fix: without it nothing is written")
+	case with.fix && !with.dryRun && len(with.files) > 0:
+		return errors.New("--fix writes to a cluster, and -f reads files: give --dry-run to see the patches")
+	}
+	answer := takeoverAnswer{typed: ofKind("TakeoverCheck"), patches: with.fix}
+	if answer.failOn, err = takeover.ParseSeverity(with.failOn); err != nil {
+		return err
+	}
+	in, unread, err := with.input(ctx, config)
+	if err != nil {
+		return err
+	}
+	world, offered, err := with.now.picture(in.Documents, with.catalogue)
+	if err != nil {
+		return err
+	}
+	in.World = world
+	if in.Now, err = with.now.at(); err != nil {
+		return err
+	}
+	judge, rows := takeover.Check, takeover.Checks()
+	if with.back {
+		judge, rows = takeover.Back, takeover.BackChecks()
+	}
+	if answer.Findings, err = judge(in); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		answer.Checked = append(answer.Checked, row.Name)
+	}
+	if with.fix && !with.dryRun {
+		if err := with.patch(ctx, config, answer.Findings); err != nil {
+			return err
+		}
+	}
+	answer.Notes = append(in.Notes(), notLookedAt(unread)...)
+	from := "cluster"
+	if len(with.files) > 0 {
+		from = "files"
+	}
+	err = report(config.Out, to, answer, sources(world, from, offered))
+	if err == nil && len(unread) > 0 {
+		return partial(unread)
+	}
+	return err
+}
+
+// patch writes the patches of findings, after it has asked.
+func (with *takeoverChecking) patch(ctx context.Context, config Config, findings []takeover.Finding) error {
+	n := 0
+	for _, f := range findings {
+		if f.Patch != "" {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	if !with.yes {
+		if err := config.confirm(fmt.Sprintf("patch %d objects of this cluster, so that Karpenter can read them", n)); err != nil {
+			return err
+		}
+	}
+	client, err := config.Client(*with.connection)
+	if err != nil {
+		return err
+	}
+	for i := range findings {
+		f := &findings[i]
+		if f.Patch == "" {
+			continue
+		}
+		resource := karpenterv1.GroupVersion().WithResource(strings.ToLower(f.Kind) + "s")
+		if _, err := client.Resource(resource).Patch(ctx, f.Name, types.MergePatchType, []byte(f.Patch),
+			metav1.PatchOptions{FieldManager: program}); err != nil {
+			return fmt.Errorf("patching %s: %w", f.Object(), err)
+		}
+		f.Patched = true
+	}
+	return nil
+}
+
+// input reads the cluster, or the files, and the settings of both programs.
+func (with *takeoverChecking) input(ctx context.Context, config Config) (in takeover.Input, unread []string, err error) {
+	if in.Documents, unread, err = with.objects(ctx, config); err != nil {
+		return in, nil, err
+	}
+	deployments := []unstructured.Unstructured{}
+	for _, d := range in.Documents {
+		if o := (unstructured.Unstructured{Object: d.Content}); o.GetKind() == "Deployment" {
+			deployments = append(deployments, o)
+		}
+	}
+	found, err := with.deployment(deployments)
+	if err != nil {
+		return in, nil, err
+	}
+	if found != nil {
+		var d appsv1.Deployment
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, &d); err != nil {
+			return in, nil, fmt.Errorf("Deployment %s/%s: %w", found.GetNamespace(), found.GetName(), err)
+		}
+		if in.Theirs, err = takeover.FromDeployment(&d); err != nil {
+			return in, nil, err
+		}
+	}
+	if with.values == "" {
+		return in, unread, nil
+	}
+	keys, err := chartKeys()
+	if err != nil {
+		return in, nil, err
+	}
+	data, err := os.ReadFile(with.values)
+	if err != nil {
+		return in, nil, fmt.Errorf("--values: %w", err)
+	}
+	values := map[string]any{}
+	if err := yaml.Unmarshal(data, &values); err != nil {
+		return in, nil, fmt.Errorf("--values %s: it is no values file: %w", with.values, err)
+	}
+	in.Ours, in.Refused = takeover.FromValues(with.values, values, keys)
+	return in, unread, nil
+}
+
+// deployment is the one that was named, or that may be Karpenter's; nil for none.
+func (with *takeoverChecking) deployment(all []unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if with.from == "" {
+		return takeover.Running(all)
+	}
+	namespace, name, both := strings.Cut(with.from, "/")
+	if !both || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return nil, fmt.Errorf("--from-deployment is %q: want NAMESPACE/NAME", with.from)
+	}
+	for i := range all {
+		if all[i].GetNamespace() == namespace && all[i].GetName() == name {
+			return &all[i], nil
+		}
+	}
+	return nil, fmt.Errorf("--from-deployment: there is no Deployment %s that may be read", with.from)
+}
+
+// objects are those that are checked.
+func (with *takeoverChecking) objects(ctx context.Context, config Config) (documents []whatif.Document, unread []string, err error) {
+	if len(with.files) > 0 {
+		objects, err := readFiles(config.In, with.files)
+		return fromFiles(objects), nil, err
+	}
+	if config.Client == nil {
+		return nil, nil, errNoCluster(errors.New("no kubeconfig is known"))
+	}
+	client, err := config.Client(*with.connection)
+	if err != nil {
+		return nil, nil, err
+	}
+	documents, unread, err = readWhole(ctx, client, slices.Concat(whatif.Resources(), takeover.Resources()),
+		func(d whatif.Document) whatif.Document { return d })
+	if err != nil {
+		return nil, nil, err
+	}
+	if with.back {
+		pause, err := client.Resource(configMaps()).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + translate.SwitchName})
+		switch {
+		case apierrors.IsForbidden(err):
+			return documents, append(unread, "the ConfigMap of a pause, for want of the right to list configmaps"), nil
+		case err != nil:
+			return nil, nil, fmt.Errorf("listing configmaps: %w", err)
+		}
+		for _, o := range pause.Items {
+			documents = append(documents, whatif.Document{Where: "the cluster", Content: o.Object, Stored: true})
+		}
+		return documents, unread, nil
+	}
+	boards, err := dashboards(ctx, client)
+	if apierrors.IsForbidden(err) {
+		return documents, append(unread, "configmaps with dashboards, for want of the right to list them"), nil
+	}
+	return append(documents, boards...), unread, err
+}
+
+// dashboards reads the ConfigMaps that a sidecar of Grafana would read.
+func dashboards(ctx context.Context, client dynamic.Interface) (documents []whatif.Document, err error) {
+	list := func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return client.Resource(configMaps()).List(ctx, options)
+	}
+	err = each(ctx, "configmaps", list, metav1.ListOptions{LabelSelector: takeover.DashboardLabel},
+		func(o *unstructured.Unstructured) error {
+			documents = append(documents, whatif.Document{Where: "the cluster", Content: o.Object, Stored: true})
+			return nil
+		})
+	return documents, err
+}
+
+// chartKeys are the top-level keys that the chart of joiner takes.
+func chartKeys() ([]string, error) {
+	data, err := charts.Files().ReadFile(charts.Joiner + "/values.schema.json")
+	if err != nil {
+		return nil, err
+	}
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if err := json.Unmarshal(data, &schema); err != nil {
+		return nil, fmt.Errorf("the schema of the chart joiner: %w", err)
+	}
+	return slices.Sorted(maps.Keys(schema.Properties)), nil
+}

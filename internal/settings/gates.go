@@ -1,0 +1,157 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/nearest"
+)
+
+// FeatureGates is the setting of the gates.
+const FeatureGates = "feature-gates"
+
+// Gate is one of Karpenter's feature gates.
+type Gate struct {
+	Name string
+	// Karpenter is Karpenter's own default. It holds here too for a gate that a text leaves out.
+	Karpenter bool
+	// Ours holds without any text.
+	Ours bool
+	// Fixed says that no text switches anything here: Ours is how it always is.
+	Fixed bool
+}
+
+// Gates returns Karpenter's feature gates, in its order.
+func Gates() []Gate {
+	return []Gate{
+		{Name: "NodeRepair"}, {Name: "ReservedCapacity", Karpenter: true, Ours: true},
+		{Name: "SpotToSpotConsolidation"}, {Name: "NodeOverlay", Ours: true}, {Name: "StaticCapacity", Ours: true},
+		{Name: "CapacityBuffer", Fixed: true}, {Name: "TerminateFirstDrift", Ours: true, Fixed: true},
+		{Name: "TerminateFirstRepair", Fixed: true}, {Name: "PodDeletionCostManagement", Fixed: true},
+	}
+}
+
+// gatesText is Karpenter's default of the setting feature-gates.
+func gatesText() string {
+	var parts []string
+	for _, g := range Gates() {
+		parts = append(parts, fmt.Sprintf("%s=%t", g.Name, g.Karpenter))
+	}
+	return strings.Join(parts, ",")
+}
+
+// Notice is something that is told of a setting that was given.
+type Notice struct {
+	// Setting is the name of its flag, with that of a gate after a dot.
+	Setting string
+	Text    string
+	// Idle is set when it was given and has no effect.
+	Idle bool
+}
+
+// partsOf are the parts of a text of gates.
+func partsOf(text string) []string {
+	return slices.DeleteFunc(strings.Split(text, ","), func(part string) bool { return strings.TrimSpace(part) == "" })
+}
+
+// KarpentersGates says which gates are on in Karpenter with a text. What cannot be read keeps its default.
+func KarpentersGates(text string) map[string]bool {
+	on := map[string]bool{}
+	for _, g := range Gates() {
+		on[g.Name] = g.Karpenter
+	}
+	for _, part := range partsOf(text) {
+		name, value, _ := strings.Cut(part, "=")
+		name = strings.TrimSpace(name)
+		if _, known := on[name]; !known {
+			continue
+		}
+		if is, err := strconv.ParseBool(strings.TrimSpace(value)); err == nil {
+			on[name] = is
+		}
+	}
+	return on
+}
+
+// ParseGates reads a list such as SpotToSpotConsolidation=true,NodeRepair=false, and says which gates are on here (K-04,
+// K-05). Without any text overlays, static pools and reservations are on, the rest is off. A text is one that somebody
+// wrote for Karpenter, perhaps: what it leaves out has Karpenter's default, so that objects which had no effect there
+// begin to act only when that is asked for. The notices name what was given and has no effect, and what is off because it
+// was left out. The error names each part that cannot be read, and what is allowed.
+func ParseGates(text string) (on map[string]bool, notices []Notice, err error) {
+	on, parts := map[string]bool{}, partsOf(text)
+	for _, g := range Gates() {
+		switch {
+		case g.Fixed || len(parts) == 0:
+			on[g.Name] = g.Ours
+		default:
+			on[g.Name] = g.Karpenter
+		}
+	}
+	if len(parts) == 0 {
+		return on, nil, nil
+	}
+	var faults []error
+	named := map[string]bool{}
+	for _, part := range parts {
+		name, value, found := strings.Cut(part, "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		named[name] = true
+		notice, err := setGate(on, name, value, found)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("--feature-gates has %q: %w", part, err))
+		} else if notice.Text != "" {
+			notice.Text = fmt.Sprintf("--feature-gates has %q: %s", part, notice.Text)
+			notices = append(notices, notice)
+		}
+	}
+	for _, name := range []string{"NodeOverlay", "StaticCapacity"} {
+		if !named[name] {
+			notices = append(notices, Notice{Setting: FeatureGates + "." + name,
+				Text: fmt.Sprintf("--feature-gates does not name %[1]s, so it is off, "+
+					"which is Karpenter's default: add %[1]s=true to switch it on", name)})
+		}
+	}
+	return on, notices, errors.Join(faults...)
+}
+
+// setGate reads the value of one gate. The notice says why it has no effect, nothing when it has one.
+func setGate(on map[string]bool, name, value string, given bool) (Notice, error) {
+	known := Gates()
+	i := slices.IndexFunc(known, func(g Gate) bool { return g.Name == name })
+	own := FeatureGates + "." + name
+	is, invalid := strconv.ParseBool(value)
+	switch {
+	case !given || name == "":
+		return Notice{}, errors.New("want NAME=true or NAME=false")
+	case value != "" && invalid != nil:
+		return Notice{}, errors.New("want true or false after the =")
+	case i < 0: // the setting does not say the name: anything may stand there
+		return Notice{FeatureGates, "it has no effect, there is no such gate" + meant(name), true}, nil
+	case value == "":
+		return Notice{own, "it has no value, so the gate keeps its default", false}, nil
+	case !known[i].Fixed:
+		on[name] = is
+	case known[i].Ours && !is:
+		return Notice{own, "it has no effect, Joiner always does this", true}, nil
+	case !known[i].Ours && is:
+		return Notice{own, "it has no effect, Joiner does not have this", true}, nil
+	}
+	return Notice{}, nil
+}
+
+// meant asks about the gate whose name is most like one that there is none of, or lists them all.
+func meant(name string) string {
+	var names []string
+	for _, g := range Gates() {
+		names = append(names, g.Name)
+	}
+	if text := nearest.Ask(name, names); text != "" {
+		return text
+	}
+	slices.Sort(names)
+	return "; Joiner knows " + strings.Join(names, ", ")
+}

@@ -1,0 +1,195 @@
+package takeover
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joiner-autoscaler/joiner/internal/nearest"
+	"github.com/joiner-autoscaler/joiner/internal/settings"
+)
+
+// Given is what a program was started with: its command line and its environment.
+type Given struct {
+	// Where says where that stands, for people; "" when nothing is known.
+	Where string
+	Args  []string
+	Env   map[string]string
+	// Elsewhere names the variables whose value stands in another object, which nobody has read.
+	Elsewhere []string
+	// Account is the service account of the program, namespace:name; "" when it is not known.
+	Account string
+}
+
+// Known reports whether anything is known of the settings.
+func (g Given) Known() bool { return g.Where != "" }
+
+// FromDeployment reads the settings of the program that a Deployment runs: of its container called controller, or else of
+// the first. The error says that there is none.
+func FromDeployment(d *appsv1.Deployment) (Given, error) {
+	where := fmt.Sprintf("Deployment %s/%s", d.Namespace, d.Name)
+	pod := d.Spec.Template.Spec
+	if len(pod.Containers) == 0 {
+		return Given{}, fmt.Errorf("%s has no container", where)
+	}
+	at := max(0, slices.IndexFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == "controller" }))
+	c := pod.Containers[at]
+	g := Given{Where: where, Args: slices.Concat(c.Command, c.Args), Env: map[string]string{}, Account: d.Namespace + ":" + pod.ServiceAccountName}
+	for _, env := range c.Env {
+		if env.ValueFrom != nil {
+			if env.ValueFrom.ResourceFieldRef == nil && env.ValueFrom.FieldRef == nil {
+				g.Elsewhere = append(g.Elsewhere, env.Name)
+			}
+			continue
+		}
+		g.Env[env.Name] = env.Value
+	}
+	for _, from := range c.EnvFrom {
+		switch {
+		case from.ConfigMapRef != nil:
+			g.Elsewhere = append(g.Elsewhere, "all of ConfigMap "+from.ConfigMapRef.Name)
+		case from.SecretRef != nil:
+			g.Elsewhere = append(g.Elsewhere, "all of Secret "+from.SecretRef.Name)
+		}
+	}
+	return g, nil
+}
+
+// FromValues reads a values file of Karpenter's chart or of ours. chart are the keys that ours takes: refused are the
+// top-level keys of the file that it does not, in order.
+func FromValues(where string, values map[string]any, chart []string) (g Given, refused []string) {
+	g = Given{Where: where, Env: map[string]string{}}
+	byName := map[string]settings.Setting{}
+	for _, s := range settings.Table() {
+		byName[strings.ReplaceAll(s.Name, "-", "")] = s
+	}
+	put := func(key string, value any) {
+		if s, known := byName[strings.ToLower(key)]; known && value != nil {
+			g.Env[s.Variable()] = fmt.Sprint(value)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if !slices.Contains(chart, key) {
+			refused = append(refused, key)
+		}
+		put(key, values[key])
+	}
+	inner, _ := values["settings"].(map[string]any)
+	for key, value := range inner {
+		if gates, is := value.(map[string]any); is && (key == "featureGates" || key == "awsFeatureGates") {
+			value = gatesOf(gates)
+		}
+		put(key, value)
+	}
+	controller, _ := values["controller"].(map[string]any)
+	for _, list := range []any{values["env"], controller["env"]} {
+		entries, _ := list.([]any)
+		for _, entry := range entries {
+			variable, _ := entry.(map[string]any)
+			name, _ := variable["name"].(string)
+			if value, plain := variable["value"]; plain {
+				g.Env[name] = fmt.Sprint(value)
+			} else if name != "" {
+				g.Elsewhere = append(g.Elsewhere, name)
+			}
+		}
+	}
+	args, _ := values["extraArgs"].([]any)
+	for _, arg := range args {
+		g.Args = append(g.Args, fmt.Sprint(arg))
+	}
+	return g, refused
+}
+
+// gatesOf makes of values such as spotToSpotConsolidation: true the text that the charts make of them.
+func gatesOf(gates map[string]any) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(gates)) {
+		if key != "" {
+			parts = append(parts, fmt.Sprintf("%s=%v", strings.ToUpper(key[:1])+key[1:], gates[key]))
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// pair is a flag of a command line with its value; without one it is a switch.
+type pair struct {
+	name, value string
+	valued      bool
+}
+
+// flags reads a command line: what begins with one dash or two, and the value after = or in the next word.
+func (g Given) flags() (list []pair) {
+	for i := 0; i < len(g.Args); i++ {
+		text, dashed := strings.CutPrefix(g.Args[i], "-")
+		if !dashed {
+			continue
+		}
+		text = strings.TrimPrefix(text, "-")
+		name, value, valued := strings.Cut(text, "=")
+		s, known := settings.Find(name)
+		if !valued && known && s.Kind != settings.Switch && i+1 < len(g.Args) {
+			i++
+			value, valued = g.Args[i], true
+		}
+		list = append(list, pair{name, value, valued})
+	}
+	return list
+}
+
+// value is what a setting was given: by its flag, or else by its variable.
+func (g Given) value(name string) (string, bool) {
+	for _, f := range g.flags() {
+		if f.name == name {
+			if !f.valued {
+				return "true", true
+			}
+			return f.value, true
+		}
+	}
+	s, _ := settings.Find(name)
+	value, given := g.Env[s.Variable()]
+	return value, given && value != ""
+}
+
+// on reports whether a switch was given as true.
+func (g Given) on(name string) bool {
+	value, _ := g.value(name)
+	is, err := strconv.ParseBool(value)
+	return err == nil && is
+}
+
+// reads says what is wrong with the value of a setting; "" for nothing.
+func reads(kind settings.Kind, value string) string {
+	var err error
+	switch kind {
+	case settings.Number:
+		_, err = strconv.Atoi(value)
+	case settings.Switch:
+		_, err = strconv.ParseBool(value)
+	case settings.Duration:
+		_, err = time.ParseDuration(value)
+	case settings.Decimal:
+		_, err = strconv.ParseFloat(value, 64)
+	case settings.Text:
+	}
+	if err != nil {
+		return fmt.Sprintf("it is no %s", kind)
+	}
+	return ""
+}
+
+// likeFlag asks about the flag of Karpenter's whose name is most like one that it has none of.
+func likeFlag(name string) string {
+	var names []string
+	for _, s := range settings.Table() {
+		names = append(names, s.Name)
+	}
+	return nearest.Ask(name, names)
+}

@@ -1,0 +1,280 @@
+package takeover
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// devices looks for pods that ask for devices by ResourceClaims.
+func devices(p *picture) (found []Finding) {
+	value, given := p.Theirs.value("ignore-dra-requests")
+	plans := given && !p.Theirs.on("ignore-dra-requests")
+	if plans {
+		found = append(found, Finding{Severity: Danger, Kind: KindSettings, Name: "ignore-dra-requests",
+			Consequence: fmt.Sprintf("IGNORE_DRA_REQUESTS is %q: Karpenter launches nodes for pods that ask for devices by ResourceClaims, "+
+				"and Joiner launches none, whatever the setting says", value),
+			Remedy: "keep such pods on nodes of their own, with Karpenter or by hand"})
+	}
+	asking := map[string]int{}
+	for _, pod := range p.pods {
+		if len(pod.Spec.ResourceClaims) > 0 && !translate.Finished(pod) {
+			asking[pod.Namespace]++
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(asking)) {
+		f := Finding{Severity: Info, Kind: "Namespace", Name: namespace,
+			Consequence: fmt.Sprintf("%s for devices by ResourceClaims: neither launches nodes for them; Joiner does not move nodes on "+
+				"which one runs", count(asking[namespace], "pod asks", "pods ask")),
+			Remedy: "nothing has to be done"}
+		if plans {
+			f.Severity = Danger
+			f.Consequence = fmt.Sprintf("%s for devices by ResourceClaims: Joiner launches no node for them",
+				count(asking[namespace], "pod asks", "pods ask"))
+			f.Remedy = "see to nodes for them before the switch"
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// rebooting is Karpenter's word for a node that it reboots: a condition of the NodeClaim and, after karpenter.sh/, a taint.
+const (
+	rebootingCondition = "Rebooting"
+	rebootingTaint     = karpenterv1.Group + "/rebooting"
+)
+
+// inFlight looks for what Karpenter has begun.
+func inFlight(p *picture) (found []Finding) {
+	owned := map[string]bool{} // nodes whose claim tells
+	add := func(kind, name, consequence, remedy string) {
+		found = append(found, Finding{Severity: Wait, Kind: kind, Name: name, Consequence: consequence, Remedy: remedy})
+	}
+	const reboots = "Karpenter reboots it, and Joiner has no reboots: nobody would open the node again"
+	for _, claim := range p.claims {
+		reason, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
+		switch {
+		case claim.DeletionTimestamp != nil:
+			add(kindClaim, claim.Name, "its node drains: Joiner goes on with it", "wait until it is gone, if the drain is to end as it began")
+		case condition.IsTrue(claim.Status.Conditions, rebootingCondition):
+			add(kindClaim, claim.Name, reboots, "wait until the reboot is done")
+		case reason.Status == "True":
+			add(kindClaim, claim.Name, fmt.Sprintf("Karpenter has chosen it to go (%s): Joiner judges it anew, and takes it back where it "+
+				"finds otherwise", reason.Reason), "wait until it is gone or released")
+		default:
+			continue
+		}
+		owned[claim.Status.NodeName] = true
+	}
+	for _, node := range p.nodes {
+		for _, taint := range node.Spec.Taints {
+			switch {
+			case owned[node.Name]:
+			case taint.Key == rebootingTaint:
+				add("Node", node.Name, reboots, "wait until the reboot is done; else take the taint away: kubectl taint node "+
+					node.Name+" "+rebootingTaint+"-")
+			case taint.Key == karpenterv1.DisruptedTaintKey:
+				add("Node", node.Name, "Karpenter has closed it to remove it: Joiner opens it again, or removes it, by its own judgement",
+					"wait until it is gone or open")
+			}
+		}
+	}
+	return found
+}
+
+// protected counts what may not be disrupted, by anybody.
+func protected(p *picture) (found []Finding) {
+	for _, budget := range p.budgets {
+		s := budget.Status
+		if s.ExpectedPods > 0 && s.DesiredHealthy >= s.ExpectedPods {
+			found = append(found, Finding{Severity: Info, Kind: "PodDisruptionBudget", Namespace: budget.Namespace, Name: budget.Name,
+				Consequence: fmt.Sprintf("it wants %d of %d pods to be healthy, so it never allows an eviction: nodes with them are not "+
+					"consolidated, and a drain waits for them", s.DesiredHealthy, s.ExpectedPods),
+				Remedy: "let it allow one pod to be missing; nothing differs from Karpenter"})
+		}
+	}
+	kept := func(annotations map[string]string) bool {
+		return annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true"
+	}
+	pods, nodes := 0, 0
+	for _, pod := range p.pods {
+		if kept(pod.Annotations) && !translate.Finished(pod) {
+			pods++
+		}
+	}
+	for _, node := range p.nodes {
+		if kept(node.Annotations) {
+			nodes++
+		}
+	}
+	if pods+nodes > 0 {
+		found = append(found, Finding{Severity: Info, Kind: "Pod",
+			Consequence: fmt.Sprintf("%s and %s with %s: they keep their nodes, as with Karpenter", count(pods, "pod", "pods"),
+				count(nodes, "node", "nodes"), karpenterv1.DoNotDisruptAnnotationKey),
+			Remedy: "nothing has to be done"})
+	}
+	return found
+}
+
+// served are the metrics that Joiner has, a name on each line; a test of package metrics holds it to what is registered.
+//
+//go:embed metrics.txt
+var served string
+
+// servedByEC2 are those of the provider for EC2; a test of its package holds it to them.
+//
+//go:embed metrics-ec2.txt
+var servedByEC2 string
+
+// Served are the names of the metrics of Joiner that Karpenter's users may look at.
+func Served() []string { return strings.Fields(served + servedByEC2) }
+
+var named = regexp.MustCompile(`\bkarpenter_[a-z0-9_:]+|\boperator_[a-z0-9_]*(?:status_condition|termination)_[a-z0-9_:]+`)
+
+// metrics looks for names that nobody would serve any more.
+func metrics(p *picture) (found []Finding) {
+	have := map[string]bool{}
+	for _, name := range Served() {
+		have[name] = true
+	}
+	look := func(o unstructured.Unstructured, content any) {
+		data, err := json.Marshal(content)
+		if err != nil {
+			return
+		}
+		lacks := map[string]bool{}
+		for _, name := range named.FindAllString(string(data), -1) {
+			family := name
+			for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+				if cut, is := strings.CutSuffix(name, suffix); is && have[cut] {
+					family = cut
+				}
+			}
+			// With a colon it is the result of a recording rule; with _ at its end the beginning of several names.
+			if !have[family] && !strings.ContainsAny(name, ":") && !strings.HasSuffix(name, "_") {
+				lacks[name] = true
+			}
+		}
+		if len(lacks) > 0 {
+			names := slices.Sorted(maps.Keys(lacks))
+			found = append(found, Finding{Severity: Warning, Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(),
+				Consequence: fmt.Sprintf("it asks for %s, which Joiner does not serve: %s", count(len(names), "metric", "metrics"), some(names)),
+				Remedy:      "change the queries; docs/monitoring.md lists what Joiner serves"})
+		}
+	}
+	for _, rule := range p.others["PrometheusRule"] {
+		look(rule, rule.Object["spec"])
+	}
+	for _, board := range p.others["ConfigMap"] {
+		if _, is := board.GetLabels()[DashboardLabel]; is {
+			look(board, board.Object["data"])
+		}
+	}
+	return found
+}
+
+// nameLabel is the label by which Karpenter's chart names its objects.
+const (
+	nameLabel = "app.kubernetes.io/name"
+	nameValue = "karpenter"
+)
+
+// rights looks for policies and rights that are for Karpenter alone.
+func rights(p *picture) (found []Finding) {
+	account := p.Theirs.Account
+	namespace, name, _ := strings.Cut(account, ":")
+	for _, kind := range []string{"ClusterRoleBinding", "RoleBinding"} {
+		for _, o := range p.others[kind] {
+			subjects, _, _ := unstructured.NestedSlice(o.Object, "subjects")
+			if o.GetLabels()[nameLabel] == nameValue || account == "" || !slices.ContainsFunc(subjects, func(s any) bool {
+				subject, _ := s.(map[string]any)
+				return subject["kind"] == "ServiceAccount" && subject["name"] == name && subject["namespace"] == namespace
+			}) {
+				continue
+			}
+			found = append(found, Finding{Severity: Warning, Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(),
+				Consequence: fmt.Sprintf("it gives rights to Karpenter's service account %s, which no chart of Karpenter's made: Joiner's has "+
+					"them not", account),
+				Remedy: "give them to Joiner's service account too, if it needs them"})
+		}
+	}
+	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
+		"NetworkPolicy"} {
+		for _, o := range p.others[kind] {
+			if o.GetLabels()[nameLabel] == nameValue {
+				continue
+			}
+			if what := p.names(o); what != "" {
+				found = append(found, Finding{Severity: Warning, Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(),
+					Consequence: "it names " + what + ": it does not hold for Joiner, or refuses what Joiner does",
+					Remedy:      "name Joiner's service account and labels in it too"})
+			}
+		}
+	}
+	return found
+}
+
+// names says by what an object names Karpenter; "" where it does not.
+func (p *picture) names(o unstructured.Unstructured) string {
+	content := maps.Clone(o.Object)
+	delete(content, "metadata")
+	data, err := json.Marshal(content)
+	if err != nil {
+		return ""
+	}
+	if user := "system:serviceaccount:" + p.Theirs.Account; p.Theirs.Account != "" && strings.Contains(string(data), user) {
+		return "Karpenter's user " + user
+	}
+	if label := fmt.Sprintf("%q:%q", nameLabel, nameValue); strings.Contains(string(data), label) {
+		return "the label " + nameLabel + "=" + nameValue + " of Karpenter's pods"
+	}
+	return ""
+}
+
+// Running finds the Deployment of Karpenter among objects: by its label, or its image. Several are an error, which names
+// them.
+func Running(deployments []unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	var found []*unstructured.Unstructured
+	var names []string
+	for i := range deployments {
+		o := &deployments[i]
+		if o.GetKind() == "Deployment" && isKarpenter(o) {
+			found = append(found, o)
+			names = append(names, o.GetNamespace()+"/"+o.GetName())
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, nil
+	case 1:
+		return found[0], nil
+	}
+	slices.Sort(names)
+	return nil, fmt.Errorf("several Deployments may be Karpenter's (%s): name it by --from-deployment", strings.Join(names, ", "))
+}
+
+func isKarpenter(o *unstructured.Unstructured) bool {
+	containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+	for _, c := range containers {
+		container, _ := c.(map[string]any)
+		image, _ := container["image"].(string)
+		image, _, _ = strings.Cut(image, "@")
+		if strings.Contains(image, "/joiner") {
+			return false
+		}
+		if strings.Contains(image, "karpenter/controller") {
+			return true
+		}
+	}
+	return o.GetLabels()[nameLabel] == nameValue
+}
