@@ -58,6 +58,8 @@ type Config struct {
 	ConsolidationMinSaving float64
 	// PriceTolerance is by how much fewer nodes may be dearer than the cheapest ones, in percent, from 0 to 100 (P-22).
 	PriceTolerance int
+	// NodeOverheadPrice is what a node costs beside its price, in dollars per hour, where its NodePool does not say (B-20).
+	NodeOverheadPrice float64
 	// ConsolidationMinSavingPercent is the same as a part of what is replaced, from 0 to 99; the greater one of both counts.
 	ConsolidationMinSavingPercent int
 
@@ -169,6 +171,9 @@ func (c Config) Validate() error {
 	}
 	if percent := c.PriceTolerance; percent < 0 || percent > 100 {
 		faults = append(faults, fmt.Errorf("--price-tolerance is %d: want percent from 0 to 100", percent))
+	}
+	if _, err := resources.FromDollars(c.NodeOverheadPrice); err != nil {
+		faults = append(faults, fmt.Errorf("--node-overhead-price: %w", err))
 	}
 	if percent := c.ConsolidationMinSavingPercent; percent < 0 || percent > 99 {
 		faults = append(faults, fmt.Errorf("--consolidation-min-saving-percent is %d: want 0 to 99", percent))

@@ -38,6 +38,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics/state"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
@@ -140,11 +141,15 @@ func pictureOf(config Config, owned *fleet.Fleet) (world.Config, error) {
 	if err != nil {
 		return world.Config{}, err
 	}
+	overhead, err := resources.FromDollars(config.NodeOverheadPrice)
+	if err != nil {
+		return world.Config{}, err
+	}
 	gates, _, err := ParseGates(config.FeatureGates)
 	return world.Config{
 		Fleet: owned, Off: gates.off(), IgnorePreferences: config.PreferencePolicy == PreferencesIgnored,
 		RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort, DefaultSpread: spread,
-		PriceTolerance: config.PriceTolerance,
+		PriceTolerance: config.PriceTolerance, NodeOverheadPrice: overhead,
 	}, err
 }
 
