@@ -96,6 +96,15 @@ func (c *Controller) settleCommands(ctx context.Context, r round, intents []inte
 // too. It returns those that it deletes.
 func (c *Controller) settleCommand(ctx context.Context, r round, cmd *command, used map[string]int, leaving []*cluster.Node) ([]*cluster.Node, error) {
 	why := cmp.Or(r.paused, objectionToCommand(r, cmd, used))
+	if why != "" && why == cmd.loss() { // and nothing else speaks against it
+		part, known := c.part(r, cmd)
+		if len(part) > 0 {
+			return nil, c.narrow(ctx, r, cmd, part, used)
+		}
+		if !known {
+			why = "" // it waits
+		}
+	}
 	if why == "" && !cmd.waits() {
 		why = c.misfit(r, cmd)
 	}
@@ -139,8 +148,8 @@ func objectionToCommand(r round, cmd *command, used map[string]int) string {
 			return "the disruption budget of its NodePool does not allow it any more"
 		}
 	}
-	if lost, of := cmd.lost(); lost > 0 {
-		return fmt.Sprintf("%d of %d replacements failed", lost, of)
+	if why := cmd.loss(); why != "" {
+		return why
 	}
 	if late := cmd.late(r.now); late != "" {
 		return fmt.Sprintf("its replacement %s joined and is not initialized after %s", late, settlesWithin)
@@ -168,6 +177,14 @@ func (c *command) lost() (lost, of int) {
 		of = max(of, replacement.Together)
 	}
 	return max(0, of-len(c.replacements)), of
+}
+
+// loss says that replacements are gone, "" when all are there.
+func (c *command) loss() string {
+	if lost, of := c.lost(); lost > 0 {
+		return fmt.Sprintf("%d of %d replacements failed", lost, of)
+	}
+	return ""
 }
 
 // objectionToMove says why one node stays, "" when nothing speaks against its going.
