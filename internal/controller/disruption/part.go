@@ -27,7 +27,8 @@ func (c *Controller) part(r round, cmd *command) (part []*cluster.Node, known bo
 	return engine.Part(r.snapshot, c.terms(r), cmd.nodes(), cmd.replacements)
 }
 
-// narrow makes a command one of these nodes only. The others stay, and the pool is left alone for a while after a launch that failed.
+// narrow makes a command one of these nodes only. The others stay. The pool is left alone for a
+// while after a launch that failed, or until the part is done.
 func (c *Controller) narrow(ctx context.Context, r round, cmd *command, part []*cluster.Node, used map[string]int) error {
 	var names []string
 	for _, node := range part {
