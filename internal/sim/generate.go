@@ -87,6 +87,9 @@ func (g *generator) pools() {
 		for range own.n(3) {
 			g.add(own.between(20*time.Second, g.script.Heal-time.Second), "drift", name)
 		}
+		if own = newDice(g.script.Seed, "overhead", name); own.chance(0.25) {
+			args = append(args, "overhead="+of(&own, "0.02", "0.2", "5"))
+		}
 		g.names = append(g.names, name)
 		g.add(0, "pool", args...)
 	}
