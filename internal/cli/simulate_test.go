@@ -267,6 +267,12 @@ func TestP22_SimulateTakesTheToleranceOfTheController(t *testing.T) {
 	if few >= most || dear+0.05*float64(few) > cheapest+0.05*float64(most) {
 		t.Errorf("%d nodes for %v $/h where each costs 0.05 more, %d for %v $/h else", few, dear, most, cheapest)
 	}
+	_, foretold, failures := simulated(t, many, "-o", "json", "--catalogue", "aws", "-f", "-", "--until", "quiet",
+		"--node-overhead-price", "0.05") // what is foretold is planned alike
+	var end struct{ Quiet struct{ Nodes int } }
+	if err := json.Unmarshal([]byte(foretold), &end); err != nil || end.Quiet.Nodes == 0 || end.Quiet.Nodes > few {
+		t.Errorf("%d nodes in the end, want at most the %d that are launched; %v %s", end.Quiet.Nodes, few, err, failures)
+	}
 	annotated := func(value string) string {
 		return strings.Replace(many, "metadata: {name: default}\nspec:",
 			`metadata: {name: default, annotations: {joiner.sh/node-overhead-price: "`+value+`"}}`+"\nspec:", 1)

@@ -11,6 +11,9 @@ import (
 func Generate(seed uint64) Script {
 	d := newDice(seed, "script")
 	s := Script{Seed: seed, Faults: map[string]Fault{}, Mix: lateMix(seed, drawMix(&d)), Heal: d.between(4*time.Minute, 12*time.Minute)}
+	if own := newDice(seed, "tolerance"); own.chance(0.25) {
+		s.Tolerance = of(&own, 5, 20)
+	}
 	g := &generator{dice: &d, script: &s}
 	g.pools()
 	g.static()
