@@ -22,7 +22,7 @@ func (r run) disrupt(s scenario.Scenario) (answer, error) {
 		return answer{}, err
 	}
 	if r.Side == report.Joiner {
-		work.Side, err = joiner.NewDisrupter(s, r.PriceTolerance)
+		work.Side, err = joiner.NewDisrupter(s, r.costs())
 	} else {
 		work.Side, err = karpenter.NewDisrupter(s, r.Peer)
 	}
@@ -79,6 +79,6 @@ func (r run) fresh(s scenario.Scenario) (*outcome.Outcome, error) {
 	if r.Side != report.Joiner || s.Disrupt != scenario.Consolidate {
 		return nil, nil
 	}
-	result, err := joiner.Fresh(s, r.PriceTolerance)
+	result, err := joiner.Fresh(s, r.costs())
 	return &result, err
 }

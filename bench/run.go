@@ -48,6 +48,8 @@ type run struct {
 	Trace        bool
 	// PriceTolerance is Joiner's, in percent.
 	PriceTolerance int
+	// NodeOverheadPrice is Joiner's, in dollars per hour.
+	NodeOverheadPrice float64
 }
 
 // answer is what the process says about it.
@@ -62,10 +64,15 @@ const maxViolations = 5
 // warmUp is planned before anything is measured, so that the program's own pages are in memory.
 const warmUp = "diverse-100"
 
+// costs are Joiner's settings of what nodes cost.
+func (r run) costs() joiner.Costs {
+	return joiner.Costs{PriceTolerance: r.PriceTolerance, NodeOverheadPrice: r.NodeOverheadPrice}
+}
+
 func (r run) start(s scenario.Scenario) (planner, error) {
 	switch r.Side {
 	case report.Joiner:
-		return joiner.New(s, r.PriceTolerance)
+		return joiner.New(s, r.costs())
 	case report.Karpenter:
 		return karpenter.New(s, r.Peer)
 	}

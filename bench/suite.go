@@ -21,6 +21,10 @@ import (
 // error.
 func (s *suite) do() error {
 	fmt.Print(machine())
+	earlier, err := report.Read(s.out)
+	if err != nil {
+		return err
+	}
 	var lines []report.Line
 	var records []report.Record
 	broken := 0
@@ -35,8 +39,8 @@ func (s *suite) do() error {
 		}
 		for _, l := range own {
 			lines, records = append(lines, l), append(records, l.Record)
-			if l.Violations != nil && l.Side == report.Joiner {
-				broken += *l.Violations
+			if l.Side == report.Joiner {
+				broken += violationsOf(l.Record)
 			}
 		}
 		if err := report.Write(s.out, records); err != nil { // each time: the next may take long and be interrupted
@@ -47,14 +51,32 @@ func (s *suite) do() error {
 	if err := report.Tables(os.Stdout, lines); err != nil {
 		return err
 	}
+	if err := report.Frontiers(os.Stdout, lines, earlier); err != nil {
+		return err
+	}
 	fmt.Println()
 	report.Exponents(os.Stdout, lines)
 	fmt.Println()
 	report.Aims(os.Stdout, lines)
+	report.FrontierAims(os.Stdout, lines, earlier)
 	if broken > 0 {
 		return fmt.Errorf("%d violations in plans of Joiner's", broken)
 	}
 	return nil
+}
+
+// violationsOf counts what is known of a record's violations, those under other settings among them.
+func violationsOf(r report.Record) int {
+	count := 0
+	if r.Violations != nil {
+		count = *r.Violations
+	}
+	for _, p := range r.Frontier {
+		if p.Violations != nil {
+			count += *p.Violations
+		}
+	}
+	return count
 }
 
 // compare measures a scenario on every side.
@@ -72,6 +94,11 @@ func (s *suite) compare(name string) ([]report.Line, error) {
 			return nil, err
 		}
 		a.Record.LowerBound = lower
+		if side == report.Joiner {
+			if a.Record.Frontier, err = s.frontier(name); err != nil {
+				return nil, err
+			}
+		}
 		fmt.Fprintf(os.Stderr, "%s, %s: %.4f s, %d placed, %d nodes, %.3f $/h (at least %.3f, %s bound) %s\n", name, side,
 			a.Record.WallSeconds, a.Record.PodsPlaced, a.Record.Nodes, a.Record.PricePerHour, lower, kind, a.Note)
 		for _, violation := range a.Violations {

@@ -69,7 +69,7 @@ func play(name string, input, seeds uint64, c waves.Config, each func(waves.Outc
 	if err != nil {
 		return sum, err
 	}
-	p, err := joiner.New(s, 0)
+	p, err := joiner.New(s, joiner.Costs{})
 	if err != nil {
 		return sum, err
 	}

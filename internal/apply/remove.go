@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // Removal is a protocol of two steps with the API objects as its only memory (D-10):
@@ -127,6 +129,21 @@ func (a *Applier) Release(ctx context.Context, remove plan.Remove) error {
 	delete(claim.Annotations, karpenterv1.ReplacesAnnotationKey)
 	delete(claim.Annotations, karpenterv1.ReplacementsAnnotationKey)
 	if len(claim.Annotations) == len(before.Annotations) {
+		return nil
+	}
+	return client.IgnoreNotFound(a.config.Client.Patch(ctx, claim, optimistic(before)))
+}
+
+// Narrow makes a claim that was launched to replace others one that replaces only these, together with as many as there are now: some
+// of what was launched with it did not come.
+func (a *Applier) Narrow(ctx context.Context, replacement plan.Remove, replaces []string, together int) error {
+	claim, err := a.claimOf(ctx, replacement)
+	if claim == nil {
+		return err
+	}
+	before := claim.DeepCopy()
+	translate.SetReplaces(claim, replaces, together)
+	if maps.Equal(claim.Annotations, before.Annotations) {
 		return nil
 	}
 	return client.IgnoreNotFound(a.config.Client.Patch(ctx, claim, optimistic(before)))

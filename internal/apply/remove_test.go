@@ -3,6 +3,7 @@ package apply_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -261,6 +262,43 @@ func TestAReplacementIsReleased(t *testing.T) {
 		server := f.Wrap(r.server)
 		r.with(func(a *apply.Config) { a.Client, a.Live = server, server })
 		return func() error { return r.applier.Release(t.Context(), remove) }
+	})
+}
+
+// D-10: a replacement of which others did not come replaces fewer from now on. It is written once, and not at all to a claim that is
+// gone.
+func TestAReplacementReplacesFewer(t *testing.T) {
+	t.Parallel()
+	claim, _, remove := markable()
+	claim.Annotations = map[string]string{
+		karpenterv1.ReplacesAnnotationKey: "a,b,c", karpenterv1.ReplacementsAnnotationKey: "3", "example.com/own": "kept",
+	}
+	var writes []string
+	r := newRig(t, limit.Unlimited(), tape(&writes), claim)
+	for range 2 {
+		if err := r.applier.Narrow(t.Context(), remove, []string{"a", "c"}, 2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var fresh karpenterv1.NodeClaim
+	if err := r.server.Get(t.Context(), client.ObjectKey{Name: "c1"}, &fresh); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{karpenterv1.ReplacesAnnotationKey: "a,c", karpenterv1.ReplacementsAnnotationKey: "2", "example.com/own": "kept"}
+	if !maps.Equal(fresh.Annotations, want) || !slices.Equal(writes, []string{"patch c1"}) {
+		t.Errorf("annotations %v after the writes %v", fresh.Annotations, writes)
+	}
+	remove.Claim = "gone"
+	if err := r.applier.Narrow(t.Context(), remove, []string{"a"}, 1); err != nil {
+		t.Errorf("a claim that is gone: %v", err)
+	}
+	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
+		claim, _, remove := markable()
+		claim.Annotations = map[string]string{karpenterv1.ReplacesAnnotationKey: "a,b"}
+		r := newRig(t, limit.Unlimited(), interceptor.Funcs{}, claim)
+		server := f.Wrap(r.server)
+		r.with(func(a *apply.Config) { a.Client, a.Live = server, server })
+		return func() error { return r.applier.Narrow(t.Context(), remove, []string{"a"}, 1) }
 	})
 }
 

@@ -57,7 +57,7 @@ func (f *foreseen) flags(command *cobra.Command) {
 	flags.StringVar(&f.catalogue, "catalogue", catalogueAuto,
 		"instance types and prices: auto, aws, default, or a file")
 	f.now.flag(command)
-	f.now.toleranceFlag(command)
+	f.now.costs.flags(command)
 	f.connection, f.printing = connects(command), prints(command)
 }
 

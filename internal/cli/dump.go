@@ -22,6 +22,7 @@ import (
 type dumping struct {
 	explainer
 	out, redact, key, maxSize, now string
+	costs                          costs
 	rebuild                        bool
 	port                           int
 }
@@ -41,8 +42,8 @@ annotation (docs/dump.md).
 
 The controller that leads is asked for what it planned with last, through the API server: that needs the right to
 create pods/portforward in its namespace, and to list leases. With --rebuild it is made from the objects of the cluster,
-or with -f from those of files, under the default flags of a controller. That needs the rights that explain needs; what
-else may not be read is named.
+or with -f from those of files: under the default flags of a controller, --price-tolerance and --node-overhead-price
+aside. That needs the rights that explain needs; what else may not be read is named.
 
 Names become ranks that keep their order, so that the plan is the same but for them: of pods, nodes, pools and
 namespaces, and values of labels (--redact names). With all, keys of labels, zones and resources of your own do too;
@@ -72,6 +73,7 @@ Exit code: 0 it is written, 2 it is not, or it differs, or not everything could 
 	flags.StringVar(&with.maxSize, "max-size", "64Mi", "the most bytes that the file may have")
 	flags.StringVar(&with.now, "now", "",
 		"with --rebuild or -f: the time that is planned for, as 2026-11-22T07:00:00Z; without it now")
+	with.costs.flags(command)
 	with.connection = connects(command)
 	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")
 	return command
@@ -134,7 +136,7 @@ func (with *dumping) gather(ctx context.Context, config Config, now time.Time) (
 	if err != nil {
 		return dump.Dump{}, err
 	}
-	world, _, err := pictureAt(documents, with.catalogue, 0, now)
+	world, _, err := pictureAt(documents, with.catalogue, with.costs, now)
 	if err != nil {
 		return dump.Dump{}, err
 	}

@@ -147,9 +147,42 @@ func TestU06_WithAnotherSetting(t *testing.T) {
 		!strings.Contains(out, "\nwith consolidation-min-saving-percent=0\n") {
 		t.Errorf("exit %d, %q\n%s", code, failures, out)
 	}
+	code, out, _ = ran(t, "", "replay", path, "--with", "consolidation-min-saving-percent=0", "--with",
+		"node-overhead-price=100", "--with", "price-tolerance=10") // B-20: the same saving in dollars
+	if code != cli.CodeFindings || !strings.Contains(out, ": 0.097/h on 1 node instead of 0.100/h on 1 node") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+	if code, out, _ := ran(t, "", "replay", path, "--with", "consolidation-min-saving-percent=1", "--with",
+		"node-overhead-price=100"); code != cli.CodeFine { // and a smaller share of what the node costs in all
+		t.Errorf("exit %d\n%s", code, out)
+	}
 	if code, out, _ := ran(t, "", "replay", path, "--with", "consolidation-min-saving-percent=0", "--with",
 		"consolidation-min-saving=0.5", "--with", "feature-gates=SpotToSpotConsolidation=true"); code != cli.CodeFine {
 		t.Errorf("exit %d\n%s", code, out)
+	}
+}
+
+// P-22, B-20: a dump that is made from objects holds what the controller's flags say of costs, top and policy check take them too.
+func TestP22_AllThatPlansTakesTheCosts(t *testing.T) {
+	t.Parallel()
+	d := understood(t, dumped(t, "--price-tolerance", "7", "--node-overhead-price", "0.03"))
+	for _, pool := range d.Snapshot.Pools {
+		if pool.PriceTolerance != 7 || pool.NodeOverheadPrice.String() != "0.030" {
+			t.Errorf("pool %s has a tolerance of %d %% and an overhead of %s", pool.Name, pool.PriceTolerance, pool.NodeOverheadPrice)
+		}
+	}
+	for _, args := range [][]string{
+		{"top", "-f", "../../examples/simulate"}, {"status", "-f", "../../examples/simulate"},
+		{"explain", "pod", "ml/train-2", "-f", "../../examples/simulate"}, {"policy", "check", "-f", "../../examples/policycheck"},
+		{"dump", "-f", "../../examples/simulate", "-o", filepath.Join(t.TempDir(), "dump.gz")},
+	} {
+		for _, setting := range []string{"--price-tolerance=101", "--node-overhead-price=1000001"} {
+			flag, _, _ := strings.Cut(setting, "=")
+			code, _, failures := ran(t, "", append(args, setting)...)
+			if code != cli.CodeFailed || !strings.Contains(failures, flag) {
+				t.Errorf("%s %s: exit code %d, %q", args, setting, code, failures)
+			}
+		}
 	}
 }
 

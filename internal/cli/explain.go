@@ -114,7 +114,7 @@ Exit code: ` + codes +
 	flags.StringVar(&with.catalogue, "catalogue", catalogueAuto,
 		"instance types and prices: auto, aws, default, or a file (joinerctl simulate --help)")
 	with.now.flag(command)
-	with.now.toleranceFlag(command)
+	with.now.costs.flags(command)
 	with.connection, with.printing = connects(command), prints(command)
 	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")
 	return command, with

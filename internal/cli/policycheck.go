@@ -81,6 +81,7 @@ Exit code: 0 nothing is refused, no pool becomes empty and no node is replaced; 
 	command.Flags().StringVar(&with.catalogue, "catalogue", catalogueAuto,
 		"instance types and prices: auto, aws, default, or a file")
 	with.now.flag(command)
+	with.now.costs.flags(command)
 	with.connection, with.printing = connects(command), prints(command)
 	return command
 }
@@ -115,7 +116,7 @@ func (c *checking) run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	answer, world, offered, err := found.check(c.catalogue, now)
+	answer, world, offered, err := found.check(c.catalogue, c.now.costs, now)
 	if err != nil {
 		return err
 	}
@@ -201,7 +202,7 @@ func hosted(ctx context.Context, config Config, to *Connection) (wrappers []hype
 }
 
 // check merges and plans. The world is nil where the policy itself is wrong.
-func (u underPolicy) check(catalogue string, now time.Time) (policyCheckAnswer, *whatif.World, offers, error) {
+func (u underPolicy) check(catalogue string, with costs, now time.Time) (policyCheckAnswer, *whatif.World, offers, error) {
 	answer := policyCheckAnswer{typed: ofKind("PolicyCheck"), Pools: []poolUnderPolicy{}, Notes: u.unread}
 	policy := &u.policies[0]
 	for _, problem := range merge.Check(policy) {
@@ -227,7 +228,7 @@ func (u underPolicy) check(catalogue string, now time.Time) (policyCheckAnswer, 
 	slices.SortFunc(answer.Pools, func(a, b poolUnderPolicy) int { return strings.Compare(a.Name, b.Name) })
 	before, notes := withClasses(append(before, change...), before)
 	answer.Notes = append(answer.Notes, notes...)
-	world, offered, err := pictureAt(before, catalogue, 0, now)
+	world, offered, err := pictureAt(before, catalogue, with, now)
 	if err != nil {
 		return answer, nil, offers{}, err
 	}
@@ -235,7 +236,7 @@ func (u underPolicy) check(catalogue string, now time.Time) (policyCheckAnswer, 
 	if err != nil {
 		return answer, nil, offers{}, err
 	}
-	after, _, err := pictureAt(replaced(before, change), catalogue, 0, now)
+	after, _, err := pictureAt(replaced(before, change), catalogue, with, now)
 	if err != nil {
 		return answer, nil, offers{}, err
 	}

@@ -38,8 +38,8 @@ func replay(config Config) *cobra.Command {
 comes to the same plans. No cluster is asked. - is standard input.
 
 --with plans under another value of one of the controller's flags: consolidation-min-saving,
-consolidation-min-saving-percent, or feature-gates=SpotToSpotConsolidation=true. --explain says of a pod or a node of
-the dump what explain would say.
+consolidation-min-saving-percent, price-tolerance, node-overhead-price (for all NodePools), or
+feature-gates=SpotToSpotConsolidation=true. --explain says of a pod or a node of the dump what explain would say.
 
 --script prints a script of docs/scripts.md for each question that has an answer: an incident becomes a test. What the
 language cannot say is named, and nothing is printed then.
@@ -105,7 +105,7 @@ func (with *replaying) run(config Config, file string) error {
 		return err
 	}
 	for _, setting := range with.with {
-		if d.Terms, err = dump.With(d.Terms, setting); err != nil {
+		if d, err = dump.With(d, setting); err != nil {
 			return fmt.Errorf("--with: %w", err)
 		}
 	}

@@ -67,15 +67,16 @@ type offers struct {
 	types int
 }
 
-// picture makes a world of documents, in which all node classes offer the catalogue that is set.
-func picture(documents []whatif.Document, setting string) (*whatif.World, offers, error) {
-	return pictureAt(documents, setting, 0, time.Now())
+// planTime is --now, the time that is planned for, and what the controller's flags say of costs: what nothing in a cluster tells.
+type planTime struct {
+	text  string
+	costs costs
 }
 
-// planTime is --now, the time that is planned for, and --price-tolerance: what nothing in a cluster tells.
-type planTime struct {
-	text      string
-	tolerance int // percent
+// costs are the controller's --price-tolerance, in percent, and --node-overhead-price, in dollars per hour.
+type costs struct {
+	tolerance int
+	overhead  float64
 }
 
 func (m *planTime) flag(command *cobra.Command) {
@@ -83,9 +84,11 @@ func (m *planTime) flag(command *cobra.Command) {
 		"the time that is planned for, as 2026-11-22T07:00:00Z; without it now")
 }
 
-func (m *planTime) toleranceFlag(command *cobra.Command) {
-	command.Flags().IntVar(&m.tolerance, "price-tolerance", 0,
+func (c *costs) flags(command *cobra.Command) {
+	command.Flags().IntVar(&c.tolerance, "price-tolerance", 0,
 		"the controller's --price-tolerance: by how many percent fewer nodes may be dearer than the cheapest ones")
+	command.Flags().Float64Var(&c.overhead, "node-overhead-price", 0,
+		"the controller's --node-overhead-price: what a node costs beside its price, in dollars per hour")
 }
 
 // at is that time.
@@ -100,19 +103,24 @@ func (m planTime) at() (time.Time, error) {
 	return at, nil
 }
 
-// picture is pictureAt that time.
+// picture is pictureAt that time, with these costs.
 func (m planTime) picture(documents []whatif.Document, setting string) (*whatif.World, offers, error) {
 	at, err := m.at()
 	if err != nil {
 		return nil, offers{}, err
 	}
-	return pictureAt(documents, setting, m.tolerance, at)
+	return pictureAt(documents, setting, m.costs, at)
 }
 
-// pictureAt is picture at another time, and for a controller with a --price-tolerance, in percent.
-func pictureAt(documents []whatif.Document, setting string, tolerance int, now time.Time) (*whatif.World, offers, error) {
-	if tolerance < 0 || tolerance > 100 {
-		return nil, offers{}, fmt.Errorf("--price-tolerance is %d: want percent from 0 to 100", tolerance)
+// pictureAt makes a world of documents, in which all node classes offer the catalogue that is set, for a controller with these
+// costs.
+func pictureAt(documents []whatif.Document, setting string, with costs, now time.Time) (*whatif.World, offers, error) {
+	if with.tolerance < 0 || with.tolerance > 100 {
+		return nil, offers{}, fmt.Errorf("--price-tolerance is %d: want percent from 0 to 100", with.tolerance)
+	}
+	overhead, err := whatif.PerHour(with.overhead)
+	if err != nil {
+		return nil, offers{}, fmt.Errorf("--node-overhead-price: %w", err)
 	}
 	chosen := chosenCatalogue(setting, documents)
 	path := chosen
@@ -125,7 +133,7 @@ func pictureAt(documents []whatif.Document, setting string, tolerance int, now t
 	}
 	catalogue := inventory.Catalog()
 	world, err := whatif.New(whatif.Input{Documents: documents, Catalogue: catalogue, Now: now,
-		PriceTolerance: tolerance, Estimated: chosen == kwok.EC2Types})
+		PriceTolerance: with.tolerance, NodeOverheadPrice: overhead, Estimated: chosen == kwok.EC2Types})
 	return world, offers{name: chosen, types: len(catalogue.Types)}, err
 }
 

@@ -172,6 +172,8 @@ func TestU36_SimulateSaysWhatIsWrong(t *testing.T) {
 		"a bad catalogue": {args: []string{"-f", "-", "--catalogue", garbage}, want: "--catalogue " + garbage},
 		"a bad tolerance": {args: []string{"-f", "-", "--price-tolerance", "101"},
 			want: "--price-tolerance is 101: want percent from 0 to 100"},
+		"a bad overhead": {args: []string{"-f", "-", "--node-overhead-price", "-0.01"},
+			want: "--node-overhead-price: price -0.01: want dollars per hour from 0 to 1000000"},
 		"no kind":              {in: "apiVersion: v1\n", args: []string{"-f", "-"}, want: `-, document 1: apiVersion is "v1" and kind is ""`},
 		"an old version":       {in: "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: web}\n", args: []string{"-f", "-"}, want: "version v1beta1 is not served: use v1"},
 		"an unknown field":     {in: pool + "  weigth: 3\n  template: {spec: {nodeClassRef: {group: g, kind: k, name: n}, requirements: []}}\n", args: []string{"-f", "-"}, want: "spec.weigth: unknown field: allowed here are disruption, hardLimits, limits, replicas, template, weight"},
@@ -207,9 +209,8 @@ func TestU42_WhatIsNotLookedAtIsSaid(t *testing.T) {
 	}
 }
 
-// P-22, B-20: simulate plans for a controller with a tolerance as that would: with fewer nodes, for no more than it allows.
-func TestP22_SimulateTakesTheToleranceOfTheController(t *testing.T) {
-	t.Parallel()
+// manyPods is a pool, and pods of four sizes for which small nodes are cheapest.
+func manyPods() string {
 	many := `apiVersion: karpenter.kwok.sh/v1alpha1
 kind: KWOKNodeClass
 metadata: {name: default}
@@ -238,9 +239,16 @@ spec:
 ---
 `, i, size)
 	}
-	planned := func(tolerance string) (nodes int, price float64) {
-		_, out, failures := simulated(t, many, "-o", "json", "--catalogue", "aws", "-f", "-",
-			"--price-tolerance", tolerance)
+	return many
+}
+
+// P-22, B-20: simulate plans for a controller with a tolerance as that would: with fewer nodes, for no more than it allows. What a
+// node costs beside its price brings fewer as well, by the flag or by the pool's annotation, and is in no price that is told.
+func TestP22_SimulateTakesTheToleranceOfTheController(t *testing.T) {
+	t.Parallel()
+	many := manyPods()
+	planned := func(input string, flags ...string) (nodes int, price float64) {
+		_, out, failures := simulated(t, input, append([]string{"-o", "json", "--catalogue", "aws", "-f", "-"}, flags...)...)
 		var answer struct {
 			Nodes        int
 			PricePerHour float64
@@ -250,9 +258,35 @@ spec:
 		}
 		return answer.Nodes, answer.PricePerHour
 	}
-	most, cheapest := planned("0")
-	fewer, price := planned("10")
+	most, cheapest := planned(many)
+	fewer, price := planned(many, "--price-tolerance", "10")
 	if fewer >= most || price < cheapest || price > 1.1*cheapest {
 		t.Errorf("%d nodes for %v $/h with a tolerance of 10 %%, %d for %v $/h without", fewer, price, most, cheapest)
+	}
+	few, dear := planned(many, "--node-overhead-price", "0.05")
+	if few >= most || dear+0.05*float64(few) > cheapest+0.05*float64(most) {
+		t.Errorf("%d nodes for %v $/h where each costs 0.05 more, %d for %v $/h else", few, dear, most, cheapest)
+	}
+	_, foretold, failures := simulated(t, many, "-o", "json", "--catalogue", "aws", "-f", "-", "--until", "quiet",
+		"--node-overhead-price", "0.05") // what is foretold is planned alike
+	var end struct{ Quiet struct{ Nodes int } }
+	if err := json.Unmarshal([]byte(foretold), &end); err != nil || end.Quiet.Nodes == 0 || end.Quiet.Nodes > few {
+		t.Errorf("%d nodes in the end, want at most the %d that are launched; %v %s", end.Quiet.Nodes, few, err, failures)
+	}
+	annotated := func(value string) string {
+		return strings.Replace(many, "metadata: {name: default}\nspec:",
+			`metadata: {name: default, annotations: {joiner.sh/node-overhead-price: "`+value+`"}}`+"\nspec:", 1)
+	}
+	if nodes, price := planned(annotated("0.05")); nodes != few || price != dear {
+		t.Errorf("%d nodes for %v $/h by the annotation, %d for %v by the flag", nodes, price, few, dear)
+	}
+	if nodes, price := planned(annotated("0"), "--node-overhead-price", "0.05"); nodes != most || price != cheapest {
+		t.Errorf("%d nodes for %v $/h where the annotation says 0, want %d for %v", nodes, price, most, cheapest)
+	}
+	nodes, _ := planned(annotated("-1"), "--node-overhead-price", "0.05")
+	_, out, _ := simulated(t, annotated("-1"), "--catalogue", "aws", "-f", "-")
+	want := `note: NodePool default: annotation joiner.sh/node-overhead-price is "-1": want a decimal number of dollars per hour`
+	if nodes != few || !strings.Contains(out, want) {
+		t.Errorf("%d nodes where the annotation says -1, want %d, and it to say %s in\n%s", nodes, few, want, out)
 	}
 }

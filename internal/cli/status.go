@@ -79,7 +79,7 @@ pod waits for longer than --pods-waiting and no node is on its way for it, a nod
 	command.Flags().StringVar(&with.catalogue, "catalogue", catalogueAuto,
 		"instance types and prices: auto, aws, default, or a file (joinerctl simulate --help)")
 	with.now.flag(command)
-	with.now.toleranceFlag(command)
+	with.now.costs.flags(command)
 	with.connection, with.printing = connects(command), prints(command)
 	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")
 	return command

@@ -74,7 +74,7 @@ not be said, or not all could be read and nothing was found in the rest.`,
 	flags.StringVar(&with.catalogue, "catalogue", catalogueAuto,
 		"instance types and prices: auto, aws, default, or a file (joinerctl simulate --help)")
 	with.now.flag(command)
-	with.now.toleranceFlag(command)
+	with.now.costs.flags(command)
 	with.connection, with.printing = connects(command), prints(command)
 	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")
 	command.MarkFlagsMutuallyExclusive("back", "values")

@@ -67,6 +67,7 @@ be said, or not all could be read and nothing was found in the rest.`,
 			"may be repeated")
 	flags.StringVar(&with.catalogue, "catalogue", catalogueAuto,
 		"instance types and prices: auto, aws, default, or a file (joinerctl simulate --help)")
+	with.now.costs.flags(command)
 	with.connection, with.printing = connects(command), prints(command)
 	command.MarkFlagsMutuallyExclusive("filename", "kubeconfig")
 	return command
@@ -166,7 +167,7 @@ func (with *topping) lookWith(ctx context.Context, config Config, keep func(*wha
 		return t, "", err
 	}
 	in.PodsUnread = slices.ContainsFunc(in.NotChecked, func(s string) bool { return strings.HasPrefix(s, "pods,") })
-	world, offered, err := picture(documents, with.catalogue)
+	world, offered, err := with.now.picture(documents, with.catalogue)
 	if err != nil {
 		return t, "", err
 	}

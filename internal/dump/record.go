@@ -142,6 +142,7 @@ type poolRecord struct {
 	ExpiresGracefully bool                `json:"expiresGracefully,omitempty"`
 	Consolidates      int                 `json:"consolidates,omitempty"`
 	PriceTolerance    int                 `json:"priceTolerance,omitempty"`
+	NodeOverheadPrice int64               `json:"nodeOverheadPrice,omitempty"` // micro-dollars per hour
 }
 
 type limitsRecord struct {

@@ -85,6 +85,10 @@ func (p *scripter) pool(r poolRecord) string {
 	if r.Static {
 		replicas = fmt.Sprintf("replicas=%d", r.Replicas)
 	}
+	overhead := ""
+	if r.NodeOverheadPrice != 0 {
+		overhead = "overhead=" + resources.Money(r.NodeOverheadPrice).String()
+	}
 	policy := map[int]string{int(cluster.WhenEmpty): "empty", int(cluster.Balanced): "balanced"}[r.Consolidates]
 	return words("pool", r.Name, number("weight", r.Weight, 0), attribute("need", needText(needs)),
 		strings.Join(taints, " "),
@@ -92,7 +96,7 @@ func (p *scripter) pool(r poolRecord) string {
 		attribute("minvalues", strings.Join(minimums, ",")), replicas, flag("relax", r.RelaxMinValues),
 		flag("graceful-expiration", r.ExpiresGracefully), attribute("blocked", r.Blocked), flag("invalid", r.Invalid),
 		flag("dormant", r.Dormant), flag("gentle", r.Gentle), flag("held", r.Held), attribute("consolidate", policy),
-		number("tolerance", r.PriceTolerance, 0))
+		number("tolerance", r.PriceTolerance, 0), overhead)
 }
 
 // needText writes requirements as plans print them.

@@ -2,10 +2,11 @@ package dump
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
@@ -14,34 +15,68 @@ const (
 	flagSaving   = "consolidation-min-saving"
 	flagPercent  = "consolidation-min-saving-percent"
 	flagGates    = "feature-gates"
+	flagTolerant = "price-tolerance"
+	flagOverhead = "node-overhead-price"
 	gateSpot     = "SpotToSpotConsolidation"
 	percentLimit = 99
+	mostTolerant = 100
 )
 
-// With returns terms under which one of the controller's flags has another value; the setting is FLAG=VALUE.
-func With(t engine.Terms, setting string) (engine.Terms, error) {
+// With returns a dump in which one of the controller's flags has another value; the setting is FLAG=VALUE. What a node costs
+// beside its price is then that of all pools, whatever their annotations said.
+func With(d Dump, setting string) (Dump, error) {
 	name, value, given := strings.Cut(strings.TrimPrefix(setting, "--"), "=")
+	var err error
 	switch {
 	case name == flagSaving && given:
-		dollars, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			return t, fmt.Errorf("%s is %q; want dollars per hour", name, value)
-		}
-		if t.MinSaving, err = resources.FromDollars(dollars); err != nil {
-			return t, fmt.Errorf("%s: %w", name, err)
-		}
-		return t, nil
+		d.Terms.MinSaving, err = dollarsOf(name, value)
 	case name == flagPercent && given:
-		percent, err := strconv.Atoi(value)
-		if err != nil || percent < 0 || percent > percentLimit {
-			return t, fmt.Errorf("%s is %q; want 0 to %d", name, value, percentLimit)
-		}
-		t.MinSavingPercent = percent
-		return t, nil
+		d.Terms.MinSavingPercent, err = percentOf(name, value, percentLimit)
+	case name == flagTolerant && given:
+		var percent int
+		percent, err = percentOf(name, value, mostTolerant)
+		d.Snapshot = withPools(d.Snapshot, func(p *cluster.Pool) { p.PriceTolerance = percent })
+	case name == flagOverhead && given:
+		var price resources.Money
+		price, err = dollarsOf(name, value)
+		d.Snapshot = withPools(d.Snapshot, func(p *cluster.Pool) { p.NodeOverheadPrice = price })
 	case name == flagGates && (value == gateSpot+"=true" || value == gateSpot+"=false"):
-		t.SpotToSpot = strings.HasSuffix(value, "true")
-		return t, nil
+		d.Terms.SpotToSpot = strings.HasSuffix(value, "true")
+	default:
+		return d, fmt.Errorf("%q is none of the flags that a plan depends on: want %s=DOLLARS, %s=PERCENT, %s=PERCENT, %s=DOLLARS "+
+			"or %s=%s=true|false", setting, flagSaving, flagPercent, flagTolerant, flagOverhead, flagGates, gateSpot)
 	}
-	return t, fmt.Errorf("%q is none of the flags that a plan depends on: want %s=DOLLARS, %s=PERCENT or %s=%s=true|false",
-		setting, flagSaving, flagPercent, flagGates, gateSpot)
+	return d, err
+}
+
+func dollarsOf(name, value string) (resources.Money, error) {
+	dollars, err := strconv.ParseFloat(value, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s is %q; want dollars per hour", name, value)
+	}
+	price, err := resources.FromDollars(dollars)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	return price, nil
+}
+
+func percentOf(name, value string, most int) (int, error) {
+	percent, err := strconv.Atoi(value)
+	if err != nil || percent < 0 || percent > most {
+		return 0, fmt.Errorf("%s is %q; want 0 to %d", name, value, most)
+	}
+	return percent, nil
+}
+
+// withPools returns the snapshot with its pools changed.
+func withPools(s *cluster.Snapshot, change func(*cluster.Pool)) *cluster.Snapshot {
+	parts := *s
+	parts.Pools = slices.Clone(s.Pools)
+	for i, pool := range parts.Pools {
+		own := *pool
+		change(&own)
+		parts.Pools[i] = &own
+	}
+	return cluster.New(parts)
 }

@@ -235,7 +235,7 @@ func wasteful(s *cluster.Snapshot, terms Terms) func(*cluster.Node) bool {
 // instance (K-41). To try its node together with others would only keep those others.
 func bound(pod *cluster.Pod) bool { return !pod.Fixed && !pod.Terminating && pod.Shape.Blocked != "" }
 
-// candidates lists the nodes that may go, the most wasteful first: what part of a node's price its pods do not use, and of
+// candidates lists the nodes that may go, the most wasteful first: what part of a node's cost its pods do not use, and of
 // equals what costs least to disrupt.
 func (d *disruption) candidates(mayGo func(*cluster.Node) bool) []*cluster.Node {
 	var list []*cluster.Node
@@ -244,18 +244,18 @@ func (d *disruption) candidates(mayGo func(*cluster.Node) bool) []*cluster.Node 
 			list = append(list, node)
 		}
 	}
-	return byWaste(list)
+	return d.byWaste(list)
 }
 
 // byWaste sorts nodes, the most wasteful first.
-func byWaste(nodes []*cluster.Node) []*cluster.Node {
+func (d *disruption) byWaste(nodes []*cluster.Node) []*cluster.Node {
 	type rank struct {
 		waste, cost int64
 	}
 	ranks := make(map[*cluster.Node]rank, len(nodes))
 	for _, node := range nodes {
 		cost, _ := DisruptionCost(node)
-		ranks[node] = rank{waste(node), cost}
+		ranks[node] = rank{waste(node, d.cost(node)), cost}
 	}
 	return slices.SortedFunc(slices.Values(nodes), func(a, b *cluster.Node) int {
 		return cmp.Or(cmp.Compare(ranks[b].waste, ranks[a].waste), cmp.Compare(ranks[a].cost, ranks[b].cost),
@@ -263,9 +263,9 @@ func byWaste(nodes []*cluster.Node) []*cluster.Node {
 	})
 }
 
-// waste is the part of a node's price, in micro-dollars per hour, that its pods leave unused, by the resource of which
+// waste is the part of what a node costs, in micro-dollars per hour, that its pods leave unused, by the resource of which
 // they use the largest share.
-func waste(node *cluster.Node) int64 {
+func waste(node *cluster.Node, cost resources.Money) int64 {
 	const whole = 1000
 	used := int64(0)
 	for _, component := range []int{resources.CPU, resources.Memory} {
@@ -273,7 +273,7 @@ func waste(node *cluster.Node) int64 {
 			used = max(used, min(whole, int64(float64(node.Used.At(component))/float64(all)*whole)))
 		}
 	}
-	return int64(node.Price) / whole * (whole - used)
+	return int64(cost) / whole * (whole - used)
 }
 
 // choose adds a command.

@@ -39,8 +39,8 @@ func Holds(s *cluster.Snapshot, reason plan.DisruptionReason, nodes ...*cluster.
 	}
 	p := pack.Solve(without, without.Pending)
 	if reason == plan.Underutilized {
-		unpriced := slices.ContainsFunc(nodes, func(n *cluster.Node) bool { return n.Price == resources.Unpriced })
-		return len(p.Unplaced) == 0 && !unpriced && p.Price() < priceOf(nodes)
+		cost := s.Cost(nodes...)
+		return len(p.Unplaced) == 0 && cost != resources.Unpriced && p.Cost(s.Overhead) < cost
 	}
 	return len(p.Unplaced) == 0
 }
@@ -73,7 +73,7 @@ func (d *disruption) deleteAll(candidates []*cluster.Node) []*cluster.Node {
 		without := d.future.Without(current...)
 		placed, fits := pack.Fit(without, without.Pending)
 		switch {
-		case fits && d.worthIt(current, priceOf(current)):
+		case fits && d.worthIt(current, d.cost(current...)):
 			d.future = without.Bind(placed)
 			for _, node := range group {
 				count[node.Pool]++

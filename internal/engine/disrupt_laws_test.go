@@ -90,23 +90,27 @@ func carriedOut(t failer, s *cluster.Snapshot, p plan.Plan, round int, strict bo
 	return enginetest.Applied(without, moved, 0)
 }
 
+// price is what the nodes of the cluster cost in all.
 func price(s *cluster.Snapshot) resources.Money {
 	sum := resources.Money(0)
 	for _, node := range s.Nodes {
 		if node.Claim != "" && node.Price != resources.Unpriced {
-			sum += node.Price
+			sum += s.Cost(node)
 		}
 	}
 	return sum
 }
 
-// D-04, D-08, D-15. Consolidation takes no pool over its budget, leaves every pod a place, saves as much with what it launches as
-// it has to, comes to an end, and in the end the cluster is cheaper.
+// D-04, D-08, D-15, B-20. Consolidation takes no pool over its budget, leaves every pod a place, saves as much with what it launches
+// as it has to, comes to an end, and in the end the cluster is cheaper: all of it by what nodes cost with their overhead.
 func TestConsolidationIsCheaperSafeAndEnds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		script := enginetest.PlainScript(t)
 		s := shrunk(t, script)
+		for _, pool := range s.Pools { // none of them is anybody else's
+			pool.NodeOverheadPrice = rapid.SampledFrom([]resources.Money{0, 0, 5_000, 50_000}).Draw(t, "overhead")
+		}
 		most := rapid.IntRange(1, 4).Draw(t, "budget")
 		terms := engine.Terms{Budgets: map[string][]engine.Budget{}, SpotToSpot: rapid.Bool().Draw(t, "spot"), MinSavingPercent: rapid.SampledFrom([]int{0, 5, 30}).Draw(t, "percent")}
 		for _, pool := range s.Pools {
@@ -127,7 +131,7 @@ func TestConsolidationIsCheaperSafeAndEnds(t *testing.T) {
 					t.Fatalf("%s\n----\n%s\nbudget %d", script, p, most)
 				}
 			}
-			checkSavings(t, script, p, terms)
+			checkSavings(t, script, s, p, terms)
 			if s = carriedOut(t, s, p, round, true); round > 200 {
 				t.Fatalf("no end in sight after %d rounds:\n%s", round, p)
 			}
@@ -136,16 +140,16 @@ func TestConsolidationIsCheaperSafeAndEnds(t *testing.T) {
 }
 
 // checkSavings fails when a command with launches saves less than the terms ask for.
-func checkSavings(t *rapid.T, script string, p plan.Plan, terms engine.Terms) {
+func checkSavings(t *rapid.T, script string, s *cluster.Snapshot, p plan.Plan, terms engine.Terms) {
 	t.Helper()
 	before, after := map[string]resources.Money{}, map[string]resources.Money{}
 	for _, l := range p.Launches {
 		key := strings.Join(l.Replaces, ",")
-		after[key] += l.Cheapest.Price
+		after[key] += l.Cheapest.Price + s.Overhead(l.Pool)
 		before[key] = 0
 		for _, r := range p.Removes {
 			if slices.Contains(l.Replaces, r.Claim) {
-				before[key] += r.Price
+				before[key] += r.Price + s.Overhead(r.Pool)
 			}
 		}
 	}

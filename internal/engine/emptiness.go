@@ -45,7 +45,7 @@ func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan
 		candidates = slices.DeleteFunc(candidates, func(node *cluster.Node) bool { return len(p.NominationsOf(node.ID())) > 0 })
 	}
 	slices.SortFunc(candidates, func(a, b *cluster.Node) int {
-		return cmp.Or(cmp.Compare(b.Price, a.Price), cmp.Compare(a.Created, b.Created), strings.Compare(a.Claim, b.Claim))
+		return cmp.Or(cmp.Compare(s.Cost(b), s.Cost(a)), cmp.Compare(a.Created, b.Created), strings.Compare(a.Claim, b.Claim))
 	})
 	for _, node := range candidates {
 		if taken[node.Pool] >= Allowed(budgets[node.Pool], plan.Empty) {

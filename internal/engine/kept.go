@@ -73,13 +73,14 @@ func wanted(s *cluster.Snapshot, terms Terms, node *cluster.Node, future *disrup
 		return ""
 	}
 	moved := future.movedFrom(node)
-	saving := node.Price - moved.Price()
+	cost := s.Cost(node)
+	saving := cost - moved.Cost(s.Overhead)
 	switch {
 	case len(moved.Unplaced) > 0:
 		return ""
 	case len(moved.Launches) == 0:
 		return plan.Underutilized
-	case saving <= 0, saving < terms.least(node.Price), capacityType(node) == "spot" && !terms.SpotToSpot:
+	case saving <= 0, saving < terms.least(cost), capacityType(node) == "spot" && !terms.SpotToSpot:
 		return ""
 	}
 	return plan.Underutilized

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
@@ -52,8 +51,9 @@ func (d *disruption) promising(nodes []*cluster.Node) []*cluster.Node {
 		if slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return p.Terminating && !p.Fixed }) {
 			continue
 		}
-		least := d.share(node.Price)
-		if saving := node.Price - d.floorOf(node); saving >= max(1, least, min(atBest*least, node.Price/2)) {
+		price := d.cost(node)
+		least := d.share(price)
+		if saving := price - d.floorOf(node); saving >= max(1, least, min(atBest*least, price/2)) {
 			cost, _ := DisruptionCost(node)
 			ranks[node] = rank{saving, cost}
 			list = append(list, node)
@@ -82,7 +82,7 @@ func (d *disruption) replaceIn(nodes []*cluster.Node) {
 			if len(group) == 0 {
 				return
 			}
-			if before := priceOf(group); d.floorOf(group...) > before-d.minSaving(before) {
+			if before := d.cost(group...); d.floorOf(group...) > before-d.minSaving(before) {
 				from += size
 				continue
 			}
@@ -111,13 +111,13 @@ func (d *disruption) within(group []*cluster.Node) []*cluster.Node {
 
 // replace chooses the group if what its pods need can be launched for less; false when not.
 func (d *disruption) replace(group []*cluster.Node) bool {
-	price := priceOf(group)
+	price := d.cost(group...)
 	launches, found := d.replacement(group, price-d.minSaving(price))
 	if !found {
 		return false
 	}
 	group, launches = d.keepSame(group, launches)
-	before, after := priceOf(group), plan.Plan{Launches: launches}.Price()
+	before, after := d.cost(group...), d.costOfLaunches(launches)
 	if !d.worthIt(group, before-after) || d.feeds(launches) {
 		return false
 	}
@@ -129,7 +129,8 @@ func (d *disruption) replace(group []*cluster.Node) bool {
 		launches[i].Pods = nil // they run elsewhere still: nobody is promised anything
 	}
 	d.future = d.future.Without(group...)
-	d.choose(command{nodes: group, launches: launches, reason: plan.Underutilized, why: fmt.Sprintf("%s/h instead of %s/h", after, before)})
+	d.choose(command{nodes: group, launches: launches, reason: plan.Underutilized,
+		why: d.instead(launches, group)})
 	return true
 }
 
@@ -146,7 +147,7 @@ func slotsOf(launches []plan.Launch) map[string][]int {
 const enoughTypes = 15
 
 // onlyCheaper narrows a launch to instance types that keep the whole command cheaper, whichever of them the provider
-// takes. false when the rules for spot and reserved capacity do not allow it (D-05).
+// takes. before and after are what the command's nodes cost in all. false when the rules for spot and reserved capacity do not allow it (D-05).
 func (d *disruption) onlyCheaper(l *plan.Launch, group []*cluster.Node, before, after resources.Money) bool {
 	if l.Cheapest.CapacityType == catalog.Reserved {
 		return true
@@ -157,8 +158,9 @@ func (d *disruption) onlyCheaper(l *plan.Launch, group []*cluster.Node, before, 
 		l.Requirements = l.Requirements.With(requirement.OneOf(catalog.LabelCapacityType, catalog.Spot))
 		l.CapacityTypes = []string{catalog.Spot}
 	}
-	// What the command may cost more than planned is shared by price.
-	most := resources.Money(float64(l.Cheapest.Price) * float64(before-d.minSaving(before)) / float64(max(after, 1)))
+	// What the command may cost more than planned is shared by cost.
+	own := pool.NodeOverheadPrice
+	most := resources.Money(float64(l.Cheapest.Price+own)*float64(before-d.minSaving(before))/float64(max(after, 1))) - own
 	allowed := pool.Catalog.Available.Clone()
 	for r := range l.Requirements.All() {
 		if pool.Catalog.Known(r.Key()) {

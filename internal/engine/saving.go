@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"fmt"
+
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
@@ -21,13 +24,39 @@ func (d *disruption) share(price resources.Money) resources.Money {
 	return price * resources.Money(d.terms.MinSavingPercent) / 100
 }
 
-// priceOf sums what nodes cost per hour.
+// priceOf sums the prices of nodes per hour, as they are told to people. What is compared is their cost.
 func priceOf(nodes []*cluster.Node) resources.Money {
 	sum := resources.Money(0)
 	for _, node := range nodes {
 		sum += node.Price
 	}
 	return sum
+}
+
+// cost is what nodes cost per hour in all, with what a node costs beside its price.
+func (d *disruption) cost(nodes ...*cluster.Node) resources.Money { return d.base.Cost(nodes...) }
+
+// costOfLaunches is the same for what is launched.
+func (d *disruption) costOfLaunches(launches []plan.Launch) resources.Money {
+	return plan.Plan{Launches: launches}.Cost(d.base.Overhead)
+}
+
+// instead says what the launches cost and what the group does, as prices; where nodes cost something beside these, how many they
+// are as well, since that is what the comparison is about then.
+func (d *disruption) instead(launches []plan.Launch, group []*cluster.Node) string {
+	p := plan.Plan{Launches: launches}
+	before, after := priceOf(group), p.Price()
+	if p.Cost(d.base.Overhead) == after && d.cost(group...) == before {
+		return fmt.Sprintf("%s/h instead of %s/h", after, before)
+	}
+	return fmt.Sprintf("%s/h on %s instead of %s/h on %s", after, nodesText(len(launches)), before, nodesText(len(group)))
+}
+
+func nodesText(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", n)
 }
 
 // podsOf counts the pods that would have to move.
@@ -40,7 +69,7 @@ func podsOf(nodes []*cluster.Node) int {
 	return sum
 }
 
-// floorOf returns a price that no nodes are below which could be launched for the pods of these nodes that have to move, as far
+// floorOf returns a cost that no nodes are below which could be launched for the pods of these nodes that have to move, as far
 // as they do not fit on others. Spot nodes that must not be replaced by spot are measured by everything else (D-05).
 func (d *disruption) floorOf(nodes ...*cluster.Node) resources.Money {
 	least, spotless := resources.Unpriced, allSpot(nodes) && !d.terms.SpotToSpot
@@ -96,7 +125,7 @@ func (d *disruption) market(pool *cluster.Pool, spotless bool) market {
 		if spotless {
 			pool.Catalog.Compatible(requirement.OneOf(catalog.LabelCapacityType, catalog.OnDemand, catalog.Reserved)).AndTo(offers)
 		}
-		known = market{pool.Catalog.Floor(offers), map[*cluster.Shape]catalog.Least{}}
+		known = market{pool.Catalog.Floor(offers, pool.NodeOverheadPrice), map[*cluster.Shape]catalog.Least{}}
 		d.markets[key] = known
 	}
 	return known
@@ -120,7 +149,7 @@ func (d *disruption) worthIt(group []*cluster.Node, saving resources.Money) bool
 	for _, node := range d.future.Nodes {
 		if pools[node.Pool] && node.Price != resources.Unpriced {
 			own, _ := DisruptionCost(node)
-			price, all = price+float64(node.Price), all+float64(max(0, own))
+			price, all = price+float64(d.cost(node)), all+float64(max(0, own))
 		}
 	}
 	if price == 0 || all == 0 {

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -62,15 +63,43 @@ func run(t *testing.T, d *datadriven.TestData) string {
 		}
 		return enginetest.Shorten(engine.Consolidate(snapshot, terms).String())
 	}
+	if d.Cmd == "part" {
+		return part(snapshot, terms(t, d))
+	}
 	if d.Cmd == "trim" {
 		return enginetest.Shorten(engine.Trim(snapshot, budgets(d)).String())
 	}
 	if d.Cmd == "replicas" {
 		return enginetest.Shorten(engine.Replicas(snapshot).String())
 	}
-	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, expire, trim, replicas, why or why-pool",
+	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, expire, part, trim, replicas, why or why-pool",
 		d.Pos, d.Cmd)
 	return ""
+}
+
+// part prints which of the marked nodes may go for the replacements that came.
+func part(s *cluster.Snapshot, terms engine.Terms) string {
+	var nodes, replacements []*cluster.Node
+	for _, node := range s.Nodes {
+		if node.Disrupting {
+			nodes = append(nodes, node)
+		} else if len(node.Replaces) > 0 {
+			replacements = append(replacements, node)
+		}
+	}
+	part, known := engine.Part(s, terms, nodes, replacements)
+	var b strings.Builder
+	for _, node := range nodes {
+		switch {
+		case !known:
+			fmt.Fprintf(&b, "%s waits\n", node.Claim)
+		case slices.Contains(part, node):
+			fmt.Fprintf(&b, "%s goes\n", node.Claim)
+		default:
+			fmt.Fprintf(&b, "%s stays\n", node.Claim)
+		}
+	}
+	return b.String()
 }
 
 // why prints how each node stands, or with all everything that keeps it.

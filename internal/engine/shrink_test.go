@@ -76,7 +76,7 @@ func leastPrice(t *testing.T, script string) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	floor := s.Pools[0].Catalog.Floor(s.Pools[0].Catalog.Available)
+	floor := s.Pools[0].Catalog.Floor(s.Pools[0].Catalog.Available, 0)
 	var sum catalog.Least
 	for _, node := range s.Nodes {
 		for _, pod := range node.Pods {
@@ -99,7 +99,7 @@ func TestNoPlanIsBelowTheFloor(t *testing.T) {
 		}
 		for _, l := range p.Launches {
 			catalogue := s.Pool(l.Pool).Catalog
-			floor := catalogue.Floor(catalogue.Available)
+			floor := catalogue.Floor(catalogue.Available, 0)
 			var sum catalog.Least
 			for _, pod := range l.Pods {
 				sum = sum.Plus(floor.Of(requests[pod.UID]))

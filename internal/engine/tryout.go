@@ -26,7 +26,7 @@ func (d *disruption) replacement(group []*cluster.Node, most resources.Money) ([
 	var launches []plan.Launch
 	for range maxMends {
 		launches = append(launches, p.Launches...)
-		if (plan.Plan{Launches: launches}).Price() > most || len(p.Unplaced) > 0 {
+		if d.costOfLaunches(launches) > most || len(p.Unplaced) > 0 {
 			return nil, false
 		}
 		if s, p = d.tryOut(group, launches); len(p.Launches)+len(p.Unplaced) == 0 {
@@ -96,7 +96,7 @@ func (d *disruption) spare(group []*cluster.Node, launches []plan.Launch, s *clu
 		}
 	}
 	spared, vain := make([]bool, len(launches)), 0
-	for _, candidate := range byWaste(nodes) {
+	for _, candidate := range d.byWaste(nodes) {
 		node := s.Node(candidate)
 		if vain == maxSpares || !mightFit(s, node) {
 			continue

@@ -285,27 +285,30 @@ func whyNotCheaper(terms Terms, future *disruption, node *cluster.Node) Standing
 		u := moved.Unplaced[0]
 		return Standing{Cause: cause.PodFitsNowhereElse, Text: homeless(u), Pod: u.Pod, Homeless: u}
 	}
-	price, needs := node.Price, moved.Price()
+	price, needs, beside := future.cost(node), moved.Cost(future.base.Overhead), ""
+	if price != node.Price || needs != moved.Price() {
+		beside = ", with what nodes cost beside their price"
+	}
 	found := Standing{Launches: moved.Launches}
 	switch saving := price - needs; {
 	case len(moved.Launches) == 0:
 		found.Cause, found.Text = cause.OthersFirst, "its pods fit elsewhere, and other nodes go first"
 	case saving <= 0:
 		found.Cause, found.Text = cause.NothingCheaper,
-			fmt.Sprintf("its pods would cost $%s/h elsewhere, and the node costs $%s/h", needs, price)
+			fmt.Sprintf("its pods would cost $%s/h elsewhere, and the node costs $%s/h%s", needs, price, beside)
 	case capacityType(node) == "spot" && !terms.SpotToSpot:
 		found.Cause, found.Text = cause.SpotToSpotOff,
-			fmt.Sprintf("its pods would cost $%s/h less on another spot node, and a spot node is not replaced by a spot node",
-				saving)
+			fmt.Sprintf("its pods would cost $%s/h less on another spot node%s, and a spot node is not replaced by a spot node",
+				saving, beside)
 	case saving < terms.least(price):
 		found.Cause, found.Text = cause.SavingTooSmall,
-			fmt.Sprintf("replacing it would save $%s/h of $%s/h, less than is worth a move", saving, price)
+			fmt.Sprintf("replacing it would save $%s/h of $%s/h%s, less than is worth a move", saving, price, beside)
 	case len(future.hungry) > 0:
 		found.Cause, found.Text = cause.WaitingPodsFirst,
 			"pods are waiting that no NodePool may launch a node for: nothing is replaced to save money meanwhile"
 	default:
 		found.Cause, found.Text = cause.OthersFirst,
-			fmt.Sprintf("replacing it would save $%s/h, and other nodes go first", saving)
+			fmt.Sprintf("replacing it would save $%s/h%s, and other nodes go first", saving, beside)
 	}
 	return found
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
@@ -41,6 +42,8 @@ type Input struct {
 	MinSavingPercent int
 	// PriceTolerance is that of cluster.Pool, in percent.
 	PriceTolerance int
+	// NodeOverheadPrice is that of world.Config.
+	NodeOverheadPrice resources.Money
 	// Going says of claims that are being deleted, by name, why: what a report says of them.
 	Going map[string]plan.DisruptionReason
 }
@@ -120,7 +123,7 @@ func New(in Input) (*Stage, error) {
 		daemons: map[types.NamespacedName]*appsv1.DaemonSet{}, moved: map[string][]types.NamespacedName{},
 		going: map[string]Gone{}}
 	s.store = world.New(world.Config{Now: func() time.Time { return s.clock }, Fleet: in.Fleet,
-		PriceTolerance: in.PriceTolerance})
+		PriceTolerance: in.PriceTolerance, NodeOverheadPrice: in.NodeOverheadPrice})
 	if in.Offers == nil {
 		s.in.Offers = map[world.ClassRef]catalog.Catalog{}
 		for _, class := range in.Classes {

@@ -11,6 +11,9 @@ import (
 func Generate(seed uint64) Script {
 	d := newDice(seed, "script")
 	s := Script{Seed: seed, Faults: map[string]Fault{}, Mix: lateMix(seed, drawMix(&d)), Heal: d.between(4*time.Minute, 12*time.Minute)}
+	if own := newDice(seed, "tolerance"); own.chance(0.25) {
+		s.Tolerance = of(&own, 5, 20)
+	}
 	g := &generator{dice: &d, script: &s}
 	g.pools()
 	g.static()
@@ -86,6 +89,9 @@ func (g *generator) pools() {
 		}
 		for range own.n(3) {
 			g.add(own.between(20*time.Second, g.script.Heal-time.Second), "drift", name)
+		}
+		if own = newDice(g.script.Seed, "overhead", name); own.chance(0.25) {
+			args = append(args, "overhead="+of(&own, "0.02", "0.2", "5"))
 		}
 		g.names = append(g.names, name)
 		g.add(0, "pool", args...)

@@ -84,7 +84,7 @@ func (w *World) launchReplica() *replica {
 	w.cluster.must(err)
 	owned := fleet.New(machines.Provider)
 	parts := joiner.Compose(settings, joiner.Deps{
-		Client: cached, Live: live, Store: world.New(world.Config{Now: now, Fleet: owned}),
+		Client: cached, Live: live, Store: world.New(world.Config{Now: now, Fleet: owned, PriceTolerance: w.script.Tolerance}),
 		Plugged: []plugin.Parts{machines}, Fleet: owned,
 		Events: event.NewDeduplicated(func(about client.Object, _ event.Kind, reason, message string) {
 			w.told(about, reason, message)

@@ -42,13 +42,15 @@ type CallFault struct {
 
 // Script is everything that a run depends on.
 type Script struct {
-	Seed    uint64
-	Prose   []string // comments at the top
-	Mix     Mix
-	Calm    bool   // no faults but those in Faults
-	Cloud   string // ec2, or "" for the simulated one
-	Actions []Action
-	Faults  map[string]Fault // by occasion
+	Seed  uint64
+	Prose []string // comments at the top
+	Mix   Mix
+	Calm  bool   // no faults but those in Faults
+	Cloud string // ec2, or "" for the simulated one
+	// Tolerance is the processes' --price-tolerance, in percent.
+	Tolerance int
+	Actions   []Action
+	Faults    map[string]Fault // by occasion
 	// Patterns are faults of all calls whose occasion a pattern describes, in which * stands for any text. The first counts.
 	Patterns []CallFault
 	Heal     time.Duration // from then on nothing goes wrong
@@ -86,6 +88,9 @@ func (s Script) String() string {
 	}
 	if s.Cloud != "" {
 		b.WriteString("cloud " + s.Cloud + "\n")
+	}
+	if s.Tolerance != 0 {
+		fmt.Fprintf(&b, "tolerance %d\n", s.Tolerance)
 	}
 	if s.Calm {
 		b.WriteString("calm\n")
@@ -136,6 +141,10 @@ func (s *Script) parse(line string) error {
 		if s.Cloud = words[1]; s.Cloud != ec2Cloud {
 			err = fmt.Errorf("want cloud %s, or no such line", ec2Cloud)
 		}
+	case words[0] == "tolerance" && len(words) == 2:
+		if s.Tolerance, err = strconv.Atoi(words[1]); err == nil && (s.Tolerance < 0 || s.Tolerance > 100) {
+			err = fmt.Errorf("want percent from 0 to 100")
+		}
 	case words[0] == "heal" && len(words) == 2:
 		s.Heal, err = time.ParseDuration(words[1])
 	case words[0] == "mix" && len(words) == 3:
@@ -164,7 +173,7 @@ func (s *Script) parse(line string) error {
 		}
 		s.Actions = append(s.Actions, action)
 	default:
-		err = fmt.Errorf("want seed, mix, calm, cloud, at, fault or heal")
+		err = fmt.Errorf("want seed, mix, calm, cloud, tolerance, at, fault or heal")
 	}
 	return err
 }

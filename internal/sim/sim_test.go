@@ -120,6 +120,7 @@ func TestBadScriptsAreRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"seed x": "line 1", "at 5s fly": "want one of", "\nmix luck 1": "line 2", "at soon crash": "line 1", "fault x": "OCCASION", "dance": "want seed", "cloud nine": "want cloud ec2",
+		"tolerance 101": "want percent from 0 to 100",
 	} {
 		if _, err := sim.Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want one with %q", text, err, want)

@@ -149,8 +149,12 @@ func newPool(a arguments) *karpenterv1.NodePool {
 	if budget, stated := a.value("budget"); stated {
 		pool.Spec.Disruption.Budgets = []karpenterv1.Budget{{Nodes: intstr.Parse(budget)}}
 	}
+	pool.Annotations = map[string]string{}
 	if slices.Contains(a, "graceful") {
-		pool.Annotations = map[string]string{karpenterv1.GracefulExpirationAnnotationKey: "true"}
+		pool.Annotations[karpenterv1.GracefulExpirationAnnotationKey] = "true"
+	}
+	if overhead, stated := a.value("overhead"); stated {
+		pool.Annotations[karpenterv1.NodeOverheadPriceAnnotationKey] = overhead
 	}
 	if replicas := a.number("replicas", -1); replicas >= 0 {
 		pool.Spec.Replicas = &replicas

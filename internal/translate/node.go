@@ -123,6 +123,15 @@ func Replaces(claim *karpenterv1.NodeClaim) []string {
 	return strings.Split(text, ",")
 }
 
+// SetReplaces writes onto a claim which ones it replaces, together with how many: what [Replaces] reads.
+func SetReplaces(claim *karpenterv1.NodeClaim, names []string, together int) {
+	if claim.Annotations == nil {
+		claim.Annotations = map[string]string{}
+	}
+	claim.Annotations[karpenterv1.ReplacesAnnotationKey] = strings.Join(names, ",")
+	claim.Annotations[karpenterv1.ReplacementsAnnotationKey] = strconv.Itoa(max(1, together))
+}
+
 // together returns how many claims replace the same ones as this one; one that does not say so is alone.
 func together(claim *karpenterv1.NodeClaim) int {
 	if Replaces(claim) == nil {

@@ -41,6 +41,12 @@ const APIVersion = "cli.joiner.sh/v1"
 // Dollars is an amount per hour. In JSON it is a number.
 type Dollars resources.Money
 
+// PerHour is an amount from 0 to 1000000 dollars.
+func PerHour(dollars float64) (Dollars, error) {
+	m, err := resources.FromDollars(dollars)
+	return Dollars(m), err
+}
+
 // MarshalJSON writes dollars with as many decimals as are needed.
 func (d Dollars) MarshalJSON() ([]byte, error) { return []byte(resources.Money(d).String()), nil }
 

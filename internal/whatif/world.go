@@ -23,6 +23,7 @@ import (
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
@@ -36,6 +37,8 @@ type Input struct {
 	Estimated bool
 	// PriceTolerance is by how many percent fewer nodes may be dearer than the cheapest ones (P-22).
 	PriceTolerance int
+	// NodeOverheadPrice is what a node costs per hour beside its price, where its pool does not say (B-20).
+	NodeOverheadPrice Dollars
 	// Now is the time that the plan is made for.
 	Now time.Time
 }
@@ -60,7 +63,8 @@ type World struct {
 	nodes     map[string]bool
 	estimated bool
 	now       time.Time
-	tolerance int // percent
+	tolerance int             // percent
+	overhead  resources.Money // NodeOverheadPrice of the input
 	objects   []object
 	catalogue catalog.Catalog
 	// told are all objects that the store was told of.
@@ -107,10 +111,11 @@ func New(in Input) (*World, error) {
 
 func empty(in Input) *World {
 	return &World{
-		store:  world.New(world.Config{Now: func() time.Time { return in.Now }, Fleet: both{}, PriceTolerance: in.PriceTolerance}),
+		store: world.New(world.Config{Now: func() time.Time { return in.Now }, Fleet: both{},
+			PriceTolerance: in.PriceTolerance, NodeOverheadPrice: resources.Money(in.NodeOverheadPrice)}),
 		owners: map[string]string{}, Ignored: map[string]int{}, idle: map[string]string{}, catalogue: in.Catalogue,
 		known: map[string]*corev1.Pod{}, nodes: map[string]bool{}, estimated: in.Estimated, now: in.Now,
-		tolerance: in.PriceTolerance,
+		tolerance: in.PriceTolerance, overhead: resources.Money(in.NodeOverheadPrice),
 	}
 }
 

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -72,6 +73,11 @@ func (s *Store) applyPool(pool *karpenterv1.NodePool) error {
 	base, err := translate.Pool(s.space, pool)
 	base.RelaxMinValues = s.config.RelaxMinValues
 	base.Dormant = base.Static && s.config.Off.Static
+	var unread error
+	base.NodeOverheadPrice, unread = translate.NodeOverheadPrice(pool, s.config.NodeOverheadPrice)
+	if unread != nil {
+		err = errors.Join(err, fmt.Errorf("NodePool %s: %w", pool.Name, unread))
+	}
 	old, oldObject := e.base, e.object
 	e.sighting, e.object, e.base = fresh, pool, base
 	changed := old == nil || !reflect.DeepEqual(old, base) || !sameClass(oldObject, pool)

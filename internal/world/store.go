@@ -42,6 +42,8 @@ type Config struct {
 	DefaultSpread []corev1.TopologySpreadConstraint
 	// PriceTolerance is how much dearer than the cheapest nodes fewer of them may be, in percent (P-22).
 	PriceTolerance int
+	// NodeOverheadPrice is what a node costs per hour beside its price, where its pool does not say (B-20).
+	NodeOverheadPrice resources.Money
 }
 
 // Owners says whose objects are; package fleet implements it. Pools and claims of other programs are not in the

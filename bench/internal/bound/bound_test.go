@@ -70,3 +70,20 @@ func TestPodsApartNeedANodeEach(t *testing.T) {
 		t.Errorf("bound %v; want 10", got)
 	}
 }
+
+// B-20: 8 pods of one core, on nodes of one core for 1 dollar or of eight for 10. Nodes for 8 dollars are eight small ones, and the
+// large one costs 2 more: for 9 dollars nothing but small ones can be had, and what lies between is known as far as a line is.
+func TestFewNodesHaveTheirPrice(t *testing.T) {
+	t.Parallel()
+	p := Problem{
+		Items: []Item{{Amounts: []float64{1.0 / 8}, Count: 8}},
+		Bins:  []Bin{{Room: []float64{1.0 / 8}, Price: 1}, {Room: []float64{1}, Price: 10}},
+		rows:  1,
+	}
+	f := frontierOf(p, []float64{0.1, 2.0 / 7, 4})
+	for price, want := range map[float64]int{8: 8, 9: 5, 10: 1, 20: 0} { // (8 + 8λ - price)/λ at λ = 2/7
+		if got := f.Nodes(price); got != want {
+			t.Errorf("plans of %v dollars have %d nodes or more; want %d", price, got, want)
+		}
+	}
+}

@@ -13,13 +13,22 @@ func Of(s scenario.Scenario) (dollars float64, kind string) {
 	if s.OneByOne { // none of the nodes has room, so that the pod needs the cheapest new one
 		return New(s.Pending[:1], s.Catalog).Single(), "single node"
 	}
+	return whole(s).highest()
+}
+
+// whole is the problem of all pods of a scenario on new nodes.
+func whole(s scenario.Scenario) Problem {
 	pods := slices.Clone(s.Pending)
 	if s.Disrupt != "" { // all pods may move
 		for _, n := range s.Nodes {
 			pods = append(pods, n.Pods...)
 		}
 	}
-	p := New(pods, s.Offered())
+	return New(pods, s.Offered())
+}
+
+// highest returns the highest bound that is known for a problem, in dollars per hour, and which one it is.
+func (p Problem) highest() (dollars float64, kind string) {
 	dollars, kind = p.Simple(), "simple"
 	if fluid := p.Fluid(); fluid > dollars {
 		dollars, kind = fluid, "fluid"

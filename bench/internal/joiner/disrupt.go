@@ -21,8 +21,8 @@ type Disrupter struct {
 }
 
 // NewDisrupter returns a disrupter that has taken in the scenario, and has a first snapshot of it.
-func NewDisrupter(s scenario.Scenario, priceTolerance int) (*Disrupter, error) {
-	p, err := New(s, priceTolerance)
+func NewDisrupter(s scenario.Scenario, costs Costs) (*Disrupter, error) {
+	p, err := New(s, costs)
 	if err != nil {
 		return nil, err
 	}

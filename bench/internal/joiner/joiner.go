@@ -19,6 +19,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
@@ -30,10 +31,19 @@ type Planner struct {
 	class    *karpenterv1.NodeClassReference
 }
 
-// New returns a planner that has taken in the scenario's pool, catalogue and nodes. Its pending pods are not in yet. Fewer
-// nodes may be dearer than the cheapest by priceTolerance, in percent.
-func New(s scenario.Scenario, priceTolerance int) (*Planner, error) {
-	p := &Planner{store: world.New(world.Config{PriceTolerance: priceTolerance})}
+// Costs are the settings of what nodes cost: PriceTolerance in percent, NodeOverheadPrice in dollars per hour.
+type Costs struct {
+	PriceTolerance    int
+	NodeOverheadPrice float64
+}
+
+// New returns a planner that has taken in the scenario's pool, catalogue and nodes. Its pending pods are not in yet.
+func New(s scenario.Scenario, costs Costs) (*Planner, error) {
+	overhead, err := resources.FromDollars(costs.NodeOverheadPrice)
+	if err != nil {
+		return nil, err
+	}
+	p := &Planner{store: world.New(world.Config{PriceTolerance: costs.PriceTolerance, NodeOverheadPrice: overhead})}
 	class := world.ClassRef{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
 	if err := p.store.SetCatalog(class, s.Catalog); err != nil {
 		return nil, err
@@ -107,7 +117,7 @@ func claimMeta(n scenario.Node, node *corev1.Node) metav1.ObjectMeta {
 }
 
 // Fresh plans for all pods of a scenario, bound ones too, as if there were no node yet.
-func Fresh(s scenario.Scenario, priceTolerance int) (outcome.Outcome, error) {
+func Fresh(s scenario.Scenario, costs Costs) (outcome.Outcome, error) {
 	pods := slices.Clone(s.Pending)
 	for _, n := range s.Nodes {
 		for _, pod := range n.Pods {
@@ -115,7 +125,7 @@ func Fresh(s scenario.Scenario, priceTolerance int) (outcome.Outcome, error) {
 		}
 	}
 	s.Nodes, s.Disrupt = nil, ""
-	p, err := New(s, priceTolerance)
+	p, err := New(s, costs)
 	if err != nil {
 		return outcome.Outcome{}, err
 	}

@@ -30,6 +30,8 @@ type Record struct {
 	// consolidation only. The price is in dollars per hour.
 	FreshPrice float64 `json:"fresh_price_per_hour,omitempty"`
 	FreshNodes int     `json:"fresh_nodes,omitempty"`
+	// Frontier is nodes against price (B-20), of some scenarios on Joiner's side.
+	Frontier []Point `json:"frontier,omitempty"`
 	// System is of whole controllers only.
 	*System
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -153,5 +154,55 @@ func TestAimOfTheEndStateIsAFreshPlan(t *testing.T) {
 		if text := b.String(); !strings.HasPrefix(text, verdict) || !strings.Contains(text, "B-17") || !strings.Contains(text, "61 nodes for 43") {
 			t.Errorf("at %v $/h:\n%s", price, text)
 		}
+	}
+}
+
+// B-20: the frontier is printed beside the peer's figures, of this run or else of an earlier one, and judged at 5 %.
+func TestTheFrontierStandsBesideThePeer(t *testing.T) {
+	t.Parallel()
+	own := Line{Record: Record{Scenario: "plain-5000", Side: Joiner, Frontier: []Point{
+		{Nodes: 1088, PricePerHour: 104, LeastNodes: 1000}, {Setting: Setting{PriceTolerance: 5}, Nodes: 641, PricePerHour: 109, LeastWithin: 500},
+		{Setting: Setting{NodeOverheadPrice: 0.1}, Nodes: 162, PricePerHour: 117}}}}
+	peer := Record{Scenario: "plain-5000", Side: Karpenter, Nodes: 50, PricePerHour: 108}
+	for name, c := range map[string]struct {
+		lines   []Line
+		earlier []Record
+		from    string
+	}{
+		"both sides": {[]Line{own, {Record: peer}}, nil, "this run"}, "one side": {[]Line{own}, []Record{peer}, "an earlier run"},
+	} {
+		var b strings.Builder
+		if err := Frontiers(&b, c.lines, c.earlier); err != nil {
+			t.Fatal(err)
+		}
+		FrontierAims(&b, c.lines, c.earlier)
+		for _, want := range []string{"tolerance 5 %", "4.8 %", "overhead 0.1 $/h", c.from,
+			"NOT MET  B-20   plain-5000: 641 nodes at tolerance 5 % (no plan within it has fewer than 500); aim 150",
+			"NOT MET  B-20   plain-5000: 109.000 $/h at tolerance 5 %; the peer 108.000, of " + c.from} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%s: want %q in\n%s", name, want, b.String())
+			}
+		}
+	}
+	var b strings.Builder
+	own.Scenario = "consolidate-200"
+	FrontierAims(&b, []Line{own}, nil)
+	if b.Len() > 0 {
+		t.Errorf("nothing is known of the peer, and it says\n%s", b.String())
+	}
+}
+
+func TestResultsAreReadAgain(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "results.json")
+	if records, err := Read(file); err != nil || records != nil {
+		t.Errorf("without a file %v, %v", records, err)
+	}
+	want := []Record{{Scenario: "plain-5000", Side: Karpenter, Nodes: 50}}
+	if err := Write(file, want); err != nil {
+		t.Fatal(err)
+	}
+	if records, err := Read(file); err != nil || !reflect.DeepEqual(records, want) {
+		t.Errorf("%+v, %v; want %+v", records, err, want)
 	}
 }

@@ -23,7 +23,7 @@ func TestBothSides(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		own, err := joiner.NewDisrupter(s, 0)
+		own, err := joiner.NewDisrupter(s, joiner.Costs{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -63,6 +63,8 @@ type Config struct {
 	ConsolidationMinSaving float64
 	// PriceTolerance is by how much fewer nodes may be dearer than the cheapest ones, in percent, from 0 to 100 (P-22).
 	PriceTolerance int
+	// NodeOverheadPrice is what a node costs beside its price, in dollars per hour, where its NodePool does not say (B-20).
+	NodeOverheadPrice float64
 	// ConsolidationMinSavingPercent is the same as a part of what is replaced, from 0 to 99; the greater one of both counts.
 	ConsolidationMinSavingPercent int
 
@@ -124,6 +126,14 @@ func (c Config) portFaults() (faults []error) {
 	return faults
 }
 
+// observeFaults says what goes not with a process that writes nothing.
+func (c Config) observeFaults() []error {
+	if c.ObserveOnly && c.V1beta1 {
+		return []error{errors.New("--v1beta1 writes CustomResourceDefinitions, and --observe-only writes nothing: give one of them")}
+	}
+	return nil
+}
+
 // Validate returns an error for each field that cannot work, with the flag's name, the value and what is allowed.
 func (c Config) Validate() error {
 	var faults []error
@@ -134,9 +144,7 @@ func (c Config) Validate() error {
 	}
 	faults = append(faults, c.portFaults()...)
 	faults = append(faults, c.historyFaults()...)
-	if c.ObserveOnly && c.V1beta1 {
-		faults = append(faults, errors.New("--v1beta1 writes CustomResourceDefinitions, and --observe-only writes nothing: give one of them"))
-	}
+	faults = append(faults, c.observeFaults()...)
 	faults = append(faults, c.Observability.validate())
 	faults = append(faults, c.Conversion.validate(c.MetricsPort, c.HealthProbePort))
 	if c.KubeClientQPS <= 0 {
@@ -181,6 +189,9 @@ func (c Config) Validate() error {
 	}
 	if percent := c.PriceTolerance; percent < 0 || percent > 100 {
 		faults = append(faults, fmt.Errorf("--price-tolerance is %d: want percent from 0 to 100", percent))
+	}
+	if _, err := resources.FromDollars(c.NodeOverheadPrice); err != nil {
+		faults = append(faults, fmt.Errorf("--node-overhead-price: %w", err))
 	}
 	if percent := c.ConsolidationMinSavingPercent; percent < 0 || percent > 99 {
 		faults = append(faults, fmt.Errorf("--consolidation-min-saving-percent is %d: want 0 to 99", percent))

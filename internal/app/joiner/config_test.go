@@ -30,6 +30,8 @@ func TestDisruptionSettingsThatCannotWork(t *testing.T) {
 		`--feature-gates has "NodeRepair=maybe": want true or false`:     func(c *Config) { c.FeatureGates = "NodeRepair=maybe" },
 		"--consolidation-min-saving: price -0.1: want dollars per hour":  func(c *Config) { c.ConsolidationMinSaving = -0.1 },
 		"--price-tolerance is 101: want percent from 0 to 100":           func(c *Config) { c.PriceTolerance = 101 },
+		"--v1beta1 writes CustomResourceDefinitions":                     func(c *Config) { c.ObserveOnly, c.V1beta1 = true, true },
+		"--node-overhead-price: price -1: want dollars per hour":         func(c *Config) { c.NodeOverheadPrice = -1 },
 		"--consolidation-min-saving-percent is 100: want 0 to 99":        func(c *Config) { c.ConsolidationMinSavingPercent = 100 },
 		"--consolidation-min-saving: price NaN":                          func(c *Config) { c.ConsolidationMinSaving = math.NaN() },
 	} {

@@ -134,12 +134,11 @@ type observer struct {
 	fleet    world.Owners
 	standing *standing
 	settings Settings
-	// tolerance is the setting of the same name, in percent.
-	tolerance int
-	metrics   metrics.Observed
-	ready     func() bool
-	now       func() time.Time
-	log       logr.Logger
+	picture  world.Config // what the store was made with
+	metrics  metrics.Observed
+	ready    func() bool
+	now      func() time.Time
+	log      logr.Logger
 
 	// planned is for what a launch was told: pods that wait, by UID, and missing replicas of static pools. going are the removals that were
 	// told, by claim and reason, as long as they stand.
@@ -272,7 +271,8 @@ func (o *observer) rest(ctx context.Context) error {
 		objects = append(objects, some...)
 	}
 	stage, err := foretell.New(foretell.Input{Objects: objects, Offers: o.store.Catalogs(), Fleet: o.fleet, Now: o.now(),
-		MinSavingPercent: o.settings.MinSavingPercent, PriceTolerance: o.tolerance})
+		MinSavingPercent: o.settings.MinSavingPercent, PriceTolerance: o.picture.PriceTolerance,
+		NodeOverheadPrice: o.picture.NodeOverheadPrice})
 	if err != nil {
 		return fmt.Errorf("foretelling: %w", err)
 	}

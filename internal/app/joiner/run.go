@@ -39,6 +39,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics/state"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
@@ -145,11 +146,15 @@ func pictureOf(config Config, owned *fleet.Fleet) (world.Config, error) {
 	if err != nil {
 		return world.Config{}, err
 	}
+	overhead, err := resources.FromDollars(config.NodeOverheadPrice)
+	if err != nil {
+		return world.Config{}, err
+	}
 	gates, _, err := ParseGates(config.FeatureGates)
 	return world.Config{
 		Fleet: owned, Off: gates.off(), IgnorePreferences: config.PreferencePolicy == PreferencesIgnored,
 		RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort, DefaultSpread: spread,
-		PriceTolerance: config.PriceTolerance,
+		PriceTolerance: config.PriceTolerance, NodeOverheadPrice: overhead,
 	}, err
 }
 
@@ -209,20 +214,22 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, applied c
 	if err := p.scrapes(ctx, config, mgr.GetCache(), parts, store, log); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(mgr.Add(parts.standing), mgr.Add(p.history), p.observes(config, mgr, parts, store, owned, log)); err != nil {
+	if err := errors.Join(mgr.Add(parts.standing), mgr.Add(p.history), p.observes(config, mgr, parts, store, picture, log)); err != nil {
 		return nil, fmt.Errorf("adding what shows how the cluster stands, and the history: %w", err)
 	}
 	return p, nil
 }
 
 // observes adds what tells what would be done, to a process that does nothing.
-func (p *process) observes(config Config, mgr manager.Manager, parts Parts, store *world.Store, owned *fleet.Fleet, log logr.Logger) error {
+func (p *process) observes(config Config, mgr manager.Manager, parts Parts, store *world.Store, picture world.Config,
+	log logr.Logger,
+) error {
 	if !config.ObserveOnly {
 		return nil
 	}
 	o := &observer{
-		client: mgr.GetClient(), kinds: parts.Feed.Kinds(), store: store, fleet: owned, standing: parts.standing, settings: config.Settings(),
-		tolerance: config.PriceTolerance, metrics: parts.metrics.Own.Observed, ready: p.synced.All, now: time.Now,
+		client: mgr.GetClient(), kinds: parts.Feed.Kinds(), store: store, fleet: picture.Fleet, standing: parts.standing,
+		settings: config.Settings(), picture: picture, metrics: parts.metrics.Own.Observed, ready: p.synced.All, now: time.Now,
 		log: log.WithName("observer"),
 	}
 	parts.pending.tell = o.launches

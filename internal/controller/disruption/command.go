@@ -98,6 +98,15 @@ func (c *Controller) settleCommand(ctx context.Context, r round, cmd *command, u
 	if r.paused != "" {
 		no = refusal{r.paused, rejectedBudget}
 	}
+	if no.why != "" && no.why == cmd.loss() { // and nothing else speaks against it
+		part, known := c.part(r, cmd)
+		if len(part) > 0 {
+			return nil, c.narrow(ctx, r, cmd, part, used)
+		}
+		if !known {
+			no = refusal{} // it waits
+		}
+	}
 	if no.why == "" && !cmd.waits() {
 		no = c.misfit(r, cmd)
 	}
@@ -145,8 +154,8 @@ func objectionToCommand(r round, cmd *command, used map[string]int) refusal {
 			return refusal{"the disruption budget of its NodePool does not allow it any more", rejectedBudget}
 		}
 	}
-	if lost, of := cmd.lost(); lost > 0 {
-		return refusal{fmt.Sprintf("%d of %d replacements failed", lost, of), rejectedChurn}
+	if why := cmd.loss(); why != "" {
+		return refusal{why, rejectedChurn}
 	}
 	if late := cmd.late(r.now); late != "" {
 		return refusal{fmt.Sprintf("its replacement %s joined and is not initialized after %s", late, settlesWithin), rejectedChurn}
@@ -174,6 +183,14 @@ func (c *command) lost() (lost, of int) {
 		of = max(of, replacement.Together)
 	}
 	return max(0, of-len(c.replacements)), of
+}
+
+// loss says that replacements are gone, "" when all are there.
+func (c *command) loss() string {
+	if lost, of := c.lost(); lost > 0 {
+		return fmt.Sprintf("%d of %d replacements failed", lost, of)
+	}
+	return ""
 }
 
 // objectionToMove says why one node stays, "" when nothing speaks against its going.

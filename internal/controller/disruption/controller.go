@@ -55,6 +55,7 @@ type Applier interface {
 	DeleteUnchanged(ctx context.Context, remove plan.Remove, resourceVersion string) (bool, error)
 	Undo(ctx context.Context, remove plan.Remove) error
 	Release(ctx context.Context, remove plan.Remove) error
+	Narrow(ctx context.Context, replacement plan.Remove, replaces []string, together int) error
 }
 
 // Owners says whose pools and claims are; see package fleet.

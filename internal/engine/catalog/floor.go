@@ -20,15 +20,15 @@ type Floor struct {
 // size is a room that can be had, and the lowest price for it.
 type size struct {
 	room  resources.Vector
-	price float64   // micro-dollars per hour
+	price float64   // micro-dollars per hour, with what a node costs beside it
 	rates []float64 // by measure: the price of a unit of weight; infinite where the room weighs nothing
 }
 
 // Least is what pods cost at least, by measure, in micro-dollars per hour. Values of one Floor can be added.
 type Least []float64
 
-// Floor returns the floor of offers.
-func (x *Index) Floor(offers Bits) Floor {
+// Floor returns the floor of offers, where a node costs overhead per hour beside its price.
+func (x *Index) Floor(offers Bits, overhead resources.Money) Floor {
 	cheapest := map[int]int{} // by type: position in sizes
 	var f Floor
 	for i := range offers.All() {
@@ -39,7 +39,7 @@ func (x *Index) Floor(offers Bits) Floor {
 			cheapest[o.Type] = at
 			f.sizes = append(f.sizes, size{room: x.Types[o.Type].Allocatable, price: math.Inf(1)})
 		}
-		f.sizes[at].price = min(f.sizes[at].price, float64(o.Price))
+		f.sizes[at].price = min(f.sizes[at].price, float64(o.Price+overhead))
 	}
 	components := 0
 	for _, s := range f.sizes {

@@ -55,6 +55,9 @@ type Pool struct {
 	Consolidates Consolidation
 	// PriceTolerance is how much dearer than the cheapest nodes fewer of them may be, in percent (P-22).
 	PriceTolerance int
+	// NodeOverheadPrice is what a node of the pool costs per hour beside its price, 0 or more (B-20). It counts wherever
+	// nodes are compared, and is in no price that is told.
+	NodeOverheadPrice resources.Money
 }
 
 // Consolidation is a pool's consolidationPolicy (D-03).
@@ -170,6 +173,27 @@ func sorted[T any](list []T, compare func(a, b T) int) []T {
 	own := slices.Clone(list)
 	slices.SortFunc(own, compare)
 	return own
+}
+
+// Cost is what these nodes cost per hour in all: their prices, and for each what its pool adds (Pool.NodeOverheadPrice).
+// It is [resources.Unpriced] when the price of one is not known.
+func (s *Snapshot) Cost(nodes ...*Node) resources.Money {
+	sum := resources.Money(0)
+	for _, node := range nodes {
+		if node.Price == resources.Unpriced {
+			return resources.Unpriced
+		}
+		sum += node.Price + s.Overhead(node.Pool)
+	}
+	return sum
+}
+
+// Overhead is what a node of the pool of that name costs per hour beside its price; 0 when there is no such pool.
+func (s *Snapshot) Overhead(name string) resources.Money {
+	if pool := s.Pool(name); pool != nil {
+		return pool.NodeOverheadPrice
+	}
+	return 0
 }
 
 // Pool returns the pool of that name, or nil.

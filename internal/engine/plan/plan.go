@@ -158,6 +158,15 @@ func (p Plan) Price() resources.Money {
 	return sum
 }
 
+// Cost returns what all launches cost per hour at their cheapest, each with what overhead says for its pool.
+func (p Plan) Cost(overhead func(pool string) resources.Money) resources.Money {
+	sum := p.Price()
+	for _, launch := range p.Launches {
+		sum += overhead(launch.Pool)
+	}
+	return sum
+}
+
 // NominationsOf returns the nominations to one node; they stand together.
 func (p Plan) NominationsOf(node string) []Nominate {
 	first, found := slices.BinarySearchFunc(p.Nominations, node, func(n Nominate, node string) int { return strings.Compare(n.Node, node) })

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Way is [Solve] or [Sketch].
+// Way is [Solve], [Sketch], or one of them with what [Beside] adds.
 type Way func([]Item, []Bin) []Pattern
 
 // Fewer returns nodes for the items' pods: as few as it finds among those whose price is at most tolerance, a share, above
@@ -26,6 +26,22 @@ func Fewer(way Way, items []Item, bins []Bin, tolerance float64) []Pattern {
 	f.order()
 	f.search(way)
 	return f.best
+}
+
+// Beside returns way for bins whose prices hold what each node costs beside its own price (B-20). Nodes that it finds are never
+// more than way finds for the prices alone, nor do they cost more in all: way is asked for both, since it finds a good
+// answer and not always the best one. overhead is in micro-dollars per hour; 0 is way itself.
+func Beside(way Way, overhead int64) Way {
+	if overhead == 0 {
+		return way
+	}
+	return func(items []Item, bins []Bin) []Pattern {
+		alone, found := way(items, dearer(bins, -overhead)), way(items, bins)
+		if Nodes(found) <= Nodes(alone) && priceOf(found, bins) < priceOf(alone, bins) {
+			return found
+		}
+		return alone
+	}
 }
 
 // extra is what a node counts beside its price while pods are packed anew: as a multiple of what it would count if the

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -205,6 +206,33 @@ func TestFewerNodesKeepToTheTolerance(t *testing.T) {
 			t.Fatalf("without a tolerance %+v, want %+v", found, cheapest)
 		}
 	})
+}
+
+// B-20: what a node costs beside its price never brings more nodes than the prices alone do, nor a higher cost in all; 0 changes
+// nothing. From one overhead to a higher one that is not so: each is only compared with none.
+func TestWhatANodeCostsBesideItsPriceNeverBringsMore(t *testing.T) {
+	t.Parallel()
+	var fewer atomic.Int64
+	rapid.Check(t, func(t *rapid.T) {
+		items, bins := problems(t, 12, 60)
+		way := rapid.SampledFrom([]Way{Solve, Sketch}).Draw(t, "way")
+		overhead := rapid.SampledFrom([]int64{0, 1, 5, 50, 1000}).Draw(t, "overhead")
+		all := dearer(bins, overhead)
+		alone, found := way(items, bins), Beside(way, overhead)(items, all)
+		if Nodes(found) > Nodes(alone) || priceOf(found, all) > priceOf(alone, all) {
+			t.Fatalf("%d nodes for %v in all, without an overhead %d for %v", Nodes(found), priceOf(found, all), Nodes(alone),
+				priceOf(alone, all))
+		}
+		if overhead == 0 && !reflect.DeepEqual(found, alone) {
+			t.Fatalf("without an overhead %+v, want %+v", found, alone)
+		}
+		if Nodes(found) < Nodes(alone) {
+			fewer.Add(1)
+		}
+	})
+	if fewer.Load() == 0 {
+		t.Error("an overhead never brought fewer nodes: the law says nothing")
+	}
 }
 
 // P-22: the money that a tolerance allows is spent: a large node for eight small ones costs 0.16, so a tenth of 1.60 pays one.

@@ -41,10 +41,15 @@ func Provide(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 		return cheapest
 	}
 	even := try(snapshot, pods, mix.Solve, trial{sizes: sizes})
-	if lost(even, cheapest) || float64(even.Price()) > float64(cheapest.Price())*(1+evenTolerance) {
+	if lost(even, cheapest) || costs(snapshot, even) > costs(snapshot, cheapest)*(1+evenTolerance) {
 		return cheapest
 	}
 	return even
+}
+
+// costs is what a plan's nodes cost per hour, with what each costs beside its price.
+func costs(snapshot *cluster.Snapshot, p plan.Plan) float64 {
+	return float64(p.Cost(snapshot.Overhead))
 }
 
 // lost reports whether a pod has no place in a plan that has one in another.
@@ -145,7 +150,7 @@ func (d demand) size(p *pool) (int, bool) {
 				nodes = max(nodes, (amount+usable-1)/usable)
 			}
 		}
-		c := sized{i, int(nodes), float64(nodes) * float64(max(offer.Price, 1))}
+		c := sized{i, int(nodes), float64(nodes) * float64(max(offer.Price+p.NodeOverheadPrice, 1))}
 		list, least = append(list, c), min(least, c.price)
 	}
 	best, found := sized{}, false

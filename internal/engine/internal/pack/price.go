@@ -126,7 +126,7 @@ func (b *bin) hasSlack(info *shape) bool {
 type candidate struct {
 	offer int
 	room  resources.Vector
-	price int64  // micro-dollars per hour
+	price int64  // micro-dollars per hour, with what a node costs beside it
 	takes []bool // by lot: node selection allows it there
 }
 
@@ -174,7 +174,8 @@ func (s *solver) mixes(p *pool, lots []*lot) []mix.Pattern {
 		bins[i] = mix.Bin{Room: c.room, Price: c.price, Takes: c.takes}
 		dearest = max(dearest, c.price)
 	}
-	cheapest := mix.Fewer(s.packing, items, bins, float64(p.PriceTolerance)/100)
+	way := mix.Beside(s.packing, int64(p.NodeOverheadPrice))
+	cheapest := mix.Fewer(way, items, bins, float64(p.PriceTolerance)/100)
 	if nodes, admitted := mix.Nodes(cheapest), p.admitted(); admitted < 0 || nodes <= admitted {
 		return cheapest
 	}
@@ -214,7 +215,7 @@ func (s *solver) candidates(p *pool, lots []*lot) []candidate {
 			continue // the same at no higher price comes first
 		}
 		seen[string(key)] = true
-		c := candidate{offer: i, room: room, price: max(int64(p.Catalog.Offers[i].Price), 1), takes: takes}
+		c := candidate{offer: i, room: room, price: max(int64(p.Catalog.Offers[i].Price), 1) + int64(p.NodeOverheadPrice), takes: takes}
 		if !slices.ContainsFunc(list, func(other candidate) bool { return other.covers(&c) }) {
 			c.takes = slices.Clone(takes)
 			list = append(list, c)

@@ -1,0 +1,32 @@
+package pool_test
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+// B-20, X-09: an overhead that cannot be understood is told in an event, and the pool stays Ready: no pod waits for it.
+func TestAnOverheadThatCannotBeUnderstoodIsTold(t *testing.T) {
+	t.Parallel()
+	object := newPool()
+	object.Annotations = map[string]string{karpenterv1.NodeOverheadPriceAnnotationKey: "two cents"}
+	r := newRig(t, object)
+	r.reconcile(t)
+	check(t, r.reconcile(t), karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
+	want := `default IgnoredField: annotation joiner.sh/node-overhead-price is "two cents": want a decimal number of dollars per hour ` +
+		"from 0 to 1000000, for example 0.02; --node-overhead-price counts instead"
+	if said := strings.Join(r.tape.Said(), "\n"); strings.Count(said, want) == 0 {
+		t.Errorf("said:\n%s\nwant %s", said, want)
+	}
+	object = newPool()
+	object.Annotations = map[string]string{karpenterv1.NodeOverheadPriceAnnotationKey: "0.02"}
+	r = newRig(t, object)
+	r.reconcile(t)
+	if said := strings.Join(r.tape.Said(), "\n"); strings.Contains(said, "IgnoredField") {
+		t.Errorf("said:\n%s", said)
+	}
+}
