@@ -30,9 +30,9 @@ POLICY_FEEDS ?= 1000
 # Nodes that a hand-over between two operators must leave alone, and minutes for which both work beside each other (A-30, A-33).
 HANDOVER_NODES ?= 20
 ALONGSIDE_MINUTES ?= 5
-# Packages of end-to-end tests that are not run: the charts have a target of their own. make test also leaves out those that type the
+# Packages of end-to-end tests that are not run: the charts and the dashboards have targets of their own. make test also leaves out those that type the
 # quick start and tell the demo as a user does: tools/pages, a part of make check, parses the same pages.
-LEFT_OUT ?= charts
+LEFT_OUT ?= charts|dashboards
 # The chapter of the demo that two demos at once tell, none for all of it; and for how many minutes an idle cluster is watched.
 DEMO_CHAPTER ?=
 IDLE_MINUTES ?= 5
@@ -85,7 +85,7 @@ test: HOSTED_CLUSTERS = 3
 test: HANDOVER_NODES = 5
 test: ALONGSIDE_MINUTES = 1
 test: PLACEMENT_NODES = 100
-test: LEFT_OUT = charts|firstuse
+test: LEFT_OUT = charts|dashboards|firstuse
 test: unit clusters ## All tests: unit, scripts, laws, contract suites, and end to end on a real control plane
 
 # The module of the plugin, built as a part of the newest Kubernetes, which is the one that localcluster links: its own go.mod asks for
@@ -100,7 +100,7 @@ unit: ## Tests that need no control plane
 	cd nodescheduling/test && $(GO) test -count=1 $(TEST_FLAGS) ./...
 
 .PHONY: e2e
-e2e: clusters charts-e2e ## The end-to-end tests in their long forms; the variables that make test sets shorten them
+e2e: clusters charts-e2e dashboards ## The end-to-end tests in their long forms; the variables that make test sets shorten them
 
 # What make test has of the charts is make charts, a part of make check: the rest takes Helm's programs and minutes.
 .PHONY: clusters
@@ -115,6 +115,10 @@ clusters: programs
 .PHONY: charts-e2e
 charts-e2e: $(CONTROLPLANE) $(BIN)/helm3 $(BIN)/helm4 ## U-11: the charts installed, upgraded, rolled back and removed by Helm 3 and 4 on a real API server
 	cd localcluster && $(E2E_ENV) $(GO) test -trimpath -count=1 -timeout 60m -v ./e2e/charts
+
+.PHONY: dashboards
+dashboards: programs $(BIN)/dashboards ## U-10: every query of the dashboard and of the alerts, by Prometheus' own code over scrapes of programs that work
+	cd localcluster && $(E2E_ENV) JOINER_DASHBOARDS_BINARY='$(abspath $(BIN)/dashboards)' $(GO) test -trimpath -count=1 -timeout 30m -v ./e2e/dashboards
 
 # Where the tests of the EC2 provider that set no faults are to run: any server that speaks AWS's protocols. Region and keys are
 # AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
@@ -318,6 +322,12 @@ programs: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/joiner-web
 $(BIN)/joiner $(BIN)/joiner-operator $(BIN)/joiner-webhook $(BIN)/joinerctl:
 	@echo "Building $@ ..."
 	@$(BUILD) -o $@ ./cmd/$(@F)
+
+# Prometheus' scrapes, storage and engine, from the module of the alerts.
+.PHONY: $(BIN)/dashboards
+$(BIN)/dashboards:
+	@echo "Building $@ ..."
+	@cd tools/alerts && $(BUILD) -o ../../$@ ./dashboards
 
 # Helm's own commands, from the module that its libraries are tested in.
 .PHONY: $(BIN)/helm3 $(BIN)/helm4

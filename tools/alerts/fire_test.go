@@ -51,6 +51,7 @@ type fires struct {
 	Alert, Party, Severity string
 	Samples                []string
 	Before, During, After  int
+	Starts                 int // how often it starts to fire; 0: once
 	Text                   string
 }
 
@@ -66,13 +67,20 @@ func read(t *testing.T, name string, into any) {
 	}
 }
 
-// each alert fires over its samples, and no other one does, and stops.
+// U-10: each alert fires over its samples, once and in one go, and no other one does, and stops.
 func TestA43_EachAlertFiresAndStops(t *testing.T) {
 	t.Parallel()
 	fired, table := map[string]bool{}, []fires{}
 	read(t, "fires", &table)
 	for _, test := range table {
-		found := history(t, with(test.Samples...), test.Before, test.During, test.After)
+		minutes := make([]int, test.After+1)
+		for minute := range minutes {
+			minutes[minute] = minute
+		}
+		found := history(t, with(test.Samples...), minutes...)
+		if got, want := starts(found, minutes), max(test.Starts, 1); got != want {
+			t.Errorf("%s of %s over %q starts to fire %d times, want %d", test.Alert, test.Party, test.Samples, got, want)
+		}
 		for minute, want := range map[int]int{test.Before: 0, test.During: 1, test.After: 0} {
 			if len(found[minute]) != want {
 				t.Errorf("%s of %s over %q: in minute %d fire %v, want %d", test.Alert, test.Party, test.Samples, minute,
@@ -89,6 +97,16 @@ func TestA43_EachAlertFiresAndStops(t *testing.T) {
 			t.Errorf("no samples make %s with severity %s fire", a.Alert, a.Labels["severity"])
 		}
 	}
+}
+
+// starts counts the minutes in which something fires and nothing did in the minute before.
+func starts(found map[int][]firing, minutes []int) (count int) {
+	for _, minute := range minutes {
+		if len(found[minute]) > 0 && len(found[minute-1]) == 0 {
+			count++
+		}
+	}
+	return count
 }
 
 // check compares what fires with what is wanted.

@@ -275,3 +275,6 @@ func ServingCertificate() (certificate, key []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), nil
 }
+
+// MetricsPort is where the webhook shows its metrics, at the loopback.
+func (g *Guarded) MetricsPort() int { return g.webhook.MetricsPort }
