@@ -267,7 +267,7 @@ func (with *takeoverChecking) input(ctx context.Context, config Config) (in take
 	if found != nil {
 		var d appsv1.Deployment
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, &d); err != nil {
-			return in, nil, fmt.Errorf("Deployment %s/%s: %w", found.GetNamespace(), found.GetName(), err)
+			return in, nil, fmt.Errorf("reading Deployment %s/%s: %w", found.GetNamespace(), found.GetName(), err)
 		}
 		if in.Theirs, err = takeover.FromDeployment(&d); err != nil {
 			return in, nil, err
