@@ -13,15 +13,15 @@ import (
 // Of these scenarios it is measured how nodes and price depend on what fewer nodes may cost (B-20).
 var frontiers = []string{"plain-5000", "consolidate-200"}
 
-// settings are those with which they run: tolerances in percent, and what a node costs beside its price in dollars per hour. The
-// first is the default.
+// settings are those with which they run: tolerances in percent, and what a node costs beside its price in dollars
+// per hour. The first is the default.
 var settings = []report.Setting{
 	{}, {PriceTolerance: 2}, {PriceTolerance: 5}, {PriceTolerance: 10},
 	{NodeOverheadPrice: 0.02}, {NodeOverheadPrice: 0.05}, {NodeOverheadPrice: 0.1}, {NodeOverheadPrice: 0.2},
 }
 
-// frontier measures Joiner's side of a scenario under each setting, each in a process of its own and once: the plan is the same
-// again (P-20), and times are not what this is about.
+// frontier measures Joiner's side of a scenario under each setting, each in a process of its own and once: the plan
+// is the same again (P-20), and times are not what this is about.
 func (s *suite) frontier(name string) ([]report.Point, error) {
 	if !slices.Contains(frontiers, name) || !slices.Contains(s.sides, report.Joiner) {
 		return nil, nil
@@ -41,8 +41,8 @@ func (s *suite) frontier(name string) ([]report.Point, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := report.Point{Setting: setting, Nodes: a.Record.Nodes, PricePerHour: a.Record.PricePerHour, Violations: a.Record.Violations,
-			LeastNodes: least.Nodes(a.Record.PricePerHour)}
+		p := report.Point{Setting: setting, Nodes: a.Record.Nodes, PricePerHour: a.Record.PricePerHour,
+			Violations: a.Record.Violations, LeastNodes: least.Nodes(a.Record.PricePerHour)}
 		fmt.Fprintf(os.Stderr, "%s, %s: %d nodes, %.3f $/h; no plan of that price has fewer than %d\n", name, setting, p.Nodes,
 			p.PricePerHour, p.LeastNodes)
 		for _, violation := range a.Violations {

@@ -134,8 +134,8 @@ func (a *Applier) Release(ctx context.Context, remove plan.Remove) error {
 	return client.IgnoreNotFound(a.config.Client.Patch(ctx, claim, optimistic(before)))
 }
 
-// Narrow makes a claim that was launched to replace others one that replaces only these, together with as many as there are now: some
-// of what was launched with it did not come.
+// Narrow makes a claim that was launched to replace others one that replaces only these, together with as many as
+// there are now: some of what was launched with it did not come.
 func (a *Applier) Narrow(ctx context.Context, replacement plan.Remove, replaces []string, together int) error {
 	claim, err := a.claimOf(ctx, replacement)
 	if claim == nil {

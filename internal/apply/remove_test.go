@@ -265,8 +265,8 @@ func TestAReplacementIsReleased(t *testing.T) {
 	})
 }
 
-// D-10: a replacement of which others did not come replaces fewer from now on. It is written once, and not at all to a claim that is
-// gone.
+// D-10: a replacement of which others did not come replaces fewer from now on. It is written once, and not at all to
+// a claim that is gone.
 func TestAReplacementReplacesFewer(t *testing.T) {
 	t.Parallel()
 	claim, _, remove := markable()
@@ -284,7 +284,8 @@ func TestAReplacementReplacesFewer(t *testing.T) {
 	if err := r.server.Get(t.Context(), client.ObjectKey{Name: "c1"}, &fresh); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{karpenterv1.ReplacesAnnotationKey: "a,c", karpenterv1.ReplacementsAnnotationKey: "2", "example.com/own": "kept"}
+	want := map[string]string{karpenterv1.ReplacesAnnotationKey: "a,c", karpenterv1.ReplacementsAnnotationKey: "2",
+		"example.com/own": "kept"}
 	if !maps.Equal(fresh.Annotations, want) || !slices.Equal(writes, []string{"patch c1"}) {
 		t.Errorf("annotations %v after the writes %v", fresh.Annotations, writes)
 	}

@@ -67,7 +67,8 @@ type offers struct {
 	types int
 }
 
-// planTime is --now, the time that is planned for, and what the controller's flags say of costs: what nothing in a cluster tells.
+// planTime is --now, the time that is planned for, and what the controller's flags say of costs: what nothing in a
+// cluster tells.
 type planTime struct {
 	text  string
 	costs costs
@@ -112,8 +113,8 @@ func (m planTime) picture(documents []whatif.Document, setting string) (*whatif.
 	return pictureAt(documents, setting, m.costs, at)
 }
 
-// pictureAt makes a world of documents, in which all node classes offer the catalogue that is set, for a controller with these
-// costs.
+// pictureAt makes a world of documents, in which all node classes offer the catalogue that is set, for a controller
+// with these costs.
 func pictureAt(documents []whatif.Document, setting string, with costs, now time.Time) (*whatif.World, offers, error) {
 	if with.tolerance < 0 || with.tolerance > 100 {
 		return nil, offers{}, fmt.Errorf("--price-tolerance is %d: want percent from 0 to 100", with.tolerance)

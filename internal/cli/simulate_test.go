@@ -242,8 +242,9 @@ spec:
 	return many
 }
 
-// P-22, B-20: simulate plans for a controller with a tolerance as that would: with fewer nodes, for no more than it allows. What a
-// node costs beside its price brings fewer as well, by the flag or by the pool's annotation, and is in no price that is told.
+// P-22, B-20: simulate plans for a controller with a tolerance as that would: with fewer nodes, for no more than it
+// allows. What a node costs beside its price brings fewer as well, by the flag or by the pool's annotation, and is in
+// no price that is told.
 func TestP22_SimulateTakesTheToleranceOfTheController(t *testing.T) {
 	t.Parallel()
 	many := manyPods()

@@ -22,8 +22,8 @@ const (
 	mostTolerant = 100
 )
 
-// With returns a dump in which one of the controller's flags has another value; the setting is FLAG=VALUE. What a node costs
-// beside its price is then that of all pools, whatever their annotations said.
+// With returns a dump in which one of the controller's flags has another value; the setting is FLAG=VALUE. What a
+// node costs beside its price is then that of all pools, whatever their annotations said.
 func With(d Dump, setting string) (Dump, error) {
 	name, value, given := strings.Cut(strings.TrimPrefix(setting, "--"), "=")
 	var err error

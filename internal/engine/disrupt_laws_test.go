@@ -101,8 +101,9 @@ func price(s *cluster.Snapshot) resources.Money {
 	return sum
 }
 
-// D-04, D-08, D-15, B-20. Consolidation takes no pool over its budget, leaves every pod a place, saves as much with what it launches
-// as it has to, comes to an end, and in the end the cluster is cheaper: all of it by what nodes cost with their overhead.
+// D-04, D-08, D-15, B-20. Consolidation takes no pool over its budget, leaves every pod a place, saves as much with
+// what it launches as it has to, comes to an end, and in the end the cluster is cheaper: all of it by what nodes cost
+// with their overhead.
 func TestConsolidationIsCheaperSafeAndEnds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -8,12 +8,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Part returns which of the marked nodes of a command of consolidation may still go when some of what was launched to replace
-// them did not come, in the order of the snapshot: those whose pods have places once what did come is there, and whose
-// going saves as much beside it as a replacement has to (D-10). None when no part of the command saves that much. known is
-// false while there may be such a part and a machine is not launched yet: then nobody knows what it will be.
+// Part returns which of the marked nodes of a command of consolidation may still go when some of what was launched to
+// replace them did not come, in the order of the snapshot: those whose pods have places once what did come is there,
+// and whose going saves as much beside it as a replacement has to (D-10). None when no part of the command saves that
+// much. known is false while there may be such a part and a machine is not launched yet: then nobody knows what it
+// will be.
 func Part(s *cluster.Snapshot, terms Terms, nodes, replacements []*cluster.Node) (part []*cluster.Node, known bool) {
-	if len(replacements) == 0 || slices.ContainsFunc(nodes, func(n *cluster.Node) bool { return n.Price == resources.Unpriced }) {
+	if len(replacements) == 0 || s.Cost(nodes...) == resources.Unpriced {
 		return nil, true
 	}
 	s = arrived(s, replacements)
@@ -28,7 +29,8 @@ func Part(s *cluster.Snapshot, terms Terms, nodes, replacements []*cluster.Node)
 		return nil, true
 	}
 	after := d.cost(replacements...)
-	if after == resources.Unpriced || slices.ContainsFunc(replacements, func(n *cluster.Node) bool { return !n.Launched }) {
+	unlaunched := func(n *cluster.Node) bool { return !n.Launched }
+	if after == resources.Unpriced || slices.ContainsFunc(replacements, unlaunched) {
 		return nil, false
 	}
 	before := d.cost(part...)

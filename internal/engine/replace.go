@@ -147,7 +147,8 @@ func slotsOf(launches []plan.Launch) map[string][]int {
 const enoughTypes = 15
 
 // onlyCheaper narrows a launch to instance types that keep the whole command cheaper, whichever of them the provider
-// takes. before and after are what the command's nodes cost in all. false when the rules for spot and reserved capacity do not allow it (D-05).
+// takes. before and after are what the command's nodes cost in all. false when the rules for spot and reserved capacity
+// do not allow it (D-05).
 func (d *disruption) onlyCheaper(l *plan.Launch, group []*cluster.Node, before, after resources.Money) bool {
 	if l.Cheapest.CapacityType == catalog.Reserved {
 		return true

@@ -41,8 +41,8 @@ func (d *disruption) costOfLaunches(launches []plan.Launch) resources.Money {
 	return plan.Plan{Launches: launches}.Cost(d.base.Overhead)
 }
 
-// instead says what the launches cost and what the group does, as prices; where nodes cost something beside these, how many they
-// are as well, since that is what the comparison is about then.
+// instead says what the launches cost and what the group does, as prices; where nodes cost something beside these,
+// how many they are as well, since that is what the comparison is about then.
 func (d *disruption) instead(launches []plan.Launch, group []*cluster.Node) string {
 	p := plan.Plan{Launches: launches}
 	before, after := priceOf(group), p.Price()

@@ -8,8 +8,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// NodeOverheadPrice returns what a node of the pool costs per hour beside its price: what the pool's annotation says, else usual
-// (B-20). The error says what of the annotation cannot be understood; usual counts then, since no pod should wait for that.
+// NodeOverheadPrice returns what a node of the pool costs per hour beside its price: what the pool's annotation says,
+// else usual (B-20). The error says what of the annotation cannot be understood; usual counts then, since no pod
+// should wait for that.
 func NodeOverheadPrice(pool *karpenterv1.NodePool, usual resources.Money) (resources.Money, error) {
 	text, found := pool.Annotations[karpenterv1.NodeOverheadPriceAnnotationKey]
 	if !found {

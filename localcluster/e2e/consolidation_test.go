@@ -142,3 +142,33 @@ func TestWhenEmptyKeepsNodesInUse(t *testing.T) {
 		return len(claims) == 1, fmt.Sprintf("%d claims", len(claims)), err
 	})
 }
+
+// B-20: what a node costs beside its price is said on a NodePool that has nodes already, and fewer, larger ones
+// replace them though their price is not lower. A value that is no number is told, and what was counts no more: the
+// flag's does.
+func TestAnOverheadOfNodesMakesThemFewer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	const onDemand = "\n- {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}" // spot does not give way to spot
+	r.apply(kwokPool("default", amd64Linux+onDemand, quiet))
+	r.apply(deployment("apart", 4, "{cpu: '1'}", oneEach("apart")))
+	r.allRunning(4, soon)
+	r.apply(deployment("web", 4, "{cpu: '1'}", ""))
+	r.allRunning(8, soon)
+	r.run("delete", "deployment", "apart") // its pods kept four nodes
+	r.eventually(later, "four pods", func(ctx context.Context) (bool, string, error) {
+		pods, err := r.pods(ctx)
+		return len(pods) == 4, fmt.Sprint(len(pods)), err
+	})
+	if before := r.names(); len(before) < 2 {
+		t.Fatalf("nodes %v: the test wants several", before)
+	}
+	r.run("annotate", "nodepool", "default", "joiner.sh/node-overhead-price=100")
+	r.eventually(later, "one node for all pods", func(ctx context.Context) (bool, string, error) {
+		claims, err := r.claims(ctx)
+		return len(claims) == 1 && claims[0].DeletionTimestamp == nil, fmt.Sprint(r.names()), err
+	})
+	r.allRunning(4, soon)
+	r.run("annotate", "nodepool", "default", "--overwrite", "joiner.sh/node-overhead-price=much")
+	r.told("NodePool", "default", "IgnoredField", `annotation joiner.sh/node-overhead-price is "much": want a decimal number of dollars`)
+}

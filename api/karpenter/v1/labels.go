@@ -63,8 +63,8 @@ const (
 	AboveLimitAnnotationKey = "joiner.sh/above-limit"
 	// PausedAnnotationKey on a NodePool pauses it without removing anything: see PausedLaunch and PausedDisrupt.
 	PausedAnnotationKey = "joiner.sh/paused"
-	// NodeOverheadPriceAnnotationKey on a NodePool says in dollars per hour what a node of it costs beside its price, in place of
-	// Joiner's --node-overhead-price: a decimal number from 0 to 1000000.
+	// NodeOverheadPriceAnnotationKey on a NodePool says in dollars per hour what a node of it costs beside its price, in
+	// place of Joiner's --node-overhead-price: a decimal number from 0 to 1000000.
 	NodeOverheadPriceAnnotationKey = "joiner.sh/node-overhead-price"
 	// NodePoolHashAnnotationKey holds the drift hash of the NodePool's template.
 	NodePoolHashAnnotationKey = Group + "/nodepool-hash"

@@ -71,8 +71,9 @@ func TestPodsApartNeedANodeEach(t *testing.T) {
 	}
 }
 
-// B-20: 8 pods of one core, on nodes of one core for 1 dollar or of eight for 10. Nodes for 8 dollars are eight small ones, and the
-// large one costs 2 more: for 9 dollars nothing but small ones can be had, and what lies between is known as far as a line is.
+// B-20: 8 pods of one core, on nodes of one core for 1 dollar or of eight for 10. Nodes for 8 dollars are eight small
+// ones, and the large one costs 2 more: for 9 dollars nothing but small ones can be had, and what lies between is
+// known as far as a line is.
 func TestFewNodesHaveTheirPrice(t *testing.T) {
 	t.Parallel()
 	p := Problem{

@@ -7,15 +7,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
 )
 
-// Frontier bounds how few nodes plans of a price can have (B-20): what any plan costs at least when each node costs something
-// beside its price. With that of n nodes taken off, no plan with n nodes has a lower price.
+// Frontier bounds how few nodes plans of a price can have (B-20): what any plan costs at least when each node costs
+// something beside its price. With that of n nodes taken off, no plan with n nodes has a lower price.
 type Frontier []Tangent
 
 // Tangent is one such amount, and the bound that it gives, both in dollars per hour.
 type Tangent struct{ Beside, Least float64 }
 
-// besides are what a node costs beside its price: where few nodes are the better choice by some percent, one of these is near
-// what a node less costs there.
+// besides are what a node costs beside its price: where few nodes are the better choice by some percent, one of these
+// is near what a node less costs there.
 var besides = []float64{0.01, 0.02, 0.05, 0.2}
 
 // FrontierOf computes the bounds of a scenario for all its pods on new nodes.

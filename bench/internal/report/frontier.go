@@ -8,7 +8,8 @@ import (
 	"text/tabwriter"
 )
 
-// Setting is what Joiner was told of the cost of nodes: --price-tolerance in percent, --node-overhead-price in dollars per hour.
+// Setting is what Joiner was told of the cost of nodes: --price-tolerance in percent, --node-overhead-price in
+// dollars per hour.
 type Setting struct {
 	PriceTolerance    int     `json:"price_tolerance"`
 	NodeOverheadPrice float64 `json:"node_overhead_price"`
@@ -50,7 +51,8 @@ func Read(file string) ([]Record, error) {
 	return records, nil
 }
 
-// Frontiers prints nodes against price, and the peer's figures beside them: those of this run, else those of an earlier one.
+// Frontiers prints nodes against price, and the peer's figures beside them: those of this run, else those of an
+// earlier one.
 func Frontiers(w io.Writer, lines []Line, earlier []Record) error {
 	for _, l := range lines {
 		if len(l.Frontier) == 0 {
@@ -64,7 +66,8 @@ func Frontiers(w io.Writer, lines []Line, earlier []Record) error {
 				100*(p.PricePerHour/l.Frontier[0].PricePerHour-1), p.LeastNodes, violations(Record{Violations: p.Violations}))
 		}
 		if peer, from, found := peerOf(lines, earlier, l.Scenario); found {
-			fmt.Fprintf(t, "%s\t%s\t%s%d\t%.3f\t\t\t%s\t\n", Karpenter, from, more(peer), peer.Nodes, peer.PricePerHour, violations(peer))
+			fmt.Fprintf(t, "%s\t%s\t%s%d\t%.3f\t\t\t%s\t\n", Karpenter, from, more(peer), peer.Nodes, peer.PricePerHour,
+				violations(peer))
 		}
 		if err := t.Flush(); err != nil {
 			return err
@@ -107,11 +110,11 @@ func FrontierAims(w io.Writer, lines []Line, earlier []Record) {
 				}
 				most = peer.Nodes
 			}
-			aim(w, "B-20", l.Scenario, p.Nodes <= most, "%d nodes at %s (no plan within it has fewer than %d); aim %d", p.Nodes, p.Setting,
-				p.LeastWithin, most)
+			aim(w, "B-20", l.Scenario, p.Nodes <= most, "%d nodes at %s (no plan within it has fewer than %d); aim %d",
+				p.Nodes, p.Setting, p.LeastWithin, most)
 			if found && !peer.CutOff {
-				aim(w, "B-20", l.Scenario, p.PricePerHour < peer.PricePerHour, "%.3f $/h at %s; the peer %.3f, of %s", p.PricePerHour,
-					p.Setting, peer.PricePerHour, from)
+				aim(w, "B-20", l.Scenario, p.PricePerHour < peer.PricePerHour, "%.3f $/h at %s; the peer %.3f, of %s",
+					p.PricePerHour, p.Setting, peer.PricePerHour, from)
 			}
 		}
 	}

@@ -161,7 +161,8 @@ func TestAimOfTheEndStateIsAFreshPlan(t *testing.T) {
 func TestTheFrontierStandsBesideThePeer(t *testing.T) {
 	t.Parallel()
 	own := Line{Record: Record{Scenario: "plain-5000", Side: Joiner, Frontier: []Point{
-		{Nodes: 1088, PricePerHour: 104, LeastNodes: 1000}, {Setting: Setting{PriceTolerance: 5}, Nodes: 641, PricePerHour: 109, LeastWithin: 500},
+		{Nodes: 1088, PricePerHour: 104, LeastNodes: 1000},
+		{Setting: Setting{PriceTolerance: 5}, Nodes: 641, PricePerHour: 109, LeastWithin: 500},
 		{Setting: Setting{NodeOverheadPrice: 0.1}, Nodes: 162, PricePerHour: 117}}}}
 	peer := Record{Scenario: "plain-5000", Side: Karpenter, Nodes: 50, PricePerHour: 108}
 	for name, c := range map[string]struct {
@@ -169,7 +170,8 @@ func TestTheFrontierStandsBesideThePeer(t *testing.T) {
 		earlier []Record
 		from    string
 	}{
-		"both sides": {[]Line{own, {Record: peer}}, nil, "this run"}, "one side": {[]Line{own}, []Record{peer}, "an earlier run"},
+		"both sides": {[]Line{own, {Record: peer}}, nil, "this run"},
+		"one side":   {[]Line{own}, []Record{peer}, "an earlier run"},
 	} {
 		var b strings.Builder
 		if err := Frontiers(&b, c.lines, c.earlier); err != nil {

@@ -63,7 +63,8 @@ type Config struct {
 	ConsolidationMinSaving float64
 	// PriceTolerance is by how much fewer nodes may be dearer than the cheapest ones, in percent, from 0 to 100 (P-22).
 	PriceTolerance int
-	// NodeOverheadPrice is what a node costs beside its price, in dollars per hour, where its NodePool does not say (B-20).
+	// NodeOverheadPrice is what a node costs beside its price, in dollars per hour, where its NodePool does not say
+	// (B-20).
 	NodeOverheadPrice float64
 	// ConsolidationMinSavingPercent is the same as a part of what is replaced, from 0 to 99; the greater one of both counts.
 	ConsolidationMinSavingPercent int

@@ -12,13 +12,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// This file keeps what came of a command of consolidation of which some launches failed, when that alone is still a saving (D-10).
-// First the claims that came are made to replace only what may still go; then the other nodes stay. A process that ends
-// in between leaves a smaller command, and marks that nothing replaces: the next one goes on with the first and takes the
-// second back.
+// This file keeps what came of a command of consolidation of which some launches failed, when that alone is still a
+// saving (D-10). First the claims that came are made to replace only what may still go; then the other nodes stay. A
+// process that ends in between leaves a smaller command, and marks that nothing replaces: the next one goes on with
+// the first and takes the second back.
 
-// part returns which nodes of a command that lost replacements may still go: none when it is not consolidation's, or when no part of
-// it saves enough. known is false while that cannot be told yet.
+// part returns which nodes of a command that lost replacements may still go: none when it is not consolidation's, or
+// when no part of it saves enough. known is false while that cannot be told yet.
 func (c *Controller) part(r round, cmd *command) (part []*cluster.Node, known bool) {
 	if cmd.late(r.now) != "" || len(cmd.replacements) == 0 ||
 		slices.ContainsFunc(cmd.intents, func(i intent) bool { return i.remove.Reason != plan.Underutilized }) {
@@ -51,7 +51,8 @@ func (c *Controller) narrow(ctx context.Context, r round, cmd *command, part []*
 		}
 	}
 	kind := metrics.ConsolidationType(string(plan.Underutilized), len(cmd.intents))
-	c.config.Metrics.Disruption.Failures.WithLabelValues(metrics.Replace, metrics.Reason(string(plan.Underutilized)), kind).Inc()
+	reason := metrics.Reason(string(plan.Underutilized))
+	c.config.Metrics.Disruption.Failures.WithLabelValues(metrics.Replace, reason, kind).Inc()
 	if len(staying.intents) == 0 {
 		return c.backOff(ctx, r, cmd.intents[0].node.Pool, failurePause)
 	}

@@ -13,8 +13,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// halved is a command that replaces two large nodes by two small ones, since their pods keep apart, and of which one small one did
-// not come. It returns the other one.
+// halved is a command that replaces two large nodes by two small ones, since their pods keep apart, and of which one
+// small one did not come. It returns the other one.
 func halved(t *testing.T) (*rig, string) {
 	t.Helper()
 	r := clusterOf(t, "100%", map[string]string{"a": "large", "b": "large"}, "1500m")
@@ -48,9 +48,9 @@ func (r *rig) annotations(t *testing.T, name string) map[string]string {
 	return claim.Annotations
 }
 
-// D-10: a command of which one launch fails keeps what came, when that alone is a saving: while nobody knows what it will be the command
-// waits, then it is one of one node, the other node stays, and the pool is left alone for a while. Whoever goes on after a
-// restart does the same.
+// D-10: a command of which one launch fails keeps what came, when that alone is a saving: while nobody knows what it
+// will be the command waits, then it is one of one node, the other node stays, and the pool is left alone for a
+// while. Whoever goes on after a restart does the same.
 func TestWhatCameOfACommandIsKept(t *testing.T) {
 	t.Parallel()
 	for _, restarts := range []bool{false, true} {
@@ -80,8 +80,9 @@ func TestWhatCameOfACommandIsKept(t *testing.T) {
 			t.Errorf("restarts %v: want a taint on %s and none on %s", restarts, marked[0], stays)
 		}
 		said := "1 of 2 replacements failed; of the 2 nodes of the command 1 go, for what came"
-		if all := strings.Join(r.tape.Said(), "\n"); !restarts && !strings.Contains(all, stays+" DisruptionCancelled: The node stays: "+said) {
-			t.Errorf("want %s told of %s in\n%s", said, stays, all)
+		said = stays + " DisruptionCancelled: The node stays: " + said
+		if all := strings.Join(r.tape.Said(), "\n"); !restarts && !strings.Contains(all, said) {
+			t.Errorf("want %s in\n%s", said, all)
 		}
 		again()
 		again()

@@ -9,7 +9,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// B-20, X-09: an overhead that cannot be understood is told in an event, and the pool stays Ready: no pod waits for it.
+// B-20, X-09: an overhead that cannot be understood is told in an event, and the pool stays Ready: no pod waits for
+// it.
 func TestAnOverheadThatCannotBeUnderstoodIsTold(t *testing.T) {
 	t.Parallel()
 	object := newPool()

@@ -175,8 +175,8 @@ func sorted[T any](list []T, compare func(a, b T) int) []T {
 	return own
 }
 
-// Cost is what these nodes cost per hour in all: their prices, and for each what its pool adds (Pool.NodeOverheadPrice).
-// It is [resources.Unpriced] when the price of one is not known.
+// Cost is what these nodes cost per hour in all: their prices, and for each what its pool adds
+// (Pool.NodeOverheadPrice). It is [resources.Unpriced] when the price of one is not known.
 func (s *Snapshot) Cost(nodes ...*Node) resources.Money {
 	sum := resources.Money(0)
 	for _, node := range nodes {

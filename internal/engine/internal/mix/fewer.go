@@ -28,9 +28,9 @@ func Fewer(way Way, items []Item, bins []Bin, tolerance float64) []Pattern {
 	return f.best
 }
 
-// Beside returns way for bins whose prices hold what each node costs beside its own price (B-20). Nodes that it finds are never
-// more than way finds for the prices alone, nor do they cost more in all: way is asked for both, since it finds a good
-// answer and not always the best one. overhead is in micro-dollars per hour; 0 is way itself.
+// Beside returns way for bins whose prices hold what each node costs beside its own price (B-20). Nodes that it finds
+// are never more than way finds for the prices alone, nor do they cost more in all: way is asked for both, since it
+// finds a good answer and not always the best one. overhead is in micro-dollars per hour; 0 is way itself.
 func Beside(way Way, overhead int64) Way {
 	if overhead == 0 {
 		return way

@@ -215,7 +215,8 @@ func (s *solver) candidates(p *pool, lots []*lot) []candidate {
 			continue // the same at no higher price comes first
 		}
 		seen[string(key)] = true
-		c := candidate{offer: i, room: room, price: max(int64(p.Catalog.Offers[i].Price), 1) + int64(p.NodeOverheadPrice), takes: takes}
+		c := candidate{offer: i, room: room, takes: takes}
+		c.price = max(int64(p.Catalog.Offers[i].Price), 1) + int64(p.NodeOverheadPrice)
 		if !slices.ContainsFunc(list, func(other candidate) bool { return other.covers(&c) }) {
 			c.takes = slices.Clone(takes)
 			list = append(list, c)
