@@ -76,6 +76,8 @@ func now() []panel {
 		figure("Leader", "Replicas that lead: one.", "short", `sum(joiner_leader{CLUSTER})`),
 		figure("Paused", "1 while voluntary disruption is paused.", "short",
 			`max(joiner_voluntary_disruption_paused{CLUSTER})`),
+		figure("Grace of the first start", "How long nothing is removed voluntarily, on a cluster that another program had.", "s",
+			`max(joiner_takeover_grace_seconds{CLUSTER})`),
 		stack("Nodes by state", "", "short", `sum by (state) (joiner_nodes{POOL})`, "{{state}}"),
 		stack("Pods that wait, by cause", "The page of causes says what each means and what to do. Without a cause: no plan "+
 			"has seen them yet.", "short", `sum by (cause) (joiner_pods_waiting{POOL})`, "{{cause}}"),
