@@ -90,7 +90,7 @@ func open(targets []target, every time.Duration) (*watcher, error) {
 
 // settle waits until each target was scraped often enough after all that happened. One that does not answer is an error.
 func (w *watcher) settle(ctx context.Context, targets []target, within time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
+	waits, cancel := context.WithTimeout(ctx, within) // for the scrapes: a query has a time of its own
 	defer cancel()
 	again, from := time.NewTicker(w.every), time.Now()
 	defer again.Stop()
@@ -110,7 +110,7 @@ func (w *watcher) settle(ctx context.Context, targets []target, within time.Dura
 			return nil
 		}
 		select {
-		case <-ctx.Done():
+		case <-waits.Done():
 			return fmt.Errorf("%s; want %d times within %s", missing, lastScrapes, within)
 		case err := <-w.ended:
 			return fmt.Errorf("scraping has ended: %w", err)
