@@ -90,6 +90,9 @@ type Parts struct {
 	Drifts func(old, fresh client.Object) bool
 	// NodeLabels are the label keys of its nodes that metrics of nodes have as labels, beside those of every node.
 	NodeLabels []string
+	// Held is how long a launch that was sent in time may be held up on its way and still make a machine; 0 where the cloud itself
+	// refuses what comes too late. A hard limit is in force for machines only after that (L-14).
+	Held time.Duration
 	// Ready says why the provider cannot work yet, for people; "" when it can. Nil: it always can.
 	Ready func() string
 }

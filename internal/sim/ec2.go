@@ -15,6 +15,7 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
 	ec2plug "github.com/joiner-autoscaler/joiner/internal/provider/ec2/plug"
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok/plug"
@@ -113,7 +114,7 @@ func (r *replica) parts(cached client.Client, live client.Reader) (plugin.Parts,
 		return plugin.Parts{Provider: w.simulated.NewProvider(w.toCloud), Class: &kwokv1alpha1.KWOKNodeClass{}, Notices: plug.Notices()}, nil
 	}
 	p, err := w.account.NewProvider(ec2cloud.Process{Name: r.name, Clock: turns{r}, Cluster: ec2plug.NewCluster(cached, live), Send: w.toAWS})
-	return plugin.Parts{Provider: p, Class: &awsv1.EC2NodeClass{}}, err
+	return plugin.Parts{Provider: p, Class: &awsv1.EC2NodeClass{}, Held: ec2.SignedFor}, err
 }
 
 // toAWS is the transport of a replica's clients for AWS. A process may die at each of its calls.

@@ -300,8 +300,12 @@ func (c *composition) machines() []kube.Controller {
 
 // pools are the controllers of what users write: NodePools and NodeOverlays.
 func (c *composition) pools() []kube.Controller {
+	var held time.Duration
+	for _, parts := range c.Plugged {
+		held = max(held, parts.Held)
+	}
 	pools := pool.Config{
-		Client: c.Client, Live: c.Live, Fleet: c.clouds(Pools), Catalogs: c.catalogs, Picture: c.Store,
+		Client: c.Client, Live: c.Live, Fleet: c.clouds(Pools), Catalogs: c.catalogs, Picture: c.Store, Held: held,
 		Paused: c.disrupting.LastPaused, StaticOff: c.StaticOff, InVain: c.brake.Message,
 		Events: c.Events, Metrics: c.metrics.Pools, Now: c.Now, Log: c.Log.WithName(Pools),
 	}

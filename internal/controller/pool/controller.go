@@ -62,10 +62,12 @@ type Config struct {
 	InVain func(pool string) string
 	// StaticOff is set when nobody acts on spec.replicas.
 	StaticOff bool
-	Events    event.Recorder
-	Metrics   metrics.Pools
-	Now       func() time.Time
-	Log       logr.Logger
+	// Held is the longest that a cloud may hold up a launch that was sent in time (see plugin.Parts).
+	Held    time.Duration
+	Events  event.Recorder
+	Metrics metrics.Pools
+	Now     func() time.Time
+	Log     logr.Logger
 }
 
 // Controller keeps NodePools' status.

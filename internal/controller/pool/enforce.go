@@ -22,8 +22,11 @@ import (
 // machines again.
 
 // settleFor is how long launches may land that rest on a pool as it was before: the time that a launch may take to
-// land, by the clock of whoever sent it and by the cloud's, and then to be listed.
-const settleFor = provider.LaunchFor + 2*provider.ClockSkew + provider.ListLag
+// land, by the clock of whoever sent it and by the cloud's, and then to be listed. held is how long a cloud that knows no
+// such time may take one that was sent in time.
+func settleFor(held time.Duration) time.Duration {
+	return provider.LaunchFor + held + 2*provider.ClockSkew + provider.ListLag
+}
 
 // enforceAgain is when to look again at what no watch tells of.
 const enforceAgain = 20 * time.Second
@@ -101,8 +104,8 @@ func (c *Controller) enforce(ctx context.Context, pool *karpenterv1.NodePool, ca
 		say(tooMany(n, most))
 		return 0, nil
 	}
-	if left := known.since.Add(settleFor).Sub(c.config.Now()); left > 0 {
-		until := known.since.Add(settleFor).UTC().Format(time.RFC3339)
+	if left := known.since.Add(settleFor(c.config.Held)).Sub(c.config.Now()); left > 0 {
+		until := known.since.Add(settleFor(c.config.Held)).UTC().Format(time.RFC3339)
 		say(condition.Unknown(kind, "Settling", fmt.Sprintf("launches from before the limit was %d may land until %s", most, until)))
 		return left, nil
 	}

@@ -12,6 +12,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
+// SignedFor is how long EC2 takes a request after it was signed: what is held up on its way for longer makes no machine (AWS's
+// documentation of Signature Version 4; unverified).
+const SignedFor = 5 * time.Minute
+
 // inTime keeps a call from being sent after a time: it may have waited for templates, for the API server and for its turn. EC2 knows
 // no such time, so what is on its way by then may still land. The zero time is never.
 func inTime(clock timer.Clock, notAfter time.Time) func(*awsec2.Options) {

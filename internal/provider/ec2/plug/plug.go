@@ -26,6 +26,7 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
+	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
 )
 
 // The names of the controllers.
@@ -88,7 +89,7 @@ func (l *link) parts(process context.Context) plugin.Parts {
 	}
 	classes := newClasses(l)
 	return plugin.Parts{
-		Provider: lazy{link: l}, Class: &awsv1.EC2NodeClass{}, Ready: l.ready, Drifts: mayDrift,
+		Provider: lazy{link: l}, Class: &awsv1.EC2NodeClass{}, Ready: l.ready, Drifts: mayDrift, Held: ec2.SignedFor,
 		Controllers: []kube.Controller{
 			{Name: Connect, Workers: 1, Start: true, Looks: true, Reconciler: connector{l, process}},
 			{Name: Classes, Workers: 1, Start: true, Reconciler: classes, Watches: classWatches()},
