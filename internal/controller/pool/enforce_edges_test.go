@@ -49,6 +49,7 @@ type limited struct {
 	clock *controllertest.Clock
 	cloud *counting
 	live  client.Reader
+	held  time.Duration // by the cloud, at most
 }
 
 func hardPool(nodes string) *karpenterv1.NodePool {
@@ -68,7 +69,7 @@ func newLimited(t *testing.T, objects ...client.Object) *limited {
 // restart begins a new process.
 func (l *limited) restart() {
 	config := l.config()
-	config.Now, config.Fleet, config.Live = l.clock.Now, fleet.New(l.cloud), l.live
+	config.Now, config.Fleet, config.Live, config.Held = l.clock.Now, fleet.New(l.cloud), l.live, l.held
 	l.step = pool.New(config)
 }
 
@@ -122,6 +123,19 @@ func TestTheEndOfAWaitIsNotMissed(t *testing.T) {
 	l := newLimited(t)
 	l.says("at first", "Settling", usual)
 	l.clock.Advance(3*time.Minute + 20*time.Second)
+	l.says("shortly before", "Settling", 10*time.Second)
+	l.clock.Advance(10 * time.Second)
+	l.says("at its end", "Enforced", usual)
+}
+
+// L-14, found by EC2 seed 58636: a cloud that takes requests for minutes after they were sent may make a machine all that time.
+func TestL14_LaunchesThatAreHeldUpAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	l := newLimited(t)
+	l.held = 5 * time.Minute
+	l.restart()
+	l.says("at first", "Settling", usual)
+	l.clock.Advance(8*time.Minute + 20*time.Second)
 	l.says("shortly before", "Settling", 10*time.Second)
 	l.clock.Advance(10 * time.Second)
 	l.says("at its end", "Enforced", usual)
