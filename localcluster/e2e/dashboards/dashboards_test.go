@@ -8,6 +8,7 @@ package dashboards
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -161,11 +162,13 @@ func (w *watched) happen() {
 				`joiner_pods_waiting{cause="PodTooLarge",`, `joiner_nodes{nodepool="hard",state="ready"} 1`)
 		}},
 		{"a provider that refuses, and then machines that never join", func(ctx context.Context) error {
+			if err := errors.Join(w.faults(ctx, "throttling: [{calls: [launch]}]"), w.Apply(ctx, file(w.t, "faulty"))); err != nil {
+				return err
+			}
 			if err := w.shows(ctx, `karpenter_cloudprovider_errors_total{controller="nodeclaim.lifecycle",error="ThrottledError",method="Create",`); err != nil {
 				return err
 			}
-			if _, err := w.Kubectl(ctx, "", "annotate", "kwoknodeclass", "faulty", "--overwrite",
-				"karpenter.kwok.sh/faults=neverJoin: [{}]"); err != nil {
+			if err := w.faults(ctx, "neverJoin: [{}]"); err != nil {
 				return err
 			}
 			return w.shows(ctx, `karpenter_nodeclaims_disrupted_total{`+`|reason="registration_timeout"`)
@@ -190,6 +193,12 @@ func (w *watched) happen() {
 		}
 		w.t.Logf("%s: %.0f s", step.what, time.Since(began).Seconds())
 	}
+}
+
+// faults are from now on those of the pool faulty. Throttling is of all launches: clouds count the calls of an account.
+func (w *watched) faults(ctx context.Context, rules string) error {
+	_, err := w.Kubectl(ctx, "", "annotate", "kwoknodeclass", "faulty", "--overwrite", "karpenter.kwok.sh/faults="+rules)
+	return err
 }
 
 // place asks for what the policy refuses, tells and lets through by the emergency override.
