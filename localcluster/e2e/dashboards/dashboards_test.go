@@ -173,7 +173,16 @@ func (w *watched) happen() {
 			}
 			return w.shows(ctx, `karpenter_nodeclaims_disrupted_total{`+`|reason="registration_timeout"`)
 		}},
+		{"a node that expires, and whose successor the hard limit holds back", func(ctx context.Context) error {
+			if _, err := w.Kubectl(ctx, "", "delete", "kwoknodeclass", "broken"); err != nil {
+				return err
+			}
+			return w.shows(ctx, `joiner_nodepool_ready{nodepool="broken"} 0`, `joiner_nodepools_disruptions_blocked_by_node_limit_total{nodepool="hard"`, `joiner_nodes_staying{`)
+		}},
 		{"a node that drains and may not", func(ctx context.Context) error {
+			if err := w.Apply(ctx, file(w.t, "budget")); err != nil {
+				return err
+			}
 			if _, err := w.Kubectl(ctx, "", "delete", "nodes", "-l", "karpenter.sh/nodepool=hard", "--wait=false"); err != nil {
 				return err
 			}
