@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/cli"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
@@ -66,6 +68,14 @@ func (r *testRig) state(ctx context.Context) (s state, calm bool, err error) {
 			s.waiting[pod.Labels["app"]]++
 		}
 	}
+	if err != nil {
+		return s, false, err
+	}
+	var workloads appsv1.DeploymentList
+	err = r.Client.List(ctx, &workloads)
+	for _, w := range workloads.Items { // a busy controller makes pods late
+		calm = calm && w.Status.ObservedGeneration == w.Generation && w.Status.Replicas == *w.Spec.Replicas
+	}
 	return s, calm && len(nodes) == len(claims), err
 }
 
@@ -73,7 +83,7 @@ func (r *testRig) state(ctx context.Context) (s state, calm bool, err error) {
 func (r *testRig) rests() state {
 	r.t.Helper()
 	var last state
-	var since time.Time
+	since := time.Now() // a cluster without anything looks like the zero state
 	r.eventually(later, "the cluster to rest", func(ctx context.Context) (bool, string, error) {
 		now, calm, err := r.state(ctx)
 		if !calm || fmt.Sprint(now, now.names) != fmt.Sprint(last, last.names) {
