@@ -28,6 +28,8 @@ func backCases() []foundIn {
 			"budgets[1], which is for Expired alone", "budgets[2].reasons [Expired Drifted]: [Drifted]", `budgets[3].duration "30m1h": 90m`}},
 		{"refused", []string{machine("a", "", ", expireAfter: 1d")[0]}, "", takeover.Danger, "NodeClaim a", []string{`spec.expireAfter "1d": 24h is the same`}},
 		{"hard-limits", []string{wide, machine("a", "", "")[0]}, "", takeover.Danger, "NodePool web", []string{"spec.hardLimits.nodes is 3", "which has 1 node;"}},
+		{"time-zones", []string{strings.Replace(poolOf("", ""), `{nodes: "50%"}`, `{nodes: "0", schedule: "@daily", duration: 1h, timeZone: Asia/Tokyo}`, 1)},
+			"", takeover.Danger, "NodePool web", []string{"budgets[0].timeZone is Asia/Tokyo", "UTC"}},
 		{"dormant", []string{overlay("", `price: "5"`), ofTheirs("", "")}, "", takeover.Danger, "NodeOverlay dear", []string{"start Karpenter with NodeOverlay=true"}},
 		{"dormant", []string{poolOf(", replicas: 4", "")}, "", takeover.Danger, "NodePool web", []string{"nobody keeps its 4 replicas"}},
 		{"pauses", []string{strings.Replace(poolOf("", ""), "{name: web}", "{name: web, annotations: {joiner.sh/paused: Disrupt}}", 1)}, "", takeover.Warning,

@@ -23,6 +23,7 @@ func BackChecks() []Row {
 	return []Row{
 		{"refused", "what Karpenter's definitions refuse and Karpenter cannot read: units, budgets, policies", Danger, refused},
 		{"hard-limits", "`hardLimits`, which Karpenter does not have: its limits are soft", Danger, hardLimits},
+		{"time-zones", "budgets whose schedule goes by a `timeZone`, which Karpenter does not have: it reads UTC", Danger, timeZones},
 		{"dormant", "NodeOverlays and static NodePools whose feature gate is off in Karpenter", Danger, dormantThere},
 		{"pauses", "pauses of a NodePool or of the whole cluster, which Karpenter does not know", Warning, pauses},
 		{"in-flight", "drains and moves under way", Wait, inFlightBack},
@@ -210,6 +211,24 @@ func hardLimits(p *picture) (found []Finding) {
 				"the pool, which has %s; and that limit is soft in Karpenter: a batch of pods, or a replacement, goes above it", hard.String(),
 				count(nodes, "node", "nodes")),
 			Remedy: "write the limit to spec.limits.nodes, as the patch does, and leave room below what must not be passed", Patch: p.patch(o.Object, fixed)})
+	}
+	return found
+}
+
+// timeZones looks for budgets that would be active at other hours (K-56).
+func timeZones(p *picture) (found []Finding) {
+	for _, pool := range p.pools {
+		var zones []string
+		for i, budget := range pool.Spec.Disruption.Budgets {
+			if budget.TimeZone != nil {
+				zones = append(zones, fmt.Sprintf("spec.disruption.budgets[%d].timeZone is %s", i, *budget.TimeZone))
+			}
+		}
+		if len(zones) > 0 {
+			found = append(found, Finding{Severity: Danger, Kind: kindPool, Name: pool.Name,
+				Consequence: strings.Join(zones, ", ") + ", which Karpenter's definition drops: the same hours count in UTC there",
+				Remedy:      "write the schedule in UTC, once for winter and once for summer where the zone has both, and take timeZone away"})
+		}
 	}
 	return found
 }

@@ -23,7 +23,7 @@ const (
 // OwnFields are the fields of our definitions that Karpenter's at release 1.15 do not have, each with all below it, by
 // the name of the definition. A test in the module bench holds them to Karpenter's.
 func OwnFields() map[string][]string {
-	return map[string][]string{"nodepools." + karpenterv1.Group: {"spec.hardLimits", "status.disruption"}}
+	return map[string][]string{"nodepools." + karpenterv1.Group: {"spec.disruption.budgets[].timeZone", "spec.hardLimits", "status.disruption"}}
 }
 
 // Kinds reports whether a definition is of a kind of Karpenter's: of its core, or of a provider that Joiner has too.

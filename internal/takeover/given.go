@@ -40,7 +40,8 @@ func FromDeployment(d *appsv1.Deployment) (Given, error) {
 	}
 	at := max(0, slices.IndexFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == "controller" }))
 	c := pod.Containers[at]
-	g := Given{Where: where, Args: slices.Concat(c.Command, c.Args), Env: map[string]string{}, Account: d.Namespace + ":" + pod.ServiceAccountName}
+	g := Given{Where: where, Args: slices.Concat(c.Command, c.Args), Env: map[string]string{},
+		Account: d.Namespace + ":" + pod.ServiceAccountName}
 	for _, env := range c.Env {
 		if env.ValueFrom != nil {
 			if env.ValueFrom.ResourceFieldRef == nil && env.ValueFrom.FieldRef == nil {

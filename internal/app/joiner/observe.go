@@ -296,8 +296,8 @@ func (o *observer) rest(ctx context.Context) error {
 	for pool, n := range nodes {
 		o.metrics.Nodes.WithLabelValues(pool).Set(float64(n))
 		o.metrics.Cost.WithLabelValues(pool).Set(prices[pool].Dollars())
-		o.log.Info("would come to rest", "observed", true, "pool", pool, "nodes", n, "pricePerHour", prices[pool].Dollars(), "waiting", len(stage.Unplaced()),
-			"atRest", stage.Record().Quiet)
+		o.log.Info("would come to rest", "observed", true, "pool", pool, "nodes", n, "pricePerHour", prices[pool].Dollars(),
+			"waiting", len(stage.Unplaced()), "atRest", stage.Record().Quiet)
 	}
 	return nil
 }

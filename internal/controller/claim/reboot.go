@@ -45,7 +45,8 @@ func (c *Controller) endReboot(ctx context.Context, w *work) (gone bool, err err
 	now := w.node.Status.NodeInfo.BootID
 	switch ready := isReady(w.node); {
 	case !asked:
-		return false, c.open(ctx, w, "RebootFailed", "Karpenter had decided to reboot node "+w.node.Name+" and had not asked for it; Joiner reboots no nodes")
+		return false, c.open(ctx, w, "RebootFailed",
+			"Karpenter had decided to reboot node "+w.node.Name+" and had not asked for it; Joiner reboots no nodes")
 	case ready && now != "" && now != old:
 		return false, c.open(ctx, w, "RebootSucceeded", "node "+w.node.Name+" was rebooted")
 	case left > 0:

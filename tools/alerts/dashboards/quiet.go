@@ -4,7 +4,8 @@ package main
 // labels and values that they ask for, is what TestU10_TheDashboardShowsWhatIsRegistered and TestA43_EveryMetricAndLabelIsRegistered
 // of the module show.
 func quiet() map[string]string {
-	const operator = "what the provider's side does wrong leaves such objects, and nothing in the scene does; localcluster/e2e/autonode has them"
+	const operator = "what the provider's side does wrong leaves such objects, and nothing in the scene does; " +
+		"localcluster/e2e/autonode has them"
 	const flood = "only a cluster with very many nodes or events has it"
 	return map[string]string{
 		"alert AutoNodeNotConforming/warning":  operator,
