@@ -190,9 +190,8 @@ func (o *observer) look(ctx context.Context) error {
 // launches tells each launch for pods that none was told for before. Pods that get a node before that are not seen waiting.
 func (o *observer) launches() {
 	snapshot := o.store.Snapshot()
-	uids, told := map[plan.PodRef]string{}, map[string]bool{}
+	told := map[string]bool{}
 	for _, pod := range snapshot.Pending {
-		uids[plan.PodRef{Namespace: pod.Namespace, Name: pod.Name}] = pod.UID
 		if o.planned[pod.UID] {
 			told[pod.UID] = true
 		}
@@ -201,7 +200,7 @@ func (o *observer) launches() {
 	for _, launch := range engine.Launches(snapshot).Launches {
 		cause, about := apply.CausePending, make([]string, 0, len(launch.Pods))
 		for _, pod := range launch.Pods {
-			about = append(about, uids[pod])
+			about = append(about, pod.UID)
 		}
 		if len(about) == 0 { // of a static pool: the first one that is missing, the second one
 			cause, about = apply.CauseReplicas, []string{fmt.Sprintf("%s %d", launch.Pool, replicas[launch.Pool])}

@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -13,6 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
+	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
 // K-26: nothing that is written leaves a process that only observes, whichever way it is written, and what reads goes on.
@@ -111,4 +118,68 @@ type counts func()
 func (c counts) RoundTrip(*http.Request) (*http.Response, error) {
 	c()
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+}
+
+// K-26: a launch is told once for the pods that it is for, a removal once as long as it stands, and where it would all end is shown.
+func TestK26_WhatWouldBeDoneIsToldOnce(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, manifests()...)
+	s.run(Pools, "default")
+	s.tell()
+	var told []string
+	picture := s.parts.standing.picture.(*world.Store)
+	o := &observer{
+		client: s.server, kinds: []client.Object{&karpenterv1.NodePool{}, &karpenterv1.NodeClaim{}, &corev1.Node{}, &corev1.Pod{}},
+		store: picture, fleet: s.parts.standing.fleet.(*fleet.Fleet), standing: s.parts.standing, metrics: s.parts.metrics.Own.Observed,
+		now: s.clock.Now, log: funcr.New(func(_, args string) { told = append(told, args) }, funcr.Options{}),
+	}
+	says := func(what string, times int) {
+		t.Helper()
+		got := 0
+		for _, line := range told {
+			if strings.Contains(line, `"msg"="`+what+`"`) {
+				got++
+			}
+		}
+		if got != times {
+			t.Errorf("%q was told %d times, want %d:\n%s", what, got, times, strings.Join(told, "\n"))
+		}
+	}
+	o.launches()
+	o.launches()
+	says("would launch", 1)
+	if err := s.server.Create(t.Context(), pending("db")); err != nil {
+		t.Fatal(err)
+	}
+	s.tell()
+	o.launches()
+	says("would launch", 2) // the plan has another pod now
+	if err := o.rest(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	says("would come to rest", 1)
+	if last := told[len(told)-1]; !strings.Contains(last, `"nodes"=1 `) || !strings.Contains(last, `"atRest"=true`) {
+		t.Errorf("at rest: %s, want one node", last)
+	}
+	var claims karpenterv1.NodeClaimList
+	if err := s.server.List(t.Context(), &claims); err != nil || len(claims.Items) != 0 {
+		t.Errorf("%d NodeClaims were made (%v)", len(claims.Items), err)
+	}
+
+	// Pods are gathered for a moment before they are planned for.
+	plans, ready := 0, false
+	p := &pendingPods{now: s.clock.Now, ready: func() bool { return ready }, tell: func() { plans++ }}
+	for _, step := range []struct {
+		pass  time.Duration
+		ready bool
+		plans int
+		again time.Duration
+	}{{0, false, 0, gather}, {0, true, 0, gather}, {gather / 2, true, 0, gather / 2}, {gather / 2, true, 1, 0}, {0, true, 1, gather}} {
+		s.clock.Advance(step.pass)
+		ready = step.ready
+		result, err := p.Reconcile(t.Context(), reconcile.Request{})
+		if err != nil || plans != step.plans || result.RequeueAfter != step.again {
+			t.Errorf("after %s: %d plans, again after %s (%v); want %d, %s", step.pass, plans, result.RequeueAfter, err, step.plans, step.again)
+		}
+	}
 }
