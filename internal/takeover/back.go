@@ -33,18 +33,7 @@ func BackChecks() []Row {
 
 // Back goes through the table of K-28. A finding whose Patch is set is done with by that.
 func Back(in Input) ([]Finding, error) {
-	p, err := understood(in)
-	if err != nil {
-		return nil, err
-	}
-	findings := []Finding{}
-	for _, row := range BackChecks() {
-		for _, f := range row.find(p) {
-			f.Check = row.Name
-			findings = append(findings, f)
-		}
-	}
-	return sorted(findings), p.err
+	return through(BackChecks(), in)
 }
 
 // What Karpenter 1.15 takes. A test in the module bench holds these to its definitions.
@@ -210,7 +199,8 @@ func hardLimits(p *picture) (found []Finding) {
 			Consequence: fmt.Sprintf("spec.hardLimits.nodes is %s, which Karpenter's definition drops: without spec.limits.nodes nothing bounds "+
 				"the pool, which has %s; and that limit is soft in Karpenter: a batch of pods, or a replacement, goes above it", hard.String(),
 				count(nodes, "node", "nodes")),
-			Remedy: "write the limit to spec.limits.nodes, as the patch does, and leave room below what must not be passed", Patch: p.patch(o.Object, fixed)})
+			Remedy: "write the limit to spec.limits.nodes, as the patch does, and leave room below what must not be passed",
+			Patch:  p.patch(o.Object, fixed)})
 	}
 	return found
 }

@@ -23,7 +23,9 @@ const (
 // OwnFields are the fields of our definitions that Karpenter's at release 1.15 do not have, each with all below it, by
 // the name of the definition. A test in the module bench holds them to Karpenter's.
 func OwnFields() map[string][]string {
-	return map[string][]string{"nodepools." + karpenterv1.Group: {"spec.disruption.budgets[].timeZone", "spec.hardLimits", "status.disruption"}}
+	return map[string][]string{"nodepools." + karpenterv1.Group: {
+		"spec.disruption.budgets[].timeZone", "spec.hardLimits", "status.disruption",
+	}}
 }
 
 // Kinds reports whether a definition is of a kind of Karpenter's: of its core, or of a provider that Joiner has too.
@@ -82,8 +84,9 @@ func compared(o unstructured.Unstructured, ours map[string]bool) (found []Findin
 	}
 	if len(lost) > 0 {
 		found = append(found, Finding{Severity: Danger, Kind: "CustomResourceDefinition", Name: o.GetName(),
-			Consequence: fmt.Sprintf("it is newer than what Joiner knows: its definition drops %s (%s)", count(len(lost), "field", "fields"), some(lost)),
-			Remedy:      "use a Joiner that knows them, or see that no object needs them"})
+			Consequence: fmt.Sprintf("it is newer than what Joiner knows: its definition drops %s (%s)",
+				count(len(lost), "field", "fields"), some(lost)),
+			Remedy: "use a Joiner that knows them, or see that no object needs them"})
 	}
 	if len(lacks) > 0 {
 		found = append(found, Finding{Severity: Danger, Kind: "CustomResourceDefinition", Name: o.GetName(),

@@ -142,7 +142,8 @@ func nodeClasses(p *picture) (found []Finding) {
 		found = append(found, Finding{Severity: Danger, Kind: kindPool, Name: pool.Name,
 			Consequence: fmt.Sprintf("it has %s, of which Joiner has no provider: nothing is launched for it, and its %s are left alone: "+
 				"not drained, replaced or ended", class, count(nodes, "node", "nodes")),
-			Remedy: "leave Karpenter with the provider for it in charge, or move its pods to a NodePool with an EC2NodeClass or a KWOKNodeClass first"})
+			Remedy: "leave Karpenter with the provider for it in charge, " +
+				"or move its pods to a NodePool with an EC2NodeClass or a KWOKNodeClass first"})
 	}
 	return found
 }

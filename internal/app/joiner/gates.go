@@ -40,12 +40,14 @@ func (g Gates) off() world.Off {
 func (c Config) Notices() []Notice {
 	_, notices, _ := ParseGates(c.FeatureGates)
 	if !c.IgnoreDRARequests {
-		notices = append(notices, Notice{Setting: "ignore-dra-requests", Idle: true, Text: "--ignore-dra-requests (IGNORE_DRA_REQUESTS) is false: it has no " +
-			"effect, no node is launched for pods that ask for devices by ResourceClaims"})
+		notices = append(notices, Notice{Setting: "ignore-dra-requests", Idle: true,
+			Text: "--ignore-dra-requests (IGNORE_DRA_REQUESTS) is false: it has no effect," +
+				" no node is launched for pods that ask for devices by ResourceClaims"})
 	}
 	if c.BatchIdleDuration > c.BatchMaxDuration {
-		notices = append(notices, Notice{Setting: "batch-idle-duration", Text: fmt.Sprintf("--batch-idle-duration is %s and --batch-max-duration "+
-			"%s: a batch ends after %[2]s, however many pods still come", c.BatchIdleDuration, c.BatchMaxDuration)})
+		notices = append(notices, Notice{Setting: "batch-idle-duration",
+			Text: fmt.Sprintf("--batch-idle-duration is %s and --batch-max-duration %s:"+
+				" a batch ends after %[2]s, however many pods still come", c.BatchIdleDuration, c.BatchMaxDuration)})
 	}
 	return notices
 }

@@ -97,7 +97,8 @@ func (w *watcher) settle(ctx context.Context, targets []target, within time.Dura
 	for {
 		missing, now := "", time.Now()
 		for _, t := range targets {
-			query := fmt.Sprintf("sum_over_time(up{job=%q}[%s])", t.chart, model.Duration(max(now.Sub(from), time.Millisecond).Truncate(time.Millisecond)))
+			since := model.Duration(max(now.Sub(from), time.Millisecond).Truncate(time.Millisecond))
+			query := fmt.Sprintf("sum_over_time(up{job=%q}[%s])", t.chart, since)
 			answer, err := w.at(ctx, query, now)
 			if err != nil {
 				return err

@@ -11,6 +11,7 @@ func quiet() map[string]string {
 		"alert AutoNodeNotConforming/warning":  operator,
 		"Controller/Metrics that are left out": flood,
 		"Controller/Events that were not sent": flood,
-		"variable/cluster":                     "the label is added by whoever watches several clusters with one Prometheus; without it there is no choice",
+		"variable/cluster": "the label is added by whoever watches several clusters with one Prometheus; " +
+			"without it there is no choice",
 	}
 }

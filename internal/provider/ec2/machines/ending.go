@@ -66,9 +66,11 @@ var errInUse = errors.New("the machine is in use")
 func (m *Machines) mind(id string, inUse func() bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.inUse[id] = inUse; inUse == nil {
+	if inUse == nil {
 		delete(m.inUse, id)
+		return
 	}
+	m.inUse[id] = inUse
 }
 
 // kept returns which machines are in use and must not end now. A pod may have come to a node that was drained when its end began to
