@@ -67,8 +67,9 @@ sentence, what you can do, and what ends it without you. ` + "`joinerctl simulat
 capitals stand for names.
 
 Several pools may refuse a pod for different causes. The pool that is nearest to taking it is told first. A limit is nearer than missing
-capacity; then come the places of other pods, a pool that is not ready, a taint, a label and a resource. Of pools that are equally near,
-the one with the greater weight comes first.
+capacity; then come the places of other pods, a pool that is not ready, a taint, a label and a resource. A pool that the pod has chosen by a
+label, and that lacks only a resource, comes before the pools without that label. Of pools that are equally near, the one with the greater
+weight comes first.
 
 This page is made of the code (package ` + "`internal/view`" + `).
 
@@ -107,6 +108,11 @@ func TestWaits(t *testing.T) {
 		return plan.PoolRefusal{Pool: pool, Beyond: beyond, Steps: []plan.Step{{Cause: code, Key: "zone",
 			Detail: "something"}}}
 	}
+	ofTypes := func(pool string, code cause.Code) plan.PoolRefusal {
+		r := refusal(pool, code, "")
+		r.Steps[0].Before = 3
+		return r
+	}
 	for name, c := range map[string]struct {
 		refusals []plan.PoolRefusal
 		want     string
@@ -121,8 +127,12 @@ func TestWaits(t *testing.T) {
 			refusal("b", cause.PoolNotReady, "")}, "PoolNotReady b"},
 		"a taint before a label": {[]plan.PoolRefusal{refusal("a", cause.LabelUnknown, ""),
 			refusal("b", cause.TaintNotTolerated, "")}, "TaintNotTolerated b"},
-		"a label before a resource": {[]plan.PoolRefusal{refusal("a", cause.ExtendedResource, ""),
-			refusal("b", cause.LabelMismatch, "")}, "LabelMismatch b"},
+		"a label of types before a resource": {[]plan.PoolRefusal{refusal("a", cause.ExtendedResource, ""),
+			ofTypes("b", cause.LabelMismatch)}, "LabelMismatch b"},
+		"a resource in the pool that the pod chose before another pool's label": {[]plan.PoolRefusal{
+			refusal("a", cause.LabelMismatch, ""), refusal("b", cause.PodTooLarge, "")}, "PodTooLarge b"},
+		"a resource in the pool that the pod chose before a taint with a label": {[]plan.PoolRefusal{
+			refusal("a", cause.TaintNotTolerated, cause.LabelUnknown), refusal("b", cause.PodTooLarge, "")}, "PodTooLarge b"},
 		"a resource before replicas": {[]plan.PoolRefusal{refusal("a", cause.StaticPool, ""),
 			refusal("b", cause.PodTooLarge, "")}, "PodTooLarge b"},
 		"a label before a taint with one": {[]plan.PoolRefusal{refusal("a", cause.TaintNotTolerated, cause.LabelMismatch),

@@ -95,8 +95,26 @@ func reasons(u plan.Unplaced) []reason {
 		}
 		list = append(list, r)
 	}
+	putChosenFirst(list, u.Pools)
 	slices.SortStableFunc(list, func(a, b reason) int { return a.distance - b.distance })
 	return list
+}
+
+// putChosenFirst moves pools that the pod passes over by a label behind those that have its labels and lack only a
+// resource. Such a pod has chosen its pool by that label: it is told what is wrong there (U-17). Labels of instance
+// types, such as the zone, choose no pool, and keep their place before resources.
+func putChosenFirst(list []reason, refusals []plan.PoolRefusal) {
+	short := func(r reason) bool { return r.distance == 2*ofAResource }
+	if !slices.ContainsFunc(list, short) {
+		return
+	}
+	labels := []cause.Code{cause.LabelMismatch, cause.LabelUnknown}
+	for i, refusal := range refusals {
+		last := refusal.Last()
+		if slices.Contains(labels, last.Cause) && last.Before == 0 || slices.Contains(labels, refusal.Beyond) {
+			list[i].distance = 2*ofAResource + 1
+		}
+	}
 }
 
 // distance is how far a pool is from taking a pod. A taint before something else that is in the way counts as that, and a bit further.
