@@ -30,6 +30,9 @@ type Connection struct {
 	stop    context.CancelFunc
 }
 
+// flagTimeout bounds a whole command.
+const flagTimeout = "timeout"
+
 // errTimeout is why a command gave up; it says so for whoever asks the context.
 type errTimeout struct{ after time.Duration }
 
@@ -54,7 +57,7 @@ func connects(command *cobra.Command) *Connection {
 	names.ContextOverrideFlags.Namespace = clientcmd.FlagInfo{} // commands that have one say what it is for
 	names.AuthOverrideFlags.Username, names.AuthOverrideFlags.Password = clientcmd.FlagInfo{}, clientcmd.FlagInfo{}
 	clientcmd.BindOverrideFlags(&c.Overrides, own, names)
-	own.DurationVar(&c.timeout, "timeout", 0, "give up after this long, such as 30s; 0 waits as long as it takes")
+	own.DurationVar(&c.timeout, flagTimeout, 0, "give up after this long, such as 30s; 0 waits as long as it takes")
 	command.PreRunE = func(command *cobra.Command, _ []string) error {
 		if c.timeout < 0 {
 			return fmt.Errorf("--timeout is %s: it must not be negative", c.timeout)

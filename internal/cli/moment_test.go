@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/joiner-autoscaler/joiner/internal/cli"
 )
@@ -45,6 +46,19 @@ func TestU13_TimeoutGivesUp(t *testing.T) {
 	if got := failures.String(); code != cli.CodeFailed || out.Len() > 0 ||
 		got != "joinerctl: gave up after 10ms (--timeout): nothing is known that was not printed\n" {
 		t.Errorf("exit %d: %q\n%s", code, got, out.String())
+	}
+	spent := flowcontrol.NewTokenBucketRateLimiter(1e-6, 1)
+	spent.TryAccept()
+	busy := config // its limiter knows at once that the turn of the first request comes too late
+	busy.Client = func(cli.Connection) (dynamic.Interface, error) {
+		return dynamic.NewForConfig(&rest.Config{Host: "http://localhost", RateLimiter: spent})
+	}
+	out.Reset()
+	failures.Reset()
+	busy.Out, busy.Err = &out, &failures
+	code = cli.Run(t.Context(), busy, []string{"status", "--timeout", "1h"})
+	if got := failures.String(); code != cli.CodeFailed || !strings.HasPrefix(got, "joinerctl: gave up after 1h0m0s (--timeout)") {
+		t.Errorf("a limiter without a turn: exit %d: %q", code, got)
 	}
 	code, _, told := ran(t, "", "status", "-f", "../../examples/status", "--timeout", "-1s")
 	if code != cli.CodeFailed || !strings.Contains(told, "--timeout is -1s: it must not be negative") {

@@ -77,12 +77,18 @@ func Run(ctx context.Context, config Config, args []string) int {
 	}
 	if out := (errTimeout{}); ran.Context() != nil && errors.As(context.Cause(ran.Context()), &out) {
 		err = out
+	} else if after, known := ran.Flags().GetDuration(flagTimeout); known == nil && strings.Contains(err.Error(), limiterGaveUp) {
+		err = errTimeout{after}
 	}
 	for line := range strings.SplitSeq(strings.TrimSpace(unanswered(err).Error()), "\n") {
 		fmt.Fprintf(config.Err, "%s: %s\n", config.called(), config.renamed(line))
 	}
 	return CodeFailed
 }
+
+// limiterGaveUp is what the client's limiter of requests says when the turn of a request comes after --timeout. It does not
+// wait for that time, and has no error of its own to ask for.
+const limiterGaveUp = "would exceed context deadline"
 
 // exitZero is the flag that makes a finding no failure.
 const exitZero = "exit-zero"
