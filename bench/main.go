@@ -14,6 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/karpenter"
 	"github.com/joiner-autoscaler/joiner/bench/internal/oracle"
 	"github.com/joiner-autoscaler/joiner/bench/internal/report"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
 )
 
 func main() {
@@ -40,7 +41,8 @@ func bench(args []string) error {
 	flags.IntVar(&s.run.Peer.Workers, "peer-workers", karpenter.Workers, "candidates that Karpenter looks at in parallel")
 	flags.DurationVar(&s.run.Peer.Limit, "peer-limit", 20*time.Minute, "after which a pass of Karpenter is cut off")
 	flags.DurationVar(&s.run.DisruptLimit, "disrupt-limit", 5*time.Minute, "of planning, after which rounds of disruption are cut off, on either side")
-	flags.IntVar(&s.run.PriceTolerance, "price-tolerance", 0, "percent by which fewer nodes may be dearer than the cheapest, for Joiner")
+	flags.IntVar(&s.run.PriceTolerance, "price-tolerance", engine.DefaultPriceTolerance,
+		"percent by which fewer nodes may be dearer than the cheapest, for Joiner")
 	flags.Float64Var(&s.run.NodeOverheadPrice, "node-overhead-price", 0,
 		"dollars per hour that a node costs beside its price, for Joiner")
 	flags.BoolVar(&s.run.Trace, "trace", false, "print each round of a disruption")

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/migrate"
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
@@ -86,7 +87,7 @@ func (m *planTime) flag(command *cobra.Command) {
 }
 
 func (c *costs) flags(command *cobra.Command) {
-	command.Flags().IntVar(&c.tolerance, "price-tolerance", 0,
+	command.Flags().IntVar(&c.tolerance, "price-tolerance", engine.DefaultPriceTolerance,
 		"the controller's --price-tolerance: by how many percent fewer nodes may be dearer than the cheapest ones")
 	command.Flags().Float64Var(&c.overhead, "node-overhead-price", 0,
 		"the controller's --node-overhead-price: what a node costs beside its price, in dollars per hour")

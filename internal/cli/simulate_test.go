@@ -259,7 +259,7 @@ func TestP22_SimulateTakesTheToleranceOfTheController(t *testing.T) {
 		}
 		return answer.Nodes, answer.PricePerHour
 	}
-	most, cheapest := planned(many)
+	most, cheapest := planned(many, "--price-tolerance", "0")
 	fewer, price := planned(many, "--price-tolerance", "10")
 	if fewer >= most || price < cheapest || price > 1.1*cheapest {
 		t.Errorf("%d nodes for %v $/h with a tolerance of 10 %%, %d for %v $/h without", fewer, price, most, cheapest)

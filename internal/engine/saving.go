@@ -14,6 +14,11 @@ import (
 // Terms.MinSavingPercent, and docs/adr/0010-minimum-saving.md for the reason).
 const DefaultMinSavingPercent = 5
 
+// DefaultPriceTolerance is by how much fewer nodes may be dearer than the cheapest ones where a user says nothing, in
+// percent (P-22, B-20). Nobody runs twice as many nodes to save the last few percent: each has an address, agents,
+// images to pull, and a place in every list.
+const DefaultPriceTolerance = 5
+
 // minSaving is what the replacement of nodes which cost before has to save, at least 1.
 func (d *disruption) minSaving(before resources.Money) resources.Money {
 	return max(1, d.terms.MinSaving, d.share(before))

@@ -100,6 +100,7 @@ func DefaultConfig() Config {
 		IgnoreDRARequests:             true,
 		TakeoverGrace:                 15 * time.Minute,
 		ConsolidationMinSavingPercent: engine.DefaultMinSavingPercent,
+		PriceTolerance:                engine.DefaultPriceTolerance,
 		Plugins:                       Plugins(),
 		Observability:                 defaultObservability(),
 		LaunchTimeout:                 5 * time.Minute, RegistrationTimeout: 15 * time.Minute, InitializationTimeout: time.Hour,

@@ -41,10 +41,29 @@ func Provide(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 		return cheapest
 	}
 	even := try(snapshot, pods, mix.Solve, trial{sizes: sizes})
-	if lost(even, cheapest) || costs(snapshot, even) > costs(snapshot, cheapest)*(1+evenTolerance) {
+	dear := func(p plan.Plan) bool { return costs(snapshot, even) > costs(snapshot, p)*(1+evenTolerance) }
+	if lost(even, cheapest) || dear(cheapest) || tolerant(snapshot) && dear(Solve(withoutTolerance(snapshot), pods)) {
 		return cheapest
 	}
 	return even
+}
+
+// tolerant reports whether fewer nodes may be dearer in a pool.
+func tolerant(snapshot *cluster.Snapshot) bool {
+	return slices.ContainsFunc(snapshot.Pools, func(p *cluster.Pool) bool { return p.PriceTolerance > 0 })
+}
+
+// withoutTolerance returns the snapshot for the cheapest nodes, however many. Two tolerances do not add up: nodes of one
+// size are compared with those.
+func withoutTolerance(snapshot *cluster.Snapshot) *cluster.Snapshot {
+	exact := *snapshot
+	exact.Pools = make([]*cluster.Pool, len(snapshot.Pools))
+	for i, p := range snapshot.Pools {
+		own := *p
+		own.PriceTolerance = 0
+		exact.Pools[i] = &own
+	}
+	return &exact
 }
 
 // costs is what a plan's nodes cost per hour, with what each costs beside its price.
