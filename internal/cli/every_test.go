@@ -49,8 +49,8 @@ func calls() []call {
 		{"simulate", files("simulate", "-f", "../../examples/simulate"), "Simulation", "NODES  POOL",
 			"deployment/train -n ml\nstatefulset/search -n shop\n"},
 		{"simulate --change", files("simulate", "-f", "../../examples/simulate", "--change", "../../examples/change"),
-			"Comparison", "NodePool default", "node/gpu-new-1\nnode/default-new-3\nnode/default-new-4\n" +
-				"node/default-new-6\nnode/default-new-7\nnode/default-new-8\n"},
+			"Comparison", "NodePool default", "node/gpu-new-2\nnode/default-new-1\nnode/default-new-4\n" +
+				"node/default-new-5\nnode/default-new-6\n"},
 		{"explain pod", files("explain", "pod", "ml/train-2", "-f", "../../examples/simulate"), "Explanation",
 			"ml/train-2 waits: HardLimitNodes", "nodepool/gpu\n"},
 		{"explain node", files("explain", "node", "n1", "-f", "../../examples/explain"), "Explanation",

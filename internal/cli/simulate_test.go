@@ -242,6 +242,19 @@ spec:
 	return many
 }
 
+// P-22: without a word, simulate plans as a controller without a word does: fewer nodes, for at most 5 % more.
+func TestP22_TheDefaultTakesFewerNodes(t *testing.T) {
+	t.Parallel()
+	planned := func(flags ...string) string {
+		_, out, _ := simulated(t, "", append([]string{"-f", "../../examples/simulate", "-o", "jsonpath={.nodes}"}, flags...)...)
+		return out
+	}
+	if fewer, five, most := planned(), planned("--price-tolerance", "5"), planned("--price-tolerance", "0"); fewer != five ||
+		len(fewer) > len(most) || fewer >= most {
+		t.Errorf("%q nodes, %q with 5 %%, %q with 0", fewer, five, most)
+	}
+}
+
 // P-22, B-20: simulate plans for a controller with a tolerance as that would: with fewer nodes, for no more than it
 // allows. What a node costs beside its price brings fewer as well, by the flag or by the pool's annotation, and is in
 // no price that is told.
@@ -264,12 +277,12 @@ func TestP22_SimulateTakesTheToleranceOfTheController(t *testing.T) {
 	if fewer >= most || price < cheapest || price > 1.1*cheapest {
 		t.Errorf("%d nodes for %v $/h with a tolerance of 10 %%, %d for %v $/h without", fewer, price, most, cheapest)
 	}
-	few, dear := planned(many, "--node-overhead-price", "0.05")
+	few, dear := planned(many, "--node-overhead-price", "0.05", "--price-tolerance", "0")
 	if few >= most || dear+0.05*float64(few) > cheapest+0.05*float64(most) {
 		t.Errorf("%d nodes for %v $/h where each costs 0.05 more, %d for %v $/h else", few, dear, most, cheapest)
 	}
 	_, foretold, failures := simulated(t, many, "-o", "json", "--catalogue", "aws", "-f", "-", "--until", "quiet",
-		"--node-overhead-price", "0.05") // what is foretold is planned alike
+		"--node-overhead-price", "0.05", "--price-tolerance", "0") // what is foretold is planned alike
 	var end struct{ Quiet struct{ Nodes int } }
 	if err := json.Unmarshal([]byte(foretold), &end); err != nil || end.Quiet.Nodes == 0 || end.Quiet.Nodes > few {
 		t.Errorf("%d nodes in the end, want at most the %d that are launched; %v %s", end.Quiet.Nodes, few, err, failures)
@@ -278,13 +291,13 @@ func TestP22_SimulateTakesTheToleranceOfTheController(t *testing.T) {
 		return strings.Replace(many, "metadata: {name: default}\nspec:",
 			`metadata: {name: default, annotations: {joiner.sh/node-overhead-price: "`+value+`"}}`+"\nspec:", 1)
 	}
-	if nodes, price := planned(annotated("0.05")); nodes != few || price != dear {
+	if nodes, price := planned(annotated("0.05"), "--price-tolerance", "0"); nodes != few || price != dear {
 		t.Errorf("%d nodes for %v $/h by the annotation, %d for %v by the flag", nodes, price, few, dear)
 	}
-	if nodes, price := planned(annotated("0"), "--node-overhead-price", "0.05"); nodes != most || price != cheapest {
+	if nodes, price := planned(annotated("0"), "--node-overhead-price", "0.05", "--price-tolerance", "0"); nodes != most || price != cheapest {
 		t.Errorf("%d nodes for %v $/h where the annotation says 0, want %d for %v", nodes, price, most, cheapest)
 	}
-	nodes, _ := planned(annotated("-1"), "--node-overhead-price", "0.05")
+	nodes, _ := planned(annotated("-1"), "--node-overhead-price", "0.05", "--price-tolerance", "0")
 	_, out, _ := simulated(t, annotated("-1"), "--catalogue", "aws", "-f", "-")
 	want := `note: NodePool default: annotation joiner.sh/node-overhead-price is "-1": want a decimal number of dollars per hour`
 	if nodes != few || !strings.Contains(out, want) {

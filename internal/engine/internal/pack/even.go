@@ -35,22 +35,29 @@ const (
 
 // Provide is [Solve] for pods that kube-scheduler will bind to new nodes.
 func Provide(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
-	cheapest := Solve(snapshot, pods)
+	cheapest := cheapestOf(snapshot, pods)
 	sizes := evenSizes(snapshot, pods, cheapest)
 	if len(sizes) == 0 {
 		return cheapest
 	}
 	even := try(snapshot, pods, mix.Solve, trial{sizes: sizes})
-	dear := func(p plan.Plan) bool { return costs(snapshot, even) > costs(snapshot, p)*(1+evenTolerance) }
-	if lost(even, cheapest) || dear(cheapest) || tolerant(snapshot) && dear(Solve(withoutTolerance(snapshot), pods)) {
+	most := costs(snapshot, even) / (1 + evenTolerance)
+	switch few := costs(snapshot, cheapest); {
+	case lost(even, cheapest) || few < most:
+		return cheapest
+	case few < most*tolerance(snapshot) && costs(snapshot, cheapestOf(withoutTolerance(snapshot), pods)) < most:
 		return cheapest
 	}
 	return even
 }
 
-// tolerant reports whether fewer nodes may be dearer in a pool.
-func tolerant(snapshot *cluster.Snapshot) bool {
-	return slices.ContainsFunc(snapshot.Pools, func(p *cluster.Pool) bool { return p.PriceTolerance > 0 })
+// tolerance is how many times the cheapest nodes' price a plan of fewer nodes may cost, at most.
+func tolerance(snapshot *cluster.Snapshot) float64 {
+	percent := 0
+	for _, p := range snapshot.Pools {
+		percent = max(percent, p.PriceTolerance)
+	}
+	return 1 + float64(percent)/100
 }
 
 // withoutTolerance returns the snapshot for the cheapest nodes, however many. Two tolerances do not add up: nodes of one

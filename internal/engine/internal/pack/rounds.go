@@ -21,8 +21,9 @@ const (
 
 // trial is what a try does otherwise than the first one.
 type trial struct {
-	first map[string]bool // UIDs of pods that are placed before all others (see again.go)
-	sizes map[string]int  // by pool: the offer whose size new nodes have (see even.go)
+	first      map[string]bool // UIDs of pods that are placed before all others (see again.go)
+	sizes      map[string]int  // by pool: the offer whose size new nodes have (see even.go)
+	plainFirst bool            // pods that only need room are placed before those that constraints tie (see orders.go)
 }
 
 // try makes a plan.
@@ -32,7 +33,7 @@ func try(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, other
 	var minded care
 	for round, cared := 1, 0; ; round++ {
 		s := newSolver(snapshot, pods, floors)
-		s.packing, s.first, s.care = packing, other.first, minded
+		s.packing, s.first, s.care, s.plainFirst = packing, other.first, minded, other.plainFirst
 		for _, p := range s.pools {
 			if offer, found := other.sizes[p.Name]; found {
 				p.keepEven(offer)

@@ -34,22 +34,23 @@ func solve(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way) pla
 }
 
 type solver struct {
-	snapshot *cluster.Snapshot
-	pools    []*pool
-	bins     []*bin
-	topology *topology.Tracker
-	shapes   map[*cluster.Shape]*shape
-	tied     []*cluster.Shape // with constraints on others
-	byNode   map[string]int   // node and claim name → bin
-	failed   []*cluster.Pod
-	selected map[selection][]way
-	order    []string // UIDs of placed pods, as they were placed
-	choices  map[string]*choices
-	leavers  map[string]*leaver // by UID: pods to place that run on nodes which go
-	asking   bool               // some taint is PreferNoSchedule
-	packing  mix.Way            // finds cheap nodes for lots of pods
-	first    map[string]bool    // UIDs of pods that are placed before all others (see again.go)
-	care     care
+	snapshot   *cluster.Snapshot
+	pools      []*pool
+	bins       []*bin
+	topology   *topology.Tracker
+	shapes     map[*cluster.Shape]*shape
+	tied       []*cluster.Shape // with constraints on others
+	byNode     map[string]int   // node and claim name → bin
+	failed     []*cluster.Pod
+	selected   map[selection][]way
+	order      []string // UIDs of placed pods, as they were placed
+	choices    map[string]*choices
+	leavers    map[string]*leaver // by UID: pods to place that run on nodes which go
+	asking     bool               // some taint is PreferNoSchedule
+	packing    mix.Way            // finds cheap nodes for lots of pods
+	first      map[string]bool    // UIDs of pods that are placed before all others (see again.go)
+	care       care
+	plainFirst bool // see orders.go
 }
 
 // shape is a kind of pod with what this round has found out about it.
@@ -294,8 +295,14 @@ func (s *solver) runClass(pods []*cluster.Pod) []*cluster.Pod {
 			tied = append(tied, pod)
 		}
 	}
-	rest := s.placeEach(tied)
-	rest = append(rest, s.packLiked(plain)...)
+	var rest []*cluster.Pod
+	if s.plainFirst {
+		rest = s.packLiked(plain)
+		rest = append(rest, s.placeEach(tied)...)
+	} else {
+		rest = s.placeEach(tied)
+		rest = append(rest, s.packLiked(plain)...)
+	}
 	return append(s.placeEach(rest), s.placeEach(late)...)
 }
 
