@@ -5,14 +5,17 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine"
 )
 
 // Generate makes the script of a seed: a cluster, its users, and the mix of what goes wrong, all drawn.
 func Generate(seed uint64) Script {
 	d := newDice(seed, "script")
 	s := Script{Seed: seed, Faults: map[string]Fault{}, Mix: lateMix(seed, drawMix(&d)), Heal: d.between(4*time.Minute, 12*time.Minute)}
+	s.Tolerance = engine.DefaultPriceTolerance
 	if own := newDice(seed, "tolerance"); own.chance(0.25) {
-		s.Tolerance = of(&own, 5, 20)
+		s.Tolerance = of(&own, 0, 20)
 	}
 	g := &generator{dice: &d, script: &s}
 	g.pools()
