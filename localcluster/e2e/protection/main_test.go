@@ -27,7 +27,7 @@ type guarded struct{ *placingtest.Guarded }
 var sharedCluster = shared.New(func(ctx context.Context) (*placingtest.Guarded, error) {
 	return placingtest.Start(ctx, placingtest.Options{
 		Door: placingtest.Webhook, Policy: placing.Policy, World: placing.Nodes, WithScheduler: true,
-		Components: []cluster.Component{cluster.Etcd, cluster.APIServer},
+		Components: []cluster.Component{cluster.Etcd, cluster.APIServer}, AtEnd: rightsAreNeeded,
 	})
 }, (*placingtest.Guarded).Stop)
 

@@ -45,6 +45,8 @@ type Options struct {
 	WithScheduler bool
 	// Components are those of the control plane; empty: all.
 	Components []cluster.Component
+	// AtEnd looks at what a webhook has done, once it is stopped and before its API server is; nil looks at nothing.
+	AtEnd func(*Guarded) error
 }
 
 // Guarded is a cluster whose API server the policy guards.
@@ -58,6 +60,7 @@ type Guarded struct {
 	binary   string               // of joiner-webhook
 	reserved *cluster.Reservation // of port; nil: the webhook is not the door
 	port     int                  // that the API server calls
+	atEnd    func(*Guarded) error // nil: nothing
 	files    string               // the directory of the webhook's files; "": that of the admin's kubeconfig
 }
 
@@ -70,7 +73,7 @@ func Start(ctx context.Context, options Options) (*Guarded, error) {
 	}
 	asked := rig.Options{ControlPlane: controlPlane, Components: options.Components, Audit: true, WithoutJoiner: true, WithoutManifests: true,
 		ExtraArgs: map[cluster.Component][]string{cluster.APIServer: options.Args}}
-	g := &Guarded{Door: options.Door}
+	g := &Guarded{Door: options.Door, atEnd: options.AtEnd}
 	switch options.Door {
 	case Plugin:
 		asked.NodeSchedulingPolicy = options.Policy
@@ -179,6 +182,9 @@ func (g *Guarded) Stop() error {
 	var failed error
 	if g.webhook != nil {
 		failed = g.webhook.Stop()
+		if g.atEnd != nil { // a watch is in the audit log when it ends
+			failed = errors.Join(failed, g.atEnd(g))
+		}
 	}
 	return errors.Join(failed, g.Cluster.Stop(), g.reserved.Release())
 }
