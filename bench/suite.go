@@ -32,6 +32,8 @@ func (s *suite) do() error {
 		measure := s.compare
 		if strings.HasPrefix(name, systemPrefix) {
 			measure = s.whole
+		} else if strings.HasPrefix(name, restPrefix) {
+			measure = s.atRest
 		}
 		own, err := measure(name)
 		if err != nil {

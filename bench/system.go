@@ -42,6 +42,45 @@ func (s *suite) findPrograms() error {
 	return nil
 }
 
+// restPrefix begins the names of scenarios of a controller at rest (B-22): rest-2000 has 2,000 nodes and 20,000 pods.
+const restPrefix = "rest-"
+
+// sidesOf are the programs of both sides.
+func (s *suite) sidesOf() (sides []system.Side) {
+	for _, side := range s.sides {
+		program := rig.JoinerProgram(s.programs.joiner)
+		if side == report.Karpenter {
+			program = peer.Program(s.programs.karpenter)
+		}
+		sides = append(sides, system.Side{Name: side, Program: program})
+	}
+	return sides
+}
+
+// atRest looks at each side's controller while nothing happens, once.
+func (s *suite) atRest(name string) ([]report.Line, error) {
+	nodes, err := strconv.Atoi(strings.TrimPrefix(name, restPrefix))
+	if err != nil || nodes <= 0 || nodes%20 != 0 {
+		return nil, fmt.Errorf("scenario %q; want %s and a multiple of 20", name, restPrefix)
+	}
+	if err := s.findPrograms(); err != nil {
+		return nil, err
+	}
+	config := system.Config{ControlPlane: s.programs.controlPlane, Log: os.Stderr, Sides: s.sidesOf()}
+	seen, err := config.Rest(context.Background(), nodes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	var lines []report.Line
+	for _, r := range seen {
+		lines = append(lines, report.Line{Record: report.Record{
+			Scenario: name, Side: r.Side, Cost: r.Cost, PodsPlaced: r.Pods, Nodes: r.Nodes, CutOff: r.CutOff,
+			Rest: &report.Rest{Requests: r.Requests, ReadySeconds: r.ReadySeconds, Writes: r.Writes, Went: r.Went},
+		}})
+	}
+	return lines, nil
+}
+
 // whole measures both sides as whole controllers. Of a phase's rounds the median one by time counts.
 func (s *suite) whole(name string) ([]report.Line, error) {
 	pods, err := strconv.Atoi(strings.TrimPrefix(name, systemPrefix))
@@ -51,14 +90,7 @@ func (s *suite) whole(name string) ([]report.Line, error) {
 	if err := s.findPrograms(); err != nil {
 		return nil, err
 	}
-	config := system.Config{ControlPlane: s.programs.controlPlane, Rounds: s.rounds, Log: os.Stderr}
-	for _, side := range s.sides {
-		program := rig.JoinerProgram(s.programs.joiner)
-		if side == report.Karpenter {
-			program = peer.Program(s.programs.karpenter)
-		}
-		config.Sides = append(config.Sides, system.Side{Name: side, Program: program})
-	}
+	config := system.Config{ControlPlane: s.programs.controlPlane, Rounds: s.rounds, Log: os.Stderr, Sides: s.sidesOf()}
 	phases, err := config.Run(context.Background(), pods)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

@@ -15,6 +15,10 @@ func Aims(w io.Writer, lines []Line) {
 			continue
 		}
 		peer, found := find(lines, l.Scenario, Karpenter)
+		if l.Rest != nil {
+			restAims(w, l.Record, peer)
+			continue
+		}
 		if l.System != nil {
 			wavesAim(w, l.Record)
 			if found {

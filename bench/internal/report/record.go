@@ -34,6 +34,17 @@ type Record struct {
 	Frontier []Point `json:"frontier,omitempty"`
 	// System is of whole controllers only.
 	*System
+	// Rest is of controllers at rest only (B-22).
+	Rest *Rest `json:"rest,omitempty"`
+}
+
+// Rest is what else is known of a controller at rest, whose Record has the CPU seconds in the wall seconds of rest and
+// the peak of its memory meanwhile.
+type Rest struct {
+	Requests     map[string]int `json:"requests"`      // in that time, by verb and resource, watches aside
+	ReadySeconds float64        `json:"ready_seconds"` // of a new process, until it says that it is ready
+	Writes       map[string]int `json:"writes"`        // of the new process, by verb and resource, leases aside
+	Went         int            `json:"went"`          // nodes that came or went after the restart
 }
 
 // System is what else is known of a phase in which a whole controller ran (B-10 to B-13).

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/joiner-autoscaler/joiner/bench/internal/measure"
 )
 
 // The keys are those of docs/spec/performance.md, and what was not checked is null.
@@ -206,5 +208,34 @@ func TestResultsAreReadAgain(t *testing.T) {
 	}
 	if records, err := Read(file); err != nil || !reflect.DeepEqual(records, want) {
 		t.Errorf("%+v, %v; want %+v", records, err, want)
+	}
+}
+
+// B-22: a controller at rest is judged by what it took, beside the peer; a cluster that was never there is no rest.
+func TestB22_AimsOfAControllerAtRest(t *testing.T) {
+	t.Parallel()
+	rest := func(side string, cpu float64, requests, went int) Line {
+		return Line{Record: Record{Scenario: "rest-2000", Side: side,
+			Cost: measure.Cost{WallSeconds: 100, CPUSeconds: cpu, PeakRSSBytes: 200 << 20},
+			Rest: &Rest{Requests: map[string]int{"patch a": requests}, ReadySeconds: 3, Went: went}}}
+	}
+	var out strings.Builder
+	Aims(&out, []Line{rest(Joiner, 1, 101, 1), rest(Karpenter, 30, 7, 0)})
+	for _, want := range []string{
+		"met      B-22   rest-2000: 1.00 % of a core at rest; aim 2 %; the peer 30.00 % of a core",
+		"NOT MET  B-22   rest-2000: 1.01 requests a second; aim 1; the peer 0.07 requests a second",
+		"met      B-22   rest-2000: ready 3.0 s after a restart",
+		"NOT MET  B-22   rest-2000: after a restart 1 nodes came or went",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("want %q in\n%s", want, out.String())
+		}
+	}
+	out.Reset()
+	cut := rest(Joiner, 0, 0, 0)
+	cut.CutOff = true
+	Aims(&out, []Line{cut})
+	if got := out.String(); !strings.HasPrefix(got, "NOT MET") || strings.Count(got, "\n") != 1 {
+		t.Errorf("of a cluster that was not there: %s", got)
 	}
 }

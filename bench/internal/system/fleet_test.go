@@ -91,3 +91,22 @@ func TestRequestsAreCountedByPhase(t *testing.T) {
 		t.Errorf("counted %v and %v, want two patches and one get", phases[0].Requests, phases[1].Requests)
 	}
 }
+
+// B-22: what a new process writes counts from its start; reads, leases and others' writes do not.
+func TestB22_WritesAfterARestart(t *testing.T) {
+	t.Parallel()
+	line := func(user, verb, resource, at string) string {
+		return `{"stage":"ResponseComplete","verb":"` + verb + `","user":{"username":"` + user + `"},"objectRef":{"resource":"` + resource +
+			`"},"requestReceivedTimestamp":"2026-01-02T03:04:` + at + `Z"}` + "\n"
+	}
+	log := filepath.Join(t.TempDir(), "audit.log")
+	text := line("joiner", "patch", "nodes", "04") + line("joiner", "patch", "nodes", "05") + line("joiner", "list", "nodes", "06") +
+		line("joiner", "update", "leases", "06") + line("admin", "patch", "nodes", "07")
+	if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := writes(log, "joiner", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	if err != nil || got.String() != "patch nodes 1" {
+		t.Errorf("%s, %v; want one patch of nodes", got, err)
+	}
+}
