@@ -80,7 +80,7 @@ func (f *fixture) prepare(ctx context.Context) error {
 func (f *fixture) stop() error {
 	var failed []error
 	if f.operator != nil {
-		failed = append(failed, f.operator.Stop())
+		failed = append(failed, f.operator.Stop(), f.rightsAreNeeded()) // a watch is in the log when it ends
 	}
 	for _, r := range []*rig.Rig{f.guest, f.mgmt} {
 		if r != nil {

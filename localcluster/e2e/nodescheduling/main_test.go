@@ -63,11 +63,12 @@ func behindEach(options placingtest.Options) behind {
 // The clusters of the package, two for each door.
 var (
 	// peopled has nodes, Scheduler and everything that makes and places pods.
-	peopled = behindEach(placingtest.Options{Policy: placing.Policy, World: placing.Nodes, WithScheduler: true})
+	peopled = behindEach(placingtest.Options{Policy: placing.Policy, World: placing.Nodes, WithScheduler: true,
+		AtEnd: noteRequests})
 	// empty has an API server only, no nodes and no kind Scheduler. Kubernetes' own plugin PodTopologyLabels is off: while nodes cannot
 	// be listed it refuses every pod, and so would hide what the policy answers.
 	empty = behindEach(placingtest.Options{Policy: emptyPolicy, Components: []cluster.Component{cluster.Etcd, cluster.APIServer},
-		Args: []string{"--disable-admission-plugins=PodTopologyLabels"}})
+		Args: []string{"--disable-admission-plugins=PodTopologyLabels"}, AtEnd: rightsAreNeeded})
 )
 
 func TestMain(m *testing.M) {

@@ -69,6 +69,7 @@ func beginWith(t *testing.T, options placingtest.Options) guarded {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), shared.StartTimeout)
 	defer cancel()
+	options.AtEnd = noteRequests
 	started, err := placingtest.Start(ctx, options)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,42 @@
+package nodescheduling
+
+import (
+	"errors"
+
+	"github.com/joiner-autoscaler/joiner/charts"
+	"github.com/joiner-autoscaler/joiner/localcluster/placing/placingtest"
+	"github.com/joiner-autoscaler/joiner/localcluster/rights"
+)
+
+const webhookUser = "joiner-webhook"
+
+// askedFor is what the webhooks of all clusters have asked for. Clusters end one after another.
+var askedFor = rights.Use{}
+
+func noteRequests(g *placingtest.Guarded) error {
+	return askedFor.Add(g.Cluster.AuditLog(), webhookUser, webhookUser)
+}
+
+// rightsAreNeeded says which rights of the webhook no request of all tests needed (U-11). Those for certificates of its
+// own are in package protection.
+func rightsAreNeeded(g *placingtest.Guarded) error {
+	policy, err := charts.Files().ReadFile(charts.Webhook + "/rules/policy.yaml")
+	override, err2 := charts.Files().ReadFile(charts.Webhook + "/rules/override.yaml")
+	authorizer, err3 := charts.Files().ReadFile(charts.Webhook + "/rules/authorizer.yaml")
+	if err := errors.Join(err, err2, err3, noteRequests(g)); err != nil {
+		return err
+	}
+	return rights.AllNeeded(askedFor, webhookUser, spare(), policy, override, authorizer)
+}
+
+// spare are the rights that no request of these tests needs, each with the reason.
+func spare() map[rights.Right]string {
+	const (
+		listed = "an API server without watches that begin with a list is asked for lists"
+		owner  = "asked for as a ReplicaSet is, when such an object owns the pod of an event: TestA15_EventsAreAboutWhatExists"
+	)
+	return map[rights.Right]string{
+		"list nodes": listed, "list namespaces": listed,
+		"get daemonsets.apps": owner, "get statefulsets.apps": owner, "get jobs.batch": owner, "get replicationcontrollers": owner,
+	}
+}
