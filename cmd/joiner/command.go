@@ -112,6 +112,9 @@ func (o *options) addDisruption(flags *pflag.FlagSet) {
 		"what replacing nodes by cheaper ones has to save, in dollars per hour")
 	flags.IntVar(&o.PriceTolerance, "price-tolerance", o.PriceTolerance,
 		"by how much fewer nodes may be dearer than the cheapest ones, in percent; 0 takes the cheapest")
+	flags.Int64Var(&o.MaxNodes, "max-nodes", o.MaxNodes,
+		"the most nodes that the whole cluster should have, of whatever program: nothing is launched for pods or replicas "+
+			"above it, and nothing is removed for it; 0 is no limit")
 	flags.Float64Var(&o.NodeOverheadPrice, "node-overhead-price", o.NodeOverheadPrice,
 		"what a node costs beside its price, in dollars per hour; the annotation joiner.sh/node-overhead-price of a NodePool "+
 			"counts before it")

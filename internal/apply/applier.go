@@ -34,6 +34,7 @@ import (
 type Store interface {
 	Snapshot() *cluster.Snapshot
 	Usage(pool string) limit.Usage
+	Ceiling() limit.Ceiling
 	Promise(claim *karpenterv1.NodeClaim, reserve resources.Vector, pods []plan.PodRef)
 	Nominate(pods []plan.PodRef, node string)
 }

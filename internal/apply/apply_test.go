@@ -31,6 +31,7 @@ import (
 type store struct {
 	snapshot *cluster.Snapshot
 	used     limit.Usage
+	ceiling  limit.Ceiling
 	promised []string
 
 	promisedUIDs []string
@@ -39,6 +40,7 @@ type store struct {
 
 func (s *store) Snapshot() *cluster.Snapshot { return s.snapshot }
 func (s *store) Usage(string) limit.Usage    { return s.used }
+func (s *store) Ceiling() limit.Ceiling      { return s.ceiling }
 func (s *store) Promise(c *karpenterv1.NodeClaim, reserve resources.Vector, pods []plan.PodRef) {
 	s.promised = append(s.promised, c.Name)
 	s.promisedUIDs = append(s.promisedUIDs, string(c.UID))

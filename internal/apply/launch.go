@@ -46,13 +46,13 @@ const atATime = 200
 func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 	snapshot := a.config.Store.Snapshot()
 	attempts := make([]attempt, len(p.Launches))
-	used, views := map[string]limit.Usage{}, map[string]*view{}
+	used, views, ceiling := map[string]limit.Usage{}, map[string]*view{}, a.config.Store.Ceiling()
 	same := map[string]int{}
 	for i, launch := range p.Launches {
 		if views[launch.Pool] == nil {
 			views[launch.Pool] = a.look(ctx, snapshot, launch)
 		}
-		attempts[i] = a.check(snapshot, p, launch, views[launch.Pool], used)
+		attempts[i] = a.check(snapshot, p, launch, views[launch.Pool], used, &ceiling)
 		attempts[i].ordinal = same[purpose(launch)]
 		same[purpose(launch)]++
 	}
@@ -131,9 +131,10 @@ func (a *Applier) promise(t attempt) {
 }
 
 // check looks whether the launch still holds: its pool is the one that the plan saw, its slot is one that may be used, and
-// the limits leave room for it with everything that was created since the snapshot (L-13). used counts what the launches
-// before it will take.
-func (a *Applier) check(snapshot *cluster.Snapshot, p plan.Plan, launch plan.Launch, v *view, used map[string]limit.Usage) attempt {
+// the limits leave room for it with everything that was created since the snapshot (L-13). used and ceiling count what the
+// launches before it will take.
+func (a *Applier) check(snapshot *cluster.Snapshot, p plan.Plan, launch plan.Launch, v *view, used map[string]limit.Usage,
+	ceiling *limit.Ceiling) attempt {
 	t := attempt{launch: launch, err: v.err}
 	if t.err != nil {
 		return t
@@ -150,6 +151,11 @@ func (a *Applier) check(snapshot *cluster.Snapshot, p plan.Plan, launch plan.Lau
 		t.refusal = exceeded.Text(p.Names)
 		return t
 	}
+	if ceiling.Left() == 0 && len(launch.Replaces) == 0 { // the same holds for the limit of the whole cluster (K-53)
+		t.refusal = ceiling.Text()
+		return t
+	}
+	ceiling.Used++
 	used[launch.Pool] = used[launch.Pool].Plus(1, launch.Reserve)
 	return t
 }

@@ -42,8 +42,8 @@ annotation (docs/dump.md).
 
 The controller that leads is asked for what it planned with last, through the API server: that needs the right to
 create pods/portforward in its namespace, and to list leases. With --rebuild it is made from the objects of the cluster,
-or with -f from those of files: under the default flags of a controller, --price-tolerance and --node-overhead-price
-aside. That needs the rights that explain needs; what else may not be read is named.
+or with -f from those of files: under the default flags of a controller, --price-tolerance, --max-nodes and
+--node-overhead-price aside. That needs the rights that explain needs; what else may not be read is named.
 
 Names become ranks that keep their order, so that the plan is the same but for them: of pods, nodes, pools and
 namespaces, and values of labels (--redact names). With all, keys of labels, zones and resources of your own do too;

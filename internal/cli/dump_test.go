@@ -162,11 +162,14 @@ func TestU06_WithAnotherSetting(t *testing.T) {
 	}
 }
 
-// P-22, B-20: a dump that is made from objects holds what the controller's flags say of costs, top and policy check
+// P-22, B-20, K-53: a dump that is made from objects holds what the controller's flags say of costs, top and policy check
 // take them too.
 func TestP22_AllThatPlansTakesTheCosts(t *testing.T) {
 	t.Parallel()
-	d := understood(t, dumped(t, "--price-tolerance", "7", "--node-overhead-price", "0.03"))
+	d := understood(t, dumped(t, "--price-tolerance", "7", "--node-overhead-price", "0.03", "--max-nodes", "8"))
+	if d.Snapshot.MaxNodes != 8 {
+		t.Errorf("the whole cluster may have %d nodes, want 8", d.Snapshot.MaxNodes)
+	}
 	for _, pool := range d.Snapshot.Pools {
 		if pool.PriceTolerance != 7 || pool.NodeOverheadPrice.String() != "0.030" {
 			t.Errorf("pool %s has a tolerance of %d %% and an overhead of %s", pool.Name, pool.PriceTolerance, pool.NodeOverheadPrice)
@@ -177,7 +180,7 @@ func TestP22_AllThatPlansTakesTheCosts(t *testing.T) {
 		{"explain", "pod", "ml/train-2", "-f", "../../examples/simulate"}, {"policy", "check", "-f", "../../examples/policycheck"},
 		{"dump", "-f", "../../examples/simulate", "-o", filepath.Join(t.TempDir(), "dump.gz")},
 	} {
-		for _, setting := range []string{"--price-tolerance=101", "--node-overhead-price=1000001"} {
+		for _, setting := range []string{"--price-tolerance=101", "--node-overhead-price=1000001", "--max-nodes=-1"} {
 			flag, _, _ := strings.Cut(setting, "=")
 			code, _, failures := ran(t, "", append(args, setting)...)
 			if code != cli.CodeFailed || !strings.Contains(failures, flag) {

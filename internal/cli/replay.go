@@ -38,7 +38,7 @@ func replay(config Config) *cobra.Command {
 comes to the same plans. No cluster is asked. - is standard input.
 
 --with plans under another value of one of the controller's flags: consolidation-min-saving,
-consolidation-min-saving-percent, price-tolerance, node-overhead-price (for all NodePools), or
+consolidation-min-saving-percent, price-tolerance, node-overhead-price (for all NodePools), max-nodes, or
 feature-gates=SpotToSpotConsolidation=true. --explain says of a pod or a node of the dump what explain would say.
 
 --script prints a script of docs/scripts.md for each question that has an answer: an incident becomes a test. What the

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/migrate"
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
@@ -68,17 +67,18 @@ type offers struct {
 	types int
 }
 
-// planTime is --now, the time that is planned for, and what the controller's flags say of costs: what nothing in a
-// cluster tells.
+// planTime is --now, the time that is planned for, and what the controller's flags say of costs and of the whole cluster:
+// what nothing in a cluster tells.
 type planTime struct {
 	text  string
 	costs costs
 }
 
-// costs are the controller's --price-tolerance, in percent, and --node-overhead-price, in dollars per hour.
+// costs are the controller's --price-tolerance, in percent, --node-overhead-price, in dollars per hour, and --max-nodes.
 type costs struct {
 	tolerance int
 	overhead  float64
+	maxNodes  int64
 }
 
 func (m *planTime) flag(command *cobra.Command) {
@@ -87,8 +87,10 @@ func (m *planTime) flag(command *cobra.Command) {
 }
 
 func (c *costs) flags(command *cobra.Command) {
-	command.Flags().IntVar(&c.tolerance, "price-tolerance", engine.DefaultPriceTolerance,
+	command.Flags().IntVar(&c.tolerance, "price-tolerance", whatif.DefaultPriceTolerance,
 		"the controller's --price-tolerance: by how many percent fewer nodes may be dearer than the cheapest ones")
+	command.Flags().Int64Var(&c.maxNodes, "max-nodes", 0,
+		"the controller's --max-nodes: the most nodes that the whole cluster should have; 0 is no limit")
 	command.Flags().Float64Var(&c.overhead, "node-overhead-price", 0,
 		"the controller's --node-overhead-price: what a node costs beside its price, in dollars per hour")
 }
@@ -120,6 +122,9 @@ func pictureAt(documents []whatif.Document, setting string, with costs, now time
 	if with.tolerance < 0 || with.tolerance > 100 {
 		return nil, offers{}, fmt.Errorf("--price-tolerance is %d: want percent from 0 to 100", with.tolerance)
 	}
+	if with.maxNodes < 0 {
+		return nil, offers{}, fmt.Errorf("--max-nodes is %d: want a number of nodes above 0, or 0 for no limit", with.maxNodes)
+	}
 	overhead, err := whatif.PerHour(with.overhead)
 	if err != nil {
 		return nil, offers{}, fmt.Errorf("--node-overhead-price: %w", err)
@@ -135,7 +140,7 @@ func pictureAt(documents []whatif.Document, setting string, with costs, now time
 	}
 	catalogue := inventory.Catalog()
 	world, err := whatif.New(whatif.Input{Documents: documents, Catalogue: catalogue, Now: now,
-		PriceTolerance: with.tolerance, NodeOverheadPrice: overhead, Estimated: chosen == kwok.EC2Types})
+		PriceTolerance: with.tolerance, NodeOverheadPrice: overhead, MaxNodes: with.maxNodes, Estimated: chosen == kwok.EC2Types})
 	return world, offers{name: chosen, types: len(catalogue.Types)}, err
 }
 

@@ -172,6 +172,8 @@ func TestU36_SimulateSaysWhatIsWrong(t *testing.T) {
 		"a bad catalogue": {args: []string{"-f", "-", "--catalogue", garbage}, want: "--catalogue " + garbage},
 		"a bad tolerance": {args: []string{"-f", "-", "--price-tolerance", "101"},
 			want: "--price-tolerance is 101: want percent from 0 to 100"},
+		"a bad limit": {args: []string{"-f", "-", "--max-nodes", "-1"},
+			want: "--max-nodes is -1: want a number of nodes above 0, or 0 for no limit"},
 		"a bad overhead": {args: []string{"-f", "-", "--node-overhead-price", "-0.01"},
 			want: "--node-overhead-price: price -0.01: want dollars per hour from 0 to 1000000"},
 		"no kind":              {in: "apiVersion: v1\n", args: []string{"-f", "-"}, want: `-, document 1: apiVersion is "v1" and kind is ""`},
@@ -302,5 +304,28 @@ func TestP22_SimulateTakesTheToleranceOfTheController(t *testing.T) {
 	want := `note: NodePool default: annotation joiner.sh/node-overhead-price is "-1": want a decimal number of dollars per hour`
 	if nodes != few || !strings.Contains(out, want) {
 		t.Errorf("%d nodes where the annotation says -1, want %d, and it to say %s in\n%s", nodes, few, want, out)
+	}
+}
+
+// K-53: simulate plans within the limit of the whole cluster, and what it foretells stays within it too.
+func TestK53_SimulateKeepsTheLimitOfTheCluster(t *testing.T) {
+	t.Parallel()
+	planned := func(flags ...string) string {
+		_, out, failures := simulated(t, "", append([]string{"-f", "../../examples/simulate"}, flags...)...)
+		if failures != "" {
+			t.Fatal(failures)
+		}
+		return out
+	}
+	const full = "ClusterLimitNodes"
+	if out := planned(); strings.Contains(out, full) {
+		t.Errorf("without the limit:\n%s", out)
+	}
+	if out := planned("--max-nodes", "1"); !strings.Contains(out, full) || !strings.Contains(out, "nodes 1 of 1 in the whole cluster (--max-nodes)") {
+		t.Errorf("with it:\n%s", out)
+	}
+	var end struct{ Quiet struct{ Nodes int } }
+	if err := json.Unmarshal([]byte(planned("--max-nodes", "1", "--until", "quiet", "-o", "json")), &end); err != nil || end.Quiet.Nodes != 1 {
+		t.Errorf("%d nodes in the end, want 1; %v", end.Quiet.Nodes, err)
 	}
 }

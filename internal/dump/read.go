@@ -40,7 +40,10 @@ func read(c content) (Dump, error) {
 		r.shape(c.shapes[i], table)
 	}
 	parts := cluster.Snapshot{Version: c.picture.Version, Names: c.picture.Resources, Pending: r.list(c.picture.Pending),
-		Repelling: r.list(c.picture.Repelling)}
+		Repelling: r.list(c.picture.Repelling), MaxNodes: c.picture.MaxNodes, Unseen: c.picture.Unseen}
+	r.where = "picture"
+	r.need(parts.MaxNodes >= 0, "maxNodes is %d; want 1 or more, or 0 for no limit", parts.MaxNodes)
+	r.need(parts.Unseen >= 0, "unseenClaims is %d; want 0 or more", parts.Unseen)
 	r.rest(&parts)
 	d := Dump{Terms: r.terms(c.picture.Options)}
 	for _, p := range c.plans {

@@ -61,6 +61,9 @@ type pictureRecord struct {
 	Pending   []int         `json:"pending,omitempty"`
 	Repelling []int         `json:"repelling,omitempty"`
 	Options   optionsRecord `json:"options"`
+	// MaxNodes is --max-nodes, and Unseen counts the NodeClaims that count for it and have no line (K-53).
+	MaxNodes int64 `json:"maxNodes,omitempty"`
+	Unseen   int64 `json:"unseenClaims,omitempty"`
 }
 
 type optionsRecord struct {

@@ -246,6 +246,9 @@ func (p *scripter) body() string {
 	for _, n := range p.in.namespaces {
 		b.WriteString(words("namespace", n.Name, attribute("labels", labelText(n.Labels))))
 	}
+	if c := p.in.picture; c.MaxNodes != 0 || c.Unseen != 0 {
+		b.WriteString(words("limit", "cluster", number("nodes", c.MaxNodes, 0), number("unseen", c.Unseen, 0)))
+	}
 	for _, pool := range p.in.pools {
 		b.WriteString(p.pool(pool))
 	}

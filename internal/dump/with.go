@@ -17,6 +17,7 @@ const (
 	flagGates    = "feature-gates"
 	flagTolerant = "price-tolerance"
 	flagOverhead = "node-overhead-price"
+	flagMaxNodes = "max-nodes"
 	gateSpot     = "SpotToSpotConsolidation"
 	percentLimit = 99
 	mostTolerant = 100
@@ -40,11 +41,15 @@ func With(d Dump, setting string) (Dump, error) {
 		var price resources.Money
 		price, err = dollarsOf(name, value)
 		d.Snapshot = withPools(d.Snapshot, func(p *cluster.Pool) { p.NodeOverheadPrice = price })
+	case name == flagMaxNodes && given:
+		parts := *d.Snapshot
+		parts.MaxNodes, err = countOf(name, value)
+		d.Snapshot = cluster.New(parts)
 	case name == flagGates && (value == gateSpot+"=true" || value == gateSpot+"=false"):
 		d.Terms.SpotToSpot = strings.HasSuffix(value, "true")
 	default:
-		return d, fmt.Errorf("%q is none of the flags that a plan depends on: want %s=DOLLARS, %s=PERCENT, %s=PERCENT, %s=DOLLARS "+
-			"or %s=%s=true|false", setting, flagSaving, flagPercent, flagTolerant, flagOverhead, flagGates, gateSpot)
+		return d, fmt.Errorf("%q is none of the flags that a plan depends on: want %s=DOLLARS, %s=PERCENT, %s=PERCENT, %s=DOLLARS, "+
+			"%s=NUMBER or %s=%s=true|false", setting, flagSaving, flagPercent, flagTolerant, flagOverhead, flagMaxNodes, flagGates, gateSpot)
 	}
 	return d, err
 }
@@ -59,6 +64,14 @@ func dollarsOf(name, value string) (resources.Money, error) {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
 	return price, nil
+}
+
+func countOf(name, value string) (int64, error) {
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%s is %q; want a number of nodes, or 0 for no limit", name, value)
+	}
+	return n, nil
 }
 
 func percentOf(name, value string, most int) (int, error) {

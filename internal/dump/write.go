@@ -47,7 +47,8 @@ func contentOf(d Dump) content {
 	s := d.Snapshot
 	w.gatherPods(s)
 	w.out.picture = pictureRecord{Version: s.Version, Resources: s.Names, Pending: w.positions(s.Pending),
-		Repelling: w.positions(s.Repelling), Options: options(d.Terms)}
+		Repelling: w.positions(s.Repelling), Options: options(d.Terms),
+		MaxNodes: s.MaxNodes, Unseen: s.Unseen}
 	for _, name := range slices.Sorted(maps.Keys(s.Namespaces)) {
 		w.out.namespaces = append(w.out.namespaces, namespaceRecord{name, some(s.Namespaces[name])})
 	}

@@ -55,7 +55,7 @@ func dump(p plan.Plan) string { return fmt.Sprintf("%#v", p) }
 // What depends on the order of parsing (positions in catalogues, shapes) then differs.
 func shuffleLines(source *rand.Rand, script string) string {
 	groups := map[string][]string{}
-	kinds := []string{"type", "daemon", "pool", "node", "claim", "pod", "pdb"}
+	kinds := []string{"type", "daemon", "pool", "node", "claim", "pod", "pdb", "limit"}
 	for _, line := range strings.Split(script, "\n") {
 		kind, _, _ := strings.Cut(line, " ")
 		words := strings.Fields(line)

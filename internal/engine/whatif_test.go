@@ -111,6 +111,9 @@ func rebuilt(s *cluster.Snapshot, gone []*cluster.Node) *cluster.Snapshot {
 	parts := *s
 	parts.Nodes, parts.Repelling, parts.Pending, parts.Pools = nil, nil, slices.Clone(s.Pending), nil
 	used := map[string]int64{}
+	if s.MaxNodes != 0 && len(gone) > 0 { // above the limit of the cluster as many come as go
+		parts.MaxNodes = max(s.MaxNodes, s.Ceiling().Used)
+	}
 	for _, node := range s.Nodes {
 		if !slices.Contains(gone, node) {
 			parts.Nodes = append(parts.Nodes, node)

@@ -159,7 +159,7 @@ func fewValues(pool *cluster.Pool) (plan.Step, bool) {
 // lacksReplicas is about a static pool that launches so many nodes.
 func lacksReplicas(s *cluster.Snapshot, pool *cluster.Pool, launches int) (plan.Step, bool) {
 	target, exceeded := pool.Limits.Target(pool.Replicas)
-	has := pool.Used.Nodes + int64(launches)
+	has, ceiling := pool.Used.Nodes+int64(launches), s.Ceiling()
 	counts := fmt.Sprintf("replicas %d, nodes %d", pool.Replicas, pool.Used.Nodes)
 	switch {
 	case exceeded != nil && has >= target:
@@ -170,6 +170,8 @@ func lacksReplicas(s *cluster.Snapshot, pool *cluster.Pool, launches int) (plan.
 		return plan.Step{}, false
 	case has >= target:
 		return plan.Step{Cause: cause.StaticFull, Detail: counts}, true
+	case ceiling.Left() == 0:
+		return plan.Step{Cause: cause.ReplicasBelow, Detail: counts + ": " + ceiling.Text()}, true
 	case pool.Catalog != nil && !pool.Catalog.Available.Intersects(pool.Catalog.All()):
 		return plan.Step{Cause: cause.NoCapacity, Detail: "availability"}, true
 	}
@@ -238,7 +240,7 @@ func alone(s *cluster.Snapshot, p plan.Plan, pool *cluster.Pool) (refused, outwe
 			first[step.Cause] = step
 		}
 	}
-	for _, code := range []cause.Code{cause.HardLimitNodes, cause.SoftLimitNodes, cause.ResourceLimit} {
+	for _, code := range []cause.Code{cause.HardLimitNodes, cause.SoftLimitNodes, cause.ClusterLimitNodes, cause.ResourceLimit} {
 		if counts[code] > 0 {
 			refused = append(refused, Limited(first[code]))
 		}
@@ -287,6 +289,10 @@ func Limited(step plan.Step) plan.Step {
 		field, aside = "spec.hardLimits.", ", and no replacement goes above it"
 	case cause.SoftLimitNodes:
 		aside = ", which a replacement may go above"
+	case cause.ClusterLimitNodes:
+		step.Cause = cause.ClusterLimitReached
+		step.Detail += ", which a replacement may go above"
+		return step
 	}
 	step.Cause, step.Key = cause.LimitReached, field+step.Key
 	step.Detail += aside

@@ -44,6 +44,8 @@ type Input struct {
 	PriceTolerance int
 	// NodeOverheadPrice is that of world.Config.
 	NodeOverheadPrice resources.Money
+	// MaxNodes is that of world.Config.
+	MaxNodes int64
 	// Going says of claims that are being deleted, by name, why: what a report says of them.
 	Going map[string]plan.DisruptionReason
 }
@@ -123,7 +125,7 @@ func New(in Input) (*Stage, error) {
 		daemons: map[types.NamespacedName]*appsv1.DaemonSet{}, moved: map[string][]types.NamespacedName{},
 		going: map[string]Gone{}}
 	s.store = world.New(world.Config{Now: func() time.Time { return s.clock }, Fleet: in.Fleet,
-		PriceTolerance: in.PriceTolerance, NodeOverheadPrice: in.NodeOverheadPrice})
+		PriceTolerance: in.PriceTolerance, NodeOverheadPrice: in.NodeOverheadPrice, MaxNodes: in.MaxNodes})
 	if in.Offers == nil {
 		s.in.Offers = map[world.ClassRef]catalog.Catalog{}
 		for _, class := range in.Classes {

@@ -29,6 +29,8 @@ type Numbers struct {
 	Offers map[string]Offers
 	// Hard has the pools with a hard limit of nodes.
 	Hard map[string]HardLimit
+	// Ceiling is the limit of the whole cluster (K-53).
+	Ceiling limit.Ceiling
 }
 
 // CauseOfPool is a cause and the pool that it is about.
@@ -44,6 +46,8 @@ type PoolLimit struct{ Pool, Limit string }
 const (
 	LimitHardNodes = "hard_nodes"
 	LimitSoftNodes = "soft_nodes"
+	// LimitClusterNodes is --max-nodes, which each pool has when the cluster has it (K-53).
+	LimitClusterNodes = "cluster_nodes"
 )
 
 // PoolCapacity is a pool, and whether its machines are spot, on-demand or reserved; "" where nobody knows.
@@ -88,7 +92,8 @@ type HardLimit struct{ Most, Used int64 }
 // NumbersOf counts what a picture and the last plan for its waiting pods say; Staying is for Stay.
 func NumbersOf(s *cluster.Snapshot, p plan.Plan) Numbers {
 	n := Numbers{Waiting: map[CauseOfPool]int{}, Limited: map[PoolLimit]bool{}, Price: map[PoolCapacity]resources.Money{},
-		Staying: map[CauseOfPool]int{}, Nodes: map[PoolState]int{}, Offers: map[string]Offers{}, Hard: map[string]HardLimit{}}
+		Staying: map[CauseOfPool]int{}, Nodes: map[PoolState]int{}, Offers: map[string]Offers{}, Hard: map[string]HardLimit{},
+		Ceiling: s.Ceiling()}
 	for _, pool := range s.Pools {
 		n.pool(s, pool)
 	}
@@ -109,6 +114,9 @@ func (n *Numbers) pool(s *cluster.Snapshot, pool *cluster.Pool) {
 	}
 	if pool.Limits.SoftNodes != limit.None {
 		n.Limited[PoolLimit{pool.Name, LimitSoftNodes}] = false
+	}
+	if n.Ceiling.Most != 0 {
+		n.Limited[PoolLimit{pool.Name, LimitClusterNodes}] = false
 	}
 	for component, limited := range pool.Limits.Limited {
 		if limited && component < len(s.Names) {
@@ -198,6 +206,8 @@ func held(u plan.Unplaced, group CauseOfPool, holds map[PoolLimit]bool) {
 			holds[PoolLimit{refusal.Pool, LimitHardNodes}] = true
 		case cause.SoftLimitNodes:
 			holds[PoolLimit{refusal.Pool, LimitSoftNodes}] = true
+		case cause.ClusterLimitNodes:
+			holds[PoolLimit{refusal.Pool, LimitClusterNodes}] = true
 		case cause.ResourceLimit:
 			holds[PoolLimit{refusal.Pool, refusal.Last().Key}] = true
 		}

@@ -21,8 +21,8 @@ import (
 // it add theirs to; "simulate" prints what is planned for them, or with the word json the same for programs; "explain
 // NAME" says how the pod default/NAME stands, and "explain-node", "explain-pool", "explain-claim" or "explain KIND
 // NAME" how another object does. The word all asks for every cause, try for changes that would help, json for
-// programs, and stored says that the
-// manifests are those of a cluster.
+// programs, stored says that the
+// manifests are those of a cluster, and max-nodes=N is the limit of the whole cluster (K-53).
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 				}
 				return out
 			}
-			out, err := simulated(t, documents, d.HasArg("json"))
+			out, err := simulated(t, documents, d)
 			if err != nil {
 				return "error: " + err.Error() + "\n"
 			}
@@ -70,11 +70,26 @@ func documentsOf(t *testing.T, d *datadriven.TestData) []whatif.Document {
 
 func pictured(t *testing.T, documents []whatif.Document) (*whatif.World, error) {
 	t.Helper()
+	return picturedBelow(t, documents, 0)
+}
+
+// asTold is the world of a command, with the limit of the whole cluster that it names.
+func asTold(t *testing.T, documents []whatif.Document, d *datadriven.TestData) (*whatif.World, error) {
+	t.Helper()
+	var maxNodes int64
+	d.MaybeScanArgs(t, "max-nodes", &maxNodes)
+	return picturedBelow(t, documents, maxNodes)
+}
+
+func picturedBelow(t *testing.T, documents []whatif.Document, maxNodes int64) (*whatif.World, error) {
+	t.Helper()
 	inventory, err := kwok.LoadInventory("testdata/small.json", os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return whatif.New(whatif.Input{Documents: documents, Catalogue: inventory.Catalog(), Now: time.Unix(1_800_000_000, 0)})
+	return whatif.New(whatif.Input{
+		Documents: documents, Catalogue: inventory.Catalog(), MaxNodes: maxNodes, Now: time.Unix(1_800_000_000, 0),
+	})
 }
 
 func explained(t *testing.T, documents []whatif.Document, d *datadriven.TestData) string {
@@ -82,7 +97,7 @@ func explained(t *testing.T, documents []whatif.Document, d *datadriven.TestData
 	for i := range documents {
 		documents[i].Stored = d.HasArg("stored")
 	}
-	world, err := pictured(t, documents)
+	world, err := asTold(t, documents, d)
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
@@ -118,15 +133,15 @@ func explained(t *testing.T, documents []whatif.Document, d *datadriven.TestData
 	return fmt.Sprintf("%s%s, clean: %t\n", out.String(), e.State, e.Clean())
 }
 
-func simulated(t *testing.T, documents []whatif.Document, asJSON bool) (string, error) {
+func simulated(t *testing.T, documents []whatif.Document, d *datadriven.TestData) (string, error) {
 	t.Helper()
-	world, err := pictured(t, documents)
+	world, err := asTold(t, documents, d)
 	if err != nil {
 		return "", err
 	}
 	var out strings.Builder
 	write := world.Plan().WriteText
-	if asJSON {
+	if d.HasArg("json") {
 		write = world.Plan().WriteJSON
 	}
 	if err := write(&out); err != nil {

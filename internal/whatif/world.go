@@ -21,12 +21,16 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
+
+// DefaultPriceTolerance is the percent that joiner has without --price-tolerance (P-22).
+const DefaultPriceTolerance = engine.DefaultPriceTolerance
 
 // Input is what is planned for.
 type Input struct {
@@ -39,6 +43,8 @@ type Input struct {
 	PriceTolerance int
 	// NodeOverheadPrice is what a node costs per hour beside its price, where its pool does not say (B-20).
 	NodeOverheadPrice Dollars
+	// MaxNodes is the most nodes that the whole cluster should have, 0 for no limit (K-53).
+	MaxNodes int64
 	// Now is the time that the plan is made for.
 	Now time.Time
 }
@@ -65,6 +71,7 @@ type World struct {
 	now       time.Time
 	tolerance int             // percent
 	overhead  resources.Money // NodeOverheadPrice of the input
+	maxNodes  int64
 	objects   []object
 	catalogue catalog.Catalog
 	// told are all objects that the store was told of.
@@ -112,10 +119,11 @@ func New(in Input) (*World, error) {
 func empty(in Input) *World {
 	return &World{
 		store: world.New(world.Config{Now: func() time.Time { return in.Now }, Fleet: both{},
-			PriceTolerance: in.PriceTolerance, NodeOverheadPrice: resources.Money(in.NodeOverheadPrice)}),
+			PriceTolerance: in.PriceTolerance, NodeOverheadPrice: resources.Money(in.NodeOverheadPrice),
+			MaxNodes: in.MaxNodes}),
 		owners: map[string]string{}, Ignored: map[string]int{}, idle: map[string]string{}, catalogue: in.Catalogue,
 		known: map[string]*corev1.Pod{}, nodes: map[string]bool{}, estimated: in.Estimated, now: in.Now,
-		tolerance: in.PriceTolerance, overhead: resources.Money(in.NodeOverheadPrice),
+		tolerance: in.PriceTolerance, overhead: resources.Money(in.NodeOverheadPrice), maxNodes: in.MaxNodes,
 	}
 }
 

@@ -157,3 +157,26 @@ func TestAClaimIsOfThePoolThatItWasMadeFor(t *testing.T) {
 		t.Errorf("%d nodes count for the pool, want the two that were made for it", used)
 	}
 }
+
+// K-53: all nodes and claims count for the limit of the whole cluster, once each: a claim and its node are one, whoever
+// made them, and a claim of another program counts before it has a node.
+func TestK53_TheWholeClusterIsCounted(t *testing.T) {
+	t.Parallel()
+	s := New(Config{Now: newClock().Now, Fleet: byKind{}, MaxNodes: 9})
+	joined, early := testClaim("joined", "joined", 2, "theirs", "p0", "Launched", "Registered"), testClaim("early", "early", 3, "theirs", "")
+	for _, theirs := range []*karpenterv1.NodeClaim{joined, early} {
+		theirs.Spec.NodeClassRef.Kind = "OtherNodeClass"
+	}
+	for _, e := range []event{{object: joined}, {object: early}, {object: testNode("n", "n", 4, "p0")},
+		{object: testNode("control", "b", 5, "p1")}, {object: testClaim("ours", "ours", 6, "default", "")}} {
+		e.tell(s)
+	}
+	if got := s.Ceiling(); got.Most != 9 || got.Used != 4 {
+		t.Errorf("%d of %d count; want 4 of 9: joined with its node, early, control and ours", got.Used, got.Most)
+	}
+	event{object: testNode("e", "e", 7, "p4")}.tell(s)
+	s.removeClaim(early)
+	if got := s.Ceiling(); got.Used != 4 {
+		t.Errorf("%d count after a node came and a claim went; want 4", got.Used)
+	}
+}

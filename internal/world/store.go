@@ -44,6 +44,8 @@ type Config struct {
 	PriceTolerance int
 	// NodeOverheadPrice is what a node costs per hour beside its price, where its pool does not say (B-20).
 	NodeOverheadPrice resources.Money
+	// MaxNodes is the most nodes and NodeClaims that the whole cluster should have, 0 for no limit (K-53).
+	MaxNodes int64
 }
 
 // Owners says whose objects are; package fleet implements it. Pools and claims of other programs are not in the
@@ -282,6 +284,7 @@ func (s *Store) Snapshot() *cluster.Snapshot {
 		Version: version, Names: s.space.Names(),
 		Pools: s.poolValues.list(), Nodes: s.machines.list(), Pending: s.pending.list(), Repelling: s.repelling.list(),
 		Daemons: s.daemonValues, Namespaces: s.namespaceLabels, Guards: s.guardList(),
+		MaxNodes: s.config.MaxNodes, Unseen: s.unseen(),
 	}
 	s.published.Store(&published{snapshot: fresh, until: s.wake})
 	return fresh
@@ -303,6 +306,23 @@ func (s *Store) Usage(pool string) limit.Usage {
 	}
 	return s.usage[pool].all
 }
+
+// unseen counts the NodeClaims that are not in the picture and count for the limit of the whole cluster.
+func (s *Store) unseen() (n int64) {
+	if s.config.MaxNodes == 0 { // so it is mostly, and there are many claims
+		return 0
+	}
+	for _, e := range s.claims {
+		if e.value == nil && s.nodeOf(e.object) == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// Ceiling returns the limit of the whole cluster and what counts for it, promises included, for the applier's check
+// just before it writes (K-53).
+func (s *Store) Ceiling() limit.Ceiling { return s.Snapshot().Ceiling() }
 
 // Version returns the version of the picture; see the package's documentation.
 func (s *Store) Version() uint64 { return s.version.Load() }

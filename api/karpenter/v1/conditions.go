@@ -30,6 +30,9 @@ const (
 	// were launched for such pods did not help them; its message says which and what became of the nodes (P-35). It is no
 	// part of Ready.
 	ConditionTypeLaunchesInVain = "LaunchesInVain"
+	// ConditionTypeClusterLimitReached is True while the whole cluster has as many nodes as --max-nodes allows, so that the
+	// pool launches nothing for pods or replicas (K-53). It is no part of Ready; at other times no pool has it. It is ours.
+	ConditionTypeClusterLimitReached = "ClusterLimitReached"
 	// ConditionTypeHardLimitEnforced is True once a pool with hardLimits.nodes can no longer have more instances
 	// than that, and says otherwise why not yet (L-14). It is no part of Ready. It is ours.
 	ConditionTypeHardLimitEnforced = "HardLimitEnforced"

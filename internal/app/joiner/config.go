@@ -63,6 +63,9 @@ type Config struct {
 	ConsolidationMinSaving float64
 	// PriceTolerance is by how much fewer nodes may be dearer than the cheapest ones, in percent, from 0 to 100 (P-22).
 	PriceTolerance int
+	// MaxNodes is the most nodes and NodeClaims that the whole cluster should have, of whatever program; 0 for no limit
+	// (K-53).
+	MaxNodes int64
 	// NodeOverheadPrice is what a node costs beside its price, in dollars per hour, where its NodePool does not say
 	// (B-20).
 	NodeOverheadPrice float64
@@ -136,6 +139,17 @@ func (c Config) observeFaults() []error {
 	return nil
 }
 
+// planFaults says what is wrong with the numbers that plans go by.
+func (c Config) planFaults() (faults []error) {
+	if percent := c.PriceTolerance; percent < 0 || percent > 100 {
+		faults = append(faults, fmt.Errorf("--price-tolerance is %d: want percent from 0 to 100", percent))
+	}
+	if c.MaxNodes < 0 {
+		faults = append(faults, fmt.Errorf("--max-nodes is %d: want a number of nodes above 0, or 0 for no limit", c.MaxNodes))
+	}
+	return faults
+}
+
 // Validate returns an error for each field that cannot work, with the flag's name, the value and what is allowed.
 func (c Config) Validate() error {
 	var faults []error
@@ -189,9 +203,7 @@ func (c Config) Validate() error {
 	if _, err := resources.FromDollars(c.ConsolidationMinSaving); err != nil {
 		faults = append(faults, fmt.Errorf("--consolidation-min-saving: %w", err))
 	}
-	if percent := c.PriceTolerance; percent < 0 || percent > 100 {
-		faults = append(faults, fmt.Errorf("--price-tolerance is %d: want percent from 0 to 100", percent))
-	}
+	faults = append(faults, c.planFaults()...)
 	if _, err := resources.FromDollars(c.NodeOverheadPrice); err != nil {
 		faults = append(faults, fmt.Errorf("--node-overhead-price: %w", err))
 	}

@@ -271,7 +271,7 @@ func (o *observer) rest(ctx context.Context) error {
 	}
 	stage, err := foretell.New(foretell.Input{Objects: objects, Offers: o.store.Catalogs(), Fleet: o.fleet, Now: o.now(),
 		MinSavingPercent: o.settings.MinSavingPercent, PriceTolerance: o.picture.PriceTolerance,
-		NodeOverheadPrice: o.picture.NodeOverheadPrice})
+		NodeOverheadPrice: o.picture.NodeOverheadPrice, MaxNodes: o.picture.MaxNodes})
 	if err != nil {
 		return fmt.Errorf("foretelling: %w", err)
 	}

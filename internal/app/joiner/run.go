@@ -154,7 +154,7 @@ func pictureOf(config Config, owned *fleet.Fleet) (world.Config, error) {
 	return world.Config{
 		Fleet: owned, Off: gates.off(), IgnorePreferences: config.PreferencePolicy == PreferencesIgnored,
 		RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort, DefaultSpread: spread,
-		PriceTolerance: config.PriceTolerance, NodeOverheadPrice: overhead,
+		PriceTolerance: config.PriceTolerance, NodeOverheadPrice: overhead, MaxNodes: config.MaxNodes,
 	}, err
 }
 

@@ -248,6 +248,10 @@ func rowsOf(n view.Numbers) (rows []metrics.Row) {
 		add(metrics.HardLimit, float64(hard.Most), pool)
 		add(metrics.HardLimitUsed, float64(hard.Used), pool)
 	}
+	if n.Ceiling.Most != 0 {
+		add(metrics.MaxNodes, float64(n.Ceiling.Most))
+		add(metrics.MaxNodesUsed, float64(n.Ceiling.Used))
+	}
 	return rows
 }
 

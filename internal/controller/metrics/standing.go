@@ -21,6 +21,8 @@ const (
 	OfferingsUnavailable
 	HardLimit
 	HardLimitUsed
+	MaxNodes
+	MaxNodesUsed
 	NodepoolReady
 	OldestDrain
 	Looked
@@ -53,6 +55,10 @@ func standing() []family {
 			[]string{"nodepool"}},
 		HardLimitUsed: {"hard_limit_nodes_used", "NodeClaims of a NodePool with a hard limit; those made by hand are " +
 			"not counted.", []string{"nodepool"}},
+		MaxNodes: {"max_nodes", "The most nodes and NodeClaims that the whole cluster should have: --max-nodes. Absent " +
+			"without it.", nil},
+		MaxNodesUsed: {"max_nodes_used", "Nodes and NodeClaims that count for --max-nodes, of whatever program. Absent without " +
+			"it.", nil},
 		NodepoolReady: {"nodepool_ready", "1 while the condition Ready of a NodePool is True, otherwise 0.",
 			[]string{"nodepool"}},
 		OldestDrain: {"oldest_drain_seconds", "For how long that node of a NodePool has been draining that has been longest.",

@@ -196,6 +196,11 @@ func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) erro
 	} else {
 		condition.Clear(&pool.Status.Conditions, karpenterv1.ConditionTypePaused)
 	}
+	if ceiling := c.config.Picture.Snapshot().Ceiling(); ceiling.Left() == 0 {
+		values = append(values, condition.True(karpenterv1.ConditionTypeClusterLimitReached, "MaxNodes", ceiling.Text()))
+	} else {
+		condition.Clear(&pool.Status.Conditions, karpenterv1.ConditionTypeClusterLimitReached)
+	}
 	if _, err := translate.NodeOverheadPrice(pool, 0); err != nil {
 		c.config.Events.Event(pool, event.Warning, event.IgnoredField, err.Error())
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/pool"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
@@ -73,8 +74,14 @@ func (c *catalogs) SetCatalog(class world.ClassRef, offered catalog.Catalog) err
 	return nil
 }
 
+// pictured is a cluster of which nothing is known but what a test says.
+type pictured struct{ of *cluster.Snapshot }
+
+func (p pictured) Snapshot() *cluster.Snapshot { return p.of }
+
 type rig struct {
 	server   client.WithWatch
+	picture  cluster.Snapshot
 	cloud    *cloud
 	catalogs *catalogs
 	tape     *controllertest.Tape
@@ -104,7 +111,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 func (r *rig) config() pool.Config {
 	return pool.Config{
 		InVain: func(string) string { return r.inVain },
-		Client: r.server, Live: r.server, Fleet: fleet.New(r.cloud), Catalogs: r.catalogs, Picture: world.New(world.Config{}), Paused: func() string { return r.paused }, Events: r.tape,
+		Client: r.server, Live: r.server, Fleet: fleet.New(r.cloud), Catalogs: r.catalogs, Picture: pictured{&r.picture}, Paused: func() string { return r.paused }, Events: r.tape,
 		Metrics: metrics.New(prometheus.NewRegistry()).Pools, Now: controllertest.Start, Log: logr.Discard(),
 	}
 }

@@ -288,3 +288,17 @@ func TestK52_APausedPoolSaysSo(t *testing.T) {
 		t.Error("the pool is not paused any more, and says that it is")
 	}
 }
+
+// K-53: at the limit of the whole cluster each pool says so, and below it no pool does.
+func TestK53_APoolSaysThatTheClusterIsFull(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newPool())
+	const kind = karpenterv1.ConditionTypeClusterLimitReached
+	r.picture.MaxNodes, r.picture.Unseen = 3, 3
+	check(t, r.reconcile(t), kind, metav1.ConditionTrue, "nodes 3 of 3 in the whole cluster (--max-nodes)")
+	check(t, r.reconcile(t), karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
+	r.picture.Unseen = 2
+	if _, found := condition.Get(r.reconcile(t).Status.Conditions, kind); found {
+		t.Error("there is room in the cluster again, and the pool says that there is none")
+	}
+}

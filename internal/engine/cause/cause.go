@@ -50,6 +50,8 @@ const (
 	// HardLimitNodes and SoftLimitNodes: the pool has as many nodes as it may have.
 	HardLimitNodes Code = "HardLimitNodes"
 	SoftLimitNodes Code = "SoftLimitNodes"
+	// ClusterLimitNodes: the cluster has as many nodes as it may have, whatever the pool says (K-53).
+	ClusterLimitNodes Code = "ClusterLimitNodes"
 	// ResourceLimit: another node would exceed a limit of the pool's resources.
 	ResourceLimit Code = "ResourceLimit"
 	// MinValues: the pool demands more different values of a label than are left for the pod.
@@ -171,7 +173,7 @@ func WaitingCodes() []Code {
 		PodMalformed, ContradictsItself, OnlyOneNode, VolumeMissing, VolumeUnbindable, VolumeElsewhere, VolumeLimit, VolumeInUse,
 		DevicesUnknown,
 		NoNodePool, PoolPaused, PoolNotReady, StaticPool, PoolContradictsItself, TaintNotTolerated, LabelMismatch, LabelUnknown,
-		HardLimitNodes, SoftLimitNodes, ResourceLimit, MinValues, LaunchesInVain,
+		HardLimitNodes, SoftLimitNodes, ClusterLimitNodes, ResourceLimit, MinValues, LaunchesInVain,
 		PodTooLarge, DaemonsTakeTheRoom, ExtendedResource, NoCapacity, ReservationsUsedUp,
 		SpreadNoDomain, AffinityNoTarget, AntiAffinityEverywhere, DaemonsCount, HostPortTaken, NoPlaceFound,
 	}

@@ -31,6 +31,8 @@ const (
 const (
 	// LimitReached: pods would come, and a limit of the pool refuses them.
 	LimitReached Code = "LimitReached"
+	// ClusterLimitReached: pods would come, and the limit of the whole cluster refuses them (K-53).
+	ClusterLimitReached Code = "ClusterLimitReached"
 	// ReplicasBelow: a static pool has fewer nodes than its replicas, and launches none.
 	ReplicasBelow Code = "ReplicasBelow"
 	// StaticFull: a static pool has the nodes that it is to have.
@@ -46,7 +48,7 @@ const (
 func PoolCodes() []Code {
 	return []Code{
 		ControllerSilent, BeingDeleted, KindNotServed, NodeClassMissing, NodeClassNotReady, InvalidPool,
-		NoInstanceTypes, MinValuesUnmet, LaunchesFail, NodesNeverJoin, LimitReached, ReplicasBelow, StaticFull,
+		NoInstanceTypes, MinValuesUnmet, LaunchesFail, NodesNeverJoin, LimitReached, ClusterLimitReached, ReplicasBelow, StaticFull,
 		Outweighed, NoDemand,
 		OtherController,
 	}

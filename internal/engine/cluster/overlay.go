@@ -28,7 +28,7 @@ func (s *Snapshot) Change() Change { return s.change }
 // has its pods among the pending ones already. They all run until they are evicted, so the nodes are Leaving.
 //
 // Limits are counted as for a replacement: a node that goes makes room under soft limits (L-31), but not under a hard one,
-// because what replaces it is launched before it is gone (L-30).
+// because what replaces it is launched before it is gone (L-30). Above the limit of the whole cluster, as many come as go (K-53).
 func (s *Snapshot) Without(nodes ...*Node) *Snapshot {
 	own := s.derived()
 	var moving, repelling []*Pod
@@ -46,6 +46,9 @@ func (s *Snapshot) Without(nodes ...*Node) *Snapshot {
 				repelling = append(repelling, pod)
 			}
 		}
+	}
+	if c := s.Ceiling(); c.Most != 0 && len(nodes) > 0 {
+		own.MaxNodes = max(c.Most, c.Used)
 	}
 	own.Nodes = leaveOut(s.Nodes, nodes, compareNodes)
 	own.Leaving = append(slices.Clip(s.Leaving), nodes...)

@@ -118,6 +118,10 @@ type Snapshot struct {
 	Leaving []*Node
 	// Closed are nodes on which a what-if places nothing, though what runs there counts, in any order.
 	Closed []*Node
+	// MaxNodes is the most nodes that the whole cluster should have, 0 for no limit (K-53); see [Snapshot.Ceiling].
+	MaxNodes int64
+	// Unseen is how many NodeClaims count for MaxNodes and are not among Nodes: another program's, on their way.
+	Unseen int64
 	// Held says, for pools and what pods ask for, why no node is launched for such pods at present (P-35).
 	Held map[Hold]string
 
@@ -194,6 +198,11 @@ func (s *Snapshot) Overhead(name string) resources.Money {
 		return pool.NodeOverheadPrice
 	}
 	return 0
+}
+
+// Ceiling is the limit on the nodes of the whole cluster, with those that there are (K-53).
+func (s *Snapshot) Ceiling() limit.Ceiling {
+	return limit.Ceiling{Most: s.MaxNodes, Used: int64(len(s.Nodes)+len(s.Closed)) + s.Unseen}
 }
 
 // Pool returns the pool of that name, or nil.

@@ -24,6 +24,7 @@ func Check(before *cluster.Snapshot, p plan.Plan, choice int) []string {
 	c.bindAll(p.Order)
 	c.broken = append(lost, c.broken...)
 	c.reservations(before)
+	c.ceiling(before)
 	for _, pool := range after.Pools {
 		if pool.Used.Nodes > before.Pool(pool.Name).Used.Nodes {
 			c.limits(pool)
@@ -205,6 +206,14 @@ func selects(s *cluster.Shape, node *cluster.Node) bool {
 		}
 	}
 	return len(s.Alternatives) == 0
+}
+
+// ceiling: no more nodes in the whole cluster than it may have, unless there were too many before (K-53).
+func (c *checker) ceiling(before *cluster.Snapshot) {
+	was, is := before.Ceiling(), c.after.Ceiling()
+	if was.Most != 0 && is.Used > was.Used && is.Used > was.Most {
+		c.fail("%d nodes in a cluster that may have %d", is.Used, was.Most)
+	}
 }
 
 func (c *checker) limits(pool *cluster.Pool) {

@@ -62,6 +62,14 @@ func (g *generator) pools() {
 			g.pick("", "nodes=2", "hard.nodes=2", "limit.cpu=8", "limit.memory=16Gi"),
 			g.pick("", "blocked=not_ready", ""))
 	}
+	g.ceiling("5")
+}
+
+// ceiling may limit the whole cluster, to that many nodes or to none but those that there are (K-53).
+func (g *generator) ceiling(nodes string) {
+	if most := g.pick("", "", "", "1", nodes); most != "" {
+		g.add("limit cluster nodes=%s %s", most, g.pick("", "unseen=1"))
+	}
 }
 
 func (g *generator) nodes() {
@@ -113,6 +121,7 @@ func PlainScript(t *rapid.T) string {
 			g.pick("", "nodes=3", "hard.nodes=4", "limit.cpu=40", "limit.memory=300Gi"),
 			g.pick("", "minvalues=type:2", "minvalues=type:3,zone:2", "minvalues=capacity:2"), g.pick("", "relax"))
 	}
+	g.ceiling("8")
 	for i := range rapid.IntRange(0, 6).Draw(t, "nodes") {
 		g.add("node n%d type=t0 zone=%s pool=p0 %s", i, g.pick("a", "b"), g.pick("", "deleting", "labels=team=red"))
 		g.add("pod run%d cpu=100m node=n%d labels=app=%s %s", i, i, g.pick("w0", "w1"), g.pick("", "apart=host"))

@@ -55,11 +55,11 @@ func (p *parser) line(line string) {
 	a = newAttributes(line, words[2:])
 	kinds := map[string]func(string, *attributes){
 		"type": p.instanceType, "pool": p.pool, "node": p.node, "claim": p.claim, "pod": p.pod, "daemon": p.daemon,
-		"namespace": p.namespace, "pdb": p.guard,
+		"namespace": p.namespace, "pdb": p.guard, "limit": p.ceiling,
 	}
 	kind, known := kinds[words[0]]
 	if !known {
-		a.fail("a line starts with type, pool, node, claim, pod, daemon, namespace or pdb")
+		a.fail("a line starts with type, pool, node, claim, pod, daemon, namespace, pdb or limit")
 	}
 	for _, name := range expand(words[1]) {
 		kind(name, a)
@@ -81,6 +81,17 @@ func expand(name string) []string {
 		names = append(names, stem+strconv.Itoa(n))
 	}
 	return names
+}
+
+// ceiling is the limit of the whole cluster (K-53).
+func (p *parser) ceiling(name string, a *attributes) {
+	if name != "cluster" {
+		a.fail("want limit cluster: those of pools are attributes of the pool")
+	}
+	p.parts.MaxNodes, p.parts.Unseen = a.number("nodes", 0), a.number("unseen", 0)
+	if p.parts.MaxNodes < 0 || p.parts.Unseen < 0 {
+		a.fail("nodes and unseen are 0 or more")
+	}
 }
 
 func (p *parser) namespace(name string, a *attributes) {

@@ -7,6 +7,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/mix"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
@@ -104,7 +105,7 @@ func evenSizes(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) map
 		if d.apart < 2 || !d.shared || float64(d.apart) < evenShare*float64(len(own)) || len(pool.MinValues) > 0 {
 			continue
 		}
-		prepared := newPool(0, pool, snapshot.Daemons, newReservations(snapshot))
+		prepared := newPool(0, pool, snapshot.Daemons, newReservations(snapshot), &limit.Ceiling{})
 		if offer, found := d.size(prepared); found && prepared.reserved == nil { // what is paid for comes first, whatever its size
 			sizes[pool.Name] = offer
 		}

@@ -206,6 +206,10 @@ func (e *explainer) shortage(component int, amount int64) cause.Code {
 
 func (e *explainer) limits() {
 	p := e.pool
+	if p.ceiling.Left() == 0 {
+		e.stop(plan.ByLimit, cause.ClusterLimitNodes, resources.NameNodes, p.ceiling.Text())
+		return
+	}
 	if exceeded, ok := p.Limits.CheckNodes(p.used.Nodes); !ok {
 		code := cause.SoftLimitNodes
 		if exceeded.Hard {

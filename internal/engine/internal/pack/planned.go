@@ -46,9 +46,9 @@ func (s *solver) openOf(offers catalog.Bits, p *pool, pod *cluster.Pod, info *sh
 	return true
 }
 
-// mayGrow reports whether the pool's node limits admit one more (L-10, L-11).
+// mayGrow reports whether the node limits of the pool and of the cluster admit one more (L-10, L-11, K-53).
 func (p *pool) mayGrow() bool {
-	if p.closed {
+	if p.closed || p.ceiling.Left() == 0 {
 		return false
 	}
 	if _, ok := p.Limits.CheckNodes(p.used.Nodes); !ok {
@@ -57,11 +57,14 @@ func (p *pool) mayGrow() bool {
 	return p.FreeSlots == nil || len(p.slots) > 0
 }
 
-// admitted is how many more nodes the pool's node limits admit, below 0 when any number.
+// admitted is how many more nodes the node limits of pool and cluster admit, below 0 when any number.
 func (p *pool) admitted() int {
 	left := p.Limits.NodesLeft(p.used.Nodes)
 	if p.FreeSlots != nil && (left < 0 || len(p.slots) < left) {
 		left = len(p.slots)
+	}
+	if all := int(p.ceiling.Left()); all >= 0 && (left < 0 || all < left) {
+		left = all
 	}
 	return left
 }
@@ -93,6 +96,7 @@ func (s *solver) dropPlanned() {
 // opened counts a planned node that has got its first pods.
 func (s *solver) opened(b *bin) {
 	b.pool.used.Nodes++
+	b.pool.ceiling.Used++
 	if len(b.pool.slots) > 0 {
 		b.slot, b.pool.slots = b.pool.slots[0], b.pool.slots[1:]
 	}

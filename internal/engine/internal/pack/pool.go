@@ -24,8 +24,10 @@ type pool struct {
 	rooms     []resources.Vector  // by offer: see roomOf
 	residents []resident
 	used      limit.Usage // with what this round has planned
-	slots     []int       // still free in this round
-	closed    bool        // nothing is launched in this round
+	// ceiling is that of the whole cluster, with what this round has planned; shared by the pools.
+	ceiling *limit.Ceiling
+	slots   []int // still free in this round
+	closed  bool  // nothing is launched in this round
 	// even are the offers that new nodes have first; nil for any. spare is what stays free on a new node (see even.go).
 	even  catalog.Bits
 	spare resources.Vector
@@ -34,13 +36,13 @@ type pool struct {
 	reservations reservations
 }
 
-func newPool(number int, p *cluster.Pool, daemons []cluster.Daemon, left reservations) *pool {
+func newPool(number int, p *cluster.Pool, daemons []cluster.Daemon, left reservations, ceiling *limit.Ceiling) *pool {
 	if p.Static && p.Blocked == "" {
 		forPods := *p
 		forPods.Blocked = "it is static: spec.replicas sets its number of nodes, waiting pods do not"
 		p = &forPods
 	}
-	own := &pool{Pool: p, number: number, used: p.Used, slots: p.FreeSlots}
+	own := &pool{Pool: p, number: number, used: p.Used, slots: p.FreeSlots, ceiling: ceiling}
 	if p.Catalog == nil {
 		return own
 	}

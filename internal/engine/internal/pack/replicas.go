@@ -4,16 +4,23 @@ import (
 	"slices"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// Replicas plans a node for each free slot of the static pools.
+// Replicas plans a node for each free slot of the static pools, as far as the cluster may have more nodes (K-53).
 func Replicas(snapshot *cluster.Snapshot) plan.Plan {
 	result := plan.Plan{BasedOn: snapshot.Version, Names: snapshot.Names}
-	left := newReservations(snapshot)
+	left, ceiling := newReservations(snapshot), snapshot.Ceiling()
 	for i, p := range snapshot.Pools {
 		if p.Static && !p.Dormant {
-			result.Launches = append(result.Launches, fill(snapshot, i, p.FreeSlots, left)...)
+			slots := p.FreeSlots
+			if most := ceiling.Left(); most != limit.None { // pools that come first have the room of the cluster
+				slots = slots[:min(int64(len(slots)), most)]
+			}
+			launches := fill(snapshot, i, slots, left)
+			ceiling.Used += int64(len(launches))
+			result.Launches = append(result.Launches, launches...)
 		}
 	}
 	return result
@@ -32,7 +39,7 @@ func fill(snapshot *cluster.Snapshot, number int, slots []int, left reservations
 		return nil
 	}
 	s := &solver{snapshot: snapshot, choices: map[string]*choices{}}
-	own := newPool(number, p, snapshot.Daemons, left)
+	own := newPool(number, p, snapshot.Daemons, left, &limit.Ceiling{})
 	offers := own.offers.Clone()
 	for i := range own.offers.All() {
 		if slices.ContainsFunc(own.roomOf(i), func(left int64) bool { return left < 0 }) {

@@ -69,9 +69,9 @@ func newSolver(snapshot *cluster.Snapshot, pods []*cluster.Pod, floors topology.
 	s := &solver{snapshot: snapshot, shapes: map[*cluster.Shape]*shape{}, leavers: map[string]*leaver{},
 		byNode: map[string]int{}, choices: map[string]*choices{}, selected: map[selection][]way{},
 		asking: asks(snapshot)}
-	left := newReservations(snapshot)
+	left, ceiling := newReservations(snapshot), snapshot.Ceiling()
 	for i, p := range snapshot.Pools {
-		s.pools = append(s.pools, newPool(i, p, snapshot.Daemons, left))
+		s.pools = append(s.pools, newPool(i, p, snapshot.Daemons, left, &ceiling))
 	}
 	s.tied = s.constrained(pods)
 	s.topology = topology.New(s.tied, snapshot.Namespaces)
