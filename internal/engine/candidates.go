@@ -89,9 +89,11 @@ func underway(s *cluster.Snapshot) []*cluster.Node {
 func beginFrom(origin, s *cluster.Snapshot, terms Terms) *disruption {
 	d := &disruption{terms: terms, origin: origin, taken: Taken(origin), markets: map[marketKey]market{}}
 	d.future = s
-	if len(s.Pending) > 0 {
+	if len(s.Pending)+len(s.Buffers) > 0 {
 		p := Provision(s)
-		d.future = s.Bind(placements(s, p))
+		placed := placements(s, p)
+		bufferPlaces(s, p, placed)
+		d.future = s.Bind(placed)
 		d.hungry = hungry(s, p)
 	}
 	d.future = d.future.Settled()

@@ -25,6 +25,11 @@ func Consolidate(s *cluster.Snapshot, terms Terms) plan.Plan {
 	d := begin(s, terms)
 	rest := d.deleteAll(d.candidates(mayGo))
 	d.replaceAll(rest)
+	if len(s.Buffers) > 0 {
+		d.dropUntilTogether(func(without *cluster.Snapshot, launches []plan.Launch) bool {
+			return d.roomStays(without.With(virtuals(without, launches, newLast)))
+		})
+	}
 	return d.done(s)
 }
 
@@ -73,7 +78,7 @@ func (d *disruption) deleteAll(candidates []*cluster.Node) []*cluster.Node {
 		without := d.future.Without(current...)
 		placed, fits := pack.Fit(without, without.Pending)
 		switch {
-		case fits && d.worthIt(current, d.cost(current...)):
+		case fits && d.worthIt(current, d.cost(current...)) && d.roomStays(without):
 			d.future = without.Bind(placed)
 			for _, node := range group {
 				count[node.Pool]++
@@ -135,13 +140,12 @@ func (d *disruption) deleteTogether(nodes []*cluster.Node) []*cluster.Node {
 	for n := len(nodes); n > 0; n = n * 7 / 8 {
 		without := d.future.Without(nodes[:n]...)
 		placed, fits := pack.Fit(without, without.Pending)
-		if !fits || launched(without) {
+		if !fits || launched(without) || !d.roomStays(without) {
 			continue
 		}
 		d.future = without.Bind(placed)
 		for _, node := range nodes[:n] {
-			_, pods := DisruptionCost(node)
-			d.choose(command{nodes: []*cluster.Node{node}, reason: plan.Underutilized, why: podsText(pods) + " elsewhere"})
+			d.choose(command{nodes: []*cluster.Node{node}, reason: plan.Underutilized, why: whatFits(node) + " elsewhere"})
 		}
 		return nodes[n:]
 	}
@@ -165,9 +169,13 @@ func (d *disruption) now(node *cluster.Node) *cluster.Node {
 	return node
 }
 
-func podsText(n int) string {
-	if n == 1 {
+func whatFits(node *cluster.Node) string {
+	switch _, n := DisruptionCost(node); {
+	case n == 1:
 		return "its pod fits"
+	case n == 0 && slices.ContainsFunc(node.Pods, (*cluster.Pod).IsBuffer):
+		return "the room that it has for CapacityBuffers is"
+	default:
+		return fmt.Sprintf("its %d pods fit", n)
 	}
-	return fmt.Sprintf("its %d pods fit", n)
 }

@@ -136,7 +136,7 @@ func (d *disruption) adopt(without *cluster.Snapshot, group []*cluster.Node, p p
 	d.future = without.Bind(placements(without, p)).Launched(slotsOf(p.Launches))
 	for i := range p.Launches {
 		p.Launches[i].Replaces, p.Launches[i].Together = names(group), len(p.Launches)
-		p.Launches[i].Pods = nil // they run elsewhere still: nobody is promised anything
+		p.Launches[i].Pods, p.Launches[i].Buffers = nil, nil // they run elsewhere still: nobody is promised anything
 	}
 	d.choose(command{nodes: group, launches: p.Launches, reason: reason})
 }

@@ -18,7 +18,8 @@ import (
 )
 
 // Provision plans for the snapshot's pending pods: on capacity that exists or is on its way first, then on new nodes of
-// the pools by weight (P-10, P-23). The plan lists every pending pod once: nominated, on a launch, or unplaced.
+// the pools by weight (P-10, P-23). The plan lists every pending pod once: nominated, on a launch, or unplaced. Buffer pods come
+// after all of them, and are listed apart (K-37).
 func Provision(s *cluster.Snapshot) plan.Plan {
-	return pack.Provide(s, s.Pending)
+	return withBuffers(s, pack.Provide(s, s.Pending))
 }

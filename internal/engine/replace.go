@@ -118,7 +118,8 @@ func (d *disruption) replace(group []*cluster.Node) bool {
 	}
 	group, launches = d.keepSame(group, launches)
 	before, after := d.cost(group...), d.costOfLaunches(launches)
-	if !d.worthIt(group, before-after) || d.feeds(launches) {
+	if !d.worthIt(group, before-after) || d.feeds(launches) ||
+		!d.roomStays(d.future.Without(group...).With(virtuals(d.future, launches, newLast))) {
 		return false
 	}
 	for i := range launches {
@@ -126,7 +127,7 @@ func (d *disruption) replace(group []*cluster.Node) bool {
 			return false
 		}
 		launches[i].Replaces, launches[i].Together = names(group), len(launches)
-		launches[i].Pods = nil // they run elsewhere still: nobody is promised anything
+		launches[i].Pods, launches[i].Buffers = nil, nil // they run elsewhere still: nobody is promised anything
 	}
 	d.future = d.future.Without(group...)
 	d.choose(command{nodes: group, launches: launches, reason: plan.Underutilized,

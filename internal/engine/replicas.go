@@ -27,6 +27,7 @@ func Launches(s *cluster.Snapshot) plan.Plan {
 			static.Launches[i].Pods = append(static.Launches[i].Pods, n.Pod)
 		}
 	}
+	static.Launches, p.Buffers.Places = taken(static.Launches, p.Buffers.Places, newLast)
 	p.Nominations = slices.DeleteFunc(p.Nominations, func(n plan.Nominate) bool { return strings.HasPrefix(n.Node, string(newLast)) })
 	p.Launches = append(static.Launches, p.Launches...)
 	return p

@@ -21,7 +21,7 @@ import (
 // review, and is committed only when you can explain it.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	for _, dir := range []string{"provision", "topology", "limits", "disrupt", "why"} {
+	for _, dir := range []string{"provision", "topology", "limits", "buffers", "disrupt", "why"} {
 		datadriven.Walk(t, "testdata/"+dir, func(t *testing.T, path string) {
 			datadriven.RunTest(t, path, run)
 		})
@@ -69,10 +69,13 @@ func run(t *testing.T, d *datadriven.TestData) string {
 	if d.Cmd == "trim" {
 		return enginetest.Shorten(engine.Trim(snapshot, budgets(d)).String())
 	}
+	if d.Cmd == "launches" {
+		return enginetest.Shorten(engine.Launches(snapshot).String())
+	}
 	if d.Cmd == "replicas" {
 		return enginetest.Shorten(engine.Replicas(snapshot).String())
 	}
-	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, expire, part, trim, replicas, why or why-pool",
+	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, expire, part, trim, replicas, launches, why or why-pool",
 		d.Pos, d.Cmd)
 	return ""
 }

@@ -60,6 +60,12 @@ const (
 	LaunchesInVain Code = "LaunchesInVain"
 )
 
+// Why a CapacityBuffer has less room than it should, beside what pods wait for (K-37).
+const (
+	// PodsFirst: pods are spread over nodes that come, and one more node would change what they are measured by.
+	PodsFirst Code = "PodsFirst"
+)
+
 // Why a pod waits: what is on offer, and where other pods are.
 const (
 	// PodTooLarge: no instance type that is left has as much of a resource as the pod requests.

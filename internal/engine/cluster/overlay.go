@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
@@ -52,8 +53,8 @@ func (s *Snapshot) Without(nodes ...*Node) *Snapshot {
 	}
 	own.Nodes = leaveOut(s.Nodes, nodes, compareNodes)
 	own.Leaving = append(slices.Clip(s.Leaving), nodes...)
-	own.Pending = insert(s.Pending, moving, byName)
-	own.Repelling = leaveOut(s.Repelling, repelling, byName)
+	own.Pending = insert(s.Pending, moving, ComparePods)
+	own.Repelling = leaveOut(s.Repelling, repelling, ComparePods)
 	own.Pools = used(s.Pools, nodes, -1)
 	return own
 }
@@ -74,17 +75,17 @@ func (s *Snapshot) With(nodes []*Node, pending ...*Pod) *Snapshot {
 	if len(s.Leaving) > 0 {
 		own.Leaving = slices.DeleteFunc(slices.Clone(s.Leaving), func(n *Node) bool { return slices.Contains(nodes, n) })
 	}
-	own.Pending = insert(s.Pending, pending, byName)
-	own.Repelling = insert(s.Repelling, repelling, byName)
+	own.Pending = insert(s.Pending, pending, ComparePods)
+	own.Repelling = insert(s.Repelling, repelling, ComparePods)
 	own.Pools = used(s.Pools, nodes, 1)
 	return own
 }
 
 // Bind returns the cluster once these pods, pending ones of s, run on these nodes of s and nowhere else. No other pod is pending
-// any more, and nothing is left of the nodes that were Leaving.
+// any more, no buffer keeps room but those that are placed, and nothing is left of the nodes that were Leaving.
 func (s *Snapshot) Bind(placed map[*Node][]*Pod) *Snapshot {
 	own := s.derived()
-	own.Pending, own.Leaving = nil, nil
+	own.Pending, own.Buffers, own.Leaving = nil, nil, nil
 	if len(placed) == 0 {
 		return own
 	}
@@ -111,7 +112,7 @@ func (s *Snapshot) Bind(placed map[*Node][]*Pod) *Snapshot {
 		own.change.Gone = append(slices.Clip(own.change.Gone), node)
 		own.change.Added = append(slices.Clip(own.change.Added), &fuller)
 	}
-	own.Repelling = insert(s.Repelling, repelling, byName)
+	own.Repelling = insert(s.Repelling, repelling, ComparePods)
 	return own
 }
 
@@ -156,12 +157,62 @@ func (s *Snapshot) Shut(nodes ...*Node) (*Snapshot, []*Node) {
 	return own, closed
 }
 
+// Closing returns the cluster with those nodes Closed that are picked.
+func (s *Snapshot) Closing(picked func(*Node) bool) *Snapshot {
+	own := s.derived()
+	own.Nodes, own.Closed = nil, slices.Clone(s.Closed)
+	for _, node := range s.Nodes {
+		if picked(node) {
+			own.Closed = append(own.Closed, node)
+		} else {
+			own.Nodes = append(own.Nodes, node)
+		}
+	}
+	return own
+}
+
+// Unreserved returns the cluster with no room kept for buffers on its nodes, and what each had, by [Node.ID].
+func (s *Snapshot) Unreserved() (*Snapshot, map[string][]*Pod) {
+	room := map[string][]*Pod{}
+	for _, node := range s.Nodes {
+		for _, pod := range node.Pods {
+			if pod.IsBuffer() {
+				room[node.ID()] = append(room[node.ID()], pod)
+			}
+		}
+	}
+	if len(room) == 0 {
+		return s, nil
+	}
+	own := s.derived()
+	own.Nodes = slices.Clone(s.Nodes)
+	for i, node := range s.Nodes {
+		if len(room[node.ID()]) == 0 {
+			continue
+		}
+		bare := *node
+		bare.Pods = slices.DeleteFunc(slices.Clone(node.Pods), (*Pod).IsBuffer)
+		bare.Ports, bare.Used = slices.Clone(node.Ports), slices.Clone(node.Used)
+		for _, pod := range room[node.ID()] {
+			bare.Used = bare.Used.Minus(pod.Shape.Requests)
+			for _, port := range pod.Shape.HostPorts {
+				if at := slices.Index(bare.Ports, port); at >= 0 {
+					bare.Ports = slices.Delete(bare.Ports, at, at+1)
+				}
+			}
+		}
+		own.Nodes[i] = &bare
+	}
+	own.Repelling = slices.DeleteFunc(slices.Clone(s.Repelling), (*Pod).IsBuffer)
+	return own, room
+}
+
 // Settled returns the cluster without pending pods, and with the nodes Closed that nothing can be moved to yet, because they are
 // not initialized or not ready: kube-scheduler counts what runs there, and counts them where nothing does. It knows nothing yet
 // of a claim without a node; only what is to run there counts.
 func (s *Snapshot) Settled() *Snapshot {
 	own := s.derived()
-	own.Pending = nil
+	own.Pending, own.Buffers = nil, nil
 	unsettled := func(n *Node) bool { return !n.Initialized || n.NotReady }
 	if slices.ContainsFunc(s.Nodes, unsettled) {
 		own.Nodes, own.Closed = nil, slices.Clone(s.Closed)
@@ -185,6 +236,43 @@ func (s *Snapshot) Launched(slots map[string][]int) *Snapshot {
 		if taken := slots[pool.Name]; len(taken) > 0 {
 			fuller := *pool
 			fuller.Used.Nodes += int64(len(taken))
+			own.Pools[i] = &fuller
+		}
+	}
+	return own
+}
+
+// Restrict returns the cluster with pools that launch nothing: by pool's name, why.
+func (s *Snapshot) Restrict(why map[string]Restriction) *Snapshot {
+	if len(why) == 0 {
+		return s
+	}
+	own := s.derived()
+	own.Pools = slices.Clone(s.Pools)
+	for i, pool := range own.Pools {
+		if r, found := why[pool.Name]; found && pool.Blocked == "" {
+			still := *pool
+			still.Blocked, still.BlockedBy = r.Why, r.Cause
+			own.Pools[i] = &still
+		}
+	}
+	return own
+}
+
+// Restriction is why a pool launches nothing, as Pool.Blocked and Pool.BlockedBy.
+type Restriction struct {
+	Why   string
+	Cause cause.Code
+}
+
+// Count returns the cluster with more capacity counted against the resource limits of pools, by pool's name.
+func (s *Snapshot) Count(more map[string]resources.Vector) *Snapshot {
+	own := s.derived()
+	own.Pools = slices.Clone(s.Pools)
+	for i, pool := range own.Pools {
+		if amount := more[pool.Name]; amount != nil {
+			fuller := *pool
+			fuller.Used.Capacity = pool.Used.Capacity.Plus(amount)
 			own.Pools[i] = &fuller
 		}
 	}
@@ -278,15 +366,15 @@ func (p *Pool) count(node *Node, sign int64) {
 	if sign > 0 || p.Limits.HardNodes == limit.None {
 		p.Used.Nodes += sign
 	}
-	for component, amount := range p.capacityOf(node) {
+	for component, amount := range p.CapacityOf(node) {
 		if component < len(p.Used.Capacity) || sign > 0 {
 			p.Used.Capacity = p.Used.Capacity.With(component, max(0, resources.Sum(p.Used.Capacity.At(component), sign*amount)))
 		}
 	}
 }
 
-// capacityOf returns what a node counts against resource limits, as far as the pool's catalogue knows its type.
-func (p *Pool) capacityOf(node *Node) resources.Vector {
+// CapacityOf returns what a node counts against resource limits, as far as the pool's catalogue knows its type.
+func (p *Pool) CapacityOf(node *Node) resources.Vector {
 	if p.Catalog == nil {
 		return nil
 	}

@@ -38,6 +38,9 @@ type Pod struct {
 // Ref returns namespace/name.
 func (p *Pod) Ref() string { return p.Namespace + "/" + p.Name }
 
+// IsBuffer reports whether the pod is none, but room that a CapacityBuffer keeps free (K-37).
+func (p *Pod) IsBuffer() bool { return p.Shape != nil && p.Shape.Buffer != "" }
+
 // IsPassedOver reports whether kube-scheduler has passed the pod over on the node of this name.
 func (p *Pod) IsPassedOver(node string) bool {
 	return p.PassedOver != "" && slices.Contains(strings.Split(p.PassedOver, ","), node)
@@ -63,6 +66,8 @@ type Shape struct {
 	Spread       []Spread
 	Affinity     []AffinityTerm // required: all of them
 	AntiAffinity []AffinityTerm // required: none of them
+	// Buffer is the namespace/name of the CapacityBuffer that a pod of this shape holds room for; "" for a real pod.
+	Buffer string
 	// Wishes and SoftSpread are what the pod prefers (P-05). They shape nodes that are launched anyway, and never keep a
 	// pod from a place.
 	Wishes     []Wish

@@ -71,6 +71,9 @@ func (s *Shape) Ask() string {
 }
 
 func (s *Shape) hashAsk() string {
+	if s.Buffer != "" { // whatever its template asks for: nothing of it waits with the pods that ask for the same
+		return "buffer " + s.Buffer
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s|%v|", s.Namespace, s.Requests)
 	s.writeRest(&b)
@@ -99,6 +102,9 @@ func (s *Shape) writeRest(b *strings.Builder) {
 		for _, alternative := range s.own.Alternatives {
 			fmt.Fprintf(b, "|own %s @%s", alternative.Labels, alternative.Names)
 		}
+	}
+	if s.Buffer != "" {
+		fmt.Fprintf(b, "|buffer %s", s.Buffer)
 	}
 	if s.Blocked != "" {
 		fmt.Fprintf(b, "|blocked %q", s.Blocked)
@@ -139,6 +145,13 @@ func (s *Shape) Selecting() *Shape {
 		return s.own
 	}
 	return s
+}
+
+// WithoutTies returns the shape without labels, and without constraints on other pods: it takes room, and nobody minds.
+func (s *Shape) WithoutTies() *Shape {
+	own := *s
+	own.Labels, own.Spread, own.Affinity, own.AntiAffinity, own.Wishes, own.SoftSpread, own.key, own.ask = nil, nil, nil, nil, nil, nil, "", ""
+	return &own
 }
 
 // WithoutWishes returns the shape without what it only prefers; taints that only ask are as nothing to it.

@@ -105,6 +105,9 @@ type Snapshot struct {
 	// Pending pods need a node: provisionable ones, and those whose node is being removed (P-01). Ordered by
 	// namespace, name and UID.
 	Pending []*Pod
+	// Buffers are pods that nobody has made: they stand for the room that CapacityBuffers keep free (K-37). They come after all
+	// pending pods, and no node has them. Ordered as Pending; see [Shape.Buffer].
+	Buffers []*Pod
 	// Repelling are the running pods with required anti-affinity, whose wishes bind pods to come (P-04), in the order of
 	// Pending.
 	Repelling []*Pod
@@ -149,7 +152,8 @@ func New(parts Snapshot) *Snapshot {
 	})
 	s.Nodes = sorted(parts.Nodes, compareNodes)
 	s.change = Change{}
-	s.Pending, s.Repelling = sorted(parts.Pending, byName), sorted(parts.Repelling, byName)
+	s.Pending, s.Repelling = sorted(parts.Pending, ComparePods), sorted(parts.Repelling, ComparePods)
+	s.Buffers = sorted(parts.Buffers, ComparePods)
 	s.Guards = slices.Clone(parts.Guards)
 	slices.SortFunc(s.Guards, func(a, b Guard) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
@@ -162,7 +166,8 @@ func compareNodes(a, b *Node) int {
 	return cmp.Or(rank(a)-rank(b), strings.Compare(a.ID(), b.ID()), strings.Compare(a.Claim, b.Claim))
 }
 
-func byName(a, b *Pod) int {
+// ComparePods is the order of pods in a snapshot: by namespace, name and UID.
+func ComparePods(a, b *Pod) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
 }
 

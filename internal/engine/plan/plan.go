@@ -25,6 +25,9 @@ type Plan struct {
 	Nominations []Nominate
 	// Unplaced pods, ordered by pod.
 	Unplaced []Unplaced
+	// Buffers is where the room is that CapacityBuffers keep free (K-37), and which of it is nowhere. What new nodes have
+	// of it stands in Launches.
+	Buffers Buffers
 	// Removes, ordered by claim.
 	Removes []Remove
 	// Stays lists nodes that are due to go and cannot, ordered by claim. Not all of them: those that the search came upon.
@@ -34,6 +37,14 @@ type Plan struct {
 	// Order holds the UIDs of all placed pods, nominated or launched for, in the order in which they were placed. Proofs
 	// follow it; nothing else needs it.
 	Order []string
+}
+
+// Buffers is what becomes of the buffer pods of a snapshot: of each one thing.
+type Buffers struct {
+	// Places are those on capacity that exists or is on its way, ordered by node and pod. No pod is told of them.
+	Places []Nominate
+	// Unplaced are those without room, ordered by pod.
+	Unplaced []Unplaced
 }
 
 // PodRef names a pod.
@@ -66,6 +77,8 @@ type Launch struct {
 	// instance is known.
 	Reserve resources.Vector
 	Pods    []PodRef // ordered by namespace and name; none for a node of a static pool
+	// Buffers are the buffer pods that it has room for, ordered as Pods. It is launched for them if Pods is empty.
+	Buffers []PodRef
 	// For is what Pods ask for (cluster.Shape.Ask), sorted; at most MaxAsks of them.
 	For []string
 	// Replaces are the names of the claims that this one is to replace, sorted; nil when it replaces none. They go on the
@@ -166,6 +179,9 @@ func (p Plan) Cost(overhead func(pool string) resources.Money) resources.Money {
 	}
 	return sum
 }
+
+// PlacesOf returns the buffer pods that have their room on one node; they stand together.
+func (p Plan) PlacesOf(node string) []Nominate { return Plan{Nominations: p.Buffers.Places}.NominationsOf(node) }
 
 // NominationsOf returns the nominations to one node; they stand together.
 func (p Plan) NominationsOf(node string) []Nominate {

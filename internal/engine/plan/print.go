@@ -28,6 +28,7 @@ func (p Plan) String() string {
 		fmt.Fprintf(&b, "nominate %s: %s\n", p.Nominations[i].Node, Shorten(pods))
 		i = j
 	}
+	b.WriteString(p.Buffers.places())
 	for _, r := range p.Removes {
 		why := ""
 		if r.Why != "" {
@@ -41,17 +42,37 @@ func (p Plan) String() string {
 	for _, pool := range slices.Sorted(maps.Keys(p.Held)) {
 		fmt.Fprintf(&b, "held %s: %d empty nodes by a budget\n", pool, p.Held[pool])
 	}
-	for i := 0; i < len(p.Unplaced); {
-		j, why := i, p.Unplaced[i].String()
-		var pods []string
-		for ; j < len(p.Unplaced) && p.Unplaced[j].String() == why; j++ {
-			pods = append(pods, p.Unplaced[j].Pod.short())
-		}
-		fmt.Fprintf(&b, "unplaced %s: %s\n", Shorten(pods), why)
-		i = j
-	}
+	writeUnplaced(&b, "unplaced", p.Unplaced)
+	writeUnplaced(&b, "no room for", p.Buffers.Unplaced)
 	if b.Len() == 0 {
 		return "nothing to do\n"
+	}
+	return b.String()
+}
+
+func writeUnplaced(b *strings.Builder, verb string, list []Unplaced) {
+	for i := 0; i < len(list); {
+		j, why := i, list[i].String()
+		var pods []string
+		for ; j < len(list) && list[j].String() == why; j++ {
+			pods = append(pods, list[j].Pod.short())
+		}
+		fmt.Fprintf(b, "%s %s: %s\n", verb, Shorten(pods), why)
+		i = j
+	}
+}
+
+// places prints a line for each node that has room for buffer pods.
+func (f Buffers) places() string {
+	var b strings.Builder
+	for i := 0; i < len(f.Places); {
+		j := i
+		var pods []string
+		for ; j < len(f.Places) && f.Places[j].Node == f.Places[i].Node; j++ {
+			pods = append(pods, f.Places[j].Pod.short())
+		}
+		fmt.Fprintf(&b, "room on %s: %s\n", f.Places[i].Node, Shorten(pods))
+		i = j
 	}
 	return b.String()
 }
@@ -80,11 +101,19 @@ func (l Launch) String() string {
 	switch {
 	case len(l.Replaces) > 0:
 		pods = []string{"for " + strings.Join(l.Replaces, ",")}
-	case len(pods) == 0:
+	case len(pods) == 0 && len(l.Buffers) == 0:
 		pods = []string{"a replica"}
 	}
+	what := Shorten(pods)
+	if len(l.Buffers) > 0 && len(l.Replaces) == 0 {
+		room := make([]string, len(l.Buffers))
+		for i, pod := range l.Buffers {
+			room[i] = pod.short()
+		}
+		what = strings.TrimPrefix(what+", room for "+Shorten(room), ", ")
+	}
 	return fmt.Sprintf("%s %s zone=%s %s %s/h: %s", name, types, strings.Join(l.Zones, "|"), strings.Join(l.CapacityTypes, "|"),
-		l.Cheapest.Price, Shorten(pods))
+		l.Cheapest.Price, what)
 }
 
 var numbered = regexp.MustCompile(`^(.*?)(\d+)$`)

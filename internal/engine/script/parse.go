@@ -54,12 +54,12 @@ func (p *parser) line(line string) {
 	}
 	a = newAttributes(line, words[2:])
 	kinds := map[string]func(string, *attributes){
-		"type": p.instanceType, "pool": p.pool, "node": p.node, "claim": p.claim, "pod": p.pod, "daemon": p.daemon,
+		"type": p.instanceType, "pool": p.pool, "node": p.node, "claim": p.claim, "pod": p.pod, "buffer": p.buffer, "daemon": p.daemon,
 		"namespace": p.namespace, "pdb": p.guard, "limit": p.ceiling,
 	}
 	kind, known := kinds[words[0]]
 	if !known {
-		a.fail("a line starts with type, pool, node, claim, pod, daemon, namespace, pdb or limit")
+		a.fail("a line starts with type, pool, node, claim, pod, buffer, daemon, namespace, pdb or limit")
 	}
 	for _, name := range expand(words[1]) {
 		kind(name, a)
@@ -282,6 +282,10 @@ func (p *parser) finish() *cluster.Snapshot {
 func (p *parser) bind() {
 	for _, pod := range p.pods {
 		node := p.nodes[pod.Node]
+		if node == nil && pod.IsBuffer() {
+			p.parts.Buffers = append(p.parts.Buffers, pod)
+			continue
+		}
 		if node == nil {
 			p.parts.Pending = append(p.parts.Pending, pod)
 			continue

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -21,6 +22,16 @@ func (p *parser) pod(name string, a *attributes) {
 	}
 	pod.DeletionCost = int32(a.number("deletion-cost", 0))
 	pod.Shape = p.shapes.Intern(p.shape(namespace, a))
+	p.pods = append(p.pods, pod)
+}
+
+// buffer is a pod of a CapacityBuffer, which is called as the pod is without its number.
+func (p *parser) buffer(name string, a *attributes) {
+	namespace := a.get("ns", "default")
+	pod := &cluster.Pod{UID: "uid-of-" + namespace + "-buffer-" + name, Namespace: namespace, Name: name, Priority: math.MinInt32}
+	shape := p.shape(namespace, a)
+	shape.Buffer = namespace + "/" + strings.TrimRight(strings.TrimRight(name, "0123456789"), "-")
+	pod.Shape = p.shapes.Intern(shape)
 	p.pods = append(p.pods, pod)
 }
 

@@ -11,19 +11,41 @@ func Fit(snapshot *cluster.Snapshot, pods []*cluster.Pod) (map[*cluster.Node][]*
 	if _, blocked := able(pods); len(blocked) > 0 {
 		return nil, false
 	}
+	s := within(snapshot, pods)
+	if len(s.failed) > 0 || s.topology.Violated() != nil {
+		return nil, false
+	}
+	return s.onNodes(), true
+}
+
+// Room is [Fit] for as many of the pods as have a place, and returns the others as well. No pod has one if constraints could
+// not be judged while they were placed.
+func Room(snapshot *cluster.Snapshot, pods []*cluster.Pod) (placed map[*cluster.Node][]*cluster.Pod, rest []*cluster.Pod) {
+	free, blocked := able(pods)
+	s := within(snapshot, free)
+	if s.topology.Violated() != nil {
+		return nil, pods
+	}
+	return s.onNodes(), append(blocked, s.failed...)
+}
+
+// within places pods on the nodes that there are.
+func within(snapshot *cluster.Snapshot, pods []*cluster.Pod) *solver {
 	s := newSolver(snapshot, pods, nil)
 	for _, p := range s.pools {
 		p.closed = true
 	}
 	s.run(pods)
-	if len(s.failed) > 0 || s.topology.Violated() != nil {
-		return nil, false
-	}
+	return s
+}
+
+// onNodes returns which pods were placed on each node.
+func (s *solver) onNodes() map[*cluster.Node][]*cluster.Pod {
 	placed := map[*cluster.Node][]*cluster.Pod{}
 	for _, b := range s.bins {
 		if len(b.pods) > 0 {
 			placed[b.node] = b.pods
 		}
 	}
-	return placed, true
+	return placed
 }

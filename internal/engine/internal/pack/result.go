@@ -70,9 +70,14 @@ func (s *solver) launch(b *bin) plan.Launch {
 	}
 	l.Requirements = b.pool.Requirements.And(b.labels).And(b.custom).And(only).Without(catalog.LabelInstanceType)
 	for _, pod := range b.pods {
-		l.Pods = append(l.Pods, ref(pod))
+		if pod.IsBuffer() {
+			l.Buffers = append(l.Buffers, ref(pod))
+		} else {
+			l.Pods = append(l.Pods, ref(pod))
+		}
 	}
 	slices.SortFunc(l.Pods, compareRefs)
+	slices.SortFunc(l.Buffers, compareRefs)
 	l.For = asksOf(b.pods)
 	return l
 }

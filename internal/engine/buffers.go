@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// This file plans for the room that CapacityBuffers keep free (K-37 to K-40). Real pods come first, in the strict sense: what
+// they get is planned as if there were no buffers, and only then are buffer pods planned, into the cluster as it will be. So
+// no buffer changes what a pod gets. A pod that comes later takes the room as it would any other, and the same round plans
+// for what is missing then.
+
+// afterwards begins the names of planned nodes while buffer pods are planned: they come after all others.
+const afterwards naming = "~planned-"
+
+// withBuffers adds to a plan for the pending pods of s what its buffer pods get.
+//
+// Room on nodes that pods use comes first: the others may go then (K-38). A pool launches nothing for buffers while a pod
+// waits because of its limit, or the cluster's: it would take what the pod waits for (K-40). No pool does while pods with
+// spread constraints are on their way to a node: a node in a domain of its own would be the least full one, and keep them
+// waiting.
+func withBuffers(s *cluster.Snapshot, p plan.Plan) plan.Plan {
+	if len(s.Buffers) == 0 {
+		return p
+	}
+	held := spreading(s, p)
+	if held == nil {
+		held = pressed(p)
+	}
+	next := planned(s, p).Restrict(held)
+	placed, rest := pack.Room(next.Closing(unused), s.Buffers)
+	for node, pods := range placed {
+		for _, pod := range pods {
+			p.Buffers.Places = append(p.Buffers.Places, plan.Nominate{Pod: plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}, Node: node.ID()})
+		}
+	}
+	var launches []plan.Launch
+	if len(rest) > 0 {
+		own := pack.Solve(next.Bind(placed), rest)
+		p.Buffers.Places = append(p.Buffers.Places, own.Nominations...)
+		p.Buffers.Unplaced, launches = own.Unplaced, own.Launches
+	}
+	slices.SortFunc(p.Buffers.Places, func(a, b plan.Nominate) int {
+		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Pod.Namespace, b.Pod.Namespace),
+			strings.Compare(a.Pod.Name, b.Pod.Name), strings.Compare(a.Pod.UID, b.Pod.UID))
+	})
+	p.Launches, p.Buffers.Places = taken(p.Launches, p.Buffers.Places, afterwards)
+	p.Launches = append(p.Launches, launches...)
+	return p
+}
+
+// planned returns the cluster as it will be by the plan: pods where it places them, on nodes that it launches among others.
+// Limits count the most that a launch may bring.
+func planned(s *cluster.Snapshot, p plan.Plan) *cluster.Snapshot {
+	if len(p.Launches) == 0 {
+		return s.Bind(placements(s, p))
+	}
+	nodes := virtuals(s, p.Launches, afterwards)
+	with := s.With(nodes).TakeSlots(slotsOf(p.Launches))
+	placed, pods, more := placements(with, p), map[string]*cluster.Pod{}, map[string]resources.Vector{}
+	for _, pod := range s.Pending {
+		pods[pod.UID] = pod
+	}
+	for i, l := range p.Launches {
+		for _, ref := range l.Pods {
+			placed[nodes[i]] = append(placed[nodes[i]], pods[ref.UID])
+		}
+		more[l.Pool] = more[l.Pool].Plus(l.Reserve.Minus(s.Pool(l.Pool).CapacityOf(nodes[i])))
+	}
+	return with.Bind(placed).Count(more)
+}
+
+// taken moves the places on nodes that launches bring to these launches, and returns both lists as they are then.
+func taken(launches []plan.Launch, places []plan.Nominate, names naming) ([]plan.Launch, []plan.Nominate) {
+	launches = slices.Clone(launches)
+	var rest []plan.Nominate
+	for _, place := range places {
+		number, is := strings.CutPrefix(place.Node, string(names))
+		if i, err := strconv.Atoi(number); is && err == nil && i < len(launches) {
+			launches[i].Buffers = append(launches[i].Buffers[:len(launches[i].Buffers):len(launches[i].Buffers)], place.Pod)
+			continue
+		}
+		rest = append(rest, place)
+	}
+	return launches, rest
+}
+
+// unused reports whether a node could go but for the buffer pods that might be placed there: no pod runs on it that would
+// have to move, and it is there.
+func unused(node *cluster.Node) bool {
+	return node.Initialized && !slices.ContainsFunc(node.Pods, func(pod *cluster.Pod) bool { return !pod.Fixed })
+}
+
+// pressed returns the pools whose limit, or the cluster's, keeps a pod waiting: what the limit says, by pool's name.
+func pressed(p plan.Plan) map[string]cluster.Restriction {
+	var pools map[string]cluster.Restriction
+	for _, u := range p.Unplaced {
+		for _, refusal := range u.Pools {
+			if last := refusal.Last(); last.Demand == plan.ByLimit {
+				if pools == nil {
+					pools = map[string]cluster.Restriction{}
+				}
+				pools[refusal.Pool] = cluster.Restriction{Why: last.Detail + ", and pods wait for it", Cause: last.Cause}
+			}
+		}
+	}
+	return pools
+}
+
+// spreading returns all pools if a pod with spread constraints has a place in the plan and does not run there yet.
+func spreading(s *cluster.Snapshot, p plan.Plan) map[string]cluster.Restriction {
+	unplaced := map[string]bool{}
+	for _, u := range p.Unplaced {
+		unplaced[u.Pod.UID] = true
+	}
+	if !slices.ContainsFunc(s.Pending, func(pod *cluster.Pod) bool { return len(pod.Shape.Spread) > 0 && !unplaced[pod.UID] }) {
+		return nil
+	}
+	pools := map[string]cluster.Restriction{}
+	for _, pool := range s.Pools {
+		pools[pool.Name] = cluster.Restriction{Why: "pods with spread constraints come first", Cause: cause.PodsFirst}
+	}
+	return pools
+}
+
+// bufferPlaces adds which buffer pods of s its nodes have room for by the plan, without those on nodes of pools whose limit
+// keeps a pod waiting: such nodes go like any other, since another one may be what the pod needs (K-40). They take room, and
+// are nothing to the constraints of pods: kube-scheduler does not know them.
+func bufferPlaces(s *cluster.Snapshot, p plan.Plan, into map[*cluster.Node][]*cluster.Pod) {
+	if len(p.Buffers.Places) == 0 {
+		return
+	}
+	waits, pods, plain := pressed(p), make(map[string]*cluster.Pod, len(s.Buffers)), map[*cluster.Shape]*cluster.Shape{}
+	for _, pod := range s.Buffers {
+		if plain[pod.Shape] == nil {
+			plain[pod.Shape] = pod.Shape.WithoutTies()
+		}
+		own := *pod
+		own.Shape = plain[pod.Shape]
+		pods[pod.UID] = &own
+	}
+	for _, node := range s.Nodes {
+		if _, is := waits[node.Pool]; is {
+			continue
+		}
+		for _, place := range p.PlacesOf(node.ID()) {
+			into[node] = append(into[node], pods[place.Pod.UID])
+		}
+	}
+}
