@@ -134,7 +134,7 @@ func TestA32_TheModeBringsItsRight(t *testing.T) {
 		}
 		found := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
 			return slices.Equal(rule.Resources, []string{"hostedcontrolplanes"}) &&
-				slices.Equal(rule.Verbs, []string{"get", "list", "watch"})
+				slices.Equal(rule.Verbs, []string{"list", "watch"})
 		})
 		deployment := string(documents["Deployment/joiner-operator"])
 		if found != want || len(role.Rules) > 3 || !strings.Contains(deployment, "--infra-from="+from) ||

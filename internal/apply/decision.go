@@ -54,10 +54,12 @@ const (
 	Joined    Result = "joined"
 )
 
-// Why a node is launched that replaces none: for pods that wait, or for the replicas of a static pool.
+// Why a node is launched that replaces none: for pods that wait, for the replicas of a static pool, or for the room of a
+// CapacityBuffer.
 const (
 	CausePending  = "Pending"
 	CauseReplicas = "Replicas"
+	CauseBuffer   = "CapacityBuffer"
 )
 
 // causeOther stands for what is no cause of ours: somebody has edited it.
@@ -95,6 +97,8 @@ func (a *Applier) decided(p plan.Plan, launch plan.Launch, outcome Result, claim
 		}
 	case slices.Contains(launch.For, plan.AskReplicas):
 		d.Cause = CauseReplicas
+	case len(launch.Pods) == 0 && len(launch.Buffers) > 0:
+		d.Cause = CauseBuffer
 	}
 	return a.config.Decided(d, About{Pool: launch.Pool, Claim: claim, Replaces: launch.Replaces, Pods: launch.Pods,
 		Types: launch.Types, After: launch.Cheapest.Price.OfNode(), BasedOn: p.BasedOn, Why: why,

@@ -174,8 +174,9 @@ func (a *Applier) createInTime(ctx context.Context, snapshot *cluster.Snapshot, 
 // create tries the names of the launch until one is free or turns out to be this very launch, created before.
 func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan, t *attempt) (*karpenterv1.NodeClaim, string, error) {
 	launch := t.launch
-	for attempt := range maxAttempts {
-		name := claimName(launch, t.ordinal, attempt)
+	name, tried := "", 0
+	for attempt := 0; tried < maxAttempts; attempt++ {
+		name = claimName(launch, t.ordinal, attempt)
 		if known := claimNode(snapshot, name); known != nil {
 			if launch.Slot != plan.NoSlot {
 				return nil, fmt.Sprintf("slot %d is taken by NodeClaim %s", launch.Slot, name), nil
@@ -185,8 +186,13 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 			if snapshot.Version != p.BasedOn && !known.Deleting && !retired {
 				return nil, fmt.Sprintf("NodeClaim %s for the same pods appeared meanwhile", name), nil
 			}
-			continue // the plan knew of it and asks for another one
+			// The plan knew of it and asks for another one. Buffers do so each time that pods have taken their room (K-37).
+			if len(launch.Pods) > 0 {
+				tried++
+			}
+			continue
 		}
+		tried++
 		if holder := t.view.named[name]; holder != nil {
 			return holder, "", nil // this very launch, see objection
 		}
@@ -214,7 +220,7 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 			return nil, taken(launch, found), nil
 		}
 	}
-	return nil, "", fmt.Errorf("%d names for the same pods are in use; the last is %s", maxAttempts, claimName(launch, t.ordinal, maxAttempts-1))
+	return nil, "", fmt.Errorf("%d names for the same pods are in use; the last is %s", maxAttempts, name)
 }
 
 // createOnce creates the claim, and once more under the same name when the answer to the first call may have been lost.
@@ -281,7 +287,7 @@ func claimName(launch plan.Launch, ordinal, attempt int) string {
 	return launch.Pool + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
 }
 
-// purpose says what a launch is for: its pods, or the claims that it is to replace.
+// purpose says what a launch is for: its pods, the claims that it is to replace, or the buffer pods that it has room for.
 func purpose(launch plan.Launch) string {
 	uids := make([]string, len(launch.Pods))
 	for i, pod := range launch.Pods {
@@ -289,6 +295,11 @@ func purpose(launch plan.Launch) string {
 	}
 	slices.Sort(uids)
 	text := strings.Join(uids, "\n")
+	if len(uids) == 0 {
+		for _, pod := range launch.Buffers {
+			text += "\nroom for " + pod.UID
+		}
+	}
 	if len(launch.Replaces) > 0 {
 		text += "\nreplaces " + strings.Join(launch.Replaces, ",")
 	}

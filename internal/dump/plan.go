@@ -15,8 +15,8 @@ func plannedRecord(d Planned) planRecord {
 	p := d.Plan
 	return planRecord{
 		Question: string(d.Question), BasedOn: p.BasedOn, Launches: each(p.Launches, launchOf),
-		Nominations: each(p.Nominations, func(n plan.Nominate) nominateRecord { return nominateRecord{ref(n.Pod), n.Node} }),
-		Unplaced:    each(p.Unplaced, unplacedOf),
+		Nominations: each(p.Nominations, nominateOf), Unplaced: each(p.Unplaced, unplacedOf),
+		Room: each(p.Buffers.Places, nominateOf), NoRoom: each(p.Buffers.Unplaced, unplacedOf),
 		Removes: each(p.Removes, func(r plan.Remove) removeRecord {
 			return removeRecord{r.Claim, r.ClaimUID, r.Node, r.Pool, string(r.Reason), price(r.Price), r.Why}
 		}),
@@ -26,10 +26,18 @@ func plannedRecord(d Planned) planRecord {
 
 func ref(r plan.PodRef) refRecord { return refRecord(r) }
 
+func readRef(r refRecord) plan.PodRef { return plan.PodRef(r) }
+
+func nominateOf(n plan.Nominate) nominateRecord { return nominateRecord{ref(n.Pod), n.Node} }
+
+func readNominate(n nominateRecord) plan.Nominate {
+	return plan.Nominate{Pod: plan.PodRef(n.Pod), Node: n.Node}
+}
+
 func launchOf(l plan.Launch) launchRecord {
 	record := launchRecord{
 		Pool: l.Pool, PoolUID: l.PoolUID, Slot: l.Slot, Requirements: set(l.Requirements), Types: l.Types,
-		Labels: some(l.Labels), Requests: l.Requests, Reserve: l.Reserve, Pods: each(l.Pods, ref), For: l.For,
+		Labels: some(l.Labels), Requests: l.Requests, Reserve: l.Reserve, Pods: each(l.Pods, ref), Room: each(l.Buffers, ref), For: l.For,
 		Replaces: l.Replaces, Together: l.Together, Zones: l.Zones, CapacityTypes: l.CapacityTypes,
 		Cheapest: choiceRecord{l.Cheapest.Type, l.Cheapest.Zone, l.Cheapest.CapacityType, int64(l.Cheapest.Price)},
 	}
@@ -62,10 +70,8 @@ func stayOf(s plan.Stay) stayRecord {
 func readPlan(r planRecord, names resources.Names) plan.Plan {
 	return plan.Plan{
 		BasedOn: r.BasedOn, Names: names, Launches: each(r.Launches, readLaunch),
-		Nominations: each(r.Nominations, func(n nominateRecord) plan.Nominate {
-			return plan.Nominate{Pod: plan.PodRef(n.Pod), Node: n.Node}
-		}),
-		Unplaced: each(r.Unplaced, readUnplaced),
+		Nominations: each(r.Nominations, readNominate), Unplaced: each(r.Unplaced, readUnplaced),
+		Buffers: plan.Buffers{Places: each(r.Room, readNominate), Unplaced: each(r.NoRoom, readUnplaced)},
 		Removes: each(r.Removes, func(r removeRecord) plan.Remove {
 			return plan.Remove{Claim: r.Claim, ClaimUID: r.ClaimUID, Node: r.Node, Pool: r.Pool,
 				Reason: plan.DisruptionReason(r.Reason), Price: readPrice(r.Price), Why: r.Why}
@@ -85,7 +91,7 @@ func readLaunch(l launchRecord) plan.Launch {
 	launch := plan.Launch{
 		Pool: l.Pool, PoolUID: l.PoolUID, Slot: l.Slot, Requirements: readSet(l.Requirements), Types: l.Types,
 		Labels: some(l.Labels), Requests: l.Requests, Reserve: l.Reserve,
-		Pods: each(l.Pods, func(r refRecord) plan.PodRef { return plan.PodRef(r) }), For: l.For, Replaces: l.Replaces,
+		Pods: each(l.Pods, readRef), Buffers: each(l.Room, readRef), For: l.For, Replaces: l.Replaces,
 		Together: l.Together, Zones: l.Zones, CapacityTypes: l.CapacityTypes,
 		Cheapest: plan.Choice{Type: l.Cheapest.Type, Zone: l.Cheapest.Zone, CapacityType: l.Cheapest.CapacityType,
 			Price: resources.Money(l.Cheapest.Price)},

@@ -40,7 +40,7 @@ func read(c content) (Dump, error) {
 		r.shape(c.shapes[i], table)
 	}
 	parts := cluster.Snapshot{Version: c.picture.Version, Names: c.picture.Resources, Pending: r.list(c.picture.Pending),
-		Repelling: r.list(c.picture.Repelling), MaxNodes: c.picture.MaxNodes, Unseen: c.picture.Unseen}
+		Repelling: r.list(c.picture.Repelling), Buffers: r.list(c.picture.Buffers), MaxNodes: c.picture.MaxNodes, Unseen: c.picture.Unseen}
 	r.where = "picture"
 	r.need(parts.MaxNodes >= 0, "maxNodes is %d; want 1 or more, or 0 for no limit", parts.MaxNodes)
 	r.need(parts.Unseen >= 0, "unseenClaims is %d; want 0 or more", parts.Unseen)

@@ -58,9 +58,11 @@ type pictureRecord struct {
 	Version   uint64   `json:"version"`
 	Resources []string `json:"resources"` // the names behind each vector
 	// Pending and Repelling are positions in the list of all pods, in the order of their lines.
-	Pending   []int         `json:"pending,omitempty"`
-	Repelling []int         `json:"repelling,omitempty"`
-	Options   optionsRecord `json:"options"`
+	Pending   []int `json:"pending,omitempty"`
+	Repelling []int `json:"repelling,omitempty"`
+	// Buffers are positions like those of Pending: pods that stand for room of CapacityBuffers (K-37).
+	Buffers []int         `json:"buffers,omitempty"`
+	Options optionsRecord `json:"options"`
 	// MaxNodes is --max-nodes, and Unseen counts the NodeClaims that count for it and have no line (K-53).
 	MaxNodes int64 `json:"maxNodes,omitempty"`
 	Unseen   int64 `json:"unseenClaims,omitempty"`
@@ -182,6 +184,7 @@ type shapeRecord struct {
 	Own          []alternativeRecord `json:"own,omitempty"`
 	Blocked      string              `json:"blocked,omitempty"`
 	BlockedBy    string              `json:"blockedBy,omitempty"`
+	Buffer       string              `json:"buffer,omitempty"` // namespace/name of a CapacityBuffer
 	Tolerations  []tolerationRecord  `json:"tolerations,omitempty"`
 	HostPorts    []portRecord        `json:"hostPorts,omitempty"`
 	Spread       []spreadRecord      `json:"spread,omitempty"`
@@ -319,6 +322,9 @@ type planRecord struct {
 	Stays       []stayRecord     `json:"stays,omitempty"`
 	Held        map[string]int   `json:"held,omitempty"`
 	Order       []string         `json:"order,omitempty"`
+	// Room and NoRoom are what becomes of the picture's Buffers.
+	Room   []nominateRecord `json:"room,omitempty"`
+	NoRoom []unplacedRecord `json:"noRoom,omitempty"`
 }
 
 type refRecord struct {
@@ -338,6 +344,7 @@ type launchRecord struct {
 	Requests      []int64             `json:"requests,omitempty"`
 	Reserve       []int64             `json:"reserve,omitempty"`
 	Pods          []refRecord         `json:"pods,omitempty"`
+	Room          []refRecord         `json:"room,omitempty"` // of the picture's Buffers
 	For           []string            `json:"for,omitempty"`
 	Replaces      []string            `json:"replaces,omitempty"`
 	Together      int                 `json:"together,omitempty"`

@@ -95,6 +95,9 @@ func wordless(p planRecord) planRecord {
 	for i := range p.Unplaced {
 		p.Unplaced[i].silence()
 	}
+	for i := range p.NoRoom {
+		p.NoRoom[i].silence()
+	}
 	return p
 }
 

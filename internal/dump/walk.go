@@ -225,6 +225,17 @@ func (w *walk) catalogue(c *catalogueRecord) {
 	}
 }
 
+// buffer visits the parts of namespace/name.
+func (w *walk) buffer(buffer *string) {
+	if namespace, name, both := strings.Cut(*buffer, "/"); both {
+		w.name(kindNamespace, &namespace)
+		w.name(kindPod, &name)
+		*buffer = namespace + "/" + name
+		return
+	}
+	w.name(kindPod, buffer)
+}
+
 func (w *walk) shape(s *shapeRecord) {
 	w.name(kindNamespace, &s.Namespace)
 	w.labels(&s.Labels)
@@ -234,6 +245,7 @@ func (w *walk) shape(s *shapeRecord) {
 			w.requirement(&list[i].Names)
 		}
 	}
+	w.buffer(&s.Buffer)
 	w.name(kindText, &s.Blocked)
 	for i := range s.Tolerations {
 		t := &s.Tolerations[i]

@@ -20,6 +20,13 @@ func (w *walk) plan(p *planRecord) {
 	for i := range p.Unplaced {
 		w.unplaced(&p.Unplaced[i])
 	}
+	for i := range p.Room {
+		w.ref(&p.Room[i].Pod)
+		w.name(kindNode, &p.Room[i].Node)
+	}
+	for i := range p.NoRoom {
+		w.unplaced(&p.NoRoom[i])
+	}
 	for i := range p.Removes {
 		r := &p.Removes[i]
 		w.name(kindNode, &r.Claim)
@@ -66,6 +73,9 @@ func (w *walk) launch(l *launchRecord) {
 	w.labels(&l.Labels)
 	for i := range l.Pods {
 		w.ref(&l.Pods[i])
+	}
+	for i := range l.Room {
+		w.ref(&l.Room[i])
 	}
 	w.names(kindNode, l.Replaces)
 	w.value("topology.kubernetes.io/zone", &l.Cheapest.Zone)

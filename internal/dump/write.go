@@ -47,7 +47,7 @@ func contentOf(d Dump) content {
 	s := d.Snapshot
 	w.gatherPods(s)
 	w.out.picture = pictureRecord{Version: s.Version, Resources: s.Names, Pending: w.positions(s.Pending),
-		Repelling: w.positions(s.Repelling), Options: options(d.Terms),
+		Repelling: w.positions(s.Repelling), Buffers: w.positions(s.Buffers), Options: options(d.Terms),
 		MaxNodes: s.MaxNodes, Unseen: s.Unseen}
 	for _, name := range slices.Sorted(maps.Keys(s.Namespaces)) {
 		w.out.namespaces = append(w.out.namespaces, namespaceRecord{name, some(s.Namespaces[name])})
@@ -120,6 +120,7 @@ func (w *writer) gatherPods(s *cluster.Snapshot) {
 	}
 	addAll(s.Pending)
 	addAll(s.Repelling)
+	addAll(s.Buffers)
 	for _, node := range slices.Concat(s.Nodes, s.Leaving, s.Closed) {
 		addAll(node.Pods)
 	}

@@ -191,7 +191,7 @@ func (o *observer) look(ctx context.Context) error {
 func (o *observer) launches() {
 	snapshot := o.store.Snapshot()
 	told := map[string]bool{}
-	for _, pod := range snapshot.Pending {
+	for _, pod := range slices.Concat(snapshot.Pending, snapshot.Buffers) {
 		if o.planned[pod.UID] {
 			told[pod.UID] = true
 		}
@@ -201,6 +201,12 @@ func (o *observer) launches() {
 		cause, about := apply.CausePending, make([]string, 0, len(launch.Pods))
 		for _, pod := range launch.Pods {
 			about = append(about, pod.UID)
+		}
+		if len(about) == 0 && len(launch.Buffers) > 0 {
+			cause = apply.CauseBuffer
+			for _, pod := range launch.Buffers {
+				about = append(about, pod.UID)
+			}
 		}
 		if len(about) == 0 { // of a static pool: the first one that is missing, the second one
 			cause, about = apply.CauseReplicas, []string{fmt.Sprintf("%s %d", launch.Pool, replicas[launch.Pool])}

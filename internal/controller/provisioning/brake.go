@@ -161,9 +161,12 @@ func (b *Brake) update(t *try, node *cluster.Node) {
 	}
 }
 
-// waitingOf returns the pods that wait, by what they ask for. What replicas ask for always waits.
+// waitingOf returns the pods that wait, by what they ask for. What replicas and buffers ask for always waits.
 func (b *Brake) waitingOf(s *cluster.Snapshot) map[string][]*cluster.Pod {
 	waiting := map[string][]*cluster.Pod{plan.AskReplicas: nil}
+	for _, pod := range s.Buffers {
+		waiting[pod.Shape.Ask()] = nil
+	}
 	pending := map[types.UID]bool{}
 	for _, pod := range s.Pending {
 		waiting[pod.Shape.Ask()] = append(waiting[pod.Shape.Ask()], pod)
@@ -264,11 +267,12 @@ func (b *Brake) inVain(t *try, waiting map[string][]*cluster.Pod, now time.Time,
 func (b *Brake) Judge(s *cluster.Snapshot, p plan.Plan, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(p.Launches)+len(p.Unplaced) == 0 || len(b.tries) == 0 {
+	b.roomFound(s, p)
+	if len(p.Launches)+len(p.Unplaced)+len(p.Buffers.Unplaced) == 0 || len(b.tries) == 0 {
 		return false
 	}
 	wanted, expecting := b.wantedBy(s, p), map[string]bool{}
-	for _, nomination := range p.Nominations {
+	for _, nomination := range slices.Concat(p.Nominations, p.Buffers.Places) {
 		expecting[nomination.Node] = true
 	}
 	waiting, counted := map[string][]*cluster.Pod(nil), false
@@ -296,6 +300,29 @@ func (b *Brake) Judge(s *cluster.Snapshot, p plan.Plan, now time.Time) bool {
 	return counted
 }
 
+// roomFound takes in which nodes have the room for buffers that they were launched for. No pod has to come there (K-37).
+func (b *Brake) roomFound(s *cluster.Snapshot, p plan.Plan) {
+	if len(p.Buffers.Places) == 0 {
+		return
+	}
+	asks := make(map[string]string, len(s.Buffers))
+	for _, pod := range s.Buffers {
+		asks[pod.UID] = pod.Shape.Ask()
+	}
+	for _, uid := range slices.Sorted(maps.Keys(b.tries)) {
+		t := b.tries[uid]
+		if !t.initialized || t.used {
+			continue
+		}
+		for _, place := range p.PlacesOf(t.node) {
+			if ask := asks[place.Pod.UID]; slices.Contains(t.asks, ask) {
+				t.used = true
+				b.helped(cluster.Hold{Pool: t.pool, Ask: ask})
+			}
+		}
+	}
+}
+
 // wantedBy returns for what a plan launches nodes, and for what it would if the brake did not hold.
 func (b *Brake) wantedBy(s *cluster.Snapshot, p plan.Plan) map[cluster.Hold]bool {
 	wanted := map[cluster.Hold]bool{}
@@ -304,14 +331,14 @@ func (b *Brake) wantedBy(s *cluster.Snapshot, p plan.Plan) map[cluster.Hold]bool
 			wanted[cluster.Hold{Pool: launch.Pool, Ask: ask}] = true
 		}
 	}
-	if len(p.Unplaced) == 0 || len(b.rounds) == 0 {
+	if len(p.Unplaced)+len(p.Buffers.Unplaced) == 0 || len(b.rounds) == 0 {
 		return wanted
 	}
 	unplaced, asks := map[string]bool{}, map[string]bool{}
-	for _, u := range p.Unplaced {
+	for _, u := range slices.Concat(p.Unplaced, p.Buffers.Unplaced) {
 		unplaced[u.Pod.UID] = true
 	}
-	for _, pod := range s.Pending {
+	for _, pod := range slices.Concat(s.Pending, s.Buffers) {
 		if unplaced[pod.UID] {
 			asks[pod.Shape.Ask()] = true
 		}

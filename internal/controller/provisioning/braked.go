@@ -21,7 +21,7 @@ import (
 func (c *Controller) provision(s *cluster.Snapshot, now time.Time) plan.Plan {
 	for {
 		held, due := c.config.Brake.Holds(now)
-		asked := with(s, s.Pending, held)
+		asked := with(s, s.Pending, s.Buffers, held)
 		p := engine.Provision(asked)
 		c.planned("provision", asked, now, p)
 		if len(due) > 0 {
@@ -33,10 +33,10 @@ func (c *Controller) provision(s *cluster.Snapshot, now time.Time) plan.Plan {
 	}
 }
 
-// with returns the snapshot with other pending pods, and what is held back.
-func with(s *cluster.Snapshot, pending []*cluster.Pod, held map[cluster.Hold]string) *cluster.Snapshot {
+// with returns the snapshot with other pending pods and buffers, and what is held back.
+func with(s *cluster.Snapshot, pending, buffers []*cluster.Pod, held map[cluster.Hold]string) *cluster.Snapshot {
 	fresh := *s
-	fresh.Pending, fresh.Held = pending, held
+	fresh.Pending, fresh.Buffers, fresh.Held = pending, buffers, held
 	return &fresh
 }
 
@@ -48,38 +48,48 @@ func tryAgain(s *cluster.Snapshot, p plan.Plan, held map[cluster.Hold]string, du
 		asks[hold.Ask] = false
 	}
 	unplaced := map[string]bool{}
-	for _, u := range p.Unplaced {
+	for _, u := range slices.Concat(p.Unplaced, p.Buffers.Unplaced) {
 		unplaced[u.Pod.UID] = true
 	}
-	var pending []*cluster.Pod
 	left, chosen := map[string]bool{}, false
-	for _, pod := range s.Pending {
-		ask := pod.Shape.Ask()
-		done, tried := asks[ask]
-		if tried && done && unplaced[pod.UID] {
-			left[pod.UID] = true
-			continue
+	take := func(all []*cluster.Pod) (some []*cluster.Pod) {
+		for _, pod := range all {
+			ask := pod.Shape.Ask()
+			done, tried := asks[ask]
+			if tried && done && unplaced[pod.UID] {
+				left[pod.UID] = true
+				continue
+			}
+			if tried && unplaced[pod.UID] {
+				asks[ask], chosen = true, true
+			}
+			some = append(some, pod)
 		}
-		if tried && unplaced[pod.UID] {
-			asks[ask], chosen = true, true
-		}
-		pending = append(pending, pod)
+		return some
 	}
+	pending, buffers := take(s.Pending), take(s.Buffers)
 	if !chosen {
 		return p
 	}
 	free := maps.Clone(held)
 	maps.DeleteFunc(free, func(hold cluster.Hold, _ string) bool { return due[hold] })
-	again := engine.Provision(with(s, pending, free))
-	for _, u := range p.Unplaced {
+	again := engine.Provision(with(s, pending, buffers, free))
+	again.Unplaced = andLeft(again.Unplaced, p.Unplaced, left)
+	again.Buffers.Unplaced = andLeft(again.Buffers.Unplaced, p.Buffers.Unplaced, left)
+	return again
+}
+
+// andLeft adds to a list what another one says of the pods that were left out.
+func andLeft(list, before []plan.Unplaced, left map[string]bool) []plan.Unplaced {
+	for _, u := range before {
 		if left[u.Pod.UID] {
-			again.Unplaced = append(again.Unplaced, u)
+			list = append(list, u)
 		}
 	}
-	slices.SortFunc(again.Unplaced, func(a, b plan.Unplaced) int {
+	slices.SortFunc(list, func(a, b plan.Unplaced) int {
 		return strings.Compare(a.Pod.String()+" "+a.Pod.UID, b.Pod.String()+" "+b.Pod.UID)
 	})
-	return again
+	return list
 }
 
 // replicas plans for static pools: nothing for those that are held back, one node where it may be tried again.

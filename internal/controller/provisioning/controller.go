@@ -121,7 +121,7 @@ func (c *Controller) plan(
 			return result, err
 		}
 	}
-	if len(snapshot.Pending) == 0 {
+	if len(snapshot.Pending)+len(snapshot.Buffers) == 0 {
 		c.shown(snapshot, plan.Plan{}) // the last one that had no place may be gone
 		c.waits.news(nil)
 	} else {
@@ -185,7 +185,7 @@ func (c *Controller) carryOut(ctx context.Context, snapshot *cluster.Snapshot, p
 }
 
 func again(snapshot *cluster.Snapshot, held bool) reconcile.Result {
-	if len(snapshot.Pending) == 0 && !held {
+	if len(snapshot.Pending)+len(snapshot.Buffers) == 0 && !held {
 		return reconcile.Result{}
 	}
 	return reconcile.Result{RequeueAfter: retryAfter}

@@ -20,6 +20,33 @@ func (f *fixture) rightsAreNeeded() error {
 		inManagement.Add(f.mgmt.Cluster.AuditLog(), managementUser, "joiner-operator")); err != nil {
 		return err
 	}
-	return errors.Join(rights.AllNeeded(inGuest, operatorUser, nil, guest, approval),
-		rights.AllNeeded(inManagement, managementUser, nil, management, hosted, secrets))
+	return errors.Join(rights.AllNeeded(inGuest, operatorUser, spareInGuest(), guest, approval),
+		rights.AllNeeded(inManagement, managementUser, spareInManagement(), management, hosted, secrets))
+}
+
+// spareInGuest are the rights in the hosted cluster that no request of these tests needs, each with the reason.
+func spareInGuest() map[rights.Right]string {
+	const group = "karpenter.hypershift.openshift.io"
+	spare := map[rights.Right]string{
+		"approve signers.certificates.k8s.io":                     "the API server asks for it when a CertificateSigningRequest is approved",
+		"create openshiftec2nodeclasses." + group:                 "no cluster of these tests lacks a default class: TestA32_TheDefaultClassFollowsTheHostedControlPlane",
+		"update openshiftec2nodeclasses." + group + "/finalizers": owns, "update openshiftnodepools." + group + "/finalizers": owns,
+	}
+	for _, kind := range []string{"ec2nodeclasses.karpenter.k8s.aws", "nodeclaims.karpenter.sh", "nodepools.karpenter.sh", "nodes",
+		"openshiftec2nodeclasses." + group, "openshiftnodepools." + group,
+		"validatingadmissionpolicies.admissionregistration.k8s.io", "validatingadmissionpolicybindings.admissionregistration.k8s.io"} {
+		spare["list "+rights.Right(kind)] = "an API server without watches that begin with a list is asked for lists"
+	}
+	return spare
+}
+
+const owns = "the admission plugin OwnerReferencesPermissionEnforcement asks for it, where it is on"
+
+// spareInManagement are those in the management cluster: the verbs that the design gives the Role (R41).
+func spareInManagement() map[rights.Right]string {
+	const design = "the Role is exactly the one of the design: TestTheRoleIsExactlyTheOneOfTheSource"
+	return map[rights.Right]string{
+		"get autonodepolicies.karpenter.hypershift.openshift.io":           design,
+		"update autonodepolicies.karpenter.hypershift.openshift.io/status": design,
+	}
 }
