@@ -39,8 +39,8 @@ func TestU11_HelmKeepsEveryDefinition(t *testing.T) {
 			}
 		}
 	}
-	if found != 9 {
-		t.Errorf("%d definitions are in templates, want 9", found)
+	if found != 10 {
+		t.Errorf("%d definitions are in templates, want 10", found)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestU11_TheChartOfDefinitionsHasThem(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(all)); !slices.Equal(got, want) {
 		t.Errorf("the chart has %v, want %v", got, want)
 	}
-	off := map[string]int{"karpenter": 3, "aws": 1, "kwok": 1, "nodeSchedulingGroups": 1}
+	off := map[string]int{"karpenter": 3, "capacityBuffers": 1, "aws": 1, "kwok": 1, "nodeSchedulingGroups": 1}
 	for name, fewer := range off {
 		if got := len(render(t, charts.CRDs, map[string]any{name: false})); got != len(want)-fewer {
 			t.Errorf("without %s there are %d definitions, want %d", name, got, len(want)-fewer)

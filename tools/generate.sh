@@ -20,7 +20,7 @@ go tool -modfile=tools/go.mod controller-gen object "$types"
 	go tool -modfile=../../tools/go.mod controller-gen crd "paths=../api/config/..." output:crd:dir=../../api/crd/openshift
 	go tool -modfile=../../tools/go.mod controller-gen crd "paths=../api/scheduling/..." output:crd:dir=../../api/crd/nodescheduling
 )
-for package in karpenter/v1 karpenter/v1alpha1 karpenterkwok/v1alpha1 karpenteraws/v1; do
+for package in karpenter/v1 karpenter/v1alpha1 karpenterkwok/v1alpha1 karpenteraws/v1 autoscaling/v1beta1; do
 	go tool -modfile=tools/go.mod controller-gen crd "paths=./api/$package" output:crd:dir=./api/crd
 done
 # The same with v1beta1 beside v1 (V-20). They name a webhook without saying where it is, so that the API server refuses

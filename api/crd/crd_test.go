@@ -17,6 +17,7 @@ func TestEachClusterGetsItsManifestsAsSingleDocuments(t *testing.T) {
 		want []string
 	}{
 		{"any", Manifests, []string{
+			"autoscaling.x-k8s.io_capacitybuffers.yaml",
 			"karpenter.k8s.aws_ec2nodeclasses.yaml",
 			"karpenter.kwok.sh_kwoknodeclasses.yaml",
 			"karpenter.sh_nodeclaims.yaml",

@@ -68,7 +68,7 @@ func Changes(chart string) []Change {
 	case charts.CRDs:
 		return []Change{
 			{Path: "karpenter", Value: false}, {Path: "aws", Value: false}, {Path: "kwok", Value: false},
-			{Path: "nodeSchedulingGroups", Value: false}, {Path: "annotations", Value: annotations()},
+			{Path: "capacityBuffers", Value: false}, {Path: "nodeSchedulingGroups", Value: false}, {Path: "annotations", Value: annotations()},
 		}
 	}
 	return nil

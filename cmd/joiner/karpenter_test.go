@@ -34,7 +34,7 @@ func TestKarpentersChartsStartJoiner(t *testing.T) {
 	}
 	want := []string{
 		"CPU_REQUESTS", "DISABLE_CONTROLLER_WARMUP", "KUBERNETES_MIN_VERSION",
-		`has \"StaticCapacity=\"`, `has \"CapacityBuffer=true\"`, `has \"FromTomorrow=true\"`, "does not name NodeOverlay",
+		`has \"StaticCapacity=\"`, `has \"FromTomorrow=true\"`, "does not name NodeOverlay",
 	}
 	for _, name := range want {
 		if strings.Count(stdout, name) != 1 {

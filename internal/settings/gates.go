@@ -29,7 +29,7 @@ func Gates() []Gate {
 	return []Gate{
 		{Name: "NodeRepair"}, {Name: "ReservedCapacity", Karpenter: true, Ours: true},
 		{Name: "SpotToSpotConsolidation"}, {Name: "NodeOverlay", Ours: true}, {Name: "StaticCapacity", Ours: true},
-		{Name: "CapacityBuffer", Fixed: true}, {Name: "TerminateFirstDrift", Ours: true, Fixed: true},
+		{Name: "CapacityBuffer", Ours: true}, {Name: "TerminateFirstDrift", Ours: true, Fixed: true},
 		{Name: "TerminateFirstRepair", Fixed: true}, {Name: "PodDeletionCostManagement", Fixed: true},
 	}
 }
@@ -108,7 +108,7 @@ func ParseGates(text string) (on map[string]bool, notices []Notice, err error) {
 			notices = append(notices, notice)
 		}
 	}
-	for _, name := range []string{"NodeOverlay", "StaticCapacity"} {
+	for _, name := range []string{"NodeOverlay", "StaticCapacity", "CapacityBuffer"} {
 		if !named[name] {
 			notices = append(notices, Notice{Setting: FeatureGates + "." + name,
 				Text: fmt.Sprintf("--feature-gates does not name %[1]s, so it is off, "+

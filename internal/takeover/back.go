@@ -226,20 +226,23 @@ func timeZones(p *picture) (found []Finding) {
 // dormantThere looks for objects that Karpenter would not act on.
 func dormantThere(p *picture) (found []Finding) {
 	theirs := p.theirGates()
-	look := func(gate, kind, name, stops string) {
+	look := func(gate, kind, namespace, name, stops string) {
 		if !theirs[gate] {
-			found = append(found, Finding{Severity: Danger, Kind: kind, Name: name,
+			found = append(found, Finding{Severity: Danger, Kind: kind, Namespace: namespace, Name: name,
 				Consequence: fmt.Sprintf("the gate %s is off in Karpenter: %s", gate, stops),
 				Remedy:      fmt.Sprintf("start Karpenter with %s=true in FEATURE_GATES", gate)})
 		}
 	}
 	for _, o := range p.overlays {
-		look(gateOverlay, kindOverlay, o.Name, "it has no effect there, and prices and capacities are others")
+		look(gateOverlay, kindOverlay, "", o.Name, "it has no effect there, and prices and capacities are others")
 	}
 	for _, pool := range p.pools {
 		if pool.Spec.Replicas != nil {
-			look(gateStatic, kindPool, pool.Name, fmt.Sprintf("nobody keeps its %d replicas", *pool.Spec.Replicas))
+			look(gateStatic, kindPool, "", pool.Name, fmt.Sprintf("nobody keeps its %d replicas", *pool.Spec.Replicas))
 		}
+	}
+	for _, o := range p.others[gateBuffer] {
+		look(gateBuffer, gateBuffer, o.GetNamespace(), o.GetName(), "no room is kept for it there, and nodes that only have such room go as empty ones")
 	}
 	return found
 }

@@ -67,7 +67,6 @@ func Resources() []whatif.Resource {
 	return []whatif.Resource{
 		of("apiextensions.k8s.io", "v1", "customresourcedefinitions"),
 		of("apps", "v1", "deployments"),
-		of("autoscaling.x-k8s.io", "v1beta1", "capacitybuffers"),
 		of("monitoring.coreos.com", "v1", "prometheusrules"),
 		of("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies"),
 		of("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations"),

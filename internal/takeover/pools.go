@@ -83,8 +83,8 @@ func nodeLimits(p *picture) (found []Finding) {
 // dormant looks for objects that have no effect in Karpenter and would get one.
 func dormant(p *picture) (found []Finding) {
 	theirs, ours := p.theirGates(), gatesWith(p.Ours, false)
-	look := func(gate, kind, name, acts string) {
-		f := Finding{Severity: Danger, Kind: kind, Name: name,
+	look := func(gate, kind, namespace, name, acts string) {
+		f := Finding{Severity: Danger, Kind: kind, Namespace: namespace, Name: name,
 			Consequence: fmt.Sprintf("the gate %s is off in Karpenter, and on in Joiner where nothing is said: %s", gate, acts),
 			Remedy: fmt.Sprintf("start Joiner with Karpenter's FEATURE_GATES, or with %s=false in it; or remove the object",
 				gate)}
@@ -101,23 +101,15 @@ func dormant(p *picture) (found []Finding) {
 		found = append(found, f)
 	}
 	for _, o := range p.overlays {
-		look(gateOverlay, kindOverlay, o.Name, "prices and capacities change, and so does what is launched and consolidated")
+		look(gateOverlay, kindOverlay, "", o.Name, "prices and capacities change, and so does what is launched and consolidated")
 	}
 	for _, pool := range p.pools {
 		if pool.Spec.Replicas != nil {
-			look(gateStatic, kindPool, pool.Name, fmt.Sprintf("Joiner launches or removes nodes until it has %d", *pool.Spec.Replicas))
+			look(gateStatic, kindPool, "", pool.Name, fmt.Sprintf("Joiner launches or removes nodes until it has %d", *pool.Spec.Replicas))
 		}
 	}
 	for _, o := range p.others[gateBuffer] {
-		f := Finding{Severity: Info, Kind: gateBuffer, Namespace: o.GetNamespace(), Name: o.GetName(),
-			Consequence: "the gate CapacityBuffer is off in Karpenter, and Joiner does not have CapacityBuffers: it has no effect in either",
-			Remedy:      "nothing has to be done"}
-		if theirs[gateBuffer] {
-			f.Severity = Danger
-			f.Consequence = "Joiner does not have CapacityBuffers: no room is kept for it, and its nodes go as empty ones"
-			f.Remedy = "keep room by pods of a low priority, or a static NodePool, before the switch"
-		}
-		found = append(found, f)
+		look(gateBuffer, gateBuffer, o.GetNamespace(), o.GetName(), "nodes are launched for the room that it asks for")
 	}
 	return found
 }

@@ -12,6 +12,7 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
@@ -49,7 +50,7 @@ func newReader() (*reader, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientscheme.AddToScheme, karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, awsv1.AddToScheme,
-		kwokv1alpha1.AddToScheme,
+		kwokv1alpha1.AddToScheme, autoscalingv1beta1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering kinds: %w", err)
@@ -122,7 +123,7 @@ func nameOf(content map[string]any) string {
 func kindsOfKubernetes() map[schema.GroupVersion][]string {
 	return map[schema.GroupVersion][]string{
 		{Version: "v1"}: {"Pod", "Node", "Namespace", "PersistentVolumeClaim", "PersistentVolume", "LimitRange",
-			"ReplicationController"},
+			"ReplicationController", "PodTemplate"},
 		{Group: "apps", Version: "v1"}:                {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"},
 		{Group: "batch", Version: "v1"}:               {"Job", "CronJob"},
 		{Group: "coordination.k8s.io", Version: "v1"}: {"Lease"},
@@ -153,7 +154,8 @@ func Resources() []Resource {
 	return slices.Concat(
 		of("", "v1", true, "pods", "nodes"), of(karpenterv1.Group, "v1", true, "nodepools"),
 		of("", "v1", false, "namespaces", "persistentvolumeclaims", "persistentvolumes", "limitranges"),
-		of("apps", "v1", false, "daemonsets"), of("policy", "v1", false, "poddisruptionbudgets"),
+		of("apps", "v1", false, "daemonsets"),
+		of(autoscalingv1beta1.Group, "v1beta1", false, "capacitybuffers"), of("", "v1", false, "podtemplates"), of("policy", "v1", false, "poddisruptionbudgets"),
 		of("node.k8s.io", "v1", false, "runtimeclasses"),
 		of("storage.k8s.io", "v1", false, "storageclasses", "csinodes", "volumeattachments"),
 		of(karpenterv1.Group, "v1", false, "nodeclaims"), of(karpenterv1.Group, "v1alpha1", false, "nodeoverlays"),

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
@@ -192,7 +193,7 @@ func Namespaced(gvk schema.GroupVersionKind) bool {
 	if slices.Contains([]string{"Node", "Namespace", "PersistentVolume"}, gvk.Kind) {
 		return false
 	}
-	return slices.Contains([]string{"", "apps", "batch", "policy", "coordination.k8s.io"}, gvk.Group)
+	return slices.Contains([]string{"", "apps", "batch", "policy", "coordination.k8s.io", autoscalingv1beta1.Group}, gvk.Group)
 }
 
 // both are the providers whose pools are planned for, whichever of them a process would run.

@@ -213,6 +213,7 @@ func (s *Store) tellAdmission(obj client.Object, gone bool) bool {
 			delete(s.admission.limits, obj.Namespace)
 		}
 		s.reviseDaemons(func(set *appsv1.DaemonSet) bool { return set.Namespace == obj.Namespace })
+		s.reviseBuffers(obj.Namespace)
 	case *nodev1.RuntimeClass:
 		if !s.admissionCounts("RuntimeClass", obj, gone) {
 			return true
@@ -224,6 +225,7 @@ func (s *Store) tellAdmission(obj client.Object, gone bool) bool {
 			class := set.Spec.Template.Spec.RuntimeClassName
 			return class != nil && *class == obj.Name
 		})
+		s.reviseBuffers("")
 	default:
 		return false
 	}

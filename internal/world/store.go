@@ -70,6 +70,7 @@ type Off struct {
 	Overlays bool // NodeOverlays have no effect (P-11)
 	Static   bool // nobody acts on spec.replicas (D-12)
 	Reserved bool // nothing is launched in reservations (P-11)
+	Buffers  bool // no room is kept for CapacityBuffers (K-35)
 }
 
 // DefaultPromiseTTL outlives any healthy watch delay, and is short enough that a promise nobody kept does not hold up
@@ -106,6 +107,7 @@ type Store struct {
 	workloads workloads
 	admission admission
 	pdbs      pdbs
+	buffers   buffers
 	loads     map[string]*load // by name of the node
 	usage     map[string]usage // by name of the pool
 
@@ -154,7 +156,7 @@ func New(config Config) *Store {
 		daemons: map[string]*daemonEntry{}, offers: map[ClassRef]*offer{},
 		links:   links{nodesByProvider: index{}, claimsByProvider: index{}, claimsByNode: index{}},
 		volumes: newVolumes(), overlays: overlays{known: map[string]*overlayEntry{}}, workloads: newWorkloads(),
-		admission: newAdmission(), pdbs: newPDBs(), loads: map[string]*load{}, usage: map[string]usage{},
+		admission: newAdmission(), pdbs: newPDBs(), buffers: newBuffers(), loads: map[string]*load{}, usage: map[string]usage{},
 		namespaces: map[string]*sighting{}, nominations: newNominations(),
 		promised: map[string]struct{}{}, protected: map[podKey]struct{}{}, passing: map[*podEntry]struct{}{},
 		machines: newOrdered(compareNodes), poolValues: newOrdered(comparePools),
@@ -165,14 +167,14 @@ func New(config Config) *Store {
 
 // Apply takes in the state of an object that a watch has shown: a Pod, Node, NodeClaim, NodePool, NodeOverlay,
 // DaemonSet, Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment, CSINode,
-// PodDisruptionBudget, LimitRange or RuntimeClass, and those of [Store.Workloads]; other kinds are ignored. State that
+// PodDisruptionBudget, LimitRange or RuntimeClass, and those of [Store.Workloads] and [Store.BufferKinds]; other kinds are ignored. State that
 // is older than what is known, and objects whose deletion was seen, are ignored. The error is for reporting only: it
 // says what of the object cannot be understood, and the Store then holds the object in a form that keeps planning safe
 // (a pod that fits no node, a pool that launches nothing).
 func (s *Store) Apply(obj client.Object) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tellWorkload(obj, false) || s.tellAdmission(obj, false) {
+	if s.tellBuffer(obj, false) || s.tellWorkload(obj, false) || s.tellAdmission(obj, false) {
 		return nil
 	}
 	switch obj := obj.(type) {
@@ -220,7 +222,7 @@ func (s *Store) Apply(obj client.Object) error {
 func (s *Store) Remove(obj client.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tellWorkload(obj, true) || s.tellAdmission(obj, true) {
+	if s.tellBuffer(obj, true) || s.tellWorkload(obj, true) || s.tellAdmission(obj, true) {
 		return
 	}
 	switch obj := obj.(type) {
@@ -284,7 +286,7 @@ func (s *Store) Snapshot() *cluster.Snapshot {
 		Version: version, Names: s.space.Names(),
 		Pools: s.poolValues.list(), Nodes: s.machines.list(), Pending: s.pending.list(), Repelling: s.repelling.list(),
 		Daemons: s.daemonValues, Namespaces: s.namespaceLabels, Guards: s.guardList(),
-		MaxNodes: s.config.MaxNodes, Unseen: s.unseen(),
+		MaxNodes: s.config.MaxNodes, Unseen: s.unseen(), Buffers: s.bufferPods(),
 	}
 	s.published.Store(&published{snapshot: fresh, until: s.wake})
 	return fresh

@@ -7,11 +7,25 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
 )
+
+// servesBuffers reports whether the API server knows CapacityBuffers. They are not needed: who has none need not install
+// their definition.
+func servesBuffers(ctx context.Context, config *rest.Config) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, serve.ReachWithin)
+	defer cancel()
+	client, err := serve.CheckServer(ctx, config)
+	if err != nil {
+		return false, err
+	}
+	missing, err := serve.Missing(client, config.Host, autoscalingv1beta1.GroupVersion().WithResource("capacitybuffers"))
+	return len(missing) == 0, err
+}
 
 // checkCluster makes sure that the API server answers and serves our kinds. Its errors are for people: what is wrong,
 // where, and what to do. It returns the plug-ins whose node classes are served: with all of them, or an error, when each was

@@ -30,6 +30,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 	"github.com/joiner-autoscaler/joiner/internal/apply"
+	"github.com/joiner-autoscaler/joiner/internal/controller/buffer"
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
 	"github.com/joiner-autoscaler/joiner/internal/controller/disruption"
 	"github.com/joiner-autoscaler/joiner/internal/controller/interruption"
@@ -62,6 +63,7 @@ const (
 	Nodes        = "node.termination"
 	Pools        = "nodepool"
 	Overlays     = "nodeoverlay.controller"
+	Buffers      = "capacitybuffer"
 	PodNotices   = "notice.pod"
 	NodeNotices  = "notice.node"
 	Interruption = "interruption"
@@ -79,6 +81,8 @@ type Settings struct {
 	TakeoverGrace       time.Duration   // after the first start on a cluster of another program's (K-27)
 	MinSavingPercent    int             // of what is replaced
 	StaticOff           bool            // nobody acts on spec.replicas (D-12)
+	BuffersServed       bool            // there are CapacityBuffers (K-35)
+	BuffersOff          bool            // and no room is kept for them
 	// DeprecatedMetrics measures conditions by their old names too, Unobserved not at all; ConditionEvents tells of changes.
 	DeprecatedMetrics, Unobserved, ConditionEvents bool
 	// ObserveOnly leaves out the controllers that act (K-26).
@@ -128,7 +132,7 @@ type Parts struct {
 // Compose wires the controllers. It calls none of the ports.
 func Compose(settings Settings, deps Deps) Parts {
 	c := newComposition(settings, deps)
-	controllers := slices.Concat(c.decide(), c.machines(), c.pools(), c.tell(), c.repair(), c.provided())
+	controllers := slices.Concat(c.decide(), c.machines(), c.pools(), c.buffers(), c.tell(), c.repair(), c.provided())
 	if settings.ObserveOnly {
 		controllers = c.onlooking()
 	}
@@ -159,6 +163,7 @@ type composition struct {
 	applier    *apply.Applier
 	disrupting *disruption.Controller
 	pending    *pendingPods
+	board      *buffer.Board
 }
 
 func newComposition(settings Settings, deps Deps) *composition {
@@ -167,7 +172,7 @@ func newComposition(settings Settings, deps Deps) *composition {
 		window: provisioning.NewWindow(settings.BatchIdle, settings.BatchMax),
 		brake:  provisioning.NewBrake(), podEvents: claim.NewPodEvents(),
 		catalogs: wakingCatalogs{store: deps.Store, wake: deps.Wake},
-		pending:  &pendingPods{now: deps.Now, ready: deps.Ready},
+		pending:  &pendingPods{now: deps.Now, ready: deps.Ready}, board: &buffer.Board{},
 	}
 	applied := deps.Applied
 	if applied == nil {
@@ -272,10 +277,27 @@ func (c *composition) decide() []kube.Controller {
 		{Name: Provisioning, Workers: 1, Start: true, Reconciler: provisioning.New(provisioning.Config{
 			Picture: c.Store, Applier: c.applier, Window: c.window, Brake: c.brake, Events: c.Events, Metrics: c.metrics.Plans,
 			InVain: c.metrics.Pools.InVain, Told: func(pool string) { c.Wake(Pools, kube.Requests(pool)[0], 0) },
-			Ready: c.Ready, Planned: c.Planned, Now: c.Now, Log: c.Log.WithName(Provisioning),
+			Ready: c.Ready, Planned: c.Planned, Buffered: c.buffered, Now: c.Now, Log: c.Log.WithName(Provisioning),
 		})},
 		{Name: Disruption, Workers: 1, Start: true, Reconciler: c.disrupting, Watches: disruptionWatches()},
 	}
+}
+
+// buffered takes in what a plan says of CapacityBuffers, and has those say it that stand otherwise than before.
+func (c *composition) buffered(s *cluster.Snapshot, p plan.Plan) {
+	for _, name := range c.board.Take(s, p) {
+		c.Wake(Buffers, reconcile.Request{NamespacedName: name}, 0)
+	}
+}
+
+// buffers is the controller of CapacityBuffers, if there is that kind.
+func (c *composition) buffers() []kube.Controller {
+	if !c.BuffersServed {
+		return nil
+	}
+	return []kube.Controller{{Name: Buffers, Workers: 1, Watches: bufferWatches(), Reconciler: buffer.New(buffer.Config{
+		Client: c.Client, Verdicts: c.Store, Board: c.board, Off: c.BuffersOff, Events: c.Events, Now: c.Now,
+	})}}
 }
 
 // machines are the controllers of a machine's life: from claim to node, and back.

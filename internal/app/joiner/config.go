@@ -66,6 +66,8 @@ type Config struct {
 	// MaxNodes is the most nodes and NodeClaims that the whole cluster should have, of whatever program; 0 for no limit
 	// (K-53).
 	MaxNodes int64
+
+	buffersServed bool // the API server knows CapacityBuffers
 	// NodeOverheadPrice is what a node costs beside its price, in dollars per hour, where its NodePool does not say
 	// (B-20).
 	NodeOverheadPrice float64
@@ -232,6 +234,7 @@ func (c Config) Settings() Settings {
 		MinSaving:       saving, MinSavingPercent: c.ConsolidationMinSavingPercent,
 		TakeoverGrace: c.TakeoverGrace,
 		NodeRepair:    gates.NodeRepair, StaticOff: !gates.StaticCapacity,
+		BuffersServed: c.buffersServed, BuffersOff: !gates.CapacityBuffer,
 		DeprecatedMetrics: c.DeprecatedMetrics, Unobserved: c.DisableClusterStateObservability,
 		ConditionEvents: c.ConditionEvents && !c.DisableClusterStateObservability && !c.ObserveOnly,
 		ObserveOnly:     c.ObserveOnly,

@@ -2,6 +2,8 @@ package joiner
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -56,11 +58,17 @@ type Feed struct {
 
 // Kinds returns one empty object of each kind that the feed wants to hear of.
 func (f *Feed) Kinds() []client.Object {
-	return append(f.store.Workloads(),
+	kinds := append(f.store.Workloads(),
 		&corev1.Namespace{}, &storagev1.StorageClass{}, &corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{}, &storagev1.CSINode{}, &storagev1.VolumeAttachment{},
 		&corev1.LimitRange{}, &nodev1.RuntimeClass{},
 		&appsv1.DaemonSet{}, &policyv1.PodDisruptionBudget{}, &karpenterv1alpha1.NodeOverlay{}, &karpenterv1.NodePool{}, &karpenterv1.NodeClaim{}, &corev1.Node{}, &corev1.Pod{},
 	)
+	for _, kind := range f.store.BufferKinds() { // some of them the store may want to hear of for another reason
+		if !slices.ContainsFunc(kinds, func(other client.Object) bool { return reflect.TypeOf(other) == reflect.TypeOf(kind) }) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
 }
 
 // Apply takes in the state of an object.
@@ -175,6 +183,9 @@ func (f *Feed) ours(object client.Object) bool {
 
 // podEvent wakes whoever cares that a pod came to a node or left it.
 func (f *Feed) podEvent(pod *corev1.Pod) {
+	if f.store.HasBuffers() { // it may have taken their room, or have left some (K-37)
+		f.wake(Provisioning, kube.Singleton(), f.idle)
+	}
 	if name, found := f.claimOf(pod.Spec.NodeName); found {
 		f.wake(Claims, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, stampAfter)
 	}

@@ -15,8 +15,8 @@ type Gates struct {
 	// NodeRepair lets nodes that stay unhealthy be replaced (D-13).
 	NodeRepair bool
 	// ReservedCapacity lets nodes be launched in reservations (P-11), NodeOverlay lets NodeOverlays take effect (P-11),
-	// and StaticCapacity lets spec.replicas be acted on (D-12).
-	ReservedCapacity, NodeOverlay, StaticCapacity bool
+	// StaticCapacity lets spec.replicas be acted on (D-12), and CapacityBuffer lets room be kept for CapacityBuffers (K-35).
+	ReservedCapacity, NodeOverlay, StaticCapacity, CapacityBuffer bool
 }
 
 // Notice is something that the log is told of a setting at the start.
@@ -28,12 +28,13 @@ func ParseGates(text string) (Gates, []Notice, error) {
 	return Gates{
 		SpotToSpotConsolidation: on["SpotToSpotConsolidation"], NodeRepair: on["NodeRepair"],
 		ReservedCapacity: on["ReservedCapacity"], NodeOverlay: on["NodeOverlay"], StaticCapacity: on["StaticCapacity"],
+		CapacityBuffer: on["CapacityBuffer"],
 	}, notices, err
 }
 
 // off says which parts of the picture are left out.
 func (g Gates) off() world.Off {
-	return world.Off{Overlays: !g.NodeOverlay, Static: !g.StaticCapacity, Reserved: !g.ReservedCapacity}
+	return world.Off{Overlays: !g.NodeOverlay, Static: !g.StaticCapacity, Reserved: !g.ReservedCapacity, Buffers: !g.CapacityBuffer}
 }
 
 // Notices names the settings that were given and have no effect, or another one than may be thought.

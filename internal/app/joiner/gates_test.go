@@ -11,8 +11,9 @@ import (
 func TestGatesSwitchOff(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Gates{
-		"":                      {ReservedCapacity: true, NodeOverlay: true, StaticCapacity: true},
-		" , ":                   {ReservedCapacity: true, NodeOverlay: true, StaticCapacity: true},
+		"":                      {ReservedCapacity: true, NodeOverlay: true, StaticCapacity: true, CapacityBuffer: true},
+		" , ":                   {ReservedCapacity: true, NodeOverlay: true, StaticCapacity: true, CapacityBuffer: true},
+		"CapacityBuffer=true":   {ReservedCapacity: true, CapacityBuffer: true},
 		"NodeRepair=true":       {ReservedCapacity: true, NodeRepair: true},
 		"StaticCapacity=":       {ReservedCapacity: true},
 		"ReservedCapacity=true": {ReservedCapacity: true},
@@ -24,7 +25,7 @@ func TestGatesSwitchOff(t *testing.T) {
 			t.Errorf("%q: %+v, error %v; want %+v", text, got, err, want)
 		}
 	}
-	if off := (Gates{ReservedCapacity: true}).off(); off != (world.Off{Overlays: true, Static: true}) {
+	if off := (Gates{ReservedCapacity: true}).off(); off != (world.Off{Overlays: true, Static: true, Buffers: true}) {
 		t.Errorf("off %+v", off)
 	}
 	config := DefaultConfig()
@@ -39,17 +40,17 @@ func TestGatesSwitchOff(t *testing.T) {
 // P-34, K-04, K-05: what has no effect is told, once for each part, and nothing else is.
 func TestGatesWithoutEffectAreTold(t *testing.T) {
 	t.Parallel()
-	const all = "NodeOverlay=true,StaticCapacity=true,"
+	const all = "NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true,"
 	for text, want := range map[string][]string{
 		"": nil, all: nil,
-		all + "CapacityBuffer=false,TerminateFirstRepair=false,TerminateFirstDrift=true,PodDeletionCostManagement=false": nil,
-		all + "CapacityBuffer=true":       {`"CapacityBuffer=true": it has no effect, Joiner does not have this`},
+		"NodeOverlay=true,StaticCapacity=true,CapacityBuffer=false,TerminateFirstRepair=false,TerminateFirstDrift=true,PodDeletionCostManagement=false": nil,
+		all + "TerminateFirstRepair=true": {`"TerminateFirstRepair=true": it has no effect, Joiner does not have this`},
 		all + "TerminateFirstDrift=false": {`"TerminateFirstDrift=false": it has no effect, Joiner always does this`},
 		all + "FromTomorrow=false":        {`"FromTomorrow=false": it has no effect, there is no such gate; Joiner knows CapacityBuffer, NodeOverlay`},
 		all + "NodeRepairs=true":          {`"NodeRepairs=true": it has no effect, there is no such gate; do you mean NodeRepair?`},
 		all + "FromTomorrow=":             {`"FromTomorrow=": it has no effect, there is no such gate`},
 		all + "NodeRepair=":               {`"NodeRepair=": it has no value, so the gate keeps its default`},
-		"ReservedCapacity=true":           {"does not name NodeOverlay, so it is off", "does not name StaticCapacity, so it is off"},
+		"ReservedCapacity=true":           {"does not name NodeOverlay, so it is off", "does not name StaticCapacity, so it is off", "does not name CapacityBuffer, so it is off"},
 	} {
 		config := Config{FeatureGates: text, IgnoreDRARequests: true}
 		got := config.Notices()

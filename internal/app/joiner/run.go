@@ -33,6 +33,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
@@ -69,6 +70,12 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 		return err
 	}
 	defer served.close()
+	if config.buffersServed, err = servesBuffers(ctx, config.REST); err != nil {
+		return err
+	}
+	if !config.buffersServed {
+		log.Info("CapacityBuffers are not kept: their CustomResourceDefinition is not installed; it is looked for at the start only")
+	}
 	metrics.NewSettings(registry).Set(config.IgnoredSettings, config.InvalidSettings)
 	config.REST = countingCalls(config.REST, metrics.NewRequests(registry))
 	if config.ObserveOnly {
@@ -151,8 +158,10 @@ func pictureOf(config Config, owned *fleet.Fleet) (world.Config, error) {
 		return world.Config{}, err
 	}
 	gates, _, err := ParseGates(config.FeatureGates)
+	off := gates.off()
+	off.Buffers = off.Buffers || !config.buffersServed
 	return world.Config{
-		Fleet: owned, Off: gates.off(), IgnorePreferences: config.PreferencePolicy == PreferencesIgnored,
+		Fleet: owned, Off: off, IgnorePreferences: config.PreferencePolicy == PreferencesIgnored,
 		RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort, DefaultSpread: spread,
 		PriceTolerance: config.PriceTolerance, NodeOverheadPrice: overhead, MaxNodes: config.MaxNodes,
 	}, err
@@ -286,7 +295,7 @@ func newScheme(plugins []plugin.Plugin) (*runtime.Scheme, error) {
 	kinds := []func(*runtime.Scheme) error{
 		coordinationv1.AddToScheme, // for events about the lease
 		corev1.AddToScheme, appsv1.AddToScheme, nodev1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme,
-		karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme,
+		karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, autoscalingv1beta1.AddToScheme,
 	}
 	for _, p := range plugins {
 		kinds = append(kinds, p.AddToScheme)

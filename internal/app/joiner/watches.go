@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
@@ -276,6 +277,16 @@ func overlayWatches(reader client.Reader) []kube.Watch {
 		{Object: &karpenterv1alpha1.NodeOverlay{}, After: kube.OwnPatches, Requests: all},
 		{Object: &karpenterv1.NodePool{}, After: countAfter, Requests: all},
 	}
+}
+
+// bufferWatches wake a buffer when somebody has written it. What it refers to is looked at from time to time.
+func bufferWatches() []kube.Watch {
+	return []kube.Watch{{Object: &autoscalingv1beta1.CapacityBuffer{}, Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
+		if fresh == nil || old != nil && old.GetGeneration() == fresh.GetGeneration() {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(fresh)}}
+	}}}
 }
 
 func podNoticeWatches() []kube.Watch {

@@ -64,8 +64,10 @@ type Config struct {
 	Ready func() bool
 	// Planned is told what was planned with and what came out; nil tells nobody.
 	Planned func(question string, s *cluster.Snapshot, terms engine.Terms, p plan.Plan)
-	Now     func() time.Time
-	Log     logr.Logger
+	// Buffered is told what each plan says of CapacityBuffers; nil tells nobody.
+	Buffered func(s *cluster.Snapshot, p plan.Plan)
+	Now      func() time.Time
+	Log      logr.Logger
 }
 
 // Controller is the singleton that plans for pending pods.
@@ -149,6 +151,9 @@ func (c *Controller) plan(
 
 // shown shows in the metrics what was planned for the pending pods.
 func (c *Controller) shown(snapshot *cluster.Snapshot, p plan.Plan) {
+	if c.config.Buffered != nil {
+		c.config.Buffered(snapshot, p)
+	}
 	now := c.config.Now()
 	c.config.Metrics.Unschedulable.WithLabelValues(metrics.Provisioner).Set(float64(len(p.Unplaced)))
 	c.config.Metrics.ShowPending(snapshot)

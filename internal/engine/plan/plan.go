@@ -181,7 +181,9 @@ func (p Plan) Cost(overhead func(pool string) resources.Money) resources.Money {
 }
 
 // PlacesOf returns the buffer pods that have their room on one node; they stand together.
-func (p Plan) PlacesOf(node string) []Nominate { return Plan{Nominations: p.Buffers.Places}.NominationsOf(node) }
+func (p Plan) PlacesOf(node string) []Nominate {
+	return Plan{Nominations: p.Buffers.Places}.NominationsOf(node)
+}
 
 // NominationsOf returns the nominations to one node; they stand together.
 func (p Plan) NominationsOf(node string) []Nominate {

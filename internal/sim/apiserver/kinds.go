@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
@@ -123,7 +124,7 @@ func define[T any, P pointer[T]](gvk schema.GroupVersionKind, resource string, n
 func kinds() []kind {
 	builtIn, counted, custom := rules{}, rules{generations: true}, rules{custom: true, generations: true}
 	core := func(name string) schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind(name) }
-	return append(nodeClasses(custom), []kind{
+	return append(append(nodeClasses(custom), buffers(counted, custom)...), []kind{
 		define(core("Pod"), "pods", true, counted,
 			divided(func(p *corev1.Pod) (*corev1.PodSpec, *corev1.PodStatus) { return &p.Spec, &p.Status }),
 			func(l client.ObjectList) *[]corev1.Pod { return &l.(*corev1.PodList).Items }),
@@ -200,12 +201,42 @@ func nodeClasses(custom rules) []kind {
 	}
 }
 
+// buffers are CapacityBuffers, and what they refer to.
+func buffers(counted, custom rules) []kind {
+	return []kind{
+		define(corev1.SchemeGroupVersion.WithKind("PodTemplate"), "podtemplates", true, counted, parts[corev1.PodTemplate]{},
+			func(l client.ObjectList) *[]corev1.PodTemplate { return &l.(*corev1.PodTemplateList).Items }),
+		define(appsv1.SchemeGroupVersion.WithKind("Deployment"), "deployments", true, counted,
+			divided(func(d *appsv1.Deployment) (*appsv1.DeploymentSpec, *appsv1.DeploymentStatus) {
+				return &d.Spec, &d.Status
+			}),
+			func(l client.ObjectList) *[]appsv1.Deployment { return &l.(*appsv1.DeploymentList).Items }),
+		define(appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "statefulsets", true, counted,
+			divided(func(d *appsv1.StatefulSet) (*appsv1.StatefulSetSpec, *appsv1.StatefulSetStatus) {
+				return &d.Spec, &d.Status
+			}),
+			func(l client.ObjectList) *[]appsv1.StatefulSet { return &l.(*appsv1.StatefulSetList).Items }),
+		define(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), "replicasets", true, counted,
+			divided(func(d *appsv1.ReplicaSet) (*appsv1.ReplicaSetSpec, *appsv1.ReplicaSetStatus) {
+				return &d.Spec, &d.Status
+			}),
+			func(l client.ObjectList) *[]appsv1.ReplicaSet { return &l.(*appsv1.ReplicaSetList).Items }),
+		define(autoscalingv1beta1.GroupVersion().WithKind("CapacityBuffer"), "capacitybuffers", true, custom,
+			divided(func(b *autoscalingv1beta1.CapacityBuffer) (*autoscalingv1beta1.CapacityBufferSpec, *autoscalingv1beta1.CapacityBufferStatus) {
+				return &b.Spec, &b.Status
+			}),
+			func(l client.ObjectList) *[]autoscalingv1beta1.CapacityBuffer {
+				return &l.(*autoscalingv1beta1.CapacityBufferList).Items
+			}),
+	}
+}
+
 // Scheme returns a scheme with every kind that the server serves.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, nodev1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme,
-		karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, awsv1.AddToScheme, kwokv1alpha1.AddToScheme,
+		karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, autoscalingv1beta1.AddToScheme, awsv1.AddToScheme, kwokv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err

@@ -1,0 +1,170 @@
+package translate
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// Reasons of the condition ReadyForProvisioning of a CapacityBuffer; all but BufferResolved say why it asks for nothing (K-36).
+const (
+	BufferResolved            = "Resolved"
+	BufferTemplateNotFound    = "PodTemplateNotFound"
+	BufferScalableNotFound    = "ScalableRefNotFound"
+	BufferResolutionFailed    = "ResolutionFailed"
+	BufferUnsupportedStrategy = "UnsupportedStrategy"
+)
+
+// MostBufferPods bounds for how many pods one buffer keeps room: each is planned for, round by round.
+const MostBufferPods = 5000
+
+// The kinds that a CapacityBuffer may refer to.
+const (
+	KindPodTemplate = "PodTemplate"
+	KindDeployment  = "Deployment"
+	KindStatefulSet = "StatefulSet"
+	KindReplicaSet  = "ReplicaSet"
+)
+
+// BufferSource is what a CapacityBuffer refers to.
+type BufferSource struct {
+	Template   *corev1.PodTemplateSpec
+	Generation int64
+	Replicas   int32 // that the workload asks for; 0 for a PodTemplate
+	// OwnedBy is the kind and name of what makes the workload, "" for none: its template is not kept.
+	OwnedBy string
+}
+
+// BufferVerdict is what a CapacityBuffer asks for, or why it asks for nothing.
+type BufferVerdict struct {
+	// Reason is one of the above, and Message says more of it.
+	Reason, Message string
+	// Source is what the buffer refers to, nil when it was not found.
+	Source *BufferSource
+	// Pods is for how many pods there should be room.
+	Pods int
+	// Limited says what makes Pods fewer than the buffer asks for, "" for nothing.
+	Limited string
+	// Shape is that of each of them, nil when there is none. It is not interned yet.
+	Shape *cluster.Shape
+}
+
+// Ready reports whether it is known what the buffer asks for.
+func (v BufferVerdict) Ready() bool { return v.Reason == BufferResolved }
+
+// Buffer resolves a CapacityBuffer (K-35). find returns what it refers to, by kind and name in its own namespace, nil for
+// nothing. given is what an API server would give its pods.
+//
+// Volumes that have to be made are left out of the template: nobody makes them for a pod that is none.
+func Buffer(space *resources.Space, b *autoscalingv1beta1.CapacityBuffer, find func(kind, name string) *BufferSource,
+	given func(*corev1.PodSpec) Admission,
+) BufferVerdict {
+	if s := b.Spec.ProvisioningStrategy; s != nil && *s != "" && *s != autoscalingv1beta1.ActiveCapacity {
+		return BufferVerdict{Reason: BufferUnsupportedStrategy,
+			Message: fmt.Sprintf("spec.provisioningStrategy is %q: want %s", *s, autoscalingv1beta1.ActiveCapacity)}
+	}
+	source, failure := sourceOf(b, find)
+	if failure.Reason != "" {
+		return failure
+	}
+	pod := &corev1.Pod{Spec: *source.Template.Spec.DeepCopy()}
+	pod.Namespace, pod.Name, pod.Labels = b.Namespace, b.Name, maps.Clone(source.Template.Labels)
+	pod.Spec.NodeName = ""
+	pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil || v.Ephemeral != nil
+	})
+	given(&pod.Spec).Admit(&pod.Spec)
+	v := BufferVerdict{Reason: BufferResolved, Source: source}
+	shape, err := podShape(space, pod)
+	if err != nil {
+		v.Reason, v.Message = BufferResolutionFailed, "its pod template: "+strings.ReplaceAll(err.Error(), "\n", "; ")
+		return v
+	}
+	if v.Pods, v.Limited, err = bufferSize(space, b, source, shape.Requests); err != nil {
+		v.Reason, v.Message = BufferResolutionFailed, err.Error()
+		return v
+	}
+	shape.Buffer = b.Namespace + "/" + b.Name
+	v.Shape = shape
+	return v
+}
+
+// sourceOf finds what the buffer refers to, or says why it is nothing.
+func sourceOf(b *autoscalingv1beta1.CapacityBuffer, find func(kind, name string) *BufferSource) (*BufferSource, BufferVerdict) {
+	fail := func(reason, format string, args ...any) (*BufferSource, BufferVerdict) {
+		return nil, BufferVerdict{Reason: reason, Message: fmt.Sprintf(format, args...)}
+	}
+	template, scalable := b.Spec.PodTemplateRef, b.Spec.ScalableRef
+	switch {
+	case template != nil && scalable != nil:
+		return fail(BufferResolutionFailed, "spec.podTemplateRef and spec.scalableRef exclude each other: give one of them")
+	case template != nil:
+		if source := find(KindPodTemplate, template.Name); source != nil {
+			return source, BufferVerdict{}
+		}
+		return fail(BufferTemplateNotFound, "there is no PodTemplate %s/%s", b.Namespace, template.Name)
+	case scalable == nil:
+		return fail(BufferResolutionFailed, "it does not say what pods the room is for: give spec.podTemplateRef or spec.scalableRef")
+	case scalable.APIGroup != "apps" || !slices.Contains([]string{KindDeployment, KindStatefulSet, KindReplicaSet}, scalable.Kind):
+		return fail(BufferResolutionFailed, "spec.scalableRef is the kind %s of the API group %q: want %s, %s or %s of apps",
+			scalable.Kind, scalable.APIGroup, KindDeployment, KindStatefulSet, KindReplicaSet)
+	}
+	source := find(scalable.Kind, scalable.Name)
+	switch {
+	case source == nil:
+		return fail(BufferScalableNotFound, "there is no %s %s/%s", scalable.Kind, b.Namespace, scalable.Name)
+	case source.OwnedBy != "":
+		return fail(BufferResolutionFailed, "spec.scalableRef is %s %s, which %s owns: give that instead", scalable.Kind, scalable.Name,
+			source.OwnedBy)
+	}
+	return source, BufferVerdict{}
+}
+
+// bufferSize returns for how many pods there is to be room: the larger one of replicas and percentage, within limits, which
+// alone mean as many as fit. limited says what the limits took away.
+func bufferSize(space *resources.Space, b *autoscalingv1beta1.CapacityBuffer, source *BufferSource, each resources.Vector) (
+	pods int, limited string, err error,
+) {
+	asked := -1
+	if b.Spec.Replicas != nil {
+		asked = max(0, int(*b.Spec.Replicas))
+	}
+	if b.Spec.Percentage != nil && b.Spec.ScalableRef != nil {
+		share := (int64(source.Replicas)*int64(max(0, *b.Spec.Percentage)) + 99) / 100
+		asked = max(asked, int(min(share, math.MaxInt32)))
+	}
+	fit, what := math.MaxInt, ""
+	for _, name := range slices.Sorted(maps.Keys(b.Spec.Limits)) {
+		request := each.At(space.Index(string(name)))
+		if request <= 0 {
+			continue
+		}
+		if n := int(amountDown(name, b.Spec.Limits[name]) / request); n < fit {
+			quantity := b.Spec.Limits[name]
+			fit, what = n, fmt.Sprintf("spec.limits.%s is %s: that is room for %d", name, quantity.String(), n)
+		}
+	}
+	if MostBufferPods < fit {
+		fit, what = MostBufferPods, fmt.Sprintf("a CapacityBuffer has room for %d pods at most", MostBufferPods)
+	}
+	switch {
+	case asked >= 0 && asked <= fit:
+		return asked, "", nil
+	case asked >= 0:
+		return fit, fmt.Sprintf("%s of %d pods", what, asked), nil
+	case len(b.Spec.Limits) == 0:
+		return 0, "", fmt.Errorf("it does not say for how many pods: give spec.replicas, spec.percentage (with spec.scalableRef) or spec.limits")
+	case fit == MostBufferPods && !strings.HasPrefix(what, "spec."):
+		return 0, "", fmt.Errorf("spec.limits alone do not say for how many pods: they name nothing that the pods request, or more than %d of them fit",
+			MostBufferPods)
+	}
+	return fit, "", nil
+}

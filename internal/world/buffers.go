@@ -1,0 +1,216 @@
+package world
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// This file keeps what CapacityBuffers ask for (K-35, K-37): pods that nobody has made, for planning. It stays empty where the
+// feature is off.
+
+// buffers is what is known of them, and of what they refer to.
+type buffers struct {
+	seen    map[string]*sighting // by kind, namespace and name
+	known   map[types.NamespacedName]*bufferEntry
+	sources map[string]*translate.BufferSource // by kind, namespace and name
+	pods    []*cluster.Pod                     // of all, in the order of a snapshot
+	stale   bool
+}
+
+type bufferEntry struct {
+	object  *autoscalingv1beta1.CapacityBuffer
+	verdict translate.BufferVerdict
+	shape   *cluster.Shape // interned; nil for none
+}
+
+func newBuffers() buffers {
+	return buffers{seen: map[string]*sighting{}, known: map[types.NamespacedName]*bufferEntry{},
+		sources: map[string]*translate.BufferSource{}}
+}
+
+// BufferKinds returns one empty object of each kind that the Store wants to hear of for CapacityBuffers; none where they are off.
+func (s *Store) BufferKinds() []client.Object {
+	if s.config.Off.Buffers {
+		return nil
+	}
+	return []client.Object{&corev1.PodTemplate{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.ReplicaSet{},
+		&autoscalingv1beta1.CapacityBuffer{}}
+}
+
+// BufferVerdict returns what a CapacityBuffer asks for, and the generation of it that this is about. known is false for one
+// that no watch has shown.
+func (s *Store) BufferVerdict(name types.NamespacedName) (verdict translate.BufferVerdict, generation int64, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.buffers.known[name]
+	if e == nil {
+		return verdict, 0, false
+	}
+	return e.verdict, e.object.Generation, true
+}
+
+// HasBuffers reports whether some CapacityBuffer asks for room.
+func (s *Store) HasBuffers() bool { return len(s.Snapshot().Buffers) > 0 }
+
+// tellBuffer takes in the state of a CapacityBuffer or of what one may refer to, or that it is gone, and reports whether
+// nothing else wants to know of the object.
+func (s *Store) tellBuffer(obj client.Object, gone bool) bool {
+	kind, source := "", &translate.BufferSource{Generation: obj.GetGeneration()}
+	only := false
+	switch obj := obj.(type) {
+	case *autoscalingv1beta1.CapacityBuffer:
+		kind, only = "CapacityBuffer", true
+	case *corev1.PodTemplate:
+		kind, source.Template, only = translate.KindPodTemplate, &obj.Template, true
+	case *appsv1.Deployment:
+		kind, source.Template, source.Replicas, only = translate.KindDeployment, &obj.Spec.Template, wanted(obj.Spec.Replicas), true
+	case *appsv1.StatefulSet:
+		kind, source.Template, source.Replicas = translate.KindStatefulSet, &obj.Spec.Template, wanted(obj.Spec.Replicas)
+	case *appsv1.ReplicaSet:
+		kind, source.Template, source.Replicas = translate.KindReplicaSet, &obj.Spec.Template, wanted(obj.Spec.Replicas)
+		source.OwnedBy = controllerOf(obj)
+	default:
+		return false
+	}
+	key := kind + " " + objectKey(obj)
+	if s.config.Off.Buffers || !s.bufferCounts(key, obj, gone) {
+		return only
+	}
+	if buffer, is := obj.(*autoscalingv1beta1.CapacityBuffer); is {
+		s.putBuffer(buffer, gone)
+		return true
+	}
+	if s.buffers.sources[key] = source; gone {
+		delete(s.buffers.sources, key)
+	}
+	for name, e := range s.buffers.known {
+		if refersTo(e.object, kind, obj.GetName()) && name.Namespace == obj.GetNamespace() {
+			s.resolveBuffer(e)
+		}
+	}
+	return only
+}
+
+// wanted is how many replicas a workload asks for.
+func wanted(replicas *int32) int32 {
+	if replicas == nil {
+		return 1
+	}
+	return *replicas
+}
+
+// controllerOf names what makes a ReplicaSet, "" for nothing.
+func controllerOf(set *appsv1.ReplicaSet) string {
+	if owner := metav1.GetControllerOf(set); owner != nil {
+		return owner.Kind + " " + owner.Name
+	}
+	return ""
+}
+
+func refersTo(b *autoscalingv1beta1.CapacityBuffer, kind, name string) bool {
+	if kind == translate.KindPodTemplate {
+		return b.Spec.PodTemplateRef != nil && b.Spec.PodTemplateRef.Name == name
+	}
+	return b.Spec.ScalableRef != nil && b.Spec.ScalableRef.Kind == kind && b.Spec.ScalableRef.Name == name
+}
+
+// bufferCounts decides on a state of such an object.
+func (s *Store) bufferCounts(key string, obj client.Object, gone bool) bool {
+	known, fresh := s.buffers.seen[key], sight(obj)
+	if gone {
+		ended := s.ends(known, fresh)
+		if ended {
+			delete(s.buffers.seen, key)
+		}
+		return ended
+	}
+	accepted, _ := s.accept(known, fresh)
+	if accepted {
+		s.buffers.seen[key] = &fresh
+	}
+	return accepted
+}
+
+func (s *Store) putBuffer(b *autoscalingv1beta1.CapacityBuffer, gone bool) {
+	name := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
+	e := s.buffers.known[name]
+	if e == nil {
+		e = &bufferEntry{}
+		s.buffers.known[name] = e
+	}
+	e.object = b
+	if gone || b.DeletionTimestamp != nil {
+		delete(s.buffers.known, name)
+		s.setBuffer(e, translate.BufferVerdict{})
+		return
+	}
+	s.resolveBuffer(e)
+}
+
+// resolveBuffer finds out anew what a buffer asks for.
+func (s *Store) resolveBuffer(e *bufferEntry) {
+	s.setBuffer(e, translate.Buffer(s.space, e.object, func(kind, name string) *translate.BufferSource {
+		return s.buffers.sources[kind+" "+e.object.Namespace+"/"+name]
+	}, func(spec *corev1.PodSpec) translate.Admission {
+		given := translate.Admission{Limits: slices.Collect(maps.Values(s.admission.limits[e.object.Namespace]))}
+		if class := spec.RuntimeClassName; class != nil {
+			given.Class = s.admission.classes[*class]
+		}
+		return given
+	}))
+}
+
+func (s *Store) setBuffer(e *bufferEntry, verdict translate.BufferVerdict) {
+	before, old := e.verdict, e.shape
+	e.verdict, e.shape = verdict, nil
+	if verdict.Shape != nil && verdict.Pods > 0 {
+		e.shape = s.shapes.Intern(verdict.Shape)
+	}
+	s.shapes.Release(old)
+	if e.shape != old || before.Pods != verdict.Pods {
+		s.buffers.stale = true
+		s.changed()
+	}
+}
+
+// bufferPods are the pods of all buffers, each numbered from 0.
+func (s *Store) bufferPods() []*cluster.Pod {
+	if !s.buffers.stale {
+		return s.buffers.pods
+	}
+	s.buffers.stale, s.buffers.pods = false, nil
+	for name, e := range s.buffers.known {
+		for i := range e.verdict.Pods {
+			if e.shape == nil {
+				break
+			}
+			s.buffers.pods = append(s.buffers.pods, &cluster.Pod{
+				UID: fmt.Sprintf("%s/%d", e.object.UID, i), Namespace: name.Namespace, Name: fmt.Sprintf("%s-%d", name.Name, i),
+				Shape: e.shape, Priority: math.MinInt32,
+			})
+		}
+	}
+	slices.SortFunc(s.buffers.pods, cluster.ComparePods)
+	return s.buffers.pods
+}
+
+// reviseBuffers resolves those buffers anew whose pods an object of a namespace, or "" for any, may change.
+func (s *Store) reviseBuffers(namespace string) {
+	for name, e := range s.buffers.known {
+		if namespace == "" || name.Namespace == namespace {
+			s.resolveBuffer(e)
+		}
+	}
+}
