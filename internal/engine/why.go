@@ -272,9 +272,26 @@ func whyQuiet(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, b
 		return found, true
 	}
 	if reason == plan.Empty {
+		if name := roomFor(s, node); name != "" {
+			return stays(cause.KeepsRoom, "it has room for CapacityBuffer %s, and nothing else needs it", name)
+		}
 		return stays(cause.PodsComing, "pods that wait are planned onto it")
 	}
 	return Standing{}, false
+}
+
+// roomFor names a CapacityBuffer for which the node has room, and for no pod that waits; "" for none.
+func roomFor(s *cluster.Snapshot, node *cluster.Node) string {
+	if len(s.Buffers) == 0 {
+		return ""
+	}
+	p := Provision(s)
+	places := p.PlacesOf(node.ID())
+	if len(places) == 0 || len(p.NominationsOf(node.ID())) > 0 {
+		return ""
+	}
+	at := slices.IndexFunc(s.Buffers, func(pod *cluster.Pod) bool { return pod.UID == places[0].Pod.UID })
+	return s.Buffers[at].Shape.Buffer
 }
 
 // whyNotCheaper is about nodes that could go and do not, since that saves nothing, or not enough.

@@ -258,6 +258,8 @@ func ofNodes() []Entry {
 		own(cause.Draining, "it is being removed, and waits for pod NAME", "when its pods have ended",
 			"see what the drain waits for: joinerctl explain nodeclaim CLAIM"),
 		own(cause.PodsComing, "pods are planned onto it", "when they run, here or elsewhere", nothing),
+		own(cause.KeepsRoom, "it has room for CapacityBuffer NAME, and nothing else needs it",
+			"when pods take the room, or there is room elsewhere", "make the CapacityBuffer smaller, or delete it"),
 		own(cause.Paused, "voluntary disruption is paused by ConfigMap NAME: REASON", "when the pause ends",
 			"end the pause: joinerctl resume"),
 		own(cause.PoolHeld, "NodePool POOL is paused: annotation joiner.sh/paused is VALUE", "",

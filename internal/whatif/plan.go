@@ -30,6 +30,8 @@ type Result struct {
 	Unpriced     int     `json:"unpriced,omitempty"`
 	// Estimated says that prices are not those of the account or the region that the nodes would be in.
 	Estimated bool `json:"estimated,omitempty"`
+	// Buffers are the CapacityBuffers, ordered by name.
+	Buffers []Buffer `json:"buffers,omitempty"`
 	// NotPlanned are pods that no plan is for, such as gated ones, and Notes what is without effect; sorted.
 	NotPlanned []string `json:"notPlanned,omitempty"`
 	Notes      []string `json:"notes,omitempty"`
@@ -84,6 +86,8 @@ type Launch struct {
 	PricePerHour *Dollars `json:"pricePerHour"`
 	// Pods counts the pods of each workload, namespace/name, on all these nodes.
 	Pods map[string]int `json:"pods"`
+	// Room counts the pods of each CapacityBuffer, namespace/name, for which these nodes have room.
+	Room map[string]int `json:"room,omitempty"`
 }
 
 // Offering is an instance type in a zone and a capacity type.
@@ -106,7 +110,8 @@ func (w *World) Plan() Result {
 	s := w.store.Snapshot()
 	p := engine.Launches(s)
 	r := Result{APIVersion: APIVersion, Kind: "Simulation", Launches: []Launch{}, Waiting: []Waiting{}, Notes: w.Notes,
-		NotPlanned: w.notPlanned(p), Estimated: w.estimated}
+		NotPlanned: w.notPlanned(p), Estimated: w.estimated, Buffers: w.buffers(s, p)}
+	of := bufferOf(s)
 	r.Pods.Existing = len(p.Nominations)
 	at := map[string]int{}
 	for _, l := range p.Launches {
@@ -134,6 +139,12 @@ func (w *World) Plan() Result {
 		r.Launches[i].Nodes++
 		for _, pod := range l.Pods {
 			r.Launches[i].Pods[w.workload(pod)]++
+		}
+		for _, pod := range l.Buffers {
+			if r.Launches[i].Room == nil {
+				r.Launches[i].Room = map[string]int{}
+			}
+			r.Launches[i].Room[of[pod.UID]]++
 		}
 	}
 	r.Waiting = w.waits(p)

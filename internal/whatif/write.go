@@ -94,7 +94,7 @@ func (r Result) launches(b *strings.Builder) {
 			}
 			fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Nodes, l.Pool,
 				view.Some(l.Types, view.TypesShown), view.Zones(l.Zones), strings.Join(l.CapacityTypes,
-					"|"), price, workloads(l.Pods))
+					"|"), price, l.holds())
 		}
 		table.Flush() //nolint:errcheck // into a strings.Builder
 		fmt.Fprintf(b, "\n%s for %s: %s$%s/h", count(r.Nodes, "node", "nodes"), count(r.Pods.New, "pod", "pods"), about,
@@ -107,6 +107,20 @@ func (r Result) launches(b *strings.Builder) {
 	if r.Pods.Existing > 0 {
 		fmt.Fprintf(b, "%s on nodes that there are\n", count(r.Pods.Existing, "pod fits", "pods fit"))
 	}
+	for _, buffer := range r.Buffers {
+		fmt.Fprintln(b, buffer)
+	}
+}
+
+// holds says what a launch is for: pods by workload, and room.
+func (l Launch) holds() string {
+	switch {
+	case len(l.Room) == 0:
+		return workloads(l.Pods)
+	case len(l.Pods) == 0:
+		return "room for " + workloads(l.Room)
+	}
+	return workloads(l.Pods) + ", room for " + workloads(l.Room)
 }
 
 // cents prints a price with as many decimals as people read: four.

@@ -131,6 +131,8 @@ const (
 	Draining Code = "Draining"
 	// PodsComing: pods are planned onto it.
 	PodsComing Code = "PodsComing"
+	// KeepsRoom: it has room for a CapacityBuffer, and nothing else needs it (K-39).
+	KeepsRoom Code = "KeepsRoom"
 	// Paused: voluntary disruption is paused in the whole cluster.
 	Paused Code = "Paused"
 	// PoolHeld: an annotation pauses the disruption of the pool's nodes (K-52).
@@ -166,7 +168,7 @@ const (
 func StayingCodes() []Code {
 	return []Code{
 		NotManaged, NotInitialized, NodeNotReady, PoolGone, DoNotDisruptNode, DoNotDisruptPod, PodDisruptionBudget,
-		IsReplacement, ReplacementOnTheWay, Draining, PodsComing, Paused, PoolHeld, BackingOff, BudgetClosed, BudgetUsedUp,
+		IsReplacement, ReplacementOnTheWay, Draining, PodsComing, KeepsRoom, Paused, PoolHeld, BackingOff, BudgetClosed, BudgetUsedUp,
 		StaticPoolNode, ConsolidationOff, QuietTime, PriceUnknown, PodFitsNowhereElse, NothingCheaper, SavingTooSmall,
 		SpotToSpotOff, WaitingPodsFirst, OthersFirst,
 	}
