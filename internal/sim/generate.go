@@ -33,6 +33,7 @@ func Generate(seed uint64) Script {
 	g.limits()
 	g.belongs()
 	g.relists()
+	g.buffers()
 	sortActions(s.Actions)
 	return s
 }

@@ -78,13 +78,15 @@ func (w *World) launchReplica() *replica {
 	d := newDice(w.script.Seed, "each", r.String())
 	settings := joiner.DefaultConfig().Settings()
 	settings.NodeRepair = true
-	settings.TakeoverGrace = 0 // users of the simulation make NodeClaims from the first moment, and seeds keep their meaning
+	settings.BuffersServed = w.script.hasBuffers() // else nobody reads them, and seeds keep their meaning
+	settings.TakeoverGrace = 0                     // users of the simulation make NodeClaims from the first moment, and seeds keep their meaning
 	live := w.server.NewClient(w.scheme, w.toServer, nil)
 	machines, err := r.parts(cached, live)
 	w.cluster.must(err)
 	owned := fleet.New(machines.Provider)
 	parts := joiner.Compose(settings, joiner.Deps{
-		Client: cached, Live: live, Store: world.New(world.Config{Now: now, Fleet: owned, PriceTolerance: w.script.Tolerance}),
+		Client: cached, Live: live, Store: world.New(world.Config{Now: now, Fleet: owned, PriceTolerance: w.script.Tolerance,
+			Off: world.Off{Buffers: !w.script.hasBuffers()}}),
 		Plugged: []plugin.Parts{machines}, Fleet: owned,
 		Events: event.NewDeduplicated(func(about client.Object, _ event.Kind, reason, message string) {
 			w.told(about, reason, message)

@@ -48,6 +48,7 @@ func verbs() map[string]func(*World, arguments) error {
 	maps.Copy(all, orderVerbs())
 	maps.Copy(all, belongVerbs())
 	maps.Copy(all, relistVerbs())
+	maps.Copy(all, bufferVerbs())
 	return all
 }
 
