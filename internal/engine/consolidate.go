@@ -35,9 +35,10 @@ func Consolidate(s *cluster.Snapshot, terms Terms) plan.Plan {
 
 // Holds reports whether a node that was chosen before may still go (D-09): everything on it and on the others that go with it
 // has a place elsewhere. Where that takes a launch, because something else has come in the meantime, it must cost less than
-// the nodes do, or the reason be another than their price.
+// the nodes do, or the reason be another than their price. Room for buffers was thought of before: it moves on already.
 func Holds(s *cluster.Snapshot, reason plan.DisruptionReason, nodes ...*cluster.Node) bool {
-	d := beginFrom(s, s, Terms{})
+	bare := s.WithoutBuffers()
+	d := beginFrom(bare, bare, Terms{})
 	without := d.future.Without(nodes...)
 	if _, fits := pack.Fit(without, without.Pending); fits {
 		return true
@@ -51,9 +52,10 @@ func Holds(s *cluster.Snapshot, reason plan.DisruptionReason, nodes ...*cluster.
 }
 
 // Room reports whether all that has to move from the nodes, when they go together, has a place on nodes that are there
-// already: nothing would have to be launched.
+// already: nothing would have to be launched. For buffers something may have to be (K-40).
 func Room(s *cluster.Snapshot, nodes ...*cluster.Node) bool {
-	without := beginFrom(s, s, Terms{}).future.Without(nodes...)
+	bare := s.WithoutBuffers()
+	without := beginFrom(bare, bare, Terms{}).future.Without(nodes...)
 	_, fits := pack.Fit(without, without.Pending)
 	return fits
 }

@@ -115,6 +115,9 @@ func (d *disruption) roll(group []*cluster.Node, reason plan.DisruptionReason) {
 func (d *disruption) rollTogether(group []*cluster.Node, reason plan.DisruptionReason) {
 	without := d.future.Without(group...)
 	p := pack.Solve(without, without.Pending)
+	if bare := without.WithoutBuffers(); len(p.Unplaced) > 0 && bare != without { // no node stays for room alone (K-40)
+		without, p = bare, pack.Solve(bare, bare.Pending)
+	}
 	switch half := len(group) / 2; {
 	case len(p.Unplaced) == 0:
 		d.adopt(without, group, p, reason)

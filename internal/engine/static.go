@@ -78,7 +78,7 @@ func (d *disruption) stuck(node *cluster.Node, launches []plan.Launch) (lead str
 	if len(list) == 0 {
 		return "", plan.Unplaced{}
 	}
-	s := d.future.Without(node).With(d.arriving(launches))
+	s := d.future.Without(node).With(d.arriving(launches)).WithoutBuffers()
 	unplaced := pack.Solve(s, s.Pending).Unplaced
 	for _, own := range list {
 		lacking := slices.DeleteFunc(slices.Clone(unplaced), func(u plan.Unplaced) bool { return !own.pods[u.Pod.UID] })
@@ -95,7 +95,8 @@ func Stuck(s *cluster.Snapshot, node *cluster.Node) string {
 	if len(successions(s.Guards, node)) == 0 { // so it is mostly
 		return ""
 	}
-	d := beginFrom(s, s, Terms{})
+	bare := s.WithoutBuffers()
+	d := beginFrom(bare, bare, Terms{})
 	lead, lacking := d.stuck(d.now(node), nil)
 	if lead == "" {
 		return ""

@@ -33,6 +33,7 @@ func settles(s *cluster.Snapshot, launches []plan.Launch) bool {
 	if _, fits := pack.Fit(with, with.Pending); fits {
 		return true
 	}
+	with = with.WithoutBuffers() // they wait, if there is no room for all
 	return len(pack.Solve(with, with.Pending).Unplaced) == 0
 }
 

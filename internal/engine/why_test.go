@@ -112,9 +112,13 @@ func TestU15_EventsOfNodesAgreeWithWhy(t *testing.T) {
 // TestU16_EachCauseOfNodesHasAScript: a cause that no script shows is one that nobody has seen.
 func TestU16_EachCauseOfNodesHasAScript(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("testdata/why/01_stays.txt")
-	if err != nil {
-		t.Fatal(err)
+	var data []byte
+	for _, name := range []string{"01_stays", "04_buffers"} {
+		more, err := os.ReadFile("testdata/why/" + name + ".txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		data = append(data, more...)
 	}
 	elsewhere := map[cause.Code]string{
 		cause.Paused:     "a ConfigMap says so; a script of package whatif has it",

@@ -207,6 +207,19 @@ func (s *Snapshot) Unreserved() (*Snapshot, map[string][]*Pod) {
 	return own, room
 }
 
+// WithoutBuffers returns the cluster with no room for buffers, neither kept nor asked for; s itself where there is none.
+func (s *Snapshot) WithoutBuffers() *Snapshot {
+	own, room := s.Unreserved()
+	if len(room)+len(s.Buffers) == 0 && !slices.ContainsFunc(s.Pending, (*Pod).IsBuffer) {
+		return s
+	}
+	if own == s {
+		own = s.derived()
+	}
+	own.Buffers, own.Pending = nil, slices.DeleteFunc(slices.Clone(s.Pending), (*Pod).IsBuffer)
+	return own
+}
+
 // Settled returns the cluster without pending pods, and with the nodes Closed that nothing can be moved to yet, because they are
 // not initialized or not ready: kube-scheduler counts what runs there, and counts them where nothing does. It knows nothing yet
 // of a claim without a node; only what is to run there counts.
