@@ -31,6 +31,8 @@ type Numbers struct {
 	Hard map[string]HardLimit
 	// Ceiling is the limit of the whole cluster (K-53).
 	Ceiling limit.Ceiling
+	// Room counts the pods for which CapacityBuffers ask for room.
+	Room map[RoomState]int
 }
 
 // CauseOfPool is a cause and the pool that it is about.
@@ -93,7 +95,7 @@ type HardLimit struct{ Most, Used int64 }
 func NumbersOf(s *cluster.Snapshot, p plan.Plan) Numbers {
 	n := Numbers{Waiting: map[CauseOfPool]int{}, Limited: map[PoolLimit]bool{}, Price: map[PoolCapacity]resources.Money{},
 		Staying: map[CauseOfPool]int{}, Nodes: map[PoolState]int{}, Offers: map[string]Offers{}, Hard: map[string]HardLimit{},
-		Ceiling: s.Ceiling()}
+		Ceiling: s.Ceiling(), Room: roomNumbers(s, p)}
 	for _, pool := range s.Pools {
 		n.pool(s, pool)
 	}

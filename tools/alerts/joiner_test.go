@@ -22,6 +22,9 @@ func joinerMetrics(registry *prometheus.Registry) {
 	for _, code := range append([]cause.Code{""}, slices.Concat(cause.WaitingCodes(), cause.StayingCodes())...) {
 		rows = append(rows, row(metrics.PodsWaiting, string(code), pool), row(metrics.NodesStaying, pool, string(code)))
 	}
+	for _, state := range []string{view.RoomThere, view.RoomComing, view.RoomMissing} {
+		rows = append(rows, row(metrics.BufferPods, "shop", "room", state))
+	}
 	for _, state := range append(view.NodeStates(), view.NodeUnmanaged) {
 		rows = append(rows, row(metrics.NodesByState, pool, string(state)))
 	}

@@ -149,6 +149,8 @@ func limits() []panel {
 			of(`max by (nodepool) (joiner_hard_limit_nodes{POOL})`, "{{nodepool}} at most")),
 		graph("Nodes of the whole cluster", "Against --max-nodes; empty without it.", "short",
 			of(`max(joiner_max_nodes_used{CLUSTER})`, "nodes"), of(`max(joiner_max_nodes{CLUSTER})`, "at most")),
+		graph("Room of CapacityBuffers", "Pods for which there is room, for which it comes, and for which there is none.", "short",
+			of(`max by (namespace, buffer, state) (joiner_buffer_pods{CLUSTER})`, "{{namespace}}/{{buffer}} {{state}}")),
 		graph("Replacements that hard limits hold back", "In an hour, by reason.", "short", of(`sum by (nodepool, reason) `+
 			`(increase(joiner_nodepools_disruptions_blocked_by_node_limit_total{POOL}[1h]))`, "{{nodepool}} {{reason}}")),
 	}

@@ -252,6 +252,9 @@ func rowsOf(n view.Numbers) (rows []metrics.Row) {
 		add(metrics.MaxNodes, float64(n.Ceiling.Most))
 		add(metrics.MaxNodesUsed, float64(n.Ceiling.Used))
 	}
+	for which, pods := range n.Room {
+		add(metrics.BufferPods, float64(pods), which.Namespace, which.Buffer, which.State)
+	}
 	return rows
 }
 

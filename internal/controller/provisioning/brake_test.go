@@ -25,6 +25,7 @@ type scene struct {
 	t       *testing.T
 	brake   *provisioning.Brake
 	pods    []*cluster.Pod
+	buffers []*cluster.Pod
 	nodes   []*cluster.Node
 	version uint64
 	taint   string // of the nodes that come: a user's, of which planning does not know
@@ -60,7 +61,7 @@ func (s *scene) round() int {
 	}
 	s.version++
 	s.picture.snapshot = cluster.New(cluster.Snapshot{
-		Version: s.version, Names: s.picture.snapshot.Names, Pools: []*cluster.Pool{pool}, Nodes: s.nodes, Pending: s.pods,
+		Version: s.version, Names: s.picture.snapshot.Names, Pools: []*cluster.Pool{pool}, Nodes: s.nodes, Pending: s.pods, Buffers: s.buffers,
 	})
 	before := len(s.applier.plans)
 	s.applier.outcome = apply.Outcome{}

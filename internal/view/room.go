@@ -1,0 +1,85 @@
+package view
+
+import (
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// Room is how much of the room that a CapacityBuffer asks for there is, by a plan (K-36).
+type Room struct {
+	// There is for how many pods there is room on nodes that are initialized, Coming on others that are on their way or
+	// planned, and Missing for how many there is none.
+	There, Coming, Missing int
+	// Cause and Text say why room is missing, for the first pod without; "" when none is.
+	Cause cause.Code
+	Text  string
+}
+
+// Rooms says of each buffer of s what a plan has for it, by namespace/name.
+func Rooms(s *cluster.Snapshot, p plan.Plan) map[string]Room {
+	of := make(map[string]string, len(s.Buffers))
+	all := map[string]Room{}
+	for _, pod := range s.Buffers {
+		of[pod.UID] = pod.Shape.Buffer
+		all[pod.Shape.Buffer] = Room{}
+	}
+	count := func(pod plan.PodRef, change func(*Room)) {
+		if name, known := of[pod.UID]; known {
+			now := all[name]
+			change(&now)
+			all[name] = now
+		}
+	}
+	there := map[string]bool{}
+	for _, node := range s.Nodes {
+		there[node.ID()] = node.Initialized
+	}
+	for _, place := range p.Buffers.Places {
+		count(place.Pod, func(now *Room) {
+			if there[place.Node] {
+				now.There++
+			} else {
+				now.Coming++
+			}
+		})
+	}
+	for _, l := range p.Launches {
+		for _, pod := range l.Buffers {
+			count(pod, func(now *Room) { now.Coming++ })
+		}
+	}
+	for _, u := range p.Buffers.Unplaced {
+		count(u.Pod, func(now *Room) {
+			if now.Missing++; now.Missing == 1 {
+				why := NotPlaced(u).Cause
+				now.Cause, now.Text = why.Code, why.Headline()
+			}
+		})
+	}
+	return all
+}
+
+// RoomState is a CapacityBuffer, and whether pods have room there.
+type RoomState struct{ Namespace, Buffer, State string }
+
+// The states of room.
+const (
+	RoomThere   = "there"
+	RoomComing  = "coming"
+	RoomMissing = "missing"
+)
+
+// roomNumbers counts pods by buffer and state: of each buffer all states.
+func roomNumbers(s *cluster.Snapshot, p plan.Plan) map[RoomState]int {
+	numbers := map[RoomState]int{}
+	for name, room := range Rooms(s, p) {
+		namespace, buffer, _ := strings.Cut(name, "/")
+		numbers[RoomState{namespace, buffer, RoomThere}] = room.There
+		numbers[RoomState{namespace, buffer, RoomComing}] = room.Coming
+		numbers[RoomState{namespace, buffer, RoomMissing}] = room.Missing
+	}
+	return numbers
+}
