@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
 	hypershiftv1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1"
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -28,6 +29,7 @@ func apiKinds() map[string]kind {
 		"NodePool":              {karpenterv1.GroupVersion().WithResource("nodepools"), func() any { return &karpenterv1.NodePool{} }},
 		"NodeClaim":             {karpenterv1.GroupVersion().WithResource("nodeclaims"), func() any { return &karpenterv1.NodeClaim{} }},
 		"NodeOverlay":           {karpenterv1alpha1.GroupVersion().WithResource("nodeoverlays"), func() any { return &karpenterv1alpha1.NodeOverlay{} }},
+		"CapacityBuffer":        {autoscalingv1beta1.GroupVersion().WithResource("capacitybuffers"), func() any { return &autoscalingv1beta1.CapacityBuffer{} }},
 		"KWOKNodeClass":         {kwokv1alpha1.GroupVersion().WithResource("kwoknodeclasses"), func() any { return &kwokv1alpha1.KWOKNodeClass{} }},
 		"EC2NodeClass":          {awsv1.GroupVersion().WithResource("ec2nodeclasses"), func() any { return &awsv1.EC2NodeClass{} }},
 		"AutoNodePolicy":        {hypershiftv1beta1.GroupVersion().WithResource("autonodepolicies"), func() any { return &hypershiftv1beta1.AutoNodePolicy{} }},

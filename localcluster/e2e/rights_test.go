@@ -96,6 +96,11 @@ spec:
   requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]
   priceAdjustment: "+10%"
 ---
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {name: none, namespace: default}
+spec: {podTemplateRef: {name: gone}, replicas: 0}
+---
 `
 
 // U-11: a right that no request needs is found, and so is a request without a right. The API server's own log says
