@@ -183,11 +183,13 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 			}
 			// One that replaced the same claims before, and was let go since, stands for something else by now.
 			retired := !slices.Equal(known.Replaces, launch.Replaces)
-			if snapshot.Version != p.BasedOn && !known.Deleting && !retired {
+			forRoom := len(launch.Pods)+len(launch.Replaces) == 0
+			if snapshot.Version != p.BasedOn && !known.Deleting && !retired && !forRoom {
 				return nil, fmt.Sprintf("NodeClaim %s for the same pods appeared meanwhile", name), nil
 			}
-			// The plan knew of it and asks for another one. Buffers do so each time that pods have taken their room (K-37).
-			if len(launch.Pods) > 0 {
+			// The plan knew of it and asks for another one. Buffers do so each time that pods have taken their room (K-37), so
+			// that a claim with that name says nothing.
+			if !forRoom {
 				tried++
 			}
 			continue

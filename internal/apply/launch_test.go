@@ -310,3 +310,28 @@ func TestNoFailureOfALaunchIsSwallowed(t *testing.T) {
 		}
 	}
 }
+
+// K-37: pods take the room that was launched for a buffer, and the same room is launched for anew: under another name each time,
+// however many nodes came of it before, and whatever else happened since the plan was made.
+func TestK37_RoomIsLaunchedForAsOftenAsItIsTaken(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, limit.Unlimited(), interceptor.Funcs{})
+	room := launch(plan.NoSlot)
+	room.Buffers = []plan.PodRef{{Namespace: "shop", Name: "room-0", UID: "buffer-uid/0"}}
+	seen := map[string]bool{}
+	var nodes []*cluster.Node
+	for i := range 15 {
+		r.store.snapshot = cluster.New(cluster.Snapshot{
+			Version: uint64(8 + i), Names: names(), Pools: r.store.snapshot.Pools, Nodes: nodes,
+		})
+		out := r.apply(t, planOf(room))
+		if len(out.Launched) != 1 || seen[out.Launched[0].Claim] {
+			t.Fatalf("time %d: outcome %+v, want a claim of another name than %v", i, out, seen)
+		}
+		seen[out.Launched[0].Claim] = true
+		nodes = append(nodes, &cluster.Node{Claim: out.Launched[0].Claim, Pool: "default"})
+	}
+	if d := r.decided[len(r.decided)-1]; d.Cause != apply.CauseBuffer {
+		t.Errorf("the decision has the cause %s", d.Cause)
+	}
+}

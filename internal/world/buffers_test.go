@@ -49,6 +49,9 @@ func TestK37_ThePictureHasTheRoomThatBuffersAskFor(t *testing.T) {
 				t.Errorf("%s: pod %d is %+v of shape %+v", when, i, pod, pod.Shape)
 			}
 		}
+		if s.HasBuffers() != (pods > 0) {
+			t.Errorf("%s: it has buffers: %t", when, s.HasBuffers())
+		}
 		if len(s.Snapshot().Pending) != 0 {
 			t.Errorf("%s: a buffer pod is among those that wait", when)
 		}

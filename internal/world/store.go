@@ -88,6 +88,7 @@ type Store struct {
 	config    Config
 	published atomic.Pointer[published]
 	version   atomic.Uint64 // written under mu
+	buffered  atomic.Int64  // CapacityBuffers that ask for room; written under mu
 
 	mu     sync.Mutex // guards everything below
 	space  *resources.Space
