@@ -39,7 +39,7 @@ func withBuffers(s *cluster.Snapshot, p plan.Plan) plan.Plan {
 	placed, rest := pack.Room(next.Closing(unused), s.Buffers)
 	for node, pods := range placed {
 		for _, pod := range pods {
-			p.Buffers.Places = append(p.Buffers.Places, plan.Nominate{Pod: plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}, Node: node.ID()})
+			p.Buffers.Places = append(p.Buffers.Places, plan.Nominate{Pod: ref(pod), Node: node.ID()})
 		}
 	}
 	var launches []plan.Launch

@@ -16,11 +16,12 @@ type Budget struct {
 }
 
 // Emptiness plans the removal of nodes that no pod needs: initialized, quiet for as long as the pool asks
-// (consolidateAfter), without a pod that would have to move, promised to none and no place for one that is pending (D-01 to D-03),
-// nor room that a CapacityBuffer keeps (K-39): pods do not keep to what they were promised, and then one that waits needs a node that nobody was promised (D-15). now is in Unix
-// seconds. budgets holds the active budgets of every pool by its name; a pool without an entry is not limited. Nodes
-// that are already disrupting or not ready use up their pool's budget. Of more candidates than a budget allows the
-// dearest go first. Nodes of static pools stay, empty or not (D-12), and so do nodes whose pods are still to come from what they replace.
+// (consolidateAfter), without a pod that would have to move, promised to none, no place for one that is pending (D-01 to
+// D-03), and without room that a CapacityBuffer keeps (K-39). Pods do not keep to what they were promised, and then one that
+// waits needs a node that nobody was promised (D-15). now is in Unix seconds. budgets holds the active budgets of every pool
+// by its name; a pool without an entry is not limited. Nodes that are already disrupting or not ready use up their pool's
+// budget. Of more candidates than a budget allows the dearest go first. Nodes of static pools stay, empty or not (D-12), and
+// so do nodes whose pods are still to come from what they replace.
 func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan.Plan {
 	result := plan.Plan{BasedOn: s.Version, Names: s.Names}
 	promised := map[string]bool{}

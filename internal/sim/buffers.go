@@ -125,8 +125,8 @@ func (w *World) roomMissing() string {
 				have += max(0, left) / each
 			}
 			if together += replicas * each; have < replicas || together > all {
-				problem = fmt.Sprintf("CapacityBuffer %s says that it has room for %d pods: there is room for %d, and %dm cores are free for the %dm of all",
-					b.Name, replicas, have, all, together)
+				problem = fmt.Sprintf("CapacityBuffer %s says that it has room for %d pods: there is room for %d, "+
+					"and %dm cores are free for the %dm of all", b.Name, replicas, have, all, together)
 			}
 		case c.Reason != "LimitReached":
 			problem = fmt.Sprintf("CapacityBuffer %s still lacks room: %s: %s", b.Name, c.Reason, c.Message)

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -161,10 +162,11 @@ func bufferSize(space *resources.Space, b *autoscalingv1beta1.CapacityBuffer, so
 	case asked >= 0:
 		return fit, fmt.Sprintf("%s of %d pods", what, asked), nil
 	case len(b.Spec.Limits) == 0:
-		return 0, "", fmt.Errorf("it does not say for how many pods: give spec.replicas, spec.percentage (with spec.scalableRef) or spec.limits")
+		return 0, "", errors.New("it does not say for how many pods: give spec.replicas, spec.percentage " +
+			"(with spec.scalableRef) or spec.limits")
 	case fit == MostBufferPods && !strings.HasPrefix(what, "spec."):
-		return 0, "", fmt.Errorf("spec.limits alone do not say for how many pods: they name nothing that the pods request, or more than %d of them fit",
-			MostBufferPods)
+		return 0, "", fmt.Errorf("spec.limits alone do not say for how many pods: they name nothing that the pods request, "+
+			"or more than %d of them fit", MostBufferPods)
 	}
 	return fit, "", nil
 }

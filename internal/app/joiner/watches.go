@@ -281,12 +281,13 @@ func overlayWatches(reader client.Reader) []kube.Watch {
 
 // bufferWatches wake a buffer when somebody has written it. What it refers to is looked at from time to time.
 func bufferWatches() []kube.Watch {
-	return []kube.Watch{{Object: &autoscalingv1beta1.CapacityBuffer{}, Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
+	written := func(_ context.Context, old, fresh client.Object) []reconcile.Request {
 		if fresh == nil || old != nil && old.GetGeneration() == fresh.GetGeneration() {
 			return nil
 		}
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(fresh)}}
-	}}}
+	}
+	return []kube.Watch{{Object: &autoscalingv1beta1.CapacityBuffer{}, Requests: written}}
 }
 
 func podNoticeWatches() []kube.Watch {

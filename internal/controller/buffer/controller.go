@@ -83,7 +83,8 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		c.say(&b, verdict)
 	}
 	if !equality.Semantic.DeepEqual(before.Status, b.Status) {
-		if err := c.config.Client.Status().Patch(ctx, &b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		if err := c.config.Client.Status().Patch(ctx, &b, patch); err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
 	}

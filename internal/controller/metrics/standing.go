@@ -60,7 +60,8 @@ func standing() []family {
 			"without it.", nil},
 		MaxNodesUsed: {"max_nodes_used", "Nodes and NodeClaims that count for --max-nodes, of whatever program. Absent without " +
 			"it.", nil},
-		BufferPods: {"buffer_pods", "Pods for which a CapacityBuffer asks for room, by state: there is room, it is on its way, or there is none.",
+		BufferPods: {"buffer_pods", "Pods for which a CapacityBuffer asks for room, by state: there is room, it is on its way, " +
+			"or there is none.",
 			[]string{"namespace", "buffer", "state"}},
 		NodepoolReady: {"nodepool_ready", "1 while the condition Ready of a NodePool is True, otherwise 0.",
 			[]string{"nodepool"}},

@@ -150,7 +150,8 @@ func (s *Shape) Selecting() *Shape {
 // WithoutTies returns the shape without labels, and without constraints on other pods: it takes room, and nobody minds.
 func (s *Shape) WithoutTies() *Shape {
 	own := *s
-	own.Labels, own.Spread, own.Affinity, own.AntiAffinity, own.Wishes, own.SoftSpread, own.key, own.ask = nil, nil, nil, nil, nil, nil, "", ""
+	own.Labels, own.Spread, own.Affinity, own.AntiAffinity, own.Wishes, own.SoftSpread = nil, nil, nil, nil, nil, nil
+	own.key, own.ask = "", ""
 	return &own
 }
 
