@@ -23,7 +23,7 @@ func others(chart string) map[string]any {
 		case "monitoring.enabled", "alerts.enabled", "platforms", "own", "userData.fromSecrets", "infraFrom",
 			"authentication.mode":
 			continue
-		case "crds.install", "karpenter", "aws", "kwok", "nodeSchedulingGroups": // the test of what is switched off
+		case "crds.install", "karpenter", "aws", "kwok", "capacityBuffers", "nodeSchedulingGroups": // the test of what is switched off
 			continue
 		}
 		maps.Copy(set, change.With)
