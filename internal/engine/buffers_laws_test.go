@@ -139,12 +139,8 @@ func TestK37_BuffersHaveTheRoomThatTheyAreSaidToHave(t *testing.T) {
 
 // bufferedScript draws nodes that pods use in part, or not at all, and buffers that mostly have room there.
 func bufferedScript(t *rapid.T) string {
-	n := 0
-	pick := func(words ...string) string {
-		n++
-		return rapid.SampledFrom(words).Draw(t, fmt.Sprint("word", n))
-	}
-	lines := []string{"type small cpu=2 mem=8Gi zones=a,b od=0.08", "type large cpu=8 mem=32Gi zones=a,b od=0.30", "pool default"}
+	pick := picker(t)
+	lines := twoSizes()
 	for i := range rapid.IntRange(2, 6).Draw(t, "nodes") {
 		lines = append(lines, fmt.Sprintf("node n%d type=%s zone=%s pool=default", i, pick("small", "large"), pick("a", "b")))
 		if pods := pick("", "0", "1", "2"); pods != "" {

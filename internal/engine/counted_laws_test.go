@@ -13,14 +13,24 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// countedScript draws nodes of ours with pods that are tied to each other, beside nodes that take no pods and count.
-func countedScript(t *rapid.T) string {
+// picker returns what draws one of some words.
+func picker(t *rapid.T) func(words ...string) string {
 	n := 0
-	pick := func(words ...string) string {
+	return func(words ...string) string {
 		n++
 		return rapid.SampledFrom(words).Draw(t, fmt.Sprint("word", n))
 	}
-	lines := []string{"type small cpu=2 mem=8Gi zones=a,b od=0.08", "type large cpu=8 mem=32Gi zones=a,b od=0.30", "pool default"}
+}
+
+// twoSizes are a small and a large machine in two zones, and a pool that takes both.
+func twoSizes() []string {
+	return []string{"type small cpu=2 mem=8Gi zones=a,b od=0.08", "type large cpu=8 mem=32Gi zones=a,b od=0.30", "pool default"}
+}
+
+// countedScript draws nodes of ours with pods that are tied to each other, beside nodes that take no pods and count.
+func countedScript(t *rapid.T) string {
+	pick := picker(t)
+	lines := twoSizes()
 	tie := pick("spread=host:1", "spread=host:2", "spread=zone:1", "apart=host", "apart=zone", "together=zone")
 	for i := range rapid.IntRange(2, 4).Draw(t, "nodes") {
 		lines = append(lines, fmt.Sprintf("node n%d type=%s zone=%s pool=default", i, pick("small", "large"), pick("a", "b")),

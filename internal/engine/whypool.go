@@ -240,7 +240,7 @@ func alone(s *cluster.Snapshot, p plan.Plan, pool *cluster.Pool) (refused, outwe
 			first[step.Cause] = step
 		}
 	}
-	for _, code := range []cause.Code{cause.HardLimitNodes, cause.SoftLimitNodes, cause.ClusterLimitNodes, cause.ResourceLimit} {
+	for _, code := range cause.LimitCodes() {
 		if counts[code] > 0 {
 			refused = append(refused, Limited(first[code]))
 		}

@@ -79,7 +79,7 @@ func (w *World) launchReplica() *replica {
 	settings := joiner.DefaultConfig().Settings()
 	settings.NodeRepair = true
 	settings.BuffersServed = w.script.hasBuffers() // else nobody reads them, and seeds keep their meaning
-	settings.TakeoverGrace = 0                     // users of the simulation make NodeClaims from the first moment, and seeds keep their meaning
+	settings.TakeoverGrace = 0                     // users make NodeClaims from the first moment
 	live := w.server.NewClient(w.scheme, w.toServer, nil)
 	machines, err := r.parts(cached, live)
 	w.cluster.must(err)

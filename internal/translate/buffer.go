@@ -39,8 +39,8 @@ const (
 type BufferSource struct {
 	Template   *corev1.PodTemplateSpec
 	Generation int64
-	Replicas   int32 // that the workload asks for; 0 for a PodTemplate
-	// OwnedBy is the kind and name of what makes the workload, "" for none: its template is not kept.
+	Replicas   int32 // that the workload asks for; of no meaning for a PodTemplate
+	// OwnedBy is the kind and name of what makes a ReplicaSet, "" for none: a buffer should refer to that instead.
 	OwnedBy string
 }
 

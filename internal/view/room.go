@@ -10,13 +10,16 @@ import (
 
 // Room is how much of the room that a CapacityBuffer asks for there is, by a plan (K-36).
 type Room struct {
-	// There is for how many pods there is room on nodes that are initialized, Coming on others that are on their way or
-	// planned, and Missing for how many there is none.
-	There, Coming, Missing int
+	// There is for how many pods there is room on nodes that are initialized, Coming on nodes that are on their way, Planned on
+	// nodes that the plan launches, and Missing for how many there is none.
+	There, Coming, Planned, Missing int
 	// Cause and Text say why room is missing, for the first pod without; "" when none is.
 	Cause cause.Code
 	Text  string
 }
+
+// Asked is for how many pods the buffer asks for room.
+func (r Room) Asked() int { return r.There + r.Coming + r.Planned + r.Missing }
 
 // Rooms says of each buffer of s what a plan has for it, by namespace/name.
 func Rooms(s *cluster.Snapshot, p plan.Plan) map[string]Room {
@@ -48,7 +51,7 @@ func Rooms(s *cluster.Snapshot, p plan.Plan) map[string]Room {
 	}
 	for _, l := range p.Launches {
 		for _, pod := range l.Buffers {
-			count(pod, func(now *Room) { now.Coming++ })
+			count(pod, func(now *Room) { now.Planned++ })
 		}
 	}
 	for _, u := range p.Buffers.Unplaced {
@@ -78,7 +81,7 @@ func roomNumbers(s *cluster.Snapshot, p plan.Plan) map[RoomState]int {
 	for name, room := range Rooms(s, p) {
 		namespace, buffer, _ := strings.Cut(name, "/")
 		numbers[RoomState{namespace, buffer, RoomThere}] = room.There
-		numbers[RoomState{namespace, buffer, RoomComing}] = room.Coming
+		numbers[RoomState{namespace, buffer, RoomComing}] = room.Coming + room.Planned
 		numbers[RoomState{namespace, buffer, RoomMissing}] = room.Missing
 	}
 	return numbers

@@ -48,41 +48,20 @@ func (b Buffer) String() string {
 }
 
 // buffers says of each CapacityBuffer what a plan for s has for it, ordered by name.
-func (w *World) buffers(s *cluster.Snapshot, p plan.Plan) []Buffer {
-	found := map[string]*Buffer{}
+func (w *World) buffers(s *cluster.Snapshot, p plan.Plan) (list []Buffer) {
+	rooms := view.Rooms(s, p)
 	for _, o := range w.objects {
-		if b, is := o.Object.(*autoscalingv1beta1.CapacityBuffer); is {
-			own := &Buffer{Name: b.Namespace + "/" + b.Name}
-			found[own.Name] = own
-			if v, _, _ := w.store.BufferVerdict(types.NamespacedName{Namespace: b.Namespace, Name: b.Name}); !v.Ready() {
-				own.Unresolved = v.Message
-			}
+		b, is := o.Object.(*autoscalingv1beta1.CapacityBuffer)
+		if !is {
+			continue
 		}
-	}
-	of := bufferOf(s)
-	count := func(pod plan.PodRef, add func(*Buffer)) {
-		if b := found[of[pod.UID]]; b != nil {
-			add(b)
+		name := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
+		room := rooms[name.String()]
+		own := Buffer{Name: name.String(), Existing: room.There + room.Coming, New: room.Planned, Missing: room.Missing, Why: room.Text}
+		if v, _, _ := w.store.BufferVerdict(name); !v.Ready() {
+			own.Unresolved = v.Message
 		}
-	}
-	for _, place := range p.Buffers.Places {
-		count(place.Pod, func(b *Buffer) { b.Existing++ })
-	}
-	for _, l := range p.Launches {
-		for _, pod := range l.Buffers {
-			count(pod, func(b *Buffer) { b.New++ })
-		}
-	}
-	for _, u := range p.Buffers.Unplaced {
-		count(u.Pod, func(b *Buffer) {
-			if b.Missing++; b.Why == "" {
-				b.Why = view.NotPlaced(u).Cause.Text
-			}
-		})
-	}
-	var list []Buffer
-	for _, b := range found {
-		list = append(list, *b)
+		list = append(list, own)
 	}
 	slices.SortFunc(list, func(a, b Buffer) int { return strings.Compare(a.Name, b.Name) })
 	return list

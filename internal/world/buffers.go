@@ -68,40 +68,47 @@ func (s *Store) HasBuffers() bool { return s.buffered.Load() > 0 }
 // tellBuffer takes in the state of a CapacityBuffer or of what one may refer to, or that it is gone, and reports whether
 // nothing else wants to know of the object.
 func (s *Store) tellBuffer(obj client.Object, gone bool) bool {
-	kind, source := "", &translate.BufferSource{Generation: obj.GetGeneration()}
-	only := false
 	switch obj := obj.(type) {
 	case *autoscalingv1beta1.CapacityBuffer:
-		kind, only = "CapacityBuffer", true
+		if key := "CapacityBuffer " + objectKey(obj); !s.config.Off.Buffers && s.counts(s.buffers.seen, key, obj, gone) {
+			s.putBuffer(obj, gone)
+		}
 	case *corev1.PodTemplate:
-		kind, source.Template, only = translate.KindPodTemplate, &obj.Template, true
+		s.tellSource(translate.KindPodTemplate, obj, &obj.Template, nil, gone)
 	case *appsv1.Deployment:
-		kind, source.Template, source.Replicas, only = translate.KindDeployment, &obj.Spec.Template, wanted(obj.Spec.Replicas), true
-	case *appsv1.StatefulSet:
-		kind, source.Template, source.Replicas = translate.KindStatefulSet, &obj.Spec.Template, wanted(obj.Spec.Replicas)
+		s.tellSource(translate.KindDeployment, obj, &obj.Spec.Template, obj.Spec.Replicas, gone)
+	case *appsv1.StatefulSet: // default spread constraints ask for it too, and for the next one
+		s.tellSource(translate.KindStatefulSet, obj, &obj.Spec.Template, obj.Spec.Replicas, gone)
+		return false
 	case *appsv1.ReplicaSet:
-		kind, source.Template, source.Replicas = translate.KindReplicaSet, &obj.Spec.Template, wanted(obj.Spec.Replicas)
-		source.OwnedBy = controllerOf(obj)
+		s.tellSource(translate.KindReplicaSet, obj, &obj.Spec.Template, obj.Spec.Replicas, gone)
+		return false
 	default:
 		return false
 	}
+	return true
+}
+
+// tellSource takes in what a buffer may refer to, and resolves those anew that do.
+func (s *Store) tellSource(kind string, obj client.Object, template *corev1.PodTemplateSpec, replicas *int32, gone bool) {
 	key := kind + " " + objectKey(obj)
-	if s.config.Off.Buffers || !s.bufferCounts(key, obj, gone) {
-		return only
+	if s.config.Off.Buffers || !s.counts(s.buffers.seen, key, obj, gone) {
+		return
 	}
-	if buffer, is := obj.(*autoscalingv1beta1.CapacityBuffer); is {
-		s.putBuffer(buffer, gone)
-		return true
-	}
-	if s.buffers.sources[key] = source; gone {
+	if gone {
 		delete(s.buffers.sources, key)
+	} else {
+		source := &translate.BufferSource{Template: template, Generation: obj.GetGeneration(), Replicas: wanted(replicas)}
+		if owner := metav1.GetControllerOf(obj); owner != nil && kind == translate.KindReplicaSet {
+			source.OwnedBy = owner.Kind + " " + owner.Name // it makes others in its place
+		}
+		s.buffers.sources[key] = source
 	}
 	for name, e := range s.buffers.known {
 		if refersTo(e.object, kind, obj.GetName()) && name.Namespace == obj.GetNamespace() {
 			s.resolveBuffer(e)
 		}
 	}
-	return only
 }
 
 // wanted is how many replicas a workload asks for.
@@ -112,36 +119,11 @@ func wanted(replicas *int32) int32 {
 	return *replicas
 }
 
-// controllerOf names what makes a ReplicaSet, "" for nothing.
-func controllerOf(set *appsv1.ReplicaSet) string {
-	if owner := metav1.GetControllerOf(set); owner != nil {
-		return owner.Kind + " " + owner.Name
-	}
-	return ""
-}
-
 func refersTo(b *autoscalingv1beta1.CapacityBuffer, kind, name string) bool {
 	if kind == translate.KindPodTemplate {
 		return b.Spec.PodTemplateRef != nil && b.Spec.PodTemplateRef.Name == name
 	}
 	return b.Spec.ScalableRef != nil && b.Spec.ScalableRef.Kind == kind && b.Spec.ScalableRef.Name == name
-}
-
-// bufferCounts decides on a state of such an object.
-func (s *Store) bufferCounts(key string, obj client.Object, gone bool) bool {
-	known, fresh := s.buffers.seen[key], sight(obj)
-	if gone {
-		ended := s.ends(known, fresh)
-		if ended {
-			delete(s.buffers.seen, key)
-		}
-		return ended
-	}
-	accepted, _ := s.accept(known, fresh)
-	if accepted {
-		s.buffers.seen[key] = &fresh
-	}
-	return accepted
 }
 
 func (s *Store) putBuffer(b *autoscalingv1beta1.CapacityBuffer, gone bool) {

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -80,10 +81,16 @@ func TestK37_ThePictureHasTheRoomThatBuffersAskFor(t *testing.T) {
 	want("scaled, and its template changed", 5, 2000, translate.BufferResolved)
 	tell(deployment("1", "4", 20))
 	want("old news", 5, 2000, translate.BufferResolved)
+	owned := deployment("3", "2", 10)
+	owned.ResourceVersion, owned.OwnerReferences = "3", []metav1.OwnerReference{{Kind: "Shop", Name: "web", Controller: new(true)}}
+	tell(owned)
+	want("something makes the Deployment", 5, 2000, translate.BufferResolved)
 	tell(buffer("4", "20"))
 	want("a fifth of 10", 2, 2000, translate.BufferResolved)
 	limits := named(&corev1.LimitRange{}, "defaults", "5")
-	limits.Spec.Limits = []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, DefaultRequest: corev1.ResourceList{"memory": resource.MustParse("1Gi")}}}
+	limits.Spec.Limits = []corev1.LimitRangeItem{{
+		Type: corev1.LimitTypeContainer, DefaultRequest: corev1.ResourceList{"memory": resource.MustParse("1Gi")},
+	}}
 	tell(limits)
 	if got := s.Snapshot().Buffers[0].Shape.Requests.At(resources.Memory); got != 1<<30 {
 		t.Errorf("with a LimitRange the pods request %d bytes, want 1Gi", got)
@@ -96,6 +103,31 @@ func TestK37_ThePictureHasTheRoomThatBuffersAskFor(t *testing.T) {
 	want("it is gone", 0, 0, "")
 	if s.shapes.Len() != 0 {
 		t.Errorf("%d shapes are left over", s.shapes.Len())
+	}
+}
+
+// K-35: a ReplicaSet that a Deployment makes is not what a buffer may refer to: others come in its place. One of a user's own is.
+func TestK35_TheReplicaSetOfADeploymentIsNoReference(t *testing.T) {
+	t.Parallel()
+	s := New(Config{Now: newClock().Now})
+	b := named(&autoscalingv1beta1.CapacityBuffer{}, "room", "1")
+	b.Spec.ScalableRef = &autoscalingv1beta1.ScalableRef{APIGroup: "apps", Kind: "ReplicaSet", Name: "web"}
+	b.Spec.Replicas = new(int32(2))
+	set := named(&appsv1.ReplicaSet{}, "web", "2")
+	set.Spec.Template = templateOf("1")
+	made := set.DeepCopy()
+	made.ResourceVersion, made.OwnerReferences = "3", []metav1.OwnerReference{{Kind: "Deployment", Name: "shop", Controller: new(true)}}
+	for _, each := range []struct {
+		object client.Object
+		pods   int
+	}{{b, 0}, {set, 2}, {made, 0}} {
+		if err := s.Apply(each.object); err != nil {
+			t.Fatal(err)
+		}
+		v, _, _ := s.BufferVerdict(types.NamespacedName{Namespace: "shop", Name: "room"})
+		if got := len(s.Snapshot().Buffers); got != each.pods {
+			t.Errorf("%d pods, %+v; want %d", got, v, each.pods)
+		}
 	}
 }
 

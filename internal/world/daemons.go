@@ -198,7 +198,7 @@ func sameWitness(a, b *corev1.Pod) bool {
 func (s *Store) tellAdmission(obj client.Object, gone bool) bool {
 	switch obj := obj.(type) {
 	case *corev1.LimitRange:
-		if !s.admissionCounts("LimitRange", obj, gone) {
+		if !s.counts(s.admission.seen, "LimitRange "+objectKey(obj), obj, gone) {
 			return true
 		}
 		inSpace := s.admission.limits[obj.Namespace]
@@ -215,7 +215,7 @@ func (s *Store) tellAdmission(obj client.Object, gone bool) bool {
 		s.reviseDaemons(func(set *appsv1.DaemonSet) bool { return set.Namespace == obj.Namespace })
 		s.reviseBuffers(obj.Namespace)
 	case *nodev1.RuntimeClass:
-		if !s.admissionCounts("RuntimeClass", obj, gone) {
+		if !s.counts(s.admission.seen, "RuntimeClass "+objectKey(obj), obj, gone) {
 			return true
 		}
 		if s.admission.classes[obj.Name] = obj; gone {
@@ -230,24 +230,6 @@ func (s *Store) tellAdmission(obj client.Object, gone bool) bool {
 		return false
 	}
 	return true
-}
-
-// admissionCounts decides on a state of such an object.
-func (s *Store) admissionCounts(kind string, obj client.Object, gone bool) bool {
-	key := kind + " " + objectKey(obj)
-	known, fresh := s.admission.seen[key], sight(obj)
-	if gone {
-		ended := s.ends(known, fresh)
-		if ended {
-			delete(s.admission.seen, key)
-		}
-		return ended
-	}
-	accepted, _ := s.accept(known, fresh)
-	if accepted {
-		s.admission.seen[key] = &fresh
-	}
-	return accepted
 }
 
 func (s *Store) reviseDaemons(which func(*appsv1.DaemonSet) bool) {

@@ -86,3 +86,21 @@ func (s *Store) ends(known *sighting, deleted sighting) bool {
 	}
 	return false
 }
+
+// counts decides on a state of an object of one of the kinds of which only the last one is kept, or on its deletion: seen has
+// what was seen last, by kind, namespace and name.
+func (s *Store) counts(seen map[string]*sighting, key string, obj client.Object, gone bool) bool {
+	known, fresh := seen[key], sight(obj)
+	if gone {
+		ended := s.ends(known, fresh)
+		if ended {
+			delete(seen, key)
+		}
+		return ended
+	}
+	accepted, _ := s.accept(known, fresh)
+	if accepted {
+		seen[key] = &fresh
+	}
+	return accepted
+}

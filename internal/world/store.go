@@ -168,9 +168,9 @@ func New(config Config) *Store {
 
 // Apply takes in the state of an object that a watch has shown: a Pod, Node, NodeClaim, NodePool, NodeOverlay,
 // DaemonSet, Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment, CSINode,
-// PodDisruptionBudget, LimitRange or RuntimeClass, and those of [Store.Workloads] and [Store.BufferKinds]; other kinds are ignored. State that
-// is older than what is known, and objects whose deletion was seen, are ignored. The error is for reporting only: it
-// says what of the object cannot be understood, and the Store then holds the object in a form that keeps planning safe
+// PodDisruptionBudget, LimitRange or RuntimeClass, and those of [Store.Workloads] and [Store.BufferKinds]; other kinds are
+// ignored. State that is older than what is known, and objects whose deletion was seen, are ignored. The error is for
+// reporting only: it says what of the object cannot be understood, and the Store then holds the object in a form that keeps planning safe
 // (a pod that fits no node, a pool that launches nothing).
 func (s *Store) Apply(obj client.Object) error {
 	s.mu.Lock()

@@ -54,7 +54,7 @@ func (s *Store) tellWorkload(obj client.Object, gone bool) bool {
 		return false
 	}
 	key := kind + " " + objectKey(obj)
-	if !s.workloadCounts(key, obj, gone) {
+	if len(s.config.DefaultSpread) == 0 || !s.counts(s.workloads.seen, key, obj, gone) {
 		return true
 	}
 	if service, ok := obj.(*corev1.Service); ok {
@@ -62,26 +62,6 @@ func (s *Store) tellWorkload(obj client.Object, gone bool) bool {
 	} else {
 		s.putOwner(key, owner, obj.GetNamespace(), gone)
 	}
-	return true
-}
-
-// workloadCounts decides on a state of an object.
-func (s *Store) workloadCounts(key string, obj client.Object, gone bool) bool {
-	if len(s.config.DefaultSpread) == 0 {
-		return false
-	}
-	known, fresh := s.workloads.seen[key], sight(obj)
-	if gone {
-		if !s.ends(known, fresh) {
-			return false
-		}
-		delete(s.workloads.seen, key)
-		return true
-	}
-	if accepted, _ := s.accept(known, fresh); !accepted {
-		return false
-	}
-	s.workloads.seen[key] = &fresh
 	return true
 }
 

@@ -43,7 +43,8 @@ func (r *testRig) buffer(name string) autoscalingv1beta1.CapacityBuffer {
 // bufferIs waits until a condition of a buffer has a status and a reason, and returns its message.
 func (r *testRig) bufferIs(name, condition string, status metav1.ConditionStatus, reason string) (message string) {
 	r.t.Helper()
-	r.eventually(later, fmt.Sprintf("%s of buffer %s to be %s: %s", condition, name, status, reason), func(context.Context) (bool, string, error) {
+	what := fmt.Sprintf("%s of buffer %s to be %s: %s", condition, name, status, reason)
+	r.eventually(later, what, func(context.Context) (bool, string, error) {
 		c := meta.FindStatusCondition(r.buffer(name).Status.Conditions, condition)
 		if c == nil {
 			return false, "no such condition", nil

@@ -66,8 +66,6 @@ type Config struct {
 	// MaxNodes is the most nodes and NodeClaims that the whole cluster should have, of whatever program; 0 for no limit
 	// (K-53).
 	MaxNodes int64
-
-	buffersServed bool // the API server knows CapacityBuffers
 	// NodeOverheadPrice is what a node costs beside its price, in dollars per hour, where its NodePool does not say
 	// (B-20).
 	NodeOverheadPrice float64
@@ -80,6 +78,8 @@ type Config struct {
 	Providers []string
 	// Plugins are the providers to choose from, with their settings.
 	Plugins []plugin.Plugin
+
+	buffersServed bool // the API server knows CapacityBuffers
 }
 
 // What may be done with preferences of pods (P-05): they shape the nodes that are launched for them, or play no part.

@@ -43,14 +43,16 @@ func TestGatesWithoutEffectAreTold(t *testing.T) {
 	const all = "NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true,"
 	for text, want := range map[string][]string{
 		"": nil, all: nil,
-		"NodeOverlay=true,StaticCapacity=true,CapacityBuffer=false,TerminateFirstRepair=false,TerminateFirstDrift=true,PodDeletionCostManagement=false": nil,
+		"NodeOverlay=true,StaticCapacity=true," +
+			"CapacityBuffer=false,TerminateFirstRepair=false,TerminateFirstDrift=true,PodDeletionCostManagement=false": nil,
 		all + "TerminateFirstRepair=true": {`"TerminateFirstRepair=true": it has no effect, Joiner does not have this`},
 		all + "TerminateFirstDrift=false": {`"TerminateFirstDrift=false": it has no effect, Joiner always does this`},
 		all + "FromTomorrow=false":        {`"FromTomorrow=false": it has no effect, there is no such gate; Joiner knows CapacityBuffer, NodeOverlay`},
 		all + "NodeRepairs=true":          {`"NodeRepairs=true": it has no effect, there is no such gate; do you mean NodeRepair?`},
 		all + "FromTomorrow=":             {`"FromTomorrow=": it has no effect, there is no such gate`},
 		all + "NodeRepair=":               {`"NodeRepair=": it has no value, so the gate keeps its default`},
-		"ReservedCapacity=true":           {"does not name NodeOverlay, so it is off", "does not name StaticCapacity, so it is off", "does not name CapacityBuffer, so it is off"},
+		"ReservedCapacity=true": {"does not name NodeOverlay, so it is off", "does not name StaticCapacity, so it is off",
+			"does not name CapacityBuffer, so it is off"},
 	} {
 		config := Config{FeatureGates: text, IgnoreDRARequests: true}
 		got := config.Notices()

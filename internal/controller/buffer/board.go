@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/view"
@@ -42,9 +41,4 @@ func (b *Board) Take(s *cluster.Snapshot, p plan.Plan) []types.NamespacedName {
 	b.rooms = fresh
 	slices.SortFunc(changed, func(x, y types.NamespacedName) int { return strings.Compare(x.String(), y.String()) })
 	return changed
-}
-
-// limits are the causes that a limit is.
-func limits() []cause.Code {
-	return []cause.Code{cause.HardLimitNodes, cause.SoftLimitNodes, cause.ClusterLimitNodes, cause.ResourceLimit}
 }

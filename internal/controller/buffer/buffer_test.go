@@ -49,12 +49,14 @@ func TestK36_WhatABufferSays(t *testing.T) {
 		"on its way": {resolved(2, ""), false, machine + "pool default\n" + there + two, []string{
 			"Provisioning False RequiresNewCapacity there is room for 1 of 2 pods, for 1 it is on its way"}},
 		"a limit": {resolved(2, ""), false, machine + "pool default nodes=1\n" + there + two, []string{
-			"Provisioning False LimitReached there is room for 1 of 2 pods, for 1 there is none: SoftLimitNodes: pool default: nodes 1 of 1 (soft limit)",
+			"Provisioning False LimitReached there is room for 1 of 2 pods, " +
+				"for 1 there is none: SoftLimitNodes: pool default: nodes 1 of 1 (soft limit)",
 			"LimitedByQuotas True LimitReached SoftLimitNodes: pool default: nodes 1 of 1"}},
 		"its own limits": {resolved(1, "spec.limits.cpu is 2: that is room for 1 of 4 pods"), false, machine + "pool default\n" + there + one,
 			[]string{"Provisioning True FitsExistingCapacity", "LimitedByQuotas True OwnLimits spec.limits.cpu is 2"}},
 		"it fits nowhere": {resolved(1, ""), false, machine + "pool default\nbuffer room-0 cpu=9\n", []string{
-			"Provisioning False RequiresNewCapacity there is room for 0 of 1 pod, for 1 there is none: PodTooLarge: pool default: cpu=9 is more than",
+			"Provisioning False RequiresNewCapacity there is room for 0 of 1 pod, " +
+				"for 1 there is none: PodTooLarge: pool default: cpu=9 is more than",
 			"LimitedByQuotas False WithinLimits"}},
 		"no plan yet": {resolved(1, ""), false, "", []string{"Provisioning False RequiresNewCapacity no plan has been made for it yet"}},
 		"nothing":     {resolved(0, ""), false, "", []string{"Provisioning False BufferEmpty", "ReadyForProvisioning True Resolved"}},
@@ -112,7 +114,8 @@ func TestK36_WhatABufferSays(t *testing.T) {
 			t.Errorf("%s: said %q; want an event while the gate is off alone", name, said)
 		}
 		if row.verdict.Source != nil && !row.off {
-			if g := b.Status.PodTemplateGeneration; g == nil || *g != 7 || *b.Status.Replicas != int32(row.verdict.Pods) || b.Status.PodTemplateRef.Name != "web" {
+			if g := b.Status.PodTemplateGeneration; g == nil || *g != 7 || *b.Status.Replicas != int32(row.verdict.Pods) ||
+				b.Status.PodTemplateRef.Name != "web" {
 				t.Errorf("%s: the status is %+v", name, b.Status)
 			}
 		}

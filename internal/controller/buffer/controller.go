@@ -118,7 +118,7 @@ func (c *Controller) say(b *autoscalingv1beta1.CapacityBuffer, v translate.Buffe
 	c.set(b, autoscalingv1beta1.ConditionTypeReadyForProvisioning, metav1.ConditionTrue, v.Reason,
 		fmt.Sprintf("it asks for room for %s", pods(v.Pods)))
 	now, known := c.config.Board.Of(client.ObjectKeyFromObject(b))
-	limited := known && now.Missing > 0 && slices.Contains(limits(), now.Cause)
+	limited := known && now.Missing > 0 && slices.Contains(cause.LimitCodes(), now.Cause)
 	switch {
 	case v.Limited != "":
 		c.set(b, autoscalingv1beta1.ConditionTypeLimitedByQuotas, metav1.ConditionTrue, OwnLimits, v.Limited)
@@ -131,7 +131,7 @@ func (c *Controller) say(b *autoscalingv1beta1.CapacityBuffer, v translate.Buffe
 	switch {
 	case v.Pods == 0:
 		c.set(b, kind, metav1.ConditionFalse, Empty, "it asks for no room")
-	case !known || now.There+now.Coming+now.Missing != v.Pods: // no plan has seen it as it is now
+	case !known || now.Asked() != v.Pods: // no plan has seen it as it is now
 		if meta.FindStatusCondition(status.Conditions, kind) == nil {
 			c.set(b, kind, metav1.ConditionFalse, RequiresNewCapacity, "no plan has been made for it yet")
 		}
@@ -149,8 +149,8 @@ func (c *Controller) say(b *autoscalingv1beta1.CapacityBuffer, v translate.Buffe
 // text says how much of the room is there.
 func text(s view.Room, all int) string {
 	text := fmt.Sprintf("there is room for %d of %s", s.There, pods(all))
-	if s.Coming > 0 {
-		text += fmt.Sprintf(", for %d it is on its way", s.Coming)
+	if coming := s.Coming + s.Planned; coming > 0 {
+		text += fmt.Sprintf(", for %d it is on its way", coming)
 	}
 	if s.Missing > 0 {
 		text += fmt.Sprintf(", for %d there is none: %s", s.Missing, s.Text)

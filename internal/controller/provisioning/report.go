@@ -84,7 +84,7 @@ func (c *Controller) reportUnplaced(snapshot *cluster.Snapshot, p plan.Plan) {
 // reportLimited tells each pool whose limit is what binds a pod that waits, in the words of the pool (U-15): the first
 // such pod's, since a limit on a resource is short of another amount for each.
 func (c *Controller) reportLimited(snapshot *cluster.Snapshot, p plan.Plan) {
-	limits := []cause.Code{cause.HardLimitNodes, cause.SoftLimitNodes, cause.ClusterLimitNodes, cause.ResourceLimit}
+	limits := cause.LimitCodes()
 	told := map[string]bool{}
 	for _, u := range p.Unplaced {
 		for _, refusal := range u.Pools {

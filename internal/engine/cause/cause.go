@@ -164,6 +164,11 @@ const (
 	OthersFirst Code = "OthersFirst"
 )
 
+// LimitCodes are those of [WaitingCodes] that say that a limit is reached, of a pool or of the cluster.
+func LimitCodes() []Code {
+	return []Code{HardLimitNodes, SoftLimitNodes, ClusterLimitNodes, ResourceLimit}
+}
+
 // StayingCodes are the codes that a node may have, in the order of the catalogue.
 func StayingCodes() []Code {
 	return []Code{

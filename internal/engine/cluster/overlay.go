@@ -244,32 +244,22 @@ func (s *Snapshot) Settled() *Snapshot {
 // Launched returns the cluster with more nodes counted in its pools: by pool, the slots that they take, below 0 for a node
 // without one.
 func (s *Snapshot) Launched(slots map[string][]int) *Snapshot {
-	own := s.TakeSlots(slots)
-	for i, pool := range own.Pools {
-		if taken := slots[pool.Name]; len(taken) > 0 {
-			fuller := *pool
-			fuller.Used.Nodes += int64(len(taken))
-			own.Pools[i] = &fuller
-		}
-	}
-	return own
+	return s.TakeSlots(slots).withPools(func(pool *Pool) bool {
+		pool.Used.Nodes += int64(len(slots[pool.Name]))
+		return len(slots[pool.Name]) > 0
+	})
 }
 
-// Restrict returns the cluster with pools that launch nothing: by pool's name, why.
-func (s *Snapshot) Restrict(why map[string]Restriction) *Snapshot {
-	if len(why) == 0 {
-		return s
-	}
-	own := s.derived()
-	own.Pools = slices.Clone(s.Pools)
-	for i, pool := range own.Pools {
-		if r, found := why[pool.Name]; found && pool.Blocked == "" {
-			still := *pool
-			still.Blocked, still.BlockedBy = r.Why, r.Cause
-			own.Pools[i] = &still
+// TakeSlots returns the cluster with fewer free slots in its pools.
+func (s *Snapshot) TakeSlots(slots map[string][]int) *Snapshot {
+	return s.withPools(func(pool *Pool) bool {
+		taken := slots[pool.Name]
+		if len(taken) == 0 || pool.FreeSlots == nil {
+			return false
 		}
-	}
-	return own
+		pool.FreeSlots = slices.DeleteFunc(slices.Clone(pool.FreeSlots), func(slot int) bool { return slices.Contains(taken, slot) })
+		return true
+	})
 }
 
 // Restriction is why a pool launches nothing, as Pool.Blocked and Pool.BlockedBy.
@@ -278,29 +268,33 @@ type Restriction struct {
 	Cause cause.Code
 }
 
-// Count returns the cluster with more capacity counted against the resource limits of pools, by pool's name.
-func (s *Snapshot) Count(more map[string]resources.Vector) *Snapshot {
-	own := s.derived()
-	own.Pools = slices.Clone(s.Pools)
-	for i, pool := range own.Pools {
-		if amount := more[pool.Name]; amount != nil {
-			fuller := *pool
-			fuller.Used.Capacity = pool.Used.Capacity.Plus(amount)
-			own.Pools[i] = &fuller
+// Restrict returns the cluster with pools that launch nothing: by pool's name, why.
+func (s *Snapshot) Restrict(why map[string]Restriction) *Snapshot {
+	return s.withPools(func(pool *Pool) bool {
+		r, found := why[pool.Name]
+		if !found || pool.Blocked != "" {
+			return false
 		}
-	}
-	return own
+		pool.Blocked, pool.BlockedBy = r.Why, r.Cause
+		return true
+	})
 }
 
-// TakeSlots returns the cluster with fewer free slots in its pools.
-func (s *Snapshot) TakeSlots(slots map[string][]int) *Snapshot {
+// Count returns the cluster with more capacity counted against the resource limits of pools, by pool's name.
+func (s *Snapshot) Count(more map[string]resources.Vector) *Snapshot {
+	return s.withPools(func(pool *Pool) bool {
+		pool.Used.Capacity = pool.Used.Capacity.Plus(more[pool.Name])
+		return more[pool.Name] != nil
+	})
+}
+
+// withPools returns the cluster with those pools changed, as copies, of which change says so.
+func (s *Snapshot) withPools(change func(*Pool) bool) *Snapshot {
 	own := s.derived()
 	own.Pools = slices.Clone(s.Pools)
-	for i, pool := range own.Pools {
-		if taken := slots[pool.Name]; len(taken) > 0 && pool.FreeSlots != nil {
-			fuller := *pool
-			fuller.FreeSlots = slices.DeleteFunc(slices.Clone(pool.FreeSlots), func(slot int) bool { return slices.Contains(taken, slot) })
-			own.Pools[i] = &fuller
+	for i, pool := range s.Pools {
+		if fresh := *pool; change(&fresh) {
+			own.Pools[i] = &fresh
 		}
 	}
 	return own

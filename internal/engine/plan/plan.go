@@ -186,16 +186,19 @@ func (p Plan) PlacesOf(node string) []Nominate {
 }
 
 // NominationsOf returns the nominations to one node; they stand together.
-func (p Plan) NominationsOf(node string) []Nominate {
-	first, found := slices.BinarySearchFunc(p.Nominations, node, func(n Nominate, node string) int { return strings.Compare(n.Node, node) })
+func (p Plan) NominationsOf(node string) []Nominate { return on(node, p.Nominations) }
+
+// on returns the part of a list, which is ordered by node, that is about one node.
+func on(node string, list []Nominate) []Nominate {
+	first, found := slices.BinarySearchFunc(list, node, func(n Nominate, node string) int { return strings.Compare(n.Node, node) })
 	if !found {
 		return nil
 	}
 	last := first
-	for last < len(p.Nominations) && p.Nominations[last].Node == node {
+	for last < len(list) && list[last].Node == node {
 		last++
 	}
-	return p.Nominations[first:last]
+	return list[first:last]
 }
 
 // Empty reports whether there is nothing to do: neither a launch nor a removal.

@@ -19,16 +19,8 @@ func (p Plan) String() string {
 	for _, l := range p.Launches {
 		fmt.Fprintf(&b, "launch %s\n", l)
 	}
-	for i := 0; i < len(p.Nominations); {
-		j := i
-		var pods []string
-		for ; j < len(p.Nominations) && p.Nominations[j].Node == p.Nominations[i].Node; j++ {
-			pods = append(pods, p.Nominations[j].Pod.short())
-		}
-		fmt.Fprintf(&b, "nominate %s: %s\n", p.Nominations[i].Node, Shorten(pods))
-		i = j
-	}
-	b.WriteString(p.Buffers.places())
+	writePlaces(&b, "nominate", p.Nominations)
+	writePlaces(&b, "room on", p.Buffers.Places)
 	for _, r := range p.Removes {
 		why := ""
 		if r.Why != "" {
@@ -50,6 +42,7 @@ func (p Plan) String() string {
 	return b.String()
 }
 
+// writeUnplaced writes a line for each reason with the pods that have it, as far as they stand together.
 func writeUnplaced(b *strings.Builder, verb string, list []Unplaced) {
 	for i := 0; i < len(list); {
 		j, why := i, list[i].String()
@@ -62,19 +55,17 @@ func writeUnplaced(b *strings.Builder, verb string, list []Unplaced) {
 	}
 }
 
-// places prints a line for each node that has room for buffer pods.
-func (f Buffers) places() string {
-	var b strings.Builder
-	for i := 0; i < len(f.Places); {
+// writePlaces writes a line for each node with the pods that have their places there.
+func writePlaces(b *strings.Builder, verb string, list []Nominate) {
+	for i := 0; i < len(list); {
 		j := i
 		var pods []string
-		for ; j < len(f.Places) && f.Places[j].Node == f.Places[i].Node; j++ {
-			pods = append(pods, f.Places[j].Pod.short())
+		for ; j < len(list) && list[j].Node == list[i].Node; j++ {
+			pods = append(pods, list[j].Pod.short())
 		}
-		fmt.Fprintf(&b, "room on %s: %s\n", f.Places[i].Node, Shorten(pods))
+		fmt.Fprintf(b, "%s %s: %s\n", verb, list[i].Node, Shorten(pods))
 		i = j
 	}
-	return b.String()
 }
 
 func (p PodRef) short() string {

@@ -28,8 +28,9 @@ func (f *fixture) rightsAreNeeded() error {
 func spareInGuest() map[rights.Right]string {
 	const group = "karpenter.hypershift.openshift.io"
 	spare := map[rights.Right]string{
-		"approve signers.certificates.k8s.io":                     "the API server asks for it when a CertificateSigningRequest is approved",
-		"create openshiftec2nodeclasses." + group:                 "no cluster of these tests lacks a default class: TestA32_TheDefaultClassFollowsTheHostedControlPlane",
+		"approve signers.certificates.k8s.io": "the API server asks for it when a CertificateSigningRequest is approved",
+		"create openshiftec2nodeclasses." + group: "no cluster here lacks a default class: " +
+			"TestA32_TheDefaultClassFollowsTheHostedControlPlane",
 		"update openshiftec2nodeclasses." + group + "/finalizers": owns, "update openshiftnodepools." + group + "/finalizers": owns,
 	}
 	for _, kind := range []string{"ec2nodeclasses.karpenter.k8s.aws", "nodeclaims.karpenter.sh", "nodepools.karpenter.sh", "nodes",
