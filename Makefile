@@ -209,7 +209,8 @@ images-check: images release ## Images and archives are the same bytes when they
 	git clone -q . "$$again/clone" && GOCACHE="$$again/cache" $(MAKE) --no-print-directory -C "$$again/clone" images release && \
 	diff -r $(BIN)/images "$$again/clone/$(BIN)/images" && diff -r $(BIN)/release "$$again/clone/$(BIN)/release" && \
 	for program in "joiner --version" "joiner-operator --version" "joiner-webhook --version" "joinerctl version --client"; do \
-		set -- $$program; (cd tools/release && $(GO) run . run --layout ../../$(BIN)/images/"$$@") || exit 1; done && \
+		set -- $$program; layout=../../$(BIN)/images/$$1; shift; \
+		(cd tools/release && $(GO) run . run --layout "$$layout" -- "$$@") || exit 1; done && \
 	(cd $(BIN)/release && sha256sum --quiet -c SHA256SUMS) && echo "the same bytes twice"
 
 # As another operator's build would do it: no workspace, and the module's own go.mod; its Go is newer than Joiner's.
