@@ -10,6 +10,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
@@ -280,18 +281,28 @@ func alone(s *cluster.Snapshot, p plan.Plan, pool *cluster.Pool) (refused, outwe
 	return refused, outweighed
 }
 
+// How a limit is about replacements.
+const (
+	someAbove = ", which a replacement may go above"
+	noneAbove = ", and no replacement goes above it"
+)
+
 // Limited is what a pool says of a limit that keeps pods from it; step is what it says to one of them. Its Key is the
 // field of the limit.
 func Limited(step plan.Step) plan.Step {
 	field, aside := "spec.limits.", ""
 	switch step.Cause {
 	case cause.HardLimitNodes:
-		field, aside = "spec.hardLimits.", ", and no replacement goes above it"
+		field, aside = "spec.hardLimits.", noneAbove
 	case cause.SoftLimitNodes:
-		aside = ", which a replacement may go above"
+		aside = someAbove
 	case cause.ClusterLimitNodes:
 		step.Cause = cause.ClusterLimitReached
-		step.Detail += ", which a replacement may go above"
+		if step.Key == limit.FlagMaxClaimsHard {
+			step.Detail += noneAbove
+		} else {
+			step.Detail += someAbove
+		}
 		return step
 	}
 	step.Cause, step.Key = cause.LimitReached, field+step.Key

@@ -42,7 +42,7 @@ const goes = "when a node of the pool goes"
 // What is said of the limit of the whole cluster (K-53).
 const (
 	goesAnywhere  = "when a node goes, of whatever pool"
-	raiseMaxNodes = "raise --max-nodes of the controller"
+	raiseMaxNodes = "raise --KEY of the controller"
 	freeAny       = "free a node, of whatever pool"
 )
 
@@ -155,7 +155,8 @@ func ofPools() []Entry {
 			Remedies: []string{"raise spec.hardLimits.nodes of NodePool POOL", "free a node of the pool"}},
 		{Code: cause.SoftLimitNodes, Says: "pool POOL: nodes N of N (soft limit)", distance: ofALimit, ByItself: goes,
 			Remedies: []string{"raise spec.limits.nodes of NodePool POOL", "free a node of the pool"}},
-		{Code: cause.ClusterLimitNodes, Says: "pool POOL: nodes N of N in the whole cluster (--max-nodes)", distance: ofALimit,
+		{Code: cause.ClusterLimitNodes, Says: "pool POOL: nodes N of N in the whole cluster (--max-nodes), or NodeClaims N of N (--max-node-claims-hard)",
+			distance: ofALimit,
 			ByItself: goesAnywhere, Remedies: []string{raiseMaxNodes, freeAny}},
 		{Code: cause.ResourceLimit, Says: "pool POOL: RESOURCE N of N, another node adds N", distance: ofALimit,
 			ByItself: goes,

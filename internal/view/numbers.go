@@ -117,7 +117,7 @@ func (n *Numbers) pool(s *cluster.Snapshot, pool *cluster.Pool) {
 	if pool.Limits.SoftNodes != limit.None {
 		n.Limited[PoolLimit{pool.Name, LimitSoftNodes}] = false
 	}
-	if n.Ceiling.Most != 0 {
+	if n.Ceiling.Set() {
 		n.Limited[PoolLimit{pool.Name, LimitClusterNodes}] = false
 	}
 	for component, limited := range pool.Limits.Limited {

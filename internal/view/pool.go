@@ -44,7 +44,8 @@ func ofPoolsThemselves() []Entry {
 			"look at the console of a machine: user data, network, and the role by which its kubelet may join"),
 		own(cause.LimitReached, "RESOURCE N of N (hard limit), and no replacement goes above it", goes,
 			"raise KEY of NodePool POOL", "free a node of the pool"),
-		own(cause.ClusterLimitReached, "nodes N of N in the whole cluster (--max-nodes), which a replacement may go above",
+		own(cause.ClusterLimitReached, "nodes N of N in the whole cluster (--max-nodes), which a replacement may go above, "+
+			"or NodeClaims N of N (--max-node-claims-hard), and none does",
 			goesAnywhere, raiseMaxNodes, freeAny),
 		own(cause.ReplicasBelow, "replicas N, nodes N, and none is launched: REASON", "",
 			"raise the limit on nodes of NodePool POOL, or lower its spec.replicas",

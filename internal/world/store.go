@@ -46,6 +46,8 @@ type Config struct {
 	NodeOverheadPrice resources.Money
 	// MaxNodes is the most nodes and NodeClaims that the whole cluster should have, 0 for no limit (K-53).
 	MaxNodes int64
+	// MaxClaims is the most NodeClaims that the whole cluster may have, 0 for no limit (K-53).
+	MaxClaims int64
 }
 
 // Owners says whose objects are; package fleet implements it. Pools and claims of other programs are not in the
@@ -288,6 +290,7 @@ func (s *Store) Snapshot() *cluster.Snapshot {
 		Pools: s.poolValues.list(), Nodes: s.machines.list(), Pending: s.pending.list(), Repelling: s.repelling.list(),
 		Daemons: s.daemonValues, Namespaces: s.namespaceLabels, Guards: s.guardList(),
 		MaxNodes: s.config.MaxNodes, Unseen: s.unseen(), Buffers: s.bufferPods(),
+		MaxClaims: s.config.MaxClaims, Claims: s.claimCount(),
 	}
 	s.published.Store(&published{snapshot: fresh, until: s.wake})
 	return fresh
@@ -321,6 +324,14 @@ func (s *Store) unseen() (n int64) {
 		}
 	}
 	return n
+}
+
+// claimCount counts the NodeClaims for the hard limit of the whole cluster: all that exist, promises included.
+func (s *Store) claimCount() int64 {
+	if s.config.MaxClaims == 0 {
+		return 0
+	}
+	return int64(len(s.claims))
 }
 
 // Ceiling returns the limit of the whole cluster and what counts for it, promises included, for the applier's check

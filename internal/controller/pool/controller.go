@@ -196,8 +196,13 @@ func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) erro
 	} else {
 		condition.Clear(&pool.Status.Conditions, karpenterv1.ConditionTypePaused)
 	}
-	if ceiling := c.config.Picture.Snapshot().Ceiling(); ceiling.Left() == 0 {
-		values = append(values, condition.True(karpenterv1.ConditionTypeClusterLimitReached, "MaxNodes", ceiling.Text()))
+	ceiling := c.config.Picture.Snapshot().Ceiling()
+	if full, hard := ceiling.Full(); full {
+		reason := "MaxNodes"
+		if hard {
+			reason = "MaxNodeClaimsHard"
+		}
+		values = append(values, condition.True(karpenterv1.ConditionTypeClusterLimitReached, reason, ceiling.Text()))
 	} else {
 		condition.Clear(&pool.Status.Conditions, karpenterv1.ConditionTypeClusterLimitReached)
 	}

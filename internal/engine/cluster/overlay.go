@@ -29,7 +29,8 @@ func (s *Snapshot) Change() Change { return s.change }
 // has its pods among the pending ones already. They all run until they are evicted, so the nodes are Leaving.
 //
 // Limits are counted as for a replacement: a node that goes makes room under soft limits (L-31), but not under a hard one,
-// because what replaces it is launched before it is gone (L-30). Above the limit of the whole cluster, as many come as go (K-53).
+// because what replaces it is launched before it is gone (L-30). Above the soft limit of the whole cluster, as many come as
+// go; its hard limit counts what goes, as that of a pool does (K-53).
 func (s *Snapshot) Without(nodes ...*Node) *Snapshot {
 	own := s.derived()
 	var moving, repelling []*Pod
@@ -72,6 +73,11 @@ func (s *Snapshot) With(nodes []*Node, pending ...*Pod) *Snapshot {
 		}
 	}
 	own.Nodes = insert(s.Nodes, nodes, compareNodes)
+	for _, node := range nodes {
+		if !slices.Contains(s.Leaving, node) { // one that is put back was counted all the time
+			own.Claims++
+		}
+	}
 	if len(s.Leaving) > 0 {
 		own.Leaving = slices.DeleteFunc(slices.Clone(s.Leaving), func(n *Node) bool { return slices.Contains(nodes, n) })
 	}
@@ -244,10 +250,14 @@ func (s *Snapshot) Settled() *Snapshot {
 // Launched returns the cluster with more nodes counted in its pools: by pool, the slots that they take, below 0 for a node
 // without one.
 func (s *Snapshot) Launched(slots map[string][]int) *Snapshot {
-	return s.TakeSlots(slots).withPools(func(pool *Pool) bool {
+	own := s.TakeSlots(slots).withPools(func(pool *Pool) bool {
 		pool.Used.Nodes += int64(len(slots[pool.Name]))
 		return len(slots[pool.Name]) > 0
 	})
+	for _, taken := range slots {
+		own.Claims += int64(len(taken))
+	}
+	return own
 }
 
 // TakeSlots returns the cluster with fewer free slots in its pools.

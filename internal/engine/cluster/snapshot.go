@@ -125,6 +125,9 @@ type Snapshot struct {
 	MaxNodes int64
 	// Unseen is how many NodeClaims count for MaxNodes and are not among Nodes: another program's, on their way.
 	Unseen int64
+	// MaxClaims is the most NodeClaims that the whole cluster may have, 0 for no limit (K-53); Claims how many there are,
+	// counted with a limit only.
+	MaxClaims, Claims int64
 	// Held says, for pools and what pods ask for, why no node is launched for such pods at present (P-35).
 	Held map[Hold]string
 
@@ -207,7 +210,8 @@ func (s *Snapshot) Overhead(name string) resources.Money {
 
 // Ceiling is the limit on the nodes of the whole cluster, with those that there are (K-53).
 func (s *Snapshot) Ceiling() limit.Ceiling {
-	return limit.Ceiling{Most: s.MaxNodes, Used: int64(len(s.Nodes)+len(s.Closed)) + s.Unseen}
+	return limit.Ceiling{Most: s.MaxNodes, Used: int64(len(s.Nodes)+len(s.Closed)) + s.Unseen,
+		HardMost: s.MaxClaims, Claims: s.Claims}
 }
 
 // Pool returns the pool of that name, or nil.

@@ -47,6 +47,7 @@ func Applied(s *cluster.Snapshot, p plan.Plan, choice int) *cluster.Snapshot {
 			}
 		}
 	}
+	next.Claims += int64(len(p.Launches))
 	next.Pools = grown(s.Pools, next.Nodes, used)
 	return cluster.New(next)
 }

@@ -214,6 +214,9 @@ func (c *checker) ceiling(before *cluster.Snapshot) {
 	if was.Most != 0 && is.Used > was.Used && is.Used > was.Most {
 		c.fail("%d nodes in a cluster that may have %d", is.Used, was.Most)
 	}
+	if was.HardMost != 0 && is.Claims > was.Claims && is.Claims > was.HardMost {
+		c.fail("%d NodeClaims in a cluster that may have %d", is.Claims, was.HardMost)
+	}
 }
 
 func (c *checker) limits(pool *cluster.Pool) {

@@ -68,7 +68,7 @@ func (g *generator) pools() {
 // ceiling may limit the whole cluster, to that many nodes or to none but those that there are (K-53).
 func (g *generator) ceiling(nodes string) {
 	if most := g.pick("", "", "", "1", nodes); most != "" {
-		g.add("limit cluster nodes=%s %s", most, g.pick("", "unseen=1"))
+		g.add("limit cluster %s=%s %s", g.pick("nodes", "claims"), most, g.pick("", "unseen=1"))
 	}
 }
 

@@ -89,8 +89,9 @@ func (p *parser) ceiling(name string, a *attributes) {
 		a.fail("want limit cluster: those of pools are attributes of the pool")
 	}
 	p.parts.MaxNodes, p.parts.Unseen = a.number("nodes", 0), a.number("unseen", 0)
-	if p.parts.MaxNodes < 0 || p.parts.Unseen < 0 {
-		a.fail("nodes and unseen are 0 or more")
+	p.parts.MaxClaims = a.number("claims", 0)
+	if p.parts.MaxNodes < 0 || p.parts.Unseen < 0 || p.parts.MaxClaims < 0 {
+		a.fail("nodes, unseen and claims are 0 or more")
 	}
 }
 
@@ -270,6 +271,13 @@ func (p *parser) finish() *cluster.Snapshot {
 			if pool.Static {
 				surge := pool.Limits.SurgeSlots(pool.Replicas, pool.Used.Nodes)
 				pool.SurgeSlots = limit.Usable(surge, pool.Used.Nodes, taken, int(surge))
+			}
+		}
+	}
+	if p.parts.Claims = p.parts.Unseen; p.parts.MaxClaims != 0 {
+		for _, node := range p.parts.Nodes {
+			if node.Claim != "" {
+				p.parts.Claims++
 			}
 		}
 	}

@@ -207,7 +207,7 @@ func (e *explainer) shortage(component int, amount int64) cause.Code {
 func (e *explainer) limits() {
 	p := e.pool
 	if p.ceiling.Left() == 0 {
-		e.stop(plan.ByLimit, cause.ClusterLimitNodes, resources.NameNodes, p.ceiling.Text())
+		e.stop(plan.ByLimit, cause.ClusterLimitNodes, p.ceiling.Flag(), p.ceiling.Text())
 		return
 	}
 	if exceeded, ok := p.Limits.CheckNodes(p.used.Nodes); !ok {

@@ -96,7 +96,7 @@ func (s *solver) dropPlanned() {
 // opened counts a planned node that has got its first pods.
 func (s *solver) opened(b *bin) {
 	b.pool.used.Nodes++
-	b.pool.ceiling.Used++
+	*b.pool.ceiling = b.pool.ceiling.Plus(1)
 	if len(b.pool.slots) > 0 {
 		b.slot, b.pool.slots = b.pool.slots[0], b.pool.slots[1:]
 	}

@@ -19,7 +19,7 @@ func Replicas(snapshot *cluster.Snapshot) plan.Plan {
 				slots = slots[:min(int64(len(slots)), most)]
 			}
 			launches := fill(snapshot, i, slots, left)
-			ceiling.Used += int64(len(launches))
+			ceiling = ceiling.Plus(int64(len(launches)))
 			result.Launches = append(result.Launches, launches...)
 		}
 	}
@@ -29,6 +29,9 @@ func Replicas(snapshot *cluster.Snapshot) plan.Plan {
 // Surge plans nodes of a static pool that are to replace others of it, at most as many as are asked for.
 func Surge(snapshot *cluster.Snapshot, pool *cluster.Pool, most int) []plan.Launch {
 	at := slices.Index(snapshot.Pools, pool)
+	if left := snapshot.Ceiling().LeftHard(); left != limit.None {
+		most = min(most, int(left))
+	}
 	return fill(snapshot, at, pool.SurgeSlots[:min(most, len(pool.SurgeSlots))], newReservations(snapshot))
 }
 

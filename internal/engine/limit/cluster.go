@@ -1,0 +1,163 @@
+package limit
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// This file is the arithmetic of the hard limit of the whole cluster (K-53; the argument is in ADR 0023). With a limit of
+// n, each NodeClaim that Joiner makes stands in one of n cluster slots, whose names are the same for all pools. A pool
+// with slots of its own has a list of them, its places, so that its own limit holds too.
+
+// ClusterSlotName returns the name of the NodeClaim that holds a slot of the cluster: a function of its number, from 0.
+func ClusterSlotName(slot int) string { return clusterSlotPrefix + strconv.Itoa(slot) }
+
+// ClusterSlotOf returns the slot of the cluster that a claim of that name holds, and whether it holds one.
+func ClusterSlotOf(claim string) (int, bool) {
+	number, found := strings.CutPrefix(claim, clusterSlotPrefix)
+	slot, err := strconv.Atoi(number)
+	return slot, found && err == nil && slot >= 0 && strconv.Itoa(slot) == number
+}
+
+const clusterSlotPrefix = "node-slot-"
+
+// Table is what all processes share about the hard limit of the cluster.
+type Table struct {
+	// Most is the limit, 1 or more.
+	Most int64
+	// Places has, by the UID of a NodePool with slots of its own, its places: slots of the cluster, in the order in which it
+	// got them. New ones are added at the end.
+	Places map[string][]int
+}
+
+// The keys of a table's data.
+const (
+	tableMost   = "limit"
+	tablePlaces = "places"
+)
+
+// ParseTable reads a table as [Table.Data] wrote it. The error names the key and what is wrong with it.
+func ParseTable(data map[string]string) (Table, error) {
+	most, err := strconv.ParseInt(data[tableMost], 10, 64)
+	if err != nil || most < 1 {
+		return Table{}, fmt.Errorf("key %s is %q: want a number of NodeClaims above 0", tableMost, data[tableMost])
+	}
+	t := Table{Most: most, Places: map[string][]int{}}
+	if text := data[tablePlaces]; text != "" {
+		if err := json.Unmarshal([]byte(text), &t.Places); err != nil {
+			return Table{}, fmt.Errorf("key %s: %w; want lists of slots by the UID of a NodePool", tablePlaces, err)
+		}
+	}
+	return t, nil
+}
+
+// Data returns the table as text, for a ConfigMap. Equal tables have equal texts.
+func (t Table) Data() map[string]string {
+	places := t.Places
+	if places == nil {
+		places = map[string][]int{}
+	}
+	text, err := json.Marshal(places) // in the order of its keys
+	if err != nil {
+		panic(fmt.Sprintf("lists of numbers have no text: %v", err))
+	}
+	return map[string]string{tableMost: strconv.FormatInt(t.Most, 10), tablePlaces: string(text)}
+}
+
+// Held says of a slot of the cluster who has it.
+type Held int
+
+const (
+	Free   Held = iota
+	ByPool      // a claim of the pool that is asked for
+	ByAnother
+)
+
+// UsablePlaces returns those of a pool's places in which it may make a claim, as far as its own limit says: of those
+// that no claim of the pool stands in the first ones, as many as its limit, n, is above count, the number of all its
+// claims; and of these, the free ones. A place that another pool's claim stands in counts among the first ones: it
+// may become free.
+func UsablePlaces(places []int, n, count int64, held func(slot int) Held) []int {
+	usable := []int{}
+	for _, slot := range places {
+		if n <= count {
+			break
+		}
+		if who := held(slot); who != ByPool {
+			n--
+			if who == Free {
+				usable = append(usable, slot)
+			}
+		}
+	}
+	return usable
+}
+
+// WithPlaces returns the table with places for a pool with n slots of its own and count claims, of which it wants so
+// many more, and whether that changed the table. open are the slots that the limit of the cluster allows, ascending. The
+// pool keeps the places that it can use. As many as it lacks are added while it has fewer than n. Beyond that,
+// places that it cannot use are exchanged: another pool's claim stands there, or they are not open. What is nobody's
+// place is taken first.
+func (t Table) WithPlaces(pool string, n, count int64, want int, open []int, held func(slot int) Held) (Table, bool) {
+	own := slices.Clone(t.Places[pool])
+	isOpen := func(slot int) bool { _, found := slices.BinarySearch(open, slot); return found }
+	lacks := min(int64(want), max(0, n-count))
+	for _, slot := range UsablePlaces(own, n, count, held) {
+		if isOpen(slot) {
+			lacks--
+		}
+	}
+	if lacks <= 0 {
+		return t, false
+	}
+	others := map[int]bool{}
+	for uid, places := range t.Places {
+		for _, slot := range places {
+			others[slot] = others[slot] || uid != pool
+		}
+	}
+	fresh := slices.DeleteFunc(slices.Clone(open), func(slot int) bool { return slices.Contains(own, slot) })
+	slices.SortStableFunc(fresh, func(a, b int) int {
+		switch {
+		case others[a] == others[b]:
+			return 0
+		case others[b]:
+			return -1
+		}
+		return 1
+	})
+	before := len(own)
+	for ; lacks > 0 && len(fresh) > 0 && int64(len(own)) < n; lacks-- {
+		own, fresh = append(own, fresh[0]), fresh[1:]
+	}
+	changed := len(own) > before
+	for i := 0; i < before && lacks > 0 && len(fresh) > 0; i++ {
+		if who := held(own[i]); who == ByAnother || who == Free && !isOpen(own[i]) {
+			own[i], fresh, changed = fresh[0], fresh[1:], true
+			lacks--
+		}
+	}
+	if !changed {
+		return t, false
+	}
+	more := Table{Most: t.Most, Places: make(map[string][]int, len(t.Places)+1)}
+	for uid, places := range t.Places {
+		more.Places[uid] = places
+	}
+	more.Places[pool] = own
+	return more, true
+}
+
+// Without returns the table without the places of pools that are not, and whether that changed it.
+func (t Table) Without(gone func(uid string) bool) (Table, bool) {
+	fewer := Table{Most: t.Most, Places: make(map[string][]int, len(t.Places))}
+	for uid, places := range t.Places {
+		if !gone(uid) {
+			fewer.Places[uid] = places
+		}
+	}
+	return fewer, len(fewer.Places) < len(t.Places)
+}
