@@ -53,6 +53,8 @@ type Config struct {
 	Store  Store
 	Fleet  Owners
 	Now    func() time.Time
+	// Cluster is the hard limit of the whole cluster, nil for none.
+	Cluster *ClusterLimit
 	// Each calls do with 0 to n-1 and returns when all calls have; they may run at the same time. Nil: one after the
 	// other.
 	Each func(n int, do func(i int))

@@ -32,6 +32,7 @@ type attempt struct {
 	view    *view
 	claim   *karpenterv1.NodeClaim // nil until there is one
 	company translate.Company      // with whom it is made
+	seats   *seats                 // those of the plan
 	refusal string                 // why there will be none, when the plan no longer holds
 	err     error
 
@@ -47,15 +48,17 @@ func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 	snapshot := a.config.Store.Snapshot()
 	attempts := make([]attempt, len(p.Launches))
 	used, views, ceiling := map[string]limit.Usage{}, map[string]*view{}, a.config.Store.Ceiling()
+	seats := &seats{used: map[int]bool{}}
 	same := map[string]int{}
 	for i, launch := range p.Launches {
 		if views[launch.Pool] == nil {
 			views[launch.Pool] = a.look(ctx, snapshot, launch)
 		}
 		attempts[i] = a.check(snapshot, p, launch, views[launch.Pool], used, &ceiling)
-		attempts[i].ordinal = same[purpose(launch)]
+		attempts[i].ordinal, attempts[i].seats = same[purpose(launch)], seats
 		same[purpose(launch)]++
 	}
+	a.seat(ctx, snapshot, attempts, views)
 	together(p, attempts, views)
 	for rest := attempts; len(rest) > 0; rest = rest[min(len(rest), atATime):] {
 		part := rest[:min(len(rest), atATime)]
@@ -151,11 +154,12 @@ func (a *Applier) check(snapshot *cluster.Snapshot, p plan.Plan, launch plan.Lau
 		t.refusal = exceeded.Text(p.Names)
 		return t
 	}
-	if ceiling.Left() == 0 && len(launch.Replaces) == 0 { // the same holds for the limit of the whole cluster (K-53)
+	// The same holds for the limits of the whole cluster (K-53).
+	if full, hard := ceiling.Full(); hard || full && len(launch.Replaces) == 0 {
 		t.refusal = ceiling.Text()
 		return t
 	}
-	ceiling.Used++
+	*ceiling = ceiling.Plus(1)
 	used[launch.Pool] = used[launch.Pool].Plus(1, launch.Reserve)
 	return t
 }
@@ -168,6 +172,9 @@ func (a *Applier) createInTime(ctx context.Context, snapshot *cluster.Snapshot, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
+	if t.view.shared != nil {
+		return a.createSeated(ctx, snapshot, p, t)
+	}
 	return a.create(ctx, snapshot, p, t)
 }
 

@@ -33,17 +33,26 @@ type view struct {
 	err     error
 	slots   int64 // limit.None when claims need none
 	count   int64 // claims of the pool that exist; known for pools with slots
-	usable  map[int]bool
-	surge   map[int]bool                      // usable for what replaces others
-	named   map[string]*karpenterv1.NodeClaim // all claims, of pools with slots
-	at      time.Time
+	// surgeSlots is slots for what replaces others.
+	surgeSlots int64
+	usable     map[int]bool
+	surge      map[int]bool                      // usable for what replaces others
+	named      map[string]*karpenterv1.NodeClaim // all claims, of pools with slots
+	at         time.Time
+	shared     *shared // nil without a hard limit of the whole cluster
 }
 
 // look reads a pool and, when its claims are made in slots, all claims, from the API server: a cache may not know of a
 // lower limit yet, nor of claims that others have made. The order matters: what is listed is at least as new as the limit.
 // All claims are listed, since one whose label was changed by hand counts too.
 func (a *Applier) look(ctx context.Context, snapshot *cluster.Snapshot, launch plan.Launch) *view {
-	v := &view{pool: &karpenterv1.NodePool{}, slots: limit.None, at: a.config.Now()}
+	v := &view{pool: &karpenterv1.NodePool{}, slots: limit.None, surgeSlots: limit.None, at: a.config.Now()}
+	var common table
+	if a.config.Cluster != nil { // first: what is read below is newer than its limit
+		if common, v.refusal, v.err = a.table(ctx); v.err != nil || v.refusal != "" {
+			return v
+		}
+	}
 	if err := a.config.Live.Get(ctx, client.ObjectKey{Name: launch.Pool}, v.pool); err != nil {
 		if v.err = client.IgnoreNotFound(err); v.err == nil {
 			v.refusal = "the NodePool is gone"
@@ -63,14 +72,37 @@ func (a *Applier) look(ctx context.Context, snapshot *cluster.Snapshot, launch p
 		v.refusal = err.Error()
 		return v
 	}
-	if v.slots = slots; slots == limit.None {
+	if v.slots = slots; slots == limit.None && a.config.Cluster == nil {
 		return v
 	}
+	if v.err = a.countClaims(ctx, v, launch); v.err != nil {
+		return v
+	}
+	if slots != limit.None {
+		v.surgeSlots = translate.SurgeSlots(v.pool, v.count)
+	}
+	if a.config.Cluster != nil {
+		v.shared = v.shareOf(common, a.config.Cluster.most, launch.Pool, launch.PoolUID)
+		return v
+	}
+	v.usable, v.surge = map[int]bool{}, map[int]bool{}
+	taken := func(slot int) bool { return v.named[limit.SlotName(launch.Pool, launch.PoolUID, slot)] != nil }
+	for _, slot := range limit.Usable(slots, v.count, taken, maxLaunches) {
+		v.usable[slot] = true
+	}
+	for _, slot := range limit.Usable(v.surgeSlots, v.count, taken, maxLaunches) {
+		v.surge[slot] = true
+	}
+	return v
+}
+
+// countClaims lists all claims, and counts those of the launch's pool.
+func (a *Applier) countClaims(ctx context.Context, v *view, launch plan.Launch) error {
 	var claims karpenterv1.NodeClaimList
-	if v.err = a.config.Live.List(ctx, &claims); v.err != nil {
-		return v
+	if err := a.config.Live.List(ctx, &claims); err != nil {
+		return err
 	}
-	v.usable, v.surge, v.named = map[int]bool{}, map[int]bool{}, make(map[string]*karpenterv1.NodeClaim, len(claims.Items))
+	v.named = make(map[string]*karpenterv1.NodeClaim, len(claims.Items))
 	for i := range claims.Items {
 		claim := &claims.Items[i]
 		v.named[claim.Name] = claim
@@ -78,14 +110,7 @@ func (a *Applier) look(ctx context.Context, snapshot *cluster.Snapshot, launch p
 			v.count++
 		}
 	}
-	taken := func(slot int) bool { return v.named[limit.SlotName(launch.Pool, launch.PoolUID, slot)] != nil }
-	for _, slot := range limit.Usable(slots, v.count, taken, maxLaunches) {
-		v.usable[slot] = true
-	}
-	for _, slot := range limit.Usable(translate.SurgeSlots(v.pool, v.count), v.count, taken, maxLaunches) {
-		v.surge[slot] = true
-	}
-	return v
+	return nil
 }
 
 // objection says why the launch may not be made in its slot, or without one; "" when it may. A claim is created only in a
@@ -105,6 +130,8 @@ func (v *view) objection(p plan.Plan, launch plan.Launch) string {
 		return ""
 	case v.slots == limit.None:
 		return "the NodePool's hard limit was taken away meanwhile"
+	case v.shared != nil:
+		return "" // its slot is one of the cluster, which is found when it is made
 	}
 	if holder := v.named[limit.SlotName(launch.Pool, launch.PoolUID, launch.Slot)]; holder != nil {
 		if !sameLaunch(holder, translate.NodeClaimFor(v.pool, p.Names, launch, holder.Name)) {

@@ -30,6 +30,19 @@ func Belongs(claim *karpenterv1.NodeClaim, pool, uid string) bool {
 	return slot
 }
 
+// LaunchKey returns which launch a claim in a slot of the cluster stands for, "" when it does not say (K-53).
+func LaunchKey(claim *karpenterv1.NodeClaim) string {
+	return claim.Annotations[karpenterv1.LaunchAnnotationKey]
+}
+
+// SetLaunchKey writes which launch a claim stands for.
+func SetLaunchKey(claim *karpenterv1.NodeClaim, key string) {
+	if claim.Annotations == nil {
+		claim.Annotations = map[string]string{}
+	}
+	claim.Annotations[karpenterv1.LaunchAnnotationKey] = key
+}
+
 // HardNodes returns the pool's hard limit on nodes, limit.None when it has none.
 func HardNodes(pool *karpenterv1.NodePool) (int64, error) {
 	parsed, err := limits(resources.NewSpace(), pool)

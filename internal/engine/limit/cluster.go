@@ -3,6 +3,7 @@ package limit
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,59 +97,68 @@ func UsablePlaces(places []int, n, count int64, held func(slot int) Held) []int 
 	return usable
 }
 
-// WithPlaces returns the table with places for a pool with n slots of its own and count claims, of which it wants so
-// many more, and whether that changed the table. open are the slots that the limit of the cluster allows, ascending. The
-// pool keeps the places that it can use. As many as it lacks are added while it has fewer than n. Beyond that,
-// places that it cannot use are exchanged: another pool's claim stands there, or they are not open. What is nobody's
-// place is taken first.
+// WithPlaces returns the table with places for a pool with n slots of its own and count claims, which wants to make so
+// many more, and whether that changed the table. open are the slots that the limit of the cluster allows, ascending. Only
+// the first n - count places without a claim of the pool are of use to it ([UsablePlaces]). When there are fewer, some are
+// added; when there are as many, those among them that it cannot use are exchanged: another pool's claim stands there,
+// or they are not open. What is no other pool's place is taken first.
 func (t Table) WithPlaces(pool string, n, count int64, want int, open []int, held func(slot int) Held) (Table, bool) {
 	own := slices.Clone(t.Places[pool])
 	isOpen := func(slot int) bool { _, found := slices.BinarySearch(open, slot); return found }
-	lacks := min(int64(want), max(0, n-count))
-	for _, slot := range UsablePlaces(own, n, count, held) {
-		if isOpen(slot) {
+	var inVain []int // indexes in own
+	room := max(0, n-count)
+	lacks := min(int64(want), room)
+	for i, slot := range own {
+		if room == 0 {
+			break
+		}
+		switch who := held(slot); {
+		case who == ByPool:
+			continue
+		case who == Free && isOpen(slot):
 			lacks--
+		default:
+			inVain = append(inVain, i)
 		}
+		room--
 	}
-	if lacks <= 0 {
-		return t, false
+	fresh, changed := t.unplaced(pool, open), false
+	for ; lacks > 0 && len(fresh) > 0 && room > 0; lacks, room = lacks-1, room-1 {
+		own, fresh, changed = append(own, fresh[0]), fresh[1:], true
 	}
-	others := map[int]bool{}
-	for uid, places := range t.Places {
-		for _, slot := range places {
-			others[slot] = others[slot] || uid != pool
-		}
-	}
-	fresh := slices.DeleteFunc(slices.Clone(open), func(slot int) bool { return slices.Contains(own, slot) })
-	slices.SortStableFunc(fresh, func(a, b int) int {
-		switch {
-		case others[a] == others[b]:
-			return 0
-		case others[b]:
-			return -1
-		}
-		return 1
-	})
-	before := len(own)
-	for ; lacks > 0 && len(fresh) > 0 && int64(len(own)) < n; lacks-- {
-		own, fresh = append(own, fresh[0]), fresh[1:]
-	}
-	changed := len(own) > before
-	for i := 0; i < before && lacks > 0 && len(fresh) > 0; i++ {
-		if who := held(own[i]); who == ByAnother || who == Free && !isOpen(own[i]) {
-			own[i], fresh, changed = fresh[0], fresh[1:], true
-			lacks--
-		}
+	for ; lacks > 0 && len(fresh) > 0 && len(inVain) > 0; lacks-- {
+		own[inVain[0]], inVain, fresh, changed = fresh[0], inVain[1:], fresh[1:], true
 	}
 	if !changed {
 		return t, false
 	}
-	more := Table{Most: t.Most, Places: make(map[string][]int, len(t.Places)+1)}
-	for uid, places := range t.Places {
-		more.Places[uid] = places
+	more := Table{Most: t.Most, Places: maps.Clone(t.Places)}
+	if more.Places == nil {
+		more.Places = map[string][]int{}
 	}
 	more.Places[pool] = own
 	return more, true
+}
+
+// unplaced returns those of some slots that are not places of the pool, with those first that are no other's places either.
+func (t Table) unplaced(pool string, slots []int) []int {
+	others := t.placesOf(func(uid string) bool { return uid != pool })
+	list := slices.DeleteFunc(slices.Clone(slots), func(slot int) bool { return slices.Contains(t.Places[pool], slot) })
+	return slices.Concat(slices.DeleteFunc(slices.Clone(list), func(slot int) bool { return others[slot] }),
+		slices.DeleteFunc(list, func(slot int) bool { return !others[slot] }))
+}
+
+// NobodysFirst returns these slots, with those first that are no pool's places.
+func (t Table) NobodysFirst(slots []int) []int { return t.unplaced("", slots) }
+
+func (t Table) placesOf(picked func(uid string) bool) map[int]bool {
+	places := map[int]bool{}
+	for uid, list := range t.Places {
+		for _, slot := range list {
+			places[slot] = places[slot] || picked(uid)
+		}
+	}
+	return places
 }
 
 // Without returns the table without the places of pools that are not, and whether that changed it.

@@ -1,0 +1,321 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// This file is the hard limit of the whole cluster (K-53). ADR 0023 has the mechanism, the argument and the faults; what is
+// here follows its words: the table, cluster slots, places.
+
+// TableName is the ConfigMap, in the namespace of the controller, that has the limit and the places of pools.
+const TableName = "joiner-cluster-limit"
+
+// ClusterLimit is the hard limit of the whole cluster as one process keeps it. It is safe for concurrent use.
+type ClusterLimit struct {
+	most      int64
+	namespace string
+
+	mu    sync.Mutex
+	begun bool  // whether this process has written its flag, or seen that it need not
+	last  int64 // the limit that the table had when it was last seen; 0 before that
+}
+
+// NewClusterLimit returns a limit of most NodeClaims, 1 or more, whose table is in that namespace. It returns nil, which is
+// no limit, for 0.
+func NewClusterLimit(most int64, namespace string) *ClusterLimit {
+	if most == 0 {
+		return nil
+	}
+	return &ClusterLimit{most: most, namespace: namespace}
+}
+
+// wanted returns the limit that the table should have, 0 for the one that it has. A process raises it once, when it begins,
+// so that two with different flags do not take turns; it lowers it whenever it sees a higher one. has is 0 when there is no table.
+func (l *ClusterLimit) wanted(has int64) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case has == 0 && l.last != 0:
+		return min(l.most, l.last)
+	case has == 0, has > l.most, has < l.most && !l.begun:
+		return l.most
+	}
+	return 0
+}
+
+// saw notes what the table has now.
+func (l *ClusterLimit) saw(most int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begun, l.last = true, most
+}
+
+// table is the table as it was read, with the object that a change is written to.
+type table struct {
+	limit.Table
+	object *corev1.ConfigMap
+}
+
+// table reads the table, and writes it when its limit is not the one that this process asks for. It is read anew after each
+// write: what a create rests on is read after the table has its limit. refusal says why nothing may be launched.
+func (a *Applier) table(ctx context.Context) (t table, refusal string, err error) {
+	const tries = 3
+	own := a.config.Cluster
+	for range tries {
+		t = table{object: &corev1.ConfigMap{}}
+		key := client.ObjectKey{Namespace: own.namespace, Name: TableName}
+		err = a.config.Live.Get(ctx, key, t.object)
+		switch {
+		case apierrors.IsNotFound(err):
+			t.object = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		case err != nil:
+			return t, "", fmt.Errorf("reading ConfigMap %s: %w", key, err)
+		default:
+			if t.Table, err = limit.ParseTable(t.object.Data); err != nil {
+				return t, fmt.Sprintf("the hard limit of the whole cluster is not known, ConfigMap %s cannot be read: %v; delete it, and it is "+
+					"made anew", key, err), nil
+			}
+		}
+		most := own.wanted(t.Most)
+		if most == 0 {
+			own.saw(t.Most)
+			return t, "", nil
+		}
+		t.Most = most
+		if err = a.writeTable(ctx, t); err != nil && !changed(err) {
+			return t, "", err
+		}
+		if err == nil {
+			own.saw(most)
+		}
+	}
+	return t, "the hard limit of the whole cluster is being changed by others", nil
+}
+
+// writeTable writes the table over the one that was read, and over no other.
+func (a *Applier) writeTable(ctx context.Context, t table) error {
+	object := t.object.DeepCopy()
+	object.Data = t.Data()
+	var err error
+	if object.ResourceVersion == "" {
+		err = a.config.Client.Create(ctx, object)
+	} else {
+		err = a.config.Client.Update(ctx, object)
+	}
+	if err != nil {
+		return fmt.Errorf("writing ConfigMap %s/%s: %w", object.Namespace, object.Name, err)
+	}
+	return nil
+}
+
+// changed reports whether a write was refused since the object is another one by now.
+func changed(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+}
+
+// shared is what a view knows of a cluster with a hard limit.
+type shared struct {
+	table    table
+	most     int64 // the limit that counts
+	claims   int64 // NodeClaims that exist, of whatever program
+	open     []int // the slots that the limit allows, ascending
+	launches map[string]*karpenterv1.NodeClaim
+	held     func(slot int) limit.Held
+}
+
+// shareOf makes a view's part about the whole cluster from the table and the list of all claims, which is newer.
+func (v *view) shareOf(t table, most int64, pool, uid string) *shared {
+	s := &shared{table: t, most: min(t.Most, most), claims: int64(len(v.named)), launches: map[string]*karpenterv1.NodeClaim{}}
+	for _, claim := range v.named {
+		if key := translate.LaunchKey(claim); key != "" {
+			s.launches[key] = claim
+		}
+	}
+	s.held = func(slot int) limit.Held {
+		claim := v.named[limit.ClusterSlotName(slot)]
+		switch {
+		case claim == nil:
+			return limit.Free
+		case translate.Belongs(claim, pool, uid):
+			return limit.ByPool
+		}
+		return limit.ByAnother
+	}
+	taken := func(slot int) bool { return s.held(slot) != limit.Free }
+	s.open = limit.Usable(s.most, s.claims, taken, maxLaunches)
+	return s
+}
+
+// slotsFor lists the cluster slots in which a launch of the view's pool may be made, the best ones first: of a pool
+// with slots of its own those of its places that its limit allows, of another one any, those that are no pool's places first.
+func (v *view) slotsFor(launch plan.Launch) []int {
+	own := v.slots
+	if len(launch.Replaces) > 0 && own != limit.None {
+		own = v.surgeSlots
+	}
+	if own != limit.None {
+		places := limit.UsablePlaces(v.shared.table.Places[launch.PoolUID], own, v.count, v.shared.held)
+		return slices.DeleteFunc(places, func(slot int) bool {
+			_, open := slices.BinarySearch(v.shared.open, slot)
+			return !open
+		})
+	}
+	return v.shared.table.NobodysFirst(v.shared.open)
+}
+
+// seat gives pools with slots of their own the places that these launches need. It writes the table at most once, and a view
+// that rests on a table from before is taken anew.
+func (a *Applier) seat(ctx context.Context, snapshot *cluster.Snapshot, attempts []attempt, views map[string]*view) {
+	if a.config.Cluster == nil {
+		return
+	}
+	wants := map[string][]*attempt{}
+	var order []string
+	for i := range attempts {
+		t := &attempts[i]
+		if v := views[t.launch.Pool]; t.refusal != "" || t.err != nil || v.slots == limit.None {
+			continue
+		}
+		if wants[t.launch.Pool] == nil {
+			order = append(order, t.launch.Pool)
+		}
+		wants[t.launch.Pool] = append(wants[t.launch.Pool], t)
+	}
+	var last *table
+	for _, pool := range order {
+		v, list := views[pool], wants[pool]
+		if last == nil {
+			last = &table{Table: v.shared.table.Table, object: v.shared.table.object}
+		}
+		most := v.slots
+		if slices.ContainsFunc(list, func(t *attempt) bool { return len(t.launch.Replaces) > 0 }) {
+			most = v.surgeSlots
+		}
+		more, changes := last.WithPlaces(list[0].launch.PoolUID, most, v.count, len(list), v.shared.open, v.shared.held)
+		if changes {
+			last.Table = more
+		}
+	}
+	if last == nil || sameTable(last.Table, views[order[0]].shared.table.Table) {
+		return
+	}
+	last.Table, _ = last.Without(func(uid string) bool {
+		return !slices.ContainsFunc(snapshot.Pools, func(p *cluster.Pool) bool { return p.UID == uid })
+	})
+	if err := a.writeTable(ctx, *last); err != nil {
+		for _, list := range wants {
+			for _, t := range list {
+				if t.err = err; changed(err) {
+					t.err, t.refusal = nil, "the places of NodePools in the cluster were changed by others meanwhile"
+				}
+			}
+		}
+		return
+	}
+	for _, pool := range order {
+		views[pool] = a.look(ctx, snapshot, wants[pool][0].launch)
+	}
+}
+
+func sameTable(a, b limit.Table) bool { return a.Data()["places"] == b.Data()["places"] }
+
+// seats are the cluster slots that one plan has used, or tried to. It is safe for concurrent use.
+type seats struct {
+	mu   sync.Mutex
+	used map[int]bool
+}
+
+// next returns the first slot of the list that is not used yet, and uses it.
+func (s *seats) next(list []int) (int, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, slot := range list {
+		if !s.used[slot] {
+			s.used[slot] = true
+			return slot, true
+		}
+	}
+	return 0, false
+}
+
+// createSeated creates the claim of a launch in a cluster slot. Which launch it stands for is in its annotation: the name that
+// it would have without slots. So the same plan made twice is one claim (P-32).
+func (a *Applier) createSeated(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan, t *attempt) (*karpenterv1.NodeClaim, string, error) {
+	launch, key, s := t.launch, "", t.view.shared
+	launch.Slot = plan.NoSlot // the plan's number only counts
+	forNobody := len(launch.Pods)+len(launch.Replaces) == 0
+	for attempt, tried := 0, 0; ; attempt++ {
+		if tried++; tried > maxAttempts {
+			return nil, "", fmt.Errorf("%d NodeClaims for the same pods exist; the last has %s", maxAttempts, key)
+		}
+		key = claimName(launch, t.ordinal, attempt)
+		holder := s.launches[key]
+		if holder == nil || forNobody { // replicas and room for buffers differ by nothing but their number
+			break
+		}
+		known := claimNode(snapshot, holder.Name)
+		if known == nil || known.ClaimUID != string(holder.UID) {
+			if sameLaunch(holder, translate.NodeClaimFor(t.view.pool, p.Names, launch, holder.Name)) {
+				return holder, "", nil
+			}
+			continue
+		}
+		retired := !slices.Equal(known.Replaces, launch.Replaces)
+		if snapshot.Version != p.BasedOn && !known.Deleting && !retired {
+			return nil, fmt.Sprintf("NodeClaim %s for the same pods appeared meanwhile", holder.Name), nil
+		}
+	}
+	list := t.view.slotsFor(t.launch)
+	for range maxAttempts {
+		slot, free := t.seats.next(list)
+		if !free {
+			return nil, t.view.noSeat(), nil
+		}
+		claim := translate.NodeClaimFor(t.view.pool, p.Names, launch, limit.ClusterSlotName(slot))
+		translate.SetLaunchKey(claim, key)
+		translate.SetCompany(claim, t.company)
+		err := a.createOnce(ctx, claim, t.view.at.Add(viewFor))
+		if err == nil {
+			t.decision = a.decided(p, launch, Done, claim.Name, "")
+			return claim, "", nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return nil, "", err
+		}
+		found, err := a.existing(ctx, claim)
+		if err != nil {
+			return nil, "", err
+		}
+		if found != nil && translate.LaunchKey(found) == key && sameLaunch(found, claim) {
+			return found, "", nil
+		}
+	}
+	return nil, "slots of the cluster are being taken by others", nil
+}
+
+// noSeat says why no slot is left for a launch.
+func (v *view) noSeat() string {
+	s := v.shared
+	if s.claims >= s.most {
+		return limit.Ceiling{HardMost: s.most, Claims: s.claims}.Text()
+	}
+	text := fmt.Sprintf("no slot of the cluster is left: %d NodeClaims existed before this plan, %d are allowed", s.claims, s.most)
+	if v.slots != limit.None {
+		text += fmt.Sprintf("; of the NodePool %d, and %d", v.count, v.slots)
+	}
+	return text
+}
