@@ -115,6 +115,9 @@ func (o *options) addDisruption(flags *pflag.FlagSet) {
 	flags.Int64Var(&o.MaxNodes, "max-nodes", o.MaxNodes,
 		"the most nodes that the whole cluster should have, of whatever program: nothing is launched for pods or replicas "+
 			"above it, and nothing is removed for it; 0 is no limit")
+	flags.Int64Var(&o.MaxNodeClaimsHard, "max-node-claims-hard", o.MaxNodeClaimsHard,
+		"the most NodeClaims that the whole cluster may have, guaranteed, also while nodes are replaced and with two controllers at "+
+			"work; 0 is no limit")
 	flags.Float64Var(&o.NodeOverheadPrice, "node-overhead-price", o.NodeOverheadPrice,
 		"what a node costs beside its price, in dollars per hour; the annotation joiner.sh/node-overhead-price of a NodePool "+
 			"counts before it")

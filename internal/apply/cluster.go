@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -57,6 +58,12 @@ func (l *ClusterLimit) wanted(has int64) int64 {
 	return 0
 }
 
+func (l *ClusterLimit) hasBegun() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.begun
+}
+
 // saw notes what the table has now.
 func (l *ClusterLimit) saw(most int64) {
 	l.mu.Lock()
@@ -104,6 +111,19 @@ func (a *Applier) table(ctx context.Context) (t table, refusal string, err error
 		}
 	}
 	return t, "the hard limit of the whole cluster is being changed by others", nil
+}
+
+// Begin writes the limit of this process into the table, if that is to be done and was not done yet: so it is in force from
+// when the process begins to work, and not from its first launch. Call it before each round.
+func (a *Applier) Begin(ctx context.Context) error {
+	if a.config.Cluster == nil || a.config.Cluster.hasBegun() {
+		return nil
+	}
+	_, refusal, err := a.table(ctx)
+	if err == nil && refusal != "" {
+		err = errors.New(refusal)
+	}
+	return err
 }
 
 // writeTable writes the table over the one that was read, and over no other.

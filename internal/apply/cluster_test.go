@@ -105,7 +105,7 @@ func TestK53_ASlotThatIsTakenMeanwhile(t *testing.T) {
 						made = true
 						rival := claim.DeepCopy()
 						if key != "" {
-							rival.Annotations[karpenterv1.LaunchAnnotationKey] = key
+							rival.Annotations[karpenterv1.LaunchedAsAnnotationKey] = key
 						}
 						if err := c.Create(ctx, rival); err != nil {
 							return err
@@ -247,5 +247,24 @@ func TestK53_PlacesChangeOneAfterTheOther(t *testing.T) {
 	out = r.apply(t, planOf(launch(0, "a")))
 	if data := tableOf(t, r).Data; len(out.Launched) != 1 || out.Launched[0].Claim != "node-slot-1" || data["places"] != `{"pool-uid-1":[1],"pool-uid-2":[0]}` {
 		t.Errorf("launched %v, refused %q, table %v: want a place that is nobody's", out.Launched, refusals(out), data)
+	}
+}
+
+// K-53: a process writes its limit down before its first launch, once; what the table says later is left alone.
+func TestK53_AProcessBeginsWithItsLimit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, limit.Unlimited(), interceptor.Funcs{}).within(9)
+	for range 2 {
+		if err := r.applier.Begin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.within(3)
+	if err := r.applier.Begin(t.Context()); err != nil || tableOf(t, r).Data["limit"] != "3" {
+		t.Fatalf("a process with a limit of 3 leaves %v, %v", tableOf(t, r).Data, err)
+	}
+	setTable(t, r, map[string]string{"limit": "many"})
+	if err := r.within(4).applier.Begin(t.Context()); err == nil || !strings.Contains(err.Error(), "delete it, and it is made anew") {
+		t.Errorf("a table that cannot be read: %v", err)
 	}
 }

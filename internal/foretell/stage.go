@@ -46,6 +46,8 @@ type Input struct {
 	NodeOverheadPrice resources.Money
 	// MaxNodes is that of world.Config.
 	MaxNodes int64
+	// MaxClaims is that of world.Config.
+	MaxClaims int64
 	// Going says of claims that are being deleted, by name, why: what a report says of them.
 	Going map[string]plan.DisruptionReason
 }
@@ -125,7 +127,8 @@ func New(in Input) (*Stage, error) {
 		daemons: map[types.NamespacedName]*appsv1.DaemonSet{}, moved: map[string][]types.NamespacedName{},
 		going: map[string]Gone{}}
 	s.store = world.New(world.Config{Now: func() time.Time { return s.clock }, Fleet: in.Fleet,
-		PriceTolerance: in.PriceTolerance, NodeOverheadPrice: in.NodeOverheadPrice, MaxNodes: in.MaxNodes})
+		PriceTolerance: in.PriceTolerance, NodeOverheadPrice: in.NodeOverheadPrice, MaxNodes: in.MaxNodes,
+		MaxClaims: in.MaxClaims})
 	if in.Offers == nil {
 		s.in.Offers = map[world.ClassRef]catalog.Catalog{}
 		for _, class := range in.Classes {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -115,7 +116,7 @@ const zones = 2
 // replacements come while the node is still there. Pods that are spread over zones may need one in each, and those that are
 // spread over hosts one each: a host that other pods fill counts as empty, and plain pods are placed before them.
 func (w *World) heldByTies(claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool {
-	left := nodeLimit(pool) - w.count(pool.Name)
+	left, hard := w.room(pool), len(pool.Spec.HardLimits) > 0 || w.clusterRoom() != math.MaxInt64
 	if pool.Spec.Replicas != nil {
 		return false
 	}
@@ -131,7 +132,7 @@ func (w *World) heldByTies(claim *karpenterv1.NodeClaim, pool *karpenterv1.NodeP
 			hosts++
 			needed = hosts
 		}
-		tied = tied || left <= 0 || len(pool.Spec.HardLimits) > 0 && left < needed
+		tied = tied || left <= 0 || hard && left < needed
 	})
 	return tied
 }

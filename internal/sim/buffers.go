@@ -133,7 +133,7 @@ func (w *World) roomMissing() string {
 		default:
 			w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
 				pool := o.(*karpenterv1.NodePool)
-				if count, limit := w.count(pool.Name), nodeLimit(pool); count < limit && pool.Spec.Replicas == nil && !isOther(pool) {
+				if count, limit := w.count(pool.Name), nodeLimit(pool); w.room(pool) > 0 && pool.Spec.Replicas == nil && !isOther(pool) {
 					problem = fmt.Sprintf("CapacityBuffer %s says %s although NodePool %s has %d nodes of %d", b.Name, c.Message,
 						pool.Name, count, limit)
 				}

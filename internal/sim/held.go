@@ -22,10 +22,10 @@ const (
 // of them has daemons that the node may have no room for. Below a hard limit the replacements come while the node is still
 // there (L-30), below a soft one it makes room for one of them (L-31).
 func (w *World) heldByRoom(claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool {
-	if pool.Spec.Replicas != nil || nodeLimit(pool) == math.MaxInt64 {
+	if pool.Spec.Replicas != nil || nodeLimit(pool) == math.MaxInt64 && w.clusterRoom() == math.MaxInt64 {
 		return false
 	}
-	room := nodeLimit(pool) - w.count(pool.Name)
+	room := min(nodeLimit(pool), math.MaxInt32) - w.count(pool.Name) // so that more can be added to it
 	if len(pool.Spec.HardLimits) == 0 {
 		room++
 	}
@@ -35,7 +35,7 @@ func (w *World) heldByRoom(claim *karpenterv1.NodeClaim, pool *karpenterv1.NodeP
 			room += min(largestPods, max(0, nodeLimit(other)-w.count(other.Name))) // a pod needs a machine at most
 		}
 	})
-	return w.machinesFor(claim.Status.NodeName) > room
+	return w.machinesFor(claim.Status.NodeName) > min(room, w.clusterRoom())
 }
 
 // machinesFor is how many of the largest machines take the pods of a node, beside the daemons that each has.

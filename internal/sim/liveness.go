@@ -58,7 +58,7 @@ func (w *World) unplaced() string {
 		}
 		w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
 			pool := o.(*karpenterv1.NodePool)
-			if count, limit := w.count(pool.Name), nodeLimit(pool); count < limit && pool.Spec.Replicas == nil && !isOther(pool) {
+			if count, limit := w.count(pool.Name), nodeLimit(pool); w.room(pool) > 0 && pool.Spec.Replicas == nil && !isOther(pool) {
 				problem = fmt.Sprintf("pod %s waits although NodePool %s has %d nodes of %d", pod.Name, pool.Name, count, limit)
 			}
 		})
@@ -74,7 +74,7 @@ func (w *World) tooMany() string {
 		if isOther(pool) {
 			return
 		}
-		if count, limit := w.count(pool.Name)-w.others(pool.Name), nodeLimit(pool); count > limit || pool.Spec.Replicas != nil && count < limit {
+		if count, limit := w.count(pool.Name)-w.others(pool.Name), nodeLimit(pool); count > limit || pool.Spec.Replicas != nil && count < limit && w.clusterRoom() > 0 {
 			problem = fmt.Sprintf("NodePool %s has %d nodes, its limit is %d", pool.Name, count, limit)
 		}
 	})
@@ -158,7 +158,7 @@ func (w *World) drifted() string {
 		pool := w.poolOf(claim)
 		if pool == nil || isOther(claim) || isOther(pool) ||
 			!condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDrifted) ||
-			pool.Spec.Replicas == nil && w.count(pool.Name) >= hardLimit(pool) ||
+			pool.Spec.Replicas == nil && w.count(pool.Name) >= hardLimit(pool) || w.clusterRoom() == 0 ||
 			w.heldByTies(claim, pool) || w.heldByRoom(claim, pool) ||
 			problem != "" {
 			return

@@ -47,6 +47,8 @@ type replica struct {
 	parked   []parked
 	known    known
 	skewMost time.Duration // the most that its clock was ever off
+
+	clusterLimit int64 // its flag, 0 for none
 }
 
 // watching is a watch of a controller.
@@ -80,13 +82,15 @@ func (w *World) launchReplica() *replica {
 	settings.NodeRepair = true
 	settings.BuffersServed = w.script.hasBuffers() // else nobody reads them, and seeds keep their meaning
 	settings.TakeoverGrace = 0                     // users make NodeClaims from the first moment
+	r.clusterLimit = w.clusterLimit()
+	settings.MaxClaims = r.clusterLimit
 	live := w.server.NewClient(w.scheme, w.toServer, nil)
 	machines, err := r.parts(cached, live)
 	w.cluster.must(err)
 	owned := fleet.New(machines.Provider)
 	parts := joiner.Compose(settings, joiner.Deps{
 		Client: cached, Live: live, Store: world.New(world.Config{Now: now, Fleet: owned, PriceTolerance: w.script.Tolerance,
-			Off: world.Off{Buffers: !w.script.hasBuffers()}}),
+			Off: world.Off{Buffers: !w.script.hasBuffers()}, MaxClaims: settings.MaxClaims}),
 		Plugged: []plugin.Parts{machines}, Fleet: owned,
 		Events: event.NewDeduplicated(func(about client.Object, _ event.Kind, reason, message string) {
 			w.told(about, reason, message)

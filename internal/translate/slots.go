@@ -32,7 +32,7 @@ func Belongs(claim *karpenterv1.NodeClaim, pool, uid string) bool {
 
 // LaunchKey returns which launch a claim in a slot of the cluster stands for, "" when it does not say (K-53).
 func LaunchKey(claim *karpenterv1.NodeClaim) string {
-	return claim.Annotations[karpenterv1.LaunchAnnotationKey]
+	return claim.Annotations[karpenterv1.LaunchedAsAnnotationKey]
 }
 
 // SetLaunchKey writes which launch a claim stands for.
@@ -40,7 +40,7 @@ func SetLaunchKey(claim *karpenterv1.NodeClaim, key string) {
 	if claim.Annotations == nil {
 		claim.Annotations = map[string]string{}
 	}
-	claim.Annotations[karpenterv1.LaunchAnnotationKey] = key
+	claim.Annotations[karpenterv1.LaunchedAsAnnotationKey] = key
 }
 
 // HardNodes returns the pool's hard limit on nodes, limit.None when it has none.

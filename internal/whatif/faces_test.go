@@ -74,6 +74,8 @@ func (p picture) Snapshot() *cluster.Snapshot { return p() }
 // idle carries nothing out, and nothing else is asked of it.
 type idle struct{ disruption.Applier }
 
+func (idle) Begin(context.Context) error { return nil }
+
 func (idle) Apply(context.Context, plan.Plan) (apply.Outcome, error) { return apply.Outcome{}, nil }
 
 // told is what the controller of provisioning says in three rounds about a picture in which nothing happens that

@@ -82,9 +82,9 @@ const (
 	// LaunchedWithAnnotationKey on a NodeClaim says with how many others like it it was made: a group, a slash and their
 	// number, this one among them. By it a provider knows whom to wait for. It is ours.
 	LaunchedWithAnnotationKey = "joiner.sh/launched-with"
-	// LaunchAnnotationKey on a NodeClaim in a slot of the whole cluster says which launch it stands for (K-53). By it a
+	// LaunchedAsAnnotationKey on a NodeClaim in a slot of the whole cluster says which launch it stands for (K-53). By it a
 	// plan that is made twice is one NodeClaim. It is ours.
-	LaunchAnnotationKey = "joiner.sh/launch"
+	LaunchedAsAnnotationKey = "joiner.sh/launched-as"
 	// ReplacesAnnotationKey on a NodeClaim that was made to replace others holds their names, joined by commas. It
 	// is ours: Karpenter keeps this in memory.
 	ReplacesAnnotationKey = Group + "/replaces"

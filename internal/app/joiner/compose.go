@@ -74,7 +74,8 @@ const (
 type Settings struct {
 	BatchIdle, BatchMax time.Duration
 	Timeouts            claim.Timeouts
-	SystemNamespace     string // where the pause switch is
+	SystemNamespace     string // where the pause switch is, and the table of the hard limit of the cluster
+	MaxClaims           int64  // the hard limit of the whole cluster, 0 for none (K-53)
 	SpotToSpot          bool
 	MinSaving           resources.Money // per hour
 	NodeRepair          bool            // replaces unhealthy nodes (D-13)
@@ -179,9 +180,14 @@ func newComposition(settings Settings, deps Deps) *composition {
 		applied = deps.Client
 	}
 	c.metrics.Claims.Moving = c.moving
+	limit := apply.NewClusterLimit(settings.MaxClaims, settings.SystemNamespace)
+	if settings.ObserveOnly {
+		limit = nil // it makes nothing, and writes nothing down
+	}
 	c.applier = apply.New(apply.Config{
 		Client: applied, Live: deps.Live, Store: deps.Store, Fleet: deps.Fleet,
 		Each: deps.Each, Now: deps.Now, Log: deps.Log.WithName("applier"),
+		Cluster: limit,
 		Decided: func(d apply.Decision, about apply.About) string {
 			c.metrics.Own.Decisions.WithLabelValues(string(d.Verb), d.Cause, string(d.Outcome)).Inc()
 			c.countCreated(d, about)

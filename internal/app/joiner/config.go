@@ -66,6 +66,8 @@ type Config struct {
 	// MaxNodes is the most nodes and NodeClaims that the whole cluster should have, of whatever program; 0 for no limit
 	// (K-53).
 	MaxNodes int64
+	// MaxNodeClaimsHard is the most NodeClaims that the whole cluster may have, guaranteed; 0 for no limit (K-53, ADR 0023).
+	MaxNodeClaimsHard int64
 	// NodeOverheadPrice is what a node costs beside its price, in dollars per hour, where its NodePool does not say
 	// (B-20).
 	NodeOverheadPrice float64
@@ -149,6 +151,10 @@ func (c Config) planFaults() (faults []error) {
 	if c.MaxNodes < 0 {
 		faults = append(faults, fmt.Errorf("--max-nodes is %d: want a number of nodes above 0, or 0 for no limit", c.MaxNodes))
 	}
+	if c.MaxNodeClaimsHard < 0 {
+		faults = append(faults, fmt.Errorf("--max-node-claims-hard is %d: want a number of NodeClaims above 0, or 0 for no limit",
+			c.MaxNodeClaimsHard))
+	}
 	return faults
 }
 
@@ -229,7 +235,7 @@ func (c Config) Settings() Settings {
 		// The longer pause would never end a batch, and Karpenter runs with it (K-03).
 		BatchIdle: min(c.BatchIdleDuration, c.BatchMaxDuration), BatchMax: c.BatchMaxDuration,
 		Timeouts:        claim.Timeouts{Launch: c.LaunchTimeout, Registration: c.RegistrationTimeout, Initialization: c.InitializationTimeout},
-		SystemNamespace: c.SystemNamespace,
+		SystemNamespace: c.SystemNamespace, MaxClaims: c.MaxNodeClaimsHard,
 		SpotToSpot:      gates.SpotToSpotConsolidation,
 		MinSaving:       saving, MinSavingPercent: c.ConsolidationMinSavingPercent,
 		TakeoverGrace: c.TakeoverGrace,

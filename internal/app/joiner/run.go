@@ -163,7 +163,7 @@ func pictureOf(config Config, owned *fleet.Fleet) (world.Config, error) {
 	return world.Config{
 		Fleet: owned, Off: off, IgnorePreferences: config.PreferencePolicy == PreferencesIgnored,
 		RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort, DefaultSpread: spread,
-		PriceTolerance: config.PriceTolerance, NodeOverheadPrice: overhead, MaxNodes: config.MaxNodes,
+		PriceTolerance: config.PriceTolerance, NodeOverheadPrice: overhead, MaxNodes: config.MaxNodes, MaxClaims: config.MaxNodeClaimsHard,
 	}, err
 }
 

@@ -46,6 +46,8 @@ type Picture interface {
 // Applier carries plans out.
 type Applier interface {
 	Apply(ctx context.Context, p plan.Plan) (apply.Outcome, error)
+	// Begin makes the hard limit of the whole cluster known to other processes; it does so once.
+	Begin(ctx context.Context) error
 }
 
 // Config is what the controller works with; all fields but Planned are required.
@@ -86,6 +88,9 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	if wait := c.config.Window.Wait(c.config.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	if err := c.config.Applier.Begin(ctx); err != nil {
+		return reconcile.Result{}, err
 	}
 	snapshot := c.config.Picture.Snapshot()
 	now := c.config.Now()

@@ -97,6 +97,8 @@ type applier struct {
 	err     error
 }
 
+func (a *applier) Begin(context.Context) error { return nil }
+
 func (a *applier) Apply(_ context.Context, p plan.Plan) (apply.Outcome, error) {
 	a.plans = append(a.plans, p)
 	return a.outcome, a.err

@@ -100,20 +100,22 @@ func UsablePlaces(places []int, n, count int64, held func(slot int) Held) []int 
 // WithPlaces returns the table with places for a pool with n slots of its own and count claims, which wants to make so
 // many more, and whether that changed the table. open are the slots that the limit of the cluster allows, ascending. Only
 // the first n - count places without a claim of the pool are of use to it ([UsablePlaces]). When there are fewer, some are
-// added; when there are as many, those among them that it cannot use are exchanged: another pool's claim stands there,
-// or they are not open. What is no other pool's place is taken first.
+// added; when there are as many, those among them that it cannot use are exchanged, for places further behind or for new
+// ones: another pool's claim stands there, or they are not open. What is no other pool's place is taken first.
 func (t Table) WithPlaces(pool string, n, count int64, want int, open []int, held func(slot int) Held) (Table, bool) {
 	own := slices.Clone(t.Places[pool])
 	isOpen := func(slot int) bool { _, found := slices.BinarySearch(open, slot); return found }
-	var inVain []int // indexes in own
+	var inVain, behind []int // indexes in own: that are of no use, and that would be were they among the first
 	room := max(0, n-count)
 	lacks := min(int64(want), room)
 	for i, slot := range own {
-		if room == 0 {
-			break
-		}
 		switch who := held(slot); {
 		case who == ByPool:
+			continue
+		case room == 0:
+			if who == Free && isOpen(slot) {
+				behind = append(behind, i)
+			}
 			continue
 		case who == Free && isOpen(slot):
 			lacks--
@@ -125,6 +127,10 @@ func (t Table) WithPlaces(pool string, n, count int64, want int, open []int, hel
 	fresh, changed := t.unplaced(pool, open), false
 	for ; lacks > 0 && len(fresh) > 0 && room > 0; lacks, room = lacks-1, room-1 {
 		own, fresh, changed = append(own, fresh[0]), fresh[1:], true
+	}
+	for ; lacks > 0 && len(behind) > 0 && len(inVain) > 0; lacks-- {
+		own[inVain[0]], own[behind[0]] = own[behind[0]], own[inVain[0]]
+		inVain, behind, changed = inVain[1:], behind[1:], true
 	}
 	for ; lacks > 0 && len(fresh) > 0 && len(inVain) > 0; lacks-- {
 		own[inVain[0]], inVain, fresh, changed = fresh[0], inVain[1:], fresh[1:], true

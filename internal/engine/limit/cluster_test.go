@@ -193,7 +193,7 @@ func (m *clusterModel) give(t *rapid.T, pool string) {
 		return
 	}
 	after := more.Places[pool]
-	if int64(len(after)) > own {
+	if len(after) > max(int(own), len(before)) {
 		t.Fatalf("pool %s has %d places, its limit is %d", pool, len(after), own)
 	}
 	if !slices.Equal(after[:len(before)], before) {
@@ -216,6 +216,9 @@ func TestK53_APoolGetsPlacesThatItCanUse(t *testing.T) {
 			m.views = []clusterView{m.look(v.pool)}
 			m.create(t)
 			m.step++
+			if m.pools["a"] > 1 && rapid.IntRange(0, 4).Draw(t, "lowers") == 0 {
+				m.pools["a"]--
+			}
 		}
 		v := m.look("a")
 		want := int(min(m.pools["a"]-m.count("a", v.claims), int64(len(v.open())), 2))
@@ -255,5 +258,49 @@ func TestK53_APlaceWithAnotherPoolsClaimCounts(t *testing.T) {
 	before, after := limit.UsablePlaces(places, 3, 2, held(0)), limit.UsablePlaces(places, 3, 2, held())
 	if len(before) != 0 || !slices.Equal(after, []int{0}) {
 		t.Fatalf("usable are %v while another pool's claim stands in place 0, and then %v: want none, and then [0]", before, after)
+	}
+}
+
+// K-53: how the places of a pool change, when it has a limit of its own and two claims in slots 0 and 1, and another pool
+// has the slots that are said. Slots 0 to 5 are all that there are.
+func TestK53_PlacesOfAPool(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		places  []int
+		limit   int64
+		want    int
+		others  []int
+		becomes []int // nil for no change
+	}{
+		"it needs one more":                           {places: []int{0, 1}, limit: 4, want: 1, becomes: []int{0, 1, 2}},
+		"it has what it needs":                        {places: []int{0, 1, 4}, limit: 4, want: 1},
+		"no more than its limit allows":               {places: []int{0, 1}, limit: 3, want: 3, becomes: []int{0, 1, 2}},
+		"at its limit":                                {places: []int{0, 1}, limit: 2, want: 1},
+		"a place is taken by another pool":            {places: []int{0, 1, 2}, limit: 3, want: 1, others: []int{2}, becomes: []int{0, 1, 3}},
+		"one further behind is free":                  {places: []int{0, 1, 2, 3}, limit: 3, want: 1, others: []int{2}, becomes: []int{0, 1, 3, 2}},
+		"another pool has all other slots":            {places: []int{0, 1, 2}, limit: 3, want: 1, others: []int{2, 3, 4, 5}},
+		"its claims stand in no place":                {limit: 3, want: 2, becomes: []int{2}},
+		"one is taken, and there is room for another": {places: []int{0, 1, 2}, limit: 4, want: 1, others: []int{2}, becomes: []int{0, 1, 2, 3}},
+	} {
+		held := func(slot int) limit.Held {
+			switch {
+			case slot < 2:
+				return limit.ByPool
+			case slices.Contains(c.others, slot):
+				return limit.ByAnother
+			}
+			return limit.Free
+		}
+		var open []int
+		for slot := range 6 {
+			if held(slot) == limit.Free {
+				open = append(open, slot)
+			}
+		}
+		before := limit.Table{Most: 6, Places: map[string][]int{"a": c.places}}
+		after, changed := before.WithPlaces("a", c.limit, 2, c.want, open, held)
+		if want := c.becomes; changed != (want != nil) || changed && !slices.Equal(after.Places["a"], want) {
+			t.Errorf("%s: places %v become %v, want %v", name, c.places, after.Places["a"], want)
+		}
 	}
 }
