@@ -35,6 +35,8 @@ type Store interface {
 	Snapshot() *cluster.Snapshot
 	Usage(pool string) limit.Usage
 	Ceiling() limit.Ceiling
+	// LimitClaims tells the hard limit of the whole cluster as it is now.
+	LimitClaims(most int64)
 	Promise(claim *karpenterv1.NodeClaim, reserve resources.Vector, pods []plan.PodRef)
 	Nominate(pods []plan.PodRef, node string)
 }

@@ -34,6 +34,7 @@ type store struct {
 	ceiling  limit.Ceiling
 	promised []string
 
+	claimsMost   int64
 	promisedUIDs []string
 	nominate     map[string]string
 }
@@ -41,6 +42,7 @@ type store struct {
 func (s *store) Snapshot() *cluster.Snapshot { return s.snapshot }
 func (s *store) Usage(string) limit.Usage    { return s.used }
 func (s *store) Ceiling() limit.Ceiling      { return s.ceiling }
+func (s *store) LimitClaims(most int64)      { s.claimsMost = most }
 func (s *store) Promise(c *karpenterv1.NodeClaim, reserve resources.Vector, pods []plan.PodRef) {
 	s.promised = append(s.promised, c.Name)
 	s.promisedUIDs = append(s.promisedUIDs, string(c.UID))

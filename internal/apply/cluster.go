@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,7 +34,11 @@ type ClusterLimit struct {
 	mu    sync.Mutex
 	begun bool  // whether this process has written its flag, or seen that it need not
 	last  int64 // the limit that the table had when it was last seen; 0 before that
+	seen  time.Time
 }
+
+// lookEvery is how often the table is looked at while nothing is launched: somebody may have raised it.
+const lookEvery = 30 * time.Second
 
 // NewClusterLimit returns a limit of most NodeClaims, 1 or more, whose table is in that namespace. It returns nil, which is
 // no limit, for 0.
@@ -58,17 +63,19 @@ func (l *ClusterLimit) wanted(has int64) int64 {
 	return 0
 }
 
-func (l *ClusterLimit) hasBegun() bool {
+// fresh reports whether the table was seen a short time ago.
+func (l *ClusterLimit) fresh(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.begun
+	return l.begun && now.Sub(l.seen) < lookEvery && !now.Before(l.seen)
 }
 
-// saw notes what the table has now.
-func (l *ClusterLimit) saw(most int64) {
+// saw notes what the table has now, and returns the limit that counts.
+func (l *ClusterLimit) saw(most int64, now time.Time) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.begun, l.last = true, most
+	l.begun, l.last, l.seen = true, most, now
+	return min(l.most, most)
 }
 
 // table is the table as it was read, with the object that a change is written to.
@@ -99,7 +106,7 @@ func (a *Applier) table(ctx context.Context) (t table, refusal string, err error
 		}
 		most := own.wanted(t.Most)
 		if most == 0 {
-			own.saw(t.Most)
+			a.config.Store.LimitClaims(own.saw(t.Most, a.config.Now()))
 			return t, "", nil
 		}
 		t.Most = most
@@ -107,16 +114,17 @@ func (a *Applier) table(ctx context.Context) (t table, refusal string, err error
 			return t, "", err
 		}
 		if err == nil {
-			own.saw(most)
+			own.saw(most, a.config.Now())
 		}
 	}
 	return t, "the hard limit of the whole cluster is being changed by others", nil
 }
 
 // Begin writes the limit of this process into the table, if that is to be done and was not done yet: so it is in force from
-// when the process begins to work, and not from its first launch. Call it before each round.
+// when the process begins to work, and not from its first launch. Later it looks now and then which limit the table has, and
+// tells the store, so that plans are made for it. Call it before each round.
 func (a *Applier) Begin(ctx context.Context) error {
-	if a.config.Cluster == nil || a.config.Cluster.hasBegun() {
+	if a.config.Cluster == nil || a.config.Cluster.fresh(a.config.Now()) {
 		return nil
 	}
 	_, refusal, err := a.table(ctx)

@@ -173,8 +173,8 @@ func TestK53_TheTableAndTheFlag(t *testing.T) {
 	for i, step := range steps {
 		setTable(t, r, map[string]string{"limit": step.has})
 		r.apply(t, planOf(launch(plan.NoSlot, fmt.Sprint("b", i))))
-		if got := tableOf(t, r).Data["limit"]; got != step.want {
-			t.Errorf("%s to %s: the table has %s, want %s", step.name, step.has, got, step.want)
+		if got := tableOf(t, r).Data["limit"]; got != step.want || fmt.Sprint(r.store.claimsMost) != step.want {
+			t.Errorf("%s to %s: the table has %s, the store %d, want %s", step.name, step.has, got, r.store.claimsMost, step.want)
 		}
 	}
 	if err := r.server.Delete(t.Context(), tableOf(t, r)); err != nil {

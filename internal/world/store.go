@@ -326,6 +326,17 @@ func (s *Store) unseen() (n int64) {
 	return n
 }
 
+// LimitClaims tells the hard limit of the whole cluster as it is now: the one of the configuration, or a lower one that other
+// processes keep (K-53).
+func (s *Store) LimitClaims(most int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.config.MaxClaims != most {
+		s.config.MaxClaims = most
+		s.changed()
+	}
+}
+
 // claimCount counts the NodeClaims for the hard limit of the whole cluster: all that exist, promises included.
 func (s *Store) claimCount() int64 {
 	if s.config.MaxClaims == 0 {

@@ -26,7 +26,7 @@ func TestATerminatingNodeCounts(t *testing.T) {
 	r.apply(kwokPool("default", amd64Linux, "disruption: {consolidateAfter: Never}\nhardLimits: {nodes: 1}"))
 	r.apply(deployment("web", 1, "{cpu: '1'}", oneEach("web")) + guard("web", "maxUnavailable: 0"))
 	r.allRunning(1, soon)
-	watch := r.watchClaims("default")
+	watch := r.watchClaims("karpenter.sh/nodepool=default")
 	first := r.names()
 	r.run("delete", "nodeclaim", first[0], "--wait=false")
 	r.run("scale", "deployment", "web", "--replicas=2") // a pod that no node has room for
@@ -61,7 +61,7 @@ func TestANodeWhosePodsFitElsewhereGoesAtTheHardLimit(t *testing.T) {
 	r.apply(deployment("filler", 2, "{cpu: '1'}", `topologySpreadConstraints:
 - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {app: filler}}}`))
 	r.allRunning(4, soon)
-	before, watch := r.names(), r.watchClaims("default")
+	before, watch := r.names(), r.watchClaims("karpenter.sh/nodepool=default")
 	r.run("scale", "deployment", "web", "--replicas=1")
 	r.eventually(later, "one of the two nodes alone", func(ctx context.Context) (bool, string, error) {
 		now := r.names()
@@ -90,7 +90,7 @@ func TestThreeNodesBecomeOneInOneFreeSlot(t *testing.T) {
 	r.apply(deployment("web", 3, "{cpu: 1500m}", ""))
 	r.allRunning(3, soon)
 	r.count(3)
-	before, watch := r.names(), r.watchClaims("default")
+	before, watch := r.names(), r.watchClaims("karpenter.sh/nodepool=default")
 	pool("small, large")
 	var replaces []string
 	r.eventually(later, "one large node", func(ctx context.Context) (bool, string, error) {

@@ -41,7 +41,7 @@ func rounds(t *testing.T) int {
 	return n
 }
 
-// claimWatch counts a pool's NodeClaims by every event that the API server sends, so that no moment is missed.
+// claimWatch counts NodeClaims by every event that the API server sends, so that no moment is missed.
 type claimWatch struct {
 	mu           sync.Mutex
 	names        map[string]bool
@@ -49,11 +49,11 @@ type claimWatch struct {
 	changed      chan struct{} // closed at the next change
 }
 
-// watchClaims counts from now until the test ends.
-func (r *testRig) watchClaims(pool string) *claimWatch {
+// watchClaims counts the claims that a selector picks, "" for all, from now until the test ends.
+func (r *testRig) watchClaims(selector string) *claimWatch {
 	r.t.Helper()
 	w := &claimWatch{names: map[string]bool{}, changed: make(chan struct{})}
-	r.follow(claimResource, "karpenter.sh/nodepool="+pool, func(kind watch.EventType, claim *unstructured.Unstructured) { w.take(kind, claim.GetName()) })
+	r.follow(claimResource, selector, func(kind watch.EventType, claim *unstructured.Unstructured) { w.take(kind, claim.GetName()) })
 	return w
 }
 
@@ -202,7 +202,7 @@ func TestTwoControllersKeepTheHardLimit(t *testing.T) {
 	r.apply(kwokPool("default", amd64Linux, quick+fmt.Sprintf("\nhardLimits: {nodes: %d}", limit)))
 	r.apply(deployment("web", 0, "{cpu: '1'}", "topologySpreadConstraints:\n- {topologyKey: kubernetes.io/hostname, maxSkew: 1, minDomains: 9, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}"))
 	r.joinerBehind(binary, func(next http.RoundTripper) http.RoundTripper { return slow{next} }, quickly...)
-	watch := r.watchClaims("default")
+	watch := r.watchClaims("karpenter.sh/nodepool=default")
 	reached, start := 0, time.Now()
 	for round := range rounds(t) {
 		r.run("scale", "deployment", "web", fmt.Sprintf("--replicas=%d", pods))

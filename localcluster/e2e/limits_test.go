@@ -170,7 +170,7 @@ func TestAHardLimitOnAPoolThatHasNodes(t *testing.T) {
 	r.apply(deployment("web", 4, "{cpu: '1'}", oneEach("web")))
 	r.count(4)
 	before := r.names()
-	watch := r.watchClaims("default")
+	watch := r.watchClaims("karpenter.sh/nodepool=default")
 	r.limit("default", "null", "4")
 	r.run("scale", "deployment", "web", "--replicas=8")
 	r.told("Pod", "", "FailedScheduling", "nodes 4 of 4 (hard limit)")

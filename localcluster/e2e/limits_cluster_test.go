@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/joiner-autoscaler/joiner/localcluster/rig"
+)
+
+// K-53: two controllers that both believe they lead, one of them with an old picture, scale up and down what asks for nodes of
+// two pools, one of which has a hard limit of its own. The count of all NodeClaims, by every event of a watch, is never above the
+// hard limit of the cluster, and reaches it in every round; that of the pool is never above its own.
+func TestK53_TwoControllersKeepTheLimitOfTheCluster(t *testing.T) {
+	const all, own = 5, 2
+	args := []string{"--batch-idle-duration=100ms", "--batch-max-duration=1s", fmt.Sprintf("--max-node-claims-hard=%d", all)}
+	var binary string
+	r := newRig(t, func(o *rig.Options) { binary, o.Args = o.Joiner, args })
+	r.apply(kwokPool("default", amd64Linux, quick))
+	r.apply(kwokPool("small", amd64Linux, quick+fmt.Sprintf("\nhardLimits: {nodes: %d}", own)))
+	spread := "topologySpreadConstraints:\n- {topologyKey: kubernetes.io/hostname, maxSkew: 1, minDomains: 9, whenUnsatisfiable: DoNotSchedule, " +
+		"labelSelector: {matchLabels: {app: %s}}}\nnodeSelector: {karpenter.sh/nodepool: %s}"
+	r.apply(deployment("web", 0, "{cpu: '1'}", fmt.Sprintf(spread, "web", "default")))
+	r.apply(deployment("db", 0, "{cpu: '1'}", fmt.Sprintf(spread, "db", "small")))
+	r.joinerBehind(binary, func(next http.RoundTripper) http.RoundTripper { return slow{next} }, args...)
+	total, small := r.watchClaims(""), r.watchClaims("karpenter.sh/nodepool=small")
+	reached, start := 0, time.Now()
+	for round := range rounds(t) {
+		r.run("scale", "deployment", "web", "db", "--replicas=4")
+		if total.until(t.Context(), later, func(n int) bool { return n >= all }) {
+			reached++
+		}
+		left := rand.N(all)
+		time.Sleep(rand.N(time.Second)) // so that the next change comes at any stage of this one
+		r.run("scale", "deployment", "web", "db", "--replicas=0")
+		total.until(t.Context(), later, func(n int) bool { return n <= left })
+		if most, mostSmall := total.max(), small.max(); most > all || mostSmall > own {
+			t.Fatalf("round %d: %d NodeClaims at a limit of %d, %d of the small pool at %d", round, most, all, mostSmall, own)
+		}
+	}
+	r.nothingLeft(later)
+	if reached < rounds(t) {
+		t.Errorf("the limit was reached in %d of %d rounds", reached, rounds(t))
+	}
+	t.Logf("%d rounds in %s, %d claims came or went, at most %d at a time at a limit of %d, of the small pool %d at %d", rounds(t),
+		time.Since(start).Round(time.Second), total.events, total.max(), all, small.max(), own)
+}
+
+// K-53: what the hard limit of the cluster looks like: names, texts, the table; a lower limit, and replacements, which wait.
+func TestK53_TheHardLimitOfTheCluster(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *rig.Options) { o.Args = []string{"--max-node-claims-hard=3"} })
+	slots := regexp.MustCompile(`^node-slot-[0-2]$`)
+	r.follow(claimResource, "", func(_ watch.EventType, claim *unstructured.Unstructured) {
+		if !slots.MatchString(claim.GetName()) {
+			t.Errorf("claim %s is in no slot of three", claim.GetName())
+		}
+	})
+	r.apply(kwokPool("default", amd64Linux, quick))
+	r.apply(deployment("web", 5, "{cpu: '1'}", oneEach("web")))
+	r.count(3)
+	const full = "NodeClaims 3 of 3 in the whole cluster (--max-node-claims-hard)"
+	r.told("Pod", "", "FailedScheduling", "ClusterLimitNodes: pool default: "+full+". To do: raise --max-node-claims-hard of the controller")
+	r.told("NodePool", "default", "LimitReached", "ClusterLimitReached: "+full+", and no replacement goes above it")
+	r.eventually(soon, "the condition of the pool", func(context.Context) (bool, string, error) {
+		said := r.run("get", "nodepool", "default", "-o", `jsonpath={.status.conditions[?(@.type=="ClusterLimitReached")]['reason','message']}`)
+		return said == "MaxNodeClaimsHard "+full, said, nil
+	})
+	r.show("The table:", "get", "configmap", "joiner-cluster-limit", "-n", "kube-system", "-o", "jsonpath={.data}")
+
+	r.run("patch", "configmap", "joiner-cluster-limit", "-n", "kube-system", "--type=merge", "-p", `{"data":{"limit":"2"}}`)
+	r.run("delete", "nodeclaim", "node-slot-0", "--wait=true")
+	time.Sleep(5 * time.Second) // nothing comes in its place
+	r.count(2)
+}
