@@ -115,7 +115,8 @@ func (d *disruption) roll(group []*cluster.Node, reason plan.DisruptionReason) {
 func (d *disruption) rollTogether(group []*cluster.Node, reason plan.DisruptionReason) {
 	without := d.future.Without(group...)
 	p := pack.Solve(without, without.Pending)
-	if bare := without.WithoutBuffers(); len(p.Unplaced) > 0 && bare != without { // no node stays for room alone (K-40)
+	// No node stays for room alone (K-40), and no pod has a place because room keeps others away: that moves on.
+	if bare := without.WithoutBuffers(); bare != without && (len(p.Unplaced) > 0 || !fitBeside(bare, p.Launches)) {
 		without, p = bare, pack.Solve(bare, bare.Pending)
 	}
 	switch half := len(group) / 2; {

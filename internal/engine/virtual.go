@@ -25,15 +25,21 @@ func (d *disruption) feeds(launches []plan.Launch) bool {
 	return false
 }
 
+// fitBeside reports whether the pending pods of s fit on its nodes together with what the launches bring.
+func fitBeside(s *cluster.Snapshot, launches []plan.Launch) bool {
+	with := s.With(virtuals(s, launches, newLast))
+	_, fits := pack.Fit(with, with.Pending)
+	return fits
+}
+
 // settles reports whether the pending pods of s fit on its nodes together with what the launches bring, each in its cheapest
 // offering, or else with a further launch, which does no harm here. Pods that have to move do not come back in the order in
 // which a plan placed them, so a plan that only works in its own order is not worth carrying out.
 func settles(s *cluster.Snapshot, launches []plan.Launch) bool {
-	with := s.With(virtuals(s, launches, newLast))
-	if _, fits := pack.Fit(with, with.Pending); fits {
+	if fitBeside(s, launches) {
 		return true
 	}
-	with = with.WithoutBuffers() // they wait, if there is no room for all
+	with := s.With(virtuals(s, launches, newLast)).WithoutBuffers() // they wait, if there is no room for all
 	return len(pack.Solve(with, with.Pending).Unplaced) == 0
 }
 

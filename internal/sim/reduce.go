@@ -1,6 +1,9 @@
 package sim
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // maxReductions bounds the runs that a reduction may take.
 const maxReductions = 600
@@ -8,7 +11,7 @@ const maxReductions = 600
 // Reduce returns a short script that still violates the same check: first the drawn faults of calls are stated one by
 // one instead of drawn, then lines are left out as long as it fails.
 func Reduce(ground *Ground, script Script, result Result) Script {
-	r := reducer{ground: ground, check: result.Check, left: maxReductions}
+	r := reducer{ground: ground, check: result.Check, about: about(result), left: maxReductions}
 	stated := script
 	stated.Calm = true
 	stated.Faults = map[string]Fault{}
@@ -31,7 +34,14 @@ func Reduce(ground *Ground, script Script, result Result) Script {
 type reducer struct {
 	ground *Ground
 	check  string
+	about  string
 	left   int
+}
+
+// about is what a violation is about: converges finds claims, pods, pools and more, and a shorter script is to show the same.
+func about(result Result) string {
+	first, _, _ := strings.Cut(result.Violation, " ")
+	return first
 }
 
 func (r *reducer) fails(script Script) bool {
@@ -39,7 +49,8 @@ func (r *reducer) fails(script Script) bool {
 		return false
 	}
 	r.left--
-	return Run(r.ground, script, nil).Check == r.check
+	result := Run(r.ground, script, nil)
+	return result.Check == r.check && about(result) == r.about
 }
 
 func (r *reducer) fewerFaults(script Script) map[string]Fault {
