@@ -166,9 +166,9 @@ func TestU06_WithAnotherSetting(t *testing.T) {
 // take them too.
 func TestP22_AllThatPlansTakesTheCosts(t *testing.T) {
 	t.Parallel()
-	d := understood(t, dumped(t, "--price-tolerance", "7", "--node-overhead-price", "0.03", "--max-nodes", "8"))
-	if d.Snapshot.MaxNodes != 8 {
-		t.Errorf("the whole cluster may have %d nodes, want 8", d.Snapshot.MaxNodes)
+	d := understood(t, dumped(t, "--price-tolerance", "7", "--node-overhead-price", "0.03", "--max-nodes", "8", "--max-node-claims-hard", "9"))
+	if d.Snapshot.MaxNodes != 8 || d.Snapshot.MaxClaims != 9 {
+		t.Errorf("the whole cluster may have %d nodes and %d NodeClaims, want 8 and 9", d.Snapshot.MaxNodes, d.Snapshot.MaxClaims)
 	}
 	for _, pool := range d.Snapshot.Pools {
 		if pool.PriceTolerance != 7 || pool.NodeOverheadPrice.String() != "0.030" {

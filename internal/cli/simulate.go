@@ -74,11 +74,13 @@ type planTime struct {
 	costs costs
 }
 
-// costs are the controller's --price-tolerance, in percent, --node-overhead-price, in dollars per hour, and --max-nodes.
+// costs are the controller's --price-tolerance, in percent, --node-overhead-price, in dollars per hour, --max-nodes and
+// --max-node-claims-hard.
 type costs struct {
 	tolerance int
 	overhead  float64
 	maxNodes  int64
+	maxClaims int64
 }
 
 func (m *planTime) flag(command *cobra.Command) {
@@ -91,6 +93,8 @@ func (c *costs) flags(command *cobra.Command) {
 		"the controller's --price-tolerance: by how many percent fewer nodes may be dearer than the cheapest ones")
 	command.Flags().Int64Var(&c.maxNodes, "max-nodes", 0,
 		"the controller's --max-nodes: the most nodes that the whole cluster should have; 0 is no limit")
+	command.Flags().Int64Var(&c.maxClaims, "max-node-claims-hard", 0,
+		"the controller's --max-node-claims-hard: the most NodeClaims that the whole cluster may have; 0 is no limit")
 	command.Flags().Float64Var(&c.overhead, "node-overhead-price", 0,
 		"the controller's --node-overhead-price: what a node costs beside its price, in dollars per hour")
 }
@@ -125,6 +129,9 @@ func pictureAt(documents []whatif.Document, setting string, with costs, now time
 	if with.maxNodes < 0 {
 		return nil, offers{}, fmt.Errorf("--max-nodes is %d: want a number of nodes above 0, or 0 for no limit", with.maxNodes)
 	}
+	if with.maxClaims < 0 {
+		return nil, offers{}, fmt.Errorf("--max-node-claims-hard is %d: want a number of NodeClaims above 0, or 0 for no limit", with.maxClaims)
+	}
 	overhead, err := whatif.PerHour(with.overhead)
 	if err != nil {
 		return nil, offers{}, fmt.Errorf("--node-overhead-price: %w", err)
@@ -140,7 +147,7 @@ func pictureAt(documents []whatif.Document, setting string, with costs, now time
 	}
 	catalogue := inventory.Catalog()
 	world, err := whatif.New(whatif.Input{Documents: documents, Catalogue: catalogue, Now: now,
-		PriceTolerance: with.tolerance, NodeOverheadPrice: overhead, MaxNodes: with.maxNodes, Estimated: chosen == kwok.EC2Types})
+		PriceTolerance: with.tolerance, NodeOverheadPrice: overhead, MaxNodes: with.maxNodes, MaxClaims: with.maxClaims, Estimated: chosen == kwok.EC2Types})
 	return world, offers{name: chosen, types: len(catalogue.Types)}, err
 }
 

@@ -40,9 +40,12 @@ func read(c content) (Dump, error) {
 		r.shape(c.shapes[i], table)
 	}
 	parts := cluster.Snapshot{Version: c.picture.Version, Names: c.picture.Resources, Pending: r.list(c.picture.Pending),
-		Repelling: r.list(c.picture.Repelling), Buffers: r.list(c.picture.Buffers), MaxNodes: c.picture.MaxNodes, Unseen: c.picture.Unseen}
+		Repelling: r.list(c.picture.Repelling), Buffers: r.list(c.picture.Buffers), MaxNodes: c.picture.MaxNodes, Unseen: c.picture.Unseen,
+		MaxClaims: c.picture.MaxClaims, Claims: c.picture.Claims}
 	r.where = "picture"
 	r.need(parts.MaxNodes >= 0, "maxNodes is %d; want 1 or more, or 0 for no limit", parts.MaxNodes)
+	r.need(parts.MaxClaims >= 0, "maxClaims is %d; want 1 or more, or 0 for no limit", parts.MaxClaims)
+	r.need(parts.Claims >= 0, "claims is %d; want 0 or more", parts.Claims)
 	r.need(parts.Unseen >= 0, "unseenClaims is %d; want 0 or more", parts.Unseen)
 	r.rest(&parts)
 	d := Dump{Terms: r.terms(c.picture.Options)}

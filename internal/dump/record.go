@@ -66,6 +66,9 @@ type pictureRecord struct {
 	// MaxNodes is --max-nodes, and Unseen counts the NodeClaims that count for it and have no line (K-53).
 	MaxNodes int64 `json:"maxNodes,omitempty"`
 	Unseen   int64 `json:"unseenClaims,omitempty"`
+	// MaxClaims is the hard limit of the whole cluster, and Claims what counts for it (K-53).
+	MaxClaims int64 `json:"maxClaims,omitempty"`
+	Claims    int64 `json:"claims,omitempty"`
 }
 
 type optionsRecord struct {

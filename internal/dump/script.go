@@ -246,8 +246,12 @@ func (p *scripter) body() string {
 	for _, n := range p.in.namespaces {
 		b.WriteString(words("namespace", n.Name, attribute("labels", labelText(n.Labels))))
 	}
-	if c := p.in.picture; c.MaxNodes != 0 || c.Unseen != 0 {
-		b.WriteString(words("limit", "cluster", number("nodes", c.MaxNodes, 0), number("unseen", c.Unseen, 0)))
+	if c := p.in.picture; c.MaxNodes != 0 || c.Unseen != 0 || c.MaxClaims != 0 {
+		unseen := c.Unseen
+		if c.MaxClaims != 0 { // those with a node are counted by their nodes
+			unseen = c.Claims - int64(p.claims())
+		}
+		b.WriteString(words("limit", "cluster", number("nodes", c.MaxNodes, 0), number("claims", c.MaxClaims, 0), number("unseen", unseen, 0)))
 	}
 	for _, pool := range p.in.pools {
 		b.WriteString(p.pool(pool))
@@ -281,4 +285,14 @@ func labelText(labels map[string]string) string {
 		parts = append(parts, key+"="+labels[key])
 	}
 	return strings.Join(parts, ",")
+}
+
+// claims counts the nodes that have a NodeClaim.
+func (p *scripter) claims() (n int) {
+	for _, node := range p.in.nodes {
+		if node.Claim != "" {
+			n++
+		}
+	}
+	return n
 }

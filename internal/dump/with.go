@@ -12,15 +12,16 @@ import (
 
 // The controller's flags that planning depends on, and the feature gate that is one of them.
 const (
-	flagSaving   = "consolidation-min-saving"
-	flagPercent  = "consolidation-min-saving-percent"
-	flagGates    = "feature-gates"
-	flagTolerant = "price-tolerance"
-	flagOverhead = "node-overhead-price"
-	flagMaxNodes = "max-nodes"
-	gateSpot     = "SpotToSpotConsolidation"
-	percentLimit = 99
-	mostTolerant = 100
+	flagSaving    = "consolidation-min-saving"
+	flagPercent   = "consolidation-min-saving-percent"
+	flagGates     = "feature-gates"
+	flagTolerant  = "price-tolerance"
+	flagOverhead  = "node-overhead-price"
+	flagMaxNodes  = "max-nodes"
+	flagMaxClaims = "max-node-claims-hard"
+	gateSpot      = "SpotToSpotConsolidation"
+	percentLimit  = 99
+	mostTolerant  = 100
 )
 
 // With returns a dump in which one of the controller's flags has another value; the setting is FLAG=VALUE. What a
@@ -45,11 +46,22 @@ func With(d Dump, setting string) (Dump, error) {
 		parts := *d.Snapshot
 		parts.MaxNodes, err = countOf(name, value)
 		d.Snapshot = cluster.New(parts)
+	case name == flagMaxClaims && given:
+		parts := *d.Snapshot
+		parts.MaxClaims, err = countOf(name, value)
+		parts.Claims = 0
+		for _, node := range parts.Nodes {
+			if node.Claim != "" {
+				parts.Claims++
+			}
+		}
+		parts.Claims = max(parts.Claims+parts.Unseen, d.Snapshot.Claims)
+		d.Snapshot = cluster.New(parts)
 	case name == flagGates && (value == gateSpot+"=true" || value == gateSpot+"=false"):
 		d.Terms.SpotToSpot = strings.HasSuffix(value, "true")
 	default:
 		return d, fmt.Errorf("%q is none of the flags that a plan depends on: want %s=DOLLARS, %s=PERCENT, %s=PERCENT, %s=DOLLARS, "+
-			"%s=NUMBER or %s=%s=true|false", setting, flagSaving, flagPercent, flagTolerant, flagOverhead, flagMaxNodes, flagGates, gateSpot)
+			"%s=NUMBER, %s=NUMBER or %s=%s=true|false", setting, flagSaving, flagPercent, flagTolerant, flagOverhead, flagMaxNodes, flagMaxClaims, flagGates, gateSpot)
 	}
 	return d, err
 }

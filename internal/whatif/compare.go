@@ -122,8 +122,8 @@ func (w *World) stage(going map[string]plan.DisruptionReason) (*foretell.Stage, 
 	return foretell.New(foretell.Input{Objects: w.told, Catalogue: w.catalogue, Classes: classes, Fleet: both{},
 		Now:              w.now,
 		MinSavingPercent: engine.DefaultMinSavingPercent, PriceTolerance: w.tolerance, NodeOverheadPrice: w.overhead,
-		MaxNodes: w.maxNodes,
-		Going:    going})
+		MaxNodes: w.maxNodes, MaxClaims: w.maxClaims,
+		Going: going})
 }
 
 // Compare foretells what becomes of the cluster with a change, or without one where it is empty. The error names what

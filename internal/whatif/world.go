@@ -46,6 +46,8 @@ type Input struct {
 	NodeOverheadPrice Dollars
 	// MaxNodes is the most nodes that the whole cluster should have, 0 for no limit (K-53).
 	MaxNodes int64
+	// MaxClaims is the most NodeClaims that the whole cluster may have, 0 for no limit (K-53).
+	MaxClaims int64
 	// Now is the time that the plan is made for.
 	Now time.Time
 }
@@ -73,6 +75,7 @@ type World struct {
 	tolerance int             // percent
 	overhead  resources.Money // NodeOverheadPrice of the input
 	maxNodes  int64
+	maxClaims int64
 	objects   []object
 	catalogue catalog.Catalog
 	// told are all objects that the store was told of.
@@ -121,10 +124,10 @@ func empty(in Input) *World {
 	return &World{
 		store: world.New(world.Config{Now: func() time.Time { return in.Now }, Fleet: both{},
 			PriceTolerance: in.PriceTolerance, NodeOverheadPrice: resources.Money(in.NodeOverheadPrice),
-			MaxNodes: in.MaxNodes}),
+			MaxNodes: in.MaxNodes, MaxClaims: in.MaxClaims}),
 		owners: map[string]string{}, Ignored: map[string]int{}, idle: map[string]string{}, catalogue: in.Catalogue,
 		known: map[string]*corev1.Pod{}, nodes: map[string]bool{}, estimated: in.Estimated, now: in.Now,
-		tolerance: in.PriceTolerance, overhead: resources.Money(in.NodeOverheadPrice), maxNodes: in.MaxNodes,
+		tolerance: in.PriceTolerance, overhead: resources.Money(in.NodeOverheadPrice), maxNodes: in.MaxNodes, maxClaims: in.MaxClaims,
 	}
 }
 

@@ -162,7 +162,7 @@ func TestAClaimIsOfThePoolThatItWasMadeFor(t *testing.T) {
 // made them, and a claim of another program counts before it has a node.
 func TestK53_TheWholeClusterIsCounted(t *testing.T) {
 	t.Parallel()
-	s := New(Config{Now: newClock().Now, Fleet: byKind{}, MaxNodes: 9})
+	s := New(Config{Now: newClock().Now, Fleet: byKind{}, MaxNodes: 9, MaxClaims: 8})
 	joined, early := testClaim("joined", "joined", 2, "theirs", "p0", "Launched", "Registered"), testClaim("early", "early", 3, "theirs", "")
 	for _, theirs := range []*karpenterv1.NodeClaim{joined, early} {
 		theirs.Spec.NodeClassRef.Kind = "OtherNodeClass"
@@ -173,6 +173,12 @@ func TestK53_TheWholeClusterIsCounted(t *testing.T) {
 	}
 	if got := s.Ceiling(); got.Most != 9 || got.Used != 4 {
 		t.Errorf("%d of %d count; want 4 of 9: joined with its node, early, control and ours", got.Used, got.Most)
+	}
+	if got := s.Ceiling(); got.HardMost != 8 || got.Claims != 3 {
+		t.Errorf("%d of %d NodeClaims count; want 3 of 8: joined, early and ours", got.Claims, got.HardMost)
+	}
+	if s.LimitClaims(7); s.Ceiling().HardMost != 7 {
+		t.Errorf("the limit is %d after another process lowered it to 7", s.Ceiling().HardMost)
 	}
 	event{object: testNode("e", "e", 7, "p4")}.tell(s)
 	s.removeClaim(early)

@@ -147,8 +147,10 @@ func limits() []panel {
 		graph("Hard limits of nodes", "NodeClaims against what may be.", "short",
 			of(`max by (nodepool) (joiner_hard_limit_nodes_used{POOL})`, "{{nodepool}}"),
 			of(`max by (nodepool) (joiner_hard_limit_nodes{POOL})`, "{{nodepool}} at most")),
-		graph("Nodes of the whole cluster", "Against --max-nodes; empty without it.", "short",
-			of(`max(joiner_max_nodes_used{CLUSTER})`, "nodes"), of(`max(joiner_max_nodes{CLUSTER})`, "at most")),
+		graph("Nodes of the whole cluster", "Against --max-nodes and --max-node-claims-hard; empty without them.", "short",
+			of(`max(joiner_max_nodes_used{CLUSTER})`, "nodes"), of(`max(joiner_max_nodes{CLUSTER})`, "at most"),
+			of(`max(joiner_max_node_claims_hard_used{CLUSTER})`, "NodeClaims"),
+			of(`max(joiner_max_node_claims_hard{CLUSTER})`, "NodeClaims at most")),
 		graph("Room of CapacityBuffers", "Pods for which there is room, for which it comes, and for which there is none.", "short",
 			of(`max by (namespace, buffer, state) (joiner_buffer_pods{CLUSTER})`, "{{namespace}}/{{buffer}} {{state}}")),
 		graph("Replacements that hard limits hold back", "In an hour, by reason.", "short", of(`sum by (nodepool, reason) `+

@@ -252,6 +252,10 @@ func rowsOf(n view.Numbers) (rows []metrics.Row) {
 		add(metrics.MaxNodes, float64(n.Ceiling.Most))
 		add(metrics.MaxNodesUsed, float64(n.Ceiling.Used))
 	}
+	if n.Ceiling.HardMost != 0 {
+		add(metrics.MaxClaims, float64(n.Ceiling.HardMost))
+		add(metrics.MaxClaimsUsed, float64(n.Ceiling.Claims))
+	}
 	for which, pods := range n.Room {
 		add(metrics.BufferPods, float64(pods), which.Namespace, which.Buffer, which.State)
 	}

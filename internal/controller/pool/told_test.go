@@ -297,7 +297,9 @@ func TestK53_APoolSaysThatTheClusterIsFull(t *testing.T) {
 	r.picture.MaxNodes, r.picture.Unseen = 3, 3
 	check(t, r.reconcile(t), kind, metav1.ConditionTrue, "nodes 3 of 3 in the whole cluster (--max-nodes)")
 	check(t, r.reconcile(t), karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
-	r.picture.Unseen = 2
+	r.picture.MaxClaims, r.picture.Claims = 5, 5 // the hard limit counts before the soft one
+	check(t, r.reconcile(t), kind, metav1.ConditionTrue, "NodeClaims 5 of 5 in the whole cluster (--max-node-claims-hard)")
+	r.picture.Unseen, r.picture.Claims = 2, 4
 	if _, found := condition.Get(r.reconcile(t).Status.Conditions, kind); found {
 		t.Error("there is room in the cluster again, and the pool says that there is none")
 	}
