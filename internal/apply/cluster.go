@@ -282,30 +282,12 @@ func (s *seats) next(list []int) (int, bool) {
 
 // createSeated creates the claim of a launch in a cluster slot. Which launch it stands for is in its annotation: the name that
 // it would have without slots. So the same plan made twice is one claim (P-32).
-func (a *Applier) createSeated(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan, t *attempt) (*karpenterv1.NodeClaim, string, error) {
-	launch, key, s := t.launch, "", t.view.shared
-	launch.Slot = plan.NoSlot // the plan's number only counts
-	forNobody := len(launch.Pods)+len(launch.Replaces) == 0
-	for attempt, tried := 0, 0; ; attempt++ {
-		if tried++; tried > maxAttempts {
-			return nil, "", fmt.Errorf("%d NodeClaims for the same pods exist; the last has %s", maxAttempts, key)
-		}
-		key = claimName(launch, t.ordinal, attempt)
-		holder := s.launches[key]
-		if holder == nil || forNobody { // replicas and room for buffers differ by nothing but their number
-			break
-		}
-		known := claimNode(snapshot, holder.Name)
-		if known == nil || known.ClaimUID != string(holder.UID) {
-			if sameLaunch(holder, translate.NodeClaimFor(t.view.pool, p.Names, launch, holder.Name)) {
-				return holder, "", nil
-			}
-			continue
-		}
-		retired := !slices.Equal(known.Replaces, launch.Replaces)
-		if snapshot.Version != p.BasedOn && !known.Deleting && !retired {
-			return nil, fmt.Sprintf("NodeClaim %s for the same pods appeared meanwhile", holder.Name), nil
-		}
+func (a *Applier) createSeated(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan, t *attempt) (
+	claim *karpenterv1.NodeClaim, refusal string, err error,
+) {
+	key, holder, refusal, err := t.standsFor(snapshot, p)
+	if holder != nil || refusal != "" || err != nil {
+		return holder, refusal, err
 	}
 	list := t.view.slotsFor(t.launch)
 	for range maxAttempts {
@@ -313,12 +295,11 @@ func (a *Applier) createSeated(ctx context.Context, snapshot *cluster.Snapshot, 
 		if !free {
 			return nil, t.view.noSeat(), nil
 		}
-		claim := translate.NodeClaimFor(t.view.pool, p.Names, launch, limit.ClusterSlotName(slot))
+		claim = translate.NodeClaimFor(t.view.pool, p.Names, t.launch, limit.ClusterSlotName(slot))
 		translate.SetLaunchKey(claim, key)
 		translate.SetCompany(claim, t.company)
-		err := a.createOnce(ctx, claim, t.view.at.Add(viewFor))
-		if err == nil {
-			t.decision = a.decided(p, launch, Done, claim.Name, "")
+		if err = a.createOnce(ctx, claim, t.view.at.Add(viewFor)); err == nil {
+			t.decision = a.decided(p, t.launch, Done, claim.Name, "")
 			return claim, "", nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
@@ -333,6 +314,30 @@ func (a *Applier) createSeated(ctx context.Context, snapshot *cluster.Snapshot, 
 		}
 	}
 	return nil, "slots of the cluster are being taken by others", nil
+}
+
+// standsFor returns what a new claim of the launch is to say that it stands for, or the claim that stands for the launch already. As
+// with names, a claim that the plan knew of does not: the plan asks for another one.
+func (t *attempt) standsFor(snapshot *cluster.Snapshot, p plan.Plan) (key string, holder *karpenterv1.NodeClaim, refusal string, err error) {
+	launch := t.launch
+	launch.Slot = plan.NoSlot // the plan's number only counts
+	for attempt := range maxAttempts {
+		key = claimName(launch, t.ordinal, attempt)
+		holder = t.view.shared.launches[key]
+		if holder == nil || len(launch.Pods)+len(launch.Replaces) == 0 { // replicas, and room for buffers, are all alike
+			return key, nil, "", nil
+		}
+		known := claimNode(snapshot, holder.Name)
+		switch {
+		case known == nil || known.ClaimUID != string(holder.UID):
+			if sameLaunch(holder, translate.NodeClaimFor(t.view.pool, p.Names, launch, holder.Name)) {
+				return key, holder, "", nil
+			}
+		case snapshot.Version != p.BasedOn && !known.Deleting && slices.Equal(known.Replaces, launch.Replaces):
+			return key, nil, fmt.Sprintf("NodeClaim %s for the same pods appeared meanwhile", holder.Name), nil
+		}
+	}
+	return key, nil, "", fmt.Errorf("%d NodeClaims for the same pods exist; the last is %s", maxAttempts, holder.Name)
 }
 
 // noSeat says why no slot is left for a launch.

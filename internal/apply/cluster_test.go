@@ -156,7 +156,8 @@ func TestK53_APoolKeepsItsOwnLimitToo(t *testing.T) {
 	}
 	r.store.used = limit.Usage{}
 	out := r.apply(t, planOf(launch(0, "c")))
-	if want := "no slot of the cluster is left: 3 NodeClaims existed before this plan, 5 are allowed; of the NodePool 2, and 2"; refusals(out) != want {
+	const want = "no slot of the cluster is left: 3 NodeClaims existed before this plan, 5 are allowed; of the NodePool 2, and 2"
+	if refusals(out) != want {
 		t.Errorf("launched %v, refused %q, want %q", out.Launched, refusals(out), want)
 	}
 }
@@ -198,8 +199,8 @@ func TestK53_NothingIsLaunchedWithoutATable(t *testing.T) {
 	r.apply(t, planOf(launch(plan.NoSlot, "a")))
 	setTable(t, r, map[string]string{"limit": "many"})
 	out := r.apply(t, planOf(launch(plan.NoSlot, "b")))
-	const want = `the hard limit of the whole cluster is not known, ConfigMap joiner-system/joiner-cluster-limit cannot be read: key limit is ` +
-		`"many": want a number of NodeClaims above 0; delete it, and it is made anew`
+	const want = `the hard limit of the whole cluster is not known, ConfigMap joiner-system/joiner-cluster-limit cannot be read: ` +
+		`key limit is "many": want a number of NodeClaims above 0; delete it, and it is made anew`
 	if refusals(out) != want || len(r.claims(t)) != 1 {
 		t.Errorf("refused %q, claims %v; want %q", refusals(out), r.claims(t), want)
 	}
@@ -245,7 +246,8 @@ func TestK53_PlacesChangeOneAfterTheOther(t *testing.T) {
 		t.Fatalf("refused %q, launched %v", refusals(out), out.Launched)
 	}
 	out = r.apply(t, planOf(launch(0, "a")))
-	if data := tableOf(t, r).Data; len(out.Launched) != 1 || out.Launched[0].Claim != "node-slot-1" || data["places"] != `{"pool-uid-1":[1],"pool-uid-2":[0]}` {
+	data := tableOf(t, r).Data
+	if len(out.Launched) != 1 || out.Launched[0].Claim != "node-slot-1" || data["places"] != `{"pool-uid-1":[1],"pool-uid-2":[0]}` {
 		t.Errorf("launched %v, refused %q, table %v: want a place that is nobody's", out.Launched, refusals(out), data)
 	}
 }

@@ -147,7 +147,8 @@ func pictureAt(documents []whatif.Document, setting string, with costs, now time
 	}
 	catalogue := inventory.Catalog()
 	world, err := whatif.New(whatif.Input{Documents: documents, Catalogue: catalogue, Now: now,
-		PriceTolerance: with.tolerance, NodeOverheadPrice: overhead, MaxNodes: with.maxNodes, MaxClaims: with.maxClaims, Estimated: chosen == kwok.EC2Types})
+		PriceTolerance: with.tolerance, NodeOverheadPrice: overhead, MaxNodes: with.maxNodes, MaxClaims: with.maxClaims,
+		Estimated: chosen == kwok.EC2Types})
 	return world, offers{name: chosen, types: len(catalogue.Types)}, err
 }
 

@@ -203,9 +203,22 @@ func TestTwoControllersKeepTheHardLimit(t *testing.T) {
 	r.apply(deployment("web", 0, "{cpu: '1'}", "topologySpreadConstraints:\n- {topologyKey: kubernetes.io/hostname, maxSkew: 1, minDomains: 9, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}"))
 	r.joinerBehind(binary, func(next http.RoundTripper) http.RoundTripper { return slow{next} }, quickly...)
 	watch := r.watchClaims("karpenter.sh/nodepool=default")
-	reached, start := 0, time.Now()
+	start := time.Now()
+	r.upAndDown(watch, limit, pods, "web")
+	t.Logf("%d rounds in %s, %d claims came or went, at most %d at a time at a limit of %d", rounds(t), time.Since(start).Round(time.Second), watch.events, watch.max(), limit)
+}
+
+// upAndDown scales deployments up to so many pods and down again, round by round, each time at another stage of what comes and goes. The
+// watch never has more claims than the limit, and as many in every round. In the end nothing is left.
+func (r *testRig) upAndDown(watch *claimWatch, limit, pods int, deployments ...string) {
+	t := r.t
+	t.Helper()
+	scale := func(replicas int) {
+		r.run(append(append([]string{"scale", "deployment"}, deployments...), fmt.Sprintf("--replicas=%d", replicas))...)
+	}
+	reached := 0
 	for round := range rounds(t) {
-		r.run("scale", "deployment", "web", fmt.Sprintf("--replicas=%d", pods))
+		scale(pods)
 		// On a busy machine nodes go before a pod was on them, since the deployment changes again at once. Launches are then held
 		// back for a while (P-35).
 		if watch.until(t.Context(), later, func(n int) bool { return n >= limit }) {
@@ -213,7 +226,7 @@ func TestTwoControllersKeepTheHardLimit(t *testing.T) {
 		}
 		left := rand.N(limit)
 		time.Sleep(rand.N(time.Second)) // so that the next change comes at any stage of this one
-		r.run("scale", "deployment", "web", "--replicas=0")
+		scale(0)
 		watch.until(t.Context(), later, func(n int) bool { return n <= left })
 		if most := watch.max(); most > limit {
 			t.Fatalf("round %d: %d NodeClaims at a limit of %d", round, most, limit)
@@ -223,5 +236,4 @@ func TestTwoControllersKeepTheHardLimit(t *testing.T) {
 	if reached < rounds(t) {
 		t.Errorf("the limit was reached in %d of %d rounds", reached, rounds(t))
 	}
-	t.Logf("%d rounds in %s, %d claims came or went, at most %d at a time at a limit of %d", rounds(t), time.Since(start).Round(time.Second), watch.events, watch.max(), limit)
 }
