@@ -124,7 +124,13 @@ func (w *World) heldByTies(claim *karpenterv1.NodeClaim, pool *karpenterv1.NodeP
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
 		pod := o.(*corev1.Pod)
 		l := w.cluster.workloads[pod.Labels[appLabel]]
-		if l == nil || l.tied.spread == "" || pod.Spec.NodeName != claim.Status.NodeName {
+		if l == nil || pod.Spec.NodeName != claim.Status.NodeName {
+			return
+		}
+		if l.tied.together == corev1.LabelTopologyZone && hard && left < zones && w.drawnAway(pod) {
+			tied = true
+		}
+		if l.tied.spread == "" {
 			return
 		}
 		needed := int64(zones)
@@ -135,6 +141,27 @@ func (w *World) heldByTies(claim *karpenterv1.NodeClaim, pool *karpenterv1.NodeP
 		tied = tied || left <= 0 || hard && left < needed
 	})
 	return tied
+}
+
+// drawnAway reports whether a pod that keeps to one zone with others may be drawn to another zone than that of its node, since there
+// is room for it, while a disk binds other pods of the node to this one: then they need a node each, here and there.
+func (w *World) drawnAway(pod *corev1.Pod) bool {
+	node, _ := w.server.Peek(&corev1.Node{}, client.ObjectKey{Name: pod.Spec.NodeName}).(*corev1.Node)
+	if node == nil {
+		return false
+	}
+	bound, away := false, false
+	w.server.All(&corev1.Pod{}, func(o client.Object) {
+		other := o.(*corev1.Pod)
+		l := w.cluster.workloads[other.Labels[appLabel]]
+		bound = bound || other.Spec.NodeName == node.Name && l != nil && l.disk != ""
+	})
+	cpu, _ := asks(pod)
+	for name, free := range w.freeCores() {
+		other := w.server.Peek(&corev1.Node{}, client.ObjectKey{Name: name}).(*corev1.Node)
+		away = away || free >= cpu && other.Labels[corev1.LabelTopologyZone] != node.Labels[corev1.LabelTopologyZone]
+	}
+	return bound && away
 }
 
 // tied adds a workload whose pods are tied to each other to some scripts. It takes part in nothing that is drawn for the
