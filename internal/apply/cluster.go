@@ -318,7 +318,9 @@ func (a *Applier) createSeated(ctx context.Context, snapshot *cluster.Snapshot, 
 
 // standsFor returns what a new claim of the launch is to say that it stands for, or the claim that stands for the launch already. As
 // with names, a claim that the plan knew of does not: the plan asks for another one.
-func (t *attempt) standsFor(snapshot *cluster.Snapshot, p plan.Plan) (key string, holder *karpenterv1.NodeClaim, refusal string, err error) {
+func (t *attempt) standsFor(snapshot *cluster.Snapshot, p plan.Plan) (
+	key string, holder *karpenterv1.NodeClaim, refusal string, err error,
+) {
 	launch := t.launch
 	launch.Slot = plan.NoSlot // the plan's number only counts
 	for attempt := range maxAttempts {

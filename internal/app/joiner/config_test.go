@@ -26,16 +26,19 @@ func TestFeatureGatesAreKarpenters(t *testing.T) {
 func TestDisruptionSettingsThatCannotWork(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*Config){
-		`--feature-gates has "NodeRepair": want NAME=true or NAME=false`:                       func(c *Config) { c.FeatureGates = "NodeRepair" },
-		`--feature-gates has "NodeRepair=maybe": want true or false`:                           func(c *Config) { c.FeatureGates = "NodeRepair=maybe" },
-		"--consolidation-min-saving: price -0.1: want dollars per hour":                        func(c *Config) { c.ConsolidationMinSaving = -0.1 },
-		"--price-tolerance is 101: want percent from 0 to 100":                                 func(c *Config) { c.PriceTolerance = 101 },
-		"--v1beta1 writes CustomResourceDefinitions":                                           func(c *Config) { c.ObserveOnly, c.V1beta1 = true, true },
-		"--max-nodes is -1: want a number of nodes above 0, or 0 for no limit":                 func(c *Config) { c.MaxNodes = -1 },
-		"--max-node-claims-hard is -1: want a number of NodeClaims above 0, or 0 for no limit": func(c *Config) { c.MaxNodeClaimsHard = -1 },
-		"--node-overhead-price: price -1: want dollars per hour":                               func(c *Config) { c.NodeOverheadPrice = -1 },
-		"--consolidation-min-saving-percent is 100: want 0 to 99":                              func(c *Config) { c.ConsolidationMinSavingPercent = 100 },
-		"--consolidation-min-saving: price NaN":                                                func(c *Config) { c.ConsolidationMinSaving = math.NaN() },
+		"--max-nodes is -1: want a number of nodes above 0, or 0 for no limit": func(c *Config) { c.MaxNodes = -1 },
+		"--max-node-claims-hard is -1: want a number of NodeClaims above 0, or 0 for no limit": func(c *Config) {
+			c.MaxNodeClaimsHard = -1
+		},
+
+		`--feature-gates has "NodeRepair": want NAME=true or NAME=false`: func(c *Config) { c.FeatureGates = "NodeRepair" },
+		`--feature-gates has "NodeRepair=maybe": want true or false`:     func(c *Config) { c.FeatureGates = "NodeRepair=maybe" },
+		"--consolidation-min-saving: price -0.1: want dollars per hour":  func(c *Config) { c.ConsolidationMinSaving = -0.1 },
+		"--price-tolerance is 101: want percent from 0 to 100":           func(c *Config) { c.PriceTolerance = 101 },
+		"--v1beta1 writes CustomResourceDefinitions":                     func(c *Config) { c.ObserveOnly, c.V1beta1 = true, true },
+		"--node-overhead-price: price -1: want dollars per hour":         func(c *Config) { c.NodeOverheadPrice = -1 },
+		"--consolidation-min-saving-percent is 100: want 0 to 99":        func(c *Config) { c.ConsolidationMinSavingPercent = 100 },
+		"--consolidation-min-saving: price NaN":                          func(c *Config) { c.ConsolidationMinSaving = math.NaN() },
 	} {
 		config := DefaultConfig()
 		change(&config)

@@ -40,7 +40,8 @@ func TestK53_SlotsOfTheCluster(t *testing.T) {
 	if slot, is := limit.ClusterSlotOf(limit.ClusterSlotName(12)); !is || slot != 12 {
 		t.Fatalf("%s is slot %d, %t", limit.ClusterSlotName(12), slot, is)
 	}
-	for _, name := range []string{"node-slot-", "node-slot-01", "node-slot--1", "default-12345678-0", limit.SlotName("node-slot", "12345678", 3)} {
+	for _, name := range []string{"node-slot-", "node-slot-01", "node-slot--1", "default-12345678-0",
+		limit.SlotName("node-slot", "12345678", 3)} {
 		if slot, is := limit.ClusterSlotOf(name); is {
 			t.Errorf("%s is slot %d of the cluster, want none", name, slot)
 		}
