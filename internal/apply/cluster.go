@@ -100,8 +100,8 @@ func (a *Applier) table(ctx context.Context) (t table, refusal string, err error
 			return t, "", fmt.Errorf("reading ConfigMap %s: %w", key, err)
 		default:
 			if t.Table, err = limit.ParseTable(t.object.Data); err != nil {
-				return t, fmt.Sprintf("the hard limit of the whole cluster is not known, ConfigMap %s cannot be read: %v; delete it, and it is "+
-					"made anew", key, err), nil
+				return t, fmt.Sprintf("the hard limit of the whole cluster is not known, ConfigMap %s cannot be read: %v; "+
+					"delete it, and it is made anew", key, err), nil
 			}
 		}
 		most := own.wanted(t.Most)
@@ -157,12 +157,14 @@ func changed(err error) bool {
 
 // shared is what a view knows of a cluster with a hard limit.
 type shared struct {
-	table    table
-	most     int64 // the limit that counts
-	claims   int64 // NodeClaims that exist, of whatever program
-	open     []int // the slots that the limit allows, ascending
-	launches map[string]*karpenterv1.NodeClaim
-	held     func(slot int) limit.Held
+	table  table
+	most   int64 // the limit that counts
+	claims int64 // NodeClaims that exist, of whatever program
+	open   []int // the slots that the limit allows, ascending
+	// Slots in which the view's pool may make a claim, the best ones first: for pods, and for what replaces other nodes.
+	seats, surgeSeats []int
+	launches          map[string]*karpenterv1.NodeClaim
+	held              func(slot int) limit.Held
 }
 
 // shareOf makes a view's part about the whole cluster from the table and the list of all claims, which is newer.
@@ -185,24 +187,26 @@ func (v *view) shareOf(t table, most int64, pool, uid string) *shared {
 	}
 	taken := func(slot int) bool { return s.held(slot) != limit.Free }
 	s.open = limit.Usable(s.most, s.claims, taken, maxLaunches)
+	s.seats = s.seatsOf(uid, v.slots, v.count)
+	s.surgeSeats = s.seats
+	if v.surgeSlots != v.slots {
+		s.surgeSeats = s.seatsOf(uid, v.surgeSlots, v.count)
+	}
 	return s
 }
 
-// slotsFor lists the cluster slots in which a launch of the view's pool may be made, the best ones first: of a pool
-// with slots of its own those of its places that its limit allows, of another one any, those that are no pool's places first.
-func (v *view) slotsFor(launch plan.Launch) []int {
-	own := v.slots
-	if len(launch.Replaces) > 0 && own != limit.None {
-		own = v.surgeSlots
+// seatsOf lists the cluster slots in which a pool with n slots of its own and count claims may make one, the best ones first:
+// those of its places that its limit allows. Without slots of its own, with n as [limit.None], it may take any, and takes those
+// first that are no pool's places.
+func (s *shared) seatsOf(pool string, n, count int64) []int {
+	if n == limit.None {
+		return s.table.NobodysFirst(s.open)
 	}
-	if own != limit.None {
-		places := limit.UsablePlaces(v.shared.table.Places[launch.PoolUID], own, v.count, v.shared.held)
-		return slices.DeleteFunc(places, func(slot int) bool {
-			_, open := slices.BinarySearch(v.shared.open, slot)
-			return !open
-		})
-	}
-	return v.shared.table.NobodysFirst(v.shared.open)
+	places := limit.UsablePlaces(s.table.Places[pool], n, count, s.held)
+	return slices.DeleteFunc(places, func(slot int) bool {
+		_, open := slices.BinarySearch(s.open, slot)
+		return !open
+	})
 }
 
 // seat gives pools with slots of their own the places that these launches need. It writes the table at most once, and a view
@@ -211,40 +215,27 @@ func (a *Applier) seat(ctx context.Context, snapshot *cluster.Snapshot, attempts
 	if a.config.Cluster == nil {
 		return
 	}
-	wants := map[string][]*attempt{}
-	var order []string
-	for i := range attempts {
-		t := &attempts[i]
-		if v := views[t.launch.Pool]; t.refusal != "" || t.err != nil || v.slots == limit.None {
-			continue
-		}
-		if wants[t.launch.Pool] == nil {
-			order = append(order, t.launch.Pool)
-		}
-		wants[t.launch.Pool] = append(wants[t.launch.Pool], t)
+	wants, order := byPoolWithSlots(attempts, views)
+	if len(order) == 0 {
+		return
 	}
-	var last *table
+	next, changes := views[order[0]].shared.table, false
 	for _, pool := range order {
 		v, list := views[pool], wants[pool]
-		if last == nil {
-			last = &table{Table: v.shared.table.Table, object: v.shared.table.object}
-		}
 		most := v.slots
 		if slices.ContainsFunc(list, func(t *attempt) bool { return len(t.launch.Replaces) > 0 }) {
 			most = v.surgeSlots
 		}
-		more, changes := last.WithPlaces(list[0].launch.PoolUID, most, v.count, len(list), v.shared.open, v.shared.held)
-		if changes {
-			last.Table = more
-		}
+		more, changed := next.WithPlaces(list[0].launch.PoolUID, most, v.count, len(list), v.shared.open, v.shared.held)
+		next.Table, changes = more, changes || changed
 	}
-	if last == nil || sameTable(last.Table, views[order[0]].shared.table.Table) {
+	if !changes {
 		return
 	}
-	last.Table, _ = last.Without(func(uid string) bool {
+	next.Table = next.Without(func(uid string) bool {
 		return !slices.ContainsFunc(snapshot.Pools, func(p *cluster.Pool) bool { return p.UID == uid })
 	})
-	if err := a.writeTable(ctx, *last); err != nil {
+	if err := a.writeTable(ctx, next); err != nil {
 		for _, list := range wants {
 			for _, t := range list {
 				if t.err = err; changed(err) {
@@ -259,7 +250,23 @@ func (a *Applier) seat(ctx context.Context, snapshot *cluster.Snapshot, attempts
 	}
 }
 
-func sameTable(a, b limit.Table) bool { return a.Data()["places"] == b.Data()["places"] }
+// byPoolWithSlots returns the launches that still hold by their pool, of pools with slots of their own, and these pools in the
+// order of the launches.
+func byPoolWithSlots(attempts []attempt, views map[string]*view) (wants map[string][]*attempt, order []string) {
+	wants = map[string][]*attempt{}
+	for i := range attempts {
+		t := &attempts[i]
+		pool := t.launch.Pool
+		if t.refusal != "" || t.err != nil || views[pool].slots == limit.None {
+			continue
+		}
+		if wants[pool] == nil {
+			order = append(order, pool)
+		}
+		wants[pool] = append(wants[pool], t)
+	}
+	return wants, order
+}
 
 // seats are the cluster slots that one plan has used, or tried to. It is safe for concurrent use.
 type seats struct {
@@ -289,7 +296,10 @@ func (a *Applier) createSeated(ctx context.Context, snapshot *cluster.Snapshot, 
 	if holder != nil || refusal != "" || err != nil {
 		return holder, refusal, err
 	}
-	list := t.view.slotsFor(t.launch)
+	list := t.view.shared.seats
+	if len(t.launch.Replaces) > 0 {
+		list = t.view.shared.surgeSeats
+	}
 	for range maxAttempts {
 		slot, free := t.seats.next(list)
 		if !free {
@@ -298,22 +308,16 @@ func (a *Applier) createSeated(ctx context.Context, snapshot *cluster.Snapshot, 
 		claim = translate.NodeClaimFor(t.view.pool, p.Names, t.launch, limit.ClusterSlotName(slot))
 		translate.SetLaunchKey(claim, key)
 		translate.SetCompany(claim, t.company)
-		if err = a.createOnce(ctx, claim, t.view.at.Add(viewFor)); err == nil {
-			t.decision = a.decided(p, t.launch, Done, claim.Name, "")
-			return claim, "", nil
-		}
-		if !apierrors.IsAlreadyExists(err) {
-			return nil, "", err
-		}
-		found, err := a.existing(ctx, claim)
-		if err != nil {
-			return nil, "", err
-		}
-		if found != nil && translate.LaunchKey(found) == key && sameLaunch(found, claim) {
-			return found, "", nil
+		if claim, _, err = a.createOrFind(ctx, p, t, claim, standsForSame); claim != nil || err != nil {
+			return claim, "", err
 		}
 	}
 	return nil, "slots of the cluster are being taken by others", nil
+}
+
+// standsForSame reports whether both claims stand for one launch.
+func standsForSame(found, claim *karpenterv1.NodeClaim) bool {
+	return translate.LaunchKey(found) == translate.LaunchKey(claim) && sameLaunch(found, claim)
 }
 
 // standsFor returns what a new claim of the launch is to say that it stands for, or the claim that stands for the launch already. As

@@ -207,29 +207,36 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 		}
 		claim := translate.NodeClaimFor(t.view.pool, p.Names, launch, name)
 		translate.SetCompany(claim, t.company)
-		err := a.createOnce(ctx, claim, t.view.at.Add(viewFor))
-		if err == nil {
-			t.decision = a.decided(p, launch, Done, claim.Name, "")
-			return claim, "", nil
-		}
-		if !apierrors.IsAlreadyExists(err) {
-			return nil, "", err
-		}
-		found, err := a.existing(ctx, claim)
-		if err != nil {
-			return nil, "", err
-		}
-		if found != nil && sameLaunch(found, claim) {
-			return found, "", nil
+		mine, other, err := a.createOrFind(ctx, p, t, claim, sameLaunch)
+		if mine != nil || err != nil {
+			return mine, "", err
 		}
 		if launch.Slot != plan.NoSlot {
-			if found == nil {
+			if other == nil {
 				return nil, fmt.Sprintf("slot %d was taken by NodeClaim %s a moment ago", launch.Slot, name), nil
 			}
-			return nil, taken(launch, found), nil
+			return nil, taken(launch, other), nil
 		}
 	}
 	return nil, "", fmt.Errorf("%d names for the same pods are in use; the last is %s", maxAttempts, name)
+}
+
+// createOrFind creates the claim of the launch. mine is the claim that stands for the launch: the new one, or the one that has
+// its name already, where same says so of both. Otherwise other has the name; it is nil when it went in that moment.
+func (a *Applier) createOrFind(ctx context.Context, p plan.Plan, t *attempt, claim *karpenterv1.NodeClaim,
+	same func(found, claim *karpenterv1.NodeClaim) bool) (mine, other *karpenterv1.NodeClaim, err error) {
+	if err = a.createOnce(ctx, claim, t.view.at.Add(viewFor)); err == nil {
+		t.decision = a.decided(p, t.launch, Done, claim.Name, "")
+		return claim, nil, nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return nil, nil, err
+	}
+	found, err := a.existing(ctx, claim)
+	if found != nil && same(found, claim) {
+		return found, nil, nil
+	}
+	return nil, found, err
 }
 
 // createOnce creates the claim, and once more under the same name when the answer to the first call may have been lost.

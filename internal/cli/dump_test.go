@@ -166,7 +166,8 @@ func TestU06_WithAnotherSetting(t *testing.T) {
 // take them too.
 func TestP22_AllThatPlansTakesTheCosts(t *testing.T) {
 	t.Parallel()
-	d := understood(t, dumped(t, "--price-tolerance", "7", "--node-overhead-price", "0.03", "--max-nodes", "8", "--max-node-claims-hard", "9"))
+	d := understood(t, dumped(t, "--price-tolerance", "7", "--node-overhead-price", "0.03", "--max-nodes", "8",
+		"--max-node-claims-hard", "9"))
 	if d.Snapshot.MaxNodes != 8 || d.Snapshot.MaxClaims != 9 {
 		t.Errorf("the whole cluster may have %d nodes and %d NodeClaims, want 8 and 9", d.Snapshot.MaxNodes, d.Snapshot.MaxClaims)
 	}

@@ -130,7 +130,8 @@ func pictureAt(documents []whatif.Document, setting string, with costs, now time
 		return nil, offers{}, fmt.Errorf("--max-nodes is %d: want a number of nodes above 0, or 0 for no limit", with.maxNodes)
 	}
 	if with.maxClaims < 0 {
-		return nil, offers{}, fmt.Errorf("--max-node-claims-hard is %d: want a number of NodeClaims above 0, or 0 for no limit", with.maxClaims)
+		return nil, offers{}, fmt.Errorf("--max-node-claims-hard is %d: want a number of NodeClaims above 0, or 0 for no limit",
+			with.maxClaims)
 	}
 	overhead, err := whatif.PerHour(with.overhead)
 	if err != nil {

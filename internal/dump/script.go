@@ -251,7 +251,8 @@ func (p *scripter) body() string {
 		if c.MaxClaims != 0 { // those with a node are counted by their nodes
 			unseen = c.Claims - int64(p.claims())
 		}
-		b.WriteString(words("limit", "cluster", number("nodes", c.MaxNodes, 0), number("claims", c.MaxClaims, 0), number("unseen", unseen, 0)))
+		b.WriteString(words("limit", "cluster", number("nodes", c.MaxNodes, 0), number("claims", c.MaxClaims, 0),
+			number("unseen", unseen, 0)))
 	}
 	for _, pool := range p.in.pools {
 		b.WriteString(p.pool(pool))

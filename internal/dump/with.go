@@ -49,19 +49,14 @@ func With(d Dump, setting string) (Dump, error) {
 	case name == flagMaxClaims && given:
 		parts := *d.Snapshot
 		parts.MaxClaims, err = countOf(name, value)
-		parts.Claims = 0
-		for _, node := range parts.Nodes {
-			if node.Claim != "" {
-				parts.Claims++
-			}
-		}
-		parts.Claims = max(parts.Claims+parts.Unseen, d.Snapshot.Claims)
+		parts.Claims = max(cluster.CountClaims(parts.Nodes)+parts.Unseen, d.Snapshot.Claims)
 		d.Snapshot = cluster.New(parts)
 	case name == flagGates && (value == gateSpot+"=true" || value == gateSpot+"=false"):
 		d.Terms.SpotToSpot = strings.HasSuffix(value, "true")
 	default:
 		return d, fmt.Errorf("%q is none of the flags that a plan depends on: want %s=DOLLARS, %s=PERCENT, %s=PERCENT, %s=DOLLARS, "+
-			"%s=NUMBER, %s=NUMBER or %s=%s=true|false", setting, flagSaving, flagPercent, flagTolerant, flagOverhead, flagMaxNodes, flagMaxClaims, flagGates, gateSpot)
+			"%s=NUMBER, %s=NUMBER or %s=%s=true|false",
+			setting, flagSaving, flagPercent, flagTolerant, flagOverhead, flagMaxNodes, flagMaxClaims, flagGates, gateSpot)
 	}
 	return d, err
 }

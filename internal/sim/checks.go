@@ -48,7 +48,7 @@ type checks struct {
 	spared   map[types.UID]time.Duration // when the intent to remove claims was taken back
 	sparings []time.Duration             // each time that an intent was taken back
 	foreign  map[string][]time.Duration  // by the pool's name: when claims were deleted for another cause than a limit
-	moved    map[string]movedAt          // by the pool's UID
+	moved    map[string]time.Duration    // when a place was last taken out of a pool's list, by the pool's UID
 	places   map[string][]int            // of the table, as it was last, by the pool's UID
 	limits   map[string][]limitSpan      // by the pool's UID, and by "hard ", "static " or "gentle " and that; clusterKey
 	ended    []*karpenterv1.NodeClaim    // claims that are gone, as they were last
@@ -62,7 +62,7 @@ func newChecks(w *World) checks {
 	return checks{world: w, causes: causes{bought: map[string]*purchase{}},
 		machines: map[string]*cloud.Machine{}, launched: map[string]*replica{},
 		graceful: map[types.UID]int{}, spared: map[types.UID]time.Duration{}, foreign: map[string][]time.Duration{},
-		limits: map[string][]limitSpan{}, moved: map[string]movedAt{}, counted: newCounted(), brought: map[string]int{},
+		limits: map[string][]limitSpan{}, moved: map[string]time.Duration{}, counted: newCounted(), brought: map[string]int{},
 		intended: map[string]map[types.UID]bool{}}
 }
 

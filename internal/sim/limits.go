@@ -138,11 +138,12 @@ func (w *World) checkHardLimit(created *karpenterv1.NodeClaim) {
 		return
 	}
 	key := "hard " + string(pool.UID)
-	if moved := w.checks.moved[string(pool.UID)]; moved.is && moved.at > w.looked() {
+	moved, ever := w.checks.moved[string(pool.UID)]
+	if ever && moved > w.looked() {
 		return // it rests on places that were exchanged since (ADR 0023)
 	}
 	_, limit := w.checks.since(key, w.looked())
-	lowered, own := max(w.checks.lowered(key, w.looked()), w.checks.moved[string(pool.UID)].at), int64(0)
+	lowered, own := max(w.checks.lowered(key, w.looked()), moved), int64(0)
 	w.server.All(created, func(o client.Object) {
 		switch {
 		case ownedBy(o, pool):

@@ -74,7 +74,8 @@ func (w *World) tooMany() string {
 		if isOther(pool) {
 			return
 		}
-		if count, limit := w.count(pool.Name)-w.others(pool.Name), nodeLimit(pool); count > limit || pool.Spec.Replicas != nil && count < limit && w.clusterRoom() > 0 {
+		count, limit := w.count(pool.Name)-w.others(pool.Name), nodeLimit(pool)
+		if count > limit || pool.Spec.Replicas != nil && count < limit && w.clusterRoom() > 0 {
 			problem = fmt.Sprintf("NodePool %s has %d nodes, its limit is %d", pool.Name, count, limit)
 		}
 	})

@@ -68,20 +68,11 @@ func (w *World) setClusterLimit(a arguments) error {
 
 // loseTable deletes the table.
 func (w *World) loseTable(arguments) error {
-	if o := w.peekTable(); o != nil {
+	o := w.server.Peek(&corev1.ConfigMap{}, client.ObjectKey{Namespace: joiner.DefaultConfig().SystemNamespace, Name: apply.TableName})
+	if o != nil {
 		return w.server.Delete(o, client.ObjectKeyFromObject(o), apiserver.DeleteOptions{})
 	}
 	return nil
-}
-
-func (w *World) peekTable() client.Object {
-	return w.server.Peek(&corev1.ConfigMap{}, client.ObjectKey{Namespace: joiner.DefaultConfig().SystemNamespace, Name: apply.TableName})
-}
-
-// movedAt is when a place was last taken out of a pool's list, if ever.
-type movedAt struct {
-	at time.Duration
-	is bool
 }
 
 // noteTable remembers how the table changes.
@@ -99,7 +90,7 @@ func (w *World) noteTable(e apiserver.Event, object *corev1.ConfigMap) {
 	}
 	for uid, before := range w.checks.places {
 		if after := table.Places[uid]; len(after) < len(before) || !slices.Equal(after[:len(before)], before) {
-			w.checks.moved[uid] = movedAt{w.now, true}
+			w.checks.moved[uid] = w.now
 		}
 	}
 	w.checks.places = table.Places

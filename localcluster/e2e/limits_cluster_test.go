@@ -24,7 +24,8 @@ func TestK53_TwoControllersKeepTheLimitOfTheCluster(t *testing.T) {
 	r := newRig(t, func(o *rig.Options) { binary, o.Args = o.Joiner, args })
 	r.apply(kwokPool("default", amd64Linux, quick))
 	r.apply(kwokPool("small", amd64Linux, quick+fmt.Sprintf("\nhardLimits: {nodes: %d}", own)))
-	spread := "topologySpreadConstraints:\n- {topologyKey: kubernetes.io/hostname, maxSkew: 1, minDomains: 9, whenUnsatisfiable: DoNotSchedule, " +
+	spread := "topologySpreadConstraints:\n- {topologyKey: kubernetes.io/hostname, maxSkew: 1, minDomains: 9, " +
+		"whenUnsatisfiable: DoNotSchedule, " +
 		"labelSelector: {matchLabels: {app: %s}}}\nnodeSelector: {karpenter.sh/nodepool: %s}"
 	r.apply(deployment("web", 0, "{cpu: '1'}", fmt.Sprintf(spread, "web", "default")))
 	r.apply(deployment("db", 0, "{cpu: '1'}", fmt.Sprintf(spread, "db", "small")))

@@ -205,7 +205,8 @@ func TestTwoControllersKeepTheHardLimit(t *testing.T) {
 	watch := r.watchClaims("karpenter.sh/nodepool=default")
 	start := time.Now()
 	r.upAndDown(watch, limit, pods, "web")
-	t.Logf("%d rounds in %s, %d claims came or went, at most %d at a time at a limit of %d", rounds(t), time.Since(start).Round(time.Second), watch.events, watch.max(), limit)
+	t.Logf("%d rounds in %s, %d claims came or went, at most %d at a time at a limit of %d",
+		rounds(t), time.Since(start).Round(time.Second), watch.events, watch.max(), limit)
 }
 
 // upAndDown scales deployments up to so many pods and down again, round by round, each time at another stage of what comes and goes. The

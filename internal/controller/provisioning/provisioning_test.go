@@ -92,12 +92,13 @@ type picture struct{ snapshot *cluster.Snapshot }
 func (p *picture) Snapshot() *cluster.Snapshot { return p.snapshot }
 
 type applier struct {
+	begin   error
 	plans   []plan.Plan
 	outcome apply.Outcome
 	err     error
 }
 
-func (a *applier) Begin(context.Context) error { return nil }
+func (a *applier) Begin(context.Context) error { return a.begin }
 
 func (a *applier) Apply(_ context.Context, p plan.Plan) (apply.Outcome, error) {
 	a.plans = append(a.plans, p)
@@ -160,6 +161,20 @@ func TestNothingIsPlannedBeforeThePictureIsComplete(t *testing.T) {
 	result, err := r.step.Reconcile(t.Context(), reconcile.Request{})
 	if err != nil || len(r.applier.plans) != 0 || result.RequeueAfter == 0 {
 		t.Fatalf("plans %d, result %+v, error %v: want it to wait", len(r.applier.plans), result, err)
+	}
+}
+
+// K-53: nothing is planned for a limit of the cluster that is not known.
+func TestK53_NothingIsPlannedBeforeTheLimitIsKnown(t *testing.T) {
+	t.Parallel()
+	r := newRig(somePod())
+	r.applier.begin = errors.New("the table cannot be read")
+	if _, err := r.step.Reconcile(t.Context(), reconcile.Request{}); !errors.Is(err, r.applier.begin) || len(r.applier.plans) != 0 {
+		t.Fatalf("plans %d, error %v: want none, and what Begin says", len(r.applier.plans), err)
+	}
+	r.applier.begin = nil
+	if _, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil || len(r.applier.plans) != 1 {
+		t.Fatalf("plans %d, error %v: want one when the limit is known", len(r.applier.plans), err)
 	}
 }
 

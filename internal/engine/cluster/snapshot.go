@@ -147,6 +147,16 @@ type Hold struct {
 	Pool, Ask string
 }
 
+// CountClaims returns how many of these nodes have a NodeClaim.
+func CountClaims(nodes []*Node) (n int64) {
+	for _, node := range nodes {
+		if node.Claim != "" {
+			n++
+		}
+	}
+	return n
+}
+
 // New returns a snapshot of these parts in canonical order. The lists are copied, what they point to is shared.
 func New(parts Snapshot) *Snapshot {
 	s := parts

@@ -148,32 +148,39 @@ func (t Table) WithPlaces(pool string, n, count int64, want int, open []int, hel
 
 // unplaced returns those of some slots that are not places of the pool, with those first that are no other's places either.
 func (t Table) unplaced(pool string, slots []int) []int {
-	others := t.placesOf(func(uid string) bool { return uid != pool })
-	list := slices.DeleteFunc(slices.Clone(slots), func(slot int) bool { return slices.Contains(t.Places[pool], slot) })
-	return slices.Concat(slices.DeleteFunc(slices.Clone(list), func(slot int) bool { return others[slot] }),
-		slices.DeleteFunc(list, func(slot int) bool { return !others[slot] }))
+	own, others := map[int]bool{}, map[int]bool{}
+	for uid, list := range t.Places {
+		for _, slot := range list {
+			if uid == pool {
+				own[slot] = true
+			} else {
+				others[slot] = true
+			}
+		}
+	}
+	var nobodys, somebodys []int
+	for _, slot := range slots {
+		switch {
+		case own[slot]:
+		case others[slot]:
+			somebodys = append(somebodys, slot)
+		default:
+			nobodys = append(nobodys, slot)
+		}
+	}
+	return append(nobodys, somebodys...)
 }
 
 // NobodysFirst returns these slots, with those first that are no pool's places.
 func (t Table) NobodysFirst(slots []int) []int { return t.unplaced("", slots) }
 
-func (t Table) placesOf(picked func(uid string) bool) map[int]bool {
-	places := map[int]bool{}
-	for uid, list := range t.Places {
-		for _, slot := range list {
-			places[slot] = places[slot] || picked(uid)
-		}
-	}
-	return places
-}
-
-// Without returns the table without the places of pools that are not, and whether that changed it.
-func (t Table) Without(gone func(uid string) bool) (Table, bool) {
+// Without returns the table without the places of pools that are gone.
+func (t Table) Without(gone func(uid string) bool) Table {
 	fewer := Table{Most: t.Most, Places: make(map[string][]int, len(t.Places))}
 	for uid, places := range t.Places {
 		if !gone(uid) {
 			fewer.Places[uid] = places
 		}
 	}
-	return fewer, len(fewer.Places) < len(t.Places)
+	return fewer
 }

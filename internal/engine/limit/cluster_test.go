@@ -227,7 +227,8 @@ func TestK53_APoolGetsPlacesThatItCanUse(t *testing.T) {
 			m.table = more
 		}
 		if got := len(m.usable(m.look("a"))); got < want {
-			t.Fatalf("pool a has %d places that it can use, want %d: claims %v, places %v, limit %d of %d", got, want, m.claims, m.table.Places,
+			t.Fatalf("pool a has %d places that it can use, want %d: claims %v, places %v, limit %d of %d",
+				got, want, m.claims, m.table.Places,
 				m.pools["a"], m.table.Most)
 		}
 	})

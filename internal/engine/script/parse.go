@@ -275,11 +275,7 @@ func (p *parser) finish() *cluster.Snapshot {
 		}
 	}
 	if p.parts.Claims = p.parts.Unseen; p.parts.MaxClaims != 0 {
-		for _, node := range p.parts.Nodes {
-			if node.Claim != "" {
-				p.parts.Claims++
-			}
-		}
+		p.parts.Claims += cluster.CountClaims(p.parts.Nodes)
 	}
 	p.bind()
 	p.parts.Pools, p.parts.Names = p.pools, p.space.Names()
