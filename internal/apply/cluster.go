@@ -305,9 +305,8 @@ func (a *Applier) createSeated(ctx context.Context, snapshot *cluster.Snapshot, 
 		if !free {
 			return nil, t.view.noSeat(), nil
 		}
-		claim = translate.NodeClaimFor(t.view.pool, p.Names, t.launch, limit.ClusterSlotName(slot))
+		claim = a.claimFor(p, t, t.launch, limit.ClusterSlotName(slot))
 		translate.SetLaunchKey(claim, key)
-		translate.SetCompany(claim, t.company)
 		if claim, _, err = a.createOrFind(ctx, p, t, claim, standsForSame); claim != nil || err != nil {
 			return claim, "", err
 		}

@@ -205,8 +205,7 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 		if holder := t.view.named[name]; holder != nil {
 			return holder, "", nil // this very launch, see objection
 		}
-		claim := translate.NodeClaimFor(t.view.pool, p.Names, launch, name)
-		translate.SetCompany(claim, t.company)
+		claim := a.claimFor(p, t, launch, name)
 		mine, other, err := a.createOrFind(ctx, p, t, claim, sameLaunch)
 		if mine != nil || err != nil {
 			return mine, "", err
@@ -219,6 +218,15 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 		}
 	}
 	return nil, "", fmt.Errorf("%d names for the same pods are in use; the last is %s", maxAttempts, name)
+}
+
+// claimFor returns the claim of a launch, as it is created under that name.
+func (a *Applier) claimFor(p plan.Plan, t *attempt, launch plan.Launch, name string) *karpenterv1.NodeClaim {
+	claim := translate.NodeClaimFor(t.view.pool, p.Names, launch, name)
+	translate.SetCompany(claim, t.company)
+	price, capacity := a.config.Store.Overlaid(claim.Spec.NodeClassRef, launch.Pool, launch.Types)
+	translate.SetOverlaid(claim, price, capacity)
+	return claim
 }
 
 // createOrFind creates the claim of the launch. mine is the claim that stands for the launch: the new one, or the one that has

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
-	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
@@ -144,34 +143,14 @@ func nodeClasses(p *picture) (found []Finding) {
 func overlays(p *picture) (found []Finding) {
 	for _, o := range p.overlays {
 		verdict, known := p.World.OverlayVerdict(o.Name)
-		split := splits(o)
-		if split == "" && (!known || verdict.Reason == "") {
+		if !known || verdict.Reason == "" {
 			continue
 		}
-		f := Finding{Severity: Warning, Kind: kindOverlay, Name: o.Name,
+		found = append(found, Finding{Severity: Warning, Kind: kindOverlay, Name: o.Name,
 			Consequence: "Joiner judges it otherwise, perhaps, and it has no effect: " + verdict.Message,
-			Remedy:      "mend what the message names, and look at its condition Ready"}
-		if split != "" {
-			f.Consequence = fmt.Sprintf("spec.capacity is for some offerings of an instance type, by %s: Karpenter gives it to the whole "+
-				"type; in Joiner such an overlay has no effect, and its resources are not expected on new nodes", split)
-			f.Remedy = fmt.Sprintf("leave %s out of spec.requirements, which is what Karpenter does with it", split)
-		}
-		found = append(found, f)
+			Remedy:      "mend what the message names, and look at its condition Ready"})
 	}
 	return found
-}
-
-// splits names the requirement by which a capacity is for some offerings of a type; "" for none.
-func splits(o *karpenterv1alpha1.NodeOverlay) string {
-	if len(o.Spec.Capacity) == 0 {
-		return ""
-	}
-	for _, r := range o.Spec.Requirements {
-		if key := string(translate.Key(r.Key)); key == "topology.kubernetes.io/zone" || key == karpenterv1.CapacityTypeLabelKey {
-			return key
-		}
-	}
-	return ""
 }
 
 // begins counts what is due for drift and expiration the moment that Joiner starts.

@@ -212,8 +212,8 @@ func byWeight(a, b Overlay) int {
 }
 
 // Correct returns the catalogue as the overlays change it, which must all concern the pool that it is for. Of those that
-// change the same thing the one of highest weight holds, and then the first by name. Capacity is the whole type's: only
-// an overlay that chooses all offerings of a type changes it. c itself stays as it is.
+// change the same thing the one of highest weight holds, and then the first by name. Capacity is the whole type's: an
+// overlay that chooses any offering of a type changes it (K-46). c itself stays as it is.
 func Correct(c catalog.Catalog, overlays []Overlay) catalog.Catalog {
 	ordered := slices.SortedFunc(slices.Values(overlays), byWeight)
 	corrected := c
@@ -235,7 +235,7 @@ func correctType(c catalog.Catalog, t *catalog.Type, ordered []Overlay) {
 				offerings[i].Price, priced[i] = o.Price.of(offerings[i].Price), true
 			}
 		}
-		if n < len(offerings) {
+		if n == 0 {
 			continue
 		}
 		for name, amount := range o.Capacity {

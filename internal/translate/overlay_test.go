@@ -225,14 +225,20 @@ func TestOverlaysOfOneWeightConflict(t *testing.T) {
 	}
 }
 
-// P-11: capacity is the whole type's, and an overlay that finds nothing says so.
-func TestOverlaysThatCannotWorkSaySo(t *testing.T) {
+// K-46: capacity is the whole type's, also of an overlay that chooses some of its offerings, which says so. One that finds
+// nothing says so, too.
+func TestK46_CapacityOfSomeOfferingsIsTheWholeTypes(t *testing.T) {
 	t.Parallel()
 	zone := choosing("topology.kubernetes.io/zone", corev1.NodeSelectorOpIn, "a")
-	_, verdicts := translate.JudgeOverlays(compiled(t, overlay("part", having("example.com/new", "1"), zone), overlay("none", priced("1"), choosing("family", corev1.NodeSelectorOpIn, "x9"))),
+	accepted, verdicts := translate.JudgeOverlays(compiled(t, overlay("part", having("example.com/new", "1"), zone), overlay("none", priced("1"), choosing("family", corev1.NodeSelectorOpIn, "x9"))),
 		[]translate.View{{Catalog: twoTypes()}})
-	if v := verdicts["part"]; v.Reason != translate.OverlayInvalid || !strings.Contains(v.Message, "spec.requirements choose 2 of the 4 offerings of instance type") {
+	if v := verdicts["part"]; v.Reason != "" || !v.Whole || !strings.Contains(v.Message, "choose 2 of the 4 offerings of instance type") {
 		t.Errorf("an overlay of the capacity of some offerings: %+v", v)
+	}
+	for _, changed := range translate.Correct(twoTypes(), accepted).Types {
+		if got := changed.Capacity["example.com/new"]; got != 1 {
+			t.Errorf("instance type %s has %d of the resource, want 1", changed.Name, got)
+		}
 	}
 	if v := verdicts["none"]; v.Reason != "" || !strings.Contains(v.Message, "choose no instance type") {
 		t.Errorf("an overlay that chooses nothing: %+v", v)

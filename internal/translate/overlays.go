@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
@@ -21,20 +22,23 @@ const (
 	OverlayConflict = "Conflict"
 )
 
+// OverlayWhole is the reason of one in effect whose capacity holds for whole types, although it chooses some of their offerings.
+const OverlayWhole = "WholeType"
+
 // GateDisabled is the reason of what has no effect because a feature gate is off.
 const GateDisabled = "FeatureGateDisabled"
 
 // Verdict is what is to be said about an overlay.
 type Verdict struct {
 	Reason  string // OverlayInvalid, OverlayConflict, GateDisabled, or "" for one in effect
+	Whole   bool   // in effect, and its capacity holds for more offerings than it chooses (K-46)
 	Message string // for people
 }
 
 // JudgeOverlays returns which overlays are in effect on these views, in the order in which they hold, and a verdict on
 // each by name. An overlay has no effect at all when one of the same weight, before it by name, changes the same price or
 // the same resource of the same offering anywhere (of overlays that contradict each other none would be right for sure,
-// but the first at least always is the same one), or when it would change the capacity of some offerings of a type and
-// leave others.
+// but the first at least always is the same one)).
 func JudgeOverlays(overlays []Overlay, views []View) ([]Overlay, map[string]Verdict) {
 	var accepted []Overlay
 	verdicts := map[string]Verdict{}
@@ -49,7 +53,7 @@ func JudgeOverlays(overlays []Overlay, views []View) ([]Overlay, map[string]Verd
 }
 
 func (o Overlay) judge(accepted []Overlay, views []View) Verdict {
-	found := false
+	found, whole := false, ""
 	for _, view := range views {
 		if !o.Concerns(view.Catalog, view.Pool) {
 			continue
@@ -66,12 +70,15 @@ func (o Overlay) judge(accepted []Overlay, views []View) Verdict {
 				continue
 			}
 			found = true
-			if n < len(t.Offerings) && len(o.Capacity) > 0 {
-				return Verdict{OverlayInvalid, fmt.Sprintf("spec.requirements choose %d of the %d offerings of instance type %s: spec.capacity changes whole instance types, leave out zone, capacity type and what else tells offerings of a type apart", n, len(t.Offerings), t.Name)}
+			if n < len(t.Offerings) && len(o.Capacity) > 0 && whole == "" {
+				whole = fmt.Sprintf("spec.requirements choose %d of the %d offerings of instance type %s, and spec.capacity is expected of "+
+					"all of them, as an instance type has one capacity: a node of another offering would lack it", n, len(t.Offerings), t.Name)
 			}
 			for _, rival := range rivals {
 				if what := o.clash(rival, view.Catalog, t, chosen); what != "" {
-					return Verdict{OverlayConflict, fmt.Sprintf("NodeOverlay %s, of the same weight %d, changes %s of instance type %s too: give one of the two another spec.weight, or requirements that keep them apart", rival.Name, o.Weight, what, t.Name)}
+					return Verdict{Reason: OverlayConflict, Message: fmt.Sprintf("NodeOverlay %s, of the same weight %d, changes %s of "+
+						"instance type %s too: give one of the two another spec.weight, or requirements that keep them apart",
+						rival.Name, o.Weight, what, t.Name)}
 				}
 			}
 		}
@@ -79,7 +86,29 @@ func (o Overlay) judge(accepted []Overlay, views []View) Verdict {
 	if !found && len(views) > 0 {
 		return Verdict{Message: "spec.requirements choose no instance type that any pool's node class offers at present"}
 	}
-	return Verdict{}
+	return Verdict{Whole: whole != "", Message: whole}
+}
+
+// Changes returns what of an offered type the overlays change, those that are about the pool: the price of an offering, the
+// capacity.
+func Changes(c catalog.Catalog, overlays []Overlay, t catalog.Type) (price, capacity bool) {
+	for _, o := range overlays {
+		if _, n := o.chooses(c, t); n > 0 {
+			price, capacity = price || o.Price != nil, capacity || len(o.Capacity) > 0
+		}
+	}
+	return price, capacity
+}
+
+// SetOverlaid writes on a claim that is to be made, which has annotations, that NodeOverlays changed the price or the capacity
+// of instance types that it may become (K-47).
+func SetOverlaid(claim *karpenterv1.NodeClaim, price, capacity bool) {
+	if price {
+		claim.Annotations[karpenterv1.PriceOverlayAppliedAnnotationKey] = "true"
+	}
+	if capacity {
+		claim.Annotations[karpenterv1.CapacityOverlayAppliedAnnotationKey] = "true"
+	}
 }
 
 // clash names what both overlays change of a type; "" for nothing. chosen are the offerings that o chooses.

@@ -124,13 +124,15 @@ func Pod(space *resources.Space, pod *corev1.Pod, now time.Time) (*cluster.Pod, 
 	return result, err
 }
 
-// deletionCost reads controller.kubernetes.io/pod-deletion-cost; what is no number counts as none, as for Kubernetes.
+// deletionCost reads karpenter.sh/disruption-cost or, without it, controller.kubernetes.io/pod-deletion-cost (K-50). What is no
+// number counts as not given, as for Kubernetes.
 func deletionCost(pod *corev1.Pod) int32 {
-	cost, err := strconv.ParseInt(pod.Annotations[corev1.PodDeletionCost], 10, 32)
-	if err != nil {
-		return 0
+	for _, key := range []string{karpenterv1.DisruptionCostAnnotationKey, corev1.PodDeletionCost} {
+		if cost, err := strconv.ParseInt(pod.Annotations[key], 10, 32); err == nil {
+			return int32(cost)
+		}
 	}
-	return int32(cost)
+	return 0
 }
 
 func podShape(space *resources.Space, pod *corev1.Pod) (*cluster.Shape, error) {

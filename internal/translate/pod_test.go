@@ -268,3 +268,26 @@ func TestDaemonsTolerateWhatTheirControllerAdds(t *testing.T) { // P-06, P-08
 		t.Error("the DaemonSet was changed")
 	}
 }
+
+// K-50: what a pod says of the cost of its disruption counts before what it says of its deletion.
+func TestK50_WhatADisruptionCosts(t *testing.T) {
+	t.Parallel()
+	const ours, theirs = "karpenter.sh/disruption-cost", "controller.kubernetes.io/pod-deletion-cost"
+	for _, row := range []struct {
+		annotations map[string]string
+		want        int32
+	}{
+		{nil, 0},
+		{map[string]string{theirs: "7"}, 7},
+		{map[string]string{ours: "-3", theirs: "7"}, -3},
+		{map[string]string{ours: "0", theirs: "7"}, 0},
+		{map[string]string{ours: "dear", theirs: "7"}, 7},
+		{map[string]string{ours: "2147483648", theirs: "also"}, 0},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", Annotations: row.annotations}}
+		got, err := Pod(resources.NewSpace(), pod, time.Unix(0, 0))
+		if err != nil || got.DeletionCost != row.want {
+			t.Errorf("%v: %d (%v), want %d", row.annotations, got.DeletionCost, err, row.want)
+		}
+	}
+}

@@ -171,6 +171,25 @@ func (s *Store) Corrected(claim *karpenterv1.NodeClaim, c catalog.Catalog) catal
 	return translate.Correct(c, own)
 }
 
+// Overlaid reports whether overlays change the price or the capacity of some of these instance types, for a pool of that node
+// class (K-47).
+func (s *Store) Overlaid(ref *karpenterv1.NodeClassReference, pool string, types []string) (price, capacity bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	base := s.offers[classOf(ref)]
+	own, _ := s.overlaysOn(base, pool)
+	if len(own) == 0 {
+		return false, false
+	}
+	for _, t := range base.catalog.Types {
+		if slices.Contains(types, t.Name) {
+			p, c := translate.Changes(base.catalog, own, t)
+			price, capacity = price || p, capacity || c
+		}
+	}
+	return price, capacity
+}
+
 // OverlayVerdict returns what is to be said about a NodeOverlay and the generation of the object that it is about; false
 // when the Store has not seen it.
 func (s *Store) OverlayVerdict(name string) (translate.Verdict, int64, bool) {

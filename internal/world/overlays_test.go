@@ -63,6 +63,9 @@ func TestOverlaysChangeThePicture(t *testing.T) {
 	}
 	want("without overlays", "pool-0:small=0.010 pool-0:large=0.040 pool-1:small=0.010 pool-1:large=0.040", 40_000)
 	_ = s.Apply(testOverlay("o", "ou", 4, "0.005", "", "large"))
+	if price, capacity := s.Overlaid(testPool("pool-0", 1).Spec.Template.Spec.NodeClassRef, "pool-0", []string{"small"}); price || capacity {
+		t.Errorf("another type: price %t, capacity %t; want none", price, capacity)
+	}
 	want("a type", "pool-0:large=0.005 pool-0:small=0.010 pool-1:large=0.005 pool-1:small=0.010", 5_000)
 	if a, b := s.Snapshot().Pools[0].Catalog, s.Snapshot().Pools[1].Catalog; a != b {
 		t.Error("pools that see the same have each a catalogue of their own")
@@ -102,6 +105,12 @@ func TestOverlaysReachClaimsAndLaunches(t *testing.T) {
 		if got.Types[0].Offerings[0].Price != 500_000 || got.Types[0].Capacity["example.com/fuse"] != 4 {
 			t.Errorf("%s: launched from %+v; want the overlay in it", name, got.Types[0])
 		}
+	}
+	if price, capacity := s.Overlaid(testPool("pool-0", 1).Spec.Template.Spec.NodeClassRef, "pool-0", []string{"large"}); !price || !capacity {
+		t.Errorf("an overlay of price and capacity: %t, %t; want both (K-47)", price, capacity)
+	}
+	if price, capacity := s.Overlaid(testPool("pool-0", 1).Spec.Template.Spec.NodeClassRef, "pool-9", []string{"large"}); price || capacity {
+		t.Errorf("another pool: price %t, capacity %t; want none", price, capacity)
 	}
 	if got := s.Corrected(testClaim("c2", "cu2", 4, "pool-9", ""), testCatalog(10)); got.Types[0].Offerings[0].Price != 10 {
 		t.Errorf("a claim of another pool is launched from %+v; want it as it is", got.Types[0])

@@ -44,6 +44,9 @@ const (
 
 // Annotations.
 const (
+	// DisruptionCostAnnotationKey on a pod says what its eviction costs, a whole number of 32 bits. It counts instead of
+	// controller.kubernetes.io/pod-deletion-cost, which also decides what a ReplicaSet removes first.
+	DisruptionCostAnnotationKey = Group + "/disruption-cost"
 	// DoNotDisruptAnnotationKey with the value "true" on a pod, node or NodeClaim keeps voluntary
 	// disruption away from it.
 	DoNotDisruptAnnotationKey = Group + "/do-not-disrupt"

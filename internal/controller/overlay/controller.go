@@ -73,9 +73,13 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 // conditions are the verdict in the terms of Karpenter: the reason stands in both.
 func conditions(v translate.Verdict) []condition.Value {
 	if v.Reason == "" {
+		reason := ""
+		if v.Whole {
+			reason = translate.OverlayWhole
+		}
 		return []condition.Value{
 			condition.True(karpenterv1.ConditionTypeValidationSucceeded, "", ""),
-			condition.True(karpenterv1.ConditionTypeReady, "", v.Message),
+			condition.True(karpenterv1.ConditionTypeReady, reason, v.Message),
 		}
 	}
 	if v.Reason == translate.GateDisabled { // whether it is valid nobody has looked at

@@ -35,6 +35,7 @@ func TestAnOverlaySaysWhetherItIsInEffect(t *testing.T) {
 	}{
 		"in effect":             {verdict{translate.Verdict{}, 3}, "True", "Ready", ""},
 		"about nothing":         {verdict{translate.Verdict{Message: "chooses nothing"}, 3}, "True", "Ready", "chooses nothing"},
+		"for whole types":       {verdict{translate.Verdict{Whole: true, Message: "some of them"}, 3}, "True", "WholeType", "some of them"},
 		"in conflict":           {verdict{translate.Verdict{Reason: "Conflict", Message: "with another"}, 3}, "False", "Conflict", "the overlay has no effect: with another"},
 		"switched off":          {verdict{translate.Verdict{Reason: translate.GateDisabled, Message: "the gate"}, 3}, "False", "FeatureGateDisabled", "the overlay has no effect: the gate"},
 		"not seen by the store": {verdict{}, "", "", ""},

@@ -16,7 +16,8 @@ type Pod struct {
 	Name      string
 	Shape     *Shape
 	Priority  int32
-	// DeletionCost is the pod's own word on what its eviction costs (controller.kubernetes.io/pod-deletion-cost).
+	// DeletionCost is the pod's own word on what its eviction costs (karpenter.sh/disruption-cost, or
+	// controller.kubernetes.io/pod-deletion-cost).
 	DeletionCost int32
 	Created      int64  // Unix seconds; orders pods that are otherwise alike
 	Node         string // name of the node it is bound to, "" while pending
