@@ -180,6 +180,12 @@ func MayGo(s *cluster.Snapshot, now int64, node *cluster.Node, reason plan.Disru
 	return hear(s, now).mayGo(node, reason)
 }
 
+// MightSave reports whether a node is one that goes if that saves money, and for nothing else: quiet, fit, kept by nobody
+// and not to be renewed. Its price need not be known.
+func MightSave(s *cluster.Snapshot, now int64, node *cluster.Node) bool {
+	return node.Consolidatable(s.Pool(node.Pool), now) && Disruptable(s, node) && renewal(s, node) == ""
+}
+
 // bound reports whether a pod that would have to move is one that no other node can be right for, since it has devices for
 // instance (K-41). To try its node together with others would only keep those others.
 func bound(pod *cluster.Pod) bool { return !pod.Fixed && !pod.Terminating && pod.Shape.Blocked != "" }

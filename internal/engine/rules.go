@@ -207,19 +207,40 @@ func (h *hearing) mayGo(node *cluster.Node, reason plan.DisruptionReason) bool {
 // it. chosen is set for one that was chosen before.
 func (h *hearing) objection(r *rule, node *cluster.Node, chosen bool) string {
 	pool := h.s.Pool(node.Pool)
-	switch {
-	case r.poolless:
-	case pool == nil:
-		return poolGone
-	case pool.Dormant:
+	if why := h.notDue(r, node, chosen); why != "" {
+		return why
+	}
+	if !r.poolless && pool.Dormant {
 		return gateOff
 	}
-	if r.due != nil {
-		if why := r.due(subject{node, pool, h.now, chosen}); why != "" {
-			return why
+	return h.kept(node, r.keepers(node, pool != nil && pool.Gentle))
+}
+
+// notDue says why a node is not one that goes by a rule, whatever keeps it; "" when it is.
+func (h *hearing) notDue(r *rule, node *cluster.Node, chosen bool) string {
+	pool := h.s.Pool(node.Pool)
+	switch {
+	case pool == nil && !r.poolless:
+		return poolGone
+	case r.due == nil:
+		return ""
+	}
+	return r.due(subject{node, pool, h.now, chosen})
+}
+
+// wanted returns the first of these reasons for which a node is due, whatever keeps it; "" when it is for none.
+func (h *hearing) wanted(node *cluster.Node, reasons ...plan.DisruptionReason) plan.DisruptionReason {
+	for _, reason := range reasons {
+		if h.notDue(ruleOf(reason), node, false) == "" {
+			return reason
 		}
 	}
-	return h.kept(node, r.keepers(node, pool != nil && pool.Gentle))
+	return ""
+}
+
+// renewal is what a node is to go for whatever it costs; "" when it is not.
+func renewal(s *cluster.Snapshot, node *cluster.Node) plan.DisruptionReason {
+	return hear(s, 0).wanted(node, plan.Drifted, plan.Expired)
 }
 
 // unfit says why no method looks at a node, whatever for; "" when they do.

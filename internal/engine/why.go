@@ -172,12 +172,8 @@ func whyDue(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, boo
 func whyDueBy(s *cluster.Snapshot, terms Terms, node *cluster.Node,
 	method func(plan.DisruptionReason) plan.Plan) (Standing,
 	bool) {
-	reason := plan.Drifted
-	switch {
-	case node.Drifted:
-	case node.Expired && s.Pool(node.Pool).ExpiresGracefully:
-		reason = plan.Expired
-	default:
+	reason := renewal(s, node)
+	if reason == "" {
 		return Standing{}, false
 	}
 	if found, held := budgeted(s, terms, node, reason); held {

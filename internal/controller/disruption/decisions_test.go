@@ -104,7 +104,7 @@ func TestWhatANodeSaysThatStays(t *testing.T) {
 		node.Pods = c.pods
 		c.change(pool, node)
 		got := ""
-		if standing, so := (&Controller{}).blocked(one(pool, node), node); so {
+		if standing, so := engine.WhyBlocked(one(pool, node).snapshot, 1000, node); so {
 			got = strings.TrimSpace(string(standing.Cause) + " " + string(standing.Wanted))
 		}
 		if got != c.want {
