@@ -77,6 +77,12 @@ func ForMoney(reason plan.DisruptionReason) bool {
 	return r != nil && r.room == lessMoney
 }
 
+// Renews reports whether nodes go for a reason whatever it costs, since they are to be others.
+func Renews(reason plan.DisruptionReason) bool {
+	r := ruleOf(reason)
+	return r != nil && r.room == anyPrice
+}
+
 // Moves reports whether nodes go for a reason although pods run on them that need places first.
 func Moves(reason plan.DisruptionReason) bool {
 	r := ruleOf(reason)
@@ -154,7 +160,7 @@ func (j *judging) single(i Intent) {
 	if !i.Marked {
 		stays = Keep
 	}
-	if j.docket.Paused != "" {
+	if j.docket.Paused != "" && pool != "" { // budgets bound nothing that belongs to no pool
 		j.say(i, stays, GroundBudget, j.docket.Paused)
 		return
 	}

@@ -67,6 +67,13 @@ func (h *hearing) keeping(node *cluster.Node, of keeper) iter.Seq[Standing] {
 	}
 }
 
+// Keeps says what keeps a node from going for a reason, in the words of Why, whatever room and budgets there are; ""
+// when nothing does.
+func Keeps(s *cluster.Snapshot, node *cluster.Node, reason plan.DisruptionReason) string {
+	pool := s.Pool(node.Pool)
+	return hear(s, 0).kept(node, ruleOf(reason).keepers(node, pool != nil && pool.Gentle))
+}
+
 // Replacing reports whether a claim that the node was made to replace is still there: what runs on that is to come here, so
 // the node is needed however empty it is (D-10).
 func Replacing(s *cluster.Snapshot, node *cluster.Node) bool {

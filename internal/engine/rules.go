@@ -55,6 +55,34 @@ var table = []rule{
 		kept: byNode, budget: own, poolless: true, atOnce: true},
 }
 
+// Reasons returns the reasons for which nodes are marked to go, in the order in which a round asks about them.
+func Reasons() []plan.DisruptionReason {
+	var list []plan.DisruptionReason
+	for _, r := range table {
+		if !r.atOnce {
+			list = append(list, r.reason)
+		}
+	}
+	return list
+}
+
+// Method is a way to choose nodes that go.
+type Method struct {
+	Name   string
+	Reason plan.DisruptionReason
+	Plan   func(*cluster.Snapshot, Terms) plan.Plan
+}
+
+// Methods returns those of which one acts at a time, in the order in which a round asks them. [Trim] comes before them.
+func Methods() []Method {
+	return []Method{
+		{"emptiness", plan.Empty, func(s *cluster.Snapshot, t Terms) plan.Plan { return Emptiness(s, t.Now, t.Budgets) }},
+		{"expire", plan.Expired, Expire},
+		{"drift", plan.Drifted, Drift},
+		{"consolidate", plan.Underutilized, Consolidate},
+	}
+}
+
 // ruleOf returns the row of a reason; nil when there is none.
 func ruleOf(reason plan.DisruptionReason) *rule {
 	for i := range table {

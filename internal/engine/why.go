@@ -143,13 +143,8 @@ func forbidding(s *cluster.Snapshot, node *cluster.Node) iter.Seq[Standing] {
 
 // whyChosen is about nodes that one of the methods removes, in the order in which a round asks them.
 func whyChosen(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, bool) {
-	for _, method := range []func() plan.Plan{
-		func() plan.Plan { return Emptiness(s, terms.Now, terms.Budgets) },
-		func() plan.Plan { return Expire(s, terms) },
-		func() plan.Plan { return Drift(s, terms) },
-		func() plan.Plan { return Consolidate(s, terms) },
-	} {
-		for _, r := range method().Removes {
+	for _, method := range Methods() {
+		for _, r := range method.Plan(s, terms).Removes {
 			if r.Claim == node.Claim {
 				return Standing{Goes: r.Reason, Text: "it goes now"}, true
 			}
