@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
@@ -183,7 +184,11 @@ func MayGo(s *cluster.Snapshot, now int64, node *cluster.Node, reason plan.Disru
 // MightSave reports whether a node is one that goes if that saves money, and for nothing else: quiet, fit, kept by nobody
 // and not to be renewed. Its price need not be known.
 func MightSave(s *cluster.Snapshot, now int64, node *cluster.Node) bool {
-	return node.Consolidatable(s.Pool(node.Pool), now) && Disruptable(s, node) && renewal(s, node) == ""
+	if !Disruptable(s, node) || renewal(s, node) != "" {
+		return false
+	}
+	found := dueUnderutilized(subject{node: node, pool: s.Pool(node.Pool), now: now})
+	return found.Text == "" || found.Cause == cause.PriceUnknown
 }
 
 // bound reports whether a pod that would have to move is one that no other node can be right for, since it has devices for

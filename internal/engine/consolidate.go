@@ -19,7 +19,9 @@ import (
 // round is bounded, and the next one goes on with what is left: nothing is thrown away for lack of time.
 func Consolidate(s *cluster.Snapshot, terms Terms) plan.Plan {
 	h := hear(s, terms.Now)
-	mayGo := func(node *cluster.Node) bool { return h.mayGo(node, plan.Underutilized) }
+	mayGo := func(node *cluster.Node) bool {
+		return h.mayGo(node, plan.Underutilized) && !slices.ContainsFunc(node.Pods, bound)
+	}
 	if !slices.ContainsFunc(s.Nodes, mayGo) { // then pods that wait need not be planned to know that nothing goes
 		return plan.Plan{BasedOn: s.Version, Names: s.Names}
 	}

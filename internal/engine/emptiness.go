@@ -57,7 +57,7 @@ func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan
 // IsEmpty reports whether a node may go because nothing runs on it but daemons and finished pods: initialized, quiet
 // since long enough at now (Unix seconds), and without an annotation that forbids it.
 func IsEmpty(node *cluster.Node, now int64) bool {
-	return notEmpty(node, now) == "" && hear(nil, now).kept(node, byNode|byPods) == ""
+	return inUse(node).Text == "" && node.ConsolidatableAt <= now && hear(nil, now).kept(node, byNode|byPods) == ""
 }
 
 // Allowed returns how many nodes of a pool may be disrupting at once for a reason: the smallest of the active budgets

@@ -20,9 +20,9 @@ type rule struct {
 	reason plan.DisruptionReason
 	// when says in words what due decides.
 	when string
-	// due says why a node is not, or not any more, one that goes for this reason; "" when it is. nil where somebody
-	// else counts or measures that.
-	due func(subject) string
+	// due says why a node is not, or not any more, one that goes for this reason; the zero value when it is. nil where
+	// somebody else counts or measures that.
+	due func(subject) Standing
 	// kept is what keeps a node that is due; aside is what of it does not count while a terminationGracePeriod ends
 	// the drain.
 	kept, aside keeper
@@ -143,64 +143,80 @@ type subject struct {
 const (
 	gateOff  = "the feature gate StaticCapacity is off"
 	poolGone = "its NodePool is gone"
-	notQuiet = "pods came or went, and its quiet time (consolidateAfter) is not over"
 )
 
-func dueEmpty(x subject) string {
-	if x.pool.Static {
-		return "its NodePool is static: it keeps its nodes, empty or not"
+// no is a Standing that has no code, since Why never meets it.
+func no(text string) Standing { return Standing{Text: text} }
+
+func dueEmpty(x subject) Standing {
+	if found := inUse(x.node); found.Text != "" {
+		return found
 	}
-	return notEmpty(x.node, x.now)
+	return notIdle(x)
 }
 
-// notEmpty says why a node is not empty, or not yet.
-func notEmpty(node *cluster.Node, now int64) string {
+// inUse says why a node is not empty.
+func inUse(node *cluster.Node) Standing {
 	switch {
 	case node.Name == "" || !node.Initialized:
-		return "it is not initialized"
+		return no("it is not initialized")
 	case slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return !p.Fixed }):
-		return "it is not empty any more"
-	case node.ConsolidatableAt > now:
-		return notQuiet
+		return no("it is not empty any more")
 	}
-	return ""
+	return Standing{}
 }
 
-func dueDrifted(x subject) string {
-	if !x.node.Drifted {
-		return "it is not drifted any more"
-	}
-	return ""
-}
-
-func dueExpired(x subject) string {
-	if !x.node.Expired || !x.pool.ExpiresGracefully {
-		return "it is not to be replaced for its age any more"
-	}
-	return ""
-}
-
-func dueUnderutilized(x subject) string {
-	switch {
-	case x.pool.Consolidates == cluster.WhenEmpty || x.pool.Static:
-		return "its NodePool does not consolidate nodes in use any more"
-	case x.chosen:
-		return ""
+// notIdle says why nodes of the pool, or this one yet, do not go to save money.
+func notIdle(x subject) Standing {
+	switch pool := x.pool.Name; {
+	case x.pool.Static:
+		return Standing{Cause: cause.StaticPoolNode,
+			Text: fmt.Sprintf("NodePool %s keeps %s, whatever runs on them", pool, nodesText(int(x.pool.Replicas)))}
+	case x.node.ConsolidatableAt == cluster.Never:
+		return Standing{Cause: cause.ConsolidationOff, Text: "NodePool " + pool + " never removes nodes to save money"}
 	case x.node.ConsolidatableAt > x.now:
-		return notQuiet
-	case x.node.Price == resources.Unpriced:
-		return "its price is not known, so nothing can be called cheaper"
-	case slices.ContainsFunc(x.node.Pods, bound):
-		return "a pod on it can run on no other node"
+		return Standing{Cause: cause.QuietTime, Until: x.node.ConsolidatableAt,
+			Text: "pods came or went, and NodePool " + pool + " waits for its consolidateAfter"}
 	}
-	return ""
+	return Standing{}
 }
 
-func dueAbandoned(x subject) string {
-	if slices.ContainsFunc(x.node.Pods, func(p *cluster.Pod) bool { return !p.Fixed }) {
-		return "pods run on it"
+func dueUnderutilized(x subject) Standing {
+	found := notIdle(x)
+	switch onlyEmpty := x.pool.Consolidates == cluster.WhenEmpty; {
+	case found.Cause == cause.StaticPoolNode, x.node.ConsolidatableAt == cluster.Never && !x.chosen:
+		return found
+	case onlyEmpty:
+		_, pods := DisruptionCost(x.node)
+		return Standing{Cause: cause.ConsolidationOff,
+			Text: fmt.Sprintf("NodePool %s removes empty nodes only, and this one has pods: %d", x.pool.Name, pods)}
+	case x.chosen:
+		return Standing{}
+	case found.Text == "" && x.node.Price == resources.Unpriced:
+		return Standing{Cause: cause.PriceUnknown, Text: "its price is not known, so nothing can be called cheaper"}
 	}
-	return ""
+	return found
+}
+
+func dueDrifted(x subject) Standing {
+	if !x.node.Drifted {
+		return no("it is not drifted any more")
+	}
+	return Standing{}
+}
+
+func dueExpired(x subject) Standing {
+	if !x.node.Expired || !x.pool.ExpiresGracefully {
+		return no("it is not to be replaced for its age any more")
+	}
+	return Standing{}
+}
+
+func dueAbandoned(x subject) Standing {
+	if slices.ContainsFunc(x.node.Pods, func(p *cluster.Pod) bool { return !p.Fixed }) {
+		return no("pods run on it")
+	}
+	return Standing{}
 }
 
 // hearing is a snapshot at a time about which rules are asked. What they have in common is looked up once.
@@ -253,7 +269,7 @@ func (h *hearing) notDue(r *rule, node *cluster.Node, chosen bool) string {
 	case r.due == nil:
 		return ""
 	}
-	return r.due(subject{node, pool, h.now, chosen})
+	return r.due(subject{node, pool, h.now, chosen}).Text
 }
 
 // wanted returns the first of these reasons for which a node is due, whatever keeps it; "" when it is for none.

@@ -8,7 +8,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
-	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
 // Standing is how a node stands: it goes, or it stays for a cause (U-04).
@@ -211,32 +210,15 @@ func WhyBudget(pool string, allowed, taken int, reason plan.DisruptionReason) (S
 
 // whyQuiet is about what a pool says of nodes that cost too much.
 func whyQuiet(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, bool) {
-	pool := s.Pool(node.Pool)
-	_, pods := DisruptionCost(node)
-	reason := plan.Underutilized
-	if pods == 0 {
-		reason = plan.Empty
+	x, reason, due := subject{node: node, pool: s.Pool(node.Pool), now: terms.Now}, plan.Underutilized, dueUnderutilized
+	if _, pods := DisruptionCost(node); pods == 0 { // pods that are ending may be there still
+		reason, due = plan.Empty, notIdle
 	}
-	switch {
-	case pool.Static:
-		nodes := "nodes"
-		if pool.Replicas == 1 {
-			nodes = "node"
-		}
-		return stays(cause.StaticPoolNode, "NodePool %s keeps %d %s, whatever runs on them", pool.Name, pool.Replicas, nodes)
-	case node.ConsolidatableAt == cluster.Never:
-		return stays(cause.ConsolidationOff, "NodePool %s never removes nodes to save money", pool.Name)
-	case reason == plan.Underutilized && pool.Consolidates == cluster.WhenEmpty:
-		return stays(cause.ConsolidationOff, "NodePool %s removes empty nodes only, and this one has pods: %d", pool.Name,
-			pods)
-	case node.ConsolidatableAt > terms.Now:
-		found, _ := stays(cause.QuietTime, "pods came or went, and NodePool %s waits for its consolidateAfter", pool.Name)
-		if found.Until = node.ConsolidatableAt; reason == plan.Empty {
+	if found := due(x); found.Text != "" {
+		if reason == plan.Empty && found.Cause == cause.QuietTime {
 			found.Wanted = reason
 		}
 		return found, true
-	case reason == plan.Underutilized && node.Price == resources.Unpriced:
-		return stays(cause.PriceUnknown, "its price is not known, so nothing can be called cheaper")
 	}
 	if found, held := budgeted(s, terms, node, reason); held {
 		return found, true
