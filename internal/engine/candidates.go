@@ -169,8 +169,8 @@ func (d *disruption) left(pool string, reason plan.DisruptionReason) int {
 	return max(0, Allowed(d.terms.Budgets[pool], reason)-d.taken[pool])
 }
 
-// Disruptable reports whether a node may be chosen to go at all (D-02): one of a pool that exists, with its Node object,
-// initialized, not going already, and nobody forbids it.
+// Disruptable reports whether a node may be chosen to go at all (D-02): one of a pool that exists, with its Node
+// object, initialized, not going already, and nobody forbids it.
 func Disruptable(s *cluster.Snapshot, node *cluster.Node) bool {
 	return unfit(s, node) == "" && hear(s, 0).kept(node, byReplaced|byUsers) == ""
 }
@@ -181,8 +181,8 @@ func MayGo(s *cluster.Snapshot, now int64, node *cluster.Node, reason plan.Disru
 	return hear(s, now).mayGo(node, reason)
 }
 
-// MightSave reports whether a node is one that goes if that saves money, and for nothing else: quiet, fit, kept by nobody
-// and not to be renewed. Its price need not be known.
+// MightSave reports whether a node is one that goes if that saves money, and for nothing else: quiet, fit, kept by
+// nobody and not to be renewed. Its price need not be known.
 func MightSave(s *cluster.Snapshot, now int64, node *cluster.Node) bool {
 	if !Disruptable(s, node) || renewal(s, node) != "" {
 		return false

@@ -54,9 +54,9 @@ func Holds(s *cluster.Snapshot, reason plan.DisruptionReason, nodes ...*cluster.
 	return len(p.Unplaced) == 0
 }
 
-// Room reports whether all that has to move from the nodes, when they go together, has a place on nodes that are there
+// hasRoom reports whether all that has to move from the nodes, when they go together, has a place on nodes that are there
 // already: nothing would have to be launched. For buffers something may have to be (K-40).
-func Room(s *cluster.Snapshot, nodes ...*cluster.Node) bool {
+func hasRoom(s *cluster.Snapshot, nodes ...*cluster.Node) bool {
 	bare := s.WithoutBuffers()
 	without := beginFrom(bare, bare, Terms{}).future.Without(nodes...)
 	_, fits := pack.Fit(without, without.Pending)

@@ -106,8 +106,9 @@ type judging struct {
 	leaving  []*cluster.Node // that are deleted by these verdicts: their pods need places, too
 }
 
-// Judge says what becomes of intents: first of nodes that go each for itself, in the order of the docket, then of what
-// is replaced together. Verdicts do not contradict each other: no two of them use the same room or the same budget.
+// Judge says what becomes of intents: first of nodes that go each for itself, in the order of the docket, then of
+// what is replaced together. Verdicts do not contradict each other: no two of them use the same room or the same
+// budget.
 func Judge(s *cluster.Snapshot, terms Terms, docket Docket) []Verdict {
 	j := &judging{hearing: hear(s, terms.Now), terms: terms, docket: docket, used: usedBeside(s, docket.Intents)}
 	surpluses := map[string]*surplus{}
@@ -223,7 +224,8 @@ func (j *judging) trimmed(i Intent, of *surplus) {
 	case why != "":
 		j.say(i, Undo, ground, why)
 	case of.above > 0:
-		j.say(i, Wait, GroundChurn, "more nodes of its NodePool are leaving than have to: the others are taken back first")
+		j.say(i, Wait, GroundChurn,
+			"more nodes of its NodePool are leaving than have to: the others are taken back first")
 	case !i.Tainted:
 		j.say(i, Mark, "", "")
 	default:

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -35,12 +36,14 @@ func newTrial() *trial {
 
 // judged returns what becomes of the node, and of what goes with it, when it is marked for a reason.
 func (x *trial) judged(reason plan.DisruptionReason) engine.Verdict {
-	s := cluster.Snapshot{Nodes: append([]*cluster.Node{x.node}, x.others...), Pools: []*cluster.Pool{x.pool}, Pending: x.pending}
+	s := cluster.Snapshot{Nodes: append([]*cluster.Node{x.node}, x.others...), Pools: []*cluster.Pool{x.pool},
+		Pending: x.pending}
 	for _, pod := range append(slices.Clone(x.node.Pods), x.pending...) {
 		pod.Shape = &cluster.Shape{}
 	}
 	x.docket.Intents = append(x.docket.Intents, engine.Intent{Node: x.node, Reason: reason, Marked: true, Tainted: true})
-	verdicts := engine.Judge(cluster.New(s), engine.Terms{Now: 1000, Budgets: map[string][]engine.Budget{"default": x.budgets}}, x.docket)
+	terms := engine.Terms{Now: 1000, Budgets: map[string][]engine.Budget{"default": x.budgets}}
+	verdicts := engine.Judge(cluster.New(s), terms, x.docket)
 	return verdicts[len(verdicts)-1]
 }
 
@@ -77,19 +80,22 @@ func TestWhatTakesARemovalBack(t *testing.T) {
 		"not initialized": {empty, func(x *trial) { x.node.Initialized = false }, "it is not initialized"},
 		"no node":         {empty, func(x *trial) { x.node.Name = "" }, "it is not initialized"},
 		"static":          {empty, func(x *trial) { x.pool.Static = true }, "NodePool default keeps 0 nodes"},
-		"says no":         {empty, func(x *trial) { x.node.DoNotDisrupt = true }, "karpenter.sh/do-not-disrupt is set on the node"},
+		"says no": {empty, func(x *trial) { x.node.DoNotDisrupt = true },
+			"karpenter.sh/do-not-disrupt is set on the node"},
 		"held, and empty": {empty, func(x *trial) { x.node.Held = "by a budget" }, ""},
 		"replaces":        {empty, func(x *trial) { x.node.Replaces = []string{"n1-claim"} }, "it replaces n1-claim"},
 		"promised":        {empty, func(x *trial) { x.node.Name = "promised" }, "pod default/p is planned onto it"},
-		"no budget":       {empty, func(x *trial) { x.budgets[0].Max = 0 }, "the budgets of NodePool default allow no node"},
-		"abandoned":       {abandoned, func(*trial) {}, ""},
-		"abandoned, pod":  {abandoned, func(x *trial) { x.node.Pods = []*cluster.Pod{&pod} }, "pods run on it"},
+		"no budget": {empty, func(x *trial) { x.budgets[0].Max = 0 },
+			"the budgets of NodePool default allow no node"},
+		"abandoned":      {abandoned, func(*trial) {}, ""},
+		"abandoned, pod": {abandoned, func(x *trial) { x.node.Pods = []*cluster.Pod{&pod} }, "pods run on it"},
 		"abandoned, daemon": {abandoned, func(x *trial) {
 			x.node.Pods = []*cluster.Pod{&daemon}
 		}, ""},
-		"abandoned, promised": {abandoned, func(x *trial) { x.node.Claim = "promised" }, "pod default/p is planned onto it"},
-		"abandoned, says no":  {abandoned, func(x *trial) { x.node.DoNotDisrupt = true }, "do-not-disrupt is set"},
-		"abandoned, unnamed":  {abandoned, func(x *trial) { x.node.Name, x.node.Initialized = "", false }, ""},
+		"abandoned, promised": {abandoned, func(x *trial) { x.node.Claim = "promised" },
+			"pod default/p is planned onto it"},
+		"abandoned, says no": {abandoned, func(x *trial) { x.node.DoNotDisrupt = true }, "do-not-disrupt is set"},
+		"abandoned, unnamed": {abandoned, func(x *trial) { x.node.Name, x.node.Initialized = "", false }, ""},
 		"abandoned, pool gone": {abandoned, func(x *trial) {
 			x.node.Pool = "gone"
 		}, ""},
@@ -150,25 +156,35 @@ func TestWhatTakesAMoveBack(t *testing.T) {
 		change func(*trial)
 		want   string
 	}{
-		"nothing":                    {underutilized, func(*trial) {}, ""},
-		"dormant":                    {underutilized, func(x *trial) { x.pool.Dormant = true }, "the feature gate StaticCapacity is off"},
-		"do-not-disrupt":             {underutilized, func(x *trial) { x.node.DoNotDisrupt = true }, "do-not-disrupt"},
-		"held":                       {drifted, held, "a budget"},
-		"held, and its drain ends":   {drifted, heldAndEnds, ""},
-		"to save money, held, ends":  {underutilized, heldAndEnds, "a budget"},
-		"not drifted":                {drifted, func(*trial) {}, "it is not drifted any more"},
-		"drifted":                    {drifted, func(x *trial) { x.node.Drifted = true }, ""},
-		"not expired":                {expired, func(x *trial) { x.pool.ExpiresGracefully = true }, "not to be replaced for its age"},
-		"expired, pool does not":     {expired, func(x *trial) { x.node.Expired = true }, "not to be replaced for its age"},
-		"expired":                    {expired, func(x *trial) { x.pool.ExpiresGracefully, x.node.Expired = true, true }, ""},
-		"when empty":                 {underutilized, func(x *trial) { x.pool.Consolidates = cluster.WhenEmpty }, "removes empty nodes only"},
-		"when empty, drifted":        {drifted, func(x *trial) { x.pool.Consolidates, x.node.Drifted = cluster.WhenEmpty, true }, ""},
-		"static":                     {underutilized, func(x *trial) { x.pool.Static = true }, "NodePool default keeps 0 nodes"},
-		"not quiet any more":         {underutilized, func(x *trial) { x.node.ConsolidatableAt = 1001 }, ""},
-		"of another pool":            {underutilized, func(x *trial) { x.node.Pool = "gone" }, "its NodePool is gone"},
-		"of a pool that is unlisted": {underutilized, func(x *trial) { x.docket.Unlisted = map[string]bool{"default": true} }, "its NodePool is gone"},
-		"promised":                   {underutilized, func(x *trial) { x.node.Name = "promised" }, "pod default/p is planned onto it"},
-		"promised, by a claim":       {underutilized, func(x *trial) { x.node.Claim = "promised" }, "pod default/p is planned onto it"},
+		"nothing": {underutilized, func(*trial) {}, ""},
+		"dormant": {underutilized, func(x *trial) { x.pool.Dormant = true },
+			"the feature gate StaticCapacity is off"},
+		"do-not-disrupt":            {underutilized, func(x *trial) { x.node.DoNotDisrupt = true }, "do-not-disrupt"},
+		"held":                      {drifted, held, "a budget"},
+		"held, and its drain ends":  {drifted, heldAndEnds, ""},
+		"to save money, held, ends": {underutilized, heldAndEnds, "a budget"},
+		"not drifted":               {drifted, func(*trial) {}, "it is not drifted any more"},
+		"drifted":                   {drifted, func(x *trial) { x.node.Drifted = true }, ""},
+		"not expired": {expired, func(x *trial) { x.pool.ExpiresGracefully = true },
+			"not to be replaced for its age"},
+		"expired, pool does not": {expired, func(x *trial) { x.node.Expired = true },
+			"not to be replaced for its age"},
+		"expired": {expired, func(x *trial) { x.pool.ExpiresGracefully, x.node.Expired = true, true },
+			""},
+		"when empty": {underutilized, func(x *trial) { x.pool.Consolidates = cluster.WhenEmpty },
+			"removes empty nodes only"},
+		"when empty, drifted": {drifted, func(x *trial) { x.pool.Consolidates, x.node.Drifted = cluster.WhenEmpty, true },
+			""},
+		"static": {underutilized, func(x *trial) { x.pool.Static = true },
+			"NodePool default keeps 0 nodes"},
+		"not quiet any more": {underutilized, func(x *trial) { x.node.ConsolidatableAt = 1001 }, ""},
+		"of another pool":    {underutilized, func(x *trial) { x.node.Pool = "gone" }, "its NodePool is gone"},
+		"of a pool that is unlisted": {underutilized, func(x *trial) { x.docket.Unlisted = map[string]bool{"default": true} },
+			"its NodePool is gone"},
+		"promised": {underutilized, func(x *trial) { x.node.Name = "promised" },
+			"pod default/p is planned onto it"},
+		"promised, by a claim": {underutilized, func(x *trial) { x.node.Claim = "promised" },
+			"pod default/p is planned onto it"},
 	} {
 		x := newTrial()
 		x.pending = []*cluster.Pod{{Namespace: "default", Name: "p", Promised: "promised"}}
@@ -198,11 +214,13 @@ func TestWhatTakesACommandBack(t *testing.T) {
 		act          engine.Act
 		want         string
 	}{
-		"holds":            {2, 0, []*cluster.Node{of(1)}, engine.Delete, ""},
-		"budget used up":   {2, 1, []*cluster.Node{of(1)}, engine.Undo, "allow 2 at a time for the reason Drifted, and 2 are going"},
-		"budget too small": {1, 0, []*cluster.Node{of(1)}, engine.Undo, "allow 1 at a time for the reason Drifted, and 1 are going"},
-		"one lost":         {2, 0, []*cluster.Node{of(3), of(3)}, engine.Undo, "1 of 3 replacements failed"},
-		"joined, 10m":      {2, 0, []*cluster.Node{joined(400)}, engine.Wait, ""},
+		"holds": {2, 0, []*cluster.Node{of(1)}, engine.Delete, ""},
+		"budget used up": {2, 1, []*cluster.Node{of(1)}, engine.Undo,
+			"allow 2 at a time for the reason Drifted, and 2 are going"},
+		"budget too small": {1, 0, []*cluster.Node{of(1)}, engine.Undo,
+			"allow 1 at a time for the reason Drifted, and 1 are going"},
+		"one lost":    {2, 0, []*cluster.Node{of(3), of(3)}, engine.Undo, "1 of 3 replacements failed"},
+		"joined, 10m": {2, 0, []*cluster.Node{joined(400)}, engine.Wait, ""},
 		"joined, longer": {2, 0, []*cluster.Node{joined(399)}, engine.Undo,
 			"its replacement new joined and is not initialized after 10m0s"},
 		"not joined":        {2, 0, []*cluster.Node{{Name: "new", RegisteredAt: 1}}, engine.Wait, ""},
@@ -220,7 +238,8 @@ func TestWhatTakesACommandBack(t *testing.T) {
 			n.Replaces = []string{"n1-claim", "n2-claim"}
 		}
 		for range c.used {
-			x.others = append(x.others, &cluster.Node{Name: "x", Claim: "x", Pool: "default", Initialized: true, NotReady: true})
+			x.others = append(x.others, &cluster.Node{Name: "x", Claim: "x", Pool: "default", Initialized: true,
+				NotReady: true})
 		}
 		v := x.judged(plan.Drifted)
 		if v.Act != c.act || c.want != "" && !strings.Contains(v.Why, c.want) || len(v.Intents) != 2 {
@@ -320,8 +339,8 @@ func TestWhyACommandDoesNotFit(t *testing.T) {
 		x.node.Drifted, x.node.Expired = true, true
 		x.node.Pods = []*cluster.Pod{{Name: "p", Node: x.node.Name}}
 		if c.pool != "" {
-			x.others = []*cluster.Node{{Claim: "new", Pool: c.pool, Initialized: true, Together: 1, Replaces: []string{"n1-claim"},
-				Taints: []cluster.Taint{{Key: "full", Effect: "NoSchedule"}}}}
+			x.others = []*cluster.Node{{Claim: "new", Pool: c.pool, Initialized: true, Together: 1,
+				Replaces: []string{"n1-claim"}, Taints: []cluster.Taint{{Key: "full", Effect: "NoSchedule"}}}}
 		}
 		says(t, name, x.judged(c.reason), c.want)
 	}
@@ -331,10 +350,11 @@ func TestWhyACommandDoesNotFit(t *testing.T) {
 		replaced       bool
 		want           string
 	}{
-		"replaced":           {9, 2, 1, true, ""},
-		"not replaced":       {9, 2, 1, false, "nothing was launched that replaces it"},
-		"no room":            {1, 1, 1, false, ""},
-		"no room, lacks two": {2, 2, 1, false, "its NodePool lacks other nodes, and the disruption budget allows no more"},
+		"replaced":     {9, 2, 1, true, ""},
+		"not replaced": {9, 2, 1, false, "nothing was launched that replaces it"},
+		"no room":      {1, 1, 1, false, ""},
+		"no room, lacks two": {2, 2, 1, false,
+			"its NodePool lacks other nodes, and the disruption budget allows no more"},
 	} {
 		x := newTrial()
 		x.pool.Static, x.pool.Replicas, x.pool.Limits.HardNodes, x.pool.Used.Nodes = true, c.replicas, c.hard, 1
@@ -346,8 +366,8 @@ func TestWhyACommandDoesNotFit(t *testing.T) {
 	}
 }
 
-// K-16: the ground of a move that is rejected is the judge's word, whatever the words of its text: a PodDisruptionBudget that
-// is called budget is no budget of a NodePool.
+// K-16: the ground of a move that is rejected is the judge's word, whatever the words of its text: a
+// PodDisruptionBudget that is called budget is no budget of a NodePool.
 func TestK16_TheJudgeSaysTheCause(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -355,17 +375,76 @@ func TestK16_TheJudgeSaysTheCause(t *testing.T) {
 		want   engine.Ground
 	}{
 		"tight": {func(x *trial) { x.budgets[0].Max = 0 }, engine.GroundBudget},
-		"held":  {func(x *trial) { x.node.Held = "PodDisruptionBudget shop/budget allows no disruption" }, engine.GroundChurn},
-		"full":  {func(x *trial) { x.node.Pods = []*cluster.Pod{{Name: "p", Node: "n1"}} }, engine.GroundScheduling},
-		"goes":  {func(*trial) {}, ""},
+		"held": {func(x *trial) { x.node.Held = "PodDisruptionBudget shop/budget allows no disruption" },
+			engine.GroundChurn},
+		"full": {func(x *trial) { x.node.Pods = []*cluster.Pod{{Name: "p", Node: "n1"}} }, engine.GroundScheduling},
+		"goes": {func(*trial) {}, ""},
 		"lost": {func(x *trial) {
-			x.others = []*cluster.Node{{Claim: "new", Together: 2, Initialized: true, Launched: true, Replaces: []string{"n1-claim"}}}
+			x.others = []*cluster.Node{{Claim: "new", Together: 2, Initialized: true, Launched: true,
+				Replaces: []string{"n1-claim"}}}
 		}, engine.GroundChurn},
 	} {
 		x := newTrial()
 		c.change(x)
 		if v := x.judged(plan.Underutilized); v.Ground != c.want || (v.Act == engine.Delete) != (c.want == "") {
 			t.Errorf("%s: %s, want the ground %q", name, v, c.want)
+		}
+	}
+}
+
+// D-09: each reason has a script in which it goes and one in which it is taken back, and each verdict has one.
+func TestEachReasonAndEachVerdictHasAScript(t *testing.T) {
+	t.Parallel()
+	said := map[string]bool{} // "verdict reason"
+	for _, name := range []string{"15_judge_empty", "16_judge_moves", "17_judge_others"} {
+		data, err := os.ReadFile("testdata/disrupt/" + name + ".txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			if words := strings.Fields(strings.Replace(line, ":", " ", 1)); len(words) > 2 {
+				said[words[0]], said[words[0]+" "+words[2]] = true, true
+			}
+		}
+	}
+	for _, reason := range engine.Reasons() {
+		for _, act := range []engine.Act{engine.Delete, engine.Undo} {
+			if !said[string(act)+" "+string(reason)] {
+				t.Errorf("no script has the verdict %s for the reason %s", act, reason)
+			}
+		}
+	}
+	for _, act := range []engine.Act{engine.Keep, engine.Mark, engine.Wait, engine.Narrow, engine.Delete, engine.Undo} {
+		if !said[string(act)] {
+			t.Errorf("no script has the verdict %s", act)
+		}
+	}
+	if said["delete Mood"] {
+		t.Error("a reason that nobody knows is acted upon")
+	}
+}
+
+// The table and the methods are of one mind: what a method chooses goes by a row of its own, and the row's name is known.
+func TestEachMethodHasARow(t *testing.T) {
+	t.Parallel()
+	for _, method := range engine.Methods() {
+		if !slices.Contains(engine.Reasons(), method.Reason) {
+			t.Errorf("%s chooses for the reason %s, which has no row", method.Name, method.Reason)
+		}
+	}
+	for _, c := range []struct {
+		reason                        plan.DisruptionReason
+		money, renews, moves, tooMany bool
+	}{
+		{plan.Empty, false, false, false, false}, {plan.Underutilized, true, false, true, false},
+		{plan.Drifted, false, true, true, false}, {plan.Expired, false, true, true, false},
+		{plan.NodeLimitExceeded, false, false, false, true}, {plan.ReplicasExceeded, false, false, false, true},
+		{plan.ReplacementAbandoned, false, false, false, false}, {plan.Unhealthy, false, false, false, false},
+		{"", false, false, false, false}, {"Mood", false, false, false, false},
+	} {
+		if engine.ForMoney(c.reason) != c.money || engine.Renews(c.reason) != c.renews || engine.Moves(c.reason) != c.moves ||
+			engine.TooMany(c.reason) != c.tooMany {
+			t.Errorf("%s: the table says otherwise than %+v", c.reason, c)
 		}
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// This file judges nodes that go although pods run on them (D-09, D-10). Such nodes are marked first, and what replaces
-// them is launched after that; the new claims name the old ones, and say how many they are. That is all there is to know,
-// so that any process can go on: a node is deleted once all that replaces it is there and its pods still have a place;
-// else everything is taken back.
+// This file judges nodes that go although pods run on them (D-09, D-10). Such nodes are marked first, and what
+// replaces them is launched after that; the new claims name the old ones, and say how many they are. That is all
+// there is to know, so that any process can go on: a node is deleted once all that replaces it is there and its pods
+// still have a place; else everything is taken back.
 
 // move is marked nodes that go together or not at all, and what replaces them.
 type move struct {
@@ -90,7 +90,8 @@ func (j *judging) moved(m *move) {
 			no = refusal{} // it waits
 		}
 	} else if late := m.late(j.now); no.why == "" && late != "" {
-		no = refusal{fmt.Sprintf("its replacement %s joined and is not initialized after %s", late, settlesWithin), GroundChurn}
+		no = refusal{fmt.Sprintf("its replacement %s joined and is not initialized after %s", late, settlesWithin),
+			GroundChurn}
 	}
 	if no.why == "" && !m.waits() {
 		no = j.misfit(m)
@@ -133,8 +134,8 @@ func (j *judging) narrowed(v Verdict, no refusal, part []*cluster.Node) {
 	j.verdicts = append(j.verdicts, v)
 }
 
-// part returns which nodes of a move that lost replacements may still go: none when it does not save money, or when no
-// part of it saves enough. known is false while that cannot be told yet.
+// part returns which nodes of a move that lost replacements may still go: none when it does not save money, or when
+// no part of it saves enough. known is false while that cannot be told yet.
 func (j *judging) part(m *move) (part []*cluster.Node, known bool) {
 	if m.late(j.now) != "" || len(m.replacements) == 0 ||
 		slices.ContainsFunc(m.intents, func(i Intent) bool { return !ForMoney(i.Reason) }) {
@@ -159,14 +160,16 @@ func (j *judging) objectionToMove(m *move) refusal {
 	return refusal{}
 }
 
-// settlesWithin is how long a replacement that has joined may take to be initialized before its move is given up. The
-// node that it replaces is of use meanwhile; the claim itself is given up by the initialization timeout, which is longer.
+// settlesWithin is how long a replacement that has joined may take to be initialized before its move is given up.
+// The node that it replaces is of use meanwhile; the claim itself is given up by the initialization timeout, which
+// is longer.
 const settlesWithin = 10 * time.Minute
 
 // late names a replacement that has joined and is not initialized for too long, "" when there is none.
 func (m *move) late(now int64) string {
 	for _, n := range m.replacements {
-		if n.Registered && !n.Initialized && n.RegisteredAt != 0 && now-n.RegisteredAt > int64(settlesWithin/time.Second) {
+		if n.Registered && !n.Initialized && n.RegisteredAt != 0 &&
+			now-n.RegisteredAt > int64(settlesWithin/time.Second) {
 			return n.ID()
 		}
 	}
@@ -186,9 +189,9 @@ func (m *move) waits() bool {
 	return slices.ContainsFunc(m.replacements, func(n *cluster.Node) bool { return !n.Initialized || n.NotReady })
 }
 
-// misfit says why the nodes' pods have no place any more. At a limit, pods that it keeps waiting may
-// have taken the place that was launched. Then the pool is above its limit and one node has to go all the same (L-40): it
-// is the one that was to be replaced, or the roll would begin anew for ever (L-31).
+// misfit says why the nodes' pods have no place any more. At a limit, pods that it keeps waiting may have taken the
+// place that was launched. Then the pool is above its limit and one node has to go all the same (L-40): it is the
+// one that was to be replaced, or the roll would begin anew for ever (L-31).
 func (j *judging) misfit(m *move) refusal {
 	pool := j.s.Pool(m.intents[0].Node.Pool)
 	switch {
@@ -204,19 +207,20 @@ func (j *judging) misfit(m *move) refusal {
 	return refusal{"its pods have no place elsewhere any more", GroundScheduling}
 }
 
-// misfitStatic is misfit for a static pool, which replaces nodes one for one, whatever pods there are, if only their drains end.
+// misfitStatic is misfit for a static pool, which replaces nodes one for one, whatever pods there are, if only their
+// drains end.
 func (j *judging) misfitStatic(pool *cluster.Pool, m *move) refusal {
 	for _, i := range m.intents {
-		if stuck := Stuck(j.s, i.Node); stuck != "" {
+		if stuck := stuck(j.s, i.Node); stuck != "" {
 			return refusal{stuck, GroundChurn}
 		}
 	}
 	switch {
 	case len(m.replacements) > 0:
 		return refusal{}
-	case !TerminatesFirst(pool):
+	case !terminatesFirst(pool):
 		return refusal{"nothing was launched that replaces it", GroundChurn}
-	case Lacking(j.s, pool) > Allowed(j.terms.Budgets[pool.Name], m.intents[0].Reason):
+	case lackingIn(j.s, pool) > Allowed(j.terms.Budgets[pool.Name], m.intents[0].Reason):
 		return refusal{"its NodePool lacks other nodes, and the disruption budget allows no more", GroundBudget}
 	}
 	return refusal{}
@@ -230,11 +234,11 @@ func (m *move) aboveLimits(s *cluster.Snapshot) bool {
 	})
 }
 
-// fits reports whether what is on nodes has a place. What was not replaced at all must find it on nodes that are there: a
-// process may have ended before it launched anything.
+// fits reports whether what is on nodes has a place. What was not replaced at all must find it on nodes that are
+// there: a process may have ended before it launched anything.
 func (j *judging) fits(m *move, nodes []*cluster.Node) bool {
 	if len(m.replacements) == 0 {
-		return Room(j.s, nodes...)
+		return hasRoom(j.s, nodes...)
 	}
 	return Holds(j.s, m.intents[0].Reason, nodes...)
 }

@@ -39,7 +39,7 @@ func (h *hearing) keeping(node *cluster.Node, of keeper) iter.Seq[Standing] {
 		say := func(code cause.Code, text string, pod plan.PodRef) bool {
 			return yield(Standing{Cause: code, Text: text, Pod: pod})
 		}
-		if of&byReplaced != 0 && Replacing(h.s, node) && !say(cause.IsReplacement,
+		if of&byReplaced != 0 && replacing(h.s, node) && !say(cause.IsReplacement,
 			"it replaces "+strings.Join(node.Replaces, ", ")+", whose pods are to come here", plan.PodRef{}) {
 			return
 		}
@@ -74,14 +74,10 @@ func Keeps(s *cluster.Snapshot, node *cluster.Node, reason plan.DisruptionReason
 	return hear(s, 0).kept(node, ruleOf(reason).keepers(node, pool != nil && pool.Gentle))
 }
 
-// Replacing reports whether a claim that the node was made to replace is still there: what runs on that is to come here, so
-// the node is needed however empty it is (D-10).
-func Replacing(s *cluster.Snapshot, node *cluster.Node) bool {
+// replacing reports whether a claim that the node was made to replace is still there: what runs on that is to come
+// here, so the node is needed however empty it is (D-10).
+func replacing(s *cluster.Snapshot, node *cluster.Node) bool {
 	return len(node.Replaces) > 0 && slices.ContainsFunc(s.Nodes, func(other *cluster.Node) bool {
 		return other.Claim != "" && slices.Contains(node.Replaces, other.Claim)
 	})
 }
-
-// Forbidden says what users forbid that the node is disrupted (D-02): by an annotation on it, its claim or a pod, or
-// by a PodDisruptionBudget; "" when they do not.
-func Forbidden(node *cluster.Node) string { return hear(nil, 0).kept(node, byUsers) }

@@ -36,9 +36,11 @@ type rule struct {
 
 // table is ordered as a round asks its rows; what other controllers do comes last.
 var table = []rule{
-	{reason: plan.NodeLimitExceeded, when: "its NodePool has more nodes than its limit, and it comes first in the order of L-41",
+	{reason: plan.NodeLimitExceeded,
+		when: "its NodePool has more nodes than its limit, and it comes first in the order of L-41",
 		kept: byNode | byPods | byGuards, budget: ifGentle, poolless: true},
-	{reason: plan.ReplicasExceeded, when: "its static NodePool has more nodes than replicas, and it comes first in the order of L-41",
+	{reason: plan.ReplicasExceeded,
+		when: "its static NodePool has more nodes than replicas, and it comes first in the order of L-41",
 		kept: byNode | byPods | byGuards, budget: ifGentle, poolless: true},
 	{reason: plan.ReplacementAbandoned, when: "it was launched to replace nodes that stay, and no pod runs on it",
 		due: dueAbandoned, kept: byNode | byPods | byGuards | byPromise, budget: ownLater, poolless: true},
@@ -47,10 +49,11 @@ var table = []rule{
 	{reason: plan.Expired, when: "it is older than expireAfter, and its NodePool asks for budgets to be kept",
 		due: dueExpired, kept: byReplaced | byNode | byPods | byGuards | byPromise, room: anyPrice, budget: own},
 	{reason: plan.Drifted, when: "it is not what its NodePool would make any more",
-		due: dueDrifted, kept: byReplaced | byNode | byPods | byGuards | byPromise, aside: byPods | byGuards, room: anyPrice,
-		budget: own},
-	{reason: plan.Underutilized, when: "its NodePool consolidates nodes in use, its quiet time is over and its price is known",
-		due: dueUnderutilized, kept: byReplaced | byNode | byPods | byGuards | byPromise, room: lessMoney, budget: own},
+		due: dueDrifted, kept: byReplaced | byNode | byPods | byGuards | byPromise, aside: byPods | byGuards,
+		room: anyPrice, budget: own},
+	{reason: plan.Underutilized,
+		when: "its NodePool consolidates nodes in use, its quiet time is over and its price is known",
+		due:  dueUnderutilized, kept: byReplaced | byNode | byPods | byGuards | byPromise, room: lessMoney, budget: own},
 	{reason: plan.Unhealthy, when: "a condition of its provider's repair policies holds for longer than it is tolerated",
 		kept: byNode, budget: own, poolless: true, atOnce: true},
 }
@@ -73,7 +76,8 @@ type Method struct {
 	Plan   func(*cluster.Snapshot, Terms) plan.Plan
 }
 
-// Methods returns those of which one acts at a time, in the order in which a round asks them. [Trim] comes before them.
+// Methods returns those of which one acts at a time, in the order in which a round asks them. [Trim] comes before
+// them.
 func Methods() []Method {
 	return []Method{
 		{"emptiness", plan.Empty, func(s *cluster.Snapshot, t Terms) plan.Plan { return Emptiness(s, t.Now, t.Budgets) }},
@@ -247,8 +251,8 @@ func (h *hearing) mayGo(node *cluster.Node, reason plan.DisruptionReason) bool {
 	return h.objection(ruleOf(reason), node, false) == "" && unfit(h.s, node) == ""
 }
 
-// objection says why a node does not go by a rule, whatever room and budgets there are; "" when nothing speaks against
-// it. chosen is set for one that was chosen before.
+// objection says why a node does not go by a rule, whatever room and budgets there are; "" when nothing speaks
+// against it. chosen is set for one that was chosen before.
 func (h *hearing) objection(r *rule, node *cluster.Node, chosen bool) string {
 	pool := h.s.Pool(node.Pool)
 	if why := h.notDue(r, node, chosen); why != "" {
@@ -324,8 +328,8 @@ func Table() string {
 	for _, r := range table {
 		fmt.Fprintf(&b, "%s: when %s; kept by %s; room: %s; budget: %s\n", r.reason, r.when, r.keptWords(),
 			[]string{"none", "at whatever price", "for less than it costs"}[r.room],
-			[]string{"its own", "its own, and it waits for it", "none, or of a gentle pool that of " + string(plan.Empty) +
-				" or " + string(plan.Underutilized)}[r.budget])
+			[]string{"its own", "its own, and it waits for it",
+				"none, or of a gentle pool that of " + string(plan.Empty) + " or " + string(plan.Underutilized)}[r.budget])
 	}
 	return b.String()
 }
@@ -336,8 +340,8 @@ func (r *rule) keptWords() string {
 	for _, k := range []struct {
 		by   keeper
 		word string
-	}{{byReplaced, "what it replaces"}, {byNode, "do-not-disrupt of node and claim"}, {byPods, "do-not-disrupt of pods"},
-		{byGuards, "PodDisruptionBudgets"}, {byPromise, "pods to come"}} {
+	}{{byReplaced, "what it replaces"}, {byNode, "do-not-disrupt of node and claim"},
+		{byPods, "do-not-disrupt of pods"}, {byGuards, "PodDisruptionBudgets"}, {byPromise, "pods to come"}} {
 		if r.kept&k.by == 0 {
 			continue
 		}

@@ -81,15 +81,16 @@ func run(t *testing.T, d *datadriven.TestData) string {
 	if d.Cmd == "replicas" {
 		return enginetest.Shorten(engine.Replicas(snapshot).String())
 	}
-	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, expire, judge, reasons, part, trim, replicas, launches, why or why-pool",
-		d.Pos, d.Cmd)
+	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, expire, judge, reasons, part, trim, "+
+		"replicas, launches, why or why-pool", d.Pos, d.Cmd)
 	return ""
 }
 
-// judge prints what becomes of intents: marked=(NODE:REASON,...) are those that stand on claims, each without a reason
-// that nobody wrote; asked are nodes of which somebody asks. untainted=(NODE,...) are marked by half; paused=WHY, unlisted=(POOL,...)
-// and uncounted=(POOL,...) are what the process knows beside the picture. counted=(NODE:REASON,...) are marks as the API
-// server has them, where the picture is late; without a reason there is none.
+// judge prints what becomes of intents: marked=(NODE:REASON,...) are those that stand on claims, each without a
+// reason that nobody wrote; asked are nodes of which somebody asks. untainted=(NODE,...) are marked by half;
+// paused=WHY, unlisted=(POOL,...) and uncounted=(POOL,...) are what the process knows beside the picture.
+// counted=(NODE:REASON,...) are marks as the API server has them, where the picture is late; without a reason there
+// is none.
 func judge(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
 	t.Helper()
 	docket := engine.Docket{Unlisted: map[string]bool{}, Counts: map[string]engine.Count{}}

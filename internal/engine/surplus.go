@@ -64,8 +64,8 @@ func (c *surplus) gone(claim string) bool {
 	return !known || found.Deleting
 }
 
-// surplus judges the pool of this name. What has to be taken back are the intents of nodes that come last in the order
-// of trimming; claims that the picture does not have come after all others.
+// surplus judges the pool of this name. What has to be taken back are the intents of nodes that come last in the
+// order of trimming; claims that the picture does not have come after all others.
 func (c Count) surplus(s *cluster.Snapshot, name string) *surplus {
 	t := &surplus{claims: map[string]CountedClaim{}, stays: map[string]string{}, gentle: c.Pool != nil && c.Pool.Gentle}
 	for _, claim := range c.Claims {
@@ -93,8 +93,8 @@ func (c Count) surplus(s *cluster.Snapshot, name string) *surplus {
 	return t
 }
 
-// leaving returns the claims that are marked since there are too many, and not deleted yet, and the number of all that
-// leave: what is deleted, marked for whatever reason, or replaced by a claim that stays.
+// leaving returns the claims that are marked since there are too many, and not deleted yet, and the number of all
+// that leave: what is deleted, marked for whatever reason, or replaced by a claim that stays.
 func (c Count) leaving() (marked []string, leaving int64) {
 	replaced := map[string]bool{}
 	for _, claim := range c.Claims {

@@ -41,7 +41,8 @@ func Trim(s *cluster.Snapshot, budgets map[string][]Budget) plan.Plan {
 
 // gently returns which nodes may go now, of those that stay, in the order in which they are chosen: as many as are too many and
 // the budgets allow. taken nodes use the budgets up already. What must not be disrupted stays, as in every voluntary disruption.
-func gently(h *hearing, reason plan.DisruptionReason, staying []*cluster.Node, excess, taken int, budgets []Budget) []*cluster.Node {
+func gently(h *hearing, reason plan.DisruptionReason, staying []*cluster.Node, excess, taken int,
+	budgets []Budget) []*cluster.Node {
 	r := ruleOf(reason)
 	var chosen []*cluster.Node
 	for _, node := range staying {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
 )
 
 // D-02: of many nodes some are asked why they stay, then the next ones, then the first again.
@@ -38,5 +39,18 @@ func TestWhatTheSwitchSaidLast(t *testing.T) {
 		if c.pause(&r); c.LastPaused() != why {
 			t.Errorf("last %q, want %q", c.LastPaused(), why)
 		}
+	}
+}
+
+// K-08: each reason for which nodes are marked has a label of its own.
+func TestEachReasonHasALabel(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, reason := range engine.Reasons() {
+		label := metrics.Reason(string(reason))
+		if label == metrics.Other || seen[label] {
+			t.Errorf("%s has the label %s", reason, label)
+		}
+		seen[label] = true
 	}
 }

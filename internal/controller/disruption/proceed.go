@@ -20,8 +20,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// proceed asks what becomes of each node that carries an intent, and does it: the engine judges, by the table by which the
-// nodes were chosen (engine.Judge). It reports whether there was any intent, and notes the pools of those with pods on them.
+// proceed asks what becomes of each node that carries an intent, and does it: the engine judges, by the table by
+// which the nodes were chosen (engine.Judge). It reports whether there was any intent, and notes the pools of those
+// with pods on them.
 func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err error) {
 	docket := engine.Docket{Paused: r.paused, Unlisted: map[string]bool{}, Counts: map[string]engine.Count{}}
 	for _, pool := range r.snapshot.Pools {
@@ -155,21 +156,24 @@ func (c *Controller) undoAll(ctx context.Context, r round, v engine.Verdict, int
 	return errors.Join(failures...)
 }
 
-// countUndo counts a verdict that takes intents back, unless it is about what is too many: that was validated by nobody.
+// countUndo counts a verdict that takes intents back, unless it is about what is too many: that was validated by
+// nobody.
 func (c *Controller) countUndo(v engine.Verdict) {
 	reason := v.Intents[0].Reason
 	kind := metrics.ConsolidationType(string(reason), len(v.Intents))
 	switch {
 	case v.Failed:
-		c.config.Metrics.Disruption.Failures.WithLabelValues(metrics.Replace, metrics.Reason(string(reason)), kind).Inc()
+		label := metrics.Reason(string(reason))
+		c.config.Metrics.Disruption.Failures.WithLabelValues(metrics.Replace, label, kind).Inc()
 	case !engine.TooMany(reason):
 		c.config.Metrics.Disruption.FailedValidations.WithLabelValues(kind).Inc()
 	}
 }
 
-// narrow makes what came of a command replace only a part of its nodes (D-10). The others stay, and their pools are left
-// alone for a while after a launch that failed, or until the part is done. A process that ends in between leaves a smaller
-// command, and marks that nothing replaces: the next one goes on with the first and takes the second back.
+// narrow makes what came of a command replace only a part of its nodes (D-10). The others stay, and their pools are
+// left alone for a while after a launch that failed, or until the part is done. A process that ends in between
+// leaves a smaller command, and marks that nothing replaces: the next one goes on with the first and takes the
+// second back.
 func (c *Controller) narrow(ctx context.Context, r round, v engine.Verdict) error {
 	var names []string
 	for _, node := range v.Part {
@@ -178,12 +182,15 @@ func (c *Controller) narrow(ctx context.Context, r round, v engine.Verdict) erro
 	slices.Sort(names)
 	var failures []error
 	for _, n := range v.Replacements {
-		failures = append(failures, c.config.Applier.Narrow(ctx, removeBy(engine.Intent{Node: n}), names, len(v.Replacements)))
+		replacement := removeBy(engine.Intent{Node: n})
+		failures = append(failures, c.config.Applier.Narrow(ctx, replacement, names, len(v.Replacements)))
 	}
 	if err := errors.Join(failures...); err != nil {
 		return err
 	}
-	staying := slices.DeleteFunc(slices.Clone(v.Intents), func(i engine.Intent) bool { return slices.Contains(v.Part, i.Node) })
+	staying := slices.DeleteFunc(slices.Clone(v.Intents), func(i engine.Intent) bool {
+		return slices.Contains(v.Part, i.Node)
+	})
 	if len(staying) == 0 {
 		c.countUndo(v)
 		return c.backOff(ctx, r, v.Intents[0].Node.Pool, failurePause)

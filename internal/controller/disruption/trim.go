@@ -80,8 +80,10 @@ func (c *Controller) count(ctx context.Context, r round, name string) (engine.Co
 
 // countedClaim is what the engine has to know of a claim. An intent that is not true any more is none.
 func countedClaim(claim *karpenterv1.NodeClaim) engine.CountedClaim {
-	counted := engine.CountedClaim{Name: claim.Name, Deleting: claim.DeletionTimestamp != nil, Replaces: translate.Replaces(claim)}
-	if intent, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason); intent.Status == "True" {
+	counted := engine.CountedClaim{Name: claim.Name, Deleting: claim.DeletionTimestamp != nil,
+		Replaces: translate.Replaces(claim)}
+	intent, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
+	if intent.Status == "True" {
 		counted.Marked, counted.Intent = true, plan.DisruptionReason(intent.Reason)
 	}
 	return counted

@@ -67,8 +67,8 @@ func (m member) leaving() bool {
 		condition.IsTrue(m.claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason))
 }
 
-// value is the node of a claim as the engine judges it. What is unhealthy and stays does not use up a budget, although
-// it is not ready: removing it takes nothing away.
+// value is the node of a claim as the engine judges it. What is unhealthy and stays does not use up a budget,
+// although it is not ready: removing it takes nothing away.
 func (m member) value() *cluster.Node {
 	own := func(annotations map[string]string) bool {
 		return annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true"
@@ -110,8 +110,8 @@ type blocked struct {
 	why    string
 }
 
-// decide chooses the nodes to be replaced (D-13). It is pure. Here it is measured which nodes are due, and whether that is
-// one machine's trouble; who may keep a node, and which budget it takes, is for the engine's table to say.
+// decide chooses the nodes to be replaced (D-13). It is pure. Here it is measured which nodes are due, and whether
+// that is one machine's trouble; who may keep a node, and which budget it takes, is for the engine's table to say.
 func decide(s situation) verdict {
 	var v verdict
 	var due []member
