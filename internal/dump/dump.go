@@ -41,7 +41,11 @@ const (
 
 // All are the questions that together say what a controller would do, in its order.
 func All() []Question {
-	return []Question{AskLaunches, AskTrim, AskEmptiness, AskExpire, AskDrift, AskConsolidate}
+	list := []Question{AskLaunches, AskTrim}
+	for _, method := range engine.Methods() {
+		list = append(list, Question(method.Name))
+	}
+	return list
 }
 
 // Ask asks the engine.
