@@ -5,6 +5,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
@@ -65,14 +66,8 @@ const (
 // causeOther stands for what is no cause of ours: somebody has edited it.
 const causeOther = "Other"
 
-// reasons are those for which nodes are removed.
-func reasons() []plan.DisruptionReason {
-	return []plan.DisruptionReason{plan.Empty, plan.Underutilized, plan.Drifted, plan.Expired, plan.NodeLimitExceeded,
-		plan.ReplicasExceeded, plan.ReplacementAbandoned}
-}
-
 func causeOf(reason plan.DisruptionReason) string {
-	if slices.Contains(reasons(), reason) {
+	if slices.Contains(engine.Reasons(), reason) {
 		return string(reason)
 	}
 	return causeOther

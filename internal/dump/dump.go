@@ -41,7 +41,11 @@ const (
 
 // All are the questions that together say what a controller would do, in its order.
 func All() []Question {
-	return []Question{AskLaunches, AskTrim, AskEmptiness, AskExpire, AskDrift, AskConsolidate}
+	list := []Question{AskLaunches, AskTrim}
+	for _, method := range engine.Methods() {
+		list = append(list, Question(method.Name))
+	}
+	return list
 }
 
 // Ask asks the engine.
@@ -55,14 +59,11 @@ func Ask(question Question, s *cluster.Snapshot, terms engine.Terms) (plan.Plan,
 		return engine.Replicas(s), nil
 	case AskTrim:
 		return engine.Trim(s, terms.Budgets), nil
-	case AskEmptiness:
-		return engine.Emptiness(s, terms.Now, terms.Budgets), nil
-	case AskExpire:
-		return engine.Expire(s, terms), nil
-	case AskDrift:
-		return engine.Drift(s, terms), nil
-	case AskConsolidate:
-		return engine.Consolidate(s, terms), nil
+	}
+	for _, method := range engine.Methods() {
+		if method.Name == string(question) {
+			return method.Plan(s, terms), nil
+		}
 	}
 	return plan.Plan{}, fmt.Errorf("the question is %q; known are %s", question, questions())
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
@@ -168,69 +169,26 @@ func (d *disruption) left(pool string, reason plan.DisruptionReason) int {
 	return max(0, Allowed(d.terms.Budgets[pool], reason)-d.taken[pool])
 }
 
-// Disruptable reports whether a node may be chosen to go at all, for whatever reason (D-02): one of a pool that exists, with
-// its Node object, initialized, not going already, and nothing on it forbids it. Nodes that pending pods were promised
-// stay.
-func Disruptable(s *cluster.Snapshot, node *cluster.Node) bool { return DisruptableFor(s, node, "") }
+// Disruptable reports whether a node may be chosen to go at all (D-02): one of a pool that exists, with its Node
+// object, initialized, not going already, and nobody forbids it.
+func Disruptable(s *cluster.Snapshot, node *cluster.Node) bool {
+	return unfit(s, node) == "" && hear(s, 0).kept(node, byReplaced|byUsers) == ""
+}
 
-// DisruptableFor is [Disruptable] for one reason; "" is any.
-func DisruptableFor(s *cluster.Snapshot, node *cluster.Node, reason plan.DisruptionReason) bool {
-	if node.Claim == "" || node.Name == "" || !node.Initialized || node.Deleting || node.Disrupting || node.NotReady {
+// MayGo reports whether a node may be chosen to go for a reason, whatever room and budgets there are; now is in Unix
+// seconds.
+func MayGo(s *cluster.Snapshot, now int64, node *cluster.Node, reason plan.DisruptionReason) bool {
+	return hear(s, now).mayGo(node, reason)
+}
+
+// MightSave reports whether a node is one that goes if that saves money, and for nothing else: quiet, fit, kept by
+// nobody and not to be renewed. Its price need not be known.
+func MightSave(s *cluster.Snapshot, now int64, node *cluster.Node) bool {
+	if !Disruptable(s, node) || renewal(s, node) != "" {
 		return false
 	}
-	return s.Pool(node.Pool) != nil && ForbiddenFor(node, reason) == "" && !Replacing(s, node)
-}
-
-// Forbidden says what forbids that the node is disrupted (D-02): its own word or its claim's, a pod's, or what holds it; ""
-// when nothing does.
-func Forbidden(node *cluster.Node) string {
-	if node.DoNotDisrupt {
-		return "karpenter.sh/do-not-disrupt is set on the node or its NodeClaim"
-	}
-	for _, pod := range node.Pods {
-		if pod.DoNotDisrupt {
-			return forbiddenBy(pod)
-		}
-	}
-	return node.Held
-}
-
-// ForbiddenFor is [Forbidden] for one reason. A drifted node whose drain ends by a terminationGracePeriod is replaced
-// whatever its pods and their PodDisruptionBudgets say: whoever set it wants nodes to be renewed in the end (D-06, K-51).
-func ForbiddenFor(node *cluster.Node, reason plan.DisruptionReason) string {
-	if reason == plan.Drifted && node.DrainEnds && !node.DoNotDisrupt {
-		return ""
-	}
-	return Forbidden(node)
-}
-
-func forbiddenBy(pod *cluster.Pod) string {
-	return "karpenter.sh/do-not-disrupt is set on pod " + pod.Ref()
-}
-
-// Replacing reports whether a claim that the node was made to replace is still there: what runs on that is to come here, so
-// the node is needed however empty it is (D-10).
-func Replacing(s *cluster.Snapshot, node *cluster.Node) bool {
-	return len(node.Replaces) > 0 && slices.ContainsFunc(s.Nodes, func(other *cluster.Node) bool {
-		return other.Claim != "" && slices.Contains(node.Replaces, other.Claim)
-	})
-}
-
-// wasteful returns the rule by which a node may go because it is not used well enough (D-03). Further pods that come onto a
-// node can only forbid that it goes.
-func wasteful(s *cluster.Snapshot, terms Terms) func(*cluster.Node) bool {
-	promised := map[string]bool{}
-	for _, pod := range s.Pending {
-		promised[pod.Promised] = true
-	}
-	return func(node *cluster.Node) bool {
-		pool := s.Pool(node.Pool)
-		if pool == nil || pool.Static || pool.Consolidates == cluster.WhenEmpty || node.Price == resources.Unpriced ||
-			slices.ContainsFunc(node.Pods, bound) {
-			return false
-		}
-		return node.ConsolidatableAt <= terms.Now && Disruptable(s, node) && !promised[node.Name] && !promised[node.Claim]
-	}
+	found := dueUnderutilized(subject{node: node, pool: s.Pool(node.Pool), now: now})
+	return found.Text == "" || found.Cause == cause.PriceUnknown
 }
 
 // bound reports whether a pod that would have to move is one that no other node can be right for, since it has devices for

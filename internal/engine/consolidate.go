@@ -18,7 +18,10 @@ import (
 // Launches carry the claims that they replace; a node with such launches may go once they are initialized. The work of a
 // round is bounded, and the next one goes on with what is left: nothing is thrown away for lack of time.
 func Consolidate(s *cluster.Snapshot, terms Terms) plan.Plan {
-	mayGo := wasteful(s, terms)
+	h := hear(s, terms.Now)
+	mayGo := func(node *cluster.Node) bool {
+		return h.mayGo(node, plan.Underutilized) && !slices.ContainsFunc(node.Pods, bound)
+	}
 	if !slices.ContainsFunc(s.Nodes, mayGo) { // then pods that wait need not be planned to know that nothing goes
 		return plan.Plan{BasedOn: s.Version, Names: s.Names}
 	}
@@ -44,16 +47,16 @@ func Holds(s *cluster.Snapshot, reason plan.DisruptionReason, nodes ...*cluster.
 		return true
 	}
 	p := pack.Solve(without, without.Pending)
-	if reason == plan.Underutilized {
+	if ForMoney(reason) {
 		cost := s.Cost(nodes...)
 		return len(p.Unplaced) == 0 && cost != resources.Unpriced && p.Cost(s.Overhead) < cost
 	}
 	return len(p.Unplaced) == 0
 }
 
-// Room reports whether all that has to move from the nodes, when they go together, has a place on nodes that are there
+// hasRoom reports whether all that has to move from the nodes, when they go together, has a place on nodes that are there
 // already: nothing would have to be launched. For buffers something may have to be (K-40).
-func Room(s *cluster.Snapshot, nodes ...*cluster.Node) bool {
+func hasRoom(s *cluster.Snapshot, nodes ...*cluster.Node) bool {
 	bare := s.WithoutBuffers()
 	without := beginFrom(bare, bare, Terms{}).future.Without(nodes...)
 	_, fits := pack.Fit(without, without.Pending)

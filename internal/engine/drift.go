@@ -16,21 +16,19 @@ import (
 // would find no place, because a limit or the market leaves none, stays and holds up no other. Nodes of static pools are
 // replaced one for one, see static.go.
 func Drift(s *cluster.Snapshot, terms Terms) plan.Plan {
-	return renew(s, terms, plan.Drifted, func(node *cluster.Node, _ *cluster.Pool) bool { return node.Drifted })
+	return renew(s, terms, plan.Drifted)
 }
 
 // Expire plans to replace expired nodes of pools that ask for it (D-07), in the way of [Drift].
 func Expire(s *cluster.Snapshot, terms Terms) plan.Plan {
-	return renew(s, terms, plan.Expired, func(node *cluster.Node, pool *cluster.Pool) bool { return node.Expired && pool.ExpiresGracefully })
+	return renew(s, terms, plan.Expired)
 }
 
 // renew replaces the nodes that are due for a reason that asks for no price.
-func renew(s *cluster.Snapshot, terms Terms, reason plan.DisruptionReason, due func(*cluster.Node, *cluster.Pool) bool) plan.Plan {
-	used := Taken(s)
+func renew(s *cluster.Snapshot, terms Terms, reason plan.DisruptionReason) plan.Plan {
+	used, h := Taken(s), hear(s, terms.Now)
 	mayGo := func(node *cluster.Node) bool {
-		pool := s.Pool(node.Pool)
-		return pool != nil && due(node, pool) && used[node.Pool] < Allowed(terms.Budgets[node.Pool], reason) &&
-			DisruptableFor(s, node, reason)
+		return used[node.Pool] < Allowed(terms.Budgets[node.Pool], reason) && h.mayGo(node, reason)
 	}
 	if !slices.ContainsFunc(s.Nodes, mayGo) { // so it is nearly always; pods that wait need not be planned to know it
 		return plan.Plan{BasedOn: s.Version, Names: s.Names}

@@ -24,20 +24,9 @@ type Budget struct {
 // so do nodes whose pods are still to come from what they replace.
 func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan.Plan {
 	result := plan.Plan{BasedOn: s.Version, Names: s.Names}
-	promised := map[string]bool{}
-	for _, pod := range s.Pending {
-		promised[pod.Promised] = true
-	}
-	taken, candidates := map[string]int{}, []*cluster.Node(nil)
+	taken, h, candidates := Taken(s), hear(s, now), []*cluster.Node(nil)
 	for _, node := range s.Nodes {
-		if node.Claim == "" || node.Pool == "" {
-			continue
-		}
-		if node.Deleting || node.Disrupting || node.Initialized && node.NotReady {
-			taken[node.Pool]++
-			continue
-		}
-		if pool := s.Pool(node.Pool); pool != nil && !pool.Static && IsEmpty(node, now) && !Replacing(s, node) && !promised[node.Name] && !promised[node.Claim] {
+		if h.mayGo(node, plan.Empty) {
 			candidates = append(candidates, node)
 		}
 	}
@@ -68,10 +57,7 @@ func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan
 // IsEmpty reports whether a node may go because nothing runs on it but daemons and finished pods: initialized, quiet
 // since long enough at now (Unix seconds), and without an annotation that forbids it.
 func IsEmpty(node *cluster.Node, now int64) bool {
-	if node.Name == "" || !node.Initialized || node.DoNotDisrupt || node.ConsolidatableAt > now {
-		return false
-	}
-	return !slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return !p.Fixed || p.DoNotDisrupt })
+	return inUse(node).Text == "" && node.ConsolidatableAt <= now && hear(nil, now).kept(node, byNode|byPods) == ""
 }
 
 // Allowed returns how many nodes of a pool may be disrupting at once for a reason: the smallest of the active budgets

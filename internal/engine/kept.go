@@ -17,10 +17,11 @@ type KeptNode struct {
 // Kept lists the nodes that something wants gone and something else keeps, and those that would be chosen to go now,
 // both in the order of the snapshot (U-24). It says of each what Why says, and asks the methods once for all of them.
 func Kept(s *cluster.Snapshot, terms Terms) (kept, going []KeptNode) {
-	due := map[plan.DisruptionReason]plan.Plan{plan.Drifted: Drift(s, terms), plan.Expired: Expire(s, terms)}
+	plans := map[plan.DisruptionReason]plan.Plan{}
 	chosen := map[string]plan.DisruptionReason{}
-	for _, p := range []plan.Plan{Emptiness(s, terms.Now, terms.Budgets), due[plan.Expired], due[plan.Drifted],
-		Consolidate(s, terms)} {
+	for _, method := range Methods() {
+		p := method.Plan(s, terms)
+		plans[method.Reason] = p
 		for _, r := range p.Removes {
 			if chosen[r.Claim] == "" {
 				chosen[r.Claim] = r.Reason
@@ -41,7 +42,7 @@ func Kept(s *cluster.Snapshot, terms Terms) (kept, going []KeptNode) {
 		}
 		found, held := whyForbidden(s, terms, node)
 		if !held {
-			found, held = whyDueBy(s, terms, node, func(reason plan.DisruptionReason) plan.Plan { return due[reason] })
+			found, held = whyDueBy(s, terms, node, func(reason plan.DisruptionReason) plan.Plan { return plans[reason] })
 		}
 		if !held {
 			found, held = whyQuiet(s, terms, node)

@@ -63,6 +63,12 @@ func run(t *testing.T, d *datadriven.TestData) string {
 		}
 		return enginetest.Shorten(engine.Consolidate(snapshot, terms).String())
 	}
+	if d.Cmd == "judge" {
+		return judge(t, d, snapshot)
+	}
+	if d.Cmd == "reasons" {
+		return engine.Table()
+	}
 	if d.Cmd == "part" {
 		return part(snapshot, terms(t, d))
 	}
@@ -75,9 +81,65 @@ func run(t *testing.T, d *datadriven.TestData) string {
 	if d.Cmd == "replicas" {
 		return enginetest.Shorten(engine.Replicas(snapshot).String())
 	}
-	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, expire, part, trim, replicas, launches, why or why-pool",
-		d.Pos, d.Cmd)
+	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, expire, judge, reasons, part, trim, "+
+		"replicas, launches, why or why-pool", d.Pos, d.Cmd)
 	return ""
+}
+
+// judge prints what becomes of intents: marked=(NODE:REASON,...) are those that stand on claims, each without a
+// reason that nobody wrote; asked are nodes of which somebody asks. untainted=(NODE,...) are marked by half;
+// paused=WHY, unlisted=(POOL,...) and uncounted=(POOL,...) are what the process knows beside the picture.
+// counted=(NODE:REASON,...) are marks as the API server has them, where the picture is late; without a reason there
+// is none.
+func judge(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
+	t.Helper()
+	docket := engine.Docket{Unlisted: map[string]bool{}, Counts: map[string]engine.Count{}}
+	words := map[string][]string{}
+	for _, arg := range d.CmdArgs {
+		words[arg.Key] = append(words[arg.Key], arg.Vals...)
+	}
+	intentOf := func(word string) engine.Intent {
+		name, reason, _ := strings.Cut(word, ":")
+		for _, node := range s.Nodes {
+			if node.ID() == name {
+				return engine.Intent{Node: node, Reason: plan.DisruptionReason(reason)}
+			}
+		}
+		d.Fatalf(t, "%s: there is no node or claim %s", word, name)
+		return engine.Intent{}
+	}
+	for _, word := range words["marked"] {
+		i := intentOf(word)
+		if i.Marked, i.Tainted = true, !slices.Contains(words["untainted"], i.Node.ID()); !i.Node.Disrupting {
+			d.Fatalf(t, "marked=%s: the node is not disrupting in the script", word)
+		}
+		docket.Intents = append(docket.Intents, i)
+	}
+	standing := slices.Clone(docket.Intents)
+	for _, word := range words["counted"] {
+		late := intentOf(word)
+		standing = slices.DeleteFunc(standing, func(i engine.Intent) bool { return i.Node == late.Node })
+		standing = append(standing, late)
+	}
+	for _, word := range words["asked"] {
+		docket.Intents = append(docket.Intents, intentOf(word))
+	}
+	docket.Paused = strings.ReplaceAll(strings.Join(words["paused"], ""), "_", " ")
+	for _, pool := range words["unlisted"] {
+		docket.Unlisted[pool] = true
+	}
+	for _, node := range s.Nodes {
+		if !slices.Contains(words["uncounted"], node.Pool) {
+			count := engine.CountIn(s, node.Pool, standing)
+			count.HeldBy = "somebody's word"
+			docket.Counts[node.Pool] = count
+		}
+	}
+	var b strings.Builder
+	for _, v := range engine.Judge(s, terms(t, d), docket) {
+		b.WriteString(v.String())
+	}
+	return enginetest.Shorten(b.String())
 }
 
 // part prints which of the marked nodes may go for the replacements that came.

@@ -23,11 +23,11 @@ func (d *disruption) rollStatic(pool *cluster.Pool, nodes []*cluster.Node, reaso
 	if len(nodes) == 0 || pool.Blocked != "" || pool.Dormant {
 		return
 	}
-	left, first, why := d.left(pool.Name, reason), TerminatesFirst(pool), ""
+	left, first, why := d.left(pool.Name, reason), terminatesFirst(pool), ""
 	var launches []plan.Launch
 	if first {
 		// A node that is still to come counts as disrupted, or nodes would go faster than others take their place.
-		left = min(left, Allowed(d.terms.Budgets[pool.Name], reason)-Lacking(d.origin, pool))
+		left = min(left, Allowed(d.terms.Budgets[pool.Name], reason)-lackingIn(d.origin, pool))
 		_, hard := pool.Limits.Nodes()
 		why = fmt.Sprintf("replicas are at the %s limit, so it goes before its replacement comes", limit.Kind(hard))
 	} else {
@@ -90,8 +90,8 @@ func (d *disruption) stuck(node *cluster.Node, launches []plan.Launch) (lead str
 	return "", plan.Unplaced{}
 }
 
-// Stuck says why the drain of a node of a static pool would not end as things are, "" when it would (D-09).
-func Stuck(s *cluster.Snapshot, node *cluster.Node) string {
+// stuck says why the drain of a node of a static pool would not end as things are, "" when it would (D-09).
+func stuck(s *cluster.Snapshot, node *cluster.Node) string {
 	if len(successions(s.Guards, node)) == 0 { // so it is mostly
 		return ""
 	}
@@ -132,15 +132,15 @@ func successions(guards []cluster.Guard, node *cluster.Node) []succession {
 	return list
 }
 
-// TerminatesFirst reports whether a node of the pool has to go before what replaces it can come: a static pool whose
+// terminatesFirst reports whether a node of the pool has to go before what replaces it can come: a static pool whose
 // replicas are as many as its node limit allows, or more.
-func TerminatesFirst(pool *cluster.Pool) bool {
+func terminatesFirst(pool *cluster.Pool) bool {
 	most, _ := pool.Limits.Nodes()
 	return pool.Static && most != limit.None && most <= pool.Replicas
 }
 
-// Lacking returns how many nodes a static pool lacks of those that it is to run, leaving out what is not ready, or going.
-func Lacking(s *cluster.Snapshot, pool *cluster.Pool) int {
+// lackingIn returns how many nodes a static pool lacks of those that it is to run, leaving out what is not ready, or going.
+func lackingIn(s *cluster.Snapshot, pool *cluster.Pool) int {
 	target, _ := pool.Limits.Target(pool.Replicas)
 	for _, node := range s.Nodes {
 		if node.Pool == pool.Name && node.Claim != "" && node.Initialized && !node.NotReady && !node.Deleting && !node.Disrupting {

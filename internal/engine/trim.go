@@ -28,7 +28,7 @@ func Trim(s *cluster.Snapshot, budgets map[string][]Budget) plan.Plan {
 			reason, why := Excessive(pool, count)
 			chosen := staying[:excess]
 			if pool.Gentle {
-				chosen = gently(staying, int(excess), Taken(s)[pool.Name], budgets[pool.Name])
+				chosen = gently(hear(s, 0), reason, staying, int(excess), Taken(s)[pool.Name], budgets[pool.Name])
 			}
 			for _, node := range chosen {
 				result.Removes = append(result.Removes, removal(node, reason, why))
@@ -41,19 +41,22 @@ func Trim(s *cluster.Snapshot, budgets map[string][]Budget) plan.Plan {
 
 // gently returns which nodes may go now, of those that stay, in the order in which they are chosen: as many as are too many and
 // the budgets allow. taken nodes use the budgets up already. What must not be disrupted stays, as in every voluntary disruption.
-func gently(staying []*cluster.Node, excess, taken int, budgets []Budget) []*cluster.Node {
+func gently(h *hearing, reason plan.DisruptionReason, staying []*cluster.Node, excess, taken int,
+	budgets []Budget) []*cluster.Node {
+	r := ruleOf(reason)
 	var chosen []*cluster.Node
 	for _, node := range staying {
-		if len(chosen) < excess && Forbidden(node) == "" && taken+len(chosen) < Allowed(budgets, TrimBudget(node)) {
+		bound, _ := r.takes(node, true)
+		if len(chosen) < excess && h.objection(r, node, false) == "" && taken+len(chosen) < Allowed(budgets, bound) {
 			chosen = append(chosen, node)
 		}
 	}
 	return chosen
 }
 
-// TrimBudget is the reason whose budgets bound the removal of a node of a gentle pool: that of an empty node, or that of one
+// trimBudget is the reason whose budgets bound the removal of a node of a gentle pool: that of an empty node, or that of one
 // whose pods have to move.
-func TrimBudget(node *cluster.Node) plan.DisruptionReason {
+func trimBudget(node *cluster.Node) plan.DisruptionReason {
 	if _, pods := DisruptionCost(node); pods == 0 {
 		return plan.Empty
 	}

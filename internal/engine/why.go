@@ -2,13 +2,12 @@ package engine
 
 import (
 	"fmt"
+	"iter"
 	"slices"
-	"strings"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
-	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
 // Standing is how a node stands: it goes, or it stays for a cause (U-04).
@@ -73,10 +72,10 @@ func staysFor(code cause.Code, claim, text string) (Standing, bool) {
 
 // whyGoing is about nodes that are not ours, and those that go already.
 func whyGoing(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bool) {
-	switch {
-	case node.Claim == "":
+	switch unfitItself(node) {
+	case cause.NotManaged:
 		return stays(cause.NotManaged, "it has no NodeClaim: Joiner does not touch it")
-	case node.Deleting:
+	case cause.Draining:
 		for _, pod := range node.Pods {
 			if !pod.Fixed {
 				return Standing{Cause: cause.Draining, Text: "it is being removed, and waits for pod " + pod.Ref(),
@@ -84,7 +83,7 @@ func whyGoing(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bool)
 			}
 		}
 		return staysFor(cause.Draining, node.Claim, "it is being removed: its pods are gone, the machine ends")
-	case node.Disrupting:
+	case cause.ReplacementOnTheWay:
 		for _, other := range s.Nodes {
 			if other.Claim != "" && slices.Contains(other.Replaces, node.Claim) {
 				stage := "is launching"
@@ -107,70 +106,44 @@ func whyGoing(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bool)
 
 // whyNotReady is about nodes that no method looks at.
 func whyNotReady(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bool) {
-	switch {
-	case s.Pool(node.Pool) == nil:
-		return stays(cause.PoolGone, "its NodePool %s is gone", node.Pool)
+	switch code := unfitYet(s, node); {
+	case code == cause.PoolGone:
+		return stays(code, "its NodePool %s is gone", node.Pool)
+	case code == cause.NodeNotReady:
+		return stays(code, "it is not Ready")
+	case code == "":
+		return Standing{}, false
 	case !node.Initialized && !node.Launched:
-		return staysFor(cause.NotInitialized, node.Claim, "its machine is not launched yet")
-	case node.Name == "" || !node.Initialized && !node.Registered:
-		return staysFor(cause.NotInitialized, node.Claim, "its machine has not joined yet")
-	case !node.Initialized:
-		return staysFor(cause.NotInitialized, node.Claim,
-			"it has joined, and is not initialized: a startup taint or a resource is still to come or to go")
-	case node.NotReady:
-		return stays(cause.NodeNotReady, "it is not Ready")
+		return staysFor(code, node.Claim, "its machine is not launched yet")
+	case node.Name == "" || !node.Registered:
+		return staysFor(code, node.Claim, "its machine has not joined yet")
 	}
-	return Standing{}, false
+	return staysFor(cause.NotInitialized, node.Claim,
+		"it has joined, and is not initialized: a startup taint or a resource is still to come or to go")
 }
 
-// whyForbidden is about what forbids that a node goes, whatever for: the first of it.
+// whyForbidden is about what keeps a node from going, whatever for: the first of it.
 func whyForbidden(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bool) {
-	if all := forbidding(s, node); len(all) > 0 {
-		return all[0], true
+	for found := range forbidding(s, node) {
+		return found, true
 	}
 	return Standing{}, false
 }
 
-// forbidding is all that forbids that a node goes, whatever for.
-func forbidding(s *cluster.Snapshot, node *cluster.Node) []Standing {
-	var all []Standing
-	add := func(code cause.Code, text string, pod plan.PodRef) {
-		all = append(all, Standing{Cause: code, Text: text, Pod: pod})
+// forbidding is all that keeps a node from going, whatever for. One that has drifted has to go whatever its pods say, if
+// its drain ends.
+func forbidding(s *cluster.Snapshot, node *cluster.Node) iter.Seq[Standing] {
+	reason := plan.Underutilized
+	if node.Drifted {
+		reason = plan.Drifted
 	}
-	if Replacing(s, node) {
-		add(cause.IsReplacement, "it replaces "+strings.Join(node.Replaces, ", ")+", whose pods are to come here",
-			plan.PodRef{})
-	}
-	if node.DoNotDisrupt {
-		add(cause.DoNotDisruptNode, Forbidden(node), plan.PodRef{})
-	}
-	ends := node.Drifted && node.DrainEnds // then drift asks neither pods nor budgets
-	for _, pod := range node.Pods {
-		if pod.DoNotDisrupt && !ends {
-			add(cause.DoNotDisruptPod, forbiddenBy(pod), ref(pod))
-		}
-	}
-	if node.Held != "" && !ends {
-		add(cause.PodDisruptionBudget, node.Held, plan.PodRef{})
-	}
-	for _, pod := range s.Pending {
-		if pod.Promised != "" && (pod.Promised == node.Name || pod.Promised == node.Claim) {
-			add(cause.PodsComing, "pod "+pod.Ref()+" is planned onto it", ref(pod))
-			break
-		}
-	}
-	return all
+	return hear(s, 0).keeping(node, ruleOf(reason).keepers(node, false))
 }
 
 // whyChosen is about nodes that one of the methods removes, in the order in which a round asks them.
 func whyChosen(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, bool) {
-	for _, method := range []func() plan.Plan{
-		func() plan.Plan { return Emptiness(s, terms.Now, terms.Budgets) },
-		func() plan.Plan { return Expire(s, terms) },
-		func() plan.Plan { return Drift(s, terms) },
-		func() plan.Plan { return Consolidate(s, terms) },
-	} {
-		for _, r := range method().Removes {
+	for _, method := range Methods() {
+		for _, r := range method.Plan(s, terms).Removes {
 			if r.Claim == node.Claim {
 				return Standing{Goes: r.Reason, Text: "it goes now"}, true
 			}
@@ -193,12 +166,8 @@ func whyDue(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, boo
 func whyDueBy(s *cluster.Snapshot, terms Terms, node *cluster.Node,
 	method func(plan.DisruptionReason) plan.Plan) (Standing,
 	bool) {
-	reason := plan.Drifted
-	switch {
-	case node.Drifted:
-	case node.Expired && s.Pool(node.Pool).ExpiresGracefully:
-		reason = plan.Expired
-	default:
+	reason := renewal(s, node)
+	if reason == "" {
 		return Standing{}, false
 	}
 	if found, held := budgeted(s, terms, node, reason); held {
@@ -241,32 +210,15 @@ func WhyBudget(pool string, allowed, taken int, reason plan.DisruptionReason) (S
 
 // whyQuiet is about what a pool says of nodes that cost too much.
 func whyQuiet(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, bool) {
-	pool := s.Pool(node.Pool)
-	_, pods := DisruptionCost(node)
-	reason := plan.Underutilized
-	if pods == 0 {
-		reason = plan.Empty
+	x, reason, due := subject{node: node, pool: s.Pool(node.Pool), now: terms.Now}, plan.Underutilized, dueUnderutilized
+	if _, pods := DisruptionCost(node); pods == 0 { // pods that are ending may be there still
+		reason, due = plan.Empty, notIdle
 	}
-	switch {
-	case pool.Static:
-		nodes := "nodes"
-		if pool.Replicas == 1 {
-			nodes = "node"
-		}
-		return stays(cause.StaticPoolNode, "NodePool %s keeps %d %s, whatever runs on them", pool.Name, pool.Replicas, nodes)
-	case node.ConsolidatableAt == cluster.Never:
-		return stays(cause.ConsolidationOff, "NodePool %s never removes nodes to save money", pool.Name)
-	case reason == plan.Underutilized && pool.Consolidates == cluster.WhenEmpty:
-		return stays(cause.ConsolidationOff, "NodePool %s removes empty nodes only, and this one has pods: %d", pool.Name,
-			pods)
-	case node.ConsolidatableAt > terms.Now:
-		found, _ := stays(cause.QuietTime, "pods came or went, and NodePool %s waits for its consolidateAfter", pool.Name)
-		if found.Until = node.ConsolidatableAt; reason == plan.Empty {
+	if found := due(x); found.Text != "" {
+		if reason == plan.Empty && found.Cause == cause.QuietTime {
 			found.Wanted = reason
 		}
 		return found, true
-	case reason == plan.Underutilized && node.Price == resources.Unpriced:
-		return stays(cause.PriceUnknown, "its price is not known, so nothing can be called cheaper")
 	}
 	if found, held := budgeted(s, terms, node, reason); held {
 		return found, true

@@ -74,7 +74,7 @@ func TestU15_EventsOfNodesAgreeWithWhy(t *testing.T) {
 			engine.Consolidate(s, terms)}
 		var nodes []*cluster.Node
 		for _, node := range s.Nodes {
-			if found, so := engine.WhyForbidden(s, node); so {
+			if found, so := engine.WhyBlocked(s, terms.Now, node); so {
 				forbidden++
 				w := engine.Why(s, terms, node)
 				if w.Wanted = found.Wanted; !reflect.DeepEqual(w, found) { // events do not ask what it would go for

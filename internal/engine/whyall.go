@@ -27,7 +27,9 @@ func WhyAll(s *cluster.Snapshot, terms Terms, node *cluster.Node) []Standing {
 			}
 		}
 	}
-	add(forbidding(s, node)...)
+	for found := range forbidding(s, node) {
+		add(found)
+	}
 	if found, so := whyDue(s, terms, node); so {
 		if found.Cause != cause.OthersFirst {
 			add(found)

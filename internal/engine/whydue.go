@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
-	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
-)
+import "github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 
 // WhyDue is Why for nodes that are to go whatever they cost, or go already; false for all others. No method of
 // disruption is asked for its plan, so it is for clusters in which none of them chooses anything.
@@ -11,26 +8,18 @@ func WhyDue(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, boo
 	if node.Deleting {
 		return whyGoing(s, terms, node)
 	}
-	pool := s.Pool(node.Pool)
-	if node.Claim == "" || pool == nil || !node.Drifted && !(node.Expired && pool.ExpiresGracefully) {
+	reason := renewal(s, node)
+	if node.Claim == "" || reason == "" {
 		return Standing{}, false
 	}
 	for _, look := range []func(*cluster.Snapshot, Terms, *cluster.Node) (Standing, bool){whyNotReady, whyForbidden,
 		whyDue} {
 		if found, done := look(s, terms, node); done {
 			if found.Wanted == "" {
-				found.Wanted = due(node)
+				found.Wanted = reason
 			}
 			return found, true
 		}
 	}
 	return Standing{}, false
-}
-
-// due is what a node is to go for whatever it costs.
-func due(node *cluster.Node) plan.DisruptionReason {
-	if node.Drifted {
-		return plan.Drifted
-	}
-	return plan.Expired
 }

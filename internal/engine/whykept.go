@@ -3,18 +3,34 @@ package engine
 import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// WhyForbidden says what forbids that a node goes, whatever for, in the words of Why. It is false when nothing does,
-// or when Why has something to say before that: that the node goes already, is not ready, or is still needed.
-func WhyForbidden(s *cluster.Snapshot, node *cluster.Node) (Standing, bool) {
-	for _, look := range []func(*cluster.Snapshot, Terms, *cluster.Node) (Standing, bool){whyGoing, whyNotReady} {
-		if found, done := look(s, Terms{}, node); done {
-			return found, found.Cause == cause.PoolGone
-		}
+// WhyBlocked says what keeps a node that something wants gone at now (Unix seconds), in the words of Why: what users
+// forbid, or that its NodePool is gone (D-02). It is false when nothing does, when nothing wants it gone, and when Why has
+// something to say before that: that the node goes already, is not ready, or is still needed.
+func WhyBlocked(s *cluster.Snapshot, now int64, node *cluster.Node) (Standing, bool) {
+	switch unfit(s, node) {
+	case "":
+	case cause.PoolGone:
+		found, _ := whyNotReady(s, Terms{}, node)
+		return found, node.Pool != "" && node.Name != "" && node.Initialized
+	default:
+		return Standing{}, false
 	}
-	found, done := whyForbidden(s, Terms{}, node)
-	return found, done && found.Cause != cause.IsReplacement && found.Cause != cause.PodsComing
+	h := hear(s, now)
+	reason := h.wanted(node, plan.Drifted, plan.Expired, plan.Empty, plan.Underutilized)
+	if reason == "" || h.kept(node, byReplaced) != "" {
+		return Standing{}, false
+	}
+	r := ruleOf(reason)
+	for found := range h.keeping(node, r.keepers(node, false)&byUsers) {
+		if r.room == anyPrice { // what only costs too much is wanted gone if it saves something, which was not asked
+			found.Wanted = reason
+		}
+		return found, true
+	}
+	return Standing{}, false
 }
 
 // WhyNotCheaper says of nodes that may go, and that no method of disruption has chosen, why they stay, in the words of

@@ -177,13 +177,8 @@ func (s *Stage) chooseNamed(r plan.Remove) bool {
 // replacements are there before the nodes go.
 func (s *Stage) disrupt() bool {
 	snapshot, terms := s.Snapshot(), s.Terms()
-	for _, method := range []func() plan.Plan{
-		func() plan.Plan { return engine.Emptiness(snapshot, terms.Now, terms.Budgets) },
-		func() plan.Plan { return engine.Expire(snapshot, terms) },
-		func() plan.Plan { return engine.Drift(snapshot, terms) },
-		func() plan.Plan { return engine.Consolidate(snapshot, terms) },
-	} {
-		if p := method(); len(p.Removes) > 0 {
+	for _, method := range engine.Methods() {
+		if p := method.Plan(snapshot, terms); len(p.Removes) > 0 {
 			return s.carryOut(p)
 		}
 	}

@@ -237,7 +237,7 @@ func (c *Comparison) fates(w *World, s *foretell.Stage, record foretell.Record, 
 		fate := NodeFate{Name: cmp.Or(gone.Node, gone.Claim), Pool: gone.Pool, Fate: Goes, Reason: string(gone.Reason),
 			Offering: Offering{Type: gone.Type, Zone: gone.Zone, CapacityType: gone.Kind}, Why: cmp.Or(gone.Drift, gone.Why),
 			Pods: w.byWorkload(gone.Pods)}
-		if replaced[inRound(gone.Claim, gone.Round)] || gone.Reason == plan.Drifted || gone.Reason == plan.Expired {
+		if replaced[inRound(gone.Claim, gone.Round)] || engine.Renews(gone.Reason) {
 			fate.Fate = Replaced
 		}
 		key := gone.Pool + " " + fate.Reason

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
@@ -285,7 +286,7 @@ func (g *fateGroup) write(b *strings.Builder) {
 	switch {
 	case n.Fate == Held:
 		fmt.Fprintf(b, "; %s", n.Cause.Code)
-	case n.Reason == string(plan.NodeLimitExceeded) || n.Reason == string(plan.ReplicasExceeded):
+	case engine.TooMany(plan.DisruptionReason(n.Reason)):
 		b.WriteString("; budgets do not slow it")
 	case len(g.waves) > 1:
 		fmt.Fprintf(b, "; in %d waves, at most %d at a time", len(g.waves), slices.Max(slices.Collect(maps.Values(g.waves))))

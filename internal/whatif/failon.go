@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
@@ -47,10 +48,8 @@ func findings() map[string]func(*Comparison) bool {
 		"held":       fate(func(n NodeFate) bool { return n.Fate == Held }),
 		"drift":      fate(func(n NodeFate) bool { return n.Reason == string(plan.Drifted) }),
 		"disruption": fate(func(n NodeFate) bool { return n.Fate == Goes || n.Fate == Replaced }),
-		"trim": fate(func(n NodeFate) bool {
-			return n.Reason == string(plan.NodeLimitExceeded) || n.Reason == string(plan.ReplicasExceeded)
-		}),
-		"any": func(c *Comparison) bool { return len(c.Changes) > 0 },
+		"trim":       fate(func(n NodeFate) bool { return engine.TooMany(plan.DisruptionReason(n.Reason)) }),
+		"any":        func(c *Comparison) bool { return len(c.Changes) > 0 },
 	}
 }
 

@@ -236,14 +236,11 @@ func (o *observer) removals(ctx context.Context, snapshot *cluster.Snapshot) err
 	}
 	terms := o.standing.terms(snapshot, pools.Items, o.now())
 	going := map[string]bool{}
-	for _, method := range []func() plan.Plan{
-		func() plan.Plan { return engine.Trim(snapshot, terms.Budgets) },
-		func() plan.Plan { return engine.Emptiness(snapshot, terms.Now, terms.Budgets) },
-		func() plan.Plan { return engine.Expire(snapshot, terms) },
-		func() plan.Plan { return engine.Drift(snapshot, terms) },
-		func() plan.Plan { return engine.Consolidate(snapshot, terms) },
-	} {
-		p := method()
+	plans := []plan.Plan{engine.Trim(snapshot, terms.Budgets)}
+	for _, method := range engine.Methods() {
+		plans = append(plans, method.Plan(snapshot, terms))
+	}
+	for _, p := range plans {
 		for _, r := range p.Removes {
 			key := r.Claim + " " + string(r.Reason)
 			if going[key] = true; o.going[key] {

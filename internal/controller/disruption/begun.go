@@ -118,22 +118,12 @@ func (c *Controller) eligible() map[string]int {
 	snapshot, now := c.config.Picture.Snapshot(), c.config.Now().Unix()
 	count := map[string]int{}
 	for _, reason := range []plan.DisruptionReason{plan.Empty, plan.Drifted, plan.Underutilized} {
-		count[metrics.Reason(string(reason))] = 0
-	}
-	add := func(reason plan.DisruptionReason) { count[metrics.Reason(string(reason))]++ }
-	for _, node := range snapshot.Nodes {
-		pool := snapshot.Pool(node.Pool)
-		if pool == nil || !slices.Contains(owned, node.Pool) || !engine.Disruptable(snapshot, node) {
-			continue
-		}
-		if engine.IsEmpty(node, now) {
-			add(plan.Empty)
-		}
-		if node.Drifted {
-			add(plan.Drifted)
-		}
-		if node.Consolidatable(pool, now) {
-			add(plan.Underutilized)
+		label := metrics.Reason(string(reason))
+		count[label] = 0
+		for _, node := range snapshot.Nodes {
+			if slices.Contains(owned, node.Pool) && engine.MayGo(snapshot, now, node, reason) {
+				count[label]++
+			}
 		}
 	}
 	return count
@@ -147,52 +137,45 @@ func (c *Controller) reportCandidates(p plan.Plan) {
 	}
 	for _, g := range begunBy(p, all) {
 		for _, remove := range g.removes {
-			if remove.Reason == plan.Underutilized {
+			if engine.ForMoney(remove.Reason) {
 				c.tell(remove, event.ConsolidationCandidate, fmt.Sprintf("It may go: %s; %s", g.prices(), g.with()))
 			}
 		}
 	}
 }
 
-// Why a node stays that was found to be dearer than necessary: the closed set of ConsolidationRejected (K-16).
-const (
-	rejectedBudget     = "budget"
-	rejectedScheduling = "scheduling"
-	rejectedChurn      = "churn"
-)
-
-// reportRejected tells of a command of consolidation that does not hold any more.
-func (c *Controller) reportRejected(cmd *command, no refusal) {
-	if cmd.intents[0].remove.Reason != plan.Underutilized {
+// reportRejected tells of nodes of a command of consolidation that stay all the same.
+func (c *Controller) reportRejected(v engine.Verdict, staying []engine.Intent) {
+	if !engine.ForMoney(v.Intents[0].Reason) {
 		return
 	}
-	var before, after resources.Money
-	var replacing []string
-	for _, i := range cmd.intents {
-		if i.remove.Price != resources.Unpriced {
-			before += i.remove.Price
+	var g begun
+	for _, i := range staying {
+		if i.Node.Price != resources.Unpriced {
+			g.before += i.Node.Price
 		}
 	}
-	for _, n := range cmd.replacements {
-		replacing = append(replacing, n.ID())
-		if n.Price != resources.Unpriced {
-			after += n.Price
+	if v.Act == engine.Undo { // else what came replaces others
+		for _, n := range v.Replacements {
+			g.launches = append(g.launches, n.ID())
+			if n.Price != resources.Unpriced {
+				g.after += n.Price
+			}
 		}
 	}
-	g := begun{before: before, after: after, launches: replacing}
-	for _, i := range cmd.intents {
-		c.tell(i.remove, event.ConsolidationRejected, fmt.Sprintf("%s: it stays: %s; %s; %s", no.cause, no.why, g.prices(),
+	for _, i := range staying {
+		c.tell(removeBy(i), event.ConsolidationRejected, fmt.Sprintf("%s: it stays: %s; %s; %s", v.Ground, v.Why, g.prices(),
 			g.with()))
 	}
 }
 
 // reportWaits tells of replacements that are waited for, and for whose sake (K-16).
-func (c *Controller) reportWaits(cmd *command) {
+func (c *Controller) reportWaits(v engine.Verdict) {
 	var names []string
-	for _, i := range cmd.intents {
-		names = append(names, i.node.ID())
+	for _, i := range v.Intents {
+		names = append(names, i.Node.ID())
 	}
-	for _, n := range cmd.replacements {
+	for _, n := range v.Replacements {
 		if !n.Initialized || n.NotReady {
 			c.config.Events.Event(claimRef(plan.Remove{Claim: n.Claim, ClaimUID: n.ClaimUID}), event.Normal,
 				event.DisruptionWaitingReadiness,
@@ -212,7 +195,7 @@ func (b *begun) with() string {
 // reportApproved tells of nodes that go since that is cheaper: about each node and its claim and, where several go
 // together, about their pools (K-16).
 func (c *Controller) reportApproved(r round, g *begun) {
-	if g.removes[0].Reason != plan.Underutilized {
+	if !engine.ForMoney(g.removes[0].Reason) {
 		return
 	}
 	with := g.with()

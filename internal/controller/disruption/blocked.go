@@ -2,12 +2,10 @@ package disruption
 
 import (
 	"fmt"
-	"slices"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
-	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
@@ -18,7 +16,7 @@ import (
 // or by a budget. p is the plan that emptiness made.
 func (c *Controller) reportBlocked(r round, p plan.Plan) {
 	for _, node := range r.snapshot.Nodes {
-		if standing, so := c.blocked(r, node); so {
+		if standing, so := engine.WhyBlocked(r.snapshot, r.now.Unix(), node); so {
 			c.tell(removeOf(node), event.DisruptionBlocked, view.Standing(standing, node.Pool).Event())
 		}
 	}
@@ -46,27 +44,6 @@ func (c *Controller) ReportHardLimit(pool *karpenterv1.NodePool, reason plan.Dis
 	c.config.Metrics.Pools.BlockedByLimit.Add(1, metrics.Reason(string(reason)), pool.Name)
 	c.config.Events.Event(pool, event.Normal, event.DisruptionBlocked,
 		fmt.Sprintf("No allowed disruptions for disruption reason %s due to node hard limit", reason))
-}
-
-// blocked says what keeps a node that would be looked at otherwise, false when nothing does or nobody wants it to go.
-func (c *Controller) blocked(r round, node *cluster.Node) (engine.Standing, bool) {
-	if node.Claim == "" || node.Name == "" || !node.Initialized || node.Disrupting {
-		return engine.Standing{}, false
-	}
-	standing, so := engine.WhyForbidden(r.snapshot, node)
-	pool := r.snapshot.Pool(node.Pool)
-	switch {
-	case !so, pool == nil:
-		return standing, so && node.Pool != ""
-	case node.Drifted:
-		standing.Wanted = plan.Drifted
-	case node.Expired && pool.ExpiresGracefully:
-		standing.Wanted = plan.Expired
-	}
-	empty := !slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return !p.Fixed })
-	wanted := !pool.Static && (standing.Wanted != "" ||
-		pool.Consolidates != cluster.WhenEmpty && node.ConsolidatableAt <= r.now.Unix())
-	return standing, wanted || empty && standing.Cause != cause.PodDisruptionBudget
 }
 
 // removeOf makes as much of a node's removal as an event needs.

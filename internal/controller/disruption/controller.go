@@ -5,8 +5,8 @@
 // and in a later step, once the watches show the intent, the removal is judged again on the newest picture and carried
 // out or undone. All memory is on the API objects, so a restart goes on where the last process stopped.
 //
-// proceed.go goes on with what is under way, command.go does so for nodes with pods on them, trim.go for what is too many;
-// move.go begins commands, replacement.go looks after what was launched for them, blocked.go says what holds a removal up.
+// proceed.go goes on with what is under way, as engine.Judge says; trim.go counts what is too many; move.go begins commands,
+// replacement.go looks after what was launched for them, blocked.go says what holds a removal up.
 // Start with [Controller.Reconcile].
 package disruption
 
@@ -115,8 +115,8 @@ type round struct {
 	moving map[string]bool
 	// claims are filled as intents are read.
 	claims map[string]*karpenterv1.NodeClaim
-	// trimmings are filled as pools are looked at.
-	trimmings map[string]*trimming
+	// counted are claims as the API server has them, filled as pools are counted.
+	counted map[string]*karpenterv1.NodeClaim
 	// paused says why nothing is disrupted that budgets bound; "" when it may be (D-14). That ends at pausedUntil,
 	// unless that is zero (U-27).
 	paused      string
@@ -186,8 +186,8 @@ func (c *Controller) planned(question string, r round, terms engine.Terms, p pla
 func (c *Controller) gather(ctx context.Context) (round, error) {
 	r := round{
 		snapshot: c.config.Picture.Snapshot(), now: c.config.Now(),
-		pools: map[string]*karpenterv1.NodePool{}, budgets: map[string][]engine.Budget{}, trimmings: map[string]*trimming{}, moving: map[string]bool{},
-		claims: map[string]*karpenterv1.NodeClaim{},
+		pools: map[string]*karpenterv1.NodePool{}, budgets: map[string][]engine.Budget{}, moving: map[string]bool{},
+		claims: map[string]*karpenterv1.NodeClaim{}, counted: map[string]*karpenterv1.NodeClaim{},
 	}
 	var pools karpenterv1.NodePoolList
 	if err := c.config.Client.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
-	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
 func at(seconds int64) time.Time { return time.Unix(seconds, 0) }
@@ -36,122 +35,6 @@ func someNode() *cluster.Node {
 }
 
 func somePool() *cluster.Pool { return &cluster.Pool{Name: "default", Limits: limit.Unlimited()} }
-
-// D-09: what takes back a removal that was decided. Each reason holds only as long as what it was about.
-func TestWhatTakesAMoveBack(t *testing.T) {
-	t.Parallel()
-	const underutilized, drifted, expired = plan.Underutilized, plan.Drifted, plan.Expired
-	for name, c := range map[string]struct {
-		reason plan.DisruptionReason
-		change func(*cluster.Pool, *cluster.Node)
-		want   string
-	}{
-		"nothing": {underutilized, func(*cluster.Pool, *cluster.Node) {}, ""},
-		"dormant": {underutilized, func(p *cluster.Pool, _ *cluster.Node) { p.Dormant = true },
-			"the feature gate StaticCapacity is off"},
-		"do-not-disrupt": {underutilized, func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt = true },
-			"do-not-disrupt"},
-		"held": {drifted, func(_ *cluster.Pool, n *cluster.Node) { n.Drifted, n.Held = true, "a budget" },
-			"a budget"},
-		"held, and its drain ends": {drifted, func(_ *cluster.Pool, n *cluster.Node) { // D-06, K-51
-			n.Drifted, n.DrainEnds, n.Held = true, true, "a budget"
-		}, ""},
-		"to save money, held, and its drain ends": {underutilized, func(_ *cluster.Pool, n *cluster.Node) {
-			n.Drifted, n.DrainEnds, n.Held = true, true, "a budget"
-		}, "a budget"},
-		"not drifted": {drifted, func(*cluster.Pool, *cluster.Node) {}, "it is not drifted any more"},
-		"drifted":     {drifted, func(_ *cluster.Pool, n *cluster.Node) { n.Drifted = true }, ""},
-		"not expired": {expired, func(p *cluster.Pool, _ *cluster.Node) { p.ExpiresGracefully = true },
-			"not to be replaced for its age"},
-		"expired, pool does not": {expired, func(_ *cluster.Pool, n *cluster.Node) { n.Expired = true },
-			"not to be replaced for its age"},
-		"expired": {expired, func(p *cluster.Pool, n *cluster.Node) {
-			p.ExpiresGracefully, n.Expired = true, true
-		}, ""},
-		"when empty": {underutilized, func(p *cluster.Pool,
-			_ *cluster.Node) {
-			p.Consolidates = cluster.WhenEmpty
-		}, "does not consolidate nodes in use"},
-		"when empty, drifted": {drifted, func(p *cluster.Pool, n *cluster.Node) {
-			p.Consolidates,
-				n.Drifted = cluster.WhenEmpty, true
-		}, ""},
-		"static": {underutilized, func(p *cluster.Pool, _ *cluster.Node) { p.Static = true },
-			"does not consolidate nodes in use"},
-		"of another pool": {underutilized, func(_ *cluster.Pool, n *cluster.Node) { n.Pool = "gone" },
-			"its NodePool is gone"},
-		"promised": {underutilized, func(_ *cluster.Pool, n *cluster.Node) { n.Name = "promised" },
-			"a pending pod was promised a place on it"},
-		"promised, by a claim": {underutilized, func(_ *cluster.Pool, n *cluster.Node) { n.Claim = "promised" },
-			"a pending pod was promised a place on it"},
-	} {
-		pool, node := somePool(), someNode()
-		c.change(pool, node)
-		r := one(pool, node, &cluster.Pod{Name: "p", Promised: "promised"})
-		if got := objectionToMove(r, node, c.reason); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-	}
-	r := one(somePool(), someNode())
-	delete(r.pools, "default")
-	if got := objectionToMove(r, someNode(), underutilized); got != "its NodePool is gone" {
-		t.Errorf("a pool that only the snapshot has: %q", got)
-	}
-	r = one(nil, someNode())
-	r.pools["default"] = &karpenterv1.NodePool{}
-	if got := objectionToMove(r, someNode(), underutilized); got != "its NodePool is gone" {
-		t.Errorf("a pool that the snapshot does not have: %q", got)
-	}
-}
-
-// D-08, D-10: a command holds as long as the budgets have room for all its nodes beside those that are used up, and
-// all of its replacements are there, none of them joined and unfit for more than 10 minutes.
-func TestWhatTakesACommandBack(t *testing.T) {
-	t.Parallel()
-	joined := func(seconds int64) *cluster.Node {
-		return &cluster.Node{Name: "new", Claim: "new-claim", Registered: true, RegisteredAt: seconds}
-	}
-	for name, c := range map[string]struct {
-		max, used    int
-		replacements []*cluster.Node
-		want         string
-	}{
-		"holds":            {2, 0, nil, ""},
-		"budget used up":   {2, 1, nil, "the disruption budget of its NodePool does not allow it any more"},
-		"budget too small": {1, 0, nil, "the disruption budget of its NodePool does not allow it any more"},
-		"all there":        {2, 0, []*cluster.Node{{Together: 1}}, ""},
-		"one lost":         {2, 0, []*cluster.Node{{Together: 3}, {Together: 3}}, "1 of 3 replacements failed"},
-		"joined, 10m":      {2, 0, []*cluster.Node{joined(400)}, ""},
-		"joined, longer": {2, 0, []*cluster.Node{joined(399)},
-			"its replacement new joined and is not initialized after 10m0s"},
-		"not joined":        {2, 0, []*cluster.Node{{Name: "new", RegisteredAt: 1}}, ""},
-		"nobody knows when": {2, 0, []*cluster.Node{joined(0)}, ""},
-		"initialized":       {2, 0, []*cluster.Node{{Registered: true, Initialized: true, RegisteredAt: 1}}, ""},
-	} {
-		node := someNode()
-		r := one(somePool(), node)
-		r.budgets["default"] = []engine.Budget{{Max: c.max}}
-		cmd := &command{replacements: c.replacements}
-		for range 2 {
-			cmd.intents = append(cmd.intents, intent{node: node, remove: plan.Remove{Reason: plan.Underutilized}})
-		}
-		if got := objectionToCommand(r, cmd, map[string]int{"default": c.used}); got.why != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-	}
-	for name, c := range map[string]struct {
-		node *cluster.Node
-		want bool
-	}{
-		"fit": {&cluster.Node{Initialized: true}, false}, "not ready": {&cluster.Node{Initialized: true, NotReady: true},
-			true},
-		"not initialized": {&cluster.Node{}, true},
-	} {
-		if got := (&command{replacements: []*cluster.Node{{Initialized: true}, c.node}}).waits(); got != c.want {
-			t.Errorf("%s: waits %t, want %t", name, got, c.want)
-		}
-	}
-}
 
 // D-02, V-15: a node that would go and may not says why; one that nobody wants to go says nothing.
 func TestWhatANodeSaysThatStays(t *testing.T) {
@@ -221,7 +104,7 @@ func TestWhatANodeSaysThatStays(t *testing.T) {
 		node.Pods = c.pods
 		c.change(pool, node)
 		got := ""
-		if standing, so := (&Controller{}).blocked(one(pool, node), node); so {
+		if standing, so := engine.WhyBlocked(one(pool, node).snapshot, 1000, node); so {
 			got = strings.TrimSpace(string(standing.Cause) + " " + string(standing.Wanted))
 		}
 		if got != c.want {
@@ -308,19 +191,6 @@ func TestANotedPauseIsReadBack(t *testing.T) {
 		}
 		if p, _ := c.memory.failed("a", 10*time.Second, at(2000)); want > 0 && p.length != want {
 			t.Errorf("%q: the next pause is %s, want %s", text, p.length, want)
-		}
-	}
-}
-
-// D-10: a pod that was promised nothing needs no claim, not even one whose node has no name yet.
-func TestAPodThatWasPromisedNothingNeedsNoReplacement(t *testing.T) {
-	t.Parallel()
-	for promised, want := range map[string]string{"": "", "other": "", "c1": "pods run on it, or are to"} {
-		node := someNode()
-		node.Name, node.Registered, node.Initialized = "", false, false
-		r := one(somePool(), node, &cluster.Pod{Name: "p", Promised: promised})
-		if got := objectionToAbandon(r, node); got != want {
-			t.Errorf("promised %q: %q, want %q", promised, got, want)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // This file chooses nodes to go although pods run on them: expired ones first, then drifted ones, and when there are none,
-// those whose going makes the cluster cheaper (D-04, D-06). command.go carries it out.
+// those whose going makes the cluster cheaper (D-04, D-06). proceed.go carries it out.
 
 // move plans the next commands, and begins them. What is under way is taken for carried out, so a slow replacement holds up
 // nobody else: drift goes on as far as the budgets allow. A pool that is being consolidated is left alone until that is over,
@@ -151,8 +151,7 @@ func (c *Controller) reportDueBlocked(r round, terms engine.Terms, p plan.Plan, 
 			continue
 		}
 		if !slices.ContainsFunc(r.snapshot.Nodes, func(n *cluster.Node) bool {
-			due := reason == plan.Drifted && n.Drifted || reason == plan.Expired && n.Expired && pool.ExpiresGracefully
-			return n.Pool == pool.Name && due && engine.DisruptableFor(r.snapshot, n, reason)
+			return n.Pool == pool.Name && engine.MayGo(r.snapshot, r.now.Unix(), n, reason)
 		}) {
 			continue
 		}

@@ -1,7 +1,6 @@
 package disruption
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,69 +20,188 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// proceed looks at each node that carries an intent: it is deleted when everything still holds, and otherwise the
-// intent is taken back. It reports whether there was any intent, and notes the pools of those with pods on them.
+// proceed asks what becomes of each node that carries an intent, and does it: the engine judges, by the table by
+// which the nodes were chosen (engine.Judge). It reports whether there was any intent, and notes the pools of those
+// with pods on them.
 func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err error) {
-	used := map[string]int{} // by pool: nodes that use up a budget, whatever becomes of the intents
-	for _, node := range r.snapshot.Nodes {
-		if node.Claim != "" && (node.Deleting || !node.Disrupting && node.Initialized && node.NotReady) {
-			used[node.Pool]++
-		}
+	docket := engine.Docket{Paused: r.paused, Unlisted: map[string]bool{}, Counts: map[string]engine.Count{}}
+	for _, pool := range r.snapshot.Pools {
+		docket.Unlisted[pool.Name] = r.pools[pool.Name] == nil
 	}
 	var failures []error
-	var intents []intent
+	counted := map[string]bool{} // pools
 	for _, node := range r.snapshot.Nodes {
 		if !node.Disrupting || node.Deleting || node.Claim == "" {
 			continue
 		}
 		underway = true
-		remove := plan.Remove{Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: node.Pool, Price: node.Price}
-		reason, err := c.reasonOf(ctx, r, remove)
-		remove.Reason = plan.DisruptionReason(reason)
-		if moves(remove.Reason) {
-			intents = append(intents, intent{node, remove})
-			r.moving[node.Pool] = true
+		i, err := c.intentOf(ctx, r, node)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("reading the intent of node %s: %w", node.ID(), err))
+		}
+		if !i.Marked {
 			continue
 		}
-		if err == nil {
-			err = c.settle(ctx, r, node, remove, used)
+		docket.Intents = append(docket.Intents, i)
+		if engine.Moves(i.Reason) {
+			r.moving[node.Pool] = true
 		}
-		if err != nil {
-			failures = append(failures, fmt.Errorf("removing node %s: %w", node.ID(), err))
+		if engine.TooMany(i.Reason) && !counted[node.Pool] {
+			counted[node.Pool] = true
+			count, err := c.count(ctx, r, node.Pool)
+			if err != nil {
+				failures = append(failures, err)
+				continue
+			}
+			docket.Counts[node.Pool] = count
 		}
 	}
-	failures = append(failures, c.settleCommands(ctx, r, intents, used))
+	if !underway {
+		return false, nil
+	}
+	for _, v := range engine.Judge(r.snapshot, c.judgedBy(r), docket) {
+		if err := c.carryOut(ctx, r, v); err != nil {
+			failures = append(failures, fmt.Errorf("removing node %s: %w", v.Intents[0].Node.ID(), err))
+		}
+	}
 	return underway, errors.Join(failures...)
 }
 
-// settle decides about one intent.
-func (c *Controller) settle(ctx context.Context, r round, node *cluster.Node, remove plan.Remove, used map[string]int) error {
-	if trimmed(remove.Reason) {
-		used[node.Pool]++
-		return c.settleTrim(ctx, r, node, remove, used)
-	}
-	if why := cmp.Or(r.paused, objection(r, node, remove.Reason, used)); why != "" {
-		c.config.Metrics.Disruption.FailedValidations.WithLabelValues(metrics.ConsolidationType(string(remove.Reason), 1)).Inc()
-		return c.undo(ctx, remove, why)
-	}
-	if remove.Reason == plan.ReplacementAbandoned && used[node.Pool] >= engine.Allowed(r.budgets[node.Pool], remove.Reason) {
-		return nil // nothing runs on it, so it can wait for the budget
-	}
-	used[node.Pool]++
-	tainted, err := c.tainted(ctx, node.Name)
+// intentOf reads what stands on a claim and on its node. An intent that is not Marked could not be read.
+func (c *Controller) intentOf(ctx context.Context, r round, node *cluster.Node) (engine.Intent, error) {
+	reason, err := c.reasonOf(ctx, r, node.Claim)
 	if err != nil {
-		return err
+		return engine.Intent{}, err
 	}
-	if !tainted { // the last process ended between the two parts of the intent, or the watch has not shown the second yet
-		_, err := c.config.Applier.Mark(ctx, remove)
-		return err
+	i := engine.Intent{Node: node, Reason: plan.DisruptionReason(reason), Marked: true}
+	i.Tainted, err = c.tainted(ctx, node.Name)
+	return i, err
+}
+
+// judgedBy are the terms of this moment. Pools that are left alone for a while go on with what is under way.
+func (c *Controller) judgedBy(r round) engine.Terms {
+	return engine.Terms{Now: r.now.Unix(), Budgets: r.budgets, MinSaving: c.config.MinSaving,
+		MinSavingPercent: c.config.MinSavingPercent, SpotToSpot: c.config.SpotToSpot}
+}
+
+// carryOut does what a verdict says.
+func (c *Controller) carryOut(ctx context.Context, r round, v engine.Verdict) error {
+	switch v.Act {
+	case engine.Mark: // a process ended between the two parts of the intent, or the watch has not shown the second yet
+		return c.mark(ctx, v)
+	case engine.Wait:
+		c.reportWaits(v)
+	case engine.Narrow:
+		return c.narrow(ctx, r, v)
+	case engine.Undo:
+		return c.undoAll(ctx, r, v, v.Intents)
+	case engine.Delete:
+		return c.remove(ctx, r, v)
 	}
-	deleted, err := c.config.Applier.Delete(ctx, remove)
-	if !deleted {
-		return err
-	}
-	c.reportRemoval(r, node, remove)
 	return nil
+}
+
+// mark completes the marks of nodes.
+func (c *Controller) mark(ctx context.Context, v engine.Verdict) error {
+	for _, i := range v.Intents {
+		if i.Tainted {
+			continue
+		}
+		if _, err := c.config.Applier.Mark(ctx, removeBy(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove deletes the claims of nodes. One of a pool that has too many is deleted only as it was counted (L-42).
+func (c *Controller) remove(ctx context.Context, r round, v engine.Verdict) error {
+	var failures []error
+	for _, i := range v.Intents {
+		remove := removeBy(i)
+		var deleted bool
+		var err error
+		if engine.TooMany(i.Reason) {
+			deleted, err = c.config.Applier.DeleteUnchanged(ctx, remove, r.counted[i.Node.Claim].ResourceVersion)
+		} else {
+			deleted, err = c.config.Applier.Delete(ctx, remove)
+		}
+		if failures = append(failures, err); !deleted {
+			continue
+		}
+		if engine.Moves(i.Reason) {
+			failures = append(failures, c.succeeded(ctx, r, i.Node.Pool))
+		}
+		c.reportRemoval(r, i.Node, remove)
+	}
+	return errors.Join(failures...)
+}
+
+// undoAll takes intents of a verdict back; what was launched for them is let go in a later step, see replacement.go.
+// Pools whose nodes were to move are left alone for a while.
+func (c *Controller) undoAll(ctx context.Context, r round, v engine.Verdict, intents []engine.Intent) error {
+	var failures []error
+	reason, first := v.Intents[0].Reason, passingPause
+	if v.Failed {
+		first = failurePause
+	}
+	c.countUndo(v)
+	c.reportRejected(v, intents)
+	for _, i := range intents {
+		if engine.Moves(reason) && r.paused == "" {
+			failures = append(failures, c.backOff(ctx, r, i.Node.Pool, first))
+		}
+		failures = append(failures, c.undo(ctx, removeBy(i), v.Why))
+	}
+	return errors.Join(failures...)
+}
+
+// countUndo counts a verdict that takes intents back, unless it is about what is too many: that was validated by
+// nobody.
+func (c *Controller) countUndo(v engine.Verdict) {
+	reason := v.Intents[0].Reason
+	kind := metrics.ConsolidationType(string(reason), len(v.Intents))
+	switch {
+	case v.Failed:
+		label := metrics.Reason(string(reason))
+		c.config.Metrics.Disruption.Failures.WithLabelValues(metrics.Replace, label, kind).Inc()
+	case !engine.TooMany(reason):
+		c.config.Metrics.Disruption.FailedValidations.WithLabelValues(kind).Inc()
+	}
+}
+
+// narrow makes what came of a command replace only a part of its nodes (D-10). The others stay, and their pools are
+// left alone for a while after a launch that failed, or until the part is done. A process that ends in between
+// leaves a smaller command, and marks that nothing replaces: the next one goes on with the first and takes the
+// second back.
+func (c *Controller) narrow(ctx context.Context, r round, v engine.Verdict) error {
+	var names []string
+	for _, node := range v.Part {
+		names = append(names, node.Claim)
+	}
+	slices.Sort(names)
+	var failures []error
+	for _, n := range v.Replacements {
+		replacement := removeBy(engine.Intent{Node: n})
+		failures = append(failures, c.config.Applier.Narrow(ctx, replacement, names, len(v.Replacements)))
+	}
+	if err := errors.Join(failures...); err != nil {
+		return err
+	}
+	staying := slices.DeleteFunc(slices.Clone(v.Intents), func(i engine.Intent) bool {
+		return slices.Contains(v.Part, i.Node)
+	})
+	if len(staying) == 0 {
+		c.countUndo(v)
+		return c.backOff(ctx, r, v.Intents[0].Node.Pool, failurePause)
+	}
+	return c.undoAll(ctx, r, v, staying)
+}
+
+// removeBy describes the removal of an intent.
+func removeBy(i engine.Intent) plan.Remove {
+	return plan.Remove{Claim: i.Node.Claim, ClaimUID: i.Node.ClaimUID, Node: i.Node.Name, Pool: i.Node.Pool,
+		Price: i.Node.Price, Reason: i.Reason}
 }
 
 // undo takes an intent back, and says why.
@@ -117,43 +235,20 @@ func moved(node *cluster.Node) []string {
 
 // reasonOf reads the reason of an intent from the claim; "" when the claim has none. An intent without a reason is an
 // old taint, or one of which the cache has not seen the first part yet, so the API server itself is asked.
-func (c *Controller) reasonOf(ctx context.Context, r round, remove plan.Remove) (string, error) {
+func (c *Controller) reasonOf(ctx context.Context, r round, name string) (string, error) {
 	for _, reader := range []client.Reader{c.config.Client, c.config.Live} {
 		var claim karpenterv1.NodeClaim
-		if err := reader.Get(ctx, types.NamespacedName{Name: remove.Claim}, &claim); err != nil {
+		if err := reader.Get(ctx, types.NamespacedName{Name: name}, &claim); err != nil {
 			return "", client.IgnoreNotFound(err)
 		}
 		if r.claims != nil {
-			r.claims[remove.Claim] = &claim
+			r.claims[name] = &claim
 		}
 		if found, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason); found.Status == metav1.ConditionTrue {
 			return found.Reason, nil
 		}
 	}
 	return "", nil
-}
-
-// objection says why an intent does not hold any more, "" when it does (D-09).
-func objection(r round, node *cluster.Node, reason plan.DisruptionReason, used map[string]int) string {
-	switch {
-	case reason == "":
-		return "there is no reason for its removal; whoever wanted it has given up"
-	case reason == plan.ReplacementAbandoned:
-		return objectionToAbandon(r, node)
-	case reason != plan.Empty:
-		return fmt.Sprintf("the reason %s is none that this controller acts on", reason)
-	case r.snapshot.Pool(node.Pool) == nil:
-		return "its NodePool is gone"
-	case !engine.IsEmpty(node, r.now.Unix()):
-		return "it is not empty any more, or protected"
-	case engine.Replacing(r.snapshot, node):
-		return "what it replaces is still there, and its pods are to come here"
-	case slices.ContainsFunc(r.snapshot.Pending, promisedTo(node)):
-		return "a pending pod was promised a place on it"
-	case used[node.Pool] >= engine.Allowed(r.budgets[node.Pool], reason):
-		return "the disruption budget of its NodePool does not allow it any more"
-	}
-	return ""
 }
 
 // tainted reports whether the watches show the taint on the node; a claim without a node needs none.

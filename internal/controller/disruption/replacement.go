@@ -42,7 +42,7 @@ func (c *Controller) release(ctx context.Context, r round) (bool, error) {
 }
 
 func (c *Controller) releaseOne(ctx context.Context, r round, node *cluster.Node) error {
-	remove := plan.Remove{Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: node.Pool, Price: node.Price, Reason: plan.ReplacementAbandoned}
+	asked := engine.Intent{Node: node, Reason: plan.ReplacementAbandoned}
 	stays := 0
 	for _, name := range node.Replaces {
 		var claim karpenterv1.NodeClaim
@@ -64,37 +64,15 @@ func (c *Controller) releaseOne(ctx context.Context, r round, node *cluster.Node
 			stays++
 		}
 	}
-	if stays < len(node.Replaces) || inUse(r, node) || engine.Forbidden(node) != "" {
-		return c.config.Applier.Release(ctx, remove)
+	verdict := engine.Judge(r.snapshot, c.judgedBy(r), engine.Docket{Intents: []engine.Intent{asked}})[0]
+	if stays < len(node.Replaces) || verdict.Act == engine.Keep {
+		return c.config.Applier.Release(ctx, removeBy(asked))
 	}
-	_, err := c.config.Applier.Mark(ctx, remove)
+	_, err := c.config.Applier.Mark(ctx, removeBy(asked))
 	return err
 }
 
 // leaves reports whether a claim is on its way out, or marked for it.
 func leaves(claim *karpenterv1.NodeClaim) bool {
 	return claim.DeletionTimestamp != nil || condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
-}
-
-// objectionToAbandon says why a replacement that is not needed any more stays all the same, "" when it goes.
-func objectionToAbandon(r round, node *cluster.Node) string {
-	switch {
-	case inUse(r, node):
-		return "pods run on it, or are to"
-	case engine.Forbidden(node) != "":
-		return engine.Forbidden(node)
-	}
-	return ""
-}
-
-// inUse reports whether a pod runs on the node that would have to move, or was promised a place there.
-func inUse(r round, node *cluster.Node) bool {
-	return slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return !p.Fixed }) ||
-		slices.ContainsFunc(r.snapshot.Pending, promisedTo(node))
-}
-
-func promisedTo(node *cluster.Node) func(*cluster.Pod) bool {
-	return func(pod *cluster.Pod) bool {
-		return pod.Promised != "" && (pod.Promised == node.Name || pod.Promised == node.Claim)
-	}
 }

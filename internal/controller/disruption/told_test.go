@@ -101,14 +101,15 @@ func TestK16_AMoveIsToldWithItsPrices(t *testing.T) {
 		t.Errorf("decisions %v, want %v", got, want)
 	}
 	node, coming := someNode(), &cluster.Node{Claim: "new", Price: 1_000_000}
-	cmd := &command{intents: []intent{{node, plan.Remove{Claim: "c1", Node: "n1", Reason: plan.Underutilized,
-		Price: 4_000_000}}},
-		replacements: []*cluster.Node{coming}}
-	c.reportWaits(cmd)
-	for why, cause := range map[string]string{"the disruption budget of its NodePool does not allow it any more": "budget",
-		"its pods have no place elsewhere any more": "scheduling", "a pending pod was promised a place on it": "churn"} {
-		c.reportRejected(cmd, refusal{why, cause})
-		want := "n1 ConsolidationRejected: " + cause + ": it stays: " + why +
+	node.Price = 4_000_000
+	v := engine.Verdict{Act: engine.Undo, Intents: []engine.Intent{{Node: node, Reason: plan.Underutilized}},
+		Replacements: []*cluster.Node{coming}}
+	c.reportWaits(v)
+	for why, ground := range map[string]engine.Ground{"the budgets allow none": engine.GroundBudget,
+		"its pods have no place elsewhere any more": engine.GroundScheduling, "pod a is planned onto it": engine.GroundChurn} {
+		v.Why, v.Ground = why, ground
+		c.reportRejected(v, v.Intents)
+		want := "n1 ConsolidationRejected: " + string(ground) + ": it stays: " + why +
 			"; 4.000/h before, 1.000/h after; replaced by new"
 		if !slices.Contains(tape.Said(), want) {
 			t.Errorf("said %q, want %q", tape.Said(), want)
@@ -116,34 +117,6 @@ func TestK16_AMoveIsToldWithItsPrices(t *testing.T) {
 	}
 	if want := "new DisruptionWaitingReadiness: NodeClaim new has to be ready before n1 goes"; !slices.Contains(tape.Said(), want) {
 		t.Errorf("said %q, want %q", tape.Said(), want)
-	}
-}
-
-// K-16: the cause of a move that is rejected is the judge's word, whatever the words of its text: a PodDisruptionBudget that
-// is called budget is no budget of a NodePool.
-func TestK16_TheJudgeSaysTheCause(t *testing.T) {
-	t.Parallel()
-	cmd := func(node *cluster.Node, replacements ...*cluster.Node) *command {
-		return &command{intents: []intent{{node, plan.Remove{Reason: plan.Underutilized}}}, replacements: replacements}
-	}
-	held, full := someNode(), someNode()
-	held.Held = "PodDisruptionBudget shop/budget allows no disruption"
-	full.Pods = []*cluster.Pod{{Name: "p", Node: full.Name}}
-	tight := one(somePool(), someNode())
-	tight.budgets["default"] = []engine.Budget{{Max: 0}}
-	for want, got := range map[string]refusal{
-		"budget":     objectionToCommand(tight, cmd(someNode()), map[string]int{}),
-		"churn":      objectionToCommand(one(somePool(), held), cmd(held), map[string]int{}),
-		"scheduling": New(Config{}).misfit(one(somePool(), full), cmd(full)),
-		"":           objectionToCommand(one(somePool(), someNode()), cmd(someNode()), map[string]int{}),
-	} {
-		if got.cause != want || (got.why == "") != (want == "") {
-			t.Errorf("%+v, want the cause %q", got, want)
-		}
-	}
-	lost := &cluster.Node{Claim: "new", Together: 2}
-	if got := objectionToCommand(one(somePool(), someNode()), cmd(someNode(), lost), map[string]int{}); got.cause != rejectedChurn {
-		t.Errorf("a lost replacement: %+v", got)
 	}
 }
 

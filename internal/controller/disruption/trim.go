@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,7 +12,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/apply"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
-	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
@@ -24,11 +22,6 @@ import (
 // every removal: the intent is written, and judged again before it is carried out. Because no node more than the excess
 // may go (L-42), also with two controllers at once, that second judgement is made on the API server's own list, and a claim
 // is deleted only as it stands there, and only while not more claims are leaving than have to: see docs/limits.md.
-
-// trimmed reports whether a reason is one of this file.
-func trimmed(reason plan.DisruptionReason) bool {
-	return reason == plan.NodeLimitExceeded || reason == plan.ReplicasExceeded
-}
 
 // trim chooses nodes that are too many, and tells about it (L-44). It reports whether any intent was written.
 func (c *Controller) trim(ctx context.Context, r round) (bool, error) {
@@ -59,162 +52,39 @@ func (c *Controller) reportTrim(r round, p plan.Plan, outcome apply.Outcome) {
 	}
 }
 
-// trimming is what the API server says about one pool in this round.
-type trimming struct {
-	claims map[string]*karpenterv1.NodeClaim
-	gentle bool              // budgets bound what goes, see excess.go
-	stays  map[string]string // claims whose intent is to be taken back, and why
-	wait   bool              // more are leaving than have to: nothing is deleted before the surplus is taken back
-}
-
-// settleTrim decides about one intent of this file.
-func (c *Controller) settleTrim(ctx context.Context, r round, node *cluster.Node, remove plan.Remove, used map[string]int) error {
-	t := r.trimmings[node.Pool]
-	if t == nil {
-		var err error
-		if t, err = c.judgeTrim(ctx, r, node.Pool); err != nil {
-			return err
-		}
-		r.trimmings[node.Pool] = t
-	}
-	claim := t.claims[node.Claim]
-	if claim == nil || claim.DeletionTimestamp != nil {
-		return nil // the watch will show it
-	}
-	why := t.stays[node.Claim]
-	if intent, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason); intent.Status != "True" {
-		why = "the intent was taken back, which the watch has not shown yet"
-	}
-	if why == "" && t.gentle {
-		why = objectionToGentle(r, node, used)
-	}
-	if why != "" {
-		return c.undo(ctx, remove, why)
-	}
-	if t.wait {
-		return nil
-	}
-	if tainted, err := c.tainted(ctx, node.Name); !tainted {
-		if err == nil {
-			_, err = c.config.Applier.Mark(ctx, remove)
-		}
-		return err
-	}
-	deleted, err := c.config.Applier.DeleteUnchanged(ctx, remove, claim.ResourceVersion)
-	if !deleted {
-		return err
-	}
-	c.reportRemoval(r, node, remove)
-	return nil
-}
-
-// objectionToGentle says why a node stays that goes within budgets only, "" when it may go. used counts it already.
-func objectionToGentle(r round, node *cluster.Node, used map[string]int) string {
-	switch {
-	case r.paused != "":
-		return r.paused
-	case engine.Forbidden(node) != "":
-		return engine.Forbidden(node)
-	case used[node.Pool] > engine.Allowed(r.budgets[node.Pool], engine.TrimBudget(node)):
-		return "the disruption budget of its NodePool does not allow it any more"
-	}
-	return ""
-}
-
-// judgeTrim looks at a pool as the API server has it: how many of its nodes are too many by now, how many leave, and which
-// intents are a surplus, because the limit was raised or another node left meanwhile.
-func (c *Controller) judgeTrim(ctx context.Context, r round, name string) (*trimming, error) {
-	t := &trimming{claims: map[string]*karpenterv1.NodeClaim{}, stays: map[string]string{}}
+// count reads a pool and its claims on the API server, and keeps the claims: they are deleted only as they are there.
+func (c *Controller) count(ctx context.Context, r round, name string) (engine.Count, error) {
+	var count engine.Count
 	var object karpenterv1.NodePool
-	found := true
-	if err := c.config.Live.Get(ctx, types.NamespacedName{Name: name}, &object); err != nil {
-		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("reading NodePool %s: %w", name, err)
-		}
-		found = false
+	switch err := c.config.Live.Get(ctx, types.NamespacedName{Name: name}, &object); {
+	case client.IgnoreNotFound(err) != nil:
+		return count, fmt.Errorf("reading NodePool %s: %w", name, err)
+	case err == nil && c.config.Fleet.OwnsPool(&object):
+		count.Pool, _ = translate.Pool(resources.NewSpace(), &object) // what is wrong with it stands in Invalid
+		count.HeldBy = translate.PoolPauseOf(&object).By()
 	}
 	var claims karpenterv1.NodeClaimList
 	if err := c.config.Live.List(ctx, &claims); err != nil { // all: a label may have been changed by hand
-		return nil, fmt.Errorf("listing the NodeClaims of NodePool %s: %w", name, err)
+		return count, fmt.Errorf("listing the NodeClaims of NodePool %s: %w", name, err)
 	}
-	found = found && c.config.Fleet.OwnsPool(&object)
 	// What another program has under our label can never be too many here: as the plan counted.
 	own := slices.DeleteFunc(claims.Items, func(claim karpenterv1.NodeClaim) bool {
 		return translate.PoolOf(&claim) != name || !c.config.Fleet.OwnsClaim(&claim)
 	})
-	marked, leaving := t.read(own)
-	pool, invalid := translate.Pool(resources.NewSpace(), &object)
-	t.gentle = pool.Gentle
-	surplus, why := int64(len(marked)), "its NodePool is gone, or another program's"
-	switch {
-	case dormant(r, name):
-		why = "the feature gate StaticCapacity is off"
-	case found && pool.Held:
-		why = "its NodePool is paused: " + translate.PoolPauseOf(&object).By()
-	case found && invalid != nil:
-		why = "the limits of its NodePool cannot be understood"
-	case found:
-		surplus = -pool.Limits.Excess(pool.Kept(), int64(len(own)), leaving)
-		why = "its NodePool does not have too many any more"
+	for i := range own {
+		r.counted[own[i].Name] = &own[i]
+		count.Claims = append(count.Claims, countedClaim(&own[i]))
 	}
-	t.wait = surplus > 0
-	slices.SortFunc(marked, byTrimOrder(r.snapshot))
-	for _, claim := range marked[max(0, len(marked)-int(max(0, surplus))):] {
-		t.stays[claim.Name] = why
-	}
-	return t, nil
+	return count, nil
 }
 
-// dormant reports whether nobody acts on the replicas of the pool.
-func dormant(r round, name string) bool {
-	pool := r.snapshot.Pool(name)
-	return pool != nil && pool.Dormant
-}
-
-// read notes the claims, and returns those that carry an intent of this file, and the number of all that leave.
-func (t *trimming) read(claims []karpenterv1.NodeClaim) (marked []*karpenterv1.NodeClaim, leaving int64) {
-	replaced := map[string]bool{}
-	for i := range claims {
-		claim := &claims[i]
-		t.claims[claim.Name] = claim
-		if claim.DeletionTimestamp == nil {
-			for _, name := range translate.Replaces(claim) {
-				replaced[name] = true
-			}
-		}
+// countedClaim is what the engine has to know of a claim. An intent that is not true any more is none.
+func countedClaim(claim *karpenterv1.NodeClaim) engine.CountedClaim {
+	counted := engine.CountedClaim{Name: claim.Name, Deleting: claim.DeletionTimestamp != nil,
+		Replaces: translate.Replaces(claim)}
+	intent, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
+	if intent.Status == "True" {
+		counted.Marked, counted.Intent = true, plan.DisruptionReason(intent.Reason)
 	}
-	for i := range claims {
-		claim := &claims[i]
-		intent, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
-		chosen := intent.Status == "True"
-		if chosen || replaced[claim.Name] || claim.DeletionTimestamp != nil {
-			leaving++
-		}
-		if chosen && trimmed(plan.DisruptionReason(intent.Reason)) && claim.DeletionTimestamp == nil {
-			marked = append(marked, claim)
-		}
-	}
-	return marked, leaving
-}
-
-// byTrimOrder orders claims as they are chosen to go; those that the snapshot does not have come last.
-func byTrimOrder(s *cluster.Snapshot) func(a, b *karpenterv1.NodeClaim) int {
-	nodes := map[string]*cluster.Node{}
-	for _, node := range s.Nodes {
-		if node.Claim != "" {
-			nodes[node.Claim] = node
-		}
-	}
-	return func(a, b *karpenterv1.NodeClaim) int {
-		x, y := nodes[a.Name], nodes[b.Name]
-		switch {
-		case x != nil && y != nil:
-			return engine.CompareTrim(x, y)
-		case x != nil:
-			return -1
-		case y != nil:
-			return 1
-		}
-		return strings.Compare(a.Name, b.Name)
-	}
+	return counted
 }

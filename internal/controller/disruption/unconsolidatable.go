@@ -16,9 +16,7 @@ const asked = 20
 func (c *Controller) reportUnconsolidatable(r round, terms engine.Terms) {
 	var nodes []*cluster.Node
 	for _, node := range r.snapshot.Nodes {
-		pool := r.snapshot.Pool(node.Pool)
-		if !node.Consolidatable(pool, terms.Now) || !engine.Disruptable(r.snapshot, node) || node.Drifted ||
-			node.Expired && pool.ExpiresGracefully || r.moving[node.Pool] || c.memory.paused(node.Pool, r.now) {
+		if !engine.MightSave(r.snapshot, terms.Now, node) || r.moving[node.Pool] || c.memory.paused(node.Pool, r.now) {
 			continue
 		}
 		nodes = append(nodes, node)

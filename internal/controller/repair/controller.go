@@ -24,6 +24,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/kube/removal"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
@@ -172,12 +173,12 @@ func (c *Controller) repair(ctx context.Context, m member) error {
 	capacityType := m.claim.Labels[karpenterv1.CapacityTypeLabelKey]
 	c.config.Metrics.Unhealthy.WithLabelValues(metrics.Snake(string(sick.policy.ConditionType)), m.pool, capacityType,
 		m.claim.Status.ImageID, metrics.TerminationMode(m.claim)).Inc()
-	c.config.Metrics.Disrupt(m.claim, string(Unhealthy), "")
-	text := fmt.Sprintf("The node is removed: %s, %s since %s", Unhealthy, sick, sick.since.UTC().Format(time.RFC3339))
+	c.config.Metrics.Disrupt(m.claim, string(plan.Unhealthy), "")
+	text := fmt.Sprintf("The node is removed: %s, %s since %s", plan.Unhealthy, sick, sick.since.UTC().Format(time.RFC3339))
 	c.config.Events.Event(m.claim, event.Normal, event.DisruptionTerminating, text)
 	c.config.Events.Event(nodeRef(m), event.Normal, event.DisruptionTerminating, text)
-	c.config.Removed.Tell(m.claim, string(Unhealthy), sick.String())
-	c.config.Log.Info("repairing", "claim", m.claim.Name, "node", node.Name, "pool", m.pool, "reason", string(Unhealthy), "condition", sick.String(), "since", sick.since)
+	c.config.Removed.Tell(m.claim, string(plan.Unhealthy), sick.String())
+	c.config.Log.Info("repairing", "claim", m.claim.Name, "node", node.Name, "pool", m.pool, "reason", string(plan.Unhealthy), "condition", sick.String(), "since", sick.since)
 	return c.bound(ctx, m)
 }
 

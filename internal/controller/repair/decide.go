@@ -12,12 +12,10 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
-
-// Unhealthy is the reason by which budgets bound repairs.
-const Unhealthy plan.DisruptionReason = "Unhealthy"
 
 // mostUnhealthy is the share of the nodes of a pool, in percent and rounded up, that may be unhealthy while repairs still
 // make sense. When there are more, something else is wrong than single machines.
@@ -69,9 +67,14 @@ func (m member) leaving() bool {
 		condition.IsTrue(m.claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason))
 }
 
-// protected reports whether a user wants the node to stay, whatever its state.
-func (m member) protected() bool {
-	return m.node.Annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true" || m.claim.Annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true"
+// value is the node of a claim as the engine judges it. What is unhealthy and stays does not use up a budget,
+// although it is not ready: removing it takes nothing away.
+func (m member) value() *cluster.Node {
+	own := func(annotations map[string]string) bool {
+		return annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true"
+	}
+	return &cluster.Node{Name: m.node.Name, Claim: m.claim.Name, Pool: m.pool, Initialized: true, Deleting: m.leaving(),
+		DoNotDisrupt: own(m.node.Annotations) || own(m.claim.Annotations)}
 }
 
 func (m member) zone() string { return m.node.Labels[corev1.LabelTopologyZone] }
@@ -107,7 +110,8 @@ type blocked struct {
 	why    string
 }
 
-// decide chooses the nodes to be replaced (D-13). It is pure.
+// decide chooses the nodes to be replaced (D-13). It is pure. Here it is measured which nodes are due, and whether
+// that is one machine's trouble; who may keep a node, and which budget it takes, is for the engine's table to say.
 func decide(s situation) verdict {
 	var v verdict
 	var due []member
@@ -126,9 +130,12 @@ func decide(s situation) verdict {
 	slices.SortFunc(due, func(a, b member) int { // the longest unhealthy goes first
 		return cmp.Or(a.sick.since.Compare(b.sick.since), strings.Compare(a.node.Name, b.node.Name))
 	})
-	left, staying := s.allowances(), s.staying()
+	picture, values := s.picture()
+	staying := s.staying()
+	docket, asked := engine.Docket{Paused: s.paused}, map[*cluster.Node]member{}
 	for _, m := range due {
-		why := s.objection(m, staying)
+		value := values[m.claim]
+		why := cmp.Or(engine.Keeps(picture, value, plan.Unhealthy), s.objection(m, staying))
 		switch {
 		case m.claim.DeletionTimestamp != nil && why == "":
 			v.bound = append(v.bound, m)
@@ -136,23 +143,36 @@ func decide(s situation) verdict {
 			// is removed for another reason
 		case why != "":
 			v.blocked = append(v.blocked, blocked{m, why})
-		case m.pool != "" && s.paused != "":
-			v.blocked = append(v.blocked, blocked{m, s.paused})
-		case left[m.pool] <= 0:
-			v.blocked = append(v.blocked, blocked{m, fmt.Sprintf("the disruption budgets of NodePool %s allow no further node for the reason %s", m.pool, Unhealthy)})
 		default:
-			left[m.pool]--
+			asked[value] = m
+			docket.Intents = append(docket.Intents, engine.Intent{Node: value, Reason: plan.Unhealthy})
+		}
+	}
+	for _, verdict := range engine.Judge(picture, engine.Terms{Now: s.now.Unix(), Budgets: s.budgets}, docket) {
+		if m := asked[verdict.Intents[0].Node]; verdict.Act == engine.Delete {
 			v.remove = append(v.remove, m)
+		} else {
+			v.blocked = append(v.blocked, blocked{m, verdict.Why})
 		}
 	}
 	return v
 }
 
-// objection says why a node must not be repaired, whatever the budgets; "" when nothing speaks against it.
-func (s situation) objection(m member, staying map[string]int) string {
-	if m.protected() {
-		return karpenterv1.DoNotDisruptAnnotationKey + " is set on the node or its NodeClaim"
+// picture is what the engine has to know of the nodes that have claims, and which of them is which.
+func (s situation) picture() (*cluster.Snapshot, map[*karpenterv1.NodeClaim]*cluster.Node) {
+	var parts cluster.Snapshot
+	values := map[*karpenterv1.NodeClaim]*cluster.Node{}
+	for _, m := range s.members {
+		if m.claim != nil {
+			values[m.claim] = m.value()
+			parts.Nodes = append(parts.Nodes, values[m.claim])
+		}
 	}
+	return cluster.New(parts), values
+}
+
+// objection says why replacing a node would not help; "" when nothing speaks against it.
+func (s situation) objection(m member, staying map[string]int) string {
 	scope, of := "the cluster", func(member) bool { return true }
 	if m.pool != "" {
 		scope, of = "NodePool "+m.pool, func(other member) bool { return other.pool == m.pool }
@@ -191,19 +211,4 @@ func (s situation) staying() map[string]int {
 		}
 	}
 	return n
-}
-
-// allowances returns how many more nodes the budgets of each pool let go; without budgets it is all of them. Nodes on
-// their way out count; unhealthy ones that stay do not, although they are not ready: removing them takes nothing away.
-func (s situation) allowances() map[string]int {
-	left := map[string]int{}
-	for _, m := range s.members {
-		if _, known := left[m.pool]; !known {
-			left[m.pool] = engine.Allowed(s.budgets[m.pool], Unhealthy)
-		}
-		if m.leaving() {
-			left[m.pool]--
-		}
-	}
-	return left
 }

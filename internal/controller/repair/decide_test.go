@@ -96,8 +96,8 @@ func TestWhatIsRepaired(t *testing.T) {
 	}{
 		"a node that stays broken":                    {members: append(healthy(9, "p"), one()), remove: "x"},
 		"one that may still recover":                  {members: append(healthy(9, "p"), machine("x", "p", "a").broken(20*time.Second)), next: 40 * time.Second},
-		"the longest broken first, as budgets allow":  {members: append(healthy(9, "p"), one(), machine("y", "p", "b").broken(time.Hour)), budgets: []engine.Budget{{Max: 1}}, remove: "y", blocked: "budgets of NodePool p allow no further node for the reason Unhealthy"},
-		"a budget for its reason":                     {members: append(healthy(9, "p"), one()), budgets: []engine.Budget{{Max: 0, Reasons: []plan.DisruptionReason{Unhealthy}}}, blocked: "budgets"},
+		"the longest broken first, as budgets allow":  {members: append(healthy(9, "p"), one(), machine("y", "p", "b").broken(time.Hour)), budgets: []engine.Budget{{Max: 1}}, remove: "y", blocked: "the budgets of NodePool p allow 1 at a time for the reason Unhealthy, and 1 are going or not ready"},
+		"a budget for its reason":                     {members: append(healthy(9, "p"), one()), budgets: []engine.Budget{{Max: 0, Reasons: []plan.DisruptionReason{plan.Unhealthy}}}, blocked: "budgets"},
 		"a budget for other reasons":                  {members: append(healthy(9, "p"), one()), budgets: []engine.Budget{{Max: 0, Reasons: []plan.DisruptionReason{plan.Drifted}}}, remove: "x"},
 		"a node on its way out uses the budget up":    {members: append(healthy(9, "p"), one(), machine("y", "p", "b").deleted()), budgets: []engine.Budget{{Max: 1}}, blocked: "budgets"},
 		"the pause switch":                            {members: append(healthy(9, "p"), one()), paused: "paused by Jo", blocked: "paused by Jo"},

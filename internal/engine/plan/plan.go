@@ -162,6 +162,9 @@ const (
 // ReplacementAbandoned is why a node goes that was launched to replace others which then stayed (D-10).
 const ReplacementAbandoned DisruptionReason = "ReplacementAbandoned"
 
+// Unhealthy is why a node is repaired: a condition of it holds for longer than is tolerated (D-13).
+const Unhealthy DisruptionReason = "Unhealthy"
+
 // Price returns the price per hour of all launches at their cheapest.
 func (p Plan) Price() resources.Money {
 	var sum resources.Money

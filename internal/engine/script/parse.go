@@ -211,6 +211,7 @@ func (p *parser) anyNode(name string, a *attributes) *cluster.Node {
 		DrainEnds: a.has("drain-ends"),
 		Launched:  true, Registered: true, Held: strings.ReplaceAll(a.get("held", ""), "_", " "),
 		Foreign: a.has("foreign"), Drifted: a.has("drifted"), Expired: a.has("expired"), Replaces: list(a.get("replaces", "")),
+		Together: int(a.number("together", 0)), RegisteredAt: a.number("joined", 0),
 		Created: a.number("created", 0), ConsolidatableAt: a.number("quiet-at", 0), Price: resources.Unpriced, Initialized: !a.has("new") && !a.has("open"),
 	}
 	if n.Pool != "" {

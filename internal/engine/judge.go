@@ -1,0 +1,234 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// A removal has two halves. A method chooses nodes, and whoever carries its plan out marks them and launches what
+// replaces them. From then on [Judge] is asked in each round what becomes of the marks: by the same table by which
+// they were chosen, on the newest picture (D-09, D-10).
+
+// Intent is a node that is marked to go, or that somebody asks about.
+type Intent struct {
+	Node   *cluster.Node
+	Reason plan.DisruptionReason // "" where a taint is all there is
+	// Marked says that the intent stands on the claim; without it the question is whether it may be written.
+	Marked bool
+	// Tainted says that it stands on the node too, or that there is no node.
+	Tainted bool
+}
+
+// Docket is what Judge decides about, and what it has to know beside the picture.
+type Docket struct {
+	Intents []Intent
+	// Paused says why nothing goes that budgets bound; "" when it may (D-14).
+	Paused string
+	// Unlisted are pools that the picture has, and the API server does not list as ours.
+	Unlisted map[string]bool
+	// Counts are the claims of pools that have too many; intents of a pool without one wait.
+	Counts map[string]Count
+}
+
+// Act is what has to be done about intents.
+type Act string
+
+// What is done. Keep is about nodes that are not marked, Mark about both, the others about marked ones.
+const (
+	Keep   Act = "keep"   // nothing: the node stays
+	Mark   Act = "mark"   // write the intent, or what is lacking of it
+	Wait   Act = "wait"   // nothing yet
+	Narrow Act = "narrow" // let what came replace Part only, and take the other intents back
+	Delete Act = "delete" // delete the claims
+	Undo   Act = "undo"   // take the intents back
+)
+
+// Ground is the kind of reason for which an intent is taken back: a closed set (K-16).
+type Ground string
+
+// The grounds.
+const (
+	GroundBudget     Ground = "budget"
+	GroundScheduling Ground = "scheduling"
+	GroundChurn      Ground = "churn"
+)
+
+// Verdict is what becomes of intents that go together or not at all.
+type Verdict struct {
+	Act     Act
+	Intents []Intent
+	// Replacements are the nodes that replace them, and that stay themselves.
+	Replacements []*cluster.Node
+	// Why says in words why the nodes stay or wait, and Ground what kind of reason that is; "" when they go.
+	Why    string
+	Ground Ground
+	// Part is which of the nodes still go, where the command is narrowed.
+	Part []*cluster.Node
+	// Failed says that a replacement was lost, or came and is of no use.
+	Failed bool
+}
+
+// ForMoney reports whether nodes go for a reason to save money.
+func ForMoney(reason plan.DisruptionReason) bool {
+	r := ruleOf(reason)
+	return r != nil && r.room == lessMoney
+}
+
+// Renews reports whether nodes go for a reason whatever it costs, since they are to be others.
+func Renews(reason plan.DisruptionReason) bool {
+	r := ruleOf(reason)
+	return r != nil && r.room == anyPrice
+}
+
+// Moves reports whether nodes go for a reason although pods run on them that need places first.
+func Moves(reason plan.DisruptionReason) bool {
+	r := ruleOf(reason)
+	return r != nil && r.room != noRoom
+}
+
+// TooMany reports whether nodes go for a reason because their pool has too many: that needs a [Count].
+func TooMany(reason plan.DisruptionReason) bool {
+	r := ruleOf(reason)
+	return r != nil && r.budget == ifGentle
+}
+
+// judging is one call of Judge.
+type judging struct {
+	*hearing
+	terms  Terms
+	docket Docket
+	// used counts, by pool, the nodes that use up its budget; intents are added as they are let go on.
+	used     map[string]int
+	verdicts []Verdict
+	leaving  []*cluster.Node // that are deleted by these verdicts: their pods need places, too
+}
+
+// Judge says what becomes of intents: first of nodes that go each for itself, in the order of the docket, then of
+// what is replaced together. Verdicts do not contradict each other: no two of them use the same room or the same
+// budget.
+func Judge(s *cluster.Snapshot, terms Terms, docket Docket) []Verdict {
+	j := &judging{hearing: hear(s, terms.Now), terms: terms, docket: docket, used: usedBeside(s, docket.Intents)}
+	surpluses := map[string]*surplus{}
+	var moves []Intent
+	for _, i := range docket.Intents {
+		switch {
+		case i.Marked && Moves(i.Reason):
+			moves = append(moves, i)
+		case i.Marked && TooMany(i.Reason):
+			pool := i.Node.Pool
+			if count, known := docket.Counts[pool]; known && surpluses[pool] == nil {
+				surpluses[pool] = count.surplus(s, pool)
+			}
+			j.trimmed(i, surpluses[pool])
+		default:
+			j.single(i)
+		}
+	}
+	for _, m := range movesOf(s, moves) {
+		j.moved(m)
+	}
+	return j.verdicts
+}
+
+// usedBeside counts, by pool, the nodes that use up its budget whatever becomes of these intents.
+func usedBeside(s *cluster.Snapshot, intents []Intent) map[string]int {
+	used := Taken(s)
+	for _, i := range intents {
+		if i.Marked && i.Node.Claim != "" && i.Node.Pool != "" && i.Node.Disrupting && !i.Node.Deleting {
+			used[i.Node.Pool]--
+		}
+	}
+	return used
+}
+
+// say adds a verdict about one intent.
+func (j *judging) say(i Intent, act Act, ground Ground, why string) {
+	j.verdicts = append(j.verdicts, Verdict{Act: act, Intents: []Intent{i}, Ground: ground, Why: why})
+}
+
+// beyond says why the budgets of a pool let no further node go for a reason, beside those used; "" when they do.
+func (j *judging) beyond(pool string, reason plan.DisruptionReason, used int) string {
+	found, _ := WhyBudget(pool, Allowed(j.terms.Budgets[pool], reason), used, reason)
+	return found.Text
+}
+
+// single judges a node that goes for itself, and that nothing replaces.
+func (j *judging) single(i Intent) {
+	r, pool, stays := ruleOf(i.Reason), i.Node.Pool, Undo
+	if !i.Marked {
+		stays = Keep
+	}
+	if j.docket.Paused != "" && pool != "" { // budgets bound nothing that belongs to no pool
+		j.say(i, stays, GroundBudget, j.docket.Paused)
+		return
+	}
+	if why := j.objectionTo(r, i); why != "" {
+		j.say(i, stays, GroundChurn, why)
+		return
+	}
+	bound, _ := r.takes(i.Node, false)
+	why := j.beyond(pool, bound, j.used[pool])
+	switch {
+	case !i.Marked && r.budget == ownLater: // nothing runs on it, so it can wait for the budget once it is marked
+		why = ""
+	case why != "" && r.budget == ownLater:
+		stays = Wait
+	}
+	if why != "" {
+		j.say(i, stays, GroundBudget, why)
+		return
+	}
+	j.used[pool]++
+	if i.Marked && i.Tainted || r.atOnce {
+		j.say(i, Delete, "", "")
+	} else {
+		j.say(i, Mark, "", "")
+	}
+}
+
+// objectionTo says why an intent does not hold, whatever room and budgets there are; "" when it does.
+func (j *judging) objectionTo(r *rule, i Intent) string {
+	switch {
+	case i.Reason == "":
+		return "there is no reason for its removal; whoever wanted it has given up"
+	case r == nil, r.atOnce && i.Marked:
+		return fmt.Sprintf("the reason %s is none that this controller acts on", i.Reason)
+	case !r.poolless && j.docket.Unlisted[i.Node.Pool]:
+		return poolGone
+	}
+	return j.objection(r, i.Node, i.Marked)
+}
+
+// trimmed judges a node of a pool that has too many; of is nil where nobody has counted.
+func (j *judging) trimmed(i Intent, of *surplus) {
+	pool, r := i.Node.Pool, ruleOf(i.Reason)
+	j.used[pool]++
+	if of == nil || of.gone(i.Node.Claim) {
+		j.say(i, Wait, GroundChurn, "the claims of its NodePool were not counted, or it is not among them any more")
+		return
+	}
+	why, ground := of.stays[i.Node.Claim], GroundChurn
+	if !of.claims[i.Node.Claim].Marked {
+		why = "the intent was taken back, which the watch has not shown yet"
+	}
+	if why == "" && of.gentle {
+		why = cmp.Or(j.docket.Paused, j.kept(i.Node, r.keepers(i.Node, true)))
+		if bound, _ := r.takes(i.Node, true); why == "" {
+			why, ground = j.beyond(pool, bound, j.used[pool]-1), GroundBudget
+		}
+	}
+	switch {
+	case why != "":
+		j.say(i, Undo, ground, why)
+	case of.above > 0:
+		j.say(i, Wait, GroundChurn,
+			"more nodes of its NodePool are leaving than have to: the others are taken back first")
+	case !i.Tainted:
+		j.say(i, Mark, "", "")
+	default:
+		j.say(i, Delete, "", "")
+	}
+}

@@ -1,0 +1,270 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+)
+
+// This file judges nodes that go although pods run on them (D-09, D-10). Such nodes are marked first, and what
+// replaces them is launched after that; the new claims name the old ones, and say how many they are. That is all
+// there is to know, so that any process can go on: a node is deleted once all that replaces it is there and its pods
+// still have a place; else everything is taken back.
+
+// move is marked nodes that go together or not at all, and what replaces them.
+type move struct {
+	intents      []Intent
+	replacements []*cluster.Node
+}
+
+func (m *move) nodes() []*cluster.Node {
+	var list []*cluster.Node
+	for _, i := range m.intents {
+		list = append(list, i.Node)
+	}
+	return list
+}
+
+// rule is that of the first node: all have the same reason.
+func (m *move) rule() *rule { return ruleOf(m.intents[0].Reason) }
+
+// movesOf puts together what is replaced together.
+func movesOf(s *cluster.Snapshot, intents []Intent) []*move {
+	of := map[string]*move{} // by claim
+	var list []*move
+	for _, i := range intents {
+		m := &move{intents: []Intent{i}}
+		of[i.Node.Claim] = m
+		list = append(list, m)
+	}
+	for _, node := range s.Nodes {
+		if node.Deleting || node.Disrupting {
+			continue // it will not be there: as good as none
+		}
+		var whole *move
+		for _, name := range node.Replaces {
+			part := of[name]
+			switch {
+			case part == nil || part == whole:
+			case whole == nil:
+				whole = part
+				whole.replacements = append(whole.replacements, node)
+			default:
+				whole.intents = append(whole.intents, part.intents...)
+				whole.replacements = append(whole.replacements, part.replacements...)
+				list = slices.DeleteFunc(list, func(m *move) bool { return m == part })
+				for _, i := range part.intents {
+					of[i.Node.Claim] = whole
+				}
+			}
+		}
+	}
+	return list
+}
+
+// refusal is why a move does not hold any more; the zero value when it holds.
+type refusal struct {
+	why    string
+	ground Ground
+}
+
+// moved judges one move.
+func (j *judging) moved(m *move) {
+	lost, of := m.lost()
+	v := Verdict{Intents: m.intents, Replacements: m.replacements, Failed: lost > 0 || m.late(j.now) != ""}
+	no := j.objectionToMove(m)
+	if j.docket.Paused != "" {
+		no = refusal{j.docket.Paused, GroundBudget}
+	}
+	if no.why == "" && lost > 0 {
+		no = refusal{fmt.Sprintf("%d of %d replacements failed", lost, of), GroundChurn}
+		part, known := j.part(m)
+		if len(part) > 0 {
+			j.narrowed(v, no, part)
+			return
+		}
+		if !known {
+			no = refusal{} // it waits
+		}
+	} else if late := m.late(j.now); no.why == "" && late != "" {
+		no = refusal{fmt.Sprintf("its replacement %s joined and is not initialized after %s", late, settlesWithin),
+			GroundChurn}
+	}
+	if no.why == "" && !m.waits() {
+		no = j.misfit(m)
+	}
+	if no.why != "" {
+		v.Act, v.Why, v.Ground = Undo, no.why, no.ground
+		j.verdicts = append(j.verdicts, v)
+		return
+	}
+	for _, i := range m.intents {
+		j.used[i.Node.Pool]++
+	}
+	j.goesOn(m, v)
+}
+
+// goesOn says how far a move that holds may go now.
+func (j *judging) goesOn(m *move, v Verdict) {
+	together := append(slices.Clone(j.leaving), m.nodes()...)
+	switch {
+	case slices.ContainsFunc(m.intents, func(i Intent) bool { return !i.Tainted }):
+		v.Act = Mark
+	case m.waits():
+		v.Act, v.Why = Wait, "what replaces it is on its way"
+	case len(j.leaving) > 0 && !j.s.Pool(m.intents[0].Node.Pool).Static && !j.fits(m, together):
+		v.Act, v.Why = Wait, "its pods and those of other nodes that go have no place together"
+	default:
+		v.Act = Delete
+		j.leaving = together
+	}
+	j.verdicts = append(j.verdicts, v)
+}
+
+// narrowed lets a part of a move go on for what came.
+func (j *judging) narrowed(v Verdict, no refusal, part []*cluster.Node) {
+	for _, node := range part {
+		j.used[node.Pool]++
+	}
+	v.Act, v.Part, v.Ground = Narrow, part, no.ground
+	v.Why = fmt.Sprintf("%s; of the %d nodes of the command %d go, for what came", no.why, len(v.Intents), len(part))
+	j.verdicts = append(j.verdicts, v)
+}
+
+// part returns which nodes of a move that lost replacements may still go: none when it does not save money, or when
+// no part of it saves enough. known is false while that cannot be told yet.
+func (j *judging) part(m *move) (part []*cluster.Node, known bool) {
+	if m.late(j.now) != "" || len(m.replacements) == 0 ||
+		slices.ContainsFunc(m.intents, func(i Intent) bool { return !ForMoney(i.Reason) }) {
+		return nil, true
+	}
+	return Part(j.s, j.terms, m.nodes(), m.replacements)
+}
+
+// objectionToMove says why a move does not hold any more, whatever room there is and whatever came.
+func (j *judging) objectionToMove(m *move) refusal {
+	count := map[string]int{}
+	for _, i := range m.intents {
+		if why := j.objectionTo(ruleOf(i.Reason), i); why != "" {
+			return refusal{"node " + i.Node.ID() + ": " + why, GroundChurn}
+		}
+		pool := i.Node.Pool
+		if why := j.beyond(pool, i.Reason, j.used[pool]+count[pool]); why != "" {
+			return refusal{why, GroundBudget}
+		}
+		count[pool]++
+	}
+	return refusal{}
+}
+
+// settlesWithin is how long a replacement that has joined may take to be initialized before its move is given up.
+// The node that it replaces is of use meanwhile; the claim itself is given up by the initialization timeout, which
+// is longer.
+const settlesWithin = 10 * time.Minute
+
+// late names a replacement that has joined and is not initialized for too long, "" when there is none.
+func (m *move) late(now int64) string {
+	for _, n := range m.replacements {
+		if n.Registered && !n.Initialized && n.RegisteredAt != 0 &&
+			now-n.RegisteredAt > int64(settlesWithin/time.Second) {
+			return n.ID()
+		}
+	}
+	return ""
+}
+
+// lost returns how many of the replacements that were launched together are gone, and how many they were.
+func (m *move) lost() (lost, of int) {
+	for _, replacement := range m.replacements {
+		of = max(of, replacement.Together)
+	}
+	return max(0, of-len(m.replacements)), of
+}
+
+// waits reports whether something that replaces the nodes is still on its way.
+func (m *move) waits() bool {
+	return slices.ContainsFunc(m.replacements, func(n *cluster.Node) bool { return !n.Initialized || n.NotReady })
+}
+
+// misfit says why the nodes' pods have no place any more. At a limit, pods that it keeps waiting may have taken the
+// place that was launched. Then the pool is above its limit and one node has to go all the same (L-40): it is the
+// one that was to be replaced, or the roll would begin anew for ever (L-31).
+func (j *judging) misfit(m *move) refusal {
+	pool := j.s.Pool(m.intents[0].Node.Pool)
+	switch {
+	case pool.Static:
+		return j.misfitStatic(pool, m)
+	case j.fits(m, m.nodes()):
+		return refusal{}
+	case m.rule().room == anyPrice && m.aboveLimits(j.s):
+		return refusal{}
+	case len(m.replacements) == 0:
+		return refusal{"its pods have no place elsewhere, and nothing was launched that replaces it", GroundScheduling}
+	}
+	return refusal{"its pods have no place elsewhere any more", GroundScheduling}
+}
+
+// misfitStatic is misfit for a static pool, which replaces nodes one for one, whatever pods there are, if only their
+// drains end.
+func (j *judging) misfitStatic(pool *cluster.Pool, m *move) refusal {
+	for _, i := range m.intents {
+		if stuck := stuck(j.s, i.Node); stuck != "" {
+			return refusal{stuck, GroundChurn}
+		}
+	}
+	switch {
+	case len(m.replacements) > 0:
+		return refusal{}
+	case !terminatesFirst(pool):
+		return refusal{"nothing was launched that replaces it", GroundChurn}
+	case lackingIn(j.s, pool) > Allowed(j.terms.Budgets[pool.Name], m.intents[0].Reason):
+		return refusal{"its NodePool lacks other nodes, and the disruption budget allows no more", GroundBudget}
+	}
+	return refusal{}
+}
+
+// aboveLimits reports whether what replaces the nodes has brought a pool above its limits.
+func (m *move) aboveLimits(s *cluster.Snapshot) bool {
+	return slices.ContainsFunc(m.replacements, func(n *cluster.Node) bool {
+		pool := s.Pool(n.Pool)
+		return pool != nil && pool.Limits.Above(pool.Used)
+	})
+}
+
+// fits reports whether what is on nodes has a place. What was not replaced at all must find it on nodes that are
+// there: a process may have ended before it launched anything.
+func (j *judging) fits(m *move, nodes []*cluster.Node) bool {
+	if len(m.replacements) == 0 {
+		return hasRoom(j.s, nodes...)
+	}
+	return Holds(j.s, m.intents[0].Reason, nodes...)
+}
+
+// String says a verdict in a line for each node, for scripts.
+func (v Verdict) String() string {
+	var b strings.Builder
+	for _, i := range v.Intents {
+		act, why := v.Act, v.Why
+		switch {
+		case act == Narrow && slices.Contains(v.Part, i.Node):
+			why = ""
+		case act == Narrow:
+			act = Undo
+		}
+		fmt.Fprintf(&b, "%s %s", act, i.Node.Claim)
+		if i.Reason != "" {
+			fmt.Fprintf(&b, " %s", i.Reason)
+		}
+		if why != "" {
+			fmt.Fprintf(&b, ": %s", why)
+		}
+		if act == Undo && v.Ground != "" {
+			fmt.Fprintf(&b, " (%s)", v.Ground)
+		}
+		fmt.Fprintln(&b)
+	}
+	return b.String()
+}

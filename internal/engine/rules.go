@@ -1,0 +1,359 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// This file is the one table of why nodes go. Whoever chooses a node, judges one that was chosen, or says why one
+// stays asks it. A new method is a row here, a verb that chooses, and a script; see [Judge].
+
+// rule is a row: what holds for removals of one reason.
+type rule struct {
+	reason plan.DisruptionReason
+	// when says in words what due decides.
+	when string
+	// due says why a node is not, or not any more, one that goes for this reason; the zero value when it is. nil where
+	// somebody else counts or measures that.
+	due func(subject) Standing
+	// kept is what keeps a node that is due; aside is what of it does not count while a terminationGracePeriod ends
+	// the drain.
+	kept, aside keeper
+	room        room
+	budget      purse
+	// poolless rules do not ask the node's NodePool.
+	poolless bool
+	// atOnce says that nodes are deleted without being marked before.
+	atOnce bool
+}
+
+// table is ordered as a round asks its rows; what other controllers do comes last.
+var table = []rule{
+	{reason: plan.NodeLimitExceeded,
+		when: "its NodePool has more nodes than its limit, and it comes first in the order of L-41",
+		kept: byNode | byPods | byGuards, budget: ifGentle, poolless: true},
+	{reason: plan.ReplicasExceeded,
+		when: "its static NodePool has more nodes than replicas, and it comes first in the order of L-41",
+		kept: byNode | byPods | byGuards, budget: ifGentle, poolless: true},
+	{reason: plan.ReplacementAbandoned, when: "it was launched to replace nodes that stay, and no pod runs on it",
+		due: dueAbandoned, kept: byNode | byPods | byGuards | byPromise, budget: ownLater, poolless: true},
+	{reason: plan.Empty, when: "no pod on it would have to move, and its quiet time is over",
+		due: dueEmpty, kept: byReplaced | byNode | byPods | byPromise, budget: own},
+	{reason: plan.Expired, when: "it is older than expireAfter, and its NodePool asks for budgets to be kept",
+		due: dueExpired, kept: byReplaced | byNode | byPods | byGuards | byPromise, room: anyPrice, budget: own},
+	{reason: plan.Drifted, when: "it is not what its NodePool would make any more",
+		due: dueDrifted, kept: byReplaced | byNode | byPods | byGuards | byPromise, aside: byPods | byGuards,
+		room: anyPrice, budget: own},
+	{reason: plan.Underutilized,
+		when: "its NodePool consolidates nodes in use, its quiet time is over and its price is known",
+		due:  dueUnderutilized, kept: byReplaced | byNode | byPods | byGuards | byPromise, room: lessMoney, budget: own},
+	{reason: plan.Unhealthy, when: "a condition of its provider's repair policies holds for longer than it is tolerated",
+		kept: byNode, budget: own, poolless: true, atOnce: true},
+}
+
+// Reasons returns the reasons for which nodes are marked to go, in the order in which a round asks about them.
+func Reasons() []plan.DisruptionReason {
+	var list []plan.DisruptionReason
+	for _, r := range table {
+		if !r.atOnce {
+			list = append(list, r.reason)
+		}
+	}
+	return list
+}
+
+// Method is a way to choose nodes that go.
+type Method struct {
+	Name   string
+	Reason plan.DisruptionReason
+	Plan   func(*cluster.Snapshot, Terms) plan.Plan
+}
+
+// Methods returns those of which one acts at a time, in the order in which a round asks them. [Trim] comes before
+// them.
+func Methods() []Method {
+	return []Method{
+		{"emptiness", plan.Empty, func(s *cluster.Snapshot, t Terms) plan.Plan { return Emptiness(s, t.Now, t.Budgets) }},
+		{"expire", plan.Expired, Expire},
+		{"drift", plan.Drifted, Drift},
+		{"consolidate", plan.Underutilized, Consolidate},
+	}
+}
+
+// ruleOf returns the row of a reason; nil when there is none.
+func ruleOf(reason plan.DisruptionReason) *rule {
+	for i := range table {
+		if table[i].reason == reason {
+			return &table[i]
+		}
+	}
+	return nil
+}
+
+// room is what has to be there for the pods of nodes that go.
+type room uint8
+
+const (
+	noRoom    room = iota // none: there are no such pods, or nobody asks
+	anyPrice              // places that are there, or that are launched at whatever price
+	lessMoney             // the same for less than the nodes cost
+)
+
+// purse is which budget a removal takes from.
+type purse uint8
+
+const (
+	own      purse = iota // that of its reason; beyond it the node stays
+	ownLater              // that of its reason; beyond it the node stays marked, and goes later
+	ifGentle              // none, unless the pool is gentle: then that of empty nodes, or of those whose pods move
+)
+
+// takes returns the reason whose budgets bound a removal; false for none. gentle is whether the node's pool is.
+func (r *rule) takes(node *cluster.Node, gentle bool) (plan.DisruptionReason, bool) {
+	if r.budget != ifGentle {
+		return r.reason, true
+	}
+	return trimBudget(node), gentle
+}
+
+// keepers is what keeps the node from going for this reason. gentle is whether its pool is.
+func (r *rule) keepers(node *cluster.Node, gentle bool) keeper {
+	switch {
+	case r.budget == ifGentle && !gentle:
+		return 0
+	case node.DrainEnds:
+		return r.kept &^ r.aside
+	}
+	return r.kept
+}
+
+// subject is a node of which a rule is asked whether it is due.
+type subject struct {
+	node *cluster.Node
+	pool *cluster.Pool // never nil, unless the rule is poolless
+	now  int64
+	// chosen is set when the node was chosen before: what was weighed then is not asked again.
+	chosen bool
+}
+
+// What is said in several places.
+const (
+	gateOff  = "the feature gate StaticCapacity is off"
+	poolGone = "its NodePool is gone"
+)
+
+// no is a Standing that has no code, since Why never meets it.
+func no(text string) Standing { return Standing{Text: text} }
+
+func dueEmpty(x subject) Standing {
+	if found := inUse(x.node); found.Text != "" {
+		return found
+	}
+	return notIdle(x)
+}
+
+// inUse says why a node is not empty.
+func inUse(node *cluster.Node) Standing {
+	switch {
+	case node.Name == "" || !node.Initialized:
+		return no("it is not initialized")
+	case slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return !p.Fixed }):
+		return no("it is not empty any more")
+	}
+	return Standing{}
+}
+
+// notIdle says why nodes of the pool, or this one yet, do not go to save money.
+func notIdle(x subject) Standing {
+	switch pool := x.pool.Name; {
+	case x.pool.Static:
+		return Standing{Cause: cause.StaticPoolNode,
+			Text: fmt.Sprintf("NodePool %s keeps %s, whatever runs on them", pool, nodesText(int(x.pool.Replicas)))}
+	case x.node.ConsolidatableAt == cluster.Never:
+		return Standing{Cause: cause.ConsolidationOff, Text: "NodePool " + pool + " never removes nodes to save money"}
+	case x.node.ConsolidatableAt > x.now:
+		return Standing{Cause: cause.QuietTime, Until: x.node.ConsolidatableAt,
+			Text: "pods came or went, and NodePool " + pool + " waits for its consolidateAfter"}
+	}
+	return Standing{}
+}
+
+func dueUnderutilized(x subject) Standing {
+	found := notIdle(x)
+	switch onlyEmpty := x.pool.Consolidates == cluster.WhenEmpty; {
+	case found.Cause == cause.StaticPoolNode, x.node.ConsolidatableAt == cluster.Never && !x.chosen:
+		return found
+	case onlyEmpty:
+		_, pods := DisruptionCost(x.node)
+		return Standing{Cause: cause.ConsolidationOff,
+			Text: fmt.Sprintf("NodePool %s removes empty nodes only, and this one has pods: %d", x.pool.Name, pods)}
+	case x.chosen:
+		return Standing{}
+	case found.Text == "" && x.node.Price == resources.Unpriced:
+		return Standing{Cause: cause.PriceUnknown, Text: "its price is not known, so nothing can be called cheaper"}
+	}
+	return found
+}
+
+func dueDrifted(x subject) Standing {
+	if !x.node.Drifted {
+		return no("it is not drifted any more")
+	}
+	return Standing{}
+}
+
+func dueExpired(x subject) Standing {
+	if !x.node.Expired || !x.pool.ExpiresGracefully {
+		return no("it is not to be replaced for its age any more")
+	}
+	return Standing{}
+}
+
+func dueAbandoned(x subject) Standing {
+	if slices.ContainsFunc(x.node.Pods, func(p *cluster.Pod) bool { return !p.Fixed }) {
+		return no("pods run on it")
+	}
+	return Standing{}
+}
+
+// hearing is a snapshot at a time about which rules are asked. What they have in common is looked up once.
+type hearing struct {
+	s      *cluster.Snapshot
+	now    int64
+	coming map[string]*cluster.Pod // by what the pod was promised: the first one
+}
+
+// hear begins a hearing.
+func hear(s *cluster.Snapshot, now int64) *hearing { return &hearing{s: s, now: now} }
+
+// comingTo returns a pending pod that was promised a place on the node, nil when there is none.
+func (h *hearing) comingTo(node *cluster.Node) *cluster.Pod {
+	if h.coming == nil {
+		h.coming = map[string]*cluster.Pod{}
+		for _, pod := range h.s.Pending {
+			if pod.Promised != "" && h.coming[pod.Promised] == nil {
+				h.coming[pod.Promised] = pod
+			}
+		}
+	}
+	return cmp.Or(h.coming[node.Name], h.coming[node.Claim])
+}
+
+// mayGo reports whether a node may be chosen to go for a reason, whatever room and budgets there are.
+func (h *hearing) mayGo(node *cluster.Node, reason plan.DisruptionReason) bool {
+	return h.objection(ruleOf(reason), node, false) == "" && unfit(h.s, node) == ""
+}
+
+// objection says why a node does not go by a rule, whatever room and budgets there are; "" when nothing speaks
+// against it. chosen is set for one that was chosen before.
+func (h *hearing) objection(r *rule, node *cluster.Node, chosen bool) string {
+	pool := h.s.Pool(node.Pool)
+	if why := h.notDue(r, node, chosen); why != "" {
+		return why
+	}
+	if !r.poolless && pool.Dormant {
+		return gateOff
+	}
+	return h.kept(node, r.keepers(node, pool != nil && pool.Gentle))
+}
+
+// notDue says why a node is not one that goes by a rule, whatever keeps it; "" when it is.
+func (h *hearing) notDue(r *rule, node *cluster.Node, chosen bool) string {
+	pool := h.s.Pool(node.Pool)
+	switch {
+	case pool == nil && !r.poolless:
+		return poolGone
+	case r.due == nil:
+		return ""
+	}
+	return r.due(subject{node, pool, h.now, chosen}).Text
+}
+
+// wanted returns the first of these reasons for which a node is due, whatever keeps it; "" when it is for none.
+func (h *hearing) wanted(node *cluster.Node, reasons ...plan.DisruptionReason) plan.DisruptionReason {
+	for _, reason := range reasons {
+		if h.notDue(ruleOf(reason), node, false) == "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// renewal is what a node is to go for whatever it costs; "" when it is not.
+func renewal(s *cluster.Snapshot, node *cluster.Node) plan.DisruptionReason {
+	return hear(s, 0).wanted(node, plan.Drifted, plan.Expired)
+}
+
+// unfit says why no method looks at a node, whatever for; "" when they do.
+func unfit(s *cluster.Snapshot, node *cluster.Node) cause.Code {
+	return cmp.Or(unfitItself(node), unfitYet(s, node))
+}
+
+// unfitItself is about nodes that are not ours, and those that go already.
+func unfitItself(node *cluster.Node) cause.Code {
+	switch {
+	case node.Claim == "":
+		return cause.NotManaged
+	case node.Deleting:
+		return cause.Draining
+	case node.Disrupting:
+		return cause.ReplacementOnTheWay
+	}
+	return ""
+}
+
+// unfitYet is about the others: those that nobody can take for what they will be.
+func unfitYet(s *cluster.Snapshot, node *cluster.Node) cause.Code {
+	switch {
+	case s.Pool(node.Pool) == nil:
+		return cause.PoolGone
+	case node.Name == "" || !node.Initialized:
+		return cause.NotInitialized
+	case node.NotReady:
+		return cause.NodeNotReady
+	}
+	return ""
+}
+
+// Table returns the table in words, a line for each reason.
+func Table() string {
+	var b strings.Builder
+	for _, r := range table {
+		fmt.Fprintf(&b, "%s: when %s; kept by %s; room: %s; budget: %s\n", r.reason, r.when, r.keptWords(),
+			[]string{"none", "at whatever price", "for less than it costs"}[r.room],
+			[]string{"its own", "its own, and it waits for it",
+				"none, or of a gentle pool that of " + string(plan.Empty) + " or " + string(plan.Underutilized)}[r.budget])
+	}
+	return b.String()
+}
+
+// keptWords says what keeps nodes from going by the rule.
+func (r *rule) keptWords() string {
+	var list []string
+	for _, k := range []struct {
+		by   keeper
+		word string
+	}{{byReplaced, "what it replaces"}, {byNode, "do-not-disrupt of node and claim"},
+		{byPods, "do-not-disrupt of pods"}, {byGuards, "PodDisruptionBudgets"}, {byPromise, "pods to come"}} {
+		if r.kept&k.by == 0 {
+			continue
+		}
+		word := k.word
+		if r.aside&k.by != 0 {
+			word += " (unless its drain ends)"
+		}
+		list = append(list, word)
+	}
+	words := strings.Join(list, ", ")
+	if r.budget == ifGentle {
+		words += ", in gentle pools only"
+	}
+	return words
+}
