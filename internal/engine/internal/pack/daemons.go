@@ -8,7 +8,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
-	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
 // repelledAfar reports whether an anti-affinity over more than the node stands between the shape and some daemon. Where
@@ -81,27 +80,28 @@ func (s *solver) counted(owner *cluster.Shape) (constraint, daemon string) {
 
 // await tells a tracker of the daemons that nodes still wait for.
 func (s *solver) await(t *topology.Tracker) {
-	for number, b := range s.bins {
-		switch {
-		case b.closed:
-		case b.node != nil:
-			b.settle(s.snapshot.Daemons)
-			free, ports := b.node.Allocatable.Minus(b.node.Used), slices.Clone(b.node.Ports)
-			for _, daemon := range b.awaiting {
-				fits := daemon.Requests.Fits(free) && !portsConflict(daemon.HostPorts, ports) && !s.keptAway(daemon, b.node)
-				t.Await(daemon, number, fits && b.node.Admits(daemon), b.standable)
-				free, ports = free.Minus(daemon.Requests), append(ports, daemon.HostPorts...)
+	for i, n := range s.existing {
+		if n.closed {
+			continue
+		}
+		n.settle(s.snapshot.Daemons)
+		free, ports := n.node.Allocatable.Minus(n.node.Used), slices.Clone(n.node.Ports)
+		for _, daemon := range n.awaiting {
+			fits := daemon.Requests.Fits(free) && !portsConflict(daemon.HostPorts, ports) && !s.keptAway(daemon, n.node)
+			t.Await(daemon, i, fits && n.node.Admits(daemon), n.standable)
+			free, ports = free.Minus(daemon.Requests), append(ports, daemon.HostPorts...)
+		}
+	}
+	for i, n := range s.planned {
+		index := len(s.existing) + i
+		for key, name := range t.KeyNames() {
+			if t.DomainOf(key, index) == topology.Open {
+				t.MayStand(index, key, n.candidates(name), true)
 			}
-		default:
-			for key, name := range t.KeyNames() {
-				if t.DomainOf(key, number) == topology.Open {
-					t.MayStand(number, key, b.standable(name), true)
-				}
-			}
-			for _, r := range b.pool.residents {
-				if r.on.Intersects(b.offers) {
-					t.Await(r.shape, number, b.offers.Minus(r.on).Empty(), b.standable)
-				}
+		}
+		for _, r := range n.pool.residents {
+			if r.on.Intersects(n.offers) {
+				t.Await(r.shape, index, n.offers.Minus(r.on).Empty(), n.candidates)
 			}
 		}
 	}
@@ -114,15 +114,6 @@ func (s *solver) keptAway(daemon *cluster.Shape, node *cluster.Node) bool {
 	}
 	return slices.ContainsFunc(s.repelling(), func(pod *cluster.Pod) bool { return s.topology.RepelAfar(pod.Shape, daemon) }) ||
 		slices.ContainsFunc(node.Pods, func(pod *cluster.Pod) bool { return s.topology.Repel(pod.Shape, daemon) })
-}
-
-// standable returns the values that an open label of the bin may get.
-func (b *bin) standable(label string) []string {
-	if b.node == nil {
-		return b.candidates(label, b.offers)
-	}
-	values, _ := b.node.Open.Get(requirement.Key(label)).Values()
-	return values
 }
 
 // besideDaemons takes the offers out of ways on whose nodes a daemon will run that must not stand beside the shape, by a host

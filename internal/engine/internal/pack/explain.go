@@ -238,7 +238,7 @@ func (e *explainer) topology(s *solver) {
 	switch {
 	case !e.enough():
 		e.stop(plan.ByPool, cause.MinValues, "minValues", e.fewValues())
-	case len(info.ways[e.pool.number]) == 0, s.care.wary[e.shape]:
+	case len(info.ways[e.pool.index]) == 0, s.care.wary[e.shape]:
 		by, code, detail := s.keptOut(e.pool, e.shape)
 		e.stop(by, code, "", detail)
 	case len(blamed) > 0:

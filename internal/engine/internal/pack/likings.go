@@ -87,9 +87,9 @@ func (info *shape) sweeps() []bool {
 	return []bool{false, true}
 }
 
-// isLater reports whether the pool comes after others; p is nil for an existing node, which is always asked first.
+// isLater reports whether the pool comes after others. Existing nodes are always asked first.
 func (info *shape) isLater(p *pool) bool {
-	return p != nil && info.later != nil && info.later[p.number]
+	return info.later != nil && info.later[p.index]
 }
 
 // packLiked is packLots for pods of which some come to a pool only when no other takes them. These are packed after the
@@ -148,13 +148,10 @@ func (s *solver) onlyLiked(pods []*cluster.Pod, do func()) {
 // moveToLiked moves pods that no constraint ties to others from the existing node where they were placed to the one that
 // they like best of those that have room. Promises are kept.
 func (s *solver) moveToLiked() {
-	for number, b := range s.bins {
-		if b.node == nil {
-			return
-		}
+	for i, b := range s.existing {
 		var stay []*cluster.Pod
 		for _, pod := range b.pods {
-			if better := s.likedMore(number, pod); better != nil {
+			if better := s.likedMore(i, pod); better != nil {
 				better.free = better.free.Minus(pod.Shape.Requests)
 				better.pods = append(better.pods, pod)
 				b.free = b.free.Plus(pod.Shape.Requests)
@@ -167,16 +164,16 @@ func (s *solver) moveToLiked() {
 }
 
 // likedMore returns the existing node that a pod likes best and that has room for it; nil when that is where it is.
-func (s *solver) likedMore(number int, pod *cluster.Pod) *bin {
+func (s *solver) likedMore(index int, pod *cluster.Pod) *existing {
 	info := s.info(pod.Shape)
 	if pod.Promised != "" || pod.PassedOver != "" || !info.plain() || !info.hasLabelWishes() && !s.asking {
 		return nil
 	}
 	likes := s.likesOf(info)
-	best, bestLike := (*bin)(nil), likes[number]
+	best, bestLike := (*existing)(nil), likes[index]
 	for n, like := range likes {
-		if like.compare(bestLike) > 0 && s.nodeTakes(s.bins[n], info, info.Requests) {
-			best, bestLike = s.bins[n], like
+		if like.compare(bestLike) > 0 && s.nodeTakes(s.existing[n], info, info.Requests) {
+			best, bestLike = s.existing[n], like
 		}
 	}
 	return best
@@ -185,20 +182,18 @@ func (s *solver) likedMore(number int, pod *cluster.Pod) *bin {
 // likesOf weighs every existing node for a shape. It is computed once.
 func (s *solver) likesOf(info *shape) []liking {
 	if info.likes == nil {
-		for _, b := range s.bins {
-			if b.node != nil {
-				info.likes = append(info.likes, b.likedBy(info.Shape))
-			}
+		for _, n := range s.existing {
+			info.likes = append(info.likes, n.likedBy(info.Shape))
 		}
 	}
 	return info.likes
 }
 
 // likedBy weighs an existing node.
-func (b *bin) likedBy(c *cluster.Shape) liking {
-	like := liking{unwelcome: cluster.Unwelcome(b.node.Taints, c.Tolerations)}
+func (n *existing) likedBy(c *cluster.Shape) liking {
+	like := liking{unwelcome: cluster.Unwelcome(n.node.Taints, c.Tolerations)}
 	for _, w := range c.Wishes {
-		if w.Term.Key == "" && b.node.Satisfies(w.Labels) {
+		if w.Term.Key == "" && n.node.Satisfies(w.Labels) {
 			like.weight += int64(w.Weight)
 		}
 	}

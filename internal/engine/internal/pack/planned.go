@@ -11,6 +11,17 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
+// planned is a node of a pool that this round plans. It is no instance type but what it may still become.
+type planned struct {
+	bin
+	outlook
+	used    resources.Vector // what its pods request
+	labels  requirement.Set  // demands of the pods, for the claim
+	held    resources.Vector // what the plan counts for it against resource limits
+	slot    int
+	scratch catalog.Bits // for the next narrowing
+}
+
 // open plans a new node for the pod, in the first pool that can have one (P-10).
 func (s *solver) open(pod *cluster.Pod, info *shape) bool {
 	for _, later := range info.sweeps() {
@@ -33,12 +44,11 @@ func (s *solver) openIn(p *pool, pod *cluster.Pod, info *shape) bool {
 
 // openOf is openIn for a node of one of these offers.
 func (s *solver) openOf(offers catalog.Bits, p *pool, pod *cluster.Pod, info *shape) bool {
-	b := &bin{pool: p, offers: offers, custom: p.custom, slot: plan.NoSlot}
-	if !s.fitsAlone(b, info, p.number) {
+	if !s.fitsAlone(p, info) {
 		return false
 	}
-	s.addPlanned(b)
-	if s.tryPlanned(len(s.bins)-1, []*cluster.Pod{pod}, info) != topology.Yes {
+	b, index := s.addPlanned(p, offers)
+	if s.tryPlanned(index, []*cluster.Pod{pod}, info) != topology.Yes {
 		s.dropPlanned()
 		return false
 	}
@@ -70,31 +80,33 @@ func (p *pool) admitted() int {
 }
 
 // fitsAlone is a cheap look before a bin is opened: some way of the shape has room on an empty node.
-func (s *solver) fitsAlone(b *bin, info *shape, pool int) bool {
-	return slices.ContainsFunc(info.ways[pool], func(w way) bool {
+func (s *solver) fitsAlone(p *pool, info *shape) bool {
+	return slices.ContainsFunc(info.ways[p.index], func(w way) bool {
 		left := w.offers.Clone()
-		return b.pool.keepFitting(info.Requests, left)
-	}) && b.portsFree(info.HostPorts)
+		return p.keepFitting(info.Requests, left)
+	})
 }
 
-func (s *solver) addPlanned(b *bin) {
-	s.bins = append(s.bins, b)
-	if !s.topology.Constrained() {
-		return
+// addPlanned adds a node of one of these offers of a pool, and returns it with the index of its bin.
+func (s *solver) addPlanned(p *pool, offers catalog.Bits) (*planned, int) {
+	b := &planned{outlook: outlook{pool: p, offers: offers, custom: p.custom}, slot: plan.NoSlot}
+	s.planned = append(s.planned, b)
+	if s.topology.Constrained() {
+		s.topology.AddBin(b.labelValue, s.counts(&b.outlook))
 	}
-	s.topology.AddBin(b.labelValue, s.counts(b))
+	return b, s.bins() - 1
 }
 
-// dropPlanned takes back the bin just added, which nothing was placed in.
+// dropPlanned takes back the node just added, on which nothing was placed.
 func (s *solver) dropPlanned() {
-	s.bins = s.bins[:len(s.bins)-1]
+	s.planned = s.planned[:len(s.planned)-1]
 	if s.topology.Constrained() {
 		s.topology.DropBin()
 	}
 }
 
 // opened counts a planned node that has got its first pods.
-func (s *solver) opened(b *bin) {
+func (s *solver) opened(b *planned) {
 	b.pool.used.Nodes++
 	*b.pool.ceiling = b.pool.ceiling.Plus(1)
 	if len(b.pool.slots) > 0 {
@@ -104,9 +116,9 @@ func (s *solver) opened(b *bin) {
 
 // tryPlanned places pods of one shape, all or none, on a planned node if some offering is left that fits all its pods and
 // these. Only pods of a plain shape may come more than one at a time.
-func (s *solver) tryPlanned(number int, pods []*cluster.Pod, info *shape) topology.Verdict {
-	b := s.bins[number]
-	ways := info.ways[b.pool.number]
+func (s *solver) tryPlanned(index int, pods []*cluster.Pod, info *shape) topology.Verdict {
+	b := s.planned[index-len(s.existing)]
+	ways := info.ways[b.pool.index]
 	if len(ways) == 0 || !b.portsFree(info.HostPorts) {
 		return topology.Never
 	}
@@ -126,19 +138,20 @@ func (s *solver) tryPlanned(number int, pods []*cluster.Pod, info *shape) topolo
 		if !b.pool.keepFitting(want, left) {
 			continue
 		}
-		fixed, answer := s.chooseDomains(number, info, left, &custom)
+		fixed, answer := s.chooseDomains(index, info, left, &custom)
 		if answer == topology.Now {
 			verdict = topology.Now
 		}
 		if answer != topology.Yes {
 			continue
 		}
-		custom, said := s.decideCounting(number, info, left, custom)
+		custom, said := s.decideCounting(index, info, left, custom)
 		cheapest := b.pool.settle(b, left)
 		if cheapest < 0 {
 			continue
 		}
-		s.commit(number, pods, info, commitment{labels: w.labels.And(said), used: want, offers: left, custom: custom, cheapest: cheapest, fixed: fixed})
+		s.commit(index, pods, info, commitment{labels: w.labels.And(said), used: want, offers: left, custom: custom,
+			cheapest: cheapest, fixed: fixed})
 		return topology.Yes
 	}
 	return verdict
@@ -152,11 +165,11 @@ type fix struct {
 
 // chooseDomains decides every open label of the bin that matters with this pod on it (see Tracker.MustDecide), the least crowded
 // allowed domain first and the cheapest among equals, and narrows left and custom accordingly.
-func (s *solver) chooseDomains(number int, info *shape, left catalog.Bits, custom *requirement.Set) ([]fix, topology.Verdict) {
-	b := s.bins[number]
+func (s *solver) chooseDomains(index int, info *shape, left catalog.Bits, custom *requirement.Set) ([]fix, topology.Verdict) {
+	b := s.planned[index-len(s.existing)]
 	var fixed []fix
 	for key, name := range s.topology.KeyNames() {
-		ruled, domain := slices.Contains(info.rules.Keys, key), s.topology.DomainOf(key, number)
+		ruled, domain := slices.Contains(info.rules.Keys, key), s.topology.DomainOf(key, index)
 		if domain != topology.Open {
 			if verdict := s.topology.Allowed(info.rules, key, domain); ruled && verdict != topology.Yes {
 				return nil, verdict
@@ -172,9 +185,9 @@ func (s *solver) chooseDomains(number int, info *shape, left catalog.Bits, custo
 			fixed = append(fixed, fix{key, topology.Lacks})
 			continue
 		}
-		planned := bin{pool: b.pool, custom: *custom}
-		values := planned.candidates(name, left)
-		if !ruled && !s.topology.MustDecide(key, number, values) {
+		now := outlook{pool: b.pool, offers: left, custom: *custom}
+		values := now.candidates(name)
+		if !ruled && !s.topology.MustDecide(key, index, values) {
 			continue
 		}
 		value, verdict := s.leastCrowded(info, key, values)
@@ -193,7 +206,7 @@ func (s *solver) chooseDomains(number int, info *shape, left catalog.Bits, custo
 }
 
 // mayLeaveOut reports whether a label that the provider does not decide may be left out of the node.
-func (b *bin) mayLeaveOut(absent requirement.Requirement, custom requirement.Set) bool {
+func (b *planned) mayLeaveOut(absent requirement.Requirement, custom requirement.Set) bool {
 	return !b.pool.Catalog.Known(absent.Key()) && custom.Get(absent.Key()).AllowsAbsent()
 }
 
@@ -227,24 +240,24 @@ type commitment struct {
 
 // followLabels tells the tracker where the node stands, or may come to stand, by labels of the pool's own whose values nobody
 // lists: each pod may ask for another one.
-func (s *solver) followLabels(number int) {
-	b := s.bins[number]
+func (s *solver) followLabels(index int) {
+	b := s.planned[index-len(s.existing)]
 	for key, name := range s.topology.KeyNames() {
-		if s.topology.DomainOf(key, number) != topology.Open || b.pool.Catalog.Known(requirement.Key(name)) {
+		if s.topology.DomainOf(key, index) != topology.Open || b.pool.Catalog.Known(requirement.Key(name)) {
 			continue
 		}
 		if value, decided := b.labelValue(name); decided && value != "" {
-			s.topology.Fix(key, number, s.topology.Domain(key, value))
+			s.topology.Fix(key, index, s.topology.Domain(key, value))
 		} else if decided {
-			s.topology.Fix(key, number, topology.Lacks)
+			s.topology.Fix(key, index, topology.Lacks)
 		} else {
-			s.topology.MayStand(number, key, b.candidates(name, b.offers), true)
+			s.topology.MayStand(index, key, b.candidates(name), true)
 		}
 	}
 }
 
-func (s *solver) commit(number int, pods []*cluster.Pod, info *shape, c commitment) {
-	b := s.bins[number]
+func (s *solver) commit(index int, pods []*cluster.Pod, info *shape, c commitment) {
+	b := s.planned[index-len(s.existing)]
 	old := b.offers
 	b.offers = c.offers
 	b.scratch = nil
@@ -258,10 +271,10 @@ func (s *solver) commit(number int, pods []*cluster.Pod, info *shape, c commitme
 		b.pool.take(c.cheapest)
 	}
 	if s.topology.Constrained() && first {
-		s.topology.Reconsider(number, s.counts(b))
+		s.topology.Reconsider(index, s.counts(&b.outlook))
 	}
 	for _, f := range c.fixed {
-		s.topology.Fix(f.key, number, f.domain)
+		s.topology.Fix(f.key, index, f.domain)
 		name := requirement.Key(s.topology.KeyNames()[f.key])
 		if f.domain == topology.Lacks {
 			b.labels = b.labels.With(requirement.Absent(name))
@@ -271,8 +284,8 @@ func (s *solver) commit(number int, pods []*cluster.Pod, info *shape, c commitme
 		b.labels = b.labels.With(requirement.OneOf(name, value))
 	}
 	if s.topology.Constrained() {
-		s.followLabels(number)
-		s.topology.Settle(info.rules, number, s.counts(b))
+		s.followLabels(index)
+		s.topology.Settle(info.rules, index, s.counts(&b.outlook))
 	}
 	b.used = c.used
 	capacity := b.pool.Catalog.Types[b.pool.Catalog.Offers[c.cheapest].Type].Capacity
@@ -280,8 +293,8 @@ func (s *solver) commit(number int, pods []*cluster.Pod, info *shape, c commitme
 		b.pool.used.Capacity = b.pool.used.Capacity.Plus(capacity).Minus(b.held)
 		b.held = capacity
 	}
-	s.placed(number, pods, info)
+	s.placed(index, &b.bin, pods, info)
 	if first && s.topology.Constrained() {
-		s.topology.Occupy(number)
+		s.topology.Occupy(index)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // pool is a NodePool prepared for one round: what a new node of it can be.
 type pool struct {
 	*cluster.Pool
-	number int // position among the round's pools
+	index int // position among the round's pools
 	// offers are available and allowed by the pool's own requirements.
 	offers catalog.Bits
 	// custom are the pool's requirements on labels that the provider does not decide.
@@ -36,13 +36,13 @@ type pool struct {
 	reservations reservations
 }
 
-func newPool(number int, p *cluster.Pool, daemons []cluster.Daemon, left reservations, ceiling *limit.Ceiling) *pool {
+func newPool(index int, p *cluster.Pool, daemons []cluster.Daemon, left reservations, ceiling *limit.Ceiling) *pool {
 	if p.Static && p.Blocked == "" {
 		forPods := *p
 		forPods.Blocked = "it is static: spec.replicas sets its number of nodes, waiting pods do not"
 		p = &forPods
 	}
-	own := &pool{Pool: p, number: number, used: p.Used, slots: p.FreeSlots, ceiling: ceiling}
+	own := &pool{Pool: p, index: index, used: p.Used, slots: p.FreeSlots, ceiling: ceiling}
 	if p.Catalog == nil {
 		return own
 	}

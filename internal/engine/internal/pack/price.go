@@ -10,7 +10,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/mix"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
-	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
@@ -77,14 +76,14 @@ func (info *shape) demand() (key, custom string) {
 	for _, amount := range info.Requests {
 		text = binary.AppendVarint(text, amount)
 	}
-	for number, ways := range info.ways {
+	for pool, ways := range info.ways {
 		for _, w := range ways {
 			text = append(text, '/')
 			for _, word := range w.offers {
 				text = binary.BigEndian.AppendUint64(text, word)
 			}
 			if w.custom.Len() > 0 {
-				labels = fmt.Appendf(labels, "%d %s;", number, w.custom)
+				labels = fmt.Appendf(labels, "%d %s;", pool, w.custom)
 			}
 		}
 		text = append(text, '|')
@@ -96,15 +95,14 @@ func (info *shape) demand() (key, custom string) {
 // launched with has room, which costs nothing. It returns the pods that are left.
 func (s *solver) fillBins(l *lot) []*cluster.Pod {
 	left := l.pods
-	for number := 0; number < len(s.bins) && len(left) > 0; number++ {
-		b := s.bins[number]
-		for len(left) > 0 {
-			if b.node == nil && !b.hasSlack(l.info) {
-				break
-			}
-			if s.try(number, left[:1], s.info(left[0].Shape)) != topology.Yes {
-				break
-			}
+	for i := 0; i < len(s.existing) && len(left) > 0; i++ {
+		for len(left) > 0 && s.tryNode(i, left[:1], s.info(left[0].Shape)) == topology.Yes {
+			left = left[1:]
+		}
+	}
+	for i := 0; i < len(s.planned) && len(left) > 0; i++ {
+		for len(left) > 0 && s.planned[i].hasSlack(l.info) &&
+			s.tryPlanned(len(s.existing)+i, left[:1], s.info(left[0].Shape)) == topology.Yes {
 			left = left[1:]
 		}
 	}
@@ -112,9 +110,9 @@ func (s *solver) fillBins(l *lot) []*cluster.Pod {
 }
 
 // hasSlack reports whether the cheapest offering that a planned node would be launched with has room for one more pod.
-func (b *bin) hasSlack(info *shape) bool {
+func (b *planned) hasSlack(info *shape) bool {
 	first := b.offers.First()
-	for _, w := range info.ways[b.pool.number] {
+	for _, w := range info.ways[b.pool.index] {
 		if w.offers.Has(first) {
 			return b.used.Plus(info.Requests).Fits(b.pool.roomOf(first))
 		}
@@ -231,7 +229,7 @@ func (p *pool) openTo(lots []*lot) (byLot []catalog.Bits, any catalog.Bits) {
 	for _, l := range lots {
 		offers := catalog.NewBits(len(p.Catalog.Offers))
 		if len(l.pods) > 0 {
-			for _, w := range l.info.ways[p.number] {
+			for _, w := range l.info.ways[p.index] {
 				w.offers.OrTo(offers)
 			}
 			p.keepFitting(l.info.Requests, offers)
@@ -262,9 +260,7 @@ func (s *solver) launchPattern(p *pool, lots []*lot, found mix.Pattern) bool {
 	if !p.mayGrow() {
 		return false
 	}
-	b := &bin{pool: p, offers: p.plain(), custom: p.custom, slot: plan.NoSlot}
-	s.addPlanned(b)
-	number := len(s.bins) - 1
+	b, index := s.addPlanned(p, p.plain())
 	for n, count := range found.Counts {
 		l := lots[n]
 		for count > 0 {
@@ -272,7 +268,7 @@ func (s *solver) launchPattern(p *pool, lots []*lot, found mix.Pattern) bool {
 			for same < count && l.pods[same].Shape == l.pods[0].Shape {
 				same++
 			}
-			if s.tryPlanned(number, l.pods[:same], s.info(l.pods[0].Shape)) != topology.Yes {
+			if s.tryPlanned(index, l.pods[:same], s.info(l.pods[0].Shape)) != topology.Yes {
 				break
 			}
 			l.pods, count = l.pods[same:], count-same

@@ -36,13 +36,13 @@ func Surge(snapshot *cluster.Snapshot, pool *cluster.Pool, most int) []plan.Laun
 }
 
 // fill plans a node for each of these slots of a pool, for no pod: the cheapest that the pool admits.
-func fill(snapshot *cluster.Snapshot, number int, slots []int, left reservations) []plan.Launch {
-	p := snapshot.Pools[number]
+func fill(snapshot *cluster.Snapshot, index int, slots []int, left reservations) []plan.Launch {
+	p := snapshot.Pools[index]
 	if p.Blocked != "" || p.Catalog == nil || len(slots) == 0 {
 		return nil
 	}
 	s := &solver{snapshot: snapshot, choices: map[string]*choices{}}
-	own := newPool(number, p, snapshot.Daemons, left, &limit.Ceiling{})
+	own := newPool(index, p, snapshot.Daemons, left, &limit.Ceiling{})
 	offers := own.offers.Clone()
 	for i := range own.offers.All() {
 		if slices.ContainsFunc(own.roomOf(i), func(left int64) bool { return left < 0 }) {
@@ -51,7 +51,7 @@ func fill(snapshot *cluster.Snapshot, number int, slots []int, left reservations
 	}
 	var launches []plan.Launch
 	for _, slot := range slots {
-		b := &bin{pool: own, offers: offers.Clone(), custom: own.custom, slot: slot}
+		b := &planned{outlook: outlook{pool: own, offers: offers.Clone(), custom: own.custom}, slot: slot}
 		first := own.settle(b, b.offers)
 		if first < 0 {
 			break // the pool's conditions say what is wrong with it

@@ -6,7 +6,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
-	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
@@ -140,7 +139,7 @@ func (p *pool) inStock() catalog.Bits {
 // settle narrows left, in place, to what a planned node may be launched with, and returns the offer that comes first, or -1.
 // A node that gets its first pods is narrowed to a reservation or kept out of all; minValues may want more offers than
 // the one (P-09).
-func (p *pool) settle(b *bin, left catalog.Bits) int {
+func (p *pool) settle(b *planned, left catalog.Bits) int {
 	if p.reserved != nil && len(b.pods) == 0 {
 		others := left.Minus(p.reserved)
 		for i := range left.And(p.reserved).All() {
@@ -183,13 +182,11 @@ func (s *solver) packReserved(p *pool, lots []*lot) {
 func (s *solver) launchReserved(p *pool, lots []*lot, offer int) bool {
 	only := catalog.NewBits(len(p.Catalog.Offers))
 	only.Add(offer)
-	b := &bin{pool: p, offers: only, custom: p.custom, slot: plan.NoSlot}
-	s.addPlanned(b)
-	number := len(s.bins) - 1
+	b, index := s.addPlanned(p, only)
 	for _, l := range lots {
 		for len(l.pods) > 0 {
 			n := min(alike(l.pods), howMany(p.roomOf(offer).Minus(b.used), l.info.Requests))
-			if n == 0 || s.tryPlanned(number, l.pods[:n], s.info(l.pods[0].Shape)) != topology.Yes {
+			if n == 0 || s.tryPlanned(index, l.pods[:n], s.info(l.pods[0].Shape)) != topology.Yes {
 				break
 			}
 			l.pods = l.pods[n:]
@@ -225,7 +222,7 @@ func howMany(left, requests resources.Vector) int {
 
 // sayUnreserved returns what the claim of a node demands that is in no reservation; nothing when its types have
 // none in the pool.
-func (b *bin) sayUnreserved(offers catalog.Bits) requirement.Set {
+func (b *planned) sayUnreserved(offers catalog.Bits) requirement.Set {
 	only, index := requirement.NewSet(), b.pool.Catalog
 	for _, t := range index.TypesByPrice(offers) {
 		if b.pool.reserved != nil && index.OfType(index.Types[t].Name).Intersects(b.pool.reserved) {
@@ -237,7 +234,7 @@ func (b *bin) sayUnreserved(offers catalog.Bits) requirement.Set {
 
 // sayReserved returns what the claim of a node in a reservation demands so that it gets no other one: where it is, how
 // it is paid for, and what else tells it from its neighbours.
-func (b *bin) sayReserved(offer int) requirement.Set {
+func (b *planned) sayReserved(offer int) requirement.Set {
 	index := b.pool.Catalog
 	o := index.Offers[offer]
 	only := requirement.NewSet(requirement.OneOf(catalog.LabelZone, o.Zone), requirement.OneOf(catalog.LabelCapacityType, o.CapacityType))

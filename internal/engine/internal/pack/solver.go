@@ -36,11 +36,12 @@ func solve(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way) pla
 type solver struct {
 	snapshot   *cluster.Snapshot
 	pools      []*pool
-	bins       []*bin
+	existing   []*existing // the first bins
+	planned    []*planned  // the bins after these
 	topology   *topology.Tracker
 	shapes     map[*cluster.Shape]*shape
 	tied       []*cluster.Shape // with constraints on others
-	byNode     map[string]int   // node and claim name → bin
+	byNode     map[string]int   // node and claim name → index of existing
 	failed     []*cluster.Pod
 	selected   map[selection][]way
 	order      []string // UIDs of placed pods, as they were placed
@@ -85,12 +86,12 @@ func newSolver(snapshot *cluster.Snapshot, pods []*cluster.Pod, floors topology.
 func (s *solver) addNodes(pods []*cluster.Pod) {
 	least := leastOf(pods)
 	promised := slices.ContainsFunc(pods, func(p *cluster.Pod) bool { return p.Promised != "" })
-	slab := make([]bin, 0, len(s.snapshot.Nodes))
+	slab := make([]existing, 0, len(s.snapshot.Nodes))
 	for _, node := range s.snapshot.Nodes {
 		if node.Deleting || node.Disrupting || !s.topology.Constrained() && !node.HasRoom(least) {
 			continue
 		}
-		slab = append(slab, bin{node: node})
+		slab = append(slab, existing{node: node})
 		s.addNode(&slab[len(slab)-1], promised)
 	}
 	s.addLeaving(pods)
@@ -153,37 +154,44 @@ func leastOf(pods []*cluster.Pod) resources.Vector {
 	return least
 }
 
-func (s *solver) addNode(b *bin, promised bool) {
-	s.bins = append(s.bins, b)
-	number, node := len(s.bins)-1, b.node
+func (s *solver) addNode(n *existing, promised bool) {
+	s.existing = append(s.existing, n)
+	index, node := len(s.existing)-1, n.node
 	if promised && node.Name != "" {
-		s.byNode[node.Name] = number
+		s.byNode[node.Name] = index
 	}
 	if promised && node.Claim != "" {
-		s.byNode[node.Claim] = number
+		s.byNode[node.Claim] = index
 	}
 	if !s.topology.Constrained() {
 		return
 	}
-	s.stand(s.topology, b)
+	s.stand(s.topology, n)
 }
 
-// stand adds a bin to a tracker, as something that is there with what runs on it.
-func (s *solver) stand(t *topology.Tracker, b *bin) {
-	number := t.AddBin(b.labelValue, s.countsAny(b))
-	t.Occupy(number)
-	if b.node == nil {
-		return
+// bins returns how many bins there are, and bin the one with an index: existing nodes come first, planned ones after these.
+func (s *solver) bins() int { return len(s.existing) + len(s.planned) }
+
+func (s *solver) bin(index int) *bin {
+	if index < len(s.existing) {
+		return &s.existing[index].bin
 	}
-	ours := s.snapshot.Pool(b.node.Pool) != nil // of another claim nobody here knows whether a node will ever come
+	return &s.planned[index-len(s.existing)].bin
+}
+
+// stand adds an existing node to a tracker, with what runs on it.
+func (s *solver) stand(t *topology.Tracker, n *existing) {
+	index := t.AddBin(n.labelValue, n.counts())
+	t.Occupy(index)
+	ours := s.snapshot.Pool(n.node.Pool) != nil // of another claim nobody here knows whether a node will ever come
 	for key, name := range t.KeyNames() {
-		if ours && t.DomainOf(key, number) == topology.Open {
-			values, all := b.node.Open.Get(requirement.Key(name)).Values()
-			t.MayStand(number, key, values, all)
+		if ours && t.DomainOf(key, index) == topology.Open {
+			values, all := n.node.Open.Get(requirement.Key(name)).Values()
+			t.MayStand(index, key, values, all)
 		}
 	}
-	for _, pod := range b.node.Pods {
-		t.Place(pod.Shape, number, standingOf(pod))
+	for _, pod := range n.node.Pods {
+		t.Place(pod.Shape, index, standingOf(pod))
 	}
 }
 
@@ -239,8 +247,8 @@ func (s *solver) offerDomains(info *shape) {
 		key := slices.Index(s.topology.KeyNames(), constraint.Key)
 		for i, ways := range info.ways {
 			for _, w := range ways {
-				planned := &bin{pool: s.pools[i], offers: w.offers, custom: s.pools[i].custom.And(w.custom)}
-				for _, value := range planned.candidates(constraint.Key, w.offers) {
+				new := &outlook{pool: s.pools[i], offers: w.offers, custom: s.pools[i].custom.And(w.custom)}
+				for _, value := range new.candidates(constraint.Key) {
 					s.topology.Offer(info.Shape, key, value)
 				}
 			}
@@ -373,45 +381,46 @@ func (s *solver) keepPromise(pod *cluster.Pod) bool {
 	if pod.Promised == "" {
 		return false
 	}
-	number, found := s.byNode[pod.Promised]
-	return found && s.moved(pod, func(info *shape) bool { return s.tryNode(number, []*cluster.Pod{pod}, info) == topology.Yes })
+	index, found := s.byNode[pod.Promised]
+	return found && s.moved(pod, func(info *shape) bool { return s.tryNode(index, []*cluster.Pod{pod}, info) == topology.Yes })
 }
 
 // placeInBins places the pod in the first bin that takes it: existing capacity first, then nodes planned so far.
 func (s *solver) placeInBins(pod *cluster.Pod, info *shape) bool {
-	for len(info.refused) < len(s.bins) {
+	for len(info.refused) < s.bins() {
 		info.refused = append(info.refused, false)
 	}
+	pods := []*cluster.Pod{pod}
+	for i := info.first; i < len(s.existing); i++ {
+		if !info.refused[i] && info.note(i, s.tryNode(i, pods, info)) {
+			return true
+		}
+	}
 	for _, later := range info.sweeps() {
-		for number := info.first; number < len(s.bins); number++ {
-			if info.refused[number] || info.isLater(s.bins[number].pool) != later {
-				continue
-			}
-			switch s.try(number, []*cluster.Pod{pod}, info) {
-			case topology.Yes:
+		for i := max(info.first, len(s.existing)); i < s.bins(); i++ {
+			if !info.refused[i] && info.isLater(s.planned[i-len(s.existing)].pool) == later && info.note(i, s.tryPlanned(i, pods, info)) {
 				return true
-			case topology.Never:
-				info.refused[number] = true
-				for info.first < len(info.refused) && info.refused[info.first] {
-					info.first++
-				}
 			}
 		}
 	}
 	return false
 }
 
-// try places pods of one shape in a bin, all or none. Only pods of a plain shape may come more than one at a time.
-func (s *solver) try(number int, pods []*cluster.Pod, info *shape) topology.Verdict {
-	if s.bins[number].node != nil {
-		return s.tryNode(number, pods, info)
+// note keeps in mind that a bin refuses the shape for good, and reports whether it took a pod.
+func (info *shape) note(index int, verdict topology.Verdict) bool {
+	if verdict == topology.Never {
+		info.refused[index] = true
+		for info.first < len(info.refused) && info.refused[info.first] {
+			info.first++
+		}
 	}
-	return s.tryPlanned(number, pods, info)
+	return verdict == topology.Yes
 }
 
-// tryNode places the pods on an existing node if they fit.
-func (s *solver) tryNode(number int, pods []*cluster.Pod, info *shape) topology.Verdict {
-	b := s.bins[number]
+// tryNode places pods of one shape, all or none, on an existing node if they fit. Only pods of a plain shape may come more
+// than one at a time.
+func (s *solver) tryNode(index int, pods []*cluster.Pod, info *shape) topology.Verdict {
+	b := s.existing[index]
 	if pods[0].IsPassedOver(b.node.Name) { // such pods come one by one
 		return topology.Now
 	}
@@ -420,7 +429,7 @@ func (s *solver) tryNode(number int, pods []*cluster.Pod, info *shape) topology.
 		return topology.Never
 	}
 	for _, key := range info.rules.Keys {
-		domain := s.topology.DomainOf(key, number)
+		domain := s.topology.DomainOf(key, index)
 		if domain == topology.Open {
 			return topology.Never // what comes for a launched claim is not ours to choose any more
 		}
@@ -429,13 +438,13 @@ func (s *solver) tryNode(number int, pods []*cluster.Pod, info *shape) topology.
 		}
 	}
 	b.free = b.free.Minus(want)
-	s.placed(number, pods, info)
+	s.placed(index, &b.bin, pods, info)
 	return topology.Yes
 }
 
 // nodeTakes reports whether an existing node takes pods of the shape that request want together, as far as no constraint
 // on others is concerned.
-func (s *solver) nodeTakes(b *bin, info *shape, want resources.Vector) bool {
+func (s *solver) nodeTakes(b *existing, info *shape, want resources.Vector) bool {
 	if b.closed {
 		return false
 	}
@@ -449,8 +458,7 @@ func (s *solver) nodeTakes(b *bin, info *shape, want resources.Vector) bool {
 	})
 }
 
-func (s *solver) placed(number int, pods []*cluster.Pod, info *shape) {
-	b := s.bins[number]
+func (s *solver) placed(index int, b *bin, pods []*cluster.Pod, info *shape) {
 	b.pods = append(b.pods, pods...)
 	for _, pod := range pods {
 		s.order = append(s.order, pod.UID)
@@ -458,7 +466,7 @@ func (s *solver) placed(number int, pods []*cluster.Pod, info *shape) {
 	b.ports = append(b.ports, info.HostPorts...)
 	if s.topology.Constrained() && len(info.rules.Keys) > 0 {
 		for range pods {
-			s.topology.Place(info.Shape, number, topology.Placed)
+			s.topology.Place(info.Shape, index, topology.Placed)
 		}
 	}
 }
