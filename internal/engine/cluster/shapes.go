@@ -147,6 +147,9 @@ func (s *Shape) Selecting() *Shape {
 	return s
 }
 
+// Tied reports whether the shape has required constraints on other pods.
+func (s *Shape) Tied() bool { return len(s.Spread)+len(s.Affinity)+len(s.AntiAffinity) > 0 }
+
 // WithoutTies returns the shape without labels, and without constraints on other pods: it takes room, and nobody minds.
 func (s *Shape) WithoutTies() *Shape {
 	own := *s

@@ -19,9 +19,8 @@ import (
 // counts returns the answer to whether a spread constraint counts an existing node, by its node inclusion policies.
 func (n *existing) counts() func(*cluster.Shape, cluster.Spread) topology.Counting {
 	return func(owner *cluster.Shape, c cluster.Spread) topology.Counting {
-		_, bad := cluster.Untolerated(n.node.Taints, owner.Tolerations)
 		switch {
-		case c.HonorTaints && bad, !c.IgnoreAffinity && !n.node.MightAdmit(owner.Selecting()):
+		case c.HonorTaints && keepsAway(n.node.Taints, owner), !c.IgnoreAffinity && !n.node.MightAdmit(owner.Selecting()):
 			return topology.Not
 		case !c.IgnoreAffinity && !n.node.Admits(owner.Selecting()), slices.ContainsFunc(owner.Spread, n.mayLack):
 			return topology.Maybe
@@ -40,7 +39,7 @@ func (n *existing) mayLack(c cluster.Spread) bool {
 func (s *solver) counts(b *outlook) func(*cluster.Shape, cluster.Spread) topology.Counting {
 	has := b.labelCounting()
 	return func(owner *cluster.Shape, c cluster.Spread) topology.Counting {
-		if _, bad := cluster.Untolerated(b.pool.Taints, owner.Tolerations); bad && c.HonorTaints {
+		if c.HonorTaints && keepsAway(b.pool.Taints, owner) {
 			return topology.Not
 		}
 		answer := topology.Surely
@@ -109,26 +108,21 @@ type side struct {
 
 // decideCounting narrows what a planned node may become until every spread constraint that a pod of the shape is counted
 // by is sure whether it counts the node. It takes the side that leaves the cheapest offering, so that deciding costs
-// nothing. left is narrowed in place; the demands that the claim has to carry for it are returned with the new custom
-// labels. Where minValues or limits leave no side, the node stays undecided: see topology.Counting.
-func (s *solver) decideCounting(index int, info *shape, left catalog.Bits, custom requirement.Set) (requirement.Set, requirement.Set) {
-	var labels requirement.Set
-	n := s.planned[index-len(s.existing)]
-	for owner, c := range s.topology.Unsure(info.rules, index) {
-		now := &outlook{pool: n.pool, offers: left, custom: custom}
-		if s.counts(now)(owner, c) != topology.Maybe {
+// nothing. What the node would become is narrowed, and the claim carries the demands for it. Where minValues or limits leave no side, the node stays undecided: see topology.Counting.
+func (s *solver) decideCounting(n *planned, a *attempt) {
+	for owner, c := range s.topology.Unsure(a.info.topology, a.index) {
+		if s.counts(&a.outlook)(owner, c) != topology.Maybe {
 			continue
 		}
-		for _, side := range s.sides(now, n.held, owner, c) {
+		for _, side := range s.sides(&a.outlook, n.held, owner, c) {
 			narrowed := &outlook{pool: n.pool, offers: side.offers, custom: side.custom}
 			if n.pool.enough(side.offers) && s.counts(narrowed)(owner, c) != topology.Maybe {
-				copy(left, side.offers)
-				custom, labels = side.custom, labels.And(side.labels)
+				copy(a.offers, side.offers)
+				a.custom, a.labels = side.custom, a.labels.And(side.labels)
 				break
 			}
 		}
 	}
-	return custom, labels
 }
 
 // sides lists ways to decide about a node, the cheapest first: to be one that the owner of the constraint can use, by any

@@ -10,6 +10,46 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
+// daemonRule: no pod goes where a daemon is still to come that must not stand beside it (P-06), by a host port that both want, by
+// anti-affinity on either side, or by a spread constraint that counts the daemon.
+type daemonRule struct {
+	anyOffer
+	untied
+}
+
+// reads: the constraints themselves are those of topologyRule and portRule.
+func (daemonRule) reads() []string {
+	return []string{"Namespace", "Labels", "Spread", "Affinity", "AntiAffinity", "HostPorts"}
+}
+
+func (daemonRule) refuses(s *solver, n *existing, a *attempt) topology.Verdict {
+	if a.info.afar {
+		return topology.Never
+	}
+	for _, daemon := range n.awaiting { // their ports are taken
+		if s.topology.Repel(a.info.Shape, daemon) || s.minds(a.info.Shape, daemon) {
+			return topology.Never
+		}
+	}
+	return topology.Yes
+}
+
+func (daemonRule) placedOn(*solver, *existing, *attempt) {}
+
+func (daemonRule) opens(s *solver, p *pool, info *shape, ways []way) []way {
+	if info.afar {
+		return nil
+	}
+	return s.besideDaemons(p, info.Shape, ways)
+}
+
+func (daemonRule) explains(s *solver, e *explainer) bool {
+	if len(s.info(e.shape).ways[e.pool.index]) == 0 || s.care.wary[e.shape] {
+		e.suspect(s.keptOut(e.pool, e.shape))
+	}
+	return true
+}
+
 // repelledAfar reports whether an anti-affinity over more than the node stands between the shape and some daemon. Where
 // daemons will run in the end is not followed that far: such a pod waits, and says so.
 func (s *solver) repelledAfar(c *cluster.Shape) bool {
@@ -120,7 +160,7 @@ func (s *solver) keptAway(daemon *cluster.Shape, node *cluster.Node) bool {
 // port that both want or by anti-affinity on either side: whatever label the term is about, a node shares it with itself.
 func (s *solver) besideDaemons(p *pool, c *cluster.Shape, ways []way) []way {
 	for _, r := range p.residents {
-		if !s.topology.Repel(c, r.shape) && !portsConflict(c.HostPorts, r.shape.HostPorts) && !s.minds(c, r.shape) {
+		if !s.topology.Repel(c, r.shape) && !samePorts(c, r.shape) && !s.minds(c, r.shape) {
 			continue
 		}
 		var left []way
@@ -142,18 +182,6 @@ func (s *solver) minds(c, daemon *cluster.Shape) bool {
 	}
 	_, counts := topology.SpreadCounts(c, daemon)
 	return counts
-}
-
-// held says why a pool launches nothing for pods of the shape at present (P-35); "" when it does.
-func (s *solver) held(p *pool, c *cluster.Shape) string {
-	if len(s.snapshot.Held) == 0 {
-		return ""
-	}
-	return s.snapshot.Held[cluster.Hold{Pool: p.Name, Ask: c.Ask()}]
-}
-
-func portsConflict(a, b []cluster.HostPort) bool {
-	return slices.ContainsFunc(a, func(port cluster.HostPort) bool { return slices.ContainsFunc(b, port.Conflicts) })
 }
 
 // keptOut says which daemons leave the shape no place in a pool.

@@ -113,17 +113,6 @@ func evenSizes(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) map
 	return sizes
 }
 
-// apartBy returns the terms by which pods of the shape keep apart from each other, a node for each.
-func apartBy(shape *cluster.Shape) []cluster.AffinityTerm {
-	var terms []cluster.AffinityTerm
-	for _, term := range shape.AntiAffinity {
-		if term.Key == cluster.LabelHostname && term.Pods.Matches(shape.Labels) && slices.Contains(term.Namespaces, shape.Namespace) {
-			terms = append(terms, term)
-		}
-	}
-	return terms
-}
-
 // demand is what the pods of some launches ask for.
 type demand struct {
 	sum   resources.Vector // of all together

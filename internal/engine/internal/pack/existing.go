@@ -11,7 +11,7 @@ import (
 // bin is what pods are placed in: the part that existing and planned nodes have in common.
 type bin struct {
 	// ports are taken. Those of daemons are among them for an existing node; a planned one is kept free of conflicts with
-	// these by besideDaemons.
+	// these by daemonRule.
 	ports []cluster.HostPort
 	pods  []*cluster.Pod // placed in this round
 }
@@ -37,8 +37,7 @@ func (n *existing) settle(daemons []cluster.Daemon) {
 	n.free = n.node.Allocatable.Minus(n.node.Used)
 	n.ports = slices.Clone(n.node.Ports)
 	for _, daemon := range daemons {
-		_, bad := cluster.Untolerated(n.node.Taints, daemon.Shape.Tolerations)
-		if bad || !n.node.MightAdmit(daemon.Shape) || n.runs(daemon.Name) {
+		if keepsAway(n.node.Taints, daemon.Shape) || !n.node.MightAdmit(daemon.Shape) || n.runs(daemon.Name) {
 			continue
 		}
 		n.free = n.free.Minus(daemon.Shape.Requests)
@@ -62,14 +61,4 @@ func (n *existing) labelValue(key string) (string, bool) {
 func (n *existing) standable(label string) []string {
 	values, _ := n.node.Open.Get(requirement.Key(label)).Values()
 	return values
-}
-
-// portsFree reports whether no taken port conflicts with those wanted.
-func (b *bin) portsFree(wanted []cluster.HostPort) bool {
-	for _, port := range wanted {
-		if slices.ContainsFunc(b.ports, port.Conflicts) {
-			return false
-		}
-	}
-	return true
 }

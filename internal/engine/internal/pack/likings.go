@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 )
 
 // This file chooses among places that cost the same by what pods prefer (P-05, P-08). A pool that a pod would rather not
@@ -11,6 +12,18 @@ import (
 // pod wishes) gives it a new node only when no other pool does; but a node that such a pool gets anyway is used before
 // another one is launched. And when every pod has its place, pods on existing nodes move to those that they like better
 // and that have room: nothing is launched for it, and nothing stays away.
+
+// preferenceRule: what pods prefer never keeps them from a place. It is in the list so that the list is whole; what it does is in
+// this file and in wishes.go.
+type preferenceRule struct {
+	anyNode
+	anyOffer
+	anyPool
+	untied
+	unexplained
+}
+
+func (preferenceRule) reads() []string { return []string{"Wishes", "SoftSpread", "Tolerations"} }
 
 // liking is how much a shape likes a place: fewer unwelcome taints, then heavier wishes, as kube-scheduler weighs them.
 type liking struct {
@@ -58,7 +71,7 @@ func (info *shape) hasLabelWishes() bool {
 
 // likedBy weighs what is the same on every node of the pool: its taints, and labels that the provider does not decide.
 func (p *pool) likedBy(c *cluster.Shape) liking {
-	like := liking{unwelcome: cluster.Unwelcome(p.Taints, c.Tolerations)}
+	like := liking{unwelcome: unwelcome(p.Taints, c)}
 	if p.Catalog == nil {
 		return like
 	}
@@ -151,9 +164,8 @@ func (s *solver) moveToLiked() {
 	for i, b := range s.existing {
 		var stay []*cluster.Pod
 		for _, pod := range b.pods {
-			if better := s.likedMore(i, pod); better != nil {
-				better.free = better.free.Minus(pod.Shape.Requests)
-				better.pods = append(better.pods, pod)
+			if better := s.likedMore(i, pod); better >= 0 {
+				s.placedOn(s.existing[better], s.ask(better, []*cluster.Pod{pod}, s.info(pod.Shape)))
 				b.free = b.free.Plus(pod.Shape.Requests)
 			} else {
 				stay = append(stay, pod)
@@ -163,17 +175,17 @@ func (s *solver) moveToLiked() {
 	}
 }
 
-// likedMore returns the existing node that a pod likes best and that has room for it; nil when that is where it is.
-func (s *solver) likedMore(index int, pod *cluster.Pod) *existing {
+// likedMore returns the index of the existing node that a pod likes best and that has room for it; -1 when that is where it is.
+func (s *solver) likedMore(index int, pod *cluster.Pod) int {
 	info := s.info(pod.Shape)
-	if pod.Promised != "" || pod.PassedOver != "" || !info.plain() || !info.hasLabelWishes() && !s.asking {
-		return nil
+	if pod.Promised != "" || comesAlone(pod) || !info.plain() || !info.hasLabelWishes() && !s.asking {
+		return -1
 	}
-	likes := s.likesOf(info)
-	best, bestLike := (*existing)(nil), likes[index]
+	likes, pods := s.likesOf(info), []*cluster.Pod{pod}
+	best, bestLike := -1, likes[index]
 	for n, like := range likes {
-		if like.compare(bestLike) > 0 && s.nodeTakes(s.existing[n], info, info.Requests) {
-			best, bestLike = s.existing[n], like
+		if like.compare(bestLike) > 0 && s.refuses(s.existing[n], s.ask(n, pods, info)) == topology.Yes {
+			best, bestLike = n, like
 		}
 	}
 	return best
@@ -191,7 +203,7 @@ func (s *solver) likesOf(info *shape) []liking {
 
 // likedBy weighs an existing node.
 func (n *existing) likedBy(c *cluster.Shape) liking {
-	like := liking{unwelcome: cluster.Unwelcome(n.node.Taints, c.Tolerations)}
+	like := liking{unwelcome: unwelcome(n.node.Taints, c)}
 	for _, w := range c.Wishes {
 		if w.Term.Key == "" && n.node.Satisfies(w.Labels) {
 			like.weight += int64(w.Weight)
@@ -202,13 +214,14 @@ func (n *existing) likedBy(c *cluster.Shape) liking {
 
 // asks reports whether any pool or node has a taint that only asks: otherwise nobody need look at taints again.
 func asks(snapshot *cluster.Snapshot) bool {
+	var nothing cluster.Shape
 	for _, p := range snapshot.Pools {
-		if cluster.Unwelcome(p.Taints, nil) > 0 {
+		if unwelcome(p.Taints, &nothing) > 0 {
 			return true
 		}
 	}
 	for _, node := range snapshot.Nodes {
-		if cluster.Unwelcome(node.Taints, nil) > 0 {
+		if unwelcome(node.Taints, &nothing) > 0 {
 			return true
 		}
 	}

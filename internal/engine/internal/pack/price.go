@@ -1,7 +1,6 @@
 package pack
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,9 +23,6 @@ type lot struct {
 	// contradict each other on one node.
 	custom string
 }
-
-// plain reports whether a shape can be packed by the lot: nothing counts it, it counts nothing, and it takes no port.
-func (info *shape) plain() bool { return len(info.rules.Keys) == 0 && len(info.HostPorts) == 0 }
 
 // packLots places the pods of plain shapes: on existing nodes, in the room that planned nodes have anyway, and then on
 // new nodes by price. It returns the pods for which nothing was found.
@@ -57,9 +53,9 @@ func (s *solver) lots(pods []*cluster.Pod) []*lot {
 		l := byShape[pod.Shape]
 		if l == nil {
 			info := s.info(pod.Shape)
-			key, custom := info.demand()
+			key := s.alike(info)
 			if l = byKey[key]; l == nil {
-				l = &lot{info: info, custom: custom}
+				l = &lot{info: info, custom: info.custom()}
 				byKey[key] = l
 				list = append(list, l)
 			}
@@ -70,25 +66,17 @@ func (s *solver) lots(pods []*cluster.Pod) []*lot {
 	return list
 }
 
-// demand returns what the shape asks for and where it may stand as one text, and what of it concerns custom labels.
-func (info *shape) demand() (key, custom string) {
-	var text, labels []byte
-	for _, amount := range info.Requests {
-		text = binary.AppendVarint(text, amount)
-	}
+// custom returns the shape's demands on labels that the provider does not decide, as text.
+func (info *shape) custom() string {
+	var labels []byte
 	for pool, ways := range info.ways {
 		for _, w := range ways {
-			text = append(text, '/')
-			for _, word := range w.offers {
-				text = binary.BigEndian.AppendUint64(text, word)
-			}
 			if w.custom.Len() > 0 {
 				labels = fmt.Appendf(labels, "%d %s;", pool, w.custom)
 			}
 		}
-		text = append(text, '|')
 	}
-	return string(text) + string(labels), string(labels)
+	return string(labels)
 }
 
 // fillBins places pods of the lot on existing nodes, and on planned ones as far as the offering that they would be
@@ -96,7 +84,7 @@ func (info *shape) demand() (key, custom string) {
 func (s *solver) fillBins(l *lot) []*cluster.Pod {
 	left := l.pods
 	for i := 0; i < len(s.existing) && len(left) > 0; i++ {
-		for len(left) > 0 && s.tryNode(i, left[:1], s.info(left[0].Shape)) == topology.Yes {
+		for len(left) > 0 && s.tryExisting(i, left[:1], s.info(left[0].Shape)) == topology.Yes {
 			left = left[1:]
 		}
 	}

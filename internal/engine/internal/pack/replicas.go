@@ -52,8 +52,9 @@ func fill(snapshot *cluster.Snapshot, index int, slots []int, left reservations)
 	var launches []plan.Launch
 	for _, slot := range slots {
 		b := &planned{outlook: outlook{pool: own, offers: offers.Clone(), custom: own.custom}, slot: slot}
-		first := own.settle(b, b.offers)
-		if first < 0 {
+		own.reserve(b.offers, nil)
+		first := own.cheapestWithin(b.offers, nil)
+		if first < 0 || !own.enough(b.offers) {
 			break // the pool's conditions say what is wrong with it
 		}
 		own.take(first)

@@ -4,8 +4,10 @@ import (
 	"slices"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
@@ -14,6 +16,52 @@ import (
 // goes into one whenever it can, whatever else is on offer; and it covers only so many machines, so a node that is
 // planned in one is narrowed to it and takes one away. All other planned nodes leave reservations alone. So the plan
 // never asks for more machines than a reservation has left, and claims on their way say by their labels what they hold.
+
+// stockRule: a new node is in no reservation of which nothing is left.
+type stockRule struct {
+	anyNode
+	anyPool // which reservations have something left changes with each node
+	untied
+}
+
+func (stockRule) reads() []string { return nil }
+
+func (stockRule) narrows(_ *solver, _ *planned, a *attempt) topology.Verdict {
+	if a.first {
+		a.pool.dropUsedUp(a.offers)
+	}
+	return topology.Yes
+}
+
+func (stockRule) placedIn(*solver, *planned, *attempt) {}
+
+func (stockRule) explains(_ *solver, e *explainer) bool {
+	const kept = "left in reservations"
+	return e.narrow(plan.ByCapacity, cause.ReservationsUsedUp, string(catalog.LabelCapacityType), kept, e.pool.inStock())
+}
+
+// reservationRule: a node that gets its first pods is narrowed to one reservation or kept out of all, and takes one machine of it.
+type reservationRule struct {
+	anyNode
+	anyPool
+	untied
+	unexplained // what a node may not have in its reservation, minValues may want: see minValuesRule
+}
+
+func (reservationRule) reads() []string { return nil }
+
+func (reservationRule) narrows(_ *solver, n *planned, a *attempt) topology.Verdict {
+	if a.first {
+		n.pool.reserve(a.offers, n.held)
+	}
+	return topology.Yes
+}
+
+func (reservationRule) placedIn(_ *solver, n *planned, a *attempt) {
+	if a.first {
+		n.pool.take(a.cheapest)
+	}
+}
 
 // reservations is what is left of every reservation, by the labels of its offering: pools of several node classes may
 // sell the same one.
@@ -136,27 +184,23 @@ func (p *pool) inStock() catalog.Bits {
 	return offers
 }
 
-// settle narrows left, in place, to what a planned node may be launched with, and returns the offer that comes first, or -1.
-// A node that gets its first pods is narrowed to a reservation or kept out of all; minValues may want more offers than
-// the one (P-09).
-func (p *pool) settle(b *planned, left catalog.Bits) int {
-	if p.reserved != nil && len(b.pods) == 0 {
-		others := left.Minus(p.reserved)
-		for i := range left.And(p.reserved).All() {
-			only := catalog.NewBits(len(p.Catalog.Offers))
-			only.Add(i)
-			enough := p.lacking(only) == nil || p.RelaxMinValues && others.Empty()
-			if enough && p.cheapestWithin(only, b.held) >= 0 {
-				copy(left, only)
-				return i
-			}
+// reserve narrows left, in place, to the first reservation among them, or when there is none to what is not reserved. minValues
+// may want more offers than the one (P-09), and limits may be too low for it.
+func (p *pool) reserve(left catalog.Bits, held resources.Vector) {
+	if p.reserved == nil {
+		return
+	}
+	others := left.Minus(p.reserved)
+	for i := range left.And(p.reserved).All() {
+		only := catalog.NewBits(len(p.Catalog.Offers))
+		only.Add(i)
+		enough := p.lacking(only) == nil || p.RelaxMinValues && others.Empty()
+		if enough && p.cheapestWithin(only, held) >= 0 {
+			copy(left, only)
+			return
 		}
-		copy(left, others)
 	}
-	if left.Empty() || !p.enough(left) {
-		return -1
-	}
-	return p.cheapestWithin(left, b.held)
+	copy(left, others)
 }
 
 // take notes that a planned node stands in a reservation.

@@ -175,21 +175,6 @@ func (s *solver) choicesOf(b *planned, offers catalog.Bits) *choices {
 	return c
 }
 
-// withinHeld drops the offers that are larger than what the plan counts against the pool's resource limits: whatever
-// the provider launches then stays within them.
-func (b *planned) withinHeld() catalog.Bits {
-	if !b.pool.Limits.HasResources() {
-		return b.offers
-	}
-	kept := catalog.NewBits(len(b.pool.Catalog.Offers))
-	for i := range b.offers.All() {
-		if b.pool.Limits.Within(b.pool.Catalog.Types[b.pool.Catalog.Offers[i].Type].Capacity, b.held) {
-			kept.Add(i)
-		}
-	}
-	return kept
-}
-
 // typesKept returns the types of offers by price, cut to the bound but not below what minValues demands.
 func (b *planned) typesKept(offers catalog.Bits) []int {
 	types := b.pool.Catalog.TypesByPrice(offers)

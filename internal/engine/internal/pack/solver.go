@@ -9,7 +9,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/mix"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
-	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
@@ -38,6 +37,8 @@ type solver struct {
 	pools      []*pool
 	existing   []*existing // the first bins
 	planned    []*planned  // the bins after these
+	rules      ruleList
+	attempt    attempt // memory of ask
 	topology   *topology.Tracker
 	shapes     map[*cluster.Shape]*shape
 	tied       []*cluster.Shape // with constraints on others
@@ -57,17 +58,18 @@ type solver struct {
 // shape is a kind of pod with what this round has found out about it.
 type shape struct {
 	*cluster.Shape
-	rules   *topology.Rules
-	ways    [][]way  // by pool; nil where the pool's taints or labels refuse it
-	afar    bool     // its anti-affinity, or a daemon's, reaches beyond the node: see besideDaemons
-	refused []bool   // by bin: final
-	first   int      // no bin before this one need be asked
-	later   []bool   // by pool: a new node of it only when no other pool gives one; nil for none (see likings.go)
-	likes   []liking // by existing bin; computed when it is first needed
+	topology *topology.Rules
+	tied     bool     // some rule ties its pods: they are placed one by one
+	ways     [][]way  // by pool, what the rules have left; nil where they refuse it
+	afar     bool     // its anti-affinity, or a daemon's, reaches beyond the node: see repelledAfar
+	refused  []bool   // by bin: final
+	first    int      // no bin before this one need be asked
+	later    []bool   // by pool: a new node of it only when no other pool gives one; nil for none (see likings.go)
+	likes    []liking // by existing bin; computed when it is first needed
 }
 
 func newSolver(snapshot *cluster.Snapshot, pods []*cluster.Pod, floors topology.Floors) *solver {
-	s := &solver{snapshot: snapshot, shapes: map[*cluster.Shape]*shape{}, leavers: map[string]*leaver{},
+	s := &solver{snapshot: snapshot, rules: rules, shapes: map[*cluster.Shape]*shape{}, leavers: map[string]*leaver{},
 		byNode: map[string]int{}, choices: map[string]*choices{}, selected: map[selection][]way{},
 		asking: asks(snapshot)}
 	left, ceiling := newReservations(snapshot), snapshot.Ceiling()
@@ -97,63 +99,6 @@ func (s *solver) addNodes(pods []*cluster.Pod) {
 	s.addLeaving(pods)
 }
 
-// constrained lists the shapes whose constraints matter: of the pods to place, and of running ones whose anti-affinity is
-// about any of these.
-func (s *solver) constrained(pods []*cluster.Pod) []*cluster.Shape {
-	placing, list := map[*cluster.Shape]bool{}, []*cluster.Shape(nil)
-	for _, pod := range pods {
-		if placing[pod.Shape] {
-			continue
-		}
-		placing[pod.Shape] = true
-		if len(pod.Shape.Spread)+len(pod.Shape.Affinity)+len(pod.Shape.AntiAffinity) > 0 {
-			list = append(list, pod.Shape)
-		}
-	}
-	seen := map[*cluster.Shape]bool{}
-	for _, pod := range s.repelling() {
-		if seen[pod.Shape] || placing[pod.Shape] {
-			continue
-		}
-		seen[pod.Shape] = true
-		for shape := range placing {
-			if topology.Repels(pod.Shape, shape, s.snapshot.Namespaces) {
-				list = append(list, pod.Shape)
-				break
-			}
-		}
-	}
-	slices.SortFunc(list, func(a, b *cluster.Shape) int { return strings.Compare(a.Key(), b.Key()) })
-	return list
-}
-
-// repelling lists the running pods with required anti-affinity, those on nodes that a what-if leaves out among them.
-func (s *solver) repelling() []*cluster.Pod {
-	list := s.snapshot.Repelling
-	for _, node := range s.snapshot.Leaving {
-		for _, pod := range node.Pods {
-			if len(pod.Shape.AntiAffinity) > 0 {
-				list = append(slices.Clip(list), pod)
-			}
-		}
-	}
-	return list
-}
-
-// leastOf returns what every pod requests at least, in every component.
-func leastOf(pods []*cluster.Pod) resources.Vector {
-	if len(pods) == 0 {
-		return nil
-	}
-	least := slices.Clone(pods[0].Shape.Requests)
-	for _, pod := range pods {
-		for r := range least {
-			least[r] = min(least[r], pod.Shape.Requests.At(r))
-		}
-	}
-	return least
-}
-
 func (s *solver) addNode(n *existing, promised bool) {
 	s.existing = append(s.existing, n)
 	index, node := len(s.existing)-1, n.node
@@ -179,41 +124,14 @@ func (s *solver) bin(index int) *bin {
 	return &s.planned[index-len(s.existing)].bin
 }
 
-// stand adds an existing node to a tracker, with what runs on it.
-func (s *solver) stand(t *topology.Tracker, n *existing) {
-	index := t.AddBin(n.labelValue, n.counts())
-	t.Occupy(index)
-	ours := s.snapshot.Pool(n.node.Pool) != nil // of another claim nobody here knows whether a node will ever come
-	for key, name := range t.KeyNames() {
-		if ours && t.DomainOf(key, index) == topology.Open {
-			values, all := n.node.Open.Get(requirement.Key(name)).Values()
-			t.MayStand(index, key, values, all)
-		}
-	}
-	for _, pod := range n.node.Pods {
-		t.Place(pod.Shape, index, standingOf(pod))
-	}
-}
-
-func standingOf(pod *cluster.Pod) topology.Standing {
-	if pod.Terminating {
-		return topology.Ending
-	}
-	return topology.Running
-}
-
 func (s *solver) info(c *cluster.Shape) *shape {
 	if known, found := s.shapes[c]; found {
 		return known
 	}
-	info := &shape{Shape: c, rules: s.topology.Rules(c), afar: s.repelledAfar(c)}
+	info := &shape{Shape: c, topology: s.topology.Rules(c), afar: s.repelledAfar(c)}
+	info.tied = slices.ContainsFunc(s.rules.all, func(r rule) bool { return r.ties(info) })
 	for _, p := range s.pools {
-		var ways []way
-		if _, bad := cluster.Untolerated(p.Taints, c.Tolerations); !bad && p.Blocked == "" && p.Catalog != nil &&
-			!info.afar && s.held(p, c) == "" {
-			ways = s.besideDaemons(p, c, p.ways(c))
-		}
-		info.ways = append(info.ways, ways)
+		info.ways = append(info.ways, s.opens(p, info))
 	}
 	s.shapes[c] = info
 	info.later = s.dislikes(info)
@@ -236,24 +154,6 @@ func (s *solver) selection(c *cluster.Shape, p *pool) []way {
 	ways := p.ways(c)
 	s.selected[key] = ways
 	return ways
-}
-
-// offerDomains makes known where new nodes for the shape could stand, so that spread constraints reach for them.
-func (s *solver) offerDomains(info *shape) {
-	for _, constraint := range info.Spread {
-		if constraint.Key == cluster.LabelHostname {
-			continue
-		}
-		key := slices.Index(s.topology.KeyNames(), constraint.Key)
-		for i, ways := range info.ways {
-			for _, w := range ways {
-				new := &outlook{pool: s.pools[i], offers: w.offers, custom: s.pools[i].custom.And(w.custom)}
-				for _, value := range new.candidates(constraint.Key) {
-					s.topology.Offer(info.Shape, key, value)
-				}
-			}
-		}
-	}
 }
 
 // run places the pods: those that an earlier plan has promised a place first, then by priority. Within a priority pods
@@ -295,7 +195,7 @@ func (s *solver) runClass(pods []*cluster.Pod) []*cluster.Pod {
 	var tied, plain, late []*cluster.Pod
 	for _, pod := range pods {
 		switch {
-		case s.info(pod.Shape).plain() && pod.PassedOver == "":
+		case s.info(pod.Shape).plain() && !comesAlone(pod):
 			plain = append(plain, pod)
 		case lateness(pod.Shape) == lastOfAll:
 			late = append(late, pod)
@@ -331,12 +231,6 @@ func (s *solver) placeEach(pods []*cluster.Pod) []*cluster.Pod {
 	}
 }
 
-// mayComeLater reports whether a pod that found no place may find one after others were placed: the companion that it
-// must be near, or whose coming evens out a spread. It ends, because each further pass needs a pod placed in the last.
-func (s *solver) mayComeLater(pod *cluster.Pod) bool {
-	return len(pod.Shape.Affinity)+len(pod.Shape.Spread) > 0 || s.leaving(pod)
-}
-
 // compare orders pods for placing. Higher priority comes first, as with kube-scheduler. Then pods without
 // constraints on others, those that follow others (affinity), and those spread, which count all of these; last those
 // spread over hostnames, because every node that is opened changes the minimum that they are measured by. Then larger
@@ -350,21 +244,6 @@ func compare(a, b *cluster.Pod) int {
 		cmp.Compare(a.Created, b.Created),
 		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID),
 	)
-}
-
-// lastOfAll is the lateness of pods that are measured by every node.
-const lastOfAll = 3
-
-func lateness(s *cluster.Shape) int {
-	switch {
-	case slices.ContainsFunc(s.Spread, func(c cluster.Spread) bool { return c.Key == cluster.LabelHostname }):
-		return lastOfAll
-	case len(s.Spread) > 0:
-		return 2
-	case len(s.Affinity) > 0:
-		return 1
-	}
-	return 0
 }
 
 func compareSize(a, b resources.Vector) int {
@@ -382,7 +261,7 @@ func (s *solver) keepPromise(pod *cluster.Pod) bool {
 		return false
 	}
 	index, found := s.byNode[pod.Promised]
-	return found && s.moved(pod, func(info *shape) bool { return s.tryNode(index, []*cluster.Pod{pod}, info) == topology.Yes })
+	return found && s.moved(pod, func(info *shape) bool { return s.tryExisting(index, []*cluster.Pod{pod}, info) == topology.Yes })
 }
 
 // placeInBins places the pod in the first bin that takes it: existing capacity first, then nodes planned so far.
@@ -392,7 +271,7 @@ func (s *solver) placeInBins(pod *cluster.Pod, info *shape) bool {
 	}
 	pods := []*cluster.Pod{pod}
 	for i := info.first; i < len(s.existing); i++ {
-		if !info.refused[i] && info.note(i, s.tryNode(i, pods, info)) {
+		if !info.refused[i] && info.note(i, s.tryExisting(i, pods, info)) {
 			return true
 		}
 	}
@@ -415,58 +294,4 @@ func (info *shape) note(index int, verdict topology.Verdict) bool {
 		}
 	}
 	return verdict == topology.Yes
-}
-
-// tryNode places pods of one shape, all or none, on an existing node if they fit. Only pods of a plain shape may come more
-// than one at a time.
-func (s *solver) tryNode(index int, pods []*cluster.Pod, info *shape) topology.Verdict {
-	b := s.existing[index]
-	if pods[0].IsPassedOver(b.node.Name) { // such pods come one by one
-		return topology.Now
-	}
-	want := info.Requests.Times(len(pods))
-	if !s.nodeTakes(b, info, want) {
-		return topology.Never
-	}
-	for _, key := range info.rules.Keys {
-		domain := s.topology.DomainOf(key, index)
-		if domain == topology.Open {
-			return topology.Never // what comes for a launched claim is not ours to choose any more
-		}
-		if verdict := s.topology.Allowed(info.rules, key, domain); verdict != topology.Yes {
-			return verdict
-		}
-	}
-	b.free = b.free.Minus(want)
-	s.placed(index, &b.bin, pods, info)
-	return topology.Yes
-}
-
-// nodeTakes reports whether an existing node takes pods of the shape that request want together, as far as no constraint
-// on others is concerned.
-func (s *solver) nodeTakes(b *existing, info *shape, want resources.Vector) bool {
-	if b.closed {
-		return false
-	}
-	b.settle(s.snapshot.Daemons)
-	if info.afar || !want.Fits(b.free) || !b.node.Admits(info.Shape) || !b.portsFree(info.HostPorts) {
-		return false
-	}
-	_, bad := cluster.Untolerated(b.node.Taints, info.Tolerations)
-	return !bad && !slices.ContainsFunc(b.awaiting, func(daemon *cluster.Shape) bool {
-		return s.topology.Repel(info.Shape, daemon) || s.minds(info.Shape, daemon)
-	})
-}
-
-func (s *solver) placed(index int, b *bin, pods []*cluster.Pod, info *shape) {
-	b.pods = append(b.pods, pods...)
-	for _, pod := range pods {
-		s.order = append(s.order, pod.UID)
-	}
-	b.ports = append(b.ports, info.HostPorts...)
-	if s.topology.Constrained() && len(info.rules.Keys) > 0 {
-		for range pods {
-			s.topology.Place(info.Shape, index, topology.Placed)
-		}
-	}
 }
