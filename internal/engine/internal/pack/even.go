@@ -202,14 +202,14 @@ func (p *pool) keepEven(offer int) {
 	clear(p.rooms)
 }
 
-// packSizes launches nodes of the pool for the lots: of its one size first, if it has one, and of any for what does not fit.
-func (s *solver) packSizes(p *pool, lots []*lot) {
+// packSizes launches nodes of the pool for the groups: of its one size first, if it has one, and of any for what does not fit.
+func (s *solver) packSizes(p *pool, groups []*group) {
 	if even := p.even; even != nil {
-		s.packPool(p, lots)
+		s.packPool(p, groups)
 		p.even = nil
 		defer func() { p.even = even }()
 	}
-	s.packPool(p, lots)
+	s.packPool(p, groups)
 }
 
 // plain returns the offers for pods that only need room.

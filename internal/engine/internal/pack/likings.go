@@ -105,7 +105,7 @@ func (info *shape) isLater(p *pool) bool {
 	return info.later != nil && info.later[p.index]
 }
 
-// packLiked is packLots for pods of which some come to a pool only when no other takes them. These are packed after the
+// packLiked is packGroups for pods of which some come to a pool only when no other takes them. These are packed after the
 // others: into the room that there is, then on new nodes of the pools that they like, then of all.
 func (s *solver) packLiked(pods []*cluster.Pod) []*cluster.Pod {
 	var easy, picky []*cluster.Pod
@@ -116,21 +116,21 @@ func (s *solver) packLiked(pods []*cluster.Pod) []*cluster.Pod {
 			picky = append(picky, pod)
 		}
 	}
-	rest := s.packLots(easy)
+	rest := s.packGroups(easy)
 	if len(picky) == 0 {
 		return rest
 	}
 	s.onlyLiked(picky, func() { picky = s.fillAll(picky) })
 	picky = s.fillAll(picky)
-	s.onlyLiked(picky, func() { picky = s.packLots(picky) })
-	return append(rest, s.packLots(picky)...)
+	s.onlyLiked(picky, func() { picky = s.packGroups(picky) })
+	return append(rest, s.packGroups(picky)...)
 }
 
 // fillAll places plain pods in the room that there is, and returns those that are left.
 func (s *solver) fillAll(pods []*cluster.Pod) []*cluster.Pod {
 	var rest []*cluster.Pod
-	for _, l := range s.lots(pods) {
-		rest = append(rest, s.fillBins(l)...)
+	for _, g := range s.groups(pods) {
+		rest = append(rest, s.fillBins(g)...)
 	}
 	return rest
 }

@@ -210,30 +210,30 @@ func (p *pool) take(offer int) {
 	}
 }
 
-// packReserved plans nodes in the pool's reservations for the lots, the cheapest first, until nothing is left of one or
+// packReserved plans nodes in the pool's reservations for the groups, the cheapest first, until nothing is left of one or
 // no pod can use it. The larger pods go first, the smaller ones fill up what they leave.
-func (s *solver) packReserved(p *pool, lots []*lot) {
+func (s *solver) packReserved(p *pool, groups []*group) {
 	if p.reserved == nil {
 		return
 	}
 	for i := range p.offers.And(p.reserved).All() {
-		for p.reservedLeft(i) > 0 && p.mayGrow() && s.launchReserved(p, lots, i) {
+		for p.reservedLeft(i) > 0 && p.mayGrow() && s.launchReserved(p, groups, i) {
 		}
 	}
 }
 
-// launchReserved plans one node in a reservation. It reports false when no lot has a pod for it.
-func (s *solver) launchReserved(p *pool, lots []*lot, offer int) bool {
+// launchReserved plans one node in a reservation. It reports false when no group has a pod for it.
+func (s *solver) launchReserved(p *pool, groups []*group, offer int) bool {
 	only := catalog.NewBits(len(p.Catalog.Offers))
 	only.Add(offer)
 	b, index := s.addPlanned(p, only)
-	for _, l := range lots {
-		for len(l.pods) > 0 {
-			n := min(alike(l.pods), howMany(p.roomOf(offer).Minus(b.used), l.info.Requests))
-			if n == 0 || s.tryPlanned(index, l.pods[:n], s.info(l.pods[0].Shape)) != topology.Yes {
+	for _, g := range groups {
+		for len(g.pods) > 0 {
+			n := min(sameShape(g.pods), howMany(p.roomOf(offer).Minus(b.used), g.info.Requests))
+			if n == 0 || s.tryPlanned(index, g.pods[:n], s.info(g.pods[0].Shape)) != topology.Yes {
 				break
 			}
-			l.pods = l.pods[n:]
+			g.pods = g.pods[n:]
 		}
 	}
 	if len(b.pods) == 0 {
@@ -244,8 +244,8 @@ func (s *solver) launchReserved(p *pool, lots []*lot, offer int) bool {
 	return true
 }
 
-// alike returns how many pods at the front of the list, which is not empty, have one shape.
-func alike(pods []*cluster.Pod) int {
+// sameShape returns how many pods at the front of the list, which is not empty, have one shape.
+func sameShape(pods []*cluster.Pod) int {
 	n := slices.IndexFunc(pods, func(p *cluster.Pod) bool { return p.Shape != pods[0].Shape })
 	if n < 0 {
 		return len(pods)

@@ -49,7 +49,7 @@ type solver struct {
 	choices    map[string]*choices
 	leavers    map[string]*leaver // by UID: pods to place that run on nodes which go
 	asking     bool               // some taint is PreferNoSchedule
-	packing    mix.Way            // finds cheap nodes for lots of pods
+	packing    mix.Way            // finds cheap nodes for groups of pods
 	first      map[string]bool    // UIDs of pods that are placed before all others (see again.go)
 	care       care
 	plainFirst bool // see orders.go
@@ -157,7 +157,7 @@ func (s *solver) selection(c *cluster.Shape, p *pool) []way {
 }
 
 // run places the pods: those that an earlier plan has promised a place first, then by priority. Within a priority pods
-// that are tied to others come one by one, and plain ones by the lot; last come those spread over hostnames, which are
+// that are tied to others come one by one, and plain ones in groups; last come those spread over hostnames, which are
 // measured by every node that was opened. Pods that wait now come before tied ones that run still and will wait later.
 func (s *solver) run(pods []*cluster.Pod) {
 	order := slices.Clone(pods)
