@@ -125,6 +125,9 @@ func (s *Shape) writeRest(b *strings.Builder) {
 	}
 	for _, spread := range s.SoftSpread {
 		fmt.Fprintf(b, "|soft %s %s %d", spread.Key, spread.Pods, spread.MaxSkew)
+		if spread.MinDomains > 1 || spread.IgnoreAffinity || spread.HonorTaints { // no plan looks at these; whatever is written out does
+			fmt.Fprintf(b, " %d %t %t", spread.MinDomains, spread.IgnoreAffinity, spread.HonorTaints)
+		}
 	}
 }
 

@@ -127,9 +127,9 @@ func (s *solver) await(t *topology.Tracker) {
 		n.settle(s.snapshot.Daemons)
 		free, ports := n.node.Allocatable.Minus(n.node.Used), slices.Clone(n.node.Ports)
 		for _, daemon := range n.awaiting {
-			fits := daemon.Requests.Fits(free) && !portsConflict(daemon.HostPorts, ports) && !s.keptAway(daemon, n.node)
+			fits := daemon.Requests.Fits(free) && !portsTaken(ports, daemon) && !s.keptAway(daemon, n.node)
 			t.Await(daemon, i, fits && n.node.Admits(daemon), n.standable)
-			free, ports = free.Minus(daemon.Requests), append(ports, daemon.HostPorts...)
+			free, ports = free.Minus(daemon.Requests), withPorts(ports, daemon)
 		}
 	}
 	for i, n := range s.planned {
@@ -149,7 +149,7 @@ func (s *solver) await(t *topology.Tracker) {
 
 // keptAway reports whether some anti-affinity may keep a daemon from a node where it is to run.
 func (s *solver) keptAway(daemon *cluster.Shape, node *cluster.Node) bool {
-	if len(daemon.AntiAffinity) > 0 {
+	if keepsApart(daemon) {
 		return true
 	}
 	return slices.ContainsFunc(s.repelling(), func(pod *cluster.Pod) bool { return s.topology.RepelAfar(pod.Shape, daemon) }) ||

@@ -41,7 +41,7 @@ func (n *existing) settle(daemons []cluster.Daemon) {
 			continue
 		}
 		n.free = n.free.Minus(daemon.Shape.Requests)
-		n.ports = append(n.ports, daemon.Shape.HostPorts...)
+		n.ports = withPorts(n.ports, daemon.Shape)
 		n.awaiting = append(n.awaiting, daemon.Shape)
 	}
 }

@@ -17,13 +17,15 @@ type passedOverRule struct {
 func (passedOverRule) reads() []string { return nil }
 
 func (passedOverRule) refuses(_ *solver, n *existing, a *attempt) topology.Verdict {
-	if a.pods[0].IsPassedOver(n.node.Name) {
+	if passedOver(n, a.pods[0]) {
 		return topology.Now
 	}
 	return topology.Yes
 }
 
 func (passedOverRule) placedOn(*solver, *existing, *attempt) {}
+
+func passedOver(n *existing, pod *cluster.Pod) bool { return pod.IsPassedOver(n.node.Name) }
 
 // comesAlone reports whether a pod can be in no group, although no rule ties its shape.
 func comesAlone(pod *cluster.Pod) bool { return pod.PassedOver != "" }

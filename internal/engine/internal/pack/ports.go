@@ -15,7 +15,7 @@ type portRule struct{ anyPool }
 func (portRule) reads() []string { return []string{"HostPorts"} }
 
 func (portRule) refuses(_ *solver, n *existing, a *attempt) topology.Verdict {
-	if portsConflict(a.info.HostPorts, n.ports) {
+	if portsTaken(n.ports, a.info.Shape) {
 		return topology.Never
 	}
 	return topology.Yes
@@ -26,7 +26,7 @@ func (portRule) placedOn(_ *solver, n *existing, a *attempt) {
 }
 
 func (portRule) narrows(_ *solver, n *planned, a *attempt) topology.Verdict {
-	if portsConflict(a.info.HostPorts, n.ports) {
+	if portsTaken(n.ports, a.info.Shape) {
 		return topology.Never
 	}
 	return topology.Yes
@@ -49,10 +49,15 @@ func (portRule) explains(_ *solver, e *explainer) bool {
 	return true
 }
 
-// portsConflict reports whether a port of one list conflicts with one of the other.
-func portsConflict(a, b []cluster.HostPort) bool {
-	return slices.ContainsFunc(a, func(port cluster.HostPort) bool { return slices.ContainsFunc(b, port.Conflicts) })
+// portsTaken reports whether a port that pods of the shape want is among those that are taken.
+func portsTaken(taken []cluster.HostPort, c *cluster.Shape) bool {
+	return slices.ContainsFunc(c.HostPorts, func(port cluster.HostPort) bool { return slices.ContainsFunc(taken, port.Conflicts) })
+}
+
+// withPorts returns the taken ports with those of a pod of the shape.
+func withPorts(taken []cluster.HostPort, c *cluster.Shape) []cluster.HostPort {
+	return append(taken, c.HostPorts...)
 }
 
 // samePorts reports whether pods of two shapes want the same port.
-func samePorts(a, b *cluster.Shape) bool { return portsConflict(a.HostPorts, b.HostPorts) }
+func samePorts(a, b *cluster.Shape) bool { return portsTaken(a.HostPorts, b) }

@@ -177,7 +177,7 @@ func (r *rehearsal) trade(p *place) bool {
 // passedOver reports whether a bin is a node that the scheduler has passed over for the pod.
 func (r *rehearsal) passedOver(pod *cluster.Pod, bin int) bool {
 	nodes := r.solver.existing
-	return bin < len(nodes) && pod.IsPassedOver(nodes[bin].node.Name)
+	return bin < len(nodes) && passedOver(nodes[bin], pod)
 }
 
 // keepTrades makes the places of the rehearsal those of the plan.

@@ -143,6 +143,13 @@ func (s *solver) ask(index int, pods []*cluster.Pod, info *shape) *attempt {
 	return &s.attempt
 }
 
+// of makes the attempt one on a planned node, in one of the ways.
+func (a *attempt) of(n *planned, w way) {
+	n.scratch = append(n.scratch[:0], n.offers...)
+	a.outlook = outlook{pool: n.pool, offers: n.scratch, custom: n.custom}
+	a.way, a.first = w, len(n.pods) == 0
+}
+
 // tryExisting places pods of one shape, all or none, on an existing node.
 func (s *solver) tryExisting(index int, pods []*cluster.Pod, info *shape) topology.Verdict {
 	n, a := s.existing[index], s.ask(index, pods, info)
@@ -182,9 +189,7 @@ func (s *solver) tryPlanned(index int, pods []*cluster.Pod, info *shape) topolog
 	answer := topology.Never
 	for _, w := range info.ways[n.pool.index] {
 		a := s.ask(index, pods, info)
-		n.scratch = append(n.scratch[:0], n.offers...)
-		a.outlook = outlook{pool: n.pool, offers: n.scratch, custom: n.custom}
-		a.way, a.first = w, len(n.pods) == 0
+		a.of(n, w)
 		switch s.narrows(n, a) {
 		case topology.Yes:
 			s.placedIn(n, a)

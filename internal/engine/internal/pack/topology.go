@@ -221,7 +221,7 @@ func (s *solver) repelling() []*cluster.Pod {
 	list := s.snapshot.Repelling
 	for _, node := range s.snapshot.Leaving {
 		for _, pod := range node.Pods {
-			if len(pod.Shape.AntiAffinity) > 0 {
+			if keepsApart(pod.Shape) {
 				list = append(slices.Clip(list), pod)
 			}
 		}
@@ -301,3 +301,6 @@ func apartBy(shape *cluster.Shape) []cluster.AffinityTerm {
 	}
 	return terms
 }
+
+// keepsApart reports whether pods of the shape keep apart from any others.
+func keepsApart(c *cluster.Shape) bool { return len(c.AntiAffinity) > 0 }
