@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// daemonRule: no pod goes where a daemon is still to come that must not stand beside it (P-06), by a host port that both want, by
-// anti-affinity on either side, or by a spread constraint that counts the daemon.
+// daemonRule: no pod goes where a daemon is still to come that must not stand beside it (P-06), by a host port that
+// both want, by anti-affinity on either side, or by a spread constraint that counts the daemon.
 type daemonRule struct {
 	anyOffer
 	untied
@@ -50,16 +50,16 @@ func (daemonRule) explains(s *solver, e *explainer) bool {
 	return true
 }
 
-// repelledAfar reports whether an anti-affinity over more than the node stands between the shape and some daemon. Where
-// daemons will run in the end is not followed that far: such a pod waits, and says so.
+// repelledAfar reports whether an anti-affinity over more than the node stands between the shape and some daemon.
+// Where daemons will run in the end is not followed that far: such a pod waits, and says so.
 func (s *solver) repelledAfar(c *cluster.Shape) bool {
 	return slices.ContainsFunc(s.snapshot.Daemons, func(d cluster.Daemon) bool { return s.topology.RepelAfar(c, d.Shape) })
 }
 
-// care is what the next try minds because daemons would be in the way of pods in this one (P-03, P-04, P-06). A spread constraint may
-// count pods of DaemonSets, by a selector such as "all but". They come first on a new node, which then may count too many for the
-// pod that it was meant for. With pod affinity a daemon elsewhere may be the one that the pod has to be with. That is rare, so
-// nobody looks before a plan has turned out that way.
+// care is what the next try minds because daemons would be in the way of pods in this one (P-03, P-04, P-06). A
+// spread constraint may count pods of DaemonSets, by a selector such as "all but". They come first on a new node,
+// which then may count too many for the pod that it was meant for. With pod affinity a daemon elsewhere may be the
+// one that the pod has to be with. That is rare, so nobody looks before a plan has turned out that way.
 type care struct {
 	// wary shapes go to no node that waits for a daemon which their spread constraints count.
 	wary map[*cluster.Shape]bool
@@ -67,8 +67,8 @@ type care struct {
 	barred map[string]bool
 }
 
-// inTheWay returns what the next try has to mind beside what this one did, nil when no daemon is in the way of a pod. Each try
-// minds more than the one before, with all up to all of the pods that are of the same shape.
+// inTheWay returns what the next try has to mind beside what this one did, nil when no daemon is in the way of a
+// pod. Each try minds more than the one before, with all up to all of the pods that are of the same shape.
 func (s *solver) inTheWay(pods []*cluster.Pod, all bool) *care {
 	counted := func(owner *cluster.Shape) bool {
 		why, _ := s.counted(owner)
@@ -156,8 +156,9 @@ func (s *solver) keptAway(daemon *cluster.Shape, node *cluster.Node) bool {
 		slices.ContainsFunc(node.Pods, func(pod *cluster.Pod) bool { return s.topology.Repel(pod.Shape, daemon) })
 }
 
-// besideDaemons takes the offers out of ways on whose nodes a daemon will run that must not stand beside the shape, by a host
-// port that both want or by anti-affinity on either side: whatever label the term is about, a node shares it with itself.
+// besideDaemons takes the offers out of ways on whose nodes a daemon will run that must not stand beside the shape,
+// by a host port that both want or by anti-affinity on either side: whatever label the term is about, a node shares
+// it with itself.
 func (s *solver) besideDaemons(p *pool, c *cluster.Shape, ways []way) []way {
 	for _, r := range p.residents {
 		if !s.topology.Repel(c, r.shape) && !samePorts(c, r.shape) && !s.minds(c, r.shape) {

@@ -10,8 +10,8 @@ import (
 
 // bin is what pods are placed in: the part that existing and planned nodes have in common.
 type bin struct {
-	// ports are taken. Those of daemons are among them for an existing node; a planned one is kept free of conflicts with
-	// these by daemonRule.
+	// ports are taken. Those of daemons are among them for an existing node; a planned one is kept free of
+	// conflicts with these by daemonRule.
 	ports []cluster.HostPort
 	pods  []*cluster.Pod // placed in this round
 }
@@ -27,8 +27,8 @@ type existing struct {
 	staying  int  // pods of a closed node that have not left yet
 }
 
-// settle computes what an existing node has left, when it is first looked at: daemons that will run on it and have not
-// come yet keep their place (P-06).
+// settle computes what an existing node has left, when it is first looked at: daemons that will run on it and have
+// not come yet keep their place (P-06).
 func (n *existing) settle(daemons []cluster.Daemon) {
 	if n.settled {
 		return
@@ -50,8 +50,8 @@ func (n *existing) runs(daemon string) bool {
 	return slices.ContainsFunc(n.node.Pods, func(p *cluster.Pod) bool { return p.Daemon == daemon })
 }
 
-// labelValue returns what is known of the node's label: its value and whether it is decided ("" and decided: the node will
-// not have it).
+// labelValue returns what is known of the node's label: its value and whether it is decided ("" and decided: the
+// node will not have it).
 func (n *existing) labelValue(key string) (string, bool) {
 	value, present := n.node.Labels[key]
 	return value, present || !n.node.Open.Holds(requirement.Key(key))

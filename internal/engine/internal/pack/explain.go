@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// explain says why no pool can launch a node for a shape (P-12). The rules are applied to all instance types of the pool's node
-// class, until one leaves nothing. When all leave something, the first is blamed that depends on where other pods are: its
-// demands can be met, but nowhere together with the others.
+// explain says why no pool can launch a node for a shape (P-12). The rules are applied to all instance types of the
+// pool's node class, until one leaves nothing. When all leave something, the first is blamed that depends on where
+// other pods are: its demands can be met, but nowhere together with the others.
 func (s *solver) explain(c *cluster.Shape) plan.Unplaced {
 	var u plan.Unplaced
 	for _, node := range s.snapshot.Nodes {
@@ -34,7 +34,8 @@ type explainer struct {
 	left     catalog.Bits // offers that the rules have left
 	steps    []plan.Step
 	suspects []plan.Step
-	// isBeyond is set while it is asked what else is in the way beyond taints, and beyond is the answer: "" for nothing.
+	// isBeyond is set while it is asked what else is in the way beyond taints, and beyond is the answer: "" for
+	// nothing.
 	isBeyond bool
 	beyond   cause.Code
 }
@@ -90,7 +91,8 @@ func (e *explainer) narrow(by plan.Demand, code cause.Code, key, detail string, 
 	return left > 0
 }
 
-// demand applies requirements key by key. A custom label that the pool does not have, or has with other values, ends it.
+// demand applies requirements key by key. A custom label that the pool does not have, or has with other values,
+// ends it.
 func (e *explainer) demand(by plan.Demand, demands requirement.Set) bool {
 	contradiction, mismatch := cause.PoolContradictsItself, cause.PoolContradictsItself
 	if by == plan.ByPod {

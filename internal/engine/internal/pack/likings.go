@@ -7,14 +7,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 )
 
-// This file chooses among places that cost the same by what pods prefer (P-05, P-08). A pool that a pod would rather not
-// have (its PreferNoSchedule taint is not tolerated, or another pool of the same weight has the custom labels that the
-// pod wishes) gives it a new node only when no other pool does; but a node that such a pool gets anyway is used before
-// another one is launched. And when every pod has its place, pods on existing nodes move to those that they like better
-// and that have room: nothing is launched for it, and nothing stays away.
+// This file chooses among places that cost the same by what pods prefer (P-05, P-08). A pool that a pod would
+// rather not have (its PreferNoSchedule taint is not tolerated, or another pool of the same weight has the custom
+// labels that the pod wishes) gives it a new node only when no other pool does; but a node that such a pool gets
+// anyway is used before another one is launched. And when every pod has its place, pods on existing nodes move to
+// those that they like better and that have room: nothing is launched for it, and nothing stays away.
 
-// preferenceRule: what pods prefer never keeps them from a place. It is in the list so that the list is whole; what it does is in
-// this file and in wishes.go.
+// preferenceRule: what pods prefer never keeps them from a place. It is in the list so that the list is whole; what
+// it does is in this file and in wishes.go.
 type preferenceRule struct {
 	anyNode
 	anyOffer
@@ -25,7 +25,8 @@ type preferenceRule struct {
 
 func (preferenceRule) reads() []string { return []string{"Wishes", "SoftSpread", "Tolerations"} }
 
-// liking is how much a shape likes a place: fewer unwelcome taints, then heavier wishes, as kube-scheduler weighs them.
+// liking is how much a shape likes a place: fewer unwelcome taints, then heavier wishes, as kube-scheduler weighs
+// them.
 type liking struct {
 	unwelcome int
 	weight    int64
@@ -69,7 +70,8 @@ func (info *shape) hasLabelWishes() bool {
 	return false
 }
 
-// likedBy weighs what is the same on every node of the pool: its taints, and labels that the provider does not decide.
+// likedBy weighs what is the same on every node of the pool: its taints, and labels that the provider does not
+// decide.
 func (p *pool) likedBy(c *cluster.Shape) liking {
 	like := liking{unwelcome: unwelcome(p.Taints, c)}
 	if p.Catalog == nil {
@@ -105,8 +107,8 @@ func (info *shape) isLater(p *pool) bool {
 	return info.later != nil && info.later[p.index]
 }
 
-// packLiked is packGroups for pods of which some come to a pool only when no other takes them. These are packed after the
-// others: into the room that there is, then on new nodes of the pools that they like, then of all.
+// packLiked is packGroups for pods of which some come to a pool only when no other takes them. These are packed
+// after the others: into the room that there is, then on new nodes of the pools that they like, then of all.
 func (s *solver) packLiked(pods []*cluster.Pod) []*cluster.Pod {
 	var easy, picky []*cluster.Pod
 	for _, pod := range pods {
@@ -158,8 +160,8 @@ func (s *solver) onlyLiked(pods []*cluster.Pod, do func()) {
 	}
 }
 
-// moveToLiked moves pods that no constraint ties to others from the existing node where they were placed to the one that
-// they like best of those that have room. Promises are kept.
+// moveToLiked moves pods that no constraint ties to others from the existing node where they were placed to the one
+// that they like best of those that have room. Promises are kept.
 func (s *solver) moveToLiked() {
 	for i, b := range s.existing {
 		var stay []*cluster.Pod
@@ -175,7 +177,8 @@ func (s *solver) moveToLiked() {
 	}
 }
 
-// likedMore returns the index of the existing node that a pod likes best and that has room for it; -1 when that is where it is.
+// likedMore returns the index of the existing node that a pod likes best and that has room for it; -1 when that is
+// where it is.
 func (s *solver) likedMore(index int, pod *cluster.Pod) int {
 	info := s.info(pod.Shape)
 	if pod.Promised != "" || comesAlone(pod) || !info.plain() || !info.hasLabelWishes() && !s.asking {

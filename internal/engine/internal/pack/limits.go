@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// limitRule: a pool stays within its limits (L-10, L-11), and the cluster within its (K-53). Limits on nodes are asked before a
-// node is planned (mayGrow), those on resources each time that it is narrowed: what the plan counts for it is the offer that
-// comes first.
+// limitRule: a pool stays within its limits (L-10, L-11), and the cluster within its (K-53). Limits on nodes are
+// asked before a node is planned (mayGrow), those on resources each time that it is narrowed: what the plan counts
+// for it is the offer that comes first.
 type limitRule struct {
 	anyNode
 	anyPool
@@ -78,8 +78,8 @@ func (p *pool) admitted() int {
 	return left
 }
 
-// cheapestWithin returns the first of offers, in the order of the catalogue, whose capacity the pool's resource limits still admit when
-// held is already counted, or -1.
+// cheapestWithin returns the first of offers, in the order of the catalogue, whose capacity the pool's resource
+// limits still admit when held is already counted, or -1.
 func (p *pool) cheapestWithin(offers catalog.Bits, held resources.Vector) int {
 	if !p.Limits.HasResources() {
 		return offers.First()

@@ -28,7 +28,8 @@ func (minValuesRule) narrows(_ *solver, _ *planned, a *attempt) topology.Verdict
 
 func (minValuesRule) placedIn(*solver, *planned, *attempt) {}
 
-// explains leaves pools alone whose taints are in the way: what would be beyond these is told of offers and limits only.
+// explains leaves pools alone whose taints are in the way: what would be beyond these is told of offers and limits
+// only.
 func (minValuesRule) explains(_ *solver, e *explainer) bool {
 	if e.isBeyond || e.enough() {
 		return true
@@ -42,7 +43,8 @@ func (p *pool) enough(offers catalog.Bits) bool {
 	return p.RelaxMinValues || p.lacking(offers) == nil
 }
 
-// lacking returns the labels of which offers have fewer values than the pool demands, with their numbers; nil when none.
+// lacking returns the labels of which offers have fewer values than the pool demands, with their numbers; nil when
+// none.
 func (p *pool) lacking(offers catalog.Bits) map[requirement.Key]int {
 	var few map[requirement.Key]int
 	for _, demand := range p.MinValues {
@@ -74,8 +76,8 @@ func (e *explainer) fewValues() string {
 	return "fewer values are left for the pod than minValues asks for"
 }
 
-// enough reports whether what is left has the values that minValues demands. A node in a reservation has that one offering,
-// and another node none that is reserved (settle).
+// enough reports whether what is left has the values that minValues demands. A node in a reservation has that one
+// offering, and another node none that is reserved (settle).
 func (e *explainer) enough() bool {
 	p := e.pool
 	if p.reserved == nil {

@@ -5,8 +5,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 )
 
-// passedOverRule: a pod is not placed again on a node that kube-scheduler has passed over for it. It is about the pod, not the
-// shape: others of the shape may come, so it never refuses for good. Such pods come one by one (runClass).
+// passedOverRule: a pod is not placed again on a node that kube-scheduler has passed over for it. It is about the
+// pod, not the shape: others of the shape may come, so it never refuses for good. Such pods come one by one
+// (runClass).
 type passedOverRule struct {
 	anyOffer
 	anyPool

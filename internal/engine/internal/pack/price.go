@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file packs by price (P-22) what no constraint ties to anything: groups of equal pods that only need room. Package mix
-// finds the cheapest mixes of them on the offerings that could be launched.
+// This file packs by price (P-22) what no constraint ties to anything: groups of equal pods that only need room.
+// Package mix finds the cheapest mixes of them on the offerings that could be launched.
 
 // group is pods that ask for the same and may stand in the same places; they may differ in what does not matter here.
 type group struct {
@@ -24,8 +24,8 @@ type group struct {
 	custom string
 }
 
-// packGroups places the pods of plain shapes: on existing nodes, in the room that planned nodes have anyway, and then on
-// new nodes by price. It returns the pods for which nothing was found.
+// packGroups places the pods of plain shapes: on existing nodes, in the room that planned nodes have anyway, and
+// then on new nodes by price. It returns the pods for which nothing was found.
 func (s *solver) packGroups(pods []*cluster.Pod) []*cluster.Pod {
 	groups := s.groups(pods)
 	for _, g := range groups {
@@ -97,7 +97,8 @@ func (s *solver) fillBins(g *group) []*cluster.Pod {
 	return left
 }
 
-// hasSlack reports whether the cheapest offering that a planned node would be launched with has room for one more pod.
+// hasSlack reports whether the cheapest offering that a planned node would be launched with has room for one more
+// pod.
 func (b *planned) hasSlack(info *shape) bool {
 	first := b.offers.First()
 	for _, w := range info.ways[b.pool.index] {
@@ -116,9 +117,9 @@ type candidate struct {
 	takes []bool // by group: node selection allows it there
 }
 
-// packPool launches nodes of one pool for the groups, until none of them gets anything from it any more or a limit of the
-// pool is reached. Groups with different demands on custom labels come one kind after the other, those without any last:
-// they may use what room the nodes of the others have.
+// packPool launches nodes of one pool for the groups, until none of them gets anything from it any more or a limit
+// of the pool is reached. Groups with different demands on custom labels come one kind after the other, those
+// without any last: they may use what room the nodes of the others have.
 func (s *solver) packPool(p *pool, groups []*group) {
 	var kinds []string
 	for _, g := range groups {
@@ -147,8 +148,8 @@ func (s *solver) packPool(p *pool, groups []*group) {
 	}
 }
 
-// mixes finds nodes of the pool for the groups: as few as the pool's tolerance allows beside the cheapest ones (P-22), or when
-// those are more than the pool may have, as few as it can.
+// mixes finds nodes of the pool for the groups: as few as the pool's tolerance allows beside the cheapest ones
+// (P-22), or when those are more than the pool may have, as few as it can.
 func (s *solver) mixes(p *pool, groups []*group) []mix.Pattern {
 	candidates := s.candidates(p, groups)
 	items := make([]mix.Item, len(groups))
@@ -174,8 +175,8 @@ func (s *solver) mixes(p *pool, groups []*group) []mix.Pattern {
 // fewNodes is how many times the dearest node a further node counts when nodes are short.
 const fewNodes = 100
 
-// candidates lists the offerings of the pool that some group could run on, without those that another one makes useless:
-// no dearer, no smaller, and open to the same groups.
+// candidates lists the offerings of the pool that some group could run on, without those that another one makes
+// useless: no dearer, no smaller, and open to the same groups.
 func (s *solver) candidates(p *pool, groups []*group) []candidate {
 	var list []candidate
 	seen, takes, key := map[string]bool{}, make([]bool, len(groups)), make([]byte, 0, len(groups)+32)

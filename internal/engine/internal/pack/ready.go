@@ -35,8 +35,8 @@ func (poolRule) explains(_ *solver, e *explainer) bool {
 	return e.stop(plan.ByPool, cmp.Or(p.BlockedBy, code), "", cmp.Or(p.Blocked, "its node class offers nothing"))
 }
 
-// offerRule: a new node is what the pool's requirements allow and what can be had. newPool has applied both, so offers of
-// another kind are in no way.
+// offerRule: a new node is what the pool's requirements allow and what can be had. newPool has applied both, so
+// offers of another kind are in no way.
 type offerRule struct {
 	anyNode
 	anyOffer
@@ -49,5 +49,6 @@ func (offerRule) reads() []string { return nil }
 func (offerRule) explains(_ *solver, e *explainer) bool {
 	p := e.pool
 	e.left = p.Catalog.All()
-	return e.demand(plan.ByPool, p.Requirements) && e.narrow(plan.ByCapacity, cause.NoCapacity, "", "availability", p.Catalog.Available)
+	return e.demand(plan.ByPool, p.Requirements) &&
+		e.narrow(plan.ByCapacity, cause.NoCapacity, "", "availability", p.Catalog.Available)
 }

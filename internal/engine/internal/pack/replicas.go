@@ -36,8 +36,8 @@ func Surge(snapshot *cluster.Snapshot, pool *cluster.Pool, most int) []plan.Laun
 	return fill(snapshot, at, pool.SurgeSlots[:min(most, len(pool.SurgeSlots))], newReservations(snapshot))
 }
 
-// fill plans a node for each of these slots of a pool, for no pod: the cheapest that the pool admits. The nodes go through the
-// rules for a shape that asks for nothing.
+// fill plans a node for each of these slots of a pool, for no pod: the cheapest that the pool admits. The nodes go
+// through the rules for a shape that asks for nothing.
 func fill(snapshot *cluster.Snapshot, index int, slots []int, left reservations) []plan.Launch {
 	p := snapshot.Pools[index]
 	if p.Blocked != "" || p.Catalog == nil || len(slots) == 0 {

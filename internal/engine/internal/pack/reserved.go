@@ -12,10 +12,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file counts reservations down (P-11). A reservation is paid for whether its machines run or not, so a new node
-// goes into one whenever it can, whatever else is on offer; and it covers only so many machines, so a node that is
-// planned in one is narrowed to it and takes one away. All other planned nodes leave reservations alone. So the plan
-// never asks for more machines than a reservation has left, and claims on their way say by their labels what they hold.
+// This file counts reservations down (P-11). A reservation is paid for whether its machines run or not, so a new
+// node goes into one whenever it can, whatever else is on offer; and it covers only so many machines, so a node
+// that is planned in one is narrowed to it and takes one away. All other planned nodes leave reservations alone. So
+// the plan never asks for more machines than a reservation has left, and claims on their way say by their labels
+// what they hold.
 
 // stockRule: a new node is in no reservation of which nothing is left.
 type stockRule struct {
@@ -40,7 +41,8 @@ func (stockRule) explains(_ *solver, e *explainer) bool {
 	return e.narrow(plan.ByCapacity, cause.ReservationsUsedUp, string(catalog.LabelCapacityType), kept, e.pool.inStock())
 }
 
-// reservationRule: a node that gets its first pods is narrowed to one reservation or kept out of all, and takes one machine of it.
+// reservationRule: a node that gets its first pods is narrowed to one reservation or kept out of all, and takes one
+// machine of it.
 type reservationRule struct {
 	anyNode
 	anyPool
@@ -67,8 +69,8 @@ func (reservationRule) placedIn(_ *solver, n *planned, a *attempt) {
 // sell the same one.
 type reservations map[string]int
 
-// newReservations counts what the nodes of the snapshot leave. A claim on its way that may still come to stand in one of
-// several reservations counts in each.
+// newReservations counts what the nodes of the snapshot leave. A claim on its way that may still come to stand in
+// one of several reservations counts in each.
 func newReservations(snapshot *cluster.Snapshot) reservations {
 	var offers []catalog.Offer
 	left := reservations{}
@@ -101,8 +103,8 @@ func newReservations(snapshot *cluster.Snapshot) reservations {
 	return left
 }
 
-// mayHold reports whether the node stands, or may come to stand, in a reservation. Labels that it should have and does not
-// are no proof that it is elsewhere, but for those that every node of ours has.
+// mayHold reports whether the node stands, or may come to stand, in a reservation. Labels that it should have and
+// does not are no proof that it is elsewhere, but for those that every node of ours has.
 func mayHold(node *cluster.Node, o catalog.Offer) bool {
 	for _, key := range []requirement.Key{catalog.LabelCapacityType, catalog.LabelInstanceType, catalog.LabelZone} {
 		if _, present := node.Labels[string(key)]; !present && !node.Open.Holds(key) {
@@ -121,8 +123,8 @@ func mayHold(node *cluster.Node, o catalog.Offer) bool {
 	return true
 }
 
-// openReservations finds the pool's reservations, those that are not available at present among them, and drops from its
-// offers those of which nothing is left.
+// openReservations finds the pool's reservations, those that are not available at present among them, and drops
+// from its offers those of which nothing is left.
 func (p *pool) openReservations(left reservations) {
 	if len(left) == 0 {
 		return
@@ -184,8 +186,8 @@ func (p *pool) inStock() catalog.Bits {
 	return offers
 }
 
-// reserve narrows left, in place, to the first reservation among them, or when there is none to what is not reserved. minValues
-// may want more offers than the one (P-09), and limits may be too low for it.
+// reserve narrows left, in place, to the first reservation among them, or when there is none to what is not
+// reserved. minValues may want more offers than the one (P-09), and limits may be too low for it.
 func (p *pool) reserve(left catalog.Bits, held resources.Vector) {
 	if p.reserved == nil {
 		return
@@ -210,8 +212,8 @@ func (p *pool) take(offer int) {
 	}
 }
 
-// packReserved plans nodes in the pool's reservations for the groups, the cheapest first, until nothing is left of one or
-// no pod can use it. The larger pods go first, the smaller ones fill up what they leave.
+// packReserved plans nodes in the pool's reservations for the groups, the cheapest first, until nothing is left of
+// one or no pod can use it. The larger pods go first, the smaller ones fill up what they leave.
 func (s *solver) packReserved(p *pool, groups []*group) {
 	if p.reserved == nil {
 		return
@@ -276,8 +278,8 @@ func (b *planned) sayUnreserved(offers catalog.Bits) requirement.Set {
 	return only
 }
 
-// sayReserved returns what the claim of a node in a reservation demands so that it gets no other one: where it is, how
-// it is paid for, and what else tells it from its neighbours.
+// sayReserved returns what the claim of a node in a reservation demands so that it gets no other one: where it is,
+// how it is paid for, and what else tells it from its neighbours.
 func (b *planned) sayReserved(offer int) requirement.Set {
 	index := b.pool.Catalog
 	o := index.Offers[offer]

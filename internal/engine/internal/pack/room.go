@@ -109,8 +109,8 @@ func (p *pool) roomOf(offer int) resources.Vector {
 	return p.rooms[offer]
 }
 
-// keepFitting removes from offers, in place, those without room for want beside the daemons. It reports whether any is
-// left.
+// keepFitting removes from offers, in place, those without room for want beside the daemons. It reports whether any
+// is left.
 func (p *pool) keepFitting(want resources.Vector, offers catalog.Bits) bool {
 	for component, amount := range want {
 		if amount <= 0 {

@@ -9,40 +9,43 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// rule is one constraint on where pods may be placed. Whatever places or explains goes through the list of them and knows none
-// by name. A rule that has nothing to say to a question embeds the answer that says so (anyNode, anyOffer, anyPool, untied,
-// unexplained): so whoever writes a rule has answered every question, and a reader sees at its head what it does not do.
+// rule is one constraint on where pods may be placed. Whatever places or explains goes through the list of them and
+// knows none by name. A rule that has nothing to say to a question embeds the answer that says so (anyNode,
+// anyOffer, anyPool, untied, unexplained): so whoever writes a rule has answered every question, and a reader sees
+// at its head what it does not do.
 type rule interface {
 	// reads names the fields of cluster.Shape that the rule looks at.
 	reads() []string
 
-	// refuses says whether an existing node refuses the pods: Never for as long as the plan is made, or Now. placedOn notes
-	// that they were placed there.
+	// refuses says whether an existing node refuses the pods: Never for as long as the plan is made, or Now.
+	// placedOn notes that they were placed there.
 	refuses(s *solver, n *existing, a *attempt) topology.Verdict
 	placedOn(s *solver, n *existing, a *attempt)
 
-	// narrows takes from what a planned node would become (a.outlook) all that would refuse the pods, and says whether enough
-	// is left. placedIn notes that they were placed there; n has become what was left.
+	// narrows takes from what a planned node would become (a.outlook) all that would refuse the pods, and says
+	// whether enough is left. placedIn notes that they were placed there; n has become what was left.
 	narrows(s *solver, n *planned, a *attempt) topology.Verdict
 	placedIn(s *solver, n *planned, a *attempt)
 
-	// opens narrows the ways in which new nodes of a pool can take pods of the shape. What it takes is gone for all of them, so
-	// this is for what no placed pod changes.
+	// opens narrows the ways in which new nodes of a pool can take pods of the shape. What it takes is gone for all
+	// of them, so this is for what no placed pod changes.
 	opens(s *solver, p *pool, info *shape, ways []way) []way
 
-	// ties reports whether pods of the shape must be placed one by one, since each changes what the rule says of the next.
+	// ties reports whether pods of the shape must be placed one by one, since each changes what the rule says of
+	// the next.
 	ties(info *shape) bool
 	// alike appends to a text what pods must have in common to be one group for the rule, beyond their ways.
 	alike(text []byte, info *shape) []byte
 
-	// explains applies the rule to what earlier rules have left of a pool for a pod without a place. It reports false when
-	// that leaves nothing, and has noted it then. A rule that depends on pods and nodes rather than on offers suspects itself.
+	// explains applies the rule to what earlier rules have left of a pool for a pod without a place. It reports
+	// false when that leaves nothing, and has noted it then. A rule that depends on pods and nodes rather than on
+	// offers suspects itself.
 	explains(s *solver, e *explainer) bool
 }
 
-// rules are all constraints, in the order in which a refusal is explained: what is wrong with the pod or the pool, then the
-// filters of offers, then pods beside it. A planned node goes through them in the same order, so reservations, limits and
-// minValues judge what the others leave.
+// rules are all constraints, in the order in which a refusal is explained: what is wrong with the pod or the pool,
+// then the filters of offers, then pods beside it. A planned node goes through them in the same order, so
+// reservations, limits and minValues judge what the others leave.
 var rules = listed(
 	blockedRule{},     // Shape.Blocked
 	poolRule{},        // the pool launches, and for pods
@@ -65,7 +68,7 @@ var rules = listed(
 // ruleList is a list of rules, and those parts of it that answer a question.
 type ruleList struct {
 	all      []rule
-	existing []rule // that may refuse an existing node; the order does not matter to these, so room comes first: it refuses most
+	existing []rule // that may refuse an existing node, room first: the order does not matter there, and it refuses most
 	planned  []rule // that may narrow a planned node
 	pools    []rule // that may narrow ways
 }
@@ -182,8 +185,8 @@ func (s *solver) placedOn(n *existing, a *attempt) {
 	}
 }
 
-// tryPlanned places pods of one shape, all or none, on a planned node, if there is a way in which the rules leave some offering
-// that fits all its pods and these.
+// tryPlanned places pods of one shape, all or none, on a planned node, if there is a way in which the rules leave
+// some offering that fits all its pods and these.
 func (s *solver) tryPlanned(index int, pods []*cluster.Pod, info *shape) topology.Verdict {
 	n := s.planned[index-len(s.existing)]
 	answer := topology.Never
@@ -246,7 +249,8 @@ func (s *solver) opens(p *pool, info *shape) []way {
 // plain reports whether pods of the shape can be packed as a group: no rule ties them.
 func (info *shape) plain() bool { return !info.tied }
 
-// alike returns what pods must have in common to be one group, as text: what rules say, and the ways that they have left.
+// alike returns what pods must have in common to be one group, as text: what rules say, and the ways that they have
+// left.
 func (s *solver) alike(info *shape) string {
 	var text []byte
 	for _, r := range s.rules.all {

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
-// selectionRule: pods go where their node selector, node affinity and volumes let them (P-02, P-07). It makes the ways: one for
-// each alternative that a new node of the pool can satisfy.
+// selectionRule: pods go where their node selector, node affinity and volumes let them (P-02, P-07). It makes the
+// ways: one for each alternative that a new node of the pool can satisfy.
 type selectionRule struct{ untied }
 
 func (selectionRule) reads() []string { return []string{"Alternatives"} }

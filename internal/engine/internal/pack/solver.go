@@ -83,8 +83,8 @@ func newSolver(snapshot *cluster.Snapshot, pods []*cluster.Pod, floors topology.
 	return s
 }
 
-// addNodes makes a bin of each node that may matter: of all when constraints count them, else of those with room for the
-// smallest of the pods. Most nodes of a large cluster are full, and not worth a bin.
+// addNodes makes a bin of each node that may matter: of all when constraints count them, else of those with room
+// for the smallest of the pods. Most nodes of a large cluster are full, and not worth a bin.
 func (s *solver) addNodes(pods []*cluster.Pod) {
 	least := leastOf(pods)
 	promised := slices.ContainsFunc(pods, func(p *cluster.Pod) bool { return p.Promised != "" })
@@ -114,7 +114,8 @@ func (s *solver) addNode(n *existing, promised bool) {
 	s.stand(s.topology, n)
 }
 
-// bins returns how many bins there are, and bin the one with an index: existing nodes come first, planned ones after these.
+// bins returns how many bins there are, and bin the one with an index: existing nodes come first, planned ones
+// after these.
 func (s *solver) bins() int { return len(s.existing) + len(s.planned) }
 
 func (s *solver) bin(index int) *bin {
@@ -156,9 +157,10 @@ func (s *solver) selection(c *cluster.Shape, p *pool) []way {
 	return ways
 }
 
-// run places the pods: those that an earlier plan has promised a place first, then by priority. Within a priority pods
-// that are tied to others come one by one, and plain ones in groups; last come those spread over hostnames, which are
-// measured by every node that was opened. Pods that wait now come before tied ones that run still and will wait later.
+// run places the pods: those that an earlier plan has promised a place first, then by priority. Within a priority
+// pods that are tied to others come one by one, and plain ones in groups; last come those spread over hostnames,
+// which are measured by every node that was opened. Pods that wait now come before tied ones that run still and
+// will wait later.
 func (s *solver) run(pods []*cluster.Pod) {
 	order := slices.Clone(pods)
 	if len(s.care.barred) > 0 {
@@ -261,7 +263,9 @@ func (s *solver) keepPromise(pod *cluster.Pod) bool {
 		return false
 	}
 	index, found := s.byNode[pod.Promised]
-	return found && s.moved(pod, func(info *shape) bool { return s.tryExisting(index, []*cluster.Pod{pod}, info) == topology.Yes })
+	return found && s.moved(pod, func(info *shape) bool {
+		return s.tryExisting(index, []*cluster.Pod{pod}, info) == topology.Yes
+	})
 }
 
 // placeInBins places the pod in the first bin that takes it: existing capacity first, then nodes planned so far.
@@ -277,7 +281,8 @@ func (s *solver) placeInBins(pod *cluster.Pod, info *shape) bool {
 	}
 	for _, later := range info.sweeps() {
 		for i := max(info.first, len(s.existing)); i < s.bins(); i++ {
-			if !info.refused[i] && info.isLater(s.planned[i-len(s.existing)].pool) == later && info.note(i, s.tryPlanned(i, pods, info)) {
+			mine := info.isLater(s.planned[i-len(s.existing)].pool) == later
+			if mine && !info.refused[i] && info.note(i, s.tryPlanned(i, pods, info)) {
 				return true
 			}
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
-// topologyRule: pods are spread, are near others or keep apart from them, by labels of nodes (P-03, P-04). Package topology
-// counts; this file decides which value a planned node gets for a label that is still open.
+// topologyRule: pods are spread, are near others or keep apart from them, by labels of nodes (P-03, P-04). Package
+// topology counts; this file decides which value a planned node gets for a label that is still open.
 type topologyRule struct{ anyPool }
 
 func (topologyRule) reads() []string {
@@ -106,8 +106,8 @@ type fix struct {
 	domain int32
 }
 
-// chooseDomains decides every open label of the node that matters with this pod on it (see Tracker.MustDecide), the least crowded
-// allowed domain first and the cheapest among equals, and narrows what it would become accordingly.
+// chooseDomains decides every open label of the node that matters with this pod on it (see Tracker.MustDecide), the
+// least crowded allowed domain first and the cheapest among equals, and narrows what it would become accordingly.
 func (s *solver) chooseDomains(n *planned, a *attempt) topology.Verdict {
 	about := a.info.topology
 	for key, name := range s.topology.KeyNames() {
@@ -169,8 +169,8 @@ func (s *solver) leastCrowded(info *shape, key int, values []string) (string, to
 	return best, verdict
 }
 
-// followLabels tells the tracker where the node stands, or may come to stand, by labels of the pool's own whose values nobody
-// lists: each pod may ask for another one.
+// followLabels tells the tracker where the node stands, or may come to stand, by labels of the pool's own whose
+// values nobody lists: each pod may ask for another one.
 func (s *solver) followLabels(n *planned, index int) {
 	for key, name := range s.topology.KeyNames() {
 		if s.topology.DomainOf(key, index) != topology.Open || n.pool.Catalog.Known(requirement.Key(name)) {
@@ -186,8 +186,8 @@ func (s *solver) followLabels(n *planned, index int) {
 	}
 }
 
-// constrained lists the shapes whose constraints matter: of the pods to place, and of running ones whose anti-affinity is
-// about any of these.
+// constrained lists the shapes whose constraints matter: of the pods to place, and of running ones whose
+// anti-affinity is about any of these.
 func (s *solver) constrained(pods []*cluster.Pod) []*cluster.Shape {
 	placing, list := map[*cluster.Shape]bool{}, []*cluster.Shape(nil)
 	for _, pod := range pods {
@@ -270,8 +270,9 @@ func (s *solver) offerDomains(info *shape) {
 	}
 }
 
-// mayComeLater reports whether a pod that found no place may find one after others were placed: the companion that it
-// must be near, or whose coming evens out a spread. It ends, because each further pass needs a pod placed in the last.
+// mayComeLater reports whether a pod that found no place may find one after others were placed: the companion that
+// it must be near, or whose coming evens out a spread. It ends, because each further pass needs a pod placed in the
+// last.
 func (s *solver) mayComeLater(pod *cluster.Pod) bool {
 	return len(pod.Shape.Affinity)+len(pod.Shape.Spread) > 0 || s.leaving(pod)
 }
