@@ -89,6 +89,43 @@ func TestEveryRuleIsInTheList(t *testing.T) {
 	}
 }
 
+// The tutorial has a table of the rules, in their order, each with its file.
+func TestTheTutorialHasTheRules(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if len(words) < 3 || !strings.HasSuffix(words[1], "Rule") || !strings.HasSuffix(words[2], ".go") {
+			continue
+		}
+		told = append(told, words[1])
+		if file := sources(t)[words[2]]; file == nil || !declares(file, words[1]) {
+			t.Errorf("%s is not in %s", words[1], words[2])
+		}
+	}
+	var listed []string
+	for _, r := range rules.all {
+		listed = append(listed, reflect.TypeOf(r).Name())
+	}
+	if !slices.Equal(told, listed) {
+		t.Errorf("the tutorial has\n%s\nand the list\n%s", told, listed)
+	}
+}
+
+func declares(file *ast.File, name string) bool {
+	found := false
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, is := n.(*ast.TypeSpec)
+		found = found || is && spec.Name.Name == name
+		return !found
+	})
+	return found
+}
+
 // homes are the files that may look at a field of a shape.
 var homes = map[string][]string{
 	"Tolerations":  {"taints.go"},
