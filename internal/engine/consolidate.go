@@ -161,7 +161,7 @@ func (d *disruption) deleteTogether(nodes []*cluster.Node) []*cluster.Node {
 // have to wait for these: one that finds no place at first gets a node at once when it really waits.
 func launched(s *cluster.Snapshot) bool {
 	tied := func(p *cluster.Pod) bool {
-		return len(p.Shape.Spread)+len(p.Shape.Affinity)+len(p.Shape.AntiAffinity) > 0
+		return p.Shape.Tied()
 	}
 	return slices.ContainsFunc(s.Pending, tied) && len(pack.Sketch(s, s.Pending).Launches) > 0
 }

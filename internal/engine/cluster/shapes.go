@@ -61,8 +61,8 @@ func (s *Shape) Key() string {
 	return s.key
 }
 
-// Ask returns a short text for what the shape asks of a node, its labels left out: pods that take each other's place have
-// the same, also when something tells them apart.
+// Ask returns a short text for what the shape asks of a node, its labels left out: pods that take each other's
+// place have the same, also when something tells them apart.
 func (s *Shape) Ask() string {
 	if s.ask == "" {
 		return s.hashAsk()
@@ -125,11 +125,15 @@ func (s *Shape) writeRest(b *strings.Builder) {
 	}
 	for _, spread := range s.SoftSpread {
 		fmt.Fprintf(b, "|soft %s %s %d", spread.Key, spread.Pods, spread.MaxSkew)
+		// No plan looks at the rest; what is written out does.
+		if spread.MinDomains > 1 || spread.IgnoreAffinity || spread.HonorTaints {
+			fmt.Fprintf(b, " %d %t %t", spread.MinDomains, spread.IgnoreAffinity, spread.HonorTaints)
+		}
 	}
 }
 
-// Narrow sets the alternatives that are left when the pod's volumes are considered too (P-07). It is for shapes that are
-// not interned yet.
+// Narrow sets the alternatives that are left when the pod's volumes are considered too (P-07). It is for shapes
+// that are not interned yet.
 func (s *Shape) Narrow(alternatives []Alternative) {
 	s.own = s.Selecting()
 	if s.own == s {
@@ -138,8 +142,8 @@ func (s *Shape) Narrow(alternatives []Alternative) {
 	s.Alternatives = alternatives
 }
 
-// Selecting returns a shape with the pod's own node selection, volumes aside: spread constraints count the nodes that it
-// accepts, wherever the volumes are.
+// Selecting returns a shape with the pod's own node selection, volumes aside: spread constraints count the nodes
+// that it accepts, wherever the volumes are.
 func (s *Shape) Selecting() *Shape {
 	if s.own != nil {
 		return s.own
@@ -147,7 +151,11 @@ func (s *Shape) Selecting() *Shape {
 	return s
 }
 
-// WithoutTies returns the shape without labels, and without constraints on other pods: it takes room, and nobody minds.
+// Tied reports whether the shape has required constraints on other pods.
+func (s *Shape) Tied() bool { return len(s.Spread)+len(s.Affinity)+len(s.AntiAffinity) > 0 }
+
+// WithoutTies returns the shape without labels, and without constraints on other pods: it takes room, and nobody
+// minds.
 func (s *Shape) WithoutTies() *Shape {
 	own := *s
 	own.Labels, own.Spread, own.Affinity, own.AntiAffinity, own.Wishes, own.SoftSpread = nil, nil, nil, nil, nil, nil

@@ -15,7 +15,7 @@ import (
 // when there are none, or when no pod is tied to others, so that the order matters little.
 func firstOf(p plan.Plan, pods []*cluster.Pod) map[string]bool {
 	tied := func(pod *cluster.Pod) bool {
-		return len(pod.Shape.Affinity)+len(pod.Shape.AntiAffinity)+len(pod.Shape.Spread) > 0
+		return pod.Shape.Tied()
 	}
 	if !slices.ContainsFunc(pods, tied) {
 		return nil

@@ -8,41 +8,39 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file answers which nodes a spread constraint counts (P-03). kube-scheduler leaves out the nodes that the pod with
-// the constraint could not use, pods and all. Of a planned node that may depend on what it becomes: one that comes as spot
-// or as on-demand counts Maybe for pods that refuse spot. Before a pod is placed there that the constraint is about, the
-// node is narrowed to one side or the other, so that what the plan counts is what the scheduler will count.
+// This file answers which nodes a spread constraint counts (P-03). kube-scheduler leaves out the nodes that the pod
+// with the constraint could not use, pods and all. Of a planned node that may depend on what it becomes: one that
+// comes as spot or as on-demand counts Maybe for pods that refuse spot. Before a pod is placed there that the
+// constraint is about, the node is narrowed to one side or the other, so that what the plan counts is what the
+// scheduler will count.
 
-// countsAny returns the answer to whether a spread constraint counts a bin, by its node inclusion policies.
-func (s *solver) countsAny(b *bin) func(*cluster.Shape, cluster.Spread) topology.Counting {
-	if b.node == nil {
-		return s.counts(b)
-	}
+// counts returns the answer to whether a spread constraint counts an existing node, by its node inclusion policies.
+func (n *existing) counts() func(*cluster.Shape, cluster.Spread) topology.Counting {
 	return func(owner *cluster.Shape, c cluster.Spread) topology.Counting {
-		_, bad := cluster.Untolerated(b.node.Taints, owner.Tolerations)
 		switch {
-		case c.HonorTaints && bad, !c.IgnoreAffinity && !b.node.MightAdmit(owner.Selecting()):
+		case c.HonorTaints && keepsAway(n.node.Taints, owner), !c.IgnoreAffinity && !n.node.MightAdmit(owner.Selecting()):
 			return topology.Not
-		case !c.IgnoreAffinity && !b.node.Admits(owner.Selecting()), slices.ContainsFunc(owner.Spread, b.nodeMayLack):
+		case !c.IgnoreAffinity && !n.node.Admits(owner.Selecting()), slices.ContainsFunc(owner.Spread, n.mayLack):
 			return topology.Maybe
 		}
 		return topology.Surely
 	}
 }
 
-// nodeMayLack reports whether it is open if the node of a claim will have the label of a spread constraint.
-func (b *bin) nodeMayLack(c cluster.Spread) bool {
-	_, present := b.node.Labels[c.Key]
-	return !present && c.Key != cluster.LabelHostname && b.node.Open.Get(requirement.Key(c.Key)).AllowsAbsent()
+// mayLack reports whether it is open if the node of a claim will have the label of a spread constraint.
+func (n *existing) mayLack(c cluster.Spread) bool {
+	_, present := n.node.Labels[c.Key]
+	return !present && c.Key != cluster.LabelHostname && n.node.Open.Get(requirement.Key(c.Key)).AllowsAbsent()
 }
 
-// counts is countsAny for a planned node, as what it may become by now.
-func (s *solver) counts(b *bin) func(*cluster.Shape, cluster.Spread) topology.Counting {
+// counts returns the same answer for a planned node, as what it may become by now.
+func (s *solver) counts(b *outlook) func(*cluster.Shape, cluster.Spread) topology.Counting {
 	has := b.labelCounting()
 	return func(owner *cluster.Shape, c cluster.Spread) topology.Counting {
-		if _, bad := cluster.Untolerated(b.pool.Taints, owner.Tolerations); bad && c.HonorTaints {
+		if c.HonorTaints && keepsAway(b.pool.Taints, owner) {
 			return topology.Not
 		}
 		answer := topology.Surely
@@ -56,8 +54,9 @@ func (s *solver) counts(b *bin) func(*cluster.Shape, cluster.Spread) topology.Co
 	}
 }
 
-// labelCounting returns the answer to whether the planned node will have a label. It is found out once for each label.
-func (b *bin) labelCounting() func(key string) topology.Counting {
+// labelCounting returns the answer to whether the planned node will have a label. It is found out once for each
+// label.
+func (b *outlook) labelCounting() func(key string) topology.Counting {
 	known := map[string]topology.Counting{cluster.LabelHostname: topology.Surely}
 	return func(key string) topology.Counting {
 		answer, found := known[key]
@@ -78,16 +77,8 @@ func (b *bin) labelCounting() func(key string) topology.Counting {
 	}
 }
 
-// mayLack reports whether the planned node may turn out not to have a label.
-func (b *bin) mayLack(key requirement.Key) bool {
-	if b.pool.Catalog.Known(key) {
-		return b.pool.Catalog.Lacking(key, b.offers)
-	}
-	return b.custom.Get(key).AllowsAbsent()
-}
-
 // admits says whether all, some or none of what the planned node may become is covered by the ways.
-func (b *bin) admits(ways []way) topology.Counting {
+func (b *outlook) admits(ways []way) topology.Counting {
 	answer := topology.Not
 	var rest catalog.Bits // offers that no way is sure to cover
 	for _, w := range ways {
@@ -117,32 +108,29 @@ type side struct {
 	cheapest int
 }
 
-// decideCounting narrows what a planned node may become until every spread constraint that a pod of the shape is counted
-// by is sure whether it counts the node. It takes the side that leaves the cheapest offering, so that deciding costs
-// nothing. left is narrowed in place; the demands that the claim has to carry for it are returned with the new custom
-// labels. Where minValues or limits leave no side, the node stays undecided: see topology.Counting.
-func (s *solver) decideCounting(number int, info *shape, left catalog.Bits, custom requirement.Set) (requirement.Set, requirement.Set) {
-	var labels requirement.Set
-	for owner, c := range s.topology.Unsure(info.rules, number) {
-		planned := &bin{pool: s.bins[number].pool, held: s.bins[number].held, offers: left, custom: custom}
-		if s.counts(planned)(owner, c) != topology.Maybe {
+// decideCounting narrows what a planned node may become until every spread constraint that a pod of the shape is
+// counted by is sure whether it counts the node. It takes the side that leaves the cheapest offering, so that
+// deciding costs nothing. What the node would become is narrowed, and the claim carries the demands for it. Where
+// minValues or limits leave no side, the node stays undecided: see topology.Counting.
+func (s *solver) decideCounting(n *planned, a *attempt) {
+	for owner, c := range s.topology.Unsure(a.info.topology, a.index) {
+		if s.counts(&a.outlook)(owner, c) != topology.Maybe {
 			continue
 		}
-		for _, side := range s.sides(planned, owner, c) {
-			narrowed := &bin{pool: planned.pool, offers: side.offers, custom: side.custom}
-			if planned.pool.enough(side.offers) && s.counts(narrowed)(owner, c) != topology.Maybe {
-				copy(left, side.offers)
-				custom, labels = side.custom, labels.And(side.labels)
+		for _, side := range s.sides(&a.outlook, n.held, owner, c) {
+			narrowed := &outlook{pool: n.pool, offers: side.offers, custom: side.custom}
+			if n.pool.enough(side.offers) && s.counts(narrowed)(owner, c) != topology.Maybe {
+				copy(a.offers, side.offers)
+				a.custom, a.labels = side.custom, a.labels.And(side.labels)
 				break
 			}
 		}
 	}
-	return custom, labels
 }
 
-// sides lists ways to decide about a node, the cheapest first: to be one that the owner of the constraint can use, by any
-// of its ways, or to be none.
-func (s *solver) sides(b *bin, owner *cluster.Shape, c cluster.Spread) []side {
+// sides lists ways to decide about a node, the cheapest first: to be one that the owner of the constraint can use,
+// by any of its ways, or to be none.
+func (s *solver) sides(b *outlook, held resources.Vector, owner *cluster.Shape, c cluster.Spread) []side {
 	ways := []way{{offers: b.offers}}
 	if !c.IgnoreAffinity {
 		ways = s.selection(owner.Selecting(), b.pool)
@@ -158,7 +146,7 @@ func (s *solver) sides(b *bin, owner *cluster.Shape, c cluster.Spread) []side {
 				from.custom = from.custom.With(r)
 			}
 		}
-		from.cheapest = b.pool.cheapestWithin(from.offers, b.held)
+		from.cheapest = b.pool.cheapestWithin(from.offers, held)
 		if from.cheapest >= 0 && len(from.custom.EmptyKeys()) == 0 {
 			list = append(list, from)
 		}
@@ -177,7 +165,7 @@ func (s *solver) sides(b *bin, owner *cluster.Shape, c cluster.Spread) []side {
 			rest = rest.Minus(w.offers)
 		}
 	}
-	if first := b.pool.cheapestWithin(rest, b.held); first >= 0 {
+	if first := b.pool.cheapestWithin(rest, held); first >= 0 {
 		for _, w := range ways {
 			against = append(against, b.refusing(first, w)...)
 		}
@@ -187,9 +175,10 @@ func (s *solver) sides(b *bin, owner *cluster.Shape, c cluster.Spread) []side {
 	return list
 }
 
-// refusing returns the demand that keeps an offer, which is none of the way's, and with it the planned node out of the
-// way: other values of a label than those that the way asks for. It is empty when the way is closed to the node anyhow.
-func (b *bin) refusing(offer int, w way) []requirement.Requirement {
+// refusing returns the demand that keeps an offer, which is none of the way's, and with it the planned node out of
+// the way: other values of a label than those that the way asks for. It is empty when the way is closed to the node
+// anyhow.
+func (b *outlook) refusing(offer int, w way) []requirement.Requirement {
 	if _, ok := mergeCustom(b.custom, w.custom); !ok {
 		return nil
 	}

@@ -8,19 +8,58 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
-	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
-// repelledAfar reports whether an anti-affinity over more than the node stands between the shape and some daemon. Where
-// daemons will run in the end is not followed that far: such a pod waits, and says so.
+// daemonRule: no pod goes where a daemon is still to come that must not stand beside it (P-06), by a host port that
+// both want, by anti-affinity on either side, or by a spread constraint that counts the daemon.
+type daemonRule struct {
+	anyOffer
+	untied
+}
+
+// reads: the constraints themselves are those of topologyRule and portRule.
+func (daemonRule) reads() []string {
+	return []string{"Namespace", "Labels", "Spread", "Affinity", "AntiAffinity", "HostPorts"}
+}
+
+func (daemonRule) refuses(s *solver, n *existing, a *attempt) topology.Verdict {
+	if a.info.afar {
+		return topology.Never
+	}
+	for _, daemon := range n.awaiting { // their ports are taken
+		if s.topology.Repel(a.info.Shape, daemon) || s.minds(a.info.Shape, daemon) {
+			return topology.Never
+		}
+	}
+	return topology.Yes
+}
+
+func (daemonRule) placedOn(*solver, *existing, *attempt) {}
+
+func (daemonRule) opens(s *solver, p *pool, info *shape, ways []way) []way {
+	if info.afar {
+		return nil
+	}
+	return s.besideDaemons(p, info.Shape, ways)
+}
+
+func (daemonRule) explains(s *solver, e *explainer) bool {
+	if len(s.info(e.shape).ways[e.pool.index]) == 0 || s.care.wary[e.shape] {
+		e.suspect(s.keptOut(e.pool, e.shape))
+	}
+	return true
+}
+
+// repelledAfar reports whether an anti-affinity over more than the node stands between the shape and some daemon.
+// Where daemons will run in the end is not followed that far: such a pod waits, and says so.
 func (s *solver) repelledAfar(c *cluster.Shape) bool {
 	return slices.ContainsFunc(s.snapshot.Daemons, func(d cluster.Daemon) bool { return s.topology.RepelAfar(c, d.Shape) })
 }
 
-// care is what the next try minds because daemons would be in the way of pods in this one (P-03, P-04, P-06). A spread constraint may
-// count pods of DaemonSets, by a selector such as "all but". They come first on a new node, which then may count too many for the
-// pod that it was meant for. With pod affinity a daemon elsewhere may be the one that the pod has to be with. That is rare, so
-// nobody looks before a plan has turned out that way.
+// care is what the next try minds because daemons would be in the way of pods in this one (P-03, P-04, P-06). A
+// spread constraint may count pods of DaemonSets, by a selector such as "all but". They come first on a new node,
+// which then may count too many for the pod that it was meant for. With pod affinity a daemon elsewhere may be the
+// one that the pod has to be with. That is rare, so nobody looks before a plan has turned out that way.
 type care struct {
 	// wary shapes go to no node that waits for a daemon which their spread constraints count.
 	wary map[*cluster.Shape]bool
@@ -28,8 +67,8 @@ type care struct {
 	barred map[string]bool
 }
 
-// inTheWay returns what the next try has to mind beside what this one did, nil when no daemon is in the way of a pod. Each try
-// minds more than the one before, with all up to all of the pods that are of the same shape.
+// inTheWay returns what the next try has to mind beside what this one did, nil when no daemon is in the way of a
+// pod. Each try minds more than the one before, with all up to all of the pods that are of the same shape.
 func (s *solver) inTheWay(pods []*cluster.Pod, all bool) *care {
 	counted := func(owner *cluster.Shape) bool {
 		why, _ := s.counted(owner)
@@ -81,27 +120,28 @@ func (s *solver) counted(owner *cluster.Shape) (constraint, daemon string) {
 
 // await tells a tracker of the daemons that nodes still wait for.
 func (s *solver) await(t *topology.Tracker) {
-	for number, b := range s.bins {
-		switch {
-		case b.closed:
-		case b.node != nil:
-			b.settle(s.snapshot.Daemons)
-			free, ports := b.node.Allocatable.Minus(b.node.Used), slices.Clone(b.node.Ports)
-			for _, daemon := range b.awaiting {
-				fits := daemon.Requests.Fits(free) && !portsConflict(daemon.HostPorts, ports) && !s.keptAway(daemon, b.node)
-				t.Await(daemon, number, fits && b.node.Admits(daemon), b.standable)
-				free, ports = free.Minus(daemon.Requests), append(ports, daemon.HostPorts...)
+	for i, n := range s.existing {
+		if n.closed {
+			continue
+		}
+		n.settle(s.snapshot.Daemons)
+		free, ports := n.node.Allocatable.Minus(n.node.Used), slices.Clone(n.node.Ports)
+		for _, daemon := range n.awaiting {
+			fits := daemon.Requests.Fits(free) && !portsTaken(ports, daemon) && !s.keptAway(daemon, n.node)
+			t.Await(daemon, i, fits && n.node.Admits(daemon), n.standable)
+			free, ports = free.Minus(daemon.Requests), withPorts(ports, daemon)
+		}
+	}
+	for i, n := range s.planned {
+		index := len(s.existing) + i
+		for key, name := range t.KeyNames() {
+			if t.DomainOf(key, index) == topology.Open {
+				t.MayStand(index, key, n.candidates(name), true)
 			}
-		default:
-			for key, name := range t.KeyNames() {
-				if t.DomainOf(key, number) == topology.Open {
-					t.MayStand(number, key, b.standable(name), true)
-				}
-			}
-			for _, r := range b.pool.residents {
-				if r.on.Intersects(b.offers) {
-					t.Await(r.shape, number, b.offers.Minus(r.on).Empty(), b.standable)
-				}
+		}
+		for _, r := range n.pool.residents {
+			if r.on.Intersects(n.offers) {
+				t.Await(r.shape, index, n.offers.Minus(r.on).Empty(), n.candidates)
 			}
 		}
 	}
@@ -109,27 +149,19 @@ func (s *solver) await(t *topology.Tracker) {
 
 // keptAway reports whether some anti-affinity may keep a daemon from a node where it is to run.
 func (s *solver) keptAway(daemon *cluster.Shape, node *cluster.Node) bool {
-	if len(daemon.AntiAffinity) > 0 {
+	if keepsApart(daemon) {
 		return true
 	}
 	return slices.ContainsFunc(s.repelling(), func(pod *cluster.Pod) bool { return s.topology.RepelAfar(pod.Shape, daemon) }) ||
 		slices.ContainsFunc(node.Pods, func(pod *cluster.Pod) bool { return s.topology.Repel(pod.Shape, daemon) })
 }
 
-// standable returns the values that an open label of the bin may get.
-func (b *bin) standable(label string) []string {
-	if b.node == nil {
-		return b.candidates(label, b.offers)
-	}
-	values, _ := b.node.Open.Get(requirement.Key(label)).Values()
-	return values
-}
-
-// besideDaemons takes the offers out of ways on whose nodes a daemon will run that must not stand beside the shape, by a host
-// port that both want or by anti-affinity on either side: whatever label the term is about, a node shares it with itself.
+// besideDaemons takes the offers out of ways on whose nodes a daemon will run that must not stand beside the shape,
+// by a host port that both want or by anti-affinity on either side: whatever label the term is about, a node shares
+// it with itself.
 func (s *solver) besideDaemons(p *pool, c *cluster.Shape, ways []way) []way {
 	for _, r := range p.residents {
-		if !s.topology.Repel(c, r.shape) && !portsConflict(c.HostPorts, r.shape.HostPorts) && !s.minds(c, r.shape) {
+		if !s.topology.Repel(c, r.shape) && !samePorts(c, r.shape) && !s.minds(c, r.shape) {
 			continue
 		}
 		var left []way
@@ -151,18 +183,6 @@ func (s *solver) minds(c, daemon *cluster.Shape) bool {
 	}
 	_, counts := topology.SpreadCounts(c, daemon)
 	return counts
-}
-
-// held says why a pool launches nothing for pods of the shape at present (P-35); "" when it does.
-func (s *solver) held(p *pool, c *cluster.Shape) string {
-	if len(s.snapshot.Held) == 0 {
-		return ""
-	}
-	return s.snapshot.Held[cluster.Hold{Pool: p.Name, Ask: c.Ask()}]
-}
-
-func portsConflict(a, b []cluster.HostPort) bool {
-	return slices.ContainsFunc(a, func(port cluster.HostPort) bool { return slices.ContainsFunc(b, port.Conflicts) })
 }
 
 // keptOut says which daemons leave the shape no place in a pool.

@@ -12,23 +12,26 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file plans nodes of one size where pods that keep apart by hostname decide how many nodes there are (B-16, ADR 0021).
-// kube-scheduler puts pods where it likes, not where they were planned. The cheapest plan has a small node for each pod that
-// keeps apart, and large ones for all others. Then the others fill the small nodes, and each pod that finds its place taken
-// needs a further one. On nodes of one size each has room for its share of all pods, whichever come there.
+// This file plans nodes of one size where pods that keep apart by hostname decide how many nodes there are (B-16,
+// ADR 0021). kube-scheduler puts pods where it likes, not where they were planned. The cheapest plan has a small
+// node for each pod that keeps apart, and large ones for all others. Then the others fill the small nodes, and each
+// pod that finds its place taken needs a further one. On nodes of one size each has room for its share of all pods,
+// whichever come there.
 
 const (
-	// evenTolerance is how much dearer nodes of one size may be, as a share. Further nodes for pods that find their places
-	// taken cost more than that: 0.24 in system-500, 0.2 in the mean of 24 drawn workloads.
+	// evenTolerance is how much dearer nodes of one size may be, as a share. Further nodes for pods that find their
+	// places taken cost more than that: 0.24 in system-500, 0.2 in the mean of 24 drawn workloads.
 	evenTolerance = 0.15
-	// evenFew is how much dearer fewer nodes may be among the sizes, as a share. Much smaller nodes often cost the same.
+	// evenFew is how much dearer fewer nodes may be among the sizes, as a share. Much smaller nodes often cost the
+	// same.
 	evenFew = 0.05
 	// evenSpare is the share of a node's cores and memory that stays free. It makes up for what does not fit exactly.
 	evenSpare = 0.04
-	// evenMost is how much dearer than the chosen one other types of a claim may be, in percent and for the same capacity type.
-	// Nodes of twice the size would not be of one size.
+	// evenMost is how much dearer than the chosen one other types of a claim may be, in percent and for the same
+	// capacity type. Nodes of twice the size would not be of one size.
 	evenMost = 50
-	// evenShare is the part of all nodes for which pods must ask that keep apart: where they are fewer, there is room for them.
+	// evenShare is the part of all nodes for which pods must ask that keep apart: where they are fewer, there is
+	// room for them.
 	evenShare = 0.25
 	// evenPods bounds the effort: a plan of more pods is made once.
 	evenPods = 4000
@@ -61,8 +64,8 @@ func tolerance(snapshot *cluster.Snapshot) float64 {
 	return 1 + float64(percent)/100
 }
 
-// withoutTolerance returns the snapshot for the cheapest nodes, however many. Two tolerances do not add up: nodes of one
-// size are compared with those.
+// withoutTolerance returns the snapshot for the cheapest nodes, however many. Two tolerances do not add up: nodes
+// of one size are compared with those.
 func withoutTolerance(snapshot *cluster.Snapshot) *cluster.Snapshot {
 	exact := *snapshot
 	exact.Pools = make([]*cluster.Pool, len(snapshot.Pools))
@@ -111,17 +114,6 @@ func evenSizes(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) map
 		}
 	}
 	return sizes
-}
-
-// apartBy returns the terms by which pods of the shape keep apart from each other, a node for each.
-func apartBy(shape *cluster.Shape) []cluster.AffinityTerm {
-	var terms []cluster.AffinityTerm
-	for _, term := range shape.AntiAffinity {
-		if term.Key == cluster.LabelHostname && term.Pods.Matches(shape.Labels) && slices.Contains(term.Namespaces, shape.Namespace) {
-			terms = append(terms, term)
-		}
-	}
-	return terms
 }
 
 // demand is what the pods of some launches ask for.
@@ -189,8 +181,8 @@ func (d demand) size(p *pool) (int, bool) {
 	return best.offer, found
 }
 
-// keepEven gives new nodes of the pool the size of an offer, as far as pods fit. Claims keep larger types, so that there is
-// something to choose from.
+// keepEven gives new nodes of the pool the size of an offer, as far as pods fit. Claims keep larger types, so that
+// there is something to choose from.
 func (p *pool) keepEven(offer int) {
 	even := catalog.NewBits(len(p.Catalog.Offers))
 	room, chosen := p.roomOf(offer), p.Catalog.Offers[offer]
@@ -213,14 +205,15 @@ func (p *pool) keepEven(offer int) {
 	clear(p.rooms)
 }
 
-// packSizes launches nodes of the pool for the lots: of its one size first, if it has one, and of any for what does not fit.
-func (s *solver) packSizes(p *pool, lots []*lot) {
+// packSizes launches nodes of the pool for the groups: of its one size first, if it has one, and of any for what
+// does not fit.
+func (s *solver) packSizes(p *pool, groups []*group) {
 	if even := p.even; even != nil {
-		s.packPool(p, lots)
+		s.packPool(p, groups)
 		p.even = nil
 		defer func() { p.even = even }()
 	}
-	s.packPool(p, lots)
+	s.packPool(p, groups)
 }
 
 // plain returns the offers for pods that only need room.

@@ -42,9 +42,9 @@ func within(snapshot *cluster.Snapshot, pods []*cluster.Pod) *solver {
 // onNodes returns which pods were placed on each node.
 func (s *solver) onNodes() map[*cluster.Node][]*cluster.Pod {
 	placed := map[*cluster.Node][]*cluster.Pod{}
-	for _, b := range s.bins {
-		if len(b.pods) > 0 {
-			placed[b.node] = b.pods
+	for _, n := range s.existing {
+		if len(n.pods) > 0 {
+			placed[n.node] = n.pods
 		}
 	}
 	return placed

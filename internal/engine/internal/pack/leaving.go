@@ -42,10 +42,10 @@ func (s *solver) addLeaving(pods []*cluster.Pod) {
 				placing[pod.UID] = true
 			}
 		}
-		s.addNode(&bin{node: node, closed: true, staying: n}, false)
+		s.addNode(&existing{node: node, closed: true, staying: n}, false)
 		for _, pod := range node.Pods {
 			if placing[pod.UID] && !pod.Fixed && !pod.Terminating {
-				s.leavers[pod.UID] = &leaver{bin: len(s.bins) - 1}
+				s.leavers[pod.UID] = &leaver{bin: len(s.existing) - 1}
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func (s *solver) guard(pods []*cluster.Pod) {
 
 // letGo takes away those pods that all leave at once.
 func (s *solver) letGo(t *topology.Tracker) {
-	for _, b := range s.bins {
+	for _, b := range s.existing {
 		if !b.closed {
 			continue
 		}
@@ -117,7 +117,7 @@ func (s *solver) leave(t *topology.Tracker, pod *cluster.Pod) bool {
 		return false
 	}
 	l.left = true
-	b := s.bins[l.bin]
+	b := s.existing[l.bin]
 	t.Leave(pod.Shape, l.bin, topology.Running)
 	if b.staying--; b.staying == 0 && b.node.Claim != "" {
 		for _, other := range b.node.Pods {
@@ -134,7 +134,7 @@ func (s *solver) leave(t *topology.Tracker, pod *cluster.Pod) bool {
 func (s *solver) back(t *topology.Tracker, pod *cluster.Pod) {
 	l := s.leavers[pod.UID]
 	l.left = false
-	b := s.bins[l.bin]
+	b := s.existing[l.bin]
 	if b.staying++; b.staying == 1 && b.node.Claim != "" {
 		t.Occupy(l.bin)
 		for _, other := range b.node.Pods {

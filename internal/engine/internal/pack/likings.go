@@ -4,15 +4,29 @@ import (
 	"cmp"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 )
 
-// This file chooses among places that cost the same by what pods prefer (P-05, P-08). A pool that a pod would rather not
-// have (its PreferNoSchedule taint is not tolerated, or another pool of the same weight has the custom labels that the
-// pod wishes) gives it a new node only when no other pool does; but a node that such a pool gets anyway is used before
-// another one is launched. And when every pod has its place, pods on existing nodes move to those that they like better
-// and that have room: nothing is launched for it, and nothing stays away.
+// This file chooses among places that cost the same by what pods prefer (P-05, P-08). A pool that a pod would
+// rather not have (its PreferNoSchedule taint is not tolerated, or another pool of the same weight has the custom
+// labels that the pod wishes) gives it a new node only when no other pool does; but a node that such a pool gets
+// anyway is used before another one is launched. And when every pod has its place, pods on existing nodes move to
+// those that they like better and that have room: nothing is launched for it, and nothing stays away.
 
-// liking is how much a shape likes a place: fewer unwelcome taints, then heavier wishes, as kube-scheduler weighs them.
+// preferenceRule: what pods prefer never keeps them from a place. It is in the list so that the list is whole; what
+// it does is in this file and in wishes.go.
+type preferenceRule struct {
+	anyNode
+	anyOffer
+	anyPool
+	untied
+	unexplained
+}
+
+func (preferenceRule) reads() []string { return []string{"Wishes", "SoftSpread", "Tolerations"} }
+
+// liking is how much a shape likes a place: fewer unwelcome taints, then heavier wishes, as kube-scheduler weighs
+// them.
 type liking struct {
 	unwelcome int
 	weight    int64
@@ -56,9 +70,10 @@ func (info *shape) hasLabelWishes() bool {
 	return false
 }
 
-// likedBy weighs what is the same on every node of the pool: its taints, and labels that the provider does not decide.
+// likedBy weighs what is the same on every node of the pool: its taints, and labels that the provider does not
+// decide.
 func (p *pool) likedBy(c *cluster.Shape) liking {
-	like := liking{unwelcome: cluster.Unwelcome(p.Taints, c.Tolerations)}
+	like := liking{unwelcome: unwelcome(p.Taints, c)}
 	if p.Catalog == nil {
 		return like
 	}
@@ -87,13 +102,13 @@ func (info *shape) sweeps() []bool {
 	return []bool{false, true}
 }
 
-// isLater reports whether the pool comes after others; p is nil for an existing node, which is always asked first.
+// isLater reports whether the pool comes after others. Existing nodes are always asked first.
 func (info *shape) isLater(p *pool) bool {
-	return p != nil && info.later != nil && info.later[p.number]
+	return info.later != nil && info.later[p.index]
 }
 
-// packLiked is packLots for pods of which some come to a pool only when no other takes them. These are packed after the
-// others: into the room that there is, then on new nodes of the pools that they like, then of all.
+// packLiked is packGroups for pods of which some come to a pool only when no other takes them. These are packed
+// after the others: into the room that there is, then on new nodes of the pools that they like, then of all.
 func (s *solver) packLiked(pods []*cluster.Pod) []*cluster.Pod {
 	var easy, picky []*cluster.Pod
 	for _, pod := range pods {
@@ -103,21 +118,21 @@ func (s *solver) packLiked(pods []*cluster.Pod) []*cluster.Pod {
 			picky = append(picky, pod)
 		}
 	}
-	rest := s.packLots(easy)
+	rest := s.packGroups(easy)
 	if len(picky) == 0 {
 		return rest
 	}
 	s.onlyLiked(picky, func() { picky = s.fillAll(picky) })
 	picky = s.fillAll(picky)
-	s.onlyLiked(picky, func() { picky = s.packLots(picky) })
-	return append(rest, s.packLots(picky)...)
+	s.onlyLiked(picky, func() { picky = s.packGroups(picky) })
+	return append(rest, s.packGroups(picky)...)
 }
 
 // fillAll places plain pods in the room that there is, and returns those that are left.
 func (s *solver) fillAll(pods []*cluster.Pod) []*cluster.Pod {
 	var rest []*cluster.Pod
-	for _, l := range s.lots(pods) {
-		rest = append(rest, s.fillBins(l)...)
+	for _, g := range s.groups(pods) {
+		rest = append(rest, s.fillBins(g)...)
 	}
 	return rest
 }
@@ -145,18 +160,14 @@ func (s *solver) onlyLiked(pods []*cluster.Pod, do func()) {
 	}
 }
 
-// moveToLiked moves pods that no constraint ties to others from the existing node where they were placed to the one that
-// they like best of those that have room. Promises are kept.
+// moveToLiked moves pods that no constraint ties to others from the existing node where they were placed to the one
+// that they like best of those that have room. Promises are kept.
 func (s *solver) moveToLiked() {
-	for number, b := range s.bins {
-		if b.node == nil {
-			return
-		}
+	for i, b := range s.existing {
 		var stay []*cluster.Pod
 		for _, pod := range b.pods {
-			if better := s.likedMore(number, pod); better != nil {
-				better.free = better.free.Minus(pod.Shape.Requests)
-				better.pods = append(better.pods, pod)
+			if better := s.likedMore(i, pod); better >= 0 {
+				s.placedOn(s.existing[better], s.ask(better, []*cluster.Pod{pod}, s.info(pod.Shape)))
 				b.free = b.free.Plus(pod.Shape.Requests)
 			} else {
 				stay = append(stay, pod)
@@ -166,17 +177,18 @@ func (s *solver) moveToLiked() {
 	}
 }
 
-// likedMore returns the existing node that a pod likes best and that has room for it; nil when that is where it is.
-func (s *solver) likedMore(number int, pod *cluster.Pod) *bin {
+// likedMore returns the index of the existing node that a pod likes best and that has room for it; -1 when that is
+// where it is.
+func (s *solver) likedMore(index int, pod *cluster.Pod) int {
 	info := s.info(pod.Shape)
-	if pod.Promised != "" || pod.PassedOver != "" || !info.plain() || !info.hasLabelWishes() && !s.asking {
-		return nil
+	if pod.Promised != "" || comesAlone(pod) || !info.plain() || !info.hasLabelWishes() && !s.asking {
+		return -1
 	}
-	likes := s.likesOf(info)
-	best, bestLike := (*bin)(nil), likes[number]
+	likes, pods := s.likesOf(info), []*cluster.Pod{pod}
+	best, bestLike := -1, likes[index]
 	for n, like := range likes {
-		if like.compare(bestLike) > 0 && s.nodeTakes(s.bins[n], info, info.Requests) {
-			best, bestLike = s.bins[n], like
+		if like.compare(bestLike) > 0 && s.refuses(s.existing[n], s.ask(n, pods, info)) == topology.Yes {
+			best, bestLike = n, like
 		}
 	}
 	return best
@@ -185,20 +197,18 @@ func (s *solver) likedMore(number int, pod *cluster.Pod) *bin {
 // likesOf weighs every existing node for a shape. It is computed once.
 func (s *solver) likesOf(info *shape) []liking {
 	if info.likes == nil {
-		for _, b := range s.bins {
-			if b.node != nil {
-				info.likes = append(info.likes, b.likedBy(info.Shape))
-			}
+		for _, n := range s.existing {
+			info.likes = append(info.likes, n.likedBy(info.Shape))
 		}
 	}
 	return info.likes
 }
 
 // likedBy weighs an existing node.
-func (b *bin) likedBy(c *cluster.Shape) liking {
-	like := liking{unwelcome: cluster.Unwelcome(b.node.Taints, c.Tolerations)}
+func (n *existing) likedBy(c *cluster.Shape) liking {
+	like := liking{unwelcome: unwelcome(n.node.Taints, c)}
 	for _, w := range c.Wishes {
-		if w.Term.Key == "" && b.node.Satisfies(w.Labels) {
+		if w.Term.Key == "" && n.node.Satisfies(w.Labels) {
 			like.weight += int64(w.Weight)
 		}
 	}
@@ -207,13 +217,14 @@ func (b *bin) likedBy(c *cluster.Shape) liking {
 
 // asks reports whether any pool or node has a taint that only asks: otherwise nobody need look at taints again.
 func asks(snapshot *cluster.Snapshot) bool {
+	var nothing cluster.Shape
 	for _, p := range snapshot.Pools {
-		if cluster.Unwelcome(p.Taints, nil) > 0 {
+		if unwelcome(p.Taints, &nothing) > 0 {
 			return true
 		}
 	}
 	for _, node := range snapshot.Nodes {
-		if cluster.Unwelcome(node.Taints, nil) > 0 {
+		if unwelcome(node.Taints, &nothing) > 0 {
 			return true
 		}
 	}

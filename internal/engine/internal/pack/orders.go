@@ -29,7 +29,7 @@ func cheapestOf(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 // mixed reports whether there are pods with constraints on others, and pods without any.
 func mixed(pods []*cluster.Pod) bool {
 	tied := func(pod *cluster.Pod) bool {
-		return len(pod.Shape.Spread)+len(pod.Shape.Affinity)+len(pod.Shape.AntiAffinity) > 0
+		return pod.Shape.Tied()
 	}
 	return slices.ContainsFunc(pods, tied) && slices.ContainsFunc(pods, func(pod *cluster.Pod) bool { return !tied(pod) })
 }

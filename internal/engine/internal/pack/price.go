@@ -1,7 +1,6 @@
 package pack
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,111 +9,99 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/mix"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
-	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file packs by price (P-22) what no constraint ties to anything: lots of equal pods that only need room. Package mix
-// finds the cheapest mixes of them on the offerings that could be launched.
+// This file packs by price (P-22) what no constraint ties to anything: groups of equal pods that only need room.
+// Package mix finds the cheapest mixes of them on the offerings that could be launched.
 
-// lot is pods that ask for the same and may stand in the same places; they may differ in what does not matter here.
-type lot struct {
+// group is pods that ask for the same and may stand in the same places; they may differ in what does not matter here.
+type group struct {
 	info *shape         // of the first
 	pods []*cluster.Pod // not placed yet
-	// custom are the demands on labels that the provider does not decide, as text: lots that differ in it may
+	// custom are the demands on labels that the provider does not decide, as text: groups that differ in it may
 	// contradict each other on one node.
 	custom string
 }
 
-// plain reports whether a shape can be packed by the lot: nothing counts it, it counts nothing, and it takes no port.
-func (info *shape) plain() bool { return len(info.rules.Keys) == 0 && len(info.HostPorts) == 0 }
-
-// packLots places the pods of plain shapes: on existing nodes, in the room that planned nodes have anyway, and then on
-// new nodes by price. It returns the pods for which nothing was found.
-func (s *solver) packLots(pods []*cluster.Pod) []*cluster.Pod {
-	lots := s.lots(pods)
-	for _, l := range lots {
-		l.pods = s.fillBins(l)
+// packGroups places the pods of plain shapes: on existing nodes, in the room that planned nodes have anyway, and
+// then on new nodes by price. It returns the pods for which nothing was found.
+func (s *solver) packGroups(pods []*cluster.Pod) []*cluster.Pod {
+	groups := s.groups(pods)
+	for _, g := range groups {
+		g.pods = s.fillBins(g)
 	}
 	for _, p := range s.pools {
 		if p.Blocked == "" && !p.closed && p.Catalog != nil && (len(p.MinValues) == 0 || p.RelaxMinValues) {
-			s.packReserved(p, lots)
-			s.packSizes(p, lots)
+			s.packReserved(p, groups)
+			s.packSizes(p, groups)
 		}
 	}
 	var rest []*cluster.Pod
-	for _, l := range lots {
-		rest = append(rest, l.pods...)
+	for _, g := range groups {
+		rest = append(rest, g.pods...)
 	}
 	slices.SortStableFunc(rest, compare)
 	return rest
 }
 
-// lots groups pods, which are in the order of compare, by what they ask for.
-func (s *solver) lots(pods []*cluster.Pod) []*lot {
-	var list []*lot
-	byShape, byKey := map[*cluster.Shape]*lot{}, map[string]*lot{}
+// groups puts pods together, which are in the order of compare, by what they ask for.
+func (s *solver) groups(pods []*cluster.Pod) []*group {
+	var list []*group
+	byShape, byKey := map[*cluster.Shape]*group{}, map[string]*group{}
 	for _, pod := range pods {
-		l := byShape[pod.Shape]
-		if l == nil {
+		g := byShape[pod.Shape]
+		if g == nil {
 			info := s.info(pod.Shape)
-			key, custom := info.demand()
-			if l = byKey[key]; l == nil {
-				l = &lot{info: info, custom: custom}
-				byKey[key] = l
-				list = append(list, l)
+			key := s.alike(info)
+			if g = byKey[key]; g == nil {
+				g = &group{info: info, custom: info.custom()}
+				byKey[key] = g
+				list = append(list, g)
 			}
-			byShape[pod.Shape] = l
+			byShape[pod.Shape] = g
 		}
-		l.pods = append(l.pods, pod)
+		g.pods = append(g.pods, pod)
 	}
 	return list
 }
 
-// demand returns what the shape asks for and where it may stand as one text, and what of it concerns custom labels.
-func (info *shape) demand() (key, custom string) {
-	var text, labels []byte
-	for _, amount := range info.Requests {
-		text = binary.AppendVarint(text, amount)
-	}
-	for number, ways := range info.ways {
+// custom returns the shape's demands on labels that the provider does not decide, as text.
+func (info *shape) custom() string {
+	var labels []byte
+	for pool, ways := range info.ways {
 		for _, w := range ways {
-			text = append(text, '/')
-			for _, word := range w.offers {
-				text = binary.BigEndian.AppendUint64(text, word)
-			}
 			if w.custom.Len() > 0 {
-				labels = fmt.Appendf(labels, "%d %s;", number, w.custom)
+				labels = fmt.Appendf(labels, "%d %s;", pool, w.custom)
 			}
 		}
-		text = append(text, '|')
 	}
-	return string(text) + string(labels), string(labels)
+	return string(labels)
 }
 
-// fillBins places pods of the lot on existing nodes, and on planned ones as far as the offering that they would be
+// fillBins places pods of the group on existing nodes, and on planned ones as far as the offering that they would be
 // launched with has room, which costs nothing. It returns the pods that are left.
-func (s *solver) fillBins(l *lot) []*cluster.Pod {
-	left := l.pods
-	for number := 0; number < len(s.bins) && len(left) > 0; number++ {
-		b := s.bins[number]
-		for len(left) > 0 {
-			if b.node == nil && !b.hasSlack(l.info) {
-				break
-			}
-			if s.try(number, left[:1], s.info(left[0].Shape)) != topology.Yes {
-				break
-			}
+func (s *solver) fillBins(g *group) []*cluster.Pod {
+	left := g.pods
+	for i := 0; i < len(s.existing) && len(left) > 0; i++ {
+		for len(left) > 0 && s.tryExisting(i, left[:1], s.info(left[0].Shape)) == topology.Yes {
+			left = left[1:]
+		}
+	}
+	for i := 0; i < len(s.planned) && len(left) > 0; i++ {
+		for len(left) > 0 && s.planned[i].hasSlack(g.info) &&
+			s.tryPlanned(len(s.existing)+i, left[:1], s.info(left[0].Shape)) == topology.Yes {
 			left = left[1:]
 		}
 	}
 	return left
 }
 
-// hasSlack reports whether the cheapest offering that a planned node would be launched with has room for one more pod.
-func (b *bin) hasSlack(info *shape) bool {
+// hasSlack reports whether the cheapest offering that a planned node would be launched with has room for one more
+// pod.
+func (b *planned) hasSlack(info *shape) bool {
 	first := b.offers.First()
-	for _, w := range info.ways[b.pool.number] {
+	for _, w := range info.ways[b.pool.index] {
 		if w.offers.Has(first) {
 			return b.used.Plus(info.Requests).Fits(b.pool.roomOf(first))
 		}
@@ -127,33 +114,33 @@ type candidate struct {
 	offer int
 	room  resources.Vector
 	price int64  // micro-dollars per hour, with what a node costs beside it
-	takes []bool // by lot: node selection allows it there
+	takes []bool // by group: node selection allows it there
 }
 
-// packPool launches nodes of one pool for the lots, until none of them gets anything from it any more or a limit of the
-// pool is reached. Lots with different demands on custom labels come one kind after the other, those without any last:
-// they may use what room the nodes of the others have.
-func (s *solver) packPool(p *pool, lots []*lot) {
+// packPool launches nodes of one pool for the groups, until none of them gets anything from it any more or a limit
+// of the pool is reached. Groups with different demands on custom labels come one kind after the other, those
+// without any last: they may use what room the nodes of the others have.
+func (s *solver) packPool(p *pool, groups []*group) {
 	var kinds []string
-	for _, l := range lots {
-		if len(l.pods) > 0 && !slices.Contains(kinds, l.custom) {
-			kinds = append(kinds, l.custom)
+	for _, g := range groups {
+		if len(g.pods) > 0 && !slices.Contains(kinds, g.custom) {
+			kinds = append(kinds, g.custom)
 		}
 	}
 	slices.SortFunc(kinds, func(a, b string) int { return strings.Compare(b, a) })
 	for i, kind := range kinds {
-		var group []*lot
-		for _, l := range lots {
-			if i > 0 && l.custom == kind {
-				l.pods = s.fillBins(l)
+		var same []*group
+		for _, g := range groups {
+			if i > 0 && g.custom == kind {
+				g.pods = s.fillBins(g)
 			}
-			if l.custom == kind && len(l.pods) > 0 {
-				group = append(group, l)
+			if g.custom == kind && len(g.pods) > 0 {
+				same = append(same, g)
 			}
 		}
-		for _, found := range s.mixes(p, group) {
+		for _, found := range s.mixes(p, same) {
 			for range found.Times {
-				if !s.launchPattern(p, group, found) {
+				if !s.launchPattern(p, same, found) {
 					return
 				}
 			}
@@ -161,13 +148,13 @@ func (s *solver) packPool(p *pool, lots []*lot) {
 	}
 }
 
-// mixes finds nodes of the pool for the lots: as few as the pool's tolerance allows beside the cheapest ones (P-22), or when
-// those are more than the pool may have, as few as it can.
-func (s *solver) mixes(p *pool, lots []*lot) []mix.Pattern {
-	candidates := s.candidates(p, lots)
-	items := make([]mix.Item, len(lots))
-	for i, l := range lots {
-		items[i] = mix.Item{Amounts: l.info.Requests, Count: len(l.pods)}
+// mixes finds nodes of the pool for the groups: as few as the pool's tolerance allows beside the cheapest ones
+// (P-22), or when those are more than the pool may have, as few as it can.
+func (s *solver) mixes(p *pool, groups []*group) []mix.Pattern {
+	candidates := s.candidates(p, groups)
+	items := make([]mix.Item, len(groups))
+	for i, g := range groups {
+		items[i] = mix.Item{Amounts: g.info.Requests, Count: len(g.pods)}
 	}
 	bins, dearest := make([]mix.Bin, len(candidates)), int64(1)
 	for i, c := range candidates {
@@ -188,12 +175,12 @@ func (s *solver) mixes(p *pool, lots []*lot) []mix.Pattern {
 // fewNodes is how many times the dearest node a further node counts when nodes are short.
 const fewNodes = 100
 
-// candidates lists the offerings of the pool that some lot could run on, without those that another one makes useless:
-// no dearer, no smaller, and open to the same lots.
-func (s *solver) candidates(p *pool, lots []*lot) []candidate {
+// candidates lists the offerings of the pool that some group could run on, without those that another one makes
+// useless: no dearer, no smaller, and open to the same groups.
+func (s *solver) candidates(p *pool, groups []*group) []candidate {
 	var list []candidate
-	seen, takes, key := map[string]bool{}, make([]bool, len(lots)), make([]byte, 0, len(lots)+32)
-	open, any := p.openTo(lots)
+	seen, takes, key := map[string]bool{}, make([]bool, len(groups)), make([]byte, 0, len(groups)+32)
+	open, any := p.openTo(groups)
 	p.plain().AndTo(any)
 	for i := range any.All() { // by price
 		room := p.roomOf(i)
@@ -225,21 +212,21 @@ func (s *solver) candidates(p *pool, lots []*lot) []candidate {
 	return list
 }
 
-// openTo returns, by lot, the offers on which its pods could run, and those on which the pods of any could.
-func (p *pool) openTo(lots []*lot) (byLot []catalog.Bits, any catalog.Bits) {
+// openTo returns, by group, the offers on which its pods could run, and those on which the pods of any could.
+func (p *pool) openTo(groups []*group) (byGroup []catalog.Bits, any catalog.Bits) {
 	any = catalog.NewBits(len(p.Catalog.Offers))
-	for _, l := range lots {
+	for _, g := range groups {
 		offers := catalog.NewBits(len(p.Catalog.Offers))
-		if len(l.pods) > 0 {
-			for _, w := range l.info.ways[p.number] {
+		if len(g.pods) > 0 {
+			for _, w := range g.info.ways[p.index] {
 				w.offers.OrTo(offers)
 			}
-			p.keepFitting(l.info.Requests, offers)
+			p.keepFitting(g.info.Requests, offers)
 			offers.OrTo(any)
 		}
-		byLot = append(byLot, offers)
+		byGroup = append(byGroup, offers)
 	}
-	return byLot, any
+	return byGroup, any
 }
 
 // covers reports whether other, which is no cheaper than c, is of no use beside c.
@@ -258,24 +245,22 @@ func (c *candidate) covers(other *candidate) bool {
 }
 
 // launchPattern plans a node for the pattern. It reports false when a limit of the pool stopped it.
-func (s *solver) launchPattern(p *pool, lots []*lot, found mix.Pattern) bool {
+func (s *solver) launchPattern(p *pool, groups []*group, found mix.Pattern) bool {
 	if !p.mayGrow() {
 		return false
 	}
-	b := &bin{pool: p, offers: p.plain(), custom: p.custom, slot: plan.NoSlot}
-	s.addPlanned(b)
-	number := len(s.bins) - 1
+	b, index := s.addPlanned(p, p.plain())
 	for n, count := range found.Counts {
-		l := lots[n]
+		g := groups[n]
 		for count > 0 {
 			same := 1
-			for same < count && l.pods[same].Shape == l.pods[0].Shape {
+			for same < count && g.pods[same].Shape == g.pods[0].Shape {
 				same++
 			}
-			if s.tryPlanned(number, l.pods[:same], s.info(l.pods[0].Shape)) != topology.Yes {
+			if s.tryPlanned(index, g.pods[:same], s.info(g.pods[0].Shape)) != topology.Yes {
 				break
 			}
-			l.pods, count = l.pods[same:], count-same
+			g.pods, count = g.pods[same:], count-same
 		}
 	}
 	if len(b.pods) == 0 {

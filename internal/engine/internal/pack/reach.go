@@ -64,8 +64,11 @@ func (s *solver) rehearse(daemons bool) []*cluster.Pod {
 func (s *solver) rehearseOnce(daemons, trading bool) []*cluster.Pod {
 	r := &rehearsal{solver: s, trading: trading, tracker: topology.New(s.tied, s.snapshot.Namespaces),
 		places: map[string]*place{}, byShape: map[*cluster.Shape][]*place{}}
-	for _, b := range s.bins {
-		s.stand(r.tracker, b)
+	for _, n := range s.existing {
+		s.stand(r.tracker, n)
+	}
+	for _, n := range s.planned {
+		r.tracker.Occupy(r.tracker.AddBin(n.labelValue, s.counts(&n.outlook)))
 	}
 	where := s.placedAt()
 	var now, later []*place
@@ -103,9 +106,9 @@ func (s *solver) rehearseOnce(daemons, trading bool) []*cluster.Pod {
 // placedAt returns the places of the plan by the UIDs of their pods.
 func (s *solver) placedAt() map[string]*place {
 	where := map[string]*place{}
-	for number, b := range s.bins {
-		for _, pod := range b.pods {
-			where[pod.UID] = &place{pod: pod, bin: number}
+	for i := range s.bins() {
+		for _, pod := range s.bin(i).pods {
+			where[pod.UID] = &place{pod: pod, bin: i}
 		}
 	}
 	return where
@@ -173,19 +176,21 @@ func (r *rehearsal) trade(p *place) bool {
 
 // passedOver reports whether a bin is a node that the scheduler has passed over for the pod.
 func (r *rehearsal) passedOver(pod *cluster.Pod, bin int) bool {
-	node := r.solver.bins[bin].node
-	return node != nil && pod.IsPassedOver(node.Name)
+	nodes := r.solver.existing
+	return bin < len(nodes) && passedOver(nodes[bin], pod)
 }
 
 // keepTrades makes the places of the rehearsal those of the plan.
 func (r *rehearsal) keepTrades() {
 	s := r.solver
-	for _, b := range s.bins {
+	for i := range s.bins() {
+		b := s.bin(i)
 		b.pods = slices.DeleteFunc(b.pods, func(pod *cluster.Pod) bool { return len(r.byShape[pod.Shape]) > 0 })
 	}
 	for _, uid := range r.order {
 		if p := r.places[uid]; p != nil {
-			s.bins[p.bin].pods = append(s.bins[p.bin].pods, p.pod)
+			b := s.bin(p.bin)
+			b.pods = append(b.pods, p.pod)
 		}
 	}
 	s.order = r.order
@@ -199,7 +204,7 @@ func (s *solver) standAgain(t *topology.Tracker) {
 	for _, l := range s.leavers {
 		if l.left {
 			l.left = false
-			s.bins[l.bin].staying++
+			s.existing[l.bin].staying++
 		}
 	}
 }

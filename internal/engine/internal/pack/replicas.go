@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
@@ -35,29 +36,30 @@ func Surge(snapshot *cluster.Snapshot, pool *cluster.Pool, most int) []plan.Laun
 	return fill(snapshot, at, pool.SurgeSlots[:min(most, len(pool.SurgeSlots))], newReservations(snapshot))
 }
 
-// fill plans a node for each of these slots of a pool, for no pod: the cheapest that the pool admits.
-func fill(snapshot *cluster.Snapshot, number int, slots []int, left reservations) []plan.Launch {
-	p := snapshot.Pools[number]
+// fill plans a node for each of these slots of a pool, for no pod: the cheapest that the pool admits. The nodes go
+// through the rules for a shape that asks for nothing.
+func fill(snapshot *cluster.Snapshot, index int, slots []int, left reservations) []plan.Launch {
+	p := snapshot.Pools[index]
 	if p.Blocked != "" || p.Catalog == nil || len(slots) == 0 {
 		return nil
 	}
-	s := &solver{snapshot: snapshot, choices: map[string]*choices{}}
-	own := newPool(number, p, snapshot.Daemons, left, &limit.Ceiling{})
+	s := &solver{snapshot: snapshot, rules: rules, topology: topology.New(nil, nil), choices: map[string]*choices{}}
+	own := newPool(0, p, snapshot.Daemons, left, &limit.Ceiling{})
 	offers := own.offers.Clone()
 	for i := range own.offers.All() {
 		if slices.ContainsFunc(own.roomOf(i), func(left int64) bool { return left < 0 }) {
 			offers.Remove(i) // not even its daemons fit
 		}
 	}
+	nothing := &shape{Shape: &cluster.Shape{}, topology: &topology.Rules{}, ways: [][]way{{{offers: offers}}}}
 	var launches []plan.Launch
 	for _, slot := range slots {
-		b := &bin{pool: own, offers: offers.Clone(), custom: own.custom, slot: slot}
-		first := own.settle(b, b.offers)
-		if first < 0 {
+		n, index := s.addPlanned(own, offers)
+		if s.tryPlanned(index, nil, nothing) != topology.Yes {
 			break // the pool's conditions say what is wrong with it
 		}
-		own.take(first)
-		l := s.launch(b)
+		n.slot = slot
+		l := s.launch(n)
 		l.For = []string{plan.AskReplicas}
 		launches = append(launches, l)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
@@ -11,17 +12,65 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file counts reservations down (P-11). A reservation is paid for whether its machines run or not, so a new node
-// goes into one whenever it can, whatever else is on offer; and it covers only so many machines, so a node that is
-// planned in one is narrowed to it and takes one away. All other planned nodes leave reservations alone. So the plan
-// never asks for more machines than a reservation has left, and claims on their way say by their labels what they hold.
+// This file counts reservations down (P-11). A reservation is paid for whether its machines run or not, so a new
+// node goes into one whenever it can, whatever else is on offer; and it covers only so many machines, so a node
+// that is planned in one is narrowed to it and takes one away. All other planned nodes leave reservations alone. So
+// the plan never asks for more machines than a reservation has left, and claims on their way say by their labels
+// what they hold.
+
+// stockRule: a new node is in no reservation of which nothing is left.
+type stockRule struct {
+	anyNode
+	anyPool // which reservations have something left changes with each node
+	untied
+}
+
+func (stockRule) reads() []string { return nil }
+
+func (stockRule) narrows(_ *solver, _ *planned, a *attempt) topology.Verdict {
+	if a.first {
+		a.pool.dropUsedUp(a.offers)
+	}
+	return topology.Yes
+}
+
+func (stockRule) placedIn(*solver, *planned, *attempt) {}
+
+func (stockRule) explains(_ *solver, e *explainer) bool {
+	const kept = "left in reservations"
+	return e.narrow(plan.ByCapacity, cause.ReservationsUsedUp, string(catalog.LabelCapacityType), kept, e.pool.inStock())
+}
+
+// reservationRule: a node that gets its first pods is narrowed to one reservation or kept out of all, and takes one
+// machine of it.
+type reservationRule struct {
+	anyNode
+	anyPool
+	untied
+	unexplained // what a node may not have in its reservation, minValues may want: see minValuesRule
+}
+
+func (reservationRule) reads() []string { return nil }
+
+func (reservationRule) narrows(_ *solver, n *planned, a *attempt) topology.Verdict {
+	if a.first {
+		n.pool.reserve(a.offers, n.held)
+	}
+	return topology.Yes
+}
+
+func (reservationRule) placedIn(_ *solver, n *planned, a *attempt) {
+	if a.first {
+		n.pool.take(a.cheapest)
+	}
+}
 
 // reservations is what is left of every reservation, by the labels of its offering: pools of several node classes may
 // sell the same one.
 type reservations map[string]int
 
-// newReservations counts what the nodes of the snapshot leave. A claim on its way that may still come to stand in one of
-// several reservations counts in each.
+// newReservations counts what the nodes of the snapshot leave. A claim on its way that may still come to stand in
+// one of several reservations counts in each.
 func newReservations(snapshot *cluster.Snapshot) reservations {
 	var offers []catalog.Offer
 	left := reservations{}
@@ -54,8 +103,8 @@ func newReservations(snapshot *cluster.Snapshot) reservations {
 	return left
 }
 
-// mayHold reports whether the node stands, or may come to stand, in a reservation. Labels that it should have and does not
-// are no proof that it is elsewhere, but for those that every node of ours has.
+// mayHold reports whether the node stands, or may come to stand, in a reservation. Labels that it should have and
+// does not are no proof that it is elsewhere, but for those that every node of ours has.
 func mayHold(node *cluster.Node, o catalog.Offer) bool {
 	for _, key := range []requirement.Key{catalog.LabelCapacityType, catalog.LabelInstanceType, catalog.LabelZone} {
 		if _, present := node.Labels[string(key)]; !present && !node.Open.Holds(key) {
@@ -74,8 +123,8 @@ func mayHold(node *cluster.Node, o catalog.Offer) bool {
 	return true
 }
 
-// openReservations finds the pool's reservations, those that are not available at present among them, and drops from its
-// offers those of which nothing is left.
+// openReservations finds the pool's reservations, those that are not available at present among them, and drops
+// from its offers those of which nothing is left.
 func (p *pool) openReservations(left reservations) {
 	if len(left) == 0 {
 		return
@@ -137,27 +186,23 @@ func (p *pool) inStock() catalog.Bits {
 	return offers
 }
 
-// settle narrows left, in place, to what a planned node may be launched with, and returns the offer that comes first, or -1.
-// A node that gets its first pods is narrowed to a reservation or kept out of all; minValues may want more offers than
-// the one (P-09).
-func (p *pool) settle(b *bin, left catalog.Bits) int {
-	if p.reserved != nil && len(b.pods) == 0 {
-		others := left.Minus(p.reserved)
-		for i := range left.And(p.reserved).All() {
-			only := catalog.NewBits(len(p.Catalog.Offers))
-			only.Add(i)
-			enough := p.lacking(only) == nil || p.RelaxMinValues && others.Empty()
-			if enough && p.cheapestWithin(only, b.held) >= 0 {
-				copy(left, only)
-				return i
-			}
+// reserve narrows left, in place, to the first reservation among them, or when there is none to what is not
+// reserved. minValues may want more offers than the one (P-09), and limits may be too low for it.
+func (p *pool) reserve(left catalog.Bits, held resources.Vector) {
+	if p.reserved == nil {
+		return
+	}
+	others := left.Minus(p.reserved)
+	for i := range left.And(p.reserved).All() {
+		only := catalog.NewBits(len(p.Catalog.Offers))
+		only.Add(i)
+		enough := p.lacking(only) == nil || p.RelaxMinValues && others.Empty()
+		if enough && p.cheapestWithin(only, held) >= 0 {
+			copy(left, only)
+			return
 		}
-		copy(left, others)
 	}
-	if left.Empty() || !p.enough(left) {
-		return -1
-	}
-	return p.cheapestWithin(left, b.held)
+	copy(left, others)
 }
 
 // take notes that a planned node stands in a reservation.
@@ -167,32 +212,30 @@ func (p *pool) take(offer int) {
 	}
 }
 
-// packReserved plans nodes in the pool's reservations for the lots, the cheapest first, until nothing is left of one or
-// no pod can use it. The larger pods go first, the smaller ones fill up what they leave.
-func (s *solver) packReserved(p *pool, lots []*lot) {
+// packReserved plans nodes in the pool's reservations for the groups, the cheapest first, until nothing is left of
+// one or no pod can use it. The larger pods go first, the smaller ones fill up what they leave.
+func (s *solver) packReserved(p *pool, groups []*group) {
 	if p.reserved == nil {
 		return
 	}
 	for i := range p.offers.And(p.reserved).All() {
-		for p.reservedLeft(i) > 0 && p.mayGrow() && s.launchReserved(p, lots, i) {
+		for p.reservedLeft(i) > 0 && p.mayGrow() && s.launchReserved(p, groups, i) {
 		}
 	}
 }
 
-// launchReserved plans one node in a reservation. It reports false when no lot has a pod for it.
-func (s *solver) launchReserved(p *pool, lots []*lot, offer int) bool {
+// launchReserved plans one node in a reservation. It reports false when no group has a pod for it.
+func (s *solver) launchReserved(p *pool, groups []*group, offer int) bool {
 	only := catalog.NewBits(len(p.Catalog.Offers))
 	only.Add(offer)
-	b := &bin{pool: p, offers: only, custom: p.custom, slot: plan.NoSlot}
-	s.addPlanned(b)
-	number := len(s.bins) - 1
-	for _, l := range lots {
-		for len(l.pods) > 0 {
-			n := min(alike(l.pods), howMany(p.roomOf(offer).Minus(b.used), l.info.Requests))
-			if n == 0 || s.tryPlanned(number, l.pods[:n], s.info(l.pods[0].Shape)) != topology.Yes {
+	b, index := s.addPlanned(p, only)
+	for _, g := range groups {
+		for len(g.pods) > 0 {
+			n := min(sameShape(g.pods), howMany(p.roomOf(offer).Minus(b.used), g.info.Requests))
+			if n == 0 || s.tryPlanned(index, g.pods[:n], s.info(g.pods[0].Shape)) != topology.Yes {
 				break
 			}
-			l.pods = l.pods[n:]
+			g.pods = g.pods[n:]
 		}
 	}
 	if len(b.pods) == 0 {
@@ -203,8 +246,8 @@ func (s *solver) launchReserved(p *pool, lots []*lot, offer int) bool {
 	return true
 }
 
-// alike returns how many pods at the front of the list, which is not empty, have one shape.
-func alike(pods []*cluster.Pod) int {
+// sameShape returns how many pods at the front of the list, which is not empty, have one shape.
+func sameShape(pods []*cluster.Pod) int {
 	n := slices.IndexFunc(pods, func(p *cluster.Pod) bool { return p.Shape != pods[0].Shape })
 	if n < 0 {
 		return len(pods)
@@ -225,7 +268,7 @@ func howMany(left, requests resources.Vector) int {
 
 // sayUnreserved returns what the claim of a node demands that is in no reservation; nothing when its types have
 // none in the pool.
-func (b *bin) sayUnreserved(offers catalog.Bits) requirement.Set {
+func (b *planned) sayUnreserved(offers catalog.Bits) requirement.Set {
 	only, index := requirement.NewSet(), b.pool.Catalog
 	for _, t := range index.TypesByPrice(offers) {
 		if b.pool.reserved != nil && index.OfType(index.Types[t].Name).Intersects(b.pool.reserved) {
@@ -235,9 +278,9 @@ func (b *bin) sayUnreserved(offers catalog.Bits) requirement.Set {
 	return only
 }
 
-// sayReserved returns what the claim of a node in a reservation demands so that it gets no other one: where it is, how
-// it is paid for, and what else tells it from its neighbours.
-func (b *bin) sayReserved(offer int) requirement.Set {
+// sayReserved returns what the claim of a node in a reservation demands so that it gets no other one: where it is,
+// how it is paid for, and what else tells it from its neighbours.
+func (b *planned) sayReserved(offer int) requirement.Set {
 	index := b.pool.Catalog
 	o := index.Offers[offer]
 	only := requirement.NewSet(requirement.OneOf(catalog.LabelZone, o.Zone), requirement.OneOf(catalog.LabelCapacityType, o.CapacityType))

@@ -15,14 +15,13 @@ import (
 // plan turns the solved bins into data.
 func (s *solver) plan() plan.Plan {
 	result := plan.Plan{BasedOn: s.snapshot.Version, Names: s.snapshot.Names, Order: s.order}
-	for _, b := range s.bins {
-		if b.node == nil {
-			result.Launches = append(result.Launches, s.launch(b))
-			continue
+	for _, n := range s.existing {
+		for _, pod := range n.pods {
+			result.Nominations = append(result.Nominations, plan.Nominate{Pod: ref(pod), Node: n.node.ID()})
 		}
-		for _, pod := range b.pods {
-			result.Nominations = append(result.Nominations, plan.Nominate{Pod: ref(pod), Node: b.node.ID()})
-		}
+	}
+	for _, n := range s.planned {
+		result.Launches = append(result.Launches, s.launch(n))
 	}
 	slices.SortFunc(result.Nominations, func(a, b plan.Nominate) int {
 		return cmp.Or(strings.Compare(a.Node, b.Node), compareRefs(a.Pod, b.Pod))
@@ -50,7 +49,7 @@ func compareRefs(a, b plan.PodRef) int {
 }
 
 // launch describes the claim of a planned node: every instance type that fits stays on it (P-24).
-func (s *solver) launch(b *bin) plan.Launch {
+func (s *solver) launch(b *planned) plan.Launch {
 	offers, only := b.sayable(b.withinHeld())
 	index := b.pool.Catalog
 	first := index.Offers[offers.First()]
@@ -101,7 +100,7 @@ func asksOf(pods []*cluster.Pod) []string {
 // sayable narrows offers to a set that a claim can express, which is a product: types, zones and capacity types. Offers of
 // one type differ in more than that only where a daemon runs on some of them. It returns the set and what the claim has
 // to demand beyond the demands of pool and pods.
-func (b *bin) sayable(offers catalog.Bits) (catalog.Bits, requirement.Set) {
+func (b *planned) sayable(offers catalog.Bits) (catalog.Bits, requirement.Set) {
 	only := requirement.NewSet()
 	if b.pool.some == nil && b.pool.reserved == nil {
 		return offers, only
@@ -139,7 +138,7 @@ func (b *bin) sayable(offers catalog.Bits) (catalog.Bits, requirement.Set) {
 }
 
 // said returns the offers that a claim with the types of offers and these demands could be launched with.
-func (b *bin) said(offers catalog.Bits, only requirement.Set) catalog.Bits {
+func (b *planned) said(offers catalog.Bits, only requirement.Set) catalog.Bits {
 	index := b.pool.Catalog
 	all := catalog.NewBits(len(index.Offers))
 	for _, t := range index.TypesByPrice(offers) {
@@ -161,7 +160,7 @@ type choices struct {
 	zones, capacityTypes []string
 }
 
-func (s *solver) choicesOf(b *bin, offers catalog.Bits) *choices {
+func (s *solver) choicesOf(b *planned, offers catalog.Bits) *choices {
 	key := b.pool.Name + "/" + offers.Key()
 	if known, found := s.choices[key]; found {
 		return known
@@ -176,23 +175,8 @@ func (s *solver) choicesOf(b *bin, offers catalog.Bits) *choices {
 	return c
 }
 
-// withinHeld drops the offers that are larger than what the plan counts against the pool's resource limits: whatever
-// the provider launches then stays within them.
-func (b *bin) withinHeld() catalog.Bits {
-	if !b.pool.Limits.HasResources() {
-		return b.offers
-	}
-	kept := catalog.NewBits(len(b.pool.Catalog.Offers))
-	for i := range b.offers.All() {
-		if b.pool.Limits.Within(b.pool.Catalog.Types[b.pool.Catalog.Offers[i].Type].Capacity, b.held) {
-			kept.Add(i)
-		}
-	}
-	return kept
-}
-
 // typesKept returns the types of offers by price, cut to the bound but not below what minValues demands.
-func (b *bin) typesKept(offers catalog.Bits) []int {
+func (b *planned) typesKept(offers catalog.Bits) []int {
 	types := b.pool.Catalog.TypesByPrice(offers)
 	if len(types) <= plan.MaxTypes {
 		return types

@@ -1,8 +1,6 @@
 package pack
 
 import (
-	"slices"
-
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/mix"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
@@ -69,21 +67,4 @@ func try(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, other
 			}
 		}
 	}
-}
-
-// able takes those pods out for which no node can be right, whatever is launched (cluster.Shape.Blocked): planned with the
-// others, such a pod would only narrow what they get.
-func able(pods []*cluster.Pod) (rest, blocked []*cluster.Pod) {
-	is := func(pod *cluster.Pod) bool { return pod.Shape.Blocked != "" }
-	if !slices.ContainsFunc(pods, is) {
-		return pods, nil
-	}
-	for _, pod := range pods {
-		if is(pod) {
-			blocked = append(blocked, pod)
-		} else {
-			rest = append(rest, pod)
-		}
-	}
-	return rest, blocked
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/mix"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
-	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
@@ -36,18 +35,21 @@ func solve(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way) pla
 type solver struct {
 	snapshot   *cluster.Snapshot
 	pools      []*pool
-	bins       []*bin
+	existing   []*existing // the first bins
+	planned    []*planned  // the bins after these
+	rules      ruleList
+	attempt    attempt // memory of ask
 	topology   *topology.Tracker
 	shapes     map[*cluster.Shape]*shape
 	tied       []*cluster.Shape // with constraints on others
-	byNode     map[string]int   // node and claim name → bin
+	byNode     map[string]int   // node and claim name → index of existing
 	failed     []*cluster.Pod
 	selected   map[selection][]way
 	order      []string // UIDs of placed pods, as they were placed
 	choices    map[string]*choices
 	leavers    map[string]*leaver // by UID: pods to place that run on nodes which go
 	asking     bool               // some taint is PreferNoSchedule
-	packing    mix.Way            // finds cheap nodes for lots of pods
+	packing    mix.Way            // finds cheap nodes for groups of pods
 	first      map[string]bool    // UIDs of pods that are placed before all others (see again.go)
 	care       care
 	plainFirst bool // see orders.go
@@ -56,17 +58,18 @@ type solver struct {
 // shape is a kind of pod with what this round has found out about it.
 type shape struct {
 	*cluster.Shape
-	rules   *topology.Rules
-	ways    [][]way  // by pool; nil where the pool's taints or labels refuse it
-	afar    bool     // its anti-affinity, or a daemon's, reaches beyond the node: see besideDaemons
-	refused []bool   // by bin: final
-	first   int      // no bin before this one need be asked
-	later   []bool   // by pool: a new node of it only when no other pool gives one; nil for none (see likings.go)
-	likes   []liking // by existing bin; computed when it is first needed
+	topology *topology.Rules
+	tied     bool     // some rule ties its pods: they are placed one by one
+	ways     [][]way  // by pool, what the rules have left; nil where they refuse it
+	afar     bool     // its anti-affinity, or a daemon's, reaches beyond the node: see repelledAfar
+	refused  []bool   // by bin: final
+	first    int      // no bin before this one need be asked
+	later    []bool   // by pool: a new node of it only when no other pool gives one; nil for none (see likings.go)
+	likes    []liking // by existing bin; computed when it is first needed
 }
 
 func newSolver(snapshot *cluster.Snapshot, pods []*cluster.Pod, floors topology.Floors) *solver {
-	s := &solver{snapshot: snapshot, shapes: map[*cluster.Shape]*shape{}, leavers: map[string]*leaver{},
+	s := &solver{snapshot: snapshot, rules: rules, shapes: map[*cluster.Shape]*shape{}, leavers: map[string]*leaver{},
 		byNode: map[string]int{}, choices: map[string]*choices{}, selected: map[selection][]way{},
 		asking: asks(snapshot)}
 	left, ceiling := newReservations(snapshot), snapshot.Ceiling()
@@ -80,132 +83,56 @@ func newSolver(snapshot *cluster.Snapshot, pods []*cluster.Pod, floors topology.
 	return s
 }
 
-// addNodes makes a bin of each node that may matter: of all when constraints count them, else of those with room for the
-// smallest of the pods. Most nodes of a large cluster are full, and not worth a bin.
+// addNodes makes a bin of each node that may matter: of all when constraints count them, else of those with room
+// for the smallest of the pods. Most nodes of a large cluster are full, and not worth a bin.
 func (s *solver) addNodes(pods []*cluster.Pod) {
 	least := leastOf(pods)
 	promised := slices.ContainsFunc(pods, func(p *cluster.Pod) bool { return p.Promised != "" })
-	slab := make([]bin, 0, len(s.snapshot.Nodes))
+	slab := make([]existing, 0, len(s.snapshot.Nodes))
 	for _, node := range s.snapshot.Nodes {
 		if node.Deleting || node.Disrupting || !s.topology.Constrained() && !node.HasRoom(least) {
 			continue
 		}
-		slab = append(slab, bin{node: node})
+		slab = append(slab, existing{node: node})
 		s.addNode(&slab[len(slab)-1], promised)
 	}
 	s.addLeaving(pods)
 }
 
-// constrained lists the shapes whose constraints matter: of the pods to place, and of running ones whose anti-affinity is
-// about any of these.
-func (s *solver) constrained(pods []*cluster.Pod) []*cluster.Shape {
-	placing, list := map[*cluster.Shape]bool{}, []*cluster.Shape(nil)
-	for _, pod := range pods {
-		if placing[pod.Shape] {
-			continue
-		}
-		placing[pod.Shape] = true
-		if len(pod.Shape.Spread)+len(pod.Shape.Affinity)+len(pod.Shape.AntiAffinity) > 0 {
-			list = append(list, pod.Shape)
-		}
-	}
-	seen := map[*cluster.Shape]bool{}
-	for _, pod := range s.repelling() {
-		if seen[pod.Shape] || placing[pod.Shape] {
-			continue
-		}
-		seen[pod.Shape] = true
-		for shape := range placing {
-			if topology.Repels(pod.Shape, shape, s.snapshot.Namespaces) {
-				list = append(list, pod.Shape)
-				break
-			}
-		}
-	}
-	slices.SortFunc(list, func(a, b *cluster.Shape) int { return strings.Compare(a.Key(), b.Key()) })
-	return list
-}
-
-// repelling lists the running pods with required anti-affinity, those on nodes that a what-if leaves out among them.
-func (s *solver) repelling() []*cluster.Pod {
-	list := s.snapshot.Repelling
-	for _, node := range s.snapshot.Leaving {
-		for _, pod := range node.Pods {
-			if len(pod.Shape.AntiAffinity) > 0 {
-				list = append(slices.Clip(list), pod)
-			}
-		}
-	}
-	return list
-}
-
-// leastOf returns what every pod requests at least, in every component.
-func leastOf(pods []*cluster.Pod) resources.Vector {
-	if len(pods) == 0 {
-		return nil
-	}
-	least := slices.Clone(pods[0].Shape.Requests)
-	for _, pod := range pods {
-		for r := range least {
-			least[r] = min(least[r], pod.Shape.Requests.At(r))
-		}
-	}
-	return least
-}
-
-func (s *solver) addNode(b *bin, promised bool) {
-	s.bins = append(s.bins, b)
-	number, node := len(s.bins)-1, b.node
+func (s *solver) addNode(n *existing, promised bool) {
+	s.existing = append(s.existing, n)
+	index, node := len(s.existing)-1, n.node
 	if promised && node.Name != "" {
-		s.byNode[node.Name] = number
+		s.byNode[node.Name] = index
 	}
 	if promised && node.Claim != "" {
-		s.byNode[node.Claim] = number
+		s.byNode[node.Claim] = index
 	}
 	if !s.topology.Constrained() {
 		return
 	}
-	s.stand(s.topology, b)
+	s.stand(s.topology, n)
 }
 
-// stand adds a bin to a tracker, as something that is there with what runs on it.
-func (s *solver) stand(t *topology.Tracker, b *bin) {
-	number := t.AddBin(b.labelValue, s.countsAny(b))
-	t.Occupy(number)
-	if b.node == nil {
-		return
-	}
-	ours := s.snapshot.Pool(b.node.Pool) != nil // of another claim nobody here knows whether a node will ever come
-	for key, name := range t.KeyNames() {
-		if ours && t.DomainOf(key, number) == topology.Open {
-			values, all := b.node.Open.Get(requirement.Key(name)).Values()
-			t.MayStand(number, key, values, all)
-		}
-	}
-	for _, pod := range b.node.Pods {
-		t.Place(pod.Shape, number, standingOf(pod))
-	}
-}
+// bins returns how many bins there are, and bin the one with an index: existing nodes come first, planned ones
+// after these.
+func (s *solver) bins() int { return len(s.existing) + len(s.planned) }
 
-func standingOf(pod *cluster.Pod) topology.Standing {
-	if pod.Terminating {
-		return topology.Ending
+func (s *solver) bin(index int) *bin {
+	if index < len(s.existing) {
+		return &s.existing[index].bin
 	}
-	return topology.Running
+	return &s.planned[index-len(s.existing)].bin
 }
 
 func (s *solver) info(c *cluster.Shape) *shape {
 	if known, found := s.shapes[c]; found {
 		return known
 	}
-	info := &shape{Shape: c, rules: s.topology.Rules(c), afar: s.repelledAfar(c)}
+	info := &shape{Shape: c, topology: s.topology.Rules(c), afar: s.repelledAfar(c)}
+	info.tied = slices.ContainsFunc(s.rules.all, func(r rule) bool { return r.ties(info) })
 	for _, p := range s.pools {
-		var ways []way
-		if _, bad := cluster.Untolerated(p.Taints, c.Tolerations); !bad && p.Blocked == "" && p.Catalog != nil &&
-			!info.afar && s.held(p, c) == "" {
-			ways = s.besideDaemons(p, c, p.ways(c))
-		}
-		info.ways = append(info.ways, ways)
+		info.ways = append(info.ways, s.opens(p, info))
 	}
 	s.shapes[c] = info
 	info.later = s.dislikes(info)
@@ -230,27 +157,10 @@ func (s *solver) selection(c *cluster.Shape, p *pool) []way {
 	return ways
 }
 
-// offerDomains makes known where new nodes for the shape could stand, so that spread constraints reach for them.
-func (s *solver) offerDomains(info *shape) {
-	for _, constraint := range info.Spread {
-		if constraint.Key == cluster.LabelHostname {
-			continue
-		}
-		key := slices.Index(s.topology.KeyNames(), constraint.Key)
-		for i, ways := range info.ways {
-			for _, w := range ways {
-				planned := &bin{pool: s.pools[i], offers: w.offers, custom: s.pools[i].custom.And(w.custom)}
-				for _, value := range planned.candidates(constraint.Key, w.offers) {
-					s.topology.Offer(info.Shape, key, value)
-				}
-			}
-		}
-	}
-}
-
-// run places the pods: those that an earlier plan has promised a place first, then by priority. Within a priority pods
-// that are tied to others come one by one, and plain ones by the lot; last come those spread over hostnames, which are
-// measured by every node that was opened. Pods that wait now come before tied ones that run still and will wait later.
+// run places the pods: those that an earlier plan has promised a place first, then by priority. Within a priority
+// pods that are tied to others come one by one, and plain ones in groups; last come those spread over hostnames,
+// which are measured by every node that was opened. Pods that wait now come before tied ones that run still and
+// will wait later.
 func (s *solver) run(pods []*cluster.Pod) {
 	order := slices.Clone(pods)
 	if len(s.care.barred) > 0 {
@@ -287,7 +197,7 @@ func (s *solver) runClass(pods []*cluster.Pod) []*cluster.Pod {
 	var tied, plain, late []*cluster.Pod
 	for _, pod := range pods {
 		switch {
-		case s.info(pod.Shape).plain() && pod.PassedOver == "":
+		case s.info(pod.Shape).plain() && !comesAlone(pod):
 			plain = append(plain, pod)
 		case lateness(pod.Shape) == lastOfAll:
 			late = append(late, pod)
@@ -323,12 +233,6 @@ func (s *solver) placeEach(pods []*cluster.Pod) []*cluster.Pod {
 	}
 }
 
-// mayComeLater reports whether a pod that found no place may find one after others were placed: the companion that it
-// must be near, or whose coming evens out a spread. It ends, because each further pass needs a pod placed in the last.
-func (s *solver) mayComeLater(pod *cluster.Pod) bool {
-	return len(pod.Shape.Affinity)+len(pod.Shape.Spread) > 0 || s.leaving(pod)
-}
-
 // compare orders pods for placing. Higher priority comes first, as with kube-scheduler. Then pods without
 // constraints on others, those that follow others (affinity), and those spread, which count all of these; last those
 // spread over hostnames, because every node that is opened changes the minimum that they are measured by. Then larger
@@ -342,21 +246,6 @@ func compare(a, b *cluster.Pod) int {
 		cmp.Compare(a.Created, b.Created),
 		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID),
 	)
-}
-
-// lastOfAll is the lateness of pods that are measured by every node.
-const lastOfAll = 3
-
-func lateness(s *cluster.Shape) int {
-	switch {
-	case slices.ContainsFunc(s.Spread, func(c cluster.Spread) bool { return c.Key == cluster.LabelHostname }):
-		return lastOfAll
-	case len(s.Spread) > 0:
-		return 2
-	case len(s.Affinity) > 0:
-		return 1
-	}
-	return 0
 }
 
 func compareSize(a, b resources.Vector) int {
@@ -373,92 +262,41 @@ func (s *solver) keepPromise(pod *cluster.Pod) bool {
 	if pod.Promised == "" {
 		return false
 	}
-	number, found := s.byNode[pod.Promised]
-	return found && s.moved(pod, func(info *shape) bool { return s.tryNode(number, []*cluster.Pod{pod}, info) == topology.Yes })
+	index, found := s.byNode[pod.Promised]
+	return found && s.moved(pod, func(info *shape) bool {
+		return s.tryExisting(index, []*cluster.Pod{pod}, info) == topology.Yes
+	})
 }
 
 // placeInBins places the pod in the first bin that takes it: existing capacity first, then nodes planned so far.
 func (s *solver) placeInBins(pod *cluster.Pod, info *shape) bool {
-	for len(info.refused) < len(s.bins) {
+	for len(info.refused) < s.bins() {
 		info.refused = append(info.refused, false)
 	}
+	pods := []*cluster.Pod{pod}
+	for i := info.first; i < len(s.existing); i++ {
+		if !info.refused[i] && info.note(i, s.tryExisting(i, pods, info)) {
+			return true
+		}
+	}
 	for _, later := range info.sweeps() {
-		for number := info.first; number < len(s.bins); number++ {
-			if info.refused[number] || info.isLater(s.bins[number].pool) != later {
-				continue
-			}
-			switch s.try(number, []*cluster.Pod{pod}, info) {
-			case topology.Yes:
+		for i := max(info.first, len(s.existing)); i < s.bins(); i++ {
+			mine := info.isLater(s.planned[i-len(s.existing)].pool) == later
+			if mine && !info.refused[i] && info.note(i, s.tryPlanned(i, pods, info)) {
 				return true
-			case topology.Never:
-				info.refused[number] = true
-				for info.first < len(info.refused) && info.refused[info.first] {
-					info.first++
-				}
 			}
 		}
 	}
 	return false
 }
 
-// try places pods of one shape in a bin, all or none. Only pods of a plain shape may come more than one at a time.
-func (s *solver) try(number int, pods []*cluster.Pod, info *shape) topology.Verdict {
-	if s.bins[number].node != nil {
-		return s.tryNode(number, pods, info)
-	}
-	return s.tryPlanned(number, pods, info)
-}
-
-// tryNode places the pods on an existing node if they fit.
-func (s *solver) tryNode(number int, pods []*cluster.Pod, info *shape) topology.Verdict {
-	b := s.bins[number]
-	if pods[0].IsPassedOver(b.node.Name) { // such pods come one by one
-		return topology.Now
-	}
-	want := info.Requests.Times(len(pods))
-	if !s.nodeTakes(b, info, want) {
-		return topology.Never
-	}
-	for _, key := range info.rules.Keys {
-		domain := s.topology.DomainOf(key, number)
-		if domain == topology.Open {
-			return topology.Never // what comes for a launched claim is not ours to choose any more
-		}
-		if verdict := s.topology.Allowed(info.rules, key, domain); verdict != topology.Yes {
-			return verdict
+// note keeps in mind that a bin refuses the shape for good, and reports whether it took a pod.
+func (info *shape) note(index int, verdict topology.Verdict) bool {
+	if verdict == topology.Never {
+		info.refused[index] = true
+		for info.first < len(info.refused) && info.refused[info.first] {
+			info.first++
 		}
 	}
-	b.free = b.free.Minus(want)
-	s.placed(number, pods, info)
-	return topology.Yes
-}
-
-// nodeTakes reports whether an existing node takes pods of the shape that request want together, as far as no constraint
-// on others is concerned.
-func (s *solver) nodeTakes(b *bin, info *shape, want resources.Vector) bool {
-	if b.closed {
-		return false
-	}
-	b.settle(s.snapshot.Daemons)
-	if info.afar || !want.Fits(b.free) || !b.node.Admits(info.Shape) || !b.portsFree(info.HostPorts) {
-		return false
-	}
-	_, bad := cluster.Untolerated(b.node.Taints, info.Tolerations)
-	return !bad && !slices.ContainsFunc(b.awaiting, func(daemon *cluster.Shape) bool {
-		return s.topology.Repel(info.Shape, daemon) || s.minds(info.Shape, daemon)
-	})
-}
-
-func (s *solver) placed(number int, pods []*cluster.Pod, info *shape) {
-	b := s.bins[number]
-	b.pods = append(b.pods, pods...)
-	for _, pod := range pods {
-		s.order = append(s.order, pod.UID)
-	}
-	b.ports = append(b.ports, info.HostPorts...)
-	if s.topology.Constrained() && len(info.rules.Keys) > 0 {
-		for range pods {
-			s.topology.Place(info.Shape, number, topology.Placed)
-		}
-	}
+	return verdict == topology.Yes
 }

@@ -24,10 +24,7 @@ type wish struct {
 func (s *solver) grantWishes() {
 	s.moveToLiked()
 	c := s.newCrowds()
-	for _, b := range s.bins {
-		if b.node != nil {
-			continue
-		}
+	for _, b := range s.planned {
 		wishes, before := s.wishesOf(b, c), *b
 		for _, w := range wishes {
 			b.grant(w)
@@ -37,7 +34,7 @@ func (s *solver) grantWishes() {
 }
 
 // wishesOf sums up what the pods of a planned node wish, the heaviest first.
-func (s *solver) wishesOf(b *bin, c *crowds) []wish {
+func (s *solver) wishesOf(b *planned, c *crowds) []wish {
 	pods := map[*cluster.Shape]int{}
 	for _, pod := range b.pods {
 		if len(pod.Shape.Wishes)+len(pod.Shape.SoftSpread) > 0 {
@@ -82,7 +79,7 @@ func (s *solver) wishesOf(b *bin, c *crowds) []wish {
 }
 
 // grant narrows the node to the wish, if it can be had: free of charge, or because at least half of the pods wish it.
-func (b *bin) grant(w wish) {
+func (b *planned) grant(w wish) {
 	left := b.offers.Clone()
 	var carried []requirement.Requirement
 	for r := range w.labels.All() {
@@ -139,26 +136,30 @@ func (c *crowds) near(term cluster.AffinityTerm) *crowd {
 	c.counts[key] = own
 	for _, node := range c.solver.snapshot.Nodes {
 		if !node.Deleting && !node.Disrupting {
-			own.add(c.solver, &bin{node: node}, node.Pods)
+			n := existing{node: node}
+			own.add(c.solver, n.labelValue, node.Pods)
 		}
 	}
-	for _, b := range c.solver.bins {
-		own.add(c.solver, b, b.pods)
+	for _, n := range c.solver.existing {
+		own.add(c.solver, n.labelValue, n.pods)
+	}
+	for _, n := range c.solver.planned {
+		own.add(c.solver, n.labelValue, n.pods)
 	}
 	return own
 }
 
 // decided counts the pods of a planned node for the crowds whose label its wishes have decided, and not its pods before.
-func (c *crowds) decided(b, before *bin) {
+func (c *crowds) decided(b, before *planned) {
 	for _, own := range c.counts {
 		if _, known := before.labelValue(own.term.Key); !known {
-			own.add(c.solver, b, b.pods)
+			own.add(c.solver, b.labelValue, b.pods)
 		}
 	}
 }
 
-func (own *crowd) add(s *solver, b *bin, pods []*cluster.Pod) {
-	value, decided := b.labelValue(own.term.Key)
+func (own *crowd) add(s *solver, labelValue func(string) (string, bool), pods []*cluster.Pod) {
+	value, decided := labelValue(own.term.Key)
 	if !decided || value == "" {
 		return
 	}
@@ -171,12 +172,12 @@ func (own *crowd) add(s *solver, b *bin, pods []*cluster.Pod) {
 
 // choose returns the value of an open label of a planned node that has most (or fewest) of a crowd; false when the label
 // is decided, or no value has any and most is asked for. Equals are decided by price.
-func (c *crowds) choose(b *bin, key string, near *crowd, most bool) (string, bool) {
+func (c *crowds) choose(b *planned, key string, near *crowd, most bool) (string, bool) {
 	if key == cluster.LabelHostname || !b.pool.Catalog.Known(requirement.Key(key)) {
 		return "", false
 	}
 	best, bestCount := "", 0
-	for i, value := range b.candidates(key, b.offers) {
+	for i, value := range b.candidates(key) {
 		count := near.counts[value]
 		if i == 0 || most && count > bestCount || !most && count < bestCount {
 			best, bestCount = value, count

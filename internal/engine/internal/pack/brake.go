@@ -1,0 +1,39 @@
+package pack
+
+import (
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// brakeRule: a pool launches nothing for pods for which it has launched in vain, for a while (P-35).
+type brakeRule struct {
+	anyNode
+	anyOffer
+	untied
+}
+
+// reads: what the shape asks for as a whole (Shape.Ask).
+func (brakeRule) reads() []string { return nil }
+
+func (brakeRule) opens(s *solver, p *pool, info *shape, ways []way) []way {
+	if s.held(p, info.Shape) != "" {
+		return nil
+	}
+	return ways
+}
+
+func (brakeRule) explains(s *solver, e *explainer) bool {
+	if why := s.held(e.pool, e.shape); why != "" {
+		return e.stop(plan.ByBrake, cause.LaunchesInVain, "", why)
+	}
+	return true
+}
+
+// held says why a pool launches nothing for pods of the shape at present; "" when it does.
+func (s *solver) held(p *pool, c *cluster.Shape) string {
+	if len(s.snapshot.Held) == 0 {
+		return ""
+	}
+	return s.snapshot.Held[cluster.Hold{Pool: p.Name, Ask: c.Ask()}]
+}

@@ -1,0 +1,64 @@
+package pack
+
+import (
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// bin is what pods are placed in: the part that existing and planned nodes have in common.
+type bin struct {
+	// ports are taken. Those of daemons are among them for an existing node; a planned one is kept free of
+	// conflicts with these by daemonRule.
+	ports []cluster.HostPort
+	pods  []*cluster.Pod // placed in this round
+}
+
+// existing is a node that is there, or whose claim is on its way. What it is cannot be changed any more.
+type existing struct {
+	bin
+	node     *cluster.Node
+	free     resources.Vector // what is left for pods, daemons still to come taken off; set by settle
+	awaiting []*cluster.Shape // daemons still to come
+	settled  bool
+	closed   bool // it goes: nothing is placed on it
+	staying  int  // pods of a closed node that have not left yet
+}
+
+// settle computes what an existing node has left, when it is first looked at: daemons that will run on it and have
+// not come yet keep their place (P-06).
+func (n *existing) settle(daemons []cluster.Daemon) {
+	if n.settled {
+		return
+	}
+	n.settled = true
+	n.free = n.node.Allocatable.Minus(n.node.Used)
+	n.ports = slices.Clone(n.node.Ports)
+	for _, daemon := range daemons {
+		if keepsAway(n.node.Taints, daemon.Shape) || !n.node.MightAdmit(daemon.Shape) || n.runs(daemon.Name) {
+			continue
+		}
+		n.free = n.free.Minus(daemon.Shape.Requests)
+		n.ports = withPorts(n.ports, daemon.Shape)
+		n.awaiting = append(n.awaiting, daemon.Shape)
+	}
+}
+
+func (n *existing) runs(daemon string) bool {
+	return slices.ContainsFunc(n.node.Pods, func(p *cluster.Pod) bool { return p.Daemon == daemon })
+}
+
+// labelValue returns what is known of the node's label: its value and whether it is decided ("" and decided: the
+// node will not have it).
+func (n *existing) labelValue(key string) (string, bool) {
+	value, present := n.node.Labels[key]
+	return value, present || !n.node.Open.Holds(requirement.Key(key))
+}
+
+// standable returns the values that an open label of the node may get.
+func (n *existing) standable(label string) []string {
+	values, _ := n.node.Open.Get(requirement.Key(label)).Values()
+	return values
+}

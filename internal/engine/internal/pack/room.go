@@ -1,0 +1,146 @@
+package pack
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// roomRule: a node has room for what its pods and daemons request (P-06).
+type roomRule struct{ anyPool }
+
+func (roomRule) reads() []string { return []string{"Requests"} }
+
+func (roomRule) refuses(_ *solver, n *existing, a *attempt) topology.Verdict {
+	if !a.want.Fits(n.free) {
+		return topology.Never
+	}
+	return topology.Yes
+}
+
+func (roomRule) placedOn(_ *solver, n *existing, a *attempt) { n.free = n.free.Minus(a.want) }
+
+func (roomRule) narrows(_ *solver, n *planned, a *attempt) topology.Verdict {
+	a.used = n.used.Plus(a.want)
+	if !n.pool.keepFitting(a.used, a.offers) {
+		return topology.Never
+	}
+	return topology.Yes
+}
+
+func (roomRule) placedIn(_ *solver, n *planned, a *attempt) { n.used = a.used }
+
+// ties: pods of equal size take the same room, whichever comes first.
+func (roomRule) ties(*shape) bool { return false }
+
+func (roomRule) alike(text []byte, info *shape) []byte {
+	text = binary.AppendUvarint(text, uint64(len(info.Requests)))
+	for _, amount := range info.Requests {
+		text = binary.AppendVarint(text, amount)
+	}
+	return text
+}
+
+func (roomRule) explains(_ *solver, e *explainer) bool {
+	for component, amount := range e.shape.Requests {
+		if amount <= 0 {
+			continue
+		}
+		allowed := e.pool.atLeast(component, amount)
+		if allowed == nil {
+			allowed = catalog.NewBits(len(e.pool.Catalog.Offers))
+		}
+		detail := e.names[component] + "=" + e.names.FormatOne(component, amount)
+		if !e.narrow(plan.ByPod, e.shortage(component, amount), e.names[component], detail, allowed) {
+			return false
+		}
+	}
+	return true
+}
+
+// attachable begins the names of resources that count volumes, as the scheduler spells them.
+const attachable = "attachable-volumes-"
+
+// shortage names what it is when none of the types that are left has an amount of a resource.
+func (e *explainer) shortage(component int, amount int64) cause.Code {
+	has := func(amount int64, among catalog.Bits) bool {
+		enough := e.pool.room.AtLeast(component, amount)
+		return enough != nil && enough.Intersects(among)
+	}
+	switch {
+	case strings.HasPrefix(e.names[component], attachable):
+		return cause.VolumeLimit
+	case has(amount, e.left):
+		return cause.DaemonsTakeTheRoom
+	case has(1, e.pool.Catalog.All()):
+		return cause.PodTooLarge
+	}
+	return cause.ExtendedResource
+}
+
+// fitsAlone is a cheap look before a bin is opened: some way of the shape has room on an empty node.
+func (s *solver) fitsAlone(p *pool, info *shape) bool {
+	return slices.ContainsFunc(info.ways[p.index], func(w way) bool {
+		left := w.offers.Clone()
+		return p.keepFitting(info.Requests, left)
+	})
+}
+
+// daemonsOn returns what daemons request on a node of an offer.
+func (p *pool) daemonsOn(offer int) resources.Vector {
+	if p.some == nil {
+		return p.overhead
+	}
+	return p.overhead.Plus(p.some[offer])
+}
+
+// roomOf returns what an offer leaves to pods. It is computed once.
+func (p *pool) roomOf(offer int) resources.Vector {
+	if p.rooms[offer] == nil {
+		p.rooms[offer] = p.Catalog.Types[p.Catalog.Offers[offer].Type].Allocatable.Minus(p.daemonsOn(offer)).Minus(p.spare)
+	}
+	return p.rooms[offer]
+}
+
+// keepFitting removes from offers, in place, those without room for want beside the daemons. It reports whether any
+// is left.
+func (p *pool) keepFitting(want resources.Vector, offers catalog.Bits) bool {
+	for component, amount := range want {
+		if amount <= 0 {
+			continue
+		}
+		with := p.atLeast(component, amount)
+		if with == nil {
+			clear(offers)
+			return false
+		}
+		with.AndTo(offers)
+	}
+	return !offers.Empty()
+}
+
+// atLeast returns the offers that leave at least amount of a component to pods; nil when none does.
+func (p *pool) atLeast(component int, amount int64) catalog.Bits {
+	return p.room.AtLeast(component, resources.Sum(amount, resources.Sum(p.overhead.At(component), p.spare.At(component))))
+}
+
+// leastOf returns what every pod requests at least, in every component.
+func leastOf(pods []*cluster.Pod) resources.Vector {
+	if len(pods) == 0 {
+		return nil
+	}
+	least := slices.Clone(pods[0].Shape.Requests)
+	for _, pod := range pods {
+		for r := range least {
+			least[r] = min(least[r], pod.Shape.Requests.At(r))
+		}
+	}
+	return least
+}

@@ -1,0 +1,260 @@
+package pack
+
+import (
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// rule is one constraint on where pods may be placed. Whatever places or explains goes through the list of them and
+// knows none by name. A rule that has nothing to say to a question embeds the answer that says so (anyNode,
+// anyOffer, anyPool, untied, unexplained): so whoever writes a rule has answered every question, and a reader sees
+// at its head what it does not do.
+type rule interface {
+	// reads names the fields of cluster.Shape that the rule looks at.
+	reads() []string
+
+	// refuses says whether an existing node refuses the pods: Never for as long as the plan is made, or Now.
+	// placedOn notes that they were placed there.
+	refuses(s *solver, n *existing, a *attempt) topology.Verdict
+	placedOn(s *solver, n *existing, a *attempt)
+
+	// narrows takes from what a planned node would become (a.outlook) all that would refuse the pods, and says
+	// whether enough is left. placedIn notes that they were placed there; n has become what was left.
+	narrows(s *solver, n *planned, a *attempt) topology.Verdict
+	placedIn(s *solver, n *planned, a *attempt)
+
+	// opens narrows the ways in which new nodes of a pool can take pods of the shape. What it takes is gone for all
+	// of them, so this is for what no placed pod changes.
+	opens(s *solver, p *pool, info *shape, ways []way) []way
+
+	// ties reports whether pods of the shape must be placed one by one, since each changes what the rule says of
+	// the next.
+	ties(info *shape) bool
+	// alike appends to a text what pods must have in common to be one group for the rule, beyond their ways.
+	alike(text []byte, info *shape) []byte
+
+	// explains applies the rule to what earlier rules have left of a pool for a pod without a place. It reports
+	// false when that leaves nothing, and has noted it then. A rule that depends on pods and nodes rather than on
+	// offers suspects itself.
+	explains(s *solver, e *explainer) bool
+}
+
+// rules are all constraints, in the order in which a refusal is explained: what is wrong with the pod or the pool,
+// then the filters of offers, then pods beside it. A planned node goes through them in the same order, so
+// reservations, limits and minValues judge what the others leave.
+var rules = listed(
+	blockedRule{},     // Shape.Blocked
+	poolRule{},        // the pool launches, and for pods
+	taintRule{},       // taints and tolerations
+	offerRule{},       // the pool's requirements, and what is available
+	selectionRule{},   // node selector, node affinity, volumes
+	stockRule{},       // reservations that are used up
+	roomRule{},        // requests
+	brakeRule{},       // launches in vain
+	passedOverRule{},  // nodes that the scheduler passed over
+	daemonRule{},      // daemons that are still to come
+	topologyRule{},    // spread, pod affinity and anti-affinity
+	portRule{},        // host ports
+	reservationRule{}, // a node is in one reservation or in none
+	limitRule{},       // resource limits of the pool
+	minValuesRule{},   // flexibility of the claim
+	preferenceRule{},  // what pods would rather have
+)
+
+// ruleList is a list of rules, and those parts of it that answer a question.
+type ruleList struct {
+	all      []rule
+	existing []rule // that may refuse an existing node, room first: the order does not matter there, and it refuses most
+	planned  []rule // that may narrow a planned node
+	pools    []rule // that may narrow ways
+}
+
+func listed(all ...rule) ruleList {
+	list := ruleList{all: all}
+	for _, r := range all {
+		if _, all := r.(interface{ takesAnyNode() }); !all {
+			list.existing = append(list.existing, r)
+		}
+		if _, all := r.(interface{ takesAnyOffer() }); !all {
+			list.planned = append(list.planned, r)
+		}
+		if _, all := r.(interface{ takesAnyPool() }); !all {
+			list.pools = append(list.pools, r)
+		}
+	}
+	if room := slices.Index(list.existing, rule(roomRule{})); room > 0 {
+		list.existing = slices.Insert(slices.Delete(list.existing, room, room+1), 0, rule(roomRule{}))
+	}
+	return list
+}
+
+// anyNode is embedded by rules that refuse no existing node.
+type anyNode struct{}
+
+func (anyNode) takesAnyNode()                                         {}
+func (anyNode) refuses(*solver, *existing, *attempt) topology.Verdict { return topology.Yes }
+func (anyNode) placedOn(*solver, *existing, *attempt)                 {}
+
+// anyOffer is embedded by rules that narrow no planned node.
+type anyOffer struct{}
+
+func (anyOffer) takesAnyOffer()                                       {}
+func (anyOffer) narrows(*solver, *planned, *attempt) topology.Verdict { return topology.Yes }
+func (anyOffer) placedIn(*solver, *planned, *attempt)                 {}
+
+// anyPool is embedded by rules that leave all ways.
+type anyPool struct{}
+
+func (anyPool) takesAnyPool()                                        {}
+func (anyPool) opens(_ *solver, _ *pool, _ *shape, ways []way) []way { return ways }
+
+// untied is embedded by rules that a placed pod changes nothing for, but for what all pods take from a node.
+type untied struct{}
+
+func (untied) ties(*shape) bool                   { return false }
+func (untied) alike(text []byte, _ *shape) []byte { return text }
+
+// unexplained is embedded by rules that leave no pod without a place, or none that another one does not explain.
+type unexplained struct{}
+
+func (unexplained) explains(*solver, *explainer) bool { return true }
+
+// attempt is the question whether a node takes pods, on its way through the rules.
+type attempt struct {
+	info  *shape
+	pods  []*cluster.Pod   // of this shape; several only where no rule ties it
+	want  resources.Vector // what these request together
+	index int              // of the node's bin
+
+	// Of a planned node:
+	outlook                   // what it would become
+	way      way              // the alternative of node selection that is tried
+	first    bool             // no pod is placed on it yet
+	used     resources.Vector // what its pods would request
+	labels   requirement.Set  // demands that the claim would have to carry
+	fixed    []fix            // decisions on labels
+	cheapest int              // the offer that comes first
+}
+
+// ask begins an attempt. There is one at a time, so its memory is used again.
+func (s *solver) ask(index int, pods []*cluster.Pod, info *shape) *attempt {
+	s.attempt = attempt{info: info, pods: pods, want: info.Requests.Times(len(pods)), index: index}
+	return &s.attempt
+}
+
+// of makes the attempt one on a planned node, in one of the ways.
+func (a *attempt) of(n *planned, w way) {
+	n.scratch = append(n.scratch[:0], n.offers...)
+	a.outlook = outlook{pool: n.pool, offers: n.scratch, custom: n.custom}
+	a.way, a.first = w, len(n.pods) == 0
+}
+
+// tryExisting places pods of one shape, all or none, on an existing node.
+func (s *solver) tryExisting(index int, pods []*cluster.Pod, info *shape) topology.Verdict {
+	n, a := s.existing[index], s.ask(index, pods, info)
+	if verdict := s.refuses(n, a); verdict != topology.Yes {
+		return verdict
+	}
+	s.placedOn(n, a)
+	s.order = appendUIDs(s.order, pods)
+	return topology.Yes
+}
+
+// refuses says whether some rule refuses pods on an existing node.
+func (s *solver) refuses(n *existing, a *attempt) topology.Verdict {
+	if n.closed {
+		return topology.Never
+	}
+	n.settle(s.snapshot.Daemons)
+	for _, r := range s.rules.existing {
+		if verdict := r.refuses(s, n, a); verdict != topology.Yes {
+			return verdict
+		}
+	}
+	return topology.Yes
+}
+
+func (s *solver) placedOn(n *existing, a *attempt) {
+	n.pods = append(n.pods, a.pods...)
+	for _, r := range s.rules.existing {
+		r.placedOn(s, n, a)
+	}
+}
+
+// tryPlanned places pods of one shape, all or none, on a planned node, if there is a way in which the rules leave
+// some offering that fits all its pods and these.
+func (s *solver) tryPlanned(index int, pods []*cluster.Pod, info *shape) topology.Verdict {
+	n := s.planned[index-len(s.existing)]
+	answer := topology.Never
+	for _, w := range info.ways[n.pool.index] {
+		a := s.ask(index, pods, info)
+		a.of(n, w)
+		switch s.narrows(n, a) {
+		case topology.Yes:
+			s.placedIn(n, a)
+			s.order = appendUIDs(s.order, pods)
+			return topology.Yes
+		case topology.Now:
+			answer = topology.Now
+		}
+	}
+	return answer
+}
+
+// narrows says whether the rules leave something of a planned node for pods.
+func (s *solver) narrows(n *planned, a *attempt) topology.Verdict {
+	for _, r := range s.rules.planned {
+		if verdict := r.narrows(s, n, a); verdict != topology.Yes {
+			return verdict
+		}
+	}
+	return topology.Yes
+}
+
+func (s *solver) placedIn(n *planned, a *attempt) {
+	old := n.offers
+	n.outlook, n.scratch = a.outlook, nil
+	if !a.first {
+		n.scratch = old // the node's own; before the first pod it is the pool's
+	}
+	n.labels = n.labels.And(a.labels)
+	n.pods = append(n.pods, a.pods...)
+	for _, r := range s.rules.planned {
+		r.placedIn(s, n, a)
+	}
+}
+
+func appendUIDs(list []string, pods []*cluster.Pod) []string {
+	for _, pod := range pods {
+		list = append(list, pod.UID)
+	}
+	return list
+}
+
+// opens returns the ways in which new nodes of a pool can take pods of the shape; nil when they never do.
+func (s *solver) opens(p *pool, info *shape) []way {
+	ways := []way{{offers: p.offers}}
+	for _, r := range s.rules.pools {
+		if ways = r.opens(s, p, info, ways); len(ways) == 0 {
+			return nil
+		}
+	}
+	return ways
+}
+
+// plain reports whether pods of the shape can be packed as a group: no rule ties them.
+func (info *shape) plain() bool { return !info.tied }
+
+// alike returns what pods must have in common to be one group, as text: what rules say, and the ways that they have
+// left.
+func (s *solver) alike(info *shape) string {
+	var text []byte
+	for _, r := range s.rules.all {
+		text = r.alike(text, info)
+	}
+	return string(appendWays(text, info))
+}

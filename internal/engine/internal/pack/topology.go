@@ -1,0 +1,307 @@
+package pack
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+)
+
+// topologyRule: pods are spread, are near others or keep apart from them, by labels of nodes (P-03, P-04). Package
+// topology counts; this file decides which value a planned node gets for a label that is still open.
+type topologyRule struct{ anyPool }
+
+func (topologyRule) reads() []string {
+	return []string{"Namespace", "Labels", "Spread", "Affinity", "AntiAffinity"}
+}
+
+func (topologyRule) refuses(s *solver, _ *existing, a *attempt) topology.Verdict {
+	for _, key := range a.info.topology.Keys {
+		domain := s.topology.DomainOf(key, a.index)
+		if domain == topology.Open {
+			return topology.Never // what comes for a launched claim is not ours to choose any more
+		}
+		if verdict := s.topology.Allowed(a.info.topology, key, domain); verdict != topology.Yes {
+			return verdict
+		}
+	}
+	return topology.Yes
+}
+
+func (topologyRule) placedOn(s *solver, _ *existing, a *attempt) { s.count(a) }
+
+func (topologyRule) narrows(s *solver, n *planned, a *attempt) topology.Verdict {
+	if verdict := s.chooseDomains(n, a); verdict != topology.Yes {
+		return verdict
+	}
+	s.decideCounting(n, a)
+	return topology.Yes
+}
+
+func (topologyRule) placedIn(s *solver, n *planned, a *attempt) {
+	if !s.topology.Constrained() {
+		return
+	}
+	counts := s.counts(&n.outlook)
+	if a.first {
+		s.topology.Reconsider(a.index, counts)
+	}
+	for _, f := range a.fixed {
+		s.topology.Fix(f.key, a.index, f.domain)
+		name := requirement.Key(s.topology.KeyNames()[f.key])
+		if f.domain == topology.Lacks {
+			n.labels = n.labels.With(requirement.Absent(name))
+			continue
+		}
+		value, _ := n.labelValue(string(name))
+		n.labels = n.labels.With(requirement.OneOf(name, value))
+	}
+	s.followLabels(n, a.index)
+	s.topology.Settle(a.info.topology, a.index, counts)
+	s.count(a)
+	if a.first {
+		s.topology.Occupy(a.index)
+	}
+}
+
+// count counts placed pods for the constraints that are about them.
+func (s *solver) count(a *attempt) {
+	if s.topology.Constrained() && len(a.info.topology.Keys) > 0 {
+		for range a.pods {
+			s.topology.Place(a.info.Shape, a.index, topology.Placed)
+		}
+	}
+}
+
+// ties: what is counted, or counts, changes with each pod.
+func (topologyRule) ties(info *shape) bool { return len(info.topology.Keys) > 0 }
+
+// alike: only shapes that nothing counts come in groups.
+func (topologyRule) alike(text []byte, _ *shape) []byte { return text }
+
+func (topologyRule) explains(s *solver, e *explainer) bool {
+	info := s.info(e.shape)
+	var blamed []string
+	var first cause.Code
+	for _, key := range info.topology.Keys {
+		if code, constraint := s.topology.Blames(info.topology, key); constraint != "" {
+			if blamed = append(blamed, constraint); len(blamed) == 1 {
+				first = code
+			}
+		}
+	}
+	if len(blamed) > 0 {
+		e.suspect(plan.ByTopology, first, strings.Join(blamed, ", ")+" leaves no place for a new node")
+	}
+	return true
+}
+
+// fix is a decision on an open label of a bin.
+type fix struct {
+	key    int
+	domain int32
+}
+
+// chooseDomains decides every open label of the node that matters with this pod on it (see Tracker.MustDecide), the
+// least crowded allowed domain first and the cheapest among equals, and narrows what it would become accordingly.
+func (s *solver) chooseDomains(n *planned, a *attempt) topology.Verdict {
+	about := a.info.topology
+	for key, name := range s.topology.KeyNames() {
+		ruled, domain := slices.Contains(about.Keys, key), s.topology.DomainOf(key, a.index)
+		if domain != topology.Open {
+			if verdict := s.topology.Allowed(about, key, domain); ruled && verdict != topology.Yes {
+				return verdict
+			}
+			continue
+		}
+		if !ruled && !a.first {
+			continue // looked at when the node was opened
+		}
+		without := requirement.Absent(requirement.Key(name))
+		if ruled && a.mayLeaveOut(without) && s.topology.Allowed(about, key, topology.Lacks) == topology.Yes {
+			a.custom = a.custom.With(without)
+			a.fixed = append(a.fixed, fix{key, topology.Lacks})
+			continue
+		}
+		values := a.candidates(name)
+		if !ruled && !s.topology.MustDecide(key, a.index, values) {
+			continue
+		}
+		value, verdict := s.leastCrowded(a.info, key, values)
+		if verdict != topology.Yes {
+			return verdict
+		}
+		only := requirement.OneOf(requirement.Key(name), value)
+		if a.pool.Catalog.Known(only.Key()) {
+			a.pool.Catalog.Compatible(only).AndTo(a.offers)
+		} else {
+			a.custom = a.custom.With(only)
+		}
+		a.fixed = append(a.fixed, fix{key, s.topology.Domain(key, value)})
+	}
+	return topology.Yes
+}
+
+// mayLeaveOut reports whether a label that the provider does not decide may be left out of the node.
+func (o *outlook) mayLeaveOut(absent requirement.Requirement) bool {
+	return !o.pool.Catalog.Known(absent.Key()) && o.custom.Get(absent.Key()).AllowsAbsent()
+}
+
+func (s *solver) leastCrowded(info *shape, key int, values []string) (string, topology.Verdict) {
+	best, crowd, verdict := "", int32(0), topology.Never
+	for _, value := range values {
+		domain := s.topology.Domain(key, value)
+		switch s.topology.Allowed(info.topology, key, domain) {
+		case topology.Now:
+			if verdict == topology.Never {
+				verdict = topology.Now
+			}
+		case topology.Yes:
+			if c := s.topology.Crowd(info.topology, key, domain); verdict != topology.Yes || c < crowd {
+				best, crowd, verdict = value, c, topology.Yes
+			}
+		}
+	}
+	return best, verdict
+}
+
+// followLabels tells the tracker where the node stands, or may come to stand, by labels of the pool's own whose
+// values nobody lists: each pod may ask for another one.
+func (s *solver) followLabels(n *planned, index int) {
+	for key, name := range s.topology.KeyNames() {
+		if s.topology.DomainOf(key, index) != topology.Open || n.pool.Catalog.Known(requirement.Key(name)) {
+			continue
+		}
+		if value, decided := n.labelValue(name); decided && value != "" {
+			s.topology.Fix(key, index, s.topology.Domain(key, value))
+		} else if decided {
+			s.topology.Fix(key, index, topology.Lacks)
+		} else {
+			s.topology.MayStand(index, key, n.candidates(name), true)
+		}
+	}
+}
+
+// constrained lists the shapes whose constraints matter: of the pods to place, and of running ones whose
+// anti-affinity is about any of these.
+func (s *solver) constrained(pods []*cluster.Pod) []*cluster.Shape {
+	placing, list := map[*cluster.Shape]bool{}, []*cluster.Shape(nil)
+	for _, pod := range pods {
+		if placing[pod.Shape] {
+			continue
+		}
+		placing[pod.Shape] = true
+		if pod.Shape.Tied() {
+			list = append(list, pod.Shape)
+		}
+	}
+	seen := map[*cluster.Shape]bool{}
+	for _, pod := range s.repelling() {
+		if seen[pod.Shape] || placing[pod.Shape] {
+			continue
+		}
+		seen[pod.Shape] = true
+		for shape := range placing {
+			if topology.Repels(pod.Shape, shape, s.snapshot.Namespaces) {
+				list = append(list, pod.Shape)
+				break
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b *cluster.Shape) int { return strings.Compare(a.Key(), b.Key()) })
+	return list
+}
+
+// repelling lists the running pods with required anti-affinity, those on nodes that a what-if leaves out among them.
+func (s *solver) repelling() []*cluster.Pod {
+	list := s.snapshot.Repelling
+	for _, node := range s.snapshot.Leaving {
+		for _, pod := range node.Pods {
+			if keepsApart(pod.Shape) {
+				list = append(slices.Clip(list), pod)
+			}
+		}
+	}
+	return list
+}
+
+// stand adds an existing node to a tracker, with what runs on it.
+func (s *solver) stand(t *topology.Tracker, n *existing) {
+	index := t.AddBin(n.labelValue, n.counts())
+	t.Occupy(index)
+	ours := s.snapshot.Pool(n.node.Pool) != nil // of another claim nobody here knows whether a node will ever come
+	for key, name := range t.KeyNames() {
+		if ours && t.DomainOf(key, index) == topology.Open {
+			values, all := n.node.Open.Get(requirement.Key(name)).Values()
+			t.MayStand(index, key, values, all)
+		}
+	}
+	for _, pod := range n.node.Pods {
+		t.Place(pod.Shape, index, standingOf(pod))
+	}
+}
+
+func standingOf(pod *cluster.Pod) topology.Standing {
+	if pod.Terminating {
+		return topology.Ending
+	}
+	return topology.Running
+}
+
+// offerDomains makes known where new nodes for the shape could stand, so that spread constraints reach for them.
+func (s *solver) offerDomains(info *shape) {
+	for _, constraint := range info.Spread {
+		if constraint.Key == cluster.LabelHostname {
+			continue
+		}
+		key := slices.Index(s.topology.KeyNames(), constraint.Key)
+		for i, ways := range info.ways {
+			for _, w := range ways {
+				new := &outlook{pool: s.pools[i], offers: w.offers, custom: s.pools[i].custom.And(w.custom)}
+				for _, value := range new.candidates(constraint.Key) {
+					s.topology.Offer(info.Shape, key, value)
+				}
+			}
+		}
+	}
+}
+
+// mayComeLater reports whether a pod that found no place may find one after others were placed: the companion that
+// it must be near, or whose coming evens out a spread. It ends, because each further pass needs a pod placed in the
+// last.
+func (s *solver) mayComeLater(pod *cluster.Pod) bool {
+	return len(pod.Shape.Affinity)+len(pod.Shape.Spread) > 0 || s.leaving(pod)
+}
+
+// lastOfAll is the lateness of pods that are measured by every node.
+const lastOfAll = 3
+
+func lateness(s *cluster.Shape) int {
+	switch {
+	case slices.ContainsFunc(s.Spread, func(c cluster.Spread) bool { return c.Key == cluster.LabelHostname }):
+		return lastOfAll
+	case len(s.Spread) > 0:
+		return 2
+	case len(s.Affinity) > 0:
+		return 1
+	}
+	return 0
+}
+
+// apartBy returns the terms by which pods of the shape keep apart from each other, a node for each.
+func apartBy(shape *cluster.Shape) []cluster.AffinityTerm {
+	var terms []cluster.AffinityTerm
+	for _, term := range shape.AntiAffinity {
+		if term.Key == cluster.LabelHostname && term.Pods.Matches(shape.Labels) && slices.Contains(term.Namespaces, shape.Namespace) {
+			terms = append(terms, term)
+		}
+	}
+	return terms
+}
+
+// keepsApart reports whether pods of the shape keep apart from any others.
+func keepsApart(c *cluster.Shape) bool { return len(c.AntiAffinity) > 0 }
