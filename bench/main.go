@@ -83,12 +83,12 @@ type suite struct {
 func (s *suite) choose(quick bool) {
 	s.scenarios = []string{
 		"diverse-100", "diverse-1000", "diverse-5000", "preferences-4000", "plain-5000", "one-more-pod-500", "one-more-pod-5000",
-		"limit-20", "consolidate-200", "drift-200",
+		"limit-20", "stream-1000", "consolidate-200", "drift-200",
 	}
 	repeats, peerRepeats := 3, 1
 	if !quick {
 		repeats, peerRepeats = 5, 3
-		s.scenarios = append(s.scenarios, "system-500", "system-2000", "one-more-pod-20000", "drift-2000", "consolidate-2000", "diverse-20000", "plain-100k") // the longest last
+		s.scenarios = append(s.scenarios, "system-500", "system-2000", "one-more-pod-20000", "stream-10000", "drift-2000", "consolidate-2000", "diverse-20000", "plain-100k") // the longest last
 	}
 	if s.repeats == 0 {
 		s.repeats = repeats

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime/pprof"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,6 +82,9 @@ func (r run) start(s scenario.Scenario) (planner, error) {
 
 // do measures and returns the answer.
 func (r run) do() (answer, error) {
+	if strings.HasPrefix(r.Scenario, streamPrefix) {
+		return r.stream()
+	}
 	warm, err := scenario.Make(warmUp, r.Seed+1)
 	if err != nil {
 		return answer{}, err

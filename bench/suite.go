@@ -34,6 +34,8 @@ func (s *suite) do() error {
 			measure = s.whole
 		} else if strings.HasPrefix(name, restPrefix) {
 			measure = s.atRest
+		} else if strings.HasPrefix(name, streamPrefix) {
+			measure = s.stream
 		}
 		own, err := measure(name)
 		if err != nil {

@@ -207,7 +207,7 @@ func TestU06_ReplayExplains(t *testing.T) {
 		t.Fatal(failures)
 	}
 	if _, out, _ := ran(t, "", "replay", own, "--explain", "node/n1"); !strings.Contains(out,
-		"\nn1 stays, although Underutilized: PodDisruptionBudget\n") {
+		"\nnode n1 stays, although Underutilized: PodDisruptionBudget\n") {
 		t.Error(out)
 	}
 }

@@ -53,7 +53,7 @@ func launchOf(l plan.Launch) launchRecord {
 func unplacedOf(u plan.Unplaced) unplacedRecord {
 	return unplacedRecord{Pod: ref(u.Pod), Nodes: u.Nodes, Pools: each(u.Pools, func(r plan.PoolRefusal) refusalRecord {
 		return refusalRecord{Pool: r.Pool, Beyond: string(r.Beyond), Steps: each(r.Steps, func(s plan.Step) stepRecord {
-			return stepRecord{string(s.Demand), string(s.Cause), s.Key, s.Detail, s.Before, s.Left}
+			return stepRecord{string(s.Demand), string(s.Cause), s.Key, s.Detail, s.Before, s.Left, s.Never}
 		})}
 	})}
 }
@@ -120,7 +120,7 @@ func readStay(s stayRecord) plan.Stay {
 func readRefusal(r refusalRecord) plan.PoolRefusal {
 	return plan.PoolRefusal{Pool: r.Pool, Beyond: cause.Code(r.Beyond), Steps: each(r.Steps, func(s stepRecord) plan.Step {
 		return plan.Step{Demand: plan.Demand(s.Demand), Cause: cause.Code(s.Cause), Key: s.Key, Detail: s.Detail,
-			Before: s.Before, Left: s.Left}
+			Before: s.Before, Left: s.Left, Never: s.Never}
 	})}
 }
 

@@ -387,6 +387,7 @@ type stepRecord struct {
 	Detail string `json:"detail,omitempty"`
 	Before int    `json:"before"`
 	Left   int    `json:"left"`
+	Never  bool   `json:"never,omitempty"`
 }
 
 type removeRecord struct {

@@ -44,7 +44,7 @@ func TestBadInputGetsAReason(t *testing.T) {
 		"beside daemons":       {onePool + "daemon logs cpu=1 tolerate=*\npod web cpu=9223372036854775807m", "leaves 0 of 1"},
 		"beside pods":          {onePool + "node n1 type=m5.large pool=default\npod old cpu=9223372036854775807m node=n1\npod web cpu=9223372036854775807m", "leaves 0 of 1"},
 		"unknown resource":     {onePool + "pod web example.com/none=1", "pod example.com/none=1 leaves 0 of 1"},
-		"unknown label":        {onePool + "pod web need=colour=red", "pod wants colour=red"},
+		"unknown label":        {onePool + "pod web need=colour=red", "the pod requires colour=red"},
 		"contradictory pod":    {onePool + "pod web need=zone=a,zone=b", "contradict"},
 		"contradictory pool":   {"type t cpu=2 mem=8Gi od=0.1\npool default need=zone=a,zone=b\npod web cpu=1", "the pool's requirements on topology.kubernetes.io/zone contradict each other"},
 		"contradictory labels": {"type t cpu=2 mem=8Gi od=0.1\npool default need=team=a,team=b\npod web cpu=1", "the pool's requirements on team contradict each other"},
@@ -145,7 +145,7 @@ func TestTenThousandRequirements(t *testing.T) {
 	}
 	all := strings.Join(labels, ",")
 	snapshot, p := provision(t, "type t cpu=4 mem=8Gi od=0.1\npool default need="+all+",one="+strings.Join(values, "|")+"\npod web-0..1 cpu=1 need="+all+",one="+strings.Join(values, "|")+"\npod odd cpu=1 need=k10000=v", nil)
-	if len(p.Launches) != 1 || len(p.Launches[0].Pods) != 2 || len(p.Unplaced) != 1 || !strings.Contains(p.Unplaced[0].String(), "pod wants k10000=v") {
+	if len(p.Launches) != 1 || len(p.Launches[0].Pods) != 2 || len(p.Unplaced) != 1 || !strings.Contains(p.Unplaced[0].String(), "the pod requires k10000=v") {
 		t.Errorf("%d launches, %d unplaced", len(p.Launches), len(p.Unplaced))
 	}
 	if broken := enginetest.Check(snapshot, p, 0); broken != nil {

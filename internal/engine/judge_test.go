@@ -86,7 +86,7 @@ func TestWhatTakesARemovalBack(t *testing.T) {
 		"replaces":        {empty, func(x *trial) { x.node.Replaces = []string{"n1-claim"} }, "it replaces n1-claim"},
 		"promised":        {empty, func(x *trial) { x.node.Name = "promised" }, "pod default/p is planned onto it"},
 		"no budget": {empty, func(x *trial) { x.budgets[0].Max = 0 },
-			"the budgets of NodePool default allow no node"},
+			"the budgets of NodePool default let no node be disrupted"},
 		"abandoned":      {abandoned, func(*trial) {}, ""},
 		"abandoned, pod": {abandoned, func(x *trial) { x.node.Pods = []*cluster.Pod{&pod} }, "pods run on it"},
 		"abandoned, daemon": {abandoned, func(x *trial) {
@@ -129,7 +129,7 @@ func TestWhatTakesAGentleRemovalBack(t *testing.T) {
 		"paused":  {func(x *trial) { x.docket.Paused = "it is paused" }, "it is paused"},
 		"held":    {func(x *trial) { x.node.DoNotDisrupt = true }, "do-not-disrupt"},
 		"pod":     {func(x *trial) { x.node.Held = "by a budget" }, "by a budget"},
-		"budget":  {func(x *trial) { x.budgets[0].Max = 0 }, "the budgets of NodePool default allow no node"},
+		"budget":  {func(x *trial) { x.budgets[0].Max = 0 }, "the budgets of NodePool default let no node be disrupted"},
 	} {
 		for _, gentle := range []bool{true, false} {
 			x := newTrial()

@@ -175,7 +175,7 @@ func notIdle(x subject) Standing {
 	switch pool := x.pool.Name; {
 	case x.pool.Static:
 		return Standing{Cause: cause.StaticPoolNode,
-			Text: fmt.Sprintf("NodePool %s keeps %s, whatever runs on them", pool, nodesText(int(x.pool.Replicas)))}
+			Text: fmt.Sprintf("NodePool %s keeps %s, also empty ones", pool, nodesText(int(x.pool.Replicas)))}
 	case x.node.ConsolidatableAt == cluster.Never:
 		return Standing{Cause: cause.ConsolidationOff, Text: "NodePool " + pool + " never removes nodes to save money"}
 	case x.node.ConsolidatableAt > x.now:
@@ -193,7 +193,7 @@ func dueUnderutilized(x subject) Standing {
 	case onlyEmpty:
 		_, pods := DisruptionCost(x.node)
 		return Standing{Cause: cause.ConsolidationOff,
-			Text: fmt.Sprintf("NodePool %s removes empty nodes only, and this one has pods: %d", x.pool.Name, pods)}
+			Text: fmt.Sprintf("NodePool %s removes empty nodes only, and on this one %s", x.pool.Name, podsRun(pods))}
 	case x.chosen:
 		return Standing{}
 	case found.Text == "" && x.node.Price == resources.Unpriced:

@@ -64,6 +64,13 @@ func nodesText(n int) string {
 	return fmt.Sprintf("%d nodes", n)
 }
 
+func podsRun(n int) string {
+	if n == 1 {
+		return "1 pod runs"
+	}
+	return fmt.Sprintf("%d pods run", n)
+}
+
 // podsOf counts the pods that would have to move.
 func podsOf(nodes []*cluster.Node) int {
 	sum := 0

@@ -119,7 +119,7 @@ func whyNotReady(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bo
 		return staysFor(code, node.Claim, "its machine has not joined yet")
 	}
 	return staysFor(cause.NotInitialized, node.Claim,
-		"it has joined, and is not initialized: a startup taint or a resource is still to come or to go")
+		"it has joined, and is not initialized: a startup taint is still on it, or a resource is not reported yet")
 }
 
 // whyForbidden is about what keeps a node from going, whatever for: the first of it.
@@ -198,7 +198,7 @@ func budgeted(s *cluster.Snapshot, terms Terms, node *cluster.Node, reason plan.
 func WhyBudget(pool string, allowed, taken int, reason plan.DisruptionReason) (Standing, bool) {
 	switch {
 	case allowed == 0:
-		return stays(cause.BudgetClosed, "the budgets of NodePool %s allow no node to go now for the reason %s", pool,
+		return stays(cause.BudgetClosed, "the budgets of NodePool %s let no node be disrupted now for the reason %s", pool,
 			reason)
 	case taken >= allowed:
 		return stays(cause.BudgetUsedUp,

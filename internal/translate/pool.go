@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -82,21 +83,9 @@ func blocked(pool *karpenterv1.NodePool, invalid error) string {
 	case !found:
 		return "it is not Ready: not checked yet"
 	case ready.Status != metav1.ConditionTrue:
-		return "it is not Ready: " + because(ready)
+		return "it is not Ready: " + cmp.Or(ready.Message, ready.Reason, "no reason given")
 	}
 	return ""
-}
-
-func because(c karpenterv1.Condition) string {
-	switch {
-	case c.Reason == "" && c.Message == "":
-		return "no reason given"
-	case c.Message == "":
-		return c.Reason
-	case c.Reason == "":
-		return c.Message
-	}
-	return c.Reason + ": " + c.Message
 }
 
 // PoolRequirements returns what holds for every node of the pool: the requirements of the template, its labels, the

@@ -58,7 +58,7 @@ func TestWhyAPoolLaunchesNothing(t *testing.T) { // V-12
 	for want, change := range map[string]func(*karpenterv1.NodePool){
 		"":                                 func(*karpenterv1.NodePool) {},
 		"it is not Ready: not checked yet": func(p *karpenterv1.NodePool) { p.Status.Conditions = nil },
-		"it is not Ready: NodeClassNotReady: no subnet": func(p *karpenterv1.NodePool) {
+		"it is not Ready: no subnet": func(p *karpenterv1.NodePool) {
 			p.Status.Conditions[0] = karpenterv1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "NodeClassNotReady", Message: "no subnet"}
 		},
 		"it is not Ready: no reason given": func(p *karpenterv1.NodePool) { p.Status.Conditions[0].Status = metav1.ConditionUnknown },

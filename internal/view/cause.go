@@ -37,13 +37,16 @@ const (
 	ofReplicas
 )
 
-const goes = "when a node of the pool goes"
+const goes = "when a node of the pool is removed"
+
+// never is said where waiting does not help: a limit that leaves room for no node at all.
+const never = "never, as the limit has no room for such a node even without any other"
 
 // What is said of the limit of the whole cluster (K-53).
 const (
-	goesAnywhere  = "when a node goes, of whatever pool"
+	goesAnywhere  = "when a node is removed, of whatever pool"
 	raiseMaxNodes = "raise --KEY of the controller"
-	freeAny       = "free a node, of whatever pool"
+	freeAny       = "remove a node, of whatever pool, or make room on one"
 )
 
 // entries are the causes of pods that wait, in the order of cause.WaitingCodes.
@@ -52,17 +55,17 @@ func entries() []Entry {
 }
 
 // nothing is what a user does about what comes right by itself.
-const nothing = "nothing to do"
+const nothing = "nothing"
 
 func ofCluster() []Entry {
 	own := func(code cause.Code, says, byItself, remedy string) Entry {
 		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: []string{remedy}, sentence: detail}
 	}
 	return []Entry{
-		own(cause.SchedulingGated, "it has the scheduling gate NAME", "when the gate goes",
-			"remove the gate, or let the controller that set it do so"),
-		own(cause.NotMarkedUnschedulable, "kube-scheduler has not marked it unschedulable", "in seconds",
-			"if it stays so, look at the log of kube-scheduler, or of the scheduler that spec.schedulerName names"),
+		own(cause.SchedulingGated, "it has the scheduling gate NAME", "when the gate is removed",
+			"let the controller that set the gate remove it, or remove it from spec.schedulingGates of the pod"),
+		own(cause.NotMarkedUnschedulable, "kube-scheduler has not marked it unschedulable", "when its scheduler has tried it, usually within seconds",
+			"if it stays so for a minute, see that the scheduler runs which its spec.schedulerName names"),
 		own(cause.WaitsForVictims, "kube-scheduler preempts other pods on node NAME for it", "when those have ended",
 			nothing),
 		own(cause.NodeOnTheWay, "it should run on the node of NodeClaim NAME, which is on its way", "when that node is there",
@@ -82,17 +85,17 @@ func ofPods() []Entry {
 		own(cause.PodMalformed, "its specification cannot be understood: FIELD: what is allowed", "",
 			"correct the field in the pod's template"),
 		own(cause.ContradictsItself, "the pod's requirements on LABEL contradict each other", "",
-			"remove one of the pod's terms on KEY: nodeSelector and node affinity must both match"),
-		own(cause.OnlyOneNode, "pod wants one particular node: LABEL=NAME", "when that node has room",
-			"make room on that node, or do not ask for it by name"),
+			"remove what it asks of KEY from the nodeSelector or from the node affinity of the pod's workload: one node must match both"),
+		own(cause.OnlyOneNode, "the pod requires one particular node: LABEL=NAME", "when that node has room",
+			"make room on that node, or take its name out of the pod's workload"),
 		own(cause.VolumeMissing, "PersistentVolumeClaim NAME does not exist", "when it is created",
-			"create what is missing, or correct the name in the pod"),
+			"create the PersistentVolumeClaim, or correct its name in the pod's workload"),
 		own(cause.VolumeUnbindable, "PersistentVolumeClaim NAME is not bound, and nothing makes its volume",
 			"when a volume is bound",
 			"create a PersistentVolume for the claim, or use a StorageClass that does, with volumeBindingMode "+
 				"WaitForFirstConsumer"),
 		own(cause.VolumeElsewhere, "PersistentVolumeClaim NAME can be used on PLACES only, where the pod cannot run", "",
-			"remove the zone or node selector from the pod, so that it follows its volume; or use another volume"),
+			"remove the zone or node selector from the pod's workload, so that the pod follows its volume; or use another volume"),
 		{Code: cause.VolumeLimit, Says: "no node attaches as many volumes as the pod needs", distance: ofThePod,
 			Remedies: []string{"use fewer volumes in one pod", "allow larger instance types in NodePool POOL"},
 			ByItself: "when volumes are detached", sentence: func(pool string, s plan.Step) string {
@@ -125,7 +128,7 @@ func ofPools() []Entry {
 			Remedies: []string{"raise spec.replicas of NodePool POOL", "use a pool without spec.replicas"}},
 		{Code: cause.PoolContradictsItself, Says: "pool POOL: its own requirement LABEL=VALUES leaves no instance type",
 			distance: ofALabel,
-			Remedies: []string{"widen the requirement of NodePool POOL on KEY, or drop it"},
+			Remedies: []string{"allow more values of KEY in spec.template.spec.requirements of NodePool POOL, or remove that requirement"},
 			sentence: func(pool string, s plan.Step) string {
 				if s.Before == 0 {
 					return "pool " + pool + ": " + s.Detail
@@ -133,35 +136,37 @@ func ofPools() []Entry {
 				return "pool " + pool + ": its own requirement " + s.Detail + " leaves no instance type"
 			}},
 		{Code: cause.TaintNotTolerated, Says: "pool POOL: taint KEY=VALUE:EFFECT is not tolerated", distance: ofATaint,
-			Remedies: []string{"give the pod a toleration of KEY if it belongs on NodePool POOL", "use another pool"}},
-		{Code: cause.LabelMismatch, Says: "pool POOL: no instance type left has LABEL=VALUES, which the pod wants",
+			Remedies: []string{"give the pod's workload a toleration of KEY if it belongs on NodePool POOL",
+				"change what its nodeSelector and affinity require, so that another NodePool takes it"}},
+		{Code: cause.LabelMismatch, Says: "pool POOL: no suitable instance type has LABEL=VALUES, which the pod requires",
 			distance: ofALabel,
-			Remedies: []string{"change what the pod demands of KEY", "widen NodePool POOL on KEY"},
+			Remedies: []string{"change KEY in the nodeSelector or node affinity of the pod's workload",
+				"allow more values of KEY in spec.template.spec of NodePool POOL, if there are such instance types"},
 			sentence: func(pool string, s plan.Step) string {
 				if s.Before == 0 {
 					return "pool " + pool + ": " + s.Detail
 				}
-				return "pool " + pool + ": no instance type left has " + s.Detail + ", which the pod wants"
+				return "pool " + pool + ": no suitable instance type has " + s.Detail + ", which the pod requires"
 			}},
-		{Code: cause.LabelUnknown, Says: "pool POOL: pod wants LABEL=VALUES, which the pool does not define",
+		{Code: cause.LabelUnknown, Says: "pool POOL: the pod requires LABEL=VALUES, which the pool does not define",
 			distance: ofALabel,
-			Remedies: []string{"add KEY to the template labels or the requirements of NodePool POOL",
-				"correct the label in the pod"},
+			Remedies: []string{"correct or remove KEY in the nodeSelector or node affinity of the pod's workload",
+				"add KEY to spec.template.metadata.labels or to the requirements of the NodePool that it belongs on"},
 			sentence: func(pool string, s plan.Step) string {
 				wants, _, _ := strings.Cut(s.Detail, ", the pool has ")
 				return "pool " + pool + ": " + wants + ", which the pool does not define"
 			}},
 		{Code: cause.HardLimitNodes, Says: "pool POOL: nodes N of N (hard limit)", distance: ofALimit, ByItself: goes,
-			Remedies: []string{"raise spec.hardLimits.nodes of NodePool POOL", "free a node of the pool"}},
+			Remedies: []string{"raise spec.hardLimits.nodes of NodePool POOL", "remove a node of the pool, or make room on one"}},
 		{Code: cause.SoftLimitNodes, Says: "pool POOL: nodes N of N (soft limit)", distance: ofALimit, ByItself: goes,
-			Remedies: []string{"raise spec.limits.nodes of NodePool POOL", "free a node of the pool"}},
+			Remedies: []string{"raise spec.limits.nodes of NodePool POOL", "remove a node of the pool, or make room on one"}},
 		{Code: cause.ClusterLimitNodes,
 			Says:     "pool POOL: nodes N of N in the whole cluster (--max-nodes), or NodeClaims N of N (--max-node-claims-hard)",
 			distance: ofALimit,
 			ByItself: goesAnywhere, Remedies: []string{raiseMaxNodes, freeAny}},
 		{Code: cause.ResourceLimit, Says: "pool POOL: RESOURCE N of N, another node adds N", distance: ofALimit,
 			ByItself: goes,
-			Remedies: []string{"raise spec.limits.KEY of NodePool POOL", "allow smaller instance types in NodePool POOL"}},
+			Remedies: []string{"raise spec.limits.KEY of NodePool POOL", "allow instance types that stay within it in NodePool POOL"}},
 		{Code: cause.MinValues, Says: "pool POOL: minValues asks for N values of LABEL, with only N left for the pod",
 			distance: ofPlaces,
 			Remedies: []string{"lower minValues in NodePool POOL", "let the pod run on more instance types"}},
@@ -174,21 +179,21 @@ func ofPools() []Entry {
 
 func ofOffers() []Entry {
 	return []Entry{
-		{Code: cause.PodTooLarge, Says: "pool POOL: RESOURCE=AMOUNT is more than any instance type left has",
+		{Code: cause.PodTooLarge, Says: "pool POOL: RESOURCE=AMOUNT is more than any suitable instance type has",
 			distance: ofAResource,
-			Remedies: []string{"request less of KEY", "allow larger instance types in NodePool POOL"},
+			Remedies: []string{"lower the KEY request of the pod's workload", "allow larger instance types in NodePool POOL"},
 			sentence: func(pool string, s plan.Step) string {
-				return "pool " + pool + ": " + s.Detail + " is more than any instance type left has"
+				return "pool " + pool + ": " + s.Detail + " is more than any suitable instance type has"
 			}},
 		{Code: cause.DaemonsTakeTheRoom,
 			Says: "pool POOL: RESOURCE=AMOUNT fits no instance type beside the pods of DaemonSets", distance: ofAResource,
-			Remedies: []string{"request less of KEY, in the pod or in the DaemonSets",
+			Remedies: []string{"lower the KEY request of the pod's workload, or of the DaemonSets",
 				"allow larger instance types in NodePool POOL"},
 			sentence: func(pool string, s plan.Step) string {
 				return "pool " + pool + ": " + s.Detail + " fits no instance type beside the pods of DaemonSets"
 			}},
 		{Code: cause.ExtendedResource, Says: "pool POOL: no instance type has RESOURCE", distance: ofAResource,
-			Remedies: []string{"allow instance types with KEY in a NodePool", "correct the resource's name in the pod"},
+			Remedies: []string{"correct the resource's name in the pod's workload", "allow instance types with KEY in a NodePool, if there are any"},
 			sentence: func(pool string, s plan.Step) string { return "pool " + pool + ": no instance type has " + s.Key }},
 		{Code: cause.NoCapacity, Says: "pool POOL: every instance type that fits is sold out", distance: ofCapacity,
 			ByItself: "when capacity comes back",
@@ -237,9 +242,9 @@ func ofNodes() []Entry {
 	}
 	return []Entry{
 		own(cause.NotManaged, "it has no NodeClaim: Joiner does not touch it", "",
-			"drain and delete it yourself, or leave it"),
+			"leave it, or drain it and end its machine yourself"),
 		own(cause.NotInitialized, "its machine is not launched, has not joined, or is not initialized yet",
-			"when it is; a machine that does not join is given up after 15 minutes",
+			"when it is initialized; a machine that has not joined after 15 minutes is given up",
 			"see what holds it: joinerctl explain nodeclaim CLAIM"),
 		own(cause.NodeNotReady, "it is not Ready", "when its kubelet is back, or when repair replaces it",
 			"look at the node; docs/repair.md says when it is replaced"),
@@ -248,11 +253,11 @@ func ofNodes() []Entry {
 		own(cause.DoNotDisruptNode, "karpenter.sh/do-not-disrupt is set on the node or its NodeClaim", "",
 			"remove the annotation from the node and from its NodeClaim"),
 		own(cause.DoNotDisruptPod, "karpenter.sh/do-not-disrupt is set on pod NAME",
-			"when the pod ends, or the annotation's duration is over",
-			"remove the annotation from pod NAME, or let the pod end"),
+			"when the pod ends, or at the end of the duration, if the annotation has one",
+			"remove the annotation from pod NAME, and from the template of its workload"),
 		own(cause.PodDisruptionBudget, "a PodDisruptionBudget lets a pod of the node not go",
-			"when more pods of the budget are healthy",
-			"raise the replicas of the pod's workload, or allow more disruptions in the PodDisruptionBudget"),
+			"when more of its pods are healthy, if some are not",
+			"bring its pods to health, raise their number, or allow more disruptions in the PodDisruptionBudget"),
 		own(cause.IsReplacement, "it replaces CLAIM, whose pods are to come here", "when those are gone", nothing),
 		own(cause.ReplacementOnTheWay, "it was chosen to go, and waits for NodeClaim CLAIM",
 			"when that NodeClaim is initialized; if it fails, this node stays",
@@ -270,27 +275,27 @@ func ofNodes() []Entry {
 			"while",
 			"at the time that is told",
 			"see why it was cancelled: events of the NodePool and of its NodeClaims"),
-		own(cause.BudgetClosed, "the budgets of NodePool POOL allow no node to go now",
-			"when another budget comes into force",
-			"raise the budget in spec.disruption.budgets of NodePool POOL, or wait for its window"),
+		own(cause.BudgetClosed, "the budgets of NodePool POOL let no node be disrupted now",
+			"when a budget with a schedule begins or ends; without schedules, never",
+			"raise each entry of spec.disruption.budgets of NodePool POOL that is 0 now, or wait for its end"),
 		own(cause.BudgetUsedUp, "the budgets of NodePool POOL allow N at a time, and N are going or not ready",
 			"when one of those is gone",
 			"wait, or raise the budget in spec.disruption.budgets of NodePool POOL"),
-		own(cause.StaticPoolNode, "NodePool POOL keeps N nodes, whatever runs on them", "",
+		own(cause.StaticPoolNode, "NodePool POOL keeps N nodes, also empty ones", "",
 			"lower spec.replicas of NodePool POOL"),
-		own(cause.ConsolidationOff, "NodePool POOL does not remove such nodes to save money", "",
-			"set spec.disruption.consolidationPolicy: WhenEmptyOrUnderutilized in NodePool POOL, and a consolidateAfter"),
+		own(cause.ConsolidationOff, "NodePool POOL does not remove such nodes to save money", "when the node is empty, if the pool removes those",
+			"set spec.disruption.consolidationPolicy: WhenEmptyOrUnderutilized in NodePool POOL, and a consolidateAfter other than Never"),
 		own(cause.QuietTime, "pods came or went, and NodePool POOL waits for its consolidateAfter",
 			"at the time that is told",
-			"lower spec.disruption.consolidateAfter of NodePool POOL"),
+			"wait, or lower spec.disruption.consolidateAfter of NodePool POOL"),
 		own(cause.PriceUnknown, "its price is not known, so nothing can be called cheaper", "",
 			"give its offering a price: in the catalogue, or by a NodeOverlay"),
 		own(cause.PodFitsNowhereElse, "pod NAME would find no place elsewhere: REASON", "when there is a place",
 			"do what helps a pod that waits for that cause"),
 		own(cause.NothingCheaper, "its pods would cost $N/h elsewhere, and the node costs $N/h",
-			"when prices or pods change", nothing),
+			"it may when prices or pods change", nothing),
 		own(cause.SavingTooSmall, "replacing it would save $N/h of $N/h, less than is worth a move",
-			"when prices or pods change",
+			"it may when prices or pods change",
 			"lower --consolidation-min-saving-percent if that is worth moving pods for"),
 		own(cause.SpotToSpotOff,
 			"its pods would cost $N/h less on another spot node, and a spot node is not replaced by a spot node", "",

@@ -24,7 +24,7 @@ func TestU17_AnEventBeginsWithWhatBinds(t *testing.T) {
 	for want, pools := range map[string][]plan.PoolRefusal{
 		"NoNodePool: there is no NodePool. To do: apply a NodePool.": nil,
 		"HardLimitNodes: pool gpu: nodes 2 of 2 (hard limit). To do: raise spec.hardLimits.nodes of NodePool gpu; or " +
-			"free a node of the pool. By itself: when a node of the pool goes. " +
+			"remove a node of the pool, or make room on one. By itself: when a node of the pool is removed. " +
 			"Other pools: 1 TaintNotTolerated, 2 ExtendedResource.": {
 			refused("a", cause.ExtendedResource, "example.com/gpu", ""), refused("b", cause.TaintNotTolerated, "x", "taint x"),
 			refused("gpu", cause.HardLimitNodes, "", "nodes 2 of 2 (hard limit)"),

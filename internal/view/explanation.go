@@ -91,6 +91,9 @@ func Standing(s engine.Standing, pool string) Explanation {
 	}
 	if s.Until > 0 {
 		found.ByItself = "at " + time.Unix(s.Until, 0).UTC().Format(time.RFC3339)
+		if s.Cause == cause.QuietTime {
+			found.ByItself = "it is looked at again " + found.ByItself + ", if no pod comes or goes before"
+		}
 	}
 	if len(s.Homeless.Pools) > 0 {
 		w := Waits(s.Homeless)

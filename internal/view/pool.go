@@ -32,7 +32,7 @@ func ofPoolsThemselves() []Entry {
 			"correct the field in NodePool POOL"),
 		own(cause.NoInstanceTypes, "its requirements leave no instance type: LABEL=VALUES (N of N) with LABEL=VALUES "+
 			"(N of N)", "",
-			"widen NodePool POOL on KEY"),
+			"allow more values of KEY in spec.template.spec of NodePool POOL"),
 		own(cause.MinValuesUnmet, "minValues demands N values of LABEL, and its requirements leave N", "",
 			"lower minValues of KEY in NodePool POOL, or widen its requirements",
 			"start Joiner with --min-values-policy=BestEffort"),
@@ -43,7 +43,7 @@ func ofPoolsThemselves() []Entry {
 			"when a node of it joins",
 			"look at the console of a machine: user data, network, and the role by which its kubelet may join"),
 		own(cause.LimitReached, "RESOURCE N of N (hard limit), and no replacement goes above it", goes,
-			"raise KEY of NodePool POOL", "free a node of the pool"),
+			"raise KEY of NodePool POOL", "remove a node of the pool, or make room on one"),
 		own(cause.ClusterLimitReached, "nodes N of N in the whole cluster (--max-nodes), which a replacement may go above, "+
 			"or NodeClaims N of N (--max-node-claims-hard), and none does",
 			goesAnywhere, raiseMaxNodes, freeAny),

@@ -149,7 +149,30 @@ func TestWaits(t *testing.T) {
 		})
 	}
 	w := view.Waits(plan.Unplaced{Pools: []plan.PoolRefusal{refusal("a", cause.LabelMismatch, "")}})
-	if len(w.Cause.Remedies) != 2 || w.Cause.Remedies[1] != "widen NodePool a on zone" {
+	if len(w.Cause.Remedies) != 2 || w.Cause.Remedies[1] != "allow more values of zone in spec.template.spec of NodePool a, if there are such instance types" {
 		t.Errorf("remedies %q: pool and key have to stand in them", w.Cause.Remedies)
+	}
+}
+
+// U-16: what waiting does not help is not said to come right by itself, and nobody is told to remove nodes for it.
+func TestU16_ALimitWithoutRoomNeverPasses(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		code     cause.Code
+		never    bool
+		byItself string
+		remedies int
+	}{
+		{cause.HardLimitNodes, false, "when a node of the pool is removed", 2},
+		{cause.HardLimitNodes, true, "never, as the limit has no room for such a node even without any other", 1},
+		{cause.SoftLimitNodes, true, "never, as the limit has no room for such a node even without any other", 1},
+		{cause.ResourceLimit, false, "when a node of the pool is removed", 2},
+		{cause.ResourceLimit, true, "never, as the limit has no room for such a node even without any other", 2},
+	} {
+		step := plan.Step{Cause: row.code, Detail: "something", Never: row.never}
+		c := view.Waits(plan.Unplaced{Pools: []plan.PoolRefusal{{Pool: "a", Steps: []plan.Step{step}}}}).Cause
+		if c.ByItself != row.byItself || len(c.Remedies) != row.remedies {
+			t.Errorf("%s, never %t: by itself %q, remedies %q", row.code, row.never, c.ByItself, c.Remedies)
+		}
 	}
 }

@@ -142,8 +142,15 @@ func about(pool string, s plan.Step) Cause {
 	if s.Cause == cause.NoNodePool {
 		c.Object = Object{Kind: "Cluster"}
 	}
+	remedies := e.Remedies
+	if s.Never {
+		c.ByItself = never
+		if s.Cause != cause.ResourceLimit {
+			remedies = remedies[:1] // removing nodes makes no room
+		}
+	}
 	names := strings.NewReplacer("POOL", pool, "KEY", s.Key)
-	for _, remedy := range e.Remedies {
+	for _, remedy := range remedies {
 		c.Remedies = append(c.Remedies, names.Replace(remedy))
 	}
 	return c

@@ -19,13 +19,13 @@ func (e Explained) WriteText(out io.Writer) error {
 	case e.Workload != nil:
 		e.Workload.write(&b, e.About, e.all)
 	case e.Cause == nil:
-		fmt.Fprintf(&b, "%s%s %s\n", e.About, e.verb(), e.Text)
+		fmt.Fprintf(&b, "%s%s %s\n", e.About.whole(), e.verb(), e.Text)
 	default:
 		although := ""
 		if e.Wanted != "" {
 			although = ", although " + e.Wanted
 		}
-		fmt.Fprintf(&b, "%s %s%s: %s\n", e.About, e.verb(), although, e.Cause.Code)
+		fmt.Fprintf(&b, "%s %s%s: %s\n", e.About.whole(), e.verb(), although, e.Cause.Code)
 		writeCause(&b, *e.Cause, e.shortPools())
 	}
 	e.writeAlso(&b)
@@ -87,14 +87,26 @@ func (a About) String() string {
 	return strings.ToLower(a.Kind) + " " + a.Name
 }
 
+// whole names the object with its kind, as an explanation begins.
+func (a About) whole() string {
+	if a.Kind == "Pod" || a.Kind == "Node" {
+		return strings.ToLower(a.Kind) + " " + a.String()
+	}
+	return a.String()
+}
+
 // writeAlso prints the further causes: each on a line, or where all are asked for each with what can be done.
 func (e Explained) writeAlso(b *strings.Builder) {
+	lead := "also"
+	if e.About.Kind == "Pod" {
+		lead = otherwise
+	}
 	for _, c := range e.Also {
 		if !e.all {
-			fmt.Fprintf(b, "  %-9s  %s: %s\n", "also", c.Code, c.Text)
+			fmt.Fprintf(b, "  %-9s  %s: %s\n", lead, c.Code, c.Text)
 			continue
 		}
-		fmt.Fprintf(b, "also: %s\n", c.Code)
+		fmt.Fprintf(b, "%s: %s\n", lead, c.Code)
 		writeCause(b, c, nil)
 	}
 	if !e.all {

@@ -154,7 +154,7 @@ func TestU15_OneCauseHasManyFaces(t *testing.T) {
 		if count != 3 {
 			t.Errorf("%s: %d of 3 events begin with %q:\n%s", pod, count, sentence, strings.Join(events, "\n"))
 		}
-		if whole := text.String(); !strings.HasPrefix(whole, "default/"+pod+" waits: "+code+"\n  "+e.Cause.Text+"\n") {
+		if whole := text.String(); !strings.HasPrefix(whole, "pod default/"+pod+" waits: "+code+"\n  "+e.Cause.Text+"\n") {
 			t.Errorf("explain says\n%s", whole)
 		}
 		if !strings.Contains(simulated.String(), ", "+code+"\n  "+e.Cause.Text+"\n") {

@@ -178,7 +178,7 @@ func TestU16_EachCauseHasAScript(t *testing.T) {
 	}
 	for _, code := range slices.Concat(cause.PoolCodes(), cause.ClaimCodes(),
 		[]cause.Code{cause.Paused, cause.PoolHeld, cause.BackingOff}) {
-		if !regexp.MustCompile("\n(nodepool|nodeclaim|n1) .*: " + string(code) + "\n").MatchString(shown.String()) {
+		if !regexp.MustCompile("\n(nodepool|nodeclaim|node n1) .*: " + string(code) + "\n").MatchString(shown.String()) {
 			t.Errorf("no script shows %s", code)
 		}
 	}

@@ -49,6 +49,9 @@ func (r Result) WriteText(out io.Writer) error {
 	return err
 }
 
+// otherwise stands before what another pool says: one that takes the pod is enough.
+const otherwise = "otherwise"
+
 // writeCause writes a cause below its heading, and what the other pools say.
 func writeCause(b *strings.Builder, c view.Cause, pools []view.PoolCause) {
 	fmt.Fprintf(b, "  %s\n", c.Text)
@@ -73,7 +76,7 @@ func writeCause(b *strings.Builder, c view.Cause, pools []view.PoolCause) {
 			fmt.Fprintf(b, "  and %d more pools\n", len(pools)-i)
 			break
 		}
-		fmt.Fprintf(b, "  %-9s  %s: %s\n", "also", pool.Code, pool.Text)
+		fmt.Fprintf(b, "  %-9s  %s: %s\n", otherwise, pool.Code, pool.Text)
 	}
 }
 

@@ -28,7 +28,6 @@ type Planner struct {
 	store    *world.Store
 	snapshot *cluster.Snapshot
 	plan     plan.Plan
-	class    *karpenterv1.NodeClassReference
 }
 
 // Costs are the settings of what nodes cost: PriceTolerance in percent, NodeOverheadPrice in dollars per hour.
@@ -37,22 +36,32 @@ type Costs struct {
 	NodeOverheadPrice float64
 }
 
-// New returns a planner that has taken in the scenario's pool, catalogue and nodes. Its pending pods are not in yet.
-func New(s scenario.Scenario, costs Costs) (*Planner, error) {
+// class is the node class of every scenario.
+var class = karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
+
+// NewStore returns a store that has taken in the scenario's pool and catalogue.
+func NewStore(s scenario.Scenario, costs Costs) (*world.Store, error) {
 	overhead, err := resources.FromDollars(costs.NodeOverheadPrice)
 	if err != nil {
 		return nil, err
 	}
-	p := &Planner{store: world.New(world.Config{PriceTolerance: costs.PriceTolerance, NodeOverheadPrice: overhead})}
-	class := world.ClassRef{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
-	if err := p.store.SetCatalog(class, s.Catalog); err != nil {
+	store := world.New(world.Config{PriceTolerance: costs.PriceTolerance, NodeOverheadPrice: overhead})
+	if err := store.SetCatalog(world.ClassRef{Group: class.Group, Kind: class.Kind, Name: class.Name}, s.Catalog); err != nil {
 		return nil, err
 	}
-	reference := &karpenterv1.NodeClassReference{Group: class.Group, Kind: class.Kind, Name: class.Name}
-	p.class = reference
-	if err := p.store.Apply(pool(s, reference)); err != nil {
+	if err := store.Apply(pool(s, &class)); err != nil {
 		return nil, fmt.Errorf("taking in the pool: %w", err)
 	}
+	return store, nil
+}
+
+// New returns a planner that has taken in the scenario's pool, catalogue and nodes. Its pending pods are not in yet.
+func New(s scenario.Scenario, costs Costs) (*Planner, error) {
+	store, err := NewStore(s, costs)
+	if err != nil {
+		return nil, err
+	}
+	p := &Planner{store: store}
 	for _, n := range s.Nodes {
 		if err := p.addNode(s, n); err != nil {
 			return nil, fmt.Errorf("taking in node %s: %w", n.Name, err)
@@ -81,13 +90,14 @@ func pool(s scenario.Scenario, class *karpenterv1.NodeClassReference) *karpenter
 	return pool
 }
 
-func (p *Planner) addNode(s scenario.Scenario, n scenario.Node) error {
+// ObjectsOf returns the node of a scenario and its NodeClaim, as a cluster of Joiner's has them.
+func ObjectsOf(s scenario.Scenario, n scenario.Node) (*corev1.Node, *karpenterv1.NodeClaim, error) {
 	node, err := n.Object(s.Catalog)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	claim := &karpenterv1.NodeClaim{ObjectMeta: claimMeta(n, node)}
-	claim.Spec.NodeClassRef = p.class
+	claim.Spec.NodeClassRef = &class
 	claim.Status = karpenterv1.NodeClaimStatus{ProviderID: n.ProviderID(), NodeName: n.Name, Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable}
 	conditions := []string{"Launched", "Registered", "Initialized", "Consolidatable"}
 	if s.Disrupt == scenario.Drift {
@@ -97,6 +107,14 @@ func (p *Planner) addNode(s scenario.Scenario, n scenario.Node) error {
 		claim.Status.Conditions = append(claim.Status.Conditions, karpenterv1.Condition{
 			Type: condition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Unix(1, 0)),
 		})
+	}
+	return node, claim, nil
+}
+
+func (p *Planner) addNode(s scenario.Scenario, n scenario.Node) error {
+	node, claim, err := ObjectsOf(s, n)
+	if err != nil {
+		return err
 	}
 	if err := p.store.Apply(node); err != nil {
 		return err

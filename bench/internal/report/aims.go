@@ -19,6 +19,10 @@ func Aims(w io.Writer, lines []Line) {
 			restAims(w, l.Record, peer)
 			continue
 		}
+		if l.Stream != nil {
+			streamAims(w, l.Record)
+			continue
+		}
 		if l.System != nil {
 			wavesAim(w, l.Record)
 			if found {

@@ -36,6 +36,8 @@ type Record struct {
 	*System
 	// Rest is of controllers at rest only (B-22).
 	Rest *Rest `json:"rest,omitempty"`
+	// Stream is of recorded streams only (B-19).
+	Stream *Stream `json:"stream,omitempty"`
 }
 
 // Rest is what else is known of a controller at rest, whose Record has the CPU seconds in the wall seconds of rest and

@@ -349,8 +349,8 @@ func TestHeldNodesAreToldOnTheirPools(t *testing.T) {
 	for range rounds {
 		r.reconcile(t)
 	}
-	want := "default DisruptionBlocked: BudgetClosed: the budgets of NodePool default allow no node " +
-		"to go now for the reason Empty. "
+	want := "default DisruptionBlocked: BudgetClosed: the budgets of NodePool default let no node be " +
+		"disrupted now for the reason Empty. "
 	said := strings.Join(r.tape.Said(), "\n")
 	if strings.Count(said, want) != rounds || strings.Contains(said, "gone-") {
 		t.Errorf("said %s\nwant %q in each of %d rounds, and no other", said, want, rounds)

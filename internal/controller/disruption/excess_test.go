@@ -157,7 +157,7 @@ func TestAMarkForAnotherLimitIsNone(t *testing.T) {
 func TestAnInheritedExcessIsTakenBack(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*testing.T, *rig){
-		"the budgets of NodePool default allow no node to go now for the reason Empty": func(t *testing.T, r *rig) {
+		"the budgets of NodePool default let no node be disrupted now for the reason Empty": func(t *testing.T, r *rig) {
 			t.Helper()
 			r.change(t, func(pool *karpenterv1.NodePool) {
 				pool.Spec.Disruption.Budgets = []karpenterv1.Budget{{Nodes: intstr.FromString("0")}}

@@ -359,9 +359,9 @@ func TestAPodDisruptionBudgetHoldsANode(t *testing.T) {
 		t.Fatalf("marked %v, want it held", marked)
 	}
 	want := "a DisruptionBlocked: PodDisruptionBudget: pod default/on-a is under PodDisruptionBudget web, " +
-		"which allows no disruption now. To do: raise the replicas of the pod's workload, or allow more " +
+		"which allows no disruption now. To do: bring its pods to health, raise their number, or allow more " +
 		"disruptions in the PodDisruptionBudget. " +
-		"By itself: when more pods of the budget are healthy."
+		"By itself: when more of its pods are healthy, if some are not."
 	if !slices.Contains(r.tape.Said(), want) {
 		t.Errorf("said %q, want %q", r.tape.Said(), want)
 	}

@@ -13,7 +13,7 @@ func TestANodeThatNothingIsCheaperThanSaysSo(t *testing.T) {
 	for budget, want := range map[string]string{
 		"100%": "a Unconsolidatable: NothingCheaper: its pods would cost $1.000/h elsewhere, " +
 			"and the node costs $1.000/h. Nothing to do. By itself: ",
-		"0": "a Unconsolidatable: BudgetClosed: the budgets of NodePool default allow no node to go now " +
+		"0": "a Unconsolidatable: BudgetClosed: the budgets of NodePool default let no node be disrupted now " +
 			"for the reason Underutilized. To do: ",
 	} {
 		r := clusterOf(t, budget, map[string]string{"a": "small"}, "1500m")

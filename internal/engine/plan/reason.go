@@ -50,6 +50,8 @@ type Step struct {
 	Detail string
 	// Before and Left count instance types before and after the filter.
 	Before, Left int
+	// Never is set where a limit is in the way, and stays so however few nodes there are: no suitable one is within it.
+	Never bool
 }
 
 // Last returns the step that left nothing; the zero Step when there is none.

@@ -110,7 +110,7 @@ func (e *explainer) demand(by plan.Demand, demands requirement.Set) bool {
 			}
 		case by == plan.ByPod && key == cluster.LabelHostname:
 			if !newHostname(r) {
-				e.stop(by, cause.OnlyOneNode, string(key), "pod wants one particular node: "+r.String())
+				e.stop(by, cause.OnlyOneNode, string(key), "the pod requires one particular node: "+r.String())
 				return false
 			}
 		case by == plan.ByPod && !e.pool.label(key).Intersects(r):
@@ -118,7 +118,7 @@ func (e *explainer) demand(by plan.Demand, demands requirement.Set) bool {
 			if e.pool.label(key).AllowsAbsent() {
 				code = cause.LabelUnknown
 			}
-			e.stop(by, code, string(key), "pod wants "+r.String()+", the pool has "+e.pool.label(key).String())
+			e.stop(by, code, string(key), "the pod requires "+r.String()+", the pool has "+e.pool.label(key).String())
 			return false
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
+	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
@@ -45,14 +46,22 @@ func (limitRule) explains(_ *solver, e *explainer) bool {
 		if exceeded.Hard {
 			code = cause.HardLimitNodes
 		}
-		return e.stop(plan.ByLimit, code, resources.NameNodes, exceeded.Text(e.names))
+		e.stop(plan.ByLimit, code, resources.NameNodes, exceeded.Text(e.names))
+		return e.never(exceeded.Limit == 0)
 	}
 	if p.cheapestWithin(e.left, nil) < 0 {
 		capacity := p.Catalog.Types[p.Catalog.Offers[e.left.First()].Type].Capacity
 		exceeded, _ := p.Limits.Check(p.used, capacity)
-		return e.stop(plan.ByLimit, cause.ResourceLimit, e.names[exceeded.Component], exceeded.Text(e.names))
+		e.stop(plan.ByLimit, cause.ResourceLimit, e.names[exceeded.Component], exceeded.Text(e.names))
+		return e.never(p.firstWithin(limit.Usage{}, e.left, nil) < 0)
 	}
 	return true
+}
+
+// never notes of the last step whether an empty pool could not have such a node either. It returns false, as stop does.
+func (e *explainer) never(is bool) bool {
+	e.steps[len(e.steps)-1].Never = is
+	return false
 }
 
 // mayGrow reports whether the node limits of the pool and of the cluster admit one more (L-10, L-11, K-53).
@@ -81,12 +90,17 @@ func (p *pool) admitted() int {
 // cheapestWithin returns the first of offers, in the order of the catalogue, whose capacity the pool's resource
 // limits still admit when held is already counted, or -1.
 func (p *pool) cheapestWithin(offers catalog.Bits, held resources.Vector) int {
+	return p.firstWithin(p.used, offers, held)
+}
+
+// firstWithin is cheapestWithin for a pool that uses so much.
+func (p *pool) firstWithin(used limit.Usage, offers catalog.Bits, held resources.Vector) int {
 	if !p.Limits.HasResources() {
 		return offers.First()
 	}
 	for i := range offers.All() {
 		capacity := p.Catalog.Types[p.Catalog.Offers[i].Type].Capacity
-		if p.Limits.Room(p.used, capacity.Minus(held)) {
+		if p.Limits.Room(used, capacity.Minus(held)) {
 			return i
 		}
 	}

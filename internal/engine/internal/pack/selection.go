@@ -139,7 +139,7 @@ func (e *explainer) selection() bool {
 	for i, alternative := range e.shape.Alternatives {
 		attempt := explainer{pool: e.pool, shape: e.shape, names: e.names, left: start.Clone(), steps: slices.Clone(steps)}
 		if !newHostname(alternative.Names) {
-			attempt.stop(plan.ByPod, cause.OnlyOneNode, "metadata.name", "pod wants a node by name: "+alternative.Names.String())
+			attempt.stop(plan.ByPod, cause.OnlyOneNode, "metadata.name", "the pod requires a node by name: "+alternative.Names.String())
 		} else if attempt.demand(plan.ByPod, alternative.Labels) {
 			e.left, e.steps = attempt.left, attempt.steps
 			return true
