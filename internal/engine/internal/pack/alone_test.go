@@ -159,7 +159,9 @@ func refused(s *solver, pod *cluster.Pod, info *shape) string {
 	var list []string
 	for i, n := range s.existing {
 		n.settle(s.snapshot.Daemons)
-		switch s.refuses(n, s.ask(i, []*cluster.Pod{pod}, info)) {
+		a := s.askOne(pod, info)
+		a.index = i
+		switch s.refuses(n, a) {
 		case topology.Now:
 			list = append(list, n.node.Name+" now")
 		case topology.Never:
@@ -209,16 +211,18 @@ func narrowed(t *testing.T, s *solver, pod *cluster.Pod) string {
 		n, index := s.addPlanned(p, p.offers)
 		for _, each := range s.snapshot.Pending {
 			if each.Name == "on" {
-				a := s.ask(index, []*cluster.Pod{each}, s.info(each.Shape))
-				a.of(n, way{offers: p.offers})
+				a := s.askOne(each, s.info(each.Shape))
+				a.index = index
+				a.of(n, &way{offers: p.offers})
 				if s.narrows(n, a) != topology.Yes {
 					t.Fatal("the first pod was refused")
 				}
 				s.placedIn(n, a)
 			}
 		}
-		a := s.ask(index, []*cluster.Pod{pod}, s.info(pod.Shape))
-		a.of(n, way{offers: p.offers})
+		a := s.askOne(pod, s.info(pod.Shape))
+		a.index = index
+		a.of(n, &way{offers: p.offers})
 		if s.narrows(n, a) != topology.Yes {
 			return "-"
 		}

@@ -167,7 +167,9 @@ func (s *solver) moveToLiked() {
 		var stay []*cluster.Pod
 		for _, pod := range b.pods {
 			if better := s.likedMore(i, pod); better >= 0 {
-				s.placedOn(s.existing[better], s.ask(better, []*cluster.Pod{pod}, s.info(pod.Shape)))
+				a := s.askOne(pod, s.info(pod.Shape))
+				a.index = better
+				s.placedOn(s.existing[better], a)
 				b.free = b.free.Plus(pod.Shape.Requests)
 			} else {
 				stay = append(stay, pod)
@@ -184,14 +186,20 @@ func (s *solver) likedMore(index int, pod *cluster.Pod) int {
 	if pod.Promised != "" || comesAlone(pod) || !info.plain() || !info.hasLabelWishes() && !s.asking {
 		return -1
 	}
-	likes, pods := s.likesOf(info), []*cluster.Pod{pod}
+	likes, a := s.likesOf(info), s.askOne(pod, info)
 	best, bestLike := -1, likes[index]
 	for n, like := range likes {
-		if like.compare(bestLike) > 0 && s.refuses(s.existing[n], s.ask(n, pods, info)) == topology.Yes {
+		if like.compare(bestLike) > 0 && s.mayStandOn(n, a) {
 			best, bestLike = n, like
 		}
 	}
 	return best
+}
+
+// mayStandOn reports whether no rule refuses pods on an existing node.
+func (s *solver) mayStandOn(index int, a *attempt) bool {
+	a.index = index
+	return s.refuses(s.existing[index], a) == topology.Yes
 }
 
 // likesOf weighs every existing node for a shape. It is computed once.

@@ -46,7 +46,7 @@ func (s *solver) openOf(offers catalog.Bits, p *pool, pod *cluster.Pod, info *sh
 		return false
 	}
 	b, index := s.addPlanned(p, offers)
-	if s.tryPlanned(index, []*cluster.Pod{pod}, info) != topology.Yes {
+	if s.tryPlanned(index, s.askOne(pod, info)) != topology.Yes {
 		s.dropPlanned()
 		return false
 	}

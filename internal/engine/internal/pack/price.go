@@ -84,13 +84,13 @@ func (info *shape) custom() string {
 func (s *solver) fillBins(g *group) []*cluster.Pod {
 	left := g.pods
 	for i := 0; i < len(s.existing) && len(left) > 0; i++ {
-		for len(left) > 0 && s.tryExisting(i, left[:1], s.info(left[0].Shape)) == topology.Yes {
+		for len(left) > 0 && s.tryExisting(i, s.ask(left[:1], s.info(left[0].Shape))) == topology.Yes {
 			left = left[1:]
 		}
 	}
 	for i := 0; i < len(s.planned) && len(left) > 0; i++ {
 		for len(left) > 0 && s.planned[i].hasSlack(g.info) &&
-			s.tryPlanned(len(s.existing)+i, left[:1], s.info(left[0].Shape)) == topology.Yes {
+			s.tryPlanned(len(s.existing)+i, s.ask(left[:1], s.info(left[0].Shape))) == topology.Yes {
 			left = left[1:]
 		}
 	}
@@ -221,7 +221,7 @@ func (p *pool) openTo(groups []*group) (byGroup []catalog.Bits, any catalog.Bits
 			for _, w := range g.info.ways[p.index] {
 				w.offers.OrTo(offers)
 			}
-			p.keepFitting(g.info.Requests, offers)
+			p.keepFitting(nil, g.info.Requests, offers)
 			offers.OrTo(any)
 		}
 		byGroup = append(byGroup, offers)
@@ -257,7 +257,7 @@ func (s *solver) launchPattern(p *pool, groups []*group, found mix.Pattern) bool
 			for same < count && g.pods[same].Shape == g.pods[0].Shape {
 				same++
 			}
-			if s.tryPlanned(index, g.pods[:same], s.info(g.pods[0].Shape)) != topology.Yes {
+			if s.tryPlanned(index, s.ask(g.pods[:same], s.info(g.pods[0].Shape))) != topology.Yes {
 				break
 			}
 			g.pods, count = g.pods[same:], count-same

@@ -55,7 +55,7 @@ func fill(snapshot *cluster.Snapshot, index int, slots []int, left reservations)
 	var launches []plan.Launch
 	for _, slot := range slots {
 		n, index := s.addPlanned(own, offers)
-		if s.tryPlanned(index, nil, nothing) != topology.Yes {
+		if s.tryPlanned(index, s.ask(nil, nothing)) != topology.Yes {
 			break // the pool's conditions say what is wrong with it
 		}
 		n.slot = slot

@@ -232,7 +232,7 @@ func (s *solver) launchReserved(p *pool, groups []*group, offer int) bool {
 	for _, g := range groups {
 		for len(g.pods) > 0 {
 			n := min(sameShape(g.pods), howMany(p.roomOf(offer).Minus(b.used), g.info.Requests))
-			if n == 0 || s.tryPlanned(index, g.pods[:n], s.info(g.pods[0].Shape)) != topology.Yes {
+			if n == 0 || s.tryPlanned(index, s.ask(g.pods[:n], s.info(g.pods[0].Shape))) != topology.Yes {
 				break
 			}
 			g.pods = g.pods[n:]

@@ -28,14 +28,13 @@ func (roomRule) refuses(_ *solver, n *existing, a *attempt) topology.Verdict {
 func (roomRule) placedOn(_ *solver, n *existing, a *attempt) { n.free = n.free.Minus(a.want) }
 
 func (roomRule) narrows(_ *solver, n *planned, a *attempt) topology.Verdict {
-	a.used = n.used.Plus(a.want)
-	if !n.pool.keepFitting(a.used, a.offers) {
+	if !n.pool.keepFitting(n.used, a.want, a.offers) {
 		return topology.Never
 	}
 	return topology.Yes
 }
 
-func (roomRule) placedIn(_ *solver, n *planned, a *attempt) { n.used = a.used }
+func (roomRule) placedIn(_ *solver, n *planned, a *attempt) { n.used = n.used.Plus(a.want) }
 
 // ties: pods of equal size take the same room, whichever comes first.
 func (roomRule) ties(*shape) bool { return false }
@@ -89,7 +88,7 @@ func (e *explainer) shortage(component int, amount int64) cause.Code {
 func (s *solver) fitsAlone(p *pool, info *shape) bool {
 	return slices.ContainsFunc(info.ways[p.index], func(w way) bool {
 		left := w.offers.Clone()
-		return p.keepFitting(info.Requests, left)
+		return p.keepFitting(nil, info.Requests, left)
 	})
 }
 
@@ -109,10 +108,11 @@ func (p *pool) roomOf(offer int) resources.Vector {
 	return p.rooms[offer]
 }
 
-// keepFitting removes from offers, in place, those without room for want beside the daemons. It reports whether any
-// is left.
-func (p *pool) keepFitting(want resources.Vector, offers catalog.Bits) bool {
-	for component, amount := range want {
+// keepFitting removes from offers, in place, those without room for want beside what is used and the daemons. It reports
+// whether any is left. It is asked more often than anything else here, so the sum is not made a vector.
+func (p *pool) keepFitting(used, want resources.Vector, offers catalog.Bits) bool {
+	for component := range max(len(used), len(want)) {
+		amount := resources.Sum(used.At(component), want.At(component))
 		if amount <= 0 {
 			continue
 		}

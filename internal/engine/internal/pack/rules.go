@@ -3,6 +3,7 @@ package pack
 import (
 	"slices"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
@@ -131,36 +132,59 @@ type attempt struct {
 	index int              // of the node's bin
 
 	// Of a planned node:
-	outlook                   // what it would become
-	way      way              // the alternative of node selection that is tried
-	first    bool             // no pod is placed on it yet
-	used     resources.Vector // what its pods would request
-	labels   requirement.Set  // demands that the claim would have to carry
-	fixed    []fix            // decisions on labels
-	cheapest int              // the offer that comes first
+	outlook                  // what it would become
+	way      *way            // the alternative of node selection that is tried
+	first    bool            // no pod is placed on it yet
+	labels   requirement.Set // demands that the claim would have to carry beside those of the way
+	fixed    []fix           // decisions on labels
+	cheapest int             // the offer that comes first
 }
 
-// ask begins an attempt. There is one at a time, so its memory is used again.
-func (s *solver) ask(index int, pods []*cluster.Pod, info *shape) *attempt {
-	s.attempt = attempt{info: info, pods: pods, want: info.Requests.Times(len(pods)), index: index}
-	return &s.attempt
+// ask begins an attempt to place pods of one shape. There is one at a time, so its memory is used again.
+func (s *solver) ask(pods []*cluster.Pod, info *shape) *attempt {
+	a := &s.attempt
+	a.info, a.pods, a.want = info, pods, info.Requests.Times(len(pods))
+	return a
 }
 
-// of makes the attempt one on a planned node, in one of the ways.
-func (a *attempt) of(n *planned, w way) {
-	n.scratch = append(n.scratch[:0], n.offers...)
-	a.outlook = outlook{pool: n.pool, offers: n.scratch, custom: n.custom}
+// askOne is ask for one pod.
+func (s *solver) askOne(pod *cluster.Pod, info *shape) *attempt {
+	s.one[0] = pod
+	return s.ask(s.one[:], info)
+}
+
+// of makes the attempt one on a planned node, in one of the ways. The rules set what else there is of it. This is done for
+// each node that a pod is tried on: what is as it should be is not written again, since writing pointers costs.
+func (a *attempt) of(n *planned, w *way) {
+	if cap(n.scratch) < len(n.offers) {
+		n.scratch = make(catalog.Bits, len(n.offers))
+	}
+	a.offers = n.scratch[:len(n.offers)]
+	copy(a.offers, n.offers)
+	if a.pool != n.pool {
+		a.pool = n.pool
+	}
+	if a.custom.Len()+n.custom.Len() > 0 {
+		a.custom = n.custom
+	}
+	if a.labels.Len() > 0 {
+		a.labels = requirement.Set{}
+	}
+	if len(a.fixed) > 0 {
+		a.fixed = a.fixed[:0]
+	}
 	a.way, a.first = w, len(n.pods) == 0
 }
 
-// tryExisting places pods of one shape, all or none, on an existing node.
-func (s *solver) tryExisting(index int, pods []*cluster.Pod, info *shape) topology.Verdict {
-	n, a := s.existing[index], s.ask(index, pods, info)
+// tryExisting places pods, all or none, on an existing node.
+func (s *solver) tryExisting(index int, a *attempt) topology.Verdict {
+	n := s.existing[index]
+	a.index = index
 	if verdict := s.refuses(n, a); verdict != topology.Yes {
 		return verdict
 	}
 	s.placedOn(n, a)
-	s.order = appendUIDs(s.order, pods)
+	s.order = appendUIDs(s.order, a.pods)
 	return topology.Yes
 }
 
@@ -185,18 +209,18 @@ func (s *solver) placedOn(n *existing, a *attempt) {
 	}
 }
 
-// tryPlanned places pods of one shape, all or none, on a planned node, if there is a way in which the rules leave
-// some offering that fits all its pods and these.
-func (s *solver) tryPlanned(index int, pods []*cluster.Pod, info *shape) topology.Verdict {
-	n := s.planned[index-len(s.existing)]
-	answer := topology.Never
-	for _, w := range info.ways[n.pool.index] {
-		a := s.ask(index, pods, info)
-		a.of(n, w)
+// tryPlanned places pods, all or none, on a planned node, if there is a way in which the rules leave some offering that
+// fits all its pods and these.
+func (s *solver) tryPlanned(index int, a *attempt) topology.Verdict {
+	n, answer := s.planned[index-len(s.existing)], topology.Never
+	a.index = index
+	ways := a.info.ways[n.pool.index]
+	for i := range ways {
+		a.of(n, &ways[i])
 		switch s.narrows(n, a) {
 		case topology.Yes:
 			s.placedIn(n, a)
-			s.order = appendUIDs(s.order, pods)
+			s.order = appendUIDs(s.order, a.pods)
 			return topology.Yes
 		case topology.Now:
 			answer = topology.Now
@@ -221,7 +245,7 @@ func (s *solver) placedIn(n *planned, a *attempt) {
 	if !a.first {
 		n.scratch = old // the node's own; before the first pod it is the pool's
 	}
-	n.labels = n.labels.And(a.labels)
+	n.labels = n.labels.And(a.way.labels).And(a.labels)
 	n.pods = append(n.pods, a.pods...)
 	for _, r := range s.rules.planned {
 		r.placedIn(s, n, a)

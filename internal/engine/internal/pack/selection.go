@@ -35,11 +35,13 @@ func (selectionRule) opens(_ *solver, p *pool, info *shape, ways []way) []way {
 }
 
 func (selectionRule) narrows(_ *solver, n *planned, a *attempt) topology.Verdict {
-	custom, ok := mergeCustom(n.custom, a.way.custom)
-	if !ok {
-		return topology.Never
+	if a.way.custom.Len() > 0 {
+		custom, ok := mergeCustom(n.custom, a.way.custom)
+		if !ok {
+			return topology.Never
+		}
+		a.custom = custom
 	}
-	a.custom, a.labels = custom, a.way.labels
 	a.way.offers.AndTo(a.offers)
 	return topology.Yes
 }

@@ -38,7 +38,8 @@ type solver struct {
 	existing   []*existing // the first bins
 	planned    []*planned  // the bins after these
 	rules      ruleList
-	attempt    attempt // memory of ask
+	attempt    attempt         // memory of ask
+	one        [1]*cluster.Pod // and of askOne
 	topology   *topology.Tracker
 	shapes     map[*cluster.Shape]*shape
 	tied       []*cluster.Shape // with constraints on others
@@ -264,7 +265,7 @@ func (s *solver) keepPromise(pod *cluster.Pod) bool {
 	}
 	index, found := s.byNode[pod.Promised]
 	return found && s.moved(pod, func(info *shape) bool {
-		return s.tryExisting(index, []*cluster.Pod{pod}, info) == topology.Yes
+		return s.tryExisting(index, s.askOne(pod, info)) == topology.Yes
 	})
 }
 
@@ -273,16 +274,18 @@ func (s *solver) placeInBins(pod *cluster.Pod, info *shape) bool {
 	for len(info.refused) < s.bins() {
 		info.refused = append(info.refused, false)
 	}
-	pods := []*cluster.Pod{pod}
+	a := s.askOne(pod, info)
 	for i := info.first; i < len(s.existing); i++ {
-		if !info.refused[i] && info.note(i, s.tryExisting(i, pods, info)) {
+		if !info.refused[i] && info.note(i, s.tryExisting(i, a)) {
 			return true
 		}
 	}
 	for _, later := range info.sweeps() {
 		for i := max(info.first, len(s.existing)); i < s.bins(); i++ {
-			mine := info.isLater(s.planned[i-len(s.existing)].pool) == later
-			if mine && !info.refused[i] && info.note(i, s.tryPlanned(i, pods, info)) {
+			if info.refused[i] || info.isLater(s.planned[i-len(s.existing)].pool) != later {
+				continue
+			}
+			if info.note(i, s.tryPlanned(i, a)) {
 				return true
 			}
 		}
