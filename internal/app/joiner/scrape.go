@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -20,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics/state"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
@@ -140,7 +143,7 @@ func of[T client.Object](list objects) (all []T) {
 	return all
 }
 
-// scraper is a gatherer of all metrics of the process.
+// scraper serves all metrics of the process.
 type scraper struct {
 	counted prometheus.Gatherer // what is registered
 	hidden  []string            // of that, what is left out
@@ -173,22 +176,42 @@ func (s *scraper) watch(ctx context.Context, informers cache.Cache) (err error) 
 	return errors.Join(failures...)
 }
 
-// Gather implements prometheus.Gatherer. Names of what is registered and of what is made here differ, so nothing is
-// merged.
-func (s *scraper) Gather() ([]*dto.MetricFamily, error) {
+// ServeHTTP answers a scrape.
+func (s *scraper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	made := s.state() // first: it counts too
-	families, err := s.counted.Gather()
-	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool {
-		return slices.Contains(s.hidden,
-			f.GetName())
-	})
-	families = append(families, made...)
-	slices.SortFunc(families, func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
-	return families, err
+	counted, err := s.counted.Gather()
+	if err != nil {
+		http.Error(w, "gathering metrics: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	counted = slices.DeleteFunc(counted, func(f *dto.MetricFamily) bool { return slices.Contains(s.hidden, f.GetName()) })
+	serve.Text(w, r, written(counted, made))
+}
+
+// written are families in the order of their names. Names of what is registered and of what is made here differ, so
+// nothing is merged.
+func written(counted []*dto.MetricFamily, made []*state.Text) []io.WriterTo {
+	type one struct {
+		name string
+		io.WriterTo
+	}
+	var all []one
+	for _, f := range counted {
+		all = append(all, one{f.GetName(), serve.Family{MetricFamily: f}})
+	}
+	for _, f := range made {
+		all = append(all, one{f.Name, f})
+	}
+	slices.SortFunc(all, func(a, b one) int { return strings.Compare(a.name, b.name) })
+	texts := make([]io.WriterTo, len(all))
+	for i := range all {
+		texts[i] = all[i].WriterTo
+	}
+	return texts
 }
 
 // state makes the gauges of the state of the cluster; none while another replica leads.
-func (s *scraper) state() []*dto.MetricFamily {
+func (s *scraper) state() []*state.Text {
 	if !s.leads() {
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -61,24 +60,23 @@ func (b *builder) conditions(in Input, o Options) {
 // object adds the series of the conditions of one object.
 func (b *builder) object(now time.Time, kind metrics.ConditionKind, object client.Object,
 	conditions []karpenterv1.Condition) {
-	copied := make([]*dto.LabelPair, 0, len(kind.Copied)+2)
+	named := []label{{"namespace", object.GetNamespace()}, {"name", object.GetName()}}
+	old := written(sorted(append(slices.Clone(named), label{"group", karpenterv1.Group}, label{"kind", kind.Name})...)...)
 	for _, key := range kind.Copied {
-		copied = append(copied, pair(metrics.PromLabel(key), object.GetLabels()[key]))
+		named = append(named, label{metrics.PromLabel(key), object.GetLabels()[key]})
 	}
-	named := []*dto.LabelPair{pair("namespace", object.GetNamespace()), pair("name", object.GetName())}
-	add := func(name string, value float64, labels ...*dto.LabelPair) {
-		labels = append(labels, named...)
-		b.add(kind.Prefix()+name, value, sorted(slices.Concat(labels, copied)...)...)
+	of := written(sorted(named...)...)
+	add := func(name string, value float64, labels ...label) {
+		b.add(kind.Prefix()+name, value, append([]label{of}, labels...)...)
 		if kind.Deprecated {
-			old := []*dto.LabelPair{pair("group", karpenterv1.Group), pair("kind", kind.Name)}
-			b.add(metrics.DeprecatedPrefix+name, value, sorted(slices.Concat(labels, old)...)...)
+			b.add(metrics.DeprecatedPrefix+name, value, append([]label{old}, labels...)...)
 		}
 	}
 	for i := range conditions {
 		c := &conditions[i]
-		labels := []*dto.LabelPair{pair("type", c.Type), pair("status", string(c.Status)), pair("reason", c.Reason)}
-		add("status_condition_count", 1, labels...)
-		add("status_condition_current_status_seconds", max(0, now.Sub(c.LastTransitionTime.Time).Seconds()), labels...)
+		labels := written(label{"reason", c.Reason}, label{"status", string(c.Status)}, label{"type", c.Type})
+		add("status_condition_count", 1, labels)
+		add("status_condition_current_status_seconds", max(0, now.Sub(c.LastTransitionTime.Time).Seconds()), labels)
 	}
 	if at := object.GetDeletionTimestamp(); at != nil {
 		add("termination_current_time_seconds", max(0, now.Sub(at.Time).Seconds()))

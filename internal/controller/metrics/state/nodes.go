@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,7 +87,6 @@ func (b *builder) nodes(in Input, o Options) {
 	none.requests[corev1.ResourcePods], none.limits[corev1.ResourcePods] = 0, 0
 	room, asked := amounts{}, amounts{}
 	types := map[[4]string]int{}
-	resourceLabels := map[corev1.ResourceName]*dto.LabelPair{}
 	for _, node := range in.Nodes {
 		l := byNode[node.Name]
 		if l == nil {
@@ -102,45 +100,38 @@ func (b *builder) nodes(in Input, o Options) {
 		types[[4]string{labels[karpenterv1.CapacityTypeLabelKey], labels[corev1.LabelInstanceTypeStable],
 			labels[karpenterv1.NodePoolLabelKey], labels[corev1.LabelTopologyZone]}]++
 		if !o.Bounded {
-			b.node(in, o, node, l, resourceLabels)
+			b.node(in, o, node, l)
 		}
 	}
 	for name, whole := range room {
 		if whole > 0 {
-			b.add("karpenter_cluster_utilization_percent", 100*asked[name]/whole, pair("resource_type",
-				metrics.ResourceType(string(name))))
+			b.add("karpenter_cluster_utilization_percent", 100*asked[name]/whole,
+				label{"resource_type", metrics.ResourceType(string(name))})
 		}
 	}
 	for t, count := range types {
-		b.add("joiner_nodes_by_type", float64(count), pair("capacity_type", t[0]), pair("instance_type", t[1]),
-			pair("nodepool", t[2]), pair("zone", t[3]))
+		b.add("joiner_nodes_by_type", float64(count), label{"capacity_type", t[0]}, label{"instance_type", t[1]},
+			label{"nodepool", t[2]}, label{"zone", t[3]})
 	}
 }
 
 // node adds the series of one node.
-func (b *builder) node(in Input, o Options, node *corev1.Node, l *load,
-	resources map[corev1.ResourceName]*dto.LabelPair) {
-	labels := []*dto.LabelPair{pair("node_name", node.Name), pair("phase", string(node.Status.Phase)),
-		pair("managed", word(managed(node)))}
+func (b *builder) node(in Input, o Options, node *corev1.Node, l *load) {
+	labels := []label{{"node_name", node.Name}, {"phase", string(node.Status.Phase)},
+		{"managed", word(managed(node))}}
 	for _, key := range o.NodeLabels {
-		labels = append(labels, pair(labelName(key), node.Labels[key]))
+		labels = append(labels, label{labelName(key), node.Labels[key]})
 	}
 	labels = sorted(labels...)
 	b.add("karpenter_nodes_current_lifetime_seconds", in.Now.Sub(node.CreationTimestamp.Time).Seconds(), labels...)
 	place := 0 // of resource_type among the labels
-	for place < len(labels) && labels[place].GetName() < "resource_type" {
+	for place < len(labels) && labels[place].name < "resource_type" {
 		place++
 	}
-	of := map[corev1.ResourceName][]*dto.LabelPair{} // by resource: the families share them
+	before, after := written(labels[:place]...), written(labels[place:]...)
 	add := func(name string, values amounts) {
 		for resource, value := range values {
-			if of[resource] == nil {
-				if resources[resource] == nil {
-					resources[resource] = pair("resource_type", metrics.ResourceType(string(resource)))
-				}
-				of[resource] = slices.Insert(slices.Clone(labels), place, resources[resource])
-			}
-			b.add("karpenter_nodes_"+name, value, of[resource]...)
+			b.add("karpenter_nodes_"+name, value, before, label{"resource_type", metrics.ResourceType(string(resource))}, after)
 		}
 	}
 	allocatable, overhead := amounts{}, amounts{}

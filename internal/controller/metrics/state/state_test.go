@@ -1,18 +1,17 @@
 package state_test
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,9 +76,30 @@ func one() state.Input {
 		Cost:    map[string]float64{"p": .5}}
 }
 
-// lines writes series as the text format has them, in order.
-func lines(families []*dto.MetricFamily, prefix string) (all []string) {
+// parsed reads families as Prometheus' own parser does.
+func parsed(families []*state.Text) map[string]*dto.MetricFamily {
+	var text bytes.Buffer
 	for _, f := range families {
+		if _, err := f.WriteTo(&text); err != nil {
+			panic(err)
+		}
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	read, err := parser.TextToMetricFamilies(&text)
+	if err != nil {
+		panic(err)
+	}
+	for _, f := range families {
+		if got := len(read[f.Name].GetMetric()); got != f.Series {
+			panic(fmt.Sprintf("%s has %d series, and says that it has %d", f.Name, got, f.Series))
+		}
+	}
+	return read
+}
+
+// lines writes series as the text format has them, in order.
+func lines(families []*state.Text, prefix string) (all []string) {
+	for _, f := range parsed(families) {
 		for _, m := range f.Metric {
 			var labels []string
 			for _, l := range m.Label {
@@ -223,7 +243,7 @@ func TestK08_WithoutObservability(t *testing.T) {
 	families, _ := state.Families(one(), without)
 	names := map[string]bool{}
 	for _, f := range families {
-		names[f.GetName()] = true
+		names[f.Name] = true
 	}
 	want := map[string]bool{"karpenter_cluster_state_node_count": true, "karpenter_cluster_state_synced": true,
 		"karpenter_cluster_state_unsynced_time_seconds": true, "karpenter_scheduler_queue_depth": true, "karpenter_scheduler_unfinished_work_seconds": true}
@@ -232,49 +252,23 @@ func TestK08_WithoutObservability(t *testing.T) {
 	}
 }
 
-// large is a cluster of 5,000 nodes and 100,000 pods.
-func large() state.Input {
-	in := state.Input{Now: time.Unix(200, 0)}
-	for i := range 5000 {
-		name := fmt.Sprint("node-", i)
-		in.Nodes = append(in.Nodes, node(name, fmt.Sprint("pool-", i%20)))
-		for j := range 20 {
-			in.Pods = append(in.Pods, pod(fmt.Sprintf("web-%d-%d", i, j), name, "ReplicaSet"))
+// K-09: what a label or a description may have is read as it was.
+func TestK09_ValuesAreWrittenAsTheyAre(t *testing.T) {
+	t.Parallel()
+	in := one()
+	const odd = "a\\b\"c\nd=e,{}é"
+	in.Nodes[0].Labels[corev1.LabelTopologyZone] = odd
+	families, _ := state.Families(in, options())
+	for _, name := range []string{"karpenter_pods_state", "karpenter_nodes_allocatable"} {
+		found := false
+		for _, l := range parsed(families)[name].GetMetric()[0].GetLabel() {
+			found = found || l.GetName() == "zone" && l.GetValue() == odd
+		}
+		if !found {
+			t.Errorf("%s has no zone %q", name, odd)
 		}
 	}
-	return in
-}
-
-// K-13: making the series of a scrape (figures.md).
-func BenchmarkFamilies(b *testing.B) {
-	in := large()
-	b.ReportAllocs()
-	for b.Loop() {
-		families, _ := state.Families(in, options())
-		series := 0
-		for _, f := range families {
-			series += len(f.Metric)
-		}
-		b.ReportMetric(float64(series), "series")
-	}
-}
-
-// K-13: a scrape whole, as text, and compressed as Prometheus asks for it (figures.md).
-func BenchmarkScrape(b *testing.B) {
-	in := large()
-	handler := promhttp.HandlerFor(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
-		families, _ := state.Families(in, options())
-		return families, nil
-	}), promhttp.HandlerOpts{})
-	for _, encoding := range []string{"identity", "gzip"} {
-		b.Run(encoding, func(b *testing.B) {
-			for b.Loop() {
-				request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
-				request.Header.Set("Accept-Encoding", encoding)
-				answer := httptest.NewRecorder()
-				handler.ServeHTTP(answer, request)
-				b.ReportMetric(float64(answer.Body.Len()), "bytes")
-			}
-		})
+	if help := parsed(families)["karpenter_pods_state"].GetHelp(); help != "1 for each pod." {
+		t.Errorf("it is described as %q", help)
 	}
 }
