@@ -48,7 +48,7 @@ func Text(w http.ResponseWriter, r *http.Request, families []io.WriterTo) {
 	}
 	for _, f := range families {
 		if _, err := f.WriteTo(out); err != nil {
-			return
+			panic(http.ErrAbortHandler) // else half a scrape would be taken for a whole one
 		}
 	}
 }
