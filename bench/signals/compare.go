@@ -22,10 +22,10 @@ const (
 
 // Row is a metric on both sides.
 type Row struct {
-	Name, Type       string
-	Labels           []string
+	Name, Type        string
+	Labels            []string
 	Karpenter, Joiner string // how many series, and what they come to
-	Differences      map[Aspect]string
+	Differences       map[Aspect]string
 }
 
 // own is the prefix of what Joiner has of its own; docs/monitoring.md has it.

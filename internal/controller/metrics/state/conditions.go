@@ -34,51 +34,67 @@ func familiesOf(prefix string, copied []string) []Family {
 	}
 }
 
+// told are the families of a kind: those by its own names, and by the old ones where it has them.
+type told struct {
+	kind                           metrics.ConditionKind
+	counts, statuses, terminations [2]*Text
+}
+
+func (b *builder) told(kind metrics.ConditionKind) told {
+	of := func(name string) (both [2]*Text) {
+		both[0] = b.family(kind.Prefix() + name)
+		if kind.Deprecated {
+			both[1] = b.family(metrics.DeprecatedPrefix + name)
+		}
+		return both
+	}
+	return told{kind, of("status_condition_count"), of("status_condition_current_status_seconds"),
+		of("termination_current_time_seconds")}
+}
+
 // conditions adds the series of conditions.
 func (b *builder) conditions(in Input, o Options) {
 	if o.Unobserved {
 		return
 	}
 	for _, kind := range metrics.ConditionKinds(o.ClassLabels) {
+		of := b.told(kind)
 		switch kind.Name {
 		case metrics.KindNodeClaim:
 			for _, claim := range in.Claims {
-				b.object(in.Now, kind, claim, claim.Status.Conditions)
+				of.object(in.Now, claim, claim.Status.Conditions)
 			}
 		case metrics.KindNodePool:
 			for _, pool := range in.Pools {
-				b.object(in.Now, kind, pool, pool.Status.Conditions)
+				of.object(in.Now, pool, pool.Status.Conditions)
 			}
 		case metrics.KindNode:
 			for _, node := range in.Nodes {
-				b.object(in.Now, kind, node, metrics.ConditionsOf(node))
+				of.object(in.Now, node, metrics.ConditionsOf(node))
 			}
 		}
 	}
 }
 
 // object adds the series of the conditions of one object.
-func (b *builder) object(now time.Time, kind metrics.ConditionKind, object client.Object,
-	conditions []karpenterv1.Condition) {
+func (t told) object(now time.Time, object client.Object, conditions []karpenterv1.Condition) {
 	named := []label{{"namespace", object.GetNamespace()}, {"name", object.GetName()}}
-	old := written(sorted(append(slices.Clone(named), label{"group", karpenterv1.Group}, label{"kind", kind.Name})...)...)
-	for _, key := range kind.Copied {
+	old := written(sorted(append(slices.Clone(named), label{"group", karpenterv1.Group}, label{"kind", t.kind.Name})...)...)
+	for _, key := range t.kind.Copied {
 		named = append(named, label{metrics.PromLabel(key), object.GetLabels()[key]})
 	}
 	of := written(sorted(named...)...)
-	add := func(name string, value float64, labels ...label) {
-		b.add(kind.Prefix()+name, value, append([]label{of}, labels...)...)
-		if kind.Deprecated {
-			b.add(metrics.DeprecatedPrefix+name, value, append([]label{old}, labels...)...)
-		}
+	add := func(to [2]*Text, value float64, labels label) {
+		to[0].add(value, of, labels)
+		to[1].add(value, old, labels)
 	}
 	for i := range conditions {
 		c := &conditions[i]
 		labels := written(label{"reason", c.Reason}, label{"status", string(c.Status)}, label{"type", c.Type})
-		add("status_condition_count", 1, labels)
-		add("status_condition_current_status_seconds", max(0, now.Sub(c.LastTransitionTime.Time).Seconds()), labels)
+		add(t.counts, 1, labels)
+		add(t.statuses, max(0, now.Sub(c.LastTransitionTime.Time).Seconds()), labels)
 	}
 	if at := object.GetDeletionTimestamp(); at != nil {
-		add("termination_current_time_seconds", max(0, now.Sub(at.Time).Seconds()))
+		add(t.terminations, max(0, now.Sub(at.Time).Seconds()), label{})
 	}
 }

@@ -47,14 +47,14 @@ func (b *builder) pods(in Input) {
 		return known
 	}
 	counts := map[[3]string]int{}
-	each := b.serves(state)
+	each := b.family(state)
 	for _, pod := range in.Pods {
 		at, phase := where(pod), string(pod.Status.Phase)
-		if !each {
+		if each == nil {
 			counts[[3]string{at.nodepool, phase, at.scheduled}]++
 			continue
 		}
-		b.add(state, 1, at.before, label{"name", pod.Name}, label{"namespace", pod.Namespace}, at.between,
+		each.add(1, at.before, label{"name", pod.Name}, label{"namespace", pod.Namespace}, at.between,
 			label{"owner", ownerPath(pod)}, label{"phase", phase}, label{"ready", word(ready(pod))}, at.after)
 	}
 	if b.serves(sums) {

@@ -62,7 +62,9 @@ func Families(in Input, o Options) (families []*Text, dropped []string) {
 	b.pods(in)
 	b.conditions(in, o)
 	for _, f := range b.families {
-		families = append(families, f)
+		if f.Series > 0 {
+			families = append(families, f)
+		}
 	}
 	slices.SortFunc(families, func(a, b *Text) int { return strings.Compare(a.Name, b.Name) })
 	return fuse(families, b.described, o.MaxSeries)
@@ -109,18 +111,21 @@ func (b *builder) serves(name string) bool {
 	return served
 }
 
-// add adds a series; of a family that is not served nothing. The labels are in the order of their names.
-func (b *builder) add(name string, value float64, labels ...label) {
+// family returns a family, nil where it is not served.
+func (b *builder) family(name string) *Text {
 	described, served := b.described[name]
 	if !served {
-		return
+		return nil
 	}
-	f := b.families[name]
-	if f == nil {
-		f = &Text{Name: name, help: described.Help}
-		b.families[name] = f
+	if b.families[name] == nil {
+		b.families[name] = &Text{Name: name, help: described.Help}
 	}
-	f.add(value, labels...)
+	return b.families[name]
+}
+
+// add adds a series; of a family that is not served nothing. The labels are in the order of their names.
+func (b *builder) add(name string, value float64, labels ...label) {
+	b.family(name).add(value, labels...)
 }
 
 // sorted orders labels by name.

@@ -40,7 +40,7 @@ func (l label) append(b []byte) []byte {
 		return append(b, l.value...)
 	}
 	b = append(append(b, l.name...), '=', '"')
-	if !strings.ContainsAny(l.value, "\\\n\"") {
+	if strings.IndexByte(l.value, '"') < 0 && strings.IndexByte(l.value, '\\') < 0 && strings.IndexByte(l.value, '\n') < 0 {
 		return append(append(b, l.value...), '"')
 	}
 	for i := range len(l.value) {
@@ -56,8 +56,11 @@ func (l label) append(b []byte) []byte {
 	return append(b, '"')
 }
 
-// add writes a series.
+// add writes a series, of no family nothing.
 func (t *Text) add(value float64, labels ...label) {
+	if t == nil {
+		return
+	}
 	const rest = 64 // braces, the value, the end of the line
 	need := len(t.Name) + rest
 	for i := range labels {
