@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
@@ -177,6 +178,8 @@ func (f *Feed) ours(object client.Object) bool {
 		return f.fleet.OwnsClaim(o)
 	case *karpenterv1.NodePool:
 		return f.fleet.OwnsPool(o)
+	case *autoscalingv1beta1.CapacityBuffer:
+		return true
 	}
 	return false
 }

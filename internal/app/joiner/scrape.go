@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
@@ -153,7 +154,7 @@ type scraper struct {
 	synced  func() bool
 	picture interface{ Snapshot() *cluster.Snapshot }
 
-	nodes, pods, claims, pools objects
+	nodes, pods, claims, pools, buffers objects
 
 	now   func() time.Time
 	began time.Time
@@ -163,8 +164,8 @@ type scraper struct {
 	dropped []string // families that the last scrape left out
 }
 
-// watch reads from the caches of a manager.
-func (s *scraper) watch(ctx context.Context, informers cache.Cache) (err error) {
+// watch reads from the caches of a manager; of CapacityBuffers only where they are watched.
+func (s *scraper) watch(ctx context.Context, informers cache.Cache, buffered bool) (err error) {
 	var failures []error
 	read := func(kind client.Object) objects {
 		list, err := objectsOf(ctx, informers, kind)
@@ -173,6 +174,10 @@ func (s *scraper) watch(ctx context.Context, informers cache.Cache) (err error) 
 	}
 	s.nodes, s.pods = read(&corev1.Node{}), read(&corev1.Pod{})
 	s.claims, s.pools = read(&karpenterv1.NodeClaim{}), read(&karpenterv1.NodePool{})
+	s.buffers = func() []client.Object { return nil }
+	if buffered {
+		s.buffers = read(&autoscalingv1beta1.CapacityBuffer{})
+	}
 	return errors.Join(failures...)
 }
 
@@ -218,7 +223,7 @@ func (s *scraper) state() []*state.Text {
 	now := s.now()
 	in := state.Input{Now: now, Nodes: of[*corev1.Node](s.nodes), Pods: of[*corev1.Pod](s.pods),
 		Claims: of[*karpenterv1.NodeClaim](s.claims),
-		Pools:  of[*karpenterv1.NodePool](s.pools), Waiting: s.metrics.Pods.Times.Waiting(), Running: s.metrics.Plans.Running.Plans(),
+		Pools:  of[*karpenterv1.NodePool](s.pools), Buffers: of[*autoscalingv1beta1.CapacityBuffer](s.buffers), Waiting: s.metrics.Pods.Times.Waiting(), Running: s.metrics.Plans.Running.Plans(),
 		Cost: costs(s.picture.Snapshot())}
 	if !s.synced() {
 		in.Unsynced = max(time.Nanosecond, now.Sub(s.began))

@@ -33,7 +33,7 @@ func scraping(pods *[]client.Object, leads *bool, o Observability) *scraper {
 	none := func() []client.Object { return nil }
 	s := &scraper{counted: registry, options: o.served(nil), metrics: metrics.New(registry),
 		leads:  func() bool { return *leads },
-		synced: func() bool { return true }, picture: &still{cluster.New(cluster.Snapshot{})}, nodes: none, claims: none, pools: none,
+		synced: func() bool { return true }, picture: &still{cluster.New(cluster.Snapshot{})}, nodes: none, claims: none, pools: none, buffers: none,
 		pods: func() []client.Object { return *pods }, now: func() time.Time {
 			return time.Unix(100,
 				0)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
@@ -20,9 +21,10 @@ import (
 
 // The kinds whose conditions are measured.
 const (
-	KindNodeClaim = "NodeClaim"
-	KindNodePool  = "NodePool"
-	KindNode      = "Node"
+	KindNodeClaim      = "NodeClaim"
+	KindNodePool       = "NodePool"
+	KindNode           = "Node"
+	KindCapacityBuffer = "CapacityBuffer"
 )
 
 // DeprecatedPrefix is that of the metrics which all kinds share.
@@ -31,6 +33,8 @@ const DeprecatedPrefix = "operator_"
 // ConditionKind is a kind whose conditions are measured.
 type ConditionKind struct {
 	Name string
+	// Group is its API group: the old names have it as a label.
+	Group string
 	// Copied are the label keys of its objects that its metrics have as labels, as [PromLabel] writes them.
 	Copied []string
 	// Deprecated is set for kinds that have metrics by the old names too.
@@ -44,9 +48,10 @@ func (k ConditionKind) Prefix() string { return "operator_" + strings.ToLower(k.
 func ConditionKinds(classes []string) []ConditionKind {
 	claim := append(slices.Clone(classes), karpenterv1.NodePoolLabelKey)
 	return []ConditionKind{
-		{KindNodeClaim, claim, true},
-		{KindNodePool, nil, true},
-		{KindNode, append(slices.Clone(claim), karpenterv1.NodeInitializedLabelKey), false},
+		{KindNodeClaim, karpenterv1.Group, claim, true},
+		{KindNodePool, karpenterv1.Group, nil, true},
+		{KindNode, corev1.GroupName, append(slices.Clone(claim), karpenterv1.NodeInitializedLabelKey), false},
+		{KindCapacityBuffer, autoscalingv1beta1.Group, nil, true},
 	}
 }
 
@@ -71,6 +76,13 @@ func ConditionsOf(object client.Object) []karpenterv1.Condition {
 		return o.Status.Conditions
 	case *karpenterv1.NodePool:
 		return o.Status.Conditions
+	case *autoscalingv1beta1.CapacityBuffer:
+		conditions := make([]karpenterv1.Condition, len(o.Status.Conditions))
+		for i, c := range o.Status.Conditions {
+			conditions[i] = karpenterv1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
+				LastTransitionTime: c.LastTransitionTime}
+		}
+		return conditions
 	case *corev1.Node:
 		conditions := make([]karpenterv1.Condition, len(o.Status.Conditions))
 		for i, c := range o.Status.Conditions {
@@ -179,7 +191,7 @@ func (c *Conditions) Apply(object client.Object) (changed []Transition) {
 	for _, t := range changed {
 		m.transitions.WithLabelValues(append([]string{t.Type, string(t.Status), t.Reason}, m.copied(object)...)...).Inc()
 		if c.old != nil && m.Deprecated {
-			c.old.transitions.WithLabelValues(t.Type, string(t.Status), t.Reason, karpenterv1.Group, m.Name).Inc()
+			c.old.transitions.WithLabelValues(t.Type, string(t.Status), t.Reason, m.Group, m.Name).Inc()
 		}
 	}
 	return changed
@@ -195,8 +207,7 @@ func (c *Conditions) observe(m *conditionMetrics, object client.Object, now karp
 	m.took.WithLabelValues(append([]string{now.Type, string(before.status), string(now.Status)},
 		m.copied(object)...)...).Observe(took)
 	if c.old != nil && m.Deprecated {
-		c.old.took.WithLabelValues(now.Type, string(before.status), string(now.Status), karpenterv1.Group,
-			m.Name).Observe(took)
+		c.old.took.WithLabelValues(now.Type, string(before.status), string(now.Status), m.Group, m.Name).Observe(took)
 	}
 }
 
@@ -217,7 +228,7 @@ func (c *Conditions) Remove(object client.Object, now time.Time) bool {
 	took := max(0, now.Sub(at.Time).Seconds())
 	m.terminated.WithLabelValues(m.copied(object)...).Observe(took)
 	if c.old != nil && m.Deprecated {
-		c.old.terminated.WithLabelValues(karpenterv1.Group, m.Name).Observe(took)
+		c.old.terminated.WithLabelValues(m.Group, m.Name).Observe(took)
 	}
 	return true
 }
@@ -231,6 +242,8 @@ func (c *Conditions) of(object client.Object) *conditionMetrics {
 		return c.kinds[KindNodePool]
 	case *corev1.Node:
 		return c.kinds[KindNode]
+	case *autoscalingv1beta1.CapacityBuffer:
+		return c.kinds[KindCapacityBuffer]
 	}
 	return nil
 }

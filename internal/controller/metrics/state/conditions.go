@@ -72,6 +72,10 @@ func (b *builder) conditions(in Input, o Options) {
 			for _, node := range in.Nodes {
 				of.object(in.Now, node, metrics.ConditionsOf(node))
 			}
+		case metrics.KindCapacityBuffer:
+			for _, buffer := range in.Buffers {
+				of.object(in.Now, buffer, metrics.ConditionsOf(buffer))
+			}
 		}
 	}
 }
@@ -79,7 +83,7 @@ func (b *builder) conditions(in Input, o Options) {
 // object adds the series of the conditions of one object.
 func (t told) object(now time.Time, object client.Object, conditions []karpenterv1.Condition) {
 	named := []label{{"namespace", object.GetNamespace()}, {"name", object.GetName()}}
-	old := written(sorted(append(slices.Clone(named), label{"group", karpenterv1.Group}, label{"kind", t.kind.Name})...)...)
+	old := written(sorted(append(slices.Clone(named), label{"group", t.kind.Group}, label{"kind", t.kind.Name})...)...)
 	for _, key := range t.kind.Copied {
 		named = append(named, label{metrics.PromLabel(key), object.GetLabels()[key]})
 	}

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 )
@@ -25,6 +26,8 @@ type Input struct {
 	Pods   []*corev1.Pod
 	Claims []*karpenterv1.NodeClaim
 	Pools  []*karpenterv1.NodePool
+	// Buffers are none where there is no such kind.
+	Buffers []*autoscalingv1beta1.CapacityBuffer
 	// Waiting are the pods that are not ready yet, Running what is being planned, by controller.
 	Waiting []metrics.PodTime
 	Running map[string]metrics.RunningPlan

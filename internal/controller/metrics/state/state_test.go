@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics/state"
@@ -189,6 +190,23 @@ func TestK10_ConditionsAsTheyStand(t *testing.T) {
 	families, _ = state.Families(one(), without)
 	if got := lines(families, "operator_"); len(got) != 5 {
 		t.Errorf("without the old names there are\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// K-10: conditions of CapacityBuffers stand by both names, with the group that is theirs.
+func TestK10_ConditionsOfCapacityBuffers(t *testing.T) {
+	t.Parallel()
+	buffer := &autoscalingv1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "spare"}}
+	buffer.Status.Conditions = []metav1.Condition{{Type: "Provisioning", Status: "True", Reason: "RequiresNewCapacity",
+		LastTransitionTime: metav1.Unix(150, 0)}}
+	families, _ := state.Families(state.Input{Now: time.Unix(200, 0), Buffers: []*autoscalingv1beta1.CapacityBuffer{buffer}}, options())
+	const of = "name=spare,namespace=x,reason=RequiresNewCapacity,status=True,type=Provisioning} "
+	want := []string{"operator_capacitybuffer_status_condition_count{" + of + "1",
+		"operator_capacitybuffer_status_condition_current_status_seconds{" + of + "50",
+		"operator_status_condition_count{group=autoscaling.x-k8s.io,kind=CapacityBuffer," + of + "1",
+		"operator_status_condition_current_status_seconds{group=autoscaling.x-k8s.io,kind=CapacityBuffer," + of + "50"}
+	if got := lines(families, "operator_"); !slices.Equal(got, want) {
+		t.Errorf("series are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
