@@ -3,6 +3,7 @@ package signals
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 )
@@ -42,9 +43,12 @@ func ofLibrary(name string) bool {
 	return slices.ContainsFunc(libraries(), func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
+// tolerance is by how much of them two values may differ: Joiner's prices are in millionths of a dollar.
+const tolerance = 1e-5
+
 // perRun are labels with values that are new in each run.
 func perRun() []string {
-	return []string{"name", "node", "node_name", "owner", "commit", "version", "goversion"}
+	return []string{"name", "node", "node_name", "owner", "commit", "version", "goversion", "scheduling_id"}
 }
 
 // Compare sets the metrics of two runs side by side, ordered by name.
@@ -114,7 +118,7 @@ func compare(name string, karpenter, joiner *Run) Row {
 			sorts = append(sorts, "Karpenter only: "+kind)
 		case !there:
 			sorts = append(sorts, "Joiner only: "+kind)
-		case theirs != mine && !timed(name, k.Type):
+		case math.Abs(theirs-mine) > tolerance*max(math.Abs(theirs), math.Abs(mine)) && !timed(name, k.Type):
 			values = append(values, fmt.Sprintf("%s: %g, %g", kind, theirs, mine))
 		}
 	}

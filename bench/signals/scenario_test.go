@@ -161,8 +161,9 @@ func (s *side) scenario() {
 		}},
 		{"pods go, and nodes after them", func() {
 			s.kubectl("delete", "pod", "huge", "--force")
-			s.patch(`{"spec":{"disruption":{"consolidateAfter":"0s"}}}`)
 			s.kubectl("scale", "deployment", "web", "--replicas=2")
+			s.stands("two", 3, 2)
+			s.patch(`{"spec":{"disruption":{"consolidateAfter":"0s"}}}`)
 			s.stands("two", 1, 2)
 		}},
 		{"somebody deletes a node", func() {

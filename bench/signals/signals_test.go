@@ -72,7 +72,7 @@ func TestK08_OneScenarioOnBothSides(t *testing.T) {
 			t.Errorf("Karpenter did not log %q", m.What)
 		}
 	}
-	if !maps.Equal(theirs.Columns, ours.Columns) {
+	if !maps.EqualFunc(theirs.Columns, ours.Columns, sameColumns) {
 		t.Errorf("tables have the columns\n%v\nand\n%v", theirs.Columns, ours.Columns)
 	}
 	text := Page(rows, explanations, events, messages, theirs, ours, tests)
@@ -84,6 +84,11 @@ func TestK08_OneScenarioOnBothSides(t *testing.T) {
 	if had := read(t, page); Lasting(had) != Lasting(text) {
 		t.Errorf("the page is not what the runs have shown; make signals SIGNALS_FLAGS=-rewrite writes it:\n%s", firstDifference(Lasting(had), Lasting(text)))
 	}
+}
+
+// sameColumns reports whether two headings name the same; in the wide table of NodeClaims the order is another one (V-14).
+func sameColumns(a, b string) bool {
+	return slices.Equal(slices.Sorted(strings.FieldsSeq(a)), slices.Sorted(strings.FieldsSeq(b)))
 }
 
 func firstDifference(a, b string) string {

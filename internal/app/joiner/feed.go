@@ -144,13 +144,10 @@ func (f *Feed) measure(object client.Object) {
 		return
 	}
 	for _, changed := range f.conditions.Apply(object) {
-		if !f.tells || !f.ours(object) {
+		if !f.tells || !f.ours(object) || changed.From == "" { // that there is a condition at all is nothing to tell
 			continue
 		}
-		text := fmt.Sprintf("Status condition %s is %s", changed.Type, changed.Status)
-		if changed.From != "" {
-			text = fmt.Sprintf("Status condition %s was %s and is %s", changed.Type, changed.From, changed.Status)
-		}
+		text := fmt.Sprintf("Status condition %s was %s and is %s", changed.Type, changed.From, changed.Status)
 		if changed.Reason != "" && changed.Reason != changed.Type {
 			text += ": " + changed.Reason
 		}

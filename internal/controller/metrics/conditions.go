@@ -95,7 +95,8 @@ func ConditionsOf(object client.Object) []karpenterv1.Condition {
 	return nil
 }
 
-// Transition is a condition that has changed its status, or was not there before: its old status is then "".
+// Transition is a condition that has changed its status, or was not there before: its old status is then "", or Unknown
+// where it is a step of the object's life.
 type Transition struct {
 	karpenterv1.Condition
 	From metav1.ConditionStatus
@@ -177,6 +178,11 @@ func (c *Conditions) Apply(object client.Object) (changed []Transition) {
 		i := slices.IndexFunc(before, func(s seenCondition) bool { return s.kind == condition.Type })
 		switch {
 		case !seen || i >= 0 && before[i].status == condition.Status:
+		case i < 0 && condition.Status == metav1.ConditionUnknown: // as before, when there was no condition
+		case i < 0 && m.step(condition.Type):
+			changed = append(changed, Transition{condition, metav1.ConditionUnknown})
+			c.observe(m, object, condition, seenCondition{condition.Type, metav1.ConditionUnknown,
+				object.GetCreationTimestamp().Time})
 		case i < 0:
 			changed = append(changed, Transition{condition, ""})
 		default:
@@ -195,6 +201,20 @@ func (c *Conditions) Apply(object client.Object) (changed []Transition) {
 		}
 	}
 	return changed
+}
+
+// step reports whether a condition is one that each object of the kind has in the end. Karpenter writes those as Unknown
+// first, so that one which is new has changed from that, since the object was created.
+func (k ConditionKind) step(condition string) bool {
+	switch k.Name {
+	case KindNodeClaim:
+		return slices.Contains([]string{karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeRegistered,
+			karpenterv1.ConditionTypeInitialized, karpenterv1.ConditionTypeReady}, condition)
+	case KindNodePool:
+		return slices.Contains([]string{karpenterv1.ConditionTypeValidationSucceeded, karpenterv1.ConditionTypeNodeClassReady,
+			karpenterv1.ConditionTypeNodeRegistrationHealthy, karpenterv1.ConditionTypeReady}, condition)
+	}
+	return false
 }
 
 // observe measures how long a condition had the status that it had.
