@@ -161,6 +161,7 @@ func (s *side) scenario() {
 		}},
 		{"pods go, and nodes after them", func() {
 			s.kubectl("delete", "pod", "huge", "--force")
+			s.keepApart()
 			s.kubectl("scale", "deployment", "web", "--replicas=2")
 			s.stands("two", 3, 2)
 			s.patch(`{"spec":{"disruption":{"consolidateAfter":"0s"}}}`)
@@ -212,6 +213,20 @@ func (s *side) claims() []karpenterv1.NodeClaim {
 	var claims karpenterv1.NodeClaimList
 	s.must(s.Client.List(s.t.Context(), &claims))
 	return claims.Items
+}
+
+// keepApart has the ReplicaSet keep two pods of two nodes when it drops the others: one node is empty then, and one too many.
+func (s *side) keepApart() {
+	s.t.Helper()
+	var all corev1.PodList
+	s.must(s.Client.List(s.t.Context(), &all, client.MatchingLabels{"app": "web"}))
+	on := map[string]bool{}
+	for _, pod := range all.Items {
+		if len(on) < 2 && !on[pod.Spec.NodeName] {
+			on[pod.Spec.NodeName] = true
+			s.kubectl("annotate", "pod", pod.Name, "controller.kubernetes.io/pod-deletion-cost=100")
+		}
+	}
 }
 
 // stands waits until so many claims of a round are all that there is, each with a node that is initialized, and so many
