@@ -81,7 +81,13 @@ func TestK08_OneScenarioOnBothSides(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if had := read(t, page); Lasting(had) != Lasting(text) {
+	had := read(t, page)
+	for _, e := range explanations {
+		if !e.Varies && !strings.Contains(had, e.Why) {
+			t.Errorf("the page does not say of %s %s: %s", e.Name, e.Aspect, e.Why)
+		}
+	}
+	if Lasting(had) != Lasting(text) {
 		t.Errorf("the page is not what the runs have shown; make signals SIGNALS_FLAGS=-rewrite writes it:\n%s", firstDifference(Lasting(had), Lasting(text)))
 	}
 }
