@@ -29,7 +29,8 @@ apart from names, types and labels. Joiner's own metrics, ` + "`joiner_`" + `, a
 `
 
 // Page is the page of two runs.
-func Page(rows []Row, why []*Explanation, events, messages []Told, karpenter, joiner *Run, tests map[string]string) string {
+func Page(rows []Row, why []*Explanation, events, messages []Told, karpenter, joiner *Run,
+	tests map[string]string) string {
 	var b strings.Builder
 	b.WriteString(head)
 	b.WriteString(metricsHead)
@@ -57,7 +58,8 @@ func Page(rows []Row, why []*Explanation, events, messages []Told, karpenter, jo
 	b.WriteString("\n## Lines of the log\n\nThe messages of Karpenter's log that people look for, and Joiner's.\n\n" +
 		"| Karpenter | times | Joiner | times | shown by |\n|---|---|---|---|---|\n")
 	for _, m := range messages {
-		fmt.Fprintf(&b, "| %s | %d | %s | %d | %s |\n", m.What, karpenter.Messages[m.What], m.Ours, joiner.Messages[m.Ours], shownBy(m, tests))
+		fmt.Fprintf(&b, "| %s | %d | %s | %d | %s |\n", m.What, karpenter.Messages[m.What], m.Ours,
+			joiner.Messages[m.Ours], shownBy(m, tests))
 	}
 	b.WriteString("\n## Columns\n\nThe same on both sides; in the wide table of NodeClaims Karpenter has IMAGEID before ID.\n\n| | columns |\n|---|---|\n")
 	for _, command := range slices.Sorted(maps.Keys(joiner.Columns)) {

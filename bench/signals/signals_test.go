@@ -88,7 +88,8 @@ func TestK08_OneScenarioOnBothSides(t *testing.T) {
 		}
 	}
 	if Lasting(had) != Lasting(text) {
-		t.Errorf("the page is not what the runs have shown; make signals SIGNALS_FLAGS=-rewrite writes it:\n%s", firstDifference(Lasting(had), Lasting(text)))
+		t.Errorf("the page is not what the runs have shown; make signals SIGNALS_FLAGS=-rewrite writes it:\n%s",
+			firstDifference(Lasting(had), Lasting(text)))
 	}
 }
 

@@ -223,7 +223,8 @@ func (s *scraper) state() []*state.Text {
 	now := s.now()
 	in := state.Input{Now: now, Nodes: of[*corev1.Node](s.nodes), Pods: of[*corev1.Pod](s.pods),
 		Claims: of[*karpenterv1.NodeClaim](s.claims),
-		Pools:  of[*karpenterv1.NodePool](s.pools), Buffers: of[*autoscalingv1beta1.CapacityBuffer](s.buffers), Waiting: s.metrics.Pods.Times.Waiting(), Running: s.metrics.Plans.Running.Plans(),
+		Pools:  of[*karpenterv1.NodePool](s.pools), Buffers: of[*autoscalingv1beta1.CapacityBuffer](s.buffers),
+		Waiting: s.metrics.Pods.Times.Waiting(), Running: s.metrics.Plans.Running.Plans(),
 		Cost: costs(s.picture.Snapshot())}
 	if !s.synced() {
 		in.Unsynced = max(time.Nanosecond, now.Sub(s.began))
