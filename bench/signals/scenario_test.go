@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -26,6 +27,7 @@ import (
 const (
 	startWithin = 5 * time.Minute
 	within      = 6 * time.Minute
+	podCPU      = .8 // what a pod of web asks for
 )
 
 // pool has nodes of one kind only, so that both sides launch the same, and a budget of one node, so that they take the same steps.
@@ -296,9 +298,23 @@ func (s *side) scrape(nodes, waiting float64) (families map[string]Family) {
 		}
 		pods, allocatable := len(families["karpenter_pods_state"].Series), len(families["karpenter_nodes_allocatable"].Series)
 		done = done && (nodes == 0) == (allocatable == 0) && pods >= int(2*nodes)
-		return done, saw + fmt.Sprintf("%d pods, %d amounts of nodes", pods, allocatable), nil
+		asked, used := cpu(families["karpenter_nodes_total_pod_requests"]), cpu(families["karpenter_cluster_utilization_percent"])
+		if has := cpu(families["karpenter_nodes_allocatable"]); nodes > 0 {
+			done = done && math.Abs(asked-podCPU*2*nodes) < .01 && math.Abs(used-100*asked/has) < .1
+		}
+		return done, saw + fmt.Sprintf("%d pods, %d amounts of nodes, %g CPUs asked for, %g %% used", pods, allocatable, asked, used), nil
 	})
 	return families
+}
+
+// cpu is the sum of a family's series that are about CPUs.
+func cpu(f Family) (sum float64) {
+	for _, series := range f.Series {
+		if series.Labels["resource_type"] == "cpu" {
+			sum += series.Value
+		}
+	}
+	return sum
 }
 
 func (s *side) look() {
