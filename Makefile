@@ -100,7 +100,7 @@ unit: ## Tests that need no control plane
 	cd nodescheduling/test && $(GO) test -count=1 $(TEST_FLAGS) ./...
 
 .PHONY: e2e
-e2e: clusters charts-e2e dashboards ## The end-to-end tests in their long forms; the variables that make test sets shorten them
+e2e: clusters charts-e2e dashboards signals ## The end-to-end tests in their long forms; the variables that make test sets shorten them
 
 # What make test has of the charts is make charts, a part of make check: the rest takes Helm's programs and minutes.
 .PHONY: clusters

@@ -6,6 +6,7 @@
 #   make bench BENCH_FLAGS='-scenarios system-500 -rounds 1'
 #   make waves           plans against a model of kube-scheduler, seconds
 #   make takeover        a cluster goes from Karpenter to Joiner and back
+#   make signals         metrics, events, tables and logs of both sides after one scenario; SIGNALS_FLAGS=-rewrite writes the page
 #
 # The peer asks for a newer Go than Joiner does; the go command fetches it (GOTOOLCHAIN=auto).
 
@@ -15,7 +16,7 @@ GO ?= go
 BENCH_FLAGS ?=
 BENCH_GO := cd $(BENCH) && GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO)
 
-.PHONY: bench oraclecheck bench-test bench-vet takeover $(BIN)/karpenter
+.PHONY: bench oraclecheck bench-test bench-vet takeover signals $(BIN)/karpenter
 bench: oraclecheck $(CONTROLPLANE) $(BIN)/joiner $(BIN)/karpenter ## Joiner against Karpenter on the same inputs; bench/results.json. QUICK=1 for small sizes
 	@$(BENCH_GO) build -trimpath -o $(abspath $(BIN))/bench .
 	@$(BIN)/bench $(if $(QUICK),-quick) -out $(BENCH)/results.json $(BENCH_FLAGS)
@@ -36,6 +37,10 @@ BENCH_ENV = JOINER_JOINERCTL='$(abspath $(BIN)/joinerctl)' JOINER_CONTROLPLANE='
 
 takeover: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joinerctl $(BIN)/karpenter ## Joiner takes a running cluster over from Karpenter and hands it back; equal drift hashes (P-34)
 	cd $(BENCH) && $(BENCH_ENV) GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO) test -trimpath -count=1 -v ./takeover ./internal/karpenter
+
+SIGNALS_FLAGS ?=
+signals: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/karpenter ## K-08 to K-19: metrics, events, tables and logs of both sides after one scenario, docs/metrics-parity.md
+	cd $(BENCH) && $(BENCH_ENV) GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO) test -trimpath -count=1 -timeout 60m -v ./signals $(SIGNALS_FLAGS)
 
 bench-test: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joinerctl $(BIN)/karpenter ## Tests of the benchmark itself, and of the takeover
 	cd $(BENCH) && $(BENCH_ENV) GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO) test -trimpath ./...

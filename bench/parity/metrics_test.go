@@ -23,6 +23,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/karpenter/kwok/apis"
 	_ "sigs.k8s.io/karpenter/kwok/apis/v1alpha1" // adds its labels to those of nodes
+	autoscalingv1beta1 "sigs.k8s.io/karpenter/pkg/apis/autoscaling/v1beta1"
 	peerv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	_ "sigs.k8s.io/karpenter/pkg/cloudprovider/metrics"
 	"sigs.k8s.io/karpenter/pkg/controllers"
@@ -62,7 +63,7 @@ func TestK08_TheTableOfMetricsIsKarpenters(t *testing.T) {
 }
 
 // registerConditions makes the status controllers as Karpenter's list of controllers does: each registers the metrics
-// of its kind. Those of CapacityBuffers are left out: Joiner has no such kind.
+// of its kind.
 func registerConditions() {
 	buckets := status.WithHistogramBuckets(prometheus.ExponentialBuckets(0.5, 2, 15))
 	class := peerv1.NodeClassLabelKey(schema.GroupKind{Group: apis.Group, Kind: "KWOKNodeClass"})
@@ -71,6 +72,7 @@ func registerConditions() {
 	status.NewController[*peerv1.NodePool](nil, nil, status.EmitDeprecatedMetrics, buckets)
 	status.NewGenericObjectController[*corev1.Node](nil, nil, buckets,
 		status.WithLabels(class, peerv1.NodePoolLabelKey, peerv1.NodeInitializedLabelKey))
+	status.NewGenericObjectController[*autoscalingv1beta1.CapacityBuffer](nil, nil, status.EmitDeprecatedMetrics, buckets)
 }
 
 // families lists what is registered, in order.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	karpenterv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
@@ -143,13 +144,10 @@ func (f *Feed) measure(object client.Object) {
 		return
 	}
 	for _, changed := range f.conditions.Apply(object) {
-		if !f.tells || !f.ours(object) {
+		if !f.tells || !f.ours(object) || changed.From == "" { // that there is a condition at all is nothing to tell
 			continue
 		}
-		text := fmt.Sprintf("Status condition %s is %s", changed.Type, changed.Status)
-		if changed.From != "" {
-			text = fmt.Sprintf("Status condition %s was %s and is %s", changed.Type, changed.From, changed.Status)
-		}
+		text := fmt.Sprintf("Status condition %s was %s and is %s", changed.Type, changed.From, changed.Status)
 		if changed.Reason != "" && changed.Reason != changed.Type {
 			text += ": " + changed.Reason
 		}
@@ -177,6 +175,8 @@ func (f *Feed) ours(object client.Object) bool {
 		return f.fleet.OwnsClaim(o)
 	case *karpenterv1.NodePool:
 		return f.fleet.OwnsPool(o)
+	case *autoscalingv1beta1.CapacityBuffer:
+		return true
 	}
 	return false
 }

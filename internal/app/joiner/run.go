@@ -266,7 +266,11 @@ func (p *process) scrapes(ctx context.Context, config Config, informers cache.Ca
 	if config.DisableClusterStateObservability {
 		p.scraper.hidden = state.Observed()
 	}
-	if err := p.scraper.watch(ctx, informers); err != nil {
+	gates, _, err := ParseGates(config.FeatureGates)
+	if err != nil {
+		return err
+	}
+	if err := p.scraper.watch(ctx, informers, config.buffersServed && gates.CapacityBuffer); err != nil {
 		return fmt.Errorf("reading caches for metrics: %w", err)
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -19,7 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics/state"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
@@ -140,7 +144,7 @@ func of[T client.Object](list objects) (all []T) {
 	return all
 }
 
-// scraper is a gatherer of all metrics of the process.
+// scraper serves all metrics of the process.
 type scraper struct {
 	counted prometheus.Gatherer // what is registered
 	hidden  []string            // of that, what is left out
@@ -150,7 +154,7 @@ type scraper struct {
 	synced  func() bool
 	picture interface{ Snapshot() *cluster.Snapshot }
 
-	nodes, pods, claims, pools objects
+	nodes, pods, claims, pools, buffers objects
 
 	now   func() time.Time
 	began time.Time
@@ -160,8 +164,8 @@ type scraper struct {
 	dropped []string // families that the last scrape left out
 }
 
-// watch reads from the caches of a manager.
-func (s *scraper) watch(ctx context.Context, informers cache.Cache) (err error) {
+// watch reads from the caches of a manager; of CapacityBuffers only where they are watched.
+func (s *scraper) watch(ctx context.Context, informers cache.Cache, buffered bool) (err error) {
 	var failures []error
 	read := func(kind client.Object) objects {
 		list, err := objectsOf(ctx, informers, kind)
@@ -170,32 +174,57 @@ func (s *scraper) watch(ctx context.Context, informers cache.Cache) (err error) 
 	}
 	s.nodes, s.pods = read(&corev1.Node{}), read(&corev1.Pod{})
 	s.claims, s.pools = read(&karpenterv1.NodeClaim{}), read(&karpenterv1.NodePool{})
+	s.buffers = func() []client.Object { return nil }
+	if buffered {
+		s.buffers = read(&autoscalingv1beta1.CapacityBuffer{})
+	}
 	return errors.Join(failures...)
 }
 
-// Gather implements prometheus.Gatherer. Names of what is registered and of what is made here differ, so nothing is
-// merged.
-func (s *scraper) Gather() ([]*dto.MetricFamily, error) {
+// ServeHTTP answers a scrape.
+func (s *scraper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	made := s.state() // first: it counts too
-	families, err := s.counted.Gather()
-	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool {
-		return slices.Contains(s.hidden,
-			f.GetName())
-	})
-	families = append(families, made...)
-	slices.SortFunc(families, func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
-	return families, err
+	counted, err := s.counted.Gather()
+	if err != nil {
+		http.Error(w, "gathering metrics: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	counted = slices.DeleteFunc(counted, func(f *dto.MetricFamily) bool { return slices.Contains(s.hidden, f.GetName()) })
+	serve.Text(w, r, written(counted, made))
+}
+
+// written are families in the order of their names. Names of what is registered and of what is made here differ, so
+// nothing is merged.
+func written(counted []*dto.MetricFamily, made []*state.Text) []io.WriterTo {
+	type one struct {
+		name string
+		io.WriterTo
+	}
+	var all []one
+	for _, f := range counted {
+		all = append(all, one{f.GetName(), serve.Family{MetricFamily: f}})
+	}
+	for _, f := range made {
+		all = append(all, one{f.Name, f})
+	}
+	slices.SortFunc(all, func(a, b one) int { return strings.Compare(a.name, b.name) })
+	texts := make([]io.WriterTo, len(all))
+	for i := range all {
+		texts[i] = all[i].WriterTo
+	}
+	return texts
 }
 
 // state makes the gauges of the state of the cluster; none while another replica leads.
-func (s *scraper) state() []*dto.MetricFamily {
+func (s *scraper) state() []*state.Text {
 	if !s.leads() {
 		return nil
 	}
 	now := s.now()
 	in := state.Input{Now: now, Nodes: of[*corev1.Node](s.nodes), Pods: of[*corev1.Pod](s.pods),
 		Claims: of[*karpenterv1.NodeClaim](s.claims),
-		Pools:  of[*karpenterv1.NodePool](s.pools), Waiting: s.metrics.Pods.Times.Waiting(), Running: s.metrics.Plans.Running.Plans(),
+		Pools:  of[*karpenterv1.NodePool](s.pools), Buffers: of[*autoscalingv1beta1.CapacityBuffer](s.buffers),
+		Waiting: s.metrics.Pods.Times.Waiting(), Running: s.metrics.Plans.Running.Plans(),
 		Cost: costs(s.picture.Snapshot())}
 	if !s.synced() {
 		in.Unsynced = max(time.Nanosecond, now.Sub(s.began))

@@ -2,6 +2,8 @@ package joiner
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -9,7 +11,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,7 +33,7 @@ func scraping(pods *[]client.Object, leads *bool, o Observability) *scraper {
 	none := func() []client.Object { return nil }
 	s := &scraper{counted: registry, options: o.served(nil), metrics: metrics.New(registry),
 		leads:  func() bool { return *leads },
-		synced: func() bool { return true }, picture: &still{cluster.New(cluster.Snapshot{})}, nodes: none, claims: none, pools: none,
+		synced: func() bool { return true }, picture: &still{cluster.New(cluster.Snapshot{})}, nodes: none, claims: none, pools: none, buffers: none,
 		pods: func() []client.Object { return *pods }, now: func() time.Time {
 			return time.Unix(100,
 				0)
@@ -44,22 +47,28 @@ func scraping(pods *[]client.Object, leads *bool, o Observability) *scraper {
 // gathered are how many series a scrape has, by name.
 func gathered(t *testing.T, s *scraper) map[string]int {
 	t.Helper()
-	families, err := s.Gather()
+	answer := httptest.NewRecorder()
+	s.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if answer.Code != http.StatusOK {
+		t.Fatalf("a scrape is answered %d: %s", answer.Code, answer.Body)
+	}
+	var names []string
+	for line := range strings.Lines(answer.Body.String()) {
+		if name, is := strings.CutPrefix(line, "# TYPE "); is {
+			names = append(names, strings.Fields(name)[0])
+		}
+	}
+	if !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) {
+		t.Errorf("the metrics are in no order, or twice there: %v", names)
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(answer.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.IsSortedFunc(families, func(a, b *dto.MetricFamily) int {
-		return strings.Compare(a.GetName(),
-			b.GetName())
-	}) {
-		t.Error("the metrics are in no order")
-	}
 	series := map[string]int{}
-	for _, f := range families {
-		if series[f.GetName()] != 0 {
-			t.Errorf("%s is there twice", f.GetName())
-		}
-		series[f.GetName()] = len(f.Metric)
+	for name, f := range families {
+		series[name] = len(f.Metric)
 	}
 	return series
 }

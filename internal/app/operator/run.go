@@ -58,7 +58,7 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 		return err
 	}
 	registry := prometheus.Gatherers{p.registry, ctrlmetrics.Registry}
-	if err := servers.Add(mgr, serve.MetricsHandler(registry, false), serve.HealthHandler(p.ready)); err != nil {
+	if err := servers.Add(mgr, serve.MetricsHandler(serve.Gathered(registry), false), serve.HealthHandler(p.ready)); err != nil {
 		return err
 	}
 	log.Info("started", "guest", config.Guest.Host, "management", config.Management.Host, "namespace", config.Namespace,

@@ -9,9 +9,6 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 const (
@@ -63,9 +60,9 @@ func (s Server) Start(ctx context.Context) error {
 func (s Server) NeedLeaderElection() bool { return false }
 
 // MetricsHandler serves metrics, and profiles when asked to.
-func MetricsHandler(gatherer prometheus.Gatherer, profiling bool) http.Handler {
+func MetricsHandler(metrics http.Handler, profiling bool) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", metrics)
 	if profiling {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

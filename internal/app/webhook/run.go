@@ -87,7 +87,7 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 		shown))); err != nil {
 		return err
 	}
-	if err := servers.Add(mgr, serve.MetricsHandler(prometheus.Gatherers{p.registry, ctrlmetrics.Registry}, false),
+	if err := servers.Add(mgr, serve.MetricsHandler(serve.Gathered(prometheus.Gatherers{p.registry, ctrlmetrics.Registry}), false),
 		serve.HealthHandler(func() bool { return p.ready() && shown.Ready() })); err != nil {
 		return err
 	}

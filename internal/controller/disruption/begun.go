@@ -85,6 +85,20 @@ func (c *Controller) countCommand(r round, g *begun) {
 		c.config.Metrics.Disruption.TerminateFirst.WithLabelValues(pool.Name, label, metrics.StaticAtLimit).Inc()
 	}
 	c.countDecision(decision, label, kind, g.removes)
+	if g.removes[0].Reason == plan.Underutilized {
+		c.countMoves(r, g.removes)
+	}
+}
+
+// countMoves counts a move that makes the cluster cheaper, once for each pool that loses a node.
+func (c *Controller) countMoves(r round, removes []plan.Remove) {
+	counted := map[string]bool{}
+	for _, remove := range removes {
+		if !counted[remove.Pool] {
+			counted[remove.Pool] = true
+			c.config.Metrics.Disruption.Moves.WithLabelValues(metrics.Approved, remove.Pool, policyOf(r, remove)).Inc()
+		}
+	}
 }
 
 // countEmpty counts the empty nodes that a plan has chosen: they go by one command.

@@ -217,7 +217,7 @@ func (c *Controller) undo(ctx context.Context, remove plan.Remove, why string) e
 // reportRemoval tells about a claim that was just deleted.
 func (c *Controller) reportRemoval(r round, node *cluster.Node, remove plan.Remove) {
 	reason := string(remove.Reason)
-	c.config.Metrics.Claims.Disrupt(claimFor(r, node), reason, policyOf(r, remove.Pool))
+	c.config.Metrics.Claims.Disrupt(claimFor(r, node), reason, policyOf(r, remove))
 	c.tell(remove, event.DisruptionTerminating, "The node is removed: "+reason)
 	c.config.Log.Info("removing", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool, "reason", reason, "savesPerHour", remove.Price.String(), "moves", moved(node))
 }
@@ -284,8 +284,10 @@ func claimFor(r round, node *cluster.Node) *karpenterv1.NodeClaim {
 	return &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: node.Claim, Labels: node.Labels}}
 }
 
-func policyOf(r round, pool string) string {
-	if found := r.pools[pool]; found != nil {
+// policyOf returns the consolidation policy by which a node goes; "" where another reason than consolidation has it go.
+func policyOf(r round, remove plan.Remove) string {
+	consolidates := remove.Reason == plan.Empty || remove.Reason == plan.Underutilized
+	if found := r.pools[remove.Pool]; found != nil && consolidates {
 		return string(found.Spec.Disruption.ConsolidationPolicy)
 	}
 	return ""

@@ -85,6 +85,7 @@ func TestK16_AMoveIsToldWithItsPrices(t *testing.T) {
 			Reason: plan.Underutilized, Price: 4_000_000})
 	}
 	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	pool.Spec.Disruption.ConsolidationPolicy = karpenterv1.ConsolidationPolicyWhenEmptyOrUnderutilized
 	r := round{snapshot: cluster.New(cluster.Snapshot{}), pools: map[string]*karpenterv1.NodePool{"default": pool}}
 	c.reportCandidates(p)
 	c.reportCommands(r, p, apply.Outcome{Marked: launch.Replaces})
@@ -99,6 +100,10 @@ func TestK16_AMoveIsToldWithItsPrices(t *testing.T) {
 	}
 	if got, want := decisions(t, registry), map[string]float64{"replace underutilized multi": 1}; !maps.Equal(got, want) {
 		t.Errorf("decisions %v, want %v", got, want)
+	}
+	if n := controllertest.Count(t, registry, "karpenter_consolidation_moves_total", "approved", "default",
+		"WhenEmptyOrUnderutilized"); n != 1 {
+		t.Errorf("%v moves are counted, want 1", n)
 	}
 	node, coming := someNode(), &cluster.Node{Claim: "new", Price: 1_000_000}
 	node.Price = 4_000_000
@@ -139,5 +144,22 @@ func TestTheTermsAreAsConfigured(t *testing.T) {
 	terms := New(Config{MinSaving: 7, MinSavingPercent: 3, SpotToSpot: true}).terms(one(somePool(), someNode()))
 	if terms.MinSaving != 7 || terms.MinSavingPercent != 3 || !terms.SpotToSpot || terms.Now != 1000 {
 		t.Errorf("terms %+v", terms)
+	}
+}
+
+// K-08: a node that goes for another reason than consolidation is counted without the consolidation policy of its pool.
+func TestK08_ThePolicyByWhichANodeGoes(t *testing.T) {
+	t.Parallel()
+	pool := &karpenterv1.NodePool{}
+	pool.Spec.Disruption.ConsolidationPolicy = karpenterv1.ConsolidationPolicyBalanced
+	r := round{pools: map[string]*karpenterv1.NodePool{"default": pool}}
+	for reason, want := range map[plan.DisruptionReason]string{plan.Empty: "Balanced", plan.Underutilized: "Balanced",
+		plan.Drifted: "", plan.NodeLimitExceeded: ""} {
+		if got := policyOf(r, plan.Remove{Pool: "default", Reason: reason}); got != want {
+			t.Errorf("%s: policy %q, want %q", reason, got, want)
+		}
+	}
+	if got := policyOf(r, plan.Remove{Pool: "gone", Reason: plan.Empty}); got != "" {
+		t.Errorf("a pool that is gone has the policy %q", got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
@@ -20,9 +21,10 @@ import (
 
 // The kinds whose conditions are measured.
 const (
-	KindNodeClaim = "NodeClaim"
-	KindNodePool  = "NodePool"
-	KindNode      = "Node"
+	KindNodeClaim      = "NodeClaim"
+	KindNodePool       = "NodePool"
+	KindNode           = "Node"
+	KindCapacityBuffer = "CapacityBuffer"
 )
 
 // DeprecatedPrefix is that of the metrics which all kinds share.
@@ -31,6 +33,8 @@ const DeprecatedPrefix = "operator_"
 // ConditionKind is a kind whose conditions are measured.
 type ConditionKind struct {
 	Name string
+	// Group is its API group: the old names have it as a label.
+	Group string
 	// Copied are the label keys of its objects that its metrics have as labels, as [PromLabel] writes them.
 	Copied []string
 	// Deprecated is set for kinds that have metrics by the old names too.
@@ -44,9 +48,10 @@ func (k ConditionKind) Prefix() string { return "operator_" + strings.ToLower(k.
 func ConditionKinds(classes []string) []ConditionKind {
 	claim := append(slices.Clone(classes), karpenterv1.NodePoolLabelKey)
 	return []ConditionKind{
-		{KindNodeClaim, claim, true},
-		{KindNodePool, nil, true},
-		{KindNode, append(slices.Clone(claim), karpenterv1.NodeInitializedLabelKey), false},
+		{KindNodeClaim, karpenterv1.Group, claim, true},
+		{KindNodePool, karpenterv1.Group, nil, true},
+		{KindNode, corev1.GroupName, append(slices.Clone(claim), karpenterv1.NodeInitializedLabelKey), false},
+		{KindCapacityBuffer, autoscalingv1beta1.Group, nil, true},
 	}
 }
 
@@ -71,6 +76,13 @@ func ConditionsOf(object client.Object) []karpenterv1.Condition {
 		return o.Status.Conditions
 	case *karpenterv1.NodePool:
 		return o.Status.Conditions
+	case *autoscalingv1beta1.CapacityBuffer:
+		conditions := make([]karpenterv1.Condition, len(o.Status.Conditions))
+		for i, c := range o.Status.Conditions {
+			conditions[i] = karpenterv1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
+				LastTransitionTime: c.LastTransitionTime}
+		}
+		return conditions
 	case *corev1.Node:
 		conditions := make([]karpenterv1.Condition, len(o.Status.Conditions))
 		for i, c := range o.Status.Conditions {
@@ -83,7 +95,8 @@ func ConditionsOf(object client.Object) []karpenterv1.Condition {
 	return nil
 }
 
-// Transition is a condition that has changed its status, or was not there before: its old status is then "".
+// Transition is a condition that has changed its status, or was not there before: its old status is then "", or Unknown
+// where it is a step of the object's life.
 type Transition struct {
 	karpenterv1.Condition
 	From metav1.ConditionStatus
@@ -165,6 +178,11 @@ func (c *Conditions) Apply(object client.Object) (changed []Transition) {
 		i := slices.IndexFunc(before, func(s seenCondition) bool { return s.kind == condition.Type })
 		switch {
 		case !seen || i >= 0 && before[i].status == condition.Status:
+		case i < 0 && condition.Status == metav1.ConditionUnknown: // as before, when there was no condition
+		case i < 0 && m.step(condition.Type):
+			changed = append(changed, Transition{condition, metav1.ConditionUnknown})
+			c.observe(m, object, condition, seenCondition{condition.Type, metav1.ConditionUnknown,
+				object.GetCreationTimestamp().Time})
 		case i < 0:
 			changed = append(changed, Transition{condition, ""})
 		default:
@@ -179,10 +197,24 @@ func (c *Conditions) Apply(object client.Object) (changed []Transition) {
 	for _, t := range changed {
 		m.transitions.WithLabelValues(append([]string{t.Type, string(t.Status), t.Reason}, m.copied(object)...)...).Inc()
 		if c.old != nil && m.Deprecated {
-			c.old.transitions.WithLabelValues(t.Type, string(t.Status), t.Reason, karpenterv1.Group, m.Name).Inc()
+			c.old.transitions.WithLabelValues(t.Type, string(t.Status), t.Reason, m.Group, m.Name).Inc()
 		}
 	}
 	return changed
+}
+
+// step reports whether a condition is one that each object of the kind has in the end. Karpenter writes those as Unknown
+// first, so that one which is new has changed from that, since the object was created.
+func (k ConditionKind) step(condition string) bool {
+	switch k.Name {
+	case KindNodeClaim:
+		return slices.Contains([]string{karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeRegistered,
+			karpenterv1.ConditionTypeInitialized, karpenterv1.ConditionTypeReady}, condition)
+	case KindNodePool:
+		return slices.Contains([]string{karpenterv1.ConditionTypeValidationSucceeded, karpenterv1.ConditionTypeNodeClassReady,
+			karpenterv1.ConditionTypeNodeRegistrationHealthy, karpenterv1.ConditionTypeReady}, condition)
+	}
+	return false
 }
 
 // observe measures how long a condition had the status that it had.
@@ -195,8 +227,7 @@ func (c *Conditions) observe(m *conditionMetrics, object client.Object, now karp
 	m.took.WithLabelValues(append([]string{now.Type, string(before.status), string(now.Status)},
 		m.copied(object)...)...).Observe(took)
 	if c.old != nil && m.Deprecated {
-		c.old.took.WithLabelValues(now.Type, string(before.status), string(now.Status), karpenterv1.Group,
-			m.Name).Observe(took)
+		c.old.took.WithLabelValues(now.Type, string(before.status), string(now.Status), m.Group, m.Name).Observe(took)
 	}
 }
 
@@ -217,7 +248,7 @@ func (c *Conditions) Remove(object client.Object, now time.Time) bool {
 	took := max(0, now.Sub(at.Time).Seconds())
 	m.terminated.WithLabelValues(m.copied(object)...).Observe(took)
 	if c.old != nil && m.Deprecated {
-		c.old.terminated.WithLabelValues(karpenterv1.Group, m.Name).Observe(took)
+		c.old.terminated.WithLabelValues(m.Group, m.Name).Observe(took)
 	}
 	return true
 }
@@ -231,6 +262,8 @@ func (c *Conditions) of(object client.Object) *conditionMetrics {
 		return c.kinds[KindNodePool]
 	case *corev1.Node:
 		return c.kinds[KindNode]
+	case *autoscalingv1beta1.CapacityBuffer:
+		return c.kinds[KindCapacityBuffer]
 	}
 	return nil
 }

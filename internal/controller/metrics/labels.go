@@ -22,6 +22,7 @@ const (
 	Replace        = "replace"
 	Delete         = "delete"
 	TerminateFirst = "terminate-first"
+	Approved       = "approved" // of a move
 )
 
 // Controllers that plan, as the label controller names them.

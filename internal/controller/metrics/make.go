@@ -108,6 +108,8 @@ func (m maker) disruption() Disruption {
 			"decision", "reason", "consolidation_type"),
 		PoolDecisions: m.counter("voluntary_disruption_decisions_by_nodepool_total", "The same, once for each NodePool that loses a node.",
 			"nodepool", "decision", "reason", "consolidation_type"),
+		Moves: m.counter("consolidation_moves_total",
+			"Moves that make the cluster cheaper, once for each NodePool that loses a node.", "decision", "nodepool", "policy"),
 		TerminateFirst: m.counter("voluntary_disruption_terminate_first_decisions_total",
 			"Commands that remove a node before there is another one.",
 			"nodepool", "reason", "terminate_first_reason"),

@@ -65,6 +65,7 @@ type Disruption struct {
 
 	Decisions         *prometheus.CounterVec   // decision, reason, consolidation_type: commands begun
 	PoolDecisions     *prometheus.CounterVec   // nodepool, decision, reason, consolidation_type
+	Moves             *prometheus.CounterVec   // decision, nodepool, policy: of consolidation
 	TerminateFirst    *prometheus.CounterVec   // nodepool, reason, terminate_first_reason
 	Evaluation        *prometheus.HistogramVec // reason, consolidation_type; seconds
 	Eligible          *Counted                 // reason: nodes that a search can choose from now

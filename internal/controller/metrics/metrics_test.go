@@ -235,3 +235,39 @@ func TestK10_ChangesOfConditionsAreMeasured(t *testing.T) {
 		t.Errorf("measured is %v, want %v", got, want)
 	}
 }
+
+// K-10: a step of life that is there at once has changed from Unknown, since the object came; one that is Unknown first has not; another
+// condition that is new has changed from nothing, and of a node so have all.
+func TestK10_NewConditions(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	conditions := metrics.NewConditions(registry, nil, false)
+	conditions.Lead(true)
+	created := metav1.ObjectMeta{Name: "c", UID: "1", CreationTimestamp: metav1.Unix(10, 0)}
+	conditions.Apply(&karpenterv1.NodeClaim{ObjectMeta: created})
+	claim := &karpenterv1.NodeClaim{ObjectMeta: created}
+	for _, c := range []struct{ kind, status string }{{"Launched", "True"}, {"Registered", "Unknown"}, {"Drifted", "True"}} {
+		claim.Status.Conditions = append(claim.Status.Conditions, karpenterv1.Condition{Type: c.kind,
+			Status: metav1.ConditionStatus(c.status), LastTransitionTime: metav1.Unix(13, 0)})
+	}
+	got := map[string]string{}
+	for _, changed := range conditions.Apply(claim) {
+		got[changed.Type] = string(changed.From)
+	}
+	if want := map[string]string{"Launched": "Unknown", "Drifted": ""}; !maps.Equal(got, want) {
+		t.Errorf("changed from %v, want %v", got, want)
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "2"}}
+	conditions.Apply(node)
+	node = node.DeepCopy()
+	node.Status.Conditions = []corev1.NodeCondition{{Type: "Ready", Status: "True"}}
+	if changed := conditions.Apply(node); len(changed) != 1 || changed[0].From != "" {
+		t.Errorf("of a node has changed %v", changed)
+	}
+	// Each series has counted once.
+	want := map[string]string{"nodeclaim_status_condition_transitions_total": "1", "node_status_condition_transitions_total": "1",
+		"nodeclaim_status_condition_transition_seconds": "1 of 3"}
+	if got := sums(t, registry, "operator_"); !maps.Equal(got, want) {
+		t.Errorf("measured is %v, want %v", got, want)
+	}
+}

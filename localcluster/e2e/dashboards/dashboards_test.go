@@ -115,7 +115,7 @@ func start(t *testing.T) *watched {
 	account, err := w.management.InstallHostedControlPlane(ctx, charts.Operator)
 	w.must(err)
 
-	options.Args = []string{"--registration-timeout=15s", "--batch-idle-duration=200ms"}
+	options.Args = []string{"--registration-timeout=15s", "--batch-idle-duration=200ms", "--max-nodes=50", "--max-node-claims-hard=60"}
 	w.Rig, err = rig.Start(ctx, options)
 	w.must(err)
 	stopped("the hosted cluster", w.Stop)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -20,10 +21,25 @@ type query struct {
 
 // chosen are the variables of the dashboard as they are when a user has chosen nothing: everything.
 func chosen(text string) string {
-	return strings.NewReplacer("$cluster", ".*", "$nodepool", ".*", "$__rate_interval", "1m").Replace(text)
+	return strings.NewReplacer("$cluster", ".*", "$nodepool", ".*", "$job", ".*", "$any", ".*", "$__rate_interval", "1m").Replace(text)
 }
 
-// queries are those of the dashboard, of what it lets users choose from, and of the alerts of the charts that are scraped.
+//go:embed karpenter.txt
+var karpenter string
+
+// ofKarpenter are those of dashboards and alerts that were made for Karpenter (K-13).
+func ofKarpenter() (all []query) {
+	for line := range strings.Lines(karpenter) {
+		name, text, is := strings.Cut(strings.TrimSpace(line), " | ")
+		if is && !strings.HasPrefix(line, "#") {
+			all = append(all, query{name: name, text: chosen(text)})
+		}
+	}
+	return all
+}
+
+// queries are those of the dashboard, of what it lets users choose from, of the alerts of the charts that are scraped, and those
+// that were made for Karpenter.
 func queries(targets []target) (all []query, err error) {
 	if all, err = ofDashboard(); err != nil {
 		return nil, err
@@ -34,6 +50,9 @@ func queries(targets []target) (all []query, err error) {
 			return nil, err
 		}
 		all = append(all, more...)
+		if t.chart == charts.Joiner {
+			all = append(all, ofKarpenter()...)
+		}
 	}
 	reasons := quiet()
 	for i := range all {

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -35,52 +34,71 @@ func familiesOf(prefix string, copied []string) []Family {
 	}
 }
 
+// told are the families of a kind: those by its own names, and by the old ones where it has them.
+type told struct {
+	kind                           metrics.ConditionKind
+	counts, statuses, terminations [2]*Text
+}
+
+func (b *builder) told(kind metrics.ConditionKind) told {
+	of := func(name string) (both [2]*Text) {
+		both[0] = b.family(kind.Prefix() + name)
+		if kind.Deprecated {
+			both[1] = b.family(metrics.DeprecatedPrefix + name)
+		}
+		return both
+	}
+	return told{kind, of("status_condition_count"), of("status_condition_current_status_seconds"),
+		of("termination_current_time_seconds")}
+}
+
 // conditions adds the series of conditions.
 func (b *builder) conditions(in Input, o Options) {
 	if o.Unobserved {
 		return
 	}
 	for _, kind := range metrics.ConditionKinds(o.ClassLabels) {
+		of := b.told(kind)
 		switch kind.Name {
 		case metrics.KindNodeClaim:
 			for _, claim := range in.Claims {
-				b.object(in.Now, kind, claim, claim.Status.Conditions)
+				of.object(in.Now, claim, claim.Status.Conditions)
 			}
 		case metrics.KindNodePool:
 			for _, pool := range in.Pools {
-				b.object(in.Now, kind, pool, pool.Status.Conditions)
+				of.object(in.Now, pool, pool.Status.Conditions)
 			}
 		case metrics.KindNode:
 			for _, node := range in.Nodes {
-				b.object(in.Now, kind, node, metrics.ConditionsOf(node))
+				of.object(in.Now, node, metrics.ConditionsOf(node))
+			}
+		case metrics.KindCapacityBuffer:
+			for _, buffer := range in.Buffers {
+				of.object(in.Now, buffer, metrics.ConditionsOf(buffer))
 			}
 		}
 	}
 }
 
 // object adds the series of the conditions of one object.
-func (b *builder) object(now time.Time, kind metrics.ConditionKind, object client.Object,
-	conditions []karpenterv1.Condition) {
-	copied := make([]*dto.LabelPair, 0, len(kind.Copied)+2)
-	for _, key := range kind.Copied {
-		copied = append(copied, pair(metrics.PromLabel(key), object.GetLabels()[key]))
+func (t told) object(now time.Time, object client.Object, conditions []karpenterv1.Condition) {
+	named := []label{{"namespace", object.GetNamespace()}, {"name", object.GetName()}}
+	old := written(sorted(append(slices.Clone(named), label{"group", t.kind.Group}, label{"kind", t.kind.Name})...)...)
+	for _, key := range t.kind.Copied {
+		named = append(named, label{metrics.PromLabel(key), object.GetLabels()[key]})
 	}
-	named := []*dto.LabelPair{pair("namespace", object.GetNamespace()), pair("name", object.GetName())}
-	add := func(name string, value float64, labels ...*dto.LabelPair) {
-		labels = append(labels, named...)
-		b.add(kind.Prefix()+name, value, sorted(slices.Concat(labels, copied)...)...)
-		if kind.Deprecated {
-			old := []*dto.LabelPair{pair("group", karpenterv1.Group), pair("kind", kind.Name)}
-			b.add(metrics.DeprecatedPrefix+name, value, sorted(slices.Concat(labels, old)...)...)
-		}
+	of := written(sorted(named...)...)
+	add := func(to [2]*Text, value float64, labels label) {
+		to[0].add(value, of, labels)
+		to[1].add(value, old, labels)
 	}
 	for i := range conditions {
 		c := &conditions[i]
-		labels := []*dto.LabelPair{pair("type", c.Type), pair("status", string(c.Status)), pair("reason", c.Reason)}
-		add("status_condition_count", 1, labels...)
-		add("status_condition_current_status_seconds", max(0, now.Sub(c.LastTransitionTime.Time).Seconds()), labels...)
+		labels := written(label{"reason", c.Reason}, label{"status", string(c.Status)}, label{"type", c.Type})
+		add(t.counts, 1, labels)
+		add(t.statuses, max(0, now.Sub(c.LastTransitionTime.Time).Seconds()), labels)
 	}
 	if at := object.GetDeletionTimestamp(); at != nil {
-		add("termination_current_time_seconds", max(0, now.Sub(at.Time).Seconds()))
+		add(t.terminations, max(0, now.Sub(at.Time).Seconds()), label{})
 	}
 }

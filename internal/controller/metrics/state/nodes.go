@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,8 +86,7 @@ func (b *builder) nodes(in Input, o Options) {
 	byNode, none := loads(in.Pods), newLoad()
 	none.requests[corev1.ResourcePods], none.limits[corev1.ResourcePods] = 0, 0
 	room, asked := amounts{}, amounts{}
-	types := map[[4]string]int{}
-	resourceLabels := map[corev1.ResourceName]*dto.LabelPair{}
+	types, of := map[[4]string]int{}, b.ofNodes()
 	for _, node := range in.Nodes {
 		l := byNode[node.Name]
 		if l == nil {
@@ -102,45 +100,47 @@ func (b *builder) nodes(in Input, o Options) {
 		types[[4]string{labels[karpenterv1.CapacityTypeLabelKey], labels[corev1.LabelInstanceTypeStable],
 			labels[karpenterv1.NodePoolLabelKey], labels[corev1.LabelTopologyZone]}]++
 		if !o.Bounded {
-			b.node(in, o, node, l, resourceLabels)
+			of.node(in, o, node, l)
 		}
 	}
 	for name, whole := range room {
 		if whole > 0 {
-			b.add("karpenter_cluster_utilization_percent", 100*asked[name]/whole, pair("resource_type",
-				metrics.ResourceType(string(name))))
+			b.add("karpenter_cluster_utilization_percent", 100*asked[name]/whole,
+				label{"resource_type", metrics.ResourceType(string(name))})
 		}
 	}
 	for t, count := range types {
-		b.add("joiner_nodes_by_type", float64(count), pair("capacity_type", t[0]), pair("instance_type", t[1]),
-			pair("nodepool", t[2]), pair("zone", t[3]))
+		b.add("joiner_nodes_by_type", float64(count), label{"capacity_type", t[0]}, label{"instance_type", t[1]},
+			label{"nodepool", t[2]}, label{"zone", t[3]})
 	}
 }
 
+// ofNodes are the families of nodes.
+type ofNodes struct{ lifetime, allocatable, overhead, requests, limits, daemonRequests, daemonLimits *Text }
+
+func (b *builder) ofNodes() ofNodes {
+	of := func(name string) *Text { return b.family("karpenter_nodes_" + name) }
+	return ofNodes{of("current_lifetime_seconds"), of("allocatable"), of("system_overhead"), of("total_pod_requests"),
+		of("total_pod_limits"), of("total_daemon_requests"), of("total_daemon_limits")}
+}
+
 // node adds the series of one node.
-func (b *builder) node(in Input, o Options, node *corev1.Node, l *load,
-	resources map[corev1.ResourceName]*dto.LabelPair) {
-	labels := []*dto.LabelPair{pair("node_name", node.Name), pair("phase", string(node.Status.Phase)),
-		pair("managed", word(managed(node)))}
+func (of ofNodes) node(in Input, o Options, node *corev1.Node, l *load) {
+	labels := []label{{"node_name", node.Name}, {"phase", string(node.Status.Phase)},
+		{"managed", word(managed(node))}}
 	for _, key := range o.NodeLabels {
-		labels = append(labels, pair(labelName(key), node.Labels[key]))
+		labels = append(labels, label{labelName(key), node.Labels[key]})
 	}
 	labels = sorted(labels...)
-	b.add("karpenter_nodes_current_lifetime_seconds", in.Now.Sub(node.CreationTimestamp.Time).Seconds(), labels...)
+	of.lifetime.add(in.Now.Sub(node.CreationTimestamp.Time).Seconds(), labels...)
 	place := 0 // of resource_type among the labels
-	for place < len(labels) && labels[place].GetName() < "resource_type" {
+	for place < len(labels) && labels[place].name < "resource_type" {
 		place++
 	}
-	of := map[corev1.ResourceName][]*dto.LabelPair{} // by resource: the families share them
-	add := func(name string, values amounts) {
+	before, after := written(labels[:place]...), written(labels[place:]...)
+	add := func(to *Text, values amounts) {
 		for resource, value := range values {
-			if of[resource] == nil {
-				if resources[resource] == nil {
-					resources[resource] = pair("resource_type", metrics.ResourceType(string(resource)))
-				}
-				of[resource] = slices.Insert(slices.Clone(labels), place, resources[resource])
-			}
-			b.add("karpenter_nodes_"+name, value, of[resource]...)
+			to.add(value, before, label{"resource_type", metrics.ResourceType(string(resource))}, after)
 		}
 	}
 	allocatable, overhead := amounts{}, amounts{}
@@ -149,12 +149,12 @@ func (b *builder) node(in Input, o Options, node *corev1.Node, l *load,
 	for name, value := range allocatable {
 		overhead[name] -= value
 	}
-	add("allocatable", allocatable)
-	add("system_overhead", overhead)
-	add("total_pod_requests", l.requests)
-	add("total_pod_limits", l.limits)
-	add("total_daemon_requests", l.daemonRequests)
-	add("total_daemon_limits", l.daemonLimits)
+	add(of.allocatable, allocatable)
+	add(of.overhead, overhead)
+	add(of.requests, l.requests)
+	add(of.limits, l.limits)
+	add(of.daemonRequests, l.daemonRequests)
+	add(of.daemonLimits, l.daemonLimits)
 }
 
 // managed reports whether a node is of a NodePool.

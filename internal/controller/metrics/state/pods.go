@@ -3,46 +3,31 @@ package state
 import (
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// placed are the labels that the pods of a node have in common.
-type placed struct{ arch, capacityType, instanceType, managed, node, nodepool, scheduled, zone *dto.LabelPair }
+// placed are the labels that the pods of a node have in common: what comes before the pod's own in the order of names,
+// between them, and after them; and what sums are made by.
+type placed struct {
+	before, between, after label
+	nodepool, scheduled    string
+}
 
 func placedOn(name string, node *corev1.Node) *placed {
-	of := func(label, key string) *dto.LabelPair {
-		if node == nil {
-			return pair(label, "")
-		}
-		return pair(label, node.Labels[key])
+	labels := map[string]string{}
+	if node != nil {
+		labels = node.Labels
 	}
-	return &placed{
-		arch: of("arch", corev1.LabelArchStable), capacityType: of("capacity_type", karpenterv1.CapacityTypeLabelKey),
-		instanceType: of("instance_type", corev1.LabelInstanceTypeStable), nodepool: of("nodepool",
-			karpenterv1.NodePoolLabelKey),
-		zone: of("zone", corev1.LabelTopologyZone), node: pair("node", name), scheduled: pair("scheduled", word(name != "")),
-		managed: pair("managed", word(node != nil && managed(node))),
-	}
-}
-
-// labels hands out labels, one for each value.
-type labels struct {
-	name string
-	by   map[string]*dto.LabelPair
-}
-
-func newLabels(name string) labels { return labels{name, map[string]*dto.LabelPair{}} }
-
-func (l labels) of(value string) *dto.LabelPair {
-	known := l.by[value]
-	if known == nil {
-		known = pair(l.name, value)
-		l.by[value] = known
-	}
-	return known
+	p := &placed{nodepool: labels[karpenterv1.NodePoolLabelKey], scheduled: word(name != "")}
+	p.before = written(label{"arch", labels[corev1.LabelArchStable]},
+		label{"capacity_type", labels[karpenterv1.CapacityTypeLabelKey]},
+		label{"instance_type", labels[corev1.LabelInstanceTypeStable]},
+		label{"managed", word(node != nil && managed(node))})
+	p.between = written(label{"node", name}, label{"nodepool", p.nodepool})
+	p.after = written(label{"scheduled", p.scheduled}, label{"zone", labels[corev1.LabelTopologyZone]})
+	return p
 }
 
 // pods adds the series of pods.
@@ -61,43 +46,33 @@ func (b *builder) pods(in Input) {
 		}
 		return known
 	}
-	phases, readies := newLabels("phase"), newLabels("ready")
-	namespaces, owners := newLabels("namespace"), newLabels("owner")
-	counts := map[[3]*dto.LabelPair]int{}
-	each := b.serves(state)
+	counts := map[[3]string]int{}
+	each := b.family(state)
 	for _, pod := range in.Pods {
-		at, phase := where(pod), phases.of(string(pod.Status.Phase))
-		if !each {
-			counts[[3]*dto.LabelPair{at.nodepool, phase, at.scheduled}]++
+		at, phase := where(pod), string(pod.Status.Phase)
+		if each == nil {
+			counts[[3]string{at.nodepool, phase, at.scheduled}]++
 			continue
 		}
-		b.add(state, 1, at.arch, at.capacityType, at.instanceType, at.managed, pair("name", pod.Name),
-			namespaces.of(pod.Namespace),
-			at.node, at.nodepool, owners.of(ownerPath(pod)), phase, readies.of(word(ready(pod))), at.scheduled, at.zone)
+		each.add(1, at.before, label{"name", pod.Name}, label{"namespace", pod.Namespace}, at.between,
+			label{"owner", ownerPath(pod)}, label{"phase", phase}, label{"ready", word(ready(pod))}, at.after)
 	}
 	if b.serves(sums) {
-		b.sums(sums, counts)
+		for values, count := range counts {
+			b.add(sums, float64(count), label{"nodepool", values[0]}, label{"phase", values[1]},
+				label{"scheduled", values[2]})
+		}
 	}
 	for _, pod := range in.Waiting {
 		b.waits(in.Now, pod.Namespace, pod.Name, pod.Created, pod.Seen, pod.Decided, pod.Placed, pod.Bound, pod.Dynamic)
 	}
 }
 
-// sums adds how many pods there are by pool. Nodes have labels of their own, so those of one value are taken together.
-func (b *builder) sums(name string, counts map[[3]*dto.LabelPair]int) {
-	byValue := map[[3]string]int{}
-	for labels, count := range counts {
-		byValue[[3]string{labels[0].GetValue(), labels[1].GetValue(), labels[2].GetValue()}] += count
-	}
-	for values, count := range byValue {
-		b.add(name, float64(count), pair("nodepool", values[0]), pair("phase", values[1]), pair("scheduled", values[2]))
-	}
-}
-
 // waits adds the series of a pod that is not ready yet.
 func (b *builder) waits(now time.Time, namespace, name string, created, seen, decided, planned time.Time, bound,
 	dynamic bool) {
-	named, spaced, devices := pair("name", name), pair("namespace", namespace), pair("dynamic_resources", word(dynamic))
+	named, spaced := label{"name", name}, label{"namespace", namespace}
+	devices := label{"dynamic_resources", word(dynamic)}
 	age := func(since time.Time) float64 { return max(0, now.Sub(since).Seconds()) }
 	const of = "karpenter_pods_"
 	b.add(of+"unstarted_time_seconds", age(created), named, spaced)

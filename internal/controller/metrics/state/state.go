@@ -2,8 +2,8 @@
 // the objects that the watches show. Nothing is remembered, so a series is gone with its object, and no loop writes
 // any (K-13). It is pure. Names and labels are Karpenter's (K-08).
 //
-// One family can have a series for each pod, with a dozen labels. So series are made by hand, not by the library: they
-// share the labels that they have in common, and nobody checks each against the others.
+// One family can have a series for each pod, with a dozen labels. So series are written as text by hand, not made as
+// objects for the library: what they have in common is written once, and nobody checks each against the others.
 package state
 
 import (
@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 
+	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 )
@@ -26,6 +26,8 @@ type Input struct {
 	Pods   []*corev1.Pod
 	Claims []*karpenterv1.NodeClaim
 	Pools  []*karpenterv1.NodePool
+	// Buffers are none where there is no such kind.
+	Buffers []*autoscalingv1beta1.CapacityBuffer
 	// Waiting are the pods that are not ready yet, Running what is being planned, by controller.
 	Waiting []metrics.PodTime
 	Running map[string]metrics.RunningPlan
@@ -53,8 +55,8 @@ type Options struct {
 
 // Families returns the families that are served, ordered by name, and the names of those that were left out since
 // there are too many series.
-func Families(in Input, o Options) (families []*dto.MetricFamily, dropped []string) {
-	b := &builder{families: map[string]*dto.MetricFamily{}, described: map[string]Family{}}
+func Families(in Input, o Options) (families []*Text, dropped []string) {
+	b := &builder{families: map[string]*Text{}, described: map[string]Family{}}
 	for _, f := range Served(o) {
 		b.described[f.Name] = f
 	}
@@ -63,45 +65,46 @@ func Families(in Input, o Options) (families []*dto.MetricFamily, dropped []stri
 	b.pods(in)
 	b.conditions(in, o)
 	for _, f := range b.families {
-		families = append(families, f)
+		if f.Series > 0 {
+			families = append(families, f)
+		}
 	}
-	slices.SortFunc(families, func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
+	slices.SortFunc(families, func(a, b *Text) int { return strings.Compare(a.Name, b.Name) })
 	return fuse(families, b.described, o.MaxSeries)
 }
 
 // fuse leaves out the largest families with names until there are at most so many series, and says which.
-func fuse(families []*dto.MetricFamily, described map[string]Family, most int) (kept []*dto.MetricFamily,
-	dropped []string) {
+func fuse(families []*Text, described map[string]Family, most int) (kept []*Text, dropped []string) {
 	series := 0
 	for _, f := range families {
-		series += len(f.Metric)
+		series += f.Series
 	}
 	for most > 0 && series > most {
-		largest := slices.MaxFunc(families, func(a, b *dto.MetricFamily) int {
+		largest := slices.MaxFunc(families, func(a, b *Text) int {
 			return cmp.Compare(named(a, described), named(b, described))
 		})
 		if named(largest, described) == 0 {
 			break // what is left has no names, and as many series as there are pools
 		}
-		series -= len(largest.Metric)
-		dropped = append(dropped, largest.GetName())
-		families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return f == largest })
+		series -= largest.Series
+		dropped = append(dropped, largest.Name)
+		families = slices.DeleteFunc(families, func(f *Text) bool { return f == largest })
 	}
 	slices.Sort(dropped)
 	return families, dropped
 }
 
 // named returns how many series a family has, 0 for one without names of objects.
-func named(f *dto.MetricFamily, described map[string]Family) int {
-	if !described[f.GetName()].Named {
+func named(f *Text, described map[string]Family) int {
+	if !described[f.Name].Named {
 		return 0
 	}
-	return len(f.Metric)
+	return f.Series
 }
 
 // builder gathers series by family.
 type builder struct {
-	families  map[string]*dto.MetricFamily
+	families  map[string]*Text
 	described map[string]Family
 }
 
@@ -111,26 +114,26 @@ func (b *builder) serves(name string) bool {
 	return served
 }
 
-// add adds a series; of a family that is not served nothing. The labels are in the order of their names.
-func (b *builder) add(name string, value float64, labels ...*dto.LabelPair) {
+// family returns a family, nil where it is not served.
+func (b *builder) family(name string) *Text {
 	described, served := b.described[name]
 	if !served {
-		return
+		return nil
 	}
-	f := b.families[name]
-	if f == nil {
-		f = &dto.MetricFamily{Name: &described.Name, Help: &described.Help, Type: dto.MetricType_GAUGE.Enum()}
-		b.families[name] = f
+	if b.families[name] == nil {
+		b.families[name] = &Text{Name: name, help: described.Help}
 	}
-	f.Metric = append(f.Metric, &dto.Metric{Label: labels, Gauge: &dto.Gauge{Value: &value}})
+	return b.families[name]
 }
 
-// pair makes a label. Series may share it.
-func pair(name, value string) *dto.LabelPair { return &dto.LabelPair{Name: &name, Value: &value} }
+// add adds a series; of a family that is not served nothing. The labels are in the order of their names.
+func (b *builder) add(name string, value float64, labels ...label) {
+	b.family(name).add(value, labels...)
+}
 
 // sorted orders labels by name.
-func sorted(labels ...*dto.LabelPair) []*dto.LabelPair {
-	slices.SortFunc(labels, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetName(), b.GetName()) })
+func sorted(labels ...label) []label {
+	slices.SortFunc(labels, func(a, b label) int { return strings.Compare(a.name, b.name) })
 	return labels
 }
 
@@ -152,10 +155,10 @@ func (b *builder) whole(in Input) {
 	b.add("karpenter_cluster_state_synced", synced)
 	b.add("karpenter_cluster_state_unsynced_time_seconds", in.Unsynced.Seconds())
 	for pool, cost := range in.Cost {
-		b.add("karpenter_nodepools_cost_total", cost, pair("nodepool", pool))
+		b.add("karpenter_nodepools_cost_total", cost, label{"nodepool", pool})
 	}
 	for controller, plan := range in.Running {
-		labels := []*dto.LabelPair{pair("controller", controller), pair("scheduling_id", "")}
+		labels := []label{{"controller", controller}, {"scheduling_id", ""}}
 		b.add("karpenter_scheduler_queue_depth", float64(plan.Pods), labels...)
 		age := 0.0
 		if !plan.Since.IsZero() {

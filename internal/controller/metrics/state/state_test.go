@@ -1,22 +1,22 @@
 package state_test
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics/state"
@@ -77,9 +77,30 @@ func one() state.Input {
 		Cost:    map[string]float64{"p": .5}}
 }
 
-// lines writes series as the text format has them, in order.
-func lines(families []*dto.MetricFamily, prefix string) (all []string) {
+// parsed reads families as Prometheus' own parser does.
+func parsed(families []*state.Text) map[string]*dto.MetricFamily {
+	var text bytes.Buffer
 	for _, f := range families {
+		if _, err := f.WriteTo(&text); err != nil {
+			panic(err)
+		}
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	read, err := parser.TextToMetricFamilies(&text)
+	if err != nil {
+		panic(err)
+	}
+	for _, f := range families {
+		if got := len(read[f.Name].GetMetric()); got != f.Series {
+			panic(fmt.Sprintf("%s has %d series, and says that it has %d", f.Name, got, f.Series))
+		}
+	}
+	return read
+}
+
+// lines writes series as the text format has them, in order.
+func lines(families []*state.Text, prefix string) (all []string) {
+	for _, f := range parsed(families) {
 		for _, m := range f.Metric {
 			var labels []string
 			for _, l := range m.Label {
@@ -172,6 +193,23 @@ func TestK10_ConditionsAsTheyStand(t *testing.T) {
 	}
 }
 
+// K-10: conditions of CapacityBuffers stand by both names, with the group that is theirs.
+func TestK10_ConditionsOfCapacityBuffers(t *testing.T) {
+	t.Parallel()
+	buffer := &autoscalingv1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "spare"}}
+	buffer.Status.Conditions = []metav1.Condition{{Type: "Provisioning", Status: "True", Reason: "RequiresNewCapacity",
+		LastTransitionTime: metav1.Unix(150, 0)}}
+	families, _ := state.Families(state.Input{Now: time.Unix(200, 0), Buffers: []*autoscalingv1beta1.CapacityBuffer{buffer}}, options())
+	const of = "name=spare,namespace=x,reason=RequiresNewCapacity,status=True,type=Provisioning} "
+	want := []string{"operator_capacitybuffer_status_condition_count{" + of + "1",
+		"operator_capacitybuffer_status_condition_current_status_seconds{" + of + "50",
+		"operator_status_condition_count{group=autoscaling.x-k8s.io,kind=CapacityBuffer," + of + "1",
+		"operator_status_condition_current_status_seconds{group=autoscaling.x-k8s.io,kind=CapacityBuffer," + of + "50"}
+	if got := lines(families, "operator_"); !slices.Equal(got, want) {
+		t.Errorf("series are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 // K-12: Bounded has no series with a name of a pod or node, and sums instead.
 func TestK12_BoundedServesSums(t *testing.T) {
 	t.Parallel()
@@ -223,7 +261,7 @@ func TestK08_WithoutObservability(t *testing.T) {
 	families, _ := state.Families(one(), without)
 	names := map[string]bool{}
 	for _, f := range families {
-		names[f.GetName()] = true
+		names[f.Name] = true
 	}
 	want := map[string]bool{"karpenter_cluster_state_node_count": true, "karpenter_cluster_state_synced": true,
 		"karpenter_cluster_state_unsynced_time_seconds": true, "karpenter_scheduler_queue_depth": true, "karpenter_scheduler_unfinished_work_seconds": true}
@@ -232,49 +270,23 @@ func TestK08_WithoutObservability(t *testing.T) {
 	}
 }
 
-// large is a cluster of 5,000 nodes and 100,000 pods.
-func large() state.Input {
-	in := state.Input{Now: time.Unix(200, 0)}
-	for i := range 5000 {
-		name := fmt.Sprint("node-", i)
-		in.Nodes = append(in.Nodes, node(name, fmt.Sprint("pool-", i%20)))
-		for j := range 20 {
-			in.Pods = append(in.Pods, pod(fmt.Sprintf("web-%d-%d", i, j), name, "ReplicaSet"))
+// K-09: what a label or a description may have is read as it was.
+func TestK09_ValuesAreWrittenAsTheyAre(t *testing.T) {
+	t.Parallel()
+	in := one()
+	const odd = "a\\b\"c\nd=e,{}é"
+	in.Nodes[0].Labels[corev1.LabelTopologyZone] = odd
+	families, _ := state.Families(in, options())
+	for _, name := range []string{"karpenter_pods_state", "karpenter_nodes_allocatable"} {
+		found := false
+		for _, l := range parsed(families)[name].GetMetric()[0].GetLabel() {
+			found = found || l.GetName() == "zone" && l.GetValue() == odd
+		}
+		if !found {
+			t.Errorf("%s has no zone %q", name, odd)
 		}
 	}
-	return in
-}
-
-// K-13: making the series of a scrape (figures.md).
-func BenchmarkFamilies(b *testing.B) {
-	in := large()
-	b.ReportAllocs()
-	for b.Loop() {
-		families, _ := state.Families(in, options())
-		series := 0
-		for _, f := range families {
-			series += len(f.Metric)
-		}
-		b.ReportMetric(float64(series), "series")
-	}
-}
-
-// K-13: a scrape whole, as text, and compressed as Prometheus asks for it (figures.md).
-func BenchmarkScrape(b *testing.B) {
-	in := large()
-	handler := promhttp.HandlerFor(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
-		families, _ := state.Families(in, options())
-		return families, nil
-	}), promhttp.HandlerOpts{})
-	for _, encoding := range []string{"identity", "gzip"} {
-		b.Run(encoding, func(b *testing.B) {
-			for b.Loop() {
-				request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
-				request.Header.Set("Accept-Encoding", encoding)
-				answer := httptest.NewRecorder()
-				handler.ServeHTTP(answer, request)
-				b.ReportMetric(float64(answer.Body.Len()), "bytes")
-			}
-		})
+	if help := parsed(families)["karpenter_pods_state"].GetHelp(); help != "1 for each pod." {
+		t.Errorf("it is described as %q", help)
 	}
 }
