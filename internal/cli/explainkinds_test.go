@@ -161,7 +161,7 @@ func TestU04_APauseIsReadFromTheCluster(t *testing.T) {
 	code, out, failures := run(t, liveWith(t, nil, pool, claim, node, pause), "", "explain", "node", "n1",
 		"--system-namespace", "joiner")
 	if code != cli.CodeFindings || failures != "" || !strings.Contains(out,
-		"n1 stays, although Empty: Paused\n  voluntary disruption is paused by ConfigMap joiner/joiner-disruption: "+
+		"node n1 stays, although Empty: Paused\n  voluntary disruption is paused by ConfigMap joiner/joiner-disruption: "+
 			"release week") {
 		t.Errorf("exit code %d, %q\n%s", code, failures, out)
 	}

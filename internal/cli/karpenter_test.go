@@ -42,7 +42,7 @@ func TestU20_WhereKarpenterDecidesThatIsSaid(t *testing.T) {
 			heading + "nodepool default launches nothing: ",
 			"\nKarpenter has no event on it\n\nobjects: "},
 		"node": {nil, append([]string{node}, events...), []string{"node", "n1"}, cli.CodeFine,
-			heading + "n1 stays: NotManaged\n",
+			heading + "node n1 stays: NotManaged\n",
 			"\nKarpenter has no event on it\n\nobjects: "},
 		"Joiner leads": {nil, append([]string{lease("joiner-a_1", always)}, events[1:]...), []string{"pod", "shop/huge"},
 			cli.CodeFindings, "shop/huge waits: PodTooLarge\n", "\n\nobjects: "},
