@@ -40,7 +40,7 @@ func added(before, after map[string]*unstructured.Unstructured) (names []string)
 func (h *helm) holds(when, chart string, set map[string]any, before map[string]*unstructured.Unstructured,
 	beside ...string) {
 	h.t.Helper()
-	want, err := chartstest.Render(chart, set, served())
+	want, err := chartstest.RenderAs(chart, chart, set, served())
 	if err != nil {
 		h.t.Fatal(err)
 	}
