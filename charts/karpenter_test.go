@@ -227,6 +227,34 @@ func TestK20_ContradictionsAreRefused(t *testing.T) {
 	}
 }
 
+// K-20: a variable of controller.env wins over the value that sets it, and one of env over both; none is there twice, which
+// Helm 4 would refuse.
+func TestK20_VariablesThatAreGivenWin(t *testing.T) {
+	t.Parallel()
+	variable := func(value string) map[string]any { return map[string]any{"name": "LOG_LEVEL", "value": value} }
+	for want, set := range map[string]map[string]any{
+		"info":  {},
+		"warn":  {"logLevel": "debug", "controller.env": []any{variable("warn")}},
+		"error": {"logLevel": "debug", "controller.env": []any{variable("warn")}, "env": []any{variable("error")}},
+	} {
+		seen := map[string]int{}
+		for _, e := range read[appsv1.Deployment](t, controller(t, set)["Deployment/joiner"]).Spec.Template.Spec.Containers[0].Env {
+			if seen[e.Name]++; e.Name == "LOG_LEVEL" && e.Value != want || seen[e.Name] > 1 {
+				t.Errorf("%v: %s is %q, want %q", set, e.Name, e.Value, want)
+			}
+		}
+		if seen["LOG_LEVEL"] != 1 {
+			t.Errorf("%v: the variables are %v", set, seen)
+		}
+	}
+	from := map[string]any{"secretKeyRef": map[string]any{"name": "keys", "key": "id"}}
+	all := read[appsv1.Deployment](t, controller(t, map[string]any{"controller.env": []any{
+		map[string]any{"name": "AWS_ACCESS_KEY_ID", "valueFrom": from}}})["Deployment/joiner"]).Spec.Template.Spec.Containers[0].Env
+	if last := all[len(all)-1]; last.ValueFrom == nil || last.ValueFrom.SecretKeyRef.Name != "keys" {
+		t.Errorf("the last variable is %+v", last)
+	}
+}
+
 // K-21: users with the roles admin and view get rights on pools, claims, overlays and classes: the latter to read.
 func TestK21_UsersGetRights(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ const given = `
 controller:
   image: {repository: registry.example.com/kwok, tag: v1.15.0}
   resources: {requests: {cpu: 500m, memory: 512Mi}, limits: {memory: 1Gi}}
-  env: [{name: BATCH_IDLE_DURATION, value: 500ms}]
+  env: [{name: KUBE_CLIENT_QPS, value: "150"}]
 logLevel: debug
 podAnnotations: {example.com/owner: platform}
 serviceMonitor: {enabled: false}

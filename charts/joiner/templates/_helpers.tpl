@@ -151,3 +151,55 @@ aws, and win over the variables that are made of settings. */}}
 {{- end }}
 {{- join "," $parts }}
 {{- end }}
+
+{{- define "joiner.container" -}}
+{{ default (default "joiner" (and .Values.compat.karpenter "controller")) .Values.controller.containerName }}
+{{- end }}
+
+{{- /* The environment, as a list. Settings are variables, so that those of controller.env and env win over them, as in Karpenter's charts.
+None is there twice: the API server would take the last one, and Helm 4 refuses them. */}}
+{{- define "joiner.env" -}}
+{{- $own := fromYaml (.Files.Get "files/karpenter.yaml") }}
+{{- $all := list (dict "name" "LOG_LEVEL" "value" .Values.logLevel) }}
+{{- if .Values.compat.karpenter }}
+{{- $all = append $all (dict "name" "KARPENTER_SERVICE" "value" (include "joiner.fullname" .)) }}
+{{- end }}
+{{- $all = append $all (dict "name" "METRICS_PORT" "value" (toJson .Values.controller.metrics.port)) }}
+{{- $all = append $all (dict "name" "HEALTH_PROBE_PORT" "value" (toJson .Values.controller.healthProbe.port)) }}
+{{- $limit := dict "containerName" (include "joiner.container" .) "resource" "limits.memory" }}
+{{- $all = append $all (dict "name" "MEMORY_LIMIT" "valueFrom" (dict "resourceFieldRef" $limit)) }}
+{{- $all = append $all (dict "name" "LOG_OUTPUT_PATHS" "value" (join "," .Values.logOutputPaths)) }}
+{{- $all = append $all (dict "name" "LOG_ERROR_OUTPUT_PATHS" "value" (join "," .Values.logErrorOutputPaths)) }}
+{{- range $variables := list $own.variables $own.ec2 }}
+{{- range $key, $name := $variables }}
+{{- $all = append $all (dict "name" $name "value" (index $.Values.settings $key)) }}
+{{- end }}
+{{- end }}
+{{- $all = append $all (dict "name" "FEATURE_GATES" "value" (include "joiner.gates" .)) }}
+{{- $all = append $all (dict "name" "AWS_FEATURE_GATES" "value" (include "joiner.gatesOfAWS" .)) }}
+{{- $all = append $all (dict "name" "METRICS_DETAIL" "value" .Values.settings.metricsDetail) }}
+{{- $all = append $all (dict "name" "TAKEOVER_GRACE" "value" .Values.settings.takeover.grace) }}
+{{- $all = append $all (dict "name" "AWS_REGION" "value" .Values.aws.region) }}
+{{- $env := list }}
+{{- range $variable := $all }}
+{{- if or (hasKey $variable "valueFrom") (not (has (printf "%v" (index $variable "value")) (list "" "<nil>"))) }}
+{{- $env = append $env $variable }}
+{{- end }}
+{{- end }}
+{{- range $given := list .Values.controller.env .Values.env }}
+{{- range $variable := $given }}
+{{- $env = append $env $variable }}
+{{- end }}
+{{- end }}
+{{- $last := dict }}
+{{- range $i, $variable := $env }}
+{{- $_ := set $last $variable.name $i }}
+{{- end }}
+{{- $kept := list }}
+{{- range $i, $variable := $env }}
+{{- if eq $i (index $last $variable.name) }}
+{{- $kept = append $kept $variable }}
+{{- end }}
+{{- end }}
+{{- toJson (dict "env" $kept) }}{{/* YAML at its end would lose the end of a last line */}}
+{{- end }}
