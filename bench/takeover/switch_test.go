@@ -89,7 +89,7 @@ func TestK31_ThereAndBackUnderLoad(t *testing.T) {
 	r.must(r.Apply(t.Context(), pools+tight))
 	r.must(r.Apply(t.Context(), deployment("tight", 5, ontight)))
 	r.allOf("tight", 5)
-	r.workload(10, 3)
+	r.ends(10, 3)
 	r.ledger = openLedger(t, r.Client)
 	removed := r.foretold()
 	stop := r.underLoad()
