@@ -66,7 +66,10 @@ spec:
 `
 
 const ontight = `
-      affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: tight}}}]}}
+      affinity:
+        podAntiAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+          - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: tight}}}
       tolerations: [{key: example.com/tight, operator: Exists}]
       nodeSelector: {example.com/pool: tight}`
 
@@ -79,8 +82,9 @@ type release struct {
 	running             *rig.Controller
 }
 
-// K-31, K-23, K-24, must-show 1: while pods come and go, a release of Karpenter's chart is upgraded to Joiner's with its own file of values, and
-// back, several times. What was foretold happens, and nothing else: no machine is lost, none is launched twice, nothing drifts.
+// K-31, K-23, K-24: while pods come and go, a release of Karpenter's chart is upgraded to Joiner's with its own file of
+// values, and back, several times. What was foretold happens, and nothing else: no machine is lost, none is launched
+// twice, nothing drifts.
 func TestK31_ThereAndBackUnderLoad(t *testing.T) {
 	t.Parallel()
 	r := startRelease(t)

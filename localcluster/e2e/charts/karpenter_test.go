@@ -57,7 +57,8 @@ func (h *helm) joinerctl(codes []int, args ...string) string {
 func definitionsChart(t *testing.T) (folder string, definitions []string) {
 	t.Helper()
 	folder = filepath.Join(t.TempDir(), "karpenter-crd")
-	files := map[string]string{"Chart.yaml": "{apiVersion: v2, name: karpenter-crd, version: 1.14.0}\n", "values.yaml": "additionalAnnotations: {}\n"}
+	files := map[string]string{"Chart.yaml": "{apiVersion: v2, name: karpenter-crd, version: 1.14.0}\n",
+		"values.yaml": "additionalAnnotations: {}\n"}
 	found, err := fs.Glob(ours.Files(), ours.Joiner+"/crds/karpenter.*")
 	if err != nil || len(found) != 5 {
 		t.Fatalf("definitions %v, error %v", found, err)
@@ -67,7 +68,8 @@ func definitionsChart(t *testing.T) (folder string, definitions []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		further := "\n  annotations:\n{{- range $name, $value := .Values.additionalAnnotations }}\n    {{ $name }}: {{ quote $value }}\n{{- end }}\n"
+		further := "\n  annotations:\n{{- range $name, $value := .Values.additionalAnnotations }}\n" +
+			"    {{ $name }}: {{ quote $value }}\n{{- end }}\n"
 		files["templates/"+filepath.Base(name)] = strings.Replace(string(text), "\n  annotations:\n", further, 1)
 		plural, group, _ := strings.Cut(strings.TrimSuffix(filepath.Base(name), ".yaml"), "_")
 		definitions = append(definitions, "CustomResourceDefinition/"+group+"."+plural)
@@ -110,7 +112,8 @@ func TestK24_KarpentersDefinitionsGoWithoutTheirObjects(t *testing.T) {
 			ways = map[string]func(){
 				"by its value": func() { h.run("uninstall", "karpenter-crd") },
 				"by its record": func() {
-					if _, err := h.Kubectl(h.t.Context(), "", "delete", "secret", "-n", space, "-l", "owner=helm,name=karpenter-crd"); err != nil {
+					_, err := h.Kubectl(h.t.Context(), "", "delete", "secret", "-n", space, "-l", "owner=helm,name=karpenter-crd")
+					if err != nil {
 						h.t.Fatal(err)
 					}
 				},
@@ -123,7 +126,8 @@ func TestK24_KarpentersDefinitionsGoWithoutTheirObjects(t *testing.T) {
 					`additionalAnnotations.helm\.sh/resource-policy=keep`)
 			}
 			said := h.joinerctl([]int{1}, "takeover", "adopt-crds", "--release", ours.CRDs, "--release-namespace", space, "--dry-run")
-			if !strings.Contains(said, "kubectl patch crd nodepools.karpenter.sh") || !strings.Contains(said, "never uninstall it with Helm 3") {
+			if !strings.Contains(said, "kubectl patch crd nodepools.karpenter.sh") ||
+				!strings.Contains(said, "never uninstall it with Helm 3") {
 				h.t.Errorf("%s: adopt-crds --dry-run says\n%s", h.name, said)
 			}
 			h.joinerctl([]int{1}, "takeover", "adopt-crds", "--release", ours.CRDs, "--release-namespace", space)
