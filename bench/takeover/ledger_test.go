@@ -17,9 +17,9 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// onClaims are the annotations of ours that stay on NodeClaims, and mean nothing to Karpenter: by them a later start of
-// Joiner's knows its own.
-var onClaims = []string{"joiner.sh/launched-with"}
+// stays is the annotation of ours that stays on NodeClaims and their nodes, and means nothing to Karpenter: by it a later
+// start of Joiner's knows its own.
+const stays = "joiner.sh/launched-with"
 
 // ledger follows every NodeClaim and Node through all changes of controllers, from watches that begin anew when a change
 // of definitions ends them.
@@ -192,7 +192,7 @@ func (r *release) settled() {
 	r.t.Logf("%d claims came, %d nodes went, watches began %d times", len(r.ledger.claims), removed, r.lists)
 }
 
-// nothingOfOurs demands that no finalizer of ours is left, and no annotation but that of claims.
+// nothingOfOurs demands that no finalizer of ours is left, and no annotation but that one.
 func (r *release) nothingOfOurs() {
 	r.t.Helper()
 	var pools karpenterv1.NodePoolList
@@ -216,9 +216,9 @@ func (r *release) nothingOfOurs() {
 				r.t.Errorf("%T %s has the finalizer %s", object, object.GetName(), finalizer)
 			}
 		}
-		_, isClaim := object.(*karpenterv1.NodeClaim)
+		_, isPool := object.(*karpenterv1.NodePool)
 		for key := range object.GetAnnotations() {
-			if strings.HasPrefix(key, "joiner.sh/") && !(isClaim && slices.Contains(onClaims, key)) {
+			if strings.HasPrefix(key, "joiner.sh/") && (isPool || key != stays) {
 				r.t.Errorf("%T %s has the annotation %s", object, object.GetName(), key)
 			}
 		}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	ours "github.com/joiner-autoscaler/joiner/charts"
 	"github.com/joiner-autoscaler/joiner/charts/chartstest"
 )
@@ -23,7 +25,7 @@ func others(chart string) map[string]any {
 		case "monitoring.enabled", "alerts.enabled", "platforms", "own", "userData.fromSecrets", "infraFrom",
 			"authentication.mode":
 			continue
-		case "compat.karpenter", "aws.clusterName", "controller.image.repository": // each contradicts another one
+		case "controller.image.repository": // image is given
 			continue
 		case "crds.install", "karpenter", "aws", "kwok", "capacityBuffers", "nodeSchedulingGroups": // the test of what is switched off
 			continue
@@ -32,7 +34,24 @@ func others(chart string) map[string]any {
 		set[change.Path] = change.Value
 	}
 	delete(set, "authentication.mode") // a path is shown, or a certificate
+	if set["aws.clusterName"] != nil { // by what aws has; settings says the same otherwise
+		for path := range set {
+			if key, is := strings.CutPrefix(path, "settings."); is && slices.Contains(ofEC2(), key) {
+				delete(set, path)
+			}
+		}
+	}
 	return set
+}
+
+// ofEC2 are the keys of settings that aws has too.
+func ofEC2() []string {
+	var own struct{ EC2 map[string]string }
+	text, err := fs.ReadFile(ours.Files(), ours.Joiner+"/files/karpenter.yaml")
+	if err != nil || yaml.Unmarshal(text, &own) != nil || len(own.EC2) == 0 {
+		panic("the chart joiner has no keys of EC2 in files/karpenter.yaml")
+	}
+	return slices.Collect(maps.Keys(own.EC2))
 }
 
 // definitions are those that a chart has in its folder crds, as the inventory calls them.
