@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,10 +40,25 @@ type entry struct {
 	going          bool
 }
 
+func newLedger() *ledger {
+	return &ledger{claims: map[string]*entry{}, hosts: map[string]map[string]bool{}, gone: map[string]bool{}, owner: map[string]string{}}
+}
+
+// lost are the claims whose node went, though nobody was removing them.
+func (l *ledger) lost() (names []string) {
+	for host := range l.gone {
+		if known := l.claims[host]; known == nil || !known.going {
+			names = append(names, host)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // openLedger begins with the cluster as it is.
 func openLedger(t *testing.T, api client.WithWatch) *ledger {
 	t.Helper()
-	l := &ledger{claims: map[string]*entry{}, hosts: map[string]map[string]bool{}, gone: map[string]bool{}, owner: map[string]string{}}
+	l := newLedger()
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	for _, list := range []client.ObjectList{&karpenterv1.NodeClaimList{}, &corev1.NodeList{}} {
@@ -177,14 +193,9 @@ func (r *release) settled() {
 	r.faultless()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	removed := 0
-	for host := range r.gone {
-		known := r.ledger.claims[host]
-		if known == nil || !known.going {
-			r.t.Errorf("node of NodeClaim %s is gone, and nobody has removed the claim", host)
-			continue
-		}
-		removed++
+	lost, removed := r.lost(), len(r.gone)
+	if len(lost) > 0 {
+		r.t.Errorf("the nodes of the NodeClaims %v are gone, and nobody has removed these", lost)
 	}
 	if len(r.ledger.claims) < 10 || removed < 5 {
 		r.t.Errorf("%d claims were seen, and %d nodes that went: there was no load", len(r.ledger.claims), removed)
@@ -222,5 +233,42 @@ func (r *release) nothingOfOurs() {
 				r.t.Errorf("%T %s has the annotation %s", object, object.GetName(), key)
 			}
 		}
+	}
+}
+
+// What the ledger is for: it must not take everything.
+func TestTheLedgerFindsWhatGoesWrong(t *testing.T) {
+	t.Parallel()
+	named := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: "a"}}
+	}
+	claim := func(name, id string, conditions ...karpenterv1.Condition) *karpenterv1.NodeClaim {
+		return &karpenterv1.NodeClaim{ObjectMeta: named(name), Status: karpenterv1.NodeClaimStatus{ProviderID: id, Conditions: conditions}}
+	}
+	node := func(uid types.UID) *corev1.Node {
+		of := named("kwok-a-" + string(uid))
+		of.UID = uid
+		return &corev1.Node{ObjectMeta: of}
+	}
+	for says, objects := range map[string][]client.Object{
+		"":                              {claim("a", "kwok://1"), node("1"), node("1"), claim("a", "kwok://1"), claim("b", "kwok://2")},
+		"launched twice":                {claim("a", "kwok://1"), node("1"), node("2")},
+		"had machine kwok://1":          {claim("a", "kwok://1"), claim("a", "kwok://2")},
+		"is of NodeClaims a and b":      {claim("a", "kwok://1"), claim("b", "kwok://1")},
+		"NodeClaim a has drifted: hash": {claim("a", "", karpenterv1.Condition{Type: karpenterv1.ConditionTypeDrifted, Status: "True", Message: "hash"})},
+	} {
+		l := newLedger()
+		for _, object := range objects {
+			l.write(watch.Event{Type: watch.Modified, Object: object})
+		}
+		if got := strings.Join(l.faults, "; "); !strings.Contains(got, says) || (says == "") != (got == "") {
+			t.Errorf("want %q, the ledger has %q", says, got)
+		}
+	}
+	l := newLedger()
+	l.write(watch.Event{Type: watch.Modified, Object: claim("a", "kwok://1")})
+	l.write(watch.Event{Type: watch.Deleted, Object: node("1")})
+	if lost := l.lost(); len(lost) != 1 || lost[0] != "a" {
+		t.Errorf("a node went whose claim stays: the ledger has lost %v", lost)
 	}
 }
