@@ -33,16 +33,21 @@ $(BIN)/karpenter: ## Karpenter's own controller for KWOK nodes
 	@echo "Building $@ ..."
 	@$(BENCH_GO) build -trimpath -o $(abspath $@) sigs.k8s.io/karpenter/kwok
 
-BENCH_ENV = JOINER_JOINERCTL='$(abspath $(BIN)/joinerctl)' JOINER_CONTROLPLANE='$(abspath $(CONTROLPLANE))' JOINER_BINARY='$(abspath $(BIN)/joiner)' JOINER_PEER='$(abspath $(BIN)/karpenter)'
+BENCH_ENV = JOINER_JOINERCTL='$(abspath $(BIN)/joinerctl)' JOINER_CONTROLPLANE='$(abspath $(CONTROLPLANE))' JOINER_BINARY='$(abspath $(BIN)/joiner)' JOINER_PEER='$(abspath $(BIN)/karpenter)' \
+	JOINER_HELM4='$(abspath $(BIN)/helm4)' JOINER_SWITCH_ROUNDS='$(SWITCH_ROUNDS)'
 
-takeover: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joinerctl $(BIN)/karpenter ## Joiner takes a running cluster over from Karpenter and hands it back; equal drift hashes (P-34)
-	cd $(BENCH) && $(BENCH_ENV) GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO) test -trimpath -count=1 -v ./takeover ./internal/karpenter
+# How many times the release of Karpenter's chart goes there and back under load; the tests of the module do it once.
+SWITCH_ROUNDS ?= 3
+bench-test: SWITCH_ROUNDS = 1
 
 SIGNALS_FLAGS ?=
 signals: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/karpenter ## K-08 to K-19: metrics, events, tables and logs of both sides after one scenario, docs/metrics-parity.md
 	cd $(BENCH) && $(BENCH_ENV) GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO) test -trimpath -count=1 -timeout 60m -v ./signals $(SIGNALS_FLAGS)
 
-bench-test: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joinerctl $(BIN)/karpenter ## Tests of the benchmark itself, and of the takeover
+takeover: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joinerctl $(BIN)/karpenter $(BIN)/helm4 ## Joiner takes a running cluster over from Karpenter and hands it back; equal drift hashes (P-34)
+	cd $(BENCH) && $(BENCH_ENV) GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO) test -trimpath -count=1 -timeout 60m -v ./takeover ./internal/karpenter
+
+bench-test: $(CONTROLPLANE) $(BIN)/joiner $(BIN)/joinerctl $(BIN)/karpenter $(BIN)/helm4 ## Tests of the benchmark itself, and of the takeover
 	cd $(BENCH) && $(BENCH_ENV) GOTOOLCHAIN=auto CGO_ENABLED=0 $(GO) test -trimpath ./...
 
 bench-vet: ## Vet the module of the benchmark

@@ -26,7 +26,7 @@ const (
 	CRDs = "joiner-crds"
 )
 
-//go:embed joiner joiner-crds joiner-operator joiner-operator-guest joiner-webhook
+//go:embed all:joiner joiner-crds joiner-operator joiner-operator-guest joiner-webhook
 var files embed.FS
 
 // Files returns the charts, each in a folder of its name.

@@ -2,6 +2,7 @@ package chartstest
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/joiner-autoscaler/joiner/charts"
 )
@@ -55,7 +56,7 @@ func Needed(chart string) map[string]any {
 func Changes(chart string) []Change {
 	switch chart {
 	case charts.Joiner:
-		return append(append(ofJoiner(), ofEC2()...), common("joiner")...)
+		return slices.Concat(ofJoiner(), ofEC2(), ofTakeover(), ofSettings(), ofContainer(), common("joiner"))
 	case charts.Operator:
 		return append(ofOperator(), common("joiner-operator")...)
 	case charts.Guest:
@@ -68,7 +69,8 @@ func Changes(chart string) []Change {
 	case charts.CRDs:
 		return []Change{
 			{Path: "karpenter", Value: false}, {Path: "aws", Value: false}, {Path: "kwok", Value: false},
-			{Path: "capacityBuffers", Value: false}, {Path: "nodeSchedulingGroups", Value: false}, {Path: "annotations", Value: annotations()},
+			{Path: "capacityBuffers", Value: false}, {Path: "nodeSchedulingGroups", Value: false},
+			{Path: "annotations", Value: annotations()}, {Path: "additionalAnnotations", Value: annotations()},
 		}
 	}
 	return nil
@@ -146,6 +148,93 @@ func ofEC2() []Change {
 		all = append(all, Change{Path: "aws." + name, Value: value, With: map[string]any{"aws.clusterName": "prod"}})
 	}
 	return all
+}
+
+// ofTakeover are the values that the chart has for releases of Karpenter's chart, but for those of the next two.
+func ofTakeover() []Change {
+	monitor := serves("ServiceMonitor")
+	scraped := map[string]any{"serviceMonitor.enabled": true}
+	compat := map[string]any{"compat.karpenter": true}
+	return []Change{
+		{Path: "compat.karpenter", Value: true}, {Path: "compat.kwok", Value: true, With: compat},
+		{Path: "nameOverride", Value: "scaler"}, {Path: "fullnameOverride", Value: "scaler"},
+		{Path: "additionalLabels", Value: annotations()}, {Path: "additionalAnnotations", Value: annotations()},
+		{Path: "imagePullPolicy", Value: "Always"}, {Path: "imagePullSecrets", Value: []any{map[string]any{"name": "registry"}}},
+		{Path: "service.annotations", Value: annotations()},
+		{Path: "serviceAccount.create", Value: false}, {Path: "serviceAccount.name", Value: "scaler"},
+		{Path: "additionalClusterRoleRules", Value: []any{map[string]any{"apiGroups": []any{"coordination.k8s.io"},
+			"resources": []any{"leases"}, "verbs": []any{"list"}}}},
+		{Path: "serviceMonitor.enabled", Value: true, Served: monitor},
+		{Path: "serviceMonitor.additionalLabels", Value: annotations(), With: scraped, Served: monitor},
+		{Path: "serviceMonitor.relabelings", Value: []any{map[string]any{"action": "drop"}}, With: scraped, Served: monitor},
+		{Path: "serviceMonitor.metricRelabelings", Value: []any{map[string]any{"action": "keep"}}, With: scraped, Served: monitor},
+		{Path: "serviceMonitor.endpointConfig", Value: map[string]any{"interval": "7s"}, With: scraped, Served: monitor},
+		{Path: "serviceMonitor.sampleLimit", Value: 2000000, With: scraped, Served: monitor},
+		{Path: "revisionHistoryLimit", Value: 7}, {Path: "strategy", Value: map[string]any{"type": "Recreate", "rollingUpdate": nil}},
+		{Path: "podLabels", Value: annotations()}, {Path: "podAnnotations", Value: annotations()},
+		{Path: "podDisruptionBudget.name", Value: "scaler"}, {Path: "podDisruptionBudget.maxUnavailable", Value: "50%"},
+		{Path: "podSecurityContext", Value: map[string]any{"fsGroup": 1000}},
+		{Path: "terminationGracePeriodSeconds", Value: 45}, {Path: "hostNetwork", Value: true},
+		{Path: "schedulerName", Value: "other"}, {Path: "dnsPolicy", Value: "None"},
+		{Path: "dnsConfig", Value: map[string]any{"nameservers": []any{"10.0.0.10"}}},
+		{Path: "initContainers", Value: []any{map[string]any{"name": "first", "image": "first:1"}}},
+		{Path: "extraVolumes", Value: []any{map[string]any{"name": "cache", "emptyDir": map[string]any{}}}},
+		{Path: "affinity", Value: map[string]any{"podAffinity": map[string]any{
+			"preferredDuringSchedulingIgnoredDuringExecution": []any{map[string]any{"weight": 1,
+				"podAffinityTerm": map[string]any{"topologyKey": "rack"}}}}}},
+		{Path: "topologySpreadConstraints", Value: []any{map[string]any{"maxSkew": 2, "topologyKey": "rack",
+			"whenUnsatisfiable": "ScheduleAnyway"}}},
+	}
+}
+
+// ofSettings are Karpenter's settings.
+func ofSettings() []Change {
+	all := []Change{
+		{Path: "settings.takeover.grace", Value: "30m"}, {Path: "settings.metricsDetail", Value: "Bounded"},
+		{Path: "settings.awsFeatureGates", Value: map[string]any{"nodeClassCEL": false}},
+	}
+	for name, value := range map[string]any{
+		"batchMaxDuration": "11s", "batchIdleDuration": "2s", "preferencePolicy": "Ignore", "minValuesPolicy": "BestEffort",
+		"ignoreDRARequests": false, "disableClusterStateObservability": true, "schedulerConfig": "podTopologySpread: {}\n",
+		"clusterName": "prod", "clusterEndpoint": "https://api.example.com", "clusterCABundle": "Y2E=", "isolatedVPC": true,
+		"eksControlPlane": true, "vmMemoryOverheadPercent": 0.1, "interruptionQueue": "warnings", "reservedENIs": 1,
+		"disableDryRun": true, "amiRefreshInterval": "2m", "subnetRefreshInterval": "3m", "enableZonalShift": false,
+		"featureGates.nodeRepair": true, "featureGates.reservedCapacity": false, "featureGates.spotToSpotConsolidation": true,
+		"featureGates.nodeOverlay": false, "featureGates.staticCapacity": false, "featureGates.capacityBuffer": false,
+		"featureGates.terminateFirstDrift": false, "featureGates.terminateFirstRepair": true,
+		"featureGates.podDeletionCostManagement": true,
+	} {
+		all = append(all, Change{Path: "settings." + name, Value: value})
+	}
+	for _, name := range []string{"logOutputPaths", "logErrorOutputPaths"} {
+		value := map[string][]any{"logOutputPaths": {"stdout", "/var/log/a"}, "logErrorOutputPaths": {"stderr", "/var/log/b"}}[name]
+		all = append(all, Change{Path: name, Value: value})
+	}
+	return all
+}
+
+// ofContainer are the values of the container, as Karpenter's charts have them.
+func ofContainer() []Change {
+	mount := func(name, path string) []any { return []any{map[string]any{"name": name, "mountPath": path}} }
+	beside := map[string]any{"controller.sidecarContainer": []any{map[string]any{"name": "beside", "image": "beside:1"}}}
+	// A volume for what is mounted, and no image of ours, so that the one of the container counts.
+	cache := map[string]any{"extraVolumes": []any{map[string]any{"name": "cache", "emptyDir": map[string]any{}}}}
+	image := map[string]any{"image": "", "controller.image.repository": "registry.example.com/joiner"}
+	besideCache := maps.Clone(beside)
+	maps.Copy(besideCache, cache)
+	return []Change{
+		{Path: "controller.containerName", Value: "scaler"},
+		{Path: "controller.image.repository", Value: "registry.example.com/scaler", With: image},
+		{Path: "controller.image.tag", Value: "2", With: image}, {Path: "controller.image.digest", Value: "sha256:ab", With: image},
+		{Path: "controller.env", Value: []any{map[string]any{"name": "AWS_REGION", "value": "eu-north-1"}}},
+		{Path: "controller.envFrom", Value: []any{map[string]any{"configMapRef": map[string]any{"name": "further"}}}},
+		{Path: "controller.securityContext", Value: map[string]any{"seLinuxOptions": map[string]any{"level": "s0:c1"}}},
+		{Path: "controller.resources", Value: map[string]any{"requests": map[string]any{"cpu": 2}}},
+		{Path: "controller.extraVolumeMounts", Value: mount("cache", "/cache"), With: cache},
+		{Path: "controller.sidecarContainer", Value: beside["controller.sidecarContainer"]},
+		{Path: "controller.sidecarVolumeMounts", Value: mount("cache", "/shared"), With: besideCache},
+		{Path: "controller.metrics.port", Value: 9090}, {Path: "controller.healthProbe.port", Value: 9091},
+	}
 }
 
 func ofOperator() []Change {

@@ -21,6 +21,9 @@ import (
 // Namespace is that of the releases that are rendered.
 const Namespace = "hcp-a"
 
+// Release is the name of the releases that are rendered, unless another one is asked for.
+const Release = "release"
+
 // Served are the kinds that a cluster serves, each as group/version/kind.
 type Served []string
 
@@ -44,10 +47,14 @@ func Nested(set map[string]any) map[string]any {
 	return nested
 }
 
-// over puts values over those of a chart, as Helm does: maps are merged, anything else is replaced.
+// over puts values over those of a chart, as Helm does: maps are merged, anything else is replaced, and null takes away.
 func over(own, given map[string]any) map[string]any {
 	all := maps.Clone(own)
 	for name, value := range given {
+		if value == nil {
+			delete(all, name)
+			continue
+		}
 		inner, isMap := value.(map[string]any)
 		if below, both := all[name].(map[string]any); isMap && both {
 			all[name] = over(below, inner)
@@ -61,6 +68,11 @@ func over(own, given map[string]any) map[string]any {
 // Render executes the templates of a chart with its values, changed by set, in a cluster that serves these kinds
 // beside those of Kubernetes. It returns the documents by kind and name.
 func Render(chart string, set map[string]any, served Served) (map[string][]byte, error) {
+	return RenderAs(Release, chart, set, served)
+}
+
+// RenderAs is Render for a release of another name.
+func RenderAs(release, chart string, set map[string]any, served Served) (map[string][]byte, error) {
 	own := map[string]any{}
 	content, err := fs.ReadFile(charts.Files(), chart+"/values.yaml")
 	if err != nil {
@@ -70,7 +82,8 @@ func Render(chart string, set map[string]any, served Served) (map[string][]byte,
 		return nil, err
 	}
 	data := map[string]any{
-		"Values": over(own, Nested(set)), "Release": map[string]any{"Namespace": Namespace}, "Files": files(chart),
+		"Values": over(own, Nested(set)), "Files": files(chart),
+		"Release":      map[string]any{"Namespace": Namespace, "Name": release},
 		"Capabilities": map[string]any{"APIVersions": served},
 	}
 	templates, err := fs.Glob(charts.Files(), chart+"/templates/*.yaml")
@@ -79,12 +92,7 @@ func Render(chart string, set map[string]any, served Served) (map[string][]byte,
 	}
 	documents := map[string][]byte{}
 	for _, name := range templates {
-		content, err := fs.ReadFile(charts.Files(), name)
-		if err != nil {
-			return nil, err
-		}
-		empty := template.New(path.Base(name)).Funcs(charts.Functions()).Option("missingkey=error")
-		parsed, err := empty.Parse(string(content))
+		parsed, err := parse(chart, name)
 		if err != nil {
 			return nil, err
 		}
@@ -97,6 +105,33 @@ func Render(chart string, set map[string]any, served Served) (map[string][]byte,
 		}
 	}
 	return documents, nil
+}
+
+// parse reads a template with those that the chart defines for all of them.
+func parse(chart, name string) (*template.Template, error) {
+	parsed := template.New(path.Base(name)).Option("missingkey=error").Funcs(charts.Functions())
+	parsed.Funcs(template.FuncMap{"include": func(name string, data any) (string, error) {
+		var out bytes.Buffer
+		err := parsed.ExecuteTemplate(&out, name, data)
+		return out.String(), err
+	}})
+	helpers, err := fs.Glob(charts.Files(), chart+"/templates/_*.tpl")
+	if err != nil {
+		return nil, err
+	}
+	for _, from := range append(helpers, name) {
+		content, err := fs.ReadFile(charts.Files(), from)
+		if err != nil {
+			return nil, err
+		}
+		if from == name {
+			return parsed.Parse(string(content))
+		}
+		if _, err := parsed.New(path.Base(from)).Parse(string(content)); err != nil {
+			return nil, err
+		}
+	}
+	return parsed, nil
 }
 
 // Split adds the documents of a text by kind and name. Two of the same are an error.

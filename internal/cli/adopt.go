@@ -42,7 +42,7 @@ func adoptDefinitions(config Config) *cobra.Command {
 		Use: "adopt-crds", Short: "Take Karpenter's definitions from the Helm release that made them", Args: cobra.NoArgs,
 		Long: `Writes to the cluster. Give each CustomResourceDefinition of Karpenter's kinds to the release of our chart of
 definitions: annotations and a label say whose it is, and that Helm keeps it. Nothing else of a definition changes,
-and no object of it is touched.
+and no object of it is touched. That of CapacityBuffers stays where it belongs to a release without Karpenter's own.
 
 Do it before a release of Karpenter's chart of definitions is removed: that deletes them, and with them every NodePool
 and NodeClaim. Helm 4 leaves alone what is another release's. Helm 3 goes by what the release was made of, so there
@@ -91,6 +91,8 @@ type adoptedDefinition struct {
 	From string `json:"from,omitempty"`
 	// Patch is the merge patch that was needed; "" when it was ours before.
 	Patch string `json:"patch,omitempty"`
+	// Kept says that it stays with its release, which has nothing else of Karpenter's.
+	Kept bool `json:"kept,omitempty"`
 }
 
 // Clean reports whether no other release still lists the definitions.
@@ -101,6 +103,9 @@ func (a adoptedAnswer) WriteText(out io.Writer) error {
 	var b strings.Builder
 	for _, d := range a.Definitions {
 		switch {
+		case d.Kept:
+			fmt.Fprintf(&b, "%s: stays with release %s, which has no definition of Karpenter's own: install our chart of "+
+				"definitions with --set capacityBuffers=false\n", d.Name, d.From)
 		case d.Patch == "":
 			fmt.Fprintf(&b, "%s: belongs to release %s already\n", d.Name, a.Release)
 		case a.DryRun:
@@ -136,15 +141,20 @@ func (with adopting) run(ctx context.Context, client dynamic.Interface) (adopted
 	if err != nil {
 		return answer, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
 	}
-	from := map[string]bool{}
+	from, karpenters := map[string]bool{}, releasesOf(found.Items)
 	for i := range found.Items {
 		object := &found.Items[i]
-		if !takeover.Kinds(object.GetName()) {
+		if !takeover.Kinds(object.GetName()) && object.GetName() != takeover.Shared {
 			continue
 		}
 		own, err := with.adopted(object)
 		if err != nil {
 			return answer, err
+		}
+		if own.From != "" && own.From != answer.Release && !karpenters[own.From] {
+			own.Patch, own.Kept = "", true
+			answer.Definitions = append(answer.Definitions, own)
+			continue
 		}
 		if own.From != "" && own.From != answer.Release {
 			from[own.From] = true
@@ -160,6 +170,17 @@ func (with adopting) run(ctx context.Context, client dynamic.Interface) (adopted
 	answer.Left = slices.Sorted(maps.Keys(from))
 	slices.SortFunc(answer.Definitions, func(a, b adoptedDefinition) int { return strings.Compare(a.Name, b.Name) })
 	return answer, nil
+}
+
+// releasesOf are the releases that have definitions of Karpenter's own kinds, namespace/name.
+func releasesOf(definitions []unstructured.Unstructured) map[string]bool {
+	releases := map[string]bool{}
+	for i := range definitions {
+		if annotations := definitions[i].GetAnnotations(); takeover.Kinds(definitions[i].GetName()) {
+			releases[annotations[helmNamespace]+"/"+annotations[helmRelease]] = true
+		}
+	}
+	return releases
 }
 
 // adopted says what a definition lacks to be ours.

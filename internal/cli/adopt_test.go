@@ -70,3 +70,37 @@ func TestK24_AdoptDefinitions(t *testing.T) {
 		t.Errorf("once more: exit %d, writes %q:\n%s", code, wrote, out)
 	}
 }
+
+// K-24: the definition of CapacityBuffers comes with Karpenter's charts and with others: it is taken from Karpenter's release
+// and from nobody, and left to another release, with what to do then.
+func TestK24_CapacityBuffersMayBeAnothers(t *testing.T) {
+	t.Parallel()
+	const name = "capacitybuffers.autoscaling.x-k8s.io"
+	for release, want := range map[string]string{
+		"karpenter-crd": name + ": belongs to release joiner/joiner-crds now, and not to karpenter/karpenter-crd\n",
+		"":              name + ": belongs to release joiner/joiner-crds now\n",
+		"cluster-autoscaler": name + ": stays with release karpenter/cluster-autoscaler, which has no definition of Karpenter's own: " +
+			"install our chart of definitions with --set capacityBuffers=false\n",
+	} {
+		client, metadata := defined(), map[string]any{"name": name}
+		if release != "" {
+			metadata["annotations"] = map[string]any{"meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": "karpenter"}
+		}
+		buffers := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1",
+			"kind": "CustomResourceDefinition", "metadata": metadata}}
+		if _, err := client.Resource(definitionsOfAll).Create(t.Context(), buffers, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		code, out, failures := run(t, client, "", "takeover", "adopt-crds")
+		if code != cli.CodeFindings || failures != "" || !strings.Contains(out, want) {
+			t.Errorf("%q: exit %d, %q: want %q in\n%s", release, code, failures, want, out)
+		}
+		found, err := client.Resource(definitionsOfAll).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if keeps := found.GetAnnotations()["helm.sh/resource-policy"]; (keeps == "keep") == (release == "cluster-autoscaler") {
+			t.Errorf("%q: its annotations are %v", release, found.GetAnnotations())
+		}
+	}
+}

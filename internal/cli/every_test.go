@@ -52,9 +52,9 @@ func calls() []call {
 			"Comparison", "NodePool default", "node/gpu-new-2\nnode/default-new-1\nnode/default-new-4\n" +
 				"node/default-new-5\nnode/default-new-6\n"},
 		{"explain pod", files("explain", "pod", "ml/train-2", "-f", "../../examples/simulate"), "Explanation",
-			"ml/train-2 waits: HardLimitNodes", "nodepool/gpu\n"},
+			"pod ml/train-2 waits: HardLimitNodes", "nodepool/gpu\n"},
 		{"explain node", files("explain", "node", "n1", "-f", "../../examples/explain"), "Explanation",
-			"n1 stays, although Underutilized: PodDisruptionBudget", "node/n1\n"},
+			"node n1 stays, although Underutilized: PodDisruptionBudget", "node/n1\n"},
 		{"explain nodepool", files("explain", "nodepool", "batch", "-f", "../../examples/explain"), "Explanation",
 			"nodepool batch launches nothing: NoInstanceTypes", "nodepool/batch\n"},
 		{"explain nodeclaim", func(t *testing.T, more ...string) (int, string, string) {

@@ -58,7 +58,7 @@ func TestU04_ExplainReadsTheCluster(t *testing.T) {
 	t.Parallel()
 	client := live(t)
 	code, out, failures := run(t, client, "", "explain", "pod", "shop/huge")
-	if code != cli.CodeFindings || failures != "" || !strings.Contains(out, "shop/huge waits: PodTooLarge\n  pool default: cpu=1000 is more than") ||
+	if code != cli.CodeFindings || failures != "" || !strings.Contains(out, "pod shop/huge waits: PodTooLarge\n  pool default: cpu=1000 is more than") ||
 		!strings.Contains(out, "objects: cluster (") || !strings.Contains(out, "catalogue: default") {
 		t.Errorf("exit code %d, %q\n%s", code, failures, out)
 	}

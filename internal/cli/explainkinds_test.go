@@ -184,7 +184,7 @@ func TestU04_APauseIsAmongAllCauses(t *testing.T) {
 	t.Parallel()
 	code, out, failures := ran(t, "", "explain", "node", "n3", "--all", "-f", "../../examples/status")
 	if code != cli.CodeFindings || failures != "" || !strings.HasPrefix(out,
-		"n3 stays, although Drifted: DoNotDisruptNode\n") ||
+		"node n3 stays, although Drifted: DoNotDisruptNode\n") ||
 		!strings.Contains(out, "\nalso: Paused\n  voluntary disruption is paused by ConfigMap joiner/joiner-disruption "+
 			"until 2999-01-01T00:00:00Z: release week\n") ||
 		!strings.Contains(out, "\n  by itself  at 2999-01-01T00:00:00Z\nalso: BudgetUsedUp\n") {

@@ -32,7 +32,7 @@ func TestU20_WhereKarpenterDecidesThatIsSaid(t *testing.T) {
 		begins, ends             string
 	}{
 		"its last event": {nil, events, []string{"pod", "shop/huge"}, cli.CodeFindings,
-			heading + "shop/huge waits: PodTooLarge\n",
+			heading + "pod shop/huge waits: PodTooLarge\n",
 			"\nKarpenter's last event on it: FailedScheduling: what karpenter says (2026-11-22T08:00:00Z)\n\nobjects: "},
 		"no event": {nil, []string{karpenter}, []string{"pod", "shop/huge"}, cli.CodeFindings, heading,
 			"\nKarpenter has no event on it\n\nobjects: "},
@@ -45,11 +45,11 @@ func TestU20_WhereKarpenterDecidesThatIsSaid(t *testing.T) {
 			heading + "node n1 stays: NotManaged\n",
 			"\nKarpenter has no event on it\n\nobjects: "},
 		"Joiner leads": {nil, append([]string{lease("joiner-a_1", always)}, events[1:]...), []string{"pod", "shop/huge"},
-			cli.CodeFindings, "shop/huge waits: PodTooLarge\n", "\n\nobjects: "},
-		"nobody leads": {nil, events[1:], []string{"pod", "shop/huge"}, cli.CodeFindings, "shop/huge waits: PodTooLarge\n",
+			cli.CodeFindings, "pod shop/huge waits: PodTooLarge\n", "\n\nobjects: "},
+		"nobody leads": {nil, events[1:], []string{"pod", "shop/huge"}, cli.CodeFindings, "pod shop/huge waits: PodTooLarge\n",
 			"\n\nobjects: "},
 		"no right to leases": {[]string{"leases"}, events, []string{"pod", "shop/huge"}, cli.CodeFindings,
-			"shop/huge waits: PodTooLarge\n", "\n\nobjects: "},
+			"pod shop/huge waits: PodTooLarge\n", "\n\nobjects: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

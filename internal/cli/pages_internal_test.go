@@ -176,7 +176,8 @@ func wrongManifest(scheme *runtime.Scheme, document string) (string, error) {
 
 // othersFlags are flags of programs of others that pages name: Helm, kubectl and kube-apiserver.
 func othersFlags() []string {
-	return []string{"set", "take-ownership", "force-conflicts", "cascade", "enable-admission-plugins", "api-versions", "reset-then-reuse-values"}
+	return []string{"set", "take-ownership", "force-conflicts", "cascade", "enable-admission-plugins", "api-versions",
+		"reset-then-reuse-values", "reuse-values"}
 }
 
 // U-12: every flag that a page names is one of our programs.

@@ -89,6 +89,8 @@ func TestU24_WhoLeads(t *testing.T) {
 		has      string
 	}{
 		"Karpenter": {[]string{pods, "app.kubernetes.io/name: karpenter"}, "Karpenter 0.4.0   leader joiner-a   ", ""},
+		"called as Karpenter is (K-23)": {[]string{pods, "app.kubernetes.io/name: karpenter, joiner.sh/program: joiner"},
+			"Joiner 0.4.0   leader joiner-a   1 standby   ", ""},
 		"for a while": {[]string{renewed, `acquireTime: "2026-01-01T00:00:00.000000Z", ` + renewed},
 			"Joiner 0.4.0   leader joiner-a (since ", ")   1 standby   "},
 		"stopped": {[]string{renewed, `renewTime: "2026-01-01T00:00:00.000000Z"`}, "no leader since ",

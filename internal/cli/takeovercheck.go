@@ -366,11 +366,22 @@ func chartKeys() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var schema struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
+	var schema properties
 	if err := json.Unmarshal(data, &schema); err != nil {
 		return nil, fmt.Errorf("the schema of the chart joiner: %w", err)
 	}
-	return slices.Sorted(maps.Keys(schema.Properties)), nil
+	return schema.paths(""), nil
+}
+
+// properties are what is read of a JSON schema.
+type properties struct {
+	Properties map[string]properties
+}
+
+// paths are the keys that it knows, with those above them.
+func (p properties) paths(above string) (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
+		all = append(append(all, above+name), p.Properties[name].paths(above+name+".")...)
+	}
+	return all
 }

@@ -34,6 +34,9 @@ func Kinds(definition string) bool {
 	return slices.Contains([]string{karpenterv1.Group, "karpenter.k8s.aws", "karpenter.kwok.sh"}, group)
 }
 
+// Shared is the definition of CapacityBuffers. Karpenter's charts bring it, and so does Cluster Autoscaler.
+const Shared = "capacitybuffers.autoscaling.x-k8s.io"
+
 // definitions looks at the CustomResourceDefinitions of Karpenter's kinds.
 func definitions(p *picture) (found []Finding) {
 	ours, err := shipped()

@@ -62,8 +62,8 @@ func FromDeployment(d *appsv1.Deployment) (Given, error) {
 	return g, nil
 }
 
-// FromValues reads a values file of Karpenter's chart or of ours. chart are the keys that ours takes: refused are the
-// top-level keys of the file that it does not, in order.
+// FromValues reads a values file of Karpenter's chart or of ours. chart are the keys that ours takes, each with those above
+// it, such as controller and controller.env: refused are those of the file that it does not, in order.
 func FromValues(where string, values map[string]any, chart []string) (g Given, refused []string) {
 	g = Given{Where: where, Env: map[string]string{}}
 	byName := map[string]settings.Setting{}
@@ -76,11 +76,9 @@ func FromValues(where string, values map[string]any, chart []string) (g Given, r
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		if !slices.Contains(chart, key) {
-			refused = append(refused, key)
-		}
 		put(key, values[key])
 	}
+	refused = unknown(values, "", chart)
 	inner, _ := values["settings"].(map[string]any)
 	for key, value := range inner {
 		if gates, is := value.(map[string]any); is && (key == "featureGates" || key == "awsFeatureGates") {
@@ -101,11 +99,31 @@ func FromValues(where string, values map[string]any, chart []string) (g Given, r
 			}
 		}
 	}
+	if compat, _ := values["compat"].(map[string]any); compat["karpenter"] == true && g.Env["FEATURE_GATES"] == "" {
+		gates, _ := settings.Find(settings.FeatureGates)
+		g.Env[gates.Variable()] = gates.Default // as the chart does (K-23)
+	}
 	args, _ := values["extraArgs"].([]any)
 	for _, arg := range args {
 		g.Args = append(g.Args, fmt.Sprint(arg))
 	}
 	return g, refused
+}
+
+// unknown are the keys of a file of values that a chart does not take, by their path. What is below one that the chart takes
+// as a whole is the user's.
+func unknown(values map[string]any, above string, chart []string) (paths []string) {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		path := above + key
+		inner, isMap := values[key].(map[string]any)
+		switch {
+		case !slices.Contains(chart, path):
+			paths = append(paths, path)
+		case isMap && slices.ContainsFunc(chart, func(known string) bool { return strings.HasPrefix(known, path+".") }):
+			paths = append(paths, unknown(inner, path+".", chart)...)
+		}
+	}
+	return paths
 }
 
 // gatesOf makes of values such as spotToSpotConsolidation: true the text that the charts make of them.

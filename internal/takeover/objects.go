@@ -187,6 +187,8 @@ func metrics(p *picture) (found []Finding) {
 const (
 	nameLabel = "app.kubernetes.io/name"
 	nameValue = "karpenter"
+	// programLabel is on every Deployment of our chart.
+	programLabel = "joiner.sh/program"
 )
 
 // rights looks for policies and rights that are for Karpenter alone.
@@ -264,6 +266,9 @@ func Running(deployments []unstructured.Unstructured) (*unstructured.Unstructure
 }
 
 func isKarpenter(o *unstructured.Unstructured) bool {
+	if o.GetLabels()[programLabel] != "" { // ours, called as Karpenter's (K-23)
+		return false
+	}
 	containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
 	for _, c := range containers {
 		container, _ := c.(map[string]any)

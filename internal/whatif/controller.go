@@ -26,6 +26,8 @@ const (
 const (
 	nameLabel    = "app.kubernetes.io/name"
 	versionLabel = "app.kubernetes.io/version"
+	// programLabel is on pods of ours that are called as Karpenter's are, by compat.karpenter of the chart (K-23).
+	programLabel = "joiner.sh/program"
 )
 
 // Surroundings are the objects that say who decides in a cluster, and whether disruption is paused.
@@ -176,6 +178,9 @@ func (in Surroundings) Controllers(pod func(namespace, name string) *corev1.Pod,
 		if found := pod(lease.Namespace, name); found != nil {
 			labels = found.Labels
 			name, c.Version = labels[nameLabel], labels[versionLabel]
+			if program := labels[programLabel]; program != "" {
+				name = program
+			}
 		}
 		switch {
 		case strings.HasPrefix(name, "karpenter"):

@@ -271,6 +271,12 @@ func TestU11_WrongItemsAreRefused(t *testing.T) {
 		{"joiner-webhook", "ports.https", 443, "at '/ports/https': minimum: got 443, want 1,024"},
 		{"joiner-webhook", "authentication.mode", "None", "at '/authentication/mode': value must be one of"},
 		{"joiner", "image", "", "image: want the image of joiner"},
+		{"joiner", "image", "public.ecr.aws/karpenter/controller:1.14.1", "at '/image': value must be 'an image of Joiner"},
+		{"joiner", "controller.image.repository", "mirror.example.com/karpenter/controller",
+			"at '/controller/image/repository': value must be 'an image of Joiner"},
+		{"joiner", "settings.enableZonalShift", true, "at '/settings/enableZonalShift': value must be one of"},
+		{"joiner", "settings.awsFeatureGates", map[string]any{"nodeClassCEL": true}, "at '/settings/awsFeatureGates/nodeClassCEL'"},
+		{"joiner", "settings.batchIdleDuration", "1", "at '/settings/batchIdleDuration': '1' does not match pattern"},
 	} {
 		refused(t, c.chart, c.path, c.value, c.says)
 	}

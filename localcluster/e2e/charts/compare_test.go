@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,7 +41,7 @@ func added(before, after map[string]*unstructured.Unstructured) (names []string)
 func (h *helm) holds(when, chart string, set map[string]any, before map[string]*unstructured.Unstructured,
 	beside ...string) {
 	h.t.Helper()
-	want, err := chartstest.Render(chart, set, served())
+	want, err := chartstest.RenderAs(chart, chart, set, served())
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -97,11 +98,19 @@ func lacks(at string, have, want any) (differences []string) {
 		}
 	default:
 		empty := want == nil || reflect.ValueOf(want).IsZero()
-		if fmt.Sprint(have) != fmt.Sprint(want) && !(empty && have == nil) {
+		if said(have) != said(want) && !(empty && have == nil) {
 			return []string{fmt.Sprintf("%s is %v, want %v", at, have, want)}
 		}
 	}
 	return differences
+}
+
+// said is a value as text; numbers are read as one kind or another.
+func said(value any) string {
+	if number, is := value.(float64); is {
+		return strconv.FormatFloat(number, 'f', -1, 64)
+	}
+	return fmt.Sprint(value)
 }
 
 // What the comparison is for: it must not take everything.
